@@ -1,0 +1,133 @@
+// Package engines knows what each inference engine needs: its command line, its
+// container on each GPU vendor, how to tell that it really serves, which log
+// lines mean that it never will, and how its prefix cache is dropped.
+//
+// Everything here is a pure function from an [Engine] to data. The package
+// contacts nothing, and knows nothing of labs, plans or measurements.
+package engines
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"hclbench/provision"
+)
+
+// The engine kinds, as users write them: engine "vllm" "NAME".
+const (
+	SGLang   = "sglang"
+	VLLM     = "vllm"
+	TRTLLM   = "trtllm"
+	OpenAI   = "openai"   // any server that speaks the OpenAI API
+	External = "external" // a server that someone else runs
+	Sim      = "sim"      // the simulated engine in the hcl binary
+)
+
+// Kinds lists the engine kinds in the order in which help names them.
+func Kinds() []string { return []string{SGLang, VLLM, TRTLLM, OpenAI, External, Sim} }
+
+// Model is a model as a model block describes it.
+type Model struct {
+	Name     string
+	Repo     string // "deepseek-ai/DeepSeek-R1", or a path inside the container
+	Revision string // commit or branch; empty: the repository's default
+	Cache    string // Hugging Face cache directory on the host; mounted into every engine
+	Size     int64  // bytes; 0: not said
+	Pos      string
+}
+
+// Flag is one command-line flag of an engine. Names are as the engine spells
+// them, without the leading dashes.
+type Flag struct {
+	Name  string
+	Value *provision.Text // nil: a bare flag, "--trust-remote-code"
+}
+
+// ContainerSettings override what an engine kind would ask of its container.
+// Zero values leave the kind's choice alone.
+type ContainerSettings struct {
+	Entrypoint  []string
+	ShmSize     int64 // bytes
+	IPC         string
+	Network     string
+	Privileged  *bool
+	User        string
+	CapAdd      []string
+	SecurityOpt []string
+	Devices     []string
+	Mounts      []provision.Mount
+	GPUIDs      []string // this engine uses these GPUs of its host only
+	StopGrace   time.Duration
+}
+
+// Ready says when waiting for an engine is given up.
+type Ready struct {
+	Stall   time.Duration // nothing has moved for this long; 0 means [DefaultStall]
+	Timeout time.Duration // in all; 0: no limit but the lab's
+}
+
+// DefaultStall is long because a first start compiles kernels in silence.
+const DefaultStall = 15 * time.Minute
+
+// Engine is one engine as an engine block describes it, inheritance and matrix
+// values already applied.
+type Engine struct {
+	Kind        string
+	Name        string
+	Description string
+	Host        *provision.Host // nil only for external: reached from the caller
+	Model       *Model          // nil where the kind does not need one
+	Image       string
+	Env         []provision.EnvVar // sorted by name
+	Flags       []Flag             // sorted by name
+	Setup       []string           // shell commands run in the container before the server
+	Command     []provision.Text   // replaces the whole server command
+	Port        int                // 0: the kind's own
+	URL         string             // external only
+	Container   ContainerSettings
+	Ready       Ready
+	Pos         string
+}
+
+// Address is how the engine is referred to: "engine.vllm.h200".
+func (e *Engine) Address() string { return "engine." + e.Kind + "." + e.Name }
+
+// String names the engine in messages: "engine.vllm.h200 (lab.hcl:40)".
+func (e *Engine) String() string {
+	if e.Pos == "" {
+		return e.Address()
+	}
+	return e.Address() + " (" + e.Pos + ")"
+}
+
+// Flag returns the value of the first of the named flags that is set, in clear;
+// "" and true for a bare flag.
+func (e *Engine) Flag(names ...string) (string, bool) {
+	for _, f := range e.Flags {
+		if slices.Contains(names, f.Name) {
+			if f.Value == nil {
+				return "", true
+			}
+			return f.Value.Reveal(), true
+		}
+	}
+	return "", false
+}
+
+// intFlag is [Engine.Flag] for whole numbers; otherwise when unset or not one.
+func (e *Engine) intFlag(otherwise int, names ...string) int {
+	if s, ok := e.Flag(names...); ok {
+		if n, err := strconv.Atoi(s); err == nil {
+			return n
+		}
+	}
+	return otherwise
+}
+
+// FieldError is a mistake in an engine block that the engine's kind knows about.
+// The lab language points it at the argument.
+type FieldError struct {
+	Field  string // the argument: "image", "flags", "model", "url", "port", "host", "command"
+	Detail string // full sentences: what is wrong, why, what to write instead
+}

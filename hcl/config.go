@@ -1,0 +1,62 @@
+// Package hcl is the lab language: it turns text into a validated [Config], or
+// into diagnostics that point at the text.
+//
+// It contacts nothing and decides nothing about order, identity or what is
+// already done. Nobody outside sees a type of the HCL library: what leaves this
+// package is plain data, with every matrix expanded and every reference
+// resolved.
+package hcl
+
+import (
+	"time"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+// Config is a lab whose text is right.
+type Config struct {
+	Lab        Lab
+	Dir        string // where the lab's files are
+	Hosts      []*provision.Host
+	Models     []*engines.Model
+	Engines    []*engines.Engine // declared ones; those that use matrix.* appear only in cells
+	Benchmarks []Benchmark
+}
+
+// Lab is the lab block: what holds for everything in it.
+type Lab struct {
+	Name        string // the block's label, else the directory's name
+	Description string
+	Lease       time.Duration // hosts clean themselves this long after losing contact
+	MaxDuration time.Duration // nothing of the lab lives longer; 0: no limit
+}
+
+// DefaultLease is the lease of a lab that does not say.
+const DefaultLease = 15 * time.Minute
+
+// Benchmark is a benchmark block, its matrix expanded.
+type Benchmark struct {
+	Name        string
+	Description string
+	Repeat      int // how often each cell is measured, at least 1
+	Percentiles []float64
+	Cells       []Cell // in declared order, the last axis turning fastest
+	Pos         string
+}
+
+// Cell is one point of a benchmark's matrix.
+type Cell struct {
+	Axes     []Axis
+	Engine   *engines.Engine
+	Dataset  string // address of the data set block: "dataset.random.isl3200"
+	Workload load.Workload
+}
+
+// Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a
+// string; an engine is its address without "engine.", such as "vllm.h200".
+type Axis struct {
+	Name  string
+	Value any
+}

@@ -1,0 +1,120 @@
+package load
+
+import "time"
+
+// Record is one request as it was seen from here. Times count from the start of
+// the measurement, on the monotonic clock.
+type Record struct {
+	Seq       int           `json:"seq"`
+	Scheduled time.Duration `json:"scheduled"` // when its arrival was due; closed loop: when it became the next to send
+	Sent      time.Duration `json:"sent"`      // just before the request was written
+	First     time.Duration `json:"first"`     // first chunk with content; 0: none came
+	Last      time.Duration `json:"last"`      // last chunk with content
+	// Gaps are the times between successive content chunks, len = chunks−1.
+	Gaps         []time.Duration `json:"gaps,omitempty"`
+	InputTokens  int             `json:"input_tokens"`  // by the server's usage
+	OutputTokens int             `json:"output_tokens"` // by the server's usage, never what was asked for
+	AskedInput   int             `json:"asked_input"`   // length of the prompt that was made
+	AskedOutput  int             `json:"asked_output"`
+	Finish       string          `json:"finish,omitempty"` // "length", "stop"
+	Class        string          `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
+	Error        string          `json:"error,omitempty"`  // with the response's body, shortened
+}
+
+// OK reports whether the request succeeded.
+func (r *Record) OK() bool { return r.Class == "" }
+
+// The classes of failed requests.
+const (
+	ClassConnect   = "connect"   // no connection
+	ClassStatus    = "status"    // an HTTP status other than 200
+	ClassTruncated = "truncated" // the stream ended before it was complete
+	ClassMalformed = "malformed" // what came is not the protocol
+	ClassServer    = "server"    // an error object inside the stream
+	ClassStall     = "stall"     // no byte for Workload.Stall
+	ClassTimeout   = "timeout"   // Workload.Timeout ran out
+	ClassEmpty     = "empty"     // the stream was whole but brought no token
+	ClassCancelled = "cancelled" // the run was stopped while it was in flight
+)
+
+// Stats describe one metric over the successful requests (ITL: over all gaps).
+// Milliseconds, except where the metric is not a time.
+type Stats struct {
+	Count       int                `json:"count"`
+	Mean        float64            `json:"mean"`
+	Median      float64            `json:"median"`
+	Std         float64            `json:"std"` // population, ddof 0, as numpy
+	Min         float64            `json:"min"`
+	Max         float64            `json:"max"`
+	Percentiles map[string]float64 `json:"percentiles"` // "99", "99.9": linear interpolation, as numpy
+}
+
+// Summary is what one run measured. docs/method.md defines each number.
+type Summary struct {
+	Started      time.Time      `json:"started"`
+	Duration     float64        `json:"duration_s"` // first dispatch to last response
+	Requests     int            `json:"requests"`   // dispatched
+	Completed    int            `json:"completed"`
+	Failed       int            `json:"failed"`
+	Errors       map[string]int `json:"errors,omitempty"`        // by class
+	ErrorSamples []string       `json:"error_samples,omitempty"` // the first few distinct messages
+
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	AskedInput   int64 `json:"asked_input_tokens"`      // of completed requests
+	AskedOutput  int64 `json:"asked_output_tokens"`     // of completed requests
+	UsageMissing int   `json:"usage_missing,omitempty"` // completed requests whose stream brought no usage; counted by chunks
+
+	RequestThroughput float64  `json:"request_throughput"` // completed / duration
+	InputThroughput   float64  `json:"input_throughput"`   // tokens/s
+	OutputThroughput  float64  `json:"output_throughput"`  // tokens/s
+	TotalThroughput   float64  `json:"total_throughput"`   // tokens/s
+	Goodput           *float64 `json:"goodput,omitempty"`  // good requests/s; nil without an SLO
+
+	TTFT  Stats `json:"ttft_ms"`
+	TPOT  Stats `json:"tpot_ms"`
+	ITL   Stats `json:"itl_ms"`
+	E2EL  Stats `json:"e2el_ms"`
+	Queue Stats `json:"queue_ms"` // Sent − Scheduled: waiting in the generator
+	// SendLag is how late requests left against an absolute schedule, waiting for
+	// the concurrency cap not counted: the generator's own error.
+	SendLag Stats `json:"send_lag_ms"`
+
+	MeanConcurrency      float64 `json:"mean_concurrency"`       // Σ E2EL / duration
+	PeakConcurrency      int     `json:"peak_concurrency"`       // by sweep line
+	PeakOutputThroughput float64 `json:"peak_output_throughput"` // tokens in the best whole second
+
+	CPUShare float64 `json:"client_cpu_share"` // of one core, this process, while measuring
+	Verdict  Verdict `json:"verdict"`
+}
+
+// The verdicts of a cell.
+const (
+	Valid   = "valid"
+	Suspect = "suspect" // measured, but with reasons to doubt
+	Void    = "void"    // not a measurement
+)
+
+// Verdict says whether numbers can be trusted, and why not.
+type Verdict struct {
+	Verdict string   `json:"verdict"`
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Progress is where a run stands.
+type Progress struct {
+	Elapsed      float64 `json:"elapsed_s"`
+	Sent         int     `json:"sent"`
+	Done         int     `json:"done"`
+	Failed       int     `json:"failed"`
+	InFlight     int     `json:"in_flight"`
+	OutputTokens int64   `json:"output_tokens"` // content chunks so far
+	Total        int     `json:"total"`         // requests to be measured; 0 when the run is bounded by time
+	Warmup       bool    `json:"warmup,omitempty"`
+}
+
+// Result is a finished run.
+type Result struct {
+	Summary Summary
+	Records []Record // in the order in which requests were dispatched
+}

@@ -1,0 +1,159 @@
+// Package load is the load generator: it makes prompts, sends them to an
+// inference engine at the asked pace, stamps what streams back, and computes
+// the metrics.
+//
+// It knows a server only by its URL and protocol. It knows nothing of hosts,
+// containers, labs or how a result is kept, and imports none of our packages.
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Rate is in requests per second. Zero means "not set"; +Inf, written "inf",
+// means all at once.
+type Rate float64
+
+// Inf is the rate at which every request is sent at once.
+var Inf = Rate(math.Inf(1))
+
+func (r Rate) String() string {
+	if math.IsInf(float64(r), 1) {
+		return "inf"
+	}
+	return strconv.FormatFloat(float64(r), 'g', -1, 64)
+}
+
+// ParseRate reads a number of requests per second or "inf".
+func ParseRate(s string) (Rate, error) {
+	if s == "inf" {
+		return Inf, nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f < 0 || math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("%q is not a rate: write requests per second, such as 2.5, or \"inf\"", s)
+	}
+	return Rate(f), nil
+}
+
+// MarshalJSON writes a number, or "inf", which JSON has no number for.
+func (r Rate) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(r), 1) {
+		return []byte(`"inf"`), nil
+	}
+	return json.Marshal(float64(r))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Rate) UnmarshalJSON(b []byte) error {
+	var f float64
+	if err := json.Unmarshal(b, &f); err == nil {
+		*r = Rate(f)
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	v, err := ParseRate(s)
+	*r = v
+	return err
+}
+
+// Duration is a time.Duration that JSON writes as text, "1m30s".
+type Duration time.Duration
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText writes "1m30s".
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+// The data set kinds that this version makes prompts from.
+const Random = "random"
+
+// The two meanings that range_ratio has in the field (research: vLLM and SGLang
+// use the same word for different ranges).
+const (
+	// ConventionSGLang draws lengths from [L·r, L]; r = 1 is fixed length.
+	ConventionSGLang = "sglang"
+	// ConventionVLLM draws lengths from [L·(1−r), L·(1+r)]; r = 0 is fixed length.
+	ConventionVLLM = "vllm"
+)
+
+// Dataset says what prompts are made of.
+type Dataset struct {
+	Kind        string   `json:"kind"`                  // [Random]
+	InputTokens int      `json:"input_tokens"`          // prompt length
+	RangeRatio  *float64 `json:"range_ratio,omitempty"` // nil: every prompt is exactly InputTokens long
+	Convention  string   `json:"convention,omitempty"`  // what RangeRatio means; empty means [ConventionSGLang]
+	Seed        uint64   `json:"seed,omitempty"`        // mixed into every cell's own seed
+}
+
+// The endpoints that a workload can be sent to.
+const (
+	Completions = "completions" // /v1/completions; prompts travel as token ids
+	Chat        = "chat"        // /v1/chat/completions
+	Generate    = "generate"    // SGLang's /generate; prompts travel as token ids
+)
+
+// Objective is one bound of an SLO: the metric's percentile must not exceed Max.
+// A request is good when each of its own values is within every bound.
+type Objective struct {
+	Metric     string   `json:"metric"`     // "ttft", "tpot", "e2el"
+	Percentile float64  `json:"percentile"` // 99 for ttft_p99; 0: each request (goodput only)
+	Max        Duration `json:"max"`
+}
+
+// Workload is what is sent and how, and everything that its numbers depend on
+// besides the server. Its JSON form is part of a cell's identity.
+type Workload struct {
+	Dataset      Dataset     `json:"dataset"`
+	Requests     int         `json:"requests,omitempty"`    // how many are measured; 0: as many as fit in Duration
+	Duration     Duration    `json:"duration,omitempty"`    // stop sending after this; 0: after Requests
+	Concurrency  int         `json:"concurrency,omitempty"` // at most this many in flight; 0: no limit
+	Rate         Rate        `json:"rate,omitempty"`        // open loop; 0: closed loop by Concurrency
+	Burstiness   Rate        `json:"burstiness,omitempty"`  // gamma shape of the gaps: 1 (and 0, unset) Poisson, +Inf constant
+	OutputTokens int         `json:"output_tokens"`         // asked for, per request
+	IgnoreEOS    bool        `json:"ignore_eos"`
+	Temperature  float64     `json:"temperature"`
+	Endpoint     string      `json:"endpoint"`                  // [Completions], [Chat] or [Generate]
+	ExtraBody    string      `json:"extra_body,omitempty"`      // a JSON object merged into every request body
+	Warmup       int         `json:"warmup_requests,omitempty"` // sent and waited for before the measurement
+	Timeout      Duration    `json:"timeout,omitempty"`         // for one request in all; 0: none
+	Stall        Duration    `json:"stall,omitempty"`           // without a byte from the server; 0 means [DefaultStall]
+	SLO          []Objective `json:"slo,omitempty"`
+	// Percentiles reported beside mean, median and std; nil means [DefaultPercentiles].
+	// They select what is shown, not what is measured, and so are not identity.
+	Percentiles []float64 `json:"-"`
+}
+
+// DefaultStall is how long a stream may be silent before its request has failed.
+const DefaultStall = 5 * time.Minute
+
+// DefaultPercentiles are those that the field prints.
+func DefaultPercentiles() []float64 { return []float64{50, 90, 95, 99} }
+
+// Target is the server under load.
+type Target struct {
+	BaseURL string `json:"base_url"` // without a path: "http://127.0.0.1:8000"
+	Model   string `json:"model"`
+}
+
+// Job is one run of the generator, complete: what the agent is handed.
+type Job struct {
+	Target      Target    `json:"target"`
+	Workload    Workload  `json:"workload"`
+	Seed        uint64    `json:"seed"` // of prompts and arrivals; derived from the cell
+	Percentiles []float64 `json:"percentiles,omitempty"`
+}

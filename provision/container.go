@@ -1,0 +1,90 @@
+package provision
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EnvVar is one variable of a container's environment.
+type EnvVar struct {
+	Name  string `json:"name"`
+	Value Text   `json:"value"`
+}
+
+// Mount binds a path of the host into a container. The source is created when
+// it is missing.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Ulimit is one resource limit; -1 is unlimited.
+type Ulimit struct {
+	Name string `json:"name"`
+	Soft int64  `json:"soft"`
+	Hard int64  `json:"hard"`
+}
+
+// Container is everything that is asked of a container, in an order of its own
+// so that two equal containers are equal as text. With [Process] the same value
+// describes a process: Entrypoint and Command, Env, Labels and the stop settings
+// apply, the rest has no meaning there.
+type Container struct {
+	Name       string            `json:"name"`
+	Image      string            `json:"image,omitempty"`
+	Entrypoint []Text            `json:"entrypoint,omitempty"` // nil: the image's own
+	Command    []Text            `json:"command,omitempty"`
+	Env        []EnvVar          `json:"env,omitempty"` // sorted by name
+	Labels     map[string]string `json:"labels,omitempty"`
+	Mounts     []Mount           `json:"mounts,omitempty"`
+
+	// GPUs asks for NVIDIA GPUs through the container toolkit; AMD GPUs come as
+	// Devices and HostGroups.
+	GPUs        int      `json:"gpus,omitempty"`        // -1: all; 0: none
+	GPUIDs      []string `json:"gpu_ids,omitempty"`     // these and no others; overrides GPUs
+	Devices     []string `json:"devices,omitempty"`     // paths on the host, such as /dev/kfd
+	HostGroups  []string `json:"host_groups,omitempty"` // names, turned into the host's numeric ids when the container is created: they often do not exist in the image
+	CapAdd      []string `json:"cap_add,omitempty"`
+	SecurityOpt []string `json:"security_opt,omitempty"`
+	Privileged  bool     `json:"privileged,omitempty"`
+	IPC         string   `json:"ipc,omitempty"`      // "host" or ""
+	Network     string   `json:"network,omitempty"`  // "host", "bridge" (Port is published on 127.0.0.1), or "none"
+	ShmSize     int64    `json:"shm_size,omitempty"` // bytes; 0: the daemon's default
+	Ulimits     []Ulimit `json:"ulimits,omitempty"`
+	User        string   `json:"user,omitempty"`
+	WorkDir     string   `json:"work_dir,omitempty"`
+
+	Port       int           `json:"port,omitempty"` // where the engine listens
+	Init       bool          `json:"init,omitempty"` // an init as pid 1, which reaps and forwards signals
+	StopSignal string        `json:"stop_signal,omitempty"`
+	StopGrace  time.Duration `json:"-"` // between the stop signal and SIGKILL
+}
+
+// MarshalJSON writes StopGrace as text, "1m0s".
+func (c Container) MarshalJSON() ([]byte, error) {
+	type plain Container
+	return json.Marshal(struct {
+		plain
+		StopGrace string `json:"stop_grace,omitempty"`
+	}{plain(c), c.StopGrace.String()})
+}
+
+// State is what a container or process is doing.
+type State struct {
+	Running   bool
+	ExitCode  int // meaningful when not running
+	OOMKilled bool
+	Error     string // the daemon's own words, when it could not start or run it
+	Started   time.Time
+	Finished  time.Time
+}
+
+// Found is a container or process that exists on a host.
+type Found struct {
+	ID     string
+	Name   string
+	Image  string
+	Labels map[string]string
+	State  string // the runtime's word: "running", "exited", "created"
+}

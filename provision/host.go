@@ -1,0 +1,105 @@
+// Package provision reaches hosts, tells what they are, and runs containers on
+// them: SSH or the local machine, and the Docker daemon behind either.
+//
+// It knows nothing of engines, benchmarks, labs or results: a container is an
+// image, a command and settings, and labels are opaque pairs. SSH and Docker
+// libraries are imported here and nowhere else.
+package provision
+
+import (
+	"fmt"
+	"strings"
+)
+
+// LocalAddress is the address of the machine that hcl itself runs on.
+const LocalAddress = "local"
+
+// DefaultDocker is the Docker socket on a host whose block does not name one.
+const DefaultDocker = "/var/run/docker.sock"
+
+// Runtime says how a host runs engines.
+type Runtime string
+
+const (
+	// Docker runs each engine in a container.
+	Docker Runtime = "docker"
+	// Process runs each engine as a child of the agent, for rented boxes that
+	// are themselves containers and have no Docker.
+	Process Runtime = "process"
+)
+
+// Vendor is a maker of GPUs; empty where a host has none.
+type Vendor string
+
+const (
+	NVIDIA Vendor = "nvidia"
+	AMD    Vendor = "amd"
+)
+
+// GPUs is what a host block says must be there, such as "8xH200". The zero
+// value means no GPUs are asked for.
+type GPUs struct {
+	Count  int
+	Model  string // as written, without the count: "H200", "MI300X"
+	Vendor Vendor
+}
+
+// String returns the form that users write, or "" for none.
+func (g GPUs) String() string {
+	if g.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%dx%s", g.Count, g.Model)
+}
+
+// ParseGPUs reads "8xH200", "4xMI300X" or "H200" (one). The vendor follows from
+// the model: MI… and Radeon are AMD's, everything else NVIDIA's.
+func ParseGPUs(s string) (GPUs, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return GPUs{}, nil
+	}
+	g := GPUs{Count: 1, Model: s}
+	if n, model, ok := strings.Cut(s, "x"); ok {
+		var count int
+		if _, err := fmt.Sscanf(n, "%d", &count); err == nil && fmt.Sprint(count) == n {
+			g = GPUs{Count: count, Model: strings.TrimSpace(model)}
+		}
+	}
+	if g.Count < 1 || g.Model == "" || strings.ContainsAny(g.Model, " \t\n") || strings.Trim(g.Model, "0123456789") == "" {
+		return GPUs{}, fmt.Errorf("%q is not a count and a model, such as 8xH200 or 8xMI300X", s)
+	}
+	g.Vendor = NVIDIA
+	upper := strings.ToUpper(g.Model)
+	if strings.HasPrefix(upper, "MI") || strings.HasPrefix(upper, "RADEON") {
+		g.Vendor = AMD
+	}
+	return g, nil
+}
+
+// Host is a machine as a host block describes it.
+type Host struct {
+	Name         string
+	Description  string
+	Address      string // "host", "host:port", or [LocalAddress]
+	User         string // empty: the caller's own name
+	IdentityFile string // private key; empty: the SSH agent, then the usual files in ~/.ssh
+	HostKey      string // pinned public key, "ssh-ed25519 AAAA…"; empty: known_hosts decides
+	Jump         *Host  // connect through this host; nil: directly
+	GPUs         GPUs
+	Runtime      Runtime // empty means [Docker]
+	Docker       string  // path of the Docker socket; empty means [DefaultDocker]
+	PricePerHour float64 // USD; 0: not said
+	Pos          string  // where the block stands, "lab.hcl:12"
+}
+
+// Local reports whether the host is the machine that hcl runs on.
+func (h *Host) Local() bool { return h.Address == LocalAddress }
+
+// String names the host in messages: "host h200 (lab.hcl:12)".
+func (h *Host) String() string {
+	if h.Pos == "" {
+		return "host " + h.Name
+	}
+	return fmt.Sprintf("host %s (%s)", h.Name, h.Pos)
+}

@@ -1,0 +1,60 @@
+package provision
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// Redacted is what a secret looks like wherever it is shown, stored or hashed.
+const Redacted = "(sensitive)"
+
+// Text is a string that may be a secret. Every ordinary way of turning it into
+// bytes (fmt verbs, JSON, slog) yields [Redacted] for a secret; only
+// [Text.Reveal] gives the clear value, so the places that need it can be found
+// by name. The zero value is the empty, public string.
+type Text struct {
+	clear  string
+	secret bool
+}
+
+// Plain is a public text.
+func Plain(s string) Text { return Text{clear: s} }
+
+// Secret is a text that must never be shown.
+func Secret(s string) Text { return Text{clear: s, secret: true} }
+
+// Reveal returns the clear value. Call it only where the value leaves for the
+// program that needs it: a container's environment, a command's arguments.
+func (t Text) Reveal() string { return t.clear }
+
+// IsSecret reports whether the text must not be shown.
+func (t Text) IsSecret() bool { return t.secret }
+
+// String returns the value, or [Redacted] for a secret.
+func (t Text) String() string {
+	if t.secret {
+		return Redacted
+	}
+	return t.clear
+}
+
+// Format keeps every fmt verb, %#v among them, from printing a secret.
+func (t Text) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), t.String())
+}
+
+// MarshalText is what JSON sees: the value, or [Redacted] for a secret.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// LogValue is what slog sees.
+func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// Concat joins texts; the result is a secret when one of the parts is.
+func Concat(parts ...Text) Text {
+	var t Text
+	for _, p := range parts {
+		t.clear += p.clear
+		t.secret = t.secret || p.secret
+	}
+	return t
+}
