@@ -1,0 +1,115 @@
+// Package results keeps what was measured, and reads and writes the formats of
+// other tools.
+//
+// It knows what a measurement is, not how one is made: hosts, engines and
+// deployments are text here. The database is imported here and nowhere else.
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"hclbench/load"
+)
+
+// Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a
+// string.
+type Axis struct {
+	Name  string
+	Value any
+}
+
+// Axes are a cell's coordinates in the order in which the lab declares them.
+// Their JSON form is an object in that order.
+type Axes []Axis
+
+// MarshalJSON writes an object whose members keep the order of the axes.
+func (a Axes) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, x := range a {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		k, err := json.Marshal(x.Name)
+		if err != nil {
+			return nil, err
+		}
+		v, err := json.Marshal(x.Value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(k)
+		b.WriteByte(':')
+		b.Write(v)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// Run is one hcl apply, rehearse or bench.
+type Run struct {
+	ID       string    `json:"id"` // sorts by start time
+	Lab      string    `json:"lab"`
+	Command  string    `json:"command"` // "apply", "rehearse", "bench"
+	Version  string    `json:"version"` // of hcl
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished,omitzero"` // zero: still going, or died
+	Outcome  string    `json:"outcome,omitempty"` // "done", "failed", "interrupted", …; empty: see Finished
+}
+
+// Deployment is one start of an engine.
+type Deployment struct {
+	ID       string            `json:"id"`
+	RunID    string            `json:"run_id"`
+	Engine   string            `json:"engine"` // "vllm.h200"
+	Kind     string            `json:"kind"`
+	Host     string            `json:"host"`
+	GPUs     string            `json:"gpus"` // "8xH200"
+	Model    string            `json:"model"`
+	Image    string            `json:"image"`           // as written
+	Digest   string            `json:"digest"`          // what really ran; empty for a process
+	Command  []string          `json:"command"`         // secrets redacted
+	Identity map[string]string `json:"identity"`        // what the deployment id is the hash of
+	Facts    json.RawMessage   `json:"facts,omitempty"` // of the host, when it was measured
+	Started  time.Time         `json:"started"`
+	Ready    float64           `json:"ready_s"` // from container start to the first proven token
+}
+
+// Cell is one measured cell.
+type Cell struct {
+	ID           string            `json:"id"`
+	RunID        string            `json:"run_id"`
+	DeploymentID string            `json:"deployment_id"`
+	Benchmark    string            `json:"benchmark"`
+	Axes         Axes              `json:"axes"`
+	Repetition   int               `json:"repetition"` // from 1
+	Identity     map[string]string `json:"identity"`   // what the cell id is the hash of
+	Job          load.Job          `json:"job"`
+	Started      time.Time         `json:"started"`
+	Finished     time.Time         `json:"finished"`
+	CacheReset   string            `json:"cache_reset,omitempty"` // what was done to the prefix cache before it: "flushed", "unsupported", "failed: …"
+	Error        string            `json:"error,omitempty"`       // why there is no measurement; Summary is then nil or partial
+	Summary      *load.Summary     `json:"summary,omitempty"`
+}
+
+// Verdict is the cell's verdict; a cell without a measurement is void.
+func (c *Cell) Verdict() load.Verdict {
+	if c.Summary == nil {
+		reason := c.Error
+		if reason == "" {
+			reason = "not measured"
+		}
+		return load.Verdict{Verdict: load.Void, Reasons: []string{reason}}
+	}
+	return c.Summary.Verdict
+}
+
+// Row is a cell with the deployment and the run that it belongs to: what a table
+// or an export shows.
+type Row struct {
+	Cell
+	Deployment Deployment `json:"deployment"`
+	Run        Run        `json:"run"`
+}
