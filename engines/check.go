@@ -1,0 +1,139 @@
+package engines
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/provision"
+)
+
+func trimFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// Check returns every mistake in an engine that its kind knows about, without
+// contacting anything.
+func Check(e *Engine) []FieldError {
+	var errs []FieldError
+	add := func(field, format string, args ...any) {
+		errs = append(errs, FieldError{field, fmt.Sprintf(format, args...)})
+	}
+	k := kinds[e.Kind]
+
+	if e.Kind == External {
+		checkExternal(e, add)
+		return errs
+	}
+	if e.URL != "" {
+		add("url", "Only engines of kind %q have a url: they are run by someone else. This one is started by hcl and listens on its host.", External)
+	}
+	if e.Host == nil {
+		add("host", "An engine of kind %q must say on which host it runs, for example:\n\n    host = host.h200", e.Kind)
+	}
+
+	switch Runtime(e) {
+	case provision.Docker:
+		if e.Image == "" {
+			add("image", "An engine of kind %q runs in a container and needs the exact image, for example:\n\n    image = %q", e.Kind, exampleImage[e.Kind])
+		}
+	case provision.Process:
+		if e.Image != "" && e.Kind == Sim {
+			add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")
+		}
+	}
+	if e.Model == nil && k.needsModel && e.Command == nil {
+		add("model", "An engine of kind %q serves a model, so it must name one, for example:\n\n    model = model.r1", e.Kind)
+	}
+	if e.Kind == OpenAI {
+		if e.Command == nil {
+			add("command", "hcl does not know how a server of kind %q is started. Give its whole command as a list of words.", OpenAI)
+		}
+		if e.Port == 0 {
+			add("port", "hcl does not know where a server of kind %q listens. Give the port.", OpenAI)
+		}
+	}
+	if _, set := e.Flag("port"); set {
+		add("flags", "The port is said once, outside of flags, so that hcl knows where to reach the server:\n\n    port = 8000")
+	}
+	for _, name := range []string{"model", "model-path", "model_path"} {
+		if _, set := e.Flag(name); set && e.Model != nil {
+			add("flags", "The flag %q repeats what the model argument says. Remove one of them.", name)
+		}
+	}
+	checkGPUs(e, add)
+	return errs
+}
+
+func checkExternal(e *Engine, add func(field, format string, args ...any)) {
+	if u, err := url.Parse(e.URL); e.URL == "" {
+		add("url", "An engine of kind %q needs the url of the server, for example:\n\n    url = \"http://203.0.113.7:8000\"", External)
+	} else if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		add("url", "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\"", e.URL)
+	}
+	for field, set := range map[string]bool{
+		"image": e.Image != "", "command": e.Command != nil, "setup": len(e.Setup) > 0,
+		"flags": len(e.Flags) > 0, "env": len(e.Env) > 0,
+	} {
+		if set {
+			add(field, "An engine of kind %q is run by someone else, so hcl can set no %s for it. Remove the argument.", External, field)
+		}
+	}
+}
+
+func checkGPUs(e *Engine, add func(field, format string, args ...any)) {
+	if e.Host == nil || e.Host.GPUs.Count == 0 {
+		return
+	}
+	h := e.Host
+	there, of := h.GPUs.Count, fmt.Sprintf("host.%s has %s", h.Name, h.GPUs)
+	if n := len(e.Container.GPUIDs); n > 0 {
+		there, of = n, fmt.Sprintf("gpu_ids names %d", n)
+	}
+	if need := GPUs(e); need > there {
+		add("flags", "The flags ask for %d GPUs (tensor × pipeline × data parallel), but %s.", need, of)
+	}
+	switch h.GPUs.Vendor {
+	case provision.AMD:
+		if e.Kind == TRTLLM {
+			add("host", "TensorRT-LLM runs on NVIDIA GPUs only, and host.%s has %s.", h.Name, h.GPUs)
+		} else if nvidiaOnly(e.Image) {
+			add("image", "The image %s is built for NVIDIA GPUs, but host.%s has %s. Images for AMD are for example %s.", e.Image, h.Name, h.GPUs, amdImage[e.Kind])
+		}
+	case provision.NVIDIA:
+		if amdOnly(e.Image) {
+			add("image", "The image %s is built for AMD GPUs, but host.%s has %s. An image for NVIDIA is for example %s.", e.Image, h.Name, h.GPUs, exampleImage[e.Kind])
+		}
+	}
+}
+
+var exampleImage = map[string]string{
+	SGLang: "lmsysorg/sglang:v0.5.12",
+	VLLM:   "vllm/vllm-openai:v0.11.0",
+	TRTLLM: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
+	OpenAI: "registry.example.com/team/server:1.2",
+}
+
+var amdImage = map[string]string{
+	SGLang: "lmsysorg/sglang:v0.5.12-rocm700-mi30x or rocm/sglang-staging:20250212",
+	VLLM:   "vllm/vllm-openai-rocm or rocm/vllm-dev",
+	OpenAI: "one whose name says rocm",
+}
+
+func amdOnly(image string) bool { return strings.Contains(strings.ToLower(image), "rocm") }
+
+// nvidiaOnly knows the published image families; an image of the user's own is
+// given the benefit of the doubt.
+func nvidiaOnly(image string) bool {
+	if amdOnly(image) {
+		return false
+	}
+	repo, _, _ := strings.Cut(image, "@")
+	tag := ""
+	if i := strings.LastIndex(repo, ":"); i > strings.LastIndex(repo, "/") {
+		repo, tag = repo[:i], repo[i+1:]
+	}
+	repo = strings.TrimPrefix(repo, "docker.io/")
+	return slices.Contains([]string{"vllm/vllm-openai", "lmsysorg/sglang"}, repo) ||
+		strings.HasPrefix(repo, "nvcr.io/") || strings.Contains(tag, "-cu1")
+}

@@ -1,0 +1,166 @@
+package engines
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/provision"
+)
+
+// StopGrace is how long an engine may take to stop before it is killed. A GPU
+// process that is killed in the middle of a call can leave its memory allocated
+// until the box is rebooted (sgl-project/sglang#30431, ROCm/mori#473), so this
+// is generous.
+const StopGrace = 60 * time.Second
+
+// cacheTarget is where Hugging Face's cache of the host appears in a container.
+const cacheTarget = "/root/.cache/huggingface"
+
+// Container is what the engine asks of its host: the whole container, but for
+// its name and labels, which are the plan's. It is not meaningful for an
+// external engine.
+func Container(e *Engine) provision.Container {
+	c := provision.Container{
+		Image:      e.Image,
+		Env:        slices.Clone(e.Env),
+		Port:       Port(e),
+		Init:       true,
+		StopSignal: kinds[e.Kind].stopSignal,
+		StopGrace:  StopGrace,
+	}
+	argv := serverCommand(e)
+	c.Entrypoint, c.Command = argv[:1], argv[1:]
+
+	if Runtime(e) == provision.Docker {
+		c.Network = "host" // no bridge and no proxy between the load and the engine
+		model(&c, e)
+		gpus(&c, e)
+	}
+	override(&c, e.Container)
+	slices.SortStableFunc(c.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	return c
+}
+
+// serverCommand is the argv of the server, wrapped in a shell when commands of
+// the lab run before it.
+func serverCommand(e *Engine) []provision.Text {
+	argv := e.Command
+	if argv == nil {
+		argv = kinds[e.Kind].server(e, Port(e))
+	}
+	if len(e.Setup) == 0 {
+		return argv
+	}
+	// exec, so that the stop signal reaches the server and not a shell.
+	script := []provision.Text{provision.Plain("set -e\n" + strings.Join(e.Setup, "\n") + "\nexec")}
+	for _, a := range argv {
+		quoted := "'" + strings.ReplaceAll(a.Reveal(), "'", `'\''`) + "'"
+		if a.IsSecret() {
+			script = append(script, provision.Plain(" "), provision.Secret(quoted))
+		} else {
+			script = append(script, provision.Plain(" "+quoted))
+		}
+	}
+	return []provision.Text{provision.Plain("/bin/sh"), provision.Plain("-c"), provision.Concat(script...)}
+}
+
+// model mounts the model, or the cache that holds it.
+func model(c *provision.Container, e *Engine) {
+	if e.Model == nil {
+		return
+	}
+	if strings.HasPrefix(e.Model.Repo, "/") {
+		c.Mounts = append(c.Mounts, provision.Mount{Source: e.Model.Repo, Target: e.Model.Repo, ReadOnly: true})
+	}
+	if e.Model.Cache != "" {
+		c.Mounts = append(c.Mounts, provision.Mount{Source: e.Model.Cache, Target: cacheTarget})
+		setEnv(c, "HF_HOME", cacheTarget)
+	}
+}
+
+// gpus gives the container the host's GPUs in the vendor's way.
+//
+// NVIDIA: a device request to the container toolkit. AMD: the kernel driver's
+// device nodes and the numeric groups that own them (vLLM's and SGLang's ROCm
+// installation pages). Both: the host's shared memory, and memory that may be
+// locked, which NCCL and RCCL need.
+func gpus(c *provision.Container, e *Engine) {
+	if e.Host == nil || e.Host.GPUs.Count == 0 {
+		return
+	}
+	ids := e.Container.GPUIDs
+	switch e.Host.GPUs.Vendor {
+	case provision.NVIDIA:
+		if len(ids) > 0 {
+			c.GPUIDs = slices.Clone(ids)
+		} else {
+			c.GPUs = -1
+		}
+	case provision.AMD:
+		c.Devices = []string{"/dev/kfd", "/dev/dri"}
+		c.HostGroups = []string{"video", "render"}
+		c.CapAdd = []string{"SYS_PTRACE"}
+		c.SecurityOpt = []string{"seccomp=unconfined"}
+		if len(ids) > 0 {
+			setEnv(c, "HIP_VISIBLE_DEVICES", strings.Join(ids, ","))
+		}
+	}
+	c.IPC = "host"
+	c.Ulimits = []provision.Ulimit{
+		{Name: "memlock", Soft: -1, Hard: -1},
+		{Name: "stack", Soft: 67108864, Hard: 67108864},
+	}
+}
+
+// override applies what the lab says about the container.
+func override(c *provision.Container, s ContainerSettings) {
+	if len(s.Entrypoint) > 0 {
+		c.Command = append(slices.Clone(c.Entrypoint), c.Command...)
+		c.Entrypoint = nil
+		for _, w := range s.Entrypoint {
+			c.Entrypoint = append(c.Entrypoint, provision.Plain(w))
+		}
+	}
+	if s.ShmSize > 0 {
+		// The host's /dev/shm has a size of its own; asking for one means a
+		// private one.
+		c.ShmSize, c.IPC = s.ShmSize, ""
+	}
+	if s.IPC != "" {
+		c.IPC = s.IPC
+	}
+	if s.Network != "" {
+		c.Network = s.Network
+	}
+	if s.Privileged != nil {
+		c.Privileged = *s.Privileged
+	}
+	if s.User != "" {
+		c.User = s.User
+	}
+	if s.StopGrace > 0 {
+		c.StopGrace = s.StopGrace
+	}
+	c.CapAdd = union(c.CapAdd, s.CapAdd)
+	c.SecurityOpt = union(c.SecurityOpt, s.SecurityOpt)
+	c.Devices = union(c.Devices, s.Devices)
+	c.Mounts = append(c.Mounts, s.Mounts...)
+}
+
+// union appends what is not there yet.
+func union(have, more []string) []string {
+	for _, m := range more {
+		if !slices.Contains(have, m) {
+			have = append(have, m)
+		}
+	}
+	return have
+}
+
+// setEnv sets a variable unless the lab already does.
+func setEnv(c *provision.Container, name, value string) {
+	if !slices.ContainsFunc(c.Env, func(v provision.EnvVar) bool { return v.Name == name }) {
+		c.Env = append(c.Env, provision.EnvVar{Name: name, Value: provision.Plain(value)})
+	}
+}

@@ -1,0 +1,201 @@
+package engines
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hclbench/provision"
+)
+
+// kind is what sets one engine kind apart: a row of a table, not a plugin.
+type kind struct {
+	port        int  // 0: the lab must say
+	needsModel  bool // a model block is required
+	stopSignal  string
+	server      func(e *Engine, port int) []provision.Text // nil: the lab gives the command, or there is none
+	health      string                                     // path that answers 200 once the server is up; empty: none
+	healthEvery time.Duration                              // never ask more often than this
+	reset       reset
+	modelID     func(e *Engine) string // the name under which the server lists the model
+}
+
+// reset is how a prefix cache is dropped. method and path empty: it cannot be.
+type reset struct {
+	method, path string
+	needsEnv     string // "NAME=value" without which the server does not offer it
+}
+
+// kinds holds the facts of research: default ports, commands, health endpoints
+// and cache resets as documented by vLLM (docs/deployment/docker.md,
+// entrypoints/serve), SGLang (docs/get_started/install.md, http_server.py) and
+// TensorRT-LLM (quick-start guide, serve/openai_server.py).
+var kinds = map[string]kind{
+	SGLang: {
+		port:       30000,
+		needsModel: true,
+		stopSignal: "SIGTERM",
+		server: func(e *Engine, port int) []provision.Text {
+			return e.launch(port, []string{"python3", "-m", "sglang.launch_server", "--model-path", e.Model.Repo})
+		},
+		// SGLang's /health generates a token and takes a second; asked more often
+		// it disturbs the server.
+		health:      "/health",
+		healthEvery: 2 * time.Second,
+		reset:       reset{method: "POST", path: "/flush_cache"},
+		modelID:     servedName,
+	},
+	VLLM: {
+		port:       8000,
+		needsModel: true,
+		stopSignal: "SIGTERM",
+		server: func(e *Engine, port int) []provision.Text {
+			return e.launch(port, []string{"vllm", "serve", e.Model.Repo})
+		},
+		health:  "/health",
+		reset:   reset{method: "POST", path: "/reset_prefix_cache", needsEnv: "VLLM_SERVER_DEV_MODE=1"},
+		modelID: servedName,
+	},
+	TRTLLM: {
+		port:       8000,
+		needsModel: true,
+		stopSignal: "SIGTERM",
+		server: func(e *Engine, port int) []provision.Text {
+			return e.launch(port, []string{"trtllm-serve", e.Model.Repo})
+		},
+		health: "/health",
+		// trtllm-serve lists a model given as a path under the path's last element.
+		modelID: func(e *Engine) string {
+			if strings.HasPrefix(e.Model.Repo, "/") {
+				return path.Base(e.Model.Repo)
+			}
+			return e.Model.Repo
+		},
+	},
+	OpenAI: {
+		stopSignal: "SIGTERM",
+		modelID:    servedName,
+	},
+	External: {
+		modelID: servedName,
+	},
+	Sim: {
+		port:       8000,
+		stopSignal: "SIGTERM",
+		server: func(e *Engine, port int) []provision.Text {
+			return e.launch(port, []string{HCL, "sim", "--model", simModel(e)})
+		},
+		health:  "/health",
+		reset:   reset{method: "POST", path: "/reset_prefix_cache"},
+		modelID: simModel,
+	},
+}
+
+func simModel(e *Engine) string {
+	if e.Model != nil {
+		return e.Model.Repo
+	}
+	return "sim"
+}
+
+// HCL is the first word of a command that runs the hcl binary itself; the agent
+// puts its own path there.
+const HCL = "hcl"
+
+// servedName is the rule of vLLM and SGLang: the first served-model-name, else
+// the model as given. Without either it is "", any model that the server lists.
+func servedName(e *Engine) string {
+	if name, ok := e.Flag("served-model-name", "served_model_name"); ok {
+		if fields := strings.Fields(name); len(fields) > 0 {
+			return fields[0]
+		}
+	}
+	if e.Model != nil {
+		return e.Model.Repo
+	}
+	return ""
+}
+
+// launch appends what every server command ends with: the model's revision,
+// where to listen, then the lab's own flags in their fixed order.
+func (e *Engine) launch(port int, argv []string) []provision.Text {
+	var out []provision.Text
+	for _, a := range argv {
+		out = append(out, provision.Plain(a))
+	}
+	add := func(flag, value string) {
+		if _, set := e.Flag(flag); !set {
+			out = append(out, provision.Plain("--"+flag), provision.Plain(value))
+		}
+	}
+	if e.Model != nil && e.Model.Revision != "" && e.Kind != Sim && e.Kind != TRTLLM {
+		add("revision", e.Model.Revision)
+	}
+	// The load runs on the same host, so nothing need listen to the network of a
+	// rented box: flags = { host = "0.0.0.0" } says otherwise.
+	add("host", "127.0.0.1")
+	add("port", strconv.Itoa(port))
+	for _, f := range e.Flags {
+		out = append(out, provision.Plain("--"+f.Name))
+		if f.Value != nil {
+			out = append(out, *f.Value)
+		}
+	}
+	return out
+}
+
+// Port is where the engine listens on its host; 0 for an external one.
+func Port(e *Engine) int {
+	if e.Port != 0 {
+		return e.Port
+	}
+	return kinds[e.Kind].port
+}
+
+// BaseURL is where the engine is reached from its own host, without a path.
+func BaseURL(e *Engine) string {
+	if e.Kind == External {
+		return strings.TrimSuffix(strings.TrimRight(e.URL, "/"), "/v1")
+	}
+	return "http://127.0.0.1:" + strconv.Itoa(Port(e))
+}
+
+// ServedModel is the name that requests must carry; "" when only the server
+// knows it.
+func ServedModel(e *Engine) string { return kinds[e.Kind].modelID(e) }
+
+// Runtime says how the engine is run: as a container or as a process of the
+// agent; "" for an engine that someone else runs.
+func Runtime(e *Engine) provision.Runtime {
+	switch {
+	case e.Kind == External:
+		return ""
+	case e.Kind == Sim || e.Host != nil && e.Host.Runtime == provision.Process:
+		return provision.Process
+	default:
+		return provision.Docker
+	}
+}
+
+// GPUs is how many GPUs the engine's flags ask for, as far as they tell: tensor
+// × pipeline × data parallel. SGLang's data parallel attention divides the
+// tensor-parallel GPUs and multiplies nothing.
+func GPUs(e *Engine) int {
+	tp := e.intFlag(1, "tensor-parallel-size", "tensor_parallel_size", "tp", "tp-size", "tp_size")
+	pp := e.intFlag(1, "pipeline-parallel-size", "pipeline_parallel_size", "pp", "pp-size", "pp_size")
+	dp := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp", "dp-size")
+	if _, attention := e.Flag("enable-dp-attention"); attention || e.Kind == TRTLLM {
+		dp = 1
+	}
+	return tp * pp * dp
+}
+
+// hasEnv reports whether the engine's environment holds "NAME=value".
+func (e *Engine) hasEnv(pair string) bool {
+	name, value, _ := strings.Cut(pair, "=")
+	return slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool {
+		return v.Name == name && v.Value.Reveal() == value
+	})
+}

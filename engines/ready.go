@@ -1,0 +1,138 @@
+package engines
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"hclbench/provision"
+)
+
+// Readiness says how to tell that a server really serves.
+type Readiness struct {
+	Health      string        // path that answers 200; empty: skip
+	HealthEvery time.Duration // never ask more often than this
+	Models      string        // path that lists the models
+	Model       string        // the model that must be listed; empty: any
+	Stall       time.Duration // nothing has moved for this long: give up
+	Timeout     time.Duration // give up after this in all; 0: never
+}
+
+// ReadinessOf returns how the engine is to be waited for.
+func ReadinessOf(e *Engine) Readiness {
+	k := kinds[e.Kind]
+	r := Readiness{
+		Health:      k.health,
+		HealthEvery: max(k.healthEvery, 250*time.Millisecond),
+		Models:      "/v1/models",
+		Model:       ServedModel(e),
+		Stall:       e.Ready.Stall,
+		Timeout:     e.Ready.Timeout,
+	}
+	if r.Stall == 0 {
+		r.Stall = DefaultStall
+	}
+	return r
+}
+
+// CacheReset is the request that drops the engine's prefix cache. ok is false
+// when the engine, as it is started, cannot: why says so.
+func CacheReset(e *Engine) (method, path, why string, ok bool) {
+	r := kinds[e.Kind].reset
+	switch {
+	case r.path == "":
+		return "", "", e.Kind + " has no request for it", false
+	case r.needsEnv != "" && !e.hasEnv(r.needsEnv):
+		return "", "", e.Kind + " offers it only with env " + r.needsEnv, false
+	}
+	return r.method, r.path, "", true
+}
+
+// fatal are log lines after which no server ever comes up, with what they mean,
+// from the engines' own sources and issue threads. The more telling come first.
+var fatal = []struct {
+	means string
+	line  *regexp.Regexp
+}{
+	{"the GPUs' memory is not free", regexp.MustCompile(`Free memory on device .* on startup is less than desired GPU memory utilization|The memory capacity is unbalanced`)},
+	{"out of GPU memory", regexp.MustCompile(`torch\.(cuda\.)?OutOfMemoryError|CUDA out of memory|HIP out of memory|CUDA error: out of memory|HSA_STATUS_ERROR_OUT_OF_RESOURCES`)},
+	{"no room for the KV cache", regexp.MustCompile(`No available memory for the cache blocks`)},
+	{"the GPU faulted", regexp.MustCompile(`CUDA_ERROR_ILLEGAL_ADDRESS|Memory access fault by GPU node|no TensileLibrary_lazy_gfx`)},
+	{"the GPUs cannot talk to each other", regexp.MustCompile(`NCCL error:|ncclUnhandledCudaError|Watchdog caught collective operation timeout`)},
+	{"the port is taken", regexp.MustCompile(`\[Errno 98\]|Address already in use`)},
+	{"the engine does not know an argument", regexp.MustCompile(`error: unrecognized arguments|error: argument .*: invalid choice`)},
+	{"the model cannot be fetched", regexp.MustCompile(`(401|403) Client Error|is not a valid model identifier|does not appear to have a file named|GatedRepoError`)},
+	{"the disk is full", regexp.MustCompile(`No space left on device`)},
+	{"the engine's core failed", regexp.MustCompile(`Engine core initialization failed|WorkerProc failed to start|EngineDeadError|Scheduler hit an exception|DataParallelController hit an exception|Received sigquit from a child process`)},
+}
+
+// FatalLine reports whether a log line means that the engine will never serve,
+// and what it means.
+func FatalLine(line string) (means string, ok bool) {
+	for _, f := range fatal {
+		if f.line.MatchString(line) {
+			return f.means, true
+		}
+	}
+	return "", false
+}
+
+// Simulated is the engine's stand-in for a rehearsal: the simulated engine on
+// this machine, listening on port, serving the same model under the same name
+// and speaking like the kind it stands for, at speed times its usual pace.
+func Simulated(e *Engine, host *provision.Host, port int, speed float64) *Engine {
+	s := &Engine{
+		Kind: Sim, Name: e.Name, Description: e.Description,
+		Host: host, Model: e.Model, Port: port, Ready: e.Ready, Pos: e.Pos,
+	}
+	if e.Kind == Sim {
+		s.Flags = append(s.Flags, e.Flags...)
+	} else {
+		s.Model = &Model{Repo: ServedModel(e)}
+		if s.Model.Repo == "" {
+			s.Model.Repo = "rehearsal"
+		}
+		if e.Kind == SGLang || e.Kind == VLLM || e.Kind == TRTLLM {
+			as := provision.Plain(e.Kind)
+			s.Flags = append(s.Flags, Flag{Name: "as", Value: &as})
+		}
+	}
+	if speed != 1 {
+		v := provision.Plain(trimFloat(speed))
+		s.Flags = append(s.Flags, Flag{Name: "speed", Value: &v})
+	}
+	return s
+}
+
+// PhaseOf tells from a log line what an engine that is coming up is doing; ok is
+// false for a line that does not say.
+func PhaseOf(line string) (phase string, ok bool) {
+	for _, p := range phases {
+		if m := p.line.FindStringSubmatch(line); m != nil {
+			if len(m) > 2 {
+				return p.phase + " " + m[1] + " of " + m[2], true
+			}
+			return p.phase, true
+		}
+	}
+	return "", false
+}
+
+var phases = []struct {
+	phase string
+	line  *regexp.Regexp
+}{
+	{"loading weights", regexp.MustCompile(`checkpoint shards:.*?(\d+)/(\d+)`)},
+	{"loading weights", regexp.MustCompile(`(?i)load weight begin|starting to load model|loading model`)},
+	{"compiling", regexp.MustCompile(`(?i)torch\.compile|compiling|DeepGEMM warmup|JIT`)},
+	{"capturing graphs", regexp.MustCompile(`(?i)captur\w* (cuda )?graph`)},
+	{"starting the server", regexp.MustCompile(`Started server process|Waiting for application startup`)},
+}
+
+// Ready reports whether a log line is an engine's own word that it is up. It is
+// progress for people, never proof.
+func ReadyLine(line string) bool {
+	return strings.Contains(line, "Application startup complete") ||
+		strings.Contains(line, "The server is fired up and ready to roll!") ||
+		strings.Contains(line, "Uvicorn running on")
+}
