@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Command reads a command line: that of an engine, or our own flags.
+//
+//	vllm serve MODEL …
+//	python3 -m vllm.entrypoints.openai.api_server --model MODEL …
+//	python3 -m sglang.launch_server --model-path MODEL …
+//	trtllm-serve [serve] MODEL …
+//	--model M --as vllm|sglang|trtllm …
+//
+// listen is "host:port" with the engine's own defaults. In an engine's command
+// line every flag that says nothing about the simulation is passed over; our
+// own flags (see [Usage]) may stand among them. Alone, they must all be known.
+func Command(args []string) (cfg Config, listen string, err error) {
+	p := parser{cfg: Config{As: VLLM}, host: "127.0.0.1", port: "8000"}
+	rest := args
+	p.engine = true
+	switch {
+	case starts(args, "vllm", "serve"):
+		p.host, rest = "", args[2:]
+	case isPython(args) && starts(args[1:], "-m", "vllm.entrypoints.openai.api_server"):
+		p.host, rest = "", args[3:]
+	case isPython(args) && starts(args[1:], "-m", "sglang.launch_server"):
+		p.cfg.As, p.port, rest = SGLang, "30000", args[3:]
+	case starts(args, "sglang", "serve"):
+		p.cfg.As, p.port, rest = SGLang, "30000", args[2:]
+	case starts(args, "trtllm-serve", "serve"):
+		p.cfg.As, rest = TRTLLM, args[2:]
+	case starts(args, "trtllm-serve"):
+		p.cfg.As, rest = TRTLLM, args[1:]
+	default:
+		p.engine = false
+	}
+	if err := p.parse(rest); err != nil {
+		return Config{}, "", err
+	}
+	if p.served != "" {
+		p.cfg.Model = p.served
+	}
+	if p.engine && p.cfg.Model == "" {
+		return Config{}, "", errors.New("the command line names no model")
+	}
+	return p.cfg, net.JoinHostPort(p.host, p.port), nil
+}
+
+// EnvFlags are our own flags as environment variables say them: HCL_SIM_ITL=5ms
+// is --itl 5ms. Appended to a command line, they let a container image say how
+// its engine behaves whatever command it is started with.
+func EnvFlags(environ []string) []string {
+	var args []string
+	for _, f := range flags {
+		name := "HCL_SIM_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_")) + "="
+		for _, e := range environ {
+			if v, ok := strings.CutPrefix(e, name); ok {
+				args = append(args, "--"+f.name, v)
+			}
+		}
+	}
+	return args
+}
+
+// Usage describes our own flags, one to a line.
+func Usage() string {
+	var b strings.Builder
+	for _, f := range flags {
+		fmt.Fprintf(&b, "  --%-32s %s\n", f.name+" "+f.value, f.help)
+	}
+	return b.String()
+}
+
+func starts(args []string, words ...string) bool {
+	return len(args) >= len(words) && filepath.Base(args[0]) == words[0] && slices.Equal(args[1:len(words)], words[1:])
+}
+
+func isPython(args []string) bool {
+	return len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), "python")
+}
+
+type parser struct {
+	cfg        Config
+	host, port string
+	served     string
+	engine     bool // an engine's command line, where foreign flags are passed over
+}
+
+type ownFlag struct {
+	name, value, help string
+	set               func(p *parser, v string) error
+}
+
+var flags = []ownFlag{
+	{"model", "NAME", "name of the served model (default sim)", func(p *parser, v string) error { p.cfg.Model = v; return nil }},
+	{"host", "ADDRESS", "address to listen on", func(p *parser, v string) error { p.host = v; return nil }},
+	{"port", "N", "port to listen on; 0: any free one", func(p *parser, v string) error {
+		if n, err := strconv.Atoi(v); err != nil || n < 0 || n > 65535 {
+			return errors.New("not a port")
+		}
+		p.port = v
+		return nil
+	}},
+	{"as", "ENGINE", "engine to pass for: vllm, sglang or trtllm (default vllm)", func(p *parser, v string) error {
+		if !slices.Contains([]string{VLLM, SGLang, TRTLLM}, v) {
+			return errors.New("not one of vllm, sglang, trtllm")
+		}
+		p.cfg.As = v
+		return nil
+	}},
+	{"ttft", "DURATION", "time to the first token (default 50ms)", duration(func(c *Config) *time.Duration { return &c.TTFT })},
+	{"itl", "DURATION", "time between tokens (default 10ms)", duration(func(c *Config) *time.Duration { return &c.ITL })},
+	{"table", "TABLE", "times by concurrency: 1:20ms/5ms,64:90ms/12ms, or a CSV file", func(p *parser, v string) (err error) {
+		p.cfg.Table, err = openTable(v)
+		return err
+	}},
+	{"tokens-per-chunk", "N", "tokens in one chunk (default 1)", count(func(c *Config) *int { return &c.TokensPerChunk })},
+	{"stop-after", "TOKENS", "end every generation after so many tokens", count(func(c *Config) *int { return &c.StopAfter })},
+	{"hang-after", "REQUESTS", "stop answering after so many requests", count(func(c *Config) *int { return &c.HangAfter })},
+	{"fail-every", "N", "answer every n-th request with status 500", count(func(c *Config) *int { return &c.FailEvery })},
+	{"not-ready-for", "DURATION", "start up for so long", duration(func(c *Config) *time.Duration { return &c.NotReadyFor })},
+	{"fail-start", "TEXT", "print the text and exit instead of getting ready", func(p *parser, v string) error { p.cfg.FailStart = v; return nil }},
+}
+
+// duration makes an explicit zero mean none at all: in a [Config] zero is the
+// default.
+func duration(of func(*Config) *time.Duration) func(*parser, string) error {
+	return func(p *parser, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < 0 {
+			return errors.New("not a duration, such as 20ms")
+		}
+		if d == 0 {
+			d = -1
+		}
+		*of(&p.cfg) = d
+		return nil
+	}
+}
+
+func count(of func(*Config) *int) func(*parser, string) error {
+	return func(p *parser, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return errors.New("not a whole number above zero")
+		}
+		*of(&p.cfg) = n
+		return nil
+	}
+}
+
+func openTable(v string) (Table, error) {
+	if strings.Contains(v, ":") {
+		return ParseTable(v)
+	}
+	f, err := os.Open(v)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadTable(f)
+}
+
+func (p *parser) parse(args []string) error {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		if !strings.HasPrefix(arg, "-") {
+			if err := p.positional(arg); err != nil {
+				return err
+			}
+			continue
+		}
+		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		set := p.setter(name)
+		if set == nil {
+			if !p.engine {
+				return fmt.Errorf("--%s is not a flag of the simulated engine", name)
+			}
+			// A foreign flag may have a value or not; what follows and is no flag
+			// is taken for its value.
+			if !inline && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+				args = args[1:]
+			}
+			continue
+		}
+		if !inline {
+			if len(args) == 0 {
+				return fmt.Errorf("--%s needs a value", name)
+			}
+			value, args = args[0], args[1:]
+		}
+		if err := set(p, value); err != nil {
+			return fmt.Errorf("--%s %q: %w", name, value, err)
+		}
+	}
+	return nil
+}
+
+// positional takes the model where an engine has it without a flag.
+func (p *parser) positional(arg string) error {
+	if !p.engine {
+		return fmt.Errorf("%q: the simulated engine takes flags, or the command line of vllm, sglang or trtllm-serve", arg)
+	}
+	if p.cfg.Model == "" {
+		p.cfg.Model = arg
+	}
+	return nil
+}
+
+func (p *parser) setter(name string) func(*parser, string) error {
+	if p.engine {
+		switch strings.ReplaceAll(name, "_", "-") {
+		case "model-path":
+			name = "model"
+		case "served-model-name":
+			return func(p *parser, v string) error { p.served = v; return nil }
+		case "as":
+			return nil
+		}
+	}
+	for _, f := range flags {
+		if f.name == name {
+			return f.set
+		}
+	}
+	return nil
+}

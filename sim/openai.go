@@ -1,0 +1,262 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// defaultMaxTokens is what the engines generate when nothing is asked for.
+const defaultMaxTokens = 16
+
+// maxBody bounds a request's body; the longest prompts in use are far below.
+const maxBody = 64 << 20
+
+// request is what both OpenAI endpoints are asked with, as far as it matters
+// here. Sampling parameters and unknown fields are accepted and do nothing.
+type request struct {
+	Model               string          `json:"model"`
+	Prompt              json.RawMessage `json:"prompt"`
+	Messages            []message       `json:"messages"`
+	MaxTokens           *int            `json:"max_tokens"`
+	MaxCompletionTokens *int            `json:"max_completion_tokens"`
+	Stream              bool            `json:"stream"`
+	StreamOptions       struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+}
+
+type message struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+}
+
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
+	entry := time.Now()
+	req, ok := s.openAIRequest(w, r)
+	if !ok {
+		return
+	}
+	prompt, err := countPrompt(req.Prompt)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
+		return
+	}
+	s.answerOpenAI(w, r, entry, req, prompt, completionShape)
+}
+
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	entry := time.Now()
+	req, ok := s.openAIRequest(w, r)
+	if !ok {
+		return
+	}
+	if len(req.Messages) == 0 {
+		refuse(w, http.StatusBadRequest, "BadRequestError", "messages: at least one is needed")
+		return
+	}
+	prompt := 0
+	for _, m := range req.Messages {
+		text, err := content(m.Content)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
+			return
+		}
+		prompt += len(strings.Fields(text))
+	}
+	s.answerOpenAI(w, r, entry, req, prompt, chatShape)
+}
+
+func (s *Server) openAIRequest(w http.ResponseWriter, r *http.Request) (req request, ok bool) {
+	if err := decode(w, r, &req); err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
+		return req, false
+	}
+	// SGLang answers whatever model is asked for.
+	if s.cfg.As != SGLang && req.Model != "" && req.Model != s.cfg.Model {
+		refuse(w, http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist.", req.Model))
+		return req, false
+	}
+	return req, true
+}
+
+// shape is what differs between the two OpenAI endpoints.
+type shape struct {
+	prefix, object, chunkObject string
+	before, after               string // around a streamed choice's text
+	wholeBefore, wholeAfter     string // around a whole choice's text
+	role                        bool   // a first event announces the role
+}
+
+var completionShape = shape{
+	prefix: "cmpl", object: "text_completion", chunkObject: "text_completion",
+	before: `"text":"`, after: `"`,
+	wholeBefore: `"text":"`, wholeAfter: `"`,
+}
+
+var chatShape = shape{
+	prefix: "chatcmpl", object: "chat.completion", chunkObject: "chat.completion.chunk",
+	before: `"delta":{"content":"`, after: `"}`,
+	wholeBefore: `"message":{"role":"assistant","content":"`, wholeAfter: `"}`,
+	role: true,
+}
+
+func (s *Server) answerOpenAI(w http.ResponseWriter, r *http.Request, entry time.Time, req request, prompt int, sh shape) {
+	asked := defaultMaxTokens
+	if req.MaxTokens != nil {
+		asked = *req.MaxTokens
+	}
+	if req.MaxCompletionTokens != nil {
+		asked = *req.MaxCompletionTokens
+	}
+	if asked < 1 {
+		refuse(w, http.StatusBadRequest, "BadRequestError", fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
+		return
+	}
+	j := job{prompt: prompt, stream: req.Stream}
+	j.tokens, j.finish = s.limit(asked)
+
+	// Everything in an event but its text is the same for all tokens of a
+	// request, so it is put into words once.
+	stop := "stop_reason"
+	if s.cfg.As == SGLang {
+		stop = "matched_stop"
+	}
+	id, created, model := s.id(sh.prefix), time.Now().Unix(), quote(s.cfg.Model)
+	head := func(object string) string {
+		return fmt.Sprintf(`{"id":"%s","object":"%s","created":%d,"model":%s,"choices":[`, id, object, created, model)
+	}
+	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":null}`, prompt, prompt+j.tokens, j.tokens)
+	before := "data: " + head(sh.chunkObject) + `{"index":0,` + sh.before
+	after := sh.after + `,"logprobs":null,"finish_reason":null,"` + stop + `":null}],"usage":null}` + "\n\n"
+	end := sh.after + `,"logprobs":null,"finish_reason":"` + j.finish + `","` + stop + `":null}],"usage":null}` + "\n\n"
+
+	if sh.role {
+		j.opening = []byte("data: " + head(sh.chunkObject) + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n")
+	}
+	j.chunk = func(b []byte, from, to int, last bool) []byte {
+		b = appendText(append(b, before...), from, to)
+		if last {
+			return append(b, end...)
+		}
+		return append(b, after...)
+	}
+	closing := ""
+	if req.StreamOptions.IncludeUsage {
+		closing = "data: " + head(sh.chunkObject) + `],"usage":` + usage + "}\n\n"
+	}
+	j.closing = []byte(closing + "data: [DONE]\n\n")
+	j.whole = func() []byte {
+		b := []byte(head(sh.object) + `{"index":0,` + sh.wholeBefore)
+		b = appendText(b, 0, j.tokens)
+		return append(b, sh.wholeAfter+`,"logprobs":null,"finish_reason":"`+j.finish+`","`+stop+`":null}],"usage":`+usage+"}"...)
+	}
+	s.run(w, r, entry, j)
+}
+
+func appendText(b []byte, from, to int) []byte {
+	for i := from; i < to; i++ {
+		b = append(b, vocabulary[i%len(vocabulary)]...)
+	}
+	return b
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string always marshals
+	return string(b)
+}
+
+// countPrompt is the number of tokens of a prompt in any of the forms that a
+// completion takes: text (its words count), token ids, or a list with one of
+// either.
+func countPrompt(raw json.RawMessage) (int, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return 0, errors.New("prompt: missing")
+	}
+	if raw[0] == '"' {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return 0, fmt.Errorf("prompt: %w", err)
+		}
+		return len(strings.Fields(text)), nil
+	}
+	if raw[0] != '[' {
+		return 0, errors.New("prompt: neither text nor a list")
+	}
+	if n, ok := countIDs(raw); ok {
+		return n, nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return 0, fmt.Errorf("prompt: %w", err)
+	}
+	if len(list) != 1 {
+		return 0, fmt.Errorf("prompt: a list of %d prompts, of which the simulated engine takes one", len(list))
+	}
+	return countPrompt(list[0])
+}
+
+// countIDs counts the elements of a valid JSON array if all are whole numbers,
+// without making them: prompts of thousands of ids are the usual case.
+func countIDs(raw []byte) (n int, ok bool) {
+	digits := false
+	for _, c := range raw[1 : len(raw)-1] {
+		switch {
+		case c >= '0' && c <= '9':
+			digits = true
+		case c == ',':
+			n++
+		case c != ' ' && c != '\n' && c != '\t' && c != '\r':
+			return 0, false
+		}
+	}
+	if !digits {
+		return 0, false
+	}
+	return n + 1, true
+}
+
+// content is the text of a message: a string, or parts with text.
+func content(raw json.RawMessage) (string, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return "", fmt.Errorf("messages: content: %w", err)
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.Text + " ")
+	}
+	return b.String(), nil
+}
+
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v); err != nil {
+		return fmt.Errorf("request body: %w", err)
+	}
+	return nil
+}
+
+// answer writes v as JSON. A client that has gone is no concern of the engine.
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v)
+}
+
+// refuse writes an error as vLLM does.
+func refuse(w http.ResponseWriter, status int, kind, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error":{"message":%s,"type":"%s","param":null,"code":%s}}`, quote(text), kind, strconv.Itoa(status))
+}

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// defaultNewTokens is what SGLang generates when nothing is asked for.
+const defaultNewTokens = 128
+
+// generate is SGLang's own endpoint: every event carries the whole text so far.
+func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
+	entry := time.Now()
+	var req struct {
+		Text           *string         `json:"text"`
+		InputIDs       json.RawMessage `json:"input_ids"`
+		Stream         bool            `json:"stream"`
+		SamplingParams struct {
+			MaxNewTokens *int `json:"max_new_tokens"`
+		} `json:"sampling_params"`
+	}
+	if err := decode(w, r, &req); err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
+		return
+	}
+	prompt := 0
+	switch {
+	case req.Text != nil:
+		prompt = len(strings.Fields(*req.Text))
+	default:
+		n, err := countPrompt(req.InputIDs)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "BadRequestError", "input_ids or text: "+err.Error())
+			return
+		}
+		prompt = n
+	}
+	asked := defaultNewTokens
+	if n := req.SamplingParams.MaxNewTokens; n != nil {
+		asked = *n
+	}
+	if asked < 1 {
+		refuse(w, http.StatusBadRequest, "BadRequestError", fmt.Sprintf("max_new_tokens must be at least 1, got %d.", asked))
+		return
+	}
+	j := job{prompt: prompt, stream: req.Stream, closing: []byte("data: [DONE]\n\n")}
+	j.tokens, j.finish = s.limit(asked)
+	reason := fmt.Sprintf(`{"type":"length","length":%d}`, asked)
+	if j.finish == "stop" {
+		reason = `{"type":"stop","matched":0}`
+	}
+	id := s.id("gen")
+	body := func(b []byte, to int, reason string) []byte {
+		b = appendText(append(b, `{"text":"`...), 0, to)
+		return fmt.Appendf(b, `","meta_info":{"id":"%s","finish_reason":%s,"prompt_tokens":%d,"completion_tokens":%d,"cached_tokens":0}}`,
+			id, reason, prompt, to)
+	}
+	j.chunk = func(b []byte, _, to int, last bool) []byte {
+		b = append(b, "data: "...)
+		if last {
+			b = body(b, to, reason)
+		} else {
+			b = body(b, to, "null")
+		}
+		return append(b, "\n\n"...)
+	}
+	j.whole = func() []byte { return body(nil, j.tokens, reason) }
+	s.run(w, r, entry, j)
+}

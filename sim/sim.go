@@ -1,0 +1,149 @@
+// Package sim is the simulated engine: an HTTP server that speaks what vLLM,
+// SGLang and TensorRT-LLM speak and whose tokens leave on a schedule that is
+// known beforehand.
+//
+// It exists so that everything around an engine can run without a GPU, and so
+// that a load generator can be held against the truth: [Server] keeps what it
+// really sent and when, by its own clock. It runs no model, knows no tokenizer,
+// and imports none of our packages.
+package sim
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The engines that a simulated engine can pass for.
+const (
+	VLLM   = "vllm"
+	SGLang = "sglang"
+	TRTLLM = "trtllm"
+)
+
+// The defaults of a zero Config.
+const (
+	DefaultModel = "sim"
+	DefaultTTFT  = 50 * time.Millisecond
+	DefaultITL   = 10 * time.Millisecond
+)
+
+// Config says what a simulated engine is and how it behaves. The zero value is
+// a vLLM that serves [DefaultModel] at [DefaultTTFT] and [DefaultITL].
+type Config struct {
+	As    string        // [VLLM], [SGLang] or [TRTLLM]; empty means [VLLM]
+	Model string        // the served model's name; empty means [DefaultModel]
+	TTFT  time.Duration // from the handler's entry to the first token; 0 means [DefaultTTFT], negative none at all
+	ITL   time.Duration // between tokens; 0 means [DefaultITL], negative none at all
+	Table Table         // times by concurrency; when set, TTFT and ITL are not used
+
+	// TokensPerChunk is how many tokens travel in one chunk, as with speculative
+	// decoding; 0 means 1.
+	TokensPerChunk int
+
+	// What goes wrong, for those who have to cope with it. Zero: nothing does.
+	StopAfter   int           // generation ends after this many tokens with finish_reason "stop", whatever was asked
+	HangAfter   int           // requests after this many get headers and then nothing
+	FailEvery   int           // every n-th request is answered 500
+	NotReadyFor time.Duration // everything is answered 503 for this long after the start
+	FailStart   string        // [Serve] prints this instead of getting ready, and returns an error
+}
+
+func (c Config) withDefaults() Config {
+	if c.As == "" {
+		c.As = VLLM
+	}
+	if c.Model == "" {
+		c.Model = DefaultModel
+	}
+	if c.TTFT == 0 {
+		c.TTFT = DefaultTTFT
+	}
+	if c.ITL == 0 {
+		c.ITL = DefaultITL
+	}
+	if len(c.Table) == 0 {
+		c.Table = Table{{Concurrency: 1, TTFT: max(c.TTFT, 0), ITL: max(c.ITL, 0)}}
+	}
+	c.TokensPerChunk = max(c.TokensPerChunk, 1)
+	return c
+}
+
+// Server is a simulated engine. It is an [http.Handler]; make one with [New].
+type Server struct {
+	cfg      Config
+	mux      *http.ServeMux
+	started  time.Time
+	accepted atomic.Int64 // generation requests so far
+	serial   atomic.Int64 // of response ids
+	lifetime counters
+
+	mu       sync.Mutex
+	inFlight int
+	ledger   *ledger // what was sent since the last reset
+}
+
+// counters only grow, as an engine's own do, whatever is reset.
+type counters struct {
+	prompt, generated, chunks, finished atomic.Int64
+}
+
+// New returns a simulated engine whose start-up time, if it has one, begins now.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg.withDefaults(), mux: http.NewServeMux(), started: time.Now(), ledger: newLedger(0)}
+	s.routes()
+	return s
+}
+
+func (s *Server) routes() {
+	s.mux.HandleFunc("POST /v1/completions", s.completions)
+	s.mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	s.mux.HandleFunc("GET /v1/models", s.models)
+	s.mux.HandleFunc("GET /health", s.health)
+	s.mux.HandleFunc("GET /health_generate", s.health)
+	s.mux.HandleFunc("GET /version", s.version)
+	s.mux.HandleFunc("GET /server_info", s.serverInfo)
+	s.mux.HandleFunc("GET /get_server_info", s.serverInfo)
+	s.mux.HandleFunc("GET /metrics", s.metrics)
+	s.mux.HandleFunc("POST /tokenize", s.tokenize)
+	s.mux.HandleFunc("POST /generate", s.generate)
+	s.mux.HandleFunc("POST /reset_prefix_cache", s.flush)
+	s.mux.HandleFunc("GET /flush_cache", s.flush)
+	s.mux.HandleFunc("POST /flush_cache", s.flush)
+	s.mux.HandleFunc("GET /sim/truth", s.truth)
+	s.mux.HandleFunc("POST /sim/truth/reset", s.truthReset)
+}
+
+// ServeHTTP answers as the engine would. While the engine is not ready, only
+// /sim/truth is there.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.ready() && r.URL.Path != "/sim/truth" {
+		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailableError", "the server is starting")
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+func (s *Server) ready() bool { return time.Since(s.started) >= s.cfg.NotReadyFor }
+
+// admit counts a request in and says when its tokens are due; the caller calls
+// leave when it is over.
+func (s *Server) admit() (Point, *ledger) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight++
+	s.ledger.enter(s.inFlight)
+	return s.cfg.Table.At(s.inFlight), s.ledger
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+}
+
+func (s *Server) id(prefix string) string {
+	return fmt.Sprintf("%s-%032x", prefix, uint64(s.started.UnixNano())+uint64(s.serial.Add(1)))
+}

@@ -1,0 +1,413 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// instant is an engine that never makes a test wait.
+func instant(c Config) Config {
+	c.TTFT, c.ITL = -1, -1
+	return c
+}
+
+func start(t testing.TB, c Config) (*Server, string) {
+	t.Helper()
+	s := New(c)
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return s, h.URL
+}
+
+func ask(t testing.TB, method, url, body string) (status int, answer string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+var varying = regexp.MustCompile(`"(id|created)":("[a-z]+-[0-9a-f]{32}"|[0-9]+)`)
+
+// fixed replaces what differs from answer to answer.
+func fixed(s string) string { return varying.ReplaceAllString(s, `"$1":X`) }
+
+func TestCompletionsStream(t *testing.T) {
+	_, url := start(t, instant(Config{Model: "m"}))
+	_, got := ask(t, "POST", url+"/v1/completions",
+		`{"model":"m","prompt":[5, 6,7],"max_tokens":2,"stream":true,"ignore_eos":true,"stream_options":{"include_usage":true}}`)
+	want := `data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}
+
+data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" of","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}
+
+data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2,"prompt_tokens_details":null}}
+
+data: [DONE]
+
+`
+	if diff := cmp.Diff(want, fixed(got)); diff != "" {
+		t.Errorf("stream (-want +got):\n%s", diff)
+	}
+}
+
+func TestChatStream(t *testing.T) {
+	_, url := start(t, instant(Config{As: SGLang, Model: "m"}))
+	_, got := ask(t, "POST", url+"/v1/chat/completions",
+		`{"model":"whatever","messages":[{"role":"user","content":"a b"},{"role":"user","content":[{"type":"text","text":"c"}]}],"max_completion_tokens":1,"max_tokens":9,"stream":true}`)
+	want := `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}
+
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":"length","matched_stop":null}],"usage":null}
+
+data: [DONE]
+
+`
+	if diff := cmp.Diff(want, fixed(got)); diff != "" {
+		t.Errorf("stream (-want +got):\n%s", diff)
+	}
+}
+
+func TestGenerateStream(t *testing.T) {
+	_, url := start(t, instant(Config{As: SGLang}))
+	_, got := ask(t, "POST", url+"/generate", `{"input_ids":[5,6],"sampling_params":{"max_new_tokens":2},"stream":true}`)
+	want := `data: {"text":" the","meta_info":{"id":X,"finish_reason":null,"prompt_tokens":2,"completion_tokens":1,"cached_tokens":0}}
+
+data: {"text":" the of","meta_info":{"id":X,"finish_reason":{"type":"length","length":2},"prompt_tokens":2,"completion_tokens":2,"cached_tokens":0}}
+
+data: [DONE]
+
+`
+	if diff := cmp.Diff(want, fixed(got)); diff != "" {
+		t.Errorf("stream (-want +got):\n%s", diff)
+	}
+}
+
+func TestNotStreamed(t *testing.T) {
+	s, url := start(t, instant(Config{Model: "m", StopAfter: 3}))
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/completions", `{"prompt":["two words"],"max_tokens":8}`,
+			`{"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the of and","logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null}}`},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":1}`,
+			`{"id":X,"object":"chat.completion","created":X,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":" the"},"logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":1,"total_tokens":2,"completion_tokens":1,"prompt_tokens_details":null}}`},
+		{"/generate", `{"text":"one two three"}`,
+			`{"text":" the of and","meta_info":{"id":X,"finish_reason":{"type":"stop","matched":0},"prompt_tokens":3,"completion_tokens":3,"cached_tokens":0}}`},
+	} {
+		_, got := ask(t, "POST", url+c.path, c.body)
+		if diff := cmp.Diff(c.want, fixed(got)); diff != "" {
+			t.Errorf("POST %s (-want +got):\n%s", c.path, diff)
+		}
+	}
+	if got := s.Truth(); got.CompletionTokens != 7 || got.PromptTokens != 6 || got.TTFT.Count != 0 || got.E2EL.Count != 3 {
+		t.Errorf("Truth() = %+v, want 7 completion and 6 prompt tokens, no TTFT, 3 E2EL", got)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	_, url := start(t, instant(Config{Model: "m"}))
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string // a part of the answer
+	}{
+		{"GET", "/health", "", 200, ""},
+		{"GET", "/health_generate", "", 200, ""},
+		{"GET", "/v1/models", "", 200, `"id":"m"`},
+		{"GET", "/version", "", 200, `"version"`},
+		{"GET", "/server_info", "", 200, `"model_path":"m"`},
+		{"GET", "/get_server_info", "", 200, `"model_path":"m"`},
+		{"POST", "/reset_prefix_cache", "", 200, ""},
+		{"POST", "/flush_cache", "", 200, "flushed"},
+		{"GET", "/flush_cache", "", 200, "flushed"},
+		{"POST", "/tokenize", `{"prompt":"a b c"}`, 200, `"tokens":[1000,1001,1002]`},
+		{"GET", "/metrics", "", 200, `vllm:generation_tokens_total{engine="0",model_name="m"} 0`},
+		{"POST", "/v1/completions", `{"model":"other","prompt":"a"}`, 404, "The model `other` does not exist."},
+		{"POST", "/v1/completions", `{"model":"m"}`, 400, "prompt: missing"},
+		{"POST", "/v1/completions", `{"model":"m","prompt":7}`, 400, "neither text nor a list"},
+		{"POST", "/v1/completions", `{"model":"m","prompt":["a","b"]}`, 400, "a list of 2 prompts"},
+		{"POST", "/v1/completions", `{"model":"m","prompt":[]}`, 400, "a list of 0 prompts"},
+		{"POST", "/v1/completions", `{"model":"m","prompt":[[1,2,3]],"max_tokens":1}`, 200, `"prompt_tokens":3`},
+		{"POST", "/v1/completions", `{"model":"m","prompt":"a","max_tokens":0}`, 400, "max_tokens must be at least 1"},
+		{"POST", "/v1/completions", `nonsense`, 400, "request body"},
+		{"POST", "/v1/chat/completions", `{"model":"m"}`, 400, "messages"},
+		{"POST", "/generate", `{}`, 400, "input_ids or text"},
+		{"GET", "/v1/completions", "", 405, ""},
+	} {
+		status, got := ask(t, c.method, url+c.path, c.body)
+		if status != c.status || !strings.Contains(got, c.want) {
+			t.Errorf("%s %s %s = %d %s, want %d with %s", c.method, c.path, c.body, status, got, c.status, c.want)
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	const body = `{"prompt":"a","max_tokens":8,"stream":true}`
+	t.Run("fail every", func(t *testing.T) {
+		s, url := start(t, instant(Config{FailEvery: 2}))
+		var got []int
+		for range 4 {
+			status, _ := ask(t, "POST", url+"/v1/completions", body)
+			got = append(got, status)
+		}
+		if diff := cmp.Diff([]int{200, 500, 200, 500}, got); diff != "" {
+			t.Errorf("status (-want +got):\n%s", diff)
+		}
+		if tr := s.Truth(); tr.Requests != 4 || tr.Completed != 2 || tr.Failed != 2 {
+			t.Errorf("Truth() = %+v, want 4 requests, 2 completed, 2 failed", tr)
+		}
+	})
+	t.Run("not ready", func(t *testing.T) {
+		_, url := start(t, instant(Config{NotReadyFor: time.Hour}))
+		if status, _ := ask(t, "GET", url+"/health", ""); status != 503 {
+			t.Errorf("GET /health = %d, want 503", status)
+		}
+	})
+	t.Run("hang", func(t *testing.T) {
+		s, url := start(t, instant(Config{HangAfter: 1}))
+		ask(t, "POST", url+"/v1/completions", body)
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "POST", url+"/v1/completions", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req) // returns with the headers
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		resp.Body.Close()
+		if tr := s.Truth(); resp.StatusCode != 200 || tr.Completed != 1 || tr.Failed != 1 {
+			t.Errorf("status %d, Truth() = %+v, want 200, 1 completed, 1 failed", resp.StatusCode, tr)
+		}
+	})
+	t.Run("flush while running", func(t *testing.T) {
+		_, url := start(t, instant(Config{As: SGLang, HangAfter: 1}))
+		ask(t, "POST", url+"/generate", `{"text":"a"}`)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "POST", url+"/generate", strings.NewReader(`{"text":"a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if status, _ := ask(t, "POST", url+"/flush_cache", ""); status != 400 {
+			t.Errorf("POST /flush_cache = %d, want 400", status)
+		}
+	})
+}
+
+func TestTruth(t *testing.T) {
+	const n, tokens = 8, 6
+	s, url := start(t, Config{TTFT: 30 * time.Millisecond, ITL: 10 * time.Millisecond})
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			resp, err := http.Post(url+"/v1/completions", "application/json",
+				strings.NewReader(fmt.Sprintf(`{"prompt":"a b c","max_tokens":%d,"stream":true}`, tokens)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			io.Copy(io.Discard, resp.Body)
+		})
+	}
+	wg.Wait()
+	_, body := ask(t, "GET", url+"/sim/truth", "")
+	var got Truth
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	counts := Truth{Requests: got.Requests, Completed: got.Completed, PromptTokens: got.PromptTokens, CompletionTokens: got.CompletionTokens, Chunks: got.Chunks}
+	if diff := cmp.Diff(Truth{Requests: n, Completed: n, PromptTokens: 3 * n, CompletionTokens: tokens * n, Chunks: tokens * n}, counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if got.ITL.Count != n*(tokens-1) || got.TTFT.Count != n || got.TPOT.Count != n {
+		t.Errorf("%d ITL, %d TTFT, %d TPOT, want %d, %d, %d", got.ITL.Count, got.TTFT.Count, got.TPOT.Count, n*(tokens-1), n, n)
+	}
+	// A timer never fires early: these are lower bounds on any machine.
+	if got.TTFT.Mean < 30 || got.E2EL.Mean < 80 || got.PeakInFlight > n {
+		t.Errorf("TTFT %v, E2EL %v ms, peak %d, want at least 30 and 80 ms, at most %d", got.TTFT.Mean, got.E2EL.Mean, got.PeakInFlight, n)
+	}
+	ask(t, "POST", url+"/sim/truth/reset", "")
+	if diff := cmp.Diff(Truth{}, s.Truth()); diff != "" {
+		t.Errorf("after a reset (-want +got):\n%s", diff)
+	}
+}
+
+func TestTokensPerChunk(t *testing.T) {
+	s, url := start(t, instant(Config{TokensPerChunk: 4}))
+	_, got := ask(t, "POST", url+"/v1/completions", `{"prompt":"a","max_tokens":10,"stream":true}`)
+	if n := strings.Count(got, `"text"`); n != 3 || !strings.Contains(got, `" was for"`) {
+		t.Errorf("%d chunks, want 3, the last with 2 tokens:\n%s", n, got)
+	}
+	if tr := s.Truth(); tr.CompletionTokens != 10 || tr.Chunks != 3 {
+		t.Errorf("Truth() = %+v, want 10 tokens in 3 chunks", tr)
+	}
+}
+
+func TestTable(t *testing.T) {
+	table, err := ParseTable("64:90ms/12ms, 1:20ms/5ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromCSV, err := ReadTable(strings.NewReader("gpu,itl_ms,concurrency,ttft_ms\nh200,5,1,20\nh200,12,64,90\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(table, fromCSV); diff != "" {
+		t.Errorf("CSV and text differ:\n%s", diff)
+	}
+	ms := time.Millisecond
+	for _, want := range []Point{{0, 20 * ms, 5 * ms}, {1, 20 * ms, 5 * ms}, {10, 30 * ms, 6 * ms}, {64, 90 * ms, 12 * ms}, {99, 90 * ms, 12 * ms}} {
+		if got := table.At(want.Concurrency); got != want {
+			t.Errorf("At(%d) = %v, want %v", want.Concurrency, got, want)
+		}
+	}
+	for _, bad := range []string{"", "1", "1:2ms", "x:1ms/1ms", "0:1ms/1ms", "1:1/1ms", "1:1ms/-1ms", "1:1ms/1ms,1:2ms/2ms"} {
+		if _, err := ParseTable(bad); err == nil {
+			t.Errorf("ParseTable(%q): no error", bad)
+		}
+	}
+	for _, bad := range []string{"", "concurrency,ttft_ms\n1,2\n", "concurrency,ttft_ms,itl_ms\n", "concurrency,ttft_ms,itl_ms\n1,x,2\n"} {
+		if _, err := ReadTable(strings.NewReader(bad)); err == nil {
+			t.Errorf("ReadTable(%q): no error", bad)
+		}
+	}
+}
+
+func TestCommand(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		cfg    Config
+		listen string
+	}{
+		{"vllm serve org/M --port 9000 --host 0.0.0.0 --tensor-parallel-size 8 --trust-remote-code --served-model-name short",
+			Config{As: VLLM, Model: "short"}, "0.0.0.0:9000"},
+		{"/usr/local/bin/vllm serve --model=org/M -tp 8", Config{As: VLLM, Model: "org/M"}, ":8000"},
+		{"python3 -m vllm.entrypoints.openai.api_server --model M --port=1", Config{As: VLLM, Model: "M"}, ":1"},
+		{"python3 -m sglang.launch_server --model-path M --tp 8 --enable-dp-attention --host=0.0.0.0", Config{As: SGLang, Model: "M"}, "0.0.0.0:30000"},
+		{"python -m sglang.launch_server --model-path=M --itl 5ms", Config{As: SGLang, Model: "M", ITL: 5 * time.Millisecond}, "127.0.0.1:30000"},
+		{"trtllm-serve M --backend pytorch", Config{As: TRTLLM, Model: "M"}, "127.0.0.1:8000"},
+		{"trtllm-serve serve M --port 5 --host ::", Config{As: TRTLLM, Model: "M"}, "[::]:5"},
+		{"", Config{As: VLLM}, "127.0.0.1:8000"},
+		{"--as sglang --model M --port 0 --ttft 5ms --itl 0s --stop-after 3 --table 1:1ms/2ms",
+			Config{As: SGLang, Model: "M", TTFT: 5 * time.Millisecond, ITL: -1, StopAfter: 3, Table: Table{{1, time.Millisecond, 2 * time.Millisecond}}}, "127.0.0.1:0"},
+	} {
+		cfg, listen, err := Command(strings.Fields(c.args))
+		if err != nil || listen != c.listen || !cmp.Equal(cfg, c.cfg) {
+			t.Errorf("Command(%s) = %+v, %s, %v, want %+v, %s", c.args, cfg, listen, err, c.cfg, c.listen)
+		}
+	}
+	for _, bad := range []string{
+		"--nonsense 1", "model", "--port", "--port x", "--port 70000", "--as other", "--ttft 5", "--itl -5ms", "--stop-after 0",
+		"--table nowhere.csv", "vllm serve", "vllm serve M --port x", "vllm serve M --itl soon", "trtllm-serve",
+	} {
+		if _, _, err := Command(strings.Fields(bad)); err == nil {
+			t.Errorf("Command(%s): no error", bad)
+		}
+	}
+	want := []string{"--itl", "5ms", "--hang-after", "3"}
+	if got := EnvFlags([]string{"PATH=/bin", "HCL_SIM_HANG_AFTER=3", "HCL_SIM_ITL=5ms"}); !cmp.Equal(got, want) {
+		t.Errorf("EnvFlags() = %q, want %q", got, want)
+	}
+}
+
+// logged is a writer that tells when a line has come.
+type logged struct {
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	want  string
+	found chan struct{}
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	had := strings.Contains(l.buf.String(), l.want)
+	l.buf.Write(b)
+	if !had && strings.Contains(l.buf.String(), l.want) {
+		close(l.found)
+	}
+	return len(b), nil
+}
+
+func TestServe(t *testing.T) {
+	for as, ready := range map[string]string{
+		VLLM: "Application startup complete.", SGLang: "The server is fired up and ready to roll!", TRTLLM: "Uvicorn running on http://127.0.0.1:",
+	} {
+		t.Run(as, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			log := &logged{want: ready, found: make(chan struct{})}
+			done := make(chan error, 1)
+			go func() { done <- Serve(ctx, Config{As: as, NotReadyFor: time.Millisecond}, "127.0.0.1:0", log) }()
+			select {
+			case <-log.found:
+			case err := <-done:
+				t.Fatalf("Serve() = %v before it was ready", err)
+			}
+			log.mu.Lock()
+			url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(log.buf.String())
+			log.mu.Unlock()
+			if status, _ := ask(t, "GET", url+"/health", ""); status != 200 {
+				t.Errorf("GET %s/health = %d, want 200", url, status)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Serve() = %v, want nil", err)
+			}
+		})
+	}
+	t.Run("start fails", func(t *testing.T) {
+		log := &logged{want: "out of memory", found: make(chan struct{})}
+		if err := Serve(t.Context(), Config{FailStart: "CUDA out of memory"}, "127.0.0.1:0", log); err == nil {
+			t.Error("Serve(): no error")
+		}
+		<-log.found
+	})
+	t.Run("bad address", func(t *testing.T) {
+		if err := Serve(t.Context(), Config{}, "nowhere", io.Discard); err == nil {
+			t.Error("Serve(): no error")
+		}
+	})
+}
+
+// BenchmarkStream is the cost of one event, the client's reading included.
+func BenchmarkStream(b *testing.B) {
+	_, url := start(b, instant(Config{}))
+	const tokens = 10000
+	body := fmt.Sprintf(`{"prompt":"a","max_tokens":%d,"stream":true}`, tokens)
+	for b.Loop() {
+		resp, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*tokens), "ns/event")
+}

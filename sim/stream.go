@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// vocabulary is what the engine says: token i is word i, over and over.
+var vocabulary = [16]string{
+	" the", " of", " and", " to", " in", " is", " that", " it",
+	" was", " for", " on", " are", " as", " with", " they", " at",
+}
+
+// job is one generation and how its protocol writes it.
+type job struct {
+	prompt int // tokens
+	tokens int // to be sent
+	finish string
+	stream bool
+
+	opening []byte // an event that goes before the first token; nil: none
+	// chunk appends the event that carries tokens from (included) to to (not
+	// included); the last one says why generation ended.
+	chunk   func(b []byte, from, to int, last bool) []byte
+	closing []byte        // the events after the last token
+	whole   func() []byte // the answer when it is not streamed
+}
+
+// limit applies what the configuration says about early ends.
+func (s *Server) limit(asked int) (tokens int, finish string) {
+	if s.cfg.StopAfter > 0 && s.cfg.StopAfter < asked {
+		return s.cfg.StopAfter, "stop"
+	}
+	return asked, "length"
+}
+
+// run sends a job's tokens, each at its time. The request's clock starts at
+// entry, and the schedule is absolute: a late token does not delay the next.
+func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j job) {
+	n := s.accepted.Add(1)
+	speed, ledger := s.admit()
+	defer s.leave()
+	if every := int64(s.cfg.FailEvery); every > 0 && n%every == 0 {
+		ledger.fail()
+		refuse(w, http.StatusInternalServerError, "InternalServerError", "simulated failure")
+		return
+	}
+	if j.stream {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-cache")
+	} else {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	if after := int64(s.cfg.HangAfter); after > 0 && n > after {
+		ledger.fail()
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		return
+	}
+	var sent, due []time.Duration
+	ok := false
+	if j.stream {
+		sent, due, ok = s.streamed(w, r.Context(), entry, speed, j)
+	} else {
+		sent, due, ok = s.unstreamed(w, r.Context(), entry, speed, j)
+	}
+	if !ok {
+		ledger.fail()
+		return
+	}
+	// Written down before the stream closes: whoever has read the whole answer
+	// finds it in the truth.
+	ledger.complete(j, sent, due)
+	s.lifetime.prompt.Add(int64(j.prompt))
+	s.lifetime.generated.Add(int64(j.tokens))
+	s.lifetime.chunks.Add(int64(len(sent)))
+	s.lifetime.finished.Add(1)
+	if j.stream {
+		w.Write(j.closing)
+	}
+}
+
+func (s *Server) streamed(w http.ResponseWriter, ctx context.Context, entry time.Time, speed Point, j job) (sent, due []time.Duration, ok bool) {
+	k := s.cfg.TokensPerChunk
+	chunks := (j.tokens + k - 1) / k
+	times := make([]time.Duration, 2*chunks)
+	sent, due = times[:0:chunks], times[chunks:chunks]
+	flusher := http.NewResponseController(w)
+	write := func(b []byte) bool {
+		if _, err := w.Write(b); err != nil {
+			return false
+		}
+		return flusher.Flush() == nil
+	}
+	clock := newAlarm(ctx)
+	defer clock.stop()
+	buf := make([]byte, 0, 512)
+	for from := 0; from < j.tokens; from += k {
+		to := min(from+k, j.tokens)
+		at := speed.TTFT + time.Duration(to-1)*speed.ITL
+		// What can be done before the token is due is done before.
+		buf = j.chunk(buf[:0], from, to, to == j.tokens)
+		if !clock.wait(entry.Add(at)) {
+			return nil, nil, false
+		}
+		if from == 0 && j.opening != nil && !write(j.opening) {
+			return nil, nil, false
+		}
+		if !write(buf) {
+			return nil, nil, false
+		}
+		sent, due = append(sent, time.Since(entry)), append(due, at)
+	}
+	return sent, due, true
+}
+
+func (s *Server) unstreamed(w http.ResponseWriter, ctx context.Context, entry time.Time, speed Point, j job) (sent, due []time.Duration, ok bool) {
+	clock := newAlarm(ctx)
+	defer clock.stop()
+	at := speed.TTFT + time.Duration(max(j.tokens-1, 0))*speed.ITL
+	if !clock.wait(entry.Add(at)) {
+		return nil, nil, false
+	}
+	if _, err := w.Write(j.whole()); err != nil {
+		return nil, nil, false
+	}
+	return []time.Duration{time.Since(entry)}, []time.Duration{at}, true
+}
+
+// alarm waits for moments, until its context ends.
+type alarm struct {
+	ctx   context.Context
+	timer *time.Timer
+}
+
+func newAlarm(ctx context.Context) *alarm {
+	t := time.NewTimer(0)
+	t.Stop()
+	return &alarm{ctx, t}
+}
+
+func (a *alarm) stop() { a.timer.Stop() }
+
+// wait reports whether t came before the context ended.
+func (a *alarm) wait(t time.Time) bool {
+	d := time.Until(t)
+	if d <= 0 {
+		return a.ctx.Err() == nil
+	}
+	a.timer.Reset(d)
+	select {
+	case <-a.timer.C:
+		return true
+	case <-a.ctx.Done():
+		return false
+	}
+}
