@@ -6,47 +6,11 @@
 package results
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
 	"hclbench/load"
 )
-
-// Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a
-// string.
-type Axis struct {
-	Name  string
-	Value any
-}
-
-// Axes are a cell's coordinates in the order in which the lab declares them.
-// Their JSON form is an object in that order.
-type Axes []Axis
-
-// MarshalJSON writes an object whose members keep the order of the axes.
-func (a Axes) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, x := range a {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		k, err := json.Marshal(x.Name)
-		if err != nil {
-			return nil, err
-		}
-		v, err := json.Marshal(x.Value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(k)
-		b.WriteByte(':')
-		b.Write(v)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
 
 // Run is one hcl apply, rehearse or bench.
 type Run struct {

@@ -1,0 +1,101 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a
+// string.
+type Axis struct {
+	Name  string
+	Value any
+}
+
+// Axes are a cell's coordinates in the order in which the lab declares them.
+// Their JSON form is an object in that order. A float64 always has a point or an
+// exponent there, so that what is read back has the type that was written.
+type Axes []Axis
+
+// MarshalJSON writes an object whose members keep the order of the axes.
+func (a Axes) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, x := range a {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		k, err := json.Marshal(x.Name)
+		if err != nil {
+			return nil, err
+		}
+		v, err := json.Marshal(x.Value)
+		if err != nil {
+			return nil, fmt.Errorf("axis %s: %w", x.Name, err)
+		}
+		b.Write(k)
+		b.WriteByte(':')
+		b.Write(v)
+		if _, ok := x.Value.(float64); ok && !bytes.ContainsAny(v, ".eE") {
+			b.WriteString(".0")
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. An object or a list as a value is
+// an error.
+func (a *Axes) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*a = nil
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("axes are not a JSON object: %.60s", text)
+	}
+	axes := Axes{}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		value, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		switch v := value.(type) {
+		case json.Delim:
+			return fmt.Errorf("axis %s: a list or an object is not a coordinate", name)
+		case json.Number:
+			if value, err = number(v); err != nil {
+				return fmt.Errorf("axis %s: %w", name, err)
+			}
+		}
+		axes = append(axes, Axis{Name: name.(string), Value: value}) // a member's name is text, or Token had failed
+	}
+	*a = axes
+	return nil
+}
+
+// number is an int64 when it is written as an integer, else a float64.
+func number(n json.Number) (any, error) {
+	if strings.ContainsAny(n.String(), ".eE") {
+		return n.Float64()
+	}
+	return n.Int64()
+}
+
+// Value returns the value of the axis with that name, and whether there is one.
+func (a Axes) Value(name string) (any, bool) {
+	for _, x := range a {
+		if x.Name == name {
+			return x.Value, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,101 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Each list of columns stands beside the fields that they are read into.
+
+const runColumns = `r.id, r.lab, r.command, r.version, r.started, r.finished, r.outcome`
+
+func runTargets(r *Run) []any {
+	return []any{&r.ID, &r.Lab, &r.Command, &r.Version, timeColumn{&r.Started}, timeColumn{&r.Finished}, &r.Outcome}
+}
+
+const deploymentColumns = `d.id, d.run_id, d.engine, d.kind, d.host, d.gpus, d.model, d.image, d.digest,
+	d.command, d.identity, d.facts, d.started, coalesce(d.ready_s, 0)`
+
+func deploymentTargets(d *Deployment) []any {
+	return []any{textColumn{&d.ID}, textColumn{&d.RunID}, textColumn{&d.Engine}, textColumn{&d.Kind}, textColumn{&d.Host},
+		textColumn{&d.GPUs}, textColumn{&d.Model}, textColumn{&d.Image}, textColumn{&d.Digest},
+		jsonColumn{&d.Command}, jsonColumn{&d.Identity}, jsonColumn{&d.Facts}, timeColumn{&d.Started}, &d.Ready}
+}
+
+const cellColumns = `c.id, c.run_id, c.deployment_id, c.benchmark, c.axes, c.repetition, c.identity, c.job,
+	c.started, c.finished, c.cache_reset, c.error, c.summary`
+
+func cellTargets(c *Cell) []any {
+	return []any{&c.ID, &c.RunID, &c.DeploymentID, &c.Benchmark, jsonColumn{&c.Axes}, &c.Repetition,
+		jsonColumn{&c.Identity}, jsonColumn{&c.Job}, timeColumn{&c.Started}, timeColumn{&c.Finished},
+		&c.CacheReset, &c.Error, jsonColumn{&c.Summary}}
+}
+
+func scanInto(scan func(...any) error, targets ...[]any) error {
+	return scan(slices.Concat(targets...)...)
+}
+
+// textColumn reads text; null is empty.
+type textColumn struct{ s *string }
+
+// Scan implements [sql.Scanner].
+func (c textColumn) Scan(v any) error {
+	var n sql.NullString
+	err := n.Scan(v)
+	*c.s = n.String
+	return err
+}
+
+// timeColumn reads what stamp writes; null is the zero time.
+type timeColumn struct{ t *time.Time }
+
+// Scan implements [sql.Scanner].
+func (c timeColumn) Scan(v any) error {
+	var n sql.NullString
+	if err := n.Scan(v); err != nil || !n.Valid {
+		*c.t = time.Time{}
+		return err
+	}
+	t, err := time.Parse(timeFormat, n.String)
+	*c.t = t
+	return err
+}
+
+// jsonColumn reads JSON; null leaves the target as it is.
+type jsonColumn struct{ v any }
+
+// Scan implements [sql.Scanner].
+func (c jsonColumn) Scan(v any) error {
+	var n sql.NullString
+	if err := n.Scan(v); err != nil || !n.Valid {
+		return err
+	}
+	return json.Unmarshal([]byte(n.String), c.v)
+}
+
+// collect runs a query and reads every row of its answer; what names it in errors.
+func collect[T any](ctx context.Context, db *sql.DB, what, query string, args []any, read func(scan func(...any) error) (T, error)) (_ []T, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+		}
+	}()
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		v, err := read(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}

@@ -1,0 +1,125 @@
+package results
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"hclbench/load"
+)
+
+// Query selects cells. The zero value selects every measured one.
+type Query struct {
+	Run       string // of this run only
+	Cell      string // whose id begins so
+	Benchmark string
+	// Latest selects one measurement per cell id: the newest that is not void,
+	// and the newest void one only when there is no other.
+	Latest bool
+	// Rehearsed selects what was rehearsed instead of what was measured: the two
+	// are never in one answer. It says nothing when Run is set.
+	Rehearsed bool
+}
+
+// Known is what the store holds about a cell: the measurement that Query.Latest
+// selects.
+type Known struct {
+	Verdict    string
+	RunID      string
+	Finished   time.Time
+	Benchmark  string
+	Axes       string // as json.Marshal writes Axes
+	Repetition int
+	Identity   map[string]string // of the cell
+	Digest     string            // of the image that ran; empty for a process
+}
+
+// Runs returns all runs, oldest first.
+func (s *Store) Runs(ctx context.Context) ([]Run, error) {
+	return collect(ctx, s.db, "read runs", `SELECT `+runColumns+` FROM runs r ORDER BY r.started, r.id`, nil,
+		func(scan func(...any) error) (r Run, err error) {
+			err = scanInto(scan, runTargets(&r))
+			return r, err
+		})
+}
+
+// Events returns what happened in a run, in the order in which it was stored.
+func (s *Store) Events(ctx context.Context, run string) ([]Event, error) {
+	return collect(ctx, s.db, "read events of run "+run,
+		`SELECT time, level, host, engine, cell, message FROM events WHERE run_id = ? ORDER BY rowid`, []any{run},
+		func(scan func(...any) error) (e Event, err error) {
+			err = scan(timeColumn{&e.Time}, &e.Level, &e.Host, &e.Engine, &e.Cell, &e.Message)
+			return e, err
+		})
+}
+
+// Rows returns the cells that q selects, in the order in which they were measured.
+func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
+	from, args := q.from()
+	return collect(ctx, s.db, "read results",
+		`SELECT `+cellColumns+`, `+deploymentColumns+`, `+runColumns+from+` ORDER BY c.started, c.rowid`, args,
+		func(scan func(...any) error) (r Row, err error) {
+			err = scanInto(scan, cellTargets(&r.Cell), deploymentTargets(&r.Deployment), runTargets(&r.Run))
+			return r, err
+		})
+}
+
+// Known returns what is known about each cell that was ever measured, by cell
+// id. A rehearsal measures nothing.
+func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
+	type entry struct {
+		id    string
+		known Known
+	}
+	from, args := Query{Latest: true}.from()
+	entries, err := collect(ctx, s.db, "read what is known",
+		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, coalesce(d.digest, '')`+from, args,
+		func(scan func(...any) error) (e entry, err error) {
+			k := &e.known
+			err = scan(&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished}, &k.Benchmark, &k.Axes, &k.Repetition,
+				jsonColumn{&k.Identity}, &k.Digest)
+			return e, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]Known, len(entries))
+	for _, e := range entries {
+		known[e.id] = e.known
+	}
+	return known, nil
+}
+
+// from is the part of a statement that says which cells.
+func (q Query) from() (sql string, args []any) {
+	var where []string
+	and := func(condition string, arg ...any) {
+		where = append(where, condition)
+		args = append(args, arg...)
+	}
+	if q.Run != "" {
+		and("c.run_id = ?", q.Run)
+	} else {
+		and("(r.command = 'rehearse') = ?", q.Rehearsed)
+	}
+	if q.Cell != "" {
+		and("substr(c.id, 1, length(?)) = ?", q.Cell, q.Cell)
+	}
+	if q.Benchmark != "" {
+		and("c.benchmark = ?", q.Benchmark)
+	}
+	sql = `
+		FROM cells c
+		JOIN runs r ON r.id = c.run_id
+		LEFT JOIN deployments d ON d.run_id = c.run_id AND d.id = c.deployment_id
+		WHERE ` + strings.Join(where, " AND ")
+	if q.Latest {
+		sql += ` AND c.rowid IN (SELECT cell FROM (
+			SELECT c.rowid AS cell, row_number() OVER (
+				PARTITION BY c.id ORDER BY c.verdict = '` + load.Void + `', c.finished DESC, c.rowid DESC) AS place
+			FROM cells c JOIN runs r ON r.id = c.run_id
+			WHERE ` + strings.Join(where, " AND ") + `) WHERE place = 1)`
+		args = append(args, args...)
+	}
+	return sql, args
+}

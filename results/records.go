@@ -1,0 +1,104 @@
+package results
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"github.com/klauspost/compress/zstd"
+
+	"hclbench/load"
+)
+
+// ErrNoCell says that the store has no such cell.
+var ErrNoCell = errors.New("no such cell")
+
+// recordsFile is the name of the file with a cell's records: one JSON object per
+// line, compressed with Zstandard.
+func recordsFile(run, cell string) string { return run + "-" + cell + ".jsonl.zst" }
+
+// writeRecords writes the whole file and flushes it to disk, or leaves what was
+// there.
+func writeRecords(path string, records []load.Record) error {
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(0o644))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup() // nothing is left to clean once the file has its name
+
+	z, err := zstd.NewWriter(f, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(z)
+	enc := json.NewEncoder(b)
+	for i := range records {
+		if err := enc.Encode(&records[i]); err != nil {
+			z.Close()
+			return err
+		}
+	}
+	if err := errors.Join(b.Flush(), z.Close()); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+
+	// The new name is in the folder, and has to reach the disk before the row
+	// that mentions it.
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Records reads the records of a cell, in the order in which its requests were
+// dispatched: none when the cell was stored without. A cell that the store does
+// not have is ErrNoCell.
+func (s *Store) Records(ctx context.Context, run, cell string) (_ []load.Record, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read records of cell %s in run %s: %w", cell, run, err)
+		}
+	}()
+	var file sql.NullString
+	err = s.db.QueryRowContext(ctx, `SELECT records FROM cells WHERE run_id = ? AND id = ?`, run, cell).Scan(&file)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNoCell
+	}
+	if err != nil || !file.Valid {
+		return nil, err
+	}
+
+	f, err := os.Open(filepath.Join(s.dir, "records", file.String))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	var records []load.Record
+	for dec := json.NewDecoder(z); ; {
+		var r load.Record
+		switch err := dec.Decode(&r); {
+		case err == io.EOF:
+			return records, nil
+		case err != nil:
+			return nil, err
+		}
+		records = append(records, r)
+	}
+}

@@ -1,0 +1,284 @@
+package results
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	_ "modernc.org/sqlite" // the "sqlite" driver
+
+	"hclbench/load"
+)
+
+// Store is a folder in which results are kept: a database, and one file of
+// request records per cell beside it. Its methods may be called at once from
+// several goroutines and from several processes.
+type Store struct {
+	dir string
+	id  string
+	db  *sql.DB
+}
+
+// Event is something worth keeping that happened in a run.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Level   string    `json:"level"` // "info", "warn", "error"
+	Host    string    `json:"host,omitempty"`
+	Engine  string    `json:"engine,omitempty"`
+	Cell    string    `json:"cell,omitempty"`
+	Message string    `json:"message"`
+}
+
+// ErrLocked says that somebody else holds the store's lock.
+var ErrLocked = errors.New("the store is in use")
+
+// Open opens the store in dir, and makes it when there is none. It changes an
+// older schema to this program's, and refuses a newer one with ErrNewer.
+func Open(ctx context.Context, dir string) (_ *Store, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open store %s: %w", dir, err)
+		}
+	}()
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "records"), 0o755); err != nil {
+		return nil, err
+	}
+
+	// Going over to write-ahead logging and migrating are the two things that
+	// SQLite's own locks do not order between processes.
+	opening := flock.New(filepath.Join(dir, "opening"))
+	if _, err := opening.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, err
+	}
+	defer opening.Close()
+
+	name := url.URL{Scheme: "file", Path: filepath.Join(dir, "results.db"), RawQuery: url.Values{
+		"_busy_timeout": {"30000"},
+		"_journal_mode": {"WAL"},
+		// Every commit is on disk before it is reported: cells take minutes to
+		// measure, and a commit milliseconds.
+		"_synchronous":  {"FULL"},
+		"_foreign_keys": {"1"},
+		// A transaction that begins by reading cannot wait for another writer.
+		"_txlock":   {"immediate"},
+		"_error_rc": {"1"},
+	}.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	// SQLite has one writer; a second connection would only wait for the first.
+	db.SetMaxOpenConns(1)
+	s := &Store{dir: dir, db: db}
+	if err := migrate(ctx, db); err != nil {
+		db.Close()
+		return nil, err
+	}
+	if err := db.QueryRowContext(ctx, `SELECT id FROM store`).Scan(&s.id); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("read the store's id: %w", err)
+	}
+	return s, nil
+}
+
+// Close closes the database. It does not give back a lock.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Path is the store's folder.
+func (s *Store) Path() string { return s.dir }
+
+// ID is random and was made when the store was: it tells one store from another.
+func (s *Store) ID() string { return s.id }
+
+// holder is what the lock file says about who has the lock.
+type holder struct {
+	PID   int       `json:"pid"`
+	Who   string    `json:"who"`
+	Since time.Time `json:"since"`
+}
+
+// Lock takes the store for one apply at a time; who is what others are told
+// about it. It does not wait: when somebody else has the lock, the error is
+// ErrLocked and names them. The lock goes with the process, however that ends.
+func (s *Store) Lock(ctx context.Context, who string) (unlock func() error, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(s.dir, "lock")
+	lock := flock.New(path)
+	got, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock store %s: %w", s.dir, err)
+	}
+	if !got {
+		var h holder
+		if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, &h) != nil {
+			return nil, fmt.Errorf("lock store %s: %w", s.dir, ErrLocked)
+		}
+		return nil, fmt.Errorf("lock store %s: %w by %s (process %d, since %s)",
+			s.dir, ErrLocked, h.Who, h.PID, h.Since.Local().Format(time.DateTime))
+	}
+	b, err := json.Marshal(holder{PID: os.Getpid(), Who: who, Since: time.Now().Truncate(time.Second)})
+	if err == nil {
+		// In place: a renamed file would be another lock.
+		err = os.WriteFile(path, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock store %s: %w", s.dir, err)
+	}
+	return func() error {
+		return errors.Join(os.Truncate(path, 0), lock.Close())
+	}, nil
+}
+
+// NewRunID makes an id for a run that starts at t, such as
+// "20261121-142501-k3f9". Ids sort by start time, to the second.
+func NewRunID(t time.Time) string {
+	return t.UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
+}
+
+// BeginRun stores a run that has started.
+func (s *Store) BeginRun(ctx context.Context, r Run) error {
+	if err := checkID(r.ID); err != nil {
+		return fmt.Errorf("store run: %w", err)
+	}
+	_, err := s.db.ExecContext(ctx,
+		`INSERT INTO runs (id, lab, command, version, started, finished, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome)
+	if err != nil {
+		return fmt.Errorf("store run %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// FinishRun stores how and when a run ended.
+func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time) error {
+	res, err := s.db.ExecContext(ctx, `UPDATE runs SET finished = ?, outcome = ? WHERE id = ?`, stamp(at), outcome, id)
+	if err != nil {
+		return fmt.Errorf("finish run %s: %w", id, err)
+	}
+	if n, err := res.RowsAffected(); err == nil && n == 0 {
+		return fmt.Errorf("finish run %s: there is no such run", id)
+	}
+	return nil
+}
+
+// PutDeployment stores a deployment of a run, in place of what was stored about
+// it before.
+func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
+	command, err := json.Marshal(d.Command)
+	if err != nil {
+		return fmt.Errorf("store deployment %s: %w", d.ID, err)
+	}
+	identity, err := json.Marshal(d.Identity)
+	if err != nil {
+		return fmt.Errorf("store deployment %s: %w", d.ID, err)
+	}
+	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO deployments
+		(run_id, id, engine, kind, host, gpus, model, image, digest, command, identity, facts, started, ready_s)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
+		string(command), string(identity), optional(d.Facts), stamp(d.Started), d.Ready)
+	if err != nil {
+		return fmt.Errorf("store deployment %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// PutCell stores a cell and the records of its requests, in place of what the
+// same run stored about it before. When it returns nil, both are on disk; when
+// it does not, the cell is not stored.
+func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("store cell %s: %w", c.ID, err)
+		}
+	}()
+	for _, id := range []string{c.ID, c.RunID} {
+		if err := checkID(id); err != nil {
+			return err
+		}
+	}
+	var text [4]string
+	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		text[i] = string(b)
+	}
+	axes, identity, job, summary := text[0], text[1], text[2], text[3]
+	if c.Summary == nil {
+		summary = ""
+	}
+
+	// The file comes first: a file without a row is litter, a row without its
+	// file would be a lie.
+	var file string
+	if len(records) > 0 {
+		file = recordsFile(c.RunID, c.ID)
+		if err := writeRecords(filepath.Join(s.dir, "records", file), records); err != nil {
+			return fmt.Errorf("write its records: %w", err)
+		}
+	}
+	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO cells
+		(run_id, id, deployment_id, benchmark, axes, repetition, identity, job, started, finished,
+		 cache_reset, error, verdict, summary, records)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.RunID, c.ID, c.DeploymentID, c.Benchmark, axes, c.Repetition, identity, job,
+		stamp(c.Started), stamp(c.Finished), c.CacheReset, c.Error, c.Verdict().Verdict,
+		optional(summary), optional(file))
+	return err
+}
+
+// Event stores something that happened in a run.
+func (s *Store) Event(ctx context.Context, run string, e Event) error {
+	_, err := s.db.ExecContext(ctx,
+		`INSERT INTO events (run_id, time, level, host, engine, cell, message) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		run, stamp(e.Time), e.Level, e.Host, e.Engine, e.Cell, e.Message)
+	if err != nil {
+		return fmt.Errorf("store event of run %s: %w", run, err)
+	}
+	return nil
+}
+
+// checkID refuses ids that cannot be part of a file name.
+func checkID(id string) error {
+	if id == "" || strings.HasPrefix(id, ".") || strings.ContainsAny(id, "/\\\x00") {
+		return fmt.Errorf("%q is not an id", id)
+	}
+	return nil
+}
+
+// timeFormat has a fixed width, so that texts sort as the times do.
+const timeFormat = "2006-01-02T15:04:05.000000000Z"
+
+func stamp(t time.Time) string { return t.UTC().Format(timeFormat) }
+
+func optionalStamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return stamp(t)
+}
+
+// optional is text for a column that is null when there is none.
+func optional[T ~string | ~[]byte](v T) any {
+	if len(v) == 0 {
+		return nil
+	}
+	return string(v)
+}
