@@ -20,9 +20,32 @@ import (
 // ErrNoCell says that the store has no such cell.
 var ErrNoCell = errors.New("no such cell")
 
-// recordsFile is the name of the file with a cell's records: one JSON object per
-// line, compressed with Zstandard.
-func recordsFile(run, cell string) string { return run + "-" + cell + ".jsonl.zst" }
+// recordsDir is the folder with one file of records per cell: one JSON object
+// per line, compressed with Zstandard.
+func (s *Store) recordsDir() string { return filepath.Join(s.dir, "records") }
+
+// recordsFile is the name of the file with a cell's records, empty when it was
+// stored without.
+func (s *Store) recordsFile(ctx context.Context, run, cell string) (string, error) {
+	var file sql.NullString
+	err := s.db.QueryRowContext(ctx, `SELECT records FROM cells WHERE run_id = ? AND id = ?`, run, cell).Scan(&file)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNoCell
+	}
+	return file.String, err
+}
+
+// newRecordsFile is a name that no file has yet: what is stored about a cell
+// stays whole until what takes its place is.
+func newRecordsFile(dir, run, cell string) string {
+	name := run + "-" + cell + ".jsonl.zst"
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s-%s.%d.jsonl.zst", run, cell, n)
+	}
+}
 
 // writeRecords writes the whole file and flushes it to disk, or leaves what was
 // there.
@@ -71,16 +94,11 @@ func (s *Store) Records(ctx context.Context, run, cell string) (_ []load.Record,
 			err = fmt.Errorf("read records of cell %s in run %s: %w", cell, run, err)
 		}
 	}()
-	var file sql.NullString
-	err = s.db.QueryRowContext(ctx, `SELECT records FROM cells WHERE run_id = ? AND id = ?`, run, cell).Scan(&file)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, ErrNoCell
-	}
-	if err != nil || !file.Valid {
+	file, err := s.recordsFile(ctx, run, cell)
+	if err != nil || file == "" {
 		return nil, err
 	}
-
-	f, err := os.Open(filepath.Join(s.dir, "records", file.String))
+	f, err := os.Open(filepath.Join(s.recordsDir(), file))
 	if err != nil {
 		return nil, err
 	}

@@ -227,10 +227,14 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 
 	// The file comes first: a file without a row is litter, a row without its
 	// file would be a lie.
+	before, err := s.recordsFile(ctx, c.RunID, c.ID)
+	if err != nil && !errors.Is(err, ErrNoCell) {
+		return err
+	}
 	var file string
 	if len(records) > 0 {
-		file = recordsFile(c.RunID, c.ID)
-		if err := writeRecords(filepath.Join(s.dir, "records", file), records); err != nil {
+		file = newRecordsFile(s.recordsDir(), c.RunID, c.ID)
+		if err := writeRecords(filepath.Join(s.recordsDir(), file), records); err != nil {
 			return fmt.Errorf("write its records: %w", err)
 		}
 	}
@@ -241,6 +245,15 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 		c.RunID, c.ID, c.DeploymentID, c.Benchmark, axes, c.Repetition, identity, job,
 		stamp(c.Started), stamp(c.Finished), c.CacheReset, c.Error, c.Verdict().Verdict,
 		optional(summary), optional(file))
+
+	// An error does not always mean that the row is not there: ctx may have ended
+	// just after the commit. So the row is asked which file may go.
+	now, lookErr := s.recordsFile(context.WithoutCancel(ctx), c.RunID, c.ID)
+	for _, name := range []string{before, file} {
+		if name != "" && name != now && (lookErr == nil || errors.Is(lookErr, ErrNoCell)) {
+			os.Remove(filepath.Join(s.recordsDir(), name)) // else it is litter, which hurts nobody
+		}
+	}
 	return err
 }
 

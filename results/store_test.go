@@ -336,6 +336,18 @@ func TestCellAgain(t *testing.T) {
 	if len(rows) != 1 || rows[0].Error != "retried" || len(records) != 1 {
 		t.Errorf("got %d rows, %d records", len(rows), len(records))
 	}
+
+	// What cannot be stored leaves what was.
+	if err := s.PutCell(cancelled(t), testCell("r1", "c1"), testRecords()); err == nil {
+		t.Error("PutCell with a cancelled context: no error")
+	}
+	records, err = s.Records(t.Context(), "r1", "c1")
+	check(t, err)
+	files, err := os.ReadDir(s.recordsDir())
+	check(t, err)
+	if len(records) != 1 || len(files) != 1 {
+		t.Errorf("got %d records, files %v", len(records), files)
+	}
 }
 
 func TestNewRunID(t *testing.T) {

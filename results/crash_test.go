@@ -1,0 +1,292 @@
+package results
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hclbench/load"
+)
+
+// The test binary plays other processes: started with this in its environment,
+// it does what the value says and ends.
+const childEnv = "HCL_RESULTS_CHILD"
+
+func TestMain(m *testing.M) {
+	job := strings.Fields(os.Getenv(childEnv))
+	if len(job) == 0 {
+		os.Exit(m.Run())
+	}
+	children := map[string]func(ctx context.Context, dir string, args []string) error{
+		"write": writeCells, "fill": fillDisk, "lock": holdLock,
+	}
+	// The folder may have blanks in its name.
+	if err := children[job[0]](context.Background(), os.Getenv(childEnv+"_DIR"), job[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func child(t *testing.T, dir, job string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	check(t, err)
+	cmd := exec.CommandContext(t.Context(), exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+job, childEnv+"_DIR="+dir)
+	cmd.Stderr = t.Output()
+	return cmd
+}
+
+// crashRecords are records that say which cell they belong to and hardly shrink
+// when compressed.
+func crashRecords(cell string, n int) []load.Record {
+	records := make([]load.Record, n)
+	for i := range records {
+		records[i] = load.Record{Seq: i, Error: cell, Gaps: make([]time.Duration, 50)}
+		for j := range records[i].Gaps {
+			records[i].Gaps[j] = time.Duration(rand.Int64())
+		}
+	}
+	return records
+}
+
+// writeCells is a process that stores cells and says on its standard output
+// which ones are done.
+func writeCells(ctx context.Context, dir string, args []string) error {
+	run := args[0]
+	count, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	s, err := Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := s.BeginRun(ctx, testRun(run)); err != nil {
+		return err
+	}
+	for i := range count {
+		cell := testCell(run, fmt.Sprintf("%s-c%d", run, i))
+		if err := s.PutDeployment(ctx, testDeployment(run)); err != nil {
+			return err
+		}
+		if err := s.PutCell(ctx, cell, crashRecords(cell.ID, 20)); err != nil {
+			return err
+		}
+		fmt.Println(cell.ID)
+	}
+	return s.Close()
+}
+
+// checkCells reports cells that are done and not in the store, and cells in the
+// store that are not whole.
+func checkCells(t *testing.T, s *Store, done []string) {
+	t.Helper()
+	rows, err := s.Rows(t.Context(), Query{})
+	check(t, err)
+	stored := map[string]bool{}
+	for _, r := range rows {
+		stored[r.ID] = true
+		records, err := s.Records(t.Context(), r.RunID, r.ID)
+		if err != nil {
+			t.Errorf("cell %s: %v", r.ID, err)
+		} else if len(records) != 20 || records[19].Error != r.ID {
+			t.Errorf("cell %s has %d records of another cell or another time", r.ID, len(records))
+		}
+	}
+	for _, id := range done {
+		if !stored[id] {
+			t.Errorf("cell %s was done and is not in the store", id)
+		}
+	}
+}
+
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	var done []string
+	for i := range 20 {
+		cmd := child(t, dir, fmt.Sprintf("write r%d 1000000", i))
+		out, err := cmd.StdoutPipe()
+		check(t, err)
+		check(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		for range rand.IntN(8) {
+			if !lines.Scan() {
+				t.Fatal("the child ended by itself")
+			}
+			done = append(done, lines.Text())
+		}
+		// Storing a cell takes a few milliseconds; this reaches every moment of it,
+		// and when no line was read, opening too.
+		<-time.After(rand.N(15 * time.Millisecond))
+		check(t, cmd.Process.Kill())
+		for lines.Scan() {
+			done = append(done, lines.Text())
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("the child ended by itself")
+		}
+
+		s, err := Open(t.Context(), dir)
+		if err != nil {
+			t.Fatalf("after kill %d: %v", i, err)
+		}
+		checkCells(t, s, done)
+		check(t, s.Close())
+	}
+	t.Logf("%d cells survived 20 kills", len(done))
+}
+
+func TestTwoProcesses(t *testing.T) {
+	dir := t.TempDir()
+	const each = 20
+	var done []string
+	var children []*exec.Cmd
+	for _, run := range []string{"a", "b"} {
+		cmd := child(t, dir, fmt.Sprintf("write %s %d", run, each))
+		check(t, cmd.Start())
+		children = append(children, cmd)
+		for i := range each {
+			done = append(done, fmt.Sprintf("%s-c%d", run, i))
+		}
+	}
+	for _, cmd := range children {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("child: %v", err)
+		}
+	}
+	checkCells(t, open(t, dir), done)
+}
+
+// holdLock is a process that takes the lock and keeps it until it is killed.
+func holdLock(ctx context.Context, dir string, _ []string) error {
+	s, err := Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Lock(ctx, "hcl apply lab/"); err != nil {
+		return err
+	}
+	fmt.Println("locked")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func TestLockGoesWithItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	cmd := child(t, dir, "lock")
+	_, err := cmd.StdinPipe() // open until the child is gone
+	check(t, err)
+	out, err := cmd.StdoutPipe()
+	check(t, err)
+	check(t, cmd.Start())
+	if !bufio.NewScanner(out).Scan() {
+		t.Fatal("the child took no lock")
+	}
+	s := open(t, dir)
+	_, err = s.Lock(t.Context(), "hcl apply other/")
+	if want := fmt.Sprintf("(process %d,", cmd.Process.Pid); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Lock: %v; want ErrLocked with %q", err, want)
+	}
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	unlock, err := s.Lock(t.Context(), "hcl apply other/")
+	check(t, err)
+	check(t, unlock())
+}
+
+// fillDisk is a process that stores cells on a file system of its own, which
+// goes with it, until that is full.
+func fillDisk(ctx context.Context, dir string, _ []string) error {
+	if err := syscall.Mount("hcl-test", dir, "tmpfs", 0, "size=1m"); err != nil {
+		return fmt.Errorf("mount tmpfs: %w", err)
+	}
+	s, err := Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := s.BeginRun(ctx, testRun("r")); err != nil {
+		return err
+	}
+	put := func(id string, n int) error { return s.PutCell(ctx, testCell("r", id), crashRecords(id, n)) }
+	whole := func(want int) error {
+		rows, err := s.Rows(ctx, Query{})
+		if err != nil {
+			return err
+		}
+		files, err := os.ReadDir(filepath.Join(dir, "records"))
+		if err != nil {
+			return err
+		}
+		if len(rows) != want || len(files) != want {
+			return fmt.Errorf("%d rows and %d files; want %d", len(rows), len(files), want)
+		}
+		for _, r := range rows {
+			if _, err := s.Records(ctx, "r", r.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+
+	stored := 0
+	for ; stored < 3; stored++ {
+		if err := put(fmt.Sprint("c", stored), 100); err != nil {
+			return err
+		}
+	}
+	// More than there is room for, so that the records find out first.
+	if err = put("big", 5000); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space left on device") {
+		return fmt.Errorf("after %d cells: %v; want one that says that the disk is full", stored, err)
+	}
+	if err := whole(stored); err != nil {
+		return fmt.Errorf("records found the disk full: %w", err)
+	}
+
+	// A file system that is full to the last byte: the database finds out.
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 512))
+	}
+	filler.Close()
+	if err = put("c3", 0); err == nil || !strings.Contains(err.Error(), "full") {
+		return fmt.Errorf("the database found the disk full: %v; want an error that says so", err)
+	}
+	if err := whole(stored); err != nil {
+		return fmt.Errorf("the database found the disk full: %w", err)
+	}
+
+	// With room again, it goes on.
+	if err := os.Remove(filler.Name()); err != nil {
+		return err
+	}
+	if err := put("c3", 10); err != nil {
+		return err
+	}
+	return whole(stored + 1)
+}
+
+func TestDiskFull(t *testing.T) {
+	cmd := child(t, t.TempDir(), "fill")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	check(t, cmd.Run())
+}
