@@ -1,0 +1,202 @@
+package provision
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// usualKeys are the private keys that are offered when a host block names none,
+// in OpenSSH's order of preference for what is common today.
+var usualKeys = []string{"id_ed25519", "id_ecdsa", "id_rsa"}
+
+// keyring is what one handshake may offer, and the story of how it came about,
+// for the message when nothing was accepted.
+type keyring struct {
+	signers []ssh.Signer
+	tried   []string // in words, one per source
+	agent   net.Conn // nil when none answers
+}
+
+// close lets go of the agent; signers of the agent work no more after it.
+func (k *keyring) close() {
+	if k.agent != nil {
+		k.agent.Close()
+	}
+}
+
+func (k *keyring) note(format string, args ...any) {
+	k.tried = append(k.tried, fmt.Sprintf(format, args...))
+}
+
+// openKeyring gathers keys: the host's identity file and no other, or else the
+// agent's keys and the usual files in ~/.ssh. Only a named file that cannot be
+// used is an error. asking is called around questions to the user.
+func openKeyring(ctx context.Context, h *Host, opt SSH, asking func() (done func())) (*keyring, error) {
+	k := new(keyring)
+	agentKeys := k.askAgent(ctx)
+	if h.IdentityFile != "" {
+		file, err := expandHome(h.IdentityFile)
+		if err != nil {
+			return k, err
+		}
+		signer, err := readKey(file, opt.Passphrase, agentKeys, asking)
+		if err != nil {
+			return k, fail(h, ErrAuth, "identity_file %s: %w", h.IdentityFile, err)
+		}
+		k.signers, k.tried = []ssh.Signer{signer}, nil
+		k.note("identity_file %s (%s)", h.IdentityFile, ssh.FingerprintSHA256(signer.PublicKey()))
+		return k, nil
+	}
+	k.signers = append(k.signers, agentKeys...)
+	for _, name := range usualKeys {
+		file, err := expandHome("~/.ssh/" + name)
+		if err != nil {
+			return k, err
+		}
+		switch signer, err := readKey(file, opt.Passphrase, agentKeys, asking); {
+		case errors.Is(err, os.ErrNotExist):
+			k.note("%s is not there", file)
+		case err != nil:
+			k.note("%s not used: %v", file, err)
+		case k.has(signer):
+			k.note("%s is in the agent", file)
+		default:
+			k.signers = append(k.signers, signer)
+			k.note("%s (%s)", file, ssh.FingerprintSHA256(signer.PublicKey()))
+		}
+	}
+	return k, nil
+}
+
+func (k *keyring) has(signer ssh.Signer) bool {
+	return find(k.signers, signer.PublicKey()) != nil
+}
+
+// find returns the signer for a public key, or nil.
+func find(signers []ssh.Signer, key ssh.PublicKey) ssh.Signer {
+	for _, s := range signers {
+		if string(s.PublicKey().Marshal()) == string(key.Marshal()) {
+			return s
+		}
+	}
+	return nil
+}
+
+// askAgent returns the agent's keys. An agent that does not answer is no error:
+// there may be files.
+func (k *keyring) askAgent(ctx context.Context) []ssh.Signer {
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		k.note("no SSH agent (SSH_AUTH_SOCK is not set)")
+		return nil
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		k.note("the SSH agent does not answer: %v", err)
+		return nil
+	}
+	k.agent = conn
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	signers, err := agent.NewClient(conn).Signers()
+	if err != nil {
+		k.note("the SSH agent does not answer: %v", err)
+		return nil
+	}
+	k.note("%d keys of the SSH agent", len(signers))
+	return signers
+}
+
+// readKey reads a private key file. An encrypted one whose public half is in
+// the agent is signed for there; any other is asked a passphrase for, once, and
+// only when the host wants a signature of it.
+func readKey(file string, passphrase func(string) (string, error), agentKeys []ssh.Signer, asking func() func()) (ssh.Signer, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	var locked *ssh.PassphraseMissingError
+	if !errors.As(err, &locked) {
+		if err != nil {
+			return nil, fmt.Errorf("not a private key that hcl can read: %w", err)
+		}
+		return signer, nil
+	}
+	if locked.PublicKey != nil {
+		if s := find(agentKeys, locked.PublicKey); s != nil {
+			return s, nil
+		}
+	}
+	if passphrase == nil {
+		return nil, errors.New("the key is encrypted and nobody can be asked for its passphrase: add it to the SSH agent with ssh-add")
+	}
+	unlock := sync.OnceValues(func() (ssh.Signer, error) {
+		defer asking()()
+		words, err := passphrase(file)
+		if err != nil {
+			return nil, fmt.Errorf("passphrase of %s: %w", file, err)
+		}
+		s, err := ssh.ParsePrivateKeyWithPassphrase(text, []byte(words))
+		if err != nil {
+			return nil, fmt.Errorf("decrypt %s: %w", file, err)
+		}
+		return s, nil
+	})
+	if locked.PublicKey == nil {
+		return unlock() // an old PEM file does not say which key it holds
+	}
+	return &lockedKey{public: locked.PublicKey, unlock: unlock}, nil
+}
+
+// lockedKey is an encrypted key that is opened when it is first used.
+type lockedKey struct {
+	public ssh.PublicKey
+	unlock func() (ssh.Signer, error)
+}
+
+func (k *lockedKey) PublicKey() ssh.PublicKey { return k.public }
+
+func (k *lockedKey) Sign(r io.Reader, data []byte) (*ssh.Signature, error) {
+	return k.SignWithAlgorithm(r, data, "")
+}
+
+func (k *lockedKey) SignWithAlgorithm(r io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
+	signer, err := k.unlock()
+	if err != nil {
+		return nil, &keyError{err}
+	}
+	if s, ok := signer.(ssh.AlgorithmSigner); ok && algorithm != "" {
+		return s.SignWithAlgorithm(r, data, algorithm)
+	}
+	return signer.Sign(rand.Reader, data)
+}
+
+// keyError tells a key that could not be opened from a host that refused it.
+type keyError struct{ error }
+
+func (e *keyError) Unwrap() error { return e.error }
+
+// expandHome turns a leading "~/" into the caller's home directory.
+func expandHome(file string) (string, error) {
+	rest, ok := strings.CutPrefix(file, "~/")
+	if !ok {
+		return file, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find home directory: %w", err)
+	}
+	return filepath.Join(home, rest), nil
+}

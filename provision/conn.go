@@ -1,0 +1,120 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"path"
+	"strings"
+)
+
+// Conn is a host that answers. Everything goes over one SSH connection, or, for
+// [LocalAddress], straight to this machine. A lost connection is dialled again
+// on the next use. Its methods may be called from many goroutines.
+type Conn struct {
+	host   *Host
+	log    *slog.Logger
+	link   transport
+	home   string
+	daemon *daemon
+}
+
+// transport is how a host is spoken to: [sshTransport] or [localTransport].
+type transport interface {
+	// run runs command with sh -c. An exit code other than 0 is a *CommandError.
+	run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error
+	dial(ctx context.Context, network, addr string) (net.Conn, error)
+	// upload creates the folder of remote when it is missing.
+	upload(ctx context.Context, local, remote string, mode fs.FileMode) error
+	close() error
+}
+
+// Dial connects to a host: over SSH, or to the local machine. It makes one
+// attempt; ctx bounds it and ends it at any point of the handshake. Its errors
+// are [ErrUnreachable], [ErrAuth], [ErrHostKey] or [ErrHostKeyUnknown], and say
+// what to do. A nil log is silent.
+func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("host", h.Name)
+	var link transport = &localTransport{host: h}
+	if !h.Local() {
+		t, err := dialSSH(ctx, h, opt, log)
+		if err != nil {
+			return nil, err
+		}
+		link = t
+	}
+	c := &Conn{host: h, log: log, link: link}
+	c.daemon = newDaemon(c)
+	home, err := c.Run(ctx, `printf %s "$HOME"`, nil)
+	if err != nil {
+		link.close()
+		return nil, err
+	}
+	if !path.IsAbs(home) {
+		link.close()
+		return nil, fmt.Errorf("%s: the login has no home directory: $HOME is %q", h, home)
+	}
+	c.home = home
+	return c, nil
+}
+
+// Close ends the connection and everything that goes over it, and waits until
+// it is gone.
+func (c *Conn) Close() error { return c.link.close() }
+
+// Host is the host that was dialled.
+func (c *Conn) Host() *Host { return c.host }
+
+// Home is the login's home directory on the host.
+func (c *Conn) Home() string { return c.home }
+
+// Run runs a command with sh -c on the host and returns its stdout. Its stdin
+// is read to its end, or until the command ends; nil is empty. When ctx ends,
+// the command gets SIGTERM and soon SIGKILL. A command that fails is a
+// [*CommandError], with its stdout returned as well; one whose connection is
+// lost is [ErrUnreachable], and is not run a second time.
+func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string, error) {
+	var stdout, stderr strings.Builder
+	err := c.link.run(ctx, command, stdin, &stdout, &stderr)
+	if failed, ok := err.(*CommandError); ok {
+		failed.Stderr = stderr.String()
+	}
+	return stdout.String(), err
+}
+
+// Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a
+// path. Over SSH the connection is a channel, which does not know deadlines:
+// bound what uses it by closing it.
+func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return c.link.dial(ctx, network, addr)
+}
+
+// Upload copies the local file to the host, whole or not at all: under another
+// name first, then renamed over what is there. A remote path that begins with
+// "~/" is below [Conn.Home]; its folder is created when it is missing.
+func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
+	if rest, ok := strings.CutPrefix(remote, "~/"); ok {
+		remote = path.Join(c.home, rest)
+	}
+	if err := c.link.upload(ctx, local, remote, mode); err != nil {
+		return fmt.Errorf("%s: upload %s to %s: %w", c.host, local, remote, err)
+	}
+	return nil
+}
+
+// quote makes one word of s for sh.
+func quote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:=@_", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,102 @@
+package provision
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DockerRun is the `docker run` line that does what [Conn.Start] does with a
+// container, for people to read, keep and try by hand. Words are quoted for a
+// shell on the host; secrets show as [Redacted].
+func DockerRun(ct Container) string {
+	line := []string{"docker", "run", "--detach"}
+	flag := func(name, value string) {
+		if value != "" {
+			line = append(line, name, quote(value))
+		}
+	}
+	flag("--name", ct.Name)
+	for _, k := range slices.Sorted(maps.Keys(ct.Labels)) {
+		flag("--label", k+"="+ct.Labels[k])
+	}
+	for _, e := range ct.Env {
+		flag("--env", e.Name+"="+e.Value.String())
+	}
+	for _, m := range ct.Mounts {
+		volume := m.Source + ":" + m.Target
+		if m.ReadOnly {
+			volume += ":ro"
+		}
+		if rest, ok := strings.CutPrefix(volume, "~/"); ok {
+			line = append(line, "--volume", "~/"+quote(rest)) // a quoted ~ would not be expanded
+		} else {
+			flag("--volume", volume)
+		}
+	}
+	switch {
+	case len(ct.GPUIDs) > 0:
+		// Docker reads this value as CSV, so the list of ids needs quotes in it.
+		flag("--gpus", `"device=`+strings.Join(ct.GPUIDs, ",")+`"`)
+	case ct.GPUs < 0:
+		flag("--gpus", "all")
+	case ct.GPUs > 0:
+		flag("--gpus", strconv.Itoa(ct.GPUs))
+	}
+	for _, d := range ct.Devices {
+		flag("--device", d)
+	}
+	for _, g := range ct.HostGroups {
+		line = append(line, "--group-add", fmt.Sprintf(`"$(getent group %s | cut -d: -f3)"`, quote(g)))
+	}
+	for _, c := range ct.CapAdd {
+		flag("--cap-add", c)
+	}
+	for _, s := range ct.SecurityOpt {
+		flag("--security-opt", s)
+	}
+	if ct.Privileged {
+		line = append(line, "--privileged")
+	}
+	flag("--ipc", ct.IPC)
+	flag("--network", ct.Network)
+	if published(ct) {
+		flag("--publish", fmt.Sprintf("127.0.0.1:%d:%d", ct.Port, ct.Port))
+	}
+	if ct.ShmSize > 0 {
+		flag("--shm-size", fmt.Sprintf("%db", ct.ShmSize))
+	}
+	for _, u := range ct.Ulimits {
+		flag("--ulimit", fmt.Sprintf("%s=%d:%d", u.Name, u.Soft, u.Hard))
+	}
+	flag("--user", ct.User)
+	flag("--workdir", ct.WorkDir)
+	if ct.Init {
+		line = append(line, "--init")
+	}
+	flag("--stop-signal", ct.StopSignal)
+	if ct.StopGrace > 0 {
+		flag("--stop-timeout", strconv.Itoa(int(math.Ceil(ct.StopGrace.Seconds()))))
+	}
+	for _, k := range slices.Sorted(maps.Keys(logOptions)) {
+		flag("--log-opt", k+"="+logOptions[k])
+	}
+	command := ct.Command
+	if ct.Entrypoint != nil {
+		// The flag takes one word; the others go before the command.
+		first := ""
+		if len(ct.Entrypoint) > 0 {
+			first = ct.Entrypoint[0].String()
+			command = append(slices.Clone(ct.Entrypoint[1:]), command...)
+		}
+		line = append(line, "--entrypoint", quote(first))
+	}
+	line = append(line, quote(ct.Image))
+	for _, word := range command {
+		line = append(line, quote(word.String()))
+	}
+	return strings.Join(line, " ")
+}

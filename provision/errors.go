@@ -1,0 +1,93 @@
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What went wrong, where callers act differently on it. Compare with
+// [errors.Is]; the error's own text says what to do about it.
+var (
+	ErrUnreachable    = errors.New("host unreachable")              // nothing answers, or the connection was lost
+	ErrAuth           = errors.New("not let in")                    // the host refused every key
+	ErrHostKey        = errors.New("host key is not the one known") // never retried, never overridden
+	ErrHostKeyUnknown = errors.New("host key not known")
+	ErrNoDocker       = errors.New("docker not usable")
+	ErrImageNotFound  = errors.New("image not found")
+	ErrPortTaken      = errors.New("port taken")
+	ErrNameTaken      = errors.New("container name taken")
+	ErrNoGPURuntime   = errors.New("docker cannot hand out GPUs")
+)
+
+// failure is an error with a kind, one of the sentinels above, and words of its
+// own: what happened and what to do. The sentinel's words are not repeated.
+type failure struct {
+	kind  error
+	text  string
+	cause error // nil when there is nothing below
+}
+
+// fail makes a failure about a host. A %w in format becomes its cause.
+func fail(h *Host, kind error, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &failure{kind: kind, text: h.String() + ": " + err.Error(), cause: errors.Unwrap(err)}
+}
+
+func (f *failure) Error() string { return f.text }
+
+func (f *failure) Unwrap() []error {
+	if f.cause == nil {
+		return []error{f.kind}
+	}
+	return []error{f.kind, f.cause}
+}
+
+// CommandError is a command that ran on a host and did not exit with 0.
+type CommandError struct {
+	Host     string // as [Host.String] says it
+	Command  string
+	ExitCode int // -1 when a signal ended it
+	Signal   string
+	Stderr   string // all of it
+}
+
+// stderrTail is how many of the last lines of stderr a message holds.
+const stderrTail = 5
+
+// Error names the command and the last lines of its stderr.
+func (e *CommandError) Error() string {
+	how := fmt.Sprintf("exited with %d", e.ExitCode)
+	if e.Signal != "" {
+		how = "ended by signal " + e.Signal
+	}
+	text := fmt.Sprintf("%s: %s %s", e.Host, shortCommand(e.Command), how)
+	if tail := lastLines(e.Stderr, stderrTail); tail != "" {
+		text += ": " + tail
+	}
+	return text
+}
+
+// shortCommand is a command as a message shows it: its first line, not too long.
+func shortCommand(command string) string {
+	const most = 100
+	line, rest, _ := strings.Cut(strings.TrimSpace(command), "\n")
+	if r := []rune(line); len(r) > most {
+		return fmt.Sprintf("`%s…`", string(r[:most]))
+	}
+	if rest != "" {
+		return fmt.Sprintf("`%s …`", line)
+	}
+	return fmt.Sprintf("`%s`", line)
+}
+
+// lastLines returns the last n lines of s that are not empty, joined by " / ".
+func lastLines(s string, n int) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], " / ")
+}

@@ -1,0 +1,234 @@
+package provision
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// factsScript prints one fact per line as NAME=VALUE; what it does not find, it
+// leaves out.
+//
+//go:embed facts.sh
+var factsScript string
+
+// factsTimeout bounds a driver that hangs, which broken GPUs make it do.
+const factsTimeout = time.Minute
+
+// Facts are what a host is made of: what has to be known of it to compare two
+// results. What may change from one hour to the next is not among them.
+type Facts struct {
+	Hostname    string   `json:"hostname"`
+	OS          string   `json:"os"` // "Ubuntu 22.04.5 LTS"
+	Kernel      string   `json:"kernel"`
+	Arch        string   `json:"arch"` // as the kernel says it: "x86_64"
+	CPUModel    string   `json:"cpu_model,omitempty"`
+	CPUs        int      `json:"cpus"` // logical, as many as the login may use
+	MemoryBytes int64    `json:"memory_bytes"`
+	GPUs        []GPU    `json:"gpus,omitempty"`
+	Docker      string   `json:"docker,omitempty"`   // "" where Docker is not there or not used
+	Problems    []string `json:"problems,omitempty"` // what could not be found out, and why
+}
+
+// GPU is one GPU as its vendor's tool describes it.
+type GPU struct {
+	Vendor      Vendor `json:"vendor"`
+	Name        string `json:"name"`         // "NVIDIA H200"
+	MemoryBytes int64  `json:"memory_bytes"` // 0: the tool does not say
+	Driver      string `json:"driver"`
+}
+
+// Facts finds out what the host is. A tool that is not there or fails is no
+// error; it is told in Facts.Problems where something was expected of it.
+func (c *Conn) Facts(ctx context.Context) (Facts, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, fmt.Errorf("nothing came within %s: a driver may hang", factsTimeout))
+	defer cancel()
+	out, err := c.Run(ctx, factsScript, nil)
+	if err != nil {
+		return Facts{}, fmt.Errorf("gather facts: %w", err)
+	}
+	f := parseFacts(out)
+	if c.host.Runtime == Docker || c.host.Runtime == "" {
+		f.Docker, err = c.DockerVersion(ctx)
+		if errors.Is(err, ErrUnreachable) {
+			return Facts{}, fmt.Errorf("gather facts: %w", err)
+		}
+		if err != nil {
+			f.Problems = append(f.Problems, err.Error())
+		}
+	}
+	return f, nil
+}
+
+func parseFacts(out string) Facts {
+	var f Facts
+	var rocm strings.Builder
+	for line := range strings.Lines(out) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		switch name {
+		case "hostname":
+			f.Hostname = value
+		case "os":
+			f.OS = value
+		case "kernel":
+			f.Kernel = value
+		case "arch":
+			f.Arch = value
+		case "cpu":
+			f.CPUModel = strings.TrimSpace(value)
+		case "cpus":
+			f.CPUs = int(number(value))
+		case "memory_kib":
+			f.MemoryBytes = number(value) << 10
+		case "nvidia":
+			if gpu, ok := parseNVIDIA(value); ok {
+				f.GPUs = append(f.GPUs, gpu)
+			} else {
+				f.Problems = append(f.Problems, "nvidia-smi: "+value)
+			}
+		case "rocm":
+			rocm.WriteString(value + "\n")
+		}
+	}
+	if rocm.Len() > 0 {
+		gpus, err := parseROCm(rocm.String())
+		if err != nil {
+			f.Problems = append(f.Problems, "rocm-smi: "+lastLines(rocm.String(), 1))
+		}
+		f.GPUs = append(f.GPUs, gpus...)
+	}
+	return f
+}
+
+// number reads a whole number; what is not one, such as nvidia-smi's "[N/A]",
+// is 0.
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	return n
+}
+
+// parseNVIDIA reads a line of nvidia-smi: name, memory in MiB, driver.
+func parseNVIDIA(line string) (GPU, bool) {
+	fields := strings.Split(line, ", ")
+	if len(fields) != 3 {
+		return GPU{}, false
+	}
+	return GPU{
+		Vendor:      NVIDIA,
+		Name:        strings.TrimSpace(fields[0]),
+		MemoryBytes: number(fields[1]) << 20,
+		Driver:      strings.TrimSpace(fields[2]),
+	}, true
+}
+
+// parseROCm reads what rocm-smi prints with --json: an object per card, whose
+// field names have changed their capitals between releases, and one named
+// "system" with the driver.
+func parseROCm(text string) ([]GPU, error) {
+	if brace := strings.Index(text, "{"); brace > 0 {
+		text = text[brace:] // warnings come first, on the same stream
+	}
+	var cards map[string]map[string]any
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&cards); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	field := func(card map[string]any, names ...string) string {
+		for _, name := range names {
+			for k, v := range card {
+				if s := fmt.Sprint(v); strings.EqualFold(k, name) && s != "N/A" {
+					return s
+				}
+			}
+		}
+		return ""
+	}
+	driver := field(cards["system"], "Driver version")
+	var numbers []int
+	for name := range cards {
+		if n, err := strconv.Atoi(strings.TrimPrefix(name, "card")); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	var gpus []GPU
+	for _, n := range numbers {
+		card := cards[fmt.Sprintf("card%d", n)]
+		gpus = append(gpus, GPU{
+			Vendor:      AMD,
+			Name:        field(card, "Card Series", "Device Name", "Card Model"),
+			MemoryBytes: number(field(card, "VRAM Total Memory (B)")),
+			Driver:      driver,
+		})
+	}
+	return gpus, nil
+}
+
+// Check says what the host lacks of what its block asks for, one sentence each;
+// nil when nothing. More GPUs than asked for are not a lack.
+func (f Facts) Check(h *Host) []string {
+	var lacks []string
+	if h.GPUs.Count > 0 {
+		matching := 0
+		var others []string
+		for _, g := range f.GPUs {
+			if g.isModel(h.GPUs.Model) {
+				matching++
+			} else if !slices.Contains(others, g.Name) {
+				others = append(others, g.Name)
+			}
+		}
+		if matching < h.GPUs.Count {
+			found := fmt.Sprintf("%d", matching)
+			if matching == 0 {
+				found = "none"
+			}
+			lack := fmt.Sprintf("%s: its block says gpus = %q, and there are %s", h, h.GPUs, found)
+			if len(others) > 0 {
+				lack += ", but " + strings.Join(others, " and ")
+			}
+			if len(f.Problems) > 0 {
+				lack += " (" + strings.Join(f.Problems, "; ") + ")"
+			} else if len(f.GPUs) == 0 {
+				lack += fmt.Sprintf(" (%s found no GPU)", map[Vendor]string{NVIDIA: "nvidia-smi", AMD: "rocm-smi"}[h.GPUs.Vendor])
+			}
+			lacks = append(lacks, lack)
+		}
+	}
+	if f.Docker == "" && (h.Runtime == Docker || h.Runtime == "") {
+		lacks = append(lacks, fmt.Sprintf("%s: Docker cannot be used there, and its block does not say runtime = %q", h, Process))
+	}
+	return lacks
+}
+
+// isModel reports whether a GPU is of the model that a user wrote: its words,
+// or some of them that follow one another. "H20" is not an H200, "RTX4090" is a
+// "NVIDIA GeForce RTX 4090", and "A100-80GB" an "NVIDIA A100-SXM4-80GB".
+func (g GPU) isModel(model string) bool {
+	words := func(s string) []string {
+		return strings.FieldsFunc(strings.ToUpper(s), func(r rune) bool {
+			return !(r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
+		})
+	}
+	name, want := words(g.Name), words(model)
+	all := true
+	for _, w := range want {
+		all = all && slices.Contains(name, w)
+	}
+	if all {
+		return true
+	}
+	for i := range name {
+		for j := i + 1; j <= len(name); j++ {
+			if strings.Join(name[i:j], "") == strings.Join(want, "") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,15 @@
+PATH=$PATH:/usr/local/bin:/usr/bin:/opt/rocm/bin
+echo "hostname=$(uname -n)"
+echo "os=$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME" || uname -s)"
+echo "kernel=$(uname -r)"
+echo "arch=$(uname -m)"
+echo "cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1)"
+echo "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)"
+echo "memory_kib=$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev/null)"
+if command -v nvidia-smi >/dev/null 2>&1; then
+	nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
+fi
+if command -v rocm-smi >/dev/null 2>&1; then
+	rocm-smi --showproductname --showmeminfo vram --showdriverversion --json 2>&1 | sed 's/^/rocm=/'
+fi
+exit 0

@@ -1,0 +1,305 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// pullStall is how long a pull may be silent. There is no limit to the whole:
+// engine images are tens of gigabytes.
+const pullStall = 5 * time.Minute
+
+// PullProgress is how far a pull is. Total grows while the registry tells the
+// sizes of the layers.
+type PullProgress struct {
+	Bytes, Total int64  // downloaded, and to download as far as is known
+	Layers, Done int    // Done: downloaded and unpacked, or there before
+	Phase        string // "asking the registry", "downloading", "unpacking"
+}
+
+// Image is an image on a host.
+type Image struct {
+	Ref        string // as asked for
+	ID         string // "sha256:…" of its configuration
+	Digest     string // "sha256:…" of its manifest in the repository; "" for one that was built on the host
+	Size       int64  // bytes on disk
+	Local      bool   // the registry could not be asked: this is what was there
+	Entrypoint []string
+	Cmd        []string
+	StopSignal string // "": Docker's default, SIGTERM
+}
+
+// Pull brings an image to the host. The registry is always asked what a tag
+// means today; only an image that is pinned by @sha256 and already there is
+// taken as it is. When the registry cannot be asked but the image is there,
+// that one is used, with Image.Local set; so is one that was built on the host
+// and that no registry has. progress, which may be nil, is called from the
+// calling goroutine. [ErrImageNotFound] when the registry has no such image.
+func (c *Conn) Pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
+	found, err := c.pull(ctx, image, progress)
+	if err != nil {
+		return Image{}, c.wrap("pull "+image, err)
+	}
+	return found, nil
+}
+
+func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
+	name, tag, digest := splitRef(image)
+	present, err := c.inspectImage(ctx, image)
+	if err != nil && !errors.Is(err, ErrImageNotFound) {
+		return Image{}, err
+	}
+	here := err == nil
+	if here && digest != "" {
+		return present, nil
+	}
+	if digest != "" {
+		tag = digest
+	}
+	got, err := c.download(ctx, name, tag, progress)
+	switch {
+	case err == nil:
+	case here && c.mayUse(present, err):
+		c.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
+		present.Local = true
+		return present, nil
+	default:
+		return Image{}, c.explainPull(image, name, err)
+	}
+	if present, err = c.inspectImage(ctx, image); err != nil {
+		return Image{}, err
+	}
+	if got != "" {
+		present.Digest = got
+	}
+	return present, nil
+}
+
+// mayUse reports whether the image on the host can stand in for one that the
+// daemon did not get.
+func (c *Conn) mayUse(present Image, err error) bool {
+	var answer *apiError
+	if !errors.As(err, &answer) || diskFull(err) {
+		return false
+	}
+	if notFound(err) || unauthorized(err) {
+		return present.Digest == "" // built here, never in a registry
+	}
+	return true
+}
+
+func notFound(err error) bool {
+	return refusedWith(err, http.StatusNotFound) || says(err, "manifest unknown", "not found", "name unknown", "does not exist")
+}
+
+func unauthorized(err error) bool {
+	return says(err, "unauthorized", "authentication required", "no basic auth credentials", "denied")
+}
+
+func diskFull(err error) bool { return says(err, "no space left on device") }
+
+// explainPull says what to do about an image that did not come.
+func (c *Conn) explainPull(image, name string, err error) error {
+	registry := registryOf(name)
+	switch {
+	case diskFull(err):
+		return fail(c.host, errDiskFull, "the disk with Docker's images is full (%w): see `docker system df`, and make room", err)
+	case notFound(err) && unauthorized(err):
+		return fail(c.host, ErrImageNotFound, "there is no image %s, or it is private (%w): check its name; for a private one run `docker login %s` on the host", image, err, registry)
+	case notFound(err):
+		return fail(c.host, ErrImageNotFound, "%s has no image %s (%w): check its name and tag", registry, image, err)
+	case unauthorized(err):
+		return fail(c.host, errRegistryAuth, "%s does not let the host pull %s (%w): run `docker login %s` on the host", registry, image, err, registry)
+	}
+	return err
+}
+
+// Kinds of failure that no caller tells apart today.
+var (
+	errDiskFull     = errors.New("disk full")
+	errRegistryAuth = errors.New("registry refuses")
+)
+
+// download has the daemon fetch an image, and returns the digest that the
+// registry gave.
+func (c *Conn) download(ctx context.Context, name, tag string, progress func(PullProgress)) (digest string, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stalled := time.AfterFunc(c.daemon.stall, func() {
+		cancel(fmt.Errorf("nothing has moved for %s: see the host's connection to %s, and its disk", c.daemon.stall, registryOf(name)))
+	})
+	defer stalled.Stop()
+
+	header, err := c.registryAuth(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	body, err := c.daemon.open(ctx, http.MethodPost, "/images/create", url.Values{"fromImage": {name}, "tag": {tag}}, header, nil)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	var track pullTracker
+	for lines := json.NewDecoder(body); ; {
+		var m pullMessage
+		switch err := lines.Decode(&m); {
+		case err == io.EOF:
+			return track.digest, nil
+		case err != nil:
+			return "", c.daemon.broken(ctx, http.MethodPost, "/images/create", err)
+		}
+		stalled.Reset(c.daemon.stall)
+		if m.Error != "" {
+			return "", &apiError{Message: m.Error}
+		}
+		if track.add(m) && progress != nil {
+			progress(track.sum())
+		}
+	}
+}
+
+// pullMessage is one line of the daemon's account of a pull.
+type pullMessage struct {
+	ID             string // of a layer, or the tag
+	Status         string
+	ProgressDetail struct{ Current, Total int64 }
+	Error          string
+}
+
+// pullTracker adds up what the daemon says about each layer.
+type pullTracker struct {
+	layers map[string]*pullLayer
+	phase  string
+	digest string
+}
+
+type pullLayer struct {
+	bytes, total int64
+	done         bool
+}
+
+// add takes in one line; it reports whether the sum has changed.
+func (t *pullTracker) add(m pullMessage) bool {
+	if digest, ok := strings.CutPrefix(m.Status, "Digest: "); ok {
+		t.digest = digest
+		return false
+	}
+	if t.layers == nil {
+		t.layers, t.phase = make(map[string]*pullLayer), "asking the registry"
+	}
+	if m.ID == "" || strings.HasPrefix(m.Status, "Pulling from ") {
+		return false
+	}
+	layer := t.layers[m.ID]
+	if layer == nil {
+		layer = new(pullLayer)
+		t.layers[m.ID] = layer
+	}
+	switch m.Status {
+	case "Downloading":
+		t.phase = "downloading"
+		layer.bytes = m.ProgressDetail.Current
+		layer.total = max(layer.total, m.ProgressDetail.Total)
+	case "Verifying Checksum", "Download complete":
+		layer.bytes = layer.total
+	case "Extracting":
+		t.phase = "unpacking"
+		layer.total = max(layer.total, m.ProgressDetail.Total)
+		layer.bytes = layer.total
+	case "Pull complete", "Already exists":
+		layer.bytes = layer.total
+		layer.done = true
+	}
+	return true
+}
+
+func (t *pullTracker) sum() PullProgress {
+	p := PullProgress{Layers: len(t.layers), Phase: t.phase}
+	for _, l := range t.layers {
+		p.Bytes += l.bytes
+		p.Total += l.total
+		if l.done {
+			p.Done++
+		}
+	}
+	return p
+}
+
+// inspectImage describes an image on the host; [ErrImageNotFound] when it is
+// not there.
+func (c *Conn) inspectImage(ctx context.Context, image string) (Image, error) {
+	var found struct {
+		ID          string
+		RepoDigests []string
+		Size        int64
+		Config      struct {
+			Entrypoint, Cmd []string
+			StopSignal      string
+		}
+	}
+	name, _, digest := splitRef(image)
+	lookup := image
+	if digest != "" {
+		lookup = name + "@" + digest // a tag beside it says nothing, and Docker stores none
+	}
+	err := c.daemon.call(ctx, http.MethodGet, "/images/"+lookup+"/json", nil, nil, &found)
+	if refusedWith(err, http.StatusNotFound) {
+		return Image{}, fail(c.host, ErrImageNotFound, "image %s is not on the host (%w)", image, err)
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	if digest == "" {
+		for _, d := range found.RepoDigests {
+			if repo, sum, ok := strings.Cut(d, "@"); ok && familiar(repo) == familiar(name) {
+				digest = sum
+				break
+			}
+		}
+	}
+	return Image{
+		Ref:        image,
+		ID:         found.ID,
+		Digest:     digest,
+		Size:       found.Size,
+		Entrypoint: found.Config.Entrypoint,
+		Cmd:        found.Config.Cmd,
+		StopSignal: found.Config.StopSignal,
+	}, nil
+}
+
+// splitRef takes an image reference apart; tag is "latest" when it has neither
+// a tag nor a digest.
+func splitRef(image string) (name, tag, digest string) {
+	name, digest, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
+		return name[:colon], name[colon+1:], digest
+	}
+	if digest == "" {
+		tag = "latest"
+	}
+	return name, tag, digest
+}
+
+// familiar is a repository's name without what Docker adds for Docker Hub.
+func familiar(name string) string {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "index."), "docker.io/")
+	return strings.TrimPrefix(name, "library/")
+}
+
+// registryOf is the host part of a repository's name, as `docker login` wants
+// it.
+func registryOf(name string) string {
+	first, _, ok := strings.Cut(name, "/")
+	if ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		return first
+	}
+	return "docker.io"
+}

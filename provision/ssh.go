@@ -1,0 +1,525 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os/user"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/semaphore"
+)
+
+// SSH says how hosts are dialled. The zero value is the strict default: keys of
+// the agent and the usual files, and only hosts that known_hosts knows.
+type SSH struct {
+	// KnownHosts are the files of known host keys; nil means ~/.ssh/known_hosts
+	// and /etc/ssh/ssh_known_hosts.
+	KnownHosts []string
+	// AcceptNew is asked about a host whose key is not known, with the key's
+	// fingerprint; true appends it to the first of KnownHosts. nil refuses. A
+	// key that has changed is always refused. It may be called for several
+	// hosts at once.
+	AcceptNew func(h *Host, fingerprint string) bool
+	// Passphrase is asked for the passphrase of an encrypted key file; nil
+	// makes such a file an error that says so. It may be called for several
+	// hosts at once.
+	Passphrase func(file string) (string, error)
+}
+
+const (
+	// maxSessions stays below sshd's MaxSessions of 10, which counts commands
+	// and file transfers, but not the channels of [Conn.Dial].
+	maxSessions = 8
+
+	keepaliveEvery  = 15 * time.Second
+	keepaliveMissed = 3 // in a row: the connection is dead
+
+	// handshakeTimeout bounds one attempt at a host that accepts the connection
+	// and then says nothing. Time in which the user is asked does not count.
+	handshakeTimeout = 30 * time.Second
+
+	// redialFor bounds how long a lost connection is dialled again.
+	redialFor = time.Minute
+)
+
+// sshTransport is a host behind SSH.
+type sshTransport struct {
+	host      *Host
+	opt       SSH
+	log       *slog.Logger
+	keepalive time.Duration
+	sessions  *semaphore.Weighted
+
+	dialling *semaphore.Weighted // a lock that a context can stop waiting for; guards current
+	current  *sshLink            // may be dead
+
+	closing context.Context // ends with close, and with it every dialling
+	end     context.CancelFunc
+}
+
+func dialSSH(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*sshTransport, error) {
+	link, err := dialLink(ctx, h, opt, keepaliveEvery)
+	if err != nil {
+		return nil, err
+	}
+	t := &sshTransport{
+		host: h, opt: opt, log: log, keepalive: keepaliveEvery,
+		sessions: semaphore.NewWeighted(maxSessions),
+		dialling: semaphore.NewWeighted(1),
+		current:  link,
+	}
+	t.closing, t.end = context.WithCancel(context.Background())
+	return t, nil
+}
+
+func (t *sshTransport) close() error {
+	t.end()
+	// Never nil: dialling ends with closing, and a channel without a link fails.
+	if err := t.dialling.Acquire(context.Background(), 1); err != nil {
+		return err
+	}
+	defer t.dialling.Release(1)
+	t.current.close()
+	return nil
+}
+
+// link returns a live connection, and dials again when the last one was lost.
+func (t *sshTransport) link(ctx context.Context) (*sshLink, error) {
+	if err := t.dialling.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer t.dialling.Release(1)
+	if t.closing.Err() != nil {
+		return nil, fmt.Errorf("%s: %w", t.host, net.ErrClosed)
+	}
+	if t.current.alive() {
+		return t.current, nil
+	}
+	t.current.close()
+	t.log.Warn("connection lost, dialling again")
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.closing, cancel)()
+	var last error
+	link, err := backoff.Retry(ctx, func() (*sshLink, error) {
+		link, err := dialLink(ctx, t.host, t.opt, t.keepalive)
+		if err != nil && !errors.Is(err, ErrUnreachable) {
+			return nil, backoff.Permanent(err)
+		}
+		if err != nil && ctx.Err() == nil {
+			last = err
+			t.log.Debug("still not reachable", "err", err)
+		}
+		return link, err
+	}, backoff.WithMaxElapsedTime(redialFor))
+	if err != nil {
+		if last != nil && !errors.Is(err, last) {
+			err = fmt.Errorf("%w (%w)", last, err)
+		}
+		return nil, fmt.Errorf("dial again: %w", err)
+	}
+	t.current = link
+	t.log.Info("connected again")
+	return link, nil
+}
+
+// open opens a channel. One that the host refuses is an error; one that fails
+// because the connection is gone, which nobody may have noticed yet, is opened
+// once more on a new connection.
+func (t *sshTransport) open(ctx context.Context, channel func(*sshLink) error) error {
+	for attempt := 1; ; attempt++ {
+		link, err := t.link(ctx)
+		if err != nil {
+			return err
+		}
+		err = channel(link)
+		var refused *ssh.OpenChannelError
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &refused) && link.alive():
+			return err
+		case attempt == 2:
+			return fail(t.host, ErrUnreachable, "the connection was lost twice in a row: %w", err)
+		}
+		link.close()
+	}
+}
+
+// session opens a session, of which a host allows only so many at a time. The
+// caller calls release after the session has ended.
+func (t *sshTransport) session(ctx context.Context) (s *ssh.Session, release func(), err error) {
+	if err := t.sessions.Acquire(ctx, 1); err != nil {
+		return nil, nil, err
+	}
+	err = t.open(ctx, func(link *sshLink) error {
+		s, err = link.session(ctx)
+		return err
+	})
+	if err != nil {
+		t.sessions.Release(1)
+		return nil, nil, err
+	}
+	return s, func() { t.sessions.Release(1) }, nil
+}
+
+func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
+	s, release, err := t.session(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), err)
+	}
+	defer release()
+	defer s.Close()
+	s.Stdin, s.Stdout, s.Stderr = stdin, stdout, stderr
+
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run("exec sh -c " + quote(command)) }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		// sshd passes signals on to the whole process group of the command.
+		_ = s.Signal(ssh.SIGTERM) // as below: when it cannot be sent, close ends the session
+		timer := time.NewTimer(killDelay)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-timer.C:
+			_ = s.Signal(ssh.SIGKILL)
+			s.Close()
+			<-ended
+		}
+		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), context.Cause(ctx))
+	}
+	var exit *ssh.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit):
+		failed := &CommandError{Host: t.host.String(), Command: command, ExitCode: exit.ExitStatus(), Signal: exit.Signal()}
+		if failed.Signal != "" {
+			failed.ExitCode = -1
+		}
+		return failed
+	default:
+		return fail(t.host, ErrUnreachable, "the connection was lost while %s ran: %w", shortCommand(command), err)
+	}
+}
+
+func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+	err = t.open(ctx, func(link *sshLink) error {
+		conn, err = link.client.DialContext(ctx, network, addr)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: dial %s there: %w", t.host, addr, err)
+	}
+	return conn, nil
+}
+
+// sshLink is one established connection and what watches over it.
+type sshLink struct {
+	client *ssh.Client
+	jump   *sshLink      // what it goes through; nil: nothing
+	dead   chan struct{} // closed when the connection has ended
+
+	mu     sync.Mutex
+	closed bool
+	owned  sync.WaitGroup // every goroutine of the link
+}
+
+// dialLink connects and authenticates once, through the jump hosts if there
+// are any.
+func dialLink(ctx context.Context, h *Host, opt SSH, keepalive time.Duration) (*sshLink, error) {
+	var jump *sshLink
+	dial := new(net.Dialer).DialContext
+	if h.Jump != nil {
+		for seen, j := map[*Host]bool{h: true}, h.Jump; j != nil; j = j.Jump {
+			if seen[j] {
+				return nil, fmt.Errorf("%s: its jump hosts go in a circle by way of %s", h, j)
+			}
+			seen[j] = true
+		}
+		var err error
+		if jump, err = dialLink(ctx, h.Jump, opt, keepalive); err != nil {
+			return nil, fmt.Errorf("%s: its jump host: %w", h, err)
+		}
+		dial = jump.client.DialContext
+	}
+	client, err := handshake(ctx, h, opt, dial)
+	if err != nil {
+		if jump != nil {
+			jump.close()
+		}
+		return nil, err
+	}
+	l := &sshLink{client: client, jump: jump, dead: make(chan struct{})}
+	l.owned.Go(func() {
+		_ = client.Wait() // why it ended is what the next use will run into
+		close(l.dead)
+	})
+	l.owned.Go(func() { l.keepAlive(keepalive) })
+	return l, nil
+}
+
+// handshake makes the TCP connection and the SSH handshake on it.
+func handshake(ctx context.Context, h *Host, opt SSH, dial func(context.Context, string, string) (net.Conn, error)) (*ssh.Client, error) {
+	addr := sshAddress(h.Address)
+	login, err := loginName(h)
+	if err != nil {
+		return nil, err
+	}
+	tcpCtx, cancel := context.WithTimeoutCause(ctx, handshakeTimeout, fmt.Errorf("no answer within %s", handshakeTimeout))
+	defer cancel()
+	conn, err := dial(tcpCtx, "tcp", addr)
+	if err != nil {
+		if cause := context.Cause(tcpCtx); cause != nil {
+			err = cause
+		}
+		return nil, unreachable(h, addr, err)
+	}
+	established := false
+	defer func() {
+		if !established {
+			conn.Close()
+		}
+	}()
+
+	// The library knows no contexts: closing what it reads from ends it.
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	var silent silence
+	silent.start(handshakeTimeout, conn)
+	defer silent.stop()
+
+	known, err := newHostKeys(h, addr, opt, silent.asking)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := openKeyring(ctx, h, opt, silent.asking)
+	defer keys.close()
+	if err != nil {
+		return nil, err
+	}
+	// The library may return before its callback does.
+	var verdict atomic.Pointer[error]
+	config := &ssh.ClientConfig{
+		User: login,
+		Auth: []ssh.AuthMethod{ssh.PublicKeys(keys.signers...)},
+		HostKeyCallback: func(address string, remote net.Addr, key ssh.PublicKey) error {
+			err := known.check(address, remote, key)
+			verdict.Store(&err)
+			return err
+		},
+		HostKeyAlgorithms: known.algorithms,
+		ClientVersion:     "SSH-2.0-hcl",
+	}
+	inner, channels, requests, err := ssh.NewClientConn(conn, addr, config)
+	if err == nil && ctx.Err() == nil {
+		established = true
+		return ssh.NewClient(inner, channels, requests), nil
+	}
+
+	var algorithms *ssh.AlgorithmNegotiationError
+	var unopened *keyError
+	var network net.Error
+	switch {
+	case ctx.Err() != nil:
+		return nil, unreachable(h, addr, context.Cause(ctx))
+	case verdict.Load() != nil && *verdict.Load() != nil:
+		return nil, *verdict.Load() // we refused the host
+	case silent.fired():
+		return nil, unreachable(h, addr, fmt.Errorf("it took the connection, but did not finish the SSH handshake within %s", handshakeTimeout))
+	case errors.As(err, &algorithms) && algorithms.What == "host key" && known.algorithms != nil:
+		return nil, fail(h, ErrHostKey, "%s expects a key of type %s, the host offers only %s: this is another machine, or it was set up anew",
+			known.expects, strings.Join(known.algorithms, ", "), strings.Join(algorithms.RequestedAlgorithms, ", "))
+	case errors.As(err, &unopened):
+		return nil, fail(h, ErrAuth, "%w", unopened)
+	case verdict.Load() == nil || errors.Is(err, io.EOF) || errors.As(err, &network):
+		return nil, unreachable(h, addr, fmt.Errorf("no SSH handshake: %w", err))
+	default:
+		return nil, refused(h, login, addr, keys, err)
+	}
+}
+
+func unreachable(h *Host, addr string, err error) error {
+	return fail(h, ErrUnreachable, "no connection to %s: %w (is the machine up, its address right, and sshd reachable from here?)", addr, err)
+}
+
+// refused says which keys were offered to no avail.
+func refused(h *Host, login, addr string, keys *keyring, err error) error {
+	const most = 6 // sshd's MaxAuthTries
+	hint := "put the public half of one of them into the host's ~/.ssh/authorized_keys, or name the right key with identity_file"
+	if len(keys.signers) == 0 {
+		hint = "name the key to use with identity_file, or add it to the SSH agent"
+	} else if len(keys.signers) >= most {
+		hint = fmt.Sprintf("sshd usually gives up after %d keys: name the right one with identity_file", most)
+	}
+	return fail(h, ErrAuth, "%s does not let %s in. Tried: %s. To get in, %s (%w)",
+		addr, login, strings.Join(keys.tried, "; "), hint, err)
+}
+
+func loginName(h *Host) (string, error) {
+	if h.User != "" {
+		return h.User, nil
+	}
+	me, err := user.Current()
+	if err != nil {
+		return "", fmt.Errorf("%s: find out who you are: %w (name the login with user)", h, err)
+	}
+	return me.Username, nil
+}
+
+// sshAddress adds the port when the address has none.
+func sshAddress(address string) string {
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(address, "[]"), "22")
+}
+
+// silence closes a connection on which nothing has moved for too long. The
+// clock stands still while the user is asked something.
+type silence struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	limit time.Duration
+	over  bool
+}
+
+func (s *silence) start(limit time.Duration, conn net.Conn) {
+	s.limit = limit
+	s.timer = time.AfterFunc(limit, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.over = true
+		conn.Close()
+	})
+}
+
+func (s *silence) stop() { s.timer.Stop() }
+
+func (s *silence) asking() (done func()) {
+	s.timer.Stop()
+	return func() { s.timer.Reset(s.limit) }
+}
+
+func (s *silence) fired() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+func (l *sshLink) alive() bool {
+	select {
+	case <-l.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// close ends the connection and waits for everything that belongs to it. It may
+// be called more than once.
+func (l *sshLink) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.client.Close()
+	l.owned.Wait()
+	if l.jump != nil {
+		l.jump.close()
+	}
+}
+
+// keepAlive asks for a sign of life now and then, which also keeps firewalls
+// from forgetting a quiet connection, and ends a connection that gives none.
+func (l *sshLink) keepAlive(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	answer := make(chan struct{}, 1)
+	waiting, missed := false, 0
+	for {
+		select {
+		case <-l.dead:
+			return
+		case <-answer:
+			waiting, missed = false, 0
+		case <-tick.C:
+			if waiting {
+				if missed++; missed == keepaliveMissed {
+					l.client.Close()
+					return
+				}
+				continue
+			}
+			waiting = l.goes(func() {
+				// sshd answers "unknown request", which is an answer.
+				if _, _, err := l.client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
+					answer <- struct{}{}
+				}
+			})
+		}
+	}
+}
+
+// goes runs f in a goroutine of the link; false means that the link is closed.
+func (l *sshLink) goes(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.owned.Go(f)
+	return true
+}
+
+// session opens a session. The library knows no contexts: when ctx ends first,
+// the session is closed as soon as it is open.
+func (l *sshLink) session(ctx context.Context) (*ssh.Session, error) {
+	type opened struct {
+		session *ssh.Session
+		err     error
+	}
+	result := make(chan opened)
+	ok := l.goes(func() {
+		s, err := l.client.NewSession()
+		select {
+		case result <- opened{s, err}:
+		case <-ctx.Done():
+			if s != nil {
+				s.Close()
+			}
+		}
+	})
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	select {
+	case o := <-result:
+		return o.session, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (t *sshTransport) upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
+	s, release, err := t.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	defer s.Close()
+	return uploadSFTP(ctx, s, local, remote, mode)
+}

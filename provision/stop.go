@@ -1,0 +1,72 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// stopTries is how often one step of a stop is tried when the connection is
+// lost: each is safe to repeat.
+const stopTries = 3
+
+// Stop ends a container and removes it with its anonymous volumes: its stop
+// signal, up to grace for it to end, SIGKILL, removal, and then the proof that
+// Docker knows it no longer. One that has ended, is being removed by somebody
+// else, or is not there is no error. ctx should allow for more than grace; a
+// stop that was begun goes on in the daemon when ctx ends.
+func (c *Conn) Stop(ctx context.Context, id string, grace time.Duration) error {
+	err := c.stop(ctx, id, time.Now().Add(grace))
+	for try := 1; try < stopTries && errors.Is(err, ErrUnreachable) && ctx.Err() == nil; try++ {
+		err = c.stop(ctx, id, time.Now().Add(grace))
+	}
+	if err != nil {
+		return c.wrap("stop container "+shortID(id), err)
+	}
+	return nil
+}
+
+func (c *Conn) stop(ctx context.Context, id string, killAt time.Time) error {
+	found, err := c.inspect(ctx, id)
+	if errors.Is(err, ErrNoContainer) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	id = found.ID // whatever takes its name meanwhile is not meant
+	path := "/containers/" + id
+	if found.State.Running {
+		seconds := max(0, int(math.Ceil(time.Until(killAt).Seconds())))
+		err := c.daemon.call(ctx, http.MethodPost, path+"/stop", url.Values{"t": {strconv.Itoa(seconds)}}, nil, nil)
+		if err != nil && !refusedWith(err, http.StatusNotFound) {
+			return err
+		}
+		if err := c.wait(ctx, id, "not-running"); err != nil && !errors.Is(err, ErrNoContainer) {
+			return err
+		}
+	}
+	err = c.daemon.call(ctx, http.MethodDelete, path, url.Values{"v": {"1"}}, nil, nil)
+	switch {
+	case refusedWith(err, http.StatusNotFound):
+	case refusedWith(err, http.StatusConflict) && says(err, "already in progress"):
+		if err := c.wait(ctx, id, "removed"); err != nil && !errors.Is(err, ErrNoContainer) {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	switch _, err := c.inspect(ctx, id); {
+	case errors.Is(err, ErrNoContainer):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("it was removed, but Docker still lists it: see `docker inspect %s` on the host", shortID(id))
+	}
+}
