@@ -1,0 +1,277 @@
+package hcl
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+func (l *lab) host(i *instance) {
+	i.settings = l.read(i.of.body, hostBlock, nil)
+	s := i.settings
+	h := &provision.Host{
+		Name:         i.of.name,
+		Description:  get[string](s, "description"),
+		Address:      get[string](s, "address"),
+		User:         get[string](s, "user"),
+		IdentityFile: l.atHome(get[string](s, "identity_file")),
+		HostKey:      get[string](s, "host_key"),
+		GPUs:         get[provision.GPUs](s, "gpus"),
+		Runtime:      provision.Runtime(getOr(s, "runtime", string(provision.Docker))),
+		Docker:       getOr(s, "docker", provision.DefaultDocker),
+		PricePerHour: get[float64](s, "price_per_hour"),
+		Pos:          pos(i.of.header),
+	}
+	i.value = h
+	i.incomplete = !s.whole() || h.Address == ""
+	if why := wrongAddress(h.Address); h.Address != "" && why != "" {
+		l.err(s["address"].at, "Wrong value", "%q is not the address of a host. %s", h.Address, why)
+		i.incomplete = true
+	}
+	switch jump := s["jump"].value.(type) {
+	case *provision.Host:
+		jump.Pos = pos(s["jump"].at)
+		h.Jump = jump
+	case *declared:
+		other := l.instance(jump, nil)
+		h.Jump, _ = other.value.(*provision.Host)
+		if h.Jump != nil && h.Jump.Local() {
+			l.err(s["jump"].at, "Wrong value", "%s is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.", jump.address)
+		}
+	}
+	if h.Local() {
+		for _, name := range []string{"user", "identity_file", "host_key", "jump"} {
+			if x, said := s[name]; said {
+				l.warn(x.at, "No effect", "The host's address is \"local\", the machine that hcl runs on. It is reached without SSH, so %s has no effect.", name)
+			}
+		}
+	}
+}
+
+// atHome expands a leading ~ to the caller's home directory.
+func (l *lab) atHome(path string) string {
+	if path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
+	}
+	home, ok := l.vars.lookup("HOME")
+	if !ok {
+		var err error
+		if home, err = os.UserHomeDir(); err != nil {
+			return path
+		}
+	}
+	return filepath.Join(home, path[1:])
+}
+
+func (l *lab) model(i *instance) {
+	i.settings = l.read(i.of.body, modelBlock, nil)
+	s := i.settings
+	m := &engines.Model{
+		Name:     i.of.name,
+		Repo:     get[string](s, "repo"),
+		Revision: get[string](s, "revision"),
+		Cache:    get[string](s, "cache"),
+		Size:     get[int64](s, "size"),
+		Pos:      pos(i.of.header),
+	}
+	i.value = m
+	i.incomplete = !s.whole() || m.Repo == ""
+	if x, said := s["repo"]; said && x.value != nil && strings.TrimSpace(m.Repo) == "" {
+		l.err(x.at, "Wrong value", `"repo" is empty. Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a path inside the container.`)
+	}
+	if x, said := s["cache"]; said && x.value != nil && !strings.HasPrefix(m.Cache, "/") && !strings.HasPrefix(m.Cache, "~/") {
+		l.err(x.at, "Wrong value", "%q is not an absolute path. Write the directory on the host, such as \"/data/huggingface\".", m.Cache)
+	}
+}
+
+func (l *lab) dataset(i *instance) {
+	i.settings = l.read(i.of.body, datasetBlock, nil)
+	s := i.settings
+	d := load.Dataset{
+		Kind:        i.of.kind,
+		InputTokens: int(get[int64](s, "input_tokens")),
+		Convention:  getOr(s, "convention", load.ConventionSGLang),
+		Seed:        uint64(get[int64](s, "seed")),
+	}
+	if r, ok := s["range_ratio"].value.(float64); ok {
+		d.RangeRatio = &r
+	} else if x, said := s["convention"]; said && x.value != nil {
+		l.warn(x.at, "No effect", "convention says what range_ratio means, and there is no range_ratio: every prompt is exactly input_tokens long.")
+	}
+	i.value = d
+	i.incomplete = !s.whole() || d.InputTokens == 0
+}
+
+// engine evaluates an engine in a cell: what it inherits, then what it says
+// itself.
+func (l *lab) engine(i *instance, c *cell) {
+	d := i.of
+	s := settings{}
+	i.settings = s
+	if a, ok := d.body.Attributes["inherits"]; ok {
+		v := l.eval(a.Expr, c)
+		if !v.IsKnown() || !v.IsNull() {
+			parent, _ := l.convert(mustArgument(engineBlock, "inherits"), v, a.Expr, c).(*declared)
+			if parent == nil {
+				i.incomplete = true
+			} else if parent.kind != d.kind {
+				l.err(a.Expr.Range(), "Wrong value", "An engine inherits from another of its own kind, and %s is not of kind %q: their flags differ. Share what they have in common through locals.", parent.address, d.kind)
+				i.incomplete = true
+			} else {
+				inherited := l.instance(parent, c)
+				i.incomplete = inherited.incomplete
+				for name, x := range inherited.settings {
+					if name != "inherits" && name != "description" {
+						s[name] = x
+					}
+				}
+			}
+		}
+	}
+	l.readInto(s, d.body, engineBlock, "", c)
+	e := &engines.Engine{
+		Kind:        d.kind,
+		Name:        d.name,
+		Description: get[string](s, "description"),
+		Image:       get[string](s, "image"),
+		Env:         get[[]provision.EnvVar](s, "env"),
+		Setup:       get[[]string](s, "setup"),
+		Command:     get[[]provision.Text](s, "command"),
+		Port:        int(get[int64](s, "port")),
+		URL:         get[string](s, "url"),
+		Container: engines.ContainerSettings{
+			Entrypoint:  get[[]string](s, "container.entrypoint"),
+			ShmSize:     get[int64](s, "container.shm_size"),
+			IPC:         get[string](s, "container.ipc"),
+			Network:     get[string](s, "container.network"),
+			User:        get[string](s, "container.user"),
+			CapAdd:      get[[]string](s, "container.cap_add"),
+			SecurityOpt: get[[]string](s, "container.security_opt"),
+			Devices:     get[[]string](s, "container.devices"),
+			Mounts:      get[[]provision.Mount](s, "container.mounts"),
+			GPUIDs:      get[[]string](s, "container.gpu_ids"),
+			StopGrace:   get[time.Duration](s, "container.stop_grace"),
+		},
+		Ready: engines.Ready{Stall: get[time.Duration](s, "ready.stall"), Timeout: get[time.Duration](s, "ready.timeout")},
+		Pos:   pos(d.header),
+	}
+	if p, ok := s["container.privileged"].value.(bool); ok {
+		e.Container.Privileged = &p
+	}
+	for _, f := range get[flagList](s, "flags") {
+		e.Flags = append(e.Flags, engines.Flag{Name: f.name, Value: f.value})
+	}
+	i.value = e
+	i.incomplete = i.incomplete || !s.whole()
+	if h, ok := s["host"].value.(*declared); ok {
+		host := l.instance(h, nil)
+		e.Host, _ = host.value.(*provision.Host)
+		i.incomplete = i.incomplete || host.incomplete
+	}
+	if m, ok := s["model"].value.(*declared); ok {
+		model := l.instance(m, nil)
+		e.Model, _ = model.value.(*engines.Model)
+		i.incomplete = i.incomplete || model.incomplete
+	}
+	if !i.incomplete {
+		l.checkEngine(i, e)
+	}
+}
+
+// checkEngine holds an engine against what its kind knows.
+func (l *lab) checkEngine(i *instance, e *engines.Engine) {
+	for _, f := range engines.Check(e) {
+		at, where := l.where(i, f.Field)
+		summary := "Wrong " + f.Field
+		if _, said := i.settings[f.Field]; !said {
+			summary = "Missing argument"
+			if l.broken {
+				continue
+			}
+		}
+		l.err(at, summary, "%s%s", f.Detail, where)
+	}
+	if e.Image != "" && unpinned(e.Image) && engines.Runtime(e) == provision.Docker {
+		at, where := l.where(i, "image")
+		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s.%s", e.Image, pinnedForm(e.Image), where)
+	}
+}
+
+// where is the place of a setting, or of the block where it is not said. What is
+// inherited is shown at the block that inherits it: elsewhere it is right.
+func (l *lab) where(i *instance, name string) (at hcl.Range, note string) {
+	x, said := i.settings[name]
+	if !said || x.body == i.of.body {
+		if !said {
+			return i.of.header, ""
+		}
+		return x.at, ""
+	}
+	return i.of.header, "\n\n" + title(name) + " is inherited from " + pos(x.at) + "."
+}
+
+// unpinned reports whether an image's name can mean another image tomorrow.
+func unpinned(image string) bool {
+	if strings.Contains(image, "@") {
+		return false
+	}
+	tag := image[strings.LastIndexByte(image, '/')+1:]
+	_, tag, tagged := strings.Cut(tag, ":")
+	return !tagged || tag == "latest"
+}
+
+func pinnedForm(image string) string {
+	return strings.TrimSuffix(image, ":latest") + ":v1.2.3"
+}
+
+var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
+
+func isObjective(name string) bool {
+	_, ok := parseObjective(name)
+	return ok
+}
+
+// parseObjective reads "ttft_p99" or "e2el_p99_9".
+func parseObjective(name string) (load.Objective, bool) {
+	m := objectiveName.FindStringSubmatch(name)
+	if m == nil {
+		return load.Objective{}, false
+	}
+	o := load.Objective{Metric: m[1]}
+	if m[2] == "" {
+		return o, true
+	}
+	p, err := strconv.ParseFloat(m[2]+"."+m[3]+"0", 64)
+	o.Percentile = p
+	return o, err == nil && p > 0 && p < 100
+}
+
+func mustArgument(t *blockType, name string) argument {
+	a, ok := t.argument(name)
+	if !ok {
+		panic("no argument " + name + " in " + t.name + ". This is a bug in hcl.")
+	}
+	return a
+}
+
+// sortedNames are the settings of a nested block, in a stable order.
+func sortedNames(s settings, block string) []string {
+	var names []string
+	for name := range s {
+		if rest, ok := strings.CutPrefix(name, block+"."); ok {
+			names = append(names, rest)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,176 @@
+package hcl
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+)
+
+// functionSet is what expressions can call.
+func (l *lab) functionSet() map[string]function.Function {
+	return map[string]function.Function{
+		"abs":                    stdlib.AbsoluteFunc,
+		"can":                    tryfunc.CanFunc,
+		"ceil":                   stdlib.CeilFunc,
+		"chomp":                  stdlib.ChompFunc,
+		"chunklist":              stdlib.ChunklistFunc,
+		"coalesce":               stdlib.CoalesceFunc,
+		"coalescelist":           stdlib.CoalesceListFunc,
+		"compact":                stdlib.CompactFunc,
+		"concat":                 stdlib.ConcatFunc,
+		"contains":               stdlib.ContainsFunc,
+		"csvdecode":              stdlib.CSVDecodeFunc,
+		"distinct":               stdlib.DistinctFunc,
+		"element":                stdlib.ElementFunc,
+		"env":                    l.envFunc(),
+		"file":                   l.fileFunc(),
+		"flatten":                stdlib.FlattenFunc,
+		"floor":                  stdlib.FloorFunc,
+		"format":                 bounded(stdlib.FormatFunc),
+		"formatlist":             bounded(stdlib.FormatListFunc),
+		"indent":                 stdlib.IndentFunc,
+		"join":                   stdlib.JoinFunc,
+		"jsondecode":             stdlib.JSONDecodeFunc,
+		"jsonencode":             stdlib.JSONEncodeFunc,
+		"keys":                   stdlib.KeysFunc,
+		"length":                 stdlib.LengthFunc,
+		"log":                    stdlib.LogFunc,
+		"lookup":                 stdlib.LookupFunc,
+		"lower":                  stdlib.LowerFunc,
+		"max":                    stdlib.MaxFunc,
+		"merge":                  stdlib.MergeFunc,
+		"min":                    stdlib.MinFunc,
+		"parseint":               stdlib.ParseIntFunc,
+		"pow":                    stdlib.PowFunc,
+		"range":                  stdlib.RangeFunc,
+		"regex":                  stdlib.RegexFunc,
+		"regexall":               stdlib.RegexAllFunc,
+		"regexreplace":           stdlib.RegexReplaceFunc,
+		"replace":                stdlib.ReplaceFunc,
+		"reverse":                stdlib.ReverseListFunc,
+		"sensitive":              sensitiveFunc,
+		"setintersection":        stdlib.SetIntersectionFunc,
+		"setproduct":             boundedProduct(),
+		"setsubtract":            stdlib.SetSubtractFunc,
+		"setsymmetricdifference": stdlib.SetSymmetricDifferenceFunc,
+		"setunion":               stdlib.SetUnionFunc,
+		"signum":                 stdlib.SignumFunc,
+		"slice":                  stdlib.SliceFunc,
+		"sort":                   stdlib.SortFunc,
+		"split":                  stdlib.SplitFunc,
+		"strlen":                 stdlib.StrlenFunc,
+		"strrev":                 stdlib.ReverseFunc,
+		"substr":                 stdlib.SubstrFunc,
+		"title":                  stdlib.TitleFunc,
+		"tobool":                 stdlib.MakeToFunc(cty.Bool),
+		"tolist":                 stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
+		"tomap":                  stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)),
+		"tonumber":               stdlib.MakeToFunc(cty.Number),
+		"toset":                  stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
+		"tostring":               stdlib.MakeToFunc(cty.String),
+		"trim":                   stdlib.TrimFunc,
+		"trimprefix":             stdlib.TrimPrefixFunc,
+		"trimspace":              stdlib.TrimSpaceFunc,
+		"trimsuffix":             stdlib.TrimSuffixFunc,
+		"try":                    tryfunc.TryFunc,
+		"upper":                  stdlib.UpperFunc,
+		"values":                 stdlib.ValuesFunc,
+		"zipmap":                 stdlib.ZipmapFunc,
+	}
+}
+
+func unknownFunction(name string, known map[string]function.Function) (summary, detail string) {
+	if slices.Contains(notYet["function"], name) {
+		return "Not in this version yet", fmt.Sprintf("The function %s is part of the language, but this version of hcl does not have it yet.", name)
+	}
+	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, didYouMean(name, slices.Sorted(maps.Keys(known)), plainly))
+}
+
+// fileFunc reads a text file, relative to the lab's directory.
+func (l *lab) fileFunc() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			path := args[0].AsString()
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(l.src.Dir, path)
+			}
+			text, err := readRegular(path)
+			if err != nil {
+				return cty.NilVal, function.NewArgErrorf(0, "%v; paths are relative to the lab's directory", err)
+			}
+			if !utf8.Valid(text) {
+				return cty.NilVal, function.NewArgErrorf(0, "%s is not text in UTF-8", path)
+			}
+			return cty.StringVal(string(text)), nil
+		},
+	})
+}
+
+// envFunc reads the environment; what is not set is the empty text.
+func (l *lab) envFunc() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "name", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			s, _ := l.vars.lookup(args[0].AsString())
+			return cty.StringVal(s), nil
+		},
+	})
+}
+
+// sensitiveFunc marks a value that does not come from a sensitive variable, such
+// as env("HF_TOKEN").
+var sensitiveFunc = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true}},
+	Type:   func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+	Impl:   func(args []cty.Value, _ cty.Type) (cty.Value, error) { return sensitive(args[0]), nil },
+})
+
+// boundedProduct is setproduct with an end: a slip in a lab must not take all of
+// the machine's memory.
+func boundedProduct() function.Function {
+	const most = 1_000_000
+	f := stdlib.SetProductFunc
+	return function.New(&function.Spec{
+		VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			total := 1
+			for _, a := range args {
+				if a, _ := a.Unmark(); a.IsKnown() && !a.IsNull() && a.CanIterateElements() {
+					if total *= a.LengthInt(); total > most {
+						return cty.NilType, fmt.Errorf("the product has more than %d elements", most)
+					}
+				}
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+// bounded refuses formats with widths that would fill the memory.
+func bounded(f function.Function) function.Function {
+	return function.New(&function.Spec{
+		Params:   f.Params(),
+		VarParam: f.VarParam(),
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if a, _ := args[0].Unmark(); a.Type() == cty.String && a.IsKnown() && !a.IsNull() && wideFormat.MatchString(a.AsString()) {
+				return cty.NilType, function.NewArgErrorf(0, "a width of more than three digits")
+			}
+			return f.ReturnTypeForValues(args)
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
+	})
+}
+
+var wideFormat = regexp.MustCompile(`[0-9]{4}`)

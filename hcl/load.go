@@ -1,0 +1,420 @@
+package hcl
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+
+	"hclbench/engines"
+	"hclbench/provision"
+)
+
+// lab is the text of a lab while it is being read.
+type lab struct {
+	src      *Source
+	vars     Vars
+	problems *Problems
+	// broken: a file does not parse, so what seems to be missing may stand in the
+	// part that was lost, and is not reported.
+	broken bool
+
+	functions  map[string]function.Function
+	declared   map[string]*declared // by address: everything that can be referred to
+	order      []*declared          // as written
+	blocks     map[*hclsyntax.Body]*blockType
+	benchmarks []*hclsyntax.Block
+	labBlock   *hclsyntax.Block
+
+	stack     []*declared // what is being evaluated
+	refs      map[hclsyntax.Expression]*references
+	constants map[hclsyntax.Expression]cty.Value
+	unknown   hcl.Range // where a value turned out to be unknown without a problem that says why
+}
+
+// Load reads a lab. The Config is nil if there is any error, and all mistakes
+// that the text can show are among the Problems, which are never nil.
+func Load(src *Source, vars Vars) (*Config, *Problems) {
+	l := &lab{
+		src: src, vars: vars,
+		problems:  &Problems{files: map[string][]byte{}, seen: map[problemKey]bool{}},
+		declared:  map[string]*declared{},
+		blocks:    map[*hclsyntax.Body]*blockType{},
+		refs:      map[hclsyntax.Expression]*references{},
+		constants: map[hclsyntax.Expression]cty.Value{},
+	}
+	l.functions = l.functionSet()
+	names, varsFile := src.labFiles()
+	var bodies []*hclsyntax.Body
+	for _, name := range names {
+		bodies = append(bodies, l.parse(name, src.Files[name]))
+	}
+	for _, body := range bodies {
+		l.declareAll(body)
+	}
+	l.setVariables(varsFile)
+
+	c := &Config{Dir: src.Dir, Lab: l.readLab()}
+	for _, d := range l.order {
+		l.finish(d, c)
+	}
+	for _, b := range l.benchmarks {
+		c.Benchmarks = append(c.Benchmarks, l.benchmark(b))
+	}
+	l.warnUnused(len(names) == 0)
+	if !l.problems.HasErrors() && l.unknown.Filename != "" {
+		l.err(l.unknown, "Value not known", "This value depends on something that is decided only in a cell of a benchmark's matrix, so it is not known here. Refer to matrix.* directly, or in the engine that uses it.")
+	}
+	l.problems.sort()
+	l.problems.addContext(bodies)
+	if l.problems.HasErrors() {
+		return nil, l.problems
+	}
+	return c, l.problems
+}
+
+// parse parses one file; what could be parsed of a broken one is still checked.
+func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
+	l.problems.files[name] = text
+	f, diags := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
+	if diags.HasErrors() {
+		l.broken = true
+	}
+	l.report(diags)
+	if f == nil {
+		return &hclsyntax.Body{}
+	}
+	body, _ := f.Body.(*hclsyntax.Body)
+	diags = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
+		// Such a number would take gigabytes when written out as text.
+		if lit, ok := n.(*hclsyntax.LiteralValueExpr); ok && lit.Val.Type() == cty.Number && lit.Val.IsKnown() && !lit.Val.IsNull() {
+			if exp := lit.Val.AsBigFloat().MantExp(nil); exp > 1100 || exp < -1100 {
+				return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &lit.SrcRange, Summary: "Number out of range", Detail: "Numbers between 1e-300 and 1e300 can be written."}}
+			}
+		}
+		return nil
+	})
+	if diags.HasErrors() {
+		l.report(diags)
+		return &hclsyntax.Body{}
+	}
+	return body
+}
+
+func (l *lab) err(at hcl.Range, summary, format string, args ...any) {
+	l.problems.add(SeverityError, at, summary, fmt.Sprintf(format, args...))
+}
+
+func (l *lab) warn(at hcl.Range, summary, format string, args ...any) {
+	l.problems.add(SeverityWarning, at, summary, fmt.Sprintf(format, args...))
+}
+
+// absent reports that something is not there, which cannot be known when a part
+// of the text was lost to a syntax error.
+func (l *lab) absent(at hcl.Range, summary, format string, args ...any) {
+	if !l.broken {
+		l.err(at, summary, format, args...)
+	}
+}
+
+var (
+	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	labName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+)
+
+// declareAll checks the shape of a file's blocks and notes what they declare.
+func (l *lab) declareAll(body *hclsyntax.Body) {
+	for _, a := range inOrder(body.Attributes) {
+		l.err(a.NameRange, "Argument outside of a block", "%q stands in no block. Arguments belong in blocks; for a value of your own, write\n\n    locals {\n      %s = …\n    }", a.Name, a.Name)
+	}
+	types := blockTypes()
+	var names []string
+	for _, t := range types {
+		names = append(names, t.name)
+	}
+	for _, b := range body.Blocks {
+		i := slices.IndexFunc(types, func(t *blockType) bool { return t.name == b.Type })
+		switch {
+		case i >= 0:
+			l.declare(b, types[i])
+		case slices.Contains(notYet[""], b.Type):
+			l.err(b.TypeRange, "Not in this version yet", "Blocks of type %q are part of the language, but this version of hcl does not understand them yet. Remove the block for now.", b.Type)
+		default:
+			l.absent(b.TypeRange, "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.", b.Type, didYouMean(b.Type, names, nil), inWords(names, "and"))
+		}
+	}
+}
+
+func (l *lab) declare(b *hclsyntax.Block, t *blockType) {
+	if !l.checkLabels(b, t) {
+		// Its arguments are still held against the schema, except where the kind
+		// decides which there are.
+		if t != datasetBlock || len(b.Labels) > 0 && slices.Contains(knownKinds("dataset"), b.Labels[0]) {
+			l.checkBody(b.Body, t, b.DefRange())
+		}
+		return
+	}
+	l.checkBody(b.Body, t, b.DefRange())
+	switch t {
+	case labBlock:
+		if l.labBlock != nil {
+			l.err(b.DefRange(), "Duplicate lab block", "A lab has at most one lab block, and one stands at %s already.", pos(l.labBlock.DefRange()))
+			return
+		}
+		l.labBlock = b
+	case localsBlock:
+		for _, a := range inOrder(b.Body.Attributes) {
+			l.add(&declared{typ: localsBlock, address: "local." + a.Name, name: a.Name, body: b.Body, expr: a.Expr, header: a.NameRange})
+		}
+	case benchmarkBlock:
+		for _, other := range l.benchmarks {
+			if other.Labels[0] == b.Labels[0] {
+				l.err(b.DefRange(), "Duplicate benchmark block", "A benchmark named %q stands at %s already. Give this one another name.", b.Labels[0], pos(other.DefRange()))
+				return
+			}
+		}
+		l.benchmarks = append(l.benchmarks, b)
+	default:
+		d := &declared{typ: t, name: b.Labels[len(b.Labels)-1], body: b.Body, header: b.DefRange()}
+		d.address = t.name + "." + d.name
+		if t == variableBlock {
+			d.address = "var." + d.name
+		}
+		if len(b.Labels) == 2 {
+			d.kind = b.Labels[0]
+			d.address = t.name + "." + d.kind + "." + d.name
+		}
+		l.add(d)
+	}
+}
+
+func (l *lab) add(d *declared) {
+	if other, taken := l.declared[d.address]; taken {
+		l.err(d.header, "Duplicate "+d.typ.name+" block", "%s is declared at %s already. Give this one another name.", d.address, pos(other.header))
+		return
+	}
+	l.declared[d.address] = d
+	l.order = append(l.order, d)
+}
+
+// checkLabels reports whether a block has the labels that its type takes.
+func (l *lab) checkLabels(b *hclsyntax.Block, t *blockType) bool {
+	example := t.name
+	for _, label := range t.labels {
+		example += " " + strings.ToUpper(label)
+	}
+	if len(b.Labels) != len(t.labels) {
+		at := b.DefRange()
+		if len(b.Labels) > len(t.labels) {
+			at = b.LabelRanges[len(t.labels)]
+		}
+		many := fmt.Sprintf("%d labels", len(t.labels))
+		if len(t.labels) == 1 {
+			many = "one label"
+		} else if len(t.labels) == 0 {
+			many = "no label"
+		}
+		l.err(at, "Wrong number of labels", "A block of type %s takes %s, and this one has %d. Write %s { … }.", t.name, many, len(b.Labels), example)
+		return false
+	}
+	good := true
+	for i, label := range b.Labels {
+		if t.labels[i] == "kind" {
+			known := knownKinds(t.name)
+			switch {
+			case slices.Contains(known, label):
+			case slices.Contains(notYet[t.name], label):
+				l.err(b.LabelRanges[i], "Not in this version yet", "%s blocks of kind %q are part of the language, but this version of hcl does not make them yet. It makes %s.", title(t.name), label, inWords(quoted(known), "and"))
+				// It counts as declared, so that references to it are not wrong as well.
+			default:
+				l.err(b.LabelRanges[i], "Unknown "+t.name+" kind", "There is no %s kind %q.%s The kinds are %s.", t.name, label, didYouMean(label, known, nil), inWords(quoted(known), "and"))
+			}
+			if !slices.Contains(known, label) {
+				l.add(&declared{typ: t, kind: label, name: b.Labels[len(b.Labels)-1], address: t.name + "." + strings.Join(b.Labels, "."), header: b.DefRange(), wrong: true})
+				good = false
+			}
+			continue
+		}
+		form, rule := identifier, "letters, digits, - and _, and begins with a letter"
+		if t == labBlock {
+			form, rule = labName, "letters, digits, -, _ and ., and begins with a letter or a digit"
+		}
+		if !form.MatchString(label) {
+			l.err(b.LabelRanges[i], "Invalid name", "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names.", label, rule)
+			good = false
+		}
+	}
+	return good
+}
+
+// checkBody holds the arguments and blocks of a body against its type, without
+// evaluating anything.
+func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
+	l.blocks[body] = t
+	for _, a := range inOrder(body.Attributes) {
+		if _, ok := t.argument(a.Name); ok {
+			continue
+		}
+		at := a.NameRange
+		if _, ok := t.nested(a.Name); ok {
+			l.err(at, "Block written as argument", "%s is a block: write it without the equals sign, %s { … }.", a.Name, a.Name)
+		} else if slices.Contains(notYet[t.name], a.Name) {
+			l.err(at, "Not in this version yet", "The argument %q of %s blocks is part of the language, but this version of hcl does not understand it yet. Remove it for now.", a.Name, t.name)
+		} else if t.free != nil {
+			l.err(at, "Unknown argument", "%q is not something that %s can say. %s.", a.Name, inBlock(t), t.freeHint)
+		} else {
+			l.err(at, "Unknown argument", "There is no argument %q in %s.%s%s", a.Name, inBlock(t), didYouMean(a.Name, append(t.argumentNames(), t.blockNames()...), nil), elsewhere(a.Name, t))
+		}
+	}
+	seen := map[string]hcl.Range{}
+	for _, b := range body.Blocks {
+		at := b.DefRange()
+		n, ok := t.nested(b.Type)
+		if !ok {
+			if _, isArgument := t.argument(b.Type); isArgument && t.free == nil {
+				l.err(b.TypeRange, "Argument written as block", "%s is an argument: write it with an equals sign, %s = { … }.", b.Type, b.Type)
+			} else if slices.Contains(notYet[t.name], b.Type) {
+				l.err(b.TypeRange, "Not in this version yet", "The block %q of %s blocks is part of the language, but this version of hcl does not understand it yet. Remove it for now.", b.Type, t.name)
+			} else {
+				l.absent(b.TypeRange, "Unknown block type", "There is no block %q in %s.%s%s", b.Type, inBlock(t), didYouMean(b.Type, append(t.blockNames(), t.argumentNames()...), nil), elsewhere(b.Type, t))
+			}
+			continue
+		}
+		if len(b.Labels) > 0 {
+			l.err(b.LabelRanges[0], "Wrong number of labels", "A block of type %s takes no label. Write %s { … }.", b.Type, b.Type)
+		}
+		if first, twice := seen[b.Type]; twice && !n.many {
+			l.err(at, "Duplicate "+b.Type+" block", "There is at most one %s block in %s, and one stands at %s already. Put everything into one.", b.Type, inBlock(t), pos(first))
+			continue
+		}
+		seen[b.Type] = at
+		l.checkBody(b.Body, n.typ, at)
+	}
+	for _, a := range t.args {
+		if _, said := body.Attributes[a.name]; a.required && !said {
+			l.absent(header, "Missing argument", "%s needs the argument %q: %s. %s", title(inBlock(t)), a.name, a.kind.want, a.doc)
+		}
+	}
+	for _, n := range t.blocks {
+		if _, said := seen[n.typ.name]; n.required && !said {
+			l.absent(header, "Missing block", "%s needs a block %s { … }. %s", title(inBlock(t)), n.typ.name, n.typ.doc)
+		}
+	}
+}
+
+func inBlock(t *blockType) string {
+	if strings.HasPrefix(t.name, "e") {
+		return "an " + t.name + " block"
+	}
+	return "a " + t.name + " block"
+}
+
+// elsewhere says which other blocks know the name.
+func elsewhere(name string, not *blockType) string {
+	var found []string
+	var walk func(t *blockType)
+	walk = func(t *blockType) {
+		_, isBlock := t.nested(name)
+		if t != not && (isBlock || slices.Contains(t.argumentNames(), name)) && !slices.Contains(found, t.name) {
+			found = append(found, t.name)
+		}
+		for _, n := range t.blocks {
+			walk(n.typ)
+		}
+	}
+	for _, t := range blockTypes() {
+		walk(t)
+	}
+	if len(found) == 0 || len(found) > 3 {
+		return ""
+	}
+	return fmt.Sprintf(" It belongs in %s.", inWords(found, "or"))
+}
+
+func (l *lab) readLab() Lab {
+	out := Lab{Lease: DefaultLease}
+	if l.labBlock != nil {
+		s := l.read(l.labBlock.Body, labBlock, nil)
+		out.Name = l.labBlock.Labels[0]
+		out.Description = get[string](s, "description")
+		out.Lease = getOr(s, "lease", DefaultLease)
+		out.MaxDuration = getOr(s, "max_duration", out.MaxDuration)
+		return out
+	}
+	dir, err := filepath.Abs(l.src.Dir)
+	if err != nil {
+		dir = l.src.Dir
+	}
+	out.Name = regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(filepath.Base(dir), "-")
+	if !labName.MatchString(out.Name) {
+		out.Name = "lab"
+	}
+	return out
+}
+
+// finish evaluates what is declared even if nothing refers to it, so that its
+// mistakes are found, and puts it into the Config.
+func (l *lab) finish(d *declared, c *Config) {
+	if d.wrong {
+		return
+	}
+	switch d.typ {
+	case variableBlock, localsBlock:
+		l.value(d, nil)
+		return
+	}
+	i := l.instance(d, nil)
+	switch v := i.value.(type) {
+	case *provision.Host:
+		c.Hosts = append(c.Hosts, v)
+	case *engines.Model:
+		c.Models = append(c.Models, v)
+	case *engines.Engine:
+		if len(l.axesOf(d)) == 0 {
+			c.Engines = append(c.Engines, v)
+		}
+	}
+}
+
+// warnUnused points at blocks that change nothing.
+func (l *lab) warnUnused(empty bool) {
+	if l.problems.HasErrors() || empty {
+		return
+	}
+	if len(l.benchmarks) == 0 {
+		names, _ := l.src.labFiles()
+		at := hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}
+		l.warn(at, "Nothing to measure", "The lab has no benchmark block, so there is nothing to plan or to apply.")
+		return
+	}
+	for _, d := range l.order {
+		if d.used || d.typ == variableBlock || d.typ == localsBlock {
+			continue
+		}
+		l.warn(d.header, "Unused "+d.typ.name, "Nothing in the lab refers to %s, so it has no effect. Use it, or remove the block.", d.address)
+	}
+}
+
+// inOrder returns attributes as they are written; HCL keeps them in a map.
+func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
+	return slices.SortedFunc(maps.Values(attrs), func(a, b *hclsyntax.Attribute) int {
+		return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte
+	})
+}
+
+// pos is a range as people write it: "lab.hcl:12".
+func pos(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }
+
+func title(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

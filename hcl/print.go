@@ -1,0 +1,172 @@
+package hcl
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/rivo/uniseg"
+
+	"hclbench/provision"
+)
+
+// The colours of problems, as terminals understand them.
+const (
+	bold   = "\x1b[1m"
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	dim    = "\x1b[2m"
+	reset  = "\x1b[0m"
+)
+
+// Write prints the problems for people: what is wrong, where, the line with the
+// offending text underlined, and what to write instead. Text is wrapped at
+// width columns; 0 means 80.
+func (p *Problems) Write(w io.Writer, width int, color bool) error {
+	if width <= 0 {
+		width = 80
+	}
+	var b bytes.Buffer
+	for i, x := range p.list {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		p.write(&b, x, width, color)
+	}
+	_, err := w.Write(b.Bytes())
+	if err != nil {
+		return fmt.Errorf("write problems: %w", err)
+	}
+	return nil
+}
+
+func (p *Problems) write(b *bytes.Buffer, x Problem, width int, color bool) {
+	paint := func(code, s string) string {
+		if !color {
+			return s
+		}
+		return code + s + reset
+	}
+	tone, word := red, "Error"
+	if x.Severity == SeverityWarning {
+		tone, word = yellow, "Warning"
+	}
+	fmt.Fprintf(b, "%s%s\n\n", paint(bold+tone, word+": "), paint(bold, x.Summary))
+	if x.File != "" {
+		place := fmt.Sprintf("%s:%d:%d", x.File, x.Start.Line, x.Start.Column)
+		if x.Context != "" {
+			place += ", in " + x.Context
+		}
+		fmt.Fprintf(b, "  %s\n", place)
+		if before, marked, after, ok := p.snippet(x, width-10); ok {
+			number := fmt.Sprint(x.Start.Line)
+			fmt.Fprintf(b, "  %s %s%s%s\n", paint(dim, number+" |"), before, paint(bold, marked), after)
+			fmt.Fprintf(b, "  %s %s%s\n", paint(dim, strings.Repeat(" ", len(number))+" |"), blank(before), paint(tone, strings.Repeat("^", max(1, uniseg.StringWidth(marked)))))
+		}
+		for _, v := range x.Values {
+			fmt.Fprintf(b, "    %s\n", paint(dim, v))
+		}
+		b.WriteByte('\n')
+	}
+	for _, line := range wrap(x.Detail, width-2) {
+		if line != "" {
+			b.WriteString("  " + line)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// snippet is the first line of the offending text, in three parts, shortened to
+// width columns. Text that is sensitive is not shown.
+func (p *Problems) snippet(x Problem, width int) (before, marked, after string, ok bool) {
+	text, known := p.files[x.File]
+	if !known || x.Start.Byte > len(text) || x.End.Byte > len(text) || x.Start.Byte > x.End.Byte {
+		return "", "", "", false
+	}
+	from := bytes.LastIndexByte(text[:x.Start.Byte], '\n') + 1
+	to := len(text)
+	if i := bytes.IndexByte(text[x.Start.Byte:], '\n'); i >= 0 {
+		to = x.Start.Byte + i
+	}
+	for _, h := range p.hidden {
+		if h.Filename == x.File && h.Start.Byte < to && h.End.Byte > from {
+			return "", provision.Redacted, "", true
+		}
+	}
+	end := min(max(x.End.Byte, x.Start.Byte), to)
+	before, marked, after = printable(text[from:x.Start.Byte]), printable(text[x.Start.Byte:end]), strings.TrimRight(printable(text[end:to]), " ")
+	if cut := len([]rune(before)) - width/2; cut > 0 && uniseg.StringWidth(before+marked+after) > width {
+		before = "…" + string([]rune(before)[cut:])
+	}
+	if room := width - uniseg.StringWidth(before); uniseg.StringWidth(marked) > room {
+		marked, after = cutTo(marked, room), ""
+	} else if room -= uniseg.StringWidth(marked); uniseg.StringWidth(after) > room {
+		after = cutTo(after, room)
+	}
+	return before, marked, after, true
+}
+
+// cutTo shortens s to about width columns.
+func cutTo(s string, width int) string {
+	r := []rune(s)
+	if len(r) > max(width-1, 1) {
+		r = r[:max(width-1, 1)]
+	}
+	return string(r) + "…"
+}
+
+// printable shows tabs as four columns and control characters as nothing that a
+// terminal would obey.
+func printable(b []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '·'
+		}
+		return r
+	}, strings.ReplaceAll(strings.TrimSuffix(strings.ToValidUTF8(string(b), "·"), "\r"), "\t", "    "))
+}
+
+func blank(s string) string { return strings.Repeat(" ", uniseg.StringWidth(s)) }
+
+// wrap breaks text into lines; what is indented stays as it is.
+func wrap(text string, width int) []string {
+	var out []string
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, " ") || line == "" {
+			out = append(out, line)
+			continue
+		}
+		current := ""
+		for _, word := range strings.Fields(line) {
+			if current != "" && uniseg.StringWidth(current)+1+uniseg.StringWidth(word) > width {
+				out = append(out, current)
+				current = ""
+			}
+			if current != "" {
+				current += " "
+			}
+			current += word
+		}
+		out = append(out, current)
+	}
+	return out
+}
+
+// addContext names the block around each problem.
+func (p *Problems) addContext(bodies []*hclsyntax.Body) {
+	for i, x := range p.list {
+		for _, body := range bodies {
+			for _, b := range body.Blocks {
+				r := b.Range()
+				if r.Filename == x.File && r.Start.Byte < x.Start.Byte && x.Start.Byte < r.End.Byte {
+					p.list[i].Context = b.Type
+					for _, label := range b.Labels {
+						p.list[i].Context += fmt.Sprintf(" %q", label)
+					}
+				}
+			}
+		}
+	}
+}

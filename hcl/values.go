@@ -1,0 +1,518 @@
+package hcl
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+// kind is how the value of an argument is written and what becomes of it.
+type kind struct {
+	noun   string // in the reference: "duration"
+	want   string // in messages: "a duration such as \"90s\""
+	secret bool   // may hold sensitive values
+	refers string // the block type whose blocks it refers to, or ""
+	merges bool   // an engine's value is laid over the one it inherits, key by key
+	// convert turns a value that is known, not null and, unless secret, not
+	// sensitive into what a Config holds. A *wrongValue says what is wrong.
+	convert func(v cty.Value) (any, *wrongValue)
+}
+
+// wrongValue says why a value does not fit, in more detail than its kind's want.
+// The zero value adds nothing.
+type wrongValue struct {
+	hint string   // more sentences
+	path cty.Path // the wrong element within the value
+}
+
+var fits *wrongValue
+
+func wrong(format string, args ...any) *wrongValue {
+	return &wrongValue{hint: fmt.Sprintf(format, args...)}
+}
+
+// The kinds of values.
+var (
+	anything       = kind{noun: "any value", want: "a value", convert: func(v cty.Value) (any, *wrongValue) { return v, fits }}
+	typeExpression = kind{noun: "type", want: "a type such as string, number or list(string)"}
+	axis           = kind{noun: "list", want: "a list of values, such as [1, 4, 16]"}
+
+	text = kind{noun: "text", want: "text in quotes", convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok {
+			return nil, &wrongValue{}
+		}
+		return s, fits
+	}}
+	truth = kind{noun: "true or false", want: "true or false", convert: func(v cty.Value) (any, *wrongValue) {
+		b, err := convert.Convert(v, cty.Bool)
+		if err != nil || b.IsNull() {
+			return nil, &wrongValue{}
+		}
+		return b.True(), fits
+	}}
+	duration = kind{noun: "duration", want: `a duration such as "90s", "15m" or "1h30m"`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok || v.Type() != cty.String {
+			return nil, wrong("A bare number has no unit.")
+		}
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return nil, &wrongValue{}
+		}
+		if d <= 0 {
+			return nil, wrong("It must be longer than nothing.")
+		}
+		return d, fits
+	}}
+	size = kind{noun: "size", want: `a size such as "32GB" (decimal) or "32GiB" (binary)`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		n, good := parseSize(s)
+		if !ok || !good || v.Type() != cty.String {
+			return nil, &wrongValue{}
+		}
+		return n, fits
+	}}
+	rate = kind{noun: "rate", want: `a number above 0, or "inf"`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok {
+			return nil, &wrongValue{}
+		}
+		r, err := load.ParseRate(s)
+		if err != nil || r == 0 {
+			return nil, &wrongValue{}
+		}
+		return r, fits
+	}}
+	gpus = kind{noun: "GPUs", want: `a count and a model, such as "8xH200" or "8xMI300X"`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok {
+			return nil, &wrongValue{}
+		}
+		g, err := provision.ParseGPUs(s)
+		if err != nil {
+			return nil, &wrongValue{}
+		}
+		return g, fits
+	}}
+	texts = kind{noun: "list of texts", want: `a list of texts, such as ["a", "b"]`, convert: func(v cty.Value) (any, *wrongValue) {
+		list, w := elements(v, func(e cty.Value) (string, *wrongValue) {
+			s, ok := asString(e)
+			if !ok {
+				return "", &wrongValue{}
+			}
+			return s, fits
+		})
+		return list, w
+	}}
+	words = kind{noun: "list of texts", want: `a list of words, such as ["python3", "-m", "server"]`, secret: true, convert: func(v cty.Value) (any, *wrongValue) {
+		list, w := elements(v, asText)
+		return list, w
+	}}
+	mounts = kind{noun: "list of mounts", want: `a list of mounts, such as ["/on/host:/in/container:ro"]`, convert: func(v cty.Value) (any, *wrongValue) {
+		list, w := elements(v, func(e cty.Value) (provision.Mount, *wrongValue) {
+			s, _ := asString(e)
+			return parseMount(s)
+		})
+		return list, w
+	}}
+	percentiles = kind{noun: "list of numbers", want: "a list of percentiles between 0 and 100, such as [50, 99, 99.9]", convert: func(v cty.Value) (any, *wrongValue) {
+		list, w := elements(v, func(e cty.Value) (float64, *wrongValue) {
+			f, ok := asFloat(e)
+			if !ok || f <= 0 || f >= 100 {
+				return 0, &wrongValue{}
+			}
+			return f, fits
+		})
+		if w == fits && len(list) == 0 {
+			return nil, &wrongValue{}
+		}
+		return list, w
+	}}
+	object = kind{noun: "object", want: `an object, such as { top_p = 0.9 }`, convert: func(v cty.Value) (any, *wrongValue) {
+		if !v.Type().IsObjectType() && !v.Type().IsMapType() {
+			return nil, &wrongValue{}
+		}
+		s, ok := asJSON(v)
+		if !ok {
+			return nil, &wrongValue{}
+		}
+		return s, fits
+	}}
+	environment = kind{noun: "map of texts", want: `an object with a text for each variable, such as { NAME = "value" }`, secret: true, merges: true, convert: func(v cty.Value) (any, *wrongValue) {
+		env := []provision.EnvVar{}
+		w := entries(v, func(name string, e cty.Value) *wrongValue {
+			if name == "" || strings.ContainsAny(name, "= \x00") {
+				return wrong("%q is not a name that an environment variable can have.", name)
+			}
+			t, w := asText(e)
+			env = append(env, provision.EnvVar{Name: name, Value: t})
+			return w
+		})
+		return env, w
+	}}
+	flags = kind{noun: "map of flags", want: `an object with a value for each flag, such as { tp = 8, trust-remote-code = true }`, secret: true, merges: true, convert: func(v cty.Value) (any, *wrongValue) {
+		var out flagList
+		w := entries(v, out.add)
+		return out, w
+	}}
+	jumpHost = kind{noun: "host", want: `a host, such as host.bastion or "user@bastion:22"`, refers: "host", convert: func(v cty.Value) (any, *wrongValue) {
+		if d := referred(v, "host"); d != nil {
+			return d, fits
+		}
+		s, ok := asString(v)
+		if !ok || v.Type() != cty.String {
+			return nil, &wrongValue{}
+		}
+		h := &provision.Host{Name: s, Address: s, Runtime: provision.Docker}
+		if user, address, ok := strings.Cut(s, "@"); ok {
+			h.User, h.Address = user, address
+		}
+		if why := wrongAddress(h.Address); why != "" {
+			return nil, wrong("%s", why)
+		}
+		return h, fits
+	}}
+)
+
+// word is one of a few texts.
+func word(allowed ...string) kind {
+	want := inWords(quoted(allowed), "or")
+	return kind{noun: want, want: want, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok {
+			return nil, &wrongValue{}
+		}
+		if !slices.Contains(allowed, s) {
+			return nil, wrong("%s", strings.TrimSpace(didYouMean(s, allowed, nil)))
+		}
+		return s, fits
+	}}
+}
+
+// whole is an integer within bounds; converted to int64.
+func whole(least, most int64) kind {
+	want := fmt.Sprintf("a whole number between %d and %d", least, most)
+	if most > 65535 {
+		want = fmt.Sprintf("a whole number of at least %d", least)
+	}
+	return kind{noun: "whole number", want: want, convert: func(v cty.Value) (any, *wrongValue) {
+		n, err := convert.Convert(v, cty.Number)
+		if err != nil || n.IsNull() {
+			return nil, &wrongValue{}
+		}
+		i, exact := n.AsBigFloat().Int64()
+		if exact != big.Exact || i < least {
+			return nil, &wrongValue{}
+		}
+		if i > most {
+			return nil, wrong("The largest is %d.", most)
+		}
+		return i, fits
+	}}
+}
+
+// number is a float64 within bounds.
+func number(least, most float64) kind {
+	want := fmt.Sprintf("a number between %v and %v", least, most)
+	if most >= 1e6 {
+		want = fmt.Sprintf("a number of at least %v", least)
+	}
+	return kind{noun: "number", want: want, convert: func(v cty.Value) (any, *wrongValue) {
+		f, ok := asFloat(v)
+		if !ok || f < least || f > most {
+			return nil, &wrongValue{}
+		}
+		return f, fits
+	}}
+}
+
+// reference is a block of the named type; converted to its *declared.
+func reference(block string) kind {
+	example := map[string]string{"engine": "engine.vllm.h200", "dataset": "dataset.random.short"}[block]
+	if example == "" {
+		example = block + ".name"
+	}
+	article := "a "
+	if block == "engine" {
+		article = "an "
+	}
+	return kind{noun: block, want: fmt.Sprintf("%s%s of this lab, such as %s", article, block, example), refers: block, convert: func(v cty.Value) (any, *wrongValue) {
+		if d := referred(v, block); d != nil {
+			return d, fits
+		}
+		if d := referred(v, ""); d != nil {
+			return nil, wrong("%s is something else.", d.address)
+		}
+		return nil, &wrongValue{}
+	}}
+}
+
+// flagList is the flags of an engine, sorted by name. A flag that was given a
+// list stands once for each of its values.
+type flagList []flag
+
+type flag struct {
+	name  string
+	value *provision.Text
+}
+
+var flagName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func (l *flagList) add(name string, v cty.Value) *wrongValue {
+	if bare := strings.TrimLeft(name, "-"); bare != name && flagName.MatchString(bare) {
+		return wrong("Write the name without dashes: %s instead of %q.", bare, name)
+	}
+	if !flagName.MatchString(name) {
+		return wrong("%q is not the name of a flag.", name)
+	}
+	plain, _ := v.Unmark()
+	switch t := plain.Type(); {
+	case plain.IsNull():
+		return fits
+	case t == cty.Bool:
+		if v.IsMarked() {
+			return wrong("The flag %s is true or false, which decides whether it is on the command line at all and would show. Such a value cannot be sensitive.", name)
+		}
+		if plain.True() {
+			*l = append(*l, flag{name, nil})
+		}
+		return fits
+	case t.IsTupleType() || t.IsListType() || t.IsSetType():
+		values, w := elements(v, asText)
+		for _, value := range values {
+			*l = append(*l, flag{name, &value})
+		}
+		return w
+	case t.IsObjectType() || t.IsMapType():
+		s, ok := asJSON(plain)
+		if !ok {
+			return wrong("The value of %s has no form as JSON.", name)
+		}
+		value := provision.Plain(s)
+		if v.ContainsMarked() {
+			value = provision.Secret(s)
+		}
+		*l = append(*l, flag{name, &value})
+		return fits
+	default:
+		value, w := asText(v)
+		*l = append(*l, flag{name, &value})
+		return w
+	}
+}
+
+// entries calls do for each entry of an object or map, sorted by name, and
+// collects what is wrong with the first wrong one.
+func entries(v cty.Value, do func(name string, e cty.Value) *wrongValue) *wrongValue {
+	if t := v.Type(); v.IsMarked() || !t.IsObjectType() && !t.IsMapType() {
+		return &wrongValue{}
+	}
+	var first *wrongValue
+	for it := v.ElementIterator(); it.Next(); {
+		k, e := it.Element()
+		name := k.AsString()
+		if w := do(name, e); w != fits && first == fits {
+			first = w
+			if first.hint == "" {
+				plain, _ := e.Unmark()
+				first.hint = fmt.Sprintf("The value of %s is %s.", name, describe(plain))
+				if e.IsMarked() {
+					first.hint = fmt.Sprintf("The value of %s does not fit.", name)
+				}
+			}
+		}
+	}
+	return first
+}
+
+// elements converts each element of a list, tuple or set. A mark on the whole
+// list is laid on each element.
+func elements[T any](v cty.Value, do func(e cty.Value) (T, *wrongValue)) ([]T, *wrongValue) {
+	plain, marks := v.Unmark()
+	if t := plain.Type(); plain.IsNull() || !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+		return nil, &wrongValue{}
+	}
+	out := []T{}
+	for it := plain.ElementIterator(); it.Next(); {
+		_, e := it.Element()
+		x, w := do(e.WithMarks(marks))
+		if w != fits {
+			if w.hint == "" && !e.IsMarked() && len(marks) == 0 {
+				w.hint = fmt.Sprintf("Element %d is %s.", len(out)+1, describe(e))
+			}
+			return nil, w
+		}
+		out = append(out, x)
+	}
+	return out, fits
+}
+
+// asString converts texts, numbers and bools to text.
+func asString(v cty.Value) (string, bool) {
+	t, w := asText(v)
+	return t.Reveal(), w == fits && !t.IsSecret()
+}
+
+// asText converts texts, numbers and bools; a marked value becomes a secret.
+func asText(v cty.Value) (provision.Text, *wrongValue) {
+	plain, marks := v.Unmark()
+	if plain.IsNull() || !plain.Type().IsPrimitiveType() {
+		return provision.Text{}, &wrongValue{}
+	}
+	var s string
+	switch plain.Type() {
+	case cty.String:
+		s = plain.AsString()
+	case cty.Bool:
+		s = strconv.FormatBool(plain.True())
+	case cty.Number:
+		s = formatNumber(plain.AsBigFloat())
+	}
+	if strings.ContainsRune(s, 0) {
+		return provision.Text{}, wrong("It holds a zero byte, which no command or environment can carry.")
+	}
+	if len(marks) > 0 {
+		return provision.Secret(s), fits
+	}
+	return provision.Plain(s), fits
+}
+
+// formatNumber writes the shortest decimal. Very large and very small numbers
+// are written with an exponent, or they would fill the memory.
+func formatNumber(f *big.Float) string {
+	if i, exact := f.Int64(); exact == big.Exact {
+		return strconv.FormatInt(i, 10)
+	}
+	x, _ := f.Float64()
+	if a := math.Abs(x); a != 0 && (a >= 1e21 || a < 1e-6) {
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+func asFloat(v cty.Value) (float64, bool) {
+	n, err := convert.Convert(v, cty.Number)
+	if err != nil || n.IsNull() {
+		return 0, false
+	}
+	f, _ := n.AsBigFloat().Float64()
+	return f, !math.IsInf(f, 0)
+}
+
+// asJSON is the compact JSON text of a value without references in it.
+func asJSON(v cty.Value) (string, bool) {
+	v, _ = v.UnmarkDeep()
+	b, err := ctyjson.Marshal(v, v.Type())
+	if err != nil || !json.Valid(b) {
+		return "", false
+	}
+	return string(b), true
+}
+
+var sizeForm = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([KMGT]i?)?B$`)
+
+// parseSize reads "32GB" or "32GiB" into bytes.
+func parseSize(s string) (int64, bool) {
+	m := sizeForm.FindStringSubmatch(s)
+	if m == nil {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return 0, false
+	}
+	unit := 1.0
+	if m[2] != "" {
+		base := 1000.0
+		if strings.HasSuffix(m[2], "i") {
+			base = 1024
+		}
+		unit = math.Pow(base, float64(strings.Index("KMGT", m[2][:1])+1))
+	}
+	n := f * unit
+	return int64(n), n >= 1 && n < 1<<62
+}
+
+func parseMount(s string) (provision.Mount, *wrongValue) {
+	parts := strings.Split(s, ":")
+	m := provision.Mount{}
+	switch {
+	case len(parts) == 3 && (parts[2] == "ro" || parts[2] == "rw"):
+		m.ReadOnly = parts[2] == "ro"
+	case len(parts) != 2:
+		return m, &wrongValue{}
+	}
+	m.Source, m.Target = parts[0], parts[1]
+	if !strings.HasPrefix(m.Source, "/") && !strings.HasPrefix(m.Source, "~/") || !strings.HasPrefix(m.Target, "/") {
+		return m, wrong("Both paths of %q must begin with a slash: what is on the host, then where it appears in the container.", s)
+	}
+	return m, fits
+}
+
+// wrongAddress says what is wrong with the address of a host, or "".
+func wrongAddress(s string) string {
+	if user, rest, ok := strings.Cut(s, "@"); ok {
+		return fmt.Sprintf("The user has an argument of its own: address = %q, user = %q.", rest, user)
+	}
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		return fmt.Sprintf("It is not a URL. Write only the host, and the port where it is not 22: %q.", rest)
+	}
+	if s == "" || strings.ContainsAny(s, " \t\n/\\\"'") {
+		return `Write the host's name or IP address, with the port where it is not 22: "203.0.113.7" or "gpu1.example.com:2222".`
+	}
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && strings.Count(s, ":") == 1 {
+		if port, err := strconv.Atoi(s[i+1:]); err != nil || port < 1 || port > 65535 || i == 0 {
+			return fmt.Sprintf("%q is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22.", s[i+1:])
+		}
+	}
+	return ""
+}
+
+// describe names a value in a message: not its length, and never when it is
+// sensitive.
+func describe(v cty.Value) string {
+	if v.ContainsMarked() {
+		return provision.Redacted
+	}
+	if !v.IsKnown() {
+		return "not known"
+	}
+	if v.IsNull() {
+		return "null"
+	}
+	switch t := v.Type(); {
+	case t == cty.String:
+		s := v.AsString()
+		if r := []rune(s); len(r) > 60 {
+			s = string(r[:60]) + "…"
+		}
+		return strconv.Quote(s)
+	case t == cty.Number:
+		return formatNumber(v.AsBigFloat())
+	case t == cty.Bool:
+		return strconv.FormatBool(v.True())
+	case t.IsListType() || t.IsTupleType() || t.IsSetType():
+		return "a list"
+	case t.IsObjectType() || t.IsMapType():
+		if d := referred(v, ""); d != nil {
+			return d.address
+		}
+		return "an object"
+	default:
+		return "something else"
+	}
+}
