@@ -1,0 +1,273 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+var update = flag.Bool("update", false, "write what the tests print as their golden files")
+
+// golden compares with testdata/name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+var start = time.Date(2026, 11, 21, 14, 25, 1, 0, time.UTC)
+
+// stats spread around a mean as latencies do.
+func stats(mean float64) load.Stats {
+	return load.Stats{Count: 64, Mean: mean, Median: mean * 0.97, Std: mean * 0.12, Min: mean * 0.8, Max: mean * 1.9,
+		Percentiles: map[string]float64{"50": mean * 0.97, "90": mean * 1.1, "95": mean * 1.25, "99": mean * 1.7}}
+}
+
+// row is a cell of an engine at a concurrency, as busy as such a cell may be.
+func row(engine string, concurrency int64, ttft, itl float64) results.Row {
+	const tokens = 128
+	seconds := (ttft + tokens*itl) / 1000
+	throughput := float64(concurrency) / seconds
+	return results.Row{
+		Cell: results.Cell{
+			ID: engine + "-" + time.Duration(concurrency).String(), RunID: "20261121-142501-k3f9", Benchmark: "online",
+			Axes:       results.Axes{{Name: "engine", Value: engine}, {Name: "concurrency", Value: concurrency}, {Name: "output_tokens", Value: int64(tokens)}},
+			Repetition: 1, Started: start, Finished: start.Add(time.Minute),
+			Summary: &load.Summary{
+				Started: start, Duration: 64 / throughput, Requests: 64, Completed: 64,
+				InputTokens: 64 * 1024, AskedInput: 64 * 1024, OutputTokens: 64 * tokens, AskedOutput: 64 * tokens,
+				RequestThroughput: throughput, OutputThroughput: throughput * tokens,
+				InputThroughput: throughput * 1024, TotalThroughput: throughput * (tokens + 1024),
+				TTFT: stats(ttft), TPOT: stats(itl), ITL: stats(itl), E2EL: stats(seconds * 1000),
+				MeanConcurrency: float64(concurrency) * 0.98, PeakConcurrency: int(concurrency), PeakOutputThroughput: throughput * tokens * 1.1,
+				CPUShare: 0.0312, Verdict: load.Verdict{Verdict: load.Valid},
+			},
+		},
+		Deployment: results.Deployment{Engine: engine, Kind: "vllm", Host: "h200", GPUs: "8xH200", Model: "deepseek-ai/DeepSeek-R1"},
+		Run:        results.Run{ID: "20261121-142501-k3f9", Lab: "deepseek-r1", Command: "apply", Started: start},
+	}
+}
+
+func matrix() []results.Row {
+	return []results.Row{
+		row("sglang.h200", 4, 180.4, 21.31), row("sglang.h200", 16, 310, 24.9), row("sglang.h200", 128, 1432, 61.2),
+		row("vllm.h200", 4, 95.06, 19.8), row("vllm.h200", 16, 240, 27.33), row("vllm.h200", 128, 12_345, 99.7),
+	}
+}
+
+// quickstart is what the first command that a user runs prints.
+func quickstart() []results.Row {
+	var rows []results.Row
+	for _, e := range []string{"sim.vllm", "sim.sglang"} {
+		for _, c := range []int64{1, 4, 16} {
+			r := row(e, c, 20, 5)
+			r.Run.Lab, r.Run.Command = "quickstart", "rehearse"
+			r.Deployment = results.Deployment{Engine: e, Kind: "sim", Host: "local", Model: "sim/small"}
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+func table(t *testing.T, rows []results.Row, width int) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Table(&b, rows, Options{Width: width}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("blanks at the end of %q", line)
+		}
+		if n := utf8.RuneCountInString(line); width >= 80 && n > width {
+			t.Errorf("%d wide: %q", n, line)
+		}
+	}
+	return b.String()
+}
+
+func TestTable(t *testing.T) {
+	doubtful := func() []results.Row {
+		rows := matrix()
+		rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"3 of 64 requests failed", "the generator used 97 % of a core"}}
+		rows[1].Summary.Completed, rows[1].Summary.Failed = 61, 3
+		rows[2].Summary, rows[2].Error = nil, "the server stopped answering: 503 Service Unavailable"
+		rows[4].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: []string{"all requests failed"}}
+		rows[4].Summary.Completed, rows[4].Summary.Failed = 0, 64
+		rows[5].Summary, rows[5].Error = nil, "the server stopped answering: 503 Service Unavailable"
+		return rows
+	}
+	goodput := func() []results.Row {
+		rows := matrix()
+		for i := range rows {
+			g := rows[i].Summary.RequestThroughput * 0.9
+			rows[i].Summary.Goodput = &g
+			for _, s := range []*load.Stats{&rows[i].Summary.TTFT, &rows[i].Summary.TPOT, &rows[i].Summary.ITL, &rows[i].Summary.E2EL} {
+				s.Percentiles = map[string]float64{"50": s.Median, "95": s.Percentiles["95"]}
+			}
+		}
+		return rows
+	}
+	mixed := func() []results.Row {
+		rows := append(quickstart()[:2], matrix()[:2]...)
+		published := row("vllm.h200", 4, 100, 20)
+		published.Run.Command, published.RunID = "import", "20260301-000000-dstk"
+		published.Axes = published.Axes[1:]
+		return append(rows, published)
+	}
+	repeated := func() []results.Row {
+		rows := matrix()[:2]
+		rows[1].Cell = rows[0].Cell
+		rows[1].Repetition = 2
+		again := row("sglang.h200", 4, 181, 21)
+		again.RunID = "20261122-090000-aaaa"
+		return append(rows, again)
+	}
+	twoBenchmarks := func() []results.Row {
+		rows := matrix()[:3]
+		rows[2].Benchmark = "long"
+		rows[2].Axes = results.Axes{{Name: "rate", Value: 2.5}, {Name: "engine", Value: "sglang.h200"}, {Name: "chunked", Value: true}, {Name: "attention", Value: "flash"}}
+		return rows
+	}
+	for name, c := range map[string]struct {
+		rows  []results.Row
+		width int
+	}{
+		"quickstart":     {quickstart(), 110},
+		"quickstart-80":  {quickstart(), 80},
+		"matrix":         {matrix(), 0},
+		"matrix-100":     {matrix(), 100},
+		"matrix-40":      {matrix(), 40},
+		"doubtful":       {doubtful(), 110},
+		"goodput":        {goodput(), 120},
+		"mixed":          {mixed(), 120},
+		"repeated":       {repeated(), 120},
+		"two-benchmarks": {twoBenchmarks(), 120},
+		"one":            {matrix()[:1], 100},
+		"none":           {nil, 100},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name+".txt", table(t, c.rows, c.width)) })
+	}
+}
+
+func TestText(t *testing.T) {
+	plain := matrix()[2].Summary
+	troubled := matrix()[5].Summary
+	goodput := 4.5
+	troubled.Goodput = &goodput
+	troubled.Failed, troubled.Completed = 5, 59
+	troubled.Errors = map[string]int{load.ClassStall: 1, load.ClassStatus: 3, load.ClassConnect: 1}
+	troubled.ErrorSamples = []string{"503: {\n  \"error\": \"busy\"\n}", "no byte for 5m0s"}
+	troubled.OutputTokens -= 1000
+	troubled.UsageMissing = 2
+	troubled.ITL = load.Stats{}
+	troubled.Queue, troubled.SendLag = stats(0.012), stats(0.0004)
+	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"5 of 64 requests failed", "1,000 output tokens fewer than asked for"}}
+	for name, s := range map[string]*load.Summary{
+		"bench": plain, "bench-troubled": troubled, "bench-empty": {Verdict: load.Verdict{Verdict: load.Void, Reasons: []string{"no request was sent"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := Text(&b, s); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", b.String())
+		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	rows := matrix()[:2]
+	rows[0].Summary.OutputThroughput = 1e4 / 3
+	rows[1].Summary, rows[1].Error = nil, "exited <1>"
+	var b bytes.Buffer
+	if err := JSON(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "rows.json", b.String())
+
+	var got struct {
+		Rows []struct {
+			results.Row
+			Verdict load.Verdict
+		}
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if diff := cmp.Diff(rows[i], got.Rows[i].Row); diff != "" {
+			t.Errorf("row %d (-want +got):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(rows[i].Verdict(), got.Rows[i].Verdict); diff != "" {
+			t.Errorf("verdict %d (-want +got):\n%s", i, diff)
+		}
+	}
+
+	b.Reset()
+	if err := JSON(&b, nil); err != nil || !strings.Contains(b.String(), `"rows": []`) {
+		t.Errorf("JSON of nothing: %v %s", err, b.String())
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 1: "1.00", 9.994: "9.99", 9.996: "10.0", 99.94: "99.9", 99.96: "100", 999.6: "1,000",
+		1234: "1,234", 123456: "123,456", 1234567.89: "1,234,568", 0.1234: "0.123", 0.01234: "0.0123",
+		0.001: "0.00100", 0.00001: "<0.001", -1234.5: "-1,234", -0.5: "-0.500",
+		math.Inf(1): "-",
+	} {
+		if got := number(v); got != want {
+			t.Errorf("number(%v) = %q, want %q", v, got, want)
+		}
+	}
+	if got := number(math.NaN()); got != "-" {
+		t.Errorf("number(NaN) = %q", got)
+	}
+}
+
+// A writer that fails must not look like success.
+func TestWriteErrors(t *testing.T) {
+	for name, write := range map[string]func(*os.File) error{
+		"table": func(f *os.File) error { return Table(f, matrix(), Options{}) },
+		"none":  func(f *os.File) error { return Table(f, nil, Options{}) },
+		"json":  func(f *os.File) error { return JSON(f, matrix()) },
+		"text":  func(f *os.File) error { return Text(f, matrix()[0].Summary) },
+	} {
+		f, err := os.Open(os.DevNull) // for reading
+		if err != nil {
+			t.Fatal(err)
+		}
+		if write(f) == nil {
+			t.Errorf("%s: no error from a file that cannot be written", name)
+		}
+		f.Close()
+	}
+}

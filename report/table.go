@@ -1,0 +1,359 @@
+// Package report shows what was measured: tables for people, and exact numbers
+// for programs.
+//
+// It computes nothing that a cell's summary does not hold, and knows nothing of
+// where results are kept or how they were made.
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// Options say how a table is printed.
+type Options struct {
+	// Width is how many characters a line may have; columns that matter less are
+	// left out to fit. Zero is no limit.
+	Width int
+}
+
+// Table prints one line per cell in the order of rows. What is the same for all
+// cells stands above the table instead of in a column; what puts a cell in doubt
+// stands below it.
+func Table(w io.Writer, rows []results.Row, opt Options) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(w, "No results.")
+		return err
+	}
+	notes := newFootnotes(rows)
+	columns := slices.Concat(identity(rows), counts(rows), metrics(rows))
+	columns = append(columns, verdicts(rows, notes))
+
+	var constant []string
+	g := &grid{rows: len(rows)}
+	for _, c := range columns {
+		switch {
+		case c.constant == nil || !c.same():
+			g.columns = append(g.columns, c)
+		case c.cells[0] != "" && c.cells[0] != none:
+			constant = append(constant, c.constant(c.cells[0]))
+		}
+	}
+	dropped := g.fit(opt.Width)
+
+	var b bytes.Buffer
+	paragraph := func(words []string, separator string) {
+		for _, line := range wrap(words, separator, opt.Width) {
+			fmt.Fprintln(&b, line)
+		}
+	}
+	paragraph(origin(rows), ", ")
+	if text := mark(rows[0]); text != "" && !mixed(rows) {
+		fmt.Fprintln(&b, text)
+	}
+	paragraph(constant, ", ")
+	b.WriteByte('\n')
+	for _, line := range g.lines() {
+		fmt.Fprintln(&b, line)
+	}
+	if len(notes.texts) > 0 {
+		b.WriteByte('\n')
+	}
+	for i, text := range notes.texts {
+		paragraph(strings.Fields(fmt.Sprintf("[%d] %s", i+1, text)), " ")
+	}
+	if len(dropped) > 0 {
+		b.WriteByte('\n')
+		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
+		paragraph(dropped, ", ")
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// none stands where there is no value.
+const none = "-"
+
+// origin says which labs and runs the cells come from.
+func origin(rows []results.Row) []string {
+	var labs, runs []string
+	for _, r := range rows {
+		if !slices.Contains(labs, r.Run.Lab) && r.Run.Lab != "" {
+			labs = append(labs, r.Run.Lab)
+		}
+		if !slices.Contains(runs, r.RunID) {
+			runs = append(runs, r.RunID)
+		}
+	}
+	var words []string
+	if len(labs) > 0 {
+		words = append(words, "lab "+strings.Join(labs, ", "))
+	}
+	if len(runs) == 1 {
+		words = append(words, "run "+runs[0])
+	} else {
+		words = append(words, fmt.Sprintf("%d runs from %s to %s", len(runs), slices.Min(runs), slices.Max(runs)))
+	}
+	return words
+}
+
+// mark says of a cell that is not a measurement of ours what it is.
+func mark(r results.Row) string {
+	switch r.Run.Command {
+	case "rehearse":
+		return "rehearsal: simulated engines, not a measurement"
+	case "import":
+		return "imported: measured by others"
+	default:
+		return ""
+	}
+}
+
+// mixed reports whether measurements stand beside something else.
+func mixed(rows []results.Row) bool {
+	return slices.ContainsFunc(rows, func(r results.Row) bool { return mark(r) != mark(rows[0]) })
+}
+
+// identity are the columns that say which cell a line is.
+func identity(rows []results.Row) []column {
+	text := func(weight int, name string, of func(r results.Row) string) column {
+		c := column{name: name, left: true, weight: weight, constant: func(cell string) string { return name + " " + cell }}
+		for _, r := range rows {
+			c.cells = append(c.cells, of(r))
+		}
+		return c
+	}
+	columns := []column{
+		text(0, "benchmark", func(r results.Row) string { return r.Benchmark }),
+		text(0, "engine", func(r results.Row) string { return r.Deployment.Engine }),
+		text(28, "model", func(r results.Row) string { return r.Deployment.Model }),
+		text(58, "host", func(r results.Row) string { return r.Deployment.Host }),
+		text(55, "gpus", func(r results.Row) string { return r.Deployment.GPUs }),
+	}
+	for _, name := range axes(rows) {
+		c := text(0, name, func(r results.Row) string {
+			v, ok := r.Axes.Value(name)
+			if !ok {
+				return none
+			}
+			return axisText(v)
+		})
+		c.left = !slices.ContainsFunc(c.cells, isNumber)
+		if name == "engine" && !slices.ContainsFunc(rows, func(r results.Row) bool {
+			v, ok := r.Axes.Value(name)
+			return ok && v != r.Deployment.Engine
+		}) {
+			continue // there is that column already
+		}
+		columns = append(columns, c)
+	}
+	repetition := text(0, "rep", func(r results.Row) string { return strconv.Itoa(r.Repetition) })
+	repetition.left = false
+	if !repetition.same() {
+		columns = append(columns, repetition)
+	}
+	runs := map[string]string{} // of each cell
+	for _, r := range rows {
+		if run, ok := runs[r.ID]; ok && run != r.RunID {
+			columns = append(columns, text(0, "run", func(r results.Row) string { return r.RunID }))
+			break
+		}
+		runs[r.ID] = r.RunID
+	}
+	return columns
+}
+
+// axes are the names of all axes, each benchmark's in its own order.
+func axes(rows []results.Row) []string {
+	var names []string
+	for _, r := range rows {
+		for _, a := range r.Axes {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
+// axisText is the value as the lab's text has it: 6400, not 6,400.
+func axisText(v any) string {
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return fmt.Sprint(v)
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}
+
+// counts are the columns of how many requests went well and how many did not.
+func counts(rows []results.Row) []column {
+	each := " each"
+	if len(rows) == 1 {
+		each = ""
+	}
+	ok := column{group: "requests", name: "ok", weight: 65,
+		constant: func(cell string) string { return cell + " requests" + each }}
+	failed := column{group: "requests", name: "failed", weight: 95,
+		constant: func(cell string) string {
+			if cell == "0" {
+				return "none failed"
+			}
+			return cell + " failed" + each
+		}}
+	for _, r := range rows {
+		if r.Summary == nil {
+			ok.cells, failed.cells = append(ok.cells, none), append(failed.cells, none)
+			continue
+		}
+		ok.cells = append(ok.cells, whole(r.Summary.Completed))
+		failed.cells = append(failed.cells, whole(r.Summary.Failed))
+	}
+	return []column{ok, failed}
+}
+
+// metrics are the columns of numbers. Those of a void cell are left out: they
+// are not a measurement.
+func metrics(rows []results.Row) []column {
+	var columns []column
+	add := func(weight int, group, name string, of func(s *load.Summary) string) {
+		c := column{group: group, name: name, weight: weight}
+		for _, r := range rows {
+			if r.Verdict().Verdict == load.Void {
+				c.cells = append(c.cells, none)
+			} else {
+				c.cells = append(c.cells, of(r.Summary))
+			}
+		}
+		if slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) || weight == 0 {
+			columns = append(columns, c)
+		}
+	}
+	stat := func(weight int, metric, name string, stats func(*load.Summary) load.Stats, of func(load.Stats) (float64, bool)) {
+		add(weight, metric+" ms", name, func(s *load.Summary) string {
+			if v, ok := of(stats(s)); ok && stats(s).Count > 0 {
+				return number(v)
+			}
+			return none
+		})
+	}
+	mean := func(s load.Stats) (float64, bool) { return s.Mean, true }
+	median := func(s load.Stats) (float64, bool) { return s.Median, true }
+	tail := tailPercentile(rows)
+	worst := func(s load.Stats) (float64, bool) { v, ok := s.Percentiles[tail]; return v, ok }
+	ttft := func(s *load.Summary) load.Stats { return s.TTFT }
+	tpot := func(s *load.Summary) load.Stats { return s.TPOT }
+	itl := func(s *load.Summary) load.Stats { return s.ITL }
+	e2el := func(s *load.Summary) load.Stats { return s.E2EL }
+
+	add(0, "tok/s", "output", func(s *load.Summary) string { return number(s.OutputThroughput) })
+	add(40, "tok/s", "total", func(s *load.Summary) string { return number(s.TotalThroughput) })
+	add(45, "", "req/s", func(s *load.Summary) string { return number(s.RequestThroughput) })
+	add(60, "", "goodput/s", func(s *load.Summary) string {
+		if s.Goodput == nil {
+			return none
+		}
+		return number(*s.Goodput)
+	})
+	stat(20, "TTFT", "mean", ttft, mean)
+	stat(90, "TTFT", "p50", ttft, median)
+	stat(80, "TTFT", "p"+tail, ttft, worst)
+	stat(85, "TPOT", "mean", tpot, mean)
+	stat(30, "TPOT", "p"+tail, tpot, worst)
+	stat(35, "ITL", "p50", itl, median)
+	stat(50, "ITL", "p"+tail, itl, worst)
+	stat(70, "E2EL", "p50", e2el, median)
+	stat(25, "E2EL", "p"+tail, e2el, worst)
+	return columns
+}
+
+// tailPercentile is the percentile that stands for the slowest requests: 99, or
+// else the greatest that all measured cells have.
+func tailPercentile(rows []results.Row) string {
+	have := map[string]int{}
+	measured := 0
+	for _, r := range rows {
+		if r.Verdict().Verdict == load.Void {
+			continue
+		}
+		measured++
+		for p := range r.Summary.TTFT.Percentiles {
+			have[p]++
+		}
+	}
+	best := "99"
+	if have[best] == measured {
+		return best
+	}
+	greatest := 0.0
+	for p, n := range have {
+		if v, err := strconv.ParseFloat(p, 64); err == nil && n == measured && v > greatest {
+			best, greatest = p, v
+		}
+	}
+	return best
+}
+
+// verdicts is the column that says whether a line can be trusted.
+func verdicts(rows []results.Row, notes *footnotes) column {
+	c := column{name: "verdict", left: true, constant: func(cell string) string {
+		if len(rows) == 1 {
+			return cell
+		}
+		return "all " + cell
+	}}
+	mix := mixed(rows)
+	for _, r := range rows {
+		text := r.Verdict().Verdict
+		if n := notes.number(r); n > 0 {
+			text += fmt.Sprintf(" [%d]", n)
+		}
+		if word, _, _ := strings.Cut(mark(r), ":"); mix && word != "" {
+			text += " (" + word + ")"
+		}
+		c.cells = append(c.cells, text)
+	}
+	if len(notes.texts) > 0 {
+		c.constant = nil // a doubt stands in its line
+	}
+	return c
+}
+
+// footnotes are the reasons against cells, each text once.
+type footnotes struct{ texts []string }
+
+func newFootnotes(rows []results.Row) *footnotes {
+	f := &footnotes{}
+	for _, r := range rows {
+		if text := reasons(r); text != "" && !slices.Contains(f.texts, text) {
+			f.texts = append(f.texts, text)
+		}
+	}
+	return f
+}
+
+// number is the number of the cell's footnote, 0 when it has none.
+func (f *footnotes) number(r results.Row) int { return slices.Index(f.texts, reasons(r)) + 1 }
+
+func reasons(r results.Row) string {
+	v := r.Verdict()
+	all := v.Reasons
+	if r.Error != "" && !slices.Contains(all, r.Error) {
+		all = slices.Concat(all, []string{r.Error})
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return cmp.Or(v.Verdict, "?") + ": " + strings.Join(all, "; ")
+}

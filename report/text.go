@@ -1,0 +1,152 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/load"
+)
+
+// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines
+// the names.
+func Text(w io.Writer, s *load.Summary) error {
+	var b bytes.Buffer
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
+	}
+
+	line("Requests", "%s sent, %s completed, %s failed%s", whole(s.Requests), whole(s.Completed), whole(s.Failed), classes(s.Errors))
+	line("Duration", "%s s from the first dispatch to the last response", number(s.Duration))
+	line("Input", "%s tokens%s", whole(s.InputTokens), asked(s.InputTokens, s.AskedInput))
+	line("Output", "%s tokens%s", whole(s.OutputTokens), asked(s.OutputTokens, s.AskedOutput))
+	if s.UsageMissing > 0 {
+		line("", "counted by chunks in %s requests whose stream brought no usage", whole(s.UsageMissing))
+	}
+	line("In flight", "%s requests on average, %s at most", number(s.MeanConcurrency), whole(s.PeakConcurrency))
+	b.WriteByte('\n')
+
+	throughput := [][2]string{
+		{number(s.OutputThroughput), "output tokens/s, " + number(s.PeakOutputThroughput) + " in the best second"},
+		{number(s.InputThroughput), "input tokens/s"},
+		{number(s.TotalThroughput), "input and output tokens/s"},
+		{number(s.RequestThroughput), "requests/s"},
+	}
+	if s.Goodput != nil {
+		throughput = append(throughput, [2]string{number(*s.Goodput), "requests/s within the SLO (goodput)"})
+	}
+	width := 0
+	for _, t := range throughput {
+		width = max(width, len(t[0]))
+	}
+	for i, t := range throughput {
+		name := ""
+		if i == 0 {
+			name = "Throughput"
+		}
+		line(name, "%*s %s", width, t[0], t[1])
+	}
+	b.WriteByte('\n')
+
+	if g := latencies(s); g.rows > 0 {
+		for _, l := range g.lines() {
+			fmt.Fprintln(&b, l)
+		}
+		b.WriteByte('\n')
+	}
+
+	line("Generator", "%s%% of one core", number(100*s.CPUShare))
+	line("Verdict", "%s", s.Verdict.Verdict)
+	for _, r := range s.Verdict.Reasons {
+		fmt.Fprintln(&b, "  -", r)
+	}
+	if len(s.ErrorSamples) > 0 {
+		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
+		for _, e := range s.ErrorSamples {
+			fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// classes are failed requests by the class of their error, the most first.
+func classes(errors map[string]int) string {
+	if len(errors) == 0 {
+		return ""
+	}
+	names := slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
+		if errors[a] != errors[b] {
+			return errors[b] - errors[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		names[i] = name + " " + whole(errors[name])
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
+
+// asked is said when a server took or gave other than what was asked for.
+func asked(got, asked int64) string {
+	if got == asked {
+		return ""
+	}
+	return ", " + whole(asked) + " asked for"
+}
+
+// latencies are the times of a summary, a line each, with the percentiles that
+// any of them has. The median is there already.
+func latencies(s *load.Summary) *grid {
+	type metric struct {
+		name  string
+		stats load.Stats
+	}
+	metrics := slices.DeleteFunc([]metric{
+		{"TTFT  to the first token", s.TTFT},
+		{"TPOT  per token after it", s.TPOT},
+		{"ITL   between chunks", s.ITL},
+		{"E2EL  whole request", s.E2EL},
+		{"Queue in the generator", s.Queue},
+		{"Late against schedule", s.SendLag},
+	}, func(m metric) bool { return m.stats.Count == 0 })
+
+	g := &grid{rows: len(metrics)}
+	label := column{name: "Latency (ms)", left: true}
+	for _, m := range metrics {
+		label.cells = append(label.cells, m.name)
+	}
+	g.columns = append(g.columns, label)
+	add := func(name string, of func(load.Stats) (float64, bool)) {
+		c := column{name: name}
+		for _, m := range metrics {
+			if v, ok := of(m.stats); ok {
+				c.cells = append(c.cells, number(v))
+			} else {
+				c.cells = append(c.cells, none)
+			}
+		}
+		g.columns = append(g.columns, c)
+	}
+	add("mean", func(s load.Stats) (float64, bool) { return s.Mean, true })
+	add("std", func(s load.Stats) (float64, bool) { return s.Std, true })
+	add("min", func(s load.Stats) (float64, bool) { return s.Min, true })
+	add("p50", func(s load.Stats) (float64, bool) { return s.Median, true })
+	seen := map[float64]string{}
+	for _, m := range metrics {
+		for p := range m.stats.Percentiles {
+			if v, err := strconv.ParseFloat(p, 64); err == nil && v != 50 {
+				seen[v] = p
+			}
+		}
+	}
+	for _, v := range slices.Sorted(maps.Keys(seen)) {
+		add("p"+seen[v], func(s load.Stats) (float64, bool) { f, ok := s.Percentiles[seen[v]]; return f, ok })
+	}
+	add("max", func(s load.Stats) (float64, bool) { return s.Max, true })
+	return g
+}
