@@ -1,0 +1,258 @@
+// Package agent is what runs on a host: load jobs that survive a lost
+// connection, engines as processes where there is no Docker, and the lease that
+// cleans the host up when nobody renews it.
+//
+// The same binary serves as agent and as caller. [Serve] is the agent; [Start]
+// and [Client] are how the caller brings one up and speaks to it, over HTTP on a
+// unix socket that only the host's user can open. The agent knows jobs,
+// processes and labels; it does not know labs, plans, engines or results.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+// Info is what an agent says about itself.
+type Info struct {
+	Binary string `json:"binary"` // SHA-256 of the binary that it runs
+	PID    int    `json:"pid"`
+	Lease  *Lease `json:"lease,omitempty"` // nil: nobody holds it
+	Jobs   int    `json:"jobs"`            // running ones
+}
+
+// Lease is one caller's claim on the agent: for which lab, by whom, and for how
+// long without being renewed.
+type Lease struct {
+	Lab         string        `json:"lab"`
+	Run         string        `json:"run"`
+	Store       string        `json:"store"`  // id of the caller's results store: the same store may take over
+	Holder      string        `json:"holder"` // for people: "ada@laptop, hcl apply, pid 4711"
+	TTL         load.Duration `json:"ttl"`
+	MaxDuration load.Duration `json:"max_duration,omitempty"` // since the run's first lease; 0: no limit
+	Docker      string        `json:"docker,omitempty"`       // socket of the daemon that runs the lab's containers; empty: none does
+	Expires     time.Time     `json:"expires,omitzero"`       // set by the agent
+}
+
+// unclaimed is how long an agent that nobody claims stays.
+const unclaimed = 2 * time.Minute
+
+// Serve runs an agent in dir until its lease is released or runs out, or ctx
+// ends; then it stops what it still runs and, when the lease ran out, the lab's
+// containers as well. ready is called once the socket answers. It fails at once
+// when another agent works in dir.
+func Serve(ctx context.Context, dir, binary string, log *slog.Logger, ready func()) error {
+	for _, d := range []string{dir, filepath.Join(dir, "jobs"), filepath.Join(dir, "processes")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return fmt.Errorf("make the agent's directory: %w", err)
+		}
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return errors.Join(fmt.Errorf("another agent works in %s", dir), err)
+	}
+	defer lock.Close()
+
+	socket := filepath.Join(dir, "sock")
+	os.Remove(socket) // left by an agent that was killed; the lock says that it is gone
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return errors.Join(err, ln.Close())
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &server{dir: dir, binary: binary, log: log, quit: cancel, jobs: map[string]*job{}}
+	s.ctx = ctx
+	s.processes, err = openProcesses(filepath.Join(dir, "processes"), log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	s.expiry = time.AfterFunc(unclaimed, s.expired)
+
+	hs := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
+	served := make(chan error, 1)
+	go func() { served <- hs.Serve(ln) }()
+	log.Info("serving", "socket", socket, "pid", os.Getpid())
+	ready()
+
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+	}
+	s.expiry.Stop()
+	s.mu.Lock() // no job starts after this
+	cancel()
+	s.mu.Unlock()
+	s.work.Wait() // jobs end with ctx and have written what they measured
+
+	down, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute)
+	defer done()
+	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down))
+	flush, done := context.WithTimeout(down, time.Second)
+	defer done()
+	if hs.Shutdown(flush) != nil {
+		hs.Close()
+	}
+	log.Info("done", "err", err)
+	return err
+}
+
+type server struct {
+	ctx       context.Context // ends when the agent does; jobs live by it
+	dir       string
+	binary    string
+	log       *slog.Logger
+	quit      context.CancelFunc
+	processes *processes
+	work      sync.WaitGroup // running jobs
+
+	mu      sync.Mutex
+	jobs    map[string]*job
+	lease   *Lease
+	since   time.Time // of the run's first lease
+	expiry  *time.Timer
+	orphans bool // the lease ran out: the lab's containers are ours to remove
+}
+
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/info", s.info)
+	mux.HandleFunc("PUT /v1/lease", s.putLease)
+	mux.HandleFunc("DELETE /v1/lease", s.deleteLease)
+	mux.HandleFunc("PUT /v1/jobs/{id}", s.putJob)
+	mux.HandleFunc("GET /v1/jobs/{id}/events", s.jobEvents)
+	mux.HandleFunc("GET /v1/jobs/{id}/records", s.jobRecords)
+	mux.HandleFunc("DELETE /v1/jobs/{id}", s.deleteJob)
+	mux.HandleFunc("PUT /v1/processes/{name}", s.putProcess)
+	mux.HandleFunc("GET /v1/processes", s.listProcesses)
+	mux.HandleFunc("GET /v1/processes/{name}", s.getProcess)
+	mux.HandleFunc("GET /v1/processes/{name}/logs", s.processLogs)
+	mux.HandleFunc("DELETE /v1/processes/{name}", s.deleteProcess)
+	return mux
+}
+
+func (s *server) info(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in := Info{Binary: s.binary, PID: os.Getpid(), Lease: s.lease}
+	for _, j := range s.jobs {
+		if !j.finished() {
+			in.Jobs++
+		}
+	}
+	reply(w, in)
+}
+
+// putLease takes or renews the lease. Another store's live lease is refused with
+// 409 and that lease as the body.
+func (s *server) putLease(w http.ResponseWriter, r *http.Request) {
+	var want Lease
+	if !read(w, r, &want) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.lease != nil && s.lease.Store != want.Store {
+		w.WriteHeader(http.StatusConflict)
+		reply(w, s.lease)
+		return
+	}
+	if s.lease == nil || s.lease.Run != want.Run {
+		s.since = now
+		s.log.Info("leased", "lab", want.Lab, "run", want.Run, "holder", want.Holder, "ttl", want.TTL.String())
+	}
+	want.Expires = now.Add(time.Duration(want.TTL))
+	if end := s.since.Add(time.Duration(want.MaxDuration)); want.MaxDuration > 0 && end.Before(want.Expires) {
+		want.Expires = end
+	}
+	s.lease = &want
+	s.expiry.Reset(time.Until(want.Expires))
+	reply(w, s.lease)
+}
+
+// deleteLease ends the agent. Only what it runs itself is stopped: the caller
+// has taken its containers down.
+func (s *server) deleteLease(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.lease = nil
+	s.mu.Unlock()
+	if err := s.processes.stopAll(r.Context()); err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+	s.quit()
+}
+
+func (s *server) expired() {
+	s.mu.Lock()
+	if s.lease != nil {
+		if until := time.Until(s.lease.Expires); until > 0 { // renewed while the timer fired
+			s.expiry.Reset(until)
+			s.mu.Unlock()
+			return
+		}
+		s.orphans = true
+		s.log.Warn("the lease ran out: cleaning up", "lab", s.lease.Lab, "run", s.lease.Run, "holder", s.lease.Holder)
+	}
+	s.mu.Unlock()
+	s.quit()
+}
+
+// sweep removes the lab's containers when the lease ran out.
+func (s *server) sweep(ctx context.Context) error {
+	if !s.orphans || s.lease.Docker == "" {
+		return nil
+	}
+	c, err := provision.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: s.lease.Docker}, provision.SSH{}, s.log)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	found, err := c.List(ctx, map[string]string{"hcl.lab": s.lease.Lab})
+	for _, f := range found {
+		s.log.Info("removing", "container", f.Name)
+		err = errors.Join(err, c.Stop(ctx, f.ID, 0))
+	}
+	return err
+}
+
+func reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v) // an error here is the caller gone: nobody is left to tell
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	http.Error(w, err.Error(), status)
+}
+
+// read decodes a request's body, and answers 400 when it cannot.
+func read(w http.ResponseWriter, r *http.Request, v any) bool {
+	dec := json.NewDecoder(io.LimitReader(r.Body, 16<<20))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("read the request: %w", err))
+		return false
+	}
+	return true
+}

@@ -1,0 +1,305 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+// Client speaks to one agent. Its methods survive a lost connection where that
+// can be done without doing a thing twice.
+type Client struct {
+	http *http.Client
+	host *provision.Host
+}
+
+func newClient(c *provision.Conn, socket string) *Client {
+	return &Client{
+		host: c.Host(),
+		http: &http.Client{Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return c.Dial(ctx, "unix", socket)
+			},
+			MaxIdleConnsPerHost: 4,
+		}},
+	}
+}
+
+// Close drops the client's connections. The agent goes on.
+func (a *Client) Close() { a.http.CloseIdleConnections() }
+
+// HeldError says that somebody else holds the lease of the lab on a host.
+type HeldError struct {
+	Host  *provision.Host
+	Lease Lease
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s: lab %s is in use there by %s (run %s), until %s unless renewed. Wait for it, or remove what it runs with:\n\n    hcl destroy --force",
+		e.Host, e.Lease.Lab, e.Lease.Holder, e.Lease.Run, e.Lease.Expires.Local().Format(time.DateTime))
+}
+
+// statusError is an answer of the agent that is not a success.
+type statusError struct {
+	code int
+	body string
+}
+
+func (e *statusError) Error() string { return e.body }
+
+// call sends one request and decodes the answer into out, unless that is nil.
+func (a *Client) call(ctx context.Context, method, path string, in, out any) error {
+	resp, err := a.open(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+	} else {
+		err = json.NewDecoder(resp.Body).Decode(out)
+	}
+	if err != nil {
+		return fmt.Errorf("agent on %s: %s %s: %w", a.host, method, path, err)
+	}
+	return nil
+}
+
+// open sends one request and returns the answer of a success.
+func (a *Client) open(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("agent on %s: %w", a.host, err)
+	}
+	if resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		return nil, fmt.Errorf("agent on %s: %w", a.host, &statusError{resp.StatusCode, strings.TrimSpace(string(b))})
+	}
+	return resp, nil
+}
+
+// insist repeats an idempotent call for about a minute while the agent cannot be
+// reached. An answer, also an unwelcome one, ends it.
+func (a *Client) insist(ctx context.Context, call func() error) error {
+	policy := backoff.NewExponentialBackOff()
+	policy.InitialInterval, policy.MaxInterval = 200*time.Millisecond, 10*time.Second
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := call()
+		if status := new(statusError); errors.As(err, &status) {
+			return struct{}{}, backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(time.Minute))
+	return err
+}
+
+// Info asks the agent about itself.
+func (a *Client) Info(ctx context.Context) (Info, error) {
+	var in Info
+	return in, a.call(ctx, "GET", "/v1/info", nil, &in)
+}
+
+// Lease takes or renews the lease. A [*HeldError] says that another store's
+// caller holds it.
+func (a *Client) Lease(ctx context.Context, l Lease) error {
+	err := a.call(ctx, "PUT", "/v1/lease", l, nil)
+	if status := new(statusError); errors.As(err, &status) && status.code == http.StatusConflict {
+		held := &HeldError{Host: a.host}
+		if json.Unmarshal([]byte(status.body), &held.Lease) == nil {
+			return held
+		}
+	}
+	return err
+}
+
+// Release ends the agent after it has stopped what it runs.
+func (a *Client) Release(ctx context.Context) error {
+	return a.call(ctx, "DELETE", "/v1/lease", nil, nil)
+}
+
+// Run carries a job out on the host and reports its progress. It returns when
+// the job is done or ctx ends, in which case the job is stopped. Losing the
+// connection loses nothing: the job goes on, and Run picks up where it was.
+//
+// The summary is not nil when anything was measured, also beside an error.
+func (a *Client) Run(ctx context.Context, id string, spec load.Job, progress func(load.Progress)) (*load.Summary, []load.Record, error) {
+	path := "/v1/jobs/" + url.PathEscape(id)
+	if err := a.insist(ctx, func() error { return a.call(ctx, "PUT", path, spec, nil) }); err != nil {
+		return nil, nil, err
+	}
+	// Whatever happens, the host forgets the job; without a connection the agent's
+	// lease does that.
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		a.call(ctx, "DELETE", path, nil, nil)
+	}()
+
+	last, err := a.followToEnd(ctx, path, progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	var records []load.Record
+	if last.Summary != nil {
+		err = a.insist(ctx, func() error {
+			records, err = a.records(ctx, path)
+			return err
+		})
+	}
+	if last.Error != "" {
+		err = errors.Join(errors.New(last.Error), err)
+	}
+	return last.Summary, records, err
+}
+
+// followToEnd returns a job's last event. A stream that breaks off is taken up
+// again as often as the agent can be reached and has something new to tell.
+func (a *Client) followToEnd(ctx context.Context, path string, progress func(load.Progress)) (Event, error) {
+	next, fruitless := 0, 0
+	for {
+		before := next
+		e, err := a.follow(ctx, path, next, func(e Event) {
+			next = e.Seq + 1
+			if e.Progress != nil {
+				progress(*e.Progress)
+			}
+		})
+		if err == nil {
+			return e, nil
+		}
+		if fruitless++; next > before {
+			fruitless = 0
+		}
+		if status := new(statusError); ctx.Err() != nil || fruitless == 10 || errors.As(err, &status) {
+			return e, err
+		}
+		if err := a.insist(ctx, func() error { _, err := a.Info(ctx); return err }); err != nil {
+			return e, err
+		}
+	}
+}
+
+// follow reads events from n on until the job is done, and returns the last.
+func (a *Client) follow(ctx context.Context, path string, n int, each func(Event)) (Event, error) {
+	var e Event
+	resp, err := a.open(ctx, "GET", path+"/events?from="+strconv.Itoa(n), nil)
+	if err != nil {
+		return e, err
+	}
+	defer resp.Body.Close()
+	for dec := json.NewDecoder(resp.Body); ; {
+		e = Event{}
+		if err := dec.Decode(&e); err != nil {
+			return e, fmt.Errorf("agent on %s: follow the job: %w", a.host, err)
+		}
+		each(e)
+		if e.Done {
+			return e, nil
+		}
+	}
+}
+
+func (a *Client) records(ctx context.Context, path string) ([]load.Record, error) {
+	resp, err := a.open(ctx, "GET", path+"/records", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var records []load.Record
+	for dec := json.NewDecoder(resp.Body); ; {
+		var r load.Record
+		if err := dec.Decode(&r); err == io.EOF {
+			return records, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("agent on %s: read the records: %w", a.host, err)
+		}
+		records = append(records, r)
+	}
+}
+
+// Processes runs engines as processes of the agent: what Docker's methods of
+// [provision.Conn] do for containers.
+type Processes struct{ *Client }
+
+// Start starts the container's command as a process and returns its name.
+func (p Processes) Start(ctx context.Context, ct provision.Container) (string, error) {
+	spec := processSpec{Labels: ct.Labels, StopSignal: ct.StopSignal, StopGrace: ct.StopGrace}
+	for _, w := range append(append([]provision.Text{}, ct.Entrypoint...), ct.Command...) {
+		spec.Argv = append(spec.Argv, w.Reveal())
+	}
+	for _, v := range ct.Env {
+		spec.Env = append(spec.Env, v.Name+"="+v.Value.Reveal())
+	}
+	return ct.Name, p.call(ctx, "PUT", "/v1/processes/"+url.PathEscape(ct.Name), spec, nil)
+}
+
+// State says what the process is doing.
+func (p Processes) State(ctx context.Context, name string) (provision.State, error) {
+	var st provision.State
+	return st, p.call(ctx, "GET", "/v1/processes/"+url.PathEscape(name), nil, &st)
+}
+
+// Logs returns the last tail lines of what the process has written (all of it
+// for a negative tail) and, when following, what comes until it has ended.
+func (p Processes) Logs(ctx context.Context, name string, follow bool, tail int) (io.ReadCloser, error) {
+	q := "?tail=" + strconv.Itoa(tail)
+	if follow {
+		q += "&follow=1"
+	}
+	resp, err := p.open(ctx, "GET", "/v1/processes/"+url.PathEscape(name)+"/logs"+q, nil)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Stop stops the process: its stop signal, grace, SIGKILL. One that is not there
+// is stopped.
+func (p Processes) Stop(ctx context.Context, name string, grace time.Duration) error {
+	return p.call(ctx, "DELETE", "/v1/processes/"+url.PathEscape(name)+"?grace="+grace.String(), nil, nil)
+}
+
+// List returns the processes that carry all the labels, ended ones too.
+func (p Processes) List(ctx context.Context, labels map[string]string) ([]provision.Found, error) {
+	var all, found []provision.Found
+	if err := p.call(ctx, "GET", "/v1/processes", nil, &all); err != nil {
+		return nil, err
+	}
+next:
+	for _, f := range all {
+		for k, v := range labels {
+			if f.Labels[k] != v {
+				continue next
+			}
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}

@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+
+	"github.com/google/renameio/v2"
+
+	"hclbench/load"
+)
+
+// Event is one thing that happened to a job. Exactly one event of a job has
+// Done set, and it is the last.
+type Event struct {
+	Seq      int            `json:"seq"` // from 0, without holes
+	Progress *load.Progress `json:"progress,omitempty"`
+	Done     bool           `json:"done,omitempty"`
+	Summary  *load.Summary  `json:"summary,omitempty"` // with Done: what was measured, also when Error is set
+	Error    string         `json:"error,omitempty"`   // with Done: why the job ended early
+}
+
+// job is one run of the generator. Its events stay in memory, its records go to
+// disk when it ends, so that a caller who was away misses nothing.
+type job struct {
+	cancel context.CancelFunc
+	file   string
+
+	mu     sync.Mutex
+	events []Event
+	more   chan struct{} // closed and replaced at each event
+}
+
+func (j *job) add(e Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	e.Seq = len(j.events)
+	j.events = append(j.events, e)
+	close(j.more)
+	j.more = make(chan struct{})
+}
+
+func (j *job) finished() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.events) > 0 && j.events[len(j.events)-1].Done
+}
+
+// from returns the events from n on, and a channel that is closed when there are
+// more.
+func (j *job) from(n int) ([]Event, <-chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if n > len(j.events) {
+		n = len(j.events)
+	}
+	return j.events[n:len(j.events):len(j.events)], j.more
+}
+
+var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
+
+// putJob starts a job, or does nothing when it is known: a caller that lost the
+// answer may ask again.
+func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !jobID.MatchString(id) {
+		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the id of a job", id))
+		return
+	}
+	var spec load.Job
+	if !read(w, r, &spec) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
+		return
+	}
+	if s.jobs[id] == nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		j := &job{cancel: cancel, file: filepath.Join(s.dir, "jobs", id+".jsonl"), more: make(chan struct{})}
+		s.jobs[id] = j
+		s.work.Go(func() { defer cancel(); j.run(ctx, spec) })
+		s.log.Info("job started", "job", id, "target", spec.Target.BaseURL)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (j *job) run(ctx context.Context, spec load.Job) {
+	result, err := load.Run(ctx, spec, func(p load.Progress) { j.add(Event{Progress: &p}) })
+	done := Event{Done: true}
+	if result != nil {
+		done.Summary = &result.Summary
+		err = errors.Join(err, writeRecords(j.file, result.Records))
+	}
+	if err != nil {
+		done.Error = err.Error()
+	}
+	j.add(done)
+}
+
+// writeRecords writes one record a line, whole or not at all.
+func writeRecords(file string, records []load.Record) error {
+	f, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o600))
+	if err != nil {
+		return fmt.Errorf("keep the records: %w", err)
+	}
+	defer f.Cleanup()
+	enc := json.NewEncoder(f)
+	for i := range records {
+		if err := enc.Encode(&records[i]); err != nil {
+			return fmt.Errorf("keep the records: %w", err)
+		}
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("keep the records: %w", err)
+	}
+	return nil
+}
+
+func (s *server) job(w http.ResponseWriter, r *http.Request) *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[r.PathValue("id")]
+	if j == nil {
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no job %s", r.PathValue("id")))
+	}
+	return j
+}
+
+// jobEvents streams the events from ?from=N on, one JSON object a line, until
+// the job is done.
+func (s *server) jobEvents(w http.ResponseWriter, r *http.Request) {
+	j := s.job(w, r)
+	if j == nil {
+		return
+	}
+	n, err := strconv.Atoi(r.URL.Query().Get("from"))
+	if err != nil || n < 0 {
+		n = 0
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	enc, rc := json.NewEncoder(w), http.NewResponseController(w)
+	for {
+		events, more := j.from(n)
+		for _, e := range events {
+			if enc.Encode(e) != nil {
+				return
+			}
+			if e.Done {
+				return
+			}
+		}
+		n += len(events)
+		if rc.Flush() != nil {
+			return
+		}
+		select {
+		case <-more:
+		case <-r.Context().Done():
+			// The agent is ending or the caller is gone. A job that ends with the
+			// agent still has a last event to tell.
+			if s.ctx.Err() == nil {
+				return
+			}
+			<-more
+		}
+	}
+}
+
+func (s *server) jobRecords(w http.ResponseWriter, r *http.Request) {
+	if j := s.job(w, r); j != nil {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		http.ServeFile(w, r, j.file)
+	}
+}
+
+// deleteJob stops a job and forgets it and its records.
+func (s *server) deleteJob(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	j := s.jobs[r.PathValue("id")]
+	delete(s.jobs, r.PathValue("id"))
+	s.mu.Unlock()
+	if j != nil {
+		j.cancel()
+		for !j.finished() {
+			_, more := j.from(0)
+			if j.finished() {
+				break
+			}
+			<-more
+		}
+		if err := os.Remove(j.file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			fail(w, http.StatusInternalServerError, err)
+			return
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

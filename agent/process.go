@@ -1,0 +1,367 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"hclbench/engines"
+	"hclbench/provision"
+)
+
+// processSpec is a process as the caller asks for it. It travels over the SSH
+// connection and is not kept: it holds secrets in clear.
+type processSpec struct {
+	Argv       []string          `json:"argv"`
+	Env        []string          `json:"env"` // "NAME=value", beside the agent's own environment
+	Labels     map[string]string `json:"labels"`
+	StopSignal string            `json:"stop_signal"`
+	StopGrace  time.Duration     `json:"stop_grace"`
+}
+
+// process is a child in a process group of its own. What a later agent needs to
+// find and stop it is kept in its directory.
+type process struct {
+	dir string
+	kept
+	done chan struct{} // closed when it has ended
+}
+
+// kept is state.json in a process's directory.
+type kept struct {
+	Name       string            `json:"name"`
+	PID        int               `json:"pid"`
+	Birth      string            `json:"birth"` // tells the process from a later one with the same pid
+	Labels     map[string]string `json:"labels"`
+	StopSignal string            `json:"stop_signal"`
+	StopGrace  time.Duration     `json:"stop_grace"`
+	Started    time.Time         `json:"started"`
+	Finished   time.Time         `json:"finished,omitzero"`
+	ExitCode   int               `json:"exit_code"`
+}
+
+type processes struct {
+	dir string
+	log *slog.Logger
+
+	mu  sync.Mutex
+	all map[string]*process
+	wg  sync.WaitGroup
+}
+
+// orphanPoll is how often a process that is not our child is looked at.
+const orphanPoll = 200 * time.Millisecond
+
+// openProcesses finds what an agent that was killed has left running.
+func openProcesses(dir string, log *slog.Logger) (*processes, error) {
+	p := &processes{dir: dir, log: log, all: map[string]*process{}}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the processes: %w", err)
+	}
+	for _, e := range entries {
+		pr := &process{dir: filepath.Join(dir, e.Name()), done: make(chan struct{})}
+		b, err := os.ReadFile(filepath.Join(pr.dir, "state.json"))
+		if err != nil || json.Unmarshal(b, &pr.kept) != nil {
+			os.RemoveAll(pr.dir) // it died before it was a process
+			continue
+		}
+		p.all[pr.Name] = pr
+		if !pr.Finished.IsZero() {
+			close(pr.done)
+			continue
+		}
+		log.Warn("found a process of an earlier agent", "name", pr.Name, "pid", pr.PID)
+		p.wg.Go(func() {
+			for birth(pr.PID) == pr.Birth && pr.Birth != "" {
+				time.Sleep(orphanPoll)
+			}
+			p.ended(pr, -1)
+		})
+	}
+	return p, nil
+}
+
+func (p *processes) start(name string, spec processSpec) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all[name] != nil {
+		return fmt.Errorf("a process named %s is there already", name)
+	}
+	if len(spec.Argv) == 0 {
+		return errors.New("the command is empty")
+	}
+	argv := spec.Argv
+	if argv[0] == engines.HCL {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		argv = append([]string{self}, argv[1:]...)
+	}
+	pr := &process{dir: filepath.Join(p.dir, name), done: make(chan struct{})}
+	if err := os.Mkdir(pr.dir, 0o700); err != nil {
+		return fmt.Errorf("make the process's directory: %w", err)
+	}
+	logfile, err := os.OpenFile(filepath.Join(pr.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return errors.Join(fmt.Errorf("make the log: %w", err), os.RemoveAll(pr.dir))
+	}
+	defer logfile.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), spec.Env...)
+	cmd.Dir = pr.dir
+	cmd.Stdout, cmd.Stderr = logfile, logfile
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", spec.Argv[0], err), os.RemoveAll(pr.dir))
+	}
+	pr.kept = kept{
+		Name: name, PID: cmd.Process.Pid, Birth: birth(cmd.Process.Pid), Labels: spec.Labels,
+		StopSignal: spec.StopSignal, StopGrace: spec.StopGrace, Started: time.Now(),
+	}
+	p.all[name] = pr
+	err = pr.save()
+	p.wg.Go(func() {
+		cmd.Wait() // the exit code is what counts
+		p.ended(pr, exitCode(cmd.ProcessState))
+	})
+	if err != nil {
+		syscall.Kill(-pr.PID, syscall.SIGKILL)
+	}
+	return err
+}
+
+// exitCode is a shell's: 128 + n for a process that signal n ended.
+func exitCode(s *os.ProcessState) int {
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return s.ExitCode()
+}
+
+func (p *processes) ended(pr *process, code int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pr.Finished, pr.ExitCode = time.Now(), code
+	if err := pr.save(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		p.log.Error("keep the state of a process", "name", pr.Name, "err", err)
+	}
+	close(pr.done)
+}
+
+func (pr *process) save() error {
+	b, err := json.Marshal(pr.kept)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(pr.dir, "state.json"), b, 0o600)
+}
+
+func (p *processes) get(name string) *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[name]
+}
+
+// stop sends the process group its stop signal, waits for the grace period,
+// kills what is left, and forgets it. A process that is not there is stopped.
+func (p *processes) stop(ctx context.Context, name string, grace time.Duration) error {
+	pr := p.get(name)
+	if pr == nil {
+		return nil
+	}
+	if grace <= 0 {
+		grace = pr.StopGrace
+	}
+	signal := syscall.SIGTERM
+	if pr.StopSignal == "SIGINT" {
+		signal = syscall.SIGINT
+	}
+	select {
+	case <-pr.done:
+	default:
+		syscall.Kill(-pr.PID, signal)
+		patience := time.NewTimer(grace)
+		defer patience.Stop()
+		select {
+		case <-pr.done:
+		case <-patience.C:
+			p.log.Warn("killing a process that does not stop", "name", name, "grace", grace)
+		case <-ctx.Done():
+		}
+	}
+	// The group may outlive its leader: helpers that an engine forked.
+	syscall.Kill(-pr.PID, syscall.SIGKILL)
+	select {
+	case <-pr.done:
+	case <-ctx.Done():
+		return fmt.Errorf("stop %s: %w", name, ctx.Err())
+	}
+	p.mu.Lock()
+	delete(p.all, name)
+	p.mu.Unlock()
+	return os.RemoveAll(pr.dir)
+}
+
+// stopAll stops everything, side by side.
+func (p *processes) stopAll(ctx context.Context) error {
+	p.mu.Lock()
+	var names []string
+	for name := range p.all {
+		names = append(names, name)
+	}
+	p.mu.Unlock()
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() { errs[i] = p.stop(ctx, name, 0) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (pr *process) found() provision.Found {
+	f := provision.Found{ID: pr.Name, Name: pr.Name, Labels: pr.Labels, State: "running"}
+	if !pr.Finished.IsZero() {
+		f.State = "exited"
+	}
+	return f
+}
+
+// birth identifies a process among those that had its pid: its start time from
+// /proc. Empty when there is no such process, or no /proc.
+func birth(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	// The name of the program, in parentheses, may hold anything.
+	_, rest, ok := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 || fields[0] == "Z" {
+		return ""
+	}
+	return fields[19]
+}
+
+func (s *server) putProcess(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if !jobID.MatchString(name) {
+		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the name of a process", name))
+		return
+	}
+	var spec processSpec
+	if !read(w, r, &spec) {
+		return
+	}
+	if err := s.processes.start(name, spec); err != nil {
+		fail(w, http.StatusConflict, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *server) listProcesses(w http.ResponseWriter, r *http.Request) {
+	s.processes.mu.Lock()
+	found := []provision.Found{}
+	for _, pr := range s.processes.all {
+		found = append(found, pr.found())
+	}
+	s.processes.mu.Unlock()
+	reply(w, found)
+}
+
+func (s *server) getProcess(w http.ResponseWriter, r *http.Request) {
+	pr := s.processes.get(r.PathValue("name"))
+	if pr == nil {
+		fail(w, http.StatusNotFound, errors.New("there is no such process"))
+		return
+	}
+	s.processes.mu.Lock()
+	defer s.processes.mu.Unlock()
+	reply(w, provision.State{
+		Running: pr.Finished.IsZero(), ExitCode: pr.ExitCode, Started: pr.Started, Finished: pr.Finished,
+	})
+}
+
+// processLogs sends the log: with ?tail=N its last N lines, with ?follow=1 what
+// comes until the process has ended.
+func (s *server) processLogs(w http.ResponseWriter, r *http.Request) {
+	pr := s.processes.get(r.PathValue("name"))
+	if pr == nil {
+		fail(w, http.StatusNotFound, errors.New("there is no such process"))
+		return
+	}
+	f, err := os.Open(filepath.Join(pr.dir, "log"))
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	defer f.Close()
+	if n, err := strconv.Atoi(r.URL.Query().Get("tail")); err == nil && n >= 0 {
+		if err := seekTail(f, n); err != nil {
+			fail(w, http.StatusInternalServerError, err)
+			return
+		}
+	}
+	rc := http.NewResponseController(w)
+	tick := time.NewTicker(orphanPoll / 2)
+	defer tick.Stop()
+	for ended := false; ; {
+		if _, err := io.Copy(w, f); err != nil || rc.Flush() != nil || ended || r.URL.Query().Get("follow") == "" {
+			return
+		}
+		select {
+		case <-pr.done:
+			ended = true // once more, for what was written last
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// seekTail moves f to its last n lines, looking at no more than 1 MiB.
+func seekTail(f *os.File, n int) error {
+	const most = 1 << 20
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	from := max(end-most, 0)
+	b := make([]byte, end-from)
+	if _, err := f.ReadAt(b, from); err != nil && err != io.EOF {
+		return err
+	}
+	at := len(bytes.TrimSuffix(b, []byte("\n")))
+	for ; n > 0 && at >= 0; n-- {
+		at = bytes.LastIndexByte(b[:at], '\n')
+	}
+	_, err = f.Seek(from+int64(min(at+1, len(b))), io.SeekStart)
+	return err
+}
+
+func (s *server) deleteProcess(w http.ResponseWriter, r *http.Request) {
+	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: the process's own
+	if err := s.processes.stop(r.Context(), r.PathValue("name"), grace); err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

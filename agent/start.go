@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"runtime"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// Binary is the hcl binary that hosts are given.
+type Binary struct {
+	Path string
+	SHA  string // SHA-256, hex: its name on the hosts
+}
+
+// ReadBinary identifies the binary at path.
+func ReadBinary(path string) (Binary, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Binary{}, fmt.Errorf("read the hcl binary: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return Binary{}, fmt.Errorf("read the hcl binary: %w", err)
+	}
+	return Binary{Path: path, SHA: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// root is the only directory that hcl writes to on a host, below its user's home.
+const root = ".cache/hcl"
+
+// dir is where the agent of a lab works. The name is short because a unix
+// socket's path may have no more than 107 bytes.
+func dir(home, lab string) string {
+	sum := sha256.Sum256([]byte(lab))
+	return path.Join(home, root, "agents", hex.EncodeToString(sum[:4]))
+}
+
+// Attach returns the lab's agent on a host if one is at work there; nil if none.
+func Attach(ctx context.Context, c *provision.Conn, lab string) (*Client, error) {
+	a := newClient(c, path.Join(dir(c.Home(), lab), "sock"))
+	_, err := a.Info(ctx)
+	if err == nil {
+		return a, nil
+	}
+	a.Close()
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	// Nobody listens: no socket, or one that a killed agent has left. Telling
+	// these from a lost connection is the connection's business: ask it for
+	// something simple.
+	if _, err := c.Run(ctx, "true", nil); err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// Start brings the lab's agent up on a host: the binary is copied there when it
+// is not yet, and an agent that is at work already is used.
+func Start(ctx context.Context, c *provision.Conn, b Binary, lab string, log *slog.Logger) (*Client, error) {
+	if a, err := Attach(ctx, c, lab); err != nil {
+		return nil, err
+	} else if a != nil {
+		info, err := a.Info(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case info.Binary == b.SHA:
+			return a, nil
+		case info.Lease != nil && info.Jobs > 0:
+			return nil, &HeldError{Host: c.Host(), Lease: *info.Lease}
+		}
+		// Another version of hcl left it. What it runs is found by label later.
+		if err := a.Release(ctx); err != nil {
+			return nil, err
+		}
+		a.Close()
+	}
+	remote := path.Join(c.Home(), root, "bin", b.SHA)
+	if err := install(ctx, c, b, remote, log); err != nil {
+		return nil, err
+	}
+	command := fmt.Sprintf("%s agent --detach --dir %s", quote(remote), quote(dir(c.Home(), lab)))
+	if _, err := c.Run(ctx, command, nil); err != nil {
+		return nil, fmt.Errorf("start the agent on %s: %w", c.Host(), err)
+	}
+	a, err := Attach(ctx, c, lab)
+	if err == nil && a == nil {
+		err = errors.New("it does not answer")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the agent on %s: %w", c.Host(), err)
+	}
+	return a, nil
+}
+
+func install(ctx context.Context, c *provision.Conn, b Binary, remote string, log *slog.Logger) error {
+	out, err := c.Run(ctx, fmt.Sprintf("uname -sm; if test -x %s; then echo there; fi", quote(remote)), nil)
+	if err != nil {
+		return err
+	}
+	platform, rest, _ := strings.Cut(out, "\n")
+	if strings.TrimSpace(rest) == "there" {
+		return nil
+	}
+	if want := uname(runtime.GOOS, runtime.GOARCH); platform != want {
+		return fmt.Errorf("%s is %q, but this hcl is built for %q and runs a copy of itself there; use an hcl built for it", c.Host(), platform, want)
+	}
+	if _, err := c.Run(ctx, fmt.Sprintf("mkdir -p -m 700 %s", quote(path.Dir(remote))), nil); err != nil {
+		return err
+	}
+	log.Info("copying hcl to the host", "host", c.Host().Name)
+	return c.Upload(ctx, b.Path, remote, 0o700)
+}
+
+// uname is what "uname -sm" prints where a Go binary of this kind runs.
+func uname(goos, goarch string) string {
+	system := map[string]string{"linux": "Linux", "darwin": "Darwin"}[goos]
+	machine := map[string]string{"linux/amd64": "x86_64", "linux/arm64": "aarch64", "darwin/amd64": "x86_64", "darwin/arm64": "arm64"}[goos+"/"+goarch]
+	return system + " " + machine
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

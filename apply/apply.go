@@ -1,0 +1,440 @@
+// Package apply carries a plan out: connect, check, bring up, wait, measure,
+// record, take down. It is the only room that orchestrates.
+//
+// Hosts work side by side; on a host the deployments come one after another,
+// and so do the cells of a deployment, because two measurements on one machine
+// measure each other. Whatever is brought up is taken down on every way out, in
+// reverse order, with a context of its own. It prints nothing: what happens is
+// told to Options.Events.
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// Options is what carrying out needs besides the plan.
+type Options struct {
+	SSH    provision.SSH
+	Binary agent.Binary // copied to the hosts
+	Log    *slog.Logger // of the connections; nil: silent
+	Events func(Event)  // called from one goroutine at a time; nil: nobody listens
+	Run    results.Run  // ID, Lab, Command and Version are set
+	Holder string       // who holds the leases, for people
+}
+
+// Outcome counts what a run did.
+type Outcome struct {
+	Planned int // cells that were to be measured
+	Valid   int
+	Suspect int
+	Void    int // attempted without a measurement; Planned minus all is what was not reached
+}
+
+// ErrContract says that a host is not what its block says.
+var ErrContract = errors.New("the host does not meet its contract")
+
+// Run carries the plan out and keeps the results in the store, whose lock the
+// caller holds. Cells and deployments that fail are data in the store; the error
+// tells of hosts that could not be used, left unclean, or an interruption.
+func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (Outcome, error) {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &run{plan: p, store: store, opt: opt}
+	r.opt.Run.Started = time.Now()
+	if err := store.BeginRun(ctx, r.opt.Run); err != nil {
+		return r.outcome, err
+	}
+	work := map[*provision.Host][]*plan.Deployment{}
+	for _, d := range p.Deployments {
+		if todo := d.ToDo(); len(todo) > 0 {
+			work[d.Host()] = append(work[d.Host()], d)
+			r.outcome.Planned += len(todo)
+		}
+	}
+	errs := make([]error, len(p.Hosts))
+	var wg sync.WaitGroup
+	for i, h := range p.Hosts {
+		if len(work[h]) == 0 {
+			continue
+		}
+		wg.Go(func() {
+			errs[i] = r.host(ctx, h, work[h])
+			if errs[i] != nil && ctx.Err() == nil {
+				r.event(Event{Type: Failed, Host: h.Name, Message: errs[i].Error()})
+			}
+		})
+	}
+	wg.Wait()
+
+	err := errors.Join(errs...)
+	outcome := "done"
+	switch {
+	case ctx.Err() != nil:
+		outcome, err = "interrupted", errors.Join(context.Cause(ctx), err)
+	case err != nil:
+		outcome = "failed"
+	}
+	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return r.outcome, errors.Join(err, store.FinishRun(finish, r.opt.Run.ID, outcome, time.Now()))
+}
+
+type run struct {
+	plan  *plan.Plan
+	store *results.Store
+	opt   Options
+
+	mu      sync.Mutex
+	outcome Outcome
+	begun   int // cells that were begun, for "cell 3 of 12"
+}
+
+// runtime is how engines run on a host: Docker there, or the agent's processes.
+type runtime interface {
+	Start(ctx context.Context, ct provision.Container) (id string, err error)
+	State(ctx context.Context, id string) (provision.State, error)
+	Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error)
+	Stop(ctx context.Context, id string, grace time.Duration) error
+	List(ctx context.Context, labels map[string]string) ([]provision.Found, error)
+}
+
+// site is one host at work: its connection, its agent, and what it is.
+type site struct {
+	*run
+	host  *provision.Host
+	conn  *provision.Conn
+	agent *agent.Client
+	facts json.RawMessage
+}
+
+// runtime of an instance.
+func (s *site) runtime(r provision.Runtime) runtime {
+	if r == provision.Process {
+		return agent.Processes{Client: s.agent}
+	}
+	return s.conn
+}
+
+// host does all the work of one host.
+func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.Deployment) (err error) {
+	r.event(Event{Type: Step, Host: h.Name, Message: "connecting"})
+	conn, err := provision.Dial(ctx, h, r.opt.SSH, r.opt.Log)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s := &site{run: r, host: h, conn: conn}
+	if err := s.check(ctx, deployments); err != nil {
+		return err
+	}
+
+	s.agent, err = agent.Start(ctx, conn, r.opt.Binary, r.plan.Lab.Name, r.opt.Log)
+	if err != nil {
+		return err
+	}
+	defer s.agent.Close()
+	ctx, release, err := s.lease(ctx, deployments)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+
+	if err := s.sweep(ctx, deployments); err != nil {
+		return err
+	}
+	for _, d := range deployments {
+		if err := s.deployment(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check holds the host against its block before anything is brought up.
+func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error {
+	if usesDocker(deployments) {
+		if _, err := s.conn.DockerVersion(ctx); err != nil {
+			return err
+		}
+	}
+	facts, err := s.conn.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	if s.facts, err = json.Marshal(facts); err != nil {
+		return err
+	}
+	if s.plan.Rehearsal {
+		return nil
+	}
+	if wrong := facts.Check(s.host); len(wrong) > 0 {
+		errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}
+		for _, w := range wrong {
+			errs = append(errs, errors.New(w))
+		}
+		return errors.Join(errs...)
+	}
+	return nil
+}
+
+func usesDocker(deployments []*plan.Deployment) bool {
+	for _, d := range deployments {
+		for _, in := range d.Instances {
+			if in.Runtime == provision.Docker {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lease claims the host's agent and keeps the claim until release is called.
+// The returned context ends when somebody else has taken the claim over.
+func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (context.Context, func() error, error) {
+	l := agent.Lease{
+		Lab:         s.plan.Lab.Name,
+		Run:         s.opt.Run.ID,
+		Store:       s.store.ID(),
+		Holder:      s.opt.Holder,
+		TTL:         load.Duration(s.plan.Lab.Lease),
+		MaxDuration: load.Duration(s.plan.Lab.MaxDuration),
+	}
+	if usesDocker(deployments) {
+		l.Docker = cmp.Or(s.host.Docker, provision.DefaultDocker)
+	}
+	if err := s.agent.Lease(ctx, l); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	// Renewing outlives an interrupt: taking down takes its time too.
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(min(s.plan.Lab.Lease/5, 30*time.Second))
+		defer tick.Stop()
+		for lost := false; ; {
+			select {
+			case <-renewing.Done():
+				return
+			case <-tick.C:
+			}
+			err := s.agent.Lease(renewing, l)
+			var held *agent.HeldError
+			switch {
+			case errors.As(err, &held):
+				cancel(err)
+				return
+			case err != nil && !lost && renewing.Err() == nil:
+				lost = true
+				s.event(Event{Type: Warning, Host: s.host.Name, Message: fmt.Sprintf("cannot renew the lease; the host cleans itself %s after the last renewal: %v", s.plan.Lab.Lease, err)})
+			case err == nil && lost:
+				lost = false
+				s.event(Event{Type: Step, Host: s.host.Name, Message: "the lease is renewed again"})
+			}
+		}
+	})
+	return ctx, func() error {
+		stop()
+		wg.Wait()
+		defer cancel(nil)
+		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer done()
+		return s.agent.Release(down)
+	}, nil
+}
+
+// sweep removes what an earlier run of this lab left on the host.
+func (s *site) sweep(ctx context.Context, deployments []*plan.Deployment) error {
+	runtimes := []runtime{agent.Processes{Client: s.agent}}
+	if usesDocker(deployments) {
+		runtimes = append(runtimes, s.conn)
+	}
+	for _, rt := range runtimes {
+		if _, err := sweep(ctx, rt, s.plan.Lab.Name, func(f provision.Found) {
+			s.event(Event{Type: Step, Host: s.host.Name, Message: "removing " + f.Name + ", left by run " + f.Labels[plan.LabelRun]})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep stops and removes everything of a lab, gracefully and side by side, and
+// returns what it found.
+func sweep(ctx context.Context, rt runtime, lab string, each func(provision.Found)) ([]provision.Found, error) {
+	found, err := rt.List(ctx, map[string]string{plan.LabelLab: lab})
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(found))
+	var wg sync.WaitGroup
+	for i, f := range found {
+		each(f)
+		wg.Go(func() { errs[i] = rt.Stop(ctx, f.ID, engines.StopGrace) })
+	}
+	wg.Wait()
+	return found, errors.Join(errs...)
+}
+
+// deployment measures the cells of one deployment. It starts the engine as often
+// as the engine is lost; each start consumes a cell, so that it ends.
+//
+// The error is the host's: it cannot be used any more. An engine that does not
+// come up is the deployment's own failure, kept with its cells.
+func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
+	row := results.Deployment{
+		ID: d.ID, RunID: s.opt.Run.ID,
+		Engine: d.Engine.Kind + "." + d.Engine.Name, Kind: d.Engine.Kind,
+		Host: s.host.Name, GPUs: s.host.GPUs.String(), Model: engines.ServedModel(d.Engine),
+		Image: d.Engine.Image, Identity: d.Identity, Facts: s.facts, Started: time.Now(),
+	}
+	for _, in := range d.Instances {
+		for _, w := range append(append([]provision.Text{}, in.Container.Entrypoint...), in.Container.Command...) {
+			row.Command = append(row.Command, w.String())
+		}
+	}
+	for todo := d.ToDo(); len(todo) > 0; {
+		consumed, down, err := s.up(ctx, d, &row, todo)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), down)
+		}
+		if err != nil { // it did not come up: nor would it for the next cell
+			s.event(Event{Type: Failed, Host: s.host.Name, Engine: row.Engine, Message: err.Error()})
+			if err := s.giveUp(ctx, row, todo[consumed:], err); err != nil {
+				return errors.Join(err, down)
+			}
+			consumed = len(todo)
+		}
+		if down != nil {
+			return down
+		}
+		todo = todo[consumed:]
+	}
+	return nil
+}
+
+// giveUp keeps, for each cell that cannot be measured, why.
+func (s *site) giveUp(ctx context.Context, row results.Deployment, cells []*plan.Cell, why error) error {
+	if err := s.store.PutDeployment(ctx, row); err != nil {
+		return err
+	}
+	for _, c := range cells {
+		out := s.cellRow(row, c)
+		out.Finished = out.Started
+		out.Error = why.Error()
+		if err := s.keep(ctx, row, out, nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// up starts the engine, measures cells until there are no more or the engine is
+// lost, and takes it down. consumed counts the cells that are dealt with; err
+// says why the engine did not come up; down, that it could not be taken down.
+func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployment, todo []*plan.Cell) (consumed int, down, err error) {
+	name := row.Engine
+	alive := func(context.Context) error { return nil }
+	tail := func() []string { return nil }
+
+	for _, in := range d.Instances {
+		rt, ct := s.runtime(in.Runtime), in.Container
+		if in.Runtime == provision.Docker {
+			image, err := s.pull(ctx, name, ct.Image)
+			if err != nil {
+				return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
+			}
+			row.Digest = image.Digest
+			ct.Image = image.ID // what the tag means now, whatever it means later
+		}
+		if err := s.portFree(ctx, ct.Port); err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
+		}
+		ct.Labels = maps.Clone(ct.Labels)
+		ct.Labels[plan.LabelRun] = s.opt.Run.ID
+		s.event(Event{Type: Step, Host: s.host.Name, Engine: name, Message: "starting"})
+		id, err := rt.Start(ctx, ct)
+		if err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
+		}
+		defer func() { down = errors.Join(down, s.down(ctx, rt, id, name, ct)) }()
+		alive = func(ctx context.Context) error { return s.alive(ctx, rt, id) }
+		tail = func() []string { return s.tail(ctx, rt, id) }
+		row.Started = time.Now()
+		model, err := s.ready(ctx, d, rt, id)
+		if err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
+		}
+		row.Model = model
+	}
+	if len(d.Instances) == 0 {
+		model, err := s.ready(ctx, d, nil, "")
+		if err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
+		}
+		row.Model = model
+	}
+	row.Ready = time.Since(row.Started).Seconds()
+	if err := s.store.PutDeployment(ctx, *row); err != nil {
+		return 0, err, nil
+	}
+	s.event(Event{Type: Ready, Host: s.host.Name, Engine: name, Message: fmt.Sprintf("serves %s after %.1f s", row.Model, row.Ready)})
+
+	for i, c := range todo {
+		lost, err := s.measure(ctx, d, *row, c, alive, tail)
+		if err != nil {
+			return i, err, nil
+		}
+		if ctx.Err() != nil {
+			return i, nil, nil
+		}
+		if lost != nil {
+			s.event(Event{Type: Warning, Host: s.host.Name, Engine: name, Message: "the engine is lost: " + lost.Error()})
+			return i + 1, nil, nil
+		}
+	}
+	return len(todo), nil, nil
+}
+
+// down stops an instance and proves that it is gone: the runtime has removed it,
+// and nothing listens on its port any more.
+func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provision.Container) error {
+	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "stopping"})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+time.Minute)
+	defer cancel()
+	if err := rt.Stop(ctx, id, ct.StopGrace); err != nil {
+		return fmt.Errorf("%s is left unclean: take down %s: %w. Look at it, then run:\n\n    hcl destroy", s.host, ct.Name, err)
+	}
+	closed, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		err := s.portFree(closed, ct.Port)
+		if err == nil {
+			break
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-closed.Done():
+			return fmt.Errorf("%s is left unclean: %s is removed, but %w", s.host, ct.Name, err)
+		}
+	}
+	s.event(Event{Type: Down, Host: s.host.Name, Engine: engine, Message: "stopped, removed, port closed"})
+	return nil
+}

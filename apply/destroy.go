@@ -1,0 +1,170 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/plan"
+	"hclbench/provision"
+)
+
+// Scope says what of a lab is looked for, and where: on each host the agent's
+// processes, and Docker's containers where one of its engines runs in one.
+type Scope struct {
+	Lab   string
+	Hosts []*provision.Host
+	// Docker reports whether the lab runs containers on a host.
+	Docker func(*provision.Host) bool
+}
+
+// ScopeOf is where the lab's engines may have left something.
+func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
+	docker := map[*provision.Host]bool{}
+	for _, e := range all {
+		if engines.Runtime(e) == provision.Docker {
+			docker[e.Host] = true
+		}
+	}
+	return Scope{Lab: lab, Hosts: hosts, Docker: func(h *provision.Host) bool { return docker[h] }}
+}
+
+// Presence is what of a lab is on one host.
+type Presence struct {
+	Host       *provision.Host
+	Lease      *agent.Lease // nil: nobody is at work
+	Containers []provision.Found
+	Processes  []provision.Found
+}
+
+// Status looks at every host, side by side. Hosts that cannot be asked are in
+// the error; the others are in the answer all the same.
+func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
+	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
+		p := Presence{Host: h}
+		a, err := agent.Attach(ctx, c, scope.Lab)
+		if err != nil {
+			return p, err
+		}
+		if a != nil {
+			defer a.Close()
+			info, err := a.Info(ctx)
+			if err != nil {
+				return p, err
+			}
+			p.Lease = info.Lease
+			if p.Processes, err = (agent.Processes{Client: a}).List(ctx, map[string]string{plan.LabelLab: scope.Lab}); err != nil {
+				return p, err
+			}
+		}
+		if scope.Docker(h) {
+			p.Containers, err = c.List(ctx, map[string]string{plan.LabelLab: scope.Lab})
+		}
+		return p, err
+	})
+}
+
+// Destroy removes everything of the lab from its hosts, found by label, whoever
+// left it there, and ends the lab's agents. It refuses where another store's
+// caller holds the lease, unless force is set. It returns what it removed.
+func Destroy(ctx context.Context, scope Scope, storeID string, force bool, opt Options) ([]Presence, error) {
+	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
+		p := Presence{Host: h}
+		a, err := agent.Start(ctx, c, opt.Binary, scope.Lab, opt.Log)
+		if err != nil {
+			return p, err
+		}
+		defer a.Close()
+		info, err := a.Info(ctx)
+		if err != nil {
+			return p, err
+		}
+		if l := info.Lease; l != nil && l.Store != storeID && !force {
+			return p, &agent.HeldError{Host: h, Lease: *l}
+		}
+		gone := func(f provision.Found) {
+			opt.Events(Event{Type: Step, Host: h.Name, Message: "removing " + f.Name})
+		}
+		p.Processes, err = sweep(ctx, agent.Processes{Client: a}, scope.Lab, gone)
+		if scope.Docker(h) {
+			var e error
+			p.Containers, e = sweep(ctx, c, scope.Lab, gone)
+			err = errors.Join(err, e)
+		}
+		return p, errors.Join(err, a.Release(ctx))
+	})
+}
+
+// visit does the same on every host, side by side.
+func visit(ctx context.Context, scope Scope, opt Options, do func(context.Context, *provision.Conn, *provision.Host) (Presence, error)) ([]Presence, error) {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	out := make([]Presence, len(scope.Hosts))
+	errs := make([]error, len(scope.Hosts))
+	var wg sync.WaitGroup
+	for i, h := range scope.Hosts {
+		wg.Go(func() {
+			out[i].Host = h
+			c, err := provision.Dial(ctx, h, opt.SSH, opt.Log)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer c.Close()
+			out[i], errs[i] = do(ctx, c, h)
+		})
+	}
+	wg.Wait()
+	return out, errors.Join(errs...)
+}
+
+// Logs passes an engine's log, from its container or process, on as it comes.
+func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail int, opt Options, write func([]byte) error) error {
+	one := scope
+	one.Hosts = []*provision.Host{e.Host}
+	_, err := visit(ctx, one, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
+		var rt runtime = c
+		if engines.Runtime(e) == provision.Process {
+			a, err := agent.Attach(ctx, c, scope.Lab)
+			if err != nil {
+				return Presence{}, err
+			}
+			if a == nil {
+				return Presence{}, fmt.Errorf("nothing of lab %s runs on %s", scope.Lab, h)
+			}
+			defer a.Close()
+			rt = agent.Processes{Client: a}
+		}
+		found, err := rt.List(ctx, map[string]string{plan.LabelLab: scope.Lab, plan.LabelEngine: strings.TrimPrefix(e.Address(), "engine.")})
+		if err != nil {
+			return Presence{}, err
+		}
+		if len(found) == 0 {
+			return Presence{}, fmt.Errorf("%s does not run on %s", e, h)
+		}
+		logs, err := rt.Logs(ctx, found[0].ID, follow, tail)
+		if err != nil {
+			return Presence{}, err
+		}
+		defer logs.Close()
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := logs.Read(buf)
+			if n > 0 {
+				if err := write(buf[:n]); err != nil {
+					return Presence{}, err
+				}
+			}
+			if err != nil {
+				return Presence{}, nil // the end, or the caller had enough
+			}
+		}
+	})
+	return err
+}

@@ -1,0 +1,61 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	"hclbench/load"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// The types of events.
+const (
+	Step     = "step"     // something that a person waits for has begun
+	Pull     = "pull"     // an image is on its way; Pull is set
+	Waiting  = "waiting"  // an engine comes up; Message says how far it is
+	Ready    = "ready"    // an engine has proved that it serves
+	Begin    = "begin"    // a cell is being measured
+	Progress = "progress" // of the cell; Progress is set
+	End      = "end"      // a cell is done; Summary is set unless it failed
+	Down     = "down"     // an engine is gone for good
+	Warning  = "warning"
+	Failed   = "failed" // of a deployment or a host
+)
+
+// Event is something that happened while a plan was carried out.
+type Event struct {
+	Time      time.Time               `json:"time"`
+	Type      string                  `json:"type"`
+	Host      string                  `json:"host,omitempty"`
+	Engine    string                  `json:"engine,omitempty"` // "vllm.h200"
+	Benchmark string                  `json:"benchmark,omitempty"`
+	Cell      string                  `json:"cell,omitempty"` // its id
+	Axes      results.Axes            `json:"axes,omitempty"`
+	Number    int                     `json:"number,omitempty"` // of the cell in this run, from 1
+	Of        int                     `json:"of,omitempty"`
+	Message   string                  `json:"message,omitempty"`
+	Pull      *provision.PullProgress `json:"pull,omitempty"`
+	Progress  *load.Progress          `json:"progress,omitempty"`
+	Summary   *load.Summary           `json:"summary,omitempty"`
+}
+
+// levels are those events that are kept with the run.
+var levels = map[string]string{Ready: "info", Down: "info", Warning: "warn", Failed: "error"}
+
+// event tells the caller, and keeps what is worth keeping.
+func (r *run) event(e Event) {
+	e.Time = time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.opt.Events != nil {
+		r.opt.Events(e)
+	}
+	if level := levels[e.Type]; level != "" {
+		// An event that cannot be kept must not end a measurement; if the store is
+		// broken, keeping the cell will say so.
+		r.store.Event(context.Background(), r.opt.Run.ID, results.Event{
+			Time: e.Time, Level: level, Host: e.Host, Engine: e.Engine, Cell: e.Cell, Message: e.Message,
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package apply
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
+	return results.Cell{
+		ID: c.ID, RunID: s.opt.Run.ID, DeploymentID: row.ID,
+		Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
+		Identity: c.Identity, Job: c.Job, Started: time.Now(),
+	}
+}
+
+// measure measures one cell and keeps what came of it. lost says that the engine
+// is not worth another cell; err, that the result could not be kept.
+func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, alive func(context.Context) error, tail func() []string) (lost, err error) {
+	out := s.cellRow(row, c)
+	out.Job.Target.Model = row.Model
+	p := s.prober(out.Job.Target.BaseURL)
+	defer p.close()
+	out.CacheReset = resetCache(ctx, p, d.Engine)
+
+	s.mu.Lock()
+	s.begun++
+	number := s.begun
+	s.mu.Unlock()
+	tell := func(e Event) {
+		e.Host, e.Engine, e.Benchmark, e.Cell, e.Axes = s.host.Name, row.Engine, c.Benchmark, c.ID, c.Axes
+		e.Number, e.Of = number, s.outcome.Planned
+		s.event(e)
+	}
+	tell(Event{Type: Begin})
+
+	running, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() { // while a cell is measured nothing probes the engine itself
+		defer close(watched)
+		for tick := time.NewTicker(time.Second); ; {
+			select {
+			case <-running.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+			if err := alive(running); err != nil {
+				cancel(err)
+			}
+		}
+	}()
+	id := s.opt.Run.ID + "." + c.ID
+	summary, records, runErr := s.agent.Run(running, id, out.Job, func(p load.Progress) {
+		tell(Event{Type: Progress, Progress: &p})
+	})
+	cause := context.Cause(running)
+	cancel(nil)
+	<-watched
+	out.Finished = time.Now()
+	if ctx.Err() != nil {
+		return nil, nil // interrupted: not a measurement, and not a failure
+	}
+
+	out.Summary = summary
+	switch {
+	case cause != nil: // the engine ended under the load
+		lost = cause
+		out.Error = withTail("the engine ended in mid-cell: "+cause.Error(), tail())
+		out.Summary = nil
+	case runErr != nil:
+		out.Error = runErr.Error()
+		out.Summary = nil
+	case summary.Completed == 0:
+		out.Error = withTail("no request was answered: "+strings.Join(summary.ErrorSamples, "; "), tail())
+	}
+	if summary != nil && summary.Failed > 0 && lost == nil {
+		lost = s.stillServes(ctx, d, p, row.Model, alive)
+	}
+	if err := s.keep(ctx, row, out, records, tell); err != nil {
+		return nil, err
+	}
+	return lost, nil
+}
+
+// stillServes reports why the engine does not answer a small request any more.
+func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, model string, alive func(context.Context) error) error {
+	if err := alive(ctx); err != nil {
+		return err
+	}
+	if err := p.generate(ctx, model, 30*time.Second); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("it answers no more: %w", err)
+	}
+	return nil
+}
+
+// keep stores a cell, counts it and tells of it.
+func (s *site) keep(ctx context.Context, row results.Deployment, out results.Cell, records []load.Record, tell func(Event)) error {
+	if err := s.store.PutCell(ctx, out, records); err != nil {
+		return fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err)
+	}
+	verdict := out.Verdict()
+	s.mu.Lock()
+	switch verdict.Verdict {
+	case load.Valid:
+		s.outcome.Valid++
+	case load.Suspect:
+		s.outcome.Suspect++
+	default:
+		s.outcome.Void++
+	}
+	s.mu.Unlock()
+	if tell != nil {
+		tell(Event{Type: End, Summary: out.Summary, Message: out.Error})
+	}
+	return nil
+}
+
+// resetCache drops the engine's prefix cache and says what came of it.
+func resetCache(ctx context.Context, p *prober, e *engines.Engine) string {
+	method, path, why, ok := engines.CacheReset(e)
+	if !ok {
+		return "unsupported: " + why
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := p.do(ctx, method, path, nil, nil); err != nil {
+		return "failed: " + err.Error()
+	}
+	return "flushed"
+}
+
+// alive reports how the engine has ended. Not being able to ask says nothing.
+func (s *site) alive(ctx context.Context, rt runtime, id string) error {
+	st, err := rt.State(ctx, id)
+	if err != nil || st.Running {
+		return nil
+	}
+	return errors.New(exit(st))
+}
+
+// tail returns an engine's last log lines, as well as they can be had.
+func (s *site) tail(ctx context.Context, rt runtime, id string) []string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	logs, err := rt.Logs(ctx, id, false, tailLines)
+	if err != nil {
+		return nil
+	}
+	defer logs.Close()
+	var lines []string
+	for sc := bufio.NewScanner(io.LimitReader(logs, 256<<10)); sc.Scan(); {
+		lines = append(lines, sc.Text())
+	}
+	return lines
+}
+
+func withTail(what string, tail []string) string {
+	if len(tail) == 0 {
+		return what
+	}
+	return what + "\n  last log lines:\n    " + strings.Join(tail, "\n    ")
+}
+
+// pull brings an image to the host.
+func (s *site) pull(ctx context.Context, engine, image string) (provision.Image, error) {
+	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "pulling " + image})
+	got, err := s.conn.Pull(ctx, image, func(p provision.PullProgress) {
+		s.event(Event{Type: Pull, Host: s.host.Name, Engine: engine, Pull: &p})
+	})
+	if err != nil {
+		return got, err
+	}
+	if got.Local {
+		s.event(Event{Type: Warning, Host: s.host.Name, Engine: engine, Message: "the registry cannot be reached; using the image that the host has of " + image})
+	}
+	return got, nil
+}

@@ -1,0 +1,369 @@
+package apply
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/plan"
+	"hclbench/provision"
+)
+
+// tailLines is how much of an engine's log an error shows.
+const tailLines = 20
+
+// NotReadyError says why an engine does not serve.
+type NotReadyError struct {
+	Why       string   // "exited with code 3", "nothing has moved for 15m0s"
+	LastProbe string   // what the last look at the server said
+	Tail      []string // its last log lines
+}
+
+func (e *NotReadyError) Error() string {
+	var b strings.Builder
+	b.WriteString("does not serve: " + e.Why)
+	if e.LastProbe != "" {
+		b.WriteString("\n  last probe: " + e.LastProbe)
+	}
+	if len(e.Tail) > 0 {
+		b.WriteString("\n  last log lines:")
+		for _, line := range e.Tail {
+			b.WriteString("\n    " + line)
+		}
+	}
+	return b.String()
+}
+
+// ready waits until the engine really serves: alive, port open, healthy, the
+// model listed, one token generated. It returns the model's name at the server.
+// It gives up at once when the engine exits or logs a line that no engine comes
+// back from, and otherwise when nothing has moved for the engine's stall time.
+// rt is nil for an engine that someone else runs.
+func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id string) (model string, err error) {
+	want := engines.ReadinessOf(d.Engine)
+	if want.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, want.Timeout, fmt.Errorf("not ready after %s", want.Timeout))
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := &wait{moved: time.Now()}
+
+	if rt != nil {
+		logs, err := rt.Logs(ctx, id, true, -1)
+		if err != nil {
+			return "", err
+		}
+		var reading sync.WaitGroup
+		defer reading.Wait()
+		stop := context.AfterFunc(ctx, func() { logs.Close() })
+		defer stop()
+		defer logs.Close()
+		reading.Go(func() {
+			w.read(logs, func(phase string) {
+				s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Kind + "." + d.Engine.Name, Message: phase})
+			}, func(line, means string) {
+				cancel(errors.New(means + ": " + line))
+			})
+		})
+	}
+
+	p := s.prober(engines.BaseURL(d.Engine))
+	defer p.close()
+	step, asked := 0, time.Time{}
+	for tick := time.NewTicker(100 * time.Millisecond); ; {
+		if rt != nil && w.count%5 == 0 {
+			st, err := rt.State(ctx, id)
+			if err == nil && !st.Running {
+				return "", w.failed(exit(st))
+			}
+		}
+		w.count++
+		var probe error
+		switch step {
+		case 0:
+			probe = p.open(ctx)
+		case 1:
+			if want.Health == "" {
+				break
+			}
+			if time.Since(asked) < want.HealthEvery {
+				probe = errWait
+				break
+			}
+			probe, asked = p.get(ctx, want.Health, nil), time.Now()
+		case 2:
+			model, probe = p.model(ctx, want.Models, want.Model)
+		case 3:
+			probe = p.generate(ctx, model, want.Stall)
+		}
+		switch {
+		case probe == nil:
+			w.move()
+			if step++; step == 4 {
+				return model, nil
+			}
+			continue
+		case probe != errWait:
+			w.probed(probe)
+		}
+		if idle := w.idle(); idle > want.Stall {
+			return "", w.failed(fmt.Sprintf("nothing has moved for %s", want.Stall))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return "", w.failed(context.Cause(ctx).Error())
+		}
+	}
+}
+
+// errWait says that it is too early to ask again.
+var errWait = errors.New("too early")
+
+func exit(st provision.State) string {
+	switch {
+	case st.OOMKilled:
+		return "the host's kernel killed it: out of memory"
+	case st.Error != "":
+		return fmt.Sprintf("exited with code %d: %s", st.ExitCode, st.Error)
+	default:
+		return fmt.Sprintf("exited with code %d", st.ExitCode)
+	}
+}
+
+// wait is what is known about an engine that comes up.
+type wait struct {
+	count int // looks at the state
+
+	mu    sync.Mutex
+	moved time.Time
+	last  string
+	tail  []string
+}
+
+// read follows a log until it ends.
+func (w *wait) read(logs io.Reader, phase func(string), fatal func(line, means string)) {
+	last := ""
+	for r := bufio.NewReaderSize(logs, 64<<10); ; {
+		b, err := r.ReadSlice('\n')
+		if line := strings.TrimSpace(string(b)); line != "" {
+			// Progress bars rewrite their line: what counts is what stands there.
+			line = strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
+			w.mu.Lock()
+			w.moved = time.Now()
+			if w.tail = append(w.tail, line); len(w.tail) > tailLines {
+				w.tail = w.tail[1:]
+			}
+			w.mu.Unlock()
+			if p, ok := engines.PhaseOf(line); ok && p != last {
+				last = p
+				phase(p)
+			}
+			if means, ok := engines.FatalLine(line); ok {
+				fatal(line, means)
+			}
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return
+		}
+	}
+}
+
+func (w *wait) move() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved = time.Now()
+}
+
+// probed notes what a look at the server said; another answer than before is
+// progress too.
+func (w *wait) probed(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if text := err.Error(); text != w.last {
+		w.last, w.moved = text, time.Now()
+	}
+}
+
+func (w *wait) idle() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.moved)
+}
+
+func (w *wait) failed(why string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &NotReadyError{Why: why, LastProbe: w.last, Tail: slices.Clone(w.tail)}
+}
+
+// prober asks a server through the host's connection.
+type prober struct {
+	base string
+	addr string
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	http *http.Client
+}
+
+func (s *site) prober(base string) *prober {
+	p := &prober{base: base, dial: s.conn.Dial}
+	if u, err := url.Parse(base); err == nil {
+		p.addr = u.Host
+		if u.Port() == "" {
+			p.addr = net.JoinHostPort(u.Hostname(), map[string]string{"https": "443"}[u.Scheme])
+			if u.Scheme != "https" {
+				p.addr = net.JoinHostPort(u.Hostname(), "80")
+			}
+		}
+	}
+	p.http = &http.Client{Transport: &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: 1}}
+	return p
+}
+
+func (p *prober) close() { p.http.CloseIdleConnections() }
+
+// open reports whether something listens.
+func (p *prober) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c, err := p.dial(ctx, "tcp", p.addr)
+	if err != nil {
+		return fmt.Errorf("nothing listens on %s yet", p.addr)
+	}
+	return c.Close()
+}
+
+// get fetches path and decodes the answer into out, unless that is nil.
+func (p *prober) get(ctx context.Context, path string, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return p.do(ctx, "GET", path, nil, out)
+}
+
+func (p *prober) do(ctx context.Context, method, path string, in []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, p.base+path, bytes.NewReader(in))
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, first(body, 300))}
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("%s %s: not what this engine answers: %s", method, path, first(body, 300))
+	}
+	return nil
+}
+
+type answerError struct {
+	code int
+	text string
+}
+
+func (e *answerError) Error() string { return e.text }
+
+func first(b []byte, n int) string {
+	if s := strings.Join(strings.Fields(string(b)), " "); len(s) > n {
+		return s[:n] + "…"
+	} else {
+		return s
+	}
+}
+
+// model returns the name under which the model is served. Without a name to look
+// for it is the first that is listed.
+func (p *prober) model(ctx context.Context, path, want string) (string, error) {
+	var list struct {
+		Data []struct{ ID string }
+	}
+	if err := p.get(ctx, path, &list); err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, m := range list.Data {
+		ids = append(ids, m.ID)
+	}
+	switch {
+	case want != "" && slices.Contains(ids, want):
+		return want, nil
+	case want == "" && len(ids) > 0:
+		return ids[0], nil
+	case want == "":
+		return "", fmt.Errorf("GET %s: no model is listed", path)
+	default:
+		return "", fmt.Errorf("GET %s: the model %s is not listed, only %s", path, want, strings.Join(ids, ", "))
+	}
+}
+
+// generate has the server make one token, the only proof that it serves.
+func (p *prober) generate(ctx context.Context, model string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	name, err := json.Marshal(model)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Choices []json.RawMessage
+		Usage   *struct {
+			Completion int `json:"completion_tokens"`
+		}
+	}
+	err = p.do(ctx, "POST", "/v1/completions", []byte(`{"model":`+string(name)+`,"prompt":"Hello","max_tokens":1,"temperature":0}`), &answer)
+	if status := new(answerError); errors.As(err, &status) && status.code == http.StatusNotFound {
+		err = p.do(ctx, "POST", "/v1/chat/completions", []byte(`{"model":`+string(name)+`,"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,"temperature":0}`), &answer)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(answer.Choices) == 0 || answer.Usage != nil && answer.Usage.Completion == 0:
+		return errors.New("the server answers, but generates no token")
+	}
+	return nil
+}
+
+// portFree reports an error when something listens on the port that an engine is
+// about to take: it would be measured in the engine's place.
+func (s *site) portFree(ctx context.Context, port int) error {
+	if port == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c, err := s.conn.Dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil
+	}
+	c.Close()
+	return fmt.Errorf("%w: something listens on port %d of %s already. See what it is with\n\n    ss -ltnp 'sport = :%d'\n\n  on the host, or give the engine another port", provision.ErrPortTaken, port, s.host, port)
+}

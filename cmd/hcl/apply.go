@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/apply"
+	"hclbench/plan"
+	"hclbench/report"
+	"hclbench/results"
+)
+
+func (a *app) apply() *cobra.Command {
+	var lab labFlags
+	var connect connectFlags
+	var asJSON, approve, rerun bool
+	c := &cobra.Command{
+		Use:   "apply [LAB]",
+		Short: "Bring the engines up, measure, take everything down, report",
+		Long: `Carries the plan out: connects to the hosts and holds them against their blocks,
+takes the images, starts the engines, waits until they really serve, measures
+every cell that is not up to date, takes everything down, stores the results in
+.hcl beside the lab and prints them.
+
+An interrupted apply goes on where it stopped. Ctrl-C takes everything down and
+ends; a second Ctrl-C leaves at once, and the hosts clean themselves when the
+lab's lease runs out. On a terminal apply asks before it begins.`,
+		Example: `  hcl apply
+  hcl apply lab/ --auto-approve --json
+
+Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 3 some cells
+are suspect or could not be measured, 4 a host is not what its block says,
+130 interrupted.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			cfg, err := a.load(lab, args)
+			if err != nil {
+				return err
+			}
+			opt, err := a.options(connect)
+			if err != nil {
+				return err
+			}
+			store, unlock, err := a.openLocked(ctx, cfg.Dir, "hcl apply")
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			defer unlock()
+			measured, err := known(ctx, store)
+			if err != nil {
+				return err
+			}
+			p := plan.New(cfg, plan.Options{Known: measured, Rerun: rerun})
+			if p.Empty() {
+				if asJSON {
+					return p.JSON(a.stdout)
+				}
+				return p.Text(a.stdout, false)
+			}
+			if !asJSON {
+				if err := p.Text(a.stderr, false); err != nil {
+					return err
+				}
+			}
+			if !approve && terminal(a.in) && terminal(a.stderr) && !a.ask("Carry this plan out?") {
+				return &exit{exitFailed, errors.New("not approved; nothing was done")}
+			}
+			opt.Run = newRun(cfg.Lab.Name, "apply")
+			return a.carryOut(ctx, p, store, opt, asJSON)
+		},
+	}
+	lab.add(c)
+	connect.add(c)
+	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
+	c.Flags().BoolVar(&rerun, "rerun", false, "measure again what is up to date")
+	return c
+}
+
+// openLocked opens a store that nobody else measures into meanwhile.
+func (a *app) openLocked(ctx context.Context, dir, who string) (*results.Store, func() error, error) {
+	store, err := results.Open(ctx, storeDir(dir))
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := store.Lock(ctx, who)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return store, unlock, nil
+}
+
+// carryOut runs the plan, shows it running, and prints what came of it, also
+// when it failed half way: what was measured has cost money.
+func (a *app) carryOut(ctx context.Context, p *plan.Plan, store *results.Store, opt apply.Options, asJSON bool) error {
+	show := a.progress(p, asJSON)
+	opt.Events = show.event
+	done, runErr := apply.Run(ctx, p, store, opt)
+	show.close()
+
+	rows, err := store.Rows(context.WithoutCancel(ctx), results.Query{Run: opt.Run.ID})
+	if err != nil {
+		return errors.Join(runErr, err)
+	}
+	if asJSON {
+		err = show.outcome(opt.Run.ID, done, runErr)
+	} else if len(rows) > 0 {
+		fmt.Fprintln(a.stdout)
+		err = report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
+		if err == nil {
+			_, err = fmt.Fprintf(a.stdout, "\nStored as run %s in %s\n", opt.Run.ID, relative(store.Path()))
+		}
+	}
+	if runErr != nil && ctx.Err() != nil {
+		runErr = &exit{exitInterrupted, fmt.Errorf("interrupted; what ran is taken down, and the next apply goes on from here (%w)", runErr)}
+	}
+	return errors.Join(outcome(p, done, runErr), err)
+}
+
+// relative shortens a path below the working directory.
+func relative(path string) string {
+	if wd, err := filepath.Abs("."); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
+}

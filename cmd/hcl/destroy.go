@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/apply"
+	"hclbench/results"
+)
+
+func (a *app) destroy() *cobra.Command {
+	var lab labFlags
+	var connect connectFlags
+	var force bool
+	c := &cobra.Command{
+		Use:   "destroy [LAB]",
+		Short: "Remove everything of this lab from its hosts",
+		Long: `Removes every container and process of this lab from its hosts, in the graceful
+way and whoever left it there, and ends the lab's agents. They are found by their
+labels; what carries none of this lab is never touched. Results are kept.`,
+		Example: `  hcl destroy
+  hcl destroy lab/ --force
+
+Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interrupted.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			cfg, err := a.load(lab, args)
+			if err != nil {
+				return err
+			}
+			opt, err := a.options(connect)
+			if err != nil {
+				return err
+			}
+			store, unlock, err := a.openLocked(ctx, cfg.Dir, "hcl destroy")
+			if errors.Is(err, results.ErrLocked) {
+				return fmt.Errorf("%w\nStop it with Ctrl-C: it takes down what it has brought up", err)
+			} else if err != nil {
+				return err
+			}
+			defer store.Close()
+			defer unlock()
+
+			l := a.logger()
+			opt.Events = func(e apply.Event) { l.Info(e.Message, "host", e.Host) }
+			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), store.ID(), force, opt)
+			n := 0
+			for _, p := range removed {
+				n += len(p.Containers) + len(p.Processes)
+			}
+			if err != nil {
+				return err
+			}
+			switch n {
+			case 0:
+				_, err = fmt.Fprintf(a.stdout, "Nothing of lab %s is on its hosts.\n", cfg.Lab.Name)
+			case 1:
+				_, err = fmt.Fprintf(a.stdout, "Removed one engine of lab %s.\n", cfg.Lab.Name)
+			default:
+				_, err = fmt.Fprintf(a.stdout, "Removed %d engines of lab %s.\n", n, cfg.Lab.Name)
+			}
+			return err
+		},
+	}
+	lab.add(c)
+	connect.add(c)
+	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease")
+	return c
+}

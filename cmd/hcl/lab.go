@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"hclbench/agent"
+	"hclbench/apply"
+	"hclbench/hcl"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// labFlags are the flags of every verb that reads a lab.
+type labFlags struct {
+	vars     []string
+	varFiles []string
+}
+
+func (f *labFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable, `name=value`; may be repeated")
+	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from a `file`; may be repeated")
+}
+
+// load reads the lab at the path that args name. Mistakes and warnings are
+// printed.
+func (a *app) load(f labFlags, args []string) (*hcl.Config, error) {
+	src, err := hcl.Read(labPath(args))
+	if err != nil {
+		return nil, &exit{exitUsage, err}
+	}
+	cfg, problems := hcl.Load(src, hcl.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
+	if err := problems.Write(a.stderr, a.width(100), terminal(a.stderr) && os.Getenv("NO_COLOR") == ""); err != nil {
+		return nil, err
+	}
+	if problems.HasErrors() {
+		return nil, &exit{code: exitUsage}
+	}
+	return cfg, nil
+}
+
+func labPath(args []string) string {
+	if len(args) == 0 {
+		return "."
+	}
+	return args[0]
+}
+
+// labDir is the directory of the lab at the path that args name.
+func labDir(args []string) string {
+	path := labPath(args)
+	if st, err := os.Stat(path); err == nil && !st.IsDir() {
+		return filepath.Dir(path)
+	}
+	return path
+}
+
+// storeDir is where a lab's results are kept.
+func storeDir(dir string) string { return filepath.Join(dir, ".hcl") }
+
+// openExisting opens a store for reading, or returns nil when nothing was ever
+// stored: looking must leave no trace.
+func openExisting(ctx context.Context, dir string) (*results.Store, error) {
+	if _, err := os.Stat(filepath.Join(storeDir(dir), "results.db")); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return results.Open(ctx, storeDir(dir))
+}
+
+// connectFlags are the flags of every verb that reaches hosts.
+type connectFlags struct{ acceptNew bool }
+
+func (f *connectFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.acceptNew, "accept-new-host-keys", false, "add the key of a host that is not known yet to ~/.ssh/known_hosts; a changed key is always refused")
+}
+
+// options is what the rooms below need to reach hosts.
+func (a *app) options(f connectFlags) (apply.Options, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
+	}
+	binary, err := agent.ReadBinary(self)
+	if err != nil {
+		return apply.Options{}, err
+	}
+	l := a.logger()
+	return apply.Options{
+		Binary: binary,
+		Log:    a.connections(),
+		Holder: holder(),
+		SSH: provision.SSH{
+			AcceptNew: func(h *provision.Host, fingerprint string) bool {
+				if f.acceptNew {
+					l.Warn("accepting a new host key", "host", h.Name, "address", h.Address, "fingerprint", fingerprint)
+					return true
+				}
+				if !terminal(a.in) || !terminal(a.stderr) {
+					return false
+				}
+				return a.ask(fmt.Sprintf("The key of %s at %s is not known:\n\n    %s\n\nIs it the right one, to be added to known_hosts?", h, h.Address, fingerprint))
+			},
+			Passphrase: func(file string) (string, error) {
+				if !terminal(a.in) {
+					return "", fmt.Errorf("the key %s is encrypted and there is no terminal to ask for its passphrase; add it to the SSH agent with: ssh-add %s", file, file)
+				}
+				fmt.Fprintf(a.stderr, "Passphrase of %s: ", file)
+				b, err := term.ReadPassword(int(a.in.Fd()))
+				fmt.Fprintln(a.stderr)
+				return string(b), err
+			},
+		},
+	}, nil
+}
+
+// holder says who holds a lease: "ada@laptop, pid 4711".
+func holder() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s@%s, pid %d", name, host, os.Getpid())
+}
+
+// ask puts a question to the person at the terminal; only yes is a yes.
+func (a *app) ask(question string) bool {
+	fmt.Fprintf(a.stderr, "\n%s\nOnly 'yes' is accepted: ", question)
+	var answer string
+	fmt.Fscanln(a.in, &answer)
+	return strings.TrimSpace(answer) == "yes"
+}
+
+// known is what the store of a lab holds, for the plan.
+func known(ctx context.Context, store *results.Store) (map[string]results.Known, error) {
+	if store == nil {
+		return nil, nil
+	}
+	return store.Known(ctx)
+}
+
+// newRun is the row of a run that begins now.
+func newRun(lab, command string) results.Run {
+	now := time.Now()
+	return results.Run{ID: results.NewRunID(now), Lab: lab, Command: command, Version: version, Started: now}
+}
+
+// outcome turns what a run did into the verb's error.
+func outcome(p *plan.Plan, o apply.Outcome, err error) error {
+	switch {
+	case errors.Is(err, apply.ErrContract):
+		return &exit{exitContract, err}
+	case err != nil:
+		return err
+	case o.Planned > 0 && o.Void == o.Planned:
+		return &exit{exitFailed, errors.New("no cell could be measured")}
+	case o.Void > 0 || o.Suspect > 0 && !p.Rehearsal:
+		return &exit{exitCells, fmt.Errorf("of %d cells, %d are suspect and %d have no measurement", o.Planned, o.Suspect, o.Void)}
+	}
+	return nil
+}

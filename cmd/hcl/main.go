@@ -1,0 +1,246 @@
+// Command hcl provisions and benchmarks LLM inference engines.
+//
+// One file per verb: its flags, what it prints, its exit code. Nothing here
+// measures, connects or decides; the rooms below do, and return values.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/charmbracelet/log"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// The exit codes are part of the interface; every verb's help names its own.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitCells       = 3
+	exitContract    = 4
+	exitInterrupted = 130
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal cancels and lets everything be taken down; after it the
+	// default is back, so that a second one leaves at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// app is what the verbs share.
+type app struct {
+	in     *os.File
+	stdout io.Writer // the product: plans, tables, JSON
+	stderr io.Writer // everything else
+	debug  bool
+}
+
+// exit is an error with an exit code of its own. A nil err has been printed.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exit{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// run is main without the process.
+func run(ctx context.Context, args []string, in *os.File, stdout, stderr io.Writer) int {
+	a := &app{in: in, stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(doubleDash(root, args))
+	root.SetIn(in)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	var e *exit
+	if errors.As(err, &e) {
+		code = e.code
+	}
+	if ctx.Err() != nil {
+		code = exitInterrupted
+	}
+	if e == nil || e.err != nil {
+		fmt.Fprintf(stderr, "%s %v\n", a.paint(red, "Error:"), err)
+	}
+	return code
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hcl",
+		Short: "Provision and benchmark LLM inference engines",
+		Long: `hcl reads a lab — hosts, inference engines and benchmark matrices, written in
+HCL — brings the engines up over SSH and Docker, waits until they really serve,
+measures every cell of the matrix, takes everything down, keeps the results and
+reports them.
+
+A lab is a directory with *.hcl files, or one such file; without an argument it
+is the current directory.`,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("hcl {{.Version}}\n")
+	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "log what the connections do")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w\nSee '%s --help'.", err, c.CommandPath())
+	})
+	root.AddCommand(
+		a.agent(), a.apply(), a.bench(), a.destroy(), a.export(), a.logs(),
+		a.plan(), a.rehearse(), a.report(), a.sim(), a.status(), a.validate(), a.version(),
+	)
+	return root
+}
+
+func (a *app) version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  none,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "hcl "+version+built())
+			return err
+		},
+	}
+}
+
+// built names the compiler and, where it is known, the commit.
+func built() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	s := " (" + info.GoVersion
+	for _, kv := range info.Settings {
+		if kv.Key == "vcs.revision" {
+			s += ", " + kv.Value[:min(12, len(kv.Value))]
+		}
+	}
+	return s + ")"
+}
+
+// none and atMost are cobra's checks with our exit code.
+func none(c *cobra.Command, args []string) error { return atMost(0)(c, args) }
+
+func atMost(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage("%s takes %s, but there is %q too\nSee '%s --help'.", c.CommandPath(), plural(n, "argument"), args[n], c.CommandPath())
+		}
+		return nil
+	}
+}
+
+func plural(n int, what string) string {
+	switch n {
+	case 0:
+		return "no " + what
+	case 1:
+		return "one " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// doubleDash lets people write -auto-approve, as they do for Terraform: a long
+// flag with one dash gets the second.
+func doubleDash(root *cobra.Command, args []string) []string {
+	known := map[string]bool{}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		add := func(f *pflag.Flag) { known[f.Name] = true }
+		c.Flags().VisitAll(add)
+		c.PersistentFlags().VisitAll(add)
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	known["help"], known["version"] = true, true
+	out := make([]string, len(args))
+	copy(out, args)
+	for i, arg := range out {
+		if arg == "--" {
+			break
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && known[name] {
+			out[i] = "-" + arg
+		}
+	}
+	return out
+}
+
+// logger is the program's own voice on stderr.
+func (a *app) logger() *log.Logger {
+	l := log.NewWithOptions(a.stderr, log.Options{ReportTimestamp: true, TimeFormat: "15:04:05"})
+	if a.debug {
+		l.SetLevel(log.DebugLevel)
+	}
+	return l
+}
+
+// connections is the logger that the rooms below get: their steps are debug
+// output, because what matters comes as events.
+func (a *app) connections() *slog.Logger {
+	if !a.debug {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(a.logger())
+}
+
+// terminal reports whether w is one.
+func terminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// width of the terminal that stdout is; otherwise when it is none.
+func (a *app) width(otherwise int) int {
+	if f, ok := a.stdout.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	return otherwise
+}
+
+const red = "31"
+
+// paint colours text on a terminal, unless NO_COLOR asks for none.
+func (a *app) paint(color, s string) string {
+	if !terminal(a.stderr) || os.Getenv("NO_COLOR") != "" {
+		return s
+	}
+	return "\x1b[1;" + color + "m" + s + "\x1b[0m"
+}

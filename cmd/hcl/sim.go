@@ -1,0 +1,38 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"hclbench/sim"
+)
+
+func (a *app) sim() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sim [flags] | sim ENGINE-COMMAND...",
+		Short: "Serve as a simulated engine",
+		Long: `Serves as an inference engine without a GPU: the OpenAI API, SGLang's /generate,
+health, metrics and cache reset. Tokens leave on an exact schedule, and
+/sim/truth tells what was really sent and when, so that a load generator can be
+held against it.
+
+` + sim.Usage(),
+		Example: `  hcl sim --port 8000 --ttft 50ms --itl 10ms
+  hcl sim --table 1:20ms/5ms,64:90ms/12ms
+  hcl sim vllm serve deepseek-ai/DeepSeek-R1 --tensor-parallel-size 8
+
+Exit codes: 0 ended by a signal, 1 failed, 2 the command line is wrong.`,
+		DisableFlagParsing: true, // the engines' own spellings
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, arg := range args {
+				if arg == "-h" || arg == "--help" {
+					return c.Help()
+				}
+			}
+			cfg, listen, err := sim.Command(args)
+			if err != nil {
+				return usage("%w\nSee 'hcl sim --help'.", err)
+			}
+			return sim.Serve(c.Context(), cfg, listen, a.stderr)
+		},
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/apply"
+	"hclbench/engines"
+	"hclbench/plan"
+)
+
+func (a *app) status() *cobra.Command {
+	var lab labFlags
+	var connect connectFlags
+	c := &cobra.Command{
+		Use:   "status [LAB]",
+		Short: "Show what of this lab runs where",
+		Long:  `Asks every host of the lab what of it is there, and who is at work.`,
+		Example: `  hcl status lab/
+
+Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line is wrong.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := a.load(lab, args)
+			if err != nil {
+				return err
+			}
+			opt, err := a.options(connect)
+			if err != nil {
+				return err
+			}
+			all, err := apply.Status(c.Context(), apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), opt)
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "HOST\tENGINE\tSTATE\tRUN\tNAME")
+			for _, p := range all {
+				for _, f := range append(p.Containers, p.Processes...) {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Host.Name, f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name)
+				}
+				switch {
+				case p.Lease != nil:
+					fmt.Fprintf(w, "%s\t-\tleased by %s\t%s\tuntil %s unless renewed\n", p.Host.Name, p.Lease.Holder, p.Lease.Run, p.Lease.Expires.Local().Format(time.TimeOnly))
+				case len(p.Containers)+len(p.Processes) == 0:
+					fmt.Fprintf(w, "%s\t-\tnothing\t-\t-\n", p.Host.Name)
+				}
+			}
+			if e := w.Flush(); err == nil {
+				err = e
+			}
+			return err
+		},
+	}
+	lab.add(c)
+	connect.add(c)
+	return c
+}
+
+func (a *app) logs() *cobra.Command {
+	var lab labFlags
+	var connect connectFlags
+	var follow bool
+	var tail int
+	var dir string
+	c := &cobra.Command{
+		Use:   "logs ENGINE",
+		Short: "Show what an engine says",
+		Long:  `Prints the log of an engine of the lab that runs now. ENGINE is KIND.NAME, such as vllm.h200.`,
+		Example: `  hcl logs vllm.h200 --follow
+  hcl logs engine.sglang.h200 --lab lab/ --tail 50
+
+Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interrupted.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("name one engine, such as vllm.h200\nSee '%s --help'.", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := a.load(lab, []string{dir})
+			if err != nil {
+				return err
+			}
+			address := "engine." + strings.TrimPrefix(args[0], "engine.")
+			var names []string
+			var engine *engines.Engine
+			for _, e := range cfg.Engines {
+				names = append(names, strings.TrimPrefix(e.Address(), "engine."))
+				if e.Address() == address {
+					engine = e
+				}
+			}
+			if engine == nil || engine.Host == nil {
+				return usage("there is no engine %q that runs on a host of this lab; there are: %s", args[0], strings.Join(names, ", "))
+			}
+			opt, err := a.options(connect)
+			if err != nil {
+				return err
+			}
+			return apply.Logs(c.Context(), apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), engine, follow, tail, opt, func(b []byte) error {
+				_, err := a.stdout.Write(b)
+				return err
+			})
+		},
+	}
+	lab.add(c)
+	connect.add(c)
+	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	c.Flags().IntVar(&tail, "tail", -1, "only the last `n` lines; -1 is all")
+	return c
+}

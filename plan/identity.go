@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+// The labels that every container and process of a lab carries. They are how
+// destroy and the next apply find them, whoever left them there.
+const (
+	LabelLab        = "hcl.lab"
+	LabelRun        = "hcl.run"
+	LabelDeployment = "hcl.deployment"
+	LabelEngine     = "hcl.engine"
+)
+
+// deploymentIdentity is everything about an engine's start that can change a
+// number, as flat text: our own normalised words, never a daemon's echo of them.
+// Where it listens, how it is named and how it is stopped cannot change one.
+// Secrets count as "(sensitive)", so a new token re-measures nothing.
+func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]string {
+	id := map[string]string{"kind": e.Kind, "host": e.Host.Name}
+	if e.Host.GPUs.Count > 0 {
+		id["gpus"] = e.Host.GPUs.String()
+	}
+	commandIdentity(id, append(slices.Clone(ct.Entrypoint), ct.Command...))
+	for _, v := range ct.Env {
+		id["env "+v.Name] = v.Value.String()
+	}
+	ct.Name, ct.Labels, ct.Port = "", nil, 0
+	ct.Entrypoint, ct.Command, ct.Env = nil, nil, nil
+	ct.StopSignal, ct.StopGrace = "", 0
+	flatten(id, "", ct)
+	delete(id, "stop_grace")
+	return id
+}
+
+// commandIdentity splits a command into its flags, so that a difference reads
+// "--tp 8 → 4" and not as two long lines.
+func commandIdentity(id map[string]string, argv []provision.Text) {
+	key := "command"
+	for _, w := range argv {
+		word := w.String()
+		if strings.HasPrefix(word, "--") && !w.IsSecret() {
+			key = word
+			if name, value, ok := strings.Cut(word, "="); ok {
+				key, word = name, value
+			} else {
+				word = ""
+			}
+		}
+		id[key] = strings.TrimSpace(id[key] + " " + word)
+	}
+	delete(id, "--port")
+}
+
+// cellIdentity is the deployment's identity and everything about the load that
+// can change a number.
+func cellIdentity(d *Deployment, w load.Workload, repetition int) map[string]string {
+	id := maps.Clone(d.Identity)
+	id["deployment"] = d.ID
+	if repetition > 1 {
+		id["repetition"] = strconv.Itoa(repetition)
+	}
+	flatten(id, "load.", w)
+	return id
+}
+
+// flatten adds the members of v's JSON form under dotted names. Members that
+// are left out of the JSON are left out here, so that an argument which a later
+// version adds does not make old results stale.
+func flatten(id map[string]string, prefix string, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("marshal %T: %v. This is a bug in hcl.", v, err))
+	}
+	var members map[string]any
+	dec := json.NewDecoder(strings.NewReader(string(b)))
+	dec.UseNumber()
+	if err := dec.Decode(&members); err != nil {
+		panic(fmt.Sprintf("flatten %T: %v. This is a bug in hcl.", v, err))
+	}
+	for name, member := range members {
+		switch m := member.(type) {
+		case map[string]any:
+			flatten(id, prefix+name+".", m)
+		case string:
+			id[prefix+name] = m
+		default:
+			text, _ := json.Marshal(m)
+			id[prefix+name] = string(text)
+		}
+	}
+}
+
+// occurrences tells two equal things apart that a lab declares twice, such as
+// the two sides of an A/A comparison: the second gets an identity of its own.
+type occurrences map[string]int
+
+func (o occurrences) id(identity map[string]string) string {
+	id := hash(identity)
+	o[id]++
+	if n := o[id]; n > 1 {
+		identity["occurrence"] = strconv.Itoa(n)
+		return hash(identity)
+	}
+	return id
+}
+
+// hash is the first 48 bits of the SHA-256 of the sorted pairs, in hex.
+func hash(identity map[string]string) string {
+	h := sha256.New()
+	for _, k := range slices.Sorted(maps.Keys(identity)) {
+		fmt.Fprintf(h, "%q=%q\n", k, identity[k])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+func seed(cellID string) uint64 {
+	sum := sha256.Sum256([]byte("seed " + cellID))
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// difference says in words what separates two identities.
+func difference(old, now map[string]string) string {
+	var parts []string
+	keys := map[string]bool{}
+	for _, m := range []map[string]string{old, now} {
+		for k := range m {
+			keys[k] = true
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		was, had := old[k]
+		is, has := now[k]
+		switch {
+		case k == "deployment" || k == "occurrence" || had && has && was == is:
+		case !had:
+			parts = append(parts, strings.TrimSpace("+ "+k+" "+is))
+		case !has:
+			parts = append(parts, strings.TrimSpace("- "+k+" "+was))
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s → %s", k, orNothing(was), orNothing(is)))
+		}
+	}
+	if len(parts) == 0 {
+		return "measured with an engine declared in another place"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return `""`
+	}
+	return s
+}
+
+// containerName is unique on a host and tells a person what it is.
+func containerName(lab string, e *engines.Engine, id string) string {
+	return "hcl-" + clean(lab) + "-" + clean(e.Kind) + "-" + clean(e.Name) + "-" + id[:6]
+}
+
+// clean keeps what Docker allows in a name.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '-':
+			return r
+		}
+		return '-'
+	}, s)
+}

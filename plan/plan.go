@@ -1,0 +1,252 @@
+// Package plan decides what runs where, in which order and under which
+// identity, and what of it is already done.
+//
+// A [Plan] is plain data: hcl plan prints exactly the value that hcl apply
+// carries out. The package contacts nothing; what is done it reads from the
+// results that it is given.
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// Plan is what one hcl apply does.
+type Plan struct {
+	Lab         hcl.Lab
+	Rehearsal   bool
+	Hosts       []*provision.Host // those that deployments use, in the order of their first use
+	Deployments []*Deployment     // in the order in which they are carried out on each host
+}
+
+// Deployment is one start of an engine and the cells that are measured on it.
+// It has a list of instances because an engine may span hosts.
+type Deployment struct {
+	ID        string
+	Engine    *engines.Engine
+	Instances []Instance        // none for an engine that someone else runs
+	LoadHost  *provision.Host   // where the load generator runs
+	Identity  map[string]string // what ID is the hash of
+	Cells     []*Cell
+}
+
+// Instance is one container or process of a deployment.
+type Instance struct {
+	Host      *provision.Host
+	Runtime   provision.Runtime
+	Container provision.Container
+}
+
+// Status says what apply does with a cell.
+type Status string
+
+const (
+	Measure Status = "measure" // there is no measurement of it
+	Done    Status = "done"    // there is one, with the same identity
+	Stale   Status = "stale"   // there is one, of something else: Why tells the difference
+)
+
+// Cell is one measurement.
+type Cell struct {
+	ID         string
+	Benchmark  string
+	Axes       results.Axes
+	Repetition int // from 1
+	Job        load.Job
+	Status     Status
+	Why        string            // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
+	Identity   map[string]string // what ID is the hash of
+}
+
+// ToDo returns the cells that are to be measured.
+func (d *Deployment) ToDo() []*Cell {
+	var todo []*Cell
+	for _, c := range d.Cells {
+		if c.Status != Done {
+			todo = append(todo, c)
+		}
+	}
+	return todo
+}
+
+// Host is where the deployment's engine serves, or where the load runs when
+// someone else runs it.
+func (d *Deployment) Host() *provision.Host {
+	if len(d.Instances) > 0 {
+		return d.Instances[0].Host
+	}
+	return d.LoadHost
+}
+
+// Counts sums a plan up.
+type Counts struct {
+	Hosts       int `json:"hosts"`
+	Deployments int `json:"deployments"`
+	Cells       int `json:"cells"`
+	Measure     int `json:"measure"`
+	Stale       int `json:"stale"`
+	Done        int `json:"done"`
+	Starts      int `json:"starts"` // engine starts, each one a load of the model
+}
+
+// Count sums the plan up.
+func (p *Plan) Count() Counts {
+	c := Counts{Hosts: len(p.Hosts), Deployments: len(p.Deployments)}
+	for _, d := range p.Deployments {
+		c.Cells += len(d.Cells)
+		for _, cell := range d.Cells {
+			switch cell.Status {
+			case Measure:
+				c.Measure++
+			case Stale:
+				c.Stale++
+			case Done:
+				c.Done++
+			}
+		}
+		if len(d.Instances) > 0 && len(d.ToDo()) > 0 {
+			c.Starts++
+		}
+	}
+	return c
+}
+
+// Empty reports whether there is nothing to do.
+func (p *Plan) Empty() bool {
+	n := p.Count()
+	return n.Measure+n.Stale == 0
+}
+
+// Options steer [New].
+type Options struct {
+	Known map[string]results.Known // the newest measurement of each cell, by cell id
+	Rerun bool                     // measure what is done again
+}
+
+// New plans the lab. It cannot fail: the text has been checked.
+func New(cfg *hcl.Config, opt Options) *Plan {
+	p := &Plan{Lab: cfg.Lab}
+	byEngine := map[*engines.Engine]*Deployment{}
+	ids := occurrences{}
+	for _, b := range cfg.Benchmarks {
+		for _, c := range b.Cells {
+			d := byEngine[c.Engine]
+			if d == nil {
+				d = deployment(cfg.Lab.Name, c.Engine, ids)
+				byEngine[c.Engine] = d
+				p.Deployments = append(p.Deployments, d)
+				if h := d.Host(); !slices.Contains(p.Hosts, h) {
+					p.Hosts = append(p.Hosts, h)
+				}
+			}
+			for rep := range max(b.Repeat, 1) {
+				d.Cells = append(d.Cells, cell(d, b, c, rep+1, ids))
+			}
+		}
+	}
+	p.compare(opt)
+	return p
+}
+
+// local is where the load runs when no host block is involved.
+var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
+
+func deployment(lab string, e *engines.Engine, ids occurrences) *Deployment {
+	d := &Deployment{Engine: e, LoadHost: e.Host}
+	if d.LoadHost == nil {
+		d.LoadHost = local
+	}
+	if engines.Runtime(e) == "" {
+		d.Identity = map[string]string{"kind": e.Kind, "url": e.URL, "load_host": d.LoadHost.Name}
+		d.ID = ids.id(d.Identity)
+		return d
+	}
+	ct := engines.Container(e)
+	d.Identity = deploymentIdentity(e, ct)
+	d.ID = ids.id(d.Identity)
+	ct.Name = containerName(lab, e, d.ID)
+	ct.Labels = map[string]string{
+		LabelLab:        lab,
+		LabelDeployment: d.ID,
+		LabelEngine:     e.Kind + "." + e.Name,
+	}
+	d.Instances = []Instance{{Host: e.Host, Runtime: engines.Runtime(e), Container: ct}}
+	return d
+}
+
+func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids occurrences) *Cell {
+	out := &Cell{
+		Benchmark:  b.Name,
+		Repetition: repetition,
+		Job: load.Job{
+			Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), Model: engines.ServedModel(d.Engine)},
+			Workload:    c.Workload,
+			Percentiles: b.Percentiles,
+		},
+	}
+	for _, a := range c.Axes {
+		out.Axes = append(out.Axes, results.Axis(a))
+	}
+	out.Identity = cellIdentity(d, c.Workload, repetition)
+	out.ID = ids.id(out.Identity)
+	// Prompts differ from cell to cell, so that no cell runs on the prefix cache
+	// of the one before, and are the same whenever a cell is measured again.
+	out.Job.Seed = seed(out.ID)
+	return out
+}
+
+// compare holds every cell against what is known.
+func (p *Plan) compare(opt Options) {
+	type place struct {
+		benchmark, axes string
+		repetition      int
+	}
+	last := map[place]results.Known{}
+	for _, k := range opt.Known {
+		at := place{k.Benchmark, k.Axes, k.Repetition}
+		if old, ok := last[at]; !ok || k.Finished.After(old.Finished) {
+			last[at] = k
+		}
+	}
+	for _, d := range p.Deployments {
+		for _, c := range d.Cells {
+			c.Status = Measure
+			if k, ok := opt.Known[c.ID]; ok {
+				c.Why = "measured " + k.Finished.Local().Format(time.DateTime)
+				switch {
+				case opt.Rerun:
+					c.Why += ", again because of --rerun"
+				case k.Verdict == load.Void:
+					c.Why = "the last attempt, " + k.Finished.Local().Format(time.DateTime) + ", brought no measurement"
+				default:
+					c.Status = Done
+					if k.Verdict != load.Valid {
+						c.Why += ", " + k.Verdict
+					}
+				}
+				continue
+			}
+			if k, ok := last[place{c.Benchmark, text(c.Axes), c.Repetition}]; ok && k.Verdict != load.Void {
+				c.Status = Stale
+				c.Why = difference(k.Identity, c.Identity)
+			}
+		}
+	}
+}
+
+// text is the form in which the store gives a cell's axes.
+func text(a results.Axes) string {
+	b, err := json.Marshal(a)
+	if err != nil {
+		panic(fmt.Sprintf("marshal axes: %v. This is a bug in hcl.", err))
+	}
+	return string(b)
+}

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// FormatVersion of the JSON form: a change of the minor number adds, one of the
+// major number breaks.
+const FormatVersion = "1.0"
+
+// Text writes the plan for people. verbose adds the command behind each engine.
+func (p *Plan) Text(w io.Writer, verbose bool) error {
+	b := &strings.Builder{}
+	n := p.Count()
+	fmt.Fprintf(b, "Lab %s: %s on %s, %s.\n", p.Lab.Name, count(n.Deployments, "deployment"), count(n.Hosts, "host"), count(n.Cells, "cell"))
+	if p.Rehearsal {
+		b.WriteString("This is a rehearsal: every engine is simulated on this machine.\n")
+	}
+	for _, h := range p.Hosts {
+		fmt.Fprintf(b, "\n%s\n", describe(h))
+		for _, d := range p.Deployments {
+			if d.Host() == h {
+				d.text(b, verbose)
+			}
+		}
+	}
+	b.WriteString("\n")
+	switch {
+	case n.Cells == 0:
+		b.WriteString("Nothing to measure: the lab has no benchmark.\n")
+	case n.Done == n.Cells:
+		fmt.Fprintf(b, "Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.\n", count(n.Cells, "cell"))
+	default:
+		fmt.Fprintf(b, "Plan: %d to measure", n.Measure+n.Stale)
+		if n.Stale > 0 {
+			fmt.Fprintf(b, " (%d stale)", n.Stale)
+		}
+		fmt.Fprintf(b, ", %d up to date; %s of an engine.\n", n.Done, count(n.Starts, "start"))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func describe(h *provision.Host) string {
+	s := fmt.Sprintf("host %s (%s", h.Name, h.Address)
+	if g := h.GPUs.String(); g != "" {
+		s += ", " + g
+	}
+	return s + ")"
+}
+
+func (d *Deployment) text(b *strings.Builder, verbose bool) {
+	e := d.Engine
+	fmt.Fprintf(b, "\n  %s  %s", e.Address(), d.ID)
+	switch {
+	case e.Image != "":
+		b.WriteString("  " + e.Image)
+	case e.URL != "":
+		b.WriteString("  " + e.URL)
+	}
+	b.WriteString("\n")
+	if verbose {
+		for _, in := range d.Instances {
+			if in.Runtime == provision.Docker {
+				fmt.Fprintf(b, "    %s\n", provision.DockerRun(in.Container))
+			} else {
+				fmt.Fprintf(b, "    %s\n", words(in.Container))
+			}
+		}
+	}
+	benchmark := ""
+	for _, c := range d.Cells {
+		if c.Benchmark != benchmark {
+			benchmark = c.Benchmark
+			fmt.Fprintf(b, "    benchmark %s\n", benchmark)
+		}
+		fmt.Fprintf(b, "      %s %s", map[Status]string{Measure: "+", Stale: "~", Done: "="}[c.Status], c.label())
+		switch {
+		case c.Status == Done:
+			b.WriteString("  up to date: " + c.Why)
+		case c.Status == Stale:
+			b.WriteString("  stale: " + c.Why)
+		case c.Why != "":
+			b.WriteString("  " + c.Why)
+		}
+		b.WriteString("\n")
+	}
+}
+
+func words(ct provision.Container) string {
+	var out []string
+	for _, w := range append(append([]provision.Text{}, ct.Entrypoint...), ct.Command...) {
+		out = append(out, w.String())
+	}
+	return strings.Join(out, " ")
+}
+
+// label is the cell's coordinates without the engine, which the lines above say.
+func (c *Cell) label() string {
+	var parts []string
+	for _, a := range c.Axes {
+		if a.Name != "engine" {
+			parts = append(parts, fmt.Sprintf("%s=%v", a.Name, a.Value))
+		}
+	}
+	if c.Repetition > 1 {
+		parts = append(parts, fmt.Sprintf("repetition=%d", c.Repetition))
+	}
+	if len(parts) == 0 {
+		return "one cell"
+	}
+	return strings.Join(parts, " ")
+}
+
+type jsonPlan struct {
+	FormatVersion string           `json:"format_version"`
+	Lab           string           `json:"lab"`
+	Rehearsal     bool             `json:"rehearsal,omitempty"`
+	Summary       Counts           `json:"summary"`
+	Deployments   []jsonDeployment `json:"deployments"`
+}
+
+type jsonDeployment struct {
+	ID        string               `json:"id"`
+	Host      string               `json:"host"`
+	Engine    string               `json:"engine"`
+	Image     string               `json:"image,omitempty"`
+	URL       string               `json:"url,omitempty"`
+	Command   []provision.Text     `json:"command,omitempty"`
+	Container *provision.Container `json:"container,omitempty"`
+	Cells     []jsonCell           `json:"cells"`
+}
+
+type jsonCell struct {
+	ID         string       `json:"id"`
+	Benchmark  string       `json:"benchmark"`
+	Axes       results.Axes `json:"axes"`
+	Repetition int          `json:"repetition"`
+	Status     Status       `json:"status"`
+	Why        string       `json:"why,omitempty"`
+}
+
+// JSON writes the plan for programs; docs/plan.md describes the members.
+func (p *Plan) JSON(w io.Writer) error {
+	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Summary: p.Count(), Deployments: []jsonDeployment{}}
+	for _, d := range p.Deployments {
+		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: strings.TrimPrefix(d.Engine.Address(), "engine."), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
+		for _, in := range d.Instances {
+			jd.Command = append(append(jd.Command, in.Container.Entrypoint...), in.Container.Command...)
+			if in.Runtime == provision.Docker {
+				ct := in.Container
+				jd.Container = &ct
+			}
+		}
+		for _, c := range d.Cells {
+			jd.Cells = append(jd.Cells, jsonCell{c.ID, c.Benchmark, c.Axes, c.Repetition, c.Status, c.Why})
+		}
+		out.Deployments = append(out.Deployments, jd)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
