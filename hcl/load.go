@@ -29,7 +29,6 @@ type lab struct {
 	functions  map[string]function.Function
 	declared   map[string]*declared // by address: everything that can be referred to
 	order      []*declared          // as written
-	blocks     map[*hclsyntax.Body]*blockType
 	benchmarks []*hclsyntax.Block
 	labBlock   *hclsyntax.Block
 
@@ -44,9 +43,8 @@ type lab struct {
 func Load(src *Source, vars Vars) (*Config, *Problems) {
 	l := &lab{
 		src: src, vars: vars,
-		problems:  &Problems{files: map[string][]byte{}, seen: map[problemKey]bool{}},
+		problems:  &Problems{files: map[string][]byte{}, outside: map[string]bool{}, seen: map[problemKey]bool{}},
 		declared:  map[string]*declared{},
-		blocks:    map[*hclsyntax.Body]*blockType{},
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},
 	}
@@ -257,9 +255,12 @@ func (l *lab) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 // checkBody holds the arguments and blocks of a body against its type, without
 // evaluating anything.
 func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
-	l.blocks[body] = t
+	misspelt := map[string]bool{} // what is there under a wrong name is not missing as well
 	for _, a := range inOrder(body.Attributes) {
-		if _, ok := t.argument(a.Name); ok {
+		if arg, ok := t.argument(a.Name); ok {
+			if arg.name == "flags" {
+				l.checkDashes(a.Expr)
+			}
 			continue
 		}
 		at := a.NameRange
@@ -270,6 +271,7 @@ func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
 		} else if t.free != nil {
 			l.err(at, "Unknown argument", "%q is not something that %s can say. %s.", a.Name, inBlock(t), t.freeHint)
 		} else {
+			misspelt[nearest(a.Name, t.argumentNames())] = true
 			l.err(at, "Unknown argument", "There is no argument %q in %s.%s%s", a.Name, inBlock(t), didYouMean(a.Name, append(t.argumentNames(), t.blockNames()...), nil), elsewhere(a.Name, t))
 		}
 	}
@@ -283,6 +285,7 @@ func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
 			} else if slices.Contains(notYet[t.name], b.Type) {
 				l.err(b.TypeRange, "Not in this version yet", "The block %q of %s blocks is part of the language, but this version of hcl does not understand it yet. Remove it for now.", b.Type, t.name)
 			} else {
+				misspelt[nearest(b.Type, t.blockNames())] = true
 				l.absent(b.TypeRange, "Unknown block type", "There is no block %q in %s.%s%s", b.Type, inBlock(t), didYouMean(b.Type, append(t.blockNames(), t.argumentNames()...), nil), elsewhere(b.Type, t))
 			}
 			continue
@@ -298,19 +301,40 @@ func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
 		l.checkBody(b.Body, n.typ, at)
 	}
 	for _, a := range t.args {
-		if _, said := body.Attributes[a.name]; a.required && !said {
+		if _, said := body.Attributes[a.name]; a.required && !said && !misspelt[a.name] {
 			l.absent(header, "Missing argument", "%s needs the argument %q: %s. %s", title(inBlock(t)), a.name, a.kind.want, a.doc)
 		}
 	}
 	for _, n := range t.blocks {
-		if _, said := seen[n.typ.name]; n.required && !said {
+		if _, said := seen[n.typ.name]; n.required && !said && !misspelt[n.typ.name] {
 			l.absent(header, "Missing block", "%s needs a block %s { … }. %s", title(inBlock(t)), n.typ.name, n.typ.doc)
 		}
 	}
 }
 
+// checkDashes finds flags written with their leading dashes, which HCL reads as
+// minus signs before a reference.
+func (l *lab) checkDashes(expr hclsyntax.Expression) {
+	list, ok := expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return
+	}
+	for _, item := range list.Items {
+		key, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr)
+		if !ok {
+			continue
+		}
+		if _, minus := key.Wrapped.(*hclsyntax.UnaryOpExpr); minus {
+			name := strings.TrimLeft(string(key.Range().SliceBytes(l.problems.files[key.Range().Filename])), "-")
+			l.err(key.Range(), "Flag with dashes", "Flags are written without their leading dashes: %s = …", name)
+			l.constants[expr] = cty.DynamicVal
+			l.refs[expr] = &references{}
+		}
+	}
+}
+
 func inBlock(t *blockType) string {
-	if strings.HasPrefix(t.name, "e") {
+	if strings.HasPrefix(t.name, "e") || t == sloBlock {
 		return "an " + t.name + " block"
 	}
 	return "a " + t.name + " block"

@@ -139,16 +139,10 @@ func (l *lab) expand(benchmark string, b *hclsyntax.Block, do func(*cell) bool) 
 	}
 	// An axis that does not refer to others has the same values in all cells.
 	fixed := make([][]cty.Value, len(axes))
-	good := true
 	for i, a := range axes {
 		if !mentionsMatrix(a.Expr) {
-			var ok bool
-			fixed[i], ok = l.axisValues(a, nil)
-			good = good && ok
+			fixed[i] = l.axisValues(a, nil)
 		}
-	}
-	if !good {
-		return
 	}
 	var turn func(i int, values map[string]cty.Value) bool
 	turn = func(i int, values map[string]cty.Value) bool {
@@ -159,11 +153,7 @@ func (l *lab) expand(benchmark string, b *hclsyntax.Block, do func(*cell) bool) 
 		}
 		list := fixed[i]
 		if list == nil {
-			c := &cell{benchmark: benchmark, axes: base.axes, values: values, partial: true, object: cty.ObjectVal(values)}
-			var ok bool
-			if list, ok = l.axisValues(axes[i], c); !ok {
-				return false
-			}
+			list = l.axisValues(axes[i], &cell{benchmark: benchmark, axes: base.axes, values: values, partial: true, object: cty.ObjectVal(values)})
 		}
 		for _, v := range list {
 			values[axes[i].Name] = v
@@ -201,56 +191,63 @@ func (l *lab) settle(c *cell) {
 	}
 }
 
-// axisValues evaluates an axis.
-func (l *lab) axisValues(a *hclsyntax.Attribute, c *cell) ([]cty.Value, bool) {
+// axisValues evaluates an axis. A value that is wrong is reported, and stands as
+// an unknown one, so that the rest of the benchmark is still checked.
+func (l *lab) axisValues(a *hclsyntax.Attribute, c *cell) []cty.Value {
+	unknown := []cty.Value{cty.DynamicVal}
 	if !identifier.MatchString(a.Name) {
 		l.err(a.NameRange, "Invalid name", "%q cannot be the name of an axis. A name is made of letters, digits, - and _, and begins with a letter.", a.Name)
-		return nil, false
+		return unknown
 	}
 	at := a.Expr.Range()
 	list := l.eval(a.Expr, c)
-	if list.IsKnown() && list.IsMarked() {
+	if list.IsMarked() {
 		l.sensitiveAxis(a.Name, at)
-		return nil, false
+		return unknown
 	}
 	if !list.IsKnown() {
 		l.noteUnknown(at)
-		return nil, false
+		return unknown
 	}
 	if t := list.Type(); list.IsNull() || !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
 		hint := ""
-		if d := describe(list); d != "an object" {
-			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, d)
+		if axisValue(list) != nil {
+			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, describe(list))
 		}
 		l.err(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axis.want, describe(list), hint)
-		return nil, false
+		return unknown
 	}
 	values := []cty.Value{}
-	for it := list.ElementIterator(); it.Next(); {
+	seen := map[string]bool{}
+	n := 0
+	for it := list.ElementIterator(); it.Next(); n++ {
 		_, v := it.Element()
-		at := elementRange(a.Expr, len(values))
+		at := elementRange(a.Expr, n)
 		switch {
 		case v.IsMarked():
 			l.sensitiveAxis(a.Name, at)
-			return nil, false
+			v = cty.DynamicVal
 		case !v.IsKnown():
 			l.noteUnknown(at)
-			return nil, false
 		case axisValue(v) == nil:
-			l.err(at, "Wrong value", "The values of an axis are numbers, texts, true, false, or engines and other blocks, because they name the cell in results. Value %d of %q is %s.", len(values)+1, a.Name, describe(v))
-			return nil, false
+			l.err(at, "Wrong value", "The values of an axis are numbers, texts, true, false, or engines and other blocks, because they name the cell in results. Value %d of %q is %s.", n+1, a.Name, describe(v))
+			v = cty.DynamicVal
 		}
-		if i := slices.IndexFunc(values, func(o cty.Value) bool { return axisKey(o) == axisKey(v) }); i >= 0 && len(values) < 10_000 {
-			l.warn(at, "Value given twice", "The axis %q holds %s more than once. A cell is measured once; to measure it several times, write repeat = … in the benchmark.", a.Name, describe(v))
-			continue
+		if v.IsKnown() {
+			if key := axisKey(v); seen[key] {
+				l.warn(at, "Value given twice", "The axis %q holds %s more than once. A cell is measured once; to measure it several times, write repeat = … in the benchmark.", a.Name, describe(v))
+				continue
+			} else {
+				seen[key] = true
+			}
 		}
 		values = append(values, v)
 	}
 	if len(values) == 0 {
 		l.err(at, "Empty axis", "The axis %q has no values, so the matrix has no cells. Give it at least one, or remove it.", a.Name)
-		return nil, false
+		return unknown
 	}
-	return values, true
+	return values
 }
 
 func (l *lab) sensitiveAxis(name string, at hcl.Range) {

@@ -56,6 +56,9 @@ func (p *Problems) write(b *bytes.Buffer, x Problem, width int, color bool) {
 	fmt.Fprintf(b, "%s%s\n\n", paint(bold+tone, word+": "), paint(bold, x.Summary))
 	if x.File != "" {
 		place := fmt.Sprintf("%s:%d:%d", x.File, x.Start.Line, x.Start.Column)
+		if p.outside[x.File] {
+			place = x.File
+		}
 		if x.Context != "" {
 			place += ", in " + x.Context
 		}

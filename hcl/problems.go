@@ -41,6 +41,8 @@ type Problem struct {
 type Problems struct {
 	list  []Problem
 	files map[string][]byte
+	// outside are the names under files that are no files: "--var x".
+	outside map[string]bool
 	// hidden are ranges of text that hold sensitive values in clear: a default, a
 	// line of lab.hclvars. Snippets leave them out.
 	hidden []hcl.Range
@@ -94,17 +96,10 @@ func (p *Problems) sort() {
 	})
 }
 
-// didYouMean is " Did you mean “x”?" for the known name nearest to the wrong
-// one, or "" when none is near. With say, the suggestion is shown as say(name).
+// didYouMean is " Did you mean x?" for the known name nearest to the wrong one,
+// or "" when none is near. The suggestion is shown as say(name); nil: in quotes.
 func didYouMean(wrong string, known []string, say func(string) string) string {
-	best, bestDistance := "", 3
-	for _, name := range known {
-		plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
-		d := levenshtein.Distance(plain(wrong), plain(name), nil)
-		if d < bestDistance && d < max(len(wrong), len(name)) {
-			best, bestDistance = name, d
-		}
-	}
+	best := nearest(wrong, known)
 	if best == "" {
 		return ""
 	}
@@ -112,6 +107,19 @@ func didYouMean(wrong string, known []string, say func(string) string) string {
 		say = func(s string) string { return fmt.Sprintf("%q", s) }
 	}
 	return " Did you mean " + say(best) + "?"
+}
+
+// nearest is the known name that the wrong one is a slip of, or "".
+func nearest(wrong string, known []string) string {
+	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
+	best, bestDistance := "", 3
+	for _, name := range known {
+		d := levenshtein.Distance(plain(wrong), plain(name), nil)
+		if d < bestDistance && 2*d <= max(len(wrong), len(name)) {
+			best, bestDistance = name, d
+		}
+	}
+	return best
 }
 
 // inWords joins names as a sentence does: "a, b or c".

@@ -119,7 +119,11 @@ func (l *lab) referencesOf(expr hclsyntax.Expression) *references {
 // when it names only that.
 func (l *lab) targets(t hcl.Traversal) []*declared {
 	prefix := t.RootName()
-	for _, step := range t[1:min(len(t), referenceLength(t.RootName()))] {
+	n := referenceLength(prefix)
+	if n == 0 {
+		return nil
+	}
+	for _, step := range t[1:min(len(t), n)] {
 		name, ok := stepName(step)
 		if !ok {
 			break
@@ -129,7 +133,7 @@ func (l *lab) targets(t hcl.Traversal) []*declared {
 	if d, ok := l.declared[prefix]; ok {
 		return []*declared{d}
 	}
-	if strings.Count(prefix, ".")+1 >= referenceLength(t.RootName()) {
+	if strings.Count(prefix, ".")+1 >= n {
 		return nil
 	}
 	var all []*declared

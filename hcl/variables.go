@@ -76,6 +76,7 @@ func (l *lab) setVariables(varsFile string) {
 // point into it.
 func (l *lab) outside(name, text string, from int) hcl.Range {
 	l.problems.files[name] = []byte(text)
+	l.problems.outside[name] = true
 	at := hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}
 	at.Start.Byte, at.Start.Column = from, 1+from
 	at.End.Byte, at.End.Column = len(text), 1+len(text)
