@@ -71,12 +71,19 @@ func checkExternal(e *Engine, add func(field, format string, args ...any)) {
 	} else if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		add("url", "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\"", e.URL)
 	}
-	for field, set := range map[string]bool{
-		"image": e.Image != "", "command": e.Command != nil, "setup": len(e.Setup) > 0,
-		"flags": len(e.Flags) > 0, "env": len(e.Env) > 0,
+	for _, arg := range []struct {
+		field string
+		set   bool
+	}{
+		{"image", e.Image != ""},
+		{"env", len(e.Env) > 0},
+		{"flags", len(e.Flags) > 0},
+		{"setup", len(e.Setup) > 0},
+		{"command", e.Command != nil},
+		{"port", e.Port != 0},
 	} {
-		if set {
-			add(field, "An engine of kind %q is run by someone else, so hcl can set no %s for it. Remove the argument.", External, field)
+		if arg.set {
+			add(arg.field, "An engine of kind %q is run by someone else, so hcl can set no %s for it. Remove the argument.", External, arg.field)
 		}
 	}
 }

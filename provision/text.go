@@ -14,6 +14,7 @@ const Redacted = "(sensitive)"
 // by name. The zero value is the empty, public string.
 type Text struct {
 	clear  string
+	shown  string // of a secret: what stands in its place
 	secret bool
 }
 
@@ -21,7 +22,7 @@ type Text struct {
 func Plain(s string) Text { return Text{clear: s} }
 
 // Secret is a text that must never be shown.
-func Secret(s string) Text { return Text{clear: s, secret: true} }
+func Secret(s string) Text { return Text{clear: s, shown: Redacted, secret: true} }
 
 // Reveal returns the clear value. Call it only where the value leaves for the
 // program that needs it: a container's environment, a command's arguments.
@@ -30,10 +31,10 @@ func (t Text) Reveal() string { return t.clear }
 // IsSecret reports whether the text must not be shown.
 func (t Text) IsSecret() bool { return t.secret }
 
-// String returns the value, or [Redacted] for a secret.
+// String returns the value; of a secret, what stands in its place.
 func (t Text) String() string {
 	if t.secret {
-		return Redacted
+		return t.shown
 	}
 	return t.clear
 }
@@ -49,12 +50,17 @@ func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // LogValue is what slog sees.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// Concat joins texts; the result is a secret when one of the parts is.
+// Concat joins texts. The result is a secret when one of the parts is, and shows
+// the parts that are none.
 func Concat(parts ...Text) Text {
 	var t Text
 	for _, p := range parts {
 		t.clear += p.clear
+		t.shown += p.String()
 		t.secret = t.secret || p.secret
+	}
+	if !t.secret {
+		t.shown = ""
 	}
 	return t
 }

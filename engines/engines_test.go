@@ -1,0 +1,256 @@
+package engines
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/provision"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func host(gpus string) *provision.Host {
+	g, err := provision.ParseGPUs(gpus)
+	if err != nil {
+		panic(err)
+	}
+	return &provision.Host{Name: "box", Address: "203.0.113.7", GPUs: g, Pos: "lab.hcl:3"}
+}
+
+func value(s string) *provision.Text {
+	t := provision.Plain(s)
+	return &t
+}
+
+var r1 = &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Revision: "56d4cbb", Cache: "/data/huggingface"}
+
+// TestContainer holds the container of each engine kind on each GPU vendor
+// against the docker run line that a person can compare with the engines' own
+// installation pages.
+func TestContainer(t *testing.T) {
+	token := []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("hf_canary")}}
+	yes := true
+	cases := map[string]*Engine{
+		"sglang-nvidia": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Env: token,
+			Flags: []Flag{{"enable-dp-attention", nil}, {"tp", value("8")}, {"trust-remote-code", nil}}},
+		"sglang-amd": {Kind: SGLang, Host: host("8xMI300X"), Model: r1, Image: "rocm/sglang-staging:20250212", Env: token,
+			Flags: []Flag{{"tp", value("8")}}},
+		"vllm-nvidia": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Env: token,
+			Flags: []Flag{{"tensor-parallel-size", value("8")}}},
+		"vllm-nvidia-setup": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, Flags: []Flag{{"api-key", func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
+		"vllm-nvidia-subset": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Port: 8001,
+			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32e9, StopGrace: 120e9}},
+		"vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217",
+			Env:       []provision.EnvVar{{Name: "VLLM_FP8_PADDING", Value: provision.Plain("0")}},
+			Flags:     []Flag{{"max-model-len", value("32768")}},
+			Container: ContainerSettings{Privileged: &yes, CapAdd: []string{"SYS_PTRACE", "IPC_LOCK"}, Devices: []string{"/dev/infiniband"}}},
+		"vllm-amd-subset": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:x", Container: ContainerSettings{GPUIDs: []string{"4", "5"}}},
+		"trtllm-nvidia": {Kind: TRTLLM, Host: host("8xH200"), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
+			Flags: []Flag{{"backend", value("pytorch")}, {"ep_size", value("4")}, {"tp_size", value("8")}}},
+		"openai-nvidia": {Kind: OpenAI, Host: host("1xH200"), Image: "registry.example.com/server:1.2", Port: 9000,
+			Command: []provision.Text{provision.Plain("/serve"), provision.Plain("--listen=127.0.0.1:9000")}},
+		"vllm-cpu": {Kind: VLLM, Host: host(""), Model: r1, Image: "vllm/vllm-openai:v0.7.3"},
+		"entrypoint": {Kind: VLLM, Host: host(""), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+			Container: ContainerSettings{Entrypoint: []string{"numactl", "--interleave=all"}, Network: "bridge", IPC: "private"}},
+	}
+	for name, e := range cases {
+		t.Run(name, func(t *testing.T) {
+			e.Name = "box"
+			if errs := Check(e); len(errs) > 0 {
+				t.Fatalf("Check = %v", errs)
+			}
+			got := strings.ReplaceAll(provision.DockerRun(Container(e)), " --", " \\\n  --") + "\n"
+			if strings.Contains(got, "canary") {
+				t.Errorf("a secret is shown:\n%s", got)
+			}
+			golden(t, name, got)
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update writes it:\n%s", file, diff)
+	}
+}
+
+// TestSetupRevealsSecretsToTheShell: what is shown hides the secret, what runs
+// has it, quoted.
+func TestSetupRevealsSecretsToTheShell(t *testing.T) {
+	key := provision.Secret("it's a key")
+	ct := Container(&Engine{Kind: VLLM, Host: host(""), Model: r1, Image: "i:1", Setup: []string{"true"}, Flags: []Flag{{"api-key", &key}}})
+	script := ct.Command[1]
+	if got := script.String(); !strings.HasSuffix(got, "'--api-key' (sensitive)") || strings.Contains(got, "a key") {
+		t.Errorf("the script shows as %q", got)
+	}
+	if got := script.Reveal(); !strings.HasSuffix(got, `'--api-key' 'it'\''s a key'`) || !strings.HasPrefix(got, "set -e\ntrue\nexec 'vllm' 'serve'") {
+		t.Errorf("the script is %q", got)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		engine Engine
+		fields string // of the errors, in order
+		says   string // somewhere in their details
+	}{
+		"right":                 {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "", ""},
+		"no image and no model": {Engine{Kind: VLLM, Host: host("8xH200")}, "image model", `image = "vllm/vllm-openai`},
+		"trtllm on amd":         {Engine{Kind: TRTLLM, Host: host("8xMI300X"), Model: r1, Image: "mine:1"}, "host", "NVIDIA GPUs only"},
+		"nvidia image on amd":   {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
+		"rocm image on nvidia":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
+		"own image on amd":      {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
+		"too many gpus":         {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"pipeline-parallel-size", value("2")}, {"tensor-parallel-size", value("8")}}}, "flags", "ask for 16 GPUs"},
+		"gpus of a subset":      {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"tensor-parallel-size", value("4")}}, Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
+		"dp attention":          {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"dp-size", value("8")}, {"enable-dp-attention", nil}, {"tp", value("8")}}}, "", ""},
+		"port among the flags":  {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"port", value("9000")}}}, "flags", "port = 8000"},
+		"openai":                {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1"}, "command port", "whole command"},
+		"external":              {Engine{Kind: External}, "url", "url of the server"},
+		"external, bad url":     {Engine{Kind: External, URL: "box:8000"}, "url", "is not the url"},
+		"external, too much":    {Engine{Kind: External, URL: "http://box:8000", Image: "a:1", Port: 1}, "image port", "run by someone else"},
+		"sim with an image":     {Engine{Kind: Sim, Host: host(""), Image: "a:1"}, "image", "part of the hcl binary"},
+		"no host":               {Engine{Kind: VLLM, Model: r1, Image: "a:1"}, "host", "host = host.h200"},
+		"url of a container":    {Engine{Kind: VLLM, Host: host(""), Model: r1, Image: "a:1", URL: "http://x"}, "url", "started by hcl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var fields, details []string
+			for _, e := range Check(&c.engine) {
+				fields, details = append(fields, e.Field), append(details, e.Detail)
+			}
+			if got := strings.Join(fields, " "); got != c.fields {
+				t.Errorf("fields = %q, want %q: %q", got, c.fields, details)
+			}
+			if got := strings.Join(details, "\n"); !strings.Contains(got, c.says) {
+				t.Errorf("details = %q, want %q in them", got, c.says)
+			}
+		})
+	}
+}
+
+func TestServedModel(t *testing.T) {
+	local := &Model{Repo: "/data/models/R1"}
+	for _, c := range []struct {
+		e    Engine
+		want string
+	}{
+		{Engine{Kind: VLLM, Model: r1}, "deepseek-ai/DeepSeek-R1"},
+		{Engine{Kind: VLLM, Model: r1, Flags: []Flag{{"served-model-name", value("r1 other")}}}, "r1"},
+		{Engine{Kind: SGLang, Model: local}, "/data/models/R1"},
+		{Engine{Kind: TRTLLM, Model: local}, "R1"},
+		{Engine{Kind: External}, ""},
+		{Engine{Kind: Sim}, "sim"},
+	} {
+		if got := ServedModel(&c.e); got != c.want {
+			t.Errorf("ServedModel(%s, %v) = %q, want %q", c.e.Kind, c.e.Model, got, c.want)
+		}
+	}
+}
+
+func TestBaseURL(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://box:8000":     "http://box:8000",
+		"http://box:8000/":    "http://box:8000",
+		"https://box/v1":      "https://box",
+		"http://box:8000/v1/": "http://box:8000",
+	} {
+		if got := BaseURL(&Engine{Kind: External, URL: url}); got != want {
+			t.Errorf("BaseURL(%s) = %s, want %s", url, got, want)
+		}
+	}
+	if got, want := BaseURL(&Engine{Kind: SGLang}), "http://127.0.0.1:30000"; got != want {
+		t.Errorf("BaseURL(sglang) = %s, want %s", got, want)
+	}
+}
+
+func TestCacheReset(t *testing.T) {
+	dev := []provision.EnvVar{{Name: "VLLM_SERVER_DEV_MODE", Value: provision.Plain("1")}}
+	for _, c := range []struct {
+		e    Engine
+		want string // path, or part of the reason
+	}{
+		{Engine{Kind: SGLang}, "/flush_cache"},
+		{Engine{Kind: VLLM, Env: dev}, "/reset_prefix_cache"},
+		{Engine{Kind: VLLM}, "only with env VLLM_SERVER_DEV_MODE=1"},
+		{Engine{Kind: TRTLLM}, "has no request for it"},
+	} {
+		_, path, why, ok := CacheReset(&c.e)
+		if got := path + why; !strings.Contains(got, c.want) || ok != (path != "") {
+			t.Errorf("CacheReset(%s) = %q, %q, %v, want %q", c.e.Kind, path, why, ok, c.want)
+		}
+	}
+}
+
+// TestFatalLine uses lines as engines print them, from the issues that report
+// them.
+func TestFatalLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"ValueError: Free memory on device (13.2/139.8 GiB) on startup is less than desired GPU memory utilization (0.9, 125.8 GiB).": "memory is not free",
+		"[2025-02-12 10:00:00 TP3] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.":                           "out of GPU memory",
+		"RuntimeError: Engine core initialization failed. See root cause above.":                                                      "core failed",
+		"[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use":                              "port is taken",
+		"api_server.py: error: unrecognized arguments: --tensor-paralel-size 8":                                                       "does not know an argument",
+		"Received sigquit from a child process. It usually means the child failed.":                                                   "core failed",
+	} {
+		if means, ok := FatalLine(line); !ok || !strings.Contains(means, want) {
+			t.Errorf("FatalLine(%q) = %q, %v, want %q", line, means, ok, want)
+		}
+	}
+	for _, line := range []string{
+		"INFO 02-12 10:00:00 worker.py:266] the current vLLM instance can use total_gpu_memory (139.72GiB) x gpu_memory_utilization (0.90)",
+		"WARNING: no CUDA graphs will be captured",
+		"INFO:     Application startup complete.",
+	} {
+		if means, ok := FatalLine(line); ok {
+			t.Errorf("FatalLine(%q) = %q, want none", line, means)
+		}
+	}
+}
+
+func TestPhaseOf(t *testing.T) {
+	for line, want := range map[string]string{
+		"Loading safetensors checkpoint shards:  56% Completed | 91/163 [02:11<01:44]": "loading weights 91 of 163",
+		"Capturing CUDA graph shapes: 100%|██████████| 35/35":                          "capturing graphs",
+		"INFO:     Waiting for application startup.":                                   "starting the server",
+	} {
+		if got, _ := PhaseOf(line); got != want {
+			t.Errorf("PhaseOf(%q) = %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestSimulated: a rehearsed engine serves what it stands for, and takes no
+// secret along.
+func TestSimulated(t *testing.T) {
+	e := &Engine{Kind: VLLM, Name: "h200", Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: []Flag{{"served-model-name", value("r1")}}}
+	here := &provision.Host{Name: "box", Address: provision.LocalAddress}
+	ct := Container(Simulated(e, here, 4711, 20))
+	var words []string
+	for _, w := range append(ct.Entrypoint, ct.Command...) {
+		words = append(words, w.String())
+	}
+	got, want := strings.Join(words, " "), "hcl sim --model r1 --host 127.0.0.1 --port 4711 --as vllm --speed 20"
+	if got != want || len(ct.Env) != 0 {
+		t.Errorf("Simulated runs %q with %v, want %q without environment", got, ct.Env, want)
+	}
+}
