@@ -1,0 +1,307 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func flagValue(s string) *provision.Text {
+	t := provision.Plain(s)
+	return &t
+}
+
+// lab is a small lab as the language would give it: two engines on two hosts,
+// two benchmarks. Each call returns equal values behind other pointers.
+func lab() *hcl.Config {
+	h200 := &provision.Host{Name: "h200", Address: "203.0.113.7", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}}
+	mi300x := &provision.Host{Name: "mi300x", Address: "203.0.113.20", GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}}
+	r1 := &engines.Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1"}
+	vllm := &engines.Engine{Kind: engines.VLLM, Name: "h200", Host: h200, Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+		Env:   []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}},
+		Flags: []engines.Flag{{Name: "tensor-parallel-size", Value: flagValue("8")}}}
+	sglang := &engines.Engine{Kind: engines.SGLang, Name: "mi300x", Host: mi300x, Model: r1, Image: "rocm/sglang-staging:20250212"}
+	cfg := &hcl.Config{
+		Lab:     hcl.Lab{Name: "r1", Lease: hcl.DefaultLease},
+		Hosts:   []*provision.Host{h200, mi300x},
+		Engines: []*engines.Engine{vllm, sglang},
+	}
+	workload := func(concurrency int) load.Workload {
+		return load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 3200}, Requests: 500, Concurrency: concurrency,
+			OutputTokens: 800, IgnoreEOS: true, Endpoint: load.Completions}
+	}
+	online := hcl.Benchmark{Name: "online", Repeat: 1}
+	for _, e := range cfg.Engines {
+		for _, n := range []int{4, 8} {
+			online.Cells = append(online.Cells, hcl.Cell{
+				Axes:     []hcl.Axis{{Name: "engine", Value: e.Kind + "." + e.Name}, {Name: "concurrency", Value: int64(n)}},
+				Engine:   e,
+				Workload: workload(n),
+			})
+		}
+	}
+	soak := hcl.Benchmark{Name: "soak", Repeat: 2, Cells: []hcl.Cell{{Engine: vllm, Workload: workload(64)}}}
+	cfg.Benchmarks = []hcl.Benchmark{online, soak}
+	return cfg
+}
+
+// measured is the store after every cell of p was measured.
+func measured(p *Plan) map[string]results.Known {
+	all := map[string]results.Known{}
+	for _, d := range p.Deployments {
+		for _, c := range d.Cells {
+			all[c.ID] = results.Known{
+				Verdict: load.Valid, Finished: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+				Benchmark: c.Benchmark, Axes: text(c.Axes), Repetition: c.Repetition, Identity: c.Identity,
+			}
+		}
+	}
+	return all
+}
+
+func TestOrder(t *testing.T) {
+	p := New(lab(), Options{})
+	var got []string
+	for _, d := range p.Deployments {
+		for _, c := range d.Cells {
+			got = append(got, d.Engine.Address()+" "+c.Benchmark+" "+c.label())
+		}
+	}
+	// One deployment per engine, however many benchmarks use it.
+	want := []string{
+		"engine.vllm.h200 online concurrency=4",
+		"engine.vllm.h200 online concurrency=8",
+		"engine.vllm.h200 soak one cell",
+		"engine.vllm.h200 soak repetition=2",
+		"engine.sglang.mi300x online concurrency=4",
+		"engine.sglang.mi300x online concurrency=8",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	if got, want := p.Count(), (Counts{Hosts: 2, Deployments: 2, Cells: 6, Measure: 6, Starts: 2}); got != want {
+		t.Errorf("Count = %+v, want %+v", got, want)
+	}
+}
+
+func TestIdentitiesAreStableAndDistinct(t *testing.T) {
+	a, b := New(lab(), Options{}), New(lab(), Options{})
+	seen := map[string]bool{}
+	for i, d := range a.Deployments {
+		if d.ID != b.Deployments[i].ID {
+			t.Errorf("deployment %s has id %s, then %s", d.Engine.Address(), d.ID, b.Deployments[i].ID)
+		}
+		for j, c := range d.Cells {
+			if other := b.Deployments[i].Cells[j]; c.ID != other.ID || c.Job.Seed != other.Job.Seed {
+				t.Errorf("cell %s has id %s, then %s", c.label(), c.ID, other.ID)
+			}
+			if seen[c.ID] {
+				t.Errorf("cell %s shares its id", c.label())
+			}
+			seen[c.ID] = true
+			for k, v := range c.Identity {
+				if strings.Contains(v, "canary") {
+					t.Errorf("identity holds a secret: %s = %s", k, v)
+				}
+			}
+		}
+	}
+}
+
+// TestWhatIsStale changes one thing at a time: exactly the cells that it touches
+// are to be measured again, and the plan says why.
+func TestWhatIsStale(t *testing.T) {
+	known := measured(New(lab(), Options{}))
+	cases := map[string]struct {
+		change func(*hcl.Config)
+		stale  int
+		why    string
+	}{
+		"nothing":       {func(c *hcl.Config) {}, 0, ""},
+		"a flag":        {func(c *hcl.Config) { c.Engines[0].Flags[0].Value = flagValue("4") }, 4, "--tensor-parallel-size 8 → 4"},
+		"a flag more":   {func(c *hcl.Config) { c.Engines[1].Flags = []engines.Flag{{Name: "trust-remote-code"}} }, 2, "+ --trust-remote-code"},
+		"an image":      {func(c *hcl.Config) { c.Engines[1].Image = "rocm/sglang-staging:20250303" }, 2, "image rocm/sglang-staging:20250212 → rocm/sglang-staging:20250303"},
+		"a variable":    {func(c *hcl.Config) { c.Engines[0].Env = nil }, 4, "- env HF_TOKEN (sensitive)"},
+		"shared memory": {func(c *hcl.Config) { c.Engines[0].Container.ShmSize = 32e9 }, 4, "- ipc host, + shm_size 32000000000"},
+		"the model":     {func(c *hcl.Config) { c.Engines[0].Model.Revision = "abc" }, 6, "+ --revision abc"},
+		"the load":      {func(c *hcl.Config) { c.Benchmarks[0].Cells[1].Workload.OutputTokens = 1600 }, 1, "load.output_tokens 800 → 1600"},
+		"the port":      {func(c *hcl.Config) { c.Engines[0].Port = 9000 }, 0, ""},
+		"the token":     {func(c *hcl.Config) { c.Engines[0].Env[0].Value = provision.Secret("another") }, 0, ""},
+		"the address":   {func(c *hcl.Config) { c.Hosts[0].Address = "198.51.100.1" }, 0, ""},
+		"what is shown": {func(c *hcl.Config) { c.Benchmarks[0].Percentiles = []float64{1} }, 0, ""},
+		"how to wait":   {func(c *hcl.Config) { c.Engines[0].Ready.Stall = time.Hour }, 0, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			cfg := lab()
+			c.change(cfg)
+			p := New(cfg, Options{Known: known})
+			if n := p.Count(); n.Stale != c.stale || n.Measure != 0 || n.Done != 6-c.stale {
+				t.Errorf("Count = %+v, want %d stale and the rest done", n, c.stale)
+			}
+			for _, d := range p.Deployments {
+				for _, cell := range d.Cells {
+					if cell.Status == Stale && cell.Why != c.why {
+						t.Errorf("why = %q, want %q", cell.Why, c.why)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestRerunAndFailures(t *testing.T) {
+	first := New(lab(), Options{})
+	known := measured(first)
+	if n := New(lab(), Options{Known: known, Rerun: true}).Count(); n.Measure != 6 {
+		t.Errorf("with Rerun %d are to be measured, want 6", n.Measure)
+	}
+	void := known[first.Deployments[0].Cells[0].ID]
+	void.Verdict = load.Void
+	known[first.Deployments[0].Cells[0].ID] = void
+	suspect := known[first.Deployments[0].Cells[1].ID]
+	suspect.Verdict = load.Suspect
+	known[first.Deployments[0].Cells[1].ID] = suspect
+	p := New(lab(), Options{Known: known})
+	cells := p.Deployments[0].Cells
+	if cells[0].Status != Measure || !strings.Contains(cells[0].Why, "no measurement") {
+		t.Errorf("after a failure: %s, %q", cells[0].Status, cells[0].Why)
+	}
+	if cells[1].Status != Done || !strings.HasSuffix(cells[1].Why, ", suspect") {
+		t.Errorf("after a suspect measurement: %s, %q", cells[1].Status, cells[1].Why)
+	}
+}
+
+// TestTwins: two engines that are equal but for their names are two deployments,
+// so that A/A comparisons can be made.
+func TestTwins(t *testing.T) {
+	cfg := lab()
+	twin := *cfg.Engines[0]
+	twin.Name = "again"
+	b := cfg.Benchmarks[0]
+	cell := b.Cells[0]
+	cell.Engine = &twin
+	cell.Axes = []hcl.Axis{{Name: "engine", Value: "vllm.again"}, cell.Axes[1]}
+	cfg.Benchmarks = []hcl.Benchmark{{Name: "aa", Repeat: 1, Cells: []hcl.Cell{b.Cells[0], cell}}}
+	p := New(cfg, Options{})
+	if len(p.Deployments) != 2 || p.Deployments[0].ID == p.Deployments[1].ID {
+		t.Fatalf("deployments are not two: %+v", p.Deployments)
+	}
+	if p.Deployments[0].Cells[0].ID == p.Deployments[1].Cells[0].ID {
+		t.Error("twin cells share an id")
+	}
+}
+
+func TestRehearse(t *testing.T) {
+	port := 40000
+	p, err := Rehearse(lab(), 20, func() (int, error) { port++; return port, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Rehearsal || len(p.Deployments) != 2 || p.Lab.Name != "r1-rehearsal" {
+		t.Errorf("plan = %+v", p)
+	}
+	ports := map[int]bool{}
+	for _, d := range p.Deployments {
+		in := d.Instances[0]
+		if !in.Host.Local() || in.Runtime != provision.Process {
+			t.Errorf("%s runs on %s as %s", d.Engine.Address(), in.Host.Address, in.Runtime)
+		}
+		ports[in.Container.Port] = true
+	}
+	if len(ports) != 2 {
+		t.Errorf("two engines, but %d ports", len(ports))
+	}
+	for _, d := range New(lab(), Options{}).Deployments {
+		for _, c := range d.Cells {
+			for _, r := range p.Deployments {
+				for _, rc := range r.Cells {
+					if rc.ID == c.ID {
+						t.Errorf("a rehearsed cell has the id of a measured one: %s", c.ID)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestExternal(t *testing.T) {
+	cfg := lab()
+	cfg.Benchmarks = []hcl.Benchmark{{Name: "b", Repeat: 1, Cells: []hcl.Cell{{Engine: &engines.Engine{Kind: engines.External, Name: "cluster", URL: "http://192.0.2.1:8000"}}}}}
+	p := New(cfg, Options{})
+	d := p.Deployments[0]
+	if len(d.Instances) != 0 || !d.LoadHost.Local() || p.Count().Starts != 0 {
+		t.Errorf("an external engine is planned as %+v", d)
+	}
+	if got, want := d.Cells[0].Job.Target.BaseURL, "http://192.0.2.1:8000"; got != want {
+		t.Errorf("target = %s, want %s", got, want)
+	}
+}
+
+func TestText(t *testing.T) {
+	known := measured(New(lab(), Options{}))
+	cfg := lab()
+	cfg.Engines[1].Flags = []engines.Flag{{Name: "tp", Value: flagValue("8")}}
+	var b bytes.Buffer
+	if err := New(cfg, Options{Known: known}).Text(&b, true); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.ReplaceAll(b.String(), known[New(lab(), Options{}).Deployments[0].Cells[0].ID].Finished.Local().Format(time.DateTime), "TIME")
+	golden(t, "plan.txt", got)
+	if strings.Contains(got, "canary") {
+		t.Error("the plan shows a secret")
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := New(lab(), Options{}).JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plan.json", b.String())
+	var back struct {
+		FormatVersion string `json:"format_version"`
+		Deployments   []struct{ Cells []struct{ Status string } }
+	}
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.FormatVersion != FormatVersion || len(back.Deployments) != 2 || back.Deployments[0].Cells[0].Status != "measure" {
+		t.Errorf("read back: %+v", back)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update writes it:\n%s", file, diff)
+	}
+}
