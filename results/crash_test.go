@@ -48,6 +48,9 @@ func child(t *testing.T, dir, job string) *exec.Cmd {
 	return cmd
 }
 
+// perCell is how many records a written cell has.
+const perCell = 5
+
 // crashRecords are records that say which cell they belong to and hardly shrink
 // when compressed.
 func crashRecords(cell string, n int) []load.Record {
@@ -81,7 +84,7 @@ func writeCells(ctx context.Context, dir string, args []string) error {
 		if err := s.PutDeployment(ctx, testDeployment(run)); err != nil {
 			return err
 		}
-		if err := s.PutCell(ctx, cell, crashRecords(cell.ID, 20)); err != nil {
+		if err := s.PutCell(ctx, cell, crashRecords(cell.ID, perCell)); err != nil {
 			return err
 		}
 		fmt.Println(cell.ID)
@@ -101,7 +104,7 @@ func checkCells(t *testing.T, s *Store, done []string) {
 		records, err := s.Records(t.Context(), r.RunID, r.ID)
 		if err != nil {
 			t.Errorf("cell %s: %v", r.ID, err)
-		} else if len(records) != 20 || records[19].Error != r.ID {
+		} else if len(records) != perCell || records[perCell-1].Error != r.ID {
 			t.Errorf("cell %s has %d records of another cell or another time", r.ID, len(records))
 		}
 	}
