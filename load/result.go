@@ -7,14 +7,18 @@ import "time"
 type Record struct {
 	Seq       int           `json:"seq"`
 	Scheduled time.Duration `json:"scheduled"` // when its arrival was due; closed loop: when it became the next to send
+	Ready     time.Duration `json:"ready"`     // Scheduled, or when the concurrency cap let it go, if that was later
 	Sent      time.Duration `json:"sent"`      // just before the request was written
 	First     time.Duration `json:"first"`     // first chunk with content; 0: none came
 	Last      time.Duration `json:"last"`      // last chunk with content
+	End       time.Duration `json:"end"`       // the answer was complete, or had failed
 	// Gaps are the times between successive content chunks, len = chunks−1.
 	Gaps         []time.Duration `json:"gaps,omitempty"`
-	InputTokens  int             `json:"input_tokens"`  // by the server's usage
-	OutputTokens int             `json:"output_tokens"` // by the server's usage, never what was asked for
-	AskedInput   int             `json:"asked_input"`   // length of the prompt that was made
+	Merged       int             `json:"merged,omitempty"`   // content chunks that one read brought together with the one before: their gap is 0
+	InputTokens  int             `json:"input_tokens"`       // by the server's usage
+	OutputTokens int             `json:"output_tokens"`      // by the server's usage, never what was asked for
+	NoUsage      bool            `json:"no_usage,omitempty"` // the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
+	AskedInput   int             `json:"asked_input"`        // length of the prompt that was made
 	AskedOutput  int             `json:"asked_output"`
 	Finish       string          `json:"finish,omitempty"` // "length", "stop"
 	Class        string          `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
@@ -84,8 +88,15 @@ type Summary struct {
 	PeakConcurrency      int     `json:"peak_concurrency"`       // by sweep line
 	PeakOutputThroughput float64 `json:"peak_output_throughput"` // tokens in the best whole second
 
-	CPUShare float64 `json:"client_cpu_share"` // of one core, this process, while measuring
-	Verdict  Verdict `json:"verdict"`
+	// MergedChunks came in the same read as the chunk before, so that the gap
+	// between the two is not known. MergedShare is their share of all gaps.
+	MergedChunks int     `json:"merged_chunks"`
+	MergedShare  float64 `json:"merged_share"`
+
+	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
+	WarmupFailed int     `json:"warmup_failed,omitempty"`
+	CPUShare     float64 `json:"client_cpu_share"` // of one core, this process, while measuring
+	Verdict      Verdict `json:"verdict"`
 }
 
 // The verdicts of a cell.

@@ -95,7 +95,7 @@ const (
 type Dataset struct {
 	Kind        string   `json:"kind"`                  // [Random]
 	InputTokens int      `json:"input_tokens"`          // prompt length
-	RangeRatio  *float64 `json:"range_ratio,omitempty"` // nil: every prompt is exactly InputTokens long
+	RangeRatio  *float64 `json:"range_ratio,omitempty"` // of prompts and outputs, as with both peers; nil: every one is exactly as long as asked
 	Convention  string   `json:"convention,omitempty"`  // what RangeRatio means; empty means [ConventionSGLang]
 	Seed        uint64   `json:"seed,omitempty"`        // mixed into every cell's own seed
 }

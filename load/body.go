@@ -1,0 +1,122 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// The places in a request body that differ from request to request. No JSON
+// text of a user's extra body marshals to these.
+const (
+	promptMark = "\x00prompt"
+	tokensMark = "\x00tokens"
+)
+
+// template is a request body with holes for the prompt and the number of tokens.
+type template struct {
+	pieces [3][]byte
+	tokens bool // the first hole is the number of tokens, not the prompt
+}
+
+// newTemplate says once what all requests of a job have in common.
+func newTemplate(t Target, w Workload) (template, error) {
+	var body map[string]any
+	sampling := map[string]any{"temperature": w.Temperature}
+	if w.IgnoreEOS {
+		sampling["ignore_eos"] = true
+	}
+	switch w.Endpoint {
+	case Completions:
+		body = sampling
+		body["prompt"] = promptMark
+	case Chat:
+		body = sampling
+		body["messages"] = []any{map[string]any{"role": "user", "content": promptMark}}
+	case Generate:
+		sampling["max_new_tokens"] = tokensMark
+		body = map[string]any{"input_ids": promptMark, "sampling_params": sampling}
+	default:
+		return template{}, fmt.Errorf("endpoint %q: write %q, %q or %q", w.Endpoint, Completions, Chat, Generate)
+	}
+	body["stream"] = true
+	if w.Endpoint != Generate {
+		body["max_tokens"] = tokensMark
+		body["stream_options"] = map[string]any{"include_usage": true}
+		if t.Model != "" {
+			body["model"] = t.Model
+		}
+	}
+	if w.ExtraBody != "" {
+		var extra map[string]any
+		d := json.NewDecoder(bytes.NewReader([]byte(w.ExtraBody)))
+		d.UseNumber() // an integer stays as it was written
+		if err := d.Decode(&extra); err != nil {
+			return template{}, fmt.Errorf("extra body: %w", err)
+		}
+		if err := merge(body, extra); err != nil {
+			return template{}, err
+		}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return template{}, fmt.Errorf("extra body: %w", err)
+	}
+	return split(text), nil
+}
+
+// merge puts extra into body, objects into objects. What the generator relies on
+// must stay as it is.
+func merge(body, extra map[string]any) error {
+	for _, k := range slices.Sorted(maps.Keys(extra)) {
+		switch k {
+		case "prompt", "messages", "input_ids", "max_tokens", "max_completion_tokens", "max_new_tokens", "stream", "stream_options", "n":
+			return fmt.Errorf("extra body: %q is for the generator to say", k)
+		}
+		to, ok1 := body[k].(map[string]any)
+		from, ok2 := extra[k].(map[string]any)
+		switch {
+		case ok1 && !ok2:
+			return fmt.Errorf("extra body: %q has to be an object", k)
+		case !ok1:
+			body[k] = extra[k]
+			continue
+		}
+		if err := merge(to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func split(text []byte) template {
+	mark := func(s string) []byte {
+		b, _ := json.Marshal(s) // a string always marshals
+		return b
+	}
+	p, n := mark(promptMark), mark(tokensMark)
+	i, j := bytes.Index(text, p), bytes.Index(text, n)
+	if j < i {
+		return template{[3][]byte{text[:j], text[j+len(n) : i], text[i+len(p):]}, true}
+	}
+	return template{[3][]byte{text[:i], text[i+len(p) : j], text[j+len(n):]}, false}
+}
+
+// body is the body of request i and the lengths that it asks for.
+func (t template) body(p prompts, i int) (b []byte, input, output int) {
+	// A token id and its comma take six bytes at most, as does a common word.
+	prompt, input, output := p.append(make([]byte, 0, 6*p.input.high+2), i)
+	b = make([]byte, 0, len(prompt)+len(t.pieces[0])+len(t.pieces[1])+len(t.pieces[2])+20)
+	b = append(b, t.pieces[0]...)
+	if t.tokens {
+		b = strconv.AppendInt(b, int64(output), 10)
+		b = append(append(b, t.pieces[1]...), prompt...)
+	} else {
+		b = append(append(b, prompt...), t.pieces[1]...)
+		b = strconv.AppendInt(b, int64(output), 10)
+	}
+	return append(b, t.pieces[2]...), input, output
+}

@@ -1,0 +1,217 @@
+package load
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// errorSamples is how many distinct error messages a summary keeps.
+const errorSamples = 5
+
+// Summarize computes what a run measured from its records; docs/method.md
+// defines each number. d is the time from the first dispatch to the last
+// response. What records do not hold (the warm-up and the client's CPU share)
+// stays zero.
+func Summarize(w Workload, percentiles []float64, started time.Time, d time.Duration, records []Record) Summary {
+	if percentiles == nil {
+		percentiles = w.Percentiles
+	}
+	if percentiles == nil {
+		percentiles = DefaultPercentiles()
+	}
+	s := Summary{Started: started, Duration: d.Seconds(), Requests: len(records)}
+	var ttft, tpot, itl, e2el, queue, lag []float64
+	good, gaps := 0, 0
+	for i := range records {
+		gaps += len(records[i].Gaps)
+	}
+	itl = make([]float64, 0, gaps)
+	for i := range records {
+		r := &records[i]
+		queue = append(queue, ms(r.Sent-r.Scheduled))
+		lag = append(lag, ms(r.Sent-r.Ready))
+		if !r.OK() {
+			s.fail(r)
+			continue
+		}
+		s.Completed++
+		s.InputTokens += int64(r.InputTokens)
+		s.OutputTokens += int64(r.OutputTokens)
+		s.AskedInput += int64(r.AskedInput)
+		s.AskedOutput += int64(r.AskedOutput)
+		s.MergedChunks += r.Merged
+		if r.NoUsage {
+			s.UsageMissing++
+		}
+		ttft = append(ttft, ms(r.First-r.Sent))
+		e2el = append(e2el, ms(r.Last-r.Sent))
+		if r.OutputTokens > 1 {
+			tpot = append(tpot, ms(r.Last-r.First)/float64(r.OutputTokens-1))
+		}
+		for _, g := range r.Gaps {
+			itl = append(itl, ms(g))
+		}
+		if r.good(w.SLO) {
+			good++
+		}
+	}
+	if len(itl) > 0 {
+		s.MergedShare = float64(s.MergedChunks) / float64(len(itl))
+	}
+	s.TTFT = describe(ttft, percentiles)
+	s.TPOT = describe(tpot, percentiles)
+	s.ITL = describe(itl, percentiles)
+	s.E2EL = describe(e2el, percentiles)
+	s.Queue = describe(queue, percentiles)
+	s.SendLag = describe(lag, percentiles)
+
+	s.PeakConcurrency, _ = concurrency(records)
+	if d > 0 {
+		per := func(n float64) float64 { return n / d.Seconds() }
+		s.RequestThroughput = per(float64(s.Completed))
+		s.InputThroughput = per(float64(s.InputTokens))
+		s.OutputThroughput = per(float64(s.OutputTokens))
+		s.TotalThroughput = per(float64(s.InputTokens + s.OutputTokens))
+		s.MeanConcurrency = per(s.E2EL.Mean * float64(s.E2EL.Count) / 1e3)
+		s.PeakOutputThroughput = peakOutput(records)
+		if len(w.SLO) > 0 {
+			g := per(float64(good))
+			s.Goodput = &g
+		}
+	}
+	s.Verdict = judge(w, s, records)
+	return s
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+func (s *Summary) fail(r *Record) {
+	s.Failed++
+	if s.Errors == nil {
+		s.Errors = map[string]int{}
+	}
+	s.Errors[r.Class]++
+	text := r.Class + ": " + r.Error
+	if len(s.ErrorSamples) < errorSamples && !slices.Contains(s.ErrorSamples, text) {
+		s.ErrorSamples = append(s.ErrorSamples, text)
+	}
+}
+
+// good reports whether each of a request's own values is within every bound. A
+// request of one token has no TPOT, and so is within any.
+func (r *Record) good(slo []Objective) bool {
+	for _, o := range slo {
+		var v time.Duration
+		switch o.Metric {
+		case "ttft":
+			v = r.First - r.Sent
+		case "tpot":
+			if r.OutputTokens > 1 {
+				v = (r.Last - r.First) / time.Duration(r.OutputTokens-1)
+			}
+		case "e2el":
+			v = r.Last - r.Sent
+		}
+		if v > time.Duration(o.Max) {
+			return false
+		}
+	}
+	return true
+}
+
+// describe sorts x.
+func describe(x, percentiles []float64) Stats {
+	s := Stats{Count: len(x), Percentiles: make(map[string]float64, len(percentiles))}
+	slices.Sort(x)
+	for _, p := range percentiles {
+		s.Percentiles[strconv.FormatFloat(p, 'f', -1, 64)] = percentile(x, p)
+	}
+	if len(x) == 0 {
+		return s
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	s.Mean = sum / float64(len(x))
+	squares := 0.0
+	for _, v := range x {
+		squares += (v - s.Mean) * (v - s.Mean)
+	}
+	s.Std = math.Sqrt(squares / float64(len(x)))
+	s.Median, s.Min, s.Max = percentile(x, 50), x[0], x[len(x)-1]
+	return s
+}
+
+// percentile interpolates linearly between the two nearest of the sorted values,
+// as numpy.percentile does unless told otherwise. Of nothing it is 0.
+func percentile(sorted []float64, p float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	h := float64(len(sorted)-1) * p / 100
+	i := int(h)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// concurrency sweeps over all requests, failed ones too, from their sending to
+// their end: the most in flight at one moment, and the sum of their times.
+func concurrency(records []Record) (peak int, area time.Duration) {
+	starts := make([]time.Duration, len(records))
+	ends := make([]time.Duration, len(records))
+	for i := range records {
+		starts[i], ends[i] = records[i].Sent, records[i].End
+		area += records[i].End - records[i].Sent
+	}
+	slices.Sort(starts)
+	slices.Sort(ends)
+	over := 0
+	for i, t := range starts {
+		// One that ends when another starts has made room for it.
+		for over < len(ends) && ends[over] <= t {
+			over++
+		}
+		peak = max(peak, i+1-over)
+	}
+	return peak, area
+}
+
+// peakOutput is the most tokens of completed requests in one second, of seconds
+// that count from the first dispatch. A request's tokens are spread evenly over
+// its chunks.
+func peakOutput(records []Record) float64 {
+	zero := time.Duration(math.MaxInt64)
+	for i := range records {
+		zero = min(zero, records[i].Sent)
+	}
+	var seconds []float64
+	add := func(at time.Duration, tokens float64) {
+		i := int((at - zero) / time.Second)
+		for len(seconds) <= i {
+			seconds = append(seconds, 0)
+		}
+		seconds[i] += tokens
+	}
+	for i := range records {
+		r := &records[i]
+		if !r.OK() {
+			continue
+		}
+		each := float64(r.OutputTokens) / float64(len(r.Gaps)+1)
+		at := r.First
+		add(at, each)
+		for _, g := range r.Gaps {
+			at += g
+			add(at, each)
+		}
+	}
+	if len(seconds) == 0 {
+		return 0
+	}
+	return slices.Max(seconds)
+}

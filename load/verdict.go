@@ -1,0 +1,137 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The bounds of a verdict. docs/method.md gives the reason for each.
+const (
+	maxSendLag      = 5.0 // ms, p99
+	maxSendLagOfITL = 0.1 // of the ITL median, but not below minSendLag
+	minSendLag      = 1.0 // ms: what any system's timers are off by
+	maxCPUShare     = 0.8 // of each core that the generator may use
+	maxMergedShare  = 0.2
+	minMergedITL    = 5.0  // ms: below, engines themselves send several at once
+	maxLittle       = 0.05 // relative
+)
+
+// judge says whether a summary can be trusted.
+func judge(w Workload, s Summary, records []Record) Verdict {
+	switch {
+	case s.Requests == 0:
+		return Verdict{Void, []string{"no request was sent"}}
+	case s.Completed == 0:
+		return Verdict{Void, []string{fmt.Sprintf("none of %d requests completed: %s", s.Requests, classes(s.Errors))}}
+	case s.OutputTokens == 0:
+		return Verdict{Void, []string{"no output tokens"}}
+	}
+	var reasons []string
+	because := func(is bool, format string, args ...any) {
+		if is {
+			reasons = append(reasons, fmt.Sprintf(format, args...))
+		}
+	}
+	because(s.Failed > 0, "%d of %d requests failed (%.1f %%): %s", s.Failed, s.Requests, percent(s.Failed, s.Requests), classes(s.Errors))
+	because(s.WarmupFailed > 0, "%d of %d warm-up requests failed", s.WarmupFailed, s.Warmup)
+
+	output, input := miscounted(records)
+	because(w.IgnoreEOS && output > 0, "%d of %d requests did not bring the output tokens asked for (%d instead of %d in all)",
+		output, s.Completed, s.OutputTokens, s.AskedOutput)
+	because(w.Endpoint != Chat && input > 0, "%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)",
+		input, s.Completed, s.InputTokens, s.AskedInput)
+	because(s.UsageMissing > 0, "%d of %d answers came without token counts: chunks were counted instead", s.UsageMissing, s.Completed)
+	because(s.Completed < w.Concurrency, "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
+
+	_, area := concurrency(records)
+	if seen := area.Seconds() / s.Duration; s.Duration > 0 && seen > 0 {
+		// Little's law: both are the mean number of requests in flight.
+		off := math.Abs(seen-s.MeanConcurrency) / seen
+		because(off > maxLittle, "Little's law is off by %.0f %%: %.2f requests were in flight on average, throughput times latency says %.2f",
+			off*100, seen, s.MeanConcurrency)
+	}
+	if filled, ok := filled(w, records); ok {
+		because(filled < (1-maxLittle)*float64(w.Concurrency), "%.2f requests were in flight while there were more to send, not %d: the generator fell behind",
+			filled, w.Concurrency)
+	}
+	if w.Rate > 0 && w.Rate != Inf {
+		lag := lateness(records)
+		limit := min(maxSendLag, max(minSendLag, maxSendLagOfITL*s.ITL.Median))
+		because(lag > limit, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)", lag, limit)
+	}
+	cores := float64(runtime.GOMAXPROCS(0))
+	because(s.CPUShare > maxCPUShare*cores, "the generator used %.0f %% of the %.0f cores that it may use", s.CPUShare/cores*100, cores)
+	because(s.MergedShare > maxMergedShare && s.ITL.Mean > minMergedITL,
+		"%.0f %% of chunks came together with the one before: the distribution of ITL is not the server's", s.MergedShare*100)
+
+	if len(reasons) > 0 {
+		return Verdict{Suspect, reasons}
+	}
+	return Verdict{Verdict: Valid}
+}
+
+func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
+
+// classes lists failures by class: "status 3, stall 1".
+func classes(errors map[string]int) string {
+	var list []string
+	for _, class := range slices.Sorted(maps.Keys(errors)) {
+		list = append(list, fmt.Sprintf("%s %d", class, errors[class]))
+	}
+	return strings.Join(list, ", ")
+}
+
+// miscounted is how many completed requests had other lengths, by the server's
+// count, than were asked for.
+func miscounted(records []Record) (output, input int) {
+	for i := range records {
+		r := &records[i]
+		if !r.OK() || r.NoUsage {
+			continue
+		}
+		if r.OutputTokens != r.AskedOutput {
+			output++
+		}
+		if r.InputTokens != r.AskedInput {
+			input++
+		}
+	}
+	return output, input
+}
+
+// filled is the mean number of requests in flight of a closed loop, from the
+// first dispatch to the last: while there was always another to send. It says
+// nothing of runs of less than three rounds.
+func filled(w Workload, records []Record) (mean float64, ok bool) {
+	if w.Rate != 0 || len(records) < 3*w.Concurrency {
+		return 0, false
+	}
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	for i := range records {
+		first, last = min(first, records[i].Sent), max(last, records[i].Sent)
+	}
+	if last <= first {
+		return 0, false
+	}
+	area := time.Duration(0)
+	for i := range records {
+		area += min(records[i].End, last) - records[i].Sent
+	}
+	return float64(area) / float64(last-first), true
+}
+
+// lateness is the 99th percentile of send lag in milliseconds, whatever
+// percentiles a summary shows.
+func lateness(records []Record) float64 {
+	lags := make([]float64, len(records))
+	for i := range records {
+		lags[i] = ms(records[i].Sent - records[i].Ready)
+	}
+	slices.Sort(lags)
+	return percentile(lags, 99)
+}
