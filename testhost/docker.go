@@ -1,0 +1,161 @@
+package testhost
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// docker is the host's own daemon. It has nothing in common with one that the
+// machine may have: not its configuration, directories, sockets or containerd.
+type docker struct {
+	m      *machine
+	images *registries // nil: the daemon finds no way to any registry
+	socket string
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+func newDocker(m *machine, images *registries) *docker {
+	return &docker{m: m, images: images, socket: filepath.Join(m.dir, "docker.sock")}
+}
+
+// dockerStart is how long the daemon may take to answer; one to two seconds are
+// usual, more on a busy machine.
+const dockerStart = 60 * time.Second
+
+func (d *docker) start() error {
+	in := func(name string) string { return filepath.Join(d.m.dir, name) }
+	// A daemon that was killed leaves its pidfile, and refuses to start where
+	// the number in it happens to be alive.
+	_ = os.Remove(in("docker.pid"))
+	if err := os.WriteFile(in("daemon.json"), []byte("{}\n"), 0o600); err != nil {
+		return fmt.Errorf("write dockerd's configuration: %w", err)
+	}
+	program, err := findTool("dockerd")
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"--config-file", in("daemon.json"),
+		"--data-root", in("docker"),
+		"--exec-root", in("exec"),
+		"--pidfile", in("docker.pid"),
+		"--host", "unix://" + d.socket,
+		"--host", "unix:///run/docker.sock",
+		// A control group of its own says whose a left-over is.
+		"--cgroup-parent", "/" + d.m.name,
+		"--exec-opt", "native.cgroupdriver=cgroupfs",
+		"--insecure-registry", "198.18.0.0/15",
+		"--log-level", "warn",
+	}
+	if d.m.shared {
+		// The network is the machine's: leave no bridge and no rule in it.
+		args = append(args, "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false")
+	}
+	log, err := os.OpenFile(in("dockerd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open dockerd's log: %w", err)
+	}
+	defer log.Close()
+	cmd := d.m.command(program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(cmd.Env, "PATH="+in("sbin")+":"+systemPath)
+	cmd.Env = append(cmd.Env, d.images.environment()...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start dockerd: %w", err)
+	}
+	exited := make(chan struct{})
+	d.cmd, d.exited = cmd, exited
+	go func() {
+		_ = cmd.Wait()
+		close(exited)
+	}()
+	answered := eventually(dockerStart, func() bool {
+		select {
+		case <-exited:
+			return true
+		default:
+			return d.answers()
+		}
+	})
+	select {
+	case <-exited:
+		return fmt.Errorf("start dockerd: it ended (%s)", cmd.ProcessState)
+	default:
+	}
+	if !answered {
+		return fmt.Errorf("start dockerd: no answer on %s within %v", d.socket, dockerStart)
+	}
+	return nil
+}
+
+// answers asks the daemon whether it is ready.
+func (d *docker) answers() bool {
+	conn, err := net.DialTimeout("unix", d.socket, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := fmt.Fprintf(conn, "GET /_ping HTTP/1.0\r\n\r\n"); err != nil {
+		return false
+	}
+	status := make([]byte, len("HTTP/1.0 200"))
+	n, _ := conn.Read(status)
+	return n == len(status) && strings.HasSuffix(string(status), "200")
+}
+
+// signal sends a signal to the daemon by the number it has on the host.
+func (d *docker) signal(name string) error {
+	text, err := os.ReadFile(filepath.Join(d.m.dir, "docker.pid"))
+	if err != nil {
+		return fmt.Errorf("read dockerd's pidfile: %w", err)
+	}
+	return run(d.m.command("/bin/kill", "-"+name, strings.TrimSpace(string(text))))
+}
+
+// wait returns when the daemon, if it was started, has ended.
+func (d *docker) wait() {
+	if d.exited != nil {
+		<-d.exited
+	}
+}
+
+func (d *docker) stop(signal string) error {
+	if err := d.signal(signal); err != nil {
+		return err
+	}
+	select {
+	case <-d.exited:
+		return nil
+	case <-time.After(dockerStart):
+		return fmt.Errorf("stop dockerd: still there %v after SIG%s", dockerStart, signal)
+	}
+}
+
+// StopDocker stops the daemon in the ordinary way, which stops its containers.
+func (h *Host) StopDocker() error { return h.docker.stop("TERM") }
+
+// KillDocker kills the daemon; its containers run on.
+func (h *Host) KillDocker() error { return h.docker.stop("KILL") }
+
+// StartDocker starts the daemon again, with the images and containers it had.
+func (h *Host) StartDocker() error { return h.docker.start() }
+
+// DockerPID returns the daemon's process, as the test sees it.
+func (h *Host) DockerPID() (int, error) {
+	for _, pid := range children(h.docker.cmd.Process.Pid) {
+		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		if err == nil && strings.TrimSpace(string(name)) == "dockerd" {
+			return pid, nil
+		}
+	}
+	return 0, fmt.Errorf("find dockerd of %s: it does not run", h.Name)
+}

@@ -1,0 +1,252 @@
+// Engine is the program in the images of test hosts: the simulated engine behind
+// the names that real images have (vllm, python3, trtllm-serve), with faults.
+//
+// It takes the command line of the engine it is called as. The environment, which
+// comes with the image or with the container, steers it:
+//
+//	ENGINE_TTFT, ENGINE_ITL   times of the simulation, such as 20ms
+//	HCL_SIM_…                 every other flag of the simulation, see sim.EnvFlags
+//	ENGINE_FAULT              what goes wrong, several separated by commas:
+//	  exit            log lines of a failed start, then exit status 3
+//	  exit-after=N    exit status 137 in the middle of the answer to the request after N
+//	  never-ready     listens, and answers everything with 503 for ever
+//	  hang-after=N    after N requests falls silent in the middle of streams
+//	  ignore-term     ends neither on SIGTERM nor on SIGINT
+//	  fatal-log       logs that CUDA is out of memory, and lives on without listening
+//	  slow-start=DUR  logs how shards are loaded for so long, then starts
+//
+// It knows nothing of containers, and is never part of what is shipped.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"hclbench/sim"
+)
+
+func main() {
+	args := os.Args
+	if filepath.Base(args[0]) == "nvidia_entrypoint.sh" {
+		runRest(args[1:])
+	}
+	args[0] = filepath.Base(args[0])
+	if err := run(args, os.Environ()); err != nil {
+		fmt.Fprintln(os.Stderr, "engine:", err)
+		os.Exit(1)
+	}
+}
+
+// runRest is what NVIDIA's entry point does last: it becomes the command.
+func runRest(args []string) {
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "engine: the entry point got no command")
+		os.Exit(2)
+	}
+	path, err := exec.LookPath(args[0])
+	if err == nil {
+		err = syscall.Exec(path, args, os.Environ())
+	}
+	fmt.Fprintf(os.Stderr, "engine: exec %s: %v\n", args[0], err)
+	os.Exit(127)
+}
+
+// faults are what goes wrong.
+type faults struct {
+	exit, neverReady, ignoreTerm, fatalLog bool
+	exitAfter, hangAfter                   int64 // requests; -1: never
+	slowStart                              time.Duration
+}
+
+func parseFaults(s string) (faults, error) {
+	f := faults{exitAfter: -1, hangAfter: -1}
+	for word := range strings.SplitSeq(s, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
+		var err error
+		switch name {
+		case "":
+		case "exit":
+			f.exit = true
+		case "never-ready":
+			f.neverReady = true
+		case "ignore-term":
+			f.ignoreTerm = true
+		case "fatal-log":
+			f.fatalLog = true
+		case "exit-after":
+			f.exitAfter, err = strconv.ParseInt(value, 10, 64)
+		case "hang-after":
+			f.hangAfter, err = strconv.ParseInt(value, 10, 64)
+		case "slow-start":
+			f.slowStart, err = time.ParseDuration(value)
+		default:
+			return f, fmt.Errorf("ENGINE_FAULT=%s: %q is not known", s, name)
+		}
+		if err != nil {
+			return f, fmt.Errorf("ENGINE_FAULT=%s: %w", s, err)
+		}
+	}
+	return f, nil
+}
+
+func run(args, environ []string) error {
+	f, err := parseFaults(os.Getenv("ENGINE_FAULT"))
+	if err != nil {
+		return err
+	}
+	args = append(args, sim.EnvFlags(environ)...)
+	for _, name := range []string{"TTFT", "ITL"} {
+		if v := os.Getenv("ENGINE_" + name); v != "" {
+			args = append(args, "--"+strings.ToLower(name), v)
+		}
+	}
+	cfg, listen, err := sim.Command(args)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if f.ignoreTerm {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
+	} else {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+	}
+	if f.exit {
+		for _, line := range failedStart {
+			fmt.Println(line)
+		}
+		os.Exit(3)
+	}
+	if !load(ctx, f.slowStart) {
+		return nil
+	}
+	if f.fatalLog {
+		fmt.Println("ERROR 03-01 12:00:31 engine.py:400] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 139.72 GiB of which 414.69 MiB is free.")
+		<-ctx.Done()
+		return nil
+	}
+	return serve(ctx, f, cfg, listen)
+}
+
+// failedStart is what a vLLM says that does not find its model.
+var failedStart = []string{
+	"INFO 03-01 12:00:01 api_server.py:838] vLLM API server version 0.7.3",
+	"Traceback (most recent call last):",
+	`  File "/usr/local/lib/python3.12/dist-packages/vllm/engine/arg_utils.py", line 1119, in create_engine_config`,
+	"    model_config = self.create_model_config()",
+	"OSError: the model is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
+}
+
+// load logs the loading of weights for so long; false: told to end meanwhile.
+func load(ctx context.Context, d time.Duration) bool {
+	const shards = 8
+	for n := range shards {
+		if d == 0 {
+			return true
+		}
+		fmt.Printf("Loading safetensors checkpoint shards: %3d%% Completed | %d/%d\n", 100*n/shards, n, shards)
+		select {
+		case <-time.After(d / shards):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// serve runs the engine with the faults that show in its answers.
+func serve(ctx context.Context, f faults, cfg sim.Config, listen string) error {
+	if !f.neverReady && f.exitAfter < 0 && f.hangAfter < 0 {
+		return sim.Serve(ctx, cfg, listen, os.Stdout)
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return fmt.Errorf("read address: %w", err)
+	}
+	server := &http.Server{Handler: &faulty{faults: f, engine: sim.New(cfg)}}
+	if !f.neverReady {
+		for _, line := range sim.Banner(cfg.As, cfg.Model, "http://0.0.0.0:"+port) {
+			fmt.Println(line)
+		}
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+		server.Close()
+		<-served
+		return nil
+	}
+}
+
+// faulty is an engine whose answers go wrong.
+type faulty struct {
+	faults
+	engine   http.Handler
+	requests atomic.Int64 // for generation
+}
+
+func (h *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.neverReady {
+		http.Error(w, "loading", http.StatusServiceUnavailable)
+		return
+	}
+	if r.Method != http.MethodPost {
+		h.engine.ServeHTTP(w, r)
+		return
+	}
+	n := h.requests.Add(1)
+	switch {
+	case h.exitAfter >= 0 && n > h.exitAfter:
+		w = &cut{ResponseWriter: w, then: func() {
+			fmt.Println("ERROR 03-01 12:03:31 engine.py:139] AsyncEngineDeadError: Background loop has errored already.")
+			os.Exit(137)
+		}}
+	case h.hangAfter >= 0 && n > h.hangAfter:
+		w = &cut{ResponseWriter: w, then: func() { <-r.Context().Done() }}
+	}
+	h.engine.ServeHTTP(w, r)
+}
+
+// cut lets the first chunks of an answer through and then does something else.
+type cut struct {
+	http.ResponseWriter
+	writes int
+	then   func()
+}
+
+// kept is how many writes get through: enough for an answer to have begun.
+const kept = 3
+
+func (c *cut) Write(p []byte) (int, error) {
+	c.writes++
+	if c.writes > kept {
+		c.then()
+		return 0, http.ErrHandlerTimeout
+	}
+	return c.ResponseWriter.Write(p)
+}
+
+// Flush lets chunks leave as they are written.
+func (c *cut) Flush() { _ = http.NewResponseController(c.ResponseWriter).Flush() }
+
+// Unwrap gives [http.ResponseController] the connection.
+func (c *cut) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,224 @@
+// Package testhost makes the hosts that the tests of all rooms provision: a
+// real sshd, a real dockerd and a registry behind it, on this machine.
+//
+// A [Host] is a small machine made of Linux namespaces: mounts, processes and
+// host name are its own, and with [Options.Namespace] its network too. Its
+// root's home is an empty directory, /run is its own (so /var/run/docker.sock is
+// its own daemon and never the machine's), and everything that runs on it, be it
+// detached ever so well, dies in the same instant as its first process. That
+// process waits for the test's end of a pipe, so a host does not outlive the
+// test process even when that is killed.
+//
+// The package knows nothing of what is tested with it: no lab, no engine kinds,
+// none of our other rooms. It is imported by tests only and needs root.
+package testhost
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Options say what a host has. The zero value is a host with sshd alone, that
+// shares the machine's network.
+type Options struct {
+	Name     string // host name it reports; empty: "testhost"
+	Docker   bool   // a dockerd of its own
+	Registry bool   // image registries, see [Host.PushEngine]; without, every pull fails as on a host without a way out
+
+	// Namespace gives the host a network of its own, reached at an address of
+	// its own. Without it the host is 127.0.0.1 and its containers share ports
+	// with the machine and with hosts of other tests: use it wherever an engine
+	// listens on its usual port. Docker's bridge network and published ports
+	// exist only with it. There is no way from such a host to the world.
+	Namespace bool
+
+	// GPU puts recorded tools and device nodes of that make on the host, and for
+	// NVIDIA lets the daemon grant GPU requests: "8xH200" ("nvidia" for short)
+	// or "8xMI300X" ("amd"). Empty: none.
+	GPU string
+}
+
+// Host is a running test host.
+type Host struct {
+	Name         string
+	Addr         string // of sshd, "IP:port", as the test reaches it
+	IP           string // of the host, as the test reaches it
+	User         string
+	IdentityFile string   // private key that User logs in with
+	KnownHosts   string   // file with all the host's keys
+	HostKeyLine  string   // its ed25519 key, "ssh-ed25519 AAAA…"
+	HostKeys     []string // all its keys, each "type base64"
+	Socket       string   // Docker's socket, valid on the host and for the test; on the host also /var/run/docker.sock
+	Registry     string   // "IP:port" of a plain HTTP registry, as the test and the daemon reach it
+	Home         string   // what is /root on the host, as the test sees it
+	Dir          string   // all its files
+
+	log     testing.TB
+	opt     Options
+	machine *machine
+	sshd    *sshd
+	docker  *docker
+	images  *registries
+}
+
+// New starts a host and stops it when the test ends, however it ends. It fails
+// the test when the machine lacks something, with what to do.
+func New(t testing.TB, opt Options) *Host {
+	t.Helper()
+	if err := ready(opt); err != nil {
+		t.Fatal(err)
+	}
+	sweepOnce()
+	h, err := start(t, opt)
+	if err != nil {
+		t.Fatalf("start test host: %v", err)
+	}
+	return h
+}
+
+// sweepOnce clears once per process what interrupted earlier runs left.
+var sweepOnce = sync.OnceFunc(func() { _ = Sweep() })
+
+func start(t testing.TB, opt Options) (h *Host, err error) {
+	dir, err := newDir()
+	if err != nil {
+		return nil, err
+	}
+	h = &Host{Name: opt.Name, User: "root", Dir: dir, log: t, opt: opt}
+	if h.Name == "" {
+		h.Name = "testhost"
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			h.logTails(t)
+		}
+		if err := h.stop(); err != nil {
+			t.Errorf("stop test host: %v", err)
+		}
+	})
+	h.Home = filepath.Join(dir, "home")
+	if err := os.MkdirAll(h.Home, 0o700); err != nil {
+		return nil, fmt.Errorf("make home: %w", err)
+	}
+	if err := h.installTools(); err != nil {
+		return nil, err
+	}
+	if h.machine, err = startMachine(h.Name, dir, opt); err != nil {
+		return nil, err
+	}
+	h.IP = h.machine.ip
+	if h.sshd, err = startSSHD(h.machine); err != nil {
+		return nil, err
+	}
+	h.Addr = h.sshd.addr
+	h.IdentityFile = filepath.Join(dir, "id_ed25519")
+	h.KnownHosts = filepath.Join(dir, "known_hosts")
+	h.HostKeys = h.sshd.hostKeys
+	h.HostKeyLine = h.HostKeys[0]
+	if opt.Registry {
+		if h.images, err = startRegistries(h.machine); err != nil {
+			return nil, err
+		}
+		h.Registry = h.images.addr
+	}
+	if opt.Docker {
+		h.docker = newDocker(h.machine, h.images)
+		h.Socket = h.docker.socket
+		if err := h.docker.start(); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// stop ends everything on the host and removes what is left of it.
+func (h *Host) stop() error {
+	if h.sshd != nil {
+		h.sshd.close()
+	}
+	if h.images != nil {
+		h.images.close()
+	}
+	if h.machine != nil {
+		h.machine.kill()
+	}
+	if h.docker != nil {
+		h.docker.wait()
+	}
+	return removeDir(h.Dir)
+}
+
+// logTails shows the end of the host's own logs beside a failure.
+func (h *Host) logTails(t testing.TB) {
+	for _, name := range []string{"sshd.log", "dockerd.log"} {
+		text, err := os.ReadFile(filepath.Join(h.Dir, name))
+		if err != nil || len(text) == 0 {
+			continue
+		}
+		lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+		if len(lines) > 25 {
+			lines = lines[len(lines)-25:]
+		}
+		t.Logf("%s of %s ends:\n%s", name, h.Name, strings.Join(lines, "\n"))
+	}
+}
+
+// ready tells what the machine lacks, and what to do about it.
+func ready(opt Options) error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("test hosts are made of namespaces and need root: run the tests with sudo, such as `sudo make test`")
+	}
+	need := map[string]string{"sshd": "openssh-server", "ssh-keygen": "openssh-client", "nsenter": "util-linux", "mount": "mount"}
+	if opt.Namespace {
+		need["ip"] = "iproute2"
+	}
+	if opt.Docker {
+		need["dockerd"], need["iptables"], need["docker-init"] = "docker.io", "iptables", "tini"
+	}
+	var missing []string
+	for tool, pkg := range need {
+		if _, err := findTool(tool); err != nil {
+			missing = append(missing, tool+" (package "+pkg+")")
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("this machine lacks %s: run scripts/prepare", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// systemPath is where the host's daemons and logins find programs. It is not
+// the caller's PATH: what a host has must not depend on who tests.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// findTool looks a program up in systemPath, which, unlike the caller's own
+// PATH, always has the sbin directories.
+func findTool(name string) (string, error) {
+	for _, dir := range filepath.SplitList(systemPath) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
+}
+
+// eventually calls ok until it is true, or the time is over.
+func eventually(within time.Duration, ok func() bool) bool {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	end := time.Now().Add(within)
+	for !ok() {
+		if time.Now().After(end) {
+			return false
+		}
+		<-tick.C
+	}
+	return true
+}

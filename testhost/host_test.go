@@ -1,0 +1,304 @@
+package testhost_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/testhost"
+)
+
+func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
+
+// ssh is the real client, with what a host gives to find and to trust it.
+func ssh(t *testing.T, h *testhost.Host, command string) string {
+	t.Helper()
+	out, err := sshCommand(h, command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("ssh %q: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+func sshCommand(h *testhost.Host, command string) *exec.Cmd {
+	host, port, _ := net.SplitHostPort(h.Addr)
+	return exec.Command("ssh", append(sshOptions(h), "-p", port, h.User+"@"+host, command)...)
+}
+
+func sshOptions(h *testhost.Host) []string {
+	return []string{
+		"-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes",
+		"-o", "UserKnownHostsFile=" + h.KnownHosts, "-o", "GlobalKnownHostsFile=/dev/null", "-i", h.IdentityFile,
+	}
+}
+
+// engineAPI asks the daemon of a host and decodes the answer into out.
+func engineAPI(t *testing.T, h *testhost.Host, method, path string, body, out any) (status int, text string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		Dial:              func(string, string) (net.Conn, error) { return net.Dial("unix", h.Socket) },
+	}}
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://docker"+path, bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if out != nil && resp.StatusCode < 300 {
+		if err := json.Unmarshal(answer, out); err != nil {
+			t.Fatalf("%s %s: %v in %s", method, path, err, answer)
+		}
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// pull pulls an image and returns what the daemon said.
+func pull(t *testing.T, h *testhost.Host, ref string) string {
+	t.Helper()
+	_, text := engineAPI(t, h, "POST", "/images/create?fromImage="+ref, nil, nil)
+	return text
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// create makes a container and starts it; the status and text are the start's.
+func create(t *testing.T, h *testhost.Host, image string, cmd []string, host object) (id string, status int, text string) {
+	t.Helper()
+	var made struct{ ID string }
+	status, text = engineAPI(t, h, "POST", "/containers/create", object{"Image": image, "Entrypoint": cmd, "HostConfig": host}, &made)
+	if status != http.StatusCreated {
+		t.Fatalf("create container: %d %s", status, text)
+	}
+	status, text = engineAPI(t, h, "POST", "/containers/"+made.ID+"/start", nil, nil)
+	return made.ID, status, text
+}
+
+// get asks a URL until it answers.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	var last error
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+		resp, err := http.Get(url)
+		if err != nil {
+			last = err
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			last = fmt.Errorf("status %d: %s", resp.StatusCode, text)
+			continue
+		}
+		return string(text)
+	}
+	t.Fatalf("GET %s: %v", url, last)
+	return ""
+}
+
+func TestSSH(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Name: "h200-a", GPU: "8xH200"})
+
+	if got, want := ssh(t, h, `hostname; echo $HOME; cd; pwd; echo "$PATH" | cut -d: -f1; id -un`), "h200-a\n/root\n/root\n"+h.Dir+"/bin\nroot\n"; got != want {
+		t.Errorf("login says %q, want %q", got, want)
+	}
+	if got, want := ssh(t, h, "nvidia-smi --query-gpu=name --format=csv,noheader | sort | uniq -c"), "      8 NVIDIA H200\n"; got != want {
+		t.Errorf("nvidia-smi counts %q, want %q", got, want)
+	}
+
+	local := filepath.Join(t.TempDir(), "local")
+	if err := os.WriteFile(local, []byte("carried"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(h.Addr)
+	sftp := exec.Command("sftp", append(sshOptions(h), "-b", "-", "-P", port, h.User+"@"+host)...)
+	sftp.Stdin = strings.NewReader("put " + local + " remote\n")
+	if out, err := sftp.CombinedOutput(); err != nil {
+		t.Fatalf("sftp: %v\n%s", err, out)
+	}
+	if got, err := os.ReadFile(filepath.Join(h.Home, "remote")); err != nil || string(got) != "carried" {
+		t.Errorf("file in the host's home: %q, %v; want what was sent", got, err)
+	}
+	if open, accepted := h.Connections(); accepted != 3 {
+		t.Errorf("connections: %d open, %d in all, want 3 in all", open, accepted)
+	}
+}
+
+func TestConnectionLoss(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+
+	h.Refuse(true)
+	if out, err := sshCommand(h, "true").CombinedOutput(); err == nil {
+		t.Errorf("ssh to a host that refuses: %s, want an error", out)
+	}
+	h.Refuse(false)
+
+	begin := func() (*exec.Cmd, io.Reader) {
+		t.Helper()
+		cmd := sshCommand(h, "echo begun; read never")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { in.Close() })
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, len("begun\n"))); err != nil {
+			t.Fatalf("read first line: %v", err)
+		}
+		return cmd, out
+	}
+	for name, lose := range map[string]func() error{
+		"cut":     func() error { h.Cut(); return nil },
+		"restart": h.Restart,
+	} {
+		cmd, _ := begin()
+		if err := lose(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Errorf("%s: the command ended well, want a lost connection", name)
+		}
+		if got := ssh(t, h, "echo again"); got != "again\n" {
+			t.Errorf("after %s: ssh says %q", name, got)
+		}
+	}
+
+	// A stalled connection says nothing, and says it all when it goes on.
+	cmd := sshCommand(h, "cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	echo := func() {
+		fmt.Fprint(in, "x")
+		if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
+			t.Fatalf("read echo: %v", err)
+		}
+	}
+	echo()
+	h.Stall(true)
+	done := make(chan struct{})
+	go func() { echo(); close(done) }()
+	select {
+	case <-done:
+		t.Error("a stalled connection answered")
+	case <-time.After(200 * time.Millisecond):
+	}
+	h.Stall(false)
+	<-done
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after the stall: %v", err)
+	}
+}
+
+func TestDocker(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200"})
+	digest := h.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_ITL": "1ms"})
+	if !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(digest) {
+		t.Errorf("digest = %q", digest)
+	}
+	if again := h.PushEngine(t, "nvcr.io/nvidia/tensorrt-llm/release:1.0", map[string]string{"ENGINE_ITL": "1ms"}); again == digest {
+		t.Errorf("digest of another image = %q, want another one: its entry point differs", again)
+	}
+	h.PushEngine(t, h.Registry+"/mine:1", nil)
+
+	for _, ref := range []string{"vllm/vllm-openai:v0.7.3", "vllm/vllm-openai@" + digest, "nvcr.io/nvidia/tensorrt-llm/release:1.0", h.Registry + "/mine:1"} {
+		if said := pull(t, h, ref); !strings.Contains(said, "Downloaded newer image") && !strings.Contains(said, "Image is up to date") {
+			t.Errorf("pull %s: %s", ref, said)
+		}
+	}
+	for _, ref := range []string{"vllm/vllm-openai:never", "nosuch/image:1", "nvcr.io/nosuch:1"} {
+		if said := pull(t, h, ref); !strings.Contains(said, "manifest unknown") && !strings.Contains(said, "name unknown") {
+			t.Errorf("pull %s: %s, want it not found", ref, said)
+		}
+	}
+	h.DenyImage("vllm/private:1")
+	if said := pull(t, h, "vllm/private:1"); !strings.Contains(said, "denied") {
+		t.Errorf("pull of a denied image: %s", said)
+	}
+	h.RegistryAway(true)
+	if said := pull(t, h, "vllm/vllm-openai:v0.7.3"); !strings.Contains(said, "message") {
+		t.Errorf("pull with the registry away: %s, want an error", said)
+	}
+	h.RegistryAway(false)
+
+	gpus := object{"NetworkMode": "host", "Init": true, "DeviceRequests": []object{{"Driver": "", "Count": -1, "Capabilities": [][]string{{"gpu"}}}}}
+	id, status, text := create(t, h, "vllm/vllm-openai:v0.7.3", []string{"vllm", "serve", "org/model", "--port", "8000"}, gpus)
+	if status != http.StatusNoContent {
+		t.Fatalf("start with GPUs: %d %s", status, text)
+	}
+	if got := get(t, "http://"+h.IP+":8000/v1/models"); !strings.Contains(got, "org/model") {
+		t.Errorf("/v1/models = %s, want org/model in it", got)
+	}
+	if got := ssh(t, h, "ls -l /var/run/docker.sock"); !strings.HasPrefix(got, "srw") {
+		t.Errorf("Docker's usual socket on the host: %s", got)
+	}
+
+	bridge := object{"PortBindings": object{"30000/tcp": []object{{"HostIp": h.IP, "HostPort": "31000"}}}}
+	create(t, h, h.Registry+"/mine:1", []string{"python3", "-m", "sglang.launch_server", "--model-path", "org/other", "--host", "0.0.0.0"}, bridge)
+	if got := get(t, "http://"+h.IP+":31000/v1/models"); !strings.Contains(got, "org/other") {
+		t.Errorf("/v1/models through a published port = %s, want org/other in it", got)
+	}
+
+	pid, err := h.DockerPID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.KillDocker(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.StartDocker(); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := h.DockerPID(); err != nil || now == pid {
+		t.Errorf("dockerd after restart: process %d, %v; want another than %d", now, err, pid)
+	}
+	if status, text := engineAPI(t, h, "GET", "/containers/"+id+"/json", nil, nil); status != http.StatusOK {
+		t.Errorf("container after restart: %d %s", status, text)
+	}
+	if err := h.StopDocker(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := h.Processes(); err != nil || len(left) > 0 {
+		t.Errorf("processes after the daemon stopped: %v, %v", left, err)
+	}
+}

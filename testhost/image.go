@@ -1,0 +1,190 @@
+package testhost
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// PushEngine puts an image with the simulated engine under ref, a full name such
+// as "vllm/vllm-openai:v0.7.3", "nvcr.io/nvidia/tensorrt-llm/release:1.0" or
+// one that begins with [Host.Registry], and returns its digest, "sha256:…". The
+// image is built FROM scratch; the engine is there under the names that the real
+// images have: vllm, python3, trtllm-serve. env steers it, see the package
+// documentation of testhost/engine; it is part of the image, and so of the
+// digest. Equal content has an equal digest, in every test and process.
+func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (digest string) {
+	t.Helper()
+	if h.images == nil {
+		t.Fatalf("push %s: this test host was made without Options.Registry", ref)
+	}
+	layer, err := engineLayer()
+	if err != nil {
+		t.Fatalf("build engine: %v", err)
+	}
+	name, repository, tag := parseRef(ref)
+	digest, err = push(h.images.handler(name), repository, tag, layer, imageConfig(name+"/"+repository, env))
+	if err != nil {
+		t.Fatalf("push %s: %v", ref, err)
+	}
+	return digest
+}
+
+// parseRef takes an image's name apart in Docker's way: no registry is Docker
+// Hub, and there a name without a slash is one of the library's.
+func parseRef(ref string) (registry, repository, tag string) {
+	registry, repository = "docker.io", ref
+	if head, rest, ok := strings.Cut(ref, "/"); ok && (strings.ContainsAny(head, ".:") || head == "localhost") {
+		registry, repository = registryName(head), rest
+	}
+	tag = "latest"
+	if i := strings.LastIndex(repository, ":"); i > strings.LastIndex(repository, "/") {
+		repository, tag = repository[:i], repository[i+1:]
+	}
+	if registry == "docker.io" && !strings.Contains(repository, "/") {
+		repository = "library/" + repository
+	}
+	return registry, repository, tag
+}
+
+// runConfig is the part of an image's configuration that says how it is run.
+type runConfig struct {
+	Env        []string `json:"Env"`
+	Entrypoint []string `json:"Entrypoint,omitempty"`
+	Cmd        []string `json:"Cmd,omitempty"`
+	WorkingDir string   `json:"WorkingDir,omitempty"`
+}
+
+// imageConfig gives an image the entry point and environment of the real one.
+func imageConfig(name string, env map[string]string) runConfig {
+	c := runConfig{Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, WorkingDir: "/"}
+	switch {
+	case strings.Contains(name, "vllm-openai"):
+		c.Entrypoint = []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}
+		c.WorkingDir = "/vllm-workspace"
+	case strings.Contains(name, "sglang"), strings.Contains(name, "tensorrt-llm"):
+		c.Entrypoint = []string{"/opt/nvidia/nvidia_entrypoint.sh"}
+	}
+	for k, v := range env {
+		c.Env = append(c.Env, k+"="+v)
+	}
+	slices.Sort(c.Env[1:])
+	return c
+}
+
+// layer is a layer of an image, as it is stored and as it is identified.
+type layer struct {
+	compressed []byte
+	digest     string // of the compressed bytes
+	diffID     string // of the tar archive
+}
+
+// engineLayer builds the layer with the engine once per process.
+var engineLayer = sync.OnceValues(func() (layer, error) {
+	path, err := build("engine", "./testhost/engine")
+	if err != nil {
+		return layer{}, err
+	}
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		return layer{}, fmt.Errorf("read engine: %w", err)
+	}
+	// Nothing in the archive may differ from build to build: no times, no owners.
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	dir := func(name string, mode int64) error {
+		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode})
+	}
+	link := func(name string) error {
+		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/usr/local/bin/vllm", Mode: 0o777})
+	}
+	for _, name := range []string{"opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/"} {
+		if err := dir(name, 0o755); err != nil {
+			return layer{}, fmt.Errorf("write archive: %w", err)
+		}
+	}
+	if err := dir("tmp/", 0o1777); err != nil {
+		return layer{}, fmt.Errorf("write archive: %w", err)
+	}
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "usr/local/bin/vllm", Mode: 0o755, Size: int64(len(binary))}); err != nil {
+		return layer{}, fmt.Errorf("write archive: %w", err)
+	}
+	if _, err := w.Write(binary); err != nil {
+		return layer{}, fmt.Errorf("write archive: %w", err)
+	}
+	for _, name := range []string{"usr/bin/python3", "usr/local/bin/trtllm-serve", "opt/nvidia/nvidia_entrypoint.sh"} {
+		if err := link(name); err != nil {
+			return layer{}, fmt.Errorf("write archive: %w", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return layer{}, fmt.Errorf("write archive: %w", err)
+	}
+	var compressed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&compressed, gzip.BestSpeed)
+	if err != nil {
+		return layer{}, fmt.Errorf("compress archive: %w", err)
+	}
+	if _, err := z.Write(archive.Bytes()); err != nil {
+		return layer{}, fmt.Errorf("compress archive: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return layer{}, fmt.Errorf("compress archive: %w", err)
+	}
+	return layer{compressed: compressed.Bytes(), digest: digestOf(compressed.Bytes()), diffID: digestOf(archive.Bytes())}, nil
+})
+
+func digestOf(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
+
+// push stores an image of one layer in a registry and returns the digest of its
+// manifest.
+func push(r http.Handler, repository, tag string, l layer, run runConfig) (string, error) {
+	type object = map[string]any
+	config, err := json.Marshal(object{
+		"architecture": architecture(), "os": "linux", "created": "2025-03-01T00:00:00Z", "config": run,
+		"rootfs": object{"type": "layers", "diff_ids": []string{l.diffID}},
+	})
+	if err != nil {
+		return "", fmt.Errorf("write configuration: %w", err)
+	}
+	const manifestType = "application/vnd.docker.distribution.manifest.v2+json"
+	manifest, err := json.Marshal(object{
+		"schemaVersion": 2, "mediaType": manifestType,
+		"config": object{"mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": digestOf(config)},
+		"layers": []object{{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": len(l.compressed), "digest": l.digest}},
+	})
+	if err != nil {
+		return "", fmt.Errorf("write manifest: %w", err)
+	}
+	put := func(method, path, mediaType string, body []byte) error {
+		req := httptest.NewRequest(method, "/v2/"+repository+path, bytes.NewReader(body))
+		req.Header.Set("Content-Type", mediaType)
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, req)
+		if w.Code != http.StatusCreated {
+			text, _ := io.ReadAll(w.Body)
+			return fmt.Errorf("%s %s: status %d: %s", method, path, w.Code, text)
+		}
+		return nil
+	}
+	for _, blob := range [][]byte{l.compressed, config} {
+		if err := put(http.MethodPost, "/blobs/uploads/?digest="+digestOf(blob), "application/octet-stream", blob); err != nil {
+			return "", err
+		}
+	}
+	if err := put(http.MethodPut, "/manifests/"+tag, manifestType, manifest); err != nil {
+		return "", err
+	}
+	return digestOf(manifest), nil
+}

@@ -1,0 +1,317 @@
+package testhost
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// first is the script of a host's first process. It prepares the mounts, says
+// so, and then waits for the end of its standard input, which is the end of the
+// test process. When it ends, the kernel ends everything on the host.
+//
+//go:embed first.sh
+var first string
+
+// machine is the namespaces of a host.
+type machine struct {
+	dir    string
+	name   string // unique on this machine; the control group of its containers
+	ip     string // how the test reaches the host
+	outer  string // how the host reaches the test
+	shared bool   // no network of its own
+
+	cmd *exec.Cmd // the first process
+	end *os.File  // its standard input: closing it ends the host
+}
+
+func startMachine(hostname, dir string, opt Options) (*machine, error) {
+	m := &machine{dir: dir, name: filepath.Base(dir), ip: "127.0.0.1", outer: "127.0.0.1", shared: !opt.Namespace}
+	flags := uintptr(syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS)
+	if opt.Namespace {
+		flags |= syscall.CLONE_NEWNET
+	}
+	in, end, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer in.Close()
+	m.end = end
+	said, out, err := os.Pipe()
+	if err != nil {
+		end.Close()
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer said.Close()
+	var complaint bytes.Buffer
+	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, vendorOf(opt.GPU))
+	m.cmd.Env = []string{"PATH=" + systemPath}
+	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = in, out, &complaint
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setsid: true}
+	err = m.cmd.Start()
+	out.Close()
+	if err != nil {
+		end.Close()
+		return nil, fmt.Errorf("start first process in its namespaces: %w", err)
+	}
+	// Written before anything else runs there, so that a sweep can always find it.
+	if err := recordProcess(filepath.Join(dir, "first"), m.cmd.Process.Pid); err != nil {
+		m.kill()
+		return nil, err
+	}
+	word := make([]byte, 16)
+	if n, _ := said.Read(word); string(word[:n]) != "ready\n" {
+		m.kill()
+		return nil, fmt.Errorf("prepare mounts: %s", strings.TrimSpace(complaint.String()))
+	}
+	if opt.Namespace {
+		if err := m.connect(); err != nil {
+			m.kill()
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// connect joins the host's network to the machine's by a pair of virtual
+// Ethernet devices. The pair goes with the namespace; nothing has a name in
+// /run/netns that could be left behind.
+func (m *machine) connect() error {
+	// Two test processes must not choose the same address: the choice holds a lock.
+	lock, err := os.OpenFile(filepath.Join(base, prefix+"net.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open network lock: %w", err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("take network lock: %w", err)
+	}
+	taken, err := net.InterfaceAddrs()
+	if err != nil {
+		return fmt.Errorf("list addresses: %w", err)
+	}
+	used := map[string]bool{}
+	for _, a := range taken {
+		used[a.String()] = true
+	}
+	// 198.18.0.0/15 is set aside for benchmarks of networks (RFC 2544): 32768
+	// blocks of four addresses.
+	hash := fnv.New32a()
+	hash.Write([]byte(m.name))
+	for try := uint32(0); ; try++ {
+		block := (hash.Sum32() + try) % 32768
+		addr := func(n uint32) string {
+			a := 198<<24 | 18<<16 | block<<2 | n
+			return net.IPv4(byte(a>>24), byte(a>>16), byte(a>>8), byte(a)).String()
+		}
+		if used[addr(1)+"/30"] {
+			if try > 1000 {
+				return fmt.Errorf("choose an address in 198.18.0.0/15: all tried are taken")
+			}
+			continue
+		}
+		m.outer, m.ip = addr(1), addr(2)
+		break
+	}
+	dev := fmt.Sprintf("hclt%08x", hash.Sum32()) // 15 characters at most
+	pid := strconv.Itoa(m.cmd.Process.Pid)
+	for _, args := range [][]string{
+		{"link", "add", dev, "type", "veth", "peer", "name", "eth0", "netns", pid},
+		{"addr", "add", m.outer + "/30", "dev", dev},
+		{"link", "set", dev, "up"},
+	} {
+		if err := run(exec.Command("ip", args...)); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{
+		{"ip", "link", "set", "lo", "up"},
+		{"ip", "addr", "add", m.ip + "/30", "dev", "eth0"},
+		{"ip", "link", "set", "eth0", "up"},
+	} {
+		if err := run(m.command(args[0], args[1:]...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command is a program to be run on the host.
+func (m *machine) command(program string, args ...string) *exec.Cmd {
+	enter := []string{"--target", strconv.Itoa(m.cmd.Process.Pid), "--mount", "--pid", "--uts"}
+	if !m.shared {
+		enter = append(enter, "--net")
+	}
+	cmd := exec.Command("nsenter", append(append(enter, "--", program), args...)...)
+	cmd.Env = []string{"PATH=" + systemPath, "HOME=/root", "LANG=C.UTF-8"}
+	cmd.Dir = "/"
+	return cmd
+}
+
+// listen opens a listener in the host's network.
+func (m *machine) listen(addr string) (net.Listener, error) {
+	if m.shared {
+		return net.Listen("tcp", addr)
+	}
+	type answer struct {
+		l   net.Listener
+		err error
+	}
+	done := make(chan answer)
+	go func() {
+		// Never unlocked: the thread has changed its network and must end with
+		// this goroutine.
+		runtime.LockOSThread()
+		l, err := func() (net.Listener, error) {
+			ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.cmd.Process.Pid))
+			if err != nil {
+				return nil, fmt.Errorf("open network of host: %w", err)
+			}
+			defer ns.Close()
+			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+				return nil, fmt.Errorf("enter network of host: %w", err)
+			}
+			return net.Listen("tcp", addr)
+		}()
+		done <- answer{l, err}
+	}()
+	a := <-done
+	return a.l, a.err
+}
+
+// kill ends the host and waits until no process of it is left.
+func (m *machine) kill() {
+	// The kernel kills every process of a process namespace with its first, and
+	// lets the first be reaped only when all the others are gone.
+	_ = m.cmd.Process.Kill()
+	_ = m.cmd.Wait()
+	m.end.Close()
+}
+
+// Listen opens a listener on the host, such as one that holds a port which an
+// engine will want. addr is "IP:port" as in [net.Listen]; the test closes it.
+func (h *Host) Listen(addr string) (net.Listener, error) { return h.machine.listen(addr) }
+
+// Command is a program to be run on the host without SSH, with root's clean
+// environment.
+func (h *Host) Command(program string, args ...string) *exec.Cmd {
+	return h.machine.command(program, args...)
+}
+
+// Process is something that runs on a host.
+type Process struct {
+	PID     int    // as the test sees it, not as the host does
+	Command string // its arguments, separated by spaces
+}
+
+// Processes lists what runs on the host and in its containers, but for the
+// first process and what the host's own daemons consist of. Zombies do not count.
+func (h *Host) Processes() ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var found []Process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == h.machine.cmd.Process.Pid || !h.machine.has(pid) {
+			continue
+		}
+		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil || len(cmdline) == 0 {
+			continue
+		}
+		command := strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))
+		if name, _, _ := strings.Cut(filepath.Base(strings.Fields(command)[0]), ":"); furniture[name] {
+			continue
+		}
+		found = append(found, Process{PID: pid, Command: command})
+	}
+	return found, nil
+}
+
+// furniture is what belongs to a host rather than to who uses it.
+var furniture = map[string]bool{
+	"cat": true, "sshd": true, "sshd-session": true, "dockerd": true, "containerd": true, "containerd-shim": true,
+	"containerd-shim-runc-v2": true, "docker-proxy": true, "sftp-server": true,
+}
+
+// has reports whether a process runs on the host: its chain of parents leads to
+// the host's first process.
+func (m *machine) has(pid int) bool {
+	for pid > 1 {
+		if pid == m.cmd.Process.Pid {
+			return true
+		}
+		parent, _, ok := processStat(pid)
+		if !ok {
+			return false
+		}
+		pid = parent
+	}
+	return false
+}
+
+// processStat returns a process's parent and the time it started, in clock
+// ticks since boot; pid and start time together are never used twice.
+func processStat(pid int) (parent int, started string, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, "", false
+	}
+	// The second field is the program's name in brackets, which may hold anything.
+	_, rest, _ := strings.Cut(string(text[max(0, bytes.LastIndexByte(text, ')')):]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 || fields[0] == "Z" {
+		return 0, "", false
+	}
+	parent, err = strconv.Atoi(fields[1])
+	return parent, fields[19], err == nil
+}
+
+// recordProcess writes down which process something belongs to.
+func recordProcess(path string, pid int) error {
+	_, started, _ := processStat(pid)
+	if err := os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, started), 0o600); err != nil {
+		return fmt.Errorf("record process: %w", err)
+	}
+	return nil
+}
+
+// recordedProcess returns the process that was written down, when it is still
+// that one and alive.
+func recordedProcess(path string) (pid int, alive bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	var want string
+	if _, err := fmt.Sscan(string(text), &pid, &want); err != nil {
+		return 0, false
+	}
+	_, started, ok := processStat(pid)
+	return pid, ok && started == want
+}
+
+// run runs a command and puts what it said into the error.
+func run(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// killWait is how long a killed process may take to be gone.
+const killWait = 20 * time.Second

@@ -1,0 +1,337 @@
+package testhost
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+// registries are all image registries of the world, as the host's daemon sees
+// it: Docker Hub, nvcr.io and every other name, with TLS and their own names. The
+// daemon's traffic goes through our proxy, which answers for each name from
+// memory, so real names are pulled and no packet leaves the machine. One more
+// registry is served plainly under an address of its own.
+type registries struct {
+	addr   string // the plain one
+	server *http.Server
+	ca     *authority
+	caFile string
+	plain  net.Listener
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	names   map[string]http.Handler // by registry name
+	denied  map[string]bool         // "name/repository"
+	away    bool
+	slow    int // bytes per second and response; 0: no limit
+	asked   []string
+	tunnels map[net.Conn]bool
+}
+
+func startRegistries(m *machine) (*registries, error) {
+	ca, err := newAuthority()
+	if err != nil {
+		return nil, err
+	}
+	r := &registries{ca: ca, caFile: filepath.Join(m.dir, "ca.pem"), names: map[string]http.Handler{}, denied: map[string]bool{}, tunnels: map[net.Conn]bool{}}
+	if err := os.WriteFile(r.caFile, ca.pem, 0o600); err != nil {
+		return nil, fmt.Errorf("write certificate: %w", err)
+	}
+	if r.plain, err = net.Listen("tcp", net.JoinHostPort(m.outer, "0")); err != nil {
+		return nil, fmt.Errorf("listen for registry: %w", err)
+	}
+	r.addr = r.plain.Addr().String()
+	r.server = &http.Server{Handler: r, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	r.done.Go(func() { _ = r.server.Serve(r.plain) })
+	return r, nil
+}
+
+// environment is what sends a daemon through the proxy and makes it trust us.
+// Without registries it sends it nowhere: port 9 of the host itself, "discard",
+// where nobody listens.
+func (r *registries) environment() []string {
+	proxy := "http://127.0.0.1:9"
+	env := []string{"NO_PROXY=127.0.0.0/8,198.18.0.0/15,localhost"}
+	if r != nil {
+		proxy = "http://" + r.addr
+		env = append(env, "SSL_CERT_FILE="+r.caFile)
+	}
+	return append(env, "HTTP_PROXY="+proxy, "HTTPS_PROXY="+proxy)
+}
+
+// ServeHTTP is the proxy and, for plain requests, the plain registry.
+func (r *registries) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodConnect {
+		r.serve(r.addr, w, req)
+		return
+	}
+	name, _, err := net.SplitHostPort(req.Host)
+	if err != nil || r.isAway() {
+		http.Error(w, "no way to "+req.Host, http.StatusBadGateway)
+		return
+	}
+	conn, rest, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if rest.Reader.Buffered() > 0 {
+		conn.Close() // a client speaks only after the answer
+		return
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		conn.Close()
+		return
+	}
+	r.mu.Lock()
+	r.tunnels[conn] = true
+	r.mu.Unlock()
+	r.done.Go(func() {
+		defer func() {
+			r.mu.Lock()
+			delete(r.tunnels, conn)
+			r.mu.Unlock()
+			conn.Close()
+		}()
+		secure := tls.Server(conn, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.ca.issue(name) }})
+		r.serveTunnel(registryName(name), secure)
+	})
+}
+
+// serveTunnel answers the requests of one connection, one after another.
+func (r *registries) serveTunnel(name string, conn net.Conn) {
+	listener := &oneConn{conn: conn, closed: make(chan struct{})}
+	server := &http.Server{
+		Handler:  http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.serve(name, w, req) }),
+		ErrorLog: log.New(io.Discard, "", 0),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				listener.Close()
+			}
+		},
+		ReadHeaderTimeout: 10 * time.Minute,
+	}
+	_ = server.Serve(listener)
+}
+
+// oneConn is a listener with a single connection.
+type oneConn struct {
+	conn   net.Conn
+	mu     sync.Mutex
+	given  bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	l.mu.Lock()
+	first := !l.given
+	l.given = true
+	l.mu.Unlock()
+	if first {
+		return l.conn, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
+
+// registryName is the one name for a registry that has several.
+func registryName(host string) string {
+	if host == "registry-1.docker.io" || host == "index.docker.io" {
+		return "docker.io"
+	}
+	return host
+}
+
+// handler is the registry of that name, made when it is first asked for.
+func (r *registries) handler(name string) http.Handler {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.names[name] == nil {
+		r.names[name] = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	}
+	return r.names[name]
+}
+
+func (r *registries) isAway() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.away
+}
+
+// serve answers a request for the registry of that name.
+func (r *registries) serve(name string, w http.ResponseWriter, req *http.Request) {
+	repository := name + "/" + repositoryOf(req.URL.Path)
+	r.mu.Lock()
+	r.asked = append(r.asked, req.Method+" "+name+req.URL.Path)
+	away, denied, slow := r.away, r.denied[repository], r.slow
+	r.mu.Unlock()
+	switch {
+	case away:
+		panic(http.ErrAbortHandler)
+	case denied:
+		// What Docker Hub says of a repository that is private or not there.
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"errors":[{"code":"DENIED","message":"requested access to the resource is denied"}]}`)
+		return
+	case slow > 0 && strings.Contains(req.URL.Path, "/blobs/"):
+		w = &slowWriter{ResponseWriter: w, rate: slow, done: req.Context().Done()}
+	}
+	r.handler(name).ServeHTTP(w, req)
+}
+
+// repositoryOf cuts the repository out of "/v2/REPOSITORY/manifests/latest".
+func repositoryOf(path string) string {
+	path = strings.TrimPrefix(path, "/v2/")
+	for _, part := range []string{"/manifests/", "/blobs/", "/tags/"} {
+		if repository, _, ok := strings.Cut(path, part); ok {
+			return repository
+		}
+	}
+	return path
+}
+
+// slowWriter lets so many bytes per second through.
+type slowWriter struct {
+	http.ResponseWriter
+	rate int
+	done <-chan struct{}
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	const slice = 100 * time.Millisecond
+	part := max(1, w.rate/int(time.Second/slice))
+	tick := time.NewTicker(slice)
+	defer tick.Stop()
+	written := 0
+	for len(p) > 0 {
+		n, err := w.ResponseWriter.Write(p[:min(part, len(p))])
+		written += n
+		if err != nil {
+			return written, err
+		}
+		p = p[n:]
+		_ = http.NewResponseController(w.ResponseWriter).Flush()
+		select {
+		case <-tick.C:
+		case <-w.done:
+			return written, errors.New("client went away")
+		}
+	}
+	return written, nil
+}
+
+func (r *registries) close() {
+	_ = r.server.Close()
+	r.dropTunnels()
+	r.done.Wait()
+}
+
+func (r *registries) dropTunnels() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for conn := range r.tunnels {
+		conn.Close()
+	}
+}
+
+// RegistryAway makes all registries unreachable for the host, or brings them
+// back.
+func (h *Host) RegistryAway(on bool) {
+	h.images.mu.Lock()
+	h.images.away = on
+	h.images.mu.Unlock()
+	if on {
+		h.images.dropTunnels()
+	}
+}
+
+// DenyImage makes the registry of that image refuse access to its repository,
+// whatever the tag.
+func (h *Host) DenyImage(ref string) {
+	name, repository, _ := parseRef(ref)
+	h.images.mu.Lock()
+	defer h.images.mu.Unlock()
+	h.images.denied[name+"/"+repository] = true
+}
+
+// SlowRegistry limits each download from any registry; 0 lifts the limit.
+func (h *Host) SlowRegistry(bytesPerSecond int) {
+	h.images.mu.Lock()
+	defer h.images.mu.Unlock()
+	h.images.slow = bytesPerSecond
+}
+
+// RegistryRequests returns what the registries were asked so far, such as
+// "HEAD docker.io/v2/vllm/vllm-openai/manifests/v0.7.3".
+func (h *Host) RegistryRequests() []string {
+	h.images.mu.Lock()
+	defer h.images.mu.Unlock()
+	return append([]string(nil), h.images.asked...)
+}
+
+// authority signs the certificates of all registries.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newAuthority() (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "testhost"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate: %w", err)
+	}
+	return &authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+}
+
+// issue makes a certificate for a name.
+func (a *authority) issue(name string) (*tls.Certificate, error) {
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &a.key.PublicKey, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate for %s: %w", name, err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}, nil
+}

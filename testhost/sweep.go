@@ -1,0 +1,168 @@
+package testhost
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// base is where test hosts have their directories. It is fixed, so that a
+	// sweep finds those of every process, and short: a socket's path may have
+	// 108 characters.
+	base = "/tmp"
+	// prefix is how the directories' names begin.
+	prefix = "hclt-"
+)
+
+// newDir makes a directory that belongs to this process.
+func newDir() (string, error) {
+	dir, err := os.MkdirTemp(base, prefix)
+	if err != nil {
+		return "", fmt.Errorf("make directory: %w", err)
+	}
+	return dir, recordProcess(filepath.Join(dir, "owner"), os.Getpid())
+}
+
+// removeDir removes a host's directory and the control groups of its
+// containers. The host's processes must be gone, and with them its mounts.
+func removeDir(dir string) error {
+	return errors.Join(removeGroups(filepath.Base(dir)), removeTree(dir))
+}
+
+func removeTree(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove directory: %w", err)
+	}
+	return nil
+}
+
+// removeGroups removes the control groups that dockerd made for its containers:
+// with version 1 one tree per controller, with version 2 one in all.
+func removeGroups(name string) error {
+	var all []string
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		found, err := filepath.Glob(pattern + name)
+		if err != nil {
+			return fmt.Errorf("find control groups: %w", err)
+		}
+		all = append(all, found...)
+	}
+	var errs []error
+	for _, top := range all {
+		// The kernel may need a moment to see that a group is empty.
+		var err error
+		if !eventually(5*time.Second, func() bool { err = removeGroup(top); return err == nil }) {
+			errs = append(errs, fmt.Errorf("remove control group: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeGroup removes a control group and those below it. Their files cannot be
+// removed and need not be.
+func removeGroup(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeGroup(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Sweep removes what test processes left that were interrupted: hosts whose
+// owner is dead, with every process on them, their control groups and
+// directories. Hosts of living processes are not touched.
+func Sweep() error {
+	dirs, err := filepath.Glob(filepath.Join(base, prefix+"*"))
+	if err != nil {
+		return fmt.Errorf("find test hosts: %w", err)
+	}
+	var errs []error
+	for _, dir := range dirs {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		owner := filepath.Join(dir, "owner")
+		if _, alive := recordedProcess(owner); alive {
+			continue
+		}
+		if _, err := os.Stat(owner); err != nil && time.Since(info.ModTime()) < time.Minute {
+			continue // just being made
+		}
+		if err := sweepDir(dir); err != nil {
+			errs = append(errs, fmt.Errorf("sweep %s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func sweepDir(dir string) error {
+	// What entered the host from outside waits outside, and must not keep the
+	// dead from being reaped. All of it names the directory.
+	for _, pid := range mentioning(dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	record := filepath.Join(dir, "first")
+	if pid, alive := recordedProcess(record); alive {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("kill first process: %w", err)
+		}
+		gone := eventually(killWait, func() bool { _, alive := recordedProcess(record); return !alive })
+		if !gone {
+			return fmt.Errorf("first process %d is still there %v after it was killed", pid, killWait)
+		}
+	}
+	return removeDir(dir)
+}
+
+// mentioning lists the processes that have the directory in an argument.
+func mentioning(dir string) []int {
+	entries, _ := os.ReadDir("/proc")
+	var found []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if bytes.Contains(cmdline, []byte(dir+"/")) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// Main is for TestMain: it sweeps what interrupted runs left, runs the tests,
+// removes what this process built, and returns the exit code.
+//
+//	func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
+func Main(m *testing.M) int {
+	sweepOnce()
+	code := m.Run()
+	if err := removeBuilt(); err != nil {
+		fmt.Fprintln(os.Stderr, "testhost:", err)
+		code = max(code, 1)
+	}
+	return code
+}
