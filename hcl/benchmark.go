@@ -129,7 +129,9 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 		good = false
 	}
 	for _, name := range c.axes {
-		out.Axes = append(out.Axes, Axis{name, axisValue(c.values[name])})
+		v := axisValue(c.values[name])
+		out.Axes = append(out.Axes, Axis{name, v})
+		good = good && v != nil
 	}
 	return out, good
 }

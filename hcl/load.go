@@ -34,7 +34,9 @@ type lab struct {
 
 	stack     []*declared // what is being evaluated
 	refs      map[hclsyntax.Expression]*references
-	constants map[hclsyntax.Expression]cty.Value
+	constants map[hclsyntax.Expression]cty.Value // those that are the same in every cell
+	fixed     map[hclsyntax.Expression]setting   // and what they became
+	sorted    map[*hclsyntax.Body][]*hclsyntax.Attribute
 	unknown   hcl.Range // where a value turned out to be unknown without a problem that says why
 }
 
@@ -47,6 +49,8 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 		declared:  map[string]*declared{},
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},
+		fixed:     map[hclsyntax.Expression]setting{},
+		sorted:    map[*hclsyntax.Body][]*hclsyntax.Attribute{},
 	}
 	l.functions = l.functionSet()
 	names, varsFile := src.labFiles()
@@ -431,6 +435,16 @@ func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
 	return slices.SortedFunc(maps.Values(attrs), func(a, b *hclsyntax.Attribute) int {
 		return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte
 	})
+}
+
+// inOrder is inOrder for a body that is read once per cell.
+func (l *lab) inOrder(body *hclsyntax.Body) []*hclsyntax.Attribute {
+	attrs, ok := l.sorted[body]
+	if !ok {
+		attrs = inOrder(body.Attributes)
+		l.sorted[body] = attrs
+	}
+	return attrs
 }
 
 // pos is a range as people write it: "lab.hcl:12".

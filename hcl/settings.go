@@ -55,12 +55,16 @@ func (l *lab) read(body *hclsyntax.Body, t *blockType, c *cell) settings {
 // readInto lays what a body says over s. Blocks that may be given several times
 // are left to the caller.
 func (l *lab) readInto(s settings, body *hclsyntax.Body, t *blockType, prefix string, c *cell) {
-	for _, a := range inOrder(body.Attributes) {
+	for _, a := range l.inOrder(body) {
 		arg, ok := t.argument(a.Name)
 		if !ok || arg.kind.convert == nil {
 			continue
 		}
 		name, at := prefix+a.Name, a.Expr.Range()
+		if x, ok := l.fixed[a.Expr]; ok {
+			s[name] = x
+			continue
+		}
 		raw := l.eval(a.Expr, c)
 		if raw.IsKnown() && raw.IsNull() {
 			delete(s, name)
@@ -73,7 +77,11 @@ func (l *lab) readInto(s settings, body *hclsyntax.Body, t *blockType, prefix st
 		if inherited, ok := s[name]; ok && arg.kind.merges {
 			raw = overlay(inherited.raw, raw)
 		}
-		s[name] = setting{raw: raw, value: l.convert(arg, raw, a.Expr, c), at: at, body: body}
+		x := setting{raw: raw, value: l.convert(arg, raw, a.Expr, c), at: at, body: body}
+		if !arg.kind.merges && !l.referencesOf(a.Expr).matrix {
+			l.fixed[a.Expr] = x
+		}
+		s[name] = x
 	}
 	seen := map[string]bool{}
 	for _, b := range body.Blocks {
@@ -109,11 +117,10 @@ func isObject(v cty.Value) bool {
 // problem reported, when it does not fit, and nil when it is unknown.
 func (l *lab) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *cell) any {
 	at := expr.Range()
-	known := raw.IsWhollyKnown()
-	shown := raw.ContainsMarked()
-	if a.kind.refers != "" {
-		// The block itself may hold sensitive and unknown values.
-		known, shown = raw.IsKnown(), raw.IsMarked()
+	// A block that is referred to may itself hold sensitive and unknown values.
+	known, shown := raw.IsKnown(), raw.IsMarked()
+	if a.kind.refers == "" {
+		known, shown = raw.IsWhollyKnown(), raw.ContainsMarked()
 	}
 	switch {
 	case !known:
