@@ -228,21 +228,17 @@ func (s *scanner) list(open, end byte, each func()) {
 }
 
 // text moves over a string and returns what is between its quotes, as written.
+// Strings of a chunk are short: a loop finds their end sooner than a search would.
 func (s *scanner) text() []byte {
 	s.take('"')
-	start := s.i
-	for s.i < len(s.b) {
-		i := bytes.IndexByte(s.b[s.i:], '"')
-		if i < 0 {
-			break
+	for i, start := s.i, s.i; i < len(s.b); i++ {
+		switch s.b[i] {
+		case '"':
+			s.i = i + 1
+			return s.b[start:i]
+		case '\\':
+			i++ // over what it escapes, which may be a quote
 		}
-		quote := s.i + i
-		if j := bytes.IndexByte(s.b[s.i:quote], '\\'); j >= 0 {
-			s.i += j + 2 // over the escape, which may be of the quote
-			continue
-		}
-		s.i = quote + 1
-		return s.b[start:quote]
 	}
 	s.fail()
 	return nil

@@ -1,0 +1,264 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// raw serves every request on a connection with a script that writes bytes. The
+// connection ends when the script does.
+func raw(t testing.TB, script func(c net.Conn, done <-chan struct{})) Target {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				req, err := http.ReadRequest(bufio.NewReader(c))
+				if err != nil {
+					return
+				}
+				io.Copy(io.Discard, req.Body)
+				script(c, done)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		close(done)
+		l.Close()
+		wg.Wait()
+	})
+	return Target{BaseURL: "http://" + l.Addr().String(), Model: "m"}
+}
+
+const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" // ends with the connection
+
+// send sends one request and returns its record.
+func send(t testing.TB, ctx context.Context, target Target, w Workload) Record {
+	t.Helper()
+	c, err := newClient(target, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	r := Record{AskedInput: 5, AskedOutput: 3}
+	c.send(ctx, []byte("{}"), exchange{rec: &r, events: &events{}, zero: time.Now(), chunks: new(atomic.Int64)})
+	return r
+}
+
+func usage(prompt, completion int) string {
+	return fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`+"\n\n", prompt, completion)
+}
+
+func text(s string) string {
+	return fmt.Sprintf(`data: {"choices":[{"index":0,"text":%q,"finish_reason":null}],"usage":null}`+"\n\n", s)
+}
+
+const stopped = `data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]}` + "\n\n"
+const end = "data: [DONE]\n\n"
+
+// TestAnswers is what servers answer, byte by byte as they do, and what is made
+// of it.
+func TestAnswers(t *testing.T) {
+	whole := text("a") + text("b") + text("c") + usage(5, 3) + end
+	ok := Record{InputTokens: 5, OutputTokens: 3, Gaps: make([]time.Duration, 2)}
+	failed := func(class, text string) Record { return Record{Class: class, Error: text} }
+	chunked := func(parts ...string) string {
+		b := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+		for _, p := range parts {
+			b += fmt.Sprintf("%x\r\n%s\r\n", len(p), p)
+		}
+		return b
+	}
+	for _, c := range []struct {
+		name, answer string
+		want         Record
+	}{
+		{"plain", streamHead + whole, ok},
+		{"chunked", chunked(whole) + "0\r\n\r\n", ok},
+		{"chunked anyhow", chunked(whole[:7], whole[7:90], whole[90:]) + "0\r\n\r\n", ok},
+		{"crlf", streamHead + strings.ReplaceAll(whole, "\n", "\r\n"), ok},
+		{"comments", streamHead + ": ping\n\n" + strings.ReplaceAll(whole, "data: ", ":\ndata:"), ok},
+		{"no content type", "HTTP/1.1 200 OK\r\n\r\n" + whole, ok},
+		{"done without an end", streamHead + strings.TrimSuffix(whole, "\n\n"), ok},
+		{"role and empty chunks are no tokens", streamHead + chatRole + text("") + whole, ok},
+		{"usage in every chunk, the last counts", streamHead + usage(5, 1) + whole, ok},
+		{"early stop", streamHead + text("a") + stopped + usage(5, 1) + end, Record{InputTokens: 5, OutputTokens: 1, Finish: "stop", Gaps: []time.Duration{}}},
+		{"several tokens in a chunk", streamHead + text("a b c") + text("d e f") + usage(5, 6) + end, Record{InputTokens: 5, OutputTokens: 6, Gaps: make([]time.Duration, 1)}},
+		{"no usage", streamHead + text("a") + text("b") + end, Record{InputTokens: 5, OutputTokens: 2, NoUsage: true, Gaps: make([]time.Duration, 1)}},
+		{"text so far", streamHead + strings.Repeat(sglangChunk, 3) + end, Record{InputTokens: 7, OutputTokens: 2, Finish: "length", Gaps: []time.Duration{}}},
+
+		{"500", "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 19\r\n\r\n {\"error\":\"no KV\"}\n", failed(ClassStatus, `status 500 Internal Server Error: {"error":"no KV"}`)},
+		{"429", "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n", failed(ClassStatus, `status 429 Too Many Requests`)},
+		{"503 of a proxy", "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n" + strings.Repeat("x", 9000), failed(ClassStatus, "status 503 Service Unavailable: "+strings.Repeat("x", maxErrorText)+"…")},
+		{"redirect", "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n", failed(ClassStatus, "status 302 Found")},
+		{"wrong content type", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", failed(ClassMalformed, `content type "application/json" instead of a stream: {}`)},
+		{"truncated", streamHead + text("a") + text("b"), failed(ClassTruncated, "the stream ended without [DONE] after 2 chunks")},
+		{"truncated in a chunk of HTTP", chunked(text("a"))[:150], failed(ClassTruncated, "unexpected EOF")},
+		{"cut in an event", streamHead + text("a") + `data: {"choi`, failed(ClassTruncated, "the stream ended without [DONE] after 1 chunks")},
+		{"nothing at all", "", failed(ClassTruncated, "EOF")},
+		{"empty stream", streamHead, failed(ClassTruncated, "the stream ended without [DONE] after 0 chunks")},
+		{"no token", streamHead + chatRole + usage(5, 0) + end, failed(ClassEmpty, "the stream was whole but brought no text; tokens by its usage: 0")},
+		{"error in the stream", streamHead + text("a") + `data: {"error":{"message":"KV cache","code":500}}` + "\n\n" + end, failed(ClassServer, `{"error":{"message":"KV cache","code":500}}`)},
+		{"not JSON", streamHead + "data: <html>\n\n" + end, failed(ClassMalformed, "not a JSON object: <html>")},
+		{"invalid UTF-8", streamHead + "data: \xff{\n\n" + end, failed(ClassMalformed, "not a JSON object: \uFFFD{")},
+		{"not HTTP", "SSH-2.0-OpenSSH_9.2\r\n\r\n", failed(ClassMalformed, `net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.2"`)},
+		{"huge line", streamHead + "data: " + strings.Repeat("x", maxLine+1), failed(ClassMalformed, errLine.Error())},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			target := raw(t, func(conn net.Conn, _ <-chan struct{}) { io.WriteString(conn, c.answer) })
+			got := send(t, t.Context(), target, Workload{Endpoint: Completions})
+			if got.End < got.Sent || got.OK() && (got.First < got.Sent || got.Last < got.First || got.End < got.Last) {
+				t.Errorf("times go backwards: %+v", got)
+			}
+			c.want.AskedInput, c.want.AskedOutput = 5, 3
+			if !got.OK() {
+				// What a failed request has brought is kept, and not looked at here.
+				got = Record{Class: got.Class, Error: got.Error, AskedInput: got.AskedInput, AskedOutput: got.AskedOutput}
+			}
+			zero := cmp.Transformer("gaps", func(gaps []time.Duration) int { return len(gaps) })
+			if diff := cmp.Diff(c.want, got, zero, cmpopts.IgnoreFields(Record{}, "Sent", "First", "Last", "End", "Merged")); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMerged: chunks of one read are told from chunks that came one by one.
+func TestMerged(t *testing.T) {
+	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
+		io.WriteString(c, streamHead+text("a")+text("b")+text("c")+text("d")+usage(5, 4)+end)
+	})
+	if got := send(t, t.Context(), target, Workload{Endpoint: Completions}); got.Merged != 3 || got.OutputTokens != 4 {
+		t.Errorf("%d merged chunks of %d tokens, want 3 of 4: %+v", got.Merged, got.OutputTokens, got)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	part := streamHead + text("a")
+	for _, c := range []struct {
+		name, answer   string
+		stall, timeout time.Duration
+		class          string
+	}{
+		{"no header", "", 30 * time.Millisecond, 0, ClassStall},
+		{"in the stream", part, 30 * time.Millisecond, 0, ClassStall},
+		{"in an error's body", "HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\nx", 30 * time.Millisecond, 0, ClassStall},
+		{"in all", part, time.Hour, 30 * time.Millisecond, ClassTimeout},
+		{"the shorter one", part, 30 * time.Millisecond, time.Hour, ClassStall},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			target := raw(t, func(conn net.Conn, done <-chan struct{}) {
+				io.WriteString(conn, c.answer)
+				<-done
+			})
+			got := send(t, t.Context(), target, Workload{Endpoint: Completions, Stall: Duration(c.stall), Timeout: Duration(c.timeout)})
+			if got.Class != c.class {
+				t.Errorf("class %q (%s), want %q", got.Class, got.Error, c.class)
+			}
+			if got.End-got.Sent < 30*time.Millisecond {
+				t.Errorf("given up after %v, too soon", got.End-got.Sent)
+			}
+		})
+	}
+}
+
+// TestSlowIsNotSilent: a stream that takes long but never stops has not stalled.
+func TestSlowIsNotSilent(t *testing.T) {
+	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
+		io.WriteString(c, streamHead)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for range 30 {
+			<-tick.C
+			io.WriteString(c, text("a"))
+		}
+		io.WriteString(c, usage(5, 30)+end)
+	})
+	got := send(t, t.Context(), target, Workload{Endpoint: Completions, Stall: Duration(400 * time.Millisecond)})
+	if !got.OK() || got.OutputTokens != 30 {
+		t.Errorf("%+v, want 30 tokens", got)
+	}
+}
+
+// TestNeverCloses: an answer is over at its [DONE], even when its stream is not.
+func TestNeverCloses(t *testing.T) {
+	target := raw(t, func(c net.Conn, done <-chan struct{}) {
+		io.WriteString(c, streamHead+text("a")+usage(5, 1)+end)
+		<-done
+	})
+	got := send(t, t.Context(), target, Workload{Endpoint: Completions})
+	if !got.OK() || got.End-got.Last > drainTimeout/2 {
+		t.Errorf("%+v, want a success that ends with its [DONE]", got)
+	}
+}
+
+func TestReset(t *testing.T) {
+	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
+		io.WriteString(c, streamHead+text("a"))
+		c.(*net.TCPConn).SetLinger(0) // closing resets
+	})
+	got := send(t, t.Context(), target, Workload{Endpoint: Completions})
+	if got.Class != ClassTruncated {
+		t.Errorf("class %q (%s), want %q", got.Class, got.Error, ClassTruncated)
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	got := send(t, t.Context(), Target{BaseURL: "http://" + addr}, Workload{Endpoint: Completions})
+	if want := "dial " + addr + ": connect: connection refused"; got.Class != ClassConnect || got.Error != want {
+		t.Errorf("class %q: %s, want %q: %s", got.Class, got.Error, ClassConnect, want)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	target := raw(t, func(c net.Conn, done <-chan struct{}) {
+		io.WriteString(c, streamHead+text("a"))
+		cancel()
+		<-done
+	})
+	got := send(t, ctx, target, Workload{Endpoint: Completions})
+	if got.Class != ClassCancelled {
+		t.Errorf("class %q (%s), want %q", got.Class, got.Error, ClassCancelled)
+	}
+}
+
+func TestBaseURL(t *testing.T) {
+	for _, bad := range []string{"", "localhost:8000", "127.0.0.1:8000", "ftp://x", "http://", "http://a b"} {
+		if _, err := newClient(Target{BaseURL: bad}, Workload{}); err == nil {
+			t.Errorf("newClient(%q): no error", bad)
+		}
+	}
+	c, err := newClient(Target{BaseURL: "http://h:1/prefix/"}, Workload{Endpoint: Chat})
+	if want := "http://h:1/prefix/v1/chat/completions"; err != nil || c.url != want {
+		t.Errorf("url %q, %v, want %q", c.url, err, want)
+	}
+}
