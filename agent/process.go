@@ -76,9 +76,10 @@ func openProcesses(dir string, log *slog.Logger) (*processes, error) {
 	}
 	for _, e := range entries {
 		pr := &process{dir: filepath.Join(dir, e.Name()), done: make(chan struct{})}
-		b, err := os.ReadFile(filepath.Join(pr.dir, "state.json"))
-		if err != nil || json.Unmarshal(b, &pr.kept) != nil {
-			os.RemoveAll(pr.dir) // it died before it was a process
+		if pr.kept, err = openKept(pr.dir); err != nil {
+			// The agent died before it could note the process that it started here.
+			killIn(pr.dir)
+			os.RemoveAll(pr.dir)
 			continue
 		}
 		p.all[pr.Name] = pr
@@ -95,6 +96,26 @@ func openProcesses(dir string, log *slog.Logger) (*processes, error) {
 		})
 	}
 	return p, nil
+}
+
+// killIn kills the process groups whose leaders work in a directory.
+func killIn(dir string) {
+	cwds, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range cwds {
+		if at, err := os.Readlink(link); err == nil && at == dir {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+				syscall.Kill(-pid, syscall.SIGKILL)
+			}
+		}
+	}
+}
+
+func openKept(dir string) (k kept, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err != nil {
+		return k, err
+	}
+	return k, json.Unmarshal(b, &k)
 }
 
 func (p *processes) start(name string, spec processSpec) error {

@@ -1,0 +1,544 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hclbench/load"
+	"hclbench/provision"
+	"hclbench/sim"
+)
+
+// agentDir in the environment makes the test binary an agent, which can be
+// killed without killing the test.
+const agentDir = "AGENT_TEST_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(agentDir); dir != "" {
+		err := Serve(context.Background(), dir, "test", slog.New(slog.NewTextHandler(os.Stderr, nil)), func() { fmt.Println("ready") })
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// shortDir is a directory whose path leaves room for a socket's name.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// local is a connection to this machine.
+func local(t *testing.T) *provision.Conn {
+	t.Helper()
+	c, err := provision.Dial(t.Context(), &provision.Host{Name: "here", Address: provision.LocalAddress}, provision.SSH{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// serve runs an agent in this process. ended delivers what Serve returns.
+func serve(t *testing.T, dir string) (a *Client, ended <-chan error) {
+	t.Helper()
+	ready, done := make(chan struct{}), make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		done <- Serve(ctx, dir, "test", slog.New(slog.NewTextHandler(t.Output(), nil)), func() { close(ready) })
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	a = newClient(local(t), filepath.Join(dir, "sock"))
+	t.Cleanup(a.Close)
+	return a, done
+}
+
+func lease(run, store string, ttl time.Duration) Lease {
+	return Lease{Lab: "lab", Run: run, Store: store, Holder: "ada@laptop", TTL: load.Duration(ttl)}
+}
+
+// simulated is an engine in this process.
+func simulated(t *testing.T, cfg sim.Config) string {
+	t.Helper()
+	cfg.Model = "m"
+	s := httptest.NewServer(sim.New(cfg))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func spec(url string, requests, tokens int) load.Job {
+	return load.Job{
+		Target: load.Target{BaseURL: url, Model: "m"},
+		Workload: load.Workload{
+			Dataset: load.Dataset{Kind: load.Random, InputTokens: 8}, Requests: requests, Concurrency: 2,
+			OutputTokens: tokens, IgnoreEOS: true, Endpoint: load.Completions,
+		},
+	}
+}
+
+func TestLeaseIsExclusive(t *testing.T) {
+	ctx := t.Context()
+	a, _ := serve(t, shortDir(t))
+	if err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	var held *HeldError
+	if err := a.Lease(ctx, lease("run2", "storeB", time.Hour)); !errors.As(err, &held) {
+		t.Errorf("another store: %v, want a HeldError", err)
+	} else if !strings.Contains(err.Error(), "ada@laptop") || !strings.Contains(err.Error(), "run1") {
+		t.Errorf("the message does not say who: %v", err)
+	}
+	// The caller was killed and is back: its store proves that nobody else is.
+	if err := a.Lease(ctx, lease("run3", "storeA", time.Hour)); err != nil {
+		t.Errorf("the same store again: %v", err)
+	}
+	info, err := a.Info(ctx)
+	if err != nil || info.Lease == nil || info.Lease.Run != "run3" || info.PID != os.Getpid() {
+		t.Errorf("Info = %+v, %v", info, err)
+	}
+}
+
+func TestLeaseRunsOut(t *testing.T) {
+	dir := shortDir(t)
+	a, ended := serve(t, dir)
+	if err := a.Lease(t.Context(), lease("run", "store", 300*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := Processes{a}.Start(t.Context(), shell("trap 'exit 0' TERM; while :; do sleep 0.05; done"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := pidOf(t, dir, name)
+	if err := <-ended; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	if birth(pid) != "" {
+		t.Errorf("process %d outlived the lease", pid)
+	}
+}
+
+func TestMaxDurationEndsARenewedLease(t *testing.T) {
+	a, ended := serve(t, shortDir(t))
+	l := lease("run", "store", time.Hour)
+	l.MaxDuration = load.Duration(400 * time.Millisecond)
+	start := time.Now()
+	for {
+		if err := a.Lease(t.Context(), l); err != nil {
+			break // it has ended
+		}
+		select {
+		case <-ended:
+			if took := time.Since(start); took < 400*time.Millisecond {
+				t.Errorf("ended after %s, before its time", took)
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}
+
+func TestReleaseStopsWhatRuns(t *testing.T) {
+	dir := shortDir(t)
+	a, ended := serve(t, dir)
+	name, err := Processes{a}.Start(t.Context(), shell("sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := pidOf(t, dir, name)
+	if err := a.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	if birth(pid) != "" {
+		t.Errorf("process %d outlived the agent", pid)
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "processes")); len(left) > 0 {
+		t.Errorf("left in the directory: %v", left)
+	}
+}
+
+func TestOneAgentPerDirectory(t *testing.T) {
+	dir := shortDir(t)
+	serve(t, dir)
+	err := Serve(t.Context(), dir, "test", slog.New(slog.DiscardHandler), func() {})
+	if err == nil || !strings.Contains(err.Error(), "another agent works in") {
+		t.Errorf("a second agent: %v", err)
+	}
+}
+
+func TestJob(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	var progress []load.Progress
+	summary, records, err := a.Run(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 10, 16), func(p load.Progress) {
+		progress = append(progress, p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if summary.Completed != 10 || summary.OutputTokens != 160 || len(records) != 10 {
+		t.Errorf("summary %+v with %d records", summary, len(records))
+	}
+	if len(progress) == 0 || progress[len(progress)-1].Done != 10 {
+		t.Errorf("progress = %+v", progress)
+	}
+	if info, err := a.Info(t.Context()); err != nil || info.Jobs != 0 {
+		t.Errorf("after the job: %+v, %v", info, err)
+	}
+	if _, err := a.open(t.Context(), "GET", "/v1/jobs/job/records", nil); err == nil {
+		t.Error("the job is still there after its caller has taken the records")
+	}
+}
+
+// TestJobSurvivesTheConnection cuts the caller off in mid-job, again and again:
+// the job is run once, and nothing of it is lost.
+func TestJobSurvivesTheConnection(t *testing.T) {
+	dir := shortDir(t)
+	_, _ = serve(t, dir)
+	engine := sim.New(sim.Config{Model: "m", TTFT: time.Millisecond, ITL: 10 * time.Millisecond})
+	s := httptest.NewServer(engine)
+	defer s.Close()
+
+	// The caller reaches the agent through a relay whose connections are cut.
+	relay := filepath.Join(dir, "relay")
+	cut := relayTo(t, relay, filepath.Join(dir, "sock"))
+	a := newClient(local(t), relay)
+	defer a.Close()
+	seen := 0
+	summary, records, err := a.Run(t.Context(), "job", spec(s.URL, 8, 100), func(p load.Progress) {
+		if seen++; seen <= 3 {
+			cut()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 3 {
+		t.Errorf("the connection was cut %d times, want 3", seen)
+	}
+	if summary.Completed != 8 || len(records) != 8 {
+		t.Errorf("completed %d with %d records, want 8", summary.Completed, len(records))
+	}
+	if got := engine.Truth().Requests; got != 8 {
+		t.Errorf("the engine has seen %d requests, want 8: the job ran more than once", got)
+	}
+}
+
+// relayTo relays connections and returns what cuts those that are open.
+func relayTo(t *testing.T, from, to string) (cut func()) {
+	t.Helper()
+	ln, err := net.Listen("unix", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var open []net.Conn
+	var wg sync.WaitGroup
+	cut = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range open {
+			c.Close()
+		}
+		open = nil
+	}
+	wg.Go(func() {
+		for {
+			in, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("unix", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, in, out)
+			mu.Unlock()
+			wg.Go(func() { io.Copy(in, out); in.Close() })
+			wg.Go(func() { io.Copy(out, in); out.Close() })
+		}
+	})
+	t.Cleanup(func() { ln.Close(); cut(); wg.Wait() })
+	return cut
+}
+
+func TestJobIsStoppedWithItsCaller(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	_, _, err := a.Run(ctx, "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Second}), 8, 1000), func(load.Progress) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Run = %v, want canceled", err)
+	}
+	if info, err := a.Info(t.Context()); err != nil || info.Jobs != 0 {
+		t.Errorf("after the caller has gone: %+v, %v", info, err)
+	}
+}
+
+func TestUnknownMembersAreRefused(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	err := a.call(t.Context(), "PUT", "/v1/jobs/x", map[string]any{"surprise": 1}, nil)
+	if err == nil || !strings.Contains(err.Error(), "surprise") {
+		t.Errorf("an unknown member: %v", err)
+	}
+	if err := a.call(t.Context(), "PUT", "/v1/jobs/..%2Fx", load.Job{}, nil); err == nil {
+		t.Error("a path is accepted as the id of a job")
+	}
+}
+
+// shell is a process that runs a script.
+func shell(script string) provision.Container {
+	return provision.Container{
+		Name:       "p",
+		Entrypoint: []provision.Text{provision.Plain("/bin/sh")},
+		Command:    []provision.Text{provision.Plain("-c"), provision.Plain(script)},
+		Env:        []provision.EnvVar{{Name: "TOKEN", Value: provision.Secret("canary")}},
+		Labels:     map[string]string{"hcl.lab": "lab"},
+		StopSignal: "SIGTERM",
+		StopGrace:  10 * time.Second,
+	}
+}
+
+func pidOf(t *testing.T, dir, name string) int {
+	t.Helper()
+	p, err := openKept(filepath.Join(dir, "processes", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.PID
+}
+
+func logsOf(t *testing.T, a *Client, follow bool, tail int) string {
+	t.Helper()
+	r, err := Processes{a}.Logs(t.Context(), "p", follow, tail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestProcess(t *testing.T) {
+	ctx := t.Context()
+	dir := shortDir(t)
+	a, _ := serve(t, dir)
+	p := Processes{a}
+	ct := shell(`echo one; echo two >&2; echo "has $TOKEN"; exit 7`)
+	if _, err := p.Start(ctx, ct); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := logsOf(t, a, true, -1), "one\ntwo\nhas canary\n"; got != want {
+		t.Errorf("log = %q, want %q", got, want)
+	}
+	if got, want := logsOf(t, a, false, 2), "two\nhas canary\n"; got != want {
+		t.Errorf("last two lines = %q, want %q", got, want)
+	}
+	if st, err := p.State(ctx, "p"); err != nil || st.Running || st.ExitCode != 7 {
+		t.Errorf("State = %+v, %v, want exit code 7", st, err)
+	}
+	if _, err := p.Start(ctx, ct); err == nil || !strings.Contains(err.Error(), "there already") {
+		t.Errorf("a second of the same name: %v", err)
+	}
+	if found, err := p.List(ctx, map[string]string{"hcl.lab": "lab"}); err != nil || len(found) != 1 || found[0].State != "exited" {
+		t.Errorf("List = %+v, %v", found, err)
+	}
+	if found, err := p.List(ctx, map[string]string{"hcl.lab": "other"}); err != nil || len(found) != 0 {
+		t.Errorf("List of another lab = %+v, %v", found, err)
+	}
+	state, err := os.ReadFile(filepath.Join(dir, "processes", "p", "state.json"))
+	if err != nil || bytes.Contains(state, []byte("canary")) {
+		t.Errorf("state.json holds a secret, or is not there: %s, %v", state, err)
+	}
+	if err := p.Stop(ctx, "p", time.Second); err != nil {
+		t.Errorf("stop one that has ended: %v", err)
+	}
+	if err := p.Stop(ctx, "p", time.Second); err != nil {
+		t.Errorf("stop one that is not there: %v", err)
+	}
+	if _, err := p.Start(ctx, provision.Container{Name: "none", Entrypoint: []provision.Text{provision.Plain("/no/such/program")}}); err == nil {
+		t.Error("a program that is not there was started")
+	}
+	if found, err := p.List(ctx, nil); err != nil || len(found) != 0 {
+		t.Errorf("at the end: %+v, %v", found, err)
+	}
+}
+
+func TestStopIsGraceful(t *testing.T) {
+	ctx := t.Context()
+	a, _ := serve(t, shortDir(t))
+	p := Processes{a}
+	if _, err := p.Start(ctx, shell(`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Logs(ctx, "p", true, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	waitFor(t, r, "up")
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.Stop(ctx, "p", time.Minute) }()
+	waitFor(t, r, "bye")
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStopKillsTheGroup: a process that ignores its stop signal is killed after
+// the grace period, and so is what it has forked.
+func TestStopKillsTheGroup(t *testing.T) {
+	ctx := t.Context()
+	dir := shortDir(t)
+	a, _ := serve(t, dir)
+	p := Processes{a}
+	if _, err := p.Start(ctx, shell(`trap '' TERM; (trap '' TERM; echo child $(exec sh -c 'echo $PPID'); while :; do sleep 0.02; done) & while :; do sleep 0.02; done`)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Logs(ctx, "p", true, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	waitFor(t, r, "child")
+	group := pidOf(t, dir, "p")
+	start := time.Now()
+	if err := p.Stop(ctx, "p", 200*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took < 200*time.Millisecond {
+		t.Errorf("stopped after %s, before the grace period", took)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for syscall.Kill(-group, 0) == nil { // killed, and being reaped by init
+		if time.Now().After(deadline) {
+			t.Fatal("some of the process group is still there")
+		}
+	}
+}
+
+// waitFor reads until a text has come.
+func waitFor(t *testing.T, r io.Reader, text string) {
+	t.Helper()
+	var got strings.Builder
+	buf := make([]byte, 256)
+	for !strings.Contains(got.String(), text) {
+		n, err := r.Read(buf)
+		got.Write(buf[:n])
+		if err != nil && !strings.Contains(got.String(), text) {
+			t.Fatalf("waiting for %q: %v after %q", text, err, got.String())
+		}
+	}
+}
+
+// TestKilledAgent: the next agent finds what one that was killed has left, and
+// stops it.
+func TestKilledAgent(t *testing.T) {
+	ctx := t.Context()
+	dir := shortDir(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), agentDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, out, "ready")
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	defer a.Close()
+	if _, err := (Processes{a}).Start(ctx, shell("while :; do sleep 0.02; done")); err != nil {
+		t.Fatal(err)
+	}
+	pid := pidOf(t, dir, "p")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if birth(pid) == "" {
+		t.Fatal("the process died with its agent: there is nothing to find")
+	}
+
+	b, ended := serve(t, dir)
+	st, err := Processes{b}.State(ctx, "p")
+	if err != nil || !st.Running {
+		t.Errorf("the next agent says %+v, %v", st, err)
+	}
+	if err := (Processes{b}).Stop(ctx, "p", time.Second); err != nil {
+		t.Error(err)
+	}
+	if birth(pid) != "" {
+		t.Error("the process is still there")
+	}
+	if err := b.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}
+
+// TestKilledBeforeItNoted: a process whose agent was killed between starting it
+// and noting it is found all the same.
+func TestKilledBeforeItNoted(t *testing.T) {
+	dir := shortDir(t)
+	work := filepath.Join(dir, "processes", "p")
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "1000")
+	cmd.Dir = work
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, dir)
+	err := cmd.Wait()
+	if err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("the process ended with %v, want killed", err)
+	}
+}
