@@ -1,0 +1,66 @@
+package hcl
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzLoad holds Load to its promises on any text: it does not panic, a Config
+// comes if and only if there is no error, and every problem points into a file.
+func FuzzLoad(f *testing.F) {
+	seed := func(pattern string) {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text)
+		}
+	}
+	seed("../examples/*/[a-z]*.hcl")
+	seed("testdata/labs/*.hcl")
+	seed("../testdata/labs/*/*.hcl")
+	for _, s := range []string{
+		"", "\xff", "locals {", `locals { a = "${`, "host \"h\" {\n  address = <<E\nx\nE\n}\n",
+		`variable "x" { validation { condition = var.x } }`,
+		`engine "vllm" "a" { inherits = engine.vllm.a }`,
+		`benchmark "b" { matrix { a = range(0, 1e300, 1) } }`,
+		"locals { a = format(\"%099999d\", 1) }",
+		"locals { a = setproduct(range(1000), range(1000), range(1000)) }",
+		"locals { a = [for x in range(3): host[x]] }",
+		"locals { a = matrix }\nlocals { b = engine }\nlocals { c = engine.vllm[*].x }",
+	} {
+		f.Add([]byte(s))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if bytes.Contains(text, []byte("file")) {
+			return // would read this machine's files
+		}
+		src := &Source{Dir: dir, Files: map[string][]byte{"lab.hcl": text}}
+		c, p := Load(src, Vars{})
+		if (c == nil) != p.HasErrors() {
+			t.Errorf("Config is nil: %v; errors: %v", c == nil, p.HasErrors())
+		}
+		lines := bytes.Count(text, []byte("\n")) + 1
+		for _, x := range p.List() {
+			if x.File != "lab.hcl" || x.Start.Byte < 0 || x.Start.Byte > x.End.Byte || x.End.Byte > len(text) || x.Start.Line < 1 || x.End.Line > lines {
+				t.Errorf("problem points outside of the file (%d bytes, %d lines): %+v", len(text), lines, x)
+			}
+			if strings.TrimSpace(x.Summary) == "" || strings.TrimSpace(x.Detail) == "" {
+				t.Errorf("problem says nothing: %+v", x)
+			}
+		}
+		if err := p.Write(io.Discard, 80, true); err != nil {
+			t.Error(err)
+		}
+	})
+}
