@@ -38,10 +38,6 @@ func (d *docker) start() error {
 	if err := os.WriteFile(in("daemon.json"), []byte("{}\n"), 0o600); err != nil {
 		return fmt.Errorf("write dockerd's configuration: %w", err)
 	}
-	program, err := findTool("dockerd")
-	if err != nil {
-		return err
-	}
 	args := []string{
 		"--config-file", in("daemon.json"),
 		"--data-root", in("docker"),
@@ -64,7 +60,7 @@ func (d *docker) start() error {
 		return fmt.Errorf("open dockerd's log: %w", err)
 	}
 	defer log.Close()
-	cmd := d.m.command(program, args...)
+	cmd := d.m.command(tool("dockerd"), args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(cmd.Env, "PATH="+in("sbin")+":"+systemPath)
 	cmd.Env = append(cmd.Env, d.images.environment()...)

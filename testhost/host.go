@@ -209,6 +209,15 @@ func findTool(name string) (string, error) {
 	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
 }
 
+// tool is the path of a program that [ready] has found to be there.
+func tool(name string) string {
+	path, err := findTool(name)
+	if err != nil {
+		return name // whoever runs it gets the error
+	}
+	return path
+}
+
 // eventually calls ok until it is true, or the time is over.
 func eventually(within time.Duration, ok func() bool) bool {
 	tick := time.NewTicker(10 * time.Millisecond)

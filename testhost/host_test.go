@@ -89,7 +89,8 @@ type object = map[string]any
 func create(t *testing.T, h *testhost.Host, image string, cmd []string, host object) (id string, status int, text string) {
 	t.Helper()
 	var made struct{ ID string }
-	status, text = engineAPI(t, h, "POST", "/containers/create", object{"Image": image, "Entrypoint": cmd, "HostConfig": host}, &made)
+	config := object{"Image": image, "Entrypoint": cmd, "HostConfig": host, "ExposedPorts": object{"30000/tcp": object{}}}
+	status, text = engineAPI(t, h, "POST", "/containers/create", config, &made)
 	if status != http.StatusCreated {
 		t.Fatalf("create container: %d %s", status, text)
 	}
@@ -274,7 +275,10 @@ func TestDocker(t *testing.T) {
 	}
 
 	bridge := object{"PortBindings": object{"30000/tcp": []object{{"HostIp": h.IP, "HostPort": "31000"}}}}
-	create(t, h, h.Registry+"/mine:1", []string{"python3", "-m", "sglang.launch_server", "--model-path", "org/other", "--host", "0.0.0.0"}, bridge)
+	_, status, text = create(t, h, h.Registry+"/mine:1", []string{"python3", "-m", "sglang.launch_server", "--model-path", "org/other", "--host", "0.0.0.0"}, bridge)
+	if status != http.StatusNoContent {
+		t.Fatalf("start on the bridge: %d %s", status, text)
+	}
 	if got := get(t, "http://"+h.IP+":31000/v1/models"); !strings.Contains(got, "org/other") {
 		t.Errorf("/v1/models through a published port = %s, want org/other in it", got)
 	}
@@ -300,5 +304,206 @@ func TestDocker(t *testing.T) {
 	}
 	if left, err := h.Processes(); err != nil || len(left) > 0 {
 		t.Errorf("processes after the daemon stopped: %v, %v", left, err)
+	}
+}
+
+// listening finds in a container's log where its engine listens.
+func listening(t *testing.T, h *testhost.Host, id string) (url string) {
+	t.Helper()
+	line := regexp.MustCompile(`http://\S+`)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+		_, log := engineAPI(t, h, "GET", "/containers/"+id+"/logs?stdout=1&stderr=1", nil, nil)
+		if found := line.FindString(log); found != "" {
+			return found
+		}
+	}
+	t.Fatal("the engine's log never said where it listens")
+	return ""
+}
+
+func TestTwoHosts(t *testing.T) {
+	amd := testhost.New(t, testhost.Options{Name: "mi300x", Docker: true, Registry: true, GPU: "8xMI300X"})
+	none := testhost.New(t, testhost.Options{Name: "plain", Docker: true, Registry: true, Namespace: true})
+	const image = "lmsysorg/sglang:v0.4.3.post2-cu124"
+	if a, b := amd.PushEngine(t, image, nil), none.PushEngine(t, image, nil); a != b {
+		t.Errorf("one image has two digests: %s, %s", a, b)
+	}
+	for _, h := range []*testhost.Host{amd, none} {
+		if said := pull(t, h, image); !strings.Contains(said, "Downloaded newer image") {
+			t.Fatalf("pull on %s: %s", h.Name, said)
+		}
+	}
+	kfd := object{"NetworkMode": "host", "GroupAdd": []string{"109"}, "Devices": []object{{"PathOnHost": "/dev/kfd", "PathInContainer": "/dev/kfd", "CgroupPermissions": "rwm"}}}
+	command := []string{"/opt/nvidia/nvidia_entrypoint.sh", "python3", "-m", "sglang.launch_server", "--model-path", "org/model", "--port", "0", "--host", "127.0.0.1"}
+
+	id, status, text := create(t, amd, image, command, kfd)
+	if status != http.StatusNoContent {
+		t.Fatalf("start with /dev/kfd: %d %s", status, text)
+	}
+	if got := get(t, listening(t, amd, id)+"/v1/models"); !strings.Contains(got, "org/model") {
+		t.Errorf("/v1/models = %s, want org/model in it", got)
+	}
+	if got, want := ssh(t, amd, "rocm-smi --showmeminfo vram --csv | grep -c ^card; getent group render"), "8\nrender:x:109:\n"; got != want {
+		t.Errorf("AMD's tools and groups: %q, want %q", got, want)
+	}
+	if _, _, text := create(t, none, image, command, kfd); !strings.Contains(text, "/dev/kfd") {
+		t.Errorf("start with /dev/kfd on a host without: %s", text)
+	}
+	gpus := object{"DeviceRequests": []object{{"Count": -1, "Capabilities": [][]string{{"gpu"}}}}}
+	if _, _, text := create(t, none, image, command, gpus); !strings.Contains(text, "could not select device driver") {
+		t.Errorf("start with GPUs on a host without: %s", text)
+	}
+}
+
+func TestNoRegistry(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Docker: true})
+	if said := pull(t, h, "vllm/vllm-openai:v0.7.3"); !strings.Contains(said, "connection refused") {
+		t.Errorf("pull without a way out: %s", said)
+	}
+}
+
+// traces finds what there is of a host outside of its own namespaces.
+func traces(t *testing.T, dir string) []string {
+	t.Helper()
+	var found []string
+	name := filepath.Base(dir)
+	for _, pattern := range []string{dir, "/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, paths...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, dir) {
+			found = append(found, "mount "+line)
+		}
+	}
+	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range cmdlines {
+		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(dir)) {
+			found = append(found, fmt.Sprintf("%s %q", path, text))
+		}
+	}
+	return found
+}
+
+// hasAddress reports whether this machine has the address.
+func hasAddress(t *testing.T, ip string) bool {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if strings.HasPrefix(a.String(), ip+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// busyHost is a host with a container and a command that has cut itself loose.
+func busyHost(t *testing.T) *testhost.Host {
+	t.Helper()
+	h := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	h.PushEngine(t, "a/b", nil)
+	if said := pull(t, h, "a/b:latest"); !strings.Contains(said, "Downloaded") {
+		t.Fatalf("pull: %s", said)
+	}
+	if _, status, text := create(t, h, "a/b:latest", []string{"vllm", "serve", "m"}, object{"NetworkMode": "host"}); status != http.StatusNoContent {
+		t.Fatalf("start: %d %s", status, text)
+	}
+	ssh(t, h, "setsid sleep 3600 >/dev/null 2>&1 </dev/null &")
+	return h
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	var dir, outer string
+	t.Run("host", func(t *testing.T) {
+		h := busyHost(t)
+		dir = h.Dir
+		outer, _, _ = net.SplitHostPort(h.Registry)
+		left, err := h.Processes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range left {
+			names = append(names, strings.Fields(p.Command)[0])
+		}
+		if got := strings.Join(names, " "); got != "vllm sleep" && got != "sleep vllm" {
+			t.Errorf("processes = %q, want vllm and sleep", got)
+		}
+		if !hasAddress(t, outer) {
+			t.Errorf("address %s is not there while the host is", outer)
+		}
+	})
+	if left := traces(t, dir); len(left) > 0 {
+		t.Errorf("left of the host: %q", left)
+	}
+	if hasAddress(t, outer) {
+		t.Errorf("left of the host: address %s", outer)
+	}
+}
+
+// TestSweep kills a test process with a busy, stalled host and sweeps. The
+// process is this test once more, in the role that the environment gives.
+func TestSweep(t *testing.T) {
+	if os.Getenv("TESTHOST_ROLE") == "victim" {
+		h := busyHost(t)
+		cmd := sshCommand(h, "cat")
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		h.Stall(true)
+		fmt.Printf("host %s %s\n", h.Dir, h.Registry)
+		_, _ = io.ReadAll(os.Stdin) // until killed
+		return
+	}
+	victim := exec.Command(os.Args[0], "-test.run=^TestSweep$")
+	victim.Env = append(os.Environ(), "TESTHOST_ROLE=victim")
+	if _, err := victim.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dir, registry string
+	if _, err := fmt.Fscanf(out, "host %s %s\n", &dir, &registry); err != nil {
+		_ = victim.Process.Kill()
+		t.Fatalf("read the victim's host: %v", err)
+	}
+	if len(traces(t, dir)) == 0 {
+		t.Errorf("no trace of a host that runs")
+	}
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = victim.Wait()
+	if err := testhost.Sweep(); err != nil {
+		t.Fatalf("sweep: %v", err)
+	}
+	if left := traces(t, dir); len(left) > 0 {
+		t.Errorf("left of the host: %q", left)
+	}
+	if outer, _, _ := net.SplitHostPort(registry); hasAddress(t, outer) {
+		t.Errorf("left of the host: address %s", outer)
 	}
 }

@@ -108,10 +108,9 @@ func (m *machine) connect() error {
 	}
 	// 198.18.0.0/15 is set aside for benchmarks of networks (RFC 2544): 32768
 	// blocks of four addresses.
-	hash := fnv.New32a()
-	hash.Write([]byte(m.name))
+	start := hashOf(m.name)
 	for try := uint32(0); ; try++ {
-		block := (hash.Sum32() + try) % 32768
+		block := (start + try) % 32768
 		addr := func(n uint32) string {
 			a := 198<<24 | 18<<16 | block<<2 | n
 			return net.IPv4(byte(a>>24), byte(a>>16), byte(a>>8), byte(a)).String()
@@ -125,14 +124,14 @@ func (m *machine) connect() error {
 		m.outer, m.ip = addr(1), addr(2)
 		break
 	}
-	dev := fmt.Sprintf("hclt%08x", hash.Sum32()) // 15 characters at most
+	dev := deviceOf(m.name)
 	pid := strconv.Itoa(m.cmd.Process.Pid)
 	for _, args := range [][]string{
 		{"link", "add", dev, "type", "veth", "peer", "name", "eth0", "netns", pid},
 		{"addr", "add", m.outer + "/30", "dev", dev},
 		{"link", "set", dev, "up"},
 	} {
-		if err := run(exec.Command("ip", args...)); err != nil {
+		if err := run(exec.Command(tool("ip"), args...)); err != nil {
 			return err
 		}
 	}
@@ -148,13 +147,36 @@ func (m *machine) connect() error {
 	return nil
 }
 
+// deviceOf names the machine's end of a host's network; a device's name may have
+// 15 characters.
+func deviceOf(name string) string { return fmt.Sprintf("hclt%08x", hashOf(name)) }
+
+func hashOf(name string) uint32 {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	return hash.Sum32()
+}
+
+// removeDevice removes the machine's end of a host's network if it is there. The
+// kernel does so by itself, a moment after the last process there has ended.
+func removeDevice(name string) error {
+	exists := func() bool { _, err := net.InterfaceByName(deviceOf(name)); return err == nil }
+	if !exists() {
+		return nil
+	}
+	if err := run(exec.Command(tool("ip"), "link", "delete", deviceOf(name))); err != nil && exists() {
+		return err
+	}
+	return nil
+}
+
 // command is a program to be run on the host.
 func (m *machine) command(program string, args ...string) *exec.Cmd {
 	enter := []string{"--target", strconv.Itoa(m.cmd.Process.Pid), "--mount", "--pid", "--uts"}
 	if !m.shared {
 		enter = append(enter, "--net")
 	}
-	cmd := exec.Command("nsenter", append(append(enter, "--", program), args...)...)
+	cmd := exec.Command(tool("nsenter"), append(append(enter, "--", program), args...)...)
 	cmd.Env = []string{"PATH=" + systemPath, "HOME=/root", "LANG=C.UTF-8"}
 	cmd.Dir = "/"
 	return cmd

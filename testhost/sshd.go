@@ -93,7 +93,7 @@ func (s *sshd) makeKeys() error {
 			if kind == "rsa" {
 				args = append(args, "-b", "2048")
 			}
-			errs[i] = run(exec.Command("ssh-keygen", args...))
+			errs[i] = run(exec.Command(tool("ssh-keygen"), args...))
 		})
 	}
 	for i, kind := range kinds {
@@ -170,14 +170,8 @@ func (s *sshd) serve(conn net.Conn) {
 		fmt.Fprintf(s.log, "testhost: copy socket: %v\n", err)
 		return
 	}
-	program, err := findTool("sshd")
-	if err != nil {
-		fmt.Fprintf(s.log, "testhost: %v\n", err)
-		socket.Close()
-		return
-	}
 	// -i: serve the connection on standard input; -e: log to standard error.
-	cmd := s.m.command(program, "-i", "-e", "-f", filepath.Join(s.m.dir, "sshd_config"))
+	cmd := s.m.command(tool("sshd"), "-i", "-e", "-f", filepath.Join(s.m.dir, "sshd_config"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = socket, socket, s.log
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintf(s.log, "testhost: start sshd: %v\n", err)

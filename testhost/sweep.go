@@ -31,10 +31,11 @@ func newDir() (string, error) {
 	return dir, recordProcess(filepath.Join(dir, "owner"), os.Getpid())
 }
 
-// removeDir removes a host's directory and the control groups of its
+// removeDir removes a host's directory, network and the control groups of its
 // containers. The host's processes must be gone, and with them its mounts.
 func removeDir(dir string) error {
-	return errors.Join(removeGroups(filepath.Base(dir)), removeTree(dir))
+	name := filepath.Base(dir)
+	return errors.Join(removeDevice(name), removeGroups(name), removeTree(dir))
 }
 
 func removeTree(dir string) error {
@@ -90,8 +91,8 @@ func removeGroup(dir string) error {
 }
 
 // Sweep removes what test processes left that were interrupted: hosts whose
-// owner is dead, with every process on them, their control groups and
-// directories. Hosts of living processes are not touched.
+// owner is dead, with every process on them, their networks, control groups
+// and directories. Hosts of living processes are not touched.
 func Sweep() error {
 	dirs, err := filepath.Glob(filepath.Join(base, prefix+"*"))
 	if err != nil {
