@@ -43,7 +43,7 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 	log = log.With("host", h.Name)
 	var link transport = &localTransport{host: h}
 	if !h.Local() {
-		t, err := dialSSH(ctx, h, opt, log)
+		t, err := dialSSH(ctx, h, opt, log, keepaliveEvery)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +75,9 @@ func (c *Conn) Host() *Host { return c.host }
 func (c *Conn) Home() string { return c.home }
 
 // Run runs a command with sh -c on the host and returns its stdout. Its stdin
-// is read to its end, or until the command ends; nil is empty. When ctx ends,
-// the command gets SIGTERM and soon SIGKILL. A command that fails is a
+// is read to its end, or until the command ends; nil is empty. A Read of stdin
+// that does not return is left behind soon after. When ctx ends, the command
+// gets SIGTERM and soon SIGKILL. A command that fails is a
 // [*CommandError], with its stdout returned as well; one whose connection is
 // lost is [ErrUnreachable], and is not run a second time.
 func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string, error) {

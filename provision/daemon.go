@@ -91,6 +91,27 @@ func says(err error, texts ...string) bool {
 	return false
 }
 
+// errLost is a connection that ended while an answer was awaited. What is safe
+// to repeat may be tried again.
+var errLost = fmt.Errorf("connection lost: %w", ErrUnreachable)
+
+// lossTries is how often something that is safe to repeat is tried.
+const lossTries = 3
+
+// again does something that is safe to repeat until the connection holds.
+func again(ctx context.Context, do func() error) error {
+	err := do()
+	for try := 1; try < lossTries && errors.Is(err, errLost) && ctx.Err() == nil; try++ {
+		err = do()
+	}
+	return err
+}
+
+// get asks for something and decodes the answer into out.
+func (d *daemon) get(ctx context.Context, path string, query url.Values, out any) error {
+	return again(ctx, func() error { return d.call(ctx, http.MethodGet, path, query, nil, out) })
+}
+
 // call makes a request with a JSON body, if in is not nil, and decodes the
 // answer into out, if that is not nil.
 func (d *daemon) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
@@ -216,7 +237,7 @@ func (d *daemon) broken(ctx context.Context, method, path string, err error) err
 	case d.conn.host.Local():
 		return fail(d.conn.host, ErrNoDocker, "the Docker daemon went away during %s %s: %w", method, path, err)
 	default:
-		return fail(d.conn.host, ErrUnreachable, "the connection was lost during %s %s: %w", method, path, err)
+		return fail(d.conn.host, errLost, "the connection was lost during %s %s: %w", method, path, err)
 	}
 }
 

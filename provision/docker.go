@@ -23,7 +23,7 @@ var ErrNoContainer = errors.New("no such container")
 // [ErrNoDocker] with what to do, when Docker is not there or may not be used.
 func (c *Conn) DockerVersion(ctx context.Context) (string, error) {
 	var version struct{ Version string }
-	if err := c.daemon.call(ctx, http.MethodGet, "/version", nil, nil, &version); err != nil {
+	if err := c.daemon.get(ctx, "/version", nil, &version); err != nil {
 		return "", c.wrap("ask Docker's version", err)
 	}
 	return version.Version, nil
@@ -87,6 +87,9 @@ type (
 	}
 )
 
+// logDriver is the one whose logs every daemon can read back.
+const logDriver = "json-file"
+
 // logOptions keep a container's log from filling the disk in a long run; its
 // end survives the turn of the file.
 var logOptions = map[string]string{"max-size": "100m", "max-file": "2"}
@@ -111,7 +114,7 @@ func newCreateRequest(ct Container, groups []string, home string) (createRequest
 			ShmSize:     ct.ShmSize,
 			Ulimits:     ct.Ulimits,
 			Init:        ct.Init,
-			LogConfig:   logConfig{"json-file", logOptions},
+			LogConfig:   logConfig{logDriver, logOptions},
 		},
 	}
 	r.HostConfig.RestartPolicy.Name = "no" // a crash is a result, not something to hide
@@ -314,7 +317,7 @@ type inspected struct {
 
 func (c *Conn) inspect(ctx context.Context, id string) (inspected, error) {
 	var found inspected
-	err := c.daemon.call(ctx, http.MethodGet, "/containers/"+url.PathEscape(id)+"/json", nil, nil, &found)
+	err := c.daemon.get(ctx, "/containers/"+url.PathEscape(id)+"/json", nil, &found)
 	if refusedWith(err, http.StatusNotFound) {
 		err = fmt.Errorf("%w (%w)", ErrNoContainer, err)
 	}
@@ -378,7 +381,7 @@ func (c *Conn) List(ctx context.Context, labels map[string]string) ([]Found, err
 		Labels map[string]string
 		State  string
 	}
-	err = c.daemon.call(ctx, http.MethodGet, "/containers/json", url.Values{"all": {"1"}, "filters": {string(filters)}}, nil, &listed)
+	err = c.daemon.get(ctx, "/containers/json", url.Values{"all": {"1"}, "filters": {string(filters)}}, &listed)
 	if err != nil {
 		return nil, c.wrap("list containers", err)
 	}

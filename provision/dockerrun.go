@@ -81,6 +81,7 @@ func DockerRun(ct Container) string {
 	if ct.StopGrace > 0 {
 		flag("--stop-timeout", strconv.Itoa(int(math.Ceil(ct.StopGrace.Seconds()))))
 	}
+	flag("--log-driver", logDriver)
 	for _, k := range slices.Sorted(maps.Keys(logOptions)) {
 		flag("--log-opt", k+"="+logOptions[k])
 	}

@@ -16,8 +16,8 @@ import (
 // hostKeys decides whether a host is the one that is meant.
 type hostKeys struct {
 	check      ssh.HostKeyCallback
-	algorithms []string // which types of key to ask for; nil: any
-	expects    string   // in words, where the types come from
+	algorithms []string // which types of key to ask for, the most wanted first
+	expects    string   // what knows the host, in words; "" when nothing does
 }
 
 // newHostKeys prepares the check for one handshake with h at addr. The files
@@ -58,13 +58,17 @@ func newHostKeys(h *Host, addr string, opt SSH, asking func() (done func())) (*h
 			return fmt.Errorf("%s: check host key: %w", h, err)
 		}
 	}
-	return &hostKeys{
-		check: check,
-		// Without this a host with several keys may present one of another type
-		// than the file has, which would look like a changed key.
-		algorithms: db.HostKeyAlgorithms(addr),
-		expects:    strings.Join(there, " and "),
-	}, nil
+	// Without this a host with several keys may present one of another type than
+	// the file has, which would look like a changed key.
+	algorithms, expects := db.HostKeyAlgorithms(addr), strings.Join(there, " and ")
+	if len(algorithms) == 0 {
+		expects = ""
+		algorithms = []string{
+			ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
+			ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
+		}
+	}
+	return &hostKeys{check: check, algorithms: algorithms, expects: expects}, nil
 }
 
 // knownHostsFiles lists the files to look at, existing or not.

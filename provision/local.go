@@ -31,6 +31,9 @@ func (t *localTransport) run(ctx context.Context, command string, stdin io.Reade
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = killDelay
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended well; only its input or a child in the background did not
+	}
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		if cmd.Process != nil {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // usually nobody is left to hear it

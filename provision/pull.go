@@ -63,7 +63,13 @@ func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgres
 	if digest != "" {
 		tag = digest
 	}
-	got, err := c.download(ctx, name, tag, progress)
+	var got string
+	// The daemon gives up a pull that nobody listens to, and keeps the layers
+	// that it has.
+	err = again(ctx, func() error {
+		got, err = c.download(ctx, name, tag, progress)
+		return err
+	})
 	switch {
 	case err == nil:
 	case here && c.mayUse(present, err):
@@ -249,7 +255,7 @@ func (c *Conn) inspectImage(ctx context.Context, image string) (Image, error) {
 	if digest != "" {
 		lookup = name + "@" + digest // a tag beside it says nothing, and Docker stores none
 	}
-	err := c.daemon.call(ctx, http.MethodGet, "/images/"+lookup+"/json", nil, nil, &found)
+	err := c.daemon.get(ctx, "/images/"+lookup+"/json", nil, &found)
 	if refusedWith(err, http.StatusNotFound) {
 		return Image{}, fail(c.host, ErrImageNotFound, "image %s is not on the host (%w)", image, err)
 	}

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,9 @@ const (
 	// and then says nothing. Time in which the user is asked does not count.
 	handshakeTimeout = 30 * time.Second
 
+	// sessionWait bounds how long a session is asked for that the host refuses.
+	sessionWait = 30 * time.Second
+
 	// redialFor bounds how long a lost connection is dialled again.
 	redialFor = time.Minute
 )
@@ -67,13 +71,13 @@ type sshTransport struct {
 	end     context.CancelFunc
 }
 
-func dialSSH(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*sshTransport, error) {
-	link, err := dialLink(ctx, h, opt, keepaliveEvery)
+func dialSSH(ctx context.Context, h *Host, opt SSH, log *slog.Logger, keepalive time.Duration) (*sshTransport, error) {
+	link, err := dialLink(ctx, h, opt, keepalive)
 	if err != nil {
 		return nil, err
 	}
 	t := &sshTransport{
-		host: h, opt: opt, log: log, keepalive: keepaliveEvery,
+		host: h, opt: opt, log: log, keepalive: keepalive,
 		sessions: semaphore.NewWeighted(maxSessions),
 		dialling: semaphore.NewWeighted(1),
 		current:  link,
@@ -161,46 +165,83 @@ func (t *sshTransport) open(ctx context.Context, channel func(*sshLink) error) e
 
 // session opens a session, of which a host allows only so many at a time. The
 // caller calls release after the session has ended.
-func (t *sshTransport) session(ctx context.Context) (s *ssh.Session, release func(), err error) {
+func (t *sshTransport) session(ctx context.Context) (link *sshLink, s *ssh.Session, release func(), err error) {
 	if err := t.sessions.Acquire(ctx, 1); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	err = t.open(ctx, func(link *sshLink) error {
-		s, err = link.session(ctx)
-		return err
-	})
-	if err != nil {
+	if link, s, err = t.openSession(ctx); err != nil {
 		t.sessions.Release(1)
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return s, func() { t.sessions.Release(1) }, nil
+	return link, s, func() { t.sessions.Release(1) }, nil
+}
+
+// openSession opens a session that is not counted. sshd counts one that has
+// ended until it gets round to it, so being refused says little at first.
+func (t *sshTransport) openSession(ctx context.Context) (link *sshLink, s *ssh.Session, err error) {
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = 5*time.Millisecond, time.Second
+	s, err = backoff.Retry(ctx, func() (s *ssh.Session, err error) {
+		err = t.open(ctx, func(l *sshLink) error {
+			link = l
+			s, err = l.session(ctx)
+			return err
+		})
+		var refused *ssh.OpenChannelError
+		if err != nil && !errors.As(err, &refused) {
+			err = backoff.Permanent(err)
+		}
+		return s, err
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(sessionWait))
+	return link, s, err
 }
 
 func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
-	s, release, err := t.session(ctx)
+	link, s, release, err := t.session(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), err)
 	}
-	defer release()
-	defer s.Close()
-	s.Stdin, s.Stdout, s.Stderr = stdin, stdout, stderr
-
+	out, told := &processOutput{output: output{w: stdout}}, &output{w: stderr}
+	s.Stdout, s.Stderr = out, told
+	fed := make(chan struct{})
+	if stdin == nil {
+		close(fed)
+	} else {
+		// Not s.Stdin: the library would wait for it for ever.
+		w, err := s.StdinPipe()
+		if err != nil {
+			s.Close()
+			release()
+			return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), err)
+		}
+		go func() {
+			defer close(fed)
+			_, _ = io.Copy(w, stdin) // a command may end before it has read all
+			w.Close()
+		}()
+	}
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run("exec sh -c " + quote(command)) }()
+	if !link.goes(func() {
+		defer release()
+		defer s.Close()
+		// The outer shell says its process number, which stays the same.
+		ended <- s.Run(`exec sh -c 'echo $$; exec sh -c "$0"' ` + quote(command))
+	}) {
+		release()
+		ended <- net.ErrClosed
+	}
 	select {
 	case err = <-ended:
+		within(killDelay, fed)
 	case <-ctx.Done():
-		// sshd passes signals on to the whole process group of the command.
-		_ = s.Signal(ssh.SIGTERM) // as below: when it cannot be sent, close ends the session
-		timer := time.NewTimer(killDelay)
-		defer timer.Stop()
+		t.kill(ctx, out.pid())
+		s.Close()
 		select {
 		case <-ended:
-		case <-timer.C:
-			_ = s.Signal(ssh.SIGKILL)
-			s.Close()
-			<-ended
+		case <-time.After(killDelay):
 		}
+		out.drop()
+		told.drop()
 		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), context.Cause(ctx))
 	}
 	var exit *ssh.ExitError
@@ -216,6 +257,98 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 	default:
 		return fail(t.host, ErrUnreachable, "the connection was lost while %s ran: %w", shortCommand(command), err)
 	}
+}
+
+// within waits for done, but not longer than limit.
+func within(limit time.Duration, done <-chan struct{}) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// kill ends the process group of a command whose caller gave up. It takes a
+// session of its own: for a login of root, sshd does not pass signals on.
+func (t *sshTransport) kill(ctx context.Context, pid string) {
+	if pid == "" {
+		return // it has not even begun; its session is closed
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*killDelay)
+	defer cancel()
+	_, s, err := t.openSession(ctx) // not counted: the command's own is still taken
+	if err != nil {
+		t.log.Debug("could not end a command", "pid", pid, "err", err)
+		return
+	}
+	defer context.AfterFunc(ctx, func() { s.Close() })()
+	defer s.Close()
+	const script = `kill -s TERM -- -%[1]s; n=0
+while [ $n -lt %[2]d ] && kill -s 0 -- -%[1]s; do sleep 0.1; n=$((n+1)); done
+kill -s KILL -- -%[1]s; true`
+	if err := s.Run("exec sh -c " + quote(fmt.Sprintf(script, pid, killDelay/(100*time.Millisecond)))); err != nil {
+		t.log.Debug("could not end a command", "pid", pid, "err", err)
+	}
+}
+
+// output passes on what a command writes, until nobody wants it any more.
+type output struct {
+	mu      sync.Mutex
+	w       io.Writer
+	dropped bool
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dropped {
+		return len(p), nil
+	}
+	return o.w.Write(p)
+}
+
+// drop returns when nothing more will be written.
+func (o *output) drop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dropped = true
+}
+
+// processOutput is the output of a command whose first line is its process
+// number.
+type processOutput struct {
+	output
+	line []byte
+	told bool
+}
+
+func (o *processOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := len(p)
+	if !o.told {
+		line, rest, told := bytes.Cut(p, []byte("\n"))
+		o.line = append(o.line, line...)
+		o.told, p = told, rest
+	}
+	if o.dropped || len(p) == 0 {
+		return all, nil
+	}
+	if _, err := o.w.Write(p); err != nil {
+		return 0, err
+	}
+	return all, nil
+}
+
+// pid is the process number; "" until it is known.
+func (o *processOutput) pid() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.told {
+		return ""
+	}
+	return string(o.line)
 }
 
 func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
@@ -341,7 +474,7 @@ func handshake(ctx context.Context, h *Host, opt SSH, dial func(context.Context,
 		return nil, *verdict.Load() // we refused the host
 	case silent.fired():
 		return nil, unreachable(h, addr, fmt.Errorf("it took the connection, but did not finish the SSH handshake within %s", handshakeTimeout))
-	case errors.As(err, &algorithms) && algorithms.What == "host key" && known.algorithms != nil:
+	case errors.As(err, &algorithms) && algorithms.What == "host key" && known.expects != "":
 		return nil, fail(h, ErrHostKey, "%s expects a key of type %s, the host offers only %s: this is another machine, or it was set up anew",
 			known.expects, strings.Join(known.algorithms, ", "), strings.Join(algorithms.RequestedAlgorithms, ", "))
 	case errors.As(err, &unopened):
@@ -515,7 +648,7 @@ func (l *sshLink) session(ctx context.Context) (*ssh.Session, error) {
 }
 
 func (t *sshTransport) upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
-	s, release, err := t.session(ctx)
+	_, s, release, err := t.session(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,21 +11,14 @@ import (
 	"time"
 )
 
-// stopTries is how often one step of a stop is tried when the connection is
-// lost: each is safe to repeat.
-const stopTries = 3
-
 // Stop ends a container and removes it with its anonymous volumes: its stop
 // signal, up to grace for it to end, SIGKILL, removal, and then the proof that
 // Docker knows it no longer. One that has ended, is being removed by somebody
 // else, or is not there is no error. ctx should allow for more than grace; a
 // stop that was begun goes on in the daemon when ctx ends.
 func (c *Conn) Stop(ctx context.Context, id string, grace time.Duration) error {
-	err := c.stop(ctx, id, time.Now().Add(grace))
-	for try := 1; try < stopTries && errors.Is(err, ErrUnreachable) && ctx.Err() == nil; try++ {
-		err = c.stop(ctx, id, time.Now().Add(grace))
-	}
-	if err != nil {
+	killAt := time.Now().Add(grace)
+	if err := again(ctx, func() error { return c.stop(ctx, id, killAt) }); err != nil {
 		return c.wrap("stop container "+shortID(id), err)
 	}
 	return nil
