@@ -179,7 +179,7 @@ func ready(opt Options) error {
 		need["ip"] = "iproute2"
 	}
 	if opt.Docker {
-		need["dockerd"], need["iptables"], need["docker-init"] = "docker.io", "iptables", "tini"
+		need["dockerd"], need["iptables"] = "docker.io", "iptables"
 	}
 	var missing []string
 	for tool, pkg := range need {

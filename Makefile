@@ -1,0 +1,52 @@
+# make alone builds bin/hcl. `make quickstart` and `make test` are all that a
+# newcomer needs.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME := 30s
+
+.PHONY: build quickstart test check lint fuzz bench sweep clean
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hcl ./cmd/hcl
+
+# A small lab with simulated engines, planned, measured and torn down here.
+quickstart: build
+	bin/hcl rehearse examples/quickstart
+
+# Everything, with the race detector, against real sshd and dockerd; needs root.
+# The sweep comes after the tests whether they pass or not.
+test:
+	scripts/prepare
+	@$(MAKE) --no-print-directory check
+	status=0; go test -race -timeout 9m ./... || status=$$?; \
+	go run ./testhost/sweep || status=1; \
+	exit $$status
+
+# What needs no tests to be seen.
+check:
+	@files=$$(gofmt -l .) && if [ -n "$$files" ]; then echo "not formatted (gofmt -w):"; echo "$$files"; exit 1; fi
+	go vet ./...
+
+lint: check
+	go run $(STATICCHECK) ./...
+
+# Every fuzz target for $(FUZZTIME).
+fuzz:
+	@set -e; for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+# What interrupted tests left.
+sweep:
+	go run ./testhost/sweep
+
+clean:
+	rm -rf bin
+	go clean -testcache

@@ -1,0 +1,243 @@
+package hclbench_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The tables below are policy: they say which room may know which, and why. A
+// build that breaks them is fixed by moving code, not by widening a table. A
+// wider table is a change of the architecture and wants the same discussion.
+
+// room is a folder and everything below it.
+type room struct {
+	folder string
+	may    []string // rooms it may import
+	why    string   // why these and no others
+}
+
+// rooms stand from top to bottom: imports point down only.
+var rooms = []room{
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "load", "sim", "provision"},
+		"the command joins the rooms; nobody imports it"},
+	{"apply", []string{"plan", "results", "load", "engines", "provision", "agent"},
+		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
+	{"plan", []string{"hcl", "engines", "provision", "load", "results"},
+		"decides and is pure: it reads what was measured but reaches no host through apply or agent"},
+	{"hcl", []string{"engines", "load", "provision"},
+		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone"},
+	{"engines", []string{"provision"},
+		"pure functions from engine and host to a container"},
+	{"report", []string{"results", "load"},
+		"renders what was measured; it works where no host and no lab is"},
+	{"results", []string{"load"},
+		"keeps what the generator measured, whoever asked for it"},
+	{"agent", []string{"load", "provision"},
+		"runs jobs and containers of its own host; it knows no engines, so that an old agent serves a new lab"},
+	{"load", nil,
+		"a load generator that anyone can point at any server"},
+	{"sim", nil,
+		"the generator is held against it, so it must share no code with the generator"},
+	{"provision", nil,
+		"the bottom: hosts and containers, whatever runs in them"},
+
+	{"testhost/engine", []string{"sim"},
+		"the program in the images of test hosts is the simulated engine"},
+	{"testhost/sweep", []string{"testhost"},
+		"clears what interrupted tests left"},
+	{"testhost", nil,
+		"test support for every room, so it can know none"},
+}
+
+// libraries are the modules of others and the rooms that may import them. What
+// stands in one room can be replaced there.
+var libraries = []struct {
+	module string
+	rooms  []string
+	why    string
+}{
+	{"github.com/hashicorp/hcl/v2", []string{"hcl"}, "no other room sees an expression or a diagnostic of it"},
+	{"github.com/zclconf/go-cty", []string{"hcl"}, "values leave the room as our own nouns"},
+	{"github.com/agext/levenshtein", []string{"hcl"}, "suggestions in diagnostics"},
+	{"github.com/rivo/uniseg", []string{"hcl"}, "columns of diagnostics"},
+
+	{"golang.org/x/crypto/ssh", []string{"provision"}, "one room speaks SSH"},
+	{"github.com/skeema/knownhosts", []string{"provision"}, "one room speaks SSH"},
+	{"github.com/pkg/sftp", []string{"provision"}, "one room speaks SSH"},
+	{"github.com/docker/docker", []string{"provision"}, "deprecated upstream: its successor must be able to replace it in one place"},
+
+	{"github.com/spf13/cobra", []string{"cmd/hcl"}, "flags and help are the command's"},
+	{"github.com/spf13/pflag", []string{"cmd/hcl"}, "flags and help are the command's"},
+	{"github.com/charmbracelet/log", []string{"cmd/hcl"}, "the other rooms take an slog.Logger"},
+	{"charm.land/bubbletea/v2", []string{"cmd/hcl"}, "the terminal is the command's"},
+	{"charm.land/lipgloss/v2", []string{"cmd/hcl"}, "the terminal is the command's"},
+	{"golang.org/x/term", []string{"cmd/hcl"}, "the terminal is the command's"},
+
+	{"modernc.org/sqlite", []string{"results"}, "the database is an index that only the store knows"},
+	{"github.com/klauspost/compress", []string{"results"}, "records on disk"},
+
+	{"github.com/cenkalti/backoff/v5", []string{"provision", "agent"}, "retrying is for connections, nothing else"},
+	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
+	{"github.com/google/renameio/v2", []string{"results", "agent", "provision", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
+	{"golang.org/x/sync", []string{"apply", "load", "provision"}, "bounded concurrency"},
+	{"golang.org/x/sys", []string{"load", "agent", "testhost"}, "clocks, processes and namespaces of the kernel"},
+
+	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},
+	{"github.com/google/go-cmp", nil, "tests"},
+	{"github.com/rogpeppe/go-internal", nil, "tests"},
+	{"golang.org/x/tools", nil, "tests"},
+}
+
+// testLibraries may be imported by the tests of every room.
+var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "golang.org/x/tools"}
+
+// testRooms may be imported by the tests of every room.
+var testRooms = []string{"testhost", "sim"}
+
+// module is ours.
+const module = "hclbench"
+
+// pkg is what `go list -json` says of a package, as far as it matters here.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// violations returns every import that the tables do not allow, sorted.
+func violations(packages []pkg) []string {
+	var found []string
+	for _, p := range packages {
+		if p.ImportPath == module && len(p.Imports) == 0 {
+			continue // this test
+		}
+		i := slices.IndexFunc(rooms, func(r room) bool { return within(p.ImportPath, module+"/"+r.folder) })
+		if i < 0 {
+			found = append(found, fmt.Sprintf("%s: no room of this name: say in deps_test.go what it may import", p.ImportPath))
+			continue
+		}
+		r := rooms[i]
+		for _, path := range p.Imports {
+			if why := forbidden(r, path, r.may, nil); why != "" {
+				found = append(found, fmt.Sprintf("%s may not import %s: %s", p.ImportPath, path, why))
+			}
+		}
+		below := append(slices.Clone(r.may), testRooms...)
+		for _, lower := range rooms[i+1:] {
+			below = append(below, lower.folder)
+		}
+		for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
+			if why := forbidden(r, path, below, testLibraries); why != "" {
+				found = append(found, fmt.Sprintf("tests of %s may not import %s: %s", p.ImportPath, path, why))
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// forbidden says why a room may not import a path; empty when it may.
+func forbidden(r room, path string, may, modules []string) string {
+	if rest, ours := strings.CutPrefix(path, module+"/"); ours {
+		if within(rest, r.folder) || slices.ContainsFunc(may, func(folder string) bool { return within(rest, folder) }) {
+			return ""
+		}
+		return r.why
+	}
+	if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
+		return "" // the standard library
+	}
+	if slices.ContainsFunc(modules, func(m string) bool { return within(path, m) }) {
+		return ""
+	}
+	for _, l := range libraries {
+		switch {
+		case !within(path, l.module):
+		case slices.Contains(l.rooms, r.folder):
+			return ""
+		default:
+			return l.why
+		}
+	}
+	return "a new library: say in deps_test.go which room it lives in, and why"
+}
+
+// within reports whether a path is that folder or below it.
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+func TestImports(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...")
+	out, err := cmd.Output()
+	if err != nil {
+		if e := new(exec.ExitError); errors.As(err, &e) {
+			t.Fatalf("go list: %v\n%s", err, e.Stderr)
+		}
+		t.Fatalf("go list: %v", err)
+	}
+	var packages []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("read go list: %v", err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) < len(rooms) {
+		t.Errorf("go list knows %d packages, the policy %d rooms", len(packages), len(rooms))
+	}
+	for _, v := range violations(packages) {
+		t.Error(v)
+	}
+}
+
+// TestPolicy holds the checker itself: what it must let pass, and what not.
+func TestPolicy(t *testing.T) {
+	tests := []struct {
+		name string
+		pkg  pkg
+		want []string
+	}{
+		{"room below", pkg{ImportPath: "hclbench/plan", Imports: []string{"context", "net/http", "hclbench/hcl", "hclbench/results"}}, nil},
+		{"room itself", pkg{ImportPath: "hclbench/load/trace", Imports: []string{"hclbench/load"}, XTestImports: []string{"hclbench/load/trace"}}, nil},
+		{"room above", pkg{ImportPath: "hclbench/load", Imports: []string{"hclbench/provision"}},
+			[]string{"hclbench/load may not import hclbench/provision: a load generator that anyone can point at any server"}},
+		{"similar name", pkg{ImportPath: "hclbench/report", Imports: []string{"hclbench/loadx"}},
+			[]string{"hclbench/report may not import hclbench/loadx: renders what was measured; it works where no host and no lab is"}},
+		{"library in its room", pkg{ImportPath: "hclbench/hcl", Imports: []string{"github.com/hashicorp/hcl/v2/hclsyntax"}}, nil},
+		{"library elsewhere", pkg{ImportPath: "hclbench/apply", Imports: []string{"github.com/docker/docker/client"}},
+			[]string{"hclbench/apply may not import github.com/docker/docker/client: deprecated upstream: its successor must be able to replace it in one place"}},
+		{"library unknown", pkg{ImportPath: "hclbench/sim", Imports: []string{"example.com/new"}},
+			[]string{"hclbench/sim may not import example.com/new: a new library: say in deps_test.go which room it lives in, and why"}},
+		{"room unknown", pkg{ImportPath: "hclbench/util"},
+			[]string{"hclbench/util: no room of this name: say in deps_test.go what it may import"}},
+		{"test support in a test", pkg{ImportPath: "hclbench/provision", TestImports: []string{"hclbench/testhost", "github.com/google/go-cmp/cmp"}, XTestImports: []string{"hclbench/sim"}}, nil},
+		{"test support outside of tests", pkg{ImportPath: "hclbench/provision", Imports: []string{"hclbench/testhost", "github.com/google/go-cmp/cmp"}},
+			[]string{
+				"hclbench/provision may not import github.com/google/go-cmp/cmp: tests",
+				"hclbench/provision may not import hclbench/testhost: the bottom: hosts and containers, whatever runs in them",
+			}},
+		{"test of a lower room", pkg{ImportPath: "hclbench/report", XTestImports: []string{"hclbench/provision"}}, nil},
+		{"test of a higher room", pkg{ImportPath: "hclbench/results", XTestImports: []string{"hclbench/plan"}},
+			[]string{"tests of hclbench/results may not import hclbench/plan: keeps what the generator measured, whoever asked for it"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, violations([]pkg{tt.pkg})); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
