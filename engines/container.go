@@ -146,6 +146,12 @@ func override(c *provision.Container, s ContainerSettings) {
 	c.SecurityOpt = union(c.SecurityOpt, s.SecurityOpt)
 	c.Devices = union(c.Devices, s.Devices)
 	c.Mounts = append(c.Mounts, s.Mounts...)
+	for _, u := range s.Ulimits {
+		c.Ulimits = slices.DeleteFunc(c.Ulimits, func(have provision.Ulimit) bool { return have.Name == u.Name })
+		if u.Value != nil {
+			c.Ulimits = append(c.Ulimits, provision.Ulimit{Name: u.Name, Soft: *u.Value, Hard: *u.Value})
+		}
+	}
 }
 
 // union appends what is not there yet.

@@ -59,6 +59,14 @@ type ContainerSettings struct {
 	Mounts      []provision.Mount
 	GPUIDs      []string // this engine uses these GPUs of its host only
 	StopGrace   time.Duration
+	Ulimits     []Ulimit
+}
+
+// Ulimit sets a resource limit of the container, soft and hard, or leaves it to
+// the daemon. A daemon that is not fully root, a rootless one say, can raise none.
+type Ulimit struct {
+	Name  string
+	Value *int64 // -1 is unlimited; nil: the daemon's own
 }
 
 // Ready says when waiting for an engine is given up.

@@ -34,7 +34,7 @@ var r1 = &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Revision: "56d4cbb"
 // installation pages.
 func TestContainer(t *testing.T) {
 	token := []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("hf_canary")}}
-	yes := true
+	yes, files := true, int64(1<<20)
 	cases := map[string]*Engine{
 		"sglang-nvidia": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Env: token,
 			Flags: []Flag{{"enable-dp-attention", nil}, {"tp", value("8")}, {"trust-remote-code", nil}}},
@@ -45,7 +45,7 @@ func TestContainer(t *testing.T) {
 		"vllm-nvidia-setup": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, Flags: []Flag{{"api-key", func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
 		"vllm-nvidia-subset": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Port: 8001,
-			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32e9, StopGrace: 120e9}},
+			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32e9, StopGrace: 120e9, Ulimits: []Ulimit{{"memlock", nil}, {"nofile", &files}}}},
 		"vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217",
 			Env:       []provision.EnvVar{{Name: "VLLM_FP8_PADDING", Value: provision.Plain("0")}},
 			Flags:     []Flag{{"max-model-len", value("32768")}},
