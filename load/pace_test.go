@@ -1,0 +1,161 @@
+package load
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestArrivals(t *testing.T) {
+	const n, rate = 20000, Rate(50)
+	for _, c := range []struct {
+		shape Rate
+		cv    float64 // coefficient of variation of the gaps: 1/√shape
+	}{
+		{0, 1}, {1, 1}, {0.25, 2}, {4, 0.5}, {Inf, 0},
+	} {
+		at := arrivals(n, rate, c.shape, 3)
+		if got, want := at[n-1], seconds(n/float64(rate)); got != want {
+			t.Errorf("shape %v: the last arrival is at %v, want exactly %v", c.shape, got, want)
+		}
+		var squares float64
+		before := time.Duration(0)
+		for i, a := range at {
+			if a < before {
+				t.Fatalf("shape %v: arrival %d at %v, after one at %v", c.shape, i, a, before)
+			}
+			d := (a - before).Seconds() - 1/float64(rate)
+			squares += d * d
+			before = a
+		}
+		if cv := math.Sqrt(squares/n) * float64(rate); math.Abs(cv-c.cv) > 0.05*max(c.cv, 0.01) {
+			t.Errorf("shape %v: gaps vary by %.3f of their mean, want %.3f", c.shape, cv, c.cv)
+		}
+	}
+	if !cmp.Equal(arrivals(9, 1, 1, 3), arrivals(9, 1, 1, 3)) || cmp.Equal(arrivals(9, 1, 1, 3), arrivals(9, 1, 1, 4)) {
+		t.Error("a schedule is not a function of its seed")
+	}
+}
+
+// paced runs a workload in a bubble of synthetic time, with a server that takes
+// service for every request.
+func paced(t *testing.T, ctx context.Context, w Workload, service time.Duration) (Summary, []Record) {
+	t.Helper()
+	w.Dataset, w.OutputTokens, w.Endpoint = Dataset{Kind: Random, InputTokens: 1}, 2, Completions
+	g, err := newGenerator(Job{Target: Target{BaseURL: "http://x"}, Workload: w, Seed: 5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.send = func(ctx context.Context, _ []byte, x exchange) {
+		x.rec.Sent = x.since()
+		select {
+		case <-time.After(service):
+			now := x.since()
+			x.rec.First, x.rec.Last, x.rec.End = now, now, now
+			x.rec.InputTokens, x.rec.OutputTokens, x.rec.Gaps = 1, 2, []time.Duration{0}
+		case <-ctx.Done():
+			x.rec.fail(x.since(), ClassCancelled, "")
+		}
+	}
+	r, err := g.run(ctx)
+	if err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	return r.Summary, r.Records
+}
+
+type moment struct{ Scheduled, Ready, Sent time.Duration }
+
+func moments(records []Record) []moment {
+	var m []moment
+	for _, r := range records {
+		m = append(m, moment{r.Scheduled, r.Ready, r.Sent})
+	}
+	return m
+}
+
+func TestPace(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		name    string
+		w       Workload
+		service time.Duration
+		want    []moment
+	}{
+		{"closed", Workload{Requests: 5, Concurrency: 2}, 3 * s,
+			[]moment{{0, 0, 0}, {0, 0, 0}, {3 * s, 3 * s, 3 * s}, {3 * s, 3 * s, 3 * s}, {6 * s, 6 * s, 6 * s}}},
+		{"closed, more workers than requests", Workload{Requests: 2, Concurrency: 9}, s, []moment{{0, 0, 0}, {0, 0, 0}}},
+		{"closed, by time", Workload{Duration: Duration(5 * s), Concurrency: 1}, 3 * s, []moment{{0, 0, 0}, {3 * s, 3 * s, 3 * s}}},
+		{"all at once", Workload{Requests: 3, Rate: Inf}, s, []moment{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}},
+		{"all at once, capped", Workload{Requests: 3, Rate: Inf, Concurrency: 1}, s, []moment{{0, 0, 0}, {0, s, s}, {0, 2 * s, 2 * s}}},
+		{"open", Workload{Requests: 3, Rate: 2, Burstiness: Inf}, 9 * s, []moment{{s / 2, s / 2, s / 2}, {s, s, s}, {3 * s / 2, 3 * s / 2, 3 * s / 2}}},
+		{"open, capped", Workload{Requests: 4, Rate: 1, Burstiness: Inf, Concurrency: 1}, 5 * s / 2,
+			[]moment{{s, s, s}, {2 * s, 7 * s / 2, 7 * s / 2}, {3 * s, 6 * s, 6 * s}, {4 * s, 17 * s / 2, 17 * s / 2}}},
+		{"open, by time", Workload{Duration: Duration(5 * s / 2), Rate: 1, Burstiness: Inf}, s, []moment{{s, s, s}, {2 * s, 2 * s, 2 * s}}},
+		{"open, by time and requests", Workload{Duration: Duration(9 * s), Requests: 1, Rate: 1, Burstiness: Inf}, s, []moment{{s, s, s}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, records := paced(t, t.Context(), c.w, c.service)
+				if diff := cmp.Diff(c.want, moments(records)); diff != "" {
+					t.Errorf("moments (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestPoisson: in synthetic time every request leaves exactly when it is due, and
+// none is lost.
+func TestPoisson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := Workload{Requests: 5000, Rate: 1000}
+		s, records := paced(t, t.Context(), w, 700*time.Millisecond)
+		for i, at := range arrivals(5000, 1000, 1, newPrompts(Job{Workload: w, Seed: 5}, forPrompt).seed) {
+			if records[i].Seq != i || records[i].Scheduled != at || records[i].Sent != at {
+				t.Fatalf("request %d left at %v as %d, and was due at %v", i, records[i].Sent, records[i].Seq, at)
+			}
+		}
+		if s.SendLag.Max != 0 || s.Queue.Max != 0 || s.Completed != 5000 {
+			t.Errorf("%d completed, lag %v, queue %v, want 5000, 0, 0", s.Completed, s.SendLag.Max, s.Queue.Max)
+		}
+		// On average 1,000/s × 0.7 s are in flight while requests are sent.
+		if s.PeakConcurrency < 700 || s.PeakConcurrency > 900 {
+			t.Errorf("peak concurrency %d", s.PeakConcurrency)
+		}
+	})
+}
+
+// TestCancelled: a run that is stopped ends at once and keeps what it has.
+func TestCancelled(t *testing.T) {
+	for name, w := range map[string]Workload{
+		"closed": {Requests: 100, Concurrency: 2}, "open": {Requests: 100, Rate: 1, Burstiness: Inf},
+		"capped": {Requests: 100, Rate: 1, Burstiness: Inf, Concurrency: 1}, "at once": {Requests: 100, Rate: Inf, Concurrency: 3},
+		"warming up": {Requests: 1, Concurrency: 1, Warmup: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				s, records := paced(t, ctx, w, 2*time.Second)
+				if took := time.Since(began); took != 9500*time.Millisecond {
+					t.Errorf("ended after %v, want 9.5s", took)
+				}
+				if len(records) != s.Requests || s.Requests != s.Completed+s.Failed || s.Errors[ClassCancelled] != s.Failed {
+					t.Errorf("%d records, %+v", len(records), s)
+				}
+				if name != "warming up" && (s.Completed < 3 || s.Failed < 1) {
+					t.Errorf("%d completed, %d cancelled", s.Completed, s.Failed)
+				}
+				if s.Verdict.Verdict == Valid {
+					t.Error("a run that was stopped is valid")
+				}
+			})
+		})
+	}
+}

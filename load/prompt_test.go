@@ -1,0 +1,172 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func ratio(r float64) *float64 { return &r }
+
+func TestLengths(t *testing.T) {
+	for _, c := range []struct {
+		n          int
+		ratio      *float64
+		convention string
+		want       span
+	}{
+		{3200, nil, "", span{3200, 3200}},
+		{3200, ratio(1), "", span{3200, 3200}},
+		{3200, ratio(0.8), ConventionSGLang, span{2560, 3200}},
+		{1000, ratio(0), ConventionSGLang, span{1, 1000}},
+		{5, ratio(0.5), ConventionSGLang, span{2, 5}},
+		{3200, ratio(0), ConventionVLLM, span{3200, 3200}},
+		{1000, ratio(0.8), ConventionVLLM, span{199, 1800}}, // 1−0.8 is a little less than 0.2, in Python too
+		{5, ratio(0.5), ConventionVLLM, span{2, 8}},
+		{1, ratio(0.9), ConventionVLLM, span{1, 2}},
+	} {
+		if got := lengths(c.n, c.ratio, c.convention); got != c.want {
+			t.Errorf("lengths(%d, %v, %q) = %v, want %v", c.n, c.ratio, c.convention, got, c.want)
+		}
+	}
+}
+
+func job(w Workload) Job { return Job{Target: Target{Model: "m"}, Workload: w, Seed: 7} }
+
+func TestPromptIDs(t *testing.T) {
+	p := newPrompts(job(Workload{Dataset: Dataset{Kind: Random, InputTokens: 3200}, OutputTokens: 800, Endpoint: Completions}), forPrompt)
+	var sum, n float64
+	seen := map[string]bool{}
+	for i := range 20 {
+		b, input, output := p.append(nil, i)
+		var ids []int
+		if err := json.Unmarshal(b, &ids); err != nil {
+			t.Fatal(err)
+		}
+		if len(ids) != 3200 || input != 3200 || output != 800 {
+			t.Errorf("prompt %d has %d ids, and says %d and %d, want 3200, 3200 and 800", i, len(ids), input, output)
+		}
+		if lo, hi := slices.Min(ids), slices.Max(ids); lo < minID || hi >= maxID {
+			t.Errorf("prompt %d has ids from %d to %d", i, lo, hi)
+		}
+		for _, id := range ids {
+			sum += float64(id)
+			n++
+		}
+		if seen[string(b)] {
+			t.Errorf("prompt %d came before", i)
+		}
+		seen[string(b)] = true
+	}
+	// The standard error of the mean of 64,000 uniform ids is 33.
+	if mean := sum / n; mean < 15500-200 || mean > 15500+200 {
+		t.Errorf("mean id %v, want 15500 ± 200", mean)
+	}
+}
+
+// TestPromptIsItsOwn: request i is the same whatever was made before it, and
+// another with another seed, data set seed or use.
+func TestPromptIsItsOwn(t *testing.T) {
+	w := Workload{Dataset: Dataset{Kind: Random, InputTokens: 50, RangeRatio: ratio(0.1)}, OutputTokens: 9, Endpoint: Completions}
+	make1 := func(j Job, use uint64, i int) string {
+		b, _, _ := newPrompts(j, use).append(nil, i)
+		return string(b)
+	}
+	base := make1(job(w), forPrompt, 5)
+	p := newPrompts(job(w), forPrompt)
+	for i := range 5 {
+		p.append(nil, i)
+	}
+	again, _, _ := p.append(nil, 5)
+	if string(again) != base {
+		t.Error("prompt 5 is another after prompts 0 to 4")
+	}
+	seeded := w
+	seeded.Dataset.Seed = 1
+	for name, other := range map[string]string{
+		"index": make1(job(w), forPrompt, 6), "seed": make1(Job{Workload: w, Seed: 8}, forPrompt, 5),
+		"data set seed": make1(job(seeded), forPrompt, 5), "use": make1(job(w), forWarmup, 5),
+	} {
+		if other == base {
+			t.Errorf("another %s makes the same prompt", name)
+		}
+	}
+}
+
+// TestRanges: all lengths of a range are drawn, and none beside it.
+func TestRanges(t *testing.T) {
+	p := newPrompts(job(Workload{Dataset: Dataset{Kind: Random, InputTokens: 6, RangeRatio: ratio(0.5), Convention: ConventionVLLM}, OutputTokens: 4, Endpoint: Chat}), forPrompt)
+	in, out := map[int]int{}, map[int]int{}
+	for i := range 500 {
+		b, input, output := p.append(nil, i)
+		if n := len(strings.Fields(string(b))); n != input {
+			t.Fatalf("%d words of %d", n, input)
+		}
+		in[input]++
+		out[output]++
+	}
+	for n := 3; n <= 9; n++ {
+		if in[n] < 30 {
+			t.Errorf("input length %d drawn %d times of 500", n, in[n])
+		}
+	}
+	for n := 2; n <= 6; n++ {
+		if out[n] < 50 {
+			t.Errorf("output length %d drawn %d times of 500", n, out[n])
+		}
+	}
+	if len(in) != 7 || len(out) != 5 {
+		t.Errorf("%d input and %d output lengths, want 7 and 5", len(in), len(out))
+	}
+}
+
+func TestBody(t *testing.T) {
+	d := Dataset{Kind: Random, InputTokens: 2}
+	for _, c := range []struct {
+		w    Workload
+		want string
+	}{
+		{Workload{Dataset: d, OutputTokens: 9, Endpoint: Completions, IgnoreEOS: true},
+			`{"ignore_eos":true,"max_tokens":9,"model":"m","prompt":PROMPT,"stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
+		{Workload{Dataset: d, OutputTokens: 9, Endpoint: Chat, Temperature: 0.5, ExtraBody: `{"top_p":0.9,"a":{"b":12345678901234567890}}`},
+			`{"a":{"b":12345678901234567890},"max_tokens":9,"messages":[{"content":PROMPT,"role":"user"}],"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"top_p":0.9}`},
+		{Workload{Dataset: d, OutputTokens: 9, Endpoint: Generate, IgnoreEOS: true, ExtraBody: `{"sampling_params":{"top_k":5,"temperature":1}}`},
+			`{"input_ids":PROMPT,"sampling_params":{"ignore_eos":true,"max_new_tokens":9,"temperature":1,"top_k":5},"stream":true}`},
+	} {
+		tmpl, err := newTemplate(Target{Model: "m"}, c.w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPrompts(job(c.w), forPrompt)
+		b, _, _ := tmpl.body(p, 3)
+		prompt, _, _ := p.append(nil, 3)
+		if diff := cmp.Diff(c.want, strings.Replace(string(b), string(prompt), "PROMPT", 1)); diff != "" {
+			t.Errorf("%s body (-want +got):\n%s", c.w.Endpoint, diff)
+		}
+	}
+	for _, extra := range []string{`{"prompt":1}`, `{"stream":false}`, `[]`, `x`, `{"sampling_params":{"max_new_tokens":3}}`, `{"sampling_params":3}`} {
+		if _, err := newTemplate(Target{}, Workload{Endpoint: Generate, ExtraBody: extra}); err == nil {
+			t.Errorf("extra body %s: no error", extra)
+		}
+	}
+}
+
+func BenchmarkBody(b *testing.B) {
+	for _, n := range []int{32, 3200} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := Workload{Dataset: Dataset{Kind: Random, InputTokens: n}, OutputTokens: 9, Endpoint: Completions}
+			tmpl, err := newTemplate(Target{Model: "m"}, w)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := newPrompts(job(w), forPrompt)
+			for i := 0; b.Loop(); i++ {
+				tmpl.body(p, i)
+			}
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/sim"
+)
+
+// engine starts a simulated engine for one test.
+func engine(t testing.TB, c sim.Config) (*sim.Server, Target) {
+	t.Helper()
+	s := sim.New(c)
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return s, Target{BaseURL: h.URL, Model: sim.DefaultModel}
+}
+
+// instant is an engine that never makes a test wait.
+func instant(c sim.Config) sim.Config {
+	c.TTFT, c.ITL = -1, -1
+	return c
+}
+
+func run(t testing.TB, target Target, w Workload) *Result {
+	t.Helper()
+	r, err := Run(t.Context(), Job{Target: target, Workload: w, Seed: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func within(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= share*want) {
+		t.Errorf("%s is %.4g, and the truth is %.4g: more than %.1f %% off", what, got, want, share*100)
+	}
+}
+
+// TestTruth holds the generator against what the server knows that it sent.
+func TestTruth(t *testing.T) {
+	server, target := engine(t, sim.Config{TTFT: 50 * time.Millisecond, ITL: 20 * time.Millisecond})
+	r := run(t, target, Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 100}, Requests: 128, Concurrency: 64,
+		OutputTokens: 128, IgnoreEOS: true, Endpoint: Completions,
+	})
+	s, truth := r.Summary, server.Truth()
+	type totals struct {
+		Completed     int
+		Input, Output int64
+		Gaps, Peak    int
+	}
+	want := totals{truth.Completed, truth.PromptTokens, truth.CompletionTokens, truth.ITL.Count, truth.PeakInFlight}
+	if diff := cmp.Diff(want, totals{s.Completed, s.InputTokens, s.OutputTokens, s.ITL.Count, s.PeakConcurrency}); diff != "" {
+		t.Errorf("totals (-server +generator):\n%s", diff)
+	}
+	if s.OutputTokens != 128*128 || s.InputTokens != 128*100 {
+		t.Errorf("%d output and %d input tokens, want %d and %d", s.OutputTokens, s.InputTokens, 128*128, 128*100)
+	}
+	within(t, "mean TPOT", s.TPOT.Mean, truth.TPOT.Mean, 0.01)
+	within(t, "mean ITL", s.ITL.Mean, truth.ITL.Mean, 0.01)
+	within(t, "median ITL", s.ITL.Median, truth.ITL.Median, 0.01)
+	within(t, "mean E2EL", s.E2EL.Mean, truth.E2EL.Mean, 0.03)
+	if s.TTFT.Mean < truth.TTFT.Mean {
+		t.Errorf("mean TTFT %v ms is below the server's own %v ms", s.TTFT.Mean, truth.TTFT.Mean)
+	}
+}
+
+// TestRate: the rate that was asked for is the rate that is sent.
+func TestRate(t *testing.T) {
+	server, target := engine(t, instant(sim.Config{}))
+	w := Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 10}, Requests: 1000, Rate: 200,
+		OutputTokens: 2, IgnoreEOS: true, Endpoint: Completions,
+	}
+	for name, burstiness := range map[string]Rate{"poisson": 1, "constant": Inf} {
+		t.Run(name, func(t *testing.T) {
+			server.ResetTruth()
+			w.Burstiness = burstiness
+			r := run(t, target, w)
+			if truth := server.Truth(); r.Summary.Completed != 1000 || truth.Completed != 1000 {
+				t.Fatalf("%d completed, %d by the server: %v", r.Summary.Completed, truth.Completed, r.Summary.Errors)
+			}
+			// From the start of the schedule to its last request: 5 s.
+			within(t, "rate", 1000/r.Records[999].Sent.Seconds(), 200, 0.01)
+		})
+	}
+}
+
+// TestEndpoints: prompts and answers are counted exactly by every protocol.
+func TestEndpoints(t *testing.T) {
+	for _, endpoint := range []string{Completions, Chat, Generate} {
+		t.Run(endpoint, func(t *testing.T) {
+			server, target := engine(t, instant(sim.Config{}))
+			r := run(t, target, Workload{
+				Dataset: Dataset{Kind: Random, InputTokens: 300, RangeRatio: ratio(0.5)}, Requests: 20, Concurrency: 4,
+				OutputTokens: 30, IgnoreEOS: true, Endpoint: endpoint,
+			})
+			s, truth := r.Summary, server.Truth()
+			if s.Completed != 20 || s.UsageMissing != 0 {
+				t.Errorf("%d completed, %d without usage: %v", s.Completed, s.UsageMissing, s.ErrorSamples)
+			}
+			if s.InputTokens != s.AskedInput || s.InputTokens != truth.PromptTokens || s.InputTokens < 20*150 || s.InputTokens > 20*300 {
+				t.Errorf("%d input tokens, %d asked for, %d by the server", s.InputTokens, s.AskedInput, truth.PromptTokens)
+			}
+			if s.OutputTokens != s.AskedOutput || s.OutputTokens != truth.CompletionTokens {
+				t.Errorf("%d output tokens, %d asked for, %d by the server", s.OutputTokens, s.AskedOutput, truth.CompletionTokens)
+			}
+			if int64(s.ITL.Count) != s.OutputTokens-20 {
+				t.Errorf("%d gaps of %d tokens in 20 requests", s.ITL.Count, s.OutputTokens)
+			}
+		})
+	}
+}
+
+func TestSpeculative(t *testing.T) {
+	server, target := engine(t, sim.Config{TTFT: time.Millisecond, ITL: 5 * time.Millisecond, TokensPerChunk: 4})
+	s := run(t, target, Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 5}, Requests: 8, Concurrency: 8, OutputTokens: 41, IgnoreEOS: true, Endpoint: Completions,
+	}).Summary
+	truth := server.Truth()
+	if s.OutputTokens != 8*41 || s.ITL.Count != 8*10 {
+		t.Errorf("%d tokens, %d gaps, want %d and %d", s.OutputTokens, s.ITL.Count, 8*41, 8*10)
+	}
+	within(t, "mean TPOT", s.TPOT.Mean, truth.TPOT.Mean, 0.1)
+	within(t, "mean ITL", s.ITL.Mean, truth.ITL.Mean, 0.1)
+}
+
+func TestFaults(t *testing.T) {
+	w := Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 5}, Requests: 12, Concurrency: 3, OutputTokens: 8, IgnoreEOS: true, Endpoint: Completions,
+	}
+	suspicion := func(t *testing.T, s Summary, part string) {
+		t.Helper()
+		if s.Verdict.Verdict != Suspect || !strings.Contains(strings.Join(s.Verdict.Reasons, "\n"), part) {
+			t.Errorf("verdict %q, want suspect with %q", s.Verdict, part)
+		}
+	}
+	t.Run("fails now and then", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{FailEvery: 4}))
+		s := run(t, target, w).Summary
+		if s.Completed != 9 || s.Failed != 3 || s.Errors[ClassStatus] != 3 || !strings.Contains(s.ErrorSamples[0], "simulated failure") || len(s.ErrorSamples) != 1 {
+			t.Errorf("%d completed, %d failed, %v, %q", s.Completed, s.Failed, s.Errors, s.ErrorSamples)
+		}
+		suspicion(t, s, "3 of 12 requests failed (25.0 %): status 3")
+	})
+	t.Run("stops early", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{StopAfter: 2}))
+		r := run(t, target, w)
+		if r.Summary.OutputTokens != 24 || r.Records[0].Finish != "stop" {
+			t.Errorf("%d tokens, finish %q, want 24, stop", r.Summary.OutputTokens, r.Records[0].Finish)
+		}
+		suspicion(t, r.Summary, "12 of 12 requests did not bring the output tokens asked for (24 instead of 96 in all)")
+	})
+	t.Run("hangs", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{HangAfter: 9}))
+		w := w
+		w.Stall = Duration(100 * time.Millisecond)
+		s := run(t, target, w).Summary
+		if s.Completed != 9 || s.Errors[ClassStall] != 3 {
+			t.Errorf("%d completed, %v, want 9 and 3 stalls", s.Completed, s.Errors)
+		}
+	})
+	t.Run("is not there", func(t *testing.T) {
+		s := run(t, Target{BaseURL: "http://127.0.0.1:1"}, w).Summary
+		if s.Verdict.Verdict != Void || s.Errors[ClassConnect] != 12 {
+			t.Errorf("verdict %v, %v", s.Verdict, s.Errors)
+		}
+	})
+	t.Run("fails while warming up", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{FailEvery: 17}))
+		w := w
+		w.Warmup = 20
+		s := run(t, target, w).Summary
+		if s.Requests != 12 || s.Completed != 12 || s.Warmup != 20 || s.WarmupFailed != 1 {
+			t.Errorf("%d of %d completed, %d of %d warm-up requests failed, want 12 of 12 and 1 of 20", s.Completed, s.Requests, s.WarmupFailed, s.Warmup)
+		}
+		suspicion(t, s, "1 of 20 warm-up requests failed")
+	})
+}
+
+// TestCancelRun: what was measured until a run is stopped is there.
+func TestCancelRun(t *testing.T) {
+	server, target := engine(t, instant(sim.Config{HangAfter: 5}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := Run(ctx, Job{Target: target, Workload: Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 5}, Requests: 100, Concurrency: 2, OutputTokens: 8, Endpoint: Completions,
+	}}, func(p Progress) {
+		if p.Done == 5 && p.InFlight == 2 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want context.Canceled", err)
+	}
+	if s := r.Summary; s.Completed != 5 || s.Errors[ClassCancelled] != 2 || len(r.Records) != 7 || s.Verdict.Verdict != Suspect {
+		t.Errorf("%d completed, %v, %d records, %v", s.Completed, s.Errors, len(r.Records), s.Verdict)
+	}
+	if truth := server.Truth(); truth.Completed != 5 {
+		t.Errorf("the server completed %d", truth.Completed)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	_, target := engine(t, sim.Config{TTFT: 300 * time.Millisecond, ITL: -1})
+	var seen []Progress
+	_, err := Run(t.Context(), Job{Target: target, Workload: Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 5}, Requests: 8, Concurrency: 2, OutputTokens: 3, Endpoint: Completions, Warmup: 2,
+	}}, func(p Progress) { seen = append(seen, p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !seen[0].Warmup || seen[0].Total != 2 || seen[0].Done != 2 {
+		t.Errorf("first %+v, want the end of the warm-up", seen[0])
+	}
+	if len(seen) < 3 {
+		t.Errorf("%d reports in more than a second", len(seen))
+	}
+	last := seen[len(seen)-1]
+	last.Elapsed = 0
+	if diff := cmp.Diff(Progress{Sent: 8, Done: 8, OutputTokens: 24, Total: 8}, last); diff != "" {
+		t.Errorf("last (-want +got):\n%s", diff)
+	}
+}
+
+func TestBadJobs(t *testing.T) {
+	good := Workload{Dataset: Dataset{Kind: Random, InputTokens: 5}, Requests: 1, Concurrency: 1, OutputTokens: 1, Endpoint: Completions}
+	for _, c := range []struct {
+		edit func(*Workload)
+		want string
+	}{
+		{func(w *Workload) { w.Dataset.Kind = "sharegpt" }, `data set kind "sharegpt"`},
+		{func(w *Workload) { w.Dataset.InputTokens = 0 }, "input tokens 0"},
+		{func(w *Workload) { w.Dataset.RangeRatio = ratio(1.5) }, "range ratio 1.5"},
+		{func(w *Workload) { w.Dataset.Convention = "hf" }, `convention "hf"`},
+		{func(w *Workload) { w.OutputTokens = 0 }, "output tokens 0"},
+		{func(w *Workload) { w.Requests = 0 }, "neither requests nor duration"},
+		{func(w *Workload) { w.Requests = -1 }, "a negative number"},
+		{func(w *Workload) { w.Concurrency = 0 }, "neither rate nor concurrency"},
+		{func(w *Workload) { w.Rate = -1 }, "below zero"},
+		{func(w *Workload) { w.Rate, w.Concurrency, w.Requests, w.Duration = Inf, 0, 0, 1 }, "all at once without an end"},
+		{func(w *Workload) { w.Endpoint = "embeddings" }, `endpoint "embeddings"`},
+		{func(w *Workload) { w.ExtraBody = "{" }, "extra body"},
+		{func(w *Workload) { w.SLO = []Objective{{Metric: "itl"}} }, `SLO metric "itl"`},
+		{func(w *Workload) { w.Concurrency, w.Requests = 1<<40, 1<<40 }, "open files"},
+	} {
+		w := good
+		c.edit(&w)
+		r, err := Run(t.Context(), Job{Target: Target{BaseURL: "http://127.0.0.1:1"}, Workload: w}, nil)
+		if r != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Run() = %v, %v, want an error with %q", r, err, c.want)
+		}
+	}
+	if _, err := Run(t.Context(), Job{Workload: good}, nil); err == nil || !strings.Contains(err.Error(), "base URL") {
+		t.Errorf("Run() without a URL: %v", err)
+	}
+}
+
+// BenchmarkRun is a whole run against a server in the same process, which writes
+// as fast as it can: the processor time is that of both.
+func BenchmarkRun(b *testing.B) {
+	_, target := engine(b, instant(sim.Config{}))
+	w := Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 100}, Requests: 256, Concurrency: 64, OutputTokens: 128, IgnoreEOS: true, Endpoint: Completions,
+	}
+	before := processorTime()
+	tokens := 0.0
+	for b.Loop() {
+		tokens += float64(run(b, target, w).Summary.OutputTokens)
+	}
+	b.ReportMetric(tokens/b.Elapsed().Seconds(), "tokens/s")
+	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/tokens, "cpu-ns/token")
+}

@@ -1,0 +1,321 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const msec = time.Millisecond
+
+func near(tolerance float64) cmp.Option { return cmpopts.EquateApprox(tolerance, tolerance) }
+
+// TestSummarize is a run small enough for every number to be worked out by hand.
+func TestSummarize(t *testing.T) {
+	records := []Record{
+		// TTFT 100, E2EL 400, TPOT 300/3 = 100, 4 tokens in 3 chunks.
+		{Seq: 0, Scheduled: 0, Ready: 0, Sent: 0, First: 100 * msec, Last: 400 * msec, End: 500 * msec, Gaps: []time.Duration{100 * msec, 200 * msec},
+			InputTokens: 10, OutputTokens: 4, AskedInput: 10, AskedOutput: 4, Finish: "length"},
+		// TTFT 300, E2EL 300, no TPOT: one token.
+		{Seq: 1, Scheduled: 0, Ready: 150 * msec, Sent: 200 * msec, First: 500 * msec, Last: 500 * msec, End: 500 * msec,
+			InputTokens: 20, OutputTokens: 1, AskedInput: 20, AskedOutput: 1},
+		// TTFT 200, E2EL 1200, TPOT 1000/2 = 500; both later chunks in one read.
+		{Seq: 2, Scheduled: 500 * msec, Ready: 500 * msec, Sent: 500 * msec, First: 700 * msec, Last: 1700 * msec, End: 2000 * msec, Gaps: []time.Duration{1000 * msec, 0}, Merged: 1,
+			InputTokens: 30, OutputTokens: 3, AskedInput: 30, AskedOutput: 3},
+		{Seq: 3, Scheduled: 600 * msec, Ready: 600 * msec, Sent: 600 * msec, End: 900 * msec, Class: ClassStatus, Error: "status 503", AskedInput: 99, AskedOutput: 99},
+	}
+	w := Workload{Requests: 4, Concurrency: 3, IgnoreEOS: true, SLO: []Objective{
+		{Metric: "ttft", Max: Duration(250 * msec)}, {Metric: "tpot", Max: Duration(100 * msec)}, {Metric: "e2el", Max: Duration(time.Second)},
+	}}
+	started := time.Unix(1742300000, 0)
+	got := Summarize(w, []float64{0, 75, 99.9, 100}, started, 2*time.Second, records)
+	goodput := 0.5 // request 0 only: 1 has TTFT 300, 2 has TPOT 500
+	want := Summary{
+		Started: started, Duration: 2, Requests: 4, Completed: 3, Failed: 1,
+		Errors: map[string]int{ClassStatus: 1}, ErrorSamples: []string{"status: status 503"},
+		InputTokens: 60, OutputTokens: 8, AskedInput: 60, AskedOutput: 8,
+		RequestThroughput: 1.5, InputThroughput: 30, OutputThroughput: 4, TotalThroughput: 34, Goodput: &goodput,
+		// Percentiles: 75 of {100, 200, 300} is at h = 1.5; 99.9 at h = 1.998.
+		TTFT: Stats{Count: 3, Mean: 200, Median: 200, Std: math.Sqrt(20000. / 3), Min: 100, Max: 300, Percentiles: map[string]float64{"0": 100, "75": 250, "99.9": 299.8, "100": 300}},
+		// 75 of {100, 500} is at h = 0.75.
+		TPOT: Stats{Count: 2, Mean: 300, Median: 300, Std: 200, Min: 100, Max: 500, Percentiles: map[string]float64{"0": 100, "75": 400, "99.9": 499.6, "100": 500}},
+		// {0, 100, 200, 1000}: 75 at h = 2.25, 99.9 at h = 2.997.
+		ITL: Stats{Count: 4, Mean: 325, Median: 150, Std: math.Sqrt((325.*325 + 225*225 + 125*125 + 675*675) / 4), Min: 0, Max: 1000, Percentiles: map[string]float64{"0": 0, "75": 400, "99.9": 997.6, "100": 1000}},
+		// {300, 400, 1200}
+		E2EL: Stats{Count: 3, Mean: 1900. / 3, Median: 400, Std: math.Sqrt((90000.+160000+1440000)/3 - 1900.*1900/9), Min: 300, Max: 1200, Percentiles: map[string]float64{"0": 300, "75": 800, "99.9": 1198.4, "100": 1200}},
+		// {0, 0, 0, 200}: failed requests waited too.
+		Queue:   Stats{Count: 4, Mean: 50, Median: 0, Std: math.Sqrt(7500), Max: 200, Percentiles: map[string]float64{"0": 0, "75": 50, "99.9": 199.4, "100": 200}},
+		SendLag: Stats{Count: 4, Mean: 12.5, Median: 0, Std: math.Sqrt(468.75), Max: 50, Percentiles: map[string]float64{"0": 0, "75": 12.5, "99.9": 49.85, "100": 50}},
+		// Σ E2EL / D = 1.9/2. In flight: 0 and 1 until 500 ms, where 2 takes their
+		// place, and 3 beside it.
+		MeanConcurrency: 0.95, PeakConcurrency: 2,
+		// The first second has 4 + 1 + 1 tokens, the next 2.
+		PeakOutputThroughput: 6, MergedChunks: 1, MergedShare: 0.25,
+		Verdict: Verdict{Suspect, []string{
+			"1 of 4 requests failed (25.0 %): status 1",
+			"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
+			"25 % of chunks came together with the one before: the distribution of ITL is not the server's",
+		}},
+	}
+	if diff := cmp.Diff(want, got, near(1e-9)); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+func TestSummarizeNothing(t *testing.T) {
+	got := Summarize(Workload{}, nil, time.Time{}, 0, nil)
+	none := Stats{Percentiles: map[string]float64{"50": 0, "90": 0, "95": 0, "99": 0}}
+	want := Summary{TTFT: none, TPOT: none, ITL: none, E2EL: none, Queue: none, SendLag: none, Verdict: Verdict{Void, []string{"no request was sent"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+// randomRecords is a run without sense, but with every feature of one.
+func randomRecords(r *rand.Rand) (records []Record, d time.Duration) {
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	for i := range 1 + r.IntN(60) {
+		scheduled := time.Duration(r.Int64N(int64(3 * time.Second)))
+		x := Record{Seq: i, Scheduled: scheduled, Ready: scheduled + time.Duration(r.IntN(1e8)), AskedInput: 5, AskedOutput: 9}
+		x.Sent = x.Ready + time.Duration(r.IntN(1e7))
+		x.First = x.Sent + time.Duration(r.IntN(1e9))
+		x.Last = x.First
+		for range r.IntN(12) {
+			g := time.Duration(r.IntN(1e8))
+			x.Gaps = append(x.Gaps, g)
+			x.Last += g
+		}
+		x.End = x.Last + time.Duration(r.IntN(1e7))
+		x.InputTokens, x.OutputTokens = r.IntN(9), (1+r.IntN(3))*(len(x.Gaps)+1)
+		x.Merged, x.NoUsage = r.IntN(len(x.Gaps)+1), r.IntN(9) == 0
+		if r.IntN(5) == 0 {
+			x.Class, x.Error = []string{ClassStall, ClassServer}[r.IntN(2)], fmt.Sprint(r.IntN(9))
+		}
+		first, last = min(first, x.Sent), max(last, x.End)
+		records = append(records, x)
+	}
+	return records, last - first
+}
+
+// TestSummarizeNaively holds Summarize against the plainest possible reading of
+// the definitions, on random records.
+func TestSummarizeNaively(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		records, d := randomRecords(r)
+		got := Summarize(Workload{SLO: []Objective{{Metric: "e2el", Max: Duration(time.Second)}}}, []float64{12.5, 99}, time.Time{}, d, records)
+		var ok []Record
+		for _, x := range records {
+			if x.Class == "" {
+				ok = append(ok, x)
+			}
+		}
+		seconds := d.Seconds()
+		sum := func(f func(Record) float64) (total float64) {
+			for _, x := range ok {
+				total += f(x)
+			}
+			return total
+		}
+		var itl, tpot []float64
+		good := 0.0
+		for _, x := range ok {
+			for _, g := range x.Gaps {
+				itl = append(itl, g.Seconds()*1000)
+			}
+			if x.OutputTokens > 1 {
+				tpot = append(tpot, (x.Last-x.First).Seconds()*1000/float64(x.OutputTokens-1))
+			}
+			if x.Last-x.Sent <= time.Second {
+				good++
+			}
+		}
+		good /= seconds
+		each := func(list []Record, f func(Record) time.Duration) (v []float64) {
+			for _, x := range list {
+				v = append(v, f(x).Seconds()*1000)
+			}
+			return v
+		}
+		// The peak, by looking at every moment at which it could be reached.
+		peak := 0
+		for _, at := range records {
+			n := 0
+			for _, x := range records {
+				if x.Sent <= at.Sent && at.Sent < x.End {
+					n++
+				}
+			}
+			peak = max(peak, n)
+		}
+		first := slices.MinFunc(records, func(a, b Record) int { return int(a.Sent - b.Sent) }).Sent
+		best := map[int]float64{}
+		most := 0.0
+		for _, x := range ok {
+			at := x.First
+			for i := 0; i <= len(x.Gaps); i++ {
+				s := int((at - first).Seconds())
+				best[s] += float64(x.OutputTokens) / float64(len(x.Gaps)+1)
+				most = max(most, best[s])
+				if i < len(x.Gaps) {
+					at += x.Gaps[i]
+				}
+			}
+		}
+		input, output := sum(func(x Record) float64 { return float64(x.InputTokens) }), sum(func(x Record) float64 { return float64(x.OutputTokens) })
+		merged := sum(func(x Record) float64 { return float64(x.Merged) })
+		want := Summary{
+			Duration: seconds, Requests: len(records), Completed: len(ok), Failed: len(records) - len(ok),
+			InputTokens: int64(input), OutputTokens: int64(output), AskedInput: int64(5 * len(ok)), AskedOutput: int64(9 * len(ok)),
+			RequestThroughput: float64(len(ok)) / seconds, InputThroughput: input / seconds, OutputThroughput: output / seconds,
+			TotalThroughput: (input + output) / seconds, Goodput: &good,
+			TTFT: naive(each(ok, func(x Record) time.Duration { return x.First - x.Sent })), TPOT: naive(tpot), ITL: naive(itl),
+			E2EL:            naive(each(ok, func(x Record) time.Duration { return x.Last - x.Sent })),
+			Queue:           naive(each(records, func(x Record) time.Duration { return x.Sent - x.Scheduled })),
+			SendLag:         naive(each(records, func(x Record) time.Duration { return x.Sent - x.Ready })),
+			MeanConcurrency: sum(func(x Record) float64 { return (x.Last - x.Sent).Seconds() }) / seconds,
+			PeakConcurrency: peak, PeakOutputThroughput: most, MergedChunks: int(merged),
+		}
+		if len(itl) > 0 {
+			want.MergedShare = merged / float64(len(itl))
+		}
+		if diff := cmp.Diff(want, got, near(1e-9), cmpopts.IgnoreFields(Summary{}, "Verdict", "Errors", "ErrorSamples", "UsageMissing")); diff != "" {
+			t.Fatalf("summary (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func naive(x []float64) Stats {
+	s := Stats{Count: len(x), Percentiles: map[string]float64{"12.5": 0, "99": 0}}
+	if len(x) == 0 {
+		return s
+	}
+	slices.Sort(x)
+	at := func(p float64) float64 {
+		h := float64(len(x)-1) * p / 100
+		lo, hi := math.Floor(h), math.Ceil(h)
+		return x[int(lo)]*(1-(h-lo)) + x[int(hi)]*(h-lo)
+	}
+	n := float64(len(x))
+	for _, v := range x {
+		s.Mean += v / n
+	}
+	for _, v := range x {
+		s.Std += (v - s.Mean) * (v - s.Mean) / n
+	}
+	s.Std = math.Sqrt(s.Std)
+	s.Median, s.Min, s.Max = at(50), x[0], x[len(x)-1]
+	s.Percentiles["12.5"], s.Percentiles["99"] = at(12.5), at(99)
+	return s
+}
+
+// TestNumpy holds percentiles against what numpy.percentile printed.
+func TestNumpy(t *testing.T) {
+	x := []float64{15, 20, 35, 40, 50}
+	for p, want := range map[float64]float64{0: 15, 5: 16, 25: 20, 30: 23, 40: 29, 50: 35, 75: 40, 90: 46, 99: 49.6, 99.9: 49.96, 100: 50} {
+		if got := percentile(x, p); math.Abs(got-want) > 1e-9 {
+			t.Errorf("percentile %v = %v, want %v", p, got, want)
+		}
+	}
+}
+
+// run1 is a run without a flaw: closed loop, concurrency 2, six requests of 10
+// tokens, one second each.
+func run1() (Workload, []Record) {
+	w := Workload{Requests: 6, Concurrency: 2, IgnoreEOS: true, Endpoint: Completions, OutputTokens: 10}
+	var records []Record
+	for i := range 6 {
+		sent := time.Duration(i/2) * time.Second
+		x := Record{Seq: i, Scheduled: sent, Ready: sent, Sent: sent, First: sent + 100*msec, Last: sent + time.Second, End: sent + time.Second,
+			InputTokens: 5, AskedInput: 5, OutputTokens: 10, AskedOutput: 10}
+		for range 9 {
+			x.Gaps = append(x.Gaps, 100*msec)
+		}
+		records = append(records, x)
+	}
+	return w, records
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(w *Workload, records []Record)
+		want Verdict
+	}{
+		{"valid", func(*Workload, []Record) {}, Verdict{Valid, nil}},
+		{"all failed", func(_ *Workload, r []Record) {
+			for i := range r {
+				r[i].Class = ClassStall
+			}
+			r[0].Class = ClassStatus
+		}, Verdict{Void, []string{"none of 6 requests completed: stall 5, status 1"}}},
+		{"no tokens", func(_ *Workload, r []Record) {
+			for i := range r {
+				r[i].OutputTokens = 0
+			}
+		}, Verdict{Void, []string{"no output tokens"}}},
+		{"short", func(_ *Workload, r []Record) { r[0].OutputTokens = 9 },
+			Verdict{Suspect, []string{"1 of 6 requests did not bring the output tokens asked for (59 instead of 60 in all)"}}},
+		{"short, as it may be", func(w *Workload, r []Record) { r[0].OutputTokens, w.IgnoreEOS = 9, false }, Verdict{Valid, nil}},
+		{"other prompts", func(_ *Workload, r []Record) { r[0].InputTokens, r[1].InputTokens = 6, 4 },
+			Verdict{Suspect, []string{"2 of 6 prompts were not as long for the server as they were made (30 instead of 30 tokens in all)"}}},
+		{"chat templates", func(w *Workload, r []Record) { r[0].InputTokens, w.Endpoint = 26, Chat }, Verdict{Valid, nil}},
+		{"no usage", func(_ *Workload, r []Record) { r[5].NoUsage = true },
+			Verdict{Suspect, []string{"1 of 6 answers came without token counts: chunks were counted instead"}}},
+		{"too few", func(w *Workload, _ []Record) { w.Concurrency = 7 },
+			Verdict{Suspect, []string{"6 completed requests cannot fill a concurrency of 7"}}},
+		{"the server holds streams", func(_ *Workload, r []Record) {
+			for i := range r {
+				r[i].Last -= 100 * msec
+				r[i].Gaps = r[i].Gaps[1:]
+			}
+		}, Verdict{Suspect, []string{"Little's law is off by 10 %: 2.00 requests were in flight on average, throughput times latency says 1.80"}}},
+		{"the generator lags", func(_ *Workload, r []Record) {
+			for i := range r {
+				r[i].Sent += time.Duration(i/2) * 200 * msec
+				r[i].First += time.Duration(i/2) * 200 * msec
+				r[i].Last += time.Duration(i/2) * 200 * msec
+				r[i].End += time.Duration(i/2) * 200 * msec
+			}
+		}, Verdict{Suspect, []string{"1.67 requests were in flight while there were more to send, not 2: the generator fell behind"}}},
+		{"late sends", func(w *Workload, r []Record) {
+			w.Rate = 2
+			for i := range r {
+				r[i].Ready -= 6 * msec
+			}
+		}, Verdict{Suspect, []string{"requests left up to 6.0 ms late (p99; the limit here is 5.0 ms)"}}},
+		{"late for so fast a server", func(w *Workload, r []Record) {
+			w.Rate = 2
+			for i := range r {
+				r[i].Ready -= 3 * msec
+				for j := range r[i].Gaps {
+					r[i].Gaps[j] = 20 * msec
+				}
+			}
+		}, Verdict{Suspect, []string{"requests left up to 3.0 ms late (p99; the limit here is 2.0 ms)"}}},
+		{"merged", func(_ *Workload, r []Record) {
+			for i := range r {
+				r[i].Merged = 2
+			}
+		}, Verdict{Suspect, []string{"22 % of chunks came together with the one before: the distribution of ITL is not the server's"}}},
+	} {
+		w, records := run1()
+		c.edit(&w, records)
+		got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	w, records := run1()
+	s := Summarize(w, nil, time.Time{}, duration(records), records)
+	s.CPUShare, s.Warmup, s.WarmupFailed = 1e6, 4, 1
+	if got := judge(w, s, records); got.Verdict != Suspect || len(got.Reasons) != 2 {
+		t.Errorf("busy, and a warm-up request failed: %v, want suspect for two reasons", got)
+	}
+}
