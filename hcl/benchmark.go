@@ -166,7 +166,8 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 	header := b.DefRange()
 	_, requests := s["requests"]
 	_, duration := s["duration"]
-	if !requests && !duration {
+	misspelt := l.misspelt[header]
+	if !requests && !duration && !misspelt["requests"] && !misspelt["duration"] {
 		l.absent(header, "Missing argument", "A benchmark needs to know when a cell is done. Say how many requests it measures, requests = 500, or for how long it sends them, duration = \"2m\".")
 		good = false
 	}
@@ -176,7 +177,7 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 	}
 	_, concurrency := s["load.concurrency"]
 	_, rate := s["load.rate"]
-	if at, ok := blockRange(b, "load"); ok && !concurrency && !rate {
+	if at, ok := blockRange(b, "load"); ok && !concurrency && !rate && !l.misspelt[at]["concurrency"] && !l.misspelt[at]["rate"] {
 		l.absent(at, "Load without a pace", "The load block says neither concurrency (so many requests in flight) nor rate (so many requests per second). Write one of them; rate = \"inf\" sends all at once.")
 		good = false
 	}
@@ -256,7 +257,7 @@ func (l *lab) warnIdleAxes(b *hclsyntax.Block, matrices []*hclsyntax.Block) {
 	for _, m := range matrices {
 		for _, a := range inOrder(m.Body.Attributes) {
 			if !used[a.Name] {
-				l.warn(a.NameRange, "Axis without effect", "Nothing uses matrix.%s, so its values make no difference. Use it in the benchmark, as in\n\n    %s = matrix.%s\n\nor in an engine; or remove it.", a.Name, a.Name, a.Name)
+				l.warn(a.NameRange, "Axis without effect", "Nothing uses matrix.%s, so its values make no difference: each would be measured for nothing. Use it in the benchmark or in an engine that it names, or remove it.", a.Name)
 			}
 		}
 	}

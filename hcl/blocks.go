@@ -195,11 +195,15 @@ func (l *lab) checkEngine(i *instance, e *engines.Engine) {
 		summary := "Wrong " + f.Field
 		if _, said := i.settings[f.Field]; !said {
 			summary = "Missing argument"
-			if l.broken {
+			if l.broken || l.misspelt[i.of.header][f.Field] {
 				continue
 			}
 		}
-		l.err(at, summary, "%s%s", f.Detail, where)
+		if summary == "Missing argument" {
+			l.err(at, summary, "%s", f.Detail)
+		} else {
+			l.errOnce(at, summary, "%s%s", f.Detail, where)
+		}
 	}
 	if e.Image != "" && unpinned(e.Image) && engines.Runtime(e) == provision.Docker {
 		at, where := l.where(i, "image")
@@ -217,7 +221,7 @@ func (l *lab) where(i *instance, name string) (at hcl.Range, note string) {
 		}
 		return x.at, ""
 	}
-	return i.of.header, "\n\n" + title(name) + " is inherited from " + pos(x.at) + "."
+	return i.of.header, "\n\nWhat it says of " + name + " is inherited from " + pos(x.at) + "."
 }
 
 // unpinned reports whether an image's name can mean another image tomorrow.

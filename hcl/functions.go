@@ -1,7 +1,9 @@
 package hcl
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -105,6 +107,9 @@ func (l *lab) fileFunc() function.Function {
 				path = filepath.Join(l.src.Dir, path)
 			}
 			text, err := readRegular(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return cty.NilVal, function.NewArgErrorf(0, "there is no file %s; paths are relative to the lab's directory", path)
+			}
 			if err != nil {
 				return cty.NilVal, function.NewArgErrorf(0, "%v; paths are relative to the lab's directory", err)
 			}

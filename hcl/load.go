@@ -25,6 +25,7 @@ type lab struct {
 	// broken: a file does not parse, so what seems to be missing may stand in the
 	// part that was lost, and is not reported.
 	broken bool
+	syntax map[string]bool // the lines that do not parse, "lab.hcl:12"
 
 	functions  map[string]function.Function
 	declared   map[string]*declared // by address: everything that can be referred to
@@ -37,7 +38,8 @@ type lab struct {
 	constants map[hclsyntax.Expression]cty.Value // those that are the same in every cell
 	fixed     map[hclsyntax.Expression]setting   // and what they became
 	sorted    map[*hclsyntax.Body][]*hclsyntax.Attribute
-	unknown   hcl.Range // where a value turned out to be unknown without a problem that says why
+	misspelt  map[hcl.Range]map[string]bool // by block: what is there under a wrong name is not missing as well
+	unknown   hcl.Range                     // where a value turned out to be unknown without a problem that says why
 }
 
 // Load reads a lab. The Config is nil if there is any error, and all mistakes
@@ -50,7 +52,9 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},
 		fixed:     map[hclsyntax.Expression]setting{},
+		syntax:    map[string]bool{},
 		sorted:    map[*hclsyntax.Body][]*hclsyntax.Attribute{},
+		misspelt:  map[hcl.Range]map[string]bool{},
 	}
 	l.functions = l.functionSet()
 	names, varsFile := src.labFiles()
@@ -89,7 +93,17 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 	if diags.HasErrors() {
 		l.broken = true
 	}
+	for _, d := range diags {
+		if d.Summary == "Missing newline after argument" {
+			d.Detail += " If the value is text, put all of it in quotes."
+		}
+	}
 	l.report(diags)
+	for _, d := range diags {
+		if d.Subject != nil {
+			l.syntax[pos(*d.Subject)] = true
+		}
+	}
 	if f == nil {
 		return &hclsyntax.Body{}
 	}
@@ -111,7 +125,20 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 }
 
 func (l *lab) err(at hcl.Range, summary, format string, args ...any) {
+	if l.broken && l.syntax[pos(at)] {
+		return // half of a line means nothing
+	}
 	l.problems.add(SeverityError, at, summary, fmt.Sprintf(format, args...))
+}
+
+// errOnce is err for what may be wrong in one cell after the other, each time in
+// other words: only the first is kept.
+func (l *lab) errOnce(at hcl.Range, summary, format string, args ...any) {
+	key := problemKey{summary: summary, file: at.Filename, start: at.Start.Byte}
+	if !l.problems.seen[key] {
+		l.problems.seen[key] = true
+		l.err(at, summary, format, args...)
+	}
 }
 
 func (l *lab) warn(at hcl.Range, summary, format string, args ...any) {
@@ -149,7 +176,26 @@ func (l *lab) declareAll(body *hclsyntax.Body) {
 		case slices.Contains(notYet[""], b.Type):
 			l.err(b.TypeRange, "Not in this version yet", "Blocks of type %q are part of the language, but this version of hcl does not understand them yet. Remove the block for now.", b.Type)
 		default:
+			l.declareMisspelt(b, types)
 			l.absent(b.TypeRange, "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.", b.Type, didYouMean(b.Type, names, nil), inWords(names, "and"))
+		}
+	}
+}
+
+// declareMisspelt notes a block whose type is a slip, so that references to it
+// are not reported as well.
+func (l *lab) declareMisspelt(b *hclsyntax.Block, types []*blockType) {
+	for _, t := range types {
+		if nearest(b.Type, []string{t.name}) == "" || len(b.Labels) != len(t.labels) || len(b.Labels) == 0 {
+			continue
+		}
+		root := t.name
+		if t == variableBlock {
+			root = "var"
+		}
+		address := root + "." + strings.Join(b.Labels, ".")
+		if _, taken := l.declared[address]; !taken {
+			l.add(&declared{typ: t, address: address, name: b.Labels[len(b.Labels)-1], kind: b.Labels[0], header: b.DefRange(), wrong: true})
 		}
 	}
 }
@@ -259,7 +305,8 @@ func (l *lab) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 // checkBody holds the arguments and blocks of a body against its type, without
 // evaluating anything.
 func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
-	misspelt := map[string]bool{} // what is there under a wrong name is not missing as well
+	misspelt := map[string]bool{}
+	l.misspelt[header] = misspelt
 	for _, a := range inOrder(body.Attributes) {
 		if arg, ok := t.argument(a.Name); ok {
 			if arg.name == "flags" {
@@ -306,7 +353,7 @@ func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
 	}
 	for _, a := range t.args {
 		if _, said := body.Attributes[a.name]; a.required && !said && !misspelt[a.name] {
-			l.absent(header, "Missing argument", "%s needs the argument %q: %s. %s", title(inBlock(t)), a.name, a.kind.want, a.doc)
+			l.absent(header, "Missing argument", "%s needs the argument %q. %s", title(inBlock(t)), a.name, a.doc)
 		}
 	}
 	for _, n := range t.blocks {

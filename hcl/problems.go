@@ -50,8 +50,8 @@ type Problems struct {
 }
 
 type problemKey struct {
-	summary, file string
-	start         int
+	summary, detail, file string
+	start                 int
 }
 
 // HasErrors reports whether one of the problems is an error.
@@ -82,7 +82,7 @@ func (p *Problems) add(severity string, at hcl.Range, summary, detail string, va
 		Severity: severity, Summary: summary, Detail: detail, Values: values, File: at.Filename,
 		Start: Position(at.Start), End: Position(at.End),
 	}
-	key := problemKey{x.Summary, x.File, x.Start.Byte}
+	key := problemKey{x.Summary, x.Detail, x.File, x.Start.Byte}
 	if p.seen[key] {
 		return
 	}

@@ -132,7 +132,7 @@ var (
 		name: "host", labels: []string{"name"},
 		doc: "A machine that engines run on.",
 		args: []argument{
-			{name: "address", kind: text, required: true, doc: "`\"host\"` or `\"host:port\"`; `\"local\"` is the machine that `hcl` runs on, without SSH."},
+			{name: "address", kind: text, required: true, doc: "Where it is reached: `\"host\"` or `\"host:port\"`; `\"local\"` is the machine that `hcl` runs on, without SSH."},
 			{name: "user", kind: text, fallback: "your own user name", doc: "Who to log in as."},
 			{name: "identity_file", kind: text, fallback: "the SSH agent, then the usual files in `~/.ssh`", doc: "A private key; `~` is your home directory."},
 			{name: "host_key", kind: text, fallback: "`known_hosts` decides", doc: "The host's public key, pinned: `\"ssh-ed25519 AAAA…\"`."},
@@ -260,8 +260,8 @@ var (
 		name: "benchmark", labels: []string{"name"},
 		doc: "What is measured: a matrix of cells, each one engine under one load.",
 		args: []argument{
-			{name: "engine", kind: reference("engine"), required: true, doc: "Under test: `engine.KIND.NAME` or `matrix.engine`."},
-			{name: "dataset", kind: reference("dataset"), required: true, doc: "`dataset.KIND.NAME`."},
+			{name: "engine", kind: reference("engine"), required: true, doc: "What is measured: `engine.KIND.NAME` or `matrix.engine`."},
+			{name: "dataset", kind: reference("dataset"), required: true, doc: "What is sent: `dataset.KIND.NAME`."},
 			{name: "requests", kind: whole(1, 1<<30), fallback: "this or `duration` is required", doc: "How many requests each cell measures."},
 			{name: "duration", kind: duration, fallback: "this or `requests` is required", doc: "For how long each cell sends requests."},
 			{name: "repeat", kind: whole(1, 1000), fallback: "`1`", doc: "How often each cell is measured."},

@@ -39,7 +39,11 @@ func (l *lab) report(diags hcl.Diagnostics) {
 				values = explain(d.Expression.Variables(), d.EvalContext)
 			}
 		}
-		l.problems.add(severity, at, summary, detail, values...)
+		key := problemKey{summary: summary, file: at.Filename, start: at.Start.Byte}
+		if !l.problems.seen[key] { // in other cells it would say the same of other values
+			l.problems.seen[key] = true
+			l.problems.add(severity, at, summary, detail, values...)
+		}
 	}
 }
 

@@ -150,8 +150,18 @@ func (l *lab) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *c
 	if a.kind.refers != "" && raw.Type() == cty.String && !raw.IsMarked() {
 		detail += l.meantReference(a.kind.refers, raw.AsString())
 	}
-	l.problems.add(SeverityError, at, "Wrong value", detail, l.explain(expr, c)...)
+	l.errIn(expr, c, "Wrong value", detail)
 	return nil
+}
+
+// errIn is errOnce for the value of an expression, with what its references stand
+// for.
+func (l *lab) errIn(expr hclsyntax.Expression, c *cell, summary, detail string) {
+	before := len(l.problems.list)
+	l.errOnce(expr.Range(), summary, "%s", detail)
+	if len(l.problems.list) > before {
+		l.problems.list[before].Values = l.explain(expr, c)
+	}
 }
 
 // meantReference is for a text where a reference belongs.

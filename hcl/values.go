@@ -263,9 +263,9 @@ func reference(block string) kind {
 
 // flagList is the flags of an engine, sorted by name. A flag that was given a
 // list stands once for each of its values.
-type flagList []flag
+type flagList []engineFlag
 
-type flag struct {
+type engineFlag struct {
 	name  string
 	value *provision.Text
 }
@@ -288,13 +288,13 @@ func (l *flagList) add(name string, v cty.Value) *wrongValue {
 			return wrong("The flag %s is true or false, which decides whether it is on the command line at all and would show. Such a value cannot be sensitive.", name)
 		}
 		if plain.True() {
-			*l = append(*l, flag{name, nil})
+			*l = append(*l, engineFlag{name, nil})
 		}
 		return fits
 	case t.IsTupleType() || t.IsListType() || t.IsSetType():
 		values, w := elements(v, asText)
 		for _, value := range values {
-			*l = append(*l, flag{name, &value})
+			*l = append(*l, engineFlag{name, &value})
 		}
 		return w
 	case t.IsObjectType() || t.IsMapType():
@@ -306,11 +306,11 @@ func (l *flagList) add(name string, v cty.Value) *wrongValue {
 		if v.ContainsMarked() {
 			value = provision.Secret(s)
 		}
-		*l = append(*l, flag{name, &value})
+		*l = append(*l, engineFlag{name, &value})
 		return fits
 	default:
 		value, w := asText(v)
-		*l = append(*l, flag{name, &value})
+		*l = append(*l, engineFlag{name, &value})
 		return w
 	}
 }

@@ -59,7 +59,7 @@ func (l *lab) setVariables(varsFile string) {
 		}
 	}
 	for _, d := range l.order {
-		if d.typ == variableBlock {
+		if d.typ == variableBlock && !d.wrong {
 			v, ok := values[d.name]
 			l.setVariable(d, v, ok)
 		}
@@ -121,6 +121,9 @@ func (l *lab) readVars(name string, text []byte, known []string, into map[string
 
 // isSensitive is decided from the text: what is not plainly false counts.
 func (l *lab) isSensitive(d *declared) bool {
+	if d.wrong {
+		return true
+	}
 	a, said := d.body.Attributes["sensitive"]
 	if !said {
 		return false
@@ -134,6 +137,9 @@ func (l *lab) setVariable(d *declared, g given, isGiven bool) {
 	want, defaults := cty.DynamicPseudoType, (*typeexpr.Defaults)(nil)
 	if a, ok := d.body.Attributes["type"]; ok {
 		t, def, diags := typeexpr.TypeConstraintWithDefaults(a.Expr)
+		for _, x := range diags {
+			x.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
+		}
 		l.report(diags)
 		if diags.HasErrors() {
 			return

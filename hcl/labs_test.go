@@ -1,0 +1,79 @@
+package hcl
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden messages and the tables of the reference")
+
+// TestLabs loads every lab in testdata/labs and compares what is said about it
+// with the golden text. A lab is a txtar archive: *.hcl and lab.hclvars are its
+// files, "vars" the --var arguments, one to a line, and "problems" the message.
+func TestLabs(t *testing.T) {
+	names, err := filepath.Glob("../testdata/labs/*.txtar")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no labs: %v", err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			src := &Source{Dir: t.TempDir(), Files: map[string][]byte{}}
+			var vars Vars
+			golden := -1
+			for i, f := range a.Files {
+				switch f.Name {
+				case "vars":
+					vars.Values = strings.Split(strings.TrimSpace(string(f.Data)), "\n")
+				case "problems":
+					golden = i
+				default:
+					src.Files[f.Name] = f.Data
+				}
+			}
+			if golden < 0 {
+				t.Fatal("the archive has no file named problems")
+			}
+			c, p := Load(src, vars)
+			if (c == nil) != p.HasErrors() {
+				t.Errorf("Config is nil: %v; errors: %v", c == nil, p.HasErrors())
+			}
+			// The directory is another one in every run.
+			got := strings.ReplaceAll(printed(t, p), src.Dir, "DIR")
+			if strings.Contains(got, "hunter2") {
+				t.Errorf("a sensitive value is shown:\n%s", got)
+			}
+			if *update {
+				a.Files[golden].Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(a), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(a.Files[golden].Data), got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTenMistakes counts: none hides another, and none is reported twice.
+func TestTenMistakes(t *testing.T) {
+	a, err := txtar.ParseFile("../testdata/labs/ten.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p := loadText(t, string(a.Files[0].Data), Vars{})
+	if got, warnings := p.Count(); got != 10 || warnings != 0 {
+		t.Errorf("%d errors and %d warnings, want 10 and 0:\n%s", got, warnings, printed(t, p))
+	}
+}
