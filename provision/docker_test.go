@@ -1,0 +1,580 @@
+package provision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hclbench/testhost"
+)
+
+// dockerHost is a host with a daemon and registries.
+func dockerHost(t *testing.T, gpu string) (*testhost.Host, *Conn) {
+	t.Helper()
+	h := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: gpu})
+	return h, connect(t, h)
+}
+
+const image = "vllm/vllm-openai:v0.7.3"
+
+// server is a container with an engine that serves until it is told to stop.
+func server(name string) Container {
+	return Container{
+		Name:       name,
+		Image:      image,
+		Entrypoint: []Text{Plain("vllm")},
+		Command:    []Text{Plain("serve"), Plain("org/model"), Plain("--port"), Plain("8000")},
+		Labels:     map[string]string{"hcl.lab": "test", "hcl.engine": name},
+		Network:    "host",
+		Init:       true,
+	}
+}
+
+func mustPull(t *testing.T, c *Conn, ref string) Image {
+	t.Helper()
+	got, err := c.Pull(t.Context(), ref, nil)
+	if err != nil {
+		t.Fatalf("Pull(%s): %v", ref, err)
+	}
+	return got
+}
+
+func mustStart(t *testing.T, c *Conn, ct Container) string {
+	t.Helper()
+	id, err := c.Start(t.Context(), ct)
+	if err != nil {
+		t.Fatalf("Start(%s): %v", ct.Name, err)
+	}
+	return id
+}
+
+func mustStop(t *testing.T, c *Conn, id string) {
+	t.Helper()
+	if err := c.Stop(t.Context(), id, 10*time.Second); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+}
+
+// await reads a container's log until a text shows up in it.
+func await(t *testing.T, c *Conn, id, text string) {
+	t.Helper()
+	log, err := c.Logs(t.Context(), id, true, -1)
+	if err != nil {
+		t.Fatalf("Logs: %v", err)
+	}
+	defer log.Close()
+	var seen strings.Builder
+	piece := make([]byte, 1024)
+	for !strings.Contains(seen.String(), text) {
+		n, err := log.Read(piece)
+		seen.Write(piece[:n])
+		if err != nil {
+			t.Fatalf("log ends with %v, without %q: %s", err, text, seen.String())
+		}
+	}
+}
+
+// inspectAll decodes all that Docker says about a container.
+func inspectAll(t *testing.T, c *Conn, id string) (all map[string]any) {
+	t.Helper()
+	if err := c.daemon.call(t.Context(), http.MethodGet, "/containers/"+id+"/json", nil, nil, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestPull(t *testing.T) {
+	h, c := dockerHost(t, "")
+	digest := h.PushEngine(t, image, nil)
+	if v, err := c.DockerVersion(t.Context()); err != nil || !strings.Contains(v, ".") {
+		t.Fatalf("DockerVersion = %q, %v", v, err)
+	}
+
+	var seen []PullProgress
+	got, err := c.Pull(t.Context(), image, func(p PullProgress) { seen = append(seen, p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Image{Ref: image, Digest: digest, Entrypoint: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Image{}, "ID", "Size")); diff != "" {
+		t.Errorf("Pull (-want +got):\n%s", diff)
+	}
+	if !strings.HasPrefix(got.ID, "sha256:") || got.Size < 1<<20 {
+		t.Errorf("Pull: ID %q, %d bytes", got.ID, got.Size)
+	}
+	if len(seen) == 0 {
+		t.Fatal("no progress")
+	}
+	for i, p := range seen {
+		if p.Bytes > p.Total || i > 0 && p.Bytes < seen[i-1].Bytes {
+			t.Errorf("progress %d: %+v", i, p)
+		}
+	}
+	last := seen[len(seen)-1]
+	if last.Bytes == 0 || last.Bytes != last.Total || last.Layers != 1 || last.Done != 1 || last.Phase != "unpacking" {
+		t.Errorf("last progress = %+v, want all bytes and the one layer", last)
+	}
+
+	// By digest, and with a tag beside it; what is there is not asked about.
+	asked := len(h.RegistryRequests())
+	for _, ref := range []string{"vllm/vllm-openai@" + digest, image + "@" + digest} {
+		pinned := mustPull(t, c, ref)
+		if pinned.ID != got.ID || pinned.Digest != digest || pinned.Ref != ref {
+			t.Errorf("Pull(%s) = %+v", ref, pinned)
+		}
+	}
+	if now := h.RegistryRequests(); len(now) != asked {
+		t.Errorf("asked the registry about a pinned image that is there: %v", now[asked:])
+	}
+	other := h.PushEngine(t, "nvcr.io/nvidia/tensorrt-llm/release:1.0", nil)
+	if got := mustPull(t, c, "nvcr.io/nvidia/tensorrt-llm/release@"+other); got.Digest != other {
+		t.Errorf("Pull by digest = %+v, want %s", got, other)
+	}
+	plain := h.PushEngine(t, h.Registry+"/mine:1", map[string]string{"N": "1"})
+	if got := mustPull(t, c, h.Registry+"/mine:1"); got.Digest != plain {
+		t.Errorf("Pull from a registry with a port = %+v, want %s", got, plain)
+	}
+
+	// A tag that moves is followed, until the registry cannot be asked.
+	moved := h.PushEngine(t, image, map[string]string{"N": "2"})
+	if got := mustPull(t, c, image); got.Digest != moved || got.Local {
+		t.Errorf("Pull of a tag that has moved = %+v, want %s", got, moved)
+	}
+	h.PushEngine(t, image, map[string]string{"N": "3"})
+	h.RegistryAway(true)
+	if got := mustPull(t, c, image); got.Digest != moved || !got.Local {
+		t.Errorf("Pull with the registry away = %+v, want %s and Local", got, moved)
+	}
+	_, err = c.Pull(t.Context(), "vllm/vllm-openai:absent", nil)
+	if err == nil || errors.Is(err, ErrImageNotFound) || errors.Is(err, ErrUnreachable) {
+		t.Errorf("Pull of an image that is not there, registry away = %v, want an error of no kind", err)
+	}
+	h.RegistryAway(false)
+
+	for _, ref := range []string{"vllm/vllm-openai:absent", "nvcr.io/nobody/nothing:1", "vllm/vllm-openai@sha256:" + strings.Repeat("0", 64)} {
+		_, err := c.Pull(t.Context(), ref, nil)
+		wantError(t, err, ErrImageNotFound, "host h200 (lab.hcl:12)", ref, "check its name")
+	}
+	h.DenyImage("vllm/private:1")
+	_, err = c.Pull(t.Context(), "vllm/private:1", nil)
+	wantError(t, err, errRegistryAuth, "docker login docker.io")
+
+	// Built on the host, and in no registry.
+	mustRun(t, c, "docker tag "+image+" homemade:1")
+	if got := mustPull(t, c, "homemade:1"); !got.Local || got.Digest != "" {
+		t.Errorf("Pull of an image built on the host = %+v, want it as it is", got)
+	}
+}
+
+// TestPullStalls shows that only silence ends a pull, and that one whose
+// connection is lost goes on.
+func TestPullStalls(t *testing.T) {
+	h, c := dockerHost(t, "")
+	digest := h.PushEngine(t, image, nil)
+	h.SlowRegistry(1)
+	c.daemon.stall = 300 * time.Millisecond
+	_, err := c.Pull(t.Context(), image, nil)
+	if err == nil || !strings.Contains(err.Error(), "nothing has moved for 300ms") {
+		t.Errorf("Pull that stalls = %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	c.daemon.stall = pullStall
+	began := sync.OnceFunc(cancel)
+	if _, err := c.Pull(ctx, image, func(PullProgress) { began() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("Pull that is cancelled = %v, want context.Canceled", err)
+	}
+
+	cut := sync.OnceFunc(func() {
+		h.SlowRegistry(0)
+		h.Cut()
+	})
+	got, err := c.Pull(t.Context(), image, func(PullProgress) { cut() })
+	if err != nil || got.Digest != digest {
+		t.Errorf("Pull over a connection that is cut = %+v, %v", got, err)
+	}
+}
+
+func TestContainer(t *testing.T) {
+	h, c := dockerHost(t, "8xH200")
+	h.PushEngine(t, image, nil)
+	mustPull(t, c, image)
+
+	t.Run("serve and stop", func(t *testing.T) {
+		ct := server("serve")
+		ct.Port = 8000
+		id := mustStart(t, c, ct)
+		await(t, c, id, "8000")
+		s, err := c.State(t.Context(), id)
+		if err != nil || !s.Running || s.Started.IsZero() {
+			t.Errorf("State = %+v, %v, want it running", s, err)
+		}
+		tail, err := c.Logs(t.Context(), id, false, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(tail); err != nil || strings.Count(string(text), "\n") != 1 {
+			t.Errorf("last line of the log = %q, %v", text, err)
+		}
+		tail.Close()
+		begun := time.Now()
+		if err := c.Stop(t.Context(), id, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 30*time.Second {
+			t.Errorf("Stop took %v: SIGTERM did not reach the engine", took)
+		}
+		if _, err := c.State(t.Context(), id); !errors.Is(err, ErrNoContainer) {
+			t.Errorf("State after Stop = %v, want ErrNoContainer", err)
+		}
+		if left, err := h.Processes(); err != nil || len(left) > 0 {
+			t.Errorf("after Stop there are %v, %v", left, err)
+		}
+	})
+
+	t.Run("its own stop signal", func(t *testing.T) {
+		ct := server("signal")
+		ct.StopSignal = "SIGUSR1" // ends a Go program, with an exit code that shows it
+		ct.Init = false
+		id := mustStart(t, c, ct)
+		await(t, c, id, "8000")
+		ended := make(chan State, 1)
+		go func() {
+			// Begun before the stop, answered before the removal.
+			s, err := c.Wait(t.Context(), id)
+			if err != nil && !errors.Is(err, ErrNoContainer) {
+				t.Errorf("Wait: %v", err)
+			}
+			ended <- s
+		}()
+		if err := c.daemon.call(t.Context(), http.MethodPost, "/containers/"+id+"/stop", map[string][]string{"t": {"30"}}, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-ended; s.Running || s.ExitCode == 0 {
+			t.Errorf("ended by SIGUSR1: %+v", s)
+		}
+		mustStop(t, c, id)
+	})
+
+	t.Run("deaf to its stop signal", func(t *testing.T) {
+		ct := server("deaf")
+		ct.Env = []EnvVar{{"ENGINE_FAULT", Plain("ignore-term")}}
+		id := mustStart(t, c, ct)
+		await(t, c, id, "8000")
+		begun := time.Now()
+		if err := c.Stop(t.Context(), id, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took < time.Second {
+			t.Errorf("Stop took %v, want at least the grace of 1s", took)
+		}
+		if left, err := h.Processes(); err != nil || len(left) > 0 {
+			t.Errorf("after Stop there are %v, %v", left, err)
+		}
+	})
+
+	t.Run("exits at once", func(t *testing.T) {
+		ct := server("exits")
+		ct.Env = []EnvVar{{"ENGINE_FAULT", Plain("exit")}}
+		id := mustStart(t, c, ct)
+		s, err := c.Wait(t.Context(), id)
+		if err != nil || s.Running || s.ExitCode != 3 || s.Finished.IsZero() {
+			t.Errorf("Wait = %+v, %v, want exit code 3", s, err)
+		}
+		log, err := c.Logs(t.Context(), id, true, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		if text, err := io.ReadAll(log); err != nil || !strings.Contains(string(text), "OSError: the model is not a local folder") {
+			t.Errorf("log = %q, %v", text, err)
+		}
+		mustStop(t, c, id)
+		mustStop(t, c, id) // absent: nil
+	})
+
+	t.Run("no such program", func(t *testing.T) {
+		ct := server("nothing")
+		ct.Entrypoint = []Text{Plain("no-such-program")}
+		ct.Init = false // which would start, and fail later
+		_, err := c.Start(t.Context(), ct)
+		if err == nil || !strings.Contains(err.Error(), "no-such-program") {
+			t.Errorf("Start = %v", err)
+		}
+		if found, err := c.List(t.Context(), ct.Labels); err != nil || len(found) > 0 {
+			t.Errorf("a failed start left %v, %v", found, err)
+		}
+	})
+
+	t.Run("taken", func(t *testing.T) {
+		ct := server("taken")
+		id := mustStart(t, c, ct)
+		defer mustStop(t, c, id)
+		_, err := c.Start(t.Context(), ct)
+		wantError(t, err, ErrNameTaken, "host h200 (lab.hcl:12)", "docker inspect taken")
+		await(t, c, id, "8000")
+		other := server("other")
+		other.Port = 8000
+		_, err = c.Start(t.Context(), other)
+		wantError(t, err, ErrPortTaken, "port 8000 is in use", "host h200 (lab.hcl:12)")
+		other.Network = "bridge"
+		_, err = c.Start(t.Context(), other)
+		wantError(t, err, ErrPortTaken)
+		if found, err := c.List(t.Context(), other.Labels); err != nil || len(found) > 0 {
+			t.Errorf("a failed start left %v, %v", found, err)
+		}
+	})
+
+	t.Run("no image", func(t *testing.T) {
+		ct := server("imageless")
+		ct.Image = "nobody/nothing:1"
+		_, err := c.Start(t.Context(), ct)
+		wantError(t, err, ErrImageNotFound, "nobody/nothing:1", "pull it first")
+	})
+
+	t.Run("list", func(t *testing.T) {
+		a, b := server("list-a"), server("list-b")
+		b.Env = []EnvVar{{"ENGINE_FAULT", Plain("exit")}}
+		foreign := server("list-c")
+		foreign.Labels = map[string]string{"hcl.lab": "somebody else's", "hcl.engine": "list-a"}
+		foreign.Command[3] = Plain("8001")
+		ids := map[string]string{}
+		for _, ct := range []Container{b, a, foreign} {
+			ids[ct.Name] = mustStart(t, c, ct)
+		}
+		if _, err := c.Wait(t.Context(), ids["list-b"]); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.List(t.Context(), map[string]string{"hcl.lab": "test"})
+		want := []Found{
+			{ID: ids["list-a"], Name: "list-a", Image: image, Labels: a.Labels, State: "running"},
+			{ID: ids["list-b"], Name: "list-b", Image: image, Labels: b.Labels, State: "exited"},
+		}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("List: %v (-want +got):\n%s", err, diff)
+		}
+		got, err = c.List(t.Context(), map[string]string{"hcl.lab": "test", "hcl.engine": "list-a"})
+		if err != nil || len(got) != 1 || got[0].Name != "list-a" {
+			t.Errorf("List by two labels = %v, %v, want a alone", got, err)
+		}
+		if got, err := c.List(t.Context(), nil); err == nil {
+			t.Errorf("List without labels = %v, want an error", got)
+		}
+		for _, id := range ids {
+			mustStop(t, c, id)
+		}
+	})
+
+	t.Run("stopped by several at once", func(t *testing.T) {
+		id := mustStart(t, c, server("several"))
+		await(t, c, id, "8000")
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				if err := c.Stop(t.Context(), id, 10*time.Second); err != nil {
+					t.Errorf("Stop: %v", err)
+				}
+			})
+		}
+		all.Wait()
+	})
+
+	t.Run("connection lost", func(t *testing.T) {
+		ct := server("lost")
+		ct.Env = []EnvVar{{"ENGINE_FAULT", Plain("ignore-term")}}
+		id := mustStart(t, c, ct)
+		await(t, c, id, "8000")
+		log, err := c.Logs(t.Context(), id, true, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		h.Cut()
+		_, err = io.ReadAll(log)
+		wantError(t, err, ErrUnreachable, "read log of container")
+		if s, err := c.State(t.Context(), id); err != nil || !s.Running {
+			t.Errorf("State after a cut = %+v, %v", s, err)
+		}
+		stopped := make(chan error, 1)
+		go func() { stopped <- c.Stop(t.Context(), id, 2*time.Second) }()
+		waitStopping(t, h)
+		h.Cut()
+		if err := <-stopped; err != nil {
+			t.Errorf("Stop over a connection that is cut: %v", err)
+		}
+		if left, err := h.Processes(); err != nil || len(left) > 0 {
+			t.Errorf("after Stop there are %v, %v", left, err)
+		}
+	})
+
+	t.Run("everything asked for", func(t *testing.T) { testEverything(t, h, c) })
+}
+
+// waitStopping returns when the daemon has been told to stop a container.
+func waitStopping(t *testing.T, h *testhost.Host) {
+	t.Helper()
+	out, err := h.Command("docker", "-H", "unix://"+h.Socket, "events", "--since", "0", "--until", "1").CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker events: %v: %s", err, out)
+	}
+	// The kill event is what a stop begins with; follow from the beginning.
+	cmd := h.Command("docker", "-H", "unix://"+h.Socket, "events", "--since", "1", "--filter", "event=kill", "--format", "{{.Actor.Attributes.name}}")
+	r, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var seen strings.Builder
+	for piece := make([]byte, 256); !strings.Contains(seen.String(), "lost\n"); {
+		n, err := r.Read(piece)
+		seen.Write(piece[:n])
+		if err != nil {
+			t.Fatalf("docker events: %v", err)
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// testEverything shows that Start and the line of DockerRun make the same
+// container, and that it is the one that was asked for.
+func testEverything(t *testing.T, h *testhost.Host, c *Conn) {
+	if err := os.WriteFile(filepath.Join(h.Home, "it's here"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ct := everything()
+	ct.Env = append(ct.Env, EnvVar{"HF_TOKEN", Plain("in clear")})
+	byHand := ct
+	byHand.Name = "by-hand"
+	if _, err := c.Run(t.Context(), DockerRun(byHand), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := inspectAll(t, c, byHand.Name)
+	if err := c.Stop(t.Context(), byHand.Name, 0); err != nil {
+		t.Fatal(err)
+	}
+	id := mustStart(t, c, ct)
+	defer mustStop(t, c, id)
+	got := inspectAll(t, c, id)
+	for _, part := range []string{"Config", "HostConfig", "Path", "Args", "Mounts"} {
+		ignore := cmpopts.IgnoreMapEntries(func(name string, value any) bool {
+			switch name {
+			case "Hostname", "ConsoleSize", "OnBuild", "Volumes", "Domainname", "AttachStdout", "AttachStderr":
+				return true // what the command line adds, and nobody sees
+			}
+			return empty(value)
+		})
+		if diff := cmp.Diff(want[part], got[part], ignore); diff != "" {
+			t.Errorf("%s of the container (-docker run +Start):\n%s", part, diff)
+		}
+	}
+	if got := mustRun(t, c, "test -d '/root/made/by docker' && echo made"); got != "made\n" {
+		t.Errorf("the mount's source was not created")
+	}
+
+	// Secrets arrive in clear.
+	ct = server("secret")
+	ct.Env = []EnvVar{{"HF_TOKEN", Secret("s3cret")}}
+	id = mustStart(t, c, ct)
+	defer mustStop(t, c, id)
+	text, err := json.Marshal(inspectAll(t, c, id)["Config"])
+	if err != nil || !strings.Contains(string(text), "HF_TOKEN=s3cret") {
+		t.Errorf("the container's environment lacks the secret: %s", text)
+	}
+}
+
+// empty reports whether a JSON value says nothing.
+func empty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case float64:
+		return v == 0
+	case bool:
+		return !v
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+func TestAMD(t *testing.T) {
+	h, c := dockerHost(t, "8xMI300X")
+	h.PushEngine(t, "rocm/sglang-staging:1", nil)
+	mustPull(t, c, "rocm/sglang-staging:1")
+	ct := server("amd")
+	ct.Image = "rocm/sglang-staging:1"
+	ct.Devices = []string{"/dev/kfd", "/dev/dri"}
+	ct.HostGroups = []string{"render", "no-such-group", "video"}
+	id := mustStart(t, c, ct)
+	defer mustStop(t, c, id)
+	host := inspectAll(t, c, id)["HostConfig"].(map[string]any)
+	if diff := cmp.Diff([]any{"109", "44"}, host["GroupAdd"]); diff != "" {
+		t.Errorf("GroupAdd (-want +got):\n%s", diff)
+	}
+	f, err := c.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.GPUs) != 8 || f.GPUs[0].Vendor != AMD || f.GPUs[0].MemoryBytes < 100<<30 || f.GPUs[0].Driver == "" {
+		t.Errorf("GPUs = %+v, want eight MI300X", f.GPUs)
+	}
+	want := block(h)
+	want.GPUs = GPUs{8, "MI300X", AMD}
+	if lacks := f.Check(want); lacks != nil {
+		t.Errorf("Check = %q", lacks)
+	}
+}
+
+// TestNoGPU is a host without GPUs and, in the end, without Docker.
+func TestNoGPU(t *testing.T) {
+	h, c := dockerHost(t, "")
+	h.PushEngine(t, image, nil)
+	mustPull(t, c, image)
+	ct := server("nvidia")
+	ct.GPUs = -1
+	_, err := c.Start(t.Context(), ct)
+	wantError(t, err, ErrNoGPURuntime, "nvidia-container-toolkit", "host h200 (lab.hcl:12)")
+	ct = server("amd")
+	ct.Devices = []string{"/dev/kfd"}
+	_, err = c.Start(t.Context(), ct)
+	wantError(t, err, ErrNoGPURuntime, "amdgpu")
+	if found, err := c.List(t.Context(), map[string]string{"hcl.lab": "test"}); err != nil || len(found) > 0 {
+		t.Errorf("failed starts left %v, %v", found, err)
+	}
+
+	if err := h.KillDocker(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.DockerVersion(t.Context())
+	wantError(t, err, ErrNoDocker, h.Socket+" is there, but nobody answers")
+	if err := os.Remove(h.Socket); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.DockerVersion(t.Context())
+	wantError(t, err, ErrNoDocker, "does not run", "systemctl start docker")
+	if errors.Is(err, ErrUnreachable) {
+		t.Error("a host without Docker is called unreachable")
+	}
+	f, err := c.Facts(t.Context())
+	if err != nil || f.Docker != "" || len(f.Problems) != 1 {
+		t.Errorf("Facts = %+v, %v", f, err)
+	}
+}
