@@ -98,8 +98,11 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 			d.Detail += " If the value is text, put all of it in quotes."
 		}
 	}
-	l.report(diags)
 	for _, d := range diags {
+		// After the first mistake in a line, the others mean little.
+		if d.Subject == nil || !l.syntax[pos(*d.Subject)] {
+			l.report(hcl.Diagnostics{d})
+		}
 		if d.Subject != nil {
 			l.syntax[pos(*d.Subject)] = true
 		}
@@ -240,6 +243,10 @@ func (l *lab) declare(b *hclsyntax.Block, t *blockType) {
 			d.address = t.name + "." + d.kind + "." + d.name
 		}
 		l.add(d)
+		if t == variableBlock && l.broken && l.isSensitive(d) {
+			// A default that does not parse would be shown as the place of the mistake.
+			l.problems.hidden = append(l.problems.hidden, hcl.RangeBetween(b.DefRange(), b.Range()))
+		}
 	}
 }
 

@@ -1,17 +1,38 @@
 package hcl
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/provision"
 )
 
-// loadText loads one file of text.
-func loadText(t *testing.T, s string, vars Vars) (*Config, *Problems) {
+// loadText loads a lab of one file.
+func loadText(t testing.TB, s string, vars Vars) (*Config, *Problems) {
 	t.Helper()
 	return Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(s)}}, vars)
 }
 
-func printed(t *testing.T, p *Problems) string {
+// mustLoad is loadText for a lab without errors.
+func mustLoad(t testing.TB, s string, vars Vars) *Config {
+	t.Helper()
+	c, p := loadText(t, s, vars)
+	if p.HasErrors() {
+		t.Fatal(printed(t, p))
+	}
+	return c
+}
+
+func printed(t testing.TB, p *Problems) string {
 	t.Helper()
 	var b strings.Builder
 	if err := p.Write(&b, 80, false); err != nil {
@@ -20,18 +41,541 @@ func printed(t *testing.T, p *Problems) string {
 	return b.String()
 }
 
+// cells is the cells of the first benchmark, one to a line: axes, engine, flags.
+func cells(c *Config) []string {
+	var out []string
+	for _, x := range c.Benchmarks[0].Cells {
+		var b strings.Builder
+		for _, a := range x.Axes {
+			fmt.Fprintf(&b, "%s=%v ", a.Name, a.Value)
+		}
+		b.WriteString(x.Engine.Name)
+		for _, f := range x.Engine.Flags {
+			b.WriteString(" --" + f.Name)
+			if f.Value != nil {
+				b.WriteString(" " + f.Value.String())
+			}
+		}
+		out = append(out, b.String())
+	}
+	return out
+}
+
+const common = `
+host "h" {
+  address = "203.0.113.7"
+  gpus    = "8xH200"
+}
+model "m" {
+  repo = "org/model"
+}
+dataset "random" "d" {
+  input_tokens = 128
+}
+`
+
+// benchmarkOf is a benchmark with the given matrices and more arguments.
+func benchmarkOf(matrix, more string) string {
+	return `
+benchmark "b" {
+` + matrix + `
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 100
+  load {
+    concurrency   = 4
+    output_tokens = 64
+  }
+` + more + `
+}
+`
+}
+
+func TestExamples(t *testing.T) {
+	dirs, err := filepath.Glob("../examples/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, dir := range dirs {
+		src, err := Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, p := Load(src, Vars{}); len(p.List()) > 0 {
+			t.Errorf("%s has problems:\n%s", dir, printed(t, p))
+		}
+	}
+}
+
 func TestQuickstart(t *testing.T) {
 	src, err := Read("../examples/quickstart")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c, p := Load(src, Vars{})
-	if len(p.List()) > 0 {
+	if p.HasErrors() {
 		t.Fatal(printed(t, p))
 	}
-	for _, b := range c.Benchmarks {
-		for _, x := range b.Cells {
-			t.Log(x.Axes, x.Engine, x.Workload)
+	want := []string{
+		"engine=sim.steady concurrency=1 steady --itl 4ms --ttft 30ms",
+		"engine=sim.steady concurrency=4 steady --itl 4ms --ttft 30ms",
+		"engine=sim.steady concurrency=16 steady --itl 4ms --ttft 30ms",
+		"engine=sim.batching concurrency=1 batching --table 1:20ms/2ms,4:40ms/4ms,16:90ms/8ms",
+		"engine=sim.batching concurrency=4 batching --table 1:20ms/2ms,4:40ms/4ms,16:90ms/8ms",
+		"engine=sim.batching concurrency=16 batching --table 1:20ms/2ms,4:40ms/4ms,16:90ms/8ms",
+	}
+	if diff := cmp.Diff(want, cells(c)); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+}
+
+func TestMatrixOrder(t *testing.T) {
+	lab := common + `
+engine "vllm" "z" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.11.0"
+}
+engine "vllm" "a" {
+  inherits = engine.vllm.z
+}
+` + benchmarkOf(`
+  matrix {
+    zeta   = ["x", 2.5, true]
+    engine = [engine.vllm.z, engine.vllm.a]
+    alpha  = matrix.zeta == "x" ? [3, 1, 2] : [7]
+  }
+  matrix {
+    engine = values({ z = engine.vllm.z })
+    zeta   = toset(["q", "p"])
+    alpha  = range(2)
+  }
+  exclude { when = matrix.zeta == true && matrix.engine.name == "a" }
+  exclude { when = matrix.alpha == 2 }
+  description = "unused axes are fine: ${"x"}"
+`, "")
+	want := []string{
+		"zeta=x engine=vllm.z alpha=3 z", "zeta=x engine=vllm.z alpha=1 z",
+		"zeta=x engine=vllm.a alpha=3 a", "zeta=x engine=vllm.a alpha=1 a",
+		"zeta=2.5 engine=vllm.z alpha=7 z", "zeta=2.5 engine=vllm.a alpha=7 a",
+		"zeta=true engine=vllm.z alpha=7 z",
+		"engine=vllm.z zeta=p alpha=0 z", "engine=vllm.z zeta=p alpha=1 z",
+		"engine=vllm.z zeta=q alpha=0 z", "engine=vllm.z zeta=q alpha=1 z",
+	}
+	for range 20 { // a map's order would show
+		if diff := cmp.Diff(want, cells(mustLoad(t, lab, Vars{}))); diff != "" {
+			t.Fatalf("cells (-want +got):\n%s", diff)
 		}
+	}
+}
+
+func TestMatrixInEngines(t *testing.T) {
+	c := mustLoad(t, common+`
+engine "vllm" "base" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.11.0"
+  flags = { tensor-parallel-size = matrix.tp }
+}
+engine "vllm" "more" {
+  inherits = engine.vllm.base
+  flags    = { max-num-seqs = 8 * matrix.tp }
+}
+engine "vllm" "plain" {
+  inherits = engine.vllm.base
+  flags    = { tensor-parallel-size = null }
+}
+`+benchmarkOf(`
+  matrix {
+    engine = [engine.vllm.base, engine.vllm.more, engine.vllm.plain]
+    tp     = [4, 8]
+    load   = [1, 2]
+  }
+  exclude { when = matrix.engine.flags == {} && matrix.load == 2 }
+  exclude { when = try(matrix.engine.flags.max-num-seqs, 0) == 64 && matrix.load == 2 }
+`, `  repeat = 3`), Vars{})
+	want := []string{
+		"engine=vllm.base tp=4 load=1 base --tensor-parallel-size 4",
+		"engine=vllm.base tp=4 load=2 base --tensor-parallel-size 4",
+		"engine=vllm.base tp=8 load=1 base --tensor-parallel-size 8",
+		"engine=vllm.base tp=8 load=2 base --tensor-parallel-size 8",
+		"engine=vllm.more tp=4 load=1 more --max-num-seqs 32 --tensor-parallel-size 4",
+		"engine=vllm.more tp=4 load=2 more --max-num-seqs 32 --tensor-parallel-size 4",
+		"engine=vllm.more tp=8 load=1 more --max-num-seqs 64 --tensor-parallel-size 8",
+		"engine=vllm.plain tp=4 load=1 plain",
+		"engine=vllm.plain tp=8 load=1 plain",
+	}
+	if diff := cmp.Diff(want, cells(c)); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	all := c.Benchmarks[0].Cells
+	if all[0].Engine != all[1].Engine || all[0].Engine == all[2].Engine {
+		t.Error("an engine is one pointer per distinct set of values, and it is not")
+	}
+	if len(c.Engines) != 0 {
+		t.Errorf("Engines has %d entries, want none: all of them use matrix.*", len(c.Engines))
+	}
+	if c.Benchmarks[0].Repeat != 3 {
+		t.Errorf("Repeat = %d, want 3", c.Benchmarks[0].Repeat)
+	}
+}
+
+func TestInherits(t *testing.T) {
+	c := mustLoad(t, common+`
+engine "sglang" "child" {
+  inherits = engine.sglang.parent
+  image    = "lmsysorg/sglang:v2"
+  env      = { B = "child", C = null }
+  flags    = { b = null, c = 3 }
+  ready    { timeout = "1h" }
+  port     = null
+}
+engine "sglang" "parent" {
+  description = "not inherited"
+  host        = host.h
+  model       = model.m
+  image       = "lmsysorg/sglang:v1"
+  env         = { A = "parent", B = "parent", C = "parent" }
+  flags       = { a = 1, b = 2 }
+  port        = 31000
+  container   { shm_size = "32GB" }
+  ready       { stall = "20m" }
+}
+`+benchmarkOf(`matrix { engine = [engine.sglang.child] }`, ""), Vars{})
+	got := c.Benchmarks[0].Cells[0].Engine
+	text := func(s string) *provision.Text { v := provision.Plain(s); return &v }
+	want := &engines.Engine{
+		Kind: "sglang", Name: "child", Host: c.Hosts[0], Model: c.Models[0], Image: "lmsysorg/sglang:v2",
+		Env:       []provision.EnvVar{{Name: "A", Value: *text("parent")}, {Name: "B", Value: *text("child")}},
+		Flags:     []engines.Flag{{Name: "a", Value: text("1")}, {Name: "c", Value: text("3")}},
+		Container: engines.ContainerSettings{ShmSize: 32_000_000_000},
+		Ready:     engines.Ready{Stall: 20 * time.Minute, Timeout: time.Hour},
+		Pos:       "lab.hcl:13",
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(provision.Text{})); diff != "" {
+		t.Errorf("engine (-want +got):\n%s", diff)
+	}
+}
+
+func TestFlagValues(t *testing.T) {
+	c := mustLoad(t, common+`
+variable "key" {
+  sensitive = true
+  default   = "hunter2"
+}
+engine "vllm" "a" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.11.0"
+  flags = {
+    on      = true
+    off     = false
+    none    = null
+    whole   = 8
+    decimal = 0.9
+    text    = "a b"
+    list    = ["x", 2]
+    object  = { b = [1, true], a = null }
+    api-key = "k-${upper(var.key)}"
+  }
+}
+`+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), Vars{})
+	want := []string{`engine=vllm.a a --api-key (sensitive) --decimal 0.9 --list x --list 2 --object {"a":null,"b":[1,true]} --on --text a b --whole 8`}
+	if diff := cmp.Diff(want, cells(c)); diff != "" {
+		t.Errorf("flags (-want +got):\n%s", diff)
+	}
+	if key, _ := c.Engines[0].Flag("api-key"); key != "k-HUNTER2" {
+		t.Errorf("the clear value is %q, want k-HUNTER2", key)
+	}
+}
+
+// TestSensitive walks a secret through functions, templates, conditionals and
+// collections, and looks for it in all that can be printed.
+func TestSensitive(t *testing.T) {
+	const secret = "hunter2"
+	c, p := loadText(t, common+`
+variable "key" {
+  type      = string
+  sensitive = true
+}
+locals {
+  list  = [for k in [var.key] : upper("x${k}")]
+  both  = merge({ A = "clear" }, { B = join("-", local.list) })
+  json  = jsondecode(jsonencode({ k = var.key }))
+  maybe = var.key == "" ? "empty" : "full"
+}
+engine "vllm" "a" {
+  host    = host.h
+  model   = model.m
+  image   = "vllm/vllm-openai:v0.11.0"
+  command = ["serve", "--key", var.key]
+  env = {
+    A     = local.both.A
+    B     = local.both.B
+    JSON  = local.json.k
+    MAYBE = local.maybe
+    NEW   = sensitive(env("TOKEN"))
+    FILE  = split("", var.key)[0]
+  }
+}
+`+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), Vars{
+		Values: []string{"key=" + secret},
+		Env:    []string{"TOKEN=hunter2"},
+	})
+	if p.HasErrors() {
+		t.Fatal(printed(t, p))
+	}
+	var got []string
+	for _, e := range c.Engines[0].Env {
+		got = append(got, e.Name+"="+e.Value.String())
+	}
+	want := []string{"A=clear", "B=(sensitive)", "FILE=(sensitive)", "JSON=(sensitive)", "MAYBE=(sensitive)", "NEW=(sensitive)"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("env (-want +got):\n%s", diff)
+	}
+	out, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{string(out), fmt.Sprintf("%+v %#v", c.Engines[0], c.Engines[0].Env)} {
+		if strings.Contains(strings.ToLower(text), secret) {
+			t.Errorf("the secret is in what can be printed: %s", text)
+		}
+	}
+}
+
+// TestSensitiveProblems makes every mistake it can with a secret, and looks for
+// it in the messages.
+func TestSensitiveProblems(t *testing.T) {
+	variable := func(attrs string) string {
+		return "variable \"key\" {\n  sensitive = true\n" + attrs + "\n}\n"
+	}
+	for _, s := range []string{
+		variable(`default = "hunter2" "`),
+		variable("default = \"hunter2\n"),
+		variable(`default = hunter2("hunter2")`),
+		variable(`default = ["hunter2"][3]`),
+		variable("type = number\ndefault = \"hunter2\""),
+		variable("type = object({ a = number })\ndefault = { a = \"hunter2\" }"),
+		variable("default = \"hunter2\"\nvalidation {\n  condition = var.key == \"\"\n  error_message = \"not ${var.key}\"\n}"),
+		variable("default = \"hunter2\"\nvalidation {\n  condition = var.key\n  error_message = \"x\"\n}"),
+		variable(`default = "hunter2"`) + `locals { a = parseint(upper(var.key), 10) }`,
+		variable(`default = "hunter2"`) + `locals { a = jsondecode("[${var.key}") }`,
+		variable(`default = "hunter2"`) + `locals { a = { x = 1 }[var.key] }`,
+		variable(`default = "hunter2"`) + `locals { a = regex("(", var.key) }`,
+		variable(`default = "hunter2"`) + `locals { a = [for x in [var.key] : tonumber(x)] }`,
+		variable(`default = "hunter2"`) + `locals { a = file(var.key) }`,
+		variable(`default = "hunter2"`) + "host \"h\" {\n  address = \"x\"\n  gpus = var.key\n  jump = var.key\n}",
+		variable(`default = "hunter2"`) + "engine \"external\" \"h\" {\n  url = var.key\n  env = { (var.key) = 1, A = [var.key] }\n  flags = { a = [[var.key]] }\n  command = [[var.key]]\n}",
+	} {
+		_, p := loadText(t, s, Vars{})
+		if !p.HasErrors() {
+			t.Errorf("no error in\n%s", s)
+		}
+		out, err := json.Marshal(p.List())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{printed(t, p), string(out)} {
+			// The name of a function is not a value.
+			if strings.Contains(strings.ReplaceAll(strings.ToLower(text), `no function \"hunter2\"`, ""), "hunter2") && !strings.Contains(s, "hunter2(") {
+				t.Errorf("a message shows the secret of\n%s\n%s", s, text)
+			}
+		}
+	}
+	_, p := loadText(t, "variable \"key\" {\n  type = list(number)\n  sensitive = true\n}", Vars{Values: []string{"key=[hunter2", "kye=hunter2"}})
+	if text := printed(t, p); strings.Contains(text, "hunter2") {
+		t.Errorf("a message shows the secret:\n%s", text)
+	}
+}
+
+func TestVariablePrecedence(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "more.hclvars")
+	if err := os.WriteFile(file, []byte("d = \"file\"\ne = \"file\"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var lab strings.Builder
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		fmt.Fprintf(&lab, "variable %q {\n  type = string\n  default = \"default\"\n}\n", name)
+	}
+	lab.WriteString("variable \"list\" {\n  type = list(number)\n}\nvariable \"object\" {\n  type = object({ a = number, b = optional(string, \"two\") })\n}\n")
+	lab.WriteString("lab \"x\" {\n  description = \"${var.a} ${var.b} ${var.c} ${var.d} ${var.e} ${var.list[1]} ${var.object.a} ${var.object.b}\"\n}\n")
+	c, p := Load(&Source{Dir: dir, Files: map[string][]byte{
+		"lab.hcl":     []byte(lab.String()),
+		"lab.hclvars": []byte("c = \"lab\"\nd = \"lab\"\ne = \"lab\"\n"),
+	}}, Vars{
+		Env:    []string{"HCL_VAR_b=env", "HCL_VAR_c=env", "HCL_VAR_d=env", "HCL_VAR_e=env", "HCL_VAR_object={ a = 1 }", "HCL_VAR_other=1"},
+		Files:  []string{file},
+		Values: []string{"e=overridden", "e=a=b", "list=[1, 2]"},
+	})
+	if p.HasErrors() {
+		t.Fatal(printed(t, p))
+	}
+	if got, want := c.Lab.Description, "default env lab file a=b 2 1 two"; got != want {
+		t.Errorf("variables are %q, want %q", got, want)
+	}
+}
+
+func TestHostArguments(t *testing.T) {
+	c := mustLoad(t, `
+host "gpu" {
+  description    = "eight of them"
+  address        = "gpu1.example.com:2222"
+  user           = "ubuntu"
+  identity_file  = "~/.ssh/id_ed25519"
+  host_key       = "ssh-ed25519 AAAA"
+  jump           = host.bastion
+  gpus           = "8xMI300X"
+  runtime        = "process"
+  docker         = "/run/user/1000/docker.sock"
+  price_per_hour = 27.5
+}
+host "bastion" {
+  address = "203.0.113.1"
+  jump    = "me@203.0.113.2:22"
+}
+`, Vars{Env: []string{"HOME=/home/me"}})
+	want := &provision.Host{
+		Name: "gpu", Description: "eight of them", Address: "gpu1.example.com:2222", User: "ubuntu",
+		IdentityFile: "/home/me/.ssh/id_ed25519", HostKey: "ssh-ed25519 AAAA",
+		GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}, Runtime: provision.Process,
+		Docker: "/run/user/1000/docker.sock", PricePerHour: 27.5, Pos: "lab.hcl:2",
+		Jump: &provision.Host{
+			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, Docker: provision.DefaultDocker, Pos: "lab.hcl:14",
+			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me", Runtime: provision.Docker, Pos: "lab.hcl:16"},
+		},
+	}
+	if diff := cmp.Diff(want, c.Hosts[0]); diff != "" {
+		t.Errorf("host (-want +got):\n%s", diff)
+	}
+	if c.Hosts[0].Jump != c.Hosts[1] {
+		t.Error("the jump host is another value than the declared one")
+	}
+}
+
+func TestWorkloadArguments(t *testing.T) {
+	c := mustLoad(t, common+`
+engine "external" "e" {
+  url = "http://203.0.113.9:8000"
+}
+dataset "random" "v" {
+  input_tokens = 1000
+  range_ratio  = 0.5
+  convention   = "vllm"
+  seed         = 7
+}
+benchmark "b" {
+  engine      = engine.external.e
+  dataset     = dataset.random.v
+  duration    = "2m"
+  percentiles = [50, 99.9]
+  load {
+    rate            = "inf"
+    burstiness      = 0.5
+    concurrency     = 10
+    output_tokens   = 100
+    ignore_eos      = false
+    temperature     = 0.7
+    extra_body      = { top_p = 0.9, stop = ["x"] }
+    endpoint        = "chat"
+    warmup_requests = 5
+    timeout         = "5m"
+    stall           = "30s"
+  }
+  slo {
+    ttft_p99    = "5s"
+    e2el_p99_9  = "60s"
+    tpot        = "50ms"
+  }
+}
+`, Vars{})
+	ratio := 0.5
+	b := c.Benchmarks[0]
+	want := load.Workload{
+		Dataset:  load.Dataset{Kind: "random", InputTokens: 1000, RangeRatio: &ratio, Convention: "vllm", Seed: 7},
+		Duration: load.Duration(2 * time.Minute), Concurrency: 10, Rate: load.Inf, Burstiness: 0.5, OutputTokens: 100,
+		Temperature: 0.7, Endpoint: "chat", ExtraBody: `{"stop":["x"],"top_p":0.9}`, Warmup: 5,
+		Timeout: load.Duration(5 * time.Minute), Stall: load.Duration(30 * time.Second),
+		SLO: []load.Objective{
+			{Metric: "e2el", Percentile: 99.9, Max: load.Duration(time.Minute)},
+			{Metric: "tpot", Max: load.Duration(50 * time.Millisecond)},
+			{Metric: "ttft", Percentile: 99, Max: load.Duration(5 * time.Second)},
+		},
+	}
+	if diff := cmp.Diff(want, b.Cells[0].Workload); diff != "" {
+		t.Errorf("workload (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]float64{50, 99.9}, b.Percentiles); diff != "" {
+		t.Errorf("percentiles (-want +got):\n%s", diff)
+	}
+	if got, want := b.Cells[0].Dataset, "dataset.random.v"; got != want {
+		t.Errorf("Dataset = %q, want %q", got, want)
+	}
+}
+
+// TestFilesAreOneText spreads a lab over files, and has blocks refer to each
+// other in any order.
+func TestFilesAreOneText(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.hcl":      benchmarkOf(`matrix { engine = local.engines }`, ""),
+		"b.hcl":      "locals {\n  engines = [engine.sim.one]\n  rows    = csvdecode(file(\"rows.csv\"))\n}\nengine \"sim\" \"one\" {\n  host  = host.h\n  flags = { ttft = local.rows[1].ttft }\n}\n",
+		"c.hcl":      common,
+		"rows.csv":   "ttft\n1ms\n2ms\n",
+		".old.hcl":   "not a lab",
+		"notes.hcl~": "not a lab",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, p := Load(src, Vars{})
+	if p.HasErrors() {
+		t.Fatal(printed(t, p))
+	}
+	if diff := cmp.Diff([]string{"engine=sim.one one --ttft 2ms"}, cells(c)); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	if _, err := Read(filepath.Join(dir, "nowhere")); err == nil {
+		t.Error("Read of a path that is not there succeeds")
+	}
+	if _, err := Read(t.TempDir()); err == nil {
+		t.Error("Read of an empty directory succeeds")
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for in, want := range map[string]int64{
+		"32GB": 32e9, "32GiB": 32 << 30, "1.5TB": 15e11, "512 MiB": 512 << 20, "7B": 7,
+		"32": 0, "32G": 0, "GB": 0, "-1GB": 0, "1e3GB": 0, "99999999999TB": 0,
+	} {
+		if got, ok := parseSize(in); ok != (want != 0) || ok && got != want {
+			t.Errorf("parseSize(%q) = %d, %v, want %d", in, got, ok, want)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	_, p := loadText(t, "locals {\n\ta = \"日本 "+strings.Repeat("long ", 40)+"\" + nope\n}\n", Vars{})
+	var b strings.Builder
+	if err := p.Write(&b, 60, true); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		plain := line
+		for _, code := range []string{bold, red, yellow, dim, reset} {
+			plain = strings.ReplaceAll(plain, code, "")
+		}
+		if n := len([]rune(strings.TrimRight(plain, "\n"))); n > 60 {
+			t.Errorf("a line is %d columns wide, want at most 60: %q", n, plain)
+		}
+	}
+	if !strings.Contains(b.String(), "nope") || !strings.Contains(b.String(), red) {
+		t.Errorf("the message does not show what is wrong, in red:\n%s", b.String())
 	}
 }

@@ -100,7 +100,7 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 	}
 	end := min(max(x.End.Byte, x.Start.Byte), to)
 	// A line may be megabytes long.
-	const window = 1000
+	const window = 400
 	from, end = max(from, x.Start.Byte-window), min(end, x.Start.Byte+window)
 	to = min(to, end+window)
 	before, marked, after = printable(text[from:x.Start.Byte]), printable(text[x.Start.Byte:end]), strings.TrimRight(printable(text[end:to]), " ")
