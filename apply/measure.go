@@ -25,7 +25,7 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 }
 
 // measure measures one cell and keeps what came of it. lost says that the engine
-// is not worth another cell; err, that the result could not be kept.
+// has ended or answers no more; err, that the result could not be kept.
 func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, alive func(context.Context) error, tail func() []string) (lost, err error) {
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
@@ -72,20 +72,23 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		return nil, nil // interrupted: not a measurement, and not a failure
 	}
 
-	out.Summary = summary
 	switch {
-	case cause != nil: // the engine ended under the load
+	case cause != nil:
 		lost = cause
-		out.Error = withTail("the engine ended in mid-cell: "+cause.Error(), tail())
-		out.Summary = nil
 	case runErr != nil:
 		out.Error = runErr.Error()
-		out.Summary = nil
-	case summary.Completed == 0:
-		out.Error = withTail("no request was answered: "+strings.Join(summary.ErrorSamples, "; "), tail())
-	}
-	if summary != nil && summary.Failed > 0 && lost == nil {
+	case summary.Failed > 0:
 		lost = s.stillServes(ctx, d, p, row.Model, alive)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil
+	case lost != nil: // numbers from a dying engine are not a measurement
+		out.Error = withTail("the engine was lost in mid-cell: "+lost.Error(), tail())
+	case runErr == nil && summary.Completed == 0:
+		out.Error = withTail("no request was answered: "+strings.Join(summary.ErrorSamples, "; "), tail())
+	case runErr == nil:
+		out.Summary = summary
 	}
 	if err := s.keep(ctx, row, out, records, tell); err != nil {
 		return nil, err

@@ -1,0 +1,556 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/agent"
+	"hclbench/apply"
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+	"hclbench/testhost"
+)
+
+func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
+
+// bench is a lab directory and a host to apply labs to.
+type bench struct {
+	*testing.T
+	host  *testhost.Host
+	store *results.Store
+	opt   apply.Options
+}
+
+// newBench uses a host with everything; tests of one host share it.
+func newBench(t *testing.T, host *testhost.Host) *bench {
+	t.Helper()
+	store, err := results.Open(t.Context(), filepath.Join(t.TempDir(), ".hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	binary, err := agent.ReadBinary(testhost.HCL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{T: t, host: host, store: store, opt: apply.Options{
+		SSH:    provision.SSH{KnownHosts: []string{host.KnownHosts}},
+		Binary: binary,
+		Holder: "the test",
+	}}
+}
+
+// lab is the text of a lab on the host: %HOST% stands for the arguments that
+// reach it.
+func (b *bench) load(text string) *hcl.Config {
+	b.Helper()
+	text = strings.ReplaceAll(text, "%HOST%", fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", b.host.Addr, b.host.User, b.host.IdentityFile))
+	cfg, problems := hcl.Load(&hcl.Source{Dir: b.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, hcl.Vars{})
+	if problems.HasErrors() {
+		var s strings.Builder
+		problems.Write(&s, 100, false)
+		b.Fatal(s.String())
+	}
+	// The machine that the tests run on may not be allowed to raise a limit.
+	for _, e := range cfg.Engines {
+		e.Container.Ulimits = []engines.Ulimit{{Name: "memlock"}}
+	}
+	return cfg
+}
+
+func (b *bench) plan(text string) *plan.Plan {
+	b.Helper()
+	known, err := b.store.Known(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return plan.New(b.load(text), plan.Options{Known: known})
+}
+
+// ran is what came of an apply.
+type ran struct {
+	apply.Outcome
+	err    error
+	events []apply.Event
+	rows   []results.Row
+}
+
+func (b *bench) apply(ctx context.Context, text string, watch func(apply.Event)) ran {
+	b.Helper()
+	return b.carryOut(ctx, b.plan(text), watch)
+}
+
+func (b *bench) carryOut(ctx context.Context, p *plan.Plan, watch func(apply.Event)) ran {
+	b.Helper()
+	var r ran
+	opt := b.opt
+	opt.Run = results.Run{ID: results.NewRunID(time.Now()), Lab: p.Lab.Name, Command: "apply"}
+	opt.Events = func(e apply.Event) {
+		r.events = append(r.events, e)
+		if watch != nil {
+			watch(e)
+		}
+	}
+	r.Outcome, r.err = apply.Run(ctx, p, b.store, opt)
+	var err error
+	if r.rows, err = b.store.Rows(b.Context(), results.Query{Run: opt.Run.ID}); err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+// clean checks that nothing of the lab is on the host any more: no container, no
+// agent, no process of ours.
+func (b *bench) clean() {
+	b.Helper()
+	left, err := b.host.Command("docker", "ps", "--all", "--format", "{{.Names}} {{.Status}}").CombinedOutput()
+	if err != nil || len(left) > 0 {
+		b.Errorf("containers are left: %s, %v", left, err)
+	}
+	b.noAgent()
+}
+
+// noAgent waits for the agent's process, which ends just after it has said so.
+func (b *bench) noAgent() {
+	b.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		all, err := b.host.Processes()
+		if err != nil {
+			b.Fatal(err)
+		}
+		ours := slices.DeleteFunc(all, func(p testhost.Process) bool {
+			return !strings.Contains(fmt.Sprint(p), ".cache/hcl") && !strings.Contains(fmt.Sprint(p), "launch_server")
+		})
+		if len(ours) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("processes are left: %+v", ours)
+		}
+	}
+}
+
+func (r ran) has(kind, text string) bool {
+	return slices.ContainsFunc(r.events, func(e apply.Event) bool { return e.Type == kind && strings.Contains(e.Message, text) })
+}
+
+const twoEngines = `
+lab "two" { lease = "5m" }
+host "box" {
+  %HOST%
+  gpus = "8xH200"
+}
+model "r1" { repo = "deepseek-ai/DeepSeek-R1" }
+variable "tp" { default = 8 }
+engine "vllm" "box" {
+  host  = host.box
+  model = model.r1
+  image = "vllm/vllm-openai:v0.7.3"
+  flags = { tensor-parallel-size = var.tp }
+}
+engine "sglang" "box" {
+  host  = host.box
+  model = model.r1
+  image = "lmsysorg/sglang:v0.4.3.post2-cu124"
+  flags = { tp = 8 }
+}
+dataset "random" "short" { input_tokens = 32 }
+benchmark "online" {
+  matrix {
+    engine      = [engine.vllm.box, engine.sglang.box]
+    concurrency = [1, 4]
+  }
+  engine   = matrix.engine
+  dataset  = dataset.random.short
+  requests = 4 * matrix.concurrency
+  load {
+    concurrency   = matrix.concurrency
+    output_tokens = 16
+  }
+}
+`
+
+// TestApply is the main job: two real images by their real names, pulled,
+// started with GPUs, measured and taken down, and what the next plan says.
+func TestApply(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200"})
+	b := newBench(t, host)
+	digests := map[string]string{
+		"vllm":   host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "2ms"}),
+		"sglang": host.PushEngine(t, "lmsysorg/sglang:v0.4.3.post2-cu124", map[string]string{"ENGINE_TTFT": "8ms", "ENGINE_ITL": "1ms"}),
+	}
+
+	r := b.apply(t.Context(), twoEngines, nil)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if r.Planned != 4 || r.Valid+r.Suspect != 4 || len(r.rows) != 4 {
+		t.Fatalf("outcome %+v with %d rows", r.Outcome, len(r.rows))
+	}
+	for i, row := range r.rows {
+		kind, n := []string{"vllm", "vllm", "sglang", "sglang"}[i], []int{1, 4, 1, 4}[i]
+		if row.Deployment.Kind != kind || row.Job.Workload.Concurrency != n {
+			t.Errorf("row %d is %s at %d, want %s at %d", i, row.Deployment.Kind, row.Job.Workload.Concurrency, kind, n)
+		}
+		if row.Deployment.Digest != digests[kind] {
+			t.Errorf("row %d ran %s, want %s", i, row.Deployment.Digest, digests[kind])
+		}
+		if row.Summary.Completed != 4*n || row.Summary.OutputTokens != int64(64*n) || row.Summary.InputTokens != int64(128*n) {
+			t.Errorf("row %d: %+v", i, row.Summary)
+		}
+		if row.Deployment.Model != "deepseek-ai/DeepSeek-R1" || row.Deployment.Ready <= 0 || len(row.Deployment.Facts) == 0 {
+			t.Errorf("row %d: deployment %+v", i, row.Deployment)
+		}
+	}
+	if got := r.rows[2].CacheReset; got != "flushed" {
+		t.Errorf("sglang's cache: %q, want flushed", got)
+	}
+	if got := r.rows[0].CacheReset; !strings.Contains(got, "VLLM_SERVER_DEV_MODE") {
+		t.Errorf("vllm's cache: %q, want the reason why it is not flushed", got)
+	}
+	b.clean()
+
+	// Everything is up to date, also in the eyes of a new process.
+	p := b.plan(twoEngines)
+	if !p.Empty() {
+		t.Errorf("after apply the plan is %+v", p.Count())
+	}
+
+	// A changed flag makes exactly its cells stale, and only they are measured.
+	changed := strings.Replace(twoEngines, "default = 8", "default = 4", 1)
+	if n := b.plan(changed).Count(); n.Stale != 2 || n.Done != 2 {
+		t.Errorf("after changing a flag: %+v, want 2 stale and 2 done", n)
+	}
+	r = b.apply(t.Context(), changed, nil)
+	if r.err != nil || r.Planned != 2 || len(r.rows) != 2 || r.rows[0].Deployment.Kind != "vllm" {
+		t.Errorf("apply of the change: %+v, %v", r.Outcome, r.err)
+	}
+	if !b.plan(changed).Empty() || !b.plan(twoEngines).Empty() {
+		t.Error("the old or the new measurement is forgotten")
+	}
+	b.clean()
+}
+
+// one is a lab of one vLLM engine and one cell of 4 requests, 2 at a time; more
+// is put into its blocks.
+func one(image, engine, load string) string {
+	return `
+lab "one" { lease = "5m" }
+host "box" {
+  %HOST%
+}
+model "m" { repo = "m" }
+engine "vllm" "e" {
+  host  = host.box
+  model = model.m
+  image = "` + image + `"
+  container { stop_grace = "2s" }
+  ` + engine + `
+}
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix { output_tokens = [4, 8] }
+  engine   = engine.vllm.e
+  dataset  = dataset.random.d
+  requests = 4
+  load {
+    concurrency   = 2
+    output_tokens = matrix.output_tokens
+    ` + load + `
+  }
+}`
+}
+
+// TestBadEngines: whatever an engine does, the message says what happened, what
+// was measured is kept, and nothing is left behind.
+func TestBadEngines(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	push := func(t *testing.T, fault string) string {
+		ref := host.Registry + "/engine:" + strings.NewReplacer("=", "-", ",", "-").Replace(fault)
+		host.PushEngine(t, ref, map[string]string{"ENGINE_FAULT": fault, "ENGINE_TTFT": "2ms", "ENGINE_ITL": "1ms"})
+		return ref
+	}
+
+	t.Run("image not found", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), one(host.Registry+"/no/such:1", "", ""), nil)
+		b.wantVoid(r, 2, "no/such:1", "engine.vllm.e (lab.hcl:")
+		b.clean()
+	})
+	t.Run("exits while starting", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), one(push(t, "exit"), "", ""), nil)
+		b.wantVoid(r, 2, "exited with code 3", "last log lines:")
+		b.clean()
+	})
+	t.Run("never ready", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), one(push(t, "never-ready"), `ready { stall = "1s" }`, ""), nil)
+		b.wantVoid(r, 2, "nothing has moved for 1s", "last probe: GET /health: 503")
+		b.clean()
+	})
+	t.Run("not ready in time", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), one(push(t, "never-ready"), `ready { timeout = "1s" }`, ""), nil)
+		b.wantVoid(r, 2, "not ready after 1s", "last probe")
+		b.clean()
+	})
+	t.Run("fatal log line", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), one(push(t, "fatal-log"), "", ""), nil)
+		b.wantVoid(r, 2, "out of GPU memory", "CUDA out of memory")
+		b.clean()
+	})
+	t.Run("slow start shows its phases", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), one(push(t, "slow-start=1s"), "", ""), nil)
+		if r.err != nil || r.Void != 0 {
+			t.Errorf("%+v, %v", r.Outcome, r.err)
+		}
+		if !r.has(apply.Waiting, "loading weights") {
+			t.Errorf("no event tells of the weights")
+		}
+		b.clean()
+	})
+	t.Run("wrong model", func(t *testing.T) {
+		b := newBench(t, host)
+		// The server serves what its command line says, and that is not what is
+		// asked for.
+		text := strings.Replace(one(push(t, "ignore-term"), `command = ["vllm", "serve", "other", "--port", "8000"]
+  ready { stall = "1s" }`, ""), "ignore-term", "ignore-term", 1)
+		r := b.apply(t.Context(), text, nil)
+		b.wantVoid(r, 2, "the model m is not listed, only other")
+		b.clean() // and it ignored its stop signal
+	})
+	t.Run("hangs in mid-cell", func(t *testing.T) {
+		b := newBench(t, host)
+		// The first cell has its 4 requests answered, with one for the proof before;
+		// the second hangs. A start later there is nothing left to measure.
+		r := b.apply(t.Context(), one(push(t, "hang-after=5"), "", `stall = "1s"`), nil)
+		if r.err != nil || r.Valid+r.Suspect != 1 || r.Void != 1 {
+			t.Fatalf("%+v, %v, want one measured and one void", r.Outcome, r.err)
+		}
+		if got := r.rows[1].Error; !strings.Contains(got, "it answers no more") {
+			t.Errorf("the hung cell says %q", got)
+		}
+		b.clean()
+	})
+	t.Run("exits in mid-cell", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), one(push(t, "exit-after=2"), "", ""), nil)
+		if r.err != nil || r.Void != 2 {
+			t.Fatalf("%+v, %v, want two void cells", r.Outcome, r.err)
+		}
+		starts := 0
+		for _, e := range r.events {
+			if e.Type == apply.Ready {
+				starts++
+			}
+		}
+		if starts != 2 {
+			t.Errorf("the engine was started %d times, want again for the second cell", starts)
+		}
+		b.clean()
+	})
+	t.Run("port taken", func(t *testing.T) {
+		b := newBench(t, host)
+		l, err := host.Listen("127.0.0.1:8000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		r := b.apply(t.Context(), one(push(t, "slow-start=0s"), "", ""), nil)
+		b.wantVoid(r, 2, "something listens on port 8000 of host box (lab.hcl:3) already")
+		b.clean()
+	})
+}
+
+// wantVoid checks that no cell was measured and that the message of each says
+// all of it.
+func (b *bench) wantVoid(r ran, cells int, says ...string) {
+	b.Helper()
+	if r.err != nil {
+		b.Errorf("Run = %v; an engine that fails is data, not an error", r.err)
+	}
+	if r.Void != cells || len(r.rows) != cells {
+		b.Errorf("outcome %+v with %d rows, want %d void", r.Outcome, len(r.rows), cells)
+	}
+	for _, row := range r.rows {
+		for _, s := range says {
+			if !strings.Contains(row.Error, s) {
+				b.Errorf("the message lacks %q:\n%s", s, row.Error)
+			}
+		}
+	}
+	if !r.has(apply.Failed, says[0]) {
+		b.Errorf("no event says %q", says[0])
+	}
+}
+
+// TestBadHosts: a host that cannot be used is an error, and the other hosts'
+// work is done all the same.
+func TestBadHosts(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
+	two := func(args string) string {
+		return `
+host "bad" {
+  ` + args + `
+}
+host "good" {
+  %HOST%
+  runtime = "process"
+}
+engine "sim" "good" { host = host.good }
+engine "vllm" "bad" {
+  host  = host.bad
+  image = "vllm/vllm-openai:v1"
+  model = model.m
+}
+model "m" { repo = "m" }
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix { engine = [engine.vllm.bad, engine.sim.good] }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 2
+  load {
+    concurrency   = 1
+    output_tokens = 2
+  }
+}`
+	}
+	key := fmt.Sprintf("\nuser = \"root\"\nidentity_file = %q", host.IdentityFile)
+	stranger := filepath.Join(t.TempDir(), "id")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", stranger).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for name, c := range map[string]struct {
+		host string
+		err  error
+		says string
+	}{
+		"unreachable":      {fmt.Sprintf("address = %q", closed.Addr()) + key, provision.ErrUnreachable, "host bad (lab.hcl:2)"},
+		"no docker":        {fmt.Sprintf("address = %q", host.Addr) + key, provision.ErrNoDocker, "host bad (lab.hcl:2)"},
+		"not what it says": {fmt.Sprintf("address = %q\nruntime = \"process\"\ngpus = \"8xMI300X\"", host.Addr) + key, apply.ErrContract, "8xMI300X"},
+		"too few":          {fmt.Sprintf("address = %q\nruntime = \"process\"\ngpus = \"16xH200\"", host.Addr) + key, apply.ErrContract, "16xH200"},
+		"no key of ours":   {fmt.Sprintf("address = %q\nuser = \"root\"\nidentity_file = %q", host.Addr, stranger), provision.ErrAuth, "host bad (lab.hcl:2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, host)
+			text := two(c.host)
+			if strings.Contains(c.host, "process") {
+				text = strings.Replace(text, `image = "vllm/vllm-openai:v1"`, `command = ["vllm"]`, 1)
+			}
+			r := b.apply(t.Context(), text, nil)
+			if r.err == nil || c.err != nil && !errors.Is(r.err, c.err) || !strings.Contains(r.err.Error(), c.says) {
+				t.Errorf("Run = %v, want %v that says %q", r.err, c.err, c.says)
+			}
+			if r.Valid+r.Suspect != 1 {
+				t.Errorf("outcome %+v: the good host's cell was not measured", r.Outcome)
+			}
+			b.noAgent()
+		})
+	}
+}
+
+// TestInterrupt: Ctrl-C in the middle of a cell takes everything down and keeps
+// what was measured; the next apply measures only the rest.
+func TestInterrupt(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	ref := host.Registry + "/engine:1"
+	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+	b := newBench(t, host)
+	text := one(ref, "", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := b.apply(ctx, text, func(e apply.Event) {
+		if e.Type == apply.Begin && e.Number == 2 {
+			cancel()
+		}
+	})
+	if !errors.Is(r.err, context.Canceled) {
+		t.Errorf("Run = %v, want canceled", r.err)
+	}
+	if len(r.rows) != 1 || r.rows[0].Summary == nil {
+		t.Errorf("%d cells are kept, want the one that was measured", len(r.rows))
+	}
+	b.clean()
+	if n := b.plan(text).Count(); n.Done != 1 || n.Measure != 1 {
+		t.Errorf("after the interrupt: %+v, want one done and one to measure", n)
+	}
+	if r := b.apply(t.Context(), text, nil); r.err != nil || r.Planned != 1 {
+		t.Errorf("the next apply: %+v, %v", r.Outcome, r.err)
+	}
+	b.clean()
+}
+
+// TestLostConnection: sshd drops the connection in mid-cell; the measurement
+// goes on, and its result arrives.
+func TestLostConnection(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	ref := host.Registry + "/engine:1"
+	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "50ms", "ENGINE_ITL": "50ms"})
+	b := newBench(t, host)
+	cuts := 0
+	r := b.apply(t.Context(), one(ref, "", ""), func(e apply.Event) {
+		if e.Type == apply.Progress && cuts < 2 && e.Progress.Done < 4 {
+			cuts++
+			host.Cut()
+		}
+	})
+	if r.err != nil || r.Void != 0 || r.Valid+r.Suspect != 2 {
+		t.Errorf("%+v, %v", r.Outcome, r.err)
+	}
+	for _, row := range r.rows {
+		if row.Summary == nil || row.Summary.Completed != 4 || row.Summary.Failed != 0 {
+			t.Errorf("row %v: %s %+v", row.Axes, row.Error, row.Summary)
+		}
+	}
+	if cuts == 0 {
+		t.Error("the connection was never cut")
+	}
+	b.clean()
+}
+
+// TestTwoCallers: while one applies a lab, another with a store of its own is
+// told who is at work, and touches nothing.
+func TestTwoCallers(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	ref := host.Registry + "/engine:1"
+	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms"})
+	first, second := newBench(t, host), newBench(t, host)
+	second.opt.Holder = "somebody else"
+	var other ran
+	asked := false
+	r := first.apply(t.Context(), one(ref, "", ""), func(e apply.Event) {
+		if e.Type == apply.Begin && !asked {
+			asked = true
+			other = second.apply(t.Context(), one(ref, "", ""), nil)
+		}
+	})
+	var held *agent.HeldError
+	if !errors.As(other.err, &held) || held.Lease.Holder != "the test" {
+		t.Errorf("the second caller: %v, want who holds the lease", other.err)
+	}
+	if r.err != nil || r.Valid+r.Suspect != 2 {
+		t.Errorf("the first caller: %+v, %v", r.Outcome, r.err)
+	}
+	first.clean()
+}
