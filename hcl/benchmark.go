@@ -48,7 +48,7 @@ func (l *lab) benchmark(b *hclsyntax.Block) Benchmark {
 	for _, m := range matrices {
 		l.expand(out.Name, m, func(c *cell) bool {
 			if count++; count > maxCells {
-				l.err(m.DefRange(), "Too many cells", "The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
+				l.tooManyCells(m)
 				return false
 			}
 			if l.excluded(excludes, c) {

@@ -15,7 +15,7 @@ import (
 
 // maxCells bounds a benchmark: more is a slip in an axis, and would fill the
 // memory.
-const maxCells = 1_000_000
+const maxCells = 100_000
 
 // cell is one point of a matrix while the text is evaluated in it.
 type cell struct {
@@ -139,10 +139,16 @@ func (l *lab) expand(benchmark string, b *hclsyntax.Block, do func(*cell) bool) 
 	}
 	// An axis that does not refer to others has the same values in all cells.
 	fixed := make([][]cty.Value, len(axes))
+	product := 1
 	for i, a := range axes {
 		if !mentionsMatrix(a.Expr) {
 			fixed[i] = l.axisValues(a, nil)
+			product = min(product*len(fixed[i]), maxCells+1)
 		}
+	}
+	if product > maxCells {
+		l.tooManyCells(b)
+		return
 	}
 	var turn func(i int, values map[string]cty.Value) bool
 	turn = func(i int, values map[string]cty.Value) bool {
@@ -165,6 +171,10 @@ func (l *lab) expand(benchmark string, b *hclsyntax.Block, do func(*cell) bool) 
 		return true
 	}
 	turn(0, base.values)
+}
+
+func (l *lab) tooManyCells(matrix *hclsyntax.Block) {
+	l.err(matrix.DefRange(), "Too many cells", "The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
 }
 
 func mentionsMatrix(expr hclsyntax.Expression) bool {

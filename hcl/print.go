@@ -93,17 +93,22 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 	if i := bytes.IndexByte(text[x.Start.Byte:], '\n'); i >= 0 {
 		to = x.Start.Byte + i
 	}
+	end := min(max(x.End.Byte, x.Start.Byte), to)
+	tail := ""
 	for _, h := range p.hidden {
-		if h.Filename == x.File && h.Start.Byte < to && h.End.Byte > from {
+		if h.Filename != x.File || h.Start.Byte >= to || h.End.Byte <= from {
+			continue
+		}
+		if h.Start.Byte < end {
 			return "", provision.Redacted, "", true
 		}
+		to, tail = h.Start.Byte, provision.Redacted
 	}
-	end := min(max(x.End.Byte, x.Start.Byte), to)
 	// A line may be megabytes long.
 	const window = 400
 	from, end = max(from, x.Start.Byte-window), min(end, x.Start.Byte+window)
 	to = min(to, end+window)
-	before, marked, after = printable(text[from:x.Start.Byte]), printable(text[x.Start.Byte:end]), strings.TrimRight(printable(text[end:to]), " ")
+	before, marked, after = printable(text[from:x.Start.Byte]), printable(text[x.Start.Byte:end]), strings.TrimRight(printable(text[end:to])+tail, " ")
 	if cut := len([]rune(before)) - width/2; cut > 0 && uniseg.StringWidth(before+marked+after) > width {
 		before = "…" + string([]rune(before)[cut:])
 	}

@@ -138,7 +138,7 @@ var (
 			return f, fits
 		})
 		if w == fits && len(list) == 0 {
-			return nil, &wrongValue{}
+			return nil, wrong("This one is empty.")
 		}
 		return list, w
 	}}
