@@ -2,6 +2,7 @@ package testhost_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,7 +48,9 @@ func engineAPI(t *testing.T, h *testhost.Host, method, path string, body, out an
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		Dial:              func(string, string) (net.Conn, error) { return net.Dial("unix", h.Socket) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", h.Socket)
+		},
 	}}
 	encoded, err := json.Marshal(body)
 	if err != nil {

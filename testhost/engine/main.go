@@ -175,13 +175,12 @@ func serve(ctx context.Context, f faults, cfg sim.Config, listen string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return fmt.Errorf("read address: %w", err)
-	}
+	url := "http://" + l.Addr().String()
 	server := &http.Server{Handler: &faulty{faults: f, engine: sim.New(cfg)}}
-	if !f.neverReady {
-		for _, line := range sim.Banner(cfg.As, cfg.Model, "http://0.0.0.0:"+port) {
+	if f.neverReady {
+		fmt.Println("loading, listening on", url)
+	} else {
+		for _, line := range sim.Banner(cfg.As, cfg.Model, url) {
 			fmt.Println(line)
 		}
 	}
