@@ -114,7 +114,7 @@ func (k *keyring) askAgent(ctx context.Context) []ssh.Signer {
 		k.note("the SSH agent does not answer: %v", err)
 		return nil
 	}
-	k.note("%d keys of the SSH agent", len(signers))
+	k.note("keys of the SSH agent: %d", len(signers))
 	return signers
 }
 

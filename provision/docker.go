@@ -16,9 +16,6 @@ import (
 	"time"
 )
 
-// ErrNoContainer is a container that is not there, or not any more.
-var ErrNoContainer = errors.New("no such container")
-
 // DockerVersion returns the daemon's version, such as "28.5.2". Its error is
 // [ErrNoDocker] with what to do, when Docker is not there or may not be used.
 func (c *Conn) DockerVersion(ctx context.Context) (string, error) {

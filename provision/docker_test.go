@@ -2,8 +2,10 @@ package provision
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -245,7 +247,7 @@ func TestContainer(t *testing.T) {
 
 	t.Run("its own stop signal", func(t *testing.T) {
 		ct := server("signal")
-		ct.StopSignal = "SIGUSR1" // ends a Go program, with an exit code that shows it
+		ct.StopSignal = "SIGQUIT" // ends a Go program with exit code 2
 		ct.Init = false
 		id := mustStart(t, c, ct)
 		await(t, c, id, "8000")
@@ -261,8 +263,8 @@ func TestContainer(t *testing.T) {
 		if err := c.daemon.call(t.Context(), http.MethodPost, "/containers/"+id+"/stop", map[string][]string{"t": {"30"}}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		if s := <-ended; s.Running || s.ExitCode == 0 {
-			t.Errorf("ended by SIGUSR1: %+v", s)
+		if s := <-ended; s.Running || s.ExitCode != 2 {
+			t.Errorf("ended by SIGQUIT: %+v", s)
 		}
 		mustStop(t, c, id)
 	})
@@ -424,11 +426,7 @@ func TestContainer(t *testing.T) {
 // waitStopping returns when the daemon has been told to stop a container.
 func waitStopping(t *testing.T, h *testhost.Host) {
 	t.Helper()
-	out, err := h.Command("docker", "-H", "unix://"+h.Socket, "events", "--since", "0", "--until", "1").CombinedOutput()
-	if err != nil {
-		t.Fatalf("docker events: %v: %s", err, out)
-	}
-	// The kill event is what a stop begins with; follow from the beginning.
+	// A kill is what a stop begins with; the past counts, too.
 	cmd := h.Command("docker", "-H", "unix://"+h.Socket, "events", "--since", "1", "--filter", "event=kill", "--format", "{{.Actor.Attributes.name}}")
 	r, err := cmd.StdoutPipe()
 	if err != nil {
@@ -445,8 +443,10 @@ func waitStopping(t *testing.T, h *testhost.Host) {
 			t.Fatalf("docker events: %v", err)
 		}
 	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // killed, as it says
 }
 
 // testEverything shows that Start and the line of DockerRun make the same
@@ -472,12 +472,16 @@ func testEverything(t *testing.T, h *testhost.Host, c *Conn) {
 	for _, part := range []string{"Config", "HostConfig", "Path", "Args", "Mounts"} {
 		ignore := cmpopts.IgnoreMapEntries(func(name string, value any) bool {
 			switch name {
+			case "Cmd", "Entrypoint": // divided differently; Path and Args are their sum
+				return true
 			case "Hostname", "ConsoleSize", "OnBuild", "Volumes", "Domainname", "AttachStdout", "AttachStderr":
 				return true // what the command line adds, and nobody sees
 			}
 			return empty(value)
 		})
-		if diff := cmp.Diff(want[part], got[part], ignore); diff != "" {
+		byTarget := cmpopts.SortSlices(func(a, b map[string]any) bool { return fmt.Sprint(a["Destination"]) < fmt.Sprint(b["Destination"]) })
+		sorted := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
+		if diff := cmp.Diff(objects(want[part]), objects(got[part]), ignore, byTarget, sorted); diff != "" {
 			t.Errorf("%s of the container (-docker run +Start):\n%s", part, diff)
 		}
 	}
@@ -494,6 +498,23 @@ func testEverything(t *testing.T, h *testhost.Host, c *Conn) {
 	if err != nil || !strings.Contains(string(text), "HF_TOKEN=s3cret") {
 		t.Errorf("the container's environment lacks the secret: %s", text)
 	}
+}
+
+// objects gives a list of JSON objects its type, so that it can be sorted.
+func objects(value any) any {
+	list, ok := value.([]any)
+	if !ok {
+		return value
+	}
+	var all []map[string]any
+	for _, o := range list {
+		object, ok := o.(map[string]any)
+		if !ok {
+			return value
+		}
+		all = append(all, object)
+	}
+	return all
 }
 
 // empty reports whether a JSON value says nothing.
@@ -576,5 +597,70 @@ func TestNoGPU(t *testing.T) {
 	f, err := c.Facts(t.Context())
 	if err != nil || f.Docker != "" || len(f.Problems) != 1 {
 		t.Errorf("Facts = %+v, %v", f, err)
+	}
+}
+
+// TestLocalDocker is the daemon of the machine that hcl runs on.
+func TestLocalDocker(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Docker: true, Registry: true})
+	h.PushEngine(t, image, nil)
+	c := mustDial(t, &Host{Name: "here", Address: LocalAddress, Docker: h.Socket}, SSH{})
+	mustPull(t, c, image)
+	ct := server("local")
+	ct.Env = []EnvVar{{"ENGINE_FAULT", Plain("exit")}}
+	ct.Network = "none"
+	id := mustStart(t, c, ct)
+	if s, err := c.Wait(t.Context(), id); err != nil || s.ExitCode != 3 {
+		t.Errorf("Wait = %+v, %v, want exit code 3", s, err)
+	}
+	mustStop(t, c, id)
+
+	nowhere := mustDial(t, &Host{Name: "here", Address: LocalAddress, Docker: h.Socket + ".absent"}, SSH{})
+	_, err := nowhere.DockerVersion(t.Context())
+	wantError(t, err, ErrNoDocker, "host here", "there is no "+h.Socket+".absent")
+}
+
+// TestRegistryLogin shows that what `docker login` left on the host is used.
+func TestRegistryLogin(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	c := connect(t, h)
+	login := func(name string) string {
+		t.Helper()
+		header, err := c.registryAuth(t.Context(), name)
+		if err != nil {
+			t.Fatalf("registryAuth(%s): %v", name, err)
+		}
+		text, err := base64.URLEncoding.DecodeString(header.Get("X-Registry-Auth"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got := login("nvcr.io/nvidia/x"); got != "" {
+		t.Errorf("login without a file = %q", got)
+	}
+	if err := os.Mkdir(filepath.Join(h.Home, ".docker"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const config = `{
+		"auths": {"nvcr.io": {"auth": "JG9hdXRodG9rZW46azp5"}, "https://index.docker.io/v1/": {"auth": "bWU6cHc="}, "helped.example": {}},
+		"credHelpers": {"helped.example": "test", "unknown.example": "test"}
+	}`
+	if err := os.WriteFile(filepath.Join(h.Home, ".docker", "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Install("docker-credential-test", "#!/bin/sh\nread -r registry\n[ \"$registry\" = helped.example ] && echo '{\"Username\":\"<token>\",\"Secret\":\"t0ken\"}'\n"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"nvcr.io/nvidia/x":  `{"username":"$oauthtoken","password":"k:y","serveraddress":"nvcr.io"}`,
+		"vllm/vllm-openai":  `{"username":"me","password":"pw","serveraddress":"https://index.docker.io/v1/"}`,
+		"helped.example/x":  `{"identitytoken":"t0ken","serveraddress":"helped.example"}`,
+		"unknown.example/x": "",
+		"ghcr.io/x":         "",
+	} {
+		if got := login(name); got != want {
+			t.Errorf("login for %s = %s, want %s", name, got, want)
+		}
 	}
 }

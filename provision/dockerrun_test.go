@@ -24,7 +24,7 @@ func everything() Container {
 		GPUs:        -1,
 		Devices:     []string{"/dev/null"},
 		HostGroups:  []string{"daemon", "video"},
-		CapAdd:      []string{"SYS_PTRACE"},
+		CapAdd:      []string{"CAP_SYS_PTRACE"},
 		SecurityOpt: []string{"seccomp=unconfined"},
 		IPC:         "host",
 		Network:     "bridge",

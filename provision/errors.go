@@ -16,6 +16,7 @@ var (
 	ErrNoDocker       = errors.New("docker not usable")
 	ErrImageNotFound  = errors.New("image not found")
 	ErrPortTaken      = errors.New("port taken")
+	ErrNoContainer    = errors.New("no such container") // never was, or not any more
 	ErrNameTaken      = errors.New("container name taken")
 	ErrNoGPURuntime   = errors.New("docker cannot hand out GPUs")
 )
@@ -23,25 +24,19 @@ var (
 // failure is an error with a kind, one of the sentinels above, and words of its
 // own: what happened and what to do. The sentinel's words are not repeated.
 type failure struct {
-	kind  error
-	text  string
-	cause error // nil when there is nothing below
+	kind error
+	host *Host
+	what error
 }
 
-// fail makes a failure about a host. A %w in format becomes its cause.
+// fail makes a failure about a host; a %w in format stays visible to errors.Is.
 func fail(h *Host, kind error, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &failure{kind: kind, text: h.String() + ": " + err.Error(), cause: errors.Unwrap(err)}
+	return &failure{kind: kind, host: h, what: fmt.Errorf(format, args...)}
 }
 
-func (f *failure) Error() string { return f.text }
+func (f *failure) Error() string { return f.host.String() + ": " + f.what.Error() }
 
-func (f *failure) Unwrap() []error {
-	if f.cause == nil {
-		return []error{f.kind}
-	}
-	return []error{f.kind, f.cause}
-}
+func (f *failure) Unwrap() []error { return []error{f.kind, f.what} }
 
 // CommandError is a command that ran on a host and did not exit with 0.
 type CommandError struct {

@@ -220,12 +220,13 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 			w.Close()
 		}()
 	}
-	ended := make(chan error, 1)
+	ended, over := make(chan error, 1), make(chan struct{})
 	if !link.goes(func() {
+		defer close(over)
 		defer release()
 		defer s.Close()
 		// The outer shell says its process number, which stays the same.
-		ended <- s.Run(`exec sh -c 'echo $$; exec sh -c "$0"' ` + quote(command))
+		ended <- s.Run(`exec sh -c 'echo "` + processMark + `$$"; exec sh -c "$0"' ` + quote(command))
 	}) {
 		release()
 		ended <- net.ErrClosed
@@ -236,10 +237,7 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 	case <-ctx.Done():
 		t.kill(ctx, out.pid())
 		s.Close()
-		select {
-		case <-ended:
-		case <-time.After(killDelay):
-		}
+		within(killDelay, over)
 		out.drop()
 		told.drop()
 		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), context.Cause(ctx))
@@ -315,22 +313,31 @@ func (o *output) drop() {
 	o.dropped = true
 }
 
-// processOutput is the output of a command whose first line is its process
-// number.
+// processMark begins the line with a command's process number.
+const processMark = "hcl-process "
+
+// processOutput is the output of a command after the line with its process
+// number. What comes before is the greeting of a login script, and not meant.
 type processOutput struct {
 	output
-	line []byte
-	told bool
+	before []byte // the line that is being read, until the number is known
+	number string // "" until then
 }
 
 func (o *processOutput) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := len(p)
-	if !o.told {
-		line, rest, told := bytes.Cut(p, []byte("\n"))
-		o.line = append(o.line, line...)
-		o.told, p = told, rest
+	for o.number == "" {
+		line, rest, whole := bytes.Cut(p, []byte("\n"))
+		o.before, p = append(o.before, line...), rest
+		if !whole {
+			return all, nil
+		}
+		if _, number, found := bytes.Cut(o.before, []byte(processMark)); found {
+			o.number = string(number)
+		}
+		o.before = nil
 	}
 	if o.dropped || len(p) == 0 {
 		return all, nil
@@ -345,10 +352,7 @@ func (o *processOutput) Write(p []byte) (int, error) {
 func (o *processOutput) pid() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.told {
-		return ""
-	}
-	return string(o.line)
+	return o.number
 }
 
 func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {

@@ -91,7 +91,8 @@ func TestAuth(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	words := func(string) (string, error) { return "open sesame", nil }
 	locked := func(t *testing.T, dir string) string {
-		return keygen(t, copyKey(t, h.IdentityFile, filepath.Join(dir, "locked")), "-p", "-P", "", "-N", "open sesame")
+		// -a 1: the usual rounds of key derivation take seconds under the race detector.
+		return keygen(t, copyKey(t, h.IdentityFile, filepath.Join(dir, "locked")), "-p", "-P", "", "-N", "open sesame", "-a", "1")
 	}
 	in := func(t *testing.T, host *Host, opt SSH) {
 		t.Helper()
@@ -122,7 +123,7 @@ func TestAuth(t *testing.T) {
 	t.Run("usual file", func(t *testing.T) {
 		home := alone(t)
 		keygen(t, filepath.Join(home, ".ssh", "id_ecdsa"), "-t", "ecdsa", "-N", "")
-		keygen(t, filepath.Join(home, ".ssh", "id_rsa"), "-t", "ed25519", "-N", "secret") // locked, must not be in the way
+		keygen(t, filepath.Join(home, ".ssh", "id_rsa"), "-t", "ed25519", "-a", "1", "-N", "secret") // locked, must not be in the way
 		out(t, with(""), SSH{}, "id_ed25519 is not there", "id_ecdsa (SHA256:", "id_rsa not used: the key is encrypted")
 		copyKey(t, h.IdentityFile, filepath.Join(home, ".ssh", "id_ed25519"))
 		in(t, with(""), SSH{})
@@ -135,7 +136,7 @@ func TestAuth(t *testing.T) {
 	t.Run("agent without the right key", func(t *testing.T) {
 		home := alone(t)
 		sshAgent(t, keygen(t, filepath.Join(home, "other"), "-t", "ed25519", "-N", ""))
-		out(t, with(""), SSH{}, "Tried: 1 keys of the SSH agent", "identity_file")
+		out(t, with(""), SSH{}, "Tried: keys of the SSH agent: 1", "identity_file")
 	})
 	t.Run("agent with too many keys", func(t *testing.T) {
 		home := alone(t)
@@ -144,7 +145,7 @@ func TestAuth(t *testing.T) {
 			keys = append(keys, keygen(t, filepath.Join(home, fmt.Sprint("key", i)), "-t", "ed25519", "-N", ""))
 		}
 		sshAgent(t, append(keys, h.IdentityFile)...)
-		out(t, with(""), SSH{}, "8 keys of the SSH agent", "gives up after 6 keys")
+		out(t, with(""), SSH{}, "keys of the SSH agent: 8", "gives up after 6 keys")
 		in(t, with(h.IdentityFile), SSH{}) // a named file is offered alone
 	})
 	t.Run("no agent, no file", func(t *testing.T) {
@@ -570,6 +571,20 @@ func TestKeepalive(t *testing.T) {
 		t.Errorf("run after the silence = %q, %v", out.String(), err)
 	}
 	h.Stall(false)
+}
+
+// TestGreeting is a login whose shell says something before each command.
+func TestGreeting(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	for name, greeting := range map[string]string{"line": "echo 'Welcome, it is late'", "no line end": "printf 'Welcome'"} {
+		if err := os.WriteFile(filepath.Join(h.Home, ".bashrc"), []byte(greeting+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, h)
+		if got := mustRun(t, c, "echo out"); got != "out\n" || c.Home() != "/root" {
+			t.Errorf("%s: Run = %q, Home = %q", name, got, c.Home())
+		}
+	}
 }
 
 func TestSSHAddress(t *testing.T) {
