@@ -14,7 +14,7 @@ import (
 
 const msec = time.Millisecond
 
-func near(tolerance float64) cmp.Option { return cmpopts.EquateApprox(tolerance, tolerance) }
+func approx(tolerance float64) cmp.Option { return cmpopts.EquateApprox(tolerance, tolerance) }
 
 // TestSummarize is a run small enough for every number to be worked out by hand.
 func TestSummarize(t *testing.T) {
@@ -63,7 +63,7 @@ func TestSummarize(t *testing.T) {
 			"25 % of chunks came together with the one before: the distribution of ITL is not the server's",
 		}},
 	}
-	if diff := cmp.Diff(want, got, near(1e-9)); diff != "" {
+	if diff := cmp.Diff(want, got, approx(1e-9)); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
 }
@@ -185,7 +185,7 @@ func TestSummarizeNaively(t *testing.T) {
 		if len(itl) > 0 {
 			want.MergedShare = merged / float64(len(itl))
 		}
-		if diff := cmp.Diff(want, got, near(1e-9), cmpopts.IgnoreFields(Summary{}, "Verdict", "Errors", "ErrorSamples", "UsageMissing")); diff != "" {
+		if diff := cmp.Diff(want, got, approx(1e-9), cmpopts.IgnoreFields(Summary{}, "Verdict", "Errors", "ErrorSamples", "UsageMissing")); diff != "" {
 			t.Fatalf("summary (-want +got):\n%s", diff)
 		}
 	}
