@@ -89,8 +89,9 @@ func startMachine(hostname, dir string, opt Options) (*machine, error) {
 // Ethernet devices. The pair goes with the namespace; nothing has a name in
 // /run/netns that could be left behind.
 func (m *machine) connect() error {
-	// Two test processes must not choose the same address: the choice holds a lock.
-	lock, err := os.OpenFile(filepath.Join(base, prefix+"net.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	// Two test processes must not choose the same address: the choice holds a
+	// lock, on the directory itself so that no file is left.
+	lock, err := os.Open(base)
 	if err != nil {
 		return fmt.Errorf("open network lock: %w", err)
 	}
