@@ -181,6 +181,10 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 		l.absent(at, "Load without a pace", "The load block says neither concurrency (so many requests in flight) nor rate (so many requests per second). Write one of them; rate = \"inf\" sends all at once.")
 		good = false
 	}
+	if x := s["load.rate"]; w.Rate == load.Inf && !concurrency && !requests {
+		l.err(x.at, "All at once without an end", "With rate = \"inf\" every request is sent at once, and nothing says how many there are. Say requests, or bound how many are in flight with concurrency.")
+		good = false
+	}
 	if x, said := s["load.burstiness"]; said && !rate {
 		l.warn(x.at, "No effect", "burstiness shapes the times between arrivals, which only a rate has. Here the next request is sent when one is done.")
 	}

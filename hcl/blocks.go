@@ -238,7 +238,7 @@ func pinnedForm(image string) string {
 	return strings.TrimSuffix(image, ":latest") + ":v1.2.3"
 }
 
-var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
+var objectiveName = regexp.MustCompile(`^(ttft|tpot|e2el)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
 
 func isObjective(name string) bool {
 	_, ok := parseObjective(name)

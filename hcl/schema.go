@@ -250,10 +250,10 @@ var (
 
 	sloBlock = &blockType{
 		name:     "slo",
-		doc:      "What counts as good: upper bounds. An argument is a metric, `ttft`, `tpot`, `itl` or `e2el`, alone (each request) or with a percentile: `ttft_p99 = \"5s\"`, `e2el_p99_9 = \"60s\"`.",
+		doc:      "What counts as good: upper bounds. An argument is a metric, `ttft`, `tpot` or `e2el`, alone (each request) or with a percentile: `ttft_p99 = \"5s\"`, `e2el_p99_9 = \"60s\"`.",
 		free:     &argument{kind: duration},
 		freeName: isObjective,
-		freeHint: "A bound is named for a metric (ttft, tpot, itl or e2el), alone or with a percentile: ttft_p99",
+		freeHint: "A bound is named for a metric (ttft, tpot or e2el), alone or with a percentile: ttft_p99",
 	}
 
 	benchmarkBlock = &blockType{

@@ -124,8 +124,8 @@ func (l *lab) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *c
 	}
 	switch {
 	case !known:
-		if l.unknown.Filename == "" && c != anyCell {
-			l.unknown = at
+		if c != anyCell {
+			l.noteUnknown(at)
 		}
 		return nil
 	case shown && !a.kind.secret:
