@@ -231,6 +231,8 @@ func (x exchange) read() error {
 		switch {
 		case chunks == 0:
 			r.First = ev.at
+			// Not earlier: requests that fail at once can be many.
+			r.Gaps = make([]time.Duration, 0, max(r.AskedOutput-1, 0))
 		default:
 			r.Gaps = append(r.Gaps, ev.at-r.Last)
 			if ev.read == before {

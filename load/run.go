@@ -225,7 +225,6 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	p := w.p
 	w.records = append(w.records, Record{
 		Seq: t.seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.input, AskedOutput: t.output,
-		Gaps: make([]time.Duration, 0, max(t.output-1, 0)),
 	})
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)
