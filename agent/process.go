@@ -20,7 +20,6 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"hclbench/engines"
 	"hclbench/provision"
 )
 
@@ -128,7 +127,7 @@ func (p *processes) start(name string, spec processSpec) error {
 		return errors.New("the command is empty")
 	}
 	argv := spec.Argv
-	if argv[0] == engines.HCL {
+	if argv[0] == provision.Self {
 		self, err := os.Executable()
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ var kinds = map[string]kind{
 		port:       8000,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{HCL, "sim", "--model", simModel(e)})
+			return e.launch(port, []string{provision.Self, "sim", "--model", simModel(e)})
 		},
 		health:  "/health",
 		reset:   reset{method: "POST", path: "/reset_prefix_cache"},
@@ -99,10 +99,6 @@ func simModel(e *Engine) string {
 	}
 	return "sim"
 }
-
-// HCL is the first word of a command that runs the hcl binary itself; the agent
-// puts its own path there.
-const HCL = "hcl"
 
 // servedName is the rule of vLLM and SGLang: the first served-model-name, else
 // the model as given. Without either it is "", any model that the server lists.
@@ -137,8 +133,13 @@ func (e *Engine) launch(port int, argv []string) []provision.Text {
 	// rented box: flags = { host = "0.0.0.0" } says otherwise.
 	add("host", "127.0.0.1")
 	add("port", strconv.Itoa(port))
-	for _, f := range e.Flags {
-		out = append(out, provision.Plain("--"+f.Name))
+	for i, f := range e.Flags {
+		// A flag with several values stands once before all of them: Python's
+		// argparse keeps only the last of a repeated one. TensorRT-LLM's click wants
+		// it repeated.
+		if i == 0 || e.Flags[i-1].Name != f.Name || e.Kind == TRTLLM {
+			out = append(out, provision.Plain("--"+f.Name))
+		}
 		if f.Value != nil {
 			out = append(out, *f.Value)
 		}

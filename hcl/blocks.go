@@ -160,6 +160,7 @@ func (l *lab) engine(i *instance, c *cell) {
 			Devices:     get[[]string](s, "container.devices"),
 			Mounts:      get[[]provision.Mount](s, "container.mounts"),
 			GPUIDs:      get[[]string](s, "container.gpu_ids"),
+			Ulimits:     get[[]engines.Ulimit](s, "container.ulimits"),
 			StopGrace:   get[time.Duration](s, "container.stop_grace"),
 		},
 		Ready: engines.Ready{Stall: get[time.Duration](s, "ready.stall"), Timeout: get[time.Duration](s, "ready.timeout")},

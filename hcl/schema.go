@@ -172,6 +172,7 @@ var (
 			{name: "mounts", kind: mounts, fallback: "the model's cache", doc: "`\"/on/host:/in/container\"`, with `:ro` for read-only."},
 			{name: "gpu_ids", kind: texts, fallback: "all GPUs", doc: "The engine uses these GPUs of its host only: `[\"0\", \"1\"]`."},
 			{name: "entrypoint", kind: texts, fallback: "the image's", doc: "Replaces the image's entrypoint."},
+			{name: "ulimits", kind: ulimits, fallback: "with GPUs `memlock = -1`, `stack = 67108864`", doc: "Resource limits, soft and hard; -1 is none, `null` leaves one to the daemon, which a rootless daemon needs: it can raise none."},
 			{name: "stop_grace", kind: duration, fallback: "the kind's", doc: "Between the stop signal and the kill."},
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
 )
@@ -128,6 +129,23 @@ var (
 			return parseMount(s)
 		})
 		return list, w
+	}}
+	ulimits = kind{noun: "map of limits", want: `an object with a whole number for each limit, -1 for none, such as { memlock = -1, nofile = 1048576 }`, convert: func(v cty.Value) (any, *wrongValue) {
+		var out []engines.Ulimit
+		w := entries(v, func(name string, e cty.Value) *wrongValue {
+			if e.IsNull() {
+				out = append(out, engines.Ulimit{Name: name})
+				return fits
+			}
+			f, ok := asFloat(e)
+			n := int64(f)
+			if !ok || float64(n) != f || n < -1 {
+				return &wrongValue{}
+			}
+			out = append(out, engines.Ulimit{Name: name, Value: &n})
+			return fits
+		})
+		return out, w
 	}}
 	percentiles = kind{noun: "list of numbers", want: "a list of percentiles between 0 and 100, such as [50, 99, 99.9]", convert: func(v cty.Value) (any, *wrongValue) {
 		list, w := elements(v, func(e cty.Value) (float64, *wrongValue) {

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// Self is the first word of a process's command that stands for the hcl binary
+// itself, wherever that is on the host.
+const Self = "hcl"
+
 // EnvVar is one variable of a container's environment.
 type EnvVar struct {
 	Name  string `json:"name"`

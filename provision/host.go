@@ -66,7 +66,7 @@ func ParseGPUs(s string) (GPUs, error) {
 			g = GPUs{Count: count, Model: strings.TrimSpace(model)}
 		}
 	}
-	if g.Count < 1 || g.Model == "" || strings.ContainsAny(g.Model, " \t\n") || strings.Trim(g.Model, "0123456789") == "" {
+	if g.Count < 1 || g.Model == "" || strings.ContainsAny(g.Model, " \t\n") || !strings.ContainsAny(g.Model, "0123456789") || strings.Trim(g.Model, "0123456789") == "" {
 		return GPUs{}, fmt.Errorf("%q is not a count and a model, such as 8xH200 or 8xMI300X", s)
 	}
 	g.Vendor = NVIDIA
