@@ -218,7 +218,7 @@ func formatRow(w io.Writer, row results.Row, format string) error {
 	case "vllm-text":
 		return results.VLLMText(w, row)
 	default:
-		return report.Text(w, *row.Summary)
+		return report.Text(w, row.Summary)
 	}
 }
 

@@ -110,7 +110,18 @@ is the current directory.`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+				return usage("there is no verb %q. Did you mean %q?", args[0], like[0])
+			}
+			return usage("there is no verb %q. See 'hcl --help'.", args[0])
+		},
+		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("hcl {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&a.debug, "debug", false, "log what the connections do")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"hclbench/testhost"
+)
+
+func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
+
+// TestScripts runs every script in testdata/script with the real binary: what a
+// user types, and what they read. The commands beside testscript's own:
+//
+//	exits CODE COMMAND...    the command exits with this code; CODE may be 0|3 where
+//	                         a busy machine may make a measurement suspect
+//	serve VAR [FLAGS...]     hcl sim in the background; $VAR is its URL
+func TestScripts(t *testing.T) {
+	bin := filepath.Dir(testhost.HCL(t))
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work, err := os.MkdirTemp("", "s") // short, for the agent's socket is below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(work) })
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		WorkdirRoot:         work,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("REPO", root)
+			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o755)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "serve": serve},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if e, ok := err.(*exec.ExitError); ok {
+		code = e.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if !slices.Contains(strings.Split(args[0], "|"), fmt.Sprint(code)) {
+		ts.Fatalf("%s exits with %d, want %s", args[1], code, args[0])
+	}
+}
+
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	port, err := freePort()
+	ts.Check(err)
+	bin, _, _ := strings.Cut(ts.Getenv("PATH"), string(os.PathListSeparator))
+	cmd := exec.Command(filepath.Join(bin, "hcl"), append([]string{"sim", "--port", fmt.Sprint(port)}, args[1:]...)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+	})
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		resp, err := http.Get(url + "/health")
+		if err == nil {
+			resp.Body.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("hcl sim does not answer: %v\n%s", err, said.String())
+		}
+	}
+	ts.Setenv(args[0], url)
+}
