@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -122,6 +123,13 @@ var flags = []ownFlag{
 	{"table", "TABLE", "times by concurrency: 1:20ms/5ms,64:90ms/12ms, or a CSV file", func(p *parser, v string) (err error) {
 		p.cfg.Table, err = openTable(v)
 		return err
+	}},
+	{"speed", "FACTOR", "do all that so many times faster (default 1)", func(p *parser, v string) (err error) {
+		p.cfg.Speed, err = strconv.ParseFloat(v, 64)
+		if err != nil || !(p.cfg.Speed > 0) || math.IsInf(p.cfg.Speed, 0) {
+			return errors.New("not a number above zero")
+		}
+		return nil
 	}},
 	{"tokens-per-chunk", "N", "tokens in one chunk (default 1)", count(func(c *Config) *int { return &c.TokensPerChunk })},
 	{"stop-after", "TOKENS", "end every generation after so many tokens", count(func(c *Config) *int { return &c.StopAfter })},

@@ -11,6 +11,7 @@ package sim
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ type Config struct {
 	TTFT  time.Duration // from the handler's entry to the first token; 0 means [DefaultTTFT], negative none at all
 	ITL   time.Duration // between tokens; 0 means [DefaultITL], negative none at all
 	Table Table         // times by concurrency; when set, TTFT and ITL are not used
+	Speed float64       // everything above happens so many times faster; 0 means 1
 
 	// TokensPerChunk is how many tokens travel in one chunk, as with speculative
 	// decoding; 0 means 1.
@@ -66,6 +68,14 @@ func (c Config) withDefaults() Config {
 	}
 	if len(c.Table) == 0 {
 		c.Table = Table{{Concurrency: 1, TTFT: max(c.TTFT, 0), ITL: max(c.ITL, 0)}}
+	}
+	if c.Speed > 0 {
+		c.Table = slices.Clone(c.Table)
+		for i, p := range c.Table {
+			c.Table[i].TTFT = time.Duration(float64(p.TTFT) / c.Speed)
+			c.Table[i].ITL = time.Duration(float64(p.ITL) / c.Speed)
+		}
+		c.Speed = 0 // it is in the table now
 	}
 	c.TokensPerChunk = max(c.TokensPerChunk, 1)
 	return c

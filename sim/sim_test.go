@@ -300,6 +300,24 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestSpeed: whichever way the times are said, they are divided.
+func TestSpeed(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		cfg  Config
+		want Table
+	}{
+		{Config{TTFT: 40 * ms, ITL: 8 * ms, Speed: 4}, Table{{1, 10 * ms, 2 * ms}}},
+		{Config{Speed: 10}, Table{{1, 5 * ms, 1 * ms}}},
+		{Config{Table: Table{{1, 20 * ms, 5 * ms}, {64, 90 * ms, 12 * ms}}, Speed: 0.5}, Table{{1, 40 * ms, 10 * ms}, {64, 180 * ms, 24 * ms}}},
+		{Config{ITL: -1, TTFT: 40 * ms, Speed: 2}, Table{{1, 20 * ms, 0}}},
+	} {
+		if got := c.cfg.withDefaults().withDefaults().Table; !cmp.Equal(got, c.want) {
+			t.Errorf("%+v has the times %v, want %v", c.cfg, got, c.want)
+		}
+	}
+}
+
 func TestCommand(t *testing.T) {
 	for _, c := range []struct {
 		args   string
@@ -315,6 +333,7 @@ func TestCommand(t *testing.T) {
 		{"trtllm-serve M --backend pytorch", Config{As: TRTLLM, Model: "M"}, "127.0.0.1:8000"},
 		{"trtllm-serve serve M --port 5 --host ::", Config{As: TRTLLM, Model: "M"}, "[::]:5"},
 		{"", Config{As: VLLM}, "127.0.0.1:8000"},
+		{"--speed 20", Config{As: VLLM, Speed: 20}, "127.0.0.1:8000"},
 		{"--as sglang --model M --port 0 --ttft 5ms --itl 0s --stop-after 3 --table 1:1ms/2ms",
 			Config{As: SGLang, Model: "M", TTFT: 5 * time.Millisecond, ITL: -1, StopAfter: 3, Table: Table{{1, time.Millisecond, 2 * time.Millisecond}}}, "127.0.0.1:0"},
 	} {
@@ -324,7 +343,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"--nonsense 1", "model", "--port", "--port x", "--port 70000", "--as other", "--ttft 5", "--itl -5ms", "--stop-after 0",
+		"--nonsense 1", "model", "--port", "--port x", "--port 70000", "--as other", "--ttft 5", "--itl -5ms", "--stop-after 0", "--speed 0", "--speed inf",
 		"--table nowhere.csv", "vllm serve", "vllm serve M --port x", "vllm serve M --itl soon", "trtllm-serve",
 	} {
 		if _, _, err := Command(strings.Fields(bad)); err == nil {
