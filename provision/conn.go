@@ -104,7 +104,7 @@ func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMod
 		remote = path.Join(c.home, rest)
 	}
 	if err := c.link.upload(ctx, local, remote, mode); err != nil {
-		return fmt.Errorf("%s: upload %s to %s: %w", c.host, local, remote, err)
+		return wrap(c.host, fmt.Sprintf("upload %s to %s", local, remote), err)
 	}
 	return nil
 }

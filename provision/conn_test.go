@@ -61,6 +61,7 @@ func wantError(t *testing.T, err, kind error, texts ...string) {
 	if !errors.Is(err, kind) {
 		t.Fatalf("error = %v, want %v", err, kind)
 	}
+	t.Log(err)
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("error does not say %q: %v", text, err)

@@ -26,14 +26,7 @@ func (c *Conn) DockerVersion(ctx context.Context) (string, error) {
 	return version.Version, nil
 }
 
-// wrap says what was tried and where, unless err says where itself.
-func (c *Conn) wrap(doing string, err error) error {
-	var told *failure
-	if errors.As(err, &told) {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return fmt.Errorf("%s: %s: %w", c.host, doing, err)
-}
+func (c *Conn) wrap(doing string, err error) error { return wrap(c.host, doing, err) }
 
 // The parts of Docker's create request that hcl uses, by Docker's names.
 type (

@@ -38,6 +38,15 @@ func (f *failure) Error() string { return f.host.String() + ": " + f.what.Error(
 
 func (f *failure) Unwrap() []error { return []error{f.kind, f.what} }
 
+// wrap says what was tried and where, unless err says where itself.
+func wrap(h *Host, doing string, err error) error {
+	var told *failure
+	if errors.As(err, &told) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %s: %w", h, doing, err)
+}
+
 // CommandError is a command that ran on a host and did not exit with 0.
 type CommandError struct {
 	Host     string // as [Host.String] says it

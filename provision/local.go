@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -38,7 +37,7 @@ func (t *localTransport) run(ctx context.Context, command string, stdin io.Reade
 		if cmd.Process != nil {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // usually nobody is left to hear it
 		}
-		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), cause)
+		return wrap(t.host, "run "+shortCommand(command), cause)
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -49,7 +48,7 @@ func (t *localTransport) run(ctx context.Context, command string, stdin io.Reade
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), err)
+		return wrap(t.host, "run "+shortCommand(command), err)
 	}
 	return nil
 }
@@ -57,7 +56,7 @@ func (t *localTransport) run(ctx context.Context, command string, stdin io.Reade
 func (t *localTransport) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.host, err)
+		return nil, wrap(t.host, "dial "+addr, err)
 	}
 	return conn, nil
 }

@@ -104,7 +104,7 @@ func (t *sshTransport) link(ctx context.Context) (*sshLink, error) {
 	}
 	defer t.dialling.Release(1)
 	if t.closing.Err() != nil {
-		return nil, fmt.Errorf("%s: %w", t.host, net.ErrClosed)
+		return nil, net.ErrClosed
 	}
 	if t.current.alive() {
 		return t.current, nil
@@ -199,9 +199,9 @@ func (t *sshTransport) openSession(ctx context.Context) (link *sshLink, s *ssh.S
 func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	link, s, release, err := t.session(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), err)
+		return wrap(t.host, "run "+shortCommand(command), err)
 	}
-	out, told := &processOutput{output: output{w: stdout}}, &output{w: stderr}
+	out, told := &processOutput{output: output{w: stdout}, known: make(chan struct{})}, &output{w: stderr}
 	s.Stdout, s.Stderr = out, told
 	fed := make(chan struct{})
 	if stdin == nil {
@@ -212,7 +212,7 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 		if err != nil {
 			s.Close()
 			release()
-			return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), err)
+			return wrap(t.host, "run "+shortCommand(command), err)
 		}
 		go func() {
 			defer close(fed)
@@ -235,12 +235,18 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 	case err = <-ended:
 		within(killDelay, fed)
 	case <-ctx.Done():
-		t.kill(ctx, out.pid())
+		// The number is on its way: a command that runs must not be lost sight of.
+		select {
+		case <-out.known:
+			t.kill(ctx, out.number)
+		case <-over:
+		case <-time.After(killDelay):
+		}
 		s.Close()
 		within(killDelay, over)
 		out.drop()
 		told.drop()
-		return fmt.Errorf("%s: run %s: %w", t.host, shortCommand(command), context.Cause(ctx))
+		return wrap(t.host, "run "+shortCommand(command), context.Cause(ctx))
 	}
 	var exit *ssh.ExitError
 	switch {
@@ -270,9 +276,6 @@ func within(limit time.Duration, done <-chan struct{}) {
 // kill ends the process group of a command whose caller gave up. It takes a
 // session of its own: for a login of root, sshd does not pass signals on.
 func (t *sshTransport) kill(ctx context.Context, pid string) {
-	if pid == "" {
-		return // it has not even begun; its session is closed
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*killDelay)
 	defer cancel()
 	_, s, err := t.openSession(ctx) // not counted: the command's own is still taken
@@ -320,8 +323,9 @@ const processMark = "hcl-process "
 // number. What comes before is the greeting of a login script, and not meant.
 type processOutput struct {
 	output
-	before []byte // the line that is being read, until the number is known
-	number string // "" until then
+	before []byte        // the line that is being read, until the number is known
+	known  chan struct{} // closed then
+	number string        // not to be read before
 }
 
 func (o *processOutput) Write(p []byte) (int, error) {
@@ -336,6 +340,7 @@ func (o *processOutput) Write(p []byte) (int, error) {
 		}
 		if _, number, found := bytes.Cut(o.before, []byte(processMark)); found {
 			o.number = string(number)
+			close(o.known)
 		}
 		o.before = nil
 	}
@@ -348,20 +353,13 @@ func (o *processOutput) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// pid is the process number; "" until it is known.
-func (o *processOutput) pid() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.number
-}
-
 func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 	err = t.open(ctx, func(link *sshLink) error {
 		conn, err = link.client.DialContext(ctx, network, addr)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: dial %s there: %w", t.host, addr, err)
+		return nil, wrap(t.host, "dial "+addr+" there", err)
 	}
 	return conn, nil
 }
@@ -422,6 +420,9 @@ func handshake(ctx context.Context, h *Host, opt SSH, dial func(context.Context,
 	defer cancel()
 	conn, err := dial(tcpCtx, "tcp", addr)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, fail(h, ErrUnreachable, "no connection to %s yet: %w", addr, context.Cause(ctx))
+		}
 		if cause := context.Cause(tcpCtx); cause != nil {
 			err = cause
 		}
@@ -473,7 +474,7 @@ func handshake(ctx context.Context, h *Host, opt SSH, dial func(context.Context,
 	var network net.Error
 	switch {
 	case ctx.Err() != nil:
-		return nil, unreachable(h, addr, context.Cause(ctx))
+		return nil, fail(h, ErrUnreachable, "no connection to %s yet: %w", addr, context.Cause(ctx))
 	case verdict.Load() != nil && *verdict.Load() != nil:
 		return nil, *verdict.Load() // we refused the host
 	case silent.fired():
