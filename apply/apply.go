@@ -49,6 +49,16 @@ type Outcome struct {
 // ErrContract says that a host is not what its block says.
 var ErrContract = errors.New("the host does not meet its contract")
 
+// HostError is why the work on a host ended early. An event of type [Failed] has
+// told it already.
+type HostError struct {
+	Host string
+	Err  error
+}
+
+func (e *HostError) Error() string { return e.Err.Error() }
+func (e *HostError) Unwrap() error { return e.Err }
+
 // Run carries the plan out and keeps the results in the store, whose lock the
 // caller holds. Cells and deployments that fail are data in the store; the error
 // tells of hosts that could not be used, left unclean, or an interruption.
@@ -75,9 +85,12 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 			continue
 		}
 		wg.Go(func() {
-			errs[i] = r.host(ctx, h, work[h])
-			if errs[i] != nil && ctx.Err() == nil {
-				r.event(Event{Type: Failed, Host: h.Name, Message: errs[i].Error()})
+			err := r.host(ctx, h, work[h])
+			if err != nil {
+				errs[i] = &HostError{h.Name, err}
+			}
+			if err != nil && ctx.Err() == nil {
+				r.event(Event{Type: Failed, Host: h.Name, Message: err.Error()})
 			}
 		})
 	}

@@ -118,7 +118,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, store *results.Store, 
 		}
 	}
 	if runErr != nil && ctx.Err() != nil {
-		runErr = &exit{exitInterrupted, fmt.Errorf("interrupted; what ran is taken down, and the next apply goes on from here (%w)", runErr)}
+		return errors.Join(&exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and the next apply goes on from here")}, unclean(runErr), err)
 	}
 	return errors.Join(outcome(p, done, runErr), err)
 }

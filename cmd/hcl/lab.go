@@ -158,13 +158,59 @@ func newRun(lab, command string) results.Run {
 	return results.Run{ID: results.NewRunID(now), Lab: lab, Command: command, Version: version, Started: now}
 }
 
+// leaves are the errors that errors.Join has joined.
+func leaves(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, leaves(e)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// brief is err without what was shown when it happened: of hosts that failed
+// only the names are left.
+func brief(err error) error {
+	var hosts []string
+	var rest []error
+	for _, e := range leaves(err) {
+		if h, ok := e.(*apply.HostError); ok {
+			hosts = append(hosts, h.Host)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	if len(hosts) > 0 {
+		rest = append(rest, fmt.Errorf("the work on host %s ended early; the reason stands above", strings.Join(hosts, ", ")))
+	}
+	return errors.Join(rest...)
+}
+
+// unclean is what of an interrupted run's error is not the interruption itself.
+func unclean(err error) error {
+	var left []error
+	for _, e := range leaves(err) {
+		if h, ok := e.(*apply.HostError); ok {
+			left = append(left, unclean(h.Err))
+		} else if !errors.Is(e, context.Canceled) {
+			left = append(left, e)
+		}
+	}
+	return errors.Join(left...)
+}
+
 // outcome turns what a run did into the verb's error.
 func outcome(p *plan.Plan, o apply.Outcome, err error) error {
 	switch {
 	case errors.Is(err, apply.ErrContract):
-		return &exit{exitContract, err}
+		return &exit{exitContract, brief(err)}
 	case err != nil:
-		return err
+		return brief(err)
 	case o.Planned > 0 && o.Void == o.Planned:
 		return &exit{exitFailed, errors.New("no cell could be measured")}
 	case o.Void > 0 || o.Suspect > 0 && !p.Rehearsal:

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/testhost"
+)
+
+// person is somebody with a home directory, a lab and the hcl binary.
+type person struct {
+	*testing.T
+	hcl, home, lab string
+}
+
+func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
+	t.Helper()
+	u := &person{T: t, hcl: testhost.HCL(t), home: t.TempDir(), lab: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(u.home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	known, err := os.ReadFile(host.KnownHosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(u.home, ".ssh", "known_hosts"), known, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lab = strings.ReplaceAll(lab, "%HOST%", fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", host.Addr, host.User, host.IdentityFile))
+	if err := os.WriteFile(filepath.Join(u.lab, "lab.hcl"), []byte(lab), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func (u *person) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(u.Context(), u.hcl, args...)
+	cmd.Dir = u.lab
+	cmd.Env = append(os.Environ(), "HOME="+u.home, "SSH_AUTH_SOCK=")
+	return cmd
+}
+
+// run runs hcl to its end.
+func (u *person) run(args ...string) (stdout, stderr string, code int) {
+	u.Helper()
+	cmd := u.command(args...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		u.Fatal(err)
+	}
+	return out.String(), said.String(), cmd.ProcessState.ExitCode()
+}
+
+// until starts hcl apply and returns once an event of the type has come.
+func (u *person) until(event string) *exec.Cmd {
+	u.Helper()
+	cmd := u.command("apply", "--json")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		u.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		u.Fatal(err)
+	}
+	for sc := bufio.NewScanner(out); sc.Scan(); {
+		var e struct{ Type string }
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			u.Fatalf("%s: %v", sc.Text(), err)
+		}
+		if e.Type == event {
+			return cmd
+		}
+	}
+	u.Fatalf("apply ended before %s: %v", event, cmd.Wait())
+	return nil
+}
+
+func docker(t *testing.T, host *testhost.Host, args ...string) string {
+	t.Helper()
+	out, err := host.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %v: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// agents are the processes of ours on the host.
+func agents(t *testing.T, host *testhost.Host) []testhost.Process {
+	t.Helper()
+	all, err := host.Processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(fmt.Sprint(p), ".cache/hcl") })
+}
+
+// eventually waits for a condition that something else brings about.
+func eventually(t *testing.T, what string, within time.Duration, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	for tick := time.NewTicker(50 * time.Millisecond); !is(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("not after %s: %s", within, what)
+		}
+	}
+}
+
+const slowLab = `
+lab "slow" { lease = "%LEASE%" }
+variable "token" {
+  default   = "canary-7f3a"
+  sensitive = true
+}
+host "box" {
+  %HOST%
+}
+model "m" { repo = "m" }
+engine "vllm" "e" {
+  host  = host.box
+  model = model.m
+  image = "vllm/vllm-openai:v0.7.3"
+  env   = { HF_TOKEN = var.token }
+}
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix { concurrency = [1, 2] }
+  engine   = engine.vllm.e
+  dataset  = dataset.random.d
+  requests = 20
+  load {
+    concurrency   = matrix.concurrency
+    output_tokens = 20
+  }
+}`
+
+// TestKilled: apply is killed in the middle of a cell. destroy removes
+// everything of the lab and nothing else, and the next apply goes on.
+func TestKilled(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+	host.PushEngine(t, "somebody/else:1", nil)
+	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "10m"))
+
+	// Somebody else's container, which looks a bit like ours.
+	docker(t, host, "run", "--detach", "--name", "hcl-slow-vllm-e-else", "--label", "hcl.lab=other", "--network=none", "somebody/else:1", "vllm", "serve", "x")
+
+	cmd := u.until("progress")
+	if got := docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow"); strings.Count(got, "\n") != 0 || got == "" {
+		t.Errorf("in mid-cell these run: %q", got)
+	}
+	status, said, _ := u.run("status")
+	if !strings.Contains(status, "vllm.e") || !strings.Contains(status, "running") || !strings.Contains(status, "leased by") {
+		t.Errorf("status says:\n%s%s", status, said)
+	}
+	// Meanwhile a second apply of the same lab directory is refused.
+	if _, said, code := u.run("apply", "--auto-approve"); code != exitFailed || !strings.Contains(said, "hcl apply") {
+		t.Errorf("a second apply: exit %d, %s", code, said)
+	}
+	logs, said, code := u.run("logs", "vllm.e")
+	if code != 0 || !strings.Contains(logs, "Application startup complete") {
+		t.Errorf("logs: exit %d\n%s%s", code, logs, said)
+	}
+
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow") == "" {
+		t.Fatal("the container died with its caller: there is nothing to destroy")
+	}
+
+	out, said, code := u.run("destroy")
+	if code != 0 || !strings.Contains(out, "Removed one engine of lab slow") {
+		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
+	}
+	if got := docker(t, host, "ps", "--all", "--format", "{{.Names}} {{.State}}"); got != "hcl-slow-vllm-e-else running" {
+		t.Errorf("after destroy these are left: %s", got)
+	}
+	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+	if out, said, code := u.run("destroy"); code != 0 || !strings.Contains(out, "Nothing of lab slow") {
+		t.Errorf("destroy again: exit %d\n%s%s", code, out, said)
+	}
+
+	out, said, code = u.run("apply")
+	if code != exitDone && code != exitCells {
+		t.Errorf("the next apply: exit %d\n%s", code, said)
+	}
+	if !strings.Contains(out, "Stored as run") {
+		t.Errorf("the next apply prints\n%s", out)
+	}
+	if out, said, code := u.run("plan", "--detailed-exitcode"); code != 0 {
+		t.Errorf("the plan at the end: exit %d\n%s%s", code, out, said)
+	}
+	if got := docker(t, host, "ps", "--all", "--format", "{{.Names}}"); got != "hcl-slow-vllm-e-else" {
+		t.Errorf("at the end these are left: %s", got)
+	}
+
+	// The secret reached the engine, and is nowhere else.
+	for _, where := range []string{u.lab, u.home, host.Home} {
+		found, _ := exec.Command("grep", "-rl", "--exclude=lab.hcl", "canary-7f3a", where).Output()
+		if len(found) > 0 {
+			t.Errorf("the secret is in %s", found)
+		}
+	}
+	if strings.Contains(out+said, "canary-7f3a") {
+		t.Error("the secret is printed")
+	}
+}
+
+// TestNobodyComesBack: apply is killed and nobody destroys. When its lease has
+// run out the host has cleaned itself.
+func TestNobodyComesBack(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "50ms"})
+	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "3s"))
+	cmd := u.until("progress")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	eventually(t, "the container is gone", 30*time.Second, func() bool { return docker(t, host, "ps", "--all", "--quiet") == "" })
+	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+}
+
+// TestFirstContact: what a user reads who connects to a host for the first time.
+func TestFirstContact(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Namespace: true})
+	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "1m"))
+	known := filepath.Join(u.home, ".ssh", "known_hosts")
+	if err := os.Remove(known); err != nil {
+		t.Fatal(err)
+	}
+	_, said, code := u.run("status")
+	if code != exitFailed || !strings.Contains(said, "SHA256:") || !strings.Contains(said, "--accept-new-host-keys") {
+		t.Errorf("an unknown host: exit %d\n%s", code, said)
+	}
+	// With the key accepted the next thing is missing: Docker. Both are said in
+	// full, with the host and its place in the lab.
+	_, said, code = u.run("apply", "--accept-new-host-keys")
+	if code != exitFailed || !strings.Contains(said, "SHA256:") || !strings.Contains(said, "host box (lab.hcl:") || !strings.Contains(said, "ocker") {
+		t.Errorf("a host without Docker: exit %d\n%s", code, said)
+	}
+	if b, err := os.ReadFile(known); err != nil || len(b) == 0 {
+		t.Errorf("the key was not kept: %v", err)
+	}
+	// A changed key is refused, whatever is asked for.
+	line := strings.Fields(host.HostKeyLine)
+	b, err := os.ReadFile(known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := bytes.ReplaceAll(b, []byte(line[1][len(line[1])-8:]), []byte("AAAAAAAA"))
+	if err := os.WriteFile(known, wrong, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, said, code = u.run("apply", "--accept-new-host-keys")
+	if code != exitFailed || !strings.Contains(said, "has changed") || !strings.Contains(said, "ssh-keygen") {
+		t.Errorf("a changed key: exit %d\n%s", code, said)
+	}
+}
