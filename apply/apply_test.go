@@ -26,14 +26,14 @@ func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
 
 // bench is a lab directory and a host to apply labs to.
 type bench struct {
-	*testing.T
+	testing.TB
 	host  *testhost.Host
 	store *results.Store
 	opt   apply.Options
 }
 
 // newBench uses a host with everything; tests of one host share it.
-func newBench(t *testing.T, host *testhost.Host) *bench {
+func newBench(t testing.TB, host *testhost.Host) *bench {
 	t.Helper()
 	store, err := results.Open(t.Context(), filepath.Join(t.TempDir(), ".hcl"))
 	if err != nil {
@@ -44,7 +44,7 @@ func newBench(t *testing.T, host *testhost.Host) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{T: t, host: host, store: store, opt: apply.Options{
+	return &bench{TB: t, host: host, store: store, opt: apply.Options{
 		SSH:    provision.SSH{KnownHosts: []string{host.KnownHosts}},
 		Binary: binary,
 		Holder: "the test",
