@@ -276,3 +276,47 @@ func TestFirstContact(t *testing.T) {
 		t.Errorf("a changed key: exit %d\n%s", code, said)
 	}
 }
+
+// TestCtrlC: the first takes everything down and ends with 130; while an engine
+// takes its time to stop, a second leaves at once.
+func TestCtrlC(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms"})
+	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "10m"))
+	cmd := u.until("progress")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+		t.Errorf("exit %d, want %d", got, exitInterrupted)
+	}
+	if got := docker(t, host, "ps", "--all", "--quiet"); got != "" {
+		t.Errorf("left: %s", got)
+	}
+	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms", "ENGINE_FAULT": "ignore-term"})
+	cmd = u.until("progress")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	// Signals are asked for until one is the second; the engine's grace is a minute.
+	start := time.Now()
+	for {
+		select {
+		case <-ended:
+			if took := time.Since(start); took > 30*time.Second {
+				t.Errorf("the second Ctrl-C took %s", took)
+			}
+			if out, said, code := u.run("status"); code != 0 || !strings.Contains(out, "vllm.e") {
+				t.Errorf("what was left alone is not seen: exit %d\n%s%s", code, out, said)
+			}
+			return
+		case <-time.After(100 * time.Millisecond):
+			cmd.Process.Signal(os.Interrupt)
+		}
+	}
+}
