@@ -375,6 +375,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 				return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 			}
 			row.Digest = image.Digest
+			s.compareDigest(d, name, image)
 			ct.Image = image.ID // what the tag means now, whatever it means later
 		}
 		if err := s.portFree(ctx, ct.Port); err != nil {

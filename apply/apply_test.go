@@ -498,6 +498,29 @@ func TestInterrupt(t *testing.T) {
 	b.clean()
 }
 
+// TestMovedTag: half of the cells were measured when the tag meant another
+// image. That must not go unseen.
+func TestMovedTag(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	ref := host.Registry + "/engine:1"
+	before := host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+	b := newBench(t, host)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.apply(ctx, one(ref, "", ""), func(e apply.Event) {
+		if e.Type == apply.Begin && e.Number == 2 {
+			cancel()
+		}
+	})
+	after := host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "1ms"})
+	r := b.apply(t.Context(), one(ref, "", ""), nil)
+	if r.err != nil || r.Planned != 1 {
+		t.Fatalf("%+v, %v", r.Outcome, r.err)
+	}
+	if !r.has(apply.Warning, before) || !r.has(apply.Warning, after) {
+		t.Errorf("no warning names both digests: %+v", r.events)
+	}
+}
+
 // TestLostConnection: sshd drops the connection in mid-cell; the measurement
 // goes on, and its result arrives.
 func TestLostConnection(t *testing.T) {

@@ -175,6 +175,21 @@ func withTail(what string, tail []string) string {
 	return what + "\n  last log lines:\n    " + strings.Join(tail, "\n    ")
 }
 
+// compareDigest warns when a tag has moved since cells that count as up to date
+// were measured: the new cells would stand beside them as if nothing had changed.
+func (s *site) compareDigest(d *plan.Deployment, engine string, image provision.Image) {
+	moved, before := 0, ""
+	for _, c := range d.Cells {
+		if c.Status == plan.Done && c.Digest != "" && image.Digest != "" && c.Digest != image.Digest {
+			moved, before = moved+1, c.Digest
+		}
+	}
+	if moved > 0 {
+		s.event(Event{Type: Warning, Host: s.host.Name, Engine: engine, Message: fmt.Sprintf(
+			"%s means another image now, %s, than when %d cells that are up to date were measured, %s; --rerun measures them again, and an image written with its digest cannot move", image.Ref, image.Digest, moved, before)})
+	}
+}
+
 // pull brings an image to the host.
 func (s *site) pull(ctx context.Context, engine, image string) (provision.Image, error) {
 	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "pulling " + image})

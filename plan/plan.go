@@ -64,6 +64,7 @@ type Cell struct {
 	Status     Status
 	Why        string            // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
 	Identity   map[string]string // what ID is the hash of
+	Digest     string            // of a cell that is done: the image that it was measured with
 }
 
 // ToDo returns the cells that are to be measured.
@@ -227,7 +228,7 @@ func (p *Plan) compare(opt Options) {
 				case k.Verdict == load.Void:
 					c.Why = "the last attempt, " + k.Finished.Local().Format(time.DateTime) + ", brought no measurement"
 				default:
-					c.Status = Done
+					c.Status, c.Digest = Done, k.Digest
 					if k.Verdict != load.Valid {
 						c.Why += ", " + k.Verdict
 					}
