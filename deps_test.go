@@ -66,13 +66,15 @@ var libraries = []struct {
 }{
 	{"github.com/hashicorp/hcl/v2", []string{"hcl"}, "no other room sees an expression or a diagnostic of it"},
 	{"github.com/zclconf/go-cty", []string{"hcl"}, "values leave the room as our own nouns"},
-	{"github.com/agext/levenshtein", []string{"hcl"}, "suggestions in diagnostics"},
+	{"github.com/agext/levenshtein", []string{"hcl", "plan"}, "suggestions in diagnostics"},
 	{"github.com/rivo/uniseg", []string{"hcl"}, "columns of diagnostics"},
 
 	{"golang.org/x/crypto/ssh", []string{"provision"}, "one room speaks SSH"},
 	{"github.com/skeema/knownhosts", []string{"provision"}, "one room speaks SSH"},
 	{"github.com/pkg/sftp", []string{"provision"}, "one room speaks SSH"},
 	{"github.com/docker/docker", []string{"provision"}, "deprecated upstream: its successor must be able to replace it in one place"},
+	{"github.com/docker/go-connections", []string{"provision"}, "ports in the Docker client's terms"},
+	{"github.com/containerd/errdefs", []string{"provision"}, "kinds of the Docker client's errors"},
 
 	{"github.com/spf13/cobra", []string{"cmd/hcl"}, "flags and help are the command's"},
 	{"github.com/spf13/pflag", []string{"cmd/hcl"}, "flags and help are the command's"},
@@ -92,6 +94,7 @@ var libraries = []struct {
 
 	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},
 	{"github.com/google/go-cmp", nil, "tests"},
+	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/hcl"}, "hcl fmt shows what it would change"},
 	{"github.com/rogpeppe/go-internal", nil, "tests"},
 	{"golang.org/x/tools", nil, "tests"},
 }

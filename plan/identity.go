@@ -38,12 +38,26 @@ func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]st
 	for _, v := range ct.Env {
 		id["env "+v.Name] = v.Value.String()
 	}
+	ct.Image = withoutTag(ct.Image)
 	ct.Name, ct.Labels, ct.Port = "", nil, 0
 	ct.Entrypoint, ct.Command, ct.Env = nil, nil, nil
 	ct.StopSignal, ct.StopGrace = "", 0
 	flatten(id, "", ct)
 	delete(id, "stop_grace")
 	return id
+}
+
+// withoutTag leaves of an image that is pinned by its digest only that: the tag
+// is for people.
+func withoutTag(image string) string {
+	name, digest, pinned := strings.Cut(image, "@")
+	if !pinned {
+		return image
+	}
+	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
+		name = name[:i]
+	}
+	return name + "@" + digest
 }
 
 // commandIdentity splits a command into its flags, so that a difference reads

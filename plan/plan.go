@@ -25,6 +25,10 @@ type Plan struct {
 	Rehearsal   bool
 	Hosts       []*provision.Host // those that deployments use, in the order of their first use
 	Deployments []*Deployment     // in the order in which they are carried out on each host
+
+	Only    []string // what [Plan.Select] was asked for
+	Targets []string
+	Of      *Counts // of the whole lab, when only a part is planned; nil otherwise
 }
 
 // Deployment is one start of an engine and the cells that are measured on it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"hclbench/provision"
@@ -14,28 +15,47 @@ import (
 // major number breaks.
 const FormatVersion = "1.0"
 
-// Text writes the plan for people. verbose adds the command behind each engine.
-func (p *Plan) Text(w io.Writer, verbose bool) error {
+// By says what the text of a plan is grouped by.
+type By string
+
+const (
+	ByHost      By = "host" // the order in which it is carried out
+	ByEngine    By = "engine"
+	ByBenchmark By = "benchmark"
+)
+
+// Text writes the plan for people, by host. verbose adds the command behind each
+// engine.
+func (p *Plan) Text(w io.Writer, verbose bool) error { return p.TextBy(w, ByHost, verbose) }
+
+// TextBy is [Plan.Text] in another grouping.
+func (p *Plan) TextBy(w io.Writer, by By, verbose bool) error {
 	b := &strings.Builder{}
-	n := p.Count()
-	fmt.Fprintf(b, "Lab %s: %s on %s, %s.\n", p.Lab.Name, count(n.Deployments, "deployment"), count(n.Hosts, "host"), count(n.Cells, "cell"))
+	n, of := p.Count(), p.Of
+	if of == nil {
+		of = &n
+	}
+	fmt.Fprintf(b, "Lab %s: %s on %s, %s.\n", p.Lab.Name,
+		part(n.Deployments, of.Deployments, "deployment"), part(n.Hosts, of.Hosts, "host"), part(n.Cells, of.Cells, "cell"))
 	if p.Rehearsal {
 		b.WriteString("This is a rehearsal: every engine is simulated on this machine.\n")
 	}
-	for _, h := range p.Hosts {
-		fmt.Fprintf(b, "\n%s\n", describe(h))
-		for _, d := range p.Deployments {
-			if d.Host() == h {
-				d.text(b, verbose)
-			}
-		}
+	switch by {
+	case ByEngine:
+		p.byEngine(b, verbose)
+	case ByBenchmark:
+		p.byBenchmark(b, verbose)
+	default:
+		p.byHost(b, verbose)
 	}
 	b.WriteString("\n")
 	switch {
 	case n.Cells == 0:
 		b.WriteString("Nothing to measure: the lab has no benchmark.\n")
-	case n.Done == n.Cells:
+	case n.Done == n.Cells && p.Of == nil:
 		fmt.Fprintf(b, "Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.\n", count(n.Cells, "cell"))
+	case n.Done == n.Cells:
+		fmt.Fprintf(b, "Up to date: the picked %s of %d are measured. `hcl report` shows them; --rerun measures again.\n", count(n.Cells, "cell"), of.Cells)
 	default:
 		fmt.Fprintf(b, "Plan: %d to measure", n.Measure+n.Stale)
 		if n.Stale > 0 {
@@ -45,6 +65,57 @@ func (p *Plan) Text(w io.Writer, verbose bool) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (p *Plan) byHost(b *strings.Builder, verbose bool) {
+	for _, h := range p.Hosts {
+		fmt.Fprintf(b, "\n%s\n", describe(h))
+		for _, d := range p.Deployments {
+			if d.Host() == h {
+				d.text(b, d.Engine.Address(), "", verbose)
+			}
+		}
+	}
+}
+
+// byEngine brings together what an engine block became: it is several
+// deployments when it uses matrix.*.
+func (p *Plan) byEngine(b *strings.Builder, verbose bool) {
+	there := newNames()
+	for _, d := range p.Deployments {
+		there.add(d.Engine.Address())
+	}
+	for _, address := range there.list {
+		fmt.Fprintf(b, "\n%s\n", address)
+		for _, d := range p.Deployments {
+			if d.Engine.Address() == address {
+				d.text(b, "host "+d.Host().Name, "", verbose)
+			}
+		}
+	}
+}
+
+func (p *Plan) byBenchmark(b *strings.Builder, verbose bool) {
+	there := newNames()
+	for _, c := range p.cells() {
+		there.add(c.Benchmark)
+	}
+	for _, name := range there.list {
+		fmt.Fprintf(b, "\nbenchmark %s\n", name)
+		for _, d := range p.Deployments {
+			if slices.ContainsFunc(d.Cells, func(c *Cell) bool { return c.Benchmark == name }) {
+				d.text(b, d.Engine.Address()+" on host "+d.Host().Name, name, verbose)
+			}
+		}
+	}
+}
+
+// part is "3 cells", or "3 of 12 cells" of a restricted plan.
+func part(n, of int, what string) string {
+	if n == of {
+		return count(n, what)
+	}
+	return fmt.Sprintf("%d of %s", n, count(of, what))
 }
 
 func count(n int, what string) string {
@@ -62,12 +133,14 @@ func describe(h *provision.Host) string {
 	return s + ")"
 }
 
-func (d *Deployment) text(b *strings.Builder, verbose bool) {
+// text writes a deployment under a title. only, when it is not empty, is the one
+// benchmark whose cells are shown.
+func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) {
 	e := d.Engine
-	fmt.Fprintf(b, "\n  %s  %s", e.Address(), d.ID)
+	fmt.Fprintf(b, "\n  %s  %s", title, d.ID)
 	switch {
 	case e.Image != "":
-		b.WriteString("  " + e.Image)
+		b.WriteString("  " + shortImage(e.Image))
 	case e.URL != "":
 		b.WriteString("  " + e.URL)
 	}
@@ -81,8 +154,11 @@ func (d *Deployment) text(b *strings.Builder, verbose bool) {
 			}
 		}
 	}
-	benchmark := ""
+	benchmark := only
 	for _, c := range d.Cells {
+		if only != "" && c.Benchmark != only {
+			continue
+		}
 		if c.Benchmark != benchmark {
 			benchmark = c.Benchmark
 			fmt.Fprintf(b, "    benchmark %s\n", benchmark)
@@ -98,6 +174,17 @@ func (d *Deployment) text(b *strings.Builder, verbose bool) {
 		}
 		b.WriteString("\n")
 	}
+}
+
+// shortImage is an image with the first digits of its digest: a whole one pushes
+// everything else out of the line.
+func shortImage(image string) string {
+	const digits = 12
+	name, digest, pinned := strings.Cut(image, "@sha256:")
+	if !pinned {
+		return image
+	}
+	return name + "@sha256:" + digest[:min(digits, len(digest))]
 }
 
 func words(ct provision.Container) string {
@@ -129,7 +216,10 @@ type jsonPlan struct {
 	FormatVersion string           `json:"format_version"`
 	Lab           string           `json:"lab"`
 	Rehearsal     bool             `json:"rehearsal,omitempty"`
+	Only          []string         `json:"only,omitempty"`
+	Targets       []string         `json:"targets,omitempty"`
 	Summary       Counts           `json:"summary"`
+	Of            *Counts          `json:"of,omitempty"`
 	Deployments   []jsonDeployment `json:"deployments"`
 }
 
@@ -155,7 +245,7 @@ type jsonCell struct {
 
 // JSON writes the plan for programs; docs/plan.md describes the members.
 func (p *Plan) JSON(w io.Writer) error {
-	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Summary: p.Count(), Deployments: []jsonDeployment{}}
+	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets, Summary: p.Count(), Of: p.Of, Deployments: []jsonDeployment{}}
 	for _, d := range p.Deployments {
 		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: strings.TrimPrefix(d.Engine.Address(), "engine."), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
 		for _, in := range d.Instances {

@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// picked selects from the lab and returns the cells that are left.
+func picked(t *testing.T, only, targets []string) (*Plan, []string) {
+	t.Helper()
+	s, err := ParseSelection(only, targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(lab(), Options{})
+	if err := p.Select(s); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for d, c := range p.cells() {
+		got = append(got, d.Engine.Kind+" "+c.Benchmark+" "+c.label())
+	}
+	return p, got
+}
+
+func TestSelect(t *testing.T) {
+	const (
+		v4, v8  = "vllm online concurrency=4", "vllm online concurrency=8"
+		s4, s8  = "sglang online concurrency=4", "sglang online concurrency=8"
+		so, so2 = "vllm soak one cell", "vllm soak repetition=2"
+	)
+	tests := []struct {
+		name          string
+		only, targets []string
+		want          []string
+	}{
+		{"nothing said", nil, nil, []string{v4, v8, so, so2, s4, s8}},
+		{"a benchmark", []string{"benchmark.soak"}, nil, []string{so, so2}},
+		{"without the prefix", []string{"soak"}, nil, []string{so, so2}},
+		{"a glob", []string{"so*"}, nil, []string{so, so2}},
+		{"the issue's example", []string{"benchmark.online[engine=vllm.*,concurrency<=64]"}, nil, []string{v4, v8}},
+		{"blanks", []string{" online [ engine = vllm.* , concurrency < 8 ] "}, nil, []string{v4}},
+		{"without a name", []string{"[concurrency>4]"}, nil, []string{v8, s8}},
+		{"not", []string{"*[concurrency!=4]"}, nil, []string{v8, s8}},
+		{"at least", []string{"*[concurrency>=4,concurrency==4.0]"}, nil, []string{v4, s4}},
+		{"an engine by address", []string{"*[engine=engine.vllm.h200]"}, nil, []string{v4, v8, so, so2}},
+		{"quotes", []string{`*[engine="sglang.mi300x"]`}, nil, []string{s4, s8}},
+		{"a glob on a number", []string{"*[concurrency=?]"}, nil, []string{v4, v8, s4, s8}},
+		{"host, which is no axis", []string{"*[host=mi*]"}, nil, []string{s4, s8}},
+		{"repetition", []string{"*[repetition=2]"}, nil, []string{so2}},
+		{"several", []string{"soak[repetition=1]", "*[concurrency=8,engine=sglang.*]"}, nil, []string{so, s8}},
+		{"a host", nil, []string{"host.mi300x"}, []string{s4, s8}},
+		{"an engine", nil, []string{"engine.vllm.h200"}, []string{v4, v8, so, so2}},
+		{"a kind", nil, []string{"engine.vllm"}, []string{v4, v8, so, so2}},
+		{"both", []string{"online"}, []string{"engine.vllm.*"}, []string{v4, v8}},
+		{"several targets", nil, []string{"benchmark.soak", "host.mi300x"}, []string{so, so2, s4, s8}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, got := picked(t, tt.only, tt.targets)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("cells (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSelectCounts(t *testing.T) {
+	p, _ := picked(t, []string{"online[concurrency=4]"}, []string{"host.h200"})
+	if got, want := p.Count(), (Counts{Hosts: 1, Deployments: 1, Cells: 1, Measure: 1, Starts: 1}); got != want {
+		t.Errorf("Count = %+v, want %+v", got, want)
+	}
+	if got, want := *p.Of, (Counts{Hosts: 2, Deployments: 2, Cells: 6, Measure: 6, Starts: 2}); got != want {
+		t.Errorf("Of = %+v, want %+v", got, want)
+	}
+	// What a part measures is up to date in the whole.
+	whole := New(lab(), Options{Known: measured(p)})
+	if got, want := whole.Count(), (Counts{Hosts: 2, Deployments: 2, Cells: 6, Measure: 5, Done: 1, Starts: 2}); got != want {
+		t.Errorf("Count of the whole = %+v, want %+v", got, want)
+	}
+	var b bytes.Buffer
+	if err := p.Text(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Lab r1: 1 of 2 deployments on 1 of 2 hosts, 1 of 6 cells.\n"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("text begins %q, want %q", strings.SplitAfter(b.String(), "\n")[0], want)
+	}
+	b.Reset()
+	if err := p.JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"online[concurrency=4]"`, `"host.h200"`, `"of": {`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("JSON has no %s:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestSelectionErrors(t *testing.T) {
+	tests := []struct {
+		only, target string
+		column       int
+		detail       string // a part of it
+	}{
+		{only: "", column: 1, detail: "Here stands the name of a benchmark"},
+		{only: "benchmark.", column: 11, detail: "Here stands the name of a benchmark"},
+		{only: "onlin", column: 1, detail: `There is no benchmark "onlin". Did you mean "online"? There are: online, soak.`},
+		{only: "benchmark.x*", column: 11, detail: "There are: online, soak."},
+		{only: "concurrency=4", column: 12, detail: "Conditions stand in brackets"},
+		{only: "online engine", column: 8, detail: "after the benchmark's name stands [ or nothing"},
+		{only: "online[", column: 8, detail: "Here stands the name of an axis"},
+		{only: "online[]", column: 8, detail: "Here stands the name of an axis"},
+		{only: "online[concurrency]", column: 19, detail: "how its value is compared"},
+		{only: "online[concurrency=>4]", column: 19, detail: `"=>" compares nothing`},
+		{only: "online[concurrency=]", column: 20, detail: "Here stands a value"},
+		{only: "online[concurrency=4", column: 21, detail: "a comma or the closing ]"},
+		{only: "online[concurrency=4,]", column: 22, detail: "Here stands the name of an axis"},
+		{only: "online[concurrency=4] x", column: 23, detail: "once more"},
+		{only: `online[engine="vllm]`, column: 15, detail: "closing quote"},
+		{only: "online[concurrency<few]", column: 20, detail: `"few" is none`},
+		{only: "online[concurency=4]", column: 8, detail: `There is no axis "concurency". Did you mean "concurrency"? There are: engine, concurrency, host, repetition.`},
+		{only: "online[engine<4]", column: 15, detail: "has none. There are: vllm.h200, sglang.mi300x."},
+		{only: "online[concurrency=16]", column: 20, detail: "No cell has concurrency = 16. There are: 4, 8."},
+		{only: "online[engine=vlm.h200]", column: 15, detail: `Did you mean "vllm.h200"?`},
+		{only: "online[concurrency=4,concurrency=8]", column: 34, detail: "No cell has concurrency = 8. There are: 4."},
+		{target: "", column: 1, detail: "host.NAME, engine.KIND.NAME or benchmark.NAME"},
+		{target: "h200", column: 1, detail: "not a sort of target"},
+		{target: "vllm.h200", column: 1, detail: "Perhaps engine.vllm.h200"},
+		{target: "host", column: 5, detail: "Which host?"},
+		{target: "benchmark.online[engine=x]", column: 17, detail: "--only"},
+		{target: "host.h20", column: 1, detail: `Did you mean "host.h200"? There are: host.h200, host.mi300x.`},
+		{target: "engine.trtllm", column: 1, detail: "There are: engine.vllm.h200, engine.sglang.mi300x."},
+		{only: "soak", target: "host.mi300x", column: 1, detail: "No cell that --only picks"},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s %s", tt.only, tt.target), func(t *testing.T) {
+			var onlys, targets []string
+			if tt.only != "" || tt.target == "" && strings.HasPrefix(tt.detail, "Here") {
+				onlys = []string{tt.only}
+			}
+			if tt.target != "" || onlys == nil {
+				targets = []string{tt.target}
+			}
+			s, err := ParseSelection(onlys, targets)
+			if err == nil {
+				err = New(lab(), Options{}).Select(s)
+			}
+			var e *SelectionError
+			if !errors.As(err, &e) {
+				t.Fatalf("error = %v, want a SelectionError", err)
+			}
+			if e.Column != tt.column || !strings.Contains(e.Detail, tt.detail) {
+				t.Errorf("column %d: %s\nwant column %d: %s", e.Column, e.Detail, tt.column, tt.detail)
+			}
+			if mark := strings.Split(e.Error(), "\n")[3]; strings.Index(mark, "^") != 4+e.Column-1 {
+				t.Errorf("the mark is in another column:\n%v", e)
+			}
+		})
+	}
+}
+
+func TestGlob(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"a*b*c", "aXXbYYbc", true}, {"a*b*c", "aXXbYYbd", false},
+		{"?", "é", true}, {"?", "", false}, {"vllm.*", "vllm.h200", true}, {"[a]", "a", false}, {"**", "x/y", true},
+	} {
+		if got := glob(tt.pattern, tt.text); got != tt.want {
+			t.Errorf("glob(%q, %q) = %v", tt.pattern, tt.text, got)
+		}
+	}
+}
+
+// FuzzOnly: whatever is typed, there is an error inside the text or a selection.
+func FuzzOnly(f *testing.F) {
+	for _, s := range []string{"", "benchmark.online[engine=vllm.*,concurrency<=64]", `*[a="é,]"]`, "[", "a[b!=c", "é[ü=1]x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSelection([]string{text}, nil)
+		if err == nil {
+			err = New(lab(), Options{}).Select(s)
+		}
+		var e *SelectionError
+		if err != nil && (!errors.As(err, &e) || e.Column < 1 || e.Column > len([]rune(text))+1 || e.Detail == "") {
+			t.Errorf("error of %q: %#v", text, err)
+		}
+	})
+}
+
+func TestGroupings(t *testing.T) {
+	for _, by := range []By{ByEngine, ByBenchmark} {
+		var b bytes.Buffer
+		if err := New(lab(), Options{}).TextBy(&b, by, false); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "plan-by-"+string(by)+".txt", b.String())
+	}
+}
+
+func TestPinnedImage(t *testing.T) {
+	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	cfg, other := lab(), lab()
+	cfg.Engines[0].Image = "vllm/vllm-openai:v0.7.3" + digest
+	other.Engines[0].Image = "vllm/vllm-openai:latest" + digest
+	p := New(cfg, Options{})
+	if a, b := p.Deployments[0].ID, New(other, Options{}).Deployments[0].ID; a != b {
+		t.Errorf("the tag beside a digest is identity: %s, %s", a, b)
+	}
+	if got, want := p.Deployments[0].Identity["image"], "vllm/vllm-openai"+digest; got != want {
+		t.Errorf("identity's image = %s, want %s", got, want)
+	}
+	var b bytes.Buffer
+	if err := p.Text(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	if want := "vllm/vllm-openai:v0.7.3@sha256:0123456789ab\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("the plan does not show %q:\n%s", want, b.String())
+	}
+	if got, want := withoutTag("localhost:5000/x"), "localhost:5000/x"; got != want {
+		t.Errorf("withoutTag = %s, want %s", got, want)
+	}
+	if got, want := withoutTag("localhost:5000/x"+digest), "localhost:5000/x"+digest; got != want {
+		t.Errorf("withoutTag = %s, want %s", got, want)
+	}
+}
