@@ -61,8 +61,25 @@ func Check(e *Engine) []FieldError {
 			add("flags", "The flag %q repeats what the model argument says. Remove one of them.", name)
 		}
 	}
+	if b := e.Build; b != nil {
+		switch {
+		case Runtime(e) != provision.Docker || !k.needsModel:
+			add("build", "A build makes what the server serves, in a container, and an engine of kind %q%s has none. Remove the block.", e.Kind, onProcessHost(e))
+		case len(b.Commands) == 0:
+			add("build", "A build block says how the output is made, for example:\n\n    commands = [\"trtllm-build --checkpoint_dir /tmp/checkpoint --output_dir /build/model\"]")
+		case !strings.HasPrefix(b.Output, "/"):
+			add("build", "A build block says where in the container its commands leave the output, as an absolute path, for example:\n\n    output = \"/build/model\"")
+		}
+	}
 	checkGPUs(e, add)
 	return errs
+}
+
+func onProcessHost(e *Engine) string {
+	if e.Host != nil && e.Host.Runtime == provision.Process {
+		return " on a host whose runtime is \"process\""
+	}
+	return ""
 }
 
 func checkExternal(e *Engine, add func(field, format string, args ...any)) {
@@ -81,6 +98,7 @@ func checkExternal(e *Engine, add func(field, format string, args ...any)) {
 		{"setup", len(e.Setup) > 0},
 		{"command", e.Command != nil},
 		{"port", e.Port != 0},
+		{"build", e.Build != nil},
 	} {
 		if arg.set {
 			add(arg.field, "An engine of kind %q is run by someone else, so hcl can set no %s for it. Remove the argument.", External, arg.field)
@@ -96,6 +114,16 @@ func checkGPUs(e *Engine, add func(field, format string, args ...any)) {
 	there, of := h.GPUs.Count, fmt.Sprintf("host.%s has %s", h.Name, h.GPUs)
 	if n := len(e.Container.GPUIDs); n > 0 {
 		there, of = n, fmt.Sprintf("gpu_ids names %d", n)
+	}
+	seen := map[string]bool{}
+	for _, id := range e.Container.GPUIDs {
+		if i, err := strconv.Atoi(id); err == nil && (i < 0 || i >= h.GPUs.Count) {
+			add("container.gpu_ids", "There is no GPU %s: host.%s has %s, numbered from 0 to %d.", id, h.Name, h.GPUs, h.GPUs.Count-1)
+		}
+		if seen[id] {
+			add("container.gpu_ids", "gpu_ids names GPU %s twice. Each GPU counts once.", id)
+		}
+		seen[id] = true
 	}
 	if need := GPUs(e); need > there {
 		add("flags", "The flags ask for %d GPUs (tensor × pipeline × data parallel), but %s.", need, of)

@@ -36,6 +36,9 @@ func Container(e *Engine) provision.Container {
 		c.Network = "host" // no bridge and no proxy between the load and the engine
 		model(&c, e)
 		gpus(&c, e)
+		if e.Build != nil {
+			c.Mounts = append(c.Mounts, e.Build.mount(e))
+		}
 	}
 	override(&c, e.Container)
 	slices.SortStableFunc(c.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })

@@ -78,11 +78,22 @@ type Ready struct {
 // DefaultStall is long because a first start compiles kernels in silence.
 const DefaultStall = 15 * time.Minute
 
+// Build is a step before the first start of an engine, such as a compilation for
+// TensorRT-LLM. Its output is kept on the host, and used again until something
+// that goes into it changes; it is what the server then serves.
+type Build struct {
+	Commands []string // shell commands, one after the other, in a container of their own
+	Output   string   // absolute path in the container: what the commands leave there is kept
+	Image    string   // of that container; empty: the engine's
+	Inputs   []string // other things that the output depends on: when one changes it is built again
+}
+
 // Engine is one engine as an engine block describes it, inheritance and matrix
 // values already applied.
 type Engine struct {
 	Kind        string
-	Name        string
+	Name        string // "h200"; of an instance of for_each "all-a", unique among its kind
+	Instance    string // how the lab refers to an instance of for_each: `all["a"]`; empty: by its name
 	Description string
 	Host        *provision.Host // nil only for external: reached from the caller
 	Model       *Model          // nil where the kind does not need one
@@ -95,11 +106,18 @@ type Engine struct {
 	URL         string             // external only
 	Container   ContainerSettings
 	Ready       Ready
+	Build       *Build // nil: the model is served as it is
 	Pos         string
 }
 
-// Address is how the engine is referred to: "engine.vllm.h200".
-func (e *Engine) Address() string { return "engine." + e.Kind + "." + e.Name }
+// Address is how the engine is referred to: "engine.vllm.h200", or
+// `engine.vllm.all["a"]`.
+func (e *Engine) Address() string {
+	if e.Instance != "" {
+		return "engine." + e.Kind + "." + e.Instance
+	}
+	return "engine." + e.Kind + "." + e.Name
+}
 
 // String names the engine in messages: "engine.vllm.h200 (lab.hcl:40)".
 func (e *Engine) String() string {

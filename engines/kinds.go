@@ -38,7 +38,7 @@ var kinds = map[string]kind{
 		needsModel: true,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{"python3", "-m", "sglang.launch_server", "--model-path", e.Model.Repo})
+			return e.launch(port, []string{"python3", "-m", "sglang.launch_server", "--model-path", e.serves()})
 		},
 		// SGLang's /health generates a token and takes a second; asked more often
 		// it disturbs the server.
@@ -52,7 +52,7 @@ var kinds = map[string]kind{
 		needsModel: true,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{"vllm", "serve", e.Model.Repo})
+			return e.launch(port, []string{"vllm", "serve", e.serves()})
 		},
 		health:  "/health",
 		reset:   reset{method: "POST", path: "/reset_prefix_cache", needsEnv: "VLLM_SERVER_DEV_MODE=1"},
@@ -63,15 +63,15 @@ var kinds = map[string]kind{
 		needsModel: true,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{"trtllm-serve", e.Model.Repo})
+			return e.launch(port, []string{"trtllm-serve", e.serves()})
 		},
 		health: "/health",
 		// trtllm-serve lists a model given as a path under the path's last element.
 		modelID: func(e *Engine) string {
-			if strings.HasPrefix(e.Model.Repo, "/") {
-				return path.Base(e.Model.Repo)
+			if strings.HasPrefix(e.serves(), "/") {
+				return path.Base(e.serves())
 			}
-			return e.Model.Repo
+			return e.serves()
 		},
 	},
 	OpenAI: {
@@ -109,9 +109,18 @@ func servedName(e *Engine) string {
 		}
 	}
 	if e.Model != nil {
-		return e.Model.Repo
+		return e.serves()
 	}
 	return ""
+}
+
+// serves is what the server is given as its model: the repository, or what was
+// built from it.
+func (e *Engine) serves() string {
+	if e.Build != nil {
+		return e.Build.Output
+	}
+	return e.Model.Repo
 }
 
 // launch appends what every server command ends with: the model's revision,
@@ -126,7 +135,7 @@ func (e *Engine) launch(port int, argv []string) []provision.Text {
 			out = append(out, provision.Plain("--"+flag), provision.Plain(value))
 		}
 	}
-	if e.Model != nil && e.Model.Revision != "" && e.Kind != Sim && e.Kind != TRTLLM {
+	if e.Model != nil && e.Model.Revision != "" && e.Build == nil && e.Kind != Sim && e.Kind != TRTLLM {
 		add("revision", e.Model.Revision)
 	}
 	// The load runs on the same host, so nothing need listen to the network of a
@@ -191,6 +200,21 @@ func GPUs(e *Engine) int {
 		dp = 1
 	}
 	return tp * pp * dp
+}
+
+// MaxContext is how many tokens a prompt and its answer may have together, as far
+// as the engine's flags say, and the flag that says it.
+func MaxContext(e *Engine) (tokens int, flag string, ok bool) {
+	for _, name := range []string{
+		"max-model-len", "max_model_len", // vLLM
+		"context-length", "context_length", // SGLang
+		"max_seq_len", "max-seq-len", // TensorRT-LLM
+	} {
+		if n := e.intFlag(0, name); n > 0 {
+			return n, name, true
+		}
+	}
+	return 0, "", false
 }
 
 // hasEnv reports whether the engine's environment holds "NAME=value".

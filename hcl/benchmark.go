@@ -1,8 +1,10 @@
 package hcl
 
 import (
+	"encoding/csv"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/provision"
 )
 
 // benchmark expands a benchmark block into its cells.
@@ -28,51 +31,71 @@ func (l *lab) benchmark(b *hclsyntax.Block) Benchmark {
 	out.Description = get[string](s, "description")
 	out.Repeat = int(getOr(s, "repeat", int64(1)))
 	out.Percentiles = getOr(s, "percentiles", out.Percentiles)
-	var matrices, excludes []*hclsyntax.Block
+	var excludes []*hclsyntax.Block
+	next := tables(b)
+	multiplied := len(next) > 0
 	for _, n := range b.Body.Blocks {
 		switch n.Type {
-		case "matrix":
-			matrices = append(matrices, n)
 		case "exclude":
 			excludes = append(excludes, n)
-		}
-	}
-	if len(matrices) == 0 {
-		c := &cell{benchmark: out.Name, values: map[string]cty.Value{}, object: cty.EmptyObjectVal}
-		if x, ok := l.cell(each, c); ok && !l.excluded(excludes, c) {
-			out.Cells = append(out.Cells, x)
+		case "reference":
+			if r, ok := l.reference(n, out.References); ok {
+				out.References = append(out.References, r)
+			}
 		}
 	}
 	seen := map[string]bool{}
+	add := func(c *cell, from *hclsyntax.Block) {
+		x, ok := l.cell(each, c)
+		if !ok {
+			return
+		}
+		key := cellKey(x)
+		if seen[key] {
+			l.warn(from.DefRange(), "Cell given twice", "Some of these cells are in the benchmark already. They are measured once, in the place where they are written first.")
+			return
+		}
+		seen[key] = true
+		out.Cells = append(out.Cells, x)
+	}
 	left, count := 0, 0
-	for _, m := range matrices {
-		l.expand(out.Name, m, func(c *cell) bool {
+	expand := func(t table) {
+		l.expand(out.Name, t, func(c *cell) bool {
 			if count++; count > maxCells {
-				l.tooManyCells(m)
+				l.tooManyCells(t.block)
 				return false
 			}
 			if l.excluded(excludes, c) {
 				left++
 				return true
 			}
-			x, ok := l.cell(each, c)
-			if !ok {
-				return true
-			}
-			key := cellKey(x)
-			if seen[key] {
-				l.warn(m.DefRange(), "Cell given twice", "Some cells of this matrix are in another matrix of the benchmark too. They are measured once, in the place where they are written first.")
-				return true
-			}
-			seen[key] = true
-			out.Cells = append(out.Cells, x)
+			add(c, t.block)
 			return true
 		})
 	}
-	if left > 0 && left == count {
+	// Cells come in the order in which their blocks are written.
+	for _, n := range b.Body.Blocks {
+		switch {
+		case n.Type == "include":
+			multiplied = true
+			if c := l.included(out.Name, n); c != nil {
+				add(c, n)
+			}
+		case n.Type == "matrix" || n.Type == "zip" && len(next) > 0 && next[0].block.Type == "zip":
+			expand(next[0])
+			next = next[1:]
+		}
+	}
+	if !multiplied {
+		c := &cell{benchmark: out.Name, values: map[string]cty.Value{}, object: cty.EmptyObjectVal}
+		if !l.excluded(excludes, c) {
+			add(c, b)
+		}
+	}
+	if left > 0 && left == count && len(out.Cells) == 0 {
 		l.warn(excludes[0].DefRange(), "Every cell is excluded", "The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing.", count, out.Name)
 	}
-	l.warnIdleAxes(b, matrices)
+	l.warnIdleAxes(b)
 	return out
 }
 
@@ -111,7 +134,7 @@ func (l *lab) excluded(excludes []*hclsyntax.Block, c *cell) bool {
 func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	s := l.read(b.Body, benchmarkBlock, c)
 	out := Cell{Workload: workload(s)}
-	good := l.checkWorkload(b, s, &out.Workload) && s.whole()
+	good := s.whole()
 	if d := get[*declared](s, "engine"); d != nil {
 		i := l.instance(d, c)
 		e, _ := i.value.(*engines.Engine)
@@ -124,9 +147,22 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 		i := l.instance(d, c)
 		out.Dataset = d.address
 		out.Workload.Dataset, _ = i.value.(load.Dataset)
+		l.checkOutputs(b, s, d, out.Workload)
+		l.place(d.address, d.header)
 		good = good && !i.incomplete
 	} else {
 		good = false
+	}
+	if d := get[*declared](s, "load.from"); d != nil {
+		i := l.instance(d, nil)
+		out.From, _ = i.value.(*provision.Host)
+	}
+	good = l.checkWorkload(b, s, &out.Workload) && good
+	for _, name := range append(out.Workload.NotCarriedOut(), "load.from") {
+		l.place(c.benchmark+" "+name, s[name].at)
+	}
+	if good {
+		good = l.checkTogether(s, out)
 	}
 	for _, name := range c.axes {
 		v := axisValue(c.values[name])
@@ -151,6 +187,14 @@ func workload(s settings) load.Workload {
 		Warmup:       int(get[int64](s, "load.warmup_requests")),
 		Timeout:      load.Duration(get[time.Duration](s, "load.timeout")),
 		Stall:        load.Duration(get[time.Duration](s, "load.stall")),
+		Ramp:         load.Duration(get[time.Duration](s, "load.ramp")),
+		Stages:       get[[]load.Stage](s, "load.stages"),
+		NoStream:     !getOr(s, "load.stream", true),
+		CutBeginning: load.Duration(get[time.Duration](s, "load.warmup")),
+		CutEnd:       load.Duration(get[time.Duration](s, "load.cooldown")),
+	}
+	if get[string](s, "mode") == load.Offline {
+		w.Mode = load.Offline
 	}
 	for _, name := range sortedNames(s, "slo") {
 		o, _ := parseObjective(name)
@@ -160,35 +204,82 @@ func workload(s settings) load.Workload {
 	return w
 }
 
+// checkOutputs: somebody must say how long answers are, and only one.
+func (l *lab) checkOutputs(b *hclsyntax.Block, s settings, d *declared, w load.Workload) {
+	x, said := s["load.output_tokens"]
+	at, ok := blockRange(b.Body, "load")
+	switch {
+	case !said && ok && !w.Dataset.OwnOutputs() && !d.wrong && !l.misspelt[at]["output_tokens"]:
+		l.absent(at, "Missing argument", "The load block needs the argument \"output_tokens\": prompts of kind %q do not say how long the answers are to be.", d.kind)
+	case said && w.Dataset.OutputTokens > 0 && x.value != nil:
+		l.errOnce(x.at, "Two output lengths", "The load block says output_tokens, and so does %s. Remove one of them.", d.address)
+	}
+}
+
 // checkWorkload holds the arguments of a benchmark against each other.
 func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bool {
 	good := true
 	header := b.DefRange()
 	_, requests := s["requests"]
 	_, duration := s["duration"]
+	_, staged := s["load.stages"]
+	_, dataset := s["dataset"]
 	misspelt := l.misspelt[header]
-	if !requests && !duration && !misspelt["requests"] && !misspelt["duration"] {
+	traced := w.Dataset.Kind == load.Trace
+	offline := w.Mode == load.Offline
+	switch {
+	case staged && (requests || duration):
+		x, name := s["requests"], "requests"
+		if duration {
+			x, name = s["duration"], "duration"
+		}
+		l.err(x.at, "Two ways to end", "The stages of the load say how long a cell takes. Remove %s, or the stages.", name)
+		good = false
+	case offline && duration:
+		l.err(s["duration"].at, "No duration offline", "An engine's offline benchmark runs a number of requests, not for a time. Say requests instead.")
+		good = false
+	case offline && !requests && !misspelt["requests"]:
+		l.absent(header, "Missing argument", "An engine's offline benchmark runs a number of requests. Say how many, for example requests = 512.")
+		good = false
+	case !requests && !duration && !staged && !traced && !misspelt["requests"] && !misspelt["duration"]:
 		l.absent(header, "Missing argument", "A benchmark needs to know when a cell is done. Say how many requests it measures, requests = 500, or for how long it sends them, duration = \"2m\".")
 		good = false
-	}
-	if requests && duration {
+	case requests && duration:
 		l.err(s["duration"].at, "Two ways to end", "The benchmark says both requests and duration. A cell ends after so many requests or after so long; remove one of them.")
 		good = false
 	}
 	_, concurrency := s["load.concurrency"]
 	_, rate := s["load.rate"]
-	if at, ok := blockRange(b, "load"); ok && !concurrency && !rate && !l.misspelt[at]["concurrency"] && !l.misspelt[at]["rate"] {
+	if at, ok := blockRange(b.Body, "load"); ok && !concurrency && !rate && !staged && !traced && !offline && !l.misspelt[at]["concurrency"] && !l.misspelt[at]["rate"] {
 		l.absent(at, "Load without a pace", "The load block says neither concurrency (so many requests in flight) nor rate (so many requests per second). Write one of them; rate = \"inf\" sends all at once.")
 		good = false
+	}
+	if staged && rate {
+		l.err(s["load.rate"].at, "Two paces", "The stages say the rate, each its own. Remove rate, or the stages.")
+		good = false
+	}
+	if x := s["load.stages"]; staged && concurrency && slices.ContainsFunc(w.Stages, func(st load.Stage) bool { return st.Concurrency > 0 }) {
+		l.err(x.at, "Two paces", "The stages say the concurrency, each its own, and the load block says one for all. Remove one of them.")
+		good = false
+	}
+	for _, name := range []string{"load.concurrency", "load.rate", "load.burstiness", "load.ramp", "load.stages", "load.stream", "load.endpoint", "load.from"} {
+		bare := strings.TrimPrefix(name, "load.")
+		x, said := s[name]
+		switch {
+		case said && offline:
+			l.warn(x.at, "No effect", "An engine's offline benchmark is given all requests at once and has no server, so %s has no effect.", bare)
+		case said && traced && dataset && (bare == "rate" || bare == "burstiness" || bare == "ramp" || bare == "stages"):
+			l.warn(x.at, "No effect", "A trace says when each request is sent, so %s has no effect. To make it faster or slower, write slowdown in the data set.", bare)
+		}
 	}
 	if x := s["load.rate"]; w.Rate == load.Inf && !concurrency && !requests {
 		l.err(x.at, "All at once without an end", "With rate = \"inf\" every request is sent at once, and nothing says how many there are. Say requests, or bound how many are in flight with concurrency.")
 		good = false
 	}
-	if x, said := s["load.burstiness"]; said && !rate {
+	if x, said := s["load.burstiness"]; said && !rate && !staged && !offline && !traced {
 		l.warn(x.at, "No effect", "burstiness shapes the times between arrivals, which only a rate has. Here the next request is sent when one is done.")
 	}
-	if requests && w.Requests > 0 && w.Requests < w.Concurrency {
+	if requests && w.Requests > 0 && w.Requests < w.Concurrency && !offline {
 		x := s["requests"]
 		l.problems.add(SeverityWarning, x.at, "Fewer requests than concurrency",
 			"With fewer requests than may be in flight, the concurrency is never reached, and the numbers are those of a lower one. Write at least as many requests as the highest concurrency; several times as many is usual.",
@@ -197,8 +288,88 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 	return good
 }
 
-func blockRange(b *hclsyntax.Block, name string) (hcl.Range, bool) {
-	for _, n := range b.Body.Blocks {
+// checkTogether holds a cell's load against its engine.
+func (l *lab) checkTogether(s settings, c Cell) bool {
+	e, w := c.Engine, c.Workload
+	if w.Mode == load.Offline && (e.Kind == engines.External || e.Kind == engines.OpenAI) {
+		l.errOnce(s["mode"].at, "No offline benchmark", "Offline, an engine runs a benchmark of its own, and hcl knows that of %s, not of %s, which is of kind %q.", inWords(quoted([]string{engines.SGLang, engines.VLLM, engines.TRTLLM}), "and"), e.Address(), e.Kind)
+		return false
+	}
+	most, flag, said := engines.MaxContext(e)
+	input, output := w.Longest()
+	if !said || input+output <= most {
+		return true
+	}
+	x, ok := s["load.output_tokens"]
+	if !ok {
+		x = s["dataset"]
+	}
+	l.errOnce(x.at, "Context too short", "A prompt of %d tokens and an answer of %d make %d, and the flag %s of %s allows %d in all: the server would refuse the requests. Raise the flag, ask for less, or leave these cells out:\n\n    exclude { when = … }", input, output, input+output, flag, e.Address(), most)
+	return false
+}
+
+// reference reads a reference block, which holds for all cells.
+func (l *lab) reference(b *hclsyntax.Block, before []Reference) (Reference, bool) {
+	s := l.read(b.Body, referenceBlock, nil)
+	out := Reference{Source: get[string](s, "source"), Rows: get[[]map[string]any](s, "rows"), Pos: pos(b.DefRange())}
+	if len(b.Labels) == 0 || out.Rows == nil {
+		return out, false
+	}
+	out.Name = b.Labels[0]
+	for _, other := range before {
+		if other.Name == out.Name {
+			l.err(b.DefRange(), "Duplicate reference block", "The benchmark has a reference named %q at %s already. Give this one another name.", out.Name, other.Pos)
+			return out, false
+		}
+	}
+	out.Columns = l.columns(b.Body.Attributes["rows"].Expr, s["rows"].raw)
+	return out, true
+}
+
+// columns are the columns of rows, in the order of the text as far as it shows:
+// objects have no order of their own.
+func (l *lab) columns(expr hclsyntax.Expression, rows cty.Value) []string {
+	seen := map[string]bool{}
+	for it := rows.ElementIterator(); it.Next(); {
+		_, row := it.Element()
+		for name := range row.AsValueMap() {
+			seen[name] = true
+		}
+	}
+	var written []string
+	switch x := expr.(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if x.Name != "csvdecode" || len(x.Args) != 1 {
+			break
+		}
+		if v, _ := l.eval(x.Args[0], nil).Unmark(); v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
+			written, _ = csv.NewReader(strings.NewReader(v.AsString())).Read()
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, e := range x.Exprs {
+			object, ok := e.(*hclsyntax.ObjectConsExpr)
+			if !ok {
+				continue
+			}
+			for _, item := range object.Items {
+				if name := hcl.ExprAsKeyword(item.KeyExpr); name != "" {
+					written = append(written, name)
+				}
+			}
+		}
+	}
+	var out []string
+	for _, name := range append(written, slices.Sorted(maps.Keys(seen))...) {
+		if seen[name] {
+			out = append(out, name)
+			delete(seen, name)
+		}
+	}
+	return out
+}
+
+func blockRange(body *hclsyntax.Body, name string) (hcl.Range, bool) {
+	for _, n := range body.Blocks {
 		if n.Type == name {
 			return n.DefRange(), true
 		}
@@ -212,12 +383,13 @@ func cellKey(c Cell) string {
 	for _, a := range c.Axes {
 		parts = append(parts, fmt.Sprintf("%s=%#v", a.Name, a.Value))
 	}
+	slices.Sort(parts) // the same cell, in whatever order its axes are written
 	return strings.Join(parts, "\n")
 }
 
 // warnIdleAxes points at axes that nothing uses: their cells would all be the
 // same.
-func (l *lab) warnIdleAxes(b *hclsyntax.Block, matrices []*hclsyntax.Block) {
+func (l *lab) warnIdleAxes(b *hclsyntax.Block) {
 	if l.broken || l.problems.HasErrors() {
 		return
 	}
@@ -258,9 +430,10 @@ func (l *lab) warnIdleAxes(b *hclsyntax.Block, matrices []*hclsyntax.Block) {
 	if used[""] {
 		return
 	}
-	for _, m := range matrices {
+	for _, m := range b.Body.Blocks {
 		for _, a := range inOrder(m.Body.Attributes) {
-			if !used[a.Name] {
+			// What advances with other axes, in a zip, may be there as a name.
+			if m.Type == "matrix" && !used[a.Name] {
 				l.warn(a.NameRange, "Axis without effect", "Nothing uses matrix.%s, so its values make no difference: each would be measured for nothing. Use it in the benchmark or in an engine that it names, or remove it.", a.Name)
 			}
 		}

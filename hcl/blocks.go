@@ -20,7 +20,7 @@ func (l *lab) host(i *instance) {
 	i.settings = l.read(i.of.body, hostBlock, nil)
 	s := i.settings
 	h := &provision.Host{
-		Name:         i.of.name,
+		Name:         i.of.fullName(),
 		Description:  get[string](s, "description"),
 		Address:      get[string](s, "address"),
 		User:         get[string](s, "user"),
@@ -35,7 +35,7 @@ func (l *lab) host(i *instance) {
 	i.value = h
 	i.incomplete = !s.whole() || h.Address == ""
 	if why := wrongAddress(h.Address); h.Address != "" && why != "" {
-		l.err(s["address"].at, "Wrong value", "%q is not the address of a host. %s", h.Address, why)
+		l.errOnce(s["address"].at, "Wrong value", "%q is not the address of a host. %s", h.Address, why)
 		i.incomplete = true
 	}
 	switch jump := s["jump"].value.(type) {
@@ -90,18 +90,34 @@ func (l *lab) model(i *instance) {
 		l.err(x.at, "Wrong value", `"repo" is empty. Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a path inside the container.`)
 	}
 	if x, said := s["cache"]; said && x.value != nil && !strings.HasPrefix(m.Cache, "/") && !strings.HasPrefix(m.Cache, "~/") {
-		l.err(x.at, "Wrong value", "%q is not an absolute path. Write the directory on the host, such as \"/data/huggingface\".", m.Cache)
+		l.errOnce(x.at, "Wrong value", "%q is not an absolute path. Write the directory on the host, such as \"/data/huggingface\".", m.Cache)
 	}
 }
 
 func (l *lab) dataset(i *instance) {
-	i.settings = l.read(i.of.body, datasetBlock, nil)
+	t := bodyType(datasetBlock, i.of.kind)
+	i.settings = l.read(i.of.body, t, nil)
 	s := i.settings
 	d := load.Dataset{
-		Kind:        i.of.kind,
-		InputTokens: int(get[int64](s, "input_tokens")),
-		Convention:  getOr(s, "convention", load.ConventionSGLang),
-		Seed:        uint64(get[int64](s, "seed")),
+		Kind:            i.of.kind,
+		InputTokens:     int(get[int64](s, "input_tokens")),
+		Convention:      get[string](s, "convention"),
+		Seed:            uint64(get[int64](s, "seed")),
+		Groups:          int(get[int64](s, "groups")),
+		PromptsPerGroup: int(get[int64](s, "prompts_per_group")),
+		PrefixTokens:    int(get[int64](s, "prefix_tokens")),
+		QuestionTokens:  int(get[int64](s, "question_tokens")),
+		Path:            get[string](s, "path"),
+		SHA256:          get[string](s, "sha256"),
+		Filter:          get[string](s, "filter"),
+		OutputTokens:    int(get[int64](s, "output_tokens")),
+		Slowdown:        get[float64](s, "slowdown"),
+	}
+	switch {
+	case d.Kind == load.Random && d.Convention == "":
+		d.Convention = load.ConventionSGLang
+	case d.Kind == load.ShareGPT && d.Filter == "":
+		d.Filter = load.ConventionSGLang
 	}
 	if r, ok := s["range_ratio"].value.(float64); ok {
 		d.RangeRatio = &r
@@ -109,7 +125,16 @@ func (l *lab) dataset(i *instance) {
 		l.warn(x.at, "No effect", "convention says what range_ratio means, and there is no range_ratio: every prompt is exactly input_tokens long.")
 	}
 	i.value = d
-	i.incomplete = !s.whole() || d.InputTokens == 0
+	i.incomplete = !s.whole()
+	for _, a := range t.args {
+		if _, said := s[a.name]; a.required && !said {
+			i.incomplete = true
+		}
+	}
+	if x, said := s["path"]; said && x.value != nil && strings.TrimSpace(d.Path) == "" {
+		l.err(x.at, "Wrong value", `"path" is empty. Write the name of a file, relative to the lab's directory.`)
+		i.incomplete = true
+	}
 }
 
 // engine evaluates an engine in a cell: what it inherits, then what it says
@@ -141,7 +166,8 @@ func (l *lab) engine(i *instance, c *cell) {
 	l.readInto(s, d.body, engineBlock, "", c)
 	e := &engines.Engine{
 		Kind:        d.kind,
-		Name:        d.name,
+		Name:        d.fullName(),
+		Instance:    d.instanceName(),
 		Description: get[string](s, "description"),
 		Image:       get[string](s, "image"),
 		Env:         get[[]provision.EnvVar](s, "env"),
@@ -172,6 +198,19 @@ func (l *lab) engine(i *instance, c *cell) {
 	for _, f := range get[flagList](s, "flags") {
 		e.Flags = append(e.Flags, engines.Flag{Name: f.name, Value: f.value})
 	}
+	if names := sortedNames(s, "build"); len(names) > 0 {
+		e.Build = &engines.Build{
+			Commands: get[[]string](s, "build.commands"),
+			Output:   get[string](s, "build.output"),
+			Image:    get[string](s, "build.image"),
+			Inputs:   get[[]string](s, "build.inputs"),
+		}
+		at := s["build."+names[0]].at
+		if r, ok := blockRange(d.body, "build"); ok {
+			at = r
+		}
+		l.place(buildPlace(e), at)
+	}
 	i.value = e
 	i.incomplete = i.incomplete || !s.whole()
 	if h, ok := s["host"].value.(*declared); ok {
@@ -193,8 +232,10 @@ func (l *lab) engine(i *instance, c *cell) {
 func (l *lab) checkEngine(i *instance, e *engines.Engine) {
 	for _, f := range engines.Check(e) {
 		at, where := l.where(i, f.Field)
-		summary := "Wrong " + f.Field
-		if _, said := i.settings[f.Field]; !said {
+		summary := "Wrong " + f.Field[strings.LastIndexByte(f.Field, '.')+1:]
+		if r, ok := blockRange(i.of.body, f.Field); ok {
+			at = r
+		} else if _, said := i.settings[f.Field]; !said && f.Field != "build" {
 			summary = "Missing argument"
 			if l.broken || l.misspelt[i.of.header][f.Field] {
 				continue

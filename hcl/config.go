@@ -10,6 +10,8 @@ package hcl
 import (
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
@@ -23,6 +25,9 @@ type Config struct {
 	Models     []*engines.Model
 	Engines    []*engines.Engine // declared ones; those that use matrix.* appear only in cells
 	Benchmarks []Benchmark
+
+	places map[string]hcl.Range // of what NotCarriedOut may name
+	text   *Problems
 }
 
 // Lab is the lab block: what holds for everything in it.
@@ -42,8 +47,18 @@ type Benchmark struct {
 	Description string
 	Repeat      int // how often each cell is measured, at least 1
 	Percentiles []float64
-	Cells       []Cell // in declared order, the last axis turning fastest
+	Cells       []Cell      // in declared order, the last axis turning fastest
+	References  []Reference // published numbers, to be printed beside what is measured
 	Pos         string
+}
+
+// Reference is a table of numbers that someone else published.
+type Reference struct {
+	Name    string
+	Source  string           // where they are published, usually a URL
+	Columns []string         // in the order of the file, as far as the text tells it
+	Rows    []map[string]any // values are int64, float64, bool or string, by column; what is empty is not there
+	Pos     string
 }
 
 // Cell is one point of a benchmark's matrix.
@@ -52,6 +67,7 @@ type Cell struct {
 	Engine   *engines.Engine
 	Dataset  string // address of the data set block: "dataset.random.isl3200"
 	Workload load.Workload
+	From     *provision.Host // where the load is sent from; nil: the engine's own host
 }
 
 // Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a

@@ -39,6 +39,7 @@ type lab struct {
 	fixed     map[hclsyntax.Expression]setting   // and what they became
 	sorted    map[*hclsyntax.Body][]*hclsyntax.Attribute
 	misspelt  map[hcl.Range]map[string]bool // by block: what is there under a wrong name is not missing as well
+	places    map[string]hcl.Range          // of what NotCarriedOut may name
 	unknown   hcl.Range                     // where a value turned out to be unknown without a problem that says why
 }
 
@@ -55,25 +56,31 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 		syntax:    map[string]bool{},
 		sorted:    map[*hclsyntax.Body][]*hclsyntax.Attribute{},
 		misspelt:  map[hcl.Range]map[string]bool{},
+		places:    map[string]hcl.Range{},
 	}
 	l.functions = l.functionSet()
 	names, varsFile := src.labFiles()
-	var bodies []*hclsyntax.Body
 	for _, name := range names {
-		bodies = append(bodies, l.parse(name, src.Files[name]))
+		l.problems.bodies = append(l.problems.bodies, l.parse(name, src.Files[name]))
 	}
+	bodies := l.problems.bodies
 	for _, body := range bodies {
 		l.declareAll(body)
 	}
+	for _, body := range bodies {
+		l.splatGroups(body)
+	}
 	l.setVariables(varsFile)
 
-	c := &Config{Dir: src.Dir, Lab: l.readLab()}
+	c := &Config{Dir: src.Dir, Lab: l.readLab(), places: l.places, text: l.problems}
 	for _, d := range l.order {
 		l.finish(d, c)
 	}
 	for _, b := range l.benchmarks {
 		c.Benchmarks = append(c.Benchmarks, l.benchmark(b))
 	}
+	l.checkNames()
+	l.checkSharing(c)
 	l.warnUnused(len(names) == 0)
 	if !l.problems.HasErrors() && l.unknown.Filename != "" {
 		l.err(l.unknown, "Value not known", "This value depends on something that is decided only in a cell of a benchmark's matrix, so it is not known here. Refer to matrix.* directly, or in the engine that uses it.")
@@ -158,6 +165,7 @@ func (l *lab) absent(at hcl.Range, summary, format string, args ...any) {
 
 var (
 	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	anyText    = regexp.MustCompile(`^[^\p{C}]*[^\p{C}\s][^\p{C}]*$`)
 	labName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 )
 
@@ -208,11 +216,11 @@ func (l *lab) declare(b *hclsyntax.Block, t *blockType) {
 		// Its arguments are still held against the schema, except where the kind
 		// decides which there are.
 		if t != datasetBlock || len(b.Labels) > 0 && slices.Contains(knownKinds("dataset"), b.Labels[0]) {
-			l.checkBody(b.Body, t, b.DefRange())
+			l.checkBody(b.Body, bodyType(t, b.Labels...), b.DefRange())
 		}
 		return
 	}
-	l.checkBody(b.Body, t, b.DefRange())
+	l.checkBody(b.Body, bodyType(t, b.Labels...), b.DefRange())
 	switch t {
 	case labBlock:
 		if l.labBlock != nil {
@@ -285,10 +293,8 @@ func (l *lab) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 			known := knownKinds(t.name)
 			switch {
 			case slices.Contains(known, label):
-			case slices.Contains(notYet[t.name], label):
-				l.err(b.LabelRanges[i], "Not in this version yet", "%s blocks of kind %q are part of the language, but this version of hcl does not make them yet. It makes %s.", title(t.name), label, inWords(quoted(known), "and"))
-				// It counts as declared, so that references to it are not wrong as well.
 			default:
+				// It counts as declared, so that references to it are not wrong as well.
 				l.err(b.LabelRanges[i], "Unknown "+t.name+" kind", "There is no %s kind %q.%s The kinds are %s.", t.name, label, didYouMean(label, known, nil), inWords(quoted(known), "and"))
 			}
 			if !slices.Contains(known, label) {
@@ -300,6 +306,9 @@ func (l *lab) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 		form, rule := identifier, "letters, digits, - and _, and begins with a letter"
 		if t == labBlock {
 			form, rule = labName, "letters, digits, -, _ and ., and begins with a letter or a digit"
+		}
+		if t == referenceBlock {
+			form, rule = anyText, "letters, digits and spaces, and is not empty"
 		}
 		if !form.MatchString(label) {
 			l.err(b.LabelRanges[i], "Invalid name", "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names.", label, rule)
@@ -348,7 +357,9 @@ func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
 			}
 			continue
 		}
-		if len(b.Labels) > 0 {
+		if len(n.typ.labels) > 0 {
+			l.checkLabels(b, n.typ)
+		} else if len(b.Labels) > 0 {
 			l.err(b.LabelRanges[0], "Wrong number of labels", "A block of type %s takes no label. Write %s { … }.", b.Type, b.Type)
 		}
 		if first, twice := seen[b.Type]; twice && !n.many {
@@ -392,6 +403,9 @@ func (l *lab) checkDashes(expr hclsyntax.Expression) {
 }
 
 func inBlock(t *blockType) string {
+	if t.kind != "" {
+		return fmt.Sprintf("a %s %q block", t.name, t.kind)
+	}
 	if strings.HasPrefix(t.name, "e") || t == sloBlock {
 		return "an " + t.name + " block"
 	}
@@ -404,7 +418,7 @@ func elsewhere(name string, not *blockType) string {
 	var walk func(t *blockType)
 	walk = func(t *blockType) {
 		_, isBlock := t.nested(name)
-		if t != not && (isBlock || slices.Contains(t.argumentNames(), name)) && !slices.Contains(found, t.name) {
+		if t != not && t.name != not.name && (isBlock || slices.Contains(t.argumentNames(), name)) && !slices.Contains(found, t.name) {
 			found = append(found, t.name)
 		}
 		for _, n := range t.blocks {
@@ -450,6 +464,12 @@ func (l *lab) finish(d *declared, c *Config) {
 	switch d.typ {
 	case variableBlock, localsBlock:
 		l.value(d, nil)
+		return
+	}
+	if d.isGroup() {
+		for _, member := range l.expandEach(d) {
+			l.finish(member, c)
+		}
 		return
 	}
 	i := l.instance(d, nil)

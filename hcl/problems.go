@@ -8,6 +8,7 @@ import (
 
 	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // The severities of problems.
@@ -47,6 +48,7 @@ type Problems struct {
 	// line of lab.hclvars. Snippets leave them out.
 	hidden []hcl.Range
 	seen   map[problemKey]bool
+	bodies []*hclsyntax.Body // of the lab's files
 }
 
 type problemKey struct {

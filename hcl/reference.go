@@ -24,6 +24,15 @@ type declared struct {
 	wrong   bool                 // reported already: references to it are unknown, silently
 	used    bool                 // something else refers to it
 
+	// With for_each a block is a group of instances, and each of them is declared
+	// like a block of its own, with the group as its parent.
+	expanded bool
+	members  []*declared          // of a group, once expanded
+	objects  map[string]cty.Value // of a group: what expressions see, by the cell's key
+	parent   *declared            // of an instance
+	key      string               // of an instance
+	each     cty.Value            // of an instance: what each stands for in it
+
 	val       *cty.Value // variables and locals, once known
 	instances map[string]*instance
 	axes      map[string]hcl.Range // what it uses of matrix.*, once known
@@ -68,6 +77,7 @@ func referred(v cty.Value, block string) *declared {
 type references struct {
 	all    []hcl.Traversal
 	matrix bool // its value depends on the cell
+	each   bool // its value depends on the instance of for_each
 }
 
 // eval evaluates an expression in a cell, or outside of any (nil). Its problems
@@ -75,7 +85,8 @@ type references struct {
 // unknown.
 func (l *lab) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 	r := l.referencesOf(expr)
-	if !r.matrix {
+	constant := !r.matrix && !r.each
+	if constant {
 		if v, ok := l.constants[expr]; ok {
 			return v
 		}
@@ -90,7 +101,7 @@ func (l *lab) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 			v = value
 		}
 	}
-	if !r.matrix {
+	if constant {
 		l.constants[expr] = v
 	}
 	return v
@@ -106,6 +117,7 @@ func (l *lab) referencesOf(expr hclsyntax.Expression) *references {
 		if t.RootName() == "matrix" {
 			r.matrix = true
 		}
+		r.each = r.each || t.RootName() == "each"
 		for _, d := range l.targets(t) {
 			if len(l.axesOf(d)) > 0 {
 				r.matrix = true
@@ -174,6 +186,9 @@ func (l *lab) axesOf(d *declared) map[string]hcl.Range {
 	if d.typ != engineBlock || d.body == nil {
 		return nil
 	}
+	if d.parent != nil {
+		return l.axesOf(d.parent)
+	}
 	if d.axes != nil {
 		return d.axes
 	}
@@ -226,12 +241,22 @@ func (l *lab) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 			good = good && ok
 			continue
 		}
+		if root == "each" {
+			v, ok := l.eachValue(t)
+			vars[root] = v
+			good = good && ok
+			continue
+		}
 		if !l.known(t) {
 			good = false
 			continue
 		}
 		for _, d := range l.targets(t) {
 			if !l.enter(d, t.SourceRange()) {
+				good = false
+				continue
+			}
+			if !l.knownMember(t, d) {
 				good = false
 				continue
 			}
@@ -245,7 +270,7 @@ func (l *lab) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 	kinds := map[string]map[string]map[string]cty.Value{}
 	for _, t := range r.all {
 		root := t.RootName()
-		if root != "matrix" && tree[root] == nil {
+		if root != "matrix" && root != "each" && tree[root] == nil {
 			tree[root] = map[string]cty.Value{}
 		}
 	}
@@ -283,8 +308,6 @@ func (l *lab) known(t hcl.Traversal) bool {
 	n := referenceLength(root)
 	if n == 0 {
 		switch {
-		case slices.Contains(notYet["reference"], root):
-			l.err(at, "Not in this version yet", "%s.* belongs to for_each, which is part of the language, but this version of hcl does not understand it yet.", root)
 		case len(t) == 1:
 			l.err(at, "Unknown reference", "%q refers to nothing. If it is meant as text, put it in quotes: %q.%s", root, root, didYouMean(root, roots(), nil))
 		default:
@@ -335,14 +358,23 @@ func (l *lab) known(t hcl.Traversal) bool {
 func (l *lab) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 	n := referenceLength(t.RootName())
 	d := targets[0]
-	if len(targets) != 1 || len(t) <= n || d.typ == variableBlock || d.typ == localsBlock {
+	if len(targets) != 1 || d.typ == variableBlock || d.typ == localsBlock {
+		return true
+	}
+	if d.isGroup() {
+		n++ // the key
+	}
+	if len(t) <= n {
 		return true
 	}
 	attr, ok := t[n].(hcl.TraverseAttr)
 	if !ok {
 		return true
 	}
-	names := append(d.typ.argumentNames(), "name")
+	names := append(d.typ.attributeNames(), "name")
+	if d.isGroup() {
+		names = append(names, "key")
+	}
 	if len(d.typ.labels) == 2 {
 		names = append(names, "kind")
 	}
@@ -354,7 +386,7 @@ func (l *lab) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 }
 
 func roots() []string {
-	return []string{"var", "local", "host", "model", "engine", "dataset", "matrix"}
+	return []string{"var", "local", "host", "model", "engine", "dataset", "matrix", "each"}
 }
 
 func plainly(s string) string { return s }
@@ -365,7 +397,7 @@ func (l *lab) enter(d *declared, at hcl.Range) bool {
 	if len(l.stack) == 0 || l.stack[len(l.stack)-1] != d {
 		d.used = true
 	}
-	i := slices.Index(l.stack, d)
+	i := slices.IndexFunc(l.stack, func(s *declared) bool { return s == d || s.parent == d })
 	if i < 0 {
 		return true
 	}
@@ -374,7 +406,9 @@ func (l *lab) enter(d *declared, at hcl.Range) bool {
 		names = append(names, s.address)
 	}
 	names = append(names, d.address)
-	if len(names) == 2 {
+	if len(names) == 2 && l.stack[i].parent != nil {
+		l.err(at, "Circular reference", "An instance of %s refers to %s itself, all of whose instances are evaluated together. Put what they share into locals.", d.address, d.address)
+	} else if len(names) == 2 {
 		l.err(at, "Circular reference", "%s refers to itself, so it has no value.", d.address)
 	} else {
 		l.err(at, "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s", strings.Join(names, " → "))
@@ -401,6 +435,9 @@ func (l *lab) value(d *declared, c *cell) cty.Value {
 			d.val = &v
 		}
 		return *d.val
+	}
+	if d.isGroup() {
+		return l.group(d, c)
 	}
 	return l.instance(d, c).object
 }
@@ -455,10 +492,13 @@ func (i *instance) asObject() cty.Value {
 	if len(i.of.typ.labels) == 2 {
 		attrs["kind"] = cty.StringVal(i.of.kind)
 	}
-	for _, a := range i.of.typ.args {
-		attrs[a.name] = cty.NullVal(cty.DynamicPseudoType)
-		if s, ok := i.settings[a.name]; ok {
-			attrs[a.name] = s.raw
+	if i.of.parent != nil {
+		attrs["key"] = i.of.each.GetAttr("key")
+	}
+	for _, name := range i.of.typ.attributeNames() {
+		attrs[name] = cty.NullVal(cty.DynamicPseudoType)
+		if s, ok := i.settings[name]; ok {
+			attrs[name] = s.raw
 		}
 	}
 	return cty.ObjectVal(attrs)

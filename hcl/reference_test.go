@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"hclbench/load"
 )
 
 const referencePage = "../docs/language.md"
@@ -24,10 +26,16 @@ func TestReferenceTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"functions": functionTable(), "not yet": notYetTable()}
+	want := map[string]string{"functions": functionTable(), "not yet": notYetTable(), "not carried out": notCarriedOutTable()}
+	for _, k := range datasetKinds {
+		want["dataset "+k.kind] = blockTable(k)
+	}
 	var walk func(b *blockType)
 	walk = func(b *blockType) {
 		want["block "+b.name] = blockTable(b)
+		if b == datasetBlock {
+			want["block "+b.name] = b.doc + "\n\n"
+		}
 		for _, n := range b.blocks {
 			walk(n.typ)
 		}
@@ -103,10 +111,31 @@ func functionTable() string {
 	return strings.Join(names, ", ") + ".\n"
 }
 
+func notCarriedOutTable() string {
+	var kinds, arguments []string
+	for _, kind := range load.DatasetKinds() {
+		if len(load.Workload{Dataset: load.Dataset{Kind: kind}}.NotCarriedOut()) > 0 {
+			kinds = append(kinds, "`"+kind+"`")
+		}
+	}
+	everything := load.Workload{
+		Dataset: load.Dataset{Kind: load.Random}, Mode: load.Offline, Ramp: 1, Stages: []load.Stage{{}},
+		NoStream: true, CutBeginning: 1, CutEnd: 1,
+	}
+	for _, name := range everything.NotCarriedOut() {
+		if argument, ok := strings.CutPrefix(name, "load."); ok {
+			arguments = append(arguments, "`"+argument+"`")
+		}
+	}
+	return "- kinds of `dataset`: " + strings.Join(kinds, ", ") +
+		"\n- in `benchmark`: `mode = \"offline\"`\n- in `load`: " + strings.Join(append(arguments, "`from`"), ", ") +
+		"\n- in `engine`: `build`\n"
+}
+
 func notYetTable() string {
 	var s strings.Builder
 	for _, where := range slices.Sorted(maps.Keys(notYet)) {
-		what := map[string]string{"": "blocks", "function": "functions", "reference": "references", "dataset": "kinds of `dataset`"}[where]
+		what := map[string]string{"": "blocks", "function": "functions"}[where]
 		if what == "" {
 			what = "in `" + where + "`"
 		}

@@ -10,6 +10,7 @@ import (
 // against, and docs/language.md is checked against it.
 type blockType struct {
 	name     string
+	kind     string   // of a data set: each kind has arguments of its own
 	labels   []string // what each label is, for messages
 	doc      string
 	args     []argument
@@ -66,6 +67,17 @@ func (t *blockType) argumentNames() []string {
 	return names
 }
 
+// attributeNames are the arguments whose values other blocks can refer to.
+func (t *blockType) attributeNames() []string {
+	var names []string
+	for _, a := range t.args {
+		if a.kind.convert != nil {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
 func (t *blockType) blockNames() []string {
 	var names []string
 	for _, n := range t.blocks {
@@ -77,15 +89,12 @@ func (t *blockType) blockNames() []string {
 // notYet are the arguments and blocks that the design of the language names and
 // this version does not understand, by block; "" is the top level.
 var notYet = map[string][]string{
-	"":          {"report"},
-	"host":      {"for_each", "require"},
-	"engine":    {"for_each", "build"},
-	"benchmark": {"mode", "zip", "include", "reference"},
-	"load":      {"ramp", "stages", "stream", "warmup", "cooldown", "from"},
-	"function":  {"yamldecode"},
-	"dataset":   {"shared-prefix", "sharegpt", "text", "jsonl", "conversation", "trace"},
-	"reference": {"each"},
+	"":         {"report"},
+	"host":     {"require"},
+	"function": {"yamldecode"},
 }
+
+var forEach = argument{name: "for_each", kind: instances, fallback: "one instance", doc: "Makes one instance for each entry of a map, or each text or number of a list. In the block, `each.key` and `each.value` are the entry."}
 
 var description = argument{name: "description", kind: text, doc: "What it is, for people."}
 
@@ -132,6 +141,7 @@ var (
 		name: "host", labels: []string{"name"},
 		doc: "A machine that engines run on.",
 		args: []argument{
+			forEach,
 			{name: "address", kind: text, required: true, doc: "Where it is reached: `\"host\"` or `\"host:port\"`; `\"local\"` is the machine that `hcl` runs on, without SSH."},
 			{name: "user", kind: text, fallback: "your own user name", doc: "Who to log in as."},
 			{name: "identity_file", kind: text, fallback: "the SSH agent, then the usual files in `~/.ssh`", doc: "A private key; `~` is your home directory."},
@@ -177,6 +187,17 @@ var (
 		},
 	}
 
+	buildBlock = &blockType{
+		name: "build",
+		doc:  "Makes, before the first start, what the server serves instead of the model's `repo`. The output is kept on the host and used again until the image, the commands, the inputs, the environment or the model change.",
+		args: []argument{
+			{name: "commands", kind: texts, fallback: "**required**", doc: "Shell commands, run one after the other in a container of their own, with the engine's GPUs, mounts and environment."},
+			{name: "output", kind: text, fallback: "**required**", doc: "Directory in the container where they leave it; the server finds it at the same path."},
+			{name: "image", kind: text, fallback: "the engine's", doc: "Image of that container."},
+			{name: "inputs", kind: texts, fallback: "none", doc: "Other things that the output depends on, such as `file(\"patch.diff\")`."},
+		},
+	}
+
 	readyBlock = &blockType{
 		name: "ready",
 		doc:  "When waiting for the engine is given up.",
@@ -190,6 +211,7 @@ var (
 		name: "engine", labels: []string{"kind", "name"},
 		doc: "An inference engine: what is started, where, and how.",
 		args: []argument{
+			forEach,
 			{name: "inherits", kind: reference("engine"), fallback: "nothing", doc: "Another engine of the same kind. Whatever this block does not say comes from there; `env` and `flags` merge key by key, and `null` removes."},
 			{name: "host", kind: reference("host"), fallback: "required, except for `external`", doc: "Where it runs: `host.NAME`."},
 			{name: "model", kind: reference("model"), fallback: "required for `sglang`, `vllm`, `trtllm`", doc: "What it serves: `model.NAME`."},
@@ -202,25 +224,33 @@ var (
 			{name: "url", kind: text, fallback: "required for `external`", doc: "Of a server that someone else runs: `\"http://203.0.113.7:8000\"`."},
 			description,
 		},
-		blocks: []nested{{typ: containerBlock}, {typ: readyBlock}},
+		blocks: []nested{{typ: containerBlock}, {typ: readyBlock}, {typ: buildBlock}},
 	}
 
+	// datasetBlock stands for the data sets of all kinds; see datasetKinds.
 	datasetBlock = &blockType{
 		name: "dataset", labels: []string{"kind", "name"},
-		doc: "What prompts are made of. This version makes the kind `random`: random tokens of an exact length.",
-		args: []argument{
-			{name: "input_tokens", kind: whole(1, 1<<24), required: true, doc: "Length of a prompt, in tokens."},
-			{name: "range_ratio", kind: number(0, 1), fallback: "every prompt is exactly `input_tokens` long", doc: "How far lengths vary; `convention` says what the number means."},
-			{name: "convention", kind: word(load.ConventionSGLang, load.ConventionVLLM), fallback: `"sglang"`, doc: "With `\"sglang\"`, lengths are drawn from L·r to L (1 is fixed); with `\"vllm\"`, from L·(1−r) to L·(1+r) (0 is fixed)."},
-			{name: "seed", kind: whole(0, 1<<53), fallback: "`0`", doc: "Another seed makes other prompts."},
-			description,
-		},
+		doc:  "What prompts are made of. Each kind has arguments of its own.",
+		args: everyArgument(datasetKinds),
 	}
 
 	matrixBlock = &blockType{
-		name: "matrix",
-		doc:  "Each argument is an axis: a list of values. The benchmark is measured at every combination, in the order written, the last axis turning fastest. Several matrix blocks add up. An axis may refer to those above it.",
+		name:   "matrix",
+		doc:    "Each argument is an axis: a list of values. The benchmark is measured at every combination, in the order written, the last axis turning fastest. Several matrix blocks add up. An axis may refer to those above it.",
+		free:   &argument{kind: axis},
+		blocks: []nested{{typ: zipBlock, many: true}},
+	}
+
+	zipBlock = &blockType{
+		name: "zip",
+		doc:  "Axes that advance together: the first values of all, then the second, and so on. In a matrix block it is one more factor of that block; beside matrix blocks it is a factor of each of them.",
 		free: &argument{kind: axis},
+	}
+
+	includeBlock = &blockType{
+		name: "include",
+		doc:  "One more cell: each argument is the value of an axis. `exclude` does not leave it out.",
+		free: &argument{kind: axisPoint},
 	}
 
 	excludeBlock = &blockType{
@@ -233,19 +263,25 @@ var (
 
 	loadBlock = &blockType{
 		name: "load",
-		doc:  "How requests are sent. Say `concurrency`, `rate`, or both.",
+		doc:  "How requests are sent. Say `concurrency`, `rate`, or both, or `stages`; offline, and with a trace, neither.",
 		args: []argument{
-			{name: "concurrency", kind: whole(1, 1_000_000), fallback: "no limit; required without `rate`", doc: "At most this many requests in flight. Without `rate`, the next is sent when one is done."},
+			{name: "concurrency", kind: whole(1, 1_000_000), fallback: "no limit; required without `rate` or `stages`", doc: "At most this many requests in flight. Without `rate`, the next is sent when one is done."},
 			{name: "rate", kind: rate, fallback: "as fast as `concurrency` allows", doc: "Requests per second, whatever the server does; `\"inf\"` sends all at once."},
 			{name: "burstiness", kind: rate, fallback: "`1`", doc: "Gamma shape of the times between arrivals: 1 is Poisson, less is burstier, `\"inf\"` is constant."},
-			{name: "output_tokens", kind: whole(1, 1<<24), required: true, doc: "Tokens asked for, per request."},
+			{name: "ramp", kind: duration, fallback: "full pace from the start", doc: "The rate, or the concurrency, grows evenly to its full value over this long."},
+			{name: "stages", kind: stages, fallback: "one pace", doc: "Parts with a pace of their own, one after the other: `[{ duration = \"1m\", rate = 2 }, { duration = \"1m\", rate = 4 }]`, each with a `rate` or a `concurrency`. Instead of `requests` and `duration`."},
+			{name: "output_tokens", kind: whole(1, 1<<24), fallback: "required, unless the data set has answers of its own", doc: "Tokens asked for, per request."},
 			{name: "ignore_eos", kind: truth, fallback: "`true`", doc: "Generate to the full length even where the model would end."},
 			{name: "temperature", kind: number(0, 100), fallback: "`0`", doc: "Sampling temperature; 0 is greedy."},
 			{name: "extra_body", kind: object, fallback: "nothing", doc: "Merged into the body of every request."},
 			{name: "endpoint", kind: word(load.Completions, load.Chat, load.Generate), fallback: "`\"completions\"`", doc: "`/v1/completions`, `/v1/chat/completions`, or SGLang's `/generate`."},
+			{name: "stream", kind: truth, fallback: "`true`", doc: "Ask for responses token by token. Without it there is no time to first token."},
 			{name: "warmup_requests", kind: whole(0, 1_000_000), fallback: "`0`", doc: "Sent and waited for before the measurement."},
+			{name: "warmup", kind: duration, fallback: "nothing is cut", doc: "This much of the run's beginning does not count."},
+			{name: "cooldown", kind: duration, fallback: "nothing is cut", doc: "This much of the run's end does not count."},
 			{name: "timeout", kind: duration, fallback: "none", doc: "For one request in all."},
 			{name: "stall", kind: duration, fallback: "`\"5m\"`", doc: "A response that is silent this long has failed."},
+			{name: "from", kind: reference("host"), fallback: "the engine's own host", doc: "Send from this host instead: `host.NAME`."},
 		},
 	}
 
@@ -257,23 +293,36 @@ var (
 		freeHint: "A bound is named for a metric (ttft, tpot or e2el), alone or with a percentile: ttft_p99",
 	}
 
+	referenceBlock = &blockType{
+		name: "reference", labels: []string{"name"},
+		doc: "Published numbers, printed beside what is measured. Its name is any text.",
+		args: []argument{
+			{name: "source", kind: text, fallback: "not said", doc: "Where they are published, usually a URL."},
+			{name: "rows", kind: rows, required: true, doc: "A list of objects, such as `csvdecode(file(\"published.csv\"))`. The columns named like axes say which cell a row belongs to."},
+		},
+	}
+
 	benchmarkBlock = &blockType{
 		name: "benchmark", labels: []string{"name"},
 		doc: "What is measured: a matrix of cells, each one engine under one load.",
 		args: []argument{
 			{name: "engine", kind: reference("engine"), required: true, doc: "What is measured: `engine.KIND.NAME` or `matrix.engine`."},
 			{name: "dataset", kind: reference("dataset"), required: true, doc: "What is sent: `dataset.KIND.NAME`."},
-			{name: "requests", kind: whole(1, 1<<30), fallback: "this or `duration` is required", doc: "How many requests each cell measures."},
-			{name: "duration", kind: duration, fallback: "this or `requests` is required", doc: "For how long each cell sends requests."},
+			{name: "requests", kind: whole(1, 1<<30), fallback: "this or `duration` is required, except with `stages` or a trace", doc: "How many requests each cell measures."},
+			{name: "duration", kind: duration, fallback: "as for `requests`", doc: "For how long each cell sends requests."},
+			{name: "mode", kind: word("online", load.Offline), fallback: `"online"`, doc: "`\"online\"` sends requests to the server; `\"offline\"` runs the engine's own offline benchmark in a container of its own."},
 			{name: "repeat", kind: whole(1, 1000), fallback: "`1`", doc: "How often each cell is measured."},
 			{name: "percentiles", kind: percentiles, fallback: "`[50, 90, 95, 99]`", doc: "Shown beside mean and median."},
 			description,
 		},
 		blocks: []nested{
 			{typ: matrixBlock, many: true},
+			{typ: zipBlock, many: true},
+			{typ: includeBlock, many: true},
 			{typ: excludeBlock, many: true},
 			{typ: loadBlock, required: true},
 			{typ: sloBlock},
+			{typ: referenceBlock, many: true},
 		},
 	}
 )
@@ -290,7 +339,79 @@ func knownKinds(block string) []string {
 	case "engine":
 		return engines.Kinds()
 	case "dataset":
-		return []string{load.Random}
+		return load.DatasetKinds()
 	}
 	return nil
+}
+
+var (
+	seedArgument = argument{name: "seed", kind: whole(0, 1<<53), fallback: "`0`", doc: "Another seed makes, or picks, other prompts."}
+	checksum     = argument{name: "sha256", kind: hexDigest, fallback: "whatever is there", doc: "Of the file, which must have it."}
+	dataPath     = argument{name: "path", kind: text, required: true, doc: "The file, relative to the lab's directory."}
+)
+
+// datasetKinds are the data sets, each with the arguments of its kind.
+var datasetKinds = []*blockType{
+	datasetOf(load.Random, "Random tokens of an exact length.",
+		argument{name: "input_tokens", kind: whole(1, 1<<24), required: true, doc: "Length of a prompt, in tokens."},
+		argument{name: "range_ratio", kind: number(0, 1), fallback: "every prompt is exactly `input_tokens` long", doc: "How far lengths vary, of prompts and of answers; `convention` says what the number means."},
+		argument{name: "convention", kind: word(load.ConventionSGLang, load.ConventionVLLM), fallback: `"sglang"`, doc: "With `\"sglang\"`, lengths are drawn from L·r to L (1 is fixed); with `\"vllm\"`, from L·(1−r) to L·(1+r) (0 is fixed)."},
+	),
+	datasetOf(load.SharedPrefix, "Groups of prompts that begin alike, for prefix caches: SGLang's generated-shared-prefix.",
+		argument{name: "groups", kind: whole(1, 1<<20), required: true, doc: "How many beginnings there are."},
+		argument{name: "prompts_per_group", kind: whole(1, 1<<20), required: true, doc: "How many prompts begin with each."},
+		argument{name: "prefix_tokens", kind: whole(1, 1<<24), required: true, doc: "Length of a beginning, in tokens."},
+		argument{name: "question_tokens", kind: whole(1, 1<<24), required: true, doc: "Length of what follows it, different in every prompt."},
+		argument{name: "range_ratio", kind: number(0, 1), fallback: "all lengths are exact", doc: "Lengths are drawn from L·r to L."},
+	),
+	datasetOf(load.ShareGPT, "The first question and answer of recorded conversations, a JSON file as ShareGPT's.",
+		dataPath, checksum,
+		argument{name: "filter", kind: word(load.ConventionSGLang, load.ConventionVLLM), fallback: `"sglang"`, doc: "Which conversations are left out as too short or too long: as in SGLang's benchmark, or as in vLLM's."},
+		argument{name: "input_tokens", kind: whole(1, 1<<24), fallback: "as recorded", doc: "Every prompt is cut to exactly this length; shorter ones are left out."},
+		argument{name: "output_tokens", kind: whole(1, 1<<24), fallback: "as recorded", doc: "Every answer is asked to be exactly this long."},
+	),
+	datasetOf(load.Text, "Pieces of a text, such as a book, of an exact length.",
+		argument{name: "path", kind: text, required: true, doc: "A file, or a folder of files, relative to the lab's directory."},
+		argument{name: "input_tokens", kind: whole(1, 1<<24), required: true, doc: "Length of a prompt, in tokens."},
+	),
+	datasetOf(load.JSONL, "Prompts of your own, one JSON object to a line: `prompt`, and `output_tokens` where they differ.", dataPath, checksum),
+	datasetOf(load.Conversation, "Conversations of several turns, each sent when the answer before it is there.", dataPath, checksum),
+	datasetOf(load.Trace, "Recorded requests, sent at the times of the recording (Mooncake's JSONL).", dataPath, checksum,
+		argument{name: "slowdown", kind: number(0.001, 1e6), fallback: "`1`", doc: "Times between requests are multiplied by this: 2 is half as fast."},
+	),
+}
+
+func datasetOf(kind, doc string, args ...argument) *blockType {
+	return &blockType{
+		name: "dataset", kind: kind, labels: []string{"kind", "name"}, doc: doc,
+		args: append(args, seedArgument, description),
+	}
+}
+
+// everyArgument is all arguments of several types, each once.
+func everyArgument(types []*blockType) []argument {
+	var all []argument
+	seen := map[string]bool{}
+	for _, t := range types {
+		for _, a := range t.args {
+			if !seen[a.name] {
+				seen[a.name] = true
+				a.required = false
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// bodyType is what may stand in a block of type t with this first label.
+func bodyType(t *blockType, labels ...string) *blockType {
+	if t == datasetBlock && len(labels) > 0 {
+		for _, k := range datasetKinds {
+			if k.kind == labels[0] {
+				return k
+			}
+		}
+	}
+	return t
 }

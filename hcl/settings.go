@@ -78,7 +78,7 @@ func (l *lab) readInto(s settings, body *hclsyntax.Body, t *blockType, prefix st
 			raw = overlay(inherited.raw, raw)
 		}
 		x := setting{raw: raw, value: l.convert(arg, raw, a.Expr, c), at: at, body: body}
-		if !arg.kind.merges && !l.referencesOf(a.Expr).matrix {
+		if r := l.referencesOf(a.Expr); !arg.kind.merges && !r.matrix && !r.each {
 			l.fixed[a.Expr] = x
 		}
 		s[name] = x
@@ -149,6 +149,9 @@ func (l *lab) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *c
 	}
 	if a.kind.refers != "" && raw.Type() == cty.String && !raw.IsMarked() {
 		detail += l.meantReference(a.kind.refers, raw.AsString())
+	}
+	if g := groupOf(raw); g != nil && a.kind.refers == g.typ.name {
+		detail += fmt.Sprintf(" %s has for_each, so it is several: say which, such as %s.", g.address, g.members[0].address)
 	}
 	l.errIn(expr, c, "Wrong value", detail)
 	return nil

@@ -49,6 +49,8 @@ func wrong(format string, args ...any) *wrongValue {
 var (
 	anything       = kind{noun: "any value", want: "a value", convert: func(v cty.Value) (any, *wrongValue) { return v, fits }}
 	typeExpression = kind{noun: "type", want: "a type such as string, number or list(string)"}
+	instances      = kind{noun: "map or list", want: `a map, such as { a = "203.0.113.1" }, or a list of texts, such as ["a", "b"]`}
+	axisPoint      = kind{noun: "value of an axis", want: "a number, a text, true, false, or a block"}
 	axis           = kind{noun: "list", want: "a list of values, such as [1, 4, 16]"}
 
 	text = kind{noun: "text", want: "text in quotes", convert: func(v cty.Value) (any, *wrongValue) {
@@ -169,6 +171,27 @@ var (
 			return nil, &wrongValue{}
 		}
 		return s, fits
+	}}
+	hexDigest = kind{noun: "text", want: "a SHA-256 in 64 hex digits, as sha256sum prints it", convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok || !sha256Form.MatchString(s) {
+			return nil, &wrongValue{}
+		}
+		return strings.ToLower(s), fits
+	}}
+	stages = kind{noun: "list of stages", want: `a list of stages, such as [{ duration = "1m", rate = 2 }, { duration = "1m", rate = 4 }]`, convert: func(v cty.Value) (any, *wrongValue) {
+		list, w := elements(v, asStage)
+		if w == fits && len(list) == 0 {
+			return nil, wrong("This one is empty.")
+		}
+		return list, w
+	}}
+	rows = kind{noun: "list of objects", want: `a list of objects, such as csvdecode(file("published.csv"))`, convert: func(v cty.Value) (any, *wrongValue) {
+		list, w := elements(v, asRow)
+		if w == fits && len(list) == 0 {
+			return nil, wrong("This one is empty.")
+		}
+		return list, w
 	}}
 	environment = kind{noun: "map of texts", want: `an object with a text for each variable, such as { NAME = "value" }`, secret: true, merges: true, convert: func(v cty.Value) (any, *wrongValue) {
 		env := []provision.EnvVar{}
@@ -442,6 +465,85 @@ func asJSON(v cty.Value) (string, bool) {
 }
 
 var sizeForm = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([KMGT]i?)?B$`)
+
+var sha256Form = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+
+// asStage reads one stage of a load.
+func asStage(v cty.Value) (load.Stage, *wrongValue) {
+	var s load.Stage
+	paces := 0
+	w := entries(v, func(name string, e cty.Value) *wrongValue {
+		var k kind
+		switch name {
+		case "duration":
+			k = duration
+		case "rate":
+			k = rate
+		case "concurrency":
+			k = whole(1, 1_000_000)
+		default:
+			return wrong("A stage has a duration, and a rate or a concurrency, and no %q.", name)
+		}
+		if e.IsNull() {
+			return fits
+		}
+		x, w := k.convert(e)
+		if w != fits {
+			return wrong("The %s of a stage is %s, not %s.", name, k.want, describe(e))
+		}
+		switch x := x.(type) {
+		case time.Duration:
+			s.Duration = load.Duration(x)
+		case load.Rate:
+			s.Rate = x
+			paces++
+		case int64:
+			s.Concurrency = int(x)
+			paces++
+		}
+		return fits
+	})
+	switch {
+	case w != fits:
+		return s, w
+	case s.Duration == 0:
+		return s, wrong("Each stage needs a duration.")
+	case paces != 1:
+		return s, wrong("Each stage has either a rate or a concurrency.")
+	}
+	return s, fits
+}
+
+var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// asRow reads a row of published numbers. A text that is a number counts as one,
+// because CSV knows only texts; what is empty is left out.
+func asRow(v cty.Value) (map[string]any, *wrongValue) {
+	row := map[string]any{}
+	return row, entries(v, func(name string, e cty.Value) *wrongValue {
+		if e.IsNull() {
+			return fits
+		}
+		switch e.Type() {
+		case cty.Bool:
+			row[name] = e.True()
+		case cty.String:
+			s := strings.TrimSpace(e.AsString())
+			if i, err := strconv.ParseInt(s, 10, 64); err == nil && numberForm.MatchString(s) {
+				row[name] = i
+			} else if f, err := strconv.ParseFloat(s, 64); err == nil && numberForm.MatchString(s) {
+				row[name] = f
+			} else if s != "" {
+				row[name] = s
+			}
+		case cty.Number:
+			row[name] = axisValue(e)
+		default:
+			return wrong("In the column %q it holds %s, and a cell of a table is a number, a text, true or false.", name, describe(e))
+		}
+		return fits
+	})
+}
 
 // parseSize reads "32GB" or "32GiB" into bytes.
 func parseSize(s string) (int64, bool) {

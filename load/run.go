@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,12 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 
 // check reports what is wrong with a workload, all of it.
 func (w Workload) check() error {
+	if w.Dataset.Kind != Random && slices.Contains(DatasetKinds(), w.Dataset.Kind) {
+		return fmt.Errorf("data set kind %q: this version makes prompts of kind %q only", w.Dataset.Kind, Random)
+	}
+	if names := w.NotCarriedOut(); len(names) > 0 && w.Dataset.Kind == Random {
+		return fmt.Errorf("this version cannot carry out %s", strings.Join(names, ", "))
+	}
 	var errs []error
 	bad := func(is bool, format string, args ...any) {
 		if is {

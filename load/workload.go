@@ -79,8 +79,21 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-// The data set kinds that this version makes prompts from.
-const Random = "random"
+// The data set kinds. This version makes prompts of kind [Random] only.
+const (
+	Random       = "random"        // random tokens of an exact length
+	SharedPrefix = "shared-prefix" // groups of prompts with a common beginning (SGLang's generated-shared-prefix)
+	ShareGPT     = "sharegpt"      // the first turns of recorded conversations
+	Text         = "text"          // a file or folder of text, cut to an exact length
+	JSONL        = "jsonl"         // prompts in a file, one JSON object to a line
+	Conversation = "conversation"  // conversations of several turns
+	Trace        = "trace"         // requests with timestamps (Mooncake's JSONL), replayed
+)
+
+// DatasetKinds lists the data set kinds in the order in which help names them.
+func DatasetKinds() []string {
+	return []string{Random, SharedPrefix, ShareGPT, Text, JSONL, Conversation, Trace}
+}
 
 // The two meanings that range_ratio has in the field (research: vLLM and SGLang
 // use the same word for different ranges).
@@ -91,13 +104,34 @@ const (
 	ConventionVLLM = "vllm"
 )
 
-// Dataset says what prompts are made of.
+// Dataset says what prompts are made of. Which members mean something depends on
+// the kind.
 type Dataset struct {
-	Kind        string   `json:"kind"`                  // [Random]
-	InputTokens int      `json:"input_tokens"`          // prompt length
-	RangeRatio  *float64 `json:"range_ratio,omitempty"` // of prompts and outputs, as with both peers; nil: every one is exactly as long as asked
-	Convention  string   `json:"convention,omitempty"`  // what RangeRatio means; empty means [ConventionSGLang]
-	Seed        uint64   `json:"seed,omitempty"`        // mixed into every cell's own seed
+	Kind        string   `json:"kind"`                   // one of [DatasetKinds]
+	InputTokens int      `json:"input_tokens,omitempty"` // prompt length: random, text; of sharegpt, an exact cut, 0: as recorded
+	RangeRatio  *float64 `json:"range_ratio,omitempty"`  // of prompts and outputs, as with both peers; nil: every one is exactly as long as asked
+	Convention  string   `json:"convention,omitempty"`   // what RangeRatio means; empty means [ConventionSGLang]
+	Seed        uint64   `json:"seed,omitempty"`         // mixed into every cell's own seed
+
+	Groups          int     `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
+	PromptsPerGroup int     `json:"prompts_per_group,omitempty"` // shared-prefix
+	PrefixTokens    int     `json:"prefix_tokens,omitempty"`     // shared-prefix: length of a beginning
+	QuestionTokens  int     `json:"question_tokens,omitempty"`   // shared-prefix: length of what follows it
+	Path            string  `json:"path,omitempty"`              // of the file, or for text the folder, relative to the lab's directory
+	SHA256          string  `json:"sha256,omitempty"`            // of the file, 64 hex digits; empty: whatever is there
+	Filter          string  `json:"filter,omitempty"`            // sharegpt: which conversations count, [ConventionSGLang] or [ConventionVLLM]
+	OutputTokens    int     `json:"output_tokens,omitempty"`     // sharegpt: an exact cut of the answers; 0: as recorded
+	Slowdown        float64 `json:"slowdown,omitempty"`          // trace: times between requests are multiplied by this; 0 means 1
+}
+
+// OwnOutputs reports whether the data set itself says how long answers are, so
+// that a workload need not.
+func (d Dataset) OwnOutputs() bool {
+	switch d.Kind {
+	case ShareGPT, JSONL, Conversation, Trace:
+		return true
+	}
+	return false
 }
 
 // The endpoints that a workload can be sent to.
@@ -106,6 +140,17 @@ const (
 	Chat        = "chat"        // /v1/chat/completions
 	Generate    = "generate"    // SGLang's /generate; prompts travel as token ids
 )
+
+// Offline is the mode in which an engine's own offline benchmark is run, instead
+// of requests sent to its server.
+const Offline = "offline"
+
+// Stage is a part of a load with a pace of its own.
+type Stage struct {
+	Duration    Duration `json:"duration"`
+	Rate        Rate     `json:"rate,omitempty"` // one of rate and concurrency is set
+	Concurrency int      `json:"concurrency,omitempty"`
+}
 
 // Objective is one bound of an SLO: the metric's percentile must not exceed Max.
 // A request is good when each of its own values is within every bound.
@@ -124,7 +169,7 @@ type Workload struct {
 	Concurrency  int         `json:"concurrency,omitempty"` // at most this many in flight; 0: no limit
 	Rate         Rate        `json:"rate,omitempty"`        // open loop; 0: closed loop by Concurrency
 	Burstiness   Rate        `json:"burstiness,omitempty"`  // gamma shape of the gaps: 1 (and 0, unset) Poisson, +Inf constant
-	OutputTokens int         `json:"output_tokens"`         // asked for, per request
+	OutputTokens int         `json:"output_tokens"`         // asked for, per request; 0: as the data set says
 	IgnoreEOS    bool        `json:"ignore_eos"`
 	Temperature  float64     `json:"temperature"`
 	Endpoint     string      `json:"endpoint"`                  // [Completions], [Chat] or [Generate]
@@ -133,6 +178,14 @@ type Workload struct {
 	Timeout      Duration    `json:"timeout,omitempty"`         // for one request in all; 0: none
 	Stall        Duration    `json:"stall,omitempty"`           // without a byte from the server; 0 means [DefaultStall]
 	SLO          []Objective `json:"slo,omitempty"`
+
+	Mode         string   `json:"mode,omitempty"`      // [Offline], or empty: online
+	Ramp         Duration `json:"ramp,omitempty"`      // the pace grows from nothing to what is asked over this long
+	Stages       []Stage  `json:"stages,omitempty"`    // one after the other, instead of Requests and Duration
+	NoStream     bool     `json:"no_stream,omitempty"` // responses come whole
+	CutBeginning Duration `json:"warmup,omitempty"`    // this much of the run's beginning does not count
+	CutEnd       Duration `json:"cooldown,omitempty"`  // this much of its end does not count
+
 	// Percentiles reported beside mean, median and std; nil means [DefaultPercentiles].
 	// They select what is shown, not what is measured, and so are not identity.
 	Percentiles []float64 `json:"-"`
@@ -143,6 +196,46 @@ const DefaultStall = 5 * time.Minute
 
 // DefaultPercentiles are those that the field prints.
 func DefaultPercentiles() []float64 { return []float64{50, 90, 95, 99} }
+
+// Longest is the length of the longest prompt and of the longest answer, in
+// tokens; 0 for what only the data set's file tells.
+func (w Workload) Longest() (input, output int) {
+	d := w.Dataset
+	input, output = d.InputTokens, w.OutputTokens
+	switch d.Kind {
+	case Random:
+		input = lengths(d.InputTokens, d.RangeRatio, d.Convention).high
+		output = lengths(w.OutputTokens, d.RangeRatio, d.Convention).high
+	case SharedPrefix:
+		input = d.PrefixTokens + d.QuestionTokens
+	case ShareGPT:
+		output = max(output, d.OutputTokens)
+	}
+	return input, output
+}
+
+// NotCarriedOut returns what of the workload this version can read but not do,
+// as the lab names it: "dataset", "mode", "load.ramp".
+func (w Workload) NotCarriedOut() []string {
+	var names []string
+	for _, x := range []struct {
+		name string
+		said bool
+	}{
+		{"dataset", w.Dataset.Kind != Random},
+		{"mode", w.Mode != ""},
+		{"load.ramp", w.Ramp != 0},
+		{"load.stages", len(w.Stages) > 0},
+		{"load.stream", w.NoStream},
+		{"load.warmup", w.CutBeginning != 0},
+		{"load.cooldown", w.CutEnd != 0},
+	} {
+		if x.said {
+			names = append(names, x.name)
+		}
+	}
+	return names
+}
 
 // Target is the server under load.
 type Target struct {

@@ -1,0 +1,62 @@
+package engines
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// buildsDir is where the outputs of builds are kept on a host.
+const buildsDir = "~/.cache/hcl/builds/"
+
+// BuildContainer is the container that makes what the engine's build block
+// describes; ok is false without one. It is the engine's own container, but that
+// it runs the commands, and that the output, empty at first, can be written.
+func BuildContainer(e *Engine) (c provision.Container, ok bool) {
+	if e.Build == nil {
+		return c, false
+	}
+	c = Container(e)
+	c.Image = e.Build.image(e)
+	c.Entrypoint = []provision.Text{provision.Plain("/bin/sh"), provision.Plain("-c")}
+	c.Command = []provision.Text{provision.Plain("set -e\n" + strings.Join(e.Build.Commands, "\n"))}
+	c.Port = 0
+	for i, m := range c.Mounts {
+		if m == e.Build.mount(e) {
+			c.Mounts[i].ReadOnly = false
+		}
+	}
+	return c, true
+}
+
+func (b *Build) image(e *Engine) string {
+	if b.Image != "" {
+		return b.Image
+	}
+	return e.Image
+}
+
+// mount is the output in the engine's container.
+func (b *Build) mount(e *Engine) provision.Mount {
+	return provision.Mount{Source: buildsDir + b.id(e), Target: b.Output, ReadOnly: true}
+}
+
+// id tells apart what comes out of a build by what goes into it: the first 48
+// bits of a SHA-256, in hex. Secrets count as "(sensitive)".
+func (b *Build) id(e *Engine) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n%q\n%q\n%q\n", b.image(e), b.Commands, b.Output, b.Inputs)
+	if e.Model != nil {
+		fmt.Fprintf(h, "%q %q\n", e.Model.Repo, e.Model.Revision)
+	}
+	if e.Host != nil {
+		fmt.Fprintf(h, "%q\n", e.Host.GPUs.String())
+	}
+	for _, v := range e.Env {
+		fmt.Fprintf(h, "%q=%q\n", v.Name, v.Value.String())
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}

@@ -1,0 +1,91 @@
+package hcl
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestForEach(t *testing.T) {
+	const lab = `
+locals {
+  boxes = { b = "203.0.113.2", a = "203.0.113.1" }
+}
+host "box" {
+  for_each = local.boxes
+  address  = each.value
+  user     = "u-${each.key}"
+  gpus     = "8xH200"
+}
+model "m" {
+  repo = "org/model"
+}
+engine "vllm" "all" {
+  for_each = host.box
+  host     = host.box[each.key]
+  model    = model.m
+  image    = "vllm/vllm-openai:v0.11.0"
+  flags    = { tensor-parallel-size = matrix.tp, name = "${each.key}-${each.value.address}" }
+}
+engine "vllm" "odd" {
+  for_each = ["z", 3, "org/x"]
+  inherits = engine.vllm.all["a"]
+  flags    = { name = each.value, n = length(host.box[*].address) }
+}
+dataset "random" "d" {
+  input_tokens = 128
+}
+`
+	for matrix, want := range map[string][]string{
+		`engine = values(engine.vllm.all)`: {
+			`engine=vllm.all["a"] tp=4 all-a --name a-203.0.113.1 --tensor-parallel-size 4`,
+			`engine=vllm.all["a"] tp=8 all-a --name a-203.0.113.1 --tensor-parallel-size 8`,
+			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
+			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
+		},
+		`engine = [for k, e in engine.vllm.all : e if k != "a"]`: {
+			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
+			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
+		},
+		`engine = concat([engine.vllm.odd["org/x"]], engine.vllm.odd[*], [engine.vllm.all.b])`: {
+			`engine=vllm.odd["org/x"] tp=4 odd-org-x --n 2 --name org/x --tensor-parallel-size 4`,
+			`engine=vllm.odd["org/x"] tp=8 odd-org-x --n 2 --name org/x --tensor-parallel-size 8`,
+			`engine=vllm.odd["3"] tp=4 odd-3 --n 2 --name 3 --tensor-parallel-size 4`,
+			`engine=vllm.odd["3"] tp=8 odd-3 --n 2 --name 3 --tensor-parallel-size 8`,
+			`engine=vllm.odd["z"] tp=4 odd-z --n 2 --name z --tensor-parallel-size 4`,
+			`engine=vllm.odd["z"] tp=8 odd-z --n 2 --name z --tensor-parallel-size 8`,
+			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
+			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
+		},
+	} {
+		c := mustLoad(t, lab+benchmarkOf("matrix {\n"+matrix+"\ntp = [4, 8]\n}", ""), Vars{})
+		if diff := cmp.Diff(want, cells(c)); diff != "" {
+			t.Errorf("%s: cells (-want +got):\n%s", matrix, diff)
+		}
+	}
+	c := mustLoad(t, lab+benchmarkOf("matrix {\nengine = engine.vllm.all[*]\ntp = [4, 8]\n}\nexclude { when = matrix.engine.key == \"a\" || matrix.engine.host.user == \"u-c\" }", ""), Vars{})
+	if got, want := len(c.Benchmarks[0].Cells), 2; got != want {
+		t.Errorf("%d cells, want %d", got, want)
+	}
+	e := c.Benchmarks[0].Cells[0].Engine
+	if e.Host != c.Hosts[1] || e.Host.Name != "box-b" || e.Host.User != "u-b" || e.Address() != `engine.vllm.all["b"]` {
+		t.Errorf("engine %s on host %+v, want the instance b of both", e.Address(), e.Host)
+	}
+}
+
+// TestForEachEmpty: no instances is right, as long as nobody asks for one.
+func TestForEachEmpty(t *testing.T) {
+	c := mustLoad(t, common+`
+engine "sim" "none" {
+  for_each = {}
+  host     = host.h
+}
+engine "sim" "one" {
+  host = host.h
+}
+`+benchmarkOf("matrix { engine = concat(values(engine.sim.none), [engine.sim.one]) }", ""), Vars{})
+	if got := strings.Join(cells(c), ", "); got != "engine=sim.one one" {
+		t.Errorf("cells = %s", got)
+	}
+}

@@ -1,0 +1,63 @@
+package hcl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"hclbench/engines"
+	"hclbench/load"
+)
+
+// NotCarriedOut returns what the lab's cells ask for that this version can read
+// and plan, but not do. It is empty for a lab that can be applied; it looks only
+// at the cells that are in the Config when it is called.
+func (c *Config) NotCarriedOut() *Problems {
+	out := &Problems{files: map[string][]byte{}, seen: map[problemKey]bool{}}
+	if c.text != nil {
+		out.files, out.outside, out.hidden, out.bodies = c.text.files, c.text.outside, c.text.hidden, c.text.bodies
+	}
+	const summary = "Not carried out yet"
+	add := func(place, pos, format string, args ...any) {
+		at, ok := c.places[place]
+		if !ok {
+			at.Filename, _, _ = strings.Cut(pos, ":")
+		}
+		out.add(SeverityError, at, summary, fmt.Sprintf(format, args...))
+	}
+	for _, b := range c.Benchmarks {
+		for _, cell := range b.Cells {
+			for _, name := range cell.Workload.NotCarriedOut() {
+				if name == "dataset" {
+					add(cell.Dataset, b.Pos, "This version reads and plans data sets of kind %q, but makes prompts of kind %q only, so benchmark %q cannot be carried out with it. Use another data set for now.", cell.Workload.Dataset.Kind, load.Random, b.Name)
+					continue
+				}
+				bare := name[strings.LastIndexByte(name, '.')+1:]
+				what := "the argument " + bare + " of load blocks"
+				if name == "mode" {
+					what = "benchmarks with mode = \"offline\""
+				}
+				add(b.Name+" "+name, b.Pos, "This version reads and plans %s, but cannot carry it out yet. Remove it for now.", what)
+			}
+			if cell.From != nil {
+				add(b.Name+" load.from", b.Pos, "This version reads and plans the argument from of load blocks, but sends the load from the engine's own host only. Remove it for now.")
+			}
+			if cell.Engine != nil && cell.Engine.Build != nil {
+				add(buildPlace(cell.Engine), cell.Engine.Pos, "This version reads and plans build blocks, but cannot carry them out yet. Build by hand, and give the engine the result as its model's repo for now.")
+			}
+		}
+	}
+	out.sort()
+	out.addContext(out.bodies)
+	return out
+}
+
+func buildPlace(e *engines.Engine) string { return e.Kind + "." + e.Name + " build" }
+
+// place notes where something stands that NotCarriedOut may name.
+func (l *lab) place(name string, at hcl.Range) {
+	if _, known := l.places[name]; !known {
+		l.places[name] = at
+	}
+}
