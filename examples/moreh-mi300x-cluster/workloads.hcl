@@ -1,0 +1,116 @@
+# Prompts are meaningful text, cut to an exact length, so that the experts of the
+# model are loaded as unevenly as in real use.
+
+dataset "sharegpt" "isl512" {
+  path         = var.sharegpt
+  sha256       = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
+  input_tokens = 512
+}
+
+dataset "sharegpt" "isl1000" {
+  path         = var.sharegpt
+  sha256       = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
+  input_tokens = 1000
+}
+
+dataset "sharegpt" "isl2000" {
+  path         = var.sharegpt
+  sha256       = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
+  input_tokens = 2000
+}
+
+dataset "text" "isl512" {
+  path         = var.gutenberg
+  input_tokens = 512
+}
+
+dataset "text" "isl1000" {
+  path         = var.gutenberg
+  input_tokens = 1000
+}
+
+dataset "text" "isl2000" {
+  path         = var.gutenberg
+  input_tokens = 2000
+}
+
+# Rate, warm-up and cool-down were found by trial, for each workload.
+benchmark "throughput" {
+  zip {
+    dataset = [
+      dataset.sharegpt.isl512, dataset.text.isl512,
+      dataset.sharegpt.isl1000, dataset.text.isl1000,
+      dataset.sharegpt.isl2000, dataset.text.isl2000,
+    ]
+    output_tokens = [512, 512, 1000, 1000, 2000, 2000]
+    rate          = [140, 140, 80, 80, 48, 60]
+    warmup        = ["120s", "130s", "140s", "150s", "300s", "260s"]
+    cooldown      = ["70s", "70s", "110s", "120s", "230s", "240s"]
+  }
+
+  engine      = engine.external.moai
+  dataset     = matrix.dataset
+  requests    = 32400
+  percentiles = [1, 10, 25, 50, 75, 90]
+
+  load {
+    rate          = matrix.rate
+    concurrency   = 10800
+    output_tokens = matrix.output_tokens
+    ignore_eos    = true
+    warmup        = matrix.warmup
+    cooldown      = matrix.cooldown
+  }
+
+  reference "Moreh" {
+    source = local.source
+    rows = [
+      for r in local.published : merge(r, { dataset = local.published_dataset[r.workload] })
+      if can(local.published_dataset[r.workload])
+    ]
+  }
+}
+
+# Prompts from a fixed set, so that the cluster's prefix cache spares nearly all
+# of the prefill and decode can be seen alone.
+dataset "shared-prefix" "fixed-set" {
+  groups            = 64
+  prompts_per_group = 3375
+  prefix_tokens     = 1999
+  question_tokens   = 1
+}
+
+benchmark "shared-prompts" {
+  engine      = engine.external.moai
+  dataset     = dataset.shared-prefix.fixed-set
+  requests    = 216000
+  percentiles = [1, 10, 25, 50, 75, 90]
+
+  load {
+    rate          = 1500
+    concurrency   = 10800
+    output_tokens = 100
+    ignore_eos    = true
+    warmup        = "30s"
+    cooldown      = "20s"
+  }
+
+  reference "Moreh" {
+    source = local.source
+    rows   = [for r in local.published : r if r.workload == "shared-prompts 2000/100"]
+  }
+}
+
+locals {
+  source    = "https://docs.moreh.io/benchmarking/deepseek_r1_671b_on_amd_mi300x_gpus_maximum_throughput/"
+  published = csvdecode(file("published/results.csv"))
+
+  published_dataset = {
+    "sharegpt 512/512"    = "sharegpt.isl512"
+    "gutenberg 512/512"   = "text.isl512"
+    "sharegpt 1000/1000"  = "sharegpt.isl1000"
+    "gutenberg 1000/1000" = "text.isl1000"
+    "sharegpt 2000/2000"  = "sharegpt.isl2000"
+    "gutenberg 2000/2000" = "text.isl2000"
+  }
+}
