@@ -28,6 +28,8 @@ type room struct {
 var rooms = []room{
 	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "load", "sim", "provision"},
 		"the command joins the rooms; nobody imports it"},
+	{"examples", nil,
+		"labs, and one test that loads and plans them as a user does; there is no code to import anything"},
 	{"apply", []string{"plan", "results", "load", "engines", "provision", "agent"},
 		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
 	{"plan", []string{"hcl", "engines", "provision", "load", "results"},

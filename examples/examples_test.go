@@ -1,0 +1,442 @@
+// Package examples_test holds the labs in this folder to what they say of
+// themselves: they are right without a warning, they plan to the counts that the
+// studies describe, and every published flag is in the commands that they run.
+package examples_test
+
+import (
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/hcl"
+	"hclbench/plan"
+	"hclbench/provision"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// example is what a lab plans to.
+type example struct {
+	vars      []string            // as --var
+	hosts     int                 // where something is started
+	loads     map[string]int      // model loads by host
+	cells     map[string]int      // by benchmark and engine: "online vllm.h200"
+	published map[string]int      // rows of published numbers by benchmark
+	words     map[string][]string // by engine: what the published task says, and so the command must
+}
+
+// eachOf has the same count for several engines of a benchmark.
+func eachOf(benchmark string, n int, names ...string) map[string]int {
+	m := map[string]int{}
+	for _, name := range names {
+		m[benchmark+" "+name] = n
+	}
+	return m
+}
+
+// join merges counts.
+func join(all ...map[string]int) map[string]int {
+	m := map[string]int{}
+	for _, some := range all {
+		for k, v := range some {
+			m[k] += v
+		}
+	}
+	return m
+}
+
+// examples are the labs of this folder, by folder; behind a space, a variation
+// of it.
+var examples = map[string]example{
+	"quickstart": {
+		hosts: 1,
+		loads: map[string]int{"here": 2},
+		cells: eachOf("online", 3, "sim.steady", "sim.batching"),
+	},
+	"skeleton-8xh200": {
+		hosts: 1,
+		loads: map[string]int{"box": 2},
+		cells: eachOf("online", 5, "sglang.box", "vllm.box"),
+	},
+	"skeleton-8xmi300x": {
+		hosts: 1,
+		loads: map[string]int{"box": 2},
+		cells: eachOf("online", 5, "sglang.box", "vllm.box"),
+	},
+	"dstack-deepseek-r1": {
+		hosts: 2,
+		loads: map[string]int{"h200": 7, "mi300x": 3},
+		cells: join(
+			eachOf("online", 6+3, "sglang.h200", "vllm.h200", "trtllm.h200", "sglang.mi300x", "vllm.mi300x"),
+			eachOf("prefix-cached", 3, "sglang.h200", "vllm.h200-prefix", "sglang.mi300x"),
+			eachOf("offline", 6+3+3, "sglang.h200-offline", "vllm.h200-offline", "trtllm.h200-offline", "sglang.mi300x-offline", "vllm.mi300x"),
+			eachOf("offline", 3, "sglang.mi300x-offline", "vllm.mi300x"),
+		),
+		published: map[string]int{"online": 45, "prefix-cached": 9, "offline": 63},
+		words: map[string][]string{
+			"sglang.h200": {
+				"lmsysorg/sglang:", "python3", "-m sglang.launch_server", "--model-path deepseek-ai/DeepSeek-R1",
+				"--tp 8", "--trust-remote-code", "--enable-dp-attention", "--shm-size 32000000000b", "--gpus all",
+			},
+			"sglang.mi300x": {
+				"rocm/sglang-staging:20250212", "MODEL_ID=deepseek-ai/DeepSeek-R1", "HSA_NO_SCRATCH_RECLAIM=1",
+				"-m sglang.launch_server", "--model-path deepseek-ai/DeepSeek-R1", "--tp 8", "--trust-remote-code",
+				"--device /dev/kfd", "--device /dev/dri", "!--enable-dp-attention", "!--shm-size",
+			},
+			"trtllm.h200": {
+				"MAX_BATCH_SIZE=512", "MAX_NUM_TOKENS=16384", "MAX_SEQ_LENGTH=16384", "trtllm-serve",
+				"--backend pytorch", "--max_batch_size 512", "--max_num_tokens 16384", "--max_seq_len 16384",
+				"--tp_size 8", "--ep_size 4", "--pp_size 1",
+			},
+			"trtllm.h200-offline": {
+				"MODEL_REPO=https://huggingface.co/deepseek-ai/DeepSeek-R1", "MAX_SEQ_LEN=128000", "MAX_INPUT_LEN=64000",
+				"MAX_NUM_TOKENS=16384", "MAX_BATCH_SIZE=2048", "MODEL_DOWNLOAD_DIR=/root/.cache/DeepSeek-R1",
+				"ENGINE_DIR=/Deepseek-R1-Engine", "TOKENIZER_DIR=/root/.cache/DeepSeek-R1", "MODEL_FOLDER=/triton_model_repo",
+				"CHECK_POINT_DIR=/workflow/TensorRT-LLM/examples/deepseek_v3/deepseek-ckpt", "TRITON_MAX_BATCH_SIZE=1",
+				"INSTANCE_COUNT=1", "MAX_QUEUE_DELAY_MS=0", "MAX_QUEUE_SIZE=0",
+				"FILL_TEMPLATE_SCRIPT=/tensorrtllm_backend/tools/fill_template.py", "DECOUPLED_MODE=true",
+				"git clone --branch deepseek --single-branch https://github.com/NVIDIA/TensorRT-LLM.git",
+				`git clone "$MODEL_REPO" "$MODEL_DOWNLOAD_DIR"`, "cd TensorRT-LLM/examples/deepseek_v3",
+				"python3 convert_checkpoint.py", "--model_dir $TOKENIZER_DIR", "--output_dir $CHECK_POINT_DIR",
+				"--dtype bfloat16", "--tp_size 8", "trtllm-build", "--checkpoint_dir $CHECK_POINT_DIR",
+				"--gemm_plugin bfloat16", "--output_dir $ENGINE_DIR", "--max_seq_len $MAX_SEQ_LEN",
+				"--max_input_len $MAX_INPUT_LEN", "--max_batch_size $MAX_BATCH_SIZE", "--gpt_attention_plugin bfloat16",
+				"--use_paged_context_fmha enable", "--shm-size 32000000000b",
+				"--tokenizer /root/.cache/DeepSeek-R1", "--max_seq_len 32768",
+			},
+			"vllm.h200": {
+				"vllm/vllm-openai:v0.7.3", "VLLM_ATTENTION_BACKEND=FLASHMLA", "pip uninstall -y vllm",
+				"pip install vllm --pre --extra-index-url https://wheels.vllm.ai/nightly",
+				"'vllm' 'serve' 'deepseek-ai/DeepSeek-R1'", "'--trust-remote-code'", "'--tensor-parallel-size' '8'",
+				"--shm-size 32000000000b", "!--enable-prefix-caching",
+			},
+			"vllm.h200-prefix": {
+				"vllm/vllm-openai:v0.7.3", "'--enable-prefix-caching'", "'--enable-chunked-prefill'",
+				"'--trust-remote-code'", "'--tensor-parallel-size' '8'",
+			},
+			"vllm.h200-offline":     {"'--tensor-parallel-size' '8'", "'--max-model-len' '32768'"},
+			"sglang.h200-offline":   {"--tp 8", "--context-length 32768"},
+			"sglang.mi300x-offline": {"--tp 8", "--context-length 32768", "!--enable-dp-attention"},
+			"vllm.mi300x": {
+				"rocm/vllm-dev:vllm-ds3-staging-0217", "VLLM_FP8_PADDING=0", "VLLM_USE_TRITON_FLASH_ATTN=0",
+				"serve deepseek-ai/DeepSeek-R1", "--tensor-parallel-size 8", "--trust-remote-code", "--max-model-len 32768",
+			},
+		},
+	},
+	"gpustack-h200": {
+		hosts: 1,
+		loads: map[string]int{"h200": 6},
+		cells: join(
+			eachOf("steps", 1, "vllm.baseline", "sglang.baseline", "trtllm.baseline", "sglang.dp-attention", "sglang.torch-compile", "sglang.mtp"),
+			eachOf("cases", 4, "vllm.baseline", "sglang.dp-attention"),
+			eachOf("four-at-a-time", 1, "vllm.baseline", "sglang.dp-attention"),
+		),
+		published: map[string]int{"steps": 6, "cases": 8, "four-at-a-time": 1},
+		words: map[string][]string{
+			"vllm.baseline": {"vllm/vllm-openai:v0.11.0", "serve deepseek-ai/DeepSeek-R1-0528", "--tensor-parallel-size 8"},
+			"sglang.baseline": {
+				"lmsysorg/sglang:v0.5.3", "-m sglang.launch_server", "--model-path deepseek-ai/DeepSeek-R1-0528",
+				"--host 0.0.0.0", "--port 8000", "--tp-size 8", "!--enable",
+			},
+			"trtllm.baseline":      {"nvcr.io/nvidia/tensorrt-llm/release:1.0.0", "trtllm-serve", "--tp_size 8", "--ep_size 8"},
+			"sglang.dp-attention":  {"--tp-size 8", "--enable-dp-attention", "!--enable-torch-compile"},
+			"sglang.torch-compile": {"--tp-size 8", "--enable-dp-attention", "--enable-torch-compile", "!--speculative"},
+			"sglang.mtp": {
+				"--tp-size 8", "--enable-dp-attention", "--enable-torch-compile", "--speculative-algorithm EAGLE",
+				"--speculative-num-steps 1", "--speculative-eagle-topk 1", "--speculative-num-draft-tokens 2",
+			},
+		},
+	},
+	"skypilot-vllm-benchmark": {
+		hosts: 1,
+		loads: map[string]int{"h200": 2},
+		cells: join(
+			eachOf("lengths", 4, "vllm.h200", "sglang.h200"),
+			eachOf("sharegpt", 1, "vllm.h200", "sglang.h200"),
+		),
+		published: map[string]int{"lengths": 8, "sharegpt": 2},
+		words: map[string][]string{
+			"vllm.h200": {
+				"VLLM_USE_FLASHINFER_SAMPLER=1", "HF_TOKEN=", "serve deepseek-ai/DeepSeek-R1", "--tensor-parallel-size 8",
+				"--trust-remote-code", "--no-enable-prefix-caching", "--disable-log-requests",
+			},
+			"sglang.h200": {
+				"SGL_ENABLE_JIT_DEEPGEMM=1", "HF_TOKEN=", "--model-path deepseek-ai/DeepSeek-R1", "--tp 8",
+				"--trust-remote-code", "--enable-flashinfer-mla", "--disable-radix-cache",
+				"--enable-torch-compile", "--torch-compile-max-bs 8",
+			},
+		},
+	},
+	"skypilot-vllm-benchmark ENGINE=vllm": {
+		vars:      []string{"ENGINE=vllm"},
+		hosts:     1,
+		loads:     map[string]int{"h200": 1},
+		cells:     join(eachOf("lengths", 4, "vllm.h200"), eachOf("sharegpt", 1, "vllm.h200")),
+		published: map[string]int{"lengths": 8, "sharegpt": 2},
+	},
+	"skypilot-vllm-benchmark ENGINE=sgl MODEL=llama-8b": {
+		vars:      []string{"ENGINE=sgl", "MODEL=llama-8b"},
+		hosts:     1,
+		loads:     map[string]int{"h200": 1},
+		cells:     join(eachOf("lengths", 4, "sglang.h200"), eachOf("sharegpt", 1, "sglang.h200")),
+		published: map[string]int{"lengths": 8, "sharegpt": 2},
+		words: map[string][]string{
+			"sglang.h200": {"neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "--tp 1", "!--enable-torch-compile"},
+		},
+	},
+	"moreh-mi300x-cluster": {
+		hosts:     1, // the machine that sends the load
+		cells:     join(eachOf("throughput", 6, "external.moai"), eachOf("shared-prompts", 1, "external.moai")),
+		published: map[string]int{"throughput": 6, "shared-prompts": 1},
+	},
+}
+
+func folder(name string) string {
+	dir, _, _ := strings.Cut(name, " ")
+	return dir
+}
+
+// TestNoneForgotten holds the table against the folder.
+func TestNoneForgotten(t *testing.T) {
+	var want, got []string
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "testdata" {
+			want = append(want, e.Name())
+		}
+	}
+	for name := range examples {
+		got = append(got, folder(name))
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("folders, and those that are tested (-want +got):\n%s", diff)
+	}
+	for _, dir := range want {
+		if _, err := os.Stat(filepath.Join(dir, "README.md")); err != nil {
+			t.Errorf("%s: no README.md", dir)
+		}
+	}
+}
+
+// read loads a lab as a user does who runs hcl in its folder.
+func read(t *testing.T, dir string, vars ...string) *hcl.Config {
+	t.Helper()
+	src, err := hcl.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, problems := hcl.Load(src, hcl.Vars{Values: vars})
+	var b strings.Builder
+	if err := problems.Write(&b, 100, false); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 0 {
+		t.Errorf("problems:\n%s", &b)
+	}
+	if cfg == nil {
+		t.FailNow()
+	}
+	return cfg
+}
+
+func TestPlans(t *testing.T) {
+	for name, want := range examples {
+		t.Run(name, func(t *testing.T) {
+			p := plan.New(read(t, folder(name), want.vars...), plan.Options{})
+			loads, cells, total := map[string]int{}, map[string]int{}, 0
+			for _, d := range p.Deployments {
+				if len(d.Instances) > 0 {
+					loads[d.Host().Name]++
+				}
+				for _, c := range d.Cells {
+					cells[c.Benchmark+" "+strings.TrimPrefix(d.Engine.Address(), "engine.")]++
+					total++
+				}
+			}
+			if diff := cmp.Diff(join(want.loads), loads); diff != "" {
+				t.Errorf("model loads by host (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.cells, cells); diff != "" {
+				t.Errorf("cells by benchmark and engine (-want +got):\n%s", diff)
+			}
+			all := 0
+			for _, n := range want.loads {
+				all += n
+			}
+			counts := p.Count()
+			got := [3]int{counts.Hosts, counts.Starts, counts.Measure}
+			if diff := cmp.Diff([3]int{want.hosts, all, total}, got); diff != "" {
+				t.Errorf("hosts, starts, cells to measure (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// commands are what a plan starts, by engine.
+func commands(p *plan.Plan) (names []string, by map[string]string) {
+	by = map[string]string{}
+	for _, d := range p.Deployments {
+		name := strings.TrimPrefix(d.Engine.Address(), "engine.")
+		text := "served at " + d.Engine.URL
+		if len(d.Instances) > 0 {
+			ct := d.Instances[0].Container
+			ct.Name, ct.Labels = "", nil // what the lab does not say
+			text = provision.DockerRun(ct)
+			if d.Instances[0].Runtime == provision.Process {
+				text = "process " + text
+			}
+		}
+		if b := d.Engine.Build; b != nil {
+			text = strings.Join(b.Commands, "\n") + "\n-> " + b.Output + "\n" + text
+		}
+		names = append(names, name)
+		by[name] = text
+	}
+	return names, by
+}
+
+// TestCommands compares the commands behind every engine with the golden files,
+// and looks in them for what the published tasks say.
+func TestCommands(t *testing.T) {
+	for name, want := range examples {
+		t.Run(name, func(t *testing.T) {
+			names, by := commands(plan.New(read(t, folder(name), want.vars...), plan.Options{}))
+			var b strings.Builder
+			for _, n := range names {
+				fmt.Fprintf(&b, "engine.%s\n%s\n\n", n, by[n])
+			}
+			file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(golden), b.String()); diff != "" {
+				t.Errorf("commands; -update rewrites them (-want +got):\n%s", diff)
+			}
+			for engine, words := range want.words {
+				// A command behind setup is quoted twice; who reads it sees through.
+				by[engine] = strings.ReplaceAll(by[engine], `'\''`, `'`)
+				for _, w := range words {
+					absent := strings.HasPrefix(w, "!")
+					w = strings.TrimPrefix(w, "!")
+					if strings.Contains(by[engine], w) == absent {
+						t.Errorf("engine.%s: %q is there: %v\n%s", engine, w, !absent, by[engine])
+					}
+				}
+			}
+			for engine := range by {
+				if len(want.words) > 0 && want.words[engine] == nil {
+					t.Errorf("engine.%s: nothing is said of the published task", engine)
+				}
+			}
+		})
+	}
+}
+
+// TestReferences holds published rows against the cells: each has one beside
+// which it is printed.
+func TestReferences(t *testing.T) {
+	for name, want := range examples {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]int{}
+			for _, b := range read(t, folder(name), want.vars...).Benchmarks {
+				for _, r := range b.References {
+					if len(r.Rows) > 0 {
+						got[b.Name] += len(r.Rows)
+					}
+					if !strings.HasPrefix(r.Source, "https://") {
+						t.Errorf("%s: source %q is no address", b.Name, r.Source)
+					}
+					for i, row := range r.Rows {
+						n := 0
+						for _, c := range b.Cells {
+							if belongs(row, c) {
+								n++
+							}
+						}
+						if left := len(want.vars) > 0 && n == 0; n != 1 && !left {
+							t.Errorf("%s: row %d belongs to %d cells: %v", b.Name, i+1, n, row)
+						}
+					}
+				}
+			}
+			if diff := cmp.Diff(join(want.published), got); diff != "" {
+				t.Errorf("published rows by benchmark (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// belongs reports whether a row has the values of the cell in all columns that
+// are named like axes.
+func belongs(row map[string]any, c hcl.Cell) bool {
+	for _, a := range c.Axes {
+		if v, ok := row[a.Name]; ok && fmt.Sprint(v) != fmt.Sprint(a.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestPublished counts the published figures and looks for those that the studies
+// put into words.
+func TestPublished(t *testing.T) {
+	tests := []struct {
+		file    string
+		rows    int
+		columns int
+		figures []string
+	}{
+		{"dstack-deepseek-r1/published/online.csv", 54, 34, []string{"3658.953291", "914.7383228", "3340.798888", "835.199722"}},
+		{"dstack-deepseek-r1/published/offline.csv", 63, 11, []string{"6311.04026", "5459.50064"}},
+		{"gpustack-h200/published/results.csv", 15, 22, []string{"5482.59", "6635.73", "3385.88", "7143.30", "20448.42", "2217.12"}},
+		{"skypilot-vllm-benchmark/published/results.csv", 5, 4, []string{"1124.66", "971.49", "1323.74", "836.45"}},
+		{"moreh-mi300x-cluster/published/results.csv", 7, 28, []string{"66194.80", "50892.65", "53776.62"}},
+	}
+	files, err := filepath.Glob("*/published/*")
+	if err != nil || len(files) != len(tests) {
+		t.Errorf("%d published files are tested, and there are %q (%v)", len(tests), files, err)
+	}
+	for _, tt := range tests {
+		t.Run(tt.file, func(t *testing.T) {
+			text, err := os.ReadFile(tt.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(string(text), "\ufeff") {
+				t.Error("the file begins with a byte order mark")
+			}
+			rows, err := csv.NewReader(strings.NewReader(string(text))).ReadAll() // which refuses rows of other lengths
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := [2]int{len(rows) - 1, len(rows[0])}; got != [2]int{tt.rows, tt.columns} {
+				t.Errorf("%v rows and columns, want %v", got, [2]int{tt.rows, tt.columns})
+			}
+			if slices.Contains(rows[0], "") {
+				t.Errorf("a column has no name: %q", rows[0])
+			}
+			for _, f := range tt.figures {
+				if !slices.ContainsFunc(rows, func(row []string) bool { return slices.Contains(row, f) }) {
+					t.Errorf("the figure %s is not there", f)
+				}
+			}
+		})
+	}
+}
