@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -392,6 +393,34 @@ func belongs(row map[string]any, c hcl.Cell) bool {
 		}
 	}
 	return true
+}
+
+// named is how a README names a block of the lab beside it.
+var named = regexp.MustCompile("`((?:lab|variable|host|model|engine|dataset|benchmark)(?: \"[^\"]+\")+)")
+
+// TestReadmes looks for the blocks that a README names in the lab beside it.
+func TestReadmes(t *testing.T) {
+	for name := range examples {
+		dir := folder(name)
+		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		src, err := hcl.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lab strings.Builder
+		for _, text := range src.Files {
+			lab.Write(text)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(readme), -1) {
+			if !strings.Contains(lab.String(), "\n"+m[1]+" ") {
+				t.Errorf("%s/README.md names %s, which the lab has not", dir, m[1])
+			}
+		}
+	}
 }
 
 // TestPublished counts the published figures and looks for those that the studies
