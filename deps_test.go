@@ -26,7 +26,7 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "load", "sim", "provision"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "load", "sim", "lock", "provision"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; there is no code to import anything"},
@@ -48,6 +48,8 @@ var rooms = []room{
 		"a load generator that anyone can point at any server"},
 	{"sim", nil,
 		"the generator is held against it, so it must share no code with the generator"},
+	{"lock", nil,
+		"asks registries and the model hub for names; what a lab names comes as plain text"},
 	{"provision", nil,
 		"the bottom: hosts and containers, whatever runs in them"},
 
@@ -90,7 +92,7 @@ var libraries = []struct {
 
 	{"github.com/cenkalti/backoff/v5", []string{"provision", "agent"}, "retrying is for connections, nothing else"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
-	{"github.com/google/renameio/v2", []string{"results", "agent", "provision", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
+	{"github.com/google/renameio/v2", []string{"results", "agent", "provision", "lock", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
 	{"golang.org/x/sync", []string{"apply", "load", "provision"}, "bounded concurrency"},
 	{"golang.org/x/sys", []string{"load", "agent", "testhost"}, "clocks, processes and namespaces of the kernel"},
 
@@ -102,7 +104,7 @@ var libraries = []struct {
 }
 
 // testLibraries may be imported by the tests of every room.
-var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "golang.org/x/tools"}
+var testLibraries = []string{"github.com/google/go-cmp", "github.com/google/go-containerregistry", "github.com/rogpeppe/go-internal", "golang.org/x/tools"}
 
 // testRooms may be imported by the tests of every room.
 var testRooms = []string{"testhost", "sim"}
