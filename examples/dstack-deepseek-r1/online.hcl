@@ -56,9 +56,10 @@ benchmark "online" {
     source = "https://github.com/dstackai/benchmarks"
     rows = [
       for r in local.published_online : merge(r, {
-        engine        = local.published_engines["${r.GPU} ${r.backend}"]
-        concurrency   = tonumber(r.max_concurrency)
-        output_tokens = tonumber(r.random_output_len)
+        engine           = local.published_engines["${r.GPU} ${r.backend}"]
+        concurrency      = r.max_concurrency
+        mean_concurrency = r.concurrency
+        output_tokens    = r.random_output_len
       }) if r.dataset_name == "random"
     ]
   }
@@ -97,8 +98,9 @@ benchmark "prefix-cached" {
     source = "https://github.com/dstackai/benchmarks"
     rows = [
       for r in local.published_online : merge(r, {
-        engine      = r.backend == "vllm" ? "vllm.h200-prefix" : local.published_engines["${r.GPU} ${r.backend}"]
-        concurrency = tonumber(r.max_concurrency)
+        engine           = r.backend == "vllm" ? "vllm.h200-prefix" : local.published_engines["${r.GPU} ${r.backend}"]
+        concurrency      = r.max_concurrency
+        mean_concurrency = r.concurrency
       }) if r.dataset_name == "generated-shared-prefix"
     ]
   }

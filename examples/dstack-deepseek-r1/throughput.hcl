@@ -120,8 +120,8 @@ benchmark "offline" {
     rows = [
       for r in csvdecode(file("published/offline.csv")) : merge(r, {
         engine        = local.published_offline["${r.GPU} ${r.backend}"]
-        output_tokens = tonumber(r.output_len)
-        batch         = tonumber(r.num_requests)
+        output_tokens = r.output_len
+        batch         = r.num_requests
       })
     ]
   }
