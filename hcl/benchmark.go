@@ -156,10 +156,13 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	if d := get[*declared](s, "load.from"); d != nil {
 		i := l.instance(d, nil)
 		out.From, _ = i.value.(*provision.Host)
+		l.place(c.benchmark+" load.from", s["load.from"].at)
 	}
 	good = l.checkWorkload(b, s, &out.Workload) && good
-	for _, name := range append(out.Workload.NotCarriedOut(), "load.from") {
-		l.place(c.benchmark+" "+name, s[name].at)
+	for _, name := range out.Workload.NotCarriedOut() {
+		if x, said := s[name]; said {
+			l.place(c.benchmark+" "+name, x.at)
+		}
 	}
 	if good {
 		good = l.checkTogether(s, out)
@@ -210,11 +213,14 @@ func (l *lab) checkOutputs(b *hclsyntax.Block, s settings, d *declared, w load.W
 	at, ok := blockRange(b.Body, "load")
 	switch {
 	case !said && ok && !w.Dataset.OwnOutputs() && !d.wrong && !l.misspelt[at]["output_tokens"]:
-		l.absent(at, "Missing argument", "The load block needs the argument \"output_tokens\": prompts of kind %q do not say how long the answers are to be.", d.kind)
+		l.absent(at, "Missing argument", "The load block needs the argument \"output_tokens\": prompts of kind %q do not say how long the answers are to be. Write it, for example output_tokens = 256.", d.kind)
 	case said && w.Dataset.OutputTokens > 0 && x.value != nil:
 		l.errOnce(x.at, "Two output lengths", "The load block says output_tokens, and so does %s. Remove one of them.", d.address)
 	}
 }
+
+// pacing are the arguments of load blocks that say when and how requests are sent.
+var pacing = []string{"load.concurrency", "load.rate", "load.burstiness", "load.ramp", "load.stages", "load.stream", "load.endpoint", "load.from"}
 
 // checkWorkload holds the arguments of a benchmark against each other.
 func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bool {
@@ -262,7 +268,10 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 		l.err(x.at, "Two paces", "The stages say the concurrency, each its own, and the load block says one for all. Remove one of them.")
 		good = false
 	}
-	for _, name := range []string{"load.concurrency", "load.rate", "load.burstiness", "load.ramp", "load.stages", "load.stream", "load.endpoint", "load.from"} {
+	for _, name := range pacing {
+		if !offline && !traced {
+			break
+		}
 		bare := strings.TrimPrefix(name, "load.")
 		x, said := s[name]
 		switch {

@@ -247,9 +247,9 @@ func (l *lab) checkEngine(i *instance, e *engines.Engine) {
 			l.errOnce(at, summary, "%s%s", f.Detail, where)
 		}
 	}
-	if e.Image != "" && unpinned(e.Image) && engines.Runtime(e) == provision.Docker {
+	if e.Image != "" && unpinned(e.Image) && !l.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
 		at, where := l.where(i, "image")
-		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s.%s", e.Image, pinnedForm(e.Image), where)
+		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s, or let `hcl lock` write down which one it is.%s", e.Image, pinnedForm(e.Image), where)
 	}
 }
 
@@ -257,12 +257,17 @@ func (l *lab) checkEngine(i *instance, e *engines.Engine) {
 // inherited is shown at the block that inherits it: elsewhere it is right.
 func (l *lab) where(i *instance, name string) (at hcl.Range, note string) {
 	x, said := i.settings[name]
-	if !said || x.body == i.of.body {
-		if !said {
-			return i.of.header, ""
-		}
+	if !said {
+		return i.of.header, ""
+	}
+	own := x.body == i.of.body
+	for _, b := range i.of.body.Blocks {
+		own = own || x.body == b.Body
+	}
+	if own {
 		return x.at, ""
 	}
+	name = name[strings.LastIndexByte(name, '.')+1:]
 	return i.of.header, "\n\nWhat it says of " + name + " is inherited from " + pos(x.at) + "."
 }
 

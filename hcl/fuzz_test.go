@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 // FuzzLoad holds Load to its promises on any text: it does not panic, a Config
@@ -22,12 +24,19 @@ func FuzzLoad(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(text)
+			if filepath.Ext(name) != ".txtar" {
+				f.Add(text)
+				continue
+			}
+			for _, file := range txtar.Parse(text).Files {
+				if filepath.Ext(file.Name) == ".hcl" {
+					f.Add(file.Data)
+				}
+			}
 		}
 	}
 	seed("../examples/*/[a-z]*.hcl")
-	seed("testdata/labs/*.hcl")
-	seed("../testdata/labs/*/*.hcl")
+	seed("../testdata/labs/*.txtar")
 	for _, s := range []string{
 		"", "\xff", "locals {", `locals { a = "${`, "host \"h\" {\n  address = <<E\nx\nE\n}\n",
 		`variable "x" { validation { condition = var.x } }`,
@@ -36,6 +45,8 @@ func FuzzLoad(f *testing.F) {
 		"locals { a = format(\"%099999d\", 1) }",
 		"locals { a = setproduct(range(1000), range(1000), range(1000)) }",
 		"locals { a = [for x in range(3): host[x]] }",
+		"host \"h\" {\n  for_each = [1, \"a\"]\n  address = each.value\n  jump = host.h[each.key]\n}\nengine \"sim\" \"e\" {\n  for_each = host.h\n  host = each.value\n}",
+		"benchmark \"b\" {\n  zip {\n    a = [1, 2]\n    b = matrix.a\n  }\n  matrix {\n    zip { c = [matrix.a] }\n  }\n  include { a = 1 }\n  reference \"r\" { rows = [{ a = 1 }] }\n}",
 		"locals { a = matrix }\nlocals { b = engine }\nlocals { c = engine.vllm[*].x }",
 	} {
 		f.Add([]byte(s))

@@ -92,11 +92,12 @@ benchmark "b" {
 }
 
 func TestExamples(t *testing.T) {
-	dirs, err := filepath.Glob("../examples/*")
-	if err != nil || len(dirs) == 0 {
+	labs, err := filepath.Glob("../examples/*/lab.hcl")
+	if err != nil || len(labs) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
-	for _, dir := range dirs {
+	for _, file := range labs {
+		dir := filepath.Dir(file)
 		src, err := Read(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -22,8 +22,8 @@ type cell struct {
 	benchmark string
 	axes      []string // all axes of the matrix block, in order
 	values    map[string]cty.Value
-	partial   bool // axes further down have no value yet
-	included  bool // by an include block
+	partial   bool   // axes further down have no value yet
+	included  string // where the include block stands that says the cell; "" in a matrix
 	object    cty.Value
 }
 
@@ -53,12 +53,8 @@ func (l *lab) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 		return cty.DynamicVal, true
 	case c.partial && slices.Contains(c.axes, axis):
 		l.err(at, "Unknown matrix axis", "The axis %q has no value here. An axis can refer to those above it, and in a zip block to those above the block.", axis)
-	case c.included:
-		what := fmt.Sprintf("Benchmark %q uses matrix.%s", c.benchmark, axis)
-		if inEngine {
-			what = fmt.Sprintf("The engine of this cell uses matrix.%s", axis)
-		}
-		l.err(at, "Unknown matrix axis", "%s, and an include block of benchmark %q gives %s no value. An include block says a whole cell: every axis that the benchmark and its engine use.%s", what, c.benchmark, axis, didYouMean(axis, c.axes, func(s string) string { return "matrix." + s }))
+	case c.included != "":
+		l.err(at, "Unknown matrix axis", "The include block at %s gives the axis %q no value, and it is used here. An include block says a whole cell: every axis that the benchmark and its engine use.%s", c.included, axis, didYouMean(axis, c.axes, func(s string) string { return "matrix." + s }))
 	case len(c.axes) == 0:
 		l.err(at, "Unknown matrix axis", "Benchmark %q has no matrix block, so there is no matrix.%s. Write one:\n\n    matrix {\n      %s = […]\n    }", c.benchmark, axis, axis)
 	default:
@@ -313,7 +309,7 @@ func (l *lab) rows(f factor, c *cell) [][]cty.Value {
 // there is none.
 func (l *lab) included(benchmark string, b *hclsyntax.Block) *cell {
 	attrs := inOrder(b.Body.Attributes)
-	c := &cell{benchmark: benchmark, values: map[string]cty.Value{}, partial: true, included: true}
+	c := &cell{benchmark: benchmark, values: map[string]cty.Value{}, partial: true, included: pos(b.DefRange())}
 	for _, a := range attrs {
 		c.axes = append(c.axes, a.Name)
 	}

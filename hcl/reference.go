@@ -231,8 +231,8 @@ func (l *lab) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 		return nil, true
 	}
 	good := true
-	found := map[string]*declared{}
-	vars := map[string]cty.Value{}
+	var found map[string]*declared // most expressions in a cell refer to matrix.* only
+	vars := make(map[string]cty.Value, 1)
 	for _, t := range r.all {
 		root := t.RootName()
 		if root == "matrix" {
@@ -260,17 +260,23 @@ func (l *lab) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 				good = false
 				continue
 			}
+			if found == nil {
+				found = map[string]*declared{}
+			}
 			found[d.address] = d
 		}
 	}
 	if !good {
 		return nil, false
 	}
-	tree := map[string]map[string]cty.Value{}
+	var tree map[string]map[string]cty.Value
 	kinds := map[string]map[string]map[string]cty.Value{}
 	for _, t := range r.all {
 		root := t.RootName()
 		if root != "matrix" && root != "each" && tree[root] == nil {
+			if tree == nil {
+				tree = map[string]map[string]cty.Value{}
+			}
 			tree[root] = map[string]cty.Value{}
 		}
 	}
@@ -485,20 +491,22 @@ func (l *lab) instance(d *declared, c *cell) *instance {
 // asObject is what expressions see of a block: its arguments as written, null
 // where it does not say them, and its name and kind.
 func (i *instance) asObject() cty.Value {
-	attrs := map[string]cty.Value{
-		identity: cty.CapsuleVal(referenceType, i.of),
-		"name":   cty.StringVal(i.of.name),
-	}
+	attrs := make(map[string]cty.Value, len(i.of.typ.args)+4)
+	attrs[identity] = cty.CapsuleVal(referenceType, i.of)
+	attrs["name"] = cty.StringVal(i.of.name)
 	if len(i.of.typ.labels) == 2 {
 		attrs["kind"] = cty.StringVal(i.of.kind)
 	}
 	if i.of.parent != nil {
 		attrs["key"] = i.of.each.GetAttr("key")
 	}
-	for _, name := range i.of.typ.attributeNames() {
-		attrs[name] = cty.NullVal(cty.DynamicPseudoType)
-		if s, ok := i.settings[name]; ok {
-			attrs[name] = s.raw
+	for _, a := range i.of.typ.args {
+		if a.kind.convert == nil {
+			continue
+		}
+		attrs[a.name] = cty.NullVal(cty.DynamicPseudoType)
+		if s, ok := i.settings[a.name]; ok {
+			attrs[a.name] = s.raw
 		}
 	}
 	return cty.ObjectVal(attrs)

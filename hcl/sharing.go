@@ -41,6 +41,11 @@ func (l *lab) checkSharing(c *Config) {
 					continue
 				}
 				at, note := l.where(instances[e], "port")
+				if instances[e].of == instances[other].of {
+					l.errOnce(at, "Port used twice", "In some cells %s uses the GPUs %s and in others %s, so it is started more than once side by side on host.%s, and always listens on port %d. Give each a port of its own, such as\n\n    port = %d + matrix.AXIS%s",
+						e.Address(), inGPUs(other), inGPUs(e), e.Host.Name, engines.Port(e), engines.Port(e), note)
+					continue
+				}
 				l.errOnce(at, "Port used twice", "%s and %s run side by side on host.%s, since their GPUs differ (%s and %s), but both listen on port %d. Give each a port of its own, such as\n\n    port = %d%s",
 					other.Address(), e.Address(), e.Host.Name, inGPUs(other), inGPUs(e), engines.Port(e), freePort(e, hosts[e.Host]), note)
 			}

@@ -21,6 +21,9 @@ const maxFileSize = 64 << 20
 type Source struct {
 	Dir   string            // file() and lab names are relative to it
 	Files map[string][]byte // by name as shown to the user; *.hcl, and lab.hclvars
+	// Locked are the images, as the lab names them, that hcl.lock pins to a digest:
+	// there is no warning about a tag such as "latest" for them.
+	Locked map[string]bool
 }
 
 // Read reads a lab: a directory (all its *.hcl files and lab.hclvars) or one

@@ -631,6 +631,9 @@ func describe(v cty.Value) string {
 		if d := referred(v, ""); d != nil {
 			return d.address
 		}
+		if g := groupOf(v); g != nil {
+			return g.address
+		}
 		return "an object"
 	default:
 		return "something else"
