@@ -99,6 +99,7 @@ func (l *lab) eachEntries(d *declared) (keys []string, values []cty.Value, good 
 	default:
 		list := !t.IsMapType() && !t.IsObjectType()
 		good = true
+		seen := map[string]bool{}
 		for it := v.ElementIterator(); it.Next(); {
 			k, value := it.Element()
 			at := at
@@ -122,10 +123,11 @@ func (l *lab) eachEntries(d *declared) (keys []string, values []cty.Value, good 
 			case !instanceKey.MatchString(key):
 				l.err(at, "Invalid key", "%s cannot be the key of an instance. Keys are made of letters, digits and _ . : / @ + = , - because they appear in references, names and results.", describe(k))
 				good = false
-			case slices.Contains(keys, key) && list:
+			case seen[key]:
 				l.err(at, "Key given twice", "for_each holds %s more than once, and each instance needs a key of its own. Remove one, or write a map, { KEY = … }.", describe(k))
 				good = false
 			}
+			seen[key] = true
 			keys, values = append(keys, key), append(values, value)
 		}
 		return keys, values, good

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	yaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
@@ -85,14 +86,12 @@ func (l *lab) functionSet() map[string]function.Function {
 		"try":                    tryfunc.TryFunc,
 		"upper":                  stdlib.UpperFunc,
 		"values":                 stdlib.ValuesFunc,
+		"yamldecode":             yaml.YAMLDecodeFunc,
 		"zipmap":                 stdlib.ZipmapFunc,
 	}
 }
 
 func unknownFunction(name string, known map[string]function.Function) (summary, detail string) {
-	if slices.Contains(notYet["function"], name) {
-		return "Not in this version yet", fmt.Sprintf("The function %s is part of the language, but this version of hcl does not have it yet.", name)
-	}
 	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, didYouMean(name, slices.Sorted(maps.Keys(known)), plainly))
 }
 

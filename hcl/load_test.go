@@ -521,7 +521,9 @@ func TestFilesAreOneText(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"a.hcl":      benchmarkOf(`matrix { engine = local.engines }`, ""),
-		"b.hcl":      "locals {\n  engines = [engine.sim.one]\n  rows    = csvdecode(file(\"rows.csv\"))\n}\nengine \"sim\" \"one\" {\n  host  = host.h\n  flags = { ttft = local.rows[1].ttft }\n}\n",
+		"rows.yaml":  "- ttft: 1ms\n- {}\n",
+		"y.hcl":      "locals {\n  yaml = yamldecode(file(\"rows.yaml\"))[0].ttft\n}\n",
+		"b.hcl":      "locals {\n  engines = [engine.sim.one]\n  rows    = csvdecode(file(\"rows.csv\"))\n}\nengine \"sim\" \"one\" {\n  host  = host.h\n  flags = { ttft = local.rows[1].ttft, itl = local.yaml }\n}\n",
 		"c.hcl":      common,
 		"rows.csv":   "ttft\n1ms\n2ms\n",
 		".old.hcl":   "not a lab",
@@ -539,7 +541,7 @@ func TestFilesAreOneText(t *testing.T) {
 	if p.HasErrors() {
 		t.Fatal(printed(t, p))
 	}
-	if diff := cmp.Diff([]string{"engine=sim.one one --ttft 2ms"}, cells(c)); diff != "" {
+	if diff := cmp.Diff([]string{"engine=sim.one one --itl 1ms --ttft 2ms"}, cells(c)); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}
 	if _, err := Read(filepath.Join(dir, "nowhere")); err == nil {

@@ -89,9 +89,8 @@ func (t *blockType) blockNames() []string {
 // notYet are the arguments and blocks that the design of the language names and
 // this version does not understand, by block; "" is the top level.
 var notYet = map[string][]string{
-	"":         {"report"},
-	"host":     {"require"},
-	"function": {"yamldecode"},
+	"":     {"report"},
+	"host": {"require"},
 }
 
 var forEach = argument{name: "for_each", kind: instances, fallback: "one instance", doc: "Makes one instance for each entry of a map, or each text or number of a list. In the block, `each.key` and `each.value` are the entry."}

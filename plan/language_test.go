@@ -1,4 +1,4 @@
-package hcl_test
+package plan_test
 
 import (
 	"bytes"
