@@ -9,6 +9,10 @@ import (
 	"net"
 	"path"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/client"
 )
 
 // Conn is a host that answers. Everything goes over one SSH connection, or, for
@@ -19,7 +23,10 @@ type Conn struct {
 	log    *slog.Logger
 	link   transport
 	home   string
-	daemon *daemon
+	docker *client.Client // to be had from api
+	stall  time.Duration  // how long a pull may be silent
+
+	reading sync.WaitGroup // what unpacks logs
 }
 
 // transport is how a host is spoken to: [sshTransport] or [localTransport].
@@ -49,8 +56,12 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 		}
 		link = t
 	}
-	c := &Conn{host: h, log: log, link: link}
-	c.daemon = newDaemon(c)
+	c := &Conn{host: h, log: log, link: link, stall: pullStall}
+	var err error
+	if c.docker, err = newDocker(c); err != nil {
+		link.close()
+		return nil, err
+	}
 	home, err := c.Run(ctx, `printf %s "$HOME"`, nil)
 	if err != nil {
 		link.close()
@@ -65,8 +76,12 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 }
 
 // Close ends the connection and everything that goes over it, and waits until
-// it is gone.
-func (c *Conn) Close() error { return c.link.close() }
+// it is gone. What [Conn.Logs] returned has to be closed before.
+func (c *Conn) Close() error {
+	err := c.link.close()
+	c.reading.Wait()
+	return err
+}
 
 // Host is the host that was dialled.
 func (c *Conn) Host() *Host { return c.host }

@@ -2,80 +2,33 @@ package provision
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net"
-	"net/http"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+	"github.com/docker/go-connections/nat"
 )
 
 // DockerVersion returns the daemon's version, such as "28.5.2". Its error is
 // [ErrNoDocker] with what to do, when Docker is not there or may not be used.
 func (c *Conn) DockerVersion(ctx context.Context) (string, error) {
-	var version struct{ Version string }
-	if err := c.daemon.get(ctx, "/version", nil, &version); err != nil {
+	version, err := query(ctx, c, func(api *client.Client) (types.Version, error) { return api.ServerVersion(ctx) })
+	if err != nil {
 		return "", c.wrap("ask Docker's version", err)
 	}
 	return version.Version, nil
 }
-
-func (c *Conn) wrap(doing string, err error) error { return wrap(c.host, doing, err) }
-
-// The parts of Docker's create request that hcl uses, by Docker's names.
-type (
-	createRequest struct {
-		Image        string
-		Entrypoint   []string            `json:",omitempty"`
-		Cmd          []string            `json:",omitempty"`
-		Env          []string            `json:",omitempty"`
-		Labels       map[string]string   `json:",omitempty"`
-		User         string              `json:",omitempty"`
-		WorkingDir   string              `json:",omitempty"`
-		StopSignal   string              `json:",omitempty"`
-		StopTimeout  *int                `json:",omitempty"` // seconds
-		ExposedPorts map[string]struct{} `json:",omitempty"`
-		HostConfig   hostConfig
-	}
-	hostConfig struct {
-		Binds          []string        `json:",omitempty"`
-		DeviceRequests []deviceRequest `json:",omitempty"`
-		Devices        []device        `json:",omitempty"`
-		GroupAdd       []string        `json:",omitempty"`
-		CapAdd         []string        `json:",omitempty"`
-		SecurityOpt    []string        `json:",omitempty"`
-		Privileged     bool            `json:",omitempty"`
-		IpcMode        string          `json:",omitempty"`
-		NetworkMode    string          `json:",omitempty"`
-		ShmSize        int64           `json:",omitempty"`
-		Ulimits        []Ulimit        `json:",omitempty"`
-		Init           bool
-		PortBindings   map[string][]portBinding `json:",omitempty"`
-		RestartPolicy  struct{ Name string }
-		LogConfig      logConfig
-	}
-	deviceRequest struct {
-		Count        int      `json:",omitempty"` // -1: all
-		DeviceIDs    []string `json:",omitempty"`
-		Capabilities [][]string
-	}
-	device struct {
-		PathOnHost        string
-		PathInContainer   string
-		CgroupPermissions string
-	}
-	portBinding struct{ HostIp, HostPort string }
-	logConfig   struct {
-		Type   string
-		Config map[string]string
-	}
-)
 
 // logDriver is the one whose logs every daemon can read back.
 const logDriver = "json-file"
@@ -84,42 +37,41 @@ const logDriver = "json-file"
 // end survives the turn of the file.
 var logOptions = map[string]string{"max-size": "100m", "max-file": "2"}
 
-// newCreateRequest is a container in Docker's terms. groups are the numeric ids
-// of its host groups, home is where "~/" in a mount's source points.
-func newCreateRequest(ct Container, groups []string, home string) (createRequest, error) {
-	r := createRequest{
+// inDocker is a container in Docker's terms. groups are the numeric ids of its
+// host groups, home is where "~/" in a mount's source points.
+func inDocker(ct Container, groups []string, home string) (*container.Config, *container.HostConfig, error) {
+	config := &container.Config{
 		Image:      ct.Image,
 		Cmd:        reveal(ct.Command),
 		Labels:     ct.Labels,
 		User:       ct.User,
 		WorkingDir: ct.WorkDir,
 		StopSignal: ct.StopSignal,
-		HostConfig: hostConfig{
-			GroupAdd:    groups,
-			CapAdd:      ct.CapAdd,
-			SecurityOpt: ct.SecurityOpt,
-			Privileged:  ct.Privileged,
-			IpcMode:     ct.IPC,
-			NetworkMode: ct.Network,
-			ShmSize:     ct.ShmSize,
-			Ulimits:     ct.Ulimits,
-			Init:        ct.Init,
-			LogConfig:   logConfig{logDriver, logOptions},
-		},
 	}
-	r.HostConfig.RestartPolicy.Name = "no" // a crash is a result, not something to hide
+	host := &container.HostConfig{
+		GroupAdd:      groups,
+		CapAdd:        ct.CapAdd,
+		SecurityOpt:   ct.SecurityOpt,
+		Privileged:    ct.Privileged,
+		IpcMode:       container.IpcMode(ct.IPC),
+		NetworkMode:   container.NetworkMode(ct.Network),
+		ShmSize:       ct.ShmSize,
+		Init:          &ct.Init,
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // a crash is a result, not something to hide
+		LogConfig:     container.LogConfig{Type: logDriver, Config: logOptions},
+	}
 	if ct.Entrypoint != nil {
-		r.Entrypoint = reveal(ct.Entrypoint)
-		if len(r.Entrypoint) == 0 {
-			r.Entrypoint = []string{""} // Docker's way to say "none, not even the image's"
+		config.Entrypoint = reveal(ct.Entrypoint)
+		if len(config.Entrypoint) == 0 {
+			config.Entrypoint = []string{""} // Docker's way to say "none, not even the image's"
 		}
 	}
 	for _, e := range ct.Env {
-		r.Env = append(r.Env, e.Name+"="+e.Value.Reveal())
+		config.Env = append(config.Env, e.Name+"="+e.Value.Reveal())
 	}
 	if ct.StopGrace > 0 {
 		seconds := int(math.Ceil(ct.StopGrace.Seconds()))
-		r.StopTimeout = &seconds
+		config.StopTimeout = &seconds
 	}
 	for _, m := range ct.Mounts {
 		source := m.Source
@@ -127,7 +79,7 @@ func newCreateRequest(ct Container, groups []string, home string) (createRequest
 			source = path.Join(home, rest)
 		}
 		if strings.Contains(source+m.Target, ":") {
-			return r, fmt.Errorf("mount %s at %s: a path with a colon cannot be mounted", source, m.Target)
+			return nil, nil, fmt.Errorf("mount %s at %s: a path with a colon cannot be mounted", source, m.Target)
 		}
 		// Of Docker's two kinds of mounts, this is the one that creates a
 		// missing source on every version.
@@ -135,22 +87,25 @@ func newCreateRequest(ct Container, groups []string, home string) (createRequest
 		if m.ReadOnly {
 			bind += ":ro"
 		}
-		r.HostConfig.Binds = append(r.HostConfig.Binds, bind)
+		host.Binds = append(host.Binds, bind)
 	}
 	if len(ct.GPUIDs) > 0 {
-		r.HostConfig.DeviceRequests = []deviceRequest{{DeviceIDs: ct.GPUIDs, Capabilities: [][]string{{"gpu"}}}}
+		host.DeviceRequests = []container.DeviceRequest{{DeviceIDs: ct.GPUIDs, Capabilities: [][]string{{"gpu"}}}}
 	} else if ct.GPUs != 0 {
-		r.HostConfig.DeviceRequests = []deviceRequest{{Count: ct.GPUs, Capabilities: [][]string{{"gpu"}}}}
+		host.DeviceRequests = []container.DeviceRequest{{Count: ct.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	}
 	for _, d := range ct.Devices {
-		r.HostConfig.Devices = append(r.HostConfig.Devices, device{d, d, "rwm"})
+		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
+	}
+	for _, u := range ct.Ulimits {
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
 	}
 	if published(ct) {
-		port := strconv.Itoa(ct.Port) + "/tcp"
-		r.ExposedPorts = map[string]struct{}{port: {}}
-		r.HostConfig.PortBindings = map[string][]portBinding{port: {{"127.0.0.1", strconv.Itoa(ct.Port)}}}
+		port := nat.Port(strconv.Itoa(ct.Port) + "/tcp")
+		config.ExposedPorts = nat.PortSet{port: {}} // without it, Docker ignores the binding
+		host.PortBindings = nat.PortMap{port: {{HostIP: "127.0.0.1", HostPort: strconv.Itoa(ct.Port)}}}
 	}
-	return r, nil
+	return config, host, nil
 }
 
 // published reports whether the container's port has to be published to be
@@ -180,23 +135,22 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", doing, err)
 	}
-	request, err := newCreateRequest(ct, groups, c.home)
+	config, host, err := inDocker(ct, groups, c.home)
 	if err != nil {
 		return "", c.wrap(doing, err)
 	}
-	var created struct {
-		ID       string
-		Warnings []string
+	api, err := c.api(ctx)
+	if err != nil {
+		return "", c.wrap(doing, err)
 	}
-	err = c.daemon.call(ctx, http.MethodPost, "/containers/create", url.Values{"name": {ct.Name}}, request, &created)
+	created, err := api.ContainerCreate(ctx, config, host, nil, nil, ct.Name)
 	if err != nil {
 		return "", c.wrap(doing, c.explainStart(ctx, ct, err))
 	}
 	for _, w := range created.Warnings {
 		c.log.Warn("docker warns about a container", "container", ct.Name, "warning", w)
 	}
-	err = c.daemon.call(ctx, http.MethodPost, "/containers/"+created.ID+"/start", nil, nil, nil)
-	if err != nil {
+	if err := api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
 		err = c.explainStart(ctx, ct, err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
@@ -276,9 +230,9 @@ func (c *Conn) groupIDs(ctx context.Context, names []string) ([]string, error) {
 // what to do about it.
 func (c *Conn) explainStart(ctx context.Context, ct Container, err error) error {
 	switch {
-	case refusedWith(err, http.StatusConflict) && says(err, "name"):
+	case errdefs.IsConflict(err) && says(err, "name"):
 		return fail(c.host, ErrNameTaken, "a container with that name exists (%w): look at it with `docker inspect %s`, and remove it with `docker rm` when nobody needs it", err, ct.Name)
-	case refusedWith(err, http.StatusNotFound) && says(err, "no such image"):
+	case errdefs.IsNotFound(err) && says(err, "no such image"):
 		return fail(c.host, ErrImageNotFound, "image %s is not on the host: pull it first (%w)", ct.Image, err)
 	case says(err, "could not select device driver"):
 		return fail(c.host, ErrNoGPURuntime, "Docker has no NVIDIA runtime (%w): install nvidia-container-toolkit, then `sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker`", err)
@@ -288,65 +242,85 @@ func (c *Conn) explainStart(ctx context.Context, ct Container, err error) error 
 		return fail(c.host, ErrNoGPURuntime, "the host has no AMD GPU devices (%w): see whether the amdgpu driver is loaded, with `lsmod | grep amdgpu` and `ls /dev/kfd /dev/dri`", err)
 	case says(err, "port is already allocated", "address already in use"):
 		return c.portTaken(ctx, ct.Port)
+	case says(err, "error setting rlimit"):
+		return fail(c.host, errLimit, "the Docker daemon may not raise the limit %[1]s (%[2]w): leave it to the daemon, with container { ulimits = { %[1]s = null } } in the engine block", refusedLimit(ct, err), err)
 	}
 	return err
 }
 
-// inspected is what hcl reads of Docker's description of a container.
-type inspected struct {
-	ID    string
-	State struct {
-		Running    bool
-		ExitCode   int
-		OOMKilled  bool
-		Error      string
-		StartedAt  time.Time
-		FinishedAt time.Time
+// errLimit is a kind of failure that no caller tells apart today.
+var errLimit = errors.New("limit not raised")
+
+// refusedLimit names the limit of a container that the daemon, which knows it
+// by the kernel's number, could not set.
+func refusedLimit(ct Container, err error) string {
+	for _, u := range ct.Ulimits {
+		limit := container.Ulimit{Name: u.Name}
+		if r, unknown := limit.GetRlimit(); unknown == nil && says(err, fmt.Sprintf("rlimit type %d:", r.Type)) {
+			return u.Name
+		}
 	}
+	return "memlock" // the one that engines need, and daemons may not raise
 }
 
-func (c *Conn) inspect(ctx context.Context, id string) (inspected, error) {
-	var found inspected
-	err := c.daemon.get(ctx, "/containers/"+url.PathEscape(id)+"/json", nil, &found)
-	if refusedWith(err, http.StatusNotFound) {
-		err = fmt.Errorf("%w (%w)", ErrNoContainer, err)
+func (c *Conn) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
+	found, err := query(ctx, c, func(api *client.Client) (container.InspectResponse, error) { return api.ContainerInspect(ctx, id) })
+	return found, absent(err)
+}
+
+// absent marks the daemon's answer that it knows no such container.
+func absent(err error) error {
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("%w (%w)", ErrNoContainer, err)
 	}
-	return found, err
+	return err
 }
 
 // State says what a container is doing. [ErrNoContainer] when it is gone.
 func (c *Conn) State(ctx context.Context, id string) (State, error) {
+	doing := "inspect container " + shortID(id)
 	found, err := c.inspect(ctx, id)
 	if err != nil {
-		return State{}, c.wrap("inspect container "+shortID(id), err)
+		return State{}, c.wrap(doing, err)
 	}
 	s := found.State
+	started, startErr := time.Parse(time.RFC3339Nano, s.StartedAt)
+	finished, finishErr := time.Parse(time.RFC3339Nano, s.FinishedAt)
+	if err := errors.Join(startErr, finishErr); err != nil {
+		return State{}, c.wrap(doing, err)
+	}
 	return State{
 		Running:   s.Running,
 		ExitCode:  s.ExitCode,
 		OOMKilled: s.OOMKilled,
 		Error:     s.Error,
-		Started:   s.StartedAt,
-		Finished:  s.FinishedAt,
+		Started:   started,
+		Finished:  finished,
 	}, nil
 }
 
 // Wait waits until a container does not run, and returns its state then.
 // [ErrNoContainer] when it is gone.
 func (c *Conn) Wait(ctx context.Context, id string) (State, error) {
-	err := c.wait(ctx, id, "not-running")
+	err := c.wait(ctx, id, container.WaitConditionNotRunning)
 	if err != nil {
 		return State{}, c.wrap("wait for container "+shortID(id), err)
 	}
 	return c.State(ctx, id)
 }
 
-func (c *Conn) wait(ctx context.Context, id, condition string) error {
-	err := c.daemon.call(ctx, http.MethodPost, "/containers/"+url.PathEscape(id)+"/wait", url.Values{"condition": {condition}}, nil, nil)
-	if refusedWith(err, http.StatusNotFound) {
-		err = fmt.Errorf("%w (%w)", ErrNoContainer, err)
+func (c *Conn) wait(ctx context.Context, id string, until container.WaitCondition) error {
+	api, err := c.api(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	ended, failed := api.ContainerWait(ctx, id, until)
+	select {
+	case <-ended:
+		return nil
+	case err := <-failed: // when ctx ends, too
+		return absent(err)
+	}
 }
 
 // List finds every container that has all those labels, stopped ones too,
@@ -356,22 +330,13 @@ func (c *Conn) List(ctx context.Context, labels map[string]string) ([]Found, err
 	if len(labels) == 0 {
 		return nil, fmt.Errorf("%s: list containers: no label was given", c.host)
 	}
-	var wanted []string
+	wanted := filters.NewArgs()
 	for k, v := range labels {
-		wanted = append(wanted, k+"="+v)
+		wanted.Add("label", k+"="+v)
 	}
-	filters, err := json.Marshal(map[string][]string{"label": wanted})
-	if err != nil {
-		return nil, fmt.Errorf("encode labels: %w", err)
-	}
-	var listed []struct {
-		ID     string
-		Names  []string
-		Image  string
-		Labels map[string]string
-		State  string
-	}
-	err = c.daemon.get(ctx, "/containers/json", url.Values{"all": {"1"}, "filters": {string(filters)}}, &listed)
+	listed, err := query(ctx, c, func(api *client.Client) ([]container.Summary, error) {
+		return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
+	})
 	if err != nil {
 		return nil, c.wrap("list containers", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -90,7 +92,11 @@ func await(t *testing.T, c *Conn, id, text string) {
 // inspectAll decodes all that Docker says about a container.
 func inspectAll(t *testing.T, c *Conn, id string) (all map[string]any) {
 	t.Helper()
-	if err := c.daemon.call(t.Context(), http.MethodGet, "/containers/"+id+"/json", nil, nil, &all); err != nil {
+	_, text, err := c.docker.ContainerInspectWithRaw(t.Context(), id, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -185,14 +191,14 @@ func TestPullStalls(t *testing.T) {
 	h, c := dockerHost(t, "")
 	digest := h.PushEngine(t, image, nil)
 	h.SlowRegistry(1)
-	c.daemon.stall = 300 * time.Millisecond
+	c.stall = 300 * time.Millisecond
 	_, err := c.Pull(t.Context(), image, nil)
 	if err == nil || !strings.Contains(err.Error(), "nothing has moved for 300ms") {
 		t.Errorf("Pull that stalls = %v", err)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	c.daemon.stall = pullStall
+	c.stall = pullStall
 	began := sync.OnceFunc(cancel)
 	if _, err := c.Pull(ctx, image, func(PullProgress) { began() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("Pull that is cancelled = %v, want context.Canceled", err)
@@ -260,7 +266,8 @@ func TestContainer(t *testing.T) {
 			}
 			ended <- s
 		}()
-		if err := c.daemon.call(t.Context(), http.MethodPost, "/containers/"+id+"/stop", map[string][]string{"t": {"30"}}, nil, nil); err != nil {
+		grace := 30
+		if err := c.docker.ContainerStop(t.Context(), id, container.StopOptions{Timeout: &grace}); err != nil {
 			t.Fatal(err)
 		}
 		if s := <-ended; s.Running || s.ExitCode != 2 {
@@ -314,6 +321,18 @@ func TestContainer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no-such-program") {
 			t.Errorf("Start = %v", err)
 		}
+		if found, err := c.List(t.Context(), ct.Labels); err != nil || len(found) > 0 {
+			t.Errorf("a failed start left %v, %v", found, err)
+		}
+	})
+
+	t.Run("limit refused", func(t *testing.T) {
+		ct := server("limit")
+		// More open files than the kernel grants anybody, while the daemon may
+		// well raise memlock where these tests run.
+		ct.Ulimits = []Ulimit{{"stack", 8 << 20, 8 << 20}, {"nofile", 1 << 40, 1 << 40}}
+		_, err := c.Start(t.Context(), ct)
+		wantError(t, err, errLimit, "host h200 (lab.hcl:12)", "container { ulimits = { nofile = null } }")
 		if found, err := c.List(t.Context(), ct.Labels); err != nil || len(found) > 0 {
 			t.Errorf("a failed start left %v, %v", found, err)
 		}
@@ -605,6 +624,39 @@ func TestLocalDocker(t *testing.T) {
 	wantError(t, err, ErrNoDocker, "host here", "there is no "+h.Socket+".absent")
 }
 
+// TestOldDocker is a daemon that speaks an API without GPUs, and one that dies
+// over its answer.
+func TestOldDocker(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "docker.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := make(chan string, 1)
+	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/_ping" {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Api-Version", <-version)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- daemon.Serve(l) }()
+	defer func() {
+		daemon.Close()
+		<-served
+	}()
+	h := &Host{Name: "here", Address: LocalAddress, Docker: l.Addr().String()}
+
+	version <- "1.39"
+	_, err = mustDial(t, h, SSH{}).DockerVersion(t.Context())
+	wantError(t, err, ErrNoDocker, "host here", "1.39", "Docker 19.03 or newer")
+	version <- "1.40"
+	_, err = mustDial(t, h, SSH{}).DockerVersion(t.Context())
+	wantError(t, err, ErrNoDocker, "host here", "the Docker daemon went away: EOF")
+	if strings.Contains(err.Error(), "http") {
+		t.Errorf("DockerVersion = %v, want no address of the client's", err)
+	}
+}
+
 // TestRegistryLogin shows that what `docker login` left on the host is used.
 func TestRegistryLogin(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
@@ -615,7 +667,7 @@ func TestRegistryLogin(t *testing.T) {
 		if err != nil {
 			t.Fatalf("registryAuth(%s): %v", name, err)
 		}
-		text, err := base64.URLEncoding.DecodeString(header.Get("X-Registry-Auth"))
+		text, err := base64.URLEncoding.DecodeString(header)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -640,7 +692,7 @@ func TestRegistryLogin(t *testing.T) {
 	for name, want := range map[string]string{
 		"nvcr.io/nvidia/x":  `{"username":"$oauthtoken","password":"k:y","serveraddress":"nvcr.io"}`,
 		"vllm/vllm-openai":  `{"username":"me","password":"pw","serveraddress":"https://index.docker.io/v1/"}`,
-		"helped.example/x":  `{"identitytoken":"t0ken","serveraddress":"helped.example"}`,
+		"helped.example/x":  `{"serveraddress":"helped.example","identitytoken":"t0ken"}`,
 		"unknown.example/x": "",
 		"ghcr.io/x":         "",
 	} {

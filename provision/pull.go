@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
+
+	"github.com/containerd/errdefs"
+	images "github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
 )
 
 // pullStall is how long a pull may be silent. There is no limit to the whole:
@@ -51,7 +53,7 @@ func (c *Conn) Pull(ctx context.Context, image string, progress func(PullProgres
 }
 
 func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
-	name, tag, digest := splitRef(image)
+	name, digest := splitRef(image)
 	present, err := c.inspectImage(ctx, image)
 	if err != nil && !errors.Is(err, ErrImageNotFound) {
 		return Image{}, err
@@ -60,19 +62,16 @@ func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgres
 	if here && digest != "" {
 		return present, nil
 	}
-	if digest != "" {
-		tag = digest
-	}
 	var got string
 	// The daemon gives up a pull that nobody listens to, and keeps the layers
 	// that it has.
 	err = again(ctx, func() error {
-		got, err = c.download(ctx, name, tag, progress)
+		got, err = c.download(ctx, image, progress)
 		return err
 	})
 	switch {
 	case err == nil:
-	case here && c.mayUse(present, err):
+	case here && mayUse(present, err):
 		c.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
 		present.Local = true
 		return present, nil
@@ -90,9 +89,8 @@ func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgres
 
 // mayUse reports whether the image on the host can stand in for one that the
 // daemon did not get.
-func (c *Conn) mayUse(present Image, err error) bool {
-	var answer *apiError
-	if !errors.As(err, &answer) || diskFull(err) {
+func mayUse(present Image, err error) bool {
+	if unanswered(err) || diskFull(err) {
 		return false
 	}
 	if notFound(err) || unauthorized(err) {
@@ -102,11 +100,11 @@ func (c *Conn) mayUse(present Image, err error) bool {
 }
 
 func notFound(err error) bool {
-	return refusedWith(err, http.StatusNotFound) || says(err, "manifest unknown", "not found", "name unknown", "does not exist")
+	return errdefs.IsNotFound(err) || says(err, "manifest unknown", "not found", "name unknown", "does not exist")
 }
 
 func unauthorized(err error) bool {
-	return says(err, "unauthorized", "authentication required", "no basic auth credentials", "denied")
+	return errdefs.IsUnauthorized(err) || says(err, "unauthorized", "authentication required", "no basic auth credentials", "denied")
 }
 
 func diskFull(err error) bool { return says(err, "no space left on device") }
@@ -135,19 +133,24 @@ var (
 
 // download has the daemon fetch an image, and returns the digest that the
 // registry gave.
-func (c *Conn) download(ctx context.Context, name, tag string, progress func(PullProgress)) (digest string, err error) {
+func (c *Conn) download(ctx context.Context, image string, progress func(PullProgress)) (digest string, err error) {
+	name, _ := splitRef(image)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stalled := time.AfterFunc(c.daemon.stall, func() {
-		cancel(fmt.Errorf("nothing has moved for %s: see the host's connection to %s, and its disk", c.daemon.stall, registryOf(name)))
+	stalled := time.AfterFunc(c.stall, func() {
+		cancel(fmt.Errorf("nothing has moved for %s: see the host's connection to %s, and its disk", c.stall, registryOf(name)))
 	})
 	defer stalled.Stop()
 
-	header, err := c.registryAuth(ctx, name)
+	login, err := c.registryAuth(ctx, name)
+	if err != nil {
+		return "", &noAnswer{err} // nobody has been asked
+	}
+	api, err := c.api(ctx)
 	if err != nil {
 		return "", err
 	}
-	body, err := c.daemon.open(ctx, http.MethodPost, "/images/create", url.Values{"fromImage": {name}, "tag": {tag}}, header, nil)
+	body, err := api.ImagePull(ctx, image, images.PullOptions{RegistryAuth: login})
 	if err != nil {
 		return "", err
 	}
@@ -159,11 +162,11 @@ func (c *Conn) download(ctx context.Context, name, tag string, progress func(Pul
 		case err == io.EOF:
 			return track.digest, nil
 		case err != nil:
-			return "", c.daemon.broken(ctx, http.MethodPost, "/images/create", err)
+			return "", err
 		}
-		stalled.Reset(c.daemon.stall)
+		stalled.Reset(c.stall)
 		if m.Error != "" {
-			return "", &apiError{Message: m.Error}
+			return "", errors.New(m.Error)
 		}
 		if track.add(m) && progress != nil {
 			progress(track.sum())
@@ -241,22 +244,13 @@ func (t *pullTracker) sum() PullProgress {
 // inspectImage describes an image on the host; [ErrImageNotFound] when it is
 // not there.
 func (c *Conn) inspectImage(ctx context.Context, image string) (Image, error) {
-	var found struct {
-		ID          string
-		RepoDigests []string
-		Size        int64
-		Config      struct {
-			Entrypoint, Cmd []string
-			StopSignal      string
-		}
-	}
-	name, _, digest := splitRef(image)
+	name, digest := splitRef(image)
 	lookup := image
 	if digest != "" {
 		lookup = name + "@" + digest // a tag beside it says nothing, and Docker stores none
 	}
-	err := c.daemon.get(ctx, "/images/"+lookup+"/json", nil, &found)
-	if refusedWith(err, http.StatusNotFound) {
+	found, err := query(ctx, c, func(api *client.Client) (images.InspectResponse, error) { return api.ImageInspect(ctx, lookup) })
+	if errdefs.IsNotFound(err) {
 		return Image{}, fail(c.host, ErrImageNotFound, "image %s is not on the host (%w)", image, err)
 	}
 	if err != nil {
@@ -270,28 +264,21 @@ func (c *Conn) inspectImage(ctx context.Context, image string) (Image, error) {
 			}
 		}
 	}
-	return Image{
-		Ref:        image,
-		ID:         found.ID,
-		Digest:     digest,
-		Size:       found.Size,
-		Entrypoint: found.Config.Entrypoint,
-		Cmd:        found.Config.Cmd,
-		StopSignal: found.Config.StopSignal,
-	}, nil
+	is := Image{Ref: image, ID: found.ID, Digest: digest, Size: found.Size}
+	if config := found.Config; config != nil {
+		is.Entrypoint, is.Cmd, is.StopSignal = config.Entrypoint, config.Cmd, config.StopSignal
+	}
+	return is, nil
 }
 
-// splitRef takes an image reference apart; tag is "latest" when it has neither
-// a tag nor a digest.
-func splitRef(image string) (name, tag, digest string) {
+// splitRef takes the name and the digest, if it has one, out of an image
+// reference.
+func splitRef(image string) (name, digest string) {
 	name, digest, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
-		return name[:colon], name[colon+1:], digest
+		name = name[:colon] // the tag
 	}
-	if digest == "" {
-		tag = "latest"
-	}
-	return name, tag, digest
+	return name, digest
 }
 
 // familiar is a repository's name without what Docker adds for Docker Hub.

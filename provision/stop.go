@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
 )
 
 // Stop ends a container and removes it with its anonymous volumes: its stop
@@ -33,22 +33,25 @@ func (c *Conn) stop(ctx context.Context, id string, killAt time.Time) error {
 		return err
 	}
 	id = found.ID // whatever takes its name meanwhile is not meant
-	path := "/containers/" + id
+	api, err := c.api(ctx)
+	if err != nil {
+		return err
+	}
 	if found.State.Running {
 		seconds := max(0, int(math.Ceil(time.Until(killAt).Seconds())))
-		err := c.daemon.call(ctx, http.MethodPost, path+"/stop", url.Values{"t": {strconv.Itoa(seconds)}}, nil, nil)
-		if err != nil && !refusedWith(err, http.StatusNotFound) {
+		err := api.ContainerStop(ctx, id, container.StopOptions{Timeout: &seconds})
+		if err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}
-		if err := c.wait(ctx, id, "not-running"); err != nil && !errors.Is(err, ErrNoContainer) {
+		if err := c.wait(ctx, id, container.WaitConditionNotRunning); err != nil && !errors.Is(err, ErrNoContainer) {
 			return err
 		}
 	}
-	err = c.daemon.call(ctx, http.MethodDelete, path, url.Values{"v": {"1"}}, nil, nil)
+	err = api.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
 	switch {
-	case refusedWith(err, http.StatusNotFound):
-	case refusedWith(err, http.StatusConflict) && says(err, "already in progress"):
-		if err := c.wait(ctx, id, "removed"); err != nil && !errors.Is(err, ErrNoContainer) {
+	case errdefs.IsNotFound(err):
+	case errdefs.IsConflict(err) && says(err, "already in progress"):
+		if err := c.wait(ctx, id, container.WaitConditionRemoved); err != nil && !errors.Is(err, ErrNoContainer) {
 			return err
 		}
 	case err != nil:

@@ -1,0 +1,202 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/docker/docker/client"
+	"golang.org/x/crypto/ssh"
+)
+
+// oldestAPI is the version of Docker's API that brought GPUs: Docker 19.03.
+const oldestAPI = "1.40"
+
+// newDocker makes a client of the Docker daemon on a host.
+func newDocker(c *Conn) (*client.Client, error) {
+	s := &socket{conn: c, path: c.host.Docker}
+	if s.path == "" {
+		s.path = DefaultDocker
+	}
+	s.http = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := c.Dial(ctx, "unix", s.path)
+			if err != nil {
+				return nil, &dialError{err}
+			}
+			return conn, nil
+		},
+		// A channel costs one round trip. One that was kept would have to be
+		// found dead after every lost connection.
+		DisableKeepAlives: true,
+	}
+	docker, err := client.NewClientWithOpts(
+		client.WithHTTPClient(&http.Client{Transport: s, CheckRedirect: client.CheckRedirect}),
+		client.WithAPIVersionNegotiation(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("%s: make Docker client: %w", c.host, err)
+	}
+	return docker, nil
+}
+
+// api is Docker's client, once the daemon and it have agreed on a version. The
+// client would do that by itself, but go on with any version when it cannot ask.
+func (c *Conn) api(ctx context.Context) (*client.Client, error) {
+	err := c.docker.NewVersionError(ctx, oldestAPI, "hcl")
+	if err != nil && !unanswered(err) {
+		err = fail(c.host, ErrNoDocker, "the Docker daemon is not one that hcl can use (%w): it takes Docker 19.03 or newer", err)
+	}
+	return c.docker, err
+}
+
+// query puts a question to the daemon, again if the connection is lost over it.
+func query[T any](ctx context.Context, c *Conn, question func(*client.Client) (T, error)) (answer T, err error) {
+	err = again(ctx, func() error {
+		api, err := c.api(ctx)
+		if err == nil {
+			answer, err = question(api)
+		}
+		return err
+	})
+	return answer, err
+}
+
+// errLost is a connection that ended while an answer was awaited. What is safe
+// to repeat may be tried again.
+var errLost = fmt.Errorf("connection lost: %w", ErrUnreachable)
+
+// lossTries is how often something that is safe to repeat is tried.
+const lossTries = 3
+
+// again does something that is safe to repeat until the connection holds.
+func again(ctx context.Context, do func() error) error {
+	err := do()
+	for try := 1; try < lossTries && errors.Is(err, errLost) && ctx.Err() == nil; try++ {
+		err = do()
+	}
+	return err
+}
+
+// says reports whether err is an answer of the daemon that holds one of the
+// texts: its API tells most causes apart in no other way.
+func says(err error, texts ...string) bool {
+	if err == nil || unanswered(err) {
+		return false
+	}
+	message := strings.ToLower(err.Error())
+	for _, t := range texts {
+		if strings.Contains(message, strings.ToLower(t)) {
+			return true
+		}
+	}
+	return false
+}
+
+// noAnswer is a request that got no whole answer. It does not tell its cause:
+// errors that speak of a refused connection are replaced by the client with its
+// own, in which no cause is left. [Conn.wrap] brings the cause back.
+type noAnswer struct{ cause error }
+
+func (*noAnswer) Error() string { return "no answer" }
+
+func (e *noAnswer) Unwrap() error { return e.cause }
+
+// unanswered reports whether err is anything but what the daemon has said.
+func unanswered(err error) bool { return errors.As(err, new(*noAnswer)) }
+
+// wrap says what was tried, without the client's words around a [noAnswer]:
+// they name an address that is nobody's.
+func (c *Conn) wrap(doing string, err error) error {
+	if e := new(noAnswer); errors.As(err, &e) {
+		err = e.cause
+	}
+	return wrap(c.host, doing, err)
+}
+
+// socket carries requests to the daemon's socket on a host, through
+// [Conn.Dial]. All its errors are a *noAnswer, those of the bodies as well.
+type socket struct {
+	conn *Conn
+	path string
+	http *http.Transport
+}
+
+// dialError is a request that never got as far as the daemon.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+// RoundTrip makes a request over a connection of its own.
+func (s *socket) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.http.RoundTrip(r)
+	if err != nil {
+		return nil, s.broken(r.Context(), err)
+	}
+	response.Body = &body{response.Body, func(err error) error { return s.broken(r.Context(), err) }}
+	return response, nil
+}
+
+// body explains why an answer breaks off.
+type body struct {
+	io.ReadCloser
+	broken func(error) error
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.broken(err)
+	}
+	return n, err
+}
+
+// broken explains a request that got no whole answer.
+func (s *socket) broken(ctx context.Context, err error) error {
+	var undialled *dialError
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		err = cause
+	case errors.As(err, &undialled):
+		err = s.explain(ctx, undialled.error)
+	case s.conn.host.Local():
+		err = fail(s.conn.host, ErrNoDocker, "the Docker daemon went away: %w", err)
+	default:
+		err = fail(s.conn.host, errLost, "the connection was lost: %w", err)
+	}
+	return &noAnswer{err}
+}
+
+// explain finds out why the socket could not be dialled: over SSH, all that the
+// host says is no.
+func (s *socket) explain(ctx context.Context, err error) error {
+	var refused *ssh.OpenChannelError
+	if !s.conn.host.Local() && !errors.As(err, &refused) {
+		return err // it is not about Docker
+	}
+	const look = `if [ ! -e %[1]s ]; then
+	if command -v dockerd >/dev/null 2>&1 || command -v docker >/dev/null 2>&1; then echo stopped; else echo absent; fi
+elif [ -r %[1]s ] && [ -w %[1]s ]; then echo refused
+else echo denied; fi
+id -un`
+	found, lookErr := s.conn.Run(ctx, fmt.Sprintf(look, quote(s.path)), nil)
+	if lookErr != nil {
+		return errors.Join(err, lookErr)
+	}
+	what, login, _ := strings.Cut(strings.TrimSpace(found), "\n")
+	h := s.conn.host
+	switch what {
+	case "absent":
+		return fail(h, ErrNoDocker, "Docker is not installed: there is no %s (install it as in https://docs.docker.com/engine/install/, name another socket with docker, or set runtime = \"process\" on a box that is itself a container)", s.path)
+	case "stopped":
+		return fail(h, ErrNoDocker, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", s.path)
+	case "denied":
+		return fail(h, ErrNoDocker, "%s may not use %s: add it to the group that may, usually with `sudo usermod -aG docker %s`, and connect again", login, s.path, login)
+	default:
+		return fail(h, ErrNoDocker, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding)", s.path, err)
+	}
+}
