@@ -131,7 +131,7 @@ func checkGPUs(e *Engine, add func(field, format string, args ...any)) {
 	switch h.GPUs.Vendor {
 	case provision.AMD:
 		if e.Kind == TRTLLM {
-			add("host", "TensorRT-LLM runs on NVIDIA GPUs only, and host.%s has %s.", h.Name, h.GPUs)
+			add("host", "TensorRT-LLM runs on NVIDIA GPUs only, and host.%s has %s. Serve the model there with an engine of kind \"sglang\" or \"vllm\".", h.Name, h.GPUs)
 		} else if nvidiaOnly(e.Image) {
 			add("image", "The image %s is built for NVIDIA GPUs, but host.%s has %s. Images for AMD are for example %s.", e.Image, h.Name, h.GPUs, amdImage[e.Kind])
 		}

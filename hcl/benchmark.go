@@ -93,7 +93,7 @@ func (l *lab) benchmark(b *hclsyntax.Block) Benchmark {
 		}
 	}
 	if left > 0 && left == count && len(out.Cells) == 0 {
-		l.warn(excludes[0].DefRange(), "Every cell is excluded", "The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing.", count, out.Name)
+		l.warn(excludes[0].DefRange(), "Every cell is excluded", "The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing. Let when be true for fewer of them.", count, out.Name)
 	}
 	l.warnIdleAxes(b)
 	return out

@@ -32,6 +32,23 @@ func (l *lab) host(i *instance) {
 		PricePerHour: get[float64](s, "price_per_hour"),
 		Pos:          pos(i.of.header),
 	}
+	if at, said := blockRange(i.of.body, "require"); said {
+		h.Require = &provision.Require{
+			Driver:    get[provision.Versions](s, "require.driver"),
+			ROCm:      get[provision.Versions](s, "require.rocm"),
+			GPUMemory: get[int64](s, "require.gpu_memory"),
+			Memory:    get[int64](s, "require.memory"),
+			DiskFree:  get[int64](s, "require.disk_free"),
+			IdleGPUs:  get[bool](s, "require.idle_gpus"),
+		}
+		if on, ok := s["require.numa_balancing"].value.(bool); ok {
+			h.Require.NUMABalancing = &on
+		}
+		l.place(requirePlace(h), at)
+		if x, said := s["require.rocm"]; said && h.GPUs.Vendor == provision.NVIDIA {
+			l.errOnce(x.at, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
+		}
+	}
 	i.value = h
 	i.incomplete = !s.whole() || h.Address == ""
 	if why := wrongAddress(h.Address); h.Address != "" && why != "" {

@@ -8,12 +8,14 @@ import (
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/provision"
 )
 
 // NotCarriedOut returns what the lab's cells ask for that this version can read
 // and plan, but not do. It is empty for a lab that can be applied; it looks only
-// at the cells that are in the Config when it is called.
-func (c *Config) NotCarriedOut() *Problems {
+// at the cells that are in the Config when it is called. A rehearsal, on this
+// machine and with simulated engines, needs no hosts and no builds.
+func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 	out := &Problems{files: map[string][]byte{}, seen: map[problemKey]bool{}}
 	if c.text != nil {
 		out.files, out.outside, out.hidden, out.bodies = c.text.files, c.text.outside, c.text.hidden, c.text.bodies
@@ -40,8 +42,14 @@ func (c *Config) NotCarriedOut() *Problems {
 				}
 				add(b.Name+" "+name, b.Pos, "This version reads and plans %s, but cannot carry it out yet. Remove it for now.", what)
 			}
+			if rehearsal {
+				continue
+			}
 			if cell.From != nil {
 				add(b.Name+" load.from", b.Pos, "This version reads and plans the argument from of load blocks, but sends the load from the engine's own host only. Remove it for now.")
+			}
+			if cell.Engine != nil && cell.Engine.Host != nil && cell.Engine.Host.Require != nil {
+				add(requirePlace(cell.Engine.Host), cell.Engine.Host.Pos, "This version reads require blocks, but does not check them yet, and a host that does not meet them would be used all the same. Check by hand, and remove the block for now.")
 			}
 			if cell.Engine != nil && cell.Engine.Build != nil {
 				add(buildPlace(cell.Engine), cell.Engine.Pos, "This version reads and plans build blocks, but cannot carry them out yet. Build by hand, and give the engine the result as its model's repo for now.")
@@ -52,6 +60,8 @@ func (c *Config) NotCarriedOut() *Problems {
 	out.addContext(out.bodies)
 	return out
 }
+
+func requirePlace(h *provision.Host) string { return "host " + h.Name + " require" }
 
 func buildPlace(e *engines.Engine) string { return e.Kind + "." + e.Name + " build" }
 

@@ -147,7 +147,11 @@ func (l *lab) errOnce(at hcl.Range, summary, format string, args ...any) {
 	key := problemKey{summary: summary, file: at.Filename, start: at.Start.Byte}
 	if !l.problems.seen[key] {
 		l.problems.seen[key] = true
+		before := len(l.problems.list)
 		l.err(at, summary, format, args...)
+		if n := len(l.stack); n > 0 && l.stack[n-1].parent != nil && len(l.problems.list) > before {
+			l.problems.list[before].Values = []string{fmt.Sprintf("each.key is %q", l.stack[n-1].key)}
+		}
 	}
 }
 
@@ -224,7 +228,7 @@ func (l *lab) declare(b *hclsyntax.Block, t *blockType) {
 	switch t {
 	case labBlock:
 		if l.labBlock != nil {
-			l.err(b.DefRange(), "Duplicate lab block", "A lab has at most one lab block, and one stands at %s already.", pos(l.labBlock.DefRange()))
+			l.err(b.DefRange(), "Duplicate lab block", "A lab has at most one lab block, and one stands at %s already. Put everything into one.", pos(l.labBlock.DefRange()))
 			return
 		}
 		l.labBlock = b

@@ -122,8 +122,12 @@ reference "by hand" {
 // stands.
 func TestNotCarriedOut(t *testing.T) {
 	c := mustLoad(t, common+`
+host "strict" {
+  address = "203.0.113.9"
+  require { idle_gpus = true }
+}
 engine "trtllm" "a" {
-  host  = host.h
+  host  = host.strict
   model = model.m
   image = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"
   build {
@@ -164,7 +168,7 @@ benchmark "offline" {
 }
 `, Vars{})
 	var got []string
-	for _, p := range c.NotCarriedOut().List() {
+	for _, p := range c.NotCarriedOut(false).List() {
 		text := string(c.text.files[p.File][p.Start.Byte:p.End.Byte])
 		if p.Summary != "Not carried out yet" || p.Severity != SeverityError {
 			t.Errorf("problem %+v", p)
@@ -172,11 +176,11 @@ benchmark "offline" {
 		got = append(got, p.Context+": "+text)
 	}
 	want := []string{
-		`engine "trtllm" "a": build`, `: dataset "trace" "t"`, `benchmark "replayed": false`, `benchmark "replayed": "30s"`, `benchmark "replayed": "10s"`,
+		`host "strict": require`, `engine "trtllm" "a": build`, `: dataset "trace" "t"`, `benchmark "replayed": false`, `benchmark "replayed": "30s"`, `benchmark "replayed": "10s"`,
 		`benchmark "replayed": host.h`, `benchmark "staged": [{ duration = "1m", rate = 2.5 }, { duration = "30s", rate = "inf" }]`, `benchmark "staged": "10s"`, `benchmark "offline": "offline"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("not carried out (-want +got):\n%s\n%s", diff, printed(t, c.NotCarriedOut()))
+		t.Errorf("not carried out (-want +got):\n%s\n%s", diff, printed(t, c.NotCarriedOut(false)))
 	}
 	wantStages := []load.Stage{{Duration: load.Duration(60e9), Rate: 2.5}, {Duration: load.Duration(30e9), Rate: load.Inf}}
 	if diff := cmp.Diff(wantStages, c.Benchmarks[1].Cells[0].Workload.Stages); diff != "" {
@@ -185,9 +189,12 @@ benchmark "offline" {
 	if w := c.Benchmarks[0].Cells[0].Workload; w.Dataset != (load.Dataset{Kind: load.Trace, Path: "trace.jsonl", Slowdown: 2}) || !w.NoStream {
 		t.Errorf("workload = %+v", w)
 	}
+	if got := len(c.NotCarriedOut(true).List()); got != 7 {
+		t.Errorf("%d problems with a rehearsal, want 7: neither the build, the host nor require matters there", got)
+	}
 	// Only the cells that are left count: --only may have taken the others away.
 	c.Benchmarks = nil
-	if c.NotCarriedOut().HasErrors() {
+	if c.NotCarriedOut(false).HasErrors() {
 		t.Error("something is not carried out in a lab without benchmarks")
 	}
 }

@@ -129,7 +129,7 @@ func notCarriedOutTable() string {
 	}
 	return "- kinds of `dataset`: " + strings.Join(kinds, ", ") +
 		"\n- in `benchmark`: `mode = \"offline\"`\n- in `load`: " + strings.Join(append(arguments, "`from`"), ", ") +
-		"\n- in `engine`: `build`\n"
+		"\n- in `engine`: `build`\n- in `host`: `require`\n"
 }
 
 func notYetTable() string {

@@ -89,8 +89,7 @@ func (t *blockType) blockNames() []string {
 // notYet are the arguments and blocks that the design of the language names and
 // this version does not understand, by block; "" is the top level.
 var notYet = map[string][]string{
-	"":     {"report"},
-	"host": {"require"},
+	"": {"report"},
 }
 
 var forEach = argument{name: "for_each", kind: instances, fallback: "one instance", doc: "Makes one instance for each entry of a map, or each text or number of a list. In the block, `each.key` and `each.value` are the entry."}
@@ -151,6 +150,21 @@ var (
 			{name: "docker", kind: text, fallback: "`\"" + provision.DefaultDocker + "\"`", doc: "Path of the Docker socket on the host."},
 			{name: "price_per_hour", kind: number(0, 1e6), fallback: "not said", doc: "USD, for the cost in plans and reports."},
 			description,
+		},
+		blocks: []nested{{typ: requireBlock}},
+	}
+
+	requireBlock = &blockType{
+		name: "require",
+		doc:  "What the host must be besides `gpus`, checked before anything starts.",
+		args: []argument{
+			{name: "driver", kind: versions, fallback: "any", doc: "Version of the GPU driver: `\">= 550.144\"`, `\">= 550, < 580\"`."},
+			{name: "rocm", kind: versions, fallback: "any", doc: "Version of ROCm."},
+			{name: "gpu_memory", kind: size, fallback: "any", doc: "On each GPU, at least."},
+			{name: "memory", kind: size, fallback: "any", doc: "Of the host's own, at least."},
+			{name: "disk_free", kind: size, fallback: "any", doc: "Where images and model caches are kept, at least."},
+			{name: "idle_gpus", kind: truth, fallback: "`false`", doc: "Nobody else uses the GPUs."},
+			{name: "numa_balancing", kind: truth, fallback: "either", doc: "Whether the kernel's automatic NUMA balancing is on."},
 		},
 	}
 

@@ -111,6 +111,17 @@ var (
 		}
 		return g, fits
 	}}
+	versions = kind{noun: "version", want: `a version with a bound, such as ">= 550.144" or ">= 550, < 580"`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok {
+			return nil, &wrongValue{}
+		}
+		x, err := provision.ParseVersions(s)
+		if err != nil {
+			return nil, &wrongValue{}
+		}
+		return x, fits
+	}}
 	texts = kind{noun: "list of texts", want: `a list of texts, such as ["a", "b"]`, convert: func(v cty.Value) (any, *wrongValue) {
 		list, w := elements(v, func(e cty.Value) (string, *wrongValue) {
 			s, ok := asString(e)
