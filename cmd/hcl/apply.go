@@ -16,8 +16,9 @@ import (
 
 func (a *app) apply() *cobra.Command {
 	var lab labFlags
+	var cells pickFlags
 	var connect connectFlags
-	var asJSON, approve, rerun bool
+	var asJSON, approve, locked, rerun bool
 	c := &cobra.Command{
 		Use:   "apply [LAB]",
 		Short: "Bring the engines up, measure, take everything down, report",
@@ -28,9 +29,15 @@ every cell that is not up to date, takes everything down, stores the results in
 
 An interrupted apply goes on where it stopped. Ctrl-C takes everything down and
 ends; a second Ctrl-C leaves at once, and the hosts clean themselves when the
-lab's lease runs out. On a terminal apply asks before it begins.`,
+lab's lease runs out. On a terminal apply asks before it begins.
+
+--only and --target carry out a part; the rest stays to be measured. --locked
+asks the registries and the model hub again, and refuses what hcl.lock does not
+hold or what has moved since.`,
 		Example: `  hcl apply
   hcl apply lab/ --auto-approve --json
+  hcl apply --only 'benchmark.online[concurrency=1]'
+  hcl apply --locked
 
 Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 3 some cells
 are suspect or could not be measured, 4 a host is not what its block says,
@@ -38,9 +45,18 @@ are suspect or could not be measured, 4 a host is not what its block says,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			cfg, err := a.load(lab, args)
+			selection, err := cells.selection()
 			if err != nil {
 				return err
+			}
+			cfg, err := a.loadLocked(ctx, lab, args, locked)
+			if err != nil {
+				return err
+			}
+			if !selection.Empty() { // a wrong one must leave no trace
+				if err := pick(plan.New(cfg, plan.Options{}), selection); err != nil {
+					return err
+				}
 			}
 			opt, err := a.options(connect)
 			if err != nil {
@@ -57,6 +73,9 @@ are suspect or could not be measured, 4 a host is not what its block says,
 				return err
 			}
 			p := plan.New(cfg, plan.Options{Known: measured, Rerun: rerun})
+			if err := pick(p, selection); err != nil {
+				return err
+			}
 			if p.Empty() {
 				if asJSON {
 					return p.JSON(a.stdout)
@@ -76,7 +95,9 @@ are suspect or could not be measured, 4 a host is not what its block says,
 		},
 	}
 	lab.add(c)
+	cells.add(a, c)
 	connect.add(c)
+	c.Flags().BoolVar(&locked, "locked", false, "refuse what is not locked in hcl.lock or has moved since")
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
 	c.Flags().BoolVar(&rerun, "rerun", false, "measure again what is up to date")

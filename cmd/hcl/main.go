@@ -127,8 +127,10 @@ is the current directory.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\nSee '%s --help'.", err, c.CommandPath())
 	})
+	root.CompletionOptions.DisableDefaultCmd = true // ours reads as the others
+	root.SetHelpCommand(a.helpVerb())
 	root.AddCommand(
-		a.agent(), a.apply(), a.bench(), a.destroy(), a.export(), a.logs(),
+		a.agent(), a.apply(), a.bench(), a.completion(), a.destroy(), a.export(), a.fmt(), a.init(), a.lock(), a.logs(),
 		a.plan(), a.rehearse(), a.report(), a.sim(), a.status(), a.validate(), a.version(),
 	)
 	return root
@@ -138,7 +140,11 @@ func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  none,
+		Long:  "Prints the version, and what it was built with.",
+		Example: `  hcl version
+
+Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
+		Args: none,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "hcl "+version+built())
 			return err

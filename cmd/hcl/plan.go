@@ -8,6 +8,8 @@ import (
 
 func (a *app) plan() *cobra.Command {
 	var lab labFlags
+	var cells pickFlags
+	var by string
 	var asJSON, detailed, verbose, rerun bool
 	c := &cobra.Command{
 		Use:   "plan [LAB]",
@@ -17,16 +19,27 @@ measured on them, which are up to date and which are stale, and why. Nothing is
 contacted.
 
 In front of a cell, + is to be measured, ~ is stale and to be measured again,
-= is up to date.`,
+= is up to date.
+
+--only and --target plan a part: cells by benchmark and axes, or everything of an
+engine, a host or a benchmark. Where there is an hcl.lock, images are named by
+their locked digest, and models by their locked commit.`,
 		Example: `  hcl plan
   hcl plan lab/ --var h200_address=203.0.113.7
+  hcl plan --by benchmark
+  hcl plan --only 'benchmark.online[engine=vllm.*,concurrency<=64]'
+  hcl plan --target host.h200 --verbose
   hcl plan --json | jq '.summary'
 
 Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong.
 With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := a.planned(c, lab, args, rerun)
+			grouping, err := group(by)
+			var p *plan.Plan
+			if err == nil {
+				p, err = a.planned(c, lab, cells, args, rerun)
+			}
 			if err != nil {
 				if detailed {
 					return failed(err)
@@ -36,7 +49,7 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 			if asJSON {
 				err = p.JSON(a.stdout)
 			} else {
-				err = p.Text(a.stdout, verbose)
+				err = p.TextBy(a.stdout, grouping, verbose)
 			}
 			if err == nil && detailed && !p.Empty() {
 				return &exit{code: exitUsage}
@@ -45,6 +58,9 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 		},
 	}
 	lab.add(c)
+	cells.add(a, c)
+	c.Flags().StringVar(&by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
+	words(c, "by", string(plan.ByHost), string(plan.ByEngine), string(plan.ByBenchmark))
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "answer with the exit code: 0 nothing to do, 1 error, 2 something to do")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the command behind each engine")
@@ -52,8 +68,12 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 	return c
 }
 
-func (a *app) planned(c *cobra.Command, lab labFlags, args []string, rerun bool) (*plan.Plan, error) {
-	cfg, err := a.load(lab, args)
+func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []string, rerun bool) (*plan.Plan, error) {
+	selection, err := cells.selection()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := a.loadLocked(c.Context(), lab, args, false)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +88,8 @@ func (a *app) planned(c *cobra.Command, lab labFlags, args []string, rerun bool)
 	if err != nil {
 		return nil, err
 	}
-	return plan.New(cfg, plan.Options{Known: measured, Rerun: rerun}), nil
+	p := plan.New(cfg, plan.Options{Known: measured, Rerun: rerun})
+	return p, pick(p, selection)
 }
 
 // failed is err with the exit code 1, whatever it had.

@@ -11,6 +11,7 @@ import (
 
 func (a *app) rehearse() *cobra.Command {
 	var lab labFlags
+	var cells pickFlags
 	var asJSON bool
 	speed := 1.0
 	c := &cobra.Command{
@@ -22,6 +23,7 @@ mistakes before the rental starts. Its results are marked as rehearsed and never
 mixed with measured ones; every cell is run, whatever is up to date.`,
 		Example: `  hcl rehearse examples/quickstart
   hcl rehearse lab/ --speed 20
+  hcl rehearse lab/ --only 'benchmark.online[concurrency=1]'
 
 Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 3 some cells
 could not be run, 130 interrupted.`,
@@ -30,6 +32,10 @@ could not be run, 130 interrupted.`,
 			ctx := c.Context()
 			if !(speed > 0) {
 				return usage("--speed is how many times faster than real the rehearsal runs; it must be above 0")
+			}
+			selection, err := cells.selection()
+			if err != nil {
+				return err
 			}
 			cfg, err := a.load(lab, args)
 			if err != nil {
@@ -41,6 +47,9 @@ could not be run, 130 interrupted.`,
 			}
 			p, err := plan.Rehearse(cfg, speed, freePort)
 			if err != nil {
+				return err
+			}
+			if err := pick(p, selection); err != nil {
 				return err
 			}
 			if p.Empty() {
@@ -62,6 +71,7 @@ could not be run, 130 interrupted.`,
 		},
 	}
 	lab.add(c)
+	cells.add(a, c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
 	c.Flags().Float64Var(&speed, "speed", 1, "run this many times faster than the engines would")
 	return c

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/hcl"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -17,11 +18,12 @@ type selection struct {
 	rehearsed            bool
 }
 
-func (s *selection) add(c *cobra.Command) {
+func (s *selection) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&s.run, "run", "", "only what this run measured")
 	c.Flags().StringVar(&s.cell, "cell", "", "only the cell whose `id` begins so")
 	c.Flags().StringVar(&s.benchmark, "benchmark", "", "only this benchmark")
 	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
+	a.complete(c, "benchmark", func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") })
 }
 
 // rows reads them: of each cell the newest, unless a run is named.
@@ -65,7 +67,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			return report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
 		},
 	}
-	which.add(c)
+	which.add(a, c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print exact numbers as JSON")
 	return c
 }
@@ -122,7 +124,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			})
 		},
 	}
-	which.add(c)
+	which.add(a, c)
 	c.Flags().StringVar(&format, "format", "vllm", "vllm or vllm-text")
 	c.Flags().BoolVar(&detailed, "detailed", false, "with the figures of every request, as --save-detailed")
 	c.Flags().StringVar(&output, "output", "", "write there instead of to the terminal")

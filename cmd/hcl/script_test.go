@@ -25,6 +25,8 @@ func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
 //	exits CODE COMMAND...    the command exits with this code; CODE may be 0|3 where
 //	                         a busy machine may make a measurement suspect
 //	serve VAR [FLAGS...]     hcl sim in the background; $VAR is its URL
+//	names VAR DIR            a registry and a model hub on 127.0.0.1 that tell what
+//	                         is in DIR; $VAR is host:port
 func TestScripts(t *testing.T) {
 	bin := filepath.Dir(testhost.HCL(t))
 	root, err := filepath.Abs("../..")
@@ -47,7 +49,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("REPO", root)
 			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o755)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "serve": serve},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "serve": serve, "names": names},
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"hclbench/apply"
 	"hclbench/engines"
+	"hclbench/hcl"
 	"hclbench/plan"
 )
 
@@ -67,7 +68,8 @@ func (a *app) logs() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs ENGINE",
 		Short: "Show what an engine says",
-		Long:  `Prints the log of an engine of the lab that runs now. ENGINE is KIND.NAME, such as vllm.h200.`,
+		Long:  `Prints the log of an engine of the lab that runs now. ENGINE is KIND.NAME, such
+as vllm.h200.`,
 		Example: `  hcl logs vllm.h200 --follow
   hcl logs engine.sglang.h200 --lab lab/ --tail 50
 
@@ -107,6 +109,12 @@ Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interr
 	}
 	lab.add(c)
 	connect.add(c)
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.found(c, nil, func(cfg *hcl.Config) []string { return engineNames(cfg, "") })
+	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
 	c.Flags().IntVar(&tail, "tail", -1, "only the last `n` lines; -1 is all")

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// templates are the labs that init writes, a folder each.
+//
+//go:embed templates
+var templates embed.FS
+
+// template is one of them.
+type template struct{ name, what, next string }
+
+func templateList() []template {
+	const onBox = `  1. Write your box into lab.hclvars.
+  2. hcl rehearse --speed 20   the whole run on this machine, simulated
+  3. hcl plan                  what would be started and measured
+  4. hcl apply                 do it`
+	return []template{
+		{"rehearsal", "two simulated engines on this machine; no GPU, no Docker", `  1. hcl plan     what would be started and measured
+  2. hcl apply    do it: well under a minute
+  3. hcl report   what came out`},
+		{"local", "vLLM on this machine, which has one GPU and Docker", `  1. Write your GPU into lab.hclvars.
+  2. hcl plan     what would be started and measured
+  3. hcl apply    do it`},
+		{"h200", "SGLang and vLLM on a box with 8 H200", onBox},
+		{"mi300x", "SGLang and vLLM on a box with 8 MI300X", onBox},
+	}
+}
+
+// ignored is what of a lab belongs into no repository: what was measured on the
+// way, and values that may be secret.
+const ignored = ".hcl/\n*.hclvars\n"
+
+func (a *app) init() *cobra.Command {
+	var name string
+	list := templateList()
+	var names, lines []string
+	for _, t := range list {
+		names = append(names, t.name)
+		lines = append(lines, fmt.Sprintf("  %-10s %s", t.name, t.what))
+	}
+	c := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write a small lab to start from",
+		Long: `Writes a lab to start from: lab.hcl, lab.hclvars with what is yours where there is
+something, and a .gitignore. The lab is named after the directory, which is made
+if it is not there. Nothing is asked and nothing overwritten.
+
+The templates are:
+` + strings.Join(lines, "\n"),
+		Example: `  hcl init first
+  hcl init --template h200 deepseek
+
+Exit codes: 0 done, 1 failed, 2 the command line is wrong, or there is a lab already.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			i := slices.IndexFunc(list, func(t template) bool { return t.name == name })
+			if i < 0 {
+				return usage("--template %s: it is %s", name, strings.Join(names, ", "))
+			}
+			return a.initialise(labPath(args), list[i])
+		},
+	}
+	c.Flags().StringVar(&name, "template", list[0].name, "`which` lab: "+strings.Join(names, ", "))
+	words(c, "template", names...)
+	return c
+}
+
+func (a *app) initialise(dir string, t template) error {
+	if err := vacant(dir); err != nil {
+		return err
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	files, err := templateFiles(t.name, labName(filepath.Base(absolute)))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("make the lab's directory: %w", err)
+	}
+	fmt.Fprintf(a.stdout, "Wrote %s:\n", t.what)
+	for _, name := range []string{"lab.hcl", "lab.hclvars", ".gitignore"} {
+		text, ok := files[name]
+		if !ok {
+			continue
+		}
+		file := filepath.Join(dir, name)
+		err := writeNew(file, text)
+		if name == ".gitignore" && errors.Is(err, fs.ErrExist) {
+			continue // somebody's own
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "  %s\n", file)
+	}
+	where := ""
+	if filepath.Clean(dir) != "." {
+		where = ", in " + dir
+	}
+	_, err = fmt.Fprintf(a.stdout, "\nNext%s:\n%s\n", where, t.next)
+	return err
+}
+
+// vacant refuses a directory that has a lab.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usage("cannot write a lab to %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext == ".hcl" && e.Name() != ".hcl" || ext == ".hclvars" {
+			return usage("there is a lab in %s already: %s. Name another directory; nothing is overwritten.", dir, e.Name())
+		}
+	}
+	return nil
+}
+
+// writeNew writes a file that must not be there.
+func writeNew(file, text string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return fmt.Errorf("write lab: %w", err)
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write lab: %w", err)
+	}
+	return nil
+}
+
+var labHeader = regexp.MustCompile(`(?m)^lab "[^"]*"`)
+
+// templateFiles are a template's files, the lab under its new name: two labs of
+// one name on one host would take each other's engines for their own.
+func templateFiles(template, lab string) (map[string]string, error) {
+	files := map[string]string{".gitignore": ignored}
+	dir := path.Join("templates", template)
+	entries, err := templates.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read template: %w", err)
+	}
+	for _, e := range entries {
+		b, err := templates.ReadFile(path.Join(dir, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read template: %w", err)
+		}
+		files[e.Name()] = string(b)
+	}
+	files["lab.hcl"] = labHeader.ReplaceAllLiteralString(files["lab.hcl"], `lab "`+lab+`"`)
+	return files, nil
+}
+
+// labName makes of a directory's name one that a lab can have.
+func labName(dir string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, dir)
+	if name = strings.TrimLeft(name, "-_."); name == "" {
+		return "lab"
+	}
+	return name
+}

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/lock"
+	"hclbench/provision"
+)
+
+// answerTimeout bounds one question to a registry or the model hub.
+const answerTimeout = 30 * time.Second
+
+func (a *app) lock() *cobra.Command {
+	var lab labFlags
+	var upgrade bool
+	c := &cobra.Command{
+		Use:   "lock [LAB]",
+		Short: "Write down what images and models mean today",
+		Long: `Asks the registries which digest each image's tag stands for, and the model hub
+which commit each model's branch is, takes the checksum of each data set, and
+writes hcl.lock beside the lab. Nothing is pulled. From then on plan and apply use
+exactly these, on every host and every day.
+
+What is in the file stays as it is; only what is missing is asked. --upgrade asks
+about everything again, and drops what the lab does not name any more.
+
+Private registries are asked with the logins in Docker's config.json (auths; not
+credential helpers), the model hub with the token in HF_TOKEN. HF_ENDPOINT names
+another hub. In front of a line, + is new, ~ has moved, = is as it was, - is gone.`,
+		Example: `  hcl lock
+  hcl lock lab/ --upgrade
+  hcl apply lab/ --locked
+
+Exit codes: 0 done, 1 something could not be found out, and nothing was written;
+2 the lab or the command line is wrong, 130 interrupted.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := a.load(lab, args)
+			if err != nil {
+				return err
+			}
+			old, err := lock.Read(cfg.Dir)
+			if err != nil {
+				return &exit{exitUsage, err}
+			}
+			r, err := resolver(cfg)
+			if err != nil {
+				return err
+			}
+			missing := func(e lock.Entry) bool { return e.Old == "" }
+			if upgrade {
+				missing = nil
+			}
+			entries := r.Ask(c.Context(), wants(cfg).Entries(old), missing)
+			var unknown []error
+			for _, e := range entries {
+				if e.Err != nil {
+					unknown = append(unknown, e.Err)
+				}
+			}
+			if len(unknown) > 0 {
+				return fmt.Errorf("lock: %w\nNothing was written", errors.Join(unknown...))
+			}
+			return a.writeLock(cfg.Dir, old, entries, upgrade)
+		},
+	}
+	lab.add(c)
+	c.Flags().BoolVar(&upgrade, "upgrade", false, "ask about everything again")
+	return c
+}
+
+// writeLock writes the file if it changes, and says what changed.
+func (a *app) writeLock(dir string, old *lock.File, entries []lock.Entry, upgrade bool) error {
+	file := lock.Merge(old, entries, upgrade)
+	var added, moved, same, gone int
+	for _, e := range entries {
+		switch {
+		case e.Old == "":
+			added++
+			fmt.Fprintf(a.stdout, "+ %s %s  %s\n", e.Sort, e.Name, shortened(e.New))
+		case e.Sort == lock.SortHCL && e.Moved() && !upgrade:
+			same++
+			fmt.Fprintf(a.stdout, "= %s %s  (this is %s; --upgrade writes it down)\n", e.Sort, e.Old, e.New)
+		case e.Moved():
+			moved++
+			fmt.Fprintf(a.stdout, "~ %s %s  %s → %s\n", e.Sort, e.Name, shortened(e.Old), shortened(e.New))
+		default:
+			same++
+			fmt.Fprintf(a.stdout, "= %s %s  %s\n", e.Sort, e.Name, shortened(e.Old))
+		}
+	}
+	if old != nil {
+		for _, name := range dropped(old, file) {
+			gone++
+			fmt.Fprintf(a.stdout, "- %s\n", name)
+		}
+	}
+	path := relative(filepath.Join(dir, lock.Name))
+	if old != nil && added+moved+gone == 0 {
+		_, err := fmt.Fprintf(a.stdout, "\n%s is up to date.\n", path)
+		return err
+	}
+	if err := file.Write(dir); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "\nWrote %s: %d new, %d moved, %d as before, %d gone.\n", path, added, moved, same, gone)
+	return err
+}
+
+// dropped names what one lock has and the other has not.
+func dropped(old, now *lock.File) []string {
+	var out []string
+	for _, part := range []struct {
+		sort     string
+		old, now map[string]string
+	}{
+		{lock.SortImage, old.Images, now.Images}, {lock.SortModel, old.Models, now.Models}, {lock.SortDataset, old.Datasets, now.Datasets},
+	} {
+		for name := range part.old {
+			if _, ok := part.now[name]; !ok {
+				out = append(out, part.sort+" "+name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// shortened is a digest or commit as people compare them.
+func shortened(s string) string {
+	const digits = 12
+	if hex, ok := strings.CutPrefix(s, "sha256:"); ok && len(hex) > digits {
+		return "sha256:" + hex[:digits]
+	}
+	if lock.Commit(s) {
+		return s[:digits]
+	}
+	return s
+}
+
+// resolver asks with what this machine's environment says.
+func resolver(cfg *hcl.Config) (*lock.Resolver, error) {
+	config := os.Getenv("DOCKER_CONFIG")
+	if config == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("find Docker's config.json: %w", err)
+		}
+		config = filepath.Join(home, ".docker")
+	}
+	return &lock.Resolver{
+		HTTP:         &http.Client{Timeout: answerTimeout},
+		Hub:          os.Getenv("HF_ENDPOINT"),
+		HubToken:     os.Getenv("HF_TOKEN"),
+		DockerConfig: config,
+		Dir:          cfg.Dir,
+		UserAgent:    "hcl/" + version,
+	}, nil
+}
+
+// used goes over the engines that are declared or that cells use.
+func used(cfg *hcl.Config, visit func(*engines.Engine)) {
+	seen := map[*engines.Engine]bool{}
+	once := func(e *engines.Engine) {
+		if e != nil && !seen[e] {
+			seen[e] = true
+			visit(e)
+		}
+	}
+	for _, e := range cfg.Engines {
+		once(e)
+	}
+	for _, b := range cfg.Benchmarks {
+		for _, c := range b.Cells {
+			once(c.Engine)
+		}
+	}
+}
+
+// fromHub reports whether an engine loads its model from the model hub.
+func fromHub(e *engines.Engine) bool {
+	return e.Model != nil && e.Kind != engines.Sim && e.Kind != engines.External && !strings.HasPrefix(e.Model.Repo, "/")
+}
+
+// open reports whether a data set is of a file whose checksum the lab leaves
+// open.
+func open(d load.Dataset) bool { return d.Path != "" && d.SHA256 == "" }
+
+// wants is everything in the lab whose name can mean something else tomorrow.
+func wants(cfg *hcl.Config) lock.Wants {
+	w := lock.Wants{HCL: version}
+	image := func(name string) {
+		if name != "" && !lock.Pinned(name) {
+			w.Images = append(w.Images, name)
+		}
+	}
+	used(cfg, func(e *engines.Engine) {
+		if engines.Runtime(e) == provision.Docker {
+			image(e.Image)
+			if e.Build != nil {
+				image(e.Build.Image)
+			}
+		}
+		if fromHub(e) && !lock.Commit(e.Model.Revision) {
+			w.Models = append(w.Models, lock.Model{Repo: e.Model.Repo, Revision: e.Model.Revision})
+		}
+	})
+	for _, b := range cfg.Benchmarks {
+		for _, c := range b.Cells {
+			if open(c.Workload.Dataset) {
+				w.Datasets = append(w.Datasets, c.Workload.Dataset.Path)
+			}
+		}
+	}
+	return w
+}
+
+// pin puts what is locked into the lab: images by digest beside their tag,
+// models by commit, data sets by checksum.
+func pin(cfg *hcl.Config, f *lock.File) {
+	image := func(name string) string {
+		if digest := f.Images[name]; digest != "" {
+			return name + "@" + digest
+		}
+		return name
+	}
+	models := map[*engines.Model]bool{}
+	used(cfg, func(e *engines.Engine) {
+		e.Image = image(e.Image)
+		if e.Build != nil {
+			e.Build.Image = image(e.Build.Image)
+		}
+		if fromHub(e) {
+			models[e.Model] = true
+		}
+	})
+	for m := range models {
+		if commit := f.Models[lock.Model{Repo: m.Repo, Revision: m.Revision}.Key()]; commit != "" {
+			m.Revision = commit
+		}
+	}
+	for _, b := range cfg.Benchmarks {
+		for i := range b.Cells {
+			d := &b.Cells[i].Workload.Dataset
+			// The checksum of a folder is not that of a file.
+			if sum := f.Datasets[d.Path]; sum != "" && open(*d) && d.Kind != load.Text {
+				d.SHA256 = strings.TrimPrefix(sum, "sha256:")
+			}
+		}
+	}
+}
+
+// loadLocked is load, with what hcl.lock says put in, where there is one. strict
+// refuses what is not locked or has moved.
+func (a *app) loadLocked(ctx context.Context, f labFlags, args []string, strict bool) (*hcl.Config, error) {
+	cfg, err := a.load(f, args)
+	if err != nil {
+		return nil, err
+	}
+	file, err := lock.Read(cfg.Dir)
+	if err != nil {
+		return nil, &exit{exitUsage, err}
+	}
+	path := relative(filepath.Join(cfg.Dir, lock.Name))
+	if strict {
+		if file == nil {
+			return nil, usage("there is no %s, which --locked asks for; hcl lock writes it", path)
+		}
+		if err := unmoved(ctx, cfg, file, path); err != nil {
+			return nil, err
+		}
+	}
+	if file == nil {
+		return cfg, nil
+	}
+	var missing []string
+	for _, e := range wants(cfg).Entries(file) {
+		if e.Old == "" {
+			missing = append(missing, e.Sort+" "+e.Name)
+		}
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(a.stderr, "Not in %s: %s. hcl lock adds what is missing.\n\n", path, strings.Join(missing, ", "))
+	}
+	pin(cfg, file)
+	return cfg, nil
+}
+
+// unmoved refuses a lab of which something is not locked, or means something
+// else today than the lock says. The lab is as its text says, without the lock.
+func unmoved(ctx context.Context, cfg *hcl.Config, file *lock.File, path string) error {
+	r, err := resolver(cfg)
+	if err != nil {
+		return err
+	}
+	entries := r.Ask(ctx, wants(cfg).Entries(file), func(e lock.Entry) bool { return e.Old != "" })
+	var wrong, unknown []string
+	for _, e := range entries {
+		switch {
+		case e.Old == "":
+			wrong = append(wrong, fmt.Sprintf("%s %s is not locked", e.Sort, e.Name))
+		case errors.Is(e.Err, lock.ErrNotFound):
+			wrong = append(wrong, fmt.Sprintf("%s %s is gone: %v", e.Sort, e.Name, e.Err))
+		case e.Err != nil:
+			unknown = append(unknown, e.Err.Error())
+		case e.Moved():
+			wrong = append(wrong, fmt.Sprintf("%s %s has moved: %s → %s", e.Sort, e.Name, e.Old, e.New))
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(wrong) > 0:
+		return usage("%s does not hold any more, and --locked was asked for:\n\n    %s\n\nhcl lock adds what is missing, hcl lock --upgrade takes what has moved", path, strings.Join(append(wrong, unknown...), "\n    "))
+	case len(unknown) > 0:
+		return fmt.Errorf("whether %s still holds could not be found out:\n\n    %s", path, strings.Join(unknown, "\n    "))
+	}
+	return nil
+}
