@@ -77,7 +77,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 			w.read(logs, func(phase string) {
 				s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Kind + "." + d.Engine.Name, Message: phase})
 			}, func(line, means string) {
-				cancel(errors.New(means + ": " + line))
+				cancel(&fatalLine{line, means})
 			})
 		})
 	}
@@ -128,13 +128,44 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 		case <-tick.C:
 		case <-ctx.Done():
 			tick.Stop()
-			return "", w.failed(context.Cause(ctx).Error())
+			why := context.Cause(ctx).Error()
+			if fatal := new(fatalLine); errors.As(context.Cause(ctx), &fatal) {
+				why = s.withExit(ctx, rt, id, why)
+			}
+			return "", w.failed(why)
 		}
 	}
 }
 
 // errWait says that it is too early to ask again.
 var errWait = errors.New("too early")
+
+// fatalLine is a log line after which no engine comes up.
+type fatalLine struct{ line, means string }
+
+func (e *fatalLine) Error() string { return e.means + ": " + e.line }
+
+// exitPatience is how long an engine may take to exit after a fatal line, for
+// its exit code to be told with it.
+const exitPatience = time.Second
+
+// withExit adds how an engine has ended to why it had to.
+func (s *site) withExit(ctx context.Context, rt runtime, id, why string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitPatience)
+	defer cancel()
+	for tick := time.NewTicker(exitPatience / 10); ; {
+		if err := s.alive(ctx, rt, id); err != nil {
+			tick.Stop()
+			return fmt.Sprintf("%v after it said: %s", err, why)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tick.Stop()
+			return why
+		}
+	}
+}
 
 func exit(st provision.State) string {
 	switch {
