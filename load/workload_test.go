@@ -1,0 +1,50 @@
+package load
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestNotCarriedOut: what cannot be done is refused in one sentence, before
+// anything is sent.
+func TestNotCarriedOut(t *testing.T) {
+	plain := Workload{Dataset: Dataset{Kind: Random, InputTokens: 8}, Requests: 1, Concurrency: 1, OutputTokens: 8, Endpoint: Completions}
+	if names := plain.NotCarriedOut(); len(names) > 0 {
+		t.Errorf("a plain workload: %v is not carried out", names)
+	}
+	ramped := plain
+	ramped.Ramp, ramped.NoStream = 1, true
+	if diff := cmp.Diff([]string{"load.ramp", "load.stream"}, ramped.NotCarriedOut()); diff != "" {
+		t.Errorf("not carried out (-want +got):\n%s", diff)
+	}
+	for want, w := range map[string]Workload{
+		`data set kind "sharegpt"`: {Dataset: Dataset{Kind: ShareGPT, Path: "x.json"}},
+		"load.ramp, load.stream":   ramped,
+	} {
+		r, err := Run(t.Context(), Job{Target: Target{BaseURL: "http://127.0.0.1:1"}, Workload: w}, nil)
+		if r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("Run = %v, %v; want one error with %q", r, err, want)
+		}
+	}
+}
+
+func TestLongest(t *testing.T) {
+	half := 0.5
+	for _, c := range []struct {
+		w             Workload
+		input, output int
+	}{
+		{Workload{Dataset: Dataset{Kind: Random, InputTokens: 100}, OutputTokens: 10}, 100, 10},
+		{Workload{Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: &half}, OutputTokens: 10}, 100, 10},
+		{Workload{Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: &half, Convention: ConventionVLLM}, OutputTokens: 10}, 150, 15},
+		{Workload{Dataset: Dataset{Kind: SharedPrefix, PrefixTokens: 2000, QuestionTokens: 100}, OutputTokens: 10}, 2100, 10},
+		{Workload{Dataset: Dataset{Kind: ShareGPT, InputTokens: 500, OutputTokens: 600}}, 500, 600},
+		{Workload{Dataset: Dataset{Kind: ShareGPT}}, 0, 0},
+	} {
+		if input, output := c.w.Longest(); input != c.input || output != c.output {
+			t.Errorf("Longest of %+v = %d, %d, want %d, %d", c.w.Dataset, input, output, c.input, c.output)
+		}
+	}
+}
