@@ -82,6 +82,9 @@ are suspect or could not be measured, 4 a host is not what its block says,
 				}
 				return p.Text(a.stdout, false)
 			}
+			if err := a.carriable(cfg, p); err != nil {
+				return err
+			}
 			if !asJSON {
 				if err := p.Text(a.stderr, false); err != nil {
 					return err

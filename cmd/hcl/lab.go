@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,13 +41,18 @@ func (a *app) load(f labFlags, args []string) (*hcl.Config, error) {
 		return nil, &exit{exitUsage, err}
 	}
 	cfg, problems := hcl.Load(src, hcl.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
-	if err := problems.Write(a.stderr, a.width(100), terminal(a.stderr) && os.Getenv("NO_COLOR") == ""); err != nil {
+	if err := a.show(problems); err != nil {
 		return nil, err
 	}
 	if problems.HasErrors() {
 		return nil, &exit{code: exitUsage}
 	}
 	return cfg, nil
+}
+
+// show prints problems of a lab's text.
+func (a *app) show(p *hcl.Problems) error {
+	return p.Write(a.stderr, a.width(100), terminal(a.stderr) && os.Getenv("NO_COLOR") == "")
 }
 
 func labPath(args []string) string {
@@ -150,6 +156,38 @@ func known(ctx context.Context, store *results.Store) (map[string]results.Known,
 		return nil, nil
 	}
 	return store.Known(ctx)
+}
+
+// carriable refuses, before anything is contacted, a plan of which a cell can be
+// planned by this version but not measured.
+func (a *app) carriable(cfg *hcl.Config, p *plan.Plan) error {
+	place := func(benchmark string, axes results.Axes) string { return fmt.Sprint(benchmark, axes) }
+	todo := map[string]bool{}
+	for _, d := range p.Deployments {
+		for _, c := range d.ToDo() {
+			todo[place(c.Benchmark, c.Axes)] = true
+		}
+	}
+	part := *cfg
+	part.Benchmarks = nil
+	for _, b := range cfg.Benchmarks {
+		b.Cells = slices.DeleteFunc(slices.Clone(b.Cells), func(c hcl.Cell) bool {
+			var axes results.Axes
+			for _, x := range c.Axes {
+				axes = append(axes, results.Axis(x))
+			}
+			return !todo[place(b.Name, axes)]
+		})
+		part.Benchmarks = append(part.Benchmarks, b)
+	}
+	problems := part.NotCarriedOut(p.Rehearsal)
+	if !problems.HasErrors() {
+		return nil
+	}
+	if err := a.show(problems); err != nil {
+		return err
+	}
+	return &exit{code: exitUsage}
 }
 
 // newRun is the row of a run that begins now.

@@ -87,19 +87,20 @@ func (a *app) writeLock(dir string, old *lock.File, entries []lock.Entry, upgrad
 	file := lock.Merge(old, entries, upgrade)
 	var added, moved, same, gone int
 	for _, e := range entries {
+		name := label(e)
 		switch {
 		case e.Old == "":
 			added++
-			fmt.Fprintf(a.stdout, "+ %s %s  %s\n", e.Sort, e.Name, shortened(e.New))
+			fmt.Fprintf(a.stdout, "+ %s  %s\n", name, shortened(e.New))
 		case e.Sort == lock.SortHCL && e.Moved() && !upgrade:
 			same++
-			fmt.Fprintf(a.stdout, "= %s %s  (this is %s; --upgrade writes it down)\n", e.Sort, e.Old, e.New)
+			fmt.Fprintf(a.stdout, "= %s  %s (this is %s; --upgrade writes it down)\n", name, e.Old, e.New)
 		case e.Moved():
 			moved++
-			fmt.Fprintf(a.stdout, "~ %s %s  %s → %s\n", e.Sort, e.Name, shortened(e.Old), shortened(e.New))
+			fmt.Fprintf(a.stdout, "~ %s  %s → %s\n", name, shortened(e.Old), shortened(e.New))
 		default:
 			same++
-			fmt.Fprintf(a.stdout, "= %s %s  %s\n", e.Sort, e.Name, shortened(e.Old))
+			fmt.Fprintf(a.stdout, "= %s  %s\n", name, shortened(e.Old))
 		}
 	}
 	if old != nil {
@@ -118,6 +119,14 @@ func (a *app) writeLock(dir string, old *lock.File, entries []lock.Entry, upgrad
 	}
 	_, err := fmt.Fprintf(a.stdout, "\nWrote %s: %d new, %d moved, %d as before, %d gone.\n", path, added, moved, same, gone)
 	return err
+}
+
+// label names an entry: "image vllm/vllm-openai:v0.14.0"; "hcl".
+func label(e lock.Entry) string {
+	if e.Sort == lock.SortHCL {
+		return e.Sort
+	}
+	return e.Sort + " " + e.Name
 }
 
 // dropped names what one lock has and the other has not.
@@ -289,7 +298,7 @@ func (a *app) loadLocked(ctx context.Context, f labFlags, args []string, strict 
 	var missing []string
 	for _, e := range wants(cfg).Entries(file) {
 		if e.Old == "" {
-			missing = append(missing, e.Sort+" "+e.Name)
+			missing = append(missing, label(e))
 		}
 	}
 	if len(missing) > 0 {
@@ -311,13 +320,13 @@ func unmoved(ctx context.Context, cfg *hcl.Config, file *lock.File, path string)
 	for _, e := range entries {
 		switch {
 		case e.Old == "":
-			wrong = append(wrong, fmt.Sprintf("%s %s is not locked", e.Sort, e.Name))
+			wrong = append(wrong, label(e)+" is not locked")
 		case errors.Is(e.Err, lock.ErrNotFound):
-			wrong = append(wrong, fmt.Sprintf("%s %s is gone: %v", e.Sort, e.Name, e.Err))
+			wrong = append(wrong, fmt.Sprintf("%s is gone: %v", label(e), e.Err))
 		case e.Err != nil:
 			unknown = append(unknown, e.Err.Error())
 		case e.Moved():
-			wrong = append(wrong, fmt.Sprintf("%s %s has moved: %s → %s", e.Sort, e.Name, e.Old, e.New))
+			wrong = append(wrong, fmt.Sprintf("%s has moved: %s → %s", label(e), e.Old, e.New))
 		}
 	}
 	switch {

@@ -61,6 +61,9 @@ could not be run, 130 interrupted.`,
 			}
 			defer store.Close()
 			defer unlock()
+			if err := a.carriable(cfg, p); err != nil {
+				return err
+			}
 			if !asJSON {
 				if err := p.Text(a.stderr, false); err != nil {
 					return err

@@ -68,7 +68,7 @@ func (a *app) logs() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs ENGINE",
 		Short: "Show what an engine says",
-		Long:  `Prints the log of an engine of the lab that runs now. ENGINE is KIND.NAME, such
+		Long: `Prints the log of an engine of the lab that runs now. ENGINE is KIND.NAME, such
 as vllm.h200.`,
 		Example: `  hcl logs vllm.h200 --follow
   hcl logs engine.sglang.h200 --lab lab/ --tail 50

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/lock"
+	"hclbench/provision"
+	"hclbench/testhost"
+)
+
+// TestLockedImage: the tag has moved since it was locked, and apply runs what is
+// locked, on a real daemon.
+func TestLockedImage(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	const image = "vllm/vllm-openai:v0.7.3"
+	locked := host.PushEngine(t, image, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "2ms"})
+	moved := host.PushEngine(t, image, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "3ms"})
+	if locked == moved {
+		t.Fatal("the tag has not moved")
+	}
+	u := newPerson(t, host, strings.NewReplacer("%LEASE%", "10m", `repo = "m"`, `repo = "/m"`).Replace(slowLab))
+	file := lock.New("dev")
+	file.Images[image] = locked
+	if err := file.Write(u.lab); err != nil {
+		t.Fatal(err)
+	}
+	if out, said, code := u.run("apply", "--auto-approve"); code != exitDone && code != exitCells || !strings.Contains(said, "v0.7.3@"+locked[:len("sha256:")+12]) {
+		t.Errorf("apply: exit %d\n%s%s", code, out, said)
+	}
+	out, said, code := u.run("report", "--json")
+	if code != exitDone || !strings.Contains(out, `"digest": "`+locked) || strings.Contains(out, moved) {
+		t.Errorf("report: exit %d\n%s%s", code, out, said)
+	}
+	if out, said, code := u.run("plan", "--detailed-exitcode"); code != exitDone {
+		t.Errorf("plan afterwards: exit %d\n%s%s", code, out, said)
+	}
+	// Without the lock, it is another image, and the plan says so.
+	if err := os.Remove(filepath.Join(u.lab, lock.Name)); err != nil {
+		t.Fatal(err)
+	}
+	if out, said, code := u.run("plan"); code != exitDone || !strings.Contains(out, "stale: image vllm/vllm-openai@sha256:") {
+		t.Errorf("plan without the lock: exit %d\n%s%s", code, out, said)
+	}
+}
+
+// TestPin: what of a lab is to be locked, and what of it the lock changes.
+func TestPin(t *testing.T) {
+	const (
+		sum    = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+		digest = "sha256:" + sum
+		commit = "56d4cbbb4d29f4355bab4b9a39ccb717a14ad5ad"
+	)
+	box := &provision.Host{Name: "box", Address: "203.0.113.7"}
+	big, branch := &engines.Model{Repo: "org/big"}, &engines.Model{Repo: "org/branch", Revision: "release"}
+	built := &engines.Engine{Kind: engines.TRTLLM, Name: "t", Host: box, Model: branch, Image: "nvcr.io/t:1", Build: &engines.Build{Image: "nvcr.io/build:1"}}
+	ofCell := &engines.Engine{Kind: engines.VLLM, Name: "m", Host: box, Model: big, Image: "vllm/vllm-openai:v1"} // of a matrix: not declared
+	cfg := &hcl.Config{
+		Engines: []*engines.Engine{
+			built,
+			{Kind: engines.VLLM, Name: "pinned", Host: box, Model: &engines.Model{Repo: "/models/x"}, Image: "a/b:1@" + digest},
+			{Kind: engines.SGLang, Name: "commit", Host: box, Model: &engines.Model{Repo: "org/x", Revision: commit}, Image: "vllm/vllm-openai:v1"},
+			{Kind: engines.Sim, Name: "s", Host: box, Model: &engines.Model{Repo: "org/sim"}},
+			{Kind: engines.External, Name: "e", URL: "http://192.0.2.1", Model: &engines.Model{Repo: "org/external"}},
+		},
+	}
+	for _, d := range []load.Dataset{
+		{Kind: load.Random}, {Kind: load.JSONL, Path: "p.jsonl"}, {Kind: load.Text, Path: "books"}, {Kind: load.JSONL, Path: "said.jsonl", SHA256: sum},
+	} {
+		cfg.Benchmarks = append(cfg.Benchmarks, hcl.Benchmark{Cells: []hcl.Cell{{Engine: ofCell, Workload: load.Workload{Dataset: d}}}})
+	}
+
+	var got []string
+	for _, e := range wants(cfg).Entries(nil) {
+		got = append(got, label(e))
+	}
+	want := []string{"hcl", "image nvcr.io/build:1", "image nvcr.io/t:1", "image vllm/vllm-openai:v1",
+		"model org/big", "model org/branch@release", "dataset books", "dataset p.jsonl"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("to be locked (-want +got):\n%s", diff)
+	}
+
+	file := lock.New("dev")
+	for _, image := range []string{"nvcr.io/build:1", "nvcr.io/t:1", "vllm/vllm-openai:v1"} {
+		file.Images[image] = digest
+	}
+	file.Models["org/big"], file.Models["org/branch@release"] = commit, commit
+	file.Datasets["p.jsonl"], file.Datasets["books"] = digest, digest
+	pin(cfg, file)
+	for _, check := range []struct{ what, got, want string }{
+		{"image", built.Image, "nvcr.io/t:1@" + digest},
+		{"image of the build", built.Build.Image, "nvcr.io/build:1@" + digest},
+		{"image of a cell's engine", ofCell.Image, "vllm/vllm-openai:v1@" + digest},
+		{"image that was pinned", cfg.Engines[1].Image, "a/b:1@" + digest},
+		{"model", big.Revision, commit},
+		{"model with a branch", branch.Revision, commit},
+		{"model of a path", cfg.Engines[1].Model.Revision, ""},
+		{"data set", cfg.Benchmarks[1].Cells[0].Workload.Dataset.SHA256, sum},
+		{"data set in a folder", cfg.Benchmarks[2].Cells[0].Workload.Dataset.SHA256, ""},
+	} {
+		if check.got != check.want {
+			t.Errorf("%s = %q, want %q", check.what, check.got, check.want)
+		}
+	}
+	if left := wants(cfg).Entries(nil); len(left) != 2 {
+		t.Errorf("after pinning these are open: %+v, want hcl and the folder", left)
+	}
+}
