@@ -47,6 +47,7 @@ func FuzzLoad(f *testing.F) {
 		"locals { a = [for x in range(3): host[x]] }",
 		"host \"h\" {\n  for_each = [1, \"a\"]\n  address = each.value\n  jump = host.h[each.key]\n}\nengine \"sim\" \"e\" {\n  for_each = host.h\n  host = each.value\n}",
 		"benchmark \"b\" {\n  zip {\n    a = [1, 2]\n    b = matrix.a\n  }\n  matrix {\n    zip { c = [matrix.a] }\n  }\n  include { a = 1 }\n  reference \"r\" { rows = [{ a = 1 }] }\n}",
+		"variable\"A\"{\ntype=strin( $0",
 		"locals { a = matrix }\nlocals { b = engine }\nlocals { c = engine.vllm[*].x }",
 	} {
 		f.Add([]byte(s))

@@ -80,6 +80,9 @@ func (p *Problems) List() []Problem { return slices.Clone(p.list) }
 // add keeps a problem unless the same one was found at the same place before:
 // an expression in a matrix is evaluated once per cell.
 func (p *Problems) add(severity string, at hcl.Range, summary, detail string, values ...string) {
+	if at.End.Byte < at.Start.Byte {
+		at.End = at.Start // the parser of an unclosed call does not say where it ends
+	}
 	x := Problem{
 		Severity: severity, Summary: summary, Detail: detail, Values: values, File: at.Filename,
 		Start: Position(at.Start), End: Position(at.End),
