@@ -39,16 +39,17 @@ func ReadBinary(path string) (Binary, error) {
 // root is the only directory that hcl writes to on a host, below its user's home.
 const root = ".cache/hcl"
 
-// dir is where the agent of a lab works. The name is short because a unix
+// dir is where the agent of a lab works for one of its hosts. Two host blocks may
+// be the same machine, as in every rehearsal. The name is short because a unix
 // socket's path may have no more than 107 bytes.
-func dir(home, lab string) string {
-	sum := sha256.Sum256([]byte(lab))
+func dir(home, lab, host string) string {
+	sum := sha256.Sum256([]byte(lab + "\x00" + host))
 	return path.Join(home, root, "agents", hex.EncodeToString(sum[:4]))
 }
 
 // Attach returns the lab's agent on a host if one is at work there; nil if none.
 func Attach(ctx context.Context, c *provision.Conn, lab string) (*Client, error) {
-	a := newClient(c, path.Join(dir(c.Home(), lab), "sock"))
+	a := newClient(c, path.Join(dir(c.Home(), lab, c.Host().Name), "sock"))
 	_, err := a.Info(ctx)
 	if err == nil {
 		return a, nil
@@ -91,7 +92,7 @@ func Start(ctx context.Context, c *provision.Conn, b Binary, lab string, log *sl
 	if err := install(ctx, c, b, remote, log); err != nil {
 		return nil, err
 	}
-	command := fmt.Sprintf("%s agent --detach --dir %s", quote(remote), quote(dir(c.Home(), lab)))
+	command := fmt.Sprintf("%s agent --detach --dir %s", quote(remote), quote(dir(c.Home(), lab, c.Host().Name)))
 	if _, err := c.Run(ctx, command, nil); err != nil {
 		return nil, fmt.Errorf("start the agent on %s: %w", c.Host(), err)
 	}
