@@ -53,7 +53,7 @@ func Read(dir string) (*File, error) {
 	}
 	f, err := parse(b)
 	if err != nil {
-		return nil, fmt.Errorf("read lock %s: %w\nMend it, or remove it and write a new one with hcl lock.", path, err)
+		return nil, fmt.Errorf("read lock %s: %w; mend it, or remove it and write another with hcl lock", path, err)
 	}
 	return f, nil
 }
