@@ -314,7 +314,7 @@ func sweep(ctx context.Context, rt runtime, lab string, each func(provision.Foun
 func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 	row := results.Deployment{
 		ID: d.ID, RunID: s.opt.Run.ID,
-		Engine: d.Engine.Kind + "." + d.Engine.Name, Kind: d.Engine.Kind,
+		Engine: d.Engine.Label(), Kind: d.Engine.Kind,
 		Host: s.host.Name, GPUs: s.host.GPUs.String(), Model: engines.ServedModel(d.Engine),
 		Image: d.Engine.Image, Identity: d.Identity, Facts: s.facts, Started: time.Now(),
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 
 	"hclbench/agent"
@@ -141,7 +140,7 @@ func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail
 			defer a.Close()
 			rt = agent.Processes{Client: a}
 		}
-		found, err := rt.List(ctx, map[string]string{plan.LabelLab: scope.Lab, plan.LabelEngine: strings.TrimPrefix(e.Address(), "engine.")})
+		found, err := rt.List(ctx, map[string]string{plan.LabelLab: scope.Lab, plan.LabelEngine: e.Label()})
 		if err != nil {
 			return Presence{}, err
 		}

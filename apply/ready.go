@@ -75,7 +75,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 		defer logs.Close()
 		reading.Go(func() {
 			w.read(logs, func(phase string) {
-				s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Kind + "." + d.Engine.Name, Message: phase})
+				s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: phase})
 			}, func(line, means string) {
 				cancel(&fatalLine{line, means})
 			})

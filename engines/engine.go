@@ -7,6 +7,7 @@
 package engines
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -92,6 +93,7 @@ type Build struct {
 // values already applied.
 type Engine struct {
 	Kind        string
+	Declared    string // in a rehearsal: the kind of the engine that this one stands for; empty: Kind
 	Name        string // "h200"; of an instance of for_each "all-a", unique among its kind
 	Instance    string // how the lab refers to an instance of for_each: `all["a"]`; empty: by its name
 	Description string
@@ -112,11 +114,11 @@ type Engine struct {
 
 // Address is how the engine is referred to: "engine.vllm.h200", or
 // `engine.vllm.all["a"]`.
-func (e *Engine) Address() string {
-	if e.Instance != "" {
-		return "engine." + e.Kind + "." + e.Instance
-	}
-	return "engine." + e.Kind + "." + e.Name
+func (e *Engine) Address() string { return "engine." + e.Label() }
+
+// Label is the address as tables, labels and axes have it: "vllm.h200".
+func (e *Engine) Label() string {
+	return cmp.Or(e.Declared, e.Kind) + "." + cmp.Or(e.Instance, e.Name)
 }
 
 // String names the engine in messages: "engine.vllm.h200 (lab.hcl:40)".

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -82,7 +83,7 @@ func FatalLine(line string) (means string, ok bool) {
 // and speaking like the kind it stands for, at speed times its usual pace.
 func Simulated(e *Engine, host *provision.Host, port int, speed float64) *Engine {
 	s := &Engine{
-		Kind: Sim, Name: e.Name, Instance: e.Instance, Description: e.Description,
+		Kind: Sim, Declared: cmp.Or(e.Declared, e.Kind), Name: e.Name, Instance: e.Instance, Description: e.Description,
 		Host: host, Model: e.Model, Port: port, Ready: e.Ready, Pos: e.Pos,
 	}
 	if e.Kind == Sim {

@@ -158,7 +158,7 @@ func (s *scanner) condition() (condition, error) {
 // cell has besides.
 func coordinates(d *Deployment, c *Cell) map[string]any {
 	at := map[string]any{
-		"engine":     d.Engine.Kind + "." + d.Engine.Name,
+		"engine":     d.Engine.Label(),
 		"host":       d.Host().Name,
 		"repetition": int64(c.Repetition),
 	}

@@ -181,7 +181,7 @@ func deployment(lab string, e *engines.Engine, ids occurrences) *Deployment {
 	ct.Labels = map[string]string{
 		LabelLab:        lab,
 		LabelDeployment: d.ID,
-		LabelEngine:     e.Kind + "." + e.Name,
+		LabelEngine:     e.Label(),
 	}
 	d.Instances = []Instance{{Host: e.Host, Runtime: engines.Runtime(e), Container: ct}}
 	return d

@@ -247,7 +247,7 @@ type jsonCell struct {
 func (p *Plan) JSON(w io.Writer) error {
 	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets, Summary: p.Count(), Of: p.Of, Deployments: []jsonDeployment{}}
 	for _, d := range p.Deployments {
-		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: strings.TrimPrefix(d.Engine.Address(), "engine."), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
+		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
 		for _, in := range d.Instances {
 			jd.Command = append(append(jd.Command, in.Container.Entrypoint...), in.Container.Command...)
 			if in.Runtime == provision.Docker {

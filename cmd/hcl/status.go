@@ -89,7 +89,7 @@ Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interr
 			var names []string
 			var engine *engines.Engine
 			for _, e := range cfg.Engines {
-				names = append(names, strings.TrimPrefix(e.Address(), "engine."))
+				names = append(names, e.Label())
 				if e.Address() == address {
 					engine = e
 				}
