@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -100,19 +101,23 @@ func flatten(id map[string]string, prefix string, v any) {
 		panic(fmt.Sprintf("marshal %T: %v. This is a bug in hcl.", v, err))
 	}
 	var members map[string]any
-	dec := json.NewDecoder(strings.NewReader(string(b)))
+	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
 	if err := dec.Decode(&members); err != nil {
 		panic(fmt.Sprintf("flatten %T: %v. This is a bug in hcl.", v, err))
 	}
+	flattenMembers(id, prefix, members)
+}
+
+func flattenMembers(id map[string]string, prefix string, members map[string]any) {
 	for name, member := range members {
 		switch m := member.(type) {
 		case map[string]any:
-			flatten(id, prefix+name+".", m)
+			flattenMembers(id, prefix+name+".", m)
 		case string:
 			id[prefix+name] = m
 		default:
-			text, _ := json.Marshal(m)
+			text, _ := json.Marshal(m) // it came from JSON
 			id[prefix+name] = string(text)
 		}
 	}
@@ -134,11 +139,15 @@ func (o occurrences) id(identity map[string]string) string {
 
 // hash is the first 48 bits of the SHA-256 of the sorted pairs, in hex.
 func hash(identity map[string]string) string {
-	h := sha256.New()
+	var b []byte
 	for _, k := range slices.Sorted(maps.Keys(identity)) {
-		fmt.Fprintf(h, "%q=%q\n", k, identity[k])
+		b = strconv.AppendQuote(b, k)
+		b = append(b, '=')
+		b = strconv.AppendQuote(b, identity[k])
+		b = append(b, '\n')
 	}
-	return hex.EncodeToString(h.Sum(nil)[:6])
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
 }
 
 func seed(cellID string) uint64 {

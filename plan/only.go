@@ -143,7 +143,7 @@ func (s *scanner) condition() (condition, error) {
 		if !s.take('"') {
 			return c, s.fail(c.valueAt, "The closing quote is missing.")
 		}
-	} else if c.value = s.word(",]["); c.value == "" {
+	} else if c.value = s.value(); c.value == "" {
 		return c, s.fail(s.at, "Here stands a value. %s", onlyExample)
 	}
 	number, err := strconv.ParseFloat(c.value, 64)
@@ -152,6 +152,19 @@ func (s *scanner) condition() (condition, error) {
 		return c, s.fail(c.valueAt, "%s compares numbers, and %q is none.", c.op, c.value)
 	}
 	return c, nil
+}
+
+// value reads up to a comma or the closing bracket; what stands in brackets
+// itself, as in vllm.all["a,b"], belongs to it.
+func (s *scanner) value() string {
+	start := s.at
+	for s.at < len(s.text) && s.text[s.at] != ',' && s.text[s.at] != ']' {
+		if s.take('[') {
+			s.word("]")
+		}
+		s.at = min(s.at+1, len(s.text))
+	}
+	return strings.TrimRight(string(s.text[start:s.at]), " \t")
 }
 
 // coordinates are what conditions can speak of: the cell's axes, and what every

@@ -61,7 +61,7 @@ func (e *SelectionError) Error() string {
 
 // target is one --target: everything of an engine, a host or a benchmark.
 type target struct {
-	text, sort, name string // name is a glob; of an engine "KIND.NAME"
+	text, sort, name string // name is a glob; of an engine "KIND.NAME", or `KIND.NAME["KEY"]`
 }
 
 func parseTarget(text string) (target, error) {
@@ -81,7 +81,7 @@ func parseTarget(text string) (target, error) {
 	if !dot || name == "" {
 		return fail(utf8.RuneCountInString(text), "Which %s? %s", sort, example)
 	}
-	if i := strings.IndexAny(name, "[]"); i >= 0 {
+	if i := strings.IndexAny(name, "[]"); i >= 0 && sort != "engine" {
 		return fail(utf8.RuneCountInString(text[:len(sort)+1+i]), "A target is whole; --only picks cells of a benchmark.")
 	}
 	if sort == "engine" && !strings.Contains(name, ".") && !strings.Contains(name, "*") {
@@ -95,7 +95,9 @@ func (t target) picks(d *Deployment, c *Cell) bool {
 	case "host":
 		return glob(t.name, d.Host().Name)
 	case "engine":
-		return glob(t.name, d.Engine.Kind+"."+d.Engine.Name)
+		label := strings.TrimPrefix(d.Engine.Address(), "engine.")
+		all, _, _ := strings.Cut(label, "[") // of an instance of for_each: the whole block
+		return glob(t.name, label) || glob(t.name, all)
 	}
 	return glob(t.name, c.Benchmark)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/hcl"
 )
 
 // picked selects from the lab and returns the cells that are left.
@@ -161,6 +163,48 @@ func TestSelectionErrors(t *testing.T) {
 				t.Errorf("the mark is in another column:\n%v", e)
 			}
 		})
+	}
+}
+
+// TestSelectInstances: an engine block with for_each is many engines.
+func TestSelectInstances(t *testing.T) {
+	plan := func() *Plan {
+		cfg := lab()
+		for i, e := range cfg.Engines {
+			e.Kind, e.Name, e.Instance = "vllm", fmt.Sprintf("all-%d", i), fmt.Sprintf(`all["a,%d"]`, i)
+			for j := range cfg.Benchmarks[0].Cells {
+				if c := &cfg.Benchmarks[0].Cells[j]; c.Engine == e {
+					c.Axes = []hcl.Axis{{Name: "engine", Value: "vllm." + e.Instance}, c.Axes[1]}
+				}
+			}
+		}
+		return New(cfg, Options{})
+	}
+	for _, tt := range []struct {
+		only, target string
+		cells        int
+	}{
+		{`online[engine=vllm.all["a,1"],concurrency=4]`, "", 1},
+		{`online[engine="vllm.all*",concurrency=4]`, "", 0},
+		{`online[engine=vllm.all*,concurrency=4]`, "", 2},
+		{"", `engine.vllm.all["a,0"]`, 4},
+		{"", "engine.vllm.all", 6},
+		{"", "engine.vllm", 6},
+	} {
+		var onlys, targets []string
+		if tt.only != "" {
+			onlys = []string{tt.only}
+		} else {
+			targets = []string{tt.target}
+		}
+		s, err := ParseSelection(onlys, targets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := plan()
+		if err := p.Select(s); (err == nil) != (tt.cells > 0) || err == nil && p.Count().Cells != tt.cells {
+			t.Errorf("%s%s picks %d cells, %v; want %d", tt.only, tt.target, p.Count().Cells, err, tt.cells)
+		}
 	}
 }
 
