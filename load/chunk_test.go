@@ -3,8 +3,8 @@ package load
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,31 +125,19 @@ func BenchmarkStream(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			const n = 1000
 			text := strings.Repeat(event, n)
-			src := strings.NewReader(text)
 			zero := time.Now()
-			var e events
-			var c chunk
-			now := func() time.Duration { return time.Since(zero) }
-			e.reset(src, now)
+			r := Record{AskedOutput: n}
+			count := new(atomic.Int64)
+			var s stream
 			b.ReportAllocs()
 			for b.Loop() {
-				src.Reset(text)
-				e.reset(src, now)
-				content := 0
-				for range n {
-					ev, err := e.next()
-					if err != nil {
+				s.reset(exchange{rec: &r, chunks: count})
+				for i, rest := 0, []byte(text); len(rest) > 0; i++ {
+					size := min(len(rest), 4<<10)
+					if _, err := s.feed(rest[:size], time.Since(zero), i); err != nil {
 						b.Fatal(err)
 					}
-					if err := c.parse(ev.data); err != nil {
-						b.Fatal(err)
-					}
-					if c.content {
-						content++
-					}
-				}
-				if content != n {
-					b.Fatal(fmt.Errorf("%d events with content of %d", content, n))
+					rest = rest[size:]
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/event")
@@ -159,25 +147,23 @@ func BenchmarkStream(b *testing.B) {
 
 // TestStreamAllocatesNothing: an event costs no memory.
 func TestStreamAllocatesNothing(t *testing.T) {
-	text := strings.Repeat(vllmChunk, 100)
-	src := strings.NewReader(text)
-	var e events
-	var c chunk
-	now := func() time.Duration { return 0 }
-	e.reset(src, now)
+	text := []byte(strings.Repeat(vllmChunk, 100))
+	r := Record{AskedOutput: 100}
+	count := new(atomic.Int64)
+	var s stream
 	if n := testing.AllocsPerRun(10, func() {
-		src.Reset(text)
-		e.reset(src, now)
-		for range 100 {
-			ev, err := e.next()
-			if err != nil {
+		s.reset(exchange{rec: &r, chunks: count})
+		for i, rest := 0, text; len(rest) > 0; i++ {
+			size := min(len(rest), 301) // events over two reads too
+			if _, err := s.feed(rest[:size], 0, i); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.parse(ev.data); err != nil {
-				t.Fatal(err)
-			}
+			rest = rest[size:]
 		}
-	}); n > 1 {
-		t.Errorf("100 events made %v allocations, want none", n)
+		if len(r.Gaps) != 99 {
+			t.Fatalf("%d gaps", len(r.Gaps))
+		}
+	}); n > 1 { // the gaps
+		t.Errorf("100 events made %v allocations, want one for all gaps", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,16 +55,39 @@ func raw(t testing.TB, script func(c net.Conn, done <-chan struct{})) Target {
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" // ends with the connection
 
-// send sends one request and returns its record.
-func send(t testing.TB, ctx context.Context, target Target, w Workload) Record {
+// maker makes one of the clients.
+type maker func(server) client
+
+// bothClients runs a test with every client that this system has.
+func bothClients(t *testing.T, test func(*testing.T, maker)) {
+	t.Run("net/http", func(t *testing.T) { test(t, func(s server) client { return newStandardClient(s) }) })
+	if runtime.GOOS == "linux" {
+		t.Run("loop", func(t *testing.T) { test(t, newLoopClient) })
+	}
+}
+
+// client makes a client for one test.
+func (with maker) client(t testing.TB, target Target, w Workload) client {
 	t.Helper()
-	c, err := newClient(target, w)
+	s, err := newServer(target, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	c := with(s)
+	t.Cleanup(c.close)
+	return c
+}
+
+// send sends one request and returns its record.
+func (with maker) send(t testing.TB, ctx context.Context, target Target, w Workload) Record {
+	t.Helper()
+	return ask(ctx, with.client(t, target, w))
+}
+
+// ask sends a request that asks for 3 tokens.
+func ask(ctx context.Context, c client) Record {
 	r := Record{AskedInput: 5, AskedOutput: 3}
-	c.send(ctx, []byte("{}"), exchange{rec: &r, events: &events{}, zero: time.Now(), chunks: new(atomic.Int64)})
+	c.send(ctx, []byte("{}"), exchange{rec: &r, zero: time.Now(), chunks: new(atomic.Int64)})
 	return r
 }
 
@@ -80,7 +104,9 @@ const end = "data: [DONE]\n\n"
 
 // TestAnswers is what servers answer, byte by byte as they do, and what is made
 // of it.
-func TestAnswers(t *testing.T) {
+func TestAnswers(t *testing.T) { bothClients(t, testAnswers) }
+
+func testAnswers(t *testing.T, with maker) {
 	whole := text("a") + text("b") + text("c") + usage(5, 3) + end
 	ok := Record{InputTokens: 5, OutputTokens: 3, Gaps: make([]time.Duration, 2)}
 	failed := func(class, text string) Record { return Record{Class: class, Error: text} }
@@ -123,12 +149,12 @@ func TestAnswers(t *testing.T) {
 		{"error in the stream", streamHead + text("a") + `data: {"error":{"message":"KV cache","code":500}}` + "\n\n" + end, failed(ClassServer, `{"error":{"message":"KV cache","code":500}}`)},
 		{"not JSON", streamHead + "data: <html>\n\n" + end, failed(ClassMalformed, "not a JSON object: <html>")},
 		{"invalid UTF-8", streamHead + "data: \xff{\n\n" + end, failed(ClassMalformed, "not a JSON object: \uFFFD{")},
-		{"not HTTP", "SSH-2.0-OpenSSH_9.2\r\n\r\n", failed(ClassMalformed, `net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.2"`)},
+		{"not HTTP", "SSH-2.0-OpenSSH_9.2\r\n\r\n", failed(ClassMalformed, `malformed HTTP response "SSH-2.0-OpenSSH_9.2"`)},
 		{"huge line", streamHead + "data: " + strings.Repeat("x", maxLine+1), failed(ClassMalformed, errLine.Error())},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			target := raw(t, func(conn net.Conn, _ <-chan struct{}) { io.WriteString(conn, c.answer) })
-			got := send(t, t.Context(), target, Workload{Endpoint: Completions})
+			got := with.send(t, t.Context(), target, Workload{Endpoint: Completions})
 			if got.End < got.Sent || got.OK() && (got.First < got.Sent || got.Last < got.First || got.End < got.Last) {
 				t.Errorf("times go backwards: %+v", got)
 			}
@@ -146,16 +172,20 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestMerged: chunks of one read are told from chunks that came one by one.
-func TestMerged(t *testing.T) {
+func TestMerged(t *testing.T) { bothClients(t, testMerged) }
+
+func testMerged(t *testing.T, with maker) {
 	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
 		io.WriteString(c, streamHead+text("a")+text("b")+text("c")+text("d")+usage(5, 4)+end)
 	})
-	if got := send(t, t.Context(), target, Workload{Endpoint: Completions}); got.Merged != 3 || got.OutputTokens != 4 {
+	if got := with.send(t, t.Context(), target, Workload{Endpoint: Completions}); got.Merged != 3 || got.OutputTokens != 4 {
 		t.Errorf("%d merged chunks of %d tokens, want 3 of 4: %+v", got.Merged, got.OutputTokens, got)
 	}
 }
 
-func TestSilence(t *testing.T) {
+func TestSilence(t *testing.T) { bothClients(t, testSilence) }
+
+func testSilence(t *testing.T, with maker) {
 	part := streamHead + text("a")
 	for _, c := range []struct {
 		name, answer   string
@@ -173,7 +203,7 @@ func TestSilence(t *testing.T) {
 				io.WriteString(conn, c.answer)
 				<-done
 			})
-			got := send(t, t.Context(), target, Workload{Endpoint: Completions, Stall: Duration(c.stall), Timeout: Duration(c.timeout)})
+			got := with.send(t, t.Context(), target, Workload{Endpoint: Completions, Stall: Duration(c.stall), Timeout: Duration(c.timeout)})
 			if got.Class != c.class {
 				t.Errorf("class %q (%s), want %q", got.Class, got.Error, c.class)
 			}
@@ -185,7 +215,9 @@ func TestSilence(t *testing.T) {
 }
 
 // TestSlowIsNotSilent: a stream that takes long but never stops has not stalled.
-func TestSlowIsNotSilent(t *testing.T) {
+func TestSlowIsNotSilent(t *testing.T) { bothClients(t, testSlowIsNotSilent) }
+
+func testSlowIsNotSilent(t *testing.T, with maker) {
 	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
 		io.WriteString(c, streamHead)
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -196,56 +228,64 @@ func TestSlowIsNotSilent(t *testing.T) {
 		}
 		io.WriteString(c, usage(5, 30)+end)
 	})
-	got := send(t, t.Context(), target, Workload{Endpoint: Completions, Stall: Duration(400 * time.Millisecond)})
+	got := with.send(t, t.Context(), target, Workload{Endpoint: Completions, Stall: Duration(400 * time.Millisecond)})
 	if !got.OK() || got.OutputTokens != 30 {
 		t.Errorf("%+v, want 30 tokens", got)
 	}
 }
 
 // TestNeverCloses: an answer is over at its [DONE], even when its stream is not.
-func TestNeverCloses(t *testing.T) {
+func TestNeverCloses(t *testing.T) { bothClients(t, testNeverCloses) }
+
+func testNeverCloses(t *testing.T, with maker) {
 	target := raw(t, func(c net.Conn, done <-chan struct{}) {
 		io.WriteString(c, streamHead+text("a")+usage(5, 1)+end)
 		<-done
 	})
-	got := send(t, t.Context(), target, Workload{Endpoint: Completions})
+	got := with.send(t, t.Context(), target, Workload{Endpoint: Completions})
 	if !got.OK() || got.End-got.Last > drainTimeout/2 {
 		t.Errorf("%+v, want a success that ends with its [DONE]", got)
 	}
 }
 
-func TestReset(t *testing.T) {
+func TestReset(t *testing.T) { bothClients(t, testReset) }
+
+func testReset(t *testing.T, with maker) {
 	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
 		io.WriteString(c, streamHead+text("a"))
 		c.(*net.TCPConn).SetLinger(0) // closing resets
 	})
-	got := send(t, t.Context(), target, Workload{Endpoint: Completions})
+	got := with.send(t, t.Context(), target, Workload{Endpoint: Completions})
 	if got.Class != ClassTruncated {
 		t.Errorf("class %q (%s), want %q", got.Class, got.Error, ClassTruncated)
 	}
 }
 
-func TestNoServer(t *testing.T) {
+func TestNoServer(t *testing.T) { bothClients(t, testNoServer) }
+
+func testNoServer(t *testing.T, with maker) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
 	l.Close()
-	got := send(t, t.Context(), Target{BaseURL: "http://" + addr}, Workload{Endpoint: Completions})
+	got := with.send(t, t.Context(), Target{BaseURL: "http://" + addr}, Workload{Endpoint: Completions})
 	if want := "dial " + addr + ": connect: connection refused"; got.Class != ClassConnect || got.Error != want {
 		t.Errorf("class %q: %s, want %q: %s", got.Class, got.Error, ClassConnect, want)
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestCancel(t *testing.T) { bothClients(t, testCancel) }
+
+func testCancel(t *testing.T, with maker) {
 	ctx, cancel := context.WithCancel(t.Context())
 	target := raw(t, func(c net.Conn, done <-chan struct{}) {
 		io.WriteString(c, streamHead+text("a"))
 		cancel()
 		<-done
 	})
-	got := send(t, ctx, target, Workload{Endpoint: Completions})
+	got := with.send(t, ctx, target, Workload{Endpoint: Completions})
 	if got.Class != ClassCancelled {
 		t.Errorf("class %q (%s), want %q", got.Class, got.Error, ClassCancelled)
 	}
@@ -253,12 +293,12 @@ func TestCancel(t *testing.T) {
 
 func TestBaseURL(t *testing.T) {
 	for _, bad := range []string{"", "localhost:8000", "127.0.0.1:8000", "ftp://x", "http://", "http://a b"} {
-		if _, err := newClient(Target{BaseURL: bad}, Workload{}); err == nil {
-			t.Errorf("newClient(%q): no error", bad)
+		if _, err := newServer(Target{BaseURL: bad}, Workload{}); err == nil {
+			t.Errorf("newServer(%q): no error", bad)
 		}
 	}
-	c, err := newClient(Target{BaseURL: "http://h:1/prefix/"}, Workload{Endpoint: Chat})
-	if want := "http://h:1/prefix/v1/chat/completions"; err != nil || c.url != want {
-		t.Errorf("url %q, %v, want %q", c.url, err, want)
+	c, err := newServer(Target{BaseURL: "http://h:1/prefix/"}, Workload{Endpoint: Chat})
+	if want := "http://h:1/prefix/v1/chat/completions"; err != nil || c.url() != want {
+		t.Errorf("url %q, %v, want %q", c.url(), err, want)
 	}
 }

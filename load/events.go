@@ -3,7 +3,6 @@ package load
 import (
 	"bytes"
 	"errors"
-	"io"
 	"time"
 )
 
@@ -16,23 +15,24 @@ const done = "[DONE]"
 
 var errLine = errors.New("a line of the stream is longer than 1 MiB")
 
-// events takes a stream of server-sent events apart. Only data matters here:
-// comments, event names and ids are passed over. Lines may end in LF or CRLF.
+// events takes a stream of server-sent events apart, fed with what each read
+// brought. Only data matters here: comments, event names and ids are passed
+// over. Lines may end in LF or CRLF.
 //
 // An event's arrival is when the read that brought the end of its data
-// returned: the clock is read once per read, before anything is parsed.
+// returned. Between reads nothing is kept but the beginning of a line or of an
+// event, so that a stream whose reads end where its events do needs no memory.
 type events struct {
-	src io.Reader
-	now func() time.Duration // read once after each Read of src
+	in   []byte        // what the last read brought and is not yet used
+	at   time.Duration // when it returned
+	read int           // which one it was
 
-	buf     []byte
-	lo, hi  int           // buf[lo:hi] has been read and not yet used
-	scanned int           // buf[lo:scanned] has no line end
-	at      time.Duration // when the last read returned
-	reads   int           // how many there were
-	err     error         // what the last read said, once buf is used up
-
-	data []byte // of an event with several data lines
+	line   []byte // the beginning of a line whose end has not come
+	joined bool   // line is whole, and has been used
+	data   []byte // the data of an event whose end has not come: a part of in, or store
+	store  []byte
+	lines  int   // of data
+	last   event // what is known of that event
 }
 
 // event is one event of a stream. Data is valid until the next one.
@@ -42,106 +42,130 @@ type event struct {
 	read int // which read brought it; events of one read have the same
 }
 
-func (e *events) reset(src io.Reader, now func() time.Duration) {
-	if e.buf == nil {
-		e.buf = make([]byte, 4<<10)
+// reset makes e ready for another stream. Small buffers are used again.
+func (e *events) reset() {
+	const small = 64 << 10
+	line, store := e.line[:0], e.store[:0]
+	if cap(line) > small {
+		line = nil
 	}
-	*e = events{src: src, now: now, buf: e.buf, data: e.data[:0]}
+	if cap(store) > small {
+		store = nil
+	}
+	*e = events{line: line, store: store}
 }
 
-// next returns the next event that has data. It returns io.EOF at the end of
-// the stream; an event that the end cut off is dropped, except a whole [DONE].
-func (e *events) next() (event, error) {
-	var ev event
-	lines := 0
+// feed hands over what a read brought, at its time. All events of what was fed
+// before must have been taken. The bytes are not used after the last of them.
+func (e *events) feed(b []byte, at time.Duration, read int) {
+	e.in, e.at, e.read = b, at, read
+}
+
+// next returns the next event that has data; ok is false when that needs more
+// bytes.
+func (e *events) next() (ev event, ok bool, err error) {
 	for {
-		line, err := e.line()
+		line, whole, err := e.cut()
 		if err != nil {
-			if err == io.EOF && lines > 0 {
-				return ev, nil
-			}
-			return event{}, err
+			return event{}, false, err
 		}
-		if len(line) == 0 {
-			if lines > 0 {
-				return ev, nil
-			}
-			continue
+		if !whole {
+			e.keep()
+			return event{}, false, nil
 		}
-		value, ok := bytes.CutPrefix(line, []byte("data:"))
-		if !ok {
-			continue
+		if ev, ok, err := e.take(line); ok || err != nil {
+			return ev, ok, err
 		}
-		value = bytes.TrimPrefix(value, []byte(" "))
-		if lines == 0 && string(value) == done {
-			// The end of the answer; not every server ends the event.
-			return event{value, e.at, e.reads}, nil
-		}
-		switch lines {
-		case 0:
-			// Kept: reading the line that ends the event may move the buffer.
-			e.data = append(e.data[:0], value...)
-		default:
-			e.data = append(append(e.data, '\n'), value...)
-		}
-		if len(e.data) > maxLine {
-			return event{}, errLine
-		}
-		lines++
-		ev = event{e.data, e.at, e.reads}
 	}
 }
 
-// line returns the next line without its end. It is valid until the next call.
-func (e *events) line() ([]byte, error) {
-	for {
-		if i := bytes.IndexByte(e.buf[e.scanned:e.hi], '\n'); i >= 0 {
-			line := e.buf[e.lo : e.scanned+i]
-			e.lo = e.scanned + i + 1
-			e.scanned = e.lo
-			if len(line) > maxLine {
-				return nil, errLine
-			}
-			return bytes.TrimSuffix(line, []byte("\r")), nil
+// end returns the event that the end of the stream completes, if there is one:
+// what the end cut off is dropped, except a whole [DONE], because some servers
+// do not end their last line.
+func (e *events) end() (ev event, ok bool) {
+	if l := string(e.line); !e.joined && (l == "data: "+done || l == "data:"+done) {
+		e.joined = true
+		if ev, ok, _ := e.take(e.line); ok {
+			return ev, true
 		}
-		e.scanned = e.hi
-		if e.hi-e.lo > maxLine {
-			return nil, errLine
-		}
-		if e.err != nil {
-			return e.rest()
-		}
-		e.fill()
 	}
+	if e.lines == 0 {
+		return event{}, false
+	}
+	return e.finish(), true
 }
 
-// rest is what is left when the stream has ended: half a line is worth nothing,
-// but some servers do not end their last one.
-func (e *events) rest() ([]byte, error) {
-	line := e.buf[e.lo:e.hi]
-	e.lo, e.scanned = e.hi, e.hi
-	if e.err == io.EOF && (string(line) == "data: "+done || string(line) == "data:"+done) {
-		return line, nil
+// cut returns the next line without its end, or what there is of it.
+func (e *events) cut() (line []byte, whole bool, err error) {
+	if e.joined {
+		e.line, e.joined = e.line[:0], false
 	}
-	return nil, e.err
+	i := bytes.IndexByte(e.in, '\n')
+	if i < 0 {
+		if len(e.line)+len(e.in) > maxLine {
+			return nil, false, errLine
+		}
+		e.line = append(e.line, e.in...)
+		e.in = nil
+		return nil, false, nil
+	}
+	line, e.in = e.in[:i], e.in[i+1:]
+	if len(e.line)+len(line) > maxLine {
+		return nil, false, errLine
+	}
+	if len(e.line) > 0 {
+		e.line, e.joined = append(e.line, line...), true
+		line = e.line
+	}
+	return bytes.TrimSuffix(line, []byte("\r")), true, nil
 }
 
-func (e *events) fill() {
-	if e.lo == e.hi {
-		e.lo, e.hi, e.scanned = 0, 0, 0
-	}
-	if e.hi == len(e.buf) {
-		if e.lo > 0 {
-			e.hi = copy(e.buf, e.buf[e.lo:e.hi])
-			e.scanned -= e.lo
-			e.lo = 0
-		} else {
-			e.buf = append(e.buf, make([]byte, len(e.buf))...)
+// take uses one line; ok when it ends an event.
+func (e *events) take(line []byte) (ev event, ok bool, err error) {
+	if len(line) == 0 {
+		if e.lines == 0 {
+			return event{}, false, nil
 		}
+		return e.finish(), true, nil
 	}
-	n, err := e.src.Read(e.buf[e.hi:])
-	e.at = e.now()
-	e.reads++
-	e.hi += n
-	e.err = err
+	value, found := bytes.CutPrefix(line, []byte("data:"))
+	if !found {
+		return event{}, false, nil
+	}
+	value = bytes.TrimPrefix(value, []byte(" "))
+	if e.lines == 0 && string(value) == done {
+		// The end of the answer; not every server ends the event.
+		return event{value, e.at, e.read}, true, nil
+	}
+	if e.lines == 0 {
+		e.data = value
+	} else {
+		e.keep()
+		e.store = append(append(e.store, '\n'), value...)
+		e.data = e.store
+	}
+	if len(e.data) > maxLine {
+		return event{}, false, errLine
+	}
+	e.lines++
+	e.last.at, e.last.read = e.at, e.read
+	if e.joined && e.lines == 1 {
+		e.keep() // the next line may be joined in the same place
+	}
+	return event{}, false, nil
+}
+
+func (e *events) finish() event {
+	e.lines = 0
+	e.last.data = e.data
+	return e.last
+}
+
+// keep saves the data of an unfinished event from what comes next.
+func (e *events) keep() {
+	if e.lines == 0 || len(e.store) > 0 && len(e.data) > 0 && &e.store[0] == &e.data[0] {
+		return
+	}
+	e.store = append(e.store[:0], e.data...)
+	e.data = e.store
 }

@@ -15,13 +15,38 @@ import (
 // all is every event of a stream, and how it ended.
 func all(src io.Reader) (data []string, err error) {
 	var e events
-	e.reset(src, func() time.Duration { return 0 })
-	for {
-		ev, err := e.next()
-		if err != nil {
-			return data, err
+	err = each(&e, src, func() time.Duration { return 0 }, func(ev event) { data = append(data, string(ev.data)) })
+	return data, err
+}
+
+// each feeds a stream to e, in a buffer that every read overwrites.
+func each(e *events, src io.Reader, now func() time.Duration, do func(event)) error {
+	e.reset()
+	buf := make([]byte, 4<<10)
+	for i := 1; ; i++ {
+		n, err := src.Read(buf)
+		e.feed(buf[:n], now(), i)
+		for {
+			ev, ok, err := e.next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			do(ev)
 		}
-		data = append(data, string(ev.data))
+		if err == io.EOF {
+			if ev, ok := e.end(); ok {
+				do(ev)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		for j := range buf[:n] {
+			buf[j] = 'x'
+		}
 	}
 }
 
@@ -89,22 +114,16 @@ func (r *reads) Read(p []byte) (int, error) {
 // data returned, and events of one read can be told from others.
 func TestArrival(t *testing.T) {
 	src := &reads{"data: a\n\ndata: b", "\n\n", "data: c\n", "\ndata: d\n\n"}
-	var e events
 	now := time.Duration(0)
-	e.reset(src, func() time.Duration { now++; return now })
 	type arrival struct {
 		Data string
 		At   time.Duration
 		Read int
 	}
 	var got []arrival
-	for {
-		ev, err := e.next()
-		if err != nil {
-			break
-		}
+	each(new(events), src, func() time.Duration { now++; return now }, func(ev event) {
 		got = append(got, arrival{string(ev.data), ev.at, ev.read})
-	}
+	})
 	want := []arrival{{"a", 1, 1}, {"b", 2, 2}, {"c", 3, 3}, {"d", 4, 4}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("arrivals (-want +got):\n%s", diff)
@@ -149,13 +168,8 @@ func FuzzStream(f *testing.F) {
 			t.Errorf("cut into reads: error %v, want %v; events (-want +got):\n%s", err, wantErr, diff)
 		}
 		var e events
-		e.reset(&cuts{text: text, plan: plan}, func() time.Duration { return 0 })
-		for {
-			if _, err := e.next(); err != nil {
-				break
-			}
-		}
-		if n := cap(e.buf) + cap(e.data); n > 8*maxLine {
+		each(&e, &cuts{text: text, plan: plan}, func() time.Duration { return 0 }, func(event) {})
+		if n := cap(e.line) + cap(e.store); n > 8*maxLine {
 			t.Errorf("the reader keeps %d bytes", n)
 		}
 		for _, data := range want {

@@ -75,6 +75,7 @@ func (p *phase) closed(ctx context.Context, n int, limit time.Duration, atOnce b
 		})
 	}
 	prepared.Wait()
+	p.g.client.open(ctx, n)
 	p.zero = time.Now()
 	close(start)
 	workers.Wait()

@@ -50,22 +50,30 @@ func paced(t *testing.T, ctx context.Context, w Workload, service time.Duration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.send = func(ctx context.Context, _ []byte, x exchange) {
-		x.rec.Sent = x.since()
-		select {
-		case <-time.After(service):
-			now := x.since()
-			x.rec.First, x.rec.Last, x.rec.End = now, now, now
-			x.rec.InputTokens, x.rec.OutputTokens, x.rec.Gaps = 1, 2, []time.Duration{0}
-		case <-ctx.Done():
-			x.rec.fail(x.since(), ClassCancelled, "")
-		}
-	}
+	g.client = served(service)
 	r, err := g.run(ctx)
 	if err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
 	return r.Summary, r.Records
+}
+
+// served is a client whose requests all take so long.
+type served time.Duration
+
+func (served) open(context.Context, int) {}
+func (served) close()                    {}
+
+func (s served) send(ctx context.Context, _ []byte, x exchange) {
+	x.rec.Sent = x.since()
+	select {
+	case <-time.After(time.Duration(s)):
+		now := x.since()
+		x.rec.First, x.rec.Last, x.rec.End = now, now, now
+		x.rec.InputTokens, x.rec.OutputTokens, x.rec.Gaps = 1, 2, []time.Duration{0}
+	case <-ctx.Done():
+		x.rec.fail(x.since(), ClassCancelled, "")
+	}
 }
 
 type moment struct{ Scheduled, Ready, Sent time.Duration }

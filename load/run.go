@@ -33,15 +33,11 @@ func Run(ctx context.Context, job Job, progress func(Progress)) (*Result, error)
 	return g.run(ctx)
 }
 
-// sender sends one request and fills in its record.
-type sender func(ctx context.Context, body []byte, x exchange)
-
 // generator is one run.
 type generator struct {
 	job      Job
 	template template
-	client   *client
-	send     sender
+	client   client
 	progress func(Progress)
 }
 
@@ -53,7 +49,7 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClient(job.Target, job.Workload)
+	server, err := newServer(job.Target, job.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +59,7 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	return &generator{job: job, template: t, client: c, send: c.send, progress: progress}, nil
+	return &generator{job: job, template: t, client: newClient(server), progress: progress}, nil
 }
 
 // check reports what is wrong with a workload, all of it.
@@ -222,7 +218,6 @@ func (p *phase) collect() []Record {
 // worker sends one request at a time.
 type worker struct {
 	p       *phase
-	events  events
 	records []Record
 }
 
@@ -235,7 +230,7 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	})
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)
-	p.g.send(ctx, t.body, exchange{rec: r, events: &w.events, zero: p.zero, chunks: &p.chunks})
+	p.g.client.send(ctx, t.body, exchange{rec: r, zero: p.zero, chunks: &p.chunks})
 	if !r.OK() {
 		p.failed.Add(1)
 	}

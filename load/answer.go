@@ -1,0 +1,138 @@
+package load
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// answer writes down what the events of one stream say.
+type answer struct {
+	rec    *Record
+	count  *atomic.Int64 // content chunks of the whole run
+	chunk  chunk
+	chunks int  // with content
+	before int  // the read that brought the last of them
+	usage  bool // there was one
+	// Where the text comes whole with every event, and not only what is new, a
+	// chunk has content when it has more tokens than the one before.
+	counted int
+}
+
+// streamError is a failure that the stream itself tells of.
+type streamError struct{ class, text string }
+
+func (e *streamError) Error() string { return e.text }
+
+// event takes the next event; over when it was the last one of the answer.
+func (a *answer) event(ev event) (over bool, err error) {
+	r, c := a.rec, &a.chunk
+	if string(ev.data) == done {
+		r.End = ev.at
+		return true, a.close()
+	}
+	if err := c.parse(ev.data); err != nil {
+		return false, &streamError{ClassMalformed, err.Error() + ": " + shorten(ev.data)}
+	}
+	if c.failed {
+		return false, &streamError{ClassServer, shorten(ev.data)}
+	}
+	if c.finish != nil {
+		r.Finish = reason(c.finish)
+	}
+	if c.usage {
+		a.usage = true
+		r.InputTokens, r.OutputTokens = c.prompt, c.completed
+		if c.whole {
+			c.content = c.content && c.completed > a.counted
+			a.counted = c.completed
+		}
+	}
+	if !c.content {
+		return false, nil
+	}
+	if a.chunks == 0 {
+		r.First = ev.at
+		// Not earlier: requests that fail at once can be many.
+		r.Gaps = make([]time.Duration, 0, max(r.AskedOutput-1, 0))
+	} else {
+		r.Gaps = append(r.Gaps, ev.at-r.Last)
+		if ev.read == a.before {
+			r.Merged++
+		}
+	}
+	r.Last, a.before = ev.at, ev.read
+	a.chunks++
+	a.count.Add(1)
+	return false, nil
+}
+
+// close judges an answer that is whole.
+func (a *answer) close() error {
+	if a.chunks == 0 {
+		return &streamError{ClassEmpty, fmt.Sprintf("the stream was whole but brought no text; tokens by its usage: %d", a.rec.OutputTokens)}
+	}
+	if !a.usage {
+		a.rec.NoUsage = true
+		a.rec.InputTokens, a.rec.OutputTokens = a.rec.AskedInput, a.chunks
+	}
+	return nil
+}
+
+// cut is the failure of an answer whose stream ended too soon.
+func (a *answer) cut() error {
+	return &streamError{ClassTruncated, fmt.Sprintf("the stream ended without %s after %d chunks", done, a.chunks)}
+}
+
+// stream reads one answer: what its reads brought goes in, and it says when the
+// answer is over.
+type stream struct {
+	events events
+	answer answer
+}
+
+func (s *stream) reset(x exchange) {
+	s.events.reset()
+	s.answer = answer{rec: x.rec, count: x.chunks, before: -1}
+}
+
+// feed takes what a read brought. Once over or failed, nothing more is fed.
+func (s *stream) feed(b []byte, at time.Duration, read int) (over bool, err error) {
+	s.events.feed(b, at, read)
+	for {
+		ev, ok, err := s.events.next()
+		if err != nil {
+			return false, &streamError{ClassMalformed, err.Error()}
+		}
+		if !ok {
+			return false, nil
+		}
+		if over, err := s.answer.event(ev); over || err != nil {
+			return over, err
+		}
+	}
+}
+
+// end says what the end of the stream makes of the answer: nil when it is whole.
+func (s *stream) end() error {
+	ev, ok := s.events.end()
+	if !ok {
+		return s.answer.cut()
+	}
+	over, err := s.answer.event(ev)
+	if !over && err == nil {
+		return s.answer.cut()
+	}
+	return err
+}
+
+// reason makes a string of a finish reason, without making the usual ones anew.
+func reason(b []byte) string {
+	switch string(b) {
+	case "length":
+		return "length"
+	case "stop":
+		return "stop"
+	}
+	return shorten(b)
+}

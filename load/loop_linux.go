@@ -1,0 +1,381 @@
+package load
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// readSize is what one read brings at most. One buffer serves all
+	// connections of a loop.
+	readSize = 64 << 10
+	// batchSize is how many connections one look at the kernel may name.
+	batchSize = 512
+	// dialsAtOnce bounds how many connections are set up at a time beforehand:
+	// less than any server's queue of connections that it has not accepted.
+	dialsAtOnce = 64
+	// loopCores is how many cores are worth a loop of their own. One loop reads
+	// more than a hundred thousand events a second; the other cores make prompts.
+	loopCores = 8
+)
+
+// loops is the client for plain HTTP on Linux. Whoever sends a request writes it
+// to the socket itself; what comes back is read by an event loop, which stamps
+// the read before anything else is done, takes the answer apart and wakes the
+// sender when it is over. So a chunk costs one read and no change of goroutine,
+// and a connection that waits costs no buffer.
+type loops struct {
+	server
+	host string // "name:port"
+	head []byte // of every request, to its length
+
+	start sync.Once
+	err   error // why the loops could not start
+	all   []*loop
+	done  sync.WaitGroup
+
+	mu   sync.Mutex
+	next int            // loop for the next connection
+	idle []*link        // the one used last at the end
+	addr netip.AddrPort // that has answered; not valid: none yet
+}
+
+func newLoopClient(s server) client {
+	port := s.base.Port()
+	if port == "" {
+		port = "80"
+	}
+	c := &loops{server: s, host: net.JoinHostPort(s.base.Hostname(), port)}
+	target := *s.base
+	target.Scheme, target.Host, target.User = "", "", nil
+	path := (server{base: &target, path: s.path}).url()
+	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hcl\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n", path, s.base.Host)
+	if s.base.User != nil {
+		c.head = fmt.Appendf(c.head, "Authorization: %s\r\n", basic(s.base.User))
+	}
+	c.head = append(c.head, "Content-Length: "...)
+	return c
+}
+
+// begin starts the loops, at the first use of the client.
+func (c *loops) begin() error {
+	c.start.Do(func() {
+		for range 1 + (runtime.GOMAXPROCS(0)-1)/loopCores {
+			l, err := newLoop()
+			if err != nil {
+				c.err = err
+				return
+			}
+			c.all = append(c.all, l)
+			c.done.Go(l.run)
+		}
+	})
+	return c.err
+}
+
+func (c *loops) close() {
+	c.start.Do(func() {}) // it has been, or never will be
+	for _, l := range c.all {
+		l.stop()
+	}
+	c.done.Wait()
+}
+
+// open makes connections, some at a time.
+func (c *loops) open(ctx context.Context, n int) {
+	c.mu.Lock()
+	n -= len(c.idle)
+	c.mu.Unlock()
+	var dialers sync.WaitGroup
+	defer dialers.Wait()
+	left := make(chan struct{}, max(n, 0))
+	for range n {
+		left <- struct{}{}
+	}
+	close(left)
+	for range min(n, dialsAtOnce) {
+		dialers.Go(func() {
+			for range left {
+				k, err := c.dial(ctx)
+				if err != nil {
+					return // the request that needs it will say so
+				}
+				c.put(k)
+			}
+		})
+	}
+}
+
+// dial sets up a connection.
+func (c *loops) dial(ctx context.Context) (*link, error) {
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	host := c.host
+	if c.addr.IsValid() {
+		host = c.addr.String() // so that no name is looked up while measuring
+	}
+	l := c.all[c.next%len(c.all)]
+	c.next++
+	c.mu.Unlock()
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
+	conn, err := dialer.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	// From here on the socket is ours alone: the runtime's poller lets go of it.
+	tcp := conn.(*net.TCPConn)
+	defer tcp.Close()
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	if e := raw.Control(func(sys uintptr) { fd, err = unix.FcntlInt(sys, unix.F_DUPFD_CLOEXEC, 0) }); e != nil {
+		err = e
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	remote := tcp.RemoteAddr().(*net.TCPAddr)
+	c.mu.Lock()
+	c.addr = remote.AddrPort()
+	c.mu.Unlock()
+	return l.add(fd, remote)
+}
+
+// take returns a connection that is free and alive, or nil.
+func (c *loops) take() *link {
+	for {
+		c.mu.Lock()
+		n := len(c.idle)
+		if n == 0 {
+			c.mu.Unlock()
+			return nil
+		}
+		k := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		if k.alive() {
+			return k
+		}
+	}
+}
+
+func (c *loops) put(k *link) {
+	k.since = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = append(c.idle, k)
+}
+
+func (c *loops) send(ctx context.Context, body []byte, x exchange) {
+	x.rec.Sent = x.since()
+	k := c.take()
+	if k == nil {
+		var err error
+		if k, err = c.dial(ctx); err != nil {
+			class, text := c.classify(context.Cause(ctx), err)
+			if class == ClassTruncated {
+				class = ClassConnect
+			}
+			x.rec.fail(x.since(), class, text)
+			return
+		}
+	}
+	k.post(c.request(body), x)
+	if c.wait(ctx, k, x) {
+		c.put(k)
+	}
+}
+
+// request is a whole request.
+func (c *loops) request(body []byte) []byte {
+	b := make([]byte, 0, len(c.head)+len(body)+24)
+	b = strconv.AppendInt(append(b, c.head...), int64(len(body)), 10)
+	return append(append(b, "\r\n\r\n"...), body...)
+}
+
+// wait waits for the end of an answer and reports whether the connection can be
+// used again. It gives up an answer that is silent or takes too long.
+func (c *loops) wait(ctx context.Context, k *link, x exchange) bool {
+	sent := x.rec.Sent
+	left := func(now time.Duration) time.Duration {
+		d := time.Duration(k.last.Load()) + c.stall - now
+		if c.timeout > 0 {
+			d = min(d, sent+c.timeout-now)
+		}
+		return d
+	}
+	timer := k.timer
+	timer.Reset(left(sent))
+	defer timer.Stop()
+	draining := false
+	for {
+		select {
+		case state := <-k.ended:
+			if state != answered {
+				return state == free
+			}
+			draining = true
+			timer.Reset(drainTimeout)
+		case <-ctx.Done():
+			return k.giveUp(context.Cause(ctx), c.server)
+		case <-timer.C:
+			now := x.since()
+			switch d := left(now); {
+			case draining:
+				return k.giveUp(errDrained, c.server)
+			case d > 0:
+				timer.Reset(d)
+			case c.timeout > 0 && now-sent >= c.timeout:
+				return k.giveUp(errTimeout, c.server)
+			default:
+				return k.giveUp(errStall, c.server)
+			}
+		}
+	}
+}
+
+// basic is what net/http sends for a user in a URL.
+func basic(u *url.Userinfo) string {
+	password, _ := u.Password()
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password))
+}
+
+// loop reads the connections that it has been given.
+//
+// The Go runtime waits for the loop's epoll instance as it waits for any file.
+// So no thread is blocked, timers and senders run while the loop has nothing to
+// do, and one core is enough for all of them.
+type loop struct {
+	poll  *os.File // the epoll instance
+	raw   syscall.RawConn
+	look  func(fd uintptr) bool
+	n     int // what look found
+	looks int // since the last wait began
+	ready [batchSize]unix.EpollEvent
+	batch []*link // of ready
+	buf   []byte
+
+	mu    sync.Mutex
+	links []*link // by file descriptor
+}
+
+func newLoop() (*loop, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create", err)
+	}
+	// Only what does not block is handed to the runtime's poller.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	l := &loop{poll: os.NewFile(uintptr(fd), "epoll"), buf: make([]byte, readSize)}
+	if l.raw, err = l.poll.SyscallConn(); err != nil {
+		l.poll.Close()
+		return nil, err
+	}
+	l.look = func(fd uintptr) bool {
+		l.looks++
+		l.n, _ = unix.EpollWait(int(fd), l.ready[:], 0)
+		return l.n > 0
+	}
+	return l, nil
+}
+
+// stop ends the loop and its connections.
+func (l *loop) stop() { l.poll.Close() }
+
+func (l *loop) add(fd int, remote *net.TCPAddr) (*link, error) {
+	k := &link{fd: fd, loop: l, remote: remote, ended: make(chan byte, 2), timer: time.NewTimer(time.Hour)}
+	k.timer.Stop()
+	l.mu.Lock()
+	for len(l.links) <= fd {
+		l.links = append(l.links, nil)
+	}
+	l.links[fd] = k
+	l.mu.Unlock()
+	// Once for all: an edge is told of only when something came, or when there is
+	// room again after there was none.
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd)}
+	var err error
+	if e := l.raw.Control(func(poll uintptr) { err = unix.EpollCtl(int(poll), unix.EPOLL_CTL_ADD, fd, &ev) }); e != nil {
+		err = e
+	}
+	if err != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.drop()
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	return k, nil
+}
+
+// forget is called before a connection's descriptor is given back.
+func (l *loop) forget(k *link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k.fd < len(l.links) && l.links[k.fd] == k {
+		l.links[k.fd] = nil
+	}
+}
+
+func (l *loop) run() {
+	var before time.Time
+	for {
+		l.looks = 0
+		if l.raw.Read(l.look) != nil {
+			break // closed
+		}
+		// What was there when the loop looked again had come while it was busy, at
+		// worst just after it had looked before.
+		now := time.Now()
+		since := now
+		if l.looks == 1 {
+			since = before
+		}
+		before = now
+		l.mu.Lock()
+		l.batch = l.batch[:0]
+		for i := range l.n {
+			l.batch = append(l.batch, l.links[l.ready[i].Fd])
+		}
+		l.mu.Unlock()
+		over := false
+		for i, k := range l.batch {
+			if k != nil {
+				over = k.read(l.buf, l.ready[i].Events) || over
+			}
+		}
+		_ = since
+		if over {
+			runtime.Gosched() // who waits for an answer's end has another request to send
+		}
+	}
+	l.mu.Lock()
+	links := l.links
+	l.links = nil
+	l.mu.Unlock()
+	for _, k := range links {
+		if k != nil {
+			k.mu.Lock()
+			k.drop()
+			k.mu.Unlock()
+		}
+	}
+}
