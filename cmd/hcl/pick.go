@@ -59,7 +59,7 @@ func benchmarkNames(cfg *hcl.Config, prefix string) []string {
 func engineNames(cfg *hcl.Config, prefix string) []string {
 	var out []string
 	for _, e := range cfg.Engines {
-		out = append(out, prefix+e.Kind+"."+e.Name+"\t"+oneLine(e.Description, e.Image))
+		out = append(out, prefix+e.Label()+"\t"+oneLine(e.Description, e.Image))
 	}
 	return out
 }
