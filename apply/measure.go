@@ -20,7 +20,7 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 	return results.Cell{
 		ID: c.ID, RunID: s.opt.Run.ID, DeploymentID: row.ID,
 		Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
-		Identity: c.Identity, Job: c.Job, Started: time.Now(),
+		Identity: c.Identity(), Job: c.Job, Started: time.Now(),
 	}
 }
 

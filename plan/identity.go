@@ -80,18 +80,6 @@ func commandIdentity(id map[string]string, argv []provision.Text) {
 	delete(id, "--port")
 }
 
-// cellIdentity is the deployment's identity and everything about the load that
-// can change a number.
-func cellIdentity(d *Deployment, w load.Workload, repetition int) map[string]string {
-	id := maps.Clone(d.Identity)
-	id["deployment"] = d.ID
-	if repetition > 1 {
-		id["repetition"] = strconv.Itoa(repetition)
-	}
-	flatten(id, "load.", w)
-	return id
-}
-
 // flatten adds the members of v's JSON form under dotted names. Members that
 // are left out of the JSON are left out here, so that an argument which a later
 // version adds does not make old results stale.
@@ -123,22 +111,76 @@ func flattenMembers(id map[string]string, prefix string, members map[string]any)
 	}
 }
 
-// occurrences tells two equal things apart that a lab declares twice, such as
-// the two sides of an A/A comparison: the second gets an identity of its own.
-type occurrences map[string]int
+// identities gives out ids. It tells two equal things apart that a lab declares
+// twice, such as the two sides of an A/A comparison: the second gets an id of its
+// own. And it makes the text of a load once, however many cells share it.
+type identities struct {
+	seen  map[string]int
+	loads map[string]loadIdentity // by the JSON form of the workload
+}
 
-func (o occurrences) id(identity map[string]string) string {
-	id := hash(identity)
-	o[id]++
-	if n := o[id]; n > 1 {
+// loadIdentity is everything about a load that can change a number.
+type loadIdentity struct {
+	pairs map[string]string
+	text  []byte // the pairs in their order, to be hashed
+}
+
+func newIdentities() *identities {
+	return &identities{seen: map[string]int{}, loads: map[string]loadIdentity{}}
+}
+
+// deployment is the id of an identity, to which it adds the occurrence.
+func (i *identities) deployment(identity map[string]string) string {
+	text := canonical(identity)
+	id := hash(text)
+	if n := i.again(id); n > 1 {
 		identity["occurrence"] = strconv.Itoa(n)
-		return hash(identity)
+		return hash(canonical(identity))
 	}
 	return id
 }
 
-// hash is the first 48 bits of the SHA-256 of the sorted pairs, in hex.
-func hash(identity map[string]string) string {
+// cell is the id of a load on a deployment, and the load's identity.
+func (i *identities) cell(deployment string, w load.Workload, repetition int) (id string, pairs map[string]string) {
+	b, err := json.Marshal(w)
+	if err != nil {
+		panic(fmt.Sprintf("marshal a workload: %v. This is a bug in hcl.", err))
+	}
+	l, ok := i.loads[string(b)]
+	if !ok {
+		l.pairs = map[string]string{}
+		flatten(l.pairs, "load.", w)
+		l.text = canonical(l.pairs)
+		i.loads[string(b)] = l
+	}
+	text := fmt.Appendf(nil, "deployment=%s repetition=%d\n%s", deployment, repetition, l.text)
+	id = hash(text)
+	if n := i.again(id); n > 1 {
+		id = hash(fmt.Appendf(text, "occurrence=%d\n", n))
+	}
+	return id, l.pairs
+}
+
+// again counts how often an id was given out.
+func (i *identities) again(id string) int {
+	i.seen[id]++
+	return i.seen[id]
+}
+
+// Identity is everything that can change the cell's numbers: the deployment's
+// identity and the load's.
+func (c *Cell) Identity() map[string]string {
+	id := maps.Clone(c.deployment.Identity)
+	maps.Copy(id, c.load)
+	id["deployment"] = c.deployment.ID
+	if c.Repetition > 1 {
+		id["repetition"] = strconv.Itoa(c.Repetition)
+	}
+	return id
+}
+
+// canonical is the text of an identity: its pairs, sorted.
+func canonical(identity map[string]string) []byte {
 	var b []byte
 	for _, k := range slices.Sorted(maps.Keys(identity)) {
 		b = strconv.AppendQuote(b, k)
@@ -146,7 +188,12 @@ func hash(identity map[string]string) string {
 		b = strconv.AppendQuote(b, identity[k])
 		b = append(b, '\n')
 	}
-	sum := sha256.Sum256(b)
+	return b
+}
+
+// hash is the first 48 bits of the SHA-256, in hex.
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
 }
 

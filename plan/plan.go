@@ -66,9 +66,11 @@ type Cell struct {
 	Repetition int // from 1
 	Job        load.Job
 	Status     Status
-	Why        string            // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
-	Identity   map[string]string // what ID is the hash of
-	Digest     string            // of a cell that is done: the image that it was measured with
+	Why        string // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
+	Digest     string // of a cell that is done: the image that it was measured with
+
+	deployment *Deployment
+	load       map[string]string // the load's part of its identity
 }
 
 // ToDo returns the cells that are to be measured.
@@ -140,7 +142,7 @@ type Options struct {
 func New(cfg *hcl.Config, opt Options) *Plan {
 	p := &Plan{Lab: cfg.Lab}
 	byEngine := map[*engines.Engine]*Deployment{}
-	ids := occurrences{}
+	ids := newIdentities()
 	for _, b := range cfg.Benchmarks {
 		for _, c := range b.Cells {
 			d := byEngine[c.Engine]
@@ -164,19 +166,19 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 // local is where the load runs when no host block is involved.
 var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
 
-func deployment(lab string, e *engines.Engine, ids occurrences) *Deployment {
+func deployment(lab string, e *engines.Engine, ids *identities) *Deployment {
 	d := &Deployment{Engine: e, LoadHost: e.Host}
 	if d.LoadHost == nil {
 		d.LoadHost = local
 	}
 	if engines.Runtime(e) == "" {
 		d.Identity = map[string]string{"kind": e.Kind, "url": e.URL, "load_host": d.LoadHost.Name}
-		d.ID = ids.id(d.Identity)
+		d.ID = ids.deployment(d.Identity)
 		return d
 	}
 	ct := engines.Container(e)
 	d.Identity = deploymentIdentity(e, ct)
-	d.ID = ids.id(d.Identity)
+	d.ID = ids.deployment(d.Identity)
 	ct.Name = containerName(lab, e, d.ID)
 	ct.Labels = map[string]string{
 		LabelLab:        lab,
@@ -187,10 +189,11 @@ func deployment(lab string, e *engines.Engine, ids occurrences) *Deployment {
 	return d
 }
 
-func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids occurrences) *Cell {
+func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids *identities) *Cell {
 	out := &Cell{
 		Benchmark:  b.Name,
 		Repetition: repetition,
+		deployment: d,
 		Job: load.Job{
 			Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), Model: engines.ServedModel(d.Engine)},
 			Workload:    c.Workload,
@@ -200,8 +203,7 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids occurr
 	for _, a := range c.Axes {
 		out.Axes = append(out.Axes, results.Axis(a))
 	}
-	out.Identity = cellIdentity(d, c.Workload, repetition)
-	out.ID = ids.id(out.Identity)
+	out.ID, out.load = ids.cell(d.ID, c.Workload, repetition)
 	// Prompts differ from cell to cell, so that no cell runs on the prefix cache
 	// of the one before, and are the same whenever a cell is measured again.
 	out.Job.Seed = seed(out.ID)
@@ -241,7 +243,7 @@ func (p *Plan) compare(opt Options) {
 			}
 			if k, ok := last[place{c.Benchmark, text(c.Axes), c.Repetition}]; ok && k.Verdict != load.Void {
 				c.Status = Stale
-				c.Why = difference(k.Identity, c.Identity)
+				c.Why = difference(k.Identity, c.Identity())
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func measured(p *Plan) map[string]results.Known {
 		for _, c := range d.Cells {
 			all[c.ID] = results.Known{
 				Verdict: load.Valid, Finished: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
-				Benchmark: c.Benchmark, Axes: text(c.Axes), Repetition: c.Repetition, Identity: c.Identity,
+				Benchmark: c.Benchmark, Axes: text(c.Axes), Repetition: c.Repetition, Identity: c.Identity(),
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestIdentitiesAreStableAndDistinct(t *testing.T) {
 				t.Errorf("cell %s shares its id", c.label())
 			}
 			seen[c.ID] = true
-			for k, v := range c.Identity {
+			for k, v := range c.Identity() {
 				if strings.Contains(v, "canary") {
 					t.Errorf("identity holds a secret: %s = %s", k, v)
 				}
