@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// arrivals is the absolute schedule of n requests at a finite rate: gaps drawn
-// from a gamma distribution of the given shape (1: Poisson; +Inf: constant),
-// cumulated, and stretched so that the last arrival is at exactly n/rate, as
-// vllm bench serve does: the mean rate is the one that was asked for, not a draw
-// around it. Shape 0 means 1.
-func arrivals(n int, rate, shape Rate, seed uint64) []time.Duration {
+// arrivals is the absolute schedule of n requests: gaps drawn from a gamma
+// distribution of the given shape (1: Poisson; +Inf: constant), cumulated, and
+// stretched so that the last arrival is exactly when the rates have brought n,
+// as vllm bench serve does: the mean rate is the one that was asked for, not a
+// draw around it. Shape 0 means 1.
+func arrivals(n int, parts []leg, shape Rate, seed uint64) []time.Duration {
 	at := make([]time.Duration, n)
 	if math.IsInf(float64(shape), 1) {
 		for i := range at {
-			at[i] = seconds(float64(i+1) / float64(rate))
+			at[i] = when(parts, float64(i+1))
 		}
 		return at
 	}
@@ -30,7 +30,7 @@ func arrivals(n int, rate, shape Rate, seed uint64) []time.Duration {
 		sums[i] = sum
 	}
 	for i := range at {
-		at[i] = seconds(sums[i] / sum * float64(n) / float64(rate))
+		at[i] = when(parts, sums[i]/sum*float64(n))
 	}
 	return at
 }

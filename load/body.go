@@ -22,8 +22,12 @@ type template struct {
 	tokens bool // the first hole is the number of tokens, not the prompt
 }
 
-// newTemplate says once what all requests of a job have in common.
-func newTemplate(t Target, w Workload) (template, error) {
+// newTemplate says once what all requests of a job have in common. Prompts are
+// token ids where the endpoint takes them.
+func newTemplate(t Target, w Workload) (template, error) { return templateOf(t, w, false) }
+
+// templateOf is newTemplate; as text, prompts are strings at every endpoint.
+func templateOf(t Target, w Workload, asText bool) (template, error) {
 	var body map[string]any
 	sampling := map[string]any{"temperature": w.Temperature}
 	if w.IgnoreEOS {
@@ -36,19 +40,29 @@ func newTemplate(t Target, w Workload) (template, error) {
 	case Chat:
 		body = sampling
 		body["messages"] = []any{map[string]any{"role": "user", "content": promptMark}}
+		if w.Dataset.Kind == Conversation {
+			body["messages"] = promptMark
+		}
 	case Generate:
 		sampling["max_new_tokens"] = tokensMark
-		body = map[string]any{"input_ids": promptMark, "sampling_params": sampling}
+		body = map[string]any{"sampling_params": sampling}
+		if asText {
+			body["text"] = promptMark
+		} else {
+			body["input_ids"] = promptMark
+		}
 	default:
 		return template{}, fmt.Errorf("endpoint %q: write %q, %q or %q", w.Endpoint, Completions, Chat, Generate)
 	}
-	body["stream"] = true
+	body["stream"] = !w.NoStream
 	if w.Endpoint != Generate {
 		body["max_tokens"] = tokensMark
+	}
+	if w.Endpoint != Generate && !w.NoStream {
 		body["stream_options"] = map[string]any{"include_usage": true}
-		if t.Model != "" {
-			body["model"] = t.Model
-		}
+	}
+	if w.Endpoint != Generate && t.Model != "" {
+		body["model"] = t.Model
 	}
 	if w.ExtraBody != "" {
 		var extra map[string]any
@@ -73,7 +87,7 @@ func newTemplate(t Target, w Workload) (template, error) {
 func merge(body, extra map[string]any) error {
 	for _, k := range slices.Sorted(maps.Keys(extra)) {
 		switch k {
-		case "prompt", "messages", "input_ids", "max_tokens", "max_completion_tokens", "max_new_tokens", "stream", "stream_options", "n":
+		case "prompt", "messages", "input_ids", "text", "max_tokens", "max_completion_tokens", "max_new_tokens", "stream", "stream_options", "n":
 			return fmt.Errorf("extra body: %q is for the generator to say", k)
 		}
 		to, ok1 := body[k].(map[string]any)
@@ -107,16 +121,20 @@ func split(text []byte) template {
 
 // body is the body of request i and the lengths that it asks for.
 func (t template) body(p prompts, i int) (b []byte, input, output int) {
-	// A token id and its comma take six bytes at most, as does a common word.
-	prompt, input, output := p.append(make([]byte, 0, 6*p.input.high+2), i)
-	b = make([]byte, 0, len(prompt)+len(t.pieces[0])+len(t.pieces[1])+len(t.pieces[2])+20)
+	prompt, input, output := p.append(make([]byte, 0, p.size()+2), i)
+	return t.fill(prompt, output), input, output
+}
+
+// fill puts a prompt and a number of tokens into the holes.
+func (t template) fill(prompt []byte, tokens int) []byte {
+	b := make([]byte, 0, len(prompt)+len(t.pieces[0])+len(t.pieces[1])+len(t.pieces[2])+20)
 	b = append(b, t.pieces[0]...)
 	if t.tokens {
-		b = strconv.AppendInt(b, int64(output), 10)
+		b = strconv.AppendInt(b, int64(tokens), 10)
 		b = append(append(b, t.pieces[1]...), prompt...)
 	} else {
 		b = append(append(b, prompt...), t.pieces[1]...)
-		b = strconv.AppendInt(b, int64(output), 10)
+		b = strconv.AppendInt(b, int64(tokens), 10)
 	}
-	return append(b, t.pieces[2]...), input, output
+	return append(b, t.pieces[2]...)
 }

@@ -8,19 +8,48 @@ import (
 
 // pace sends a workload's requests at its pace and waits for the answers.
 func (p *phase) pace(ctx context.Context) {
-	w := p.g.job.Workload
+	w, m := p.g.job.Workload, p.g.material
+	limit := time.Duration(w.Duration)
 	switch {
+	case m.rows != nil:
+		p.zero = time.Now()
+		p.open(ctx, due(m.rows), w.Concurrency)
+	case len(w.Stages) > 0:
+		at := arrivals(fit(w.legs(), w.end()), w.legs(), w.Burstiness, p.g.job.seed())
+		p.closed(ctx, w.stagedCrew(), false, func() { p.open(ctx, at, w.Concurrency) })
 	case w.Rate == 0:
-		p.closed(ctx, w.Concurrency, time.Duration(w.Duration), false)
+		p.closed(ctx, crew(w.Concurrency, time.Duration(w.Ramp), limit), false, nil)
 	case w.Rate == Inf:
 		n := w.Concurrency
 		if n == 0 {
 			n = w.Requests
 		}
-		p.closed(ctx, n, time.Duration(w.Duration), true)
+		p.closed(ctx, crew(n, time.Duration(w.Ramp), limit), true, nil)
 	default:
-		p.open(ctx, arrivals(p.total, w.Rate, w.Burstiness, p.prompts.seed), w.Concurrency)
+		at := arrivals(w.arriving(), w.legs(), w.Burstiness, p.g.job.seed())
+		p.zero = time.Now()
+		p.open(ctx, at, w.Concurrency)
 	}
+}
+
+// arriving is how many requests, or conversations, a rate brings.
+func (w Workload) arriving() int {
+	if w.Duration == 0 {
+		return w.Requests
+	}
+	n := max(1, fit(w.legs(), time.Duration(w.Duration)))
+	if w.Requests > 0 {
+		return min(w.Requests, n)
+	}
+	return n
+}
+
+func due(rows []row) []time.Duration {
+	at := make([]time.Duration, len(rows))
+	for i, r := range rows {
+		at[i] = r.at
+	}
+	return at
 }
 
 // ticket is one request to be sent.
@@ -30,59 +59,92 @@ type ticket struct {
 	body      []byte
 	input     int
 	output    int
+	talk      *dialogue // the conversation that it belongs to; nil: none
 }
 
-func (p *phase) ticket(seq int) ticket {
-	body, input, output := p.g.template.body(p.prompts, seq)
-	return ticket{seq: seq, body: body, input: input, output: output}
+// take makes the next request ready; ok is false when all have been taken. In a
+// data set of conversations it is the next turn of one under way or, without
+// one, the first of another.
+func (p *phase) take(talk *dialogue) (t ticket, ok bool) {
+	seq := int(p.next.Add(1)) - 1
+	if p.total > 0 && seq >= p.total {
+		return ticket{}, false
+	}
+	talks := p.g.material.talks
+	if talks == nil {
+		body, input, output := p.g.template.body(p.prompts, seq)
+		return ticket{seq: seq, body: body, input: input, output: output}, true
+	}
+	if talk == nil {
+		i := int(p.talks.Add(1)-1) % len(talks)
+		if p.warmup {
+			i = len(talks) - 1 - i // those that the measurement comes to last
+		}
+		talk = newDialogue(&talks[i])
+	}
+	messages, output := talk.ask()
+	return ticket{seq: seq, body: p.g.template.fill(messages, output), output: output, talk: talk}, true
 }
 
-// closed keeps n requests in flight, one worker each, until the total has been
-// sent or, with a limit, until that much time has passed. atOnce: all are due at
-// the start, and those that wait for a worker wait in our queue.
-func (p *phase) closed(ctx context.Context, n int, limit time.Duration, atOnce bool) {
+// closed keeps as many requests in flight as there are workers, each in its
+// shifts, until the total has been sent. atOnce: all are due at the start, and
+// those that wait for a worker wait in our queue. What is beside begins with it.
+func (p *phase) closed(ctx context.Context, crew [][]shift, atOnce bool, beside func()) {
 	if p.total > 0 {
-		n = min(n, p.total)
+		crew = crew[:min(len(crew), p.total)]
 	}
 	// The first prompts are made before the clock starts.
 	start := make(chan struct{})
 	var prepared, workers sync.WaitGroup
-	prepared.Add(n)
-	for range n {
+	prepared.Add(len(crew))
+	for _, shifts := range crew {
 		workers.Go(func() {
 			w := p.newWorker()
 			defer w.finish()
-			t := p.ticket(int(p.next.Add(1)) - 1)
+			var t ticket
+			taken := shifts[0].from == 0
+			if taken {
+				t, taken = p.take(nil)
+			}
 			prepared.Done()
 			<-start
-			ready := time.Duration(0)
-			for ctx.Err() == nil {
-				t.scheduled = ready
-				if atOnce {
-					t.scheduled = 0
-				}
-				w.do(ctx, t, ready)
-				ready = time.Since(p.zero)
-				if limit > 0 && ready >= limit {
+			sleep := newSleeper()
+			defer sleep.stop()
+			idle := time.Duration(0)
+			for _, s := range shifts {
+				if !sleep.until(ctx, p.zero.Add(s.from)) {
 					return
 				}
-				seq := int(p.next.Add(1)) - 1
-				if p.total > 0 && seq >= p.total {
-					return
+				for ready := max(s.from, idle); ready < s.to && ctx.Err() == nil; ready = idle {
+					if !taken {
+						if t, taken = p.take(w.talk); !taken {
+							return
+						}
+					}
+					t.scheduled = ready
+					if atOnce {
+						t.scheduled = 0
+					}
+					w.do(ctx, t, ready)
+					taken = false
+					idle = time.Since(p.zero)
 				}
-				t = p.ticket(seq)
 			}
 		})
 	}
 	prepared.Wait()
-	p.g.client.open(ctx, n)
+	p.g.client.open(ctx, len(crew))
 	p.zero = time.Now()
 	close(start)
+	if beside != nil {
+		beside()
+	}
 	workers.Wait()
 }
 
-// open sends request i at at[i], at most limit of them at a time (0: any
-// number). A request that the limit holds up goes as soon as another is over.
+// open sends a request, or begins a conversation, at each moment of at, at most
+// limit of them at a time (0: any number). One that the limit holds up goes as
+// soon as another is over.
 func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 	free := make(chan ticket)
 	var workers sync.WaitGroup
@@ -91,9 +153,11 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 	sleep := newSleeper()
 	defer sleep.stop()
 	started := 0
-	p.zero = time.Now()
-	for i, due := range at {
-		t := p.ticket(i)
+	for _, due := range at {
+		t, ok := p.take(nil)
+		if !ok {
+			return
+		}
 		t.scheduled = due
 		if !sleep.until(ctx, p.zero.Add(due)) {
 			return
@@ -120,11 +184,20 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 func (p *phase) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	w := p.newWorker()
 	defer w.finish()
-	ready := t.scheduled
+	ready, end := t.scheduled, p.g.job.Workload.end()
 	for {
 		w.do(ctx, t, ready)
 		idle := time.Since(p.zero)
-		var ok bool
+		ok := true
+		for w.talk != nil && ctx.Err() == nil && (end == 0 || idle < end) {
+			if t, ok = p.take(w.talk); !ok {
+				return
+			}
+			t.scheduled = idle
+			w.do(ctx, t, idle)
+			idle = time.Since(p.zero)
+		}
+		w.talk = nil
 		if t, ok = <-more; !ok || ctx.Err() != nil {
 			return
 		}

@@ -18,7 +18,7 @@ func TestArrivals(t *testing.T) {
 	}{
 		{0, 1}, {1, 1}, {0.25, 2}, {4, 0.5}, {Inf, 0},
 	} {
-		at := arrivals(n, rate, c.shape, 3)
+		at := arrivals(n, Workload{Rate: rate}.legs(), c.shape, 3)
 		if got, want := at[n-1], seconds(n/float64(rate)); got != want {
 			t.Errorf("shape %v: the last arrival is at %v, want exactly %v", c.shape, got, want)
 		}
@@ -36,7 +36,8 @@ func TestArrivals(t *testing.T) {
 			t.Errorf("shape %v: gaps vary by %.3f of their mean, want %.3f", c.shape, cv, c.cv)
 		}
 	}
-	if !cmp.Equal(arrivals(9, 1, 1, 3), arrivals(9, 1, 1, 3)) || cmp.Equal(arrivals(9, 1, 1, 3), arrivals(9, 1, 1, 4)) {
+	one := Workload{Rate: 1}.legs()
+	if !cmp.Equal(arrivals(9, one, 1, 3), arrivals(9, one, 1, 3)) || cmp.Equal(arrivals(9, one, 1, 3), arrivals(9, one, 1, 4)) {
 		t.Error("a schedule is not a function of its seed")
 	}
 }
@@ -123,7 +124,7 @@ func TestPoisson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Workload{Requests: 5000, Rate: 1000}
 		s, records := paced(t, t.Context(), w, 700*time.Millisecond)
-		for i, at := range arrivals(5000, 1000, 1, newPrompts(Job{Workload: w, Seed: 5}, forPrompt).seed) {
+		for i, at := range arrivals(5000, w.legs(), 1, Job{Workload: w, Seed: 5}.seed()) {
 			if records[i].Seq != i || records[i].Scheduled != at || records[i].Sent != at {
 				t.Fatalf("request %d left at %v as %d, and was due at %v", i, records[i].Sent, records[i].Seq, at)
 			}

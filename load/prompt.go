@@ -1,7 +1,6 @@
 package load
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -23,7 +22,13 @@ const (
 	forPrompt uint64 = iota + 1
 	forWarmup
 	forArrivals
+	forGroup
+	forBlock
+	forOrder
 )
+
+// seed is that of a job's data set.
+func (j Job) seed() uint64 { return j.Seed ^ scramble(j.Workload.Dataset.Seed) }
 
 // random is the stream of request index, the same in whatever order requests
 // are made.
@@ -39,23 +44,15 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// prompts makes the prompts of one run.
-type prompts struct {
-	seed          uint64
-	use           uint64
-	input, output span
-	words         bool // text of words instead of token ids
-}
-
-func newPrompts(job Job, use uint64) prompts {
-	d := job.Workload.Dataset
-	return prompts{
-		seed:   job.Seed ^ scramble(d.Seed),
-		use:    use,
-		input:  lengths(d.InputTokens, d.RangeRatio, d.Convention),
-		output: lengths(job.Workload.OutputTokens, d.RangeRatio, d.Convention),
-		words:  job.Workload.Endpoint == Chat,
-	}
+// prompts makes the prompts of a run, or of its warm-up. Prompt i is the same in
+// whatever order they are made, and several goroutines may make them.
+type prompts interface {
+	// append writes prompt i behind b as JSON: a list of token ids, or a string.
+	// Input and output are the lengths that this request asks for; input is 0
+	// where nobody has counted.
+	append(b []byte, i int) (_ []byte, input, output int)
+	// size is about how many bytes a prompt takes.
+	size() int
 }
 
 // span is a range of lengths, both ends included.
@@ -76,22 +73,108 @@ func lengths(n int, ratio *float64, convention string) span {
 
 func (s span) draw(r *rand.Rand) int { return s.low + r.IntN(s.high-s.low+1) }
 
-// append writes prompt i as JSON behind b: a list of token ids, or a string of
-// words. Input and output are the lengths that this request asks for.
-func (p prompts) append(b []byte, i int) (_ []byte, input, output int) {
-	r := random(p.seed, p.use, uint64(i))
-	input, output = p.input.draw(r), p.output.draw(r)
-	if p.words {
-		return appendWords(b, r, input), input, output
+// synthetic writes random tokens as JSON: a list of ids, or a string of words.
+type synthetic struct {
+	b     []byte
+	words bool
+	n     int // tokens so far
+}
+
+func newSynthetic(b []byte, words bool) synthetic {
+	if words {
+		return synthetic{b: append(b, '"'), words: true}
 	}
-	b = append(b, '[')
-	for j := range input {
-		if j > 0 {
+	return synthetic{b: append(b, '[')}
+}
+
+// add draws n tokens from r.
+func (s *synthetic) add(r *rand.Rand, n int) {
+	b := s.b
+	for range n {
+		switch {
+		case s.words && s.n > 0:
+			b = append(b, ' ')
+		case s.n > 0:
 			b = append(b, ',')
 		}
-		b = strconv.AppendInt(b, int64(minID+r.IntN(maxID-minID)), 10)
+		if s.words {
+			b = append(b, vocabulary[r.IntN(len(vocabulary))]...)
+		} else {
+			b = strconv.AppendInt(b, int64(minID+r.IntN(maxID-minID)), 10)
+		}
+		s.n++
 	}
-	return append(b, ']'), input, output
+	s.b = b
+}
+
+func (s *synthetic) end() []byte {
+	if s.words {
+		return append(s.b, '"')
+	}
+	return append(s.b, ']')
+}
+
+// bytesPerToken is what a token id with its comma takes, as does a common word.
+const bytesPerToken = 6
+
+// randomPrompts are of kind [Random].
+type randomPrompts struct {
+	seed, use     uint64
+	input, output span
+	words         bool
+}
+
+func newRandomPrompts(job Job, use uint64) randomPrompts {
+	w, d := job.Workload, job.Workload.Dataset
+	return randomPrompts{
+		seed: job.seed(), use: use, words: w.Endpoint == Chat,
+		input:  lengths(d.InputTokens, d.RangeRatio, d.Convention),
+		output: lengths(w.OutputTokens, d.RangeRatio, d.Convention),
+	}
+}
+
+func (p randomPrompts) size() int { return bytesPerToken * p.input.high }
+
+func (p randomPrompts) append(b []byte, i int) (_ []byte, input, output int) {
+	r := random(p.seed, p.use, uint64(i))
+	input, output = p.input.draw(r), p.output.draw(r)
+	s := newSynthetic(b, p.words)
+	s.add(r, input)
+	return s.end(), input, output
+}
+
+// sharedPrompts are of kind [SharedPrefix]: each of a number of groups has a
+// beginning of its own, and so many prompts that go on from there.
+type sharedPrompts struct {
+	seed, use                uint64
+	prefix, question, output span
+	each                     int   // prompts of a group
+	order                    []int // of the prompts of all groups
+	words                    bool
+}
+
+func newSharedPrompts(job Job, use uint64) sharedPrompts {
+	w, d := job.Workload, job.Workload.Dataset
+	span := func(n int) span { return lengths(n, d.RangeRatio, ConventionSGLang) }
+	return sharedPrompts{
+		seed: job.seed(), use: use, words: w.Endpoint == Chat,
+		prefix: span(d.PrefixTokens), question: span(d.QuestionTokens), output: span(w.OutputTokens),
+		each:  d.PromptsPerGroup,
+		order: random(job.seed(), forOrder, use).Perm(d.Groups * d.PromptsPerGroup),
+	}
+}
+
+func (p sharedPrompts) size() int { return bytesPerToken * (p.prefix.high + p.question.high) }
+
+func (p sharedPrompts) append(b []byte, i int) (_ []byte, input, output int) {
+	k := p.order[i%len(p.order)]
+	group := random(p.seed^scramble(p.use), forGroup, uint64(k/p.each))
+	own := random(p.seed, p.use, uint64(k))
+	prefix, question, output := p.prefix.draw(group), p.question.draw(own), p.output.draw(own)
+	s := newSynthetic(b, p.words)
+	s.add(group, prefix)
+	s.add(own, question)
+	return s.end(), prefix + question, output
 }
 
 // vocabulary is common short English words, each one token in the tokenizers in
@@ -102,30 +185,4 @@ var vocabulary = [64]string{
 	"be", "this", "from", "have", "or", "by", "one", "had", "not", "but", "what", "all", "were", "when", "we", "there",
 	"can", "an", "your", "which", "their", "said", "if", "do", "will", "each", "about", "how", "up", "out", "them", "then",
 	"she", "many", "some", "so", "these", "would", "other", "into", "has", "more", "her", "two", "like", "him", "see", "time",
-}
-
-func appendWords(b []byte, r *rand.Rand, n int) []byte {
-	b = append(b, '"')
-	for j := range n {
-		if j > 0 {
-			b = append(b, ' ')
-		}
-		b = append(b, vocabulary[r.IntN(len(vocabulary))]...)
-	}
-	return append(b, '"')
-}
-
-// check reports what is wrong with a data set.
-func (d Dataset) check() error {
-	switch {
-	case d.Kind != Random:
-		return fmt.Errorf("data set kind %q: this version knows %q", d.Kind, Random)
-	case d.InputTokens < 1:
-		return fmt.Errorf("input tokens %d: at least 1 is needed", d.InputTokens)
-	case d.Convention != "" && d.Convention != ConventionSGLang && d.Convention != ConventionVLLM:
-		return fmt.Errorf("convention %q: write %q or %q", d.Convention, ConventionSGLang, ConventionVLLM)
-	case d.RangeRatio != nil && !(*d.RangeRatio >= 0 && *d.RangeRatio <= 1):
-		return fmt.Errorf("range ratio %v: it lies between 0 and 1", *d.RangeRatio)
-	}
-	return nil
 }

@@ -38,7 +38,7 @@ func TestLengths(t *testing.T) {
 func job(w Workload) Job { return Job{Target: Target{Model: "m"}, Workload: w, Seed: 7} }
 
 func TestPromptIDs(t *testing.T) {
-	p := newPrompts(job(Workload{Dataset: Dataset{Kind: Random, InputTokens: 3200}, OutputTokens: 800, Endpoint: Completions}), forPrompt)
+	p := newRandomPrompts(job(Workload{Dataset: Dataset{Kind: Random, InputTokens: 3200}, OutputTokens: 800, Endpoint: Completions}), forPrompt)
 	var sum, n float64
 	seen := map[string]bool{}
 	for i := range 20 {
@@ -73,11 +73,11 @@ func TestPromptIDs(t *testing.T) {
 func TestPromptIsItsOwn(t *testing.T) {
 	w := Workload{Dataset: Dataset{Kind: Random, InputTokens: 50, RangeRatio: ratio(0.1)}, OutputTokens: 9, Endpoint: Completions}
 	make1 := func(j Job, use uint64, i int) string {
-		b, _, _ := newPrompts(j, use).append(nil, i)
+		b, _, _ := newRandomPrompts(j, use).append(nil, i)
 		return string(b)
 	}
 	base := make1(job(w), forPrompt, 5)
-	p := newPrompts(job(w), forPrompt)
+	p := newRandomPrompts(job(w), forPrompt)
 	for i := range 5 {
 		p.append(nil, i)
 	}
@@ -99,7 +99,7 @@ func TestPromptIsItsOwn(t *testing.T) {
 
 // TestRanges: all lengths of a range are drawn, and none beside it.
 func TestRanges(t *testing.T) {
-	p := newPrompts(job(Workload{Dataset: Dataset{Kind: Random, InputTokens: 6, RangeRatio: ratio(0.5), Convention: ConventionVLLM}, OutputTokens: 4, Endpoint: Chat}), forPrompt)
+	p := newRandomPrompts(job(Workload{Dataset: Dataset{Kind: Random, InputTokens: 6, RangeRatio: ratio(0.5), Convention: ConventionVLLM}, OutputTokens: 4, Endpoint: Chat}), forPrompt)
 	in, out := map[int]int{}, map[int]int{}
 	for i := range 500 {
 		b, input, output := p.append(nil, i)
@@ -141,7 +141,7 @@ func TestBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPrompts(job(c.w), forPrompt)
+		p := newRandomPrompts(job(c.w), forPrompt)
 		b, _, _ := tmpl.body(p, 3)
 		prompt, _, _ := p.append(nil, 3)
 		if diff := cmp.Diff(c.want, strings.Replace(string(b), string(prompt), "PROMPT", 1)); diff != "" {
@@ -163,7 +163,7 @@ func BenchmarkBody(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			p := newPrompts(job(w), forPrompt)
+			p := newRandomPrompts(job(w), forPrompt)
 			for i := 0; b.Loop(); i++ {
 				tmpl.body(p, i)
 			}

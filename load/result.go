@@ -96,6 +96,7 @@ type Summary struct {
 	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
 	WarmupFailed int     `json:"warmup_failed,omitempty"`
 	CPUShare     float64 `json:"client_cpu_share"` // of one core, this process, while measuring
+	Source       *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
 	Verdict      Verdict `json:"verdict"`
 }
 

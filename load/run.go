@@ -37,6 +37,7 @@ func Run(ctx context.Context, job Job, progress func(Progress)) (*Result, error)
 type generator struct {
 	job      Job
 	template template
+	material *material
 	client   client
 	progress func(Progress)
 }
@@ -64,11 +65,8 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 
 // check reports what is wrong with a workload, all of it.
 func (w Workload) check() error {
-	if w.Dataset.Kind != Random && slices.Contains(DatasetKinds(), w.Dataset.Kind) {
-		return fmt.Errorf("data set kind %q: this version makes prompts of kind %q only", w.Dataset.Kind, Random)
-	}
-	if names := w.NotCarriedOut(); len(names) > 0 && w.Dataset.Kind == Random {
-		return fmt.Errorf("this version cannot carry out %s", strings.Join(names, ", "))
+	if w.Mode != "" || w.NoStream || w.CutBeginning != 0 || w.CutEnd != 0 || w.Dataset.Kind == Conversation {
+		return fmt.Errorf("this version cannot carry out %s", strings.Join(w.NotCarriedOut(), ", "))
 	}
 	var errs []error
 	bad := func(is bool, format string, args ...any) {
@@ -77,12 +75,21 @@ func (w Workload) check() error {
 		}
 	}
 	errs = append(errs, w.Dataset.check())
-	bad(w.OutputTokens < 1, "output tokens %d: at least 1 is needed", w.OutputTokens)
-	bad(w.Requests < 0 || w.Duration < 0 || w.Concurrency < 0 || w.Warmup < 0 || w.Timeout < 0 || w.Stall < 0, "a negative number")
-	bad(w.Requests == 0 && w.Duration == 0, "neither requests nor duration says when to stop")
-	bad(w.Rate == 0 && w.Concurrency == 0, "neither rate nor concurrency says how to send")
+	bad(w.OutputTokens < 1 && (w.OutputTokens < 0 || !w.Dataset.OwnOutputs()), "output tokens %d: at least 1 is needed", w.OutputTokens)
+	bad(w.Requests < 0 || w.Duration < 0 || w.Concurrency < 0 || w.Warmup < 0 || w.Timeout < 0 || w.Stall < 0 || w.Ramp < 0, "a negative number")
+	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
+	bad(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "neither requests nor duration says when to stop")
+	bad(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "neither rate nor concurrency says how to send")
 	bad(!(w.Rate >= 0) || !(w.Burstiness >= 0), "rate %v and burstiness %v: neither can be below zero", w.Rate, w.Burstiness)
 	bad(w.Rate == Inf && w.Concurrency == 0 && w.Requests == 0, "all at once without an end: set requests or concurrency")
+	bad(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages say how long a run takes and at which rate: requests, duration and rate go without them")
+	bad(staged && traced, "a trace says when requests are sent, and so do stages")
+	for i, s := range w.Stages {
+		bad(s.Duration <= 0, "stage %d: its duration is %v", i+1, s.Duration)
+		bad(!(s.Rate >= 0) || s.Concurrency < 0 || (s.Rate > 0) == (s.Concurrency > 0), "stage %d: one of rate and concurrency is needed, above zero", i+1)
+		bad(s.Rate == Inf && w.Concurrency == 0, "stage %d: all at once without an end: set concurrency", i+1)
+	}
+	bad(w.Dataset.Kind == Conversation && w.Endpoint != Chat, "a data set of kind %q needs the endpoint %q", Conversation, Chat)
 	for _, o := range w.SLO {
 		bad(o.Metric != "ttft" && o.Metric != "tpot" && o.Metric != "e2el", "SLO metric %q: write ttft, tpot or e2el", o.Metric)
 	}
@@ -92,11 +99,15 @@ func (w Workload) check() error {
 // sockets is how many connections a workload may need at once, as far as that
 // can be known beforehand.
 func (w Workload) sockets() int {
+	most := w.Concurrency
+	for _, s := range w.Stages {
+		most = max(most, s.Concurrency)
+	}
 	switch {
-	case w.Concurrency > 0 && w.Requests > 0:
-		return min(w.Concurrency, w.Requests)
-	case w.Concurrency > 0:
-		return w.Concurrency
+	case most > 0 && w.Requests > 0:
+		return min(most, w.Requests)
+	case most > 0:
+		return most
 	case w.Rate == Inf:
 		return w.Requests
 	}
@@ -105,18 +116,26 @@ func (w Workload) sockets() int {
 
 // total is how many requests there will be; 0 when time alone ends the run.
 func (w Workload) total() int {
-	if w.Duration == 0 || w.Rate == 0 || w.Rate == Inf {
-		return w.Requests
+	staged := len(w.Stages) > 0
+	switch {
+	case staged && slices.ContainsFunc(w.Stages, func(s Stage) bool { return s.Rate == 0 || s.Rate == Inf }):
+		return 0
+	case w.Dataset.Kind == Conversation && (staged || w.Duration > 0):
+		return w.Requests // of conversations, only their beginnings have a rate
+	case staged:
+		return fit(w.legs(), w.end())
+	case w.timed():
+		return w.arriving()
 	}
-	fit := max(1, int(float64(w.Rate)*time.Duration(w.Duration).Seconds()))
-	if w.Requests > 0 {
-		return min(w.Requests, fit)
-	}
-	return fit
+	return w.Requests
 }
 
 func (g *generator) run(ctx context.Context) (*Result, error) {
 	w := g.job.Workload
+	total, err := g.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var warm *phase
 	if w.Warmup > 0 {
 		c := w.Concurrency
@@ -124,9 +143,9 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 			c = 16 // enough for a server to capture its graphs and fill its caches
 		}
 		warm = g.newPhase(forWarmup, w.Warmup)
-		warm.watched(func() { warm.closed(ctx, min(c, w.Warmup), 0, false) })
+		warm.watched(func() { warm.closed(ctx, crew(min(c, w.Warmup), 0, 0), false, nil) })
 	}
-	p := g.newPhase(forPrompt, w.total())
+	p := g.newPhase(forPrompt, total)
 	before := processorTime()
 	p.watched(func() { p.pace(ctx) })
 	wall := time.Since(p.began)
@@ -140,11 +159,29 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 	if warm != nil {
 		s.Warmup, s.WarmupFailed = w.Warmup, int(warm.failed.Load())
 	}
+	s.Source = g.material.drawn(records)
 	s.Verdict = judge(w, s, records)
 	if ctx.Err() != nil {
 		return &Result{s, records}, ctx.Err()
 	}
 	return &Result{s, records}, nil
+}
+
+// prepare makes the data set ready, and says how many requests there will be.
+func (g *generator) prepare(ctx context.Context) (total int, err error) {
+	w := g.job.Workload
+	total = w.total()
+	if w.Dataset.Kind == Trace {
+		total = w.Requests
+	}
+	if g.material, err = newMaterial(ctx, g.job, total); err != nil {
+		return 0, fmt.Errorf("prepare data set %s: %w", w.Dataset.Kind, err)
+	}
+	if rows := len(g.material.rows); w.Dataset.Kind == Trace {
+		total = rows
+	}
+	g.template, err = templateOf(g.job.Target, w, g.material.asText)
+	return total, err
 }
 
 // duration is the time from the first dispatch to the last response.
@@ -163,18 +200,23 @@ func duration(records []Record) time.Duration {
 type phase struct {
 	g       *generator
 	prompts prompts
+	warmup  bool
 	total   int // requests; 0: bounded by time
 	began   time.Time
 	zero    time.Time // from which all times of records count: its first prompts are made by then
 
-	next, sent, done, failed, chunks atomic.Int64
+	next, talks, sent, done, failed, chunks atomic.Int64
 
 	mu      sync.Mutex
 	records [][]Record // one list of each worker
 }
 
 func (g *generator) newPhase(use uint64, total int) *phase {
-	return &phase{g: g, prompts: newPrompts(g.job, use), total: total, began: time.Now()}
+	p := &phase{g: g, warmup: use == forWarmup, total: total, began: time.Now()}
+	if g.material.prompts != nil {
+		p.prompts = g.material.prompts(use)
+	}
+	return p
 }
 
 // watched does work while progress is told.
@@ -204,7 +246,7 @@ func (p *phase) state() Progress {
 	return Progress{
 		Elapsed: time.Since(p.began).Seconds(),
 		Sent:    int(sent), Done: int(done), Failed: int(p.failed.Load()), InFlight: int(sent - done),
-		OutputTokens: p.chunks.Load(), Total: p.total, Warmup: p.prompts.use == forWarmup,
+		OutputTokens: p.chunks.Load(), Total: p.total, Warmup: p.warmup,
 	}
 }
 
@@ -219,6 +261,7 @@ func (p *phase) collect() []Record {
 type worker struct {
 	p       *phase
 	records []Record
+	talk    *dialogue // under way, with another turn to come
 }
 
 func (p *phase) newWorker() *worker { return &worker{p: p} }
@@ -233,6 +276,10 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	p.g.client.send(ctx, t.body, exchange{rec: r, zero: p.zero, chunks: &p.chunks})
 	if !r.OK() {
 		p.failed.Add(1)
+	}
+	w.talk = nil
+	if t.talk != nil && r.OK() && t.talk.hear(nil) {
+		w.talk = t.talk
 	}
 	p.done.Add(1)
 }

@@ -281,7 +281,15 @@ func TestBadJobs(t *testing.T) {
 		edit func(*Workload)
 		want string
 	}{
-		{func(w *Workload) { w.Dataset.Kind = "sharegpt" }, `data set kind "sharegpt"`},
+		{func(w *Workload) { w.Dataset.Kind = "alpaca" }, `data set kind "alpaca" is not known`},
+		{func(w *Workload) { w.Dataset.Kind = ShareGPT }, "a path is needed"},
+		{func(w *Workload) { w.Dataset.Kind, w.Dataset.Path = ShareGPT, "no/such.json" }, "open data set file such.json: no such file or directory"},
+		{func(w *Workload) { w.Dataset.Kind = SharedPrefix }, "groups 0"},
+		{func(w *Workload) { w.Dataset.Filter = "hf" }, `filter "hf"`},
+		{func(w *Workload) { w.Stages = []Stage{{Duration: 1, Rate: 1}} }, "go without them"},
+		{func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Rate: 1}} }, "stage 1: its duration is 0s"},
+		{func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Duration: 1}} }, "stage 1: one of rate and concurrency"},
+		{func(w *Workload) { w.Mode = Offline }, "cannot carry out mode"},
 		{func(w *Workload) { w.Dataset.InputTokens = 0 }, "input tokens 0"},
 		{func(w *Workload) { w.Dataset.RangeRatio = ratio(1.5) }, "range ratio 1.5"},
 		{func(w *Workload) { w.Dataset.Convention = "hf" }, `convention "hf"`},

@@ -114,7 +114,7 @@ func beLeast() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	prompts := newPrompts(job, forPrompt)
+	prompts := newRandomPrompts(job, forPrompt)
 	host := strings.TrimPrefix(job.Target.BaseURL, "http://")
 	addr, err := net.ResolveTCPAddr("tcp", host)
 	if err != nil {

@@ -46,7 +46,7 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 	because(w.Endpoint != Chat && input > 0, "%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)",
 		input, s.Completed, s.InputTokens, s.AskedInput)
 	because(s.UsageMissing > 0, "%d of %d answers came without token counts: chunks were counted instead", s.UsageMissing, s.Completed)
-	because(s.Completed < w.Concurrency, "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
+	because(s.Completed < w.Concurrency && w.Dataset.Kind != Trace, "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
 
 	_, area := concurrency(records)
 	if seen := area.Seconds() / s.Duration; s.Duration > 0 && seen > 0 {
@@ -59,7 +59,7 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 		because(filled < (1-maxLittle)*float64(w.Concurrency), "%.2f requests were in flight while there were more to send, not %d: the generator fell behind",
 			filled, w.Concurrency)
 	}
-	if w.Rate > 0 && w.Rate != Inf {
+	if w.timed() {
 		lag := lateness(records)
 		limit := min(maxSendLag, max(minSendLag, maxSendLagOfITL*s.ITL.Median))
 		because(lag > limit, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)", lag, limit)
@@ -97,7 +97,7 @@ func miscounted(records []Record) (output, input int) {
 		if r.OutputTokens != r.AskedOutput {
 			output++
 		}
-		if r.InputTokens != r.AskedInput {
+		if r.AskedInput > 0 && r.InputTokens != r.AskedInput {
 			input++
 		}
 	}
@@ -108,19 +108,20 @@ func miscounted(records []Record) (output, input int) {
 // first dispatch to the last: while there was always another to send. It says
 // nothing of runs of less than three rounds.
 func filled(w Workload, records []Record) (mean float64, ok bool) {
-	if w.Rate != 0 || len(records) < 3*w.Concurrency {
+	if w.Rate != 0 || len(w.Stages) > 0 || w.Dataset.Kind == Trace || len(records) < 3*w.Concurrency {
 		return 0, false
 	}
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	for i := range records {
 		first, last = min(first, records[i].Sent), max(last, records[i].Sent)
 	}
+	first = max(first, time.Duration(w.Ramp))
 	if last <= first {
 		return 0, false
 	}
 	area := time.Duration(0)
 	for i := range records {
-		area += min(records[i].End, last) - records[i].Sent
+		area += max(0, min(records[i].End, last)-max(records[i].Sent, first))
 	}
 	return float64(area) / float64(last-first), true
 }

@@ -79,7 +79,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-// The data set kinds. This version makes prompts of kind [Random] only.
+// The data set kinds.
 const (
 	Random       = "random"        // random tokens of an exact length
 	SharedPrefix = "shared-prefix" // groups of prompts with a common beginning (SGLang's generated-shared-prefix)
@@ -122,6 +122,7 @@ type Dataset struct {
 	Filter          string  `json:"filter,omitempty"`            // sharegpt: which conversations count, [ConventionSGLang] or [ConventionVLLM]
 	OutputTokens    int     `json:"output_tokens,omitempty"`     // sharegpt: an exact cut of the answers; 0: as recorded
 	Slowdown        float64 `json:"slowdown,omitempty"`          // trace: times between requests are multiplied by this; 0 means 1
+	Tokenizer       string  `json:"tokenizer,omitempty"`         // path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
 }
 
 // OwnOutputs reports whether the data set itself says how long answers are, so
@@ -249,4 +250,8 @@ type Job struct {
 	Workload    Workload  `json:"workload"`
 	Seed        uint64    `json:"seed"` // of prompts and arrivals; derived from the cell
 	Percentiles []float64 `json:"percentiles,omitempty"`
+
+	// Files says where the paths of the data set ([Dataset.Inputs]) lie on the
+	// machine that runs the job. What is not in it lies where it says.
+	Files map[string]string `json:"files,omitempty"`
 }

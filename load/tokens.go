@@ -1,0 +1,142 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tokens makes token ids of text, without the special ones that a server would
+// put around it.
+type tokens interface {
+	encode(ctx context.Context, text string) ([]int32, error)
+	// decode makes text of ids; ok is false when that cannot be done.
+	decode(ids []int32) (text string, ok bool)
+	name() string
+}
+
+// errNoTokenizer: the server has no endpoint for it.
+var errNoTokenizer = errors.New("the server has no /tokenize")
+
+// newTokens is the data set's own tokenizer, or the server's. It is nil when
+// there is neither.
+func newTokens(ctx context.Context, job Job) (tokens, error) {
+	if path := job.Workload.Dataset.Tokenizer; path != "" {
+		return nil, fmt.Errorf("tokenizer %s: not read yet", path)
+	}
+	s := serverTokens{job: job}
+	switch _, err := s.encode(ctx, "a"); {
+	case errors.Is(err, errNoTokenizer):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return s, nil
+}
+
+// needTokens is newTokens for data sets that cannot do without.
+func needTokens(ctx context.Context, job Job) (tokens, error) {
+	t, err := newTokens(ctx, job)
+	if err == nil && t == nil {
+		err = fmt.Errorf("a data set of kind %q needs a tokenizer, and %w: name the model's tokenizer.json in the data set", job.Workload.Dataset.Kind, errNoTokenizer)
+	}
+	return t, err
+}
+
+// tokenizeTimeout bounds one question to the server.
+const tokenizeTimeout = 2 * time.Minute
+
+// serverTokens asks the server: vLLM's and SGLang's /tokenize.
+type serverTokens struct{ job Job }
+
+func (serverTokens) name() string { return "server" }
+
+func (serverTokens) decode([]int32) (string, bool) { return "", false }
+
+func (s serverTokens) encode(ctx context.Context, text string) ([]int32, error) {
+	ids, err := s.ask(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("have the server tokenize text: %w", err)
+	}
+	return ids, nil
+}
+
+func (s serverTokens) ask(ctx context.Context, text string) ([]int32, error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenizeTimeout)
+	defer cancel()
+	question := map[string]any{"prompt": text, "add_special_tokens": false}
+	if s.job.Target.Model != "" {
+		question["model"] = s.job.Target.Model
+	}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(s.job.Target.BaseURL, "/")+"/tokenize", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxEntry))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented:
+		return nil, errNoTokenizer
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("status %s: %s", resp.Status, shorten(bytes.TrimSpace(answer)))
+	}
+	var list struct {
+		Tokens []int32 `json:"tokens"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return nil, fmt.Errorf("its answer: %w", err)
+	}
+	return list.Tokens, nil
+}
+
+func appendIDs(b []byte, ids []int32) []byte {
+	b = append(b, '[')
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(id), 10)
+	}
+	return append(b, ']')
+}
+
+// quoted is text as a JSON string. Invalid UTF-8 is replaced.
+func quoted(text string) []byte {
+	b, _ := json.Marshal(text) // a string always marshals
+	return b
+}
+
+// count is how many tokens a text has, 0 when nobody can say.
+func count(ctx context.Context, t tokens, text string) (int, error) {
+	if t == nil {
+		return 0, nil
+	}
+	ids, err := t.encode(ctx, text)
+	return len(ids), err
+}
+
+// whoCounts is a tokenizer's name, of none too.
+func whoCounts(t tokens) string {
+	if t == nil {
+		return "none"
+	}
+	return t.name()
+}
