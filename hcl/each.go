@@ -238,12 +238,13 @@ func groupOf(v cty.Value) *declared {
 	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() {
 		return nil
 	}
-	for it := v.ElementIterator(); it.Next(); {
-		_, e := it.Element()
-		if d := referred(e, ""); d != nil {
-			return d.parent
-		}
+	it := v.ElementIterator()
+	if !it.Next() {
 		return nil
+	}
+	_, first := it.Element()
+	if d := referred(first, ""); d != nil {
+		return d.parent
 	}
 	return nil
 }

@@ -35,8 +35,7 @@ type kind struct {
 // wrongValue says why a value does not fit, in more detail than its kind's want.
 // The zero value adds nothing.
 type wrongValue struct {
-	hint string   // more sentences
-	path cty.Path // the wrong element within the value
+	hint string // more sentences
 }
 
 var fits *wrongValue

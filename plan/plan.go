@@ -104,6 +104,11 @@ type Counts struct {
 	Starts      int `json:"starts"` // engine starts, each one a load of the model
 }
 
+// String is "2 deployments on 1 host, 6 cells".
+func (c Counts) String() string {
+	return fmt.Sprintf("%s on %s, %s", count(c.Deployments, "deployment"), count(c.Hosts, "host"), count(c.Cells, "cell"))
+}
+
 // Count sums the plan up.
 func (p *Plan) Count() Counts {
 	c := Counts{Hosts: len(p.Hosts), Deployments: len(p.Deployments)}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/engines"
 	"hclbench/provision"
 	"hclbench/results"
 )
@@ -146,6 +147,9 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 	}
 	b.WriteString("\n")
 	if verbose {
+		if build, ok := engines.BuildContainer(e); ok {
+			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", provision.DockerRun(build))
+		}
 		for _, in := range d.Instances {
 			if in.Runtime == provision.Docker {
 				fmt.Fprintf(b, "    %s\n", provision.DockerRun(in.Container))

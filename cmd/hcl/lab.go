@@ -17,6 +17,7 @@ import (
 	"hclbench/agent"
 	"hclbench/apply"
 	"hclbench/hcl"
+	"hclbench/lock"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -39,6 +40,12 @@ func (a *app) load(f labFlags, args []string) (*hcl.Config, error) {
 	src, err := hcl.Read(labPath(args))
 	if err != nil {
 		return nil, &exit{exitUsage, err}
+	}
+	if file, err := lock.Read(src.Dir); err == nil && file != nil { // if not, who needs the lock will say so
+		src.Locked = map[string]bool{}
+		for image := range file.Images {
+			src.Locked[image] = true
+		}
 	}
 	cfg, problems := hcl.Load(src, hcl.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
 	if err := a.show(problems); err != nil {

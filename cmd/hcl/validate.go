@@ -32,7 +32,7 @@ Exit codes: 0 the lab is right, 1 it cannot be read, 2 it is wrong.`,
 				return err
 			}
 			n := plan.New(cfg, plan.Options{}).Count()
-			_, err = fmt.Fprintf(a.stdout, "Lab %s is right: %d deployments on %d hosts, %d cells.\n", cfg.Lab.Name, n.Deployments, n.Hosts, n.Cells)
+			_, err = fmt.Fprintf(a.stdout, "Lab %s is right: %s.\n", cfg.Lab.Name, n)
 			return err
 		},
 	}
