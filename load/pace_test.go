@@ -46,7 +46,12 @@ func TestArrivals(t *testing.T) {
 // service for every request.
 func paced(t *testing.T, ctx context.Context, w Workload, service time.Duration) (Summary, []Record) {
 	t.Helper()
-	w.Dataset, w.OutputTokens, w.Endpoint = Dataset{Kind: Random, InputTokens: 1}, 2, Completions
+	return pacedOf(t, ctx, Dataset{Kind: Random, InputTokens: 1}, w, service)
+}
+
+func pacedOf(t *testing.T, ctx context.Context, d Dataset, w Workload, service time.Duration) (Summary, []Record) {
+	t.Helper()
+	w.Dataset, w.OutputTokens, w.Endpoint = d, 2, Completions
 	g, err := newGenerator(Job{Target: Target{BaseURL: "http://x"}, Workload: w, Seed: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +110,21 @@ func TestPace(t *testing.T) {
 		{"open, capped", Workload{Requests: 4, Rate: 1, Burstiness: Inf, Concurrency: 1}, 5 * s / 2,
 			[]moment{{s, s, s}, {2 * s, 7 * s / 2, 7 * s / 2}, {3 * s, 6 * s, 6 * s}, {4 * s, 17 * s / 2, 17 * s / 2}}},
 		{"open, by time", Workload{Duration: Duration(5 * s / 2), Rate: 1, Burstiness: Inf}, s, []moment{{s, s, s}, {2 * s, 2 * s, 2 * s}}},
+		{"closed, ramped", Workload{Requests: 6, Concurrency: 4, Ramp: Duration(4 * s)}, 5 * s / 2,
+			[]moment{{0, 0, 0}, {s, s, s}, {2 * s, 2 * s, 2 * s}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {3 * s, 3 * s, 3 * s}, {7 * s / 2, 7 * s / 2, 7 * s / 2}}},
+		// Half a t² until 2 s, and then 2 a second.
+		{"open, ramped", Workload{Requests: 4, Rate: 2, Burstiness: Inf, Ramp: Duration(2 * s)}, s,
+			[]moment{{1414213562, 1414213562, 1414213562}, {2 * s, 2 * s, 2 * s}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {3 * s, 3 * s, 3 * s}}},
+		{"open, ramped, by time", Workload{Duration: Duration(3 * s), Rate: 2, Burstiness: Inf, Ramp: Duration(4 * s)}, s,
+			[]moment{{2 * s, 2 * s, 2 * s}, {2828427125, 2828427125, 2828427125}}},
+		{"stages of rates", Workload{Burstiness: Inf, Stages: []Stage{{Duration: Duration(2 * s), Rate: 1}, {Duration: Duration(s), Rate: 4}}}, 9 * s,
+			[]moment{{s, s, s}, {2 * s, 2 * s, 2 * s}, {9 * s / 4, 9 * s / 4, 9 * s / 4}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {11 * s / 4, 11 * s / 4, 11 * s / 4}, {3 * s, 3 * s, 3 * s}}},
+		// The worker of the second stage that the first had as well is still busy.
+		{"stages of concurrencies", Workload{Stages: []Stage{{Duration: Duration(4 * s), Concurrency: 1}, {Duration: Duration(2 * s), Concurrency: 2}, {Duration: Duration(3 * s), Concurrency: 1}}}, 5 * s / 2,
+			[]moment{{0, 0, 0}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {4 * s, 4 * s, 4 * s}, {5 * s, 5 * s, 5 * s}, {15 * s / 2, 15 * s / 2, 15 * s / 2}}},
+		{"stages of both", Workload{Burstiness: Inf, Stages: []Stage{{Duration: Duration(2 * s), Concurrency: 1}, {Duration: Duration(s), Rate: 2}}}, 3 * s / 2,
+			[]moment{{0, 0, 0}, {3 * s / 2, 3 * s / 2, 3 * s / 2}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {3 * s, 3 * s, 3 * s}}},
+		{"a stage at once", Workload{Concurrency: 2, Stages: []Stage{{Duration: Duration(s), Rate: Inf}}}, 3 * s, []moment{{0, 0, 0}, {0, 0, 0}}},
 		{"open, by time and requests", Workload{Duration: Duration(9 * s), Requests: 1, Rate: 1, Burstiness: Inf}, s, []moment{{s, s, s}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
