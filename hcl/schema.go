@@ -308,7 +308,7 @@ var (
 
 	referenceBlock = &blockType{
 		name: "reference", labels: []string{"name"},
-		doc: "Published numbers, printed beside what is measured. Its name is any text.",
+		doc: "Published numbers, to be printed beside what is measured; `hcl report` does not print them yet. Its name is any text.",
 		args: []argument{
 			{name: "source", kind: text, fallback: "not said", doc: "Where they are published, usually a URL."},
 			{name: "rows", kind: rows, required: true, doc: "A list of objects, such as `csvdecode(file(\"published.csv\"))`. The columns named like axes say which cell a row belongs to."},
