@@ -9,8 +9,8 @@ type Record struct {
 	Scheduled time.Duration `json:"scheduled"` // when its arrival was due; closed loop: when it became the next to send
 	Ready     time.Duration `json:"ready"`     // Scheduled, or when the concurrency cap let it go, if that was later
 	Sent      time.Duration `json:"sent"`      // just before the request was written
-	First     time.Duration `json:"first"`     // first chunk with content; 0: none came
-	Last      time.Duration `json:"last"`      // last chunk with content
+	First     time.Duration `json:"first"`     // first chunk with content, or a whole answer; 0: none came
+	Last      time.Duration `json:"last"`      // last chunk with content, or a whole answer
 	End       time.Duration `json:"end"`       // the answer was complete, or had failed
 	// Gaps are the times between successive content chunks, len = chunks−1.
 	Gaps         []time.Duration `json:"gaps,omitempty"`
@@ -75,11 +75,13 @@ type Summary struct {
 	TotalThroughput   float64  `json:"total_throughput"`   // tokens/s
 	Goodput           *float64 `json:"goodput,omitempty"`  // good requests/s; nil without an SLO
 
-	TTFT  Stats `json:"ttft_ms"`
-	TPOT  Stats `json:"tpot_ms"`
-	ITL   Stats `json:"itl_ms"`
-	E2EL  Stats `json:"e2el_ms"`
-	Queue Stats `json:"queue_ms"` // Sent − Scheduled: waiting in the generator
+	TTFT Stats `json:"ttft_ms"`
+	TPOT Stats `json:"tpot_ms"`
+	ITL  Stats `json:"itl_ms"`
+	E2EL Stats `json:"e2el_ms"`
+	// PerToken is the normalised latency: E2EL / output tokens.
+	PerToken Stats `json:"normalized_latency_ms"`
+	Queue    Stats `json:"queue_ms"` // Sent − Scheduled: waiting in the generator
 	// SendLag is how late requests left against an absolute schedule, waiting for
 	// the concurrency cap not counted: the generator's own error.
 	SendLag Stats `json:"send_lag_ms"`
@@ -98,6 +100,11 @@ type Summary struct {
 	CPUShare     float64 `json:"client_cpu_share"` // of one core, this process, while measuring
 	Source       *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
 	Verdict      Verdict `json:"verdict"`
+
+	Window    *Window  `json:"window,omitempty"`    // which part of the run this is; nil: all of it
+	Untrimmed *Summary `json:"untrimmed,omitempty"` // the whole run, where its beginning or end was cut
+	Steady    *Summary `json:"steady,omitempty"`    // the steady state of a closed loop, where one was found
+	Series    *Series  `json:"series,omitempty"`    // the whole run over time
 }
 
 // The verdicts of a cell.

@@ -65,7 +65,7 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 
 // check reports what is wrong with a workload, all of it.
 func (w Workload) check() error {
-	if w.Mode != "" || w.NoStream || w.CutBeginning != 0 || w.CutEnd != 0 || w.Dataset.Kind == Conversation {
+	if w.Mode != "" || w.NoStream || w.Dataset.Kind == Conversation {
 		return fmt.Errorf("this version cannot carry out %s", strings.Join(w.NotCarriedOut(), ", "))
 	}
 	var errs []error
@@ -76,7 +76,7 @@ func (w Workload) check() error {
 	}
 	errs = append(errs, w.Dataset.check())
 	bad(w.OutputTokens < 1 && (w.OutputTokens < 0 || !w.Dataset.OwnOutputs()), "output tokens %d: at least 1 is needed", w.OutputTokens)
-	bad(w.Requests < 0 || w.Duration < 0 || w.Concurrency < 0 || w.Warmup < 0 || w.Timeout < 0 || w.Stall < 0 || w.Ramp < 0, "a negative number")
+	bad(w.Requests < 0 || w.Duration < 0 || w.Concurrency < 0 || w.Warmup < 0 || w.Timeout < 0 || w.Stall < 0 || w.Ramp < 0 || w.CutBeginning < 0 || w.CutEnd < 0, "a negative number")
 	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
 	bad(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "neither requests nor duration says when to stop")
 	bad(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "neither rate nor concurrency says how to send")
@@ -153,14 +153,16 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 
 	records := p.collect()
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
-	if wall > 0 {
-		s.CPUShare = used.Seconds() / wall.Seconds()
-	}
-	if warm != nil {
-		s.Warmup, s.WarmupFailed = w.Warmup, int(warm.failed.Load())
-	}
 	s.Source = g.material.drawn(records)
-	s.Verdict = judge(w, s, records)
+	for _, x := range s.parts() {
+		if wall > 0 {
+			x.CPUShare = used.Seconds() / wall.Seconds()
+		}
+		if warm != nil {
+			x.Warmup, x.WarmupFailed = w.Warmup, int(warm.failed.Load())
+		}
+		x.Verdict = x.judged(w, records)
+	}
 	if ctx.Err() != nil {
 		return &Result{s, records}, ctx.Err()
 	}

@@ -10,11 +10,8 @@ import (
 // errorSamples is how many distinct error messages a summary keeps.
 const errorSamples = 5
 
-// Summarize computes what a run measured from its records; docs/method.md
-// defines each number. d is the time from the first dispatch to the last
-// response. What records do not hold (the warm-up and the client's CPU share)
-// stays zero.
-func Summarize(w Workload, percentiles []float64, started time.Time, d time.Duration, records []Record) Summary {
+// summarize computes what records say, over a time d.
+func summarize(w Workload, percentiles []float64, started time.Time, d time.Duration, records []Record) Summary {
 	if percentiles == nil {
 		percentiles = w.Percentiles
 	}
@@ -22,7 +19,7 @@ func Summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 		percentiles = DefaultPercentiles()
 	}
 	s := Summary{Started: started, Duration: d.Seconds(), Requests: len(records)}
-	var ttft, tpot, itl, e2el, queue, lag []float64
+	var ttft, tpot, itl, e2el, perToken, queue, lag []float64
 	good, gaps := 0, 0
 	for i := range records {
 		gaps += len(records[i].Gaps)
@@ -45,9 +42,14 @@ func Summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 		if r.NoUsage {
 			s.UsageMissing++
 		}
-		ttft = append(ttft, ms(r.First-r.Sent))
+		if !w.NoStream {
+			ttft = append(ttft, ms(r.First-r.Sent))
+		}
 		e2el = append(e2el, ms(r.Last-r.Sent))
-		if r.OutputTokens > 1 {
+		if r.OutputTokens > 0 {
+			perToken = append(perToken, ms(r.Last-r.Sent)/float64(r.OutputTokens))
+		}
+		if r.OutputTokens > 1 && !w.NoStream {
 			tpot = append(tpot, ms(r.Last-r.First)/float64(r.OutputTokens-1))
 		}
 		for _, g := range r.Gaps {
@@ -64,6 +66,7 @@ func Summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 	s.TPOT = describe(tpot, percentiles)
 	s.ITL = describe(itl, percentiles)
 	s.E2EL = describe(e2el, percentiles)
+	s.PerToken = describe(perToken, percentiles)
 	s.Queue = describe(queue, percentiles)
 	s.SendLag = describe(lag, percentiles)
 

@@ -49,6 +49,8 @@ func TestSummarize(t *testing.T) {
 		ITL: Stats{Count: 4, Mean: 325, Median: 150, Std: math.Sqrt((325.*325 + 225*225 + 125*125 + 675*675) / 4), Min: 0, Max: 1000, Percentiles: map[string]float64{"0": 0, "75": 400, "99.9": 997.6, "100": 1000}},
 		// {300, 400, 1200}
 		E2EL: Stats{Count: 3, Mean: 1900. / 3, Median: 400, Std: math.Sqrt((90000.+160000+1440000)/3 - 1900.*1900/9), Min: 300, Max: 1200, Percentiles: map[string]float64{"0": 300, "75": 800, "99.9": 1198.4, "100": 1200}},
+		// {400/4, 300/1, 1200/3}
+		PerToken: Stats{Count: 3, Mean: 800. / 3, Median: 300, Std: math.Sqrt((10000.+90000+160000)/3 - 800.*800/9), Min: 100, Max: 400, Percentiles: map[string]float64{"0": 100, "75": 350, "99.9": 399.8, "100": 400}},
 		// {0, 0, 0, 200}: failed requests waited too.
 		Queue:   Stats{Count: 4, Mean: 50, Median: 0, Std: math.Sqrt(7500), Max: 200, Percentiles: map[string]float64{"0": 0, "75": 50, "99.9": 199.4, "100": 200}},
 		SendLag: Stats{Count: 4, Mean: 12.5, Median: 0, Std: math.Sqrt(468.75), Max: 50, Percentiles: map[string]float64{"0": 0, "75": 12.5, "99.9": 49.85, "100": 50}},
@@ -57,6 +59,9 @@ func TestSummarize(t *testing.T) {
 		MeanConcurrency: 0.95, PeakConcurrency: 2,
 		// The first second has 4 + 1 + 1 tokens, the next 2.
 		PeakOutputThroughput: 6, MergedChunks: 1, MergedShare: 0.25,
+		// 500 + 300 + 500 + 300 ms in the first second, then 1000. Of request 2, one
+		// token at 700 ms and two between then and 1700 ms.
+		Series: &Series{Every: Duration(time.Second), InFlight: []float64{1.6, 1}, OutputTokens: []float64{4 + 1 + 1.6, 1.4}, TTFT: []float64{200, 0}},
 		Verdict: Verdict{Suspect, []string{
 			"1 of 4 requests failed (25.0 %): status 1",
 			"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
@@ -71,7 +76,7 @@ func TestSummarize(t *testing.T) {
 func TestSummarizeNothing(t *testing.T) {
 	got := Summarize(Workload{}, nil, time.Time{}, 0, nil)
 	none := Stats{Percentiles: map[string]float64{"50": 0, "90": 0, "95": 0, "99": 0}}
-	want := Summary{TTFT: none, TPOT: none, ITL: none, E2EL: none, Queue: none, SendLag: none, Verdict: Verdict{Void, []string{"no request was sent"}}}
+	want := Summary{TTFT: none, TPOT: none, ITL: none, E2EL: none, PerToken: none, Queue: none, SendLag: none, Verdict: Verdict{Void, []string{"no request was sent"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
@@ -123,7 +128,7 @@ func TestSummarizeNaively(t *testing.T) {
 			}
 			return total
 		}
-		var itl, tpot []float64
+		var itl, tpot, perToken []float64
 		good := 0.0
 		for _, x := range ok {
 			for _, g := range x.Gaps {
@@ -132,6 +137,7 @@ func TestSummarizeNaively(t *testing.T) {
 			if x.OutputTokens > 1 {
 				tpot = append(tpot, (x.Last-x.First).Seconds()*1000/float64(x.OutputTokens-1))
 			}
+			perToken = append(perToken, (x.Last-x.Sent).Seconds()*1000/float64(x.OutputTokens))
 			if x.Last-x.Sent <= time.Second {
 				good++
 			}
@@ -177,6 +183,7 @@ func TestSummarizeNaively(t *testing.T) {
 			TotalThroughput: (input + output) / seconds, Goodput: &good,
 			TTFT: naive(each(ok, func(x Record) time.Duration { return x.First - x.Sent })), TPOT: naive(tpot), ITL: naive(itl),
 			E2EL:            naive(each(ok, func(x Record) time.Duration { return x.Last - x.Sent })),
+			PerToken:        naive(perToken),
 			Queue:           naive(each(records, func(x Record) time.Duration { return x.Sent - x.Scheduled })),
 			SendLag:         naive(each(records, func(x Record) time.Duration { return x.Sent - x.Ready })),
 			MeanConcurrency: sum(func(x Record) float64 { return (x.Last - x.Sent).Seconds() }) / seconds,
@@ -185,7 +192,7 @@ func TestSummarizeNaively(t *testing.T) {
 		if len(itl) > 0 {
 			want.MergedShare = merged / float64(len(itl))
 		}
-		if diff := cmp.Diff(want, got, approx(1e-9), cmpopts.IgnoreFields(Summary{}, "Verdict", "Errors", "ErrorSamples", "UsageMissing")); diff != "" {
+		if diff := cmp.Diff(want, got, approx(1e-9), cmpopts.IgnoreFields(Summary{}, "Verdict", "Errors", "ErrorSamples", "UsageMissing", "Series")); diff != "" {
 			t.Fatalf("summary (-want +got):\n%s", diff)
 		}
 	}

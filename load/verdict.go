@@ -46,16 +46,16 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 	because(w.Endpoint != Chat && input > 0, "%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)",
 		input, s.Completed, s.InputTokens, s.AskedInput)
 	because(s.UsageMissing > 0, "%d of %d answers came without token counts: chunks were counted instead", s.UsageMissing, s.Completed)
-	because(s.Completed < w.Concurrency && w.Dataset.Kind != Trace, "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
+	because(s.Completed < w.Concurrency && s.Window == nil && w.Dataset.Kind != Trace, "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
 
 	_, area := concurrency(records)
-	if seen := area.Seconds() / s.Duration; s.Duration > 0 && seen > 0 {
+	if seen := area.Seconds() / s.Duration; s.Duration > 0 && seen > 0 && s.Window == nil {
 		// Little's law: both are the mean number of requests in flight.
 		off := math.Abs(seen-s.MeanConcurrency) / seen
 		because(off > maxLittle, "Little's law is off by %.0f %%: %.2f requests were in flight on average, throughput times latency says %.2f",
 			off*100, seen, s.MeanConcurrency)
 	}
-	if filled, ok := filled(w, records); ok {
+	if filled, ok := filled(w, records); ok && s.Window == nil {
 		because(filled < (1-maxLittle)*float64(w.Concurrency), "%.2f requests were in flight while there were more to send, not %d: the generator fell behind",
 			filled, w.Concurrency)
 	}
