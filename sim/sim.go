@@ -89,6 +89,7 @@ type Server struct {
 	accepted atomic.Int64 // generation requests so far
 	serial   atomic.Int64 // of response ids
 	lifetime counters
+	lane     *lane // of streams that have left net/http; nil: none may
 
 	mu       sync.Mutex
 	inFlight int

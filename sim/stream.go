@@ -40,7 +40,12 @@ func (s *Server) limit(asked int) (tokens int, finish string) {
 func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j job) {
 	n := s.accepted.Add(1)
 	speed, ledger := s.admit()
-	defer s.leave()
+	handed := false
+	defer func() {
+		if !handed {
+			s.leave()
+		}
+	}()
 	if every := int64(s.cfg.FailEvery); every > 0 && n%every == 0 {
 		ledger.fail()
 		refuse(w, http.StatusInternalServerError, "InternalServerError", "simulated failure")
@@ -58,6 +63,11 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 		<-r.Context().Done()
 		return
 	}
+	if f := (&flow{server: s, ledger: ledger, entry: entry, speed: speed, job: j}); j.stream && s.lane != nil {
+		if handed = s.lane.take(f, w, r); handed {
+			return
+		}
+	}
 	var sent, due []time.Duration
 	ok := false
 	if j.stream {
@@ -69,16 +79,20 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 		ledger.fail()
 		return
 	}
-	// Written down before the stream closes: whoever has read the whole answer
-	// finds it in the truth.
-	ledger.complete(j, sent, due)
+	s.complete(ledger, j, sent, due)
+	if j.stream {
+		w.Write(j.closing)
+	}
+}
+
+// complete writes down a generation. That is done before the stream closes, so
+// that whoever has read the whole answer finds it in the truth.
+func (s *Server) complete(l *ledger, j job, sent, due []time.Duration) {
+	l.complete(j, sent, due)
 	s.lifetime.prompt.Add(int64(j.prompt))
 	s.lifetime.generated.Add(int64(j.tokens))
 	s.lifetime.chunks.Add(int64(len(sent)))
 	s.lifetime.finished.Add(1)
-	if j.stream {
-		w.Write(j.closing)
-	}
 }
 
 func (s *Server) streamed(w http.ResponseWriter, ctx context.Context, entry time.Time, speed Point, j job) (sent, due []time.Duration, ok bool) {

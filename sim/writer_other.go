@@ -1,0 +1,14 @@
+//go:build !unix
+
+package sim
+
+import "net"
+
+type writer struct{ conn net.Conn }
+
+func newWriter(c net.Conn) writer { return writer{c} }
+
+func (w writer) write(b []byte) error {
+	_, err := w.conn.Write(b)
+	return err
+}
