@@ -135,6 +135,7 @@ type site struct {
 	conn  *provision.Conn
 	agent *agent.Client
 	facts json.RawMessage
+	files map[string]string // what data sets read: path as the lab has it → path on the host
 }
 
 // runtime of an instance.
@@ -153,7 +154,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		return err
 	}
 	defer conn.Close()
-	s := &site{run: r, host: h, conn: conn}
+	s := &site{run: r, host: h, conn: conn, files: map[string]string{}}
 	if err := s.check(ctx, deployments); err != nil {
 		return err
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/plan"
@@ -29,6 +31,10 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, alive func(context.Context) error, tail func() []string) (lost, err error) {
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
+	job := out.Job // as the host gets it; where its files lie there is of no interest later
+	if job.Files, err = s.place(ctx, job.Workload.Dataset); err != nil {
+		return nil, err
+	}
 	p := s.prober(out.Job.Target.BaseURL)
 	defer p.close()
 	out.CacheReset = resetCache(ctx, p, d.Engine)
@@ -61,7 +67,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		}
 	}()
 	id := s.opt.Run.ID + "." + c.ID
-	summary, records, runErr := s.agent.Run(running, id, out.Job, func(p load.Progress) {
+	summary, records, runErr := s.agent.Run(running, id, job, func(p load.Progress) {
 		tell(Event{Type: Progress, Progress: &p})
 	})
 	cause := context.Cause(running)
@@ -94,6 +100,26 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		return nil, err
 	}
 	return lost, nil
+}
+
+// place brings the files that a data set reads to the host, each once.
+func (s *site) place(ctx context.Context, d load.Dataset) (map[string]string, error) {
+	for _, path := range d.Inputs() {
+		if s.files[path] != "" {
+			continue
+		}
+		local := path
+		if !filepath.IsAbs(local) {
+			local = filepath.Join(s.plan.Dir, local)
+		}
+		s.event(Event{Type: Step, Host: s.host.Name, Message: "bringing " + path + " to the host"})
+		remote, err := agent.Place(ctx, s.conn, local)
+		if err != nil {
+			return nil, err
+		}
+		s.files[path] = remote
+	}
+	return s.files, nil
 }
 
 // stillServes reports why the engine does not answer a small request any more.

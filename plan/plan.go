@@ -22,6 +22,7 @@ import (
 // Plan is what one hcl apply does.
 type Plan struct {
 	Lab         hcl.Lab
+	Dir         string // of the lab: what paths in it are relative to
 	Rehearsal   bool
 	Hosts       []*provision.Host // those that deployments use, in the order of their first use
 	Deployments []*Deployment     // in the order in which they are carried out on each host
@@ -145,7 +146,7 @@ type Options struct {
 
 // New plans the lab. It cannot fail: the text has been checked.
 func New(cfg *hcl.Config, opt Options) *Plan {
-	p := &Plan{Lab: cfg.Lab}
+	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir}
 	byEngine := map[*engines.Engine]*Deployment{}
 	ids := newIdentities()
 	for _, b := range cfg.Benchmarks {

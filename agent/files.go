@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// Place brings a file or a folder of the caller to a host, where it is kept under
+// its SHA-256 and so travels once, and returns where it lies there.
+func Place(ctx context.Context, c *provision.Conn, local string) (remote string, err error) {
+	files, sum, err := inventory(local)
+	if err != nil {
+		return "", err
+	}
+	remote = path.Join(c.Home(), root, "files", sum)
+	out, err := c.Run(ctx, fmt.Sprintf("if test -e %s; then echo there; fi", quote(remote)), nil)
+	if err != nil || strings.TrimSpace(out) == "there" {
+		return remote, err
+	}
+	// A folder is whole only under its final name.
+	part := remote + ".part"
+	for _, f := range files {
+		to := path.Join(part, filepath.ToSlash(f))
+		if _, err := c.Run(ctx, "mkdir -p -m 700 "+quote(path.Dir(to)), nil); err != nil {
+			return "", err
+		}
+		if err := c.Upload(ctx, filepath.Join(local, f), to, 0o600); err != nil {
+			return "", fmt.Errorf("bring %s to %s: %w", filepath.Join(local, f), c.Host(), err)
+		}
+	}
+	// Another caller may have been quicker.
+	_, err = c.Run(ctx, fmt.Sprintf("if test -e %[2]s; then rm -r %[1]s; else mv %[1]s %[2]s; fi", quote(part), quote(remote)), nil)
+	return remote, err
+}
+
+// inventory lists the regular files of a folder, relative to it, or is the one
+// file "." itself, with a sum over names and contents.
+func inventory(local string) (files []string, sum string, err error) {
+	h := sha256.New()
+	err = filepath.WalkDir(local, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(local, p)
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(p)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		content := sha256.New()
+		if _, err := io.Copy(content, f); err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%q %x\n", rel, content.Sum(nil))
+		files = append(files, rel)
+		return nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", local, err)
+	}
+	return files, hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestPlace brings a file and a folder to a host: whole, once, and under a name
+// that follows from what is in them.
+func TestPlace(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	c := local(t)
+	from := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(from, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place := func(path string) string {
+		t.Helper()
+		remote, err := Place(t.Context(), c, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return remote
+	}
+	read := func(path, want string) {
+		t.Helper()
+		if b, err := os.ReadFile(path); err != nil || string(b) != want {
+			t.Errorf("%s holds %q, %v, want %q", path, b, err, want)
+		}
+	}
+
+	write("one.json", "1")
+	one := place(filepath.Join(from, "one.json"))
+	read(one, "1")
+	if again := place(filepath.Join(from, "one.json")); again != one {
+		t.Errorf("the same file is at %s, then at %s", one, again)
+	}
+
+	write("texts/a.txt", "A")
+	write("texts/deep/b.txt", "B")
+	texts := place(filepath.Join(from, "texts"))
+	read(filepath.Join(texts, "a.txt"), "A")
+	read(filepath.Join(texts, "deep", "b.txt"), "B")
+
+	write("texts/deep/b.txt", "another B")
+	if changed := place(filepath.Join(from, "texts")); changed == texts {
+		t.Error("a folder with other content is taken for the same")
+	} else {
+		read(filepath.Join(changed, "deep", "b.txt"), "another B")
+	}
+	read(filepath.Join(texts, "deep", "b.txt"), "B")
+
+	if _, err := Place(t.Context(), c, filepath.Join(from, "none")); err == nil {
+		t.Error("a file that is not there was brought")
+	}
+	left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".cache/hcl/files/*.part"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("parts are left: %v, %v", left, err)
+	}
+}
