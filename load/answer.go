@@ -10,6 +10,7 @@ import (
 type answer struct {
 	rec    *Record
 	count  *atomic.Int64 // content chunks of the whole run
+	text   *[]byte       // takes the content; nil: nobody wants it
 	chunk  chunk
 	chunks int  // with content
 	before int  // the read that brought the last of them
@@ -51,6 +52,9 @@ func (a *answer) event(ev event) (over bool, err error) {
 	if !c.content {
 		return false, nil
 	}
+	if a.text != nil {
+		*a.text = append(*a.text, c.text...)
+	}
 	if a.chunks == 0 {
 		r.First = ev.at
 		// Not earlier: requests that fail at once can be many.
@@ -89,15 +93,31 @@ func (a *answer) cut() error {
 type stream struct {
 	events events
 	answer answer
+	whole  bool   // there are no events: the answer is one JSON object
+	body   []byte // of a whole answer, as far as it has come
+	at     time.Duration
 }
+
+// maxAnswer bounds an answer that is not streamed.
+const maxAnswer = 64 << 20
 
 func (s *stream) reset(x exchange) {
 	s.events.reset()
-	s.answer = answer{rec: x.rec, count: x.chunks, before: -1}
+	s.answer = answer{rec: x.rec, count: x.chunks, text: x.text, before: -1}
+	s.whole, s.body = x.whole, s.body[:0]
 }
 
 // feed takes what a read brought. Once over or failed, nothing more is fed.
 func (s *stream) feed(b []byte, at time.Duration, read int) (over bool, err error) {
+	if s.whole {
+		if len(b) > 0 {
+			s.body, s.at = append(s.body, b...), at
+		}
+		if len(s.body) > maxAnswer {
+			return false, &streamError{ClassMalformed, fmt.Sprintf("an answer of more than %d MiB", maxAnswer>>20)}
+		}
+		return false, nil // its end is that of the HTTP message
+	}
 	s.events.feed(b, at, read)
 	for {
 		ev, ok, err := s.events.next()
@@ -115,6 +135,16 @@ func (s *stream) feed(b []byte, at time.Duration, read int) (over bool, err erro
 
 // end says what the end of the stream makes of the answer: nil when it is whole.
 func (s *stream) end() error {
+	if s.whole {
+		if len(s.body) == 0 {
+			return &streamError{ClassEmpty, "the answer has no body"}
+		}
+		s.answer.rec.End = s.at
+		if _, err := s.answer.event(event{data: s.body, at: s.at}); err != nil {
+			return err
+		}
+		return s.answer.close()
+	}
 	ev, ok := s.events.end()
 	if !ok {
 		return s.answer.cut()

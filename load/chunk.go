@@ -9,6 +9,7 @@ import (
 // chunk is what matters of one chunk of a stream, of whichever protocol.
 type chunk struct {
 	content   bool   // text, an answer's content or its reasoning, is there and not empty
+	text      []byte // the content, without reasoning, as it stands between its quotes
 	finish    []byte // why generation ended; nil: it has not
 	usage     bool   // token counts are there
 	prompt    int    // tokens, if usage
@@ -25,7 +26,7 @@ var errJSON = errors.New("not a JSON object")
 //
 // The members that it knows, by where they are:
 //
-//	choices[].text, choices[].delta.{content,reasoning_content,reasoning}, choices[].finish_reason
+//	choices[].text, choices[].{delta,message}.{content,reasoning_content,reasoning}, choices[].finish_reason
 //	usage.{prompt_tokens,completion_tokens}
 //	text, meta_info.{prompt_tokens,completion_tokens,finish_reason.type}
 //	error, object = "error"
@@ -70,15 +71,17 @@ func (c *chunk) choice(s *scanner) {
 	s.members(func(key []byte) {
 		switch string(key) {
 		case "text":
-			c.content = s.filled() || c.content
-		case "delta":
+			c.says(s)
+		case "delta", "message":
 			if s.peek() != '{' {
 				s.skip()
 				return
 			}
 			s.members(func(key []byte) {
 				switch string(key) {
-				case "content", "reasoning_content", "reasoning":
+				case "content":
+					c.says(s)
+				case "reasoning_content", "reasoning":
 					c.content = s.filled() || c.content
 				default:
 					s.skip()
@@ -90,6 +93,17 @@ func (c *chunk) choice(s *scanner) {
 			s.skip()
 		}
 	})
+}
+
+// says reads content.
+func (c *chunk) says(s *scanner) {
+	if s.peek() != '"' {
+		s.skip()
+		return
+	}
+	if text := s.text(); len(text) > 0 {
+		c.content, c.text = true, text
+	}
 }
 
 // reason reads "length", or SGLang's {"type":"length",…}.

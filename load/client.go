@@ -53,6 +53,8 @@ type exchange struct {
 	rec    *Record
 	zero   time.Time     // from which the record's times count
 	chunks *atomic.Int64 // content chunks of the whole run
+	whole  bool          // the answer is one JSON object instead of a stream
+	text   *[]byte       // takes the answer's content, as it stands in JSON strings; nil: nobody wants it
 }
 
 func (x exchange) since() time.Duration { return time.Since(x.zero) }
@@ -64,7 +66,8 @@ func (r *Record) fail(at time.Duration, class, text string) {
 // server is what clients know of the server under load.
 type server struct {
 	base           *url.URL
-	path           string // of the endpoint
+	path           string      // of the endpoint
+	headers        [][2]string // sent beside those that every request has
 	stall, timeout time.Duration
 }
 
@@ -87,6 +90,9 @@ func newServer(t Target, w Workload) (server, error) {
 	if s.stall == 0 {
 		s.stall = DefaultStall
 	}
+	if s.headers, err = t.headers(); err != nil {
+		return server{}, err
+	}
 	return s, nil
 }
 
@@ -99,14 +105,18 @@ func newClient(s server) client {
 	return newStandardClient(s)
 }
 
-// refused says why a response cannot be a stream; class is empty when it can.
-// kind is the content type.
-func refused(status int, line, kind string) (class, text string) {
+// refused says why a response cannot be the answer, a stream or whole; class is
+// empty when it can. kind is the content type.
+func refused(status int, line, kind string, whole bool) (class, text string) {
+	want, what := "text/event-stream", "a stream"
+	if whole {
+		want, what = "application/json", "JSON"
+	}
 	switch {
 	case status != 200:
 		return ClassStatus, "status " + line
-	case kind != "" && !strings.HasPrefix(strings.ToLower(kind), "text/event-stream"):
-		return ClassMalformed, fmt.Sprintf("content type %q instead of a stream", kind)
+	case kind != "" && !strings.HasPrefix(strings.ToLower(kind), want):
+		return ClassMalformed, fmt.Sprintf("content type %q instead of %s", kind, what)
 	}
 	return "", ""
 }

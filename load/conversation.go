@@ -163,13 +163,14 @@ func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
 // dialogue is a conversation under way: one request after the other, each with
 // all that was said before.
 type dialogue struct {
-	talk *talk
-	next int    // turn
-	said []byte // the messages so far, each with a comma behind it
+	talk  *talk
+	turns int    // that it may have
+	next  int    // turn
+	said  []byte // the messages so far, each with a comma behind it
 }
 
-func newDialogue(t *talk) *dialogue {
-	d := &dialogue{talk: t}
+func newDialogue(t *talk, turns int) *dialogue {
+	d := &dialogue{talk: t, turns: turns}
 	if t.system != nil {
 		d.said = appendMessage(nil, "system", t.system)
 	}
@@ -197,5 +198,5 @@ func (d *dialogue) hear(answer []byte) bool {
 	text := append(append([]byte{'"'}, answer...), '"')
 	d.said = appendMessage(d.said, "assistant", text)
 	d.next++
-	return d.next < len(d.talk.turns)
+	return d.next < d.turns
 }

@@ -153,7 +153,7 @@ func (k *link) use(b []byte, at time.Duration) {
 		b = left
 		if r.headed() && !k.judged {
 			k.judged = true
-			k.class, k.text = refused(r.status, r.line, r.kind)
+			k.class, k.text = refused(r.status, r.line, r.kind, k.x.whole)
 		}
 		switch {
 		case len(body) == 0:

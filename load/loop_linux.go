@@ -62,7 +62,12 @@ func newLoopClient(s server) client {
 	target.Scheme, target.Host, target.User = "", "", nil
 	path := (server{base: &target, path: s.path}).url()
 	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hcl\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n", path, s.base.Host)
-	if s.base.User != nil {
+	authorized := false
+	for _, h := range s.headers {
+		c.head = fmt.Appendf(c.head, "%s: %s\r\n", h[0], h[1])
+		authorized = authorized || h[0] == "Authorization"
+	}
+	if s.base.User != nil && !authorized {
 		c.head = fmt.Appendf(c.head, "Authorization: %s\r\n", basic(s.base.User))
 	}
 	c.head = append(c.head, "Content-Length: "...)

@@ -66,24 +66,59 @@ type ticket struct {
 // data set of conversations it is the next turn of one under way or, without
 // one, the first of another.
 func (p *phase) take(talk *dialogue) (t ticket, ok bool) {
-	seq := int(p.next.Add(1)) - 1
-	if p.total > 0 && seq >= p.total {
-		return ticket{}, false
-	}
-	talks := p.g.material.talks
-	if talks == nil {
+	if p.g.material.talks == nil {
+		seq := int(p.next.Add(1)) - 1
+		if p.total > 0 && seq >= p.total {
+			return ticket{}, false
+		}
 		body, input, output := p.g.template.body(p.prompts, seq)
 		return ticket{seq: seq, body: body, input: input, output: output}, true
 	}
 	if talk == nil {
-		i := int(p.talks.Add(1)-1) % len(talks)
-		if p.warmup {
-			i = len(talks) - 1 - i // those that the measurement comes to last
-		}
-		talk = newDialogue(&talks[i])
+		talk = p.begin()
+	}
+	if talk == nil {
+		return ticket{}, false
 	}
 	messages, output := talk.ask()
-	return ticket{seq: seq, body: p.g.template.fill(messages, output), output: output, talk: talk}, true
+	return ticket{seq: int(p.next.Add(1)) - 1, body: p.g.template.fill(messages, output), output: output, talk: talk}, true
+}
+
+// begin begins the next conversation. It may have as many turns as it has, as
+// far as the requests go; nil: none are left.
+func (p *phase) begin() *dialogue {
+	talks := p.g.material.talks
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.begun % len(talks)
+	if p.warmup {
+		i = len(talks) - 1 - i // those that the measurement comes to last
+	}
+	turns := len(talks[i].turns)
+	if p.total > 0 {
+		turns = min(turns, p.total-p.granted)
+	}
+	if turns == 0 {
+		return nil
+	}
+	p.begun++
+	p.granted += turns
+	return newDialogue(&talks[i], turns)
+}
+
+// heard takes the answer to a conversation's turn and returns the conversation
+// if it goes on. One whose turn failed does not: its requests are for others.
+func (p *phase) heard(d *dialogue, ok bool, answer []byte) *dialogue {
+	switch {
+	case d == nil:
+	case !ok:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.granted -= d.turns - d.next - 1
+	case d.hear(answer):
+		return d
+	}
+	return nil
 }
 
 // closed keeps as many requests in flight as there are workers, each in its

@@ -50,22 +50,22 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := newServer(job.Target, job.Workload)
-	if err != nil {
+	if err := allowFiles(job.Workload.sockets()); err != nil {
 		return nil, err
 	}
-	if err := allowFiles(job.Workload.sockets()); err != nil {
+	c, err := newClients(job)
+	if err != nil {
 		return nil, err
 	}
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	return &generator{job: job, template: t, client: newClient(server), progress: progress}, nil
+	return &generator{job: job, template: t, client: c, progress: progress}, nil
 }
 
 // check reports what is wrong with a workload, all of it.
 func (w Workload) check() error {
-	if w.Mode != "" || w.NoStream || w.Dataset.Kind == Conversation {
+	if w.Mode != "" {
 		return fmt.Errorf("this version cannot carry out %s", strings.Join(w.NotCarriedOut(), ", "))
 	}
 	var errs []error
@@ -91,6 +91,7 @@ func (w Workload) check() error {
 	}
 	bad(w.Dataset.Kind == Conversation && w.Endpoint != Chat, "a data set of kind %q needs the endpoint %q", Conversation, Chat)
 	for _, o := range w.SLO {
+		bad(w.NoStream && o.Metric != "e2el", "SLO metric %q: without a stream there is no time to the first token", o.Metric)
 		bad(o.Metric != "ttft" && o.Metric != "tpot" && o.Metric != "e2el", "SLO metric %q: write ttft, tpot or e2el", o.Metric)
 	}
 	return errors.Join(errs...)
@@ -207,10 +208,12 @@ type phase struct {
 	began   time.Time
 	zero    time.Time // from which all times of records count: its first prompts are made by then
 
-	next, talks, sent, done, failed, chunks atomic.Int64
+	next, sent, done, failed, chunks atomic.Int64
 
 	mu      sync.Mutex
 	records [][]Record // one list of each worker
+	begun   int        // conversations
+	granted int        // requests, to conversations
 }
 
 func (g *generator) newPhase(use uint64, total int) *phase {
@@ -264,6 +267,7 @@ type worker struct {
 	p       *phase
 	records []Record
 	talk    *dialogue // under way, with another turn to come
+	heard   []byte    // the answer to its last turn
 }
 
 func (p *phase) newWorker() *worker { return &worker{p: p} }
@@ -275,14 +279,15 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	})
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)
-	p.g.client.send(ctx, t.body, exchange{rec: r, zero: p.zero, chunks: &p.chunks})
+	x := exchange{rec: r, zero: p.zero, chunks: &p.chunks, whole: p.g.job.Workload.NoStream}
+	if w.heard = w.heard[:0]; t.talk != nil {
+		x.text = &w.heard
+	}
+	p.g.client.send(ctx, t.body, x)
 	if !r.OK() {
 		p.failed.Add(1)
 	}
-	w.talk = nil
-	if t.talk != nil && r.OK() && t.talk.hear(nil) {
-		w.talk = t.talk
-	}
+	w.talk = p.heard(t.talk, r.OK(), w.heard)
 	p.done.Add(1)
 }
 

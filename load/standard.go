@@ -66,6 +66,9 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
+	for _, h := range c.headers {
+		req.Header.Set(h[0], h[1])
+	}
 	x.rec.Sent = x.since()
 	w.start(x.rec.Sent)
 	resp, err := c.http.Do(req)
@@ -79,7 +82,7 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 	}
 	defer resp.Body.Close()
 	src := &stamped{src: resp.Body, zero: x.zero, last: &w.last}
-	if class, text := refused(resp.StatusCode, resp.Status, resp.Header.Get("Content-Type")); class != "" {
+	if class, text := refused(resp.StatusCode, resp.Status, resp.Header.Get("Content-Type"), x.whole); class != "" {
 		b, _ := io.ReadAll(io.LimitReader(src, maxErrorBody)) // what came before an error is still the message
 		text = withBody(text, b)
 		if err := context.Cause(ctx); err != nil {

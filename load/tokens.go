@@ -84,6 +84,11 @@ func (s serverTokens) ask(ctx context.Context, text string) ([]int32, error) {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	for _, set := range []map[string]string{s.job.Target.Headers, s.job.Secrets} {
+		for name, value := range set {
+			req.Header.Set(name, value)
+		}
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

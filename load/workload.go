@@ -9,7 +9,10 @@ package load
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -219,21 +222,8 @@ func (w Workload) Longest() (input, output int) {
 // as the lab names it: "dataset", "mode", "load.ramp".
 func (w Workload) NotCarriedOut() []string {
 	var names []string
-	for _, x := range []struct {
-		name string
-		said bool
-	}{
-		{"dataset", w.Dataset.Kind != Random},
-		{"mode", w.Mode != ""},
-		{"load.ramp", w.Ramp != 0},
-		{"load.stages", len(w.Stages) > 0},
-		{"load.stream", w.NoStream},
-		{"load.warmup", w.CutBeginning != 0},
-		{"load.cooldown", w.CutEnd != 0},
-	} {
-		if x.said {
-			names = append(names, x.name)
-		}
+	if w.Mode != "" {
+		names = append(names, "mode")
 	}
 	return names
 }
@@ -242,6 +232,30 @@ func (w Workload) NotCarriedOut() []string {
 type Target struct {
 	BaseURL string `json:"base_url"` // without a path: "http://127.0.0.1:8000"
 	Model   string `json:"model"`
+	// BaseURLs are more servers of the same model: requests go to BaseURL and to
+	// each of these in turn.
+	BaseURLs []string `json:"base_urls,omitempty"`
+	// Headers are sent with every request. They are stored with the results: what
+	// must not be seen there belongs into [Job.Secrets].
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// headers are the target's, sorted and checked.
+func (t Target) headers() ([][2]string, error) {
+	var list [][2]string
+	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
+		proper := http.CanonicalHeaderKey(name)
+		switch proper {
+		case "", "Host", "Content-Length", "Content-Type", "Accept", "Connection", "Transfer-Encoding":
+			return nil, fmt.Errorf("header %q is for the generator to say", name)
+		}
+		valid := !slices.ContainsFunc([]byte(name), func(c byte) bool { return !token(c) })
+		if !valid || !printable([]byte(t.Headers[name])) {
+			return nil, fmt.Errorf("header %q has characters that no header can have", name) // not its value: it may be a key
+		}
+		list = append(list, [2]string{proper, t.Headers[name]})
+	}
+	return list, nil
 }
 
 // Job is one run of the generator, complete: what the agent is handed.
@@ -250,6 +264,11 @@ type Job struct {
 	Workload    Workload  `json:"workload"`
 	Seed        uint64    `json:"seed"` // of prompts and arrivals; derived from the cell
 	Percentiles []float64 `json:"percentiles,omitempty"`
+
+	// Secrets are headers, by name, that are sent like [Target.Headers] and are
+	// never marshalled: neither results nor logs can show them. Whoever hands a job
+	// to another process has to hand them over beside it.
+	Secrets map[string]string `json:"-"`
 
 	// Files says where the paths of the data set ([Dataset.Inputs]) lie on the
 	// machine that runs the job. What is not in it lies where it says.

@@ -14,13 +14,13 @@ func TestNotCarriedOut(t *testing.T) {
 	if names := plain.NotCarriedOut(); len(names) > 0 {
 		t.Errorf("a plain workload: %v is not carried out", names)
 	}
-	ramped := plain
-	ramped.Ramp, ramped.NoStream = 1, true
-	if diff := cmp.Diff([]string{"load.ramp", "load.stream"}, ramped.NotCarriedOut()); diff != "" {
+	offline := plain
+	offline.Mode = Offline
+	if diff := cmp.Diff([]string{"mode"}, offline.NotCarriedOut()); diff != "" {
 		t.Errorf("not carried out (-want +got):\n%s", diff)
 	}
-	r, err := Run(t.Context(), Job{Target: Target{BaseURL: "http://127.0.0.1:1"}, Workload: ramped}, nil)
-	if want := "load.ramp, load.stream"; r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+	r, err := Run(t.Context(), Job{Target: Target{BaseURL: "http://127.0.0.1:1"}, Workload: offline}, nil)
+	if want := "cannot carry out mode"; r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("Run = %v, %v; want one error with %q", r, err, want)
 	}
 }
