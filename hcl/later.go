@@ -30,11 +30,10 @@ func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 	}
 	for _, b := range c.Benchmarks {
 		for _, cell := range b.Cells {
+			if len(cell.Workload.Dataset.Inputs()) > 0 {
+				add(cell.Dataset, b.Pos, "This version reads and plans data sets of kind %q, but does not bring their files to the hosts yet, so benchmark %q cannot be carried out with it. Use a data set of kind %q or %q for now.", cell.Workload.Dataset.Kind, b.Name, load.Random, load.SharedPrefix)
+			}
 			for _, name := range cell.Workload.NotCarriedOut() {
-				if name == "dataset" {
-					add(cell.Dataset, b.Pos, "This version reads and plans data sets of kind %q, but makes prompts of kind %q only, so benchmark %q cannot be carried out with it. Use another data set for now.", cell.Workload.Dataset.Kind, load.Random, b.Name)
-					continue
-				}
 				bare := name[strings.LastIndexByte(name, '.')+1:]
 				what := "the argument " + bare + " of load blocks"
 				if name == "mode" {
