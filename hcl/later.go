@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"hclbench/engines"
-	"hclbench/load"
 	"hclbench/provision"
 )
 
@@ -30,9 +29,6 @@ func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 	}
 	for _, b := range c.Benchmarks {
 		for _, cell := range b.Cells {
-			if len(cell.Workload.Dataset.Inputs()) > 0 {
-				add(cell.Dataset, b.Pos, "This version reads and plans data sets of kind %q, but does not bring their files to the hosts yet, so benchmark %q cannot be carried out with it. Use a data set of kind %q or %q for now.", cell.Workload.Dataset.Kind, b.Name, load.Random, load.SharedPrefix)
-			}
 			for _, name := range cell.Workload.NotCarriedOut() {
 				bare := name[strings.LastIndexByte(name, '.')+1:]
 				what := "the argument " + bare + " of load blocks"

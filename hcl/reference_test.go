@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"hclbench/load"
 )
 
 const referencePage = "../docs/language.md"
@@ -112,23 +111,7 @@ func functionTable() string {
 }
 
 func notCarriedOutTable() string {
-	var kinds, arguments []string
-	for _, kind := range load.DatasetKinds() {
-		if kind != load.Random && kind != load.SharedPrefix { // those with files
-			kinds = append(kinds, "`"+kind+"`")
-		}
-	}
-	everything := load.Workload{
-		Dataset: load.Dataset{Kind: load.Random}, Mode: load.Offline, Ramp: 1, Stages: []load.Stage{{}},
-		NoStream: true, CutBeginning: 1, CutEnd: 1,
-	}
-	for _, name := range everything.NotCarriedOut() {
-		if argument, ok := strings.CutPrefix(name, "load."); ok {
-			arguments = append(arguments, "`"+argument+"`")
-		}
-	}
-	return "- kinds of `dataset`: " + strings.Join(kinds, ", ") +
-		"\n- in `benchmark`: `mode = \"offline\"`\n- in `load`: " + strings.Join(append(arguments, "`from`"), ", ") +
+	return "- in `benchmark`: `mode = \"offline\"`\n- in `load`: `from`" +
 		"\n- in `engine`: `build`\n- in `host`: `require`\n"
 }
 
