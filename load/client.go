@@ -44,6 +44,9 @@ type client interface {
 	// send sends one request, reads its answer to the end and fills in the record.
 	// It returns when the connection can be used again or has been dropped.
 	send(ctx context.Context, body []byte, x exchange)
+	// readLag is how late reads were since it was asked before; nil when the client
+	// cannot tell.
+	readLag() *histogram
 	// close drops all connections. No request may be under way.
 	close()
 }

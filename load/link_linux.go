@@ -97,13 +97,14 @@ func (k *link) flush() error {
 	return nil
 }
 
-// read is called by the loop when something has happened; it reports whether a
-// request is over.
-func (k *link) read(buf []byte, events uint32) (over bool) {
+// read is called by the loop when something has happened. It returns when the
+// first read that brought something of an answer returned, zero when none did,
+// and whether a request is over.
+func (k *link) read(buf []byte, events uint32) (at time.Time, over bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == gone {
-		return false
+		return time.Time{}, false
 	}
 	before := k.state
 	if len(k.out) > 0 {
@@ -111,34 +112,38 @@ func (k *link) read(buf []byte, events uint32) (over bool) {
 	}
 	// A read that brings less than it could has brought all there was, except
 	// for an end.
-	k.receive(buf, events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0)
-	return before == busy && k.state != busy
+	at = k.receive(buf, events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0)
+	return at, before == busy && k.state != busy
 }
 
 // receive reads until there is nothing left.
-func (k *link) receive(buf []byte, ending bool) {
+func (k *link) receive(buf []byte, ending bool) (first time.Time) {
 	for k.state != gone {
 		n, err := unix.Read(k.fd, buf)
-		at := k.x.since()
+		now := time.Now()
+		at := now.Sub(k.x.zero)
 		switch {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN:
-			return
+			return first
 		case k.state == free:
 			k.drop() // closed by the server, or with bytes that nobody asked for
-			return
+			return first
 		case err != nil || n == 0:
 			k.cut(at, err)
-			return
+			return first
+		case first.IsZero():
+			first = now
 		}
 		k.last.Store(int64(at))
 		k.use(buf[:n], at)
 		k.reads++
 		if n < len(buf) && !ending {
-			return
+			return first
 		}
 	}
+	return first
 }
 
 // use takes what a read brought.

@@ -98,6 +98,17 @@ func (c *loops) close() {
 	c.done.Wait()
 }
 
+func (c *loops) readLag() *histogram {
+	all := new(histogram)
+	for _, l := range c.all {
+		l.mu.Lock()
+		all.merge(&l.lag)
+		l.lag = histogram{}
+		l.mu.Unlock()
+	}
+	return all
+}
+
 // open makes connections, some at a time.
 func (c *loops) open(ctx context.Context, n int) {
 	c.mu.Lock()
@@ -273,11 +284,13 @@ type loop struct {
 	n     int // what look found
 	looks int // since the last wait began
 	ready [batchSize]unix.EpollEvent
-	batch []*link // of ready
+	batch []*link         // of ready
+	late  []time.Duration // of the batch's reads
 	buf   []byte
 
 	mu    sync.Mutex
 	links []*link // by file descriptor
+	lag   histogram
 }
 
 func newLoop() (*loop, error) {
@@ -362,12 +375,22 @@ func (l *loop) run() {
 		}
 		l.mu.Unlock()
 		over := false
+		l.late = l.late[:0]
 		for i, k := range l.batch {
-			if k != nil {
-				over = k.read(l.buf, l.ready[i].Events) || over
+			if k == nil {
+				continue
+			}
+			at, ended := k.read(l.buf, l.ready[i].Events)
+			over = over || ended
+			if !at.IsZero() {
+				l.late = append(l.late, at.Sub(since))
 			}
 		}
-		_ = since
+		l.mu.Lock()
+		for _, d := range l.late {
+			l.lag.add(d)
+		}
+		l.mu.Unlock()
 		if over {
 			runtime.Gosched() // who waits for an answer's end has another request to send
 		}

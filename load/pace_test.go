@@ -68,6 +68,7 @@ func pacedOf(t *testing.T, ctx context.Context, d Dataset, w Workload, service t
 type served time.Duration
 
 func (served) open(context.Context, int) {}
+func (served) readLag() *histogram       { return nil }
 func (served) close()                    {}
 
 func (s served) send(ctx context.Context, _ []byte, x exchange) {

@@ -12,13 +12,15 @@ type Record struct {
 	First     time.Duration `json:"first"`     // first chunk with content, or a whole answer; 0: none came
 	Last      time.Duration `json:"last"`      // last chunk with content, or a whole answer
 	End       time.Duration `json:"end"`       // the answer was complete, or had failed
-	// Gaps are the times between successive content chunks, len = chunks−1.
+	// Gaps are the times between successive content chunks, len = chunks−1. A run
+	// of millions of tokens keeps those of every second, fourth, … request.
 	Gaps         []time.Duration `json:"gaps,omitempty"`
-	Merged       int             `json:"merged,omitempty"`   // content chunks that one read brought together with the one before: their gap is 0
-	InputTokens  int             `json:"input_tokens"`       // by the server's usage
-	OutputTokens int             `json:"output_tokens"`      // by the server's usage, never what was asked for
-	NoUsage      bool            `json:"no_usage,omitempty"` // the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
-	AskedInput   int             `json:"asked_input"`        // length of the prompt that was made
+	Dropped      int             `json:"gaps_dropped,omitempty"` // gaps that were not kept: they are in the summary's ITL only
+	Merged       int             `json:"merged,omitempty"`       // content chunks that one read brought together with the one before: their gap is 0
+	InputTokens  int             `json:"input_tokens"`           // by the server's usage
+	OutputTokens int             `json:"output_tokens"`          // by the server's usage, never what was asked for
+	NoUsage      bool            `json:"no_usage,omitempty"`     // the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
+	AskedInput   int             `json:"asked_input"`            // length of the prompt that was made
 	AskedOutput  int             `json:"asked_output"`
 	Finish       string          `json:"finish,omitempty"` // "length", "stop"
 	Class        string          `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
@@ -94,6 +96,18 @@ type Summary struct {
 	// between the two is not known. MergedShare is their share of all gaps.
 	MergedChunks int     `json:"merged_chunks"`
 	MergedShare  float64 `json:"merged_share"`
+
+	// ITLFrom says how the spread of ITL is known when there were too many gaps to
+	// keep: [FromHistogram] or [FromSample]. Empty: from every gap.
+	ITLFrom string `json:"itl_from,omitempty"`
+
+	// ReadLag is how long what had come may have waited until it was read, at most
+	// and of each read: the loop's own delay. Nil when the client cannot tell: with
+	// TLS, and on other systems than Linux.
+	ReadLag   *Stats  `json:"read_lag_ms,omitempty"`
+	GCPauses  int     `json:"gc_pauses,omitempty"`       // of the generator, while measuring
+	GCPauseMs float64 `json:"gc_pause_ms,omitempty"`     // all of them together
+	GCLongest float64 `json:"gc_pause_max_ms,omitempty"` // the longest of the last 256
 
 	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
 	WarmupFailed int     `json:"warmup_failed,omitempty"`

@@ -147,15 +147,20 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 		warm.watched(func() { warm.closed(ctx, crew(min(c, w.Warmup), 0, 0), false, nil) })
 	}
 	p := g.newPhase(forPrompt, total)
-	before := processorTime()
+	g.client.readLag() // of the warm-up
+	before, pauses := processorTime(), collections()
 	p.watched(func() { p.pace(ctx) })
 	wall := time.Since(p.began)
 	used := processorTime() - before
 
 	records := p.collect()
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
+	p.tally.complete(&s)
+	lag := g.client.readLag().describe()
 	s.Source = g.material.drawn(records)
 	for _, x := range s.parts() {
+		x.ReadLag = lag
+		pauses.until(x)
 		if wall > 0 {
 			x.CPUShare = used.Seconds() / wall.Seconds()
 		}
@@ -210,6 +215,8 @@ type phase struct {
 
 	next, sent, done, failed, chunks atomic.Int64
 
+	tally tally
+
 	mu      sync.Mutex
 	records [][]Record // one list of each worker
 	begun   int        // conversations
@@ -217,7 +224,7 @@ type phase struct {
 }
 
 func (g *generator) newPhase(use uint64, total int) *phase {
-	p := &phase{g: g, warmup: use == forWarmup, total: total, began: time.Now()}
+	p := &phase{g: g, warmup: use == forWarmup, total: total, began: time.Now(), tally: tally{limit: maxGaps}}
 	if g.material.prompts != nil {
 		p.prompts = g.material.prompts(use)
 	}
@@ -259,6 +266,7 @@ func (p *phase) state() Progress {
 func (p *phase) collect() []Record {
 	all := slices.Concat(p.records...)
 	slices.SortFunc(all, func(a, b Record) int { return cmp.Or(cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.Seq, b.Seq)) })
+	p.tally.giveBack(all)
 	return all
 }
 

@@ -51,6 +51,9 @@ func (c *standard) close() { c.http.CloseIdleConnections() }
 // open does nothing: net/http cannot connect without a request.
 func (c *standard) open(context.Context, int) {}
 
+// readLag is not known: goroutines wait for their reads in the runtime.
+func (c *standard) readLag() *histogram { return nil }
+
 func (c *standard) send(parent context.Context, body []byte, x exchange) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)

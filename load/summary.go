@@ -21,6 +21,7 @@ func summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 	s := Summary{Started: started, Duration: d.Seconds(), Requests: len(records)}
 	var ttft, tpot, itl, e2el, perToken, queue, lag []float64
 	good, gaps := 0, 0
+	lost, between := 0, time.Duration(0) // gaps that were not kept, and the time of all gaps
 	for i := range records {
 		gaps += len(records[i].Gaps)
 	}
@@ -55,16 +56,23 @@ func summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 		for _, g := range r.Gaps {
 			itl = append(itl, ms(g))
 		}
+		lost += r.Dropped
+		between += r.Last - r.First
 		if r.good(w.SLO) {
 			good++
 		}
 	}
-	if len(itl) > 0 {
-		s.MergedShare = float64(s.MergedChunks) / float64(len(itl))
-	}
 	s.TTFT = describe(ttft, percentiles)
 	s.TPOT = describe(tpot, percentiles)
 	s.ITL = describe(itl, percentiles)
+	if lost > 0 {
+		s.ITL.Count += lost
+		s.ITL.Mean = ms(between) / float64(s.ITL.Count)
+		s.ITLFrom = FromSample
+	}
+	if s.ITL.Count > 0 {
+		s.MergedShare = float64(s.MergedChunks) / float64(s.ITL.Count)
+	}
 	s.E2EL = describe(e2el, percentiles)
 	s.PerToken = describe(perToken, percentiles)
 	s.Queue = describe(queue, percentiles)
@@ -205,11 +213,16 @@ func peakOutput(records []Record) float64 {
 		if !r.OK() {
 			continue
 		}
-		each := float64(r.OutputTokens) / float64(len(r.Gaps)+1)
+		chunks := len(r.Gaps) + r.Dropped + 1
+		each := float64(r.OutputTokens) / float64(chunks)
 		at := r.First
 		add(at, each)
-		for _, g := range r.Gaps {
-			at += g
+		for i := 1; i < chunks; i++ {
+			if r.Dropped > 0 { // evenly in time, too
+				at = r.First + time.Duration(i)*(r.Last-r.First)/time.Duration(chunks-1)
+			} else {
+				at += r.Gaps[i-1]
+			}
 			add(at, each)
 		}
 	}

@@ -56,3 +56,15 @@ func (t *turns) close() {
 		c.close()
 	}
 }
+
+func (t *turns) readLag() *histogram {
+	var all *histogram
+	for _, c := range t.all {
+		if h := c.readLag(); h != nil && all == nil {
+			all = h
+		} else if h != nil {
+			all.merge(h)
+		}
+	}
+	return all
+}

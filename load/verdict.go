@@ -12,10 +12,12 @@ import (
 
 // The bounds of a verdict. docs/method.md gives the reason for each.
 const (
-	maxSendLag      = 5.0 // ms, p99
-	maxSendLagOfITL = 0.1 // of the ITL median, but not below minSendLag
-	minSendLag      = 1.0 // ms: what any system's timers are off by
-	maxCPUShare     = 0.8 // of each core that the generator may use
+	maxSendLag      = 5.0  // ms, p99
+	maxSendLagOfITL = 0.1  // of the ITL median, but not below minSendLag
+	minSendLag      = 1.0  // ms: what any system's timers are off by
+	maxReadLag      = 5.0  // ms, p99
+	maxGCShare      = 0.01 // of the time
+	maxCPUShare     = 0.8  // of each core that the generator may use
 	maxMergedShare  = 0.2
 	minMergedITL    = 5.0  // ms: below, engines themselves send several at once
 	maxLittle       = 0.05 // relative
@@ -64,6 +66,10 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 		limit := min(maxSendLag, max(minSendLag, maxSendLagOfITL*s.ITL.Median))
 		because(lag > limit, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)", lag, limit)
 	}
+	if l := s.ReadLag; l != nil {
+		because(l.Percentiles["99"] > maxReadLag, "what had come was read up to %.1f ms late (p99; the limit is %.1f ms)", l.Percentiles["99"], maxReadLag)
+	}
+	because(s.GCPauseMs > maxGCShare*s.Duration*1e3, "garbage collection stopped the generator for %.1f ms of %.1f s", s.GCPauseMs, s.Duration)
 	cores := float64(runtime.GOMAXPROCS(0))
 	because(s.CPUShare > maxCPUShare*cores, "the generator used %.0f %% of the %.0f cores that it may use", s.CPUShare/cores*100, cores)
 	because(s.MergedShare > maxMergedShare && s.ITL.Mean > minMergedITL,

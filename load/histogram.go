@@ -1,0 +1,118 @@
+package load
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+// histogramBits is the resolution of a histogram: values of one bucket differ by
+// less than 2⁻¹⁰ of themselves, so that three digits are right.
+const histogramBits = 10
+
+// histogram counts times, however many, in less than half a megabyte. Its count,
+// mean, standard deviation, least and greatest are exact.
+type histogram struct {
+	buckets        []int64
+	count          int64
+	sum            time.Duration
+	squares        float64 // of milliseconds
+	least, largest time.Duration
+}
+
+func (h *histogram) add(d time.Duration) {
+	d = max(d, 0)
+	i := bucket(uint64(d))
+	if i >= len(h.buckets) {
+		h.buckets = append(h.buckets, make([]int64, i+1-len(h.buckets))...)
+	}
+	h.buckets[i]++
+	if h.count == 0 {
+		h.least = d
+	}
+	h.count++
+	h.sum += d
+	h.squares += ms(d) * ms(d)
+	h.least, h.largest = min(h.least, d), max(h.largest, d)
+}
+
+func (h *histogram) merge(other *histogram) {
+	if other.count == 0 {
+		return
+	}
+	if n := len(other.buckets) - len(h.buckets); n > 0 {
+		h.buckets = append(h.buckets, make([]int64, n)...)
+	}
+	for i, n := range other.buckets {
+		h.buckets[i] += n
+	}
+	if h.count == 0 {
+		h.least = other.least
+	}
+	h.count += other.count
+	h.sum += other.sum
+	h.squares += other.squares
+	h.least, h.largest = min(h.least, other.least), max(h.largest, other.largest)
+}
+
+// bucket is the place of a value: the first 2¹⁰ have one each, and every
+// doubling beyond has as many.
+func bucket(v uint64) int {
+	exponent := max(bits.Len64(v)-histogramBits-1, 0)
+	return exponent<<histogramBits + int(v>>exponent)
+}
+
+// middle is the value in the middle of a bucket.
+func middle(i int) time.Duration {
+	exponent := max(i>>histogramBits-1, 0)
+	low := uint64(i-exponent<<histogramBits) << exponent
+	return time.Duration(low + (uint64(1)<<exponent-1)/2)
+}
+
+// stats describes what was counted.
+func (h *histogram) stats(percentiles []float64) Stats {
+	s := Stats{Count: int(h.count), Percentiles: make(map[string]float64, len(percentiles))}
+	for _, p := range percentiles {
+		s.Percentiles[strconv.FormatFloat(p, 'f', -1, 64)] = h.percentile(p)
+	}
+	if h.count == 0 {
+		return s
+	}
+	n := float64(h.count)
+	s.Mean = ms(h.sum) / n
+	s.Std = math.Sqrt(max(h.squares/n-s.Mean*s.Mean, 0))
+	s.Median, s.Min, s.Max = h.percentile(50), ms(h.least), ms(h.largest)
+	return s
+}
+
+// percentile is that of the sorted values in milliseconds, as for exact ones,
+// with the middle of a bucket for each value in it.
+func (h *histogram) percentile(p float64) float64 {
+	if h.count == 0 {
+		return 0
+	}
+	at := float64(h.count-1) * p / 100
+	rank := int64(at)
+	low := h.nth(rank)
+	if part := at - float64(rank); part > 0 {
+		return low + part*(h.nth(rank+1)-low)
+	}
+	return low
+}
+
+// nth is the n-th of the sorted values, from 0.
+func (h *histogram) nth(n int64) float64 {
+	switch {
+	case n <= 0:
+		return ms(h.least)
+	case n >= h.count-1:
+		return ms(h.largest)
+	}
+	for i, c := range h.buckets {
+		if n -= c; n < 0 {
+			return ms(min(max(middle(i), h.least), h.largest))
+		}
+	}
+	return ms(h.largest)
+}
