@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -43,6 +44,7 @@ type flow struct {
 type lane struct {
 	net.Listener
 	conns  chan net.Conn
+	failed chan error // to accept one
 	flows  chan *flow
 	closed chan struct{} // no connection is accepted any more
 	once   sync.Once
@@ -56,7 +58,7 @@ type lane struct {
 }
 
 func newLane(l net.Listener) *lane {
-	n := &lane{Listener: l, conns: make(chan net.Conn, 1024), flows: make(chan *flow, 1024), closed: make(chan struct{}), quit: make(chan struct{}), active: map[*flow]struct{}{}}
+	n := &lane{Listener: l, conns: make(chan net.Conn, 1024), failed: make(chan error), flows: make(chan *flow, 1024), closed: make(chan struct{}), quit: make(chan struct{}), active: map[*flow]struct{}{}}
 	n.work.Go(n.accept)
 	n.work.Go(n.run)
 	return n
@@ -65,11 +67,19 @@ func newLane(l net.Listener) *lane {
 func (n *lane) accept() {
 	for {
 		c, err := n.Listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			n.stop()
 			return
 		}
-		n.back(c)
+		if err == nil {
+			n.back(c)
+			continue
+		}
+		select {
+		case n.failed <- err: // the server waits and tries again, if it can
+		case <-n.closed:
+			return
+		}
 	}
 }
 
@@ -78,6 +88,8 @@ func (n *lane) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.conns:
 		return c, nil
+	case err := <-n.failed:
+		return nil, err
 	case <-n.closed:
 		return nil, net.ErrClosed
 	}
