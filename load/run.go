@@ -265,8 +265,10 @@ func (p *phase) state() Progress {
 // collect returns what all workers wrote down, in the order of dispatch.
 func (p *phase) collect() []Record {
 	all := slices.Concat(p.records...)
-	slices.SortFunc(all, func(a, b Record) int { return cmp.Or(cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.Seq, b.Seq)) })
+	slices.SortFunc(all, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	p.tally.giveBack(all)
+	// Prompts are made in this order, but need not leave in it.
+	slices.SortStableFunc(all, func(a, b Record) int { return cmp.Compare(a.Sent, b.Sent) })
 	return all
 }
 

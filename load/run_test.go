@@ -347,3 +347,22 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportMetric(tokens/b.Elapsed().Seconds(), "tokens/s")
 	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/tokens, "cpu-ns/token")
 }
+
+// TestGapsStay: whatever the order in which requests leave, each has its gaps.
+func TestGapsStay(t *testing.T) {
+	_, target := engine(t, instant(sim.Config{}))
+	w := Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 2, RangeRatio: ratio(0)}, Concurrency: 50,
+		OutputTokens: 9, IgnoreEOS: true, Endpoint: Completions,
+	}
+	w.Stages = []Stage{{Duration: Duration(300 * msec), Rate: 1000}, {Duration: Duration(300 * msec), Concurrency: 8}}
+	r := run(t, target, w)
+	for i, x := range r.Records {
+		if x.OK() && (x.Dropped != 0 || len(x.Gaps) != x.OutputTokens-1) {
+			t.Fatalf("record %d has %d gaps of %d, and %d dropped", i, len(x.Gaps), x.OutputTokens-1, x.Dropped)
+		}
+		if i > 0 && x.Sent < r.Records[i-1].Sent {
+			t.Fatalf("record %d left before the one before it", i)
+		}
+	}
+}
