@@ -350,19 +350,15 @@ func BenchmarkRun(b *testing.B) {
 
 // TestGapsStay: whatever the order in which requests leave, each has its gaps.
 func TestGapsStay(t *testing.T) {
-	_, target := engine(t, instant(sim.Config{}))
-	w := Workload{
-		Dataset: Dataset{Kind: Random, InputTokens: 2, RangeRatio: ratio(0)}, Concurrency: 50,
-		OutputTokens: 9, IgnoreEOS: true, Endpoint: Completions,
+	p := &phase{tally: tally{limit: maxGaps}}
+	for seq := range 10 {
+		r := Record{Seq: seq, Sent: time.Duration(seq*7%10) * msec, Gaps: []time.Duration{time.Duration(seq)}}
+		p.tally.settle(&r)
+		p.records = append(p.records, []Record{r})
 	}
-	w.Stages = []Stage{{Duration: Duration(300 * msec), Rate: 1000}, {Duration: Duration(300 * msec), Concurrency: 8}}
-	r := run(t, target, w)
-	for i, x := range r.Records {
-		if x.OK() && (x.Dropped != 0 || len(x.Gaps) != x.OutputTokens-1) {
-			t.Fatalf("record %d has %d gaps of %d, and %d dropped", i, len(x.Gaps), x.OutputTokens-1, x.Dropped)
-		}
-		if i > 0 && x.Sent < r.Records[i-1].Sent {
-			t.Fatalf("record %d left before the one before it", i)
+	for i, r := range p.collect() {
+		if r.Sent != time.Duration(i)*msec || r.Dropped != 0 || len(r.Gaps) != 1 || r.Gaps[0] != time.Duration(r.Seq) {
+			t.Errorf("record %d: %+v", i, r)
 		}
 	}
 }
