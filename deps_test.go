@@ -50,6 +50,8 @@ var rooms = []room{
 		"the generator is held against it, so it must share no code with the generator"},
 	{"lock", nil,
 		"asks registries and the model hub for names; what a lab names comes as plain text"},
+	{"tokenizer", nil,
+		"text and numbers only: whoever has a tokenizer.json can use it, and nothing here can make it differ from Hugging Face's"},
 	{"provision", nil,
 		"the bottom: hosts and containers, whatever runs in them"},
 
@@ -90,6 +92,9 @@ var libraries = []struct {
 
 	{"modernc.org/sqlite", []string{"results"}, "the database is an index that only the store knows"},
 	{"github.com/klauspost/compress", []string{"results"}, "records on disk"},
+
+	{"golang.org/x/text", []string{"tokenizer"}, "normal forms of Unicode"},
+	{"github.com/dlclark/regexp2/v2", []string{"tokenizer"}, "regular expressions of tokenizer files look ahead, which Go's do not"},
 
 	{"github.com/cenkalti/backoff/v5", []string{"provision", "agent"}, "retrying is for connections, nothing else"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
