@@ -41,7 +41,7 @@ fuzz:
 	done
 
 bench:
-	go test -run '^$$' -bench . -benchmem ./...
+	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 # What interrupted tests left.
 sweep:

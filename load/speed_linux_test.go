@@ -349,13 +349,14 @@ func BenchmarkSpeed(b *testing.B) {
 			url := engineProcess(b, sim.Config{TTFT: 20 * time.Millisecond, ITL: 5 * time.Millisecond})
 			f := figures{}
 			for b.Loop() {
-				job := speedJob(url, Workload{Rate: rate, Requests: 8 * int(rate)})
+				job := speedJob(url, Workload{Rate: rate, Requests: 20 * int(rate)})
 				job.Workload.OutputTokens = 2
 				s := on(b, roleLoad, job).Summary
 				truthOf(b, url)
 				f.add("achieved-%", 100*s.RequestThroughput/float64(rate))
 				f.add("lag-p99-ms", s.SendLag.Percentiles["99"])
 				f.add("failed", float64(s.Failed))
+				f.add("cpu-%", 100*s.CPUShare)
 			}
 			f.report(b)
 		})
