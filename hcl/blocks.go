@@ -129,6 +129,7 @@ func (l *lab) dataset(i *instance) {
 		Filter:          get[string](s, "filter"),
 		OutputTokens:    int(get[int64](s, "output_tokens")),
 		Slowdown:        get[float64](s, "slowdown"),
+		Tokenizer:       get[string](s, "tokenizer"),
 	}
 	switch {
 	case d.Kind == load.Random && d.Convention == "":

@@ -361,6 +361,7 @@ var (
 	seedArgument = argument{name: "seed", kind: whole(0, 1<<53), fallback: "`0`", doc: "Another seed makes, or picks, other prompts."}
 	checksum     = argument{name: "sha256", kind: hexDigest, fallback: "whatever is there", doc: "Of the file, which must have it."}
 	dataPath     = argument{name: "path", kind: text, required: true, doc: "The file, relative to the lab's directory."}
+	counter      = argument{name: "tokenizer", kind: text, fallback: "the server's own, where it has `/tokenize`", doc: "The model's `tokenizer.json`, relative to the lab's directory: it counts and cuts."}
 )
 
 // datasetKinds are the data sets, each with the arguments of its kind.
@@ -378,7 +379,7 @@ var datasetKinds = []*blockType{
 		argument{name: "range_ratio", kind: number(0, 1), fallback: "all lengths are exact", doc: "Lengths are drawn from L·r to L."},
 	),
 	datasetOf(load.ShareGPT, "The first question and answer of recorded conversations, a JSON file as ShareGPT's.",
-		dataPath, checksum,
+		dataPath, checksum, counter,
 		argument{name: "filter", kind: word(load.ConventionSGLang, load.ConventionVLLM), fallback: `"sglang"`, doc: "Which conversations are left out as too short or too long: as in SGLang's benchmark, or as in vLLM's."},
 		argument{name: "input_tokens", kind: whole(1, 1<<24), fallback: "as recorded", doc: "Every prompt is cut to exactly this length; shorter ones are left out."},
 		argument{name: "output_tokens", kind: whole(1, 1<<24), fallback: "as recorded", doc: "Every answer is asked to be exactly this long."},
@@ -386,9 +387,10 @@ var datasetKinds = []*blockType{
 	datasetOf(load.Text, "Pieces of a text, such as a book, of an exact length.",
 		argument{name: "path", kind: text, required: true, doc: "A file, or a folder of files, relative to the lab's directory."},
 		argument{name: "input_tokens", kind: whole(1, 1<<24), required: true, doc: "Length of a prompt, in tokens."},
+		counter,
 	),
-	datasetOf(load.JSONL, "Prompts of your own, one JSON object to a line: `prompt`, and `output_tokens` where they differ.", dataPath, checksum),
-	datasetOf(load.Conversation, "Conversations of several turns, each sent when the answer before it is there.", dataPath, checksum),
+	datasetOf(load.JSONL, "Prompts of your own, one JSON object to a line: `prompt`, and `output_tokens` where they differ.", dataPath, checksum, counter),
+	datasetOf(load.Conversation, "Conversations of several turns, each sent when the answer before it is there.", dataPath, checksum, counter),
 	datasetOf(load.Trace, "Recorded requests, sent at the times of the recording (Mooncake's JSONL).", dataPath, checksum,
 		argument{name: "slowdown", kind: number(0.001, 1e6), fallback: "`1`", doc: "Times between requests are multiplied by this: 2 is half as fast."},
 	),

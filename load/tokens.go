@@ -3,14 +3,18 @@ package load
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"hclbench/tokenizer"
 )
 
 // tokens makes token ids of text, without the special ones that a server would
@@ -29,7 +33,7 @@ var errNoTokenizer = errors.New("the server has no /tokenize")
 // there is neither.
 func newTokens(ctx context.Context, job Job) (tokens, error) {
 	if path := job.Workload.Dataset.Tokenizer; path != "" {
-		return nil, fmt.Errorf("tokenizer %s: not read yet", path)
+		return loadTokens(job, path)
 	}
 	s := serverTokens{job: job}
 	switch _, err := s.encode(ctx, "a"); {
@@ -48,6 +52,45 @@ func needTokens(ctx context.Context, job Job) (tokens, error) {
 		err = fmt.Errorf("a data set of kind %q needs a tokenizer, and %w: name the model's tokenizer.json in the data set", job.Workload.Dataset.Kind, errNoTokenizer)
 	}
 	return t, err
+}
+
+// fileTokens are of a model's own tokenizer.
+type fileTokens struct {
+	tokenizer *tokenizer.Tokenizer
+	label     string
+}
+
+func loadTokens(job Job, path string) (tokens, error) {
+	f, err := job.openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	t, err := tokenizer.Read(io.TeeReader(f, sum))
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer %s: %w", filepath.Base(path), err)
+	}
+	return fileTokens{t, fmt.Sprintf("%s sha256:%x", filepath.Base(path), sum.Sum(nil))}, nil
+}
+
+func (t fileTokens) name() string { return t.label }
+
+func (t fileTokens) encode(_ context.Context, text string) ([]int32, error) {
+	ids := t.tokenizer.Encode(text)
+	out := make([]int32, len(ids))
+	for i, id := range ids {
+		out[i] = int32(id)
+	}
+	return out, nil
+}
+
+func (t fileTokens) decode(ids []int32) (string, bool) {
+	list := make([]int, len(ids))
+	for i, id := range ids {
+		list[i] = int(id)
+	}
+	return t.tokenizer.Decode(list), true
 }
 
 // tokenizeTimeout bounds one question to the server.

@@ -3,7 +3,8 @@
 // the metrics.
 //
 // It knows a server only by its URL and protocol. It knows nothing of hosts,
-// containers, labs or how a result is kept, and imports none of our packages.
+// containers, labs or how a result is kept, and of our packages it imports the
+// tokenizer only.
 package load
 
 import (
