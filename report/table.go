@@ -346,6 +346,8 @@ func newFootnotes(rows []results.Row) *footnotes {
 // number is the number of the cell's footnote, 0 when it has none.
 func (f *footnotes) number(r results.Row) int { return slices.Index(f.texts, reasons(r)) + 1 }
 
+// reasons are in one line each: an error may have pages, with the last log lines
+// of an engine, which stay in the store.
 func reasons(r results.Row) string {
 	v := r.Verdict()
 	all := v.Reasons
@@ -355,5 +357,9 @@ func reasons(r results.Row) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return cmp.Or(v.Verdict, "?") + ": " + strings.Join(all, "; ")
+	lines := make([]string, len(all))
+	for i, reason := range all {
+		lines[i], _, _ = strings.Cut(reason, "\n")
+	}
+	return cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; ")
 }

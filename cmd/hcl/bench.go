@@ -167,7 +167,7 @@ func onlyModel(ctx context.Context, base string) (string, error) {
 }
 
 func (a *app) runBench(ctx context.Context, job load.Job, format, output string) error {
-	l := &lines{log: a.logger(), last: map[string]time.Time{"progress": time.Now()}}
+	l := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{"progress": time.Now()}}
 	started := time.Now()
 	result, err := load.Run(ctx, job, func(p load.Progress) {
 		if terminal(a.stderr) {

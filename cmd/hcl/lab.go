@@ -259,7 +259,14 @@ func outcome(p *plan.Plan, o apply.Outcome, err error) error {
 	case o.Planned > 0 && o.Void == o.Planned:
 		return &exit{exitFailed, errors.New("no cell could be measured")}
 	case o.Void > 0 || o.Suspect > 0 && !p.Rehearsal:
-		return &exit{exitCells, fmt.Errorf("of %d cells, %d are suspect and %d have no measurement", o.Planned, o.Suspect, o.Void)}
+		var doubts []string
+		if o.Suspect > 0 {
+			doubts = append(doubts, fmt.Sprintf("%d suspect", o.Suspect))
+		}
+		if o.Void > 0 {
+			doubts = append(doubts, fmt.Sprintf("%d without a measurement", o.Void))
+		}
+		return &exit{exitCells, fmt.Errorf("of the %s, %s", plural(o.Planned, "cell"), strings.Join(doubts, " and "))}
 	}
 	return nil
 }

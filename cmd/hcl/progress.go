@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func (a *app) progress(p *plan.Plan, asJSON bool) progress {
 		live := newLive(a.stderr, p)
 		show.event, show.close = live.event, live.close
 	default:
-		lines := &lines{log: a.logger(), last: map[string]time.Time{}}
+		lines := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{}}
 		show.event = lines.event
 	}
 	return show
@@ -62,6 +63,7 @@ const linePause = 10 * time.Second
 // lines writes events as log lines.
 type lines struct {
 	log  *log.Logger
+	w    io.Writer            // the same as the log's, for what is no log line
 	last map[string]time.Time // of a repeating line, by what it is about
 }
 
@@ -107,9 +109,12 @@ func (l *lines) event(e apply.Event) {
 	case apply.Warning:
 		l.log.Warn(e.Message, where...)
 	case apply.Failed:
-		// The reason may be a page long, with the engine's last log lines; it reads
-		// better as it is than inside a quoted attribute.
-		l.log.Error(e.Message, where...)
+		// The reason may be a page long, with the engine's last log lines.
+		what, page, _ := strings.Cut(e.Message, "\n")
+		l.log.Error(what, where...)
+		if page != "" {
+			fmt.Fprintln(l.w, page)
+		}
 	}
 }
 
