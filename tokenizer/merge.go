@@ -167,8 +167,8 @@ const (
 )
 
 // cache remembers the tokens of pieces, since most words of a text come again.
-// A piece has one place and takes it from the one before: memory is bounded
-// (about 10 MB when full), and nobody waits for anybody.
+// A piece has two places, side by side, and takes them from what was there:
+// memory is bounded (about 10 MB when full), and nobody waits for anybody.
 type cache struct {
 	seed  maphash.Seed
 	slots [cacheSlots]atomic.Pointer[cached]
@@ -182,21 +182,25 @@ type cached struct {
 func newCache() *cache { return &cache{seed: maphash.MakeSeed()} }
 
 // get returns the tokens of a piece, nil if they are not known, and where put
-// may keep them; nil if nowhere.
-func (c *cache) get(piece string) (*atomic.Pointer[cached], []int) {
+// may keep them; negative if nowhere.
+func (c *cache) get(piece string) (ids []int, at int) {
 	if len(piece) > cachedBytes {
-		return nil, nil
+		return nil, -1
 	}
-	slot := &c.slots[maphash.String(c.seed, piece)%cacheSlots]
-	if x := slot.Load(); x != nil && x.piece == piece {
-		return slot, x.ids
+	at = int(maphash.String(c.seed, piece) % (cacheSlots / 2) * 2)
+	for i := range 2 {
+		if x := c.slots[at+i].Load(); x != nil && x.piece == piece {
+			return x.ids, at
+		}
 	}
-	return slot, nil
+	return nil, at
 }
 
-// put keeps the tokens of a piece.
-func (c *cache) put(slot *atomic.Pointer[cached], piece string, ids []int) {
-	if slot != nil {
-		slot.Store(&cached{strings.Clone(piece), slices.Clone(ids)})
+// put keeps the tokens of a piece, and what was kept last in its places.
+func (c *cache) put(at int, piece string, ids []int) {
+	if at < 0 {
+		return
 	}
+	c.slots[at+1].Store(c.slots[at].Load())
+	c.slots[at].Store(&cached{strings.Clone(piece), slices.Clone(ids)})
 }

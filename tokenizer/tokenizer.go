@@ -179,16 +179,16 @@ func (e *encoder) word(piece string) {
 		e.dst = append(e.dst, t.bytes[piece[0]])
 		return
 	}
-	if id, ok := t.whole[piece]; ok {
-		e.dst = append(e.dst, id)
-		return
-	}
-	slot, ids := t.cache.get(piece)
+	ids, at := t.cache.get(piece)
 	if ids != nil {
 		e.dst = append(e.dst, ids...)
 		return
 	}
 	start := len(e.dst)
-	e.dst = e.merger.appendMerged(e.dst, piece, t)
-	t.cache.put(slot, piece, e.dst[start:])
+	if id, ok := t.whole[piece]; ok {
+		e.dst = append(e.dst, id)
+	} else {
+		e.dst = e.merger.appendMerged(e.dst, piece, t)
+	}
+	t.cache.put(at, piece, e.dst[start:])
 }

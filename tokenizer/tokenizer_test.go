@@ -185,23 +185,25 @@ func TestLongPieces(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.family+"/"+tt.unit, func(t *testing.T) {
 			tok := tokenizers[tt.family]
-			took := func(size, runs int) time.Duration {
+			took := func(size int) time.Duration {
 				text := strings.Repeat(tt.unit, size/len(tt.unit))
-				best := time.Duration(math.MaxInt64)
-				for range runs {
-					start := time.Now()
-					ids := tok.Encode(text)
-					best = min(best, time.Since(start))
-					if got := tok.Decode(ids); got != tok.normalize(text) {
-						t.Fatal("the text is another one after decoding")
-					}
+				start := time.Now()
+				ids := tok.Encode(text)
+				took := time.Since(start)
+				if got := tok.Decode(ids); got != tok.normalize(text) {
+					t.Fatal("the text is another one after decoding")
 				}
-				return best
+				return took
 			}
-			short, long := took(tt.size, 3), took(10*tt.size, 1)
-			if long > 40*short {
-				t.Errorf("%d bytes took %v, %d bytes %v: more than 40 times as long", 10*tt.size, long, tt.size, short)
+			// Other work on the machine only adds time, so that the least counts.
+			short, long := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+			for range 8 {
+				short, long = min(short, took(tt.size)), min(long, took(10*tt.size))
+				if long <= 40*short {
+					return
+				}
 			}
+			t.Errorf("%d bytes took %v, %d bytes %v: more than 40 times as long", 10*tt.size, long, tt.size, short)
 		})
 	}
 }

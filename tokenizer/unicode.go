@@ -59,7 +59,12 @@ func (c *classes) at(s string, i int) (class, int) {
 // while returns the end of the characters from s[i] on that are one of k.
 func (c *classes) while(s string, i int, k class) int {
 	for i < len(s) {
-		got, n := c.at(s, i)
+		got, n := class(0), 1
+		if b := s[i]; b < utf8.RuneSelf { // as at does: it is not inlined
+			got = c[b]
+		} else {
+			got, n = c.at(s, i)
+		}
 		if got&k == 0 {
 			break
 		}
@@ -71,7 +76,12 @@ func (c *classes) while(s string, i int, k class) int {
 // until returns the start of the first character from s[i] on that is one of k.
 func (c *classes) until(s string, i int, k class) int {
 	for i < len(s) {
-		got, n := c.at(s, i)
+		got, n := class(0), 1
+		if b := s[i]; b < utf8.RuneSelf { // as at does: it is not inlined
+			got = c[b]
+		} else {
+			got, n = c.at(s, i)
+		}
 		if got&k != 0 {
 			break
 		}
