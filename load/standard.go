@@ -67,6 +67,11 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 		x.rec.fail(x.since(), ClassConnect, err.Error())
 		return
 	}
+	// A server may close a kept connection in the moment in which the request goes
+	// out on it. net/http sends such a request again, on another connection, when
+	// nothing has come back and the request may be repeated; the header that says
+	// so is not sent when it is empty.
+	req.Header["Idempotency-Key"] = nil
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	for _, h := range c.headers {
