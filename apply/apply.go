@@ -324,6 +324,12 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 			row.Command = append(row.Command, w.String())
 		}
 	}
+	// Before the engine: loading a model takes long, and costs.
+	for _, c := range d.ToDo() {
+		if err := s.place(ctx, c.Job.Workload.Dataset); err != nil {
+			return err
+		}
+	}
 	for todo := d.ToDo(); len(todo) > 0; {
 		consumed, down, err := s.up(ctx, d, &row, todo)
 		if ctx.Err() != nil {

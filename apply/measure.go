@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,9 +31,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
 	job := out.Job // as the host gets it; where its files lie there is of no interest later
-	if job.Files, err = s.place(ctx, job.Workload.Dataset); err != nil {
-		return nil, err
-	}
+	job.Files = s.files
 	p := s.prober(out.Job.Target.BaseURL)
 	defer p.close()
 	out.CacheReset = resetCache(ctx, p, d.Engine)
@@ -103,23 +100,19 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 }
 
 // place brings the files that a data set reads to the host, each once.
-func (s *site) place(ctx context.Context, d load.Dataset) (map[string]string, error) {
+func (s *site) place(ctx context.Context, d load.Dataset) error {
 	for _, path := range d.Inputs() {
 		if s.files[path] != "" {
 			continue
 		}
-		local := path
-		if !filepath.IsAbs(local) {
-			local = filepath.Join(s.plan.Dir, local)
-		}
 		s.event(Event{Type: Step, Host: s.host.Name, Message: "bringing " + path + " to the host"})
-		remote, err := agent.Place(ctx, s.conn, local)
+		remote, err := agent.Place(ctx, s.conn, s.plan.Local(path))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.files[path] = remote
 	}
-	return s.files, nil
+	return nil
 }
 
 // stillServes reports why the engine does not answer a small request any more.

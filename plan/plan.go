@@ -9,6 +9,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -108,6 +109,14 @@ type Counts struct {
 // String is "2 deployments on 1 host, 6 cells".
 func (c Counts) String() string {
 	return fmt.Sprintf("%s on %s, %s", count(c.Deployments, "deployment"), count(c.Hosts, "host"), count(c.Cells, "cell"))
+}
+
+// Local is where a path of the lab lies on this machine.
+func (p *Plan) Local(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(p.Dir, path)
 }
 
 // Count sums the plan up.

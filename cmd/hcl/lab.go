@@ -166,7 +166,7 @@ func known(ctx context.Context, store *results.Store) (map[string]results.Known,
 }
 
 // carriable refuses, before anything is contacted, a plan of which a cell can be
-// planned by this version but not measured.
+// planned by this version but not measured, or whose files are not there.
 func (a *app) carriable(cfg *hcl.Config, p *plan.Plan) error {
 	place := func(benchmark string, axes results.Axes) string { return fmt.Sprint(benchmark, axes) }
 	todo := map[string]bool{}
@@ -187,14 +187,36 @@ func (a *app) carriable(cfg *hcl.Config, p *plan.Plan) error {
 		})
 		part.Benchmarks = append(part.Benchmarks, b)
 	}
-	problems := part.NotCarriedOut(p.Rehearsal)
-	if !problems.HasErrors() {
-		return nil
+	if problems := part.NotCarriedOut(p.Rehearsal); problems.HasErrors() {
+		if err := a.show(problems); err != nil {
+			return err
+		}
+		return &exit{code: exitUsage}
 	}
-	if err := a.show(problems); err != nil {
-		return err
+	return inputsThere(p)
+}
+
+// inputsThere checks that the files of the data sets can be read.
+func inputsThere(p *plan.Plan) error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, d := range p.Deployments {
+		for _, c := range d.ToDo() {
+			for _, path := range c.Job.Workload.Dataset.Inputs() {
+				if seen[path] {
+					continue
+				}
+				seen[path] = true
+				if _, err := os.Stat(p.Local(path)); err != nil {
+					errs = append(errs, fmt.Errorf("benchmark %s reads %s: %w", c.Benchmark, path, err))
+				}
+			}
+		}
 	}
-	return &exit{code: exitUsage}
+	if len(errs) > 0 {
+		return &exit{exitUsage, errors.Join(errs...)}
+	}
+	return nil
 }
 
 // newRun is the row of a run that begins now.
