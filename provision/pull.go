@@ -21,9 +21,11 @@ const pullStall = 5 * time.Minute
 // PullProgress is how far a pull is. Total grows while the registry tells the
 // sizes of the layers.
 type PullProgress struct {
-	Bytes, Total int64  // downloaded, and to download as far as is known
-	Layers, Done int    // Done: downloaded and unpacked, or there before
-	Phase        string // "asking the registry", "downloading", "unpacking"
+	Bytes  int64  `json:"bytes"`  // downloaded
+	Total  int64  `json:"total"`  // to download, as far as is known
+	Layers int    `json:"layers"` // of the image
+	Done   int    `json:"done"`   // layers downloaded and unpacked, or there before
+	Phase  string `json:"phase"`  // "asking the registry", "downloading", "unpacking"
 }
 
 // Image is an image on a host.

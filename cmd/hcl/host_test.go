@@ -320,3 +320,44 @@ func TestCtrlC(t *testing.T) {
 		}
 	}
 }
+
+// TestEvents holds what apply --json prints to docs/events.md: every type that
+// comes is in its table, with the members that it names.
+func TestEvents(t *testing.T) {
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "1m"))
+	out, said, code := u.run("apply", "--json")
+	if code != exitDone && code != exitCells {
+		t.Fatalf("exit %d\n%s", code, said)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(out) {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		kind, _ := e["type"].(string)
+		seen[kind] = true
+		if !bytes.Contains(page, []byte("| `"+kind+"` |")) {
+			t.Errorf("docs/events.md has no row for %q", kind)
+		}
+		for _, member := range []string{"pull", "progress"} {
+			inner, _ := e[member].(map[string]any)
+			for name := range inner {
+				if !bytes.Contains(page, []byte(name)) {
+					t.Errorf("docs/events.md does not name %s.%s", member, name)
+				}
+			}
+		}
+	}
+	for _, kind := range []string{"step", "pull", "ready", "begin", "progress", "end", "down", "outcome"} {
+		if !seen[kind] {
+			t.Errorf("no event of type %q came", kind)
+		}
+	}
+}
