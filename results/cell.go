@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/telemetry"
 )
 
 // Run is one hcl apply, rehearse or bench.
@@ -39,6 +40,20 @@ type Deployment struct {
 	Facts    json.RawMessage   `json:"facts,omitempty"` // of the host, when it was measured
 	Started  time.Time         `json:"started"`
 	Ready    float64           `json:"ready_s"` // from container start to the first proven token
+
+	GPUCount     int               `json:"gpu_count,omitempty"`      // GPUs that the engine uses; 0: not known
+	PricePerHour float64           `json:"price_per_hour,omitempty"` // USD for the whole host; 0: not known
+	Versions     map[string]string `json:"versions,omitempty"`       // inside the container: "vllm", "torch", "cuda", …
+	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with
+	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
+	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
+}
+
+// Phase is a part of getting ready: pulling, loading weights, compiling, capturing
+// graphs.
+type Phase struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Cell is one measured cell.
@@ -56,6 +71,7 @@ type Cell struct {
 	CacheReset   string            `json:"cache_reset,omitempty"` // what was done to the prefix cache before it: "flushed", "unsupported", "failed: …"
 	Error        string            `json:"error,omitempty"`       // why there is no measurement; Summary is then nil or partial
 	Summary      *load.Summary     `json:"summary,omitempty"`
+	Telemetry    *telemetry.Record `json:"telemetry,omitempty"` // of the GPUs and the engine; nil: nothing was read
 }
 
 // Verdict is the cell's verdict; a cell without a measurement is void.

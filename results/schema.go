@@ -110,6 +110,14 @@ SELECT
 FROM cells c
 JOIN runs r ON r.id = c.run_id
 LEFT JOIN deployments d ON d.run_id = c.run_id AND d.id = c.deployment_id;
+`, `
+ALTER TABLE deployments ADD COLUMN gpu_count INTEGER;
+ALTER TABLE deployments ADD COLUMN price_per_hour REAL; -- USD
+ALTER TABLE deployments ADD COLUMN versions TEXT;       -- JSON
+ALTER TABLE deployments ADD COLUMN served TEXT;         -- JSON
+ALTER TABLE deployments ADD COLUMN phases TEXT;         -- JSON
+ALTER TABLE deployments ADD COLUMN stopped TEXT;
+ALTER TABLE cells ADD COLUMN telemetry TEXT;            -- JSON
 `}
 }
 

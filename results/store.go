@@ -179,19 +179,21 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 // PutDeployment stores a deployment of a run, in place of what was stored about
 // it before.
 func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
-	command, err := json.Marshal(d.Command)
-	if err != nil {
-		return fmt.Errorf("store deployment %s: %w", d.ID, err)
+	var text [4]string
+	for i, v := range []any{d.Command, d.Identity, d.Versions, d.Phases} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("store deployment %s: %w", d.ID, err)
+		}
+		text[i] = string(b)
 	}
-	identity, err := json.Marshal(d.Identity)
-	if err != nil {
-		return fmt.Errorf("store deployment %s: %w", d.ID, err)
-	}
-	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO deployments
-		(run_id, id, engine, kind, host, gpus, model, image, digest, command, identity, facts, started, ready_s)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := s.db.ExecContext(ctx, `INSERT OR REPLACE INTO deployments
+		(run_id, id, engine, kind, host, gpus, model, image, digest, command, identity, facts, started, ready_s,
+		 gpu_count, price_per_hour, versions, served, phases, stopped)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
-		string(command), string(identity), optional(d.Facts), stamp(d.Started), d.Ready)
+		text[0], text[1], optional(d.Facts), stamp(d.Started), d.Ready,
+		d.GPUCount, d.PricePerHour, text[2], optional(d.Served), text[3], optionalStamp(d.Stopped))
 	if err != nil {
 		return fmt.Errorf("store deployment %s: %w", d.ID, err)
 	}
@@ -212,17 +214,20 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 			return err
 		}
 	}
-	var text [4]string
-	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary} {
+	var text [5]string
+	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
 		text[i] = string(b)
 	}
-	axes, identity, job, summary := text[0], text[1], text[2], text[3]
+	axes, identity, job, summary, telemetry := text[0], text[1], text[2], text[3], text[4]
 	if c.Summary == nil {
 		summary = ""
+	}
+	if c.Telemetry == nil {
+		telemetry = ""
 	}
 
 	// The file comes first: a file without a row is litter, a row without its
@@ -240,11 +245,11 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 	}
 	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO cells
 		(run_id, id, deployment_id, benchmark, axes, repetition, identity, job, started, finished,
-		 cache_reset, error, verdict, summary, records)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		 cache_reset, error, verdict, summary, records, telemetry)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.RunID, c.ID, c.DeploymentID, c.Benchmark, axes, c.Repetition, identity, job,
 		stamp(c.Started), stamp(c.Finished), c.CacheReset, c.Error, c.Verdict().Verdict,
-		optional(summary), optional(file))
+		optional(summary), optional(file), optional(telemetry))
 
 	// An error does not always mean that the row is not there: ctx may have ended
 	// just after the commit. So the row is asked which file may go.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/telemetry"
 )
 
 func open(t *testing.T, dir string) *Store {
@@ -45,6 +46,8 @@ func testDeployment(run string) Deployment {
 		Model: "deepseek-ai/DeepSeek-R1", Image: "vllm/vllm-openai:v0.7.3", Digest: "sha256:abc",
 		Command: []string{"vllm", "serve", "it's"}, Identity: map[string]string{"image": "sha256:abc"},
 		Facts: json.RawMessage(`{"os":"linux"}`), Started: noon, Ready: 12.25,
+		GPUCount: 8, PricePerHour: 28.5, Versions: map[string]string{"vllm": "0.7.3"},
+		Served: json.RawMessage(`{"tp_size":8}`), Phases: []Phase{{Name: "loading weights", Seconds: 61.5}}, Stopped: noon.Add(time.Hour),
 	}
 }
 
@@ -75,6 +78,10 @@ func testCell(run, id string) Cell {
 			Goodput: &goodput, TTFT: stats, TPOT: stats, ITL: stats, E2EL: stats, Queue: stats, SendLag: stats,
 			MeanConcurrency: 63.9, PeakConcurrency: 64, PeakOutputThroughput: 4000, CPUShare: 0.2,
 			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 500 requests failed"}},
+		},
+		Telemetry: &telemetry.Record{
+			Interval: 1, Expected: 8, Missing: 1, Energy: 1234.5, Problems: []string{"gpu7: nvidia-smi said nothing"},
+			Series: []telemetry.Series{{Of: "gpu0", Name: telemetry.Power, Unit: "W", At: []float64{0.5, 1.5}, Value: []float64{690.25, 701}}},
 		},
 	}
 }
@@ -255,7 +262,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	check(t, err)
 	check(t, s.Close())
 	_, err = Open(t.Context(), dir)
-	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99, this hcl knows up to 1") {
+	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 99, this hcl knows up to 2") {
 		t.Errorf("Open of a newer store: %v", err)
 	}
 }

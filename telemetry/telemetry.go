@@ -1,0 +1,62 @@
+// Package telemetry reads, once a second while a cell is measured, what the GPUs,
+// the host and the engine say of themselves, and keeps it as series over time.
+//
+// It knows the vendors' tools and the text format of Prometheus. It knows no
+// hosts, engines or plans: whoever samples says what to run and what to ask, and
+// it judges nothing that it reads.
+package telemetry
+
+// Sources of series. A GPU's is "gpu" and its index on the host: "gpu0".
+const (
+	Host   = "host"
+	Engine = "engine"
+)
+
+// Names of series. The unit goes with the name.
+const (
+	Power       = "power"        // W, of one GPU
+	Utilisation = "utilisation"  // percent of the time that a kernel ran on the GPU
+	Memory      = "memory"       // bytes in use on the GPU
+	Temperature = "temperature"  // degrees Celsius, of the GPU
+	SMClock     = "sm_clock"     // MHz, of the GPU's cores
+	MemoryClock = "memory_clock" // MHz
+	Throttled   = "throttled"    // 1 while the clocks are held down by heat or power, else 0
+
+	Running     = "requests_running"       // requests that the engine works on
+	Waiting     = "requests_waiting"       // requests in the engine's queue
+	KVCache     = "kv_cache"               // share of the KV cache in use, 0 to 1
+	PrefixHits  = "prefix_cache_hit_rate"  // share of prompt tokens found in the prefix cache, 0 to 1
+	Preemptions = "preemptions"            // requests pushed back, since the engine started
+	Accepted    = "speculative_acceptance" // share of drafted tokens that were accepted, 0 to 1
+)
+
+// Record is what was read while one cell was measured.
+type Record struct {
+	Interval float64  `json:"interval_s"` // between two readings, as planned
+	Series   []Series `json:"series,omitempty"`
+	// Problems are what could not be read, and why, each once.
+	Problems []string `json:"problems,omitempty"`
+
+	// Expected and Missing count the readings that were due in the measured window
+	// and those that did not come. Energy is not given when more than a tenth is
+	// missing.
+	Expected int `json:"expected"`
+	Missing  int `json:"missing"`
+	// Energy is what all GPUs of the deployment took over the measured window:
+	// power integrated by trapezoids. Joules; 0: not known.
+	Energy float64 `json:"energy_j,omitempty"`
+
+	// PrefixHitRate and Acceptance are over the whole window, from counters at its
+	// two ends: 0 to 1; nil: the engine does not say.
+	PrefixHitRate *float64 `json:"prefix_cache_hit_rate,omitempty"`
+	Acceptance    *float64 `json:"speculative_acceptance,omitempty"`
+}
+
+// Series is one quantity of one source over time.
+type Series struct {
+	Of    string    `json:"of"`   // "gpu0", Host or Engine
+	Name  string    `json:"name"` // one of the constants above
+	Unit  string    `json:"unit,omitempty"`
+	At    []float64 `json:"at_s"`  // seconds since the start of the measurement, rising
+	Value []float64 `json:"value"` // as many
+}
