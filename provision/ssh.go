@@ -355,7 +355,7 @@ func (o *processOutput) Write(p []byte) (int, error) {
 
 func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 	err = t.open(ctx, func(link *sshLink) error {
-		conn, err = link.client.DialContext(ctx, network, addr)
+		conn, err = link.dial(ctx, network, addr)
 		return err
 	})
 	if err != nil {
@@ -391,7 +391,7 @@ func dialLink(ctx context.Context, h *Host, opt SSH, keepalive time.Duration) (*
 		if jump, err = dialLink(ctx, h.Jump, opt, keepalive); err != nil {
 			return nil, fmt.Errorf("%s: its jump host: %w", h, err)
 		}
-		dial = jump.client.DialContext
+		dial = jump.dial
 	}
 	client, err := handshake(ctx, h, opt, dial)
 	if err != nil {
@@ -623,32 +623,46 @@ func (l *sshLink) goes(f func()) bool {
 	return true
 }
 
-// session opens a session. The library knows no contexts: when ctx ends first,
-// the session is closed as soon as it is open.
+// session opens a session.
 func (l *sshLink) session(ctx context.Context) (*ssh.Session, error) {
-	type opened struct {
-		session *ssh.Session
-		err     error
+	return opened(ctx, l, l.client.NewSession)
+}
+
+// dial opens a connection from the host.
+func (l *sshLink) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return opened(ctx, l, func() (net.Conn, error) { return l.client.Dial(network, addr) })
+}
+
+// opened returns what open, a function of the library, has opened. Such a
+// function knows no contexts: when ctx ends first, what it opens is closed at
+// once. And when the connection ends just as it asks, after the library has
+// dropped its channels and before it refuses new ones (golang.org/x/crypto/ssh,
+// mux.loop), it never returns, so nobody may wait for it.
+func opened[T io.Closer](ctx context.Context, l *sshLink, open func() (T, error)) (T, error) {
+	type answer struct {
+		what T
+		err  error
 	}
-	result := make(chan opened)
-	ok := l.goes(func() {
-		s, err := l.client.NewSession()
+	answers, left := make(chan answer), make(chan struct{})
+	defer close(left)
+	go func() {
+		what, err := open()
 		select {
-		case result <- opened{s, err}:
-		case <-ctx.Done():
-			if s != nil {
-				s.Close()
+		case answers <- answer{what, err}:
+		case <-left:
+			if err == nil {
+				what.Close()
 			}
 		}
-	})
-	if !ok {
-		return nil, net.ErrClosed
-	}
+	}()
+	var none T
 	select {
-	case o := <-result:
-		return o.session, o.err
+	case a := <-answers:
+		return a.what, a.err
+	case <-l.dead:
+		return none, net.ErrClosed
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return none, context.Cause(ctx)
 	}
 }
 

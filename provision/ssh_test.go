@@ -555,6 +555,27 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
+// TestOpenOnDyingConnection is a library call that never returns, which is what
+// happens to one that is made just as the connection ends.
+func TestOpenOnDyingConnection(t *testing.T) {
+	never := make(chan struct{})
+	defer close(never)
+	open := func() (io.Closer, error) {
+		<-never
+		return nil, io.EOF
+	}
+	link := &sshLink{dead: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(io.ErrUnexpectedEOF)
+	if _, err := opened(ctx, link, open); err != io.ErrUnexpectedEOF {
+		t.Errorf("opened when its context has ended = %v, want the cause", err)
+	}
+	close(link.dead)
+	if _, err := opened(t.Context(), link, open); err != net.ErrClosed {
+		t.Errorf("opened when the connection has ended = %v, want net.ErrClosed", err)
+	}
+}
+
 // TestKeepalive is a host that falls silent without ending the connection.
 func TestKeepalive(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
