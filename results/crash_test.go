@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	children := map[string]func(ctx context.Context, dir string, args []string) error{
-		"write": writeCells, "fill": fillDisk, "lock": holdLock,
+		"write": writeCells, "fill": fillDisk, "lock": holdLock, "journal": writeJournal,
 	}
 	// The folder may have blanks in its name.
 	if err := children[job[0]](context.Background(), os.Getenv(childEnv+"_DIR"), job[1:]); err != nil {
