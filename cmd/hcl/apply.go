@@ -123,18 +123,22 @@ func (a *app) openLocked(ctx context.Context, dir, who string) (*results.Store, 
 // carryOut runs the plan, shows it running, and prints what came of it, also
 // when it failed half way: what was measured has cost money.
 func (a *app) carryOut(ctx context.Context, p *plan.Plan, store *results.Store, opt apply.Options, asJSON bool) error {
-	show := a.progress(p, asJSON)
-	opt.Events = show.event
+	journal, err := results.NewJournal(store.Path(), opt.Run.ID)
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	told := audiences{&recorder{write: journal.Write}, a.audience(asJSON)}
+	told.begin(beginning(p, opt.Run))
+	opt.Events = told.event
 	done, runErr := apply.Run(ctx, p, store, opt)
-	show.close()
+	told.end(ending(opt.Run.ID, done, runErr))
 
 	rows, err := store.Rows(context.WithoutCancel(ctx), results.Query{Run: opt.Run.ID})
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
-	if asJSON {
-		err = show.outcome(opt.Run.ID, done, runErr)
-	} else if len(rows) > 0 {
+	if !asJSON && len(rows) > 0 {
 		fmt.Fprintln(a.stdout)
 		err = report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
 		if err == nil {

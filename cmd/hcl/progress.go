@@ -16,46 +16,133 @@ import (
 	"hclbench/results"
 )
 
-// progress shows a run while it goes on: one JSON object a line, lines for
-// people and their logs, or a live view on a terminal.
-type progress struct {
-	event   func(apply.Event) // called from one goroutine at a time
-	close   func()
-	outcome func(run string, o apply.Outcome, err error) error // with --json: the last line
+// audience is somebody who is told what happens in a run, from one goroutine at
+// a time: first begin, last end.
+type audience interface {
+	begin(begun)
+	event(apply.Event)
+	end(ended)
 }
 
-func (a *app) progress(p *plan.Plan, asJSON bool) progress {
-	show := progress{close: func() {}}
+// begun is the first thing that is told of a run: what is going to happen.
+type begun struct {
+	Time    time.Time   `json:"time"`
+	Type    string      `json:"type"` // "run"
+	Run     string      `json:"run"`
+	Lab     string      `json:"lab"`
+	Command string      `json:"command"`
+	Version string      `json:"version"`
+	Hosts   []begunHost `json:"hosts"`
+	Cells   []begunCell `json:"cells"` // those to be measured
+}
+
+type begunHost struct {
+	Name         string  `json:"name"`
+	GPUs         string  `json:"gpus,omitempty"`
+	PricePerHour float64 `json:"price_per_hour,omitempty"` // USD
+}
+
+type begunCell struct {
+	Cell       string       `json:"cell"`
+	Host       string       `json:"host"`
+	Engine     string       `json:"engine"`
+	Benchmark  string       `json:"benchmark"`
+	Axes       results.Axes `json:"axes"`
+	Repetition int          `json:"repetition"`
+	Work       float64      `json:"work"` // what it is expected to take, against the others
+}
+
+// ended is the last thing that is told.
+type ended struct {
+	Time    time.Time `json:"time"`
+	Type    string    `json:"type"` // "outcome"
+	Run     string    `json:"run"`
+	Planned int       `json:"planned"`
+	Valid   int       `json:"valid"`
+	Suspect int       `json:"suspect"`
+	Void    int       `json:"void"`
+	Error   string    `json:"error,omitempty"`
+}
+
+// beginning tells of a plan that is about to be carried out.
+func beginning(p *plan.Plan, run results.Run) begun {
+	b := begun{Time: time.Now(), Type: "run", Run: run.ID, Lab: run.Lab, Command: run.Command, Version: run.Version}
+	for _, h := range p.Hosts {
+		b.Hosts = append(b.Hosts, begunHost{Name: h.Name, GPUs: h.GPUs.String(), PricePerHour: h.PricePerHour})
+	}
+	for _, d := range p.Deployments {
+		for _, c := range d.ToDo() {
+			w := c.Job.Workload
+			b.Cells = append(b.Cells, begunCell{
+				Cell: c.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
+				// Its tokens by its concurrency.
+				Work: float64(max(w.Requests, 1)) / float64(max(w.Concurrency, 1)) * float64(max(w.OutputTokens, 1)),
+			})
+		}
+	}
+	return b
+}
+
+func ending(run string, o apply.Outcome, err error) ended {
+	e := ended{Time: time.Now(), Type: "outcome", Run: run, Planned: o.Planned, Valid: o.Valid, Suspect: o.Suspect, Void: o.Void}
+	if err != nil {
+		e.Error = err.Error()
+	}
+	return e
+}
+
+// audience is who watches on this terminal: a program that reads JSON, a person
+// before a live view, or a log.
+func (a *app) audience(asJSON bool) audience {
 	switch {
 	case asJSON:
 		enc := json.NewEncoder(a.stdout)
 		enc.SetEscapeHTML(false)
-		show.event = func(e apply.Event) { enc.Encode(e) }
-		show.outcome = func(run string, o apply.Outcome, err error) error {
-			last := struct {
-				Time    time.Time `json:"time"`
-				Type    string    `json:"type"`
-				Run     string    `json:"run"`
-				Planned int       `json:"planned"`
-				Valid   int       `json:"valid"`
-				Suspect int       `json:"suspect"`
-				Void    int       `json:"void"`
-				Error   string    `json:"error,omitempty"`
-			}{time.Now(), "outcome", run, o.Planned, o.Valid, o.Suspect, o.Void, ""}
-			if err != nil {
-				last.Error = err.Error()
-			}
-			return enc.Encode(last)
-		}
+		return &recorder{write: enc.Encode}
 	case terminal(a.stderr):
-		live := newLive(a.stderr, p)
-		show.event, show.close = live.event, live.close
+		return newLive(a.stderr)
 	default:
-		lines := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{}}
-		show.event = lines.event
+		return a.lines()
 	}
-	return show
 }
+
+// audiences are told one after the other.
+type audiences []audience
+
+func (all audiences) begin(b begun) {
+	for _, a := range all {
+		a.begin(b)
+	}
+}
+
+func (all audiences) event(e apply.Event) {
+	for _, a := range all {
+		a.event(e)
+	}
+}
+
+func (all audiences) end(e ended) {
+	for _, a := range all {
+		a.end(e)
+	}
+}
+
+// recorder writes everything as JSON. The first error silences it: a reader who
+// has left, or a full disk, must not end a measurement.
+type recorder struct {
+	write func(any) error
+	err   error
+}
+
+func (r *recorder) tell(v any) {
+	if r.err == nil {
+		r.err = r.write(v)
+	}
+}
+
+func (r *recorder) begin(b begun)       { r.tell(b) }
+func (r *recorder) event(e apply.Event) { r.tell(e) }
+func (r *recorder) end(e ended)         { r.tell(e) }
 
 // Between two lines about the same thing there is at least this long.
 const linePause = 10 * time.Second
@@ -65,7 +152,17 @@ type lines struct {
 	log  *log.Logger
 	w    io.Writer            // the same as the log's, for what is no log line
 	last map[string]time.Time // of a repeating line, by what it is about
+	at   time.Time            // of the event that is being told
 }
+
+func (a *app) lines() *lines {
+	l := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{}}
+	l.log.SetTimeFunction(func(time.Time) time.Time { return l.at })
+	return l
+}
+
+func (l *lines) begin(begun) {}
+func (l *lines) end(ended)   {}
 
 // due limits lines that repeat.
 func (l *lines) due(e apply.Event, about string) bool {
@@ -78,6 +175,7 @@ func (l *lines) due(e apply.Event, about string) bool {
 }
 
 func (l *lines) event(e apply.Event) {
+	l.at = e.Time
 	where := []any{"host", e.Host}
 	if e.Engine != "" {
 		where = append(where, "engine", e.Engine)
@@ -186,46 +284,4 @@ func figures(s *load.Summary) []any {
 		out = append(out, "verdict", s.Verdict.Verdict, "why", strings.Join(s.Verdict.Reasons, "; "))
 	}
 	return out
-}
-
-// left estimates how long a host still takes: what a cell costs is taken to be
-// its tokens by its concurrency, and measured on the cells that are done.
-type left struct {
-	weight map[string]float64 // by cell
-	total  float64
-	done   float64
-	spent  time.Duration // on cells that are done
-}
-
-// newLeft returns the estimates by host.
-func newLeft(p *plan.Plan) map[string]*left {
-	all := map[string]*left{}
-	for _, d := range p.Deployments {
-		l := all[d.Host().Name]
-		if l == nil {
-			l = &left{weight: map[string]float64{}}
-			all[d.Host().Name] = l
-		}
-		for _, c := range d.ToDo() {
-			w := c.Job.Workload
-			l.weight[c.ID] = float64(max(w.Requests, 1)) / float64(max(w.Concurrency, 1)) * float64(max(w.OutputTokens, 1))
-			l.total += l.weight[c.ID]
-		}
-	}
-	return all
-}
-
-func (l *left) ended(cell string, took time.Duration) {
-	l.done += l.weight[cell]
-	l.spent += took
-}
-
-// of the host's work, given the part of a cell that is under way; 0 when nothing
-// can be said yet.
-func (l *left) of(cell string, part float64, elapsed time.Duration) time.Duration {
-	done, spent := l.done+l.weight[cell]*part, l.spent+elapsed
-	if done == 0 {
-		return 0
-	}
-	return time.Duration(float64(spent) * (l.total - done) / done).Round(time.Second)
 }
