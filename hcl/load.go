@@ -3,6 +3,7 @@ package hcl
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -446,6 +447,11 @@ func (l *lab) readLab() Lab {
 		out.Description = get[string](s, "description")
 		out.Lease = getOr(s, "lease", DefaultLease)
 		out.MaxDuration = getOr(s, "max_duration", out.MaxDuration)
+		for _, b := range l.labBlock.Body.Blocks {
+			if b.Type == noticeBlock.name {
+				out.Notices = append(out.Notices, l.readNotice(b))
+			}
+		}
 		return out
 	}
 	dir, err := filepath.Abs(l.src.Dir)
@@ -457,6 +463,30 @@ func (l *lab) readLab() Lab {
 		out.Name = "lab"
 	}
 	return out
+}
+
+func (l *lab) readNotice(b *hclsyntax.Block) Notice {
+	s := l.read(b.Body, noticeBlock, nil)
+	n := Notice{
+		On:      getOr(s, "on", []string{NoticeEnd, NoticeFailure, NoticeIdle}),
+		Command: get[[]provision.Text](s, "command"),
+		URL:     get[provision.Text](s, "url"),
+		Idle:    getOr(s, "idle", DefaultIdle),
+	}
+	_, runs := s["command"]
+	at, posts := s["url"]
+	if !runs && !posts {
+		l.absent(b.DefRange(), "Nobody to tell", "A notice block says who is told: by url = \"https://…\", or by command = [\"program\", …]. Write one of them, or remove the block.")
+	}
+	if runs && n.Command != nil && len(n.Command) == 0 {
+		l.err(s["command"].at, "Wrong value", "\"command\" is empty. Write the program and its arguments, such as [\"notify-send\", \"hcl\"].")
+	}
+	if posts && at.value != nil {
+		if u, err := url.Parse(n.URL.Reveal()); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			l.err(at.at, "Wrong value", "\"url\" must be an address such as \"https://hooks.example.com/T0001\".")
+		}
+	}
+	return n
 }
 
 // finish evaluates what is declared even if nothing refers to it, so that its

@@ -106,6 +106,18 @@ var (
 			{name: "max_duration", kind: duration, fallback: "no limit", doc: "Nothing of the lab lives longer than this, whatever happens."},
 			description,
 		},
+		blocks: []nested{{typ: noticeBlock, many: true}},
+	}
+
+	noticeBlock = &blockType{
+		name: "notice",
+		doc:  "Somebody who is told what becomes of a run, by a command or a web address.",
+		args: []argument{
+			{name: "on", kind: wordList(NoticeEnd, NoticeFailure, NoticeIdle), fallback: "all three", doc: "What is told: the end of a run that went well; its end with an error, or that a host or an engine failed; a host with a price that has had nothing to do for `idle` while the run goes on."},
+			{name: "command", kind: words, fallback: "none", doc: "Run on the machine of `hcl apply`, with the notice as JSON on its standard input."},
+			{name: "url", kind: secretText, fallback: "none", doc: "Gets the notice as JSON by POST; its member `text` is what chat services show. May be sensitive."},
+			{name: "idle", kind: duration, fallback: `"10m"`, doc: "How long a host may have nothing to do."},
+		},
 	}
 
 	variableBlock = &blockType{

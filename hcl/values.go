@@ -135,6 +135,13 @@ var (
 		list, w := elements(v, asText)
 		return list, w
 	}}
+	secretText = kind{noun: "text", want: "a text", secret: true, convert: func(v cty.Value) (any, *wrongValue) {
+		t, w := asText(v)
+		if w != fits {
+			return nil, w
+		}
+		return t, fits
+	}}
 	mounts = kind{noun: "list of mounts", want: `a list of mounts, such as ["/on/host:/in/container:ro"]`, convert: func(v cty.Value) (any, *wrongValue) {
 		list, w := elements(v, func(e cty.Value) (provision.Mount, *wrongValue) {
 			s, _ := asString(e)
@@ -251,6 +258,29 @@ func word(allowed ...string) kind {
 			return nil, wrong("%s", strings.TrimSpace(didYouMean(s, allowed, nil)))
 		}
 		return s, fits
+	}}
+}
+
+// wordList is a list of some of a few texts, each at most once.
+func wordList(allowed ...string) kind {
+	want := "a list of " + inWords(quoted(allowed), "and")
+	return kind{noun: want, want: want, convert: func(v cty.Value) (any, *wrongValue) {
+		var seen []string
+		list, w := elements(v, func(e cty.Value) (string, *wrongValue) {
+			s, ok := asString(e)
+			if !ok {
+				return "", &wrongValue{}
+			}
+			if !slices.Contains(allowed, s) {
+				return "", wrong("There is no %q. %s", s, strings.TrimSpace(didYouMean(s, allowed, nil)))
+			}
+			if slices.Contains(seen, s) {
+				return "", wrong("%q is there twice.", s)
+			}
+			seen = append(seen, s)
+			return s, fits
+		})
+		return list, w
 	}}
 }
 

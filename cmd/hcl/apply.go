@@ -128,11 +128,15 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, store *results.Store, 
 		return err
 	}
 	defer journal.Close()
-	told := audiences{&recorder{write: journal.Write}, a.audience(asJSON)}
+	tell := newNotices(ctx, p.Lab.Notices)
+	told := audiences{&recorder{write: journal.Write}, a.audience(asJSON), tell}
 	told.begin(beginning(p, opt.Run))
 	opt.Events = told.event
 	done, runErr := apply.Run(ctx, p, store, opt)
 	told.end(ending(opt.Run.ID, done, runErr))
+	if err := tell.problems(); err != nil {
+		a.logger().Warn("not everybody could be told", "err", err)
+	}
 
 	rows, err := store.Rows(context.WithoutCancel(ctx), results.Query{Run: opt.Run.ID})
 	if err != nil {
