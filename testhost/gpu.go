@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // hosts are the tools that hosts with GPUs have. What they print has the shape
@@ -65,6 +66,32 @@ func (h *Host) installTools() error {
 		if err := os.WriteFile(filepath.Join(sbin, "nvidia-container-runtime-hook"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
 			return fmt.Errorf("write hook: %w", err)
 		}
+	}
+	return nil
+}
+
+// GPUUse is something that the host's GPU tools tell of.
+type GPUUse struct {
+	GPU  int    // index
+	PID  int    // as the host sees it; 0: memory that no process holds
+	MiB  int64  // in use beyond what an idle GPU has
+	Name string // of the process, one word
+}
+
+// UseGPUs has the host's GPU tools tell of these uses from now on, and of no
+// others.
+func (h *Host) UseGPUs(uses ...GPUUse) error {
+	var text strings.Builder
+	for _, u := range uses {
+		fmt.Fprintf(&text, "%d %d %d %s\n", u.GPU, u.PID, u.MiB, u.Name)
+	}
+	// Renamed into place: a tool reads the old or the new.
+	path := filepath.Join(h.Dir, "gpu-use")
+	if err := os.WriteFile(path+".new", []byte(text.String()), 0o644); err != nil {
+		return fmt.Errorf("write what uses the GPUs: %w", err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write what uses the GPUs: %w", err)
 	}
 	return nil
 }

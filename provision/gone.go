@@ -1,0 +1,134 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// releaseWait is how long a driver may take to give memory back after the
+	// last process that used it has ended. It is seconds for 8 GPUs; longer means
+	// that nobody will.
+	releaseWait = 45 * time.Second
+
+	// releaseSlack is how much more of a GPU's memory may be in use than before:
+	// drivers keep some for themselves. A leaked CUDA context is about 500 MiB.
+	releaseSlack = 256 << 20
+)
+
+// Traces are what engines that were taken down may have left on a host.
+type Traces struct {
+	Before     GPUUse   `json:"before"`               // as the GPUs were before the first of them came
+	Containers []string `json:"containers,omitempty"` // their ids
+	Mark       string   `json:"mark,omitempty"`       // how the [ProcessMark] of their processes begins
+	Ports      []int    `json:"ports,omitempty"`      // where they listened
+}
+
+// ours reports whether a process belongs to what was taken down.
+func (t Traces) ours(p GPUProcess) bool {
+	return p.Container != "" && slices.Contains(t.Containers, p.Container) || t.Mark != "" && strings.HasPrefix(p.Mark, t.Mark)
+}
+
+// UncleanError says that something of ours is left on a host although it was
+// taken down.
+type UncleanError struct {
+	Host *Host
+	Left []string // what, and what holds it, one sentence each
+}
+
+func (e *UncleanError) Error() string {
+	return fmt.Sprintf("%s is left unclean:\n  - %s\nNothing more is started there. What nobody gives back takes a reset of the GPUs by their owner (`sudo nvidia-smi --gpu-reset`, `sudo rocm-smi --gpureset -d N`) or a reboot; the next apply looks again",
+		e.Host, strings.Join(e.Left, "\n  - "))
+}
+
+// ProveGone waits until nothing of what was taken down is left: no process of
+// ours uses a GPU, the memory of every GPU is back to what it was before, but for
+// what others use meanwhile, and nothing listens on the ports. An [UncleanError]
+// says what is still there when that takes too long. What others have put on the
+// GPUs meanwhile is returned, and no error.
+func (c *Conn) ProveGone(ctx context.Context, t Traces) (others []GPUProcess, err error) {
+	return c.proveGone(ctx, t, releaseWait)
+}
+
+func (c *Conn) proveGone(ctx context.Context, t Traces, patience time.Duration) (others []GPUProcess, err error) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for every := 50 * time.Millisecond; ; every = min(2*every, 2*time.Second) {
+		var left []string
+		left, others, err = c.left(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if len(left) == 0 {
+			return others, nil
+		}
+		select {
+		case <-time.After(every):
+		case <-deadline.C:
+			return others, &UncleanError{Host: c.host, Left: left}
+		case <-ctx.Done():
+			return others, errors.Join(&UncleanError{Host: c.host, Left: left}, context.Cause(ctx))
+		}
+	}
+}
+
+// left says what is there at this moment.
+func (c *Conn) left(ctx context.Context, t Traces) (left []string, others []GPUProcess, err error) {
+	for _, port := range t.Ports {
+		conn, err := c.Dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		switch {
+		case err == nil:
+			conn.Close()
+			left = append(left, fmt.Sprintf("something still listens on port %d: see `ss -ltnp 'sport = :%d'` there", port, port))
+		case ctx.Err() != nil, errors.Is(err, ErrUnreachable):
+			return nil, nil, err
+		}
+	}
+	if len(t.Before.Memory) == 0 {
+		return left, nil, nil // no GPUs, or none that a tool tells about
+	}
+	now, err := c.GPUUse(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	gpus, others := t.held(now)
+	return append(left, gpus...), others, nil
+}
+
+// held compares the GPUs with what they were.
+func (t Traces) held(now GPUUse) (left []string, others []GPUProcess) {
+	if len(now.Memory) < len(t.Before.Memory) {
+		return []string{fmt.Sprintf("%d GPUs answered before, now %d: %s", len(t.Before.Memory), len(now.Memory), strings.Join(now.Problems, "; "))}, nil
+	}
+	var theirs int64
+	for _, p := range now.Processes {
+		i := slices.IndexFunc(t.Before.Processes, func(q GPUProcess) bool { return q.PID == p.PID && q.Name == p.Name })
+		switch {
+		case t.ours(p):
+			left = append(left, p.String()+" still uses a GPU")
+		case i < 0:
+			others = append(others, p)
+			theirs += p.Memory
+		case p.Memory > t.Before.Processes[i].Memory:
+			theirs += p.Memory - t.Before.Processes[i].Memory
+		}
+	}
+	for gpu, used := range now.Memory[:len(t.Before.Memory)] {
+		more := used - t.Before.Memory[gpu]
+		if more <= releaseSlack || more <= theirs+releaseSlack {
+			continue
+		}
+		text := fmt.Sprintf("GPU %d has %s more in use than before", gpu, mebibytes(more))
+		if len(left)+len(others) == 0 {
+			text += ", held by no process"
+		}
+		left = append(left, text)
+	}
+	return left, others
+}

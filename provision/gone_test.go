@@ -1,0 +1,178 @@
+package provision
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/testhost"
+)
+
+func TestParseGPUUse(t *testing.T) {
+	const id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for name, c := range map[string]struct {
+		out  string
+		want GPUUse
+	}{
+		"nothing": {"", GPUUse{}},
+		"nvidia": {
+			"nvidia=0, 1\nnvidia=1, 1025\napp=77, 512, /usr/bin/python3\napp=77, 512, /usr/bin/python3\napp=78, [N/A], [Not Found]\npid=77|" + id + "||VLLM::Worker\npid=77|" + id + "||VLLM::Worker\npid=78|||\n",
+			GPUUse{Memory: []int64{1 << 20, 1025 << 20}, Processes: []GPUProcess{
+				{PID: 77, Name: "VLLM::Worker", Memory: 1024 << 20, Container: id}, {PID: 78, Name: "[Not Found]"},
+			}},
+		},
+		"nvidia without a driver": {"nvidia=No devices were found\n", GPUUse{Problems: []string{"nvidia-smi: No devices were found"}}},
+		"rocm-smi": {
+			`rocm=WARNING: AMD GPU device(s) is/are in a low-power state.` + "\n" +
+				`rocm={"card0": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "297795584"}, "card1": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "1297795584"}, "system": {"PID4711": "sglang::, sched, 2, 1000000000, 0, unknown"}}` + "\n" +
+				"pid=4711||/root/.cache/hcl/agents/a/x|sglang::sched\n",
+			GPUUse{Memory: []int64{297795584, 1297795584}, Processes: []GPUProcess{{PID: 4711, Name: "sglang::sched", Memory: 1000000000, Mark: "/root/.cache/hcl/agents/a/x"}}},
+		},
+		"amd-smi": {
+			`amdmem=[{"gpu": 0, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}]` + "\n" +
+				`amdapp=[{"gpu": 0, "process_list": [{"process_info": {"name": "python3", "pid": 9, "memory_usage": {"vram_mem": {"value": 1024, "unit": "KB"}}}}]}]` + "\npid=9|||python3\n",
+			GPUUse{Memory: []int64{283 << 20}, Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 1 << 20}}},
+		},
+		"amd-smi of a newer release, idle": {
+			`amdmem={"gpu_data": [{"gpu": 0, "mem_usage": {"used_vram": {"value": 283, "unit": "MB"}}}]}` + "\n" +
+				`amdapp={"gpu_data": [{"gpu": 0, "process_list": [{"process_info": "No running processes detected"}]}]}` + "\n",
+			GPUUse{Memory: []int64{283 << 20}},
+		},
+		"rocm-smi without a driver": {"rocm=ERROR:root:Driver not initialized (amdgpu not found in modules)\n",
+			GPUUse{Problems: []string{"rocm-smi: ERROR:root:Driver not initialized (amdgpu not found in modules)"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, parseGPUUse(c.out)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHeld(t *testing.T) {
+	const ours, other = "0123456789ab", "ba9876543210"
+	before := GPUUse{Memory: []int64{1 << 20, 2 << 30}, Processes: []GPUProcess{{PID: 5, Name: "jupyter", Memory: 2 << 30}}}
+	traces := Traces{Before: before, Containers: []string{ours}, Mark: "/home/ada/.cache/hcl/agents/x/"}
+	for name, c := range map[string]struct {
+		now    GPUUse
+		left   []string
+		others int
+	}{
+		"as before":         {before, nil, 0},
+		"a little more":     {GPUUse{Memory: []int64{100 << 20, 2 << 30}, Processes: before.Processes}, nil, 0},
+		"another has ended": {GPUUse{Memory: []int64{1 << 20, 1 << 20}}, nil, 0},
+		"leaked":            {GPUUse{Memory: []int64{90 << 30, 2 << 30}, Processes: before.Processes}, []string{"GPU 0 has 92159 MiB more in use than before"}, 0},
+		"leaked with an owner": {
+			GPUUse{Memory: []int64{90 << 30, 2 << 30}, Processes: []GPUProcess{{PID: 9, Name: "VLLM::Worker", Memory: 90 << 30, Container: ours}}},
+			[]string{"VLLM::Worker (process 9 in container 0123456789ab, 92160 MiB) still uses a GPU", "GPU 0 has 92159 MiB more in use than before"}, 0,
+		},
+		"ours by its mark": {
+			GPUUse{Memory: before.Memory, Processes: []GPUProcess{{PID: 9, Name: "python3", Mark: "/home/ada/.cache/hcl/agents/x/e"}}},
+			[]string{"python3 (process 9) still uses a GPU"}, 0,
+		},
+		"somebody else came": {
+			GPUUse{Memory: []int64{90 << 30, 2 << 30}, Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 90 << 30, Container: other}}}, nil, 1,
+		},
+		"somebody else came, and we leaked": {
+			GPUUse{Memory: []int64{90 << 30, 50 << 30}, Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 20 << 30}}},
+			[]string{"GPU 0 has 92159 MiB more in use than before", "GPU 1 has 49152 MiB more in use than before"}, 1,
+		},
+		"a GPU fell off": {GPUUse{Memory: before.Memory[:1], Problems: []string{"nvidia-smi: GPU is lost"}}, []string{"2 GPUs answered before, now 1: nvidia-smi: GPU is lost"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			left, others := traces.held(c.now)
+			for i := range left {
+				left[i] = strings.TrimSuffix(left[i], ", held by no process")
+			}
+			if diff := cmp.Diff(c.left, left); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(others) != c.others {
+				t.Errorf("others: %v, want %d", others, c.others)
+			}
+		})
+	}
+}
+
+// TestProveGone: on hosts of both vendors, memory that comes back late is waited
+// for, what never comes back is told, and what somebody else uses is not ours.
+func TestProveGone(t *testing.T) {
+	for _, gpu := range []string{"8xH200", "8xMI300X"} {
+		t.Run(gpu, func(t *testing.T) {
+			t.Parallel()
+			h := testhost.New(t, testhost.Options{Name: "box", GPU: gpu, Namespace: true})
+			host := block(h)
+			host.Runtime = Process
+			c := mustDial(t, host, strict(h))
+			before, err := c.GPUUse(t.Context())
+			if err != nil || len(before.Memory) != 8 || len(before.Processes) != 0 || before.Problems != nil {
+				t.Fatalf("idle: %+v, %v", before, err)
+			}
+			use := func(uses ...testhost.GPUUse) {
+				t.Helper()
+				if err := h.UseGPUs(uses...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l, err := h.Listen("127.0.0.1:8000")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			use(testhost.GPUUse{GPU: 3, MiB: 70_000})
+			traces := Traces{Before: before, Ports: []int{8000}}
+			_, err = c.proveGone(t.Context(), traces, time.Second)
+			unclean := new(UncleanError)
+			if !errors.As(err, &unclean) {
+				t.Fatalf("leaked: %v, want an UncleanError", err)
+			}
+			if diff := cmp.Diff([]string{
+				"something still listens on port 8000: see `ss -ltnp 'sport = :8000'` there",
+				"GPU 3 has 70000 MiB more in use than before, held by no process",
+			}, unclean.Left); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+
+			// It is given back while somebody waits.
+			proved := make(chan error, 1)
+			go func() {
+				_, err := c.proveGone(t.Context(), traces, time.Minute)
+				proved <- err
+			}()
+			l.Close()
+			use()
+			if err := <-proved; err != nil {
+				t.Errorf("given back: %v", err)
+			}
+
+			// Somebody else's process, with a name of its own.
+			stranger := h.Command("sh", "-c", "echo $$; exec sleep 1000")
+			out, err := stranger.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stranger.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { stranger.Process.Kill(); stranger.Wait() }()
+			line := make([]byte, 16)
+			n, err := out.Read(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			use(testhost.GPUUse{GPU: 0, PID: pid, MiB: 1000, Name: "python3"}, testhost.GPUUse{GPU: 1, PID: pid, MiB: 2000, Name: "python3"})
+			others, err := c.proveGone(t.Context(), traces, time.Second)
+			if err != nil || len(others) != 1 || others[0].PID != pid || others[0].Memory != 3000<<20 {
+				t.Errorf("somebody else: %+v, %v", others, err)
+			}
+		})
+	}
+}
