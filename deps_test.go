@@ -92,6 +92,8 @@ var libraries = []struct {
 	{"charm.land/lipgloss/v2", []string{"cmd/hcl"}, "the terminal is the command's"},
 	{"golang.org/x/term", []string{"cmd/hcl"}, "the terminal is the command's"},
 
+	{"golang.org/x/image", []string{"report"}, "charts as pictures: polygons and letters become pixels in one room"},
+
 	{"modernc.org/sqlite", []string{"results"}, "the database is an index that only the store knows"},
 	{"github.com/klauspost/compress", []string{"results"}, "records on disk"},
 

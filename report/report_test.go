@@ -208,7 +208,7 @@ func TestJSON(t *testing.T) {
 	rows[0].Summary.OutputThroughput = 1e4 / 3
 	rows[1].Summary, rows[1].Error = nil, "exited <1>"
 	var b bytes.Buffer
-	if err := JSON(&b, rows); err != nil {
+	if err := JSON(&b, rows, About{}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "rows.json", b.String())
@@ -232,7 +232,7 @@ func TestJSON(t *testing.T) {
 	}
 
 	b.Reset()
-	if err := JSON(&b, nil); err != nil || !strings.Contains(b.String(), `"rows": []`) {
+	if err := JSON(&b, nil, About{}); err != nil || !strings.Contains(b.String(), `"rows": []`) {
 		t.Errorf("JSON of nothing: %v %s", err, b.String())
 	}
 }
@@ -258,7 +258,7 @@ func TestWriteErrors(t *testing.T) {
 	for name, write := range map[string]func(*os.File) error{
 		"table": func(f *os.File) error { return Table(f, matrix(), Options{}) },
 		"none":  func(f *os.File) error { return Table(f, nil, Options{}) },
-		"json":  func(f *os.File) error { return JSON(f, matrix()) },
+		"json":  func(f *os.File) error { return JSON(f, matrix(), About{}) },
 		"text":  func(f *os.File) error { return Text(f, matrix()[0].Summary) },
 	} {
 		f, err := os.Open(os.DevNull) // for reading

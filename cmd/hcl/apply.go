@@ -94,7 +94,7 @@ are suspect or could not be measured, 4 a host is not what its block says,
 				return &exit{exitFailed, errors.New("not approved; nothing was done")}
 			}
 			opt.Run = newRun(cfg.Lab.Name, "apply")
-			return a.carryOut(ctx, p, store, opt, asJSON)
+			return a.carryOut(ctx, p, references(cfg, ""), store, opt, asJSON)
 		},
 	}
 	lab.add(c)
@@ -120,9 +120,10 @@ func (a *app) openLocked(ctx context.Context, dir, who string) (*results.Store, 
 	return store, unlock, nil
 }
 
-// carryOut runs the plan, shows it running, and prints what came of it, also
-// when it failed half way: what was measured has cost money.
-func (a *app) carryOut(ctx context.Context, p *plan.Plan, store *results.Store, opt apply.Options, asJSON bool) error {
+// carryOut runs the plan, shows it running, and prints what came of it beside
+// what was published, also when it failed half way: what was measured has cost
+// money.
+func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Reference, store *results.Store, opt apply.Options, asJSON bool) error {
 	journal, err := results.NewJournal(store.Path(), opt.Run.ID)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, store *results.Store, 
 	}
 	if !asJSON && len(rows) > 0 {
 		fmt.Fprintln(a.stdout)
-		err = report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
+		err = a.printTables(rows, report.Compare(rows, published))
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "\nStored as run %s in %s\n", opt.Run.ID, relative(store.Path()))
 		}

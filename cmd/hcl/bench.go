@@ -207,7 +207,7 @@ func (a *app) runBench(ctx context.Context, job load.Job, format, output string)
 func formatRow(w io.Writer, row results.Row, format string) error {
 	switch format {
 	case "json":
-		return report.JSON(w, []results.Row{row})
+		return report.JSON(w, []results.Row{row}, report.About{})
 	case "vllm":
 		b, err := results.VLLMJSON(row)
 		if err != nil {

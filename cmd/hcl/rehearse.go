@@ -70,7 +70,7 @@ could not be run, 130 interrupted.`,
 				}
 			}
 			opt.Run = newRun(cfg.Lab.Name, "rehearse")
-			return a.carryOut(ctx, p, store, opt, asJSON)
+			return a.carryOut(ctx, p, nil, store, opt, asJSON)
 		},
 	}
 	lab.add(c)

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/plan"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -44,32 +49,224 @@ func (a *app) rows(c *cobra.Command, args []string, s selection) (*results.Store
 
 func (a *app) report() *cobra.Command {
 	var which selection
-	var asJSON bool
+	var lab labFlags
+	var out reportFlags
 	c := &cobra.Command{
 		Use:   "report [LAB]",
-		Short: "Show what was measured",
-		Long:  `Prints the newest measurement of each cell, or all of one run.`,
+		Short: "Show what was measured: a table, a page, charts",
+		Long: `Prints the newest measurement of each cell, or all of one run, and below it what
+the lab's reference blocks say was published, with the difference in percent.
+
+--html writes one page with everything in it: charts, the table to sort and to
+filter, published figures, time and money, verdicts, the environment. It opens
+from disk and asks the network for nothing. --svg and --png write each chart as a
+file, with its data beside it.`,
 		Example: `  hcl report lab/
+  hcl report lab/ --html report.html
   hcl report --run 20261121-142501-k3f9 --json
-  hcl report examples/quickstart --rehearsed
+  hcl report lab/ --benchmark online --svg charts/ --png charts/
+  hcl report lab/ --csv > cells.csv
+  hcl report examples/quickstart --rehearsed --markdown
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			cfg := a.labOf(lab, args)
+			references := references(cfg, which.benchmark)
 			store, rows, err := a.rows(c, args, which)
+			switch {
+			case err == nil:
+				defer store.Close()
+			case store == nil && len(references) > 0:
+				a.logger().Info("nothing is measured yet; this is what was published")
+			default:
+				return err
+			}
+			about, err := a.about(c.Context(), store, cfg, rows, which)
 			if err != nil {
 				return err
 			}
-			defer store.Close()
-			if asJSON {
-				return report.JSON(a.stdout, rows)
+			about.References = report.Compare(rows, references)
+			if out.title != "" {
+				about.Title = out.title
 			}
-			return report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
+			return a.writeReport(rows, about, out)
 		},
 	}
 	which.add(a, c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print exact numbers as JSON")
+	lab.add(c)
+	out.add(c)
 	return c
+}
+
+// reportFlags say in which forms a report is written.
+type reportFlags struct {
+	html, svg, png, title   string
+	asJSON, asCSV, markdown bool
+}
+
+func (f *reportFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.html, "html", "", "write a page to this `file`")
+	c.Flags().StringVar(&f.svg, "svg", "", "write every chart as SVG into this `folder`")
+	c.Flags().StringVar(&f.png, "png", "", "write every chart as PNG into this `folder`")
+	c.Flags().StringVar(&f.title, "title", "", "the page's title; else the lab's")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print exact numbers as JSON")
+	c.Flags().BoolVar(&f.asCSV, "csv", false, "print exact numbers as comma-separated values")
+	c.Flags().BoolVar(&f.markdown, "markdown", false, "print the table as Markdown")
+}
+
+func (f *reportFlags) check() error {
+	n := 0
+	for _, on := range []bool{f.asJSON, f.asCSV, f.markdown} {
+		if on {
+			n++
+		}
+	}
+	if n > 1 {
+		return usage("--json, --csv and --markdown all print: take one of them")
+	}
+	return nil
+}
+
+// writeReport writes the files that are asked for, and prints: the table, unless
+// there is something else.
+func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags) error {
+	written := false
+	if f.html != "" {
+		if err := a.write(f.html, func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
+			return err
+		}
+		a.logger().Info("wrote the page", "file", f.html)
+		written = true
+	}
+	for _, folder := range []struct {
+		dir, what string
+		write     func(string, []results.Row, report.About) ([]string, error)
+	}{{f.svg, "SVG", report.SVG}, {f.png, "PNG", report.PNG}} {
+		if folder.dir == "" {
+			continue
+		}
+		names, err := folder.write(folder.dir, rows, about)
+		if err != nil {
+			return err
+		}
+		a.logger().Info("wrote the charts as "+folder.what+", with their data", "folder", folder.dir, "files", len(names))
+		written = true
+	}
+	switch {
+	case f.asJSON:
+		return report.JSON(a.stdout, rows, about)
+	case f.asCSV:
+		return report.CSV(a.stdout, rows)
+	case f.markdown:
+		return report.Markdown(a.stdout, rows, about.References)
+	case written:
+		return nil
+	}
+	return a.printTables(rows, about.References)
+}
+
+// printTables prints the table, and below it the published figures: of the cells
+// that were measured, or all when none was.
+func (a *app) printTables(rows []results.Row, references []report.Compared) error {
+	opt := report.Options{Width: a.width(120)}
+	if len(rows) > 0 || len(references) == 0 {
+		if err := report.Table(a.stdout, rows, opt); err != nil {
+			return err
+		}
+	}
+	measured, rest := report.Measured(references)
+	if len(measured) > 0 {
+		references = measured
+	}
+	if len(references) == 0 || len(rows) > 0 && len(measured) == 0 {
+		return nil
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(a.stdout)
+	}
+	if err := report.References(a.stdout, references, opt); err != nil {
+		return err
+	}
+	if len(measured) > 0 && rest > 0 {
+		_, err := fmt.Fprintf(a.stdout, "\n%d published rows are of cells that were not measured.\n", rest)
+		return err
+	}
+	return nil
+}
+
+// labOf reads the lab whose results are reported, or nil: a report needs no lab,
+// only what was published and what was planned is in its text.
+func (a *app) labOf(f labFlags, args []string) *hcl.Config {
+	src, err := hcl.Read(labPath(args))
+	if err != nil {
+		return nil // a folder with results alone
+	}
+	cfg, problems := hcl.Load(src, hcl.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
+	if problems.HasErrors() {
+		a.logger().Warn("the lab's text has mistakes or lacks variables, so that what it plans and what was published is left out; hcl validate shows them")
+		return nil
+	}
+	return cfg
+}
+
+// references are the published figures of a lab.
+func references(cfg *hcl.Config, benchmark string) []report.Reference {
+	if cfg == nil {
+		return nil
+	}
+	var out []report.Reference
+	for _, b := range cfg.Benchmarks {
+		if benchmark != "" && b.Name != benchmark {
+			continue
+		}
+		for _, r := range b.References {
+			out = append(out, report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows})
+		}
+	}
+	return out
+}
+
+// about is what a report tells beside its rows.
+func (a *app) about(ctx context.Context, store *results.Store, cfg *hcl.Config, rows []results.Row, which selection) (report.About, error) {
+	about := report.About{Title: "Results", Version: version}
+	if len(rows) > 0 {
+		about.Title = cmp.Or(rows[0].Run.Lab, about.Title)
+	}
+	if cfg != nil {
+		about.Title, about.Description = cfg.Lab.Name, cfg.Lab.Description
+		for _, d := range plan.New(cfg, plan.Options{}).Deployments {
+			for _, c := range d.Cells {
+				if which.cell == "" && (which.benchmark == "" || c.Benchmark == which.benchmark) {
+					about.Planned = append(about.Planned, report.Planned{Benchmark: c.Benchmark, ID: c.ID, Axes: c.Axes})
+				}
+			}
+		}
+	}
+	if store == nil {
+		return about, nil
+	}
+	about.Records = func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) }
+	whole := rows // of every run that rows are from
+	if which != (selection{run: which.run}) || which.run == "" {
+		whole = nil
+		seen := map[string]bool{}
+		for i := range rows {
+			if id := rows[i].RunID; !seen[id] && rows[i].Run.Command == "apply" {
+				seen[id] = true
+				of, err := store.Rows(ctx, results.Query{Run: id})
+				if err != nil {
+					return about, err
+				}
+				whole = append(whole, of...)
+			}
+		}
+	}
+	about.Spending = report.Spent(whole)
+	return about, nil
 }
 
 func (a *app) export() *cobra.Command {

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hclbench/results"
+)
+
+// The figures of what tokens cost. A host's price is shared out by GPUs: an engine
+// on four of eight pays half of it.
+var (
+	costOutput = metric{"usd_per_million_output_tokens", "Cost per million output tokens", "USD per million", "output", "USD", -1,
+		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.OutputThroughput) }}
+	costTotal = metric{"usd_per_million_total_tokens", "Cost per million tokens, input and output", "USD per million", "total", "USD", -1,
+		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.TotalThroughput) }}
+	energyPerToken = metric{"joules_per_output_token", "Energy per output token", "Energy", "J/token", "J", -1,
+		func(r *results.Row) (float64, bool) {
+			tokens := r.Summary.OutputThroughput * r.Summary.Duration // of the window that the energy is of
+			if r.Telemetry == nil || r.Telemetry.Energy <= 0 || tokens <= 0 {
+				return 0, false
+			}
+			return r.Telemetry.Energy / tokens, true
+		}}
+	meanPower = metric{"mean_gpu_power_w", "Power of all GPUs, on average", "Energy", "power", "W", 0,
+		func(r *results.Row) (float64, bool) {
+			if r.Telemetry == nil || r.Telemetry.Energy <= 0 || r.Summary.Duration <= 0 {
+				return 0, false
+			}
+			return r.Telemetry.Energy / r.Summary.Duration, true
+		}}
+)
+
+// costs are the figures of what a cell's tokens cost, by name, as far as they are
+// known.
+func costs(r *results.Row) map[string]float64 {
+	var out map[string]float64
+	for _, m := range []metric{costOutput, costTotal, energyPerToken, meanPower} {
+		if v, ok := m.value(r); ok {
+			if out == nil {
+				out = map[string]float64{}
+			}
+			out[m.name] = v
+		}
+	}
+	return out
+}
+
+// perMillion is what a million tokens cost at so many a second, in USD.
+func perMillion(r *results.Row, tokensPerSecond float64) (float64, bool) {
+	price := r.Deployment.PricePerHour * share(r)
+	if price <= 0 || tokensPerSecond <= 0 {
+		return 0, false
+	}
+	return price / 3600 / tokensPerSecond * 1e6, true
+}
+
+// share is the part of its host's GPUs that an engine uses.
+func share(r *results.Row) float64 {
+	there, used := hostGPUs(r.Deployment.GPUs), r.Deployment.GPUCount
+	if used > 0 && there > used {
+		return float64(used) / float64(there)
+	}
+	return 1
+}
+
+// gpuCount is how many GPUs the engine uses; 0: not known.
+func gpuCount(r *results.Row) int { return cmp.Or(r.Deployment.GPUCount, hostGPUs(r.Deployment.GPUs)) }
+
+// hostGPUs reads "8xH200".
+func hostGPUs(gpus string) int {
+	n, _, found := strings.Cut(gpus, "x")
+	count, err := strconv.Atoi(n)
+	if !found || err != nil {
+		return 0
+	}
+	return count
+}
+
+// Spending is what one run had of one host.
+type Spending struct {
+	Run   string  `json:"run"`
+	Host  string  `json:"host"`
+	Price float64 `json:"price_per_hour,omitempty"` // USD; 0: not known
+
+	// Held is the time from the first start of an engine to the end of the last, in
+	// seconds. It divides into Starting (until engines served), Measuring (cells)
+	// and Idle, which is the rest: stopping, checks, waiting.
+	Held      float64 `json:"held_s"`
+	Starting  float64 `json:"starting_s"`
+	Measuring float64 `json:"measuring_s"`
+	Idle      float64 `json:"idle_s"`
+
+	Cost     float64 `json:"cost_usd,omitempty"`      // of Held
+	IdleCost float64 `json:"idle_cost_usd,omitempty"` // of Idle
+}
+
+// Spent adds up what runs had of their hosts. It knows what rows know: an engine
+// that never came to a cell is not in them. What was imported or rehearsed has
+// held no host.
+func Spent(rows []results.Row) []Spending {
+	type key struct{ run, host string }
+	type span struct{ from, to time.Time }
+	var order []key
+	spans := map[key]*span{}
+	spending := map[key]*Spending{}
+	busy := map[key][]span{}
+	seen := map[key]map[string]bool{}
+	for i := range rows {
+		r := &rows[i]
+		d := r.Deployment
+		if r.Run.Command != "apply" || d.Host == "" || d.Started.IsZero() {
+			continue
+		}
+		k := key{r.RunID, d.Host}
+		s := spending[k]
+		if s == nil {
+			order = append(order, k)
+			s = &Spending{Run: r.RunID, Host: d.Host, Price: d.PricePerHour}
+			spending[k], spans[k], seen[k] = s, &span{d.Started, d.Started}, map[string]bool{}
+		}
+		s.Price = max(s.Price, d.PricePerHour)
+		all := spans[k]
+		if d.Started.Before(all.from) {
+			all.from = d.Started
+		}
+		for _, end := range []time.Time{d.Stopped, r.Finished} {
+			if end.After(all.to) {
+				all.to = end
+			}
+		}
+		busy[k] = append(busy[k], span{r.Started, r.Finished})
+		if !seen[k][d.ID] {
+			seen[k][d.ID] = true
+			s.Starting += d.Ready
+		}
+	}
+	var out []Spending
+	for _, k := range order {
+		s := spending[k]
+		s.Held = spans[k].to.Sub(spans[k].from).Seconds()
+		// Two engines may be measured on one host at once: time counts once.
+		slices.SortFunc(busy[k], func(a, b span) int { return a.from.Compare(b.from) })
+		var until time.Time
+		for _, b := range busy[k] {
+			from := b.from
+			if from.Before(until) {
+				from = until
+			}
+			if b.to.After(from) {
+				s.Measuring += b.to.Sub(from).Seconds()
+				until = b.to
+			}
+		}
+		s.Idle = max(0, s.Held-s.Measuring-s.Starting)
+		s.Cost, s.IdleCost = s.Price*s.Held/3600, s.Price*s.Idle/3600
+		out = append(out, *s)
+	}
+	return out
+}

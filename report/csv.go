@@ -1,0 +1,112 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"hclbench/results"
+)
+
+// CSV writes every row with exact numbers: who and where it is, a column for each
+// axis, then every metric that any row has. docs/report.md names the columns.
+func CSV(w io.Writer, rows []results.Row) error {
+	out := csv.NewWriter(w)
+	names := axes(rows)
+	var metrics []metric
+	for _, m := range allMetrics(rows) {
+		if anyValue(rows, m) {
+			metrics = append(metrics, m)
+		}
+	}
+	head := []string{"lab", "run", "command", "cell", "benchmark", "engine", "kind", "host", "gpus", "gpu_count", "model", "image", "digest"}
+	for _, name := range names {
+		head = append(head, "axis_"+name)
+	}
+	head = append(head, "repetition", "started", "finished", "verdict", "reasons")
+	for _, m := range metrics {
+		head = append(head, m.name)
+	}
+	if err := out.Write(head); err != nil {
+		return err
+	}
+	line := make([]string, 0, len(head))
+	for i := range rows {
+		r := &rows[i]
+		d := &r.Deployment
+		line = append(line[:0], r.Run.Lab, r.RunID, r.Run.Command, r.ID, r.Benchmark, d.Engine, d.Kind, d.Host, d.GPUs, strconv.Itoa(gpuCount(r)), d.Model, d.Image, d.Digest)
+		for _, name := range names {
+			v, ok := r.Axes.Value(name)
+			if !ok {
+				v = ""
+			}
+			line = append(line, axisText(v))
+		}
+		v := r.Verdict()
+		line = append(line, strconv.Itoa(r.Repetition), stamp(r.Started), stamp(r.Finished), v.Verdict, strings.Join(v.Reasons, "; "))
+		for _, m := range metrics {
+			if v, ok := m.value(r); ok {
+				line = append(line, exact(v))
+			} else {
+				line = append(line, "")
+			}
+		}
+		if err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// stamp is a time as text; what is not known is empty.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// csv is what a figure's charts are drawn from, a line for each value.
+func (f *figure) csv() string {
+	var b bytes.Buffer
+	out := csv.NewWriter(&b)
+	// A buffer takes whatever is written.
+	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions", "lowest", "highest", "verdict"})
+	verdict := func(doubt bool) string {
+		if doubt {
+			return "suspect"
+		}
+		return "valid"
+	}
+	for _, c := range f.charts {
+		for _, l := range c.lines {
+			if l.series == nil {
+				continue // what is joined is there already
+			}
+			for _, p := range l.dots {
+				_ = out.Write([]string{c.title, l.series.label, l.series.engine, l.series.gpus, exact(p.x), unit(c.x), exact(p.y), unit(c.y),
+					p.label, strconv.Itoa(p.n), exact(p.low), exact(p.high), verdict(p.doubt)})
+			}
+		}
+		for _, g := range c.groups {
+			for _, x := range g.bars {
+				label := g.label
+				if x.before {
+					label += ", without"
+				}
+				_ = out.Write([]string{c.title, x.series.label, x.series.engine, x.series.gpus, "", "", exact(x.value), unit(c.y), label, "", "", "", verdict(x.doubt)})
+			}
+		}
+	}
+	out.Flush()
+	return b.String()
+}
+
+// unit says what an axis counts.
+func unit(a axis) string {
+	return strings.TrimSpace(strings.Trim(a.title+" "+a.unit, " "))
+}

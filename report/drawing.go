@@ -1,0 +1,129 @@
+package report
+
+import (
+	"strings"
+	"unicode"
+)
+
+// drawing is a chart laid out: pieces in the order in which they are painted. It is
+// data, so that the page, a file and a picture show the same.
+type drawing struct {
+	width, height float64 // in points, which are CSS pixels
+	title         string  // for who cannot see it
+	pieces        []piece
+}
+
+type point struct{ x, y float64 }
+
+// piece is one thing that is painted.
+type piece struct {
+	shape  shape
+	at     []point // of a symbol and of text: one
+	colour colour
+	fill   colour // of a symbol that is hollow: paper
+	width  float64
+	dash   []float64
+	series *series // what it belongs to; nil: the chart
+	hover  string  // what pointing at it says
+
+	text   string
+	size   float64 // of text: its height; of a symbol: its radius
+	anchor anchor
+	bold   bool
+}
+
+type shape int
+
+const (
+	stroke shape = iota // through all points
+	area                // within all points
+	circle              // the symbols, each around its point
+	diamond
+	square
+	triangle
+	words
+	spot // not painted, but can be pointed at
+)
+
+type anchor int
+
+const (
+	left anchor = iota
+	middle
+	right
+)
+
+// colour is a role, or a series: what it looks like is the theme's.
+type colour int
+
+const (
+	nothing colour = iota - 6
+	paper
+	ink
+	faint // of text that explains
+	hair  // of lines that guide the eye
+	shade // of bars that are compared with
+	// From 0: the series.
+)
+
+// palette are the colours of the series on paper: eight that stay apart for
+// people with any kind of colour blindness, as far as eight can, and as dark as
+// lines need to be. Markers and dashes say the same once more.
+func palette() []string {
+	return []string{"#0072b2", "#d55e00", "#009e73", "#b0488c", "#a67c00", "#5b5fc7", "#2b9ecb", "#7a4a2b"}
+}
+
+// night is the palette on a dark ground.
+func night() []string {
+	return []string{"#56a8e8", "#ff8f47", "#2fc79a", "#ea93c6", "#e3b93f", "#a3a6ff", "#7fd6f5", "#c99a76"}
+}
+
+func (d *drawing) add(m ...piece) { d.pieces = append(d.pieces, m...) }
+
+func (d *drawing) label(x, y float64, s string, m piece) {
+	m.shape, m.at, m.text = words, []point{{x, y}}, s
+	if m.size == 0 {
+		m.size = 11
+	}
+	d.add(m)
+}
+
+// symbolOf is the marker of a series: its GPU's.
+func symbolOf(s *series) shape {
+	if s == nil {
+		return circle
+	}
+	return []shape{circle, diamond, square, triangle}[s.gpu%4]
+}
+
+// dashOf is how the lines of a series are drawn: the first GPU's are solid.
+func dashOf(s *series) []float64 {
+	if s == nil {
+		return nil
+	}
+	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.gpu%4]
+}
+
+func colourOf(s *series) colour {
+	if s == nil {
+		return ink
+	}
+	return colour(s.index % len(palette()))
+}
+
+// textWidth is about how wide a text is: fonts differ, and a little too much does
+// no harm.
+func textWidth(s string, size float64) float64 {
+	w := 0.0
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune(" .,:;'|il·", r):
+			w += 0.32
+		case unicode.IsUpper(r) || strings.ContainsRune("mw×%", r):
+			w += 0.74
+		default:
+			w += 0.6
+		}
+	}
+	return w * size
+}

@@ -1,0 +1,608 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// figure is one or more charts that answer one question.
+type figure struct {
+	id       string // in file names and links: "online-concurrency"
+	title    string
+	under    string // what is the same for all of it: "3,200 tokens in, 800 out"
+	readings []string
+	hero     bool // one chart that deserves the whole width
+	charts   []*chart
+	wide     bool // charts of time: low and wide
+}
+
+// section are the figures of one benchmark, or of all of them.
+type section struct {
+	id, title string
+	figures   []*figure
+	left      []string // what is left out, and why
+}
+
+// maxSlices bounds the figures of one kind in one benchmark: what else there is
+// stands in the table.
+const maxSlices = 4
+
+// sample is one cell with all its repetitions.
+type sample struct {
+	benchmark string
+	series    *series
+	rows      []*results.Row
+	at        map[string]float64 // along each dimension, by its name
+	dataset   string
+}
+
+// samples are all cells that measured something, in their order.
+func samples(rows []results.Row, all *seriesOf) []*sample {
+	var out []*sample
+	byKey := map[string]*sample{}
+	for i := range rows {
+		r := &rows[i]
+		if r.Verdict().Verdict == load.Void {
+			continue
+		}
+		s := &sample{benchmark: r.Benchmark, series: all.find(r), dataset: dataset(r), at: map[string]float64{}}
+		for _, d := range dimensions {
+			if v, ok := d.value(r); ok {
+				s.at[d.name] = v
+			}
+		}
+		key := fmt.Sprint(s.benchmark, "\x00", s.series.index, "\x00", s.dataset, s.at, r.Axes)
+		if known := byKey[key]; known != nil {
+			known.rows = append(known.rows, r)
+			continue
+		}
+		s.rows = []*results.Row{r}
+		byKey[key] = s
+		out = append(out, s)
+	}
+	return out
+}
+
+// value is the median of a metric over the repetitions, with the lowest and the
+// highest.
+func (s *sample) value(m metric) (d dot, ok bool) {
+	var values []float64
+	for _, r := range s.rows {
+		if v, ok := m.value(r); ok {
+			values = append(values, v)
+			d.doubt = d.doubt || r.Verdict().Verdict == load.Suspect
+		}
+	}
+	if len(values) == 0 {
+		return d, false
+	}
+	slices.Sort(values)
+	d.low, d.high, d.n = values[0], values[len(values)-1], len(values)
+	d.y = (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	return d, true
+}
+
+// slice are the cells of a benchmark that differ in their series and along one
+// dimension only.
+type slice struct {
+	benchmark string
+	along     dimension
+	samples   []*sample
+	points    int
+}
+
+// slicesAlong finds the slices with a line in them, those with the most points
+// first.
+func slicesAlong(along dimension, samples []*sample) []slice {
+	var order []string
+	byKey := map[string]*slice{}
+	for _, s := range samples {
+		if _, ok := s.at[along.name]; !ok {
+			continue
+		}
+		key := s.benchmark + "\x00" + s.dataset
+		for _, d := range dimensions {
+			if d.name != along.name && !(along.name == "batch" && d.name == "concurrency") {
+				key += fmt.Sprintf("\x00%v", s.at[d.name])
+			}
+		}
+		if byKey[key] == nil {
+			order = append(order, key)
+			byKey[key] = &slice{benchmark: s.benchmark, along: along}
+		}
+		byKey[key].samples = append(byKey[key].samples, s)
+	}
+	var out []slice
+	for _, key := range order {
+		x := byKey[key]
+		values := map[*series]map[float64]bool{}
+		for _, s := range x.samples {
+			if values[s.series] == nil {
+				values[s.series] = map[float64]bool{}
+			}
+			values[s.series][s.at[along.name]] = true
+		}
+		for _, v := range values {
+			if len(v) > 1 {
+				x.points += len(v)
+			}
+		}
+		if x.points > 0 {
+			out = append(out, *x)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b slice) int { return b.points - a.points })
+	return out
+}
+
+// under says what is the same for all cells of the slice.
+func (x slice) under() string {
+	s := x.samples[0]
+	var parts []string
+	add := func(name, format string) {
+		if v, ok := s.at[name]; ok && name != x.along.name {
+			parts = append(parts, fmt.Sprintf(format, plain(v)))
+		}
+	}
+	add("input_tokens", "%s tokens in")
+	add("output_tokens", "%s tokens out")
+	add("concurrency", "%s in flight")
+	add("rate", "%s requests per second")
+	add("batch", "batches of %s")
+	if s.dataset != "" && x.along.name != "" {
+		parts = append(parts, s.dataset)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ticks are the values that the slice has along its dimension.
+func (x slice) ticks() []float64 {
+	seen := map[float64]float64{}
+	for _, s := range x.samples {
+		v := s.at[x.along.name]
+		seen[v] = v
+	}
+	return sortedByKey(seen)
+}
+
+// lines are the series of the slice, drawn from their points in order.
+func (x slice) lines(point func(s *sample) (dot, bool)) []line {
+	bySeries := map[int]*line{}
+	for _, s := range x.samples {
+		d, ok := point(s)
+		if !ok {
+			continue
+		}
+		if bySeries[s.series.index] == nil {
+			bySeries[s.series.index] = &line{series: s.series}
+		}
+		bySeries[s.series.index].dots = append(bySeries[s.series.index].dots, d)
+	}
+	var lines []line
+	for _, l := range sortedByKey(bySeries) {
+		lines = append(lines, *l)
+	}
+	return lines
+}
+
+// against is a metric along the slice's dimension.
+func (x slice) against(m metric) *chart {
+	c := &chart{title: m.title, better: better(m),
+		x: axis{title: x.along.title, unit: x.along.unit, ticks: x.ticks()},
+		y: axis{unit: m.unit, zero: true, linear: m.better > 0}}
+	if t := c.x.ticks; len(t) > 2 && t[len(t)-1]/t[0] >= 4 {
+		c.x.log = true
+	}
+	c.lines = x.lines(func(s *sample) (dot, bool) {
+		d, ok := s.value(m)
+		d.x = s.at[x.along.name]
+		d.hover = hover(s, d, x.along.name, m)
+		return d, ok
+	})
+	for i := range c.lines {
+		slices.SortStableFunc(c.lines[i].dots, func(a, b dot) int { return cmp.Compare(a.x, b.x) })
+	}
+	c.seconds(false)
+	return c
+}
+
+// tradeoff is one metric over another, a point for each place along the slice's
+// dimension.
+func (x slice) tradeoff(mx, my metric) *chart {
+	c := &chart{title: my.title,
+		x: axis{title: mx.title, unit: mx.unit, zero: true}, y: axis{unit: my.unit, zero: true, linear: true}}
+	c.lines = x.lines(func(s *sample) (dot, bool) {
+		dx, okX := s.value(mx)
+		d, okY := s.value(my)
+		d.x, d.doubt = dx.y, d.doubt || dx.doubt
+		d.label = plain(s.at[x.along.name])
+		d.hover = hover(s, d, x.along.name, my) + "\n" + said(dx.y, mx)
+		return d, okX && okY
+	})
+	order := map[string]float64{}
+	for _, s := range x.samples {
+		order[plain(s.at[x.along.name])] = s.at[x.along.name]
+	}
+	for i := range c.lines {
+		slices.SortStableFunc(c.lines[i].dots, func(a, b dot) int { return cmp.Compare(order[a.label], order[b.label]) })
+	}
+	c.seconds(true)
+	return c
+}
+
+// empty reports whether there is nothing to draw.
+func (c *chart) empty() bool { return len(c.lines) == 0 && len(c.groups) == 0 }
+
+// seconds turns milliseconds into seconds where they are many.
+func (c *chart) seconds(x bool) {
+	turn := func(a *axis, of func(d *dot) []*float64) {
+		if a.unit != "ms" {
+			return
+		}
+		most := 0.0
+		for _, l := range c.lines {
+			for i := range l.dots {
+				most = max(most, *of(&l.dots[i])[0])
+			}
+		}
+		if most < 5000 {
+			return
+		}
+		a.unit = "s"
+		for _, l := range c.lines {
+			for i := range l.dots {
+				for _, v := range of(&l.dots[i]) {
+					*v /= 1000
+				}
+			}
+		}
+	}
+	turn(&c.y, func(d *dot) []*float64 { return []*float64{&d.y, &d.low, &d.high} })
+	if x {
+		turn(&c.x, func(d *dot) []*float64 { return []*float64{&d.x} })
+	}
+}
+
+func better(m metric) string {
+	switch {
+	case m.better > 0:
+		return "higher is better"
+	case m.better < 0:
+		return "lower is better"
+	}
+	return ""
+}
+
+// said is a value with its unit: "1,234 tok/s".
+func said(v float64, m metric) string {
+	if m.unit == "ms" && v >= 5000 {
+		return number(v/1000) + " s " + lower(m.title)
+	}
+	if m.unit == "" {
+		return number(v) + " " + lower(m.title)
+	}
+	return number(v) + " " + m.unit + " " + lower(m.title)
+}
+
+// lower begins a name as it stands within a sentence.
+func lower(s string) string {
+	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
+}
+
+// hover is what a point says of itself.
+func hover(s *sample, d dot, along string, m metric) string {
+	lines := []string{s.series.label}
+	if v, ok := s.at[along]; ok {
+		lines[0] += fmt.Sprintf(", %s %s", strings.ReplaceAll(along, "_", " "), plain(v))
+	}
+	lines = append(lines, said(d.y, m))
+	if d.n > 1 {
+		lines = append(lines, fmt.Sprintf("median of %d, %s to %s", d.n, number(d.low), number(d.high)))
+	}
+	if d.doubt {
+		lines = append(lines, "suspect")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sections are all figures of rows.
+func sections(rows []results.Row, all *seriesOf, about About) []section {
+	cells := samples(rows, all)
+	var benchmarks []string
+	for _, s := range cells {
+		if !slices.Contains(benchmarks, s.benchmark) {
+			benchmarks = append(benchmarks, s.benchmark)
+		}
+	}
+	var out []section
+	for _, name := range benchmarks {
+		var of []*sample
+		for _, s := range cells {
+			if s.benchmark == name {
+				of = append(of, s)
+			}
+		}
+		if x := benchmarkSection(name, of); len(x.figures) > 0 {
+			out = append(out, x)
+		}
+	}
+	more := section{id: "across", title: "Caches, tails, time"}
+	for _, f := range []func() (*figure, string){
+		func() (*figure, string) { return prefixFigure(cells) },
+		func() (*figure, string) { return distributionFigure(cells, about) },
+	} {
+		if fig, why := f(); fig != nil {
+			more.figures = append(more.figures, fig)
+		} else {
+			more.left = append(more.left, why)
+		}
+	}
+	if lines := timelines(cells); len(lines) > 0 {
+		more.figures = append(more.figures, lines...)
+	} else {
+		more.left = append(more.left, "Time line of a cell: no result has its figures over time.")
+	}
+	return append(out, more)
+}
+
+// benchmarkSection are the figures of one benchmark.
+func benchmarkSection(name string, cells []*sample) section {
+	out := section{id: slug(name), title: name}
+	add := func(f *figure, along string, x slice, n int) {
+		f.charts = slices.DeleteFunc(f.charts, func(c *chart) bool { return c.empty() })
+		if len(f.charts) == 0 {
+			return
+		}
+		f.id = out.id + "-" + along
+		if n > 0 {
+			f.id += fmt.Sprintf("-%d", n+1)
+		}
+		f.under = x.under()
+		out.figures = append(out.figures, f)
+	}
+	for _, d := range dimensions {
+		all := slicesAlong(d, cells)
+		if len(all) > maxSlices {
+			out.left = append(out.left, fmt.Sprintf("%s: %d more combinations of the other axes have lines along %s; they are in the table.",
+				name, len(all)-maxSlices, strings.ToLower(d.title)))
+			all = all[:maxSlices]
+		}
+		for n, x := range all {
+			var load = x.along.name == "concurrency" || x.along.name == "rate" || x.along.name == "batch"
+			panels := &figure{title: "Against " + lower(d.title)}
+			for _, m := range []metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL, goodput, energyPerToken} {
+				c := x.against(m)
+				if c.empty() && m.name == outputThroughput.name {
+					m = totalThroughput
+					c = x.against(m)
+				}
+				if c.empty() && m.name == medianE2EL.name && x.along.name == "batch" {
+					m = duration
+					c = x.against(m)
+				}
+				if c.empty() && m.better < 0 && strings.HasPrefix(m.name, "median_") {
+					continue
+				}
+				c.leads = leads(c, m)
+				panels.charts = append(panels.charts, c)
+			}
+			if load {
+				my := outputThroughput
+				mx := medianE2EL
+				c := x.tradeoff(mx, my)
+				if c.empty() {
+					my = totalThroughput
+					c = x.tradeoff(mx, my)
+				}
+				if c.empty() {
+					mx = duration
+					c = x.tradeoff(mx, my)
+				}
+				c.better = "up and to the left is better"
+				add(&figure{title: my.title + " against " + lower(mx.title), hero: true, charts: []*chart{c},
+					readings: []string{"Numbers beside the points: " + lower(d.title) + "."}}, along(d.name, "latency"), x, n)
+			}
+			add(panels, d.name, x, n)
+			if load {
+				c := x.tradeoff(interactivity, perGPU)
+				c.x.title, c.x.unit = "Interactivity", "output tokens per second per user"
+				c.better = "up and to the right is better"
+				f := &figure{title: "Throughput per GPU against interactivity", hero: true, charts: []*chart{c}}
+				if front, said := paretoFront(c); len(front.dots) > 0 {
+					c.lines = append([]line{front}, c.lines...)
+					f.readings = []string{said}
+				}
+				add(f, along(d.name, "pareto"), x, n)
+			}
+		}
+	}
+	if len(out.figures) == 0 {
+		if f := comparison(cells); f != nil {
+			f.id = out.id + "-cells"
+			out.figures = append(out.figures, f)
+		}
+	}
+	return out
+}
+
+// along keeps the names of figures short: most labs turn the concurrency.
+func along(dimension, of string) string {
+	if dimension == "concurrency" {
+		return of
+	}
+	return dimension + "-" + of
+}
+
+// paretoFront are the points that no other one surpasses in both directions, and
+// what they say.
+func paretoFront(c *chart) (line, string) {
+	type owned struct {
+		dot
+		of *series
+	}
+	var all []owned
+	for _, l := range c.lines {
+		for _, p := range l.dots {
+			all = append(all, owned{p, l.series})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(b.x, a.x), cmp.Compare(b.y, a.y)) })
+	front := line{front: true}
+	best := math.Inf(-1)
+	count := map[*series]int{}
+	for _, p := range all {
+		if p.y > best {
+			best = p.y
+			front.dots = append(front.dots, dot{x: p.x, y: p.y, n: 1})
+			count[p.of]++
+		}
+	}
+	slices.Reverse(front.dots)
+	if len(front.dots) == 0 || len(c.series()) < 2 {
+		return front, "The dashed line joins the points that no other one surpasses in both directions."
+	}
+	var parts []string
+	for _, s := range c.series() {
+		if n := count[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", s.label, n))
+		}
+	}
+	if len(parts) == 1 {
+		return front, "The dashed line joins the points that no other one surpasses in both directions. All are of one series."
+	}
+	return front, fmt.Sprintf("The dashed line joins the %s that no other one surpasses in both directions: %s.", counted(len(front.dots), "point"), strings.Join(parts, ", "))
+}
+
+// lead is who is ahead at one place along a chart, and by how much.
+type lead struct {
+	x      float64
+	series *series // nil: fewer than two were measured there
+	by     float64 // of the next one's value: 0.12 is 12 % more, −0.12 less
+}
+
+// leads are those of a chart at each of its ticks.
+func leads(c *chart, m metric) []lead {
+	if m.better == 0 || len(c.lines) < 2 {
+		return nil
+	}
+	ahead := func(a, b float64) bool { return (a-b)*float64(m.better) > 0 }
+	var out []lead
+	any := false
+	for _, x := range c.x.ticks {
+		var first, second *dot
+		var of *series
+		for _, l := range c.lines {
+			for i := range l.dots {
+				d := &l.dots[i]
+				switch {
+				case d.x != x:
+				case first == nil || ahead(d.y, first.y):
+					first, second, of = d, first, l.series
+				case second == nil || ahead(d.y, second.y):
+					second = d
+				}
+			}
+		}
+		p := lead{x: x}
+		if second != nil {
+			p.series, p.by = of, first.y/second.y-1
+			any = true
+		}
+		out = append(out, p)
+	}
+	if !any {
+		return nil
+	}
+	return out
+}
+
+// told says in a sentence who is ahead from where to where.
+func told(title string, leads []lead) string {
+	var parts []string
+	for i := 0; i < len(leads); {
+		j := i
+		for j+1 < len(leads) && leads[j+1].series == leads[i].series {
+			j++
+		}
+		if s := leads[i].series; s != nil {
+			where := "at " + plain(leads[i].x)
+			if j > i {
+				where = "from " + plain(leads[i].x) + " to " + plain(leads[j].x)
+			}
+			parts = append(parts, fmt.Sprintf("%s %s (%s)", s.label, where, percent(leads[j].by)))
+		}
+		i = j + 1
+	}
+	return title + ": " + strings.Join(parts, "; ") + "."
+}
+
+// comparison shows cells that lie along no dimension as bars.
+func comparison(cells []*sample) *figure {
+	f := &figure{title: "Cells side by side"}
+	for _, m := range []metric{outputThroughput, totalThroughput, medianTTFT, medianTPOT, medianE2EL} {
+		c := &chart{title: m.title, y: axis{unit: m.unit}, better: better(m)}
+		byLabel := map[string]int{}
+		for _, s := range cells {
+			d, ok := s.value(m)
+			if !ok {
+				continue
+			}
+			label := s.load()
+			i, known := byLabel[label]
+			if !known {
+				i = len(c.groups)
+				byLabel[label] = i
+				c.groups = append(c.groups, group{label: label})
+			}
+			c.groups[i].bars = append(c.groups[i].bars, bar{series: s.series, value: d.y, hover: hover(s, d, "", m), doubt: d.doubt})
+		}
+		if len(c.groups) > 0 && len(c.groups) <= 12 && !(m.name == totalThroughput.name && len(f.charts) > 0) {
+			f.charts = append(f.charts, c)
+		}
+	}
+	if len(f.charts) == 0 {
+		return nil
+	}
+	return f
+}
+
+// load is the cell's place along the axes of the load, in words.
+func (s *sample) load() string {
+	var parts []string
+	for _, a := range s.rows[0].Axes {
+		if ofLoad(a.Name) {
+			parts = append(parts, strings.ReplaceAll(a.Name, "_", " ")+" "+axisText(a.Value))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// slug is a name as a part of a file's name.
+func slug(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(s) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
+			b.WriteByte('-')
+		}
+	}
+	return strings.Trim(b.String(), "-")
+}
+
+// counted is "1 point", "2 points".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return whole(n) + " " + what + "s"
+}

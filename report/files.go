@@ -1,0 +1,88 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"hclbench/results"
+)
+
+// Sizes of charts as files.
+const (
+	fileWide, fileHigh         = 720, 400
+	fileHeroWide, fileHeroHigh = 960, 520
+)
+
+// SVG writes every chart of the page as a file of a folder, with its data beside
+// it as CSV, and returns their names. The folder is made; files of the same names
+// are replaced.
+func SVG(dir string, rows []results.Row, about About) ([]string, error) {
+	return files(dir, rows, about, ".svg", func(d *drawing, f *os.File) error {
+		_, err := fmt.Fprintln(f, d.svg(true))
+		return err
+	})
+}
+
+// PNG is [SVG] as pictures of twice as many pixels.
+func PNG(dir string, rows []results.Row, about About) ([]string, error) {
+	return files(dir, rows, about, ".png", func(d *drawing, f *os.File) error { return d.writePNG(f) })
+}
+
+func files(dir string, rows []results.Row, about About, suffix string, write func(d *drawing, f *os.File) error) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var names []string
+	create := func(name string, fill func(f *os.File) error) error {
+		path := filepath.Join(dir, name)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err // not a link to elsewhere: what is written is a new file
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		names = append(names, name)
+		return errors.Join(fill(f), f.Close())
+	}
+	for _, s := range sections(rows, newSeries(rows), about) {
+		for _, fig := range s.figures {
+			for i, c := range fig.charts {
+				name := fig.id
+				if len(fig.charts) > 1 {
+					name += "-" + slug(c.title)
+				}
+				d := fig.file(c)
+				if err := create(name+suffix, func(f *os.File) error { return write(d, f) }); err != nil {
+					return names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.id, err)
+				}
+			}
+			if err := create(fig.id+".csv", func(f *os.File) error { _, err := f.WriteString(fig.csv()); return err }); err != nil {
+				return names, fmt.Errorf("write the data of %s: %w", fig.id, err)
+			}
+		}
+	}
+	return names, nil
+}
+
+// file is a chart that stands alone: with its legend, and with what is the same
+// for all of it as the end of its title.
+func (f *figure) file(c *chart) *drawing {
+	width, height := float64(fileWide), float64(fileHigh)
+	switch {
+	case c.groups != nil:
+		height = c.barsHeight() + 50
+	case f.hero:
+		width, height = fileHeroWide, fileHeroHigh
+	case f.wide:
+		height = overHigh + 60
+	}
+	alone := *c
+	if f.under != "" && f.id != "prefix-cache" {
+		alone.note = f.under
+	}
+	return alone.draw(width, height, true)
+}

@@ -1,0 +1,771 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html"
+	"html/template"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// About is what a report tells beside what is in its rows. The zero value is a
+// report about the rows alone.
+type About struct {
+	Title       string
+	Description string
+	Version     string // of hcl
+	References  []Compared
+	Planned     []Planned // the lab's cells; nil: the lab's text is not at hand
+	Spending    []Spending
+	// Records reads the requests of a cell, for its distributions. Nil: percentiles
+	// have to do.
+	Records func(r *results.Row) ([]load.Record, error)
+}
+
+// Planned is a cell that a lab asks for.
+type Planned struct {
+	Benchmark string
+	ID        string
+	Axes      results.Axes
+}
+
+// HTML writes one page with everything in it: no part of it is anywhere else, and
+// no script of it asks for anything.
+func HTML(w io.Writer, rows []results.Row, about About) error {
+	text, err := pageFiles.ReadFile("page/page.html")
+	if err != nil {
+		return err
+	}
+	t, err := template.New("page").Parse(string(text))
+	if err != nil {
+		return fmt.Errorf("read the page's template: %w", err)
+	}
+	data, err := newPage(rows, about)
+	if err != nil {
+		return err
+	}
+	if err := t.Execute(w, data); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// page is what the template prints.
+type page struct {
+	Title, Kicker, Description, Footer string
+	Marks                              []string
+	Style                              template.CSS
+	Script                             template.JS
+	Tiles                              []tile
+	Findings                           []finding
+	Sections                           []pageSection
+	References                         []pageReference
+	Spending                           [][]pageCell
+	Count                              string
+	More                               bool
+	Table                              template.HTML
+	CSV                                template.JS
+	Plan                               []pagePlan
+	Verdicts                           string
+	Doubts                             []doubt
+	Hosts                              []pageHost
+	Engines                            []pageEngine
+}
+
+type pageSection struct {
+	ID, Title string
+	Figures   []pageFigure
+	Left      []string
+}
+
+type pageFigure struct {
+	ID, Title, Short, Under string
+	Hero, Over              bool
+	Legend                  []pageLegend
+	Charts                  []pageChart
+	Notes                   []string
+	CSV                     template.JS
+}
+
+type pageLegend struct {
+	Index int
+	Chip  template.HTML
+	Label string
+}
+
+type pageChart struct{ Wide, Narrow template.HTML }
+
+type pageReference struct {
+	Title, Source string
+	Table         template.HTML
+}
+
+type pageCell struct {
+	Text   string
+	Number bool
+}
+
+func newPage(rows []results.Row, about About) (*page, error) {
+	all := newSeries(rows)
+	figures := sections(rows, all, about)
+	style, err := style()
+	if err != nil {
+		return nil, err
+	}
+	script, err := pageFiles.ReadFile("page/page.js")
+	if err != nil {
+		return nil, err
+	}
+	p := &page{Title: about.Title, Description: about.Description, Style: style, Script: template.JS(script)}
+	p.Kicker = kicker(rows)
+	for i := range rows {
+		if m := mark(rows[i]); m != "" && !slices.Contains(p.Marks, sentence(m)) {
+			p.Marks = append(p.Marks, sentence(m))
+		}
+	}
+	p.Tiles = tiles(rows, all)
+	found := map[string]bool{}
+	for _, s := range figures {
+		x := pageSection{ID: s.id, Title: s.title, Left: s.left}
+		for _, f := range s.figures {
+			fig := f.page()
+			if slices.ContainsFunc(x.Figures, func(o pageFigure) bool { return o.Title == f.title }) {
+				fig.Short = "" // the contents name the first of them
+			}
+			x.Figures = append(x.Figures, fig)
+			along := s.id + f.title // the first of those that differ in what is under them
+			if x, ok := f.finding(s); ok && !found[along] {
+				found[along] = true
+				p.Findings = append(p.Findings, x)
+			}
+		}
+		p.Sections = append(p.Sections, x)
+	}
+	for _, of := range byReference(about.References) {
+		p.References = append(p.References, pageReference{
+			Title: of[0].Reference + ", benchmark " + of[0].Benchmark, Source: of[0].Source, Table: referenceTable(of)})
+	}
+	for _, s := range about.Spending {
+		p.Spending = append(p.Spending, s.cells())
+	}
+	p.Doubts = doubts(rows, all)
+	p.Table = resultsTable(rows, all, p.Doubts)
+	p.More = len(rows) > shownRows
+	p.Count = counted(len(rows), "cell")
+	var csv bytes.Buffer
+	if err := CSV(&csv, rows); err != nil {
+		return nil, err
+	}
+	p.CSV = scriptText(csv.String())
+	p.Plan = plans(rows, about.Planned)
+	p.Verdicts = verdictCounts(rows)
+	p.Hosts, p.Engines = environment(rows)
+	p.Footer = strings.TrimSpace("Written by hcl " + about.Version)
+	return p, nil
+}
+
+// style is the page's, with the colours of the series in it.
+func style() (template.CSS, error) {
+	text, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		return "", err
+	}
+	variables := func(colours []string) string {
+		var b strings.Builder
+		for i, c := range colours {
+			fmt.Fprintf(&b, "--s%d: %s; ", i, c)
+		}
+		return b.String()
+	}
+	return template.CSS(strings.NewReplacer("{{light}}", variables(palette()), "{{dark}}", variables(night()), "{{font}}", sans).Replace(string(text))), nil
+}
+
+// kicker says in a line where the rows are from.
+func kicker(rows []results.Row) string {
+	if len(rows) == 0 {
+		return "No results"
+	}
+	parts := []string{counted(len(rows), "cell")}
+	engines, gpus, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	first, last := time.Time{}, time.Time{}
+	for i := range rows {
+		r := &rows[i]
+		engines[r.Deployment.Engine] = true
+		if r.Deployment.GPUs != "" {
+			gpus[r.Deployment.GPUs] = true
+		}
+		if r.Deployment.Host != "" {
+			hosts[r.Deployment.Host] = true
+		}
+		if first.IsZero() || !r.Started.IsZero() && r.Started.Before(first) {
+			first = r.Started
+		}
+		if r.Finished.After(last) {
+			last = r.Finished
+		}
+	}
+	parts = append(parts, counted(len(engines), "engine"))
+	if len(gpus) > 1 {
+		parts = append(parts, counted(len(gpus), "kind")+" of GPU")
+	}
+	if len(hosts) > 0 {
+		parts = append(parts, counted(len(hosts), "host"))
+	}
+	if !first.IsZero() && mark(rows[0]) == "" {
+		from, to := first.UTC().Format("2 January 2006"), last.UTC().Format("2 January 2006")
+		if from == to || last.IsZero() {
+			parts = append(parts, from)
+		} else {
+			parts = append(parts, from+" to "+to)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Sizes of charts in a page, by the room there is.
+const (
+	heroWide, heroHigh     = 1086, 430
+	panelWide, panelHigh   = 524, 280
+	phoneWide, phoneHigh   = 360, 250
+	phoneHero              = 340
+	overHigh, overHighThin = 190, 170
+)
+
+func (f *figure) page() pageFigure {
+	out := pageFigure{ID: f.id, Title: f.title, Short: f.title, Under: f.under, Hero: f.hero, Over: f.wide, CSV: scriptText(f.csv())}
+	var legend []*series
+	for _, c := range f.charts {
+		for _, s := range c.series() {
+			if !slices.Contains(legend, s) {
+				legend = append(legend, s)
+			}
+		}
+		wide, narrow := f.drawings(c)
+		out.Charts = append(out.Charts, pageChart{template.HTML(wide.svg(false)), template.HTML(narrow.svg(false))})
+	}
+	slices.SortFunc(legend, func(a, b *series) int { return a.index - b.index })
+	if f.wide {
+		legend = nil // the title names it
+	}
+	for _, s := range legend {
+		out.Legend = append(out.Legend, pageLegend{s.index, chip(s), s.label})
+	}
+	out.Notes = f.readings
+	return out
+}
+
+// drawings are a chart for a wide and for a narrow page.
+func (f *figure) drawings(c *chart) (wide, narrow *drawing) {
+	switch {
+	case c.groups != nil:
+		return c.draw(panelWide, c.barsHeight(), false), c.draw(phoneWide, c.barsHeight(), false)
+	case f.hero:
+		return c.draw(heroWide, heroHigh, false), c.draw(phoneWide, phoneHero, false)
+	case f.wide:
+		return c.draw(panelWide, overHigh, false), c.draw(phoneWide, overHighThin, false)
+	}
+	return c.draw(panelWide, panelHigh, false), c.draw(phoneWide, phoneHigh, false)
+}
+
+// finding is who is ahead in one figure: a row for each of its charts, a column
+// for each place along their axis.
+func (f *figure) finding(of section) (finding, bool) {
+	x := finding{Figure: of.title, Under: f.under}
+	for _, c := range f.charts {
+		if c.leads == nil {
+			continue
+		}
+		if x.Rows == nil {
+			x.Along = c.x.title
+			for _, l := range c.leads {
+				x.Head = append(x.Head, plain(l.x))
+			}
+		}
+		row := findingRow{Metric: c.title}
+		for _, l := range c.leads {
+			var cell findingCell
+			if l.series != nil {
+				cell = findingCell{chip(l.series), l.series.label, percent(l.by)}
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		x.Rows = append(x.Rows, row)
+	}
+	return x, x.Rows != nil
+}
+
+// chip is the marker of a series as it is in charts.
+func chip(s *series) template.HTML {
+	d := drawing{width: 22, height: 10, title: s.label}
+	d.add(piece{at: []point{{1, 5}, {21, 5}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
+		piece{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5, colour: colourOf(s)})
+	text := strings.Replace(d.svg(false), "<svg ", `<svg width="22" height="10" `, 1)
+	return template.HTML(strings.ReplaceAll(text, "\n", ""))
+}
+
+// scriptText is text as a string of JavaScript that cannot end its element.
+func scriptText(s string) template.JS {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return `""` // a string always can be marshalled
+	}
+	return template.JS(b)
+}
+
+// tile is a figure that stands out.
+type tile struct{ Name, Value, Unit, Whose, Where string }
+
+// tiles are the best of each of the main figures.
+func tiles(rows []results.Row, all *seriesOf) []tile {
+	cells := samples(rows, all)
+	var out []tile
+	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {perGPU}, {medianTTFT}, {interactivity}, {costOutput}, {energyPerToken}} {
+		for _, m := range choice {
+			var best *sample
+			var of dot
+			for _, s := range cells {
+				d, ok := s.value(m)
+				if ok && !d.doubt && (best == nil || (d.y-of.y)*float64(m.better) > 0) {
+					best, of = s, d
+				}
+			}
+			if best == nil {
+				continue
+			}
+			name := "Highest " + lower(m.title)
+			if m.better < 0 {
+				name = "Lowest " + lower(m.title)
+			}
+			where := slice{samples: []*sample{best}}.under()
+			out = append(out, tile{name, number(of.y), m.unit, best.series.label, strings.Trim(best.benchmark+": "+where, ": ")})
+			break
+		}
+	}
+	return out
+}
+
+// finding is who is ahead in one figure.
+type finding struct {
+	Figure, Under, Along string
+	Head                 []string
+	Rows                 []findingRow
+}
+
+type findingRow struct {
+	Metric string
+	Cells  []findingCell
+}
+
+// findingCell is one place; without a label nobody is ahead there.
+type findingCell struct {
+	Chip      template.HTML
+	Label, By string
+}
+
+// shownRows are the rows that a page shows before it is asked for all.
+const shownRows = 200
+
+// tableMetrics are the figures of a page's table.
+func tableMetrics(rows []results.Row) []metric {
+	tail := "p" + tailPercentile(rows)
+	metrics := []metric{duration, requestThroughput, goodput, outputThroughput, totalThroughput, perGPU}
+	for _, t := range []timing{ttft, tpot, itl, e2el} {
+		mid := latency(t, "median")
+		if !anyValue(rows, mid) {
+			mid = latency(t, "mean")
+		}
+		metrics = append(metrics, mid, latency(t, tail))
+	}
+	metrics = append(metrics, interactivity, costOutput, costTotal, energyPerToken)
+	return slices.DeleteFunc(metrics, func(m metric) bool { return !anyValue(rows, m) })
+}
+
+func anyValue(rows []results.Row, m metric) bool {
+	for i := range rows {
+		if _, ok := m.value(&rows[i]); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// resultsTable is every cell in a line. It is written by hand: a template takes
+// seconds for ten thousand lines.
+func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt) template.HTML {
+	names := slices.DeleteFunc(axes(rows), func(name string) bool { return name == "engine" })
+	metrics := tableMetrics(rows)
+	repeated, several := false, map[string]bool{}
+	for i := range rows {
+		repeated = repeated || rows[i].Repetition > 1
+		several[rows[i].Benchmark] = true
+	}
+	numeric := make([]bool, len(names))
+	for i, name := range names {
+		numeric[i] = true
+		for j := range rows {
+			if v, ok := rows[j].Axes.Value(name); ok {
+				if _, isNumber := float(v); !isNumber {
+					numeric[i] = false
+				}
+			}
+		}
+	}
+
+	var b bytes.Buffer
+	type head struct {
+		group, name, key string
+		number           bool
+	}
+	heads := []head{{"", "series", "series", false}}
+	if len(several) > 1 {
+		heads = append(heads, head{"", "benchmark", "benchmark", false})
+	}
+	for i, name := range names {
+		heads = append(heads, head{"", strings.ReplaceAll(name, "_", " "), name, numeric[i]})
+	}
+	if repeated {
+		heads = append(heads, head{"", "rep", "repetition", true})
+	}
+	heads = append(heads, head{"Requests", "ok", "completed", true}, head{"Requests", "failed", "failed", true})
+	for _, m := range metrics {
+		group, name := m.group, m.short
+		if m.unit != "" && name != m.unit {
+			if group != "" {
+				group += ", " + m.unit
+			} else {
+				name += ", " + m.unit
+			}
+		}
+		heads = append(heads, head{strings.Replace(group, "USD per million, USD", "USD per million", 1), name, m.name, true})
+	}
+	heads = append(heads, head{"", "verdict", "verdict", false})
+
+	b.WriteString(`<table class="grid" id="cells"><thead><tr>`)
+	for i := 0; i < len(heads); {
+		j := i + 1
+		for heads[i].group != "" && j < len(heads) && heads[j].group == heads[i].group {
+			j++
+		}
+		fmt.Fprintf(&b, `<th colspan="%d"%s>`, j-i, map[bool]string{true: ` class="stay"`}[i == 0])
+		if heads[i].group != "" {
+			fmt.Fprintf(&b, "<span>%s</span>", html.EscapeString(heads[i].group))
+		}
+		b.WriteString("</th>")
+		i = j
+	}
+	b.WriteString("</tr><tr>")
+	for i, h := range heads {
+		class := ""
+		if h.number {
+			class = ` class="n"`
+		} else if i == 0 {
+			class = ` class="stay"`
+		}
+		fmt.Fprintf(&b, `<th scope="col"%s data-name="%s"><button type="button">%s</button></th>`, class, html.EscapeString(strings.ToLower(h.key)), html.EscapeString(h.name))
+	}
+	b.WriteString("</tr></thead>\n<tbody>\n")
+
+	chips := map[*series]string{}
+	for _, s := range all.all {
+		chips[s] = string(chip(s)) + html.EscapeString(s.label)
+	}
+	text := func(s string) { fmt.Fprintf(&b, "<td>%s</td>", html.EscapeString(s)) }
+	count := func(n int) {
+		fmt.Fprintf(&b, `<td class="n" data-v="%d">%s</td>`, n, whole(n))
+	}
+	for i := range rows {
+		r := &rows[i]
+		b.WriteString("<tr")
+		if i >= shownRows {
+			b.WriteString(" hidden")
+		}
+		b.WriteString(`><td class="stay">`)
+		b.WriteString(chips[all.find(r)])
+		b.WriteString("</td>")
+		if len(several) > 1 {
+			text(r.Benchmark)
+		}
+		for j, name := range names {
+			if numeric[j] {
+				fmt.Fprintf(&b, `<td class="n">%s</td>`, html.EscapeString(dashed(axisCell(r.Axes, name))))
+			} else {
+				text(dashed(axisCell(r.Axes, name)))
+			}
+		}
+		if repeated {
+			count(r.Repetition)
+		}
+		if r.Summary == nil {
+			b.WriteString(`<td class="n">–</td><td class="n">–</td>`)
+		} else {
+			count(r.Summary.Completed)
+			count(r.Summary.Failed)
+		}
+		for _, m := range metrics {
+			if v, ok := m.value(r); ok {
+				fmt.Fprintf(&b, `<td class="n" data-v="%s">%s</td>`, exact(v), number(v))
+			} else {
+				b.WriteString(`<td class="n">–</td>`)
+			}
+		}
+		v := r.Verdict().Verdict
+		fmt.Fprintf(&b, `<td class="%s" data-v="%s">%s`, v, v, v)
+		if n := doubtOf(doubts, r); n > 0 {
+			fmt.Fprintf(&b, ` <a href="#doubt-%d">%d</a>`, n, n)
+		}
+		b.WriteString("</td></tr>\n")
+	}
+	b.WriteString("</tbody></table>")
+	return template.HTML(b.String())
+}
+
+// dashed is a cell of a page's table.
+func dashed(cell string) string {
+	if cell == none {
+		return "–"
+	}
+	return cell
+}
+
+// exact is a number as it was measured.
+func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// referenceTable is one table of published figures beside measured ones.
+func referenceTable(all []Compared) template.HTML {
+	metrics := shown(all)
+	names := referenceAxes(all)
+	var b bytes.Buffer
+	b.WriteString(`<table class="grid"><thead><tr>`)
+	if len(names) > 0 {
+		fmt.Fprintf(&b, `<th colspan="%d"></th>`, len(names))
+	}
+	for _, m := range metrics {
+		fmt.Fprintf(&b, `<th colspan="3"><span>%s</span></th>`, html.EscapeString(m.header()))
+	}
+	b.WriteString("</tr><tr>")
+	for _, name := range names {
+		fmt.Fprintf(&b, "<th>%s</th>", html.EscapeString(strings.ReplaceAll(name, "_", " ")))
+	}
+	for range metrics {
+		b.WriteString(`<th class="n">published</th><th class="n">measured</th><th class="n">change</th>`)
+	}
+	b.WriteString("</tr></thead><tbody>")
+	for i := range all {
+		b.WriteString("<tr>")
+		for _, name := range names {
+			fmt.Fprintf(&b, "<td>%s</td>", html.EscapeString(dashed(axisCell(all[i].Axes, name))))
+		}
+		for _, m := range metrics {
+			f := all[i].figure(m.name)
+			published, measured, change := f.texts()
+			class := ""
+			if f != nil && f.Change != nil && m.better != 0 {
+				if switched := *f.Change * float64(m.better); switched > 5 {
+					class = " gain"
+				} else if switched < -5 {
+					class = " loss"
+				}
+			}
+			fmt.Fprintf(&b, `<td class="n">%s</td><td class="n">%s</td><td class="n%s">%s</td>`, dashed(published), dashed(measured), class, dashed(change))
+		}
+		b.WriteString("</tr>\n")
+	}
+	b.WriteString("</tbody></table>")
+	return template.HTML(b.String())
+}
+
+// cells are the columns of a run's spending.
+func (s Spending) cells() []pageCell {
+	part := func(v float64) string {
+		if s.Held <= 0 {
+			return none
+		}
+		return number(100 * v / s.Held)
+	}
+	money := func(v float64) string {
+		if s.Price <= 0 {
+			return none
+		}
+		return number(v)
+	}
+	return []pageCell{{s.Run, false}, {s.Host, false}, {number(s.Held / 3600), true}, {part(s.Starting), true}, {part(s.Measuring), true},
+		{part(s.Idle), true}, {money(s.Price), true}, {money(s.Cost), true}, {money(s.IdleCost), true}}
+}
+
+// doubt is one reason against cells, with all cells that it is against.
+type doubt struct {
+	Number      int
+	Text, Count string
+	Cells       []string
+}
+
+// doubts are the footnotes of a page.
+func doubts(rows []results.Row, all *seriesOf) []doubt {
+	var out []doubt
+	byText := map[string]int{}
+	for i := range rows {
+		r := &rows[i]
+		text := reasons(*r)
+		if text == "" {
+			continue
+		}
+		n, known := byText[text]
+		if !known {
+			n = len(out)
+			byText[text] = n
+			out = append(out, doubt{Number: n + 1, Text: text})
+		}
+		place := fmt.Sprintf("%s, %s%s", r.Benchmark, all.find(r).label, axesText(r.Axes))
+		out[n].Cells = append(out[n].Cells, place)
+	}
+	for i := range out {
+		out[i].Count = counted(len(out[i].Cells), "cell")
+	}
+	return out
+}
+
+func doubtOf(doubts []doubt, r *results.Row) int {
+	if text := reasons(*r); text != "" {
+		return slices.IndexFunc(doubts, func(d doubt) bool { return d.Text == text }) + 1
+	}
+	return 0
+}
+
+// axesText is a cell's place: ", concurrency 64, output tokens 800".
+func axesText(axes results.Axes) string {
+	var b strings.Builder
+	for _, a := range axes {
+		if a.Name != "engine" {
+			fmt.Fprintf(&b, ", %s %s", strings.ReplaceAll(a.Name, "_", " "), axisText(a.Value))
+		}
+	}
+	return b.String()
+}
+
+func verdictCounts(rows []results.Row) string {
+	n := map[string]int{}
+	for i := range rows {
+		n[rows[i].Verdict().Verdict]++
+	}
+	return fmt.Sprintf("%s: %s valid, %s suspect, %s void.", counted(len(rows), "cell"), whole(n[load.Valid]), whole(n[load.Suspect]), whole(n[load.Void]))
+}
+
+// pagePlan is what a benchmark asked for and what came of it.
+type pagePlan struct {
+	Benchmark, Counts string
+	Axes              []named
+	Missing           []string
+}
+
+type named struct{ Name, Value string }
+
+// Values reads well in the template of axes.
+func (n named) Values() string { return n.Value }
+
+// maxMissing bounds the cells that are listed as not measured.
+const maxMissing = 200
+
+// plans say of each benchmark what it turned and what is not measured.
+func plans(rows []results.Row, planned []Planned) []pagePlan {
+	var order []string
+	axesOf := map[string][]results.Axes{}
+	add := func(benchmark string, axes results.Axes) {
+		if axesOf[benchmark] == nil {
+			order = append(order, benchmark)
+		}
+		axesOf[benchmark] = append(axesOf[benchmark], axes)
+	}
+	verdict := map[string]string{}
+	measured := map[string]int{}
+	for i := range rows {
+		r := &rows[i]
+		verdict[r.ID] = r.Verdict().Verdict
+		if verdict[r.ID] != load.Void {
+			measured[r.Benchmark]++
+		}
+	}
+	missing := map[string][]string{}
+	for _, c := range planned {
+		add(c.Benchmark, c.Axes)
+		if v, ok := verdict[c.ID]; !ok {
+			missing[c.Benchmark] = append(missing[c.Benchmark], c.place())
+		} else if v == load.Void {
+			missing[c.Benchmark] = append(missing[c.Benchmark], c.place()+": void")
+		}
+	}
+	counts := map[string]int{}
+	for _, c := range planned {
+		counts[c.Benchmark]++
+	}
+	for i := range rows {
+		if counts[rows[i].Benchmark] == 0 {
+			add(rows[i].Benchmark, rows[i].Axes)
+			if verdict[rows[i].ID] == load.Void {
+				missing[rows[i].Benchmark] = append(missing[rows[i].Benchmark], Planned{Axes: rows[i].Axes}.place()+": void")
+			}
+		}
+	}
+	var out []pagePlan
+	for _, name := range order {
+		p := pagePlan{Benchmark: name, Missing: missing[name]}
+		if n := counts[name]; n > 0 {
+			p.Counts = fmt.Sprintf("%s planned, %s not measured.", counted(n, "cell"), whole(len(p.Missing)))
+		} else {
+			p.Counts = fmt.Sprintf("%s measured. The lab's text is not at hand, so what else it asks for is not known.", counted(measured[name], "cell"))
+		}
+		if more := len(p.Missing) - maxMissing; more > 0 {
+			p.Missing = append(p.Missing[:maxMissing:maxMissing], fmt.Sprintf("and %s more", whole(more)))
+		}
+		for _, axis := range axisNames(axesOf[name]) {
+			var values []string
+			for _, axes := range axesOf[name] {
+				if v, ok := axes.Value(axis); ok && !slices.Contains(values, axisText(v)) {
+					values = append(values, axisText(v))
+				}
+			}
+			if !slices.ContainsFunc(values, func(v string) bool { return !isNumber(v) }) {
+				slices.SortFunc(values, func(a, b string) int {
+					x, _ := float(a) // all of them are numbers
+					y, _ := float(b)
+					return cmp.Compare(x, y)
+				})
+			}
+			p.Axes = append(p.Axes, named{strings.ReplaceAll(axis, "_", " "), strings.Join(values, ", ")})
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func axisNames(all []results.Axes) []string {
+	var names []string
+	for _, axes := range all {
+		for _, a := range axes {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
+func (c Planned) place() string {
+	var parts []string
+	for _, a := range c.Axes {
+		parts = append(parts, axisText(a.Value)+map[bool]string{true: "", false: " " + strings.ReplaceAll(a.Name, "_", " ")}[a.Name == "engine"])
+	}
+	return strings.Join(parts, ", ")
+}

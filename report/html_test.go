@@ -1,0 +1,375 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/load"
+	"hclbench/results"
+	"hclbench/telemetry"
+	"hclbench/testhost"
+)
+
+// dstack are the rows that dstack published in March 2025, as results: what
+// `hcl import` makes of such files.
+func dstack(t testing.TB) []results.Row {
+	t.Helper()
+	run := results.Run{ID: "20250318-000000-dstk", Lab: "dstack-deepseek-r1", Command: "import", Started: time.Date(2025, 3, 18, 0, 0, 0, 0, time.UTC)}
+	var rows []results.Row
+	for _, name := range []string{"online", "offline"} {
+		f, err := os.Open("../examples/dstack-deepseek-r1/published/" + name + ".csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		lines, err := csv.NewReader(f).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range lines[1:] {
+			text := map[string]string{}
+			for i, column := range lines[0] {
+				text[strings.TrimPrefix(column, "\ufeff")] = line[i]
+			}
+			value := func(column string) float64 {
+				if text[column] == "" {
+					return 0
+				}
+				v, err := strconv.ParseFloat(text[column], 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+			stats := func(key string) load.Stats {
+				return load.Stats{Count: int(value("completed")), Mean: value("mean_" + key + "_ms"), Median: value("median_" + key + "_ms"),
+					Std: value("std_" + key + "_ms"), Percentiles: map[string]float64{"99": value("p99_" + key + "_ms")}}
+			}
+			gpus := map[string]string{"h200": "8xH200", "mi300x": "8xMI300X", "mi300": "8xMI300X"}[text["GPU"]]
+			kind := map[string]string{"vllm": "vllm", "sglang": "sglang", "trt-llm": "trtllm"}[text["backend"]]
+			r := results.Row{Run: run, Deployment: results.Deployment{
+				ID: kind + gpus, Engine: kind, Kind: kind, GPUs: gpus, GPUCount: 8, Model: "deepseek-ai/DeepSeek-R1"}}
+			r.Cell = results.Cell{ID: name + strconv.Itoa(n), RunID: run.ID, Benchmark: name, Repetition: 1}
+			s := &load.Summary{Verdict: load.Verdict{Verdict: load.Valid}}
+			if name == "online" {
+				if text["dataset_name"] != "random" {
+					r.Benchmark = "prefix-cached"
+					r.Job.Workload.Dataset = load.Dataset{Kind: load.SharedPrefix, PrefixTokens: 2000, QuestionTokens: 1200}
+				} else {
+					r.Job.Workload.Dataset = load.Dataset{Kind: load.Random, InputTokens: 3200}
+				}
+				r.Job.Workload.OutputTokens = int(value("random_output_len"))
+				if r.Benchmark != "online" {
+					r.Job.Workload.OutputTokens = 800
+				}
+				r.Axes = results.Axes{{Name: "engine", Value: kind}, {Name: "concurrency", Value: int64(value("max_concurrency"))},
+					{Name: "output_tokens", Value: int64(r.Job.Workload.OutputTokens)}}
+				s.Requests, s.Completed, s.Duration = 500, int(value("completed")), value("duration")
+				s.InputTokens, s.OutputTokens = int64(value("total_input_tokens")), int64(value("total_output_tokens"))
+				s.RequestThroughput, s.InputThroughput, s.OutputThroughput = value("request_throughput"), value("input_throughput"), value("output_throughput")
+				s.TotalThroughput = s.InputThroughput + s.OutputThroughput
+				s.TTFT, s.TPOT, s.ITL, s.E2EL = stats("ttft"), stats("tpot"), stats("itl"), stats("e2e_latency")
+				s.MeanConcurrency = value("concurrency")
+				if s.Completed < s.Requests {
+					s.Failed = s.Requests - s.Completed
+					s.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 500 requests failed"}}
+				}
+			} else {
+				r.Job.Workload = load.Workload{Mode: load.Offline, Requests: int(value("num_requests")), OutputTokens: int(value("output_len")),
+					Dataset: load.Dataset{Kind: load.Random, InputTokens: int(value("input_len"))}}
+				r.Axes = results.Axes{{Name: "engine", Value: kind}, {Name: "output_tokens", Value: int64(value("output_len"))}, {Name: "batch", Value: int64(value("num_requests"))}}
+				s.Requests, s.Completed, s.Duration = int(value("num_requests")), int(value("num_requests")), value("elapsed_time")
+				s.InputTokens, s.OutputTokens = int64(value("total_input_tokens")), int64(value("total_output_tokens"))
+				s.RequestThroughput, s.TotalThroughput = value("requests_per_second"), value("tokens_per_second")
+				s.OutputThroughput = float64(s.OutputTokens) / s.Duration
+			}
+			r.Summary = s
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// measured is a run of two engines on two hosts with everything that a result can
+// have: prices, telemetry, series, repetitions, doubts, facts.
+func measured(t testing.TB) ([]results.Row, About) {
+	t.Helper()
+	var rows []results.Row
+	facts := json.RawMessage(`{"hostname":"gpu1","os":"Ubuntu 22.04.5 LTS","kernel":"6.8.0-45-generic","arch":"x86_64","cpu_model":"INTEL(R) XEON(R) PLATINUM 8570","cpus":224,"memory_bytes":2164663517184,"docker":"28.5.2",
+		"gpus":[{"vendor":"nvidia","name":"NVIDIA H200","memory_bytes":151397597184,"driver":"550.144.03"},{"vendor":"nvidia","name":"NVIDIA H200","memory_bytes":151397597184,"driver":"550.144.03"}]}`)
+	at := start
+	for e, engine := range []string{"sglang.h200", "vllm.h200", "vllm.mi300x"} {
+		host, gpus := "h200", "8xH200"
+		if engine == "vllm.mi300x" {
+			host, gpus = "mi300x", "8xMI300X"
+		}
+		ready := at
+		at = at.Add(9 * time.Minute)
+		for c, concurrency := range []int64{1, 4, 16, 64, 128} {
+			for repetition := 1; repetition <= 3; repetition++ {
+				slower := 1 + 0.02*float64(repetition) + 0.15*float64(e)
+				r := row(engine, concurrency, slower*(60+11*float64(concurrency)), slower*(18+0.35*float64(concurrency)))
+				r.ID, r.Repetition = fmt.Sprintf("%s-%d-%d", engine, concurrency, repetition), repetition
+				r.Started, r.Finished = at, at.Add(70*time.Second)
+				at = at.Add(75 * time.Second)
+				r.Deployment = results.Deployment{ID: "d-" + engine, RunID: r.RunID, Engine: engine, Kind: kindOf(engine), Host: host, GPUs: gpus, GPUCount: 8,
+					Model: "deepseek-ai/DeepSeek-R1", Image: "example.com/" + kindOf(engine) + ":v1", Digest: "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945",
+					Command: []string{kindOf(engine), "serve", "--tp", "8", "--served-model-name", "deepseek-ai/DeepSeek-R1"}, Facts: facts,
+					Started: ready, Ready: 480, PricePerHour: 28, Versions: map[string]string{"torch": "2.7.0", kindOf(engine): "0.9.1"},
+					Served: json.RawMessage(`{"max_model_len":163840,"dtype":"bfloat16"}`),
+					Phases: []results.Phase{{Name: "pull", Seconds: 61}, {Name: "load weights", Seconds: 312}, {Name: "capture graphs", Seconds: 44}}}
+				r.Job.Workload = load.Workload{Requests: 64, Concurrency: int(concurrency), OutputTokens: 128, Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
+				for _, s := range []*load.Stats{&r.Summary.TTFT, &r.Summary.TPOT, &r.Summary.ITL, &r.Summary.E2EL} {
+					s.Percentiles["25"], s.Percentiles["75"] = s.Mean*0.9, s.Mean*1.03
+				}
+				n := 60
+				series := &load.Series{Every: load.Duration(time.Second)}
+				power := telemetry.Series{Of: "gpu0", Name: telemetry.Power, Unit: "W"}
+				cache := telemetry.Series{Of: telemetry.Engine, Name: telemetry.KVCache}
+				for i := range n {
+					wave := 1 + 0.08*math.Sin(float64(i)/3)
+					ramp := min(1, float64(i+1)/6, float64(n-i)/5)
+					series.InFlight = append(series.InFlight, float64(concurrency)*ramp)
+					series.OutputTokens = append(series.OutputTokens, r.Summary.OutputThroughput*wave*ramp)
+					series.TTFT = append(series.TTFT, r.Summary.TTFT.Median*wave)
+					power.At, power.Value = append(power.At, float64(i)), append(power.Value, 180+420*ramp*wave)
+					cache.At, cache.Value = append(cache.At, float64(i)), append(cache.Value, 0.7*ramp)
+				}
+				r.Summary.Series = series
+				r.Telemetry = &telemetry.Record{Interval: 1, Series: []telemetry.Series{power, cache}, Expected: n, Energy: 8 * 560 * r.Summary.Duration}
+				if c == 4 && repetition == 2 && e == 1 {
+					r.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"GPU 3 was throttled in 12 of 60 seconds"}}
+				}
+				if c == 4 && repetition == 3 && e == 2 {
+					r.Summary, r.Error = nil, "the server stopped answering: 503 Service Unavailable"
+				}
+				rows = append(rows, r)
+			}
+		}
+		stopped := at.Add(time.Minute)
+		for i := range rows {
+			if rows[i].Deployment.Engine == engine {
+				rows[i].Deployment.Stopped = stopped
+			}
+		}
+		at = stopped
+	}
+	about := About{Title: "DeepSeek-R1 on two boxes", Description: "Which engine serves best, and at what price", Version: "1.2.3", Spending: Spent(rows)}
+	for i := range rows {
+		about.Planned = append(about.Planned, Planned{Benchmark: rows[i].Benchmark, ID: rows[i].ID, Axes: rows[i].Axes})
+	}
+	about.Planned = append(about.Planned, Planned{Benchmark: "online", ID: "never", Axes: results.Axes{{Name: "engine", Value: "sglang.mi300x"}, {Name: "concurrency", Value: int64(128)}}})
+	about.References = Compare(rows, []Reference{{Benchmark: "online", Name: "somebody", Source: "https://example.com/study", Rows: []map[string]any{
+		{"engine": "sglang.h200", "concurrency": "64", "output_throughput": "512.5", "Mean TTFT (ms)": "901.5"},
+		{"engine": "vllm.h200", "concurrency": "64", "output_throughput": "1,012.5", "Mean TTFT (ms)": "801"},
+		{"engine": "trtllm.h200", "concurrency": "64", "output_throughput": "612.5"},
+	}}})
+	return rows, about
+}
+
+var pictures = flag.String("pictures", "", "write what the browser shows into this `folder`, to be looked at")
+
+// TestPage opens pages in a browser as readers do: wide and on a phone, light and
+// dark.
+func TestPage(t *testing.T) {
+	b := testhost.NewBrowser(t)
+	rows, about := measured(t)
+	thousand := make([]results.Row, 0, 1000)
+	for i := range 1000 {
+		r := row("vllm.h200", int64(1+i%50), 100+float64(i), 20)
+		r.Axes = append(r.Axes, results.Axis{Name: "chunk", Value: int64(i / 50)})
+		thousand = append(thousand, r)
+	}
+	for _, c := range []struct {
+		name    string
+		rows    []results.Row
+		about   About
+		figures []string // that have to be there
+		left    string   // what is said of one that is not
+	}{
+		{"dstack", dstack(t), About{Title: "DeepSeek-R1 on H200 and MI300X", Description: "What dstack published in March 2025"},
+			[]string{"online-latency", "online-concurrency", "online-pareto", "online-output_tokens", "prefix-cached-latency", "offline-batch", "offline-batch-latency", "offline-output_tokens", "prefix-cache"},
+			"Time line of a cell: no result has its figures over time."},
+		{"measured", rows, about, []string{"online-latency", "online-concurrency", "online-pareto", "distributions", "time-line-h200-sglang"}, "Prefix cache on and off: no engine"},
+		{"quickstart", quickstart(), About{Title: "quickstart"}, []string{"online-latency", "online-concurrency", "distributions"}, "Prefix cache"},
+		{"thousand", thousand, About{Title: "A thousand cells"}, []string{"online-concurrency"}, "Prefix cache"},
+		{"nothing", nil, About{Title: "Nothing yet"}, nil, "Latency distributions"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "report.html")
+			f, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(HTML(f, c.rows, c.about), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for _, view := range []testhost.View{{Width: 1440, Height: 900}, {Width: 1440, Height: 900, Dark: true}, {Width: 390, Height: 844}, {Width: 390, Height: 844, Dark: true}} {
+				tab := b.Open(t, "file://"+path, view)
+				name := fmt.Sprintf("%s-%d", c.name, view.Width)
+				if view.Dark {
+					name += "-dark"
+				}
+				if *pictures != "" {
+					if err := os.WriteFile(filepath.Join(*pictures, name+".png"), tab.Picture(t), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				look(t, tab, view)
+				var figures []string
+				tab.Eval(t, `[...document.querySelectorAll("figure")].map(f => f.id.slice(4))`, &figures)
+				for _, want := range c.figures {
+					if !slices.Contains(figures, want) {
+						t.Errorf("%s: no figure %s among %q", name, want, figures)
+					}
+				}
+				var left string
+				tab.Eval(t, `[...document.querySelectorAll(".left li")].map(l => l.textContent).join("\n")`, &left)
+				if !strings.Contains(left, c.left) {
+					t.Errorf("%s: what is left out is %q, want %q", name, left, c.left)
+				}
+				if !view.Dark && len(c.rows) > 0 {
+					use(t, tab, view)
+				}
+				if got := tab.Requests(); len(got) != 1 {
+					t.Errorf("%s asks for %q, want only itself", name, got)
+				}
+				for _, p := range tab.Problems() {
+					t.Errorf("%s: %s", name, p)
+				}
+			}
+			printed := b.Open(t, "file://"+path, testhost.View{Width: 718, Height: 1000, Print: true})
+			var hidden []string
+			printed.Eval(t, `[...document.querySelectorAll("nav, .filter, .take, #theme")].filter(e => e.offsetParent).map(e => e.outerHTML)`, &hidden)
+			if len(hidden) > 0 {
+				t.Errorf("on paper there are %q", hidden)
+			}
+			if pdf := printed.PDF(t); *pictures != "" {
+				if err := os.WriteFile(filepath.Join(*pictures, c.name+".pdf"), pdf, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// look is what holds for every page at every size.
+func look(t *testing.T, tab *testhost.Tab, view testhost.View) {
+	t.Helper()
+	var wrong []string
+	tab.Eval(t, `(() => {
+		const wrong = [];
+		if (document.documentElement.scrollWidth > innerWidth) wrong.push("the page is " + document.documentElement.scrollWidth + " wide, the window " + innerWidth);
+		for (const chart of document.querySelectorAll(".chart")) {
+			const shown = [...chart.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 0);
+			const at = chart.closest("figure").id + " " + (chart.textContent.trim().split("\n")[0]);
+			if (shown.length !== 1) { wrong.push(at + ": " + shown.length + " drawings are shown"); continue; }
+			const svg = shown[0], box = svg.getBoundingClientRect();
+			if (box.width < 250 || box.height < 70) wrong.push(at + ": it is " + box.width + " by " + box.height);
+			if (!svg.querySelector("g[data-s] polyline, g[data-s] polygon, g[data-s] circle")) wrong.push(at + ": nothing is drawn");
+			for (const text of svg.querySelectorAll("text")) {
+				const r = text.getBoundingClientRect();
+				if (r.left < box.left - 2 || r.right > box.right + 2 || r.top < box.top - 2 || r.bottom > box.bottom + 2) wrong.push(at + ": outside: " + text.textContent);
+			}
+			if (/NaN|Infinity|undefined/.test(svg.outerHTML)) wrong.push(at + ": not a number");
+		}
+		for (const s of document.querySelectorAll("script[type='application/json']")) {
+			const lines = JSON.parse(s.textContent).trim().split("\n");
+			if (s.closest("figure") && lines.length < 2) wrong.push(s.dataset.name + ": no data");
+		}
+		const light = getComputedStyle(document.body).backgroundColor === "rgb(255, 255, 255)";
+		if (light !== `+strconv.FormatBool(!view.Dark)+`) wrong.push("the ground is " + getComputedStyle(document.body).backgroundColor);
+		return wrong;
+	})()`, &wrong)
+	for _, w := range wrong {
+		t.Errorf("%d wide, dark %t: %s", view.Width, view.Dark, w)
+	}
+}
+
+// use sorts, filters, points and switches as a reader does.
+func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
+	t.Helper()
+	column := func(name string) (values []float64) {
+		tab.Eval(t, `(() => {
+			const t = document.getElementById("cells"), heads = [...t.tHead.rows[1].cells];
+			const i = heads.findIndex(h => h.dataset.name === "`+name+`");
+			return [...t.tBodies[0].rows].filter(r => !r.hidden).map(r => parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)).filter(v => !Number.isNaN(v));
+		})()`, &values)
+		return values
+	}
+	click := `[...document.querySelectorAll("#cells [data-name=output_throughput] button")].forEach(b => b.click())`
+	tab.Eval(t, click, nil)
+	if got := column("output_throughput"); !slices.IsSorted(got) || len(got) < 2 {
+		t.Errorf("sorted by throughput: %v", got)
+	}
+	tab.Eval(t, click, nil)
+	got := column("output_throughput")
+	slices.Reverse(got)
+	if !slices.IsSorted(got) {
+		t.Errorf("sorted by throughput, the other way: %v", got)
+	}
+
+	filter := func(text string) {
+		tab.Eval(t, `(() => { const f = document.getElementById("filter"); f.value = "`+text+`"; f.dispatchEvent(new Event("input")); })()`, nil)
+	}
+	before := len(column("concurrency"))
+	filter("concurrency>=16")
+	got = column("concurrency")
+	if len(got) == 0 || len(got) > before || slices.Min(got) < 16 {
+		t.Errorf("concurrency>=16 leaves %v", got)
+	}
+	filter("no such thing")
+	if got := column("concurrency"); len(got) != 0 {
+		t.Errorf("a filter that fits nothing leaves %v", got)
+	}
+	filter("")
+	if got := len(column("concurrency")); got != before {
+		t.Errorf("without a filter there are %d rows, before there were %d", got, before)
+	}
+
+	var spot struct{ X, Y float64 }
+	tab.Eval(t, `(() => {
+		const p = [...document.querySelectorAll(".pt")].find(p => p.getBoundingClientRect().width > 0);
+		p.scrollIntoView({ block: "center" });
+		const place = () => { const r = p.getBoundingClientRect(); return { X: r.x + r.width / 2, Y: r.y + r.height / 2 }; };
+		return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(place())))); // scrolling takes a frame
+	})()`, &spot)
+	tab.Move(t, spot.X, spot.Y)
+	var tip string
+	tab.Eval(t, `new Promise(done => requestAnimationFrame(() => { const t = document.getElementById("tip"); done(t.hidden ? "" : t.textContent); }))`, &tip)
+	if !strings.Contains(tip, "tok/s") {
+		t.Errorf("%d wide: pointing at a value says %q", view.Width, tip)
+	}
+
+	var shown []int
+	tab.Eval(t, `(() => {
+		const count = () => [...document.querySelectorAll("svg g[data-s='0']")].filter(g => g.style.display !== "none").length;
+		const n = [count()];
+		const b = document.querySelector("[data-toggle='0']");
+		b.click(); n.push(count()); b.click(); n.push(count());
+		return n;
+	})()`, &shown)
+	if shown[0] == 0 || shown[1] != 0 || shown[2] != shown[0] {
+		t.Errorf("the legend shows %v marks: before, switched off, switched on", shown)
+	}
+
+	var grounds []string
+	tab.Eval(t, `(() => {
+		const ground = () => getComputedStyle(document.body).backgroundColor, b = document.getElementById("theme");
+		const g = [ground()]; b.click(); g.push(ground()); b.click(); g.push(ground()); return g;
+	})()`, &grounds)
+	if grounds[0] == grounds[1] || grounds[0] != grounds[2] {
+		t.Errorf("the theme's button turns the ground from %q", grounds)
+	}
+}

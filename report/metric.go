@@ -1,0 +1,163 @@
+package report
+
+import (
+	"strconv"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// metric is one figure of a cell. The name is that of the columns in CSV and JSON
+// and never changes; docs/report.md lists them.
+type metric struct {
+	name   string // "median_ttft_ms"
+	title  string // in a chart: "Median time to first token"
+	group  string // of a table's header: "TTFT"
+	short  string // below it: "p50"
+	unit   string // "tok/s", "ms"; empty: a count
+	better int    // more is better: 1; less is: −1; neither: 0
+	of     func(r *results.Row) (float64, bool)
+}
+
+// value is what the cell measured; a void cell measured nothing.
+func (m metric) value(r *results.Row) (float64, bool) {
+	if r.Verdict().Verdict == load.Void || r.Summary == nil {
+		return 0, false
+	}
+	return m.of(r)
+}
+
+// fromSummary is a figure that is there when it is above zero: no throughput and
+// no latency of a measured cell is zero.
+func fromSummary(of func(s *load.Summary) float64) func(r *results.Row) (float64, bool) {
+	return func(r *results.Row) (float64, bool) {
+		v := of(r.Summary)
+		return v, v > 0
+	}
+}
+
+// The figures that tables and charts are made of.
+var (
+	requestThroughput = metric{"request_throughput", "Requests per second", "", "req/s", "req/s", 1,
+		fromSummary(func(s *load.Summary) float64 { return s.RequestThroughput })}
+	outputThroughput = metric{"output_throughput", "Output throughput", "Throughput", "output", "tok/s", 1,
+		fromSummary(func(s *load.Summary) float64 { return s.OutputThroughput })}
+	totalThroughput = metric{"total_throughput", "Total throughput", "Throughput", "total", "tok/s", 1,
+		fromSummary(func(s *load.Summary) float64 { return s.TotalThroughput })}
+	inputThroughput = metric{"input_throughput", "Input throughput", "Throughput", "input", "tok/s", 1,
+		fromSummary(func(s *load.Summary) float64 { return s.InputThroughput })}
+	peakThroughput = metric{"peak_output_throughput", "Output throughput, best second", "Throughput", "peak", "tok/s", 1,
+		fromSummary(func(s *load.Summary) float64 { return s.PeakOutputThroughput })}
+	goodput = metric{"goodput", "Goodput: requests within the SLO", "", "goodput", "req/s", 1,
+		func(r *results.Row) (float64, bool) {
+			if r.Summary.Goodput == nil {
+				return 0, false
+			}
+			return *r.Summary.Goodput, true
+		}}
+	duration = metric{"duration_s", "Duration of the run", "", "duration", "s", -1,
+		fromSummary(func(s *load.Summary) float64 { return s.Duration })}
+	completed = metric{"completed", "Requests completed", "Requests", "ok", "", 0,
+		func(r *results.Row) (float64, bool) { return float64(r.Summary.Completed), true }}
+	failed = metric{"failed", "Requests failed", "Requests", "failed", "", -1,
+		func(r *results.Row) (float64, bool) { return float64(r.Summary.Failed), true }}
+	inputTokens = metric{"total_input_tokens", "Input tokens", "Tokens", "input", "", 0,
+		fromSummary(func(s *load.Summary) float64 { return float64(s.InputTokens) })}
+	outputTokens = metric{"total_output_tokens", "Output tokens", "Tokens", "output", "", 0,
+		fromSummary(func(s *load.Summary) float64 { return float64(s.OutputTokens) })}
+	meanConcurrency = metric{"mean_concurrency", "Requests in flight, on average", "", "in flight", "", 0,
+		fromSummary(func(s *load.Summary) float64 { return s.MeanConcurrency })}
+
+	medianTTFT = latency(ttft, "median")
+	medianTPOT = latency(tpot, "median")
+	medianE2EL = latency(e2el, "median")
+
+	perGPU = metric{"output_throughput_per_gpu", "Output throughput per GPU", "Throughput", "per GPU", "tok/s", 1,
+		func(r *results.Row) (float64, bool) {
+			n := gpuCount(r)
+			return r.Summary.OutputThroughput / float64(max(n, 1)), n > 0 && r.Summary.OutputThroughput > 0
+		}}
+	interactivity = metric{"interactivity", "Interactivity", "", "per user", "tok/s", 1,
+		func(r *results.Row) (float64, bool) {
+			v, ok := medianTPOT.of(r)
+			return 1000 / max(v, 1e-9), ok && v > 0
+		}}
+)
+
+// timing is one of the latencies of a summary.
+type timing struct {
+	key   string // in column names
+	title string
+	of    func(s *load.Summary) load.Stats
+}
+
+var (
+	ttft = timing{"ttft", "time to first token", func(s *load.Summary) load.Stats { return s.TTFT }}
+	tpot = timing{"tpot", "time per output token", func(s *load.Summary) load.Stats { return s.TPOT }}
+	itl  = timing{"itl", "inter-token latency", func(s *load.Summary) load.Stats { return s.ITL }}
+	e2el = timing{"e2el", "end-to-end latency", func(s *load.Summary) load.Stats { return s.E2EL }}
+)
+
+// latency is one statistic of a timing: "mean", "median", "std", "min", "max", or
+// a percentile such as "p99".
+func latency(t timing, statistic string) metric {
+	m := metric{name: statistic + "_" + t.key + "_ms", group: upper(t.key), short: statistic, unit: "ms", better: -1,
+		title: sentence(statistic + " " + t.title)}
+	if statistic == "median" {
+		m.short = "p50"
+	}
+	m.of = func(r *results.Row) (float64, bool) {
+		s := t.of(r.Summary)
+		var v float64
+		switch statistic {
+		case "mean":
+			v = s.Mean
+		case "median":
+			v = s.Median
+		case "std":
+			v = s.Std
+		case "min":
+			v = s.Min
+		case "max":
+			v = s.Max
+		default:
+			v = s.Percentiles[statistic[1:]]
+		}
+		return v, v > 0
+	}
+	return m
+}
+
+// all are the figures of a table in full: those of tokens and requests, the
+// latencies with every percentile that any of the rows has, what it cost.
+func allMetrics(rows []results.Row) []metric {
+	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
+		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU, interactivity, meanConcurrency}
+	for _, t := range []timing{ttft, tpot, itl, e2el} {
+		for _, statistic := range []string{"mean", "median", "std", "min", "max"} {
+			metrics = append(metrics, latency(t, statistic))
+		}
+		for _, p := range percentileNames(rows, t) {
+			if p != "50" {
+				metrics = append(metrics, latency(t, "p"+p))
+			}
+		}
+	}
+	return append(metrics, costOutput, costTotal, energyPerToken, meanPower)
+}
+
+// percentileNames are the percentiles of a timing that any row has, rising.
+func percentileNames(rows []results.Row, t timing) []string {
+	seen := map[float64]string{}
+	for i := range rows {
+		if rows[i].Summary == nil {
+			continue
+		}
+		for p := range t.of(rows[i].Summary).Percentiles {
+			if v, err := strconv.ParseFloat(p, 64); err == nil {
+				seen[v] = p
+			}
+		}
+	}
+	return sortedByKey(seen)
+}

@@ -1,0 +1,122 @@
+"use strict";
+(() => {
+  const all = (q, of = document) => [...of.querySelectorAll(q)];
+  const one = id => document.getElementById(id);
+
+  // Light and dark: the system's, until the button says otherwise.
+  one("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+  });
+
+  // The legend of every chart hides and shows a series in all of them.
+  document.addEventListener("click", e => {
+    const button = e.target.closest("[data-toggle]");
+    if (!button) return;
+    const s = button.dataset.toggle, on = button.getAttribute("aria-pressed") === "false";
+    all(`[data-toggle="${s}"]`).forEach(b => b.setAttribute("aria-pressed", on));
+    all(`svg [data-s="${s}"]`).forEach(g => { g.style.display = on ? "" : "none"; });
+  });
+
+  // Pointing near a value says what it is.
+  const tip = one("tip");
+  let lit = null;
+  const points = new Map();
+  const pointsOf = svg => {
+    if (!points.has(svg)) {
+      points.set(svg, all(".pt", svg).map(g => {
+        const title = g.querySelector("title"), text = title.textContent;
+        g.setAttribute("aria-label", text);
+        title.remove();
+        return { g, text, box: g.getBBox() };
+      }));
+    }
+    return points.get(svg);
+  };
+  const hide = () => { tip.hidden = true; if (lit) lit.classList.remove("on"); lit = null; };
+  document.addEventListener("pointermove", e => {
+    const svg = e.target.closest && e.target.closest(".chart svg");
+    if (!svg) return hide();
+    const m = svg.getScreenCTM();
+    const x = (e.clientX - m.e) / m.a, y = (e.clientY - m.f) / m.d;
+    let best = null, least = 34;
+    for (const p of pointsOf(svg)) {
+      if (p.g.style.display === "none") continue;
+      const dx = Math.max(p.box.x - x, 0, x - p.box.x - p.box.width), dy = Math.max(p.box.y - y, 0, y - p.box.y - p.box.height);
+      const d = Math.hypot(dx, dy);
+      if (d < least) { least = d; best = p; }
+    }
+    if (!best) return hide();
+    if (lit !== best.g) { hide(); lit = best.g; lit.classList.add("on"); tip.textContent = best.text; tip.hidden = false; }
+    const w = tip.offsetWidth, h = tip.offsetHeight;
+    tip.style.left = Math.max(4, Math.min(e.clientX + 14, innerWidth - w - 8)) + "px";
+    tip.style.top = (e.clientY - h - 12 > 4 ? e.clientY - h - 12 : e.clientY + 18) + "px";
+  });
+  addEventListener("scroll", hide, { passive: true });
+
+  // Data as files.
+  document.addEventListener("click", e => {
+    const button = e.target.closest("[data-csv]");
+    if (!button) return;
+    const name = button.dataset.csv, source = document.querySelector(`script[data-name="${name}"]`);
+    const a = document.createElement("a");
+    a.href = URL.createObjectURL(new Blob([JSON.parse(source.textContent)], { type: "text/csv" }));
+    a.download = name + ".csv";
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(a.href), 1000);
+  });
+
+  // The table: sort by a column, filter by words and comparisons.
+  const table = one("cells");
+  if (!table) return;
+  const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+  const first = 200;
+  let everything = false;
+  const value = (row, i) => { const c = row.cells[i]; return c.dataset.v ?? c.textContent; };
+  const names = heads.map(h => h.dataset.name);
+  const tests = text => text.trim().split(/\s+/).filter(Boolean).map(word => {
+    const m = word.match(/^([\w.]+)(<=|>=|!=|=|<|>)(.+)$/);
+    const i = m ? names.indexOf(m[1].toLowerCase()) : -1;
+    if (i < 0) return row => row.textContent.toLowerCase().includes(word.toLowerCase());
+    const want = m[3].toLowerCase(), n = parseFloat(m[3]);
+    return row => {
+      const text = value(row, i).toLowerCase(), v = parseFloat(text);
+      switch (m[2]) {
+        case "=": return text === want || v === n;
+        case "!=": return !(text === want || v === n);
+        case "<": return v < n;
+        case "<=": return v <= n;
+        case ">": return v > n;
+        default: return v >= n;
+      }
+    };
+  });
+  const show = () => {
+    const must = tests(one("filter").value);
+    let found = 0;
+    for (const row of [...body.rows]) {
+      const fits = must.every(t => t(row));
+      row.hidden = !fits || !everything && found >= first;
+      if (fits) found++;
+    }
+    one("count").textContent = must.length ? `${found.toLocaleString("en")} of ${rows.length.toLocaleString("en")} cells` : `${rows.length.toLocaleString("en")} cells`;
+    one("more").hidden = everything || found <= first;
+  };
+  one("filter").addEventListener("input", show);
+  one("more").addEventListener("click", () => { everything = true; show(); });
+  heads.forEach((h, i) => h.querySelector("button").addEventListener("click", () => {
+    const down = h.getAttribute("aria-sort") === "ascending";
+    heads.forEach(o => o.removeAttribute("aria-sort"));
+    h.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const keys = new Map(rows.map(r => { const v = value(r, i), n = Number(v); return [r, v === "" || v === "–" ? null : Number.isNaN(n) ? v : n]; }));
+    rows.sort((a, b) => {
+      const x = keys.get(a), y = keys.get(b);
+      if (x === null || y === null) return (x === null) - (y === null); // without a value: last, either way
+      const d = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
+      return down ? -d : d;
+    });
+    body.append(...rows);
+    show();
+  }));
+})();

@@ -1,0 +1,227 @@
+package report
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"io"
+	"math"
+
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/math/fixed"
+	"golang.org/x/image/vector"
+)
+
+// density is how many pixels of a picture are a point of its drawing: as many as
+// good screens have.
+const density = 2
+
+// writePNG paints the drawing on white paper.
+func (d *drawing) writePNG(w io.Writer) error {
+	p, err := newPainter(d)
+	if err != nil {
+		return err
+	}
+	for _, m := range d.pieces {
+		if err := p.paint(m); err != nil {
+			return err
+		}
+	}
+	return png.Encode(w, p.img)
+}
+
+// painter paints the marks of a drawing as pixels.
+type painter struct {
+	img           *image.RGBA
+	regular, bold *opentype.Font
+	faces         map[faceKey]font.Face
+}
+
+type faceKey struct {
+	size float64
+	bold bool
+}
+
+func newPainter(d *drawing) (*painter, error) {
+	regular, err := opentype.Parse(goregular.TTF)
+	if err != nil {
+		return nil, fmt.Errorf("read the font: %w", err)
+	}
+	bold, err := opentype.Parse(gobold.TTF)
+	if err != nil {
+		return nil, fmt.Errorf("read the bold font: %w", err)
+	}
+	img := image.NewRGBA(image.Rect(0, 0, int(math.Ceil(d.width*density)), int(math.Ceil(d.height*density))))
+	draw.Draw(img, img.Bounds(), image.NewUniform(rgb(paper)), image.Point{}, draw.Src)
+	return &painter{img: img, regular: regular, bold: bold, faces: map[faceKey]font.Face{}}, nil
+}
+
+func (p *painter) paint(m piece) error {
+	switch m.shape {
+	case stroke:
+		p.stroke(m.at, m.width, m.dash, m.colour)
+	case area:
+		p.fill(m.colour, m.at)
+	case circle, diamond, square, triangle:
+		outline := m.corners()
+		if m.shape == circle {
+			outline = disc(m.at[0], m.size)
+		}
+		if m.fill == paper {
+			p.fill(paper, outline)
+			p.stroke(append(outline, outline[0]), 1.5, nil, m.colour)
+		} else {
+			p.fill(m.colour, outline)
+		}
+	case words:
+		return p.text(m)
+	}
+	return nil
+}
+
+// fill paints all polygons in one pass, so that where they overlap nothing is
+// painted twice.
+func (p *painter) fill(c colour, polygons ...[]point) {
+	b := p.img.Bounds()
+	r := vector.NewRasterizer(b.Dx(), b.Dy())
+	for _, polygon := range polygons {
+		if clockwise(polygon) < 0 { // all one way round, or areas cancel each other out
+			turned := make([]point, len(polygon))
+			for i, q := range polygon {
+				turned[len(polygon)-1-i] = q
+			}
+			polygon = turned
+		}
+		for i, q := range polygon {
+			x, y := float32(q.x*density), float32(q.y*density)
+			if i == 0 {
+				r.MoveTo(x, y)
+			} else {
+				r.LineTo(x, y)
+			}
+		}
+		r.ClosePath()
+	}
+	r.Draw(p.img, b, image.NewUniform(rgb(c)), image.Point{})
+}
+
+// clockwise is twice the area of a polygon, with its sign.
+func clockwise(polygon []point) float64 {
+	sum := 0.0
+	for i, q := range polygon {
+		next := polygon[(i+1)%len(polygon)]
+		sum += q.x*next.y - next.x*q.y
+	}
+	return sum
+}
+
+// stroke paints a line with round ends and joins.
+func (p *painter) stroke(at []point, width float64, dash []float64, c colour) {
+	var polygons [][]point
+	for _, part := range cutUp(at, dash) {
+		for i := 1; i < len(part); i++ {
+			a, b := part[i-1], part[i]
+			length := math.Hypot(b.x-a.x, b.y-a.y)
+			if length == 0 {
+				continue
+			}
+			nx, ny := -(b.y-a.y)/length*width/2, (b.x-a.x)/length*width/2
+			polygons = append(polygons, []point{{a.x + nx, a.y + ny}, {b.x + nx, b.y + ny}, {b.x - nx, b.y - ny}, {a.x - nx, a.y - ny}})
+			if width >= 1.5 {
+				polygons = append(polygons, disc(b, width/2))
+			}
+		}
+		if width >= 1.5 && len(part) > 0 {
+			polygons = append(polygons, disc(part[0], width/2))
+		}
+	}
+	p.fill(c, polygons...)
+}
+
+// cutUp cuts a line into the pieces that a pattern of lengths leaves of it.
+func cutUp(at []point, pattern []float64) [][]point {
+	if len(pattern) == 0 || len(at) < 2 {
+		return [][]point{at}
+	}
+	var parts [][]point
+	part := []point{at[0]}
+	on, i, left := true, 0, pattern[0]
+	for n := 1; n < len(at); n++ {
+		from, to := at[n-1], at[n]
+		for {
+			length := math.Hypot(to.x-from.x, to.y-from.y)
+			if length < left {
+				left -= length
+				if on {
+					part = append(part, to)
+				}
+				break
+			}
+			t := left / length
+			cut := point{from.x + (to.x-from.x)*t, from.y + (to.y-from.y)*t}
+			if on {
+				parts = append(parts, append(part, cut))
+			}
+			part, on, from = []point{cut}, !on, cut
+			i = (i + 1) % len(pattern)
+			left = pattern[i]
+		}
+	}
+	if on && len(part) > 1 {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// disc is a circle as a polygon that looks like one.
+func disc(c point, r float64) []point {
+	out := make([]point, 36)
+	for i := range out {
+		a := 2 * math.Pi * float64(i) / 36
+		out[i] = point{c.x + r*math.Cos(a), c.y + r*math.Sin(a)}
+	}
+	return out
+}
+
+func (p *painter) text(m piece) error {
+	face, err := p.face(faceKey{m.size, m.bold})
+	if err != nil {
+		return err
+	}
+	d := font.Drawer{Dst: p.img, Src: image.NewUniform(rgb(m.colour)), Face: face}
+	x := m.at[0].x * density
+	x -= float64(d.MeasureString(m.text)) / 64 * float64(m.anchor) / 2
+	d.Dot = fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(m.at[0].y * density * 64)}
+	d.DrawString(m.text)
+	return nil
+}
+
+func (p *painter) face(k faceKey) (font.Face, error) {
+	if f := p.faces[k]; f != nil {
+		return f, nil
+	}
+	of := p.regular
+	if k.bold {
+		of = p.bold
+	}
+	f, err := opentype.NewFace(of, &opentype.FaceOptions{Size: k.size * density, DPI: 72, Hinting: font.HintingNone})
+	if err != nil {
+		return nil, fmt.Errorf("size the font: %w", err)
+	}
+	p.faces[k] = f
+	return f, nil
+}
+
+// rgb reads a colour of paper, "#0072b2".
+func rgb(c colour) color.Color {
+	var r, g, b uint8
+	if n, err := fmt.Sscanf(onPaper(c), "#%02x%02x%02x", &r, &g, &b); n != 3 || err != nil {
+		return color.Transparent
+	}
+	return color.RGBA{r, g, b, 255}
+}

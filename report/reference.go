@@ -1,0 +1,408 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// Reference is a table of figures that someone else published for the cells of a
+// benchmark. A column is an axis of the benchmark, a metric, or neither.
+type Reference struct {
+	Benchmark string
+	Name      string
+	Source    string           // where they are published, usually a URL
+	Rows      []map[string]any // values are int64, float64, bool or string
+}
+
+// Compared is one published row beside what was measured.
+type Compared struct {
+	Benchmark string       `json:"benchmark"`
+	Reference string       `json:"reference"`
+	Source    string       `json:"source,omitempty"`
+	Axes      results.Axes `json:"axes"`           // of the published row, as far as the lab has them
+	Cell      string       `json:"cell,omitempty"` // that it is compared with; empty: there is none
+	Figures   []Figure     `json:"figures"`
+}
+
+// Figure is one metric, published and measured.
+type Figure struct {
+	Metric    string   `json:"metric"`
+	Unit      string   `json:"unit,omitempty"`
+	Published float64  `json:"published"`
+	Measured  *float64 `json:"measured,omitempty"`       // the median of the repetitions; nil: not measured
+	Change    *float64 `json:"change_percent,omitempty"` // of measured against published
+
+	of metric
+}
+
+// Compare finds for each published row the cell that it is of: the one whose axes
+// have the values of the row's columns of the same names. A row that fits several
+// cells that differ in more than their repetition is compared with none.
+func Compare(rows []results.Row, references []Reference) []Compared {
+	type cell struct {
+		axes results.Axes
+		rows []*results.Row
+	}
+	cells := map[string][]*cell{} // by benchmark
+	known := map[string]*cell{}
+	for i := range rows {
+		r := &rows[i]
+		key := r.Benchmark + fmt.Sprint(r.Axes)
+		if known[key] == nil {
+			known[key] = &cell{axes: r.Axes}
+			cells[r.Benchmark] = append(cells[r.Benchmark], known[key])
+		}
+		if r.Verdict().Verdict != load.Void {
+			known[key].rows = append(known[key].rows, r)
+		}
+	}
+	var out []Compared
+	for _, ref := range references {
+		for _, published := range ref.Rows {
+			c := Compared{Benchmark: ref.Benchmark, Reference: ref.Name, Source: ref.Source, Axes: publishedAxes(published)}
+			var fits []*cell
+			for _, x := range cells[ref.Benchmark] {
+				if fit(x.axes, published) {
+					fits = append(fits, x)
+				}
+			}
+			var of []*results.Row
+			if len(fits) == 1 {
+				of = fits[0].rows
+				c.Axes = fits[0].axes
+			}
+			if len(of) > 0 {
+				c.Cell = of[0].ID
+			}
+			for _, m := range publishedMetrics(published) {
+				f := m
+				if d, ok := (&sample{rows: of}).value(m.of); ok {
+					f.Measured = &d.y
+					if f.Published != 0 {
+						change := (d.y/f.Published - 1) * 100
+						f.Change = &change
+					}
+				}
+				c.Figures = append(c.Figures, f)
+			}
+			if len(c.Figures) > 0 {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// Measured are the published rows that were measured, and how many were not.
+func Measured(all []Compared) (with []Compared, without int) {
+	for _, c := range all {
+		if c.Cell != "" {
+			with = append(with, c)
+		} else {
+			without++
+		}
+	}
+	return with, without
+}
+
+// fit reports whether a published row is of the cell with these axes: whatever
+// both of them name is the same.
+func fit(axes results.Axes, published map[string]any) bool {
+	for _, a := range axes {
+		if v, ok := published[a.Name]; ok && !same(a.Value, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares a lab's value with a published one, which may be text: files of
+// comma-separated values have nothing else.
+func same(a, b any) bool {
+	if x, ok := float(a); ok {
+		if y, ok := float(b); ok {
+			return x == y
+		}
+	}
+	return strings.EqualFold(fmt.Sprint(a), fmt.Sprint(b))
+}
+
+// float is a number, or a text that is one.
+func float(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	case string:
+		f, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(v), ",", ""), 64)
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// publishedAxes are the columns by which a row without a cell is told from others.
+func publishedAxes(published map[string]any) results.Axes {
+	var axes results.Axes
+	for _, name := range []string{"model", "engine", "dataset", "input_tokens", "output_tokens", "concurrency", "rate", "batch"} {
+		if v, ok := published[name]; ok {
+			if f, isNumber := float(v); isNumber {
+				v = f
+				if f == float64(int64(f)) {
+					v = int64(f)
+				}
+			}
+			axes = append(axes, results.Axis{Name: name, Value: v})
+		}
+	}
+	return axes
+}
+
+// publishedMetrics are a row's columns that are metrics, in the order of tables.
+func publishedMetrics(published map[string]any) []Figure {
+	found := map[string]Figure{}
+	for column, v := range published {
+		m, ok := metricOf(column)
+		value, isNumber := float(v)
+		if !ok || !isNumber {
+			continue
+		}
+		found[m.name] = Figure{Metric: m.name, Unit: m.unit, Published: value, of: m}
+	}
+	return slices.SortedFunc(func(yield func(Figure) bool) {
+		for _, f := range found {
+			if !yield(f) {
+				return
+			}
+		}
+	}, func(a, b Figure) int { return cmp.Or(place(a.Metric)-place(b.Metric), cmp.Compare(a.Metric, b.Metric)) })
+}
+
+// place orders metrics: throughputs, then each timing with its median first.
+func place(name string) int {
+	for i, part := range []string{"output_throughput", "total_throughput", "request_throughput", "input_throughput", "goodput", "_ttft_", "_tpot_", "_itl_", "_e2el_"} {
+		if strings.Contains(name, part) && !strings.HasPrefix(name, "peak") {
+			n := 10 * i
+			switch {
+			case strings.HasPrefix(name, "median"):
+			case strings.HasPrefix(name, "mean"):
+				n++
+			case strings.HasPrefix(name, "p"):
+				n += 2
+			default:
+				n += 3
+			}
+			return n
+		}
+	}
+	return 1000
+}
+
+// metricOf is the metric that a published column is: by its name here, by the
+// names that the engines' own benchmarks print, or by those of well-known studies.
+// docs/report.md has the table.
+func metricOf(column string) (metric, bool) {
+	name := normal(column)
+	for m, names := range map[*metric][]string{
+		&outputThroughput:  {"output_throughput", "output_token_throughput_tok_s", "output_throughput_tok_s", "output_tokens_per_second"},
+		&totalThroughput:   {"total_throughput", "total_token_throughput", "total_token_throughput_tok_s", "tokens_per_second"},
+		&inputThroughput:   {"input_throughput", "input_token_throughput_tok_s"},
+		&requestThroughput: {"request_throughput", "requests_per_second", "request_throughput_req_s"},
+		&goodput:           {"goodput", "request_goodput"},
+		&peakThroughput:    {"peak_output_throughput", "max_output_tokens_per_s"},
+		&duration:          {"duration_s", "duration", "elapsed_time", "benchmark_duration_s"},
+		&meanConcurrency:   {"mean_concurrency"},
+	} {
+		if slices.Contains(names, name) {
+			return *m, true
+		}
+	}
+	statistic, rest, ok := strings.Cut(name, "_")
+	rest, inMs := strings.CutSuffix(rest, "_ms")
+	if !ok || !inMs {
+		return metric{}, false
+	}
+	if statistic == "p50" {
+		statistic = "median"
+	}
+	if !slices.Contains([]string{"mean", "median", "std", "min", "max"}, statistic) {
+		if p, isPercentile := strings.CutPrefix(statistic, "p"); !isPercentile || !isNumber(p) {
+			return metric{}, false
+		}
+	}
+	for t, names := range map[*timing][]string{
+		&ttft: {"ttft"}, &tpot: {"tpot"}, &itl: {"itl"}, &e2el: {"e2el", "e2e_latency", "e2e"},
+	} {
+		if slices.Contains(names, rest) {
+			return latency(*t, statistic), true
+		}
+	}
+	return metric{}, false
+}
+
+// normal is a column's name in small letters and digits, joined by underscores:
+// "Mean TTFT (ms)" is mean_ttft_ms.
+func normal(column string) string {
+	words := strings.FieldsFunc(strings.ToLower(column), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' })
+	return strings.Join(words, "_")
+}
+
+// shown are the figures of a comparison that tables have room for: one throughput
+// and one statistic of each timing.
+func shown(all []Compared) []metric {
+	var metrics []metric
+	has := func(name string) (metric, bool) {
+		for _, c := range all {
+			for _, f := range c.Figures {
+				if f.Metric == name {
+					return f.of, true
+				}
+			}
+		}
+		return metric{}, false
+	}
+	for _, choice := range [][]string{
+		{"output_throughput", "total_throughput", "request_throughput"},
+		{"median_ttft_ms", "mean_ttft_ms", "p99_ttft_ms"},
+		{"median_tpot_ms", "mean_tpot_ms", "p99_tpot_ms"},
+		{"median_itl_ms", "mean_itl_ms", "p99_itl_ms"},
+		{"median_e2el_ms", "mean_e2el_ms", "p99_e2el_ms"},
+	} {
+		for _, name := range choice {
+			if m, ok := has(name); ok {
+				metrics = append(metrics, m)
+				break
+			}
+		}
+	}
+	return metrics
+}
+
+func (c *Compared) figure(name string) *Figure {
+	for i := range c.Figures {
+		if c.Figures[i].Metric == name {
+			return &c.Figures[i]
+		}
+	}
+	return nil
+}
+
+// header is a metric above its columns: "TTFT p50 ms".
+func (m metric) header() string {
+	if m.name == outputThroughput.name || m.name == totalThroughput.name || m.name == inputThroughput.name {
+		return m.short + " " + m.unit
+	}
+	if m.group == "" {
+		return m.short
+	}
+	return strings.TrimSpace(m.group + " " + m.short + " " + m.unit)
+}
+
+// References prints published figures beside measured ones, a table for each
+// reference, as wide as fits.
+func References(w io.Writer, all []Compared, opt Options) error {
+	for _, of := range byReference(all) {
+		metrics := shown(of)
+		var lines []string
+		for n := len(metrics); n >= 1; n-- {
+			g := referenceGrid(of, metrics[:n])
+			lines = g.lines()
+			if _, total := g.layout(); opt.Width == 0 || total <= opt.Width {
+				break
+			}
+		}
+		title := fmt.Sprintf("published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)
+		if of[0].Source != "" {
+			title += ", " + of[0].Source
+		}
+		for _, line := range wrap(strings.Split(title, ", "), ", ", opt.Width) {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintf(w, "\n%s\n\n", strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byReference keeps together what stands in one table.
+func byReference(all []Compared) [][]Compared {
+	var out [][]Compared
+	for _, c := range all {
+		if n := len(out); n > 0 && out[n-1][0].Reference == c.Reference && out[n-1][0].Benchmark == c.Benchmark {
+			out[n-1] = append(out[n-1], c)
+		} else {
+			out = append(out, []Compared{c})
+		}
+	}
+	return out
+}
+
+func referenceGrid(all []Compared, metrics []metric) *grid {
+	g := &grid{rows: len(all)}
+	for _, name := range referenceAxes(all) {
+		c := column{name: name}
+		for _, x := range all {
+			c.cells = append(c.cells, axisCell(x.Axes, name))
+		}
+		c.left = !slices.ContainsFunc(c.cells, isNumber)
+		g.columns = append(g.columns, c)
+	}
+	for _, m := range metrics {
+		published := column{group: m.header(), name: "published"}
+		measured := column{group: m.header(), name: "measured"}
+		change := column{group: m.header(), name: "change"}
+		for i := range all {
+			p, v, d := all[i].figure(m.name).texts()
+			published.cells, measured.cells, change.cells = append(published.cells, p), append(measured.cells, v), append(change.cells, d)
+		}
+		g.columns = append(g.columns, published, measured, change)
+	}
+	return g
+}
+
+// referenceAxes are the axes by which the rows of a table are told apart.
+func referenceAxes(all []Compared) []string {
+	var names []string
+	for _, x := range all {
+		for _, a := range x.Axes {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
+func axisCell(axes results.Axes, name string) string {
+	if v, ok := axes.Value(name); ok {
+		return axisText(v)
+	}
+	return none
+}
+
+// texts are a figure for people: published, measured, change.
+func (f *Figure) texts() (published, measured, change string) {
+	published, measured, change = none, none, none
+	if f == nil {
+		return
+	}
+	published = number(f.Published)
+	if f.Measured != nil {
+		measured = number(*f.Measured)
+	}
+	if f.Change != nil {
+		change = percent(*f.Change / 100)
+	}
+	return
+}

@@ -1,0 +1,215 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// series is what one line of a chart stands for: an engine on its GPUs. Its colour
+// and its marker are the same in every chart of a report.
+type series struct {
+	index  int // of its colour
+	gpu    int // index of its kind of GPU, which is its marker
+	label  string
+	gpus   string // "8xH200"
+	engine string // "vllm.h200"
+	kind   string
+}
+
+// seriesOf is the series of each row.
+type seriesOf struct {
+	all     []*series
+	byKey   map[string]*series
+	varying []string // axes of the engine that are not the same everywhere
+}
+
+// newSeries finds the series of rows: GPU × engine × whatever the lab varies of
+// engines, ordered by GPU and then as they come.
+func newSeries(rows []results.Row) *seriesOf {
+	s := &seriesOf{byKey: map[string]*series{}}
+	for _, name := range axes(rows) {
+		if ofLoad(name) || name == "engine" {
+			continue
+		}
+		values := map[string]bool{}
+		for i := range rows {
+			if v, ok := rows[i].Axes.Value(name); ok {
+				values[axisText(v)] = true
+			}
+		}
+		if len(values) > 1 {
+			s.varying = append(s.varying, name)
+		}
+	}
+	var gpus []string
+	for i := range rows {
+		d := &rows[i].Deployment
+		if !slices.Contains(gpus, d.GPUs) {
+			gpus = append(gpus, d.GPUs)
+		}
+		key := s.key(&rows[i])
+		if s.byKey[key] == nil {
+			x := &series{gpus: d.GPUs, engine: d.Engine, kind: cmp.Or(d.Kind, kindOf(d.Engine)), gpu: slices.Index(gpus, d.GPUs), label: s.extra(&rows[i])}
+			s.byKey[key] = x
+			s.all = append(s.all, x)
+		}
+	}
+	slices.SortStableFunc(s.all, func(a, b *series) int { return cmp.Compare(a.gpu, b.gpu) })
+
+	// The kind alone names an engine where it is the only one of its kind on its GPUs.
+	engines := map[[2]string][]string{}
+	for _, x := range s.all {
+		k := [2]string{x.gpus, x.kind}
+		if !slices.Contains(engines[k], x.engine) {
+			engines[k] = append(engines[k], x.engine)
+		}
+	}
+	several := func(gpus string) bool { return hostGPUs(gpus) != hostGPUs(s.all[0].gpus) }
+	counts := slices.ContainsFunc(gpus, several) // of GPUs differ: they belong to the names
+	for i, x := range s.all {
+		x.index = i
+		name := kindName(x.kind)
+		if len(engines[[2]string{x.gpus, x.kind}]) > 1 {
+			_, own, _ := strings.Cut(x.engine, ".")
+			name += " " + own
+		}
+		if x.gpus != "" {
+			gpu := gpuName(x.gpus)
+			if _, model, found := strings.Cut(gpu, "×"); found && !counts {
+				gpu = model
+			}
+			name = gpu + " · " + name
+		}
+		x.label = strings.TrimSpace(name + x.label)
+	}
+	return s
+}
+
+func (s *seriesOf) key(r *results.Row) string {
+	return r.Deployment.GPUs + "\x00" + r.Deployment.Engine + "\x00" + s.extra(r)
+}
+
+// extra are the engine's own axes as the end of a label: ", tp 8".
+func (s *seriesOf) extra(r *results.Row) string {
+	var b strings.Builder
+	for _, name := range s.varying {
+		if v, ok := r.Axes.Value(name); ok {
+			fmt.Fprintf(&b, ", %s %s", name, axisText(v))
+		}
+	}
+	return b.String()
+}
+
+func (s *seriesOf) find(r *results.Row) *series { return s.byKey[s.key(r)] }
+
+// kindOf is the kind in an engine's address: "vllm" of "vllm.h200".
+func kindOf(engine string) string {
+	kind, _, _ := strings.Cut(engine, ".")
+	return kind
+}
+
+// kindName is an engine as its makers write it.
+func kindName(kind string) string {
+	switch strings.ToLower(kind) {
+	case "sglang":
+		return "SGLang"
+	case "vllm":
+		return "vLLM"
+	case "trtllm", "trt-llm", "tensorrt-llm":
+		return "TensorRT-LLM"
+	}
+	return kind
+}
+
+// gpuName is "8×H200" of "8xH200".
+func gpuName(gpus string) string {
+	if hostGPUs(gpus) > 0 {
+		return strings.Replace(gpus, "x", "×", 1)
+	}
+	return gpus
+}
+
+// ofLoad reports whether an axis is of the load: what is sent, not what serves it.
+func ofLoad(name string) bool {
+	return slices.Contains([]string{"concurrency", "max_concurrency", "rate", "request_rate", "burstiness", "batch", "requests", "duration",
+		"input_tokens", "output_tokens", "dataset", "warmup", "cooldown", "warmup_requests"}, name)
+}
+
+// dimension is a quantity of the load that charts have along their x axis.
+type dimension struct {
+	name  string // of the axis in a lab
+	title string
+	unit  string
+	of    func(w load.Workload) float64 // 0: not said
+}
+
+var dimensions = []dimension{
+	{"concurrency", "Concurrency", "requests in flight", func(w load.Workload) float64 { return float64(w.Concurrency) }},
+	{"rate", "Request rate", "requests per second", func(w load.Workload) float64 {
+		if w.Rate == load.Inf {
+			return 0
+		}
+		return float64(w.Rate)
+	}},
+	{"batch", "Batch", "requests", func(w load.Workload) float64 {
+		if w.Mode != load.Offline {
+			return 0
+		}
+		return float64(w.Requests)
+	}},
+	{"input_tokens", "Input length", "tokens", func(w load.Workload) float64 {
+		return float64(cmp.Or(w.Dataset.InputTokens, w.Dataset.PrefixTokens+w.Dataset.QuestionTokens))
+	}},
+	{"output_tokens", "Output length", "tokens", func(w load.Workload) float64 {
+		return float64(cmp.Or(w.OutputTokens, w.Dataset.OutputTokens))
+	}},
+}
+
+// value is where the row lies along the dimension: by its axis, else by its job.
+func (d dimension) value(r *results.Row) (float64, bool) {
+	for _, name := range []string{d.name, "max_" + d.name} {
+		switch v, _ := r.Axes.Value(name); v := v.(type) {
+		case int64:
+			return float64(v), v > 0
+		case float64:
+			return v, v > 0
+		}
+	}
+	v := d.of(r.Job.Workload)
+	return v, v > 0
+}
+
+// dataset is what a cell's prompts are of, where that is not the same for all
+// cells of its benchmark.
+func dataset(r *results.Row) string {
+	if v, ok := r.Axes.Value("dataset"); ok {
+		return axisText(v)
+	}
+	return r.Job.Workload.Dataset.Kind
+}
+
+// sortedByKey are a map's values in the order of its keys.
+func sortedByKey[K cmp.Ordered, V any](m map[K]V) []V {
+	values := make([]V, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		values = append(values, m[k])
+	}
+	return values
+}
+
+// sentence begins with a capital.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// upper is the name of a timing as the field writes it.
+func upper(key string) string { return strings.ToUpper(key) }

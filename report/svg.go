@@ -1,0 +1,172 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"strconv"
+	"strings"
+)
+
+// sans are the fonts of pages and pictures, all of them there already.
+const sans = `system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif`
+
+// svg writes a drawing. As a part of a page its colours are the page's variables,
+// so that they follow the theme; as a file it brings its own.
+func (d *drawing) svg(file bool) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="%s"`,
+		num(d.width), num(d.height), html.EscapeString(d.title))
+	if file {
+		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(d.width), num(d.height), html.EscapeString(sans))
+	}
+	b.WriteString(">\n")
+	paint := func(c colour) string { return css(c) }
+	if file {
+		paint = onPaper
+		fmt.Fprintf(&b, "<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n", onPaper(paper))
+	}
+	for _, m := range d.pieces {
+		m.svg(&b, paint)
+	}
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
+	group := m.series != nil || m.hover != ""
+	if group {
+		b.WriteString("<g")
+		if m.series != nil {
+			fmt.Fprintf(b, ` data-s="%d"`, m.series.index)
+		}
+		if m.hover != "" {
+			b.WriteString(` class="pt"`)
+		}
+		b.WriteByte('>')
+		if m.hover != "" {
+			fmt.Fprintf(b, "<title>%s</title>", html.EscapeString(m.hover))
+		}
+	}
+	switch m.shape {
+	case stroke:
+		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s"`, coordinates(m.at), paint(m.colour), num(m.width))
+		if m.width >= 1.5 {
+			b.WriteString(` stroke-linejoin="round" stroke-linecap="round"`)
+		}
+		if len(m.dash) > 0 {
+			parts := make([]string, len(m.dash))
+			for i, v := range m.dash {
+				parts[i] = num(v)
+			}
+			fmt.Fprintf(b, ` stroke-dasharray="%s"`, strings.Join(parts, " "))
+		}
+		b.WriteString("/>")
+	case area:
+		fmt.Fprintf(b, `<polygon points="%s" fill="%s"/>`, coordinates(m.at), paint(m.colour))
+	case circle:
+		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s"%s/>`, num(m.at[0].x), num(m.at[0].y), num(m.size), m.outline(paint))
+	case diamond, square, triangle:
+		fmt.Fprintf(b, `<polygon points="%s"%s/>`, coordinates(m.corners()), m.outline(paint))
+	case spot:
+		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s" fill="transparent"/>`, num(m.at[0].x), num(m.at[0].y), num(m.size))
+	case words:
+		fmt.Fprintf(b, `<text x="%s" y="%s" font-size="%s" fill="%s"`, num(m.at[0].x), num(m.at[0].y), num(m.size), paint(m.colour))
+		if m.anchor != left {
+			fmt.Fprintf(b, ` text-anchor="%s"`, []string{"start", "middle", "end"}[m.anchor])
+		}
+		if m.bold {
+			b.WriteString(` font-weight="600"`)
+		}
+		if m.series != nil { // stays legible on lines
+			fmt.Fprintf(b, ` stroke="%s" stroke-width="2.5" stroke-linejoin="round" paint-order="stroke"`, paint(paper))
+		}
+		fmt.Fprintf(b, ">%s</text>", html.EscapeString(m.text))
+	}
+	if group {
+		b.WriteString("</g>")
+	}
+	b.WriteByte('\n')
+}
+
+// outline paints a symbol: full, or hollow on paper.
+func (m piece) outline(paint func(colour) string) string {
+	if m.fill == paper {
+		return fmt.Sprintf(` fill="%s" stroke="%s" stroke-width="1.5"`, paint(paper), paint(m.colour))
+	}
+	return fmt.Sprintf(` fill="%s"`, paint(m.colour))
+}
+
+// corners are those of a symbol with corners, about as large as a circle of its
+// radius.
+func (m piece) corners() []point {
+	p, r := m.at[0], m.size
+	switch m.shape {
+	case diamond:
+		r *= 1.3
+		return []point{{p.x, p.y - r}, {p.x + r, p.y}, {p.x, p.y + r}, {p.x - r, p.y}}
+	case triangle:
+		r *= 1.3
+		return []point{{p.x, p.y - r}, {p.x + r, p.y + 0.8*r}, {p.x - r, p.y + 0.8*r}}
+	default:
+		r *= 0.9
+		return []point{{p.x - r, p.y - r}, {p.x + r, p.y - r}, {p.x + r, p.y + r}, {p.x - r, p.y + r}}
+	}
+}
+
+// css is a colour of the page.
+func css(c colour) string {
+	switch c {
+	case nothing:
+		return "none"
+	case paper:
+		return "var(--paper)"
+	case ink:
+		return "var(--ink)"
+	case faint:
+		return "var(--faint)"
+	case hair:
+		return "var(--hair)"
+	case shade:
+		return "var(--shade)"
+	}
+	return fmt.Sprintf("var(--s%d)", int(c))
+}
+
+// onPaper is a colour of a file, which is for white paper.
+func onPaper(c colour) string {
+	switch c {
+	case nothing:
+		return "none"
+	case paper:
+		return "#ffffff"
+	case ink:
+		return "#1b1c1e"
+	case faint:
+		return "#62666c"
+	case hair:
+		return "#e2e3e5"
+	case shade:
+		return "#c4c7cb"
+	}
+	return palette()[c]
+}
+
+func coordinates(points []point) string {
+	var b strings.Builder
+	for i, p := range points {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(num(p.x))
+		b.WriteByte(',')
+		b.WriteString(num(p.y))
+	}
+	return b.String()
+}
+
+// num is a coordinate: a tenth of a pixel is enough.
+func num(v float64) string {
+	s := strconv.FormatFloat(v, 'f', 1, 64)
+	return strings.TrimSuffix(s, ".0")
+}
