@@ -72,6 +72,7 @@ type Cell struct {
 	Error        string            `json:"error,omitempty"`       // why there is no measurement; Summary is then nil or partial
 	Summary      *load.Summary     `json:"summary,omitempty"`
 	Telemetry    *telemetry.Record `json:"telemetry,omitempty"` // of the GPUs and the engine; nil: nothing was read
+	Origin       *Origin           `json:"origin,omitempty"`    // what it was read from; nil: we have measured it
 }
 
 // Verdict is the cell's verdict; a cell without a measurement is void.

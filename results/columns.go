@@ -29,12 +29,12 @@ func deploymentTargets(d *Deployment) []any {
 }
 
 const cellColumns = `c.id, c.run_id, c.deployment_id, c.benchmark, c.axes, c.repetition, c.identity, c.job,
-	c.started, c.finished, c.cache_reset, c.error, c.summary, c.telemetry`
+	c.started, c.finished, c.cache_reset, c.error, c.summary, c.telemetry, c.origin`
 
 func cellTargets(c *Cell) []any {
 	return []any{&c.ID, &c.RunID, &c.DeploymentID, &c.Benchmark, jsonColumn{&c.Axes}, &c.Repetition,
 		jsonColumn{&c.Identity}, jsonColumn{&c.Job}, timeColumn{&c.Started}, timeColumn{&c.Finished},
-		&c.CacheReset, &c.Error, jsonColumn{&c.Summary}, jsonColumn{&c.Telemetry}}
+		&c.CacheReset, &c.Error, jsonColumn{&c.Summary}, jsonColumn{&c.Telemetry}, jsonColumn{&c.Origin}}
 }
 
 func scanInto(scan func(...any) error, targets ...[]any) error {

@@ -118,6 +118,8 @@ ALTER TABLE deployments ADD COLUMN served TEXT;         -- JSON
 ALTER TABLE deployments ADD COLUMN phases TEXT;         -- JSON
 ALTER TABLE deployments ADD COLUMN stopped TEXT;
 ALTER TABLE cells ADD COLUMN telemetry TEXT;            -- JSON
+`, `
+ALTER TABLE cells ADD COLUMN origin TEXT; -- JSON: what another tool wrote
 `}
 }
 

@@ -214,20 +214,23 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 			return err
 		}
 	}
-	var text [5]string
-	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry} {
+	var text [6]string
+	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry, c.Origin} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
 		text[i] = string(b)
 	}
-	axes, identity, job, summary, telemetry := text[0], text[1], text[2], text[3], text[4]
+	axes, identity, job, summary, telemetry, origin := text[0], text[1], text[2], text[3], text[4], text[5]
 	if c.Summary == nil {
 		summary = ""
 	}
 	if c.Telemetry == nil {
 		telemetry = ""
+	}
+	if c.Origin == nil {
+		origin = ""
 	}
 
 	// The file comes first: a file without a row is litter, a row without its
@@ -245,11 +248,11 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 	}
 	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO cells
 		(run_id, id, deployment_id, benchmark, axes, repetition, identity, job, started, finished,
-		 cache_reset, error, verdict, summary, records, telemetry)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		 cache_reset, error, verdict, summary, records, telemetry, origin)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.RunID, c.ID, c.DeploymentID, c.Benchmark, axes, c.Repetition, identity, job,
 		stamp(c.Started), stamp(c.Finished), c.CacheReset, c.Error, c.Verdict().Verdict,
-		optional(summary), optional(file), optional(telemetry))
+		optional(summary), optional(file), optional(telemetry), optional(origin))
 
 	// An error does not always mean that the row is not there: ctx may have ended
 	// just after the commit. So the row is asked which file may go.

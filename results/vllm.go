@@ -1,15 +1,13 @@
 package results
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"hclbench/load"
 )
@@ -28,38 +26,77 @@ func VLLMJSON(r Row) ([]byte, error) { return vllmJSON(r, nil, false) }
 
 // VLLMDetailedJSON is VLLMJSON with the arrays of --save-detailed: one element
 // per request, failed ones included, and times in seconds since the measurement
-// began. The generated texts are not kept, and so are empty.
+// began. The generated texts are not kept, and so are empty, unless they came
+// with an import.
 func VLLMDetailedJSON(r Row, records []load.Record) ([]byte, error) {
 	return vllmJSON(r, records, true)
 }
 
 func vllmJSON(r Row, records []load.Record, detailed bool) ([]byte, error) {
-	s := r.Summary
-	if s == nil {
-		return nil, fmt.Errorf("export cell %s: there is no measurement: %s", r.ID, strings.Join(r.Verdict().Reasons, "; "))
+	o, err := vllmObject(r)
+	if err == nil && detailed {
+		o.addRecords(records)
 	}
-	w := r.Job.Workload
+	return exported(r, o, err)
+}
+
+// exported is the object as a line, or why there is none.
+func exported(r Row, o *object, err error) ([]byte, error) {
+	var line []byte
+	if err == nil {
+		line, err = o.line()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("export cell %s: %w", r.ID, err)
+	}
+	return line, nil
+}
+
+// VLLMText writes the cell as the block that `vllm bench serve` prints, to the
+// character. A cell without a measurement is an error.
+func VLLMText(w io.Writer, r Row) error {
+	o, err := vllmObject(r)
+	if err != nil {
+		return fmt.Errorf("export cell %s: %w", r.ID, err)
+	}
+	return vllmDialect().write(w, o)
+}
+
+// foreign is the object that a cell was read from, when it is of this format;
+// nil when it is not. An error says that there is nothing to export.
+func foreign(r Row, format string) (*object, error) {
+	if r.Summary == nil {
+		return nil, fmt.Errorf("there is no measurement: %s", strings.Join(r.Verdict().Reasons, "; "))
+	}
+	if r.Origin == nil || r.Origin.Format != format {
+		return nil, nil
+	}
+	return readObject(r.Origin.Fields)
+}
+
+func vllmObject(r Row) (*object, error) {
+	if o, err := foreign(r, "vllm"); o != nil || err != nil {
+		return o, err
+	}
+	s, w := r.Summary, r.Job.Workload
 	requests := w.Requests
 	if requests == 0 {
 		requests = s.Requests
 	}
-	rate, burstiness := w.Rate, w.Burstiness
-	if rate == 0 {
-		rate = load.Inf
-	}
+	burstiness := w.Burstiness
 	if burstiness == 0 {
 		burstiness = 1
 	}
 
-	var o object
-	o.add("date", s.Started.Local().Format("20060102-150405"))
+	o := &object{}
+	o.add("date", s.Started.Local().Format(vllmDate))
 	o.add("endpoint_type", vllmBackend(w.Endpoint))
 	o.add("backend", vllmBackend(w.Endpoint))
 	o.add("label", nil)
 	o.add("model_id", r.Job.Target.Model)
 	o.add("tokenizer_id", r.Job.Target.Model)
 	o.add("num_prompts", requests)
-	o.add("request_rate", rate)
+	o.add("request_rate", asked(w))
 	o.add("burstiness", burstiness)
 	o.add("max_concurrency", orNull(w.Concurrency))
 	o.add("duration", s.Duration)
@@ -71,117 +108,107 @@ func vllmJSON(r Row, records []load.Record, detailed bool) ([]byte, error) {
 	o.add("request_goodput", s.Goodput)
 	o.add("output_throughput", s.OutputThroughput)
 	o.add("total_token_throughput", s.TotalThroughput)
-	if detailed {
-		o.addRecords(records)
-	}
 	o.add("max_output_tokens_per_s", s.PeakOutputThroughput)
 	o.add("max_concurrent_requests", s.PeakConcurrency)
 	o.add("rtfx", 0.0) // audio only
-	for _, m := range vllmMetrics(s) {
-		o.add("mean_"+m.key+"_ms", m.stats.Mean)
-		o.add("median_"+m.key+"_ms", m.stats.Median)
-		o.add("std_"+m.key+"_ms", m.stats.Std)
-		for _, p := range percentiles(m.stats) {
-			o.add("p"+p+"_"+m.key+"_ms", m.stats.Percentiles[p])
-		}
+	if t := r.Telemetry; t != nil && t.Acceptance != nil {
+		o.add("spec_decode_acceptance_rate", 100**t.Acceptance)
 	}
-	text, err := o.text()
-	if err != nil {
-		return nil, fmt.Errorf("export cell %s: %w", r.ID, err)
+	for i, m := range vllmDialect().metrics {
+		o.addStats(m, []load.Stats{s.TTFT, s.TPOT, s.ITL, s.E2EL}[i], percentiles)
 	}
-	return text, nil
+	return o, nil
 }
 
-func (o *object) addRecords(records []load.Record) {
-	n := len(records)
-	inputs, outputs := make([]int, n), make([]int, n)
-	ttfts, itls, starts := make([]float64, n), make([][]float64, n), make([]float64, n)
-	texts, errs := make([]string, n), make([]string, n)
-	for i, r := range records {
-		inputs[i], outputs[i], starts[i], itls[i] = r.InputTokens, r.OutputTokens, r.Sent.Seconds(), []float64{}
-		if !r.OK() {
-			if inputs[i] == 0 {
-				inputs[i] = r.AskedInput // the server said nothing about it
-			}
-			errs[i] = r.Class + ": " + r.Error
-		}
-		if r.First > 0 {
-			ttfts[i] = (r.First - r.Sent).Seconds()
-		}
-		for _, gap := range r.Gaps {
-			itls[i] = append(itls[i], gap.Seconds())
-		}
+// addStats adds the members of one metric, with the percentiles that which picks.
+func (o *object) addStats(m blockMetric, s load.Stats, which func(load.Stats) []string) {
+	o.add("mean_"+m.key+"_ms", s.Mean)
+	o.add("median_"+m.key+"_ms", s.Median)
+	o.add("std_"+m.key+"_ms", s.Std)
+	for _, p := range which(s) {
+		o.add("p"+p+"_"+m.key+"_ms", s.Percentiles[p])
 	}
-	o.add("input_lens", inputs)
-	o.add("output_lens", outputs)
-	o.add("ttfts", ttfts)
-	o.add("itls", itls)
-	o.add("start_times", starts)
-	o.add("generated_texts", texts)
-	o.add("errors", errs)
 }
 
-// VLLMText writes the cell as the block that `vllm bench serve` prints, to the
-// character. A cell without a measurement is an error.
-func VLLMText(w io.Writer, r Row) error {
-	s := r.Summary
-	if s == nil {
-		return fmt.Errorf("export cell %s: there is no measurement: %s", r.ID, strings.Join(r.Verdict().Reasons, "; "))
-	}
-	workload, rate := r.Job.Workload, float64(r.Job.Workload.Rate)
+// vllmDate is how vLLM writes the time of a measurement, in local time.
+const vllmDate = "20060102-150405"
 
-	var b bytes.Buffer
-	title := func(text, fill string) {
-		left := (50 - len(text)) / 2
-		fmt.Fprintln(&b, strings.Repeat(fill, left)+text+strings.Repeat(fill, 50-len(text)-left))
+func readVLLM(c *Cell, o *object) {
+	s, w := c.Summary, &c.Job.Workload
+	if t, err := time.ParseInLocation(vllmDate, o.text("date"), time.Local); err == nil {
+		c.Started = t
 	}
-	count := func(name string, v int64) { fmt.Fprintf(&b, "%-40s %-10d\n", name, v) }
-	number := func(name string, v float64) { fmt.Fprintf(&b, "%-40s %-10.2f\n", name, v) }
-
-	title(" Serving Benchmark Result ", "=")
-	count("Successful requests:", int64(s.Completed))
-	count("Failed requests:", int64(s.Failed))
-	if workload.Concurrency > 0 {
-		count("Maximum request concurrency:", int64(workload.Concurrency))
+	c.Job.Target.Model = o.text("model_id")
+	if n := int(o.whole("num_prompts")); n > 0 {
+		w.Requests = n
 	}
-	if rate > 0 && !math.IsInf(rate, 1) {
-		number("Request rate configured (RPS):", rate)
+	w.Burstiness = load.Rate(o.float("burstiness"))
+	switch backend := cmp.Or(o.text("backend"), o.text("endpoint_type")); {
+	case strings.HasSuffix(backend, "chat"):
+		w.Endpoint = load.Chat
+	case backend == "sglang":
+		w.Endpoint = load.Generate
 	}
-	number("Benchmark duration (s):", s.Duration)
-	count("Total input tokens:", s.InputTokens)
-	count("Total generated tokens:", s.OutputTokens)
-	number("Request throughput (req/s):", s.RequestThroughput)
-	if s.Goodput != nil {
-		number("Request goodput (req/s):", *s.Goodput)
+	s.TotalThroughput = o.float("total_token_throughput")
+	if s.Duration > 0 {
+		s.InputThroughput = float64(s.InputTokens) / s.Duration
 	}
-	number("Output token throughput (tok/s):", s.OutputThroughput)
-	number("Peak output token throughput (tok/s):", s.PeakOutputThroughput)
-	number("Peak concurrent requests:", float64(s.PeakConcurrency))
-	number("Total token throughput (tok/s):", s.TotalThroughput)
-	for _, m := range vllmMetrics(s) {
-		title(m.title, "-")
-		number("Mean "+m.name+" (ms):", m.stats.Mean)
-		number("Median "+m.name+" (ms):", m.stats.Median)
-		for _, p := range percentiles(m.stats) {
-			number("P"+p+" "+m.name+" (ms):", m.stats.Percentiles[p])
-		}
+	if g, ok := o.number("request_goodput"); ok {
+		s.Goodput = &g
 	}
-	title("", "=")
-	_, err := w.Write(b.Bytes())
-	return err
+	m := vllmDialect().metrics
+	s.TTFT, s.TPOT = m[0].stats(o, s.Completed), m[1].stats(o, s.Completed)
+	s.ITL, s.E2EL = m[2].stats(o, gaps(s)), m[3].stats(o, s.Completed)
+	if s.Duration > 0 {
+		s.MeanConcurrency = float64(s.E2EL.Count) * s.E2EL.Mean / 1e3 / s.Duration
+	}
 }
 
-type vllmMetric struct {
-	key, name, title string
-	stats            load.Stats
+// gaps is how many there are between tokens that come one by one.
+func gaps(s *load.Summary) int { return max(0, int(s.OutputTokens)-s.Completed) }
+
+// asked is the rate in the words of both tools, where a closed loop sends all at
+// once as far as its cap lets it.
+func asked(w load.Workload) load.Rate {
+	if w.Rate == 0 {
+		return load.Inf
+	}
+	return w.Rate
 }
 
-func vllmMetrics(s *load.Summary) []vllmMetric {
-	return []vllmMetric{
-		{"ttft", "TTFT", "Time to First Token", s.TTFT},
-		{"tpot", "TPOT", "Time per Output Token (excl. 1st token)", s.TPOT},
-		{"itl", "ITL", "Inter-token Latency", s.ITL},
-		{"e2el", "E2EL", "End-to-end Latency", s.E2EL},
+// vllmDialect is the block of `vllm bench serve`.
+func vllmDialect() dialect {
+	return dialect{
+		name: "vllm",
+		head: []blockRow{
+			{"Successful requests:", "completed", whole},
+			{"Failed requests:", "failed", whole},
+			{"Maximum request concurrency:", "max_concurrency", whole},
+			{"Request rate configured (RPS):", "request_rate", hundredth},
+			{"Benchmark duration (s):", "duration", hundredth},
+			{"Total input tokens:", "total_input_tokens", whole},
+			{"Total generated tokens:", "total_output_tokens", whole},
+			{"Request throughput (req/s):", "request_throughput", hundredth},
+			{"Request goodput (req/s):", "request_goodput", hundredth},
+			{"Output token throughput (tok/s):", "output_throughput", hundredth},
+			{"Peak output token throughput (tok/s):", "max_output_tokens_per_s", hundredth},
+			{"Peak concurrent requests:", "max_concurrent_requests", hundredth},
+			{"Total token throughput (tok/s):", "total_token_throughput", hundredth},
+		},
+		metrics: []blockMetric{
+			{key: "ttft", name: "TTFT", title: "Time to First Token"},
+			{key: "tpot", name: "TPOT", title: "Time per Output Token (excl. 1st token)"},
+			{key: "itl", name: "ITL", title: "Inter-token Latency"},
+			{key: "e2el", name: "E2EL", title: "End-to-end Latency"},
+		},
+		tail: "Speculative Decoding",
+		last: []blockRow{
+			{"Acceptance rate (%):", "spec_decode_acceptance_rate", hundredth},
+			{"Acceptance length:", "spec_decode_acceptance_length", hundredth},
+			{"Drafts:", "spec_decode_num_drafts", whole},
+			{"Draft tokens:", "spec_decode_draft_tokens", whole},
+			{"Accepted tokens:", "spec_decode_accepted_tokens", whole},
+		},
 	}
 }
 
@@ -200,18 +227,7 @@ func vllmBackend(endpoint string) string {
 
 // percentiles are the keys of the percentiles that there are, in rising order.
 func percentiles(s load.Stats) []string {
-	keys := make([]string, 0, len(s.Percentiles))
-	for k := range s.Percentiles {
-		keys = append(keys, k)
-	}
-	value := func(k string) float64 {
-		f, _ := strconv.ParseFloat(k, 64) // load writes numbers; anything else sorts first
-		return f
-	}
-	slices.SortFunc(keys, func(a, b string) int {
-		return cmp.Or(cmp.Compare(value(a), value(b)), strings.Compare(a, b))
-	})
-	return keys
+	return slices.SortedFunc(maps.Keys(s.Percentiles), byValue)
 }
 
 func orNull(n int) any {
@@ -219,26 +235,4 @@ func orNull(n int) any {
 		return nil
 	}
 	return n
-}
-
-// object is a JSON object whose members keep their order, written on one line as
-// Python's json.dump writes it.
-type object struct {
-	b   bytes.Buffer
-	err error
-}
-
-func (o *object) add(key string, value any) {
-	text, err := json.Marshal(value)
-	if err != nil && o.err == nil {
-		o.err = fmt.Errorf("%s: %w", key, err)
-	}
-	if o.b.Len() > 0 {
-		o.b.WriteString(", ")
-	}
-	fmt.Fprintf(&o.b, "%q: %s", key, text)
-}
-
-func (o *object) text() ([]byte, error) {
-	return []byte("{" + o.b.String() + "}\n"), o.err
 }

@@ -72,8 +72,8 @@ suspect or void, 130 interrupted.`,
 			if !slices.Contains([]string{load.Completions, load.Chat, load.Generate}, w.Endpoint) {
 				return usage("--endpoint %s: it is completions, chat or generate", w.Endpoint)
 			}
-			if !slices.Contains([]string{"text", "json", "vllm", "vllm-text"}, format) {
-				return usage("--format %s: it is text, json, vllm or vllm-text", format)
+			if err := checkFormat(format, append([]string{"text"}, formats()...)); err != nil {
+				return err
 			}
 			w.IgnoreEOS = !stopAtEOS
 			w.Duration, w.Timeout, w.Stall = load.Duration(duration), load.Duration(timeout), load.Duration(stall)
@@ -112,7 +112,7 @@ suspect or void, 130 interrupted.`,
 	f.DurationVar(&stall, "stall", 0, "a request without a byte for this long has failed; 0 is 5m")
 	f.Uint64Var(&job.Seed, "seed", 0, "of prompts and arrivals")
 	f.Float64SliceVar(&job.Percentiles, "percentiles", nil, "percentiles to print (default 50,90,95,99)")
-	f.StringVar(&format, "format", "text", "text, json, vllm (the JSON of vllm bench serve) or vllm-text (its text block)")
+	f.StringVar(&format, "format", "text", "text, json, vllm, vllm-text, sglang, sglang-text or records; see hcl export --help")
 	f.StringVar(&output, "output", "", "write there instead of to the terminal")
 	return c
 }
@@ -187,7 +187,12 @@ func (a *app) runBench(ctx context.Context, job load.Job, format, output string)
 		Cell: results.Cell{Benchmark: "bench", Job: job, Started: started, Finished: time.Now(), Summary: &result.Summary},
 		Run:  results.Run{Command: "bench", Version: version, Started: started},
 	}
-	if e := a.write(output, func(w io.Writer) error { return formatRow(w, row, format) }); e != nil {
+	if e := a.write(output, func(w io.Writer) error {
+		if format == "text" {
+			return report.Text(w, row.Summary)
+		}
+		return writeRows(w, []results.Row{row}, format, false, func(results.Row) ([]load.Record, error) { return result.Records, nil })
+	}); e != nil {
 		return errors.Join(e, err)
 	}
 	if err != nil {
@@ -202,24 +207,6 @@ func (a *app) runBench(ctx context.Context, job load.Job, format, output string)
 		return e
 	}
 	return nil
-}
-
-func formatRow(w io.Writer, row results.Row, format string) error {
-	switch format {
-	case "json":
-		return report.JSON(w, []results.Row{row}, report.About{})
-	case "vllm":
-		b, err := results.VLLMJSON(row)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(w, string(b))
-		return err
-	case "vllm-text":
-		return results.VLLMText(w, row)
-	default:
-		return report.Text(w, row.Summary)
-	}
 }
 
 // write writes to a file, whole or not at all, or to stdout when output is "".

@@ -30,14 +30,14 @@ type published struct {
 	concurrency int
 	outputs     int     // tokens of each answer
 	inFlight    float64 // requests, on average: throughput times latency, by Little's law
-	said        float64 // the same, as the study says it
+	figures     load.Summary
 	throughput  float64 // output tokens/s
 	ttft, tpot  float64 // ms, mean
 	latency     float64 // s, mean
 }
 
-// contradicts reports whether the row's own figures break Little's law.
-func (p published) contradicts() bool { return math.Abs(p.said-p.inFlight) > 0.05*p.inFlight }
+// contradicts reports whether the row's own figures cannot be true together.
+func (p published) contradicts() bool { return len(p.figures.Contradictions(p.concurrency)) > 0 }
 
 func readPublished(t testing.TB) []published {
 	t.Helper()
@@ -67,9 +67,14 @@ func readPublished(t testing.TB) []published {
 			concurrency: int(number("max_concurrency")),
 			outputs:     int(number("total_output_tokens") / number("completed")),
 			inFlight:    number("request_throughput") * number("mean_e2e_latency_ms") / 1e3,
-			said:        number("concurrency"),
-			throughput:  number("output_throughput"),
-			ttft:        number("mean_ttft_ms"), tpot: number("mean_tpot_ms"),
+			figures: load.Summary{
+				Duration: number("duration"), Completed: int(number("completed")),
+				InputTokens: int64(number("total_input_tokens")), OutputTokens: int64(number("total_output_tokens")),
+				RequestThroughput: number("request_throughput"), InputThroughput: number("input_throughput"), OutputThroughput: number("output_throughput"),
+				MeanConcurrency: number("concurrency"), E2EL: load.Stats{Mean: number("mean_e2e_latency_ms")},
+			},
+			throughput: number("output_throughput"),
+			ttft:       number("mean_ttft_ms"), tpot: number("mean_tpot_ms"),
 			latency: number("mean_e2e_latency_ms") / 1e3,
 		}
 		p.name = fmt.Sprintf("%d %s %s %s c=%d out=%d", i+2, row[column["GPU"]], row[column["backend"]], row[column["dataset_name"]], p.concurrency, p.outputs)

@@ -273,20 +273,28 @@ func (a *app) export() *cobra.Command {
 	var which selection
 	var format, output string
 	var detailed bool
-	formats := []string{"vllm", "vllm-text"}
 	c := &cobra.Command{
 		Use:   "export [LAB]",
 		Short: "Write results in another tool's format",
-		Long: `Writes results as vllm bench serve does: its --save-result JSON, one object a
-line, or its text block. --detailed adds the figures of every request.`,
+		Long: `Writes the newest measurement of each cell, or all of one run, in a format that
+other tools read:
+
+` + formatsHelp + `
+
+--detailed adds the figures of every request to vllm and sglang, as
+--save-detailed and --output-details do.`,
 		Example: `  hcl export --format vllm --cell 3f9ac2 --output cell.json
-  hcl export lab/ --format vllm-text
+  hcl export lab/ --format sglang --detailed --output results.jsonl
+  hcl export lab/ --format records --benchmark online
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if !slices.Contains(formats, format) {
-				return usage("--format %s: it is vllm or vllm-text", format)
+			if err := checkFormat(format, formats()); err != nil {
+				return err
+			}
+			if detailed && format != "vllm" && format != "sglang" {
+				return usage("--detailed goes with --format vllm or sglang; --format records has every request of itself")
 			}
 			store, rows, err := a.rows(c, args, which)
 			if err != nil {
@@ -298,32 +306,15 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 				return fmt.Errorf("no measured cell is selected")
 			}
 			return a.write(output, func(w io.Writer) error {
-				for _, r := range rows {
-					if !detailed || format != "vllm" {
-						if err := formatRow(w, r, format); err != nil {
-							return err
-						}
-						continue
-					}
-					records, err := store.Records(c.Context(), r.RunID, r.ID)
-					if err != nil {
-						return err
-					}
-					b, err := results.VLLMDetailedJSON(r, records)
-					if err != nil {
-						return err
-					}
-					if _, err := fmt.Fprintln(w, string(b)); err != nil {
-						return err
-					}
-				}
-				return nil
+				return writeRows(w, rows, format, detailed, func(r results.Row) ([]load.Record, error) {
+					return store.Records(c.Context(), r.RunID, r.ID)
+				})
 			})
 		},
 	}
 	which.add(a, c)
-	c.Flags().StringVar(&format, "format", "vllm", "vllm or vllm-text")
-	c.Flags().BoolVar(&detailed, "detailed", false, "with the figures of every request, as --save-detailed")
+	c.Flags().StringVar(&format, "format", "vllm", "json, vllm, vllm-text, sglang, sglang-text or records")
+	c.Flags().BoolVar(&detailed, "detailed", false, "with the figures of every request, for vllm and sglang")
 	c.Flags().StringVar(&output, "output", "", "write there instead of to the terminal")
 	return c
 }

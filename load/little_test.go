@@ -1,0 +1,39 @@
+package load
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestContradictions: each kind of figures that cannot be true together is found,
+// and what rounding makes of true ones is not.
+func TestContradictions(t *testing.T) {
+	sound := Summary{
+		Duration: 100, Completed: 200, InputTokens: 4000, OutputTokens: 20000,
+		RequestThroughput: 2, InputThroughput: 40, OutputThroughput: 200, MeanConcurrency: 8,
+		TTFT: Stats{Count: 200, Mean: 100}, E2EL: Stats{Count: 200, Mean: 4000},
+	}
+	for name, test := range map[string]struct {
+		change func(s *Summary)
+		limit  int
+		want   string // "": nothing is found
+	}{
+		"sound":               {func(s *Summary) {}, 8, ""},
+		"little is known":     {func(s *Summary) { *s = Summary{Duration: 100, Completed: 200, OutputThroughput: 7} }, 0, ""},
+		"two decimals":        {func(s *Summary) { s.Completed, s.RequestThroughput = 1, 0.01; s.Duration = 68; s.MeanConcurrency = 0 }, 0, "an input throughput of 40.00/s"},
+		"a window":            {func(s *Summary) { s.Window, s.OutputThroughput = &Window{}, 300 }, 8, ""},
+		"concurrency":         {func(s *Summary) { s.MeanConcurrency = 9 }, 0, "Little's law: a mean concurrency of 9.00 is given, and 200 requests of 4.00 s in 100.00 s make 8.00"},
+		"limit":               {func(s *Summary) {}, 7, "make 8.00 in flight, and no more than 7 were allowed"},
+		"request throughput":  {func(s *Summary) { s.RequestThroughput = 2.1 }, 8, "a request throughput of 2.10/s is given, and 200 in 100.00 s make 2.00/s"},
+		"output throughput":   {func(s *Summary) { s.OutputThroughput = 190 }, 8, "an output throughput of 190.00/s"},
+		"first after last":    {func(s *Summary) { s.TTFT.Mean = 5000 }, 8, "the first token comes after 5000.00 ms on average, and the last after 4000.00 ms"},
+		"throughput, rounded": {func(s *Summary) { s.RequestThroughput, s.OutputThroughput = 2.004, 200.9 }, 8, ""},
+	} {
+		s := sound
+		test.change(&s)
+		got := s.Contradictions(test.limit)
+		if test.want == "" && got != nil || test.want != "" && !strings.Contains(strings.Join(got, "\n"), test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/telemetry"
+)
+
+func importOne(t *testing.T, text string) Imported {
+	t.Helper()
+	all, err := Import(strings.NewReader(text))
+	check(t, err)
+	if len(all) != 1 {
+		t.Fatalf("Import found %d results, want 1", len(all))
+	}
+	return all[0]
+}
+
+// again writes what was imported in the format that it came in.
+func again(t *testing.T, in Imported, text func(*bytes.Buffer, Row) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, text(&b, Row{Cell: in.Cell}))
+	return b.String()
+}
+
+func asVLLMText(b *bytes.Buffer, r Row) error   { return VLLMText(b, r) }
+func asSGLangText(b *bytes.Buffer, r Row) error { return SGLangText(b, r) }
+
+// vllmSaved is an object of --save-result --save-detailed with what vLLM may put
+// there: metadata, a ramp, speculative decoding, and a member that nobody knows.
+const vllmSaved = `{"date": "20261120-093000", "endpoint_type": "openai-chat", "backend": "openai-chat", "label": "nightly", ` +
+	`"model_id": "m", "tokenizer_id": "t", "num_prompts": 3, "gpu": "H200", "request_rate": 2.50, "burstiness": 1.0, ` +
+	`"max_concurrency": 8, "ramp_up_strategy": "linear", "duration": 4.0, "completed": 2, "failed": 1, ` +
+	`"total_input_tokens": 20, "total_output_tokens": 6, "request_throughput": 0.5, "request_goodput": 0.25, ` +
+	`"output_throughput": 1.5, "total_token_throughput": 6.5, "max_output_tokens_per_s": 3.0, "max_concurrent_requests": 3, ` +
+	`"rtfx": 0.0, "spec_decode_acceptance_rate": 47.16, "spec_decode_acceptance_length": 4.77, "spec_decode_num_drafts": 446819, ` +
+	`"spec_decode_draft_tokens": 3574552, "spec_decode_accepted_tokens": 1685779, ` +
+	`"spec_decode_per_position_acceptance_rates": [0.8227, 0.6616], ` +
+	`"mean_ttft_ms": 250.0, "median_ttft_ms": 250.0, "std_ttft_ms": 0.0, "p99_ttft_ms": 250.0, "p99.9_ttft_ms": 251.0, ` +
+	`"tomorrow": {"z": 1, "a": [1e3]}, "generated_texts": ["a", "b", ""]`
+
+const vllmArrays = `, "input_lens": [10, 10, 10], "output_lens": [3, 3, 0], "ttfts": [0.25, 0.25, 0], ` +
+	`"itls": [[0.125, 0.125], [0.5, 0.25], []], "start_times": [0, 1.5, 2], "errors": ["", "", "Bad Gateway"]`
+
+func TestImportVLLM(t *testing.T) {
+	got := importOne(t, vllmSaved+vllmArrays+"}")
+	goodput := 0.25
+	when := time.Date(2026, 11, 20, 9, 30, 0, 0, time.Local)
+	want := Cell{
+		Started: when, Finished: when.Add(4 * time.Second),
+		Job: load.Job{
+			Target:   load.Target{Model: "m"},
+			Workload: load.Workload{Requests: 3, Concurrency: 8, Rate: 2.5, Burstiness: 1, Endpoint: load.Chat},
+		},
+		Summary: &load.Summary{
+			Started: when, Duration: 4, Requests: 3, Completed: 2, Failed: 1, InputTokens: 20, OutputTokens: 6,
+			RequestThroughput: 0.5, InputThroughput: 5, OutputThroughput: 1.5, TotalThroughput: 6.5, Goodput: &goodput,
+			PeakOutputThroughput: 3, PeakConcurrency: 3,
+			TTFT: load.Stats{Count: 2, Mean: 250, Median: 250, Percentiles: map[string]float64{"99": 250, "99.9": 251}},
+			TPOT: load.Stats{Percentiles: map[string]float64{}}, ITL: load.Stats{Percentiles: map[string]float64{}}, E2EL: load.Stats{Percentiles: map[string]float64{}},
+			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{
+				"vllm bench serve measured it, and does not look whether it kept up itself", "1 of 3 requests failed"}},
+		},
+		Origin: &Origin{Format: "vllm", Fields: got.Origin.Fields},
+	}
+	if diff := cmp.Diff(want, got.Cell); diff != "" {
+		t.Errorf("cell (-want +got):\n%s", diff)
+	}
+	ms := time.Millisecond
+	records := []load.Record{
+		{First: 250 * ms, Last: 500 * ms, End: 500 * ms, Gaps: []time.Duration{125 * ms, 125 * ms}, InputTokens: 10, OutputTokens: 3, AskedInput: 10, AskedOutput: 3},
+		{Seq: 1, Scheduled: 1500 * ms, Ready: 1500 * ms, Sent: 1500 * ms, First: 1750 * ms, Last: 2500 * ms, End: 2500 * ms,
+			Gaps: []time.Duration{500 * ms, 250 * ms}, InputTokens: 10, OutputTokens: 3, AskedInput: 10, AskedOutput: 3},
+		{Seq: 2, Scheduled: 2000 * ms, Ready: 2000 * ms, Sent: 2000 * ms, Last: 2000 * ms, End: 2000 * ms, InputTokens: 10, AskedInput: 10,
+			Class: "elsewhere", Error: "Bad Gateway"},
+	}
+	if diff := cmp.Diff(records, got.Records); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+// TestImportLosesNothing: what another tool wrote is written again as it was,
+// member for member and digit for digit.
+func TestImportLosesNothing(t *testing.T) {
+	in := importOne(t, vllmSaved+vllmArrays+"}")
+	got, err := VLLMDetailedJSON(Row{Cell: in.Cell}, in.Records)
+	check(t, err)
+	if diff := cmp.Diff(compact(t, vllmSaved+vllmArrays+"}"), compact(t, string(got))); diff != "" {
+		t.Errorf("vLLM, detailed (-want +got):\n%s", diff)
+	}
+	got, err = VLLMJSON(Row{Cell: in.Cell})
+	check(t, err)
+	if diff := cmp.Diff(compact(t, vllmSaved+"}"), compact(t, string(got))); diff != "" {
+		t.Errorf("vLLM (-want +got):\n%s", diff)
+	}
+
+	line, err := SGLangDetailedJSON(sglangRow(), []load.Record{{First: time.Second, Gaps: []time.Duration{time.Millisecond}, InputTokens: 4, OutputTokens: 2}})
+	check(t, err)
+	in = importOne(t, string(line))
+	got, err = SGLangDetailedJSON(Row{Cell: in.Cell}, in.Records)
+	check(t, err)
+	if diff := cmp.Diff(sortedMembers(t, line), sortedMembers(t, got)); diff != "" {
+		t.Errorf("SGLang, detailed (-want +got):\n%s", diff)
+	}
+
+	for file, write := range map[string]func(*bytes.Buffer, Row) error{
+		"testdata/vllm-serve.txt": asVLLMText, "testdata/vllm-spec.txt": asVLLMText, "testdata/sglang-serve.txt": asSGLangText,
+	} {
+		text, err := os.ReadFile(file)
+		check(t, err)
+		in := importOne(t, "some log\n"+string(text)+"the end\n")
+		if diff := cmp.Diff(string(text), again(t, in, write)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+// compact is JSON without its white space, and otherwise as it is spelt.
+func compact(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, json.Compact(&b, []byte(text)))
+	return b.String()
+}
+
+func sortedMembers(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	_, values := members(t, text)
+	return values
+}
+
+// TestImportOfOurs: what we export comes back with the figures that it had.
+func TestImportOfOurs(t *testing.T) {
+	row := sglangRow()
+	figures := func(s *load.Summary) any {
+		return []any{s.Duration, s.Completed, s.InputTokens, s.OutputTokens, s.RequestThroughput, s.OutputThroughput,
+			s.TotalThroughput, s.PeakConcurrency, s.PeakOutputThroughput, s.TTFT.Mean, s.TPOT.Median, s.ITL.Std, s.E2EL.Percentiles["99"]}
+	}
+	for format, write := range map[string]func(Row) ([]byte, error){"vllm": VLLMJSON, "sglang": SGLangJSON} {
+		line, err := write(row)
+		check(t, err)
+		in := importOne(t, string(line))
+		if in.Origin.Format != format {
+			t.Errorf("what we wrote as %s is taken for %s", format, in.Origin.Format)
+		}
+		if diff := cmp.Diff(figures(row.Summary), figures(in.Summary)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", format, diff)
+		}
+		if got := in.Job.Workload.Concurrency; got != 1024 {
+			t.Errorf("%s: concurrency %d", format, got)
+		}
+	}
+}
+
+// TestImportSeveral: files that were appended to, arrays, and what Python writes
+// for infinity.
+func TestImportSeveral(t *testing.T) {
+	one := `{"backend": "sglang", "dataset_name": "Infinity \" Infinity", "request_rate": Infinity, "max_concurrency": null, "accept_length": NaN, "duration": 2.0, "completed": 4}`
+	for name, text := range map[string]string{"lines": one + "\n" + one + "\n", "array": "[" + one + ",\n" + one + "]"} {
+		all, err := Import(strings.NewReader(text))
+		check(t, err)
+		if len(all) != 2 {
+			t.Fatalf("%s: %d results, want 2", name, len(all))
+		}
+		w := all[1].Job.Workload
+		if w.Rate != load.Inf || w.Endpoint != load.Generate || w.Dataset.Kind != `Infinity " Infinity` {
+			t.Errorf("%s: workload %+v", name, w)
+		}
+		if line, err := SGLangJSON(Row{Cell: all[1].Cell}); err != nil || !json.Valid(line) {
+			t.Errorf("%s: %v: not JSON: %s", name, err, line)
+		}
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                 "neither an object nor",
+		"hello":                            "neither an object nor",
+		`{"completed": 1}`:                 `result 1: it has no number "duration"`,
+		`{"completed": 1, "duration": 1`:   "result 1",
+		`[1]`:                              "result 1: it is not an object",
+		`{"duration": 1, "completed": -1}`: `no number "completed"`,
+		`{"duration": 1, "completed": 1, "ttfts": "x"}`: "ttfts",
+	} {
+		if _, err := Import(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Import(%q): %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestImportContradiction: published figures that cannot be true together are
+// named.
+func TestImportContradiction(t *testing.T) {
+	in := importOne(t, `{"dataset_name": "random", "max_concurrency": 4, "duration": 5630.8, "completed": 500, "mean_e2e_latency_ms": 45046.0, "concurrency": 111.06}`)
+	got := strings.Join(in.Summary.Verdict.Reasons, "\n")
+	if want := "Little's law: a mean concurrency of 111.06 is given, and 500 requests of 45.05 s in 5630.80 s make 4.00"; !strings.Contains(got, want) {
+		t.Errorf("reasons:\n%s\nwant %q", got, want)
+	}
+}
+
+func sglangRow() Row {
+	r := vllmRow()
+	s := r.Summary
+	s.Duration, s.RequestThroughput, s.InputThroughput, s.OutputThroughput = 6.2992, 325.12, 10403.99, 41615.96
+	s.TotalThroughput, s.PeakOutputThroughput, s.PeakConcurrency, s.MeanConcurrency = 52019.96, 61140, 1549, 968.46
+	metric := func(mean, median, std, p90, p95, p99, max float64) load.Stats {
+		return load.Stats{Count: 9, Mean: mean, Median: median, Std: std, Max: max, Percentiles: map[string]float64{"50": 1, "90": p90, "95": p95, "99": p99}}
+	}
+	s.E2EL = metric(2978.74, 2982.13, 1, 3100.90, 3113.70, 3194.94, 0)
+	s.TTFT = metric(426.36, 441.23, 2, 546.96, 569.96, 589.59, 0)
+	s.TPOT = metric(20.10, 20.03, 3, 21.32, 21.77, 22.68, 0)
+	s.ITL = metric(20.10, 0.01, 4, 54.83, 84.47, 154.86, 329.05)
+	return r
+}
+
+func TestSGLangText(t *testing.T) {
+	text, err := os.ReadFile("testdata/sglang-serve.txt")
+	check(t, err)
+	var got bytes.Buffer
+	check(t, SGLangText(&got, sglangRow()))
+	// We never tokenize an answer again.
+	want := strings.Replace(string(text), "Total generated tokens (retokenized):    262144    \n", "", 1)
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("SGLangText (-want +got):\n%s", diff)
+	}
+}
+
+func TestSGLangJSON(t *testing.T) {
+	row := sglangRow()
+	hits := 0.25
+	row.Telemetry = &telemetry.Record{PrefixHitRate: &hits}
+	row.Deployment = Deployment{Kind: "sglang", Served: json.RawMessage(`{"model_path":"m"}`)}
+	row.Job.Workload.Dataset = load.Dataset{Kind: load.Random, InputTokens: 32}
+	row.Job.Workload.OutputTokens = 128
+	text, err := SGLangJSON(row)
+	check(t, err)
+	keys, got := members(t, text)
+	wantKeys := strings.Fields(`tag backend dataset_name request_rate max_concurrency sharegpt_output_len random_input_len random_output_len
+		random_range_ratio server_info duration completed failed total_input_tokens total_input_text_tokens total_input_vision_tokens
+		total_output_tokens total_output_tokens_retokenized request_throughput input_throughput output_throughput total_throughput
+		mean_e2e_latency_ms median_e2e_latency_ms std_e2e_latency_ms p90_e2e_latency_ms p95_e2e_latency_ms p99_e2e_latency_ms
+		mean_ttft_ms median_ttft_ms std_ttft_ms p90_ttft_ms p95_ttft_ms p99_ttft_ms
+		mean_tpot_ms median_tpot_ms std_tpot_ms p90_tpot_ms p95_tpot_ms p99_tpot_ms
+		mean_itl_ms median_itl_ms std_itl_ms p90_itl_ms p95_itl_ms p99_itl_ms max_itl_ms
+		concurrency accept_length max_output_tokens_per_s max_concurrent_requests cache_report`)
+	if diff := cmp.Diff(wantKeys, keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	for key, want := range map[string]any{
+		"backend": "sglang-oai", "dataset_name": "random-ids", "request_rate": "inf", "max_concurrency": 1024.0, "random_input_len": 32.0,
+		"random_output_len": 128.0, "random_range_ratio": 1.0, "server_info": map[string]any{"model_path": "m"}, "completed": 2048.0,
+		"total_output_tokens_retokenized": nil, "concurrency": 968.46, "p95_itl_ms": 84.47, "max_itl_ms": 329.05,
+		"cache_report": map[string]any{"cache_hit_rate_pct": 25.0},
+	} {
+		if diff := cmp.Diff(want, got[key]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", key, diff)
+		}
+	}
+}
