@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/report"
+	"hclbench/results"
+)
+
+func (a *app) runs() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "runs [LAB]",
+		Short: "List what was run",
+		Long: `Lists every run whose results are kept, the newest last: what it was, when it
+began, how long it took, and how many of its cells are valid, suspect and void.`,
+		Example: `  hcl runs lab/
+  hcl runs --json
+
+Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			store, err := a.existing(c, args)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			runs, err := store.Runs(ctx)
+			if err != nil {
+				return err
+			}
+			counts, err := store.Counts(ctx)
+			if err != nil {
+				return err
+			}
+			type line struct {
+				results.Run
+				Valid   int `json:"valid"`
+				Suspect int `json:"suspect"`
+				Void    int `json:"void"`
+			}
+			lines := make([]line, len(runs))
+			for i, r := range runs {
+				n := counts[r.ID]
+				lines[i] = line{r, n.Valid, n.Suspect, n.Void}
+			}
+			if asJSON {
+				enc := json.NewEncoder(a.stdout)
+				enc.SetIndent("", "  ")
+				return enc.Encode(map[string]any{"format_version": report.FormatVersion, "runs": lines})
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "RUN\tWHAT\tBEGAN\tTOOK\tVALID\tSUSPECT\tVOID\tOUTCOME")
+			for _, l := range lines {
+				took, outcome := "-", l.Outcome
+				if !l.Finished.IsZero() {
+					took = l.Finished.Sub(l.Started).Round(time.Second).String()
+				}
+				if outcome == "" {
+					outcome = "died"
+					if going, err := results.Running(store.Path(), l.ID); err == nil && going {
+						outcome = "going on"
+					}
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", l.ID, l.Command, l.Started.Local().Format(time.DateTime), took, l.Valid, l.Suspect, l.Void, outcome)
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
+	return c
+}
+
+// existing opens the store of a lab in which something was measured.
+func (a *app) existing(c *cobra.Command, args []string) (*results.Store, error) {
+	dir := labDir(args)
+	store, err := openExisting(c.Context(), dir)
+	if err == nil && store == nil {
+		err = &exit{exitFailed, fmt.Errorf("nothing is stored for the lab in %s yet; `hcl apply` measures it", dir)}
+	}
+	return store, err
+}
+
+func (a *app) showCell() *cobra.Command {
+	var dir, run string
+	var asJSON, rehearsed bool
+	c := &cobra.Command{
+		Use:   "show CELL",
+		Short: "Show one measured cell in full",
+		Long: `Prints all that is known of a cell: its figures with every percentile, what was
+measured on what, what its identity is made of, and what happened meanwhile.
+CELL is the beginning of its id. Without --run it is its newest measurement.`,
+		Example: `  hcl show 3f9ac2
+  hcl show 3f9ac2 --run 20261121-142501-k3f9 --json
+
+Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wrong.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return usage("name one cell by the beginning of its id, as hcl report --json and hcl plan --json print it\nSee '%s --help'.", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			store, err := a.existing(c, []string{dir})
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			rows, err := store.Rows(ctx, results.Query{Run: run, Cell: args[0], Rehearsed: rehearsed, Latest: run == ""})
+			if err != nil {
+				return err
+			}
+			switch len(rows) {
+			case 0:
+				return fmt.Errorf("no measured cell has an id that begins with %q", args[0])
+			case 1:
+			default:
+				var ids []string
+				for _, r := range rows {
+					ids = append(ids, fmt.Sprintf("  %s  %s %s: %s", r.ID, r.Deployment.Engine, r.Benchmark, axes(r.Axes)))
+				}
+				return fmt.Errorf("%d cells begin with %q:\n%s", len(rows), args[0], strings.Join(ids, "\n"))
+			}
+			if asJSON {
+				return report.JSON(a.stdout, rows)
+			}
+			all, err := store.Events(ctx, rows[0].RunID)
+			if err != nil {
+				return err
+			}
+			var events []results.Event
+			for _, e := range all {
+				if e.Cell == rows[0].ID || e.Cell == "" && e.Engine == rows[0].Deployment.Engine {
+					events = append(events, e)
+				}
+			}
+			return report.Cell(a.stdout, rows[0], events)
+		},
+	}
+	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file")
+	c.Flags().StringVar(&run, "run", "", "as this run measured it")
+	c.Flags().BoolVar(&rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
+	c.Flags().BoolVar(&asJSON, "json", false, "print exact numbers as JSON")
+	return c
+}
+
+func (a *app) gc() *cobra.Command {
+	var dry bool
+	var older time.Duration
+	c := &cobra.Command{
+		Use:   "gc [LAB]",
+		Short: "Remove what the results can do without",
+		Long: `Removes files of records that belong to no cell, which a killed process leaves
+behind, and journals of runs that are over. With --older-than it also removes
+runs that ended so long ago, but never one that holds the newest measurement of
+a cell: nothing has to be measured again.`,
+		Example: `  hcl gc --dry-run
+  hcl gc lab/ --older-than 720h
+
+Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			if older < 0 {
+				return usage("--older-than must be at least 0, such as 720h")
+			}
+			store, err := a.existing(c, args)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			var before time.Time
+			if c.Flags().Changed("older-than") {
+				before = time.Now().Add(-older)
+			}
+			found, err := store.Litter(ctx, before)
+			if err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				_, err := fmt.Fprintln(a.stdout, "There is nothing to remove.")
+				return err
+			}
+			var errs []error
+			var gone int
+			var bytes int64
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			for _, l := range found {
+				if !dry {
+					if err := store.Remove(ctx, l); err != nil {
+						errs = append(errs, err)
+						continue
+					}
+				}
+				gone++
+				bytes += l.Bytes
+				what := l.Path
+				if l.Run != "" {
+					what = "run " + l.Run
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\n", what, size(l.Bytes), l.Why)
+			}
+			errs = append(errs, w.Flush())
+			verb := "Removed"
+			if dry {
+				verb = "Would remove"
+			}
+			fmt.Fprintf(a.stdout, "%s %s, %s.\n", verb, plural(gone, "item"), size(bytes))
+			return errors.Join(errs...)
+		},
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would go")
+	c.Flags().DurationVar(&older, "older-than", 0, "also runs that ended so long ago and of which every cell was measured again")
+	return c
+}

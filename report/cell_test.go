@@ -1,0 +1,54 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"hclbench/results"
+)
+
+func TestCell(t *testing.T) {
+	r := row("vllm.h200", 16, 240, 27.33)
+	r.Identity = map[string]string{"deployment": "d1", "--tp": "8"}
+	d := &r.Deployment
+	d.Image, d.Digest = "vllm/vllm-openai:v0.7.3", "sha256:abc"
+	d.Command = []string{"vllm", "serve"}
+	d.Versions = map[string]string{"vllm": "0.7.3", "torch": "2.5.1"}
+	d.Facts = json.RawMessage(`{"os":"Ubuntu"}`)
+	d.Phases = []results.Phase{{Name: "loading weights", Seconds: 61.5}}
+	r.CacheReset = "flushed"
+	var b bytes.Buffer
+	err := Cell(&b, r, []results.Event{{Time: r.Started, Level: "warn", Message: "hot\nvery"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.String()
+	for _, want := range []string{
+		"Engine              vllm.h200 on h200 8xH200\n",
+		"Image               vllm/vllm-openai:v0.7.3 sha256:abc\n",
+		"                    61.5 s loading weights\n",
+		"Versions            torch 2.5.1\n                    vllm 0.7.3\n",
+		"                      \"os\": \"Ubuntu\"\n",
+		"Identity            --tp: 8\n                    deployment: d1\n",
+		"Prefix cache        flushed\n",
+		"TTFT  to the first token",
+		" warn  hot\n    very\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for line := range strings.Lines(got) {
+		if line = strings.TrimSuffix(line, "\n"); strings.TrimRight(line, " ") != line {
+			t.Errorf("blanks at the end of %q", line)
+		}
+	}
+
+	r.Summary, r.Error = nil, "the engine was lost"
+	b.Reset()
+	if err := Cell(&b, r, nil); err != nil || !strings.Contains(b.String(), "Error               the engine was lost") || strings.Contains(b.String(), "TTFT") {
+		t.Errorf("a cell without a measurement, %v:\n%s", err, b.String())
+	}
+}

@@ -1,0 +1,101 @@
+package results
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hclbench/load"
+)
+
+func TestLitter(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	s := open(t, dir)
+	put := func(run, cell string, at time.Time) {
+		t.Helper()
+		c := testCell(run, cell)
+		c.Started, c.Finished = at, at.Add(time.Minute)
+		check(t, s.PutCell(ctx, c, []load.Record{{Seq: 1}}))
+	}
+	begin := func(run, command string, at time.Time) {
+		t.Helper()
+		r := testRun(run)
+		r.Command, r.Started = command, at
+		check(t, s.BeginRun(ctx, r))
+		check(t, s.PutDeployment(ctx, testDeployment(run)))
+		check(t, s.FinishRun(ctx, run, "done", at.Add(time.Hour)))
+	}
+	begin("r1", "apply", noon) // all of it was measured again
+	put("r1", "a", noon)
+	begin("r2", "apply", noon.Add(24*time.Hour)) // b counts still
+	put("r2", "a", noon.Add(24*time.Hour))
+	put("r2", "b", noon.Add(24*time.Hour))
+	begin("r3", "apply", noon.Add(48*time.Hour))
+	put("r3", "a", noon.Add(48*time.Hour))
+	begin("r4", "rehearse", noon) // the only rehearsal
+	put("r4", "a", noon)
+	check(t, s.Event(ctx, "r1", Event{Time: noon, Level: "warn", Message: "hot"}))
+
+	old := time.Now().Add(-2 * litterAge)
+	orphan := filepath.Join(dir, "records", "r0-x.jsonl.zst")
+	check(t, os.WriteFile(orphan, []byte("12345"), 0o644))
+	check(t, os.WriteFile(filepath.Join(dir, "records", "r9-new.jsonl.zst"), nil, 0o644)) // its row may come yet
+	check(t, os.Chtimes(orphan, old, old))
+	for _, run := range []string{"r1", "r3"} {
+		j, err := NewJournal(dir, run)
+		check(t, err)
+		check(t, j.Write(journalLine{1}))
+		if run == "r1" {
+			check(t, j.Close())
+		} else {
+			t.Cleanup(func() { j.Close() }) // goes on
+		}
+		check(t, os.Chtimes(journalFile(dir, run), old, old))
+	}
+
+	got, err := s.Litter(ctx, time.Time{})
+	check(t, err)
+	want := []Litter{
+		{Path: "journal/r1.jsonl", Bytes: 8, Why: "journal of a run that is over"},
+		{Path: "records/r0-x.jsonl.zst", Bytes: 5, Why: "records of no cell"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Litter (-want +got):\n%s", diff)
+	}
+	got, err = s.Litter(ctx, noon.Add(100*time.Hour))
+	check(t, err)
+	want = append(want, Litter{Run: "r1", Why: "every cell of it was measured again since"})
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Litter{}, "Bytes")); diff != "" {
+		t.Errorf("Litter with old runs (-want +got):\n%s", diff)
+	}
+	for _, l := range got {
+		if l.Bytes == 0 {
+			t.Errorf("%+v has no size", l)
+		}
+		check(t, s.Remove(ctx, l))
+		check(t, s.Remove(ctx, l)) // somebody was faster
+	}
+	if left, err := s.Litter(ctx, noon.Add(100*time.Hour)); err != nil || len(left) > 0 {
+		t.Errorf("left after removing: %v, %v", left, err)
+	}
+
+	counts, err := s.Counts(ctx)
+	check(t, err)
+	if diff := cmp.Diff(map[string]Count{"r2": {Suspect: 2}, "r3": {Suspect: 1}, "r4": {Suspect: 1}}, counts); diff != "" {
+		t.Errorf("Counts (-want +got):\n%s", diff)
+	}
+	if _, err := s.Records(ctx, "r2", "b"); err != nil {
+		t.Errorf("records of a cell that counts: %v", err)
+	}
+	if events, err := s.Events(ctx, "r1"); err != nil || len(events) > 0 {
+		t.Errorf("events of a run that has gone: %v, %v", events, err)
+	}
+	if err := s.Remove(ctx, Litter{Path: "../../elsewhere"}); err == nil {
+		t.Error("a file outside of the store was removed")
+	}
+}
