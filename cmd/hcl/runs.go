@@ -131,7 +131,7 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 				return fmt.Errorf("%d cells begin with %q:\n%s", len(rows), args[0], strings.Join(ids, "\n"))
 			}
 			if asJSON {
-				return report.JSON(a.stdout, rows)
+				return report.JSON(a.stdout, rows, report.About{Version: version})
 			}
 			all, err := store.Events(ctx, rows[0].RunID)
 			if err != nil {
