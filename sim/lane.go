@@ -2,8 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -19,95 +17,80 @@ const (
 	inOneRound = 64
 )
 
-// flow is one generation that streams.
+// flow is one generation that streams. Its times count from the lane's zero.
 type flow struct {
 	server *Server
 	ledger *ledger
-	entry  time.Time // of its handler
+	entry  time.Duration
 	speed  Point
 	job    job
 
-	conn      net.Conn
 	out       writer
 	head      []byte // goes before the first event
 	from      int    // the next token
-	next      time.Time
-	sent, due []time.Duration
+	next      time.Duration
+	sent, due []time.Duration // from entry
+	over      chan<- bool     // told when it has ended: whether the stream was whole
 }
 
 // lane writes the streams of a server, all of them in one goroutine, each event
 // with one write to its socket. It costs a fraction of a goroutine and a timer
 // for each, and so the engine is not what limits a measurement.
-//
-// A connection leaves net/http for the time of its stream, and comes back as if
-// it had been accepted anew: the lane is the server's listener.
 type lane struct {
-	net.Listener
-	conns  chan net.Conn
-	failed chan error // to accept one
-	flows  chan *flow
-	closed chan struct{} // no connection is accepted any more
-	once   sync.Once
-	quit   chan struct{}  // what is still streaming is cut
-	work   sync.WaitGroup // the goroutines of the lane
-	count  sync.WaitGroup // flows
+	zero  time.Time
+	work  sync.WaitGroup // its goroutine
+	flows sync.WaitGroup
+	wake  chan struct{} // there is something new below
 
 	mu     sync.Mutex
-	active map[*flow]struct{}
-	ending bool
+	fresh  []*flow
+	gone   []*flow // whose clients have left
+	ending bool    // no flow begins any more
+	quit   bool    // what is still streaming is cut
 }
 
-func newLane(l net.Listener) *lane {
-	n := &lane{Listener: l, conns: make(chan net.Conn, 1024), failed: make(chan error), flows: make(chan *flow, 1024), closed: make(chan struct{}), quit: make(chan struct{}), active: map[*flow]struct{}{}}
-	n.work.Go(n.accept)
+func newLane() *lane {
+	n := &lane{zero: time.Now(), wake: make(chan struct{}, 1)}
 	n.work.Go(n.run)
 	return n
 }
 
-func (n *lane) accept() {
-	for {
-		c, err := n.Listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			n.stop()
-			return
-		}
-		if err == nil {
-			n.back(c)
-			continue
-		}
-		select {
-		case n.failed <- err: // the server waits and tries again, if it can
-		case <-n.closed:
-			return
-		}
+// begin makes a flow of an admitted request, or reports that none begins any
+// more.
+func (n *lane) begin(s *Server, l *ledger, entry time.Time, speed Point, j job, conn net.Conn, over chan<- bool) *flow {
+	f := &flow{server: s, ledger: l, entry: entry.Sub(n.zero), speed: speed, job: j, out: newWriter(conn), over: over}
+	chunks := (j.tokens + s.cfg.TokensPerChunk - 1) / s.cfg.TokensPerChunk
+	times := make([]time.Duration, 2*chunks)
+	f.sent, f.due = times[:0:chunks], times[chunks:chunks]
+	f.head = append(make([]byte, 0, 256), "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\nDate: "...)
+	f.head = append(entry.UTC().AppendFormat(f.head, http.TimeFormat), "\r\nTransfer-Encoding: chunked\r\n\r\n"...)
+	if j.opening != nil {
+		f.head = appendChunk(f.head, j.opening)
 	}
-}
-
-// Accept returns connections that are new, and those whose stream is over.
-func (n *lane) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.conns:
-		return c, nil
-	case err := <-n.failed:
-		return nil, err
-	case <-n.closed:
-		return nil, net.ErrClosed
+	f.next = f.entry + f.dueAt()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ending {
+		return nil
 	}
+	n.flows.Add(1)
+	n.fresh = append(n.fresh, f)
+	n.rouse()
+	return f
 }
 
-// Close makes Accept return; streams go on.
-func (n *lane) Close() error {
-	n.stop()
-	return n.Listener.Close()
+// cut ends a flow whose client has left.
+func (n *lane) cut(f *flow) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.gone = append(n.gone, f)
+	n.rouse()
 }
 
-func (n *lane) stop() { n.once.Do(func() { close(n.closed) }) }
-
-func (n *lane) back(c net.Conn) {
+func (n *lane) rouse() {
 	select {
-	case n.conns <- c:
-	case <-n.closed:
-		c.Close()
+	case n.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -119,93 +102,43 @@ func (n *lane) drain(ctx context.Context) {
 	n.mu.Unlock()
 	over := make(chan struct{})
 	go func() {
-		n.count.Wait()
+		n.flows.Wait()
 		close(over)
 	}()
 	select {
 	case <-over:
 	case <-ctx.Done():
 	}
-	close(n.quit)
-	n.Close()
-	n.work.Wait()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	for f := range n.active {
-		f.conn.Close()
-		n.count.Done()
-	}
-	clear(n.active)
+	n.quit = true
+	n.rouse()
+	n.mu.Unlock()
+	n.work.Wait()
 	<-over
 }
 
-// take makes a flow of a request, if its connection can be had. The request's
-// body must have been read.
-func (n *lane) take(f *flow, w http.ResponseWriter, r *http.Request) bool {
-	if !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1 || r.Close {
-		return false
-	}
-	if _, err := io.Copy(io.Discard, r.Body); err != nil {
-		return false
-	}
-	n.mu.Lock()
-	ending := n.ending
-	if !ending {
-		n.count.Add(1)
-	}
-	n.mu.Unlock()
-	if ending {
-		return false
-	}
-	conn, rw, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		n.count.Done()
-		return false
-	}
-	f.conn = conn
-	if b, _ := rw.Reader.Peek(rw.Reader.Buffered()); len(b) > 0 {
-		f.conn = &resumed{conn, append([]byte(nil), b...)}
-	}
-	f.out = newWriter(conn)
-	chunks := (f.job.tokens + f.server.cfg.TokensPerChunk - 1) / f.server.cfg.TokensPerChunk
-	times := make([]time.Duration, 2*chunks)
-	f.sent, f.due = times[:0:chunks], times[chunks:chunks]
-	f.head = append(f.head, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\nDate: "...)
-	f.head = append(time.Now().UTC().AppendFormat(f.head, http.TimeFormat), "\r\nTransfer-Encoding: chunked\r\n\r\n"...)
-	if f.job.opening != nil {
-		f.head = appendChunk(f.head, f.job.opening)
-	}
-	f.next = f.entry.Add(f.dueAt())
-	n.mu.Lock()
-	n.active[f] = struct{}{}
-	n.mu.Unlock()
-	select {
-	case n.flows <- f:
-	case <-n.quit:
-		conn.Close()
-	}
-	return true
-}
-
-// resumed is a connection of which something had been read.
-type resumed struct {
-	net.Conn
-	head []byte
-}
-
-func (c *resumed) Read(p []byte) (int, error) {
-	if len(c.head) == 0 {
-		return c.Conn.Read(p)
-	}
-	n := copy(p, c.head)
-	c.head = c.head[n:]
-	return n, nil
-}
-
-// dueAt is when the flow's next event is due, from its handler's entry.
+// dueAt is when the flow's next event is due, from its entry.
 func (f *flow) dueAt() time.Duration {
 	to := min(f.from+f.server.cfg.TokensPerChunk, f.job.tokens)
 	return f.speed.TTFT + time.Duration(to-1)*f.speed.ITL
+}
+
+// news takes over what has come and what has gone.
+func (n *lane) news(queue *dueQueue) (quit bool) {
+	n.mu.Lock()
+	fresh, gone := n.fresh, n.gone
+	n.fresh, n.gone = nil, nil
+	quit = n.quit
+	n.mu.Unlock()
+	for _, f := range fresh {
+		queue.push(f)
+	}
+	for _, f := range gone {
+		if queue.remove(f) {
+			n.leave(f, false)
+		}
+	}
+	return quit
 }
 
 // run writes what is due.
@@ -215,55 +148,47 @@ func (n *lane) run() {
 	defer timer.Stop()
 	var buf []byte
 	for {
-		// Take over what has come.
-		for more := true; more; {
-			select {
-			case f := <-n.flows:
-				queue.push(f)
-			case <-n.quit:
-				return
-			default:
-				more = false
+		if n.news(&queue) {
+			for _, w := range queue {
+				n.leave(w.flow, false)
 			}
+			return
 		}
-		now := time.Now()
-		for i := 0; i < inOneRound && len(queue) > 0 && !queue[0].next.After(now); i++ {
-			f := queue[0]
+		now := time.Since(n.zero)
+		for i := 0; i < inOneRound && len(queue) > 0 && queue[0].at <= now; i++ {
+			f := queue[0].flow
 			buf = f.events(buf[:0], now)
-			if !f.write(buf) {
+			if !n.write(f, buf) {
 				queue.pop()
 				n.leave(f, false)
 				continue
 			}
 			if f.from < f.job.tokens {
-				queue.fix()
+				queue[0].at = f.next
+				queue.fix(0)
 				continue
 			}
 			queue.pop()
 			f.server.complete(f.ledger, f.job, f.sent, f.due)
-			n.leave(f, f.write(append(appendChunk(buf[:0], f.job.closing), "0\r\n\r\n"...)))
+			n.leave(f, n.write(f, append(appendChunk(buf[:0], f.job.closing), "0\r\n\r\n"...)))
 		}
-		if len(queue) > 0 && !queue[0].next.After(now) {
+		if len(queue) > 0 && queue[0].at <= now {
 			runtime.Gosched() // there is more to do, and others want to run too
 			continue
 		}
+		timer.Stop()
 		if len(queue) > 0 {
-			timer.Reset(time.Until(queue[0].next))
-		} else {
-			timer.Stop()
+			timer.Reset(queue[0].at - time.Since(n.zero))
 		}
 		select {
-		case f := <-n.flows:
-			queue.push(f)
+		case <-n.wake:
 		case <-timer.C:
-		case <-n.quit:
-			return
 		}
 	}
 }
 
 // events appends the flow's next event, and those after it that are due too.
-func (f *flow) events(b []byte, now time.Time) []byte {
+func (f *flow) events(b []byte, now time.Duration) []byte {
 	b = append(b, f.head...)
 	f.head = nil
 	for {
@@ -277,8 +202,8 @@ func (f *flow) events(b []byte, now time.Time) []byte {
 		if f.from == f.job.tokens {
 			return b
 		}
-		f.next = f.entry.Add(f.dueAt())
-		if f.next.After(now) || len(b) > inOneWrite {
+		f.next = f.entry + f.dueAt()
+		if f.next > now || len(b) > inOneWrite {
 			return b
 		}
 	}
@@ -303,43 +228,73 @@ func appendChunk(b, data []byte) []byte {
 }
 
 // write sends b, and stamps the events that it brought.
-func (f *flow) write(b []byte) bool {
+func (n *lane) write(f *flow, b []byte) bool {
 	if f.out.write(b) != nil {
 		return false
 	}
-	at := time.Since(f.entry)
+	at := time.Since(n.zero) - f.entry
 	for len(f.sent) < len(f.due) {
 		f.sent = append(f.sent, at)
 	}
 	return true
 }
 
-// leave ends a flow; its connection goes back when its stream was whole.
+// leave ends a flow.
 func (n *lane) leave(f *flow, whole bool) {
-	n.mu.Lock()
-	delete(n.active, f)
-	n.mu.Unlock()
 	if f.from < f.job.tokens || len(f.sent) == 0 {
 		f.ledger.fail()
 	}
 	f.server.leave()
-	if whole {
-		n.back(f.conn)
-	} else {
-		f.conn.Close()
+	if !whole {
+		f.out.close()
 	}
-	n.count.Done()
+	f.over <- whole
+	n.flows.Done()
 }
 
 // dueQueue is a heap of flows; the one that is due first is the first.
-type dueQueue []*flow
+type dueQueue []waiting
+
+type waiting struct {
+	at   time.Duration
+	flow *flow
+}
 
 func (q *dueQueue) push(f *flow) {
-	*q = append(*q, f)
+	*q = append(*q, waiting{f.next, f})
+	q.lift(len(*q) - 1)
+}
+
+func (q *dueQueue) pop() { q.drop(0) }
+
+func (q *dueQueue) remove(f *flow) bool {
+	for i, w := range *q {
+		if w.flow == f {
+			q.drop(i)
+			return true
+		}
+	}
+	return false
+}
+
+// drop takes the i-th away.
+func (q *dueQueue) drop(i int) {
 	h := *q
-	for i := len(h) - 1; i > 0; {
+	last := len(h) - 1
+	h[i], h[last] = h[last], waiting{}
+	*q = h[:last]
+	if i < last {
+		q.fix(i)
+		q.lift(i)
+	}
+}
+
+// lift moves the i-th towards the first as far as it belongs there.
+func (q *dueQueue) lift(i int) {
+	h := *q
+	for i > 0 {
 		up := (i - 1) / 2
-		if !h[i].next.Before(h[up].next) {
+		if h[i].at >= h[up].at {
 			return
 		}
 		h[i], h[up] = h[up], h[i]
@@ -347,21 +302,13 @@ func (q *dueQueue) push(f *flow) {
 	}
 }
 
-func (q *dueQueue) pop() {
+// fix moves the i-th away from the first as far as it belongs there.
+func (q *dueQueue) fix(i int) {
 	h := *q
-	last := len(h) - 1
-	h[0], h[last] = h[last], nil
-	*q = h[:last]
-	q.fix()
-}
-
-// fix puts the first flow, whose time has changed, where it belongs.
-func (q *dueQueue) fix() {
-	h := *q
-	for i := 0; ; {
+	for {
 		first := i
 		for down := 2*i + 1; down <= 2*i+2 && down < len(h); down++ {
-			if h[down].next.Before(h[first].next) {
+			if h[down].at < h[first].at {
 				first = down
 			}
 		}

@@ -36,53 +36,46 @@ type message struct {
 	Content json.RawMessage `json:"content"`
 }
 
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	entry := time.Now()
-	req, ok := s.openAIRequest(w, r)
-	if !ok {
-		return
+func (s *Server) completion(body []byte) (job, *refusal) {
+	req, no := s.openAIRequest(body)
+	if no != nil {
+		return job{}, no
 	}
 	prompt, err := countPrompt(req.Prompt)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
-		return
+		return job{}, bad(err.Error())
 	}
-	s.answerOpenAI(w, r, entry, req, prompt, completionShape)
+	return s.openAIJob(req, prompt, completionShape)
 }
 
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	entry := time.Now()
-	req, ok := s.openAIRequest(w, r)
-	if !ok {
-		return
+func (s *Server) chat(body []byte) (job, *refusal) {
+	req, no := s.openAIRequest(body)
+	if no != nil {
+		return job{}, no
 	}
 	if len(req.Messages) == 0 {
-		refuse(w, http.StatusBadRequest, "BadRequestError", "messages: at least one is needed")
-		return
+		return job{}, bad("messages: at least one is needed")
 	}
 	prompt := 0
 	for _, m := range req.Messages {
 		text, err := content(m.Content)
 		if err != nil {
-			refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
-			return
+			return job{}, bad(err.Error())
 		}
 		prompt += len(strings.Fields(text))
 	}
-	s.answerOpenAI(w, r, entry, req, prompt, chatShape)
+	return s.openAIJob(req, prompt, chatShape)
 }
 
-func (s *Server) openAIRequest(w http.ResponseWriter, r *http.Request) (req request, ok bool) {
-	if err := decode(w, r, &req); err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
-		return req, false
+func (s *Server) openAIRequest(body []byte) (req request, no *refusal) {
+	if err := json.Unmarshal(body, &req); err != nil {
+		return req, bad("request body: " + err.Error())
 	}
 	// SGLang answers whatever model is asked for.
 	if s.cfg.As != SGLang && req.Model != "" && req.Model != s.cfg.Model {
-		refuse(w, http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist.", req.Model))
-		return req, false
+		return req, &refusal{http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist.", req.Model)}
 	}
-	return req, true
+	return req, nil
 }
 
 // shape is what differs between the two OpenAI endpoints.
@@ -106,7 +99,7 @@ var chatShape = shape{
 	role: true,
 }
 
-func (s *Server) answerOpenAI(w http.ResponseWriter, r *http.Request, entry time.Time, req request, prompt int, sh shape) {
+func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 	asked := defaultMaxTokens
 	if req.MaxTokens != nil {
 		asked = *req.MaxTokens
@@ -115,8 +108,7 @@ func (s *Server) answerOpenAI(w http.ResponseWriter, r *http.Request, entry time
 		asked = *req.MaxCompletionTokens
 	}
 	if asked < 1 {
-		refuse(w, http.StatusBadRequest, "BadRequestError", fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
-		return
+		return job{}, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
 	}
 	j := job{prompt: prompt, stream: req.Stream}
 	j.tokens, j.finish = s.limit(asked)
@@ -156,7 +148,7 @@ func (s *Server) answerOpenAI(w http.ResponseWriter, r *http.Request, entry time
 		b = appendText(b, 0, j.tokens)
 		return append(b, sh.wholeAfter+`,"logprobs":null,"finish_reason":"`+j.finish+`","`+stop+`":null}],"usage":`+usage+"}"...)
 	}
-	s.run(w, r, entry, j)
+	return j, nil
 }
 
 func appendText(b []byte, from, to int) []byte {

@@ -56,8 +56,8 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 	fmt.Fprintf(log, "simulated %s engine on http://%s\n", engine.cfg.As, l.Addr())
 	server := &http.Server{Handler: engine}
 	served := make(chan error, 1)
-	engine.lane = newLane(l)
-	go func() { served <- server.Serve(engine.lane) }()
+	door := newDoor(engine, l)
+	go func() { served <- server.Serve(door) }()
 	end := func(grace time.Duration) error {
 		// The caller's context is over; the end has its own.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
@@ -65,7 +65,7 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 		if server.Shutdown(ctx) != nil {
 			server.Close()
 		}
-		engine.lane.drain(ctx)
+		door.drain(ctx)
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)
 		}

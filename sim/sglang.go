@@ -3,17 +3,14 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 )
 
 // defaultNewTokens is what SGLang generates when nothing is asked for.
 const defaultNewTokens = 128
 
-// generate is SGLang's own endpoint: every event carries the whole text so far.
-func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
-	entry := time.Now()
+// generation is SGLang's own endpoint: every event carries the whole text so far.
+func (s *Server) generation(raw []byte) (job, *refusal) {
 	var req struct {
 		Text           *string         `json:"text"`
 		InputIDs       json.RawMessage `json:"input_ids"`
@@ -22,9 +19,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 			MaxNewTokens *int `json:"max_new_tokens"`
 		} `json:"sampling_params"`
 	}
-	if err := decode(w, r, &req); err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
-		return
+	if err := json.Unmarshal(raw, &req); err != nil {
+		return job{}, bad("request body: " + err.Error())
 	}
 	prompt := 0
 	switch {
@@ -33,8 +29,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 	default:
 		n, err := countPrompt(req.InputIDs)
 		if err != nil {
-			refuse(w, http.StatusBadRequest, "BadRequestError", "input_ids or text: "+err.Error())
-			return
+			return job{}, bad("input_ids or text: " + err.Error())
 		}
 		prompt = n
 	}
@@ -43,8 +38,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 		asked = *n
 	}
 	if asked < 1 {
-		refuse(w, http.StatusBadRequest, "BadRequestError", fmt.Sprintf("max_new_tokens must be at least 1, got %d.", asked))
-		return
+		return job{}, bad(fmt.Sprintf("max_new_tokens must be at least 1, got %d.", asked))
 	}
 	j := job{prompt: prompt, stream: req.Stream, closing: []byte("data: [DONE]\n\n")}
 	j.tokens, j.finish = s.limit(asked)
@@ -68,5 +62,5 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 		return append(b, "\n\n"...)
 	}
 	j.whole = func() []byte { return body(nil, j.tokens, reason) }
-	s.run(w, r, entry, j)
+	return j, nil
 }

@@ -89,7 +89,6 @@ type Server struct {
 	accepted atomic.Int64 // generation requests so far
 	serial   atomic.Int64 // of response ids
 	lifetime counters
-	lane     *lane // of streams that have left net/http; nil: none may
 
 	mu       sync.Mutex
 	inFlight int
@@ -109,8 +108,9 @@ func New(cfg Config) *Server {
 }
 
 func (s *Server) routes() {
-	s.mux.HandleFunc("POST /v1/completions", s.completions)
-	s.mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	for path, p := range plans {
+		s.mux.HandleFunc("POST "+path, s.answering(p))
+	}
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("GET /health", s.health)
 	s.mux.HandleFunc("GET /health_generate", s.health)
@@ -119,7 +119,6 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /get_server_info", s.serverInfo)
 	s.mux.HandleFunc("GET /metrics", s.metrics)
 	s.mux.HandleFunc("POST /tokenize", s.tokenize)
-	s.mux.HandleFunc("POST /generate", s.generate)
 	s.mux.HandleFunc("POST /reset_prefix_cache", s.flush)
 	s.mux.HandleFunc("GET /flush_cache", s.flush)
 	s.mux.HandleFunc("POST /flush_cache", s.flush)

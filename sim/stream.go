@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 )
@@ -27,6 +28,42 @@ type job struct {
 	whole   func() []byte // the answer when it is not streamed
 }
 
+// plan makes a generation of a request's body.
+type plan func(s *Server, body []byte) (job, *refusal)
+
+// plans are those of the endpoints that generate.
+var plans = map[string]plan{
+	"/v1/completions":      (*Server).completion,
+	"/v1/chat/completions": (*Server).chat,
+	"/generate":            (*Server).generation,
+}
+
+// refusal is why a request gets no tokens.
+type refusal struct {
+	status     int
+	kind, text string
+}
+
+func bad(text string) *refusal { return &refusal{http.StatusBadRequest, "BadRequestError", text} }
+
+// answering is the handler of an endpoint that generates.
+func (s *Server) answering(p plan) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		entry := time.Now()
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
+			return
+		}
+		j, no := p(s, body)
+		if no != nil {
+			refuse(w, no.status, no.kind, no.text)
+			return
+		}
+		s.run(w, r, entry, j)
+	}
+}
+
 // limit applies what the configuration says about early ends.
 func (s *Server) limit(asked int) (tokens int, finish string) {
 	if s.cfg.StopAfter > 0 && s.cfg.StopAfter < asked {
@@ -40,12 +77,7 @@ func (s *Server) limit(asked int) (tokens int, finish string) {
 func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j job) {
 	n := s.accepted.Add(1)
 	speed, ledger := s.admit()
-	handed := false
-	defer func() {
-		if !handed {
-			s.leave()
-		}
-	}()
+	defer s.leave()
 	if every := int64(s.cfg.FailEvery); every > 0 && n%every == 0 {
 		ledger.fail()
 		refuse(w, http.StatusInternalServerError, "InternalServerError", "simulated failure")
@@ -62,11 +94,6 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		return
-	}
-	if f := (&flow{server: s, ledger: ledger, entry: entry, speed: speed, job: j}); j.stream && s.lane != nil {
-		if handed = s.lane.take(f, w, r); handed {
-			return
-		}
 	}
 	var sent, due []time.Duration
 	ok := false

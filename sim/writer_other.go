@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !linux
 
 package sim
 
@@ -12,3 +12,5 @@ func (w writer) write(b []byte) error {
 	_, err := w.conn.Write(b)
 	return err
 }
+
+func (w writer) close() { w.conn.Close() }
