@@ -56,6 +56,7 @@ type effort struct {
 	Summary Summary
 	Events  int           // least: how many it counted
 	CPU     time.Duration // while measuring
+	Wall    time.Duration // of the measuring
 	RSS     int64         // bytes, the most
 }
 
@@ -146,7 +147,7 @@ func beLeast() (any, error) {
 		unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(fd)})
 		fds = append(fds, fd)
 	}
-	before := processorTime()
+	before, began := processorTime(), time.Now()
 	for _, fd := range fds {
 		if err := post(fd); err != nil {
 			return nil, err
@@ -182,7 +183,7 @@ func beLeast() (any, error) {
 			}
 		}
 	}
-	return effort{Events: counted, CPU: processorTime() - before, RSS: peakMemory()}, nil
+	return effort{Events: counted, CPU: processorTime() - before, Wall: time.Since(began), RSS: peakMemory()}, nil
 }
 
 // onCore starts a process of this test's program that runs on one core.
@@ -225,14 +226,26 @@ func onCore(b *testing.B, core int, role string) (*exec.Cmd, io.WriteCloser, *bu
 	return cmd, in, bufio.NewReader(out)
 }
 
-// enginesProcess starts an engine on the first core and returns its URL.
-func engineProcess(b *testing.B, c sim.Config) (url string) {
+// engineProcess starts an engine on the first core and returns its URL, and what
+// tells the processor time that it has had.
+func engineProcess(b *testing.B, c sim.Config) (url string, used func() time.Duration) {
 	b.Helper()
 	cmd, in, out := onCore(b, 0, roleEngine)
 	b.Cleanup(func() {
 		in.Close()
 		cmd.Wait()
 	})
+	used = func() time.Duration {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, after, _ := strings.Cut(string(stat), ") ") // the name may have spaces
+		fields := strings.Fields(after)
+		user, _ := strconv.Atoi(fields[11])
+		system, _ := strconv.Atoi(fields[12])
+		return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ
+	}
 	if err := json.NewEncoder(in).Encode(c); err != nil {
 		b.Fatal(err)
 	}
@@ -241,7 +254,7 @@ func engineProcess(b *testing.B, c sim.Config) (url string) {
 		b.Fatal(err)
 	}
 	go io.Copy(io.Discard, out)
-	return regexp.MustCompile(`http://\S+`).FindString(line)
+	return regexp.MustCompile(`http://\S+`).FindString(line), used
 }
 
 // on runs a job in a process on the second core.
@@ -309,7 +322,7 @@ func BenchmarkSpeed(b *testing.B) {
 		{10800, 1, 50 * time.Millisecond, 160 * time.Millisecond},
 	} {
 		b.Run(fmt.Sprintf("itl=%v/c=%d", c.itl, c.concurrency), func(b *testing.B) {
-			url := engineProcess(b, sim.Config{TTFT: c.ttft, ITL: c.itl})
+			url, _ := engineProcess(b, sim.Config{TTFT: c.ttft, ITL: c.itl})
 			w := Workload{Concurrency: c.concurrency, Requests: c.rounds * c.concurrency}
 			f := figures{}
 			for b.Loop() {
@@ -335,8 +348,26 @@ func BenchmarkSpeed(b *testing.B) {
 			f.report(b)
 		})
 	}
+	b.Run("engine", func(b *testing.B) {
+		// What the engine can write, one write for each event, with a reader that
+		// has a core of its own.
+		const concurrency, rounds = 3200, 2
+		f := figures{}
+		for b.Loop() {
+			url, used := engineProcess(b, sim.Config{TTFT: 20 * time.Millisecond, ITL: 20 * time.Millisecond})
+			before := used()
+			e := on(b, roleLeast, speedJob(url, Workload{Concurrency: concurrency, Requests: rounds * concurrency}))
+			cpu := used() - before
+			truth := truthOf(b, url)
+			f.add("events/s", float64(truth.Chunks)/e.Wall.Seconds())
+			f.add("events/cpu-s", float64(truth.Chunks)/cpu.Seconds())
+			f.add("late-p99-ms", truth.Late.P99)
+			f.add("reader-cpu-us/event", e.CPU.Seconds()*1e6/float64(e.Events))
+		}
+		f.report(b)
+	})
 	b.Run("burst", func(b *testing.B) {
-		url := engineProcess(b, sim.Config{TTFT: 50 * time.Millisecond, ITL: 20 * time.Millisecond})
+		url, _ := engineProcess(b, sim.Config{TTFT: 50 * time.Millisecond, ITL: 20 * time.Millisecond})
 		f := figures{}
 		for b.Loop() {
 			s := on(b, roleLoad, speedJob(url, Workload{Concurrency: 256, Requests: 256})).Summary
@@ -346,7 +377,7 @@ func BenchmarkSpeed(b *testing.B) {
 	})
 	for _, rate := range []Rate{1000, 5000} {
 		b.Run(fmt.Sprintf("rate=%v", rate), func(b *testing.B) {
-			url := engineProcess(b, sim.Config{TTFT: 20 * time.Millisecond, ITL: 5 * time.Millisecond})
+			url, _ := engineProcess(b, sim.Config{TTFT: 20 * time.Millisecond, ITL: 5 * time.Millisecond})
 			f := figures{}
 			for b.Loop() {
 				job := speedJob(url, Workload{Rate: rate, Requests: 20 * int(rate)})
@@ -356,6 +387,9 @@ func BenchmarkSpeed(b *testing.B) {
 				f.add("achieved-%", 100*s.RequestThroughput/float64(rate))
 				f.add("lag-p99-ms", s.SendLag.Percentiles["99"])
 				f.add("failed", float64(s.Failed))
+				if s.Failed > 0 {
+					b.Logf("%d failed: %v %q", s.Failed, s.Errors, s.ErrorSamples)
+				}
 				f.add("cpu-%", 100*s.CPUShare)
 			}
 			f.report(b)
