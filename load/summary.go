@@ -19,13 +19,14 @@ func summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 		percentiles = DefaultPercentiles()
 	}
 	s := Summary{Started: started, Duration: d.Seconds(), Requests: len(records)}
-	var ttft, tpot, itl, e2el, perToken, queue, lag []float64
+	list := func() []float64 { return make([]float64, 0, len(records)) }
+	ttft, tpot, e2el, perToken, queue, lag := list(), list(), list(), list(), list(), list()
 	good, gaps := 0, 0
 	lost, between := 0, time.Duration(0) // gaps that were not kept, and the time of all gaps
 	for i := range records {
 		gaps += len(records[i].Gaps)
 	}
-	itl = make([]float64, 0, gaps)
+	itl := make([]float64, 0, gaps)
 	for i := range records {
 		r := &records[i]
 		queue = append(queue, ms(r.Sent-r.Scheduled))
@@ -78,7 +79,7 @@ func summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 	s.Queue = describe(queue, percentiles)
 	s.SendLag = describe(lag, percentiles)
 
-	s.PeakConcurrency, _ = concurrency(records)
+	s.PeakConcurrency = mostInFlight(records, math.MinInt64, math.MaxInt64)
 	if d > 0 {
 		per := func(n float64) float64 { return n / d.Seconds() }
 		s.RequestThroughput = per(float64(s.Completed))
@@ -170,14 +171,15 @@ func percentile(sorted []float64, p float64) float64 {
 	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// concurrency sweeps over all requests, failed ones too, from their sending to
-// their end: the most in flight at one moment, and the sum of their times.
-func concurrency(records []Record) (peak int, area time.Duration) {
-	starts := make([]time.Duration, len(records))
-	ends := make([]time.Duration, len(records))
+// mostInFlight sweeps over requests, failed ones too, from their sending to their
+// end: the most in flight at one moment of those between two.
+func mostInFlight(records []Record, from, to time.Duration) (peak int) {
+	starts := make([]time.Duration, 0, len(records))
+	ends := make([]time.Duration, 0, len(records))
 	for i := range records {
-		starts[i], ends[i] = records[i].Sent, records[i].End
-		area += records[i].End - records[i].Sent
+		if r := &records[i]; r.End > from && r.Sent < to {
+			starts, ends = append(starts, max(r.Sent, from)), append(ends, min(r.End, to))
+		}
 	}
 	slices.Sort(starts)
 	slices.Sort(ends)
@@ -189,7 +191,15 @@ func concurrency(records []Record) (peak int, area time.Duration) {
 		}
 		peak = max(peak, i+1-over)
 	}
-	return peak, area
+	return peak
+}
+
+// timeInFlight is the sum of the times of all requests, failed ones too.
+func timeInFlight(records []Record) (sum time.Duration) {
+	for i := range records {
+		sum += records[i].End - records[i].Sent
+	}
+	return sum
 }
 
 // peakOutput is the most tokens of completed requests in one second, of seconds

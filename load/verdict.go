@@ -50,7 +50,7 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 	because(s.UsageMissing > 0, "%d of %d answers came without token counts: chunks were counted instead", s.UsageMissing, s.Completed)
 	because(s.Completed < w.Concurrency && s.Window == nil && w.Dataset.Kind != Trace, "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
 
-	_, area := concurrency(records)
+	area := timeInFlight(records)
 	if seen := area.Seconds() / s.Duration; s.Duration > 0 && seen > 0 && s.Window == nil {
 		// Little's law: both are the mean number of requests in flight.
 		off := math.Abs(seen-s.MeanConcurrency) / seen

@@ -75,13 +75,9 @@ func (x Window) summarize(w Workload, percentiles []float64, started time.Time, 
 	inside := x.sent(records)
 	s := summarize(w, percentiles, started, to-from, inside)
 	s.Window = &x
-	var clipped []Record
 	completed, good, input, output, waiting := 0, 0, 0, 0.0, time.Duration(0)
 	for i := range records {
 		r := &records[i]
-		if r.End > from && r.Sent < to {
-			clipped = append(clipped, Record{Sent: max(r.Sent, from), End: min(r.End, to)})
-		}
 		if !r.OK() {
 			continue
 		}
@@ -102,7 +98,7 @@ func (x Window) summarize(w Workload, percentiles []float64, started time.Time, 
 	s.InputThroughput, s.OutputThroughput = per(float64(input)), per(output)
 	s.TotalThroughput = s.InputThroughput + s.OutputThroughput
 	s.MeanConcurrency = per(waiting.Seconds())
-	s.PeakConcurrency, _ = concurrency(clipped)
+	s.PeakConcurrency = mostInFlight(records, from, to)
 	if len(w.SLO) > 0 {
 		g := per(float64(good))
 		s.Goodput = &g
@@ -124,12 +120,30 @@ func (x Window) summarize(w Workload, percentiles []float64, started time.Time, 
 	return s
 }
 
-// sent are the records of the requests that were sent in a window.
-func (x Window) sent(records []Record) (inside []Record) {
+// sent are the records of the requests that were sent in a window: where they lie
+// together, which is nearly always so, a part of those that were given.
+func (x Window) sent(records []Record) []Record {
 	first := firstDispatch(records)
+	within := func(r Record) bool {
+		at := r.Sent - first
+		return at >= time.Duration(x.From) && at < time.Duration(x.To)
+	}
+	from, to, n := len(records), 0, 0
 	for i := range records {
-		if at := records[i].Sent - first; at >= time.Duration(x.From) && at < time.Duration(x.To) {
-			inside = append(inside, records[i])
+		if within(records[i]) {
+			from, to, n = min(from, i), i+1, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if to-from == n {
+		return records[from:to:to]
+	}
+	inside := make([]Record, 0, n)
+	for _, r := range records[from:to] {
+		if within(r) {
+			inside = append(inside, r)
 		}
 	}
 	return inside
