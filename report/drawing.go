@@ -9,6 +9,7 @@ import (
 // data, so that the page, a file and a picture show the same.
 type drawing struct {
 	width, height float64 // in points, which are CSS pixels
+	margin        float64 // around it
 	title         string  // for who cannot see it
 	pieces        []piece
 }

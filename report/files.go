@@ -84,5 +84,7 @@ func (f *figure) file(c *chart) *drawing {
 	if f.under != "" && f.id != "prefix-cache" {
 		alone.note = f.under
 	}
-	return alone.draw(width, height, true)
+	d := alone.draw(width, height, true)
+	d.margin = 16
+	return d
 }

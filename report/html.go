@@ -546,40 +546,26 @@ func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // referenceTable is one table of published figures beside measured ones.
 func referenceTable(all []Compared) template.HTML {
 	metrics := shown(all)
-	names := referenceAxes(all)
+	g := referenceGrid(all, metrics)
 	var b bytes.Buffer
 	b.WriteString(`<table class="grid"><thead><tr>`)
-	if len(names) > 0 {
-		fmt.Fprintf(&b, `<th colspan="%d"></th>`, len(names))
-	}
-	for _, m := range metrics {
-		fmt.Fprintf(&b, `<th colspan="3"><span>%s</span></th>`, html.EscapeString(m.header()))
+	for _, group := range g.groups() {
+		fmt.Fprintf(&b, `<th colspan="%d">`, len(group))
+		if name := g.columns[group[0]].group; name != "" {
+			fmt.Fprintf(&b, "<span>%s</span>", html.EscapeString(name))
+		}
+		b.WriteString("</th>")
 	}
 	b.WriteString("</tr><tr>")
-	for _, name := range names {
-		fmt.Fprintf(&b, "<th>%s</th>", html.EscapeString(strings.ReplaceAll(name, "_", " ")))
-	}
-	for range metrics {
-		b.WriteString(`<th class="n">published</th><th class="n">measured</th><th class="n">change</th>`)
+	class := func(c column) string { return map[bool]string{false: ` class="n"`}[c.left] }
+	for _, c := range g.columns {
+		fmt.Fprintf(&b, "<th%s>%s</th>", class(c), html.EscapeString(strings.ReplaceAll(c.name, "_", " ")))
 	}
 	b.WriteString("</tr></thead><tbody>")
 	for i := range all {
 		b.WriteString("<tr>")
-		for _, name := range names {
-			fmt.Fprintf(&b, "<td>%s</td>", html.EscapeString(dashed(axisCell(all[i].Axes, name))))
-		}
-		for _, m := range metrics {
-			f := all[i].figure(m.name)
-			published, measured, change := f.texts()
-			class := ""
-			if f != nil && f.Change != nil && m.better != 0 {
-				if switched := *f.Change * float64(m.better); switched > 5 {
-					class = " gain"
-				} else if switched < -5 {
-					class = " loss"
-				}
-			}
-			fmt.Fprintf(&b, `<td class="n">%s</td><td class="n">%s</td><td class="n%s">%s</td>`, dashed(published), dashed(measured), class, dashed(change))
+		for _, c := range g.columns {
+			fmt.Fprintf(&b, "<td%s>%s</td>", class(c), html.EscapeString(dashed(c.cells[i])))
 		}
 		b.WriteString("</tr>\n")
 	}

@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
@@ -56,7 +57,8 @@ func newPainter(d *drawing) (*painter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the bold font: %w", err)
 	}
-	img := image.NewRGBA(image.Rect(0, 0, int(math.Ceil(d.width*density)), int(math.Ceil(d.height*density))))
+	margin := int(d.margin * density)
+	img := image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.width*density))+margin, int(math.Ceil(d.height*density))+margin))
 	draw.Draw(img, img.Bounds(), image.NewUniform(rgb(paper)), image.Point{}, draw.Src)
 	return &painter{img: img, regular: regular, bold: bold, faces: map[faceKey]font.Face{}}, nil
 }
@@ -87,18 +89,18 @@ func (p *painter) paint(m piece) error {
 // fill paints all polygons in one pass, so that where they overlap nothing is
 // painted twice.
 func (p *painter) fill(c colour, polygons ...[]point) {
-	b := p.img.Bounds()
-	r := vector.NewRasterizer(b.Dx(), b.Dy())
+	within := extent(polygons).Intersect(p.img.Bounds())
+	if within.Empty() {
+		return
+	}
+	r := vector.NewRasterizer(within.Dx(), within.Dy())
 	for _, polygon := range polygons {
 		if clockwise(polygon) < 0 { // all one way round, or areas cancel each other out
-			turned := make([]point, len(polygon))
-			for i, q := range polygon {
-				turned[len(polygon)-1-i] = q
-			}
-			polygon = turned
+			polygon = slices.Clone(polygon)
+			slices.Reverse(polygon)
 		}
 		for i, q := range polygon {
-			x, y := float32(q.x*density), float32(q.y*density)
+			x, y := float32(q.x*density)-float32(within.Min.X), float32(q.y*density)-float32(within.Min.Y)
 			if i == 0 {
 				r.MoveTo(x, y)
 			} else {
@@ -107,7 +109,19 @@ func (p *painter) fill(c colour, polygons ...[]point) {
 		}
 		r.ClosePath()
 	}
-	r.Draw(p.img, b, image.NewUniform(rgb(c)), image.Point{})
+	r.Draw(p.img, within, image.NewUniform(rgb(c)), image.Point{})
+}
+
+// extent are the pixels that polygons touch.
+func extent(polygons [][]point) image.Rectangle {
+	var all image.Rectangle
+	for _, polygon := range polygons {
+		for _, q := range polygon {
+			x, y := int(math.Floor(q.x*density)), int(math.Floor(q.y*density))
+			all = all.Union(image.Rect(x, y, x+1, y+1))
+		}
+	}
+	return all
 }
 
 // clockwise is twice the area of a polygon, with its sign.

@@ -348,6 +348,8 @@ func byReference(all []Compared) [][]Compared {
 	return out
 }
 
+// referenceGrid has a column for each axis and three for each metric, or one where
+// nothing was measured.
 func referenceGrid(all []Compared, metrics []metric) *grid {
 	g := &grid{rows: len(all)}
 	for _, name := range referenceAxes(all) {
@@ -357,6 +359,17 @@ func referenceGrid(all []Compared, metrics []metric) *grid {
 		}
 		c.left = !slices.ContainsFunc(c.cells, isNumber)
 		g.columns = append(g.columns, c)
+	}
+	if with, _ := Measured(all); len(with) == 0 {
+		for _, m := range metrics {
+			c := column{name: m.header()}
+			for i := range all {
+				text, _, _ := all[i].figure(m.name).texts()
+				c.cells = append(c.cells, text)
+			}
+			g.columns = append(g.columns, c)
+		}
+		return g
 	}
 	for _, m := range metrics {
 		published := column{group: m.header(), name: "published"}

@@ -15,16 +15,17 @@ const sans = `system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Ar
 // so that they follow the theme; as a file it brings its own.
 func (d *drawing) svg(file bool) string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="%s"`,
-		num(d.width), num(d.height), html.EscapeString(d.title))
+	width, height := d.width+2*d.margin, d.height+2*d.margin
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="%s %s %s %s" role="img" aria-label="%s"`,
+		num(-d.margin), num(-d.margin), num(width), num(height), html.EscapeString(d.title))
 	if file {
-		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(d.width), num(d.height), html.EscapeString(sans))
+		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(width), num(height), html.EscapeString(sans))
 	}
 	b.WriteString(">\n")
 	paint := func(c colour) string { return css(c) }
 	if file {
 		paint = onPaper
-		fmt.Fprintf(&b, "<rect width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n", onPaper(paper))
+		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.margin), num(-d.margin), onPaper(paper))
 	}
 	for _, m := range d.pieces {
 		m.svg(&b, paint)
@@ -167,6 +168,9 @@ func coordinates(points []point) string {
 
 // num is a coordinate: a tenth of a pixel is enough.
 func num(v float64) string {
-	s := strconv.FormatFloat(v, 'f', 1, 64)
-	return strings.TrimSuffix(s, ".0")
+	s := strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	if s == "-0" {
+		return "0"
+	}
+	return s
 }

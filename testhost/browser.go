@@ -2,7 +2,6 @@ package testhost
 
 import (
 	"bufio"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -311,24 +310,9 @@ func (tab *Tab) Problems() []string {
 // Picture is the whole page as PNG.
 func (tab *Tab) Picture(t testing.TB) []byte {
 	t.Helper()
-	return tab.data(t, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true})
-}
-
-// PDF is the page as it is printed.
-func (tab *Tab) PDF(t testing.TB) []byte {
-	t.Helper()
-	return tab.data(t, "Page.printToPDF", map[string]any{"preferCSSPageSize": true, "printBackground": false})
-}
-
-func (tab *Tab) data(t testing.TB, method string, params map[string]any) []byte {
-	t.Helper()
-	var answer struct{ Data string }
-	if err := tab.browser.call(tab.session, method, params, &answer); err != nil {
+	var answer struct{ Data []byte } // as base64, like every JSON of bytes
+	if err := tab.browser.call(tab.session, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &answer); err != nil {
 		t.Fatal(err)
 	}
-	b, err := base64.StdEncoding.DecodeString(answer.Data)
-	if err != nil {
-		t.Fatalf("%s: %v", method, err)
-	}
-	return b
+	return answer.Data
 }

@@ -139,13 +139,12 @@ func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags)
 		if err := a.write(f.html, func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
 			return err
 		}
-		a.logger().Info("wrote the page", "file", f.html)
 		written = true
 	}
 	for _, folder := range []struct {
-		dir, what string
-		write     func(string, []results.Row, report.About) ([]string, error)
-	}{{f.svg, "SVG", report.SVG}, {f.png, "PNG", report.PNG}} {
+		dir   string
+		write func(string, []results.Row, report.About) ([]string, error)
+	}{{f.svg, report.SVG}, {f.png, report.PNG}} {
 		if folder.dir == "" {
 			continue
 		}
@@ -153,7 +152,7 @@ func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags)
 		if err != nil {
 			return err
 		}
-		a.logger().Info("wrote the charts as "+folder.what+", with their data", "folder", folder.dir, "files", len(names))
+		fmt.Fprintf(a.stderr, "Written to %s: %s\n", folder.dir, plural(len(names), "file"))
 		written = true
 	}
 	switch {
@@ -192,7 +191,7 @@ func (a *app) printTables(rows []results.Row, references []report.Compared) erro
 		return err
 	}
 	if len(measured) > 0 && rest > 0 {
-		_, err := fmt.Fprintf(a.stdout, "\n%d published rows are of cells that were not measured.\n", rest)
+		_, err := fmt.Fprintf(a.stdout, "Published, but not measured here: %s\n", plural(rest, "row"))
 		return err
 	}
 	return nil

@@ -1,0 +1,224 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/xml"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/results"
+)
+
+func readDoc(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Whatever the values, they lie within the axis, ticks rise, and there are neither
+// none nor many.
+func TestScale(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		values := make([]float64, 1+random.IntN(6))
+		size := math.Pow(10, float64(random.IntN(12)-4))
+		for i := range values {
+			values[i] = size * random.Float64() * math.Pow(10, float64(random.IntN(3)))
+		}
+		a := axis{zero: random.IntN(2) == 0, log: random.IntN(4) == 0, linear: random.IntN(4) == 0}
+		if slices.Min(values) <= 0 {
+			a.log = false
+		}
+		s, ticks := a.fit(values, 0, 500, 2+random.IntN(8))
+		for _, v := range values {
+			if at := s.at(v); math.IsNaN(at) || at < -1e-6 || at > 500+1e-6 {
+				t.Fatalf("%+v of %v: %v is drawn at %v of 500", a, values, v, at)
+			}
+		}
+		if len(ticks) < 1 || len(ticks) > 16 || !slices.IsSorted(ticks) {
+			t.Fatalf("%+v of %v has the ticks %v", a, values, ticks)
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		axis   axis
+		values []float64
+		want   []float64
+	}{
+		{axis{zero: true}, []float64{83, 915}, []float64{0, 250, 500, 750, 1000}},
+		{axis{zero: true}, []float64{20, 137}, []float64{0, 50, 100, 150}},
+		{axis{zero: true}, []float64{300, 27_000}, []float64{500, 1000, 2000, 5000, 10_000, 20_000}},
+		{axis{zero: true, linear: true, to: 100}, []float64{1, 99}, []float64{0, 25, 50, 75, 100}},
+		{axis{zero: true}, []float64{7, 7}, []float64{0, 2, 4, 6, 8}},
+		{axis{ticks: []float64{4, 8, 16}}, []float64{4, 8, 16}, []float64{4, 8, 16}},
+	} {
+		_, got := c.axis.fit(c.values, 0, 300, 4)
+		if c.values[1] == 27_000 {
+			_, got = c.axis.fit(c.values, 0, 300, 6)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%+v of %v (-want +got):\n%s", c.axis, c.values, diff)
+		}
+	}
+}
+
+// Every chart is a file that others can read: SVG that is XML with nothing of the
+// page in it, a picture with something on it, and data.
+func TestFiles(t *testing.T) {
+	rows, about := measured(t)
+	dir := t.TempDir()
+	vectors, err := SVG(dir, rows, about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pixels, err := PNG(dir, rows, about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *pictures != "" {
+		if _, err := PNG(*pictures, rows, about); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(vectors) != len(pixels) || len(vectors) < 20 {
+		t.Errorf("%d files with SVG, %d with PNG", len(vectors), len(pixels))
+	}
+	for _, want := range []string{"online-latency.svg", "online-latency.csv", "online-concurrency-output-throughput.svg", "online-pareto.svg",
+		"distributions-time-to-first-token-share-of-requests-within.svg", "time-line-h200-vllm-kv-cache-in-use.svg"} {
+		if !slices.Contains(vectors, want) {
+			t.Errorf("no %s among %q", want, vectors)
+		}
+	}
+	for _, name := range slices.Concat(vectors, pixels) {
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		switch filepath.Ext(name) {
+		case ".svg":
+			b, err := io.ReadAll(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := string(b); strings.Contains(text, "var(") || strings.Contains(text, "NaN") || !strings.Contains(text, `fill="#ffffff"`) {
+				t.Errorf("%s is not a file of its own:\n%s", name, text)
+			}
+			for d := xml.NewDecoder(strings.NewReader(string(b))); ; {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Errorf("%s: %v", name, err)
+					break
+				}
+			}
+		case ".csv":
+			if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) < 2 {
+				t.Errorf("%s has %d lines, %v", name, len(lines), err)
+			}
+		case ".png":
+			img, err := png.Decode(f)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			seen := map[any]bool{}
+			b := img.Bounds()
+			for y := b.Min.Y; y < b.Max.Y; y += 3 {
+				for x := b.Min.X; x < b.Max.X; x += 3 {
+					seen[img.At(x, y)] = true
+				}
+			}
+			if len(seen) < 20 {
+				t.Errorf("%s has %d colours", name, len(seen))
+			}
+		}
+	}
+
+	// What is there already is replaced, and a link is not followed.
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "online-latency.svg")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "online-latency.svg")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SVG(dir, rows, about); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(elsewhere); err != nil || string(b) != "mine" {
+		t.Errorf("the link's target is %q, %v", b, err)
+	}
+}
+
+// A series has one colour and one marker in all charts, whichever of them it is in.
+func TestSeries(t *testing.T) {
+	rows := dstack(t)
+	all := newSeries(rows)
+	var labels []string
+	for i, s := range all.all {
+		if s.index != i {
+			t.Errorf("%s has the index %d at %d", s.label, s.index, i)
+		}
+		labels = append(labels, s.label)
+	}
+	want := []string{"MI300X · vLLM", "MI300X · SGLang", "H200 · SGLang", "H200 · vLLM", "H200 · TensorRT-LLM"}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+
+	// What differs is in the name: the number of GPUs, an axis of the engine, the
+	// engine's own name where several are of a kind.
+	rows = matrix()
+	for i := range rows {
+		rows[i].Deployment.GPUs = map[bool]string{true: "4xH200", false: "8xH200"}[i < 3]
+		rows[i].Axes = append(rows[i].Axes, results.Axis{Name: "attention", Value: map[bool]string{true: "mla", false: "flash"}[i == 5]})
+		rows[i].Deployment.Kind = "vllm"
+	}
+	rows[4].Deployment.Engine = "vllm.tuned"
+	labels = nil
+	for _, s := range newSeries(rows).all {
+		labels = append(labels, s.label)
+	}
+	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM h200, attention flash", "8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM h200, attention mla"}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+}
+
+// Who is ahead follows the better direction, and ties of one do not count.
+func TestLeads(t *testing.T) {
+	cells := samples(dstack(t), newSeries(dstack(t)))
+	var online []*sample
+	for _, s := range cells {
+		if s.benchmark == "online" {
+			online = append(online, s)
+		}
+	}
+	all := slicesAlong(dimensions[0], online)
+	if len(all) != 1 || len(all[0].samples) != 30 {
+		t.Fatalf("%d slices along the concurrency", len(all))
+	}
+	got := told("Median time to first token", leads(all[0].against(medianTTFT), medianTTFT))
+	want := "Median time to first token: H200 · vLLM from 4 to 8 (−4.5 %); H200 · TensorRT-LLM from 16 to 128 (−54 %)."
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

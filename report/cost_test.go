@@ -1,0 +1,108 @@
+package report
+
+import (
+	"encoding/csv"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hclbench/results"
+	"hclbench/telemetry"
+)
+
+func TestCosts(t *testing.T) {
+	r := row("vllm.h200", 4, 100, 20)
+	r.Summary.OutputThroughput, r.Summary.TotalThroughput, r.Summary.Duration = 1000, 4000, 50
+	if got := costs(&r); got != nil {
+		t.Errorf("without a price and telemetry there are %v", got)
+	}
+	r.Deployment.PricePerHour = 36
+	r.Telemetry = &telemetry.Record{Energy: 200_000}
+	want := map[string]float64{
+		"usd_per_million_output_tokens": 10, // 36 USD/h is 1 cent a second, which gives 1,000 tokens
+		"usd_per_million_total_tokens":  2.5,
+		"joules_per_output_token":       4,
+		"mean_gpu_power_w":              4000,
+	}
+	if diff := cmp.Diff(want, costs(&r), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Errorf("costs (-want +got):\n%s", diff)
+	}
+	r.Deployment.GPUCount = 2 // of eight
+	if got := costs(&r)["usd_per_million_output_tokens"]; math.Abs(got-2.5) > 1e-12 {
+		t.Errorf("a quarter of the host costs %v, want 2.5", got)
+	}
+}
+
+func TestSpent(t *testing.T) {
+	at := func(minutes float64) time.Time { return start.Add(time.Duration(minutes * float64(time.Minute))) }
+	cell := func(host, deployment string, from, to float64) results.Row {
+		r := row("vllm."+host, 4, 100, 20)
+		r.Started, r.Finished = at(from), at(to)
+		r.Deployment.ID, r.Deployment.Host, r.Deployment.PricePerHour = deployment, host, 60
+		r.Deployment.Started, r.Deployment.Ready, r.Deployment.Stopped = at(0), 600, at(60)
+		return r
+	}
+	rehearsed := cell("here", "c", 0, 1)
+	rehearsed.Run.Command = "rehearse"
+	unpriced := cell("own", "d", 10, 20)
+	unpriced.Deployment.PricePerHour, unpriced.Deployment.Stopped = 0, time.Time{}
+	got := Spent([]results.Row{
+		cell("h200", "a", 10, 20), cell("h200", "a", 20, 30),
+		cell("h200", "b", 25, 40), // at the same time as another one
+		rehearsed, unpriced,
+	})
+	want := []Spending{
+		{Run: "20261121-142501-k3f9", Host: "h200", Price: 60, Held: 3600, Starting: 1200, Measuring: 1800, Idle: 600, Cost: 60, IdleCost: 10},
+		{Run: "20261121-142501-k3f9", Host: "own", Held: 1200, Starting: 600, Measuring: 600},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		t.Errorf("spent (-want +got):\n%s", diff)
+	}
+}
+
+// CSV is exact, has the columns that docs/report.md names, and is what the page
+// offers to save.
+func TestCSV(t *testing.T) {
+	rows, _ := measured(t)
+	var b strings.Builder
+	if err := CSV(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != len(rows)+1 {
+		t.Fatalf("%d lines for %d cells", len(lines), len(rows))
+	}
+	column := map[string]int{}
+	for i, name := range lines[0] {
+		column[name] = i
+	}
+	page := readDoc(t, "report.md")
+	for _, name := range lines[0] {
+		if strings.HasSuffix(name, "_ms") || strings.HasPrefix(name, "axis_") {
+			continue // by their pattern
+		}
+		if !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("docs/report.md does not name the column %s", name)
+		}
+	}
+	for i, r := range rows {
+		line := lines[i+1]
+		want := ""
+		if r.Summary != nil {
+			want = exact(r.Summary.OutputThroughput)
+		}
+		if got := line[column["output_throughput"]]; got != want {
+			t.Errorf("cell %s: output_throughput %q, want %q", r.ID, got, want)
+		}
+		if got, want := line[column["verdict"]], r.Verdict().Verdict; got != want {
+			t.Errorf("cell %s: verdict %q, want %q", r.ID, got, want)
+		}
+	}
+}
