@@ -46,17 +46,35 @@ type Lease struct {
 	TTL         load.Duration `json:"ttl"`
 	MaxDuration load.Duration `json:"max_duration,omitempty"` // since the run's first lease; 0: no limit
 	Docker      string        `json:"docker,omitempty"`       // socket of the daemon that runs the lab's containers; empty: none does
+	Reserve     bool          `json:"reserve,omitempty"`      // nobody else's lease may be on this machine meanwhile
 	Expires     time.Time     `json:"expires,omitzero"`       // set by the agent
+
+	// Traces is what is looked for after the tear-down; the containers and
+	// processes are known to the agent.
+	Traces provision.Traces `json:"traces,omitzero"`
+}
+
+// Config is what an agent works with.
+type Config struct {
+	Dir          string // its own; the socket is in it
+	Binary       string // SHA-256 of the binary that it runs
+	Reservations string // directory of the machine's reservation; empty: [Reservations]
+	Log          *slog.Logger
 }
 
 // unclaimed is how long an agent that nobody claims stays.
 const unclaimed = 2 * time.Minute
 
-// Serve runs an agent in dir until its lease is released or runs out, or ctx
-// ends; then it stops what it still runs and, when the lease ran out, the lab's
-// containers as well. ready is called once the socket answers. It fails at once
-// when another agent works in dir.
-func Serve(ctx context.Context, dir, binary string, log *slog.Logger, ready func()) error {
+// downWithin bounds how long an agent whose time is over takes for cleaning up.
+const downWithin = 5 * time.Minute
+
+// Serve runs an agent until its lease is released or runs out, or ctx ends; then
+// it stops what it still runs and, when the lease ran out, the lab's containers
+// as well, and looks whether the host is free again: what it finds it keeps for
+// [ReadUnclean]. ready is called once the socket answers. It fails at once when
+// another agent works in the directory.
+func Serve(ctx context.Context, cfg Config, ready func()) error {
+	dir, log := cfg.Dir, cfg.Log
 	for _, d := range []string{dir, filepath.Join(dir, "jobs"), filepath.Join(dir, "processes")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return fmt.Errorf("make the agent's directory: %w", err)
@@ -80,8 +98,7 @@ func Serve(ctx context.Context, dir, binary string, log *slog.Logger, ready func
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &server{dir: dir, binary: binary, log: log, quit: cancel, jobs: map[string]*job{}}
-	s.ctx = ctx
+	s := &server{Config: cfg, ctx: ctx, log: log, quit: cancel, jobs: map[string]*job{}}
 	s.processes, err = openProcesses(filepath.Join(dir, "processes"), log)
 	if err != nil {
 		return errors.Join(err, ln.Close())
@@ -104,9 +121,9 @@ func Serve(ctx context.Context, dir, binary string, log *slog.Logger, ready func
 	s.mu.Unlock()
 	s.work.Wait() // jobs end with ctx and have written what they measured
 
-	down, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute)
+	down, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
 	defer done()
-	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down))
+	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down), s.reservation.release())
 	flush, done := context.WithTimeout(down, time.Second)
 	defer done()
 	if hs.Shutdown(flush) != nil {
@@ -117,20 +134,21 @@ func Serve(ctx context.Context, dir, binary string, log *slog.Logger, ready func
 }
 
 type server struct {
+	Config
 	ctx       context.Context // ends when the agent does; jobs live by it
-	dir       string
-	binary    string
 	log       *slog.Logger
 	quit      context.CancelFunc
 	processes *processes
 	work      sync.WaitGroup // running jobs
 
-	mu      sync.Mutex
-	jobs    map[string]*job
-	lease   *Lease
-	since   time.Time // of the run's first lease
-	expiry  *time.Timer
-	orphans bool // the lease ran out: the lab's containers are ours to remove
+	mu          sync.Mutex
+	jobs        map[string]*job
+	lease       *Lease
+	reservation *reservation // of the machine; nil: not asked for
+	since       time.Time    // of the run's first lease
+	expiry      *time.Timer
+	ending      bool // no lease is given any more
+	orphans     bool // the lease ran out: the lab's containers are ours to remove
 }
 
 func (s *server) handler() http.Handler {
@@ -153,7 +171,7 @@ func (s *server) handler() http.Handler {
 func (s *server) info(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in := Info{Binary: s.binary, PID: os.Getpid(), Lease: s.lease}
+	in := Info{Binary: s.Binary, PID: os.Getpid(), Lease: s.lease}
 	for _, j := range s.jobs {
 		if !j.finished() {
 			in.Jobs++
@@ -163,7 +181,8 @@ func (s *server) info(w http.ResponseWriter, r *http.Request) {
 }
 
 // putLease takes or renews the lease. Another store's live lease is refused with
-// 409 and that lease as the body.
+// 409 and that lease as the body, and so is one that reserves a machine which an
+// agent of another lab has reserved. An agent that is ending says 503.
 func (s *server) putLease(w http.ResponseWriter, r *http.Request) {
 	var want Lease
 	if !read(w, r, &want) {
@@ -171,34 +190,68 @@ func (s *server) putLease(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if s.lease != nil && s.lease.Store != want.Store {
-		w.WriteHeader(http.StatusConflict)
-		reply(w, s.lease)
+	if s.ending || s.ctx.Err() != nil {
+		fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
 		return
 	}
+	if s.lease != nil && s.lease.Store != want.Store {
+		refuse(w, *s.lease)
+		return
+	}
+	now := time.Now()
+	since := s.since
 	if s.lease == nil || s.lease.Run != want.Run {
-		s.since = now
-		s.log.Info("leased", "lab", want.Lab, "run", want.Run, "holder", want.Holder, "ttl", want.TTL.String())
+		since = now
 	}
 	want.Expires = now.Add(time.Duration(want.TTL))
-	if end := s.since.Add(time.Duration(want.MaxDuration)); want.MaxDuration > 0 && end.Before(want.Expires) {
+	if end := since.Add(time.Duration(want.MaxDuration)); want.MaxDuration > 0 && end.Before(want.Expires) {
 		want.Expires = end
 	}
-	s.lease = &want
+	if want.Reserve {
+		held, err := s.reserve(want)
+		if err != nil {
+			fail(w, http.StatusInternalServerError, err)
+			return
+		}
+		if held != nil {
+			if s.lease == nil { // whoever waits asks again, and the agent stays for that
+				s.expiry.Reset(unclaimed)
+			}
+			refuse(w, *held)
+			return
+		}
+	}
+	if s.lease == nil || s.lease.Run != want.Run {
+		s.log.Info("leased", "lab", want.Lab, "run", want.Run, "holder", want.Holder, "ttl", want.TTL.String())
+	}
+	s.lease, s.since = &want, since
 	s.expiry.Reset(time.Until(want.Expires))
 	reply(w, s.lease)
+}
+
+// refuse answers with the lease that is in the way.
+func refuse(w http.ResponseWriter, held Lease) {
+	held.Traces = provision.Traces{} // nobody else's business
+	w.WriteHeader(http.StatusConflict)
+	reply(w, held)
 }
 
 // deleteLease ends the agent. Only what it runs itself is stopped: the caller
 // has taken its containers down.
 func (s *server) deleteLease(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.lease = nil
+	s.lease, s.ending = nil, true
 	s.mu.Unlock()
 	if err := s.processes.stopAll(r.Context()); err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
+	}
+	s.mu.Lock() // before the answer: whoever gets it may want the machine for another lab
+	err := s.reservation.release()
+	s.reservation = nil
+	s.mu.Unlock()
+	if err != nil {
+		s.log.Error("give the machine back", "err", err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	s.quit()
@@ -215,13 +268,15 @@ func (s *server) expired() {
 		s.orphans = true
 		s.log.Warn("the lease ran out: cleaning up", "lab", s.lease.Lab, "run", s.lease.Run, "holder", s.lease.Holder)
 	}
+	s.ending = true
 	s.mu.Unlock()
 	s.quit()
 }
 
-// sweep removes the lab's containers when the lease ran out.
+// sweep removes the lab's containers when the lease ran out, in their own graceful
+// way, and proves that the host is free again.
 func (s *server) sweep(ctx context.Context) error {
-	if !s.orphans || s.lease.Docker == "" {
+	if !s.orphans {
 		return nil
 	}
 	c, err := provision.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: s.lease.Docker}, provision.SSH{}, s.log)
@@ -229,12 +284,30 @@ func (s *server) sweep(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	found, err := c.List(ctx, map[string]string{"hcl.lab": s.lease.Lab})
-	for _, f := range found {
-		s.log.Info("removing", "container", f.Name)
-		err = errors.Join(err, c.Stop(ctx, f.ID, 0))
+	traces := s.lease.Traces
+	traces.Mark = s.Dir + "/"
+	if s.lease.Docker != "" {
+		var found []provision.Found
+		found, err = c.List(ctx, map[string]string{"hcl.lab": s.lease.Lab})
+		errs := make([]error, len(found))
+		var wg sync.WaitGroup
+		for i, f := range found {
+			s.log.Info("removing", "container", f.Name)
+			traces.Containers = append(traces.Containers, f.ID)
+			wg.Go(func() { errs[i] = c.Stop(ctx, f.ID, provision.OwnGrace) })
+		}
+		wg.Wait()
+		err = errors.Join(err, errors.Join(errs...))
 	}
-	return err
+	others, unclean := c.ProveGone(ctx, traces, provision.ReleaseWait)
+	if len(others) > 0 {
+		s.log.Warn("others use the GPUs", "processes", others)
+	}
+	if err = errors.Join(err, unclean); err == nil {
+		s.log.Info("the host is free again")
+		return nil
+	}
+	return errors.Join(err, MarkUnclean(ctx, c, *s.lease, traces, err))
 }
 
 func reply(w http.ResponseWriter, v any) {

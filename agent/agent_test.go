@@ -25,11 +25,14 @@ import (
 
 // agentDir in the environment makes the test binary an agent, which can be
 // killed without killing the test.
-const agentDir = "AGENT_TEST_DIR"
+const (
+	agentDir    = "AGENT_TEST_DIR"
+	agentShared = "AGENT_TEST_SHARED" // directory of reservations
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(agentDir); dir != "" {
-		err := Serve(context.Background(), dir, "test", slog.New(slog.NewTextHandler(os.Stderr, nil)), func() { fmt.Println("ready") })
+		err := Serve(context.Background(), Config{Dir: dir, Binary: "test", Reservations: os.Getenv(agentShared), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}, func() { fmt.Println("ready") })
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -37,6 +40,27 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// spawn starts an agent in a process of its own, which ends with the test.
+func spawn(t *testing.T, dir, shared string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), agentDir+"="+dir, agentShared+"="+shared)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	waitFor(t, out, "ready")
+	return cmd
 }
 
 // shortDir is a directory whose path leaves room for a socket's name.
@@ -68,7 +92,7 @@ func serve(t *testing.T, dir string) (a *Client, ended <-chan error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		done <- Serve(ctx, dir, "test", slog.New(slog.NewTextHandler(t.Output(), nil)), func() { close(ready) })
+		done <- Serve(ctx, Config{Dir: dir, Binary: "test", Reservations: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, func() { close(ready) })
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	select {
@@ -196,7 +220,7 @@ func TestReleaseStopsWhatRuns(t *testing.T) {
 func TestOneAgentPerDirectory(t *testing.T) {
 	dir := shortDir(t)
 	serve(t, dir)
-	err := Serve(t.Context(), dir, "test", slog.New(slog.DiscardHandler), func() {})
+	err := Serve(t.Context(), Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}, func() {})
 	if err == nil || !strings.Contains(err.Error(), "another agent works in") {
 		t.Errorf("a second agent: %v", err)
 	}
@@ -470,25 +494,41 @@ func waitFor(t *testing.T, r io.Reader, text string) {
 	}
 }
 
+// TestStopFindsWhatLeft: a helper that made itself a session of its own is found
+// by its environment.
+func TestStopFindsWhatLeft(t *testing.T) {
+	dir := shortDir(t)
+	a, _ := serve(t, dir)
+	file := filepath.Join(dir, "helper")
+	if _, err := (Processes{a}).Start(t.Context(), shell("setsid sh -c 'echo $$ >"+file+".new; mv "+file+".new "+file+"; exec sleep 1000' & wait")); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	for end := time.Now().Add(10 * time.Second); pid == 0; {
+		if b, err := os.ReadFile(file); err == nil {
+			if _, err := fmt.Sscan(string(b), &pid); err != nil {
+				t.Fatal(err)
+			}
+		} else if time.Now().After(end) {
+			t.Fatal("the helper did not start within 10 s")
+		}
+	}
+	if err := (Processes{a}).Stop(t.Context(), "p", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); birth(pid) != ""; {
+		if time.Now().After(end) {
+			t.Fatalf("helper %d outlived its engine", pid)
+		}
+	}
+}
+
 // TestKilledAgent: the next agent finds what one that was killed has left, and
 // stops it.
 func TestKilledAgent(t *testing.T) {
 	ctx := t.Context()
 	dir := shortDir(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), agentDir+"="+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, out, "ready")
+	cmd := spawn(t, dir, dir)
 	a := newClient(local(t), filepath.Join(dir, "sock"))
 	defer a.Close()
 	if _, err := (Processes{a}).Start(ctx, shell("while :; do sleep 0.02; done")); err != nil {

@@ -10,8 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -25,11 +27,28 @@ import (
 type Client struct {
 	http *http.Client
 	host *provision.Host
+	dir  string // of the agent, on its host
+
+	up       func(context.Context) error // brings up an agent where none answers; nil: the client only looks
+	raising  sync.Mutex                  // one at a time
+	mu       sync.Mutex
+	lease    *Lease        // the last that was given, which a new agent has to know
+	patience time.Duration // how long an agent that cannot be reached is asked again
 }
+
+// ErrJobLost says that the agent which ran a job has ended, and with it the job.
+// Nothing of it was measured.
+var ErrJobLost = errors.New("the agent ended in the middle of the job")
+
+// leastPatience is how long an agent is asked again at least: one that is cleaning
+// up takes so long until another can take its place.
+const leastPatience = downWithin + time.Minute
 
 func newClient(c *provision.Conn, socket string) *Client {
 	return &Client{
-		host: c.Host(),
+		host:     c.Host(),
+		dir:      path.Dir(socket),
+		patience: leastPatience,
 		http: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return c.Dial(ctx, "unix", socket)
@@ -42,15 +61,29 @@ func newClient(c *provision.Conn, socket string) *Client {
 // Close drops the client's connections. The agent goes on.
 func (a *Client) Close() { a.http.CloseIdleConnections() }
 
-// HeldError says that somebody else holds the lease of the lab on a host.
+// Mark is how the [provision.ProcessMark] of every process begins that the lab's
+// agent on this host has started.
+func (a *Client) Mark() string { return a.dir + "/" }
+
+// HeldError says that somebody else is at work on a host: on the same lab, or,
+// where the machine is reserved, on another.
 type HeldError struct {
 	Host  *provision.Host
-	Lease Lease
+	Lab   string // ours
+	Lease Lease  // theirs
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s: lab %s is in use there by %s (run %s), until %s unless renewed. Wait for it, or remove what it runs with:\n\n    hcl destroy --force",
-		e.Host, e.Lease.Lab, e.Lease.Holder, e.Lease.Run, e.Lease.Expires.Local().Format(time.DateTime))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is in use by %s", e.Host, e.Lease.Holder)
+	if e.Lease.Lab != "" {
+		fmt.Fprintf(&b, " for lab %s (run %s), until %s unless renewed", e.Lease.Lab, e.Lease.Run, e.Lease.Expires.Local().Format(time.DateTime))
+	}
+	b.WriteString(". To wait for it:\n\n    hcl apply --wait 1h")
+	if e.Lease.Lab == e.Lab {
+		b.WriteString("\n\nTo remove what it runs:\n\n    hcl destroy --force")
+	}
+	return b.String()
 }
 
 // statusError is an answer of the agent that is not a success.
@@ -105,19 +138,66 @@ func (a *Client) open(ctx context.Context, method, path string, in any) (*http.R
 	return resp, nil
 }
 
-// insist repeats an idempotent call for about a minute while the agent cannot be
-// reached. An answer, also an unwelcome one, ends it.
+// insist repeats an idempotent call while the agent cannot be reached, as long as
+// its lease would last, and brings up a new agent where it has died. An answer,
+// also an unwelcome one, ends it.
 func (a *Client) insist(ctx context.Context, call func() error) error {
 	policy := backoff.NewExponentialBackOff()
 	policy.InitialInterval, policy.MaxInterval = 200*time.Millisecond, 10*time.Second
+	a.mu.Lock()
+	patience := a.patience
+	a.mu.Unlock()
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := call()
-		if status := new(statusError); errors.As(err, &status) {
+		if err == nil {
+			return struct{}{}, nil
+		}
+		if final(err) {
 			return struct{}{}, backoff.Permanent(err)
 		}
+		if e := a.raise(ctx); e != nil {
+			if final(e) {
+				return struct{}{}, backoff.Permanent(e)
+			}
+			err = errors.Join(err, e)
+		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(time.Minute))
+	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(patience))
 	return err
+}
+
+// unknown reports whether the agent says that there is no such thing.
+func unknown(err error) bool {
+	status := new(statusError)
+	return errors.As(err, &status) && status.code == http.StatusNotFound
+}
+
+// final reports whether err is an answer that asking again would not change.
+func final(err error) bool {
+	status, held := new(statusError), new(HeldError)
+	return errors.As(err, &held) || errors.As(err, &status) && status.code != http.StatusServiceUnavailable
+}
+
+// raise brings up a new agent when the last has died, and gives it the lease.
+func (a *Client) raise(ctx context.Context) error {
+	if a.up == nil {
+		return nil
+	}
+	a.raising.Lock()
+	defer a.raising.Unlock()
+	if _, err := a.Info(ctx); err == nil {
+		return nil // it answers; somebody was quicker, or it was the connection
+	}
+	if err := a.up(ctx); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	lease := a.lease
+	a.mu.Unlock()
+	if lease == nil {
+		return nil
+	}
+	return a.claim(ctx, *lease)
 }
 
 // Info asks the agent about itself.
@@ -126,12 +206,26 @@ func (a *Client) Info(ctx context.Context) (Info, error) {
 	return in, a.call(ctx, "GET", "/v1/info", nil, &in)
 }
 
-// Lease takes or renews the lease. A [*HeldError] says that another store's
-// caller holds it.
+// Lease takes or renews the lease, of a new agent if the last has died or is
+// ending. A [*HeldError] says that somebody else has it, or the machine.
 func (a *Client) Lease(ctx context.Context, l Lease) error {
+	claim := func() error { return a.claim(ctx, l) }
+	if a.up == nil {
+		return claim()
+	}
+	err := a.insist(ctx, claim)
+	if err == nil {
+		a.mu.Lock()
+		a.lease, a.patience = &l, max(leastPatience, time.Duration(l.TTL))
+		a.mu.Unlock()
+	}
+	return err
+}
+
+func (a *Client) claim(ctx context.Context, l Lease) error {
 	err := a.call(ctx, "PUT", "/v1/lease", l, nil)
 	if status := new(statusError); errors.As(err, &status) && status.code == http.StatusConflict {
-		held := &HeldError{Host: a.host}
+		held := &HeldError{Host: a.host, Lab: l.Lab}
 		if json.Unmarshal([]byte(status.body), &held.Lease) == nil {
 			return held
 		}
@@ -139,14 +233,28 @@ func (a *Client) Lease(ctx context.Context, l Lease) error {
 	return err
 }
 
-// Release ends the agent after it has stopped what it runs.
+// Release ends the agent after it has stopped what it runs, and returns when its
+// place is free.
 func (a *Client) Release(ctx context.Context) error {
-	return a.call(ctx, "DELETE", "/v1/lease", nil, nil)
+	if err := a.call(ctx, "DELETE", "/v1/lease", nil, nil); err != nil {
+		return err
+	}
+	for {
+		if _, err := a.Info(ctx); err != nil {
+			return context.Cause(ctx) // nil: nobody answers any more
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // Run carries a job out on the host and reports its progress. It returns when
 // the job is done or ctx ends, in which case the job is stopped. Losing the
-// connection loses nothing: the job goes on, and Run picks up where it was.
+// connection loses nothing: the job goes on, and Run picks up where it was. When
+// the agent dies the error is [ErrJobLost], and a new agent is there.
 //
 // The summary is not nil when anything was measured, also beside an error.
 func (a *Client) Run(ctx context.Context, id string, spec load.Job, progress func(load.Progress)) (*load.Summary, []load.Record, error) {
@@ -163,6 +271,9 @@ func (a *Client) Run(ctx context.Context, id string, spec load.Job, progress fun
 	}()
 
 	last, err := a.followToEnd(ctx, path, progress)
+	if unknown(err) {
+		return nil, nil, ErrJobLost
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,6 +283,9 @@ func (a *Client) Run(ctx context.Context, id string, spec load.Job, progress fun
 			records, err = a.records(ctx, path)
 			return err
 		})
+		if unknown(err) {
+			return nil, nil, ErrJobLost
+		}
 	}
 	if last.Error != "" {
 		err = errors.Join(errors.New(last.Error), err)
@@ -261,9 +375,14 @@ func (p Processes) Start(ctx context.Context, ct provision.Container) (string, e
 }
 
 // State says what the process is doing.
+// [provision.ErrNoContainer] when the agent does not know it, or not any more.
 func (p Processes) State(ctx context.Context, name string) (provision.State, error) {
 	var st provision.State
-	return st, p.call(ctx, "GET", "/v1/processes/"+url.PathEscape(name), nil, &st)
+	err := p.call(ctx, "GET", "/v1/processes/"+url.PathEscape(name), nil, &st)
+	if unknown(err) {
+		err = fmt.Errorf("%w: %w", provision.ErrNoContainer, err)
+	}
+	return st, err
 }
 
 // Logs returns the last tail lines of what the process has written (all of it

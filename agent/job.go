@@ -86,7 +86,7 @@ func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.jobs[id] == nil {
 		ctx, cancel := context.WithCancel(s.ctx)
-		j := &job{cancel: cancel, file: filepath.Join(s.dir, "jobs", id+".jsonl"), more: make(chan struct{})}
+		j := &job{cancel: cancel, file: filepath.Join(s.Dir, "jobs", id+".jsonl"), more: make(chan struct{})}
 		s.jobs[id] = j
 		s.work.Go(func() { defer cancel(); j.run(ctx, spec) })
 		s.log.Info("job started", "job", id, "target", spec.Target.BaseURL)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -144,7 +145,7 @@ func (p *processes) start(name string, spec processSpec) error {
 	}
 	defer logfile.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), spec.Env...)
+	cmd.Env = append(append(os.Environ(), spec.Env...), provision.ProcessMark+"="+p.mark(name))
 	cmd.Dir = pr.dir
 	cmd.Stdout, cmd.Stderr = logfile, logfile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -165,6 +166,24 @@ func (p *processes) start(name string, spec processSpec) error {
 		syscall.Kill(-pr.PID, syscall.SIGKILL)
 	}
 	return err
+}
+
+// mark is what stands in the environment of a process and of all that it starts.
+func (p *processes) mark(name string) string { return filepath.Join(filepath.Dir(p.dir), name) }
+
+// marked lists the processes with a mark, as far as they are ours to look at.
+func marked(mark string) (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range all {
+		b, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(b), "\x00"), provision.ProcessMark+"="+mark) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // exitCode is a shell's: 128 + n for a process that signal n ended.
@@ -226,8 +245,12 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 		case <-ctx.Done():
 		}
 	}
-	// The group may outlive its leader: helpers that an engine forked.
+	// The group may outlive its leader: helpers that an engine forked. And some
+	// leave the group, but not their environment.
 	syscall.Kill(-pr.PID, syscall.SIGKILL)
+	for _, pid := range marked(p.mark(name)) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
 	select {
 	case <-pr.done:
 	case <-ctx.Done():

@@ -12,6 +12,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"time"
 
 	"hclbench/provision"
 )
@@ -47,63 +48,105 @@ func dir(home, lab, host string) string {
 	return path.Join(home, root, "agents", hex.EncodeToString(sum[:4]))
 }
 
+// answerWithin bounds how long an agent takes to say that it is there.
+const answerWithin = 20 * time.Second
+
 // Attach returns the lab's agent on a host if one is at work there; nil if none.
 func Attach(ctx context.Context, c *provision.Conn, lab string) (*Client, error) {
 	a := newClient(c, path.Join(dir(c.Home(), lab, c.Host().Name), "sock"))
-	_, err := a.Info(ctx)
-	if err == nil {
-		return a, nil
-	}
-	a.Close()
-	if ctx.Err() != nil {
+	there, err := a.there(ctx, c)
+	if !there {
+		a.Close()
 		return nil, err
+	}
+	return a, nil
+}
+
+// there reports whether the agent answers.
+func (a *Client) there(ctx context.Context, c *provision.Conn) (bool, error) {
+	soon, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("the agent does not answer within %s", answerWithin))
+	defer cancel()
+	_, err := a.Info(soon)
+	if err == nil {
+		return true, nil
+	}
+	if soon.Err() != nil {
+		return false, errors.Join(context.Cause(soon), err)
 	}
 	// Nobody listens: no socket, or one that a killed agent has left. Telling
 	// these from a lost connection is the connection's business: ask it for
 	// something simple.
 	if _, err := c.Run(ctx, "true", nil); err != nil {
-		return nil, err
+		return false, err
 	}
-	return nil, nil
+	return false, nil
 }
 
-// Start brings the lab's agent up on a host: the binary is copied there when it
-// is not yet, and an agent that is at work already is used.
-func Start(ctx context.Context, c *provision.Conn, b Binary, lab string, log *slog.Logger) (*Client, error) {
+// Start brings the lab's agent up on a host for the store's caller: the binary is
+// copied there when it is not yet, and an agent that is at work already is used.
+// One of another version of hcl is ended first; when another store's caller holds
+// its lease, that is a [*HeldError]. Should the agent die later, the client
+// brings up another.
+func Start(ctx context.Context, c *provision.Conn, b Binary, lab, store string, log *slog.Logger) (*Client, error) {
 	if a, err := Attach(ctx, c, lab); err != nil {
 		return nil, err
 	} else if a != nil {
 		info, err := a.Info(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case info.Binary == b.SHA:
-			return a, nil
-		case info.Lease != nil && info.Jobs > 0:
-			return nil, &HeldError{Host: c.Host(), Lease: *info.Lease}
-		}
-		// Another version of hcl left it. What it runs is found by label later.
-		if err := a.Release(ctx); err != nil {
+		if err != nil {
+			a.Close()
 			return nil, err
 		}
+		if info.Binary != b.SHA {
+			defer a.Close()
+			if info.Lease != nil && info.Lease.Store != store {
+				return nil, &HeldError{Host: c.Host(), Lab: lab, Lease: *info.Lease}
+			}
+			// What it runs is found by label later.
+			if err := a.Release(ctx); err != nil {
+				return nil, err
+			}
+		} else {
+			a.Close()
+		}
+	}
+	a := newClient(c, path.Join(dir(c.Home(), lab, c.Host().Name), "sock"))
+	a.up = func(ctx context.Context) error { return up(ctx, c, a, b, lab, log) }
+	if err := a.up(ctx); err != nil {
 		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// End ends the lab's agent on a host, whoever has its lease. What it runs itself is
+// stopped.
+func End(ctx context.Context, c *provision.Conn, lab string) error {
+	a, err := Attach(ctx, c, lab)
+	if err != nil || a == nil {
+		return err
+	}
+	defer a.Close()
+	return a.Release(ctx)
+}
+
+// up starts an agent unless one answers.
+func up(ctx context.Context, c *provision.Conn, a *Client, b Binary, lab string, log *slog.Logger) error {
+	if there, err := a.there(ctx, c); there || err != nil {
+		return err
 	}
 	remote := path.Join(c.Home(), root, "bin", b.SHA)
 	if err := install(ctx, c, b, remote, log); err != nil {
-		return nil, err
+		return err
 	}
 	command := fmt.Sprintf("%s agent --detach --dir %s", quote(remote), quote(dir(c.Home(), lab, c.Host().Name)))
-	if _, err := c.Run(ctx, command, nil); err != nil {
-		return nil, fmt.Errorf("start the agent on %s: %w", c.Host(), err)
-	}
-	a, err := Attach(ctx, c, lab)
-	if err == nil && a == nil {
-		err = errors.New("it does not answer")
+	_, err := c.Run(ctx, command, nil)
+	if err == nil {
+		_, err = a.Info(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start the agent on %s: %w", c.Host(), err)
+		return fmt.Errorf("start the agent on %s: %w", c.Host(), err)
 	}
-	return a, nil
+	return nil
 }
 
 func install(ctx context.Context, c *provision.Conn, b Binary, remote string, log *slog.Logger) error {

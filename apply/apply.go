@@ -22,7 +22,6 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
-	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -30,12 +29,14 @@ import (
 
 // Options is what carrying out needs besides the plan.
 type Options struct {
-	SSH    provision.SSH
-	Binary agent.Binary // copied to the hosts
-	Log    *slog.Logger // of the connections; nil: silent
-	Events func(Event)  // called from one goroutine at a time; nil: nobody listens
-	Run    results.Run  // ID, Lab, Command and Version are set
-	Holder string       // who holds the leases, for people
+	SSH     provision.SSH
+	Binary  agent.Binary  // copied to the hosts
+	Log     *slog.Logger  // of the connections; nil: silent
+	Events  func(Event)   // called from one goroutine at a time; nil: nobody listens
+	Run     results.Run   // ID, Lab, Command and Version are set
+	Holder  string        // who holds the leases, for people
+	Wait    time.Duration // how long to wait for a host that somebody else is at work on; 0: not
+	Release time.Duration // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
 }
 
 // Outcome counts what a run did.
@@ -66,6 +67,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
+	opt.Release = cmp.Or(opt.Release, provision.ReleaseWait)
 	r := &run{plan: p, store: store, opt: opt}
 	r.opt.Run.Started = time.Now()
 	if err := store.BeginRun(ctx, r.opt.Run); err != nil {
@@ -131,11 +133,15 @@ type runtime interface {
 // site is one host at work: its connection, its agent, and what it is.
 type site struct {
 	*run
-	host  *provision.Host
-	conn  *provision.Conn
-	agent *agent.Client
-	facts json.RawMessage
-	files map[string]string // what data sets read: path as the lab has it → path on the host
+	host    *provision.Host
+	conn    *provision.Conn
+	agent   *agent.Client
+	facts   json.RawMessage
+	earlier provision.Traces // of an earlier run, whose tear-down became ours
+
+	claimed sync.Mutex
+	claim   agent.Lease       // what is renewed
+	files   map[string]string // what data sets read: path as the lab has it → path on the host
 }
 
 // runtime of an instance.
@@ -159,7 +165,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		return err
 	}
 
-	s.agent, err = agent.Start(ctx, conn, r.opt.Binary, r.plan.Lab.Name, r.opt.Log)
+	s.agent, err = agent.Start(ctx, conn, r.opt.Binary, r.plan.Lab.Name, r.store.ID(), r.opt.Log)
 	if err != nil {
 		return err
 	}
@@ -171,6 +177,9 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	defer func() { err = errors.Join(err, release()) }()
 
 	if err := s.sweep(ctx, deployments); err != nil {
+		return err
+	}
+	if err := s.baseline(ctx); err != nil {
 		return err
 	}
 	for _, d := range deployments {
@@ -219,61 +228,6 @@ func usesDocker(deployments []*plan.Deployment) bool {
 	return false
 }
 
-// lease claims the host's agent and keeps the claim until release is called.
-// The returned context ends when somebody else has taken the claim over.
-func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (context.Context, func() error, error) {
-	l := agent.Lease{
-		Lab:         s.plan.Lab.Name,
-		Run:         s.opt.Run.ID,
-		Store:       s.store.ID(),
-		Holder:      s.opt.Holder,
-		TTL:         load.Duration(s.plan.Lab.Lease),
-		MaxDuration: load.Duration(s.plan.Lab.MaxDuration),
-	}
-	if usesDocker(deployments) {
-		l.Docker = cmp.Or(s.host.Docker, provision.DefaultDocker)
-	}
-	if err := s.agent.Lease(ctx, l); err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	// Renewing outlives an interrupt: taking down takes its time too.
-	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(min(s.plan.Lab.Lease/5, 30*time.Second))
-		defer tick.Stop()
-		for lost := false; ; {
-			select {
-			case <-renewing.Done():
-				return
-			case <-tick.C:
-			}
-			err := s.agent.Lease(renewing, l)
-			var held *agent.HeldError
-			switch {
-			case errors.As(err, &held):
-				cancel(err)
-				return
-			case err != nil && !lost && renewing.Err() == nil:
-				lost = true
-				s.event(Event{Type: Warning, Host: s.host.Name, Message: fmt.Sprintf("cannot renew the lease; the host cleans itself %s after the last renewal: %v", s.plan.Lab.Lease, err)})
-			case err == nil && lost:
-				lost = false
-				s.event(Event{Type: Step, Host: s.host.Name, Message: "the lease is renewed again"})
-			}
-		}
-	})
-	return ctx, func() error {
-		stop()
-		wg.Wait()
-		defer cancel(nil)
-		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer done()
-		return s.agent.Release(down)
-	}, nil
-}
-
 // sweep removes what an earlier run of this lab left on the host.
 func (s *site) sweep(ctx context.Context, deployments []*plan.Deployment) error {
 	runtimes := []runtime{agent.Processes{Client: s.agent}}
@@ -282,6 +236,7 @@ func (s *site) sweep(ctx context.Context, deployments []*plan.Deployment) error 
 	}
 	for _, rt := range runtimes {
 		if _, err := sweep(ctx, rt, s.plan.Lab.Name, func(f provision.Found) {
+			s.earlier.Containers = append(s.earlier.Containers, f.ID)
 			s.event(Event{Type: Step, Host: s.host.Name, Message: "removing " + f.Name + ", left by run " + f.Labels[plan.LabelRun]})
 		}); err != nil {
 			return err
@@ -388,6 +343,9 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		if err := s.portFree(ctx, ct.Port); err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
+		if err := s.willListen(ctx, ct.Port); err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
+		}
 		ct.Labels = maps.Clone(ct.Labels)
 		ct.Labels[plan.LabelRun] = s.opt.Run.ID
 		s.event(Event{Type: Step, Host: s.host.Name, Engine: name, Message: "starting"})
@@ -432,30 +390,4 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		}
 	}
 	return len(todo), nil, nil
-}
-
-// down stops an instance and proves that it is gone: the runtime has removed it,
-// and nothing listens on its port any more.
-func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provision.Container) error {
-	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "stopping"})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+time.Minute)
-	defer cancel()
-	if err := rt.Stop(ctx, id, ct.StopGrace); err != nil {
-		return fmt.Errorf("%s is left unclean: take down %s: %w. Look at it, then run:\n\n    hcl destroy", s.host, ct.Name, err)
-	}
-	closed, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for {
-		err := s.portFree(closed, ct.Port)
-		if err == nil {
-			break
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-closed.Done():
-			return fmt.Errorf("%s is left unclean: %s is removed, but %w", s.host, ct.Name, err)
-		}
-	}
-	s.event(Event{Type: Down, Host: s.host.Name, Engine: engine, Message: "stopped, removed, port closed"})
-	return nil
 }

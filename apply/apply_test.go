@@ -122,13 +122,7 @@ func (b *bench) noAgent() {
 	b.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		all, err := b.host.Processes()
-		if err != nil {
-			b.Fatal(err)
-		}
-		ours := slices.DeleteFunc(all, func(p testhost.Process) bool {
-			return !strings.Contains(fmt.Sprint(p), ".cache/hcl") && !strings.Contains(fmt.Sprint(p), "launch_server")
-		})
+		ours := b.ours()
 		if len(ours) == 0 {
 			return
 		}
@@ -136,6 +130,18 @@ func (b *bench) noAgent() {
 			b.Fatalf("processes are left: %+v", ours)
 		}
 	}
+}
+
+// ours are the processes of ours on the host.
+func (b *bench) ours() []testhost.Process {
+	b.Helper()
+	all, err := b.host.Processes()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(p testhost.Process) bool {
+		return !strings.Contains(fmt.Sprint(p), ".cache/hcl") && !strings.Contains(fmt.Sprint(p), "launch_server")
+	})
 }
 
 func (r ran) has(kind, text string) bool {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,9 @@ func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
 // Presence is what of a lab is on one host.
 type Presence struct {
 	Host       *provision.Host
-	Lease      *agent.Lease // nil: nobody is at work
+	Lease      *agent.Lease   // nil: nobody is at work
+	Reserved   *agent.Lease   // of the machine, for another lab; nil: for none
+	Unclean    *agent.Unclean // what a tear-down has left; nil: nothing
 	Containers []provision.Found
 	Processes  []provision.Found
 }
@@ -61,6 +64,15 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 				return p, err
 			}
 		}
+		if p.Unclean, err = agent.ReadUnclean(ctx, c); err != nil {
+			return p, err
+		}
+		if p.Reserved, err = agent.ReadReservation(ctx, c); err != nil {
+			return p, err
+		}
+		if p.Reserved != nil && p.Reserved.Lab == scope.Lab {
+			p.Reserved = nil // that is the lease, or was
+		}
 		if scope.Docker(h) {
 			p.Containers, err = c.List(ctx, map[string]string{plan.LabelLab: scope.Lab})
 		}
@@ -69,12 +81,20 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 }
 
 // Destroy removes everything of the lab from its hosts, found by label, whoever
-// left it there, and ends the lab's agents. It refuses where another store's
-// caller holds the lease, unless force is set. It returns what it removed.
+// left it there, ends the lab's agents, and proves that nothing is left: also of
+// what an earlier tear-down could not. It refuses where another store's caller
+// holds the lease, unless force is set, which also forgets what is left. It
+// returns what it removed.
 func Destroy(ctx context.Context, scope Scope, storeID string, force bool, opt Options) ([]Presence, error) {
 	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
 		p := Presence{Host: h}
-		a, err := agent.Start(ctx, c, opt.Binary, scope.Lab, opt.Log)
+		a, err := agent.Start(ctx, c, opt.Binary, scope.Lab, storeID, opt.Log)
+		if held := new(agent.HeldError); errors.As(err, &held) && force {
+			err = agent.End(ctx, c, scope.Lab)
+			if err == nil {
+				a, err = agent.Start(ctx, c, opt.Binary, scope.Lab, storeID, opt.Log)
+			}
+		}
 		if err != nil {
 			return p, err
 		}
@@ -83,10 +103,26 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force bool, opt O
 		if err != nil {
 			return p, err
 		}
-		if l := info.Lease; l != nil && l.Store != storeID && !force {
-			return p, &agent.HeldError{Host: h, Lease: *l}
+		var traces provision.Traces
+		if l := info.Lease; l != nil {
+			if l.Store != storeID && !force {
+				return p, &agent.HeldError{Host: h, Lab: scope.Lab, Lease: *l}
+			}
+			traces = l.Traces
+		}
+		if p.Unclean, err = agent.ReadUnclean(ctx, c); err != nil {
+			return p, err
+		}
+		if p.Unclean != nil && force {
+			if err := agent.ForgetUnclean(ctx, c); err != nil {
+				return p, err
+			}
+			p.Unclean = nil
+		} else if p.Unclean != nil {
+			traces = p.Unclean.Traces
 		}
 		gone := func(f provision.Found) {
+			traces.Containers = append(traces.Containers, f.ID)
 			opt.Events(Event{Type: Step, Host: h.Name, Message: "removing " + f.Name})
 		}
 		p.Processes, err = sweep(ctx, agent.Processes{Client: a}, scope.Lab, gone)
@@ -94,6 +130,20 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force bool, opt O
 			var e error
 			p.Containers, e = sweep(ctx, c, scope.Lab, gone)
 			err = errors.Join(err, e)
+		}
+		traces.Mark = a.Mark()
+		if err == nil {
+			_, err = c.ProveGone(ctx, traces, cmp.Or(opt.Release, provision.ReleaseWait))
+			switch {
+			case err != nil && !force:
+				l := agent.Lease{Lab: scope.Lab, Holder: opt.Holder}
+				if info.Lease != nil {
+					l = *info.Lease
+				}
+				err = errors.Join(err, agent.MarkUnclean(ctx, c, l, traces, err))
+			case err == nil && p.Unclean != nil:
+				err = agent.ForgetUnclean(ctx, c)
+			}
 		}
 		return p, errors.Join(err, a.Release(ctx))
 	})

@@ -30,11 +30,8 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, alive func(context.Context) error, tail func() []string) (lost, err error) {
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
-	job := out.Job // as the host gets it; where its files lie there is of no interest later
-	job.Files = s.files
 	p := s.prober(out.Job.Target.BaseURL)
 	defer p.close()
-	out.CacheReset = resetCache(ctx, p, d.Engine)
 
 	s.mu.Lock()
 	s.begun++
@@ -63,10 +60,22 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 			}
 		}
 	}()
-	id := s.opt.Run.ID + "." + c.ID
-	summary, records, runErr := s.agent.Run(running, id, job, func(p load.Progress) {
-		tell(Event{Type: Progress, Progress: &p})
-	})
+	var summary *load.Summary
+	var records []load.Record
+	var runErr error
+	for attempt := range agentLosses + 1 {
+		out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
+		job := out.Job                  // as the host gets it; where its files lie there is of no interest later
+		job.Files = s.files
+		out.CacheReset = resetCache(ctx, p, d.Engine)
+		summary, records, runErr = s.agent.Run(running, fmt.Sprintf("%s.%s.%d", s.opt.Run.ID, c.ID, attempt), job, func(p load.Progress) {
+			tell(Event{Type: Progress, Progress: &p})
+		})
+		if !errors.Is(runErr, agent.ErrJobLost) || running.Err() != nil {
+			break
+		}
+		tell(Event{Type: Warning, Message: "the agent has died in mid-cell and is started again; the cell is measured anew"})
+	}
 	cause := context.Cause(running)
 	cancel(nil)
 	<-watched
@@ -98,6 +107,9 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	}
 	return lost, nil
 }
+
+// agentLosses is how often a cell is measured anew because the agent has died.
+const agentLosses = 2
 
 // place brings the files that a data set reads to the host, each once.
 func (s *site) place(ctx context.Context, d load.Dataset) error {
@@ -165,6 +177,9 @@ func resetCache(ctx context.Context, p *prober, e *engines.Engine) string {
 // alive reports how the engine has ended. Not being able to ask says nothing.
 func (s *site) alive(ctx context.Context, rt runtime, id string) error {
 	st, err := rt.State(ctx, id)
+	if errors.Is(err, provision.ErrNoContainer) {
+		return errors.New("it was removed, by somebody else or because the lease ran out")
+	}
 	if err != nil || st.Running {
 		return nil
 	}

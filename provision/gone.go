@@ -11,16 +11,14 @@ import (
 	"time"
 )
 
-const (
-	// releaseWait is how long a driver may take to give memory back after the
-	// last process that used it has ended. It is seconds for 8 GPUs; longer means
-	// that nobody will.
-	releaseWait = 45 * time.Second
+// ReleaseWait is how long a driver may take to give memory back after the last
+// process that used it has ended. It is seconds for 8 GPUs; longer means that
+// nobody will.
+const ReleaseWait = 45 * time.Second
 
-	// releaseSlack is how much more of a GPU's memory may be in use than before:
-	// drivers keep some for themselves. A leaked CUDA context is about 500 MiB.
-	releaseSlack = 256 << 20
-)
+// releaseSlack is how much more of a GPU's memory may be in use than before:
+// drivers keep some for themselves. A leaked CUDA context is about 500 MiB.
+const releaseSlack = 256 << 20
 
 // Traces are what engines that were taken down may have left on a host.
 type Traces struct {
@@ -47,23 +45,20 @@ func (e *UncleanError) Error() string {
 		e.Host, strings.Join(e.Left, "\n  - "))
 }
 
-// ProveGone waits until nothing of what was taken down is left: no process of
-// ours uses a GPU, the memory of every GPU is back to what it was before, but for
-// what others use meanwhile, and nothing listens on the ports. An [UncleanError]
-// says what is still there when that takes too long. What others have put on the
-// GPUs meanwhile is returned, and no error.
-func (c *Conn) ProveGone(ctx context.Context, t Traces) (others []GPUProcess, err error) {
-	return c.proveGone(ctx, t, releaseWait)
-}
-
-func (c *Conn) proveGone(ctx context.Context, t Traces, patience time.Duration) (others []GPUProcess, err error) {
+// ProveGone waits, at most for patience, until nothing of what was taken down is
+// left: no process of ours uses a GPU, the memory of every GPU is back to what it
+// was before, but for what others use meanwhile, and nothing listens on the
+// ports. Otherwise it returns an [UncleanError] with what is still there, or why
+// that cannot be found out. What others have put on the GPUs meanwhile is
+// returned, and no error.
+func (c *Conn) ProveGone(ctx context.Context, t Traces, patience time.Duration) (others []GPUProcess, err error) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for every := 50 * time.Millisecond; ; every = min(2*every, 2*time.Second) {
 		var left []string
 		left, others, err = c.left(ctx, t)
 		if err != nil {
-			return nil, err
+			left = []string{"what is left cannot be found out: " + err.Error()}
 		}
 		if len(left) == 0 {
 			return others, nil
@@ -73,7 +68,7 @@ func (c *Conn) proveGone(ctx context.Context, t Traces, patience time.Duration) 
 		case <-deadline.C:
 			return others, &UncleanError{Host: c.host, Left: left}
 		case <-ctx.Done():
-			return others, errors.Join(&UncleanError{Host: c.host, Left: left}, context.Cause(ctx))
+			return others, &UncleanError{Host: c.host, Left: left}
 		}
 	}
 }

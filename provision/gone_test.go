@@ -125,7 +125,7 @@ func TestProveGone(t *testing.T) {
 			defer l.Close()
 			use(testhost.GPUUse{GPU: 3, MiB: 70_000})
 			traces := Traces{Before: before, Ports: []int{8000}}
-			_, err = c.proveGone(t.Context(), traces, time.Second)
+			_, err = c.ProveGone(t.Context(), traces, time.Second)
 			unclean := new(UncleanError)
 			if !errors.As(err, &unclean) {
 				t.Fatalf("leaked: %v, want an UncleanError", err)
@@ -140,7 +140,7 @@ func TestProveGone(t *testing.T) {
 			// It is given back while somebody waits.
 			proved := make(chan error, 1)
 			go func() {
-				_, err := c.proveGone(t.Context(), traces, time.Minute)
+				_, err := c.ProveGone(t.Context(), traces, time.Minute)
 				proved <- err
 			}()
 			l.Close()
@@ -169,7 +169,7 @@ func TestProveGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			use(testhost.GPUUse{GPU: 0, PID: pid, MiB: 1000, Name: "python3"}, testhost.GPUUse{GPU: 1, PID: pid, MiB: 2000, Name: "python3"})
-			others, err := c.proveGone(t.Context(), traces, time.Second)
+			others, err := c.ProveGone(t.Context(), traces, time.Second)
 			if err != nil || len(others) != 1 || others[0].PID != pid || others[0].Memory != 3000<<20 {
 				t.Errorf("somebody else: %+v, %v", others, err)
 			}

@@ -11,12 +11,27 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
+// OwnGrace asks [Conn.Stop] for the grace that the container was created with.
+const OwnGrace time.Duration = -1
+
 // Stop ends a container and removes it with its anonymous volumes: its stop
 // signal, up to grace for it to end, SIGKILL, removal, and then the proof that
 // Docker knows it no longer. One that has ended, is being removed by somebody
 // else, or is not there is no error. ctx should allow for more than grace; a
 // stop that was begun goes on in the daemon when ctx ends.
 func (c *Conn) Stop(ctx context.Context, id string, grace time.Duration) error {
+	if grace < 0 {
+		found, err := c.inspect(ctx, id)
+		if errors.Is(err, ErrNoContainer) {
+			return nil
+		} else if err != nil {
+			return c.wrap("stop container "+shortID(id), err)
+		}
+		grace = 10 * time.Second // Docker's own default
+		if seconds := found.Config.StopTimeout; seconds != nil {
+			grace = time.Duration(*seconds) * time.Second
+		}
+	}
 	killAt := time.Now().Add(grace)
 	if err := again(ctx, func() error { return c.stop(ctx, id, killAt) }); err != nil {
 		return c.wrap("stop container "+shortID(id), err)

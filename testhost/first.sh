@@ -5,7 +5,8 @@ exec 3<&0 </dev/null
 mount --make-rprivate /
 mount -t proc proc /proc
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p /run/sshd /run/lock
+mkdir -p /run/sshd
+mkdir -m 1777 /run/lock
 echo "$2" >/proc/sys/kernel/hostname
 mount --bind "$1/home" /root
 

@@ -45,7 +45,7 @@ func (a *app) agent() *cobra.Command {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(a.stderr, nil))
-			return agent.Serve(c.Context(), dir, binary.SHA, log, func() {
+			return agent.Serve(c.Context(), agent.Config{Dir: dir, Binary: binary.SHA, Log: log}, func() {
 				fmt.Fprintln(a.stdout, agentReady)
 			})
 		},
@@ -65,11 +65,15 @@ func detached(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the agent's directory: %w", err)
 	}
-	logfile, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	logfile, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the agent's log: %w", err)
 	}
 	defer logfile.Close()
+	before, err := logfile.Seek(0, io.SeekEnd) // what earlier agents have said
+	if err != nil {
+		return fmt.Errorf("read the agent's log: %w", err)
+	}
 	out, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -90,6 +94,6 @@ func detached(dir string) error {
 		return cmd.Process.Release()
 	}
 	err = cmd.Wait()
-	said, readErr := io.ReadAll(io.NewSectionReader(logfile, 0, 64<<10))
+	said, readErr := io.ReadAll(io.NewSectionReader(logfile, before, 64<<10))
 	return errors.Join(fmt.Errorf("the agent ended at once: %s", strings.TrimSpace(string(said))), err, readErr)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ func (a *app) apply() *cobra.Command {
 	var cells pickFlags
 	var connect connectFlags
 	var asJSON, approve, locked, rerun bool
+	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "apply [LAB]",
 		Short: "Bring the engines up, measure, take everything down, report",
@@ -33,15 +35,19 @@ lab's lease runs out. On a terminal apply asks before it begins.
 
 --only and --target carry out a part; the rest stays to be measured. --locked
 asks the registries and the model hub again, and refuses what hcl.lock does not
-hold or what has moved since.`,
+hold or what has moved since.
+
+A host is reserved while engines run there. Where somebody else is at work apply says
+who, and ends; --wait says how long to wait for them instead.`,
 		Example: `  hcl apply
   hcl apply lab/ --auto-approve --json
   hcl apply --only 'benchmark.online[concurrency=1]'
   hcl apply --locked
+  hcl apply --wait 1h
 
 Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 3 some cells
-are suspect or could not be measured, 4 a host is not what its block says,
-130 interrupted.`,
+are suspect or could not be measured, 4 a host is not what its block says, 5 a host
+is left unclean, 130 interrupted.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
@@ -93,7 +99,7 @@ are suspect or could not be measured, 4 a host is not what its block says,
 			if !approve && terminal(a.in) && terminal(a.stderr) && !a.ask("Carry this plan out?") {
 				return &exit{exitFailed, errors.New("not approved; nothing was done")}
 			}
-			opt.Run = newRun(cfg.Lab.Name, "apply")
+			opt.Run, opt.Wait = newRun(cfg.Lab.Name, "apply"), wait
 			return a.carryOut(ctx, p, references(cfg, ""), store, opt, asJSON)
 		},
 	}
@@ -103,6 +109,7 @@ are suspect or could not be measured, 4 a host is not what its block says,
 	c.Flags().BoolVar(&locked, "locked", false, "refuse what is not locked in hcl.lock or has moved since")
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
+	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for a host that somebody else is at work on")
 	c.Flags().BoolVar(&rerun, "rerun", false, "measure again what is up to date")
 	return c
 }

@@ -19,11 +19,14 @@ func (a *app) destroy() *cobra.Command {
 		Short: "Remove everything of this lab from its hosts",
 		Long: `Removes every container and process of this lab from its hosts, in the graceful
 way and whoever left it there, and ends the lab's agents. They are found by their
-labels; what carries none of this lab is never touched. Results are kept.`,
+labels; what carries none of this lab is never touched. Then it looks whether the
+hosts are free: nothing of ours on a GPU, its memory given back, the ports closed.
+Results are kept.`,
 		Example: `  hcl destroy
   hcl destroy lab/ --force
 
-Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 5 a host is left
+unclean, 130 interrupted.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
@@ -67,6 +70,6 @@ Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interr
 	}
 	lab.add(c)
 	connect.add(c)
-	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease")
+	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease; and forget what could not be cleaned")
 	return c
 }

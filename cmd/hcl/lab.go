@@ -274,6 +274,8 @@ func unclean(err error) error {
 // outcome turns what a run did into the verb's error.
 func outcome(p *plan.Plan, o apply.Outcome, err error) error {
 	switch {
+	case errors.As(err, new(*provision.UncleanError)):
+		return &exit{exitUnclean, brief(err)}
 	case errors.Is(err, apply.ErrContract):
 		return &exit{exitContract, brief(err)}
 	case err != nil:

@@ -20,6 +20,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"hclbench/provision"
 )
 
 // The exit codes are part of the interface; every verb's help names its own.
@@ -29,6 +31,7 @@ const (
 	exitUsage       = 2
 	exitCells       = 3
 	exitContract    = 4
+	exitUnclean     = 5
 	exitInterrupted = 130
 )
 
@@ -89,6 +92,9 @@ func run(ctx context.Context, args []string, in *os.File, stdout, stderr io.Writ
 	}
 	if ctx.Err() != nil {
 		code = exitInterrupted
+	}
+	if errors.As(err, new(*provision.UncleanError)) { // whatever else: somebody has to look at it
+		code = exitUnclean
 	}
 	if e == nil || e.err != nil {
 		fmt.Fprintf(stderr, "%s %v\n", a.paint(red, "Error:"), err)

@@ -20,7 +20,8 @@ func (a *app) status() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [LAB]",
 		Short: "Show what of this lab runs where",
-		Long:  `Asks every host of the lab what of it is there, and who is at work.`,
+		Long: `Asks every host of the lab what of it is there, who is at work, also on another lab,
+and what a tear-down could not clean.`,
 		Example: `  hcl status lab/
 
 Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line is wrong.`,
@@ -41,10 +42,16 @@ Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line i
 				for _, f := range append(p.Containers, p.Processes...) {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Host.Name, f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name)
 				}
+				if u := p.Unclean; u != nil {
+					fmt.Fprintf(w, "%s\t-\tunclean since %s\t%s\t%s\n", p.Host.Name, u.Time.Local().Format(time.DateTime), u.Run, strings.Join(u.Left, "; "))
+				}
+				if l := p.Reserved; l != nil {
+					fmt.Fprintf(w, "%s\t-\tin use by %s for lab %s\t%s\tuntil %s unless renewed\n", p.Host.Name, l.Holder, l.Lab, l.Run, l.Expires.Local().Format(time.TimeOnly))
+				}
 				switch {
 				case p.Lease != nil:
 					fmt.Fprintf(w, "%s\t-\tleased by %s\t%s\tuntil %s unless renewed\n", p.Host.Name, p.Lease.Holder, p.Lease.Run, p.Lease.Expires.Local().Format(time.TimeOnly))
-				case len(p.Containers)+len(p.Processes) == 0:
+				case len(p.Containers)+len(p.Processes) == 0 && p.Unclean == nil && p.Reserved == nil:
 					fmt.Fprintf(w, "%s\t-\tnothing\t-\t-\n", p.Host.Name)
 				}
 			}

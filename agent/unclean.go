@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"hclbench/provision"
+)
+
+// Unclean is what a host is left with that could not be cleaned. It is kept on
+// the host, so that whoever comes next is told, whatever has become of the caller.
+type Unclean struct {
+	Time   time.Time        `json:"time"`
+	Lab    string           `json:"lab"`
+	Run    string           `json:"run"`
+	Holder string           `json:"holder"`
+	Left   []string         `json:"left"`   // what, and what holds it
+	Traces provision.Traces `json:"traces"` // what to look for, to see whether it is gone
+}
+
+func uncleanFile(c *provision.Conn) string { return path.Join(c.Home(), root, "unclean.json") }
+
+// MarkUnclean notes on the host that the tear-down of a run has failed with err.
+func MarkUnclean(ctx context.Context, c *provision.Conn, l Lease, traces provision.Traces, err error) error {
+	u := Unclean{Time: time.Now(), Lab: l.Lab, Run: l.Run, Holder: l.Holder, Traces: traces}
+	if unclean := new(provision.UncleanError); errors.As(err, &unclean) {
+		u.Left = unclean.Left
+	} else {
+		u.Left = []string{err.Error()}
+	}
+	b, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	file := uncleanFile(c)
+	_, err = c.Run(ctx, fmt.Sprintf("umask 077 && mkdir -p %s && cat >%[2]s.new && mv %[2]s.new %[2]s", quote(path.Dir(file)), quote(file)), bytes.NewReader(b))
+	if err != nil {
+		return fmt.Errorf("note that the host is unclean: %w", err)
+	}
+	return nil
+}
+
+// ReadUnclean returns what an earlier run has left on the host, nil for nothing.
+func ReadUnclean(ctx context.Context, c *provision.Conn) (*Unclean, error) {
+	file := quote(uncleanFile(c))
+	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then cat %[1]s; fi", file), nil)
+	if err != nil || strings.TrimSpace(out) == "" {
+		return nil, err
+	}
+	u := new(Unclean)
+	if err := json.Unmarshal([]byte(out), u); err != nil {
+		return nil, fmt.Errorf("%s: read %s there: %w", c.Host(), uncleanFile(c), err)
+	}
+	return u, nil
+}
+
+// ForgetUnclean removes the note.
+func ForgetUnclean(ctx context.Context, c *provision.Conn) error {
+	_, err := c.Run(ctx, "rm -f "+quote(uncleanFile(c)), nil)
+	return err
+}
