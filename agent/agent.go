@@ -164,6 +164,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/processes", s.listProcesses)
 	mux.HandleFunc("GET /v1/processes/{name}", s.getProcess)
 	mux.HandleFunc("GET /v1/processes/{name}/logs", s.processLogs)
+	mux.HandleFunc("GET /v1/processes/{name}/files/{file}", s.processFile)
 	mux.HandleFunc("DELETE /v1/processes/{name}", s.deleteProcess)
 	return mux
 }

@@ -399,6 +399,21 @@ func (p Processes) Logs(ctx context.Context, name string, follow bool, tail int)
 	return resp.Body, nil
 }
 
+// ReadFile reads a file that the process has written into its own directory, while
+// [Processes.Stop] has not removed that.
+func (p Processes) ReadFile(ctx context.Context, name, file string) ([]byte, error) {
+	resp, err := p.open(ctx, "GET", "/v1/processes/"+url.PathEscape(name)+"/files/"+url.PathEscape(file), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("agent on %s: read %s: %w", p.host, file, err)
+	}
+	return text, nil
+}
+
 // Stop stops the process: its stop signal, grace, SIGKILL. One that is not there
 // is stopped.
 func (p Processes) Stop(ctx context.Context, name string, grace time.Duration) error {

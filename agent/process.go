@@ -400,6 +400,27 @@ func seekTail(f *os.File, n int) error {
 	return err
 }
 
+// processFile answers with a file that the process has written into its own
+// directory.
+func (s *server) processFile(w http.ResponseWriter, r *http.Request) {
+	pr := s.processes.get(r.PathValue("name"))
+	if pr == nil {
+		http.Error(w, "no such process", http.StatusNotFound)
+		return
+	}
+	name := filepath.Base(r.PathValue("file")) // nothing outside of the directory
+	f, err := os.Open(filepath.Join(pr.dir, name))
+	if err != nil {
+		http.Error(w, "the process has written no file "+name, http.StatusNotFound)
+		return
+	}
+	defer f.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if _, err := io.Copy(w, f); err != nil {
+		s.log.Warn("send a file of a process", "name", pr.Name, "file", name, "err", err)
+	}
+}
+
 func (s *server) deleteProcess(w http.ResponseWriter, r *http.Request) {
 	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: the process's own
 	if err := s.processes.stop(r.Context(), r.PathValue("name"), grace); err != nil {

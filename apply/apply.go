@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,6 +129,7 @@ type runtime interface {
 	Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error)
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	List(ctx context.Context, labels map[string]string) ([]provision.Found, error)
+	ReadFile(ctx context.Context, id, path string) ([]byte, error)
 }
 
 // site is one host at work: its connection, its agent, and what it is.
@@ -285,7 +287,12 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 			return err
 		}
 	}
-	for todo := d.ToDo(); len(todo) > 0; {
+	todo := d.ToDo()
+	if unclean, err := s.offline(ctx, d, &row, todo); err != nil || unclean != nil {
+		return errors.Join(err, unclean)
+	}
+	todo = slices.DeleteFunc(todo, func(c *plan.Cell) bool { return c.Offline != nil })
+	for len(todo) > 0 {
 		consumed, down, err := s.up(ctx, d, &row, todo)
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), down)
@@ -332,13 +339,9 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 	for _, in := range d.Instances {
 		rt, ct := s.runtime(in.Runtime), in.Container
 		if in.Runtime == provision.Docker {
-			image, err := s.pull(ctx, name, ct.Image)
-			if err != nil {
+			if ct.Image, err = s.image(ctx, d, row); err != nil {
 				return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 			}
-			row.Digest = image.Digest
-			s.compareDigest(d, name, image)
-			ct.Image = image.ID // what the tag means now, whatever it means later
 		}
 		if err := s.portFree(ctx, ct.Port); err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)

@@ -33,16 +33,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	p := s.prober(out.Job.Target.BaseURL)
 	defer p.close()
 
-	s.mu.Lock()
-	s.begun++
-	number := s.begun
-	s.mu.Unlock()
-	tell := func(e Event) {
-		e.Host, e.Engine, e.Benchmark, e.Cell, e.Axes = s.host.Name, row.Engine, c.Benchmark, c.ID, c.Axes
-		e.Number, e.Of = number, s.outcome.Planned
-		s.event(e)
-	}
-	tell(Event{Type: Begin})
+	tell := s.begin(row, c)
 
 	running, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
@@ -110,6 +101,22 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 
 // agentLosses is how often a cell is measured anew because the agent has died.
 const agentLosses = 2
+
+// begin counts a cell as begun, tells of it, and returns how to tell what happens
+// with it.
+func (s *site) begin(row results.Deployment, c *plan.Cell) (tell func(Event)) {
+	s.mu.Lock()
+	s.begun++
+	number := s.begun
+	s.mu.Unlock()
+	tell = func(e Event) {
+		e.Host, e.Engine, e.Benchmark, e.Cell, e.Axes = s.host.Name, row.Engine, c.Benchmark, c.ID, c.Axes
+		e.Number, e.Of = number, s.outcome.Planned
+		s.event(e)
+	}
+	tell(Event{Type: Begin})
+	return tell
+}
 
 // place brings the files that a data set reads to the host, each once.
 func (s *site) place(ctx context.Context, d load.Dataset) error {
@@ -222,6 +229,18 @@ func (s *site) compareDigest(d *plan.Deployment, engine string, image provision.
 		s.event(Event{Type: Warning, Host: s.host.Name, Engine: engine, Message: fmt.Sprintf(
 			"%s means another image now, %s, than when %d cells that are up to date were measured, %s; --rerun measures them again, and an image written with its digest cannot move", image.Ref, image.Digest, moved, before)})
 	}
+}
+
+// image brings the deployment's image to the host, notes what it is, and returns
+// its id: what the tag means now, whatever it means later.
+func (s *site) image(ctx context.Context, d *plan.Deployment, row *results.Deployment) (id string, err error) {
+	image, err := s.pull(ctx, row.Engine, d.Engine.Image)
+	if err != nil {
+		return "", err
+	}
+	row.Digest = image.Digest
+	s.compareDigest(d, row.Engine, image)
+	return image.ID, nil
 }
 
 // pull brings an image to the host.

@@ -238,6 +238,13 @@ func (w *wait) idle() time.Duration {
 	return time.Since(w.moved)
 }
 
+// lines are the last of the log.
+func (w *wait) lines() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.tail)
+}
+
 func (w *wait) failed(why string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

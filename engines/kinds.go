@@ -142,6 +142,12 @@ func (e *Engine) launch(port int, argv []string) []provision.Text {
 	// rented box: flags = { host = "0.0.0.0" } says otherwise.
 	add("host", "127.0.0.1")
 	add("port", strconv.Itoa(port))
+	return append(out, e.flagWords()...)
+}
+
+// flagWords are the lab's flags as a command line has them.
+func (e *Engine) flagWords() []provision.Text {
+	var out []provision.Text
 	for i, f := range e.Flags {
 		// A flag with several values stands once before all of them: Python's
 		// argparse keeps only the last of a repeated one. TensorRT-LLM's click wants

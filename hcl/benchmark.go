@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -159,11 +160,6 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 		l.place(c.benchmark+" load.from", s["load.from"].at)
 	}
 	good = l.checkWorkload(b, s, &out.Workload) && good
-	for _, name := range out.Workload.NotCarriedOut() {
-		if x, said := s[name]; said {
-			l.place(c.benchmark+" "+name, x.at)
-		}
-	}
 	if good {
 		good = l.checkTogether(s, out)
 	}
@@ -297,12 +293,26 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 	return good
 }
 
+// Offline is what an offline cell runs instead of a load on a server. The error
+// says, for the author of the lab, why its engine has no such benchmark.
+func (c Cell) Offline(seed uint64) (engines.Bench, error) {
+	w := c.Workload
+	if !w.Dataset.Exact() {
+		return engines.Bench{}, errors.New("what the engines' benchmarks have in common are random prompts, each of exactly the same length: a data set of kind \"random\" whose range_ratio, if it has one, leaves one length")
+	}
+	return engines.Offline(c.Engine, engines.Batch{
+		Requests: w.Requests, InputTokens: w.Dataset.InputTokens, OutputTokens: w.OutputTokens, Seed: seed,
+	})
+}
+
 // checkTogether holds a cell's load against its engine.
 func (l *lab) checkTogether(s settings, c Cell) bool {
 	e, w := c.Engine, c.Workload
-	if w.Mode == load.Offline && (e.Kind == engines.External || e.Kind == engines.OpenAI) {
-		l.errOnce(s["mode"].at, "No offline benchmark", "Offline, an engine runs a benchmark of its own, and hcl knows that of %s, not of %s, which is of kind %q.", inWords(quoted([]string{engines.SGLang, engines.VLLM, engines.TRTLLM}), "and"), e.Address(), e.Kind)
-		return false
+	if w.Mode == load.Offline {
+		if _, err := c.Offline(0); err != nil {
+			l.errOnce(s["mode"].at, "No offline benchmark", "Offline, an engine runs a benchmark of its own, and %s cannot: %s.", e.Address(), err)
+			return false
+		}
 	}
 	most, flag, said := engines.MaxContext(e)
 	input, output := w.Longest()

@@ -29,14 +29,6 @@ func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 	}
 	for _, b := range c.Benchmarks {
 		for _, cell := range b.Cells {
-			for _, name := range cell.Workload.NotCarriedOut() {
-				bare := name[strings.LastIndexByte(name, '.')+1:]
-				what := "the argument " + bare + " of load blocks"
-				if name == "mode" {
-					what = "benchmarks with mode = \"offline\""
-				}
-				add(b.Name+" "+name, b.Pos, "This version reads and plans %s, but cannot carry it out yet. Remove it for now.", what)
-			}
 			if rehearsal {
 				continue
 			}

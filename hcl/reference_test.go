@@ -110,7 +110,7 @@ func functionTable() string {
 }
 
 func notCarriedOutTable() string {
-	return "- in `benchmark`: `mode = \"offline\"`\n- in `load`: `from`" +
+	return "- in `load`: `from`" +
 		"\n- in `engine`: `build`\n- in `host`: `require`\n"
 }
 

@@ -139,6 +139,13 @@ func (d Dataset) OwnOutputs() bool {
 	return false
 }
 
+// Exact reports whether every prompt is of random tokens and exactly as long as
+// asked.
+func (d Dataset) Exact() bool {
+	s := lengths(d.InputTokens, d.RangeRatio, d.Convention)
+	return d.Kind == Random && s.low == s.high
+}
+
 // The endpoints that a workload can be sent to.
 const (
 	Completions = "completions" // /v1/completions; prompts travel as token ids
@@ -217,16 +224,6 @@ func (w Workload) Longest() (input, output int) {
 		output = max(output, d.OutputTokens)
 	}
 	return input, output
-}
-
-// NotCarriedOut returns what of the workload this version can read but not do,
-// as the lab names it: "dataset", "mode", "load.ramp".
-func (w Workload) NotCarriedOut() []string {
-	var names []string
-	if w.Mode != "" {
-		names = append(names, "mode")
-	}
-	return names
 }
 
 // Target is the server under load.

@@ -3,24 +3,13 @@ package load
 import (
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// TestNotCarriedOut: what cannot be done is refused in one sentence, before
-// anything is sent.
-func TestNotCarriedOut(t *testing.T) {
-	plain := Workload{Dataset: Dataset{Kind: Random, InputTokens: 8}, Requests: 1, Concurrency: 1, OutputTokens: 8, Endpoint: Completions}
-	if names := plain.NotCarriedOut(); len(names) > 0 {
-		t.Errorf("a plain workload: %v is not carried out", names)
-	}
-	offline := plain
-	offline.Mode = Offline
-	if diff := cmp.Diff([]string{"mode"}, offline.NotCarriedOut()); diff != "" {
-		t.Errorf("not carried out (-want +got):\n%s", diff)
-	}
-	r, err := Run(t.Context(), Job{Target: Target{BaseURL: "http://127.0.0.1:1"}, Workload: offline}, nil)
-	if want := "cannot carry out mode"; r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+// TestOfflineIsNoLoad: it is refused in one sentence, before anything is sent.
+func TestOfflineIsNoLoad(t *testing.T) {
+	w := Workload{Dataset: Dataset{Kind: Random, InputTokens: 8}, Requests: 1, Concurrency: 1, OutputTokens: 8, Endpoint: Completions, Mode: Offline}
+	r, err := Run(t.Context(), Job{Target: Target{BaseURL: "http://127.0.0.1:1"}, Workload: w}, nil)
+	if want := `mode "offline" is no load`; r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("Run = %v, %v; want one error with %q", r, err, want)
 	}
 }

@@ -67,6 +67,7 @@ type Cell struct {
 	Axes       results.Axes
 	Repetition int // from 1
 	Job        load.Job
+	Offline    *engines.Bench // run instead of the job, in a container or process of its own; nil: online
 	Status     Status
 	Why        string // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
 	Digest     string // of a cell that is done: the image that it was measured with
@@ -84,6 +85,23 @@ func (d *Deployment) ToDo() []*Cell {
 		}
 	}
 	return todo
+}
+
+// starts is how often the engine is started when all goes well: once to serve,
+// and once for each offline cell.
+func (d *Deployment) starts() int {
+	if len(d.Instances) == 0 {
+		return 0
+	}
+	n, serves := 0, 0
+	for _, c := range d.ToDo() {
+		if c.Offline != nil {
+			n++
+		} else {
+			serves = 1
+		}
+	}
+	return n + serves
 }
 
 // Host is where the deployment's engine serves, or where the load runs when
@@ -134,9 +152,7 @@ func (p *Plan) Count() Counts {
 				c.Done++
 			}
 		}
-		if len(d.Instances) > 0 && len(d.ToDo()) > 0 {
-			c.Starts++
-		}
+		c.Starts += d.starts()
 	}
 	return c
 }
@@ -222,6 +238,15 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids *ident
 	// Prompts differ from cell to cell, so that no cell runs on the prefix cache
 	// of the one before, and are the same whenever a cell is measured again.
 	out.Job.Seed = seed(out.ID)
+	if c.Workload.Mode == load.Offline {
+		bench, err := c.Offline(out.Job.Seed)
+		if err != nil {
+			panic(fmt.Sprintf("plan cell %s: %v. The text was checked: this is a bug in hcl.", out.ID, err))
+		}
+		in := d.Instances[0].Container
+		bench.Container.Name, bench.Container.Labels = in.Name+"-offline", in.Labels
+		out.Offline = &bench
+	}
 	return out
 }
 

@@ -151,11 +151,7 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", provision.DockerRun(build))
 		}
 		for _, in := range d.Instances {
-			if in.Runtime == provision.Docker {
-				fmt.Fprintf(b, "    %s\n", provision.DockerRun(in.Container))
-			} else {
-				fmt.Fprintf(b, "    %s\n", words(in.Container))
-			}
+			fmt.Fprintf(b, "    %s\n", d.line(in.Container))
 		}
 	}
 	benchmark := only
@@ -177,6 +173,9 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			b.WriteString("  " + c.Why)
 		}
 		b.WriteString("\n")
+		if verbose && c.Offline != nil {
+			fmt.Fprintf(b, "        %s\n", d.line(c.Offline.Container))
+		}
 	}
 }
 
@@ -191,12 +190,20 @@ func shortImage(image string) string {
 	return name + "@sha256:" + digest[:min(digits, len(digest))]
 }
 
-func words(ct provision.Container) string {
+// line is how a person would start the container, or the process.
+func (d *Deployment) line(ct provision.Container) string {
+	if engines.Runtime(d.Engine) == provision.Docker {
+		return provision.DockerRun(ct)
+	}
 	var out []string
-	for _, w := range append(append([]provision.Text{}, ct.Entrypoint...), ct.Command...) {
+	for _, w := range argv(ct) {
 		out = append(out, w.String())
 	}
 	return strings.Join(out, " ")
+}
+
+func argv(ct provision.Container) []provision.Text {
+	return append(slices.Clone(ct.Entrypoint), ct.Command...)
 }
 
 // label is the cell's coordinates without the engine, which the lines above say.
@@ -239,12 +246,13 @@ type jsonDeployment struct {
 }
 
 type jsonCell struct {
-	ID         string       `json:"id"`
-	Benchmark  string       `json:"benchmark"`
-	Axes       results.Axes `json:"axes"`
-	Repetition int          `json:"repetition"`
-	Status     Status       `json:"status"`
-	Why        string       `json:"why,omitempty"`
+	ID         string           `json:"id"`
+	Benchmark  string           `json:"benchmark"`
+	Axes       results.Axes     `json:"axes"`
+	Repetition int              `json:"repetition"`
+	Status     Status           `json:"status"`
+	Why        string           `json:"why,omitempty"`
+	Command    []provision.Text `json:"command,omitempty"`
 }
 
 // JSON writes the plan for programs; docs/plan.md describes the members.
@@ -253,14 +261,18 @@ func (p *Plan) JSON(w io.Writer) error {
 	for _, d := range p.Deployments {
 		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
 		for _, in := range d.Instances {
-			jd.Command = append(append(jd.Command, in.Container.Entrypoint...), in.Container.Command...)
+			jd.Command = argv(in.Container)
 			if in.Runtime == provision.Docker {
 				ct := in.Container
 				jd.Container = &ct
 			}
 		}
 		for _, c := range d.Cells {
-			jd.Cells = append(jd.Cells, jsonCell{c.ID, c.Benchmark, c.Axes, c.Repetition, c.Status, c.Why})
+			jc := jsonCell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition, Status: c.Status, Why: c.Why}
+			if c.Offline != nil {
+				jc.Command = argv(c.Offline.Container)
+			}
+			jd.Cells = append(jd.Cells, jc)
 		}
 		out.Deployments = append(out.Deployments, jd)
 	}

@@ -93,7 +93,8 @@ type parser struct {
 	cfg        Config
 	host, port string
 	served     string
-	engine     bool // an engine's command line, where foreign flags are passed over
+	engine     bool   // an engine's command line, where foreign flags are passed over
+	batch      *Batch // that of an offline benchmark; nil: of a server
 }
 
 type ownFlag struct {
@@ -226,6 +227,11 @@ func (p *parser) positional(arg string) error {
 }
 
 func (p *parser) setter(name string) func(*parser, string) error {
+	if p.batch != nil {
+		if set := p.batch.set(strings.ReplaceAll(name, "_", "-")); set != nil {
+			return set
+		}
+	}
 	if p.engine {
 		switch strings.ReplaceAll(name, "_", "-") {
 		case "model-path":

@@ -123,7 +123,7 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	if _, err := w.Write(binary); err != nil {
 		return layer{}, fmt.Errorf("write archive: %w", err)
 	}
-	for _, name := range []string{"usr/bin/python3", "usr/local/bin/trtllm-serve", "opt/nvidia/nvidia_entrypoint.sh"} {
+	for _, name := range []string{"usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench", "opt/nvidia/nvidia_entrypoint.sh"} {
 		if err := link(name); err != nil {
 			return layer{}, fmt.Errorf("write archive: %w", err)
 		}

@@ -1,8 +1,9 @@
 // Engine is the program in the images of test hosts: the simulated engine behind
 // the names that real images have (vllm, python3, trtllm-serve), with faults.
 //
-// It takes the command line of the engine it is called as. The environment, which
-// comes with the image or with the container, steers it:
+// It takes the command line of the engine that it is called as, or of that engine's
+// offline benchmark. The environment, which comes with the image or with the
+// container, steers it:
 //
 //	ENGINE_TTFT, ENGINE_ITL   times of the simulation, such as 20ms
 //	HCL_SIM_…                 every other flag of the simulation, see sim.EnvFlags
@@ -111,9 +112,16 @@ func run(args, environ []string) error {
 			args = append(args, "--"+strings.ToLower(name), v)
 		}
 	}
-	cfg, listen, err := sim.Command(args)
+	batch, offline, err := sim.BatchCommand(args)
 	if err != nil {
 		return err
+	}
+	var cfg sim.Config
+	var listen string
+	if !offline {
+		if cfg, listen, err = sim.Command(args); err != nil {
+			return err
+		}
 	}
 	ctx := context.Background()
 	if f.ignoreTerm {
@@ -136,6 +144,9 @@ func run(args, environ []string) error {
 		fmt.Println("ERROR 03-01 12:00:31 engine.py:400] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 139.72 GiB of which 414.69 MiB is free.")
 		<-ctx.Done()
 		return nil
+	}
+	if offline {
+		return batch.Run(ctx, os.Stdout)
 	}
 	return serve(ctx, f, cfg, listen)
 }

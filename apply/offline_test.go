@@ -1,0 +1,114 @@
+package apply_test
+
+import (
+	"strings"
+	"testing"
+
+	"hclbench/load"
+	"hclbench/testhost"
+)
+
+const offlineLab = `
+lab "offline" { lease = "5m" }
+host "box" {
+  %HOST%
+  gpus = "8xH200"
+}
+model "r1" { repo = "deepseek-ai/DeepSeek-R1" }
+engine "vllm" "new" {
+  host  = host.box
+  model = model.r1
+  image = "vllm/vllm-openai:v0.11.0"
+  flags = { tensor-parallel-size = 8 }
+  container { ulimits = { memlock = null } }
+}
+engine "vllm" "broken" {
+  inherits = engine.vllm.new
+  env      = { ENGINE_FAULT = "fatal-log" }
+}
+engine "sglang" "box" {
+  host  = host.box
+  model = model.r1
+  image = "lmsysorg/sglang:v0.4.3.post2-cu124"
+  flags = { tp = 8 }
+  container { ulimits = { memlock = null } }
+}
+engine "trtllm" "box" {
+  host  = host.box
+  model = model.r1
+  image = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"
+  flags = { tp_size = 8 }
+  container { ulimits = { memlock = null } }
+}
+dataset "random" "short" { input_tokens = 32 }
+benchmark "offline" {
+  mode = "offline"
+  matrix {
+    engine = [engine.vllm.new, engine.vllm.broken, engine.sglang.box, engine.trtllm.box]
+    batch  = [8]
+  }
+  engine   = matrix.engine
+  dataset  = dataset.random.short
+  requests = matrix.batch
+  load { output_tokens = 16 }
+}
+benchmark "online" {
+  engine   = engine.vllm.new
+  dataset  = dataset.random.short
+  requests = 4
+  load {
+    concurrency   = 2
+    output_tokens = 16
+  }
+}
+`
+
+// TestOffline: each engine's own benchmark runs in a container of its own, its
+// figures are kept like those of a load, one that fails is told with what it said,
+// and an engine that is measured online as well is.
+func TestOffline(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200"})
+	b := newBench(t, host)
+	slow := map[string]string{"ENGINE_TTFT": "100ms", "ENGINE_ITL": "10ms"} // 0.25 s for 16 tokens
+	for _, image := range []string{"vllm/vllm-openai:v0.11.0", "lmsysorg/sglang:v0.4.3.post2-cu124", "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"} {
+		host.PushEngine(t, image, slow)
+	}
+	r := b.apply(t.Context(), offlineLab, nil)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if len(r.rows) != 5 || r.Void != 1 {
+		t.Fatalf("outcome %+v with %d rows", r.Outcome, len(r.rows))
+	}
+	for _, row := range r.rows {
+		switch {
+		case row.Benchmark == "online":
+			if row.Summary == nil || row.Summary.TTFT.Count == 0 {
+				t.Errorf("the online cell has no measurement: %s", row.Error)
+			}
+		case row.Deployment.Engine == "vllm.broken":
+			if row.Verdict().Verdict != load.Void || !strings.Contains(row.Error, "vllm bench throughput: out of GPU memory") || !strings.Contains(row.Error, "896.00 MiB") {
+				t.Errorf("the broken engine's cell says %q", row.Error)
+			}
+		default:
+			s := row.Summary
+			if s == nil {
+				t.Errorf("%s has no measurement: %s", row.Deployment.Engine, row.Error)
+				continue
+			}
+			if s.Completed != 8 || s.InputTokens != 8*32 || s.OutputTokens != 8*16 || s.Verdict.Verdict != load.Valid || s.TTFT.Count != 0 {
+				t.Errorf("%s measured %+v", row.Deployment.Engine, s)
+			}
+			if s.Duration < 0.25 || s.Duration > 10 || s.OutputThroughput != 128/s.Duration {
+				t.Errorf("%s: 0.25 s of work took %.3f s, with %.1f tokens/s", row.Deployment.Engine, s.Duration, s.OutputThroughput)
+			}
+			if row.Deployment.Digest == "" {
+				t.Errorf("%s: the image's digest is not kept", row.Deployment.Engine)
+			}
+		}
+	}
+	if p := b.plan(offlineLab); p.Count().Measure != 1 {
+		t.Errorf("the next plan is to measure %d cells, want the one that failed", p.Count().Measure)
+	}
+	b.clean()
+}
