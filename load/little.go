@@ -1,8 +1,11 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 )
 
 // Contradictions says which of a summary's figures cannot be true together, each
@@ -40,7 +43,50 @@ func (s Summary) Contradictions(limit int) []string {
 	if s.TTFT.Count > 0 && s.E2EL.Count > 0 && s.TTFT.Mean > s.E2EL.Mean {
 		found = append(found, fmt.Sprintf("the first token comes after %.2f ms on average, and the last after %.2f ms", s.TTFT.Mean, s.E2EL.Mean))
 	}
+	for _, t := range []struct {
+		name string
+		Stats
+	}{{"TTFT", s.TTFT}, {"TPOT", s.TPOT}, {"ITL", s.ITL}, {"E2EL", s.E2EL}} {
+		if wrong := t.disorder(); wrong != "" {
+			found = append(found, t.name+": "+wrong)
+		}
+	}
+	// Where all answers are of one length, the means of requests add up, and a gap
+	// between chunks holds at least one token.
+	if n := int64(s.Completed); n > 0 && s.OutputTokens%n == 0 && s.OutputTokens > n && s.TTFT.Mean > 0 && s.TPOT.Mean > 0 {
+		outputs := float64(s.OutputTokens / n)
+		differ(s.E2EL.Mean, s.TTFT.Mean+(outputs-1)*s.TPOT.Mean, maxLittle,
+			"a mean E2EL of %.2f ms is given, and a TTFT of %.2f ms with %.0f times a TPOT of %.2f ms make %.2f ms",
+			s.E2EL.Mean, s.TTFT.Mean, outputs-1, s.TPOT.Mean, s.TTFT.Mean+(outputs-1)*s.TPOT.Mean)
+		// Some tools count a gap before the end of a stream, too.
+		if outputs > 1/maxLittle && s.ITL.Mean > 0 && s.ITL.Mean < (1-maxLittle)*s.TPOT.Mean-halfCent {
+			found = append(found, fmt.Sprintf("a mean ITL of %.2f ms is given, and it cannot be below the TPOT of %.2f ms", s.ITL.Mean, s.TPOT.Mean))
+		}
+	}
 	return found
+}
+
+// disorder names two statistics of which the smaller is larger.
+func (s Stats) disorder() string {
+	type point struct {
+		at    float64
+		name  string
+		value float64
+	}
+	points := []point{{50, "median", s.Median}, {100, "max", s.Max}, {0, "min", s.Min}}
+	for name, v := range s.Percentiles {
+		if at, err := strconv.ParseFloat(name, 64); err == nil {
+			points = append(points, point{at, "p" + name, v})
+		}
+	}
+	points = slices.DeleteFunc(points, func(p point) bool { return p.value <= 0 }) // not given
+	slices.SortFunc(points, func(a, b point) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name)) })
+	for i := 1; i < len(points); i++ {
+		if a, b := points[i-1], points[i]; a.value > b.value+halfCent && a.at < b.at {
+			return fmt.Sprintf("the %s of %.2f ms is above the %s of %.2f ms", a.name, a.value, b.name, b.value)
+		}
+	}
+	return ""
 }
 
 // A throughput may be off from its count by its time by a share, and all that is

@@ -18,15 +18,23 @@ func TestContradictions(t *testing.T) {
 		limit  int
 		want   string // "": nothing is found
 	}{
-		"sound":               {func(s *Summary) {}, 8, ""},
-		"little is known":     {func(s *Summary) { *s = Summary{Duration: 100, Completed: 200, OutputThroughput: 7} }, 0, ""},
-		"two decimals":        {func(s *Summary) { s.Completed, s.RequestThroughput = 1, 0.01; s.Duration = 68; s.MeanConcurrency = 0 }, 0, "an input throughput of 40.00/s"},
-		"a window":            {func(s *Summary) { s.Window, s.OutputThroughput = &Window{}, 300 }, 8, ""},
-		"concurrency":         {func(s *Summary) { s.MeanConcurrency = 9 }, 0, "Little's law: a mean concurrency of 9.00 is given, and 200 requests of 4.00 s in 100.00 s make 8.00"},
-		"limit":               {func(s *Summary) {}, 7, "make 8.00 in flight, and no more than 7 were allowed"},
-		"request throughput":  {func(s *Summary) { s.RequestThroughput = 2.1 }, 8, "a request throughput of 2.10/s is given, and 200 in 100.00 s make 2.00/s"},
-		"output throughput":   {func(s *Summary) { s.OutputThroughput = 190 }, 8, "an output throughput of 190.00/s"},
-		"first after last":    {func(s *Summary) { s.TTFT.Mean = 5000 }, 8, "the first token comes after 5000.00 ms on average, and the last after 4000.00 ms"},
+		"sound":              {func(s *Summary) {}, 8, ""},
+		"little is known":    {func(s *Summary) { *s = Summary{Duration: 100, Completed: 200, OutputThroughput: 7} }, 0, ""},
+		"two decimals":       {func(s *Summary) { s.Completed, s.RequestThroughput = 1, 0.01; s.Duration = 68; s.MeanConcurrency = 0 }, 0, "an input throughput of 40.00/s"},
+		"a window":           {func(s *Summary) { s.Window, s.OutputThroughput = &Window{}, 300 }, 8, ""},
+		"concurrency":        {func(s *Summary) { s.MeanConcurrency = 9 }, 0, "Little's law: a mean concurrency of 9.00 is given, and 200 requests of 4.00 s in 100.00 s make 8.00"},
+		"limit":              {func(s *Summary) {}, 7, "make 8.00 in flight, and no more than 7 were allowed"},
+		"request throughput": {func(s *Summary) { s.RequestThroughput = 2.1 }, 8, "a request throughput of 2.10/s is given, and 200 in 100.00 s make 2.00/s"},
+		"output throughput":  {func(s *Summary) { s.OutputThroughput = 190 }, 8, "an output throughput of 190.00/s"},
+		"first after last":   {func(s *Summary) { s.TTFT.Mean = 5000 }, 8, "the first token comes after 5000.00 ms on average, and the last after 4000.00 ms"},
+		"sum of the means":   {func(s *Summary) { s.TPOT.Mean = 45 }, 8, "a mean E2EL of 4000.00 ms is given, and a TTFT of 100.00 ms with 99 times a TPOT of 45.00 ms make 4555.00 ms"},
+		"gaps":               {func(s *Summary) { s.TPOT.Mean, s.ITL.Mean = 39.4, 30 }, 8, "a mean ITL of 30.00 ms is given, and it cannot be below the TPOT of 39.40 ms"},
+		"chunks of several":  {func(s *Summary) { s.TPOT.Mean, s.ITL.Mean = 39.4, 80 }, 8, ""},
+		"percentiles":        {func(s *Summary) { s.E2EL.Percentiles = map[string]float64{"99": 4500, "90": 4600} }, 8, "E2EL: the p90 of 4600.00 ms is above the p99 of 4500.00 ms"},
+		"median and p25":     {func(s *Summary) { s.TTFT.Median, s.TTFT.Percentiles = 90, map[string]float64{"25": 91} }, 8, "TTFT: the p25 of 91.00 ms is above the median of 90.00 ms"},
+		"in order": {func(s *Summary) {
+			s.TTFT = Stats{Mean: 100, Median: 99, Min: 1, Max: 120, Percentiles: map[string]float64{"50": 99, "99": 120}}
+		}, 8, ""},
 		"throughput, rounded": {func(s *Summary) { s.RequestThroughput, s.OutputThroughput = 2.004, 200.9 }, 8, ""},
 	} {
 		s := sound

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+func (a *app) importVerb() *cobra.Command {
+	var f importFlags
+	var dir string
+	c := &cobra.Command{
+		Use:   "import FILE...",
+		Short: "Bring results of others into the store",
+		Long: `Reads what other tools have measured and what others have published, and stores
+it beside what was measured here, marked as imported wherever it is shown: the
+JSON and the text block of vllm bench serve and of SGLang's bench_serving, and
+tables (*.csv) whose first line names the columns. docs/results.md lists the
+columns that are understood. A plan never takes an imported result for one of its
+cells. Importing a file again puts the new figures in the place of the old.`,
+		Example: `  hcl import old/vllm-*.json --engine vllm.h200 --gpus 8xH200
+  hcl import published/online.csv --gpu-count 8 --model deepseek-ai/DeepSeek-R1
+  hcl report --html report.html
+
+Exit codes: 0 done, 1 failed, 2 the command line is wrong or a file cannot be
+understood; then nothing is stored.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("name the files to import\nSee '%s --help'.", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			var all []imported
+			var errs []error
+			for _, name := range args {
+				rows, unused, err := readResults(name)
+				if err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", name, err))
+					continue
+				}
+				for i := range rows {
+					if err == nil {
+						err = f.complete(&rows[i])
+					}
+				}
+				if err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", name, err))
+					continue
+				}
+				if len(unused) > 0 {
+					a.logger().Warn("columns that are not used", "file", name, "columns", strings.Join(unused, ", "))
+				}
+				all = append(all, rows...)
+			}
+			if len(errs) > 0 {
+				return &exit{exitUsage, errors.Join(errs...)}
+			}
+			store, err := results.Open(ctx, storeDir(labDir([]string{dir})))
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			lab, err := filepath.Abs(labDir([]string{dir}))
+			if err != nil {
+				return err
+			}
+			run := newRun(filepath.Base(lab), "import")
+			if err := store.BeginRun(ctx, run); err != nil {
+				return err
+			}
+			doubtful := 0
+			repeated := map[string]int{}
+			for _, r := range all {
+				key := fmt.Sprint(r.deployment.Engine, r.deployment.GPUs, r.deployment.Model, r.cell.Benchmark, r.cell.Axes)
+				repeated[key]++
+				r.cell.Repetition = repeated[key]
+				r.identify(run.ID)
+				if err := store.PutDeployment(ctx, r.deployment); err != nil {
+					return err
+				}
+				if err := store.PutCell(ctx, r.cell, r.records); err != nil {
+					return err
+				}
+				if len(r.cell.Summary.Contradictions(r.cell.Job.Workload.Concurrency)) > 0 {
+					doubtful++
+				}
+			}
+			if err := store.FinishRun(ctx, run.ID, "done", time.Now()); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.stdout, "Imported %s as run %s into %s\n", plural(len(all), "cell"), run.ID, relative(store.Path()))
+			if doubtful > 0 {
+				fmt.Fprintf(a.stdout, "%d of them contradict themselves; hcl audit says how.\n", doubtful)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, beside which results are kept")
+	c.Flags().StringVar(&f.benchmark, "benchmark", "", "the benchmark's `name`; else the file's")
+	c.Flags().StringVar(&f.engine, "engine", "", "the engine, as `KIND.NAME`; else as the file says")
+	c.Flags().StringVar(&f.gpus, "gpus", "", "what it ran on, such as `8xH200`; else as the file says")
+	c.Flags().IntVar(&f.count, "gpu-count", 0, "how many GPUs it ran on, where the file says only which")
+	c.Flags().StringVar(&f.model, "model", "", "the model; else as the file says")
+	return c
+}
+
+// importFlags are what files do not say.
+type importFlags struct {
+	benchmark, engine, gpus, model string
+	count                          int
+}
+
+// imported is a cell on its way into the store.
+type imported struct {
+	cell       results.Cell
+	deployment results.Deployment
+	records    []load.Record
+}
+
+// read reads a file; what it does not say is not filled in.
+func readResults(name string) (rows []imported, unused []string, err error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	if strings.EqualFold(filepath.Ext(name), ".csv") {
+		published, left, err := results.ReadCSV(in)
+		if err != nil {
+			return nil, nil, err
+		}
+		unused = left
+		for _, p := range published {
+			rows = append(rows, imported{cell: p.Cell, deployment: p.Deployment})
+		}
+	} else {
+		measured, err := results.Import(in)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, m := range measured {
+			m.Axes = axesOf(m.Cell)
+			rows = append(rows, imported{cell: m.Cell, deployment: deploymentOf(m.Cell), records: m.Records})
+		}
+	}
+	base := filepath.Base(name)
+	for i := range rows {
+		rows[i].cell.Benchmark = strings.TrimSuffix(base, filepath.Ext(base))
+		rows[i].deployment.Engine = rows[i].deployment.Kind
+	}
+	return rows, unused, nil
+}
+
+// complete fills in what a file does not say.
+func (f *importFlags) complete(r *imported) error {
+	d := &r.deployment
+	d.GPUs = cmp.Or(f.gpus, d.GPUs)
+	if f.count > 0 && d.GPUs != "" && !strings.ContainsAny(d.GPUs[:1], "0123456789") {
+		d.GPUs = fmt.Sprintf("%dx%s", f.count, d.GPUs)
+	}
+	d.GPUCount = f.count
+	d.Model = cmp.Or(f.model, d.Model)
+	d.Host = "elsewhere"
+	if f.engine != "" {
+		kind, name, ok := strings.Cut(f.engine, ".")
+		if !ok || kind == "" || name == "" {
+			return usage("--engine %q: write KIND.NAME, such as vllm.h200", f.engine)
+		}
+		d.Kind, d.Engine = kind, f.engine
+	}
+	if d.Kind == "" {
+		return usage("the file does not say which engine it was; say it: --engine vllm.h200")
+	}
+	if f.engine == "" {
+		_, gpu, _ := strings.Cut("x"+strings.ToLower(d.GPUs), "x")
+		if _, model, ok := strings.Cut(gpu, "x"); ok {
+			gpu = model
+		}
+		d.Engine = d.Kind + "." + cmp.Or(gpu, "elsewhere")
+	}
+	r.cell.Benchmark = cmp.Or(f.benchmark, r.cell.Benchmark)
+	r.cell.Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, r.cell.Axes...)
+	return nil
+}
+
+// axesOf are the axes of a cell that another tool has measured.
+func axesOf(c results.Cell) results.Axes {
+	var axes results.Axes
+	add := func(name string, value any, known bool) {
+		if known {
+			axes = append(axes, results.Axis{Name: name, Value: value})
+		}
+	}
+	w, s := c.Job.Workload, c.Summary
+	add("concurrency", int64(w.Concurrency), w.Concurrency > 0)
+	add("rate", float64(w.Rate), w.Rate > 0 && w.Rate != load.Inf)
+	n := int64(max(s.Completed, 1)) // of equal lengths, when the count says so
+	add("input_tokens", s.InputTokens/n, s.InputTokens > 0 && s.InputTokens%n == 0)
+	add("output_tokens", s.OutputTokens/n, s.OutputTokens > 0 && s.OutputTokens%n == 0)
+	return axes
+}
+
+// deploymentOf is what a result of another tool says of the server.
+func deploymentOf(c results.Cell) results.Deployment {
+	d := results.Deployment{Model: c.Job.Target.Model}
+	var said struct {
+		Backend string `json:"backend"`
+		Model   string `json:"model_id"`
+	}
+	if c.Origin != nil && json.Unmarshal(c.Origin.Fields, &said) == nil {
+		switch backend := strings.ToLower(said.Backend); {
+		case strings.HasPrefix(backend, "vllm"):
+			d.Kind = "vllm"
+		case strings.HasPrefix(backend, "sglang"):
+			d.Kind = "sglang"
+		case strings.HasPrefix(backend, "trt") || strings.HasPrefix(backend, "tensorrt"):
+			d.Kind = "trtllm"
+		}
+		d.Model = cmp.Or(d.Model, said.Model)
+	}
+	return d
+}
+
+// identify gives ids that the same figures get again, and no plan ever does.
+func (r *imported) identify(run string) {
+	d, c := &r.deployment, &r.cell
+	c.Identity = map[string]string{
+		"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": strings.Join(d.Command, " "),
+		"benchmark": c.Benchmark, "axes": fmt.Sprint(c.Axes), "repetition": fmt.Sprint(c.Repetition),
+	}
+	d.Identity = map[string]string{"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": c.Identity["command"]}
+	d.RunID, d.ID, d.Started = run, hashOf(d.Identity), c.Started
+	c.RunID, c.DeploymentID, c.ID = run, d.ID, hashOf(c.Identity)
+}
+
+// hashOf is the id of an imported thing. Maps print in the order of their keys.
+func hashOf(identity map[string]string) string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, identity)))[:12]
+}

@@ -1,0 +1,364 @@
+package results
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"hclbench/load"
+)
+
+// Published is a row of a table that somebody has published.
+type Published struct {
+	Cell                  // without ids and benchmark; its axes are the row's own
+	Deployment Deployment // engine, kind, GPUs, model and command, as far as the row tells them
+}
+
+// ReadCSV reads a table of published figures whose first line names the columns.
+// Names are understood in the spellings of `vllm bench serve`, of SGLang's
+// bench_serving and of well-known studies, whatever their case and punctuation;
+// docs/results.md lists them. A metric whose name begins with that of an engine
+// ("vllm_output_throughput_tok_s") makes a row of its own. Other columns with text
+// tell rows apart, and become axes; other columns with numbers are not used, and
+// their names are returned.
+//
+// What a row does not have is absent from its summary. Throughputs that it lacks
+// are computed where its counts and its duration allow it.
+func ReadCSV(r io.Reader) (rows []Published, unused []string, err error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxImport+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read table: %w", err)
+	}
+	if len(text) > maxImport {
+		return nil, nil, fmt.Errorf("read table: it is longer than %d MiB", maxImport>>20)
+	}
+	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	in.FieldsPerRecord = -1 // spreadsheets end some lines early
+	lines, err := in.ReadAll()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read table: %w", err)
+	}
+	if len(lines) < 2 {
+		return nil, nil, errors.New("read table: it has no rows")
+	}
+	head := lines[0]
+	columns := make([]publishedColumn, len(head))
+	figures := false
+	for i, name := range head {
+		columns[i] = columnNamed(name, head)
+		figures = figures || columns[i].figure != nil
+	}
+	if !figures {
+		return nil, nil, fmt.Errorf("read table: none of its columns is a figure that is known here, such as output_throughput or mean_ttft_ms: it has %s", strings.Join(head, ", "))
+	}
+	for n, line := range lines[1:] {
+		if !slices.ContainsFunc(line, func(s string) bool { return strings.TrimSpace(s) != "" }) {
+			continue
+		}
+		made, err := readPublished(columns, line)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read table, row %d: %w", n+2, err)
+		}
+		rows = append(rows, made...)
+	}
+	for _, c := range columns {
+		if c.name != "" && c.figure == nil && c.text == nil && !slices.ContainsFunc(rows, func(p Published) bool { _, ok := p.Axes.Value(c.name); return ok }) {
+			unused = append(unused, c.written)
+		}
+	}
+	return rows, unused, nil
+}
+
+// publishedColumn is what a column is: a figure, something about the row, or, with
+// neither, an axis when it holds text.
+type publishedColumn struct {
+	written string
+	name    string // in small letters and underscores
+	engine  string // that the figure is of, when its name says so
+	axis    string // of the load, which text may be too: "sharegpt" for a length
+	figure  func(*Cell, float64)
+	text    func(*Published, string)
+}
+
+// normalName is a column's name in small letters and digits, joined by
+// underscores: "Mean TTFT (ms)" is mean_ttft_ms.
+func normalName(column string) string {
+	words := strings.FieldsFunc(strings.ToLower(column), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' })
+	return strings.Join(words, "_")
+}
+
+func columnNamed(written string, head []string) publishedColumn {
+	c := publishedColumn{written: written, name: normalName(written)}
+	name := c.name
+	for _, engine := range []string{"vllm", "sglang", "trtllm"} {
+		if rest, ok := strings.CutPrefix(name, engine+"_"); ok {
+			if f := figureNamed(rest); f != nil {
+				c.engine, c.figure = engine, f
+				return c
+			}
+		}
+	}
+	if name == "concurrency" && slices.ContainsFunc(head, func(s string) bool { return strings.Contains(normalName(s), "max_concurrency") }) {
+		name = "mean_concurrency" // SGLang's name for how many there were, beside how many there might be
+	}
+	c.figure, c.text = figureNamed(name), textNamed(name)
+	for axis, names := range loadColumns() {
+		if slices.Contains(names, name) {
+			c.axis = axis
+		}
+	}
+	return c
+}
+
+// loadColumns are the names of what a load is, by axis.
+func loadColumns() map[string][]string {
+	return map[string][]string{
+		"concurrency":   {"concurrency", "max_concurrency", "maximum_request_concurrency"},
+		"rate":          {"rate", "request_rate", "request_rate_configured_rps"},
+		"batch":         {"batch", "batch_size"},
+		"input_tokens":  {"input_tokens", "input_len", "random_input_len"},
+		"output_tokens": {"output_tokens", "output_len", "random_output_len"},
+	}
+}
+
+// figureNamed returns how a figure goes into a cell; nil: there is none of this
+// name.
+func figureNamed(name string) func(*Cell, float64) {
+	axis := func(axis string, put func(*load.Workload, float64)) func(*Cell, float64) {
+		return func(c *Cell, v float64) {
+			put(&c.Job.Workload, v)
+			if _, there := c.Axes.Value(axis); !there {
+				c.Axes = append(c.Axes, Axis{axis, wholeOr(v)})
+			}
+		}
+	}
+	summary := func(put func(*load.Summary, float64)) func(*Cell, float64) {
+		return func(c *Cell, v float64) { put(c.Summary, v) }
+	}
+	for _, known := range []struct {
+		names []string
+		put   func(*Cell, float64)
+	}{
+		{[]string{"completed", "successful_requests", "num_requests"}, summary(func(s *load.Summary, v float64) { s.Completed = int(v) })},
+		{[]string{"failed", "failed_requests"}, summary(func(s *load.Summary, v float64) { s.Failed = int(v) })},
+		{[]string{"duration", "duration_s", "elapsed_time", "benchmark_duration_s"}, summary(func(s *load.Summary, v float64) { s.Duration = v })},
+		{[]string{"total_input_tokens"}, summary(func(s *load.Summary, v float64) { s.InputTokens = int64(v) })},
+		{[]string{"total_output_tokens", "total_generated_tokens"}, summary(func(s *load.Summary, v float64) { s.OutputTokens = int64(v) })},
+		{[]string{"request_throughput", "requests_per_second", "request_throughput_req_s"}, summary(func(s *load.Summary, v float64) { s.RequestThroughput = v })},
+		{[]string{"input_throughput", "input_token_throughput_tok_s"}, summary(func(s *load.Summary, v float64) { s.InputThroughput = v })},
+		{[]string{"output_throughput", "output_token_throughput_tok_s", "output_throughput_tok_s"}, summary(func(s *load.Summary, v float64) { s.OutputThroughput = v })},
+		{[]string{"total_throughput", "total_token_throughput", "total_token_throughput_tok_s", "tokens_per_second"}, summary(func(s *load.Summary, v float64) { s.TotalThroughput = v })},
+		{[]string{"peak_output_throughput", "max_output_tokens_per_s"}, summary(func(s *load.Summary, v float64) { s.PeakOutputThroughput = v })},
+		{[]string{"peak_concurrent_requests", "max_concurrent_requests"}, summary(func(s *load.Summary, v float64) { s.PeakConcurrency = int(v) })},
+		{[]string{"mean_concurrency"}, summary(func(s *load.Summary, v float64) { s.MeanConcurrency = v })},
+		{loadColumns()["concurrency"], axis("concurrency", func(w *load.Workload, v float64) { w.Concurrency = int(v) })},
+		{loadColumns()["rate"], axis("rate", func(w *load.Workload, v float64) { w.Rate = load.Rate(v) })},
+		{loadColumns()["batch"], axis("batch", func(w *load.Workload, v float64) { w.Requests = int(v) })},
+		{loadColumns()["input_tokens"], axis("input_tokens", func(w *load.Workload, v float64) { w.Dataset.InputTokens = int(v) })},
+		{loadColumns()["output_tokens"], axis("output_tokens", func(w *load.Workload, v float64) { w.OutputTokens = int(v) })},
+	} {
+		if slices.Contains(known.names, name) {
+			return known.put
+		}
+	}
+	rest, inMs := strings.CutSuffix(name, "_ms")
+	statistic, timing, ok := strings.Cut(rest, "_")
+	if !ok || !inMs {
+		return nil
+	}
+	which := map[string]func(*load.Summary) *load.Stats{
+		"ttft": func(s *load.Summary) *load.Stats { return &s.TTFT }, "tpot": func(s *load.Summary) *load.Stats { return &s.TPOT },
+		"itl": func(s *load.Summary) *load.Stats { return &s.ITL }, "e2el": func(s *load.Summary) *load.Stats { return &s.E2EL },
+		"e2e_latency": func(s *load.Summary) *load.Stats { return &s.E2EL },
+	}[timing]
+	if which == nil {
+		return nil
+	}
+	var put func(*load.Stats, float64)
+	switch p, isPercentile := strings.CutPrefix(statistic, "p"); {
+	case statistic == "mean":
+		put = func(s *load.Stats, v float64) { s.Mean = v }
+	case statistic == "median" || statistic == "p50":
+		put = func(s *load.Stats, v float64) { s.Median = v }
+	case statistic == "std":
+		put = func(s *load.Stats, v float64) { s.Std = v }
+	case statistic == "min":
+		put = func(s *load.Stats, v float64) { s.Min = v }
+	case statistic == "max":
+		put = func(s *load.Stats, v float64) { s.Max = v }
+	case isPercentile && decimal(p):
+		put = func(s *load.Stats, v float64) {
+			if s.Percentiles == nil {
+				s.Percentiles = map[string]float64{}
+			}
+			s.Percentiles[p] = v
+		}
+	default:
+		return nil
+	}
+	return summary(func(s *load.Summary, v float64) { put(which(s), v) })
+}
+
+func decimal(s string) bool { _, err := strconv.ParseFloat(s, 64); return err == nil }
+
+// wholeOr is a number as an axis has it.
+func wholeOr(v float64) any {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return int64(v)
+	}
+	return v
+}
+
+// textNamed returns how a text goes into a row; nil: it is an axis.
+func textNamed(name string) func(*Published, string) {
+	switch name {
+	case "gpu", "gpus":
+		return func(p *Published, s string) { p.Deployment.GPUs = gpuModel(s) }
+	case "engine", "backend":
+		return func(p *Published, s string) { p.Deployment.Kind = engineKind(s) }
+	case "model", "model_id":
+		return func(p *Published, s string) { p.Deployment.Model = s }
+	case "command", "serve_command":
+		return func(p *Published, s string) { p.Deployment.Command = strings.Fields(s) }
+	case "dataset", "dataset_name", "workload":
+		return func(p *Published, s string) {
+			p.Job.Workload.Dataset.Kind = s
+			p.Axes = append(p.Axes, Axis{"dataset", s})
+		}
+	}
+	return nil
+}
+
+// engineKind is the kind of an engine that others call otherwise, or that is the
+// program of a command; empty: not known.
+func engineKind(name string) string {
+	name = strings.ToLower(name)
+	switch {
+	case strings.Contains(name, "sglang"):
+		return "sglang"
+	case strings.Contains(name, "vllm"):
+		return "vllm"
+	case strings.Contains(name, "trt"):
+		return "trtllm"
+	}
+	return name
+}
+
+// readPublished makes the rows of a line: one, or one for each engine that its
+// columns name.
+func readPublished(columns []publishedColumn, line []string) ([]Published, error) {
+	engines := []string{""}
+	for _, c := range columns {
+		if c.engine != "" && !slices.Contains(engines, c.engine) {
+			engines = append(engines, c.engine)
+		}
+	}
+	if len(engines) > 1 {
+		engines = engines[1:]
+	}
+	var rows []Published
+	for _, engine := range engines {
+		p := Published{Cell: Cell{Summary: &load.Summary{}}, Deployment: Deployment{Kind: engine}}
+		figures := false
+		for i, c := range columns {
+			if i >= len(line) || c.engine != "" && c.engine != engine {
+				continue
+			}
+			text := strings.TrimSpace(line[i])
+			switch {
+			case text == "" || c.name == "":
+			case c.text != nil:
+				c.text(&p, text)
+			case c.figure != nil:
+				v, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
+				if err != nil && c.axis != "" {
+					p.Axes = append(p.Axes, Axis{c.axis, text})
+					continue
+				}
+				if err != nil || math.IsNaN(v) || v < 0 {
+					return nil, fmt.Errorf("%s is %q, which is no figure", c.written, text)
+				}
+				if math.IsInf(v, 1) {
+					continue // no limit, which is what absence says too
+				}
+				c.figure(&p.Cell, v)
+				figures = true
+			case !decimal(text):
+				p.Axes = append(p.Axes, Axis{c.name, text})
+			}
+		}
+		if !figures {
+			continue
+		}
+		p.complete()
+		rows = append(rows, p)
+	}
+	return rows, nil
+}
+
+// complete fills in what follows from the rest.
+func (p *Published) complete() {
+	s, d := p.Summary, &p.Deployment
+	if d.Kind == "" && len(d.Command) > 0 {
+		d.Kind = engineKind(strings.Join(d.Command, " "))
+	}
+	for _, t := range []*load.Stats{&s.TTFT, &s.TPOT, &s.E2EL} {
+		if t.Mean > 0 || t.Median > 0 {
+			t.Count = s.Completed
+		}
+	}
+	if s.ITL.Mean > 0 || s.ITL.Median > 0 {
+		s.ITL.Count = gaps(s)
+	}
+	s.Requests = s.Completed + s.Failed
+	w := &p.Job.Workload
+	if w.Requests = cmp.Or(w.Requests, s.Requests); w.Concurrency == 0 && w.Rate == 0 && s.Requests > 0 {
+		if _, there := p.Axes.Value("batch"); !there {
+			p.Axes = append(p.Axes, Axis{"batch", int64(s.Requests)}) // all at once
+		}
+	}
+	if s.Duration > 0 {
+		fill := func(rate *float64, count float64) {
+			if *rate == 0 {
+				*rate = count / s.Duration
+			}
+		}
+		fill(&s.RequestThroughput, float64(s.Completed))
+		fill(&s.InputThroughput, float64(s.InputTokens))
+		fill(&s.OutputThroughput, float64(s.OutputTokens))
+		fill(&s.TotalThroughput, float64(s.InputTokens+s.OutputTokens))
+	}
+	if s.Completed > 0 {
+		each := func(axis string, tokens int64) {
+			for i, x := range p.Axes {
+				// Benchmarks print the length that random prompts would have, whatever
+				// the data set is; the count is what was sent.
+				if x.Name == axis && tokens > 0 && tokens%int64(s.Completed) == 0 {
+					p.Axes[i].Value = tokens / int64(s.Completed)
+				}
+			}
+		}
+		each("input_tokens", s.InputTokens)
+		each("output_tokens", s.OutputTokens)
+	}
+	p.Finished = p.Started.Add(time.Duration(s.Duration * float64(time.Second)))
+	s.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: append([]string{"it was published, and how it was measured cannot be looked at"}, s.Contradictions(p.Job.Workload.Concurrency)...)}
+}
+
+// gpuModel is a GPU as its maker writes it, its count as we do: "8xH200".
+func gpuModel(s string) string {
+	count, model, found := strings.Cut(strings.ToLower(s), "x")
+	if n, err := strconv.Atoi(strings.TrimSpace(count)); found && err == nil {
+		return fmt.Sprintf("%dx%s", n, strings.ToUpper(strings.TrimSpace(model)))
+	}
+	return strings.ToUpper(s)
+}

@@ -1,0 +1,112 @@
+package results
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hclbench/load"
+)
+
+func TestReadCSV(t *testing.T) {
+	rows, unused, err := ReadCSV(strings.NewReader("\ufeffGPU,backend,max_concurrency,random_input_len,random_output_len,dataset_name,duration,completed,total_input_tokens,total_output_tokens," +
+		"Mean TTFT (ms),P99 TTFT (ms),p50_itl_ms,mean_e2e_latency_ms,concurrency,note,workers,,\n" +
+		"8xh200,trt-llm,4,1024,800,shared,100,10,32000,8000,250.5,300,20,38000,111.1,warm,25\n" +
+		",,,,\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"workers"}, unused); diff != "" {
+		t.Errorf("unused (-want +got):\n%s", diff)
+	}
+	want := []Published{{
+		Deployment: Deployment{Kind: "trtllm", GPUs: "8xH200"},
+		Cell: Cell{
+			Axes: Axes{{"concurrency", int64(4)}, {"input_tokens", int64(3200)}, {"output_tokens", int64(800)}, {"dataset", "shared"}, {"note", "warm"}},
+			Job:  load.Job{Workload: load.Workload{Requests: 10, Concurrency: 4, OutputTokens: 800, Dataset: load.Dataset{Kind: "shared", InputTokens: 1024}}},
+			Summary: &load.Summary{
+				Requests: 10, Completed: 10, Duration: 100, InputTokens: 32000, OutputTokens: 8000,
+				RequestThroughput: 0.1, InputThroughput: 320, OutputThroughput: 80, TotalThroughput: 400, MeanConcurrency: 111.1,
+				TTFT: load.Stats{Count: 10, Mean: 250.5, Percentiles: map[string]float64{"99": 300}},
+				ITL:  load.Stats{Count: 7990, Median: 20}, E2EL: load.Stats{Count: 10, Mean: 38000},
+				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{
+					"it was published, and how it was measured cannot be looked at",
+					"Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
+				}},
+			},
+		},
+	}}
+	if diff := cmp.Diff(want, rows, cmpopts.IgnoreFields(Cell{}, "Finished")); diff != "" {
+		t.Errorf("ReadCSV (-want +got):\n%s", diff)
+	}
+
+	rows, _, err = ReadCSV(strings.NewReader("input_tokens,vllm_output_throughput_tok_s,sglang_output_throughput_tok_s\n1000,\"1,124.66\",971.49\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprintf("%s %v %.2f", r.Deployment.Kind, r.Axes, r.Summary.OutputThroughput))
+	}
+	if diff := cmp.Diff([]string{"vllm [{input_tokens 1000}] 1124.66", "sglang [{input_tokens 1000}] 971.49"}, got); diff != "" {
+		t.Errorf("a row of two engines (-want +got):\n%s", diff)
+	}
+
+	for text, want := range map[string]string{
+		"":                                   "it has no rows",
+		"output_throughput\n":                "it has no rows",
+		"colour\nred\n":                      "none of its columns is a figure that is known here",
+		"gpu,output_throughput\nH200,fast\n": `row 2: output_throughput is "fast", which is no figure`,
+		"output_throughput\n1\n\"2\n":        "read table",
+		"output_throughput\n-1\n":            "which is no figure",
+	} {
+		if _, _, err := ReadCSV(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadCSV(%q) = %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestPublishedStudies reads the tables of the studies in examples.
+func TestPublishedStudies(t *testing.T) {
+	files, err := filepath.Glob("../examples/*/published/*.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, name := range files {
+		f, err := os.Open(name)
+		check(t, err)
+		rows, unused, err := ReadCSV(f)
+		f.Close()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		contradict := 0
+		for _, r := range rows {
+			if r.Deployment.Kind == "" && !strings.Contains(name, "moreh") || // which does not name its engine
+				r.Summary.OutputThroughput <= 0 && r.Summary.TotalThroughput <= 0 {
+				t.Errorf("%s: a row has no engine or no throughput: %+v", name, r)
+			}
+			if len(r.Summary.Contradictions(r.Job.Workload.Concurrency)) > 0 {
+				contradict++
+			}
+		}
+		got[strings.TrimPrefix(name, "../examples/")] = fmt.Sprintf("%d rows, %d contradict themselves, unused %v", len(rows), contradict, unused)
+	}
+	want := map[string]string{
+		"dstack-deepseek-r1/published/offline.csv":      "63 rows, 0 contradict themselves, unused [total_num_tokens]",
+		"dstack-deepseek-r1/published/online.csv":       "54 rows, 9 contradict themselves, unused [sharegpt_output_len random_range_ratio total_output_tokens_retokenized]",
+		"gpustack-h200/published/results.csv":           "15 rows, 0 contradict themselves, unused []",
+		"moreh-mi300x-cluster/published/results.csv":    "7 rows, 0 contradict themselves, unused [Number of worker processes Warm-up Time Cool-down Time]",
+		"skypilot-vllm-benchmark/published/results.csv": "10 rows, 0 contradict themselves, unused []",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("studies (-want +got):\n%s", diff)
+	}
+}
