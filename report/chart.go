@@ -25,6 +25,8 @@ type line struct {
 	plain  bool // without markers: there are too many values
 	steps  bool // holds each value until the next one
 	front  bool // no series: what none of them surpasses
+
+	published bool // by others: thin, with crosses
 }
 
 // dot is one value of a line.
@@ -210,6 +212,9 @@ func (l line) draw(d *drawing, sx, sy scale) (taken []box) {
 	if l.plain {
 		stroke.width = 1.5
 	}
+	if l.published {
+		stroke.width = 1
+	}
 	if len(path) > 1 {
 		d.add(stroke)
 	}
@@ -230,6 +235,10 @@ func (l line) draw(d *drawing, sx, sy scale) (taken []box) {
 		}
 		if p.n > 1 && p.high > p.low {
 			d.add(piece{at: []point{{at.x, sy.at(p.low)}, {at.x, sy.at(p.high)}}, colour: colourOf(l.series), width: 1, series: l.series})
+		}
+		if l.published {
+			d.add(piece{shape: cross, at: []point{at}, size: 3, colour: colourOf(l.series), series: l.series, hover: p.hover})
+			continue
 		}
 		m := piece{shape: symbolOf(l.series), at: []point{at}, size: 3.6, colour: colourOf(l.series), series: l.series, hover: p.hover}
 		if p.doubt {

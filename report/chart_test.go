@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"encoding/xml"
+	"fmt"
 	"image/png"
 	"io"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hclbench/results"
 )
@@ -203,7 +205,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Who is ahead follows the better direction, and ties of one do not count.
+// Who is ahead follows the better direction; who is level or alone is not ahead.
 func TestLeads(t *testing.T) {
 	cells := samples(dstack(t), newSeries(dstack(t)))
 	var online []*sample
@@ -216,9 +218,23 @@ func TestLeads(t *testing.T) {
 	if len(all) != 1 || len(all[0].samples) != 30 {
 		t.Fatalf("%d slices along the concurrency", len(all))
 	}
-	got := told("Median time to first token", leads(all[0].against(medianTTFT), medianTTFT))
-	want := "Median time to first token: H200 · vLLM from 4 to 8 (−4.5 %); H200 · TensorRT-LLM from 16 to 128 (−54 %)."
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	var got []string
+	for _, l := range leads(all[0].against(medianTTFT), medianTTFT) {
+		got = append(got, fmt.Sprintf("%s %s %s", plain(l.x), l.series.label, percent(l.by)))
+	}
+	want := []string{"4 H200 · vLLM −6.1 %", "8 H200 · vLLM −4.5 %", "16 H200 · TensorRT-LLM −19 %",
+		"32 H200 · TensorRT-LLM −54 %", "64 H200 · TensorRT-LLM −69 %", "128 H200 · TensorRT-LLM −54 %"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ahead in TTFT (-want +got):\n%s", diff)
+	}
+
+	a, b := &series{label: "a"}, &series{label: "b"}
+	c := &chart{x: axis{ticks: []float64{1, 2, 3}}, lines: []line{
+		{series: a, dots: []dot{{x: 1, y: 100}, {x: 2, y: 100}, {x: 3, y: 100}}},
+		{series: b, dots: []dot{{x: 1, y: 100.5}, {x: 3, y: 200}}},
+	}}
+	if diff := cmp.Diff([]lead{{x: 1, level: true, by: 0.005}, {x: 2}, {x: 3, series: b, by: 1}}, leads(c, outputThroughput),
+		cmp.AllowUnexported(lead{}, series{}), cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
+		t.Errorf("level, alone, ahead (-want +got):\n%s", diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/load"
 	"hclbench/results"
 )
 
@@ -76,12 +77,6 @@ func (f *figure) csv() string {
 	out := csv.NewWriter(&b)
 	// A buffer takes whatever is written.
 	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions", "lowest", "highest", "verdict"})
-	verdict := func(doubt bool) string {
-		if doubt {
-			return "suspect"
-		}
-		return "valid"
-	}
 	for _, c := range f.charts {
 		for _, l := range c.lines {
 			if l.series == nil {
@@ -89,7 +84,7 @@ func (f *figure) csv() string {
 			}
 			for _, p := range l.dots {
 				_ = out.Write([]string{c.title, l.series.label, l.series.engine, l.series.gpus, exact(p.x), unit(c.x), exact(p.y), unit(c.y),
-					p.label, strconv.Itoa(p.n), exact(p.low), exact(p.high), verdict(p.doubt)})
+					p.label, strconv.Itoa(p.n), exact(p.low), exact(p.high), l.verdict(p)})
 			}
 		}
 		for _, g := range c.groups {
@@ -98,12 +93,23 @@ func (f *figure) csv() string {
 				if x.before {
 					label += ", without"
 				}
-				_ = out.Write([]string{c.title, x.series.label, x.series.engine, x.series.gpus, "", "", exact(x.value), unit(c.y), label, "", "", "", verdict(x.doubt)})
+				_ = out.Write([]string{c.title, x.series.label, x.series.engine, x.series.gpus, "", "", exact(x.value), unit(c.y), label, "", "", "", line{}.verdict(dot{doubt: x.doubt})})
 			}
 		}
 	}
 	out.Flush()
 	return b.String()
+}
+
+// verdict is that of a value of a line.
+func (l line) verdict(d dot) string {
+	switch {
+	case l.published:
+		return "published"
+	case d.doubt:
+		return load.Suspect
+	}
+	return load.Valid
 }
 
 // unit says what an axis counts.

@@ -42,6 +42,7 @@ const (
 	diamond
 	square
 	triangle
+	cross
 	words
 	spot // not painted, but can be pointed at
 )
@@ -110,6 +111,12 @@ func colourOf(s *series) colour {
 		return ink
 	}
 	return colour(s.index % len(palette()))
+}
+
+// strokes are the two of a cross.
+func (m piece) strokes() [2][]point {
+	p, r := m.at[0], m.size
+	return [2][]point{{{p.x - r, p.y - r}, {p.x + r, p.y + r}}, {{p.x - r, p.y + r}, {p.x + r, p.y - r}}}
 }
 
 // textWidth is about how wide a text is: fonts differ, and a little too much does

@@ -331,7 +331,7 @@ func sections(rows []results.Row, all *seriesOf, about About) []section {
 				of = append(of, s)
 			}
 		}
-		if x := benchmarkSection(name, of); len(x.figures) > 0 {
+		if x := benchmarkSection(name, of, published(about.References)); len(x.figures) > 0 {
 			out = append(out, x)
 		}
 	}
@@ -354,8 +354,58 @@ func sections(rows []results.Row, all *seriesOf, about About) []section {
 	return append(out, more)
 }
 
+// publishedOf are the published figures of each cell, by its id.
+type publishedOf map[string][]Compared
+
+func published(all []Compared) publishedOf {
+	of := publishedOf{}
+	for _, c := range all {
+		if c.Cell != "" {
+			of[c.Cell] = append(of[c.Cell], c)
+		}
+	}
+	return of
+}
+
+// add draws what was published of a metric for the cells of a slice, in the colours
+// of their series, and returns by whom.
+func (of publishedOf) add(c *chart, x slice, m metric) (names []string) {
+	measured := len(c.lines)
+	for i := range measured {
+		l := line{series: c.lines[i].series, published: true}
+		for _, s := range x.samples {
+			if s.series != l.series {
+				continue
+			}
+			for _, r := range s.rows {
+				for _, p := range of[r.ID] {
+					f := p.figure(m.name)
+					if f == nil {
+						continue
+					}
+					d := dot{x: s.at[x.along.name], y: f.Published, n: 1}
+					d.hover = hover(s, d, x.along.name, m) + "\npublished by " + p.Reference
+					if m.unit == "ms" && c.y.unit == "s" {
+						d.y /= 1000
+					}
+					d.low, d.high = d.y, d.y
+					l.dots = append(l.dots, d)
+					if !slices.Contains(names, p.Reference) {
+						names = append(names, p.Reference)
+					}
+				}
+			}
+		}
+		slices.SortStableFunc(l.dots, func(a, b dot) int { return cmp.Compare(a.x, b.x) })
+		if len(l.dots) > 0 {
+			c.lines = append(c.lines, l)
+		}
+	}
+	return names
+}
+
 // benchmarkSection are the figures of one benchmark.
-func benchmarkSection(name string, cells []*sample) section {
+func benchmarkSection(name string, cells []*sample, published publishedOf) section {
 	out := section{id: slug(name), title: name}
 	add := func(f *figure, along string, x slice, n int) {
 		f.charts = slices.DeleteFunc(f.charts, func(c *chart) bool { return c.empty() })
@@ -369,6 +419,11 @@ func benchmarkSection(name string, cells []*sample) section {
 		f.under = x.under()
 		out.figures = append(out.figures, f)
 	}
+	var rows []results.Row
+	for _, s := range cells {
+		rows = append(rows, *s.rows[0])
+	}
+	tail := "p" + tailPercentile(rows)
 	for _, d := range dimensions {
 		all := slicesAlong(d, cells)
 		if len(all) > maxSlices {
@@ -393,7 +448,17 @@ func benchmarkSection(name string, cells []*sample) section {
 					continue
 				}
 				c.leads = leads(c, m)
+				for _, by := range published.add(c, x, m) {
+					if said := "Thin lines with crosses: published by " + by + "."; !slices.Contains(panels.readings, said) {
+						panels.readings = append(panels.readings, said)
+					}
+				}
 				panels.charts = append(panels.charts, c)
+			}
+			tails := &figure{title: "Tails against " + lower(d.title)}
+			for _, t := range []timing{ttft, tpot, itl, e2el} {
+				m := latency(t, tail)
+				tails.charts = append(tails.charts, x.against(m))
 			}
 			if load {
 				my := outputThroughput
@@ -413,6 +478,7 @@ func benchmarkSection(name string, cells []*sample) section {
 			}
 			add(panels, d.name, x, n)
 			if load {
+				add(tails, along(d.name, "tails"), x, n)
 				c := x.tradeoff(interactivity, perGPU)
 				c.x.title, c.x.unit = "Interactivity", "output tokens per second per user"
 				c.better = "up and to the right is better"
@@ -485,9 +551,14 @@ func paretoFront(c *chart) (line, string) {
 // lead is who is ahead at one place along a chart, and by how much.
 type lead struct {
 	x      float64
-	series *series // nil: fewer than two were measured there
+	series *series // nil: fewer than two were measured there, or two are level
 	by     float64 // of the next one's value: 0.12 is 12 % more, −0.12 less
+	level  bool
 }
+
+// level is how little the first and the second may differ, as a share, before one
+// of them is ahead.
+const level = 0.01
 
 // leads are those of a chart at each of its ticks.
 func leads(c *chart, m metric) []lead {
@@ -504,7 +575,7 @@ func leads(c *chart, m metric) []lead {
 			for i := range l.dots {
 				d := &l.dots[i]
 				switch {
-				case d.x != x:
+				case d.x != x || d.doubt:
 				case first == nil || ahead(d.y, first.y):
 					first, second, of = d, first, l.series
 				case second == nil || ahead(d.y, second.y):
@@ -515,6 +586,9 @@ func leads(c *chart, m metric) []lead {
 		p := lead{x: x}
 		if second != nil {
 			p.series, p.by = of, first.y/second.y-1
+			if p.level = math.Abs(p.by) < level; p.level {
+				p.series = nil
+			}
 			any = true
 		}
 		out = append(out, p)
@@ -523,26 +597,6 @@ func leads(c *chart, m metric) []lead {
 		return nil
 	}
 	return out
-}
-
-// told says in a sentence who is ahead from where to where.
-func told(title string, leads []lead) string {
-	var parts []string
-	for i := 0; i < len(leads); {
-		j := i
-		for j+1 < len(leads) && leads[j+1].series == leads[i].series {
-			j++
-		}
-		if s := leads[i].series; s != nil {
-			where := "at " + plain(leads[i].x)
-			if j > i {
-				where = "from " + plain(leads[i].x) + " to " + plain(leads[j].x)
-			}
-			parts = append(parts, fmt.Sprintf("%s %s (%s)", s.label, where, percent(leads[j].by)))
-		}
-		i = j + 1
-	}
-	return title + ": " + strings.Join(parts, "; ") + "."
 }
 
 // comparison shows cells that lie along no dimension as bars.

@@ -69,6 +69,7 @@ type page struct {
 	Marks                              []string
 	Style                              template.CSS
 	Script                             template.JS
+	Chips                              template.HTML
 	Tiles                              []tile
 	Findings                           []finding
 	Sections                           []pageSection
@@ -130,7 +131,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 		return nil, err
 	}
 	p := &page{Title: about.Title, Description: about.Description, Style: style, Script: template.JS(script)}
-	p.Kicker = kicker(rows)
+	p.Kicker, p.Chips = kicker(rows), chips(all.all)
 	for i := range rows {
 		if m := mark(rows[i]); m != "" && !slices.Contains(p.Marks, sentence(m)) {
 			p.Marks = append(p.Marks, sentence(m))
@@ -297,7 +298,10 @@ func (f *figure) finding(of section) (finding, bool) {
 		row := findingRow{Metric: c.title}
 		for _, l := range c.leads {
 			var cell findingCell
-			if l.series != nil {
+			switch {
+			case l.level:
+				cell.Label = "level"
+			case l.series != nil:
 				cell = findingCell{chip(l.series), l.series.label, percent(l.by)}
 			}
 			row.Cells = append(row.Cells, cell)
@@ -307,13 +311,27 @@ func (f *figure) finding(of section) (finding, bool) {
 	return x, x.Rows != nil
 }
 
-// chip is the marker of a series as it is in charts.
+// chip is the marker of a series as it is in charts: a use of one of [chips].
 func chip(s *series) template.HTML {
-	d := drawing{width: 22, height: 10, title: s.label}
-	d.add(piece{at: []point{{1, 5}, {21, 5}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
-		piece{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5, colour: colourOf(s)})
-	text := strings.Replace(d.svg(false), "<svg ", `<svg width="22" height="10" `, 1)
-	return template.HTML(strings.ReplaceAll(text, "\n", ""))
+	return template.HTML(fmt.Sprintf(`<svg width="22" height="10" aria-hidden="true"><use href="#k%d"/></svg>`, s.index))
+}
+
+// chips are the markers of all series, drawn once for a page.
+func chips(all []*series) template.HTML {
+	var b bytes.Buffer
+	b.WriteString(`<svg width="0" height="0" class="chips" aria-hidden="true">`)
+	for _, s := range all {
+		fmt.Fprintf(&b, `<symbol id="k%d" viewBox="0 0 22 10">`, s.index)
+		for _, m := range []piece{
+			{at: []point{{1, 5}, {21, 5}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
+			{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5, colour: colourOf(s)},
+		} {
+			m.svg(&b, css)
+		}
+		b.WriteString("</symbol>\n")
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
 }
 
 // scriptText is text as a string of JavaScript that cannot end its element.
@@ -478,9 +496,9 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt) template.HT
 	}
 	b.WriteString("</tr></thead>\n<tbody>\n")
 
-	chips := map[*series]string{}
+	labels := map[*series]string{}
 	for _, s := range all.all {
-		chips[s] = string(chip(s)) + html.EscapeString(s.label)
+		labels[s] = string(chip(s)) + html.EscapeString(s.label)
 	}
 	text := func(s string) { fmt.Fprintf(&b, "<td>%s</td>", html.EscapeString(s)) }
 	count := func(n int) {
@@ -493,7 +511,7 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt) template.HT
 			b.WriteString(" hidden")
 		}
 		b.WriteString(`><td class="stay">`)
-		b.WriteString(chips[all.find(r)])
+		b.WriteString(labels[all.find(r)])
 		b.WriteString("</td>")
 		if len(several) > 1 {
 			text(r.Benchmark)
@@ -516,7 +534,7 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt) template.HT
 		}
 		for _, m := range metrics {
 			if v, ok := m.value(r); ok {
-				fmt.Fprintf(&b, `<td class="n" data-v="%s">%s</td>`, exact(v), number(v))
+				fmt.Fprintf(&b, `<td class="n" data-v="%s">%s</td>`, strconv.FormatFloat(v, 'g', 6, 64), number(v))
 			} else {
 				b.WriteString(`<td class="n">–</td>`)
 			}

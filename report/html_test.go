@@ -171,7 +171,8 @@ func measured(t testing.TB) ([]results.Row, About) {
 	}
 	about.Planned = append(about.Planned, Planned{Benchmark: "online", ID: "never", Axes: results.Axes{{Name: "engine", Value: "sglang.mi300x"}, {Name: "concurrency", Value: int64(128)}}})
 	about.References = Compare(rows, []Reference{{Benchmark: "online", Name: "somebody", Source: "https://example.com/study", Rows: []map[string]any{
-		{"engine": "sglang.h200", "concurrency": "64", "output_throughput": "512.5", "Mean TTFT (ms)": "901.5"},
+		{"engine": "sglang.h200", "concurrency": "16", "output_throughput": "312.5", "Mean TTFT (ms)": "401.5"},
+		{"engine": "sglang.h200", "concurrency": "64", "output_throughput": "512.5", "Mean TTFT (ms)": "901.5", "p50_ttft_ms": 890},
 		{"engine": "vllm.h200", "concurrency": "64", "output_throughput": "1,012.5", "Mean TTFT (ms)": "801"},
 		{"engine": "trtllm.h200", "concurrency": "64", "output_throughput": "612.5"},
 	}}})
@@ -199,7 +200,7 @@ func TestPage(t *testing.T) {
 		left    string   // what is said of one that is not
 	}{
 		{"dstack", dstack(t), About{Title: "DeepSeek-R1 on H200 and MI300X", Description: "What dstack published in March 2025"},
-			[]string{"online-latency", "online-concurrency", "online-pareto", "online-output_tokens", "prefix-cached-latency", "offline-batch", "offline-batch-latency", "offline-output_tokens", "prefix-cache"},
+			[]string{"online-latency", "online-concurrency", "online-pareto", "online-tails", "online-output_tokens", "prefix-cached-latency", "offline-batch", "offline-batch-latency", "offline-output_tokens", "prefix-cache"},
 			"Time line of a cell: no result has its figures over time."},
 		{"measured", rows, about, []string{"online-latency", "online-concurrency", "online-pareto", "distributions", "time-line-h200-sglang"}, "Prefix cache on and off: no engine"},
 		{"quickstart", quickstart(), About{Title: "quickstart"}, []string{"online-latency", "online-concurrency", "distributions"}, "Prefix cache"},

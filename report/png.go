@@ -80,6 +80,10 @@ func (p *painter) paint(m piece) error {
 		} else {
 			p.fill(m.colour, outline)
 		}
+	case cross:
+		for _, line := range m.strokes() {
+			p.stroke(line, 1.25, nil, m.colour)
+		}
 	case words:
 		return p.text(m)
 	}

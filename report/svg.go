@@ -69,6 +69,10 @@ func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
 		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s"%s/>`, num(m.at[0].x), num(m.at[0].y), num(m.size), m.outline(paint))
 	case diamond, square, triangle:
 		fmt.Fprintf(b, `<polygon points="%s"%s/>`, coordinates(m.corners()), m.outline(paint))
+	case cross:
+		lines := m.strokes()
+		fmt.Fprintf(b, `<path d="M%s L%s M%s L%s" stroke="%s" stroke-width="1.25"/>`,
+			coordinates(lines[0][:1]), coordinates(lines[0][1:]), coordinates(lines[1][:1]), coordinates(lines[1][1:]), paint(m.colour))
 	case spot:
 		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s" fill="transparent"/>`, num(m.at[0].x), num(m.at[0].y), num(m.size))
 	case words:

@@ -249,23 +249,43 @@ func (a *app) about(ctx context.Context, store *results.Store, cfg *hcl.Config, 
 		return about, nil
 	}
 	about.Records = func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) }
-	whole := rows // of every run that rows are from
-	if which != (selection{run: which.run}) || which.run == "" {
-		whole = nil
-		seen := map[string]bool{}
-		for i := range rows {
-			if id := rows[i].RunID; !seen[id] && rows[i].Run.Command == "apply" {
-				seen[id] = true
-				of, err := store.Rows(ctx, results.Query{Run: id})
-				if err != nil {
-					return about, err
-				}
-				whole = append(whole, of...)
-			}
-		}
+	whole, err := wholeRuns(ctx, store, rows)
+	if err != nil {
+		return about, err
 	}
 	about.Spending = report.Spent(whole)
 	return about, nil
+}
+
+// wholeRuns are all cells of the runs that rows are from. They are read again
+// only where some are not among the rows.
+func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) ([]results.Row, error) {
+	counts, err := store.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var order []string
+	of := map[string][]results.Row{}
+	for _, r := range rows {
+		if of[r.RunID] == nil {
+			order = append(order, r.RunID)
+		}
+		of[r.RunID] = append(of[r.RunID], r)
+	}
+	var whole []results.Row
+	for _, id := range order {
+		n := counts[id]
+		if here := of[id]; len(here) == n.Valid+n.Suspect+n.Void {
+			whole = append(whole, here...)
+			continue
+		}
+		all, err := store.Rows(ctx, results.Query{Run: id})
+		if err != nil {
+			return nil, err
+		}
+		whole = append(whole, all...)
+	}
+	return whole, nil
 }
 
 func (a *app) export() *cobra.Command {
