@@ -259,7 +259,7 @@ func (a *Client) Release(ctx context.Context) error {
 // The summary is not nil when anything was measured, also beside an error.
 func (a *Client) Run(ctx context.Context, id string, spec load.Job, progress func(load.Progress)) (*load.Summary, []load.Record, error) {
 	path := "/v1/jobs/" + url.PathEscape(id)
-	if err := a.insist(ctx, func() error { return a.call(ctx, "PUT", path, spec, nil) }); err != nil {
+	if err := a.insist(ctx, func() error { return a.call(ctx, "PUT", path, jobOrder{spec, spec.Secrets}, nil) }); err != nil {
 		return nil, nil, err
 	}
 	// Whatever happens, the host forgets the job; without a connection the agent's

@@ -64,6 +64,19 @@ func (j *job) from(n int) ([]Event, <-chan struct{}) {
 	return j.events[n:len(j.events):len(j.events)], j.more
 }
 
+// jobOrder is a job as it travels. Its secrets are in the body of the request and
+// in the agent's memory, and nowhere else: they are no part of a job that is
+// written down.
+type jobOrder struct {
+	load.Job
+	Secrets map[string]string `json:"secrets,omitempty"`
+}
+
+func (o jobOrder) job() load.Job {
+	o.Job.Secrets = o.Secrets
+	return o.Job
+}
+
 var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
 
 // putJob starts a job, or does nothing when it is known: a caller that lost the
@@ -74,10 +87,11 @@ func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the id of a job", id))
 		return
 	}
-	var spec load.Job
-	if !read(w, r, &spec) {
+	var order jobOrder
+	if !read(w, r, &order) {
 		return
 	}
+	spec := order.job()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {

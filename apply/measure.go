@@ -30,7 +30,7 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, alive func(context.Context) error, tail func() []string) (lost, err error) {
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
-	p := s.prober(out.Job.Target.BaseURL)
+	p := s.prober(out.Job.Target.BaseURL, d.Engine)
 	defer p.close()
 
 	tell := s.begin(row, c)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"hclbench/engines"
+	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
 )
@@ -82,7 +83,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 		})
 	}
 
-	p := s.prober(engines.BaseURL(d.Engine))
+	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
 	defer p.close()
 	step, asked := 0, time.Time{}
 	for tick := time.NewTicker(100 * time.Millisecond); ; {
@@ -115,7 +116,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 		case probe == nil:
 			w.move()
 			if step++; step == 4 {
-				return model, nil
+				return model, s.othersServe(ctx, d.Engine, want, model)
 			}
 			continue
 		case probe != errWait:
@@ -135,6 +136,23 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 			return "", w.failed(why)
 		}
 	}
+}
+
+// othersServe makes sure that the other servers of an external engine serve the
+// same model.
+func (s *site) othersServe(ctx context.Context, e *engines.Engine, want engines.Readiness, model string) error {
+	for _, base := range engines.MoreURLs(e) {
+		p := s.prober(base, e)
+		defer p.close()
+		_, err := p.model(ctx, want.Models, model)
+		if err == nil {
+			err = p.generate(ctx, model, want.Stall)
+		}
+		if err != nil {
+			return &NotReadyError{Why: base + ", one of its urls, does not serve as the first does", LastProbe: err.Error()}
+		}
+	}
+	return nil
 }
 
 // errWait says that it is too early to ask again.
@@ -257,10 +275,11 @@ type prober struct {
 	addr string
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	http *http.Client
+	key  provision.Text // what the server asks for; empty: nothing
 }
 
-func (s *site) prober(base string) *prober {
-	p := &prober{base: base, dial: s.conn.Dial}
+func (s *site) prober(base string, e *engines.Engine) *prober {
+	p := &prober{base: base, dial: s.conn.Dial, key: e.APIKey}
 	if u, err := url.Parse(base); err == nil {
 		p.addr = u.Host
 		if u.Port() == "" {
@@ -302,6 +321,10 @@ func (p *prober) do(ctx context.Context, method, path string, in []byte, out any
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	key := p.key.Reveal()
+	if key != "" {
+		req.Header.Set(load.Authorization, load.Bearer(key))
+	}
 	resp, err := p.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
@@ -310,6 +333,9 @@ func (p *prober) do(ctx context.Context, method, path string, in []byte, out any
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if key != "" { // some servers repeat the key that they refuse
+		body = bytes.ReplaceAll(body, []byte(key), []byte("(sensitive)"))
 	}
 	if resp.StatusCode != http.StatusOK {
 		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, first(body, 300))}

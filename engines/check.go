@@ -26,7 +26,7 @@ func Check(e *Engine) []FieldError {
 		return errs
 	}
 	if e.URL != "" {
-		add("url", "Only engines of kind %q have a url: they are run by someone else. This one is started by hcl and listens on its host.", External)
+		add(urlField(e), "Only engines of kind %q have a url: they are run by someone else. This one is started by hcl and listens on its host.", External)
 	}
 	if e.Host == nil {
 		add("host", "An engine of kind %q must say on which host it runs, for example:\n\n    host = host.h200", e.Kind)
@@ -82,11 +82,26 @@ func onProcessHost(e *Engine) string {
 	return ""
 }
 
+// urlField is the argument that says where an external engine is.
+func urlField(e *Engine) string {
+	if len(e.URLs) > 0 {
+		return "urls"
+	}
+	return "url"
+}
+
 func checkExternal(e *Engine, add func(field, format string, args ...any)) {
-	if u, err := url.Parse(e.URL); e.URL == "" {
+	field := urlField(e)
+	if e.URL == "" {
 		add("url", "An engine of kind %q needs the url of the server, for example:\n\n    url = \"http://203.0.113.7:8000\"", External)
-	} else if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		add("url", "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\"", e.URL)
+	} else {
+		for _, s := range append([]string{e.URL}, e.URLs...) {
+			if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				add(field, "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\"", s)
+			} else if u.User != nil {
+				add(field, "The url has a password in it, which would be stored with the results. Write what the server asks for as api_key, or as a header of the load.")
+			}
+		}
 	}
 	for _, arg := range []struct {
 		field string

@@ -106,6 +106,8 @@ type Engine struct {
 	Command     []provision.Text   // replaces the whole server command
 	Port        int                // 0: the kind's own
 	URL         string             // external only
+	URLs        []string           // external only: more servers of the same model, which requests go to in turn
+	APIKey      provision.Text     // what requests carry; empty: nothing. Always treated as a secret
 	Container   ContainerSettings
 	Ready       Ready
 	Build       *Build // nil: the model is served as it is

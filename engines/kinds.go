@@ -173,10 +173,21 @@ func Port(e *Engine) int {
 // BaseURL is where the engine is reached from its own host, without a path.
 func BaseURL(e *Engine) string {
 	if e.Kind == External {
-		return strings.TrimSuffix(strings.TrimRight(e.URL, "/"), "/v1")
+		return base(e.URL)
 	}
 	return "http://127.0.0.1:" + strconv.Itoa(Port(e))
 }
+
+// MoreURLs are the other servers of an external engine, as [BaseURL] is the first.
+func MoreURLs(e *Engine) []string {
+	var list []string
+	for _, u := range e.URLs {
+		list = append(list, base(u))
+	}
+	return list
+}
+
+func base(url string) string { return strings.TrimSuffix(strings.TrimRight(url, "/"), "/v1") }
 
 // ServedModel is the name that requests must carry; "" when only the server
 // knows it.

@@ -134,7 +134,7 @@ func (l *lab) excluded(excludes []*hclsyntax.Block, c *cell) bool {
 // cell evaluates a benchmark in one cell.
 func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	s := l.read(b.Body, benchmarkBlock, c)
-	out := Cell{Workload: workload(s)}
+	out := Cell{Workload: workload(s), Headers: get[[]provision.EnvVar](s, "load.headers")}
 	good := s.whole()
 	if d := get[*declared](s, "engine"); d != nil {
 		i := l.instance(d, c)
@@ -160,6 +160,7 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 		l.place(c.benchmark+" load.from", s["load.from"].at)
 	}
 	good = l.checkWorkload(b, s, &out.Workload) && good
+	good = l.checkSent(s, out.Workload) && good
 	if good {
 		good = l.checkTogether(s, out)
 	}
@@ -305,9 +306,53 @@ func (c Cell) Offline(seed uint64) (engines.Bench, error) {
 	})
 }
 
+// checkSent holds what a load sends against what its data set needs.
+func (l *lab) checkSent(s settings, w load.Workload) bool {
+	if w.Mode == load.Offline {
+		return true // nothing is sent
+	}
+	at := s["dataset"].at
+	if x, said := s["load.endpoint"]; said {
+		at = x.at
+	}
+	good := true
+	switch {
+	case w.Dataset.Kind == load.Conversation && w.Endpoint != load.Chat:
+		l.errOnce(at, "Conversations need chat", "A conversation is sent with all that was said before, which only /v1/chat/completions takes. Write in the load block:\n\n    endpoint = %q", load.Chat)
+		good = false
+	case w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "":
+		l.errOnce(at, "Tokenizer missing", "A prompt that is cut to a number of tokens is sent to /v1/chat/completions as text, and only the model's own tokenizer.json turns tokens back into text. Name it in the data set, tokenizer = \"tokenizer.json\", or use another endpoint.")
+		good = false
+	}
+	if x, said := s["load.extra_body"]; said && x.value != nil {
+		if err := w.CheckExtraBody(); err != nil {
+			l.errOnce(x.at, "Wrong value", "%s. Requests say it themselves, from what the load block says; remove it here.", title(err.Error()))
+			good = false
+		}
+	}
+	for _, o := range w.SLO {
+		if !w.NoStream || !o.OfStream() {
+			continue
+		}
+		for _, name := range sortedNames(s, "slo") {
+			if strings.HasPrefix(name, o.Metric) {
+				l.errOnce(s["slo."+name].at, "No effect without a stream", "With stream = false an answer comes whole, so there is no %s to bound. Bound e2el, or remove stream.", o.Metric)
+				good = false
+			}
+		}
+	}
+	return good
+}
+
 // checkTogether holds a cell's load against its engine.
 func (l *lab) checkTogether(s settings, c Cell) bool {
 	e, w := c.Engine, c.Workload
+	for _, h := range c.Headers {
+		if strings.EqualFold(h.Name, load.Authorization) && e.APIKey.Reveal() != "" {
+			l.errOnce(s["load.headers"].at, "Two keys", "%s says api_key, which is sent as the header Authorization, and the load has one of its own. Remove one of them.", e.Address())
+			return false
+		}
+	}
 	if w.Mode == load.Offline {
 		if _, err := c.Offline(0); err != nil {
 			l.errOnce(s["mode"].at, "No offline benchmark", "Offline, an engine runs a benchmark of its own, and %s cannot: %s.", e.Address(), err)

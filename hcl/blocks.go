@@ -193,6 +193,7 @@ func (l *lab) engine(i *instance, c *cell) {
 		Command:     get[[]provision.Text](s, "command"),
 		Port:        int(get[int64](s, "port")),
 		URL:         get[string](s, "url"),
+		APIKey:      get[provision.Text](s, "api_key"),
 		Container: engines.ContainerSettings{
 			Entrypoint:  get[[]string](s, "container.entrypoint"),
 			ShmSize:     get[int64](s, "container.shm_size"),
@@ -209,6 +210,17 @@ func (l *lab) engine(i *instance, c *cell) {
 		},
 		Ready: engines.Ready{Stall: get[time.Duration](s, "ready.stall"), Timeout: get[time.Duration](s, "ready.timeout")},
 		Pos:   pos(d.header),
+	}
+	if urls, said := s["urls"]; said {
+		if x, both := s["url"]; both {
+			l.errOnce(x.at, "Two addresses", "The engine says url and urls. Put all of its servers into urls, and remove url.")
+			i.incomplete = true
+		} else if list := get[[]string](s, "urls"); len(list) > 0 {
+			e.URL, e.URLs = list[0], list[1:]
+		} else if urls.value != nil {
+			l.errOnce(urls.at, "Wrong value", "\"urls\" is empty. Write the servers that requests go to in turn, such as [\"http://203.0.113.7:8000\", \"http://203.0.113.8:8000\"].")
+			i.incomplete = true
+		}
 	}
 	if p, ok := s["container.privileged"].value.(bool); ok {
 		e.Container.Privileged = &p
@@ -303,7 +315,7 @@ func pinnedForm(image string) string {
 	return strings.TrimSuffix(image, ":latest") + ":v1.2.3"
 }
 
-var objectiveName = regexp.MustCompile(`^(ttft|tpot|e2el)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
+var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el|normalized_latency)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
 
 func isObjective(name string) bool {
 	_, ok := parseObjective(name)

@@ -86,7 +86,8 @@ type Cell struct {
 	Engine   *engines.Engine
 	Dataset  string // address of the data set block: "dataset.random.isl3200"
 	Workload load.Workload
-	From     *provision.Host // where the load is sent from; nil: the engine's own host
+	Headers  []provision.EnvVar // sent with every request, sorted by name; values may be secrets
+	From     *provision.Host    // where the load is sent from; nil: the engine's own host
 }
 
 // Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a

@@ -246,7 +246,9 @@ var (
 			{name: "setup", kind: texts, fallback: "none", doc: "Shell commands run in the container before the server; part of what the engine is."},
 			{name: "command", kind: words, fallback: "the kind's; required for `openai`", doc: "Replaces the whole server command: a list of words. They may be sensitive."},
 			{name: "port", kind: whole(1, 65535), fallback: "the kind's; required for `openai`", doc: "Where the server listens."},
-			{name: "url", kind: text, fallback: "required for `external`", doc: "Of a server that someone else runs: `\"http://203.0.113.7:8000\"`."},
+			{name: "url", kind: text, fallback: "this or `urls` is required for `external`", doc: "Of a server that someone else runs: `\"http://203.0.113.7:8000\"`."},
+			{name: "urls", kind: texts, fallback: "one server, `url`", doc: "Of several servers of the same model that someone else runs: requests go to each in turn."},
+			{name: "api_key", kind: secretText, fallback: "none", doc: "What requests carry as `Authorization: Bearer …`, also those that find out whether the server is ready. Always treated as sensitive. It does not start an engine with a key: for `vllm`, write `env = { VLLM_API_KEY = var.key }` as well."},
 			description,
 		},
 		blocks: []nested{{typ: containerBlock}, {typ: readyBlock}, {typ: buildBlock}},
@@ -299,6 +301,7 @@ var (
 			{name: "ignore_eos", kind: truth, fallback: "`true`", doc: "Generate to the full length even where the model would end."},
 			{name: "temperature", kind: number(0, 100), fallback: "`0`", doc: "Sampling temperature; 0 is greedy."},
 			{name: "extra_body", kind: object, fallback: "nothing", doc: "Merged into the body of every request."},
+			{name: "headers", kind: headers, fallback: "none", doc: "Sent with every request: `{ X-Tenant = \"bench\" }`. Values may be sensitive; the others are stored with the results."},
 			{name: "endpoint", kind: word(load.Completions, load.Chat, load.Generate), fallback: "`\"completions\"`", doc: "`/v1/completions`, `/v1/chat/completions`, or SGLang's `/generate`."},
 			{name: "stream", kind: truth, fallback: "`true`", doc: "Ask for responses token by token. Without it there is no time to first token."},
 			{name: "warmup_requests", kind: whole(0, 1_000_000), fallback: "`0`", doc: "Sent and waited for before the measurement."},
@@ -312,10 +315,10 @@ var (
 
 	sloBlock = &blockType{
 		name:     "slo",
-		doc:      "What counts as good: upper bounds. An argument is a metric, `ttft`, `tpot` or `e2el`, alone (each request) or with a percentile: `ttft_p99 = \"5s\"`, `e2el_p99_9 = \"60s\"`.",
+		doc:      "What counts as good: upper bounds. An argument is a metric, `ttft`, `tpot`, `itl`, `e2el` or `normalized_latency`, alone (each request) or with a percentile: `ttft_p99 = \"5s\"`, `e2el_p99_9 = \"60s\"`.",
 		free:     &argument{kind: duration},
 		freeName: isObjective,
-		freeHint: "A bound is named for a metric (ttft, tpot or e2el), alone or with a percentile: ttft_p99",
+		freeHint: "A bound is named for a metric (ttft, tpot, itl, e2el or normalized_latency), alone or with a percentile: ttft_p99",
 	}
 
 	referenceBlock = &blockType{

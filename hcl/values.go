@@ -222,6 +222,21 @@ var (
 		})
 		return env, w
 	}}
+	headers = kind{noun: "map of texts", want: `an object with a text for each header, such as { X-Tenant = "bench" }`, secret: true, convert: func(v cty.Value) (any, *wrongValue) {
+		list := []provision.EnvVar{}
+		w := entries(v, func(name string, e cty.Value) *wrongValue {
+			t, w := asText(e)
+			if w != fits {
+				return w
+			}
+			if err := load.CheckHeader(name, t.Reveal()); err != nil {
+				return wrong("%s.", title(err.Error()))
+			}
+			list = append(list, provision.EnvVar{Name: name, Value: t})
+			return fits
+		})
+		return list, w
+	}}
 	flags = kind{noun: "map of flags", want: `an object with a value for each flag, such as { tp = 8, trust-remote-code = true }`, secret: true, merges: true, convert: func(v cty.Value) (any, *wrongValue) {
 		var out flagList
 		w := entries(v, out.add)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,8 +91,8 @@ func (w Workload) check() error {
 	}
 	bad(w.Dataset.Kind == Conversation && w.Endpoint != Chat, "a data set of kind %q needs the endpoint %q", Conversation, Chat)
 	for _, o := range w.SLO {
-		bad(w.NoStream && o.Metric != "e2el", "SLO metric %q: without a stream there is no time to the first token", o.Metric)
-		bad(o.Metric != "ttft" && o.Metric != "tpot" && o.Metric != "e2el", "SLO metric %q: write ttft, tpot or e2el", o.Metric)
+		bad(!slices.Contains(ObjectiveMetrics(), o.Metric), "SLO metric %q: write one of %s", o.Metric, strings.Join(ObjectiveMetrics(), ", "))
+		bad(w.NoStream && o.OfStream(), "SLO metric %q: without a stream there is no time to the first token", o.Metric)
 	}
 	return errors.Join(errs...)
 }
@@ -152,7 +153,7 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 	wall := time.Since(p.began)
 	used := processorTime() - before
 
-	records := p.collect()
+	records := g.job.withoutSecrets(p.collect())
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	p.tally.complete(&s)
 	lag := g.client.readLag().describe()
@@ -182,7 +183,7 @@ func (g *generator) prepare(ctx context.Context) (total int, err error) {
 		total = w.Requests
 	}
 	if g.material, err = newMaterial(ctx, g.job, total); err != nil {
-		return 0, fmt.Errorf("prepare data set %s: %w", w.Dataset.Kind, err)
+		return 0, fmt.Errorf("prepare data set %s: %w", w.Dataset.Kind, g.job.hide(err))
 	}
 	if rows := len(g.material.rows); w.Dataset.Kind == Trace {
 		total = rows

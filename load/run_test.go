@@ -301,7 +301,8 @@ func TestBadJobs(t *testing.T) {
 		{func(w *Workload) { w.Rate, w.Concurrency, w.Requests, w.Duration = Inf, 0, 0, 1 }, "all at once without an end"},
 		{func(w *Workload) { w.Endpoint = "embeddings" }, `endpoint "embeddings"`},
 		{func(w *Workload) { w.ExtraBody = "{" }, "extra body"},
-		{func(w *Workload) { w.SLO = []Objective{{Metric: "itl"}} }, `SLO metric "itl"`},
+		{func(w *Workload) { w.SLO = []Objective{{Metric: "tea"}} }, `SLO metric "tea": write one of ttft, tpot, itl, e2el, normalized_latency`},
+		{func(w *Workload) { w.SLO, w.NoStream = []Objective{{Metric: "itl"}}, true }, `SLO metric "itl": without a stream`},
 		{func(w *Workload) { w.Concurrency, w.Requests = 1<<40, 1<<40 }, "open files"},
 	} {
 		w := good

@@ -112,7 +112,7 @@ func (s *Summary) fail(r *Record) {
 }
 
 // good reports whether each of a request's own values is within every bound. A
-// request of one token has no TPOT, and so is within any.
+// request of one token has no TPOT, one of one chunk no ITL, and so is within any.
 func (r *Record) good(slo []Objective) bool {
 	for _, o := range slo {
 		var v time.Duration
@@ -123,8 +123,14 @@ func (r *Record) good(slo []Objective) bool {
 			if r.OutputTokens > 1 {
 				v = (r.Last - r.First) / time.Duration(r.OutputTokens-1)
 			}
+		case "itl":
+			if gaps := len(r.Gaps) + r.Dropped; gaps > 0 {
+				v = (r.Last - r.First) / time.Duration(gaps)
+			}
 		case "e2el":
 			v = r.Last - r.Sent
+		case "normalized_latency":
+			v = (r.Last - r.Sent) / time.Duration(max(1, r.OutputTokens))
 		}
 		if v > time.Duration(o.Max) {
 			return false

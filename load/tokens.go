@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,10 +69,18 @@ func loadTokens(job Job, path string) (tokens, error) {
 	defer f.Close()
 	sum := sha256.New()
 	t, err := tokenizer.Read(io.TeeReader(f, sum))
+	if _, e := io.Copy(sum, f); e != nil { // what the reader did not want
+		err = errors.Join(err, e)
+	}
+	is := hex.EncodeToString(sum.Sum(nil))
+	// A file that is not the one meant need not be complained about otherwise.
+	if want := job.Workload.Dataset.TokenizerSHA256; want != "" && !strings.EqualFold(want, is) {
+		err = fmt.Errorf("its sha256 is %s, not %s", is, want)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer %s: %w", filepath.Base(path), err)
 	}
-	return fileTokens{t, fmt.Sprintf("%s sha256:%x", filepath.Base(path), sum.Sum(nil))}, nil
+	return fileTokens{t, filepath.Base(path) + " sha256:" + is}, nil
 }
 
 func (t fileTokens) name() string { return t.label }

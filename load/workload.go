@@ -127,6 +127,7 @@ type Dataset struct {
 	OutputTokens    int     `json:"output_tokens,omitempty"`     // sharegpt: an exact cut of the answers; 0: as recorded
 	Slowdown        float64 `json:"slowdown,omitempty"`          // trace: times between requests are multiplied by this; 0 means 1
 	Tokenizer       string  `json:"tokenizer,omitempty"`         // path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
+	TokenizerSHA256 string  `json:"tokenizer_sha256,omitempty"`  // of that file, 64 hex digits; empty: whatever is there
 }
 
 // OwnOutputs reports whether the data set itself says how long answers are, so
@@ -167,9 +168,36 @@ type Stage struct {
 // Objective is one bound of an SLO: the metric's percentile must not exceed Max.
 // A request is good when each of its own values is within every bound.
 type Objective struct {
-	Metric     string   `json:"metric"`     // "ttft", "tpot", "e2el"
+	Metric     string   `json:"metric"`     // one of [ObjectiveMetrics]
 	Percentile float64  `json:"percentile"` // 99 for ttft_p99; 0: each request (goodput only)
 	Max        Duration `json:"max"`
+}
+
+// ObjectiveMetrics are the metrics that an SLO can bound: of "itl" it is a
+// request's mean time between chunks, of "normalized_latency" its E2EL by its
+// output tokens.
+func ObjectiveMetrics() []string {
+	return []string{"ttft", "tpot", "itl", "e2el", "normalized_latency"}
+}
+
+// CheckExtraBody says what of the workload's extra body cannot be merged into a
+// request: what is not an object, or says what the generator says itself.
+func (w Workload) CheckExtraBody() error {
+	_, err := newTemplate(Target{}, w)
+	return err
+}
+
+// NeedsTokenizerFile reports whether the data set's prompts can only be made with
+// a tokenizer.json: text that is cut to a length and sent as text, as chat wants
+// it, has to be put together again from its tokens.
+func (w Workload) NeedsTokenizerFile() bool {
+	d := w.Dataset
+	return w.Endpoint == Chat && d.InputTokens > 0 && (d.Kind == Text || d.Kind == ShareGPT)
+}
+
+// OfStream reports whether the bound is on something that only a stream shows.
+func (o Objective) OfStream() bool {
+	return o.Metric == "ttft" || o.Metric == "tpot" || o.Metric == "itl"
 }
 
 // Workload is what is sent and how, and everything that its numbers depend on
@@ -242,19 +270,34 @@ type Target struct {
 func (t Target) headers() ([][2]string, error) {
 	var list [][2]string
 	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
-		proper := http.CanonicalHeaderKey(name)
-		switch proper {
-		case "", "Host", "Content-Length", "Content-Type", "Accept", "Connection", "Transfer-Encoding":
-			return nil, fmt.Errorf("header %q is for the generator to say", name)
+		if err := CheckHeader(name, t.Headers[name]); err != nil {
+			return nil, err
 		}
-		valid := !slices.ContainsFunc([]byte(name), func(c byte) bool { return !token(c) })
-		if !valid || !printable([]byte(t.Headers[name])) {
-			return nil, fmt.Errorf("header %q has characters that no header can have", name) // not its value: it may be a key
-		}
-		list = append(list, [2]string{proper, t.Headers[name]})
+		list = append(list, [2]string{http.CanonicalHeaderKey(name), t.Headers[name]})
 	}
 	return list, nil
 }
+
+// CheckHeader says why a header cannot be sent with every request: it is one that
+// the generator says itself, or not of HTTP. The error has the name and never the
+// value, which may be a key.
+func CheckHeader(name, value string) error {
+	switch http.CanonicalHeaderKey(name) {
+	case "", "Host", "Content-Length", "Content-Type", "Accept", "Connection", "Transfer-Encoding":
+		return fmt.Errorf("header %q is for the generator to say", name)
+	}
+	if slices.ContainsFunc([]byte(name), func(c byte) bool { return !token(c) }) || !printable([]byte(value)) {
+		return fmt.Errorf("header %q has characters that no header can have", name)
+	}
+	return nil
+}
+
+// Authorization is the header that carries an API key, and Bearer its value.
+const Authorization = "Authorization"
+
+// Bearer is the value of [Authorization] with which servers that speak the OpenAI
+// API take a key.
+func Bearer(key string) string { return "Bearer " + key }
 
 // Job is one run of the generator, complete: what the agent is handed.
 type Job struct {

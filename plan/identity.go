@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"hclbench/engines"
+	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/provision"
 )
@@ -119,6 +120,25 @@ type identities struct {
 	loads map[string]loadIdentity // by the JSON form of the workload
 }
 
+// loadIdentified is a workload with the headers that it is sent with. Secret ones
+// count as "(sensitive)", and the engine's key, which opens a door and steers
+// nothing, not at all.
+type loadIdentified struct {
+	load.Workload
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+func identified(c hcl.Cell) loadIdentified {
+	out := loadIdentified{Workload: c.Workload}
+	for _, h := range c.Headers {
+		if out.Headers == nil {
+			out.Headers = map[string]string{}
+		}
+		out.Headers[h.Name] = h.Value.String()
+	}
+	return out
+}
+
 // loadIdentity is everything about a load that can change a number.
 type loadIdentity struct {
 	pairs map[string]string
@@ -141,7 +161,7 @@ func (i *identities) deployment(identity map[string]string) string {
 }
 
 // cell is the id of a load on a deployment, and the load's identity.
-func (i *identities) cell(deployment string, w load.Workload, repetition int) (id string, pairs map[string]string) {
+func (i *identities) cell(deployment string, w loadIdentified, repetition int) (id string, pairs map[string]string) {
 	b, err := json.Marshal(w)
 	if err != nil {
 		panic(fmt.Sprintf("marshal a workload: %v. This is a bug in hcl.", err))

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"hclbench/engines"
@@ -203,7 +204,7 @@ func deployment(lab string, e *engines.Engine, ids *identities) *Deployment {
 		d.LoadHost = local
 	}
 	if engines.Runtime(e) == "" {
-		d.Identity = map[string]string{"kind": e.Kind, "url": e.URL, "load_host": d.LoadHost.Name}
+		d.Identity = map[string]string{"kind": e.Kind, "url": strings.Join(append([]string{e.URL}, e.URLs...), " "), "load_host": d.LoadHost.Name}
 		d.ID = ids.deployment(d.Identity)
 		return d
 	}
@@ -226,15 +227,16 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids *ident
 		Repetition: repetition,
 		deployment: d,
 		Job: load.Job{
-			Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), Model: engines.ServedModel(d.Engine)},
+			Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), BaseURLs: engines.MoreURLs(d.Engine), Model: engines.ServedModel(d.Engine)},
 			Workload:    c.Workload,
 			Percentiles: b.Percentiles,
 		},
 	}
+	out.addHeaders(d.Engine.APIKey, c.Headers)
 	for _, a := range c.Axes {
 		out.Axes = append(out.Axes, results.Axis(a))
 	}
-	out.ID, out.load = ids.cell(d.ID, c.Workload, repetition)
+	out.ID, out.load = ids.cell(d.ID, identified(c), repetition)
 	// Prompts differ from cell to cell, so that no cell runs on the prefix cache
 	// of the one before, and are the same whenever a cell is measured again.
 	out.Job.Seed = seed(out.ID)
@@ -248,6 +250,27 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids *ident
 		out.Offline = &bench
 	}
 	return out
+}
+
+// addHeaders gives the job its headers: those that are secrets apart, so that they
+// are never written down.
+func (c *Cell) addHeaders(key provision.Text, headers []provision.EnvVar) {
+	set := func(m *map[string]string, name, value string) {
+		if *m == nil {
+			*m = map[string]string{}
+		}
+		(*m)[name] = value
+	}
+	if k := key.Reveal(); k != "" {
+		set(&c.Job.Secrets, load.Authorization, load.Bearer(k))
+	}
+	for _, h := range headers {
+		if h.Value.IsSecret() {
+			set(&c.Job.Secrets, h.Name, h.Value.Reveal())
+		} else {
+			set(&c.Job.Target.Headers, h.Name, h.Value.Reveal())
+		}
+	}
 }
 
 // compare holds every cell against what is known.

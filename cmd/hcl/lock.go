@@ -232,6 +232,9 @@ func wants(cfg *hcl.Config) lock.Wants {
 			if open(c.Workload.Dataset) {
 				w.Datasets = append(w.Datasets, c.Workload.Dataset.Path)
 			}
+			if t := c.Workload.Dataset.Tokenizer; t != "" {
+				w.Datasets = append(w.Datasets, t)
+			}
 		}
 	}
 	return w
@@ -268,6 +271,7 @@ func pin(cfg *hcl.Config, f *lock.File) {
 			if sum := f.Datasets[d.Path]; sum != "" && open(*d) && d.Kind != load.Text {
 				d.SHA256 = strings.TrimPrefix(sum, "sha256:")
 			}
+			d.TokenizerSHA256 = strings.TrimPrefix(f.Datasets[d.Tokenizer], "sha256:")
 		}
 	}
 }
@@ -293,7 +297,7 @@ func (a *app) loadLocked(ctx context.Context, f labFlags, args []string, strict 
 		}
 	}
 	if file == nil {
-		return cfg, nil
+		return cfg, fingerprint(ctx, cfg)
 	}
 	var missing []string
 	for _, e := range wants(cfg).Entries(file) {
@@ -305,7 +309,36 @@ func (a *app) loadLocked(ctx context.Context, f labFlags, args []string, strict 
 		fmt.Fprintf(a.stderr, "Not in %s: %s. hcl lock adds what is missing.\n\n", path, strings.Join(missing, ", "))
 	}
 	pin(cfg, file)
-	return cfg, nil
+	return cfg, fingerprint(ctx, cfg)
+}
+
+// fingerprint puts the checksums of the tokenizers that no lock names into the
+// lab: another tokenizer makes other prompts, so it is part of what a cell is.
+// What is not there is left to who reads it.
+func fingerprint(ctx context.Context, cfg *hcl.Config) error {
+	r := lock.Resolver{Dir: cfg.Dir}
+	sums := map[string]string{}
+	for _, b := range cfg.Benchmarks {
+		for i := range b.Cells {
+			d := &b.Cells[i].Workload.Dataset
+			if d.Tokenizer == "" || d.TokenizerSHA256 != "" {
+				continue
+			}
+			if _, known := sums[d.Tokenizer]; !known {
+				sum, err := r.Dataset(ctx, d.Tokenizer)
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if err == nil {
+					sums[d.Tokenizer] = strings.TrimPrefix(sum, "sha256:")
+				} else {
+					sums[d.Tokenizer] = ""
+				}
+			}
+			d.TokenizerSHA256 = sums[d.Tokenizer]
+		}
+	}
+	return nil
 }
 
 // unmoved refuses a lab of which something is not locked, or means something
