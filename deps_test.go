@@ -26,7 +26,7 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "load", "sim", "lock", "provision", "telemetry"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "sim", "lock", "provision", "telemetry"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; there is no code to import anything"},
@@ -44,6 +44,8 @@ var rooms = []room{
 		"keeps what the generator measured, whoever asked for it"},
 	{"agent", []string{"load", "provision", "telemetry"},
 		"runs jobs and containers of its own host; it knows no engines, so that an old agent serves a new lab"},
+	{"calibrate", []string{"load", "sim"},
+		"holds the generator against the engine that knows the truth; whatever starts that engine is its caller's"},
 	{"load", []string{"tokenizer"},
 		"a load generator that anyone can point at any server; it counts and cuts prompts as the model does"},
 	{"sim", nil,
@@ -102,7 +104,7 @@ var libraries = []struct {
 
 	{"github.com/cenkalti/backoff/v5", []string{"provision", "agent"}, "retrying is for connections, nothing else"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
-	{"github.com/google/renameio/v2", []string{"results", "agent", "provision", "lock", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
+	{"github.com/google/renameio/v2", []string{"results", "agent", "provision", "lock", "calibrate", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
 	{"golang.org/x/sync", []string{"apply", "load", "provision"}, "bounded concurrency"},
 	{"golang.org/x/sys", []string{"load", "agent", "testhost"}, "clocks, processes and namespaces of the kernel"},
 

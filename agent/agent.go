@@ -56,9 +56,10 @@ type Lease struct {
 
 // Config is what an agent works with.
 type Config struct {
-	Dir          string // its own; the socket is in it
-	Binary       string // SHA-256 of the binary that it runs
-	Reservations string // directory of the machine's reservation; empty: [Reservations]
+	Dir          string           // its own; the socket is in it
+	Binary       string           // SHA-256 of the binary that it runs
+	Reservations string           // directory of the machine's reservation; empty: [Reservations]
+	Calibrated   *load.Calibrated // what is known of the generator here; nil: nothing
 	Log          *slog.Logger
 }
 

@@ -102,6 +102,7 @@ func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		j := &job{cancel: cancel, file: filepath.Join(s.Dir, "jobs", id+".jsonl"), more: make(chan struct{})}
 		s.jobs[id] = j
+		spec.Calibrated = s.Calibrated
 		s.work.Go(func() { defer cancel(); j.run(ctx, spec) })
 		s.log.Info("job started", "job", id, "target", spec.Target.BaseURL)
 	}

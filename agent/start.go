@@ -134,12 +134,12 @@ func up(ctx context.Context, c *provision.Conn, a *Client, b Binary, lab string,
 	if there, err := a.there(ctx, c); there || err != nil {
 		return err
 	}
-	remote := path.Join(c.Home(), root, "bin", b.SHA)
-	if err := install(ctx, c, b, remote, log); err != nil {
+	remote, err := Install(ctx, c, b, log)
+	if err != nil {
 		return err
 	}
 	command := fmt.Sprintf("%s agent --detach --dir %s", quote(remote), quote(dir(c.Home(), lab, c.Host().Name)))
-	_, err := c.Run(ctx, command, nil)
+	_, err = c.Run(ctx, command, nil)
 	if err == nil {
 		_, err = a.Info(ctx)
 	}
@@ -147,6 +147,13 @@ func up(ctx context.Context, c *provision.Conn, a *Client, b Binary, lab string,
 		return fmt.Errorf("start the agent on %s: %w", c.Host(), err)
 	}
 	return nil
+}
+
+// Install copies the binary to a host, if it is not there yet, and returns its
+// path there.
+func Install(ctx context.Context, c *provision.Conn, b Binary, log *slog.Logger) (remote string, err error) {
+	remote = path.Join(c.Home(), root, "bin", b.SHA)
+	return remote, install(ctx, c, b, remote, log)
 }
 
 func install(ctx context.Context, c *provision.Conn, b Binary, remote string, log *slog.Logger) error {

@@ -113,7 +113,10 @@ type Summary struct {
 	WarmupFailed int     `json:"warmup_failed,omitempty"`
 	CPUShare     float64 `json:"client_cpu_share"` // of one core, this process, while measuring
 	Source       *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
-	Verdict      Verdict `json:"verdict"`
+	// Calibrated is what was known of the machine that ran the generator; nil: it
+	// had not been calibrated.
+	Calibrated *Calibrated `json:"calibrated,omitempty"`
+	Verdict    Verdict     `json:"verdict"`
 
 	Window    *Window  `json:"window,omitempty"`    // which part of the run this is; nil: all of it
 	Untrimmed *Summary `json:"untrimmed,omitempty"` // the whole run, where its beginning or end was cut
@@ -132,6 +135,16 @@ const (
 type Verdict struct {
 	Verdict string   `json:"verdict"`
 	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Calibrated is up to where the generator's numbers were found to be right on a
+// machine, with a server that knew what it sent.
+type Calibrated struct {
+	Streams   int     `json:"streams"` // requests in flight
+	Events    float64 `json:"events_per_s"`
+	TTFTError float64 `json:"ttft_p99_error_ms"` // the greatest up to there
+	ITLError  float64 `json:"itl_p99_error_ms"`
+	Bounded   bool    `json:"bounded"` // beyond, they were wrong; false: more was not tried
 }
 
 // Progress is where a run stands.

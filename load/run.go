@@ -167,6 +167,7 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 		if warm != nil {
 			x.Warmup, x.WarmupFailed = w.Warmup, int(warm.failed.Load())
 		}
+		x.Calibrated = g.job.Calibrated
 		x.Verdict = x.judged(w, records)
 	}
 	if ctx.Err() != nil {

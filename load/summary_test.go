@@ -325,4 +325,16 @@ func TestVerdict(t *testing.T) {
 	if got := judge(w, s, records); got.Verdict != Suspect || len(got.Reasons) != 2 {
 		t.Errorf("busy, and a warm-up request failed: %v, want suspect for two reasons", got)
 	}
+	s = Summarize(w, nil, time.Time{}, duration(records), records)
+	for c, want := range map[Calibrated]Verdict{
+		{Streams: 2, Events: 1000, Bounded: true}: {Verdict: Valid},
+		{Streams: 1, Events: 1000, Bounded: true}: {Suspect, []string{"2 requests were in flight, and this machine's generator was found to be right up to 1"}},
+		{Streams: 2, Events: 19, Bounded: true}:   {Suspect, []string{"20 chunks came in a second, and this machine's generator was found to be right up to 19"}},
+		{Streams: 1, Events: 1}:                   {Verdict: Valid}, // more was not tried
+	} {
+		s.Calibrated = &c
+		if diff := cmp.Diff(want, judge(w, s, records)); diff != "" {
+			t.Errorf("calibrated %+v (-want +got):\n%s", c, diff)
+		}
+	}
 }

@@ -75,6 +75,12 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 	because(s.MergedShare > maxMergedShare && s.ITL.Mean > minMergedITL,
 		"%.0f %% of chunks came together with the one before: the distribution of ITL is not the server's", s.MergedShare*100)
 
+	if c := s.Calibrated; c != nil && c.Bounded && s.Duration > 0 {
+		because(s.PeakConcurrency > c.Streams, "%d requests were in flight, and this machine's generator was found to be right up to %d", s.PeakConcurrency, c.Streams)
+		events := float64(s.ITL.Count+s.Completed) / s.Duration
+		because(events > c.Events, "%.0f chunks came in a second, and this machine's generator was found to be right up to %.0f", events, c.Events)
+	}
+
 	if len(reasons) > 0 {
 		return Verdict{Suspect, reasons}
 	}

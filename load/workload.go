@@ -311,6 +311,10 @@ type Job struct {
 	// to another process has to hand them over beside it.
 	Secrets map[string]string `json:"-"`
 
+	// Calibrated is what is known of the machine that runs the job; it belongs to
+	// the machine and not to the job, and is never marshalled.
+	Calibrated *Calibrated `json:"-"`
+
 	// Files says where the paths of the data set ([Dataset.Inputs]) lie on the
 	// machine that runs the job. What is not in it lies where it says.
 	Files map[string]string `json:"files,omitempty"`

@@ -45,7 +45,7 @@ func (a *app) agent() *cobra.Command {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(a.stderr, nil))
-			return agent.Serve(c.Context(), agent.Config{Dir: dir, Binary: binary.SHA, Log: log}, func() {
+			return agent.Serve(c.Context(), agent.Config{Dir: dir, Binary: binary.SHA, Calibrated: calibrated(log), Log: log}, func() {
 				fmt.Fprintln(a.stdout, agentReady)
 			})
 		},

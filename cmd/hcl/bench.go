@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -168,6 +169,7 @@ func onlyModel(ctx context.Context, base string) (string, error) {
 
 func (a *app) runBench(ctx context.Context, job load.Job, format, output string) error {
 	l := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{"progress": time.Now()}}
+	job.Calibrated = calibrated(slog.New(a.logger()))
 	started := time.Now()
 	result, err := load.Run(ctx, job, func(p load.Progress) {
 		if terminal(a.stderr) {
