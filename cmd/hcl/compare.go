@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/report"
+	"hclbench/results"
+)
+
+func (a *app) compare() *cobra.Command {
+	var dir, format, junit string
+	var metrics, failIf []string
+	formats := []string{"text", "markdown", "json", "benchstat"}
+	c := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Show what changed between two runs, and why",
+		Long: `Compares the cells that two sets of results have in common: the medians over
+their repetitions, the change in percent, and whether the repetitions tell the
+two apart (Mann–Whitney U test, p below 0.05). A change that they do not tell
+from chance is shown as ~, with how many repetitions would tell. Then it lists
+everything that went in and is not the same: image digests, versions, flags,
+environment, host.
+
+A and B are each a run (the beginning of its id), a lab's directory (the newest
+measurement of each cell), what hcl report --json has written, or a file that
+hcl import reads.
+
+--fail-if makes it a gate: when a cell breaks one, the exit code is 3.`,
+		Example: `  hcl compare 20261120-1 20261121-1
+  hcl compare baseline.json . --fail-if 'output_throughput < -5%' --junit compare.xml
+  hcl compare old-lab/ new-lab/ --metric p99_ttft_ms --metric goodput
+  hcl compare A B --format benchstat | benchstat -col side -
+
+Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 a limit of --fail-if is
+broken.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usage("name two sets of results: runs, labs or files\nSee '%s --help'.", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(formats, format) {
+				return usage("--format %s: it is %s", format, strings.Join(formats, ", "))
+			}
+			var limits []report.Limit
+			for _, text := range failIf {
+				l, err := report.ParseLimit(text)
+				if err != nil {
+					return usage("--fail-if: %w", err)
+				}
+				limits = append(limits, l)
+				if !slices.Contains(metrics, l.Metric) {
+					metrics = append(metrics, l.Metric)
+				}
+			}
+			var names [2]string
+			var rows [2][]results.Row
+			for i, what := range args {
+				var err error
+				if names[i], rows[i], err = a.resultsOf(c.Context(), dir, what); err != nil {
+					return err
+				}
+			}
+			d, err := report.Diff(names[0], rows[0], names[1], rows[1], metrics)
+			if err != nil {
+				return &exit{exitUsage, err}
+			}
+			if len(d.Cells) == 0 {
+				return errors.New("the two have no cell in common: cells are the same when their benchmark and all their axes are")
+			}
+			if err := d.Write(a.stdout, format, a.width(120)); err != nil {
+				return err
+			}
+			if junit != "" {
+				if err := a.write(junit, func(w io.Writer) error { return d.JUnit(w, limits) }); err != nil {
+					return err
+				}
+			}
+			if broken := d.Check(limits); len(broken) > 0 {
+				var texts []string
+				for _, b := range broken {
+					texts = append(texts, "  "+b.String())
+				}
+				return &exit{exitCells, fmt.Errorf("%s broken:\n%s", plural(len(broken), "limit"), strings.Join(texts, "\n"))}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which runs belong")
+	c.Flags().StringArrayVar(&metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
+	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "a `limit` on the change of a metric, such as 'output_throughput < -5%'; may be repeated")
+	c.Flags().StringVar(&format, "format", "text", strings.Join(formats, ", "))
+	c.Flags().StringVar(&junit, "junit", "", "write every limit of every cell as a test to this `file`")
+	return c
+}
+
+// resultsOf reads a set of results: a lab's, a file's, or a run's.
+func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, rows []results.Row, err error) {
+	switch info, err := os.Stat(what); {
+	case err == nil && info.IsDir():
+		store, err := openExisting(ctx, what)
+		if err != nil {
+			return "", nil, err
+		}
+		if store == nil {
+			return "", nil, fmt.Errorf("nothing is stored for the lab in %s", what)
+		}
+		defer store.Close()
+		rows, err := store.Rows(ctx, results.Query{Latest: true})
+		return "the newest of " + what, rows, err
+	case err == nil:
+		rows, err := readRows(what)
+		return what, rows, err
+	}
+	store, err := openExisting(ctx, labDir([]string{dir}))
+	if err != nil {
+		return "", nil, err
+	}
+	if store == nil {
+		return "", nil, fmt.Errorf("%s is neither a file nor a lab, and nothing is stored for the lab in %s", what, labDir([]string{dir}))
+	}
+	defer store.Close()
+	runs, err := store.Runs(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	runs = slices.DeleteFunc(runs, func(r results.Run) bool { return !strings.HasPrefix(r.ID, what) })
+	switch len(runs) {
+	case 0:
+		return "", nil, usage("%s is neither a file, nor a lab, nor the beginning of a run's id; hcl runs lists the runs", what)
+	case 1:
+	default:
+		return "", nil, usage("%s is the beginning of %d runs: %s to %s", what, len(runs), runs[0].ID, runs[len(runs)-1].ID)
+	}
+	rows, err = store.Rows(ctx, results.Query{Run: runs[0].ID})
+	return "run " + runs[0].ID, rows, err
+}
+
+// readRows reads a file: ours, or one of those that hcl import reads.
+func readRows(name string) ([]results.Row, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var ours struct {
+		FormatVersion string        `json:"format_version"`
+		Rows          []results.Row `json:"rows"`
+	}
+	if json.Unmarshal(text, &ours) == nil && ours.FormatVersion != "" {
+		return ours.Rows, nil
+	}
+	read, _, err := readResults(name)
+	if err != nil {
+		return nil, &exit{exitUsage, fmt.Errorf("%s: %w", name, err)}
+	}
+	var rows []results.Row
+	for _, r := range read {
+		rows = append(rows, results.Row{Cell: r.cell, Deployment: r.deployment, Run: results.Run{Command: "import"}})
+	}
+	return rows, nil
+}

@@ -1,0 +1,197 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+func TestRankTest(t *testing.T) {
+	var long, longer []float64
+	for i := range 40 {
+		long, longer = append(long, float64(i)), append(longer, float64(i)+8)
+	}
+	for _, c := range []struct {
+		name string
+		a, b []float64
+		want float64
+	}{
+		{"the least for three", []float64{1, 2, 3}, []float64{4, 5, 6}, 2.0 / 20},
+		{"the least for four", []float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 2.0 / 70},
+		{"ages of onset, Mann and Whitney's U of 17", []float64{19, 22, 16, 29, 24}, []float64{20, 11, 17, 12}, 0.1111},
+		{"all the same", []float64{5, 5, 5, 5}, []float64{5, 5, 5}, 1},
+		{"nothing", nil, []float64{1}, 1},
+		// U is 512, its mean 800, its variance 10795.9: z is 287.5/103.9.
+		{"by approximation", long, longer, 0.00566},
+	} {
+		if got := rankTest(c.a, c.b); math.Abs(got-c.want) > 0.0001*max(1, c.want/0.01) {
+			t.Errorf("%s: p = %.5f, want %.5f", c.name, got, c.want)
+		}
+	}
+
+	// Against every way to share the values out, ties included.
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		n, m := 1+rng.IntN(4), 1+rng.IntN(4)
+		var all []float64
+		for range n + m {
+			all = append(all, float64(rng.IntN(5)))
+		}
+		u := func(mask int) float64 {
+			sum := 0.0
+			for i := range all {
+				for j := range all {
+					if mask>>i&1 == 1 && mask>>j&1 == 0 {
+						switch {
+						case all[i] > all[j]:
+							sum++
+						case all[i] == all[j]:
+							sum += 0.5
+						}
+					}
+				}
+			}
+			return math.Abs(sum - float64(n*m)/2)
+		}
+		seen := u(1<<n - 1)
+		ways, extreme := 0, 0
+		for mask := range 1 << (n + m) {
+			bits := 0
+			for i := range n + m {
+				bits += mask >> i & 1
+			}
+			if bits == n {
+				ways++
+				if u(mask) >= seen-1e-9 {
+					extreme++
+				}
+			}
+		}
+		want := float64(extreme) / float64(ways)
+		if got := rankTest(all[:n], all[n:]); math.Abs(got-want) > 1e-9 {
+			t.Fatalf("%v against %v: p = %v, want %v", all[:n], all[n:], got, want)
+		}
+	}
+}
+
+func TestNeeded(t *testing.T) {
+	// A difference of one standard deviation takes 17 of each for a t-test.
+	a, b := []float64{-1, 1, -1, 1}, []float64{-1, 1, -1, 1}
+	for i := range b {
+		b[i] += math.Sqrt(4.0 / 3)
+	}
+	if got := needed(a, b); got != 17 {
+		t.Errorf("needed = %d, want 17", got)
+	}
+	if got := needed([]float64{1}, []float64{2}); got != 0 {
+		t.Errorf("needed of single values = %d, want that nothing is known", got)
+	}
+}
+
+// repeated is a cell measured several times.
+func repeated(engine string, concurrency int64, throughput ...float64) []results.Row {
+	var rows []results.Row
+	for i, v := range throughput {
+		r := row(engine, concurrency, 100, 20)
+		s := *r.Summary
+		s.OutputThroughput, s.Verdict = v, load.Verdict{Verdict: load.Valid}
+		r.Summary, r.Repetition = &s, i+1
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func TestDiff(t *testing.T) {
+	a := slices.Concat(repeated("vllm.h200", 4, 100, 101, 99, 100), repeated("vllm.h200", 16, 300, 310, 290, 305), repeated("vllm.h200", 64, 500), repeated("vllm.h200", 128, 1))
+	b := slices.Concat(repeated("vllm.h200", 4, 90, 91, 89, 90), repeated("vllm.h200", 16, 301, 309, 288, 300), repeated("vllm.h200", 64, 550))
+	for i := range a {
+		a[i].Deployment.Identity = map[string]string{"--tp": "8", "image": "x"}
+		a[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"550.1"}]}`)
+	}
+	for i := range b {
+		b[i].Deployment.Identity = map[string]string{"--tp": "4", "image": "x"}
+		b[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"570.2"}]}`)
+		b[i].Deployment.Versions = map[string]string{"torch": "2.6"}
+	}
+	b[8].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"hot"}}
+	d, err := Diff("run a", a, "run b", b, []string{"output_throughput"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range d.Cells {
+		for _, f := range c.Figures {
+			got = append(got, strings.Join([]string{c.name(), f.A.text(), f.B.text(), f.text(), f.doubt(c)}, " | "))
+		}
+	}
+	want := []string{
+		"vllm.h200 concurrency=4 output_tokens=128 | 100 ±1% | 90.0 ±2% | -10.0 % | p=0.029 n=4+4",
+		"vllm.h200 concurrency=16 output_tokens=128 | 302 ±5% | 300 ±5% | ~ | p=0.743 n=4+4, some 397 repetitions would tell",
+		"vllm.h200 concurrency=64 output_tokens=128 | 500 | 550 | +10.0 % | n=1+1, at least 4 tell chance apart, B suspect",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cells (-want +got):\n%s", diff)
+	}
+	if d.OnlyA != 1 || d.OnlyB != 0 {
+		t.Errorf("only in one: %d, %d", d.OnlyA, d.OnlyB)
+	}
+	wantInputs := []InputDiff{
+		{"vllm.h200", "--tp", "8", "4", 3}, {"vllm.h200", "host: gpus[0].driver", "550.1", "570.2", 3}, {"vllm.h200", "version: torch", "", "2.6", 3},
+	}
+	if diff := cmp.Diff(wantInputs, d.Inputs); diff != "" {
+		t.Errorf("inputs (-want +got):\n%s", diff)
+	}
+
+	var limits []Limit
+	for _, text := range []string{"output_throughput < -5%", "output_throughput > 5 %"} {
+		l, err := ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits = append(limits, l)
+	}
+	var broken []string
+	for _, x := range d.Check(limits) {
+		broken = append(broken, x.String())
+	}
+	wantBroken := []string{
+		"online vllm.h200 concurrency=4 output_tokens=128: output_throughput changed by -10.0 % (100 to 90.0)",
+		"online vllm.h200 concurrency=64 output_tokens=128: output_throughput changed by +10.0 % (500 to 550)",
+	}
+	if diff := cmp.Diff(wantBroken, broken); diff != "" {
+		t.Errorf("broken limits (-want +got):\n%s", diff)
+	}
+	var junit bytes.Buffer
+	if err := d.JUnit(&junit, limits); err != nil || !strings.Contains(junit.String(), `tests="6" failures="2"`) {
+		t.Errorf("JUnit: %v\n%s", err, junit.String())
+	}
+	for _, text := range []string{"", "output_throughput", "output_throughput < 5", "< 5%", "x < much%"} {
+		if _, err := ParseLimit(text); err == nil {
+			t.Errorf("ParseLimit(%q) gave no error", text)
+		}
+	}
+
+	for format, want := range map[string]string{
+		"text":      "\nWhat else is not the same\nengine     what went in          A      B      cells\nvllm.h200  --tp                  8      4          3\n",
+		"markdown":  "| benchmark | cell | A | B | change |  |\n|---|---|---:|---:|---:|---|\n| online | vllm.h200 concurrency=4 output\\_tokens=128 | 100 ±1% | 90.0 ±2% | -10.0 % |",
+		"json":      `"change_percent": -9.99`,
+		"benchstat": "side: B\nresults: run b\nBenchmarkOnline/engine=vllm.h200/concurrency=4/output_tokens=128\t1\t90 output_throughput\n",
+	} {
+		var out bytes.Buffer
+		if err := d.Write(&out, format, 100); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%s, %v: no %q in\n%s", format, err, want, out.String())
+		}
+	}
+	if _, err := Diff("a", a, "b", b, []string{"speed"}); err == nil || !strings.Contains(err.Error(), `there is no metric "speed"`) {
+		t.Errorf("Diff of an unknown metric = %v", err)
+	}
+}
