@@ -4,8 +4,9 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME := 30s
+SOAK := 100
 
-.PHONY: build quickstart test check lint fuzz bench sweep clean
+.PHONY: build quickstart test soak check lint fuzz bench sweep clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hcl ./cmd/hcl
@@ -20,6 +21,14 @@ test:
 	scripts/prepare
 	@$(MAKE) --no-print-directory check
 	status=0; go test -race -timeout 9m ./... || status=$$?; \
+	go run ./testhost/sweep || status=1; \
+	exit $$status
+
+# Every fault that hosts and callers can have, and the caller killed $(SOAK) times at
+# random moments: a table of what was tried, what survived and what was left.
+soak:
+	scripts/prepare
+	status=0; HCL_SOAK=$(SOAK) go test -run '^TestFaults$$' -v -timeout 2h ./cmd/hcl || status=$$?; \
 	go run ./testhost/sweep || status=1; \
 	exit $$status
 

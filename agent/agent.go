@@ -76,7 +76,8 @@ const downWithin = 5 * time.Minute
 // another agent works in the directory.
 func Serve(ctx context.Context, cfg Config, ready func()) error {
 	dir, log := cfg.Dir, cfg.Log
-	for _, d := range []string{dir, filepath.Join(dir, "jobs"), filepath.Join(dir, "processes")} {
+	jobs := filepath.Join(dir, "jobs")
+	for _, d := range []string{dir, filepath.Join(dir, "processes")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return fmt.Errorf("make the agent's directory: %w", err)
 		}
@@ -86,6 +87,10 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 		return errors.Join(fmt.Errorf("another agent works in %s", dir), err)
 	}
 	defer lock.Close()
+	// Jobs end with their agent, and what nobody has fetched by then nobody will.
+	if err := errors.Join(os.RemoveAll(jobs), os.Mkdir(jobs, 0o700)); err != nil {
+		return fmt.Errorf("clear what an earlier agent has left: %w", err)
+	}
 
 	socket := filepath.Join(dir, "sock")
 	os.Remove(socket) // left by an agent that was killed; the lock says that it is gone
@@ -124,7 +129,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 
 	down, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
 	defer done()
-	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down), s.reservation.release())
+	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down), s.reservation.release(), os.RemoveAll(jobs))
 	flush, done := context.WithTimeout(down, time.Second)
 	defer done()
 	if hs.Shutdown(flush) != nil {

@@ -193,6 +193,10 @@ func (s *server) jobEvents(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) jobRecords(w http.ResponseWriter, r *http.Request) {
 	if j := s.job(w, r); j != nil {
+		if _, err := os.Stat(j.file); err != nil { // 404 would mean that the job is not known
+			fail(w, http.StatusGone, errors.New("the records were not kept"))
+			return
+		}
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		http.ServeFile(w, r, j.file)
 	}

@@ -22,6 +22,25 @@ const waitPoll = 2 * time.Second
 // errOverrun ends a run that has lasted as long as its lab allows.
 var errOverrun = errors.New("max_duration is over")
 
+// leastRenewal is how long one renewal may take at least: a caller that was
+// suspended for longer than its lease has to find out what has become of it.
+const leastRenewal = 20 * time.Second
+
+// outOfReach ends the work on a host that was not heard of for as long as its
+// lease: it has cleaned itself, and there is nothing to be taken down.
+type outOfReach struct {
+	host *provision.Host
+	last time.Time
+	err  error
+}
+
+func (e *outOfReach) Error() string {
+	return fmt.Sprintf("%s: out of reach since %s, for longer than its lease; it cleans itself, and `hcl status` shows it when it is back: %v",
+		e.host, e.last.Local().Format(time.TimeOnly), e.err)
+}
+
+func (e *outOfReach) Unwrap() error { return e.err }
+
 // lease claims the host's agent and keeps the claim until release is called.
 // The returned context ends when somebody else has taken the claim over, or the
 // lab's time is up.
@@ -58,6 +77,7 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 	wg.Go(func() {
 		tick := time.NewTicker(min(lab.Lease/5, 30*time.Second))
 		defer tick.Stop()
+		last := time.Now()
 		for lost := false; ; {
 			select {
 			case <-renewing.Done():
@@ -67,11 +87,17 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 				return
 			case <-tick.C:
 			}
-			err := s.renew(renewing, lab.Lease)
+			err := s.renew(renewing, max(leastRenewal, lab.Lease-time.Since(last)))
+			if err == nil {
+				last = time.Now()
+			}
 			var held *agent.HeldError
 			switch {
 			case errors.As(err, &held):
 				cancel(err)
+				return
+			case err != nil && time.Since(last) > lab.Lease && renewing.Err() == nil:
+				cancel(&outOfReach{s.host, last, err})
 				return
 			case err != nil && !lost && renewing.Err() == nil:
 				lost = true
@@ -86,6 +112,9 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 		stop()
 		wg.Wait()
 		defer cancel(nil)
+		if errors.As(context.Cause(ctx), new(*outOfReach)) {
+			return nil
+		}
 		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer done()
 		return s.agent.Release(down)
@@ -203,6 +232,9 @@ func (s *site) stillUnclean(ctx context.Context) error {
 // nothing listens on its port any more, and the GPUs are as they were. Otherwise
 // the host is unclean, which is noted there for whoever comes next.
 func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provision.Container) error {
+	if errors.As(context.Cause(ctx), new(*outOfReach)) {
+		return nil
+	}
 	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "stopping"})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+time.Minute)
 	defer cancel()

@@ -139,10 +139,25 @@ func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, m
 	if err := alive(ctx); err != nil {
 		return err
 	}
-	if err := p.generate(ctx, model, 30*time.Second); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("it answers no more: %w", err)
+	err := p.generate(ctx, model, 30*time.Second)
+	if err == nil || ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	// It may be dead, and the runtime not have noticed yet: that says more.
+	soon, cancel := context.WithTimeout(ctx, exitPatience)
+	defer cancel()
+	for tick := time.NewTicker(exitPatience / 10); ; {
+		select {
+		case <-tick.C:
+			if err := alive(soon); err != nil {
+				tick.Stop()
+				return err
+			}
+		case <-soon.Done():
+			tick.Stop()
+			return fmt.Errorf("it answers no more: %w", err)
+		}
+	}
 }
 
 // keep stores a cell, counts it and tells of it.

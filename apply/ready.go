@@ -165,7 +165,7 @@ func (e *fatalLine) Error() string { return e.means + ": " + e.line }
 
 // exitPatience is how long an engine may take to exit after a fatal line, for
 // its exit code to be told with it.
-const exitPatience = time.Second
+const exitPatience = 3 * time.Second
 
 // withExit adds how an engine has ended to why it had to.
 func (s *site) withExit(ctx context.Context, rt runtime, id, why string) string {

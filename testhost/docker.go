@@ -18,6 +18,8 @@ type docker struct {
 	images *registries // nil: the daemon finds no way to any registry
 	socket string
 
+	liveRestore bool
+
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
@@ -35,7 +37,7 @@ func (d *docker) start() error {
 	// A daemon that was killed leaves its pidfile, and refuses to start where
 	// the number in it happens to be alive.
 	_ = os.Remove(in("docker.pid"))
-	if err := os.WriteFile(in("daemon.json"), []byte("{}\n"), 0o600); err != nil {
+	if err := os.WriteFile(in("daemon.json"), fmt.Appendf(nil, "{\"live-restore\": %t}\n", d.liveRestore), 0o600); err != nil {
 		return fmt.Errorf("write dockerd's configuration: %w", err)
 	}
 	args := []string{
@@ -138,6 +140,10 @@ func (d *docker) stop(signal string) error {
 
 // StopDocker stops the daemon in the ordinary way, which stops its containers.
 func (h *Host) StopDocker() error { return h.docker.stop("TERM") }
+
+// KeepContainers has the daemon, from its next start on, leave containers running
+// while it is away, and find them again ("live-restore").
+func (h *Host) KeepContainers() { h.docker.liveRestore = true }
 
 // KillDocker kills the daemon; its containers run on.
 func (h *Host) KillDocker() error { return h.docker.stop("KILL") }

@@ -223,6 +223,13 @@ func (m *machine) kill() {
 	m.end.Close()
 }
 
+// Link takes the host's network cable out, or puts it back in. Nothing is told to
+// either end: packets are lost. The host needs a network of its own.
+func (h *Host) Link(up bool) error {
+	state := map[bool]string{true: "up", false: "down"}[up]
+	return run(exec.Command(tool("ip"), "link", "set", deviceOf(h.machine.name), state))
+}
+
 // Listen opens a listener on the host, such as one that holds a port which an
 // engine will want. addr is "IP:port" as in [net.Listen]; the test closes it.
 func (h *Host) Listen(addr string) (net.Listener, error) { return h.machine.listen(addr) }

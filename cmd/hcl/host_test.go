@@ -22,6 +22,7 @@ import (
 type person struct {
 	*testing.T
 	hcl, home, lab string
+	on             *testhost.Host // the machine they sit at; nil: this one
 }
 
 func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
@@ -46,6 +47,9 @@ func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
 
 func (u *person) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(u.Context(), u.hcl, args...)
+	if u.on != nil {
+		cmd = u.on.Command("sh", append([]string{"-c", `cd "$0" && exec "$@"`, u.lab, u.hcl}, args...)...)
+	}
 	cmd.Dir = u.lab
 	cmd.Env = append(os.Environ(), "HOME="+u.home, "SSH_AUTH_SOCK=")
 	return cmd

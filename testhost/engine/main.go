@@ -12,6 +12,7 @@
 //	  exit-after=N    exit status 137 in the middle of the answer to the request after N
 //	  never-ready     listens, and answers everything with 503 for ever
 //	  hang-after=N    after N requests falls silent in the middle of streams
+//	  grow-after=N    takes ever more memory from the request after N on
 //	  ignore-term     ends neither on SIGTERM nor on SIGINT
 //	  fatal-log       logs that CUDA is out of memory, and lives on without listening
 //	  slow-start=DUR  logs how shards are loaded for so long, then starts
@@ -28,6 +29,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -66,12 +68,12 @@ func runRest(args []string) {
 // faults are what goes wrong.
 type faults struct {
 	exit, neverReady, ignoreTerm, fatalLog bool
-	exitAfter, hangAfter                   int64 // requests; -1: never
+	exitAfter, hangAfter, growAfter        int64 // requests; -1: never
 	slowStart                              time.Duration
 }
 
 func parseFaults(s string) (faults, error) {
-	f := faults{exitAfter: -1, hangAfter: -1}
+	f := faults{exitAfter: -1, hangAfter: -1, growAfter: -1}
 	for word := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
 		var err error
@@ -89,6 +91,8 @@ func parseFaults(s string) (faults, error) {
 			f.exitAfter, err = strconv.ParseInt(value, 10, 64)
 		case "hang-after":
 			f.hangAfter, err = strconv.ParseInt(value, 10, 64)
+		case "grow-after":
+			f.growAfter, err = strconv.ParseInt(value, 10, 64)
 		case "slow-start":
 			f.slowStart, err = time.ParseDuration(value)
 		default:
@@ -179,7 +183,7 @@ func load(ctx context.Context, d time.Duration) bool {
 
 // serve runs the engine with the faults that show in its answers.
 func serve(ctx context.Context, f faults, cfg sim.Config, listen string) error {
-	if !f.neverReady && f.exitAfter < 0 && f.hangAfter < 0 {
+	if !f.neverReady && f.exitAfter < 0 && f.hangAfter < 0 && f.growAfter < 0 {
 		return sim.Serve(ctx, cfg, listen, os.Stdout)
 	}
 	l, err := net.Listen("tcp", listen)
@@ -230,10 +234,25 @@ func (h *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Println("ERROR 03-01 12:03:31 engine.py:139] AsyncEngineDeadError: Background loop has errored already.")
 			os.Exit(137)
 		}}
+	case h.growAfter >= 0 && n > h.growAfter:
+		go grow()
 	case h.hangAfter >= 0 && n > h.hangAfter:
 		w = &cut{ResponseWriter: w, then: func() { <-r.Context().Done() }}
 	}
 	h.engine.ServeHTTP(w, r)
+}
+
+// grow takes memory until the kernel has none left for us.
+func grow() {
+	var all [][]byte
+	for {
+		block := make([]byte, 8<<20)
+		for i := range block {
+			block[i] = byte(i) | 1 // a page that is not written is not there
+		}
+		all = append(all, block)
+		runtime.KeepAlive(all)
+	}
 }
 
 // cut lets the first chunks of an answer through and then does something else.

@@ -1,0 +1,572 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"hclbench/testhost"
+)
+
+// soakRuns in the environment asks for every fault, and says how often the caller
+// is killed at a random moment; `make soak` sets it.
+const soakRuns = "HCL_SOAK"
+
+// faultLab is two engines with two cells each, so that something is done, under
+// way and still to come wherever a fault strikes.
+const faultLab = `
+lab "fault" { lease = "%LEASE%" }
+host "box" {
+  %HOST%
+}
+model "m" { repo = "m" }
+engine "vllm" "a" {
+  host  = host.box
+  model = model.m
+  image = "vllm/vllm-openai:v0.7.3"
+  ready { stall = "20s" }
+  container { stop_grace = "3s" }
+}
+engine "vllm" "b" {
+  host  = host.box
+  model = model.m
+  image = "vllm/vllm-openai:v0.7.3"
+  env   = { B = "b" }
+  ready { stall = "20s" }
+  container { stop_grace = "3s" }
+}
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix {
+    engine      = [engine.vllm.a, engine.vllm.b]
+    concurrency = [1, 2]
+  }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 8 * matrix.concurrency
+  load {
+    concurrency   = matrix.concurrency
+    output_tokens = 20
+    stall         = "5s"
+  }
+}`
+
+const faultCells = 4
+
+// fault is something that goes wrong while a lab is applied.
+type fault struct {
+	name   string
+	soak   bool              // only when soaking: it takes long
+	lease  string            // of the lab; empty: 10m
+	engine map[string]string // environment of the engine's image
+	opt    testhost.Options
+	strike func(s *scene)
+	whole  bool   // the run itself survives: it ends well, with every cell measured
+	says   string // what the user reads
+}
+
+// scene is a host, a user, and hcl apply under way.
+type scene struct {
+	*person
+	host *testhost.Host
+	cmd  *exec.Cmd
+	said bytes.Buffer // stderr, when it has ended
+
+	mu    sync.Mutex
+	seen  []applyEvent
+	more  chan struct{} // closed and replaced at each event
+	ended chan struct{}
+	kept  int // cells that were measured, by all applies
+}
+
+type applyEvent struct {
+	Type    string
+	Message string
+	Number  int
+	Summary *struct{ Completed int }
+	Cells   []struct{ Cell string }
+}
+
+// begin starts hcl apply.
+func (s *scene) begin(args ...string) {
+	s.Helper()
+	s.cmd = s.command(append([]string{"apply", "--json"}, args...)...)
+	s.seen, s.more, s.ended = nil, make(chan struct{}), make(chan struct{})
+	s.said.Reset()
+	s.cmd.Stderr = &s.said
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	go func() {
+		defer close(s.ended)
+		sc := bufio.NewScanner(out)
+		sc.Buffer(nil, 1<<20)
+		for {
+			more := sc.Scan()
+			var e applyEvent
+			if more && json.Unmarshal(sc.Bytes(), &e) != nil {
+				continue // the last line of a caller that was killed
+			}
+			s.mu.Lock()
+			if more {
+				s.seen = append(s.seen, e)
+				if e.Type == "end" && e.Summary != nil {
+					s.kept++
+				}
+			}
+			close(s.more)
+			s.more = make(chan struct{})
+			s.mu.Unlock()
+			if !more {
+				break
+			}
+		}
+		s.cmd.Wait()
+	}()
+}
+
+// await returns when an event of the type, whose message holds text, has come for
+// the nth time.
+func (s *scene) await(kind, text string, nth int) {
+	s.Helper()
+	limit := time.After(time.Minute)
+	for {
+		s.mu.Lock()
+		n, more := 0, s.more
+		for _, e := range s.seen {
+			if e.Type == kind && strings.Contains(e.Message, text) {
+				n++
+			}
+		}
+		s.mu.Unlock()
+		if n >= nth {
+			return
+		}
+		select {
+		case <-more:
+		case <-s.ended:
+			s.Fatalf("apply ended before %q came: %s", kind+" "+text, s.said.String())
+		case <-limit:
+			s.Fatalf("%q did not come within a minute", kind+" "+text)
+		}
+	}
+}
+
+// end waits for the apply's end and returns its exit code.
+func (s *scene) end(within time.Duration) int {
+	s.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(within):
+		s.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines say where it hangs
+		<-s.ended
+		s.Fatalf("apply has not ended after %s:\n%s", within, s.said.String())
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// phase is what the apply was doing last.
+func (s *scene) phase() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) == 0 {
+		return "starting"
+	}
+	last := s.seen[len(s.seen)-1]
+	if last.Type == "step" {
+		word, _, _ := strings.Cut(last.Message, " ")
+		return word
+	}
+	return last.Type
+}
+
+func (s *scene) link(up bool) {
+	s.Helper()
+	if err := s.host.Link(up); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// cut takes the network away for so long.
+func (s *scene) cut(d time.Duration) {
+	s.link(false)
+	<-time.After(d)
+	s.link(true)
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// engine is the container of ours that runs.
+func (s *scene) engine() string {
+	return docker(s.T, s.host, "ps", "--quiet", "--filter", "label=hcl.lab=fault")
+}
+
+// hostClean waits until the host has cleaned itself.
+func (s *scene) hostClean() {
+	s.Helper()
+	eventually(s.T, "the host has cleaned itself", time.Minute, func() bool { return len(s.left()) == 0 })
+}
+
+// left is what is on the host that should not be there: containers, processes,
+// files of ours.
+func (s *scene) left() []string {
+	var left []string
+	if s.host.Socket != "" {
+		out, err := s.host.Command("docker", "ps", "--all", "--format", "{{.Names}}", "--filter", "label=hcl.lab").CombinedOutput()
+		if err != nil {
+			left = append(left, "docker does not answer: "+string(out))
+		} else {
+			left = append(left, strings.Fields(string(out))...)
+		}
+	}
+	for _, p := range agents(s.T, s.host) {
+		left = append(left, p.Command)
+	}
+	// What may stay is binaries, placed files, and of an agent that has ended its
+	// lock and its log.
+	out, err := s.host.Command("sh", "-c", `cd /root/.cache/hcl 2>/dev/null || exit 0
+find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'`).CombinedOutput()
+	if err != nil {
+		left = append(left, "find: "+string(out))
+	}
+	return append(left, strings.Fields(string(out))...)
+}
+
+// tally is one line of the table.
+type tally struct {
+	fault           string
+	tried, survived int
+	left            []string
+}
+
+// survives applies the lab again until the matrix is finished, and holds what was
+// done to what was to be done: nothing measured twice, nothing left.
+func (s *scene) survives() (left []string) {
+	s.Helper()
+	kept := s.kept
+	s.begin()
+	if code := s.end(3 * time.Minute); code != exitDone && code != exitCells {
+		s.Errorf("the next apply: exit %d\n%s", code, s.said.String())
+	}
+	begun := 0
+	for _, e := range s.seen {
+		if e.Type == "begin" {
+			begun++
+		}
+	}
+	// A caller that was killed may have stored one more than it could tell.
+	if todo := faultCells - kept; begun > todo || begun < todo-1 {
+		s.Errorf("the next apply measured %d cells, with %d of %d done before", begun, kept, faultCells)
+	}
+	if out, said, code := s.run("plan", "--detailed-exitcode"); code != 0 {
+		s.Errorf("the plan at the end: exit %d\n%s%s", code, out, said)
+	}
+	eventually(s.T, fmt.Sprintf("nothing is left; now %v", s.left()), 10*time.Second, func() bool { left = s.left(); return len(left) == 0 })
+	return left
+}
+
+// TestFaults breaks everything that can break while a lab is applied. After each,
+// the next apply finishes the matrix and nothing is left anywhere.
+func TestFaults(t *testing.T) {
+	soak, err := strconv.Atoi(os.Getenv(soakRuns))
+	if err != nil && os.Getenv(soakRuns) != "" {
+		t.Fatalf("%s: %v", soakRuns, err)
+	}
+	var mu sync.Mutex
+	var rows []tally
+	t.Cleanup(func() {
+		slices.SortFunc(rows, func(a, b tally) int { return strings.Compare(a.fault, b.fault) })
+		w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "FAULT\tTRIED\tSURVIVED\tLEFT")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", r.fault, r.tried, r.survived, strings.Join(append(r.left, map[bool]string{true: "nothing"}[len(r.left) == 0]), " "))
+		}
+		w.Flush()
+	})
+	table := func(t *testing.T, name string, tried int, left []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		i := slices.IndexFunc(rows, func(r tally) bool { return r.fault == name })
+		if i < 0 {
+			i, rows = len(rows), append(rows, tally{fault: name})
+		}
+		rows[i].tried += tried
+		if !t.Failed() {
+			rows[i].survived += tried
+		}
+		rows[i].left = append(rows[i].left, left...)
+	}
+
+	for _, f := range faults {
+		if f.soak && soak == 0 {
+			continue
+		}
+		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			var left []string
+			defer func() { table(t, f.name, 1, left) }()
+			s := newScene(t, f)
+			f.strike(s)
+			code := s.end(5 * time.Minute)
+			if f.whole && (code != exitDone && code != exitCells || s.kept != faultCells) {
+				t.Errorf("exit %d with %d cells of %d\n%s", code, s.kept, faultCells, s.said.String())
+			}
+			if f.says != "" && !strings.Contains(s.told(), f.says) {
+				t.Errorf("nobody is told %q: exit %d\n%s", f.says, code, s.told())
+			}
+			left = s.survives()
+		})
+	}
+
+	// The caller is killed at random moments, each time with a store of its own.
+	kills := max(soak, 4)
+	lanes := min(kills, 4)
+	for lane := range lanes {
+		t.Run(fmt.Sprintf("kill-%d", lane), func(t *testing.T) {
+			t.Parallel()
+			f := fault{name: "kill -9 of the caller", engine: map[string]string{"ENGINE_FAULT": "slow-start=500ms"}}
+			s := newScene(t, f)
+			s.begin()
+			start := time.Now()
+			if code := s.end(2 * time.Minute); code != exitDone && code != exitCells {
+				t.Fatalf("undisturbed: exit %d\n%s", code, s.said.String())
+			}
+			takes := time.Since(start)
+			for i := lane; i < kills; i += lanes {
+				s.must(os.RemoveAll(filepath.Join(s.lab, ".hcl")))
+				s.kept = 0
+				s.begin()
+				at := time.Duration(rand.Float64() * float64(takes))
+				select {
+				case <-time.After(at):
+				case <-s.ended:
+				}
+				s.cmd.Process.Kill()
+				<-s.ended
+				phase := s.phase()
+				left := s.survives()
+				table(t, f.name+", while "+phase, 1, left)
+				if t.Failed() {
+					t.Fatalf("killed after %s of %s, while %s", at, takes, phase)
+				}
+			}
+		})
+	}
+}
+
+// told is everything that apply has said.
+func (s *scene) told() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, e := range s.seen {
+		if e.Message != "" {
+			b.WriteString(e.Message + "\n")
+		}
+	}
+	return b.String() + s.said.String()
+}
+
+func newScene(t *testing.T, f fault) *scene {
+	t.Helper()
+	opt := f.opt
+	opt.Docker, opt.Registry, opt.Namespace = true, true, true
+	host := testhost.New(t, opt)
+	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"}
+	for k, v := range f.engine {
+		env[k] = v
+	}
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", env)
+	lease := f.lease
+	if lease == "" {
+		lease = "10m"
+	}
+	return &scene{person: newPerson(t, host, strings.ReplaceAll(faultLab, "%LEASE%", lease)), host: host}
+}
+
+var faults = []fault{
+	{name: "network cut for 5 s in mid-pull", whole: true, strike: func(s *scene) {
+		s.host.SlowRegistry(1 << 20)
+		s.begin()
+		s.await("pull", "", 2)
+		s.cut(5 * time.Second)
+		s.host.SlowRegistry(0)
+	}},
+	{name: "network cut for 5 s in mid-load", whole: true, engine: map[string]string{"ENGINE_FAULT": "slow-start=3s"}, strike: func(s *scene) {
+		s.begin()
+		s.await("waiting", "", 1)
+		s.cut(5 * time.Second)
+	}},
+	{name: "network cut for 5 s in mid-cell", whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.cut(5 * time.Second)
+	}},
+	{name: "network cut for 60 s in mid-pull", soak: true, whole: true, strike: func(s *scene) {
+		s.host.SlowRegistry(1 << 20)
+		s.begin()
+		s.await("pull", "", 2)
+		s.cut(time.Minute)
+		s.host.SlowRegistry(0)
+	}},
+	{name: "network cut for 60 s in mid-load", soak: true, whole: true, engine: map[string]string{"ENGINE_FAULT": "slow-start=3s"}, strike: func(s *scene) {
+		s.begin()
+		s.await("waiting", "", 1)
+		s.cut(time.Minute)
+	}},
+	{name: "network cut for 60 s in mid-cell", soak: true, whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.cut(time.Minute)
+	}},
+	{name: "network cut for good in mid-cell", lease: "5s", says: "out of reach", strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.link(false)
+		s.hostClean()
+		s.end(3 * time.Minute)
+		s.link(true)
+	}},
+	{name: "network cut for good in mid-load", soak: true, lease: "5s", says: "out of reach", engine: map[string]string{"ENGINE_FAULT": "slow-start=5s"}, strike: func(s *scene) {
+		s.begin()
+		s.await("waiting", "", 1)
+		s.link(false)
+		s.hostClean()
+		s.end(3 * time.Minute)
+		s.link(true)
+	}},
+	{name: "sshd restarted in mid-cell", whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.must(s.host.Restart())
+	}},
+	{name: "sshd restarted in mid-load", whole: true, engine: map[string]string{"ENGINE_FAULT": "slow-start=1s"}, strike: func(s *scene) {
+		s.begin()
+		s.await("waiting", "", 1)
+		s.must(s.host.Restart())
+	}},
+	{name: "dockerd restarted in mid-cell", strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.must(s.host.StopDocker())
+		s.must(s.host.StartDocker())
+	}},
+	{name: "dockerd restarted in mid-cell, with live-restore", whole: true, strike: func(s *scene) {
+		s.host.KeepContainers()
+		s.must(s.host.StopDocker())
+		s.must(s.host.StartDocker())
+		s.begin()
+		s.await("progress", "", 1)
+		s.must(s.host.StopDocker())
+		s.must(s.host.StartDocker())
+	}},
+	{name: "agent killed in mid-cell", whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		for _, p := range agents(s.T, s.host) {
+			s.must(syscall.Kill(p.PID, syscall.SIGKILL))
+		}
+	}},
+	{name: "container exits in mid-cell", says: "exited with code 137", engine: map[string]string{"ENGINE_FAULT": "exit-after=12"}, strike: func(s *scene) {
+		s.begin()
+		s.end(2 * time.Minute)
+		s.repair()
+	}},
+	{name: "container hangs in mid-cell", soak: true, says: "suspect", engine: map[string]string{"ENGINE_FAULT": "hang-after=12"}, strike: func(s *scene) {
+		s.begin()
+		s.end(2 * time.Minute)
+		s.repair()
+	}},
+	{name: "container OOM-killed in mid-cell", says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"}, strike: func(s *scene) {
+		s.begin()
+		s.await("ready", "", 1)
+		docker(s.T, s.host, "update", "--memory", "128m", "--memory-swap", "128m", s.engine())
+		s.await("warning", "the engine is lost", 1)
+		s.cmd.Process.Signal(os.Interrupt)
+		s.end(time.Minute)
+		s.repair()
+	}},
+	{name: "disk full on the host in mid-cell", says: "no space left", strike: func(s *scene) {
+		s.must(os.MkdirAll(filepath.Join(s.host.Home, ".cache"), 0o700))
+		s.must(s.host.Command("mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", "/root/.cache").Run())
+		s.begin()
+		s.await("progress", "", 1)
+		s.host.Command("dd", "if=/dev/zero", "of=/root/.cache/filler", "bs=64k").Run() // it ends for lack of space
+		s.end(time.Minute)
+		s.must(s.host.Command("rm", "/root/.cache/filler").Run())
+	}},
+	{name: "disk full on the caller in mid-cell", says: "no space left", strike: func(s *scene) {
+		// The caller is a machine of its own, whose lab lies on a small disk.
+		s.on = testhost.New(s.T, testhost.Options{Name: "caller"})
+		text, err := os.ReadFile(filepath.Join(s.lab, "lab.hcl"))
+		s.must(err)
+		s.must(s.on.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", s.lab).Run())
+		write := s.on.Command("tee", filepath.Join(s.lab, "lab.hcl"))
+		write.Stdin = bytes.NewReader(text)
+		s.must(write.Run())
+		s.begin()
+		s.await("progress", "", 1)
+		filler := filepath.Join(s.lab, "filler")
+		s.on.Command("dd", "if=/dev/zero", "of="+filler, "bs=4k").Run()
+		s.end(time.Minute)
+		s.must(s.on.Command("rm", filler).Run())
+	}},
+	{name: "caller suspended past its lease", lease: "3s", strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.must(s.cmd.Process.Signal(syscall.SIGSTOP))
+		s.hostClean()
+		s.must(s.cmd.Process.Signal(syscall.SIGCONT))
+	}},
+	{name: "two callers at once", whole: true, strike: func(s *scene) {
+		other := newPerson(s.T, s.host, strings.ReplaceAll(faultLab, "%LEASE%", "10m"))
+		s.begin()
+		s.await("progress", "", 1)
+		if _, said, code := other.run("apply"); code != exitFailed || !strings.Contains(said, "is in use by") {
+			s.Errorf("the second caller: exit %d\n%s", code, said)
+		}
+	}},
+	{name: "somebody's container on the port and the GPU", says: "port 8000", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
+		s.must(s.host.UseGPUs(testhost.GPUUse{GPU: 0, PID: 1, MiB: 5000, Name: "python3"}))
+		docker(s.T, s.host, "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm", "vllm/vllm-openai:v0.7.3", "serve", "x", "--port", "8000")
+		eventually(s.T, "theirs listens", 20*time.Second, func() bool { return strings.Contains(docker(s.T, s.host, "logs", "theirs"), "startup complete") })
+		s.begin()
+		s.end(time.Minute)
+		if !strings.Contains(s.told(), "somebody else uses its GPUs") {
+			s.Errorf("nobody is told of the GPU:\n%s", s.told())
+		}
+		if got := docker(s.T, s.host, "ps", "--format", "{{.Names}}"); got != "theirs" {
+			s.Errorf("their container: %q", got)
+		}
+		docker(s.T, s.host, "rm", "--force", "theirs")
+		s.must(s.host.UseGPUs())
+	}},
+}
+
+// repair gives the engine's image, under the tag that the lab names, no fault any
+// more.
+func (s *scene) repair() {
+	s.host.PushEngine(s.T, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+}
