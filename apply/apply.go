@@ -276,6 +276,9 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		Host: s.host.Name, GPUs: s.host.GPUs.String(), Model: engines.ServedModel(d.Engine),
 		Image: d.Engine.Image, Identity: d.Identity, Facts: s.facts, Started: time.Now(),
 	}
+	if len(d.Instances) > 0 { // else somebody else pays for it
+		row.GPUCount, row.PricePerHour = gpusUsed(d.Engine), s.host.PricePerHour
+	}
 	for _, in := range d.Instances {
 		for _, w := range append(append([]provision.Text{}, in.Container.Entrypoint...), in.Container.Command...) {
 			row.Command = append(row.Command, w.String())
@@ -310,6 +313,20 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		todo = todo[consumed:]
 	}
 	return nil
+}
+
+// gpusUsed is how many of its host's GPUs an engine uses: those that the lab gives
+// it, or that its flags ask for; all where flags do not tell.
+func gpusUsed(e *engines.Engine) int {
+	switch {
+	case e.Host == nil || e.Host.GPUs.Count == 0:
+		return 0
+	case len(e.Container.GPUIDs) > 0:
+		return len(e.Container.GPUIDs)
+	case e.Kind == engines.SGLang || e.Kind == engines.VLLM || e.Kind == engines.TRTLLM:
+		return min(engines.GPUs(e), e.Host.GPUs.Count)
+	}
+	return e.Host.GPUs.Count
 }
 
 // giveUp keeps, for each cell that cannot be measured, why.
@@ -356,7 +373,11 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
-		defer func() { down = errors.Join(down, s.down(ctx, rt, id, name, ct)) }()
+		defer func() {
+			down = errors.Join(down, s.down(ctx, rt, id, name, ct))
+			row.Stopped = time.Now()
+			down = errors.Join(down, s.store.PutDeployment(context.WithoutCancel(ctx), *row))
+		}()
 		alive = func(ctx context.Context) error { return s.alive(ctx, rt, id) }
 		tail = func() []string { return s.tail(ctx, rt, id) }
 		row.Started = time.Now()
