@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +97,17 @@ type Spending struct {
 
 	Cost     float64 `json:"cost_usd,omitempty"`      // of Held
 	IdleCost float64 `json:"idle_cost_usd,omitempty"` // of Idle
+}
+
+// String is what a run had of a host, in a line.
+func (s Spending) String() string {
+	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
+	line := fmt.Sprintf("run %s held host %s for %s h: %s starting engines, %s measuring, %s idle",
+		s.Run, s.Host, number(s.Held/3600), part(s.Starting), part(s.Measuring), part(s.Idle))
+	if s.Price > 0 {
+		line += fmt.Sprintf("; %s USD, %s of it idle", number(s.Cost), number(s.IdleCost))
+	}
+	return line
 }
 
 // Spent adds up what runs had of their hosts. It knows what rows know: an engine

@@ -90,12 +90,13 @@ func (d *drawing) label(x, y float64, s string, m piece) {
 	d.add(m)
 }
 
-// symbolOf is the marker of a series: its GPU's.
+// symbolOf is the marker of a series: its GPU's, and another one when the colours
+// begin again.
 func symbolOf(s *series) shape {
 	if s == nil {
 		return circle
 	}
-	return []shape{circle, diamond, square, triangle}[s.gpu%4]
+	return []shape{circle, diamond, square, triangle}[s.variant()]
 }
 
 // dashOf is how the lines of a series are drawn: the first GPU's are solid.
@@ -103,8 +104,10 @@ func dashOf(s *series) []float64 {
 	if s == nil {
 		return nil
 	}
-	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.gpu%4]
+	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.variant()]
 }
+
+func (s *series) variant() int { return (s.gpu + s.index/len(palette())) % 4 }
 
 func colourOf(s *series) colour {
 	if s == nil {

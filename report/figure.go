@@ -216,7 +216,7 @@ func (x slice) against(m metric) *chart {
 // dimension.
 func (x slice) tradeoff(mx, my metric) *chart {
 	c := &chart{title: my.title,
-		x: axis{title: mx.title, unit: mx.unit, zero: true}, y: axis{unit: my.unit, zero: true, linear: true}}
+		x: axis{title: mx.title, unit: mx.unit}, y: axis{unit: my.unit, zero: true, linear: true}}
 	c.lines = x.lines(func(s *sample) (dot, bool) {
 		dx, okX := s.value(mx)
 		d, okY := s.value(my)

@@ -240,6 +240,19 @@ func metrics(rows []results.Row) []column {
 			columns = append(columns, c)
 		}
 	}
+	cost := func(weight int, group, name string, m metric) {
+		c := column{group: group, name: name, weight: weight}
+		for i := range rows {
+			if v, ok := m.value(&rows[i]); ok {
+				c.cells = append(c.cells, number(v))
+			} else {
+				c.cells = append(c.cells, none)
+			}
+		}
+		if slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) {
+			columns = append(columns, c)
+		}
+	}
 	stat := func(weight int, metric, name string, stats func(*load.Summary) load.Stats, of func(load.Stats) (float64, bool)) {
 		add(weight, metric+" ms", name, func(s *load.Summary) string {
 			if v, ok := of(stats(s)); ok && stats(s).Count > 0 {
@@ -275,6 +288,9 @@ func metrics(rows []results.Row) []column {
 	stat(50, "ITL", "p"+tail, itl, worst)
 	stat(70, "E2EL", "p50", e2el, median)
 	stat(25, "E2EL", "p"+tail, e2el, worst)
+	cost(57, "USD/M tok", "output", costOutput)
+	cost(10, "USD/M tok", "total", costTotal)
+	cost(47, "", "J/tok", energyPerToken)
 	return columns
 }
 

@@ -152,7 +152,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Ref
 	}
 	if !asJSON && len(rows) > 0 {
 		fmt.Fprintln(a.stdout)
-		err = a.printTables(rows, report.Compare(rows, published))
+		err = a.printTables(rows, report.About{References: report.Compare(rows, published), Spending: report.Spent(rows)})
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "\nStored as run %s in %s\n", opt.Run.ID, relative(store.Path()))
 		}

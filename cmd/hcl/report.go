@@ -165,16 +165,25 @@ func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags)
 	case written:
 		return nil
 	}
-	return a.printTables(rows, about.References)
+	return a.printTables(rows, about)
 }
 
-// printTables prints the table, and below it the published figures: of the cells
-// that were measured, or all when none was.
-func (a *app) printTables(rows []results.Row, references []report.Compared) error {
+// printTables prints the table, below it what hosts with a price were held for, and
+// the published figures: of the cells that were measured, or all when none was.
+func (a *app) printTables(rows []results.Row, about report.About) error {
 	opt := report.Options{Width: a.width(120)}
+	references := about.References
 	if len(rows) > 0 || len(references) == 0 {
 		if err := report.Table(a.stdout, rows, opt); err != nil {
 			return err
+		}
+	}
+	for i, s := range about.Spending {
+		if s.Price > 0 {
+			if i == 0 {
+				fmt.Fprintln(a.stdout)
+			}
+			fmt.Fprintln(a.stdout, s)
 		}
 	}
 	measured, rest := report.Measured(references)
