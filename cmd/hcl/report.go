@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,8 +20,8 @@ import (
 
 // selection is which results a verb is about.
 type selection struct {
-	run, cell, benchmark string
-	rehearsed            bool
+	run, cell, benchmark, where string
+	rehearsed                   bool
 }
 
 func (s *selection) add(a *app, c *cobra.Command) {
@@ -28,8 +29,11 @@ func (s *selection) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&s.cell, "cell", "", "only the cell whose `id` begins so")
 	c.Flags().StringVar(&s.benchmark, "benchmark", "", "only this benchmark")
 	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
+	c.Flags().StringVar(&s.where, "where", "", "only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
 	a.complete(c, "benchmark", func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") })
 }
+
+var errNothingStored = errors.New("nothing is stored")
 
 // rows reads them: of each cell the newest, unless a run is named.
 func (a *app) rows(c *cobra.Command, args []string, s selection) (*results.Store, []results.Row, error) {
@@ -39,12 +43,20 @@ func (a *app) rows(c *cobra.Command, args []string, s selection) (*results.Store
 		return nil, nil, err
 	}
 	if store == nil {
-		return nil, nil, &exit{exitFailed, fmt.Errorf("nothing is stored for the lab in %s yet; `hcl apply` measures it", dir)}
+		return nil, nil, &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, dir)}
 	}
 	rows, err := store.Rows(c.Context(), results.Query{
 		Run: s.run, Cell: s.cell, Benchmark: s.benchmark, Rehearsed: s.rehearsed, Latest: s.run == "",
 	})
-	return store, rows, err
+	if err == nil && s.where != "" {
+		if rows, err = report.Where(rows, s.where); err != nil {
+			err = &exit{exitUsage, fmt.Errorf("--where: %w", err)}
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return store, rows, nil
 }
 
 func (a *app) report() *cobra.Command {
@@ -80,7 +92,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			switch {
 			case err == nil:
 				defer store.Close()
-			case store == nil && len(references) > 0:
+			case errors.Is(err, errNothingStored) && len(references) > 0:
 				a.logger().Info("nothing is measured yet; this is what was published")
 			default:
 				return err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -84,9 +85,52 @@ func (a *app) existing(c *cobra.Command, args []string) (*results.Store, error) 
 	dir := labDir(args)
 	store, err := openExisting(c.Context(), dir)
 	if err == nil && store == nil {
-		err = &exit{exitFailed, fmt.Errorf("nothing is stored for the lab in %s yet; `hcl apply` measures it", dir)}
+		err = &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, dir)}
 	}
 	return store, err
+}
+
+func (a *app) results() *cobra.Command {
+	var which selection
+	var format string
+	formats := []string{"table", "markdown", "json", "csv"}
+	c := &cobra.Command{
+		Use:   "results [LAB]",
+		Short: "Pick measured cells by a condition",
+		Long: `Prints the newest measurement of each cell, or all of one run, that meets a
+condition: on axes, on metrics, and on what was measured where, by the names of
+the columns that --format csv prints. The operators are =, !=, <, <=, >, >=, and,
+or, not and parentheses; * in a text stands for any characters; engine is the
+engine's name or its kind.`,
+		Example: `  hcl results --where 'engine = "vllm" and concurrency >= 64'
+  hcl results lab/ --where 'verdict != valid' --format json
+  hcl results --where 'p99_ttft_ms > 5000 or failed > 0' --format csv
+
+Exit codes: 0 done, 1 failed, 2 the condition or the command line is wrong.`,
+		Args: atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(formats, format) {
+				return usage("--format %s: it is %s", format, strings.Join(formats, ", "))
+			}
+			store, rows, err := a.rows(c, args, which)
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			switch format {
+			case "json":
+				return report.JSON(a.stdout, rows, report.About{Version: version})
+			case "csv":
+				return report.CSV(a.stdout, rows)
+			case "markdown":
+				return report.Markdown(a.stdout, rows, nil)
+			}
+			return report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
+		},
+	}
+	which.add(a, c)
+	c.Flags().StringVar(&format, "format", "table", strings.Join(formats, ", "))
+	return c
 }
 
 func (a *app) showCell() *cobra.Command {

@@ -1,0 +1,82 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/results"
+)
+
+func TestWhere(t *testing.T) {
+	rows := matrix() // sglang and vllm, 4, 16, 128
+	for i := range rows {
+		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+	}
+	rows[5].Summary, rows[5].Error = nil, "lost"
+	for condition, want := range map[string]string{
+		`engine = "vllm" and concurrency >= 16`:                         "vllm.h200/16 vllm.h200/128",
+		`engine = 'vllm.h200' and concurrency>=16`:                      "vllm.h200/16 vllm.h200/128",
+		`engine == "sg*"`:                                               "sglang.h200/4 sglang.h200/16 sglang.h200/128",
+		`kind != vllm`:                                                  "sglang.h200/4 sglang.h200/16 sglang.h200/128",
+		`concurrency = 4 or concurrency = 128 and verdict=void`:         "sglang.h200/4 vllm.h200/4 vllm.h200/128",
+		`(concurrency = 4 or concurrency = 128) and not verdict = void`: "sglang.h200/4 sglang.h200/128 vllm.h200/4",
+		`median_ttft_ms < 200`:                                          "sglang.h200/4 vllm.h200/4",
+		`not median_ttft_ms < 200`:                                      "sglang.h200/16 sglang.h200/128 vllm.h200/16 vllm.h200/128", // the last has none
+		`median_ttft_ms >= 0`:                                           "sglang.h200/4 sglang.h200/16 sglang.h200/128 vllm.h200/4 vllm.h200/16",
+		`gpu_count = 8 AND model = "deepseek-ai/*" and repetition = 1 and host < "z"`: "sglang.h200/4 sglang.h200/16 sglang.h200/128 vllm.h200/4 vllm.h200/16 vllm.h200/128",
+		`concurrency > "many"`: "",
+	} {
+		got, err := Where(rows, condition)
+		if err != nil {
+			t.Errorf("%s: %v", condition, err)
+			continue
+		}
+		if diff := cmp.Diff(want, names(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", condition, diff)
+		}
+	}
+	for condition, want := range map[string]string{
+		"":                             "the name of a column is missing",
+		"colour = red":                 `no result has a column "colour". There are`,
+		"concurrency":                  "a comparison is missing here",
+		"concurrency = ":               "a value is missing here",
+		"concurrency = 4 16":           `"16" is not expected here`,
+		"(concurrency = 4":             "a closing parenthesis is missing",
+		"concurrency = 4 and":          "the name of a column is missing",
+		`engine = "vllm`:               "this text has no end",
+		`engine = "["`:                 "is not a pattern",
+		"concurrency = )":              "a value is missing here",
+		"not":                          "the name of a column is missing",
+		"concurrency => 4":             "a comparison is missing here",
+		`concurrency = 4 or "x" = "y"`: "the name of a column is missing",
+	} {
+		_, err := Where(rows, condition)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", condition, err, want)
+		}
+	}
+	if _, err := Where(rows, "concurrency = 4 and clour = 1"); err == nil || !strings.Contains(err.Error(), "\n    concurrency = 4 and clour = 1\n                        ^\n") {
+		t.Errorf("the mark is wrong: %v", err)
+	}
+}
+
+func names(rows []results.Row) string {
+	var all []string
+	for _, r := range rows {
+		v, _ := r.Axes.Value("concurrency")
+		all = append(all, fmt.Sprintf("%s/%v", r.Deployment.Engine, v))
+	}
+	return strings.Join(all, " ")
+}
+
+func FuzzWhere(f *testing.F) {
+	f.Add(`engine = "vllm" and concurrency >= 64`)
+	f.Add(`not (a < 'b' or c != 1)`)
+	rows := matrix()
+	f.Fuzz(func(t *testing.T, condition string) {
+		_, _ = Where(rows, condition) // must not panic
+	})
+}
