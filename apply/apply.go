@@ -291,6 +291,15 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		}
 	}
 	todo := d.ToDo()
+	if unclean, err := s.build(ctx, d, &row); ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), unclean)
+	} else if err != nil {
+		err = fmt.Errorf("%s: %w", d.Engine, err)
+		s.event(Event{Type: Failed, Host: s.host.Name, Engine: row.Engine, Message: err.Error()})
+		return errors.Join(s.giveUp(ctx, row, todo, err), unclean)
+	} else if unclean != nil {
+		return unclean
+	}
 	if unclean, err := s.offline(ctx, d, &row, todo); err != nil || unclean != nil {
 		return errors.Join(err, unclean)
 	}

@@ -114,6 +114,9 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	return summaryOf(batch, r), nil, nil
 }
 
+// toolNews is how often the newest line of a tool's log is told.
+const toolNews = 10 * time.Second
+
 // finished waits until a tool has ended well. It gives up when the tool fails or
 // says what it cannot come back from, and when nothing has moved for the engine's
 // stall time.
@@ -139,7 +142,7 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 			cancel(&fatalLine{line, means})
 		})
 	})
-	stall := engines.ReadinessOf(d.Engine).Stall
+	stall, told, toldAt := engines.ReadinessOf(d.Engine).Stall, "", time.Now()
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		st, err := rt.State(ctx, id)
 		if err == nil && !st.Running {
@@ -152,6 +155,10 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 				return nil
 			}
 			return errors.New(withTail(tool+": "+exit(st), w.lines()))
+		}
+		if lines := w.lines(); len(lines) > 0 && lines[len(lines)-1] != told && time.Since(toldAt) > toolNews {
+			told, toldAt = lines[len(lines)-1], time.Now()
+			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: tool + ": " + first([]byte(told), 200)})
 		}
 		if idle := w.idle(); idle > stall {
 			tick.Stop()

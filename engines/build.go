@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hclbench/provision"
@@ -13,23 +14,25 @@ import (
 const buildsDir = "~/.cache/hcl/builds/"
 
 // BuildContainer is the container that makes what the engine's build block
-// describes; ok is false without one. It is the engine's own container, but that
-// it runs the commands, and that the output, empty at first, can be written.
-func BuildContainer(e *Engine) (c provision.Container, ok bool) {
+// describes, and where on the host its output is kept; ok is false without a block.
+// It is the engine's own container, but that it runs the commands, and that the
+// output, empty at first, can be written: its last mount, which is to be renamed to
+// output when it is whole.
+func BuildContainer(e *Engine) (c provision.Container, output string, ok bool) {
 	if e.Build == nil {
-		return c, false
+		return c, "", false
 	}
 	c = Container(e)
 	c.Image = e.Build.image(e)
 	c.Entrypoint = []provision.Text{provision.Plain("/bin/sh"), provision.Plain("-c")}
-	c.Command = []provision.Text{provision.Plain("set -e\n" + strings.Join(e.Build.Commands, "\n"))}
+	// What an earlier attempt has left belongs to the container's user.
+	script := "set -e\nfind " + quote(e.Build.Output) + " -mindepth 1 -delete\n" + strings.Join(e.Build.Commands, "\n")
+	c.Command = []provision.Text{provision.Plain(script)}
 	c.Port = 0
-	for i, m := range c.Mounts {
-		if m == e.Build.mount(e) {
-			c.Mounts[i].ReadOnly = false
-		}
-	}
-	return c, true
+	kept := e.Build.mount(e)
+	c.Mounts = append(slices.DeleteFunc(c.Mounts, func(m provision.Mount) bool { return m == kept }),
+		provision.Mount{Source: kept.Source + ".part", Target: kept.Target})
+	return c, kept.Source, true
 }
 
 func (b *Build) image(e *Engine) string {

@@ -23,7 +23,7 @@ func compiled() *Engine {
 // was built.
 func TestBuild(t *testing.T) {
 	e := compiled()
-	b, ok := BuildContainer(e)
+	b, output, ok := BuildContainer(e)
 	if !ok {
 		t.Fatal("no container for the build")
 	}
@@ -31,11 +31,11 @@ func TestBuild(t *testing.T) {
 	for _, w := range append(b.Entrypoint, b.Command...) {
 		argv = append(argv, w.String())
 	}
-	if diff := cmp.Diff([]string{"/bin/sh", "-c", "set -e\nconvert\ntrtllm-build --output_dir /build/m"}, argv); diff != "" {
+	if diff := cmp.Diff([]string{"/bin/sh", "-c", "set -e\nfind '/build/m' -mindepth 1 -delete\nconvert\ntrtllm-build --output_dir /build/m"}, argv); diff != "" {
 		t.Errorf("command of the build (-want +got):\n%s", diff)
 	}
 	kept, read := b.Mounts[len(b.Mounts)-1], Container(e).Mounts[1]
-	if kept.Source != read.Source || kept.Target != "/build/m" || read.Target != "/build/m" || kept.ReadOnly || !read.ReadOnly {
+	if kept.Source != output+".part" || read.Source != output || kept.Target != "/build/m" || read.Target != "/build/m" || kept.ReadOnly || !read.ReadOnly {
 		t.Errorf("the build writes %+v, and the server reads %+v", kept, read)
 	}
 	if b.GPUs != -1 || b.Image != e.Image || len(b.Env) != len(Container(e).Env) {
@@ -51,7 +51,7 @@ func TestBuild(t *testing.T) {
 	if got, want := ServedModel(e), "m"; got != want {
 		t.Errorf("ServedModel = %q, want %q", got, want)
 	}
-	if _, ok := BuildContainer(&Engine{Kind: VLLM}); ok {
+	if _, _, ok := BuildContainer(&Engine{Kind: VLLM}); ok {
 		t.Error("an engine without a build has a container for it")
 	}
 }

@@ -58,7 +58,7 @@ func serverCommand(e *Engine) []provision.Text {
 	// exec, so that the stop signal reaches the server and not a shell.
 	script := []provision.Text{provision.Plain("set -e\n" + strings.Join(e.Setup, "\n") + "\nexec")}
 	for _, a := range argv {
-		quoted := "'" + strings.ReplaceAll(a.Reveal(), "'", `'\''`) + "'"
+		quoted := quote(a.Reveal())
 		if a.IsSecret() {
 			script = append(script, provision.Plain(" "), provision.Secret(quoted))
 		} else {
@@ -67,6 +67,9 @@ func serverCommand(e *Engine) []provision.Text {
 	}
 	return []provision.Text{provision.Plain("/bin/sh"), provision.Plain("-c"), provision.Concat(script...)}
 }
+
+// quote makes one word of a shell.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // model mounts the model, or the cache that holds it.
 func model(c *provision.Container, e *Engine) {

@@ -235,11 +235,6 @@ func (l *lab) engine(i *instance, c *cell) {
 			Image:    get[string](s, "build.image"),
 			Inputs:   get[[]string](s, "build.inputs"),
 		}
-		at := s["build."+names[0]].at
-		if r, ok := blockRange(d.body, "build"); ok {
-			at = r
-		}
-		l.place(buildPlace(e), at)
 	}
 	i.value = e
 	i.incomplete = i.incomplete || !s.whole()

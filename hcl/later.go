@@ -6,14 +6,13 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"hclbench/engines"
 	"hclbench/provision"
 )
 
 // NotCarriedOut returns what the lab's cells ask for that this version can read
 // and plan, but not do. It is empty for a lab that can be applied; it looks only
 // at the cells that are in the Config when it is called. A rehearsal, on this
-// machine and with simulated engines, needs no hosts and no builds.
+// machine and with simulated engines, needs no hosts.
 func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 	out := &Problems{files: map[string][]byte{}, seen: map[problemKey]bool{}}
 	if c.text != nil {
@@ -38,9 +37,6 @@ func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 			if cell.Engine != nil && cell.Engine.Host != nil && cell.Engine.Host.Require != nil {
 				add(requirePlace(cell.Engine.Host), cell.Engine.Host.Pos, "This version reads require blocks, but does not check them yet, and a host that does not meet them would be used all the same. Check by hand, and remove the block for now.")
 			}
-			if cell.Engine != nil && cell.Engine.Build != nil {
-				add(buildPlace(cell.Engine), cell.Engine.Pos, "This version reads and plans build blocks, but cannot carry them out yet. Build by hand, and give the engine the result as its model's repo for now.")
-			}
 		}
 	}
 	out.sort()
@@ -49,8 +45,6 @@ func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 }
 
 func requirePlace(h *provision.Host) string { return "host " + h.Name + " require" }
-
-func buildPlace(e *engines.Engine) string { return e.Kind + "." + e.Name + " build" }
 
 // place notes where something stands that NotCarriedOut may name.
 func (l *lab) place(name string, at hcl.Range) {

@@ -111,7 +111,7 @@ func functionTable() string {
 
 func notCarriedOutTable() string {
 	return "- in `load`: `from`" +
-		"\n- in `engine`: `build`\n- in `host`: `require`\n"
+		"\n- in `host`: `require`\n"
 }
 
 func notYetTable() string {

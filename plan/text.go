@@ -147,7 +147,7 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 	}
 	b.WriteString("\n")
 	if verbose {
-		if build, ok := engines.BuildContainer(e); ok {
+		if build, _, ok := engines.BuildContainer(e); ok {
 			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", provision.DockerRun(build))
 		}
 		for _, in := range d.Instances {

@@ -47,6 +47,9 @@ func Command(args []string) (cfg Config, listen string, err error) {
 	if err := p.parse(rest); err != nil {
 		return Config{}, "", err
 	}
+	if p.engine && p.cfg.As == TRTLLM && strings.HasPrefix(p.cfg.Model, "/") {
+		p.cfg.Model = filepath.Base(p.cfg.Model) // as trtllm-serve lists a folder
+	}
 	if p.served != "" {
 		p.cfg.Model = p.served
 	}

@@ -109,7 +109,7 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	link := func(name string) error {
 		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/usr/local/bin/vllm", Mode: 0o777})
 	}
-	for _, name := range []string{"opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/"} {
+	for _, name := range []string{"bin/", "opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/"} {
 		if err := dir(name, 0o755); err != nil {
 			return layer{}, fmt.Errorf("write archive: %w", err)
 		}
@@ -123,7 +123,7 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	if _, err := w.Write(binary); err != nil {
 		return layer{}, fmt.Errorf("write archive: %w", err)
 	}
-	for _, name := range []string{"usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench", "opt/nvidia/nvidia_entrypoint.sh"} {
+	for _, name := range []string{"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench", "opt/nvidia/nvidia_entrypoint.sh"} {
 		if err := link(name); err != nil {
 			return layer{}, fmt.Errorf("write archive: %w", err)
 		}

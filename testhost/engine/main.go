@@ -1,5 +1,6 @@
 // Engine is the program in the images of test hosts: the simulated engine behind
-// the names that real images have (vllm, python3, trtllm-serve), with faults.
+// the names that real images have (vllm, python3, trtllm-serve), with faults, and as
+// much of a shell as labs need.
 //
 // It takes the command line of the engine that it is called as, or of that engine's
 // offline benchmark. The environment, which comes with the image or with the
@@ -45,6 +46,13 @@ func main() {
 		runRest(args[1:])
 	}
 	args[0] = filepath.Base(args[0])
+	if args[0] == "sh" && len(args) == 3 && args[1] == "-c" {
+		if err := shell(args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(args, os.Environ()); err != nil {
 		fmt.Fprintln(os.Stderr, "engine:", err)
 		os.Exit(1)
