@@ -559,7 +559,7 @@ func dashed(cell string) string {
 }
 
 // exact is a number as it was measured.
-func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // referenceTable is one table of published figures beside measured ones.
 func referenceTable(all []Compared) template.HTML {
