@@ -10,7 +10,7 @@ import (
 
 // FormatVersion is the version of what JSON writes. Its second number grows when
 // members are added, its first when any changes its meaning or goes.
-const FormatVersion = "1.1"
+const FormatVersion = "1.2"
 
 // JSON writes every row with exact numbers, published figures beside measured
 // ones, and what runs had of their hosts; docs/results.md lists the members.
@@ -23,9 +23,10 @@ func JSON(w io.Writer, rows []results.Row, about About) error {
 	doc := struct {
 		FormatVersion string     `json:"format_version"`
 		Rows          []row      `json:"rows"`
+		Repeated      []Repeated `json:"repeated,omitempty"`
 		References    []Compared `json:"references,omitempty"`
 		Spending      []Spending `json:"spending,omitempty"`
-	}{FormatVersion, make([]row, len(rows)), about.References, about.Spending}
+	}{FormatVersion, make([]row, len(rows)), Repetitions(rows), about.References, about.Spending}
 	for i, r := range rows {
 		doc.Rows[i] = row{r, r.Verdict(), costs(&r)}
 	}

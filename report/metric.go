@@ -5,6 +5,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/results"
+	"hclbench/telemetry"
 )
 
 // metric is one figure of a cell. The name is that of the columns in CSV and JSON
@@ -33,6 +34,16 @@ func fromSummary(of func(s *load.Summary) float64) func(r *results.Row) (float64
 	return func(r *results.Row) (float64, bool) {
 		v := of(r.Summary)
 		return v, v > 0
+	}
+}
+
+// fromTelemetry is a share that the engine has told, in percent.
+func fromTelemetry(of func(t *telemetry.Record) *float64) func(r *results.Row) (float64, bool) {
+	return func(r *results.Row) (float64, bool) {
+		if r.Telemetry == nil || of(r.Telemetry) == nil {
+			return 0, false
+		}
+		return 100 * *of(r.Telemetry), true
 	}
 }
 
@@ -67,6 +78,11 @@ var (
 		fromSummary(func(s *load.Summary) float64 { return float64(s.OutputTokens) })}
 	meanConcurrency = metric{"mean_concurrency", "Requests in flight, on average", "", "in flight", "", 0,
 		fromSummary(func(s *load.Summary) float64 { return s.MeanConcurrency })}
+
+	prefixHits = metric{"prefix_cache_hit_rate", "Prompt tokens found in the prefix cache", "", "cache hits", "%", 0,
+		fromTelemetry(func(t *telemetry.Record) *float64 { return t.PrefixHitRate })}
+	acceptance = metric{"speculative_acceptance", "Drafted tokens that were accepted", "", "accepted", "%", 1,
+		fromTelemetry(func(t *telemetry.Record) *float64 { return t.Acceptance })}
 
 	medianTTFT = latency(ttft, "median")
 	medianTPOT = latency(tpot, "median")
@@ -132,7 +148,7 @@ func latency(t timing, statistic string) metric {
 // latencies with every percentile that any of the rows has, what it cost.
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
-		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU, interactivity, meanConcurrency}
+		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU, interactivity, meanConcurrency, prefixHits, acceptance}
 	for _, t := range []timing{ttft, tpot, itl, e2el} {
 		for _, statistic := range []string{"mean", "median", "std", "min", "max"} {
 			metrics = append(metrics, latency(t, statistic))

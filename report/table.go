@@ -70,6 +70,12 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	for i, text := range notes.texts {
 		paragraph(strings.Fields(fmt.Sprintf("[%d] %s", i+1, text)), " ")
 	}
+	if lines := spreadLines(Repetitions(rows), opt.Width); lines != nil {
+		b.WriteByte('\n')
+		for _, line := range lines {
+			fmt.Fprintln(&b, line)
+		}
+	}
 	if len(dropped) > 0 {
 		b.WriteByte('\n')
 		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
@@ -279,6 +285,18 @@ func metrics(rows []results.Row) []column {
 		}
 		return number(*s.Goodput)
 	})
+	for i, m := range []metric{prefixHits, acceptance} {
+		c := column{name: m.short, weight: 62 + i}
+		for j := range rows {
+			c.cells = append(c.cells, none)
+			if v, ok := m.value(&rows[j]); ok {
+				c.cells[j] = number(v) + "%"
+			}
+		}
+		if slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) {
+			columns = append(columns, c)
+		}
+	}
 	stat(20, "TTFT", "mean", ttft, mean)
 	stat(90, "TTFT", "p50", ttft, median)
 	stat(80, "TTFT", "p"+tail, ttft, worst)
