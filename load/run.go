@@ -265,7 +265,15 @@ func (p *phase) state() Progress {
 
 // collect returns what all workers wrote down, in the order of dispatch.
 func (p *phase) collect() []Record {
-	all := slices.Concat(p.records...)
+	n := 0
+	for _, r := range p.records {
+		n += len(r)
+	}
+	all := make([]Record, 0, n)
+	for i, r := range p.records {
+		all = append(all, r...)
+		p.records[i] = nil // there may be millions
+	}
 	slices.SortFunc(all, func(a, b Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	p.tally.giveBack(all)
 	// Prompts are made in this order, but need not leave in it.
@@ -298,6 +306,7 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	if !r.OK() {
 		p.failed.Add(1)
 	}
+	p.tally.settle(r)
 	w.talk = p.heard(t.talk, r.OK(), w.heard)
 	p.done.Add(1)
 }

@@ -349,6 +349,33 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/tokens, "cpu-ns/token")
 }
 
+// TestGapsAreBounded: a run keeps no more gaps than its tally may hold.
+func TestGapsAreBounded(t *testing.T) {
+	_, target := engine(t, instant(sim.Config{}))
+	g, err := newGenerator(Job{Target: target, Workload: Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 4}, Requests: 16, Concurrency: 2, OutputTokens: 6, IgnoreEOS: true, Endpoint: Completions,
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.client.close()
+	total, err := g.prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := g.newPhase(forPrompt, total)
+	p.tally.limit = 20
+	p.pace(t.Context())
+	kept, all := 0, 0
+	for _, r := range p.collect() {
+		kept += len(r.Gaps)
+		all += len(r.Gaps) + r.Dropped
+	}
+	if kept > 20 || kept == 0 || all != 16*5 {
+		t.Errorf("%d of %d gaps are kept, want at most 20 of 80", kept, all)
+	}
+}
+
 // TestGapsStay: whatever the order in which requests leave, each has its gaps.
 func TestGapsStay(t *testing.T) {
 	p := &phase{tally: tally{limit: maxGaps}}

@@ -366,6 +366,25 @@ func BenchmarkSpeed(b *testing.B) {
 		}
 		f.report(b)
 	})
+	for _, tokens := range []int{128, 1000} {
+		b.Run(fmt.Sprintf("memory/tokens=%d", tokens), func(b *testing.B) {
+			// 45 million tokens as fast as they come: what counts is what is kept of them.
+			const all = 45_000_000
+			url, _ := engineProcess(b, sim.Config{TTFT: -1, ITL: -1})
+			f := figures{}
+			for b.Loop() {
+				job := speedJob(url, Workload{Concurrency: 64, Requests: all / tokens})
+				job.Workload.OutputTokens = tokens
+				got := on(b, roleLoad, job)
+				truthOf(b, url)
+				f.add("tokens", float64(got.Summary.OutputTokens))
+				f.add("tok/s", got.Summary.OutputThroughput)
+				f.add("cpu-us/tok", got.CPU.Seconds()*1e6/float64(got.Summary.OutputTokens))
+				f.add("rss-MB", float64(got.RSS)/1e6)
+			}
+			f.report(b)
+		})
+	}
 	b.Run("burst", func(b *testing.B) {
 		url, _ := engineProcess(b, sim.Config{TTFT: 50 * time.Millisecond, ITL: 20 * time.Millisecond})
 		f := figures{}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// maxGaps is how many gaps a run keeps, 32 MiB of them. With more, those of every
+// maxGaps is how many gaps a run keeps, 16 MiB of them. With more, those of every
 // second request are kept, then of every fourth, and so on; a histogram counts
 // all of them.
-const maxGaps = 4 << 20
+const maxGaps = 2 << 20
 
 // How the spread of ITL is known, when not from every gap.
 const (
