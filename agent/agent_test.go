@@ -21,6 +21,7 @@ import (
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/sim"
+	"hclbench/telemetry"
 )
 
 // agentDir in the environment makes the test binary an agent, which can be
@@ -118,14 +119,14 @@ func simulated(t *testing.T, cfg sim.Config) string {
 	return s.URL
 }
 
-func spec(url string, requests, tokens int) load.Job {
-	return load.Job{
+func spec(url string, requests, tokens int) Job {
+	return Job{Load: load.Job{
 		Target: load.Target{BaseURL: url, Model: "m"},
 		Workload: load.Workload{
 			Dataset: load.Dataset{Kind: load.Random, InputTokens: 8}, Requests: requests, Concurrency: 2,
 			OutputTokens: tokens, IgnoreEOS: true, Endpoint: load.Completions,
 		},
-	}
+	}}
 }
 
 func TestLeaseIsExclusive(t *testing.T) {
@@ -229,14 +230,14 @@ func TestOneAgentPerDirectory(t *testing.T) {
 func TestJob(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
 	var progress []load.Progress
-	summary, records, err := a.Run(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 10, 16), func(p load.Progress) {
+	m, err := a.Run(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 10, 16), func(p load.Progress) {
 		progress = append(progress, p)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if summary.Completed != 10 || summary.OutputTokens != 160 || len(records) != 10 {
-		t.Errorf("summary %+v with %d records", summary, len(records))
+	if m.Summary.Completed != 10 || m.Summary.OutputTokens != 160 || len(m.Records) != 10 {
+		t.Errorf("summary %+v with %d records", m.Summary, len(m.Records))
 	}
 	if len(progress) == 0 || progress[len(progress)-1].Done != 10 {
 		t.Errorf("progress = %+v", progress)
@@ -246,6 +247,43 @@ func TestJob(t *testing.T) {
 	}
 	if _, err := a.open(t.Context(), "GET", "/v1/jobs/job/records", nil); err == nil {
 		t.Error("the job is still there after its caller has taken the records")
+	}
+}
+
+// TestJobIsWatched: what the GPUs and the host say while a job runs comes with
+// its end.
+func TestJobIsWatched(t *testing.T) {
+	bin := shortDir(t)
+	smi := "#!/bin/sh\nwhile :; do echo \"$(date -u '+%Y/%m/%d %H:%M:%S.%3N'), 5, 650.5, 98, 1024, 61, 1755, 3201, 0x0000000000000040\"; sleep 0.02; done\n"
+	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(smi), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	a, _ := serve(t, shortDir(t))
+	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: 10 * time.Millisecond}), 4, 100)
+	job.Telemetry = telemetry.Plan{Interval: 0.1, Host: true, GPUs: &telemetry.GPUs{Vendor: telemetry.NVIDIA, Count: 1}}
+	m, err := a.Run(t.Context(), "job", job, func(load.Progress) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := m.Telemetry
+	if r == nil || r.Expected != int(m.Summary.Duration/0.1) || r.Missing > r.Expected || len(r.Problems) > 0 {
+		t.Fatalf("telemetry = %+v", r)
+	}
+	if want := 650.5 * m.Summary.Duration; r.Missing == 0 && (r.Energy < 0.99*want || r.Energy > 1.01*want) {
+		t.Errorf("energy %v J, want about %v", r.Energy, want)
+	}
+	got := map[string]bool{}
+	for _, s := range r.Series {
+		got[s.Of+" "+s.Name] = true
+		if n := len(s.At); s.At[0] < 0 || s.At[n-1] > m.Summary.Duration+0.1 {
+			t.Errorf("%s of %s from %v to %v s, outside of the %v s that were measured", s.Name, s.Of, s.At[0], s.At[n-1], m.Summary.Duration)
+		}
+	}
+	for _, want := range []string{"gpu5 power", "gpu5 throttled", "host cpu", "host memory"} {
+		if !got[want] {
+			t.Errorf("no series %s, but %v", want, got)
+		}
 	}
 }
 
@@ -264,7 +302,7 @@ func TestJobSurvivesTheConnection(t *testing.T) {
 	a := newClient(local(t), relay)
 	defer a.Close()
 	seen := 0
-	summary, records, err := a.Run(t.Context(), "job", spec(s.URL, 8, 100), func(p load.Progress) {
+	m, err := a.Run(t.Context(), "job", spec(s.URL, 8, 100), func(p load.Progress) {
 		if seen++; seen <= 3 {
 			cut()
 		}
@@ -275,8 +313,8 @@ func TestJobSurvivesTheConnection(t *testing.T) {
 	if seen < 3 {
 		t.Errorf("the connection was cut %d times, want 3", seen)
 	}
-	if summary.Completed != 8 || len(records) != 8 {
-		t.Errorf("completed %d with %d records, want 8", summary.Completed, len(records))
+	if m.Summary.Completed != 8 || len(m.Records) != 8 {
+		t.Errorf("completed %d with %d records, want 8", m.Summary.Completed, len(m.Records))
 	}
 	if got := engine.Truth().Requests; got != 8 {
 		t.Errorf("the engine has seen %d requests, want 8: the job ran more than once", got)
@@ -326,7 +364,7 @@ func relayTo(t *testing.T, from, to string) (cut func()) {
 func TestJobIsStoppedWithItsCaller(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, err := a.Run(ctx, "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Second}), 8, 1000), func(load.Progress) { cancel() })
+	_, err := a.Run(ctx, "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Second}), 8, 1000), func(load.Progress) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Run = %v, want canceled", err)
 	}
@@ -341,7 +379,7 @@ func TestUnknownMembersAreRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "surprise") {
 		t.Errorf("an unknown member: %v", err)
 	}
-	if err := a.call(t.Context(), "PUT", "/v1/jobs/..%2Fx", load.Job{}, nil); err == nil {
+	if err := a.call(t.Context(), "PUT", "/v1/jobs/..%2Fx", Job{}, nil); err == nil {
 		t.Error("a path is accepted as the id of a job")
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/provision"
+	"hclbench/telemetry"
 )
 
 // Client speaks to one agent. Its methods survive a lost connection where that
@@ -251,16 +252,23 @@ func (a *Client) Release(ctx context.Context) error {
 	}
 }
 
+// Measured is what came of a job.
+type Measured struct {
+	Summary   *load.Summary // nil: nothing was measured
+	Records   []load.Record
+	Telemetry *telemetry.Record // nil: nothing was asked for
+}
+
 // Run carries a job out on the host and reports its progress. It returns when
 // the job is done or ctx ends, in which case the job is stopped. Losing the
 // connection loses nothing: the job goes on, and Run picks up where it was. When
 // the agent dies the error is [ErrJobLost], and a new agent is there.
 //
-// The summary is not nil when anything was measured, also beside an error.
-func (a *Client) Run(ctx context.Context, id string, spec load.Job, progress func(load.Progress)) (*load.Summary, []load.Record, error) {
+// Something may have been measured also where there is an error.
+func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(load.Progress)) (Measured, error) {
 	path := "/v1/jobs/" + url.PathEscape(id)
-	if err := a.insist(ctx, func() error { return a.call(ctx, "PUT", path, jobOrder{spec, spec.Secrets}, nil) }); err != nil {
-		return nil, nil, err
+	if err := a.insist(ctx, func() error { return a.call(ctx, "PUT", path, jobOrder{spec, spec.Load.Secrets}, nil) }); err != nil {
+		return Measured{}, err
 	}
 	// Whatever happens, the host forgets the job; without a connection the agent's
 	// lease does that.
@@ -272,25 +280,25 @@ func (a *Client) Run(ctx context.Context, id string, spec load.Job, progress fun
 
 	last, err := a.followToEnd(ctx, path, progress)
 	if unknown(err) {
-		return nil, nil, ErrJobLost
+		return Measured{}, ErrJobLost
 	}
 	if err != nil {
-		return nil, nil, err
+		return Measured{}, err
 	}
-	var records []load.Record
+	m := Measured{Summary: last.Summary, Telemetry: last.Telemetry}
 	if last.Summary != nil {
 		err = a.insist(ctx, func() error {
-			records, err = a.records(ctx, path)
+			m.Records, err = a.records(ctx, path)
 			return err
 		})
 		if unknown(err) {
-			return nil, nil, ErrJobLost
+			return Measured{}, ErrJobLost
 		}
 	}
 	if last.Error != "" {
 		err = errors.Join(errors.New(last.Error), err)
 	}
-	return last.Summary, records, err
+	return m, err
 }
 
 // followToEnd returns a job's last event. A stream that breaks off is taken up

@@ -11,11 +11,19 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/google/renameio/v2"
 
 	"hclbench/load"
+	"hclbench/telemetry"
 )
+
+// Job is what an agent is asked to do: load, and what it reads meanwhile.
+type Job struct {
+	Load      load.Job       `json:"load"`
+	Telemetry telemetry.Plan `json:"telemetry,omitzero"`
+}
 
 // Event is one thing that happened to a job. Exactly one event of a job has
 // Done set, and it is the last.
@@ -25,6 +33,8 @@ type Event struct {
 	Done     bool           `json:"done,omitempty"`
 	Summary  *load.Summary  `json:"summary,omitempty"` // with Done: what was measured, also when Error is set
 	Error    string         `json:"error,omitempty"`   // with Done: why the job ended early
+	// Telemetry is, with Done, what was read meanwhile; nil: nothing was asked for.
+	Telemetry *telemetry.Record `json:"telemetry,omitempty"`
 }
 
 // job is one run of the generator. Its events stay in memory, its records go to
@@ -68,12 +78,12 @@ func (j *job) from(n int) ([]Event, <-chan struct{}) {
 // in the agent's memory, and nowhere else: they are no part of a job that is
 // written down.
 type jobOrder struct {
-	load.Job
+	Job
 	Secrets map[string]string `json:"secrets,omitempty"`
 }
 
-func (o jobOrder) job() load.Job {
-	o.Job.Secrets = o.Secrets
+func (o jobOrder) job() Job {
+	o.Load.Secrets = o.Secrets
 	return o.Job
 }
 
@@ -102,16 +112,17 @@ func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		j := &job{cancel: cancel, file: filepath.Join(s.Dir, "jobs", id+".jsonl"), more: make(chan struct{})}
 		s.jobs[id] = j
-		spec.Calibrated = s.Calibrated
+		spec.Load.Calibrated = s.Calibrated
 		s.work.Go(func() { defer cancel(); j.run(ctx, spec) })
-		s.log.Info("job started", "job", id, "target", spec.Target.BaseURL)
+		s.log.Info("job started", "job", id, "target", spec.Load.Target.BaseURL)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (j *job) run(ctx context.Context, spec load.Job) {
-	result, err := load.Run(ctx, spec, func(p load.Progress) { j.add(Event{Progress: &p}) })
-	done := Event{Done: true}
+func (j *job) run(ctx context.Context, spec Job) {
+	sampler := telemetry.Start(ctx, spec.Telemetry)
+	result, err := load.Run(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) })
+	done := Event{Done: true, Telemetry: sampler.Stop(measured(result))}
 	if result != nil {
 		done.Summary = &result.Summary
 		err = errors.Join(err, writeRecords(j.file, result.Records))
@@ -120,6 +131,20 @@ func (j *job) run(ctx context.Context, spec load.Job) {
 		done.Error = err.Error()
 	}
 	j.add(done)
+}
+
+// measured is the part of the time that a run's summary is of.
+func measured(r *load.Result) telemetry.Window {
+	if r == nil || len(r.Records) == 0 {
+		return telemetry.Window{}
+	}
+	s := &r.Summary
+	first := s.Started.Add(r.Records[0].Sent) // records come in the order of dispatch
+	w := telemetry.Window{Zero: s.Started, From: first, To: first.Add(time.Duration(s.Duration * float64(time.Second)))}
+	if s.Window != nil {
+		w.From, w.To = first.Add(time.Duration(s.Window.From)), first.Add(time.Duration(s.Window.To))
+	}
+	return w
 }
 
 // writeRecords writes one record a line, whole or not at all.

@@ -113,7 +113,7 @@ func TestAgentThatDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := false
-	_, _, err := a.Run(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: 20 * time.Millisecond}), 8, 1000), func(load.Progress) {
+	_, err := a.Run(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: 20 * time.Millisecond}), 8, 1000), func(load.Progress) {
 		if !dead {
 			dead = true
 			cmd.Process.Kill()
@@ -127,7 +127,7 @@ func TestAgentThatDies(t *testing.T) {
 	if err != nil || info.Lease == nil || info.Lease.Run != "run" {
 		t.Errorf("the new agent: %+v, %v, want the lease", info, err)
 	}
-	if _, _, err := a.Run(t.Context(), "again", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 4, 4), func(load.Progress) {}); err != nil {
+	if _, err := a.Run(t.Context(), "again", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 4, 4), func(load.Progress) {}); err != nil {
 		t.Errorf("the next job: %v", err)
 	}
 }

@@ -51,15 +51,15 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 			}
 		}
 	}()
-	var summary *load.Summary
-	var records []load.Record
+	var got agent.Measured
 	var runErr error
+	read := readWhile(d)
 	for attempt := range agentLosses + 1 {
 		out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
 		job := out.Job                  // as the host gets it; where its files lie there is of no interest later
 		job.Files = s.files
 		out.CacheReset = resetCache(ctx, p, d.Engine)
-		summary, records, runErr = s.agent.Run(running, fmt.Sprintf("%s.%s.%d", s.opt.Run.ID, c.ID, attempt), job, func(p load.Progress) {
+		got, runErr = s.agent.Run(running, fmt.Sprintf("%s.%s.%d", s.opt.Run.ID, c.ID, attempt), agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
 			tell(Event{Type: Progress, Progress: &p})
 		})
 		if !errors.Is(runErr, agent.ErrJobLost) || running.Err() != nil {
@@ -80,7 +80,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		lost = cause
 	case runErr != nil:
 		out.Error = runErr.Error()
-	case summary.Failed > 0:
+	case got.Summary.Failed > 0:
 		lost = s.stillServes(ctx, d, p, row.Model, alive)
 	}
 	switch {
@@ -88,12 +88,14 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		return nil, nil
 	case lost != nil: // numbers from a dying engine are not a measurement
 		out.Error = withTail("the engine was lost in mid-cell: "+lost.Error(), tail())
-	case runErr == nil && summary.Completed == 0:
-		out.Error = withTail("no request was answered: "+strings.Join(summary.ErrorSamples, "; "), tail())
+	case runErr == nil && got.Summary.Completed == 0:
+		out.Error = withTail("no request was answered: "+strings.Join(got.Summary.ErrorSamples, "; "), tail())
 	case runErr == nil:
-		out.Summary = summary
+		out.Summary = got.Summary
+		doubt(out.Summary, got.Telemetry)
 	}
-	if err := s.keep(ctx, row, out, records, tell); err != nil {
+	out.Telemetry = got.Telemetry
+	if err := s.keep(ctx, row, out, got.Records, tell); err != nil {
 		return nil, err
 	}
 	return lost, nil

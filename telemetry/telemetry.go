@@ -16,11 +16,14 @@ const (
 const (
 	Power       = "power"        // W, of one GPU
 	Utilisation = "utilisation"  // percent of the time that a kernel ran on the GPU
-	Memory      = "memory"       // bytes in use on the GPU
+	Memory      = "memory"       // bytes in use on the GPU, or of the host's own
 	Temperature = "temperature"  // degrees Celsius, of the GPU
 	SMClock     = "sm_clock"     // MHz, of the GPU's cores
 	MemoryClock = "memory_clock" // MHz
-	Throttled   = "throttled"    // 1 while the clocks are held down by heat or power, else 0
+	Throttled   = "throttled"    // 1 while heat or the hardware's power brake holds the clocks down, else 0
+	PowerCapped = "power_capped" // 1 while the clocks are held at the power limit, as full load does, else 0
+
+	CPU = "cpu" // percent of all the host's processors that are at work
 
 	Running     = "requests_running"       // requests that the engine works on
 	Waiting     = "requests_waiting"       // requests in the engine's queue

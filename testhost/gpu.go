@@ -85,13 +85,35 @@ func (h *Host) UseGPUs(uses ...GPUUse) error {
 	for _, u := range uses {
 		fmt.Fprintf(&text, "%d %d %d %s\n", u.GPU, u.PID, u.MiB, u.Name)
 	}
-	// Renamed into place: a tool reads the old or the new.
-	path := filepath.Join(h.Dir, "gpu-use")
-	if err := os.WriteFile(path+".new", []byte(text.String()), 0o644); err != nil {
-		return fmt.Errorf("write what uses the GPUs: %w", err)
+	return h.toTools("gpu-use", text.String())
+}
+
+// GPUField is what a GPU of a host with nvidia-smi says of itself.
+type GPUField struct {
+	GPU   int    // index
+	Field string // as --query-gpu has it: "power.draw"
+	Value string
+}
+
+// SayGPUs has the host's nvidia-smi give these values from now on, and otherwise
+// those of an idle GPU.
+func (h *Host) SayGPUs(fields ...GPUField) error {
+	var text strings.Builder
+	for _, f := range fields {
+		fmt.Fprintf(&text, "%d %s %s\n", f.GPU, f.Field, f.Value)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("write what uses the GPUs: %w", err)
+	return h.toTools("gpu-say", text.String())
+}
+
+// toTools renames a file into place: a tool reads the old or the new.
+func (h *Host) toTools(name, text string) error {
+	path := filepath.Join(h.Dir, name)
+	err := os.WriteFile(path+".new", []byte(text), 0o644)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s for the tools: %w", name, err)
 	}
 	return nil
 }

@@ -1,0 +1,60 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/telemetry"
+)
+
+func TestThrottledGPUsMakeACellSuspect(t *testing.T) {
+	series := func(of string, values ...float64) telemetry.Series {
+		s := telemetry.Series{Of: of, Name: telemetry.Throttled, Value: values}
+		for i := range values {
+			s.At = append(s.At, float64(i))
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name    string
+		series  []telemetry.Series
+		window  *load.Window
+		verdict string
+		reason  string
+	}{
+		{"cool", []telemetry.Series{series("gpu0", 0, 0, 0, 0)}, nil, load.Valid, ""},
+		{"hot", []telemetry.Series{series("gpu0", 0, 0, 0, 0), series("gpu3", 0, 1, 0, 0)}, nil, load.Suspect, "gpu3 for 25 %"},
+		{"hot only outside of the window", []telemetry.Series{series("gpu0", 1, 0, 0, 1)}, &load.Window{From: load.Duration(5e8), To: load.Duration(25e8)}, load.Valid, ""},
+		{"at the power limit", []telemetry.Series{{Of: "gpu0", Name: telemetry.PowerCapped, At: []float64{0}, Value: []float64{1}}}, nil, load.Valid, ""},
+	} {
+		s := &load.Summary{Duration: 10, Window: c.window, Verdict: load.Verdict{Verdict: load.Valid}}
+		doubt(s, &telemetry.Record{Series: c.series})
+		if got := strings.Join(s.Verdict.Reasons, "; "); s.Verdict.Verdict != c.verdict || !strings.Contains(got, c.reason) || c.reason == "" && got != "" {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.name, s.Verdict.Verdict, got, c.verdict, c.reason)
+		}
+	}
+}
+
+func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
+	h := &provision.Host{Name: "h", Address: "203.0.113.7", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}}
+	for _, c := range []struct {
+		kind  string
+		only  []string
+		count int
+	}{{engines.VLLM, nil, 8}, {engines.VLLM, []string{"0", "1"}, 2}, {engines.Sim, nil, 0}} {
+		e := &engines.Engine{Kind: c.kind, Name: "x", Host: h}
+		e.Container.GPUIDs = c.only
+		got := readWhile(&plan.Deployment{Engine: e, Instances: []plan.Instance{{Host: h}}})
+		count := 0
+		if got.GPUs != nil {
+			count = got.GPUs.Count
+		}
+		if count != c.count || !got.Host {
+			t.Errorf("%s with GPUs %v: %+v", c.kind, c.only, got)
+		}
+	}
+}

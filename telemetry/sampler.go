@@ -1,0 +1,245 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Interval is the time between two readings where a plan does not say.
+const Interval = time.Second
+
+// Plan says what is to be read. It travels to where that is done.
+type Plan struct {
+	Interval float64 `json:"interval_s,omitempty"` // 0: [Interval]
+	Host     bool    `json:"host,omitempty"`       // processors and memory
+	GPUs     *GPUs   `json:"gpus,omitempty"`       // nil: none
+}
+
+// Reading is one value that a source gives.
+type Reading struct {
+	Of, Name, Unit string // as in [Series]
+	Value          float64
+}
+
+// Source reads until ctx ends, about once an interval, and gives what it has
+// read at which moment. It returns why it cannot go on; it is then begun anew.
+type Source func(ctx context.Context, every time.Duration, give func(at time.Time, readings ...Reading)) error
+
+// polled makes a source of a function that reads once. Readings that take longer
+// than the interval come as fast as they can, and those in between are missing.
+func polled(read func(ctx context.Context) ([]Reading, error)) Source {
+	return func(ctx context.Context, every time.Duration, give func(time.Time, ...Reading)) error {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			readings, err := read(ctx)
+			if err != nil {
+				return err
+			}
+			give(time.Now(), readings...)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// sources are what the plan asks for.
+func (p Plan) sources() []Source {
+	var all []Source
+	if p.Host {
+		all = append(all, hostSource())
+	}
+	if p.GPUs != nil {
+		all = append(all, p.GPUs.source())
+	}
+	return all
+}
+
+// Window is the part of the time that was measured. Series count from Zero;
+// energy and missing readings are those between From and To.
+type Window struct{ Zero, From, To time.Time }
+
+// Sampler reads what a plan says, each source on its own, so that one that hangs
+// holds up no other.
+type Sampler struct {
+	plan    Plan
+	every   time.Duration
+	cancel  context.CancelFunc
+	stopped chan struct{} // closed when all sources have returned
+
+	mu       sync.Mutex
+	series   []*track
+	problems []string
+}
+
+// track is one series as it grows.
+type track struct {
+	of, name, unit string
+	at             []time.Time
+	value          []float64
+}
+
+// Start begins to read. It has to be stopped.
+func Start(ctx context.Context, p Plan) *Sampler {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Sampler{plan: p, every: Interval, cancel: cancel, stopped: make(chan struct{})}
+	if p.Interval > 0 {
+		s.every = time.Duration(p.Interval * float64(time.Second))
+	}
+	var work sync.WaitGroup
+	for _, source := range p.sources() {
+		work.Go(func() { s.keepReading(ctx, source) })
+	}
+	go func() {
+		work.Wait()
+		close(s.stopped)
+	}()
+	return s
+}
+
+// keepReading begins a source anew, more and more seldom, when it fails.
+func (s *Sampler) keepReading(ctx context.Context, source Source) {
+	for pause := s.every; ctx.Err() == nil; pause *= 2 {
+		if err := source(ctx, s.every, s.add); err != nil && ctx.Err() == nil {
+			s.problem(err.Error())
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Sampler) problem(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.problems, what) {
+		s.problems = append(s.problems, what)
+	}
+}
+
+func (s *Sampler) add(at time.Time, readings ...Reading) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range readings {
+		i := slices.IndexFunc(s.series, func(t *track) bool { return t.of == r.Of && t.name == r.Name })
+		if i < 0 {
+			i = len(s.series)
+			s.series = append(s.series, &track{of: r.Of, name: r.Name, unit: r.Unit})
+		}
+		t := s.series[i]
+		if n := len(t.at); n > 0 && !at.After(t.at[n-1]) {
+			continue // the clock was set back
+		}
+		t.at, t.value = append(t.at, at), append(t.value, r.Value)
+	}
+}
+
+// stopWithin bounds how long a source may take to end. A process that hangs in a
+// driver cannot be killed.
+const stopWithin = 5 * time.Second
+
+// Stop ends the reading and returns what was read; nil when the plan asks for
+// nothing.
+func (s *Sampler) Stop(w Window) *Record {
+	s.cancel()
+	select {
+	case <-s.stopped:
+	case <-time.After(stopWithin):
+		s.problem(fmt.Sprintf("a tool did not end within %s: a driver may hang", stopWithin))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.plan.sources()) == 0 {
+		return nil
+	}
+	r := &Record{Interval: s.every.Seconds(), Problems: s.problems}
+	for _, t := range s.series {
+		if series := t.within(w); len(series.At) > 0 {
+			r.Series = append(r.Series, series)
+		}
+	}
+	if s.plan.GPUs != nil {
+		s.gpus(r, w)
+	}
+	return r
+}
+
+// within is the series from the window's zero to its end.
+func (t *track) within(w Window) Series {
+	out := Series{Of: t.of, Name: t.name, Unit: t.unit}
+	for i, at := range t.at {
+		if !at.Before(w.Zero) && !at.After(w.To) {
+			out.At, out.Value = append(out.At, at.Sub(w.Zero).Seconds()), append(out.Value, t.value[i])
+		}
+	}
+	return out
+}
+
+// gpus fills in what is known of all GPUs together.
+func (s *Sampler) gpus(r *Record, w Window) {
+	due := max(1, int(w.To.Sub(w.From)/s.every))
+	count := 0
+	var energy float64
+	for _, t := range s.series {
+		if t.name != Power {
+			continue
+		}
+		came := 0
+		for _, at := range t.at { // one that is due at an edge may come beside it
+			if at.After(w.From.Add(-s.every/2)) && at.Before(w.To.Add(s.every/2)) {
+				came++
+			}
+		}
+		count++
+		r.Missing += due - min(due, came)
+		energy += t.integral(w.From, w.To)
+	}
+	if lacking := s.plan.GPUs.Count - count; lacking > 0 {
+		count += lacking
+		r.Missing += due * lacking
+		if len(s.problems) == 0 {
+			r.Problems = append(r.Problems, fmt.Sprintf("the power of %d of %d GPUs was never told", lacking, count))
+		}
+	}
+	r.Expected = due * count
+	if r.Missing*10 <= r.Expected {
+		r.Energy = energy
+	}
+}
+
+// integral is the area under the values from one moment to another, by
+// trapezoids. Values between readings lie on the line between them; those before
+// the first and after the last are as these.
+func (t *track) integral(from, to time.Time) float64 {
+	if len(t.at) == 0 || !to.After(from) {
+		return 0
+	}
+	sum := 0.0
+	at, value := from, t.valueAt(from)
+	for i, next := range t.at {
+		if next.After(from) && next.Before(to) {
+			sum += (value + t.value[i]) / 2 * next.Sub(at).Seconds()
+			at, value = next, t.value[i]
+		}
+	}
+	return sum + (value+t.valueAt(to))/2*to.Sub(at).Seconds()
+}
+
+func (t *track) valueAt(when time.Time) float64 {
+	i, exact := slices.BinarySearchFunc(t.at, when, time.Time.Compare)
+	switch {
+	case exact || i == 0:
+		return t.value[i]
+	case i == len(t.at):
+		return t.value[i-1]
+	}
+	share := when.Sub(t.at[i-1]).Seconds() / t.at[i].Sub(t.at[i-1]).Seconds()
+	return t.value[i-1] + share*(t.value[i]-t.value[i-1])
+}

@@ -1,0 +1,166 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var zero = time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
+
+// read is a sampler that has read the power of GPUs at these seconds.
+func read(plan Plan, power map[string]map[float64]float64) *Sampler {
+	s := &Sampler{plan: plan, every: time.Second, cancel: func() {}, stopped: make(chan struct{})}
+	close(s.stopped)
+	for of, values := range power {
+		for i := range 1000 { // in order
+			if v, ok := values[float64(i)/10]; ok {
+				s.add(at(float64(i)/10), Reading{of, Power, "W", v})
+			}
+		}
+	}
+	return s
+}
+
+// TestEnergy: power is integrated over the window and nothing else, with the
+// values at its edges from the line between readings.
+func TestEnergy(t *testing.T) {
+	ramp := map[float64]float64{0: 0, 1: 100, 2: 200, 3: 300, 4: 400, 5: 500}
+	flat := map[float64]float64{0: 700, 1: 700, 2: 700, 3: 700, 4: 700, 5: 700}
+	for _, c := range []struct {
+		name              string
+		power             map[string]map[float64]float64
+		count             int
+		from, to          float64
+		energy            float64
+		expected, missing int
+	}{
+		{"whole seconds", map[string]map[float64]float64{"gpu0": ramp}, 1, 1, 4, 750, 3, 0},
+		{"between readings", map[string]map[float64]float64{"gpu0": ramp}, 1, 1.5, 2.5, 200, 1, 0},
+		{"two GPUs", map[string]map[float64]float64{"gpu0": ramp, "gpu1": flat}, 2, 0, 4, 800 + 2800, 8, 0},
+		{"first and last are held", map[string]map[float64]float64{"gpu0": flat}, 1, 0, 5.9, 700 * 5.9, 5, 0},
+		{"a GPU is silent", map[string]map[float64]float64{"gpu0": flat}, 2, 0, 5, 0, 10, 5},
+		{"half is missing", map[string]map[float64]float64{"gpu0": {0: 700, 5: 700, 9: 700}}, 1, 0, 9, 0, 9, 6},
+	} {
+		r := read(Plan{GPUs: &GPUs{Vendor: NVIDIA, Count: c.count}}, c.power).Stop(Window{zero, at(c.from), at(c.to)})
+		if math.Abs(r.Energy-c.energy) > 1e-6 || r.Expected != c.expected || r.Missing != c.missing {
+			t.Errorf("%s: %v J, %d of %d missing; want %v J, %d of %d", c.name, r.Energy, r.Missing, r.Expected, c.energy, c.missing, c.expected)
+		}
+	}
+}
+
+func TestSeriesLieInTheWindow(t *testing.T) {
+	s := read(Plan{GPUs: &GPUs{Vendor: NVIDIA, Count: 1}}, map[string]map[float64]float64{"gpu3": {0: 1, 1: 2, 2: 3, 3: 4, 4: 5}})
+	s.add(at(3.5), Reading{"gpu3", Power, "W", 99}) // the clock was set back
+	got := s.Stop(Window{Zero: at(1), From: at(1), To: at(3)})
+	want := []Series{{Of: "gpu3", Name: Power, Unit: "W", At: []float64{0, 1, 2}, Value: []float64{2, 3, 4}}}
+	if diff := cmp.Diff(want, got.Series); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+	if got := read(Plan{}, nil).Stop(Window{}); got != nil {
+		t.Errorf("nothing was asked for, and there is %+v", got)
+	}
+}
+
+// TestSourceIsBegunAnew: what a source says when it ends is kept once, and it is
+// asked again.
+func TestSourceIsBegunAnew(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s := &Sampler{every: time.Millisecond}
+	begun := 0
+	s.keepReading(ctx, func(context.Context, time.Duration, func(time.Time, ...Reading)) error {
+		if begun++; begun == 3 {
+			cancel()
+		}
+		return errors.New("no driver")
+	})
+	if diff := cmp.Diff([]string{"no driver"}, s.problems); diff != "" || begun != 3 {
+		t.Errorf("begun %d times, problems (-want +got):\n%s", begun, diff)
+	}
+}
+
+// TestTools runs what stands for the vendors' tools on PATH.
+func TestTools(t *testing.T) {
+	line := `echo "$(date -u '+%Y/%m/%d %H:%M:%S.000'), $i, 650.5, 98, 1024, 61, 1755, [N/A], $mask"`
+	for _, c := range []struct {
+		name, tool, script string
+		gpus               GPUs
+		series, problem    string // one of each, in words
+	}{
+		{"nvidia-smi", "nvidia-smi", "mask=0x0000000000000044; while :; do for i in 0 1; do " + line + "; done; sleep 0.02; done",
+			GPUs{Vendor: NVIDIA, Count: 2}, "gpu1 power_capped 1", ""},
+		{"an nvidia-smi that knows the new names only", "nvidia-smi",
+			`case $1 in *throttle*) echo 'Field "clocks_throttle_reasons.active" is not a valid field to query.'; exit 2;; esac
+mask=0x0000000000000001; while :; do i=0; ` + line + `; sleep 0.02; done`,
+			GPUs{Vendor: NVIDIA, Count: 1}, "gpu0 throttled 0", ""},
+		{"only these GPUs", "nvidia-smi", `case "$*" in *"-i 2,3") ;; *) exit 9;; esac
+mask=0x1; while :; do for i in 2 3; do ` + line + `; done; sleep 0.02; done`,
+			GPUs{Vendor: NVIDIA, Count: 2, Only: []string{"2", "3"}}, "gpu3 memory 1.073741824e+09", ""},
+		{"a broken driver", "nvidia-smi", "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18",
+			GPUs{Vendor: NVIDIA, Count: 1}, "", "nvidia-smi: Failed to initialize NVML: Driver/library version mismatch"},
+		{"rocm-smi", "rocm-smi", `echo 'WARNING: a low-power state'; echo '{"card0": {"Current Socket Graphics Package Power (W)": "742.0", "sclk clock speed:": "(2104Mhz)"}, "card1": {"Average Graphics Package Power (W)": "700.0"}}'`,
+			GPUs{Vendor: AMD, Count: 1, Only: []string{"0"}}, "gpu0 sm_clock 2104", ""},
+		{"amd-smi, a list", "amd-smi", `echo '[{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}, "throttle_status": "THROTTLED"}, "temperature": {"hotspot": "N/A"}}]'`,
+			GPUs{Vendor: AMD, Count: 1}, "gpu0 throttled 1", ""},
+		{"amd-smi, an object", "amd-smi", `echo '{"gpu_data": [{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}}, "mem_usage": {"used_vram": {"value": 2, "unit": "MB"}}}]}'`,
+			GPUs{Vendor: AMD, Count: 1}, "gpu0 memory 2.097152e+06", ""},
+		{"no driver", "amd-smi", "echo 'ERROR: no GPU' >&2; exit 3", GPUs{Vendor: AMD, Count: 1}, "", "rocm-smi or amd-smi: exit status 3: ERROR: no GPU"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, c.tool), []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			got := map[string]bool{}
+			err := c.gpus.source()(ctx, 20*time.Millisecond, func(_ time.Time, readings ...Reading) {
+				for _, r := range readings {
+					got[r.Of+" "+r.Name+" "+trim(r.Value)] = true
+				}
+				if got[c.series] {
+					cancel()
+				}
+			})
+			if c.problem != "" {
+				if err == nil || err.Error() != c.problem {
+					t.Errorf("error = %v, want %s", err, c.problem)
+				}
+				return
+			}
+			if !got[c.series] {
+				t.Errorf("%s was not read, but %v (%v)", c.series, got, err)
+			}
+			for series := range got {
+				if c.gpus.Only != nil && !strings.HasPrefix(series, "gpu"+c.gpus.Only[0]) && !strings.HasPrefix(series, "gpu"+c.gpus.Only[len(c.gpus.Only)-1]) {
+					t.Errorf("%s was not asked for", series)
+				}
+			}
+		})
+	}
+}
+
+func TestHost(t *testing.T) {
+	busy, all := processorTime("cpu  10 20 30 400 50 6 7 8 9 9\ncpu0 1 1 1 1\n")
+	if busy != 81 || all != 531 {
+		t.Errorf("processors: %v of %v, want 81 of 531", busy, all)
+	}
+	used, ok := memoryInUse("MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable:  400 kB\n")
+	if !ok || used != 600*1024 {
+		t.Errorf("memory in use: %v, %v", used, ok)
+	}
+}
+
+func trim(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
