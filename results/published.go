@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -75,6 +76,30 @@ func ReadCSV(r io.Reader) (rows []Published, unused []string, err error) {
 		}
 	}
 	return rows, unused, nil
+}
+
+// PublishedFigures are the figures among the columns of one published row, by the
+// names that [ReadCSV] understands. Values are int64, float64 or text; what is no
+// number is left out, and nothing is computed.
+func PublishedFigures(row map[string]any) *load.Summary {
+	c := Cell{Summary: &load.Summary{}}
+	for _, name := range slices.Sorted(maps.Keys(row)) {
+		put := figureNamed(normalName(name))
+		if put == nil {
+			continue
+		}
+		switch v := row[name].(type) {
+		case int64:
+			put(&c, float64(v))
+		case float64:
+			put(&c, v)
+		case string:
+			if f, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(v), ",", ""), 64); err == nil {
+				put(&c, f)
+			}
+		}
+	}
+	return c.Summary
 }
 
 // publishedColumn is what a column is: a figure, something about the row, or, with
@@ -156,6 +181,7 @@ func figureNamed(name string) func(*Cell, float64) {
 		{[]string{"input_throughput", "input_token_throughput_tok_s"}, summary(func(s *load.Summary, v float64) { s.InputThroughput = v })},
 		{[]string{"output_throughput", "output_token_throughput_tok_s", "output_throughput_tok_s"}, summary(func(s *load.Summary, v float64) { s.OutputThroughput = v })},
 		{[]string{"total_throughput", "total_token_throughput", "total_token_throughput_tok_s", "tokens_per_second"}, summary(func(s *load.Summary, v float64) { s.TotalThroughput = v })},
+		{[]string{"goodput", "request_goodput"}, summary(func(s *load.Summary, v float64) { s.Goodput = &v })},
 		{[]string{"peak_output_throughput", "max_output_tokens_per_s"}, summary(func(s *load.Summary, v float64) { s.PeakOutputThroughput = v })},
 		{[]string{"peak_concurrent_requests", "max_concurrent_requests"}, summary(func(s *load.Summary, v float64) { s.PeakConcurrency = int(v) })},
 		{[]string{"mean_concurrency"}, summary(func(s *load.Summary, v float64) { s.MeanConcurrency = v })},
