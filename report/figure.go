@@ -40,18 +40,46 @@ type sample struct {
 	rows      []*results.Row
 	at        map[string]float64 // along each dimension, by its name
 	dataset   string
+	shared    []string // reasons against all cells, which set none of them apart
+}
+
+// sharedReasons are those that stand against every cell that measured something:
+// they are about the report, not about a cell.
+func sharedReasons(rows []results.Row) (shared []string) {
+	first := true
+	for i := range rows {
+		v := rows[i].Verdict()
+		if v.Verdict == load.Void {
+			continue
+		}
+		if first {
+			shared, first = slices.Clone(v.Reasons), false
+		}
+		shared = slices.DeleteFunc(shared, func(reason string) bool { return !slices.Contains(v.Reasons, reason) })
+	}
+	return shared
+}
+
+// doubtful reports whether a suspect cell is so for reasons of its own.
+func (s *sample) doubtful(v load.Verdict) bool {
+	if v.Verdict != load.Suspect {
+		return false
+	}
+	own := slices.ContainsFunc(v.Reasons, func(reason string) bool { return !slices.Contains(s.shared, reason) })
+	return own || len(v.Reasons) == 0
 }
 
 // samples are all cells that measured something, in their order.
 func samples(rows []results.Row, all *seriesOf) []*sample {
 	var out []*sample
 	byKey := map[string]*sample{}
+	shared := sharedReasons(rows)
 	for i := range rows {
 		r := &rows[i]
 		if r.Verdict().Verdict == load.Void {
 			continue
 		}
-		s := &sample{benchmark: r.Benchmark, series: all.find(r), dataset: dataset(r), at: map[string]float64{}}
+		s := &sample{benchmark: r.Benchmark, series: all.find(r), dataset: dataset(r), shared: shared, at: map[string]float64{}}
 		for _, d := range dimensions {
 			if v, ok := d.value(r); ok {
 				s.at[d.name] = v
@@ -76,7 +104,7 @@ func (s *sample) value(m metric) (d dot, ok bool) {
 	for _, r := range s.rows {
 		if v, ok := m.value(r); ok {
 			values = append(values, v)
-			d.doubt = d.doubt || r.Verdict().Verdict == load.Suspect
+			d.doubt = d.doubt || s.doubtful(r.Verdict())
 		}
 	}
 	if len(values) == 0 {

@@ -137,6 +137,9 @@ func newPage(rows []results.Row, about About) (*page, error) {
 			p.Marks = append(p.Marks, sentence(m))
 		}
 	}
+	for _, reason := range sharedReasons(rows) {
+		p.Marks = append(p.Marks, "All cells are suspect: "+reason)
+	}
 	p.Tiles = tiles(rows, all)
 	found := map[string]bool{}
 	for _, s := range figures {

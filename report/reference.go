@@ -1,13 +1,11 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"hclbench/load"
 	"hclbench/results"
@@ -82,7 +80,7 @@ func Compare(rows []results.Row, references []Reference) []Compared {
 			if len(of) > 0 {
 				c.Cell = of[0].ID
 			}
-			for _, m := range publishedMetrics(published) {
+			for _, m := range publishedFigures(published) {
 				f := m
 				if d, ok := (&sample{rows: of}).value(m.of); ok {
 					f.Measured = &d.y
@@ -166,24 +164,17 @@ func publishedAxes(published map[string]any) results.Axes {
 	return axes
 }
 
-// publishedMetrics are a row's columns that are metrics, in the order of tables.
-func publishedMetrics(published map[string]any) []Figure {
-	found := map[string]Figure{}
-	for column, v := range published {
-		m, ok := metricOf(column)
-		value, isNumber := float(v)
-		if !ok || !isNumber {
-			continue
+// publishedFigures are a row's columns that are metrics, in the order of tables.
+func publishedFigures(published map[string]any) []Figure {
+	r := results.Row{Cell: results.Cell{Summary: results.PublishedFigures(published)}}
+	var figures []Figure
+	for _, m := range allMetrics([]results.Row{r}) {
+		if v, ok := m.value(&r); ok && m.better != 0 && m.name != failed.name && m.name != interactivity.name {
+			figures = append(figures, Figure{Metric: m.name, Unit: m.unit, Published: v, of: m})
 		}
-		found[m.name] = Figure{Metric: m.name, Unit: m.unit, Published: value, of: m}
 	}
-	return slices.SortedFunc(func(yield func(Figure) bool) {
-		for _, f := range found {
-			if !yield(f) {
-				return
-			}
-		}
-	}, func(a, b Figure) int { return cmp.Or(place(a.Metric)-place(b.Metric), cmp.Compare(a.Metric, b.Metric)) })
+	slices.SortStableFunc(figures, func(a, b Figure) int { return place(a.Metric) - place(b.Metric) })
+	return figures
 }
 
 // place orders metrics: throughputs, then each timing with its median first.
@@ -204,55 +195,6 @@ func place(name string) int {
 		}
 	}
 	return 1000
-}
-
-// metricOf is the metric that a published column is: by its name here, by the
-// names that the engines' own benchmarks print, or by those of well-known studies.
-// docs/report.md has the table.
-func metricOf(column string) (metric, bool) {
-	name := normal(column)
-	for m, names := range map[*metric][]string{
-		&outputThroughput:  {"output_throughput", "output_token_throughput_tok_s", "output_throughput_tok_s", "output_tokens_per_second"},
-		&totalThroughput:   {"total_throughput", "total_token_throughput", "total_token_throughput_tok_s", "tokens_per_second"},
-		&inputThroughput:   {"input_throughput", "input_token_throughput_tok_s"},
-		&requestThroughput: {"request_throughput", "requests_per_second", "request_throughput_req_s"},
-		&goodput:           {"goodput", "request_goodput"},
-		&peakThroughput:    {"peak_output_throughput", "max_output_tokens_per_s"},
-		&duration:          {"duration_s", "duration", "elapsed_time", "benchmark_duration_s"},
-		&meanConcurrency:   {"mean_concurrency"},
-	} {
-		if slices.Contains(names, name) {
-			return *m, true
-		}
-	}
-	statistic, rest, ok := strings.Cut(name, "_")
-	rest, inMs := strings.CutSuffix(rest, "_ms")
-	if !ok || !inMs {
-		return metric{}, false
-	}
-	if statistic == "p50" {
-		statistic = "median"
-	}
-	if !slices.Contains([]string{"mean", "median", "std", "min", "max"}, statistic) {
-		if p, isPercentile := strings.CutPrefix(statistic, "p"); !isPercentile || !isNumber(p) {
-			return metric{}, false
-		}
-	}
-	for t, names := range map[*timing][]string{
-		&ttft: {"ttft"}, &tpot: {"tpot"}, &itl: {"itl"}, &e2el: {"e2el", "e2e_latency", "e2e"},
-	} {
-		if slices.Contains(names, rest) {
-			return latency(*t, statistic), true
-		}
-	}
-	return metric{}, false
-}
-
-// normal is a column's name in small letters and digits, joined by underscores:
-// "Mean TTFT (ms)" is mean_ttft_ms.
-func normal(column string) string {
-	words := strings.FieldsFunc(strings.ToLower(column), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' })
-	return strings.Join(words, "_")
 }
 
 // shown are the figures of a comparison that tables have room for: one throughput

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,35 +11,19 @@ import (
 	"hclbench/load"
 )
 
-// Columns of the studies that examples hold, and what each of them is.
-func TestMetricOf(t *testing.T) {
-	for column, want := range map[string]string{
-		"output_throughput":               "output_throughput",
-		"Output token throughput (tok/s)": "output_throughput",
-		"tokens_per_second":               "total_throughput",
-		"total_token_throughput":          "total_throughput",
-		"Total Token throughput (tok/s)":  "total_throughput",
-		"requests_per_second":             "request_throughput",
-		"elapsed_time":                    "duration_s",
-		"Benchmark duration (s)":          "duration_s",
-		"mean_e2e_latency_ms":             "mean_e2el_ms",
-		"p99_ttft_ms":                     "p99_ttft_ms",
-		"P50 TTFT (ms)":                   "median_ttft_ms",
-		"Mean ITL (ms)":                   "mean_itl_ms",
-		"p99.9_tpot_ms":                   "p99.9_tpot_ms",
-		"peak_output_throughput":          "peak_output_throughput",
-
-		"concurrency":                "", // an axis
-		"mean_ttft":                  "", // in what?
-		"pony_ttft_ms":               "",
-		"mean_pony_ms":               "",
-		"Successful requests":        "",
-		"Number of worker processes": "",
-	} {
-		m, ok := metricOf(column)
-		if got := m.name; got != want || ok != (want != "") {
-			t.Errorf("%q is %q, %t, want %q", column, got, ok, want)
-		}
+// What a column is, `hcl import` says; of it, metrics are compared.
+func TestPublishedFigures(t *testing.T) {
+	var got []string
+	for _, f := range publishedFigures(map[string]any{
+		"Output token throughput (tok/s)": "1,012.5", "tokens_per_second": 4.0, "elapsed_time": int64(9), "mean_e2e_latency_ms": 3.0, "P50 TTFT (ms)": "7",
+		"p99.9_tpot_ms": 8.0, "request_goodput": 2.0, "median_tpot_ms": 20.0,
+		"concurrency": int64(4), "Successful requests": int64(100), "Failed requests": int64(1), "note": "fast", "mean_ttft": 5.0, "mean_itl_ms": "n/a",
+	}) {
+		got = append(got, fmt.Sprint(f.Metric, " ", f.Published))
+	}
+	want := []string{"output_throughput 1012.5", "total_throughput 4", "goodput 2", "median_ttft_ms 7", "median_tpot_ms 20", "p99.9_tpot_ms 8", "mean_e2el_ms 3", "duration_s 9"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("figures (-want +got):\n%s", diff)
 	}
 }
 
@@ -61,7 +46,8 @@ func TestCompare(t *testing.T) {
 		{"engine": "sglang.h200", "concurrency": int64(5), "output_throughput": 1.0}, // of none
 		{"engine": "vllm.h200", "concurrency": int64(256), "output_throughput": 1.0}, // of a void one
 		{"engine": "vllm.h200", "concurrency": int64(4), "note": "no figure at all"},
-		{"engine": "vllm.h200", "concurrency": int64(4), "output_throughput": int64(0)},
+		{"engine": "vllm.h200", "concurrency": int64(4), "output_throughput": int64(0)}, // nor here
+		{"engine": "vllm.h200", "concurrency": int64(4), "output_throughput": int64(390)},
 	}}, {Benchmark: "other", Name: "study", Rows: []map[string]any{{"engine": "sglang.h200", "concurrency": int64(16), "output_throughput": 1.0}}}})
 
 	type line struct {
@@ -85,7 +71,7 @@ func TestCompare(t *testing.T) {
 		{rows[1].ID, median, (median/100 - 1) * 100},
 		{rows[1].ID, median, (median/200 - 1) * 100},
 		{}, {}, {},
-		{rows[3].ID, rows[3].Summary.OutputThroughput, 0}, // nothing is any percent of nothing
+		{rows[3].ID, rows[3].Summary.OutputThroughput, (rows[3].Summary.OutputThroughput/390 - 1) * 100},
 		{},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {

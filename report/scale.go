@@ -62,7 +62,9 @@ func (a axis) fit(values []float64, start, end float64, n int) (scale, []float64
 		s.from, s.to = min(lowest/1.15, ticks[0]), max(highest*1.15, ticks[len(ticks)-1])
 		return s, ticks
 	}
-	if a.zero || lowest < (highest-lowest)/2 {
+	// From 0, where that costs little room, and where a difference is so small that
+	// it would look like one.
+	if spread := highest - lowest; a.zero || lowest < spread/2 || spread < 0.1*highest {
 		lowest = min(lowest, 0)
 	}
 	if a.to > 0 {
