@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unicode/utf8"
 )
@@ -170,6 +171,9 @@ func described(err error) string {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = outer.Err
+	}
+	if errors.Is(err, syscall.EMFILE) {
+		return fmt.Sprintf("all of the %d files that may be open are: raise the limit with ulimit -n", fileLimit())
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -300,5 +302,13 @@ func TestBaseURL(t *testing.T) {
 	c, err := newServer(Target{BaseURL: "http://h:1/prefix/"}, Workload{Endpoint: Chat})
 	if want := "http://h:1/prefix/v1/chat/completions"; err != nil || c.url() != want {
 		t.Errorf("url %q, %v, want %q", c.url(), err, want)
+	}
+}
+
+// TestNoFileLeft: who runs out of open files is told what to do.
+func TestNoFileLeft(t *testing.T) {
+	err := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{}, Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	if got := described(err); !strings.Contains(got, "raise the limit with ulimit -n") {
+		t.Errorf("described() = %q", got)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// dialsBeforehand bounds how many connections are made before a rate begins.
+const dialsBeforehand = 1024
+
 // pace sends a workload's requests at its pace and waits for the answers.
 func (p *phase) pace(ctx context.Context) {
 	w, m := p.g.job.Workload, p.g.material
@@ -27,9 +30,20 @@ func (p *phase) pace(ctx context.Context) {
 		p.closed(ctx, crew(n, time.Duration(w.Ramp), limit), true, nil)
 	default:
 		at := arrivals(w.arriving(), w.legs(), w.Burstiness, p.g.job.seed())
+		p.g.client.open(ctx, min(len(at), w.firstSockets()))
 		p.zero = time.Now()
 		p.open(ctx, at, w.Concurrency)
 	}
+}
+
+// firstSockets is how many connections are made before a rate begins: those for
+// the requests of its first tenth of a second.
+func (w Workload) firstSockets() int {
+	n := int(min(w.Rate/10, dialsBeforehand))
+	if w.Concurrency > 0 {
+		n = min(n, w.Concurrency)
+	}
+	return max(n, 1)
 }
 
 // arriving is how many requests, or conversations, a rate brings.

@@ -12,6 +12,10 @@ import (
 // spareFiles is what a process needs besides its connections.
 const spareFiles = 64
 
+// ampleFiles is what a process may open before anybody wonders, where it is up to
+// us: how many requests an open loop has in flight is not known beforehand.
+const ampleFiles = 1 << 16
+
 // allowFiles makes sure that n connections can be open at once: it raises the
 // limit on open files as far as it may.
 func allowFiles(n int) error {
@@ -20,15 +24,26 @@ func allowFiles(n int) error {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return fmt.Errorf("read the limit on open files: %w", err)
 	}
-	if uint64(limit.Cur) >= need {
-		return nil
-	}
-	for _, want := range []unix.Rlimit{{Cur: need, Max: max(need, uint64(limit.Max))}, {Cur: limit.Max, Max: limit.Max}} {
-		if unix.Setrlimit(unix.RLIMIT_NOFILE, &want) == nil && uint64(want.Cur) >= need {
-			return nil
+	ample := max(need, ampleFiles)
+	for _, want := range []unix.Rlimit{{Cur: ample, Max: max(ample, limit.Max)}, {Cur: need, Max: max(need, limit.Max)}, {Cur: limit.Max, Max: limit.Max}} {
+		if limit.Cur >= want.Cur || unix.Setrlimit(unix.RLIMIT_NOFILE, &want) == nil {
+			limit.Cur = max(limit.Cur, want.Cur)
+			break
 		}
 	}
-	return fmt.Errorf("%d connections need %d open files, and the limit is %d: raise it with ulimit -n", n, need, limit.Max)
+	if limit.Cur < need {
+		return fmt.Errorf("%d connections need %d open files, and the limit is %d: raise it with ulimit -n", n, need, limit.Max)
+	}
+	return nil
+}
+
+// fileLimit is how many files this process may have open.
+func fileLimit() uint64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return limit.Cur
 }
 
 // processorTime is what this process has used so far, user and system.
