@@ -6,10 +6,14 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME := 30s
 SOAK := 100
 
-.PHONY: build quickstart test soak check lint fuzz bench sweep clean
+.PHONY: build dist quickstart test soak check lint fuzz bench sweep clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hcl ./cmd/hcl
+
+# What is released: hcl for Linux and macOS, amd64 and arm64, in dist.
+dist:
+	scripts/dist "$(VERSION)"
 
 # A small lab with simulated engines, planned, measured and torn down here.
 quickstart: build
@@ -57,5 +61,5 @@ sweep:
 	go run ./testhost/sweep
 
 clean:
-	rm -rf bin
+	rm -rf bin dist
 	go clean -testcache

@@ -58,6 +58,7 @@ type Lease struct {
 type Config struct {
 	Dir          string           // its own; the socket is in it
 	Binary       string           // SHA-256 of the binary that it runs
+	Cache        string           // where all of hcl is on this host: old things are cleared from it; empty: nothing is
 	Reservations string           // directory of the machine's reservation; empty: [Reservations]
 	Calibrated   *load.Calibrated // what is known of the generator here; nil: nothing
 	Log          *slog.Logger
@@ -116,6 +117,9 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	go func() { served <- hs.Serve(ln) }()
 	log.Info("serving", "socket", socket, "pid", os.Getpid())
 	ready()
+	if err := s.clear(keepFor); err != nil {
+		log.Warn("clear what is old", "err", err)
+	}
 
 	select {
 	case err = <-served:
@@ -162,6 +166,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/info", s.info)
 	mux.HandleFunc("PUT /v1/lease", s.putLease)
 	mux.HandleFunc("DELETE /v1/lease", s.deleteLease)
+	mux.HandleFunc("DELETE /v1/cache", s.deleteCache)
 	mux.HandleFunc("PUT /v1/jobs/{id}", s.putJob)
 	mux.HandleFunc("GET /v1/jobs/{id}/events", s.jobEvents)
 	mux.HandleFunc("GET /v1/jobs/{id}/records", s.jobRecords)

@@ -23,7 +23,7 @@ func Place(ctx context.Context, c *provision.Conn, local string) (remote string,
 		return "", err
 	}
 	remote = path.Join(c.Home(), root, "files", sum)
-	out, err := c.Run(ctx, fmt.Sprintf("if test -e %s; then echo there; fi", quote(remote)), nil)
+	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then touch %[1]s; echo there; fi", quote(remote)), nil)
 	if err != nil || strings.TrimSpace(out) == "there" {
 		return remote, err
 	}

@@ -6,36 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"path"
-	"runtime"
 	"strings"
 	"time"
 
 	"hclbench/provision"
 )
-
-// Binary is the hcl binary that hosts are given.
-type Binary struct {
-	Path string
-	SHA  string // SHA-256, hex: its name on the hosts
-}
-
-// ReadBinary identifies the binary at path.
-func ReadBinary(path string) (Binary, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Binary{}, fmt.Errorf("read the hcl binary: %w", err)
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return Binary{}, fmt.Errorf("read the hcl binary: %w", err)
-	}
-	return Binary{Path: path, SHA: hex.EncodeToString(h.Sum(nil))}, nil
-}
 
 // root is the only directory that hcl writes to on a host, below its user's home.
 const root = ".cache/hcl"
@@ -87,7 +64,11 @@ func (a *Client) there(ctx context.Context, c *provision.Conn) (bool, error) {
 // One of another version of hcl is ended first; when another store's caller holds
 // its lease, that is a [*HeldError]. Should the agent die later, the client
 // brings up another.
-func Start(ctx context.Context, c *provision.Conn, b Binary, lab, store string, log *slog.Logger) (*Client, error) {
+func Start(ctx context.Context, c *provision.Conn, all Binaries, lab, store string, log *slog.Logger) (*Client, error) {
+	b, err := all.pick(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	if a, err := Attach(ctx, c, lab); err != nil {
 		return nil, err
 	} else if a != nil {
@@ -96,7 +77,7 @@ func Start(ctx context.Context, c *provision.Conn, b Binary, lab, store string, 
 			a.Close()
 			return nil, err
 		}
-		if info.Binary != b.SHA {
+		if info.Binary != b.sha {
 			defer a.Close()
 			if info.Lease != nil && info.Lease.Store != store {
 				return nil, &HeldError{Host: c.Host(), Lab: lab, Lease: *info.Lease}
@@ -130,15 +111,16 @@ func End(ctx context.Context, c *provision.Conn, lab string) error {
 }
 
 // up starts an agent unless one answers.
-func up(ctx context.Context, c *provision.Conn, a *Client, b Binary, lab string, log *slog.Logger) error {
+func up(ctx context.Context, c *provision.Conn, a *Client, b binary, lab string, log *slog.Logger) error {
 	if there, err := a.there(ctx, c); there || err != nil {
 		return err
 	}
-	remote, err := Install(ctx, c, b, log)
+	remote, err := install(ctx, c, b, log)
 	if err != nil {
 		return err
 	}
-	command := fmt.Sprintf("%s agent --detach --dir %s", quote(remote), quote(dir(c.Home(), lab, c.Host().Name)))
+	command := fmt.Sprintf("%[1]s agent --detach --dir %[2]s --cache %[3]s",
+		quote(remote), quote(dir(c.Home(), lab, c.Host().Name)), quote(path.Join(c.Home(), root)))
 	_, err = c.Run(ctx, command, nil)
 	if err == nil {
 		_, err = a.Info(ctx)
@@ -147,39 +129,6 @@ func up(ctx context.Context, c *provision.Conn, a *Client, b Binary, lab string,
 		return fmt.Errorf("start the agent on %s: %w", c.Host(), err)
 	}
 	return nil
-}
-
-// Install copies the binary to a host, if it is not there yet, and returns its
-// path there.
-func Install(ctx context.Context, c *provision.Conn, b Binary, log *slog.Logger) (remote string, err error) {
-	remote = path.Join(c.Home(), root, "bin", b.SHA)
-	return remote, install(ctx, c, b, remote, log)
-}
-
-func install(ctx context.Context, c *provision.Conn, b Binary, remote string, log *slog.Logger) error {
-	out, err := c.Run(ctx, fmt.Sprintf("uname -sm; if test -x %s; then echo there; fi", quote(remote)), nil)
-	if err != nil {
-		return err
-	}
-	platform, rest, _ := strings.Cut(out, "\n")
-	if strings.TrimSpace(rest) == "there" {
-		return nil
-	}
-	if want := uname(runtime.GOOS, runtime.GOARCH); platform != want {
-		return fmt.Errorf("%s is %q, but this hcl is built for %q and runs a copy of itself there; use an hcl built for it", c.Host(), platform, want)
-	}
-	if _, err := c.Run(ctx, fmt.Sprintf("mkdir -p -m 700 %s", quote(path.Dir(remote))), nil); err != nil {
-		return err
-	}
-	log.Info("copying hcl to the host", "host", c.Host().Name)
-	return c.Upload(ctx, b.Path, remote, 0o700)
-}
-
-// uname is what "uname -sm" prints where a Go binary of this kind runs.
-func uname(goos, goarch string) string {
-	system := map[string]string{"linux": "Linux", "darwin": "Darwin"}[goos]
-	machine := map[string]string{"linux/amd64": "x86_64", "linux/arm64": "aarch64", "darwin/amd64": "x86_64", "darwin/arm64": "arm64"}[goos+"/"+goarch]
-	return system + " " + machine
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

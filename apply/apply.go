@@ -30,14 +30,14 @@ import (
 
 // Options is what carrying out needs besides the plan.
 type Options struct {
-	SSH     provision.SSH
-	Binary  agent.Binary  // copied to the hosts
-	Log     *slog.Logger  // of the connections; nil: silent
-	Events  func(Event)   // called from one goroutine at a time; nil: nobody listens
-	Run     results.Run   // ID, Lab, Command and Version are set
-	Holder  string        // who holds the leases, for people
-	Wait    time.Duration // how long to wait for a host that somebody else is at work on; 0: not
-	Release time.Duration // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
+	SSH      provision.SSH
+	Binaries agent.Binaries // copied to the hosts
+	Log      *slog.Logger   // of the connections; nil: silent
+	Events   func(Event)    // called from one goroutine at a time; nil: nobody listens
+	Run      results.Run    // ID, Lab, Command and Version are set
+	Holder   string         // who holds the leases, for people
+	Wait     time.Duration  // how long to wait for a host that somebody else is at work on; 0: not
+	Release  time.Duration  // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
 }
 
 // Outcome counts what a run did.
@@ -167,7 +167,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		return err
 	}
 
-	s.agent, err = agent.Start(ctx, conn, r.opt.Binary, r.plan.Lab.Name, r.store.ID(), r.opt.Log)
+	s.agent, err = agent.Start(ctx, conn, r.opt.Binaries, r.plan.Lab.Name, r.store.ID(), r.opt.Log)
 	if err != nil {
 		return err
 	}

@@ -40,14 +40,14 @@ func newBench(t testing.TB, host *testhost.Host) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	binary, err := agent.ReadBinary(testhost.HCL(t))
+	binaries, err := agent.ReadBinaries(testhost.HCL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &bench{TB: t, host: host, store: store, opt: apply.Options{
-		SSH:    provision.SSH{KnownHosts: []string{host.KnownHosts}},
-		Binary: binary,
-		Holder: "the test",
+		SSH:      provision.SSH{KnownHosts: []string{host.KnownHosts}},
+		Binaries: binaries,
+		Holder:   "the test",
 	}}
 }
 

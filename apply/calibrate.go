@@ -32,7 +32,7 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 				return p, &agent.HeldError{Host: h, Lab: scope.Lab, Lease: *info.Lease}
 			}
 		}
-		remote, err := agent.Install(ctx, c, opt.Binary, opt.Log)
+		remote, err := agent.Install(ctx, c, opt.Binaries, opt.Log)
 		if err != nil {
 			return p, err
 		}

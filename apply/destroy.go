@@ -83,16 +83,16 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 // Destroy removes everything of the lab from its hosts, found by label, whoever
 // left it there, ends the lab's agents, and proves that nothing is left: also of
 // what an earlier tear-down could not. It refuses where another store's caller
-// holds the lease, unless force is set, which also forgets what is left. It
-// returns what it removed.
-func Destroy(ctx context.Context, scope Scope, storeID string, force bool, opt Options) ([]Presence, error) {
+// holds the lease, unless force is set, which also forgets what is left. With
+// cache it removes what hcl keeps on the hosts as well. It returns what it removed.
+func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool, opt Options) ([]Presence, error) {
 	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
 		p := Presence{Host: h}
-		a, err := agent.Start(ctx, c, opt.Binary, scope.Lab, storeID, opt.Log)
+		a, err := agent.Start(ctx, c, opt.Binaries, scope.Lab, storeID, opt.Log)
 		if held := new(agent.HeldError); errors.As(err, &held) && force {
 			err = agent.End(ctx, c, scope.Lab)
 			if err == nil {
-				a, err = agent.Start(ctx, c, opt.Binary, scope.Lab, storeID, opt.Log)
+				a, err = agent.Start(ctx, c, opt.Binaries, scope.Lab, storeID, opt.Log)
 			}
 		}
 		if err != nil {
@@ -144,6 +144,9 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force bool, opt O
 			case err == nil && p.Unclean != nil:
 				err = agent.ForgetUnclean(ctx, c)
 			}
+		}
+		if cache && err == nil {
+			err = a.Clear(ctx)
 		}
 		return p, errors.Join(err, a.Release(ctx))
 	})

@@ -198,11 +198,14 @@ func resetCache(ctx context.Context, p *prober, e *engines.Engine) string {
 	return "flushed"
 }
 
+// errRemoved says that an engine is not there any more.
+var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
+
 // alive reports how the engine has ended. Not being able to ask says nothing.
 func (s *site) alive(ctx context.Context, rt runtime, id string) error {
 	st, err := rt.State(ctx, id)
 	if errors.Is(err, provision.ErrNoContainer) {
-		return errors.New("it was removed, by somebody else or because the lease ran out")
+		return errRemoved
 	}
 	if err != nil || st.Running {
 		return nil

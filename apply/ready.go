@@ -89,7 +89,12 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 	for tick := time.NewTicker(100 * time.Millisecond); ; {
 		if rt != nil && w.count%5 == 0 {
 			st, err := rt.State(ctx, id)
-			if err == nil && !st.Running {
+			switch {
+			case errors.Is(err, provision.ErrNoContainer):
+				return "", w.failed(errRemoved.Error())
+			case err != nil: // out of reach, which is no silence of the engine's
+				w.move()
+			case !st.Running:
 				return "", w.failed(exit(st))
 			}
 		}
@@ -119,6 +124,8 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 				return model, s.othersServe(ctx, d.Engine, want, model)
 			}
 			continue
+		case errors.Is(probe, errNoWay):
+			w.move()
 		case probe != errWait:
 			w.probed(probe)
 		}
@@ -154,6 +161,10 @@ func (s *site) othersServe(ctx context.Context, e *engines.Engine, want engines.
 	}
 	return nil
 }
+
+// errNoWay says that the host did not even refuse: it is out of reach, and nothing
+// is known of the engine.
+var errNoWay = errors.New("the host is out of reach")
 
 // errWait says that it is too early to ask again.
 var errWait = errors.New("too early")
@@ -300,6 +311,9 @@ func (p *prober) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	c, err := p.dial(ctx, "tcp", p.addr)
+	if ctx.Err() != nil || errors.Is(err, provision.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", errNoWay, err)
+	}
 	if err != nil {
 		return fmt.Errorf("nothing listens on %s yet", p.addr)
 	}

@@ -22,7 +22,7 @@ import (
 const agentReady = "ready"
 
 func (a *app) agent() *cobra.Command {
-	var dir string
+	var dir, cache string
 	var detach bool
 	c := &cobra.Command{
 		Use:    "agent",
@@ -34,30 +34,31 @@ func (a *app) agent() *cobra.Command {
 				return usage("--dir is required")
 			}
 			if detach {
-				return detached(dir)
+				return detached(dir, cache)
 			}
 			self, err := os.Executable()
 			if err != nil {
 				return err
 			}
-			binary, err := agent.ReadBinary(self)
+			sha, err := agent.SHA(self)
 			if err != nil {
 				return err
 			}
 			log := slog.New(slog.NewTextHandler(a.stderr, nil))
-			return agent.Serve(c.Context(), agent.Config{Dir: dir, Binary: binary.SHA, Calibrated: calibrated(log), Log: log}, func() {
+			return agent.Serve(c.Context(), agent.Config{Dir: dir, Cache: cache, Binary: sha, Calibrated: calibrated(log), Log: log}, func() {
 				fmt.Fprintln(a.stdout, agentReady)
 			})
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "where it works")
+	c.Flags().StringVar(&cache, "cache", "", "where all of hcl is on this host")
 	c.Flags().BoolVar(&detach, "detach", false, "go on in a session of its own, and return once it answers")
 	return c
 }
 
 // detached starts the agent in a session of its own and waits until it answers.
 // What it says later goes to agent.log in dir.
-func detached(dir string) error {
+func detached(dir, cache string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func detached(dir string) error {
 		return err
 	}
 	defer out.Close()
-	cmd := exec.CommandContext(context.Background(), self, "agent", "--dir", dir)
+	cmd := exec.CommandContext(context.Background(), self, "agent", "--dir", dir, "--cache", cache)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = w, logfile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

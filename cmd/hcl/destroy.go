@@ -13,7 +13,7 @@ import (
 func (a *app) destroy() *cobra.Command {
 	var lab labFlags
 	var connect connectFlags
-	var force bool
+	var force, cache bool
 	c := &cobra.Command{
 		Use:   "destroy [LAB]",
 		Short: "Remove everything of this lab from its hosts",
@@ -21,9 +21,11 @@ func (a *app) destroy() *cobra.Command {
 way and whoever left it there, and ends the lab's agents. They are found by their
 labels; what carries none of this lab is never touched. Then it looks whether the
 hosts are free: nothing of ours on a GPU, its memory given back, the ports closed.
-Results are kept.`,
+Results are kept. --cache removes what hcl keeps on the hosts as well, which it
+otherwise does 30 days after it was last used.`,
 		Example: `  hcl destroy
   hcl destroy lab/ --force
+  hcl destroy --cache
 
 Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 5 a host is left
 unclean, 130 interrupted.`,
@@ -49,7 +51,7 @@ unclean, 130 interrupted.`,
 
 			l := a.logger()
 			opt.Events = func(e apply.Event) { l.Info(e.Message, "host", e.Host) }
-			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), store.ID(), force, opt)
+			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), store.ID(), force, cache, opt)
 			n := 0
 			for _, p := range removed {
 				n += len(p.Containers) + len(p.Processes)
@@ -71,5 +73,6 @@ unclean, 130 interrupted.`,
 	lab.add(c)
 	connect.add(c)
 	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease; and forget what could not be cleaned")
+	c.Flags().BoolVar(&cache, "cache", false, "also remove ~/.cache/hcl from the hosts: binaries and files of data sets")
 	return c
 }

@@ -103,13 +103,13 @@ func (a *app) options(f connectFlags) (apply.Options, error) {
 	if err != nil {
 		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
 	}
-	binary, err := agent.ReadBinary(self)
+	binaries, err := agent.ReadBinaries(self)
 	if err != nil {
 		return apply.Options{}, err
 	}
 	l := a.logger()
 	return apply.Options{
-		Binary: binary,
+		Binaries: binaries,
 		Log:    a.connections(),
 		Holder: holder(),
 		SSH: provision.SSH{

@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// carried is what a release carries for its hosts; a plain build carries nothing.
+//
+//go:embed carried
+var carried embed.FS
+
+// Binaries are the hcl binaries that there are for hosts: those that this program
+// carries, and this program itself for hosts of its own kind.
+type Binaries struct {
+	self    string // path
+	sha     string // of self
+	carried fs.FS  // KIND.gz and KIND.sha256, where KIND is "linux-arm64"
+}
+
+// ReadBinaries finds what the program at path, which is this one, has for hosts.
+func ReadBinaries(path string) (Binaries, error) {
+	sha, err := SHA(path)
+	if err != nil {
+		return Binaries{}, err
+	}
+	inside, err := fs.Sub(carried, "carried")
+	return Binaries{self: path, sha: sha, carried: inside}, err
+}
+
+// SHA is the SHA-256 of the file at path, in hex: a binary's name on the hosts.
+func SHA(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read the hcl binary: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read the hcl binary: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// binary is the one for a host.
+type binary struct {
+	sha  string
+	path string // of the file; "": it has to be unpacked
+	kind string
+	from fs.FS
+}
+
+// kinds are the platforms of Go by what "uname -sm" prints there.
+var kinds = map[string]string{
+	"Linux x86_64": "linux-amd64", "Linux aarch64": "linux-arm64", "Linux arm64": "linux-arm64",
+	"Darwin x86_64": "darwin-amd64", "Darwin arm64": "darwin-arm64",
+}
+
+// of returns the binary for a platform, as "uname -sm" prints it there.
+func (b Binaries) of(platform string) (binary, error) {
+	kind := kinds[platform]
+	own := runtime.GOOS + "-" + runtime.GOARCH
+	if sum, err := fs.ReadFile(b.carried, kind+".sha256"); kind != "" && err == nil {
+		return binary{sha: strings.TrimSpace(string(sum)), kind: kind, from: b.carried}, nil
+	}
+	if kind == own {
+		return binary{sha: b.sha, path: b.self}, nil
+	}
+	there := []string{own}
+	packed, err := fs.Glob(b.carried, "*.gz")
+	if err != nil {
+		return binary{}, err
+	}
+	for _, p := range packed {
+		there = append(there, strings.TrimSuffix(p, ".gz"))
+	}
+	slices.Sort(there)
+	hint := "a release carries those for linux-amd64 and linux-arm64; `make dist` builds it"
+	if kind == "" || len(packed) > 1 {
+		hint = "hosts need Linux on amd64 or arm64"
+	}
+	return binary{}, fmt.Errorf("it is %q, and this hcl has binaries for %s only: %s", platform, strings.Join(slices.Compact(there), ", "), hint)
+}
+
+// unpacked passes the path of the binary's file to use.
+func (b binary) unpacked(use func(path string) error) error {
+	if b.path != "" {
+		return use(b.path)
+	}
+	packed, err := b.from.Open(b.kind + ".gz")
+	if err != nil {
+		return fmt.Errorf("unpack the hcl binary for %s: %w", b.kind, err)
+	}
+	defer packed.Close()
+	f, err := os.CreateTemp("", "hcl-"+b.kind+"-")
+	if err != nil {
+		return fmt.Errorf("unpack the hcl binary for %s: %w", b.kind, err)
+	}
+	defer os.Remove(f.Name())
+	z, err := gzip.NewReader(packed)
+	h := sha256.New()
+	if err == nil {
+		_, err = io.Copy(io.MultiWriter(f, h), z)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("unpack the hcl binary for %s: %w", b.kind, err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != b.sha {
+		return fmt.Errorf("unpack the hcl binary for %s: its SHA-256 is %s, not %s", b.kind, got, b.sha)
+	}
+	return use(f.Name())
+}
+
+// pick returns the binary for a host.
+func (b Binaries) pick(ctx context.Context, c *provision.Conn) (binary, error) {
+	platform, err := c.Run(ctx, "uname -sm", nil)
+	if err != nil {
+		return binary{}, err
+	}
+	found, err := b.of(strings.TrimSpace(platform))
+	if err != nil {
+		return binary{}, fmt.Errorf("%s: %w", c.Host(), err)
+	}
+	return found, nil
+}
+
+// Install copies the binary for a host there, if it is not there yet, and returns
+// its path there.
+func Install(ctx context.Context, c *provision.Conn, b Binaries, log *slog.Logger) (remote string, err error) {
+	found, err := b.pick(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return install(ctx, c, found, log)
+}
+
+func install(ctx context.Context, c *provision.Conn, b binary, log *slog.Logger) (remote string, err error) {
+	remote = path.Join(c.Home(), root, "bin", b.sha)
+	out, err := c.Run(ctx, fmt.Sprintf("mkdir -p -m 700 %s; if test -x %[2]s; then touch %[2]s; echo there; fi", quote(path.Dir(remote)), quote(remote)), nil)
+	if err != nil || strings.TrimSpace(out) == "there" {
+		return remote, err
+	}
+	log.Info("copying hcl to the host", "host", c.Host().Name)
+	return remote, b.unpacked(func(local string) error { return c.Upload(ctx, local, remote, 0o700) })
+}

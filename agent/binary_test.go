@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// release is the carried part of a release whose binaries are these.
+func release(t *testing.T, binaries map[string]string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{"README": {Data: []byte("text")}}
+	for kind, content := range binaries {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		if _, err := z.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256([]byte(content))
+		files[kind+".gz"] = &fstest.MapFile{Data: packed.Bytes()}
+		files[kind+".sha256"] = &fstest.MapFile{Data: []byte(hex.EncodeToString(sum[:]) + "\n")}
+	}
+	return files
+}
+
+func TestBinaries(t *testing.T) {
+	own := map[string]string{"linux-amd64": "Linux x86_64", "linux-arm64": "Linux aarch64"}[runtime.GOOS+"-"+runtime.GOARCH]
+	plain := Binaries{self: "/usr/bin/hcl", sha: "abc", carried: release(t, nil)}
+	if b, err := plain.of(own); err != nil || b.path != "/usr/bin/hcl" || b.sha != "abc" {
+		t.Errorf("a plain build for its own kind: %+v, %v", b, err)
+	}
+	for _, platform := range []string{"Darwin x86_64", "Linux riscv64"} {
+		if _, err := plain.of(platform); err == nil || !strings.Contains(err.Error(), platform) || !strings.Contains(err.Error(), runtime.GOOS+"-"+runtime.GOARCH+" only") {
+			t.Errorf("a plain build for %s: %v", platform, err)
+		}
+	}
+
+	full := Binaries{self: "/usr/bin/hcl", sha: "abc", carried: release(t, map[string]string{"linux-amd64": "for amd64", "linux-arm64": "for arm64"})}
+	for platform, want := range map[string]string{"Linux x86_64": "for amd64", "Linux aarch64": "for arm64"} {
+		b, err := full.of(platform)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file string
+		err = b.unpacked(func(path string) error {
+			file = path
+			got, err := os.ReadFile(path)
+			if string(got) != want {
+				t.Errorf("%s: %q, want %q", platform, got, want)
+			}
+			if sha, err := SHA(path); err != nil || sha != b.sha {
+				t.Errorf("%s: SHA-256 %s, %v; want %s", platform, sha, err, b.sha)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s is left", file)
+		}
+	}
+
+	broken := release(t, map[string]string{"linux-arm64": "for arm64"})
+	broken["linux-arm64.sha256"].Data = []byte("0000")
+	b, err := Binaries{carried: broken}.of("Linux aarch64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.unpacked(func(string) error { return nil }); err == nil || !strings.Contains(err.Error(), "its SHA-256 is") {
+		t.Errorf("a damaged release: %v", err)
+	}
+}

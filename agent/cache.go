@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// keepFor is how long what no caller has asked for stays on a host: another
+// version of hcl, the files of a data set, the logs of agents.
+const keepFor = 30 * 24 * time.Hour
+
+// unfinished is how long half of an upload may lie there. Nobody goes on with it.
+const unfinished = 24 * time.Hour
+
+// clear removes what has not been used for so long from the one directory that
+// hcl writes to on a host: binaries that no other process runs, placed files, and
+// the directories of agents that have ended. While agents of other labs are at
+// work placed files stay for a day at least: their jobs may be reading them.
+func (s *server) clear(age time.Duration) error {
+	if s.Cache == "" {
+		return nil
+	}
+	var errs []error
+	old := func(path string, st fs.FileInfo, age time.Duration) {
+		if time.Since(st.ModTime()) >= age {
+			s.log.Info("clearing", "path", path)
+			errs = append(errs, os.RemoveAll(path))
+		}
+	}
+	busy := executables()
+	s.each("bin", func(path string, st fs.FileInfo) {
+		switch {
+		case strings.HasPrefix(filepath.Base(path), "."): // on its way
+			old(path, st, unfinished)
+		case !busy[path]:
+			old(path, st, age)
+		}
+	})
+	files := age
+	s.each("agents", func(path string, st fs.FileInfo) {
+		if path == s.Dir {
+			return
+		}
+		lock := flock.New(filepath.Join(path, "lock"))
+		defer lock.Close()
+		if free, err := lock.TryLock(); err != nil || !free {
+			files = max(files, unfinished)
+			return
+		}
+		if log, err := os.Stat(filepath.Join(path, "agent.log")); err == nil {
+			st = log
+		}
+		old(path, st, age)
+	})
+	s.each("files", func(path string, st fs.FileInfo) {
+		if strings.HasSuffix(path, ".part") {
+			old(path, st, min(age, unfinished))
+		} else {
+			old(path, st, files)
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// each visits what lies in a folder of the cache.
+func (s *server) each(folder string, visit func(path string, st fs.FileInfo)) {
+	entries, _ := os.ReadDir(filepath.Join(s.Cache, folder)) // it may not be there
+	for _, e := range entries {
+		if st, err := e.Info(); err == nil {
+			visit(filepath.Join(s.Cache, folder, e.Name()), st)
+		}
+	}
+}
+
+// executables are the programs that other processes run, as far as they are ours
+// to look at.
+func executables() map[string]bool {
+	running := map[string]bool{}
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if path, err := os.Readlink(link); err == nil && filepath.Base(filepath.Dir(link)) != strconv.Itoa(os.Getpid()) {
+			running[path] = true
+		}
+	}
+	return running
+}
+
+func (s *server) deleteCache(w http.ResponseWriter, r *http.Request) {
+	if err := s.clear(0); err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// Clear removes all that hcl keeps on the host, but for what agents of other labs
+// use at this moment.
+func (a *Client) Clear(ctx context.Context) error {
+	return a.call(ctx, "DELETE", "/v1/cache", nil, nil)
+}

@@ -1,0 +1,93 @@
+package apply_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"hclbench/apply"
+	"hclbench/engines"
+	"hclbench/plan"
+	"hclbench/testhost"
+)
+
+// TestProcessRuntime: an engine on a box without Docker, reached over SSH, has the
+// labels, readiness, log, proof and tear-down of one in a container; also a helper
+// of it that hides in a session of its own is gone in the end.
+func TestProcessRuntime(t *testing.T) {
+	t.Parallel()
+	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
+	script := fmt.Sprintf("#!/bin/sh\nsetsid sleep 86399 &\nexec %s sim vllm \"$@\" --ttft 2ms --itl 5ms\n", testhost.HCL(t))
+	if err := host.Install("vllm", script); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, host)
+	text := `
+lab "rented" { lease = "5m" }
+variable "token" {
+  default   = "canary-51c2"
+  sensitive = true
+}
+host "box" {
+  %HOST%
+  runtime = "process"
+  gpus    = "8xH200"
+}
+model "m" { repo = "m" }
+engine "vllm" "e" {
+  host  = host.box
+  model = model.m
+  env   = { HF_TOKEN = var.token }
+  container { stop_grace = "2s" }
+}
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix { output_tokens = [4, 8] }
+  engine   = engine.vllm.e
+  dataset  = dataset.random.d
+  requests = 4
+  load {
+    concurrency   = 2
+    output_tokens = matrix.output_tokens
+  }
+}`
+	cfg := b.load(text)
+	scope := apply.ScopeOf("rented", cfg.Hosts, cfg.Engines)
+	looked := false
+	r := b.apply(t.Context(), text, func(e apply.Event) {
+		if e.Type != apply.Begin || looked {
+			return
+		}
+		looked = true
+		seen, err := apply.Status(t.Context(), scope, b.opt)
+		if err != nil || len(seen[0].Processes) != 1 || seen[0].Processes[0].Labels[plan.LabelEngine] != "vllm.e" || seen[0].Processes[0].State != "running" || seen[0].Lease == nil {
+			t.Errorf("status: %+v, %v", seen, err)
+		}
+		var log strings.Builder
+		err = apply.Logs(t.Context(), scope, cfg.Engines[0], false, -1, b.opt, func(p []byte) error { log.Write(p); return nil })
+		if err != nil || !strings.Contains(log.String(), "startup complete") {
+			t.Errorf("logs: %q, %v", log.String(), err)
+		}
+		// The token is in the engine's environment, and nowhere else on the host.
+		found, err := host.Command("sh", "-c", "grep -rl canary-51c2 /root; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -o 'HF_TOKEN=canary[^ ]*'; true").Output()
+		if err != nil || len(found) > 0 {
+			t.Errorf("the secret is in %s, %v", found, err)
+		}
+	})
+	if r.err != nil || r.Valid+r.Suspect != 2 || !looked {
+		t.Errorf("%+v, %v", r.Outcome, r.err)
+	}
+	if !r.has(apply.Ready, "serves m") || !r.has(apply.Down, "GPU memory given back") {
+		t.Errorf("events: %+v", r.events)
+	}
+	b.noAgent()
+	if out, err := host.Command("pgrep", "-f", "sleep 86399").Output(); err == nil {
+		t.Errorf("the helper is left: %s", out)
+	} else if _, ok := err.(*exec.ExitError); !ok {
+		t.Error(err)
+	}
+	if engines.Runtime(cfg.Engines[0]) != "process" {
+		t.Error("the engine did not run as a process")
+	}
+}
