@@ -156,5 +156,6 @@ func install(ctx context.Context, c *provision.Conn, b binary, log *slog.Logger)
 		return remote, err
 	}
 	log.Info("copying hcl to the host", "host", c.Host().Name)
-	return remote, b.unpacked(func(local string) error { return c.Upload(ctx, local, remote, 0o700) })
+	// Executable for all: it is mounted in containers, which have users of their own.
+	return remote, b.unpacked(func(local string) error { return c.Upload(ctx, local, remote, 0o755) })
 }

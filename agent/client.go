@@ -30,6 +30,8 @@ type Client struct {
 	host *provision.Host
 	dir  string // of the agent, on its host
 
+	binary string // path there; of a client that Start made
+
 	up       func(context.Context) error // brings up an agent where none answers; nil: the client only looks
 	raising  sync.Mutex                  // one at a time
 	mu       sync.Mutex
@@ -65,6 +67,9 @@ func (a *Client) Close() { a.http.CloseIdleConnections() }
 // Mark is how the [provision.ProcessMark] of every process begins that the lab's
 // agent on this host has started.
 func (a *Client) Mark() string { return a.dir + "/" }
+
+// Binary is the path of the hcl binary that the agent runs, on its host.
+func (a *Client) Binary() string { return a.binary }
 
 // HeldError says that somebody else is at work on a host: on the same lab, or,
 // where the machine is reserved, on another.

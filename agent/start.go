@@ -91,6 +91,7 @@ func Start(ctx context.Context, c *provision.Conn, all Binaries, lab, store stri
 		}
 	}
 	a := newClient(c, path.Join(dir(c.Home(), lab, c.Host().Name), "sock"))
+	a.binary = path.Join(c.Home(), root, "bin", b.sha)
 	a.up = func(ctx context.Context) error { return up(ctx, c, a, b, lab, log) }
 	if err := a.up(ctx); err != nil {
 		a.Close()

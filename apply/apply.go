@@ -172,6 +172,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		return err
 	}
 	defer s.agent.Close()
+	conn.HideSecrets(s.agent.Binary())
 	ctx, release, err := s.lease(ctx, deployments)
 	if err != nil {
 		return err

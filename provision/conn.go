@@ -26,6 +26,8 @@ type Conn struct {
 	docker *client.Client // to be had from api
 	stall  time.Duration  // how long a pull may be silent
 
+	secrets string // path of the hcl binary there, see HideSecrets
+
 	reading sync.WaitGroup // what unpacks logs
 }
 

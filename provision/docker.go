@@ -135,6 +135,10 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", doing, err)
 	}
+	ct, secrets, err := c.hideSecrets(ctx, ct)
+	if err != nil {
+		return "", c.wrap(doing, err)
+	}
 	config, host, err := inDocker(ct, groups, c.home)
 	if err != nil {
 		return "", c.wrap(doing, err)
@@ -150,7 +154,11 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	for _, w := range created.Warnings {
 		c.log.Warn("docker warns about a container", "container", ct.Name, "warning", w)
 	}
-	if err := api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
+	err = c.bringSecrets(ctx, created.ID, secrets)
+	if err == nil {
+		err = api.ContainerStart(ctx, created.ID, container.StartOptions{})
+	}
+	if err != nil {
 		err = c.explainStart(ctx, ct, err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()

@@ -183,6 +183,20 @@ func TestKilled(t *testing.T) {
 		t.Errorf("logs: exit %d\n%s%s", code, logs, said)
 	}
 
+	// The secret is in the engine's environment: it is not in what Docker tells of
+	// the container, in no command line here or there, and in no log.
+	id := docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
+	if told := docker(t, host, "inspect", id) + docker(t, host, "logs", id) + docker(t, host, "top", id); strings.Contains(told, "canary-7f3a") {
+		t.Errorf("Docker tells the secret:\n%s", told)
+	}
+	pid := docker(t, host, "inspect", "--format", "{{.State.Pid}}", id)
+	if found, err := host.Command("sh", "-c", "cat /proc/"+pid+"/environ /proc/$(cat /proc/"+pid+"/task/"+pid+"/children | cut -d' ' -f1)/environ").Output(); err != nil || !strings.Contains(string(found), "HF_TOKEN=canary-7f3a") {
+		t.Errorf("the secret does not reach the engine: %v", err)
+	}
+	if found, err := exec.Command("sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c 'canary-7[f]3a'; true").Output(); err != nil || strings.TrimSpace(string(found)) != "0" {
+		t.Errorf("the secret is in %s command lines, %v", found, err)
+	}
+
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -110,8 +110,8 @@ func (a *app) options(f connectFlags) (apply.Options, error) {
 	l := a.logger()
 	return apply.Options{
 		Binaries: binaries,
-		Log:    a.connections(),
-		Holder: holder(),
+		Log:      a.connections(),
+		Holder:   holder(),
 		SSH: provision.SSH{
 			AcceptNew: func(h *provision.Host, fingerprint string) bool {
 				if f.acceptNew {

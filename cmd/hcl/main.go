@@ -137,7 +137,7 @@ is the current directory.`,
 	root.SetHelpCommand(a.helpVerb())
 	root.AddCommand(
 		a.agent(), a.apply(), a.attach(), a.audit(), a.bench(), a.calibrate(), a.compare(), a.completion(), a.destroy(), a.export(), a.fmt(), a.gc(), a.importVerb(), a.init(), a.lock(), a.logs(),
-		a.plan(), a.rehearse(), a.report(), a.results(), a.runs(), a.showCell(), a.sim(), a.status(), a.validate(), a.version(), a.watch(),
+		a.plan(), a.rehearse(), a.report(), a.results(), a.runs(), a.showCell(), a.sim(), a.status(), a.validate(), a.version(), a.watch(), a.withEnv(),
 	)
 	return root
 }
@@ -212,6 +212,9 @@ func doubleDash(root *cobra.Command, args []string) []string {
 	known["help"], known["version"] = true, true
 	out := make([]string, len(args))
 	copy(out, args)
+	if len(args) > 0 && args[0] == provision.SecretsVerb {
+		return out // an engine's
+	}
 	for i, arg := range out {
 		if arg == "--" {
 			break
