@@ -301,11 +301,13 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 	} else if unclean != nil {
 		return unclean
 	}
+	built := row.Phases
 	if unclean, err := s.offline(ctx, d, &row, todo); err != nil || unclean != nil {
 		return errors.Join(err, unclean)
 	}
 	todo = slices.DeleteFunc(todo, func(c *plan.Cell) bool { return c.Offline != nil })
 	for len(todo) > 0 {
+		row.Phases = slices.Clone(built)
 		consumed, down, err := s.up(ctx, d, &row, todo)
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), down)
@@ -391,14 +393,14 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		alive = func(ctx context.Context) error { return s.alive(ctx, rt, id) }
 		tail = func() []string { return s.tail(ctx, rt, id) }
 		row.Started = time.Now()
-		model, err := s.ready(ctx, d, rt, id)
+		model, phases, err := s.ready(ctx, d, rt, id)
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
-		row.Model = model
+		row.Model, row.Phases = model, append(row.Phases, phases...)
 	}
 	if len(d.Instances) == 0 {
-		model, err := s.ready(ctx, d, nil, "")
+		model, _, err := s.ready(ctx, d, nil, "")
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}

@@ -326,6 +326,13 @@ func TestBadEngines(t *testing.T) {
 		if !r.has(apply.Waiting, "loading weights") {
 			t.Errorf("no event tells of the weights")
 		}
+		took := map[string]float64{}
+		for _, p := range r.rows[0].Deployment.Phases {
+			took[p.Name] = p.Seconds
+		}
+		if took["loading weights"] < 0.5 || took["loading weights"] > r.rows[0].Deployment.Ready || took["pulling"] == 0 {
+			t.Errorf("the phases are %v", took)
+		}
 		b.clean()
 	})
 	t.Run("wrong model", func(t *testing.T) {

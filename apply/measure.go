@@ -254,10 +254,12 @@ func (s *site) compareDigest(d *plan.Deployment, engine string, image provision.
 // image brings the deployment's image to the host, notes what it is, and returns
 // its id: what the tag means now, whatever it means later.
 func (s *site) image(ctx context.Context, d *plan.Deployment, row *results.Deployment) (id string, err error) {
+	started := time.Now()
 	image, err := s.pull(ctx, row.Engine, d.Engine.Image)
 	if err != nil {
 		return "", err
 	}
+	row.Phases = append(row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
 	row.Digest = image.Digest
 	s.compareDigest(d, row.Engine, image)
 	return image.ID, nil

@@ -123,7 +123,7 @@ const toolNews = 10 * time.Second
 func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id, tool string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &wait{moved: time.Now()}
+	w := newWait()
 	logs, err := rt.Logs(ctx, id, true, -1)
 	if err != nil {
 		return err
@@ -133,24 +133,17 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 	stop := context.AfterFunc(ctx, func() { logs.Close() })
 	defer stop()
 	defer logs.Close()
-	ended := make(chan struct{})
 	reading.Go(func() {
-		defer close(ended)
-		w.read(logs, func(phase string) {
-			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: phase})
-		}, func(line, means string) {
-			cancel(&fatalLine{line, means})
-		})
+		w.read(logs, func(news string) {
+			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: news})
+		}, cancel)
 	})
 	stall, told, toldAt := engines.ReadinessOf(d.Engine).Stall, "", time.Now()
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		st, err := rt.State(ctx, id)
 		if err == nil && !st.Running {
 			tick.Stop()
-			select {
-			case <-ended: // the last words
-			case <-time.After(exitPatience):
-			}
+			w.lastWords()
 			if st.ExitCode == 0 && !st.OOMKilled && st.Error == "" {
 				return nil
 			}

@@ -21,6 +21,7 @@ import (
 	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/results"
 )
 
 // tailLines is how much of an engine's log an error shows.
@@ -49,11 +50,12 @@ func (e *NotReadyError) Error() string {
 }
 
 // ready waits until the engine really serves: alive, port open, healthy, the
-// model listed, one token generated. It returns the model's name at the server.
+// model listed, one token generated. It returns the model's name at the server and
+// what took how long, by the engine's log.
 // It gives up at once when the engine exits or logs a line that no engine comes
 // back from, and otherwise when nothing has moved for the engine's stall time.
 // rt is nil for an engine that someone else runs.
-func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id string) (model string, err error) {
+func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id string) (model string, phases []results.Phase, err error) {
 	want := engines.ReadinessOf(d.Engine)
 	if want.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -62,12 +64,12 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &wait{moved: time.Now()}
+	w := newWait()
 
 	if rt != nil {
 		logs, err := rt.Logs(ctx, id, true, -1)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		var reading sync.WaitGroup
 		defer reading.Wait()
@@ -75,11 +77,9 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 		defer stop()
 		defer logs.Close()
 		reading.Go(func() {
-			w.read(logs, func(phase string) {
-				s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: phase})
-			}, func(line, means string) {
-				cancel(&fatalLine{line, means})
-			})
+			w.read(logs, func(news string) {
+				s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: news})
+			}, cancel)
 		})
 	}
 
@@ -91,11 +91,16 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 			st, err := rt.State(ctx, id)
 			switch {
 			case errors.Is(err, provision.ErrNoContainer):
-				return "", w.failed(errRemoved.Error())
+				return "", nil, w.failed(errRemoved.Error())
 			case err != nil: // out of reach, which is no silence of the engine's
 				w.move()
 			case !st.Running:
-				return "", w.failed(exit(st))
+				w.lastWords()
+				why := exit(st)
+				if cause := w.cause(); cause != nil {
+					why += " after it said: " + cause.Error()
+				}
+				return "", nil, w.failed(why)
 			}
 		}
 		w.count++
@@ -121,7 +126,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 		case probe == nil:
 			w.move()
 			if step++; step == 4 {
-				return model, s.othersServe(ctx, d.Engine, want, model)
+				return model, w.phases(), s.othersServe(ctx, d.Engine, want, model)
 			}
 			continue
 		case errors.Is(probe, errNoWay):
@@ -130,7 +135,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 			w.probed(probe)
 		}
 		if idle := w.idle(); idle > want.Stall {
-			return "", w.failed(fmt.Sprintf("nothing has moved for %s", want.Stall))
+			return "", nil, w.failed(fmt.Sprintf("nothing has moved for %s", want.Stall))
 		}
 		select {
 		case <-tick.C:
@@ -140,7 +145,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 			if fatal := new(fatalLine); errors.As(context.Cause(ctx), &fatal) {
 				why = s.withExit(ctx, rt, id, why)
 			}
-			return "", w.failed(why)
+			return "", nil, w.failed(why)
 		}
 	}
 }
@@ -170,9 +175,17 @@ var errNoWay = errors.New("the host is out of reach")
 var errWait = errors.New("too early")
 
 // fatalLine is a log line after which no engine comes up.
-type fatalLine struct{ line, means string }
+type fatalLine struct {
+	engines.Fatal
+	line string
+}
 
-func (e *fatalLine) Error() string { return e.means + ": " + e.line }
+func (e *fatalLine) Error() string {
+	if e.Rank != "" {
+		return fmt.Sprintf("%s (rank %s): %s", e.Means, e.Rank, e.line)
+	}
+	return e.Means + ": " + e.line
+}
 
 // exitPatience is how long an engine may take to exit after a fatal line, for
 // its exit code to be told with it.
@@ -215,33 +228,83 @@ type wait struct {
 	moved time.Time
 	last  string
 	tail  []string
+	up    comingUp
+	fatal *fatalLine // the first, or the first cause after a line that follows from one
+
+	ended chan struct{} // closed when the log has been read to its end
 }
 
-// read follows a log until it ends.
-func (w *wait) read(logs io.Reader, phase func(string), fatal func(line, means string)) {
-	last := ""
+func newWait() *wait { return &wait{moved: time.Now(), ended: make(chan struct{})} }
+
+// read follows a log until it ends. It tells the news of the engine's progress, and
+// gives up when a line says that there is no use in waiting: at once for a cause,
+// and a little later for what follows from one, whose line may still come.
+func (w *wait) read(logs io.Reader, news func(string), giveUp context.CancelCauseFunc) {
+	defer close(w.ended)
 	for r := bufio.NewReaderSize(logs, 64<<10); ; {
 		b, err := r.ReadSlice('\n')
 		if line := strings.TrimSpace(string(b)); line != "" {
 			// Progress bars rewrite their line: what counts is what stands there.
 			line = strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
+			text := ""
 			w.mu.Lock()
 			w.moved = time.Now()
 			if w.tail = append(w.tail, line); len(w.tail) > tailLines {
 				w.tail = w.tail[1:]
 			}
-			w.mu.Unlock()
-			if p, ok := engines.PhaseOf(line); ok && p != last {
-				last = p
-				phase(p)
+			if p, ok := engines.ProgressOf(line); ok {
+				text = w.up.see(p, w.moved)
 			}
-			if means, ok := engines.FatalLine(line); ok {
-				fatal(line, means)
+			w.mu.Unlock()
+			if text != "" {
+				news(text)
+			}
+			if f, ok := engines.FatalLine(line); ok {
+				w.gaveUp(&fatalLine{f, line}, giveUp)
 			}
 		}
 		if err != nil && err != bufio.ErrBufferFull {
 			return
 		}
+	}
+}
+
+// gaveUp notes a fatal line, unless a better one is known.
+func (w *wait) gaveUp(f *fatalLine, giveUp context.CancelCauseFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.fatal == nil && f.Follows:
+		w.fatal = f
+		time.AfterFunc(exitPatience, func() { giveUp(w.cause()) })
+	case w.fatal == nil || w.fatal.Follows && !f.Follows:
+		w.fatal = f
+		giveUp(f)
+	}
+}
+
+// cause is why there is no use in waiting, as far as the log says.
+func (w *wait) cause() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fatal == nil {
+		return nil
+	}
+	return w.fatal
+}
+
+// phases are what coming up took, now that it has ended.
+func (w *wait) phases() []results.Phase {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.up.end(time.Now())
+}
+
+// lastWords waits for the end of the log of an engine that has ended.
+func (w *wait) lastWords() {
+	select {
+	case <-w.ended:
+	case <-time.After(exitPatience):
 	}
 }
 

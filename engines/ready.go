@@ -3,7 +3,8 @@ package engines
 import (
 	"cmp"
 	"regexp"
-	"strings"
+	"slices"
+	"strconv"
 	"time"
 
 	"hclbench/provision"
@@ -49,6 +50,8 @@ func CacheReset(e *Engine) (method, path, why string, ok bool) {
 	return r.method, r.path, "", true
 }
 
+const coreFailed = "the engine's core failed"
+
 // fatal are log lines after which no server ever comes up, with what they mean,
 // from the engines' own sources and issue threads. The more telling come first.
 var fatal = []struct {
@@ -64,18 +67,48 @@ var fatal = []struct {
 	{"the engine does not know an argument", regexp.MustCompile(`error: unrecognized arguments|error: argument .*: invalid choice`)},
 	{"the model cannot be fetched", regexp.MustCompile(`(401|403) Client Error|is not a valid model identifier|does not appear to have a file named|GatedRepoError`)},
 	{"the disk is full", regexp.MustCompile(`No space left on device`)},
-	{"the engine's core failed", regexp.MustCompile(`Engine core initialization failed|WorkerProc failed to start|EngineDeadError|Scheduler hit an exception|DataParallelController hit an exception|Received sigquit from a child process`)},
+	{coreFailed, regexp.MustCompile(`Engine core initialization failed|WorkerProc failed to start|EngineDeadError|Scheduler hit an exception|DataParallelController hit an exception|Received sigquit from a child process`)},
+}
+
+// Fatal is what a log line says after which no server comes up.
+type Fatal struct {
+	Means string
+	Rank  string // of the process that says so: "3"; empty: the line does not tell
+	// Follows says that the line tells of a failure elsewhere: one of its causes
+	// may have its own line, before it or shortly after.
+	Follows bool
 }
 
 // FatalLine reports whether a log line means that the engine will never serve,
 // and what it means.
-func FatalLine(line string) (means string, ok bool) {
-	for _, f := range fatal {
-		if f.line.MatchString(line) {
-			return f.means, true
+func FatalLine(line string) (f Fatal, ok bool) {
+	for _, known := range fatal {
+		if known.line.MatchString(line) {
+			return Fatal{Means: known.means, Rank: rankOf(line), Follows: known.means == coreFailed}, true
 		}
 	}
-	return "", false
+	return f, false
+}
+
+// ranks are how the engines name the process that writes a line: "[… TP3]" and
+// "[… DP1 TP3]" (SGLang), "(VllmWorker rank=3 pid=…)" and "(Worker_TP3 pid=…)"
+// (vLLM), "[rank3]:" (torch), "[TensorRT-LLM][RANK 3]" and "[RANK 3]".
+var ranks = regexp.MustCompile(`\bTP(\d+)\]|\brank=(\d+)|Worker\w*_TP(\d+)\b|\[(?i:rank) ?(\d+)\]`)
+
+func rankOf(line string) string {
+	for _, n := range submatches(ranks, line) {
+		return n
+	}
+	return ""
+}
+
+// submatches are a line's groups that matched anything.
+func submatches(r *regexp.Regexp, line string) []string {
+	m := r.FindStringSubmatch(line)
+	if m == nil {
+		return nil
+	}
+	return slices.DeleteFunc(m[1:], func(s string) bool { return s == "" })
 }
 
 // Simulated is the engine's stand-in for a rehearsal: the simulated engine on
@@ -105,35 +138,40 @@ func Simulated(e *Engine, host *provision.Host, port int, speed float64) *Engine
 	return s
 }
 
-// PhaseOf tells from a log line what an engine that is coming up is doing; ok is
-// false for a line that does not say.
-func PhaseOf(line string) (phase string, ok bool) {
-	for _, p := range phases {
-		if m := p.line.FindStringSubmatch(line); m != nil {
-			if len(m) > 2 {
-				return p.phase + " " + m[1] + " of " + m[2], true
-			}
-			return p.phase, true
-		}
-	}
-	return "", false
+// Progress is what an engine that is coming up is doing, by its log.
+type Progress struct {
+	Phase string // "loading weights"
+	N, Of int    // so many of so many parts are done; 0: the line does not say
 }
 
+// ProgressOf tells from a log line what the engine is doing; ok is false for a
+// line that does not say.
+func ProgressOf(line string) (p Progress, ok bool) {
+	for _, known := range phases {
+		if !known.line.MatchString(line) {
+			continue
+		}
+		p.Phase = known.phase
+		if n := submatches(known.line, line); len(n) == 2 {
+			p.N, _ = strconv.Atoi(n[0])
+			p.Of, _ = strconv.Atoi(n[1])
+		}
+		return p, true
+	}
+	return p, false
+}
+
+// phases are lines of vLLM, SGLang and TensorRT-LLM, in the order in which one
+// counts when several match.
 var phases = []struct {
 	phase string
 	line  *regexp.Regexp
 }{
-	{"loading weights", regexp.MustCompile(`checkpoint shards:.*?(\d+)/(\d+)`)},
-	{"loading weights", regexp.MustCompile(`(?i)load weight begin|starting to load model|loading model`)},
-	{"compiling", regexp.MustCompile(`(?i)torch\.compile|compiling|DeepGEMM warmup|JIT`)},
-	{"capturing graphs", regexp.MustCompile(`(?i)captur\w* (cuda )?graph`)},
+	{"downloading the model", regexp.MustCompile(`(?:Fetching \d+ files|Downloading \w*):.*?(\d+)/(\d+)`)},
+	{"loading weights", regexp.MustCompile(`(?i)(?:checkpoint shards|loading weights\w*|Loading weights concurrently):.*?(\d+)/(\d+)`)},
+	{"loading weights", regexp.MustCompile(`(?i)load weight begin|starting to load model|loading model|\[TensorRT-LLM\] Loading`)},
+	{"compiling", regexp.MustCompile(`(?i)torch\.compile|compiling|DeepGEMM warmup|\bJIT\b|autotun`)},
+	{"capturing graphs", regexp.MustCompile(`(?i)captur\w* (?:batches|(?:cuda |hip )?graph).*?(\d+)/(\d+)`)},
+	{"capturing graphs", regexp.MustCompile(`(?i)captur\w* (?:batches|(?:cuda |hip )?graph)`)},
 	{"starting the server", regexp.MustCompile(`Started server process|Waiting for application startup`)},
-}
-
-// Ready reports whether a log line is an engine's own word that it is up. It is
-// progress for people, never proof.
-func ReadyLine(line string) bool {
-	return strings.Contains(line, "Application startup complete") ||
-		strings.Contains(line, "The server is fired up and ready to roll!") ||
-		strings.Contains(line, "Uvicorn running on")
 }
