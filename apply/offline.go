@@ -141,7 +141,13 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 	stall, told, toldAt := engines.ReadinessOf(d.Engine).Stall, "", time.Now()
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		st, err := rt.State(ctx, id)
-		if err == nil && !st.Running {
+		switch {
+		case errors.Is(err, provision.ErrNoContainer):
+			tick.Stop()
+			return errors.New(withTail(tool+": "+errRemoved.Error(), w.lines()))
+		case err != nil: // out of reach, which is no silence of the tool's
+			w.move()
+		case !st.Running:
 			tick.Stop()
 			w.lastWords()
 			if st.ExitCode == 0 && !st.OOMKilled && st.Error == "" {
