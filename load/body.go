@@ -69,7 +69,7 @@ func templateOf(t Target, w Workload, asText bool) (template, error) {
 		d := json.NewDecoder(bytes.NewReader([]byte(w.ExtraBody)))
 		d.UseNumber() // an integer stays as it was written
 		if err := d.Decode(&extra); err != nil {
-			return template{}, fmt.Errorf("extra body: %w", err)
+			return template{}, fmt.Errorf("extra body: it is not a JSON object: %w", err)
 		}
 		if err := merge(body, extra); err != nil {
 			return template{}, err

@@ -43,7 +43,7 @@ type generator struct {
 }
 
 func newGenerator(job Job, progress func(Progress)) (*generator, error) {
-	if err := job.Workload.check(); err != nil {
+	if err := job.Workload.Check(); err != nil {
 		return nil, err
 	}
 	t, err := newTemplate(job.Target, job.Workload)
@@ -63,8 +63,8 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 	return &generator{job: job, template: t, client: c, progress: progress}, nil
 }
 
-// check reports what is wrong with a workload, all of it.
-func (w Workload) check() error {
+// Check reports what is wrong with a workload, all of it.
+func (w Workload) Check() error {
 	if w.Mode != "" {
 		return fmt.Errorf("mode %q is no load on a server: an engine runs a benchmark of its own", w.Mode)
 	}

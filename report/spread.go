@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -56,6 +57,17 @@ func Repetitions(rows []results.Row) []Repeated {
 		out = append(out, *x)
 	}
 	return out
+}
+
+// Together prints repetitions as one line for each cell, and nothing where there
+// are none.
+func Together(w io.Writer, rows []results.Row) error {
+	for _, line := range spreadLines(Repetitions(rows), 0) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // spreadLines are a table with one line for each repeated cell: the median of its

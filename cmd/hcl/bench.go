@@ -22,99 +22,61 @@ import (
 )
 
 func (a *app) bench() *cobra.Command {
-	var (
-		job                       load.Job
-		dataset, rate, burstiness string
-		rangeRatio                float64
-		format, output            string
-		duration, timeout, stall  time.Duration
-		stopAtEOS                 bool
-	)
-	w := &job.Workload
+	var f benchFlags
+	var format, output string
 	c := &cobra.Command{
-		Use:   "bench URL",
+		Use:   "bench URL...",
 		Short: "Run only the load generator, against a running server",
 		Long: `Sends requests to a server that speaks the OpenAI API (or SGLang's /generate),
-and prints what was measured. Nothing is stored unless --output says where.
+and prints what was measured. Nothing is stored unless --output says where. With
+several URLs of the same model, requests go to each in turn.
 
 Without --rate, --concurrency requests are in flight at any time; with --rate,
-requests leave on a schedule, and --concurrency is a cap.`,
-		Example: `  hcl bench http://127.0.0.1:8000 --concurrency 64 --requests 500
+requests leave on a schedule, and --concurrency is a cap. Each --stage is a part of
+the run with a pace of its own.
+
+A key does not belong on a command line, which every user of the machine can read:
+--api-key-file and --api-key-env say where it is, --header-file has other headers.
+What they hold is in no output.
+
+Formats:
+` + formatsHelp,
+		Example: `  hcl bench http://127.0.0.1:8000 --concurrency 64 --requests 500 --repeat 3
   hcl bench http://127.0.0.1:8000 --rate 10 --requests 1000 --format vllm --output r.json
+  hcl bench http://127.0.0.1:8000 --dataset sharegpt --path sharegpt.json --concurrency 32
+  hcl bench http://127.0.0.1:8000 --stage 1m,rate=2 --stage 1m,rate=8 --slo ttft=500ms,tpot=50ms
+  hcl bench https://a.example.com https://b.example.com --api-key-env KEY --concurrency 8
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 the measurement is
 suspect or void, 130 interrupted.`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) == 0 {
 				return usage("name the server's URL, such as http://127.0.0.1:8000\nSee '%s --help'.", c.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx := c.Context()
-			base, err := baseURL(args[0])
-			if err != nil {
-				return err
-			}
-			job.Target.BaseURL = base
-			if dataset != load.Random {
-				return usage("--dataset %s: this version makes prompts of kind %q only", dataset, load.Random)
-			}
-			w.Dataset.Kind = dataset
-			if c.Flags().Changed("range-ratio") {
-				w.Dataset.RangeRatio = &rangeRatio
-			}
-			if w.Rate, err = load.ParseRate(rate); err != nil {
-				return usage("--rate: %w", err)
-			}
-			if w.Burstiness, err = load.ParseRate(burstiness); err != nil {
-				return usage("--burstiness: %q is neither a number nor \"inf\"", burstiness)
-			}
-			if !slices.Contains([]string{load.Completions, load.Chat, load.Generate}, w.Endpoint) {
-				return usage("--endpoint %s: it is completions, chat or generate", w.Endpoint)
-			}
 			if err := checkFormat(format, append([]string{"text"}, formats()...)); err != nil {
 				return err
 			}
-			w.IgnoreEOS = !stopAtEOS
-			w.Duration, w.Timeout, w.Stall = load.Duration(duration), load.Duration(timeout), load.Duration(stall)
-			if duration > 0 && !c.Flags().Changed("requests") {
-				w.Requests = 0
-			}
-			if err := sensible(w); err != nil {
+			job, err := f.job(c, args)
+			if err != nil {
 				return err
 			}
+			for _, name := range f.exposed {
+				a.logger().Warn("a key in --header can be read by every user of this machine; put it into a file and name that with --header-file", "header", name)
+			}
 			if job.Target.Model == "" {
-				if job.Target.Model, err = onlyModel(ctx, base); err != nil {
+				if job.Target.Model, err = onlyModel(c.Context(), job); err != nil {
 					return err
 				}
 			}
-			return a.runBench(ctx, job, format, output)
+			return a.runBench(c.Context(), job, f.repeat, format, output)
 		},
 	}
-	f := c.Flags()
-	f.StringVar(&job.Target.Model, "model", "", "the model's name at the server; without it the server is asked")
-	f.StringVar(&w.Endpoint, "endpoint", load.Completions, "completions, chat or generate (SGLang's own)")
-	f.StringVar(&dataset, "dataset", load.Random, "what prompts are made of")
-	f.IntVar(&w.Dataset.InputTokens, "input-tokens", 1024, "length of each prompt")
-	f.IntVar(&w.OutputTokens, "output-tokens", 128, "tokens asked for per request")
-	f.Float64Var(&rangeRatio, "range-ratio", 1, "vary the lengths, in the sense of --convention")
-	f.StringVar(&w.Dataset.Convention, "convention", load.ConventionSGLang, "what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
-	f.IntVar(&w.Requests, "requests", 500, "how many requests are measured")
-	f.DurationVar(&duration, "duration", 0, "send for this long instead of a number of requests")
-	f.IntVar(&w.Concurrency, "concurrency", 0, "requests in flight: exactly this many, or with --rate at most; 0 is no cap")
-	f.StringVar(&rate, "rate", "0", "requests per second, or inf; 0 keeps --concurrency in flight")
-	f.StringVar(&burstiness, "burstiness", "1", "gamma shape of the gaps with --rate: 1 is Poisson, inf is constant")
-	f.IntVar(&w.Warmup, "warmup-requests", 0, "sent and waited for before the measurement")
-	f.BoolVar(&stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
-	f.Float64Var(&w.Temperature, "temperature", 0, "sampling temperature")
-	f.StringVar(&w.ExtraBody, "extra-body", "", "JSON object merged into every request")
-	f.DurationVar(&timeout, "timeout", 0, "for one request in all; 0 is none")
-	f.DurationVar(&stall, "stall", 0, "a request without a byte for this long has failed; 0 is 5m")
-	f.Uint64Var(&job.Seed, "seed", 0, "of prompts and arrivals")
-	f.Float64SliceVar(&job.Percentiles, "percentiles", nil, "percentiles to print (default 50,90,95,99)")
-	f.StringVar(&format, "format", "text", "text, json, vllm, vllm-text, sglang, sglang-text or records; see hcl export --help")
-	f.StringVar(&output, "output", "", "write there instead of to the terminal")
+	f.add(c)
+	c.Flags().StringVar(&format, "format", "text", "text, json, vllm, vllm-text, sglang, sglang-text or records")
+	c.Flags().StringVar(&output, "output", "", "write there instead of to the terminal")
 	return c
 }
 
@@ -127,33 +89,19 @@ func baseURL(s string) (string, error) {
 	return strings.TrimSuffix(strings.TrimRight(s, "/"), "/v1"), nil
 }
 
-func sensible(w *load.Workload) error {
-	switch {
-	case w.Dataset.InputTokens < 1:
-		return usage("--input-tokens must be at least 1")
-	case w.OutputTokens < 1:
-		return usage("--output-tokens must be at least 1")
-	case w.Requests < 0 || w.Requests == 0 && w.Duration <= 0:
-		return usage("--requests must be at least 1, unless --duration is given")
-	case w.Concurrency < 0:
-		return usage("--concurrency cannot be negative")
-	case w.Concurrency == 0 && w.Rate == 0:
-		return usage("say how the load is offered: --concurrency, --rate or both; for all at once --rate inf")
-	case w.Dataset.Convention != load.ConventionSGLang && w.Dataset.Convention != load.ConventionVLLM:
-		return usage("--convention is sglang or vllm")
-	case w.ExtraBody != "" && !json.Valid([]byte(w.ExtraBody)):
-		return usage("--extra-body is not JSON: %s", w.ExtraBody)
-	}
-	return nil
-}
-
 // onlyModel asks the server what it serves.
-func onlyModel(ctx context.Context, base string) (string, error) {
+func onlyModel(ctx context.Context, job load.Job) (string, error) {
+	base := job.Target.BaseURL
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", base+"/v1/models", nil)
 	if err != nil {
 		return "", err
+	}
+	for _, set := range []map[string]string{job.Target.Headers, job.Secrets} {
+		for name, value := range set {
+			req.Header.Set(name, value)
+		}
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -167,48 +115,93 @@ func onlyModel(ctx context.Context, base string) (string, error) {
 	return list.Data[0].ID, nil
 }
 
-func (a *app) runBench(ctx context.Context, job load.Job, format, output string) error {
-	l := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{"progress": time.Now()}}
+// runBench measures the job, as often as it is to be repeated, each time with
+// prompts of its own.
+func (a *app) runBench(ctx context.Context, job load.Job, repeat int, format, output string) error {
 	job.Calibrated = calibrated(slog.New(a.logger()))
-	started := time.Now()
-	result, err := load.Run(ctx, job, func(p load.Progress) {
+	var rows []results.Row
+	var records [][]load.Record
+	var failed error
+	for i := range repeat {
+		started := time.Now()
+		result, err := load.Run(ctx, job, a.benchProgress())
+		if terminal(a.stderr) {
+			fmt.Fprint(a.stderr, "\r\x1b[K")
+		}
+		failed = err
+		if result == nil {
+			break
+		}
+		rows = append(rows, results.Row{
+			Cell: results.Cell{Benchmark: "bench", Job: job, Repetition: i + 1, Started: started, Finished: time.Now(), Summary: &result.Summary},
+			Run:  results.Run{Command: "bench", Version: version, Started: started},
+		})
+		records = append(records, result.Records)
+		if err != nil {
+			break
+		}
+		job.Seed++
+	}
+	if len(rows) == 0 {
+		return failed
+	}
+	if e := a.write(output, func(w io.Writer) error {
+		if format == "text" {
+			return benchText(w, rows)
+		}
+		return writeRows(w, rows, format, false, func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil })
+	}); e != nil {
+		return errors.Join(e, failed)
+	}
+	if failed != nil {
+		return failed
+	}
+	var doubts []string
+	for _, r := range rows {
+		if v := r.Verdict(); v.Verdict != load.Valid {
+			doubts = append(doubts, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(v.Reasons, "; ")))
+		}
+	}
+	if len(doubts) == 0 {
+		return nil
+	}
+	e := &exit{code: exitCells}
+	if format != "text" || output != "" { // the text says so itself
+		e.err = errors.New(strings.Join(slices.Compact(doubts), "\n"))
+	}
+	return e
+}
+
+// benchText prints each measurement, and all of them together.
+func benchText(w io.Writer, rows []results.Row) error {
+	for i, r := range rows {
+		if len(rows) > 1 {
+			if _, err := fmt.Fprintf(w, "Repetition %d of %d\n\n", i+1, len(rows)); err != nil {
+				return err
+			}
+		}
+		if err := report.Text(w, r.Summary); err != nil {
+			return err
+		}
+		if len(rows) > 1 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+	}
+	return report.Together(w, rows)
+}
+
+func (a *app) benchProgress() func(load.Progress) {
+	l := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{"progress": time.Now()}}
+	return func(p load.Progress) {
 		if terminal(a.stderr) {
 			fmt.Fprintf(a.stderr, "\r\x1b[K%s", advanced(p))
 		} else if now := time.Now(); now.Sub(l.last["progress"]) > linePause {
 			l.last["progress"] = now
 			l.log.Info(advanced(p))
 		}
-	})
-	if terminal(a.stderr) {
-		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
-	if result == nil {
-		return err
-	}
-	row := results.Row{
-		Cell: results.Cell{Benchmark: "bench", Job: job, Started: started, Finished: time.Now(), Summary: &result.Summary},
-		Run:  results.Run{Command: "bench", Version: version, Started: started},
-	}
-	if e := a.write(output, func(w io.Writer) error {
-		if format == "text" {
-			return report.Text(w, row.Summary)
-		}
-		return writeRows(w, []results.Row{row}, format, false, func(results.Row) ([]load.Record, error) { return result.Records, nil })
-	}); e != nil {
-		return errors.Join(e, err)
-	}
-	if err != nil {
-		return err
-	}
-	if v := result.Summary.Verdict; v.Verdict != load.Valid {
-		// The text says so itself.
-		e := &exit{code: exitCells}
-		if format != "text" || output != "" {
-			e.err = fmt.Errorf("the measurement is %s: %s", v.Verdict, strings.Join(v.Reasons, "; "))
-		}
-		return e
-	}
-	return nil
 }
 
 // write writes to a file, whole or not at all, or to stdout when output is "".

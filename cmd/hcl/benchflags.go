@@ -1,0 +1,301 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/load"
+)
+
+// benchFlags say what hcl bench sends.
+type benchFlags struct {
+	load.Job
+	rate, burstiness         string
+	rangeRatio               float64
+	duration, timeout, stall time.Duration
+	ramp, warmup, cooldown   time.Duration
+	stages, slo              []string
+	headers                  []string
+	headerFile               string
+	apiKeyFile, apiKeyEnv    string
+	stopAtEOS                bool
+	repeat                   int
+
+	exposed []string // headers whose value on the command line looks like a key
+}
+
+func (b *benchFlags) add(c *cobra.Command) {
+	f, w, d := c.Flags(), &b.Workload, &b.Workload.Dataset
+	f.StringVar(&b.Target.Model, "model", "", "the model's name at the server; without it the server is asked")
+	f.StringVar(&w.Endpoint, "endpoint", load.Completions, "completions, chat or generate (SGLang's own); conversations take chat")
+	f.StringArrayVar(&b.headers, "header", nil, "a header of every request, `NAME:VALUE`; may be repeated; no place for a key")
+	f.StringVar(&b.headerFile, "header-file", "", "a `file` with a header on each line, NAME: VALUE; they are in no output")
+	f.StringVar(&b.apiKeyFile, "api-key-file", "", "a `file` with the key that requests carry as Authorization: Bearer")
+	f.StringVar(&b.apiKeyEnv, "api-key-env", "", "the environment `variable` with that key")
+
+	f.StringVar(&d.Kind, "dataset", load.Random, "what prompts are made of: "+strings.Join(load.DatasetKinds(), ", "))
+	f.StringVar(&d.Path, "path", "", "the data set's `file`, or for text a folder")
+	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
+	f.StringVar(&d.Tokenizer, "tokenizer", "", "the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
+	f.StringVar(&d.Filter, "filter", load.ConventionSGLang, "which conversations of sharegpt count: as in sglang's benchmark, or in vllm's")
+	f.IntVar(&d.InputTokens, "input-tokens", 1024, "length of each prompt; of sharegpt as recorded, if not given")
+	f.IntVar(&w.OutputTokens, "output-tokens", 128, "tokens asked for per request; as the data set says, if it does and this is not given")
+	f.Float64Var(&b.rangeRatio, "range-ratio", 1, "vary the lengths, in the sense of --convention")
+	f.StringVar(&d.Convention, "convention", load.ConventionSGLang, "what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
+	f.IntVar(&d.Groups, "groups", 0, "shared-prefix: how many beginnings there are")
+	f.IntVar(&d.PromptsPerGroup, "prompts-per-group", 0, "shared-prefix: how many prompts begin with each")
+	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning")
+	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "shared-prefix: length of what follows it")
+	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
+
+	f.IntVar(&w.Requests, "requests", 500, "how many requests are measured")
+	f.DurationVar(&b.duration, "duration", 0, "send for this long instead of a number of requests")
+	f.IntVar(&w.Concurrency, "concurrency", 0, "requests in flight: exactly this many, or with --rate at most; 0 is no cap")
+	f.StringVar(&b.rate, "rate", "0", "requests per second, or inf; 0 keeps --concurrency in flight")
+	f.StringVar(&b.burstiness, "burstiness", "1", "gamma shape of the gaps with --rate: 1 is Poisson, inf is constant")
+	f.DurationVar(&b.ramp, "ramp", 0, "the pace grows evenly from nothing over this long")
+	f.StringArrayVar(&b.stages, "stage", nil, "a part of the run, `DURATION,rate=N` or DURATION,concurrency=N; may be repeated")
+	f.IntVar(&w.Warmup, "warmup-requests", 0, "sent and waited for before the measurement")
+	f.DurationVar(&b.warmup, "warmup", 0, "this much of the run's beginning does not count")
+	f.DurationVar(&b.cooldown, "cooldown", 0, "this much of its end does not count")
+	f.IntVar(&b.repeat, "repeat", 1, "measure so many times, each with prompts of its own")
+	f.StringSliceVar(&b.slo, "slo", nil, "bounds of good requests, `METRIC=DURATION`: "+strings.Join(load.ObjectiveMetrics(), ", "))
+
+	f.BoolVar(&b.stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
+	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
+	f.Float64Var(&w.Temperature, "temperature", 0, "sampling temperature")
+	f.StringVar(&w.ExtraBody, "extra-body", "", "JSON object merged into every request")
+	f.DurationVar(&b.timeout, "timeout", 0, "for one request in all; 0 is none")
+	f.DurationVar(&b.stall, "stall", 0, "a request without a byte for this long has failed; 0 is 5m")
+	f.Uint64Var(&b.Seed, "seed", 0, "of prompts and arrivals")
+	f.Float64SliceVar(&b.Percentiles, "percentiles", nil, "percentiles to print (default 50,90,95,99)")
+}
+
+// job is what the flags ask for. Whatever is wrong with them is an error of usage.
+func (b *benchFlags) job(c *cobra.Command, urls []string) (load.Job, error) {
+	said := c.Flags().Changed
+	job := b.Job
+	w, d := &job.Workload, &job.Workload.Dataset
+	for i, u := range urls {
+		base, err := baseURL(u)
+		switch {
+		case err != nil:
+			return job, err
+		case i == 0:
+			job.Target.BaseURL = base
+		default:
+			job.Target.BaseURLs = append(job.Target.BaseURLs, base)
+		}
+	}
+	if err := b.addHeaders(&job); err != nil {
+		return job, err
+	}
+	var err error
+	if w.Rate, err = load.ParseRate(b.rate); err != nil {
+		return job, usage("--rate: %w", err)
+	}
+	if w.Burstiness, err = load.ParseRate(b.burstiness); err != nil {
+		return job, usage("--burstiness: %q is neither a number nor \"inf\"", b.burstiness)
+	}
+	if w.Stages, err = stagesOf(b.stages); err != nil {
+		return job, err
+	}
+	if w.SLO, err = objectives(b.slo); err != nil {
+		return job, err
+	}
+	if !slices.Contains([]string{load.Completions, load.Chat, load.Generate}, w.Endpoint) {
+		return job, usage("--endpoint %s: it is completions, chat or generate", w.Endpoint)
+	}
+	if !slices.Contains(load.DatasetKinds(), d.Kind) {
+		return job, usage("--dataset %s: it is one of %s", d.Kind, strings.Join(load.DatasetKinds(), ", "))
+	}
+	if b.repeat < 1 {
+		return job, usage("--repeat must be at least 1")
+	}
+	w.IgnoreEOS = !b.stopAtEOS
+	w.Duration, w.Timeout, w.Stall = load.Duration(b.duration), load.Duration(b.timeout), load.Duration(b.stall)
+	w.Ramp, w.CutBeginning, w.CutEnd = load.Duration(b.ramp), load.Duration(b.warmup), load.Duration(b.cooldown)
+	// What is not said is as the data set has it.
+	if said("range-ratio") {
+		d.RangeRatio = &b.rangeRatio
+	}
+	if !said("input-tokens") && d.Kind != load.Random && d.Kind != load.Text {
+		d.InputTokens = 0
+	}
+	if !said("output-tokens") && d.OwnOutputs() {
+		w.OutputTokens = 0
+	}
+	if !said("endpoint") && d.Kind == load.Conversation {
+		w.Endpoint = load.Chat
+	}
+	if !said("requests") && (w.Duration > 0 || len(w.Stages) > 0 || d.Kind == load.Trace) {
+		w.Requests = 0
+	}
+	if d.Kind != load.ShareGPT {
+		d.Filter = ""
+	}
+	return job, sensible(w)
+}
+
+// sensible turns away what cannot be run, in the words of the command line where
+// it is about a flag that is easily forgotten.
+func sensible(w *load.Workload) error {
+	made := w.Dataset.Kind == load.Random || w.Dataset.Kind == load.SharedPrefix
+	switch {
+	case w.Dataset.Kind == load.Random && w.Dataset.InputTokens < 1:
+		return usage("--input-tokens must be at least 1")
+	case made && w.OutputTokens < 1:
+		return usage("--output-tokens must be at least 1")
+	case !made && w.Dataset.Path == "":
+		return usage("--dataset %s is read from a file: say which with --path", w.Dataset.Kind)
+	case w.Concurrency == 0 && w.Rate == 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace:
+		return usage("say how the load is offered: --concurrency, --rate or both, or --stage; for all at once --rate inf")
+	case w.Requests < 0 || w.Requests == 0 && w.Duration <= 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace:
+		return usage("--requests must be at least 1, unless --duration or --stage is given")
+	case w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "":
+		return usage("text that is cut to a length and sent to chat is put together again by the model's own tokenizer: name it with --tokenizer")
+	}
+	if err := w.CheckExtraBody(); err != nil {
+		return usage("--extra-body: %s", strings.TrimPrefix(err.Error(), "extra body: "))
+	}
+	if err := w.Check(); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+// addHeaders gives the job its headers: those of the command line in clear, which
+// they are already, those of files and the environment as secrets.
+func (b *benchFlags) addHeaders(job *load.Job) error {
+	for _, text := range b.headers {
+		name, value, err := header(text)
+		if err != nil {
+			return usage("--header: %w", err)
+		}
+		if job.Target.Headers == nil {
+			job.Target.Headers = map[string]string{}
+		}
+		if secretName(name) {
+			b.exposed = append(b.exposed, name)
+			addSecret(job, name, value)
+			continue
+		}
+		job.Target.Headers[name] = value
+	}
+	if b.headerFile != "" {
+		text, err := os.ReadFile(b.headerFile)
+		if err != nil {
+			return usage("--header-file: %w", err)
+		}
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			name, value, err := header(line)
+			if err != nil {
+				return usage("--header-file %s, line %d: %w", b.headerFile, n, err)
+			}
+			addSecret(job, name, value)
+		}
+	}
+	key, from := "", ""
+	if b.apiKeyFile != "" {
+		text, err := os.ReadFile(b.apiKeyFile)
+		if err != nil {
+			return usage("--api-key-file: %w", err)
+		}
+		key, from = strings.TrimSpace(string(text)), "--api-key-file "+b.apiKeyFile
+	}
+	if b.apiKeyEnv != "" {
+		if from != "" {
+			return usage("--api-key-file and --api-key-env are two keys; say one of them")
+		}
+		key, from = strings.TrimSpace(os.Getenv(b.apiKeyEnv)), "--api-key-env "+b.apiKeyEnv
+	}
+	if from == "" {
+		return nil
+	}
+	if key == "" {
+		return usage("%s: there is no key in it", from)
+	}
+	if err := load.CheckHeader(load.Authorization, load.Bearer(key)); err != nil {
+		return usage("%s: %w", from, err)
+	}
+	addSecret(job, load.Authorization, load.Bearer(key))
+	return nil
+}
+
+func addSecret(job *load.Job, name, value string) {
+	if job.Secrets == nil {
+		job.Secrets = map[string]string{}
+	}
+	job.Secrets[name] = value
+}
+
+// header reads "NAME: VALUE". Its errors do not show the value.
+func header(text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, ":")
+	if !ok {
+		return "", "", fmt.Errorf("a header is written NAME: VALUE")
+	}
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	return name, value, load.CheckHeader(name, value)
+}
+
+// secretName reports whether headers of this name usually hold a key.
+func secretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"authorization", "key", "token", "secret", "cookie", "password"}, func(word string) bool {
+		return strings.Contains(name, word)
+	})
+}
+
+// stagesOf reads "1m,rate=2" and "30s,concurrency=8".
+func stagesOf(list []string) ([]load.Stage, error) {
+	var stages []load.Stage
+	for _, text := range list {
+		span, pace, _ := strings.Cut(text, ",")
+		kind, value, _ := strings.Cut(pace, "=")
+		d, err := time.ParseDuration(strings.TrimSpace(span))
+		s := load.Stage{Duration: load.Duration(d)}
+		switch strings.TrimSpace(kind) {
+		case "rate":
+			if err == nil {
+				s.Rate, err = load.ParseRate(value)
+			}
+		case "concurrency":
+			if err == nil {
+				s.Concurrency, err = strconv.Atoi(value)
+			}
+		default:
+			return nil, usage("--stage %q: write how long and how fast, such as 1m,rate=2 or 30s,concurrency=8", text)
+		}
+		if err != nil {
+			return nil, usage("--stage %q: %w", text, err)
+		}
+		stages = append(stages, s)
+	}
+	return stages, nil
+}
+
+// objectives reads "ttft=500ms".
+func objectives(list []string) ([]load.Objective, error) {
+	var slo []load.Objective
+	for _, text := range list {
+		metric, bound, _ := strings.Cut(text, "=")
+		d, err := time.ParseDuration(bound)
+		if err != nil || d <= 0 || !slices.Contains(load.ObjectiveMetrics(), metric) {
+			return nil, usage("--slo %q: write a metric (%s) and its bound, such as ttft=500ms", text, strings.Join(load.ObjectiveMetrics(), ", "))
+		}
+		slo = append(slo, load.Objective{Metric: metric, Max: load.Duration(d)})
+	}
+	return slo, nil
+}
