@@ -337,10 +337,16 @@ func overTime(x *sample) []*chart {
 			for i, v := range values {
 				l.dots = append(l.dots, dot{x: float64(i) * every, y: v})
 			}
+			if n := len(values); n > 0 { // the last interval has a length too
+				end := max(float64(n-1)*every, min(float64(n)*every, r.Summary.Duration))
+				l.dots = append(l.dots, dot{x: end, y: values[n-1]})
+			}
 			return l
 		}
-		waits := list(s.TTFT)
-		waits.steps = false
+		waits := line{series: x.series}
+		for i, v := range s.TTFT {
+			waits.dots = append(waits.dots, dot{x: float64(i) * every, y: v})
+		}
 		waits.dots = slices.DeleteFunc(waits.dots, func(d dot) bool { return d.y == 0 })
 		add("Requests in flight", "", list(s.InFlight))
 		add("Output throughput", "tok/s", list(s.OutputTokens))

@@ -53,6 +53,11 @@ func TestScale(t *testing.T) {
 		if len(ticks) < 1 || len(ticks) > 16 || !slices.IsSorted(ticks) {
 			t.Fatalf("%+v of %v has the ticks %v", a, values, ticks)
 		}
+		for _, v := range ticks {
+			if text := plain(v); len(text) > 14 && !s.log {
+				t.Fatalf("%+v of %v has the tick %s", a, values, text)
+			}
+		}
 	}
 }
 
