@@ -31,13 +31,14 @@ import (
 // Options is what carrying out needs besides the plan.
 type Options struct {
 	SSH      provision.SSH
-	Binaries agent.Binaries // copied to the hosts
-	Log      *slog.Logger   // of the connections; nil: silent
-	Events   func(Event)    // called from one goroutine at a time; nil: nobody listens
-	Run      results.Run    // ID, Lab, Command and Version are set
-	Holder   string         // who holds the leases, for people
-	Wait     time.Duration  // how long to wait for a host that somebody else is at work on; 0: not
-	Release  time.Duration  // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
+	Binaries agent.Binaries    // copied to the hosts
+	Log      *slog.Logger      // of the connections; nil: silent
+	Events   func(Event)       // called from one goroutine at a time; nil: nobody listens
+	Run      results.Run       // ID, Lab, Command and Version are set
+	Inputs   map[string][]byte // what the run is made from, kept with it; nothing sensitive is in it
+	Holder   string            // who holds the leases, for people
+	Wait     time.Duration     // how long to wait for a host that somebody else is at work on; 0: not
+	Release  time.Duration     // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
 }
 
 // Outcome counts what a run did.
@@ -72,6 +73,9 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	r := &run{plan: p, store: store, opt: opt}
 	r.opt.Run.Started = time.Now()
 	if err := store.BeginRun(ctx, r.opt.Run); err != nil {
+		return r.outcome, err
+	}
+	if err := store.PutInputs(ctx, r.opt.Run.ID, opt.Inputs); err != nil {
 		return r.outcome, err
 	}
 	work := map[*provision.Host][]*plan.Deployment{}

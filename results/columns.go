@@ -11,10 +11,10 @@ import (
 
 // Each list of columns stands beside the fields that they are read into.
 
-const runColumns = `r.id, r.lab, r.command, r.version, r.started, r.finished, r.outcome`
+const runColumns = `r.id, r.lab, r.command, r.version, r.started, r.finished, r.outcome, r.bundled`
 
 func runTargets(r *Run) []any {
-	return []any{&r.ID, &r.Lab, &r.Command, &r.Version, timeColumn{&r.Started}, timeColumn{&r.Finished}, &r.Outcome}
+	return []any{&r.ID, &r.Lab, &r.Command, &r.Version, timeColumn{&r.Started}, timeColumn{&r.Finished}, &r.Outcome, &r.Bundled}
 }
 
 const deploymentColumns = `d.id, d.run_id, d.engine, d.kind, d.host, d.gpus, d.model, d.image, d.digest,

@@ -139,7 +139,7 @@ func (s *Store) Litter(ctx context.Context, before time.Time) (_ []Litter, err e
 func (s *Store) outdated(ctx context.Context, before time.Time) (map[string]int64, error) {
 	from, args := Query{Latest: true}.from()
 	rehearsed, more := Query{Latest: true, Rehearsed: true}.from()
-	runs, err := collect(ctx, s.db, "read runs", `SELECT id FROM runs WHERE coalesce(finished, started) < ?
+	runs, err := collect(ctx, s.db, "read runs", `SELECT id FROM runs WHERE bundled = 0 AND coalesce(finished, started) < ?
 		AND id NOT IN (SELECT c.run_id`+from+`) AND id NOT IN (SELECT c.run_id`+rehearsed+`)`,
 		slices.Concat([]any{stamp(before)}, args, more),
 		func(scan func(...any) error) (id string, err error) {
@@ -182,7 +182,7 @@ func (s *Store) Remove(ctx context.Context, l Litter) (err error) {
 		return err
 	}
 	for _, statement := range []string{
-		`DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
+		`DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
 		`DELETE FROM deployments WHERE run_id = ?`, `DELETE FROM runs WHERE id = ?`,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, l.Run); err != nil {

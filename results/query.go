@@ -17,7 +17,8 @@ type Query struct {
 	// and the newest void one only when there is no other.
 	Latest bool
 	// Rehearsed selects what was rehearsed instead of what was measured: the two
-	// are never in one answer. It says nothing when Run is set.
+	// are never in one answer. It says nothing when Run is set. Runs that came in
+	// a bundle are in no answer but that for their Run.
 	Rehearsed bool
 }
 
@@ -100,7 +101,7 @@ func (q Query) from() (sql string, args []any) {
 	if q.Run != "" {
 		and("c.run_id = ?", q.Run)
 	} else {
-		and("(r.command = 'rehearse') = ?", q.Rehearsed)
+		and("r.bundled = 0 AND (r.command = 'rehearse') = ?", q.Rehearsed)
 	}
 	if q.Cell != "" {
 		and("substr(c.id, 1, length(?)) = ?", q.Cell, q.Cell)

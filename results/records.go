@@ -103,7 +103,12 @@ func (s *Store) Records(ctx context.Context, run, cell string) (_ []load.Record,
 		return nil, err
 	}
 	defer f.Close()
-	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	return decodeRecords(f)
+}
+
+// decodeRecords reads what writeRecords has written.
+func decodeRecords(r io.Reader) ([]load.Record, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}

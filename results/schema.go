@@ -120,6 +120,14 @@ ALTER TABLE deployments ADD COLUMN stopped TEXT;
 ALTER TABLE cells ADD COLUMN telemetry TEXT;            -- JSON
 `, `
 ALTER TABLE cells ADD COLUMN origin TEXT; -- JSON: what another tool wrote
+`, `
+CREATE TABLE inputs ( -- what a run was made from
+	run_id  TEXT NOT NULL REFERENCES runs (id),
+	name    TEXT NOT NULL,
+	content BLOB NOT NULL,
+	PRIMARY KEY (run_id, name)
+);
+ALTER TABLE runs ADD COLUMN bundled INTEGER NOT NULL DEFAULT 0; -- 1: it came from another store
 `}
 }
 

@@ -100,7 +100,11 @@ is left unclean, 130 interrupted.`,
 				return &exit{exitFailed, errors.New("not approved; nothing was done")}
 			}
 			opt.Run, opt.Wait = newRun(cfg.Lab.Name, "apply"), wait
-			return a.carryOut(ctx, p, references(cfg, ""), store, opt, asJSON)
+			published := references(cfg, "")
+			if opt.Inputs, err = inputs(cfg, p, published); err != nil {
+				return err
+			}
+			return a.carryOut(ctx, p, published, store, opt, asJSON)
 		},
 	}
 	lab.add(c)

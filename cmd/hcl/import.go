@@ -28,9 +28,13 @@ it beside what was measured here, marked as imported wherever it is shown: the
 JSON and the text block of vllm bench serve and of SGLang's bench_serving, and
 tables (*.csv) whose first line names the columns. docs/results.md lists the
 columns that are understood. A plan never takes an imported result for one of its
-cells. Importing a file again puts the new figures in the place of the old.`,
+cells. Importing a file again puts the new figures in the place of the old.
+
+A file that hcl bundle has written becomes a run of its own again; hcl report --run
+shows it as it was.`,
 		Example: `  hcl import old/vllm-*.json --engine vllm.h200 --gpus 8xH200
   hcl import published/online.csv --gpu-count 8 --model deepseek-ai/DeepSeek-R1
+  hcl import theirs.bundle && hcl report --run 20261121-142501-k3f9 --html theirs.html
   hcl report --html report.html
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong or a file cannot be
@@ -45,7 +49,15 @@ understood; then nothing is stored.`,
 			ctx := c.Context()
 			var all []imported
 			var errs []error
+			var bundles []string
 			for _, name := range args {
+				if is, err := isBundle(name); err != nil {
+					errs = append(errs, err)
+					continue
+				} else if is {
+					bundles = append(bundles, name)
+					continue
+				}
 				rows, unused, err := readResults(name)
 				if err != nil {
 					errs = append(errs, fmt.Errorf("%s: %w", name, err))
@@ -73,6 +85,14 @@ understood; then nothing is stored.`,
 				return err
 			}
 			defer store.Close()
+			for _, name := range bundles {
+				if err := a.importBundle(ctx, store, name); err != nil {
+					return err
+				}
+			}
+			if len(all) == 0 && len(bundles) > 0 {
+				return nil
+			}
 			lab, err := filepath.Abs(labDir([]string{dir}))
 			if err != nil {
 				return err

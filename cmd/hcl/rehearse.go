@@ -70,6 +70,9 @@ could not be run, 130 interrupted.`,
 				}
 			}
 			opt.Run = newRun(cfg.Lab.Name, "rehearse")
+			if opt.Inputs, err = inputs(cfg, p, references(cfg, "")); err != nil {
+				return err
+			}
 			return a.carryOut(ctx, p, nil, store, opt, asJSON)
 		},
 	}

@@ -97,11 +97,10 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			default:
 				return err
 			}
-			about, err := a.about(c.Context(), store, cfg, rows, which)
+			about, err := a.aboutRun(c.Context(), store, cfg, references, rows, which)
 			if err != nil {
 				return err
 			}
-			about.References = report.Compare(rows, references)
 			if out.title != "" {
 				about.Title = out.title
 			}
@@ -248,6 +247,33 @@ func references(cfg *hcl.Config, benchmark string) []report.Reference {
 		}
 	}
 	return out
+}
+
+// aboutRun is about, and what was published. Of one run it is what was kept with
+// it, wherever the run is now and whatever the lab's text says meanwhile.
+func (a *app) aboutRun(ctx context.Context, store *results.Store, cfg *hcl.Config, published []report.Reference, rows []results.Row, which selection) (report.About, error) {
+	var of *reported
+	if store != nil && which.run != "" {
+		var err error
+		if of, err = keptReport(ctx, store, which.run); err != nil {
+			return report.About{}, err
+		}
+	}
+	if of != nil {
+		cfg = nil
+		published = of.published(which.benchmark)
+	}
+	about, err := a.about(ctx, store, cfg, rows, which)
+	if of != nil {
+		about.Title, about.Description = of.Lab, of.Description
+		for _, p := range of.Planned {
+			if which.cell == "" && which.where == "" && (which.benchmark == "" || p.Benchmark == which.benchmark) {
+				about.Planned = append(about.Planned, p)
+			}
+		}
+	}
+	about.References = report.Compare(rows, published)
+	return about, err
 }
 
 // about is what a report tells beside its rows.

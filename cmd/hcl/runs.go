@@ -61,7 +61,10 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "RUN\tWHAT\tBEGAN\tTOOK\tVALID\tSUSPECT\tVOID\tOUTCOME")
 			for _, l := range lines {
-				took, outcome := "-", l.Outcome
+				took, outcome, what := "-", l.Outcome, l.Command
+				if l.Bundled {
+					what += " elsewhere"
+				}
 				if !l.Finished.IsZero() {
 					took = l.Finished.Sub(l.Started).Round(time.Second).String()
 				}
@@ -71,7 +74,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 						outcome = "going on"
 					}
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", l.ID, l.Command, l.Started.Local().Format(time.DateTime), took, l.Valid, l.Suspect, l.Void, outcome)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", l.ID, what, l.Started.Local().Format(time.DateTime), took, l.Valid, l.Suspect, l.Void, outcome)
 			}
 			return w.Flush()
 		},

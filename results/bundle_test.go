@@ -1,0 +1,112 @@
+package results
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// bundled is a store with one run and the bundle of that run.
+func bundled(t *testing.T) (*Store, []byte) {
+	t.Helper()
+	s := open(t, t.TempDir())
+	none := testCell("r1", "c0")
+	none.Summary, none.Error = nil, "the engine died"
+	check(t, s.BeginRun(t.Context(), testRun("r1")))
+	check(t, s.PutDeployment(t.Context(), testDeployment("r1")))
+	check(t, s.PutCell(t.Context(), none, nil))
+	check(t, s.PutCell(t.Context(), testCell("r1", "c1"), testRecords()))
+	check(t, s.PutInputs(t.Context(), "r1", map[string][]byte{"lab/lab.hcl": []byte("lab \"quickstart\" {}\n")}))
+	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "gpu throttled"}))
+	check(t, s.FinishRun(t.Context(), "r1", "done", noon.Add(time.Hour)))
+	var b, again bytes.Buffer
+	check(t, s.WriteBundle(t.Context(), &b, "r1", map[string][]byte{"report.txt": []byte("fine\n")}))
+	check(t, s.WriteBundle(t.Context(), &again, "r1", map[string][]byte{"report.txt": []byte("fine\n")}))
+	if !bytes.Equal(b.Bytes(), again.Bytes()) {
+		t.Error("two bundles of a run differ")
+	}
+	if !IsBundle(b.Bytes()) {
+		t.Error("a bundle does not begin as one")
+	}
+	return s, b.Bytes()
+}
+
+// everything is all that a store has of a run.
+func everything(t *testing.T, s *Store, run string) []any {
+	t.Helper()
+	r, err := s.run(t.Context(), run)
+	check(t, err)
+	r.Bundled = false
+	rows, err := s.Rows(t.Context(), Query{Run: run})
+	check(t, err)
+	deployments, err := s.deployments(t.Context(), run)
+	check(t, err)
+	events, err := s.Events(t.Context(), run)
+	check(t, err)
+	inputs, err := s.Inputs(t.Context(), run)
+	check(t, err)
+	all := []any{r, deployments, events, inputs}
+	for _, row := range rows {
+		row.Run.Bundled = false
+		records, err := s.Records(t.Context(), run, row.ID)
+		check(t, err)
+		all = append(all, row, records)
+	}
+	return all
+}
+
+func TestBundle(t *testing.T) {
+	from, b := bundled(t)
+	to := open(t, t.TempDir())
+	fill(t, to, testRun("own"), testCell("own", "own1"))
+	for range 2 { // the second time it takes its own place
+		run, err := to.ImportBundle(t.Context(), bytes.NewReader(b))
+		check(t, err)
+		if run.ID != "r1" {
+			t.Errorf("ImportBundle returned run %q", run.ID)
+		}
+	}
+	if diff := cmp.Diff(everything(t, from, "r1"), everything(t, to, "r1")); diff != "" {
+		t.Errorf("the run in the other store (-want +got):\n%s", diff)
+	}
+
+	// It stands apart.
+	known, err := to.Known(t.Context())
+	check(t, err)
+	rows, err := to.Rows(t.Context(), Query{Latest: true})
+	check(t, err)
+	if len(known) != 1 || len(rows) != 1 || rows[0].ID != "own1" {
+		t.Errorf("%d cells are known and %d measured here; want 1 and 1", len(known), len(rows))
+	}
+	if found, err := to.Litter(t.Context(), time.Now().Add(time.Hour)); err != nil || len(found) > 0 {
+		t.Errorf("Litter = %v, %v; want none", found, err)
+	}
+	runs, err := to.Runs(t.Context())
+	check(t, err)
+	if len(runs) != 2 || runs[0].Bundled == runs[1].Bundled {
+		t.Errorf("runs %v; want one of the bundle and one of our own", runs)
+	}
+	if _, err := from.ImportBundle(t.Context(), bytes.NewReader(b)); err == nil {
+		t.Error("a bundle took the place of the run that it was made of")
+	}
+	if diff := cmp.Diff(everything(t, to, "r1"), everything(t, from, "r1")); diff != "" {
+		t.Errorf("the run after its bundle was refused (-want +got):\n%s", diff)
+	}
+}
+
+// TestBundleCut: of a bundle that ends too early, nothing is stored.
+func TestBundleCut(t *testing.T) {
+	_, b := bundled(t)
+	s := open(t, t.TempDir())
+	for n := 0; n < len(b); n += max(1, len(b)/60) {
+		if _, err := s.ImportBundle(t.Context(), bytes.NewReader(b[:n])); err == nil {
+			t.Errorf("the first %d bytes of %d are a bundle", n, len(b))
+		}
+	}
+	runs, err := s.Runs(t.Context())
+	if err != nil || len(runs) > 0 {
+		t.Errorf("runs %v, %v; want none", runs, err)
+	}
+}

@@ -1,0 +1,36 @@
+package results
+
+import (
+	"context"
+	"fmt"
+)
+
+// PutInputs keeps what a run was made from, by name: the lab's text, its lock,
+// the plan. What must not be shown has to be gone from it.
+func (s *Store) PutInputs(ctx context.Context, run string, inputs map[string][]byte) error {
+	for name, content := range inputs {
+		_, err := s.db.ExecContext(ctx, `INSERT OR REPLACE INTO inputs (run_id, name, content) VALUES (?, ?, ?)`, run, name, content)
+		if err != nil {
+			return fmt.Errorf("store input %s of run %s: %w", name, run, err)
+		}
+	}
+	return nil
+}
+
+// Inputs returns what PutInputs has kept.
+func (s *Store) Inputs(ctx context.Context, run string) (map[string][]byte, error) {
+	type input struct {
+		name    string
+		content []byte
+	}
+	all, err := collect(ctx, s.db, "read inputs of run "+run, `SELECT name, content FROM inputs WHERE run_id = ?`, []any{run},
+		func(scan func(...any) error) (i input, err error) {
+			err = scan(&i.name, &i.content)
+			return i, err
+		})
+	inputs := map[string][]byte{}
+	for _, i := range all {
+		inputs[i.name] = i.content
+	}
+	return inputs, err
+}
