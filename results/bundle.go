@@ -213,11 +213,8 @@ func (s *Store) beginBundled(ctx context.Context, r Run) error {
 	}
 	begun := r
 	begun.Finished, begun.Outcome = time.Time{}, "" // until all of it is there
-	if err := s.BeginRun(ctx, begun); err != nil {
-		return err
-	}
-	_, err := s.db.ExecContext(ctx, `UPDATE runs SET bundled = 1 WHERE id = ?`, r.ID)
-	return err
+	begun.Bundled = true
+	return s.BeginRun(ctx, begun)
 }
 
 func (s *Store) importRest(ctx context.Context, in *tar.Reader, b bundle) error {

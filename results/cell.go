@@ -22,7 +22,7 @@ type Run struct {
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished,omitzero"` // zero: still going, or died
 	Outcome  string    `json:"outcome,omitempty"` // "done", "failed", "interrupted", …; empty: see Finished
-	Bundled  bool      `json:"-"`                 // it was measured elsewhere and came in a bundle; BeginRun does not set it
+	Bundled  bool      `json:"-"`                 // it was measured elsewhere and came in a bundle
 }
 
 // Deployment is one start of an engine.

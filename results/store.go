@@ -156,8 +156,8 @@ func (s *Store) BeginRun(ctx context.Context, r Run) error {
 		return fmt.Errorf("store run: %w", err)
 	}
 	_, err := s.db.ExecContext(ctx,
-		`INSERT INTO runs (id, lab, command, version, started, finished, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome)
+		`INSERT INTO runs (id, lab, command, version, started, finished, outcome, bundled) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome, r.Bundled)
 	if err != nil {
 		return fmt.Errorf("store run %s: %w", r.ID, err)
 	}
