@@ -12,9 +12,9 @@ import (
 )
 
 // readWhile says what is read while a cell of the deployment is measured: the
-// host, and the GPUs that the engine has. A simulated engine has none.
+// host, what the engine exports, and the GPUs that it has. A simulated engine has none.
 func readWhile(d *plan.Deployment) telemetry.Plan {
-	p := telemetry.Plan{Host: true}
+	p := telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
 	gpus := d.Host().GPUs
 	if len(d.Instances) == 0 || gpus.Count == 0 || d.Engine.Kind == engines.Sim {
 		return p

@@ -275,3 +275,27 @@ func TestSimulated(t *testing.T) {
 		t.Errorf("Simulated runs %q with %v, want %q without environment", got, ct.Env, want)
 	}
 }
+
+// TestExports: an engine that does not export is not asked.
+func TestExports(t *testing.T) {
+	enabled := []Flag{{"enable-metrics", nil}}
+	for name, c := range map[string]struct {
+		e    Engine
+		want string
+	}{
+		"vllm":              {Engine{Kind: VLLM}, "http://127.0.0.1:8000/metrics"},
+		"sglang":            {Engine{Kind: SGLang}, ""},
+		"sglang, told to":   {Engine{Kind: SGLang, Flags: enabled}, "http://127.0.0.1:30000/metrics"},
+		"trtllm":            {Engine{Kind: TRTLLM}, "http://127.0.0.1:8000/metrics"},
+		"simulated sglang":  {Engine{Kind: Sim, Port: 1, Flags: []Flag{{"as", value("sglang")}}}, "http://127.0.0.1:1/metrics"},
+		"some other server": {Engine{Kind: OpenAI, Port: 1}, ""},
+	} {
+		got := ""
+		if x := Exports(&c.e); x != nil {
+			got = x.URL
+		}
+		if got != c.want {
+			t.Errorf("%s: Exports = %q, want %q", name, got, c.want)
+		}
+	}
+}

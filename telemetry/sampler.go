@@ -13,9 +13,10 @@ const Interval = time.Second
 
 // Plan says what is to be read. It travels to where that is done.
 type Plan struct {
-	Interval float64 `json:"interval_s,omitempty"` // 0: [Interval]
-	Host     bool    `json:"host,omitempty"`       // processors and memory
-	GPUs     *GPUs   `json:"gpus,omitempty"`       // nil: none
+	Interval float64  `json:"interval_s,omitempty"` // 0: [Interval]
+	Host     bool     `json:"host,omitempty"`       // processors and memory
+	GPUs     *GPUs    `json:"gpus,omitempty"`       // nil: none
+	Engine   *Exports `json:"engine,omitempty"`     // nil: it exports nothing
 }
 
 // Reading is one value that a source gives.
@@ -57,6 +58,9 @@ func (p Plan) sources() []Source {
 	}
 	if p.GPUs != nil {
 		all = append(all, p.GPUs.source())
+	}
+	if p.Engine != nil {
+		all = append(all, p.Engine.source())
 	}
 	return all
 }
@@ -161,13 +165,14 @@ func (s *Sampler) Stop(w Window) *Record {
 	}
 	r := &Record{Interval: s.every.Seconds(), Problems: s.problems}
 	for _, t := range s.series {
-		if series := t.within(w); len(series.At) > 0 {
+		if series := t.within(w); len(series.At) > 0 && t.of != counters {
 			r.Series = append(r.Series, series)
 		}
 	}
 	if s.plan.GPUs != nil {
 		s.gpus(r, w)
 	}
+	r.PrefixHitRate, r.Acceptance = s.share(hits, queries, w), s.share(accepted, drafted, w)
 	return r
 }
 

@@ -1,0 +1,220 @@
+package telemetry
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Exports says what an engine exports, and under which names: of each list, the
+// first that is there counts, because versions differ in spelling.
+type Exports struct {
+	URL string `json:"url"`
+	// Iterations says that the answer is no text of Prometheus, but TensorRT-LLM's
+	// JSON list of the iterations since it was last asked.
+	Iterations bool `json:"iterations,omitempty"`
+
+	Running  []string `json:"running,omitempty"`
+	Waiting  []string `json:"waiting,omitempty"`
+	KVCache  []string `json:"kv_cache,omitempty"` // share in use, 0 to 1
+	Preempt  []string `json:"preemptions,omitempty"`
+	Hits     []string `json:"prefix_hits,omitempty"`    // counter: prompt tokens found in the prefix cache
+	Queries  []string `json:"prefix_queries,omitempty"` // counter: prompt tokens that were looked up
+	Accepted []string `json:"accepted,omitempty"`       // counter: drafted tokens that were accepted
+	Drafted  []string `json:"drafted,omitempty"`        // counter: drafted tokens
+}
+
+// counters is the source of the tracks that only rates are made of.
+const counters = "counters"
+
+const (
+	hits     = "prefix_hits"
+	queries  = "prefix_queries"
+	accepted = "accepted"
+	drafted  = "drafted"
+)
+
+const (
+	askWithin  = 5 * time.Second
+	maxExports = 16 << 20 // bytes of one answer
+)
+
+// source asks the engine. Shares are those since the reading before.
+func (e *Exports) source() Source {
+	client := &http.Client{Timeout: askWithin}
+	before := map[string]float64{}
+	var drawn iterations
+	return polled(func(ctx context.Context) ([]Reading, error) {
+		text, err := e.ask(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		values := map[string]float64{}
+		if e.Iterations {
+			if values, err = drawn.read(text); err != nil {
+				return nil, fmt.Errorf("read what the engine exports: %w", err)
+			}
+		} else {
+			e.pick(parsePrometheus(string(text)), values)
+		}
+		var readings []Reading
+		for _, g := range []struct{ name, unit string }{{Running, ""}, {Waiting, ""}, {KVCache, ""}, {Preemptions, ""}} {
+			if v, ok := values[g.name]; ok {
+				readings = append(readings, Reading{Engine, g.name, g.unit, v})
+			}
+		}
+		for _, share := range []struct{ name, part, whole string }{{PrefixHits, hits, queries}, {Accepted, accepted, drafted}} {
+			part, ok := values[share.part]
+			whole, ok2 := values[share.whole]
+			if !ok || !ok2 {
+				continue
+			}
+			readings = append(readings, Reading{counters, share.part, "", part}, Reading{counters, share.whole, "", whole})
+			if was, there := before[share.whole]; there && whole > was {
+				readings = append(readings, Reading{Engine, share.name, "", (part - before[share.part]) / (whole - was)})
+			}
+			before[share.part], before[share.whole] = part, whole
+		}
+		return readings, nil
+	})
+}
+
+func (e *Exports) ask(ctx context.Context, client *http.Client) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask what the engine exports: %w", err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask what the engine exports: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxExports))
+	if err != nil {
+		return nil, fmt.Errorf("ask what the engine exports: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask what the engine exports: GET %s: %s", e.URL, resp.Status)
+	}
+	return text, nil
+}
+
+// pick finds the values by their names. Several engine ranks each have their own:
+// counts are summed, shares averaged.
+func (e *Exports) pick(samples map[string][]float64, values map[string]float64) {
+	for _, p := range []struct {
+		name  string
+		under []string
+	}{
+		{Running, e.Running}, {Waiting, e.Waiting}, {KVCache, e.KVCache}, {Preemptions, e.Preempt},
+		{hits, e.Hits}, {queries, e.Queries}, {accepted, e.Accepted}, {drafted, e.Drafted},
+	} {
+		for _, name := range p.under {
+			found := samples[name]
+			if len(found) == 0 {
+				continue
+			}
+			sum := 0.0
+			for _, v := range found {
+				sum += v
+			}
+			if p.name == KVCache {
+				sum /= float64(len(found))
+			}
+			values[p.name] = sum
+			break
+		}
+	}
+}
+
+// parsePrometheus reads Prometheus' text format, labels left aside: the values of
+// each name.
+func parsePrometheus(text string) map[string][]float64 {
+	samples := map[string][]float64{}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		end := strings.IndexAny(line, "{ \t")
+		if end <= 0 || line[0] == '#' {
+			continue
+		}
+		rest := line[end:]
+		if rest[0] == '{' {
+			rest = rest[strings.LastIndexByte(rest, '}')+1:]
+		}
+		fields := strings.Fields(rest) // the value, and sometimes a time
+		if len(fields) == 0 {
+			continue
+		}
+		if v, err := strconv.ParseFloat(fields[0], 64); err == nil && v-v == 0 { // neither NaN nor infinite
+			samples[line[:end]] = append(samples[line[:end]], v)
+		}
+	}
+	return samples
+}
+
+// iterations adds up what TensorRT-LLM tells once only.
+type iterations struct{ accepted, drafted float64 }
+
+func (t *iterations) read(text []byte) (map[string]float64, error) {
+	var list []struct {
+		Active  *float64 `json:"numActiveRequests"`
+		Queued  *float64 `json:"numQueuedRequests"`
+		KVCache *struct {
+			Used   float64 `json:"usedNumBlocks"`
+			Most   float64 `json:"maxNumBlocks"`
+			Reused float64 `json:"reusedBlocks"`
+			Missed float64 `json:"missedBlocks"`
+		} `json:"kvCacheStats"`
+		Draft *struct {
+			Drafted  float64 `json:"numDraftTokens"`
+			Accepted float64 `json:"numAcceptedTokens"`
+		} `json:"specDecodingStats"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	values := map[string]float64{}
+	for _, it := range list { // the last one's gauges stay
+		if it.Active != nil {
+			values[Running] = *it.Active
+		}
+		if it.Queued != nil {
+			values[Waiting] = *it.Queued
+		}
+		if c := it.KVCache; c != nil && c.Most > 0 {
+			values[KVCache], values[hits], values[queries] = c.Used/c.Most, c.Reused, c.Reused+c.Missed
+		}
+		if it.Draft != nil {
+			t.accepted += it.Draft.Accepted
+			t.drafted += it.Draft.Drafted
+			values[accepted], values[drafted] = t.accepted, t.drafted
+		}
+	}
+	return values, nil
+}
+
+// share is what a counter grew by within the window as a share of another; nil
+// when it is not known.
+func (s *Sampler) share(part, whole string, w Window) *float64 {
+	grew := func(name string) (by float64, ok bool) {
+		for _, t := range s.series {
+			if t.of == counters && t.name == name {
+				return t.valueAt(w.To) - t.valueAt(w.From), true
+			}
+		}
+		return 0, false
+	}
+	p, ok := grew(part)
+	all, ok2 := grew(whole)
+	if !ok || !ok2 || all <= 0 || p < 0 {
+		return nil
+	}
+	ratio := min(p/all, 1)
+	return &ratio
+}

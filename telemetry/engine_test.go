@@ -1,0 +1,109 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var vllmNames = Exports{
+	Running: []string{"vllm:num_requests_running"}, Waiting: []string{"vllm:num_requests_waiting"},
+	KVCache: []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"},
+	Hits:    []string{"vllm:prefix_cache_hits_total"}, Queries: []string{"vllm:prefix_cache_queries_total"},
+}
+
+// TestExports reads a page of Prometheus at each tick: gauges over time, and the
+// share of hits over the window.
+func TestExports(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := asked.Add(1)
+		fmt.Fprintf(w, `# HELP vllm:num_requests_running Number of requests.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a {b} c"} %d.0
+vllm:num_requests_running{engine="1",model_name="a {b} c"} 2.0
+vllm:gpu_cache_usage_perc{engine="0"} 0.25
+vllm:gpu_cache_usage_perc{engine="1"} 0.75
+vllm:num_requests_waiting NaN
+vllm:prefix_cache_hits_total{engine="0"} %d
+vllm:prefix_cache_queries_total{engine="0"} %d 1700000000000
+`, n, 25*n, 100*n)
+	}))
+	defer server.Close()
+	e := vllmNames
+	e.URL = server.URL
+	begin := time.Now()
+	s := Start(t.Context(), Plan{Interval: 0.01, Engine: &e})
+	for deadline := time.Now().Add(10 * time.Second); asked.Load() < 6; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the engine is not asked")
+		}
+	}
+	r := s.Stop(Window{Zero: begin, From: begin, To: time.Now()})
+	first := map[string]float64{}
+	for _, x := range r.Series {
+		if x.Of != Engine {
+			t.Errorf("a series of %s", x.Of)
+		}
+		first[x.Name] = x.Value[0]
+	}
+	if diff := cmp.Diff(map[string]float64{Running: 3, KVCache: 0.5, PrefixHits: 0.25}, first); diff != "" {
+		t.Errorf("first values (-want +got):\n%s", diff)
+	}
+	if r.PrefixHitRate == nil || *r.PrefixHitRate != 0.25 || r.Acceptance != nil || len(r.Problems) > 0 {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// TestIterations: what TensorRT-LLM tells once is added up.
+func TestIterations(t *testing.T) {
+	var it iterations
+	for _, c := range []struct {
+		text string
+		want map[string]float64
+	}{
+		{`[{"iter": 1, "numActiveRequests": 9, "numQueuedRequests": 4, "kvCacheStats": {"usedNumBlocks": 10, "maxNumBlocks": 100, "reusedBlocks": 1, "missedBlocks": 3}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 5}},
+		   {"iter": 2, "numActiveRequests": 8, "numQueuedRequests": 0, "kvCacheStats": {"usedNumBlocks": 20, "maxNumBlocks": 100, "reusedBlocks": 2, "missedBlocks": 6}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 7}}]`,
+			map[string]float64{Running: 8, Waiting: 0, KVCache: 0.2, hits: 2, queries: 8, accepted: 12, drafted: 20}},
+		{`[]`, map[string]float64{}},
+		{`[{"numActiveRequests": 1, "specDecodingStats": {"numDraftTokens": 5, "numAcceptedTokens": 5}}]`,
+			map[string]float64{Running: 1, accepted: 17, drafted: 25}},
+	} {
+		got, err := it.read([]byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("read %s (-want +got):\n%s", c.text, diff)
+		}
+	}
+}
+
+// TestExportsAbsent: an engine that exports nothing is told as a problem, once.
+func TestExportsAbsent(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NotFound(w, r)
+		asked <- struct{}{}
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	s := Start(ctx, Plan{Interval: 0.01, Engine: &Exports{URL: server.URL}})
+	for range 3 {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			t.Fatal("the engine is not asked again")
+		}
+	}
+	if r := s.Stop(Window{}); len(r.Problems) != 1 {
+		t.Errorf("problems %q", r.Problems)
+	}
+}
