@@ -25,6 +25,12 @@ func dir(home, lab, host string) string {
 	return path.Join(home, root, "agents", hex.EncodeToString(sum[:4]))
 }
 
+// Mark is how the [provision.ProcessMark] of every process begins that an agent of
+// the lab starts on this host.
+func Mark(c *provision.Conn, lab string) string {
+	return dir(c.Home(), lab, c.Host().Name) + "/"
+}
+
 // answerWithin bounds how long an agent takes to say that it is there.
 const answerWithin = 20 * time.Second
 

@@ -214,11 +214,20 @@ func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error 
 	if s.plan.Rehearsal {
 		return nil
 	}
-	if wrong := facts.Check(s.host); len(wrong) > 0 {
-		errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}
-		for _, w := range wrong {
-			errs = append(errs, errors.New(w))
+	findings, err := contract(ctx, s.conn, s.plan.Lab.Name, facts, keptOn(s.host, enginesOf(deployments)))
+	if err != nil {
+		return err
+	}
+	errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}
+	for _, f := range findings {
+		switch {
+		case f.Level == provision.Blocked:
+			errs = append(errs, errors.New("  - "+sentence(f)))
+		case f.Level == provision.Warning && s.host.GPUs.Count > 0:
+			s.event(Event{Type: Warning, Host: s.host.Name, Message: sentence(f)})
 		}
+	}
+	if len(errs) > 1 {
 		return errors.Join(errs...)
 	}
 	return nil

@@ -32,7 +32,7 @@ func (l *lab) host(i *instance) {
 		PricePerHour: get[float64](s, "price_per_hour"),
 		Pos:          pos(i.of.header),
 	}
-	if at, said := blockRange(i.of.body, "require"); said {
+	if _, said := blockRange(i.of.body, "require"); said {
 		h.Require = &provision.Require{
 			Driver:    get[provision.Versions](s, "require.driver"),
 			ROCm:      get[provision.Versions](s, "require.rocm"),
@@ -44,7 +44,6 @@ func (l *lab) host(i *instance) {
 		if on, ok := s["require.numa_balancing"].value.(bool); ok {
 			h.Require.NUMABalancing = &on
 		}
-		l.place(requirePlace(h), at)
 		if x, said := s["require.rocm"]; said && h.GPUs.Vendor == provision.NVIDIA {
 			l.errOnce(x.at, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
 		}

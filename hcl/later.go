@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-
-	"hclbench/provision"
 )
 
 // NotCarriedOut returns what the lab's cells ask for that this version can read
@@ -34,17 +32,12 @@ func (c *Config) NotCarriedOut(rehearsal bool) *Problems {
 			if cell.From != nil {
 				add(b.Name+" load.from", b.Pos, "This version reads and plans the argument from of load blocks, but sends the load from the engine's own host only. Remove it for now.")
 			}
-			if cell.Engine != nil && cell.Engine.Host != nil && cell.Engine.Host.Require != nil {
-				add(requirePlace(cell.Engine.Host), cell.Engine.Host.Pos, "This version reads require blocks, but does not check them yet, and a host that does not meet them would be used all the same. Check by hand, and remove the block for now.")
-			}
 		}
 	}
 	out.sort()
 	out.addContext(out.bodies)
 	return out
 }
-
-func requirePlace(h *provision.Host) string { return "host " + h.Name + " require" }
 
 // place notes where something stands that NotCarriedOut may name.
 func (l *lab) place(name string, at hcl.Range) {

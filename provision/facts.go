@@ -169,43 +169,6 @@ func parseROCm(text string) ([]GPU, error) {
 	return gpus, nil
 }
 
-// Check says what the host lacks of what its block asks for, one sentence each;
-// nil when nothing. More GPUs than asked for are not a lack.
-func (f Facts) Check(h *Host) []string {
-	var lacks []string
-	if h.GPUs.Count > 0 {
-		matching := 0
-		var others []string
-		for _, g := range f.GPUs {
-			if g.isModel(h.GPUs.Model) {
-				matching++
-			} else if !slices.Contains(others, g.Name) {
-				others = append(others, g.Name)
-			}
-		}
-		if matching < h.GPUs.Count {
-			found := fmt.Sprintf("%d", matching)
-			if matching == 0 {
-				found = "none"
-			}
-			lack := fmt.Sprintf("%s: its block says gpus = %q, and there are %s", h, h.GPUs, found)
-			if len(others) > 0 {
-				lack += ", but " + strings.Join(others, " and ")
-			}
-			if len(f.Problems) > 0 {
-				lack += " (" + strings.Join(f.Problems, "; ") + ")"
-			} else if len(f.GPUs) == 0 {
-				lack += fmt.Sprintf(" (%s found no GPU)", map[Vendor]string{NVIDIA: "nvidia-smi", AMD: "rocm-smi"}[h.GPUs.Vendor])
-			}
-			lacks = append(lacks, lack)
-		}
-	}
-	if f.Docker == "" && (h.Runtime == Docker || h.Runtime == "") {
-		lacks = append(lacks, fmt.Sprintf("%s: Docker cannot be used there, and its block does not say runtime = %q", h, Process))
-	}
-	return lacks
-}
-
 // isModel reports whether a GPU is of the model that a user wrote: its words,
 // or some of them that follow one another. "H20" is not an H200, "RTX4090" is a
 // "NVIDIA GeForce RTX 4090", and "A100-80GB" an "NVIDIA A100-SXM4-80GB".

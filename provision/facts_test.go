@@ -48,8 +48,9 @@ func TestFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.GPUs = GPUs{8, "H200", NVIDIA}
-	if got := strings.Join(f.Check(host), "\n"); !strings.Contains(got, "there are none") || !strings.Contains(got, "Driver/library version mismatch") {
-		t.Errorf("Check with a broken driver = %q", got)
+	got := finding(Contract(host, f, Condition{}, Traces{}), "gpus")
+	if got.Level != Blocked || got.Have != "none" || !strings.Contains(got.Advice, "Driver/library version mismatch") {
+		t.Errorf("with a broken driver: %+v", got)
 	}
 }
 
@@ -79,40 +80,5 @@ func TestParseFacts(t *testing.T) {
 	}
 	if got := parseFacts("rocm=ERROR: no driver\n"); len(got.Problems) != 1 || got.Problems[0] != "rocm-smi: ERROR: no driver" {
 		t.Errorf("parseFacts of a broken rocm-smi = %+v", got)
-	}
-}
-
-func TestCheck(t *testing.T) {
-	gpus := func(names ...string) (all []GPU) {
-		for _, n := range names {
-			all = append(all, GPU{Name: n})
-		}
-		return all
-	}
-	for _, tc := range []struct {
-		asks  GPUs
-		has   []GPU
-		lacks string // part of the sentence; "" for none
-	}{
-		{GPUs{}, nil, ""},
-		{GPUs{1, "H200", NVIDIA}, gpus("NVIDIA H200", "NVIDIA H200"), ""},
-		{GPUs{2, "H200", NVIDIA}, gpus("NVIDIA H200"), `gpus = "2xH200", and there are 1`},
-		{GPUs{1, "H200", NVIDIA}, gpus("NVIDIA H20"), "there are none, but NVIDIA H20"},
-		{GPUs{1, "H20", NVIDIA}, gpus("NVIDIA H200"), "none, but NVIDIA H200"},
-		{GPUs{1, "H200", NVIDIA}, gpus("NVIDIA GH200 480GB"), "none"},
-		{GPUs{1, "RTX4090", NVIDIA}, gpus("NVIDIA GeForce RTX 4090"), ""},
-		{GPUs{1, "A100-80GB", NVIDIA}, gpus("NVIDIA A100-SXM4-80GB"), ""},
-		{GPUs{1, "A100-40GB", NVIDIA}, gpus("NVIDIA A100-SXM4-80GB"), "none"},
-		{GPUs{1, "mi300x", AMD}, gpus("AMD Instinct MI300X OAM"), ""},
-		{GPUs{8, "MI300X", AMD}, nil, "rocm-smi found no GPU"},
-	} {
-		h := &Host{Name: "h", Runtime: Process, GPUs: tc.asks}
-		got := strings.Join(Facts{GPUs: tc.has}.Check(h), "\n")
-		if (tc.lacks == "") != (got == "") || !strings.Contains(got, tc.lacks) {
-			t.Errorf("Check(%s against %v) = %q, want %q", tc.asks, tc.has, got, tc.lacks)
-		}
-	}
-	if got := (Facts{}).Check(&Host{Name: "h"}); len(got) != 1 || !strings.Contains(got[0], "Docker") {
-		t.Errorf("Check of a host without Docker = %q", got)
 	}
 }

@@ -136,7 +136,7 @@ is the current directory.`,
 	root.CompletionOptions.DisableDefaultCmd = true // ours reads as the others
 	root.SetHelpCommand(a.helpVerb())
 	root.AddCommand(
-		a.agent(), a.apply(), a.attach(), a.audit(), a.bench(), a.bundle(), a.calibrate(), a.compare(), a.completion(), a.destroy(), a.export(), a.fmt(), a.gc(), a.importVerb(), a.init(), a.lock(), a.logs(),
+		a.agent(), a.apply(), a.attach(), a.audit(), a.bench(), a.bundle(), a.calibrate(), a.check(), a.compare(), a.completion(), a.destroy(), a.export(), a.fmt(), a.gc(), a.importVerb(), a.init(), a.lock(), a.logs(),
 		a.plan(), a.rehearse(), a.report(), a.results(), a.runs(), a.showCell(), a.sim(), a.status(), a.validate(), a.version(), a.watch(), a.withEnv(),
 	)
 	return root

@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/plan"
+	"hclbench/provision"
+)
+
+// Checked is a host held against its contract.
+type Checked struct {
+	Host     *provision.Host
+	Findings []provision.Finding
+	Err      error // why it could not be looked at; nil: it was
+}
+
+// Check looks at all hosts at once and starts nothing there. The answer is in
+// the order of the hosts.
+func Check(ctx context.Context, lab string, hosts []*provision.Host, all []*engines.Engine, opt Options) []Checked {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	out := make([]Checked, len(hosts))
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() {
+			out[i].Host = h
+			out[i].Findings, out[i].Err = look(ctx, lab, h, all, opt)
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+	c, err := provision.Dial(ctx, h, opt.SSH, opt.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	facts, err := c.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return contract(ctx, c, lab, facts, keptOn(h, all))
+}
+
+// contract holds a host against its contract. What an earlier run of the lab has
+// left there is swept before anything starts, and uses the GPUs by right.
+func contract(ctx context.Context, c *provision.Conn, lab string, facts provision.Facts, paths []string) ([]provision.Finding, error) {
+	now, err := c.Condition(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	ours := provision.Traces{Mark: agent.Mark(c, lab)}
+	if facts.Docker != "" {
+		found, err := c.List(ctx, map[string]string{plan.LabelLab: lab})
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			ours.Containers = append(ours.Containers, f.ID)
+		}
+	}
+	return provision.Contract(c.Host(), facts, now, ours), nil
+}
+
+// keptOn are the directories of a host where the engines' models are kept.
+func keptOn(h *provision.Host, all []*engines.Engine) []string {
+	var paths []string
+	for _, e := range all {
+		if e.Host == h && e.Model != nil && e.Model.Cache != "" && !slices.Contains(paths, e.Model.Cache) {
+			paths = append(paths, e.Model.Cache)
+		}
+	}
+	return paths
+}
+
+func enginesOf(deployments []*plan.Deployment) []*engines.Engine {
+	var all []*engines.Engine
+	for _, d := range deployments {
+		all = append(all, d.Engine)
+	}
+	return all
+}
+
+// sentence is a finding that is not good.
+func sentence(f provision.Finding) string {
+	s := f.Check + ": " + f.Have
+	if f.Want != "" {
+		s += ", where " + f.Want + " is wanted"
+	}
+	return s + ": " + f.Advice
+}

@@ -1,0 +1,190 @@
+package provision
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/client"
+)
+
+// conditionScript prints one fact per line as NAME=VALUE; what it does not find,
+// it leaves out. Its arguments are paths.
+//
+//go:embed condition.sh
+var conditionScript string
+
+// Condition is the state that a host is in at one moment: what changes from one
+// hour to the next, or can be changed, and decides whether its numbers are good.
+type Condition struct {
+	PCI           map[Vendor]int   `json:"pci,omitempty"` // GPUs on the bus, by their vendor
+	GPUs          []GPUCondition   `json:"gpus,omitempty"`
+	MEC           []int            `json:"mec,omitempty"`  // firmware of AMD GPUs' compute engine, one for each GPU
+	ROCm          string           `json:"rocm,omitempty"` // its version
+	KFD           string           `json:"kfd,omitempty"`  // "" no such device; "there"; "usable" by the login
+	DRI           string           `json:"dri,omitempty"`  // as KFD, the worst of all render devices
+	NUMABalancing string           `json:"numa_balancing"` // "0", "1"; "" where the kernel has none
+	CommandLine   string           `json:"command_line,omitempty"`
+	Governor      string           `json:"governor,omitempty"`   // of all processors, each once
+	HugePages     string           `json:"hugepages,omitempty"`  // transparent ones: "always", "madvise", "never"
+	OpenFiles     int64            `json:"open_files,omitempty"` // of a login; 0: unlimited or not known
+	SharedMemory  int64            `json:"shared_memory_bytes,omitempty"`
+	Kernel        []string         `json:"kernel_log,omitempty"` // its last lines about failed GPUs and lack of memory
+	KernelUnread  bool             `json:"kernel_log_unread,omitempty"`
+	DiskFree      map[string]int64 `json:"disk_free_bytes,omitempty"` // by path
+	Skew          time.Duration    `json:"clock_skew"`                // the host's clock ahead of ours
+	Toolkit       string           `json:"toolkit,omitempty"`         // how Docker hands out NVIDIA GPUs: "nvidia runtime", "cdi"; "" not seen
+	Use           GPUUse           `json:"gpu_use,omitzero"`
+	Problems      []string         `json:"problems,omitempty"`
+}
+
+// GPUCondition is what nvidia-smi says of one GPU. Empty: it does not say.
+type GPUCondition struct {
+	ECC, Persistence, MIG string // "Enabled", "Disabled"
+	PowerLimit, Default   float64
+	Reasons               uint64 // why clocks are held, as NVML's bits
+	Uncorrected           int64  // ECC errors since the driver was loaded
+	Remap                 string // "pending", "failed" or ""
+}
+
+// Bits of nvidia-smi's clock reasons: hardware slowdown, software thermal,
+// hardware thermal, power brake (NVML, nvmlClocksEventReasons).
+const slowedByHeat = 0x08 | 0x20 | 0x40 | 0x80
+
+// Condition finds out what state a host is in. paths are where images and models
+// will be kept; Docker's own directory is looked at besides, and where there is
+// neither the login's home.
+func (c *Conn) Condition(ctx context.Context, paths []string) (Condition, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, fmt.Errorf("nothing came within %s: a driver may hang", factsTimeout))
+	defer cancel()
+	var info system.Info
+	if c.host.Runtime != Process {
+		var err error
+		info, err = query(ctx, c, func(api *client.Client) (system.Info, error) { return api.Info(ctx) })
+		if errors.Is(err, ErrUnreachable) {
+			return Condition{}, err
+		}
+		if info.DockerRootDir != "" {
+			paths = append(slices.Clone(paths), info.DockerRootDir)
+		}
+	}
+	if len(paths) == 0 {
+		paths = []string{c.home}
+	}
+	var words []string
+	for _, p := range paths {
+		words = append(words, quote(p))
+	}
+	before := time.Now()
+	out, err := c.Run(ctx, "set -- "+strings.Join(words, " ")+"\n"+conditionScript, nil)
+	if err != nil {
+		return Condition{}, fmt.Errorf("look at the state of the host: %w", err)
+	}
+	after := time.Now()
+	now := parseCondition(out, before, after)
+	for name := range info.Runtimes {
+		if name == "nvidia" {
+			now.Toolkit = "nvidia runtime"
+		}
+	}
+	if now.Toolkit == "" && len(info.CDISpecDirs) > 0 {
+		now.Toolkit = "cdi"
+	}
+	now.Use, err = c.GPUUse(ctx)
+	now.Problems = append(now.Problems, now.Use.Problems...)
+	return now, err
+}
+
+// parseCondition reads what the script has printed between two moments.
+func parseCondition(out string, before, after time.Time) Condition {
+	c := Condition{PCI: map[Vendor]int{}, DiskFree: map[string]int64{}}
+	device := func(was, value string) string {
+		if value != "usable" || was == "there" {
+			return "there"
+		}
+		return "usable"
+	}
+	for line := range strings.Lines(out) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		switch name {
+		case "pci":
+			vendor, _, _ := strings.Cut(value, " ")
+			c.PCI[map[string]Vendor{"0x10de": NVIDIA, "0x1002": AMD}[vendor]]++
+		case "nvidia":
+			if g, ok := parseGPUCondition(value); ok {
+				c.GPUs = append(c.GPUs, g)
+			} else {
+				c.Problems = append(c.Problems, "nvidia-smi: "+value)
+			}
+		case "mec":
+			c.MEC = append(c.MEC, int(number(value)))
+		case "rocm":
+			c.ROCm = value
+		case "kfd":
+			c.KFD = device(c.KFD, value)
+		case "dri":
+			c.DRI = device(c.DRI, value)
+		case "numa_balancing":
+			c.NUMABalancing = value
+		case "cmdline":
+			c.CommandLine = value
+		case "governor":
+			c.Governor = value
+		case "hugepages":
+			c.HugePages = value
+		case "files":
+			c.OpenFiles = number(value)
+		case "shm_kib":
+			c.SharedMemory = number(value) << 10
+		case "log":
+			c.KernelUnread = true
+		case "kernel":
+			c.Kernel = append(c.Kernel, value)
+		case "disk":
+			if free, path, ok := strings.Cut(value, " "); ok && free != "" {
+				c.DiskFree[path] = number(free) << 10
+			}
+		case "time":
+			// It was read in the second that follows at some moment in between.
+			if at := number(value); at > 0 {
+				early, late := time.Unix(at, 0).Sub(after), time.Unix(at+1, 0).Sub(before)
+				if early > 0 {
+					c.Skew = early
+				} else if late < 0 {
+					c.Skew = late
+				}
+			}
+		}
+	}
+	return c
+}
+
+func parseGPUCondition(line string) (GPUCondition, bool) {
+	f := strings.Split(line, ", ")
+	if len(f) != 10 {
+		return GPUCondition{}, false
+	}
+	said := func(s string) string {
+		if strings.HasPrefix(s, "[") {
+			return ""
+		}
+		return s
+	}
+	g := GPUCondition{ECC: said(f[1]), Persistence: said(f[2]), MIG: said(f[3]), Uncorrected: number(f[7])}
+	g.PowerLimit, _ = strconv.ParseFloat(f[4], 64)
+	g.Default, _ = strconv.ParseFloat(f[5], 64)
+	g.Reasons, _ = strconv.ParseUint(strings.TrimPrefix(f[6], "0x"), 16, 64)
+	switch {
+	case strings.EqualFold(f[9], "yes"):
+		g.Remap = "failed"
+	case strings.EqualFold(f[8], "yes"):
+		g.Remap = "pending"
+	}
+	return g, true
+}

@@ -1,0 +1,34 @@
+PATH=$PATH:/usr/local/bin:/usr/bin:/sbin:/usr/sbin:/opt/rocm/bin
+# GPUs by what they are on the bus, whether a driver has taken them or not: display
+# controllers (0x03....) and processing accelerators (0x12....).
+for d in /sys/bus/pci/devices/*; do
+	case $(cat "$d/vendor" 2>/dev/null) in 0x10de | 0x1002) ;; *) continue ;; esac
+	case $(cat "$d/class" 2>/dev/null) in 0x03* | 0x12*) echo "pci=$(cat "$d/vendor") $(basename "$d")" ;; esac
+done
+if command -v nvidia-smi >/dev/null 2>&1; then
+	nvidia-smi --query-gpu=index,ecc.mode.current,persistence_mode,mig.mode.current,power.limit,power.default_limit,clocks_throttle_reasons.active,ecc.errors.uncorrected.volatile.total,remapped_rows.pending,remapped_rows.failure --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
+fi
+if command -v rocm-smi >/dev/null 2>&1; then
+	rocm-smi --showfw 2>/dev/null | sed -n 's/.*MEC firmware version:[^0-9]*\([0-9][0-9]*\).*/mec=\1/p'
+fi
+echo "rocm=$(cat /opt/rocm/.info/version 2>/dev/null)"
+[ ! -e /dev/kfd ] || echo "kfd=$([ -r /dev/kfd ] && [ -w /dev/kfd ] && echo usable)"
+for d in /dev/dri/renderD*; do
+	[ ! -e "$d" ] || echo "dri=$([ -r "$d" ] && [ -w "$d" ] && echo usable)"
+done
+echo "numa_balancing=$(cat /proc/sys/kernel/numa_balancing 2>/dev/null)"
+echo "cmdline=$(cat /proc/cmdline 2>/dev/null)"
+echo "governor=$(cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null | sort | uniq | paste -s -d' ' -)"
+echo "hugepages=$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
+echo "files=$(ulimit -n)"
+echo "shm_kib=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $2 }')"
+log=$(dmesg 2>/dev/null || journalctl -k -b --no-pager -q 2>/dev/null) || log=
+[ -n "$log" ] || echo "log=unreadable"
+echo "$log" | grep -E 'NVRM: Xid|amdgpu.*(ring .* timeout|GPU reset|uncorrectable|RAS)|Out of memory: Killed process' | tail -n 5 | sed 's/^/kernel=/'
+for path; do # which may not be there yet: then what it will be made in
+	dir=$path
+	while [ ! -e "$dir" ] && [ "$dir" != / ] && [ "$dir" != . ]; do dir=$(dirname "$dir"); done
+	echo "disk=$(df -Pk "$dir" 2>/dev/null | awk 'NR == 2 { print $4 }') $path"
+done
+echo "time=$(date +%s)"
+exit 0

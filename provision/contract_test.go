@@ -1,0 +1,216 @@
+package provision
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/testhost"
+)
+
+// finding returns that of a check, or none.
+func finding(findings []Finding, check string) Finding {
+	for _, f := range findings {
+		if f.Check == check {
+			return f
+		}
+	}
+	return Finding{}
+}
+
+// recorded is a box as it should be: what testdata/condition says, with edits
+// ("old", "new").
+func recorded(t *testing.T, box string, edits ...string) (*Host, Facts, Condition) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/condition/" + box + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(edits); i += 2 {
+		if !strings.Contains(string(text), edits[i]) {
+			t.Fatalf("%s does not say %q", box, edits[i])
+		}
+		text = []byte(strings.Replace(string(text), edits[i], edits[i+1], 1))
+	}
+	at := time.Unix(1740830400, 5e8)
+	now := parseCondition(string(text), at, at)
+	now.Toolkit = "nvidia runtime"
+	gpus, err := ParseGPUs(box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu := GPU{NVIDIA, "NVIDIA H200", 143771 << 20, "550.144.03"}
+	if gpus.Vendor == AMD {
+		gpu = GPU{AMD, "AMD Instinct MI300X", 206141652992, "6.10.5"}
+	}
+	f := Facts{Docker: "28.5.2", CPUs: 192, MemoryBytes: 2 << 40, GPUs: slices.Repeat([]GPU{gpu}, 8)}
+	for range 8 {
+		now.Use.Memory = append(now.Use.Memory, 1<<20)
+	}
+	return &Host{Name: "box", GPUs: gpus, Require: &Require{}}, f, now
+}
+
+func TestContractOfGoodBoxes(t *testing.T) {
+	for box, want := range map[string][]string{
+		"8xH200": {"docker", "gpus", "driver", "gpu users", "free gpu memory", "container toolkit", "persistence mode", "mig", "ecc", "ecc errors", "power limit", "throttling",
+			"kernel log", "shared memory", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "cpu governor", "clock"},
+		"8xMI300X": {"docker", "gpus", "driver", "rocm", "gpu users", "free gpu memory", "kfd", "dri", "mec firmware", "iommu",
+			"kernel log", "shared memory", "numa balancing", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "cpu governor", "clock"},
+	} {
+		h, f, now := recorded(t, box)
+		findings := Contract(h, f, now, Traces{})
+		var got []string
+		for _, x := range findings {
+			if x.Level != OK || x.Advice != "" {
+				t.Errorf("%s: %+v", box, x)
+			}
+			got = append(got, x.Check)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: checks (-want +got):\n%s", box, diff)
+		}
+		if Worst(findings) != OK {
+			t.Errorf("%s: %s", box, Worst(findings))
+		}
+	}
+}
+
+// TestContractFindsWhatIsWrong: one thing is wrong in each, and one finding says
+// so.
+func TestContractFindsWhatIsWrong(t *testing.T) {
+	on := true
+	const gpu3 = "nvidia=3, Enabled, Enabled, Disabled, 700.00, 700.00, 0x0000000000000001, 0, No, No"
+	foreign := func(_ *Host, _ *Facts, now *Condition) {
+		now.Use.Processes = []GPUProcess{{PID: 4711, Name: "python3", Memory: 20 << 30}, {PID: 4712, Name: "vllm", Container: "ours"}}
+		now.Use.Memory[0] = 20 << 30
+	}
+	for _, c := range []struct {
+		name, box string
+		edits     []string
+		change    func(*Host, *Facts, *Condition)
+		check     string
+		level     Level
+		says      string // in what is there, or what to do
+	}{
+		{"seven GPUs", "8xH200", nil, func(_ *Host, f *Facts, _ *Condition) { f.GPUs = f.GPUs[:7] }, "gpus", Blocked, "8 are on the PCI bus, and nvidia-smi tells of 7"},
+		{"no driver", "8xMI300X", nil, func(_ *Host, f *Facts, _ *Condition) { f.GPUs = nil }, "gpus", Blocked, "install the driver"},
+		{"another model", "8xH200", nil, func(_ *Host, f *Facts, _ *Condition) {
+			f.GPUs = slices.Repeat([]GPU{{NVIDIA, "NVIDIA H20", 97871 << 20, "550.144.03"}}, 8)
+		}, "gpus", Blocked, "none, but NVIDIA H20"},
+		{"no GPU at all", "8xMI300X", slices.Concat(pciEdits), func(_ *Host, f *Facts, _ *Condition) { f.GPUs = nil }, "gpus", Blocked, "rocm-smi found no GPU"},
+		{"no Docker", "8xH200", nil, func(_ *Host, f *Facts, _ *Condition) { f.Docker = "" }, "docker", Blocked, "usermod"},
+		{"an old driver", "8xH200", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.Driver = mustVersions(t, ">= 560") }, "driver", Blocked, "550.144.03"},
+		{"an old ROCm", "8xMI300X", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.ROCm = mustVersions(t, ">= 6.4") }, "rocm", Blocked, "6.3.1-48"},
+		{"too little GPU memory", "8xH200", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.GPUMemory = 180e9 }, "gpu memory", Blocked, "150.8 GB"},
+		{"too little memory", "8xH200", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.Memory = 4 << 40 }, "memory", Blocked, "2199.0 GB"},
+		{"a full disk", "8xH200", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.DiskFree = 1e12 }, "disk free at /var/lib/docker", Blocked, "966.4 GB"},
+		{"a foreign process", "8xH200", nil, foreign, "gpu users", Warning, "python3 (process 4711, 20480 MiB)"},
+		{"a foreign process where idle GPUs are required", "8xH200", nil, func(h *Host, f *Facts, now *Condition) {
+			foreign(h, f, now)
+			h.Require.IdleGPUs = true
+		}, "gpu users", Blocked, "python3"},
+		{"memory that nobody holds", "8xMI300X", nil, func(_ *Host, _ *Facts, now *Condition) { now.Use.Memory[5] = 30 << 30 }, "free gpu memory", Warning, "gpu5: 30720 MiB"},
+		{"no container toolkit", "8xH200", nil, func(_ *Host, _ *Facts, now *Condition) { now.Toolkit = "" }, "container toolkit", Warning, "nvidia-ctk"},
+		{"persistence mode off", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled, Enabled", "Enabled, Disabled", 1)}, nil, "persistence mode", Warning, "gpu3 off"},
+		{"MIG", "8xH200", []string{gpu3, strings.Replace(gpu3, "Disabled", "Enabled", 1)}, nil, "mig", Warning, "gpu3 split"},
+		{"ECC on some", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled", "Disabled", 1)}, nil, "ecc", Warning, "disabled and enabled"},
+		{"damaged memory", "8xH200", []string{gpu3, strings.Replace(gpu3, "0, No", "2, No", 1)}, nil, "ecc errors", Warning, "gpu3 2 uncorrected"},
+		{"rows that wait for a reset", "8xH200", []string{gpu3, strings.Replace(gpu3, "No, No", "Yes, No", 1)}, nil, "ecc errors", Warning, "gpu3 row remapping pending"},
+		{"a lower power limit", "8xH200", []string{gpu3, strings.Replace(gpu3, "700.00", "500.00", 1)}, nil, "power limit", Warning, "gpu3 500 W of 700 W"},
+		{"throttled", "8xH200", []string{gpu3, strings.Replace(gpu3, "0x0000000000000001", "0x0000000000000060", 1)}, nil, "throttling", Warning, "gpu3 slowed down (reasons 0x60)"},
+		{"Xid", "8xH200", []string{"numa", "kernel=[  812.5] NVRM: Xid (PCI:0000:61:00): 79, pid=1234, GPU has fallen off the bus.\nnuma"}, nil, "kernel log", Warning, "Xid (PCI:0000:61:00): 79"},
+		{"RAS", "8xMI300X", []string{"numa", "kernel=[  99.1] amdgpu 0000:c6:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block\nnuma"}, nil, "kernel log", Warning, "reboot"},
+		{"lack of memory", "8xMI300X", []string{"numa", "kernel=Out of memory: Killed process 812 (python3)\nnuma"}, nil, "kernel log", Warning, "killed for lack of memory"},
+		{"the log is closed to us", "8xH200", []string{"numa", "log=unreadable\nnuma"}, nil, "kernel log", Warning, "dmesg_restrict"},
+		{"NUMA balancing on AMD", "8xMI300X", []string{"balancing=0", "balancing=1"}, nil, "numa balancing", Warning, "echo 0 | sudo tee"},
+		{"NUMA balancing, required", "8xH200", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.NUMABalancing = &on }, "numa balancing", Blocked, "echo 1 | sudo tee"},
+		{"old firmware", "8xMI300X", []string{"mec=177", "mec=168"}, nil, "mec firmware", Warning, "HSA_NO_SCRATCH_RECLAIM"},
+		{"no IOMMU passthrough", "8xMI300X", []string{" iommu=pt", ""}, nil, "iommu", Warning, "iommu=pt"},
+		{"no kfd", "8xMI300X", []string{"kfd=\n", ""}, nil, "kfd", Blocked, "modprobe"},
+		{"kfd is not for the login", "8xMI300X", nil, func(h *Host, _ *Facts, _ *Condition) { h.Runtime = Process }, "kfd", Blocked, "usermod -aG render,video"},
+		{"one render device is not for the login", "8xMI300X", []string{"dri=\n", "dri=usable\n"}, func(h *Host, _ *Facts, now *Condition) { h.Runtime, now.KFD = Process, "usable" }, "dri", Blocked, "not for this login"},
+		{"little shared memory", "8xH200", []string{"shm_kib=1056559104", "shm_kib=65536"}, nil, "shared memory", Warning, "0.1 GB"},
+		{"few open files", "8xH200", []string{"files=1048576", "files=1024"}, nil, "open files", Warning, "nofile"},
+		{"clocks that follow the load", "8xH200", []string{"governor=performance", "governor=performance powersave"}, nil, "cpu governor", Warning, "powersave"},
+		{"a fast clock", "8xH200", []string{"time=1740830400", "time=1740830460"}, nil, "clock", Warning, "1m0s ahead"},
+		{"a slow clock", "8xH200", []string{"time=1740830400", "time=1740830000"}, nil, "clock", Warning, "behind"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, f, now := recorded(t, c.box, c.edits...)
+			if c.change != nil {
+				c.change(h, &f, &now)
+			}
+			findings := Contract(h, f, now, Traces{Containers: []string{"ours"}})
+			got := finding(findings, c.check)
+			if got.Level != c.level || !strings.Contains(got.Have+" "+got.Advice, c.says) || got.Advice == "" {
+				t.Errorf("%s = %+v, want %s and %q", c.check, got, c.level, c.says)
+			}
+			for _, x := range findings {
+				if x.Check != c.check && x.Level != OK && x.Check != "dri" && !strings.HasPrefix(x.Check, "disk") {
+					t.Errorf("%s is not good either: %+v", x.Check, x)
+				}
+			}
+		})
+	}
+}
+
+// pciEdits take the AMD GPUs off the bus.
+var pciEdits = func() (edits []string) {
+	for _, bus := range []string{"05", "26", "46", "65", "85", "a6", "c6", "e5"} {
+		edits = append(edits, "pci=0x1002 0000:"+bus+":00.0\n", "")
+	}
+	return edits
+}()
+
+func TestModels(t *testing.T) {
+	for _, c := range []struct {
+		model, name string
+		want        bool
+	}{
+		{"H200", "NVIDIA H200", true},
+		{"H200", "NVIDIA H20", false},
+		{"H20", "NVIDIA H200", false},
+		{"H200", "NVIDIA GH200 480GB", false},
+		{"RTX4090", "NVIDIA GeForce RTX 4090", true},
+		{"A100-80GB", "NVIDIA A100-SXM4-80GB", true},
+		{"A100-40GB", "NVIDIA A100-SXM4-80GB", false},
+		{"mi300x", "AMD Instinct MI300X OAM", true},
+	} {
+		if got := (GPU{Name: c.name}).isModel(c.model); got != c.want {
+			t.Errorf("%q is a %s: %v, want %v", c.name, c.model, got, c.want)
+		}
+	}
+}
+
+// TestCondition looks at hosts with the tools that such boxes have.
+func TestCondition(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Name: "h200-c", GPU: "8xH200"})
+	if err := h.SayGPUs(testhost.GPUField{GPU: 6, Field: "clocks_throttle_reasons.active", Value: "0x0000000000000008"}); err != nil {
+		t.Fatal(err)
+	}
+	host := block(h)
+	host.Runtime, host.GPUs = Process, GPUs{8, "H200", NVIDIA}
+	c := mustDial(t, host, strict(h))
+	now, err := c.Condition(t.Context(), []string{"/no such/folder yet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(now.GPUs) != 8 || now.Problems != nil || now.Skew.Abs() > time.Second || now.DiskFree["/no such/folder yet"] == 0 || now.OpenFiles == 0 {
+		t.Errorf("Condition = %+v", now)
+	}
+	f, err := c.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings := Contract(host, f, now, Traces{})
+	if got := finding(findings, "throttling"); got.Level != Warning || got.Have != "gpu6 slowed down (reasons 0x08)" {
+		t.Errorf("throttling: %+v", got)
+	}
+	if Worst(findings) == Blocked {
+		t.Errorf("blocked: %+v", findings)
+	}
+}
