@@ -24,7 +24,7 @@ quickstart: build
 test:
 	scripts/prepare
 	@$(MAKE) --no-print-directory check
-	status=0; go test -race -timeout 9m ./... || status=$$?; \
+	status=0; go test -race -timeout 25m ./... || status=$$?; \
 	go run ./testhost/sweep || status=1; \
 	exit $$status
 

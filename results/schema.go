@@ -79,6 +79,36 @@ CREATE TABLE events (
 );
 CREATE INDEX events_by_run ON events (run_id);
 
+` + resultsView(""), `
+ALTER TABLE deployments ADD COLUMN gpu_count INTEGER;
+ALTER TABLE deployments ADD COLUMN price_per_hour REAL; -- USD
+ALTER TABLE deployments ADD COLUMN versions TEXT;       -- JSON
+ALTER TABLE deployments ADD COLUMN served TEXT;         -- JSON
+ALTER TABLE deployments ADD COLUMN phases TEXT;         -- JSON
+ALTER TABLE deployments ADD COLUMN stopped TEXT;
+ALTER TABLE cells ADD COLUMN telemetry TEXT;            -- JSON
+`, `
+ALTER TABLE cells ADD COLUMN origin TEXT; -- JSON: what another tool wrote
+`, `
+CREATE TABLE inputs ( -- what a run was made from
+	run_id  TEXT NOT NULL REFERENCES runs (id),
+	name    TEXT NOT NULL,
+	content BLOB NOT NULL,
+	PRIMARY KEY (run_id, name)
+);
+ALTER TABLE runs ADD COLUMN bundled INTEGER NOT NULL DEFAULT 0; -- 1: it came from another store
+`, `DROP VIEW results;` + resultsView(`,
+	r.bundled, c.origin ->> '$.format'           AS imported,
+	d.gpu_count, d.price_per_hour, d.ready_s, c.cache_reset,
+	c.telemetry ->> '$.energy_j'                 AS energy_j,
+	c.telemetry ->> '$.prefix_cache_hit_rate'    AS prefix_cache_hit_rate,
+	c.telemetry ->> '$.speculative_acceptance'   AS speculative_acceptance`)}
+}
+
+// resultsView is the view for people who ask in SQL, with more columns than the
+// first version's.
+func resultsView(more string) string {
+	return `
 -- One row per cell for people who ask in SQL; nothing is stored twice.
 CREATE VIEW results AS
 SELECT
@@ -106,29 +136,11 @@ SELECT
 	c.summary ->> '$.itl_ms.percentiles.99'   AS itl_p99_ms,
 	c.summary ->> '$.e2el_ms.mean'            AS e2el_mean_ms,
 	c.summary ->> '$.e2el_ms.median'          AS e2el_p50_ms,
-	c.summary ->> '$.e2el_ms.percentiles.99'  AS e2el_p99_ms
+	c.summary ->> '$.e2el_ms.percentiles.99'  AS e2el_p99_ms` + more + `
 FROM cells c
 JOIN runs r ON r.id = c.run_id
 LEFT JOIN deployments d ON d.run_id = c.run_id AND d.id = c.deployment_id;
-`, `
-ALTER TABLE deployments ADD COLUMN gpu_count INTEGER;
-ALTER TABLE deployments ADD COLUMN price_per_hour REAL; -- USD
-ALTER TABLE deployments ADD COLUMN versions TEXT;       -- JSON
-ALTER TABLE deployments ADD COLUMN served TEXT;         -- JSON
-ALTER TABLE deployments ADD COLUMN phases TEXT;         -- JSON
-ALTER TABLE deployments ADD COLUMN stopped TEXT;
-ALTER TABLE cells ADD COLUMN telemetry TEXT;            -- JSON
-`, `
-ALTER TABLE cells ADD COLUMN origin TEXT; -- JSON: what another tool wrote
-`, `
-CREATE TABLE inputs ( -- what a run was made from
-	run_id  TEXT NOT NULL REFERENCES runs (id),
-	name    TEXT NOT NULL,
-	content BLOB NOT NULL,
-	PRIMARY KEY (run_id, name)
-);
-ALTER TABLE runs ADD COLUMN bundled INTEGER NOT NULL DEFAULT 0; -- 1: it came from another store
-`}
+`
 }
 
 // migrate brings the schema to this program's version, each step whole or not at

@@ -81,7 +81,7 @@ func testCell(run, id string) Cell {
 			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 500 requests failed"}},
 		},
 		Telemetry: &telemetry.Record{
-			Interval: 1, Expected: 8, Missing: 1, Energy: 1234.5, Problems: []string{"gpu7: nvidia-smi said nothing"},
+			Interval: 1, Expected: 8, Missing: 1, Energy: 1234.5, PrefixHitRate: &ratio, Acceptance: &ratio, Problems: []string{"gpu7: nvidia-smi said nothing"},
 			Series: []telemetry.Series{{Of: "gpu0", Name: telemetry.Power, Unit: "W", At: []float64{0.5, 1.5}, Value: []float64{690.25, 701}}},
 		},
 		Origin: &Origin{Format: "vllm", Fields: json.RawMessage(`{"duration":1.0}`)},
