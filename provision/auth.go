@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -54,13 +55,22 @@ func openKeyring(ctx context.Context, h *Host, opt SSH, asking func() (done func
 		if err != nil {
 			return k, fail(h, ErrAuth, "identity_file %s: %w", h.IdentityFile, err)
 		}
-		k.signers, k.tried = []ssh.Signer{signer}, nil
+		k.signers, k.tried = withCertificates(file, signer, nil), nil
 		k.note("identity_file %s (%s)", h.IdentityFile, ssh.FingerprintSHA256(signer.PublicKey()))
 		return k, nil
 	}
-	k.signers = append(k.signers, agentKeys...)
-	for _, name := range usualKeys {
-		file, err := expandHome("~/.ssh/" + name)
+	files := opt.from.identities
+	if len(files) == 0 {
+		k.signers = append(k.signers, agentKeys...)
+		for _, name := range usualKeys {
+			files = append(files, "~/.ssh/"+name)
+		}
+	} else if !opt.from.only {
+		// Behind those that the configuration names: hosts try only a few.
+		defer func() { k.signers = append(k.signers, slices.DeleteFunc(slices.Clone(agentKeys), k.has)...) }()
+	}
+	for _, name := range files {
+		file, err := expandHome(name)
 		if err != nil {
 			return k, err
 		}
@@ -72,7 +82,7 @@ func openKeyring(ctx context.Context, h *Host, opt SSH, asking func() (done func
 		case k.has(signer):
 			k.note("%s is in the agent", file)
 		default:
-			k.signers = append(k.signers, signer)
+			k.signers = append(k.signers, withCertificates(file, signer, opt.from.certificates)...)
 			k.note("%s (%s)", file, ssh.FingerprintSHA256(signer.PublicKey()))
 		}
 	}
@@ -81,6 +91,33 @@ func openKeyring(ctx context.Context, h *Host, opt SSH, asking func() (done func
 
 func (k *keyring) has(signer ssh.Signer) bool {
 	return find(k.signers, signer.PublicKey()) != nil
+}
+
+// withCertificates returns a key, and before it the key with each certificate for
+// it: FILE-cert.pub beside the file, and those of the configuration.
+func withCertificates(file string, signer ssh.Signer, configured []string) []ssh.Signer {
+	var all []ssh.Signer
+	for _, name := range append([]string{file + "-cert.pub"}, configured...) {
+		name, err := expandHome(name)
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // most keys have none
+		}
+		public, _, _, _, err := ssh.ParseAuthorizedKey(text)
+		if err != nil {
+			continue
+		}
+		if certificate, ok := public.(*ssh.Certificate); ok {
+			// An error says that it is for another key.
+			if certified, err := ssh.NewCertSigner(certificate, signer); err == nil {
+				all = append(all, certified)
+			}
+		}
+	}
+	return append(all, signer)
 }
 
 // find returns the signer for a public key, or nil.

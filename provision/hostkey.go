@@ -112,7 +112,10 @@ func pinnedHostKey(h *Host) (*hostKeys, error) {
 
 // unknownKey asks about a host that no file knows, and remembers a yes.
 func unknownKey(h *Host, address string, key ssh.PublicKey, files []string, opt SSH, asking func() func()) error {
-	if opt.AcceptNew == nil || !ask(h, key, opt, asking) {
+	switch {
+	case opt.from.acceptNew:
+		opt.from.log.Warn("accepting a new host key, as the SSH configuration says", "address", address, "key", describeKey(key))
+	case opt.from.neverAsk || opt.AcceptNew == nil || !ask(h, key, opt, asking):
 		looked := "no known_hosts file was given"
 		if len(files) > 0 {
 			looked = "looked in " + strings.Join(files, " and ")

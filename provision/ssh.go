@@ -35,6 +35,11 @@ type SSH struct {
 	// makes such a file an error that says so. It may be called for several
 	// hosts at once.
 	Passphrase func(file string) (string, error)
+	// Config are files of ssh_config(5), the most important first; nil means
+	// ~/.ssh/config and /etc/ssh/ssh_config. What a host's block says goes before.
+	Config []string
+
+	from configured // what they say of the host that is dialled
 }
 
 const (
@@ -72,6 +77,7 @@ type sshTransport struct {
 }
 
 func dialSSH(ctx context.Context, h *Host, opt SSH, log *slog.Logger, keepalive time.Duration) (*sshTransport, error) {
+	opt.from.log = log
 	link, err := dialLink(ctx, h, opt, keepalive)
 	if err != nil {
 		return nil, err
@@ -380,15 +386,20 @@ type sshLink struct {
 func dialLink(ctx context.Context, h *Host, opt SSH, keepalive time.Duration) (*sshLink, error) {
 	var jump *sshLink
 	dial := new(net.Dialer).DialContext
+	block, given := h, opt // what the configuration says of this host says nothing of its jump host
+	h, opt, err := configure(h, opt)
+	if err != nil {
+		return nil, err
+	}
 	if h.Jump != nil {
-		for seen, j := map[*Host]bool{h: true}, h.Jump; j != nil; j = j.Jump {
+		for seen, j := map[*Host]bool{block: true}, h.Jump; j != nil; j = j.Jump {
 			if seen[j] {
 				return nil, fmt.Errorf("%s: its jump hosts go in a circle by way of %s", h, j)
 			}
 			seen[j] = true
 		}
-		var err error
-		if jump, err = dialLink(ctx, h.Jump, opt, keepalive); err != nil {
+		given.from.hops = opt.from.hops
+		if jump, err = dialLink(ctx, h.Jump, given, keepalive); err != nil {
 			return nil, fmt.Errorf("%s: its jump host: %w", h, err)
 		}
 		dial = jump.dial

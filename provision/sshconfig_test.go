@@ -1,0 +1,215 @@
+package provision
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/testhost"
+)
+
+// writeConfig writes an SSH configuration.
+func writeConfig(t *testing.T, format string, args ...any) SSH {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, fmt.Appendf(nil, format, args...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return SSH{Config: []string{"/nonexistent/config", file}}
+}
+
+// TestSSHConfig reaches a host, behind another, by what the SSH configuration
+// alone says.
+func TestSSHConfig(t *testing.T) {
+	bastion := testhost.New(t, testhost.Options{Name: "bastion"})
+	inner := testhost.New(t, testhost.Options{Name: "inner"})
+	innerHost, innerPort, err := net.SplitHostPort(inner.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, gatePort, err := net.SplitHostPort(bastion.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := writeConfig(t, `
+Host gpu-box
+  HostName %s
+  Port %s
+  IdentityFile %s
+  IdentitiesOnly yes
+  UserKnownHostsFile %s
+  ProxyJump gate
+
+Host gate
+  HostName %s
+  Port %s
+  IdentityFile /nonexistent/key
+  IdentityFile "%s"
+  UserKnownHostsFile %s
+
+Host *
+  User %s
+  ProxyJump gate
+`, innerHost, innerPort, inner.IdentityFile, inner.KnownHosts, gate, gatePort, bastion.IdentityFile, bastion.KnownHosts, inner.User)
+	c := mustDial(t, &Host{Name: "h200", Address: "gpu-box", Pos: "lab.hcl:12"}, opt)
+	if got := mustRun(t, c, "hostname"); got != "inner\n" {
+		t.Errorf("hostname = %q", got)
+	}
+	if open, _ := bastion.Connections(); open != 1 {
+		t.Errorf("%d connections to the jump host, want 1", open)
+	}
+}
+
+// TestSSHConfigHostKey is StrictHostKeyChecking, which may let a new key in and
+// never a changed one.
+func TestSSHConfigHostKey(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	known := filepath.Join(t.TempDir(), "known_hosts")
+	var told bytes.Buffer
+	dial := func(how string) error {
+		opt := writeConfig(t, "Host *\n  StrictHostKeyChecking %s\n  UserKnownHostsFile %s\n", how, known)
+		opt.AcceptNew = func(*Host, string) bool {
+			t.Errorf("%s: somebody was asked", how)
+			return true
+		}
+		c, err := Dial(t.Context(), block(h), opt, slog.New(slog.NewTextHandler(&told, nil)))
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+	wantError(t, dial("yes"), ErrHostKeyUnknown)
+	if err := dial("accept-new"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(told.String(), "accepting a new host key") || !strings.Contains(told.String(), "SHA256:") {
+		t.Errorf("told: %s", told.String())
+	}
+	if err := dial("yes"); err != nil {
+		t.Errorf("a key that was accepted before: %v", err)
+	}
+	text, err := os.ReadFile(known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := testhost.New(t, testhost.Options{})
+	_, key, _ := strings.Cut(other.HostKeyLine, " ")
+	name, _, _ := strings.Cut(string(text), " ")
+	if strings.HasPrefix(other.HostKeyLine, "ssh-") {
+		key = other.HostKeyLine
+	}
+	if err := os.WriteFile(known, []byte(name+" "+strings.TrimSpace(key)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, dial("no"), ErrHostKey, "has changed")
+}
+
+// TestCertificate logs in with a key that the host knows only by who signed it.
+func TestCertificate(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	dir := t.TempDir()
+	keygen := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("ssh-keygen", append([]string{"-q"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("ssh-keygen %v: %v: %s", args, err, out)
+		}
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	keygen("-t", "ed25519", "-N", "", "-f", in("authority"))
+	keygen("-t", "ed25519", "-N", "", "-f", in("id"))
+	public, err := os.ReadFile(in("authority.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorized := filepath.Join(filepath.Dir(h.IdentityFile), "authorized_keys")
+	if err := os.WriteFile(authorized, append([]byte("cert-authority "), public...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host := block(h)
+	host.IdentityFile = in("id")
+	_, err = Dial(t.Context(), host, strict(h), nil)
+	wantError(t, err, ErrAuth)
+
+	keygen("-s", in("authority"), "-I", "ada", "-n", h.User, in("id.pub"))
+	mustRun(t, mustDial(t, host, strict(h)), "true") // id-cert.pub, beside the key
+
+	if err := os.Rename(in("id-cert.pub"), in("elsewhere.pub")); err != nil {
+		t.Fatal(err)
+	}
+	host.IdentityFile = ""
+	opt := writeConfig(t, "Host *\n  IdentityFile %s\n  CertificateFile %s\n", in("id"), in("elsewhere.pub"))
+	opt.KnownHosts = []string{h.KnownHosts}
+	mustRun(t, mustDial(t, host, opt), "true")
+}
+
+func TestConfigure(t *testing.T) {
+	opt := writeConfig(t, `
+Host a
+  HostName %%h.example
+  IdentityFile ~/keys/%%r@%%h
+Host b
+  ProxyJump ada@one:2222, ssh://two
+Host c
+  ProxyCommand nc %%h %%p
+Host d
+  ProxyCommand none
+  ProxyJump none
+Host e
+  ProxyJump f
+Host f
+  ProxyJump e
+`)
+	type got struct{ Address, User, Jump, Identities string }
+	for address, want := range map[string]got{
+		"a":       {"a.example:22", "", "", "~/keys/%r@a.example"},
+		"a:77":    {"a.example:77", "", "", "~/keys/%r@a.example"},
+		"b":       {"b:22", "", "two@ via one:2222@ada", ""},
+		"d":       {"d:22", "", "", ""},
+		"[::1]":   {"[::1]:22", "", "", ""},
+		"unknown": {"unknown:22", "", "", ""},
+	} {
+		h, o, err := configure(&Host{Name: "h", Address: address}, opt)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		var jumps []string
+		for j := h.Jump; j != nil; j = j.Jump {
+			jumps = append(jumps, j.Address+"@"+j.User)
+		}
+		me, err := loginName(&Host{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		identities := strings.ReplaceAll(strings.Join(o.from.identities, " "), "/"+me+"@", "/%r@")
+		if diff := cmp.Diff(want, got{h.Address, h.User, strings.Join(jumps, " via "), identities}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", address, diff)
+		}
+	}
+	_, _, err := configure(&Host{Name: "h", Address: "c", Pos: "lab.hcl:1"}, opt)
+	wantError(t, err, ErrUnreachable, "host h (lab.hcl:1)", "ProxyCommand, which hcl does not run")
+	_, err = Dial(t.Context(), &Host{Name: "h", Address: "e"}, opt, nil)
+	wantError(t, err, ErrUnreachable, "circle")
+	h, _, err := configure(&Host{Name: "h", Address: "c"}, writeConfig(t, "Match exec \"true\"\n  User nobody\nMatch host c\n  Port 7\nHost c\n  User me\n"))
+	if err != nil || h.Address != "c:7" || h.User != "me" {
+		t.Errorf("a configuration with Match: %+v, %v", h, err)
+	}
+	_, _, err = configure(&Host{Name: "h", Address: "c"}, writeConfig(t, "Include %s/[\n", t.TempDir()))
+	if err == nil || !strings.Contains(err.Error(), "read the SSH configuration") {
+		t.Errorf("a configuration that cannot be read: %v", err)
+	}
+
+	own := &Host{Name: "h", Address: "b", User: "me", IdentityFile: "~/mine", Jump: &Host{Name: "j", Address: "j"}}
+	h, _, err = configure(own, opt)
+	if err != nil || h.User != "me" || h.IdentityFile != "~/mine" || h.Jump != own.Jump {
+		t.Errorf("what the block says: %+v, %v", h, err)
+	}
+}
