@@ -26,11 +26,11 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "sim", "lock", "provision", "telemetry"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "sim", "lock", "provision", "origin", "telemetry"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; there is no code to import anything"},
-	{"apply", []string{"plan", "results", "load", "engines", "provision", "agent", "telemetry"},
+	{"apply", []string{"plan", "results", "load", "engines", "provision", "agent", "origin", "telemetry"},
 		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
 	{"plan", []string{"hcl", "engines", "provision", "load", "results"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent"},
@@ -50,14 +50,16 @@ var rooms = []room{
 		"a load generator that anyone can point at any server; it counts and cuts prompts as the model does"},
 	{"sim", nil,
 		"the generator is held against it, so it must share no code with the generator"},
-	{"lock", nil,
-		"asks registries and the model hub for names; what a lab names comes as plain text"},
+	{"lock", []string{"origin"},
+		"keeps what names meant; what a lab names comes as plain text"},
 	{"telemetry", nil,
 		"reads numbers from tools and pages; which ones, it is told"},
 	{"tokenizer", nil,
 		"text and numbers only: whoever has a tokenizer.json can use it, and nothing here can make it differ from Hugging Face's"},
-	{"provision", nil,
-		"the bottom: hosts and containers, whatever runs in them"},
+	{"provision", []string{"origin"},
+		"hosts and containers, whatever runs in them; images come from somewhere"},
+	{"origin", nil,
+		"the bottom: names, digests and bytes over HTTP; where they go, it is told"},
 
 	{"testhost/engine", []string{"sim"},
 		"the program in the images of test hosts is the simulated engine"},
@@ -247,7 +249,7 @@ func TestPolicy(t *testing.T) {
 		{"test support outside of tests", pkg{ImportPath: "hclbench/provision", Imports: []string{"hclbench/testhost", "github.com/google/go-cmp/cmp"}},
 			[]string{
 				"hclbench/provision may not import github.com/google/go-cmp/cmp: tests",
-				"hclbench/provision may not import hclbench/testhost: the bottom: hosts and containers, whatever runs in them",
+				"hclbench/provision may not import hclbench/testhost: hosts and containers, whatever runs in them; images come from somewhere",
 			}},
 		{"test of a lower room", pkg{ImportPath: "hclbench/report", XTestImports: []string{"hclbench/provision"}}, nil},
 		{"test of a higher room", pkg{ImportPath: "hclbench/results", XTestImports: []string{"hclbench/plan"}},

@@ -23,6 +23,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -31,14 +32,15 @@ import (
 // Options is what carrying out needs besides the plan.
 type Options struct {
 	SSH      provision.SSH
-	Binaries agent.Binaries    // copied to the hosts
-	Log      *slog.Logger      // of the connections; nil: silent
-	Events   func(Event)       // called from one goroutine at a time; nil: nobody listens
-	Run      results.Run       // ID, Lab, Command and Version are set
-	Inputs   map[string][]byte // what the run is made from, kept with it; nothing sensitive is in it
-	Holder   string            // who holds the leases, for people
-	Wait     time.Duration     // how long to wait for a host that somebody else is at work on; 0: not
-	Release  time.Duration     // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
+	Binaries agent.Binaries     // copied to the hosts
+	Images   *origin.Registries // as this machine sees them, with its logins; nil: the hosts' own logins alone
+	Log      *slog.Logger       // of the connections; nil: silent
+	Events   func(Event)        // called from one goroutine at a time; nil: nobody listens
+	Run      results.Run        // ID, Lab, Command and Version are set
+	Inputs   map[string][]byte  // what the run is made from, kept with it; nothing sensitive is in it
+	Holder   string             // who holds the leases, for people
+	Wait     time.Duration      // how long to wait for a host that somebody else is at work on; 0: not
+	Release  time.Duration      // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
 }
 
 // Outcome counts what a run did.
@@ -166,6 +168,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		return err
 	}
 	defer conn.Close()
+	conn.UseRegistries(r.opt.Images)
 	s := &site{run: r, host: h, conn: conn, files: map[string]string{}}
 	if err := s.check(ctx, deployments); err != nil {
 		return err

@@ -430,6 +430,7 @@ host "gpu" {
   gpus           = "8xMI300X"
   runtime        = "process"
   docker         = "/run/user/1000/docker.sock"
+  image_from     = "caller"
   price_per_hour = 27.5
   require {
     driver         = ">= 6.10, < 7"
@@ -450,14 +451,14 @@ host "bastion" {
 		Name: "gpu", Description: "eight of them", Address: "gpu1.example.com:2222", User: "ubuntu",
 		IdentityFile: "/home/me/.ssh/id_ed25519", HostKey: "ssh-ed25519 AAAA",
 		GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}, Runtime: provision.Process,
-		Docker: "/run/user/1000/docker.sock", PricePerHour: 27.5, Pos: "lab.hcl:2",
+		Docker: "/run/user/1000/docker.sock", ImageFrom: provision.FromCaller, PricePerHour: 27.5, Pos: "lab.hcl:2",
 		Require: &provision.Require{
 			Driver: provision.Versions{{Op: ">=", Version: "6.10"}, {Op: "<", Version: "7"}}, ROCm: provision.Versions{{Op: "=", Version: "6.3.1"}},
 			GPUMemory: 192e9, Memory: 1.5e12, DiskFree: 900e9, IdleGPUs: true, NUMABalancing: new(bool),
 		},
 		Jump: &provision.Host{
-			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, Docker: provision.DefaultDocker, Pos: "lab.hcl:23",
-			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me", Runtime: provision.Docker, Pos: "lab.hcl:25"},
+			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, Docker: provision.DefaultDocker, ImageFrom: provision.FromRegistry, Pos: "lab.hcl:24",
+			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me", Runtime: provision.Docker, Pos: "lab.hcl:26"},
 		},
 	}
 	if diff := cmp.Diff(want, c.Hosts[0]); diff != "" {

@@ -3,31 +3,23 @@ package lock
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-)
 
-// HuggingFace is the model hub.
-const HuggingFace = "https://huggingface.co"
+	"hclbench/origin"
+)
 
 // Resolver asks what names mean today.
 type Resolver struct {
-	HTTP         *http.Client // nil: [http.DefaultClient]; ctx bounds a request
-	Hub          string       // URL of the model hub; empty: [HuggingFace]
-	HubToken     string       // for models that want one
-	DockerConfig string       // directory of Docker's config.json with logins; empty: none are used
-	Dir          string       // what paths of data sets are relative to
-	UserAgent    string
+	Registries origin.Registries
+	Hub        origin.Hub
+	Dir        string // what paths of data sets are relative to
 }
 
 // Wants is what a lab names and a lock should hold.
@@ -107,10 +99,10 @@ func (r *Resolver) Ask(ctx context.Context, entries []Entry, ask func(Entry) boo
 		all.Go(func() {
 			switch e.Sort {
 			case SortImage:
-				e.New, e.Err = r.Image(ctx, e.Name)
+				e.New, e.Err = r.Registries.Digest(ctx, e.Name)
 			case SortModel:
 				repo, revision, _ := strings.Cut(e.Name, "@")
-				e.New, e.Err = r.Model(ctx, Model{repo, revision})
+				e.New, e.Err = r.Hub.Commit(ctx, repo, revision)
 			case SortDataset:
 				e.New, e.Err = r.Dataset(ctx, e.Name)
 			}
@@ -118,70 +110,6 @@ func (r *Resolver) Ask(ctx context.Context, entries []Entry, ask func(Entry) boo
 	}
 	all.Wait()
 	return out
-}
-
-// Model asks the hub for the commit that a revision is today. Errors wrap
-// [ErrNotFound], [ErrAccess] or [ErrNotReachable] where they are that.
-func (r *Resolver) Model(ctx context.Context, m Model) (string, error) {
-	commit, err := r.commit(ctx, m)
-	if err != nil {
-		return "", fmt.Errorf("ask %s for model %s: %w", strings.TrimPrefix(r.hub(), "https://"), m.Key(), err)
-	}
-	return commit, nil
-}
-
-func (r *Resolver) hub() string {
-	if r.Hub == "" {
-		return HuggingFace
-	}
-	return strings.TrimRight(r.Hub, "/")
-}
-
-func (r *Resolver) commit(ctx context.Context, m Model) (string, error) {
-	// The default branch is main on every repository of the hub.
-	revision := m.Revision
-	if revision == "" {
-		revision = "main"
-	}
-	var parts []string
-	for part := range strings.SplitSeq(m.Repo, "/") {
-		parts = append(parts, url.PathEscape(part))
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.hub()+"/api/models/"+strings.Join(parts, "/")+"/revision/"+url.PathEscape(revision), nil)
-	if err != nil {
-		return "", err
-	}
-	if r.HubToken != "" {
-		req.Header.Set("Authorization", "Bearer "+r.HubToken)
-	}
-	resp, err := r.do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound:
-		return "", fmt.Errorf("%w: there is no such repository or revision", ErrNotFound)
-	case http.StatusUnauthorized, http.StatusForbidden:
-		hint := "the token in HF_TOKEN may not see it"
-		if r.HubToken == "" {
-			hint = "if it wants a token, set HF_TOKEN"
-		}
-		return "", fmt.Errorf("%w: it is private, or there is no such repository; %s", ErrAccess, hint)
-	default:
-		return "", answered(resp)
-	}
-	var answer struct {
-		SHA string `json:"sha"`
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer); err != nil {
-		return "", fmt.Errorf("read answer: %w", err)
-	}
-	if !Commit(answer.SHA) {
-		return "", fmt.Errorf("the answer's sha %q is not a commit", answer.SHA)
-	}
-	return answer.SHA, nil
 }
 
 // Dataset is the SHA-256 of a file, "sha256:…", however large it is; of a folder
@@ -248,28 +176,6 @@ func (r withContext) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.r.Read(p)
-}
-
-func (r *Resolver) do(req *http.Request) (*http.Response, error) {
-	client := r.HTTP
-	if client == nil {
-		client = http.DefaultClient
-	}
-	if r.UserAgent != "" {
-		req.Header.Set("User-Agent", r.UserAgent)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		if ctxErr := req.Context().Err(); ctxErr != nil {
-			return nil, ctxErr
-		}
-		var wrapped *url.Error // its text repeats the method and a URL that may hold a token
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err
-		}
-		return nil, fmt.Errorf("%w: %w", ErrNotReachable, err)
-	}
-	return resp, nil
 }
 
 // Merge is the lock after the entries were asked: what is new or moved is as it

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/docker/docker/client"
+
+	"hclbench/origin"
 )
 
 // Conn is a host that answers. Everything goes over one SSH connection, or, for
@@ -25,8 +27,10 @@ type Conn struct {
 	home   string
 	docker *client.Client // to be had from api
 	stall  time.Duration  // how long a pull may be silent
+	pause  time.Duration  // before a pull is tried again; it doubles
 
-	secrets string // path of the hcl binary there, see HideSecrets
+	caller  *origin.Registries // see UseRegistries; nil: none
+	secrets string             // path of the hcl binary there, see HideSecrets
 
 	reading sync.WaitGroup // what unpacks logs
 }
@@ -36,6 +40,8 @@ type transport interface {
 	// run runs command with sh -c. An exit code other than 0 is a *CommandError.
 	run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error
 	dial(ctx context.Context, network, addr string) (net.Conn, error)
+	// listen listens on a port of the host's loopback address.
+	listen(ctx context.Context) (net.Listener, error)
 	// upload creates the folder of remote when it is missing.
 	upload(ctx context.Context, local, remote string, mode fs.FileMode) error
 	close() error
@@ -58,7 +64,7 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 		}
 		link = t
 	}
-	c := &Conn{host: h, log: log, link: link, stall: pullStall}
+	c := &Conn{host: h, log: log, link: link, stall: pullStall, pause: pullPause}
 	var err error
 	if c.docker, err = newDocker(c); err != nil {
 		link.close()

@@ -160,6 +160,7 @@ func TestPull(t *testing.T) {
 		t.Errorf("Pull of a tag that has moved = %+v, want %s", got, moved)
 	}
 	h.PushEngine(t, image, map[string]string{"N": "3"})
+	c.pause = 1
 	h.RegistryAway(true)
 	if got := mustPull(t, c, image); got.Digest != moved || !got.Local {
 		t.Errorf("Pull with the registry away = %+v, want %s and Local", got, moved)
@@ -191,11 +192,26 @@ func TestPullStalls(t *testing.T) {
 	h, c := dockerHost(t, "")
 	digest := h.PushEngine(t, image, nil)
 	h.SlowRegistry(1)
-	c.stall = 300 * time.Millisecond
-	_, err := c.Pull(t.Context(), image, nil)
-	if err == nil || !strings.Contains(err.Error(), "nothing has moved for 300ms") {
-		t.Errorf("Pull that stalls = %v", err)
+	c.stall, c.pause = 300*time.Millisecond, 1
+	again := 0
+	_, err := c.Pull(t.Context(), image, func(p PullProgress) {
+		if p.Phase == "trying again" {
+			again++
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "nothing has moved for 300ms") || again != pullTries-1 {
+		t.Errorf("Pull that stalls = %v after trying again %d times", err, again)
 	}
+	got, err := c.Pull(t.Context(), image, func(p PullProgress) {
+		if p.Phase == "trying again" {
+			h.SlowRegistry(0)
+		}
+	})
+	if err != nil || got.Digest != digest {
+		t.Errorf("Pull that stalls once = %+v, %v", got, err)
+	}
+	mustRun(t, c, "docker rmi "+image)
+	h.SlowRegistry(1)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	c.stall = pullStall
@@ -208,7 +224,7 @@ func TestPullStalls(t *testing.T) {
 		h.SlowRegistry(0)
 		h.Cut()
 	})
-	got, err := c.Pull(t.Context(), image, func(PullProgress) { cut() })
+	got, err = c.Pull(t.Context(), image, func(PullProgress) { cut() })
 	if err != nil || got.Digest != digest {
 		t.Errorf("Pull over a connection that is cut = %+v, %v", got, err)
 	}

@@ -87,11 +87,12 @@ type Host struct {
 	HostKey      string // pinned public key, "ssh-ed25519 AAAA…"; empty: known_hosts decides
 	Jump         *Host  // connect through this host; nil: directly
 	GPUs         GPUs
-	Runtime      Runtime  // empty means [Docker]
-	Docker       string   // path of the Docker socket; empty means [DefaultDocker]
-	PricePerHour float64  // USD; 0: not said
-	Require      *Require // nil: nothing more
-	Pos          string   // where the block stands, "lab.hcl:12"
+	Runtime      Runtime   // empty means [Docker]
+	Docker       string    // path of the Docker socket; empty means [DefaultDocker]
+	ImageFrom    ImageFrom // empty means [FromRegistry]
+	PricePerHour float64   // USD; 0: not said
+	Require      *Require  // nil: nothing more
+	Pos          string    // where the block stands, "lab.hcl:12"
 }
 
 // Local reports whether the host is the machine that hcl runs on.

@@ -61,6 +61,10 @@ func (t *localTransport) dial(ctx context.Context, network, addr string) (net.Co
 	return conn, nil
 }
 
+func (t *localTransport) listen(ctx context.Context) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+}
+
 func (t *localTransport) upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
 	from, err := os.Open(local)
 	if err != nil {

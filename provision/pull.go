@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -12,11 +11,20 @@ import (
 	"github.com/containerd/errdefs"
 	images "github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/client"
+
+	"hclbench/origin"
 )
 
 // pullStall is how long a pull may be silent. There is no limit to the whole:
 // engine images are tens of gigabytes.
 const pullStall = 5 * time.Minute
+
+// A pull that stalls or breaks off is tried again, with pauses that double. The
+// daemon itself tries each layer several times before.
+const (
+	pullTries = 4
+	pullPause = 5 * time.Second
+)
 
 // PullProgress is how far a pull is. Total grows while the registry tells the
 // sizes of the layers.
@@ -25,7 +33,7 @@ type PullProgress struct {
 	Total  int64  `json:"total"`  // to download, as far as is known
 	Layers int    `json:"layers"` // of the image
 	Done   int    `json:"done"`   // layers downloaded and unpacked, or there before
-	Phase  string `json:"phase"`  // "asking the registry", "downloading", "unpacking"
+	Phase  string `json:"phase"`  // "asking the registry", "downloading", "unpacking", "trying again"
 }
 
 // Image is an image on a host.
@@ -55,6 +63,12 @@ func (c *Conn) Pull(ctx context.Context, image string, progress func(PullProgres
 }
 
 func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
+	if progress == nil {
+		progress = func(PullProgress) {}
+	}
+	if c.host.ImageFrom == FromCaller {
+		return c.pullThroughCaller(ctx, image, progress)
+	}
 	name, digest := splitRef(image)
 	present, err := c.inspectImage(ctx, image)
 	if err != nil && !errors.Is(err, ErrImageNotFound) {
@@ -65,10 +79,12 @@ func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgres
 		return present, nil
 	}
 	var got string
-	// The daemon gives up a pull that nobody listens to, and keeps the layers
-	// that it has.
-	err = again(ctx, func() error {
-		got, err = c.download(ctx, image, progress)
+	err = c.pullTry(ctx, image, progress, func(err error) bool { return here && mayUse(present, err) }, func() error {
+		login, err := c.registryAuth(ctx, name)
+		if err != nil {
+			return &noAnswer{err} // nobody has been asked
+		}
+		got, err = c.download(ctx, image, login, progress)
 		return err
 	})
 	switch {
@@ -88,6 +104,41 @@ func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgres
 	}
 	return present, nil
 }
+
+// pullTry downloads, again with pauses when it fails for a reason that may pass,
+// unless enough says that nobody needs it.
+func (c *Conn) pullTry(ctx context.Context, image string, progress func(PullProgress), enough func(error) bool, download func() error) error {
+	pause := c.pause
+	for try := 1; ; try++ {
+		// The daemon gives up a pull that nobody listens to.
+		err := again(ctx, download)
+		if err == nil || try == pullTries || !mayPass(ctx, err) || enough(err) {
+			return err
+		}
+		c.log.Warn("pull failed, trying again", "image", image, "in", pause, "err", err)
+		progress(PullProgress{Phase: "trying again"})
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+		pause *= 2
+	}
+}
+
+// mayPass reports whether a pull that failed so may work a little later.
+func mayPass(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || notFound(err) || unauthorized(err) || diskFull(err) || errdefs.IsInvalidArgument(err) {
+		return false
+	}
+	if errors.Is(err, origin.ErrNotFound) || errors.Is(err, origin.ErrAccess) {
+		return false
+	}
+	return !unanswered(err) || errors.Is(err, errStalled)
+}
+
+// errStalled is a pull in which nothing has moved for too long.
+var errStalled = errors.New("stalled")
 
 // mayUse reports whether the image on the host can stand in for one that the
 // daemon did not get.
@@ -118,11 +169,11 @@ func (c *Conn) explainPull(image, name string, err error) error {
 	case diskFull(err):
 		return fail(c.host, errDiskFull, "the disk with Docker's images is full (%w): see `docker system df`, and make room", err)
 	case notFound(err) && unauthorized(err):
-		return fail(c.host, ErrImageNotFound, "there is no image %s, or it is private (%w): check its name; for a private one run `docker login %s` on the host", image, err, registry)
+		return fail(c.host, ErrImageNotFound, "there is no image %s, or it is private (%w): check its name; for a private one run `docker login %s`, here or on the host", image, err, registry)
 	case notFound(err):
 		return fail(c.host, ErrImageNotFound, "%s has no image %s (%w): check its name and tag", registry, image, err)
 	case unauthorized(err):
-		return fail(c.host, errRegistryAuth, "%s does not let the host pull %s (%w): run `docker login %s` on the host", registry, image, err, registry)
+		return fail(c.host, errRegistryAuth, "%s does not let the host pull %s (%w): run `docker login %s`, here or on the host", registry, image, err, registry)
 	}
 	return err
 }
@@ -135,19 +186,15 @@ var (
 
 // download has the daemon fetch an image, and returns the digest that the
 // registry gave.
-func (c *Conn) download(ctx context.Context, image string, progress func(PullProgress)) (digest string, err error) {
+func (c *Conn) download(ctx context.Context, image, login string, progress func(PullProgress)) (digest string, err error) {
 	name, _ := splitRef(image)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(c.stall, func() {
-		cancel(fmt.Errorf("nothing has moved for %s: see the host's connection to %s, and its disk", c.stall, registryOf(name)))
+		cancel(fail(c.host, errStalled, "nothing has moved for %s: see the host's connection to %s, and its disk", c.stall, registryOf(name)))
 	})
 	defer stalled.Stop()
 
-	login, err := c.registryAuth(ctx, name)
-	if err != nil {
-		return "", &noAnswer{err} // nobody has been asked
-	}
 	api, err := c.api(ctx)
 	if err != nil {
 		return "", err
@@ -170,7 +217,7 @@ func (c *Conn) download(ctx context.Context, image string, progress func(PullPro
 		if m.Error != "" {
 			return "", errors.New(m.Error)
 		}
-		if track.add(m) && progress != nil {
+		if track.add(m) {
 			progress(track.sum())
 		}
 	}
@@ -259,6 +306,11 @@ func (c *Conn) inspectImage(ctx context.Context, image string) (Image, error) {
 		return Image{}, err
 	}
 	if digest == "" {
+		for _, tag := range found.RepoTags {
+			if sum, ok := strings.CutPrefix(tag, keptName); ok {
+				digest = "sha256:" + sum
+			}
+		}
 		for _, d := range found.RepoDigests {
 			if repo, sum, ok := strings.Cut(d, "@"); ok && familiar(repo) == familiar(name) {
 				digest = sum

@@ -370,6 +370,14 @@ func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net
 	return conn, nil
 }
 
+func (t *sshTransport) listen(ctx context.Context) (listener net.Listener, err error) {
+	link, err := t.link(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return opened(ctx, link, func() (net.Listener, error) { return link.client.Listen("tcp", "127.0.0.1:0") })
+}
+
 // sshLink is one established connection and what watches over it.
 type sshLink struct {
 	client *ssh.Client

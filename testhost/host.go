@@ -31,6 +31,10 @@ type Options struct {
 	Docker   bool   // a dockerd of its own
 	Registry bool   // image registries, see [Host.PushEngine]; without, every pull fails as on a host without a way out
 
+	// NoWayOut keeps the host's daemon from every registry with a name, although
+	// there are some: the test reaches them, see [Host.RegistryClient].
+	NoWayOut bool
+
 	// Namespace gives the host a network of its own, reached at an address of
 	// its own. Without it the host is 127.0.0.1 and its containers share ports
 	// with the machine and with hosts of other tests: use it wherever an engine
@@ -128,7 +132,11 @@ func start(t testing.TB, opt Options) (h *Host, err error) {
 		h.Registry = h.images.addr
 	}
 	if opt.Docker {
-		h.docker = newDocker(h.machine, h.images)
+		reached := h.images
+		if opt.NoWayOut {
+			reached = nil
+		}
+		h.docker = newDocker(h.machine, reached)
 		h.Socket = h.docker.socket
 		if err := h.docker.start(); err != nil {
 			return nil, err

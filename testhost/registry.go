@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -15,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +42,8 @@ type registries struct {
 	mu      sync.Mutex
 	names   map[string]http.Handler // by registry name
 	denied  map[string]bool         // "name/repository"
+	logins  map[string]string       // "user:password" by registry name
+	cut     int                     // so many answers with a layer break off half way
 	away    bool
 	slow    int // bytes per second and response; 0: no limit
 	asked   []string
@@ -51,7 +55,7 @@ func startRegistries(m *machine) (*registries, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &registries{ca: ca, caFile: filepath.Join(m.dir, "ca.pem"), names: map[string]http.Handler{}, denied: map[string]bool{}, tunnels: map[net.Conn]bool{}}
+	r := &registries{ca: ca, caFile: filepath.Join(m.dir, "ca.pem"), names: map[string]http.Handler{}, denied: map[string]bool{}, logins: map[string]string{}, tunnels: map[net.Conn]bool{}}
 	if err := os.WriteFile(r.caFile, ca.pem, 0o600); err != nil {
 		return nil, fmt.Errorf("write certificate: %w", err)
 	}
@@ -185,7 +189,12 @@ func (r *registries) serve(name string, w http.ResponseWriter, req *http.Request
 	repository := name + "/" + repositoryOf(req.URL.Path)
 	r.mu.Lock()
 	r.asked = append(r.asked, req.Method+" "+name+req.URL.Path)
-	away, denied, slow := r.away, r.denied[repository], r.slow
+	away, denied, slow, login := r.away, r.denied[repository], r.slow, r.logins[name]
+	layer := strings.Contains(req.URL.Path, "/blobs/") && req.Method == http.MethodGet
+	cut := layer && r.cut > 0
+	if cut {
+		r.cut--
+	}
 	r.mu.Unlock()
 	switch {
 	case away:
@@ -196,10 +205,45 @@ func (r *registries) serve(name string, w http.ResponseWriter, req *http.Request
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, `{"errors":[{"code":"DENIED","message":"requested access to the resource is denied"}]}`)
 		return
-	case slow > 0 && strings.Contains(req.URL.Path, "/blobs/"):
+	case login != "" && !authorized(name, login, w, req):
+		return
+	case cut:
+		w = &cutWriter{ResponseWriter: w}
+	case slow > 0 && layer:
 		w = &slowWriter{ResponseWriter: w, rate: slow, done: req.Context().Done()}
 	}
 	r.handler(name).ServeHTTP(w, req)
+}
+
+// authorized lets in who has a token, as Docker Hub does, and gives tokens to who
+// has the login.
+func authorized(name, login string, w http.ResponseWriter, req *http.Request) bool {
+	token := fmt.Sprintf("%x", sha256.Sum256([]byte(login)))
+	if req.URL.Path == "/token" {
+		if user, password, _ := req.BasicAuth(); user+":"+password != login {
+			w.WriteHeader(http.StatusUnauthorized)
+			return false
+		}
+		fmt.Fprintf(w, `{"token":%q}`, token)
+		return false
+	}
+	if req.Header.Get("Authorization") == "Bearer "+token {
+		return true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="https://%s/token",service=%q,scope="repository:%s:pull"`, name, name, repositoryOf(req.URL.Path)))
+	w.WriteHeader(http.StatusUnauthorized)
+	fmt.Fprint(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`)
+	return false
+}
+
+// cutWriter breaks an answer off in its first piece.
+type cutWriter struct{ http.ResponseWriter }
+
+func (w *cutWriter) Write(p []byte) (int, error) {
+	_, _ = w.ResponseWriter.Write(p[:len(p)/2])
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
 }
 
 // repositoryOf cuts the repository out of "/v2/REPOSITORY/manifests/latest".
@@ -276,6 +320,35 @@ func (h *Host) DenyImage(ref string) {
 	defer h.images.mu.Unlock()
 	h.images.denied[name+"/"+repository] = true
 }
+
+// RequireLogin makes the registry of that name, such as "docker.io", hand out
+// nothing without a token, and tokens only for that login.
+func (h *Host) RequireLogin(registry, user, password string) {
+	h.images.mu.Lock()
+	defer h.images.mu.Unlock()
+	h.images.logins[registryName(registry)] = user + ":" + password
+}
+
+// CutLayers makes the next n answers with a layer break off half way.
+func (h *Host) CutLayers(n int) {
+	h.images.mu.Lock()
+	defer h.images.mu.Unlock()
+	h.images.cut = n
+}
+
+// RegistryClient reaches the registries by their names, as the host does.
+func (h *Host) RegistryClient() *http.Client {
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(h.images.ca.pem)
+	return &http.Client{Transport: &http.Transport{
+		Proxy:             http.ProxyURL(&url.URL{Scheme: "http", Host: h.images.addr}),
+		TLSClientConfig:   &tls.Config{RootCAs: trusted},
+		DisableKeepAlives: true,
+	}}
+}
+
+// RegistryEnv has programs on this machine reach them so.
+func (h *Host) RegistryEnv() []string { return h.images.environment() }
 
 // SlowRegistry limits each download from any registry; 0 lifts the limit.
 func (h *Host) SlowRegistry(bytesPerSecond int) {

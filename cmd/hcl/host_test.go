@@ -23,6 +23,7 @@ type person struct {
 	*testing.T
 	hcl, home, lab string
 	on             *testhost.Host // the machine they sit at; nil: this one
+	env            []string       // NAME=VALUE, beside this process's
 }
 
 func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
@@ -52,6 +53,7 @@ func (u *person) command(args ...string) *exec.Cmd {
 	}
 	cmd.Dir = u.lab
 	cmd.Env = append(os.Environ(), "HOME="+u.home, "SSH_AUTH_SOCK=")
+	cmd.Env = append(cmd.Env, u.env...)
 	return cmd
 }
 
@@ -377,5 +379,34 @@ func TestEvents(t *testing.T) {
 		if !seen[kind] {
 			t.Errorf("no event of type %q came", kind)
 		}
+	}
+}
+
+// TestImageFromCaller: the host has no way out, and its image comes from a
+// registry that wants a login, which only this machine has.
+func TestImageFromCaller(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, NoWayOut: true})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", nil)
+	host.RequireLogin("docker.io", "ada", "canary-7f3a")
+	lab := strings.ReplaceAll(slowLab, "%LEASE%", "10m")
+	u := newPerson(t, host, strings.Replace(lab, "%HOST%", "%HOST%\nimage_from = \"caller\"", 1))
+	u.env = append(host.RegistryEnv(), "PATH="+u.home+":"+os.Getenv("PATH"))
+	out, said, code := u.run("apply", "--auto-approve")
+	if code == 0 || !strings.Contains(said, "docker login") {
+		t.Errorf("without a login: exit %d\n%s%s", code, out, said)
+	}
+	if err := os.Mkdir(filepath.Join(u.home, ".docker"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(u.home, ".docker", "config.json"), []byte(`{"credsStore":"test"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const helper = "#!/bin/sh\nread -r registry\n[ \"$registry\" = https://index.docker.io/v1/ ] && echo '{\"Username\":\"ada\",\"Secret\":\"canary-7f3a\"}'\n"
+	if err := os.WriteFile(filepath.Join(u.home, "docker-credential-test"), []byte(helper), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, said, code = u.run("apply", "--auto-approve")
+	if code != 0 || strings.Contains(out+said, "canary-7f3a") {
+		t.Errorf("apply: exit %d\n%s%s", code, out, said)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"hclbench/apply"
 	"hclbench/hcl"
 	"hclbench/lock"
+	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -107,9 +108,14 @@ func (a *app) options(f connectFlags) (apply.Options, error) {
 	if err != nil {
 		return apply.Options{}, err
 	}
+	images, err := registries()
+	if err != nil {
+		return apply.Options{}, err
+	}
 	l := a.logger()
 	return apply.Options{
 		Binaries: binaries,
+		Images:   images,
 		Log:      a.connections(),
 		Holder:   holder(),
 		SSH: provision.SSH{
@@ -135,6 +141,25 @@ func (a *app) options(f connectFlags) (apply.Options, error) {
 		},
 	}, nil
 }
+
+// registries are asked with the logins of this machine.
+func registries() (*origin.Registries, error) {
+	config := os.Getenv("DOCKER_CONFIG")
+	if config == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("find Docker's config.json: %w", err)
+		}
+		config = filepath.Join(home, ".docker")
+	}
+	return &origin.Registries{
+		Client: origin.Client{UserAgent: userAgent()},
+		Logins: origin.LocalLogins(config),
+	}, nil
+}
+
+// userAgent is what other people's servers are told.
+func userAgent() string { return "hcl/" + version }
 
 // holder says who holds a lease: "ada@laptop, pid 4711".
 func holder() string {

@@ -17,6 +17,7 @@ import (
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/lock"
+	"hclbench/origin"
 	"hclbench/provision"
 )
 
@@ -37,8 +38,8 @@ exactly these, on every host and every day.
 What is in the file stays as it is; only what is missing is asked. --upgrade asks
 about everything again, and drops what the lab does not name any more.
 
-Private registries are asked with the logins in Docker's config.json (auths; not
-credential helpers), the model hub with the token in HF_TOKEN. HF_ENDPOINT names
+Private registries are asked with the logins of Docker's config.json and its
+credential helpers, the model hub with the token in HF_TOKEN. HF_ENDPOINT names
 another hub. In front of a line, + is new, ~ has moved, = is as it was, - is gone.`,
 		Example: `  hcl lock
   hcl lock lab/ --upgrade
@@ -162,21 +163,15 @@ func shortened(s string) string {
 
 // resolver asks with what this machine's environment says.
 func resolver(cfg *hcl.Config) (*lock.Resolver, error) {
-	config := os.Getenv("DOCKER_CONFIG")
-	if config == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return nil, fmt.Errorf("find Docker's config.json: %w", err)
-		}
-		config = filepath.Join(home, ".docker")
+	images, err := registries()
+	if err != nil {
+		return nil, err
 	}
+	images.HTTP = &http.Client{Timeout: answerTimeout}
 	return &lock.Resolver{
-		HTTP:         &http.Client{Timeout: answerTimeout},
-		Hub:          os.Getenv("HF_ENDPOINT"),
-		HubToken:     os.Getenv("HF_TOKEN"),
-		DockerConfig: config,
-		Dir:          cfg.Dir,
-		UserAgent:    "hcl/" + version,
+		Registries: *images,
+		Hub:        origin.Hub{Client: images.Client, URL: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
+		Dir:        cfg.Dir,
 	}, nil
 }
 
@@ -354,7 +349,7 @@ func unmoved(ctx context.Context, cfg *hcl.Config, file *lock.File, path string)
 		switch {
 		case e.Old == "":
 			wrong = append(wrong, label(e)+" is not locked")
-		case errors.Is(e.Err, lock.ErrNotFound):
+		case errors.Is(e.Err, origin.ErrNotFound):
 			wrong = append(wrong, fmt.Sprintf("%s is gone: %v", label(e), e.Err))
 		case e.Err != nil:
 			unknown = append(unknown, e.Err.Error())

@@ -1,4 +1,4 @@
-package lock
+package origin
 
 import (
 	"context"
@@ -8,21 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
+	"maps"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-)
-
-// What can come of a question. Messages say more.
-var (
-	ErrNotFound     = errors.New("not there")
-	ErrAccess       = errors.New("access refused")
-	ErrNotReachable = errors.New("not reachable")
+	"sync"
 )
 
 // manifests are the kinds of manifest that a tag can stand for. The lists of
@@ -30,9 +21,6 @@ var (
 // every host.
 const manifests = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, " +
 	"application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
-
-// maxAnswer bounds what is read of an answer: manifests and tokens are small.
-const maxAnswer = 8 << 20
 
 // reference is an image's name, taken apart.
 type reference struct {
@@ -86,53 +74,58 @@ func (r reference) base() string {
 	return "https://" + host
 }
 
-func onThisMachine(hostport string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// Registries asks image registries. The zero value has no logins.
+type Registries struct {
+	Client
+	Logins Logins
 }
 
-// Image asks an image's registry what its tag stands for today and returns the
+// Digest asks an image's registry what its tag stands for today and returns the
 // digest, "sha256:…". Nothing is pulled. Errors wrap [ErrNotFound], [ErrAccess]
 // or [ErrNotReachable] where they are that.
-func (r *Resolver) Image(ctx context.Context, image string) (string, error) {
-	ref, err := parseReference(image)
+func (r *Registries) Digest(ctx context.Context, image string) (string, error) {
+	repo, err := r.repository(ctx, image)
 	if err != nil {
 		return "", err
 	}
-	digest, err := r.manifest(ctx, ref)
+	digest, err := repo.digest(ctx)
 	if err != nil {
-		return "", fmt.Errorf("ask %s for %s: %w", ref.registry, image, err)
+		return "", fmt.Errorf("ask %s for %s: %w", repo.registry, image, err)
 	}
 	return digest, nil
 }
 
-func (r *Resolver) manifest(ctx context.Context, ref reference) (string, error) {
-	login, err := r.login(ref.registry)
+// repository is one that is asked, with the login for it.
+type repository struct {
+	reference
+	client Client
+	login  Login
+
+	mu            sync.Mutex
+	authorization string // that its registry let in last
+}
+
+func (r *Registries) repository(ctx context.Context, image string) (*repository, error) {
+	ref, err := parseReference(image)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	authorization := ""
+	login, err := r.Logins.Find(ctx, ref.registry)
+	if err != nil {
+		return nil, err
+	}
+	return &repository{reference: ref, client: r.Client, login: login}, nil
+}
+
+func (r *repository) digest(ctx context.Context) (string, error) {
 	// A registry may leave the digest out of the answer to HEAD, which costs
 	// nothing of a pull limit; then the manifest itself is hashed.
 	for _, method := range []string{http.MethodHead, http.MethodGet} {
-		resp, err := r.ask(ctx, method, ref, authorization)
+		resp, err := r.ask(ctx, method, "manifests/"+r.tag, http.Header{"Accept": {manifests}})
 		if err != nil {
 			return "", err
 		}
-		if resp.StatusCode == http.StatusUnauthorized && authorization == "" {
-			resp.Body.Close()
-			if authorization, err = r.authorize(ctx, ref, resp.Header.Get("WWW-Authenticate"), login); err != nil {
-				return "", err
-			}
-			if resp, err = r.ask(ctx, method, ref, authorization); err != nil {
-				return "", err
-			}
-		}
-		digest, err := digestOf(resp, login)
+		digest, err := digestOf(resp, r.login)
 		if err != nil || digest != "" {
 			return digest, err
 		}
@@ -140,20 +133,40 @@ func (r *Resolver) manifest(ctx context.Context, ref reference) (string, error) 
 	return "", errors.New("the registry tells no digest")
 }
 
-func (r *Resolver) ask(ctx context.Context, method string, ref reference, authorization string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, ref.base()+"/v2/"+ref.repository+"/manifests/"+ref.tag, nil)
+// ask makes a request about the repository, "manifests/…" or "blobs/…", with a new
+// authorization when the registry wants one.
+func (r *repository) ask(ctx context.Context, method, path string, header http.Header) (*http.Response, error) {
+	r.mu.Lock()
+	authorization := r.authorization
+	r.mu.Unlock()
+	resp, err := r.send(ctx, method, path, header, authorization)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	resp.Body.Close()
+	if authorization, err = r.authorize(ctx, resp.Header.Get("WWW-Authenticate")); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.authorization = authorization
+	r.mu.Unlock()
+	return r.send(ctx, method, path, header, authorization)
+}
+
+func (r *repository) send(ctx context.Context, method, path string, header http.Header, authorization string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.base()+"/v2/"+r.reference.repository+"/"+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", manifests)
+	maps.Copy(req.Header, header)
 	if authorization != "" {
 		req.Header.Set("Authorization", authorization)
 	}
-	return r.do(req)
+	return r.client.do(req)
 }
 
 // digestOf reads the answer and closes it. "" means: ask with GET.
-func digestOf(resp *http.Response, l login) (string, error) {
+func digestOf(resp *http.Response, l Login) (string, error) {
 	defer resp.Body.Close()
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
@@ -187,112 +200,39 @@ func digestOf(resp *http.Response, l login) (string, error) {
 	return digest, nil
 }
 
-// answered is an answer that was not expected.
-func answered(resp *http.Response) error {
-	if resp.StatusCode == http.StatusTooManyRequests {
-		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login", ErrNotReachable)
-	}
-	return fmt.Errorf("%w: it answers %s", ErrNotReachable, resp.Status)
-}
-
-// login is what `docker login` left for a registry.
-type login struct {
-	user, password string
-	identity       string // a token to get tokens with
-	helper         string // the credential helper that has it instead
-	registry       string
-}
-
-func (l login) hint() string {
-	switch {
-	case l.helper != "":
-		return fmt.Sprintf(". Its login is kept by the credential helper %q, which hcl lock does not ask: a login in Docker's config.json itself is used, under auths", l.helper)
-	case l.user == "" && l.identity == "":
-		return strings.TrimSuffix(". Log in with: docker login "+l.registry, " docker.io")
-	}
-	return ", or the login in Docker's config.json may not see it"
-}
-
-// login reads Docker's config.json; without one there is no login.
-func (r *Resolver) login(registry string) (login, error) {
-	l := login{registry: registry}
-	if r.DockerConfig == "" {
-		return l, nil
-	}
-	path := filepath.Join(r.DockerConfig, "config.json")
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
-	if err != nil {
-		return l, fmt.Errorf("read Docker's config.json: %w", err)
-	}
-	var config struct {
-		Auths       map[string]struct{ Auth, IdentityToken string }
-		CredsStore  string
-		CredHelpers map[string]string
-	}
-	if err := json.Unmarshal(b, &config); err != nil {
-		return l, fmt.Errorf("read %s: %w", path, err)
-	}
-	names := []string{registry, "https://" + registry, "https://" + registry + "/v2/", "https://" + registry + "/v1/"}
-	if registry == "docker.io" {
-		names = []string{"https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io"}
-	}
-	for _, name := range names {
-		entry, ok := config.Auths[name]
-		if !ok || entry.Auth == "" && entry.IdentityToken == "" {
-			continue
-		}
-		clear, err := base64.StdEncoding.DecodeString(entry.Auth)
-		if err != nil {
-			return l, fmt.Errorf("read %s: the login for %s is not base64", path, name)
-		}
-		l.user, l.password, _ = strings.Cut(strings.TrimRight(string(clear), "\x00"), ":")
-		l.identity = entry.IdentityToken
-		return l, nil
-	}
-	l.helper = config.CredsStore
-	for _, name := range names {
-		if h := config.CredHelpers[name]; h != "" {
-			l.helper = h
-		}
-	}
-	return l, nil
-}
-
 // authorize answers a challenge: it returns the Authorization header to ask
 // again with.
-func (r *Resolver) authorize(ctx context.Context, ref reference, challenge string, l login) (string, error) {
+func (r *repository) authorize(ctx context.Context, challenge string) (string, error) {
 	scheme, params := parseChallenge(challenge)
-	switch scheme {
+	switch l := r.login; scheme {
 	case "basic":
-		if l.user == "" {
+		if l.User == "" {
 			return "", fmt.Errorf("%w: it wants a login%s", ErrAccess, l.hint())
 		}
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.user+":"+l.password)), nil
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.User+":"+l.Password)), nil
 	case "bearer":
-		return r.token(ctx, ref, params, l)
+		return r.token(ctx, params)
 	}
 	return "", fmt.Errorf("%w: it asks for a login of a kind that is not known: %q", ErrAccess, challenge)
 }
 
 // token gets a token for reading the repository, anonymously when there is no
 // login.
-func (r *Resolver) token(ctx context.Context, ref reference, params map[string]string, l login) (string, error) {
+func (r *repository) token(ctx context.Context, params map[string]string) (string, error) {
+	l := r.login
 	realm, err := url.Parse(params["realm"])
 	if err != nil || realm.Host == "" || realm.Scheme != "https" && !(realm.Scheme == "http" && onThisMachine(realm.Host)) {
 		return "", fmt.Errorf("%w: it sends us to %q for a token, which is not an https address", ErrAccess, params["realm"])
 	}
 	scope := params["scope"]
 	if scope == "" {
-		scope = "repository:" + ref.repository + ":pull"
+		scope = "repository:" + r.reference.repository + ":pull"
 	}
 	form := url.Values{"service": {params["service"]}, "scope": {scope}}
 	var req *http.Request
-	if l.identity != "" {
+	if l.Identity != "" {
 		form.Set("grant_type", "refresh_token")
-		form.Set("refresh_token", l.identity)
+		form.Set("refresh_token", l.Identity)
 		form.Set("client_id", "hcl")
 		req, err = http.NewRequestWithContext(ctx, http.MethodPost, realm.String(), strings.NewReader(form.Encode()))
 	} else {
@@ -307,12 +247,12 @@ func (r *Resolver) token(ctx context.Context, ref reference, params map[string]s
 		return "", err
 	}
 	switch {
-	case l.identity != "":
+	case l.Identity != "":
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	case l.user != "":
-		req.SetBasicAuth(l.user, l.password)
+	case l.User != "":
+		req.SetBasicAuth(l.User, l.Password)
 	}
-	resp, err := r.do(req)
+	resp, err := r.client.do(req)
 	if err != nil {
 		return "", err
 	}

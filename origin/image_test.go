@@ -1,0 +1,255 @@
+package origin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/registry"
+)
+
+// asked keeps the requests that a server got.
+type asked struct {
+	http.Handler
+	requests []string
+}
+
+func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.requests = append(a.requests, r.Method+" "+r.URL.Path)
+	a.Handler.ServeHTTP(w, r)
+}
+
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+// images is a registry with an index at team/server:v1.
+func images(t *testing.T, wrap func(http.Handler) http.Handler) (host, digest string) {
+	t.Helper()
+	plain := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	push := "http://" + serve(t, plain) + "/v2/team/server/manifests/"
+	put := func(tag, kind, text string) string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, push+tag, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", kind)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusCreated {
+			t.Fatalf("push %s: %s", tag, resp.Status)
+		}
+		return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
+	}
+	const image, index = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
+	amd64 := put("amd64", image, `{"schemaVersion":2,"layers":[]}`)
+	digest = put("v1", index, fmt.Sprintf(`{"schemaVersion":2,"manifests":[{"mediaType":%q,"digest":%q,"size":31}]}`, image, amd64))
+	return serve(t, wrap(plain)), digest
+}
+
+func TestImage(t *testing.T) {
+	log := &asked{}
+	host, want := images(t, func(h http.Handler) http.Handler { log.Handler = h; return log })
+	r := &Registries{}
+	for _, image := range []string{host + "/team/server:v1", host + "/team/server:other@" + want} {
+		got, err := r.Digest(t.Context(), image)
+		if err != nil || got != want {
+			t.Errorf("Digest(%s) = %q, %v; want %q", image, got, err, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"HEAD /v2/team/server/manifests/v1", "HEAD /v2/team/server/manifests/" + want}, log.requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if _, err := r.Digest(t.Context(), host+"/team/server:v2"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a tag that is not there: %v, want ErrNotFound", err)
+	}
+	if _, err := r.Digest(t.Context(), host+"/Team/server"); err == nil {
+		t.Error("a name with capitals was accepted")
+	}
+}
+
+// TestImageWithoutDigestHeader: the manifest itself is hashed.
+func TestImageWithoutDigestHeader(t *testing.T) {
+	host, want := images(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, r)
+			w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+			w.WriteHeader(rec.Code)
+			w.Write(rec.Body.Bytes())
+		})
+	})
+	got, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1")
+	if err != nil || got != want {
+		t.Errorf("Digest = %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestImageNotReachable(t *testing.T) {
+	host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
+	if _, err := (&Registries{}).Digest(t.Context(), host+"/a/b:1"); !errors.Is(err, ErrNotReachable) || !strings.Contains(err.Error(), "too many requests") {
+		t.Errorf("error = %v, want ErrNotReachable with the reason", err)
+	}
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	if _, err := (&Registries{}).Digest(t.Context(), strings.TrimPrefix(closed.URL, "http://")+"/a/b:1"); !errors.Is(err, ErrNotReachable) {
+		t.Errorf("error = %v, want ErrNotReachable", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (&Registries{}).Digest(ctx, host+"/a/b:1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want context.Canceled", err)
+	}
+}
+
+// guarded wants a token before it lets anyone at the registry, as Docker Hub
+// does; with a user set it gives none to strangers.
+func guarded(t *testing.T, user, password string) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/token" {
+				if got, want := r.FormValue("scope"), "repository:team/server:pull"; got != want {
+					t.Errorf("scope = %q, want %q", got, want)
+				}
+				u, p, _ := r.BasicAuth()
+				identity := r.Method == http.MethodPost && r.FormValue("grant_type") == "refresh_token" && r.FormValue("refresh_token") == password
+				if user != "" && !identity && (u != user || p != password) {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				json.NewEncoder(w).Encode(map[string]string{"token": "t0ken"})
+				return
+			}
+			if r.Header.Get("Authorization") != "Bearer t0ken" {
+				w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="registry, the",scope="repository:team/server:pull"`, r.Host))
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+}
+
+func TestToken(t *testing.T) {
+	host, want := images(t, guarded(t, "", ""))
+	got, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1")
+	if err != nil || got != want {
+		t.Errorf("Digest = %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	host, want := images(t, guarded(t, "ada", "s3cret"))
+	image := host + "/team/server:v1"
+	basic := base64.StdEncoding.EncodeToString([]byte("ada:s3cret"))
+	tests := []struct {
+		name, config string
+		want, err    string
+	}{
+		{"none", `{}`, "", "docker login " + host},
+		{"auths", `{"auths":{"` + host + `":{"auth":"` + basic + `"}}}`, want, ""},
+		{"auths with a scheme", `{"auths":{"https://` + host + `/v2/":{"auth":"` + basic + `"}}}`, want, ""},
+		{"identity token", `{"auths":{"` + host + `":{"identitytoken":"s3cret"}}}`, want, ""},
+		{"wrong", `{"auths":{"` + host + `":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("ada:x")) + `"}}}`, "", "may not see it"},
+		{"helper", `{"auths":{"` + host + `":{}},"credsStore":"desktop"}`, "", `credential helper "desktop"`},
+		{"helper of the registry", `{"credHelpers":{"` + host + `":"ecr-login"}}`, "", `credential helper "ecr-login"`},
+		{"broken", `{"auths":`, "", "config.json"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(tt.config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := (&Registries{Logins: LocalLogins(dir)}).Digest(t.Context(), image)
+			if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("Digest = %q, %v; want %q and an error with %q", got, err, tt.want, tt.err)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the error shows the password: %v", err)
+			}
+		})
+	}
+}
+
+func TestBasic(t *testing.T) {
+	host, want := images(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if u, p, _ := r.BasicAuth(); u != "ada" || p != "s3cret" {
+				w.Header().Set("WWW-Authenticate", `Basic realm="here"`)
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	dir := t.TempDir()
+	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte("ada:s3cret")))
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := (&Registries{Logins: LocalLogins(dir)}).Digest(t.Context(), host+"/team/server:v1")
+	if err != nil || got != want {
+		t.Errorf("Digest = %q, %v; want %q", got, err, want)
+	}
+	if _, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1"); !errors.Is(err, ErrAccess) {
+		t.Errorf("without a login: %v, want ErrAccess", err)
+	}
+}
+
+// TestTokenOnlyOverTLS: a registry cannot have a login sent in clear to another
+// machine.
+func TestTokenOnlyOverTLS(t *testing.T) {
+	host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://192.0.2.1/token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	if _, err := (&Registries{}).Digest(t.Context(), host+"/a/b:1"); !errors.Is(err, ErrAccess) || !strings.Contains(err.Error(), "not an https address") {
+		t.Errorf("error = %v, want ErrAccess", err)
+	}
+}
+
+func TestReferences(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	tests := map[string]string{
+		"vllm/vllm-openai:v0.11.0":              "https://registry-1.docker.io vllm/vllm-openai v0.11.0",
+		"ubuntu":                                "https://registry-1.docker.io library/ubuntu latest",
+		"docker.io/ubuntu:24.04":                "https://registry-1.docker.io library/ubuntu 24.04",
+		"index.docker.io/a/b":                   "https://registry-1.docker.io a/b latest",
+		"nvcr.io/nvidia/tensorrt-llm/release:1": "https://nvcr.io nvidia/tensorrt-llm/release 1",
+		"localhost:5000/x":                      "http://localhost:5000 x latest",
+		"127.8.9.1:5000/x:y":                    "http://127.8.9.1:5000 x y",
+		"[::1]:5000/x":                          "http://[::1]:5000 x latest",
+		"10.0.0.1:5000/x":                       "https://10.0.0.1:5000 x latest",
+		"a/b:c@" + digest:                       "https://registry-1.docker.io a/b " + digest,
+		"a b":                                   "", "a:": "", "": "", "a/../b": "", "a@sha256:12": "", "A/b": "",
+	}
+	for image, want := range tests {
+		r, err := parseReference(image)
+		got := ""
+		if err == nil {
+			got = r.base() + " " + r.repository + " " + r.tag
+		}
+		if got != want {
+			t.Errorf("%q is %q, %v; want %q", image, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// Package origin asks the places that images and models come from: image
+// registries, in the language that Docker speaks to them, and the model hub.
+//
+// It knows neither hosts nor labs: names come as plain text, and bytes go where
+// its caller says. Logins and tokens are sent to the place that they are for, over
+// TLS, and stand in no error.
+package origin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// What can come of a question. Messages say more.
+var (
+	ErrNotFound     = errors.New("not there")
+	ErrAccess       = errors.New("access refused")
+	ErrNotReachable = errors.New("not reachable")
+)
+
+// maxAnswer bounds what is read of an answer: manifests, lists and tokens are
+// small.
+const maxAnswer = 8 << 20
+
+// Client makes the requests. The zero value is ready for use.
+type Client struct {
+	HTTP      *http.Client // nil: [http.DefaultClient]; ctx bounds a request
+	UserAgent string
+}
+
+func (c Client) do(req *http.Request) (*http.Response, error) {
+	client := c.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	if c.UserAgent != "" {
+		req.Header.Set("User-Agent", c.UserAgent)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		if ctxErr := req.Context().Err(); ctxErr != nil {
+			return nil, ctxErr
+		}
+		var wrapped *url.Error // its text repeats the method and a URL that may hold a token
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return nil, fmt.Errorf("%w: %w", ErrNotReachable, err)
+	}
+	return resp, nil
+}
+
+// answered is an answer that was not expected.
+func answered(resp *http.Response) error {
+	if resp.StatusCode == http.StatusTooManyRequests {
+		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login", ErrNotReachable)
+	}
+	return fmt.Errorf("%w: it answers %s", ErrNotReachable, resp.Status)
+}
+
+func onThisMachine(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+var (
+	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	commitForm = regexp.MustCompile(`^[0-9a-f]{40}$`)
+)

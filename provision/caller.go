@@ -1,0 +1,169 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	images "github.com/docker/docker/api/types/image"
+
+	"hclbench/origin"
+)
+
+// ImageFrom says who fetches a host's images.
+type ImageFrom string
+
+const (
+	// FromRegistry: the host's daemon asks the registry. The zero value means it.
+	FromRegistry ImageFrom = "registry"
+	// FromCaller: the daemon asks the caller, and the caller the registry, for
+	// hosts without a way out.
+	FromCaller ImageFrom = "caller"
+)
+
+// pullThroughCaller has the daemon pull from a registry on the host's own loopback
+// address, which daemons take without TLS. It is a port forwarded to this process
+// by the connection, and answered by an [origin.Mirror], so only layers that the
+// daemon does not have travel, and it checks each against its digest.
+func (c *Conn) pullThroughCaller(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
+	name, digest := splitRef(image)
+	if digest != "" {
+		if present, err := c.inspectKept(ctx, image, digest); !errors.Is(err, ErrImageNotFound) {
+			return present, err
+		}
+	}
+	if c.caller == nil {
+		return Image{}, fail(c.host, ErrImageNotFound, "%s is to come from the caller, which asks no registries", image)
+	}
+	present, err := c.inspectImage(ctx, image)
+	if err != nil && !errors.Is(err, ErrImageNotFound) {
+		return Image{}, err
+	}
+	here := err == nil
+	var digestNow string
+	err = c.pullTry(ctx, image, progress, func(err error) bool { return here && errors.Is(err, origin.ErrNotReachable) }, func() error {
+		mirror, err := c.caller.Mirror(ctx, image)
+		if err != nil {
+			return err
+		}
+		digestNow = mirror.Digest
+		if _, err := c.inspectKept(ctx, image, digestNow); !errors.Is(err, ErrImageNotFound) {
+			return err // it is there
+		}
+		return c.pullMirrored(ctx, image, mirror, progress)
+	})
+	registry := registryOf(name)
+	switch {
+	case err == nil:
+	case errors.Is(err, origin.ErrNotFound):
+		return Image{}, fail(c.host, ErrImageNotFound, "%w: check the image's name and tag", err)
+	case errors.Is(err, origin.ErrAccess):
+		return Image{}, fail(c.host, errRegistryAuth, "%s does not let this machine pull %s: %w", registry, image, err)
+	case errors.Is(err, origin.ErrNotReachable) && !here:
+		return Image{}, fmt.Errorf("from here, as image_from says: %w", err)
+	case errors.Is(err, origin.ErrNotReachable):
+		c.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
+		present.Local = true
+		return present, nil
+	default:
+		return Image{}, c.explainPull(image, name, err)
+	}
+	return c.inspectKept(ctx, image, digestNow)
+}
+
+// pullMirrored serves the mirror on the host for as long as the daemon pulls from
+// it, and has the image keep its names.
+func (c *Conn) pullMirrored(ctx context.Context, image string, mirror *origin.Mirror, progress func(PullProgress)) error {
+	forwarded, err := c.link.listen(ctx)
+	if err != nil {
+		return &noAnswer{fail(c.host, errNoForward, "the host lets nothing listen on its loopback address for this machine (%w): image_from = \"caller\" needs sshd's AllowTcpForwarding", err)}
+	}
+	listener := &bridged{Listener: forwarded}
+	server := &http.Server{Handler: mirror, ErrorLog: log.New(io.Discard, "", 0)}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // what it could not answer, the daemon tells
+	}()
+	defer func() {
+		server.Close()
+		<-served
+		listener.wait()
+	}()
+	ref := forwarded.Addr().String() + "/" + mirror.Name + "@" + mirror.Digest
+	if _, err := c.download(ctx, ref, "", progress); err != nil {
+		return err
+	}
+	api, err := c.api(ctx)
+	if err != nil {
+		return err
+	}
+	if err := api.ImageTag(ctx, ref, kept(mirror.Digest)); err != nil {
+		return err
+	}
+	if !strings.Contains(image, "@") {
+		if err := api.ImageTag(ctx, ref, image); err != nil {
+			return err
+		}
+	}
+	_, err = api.ImageRemove(ctx, ref, images.RemoveOptions{}) // the name alone
+	return err
+}
+
+// errNoForward is a kind of failure that no caller tells apart today.
+var errNoForward = errors.New("no forwarding")
+
+// keptName begins the names under which hosts keep images that came through a
+// caller: a daemon notes the digest of an image only with the registry that it
+// came from.
+const keptName = "hcl.local/image:sha256-"
+
+func kept(digest string) string { return keptName + strings.TrimPrefix(digest, "sha256:") }
+
+// inspectKept describes an image by its digest, whichever way it came.
+func (c *Conn) inspectKept(ctx context.Context, image, digest string) (Image, error) {
+	name, _ := splitRef(image)
+	present, err := c.inspectImage(ctx, name+"@"+digest)
+	if errors.Is(err, ErrImageNotFound) {
+		present, err = c.inspectImage(ctx, kept(digest))
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	present.Ref, present.Digest = image, digest
+	return present, nil
+}
+
+// bridged is a listener whose connections know deadlines, without which the HTTP
+// server would wait for ever after a request: SSH's channels do not.
+type bridged struct {
+	net.Listener
+	open sync.WaitGroup
+}
+
+func (l *bridged) Accept() (net.Conn, error) {
+	channel, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := net.Pipe()
+	l.open.Add(2)
+	carry := func(to, from net.Conn) {
+		defer l.open.Done()
+		_, _ = io.Copy(to, from) // whichever side ends, ends both
+		to.Close()
+		from.Close()
+	}
+	go carry(channel, ours)
+	go carry(ours, channel)
+	return theirs, nil
+}
+
+// wait returns when no connection is left.
+func (l *bridged) wait() { l.open.Wait() }
