@@ -414,6 +414,9 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
 		row.Model, row.Phases = model, append(row.Phases, phases...)
+		if in.Runtime == provision.Docker {
+			row.Versions = s.versions(ctx, d, id)
+		}
 	}
 	if len(d.Instances) == 0 {
 		model, _, err := s.ready(ctx, d, nil, "")
@@ -423,6 +426,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		row.Model = model
 	}
 	row.Ready = time.Since(row.Started).Seconds()
+	row.Served = s.served(ctx, d)
 	if err := s.store.PutDeployment(ctx, *row); err != nil {
 		return 0, err, nil
 	}

@@ -333,6 +333,10 @@ func TestBadEngines(t *testing.T) {
 		if took["loading weights"] < 0.5 || took["loading weights"] > r.rows[0].Deployment.Ready || took["pulling"] == 0 {
 			t.Errorf("the phases are %v", took)
 		}
+		d := r.rows[0].Deployment
+		if d.Versions["vllm"] != "0.7.3" || !strings.Contains(string(d.Served), `"id":"m"`) {
+			t.Errorf("the engine says of itself: versions %v, served %s", d.Versions, d.Served)
+		}
 		b.clean()
 	})
 	t.Run("wrong model", func(t *testing.T) {

@@ -53,6 +53,14 @@ func main() {
 		}
 		return
 	}
+	if args[0] == "python3" && len(args) == 4 && args[1] == "-c" {
+		// The one script that is run in engines' containers finds out versions.
+		if err := os.WriteFile(args[3], []byte(`{"python": "3.12.9", "torch": "2.5.1+cu124", "vllm": "0.7.3"}`), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "engine:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(args, os.Environ()); err != nil {
 		fmt.Fprintln(os.Stderr, "engine:", err)
 		os.Exit(1)

@@ -1,0 +1,57 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/plan"
+)
+
+// askTimeout bounds each question to an engine about itself.
+const askTimeout = 30 * time.Second
+
+// versions asks, in a deployment's container, what it is made of. That it cannot
+// be known is no reason not to measure.
+func (s *site) versions(ctx context.Context, d *plan.Deployment, id string) map[string]string {
+	command := engines.Versions(d.Engine)
+	if command == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := s.conn.Exec(ctx, id, command)
+	var out []byte
+	if err == nil {
+		out, err = s.conn.ReadFile(ctx, id, engines.VersionsFile)
+	}
+	var versions map[string]string
+	if err == nil {
+		versions, err = engines.ReadVersions(out)
+	}
+	if err != nil {
+		s.opt.Log.Debug("versions are not known", "engine", d.Engine.Label(), "err", err)
+	}
+	return versions
+}
+
+// served asks an engine what it runs with.
+func (s *site) served(ctx context.Context, d *plan.Deployment) json.RawMessage {
+	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
+	defer p.close()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for _, path := range engines.ServedConfig(d.Engine) {
+		var said json.RawMessage
+		err := p.get(ctx, path, &said)
+		if err == nil {
+			said, err = engines.WithoutSecrets(said)
+		}
+		if err == nil {
+			return said
+		}
+		s.opt.Log.Debug("what it serves with is not known", "engine", d.Engine.Label(), "err", err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package engines
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// versionsScript writes a JSON object with the versions of what an engine is made
+// of to the file that it is told. It imports none of it, so that it touches no GPU.
+//
+//go:embed versions.py
+var versionsScript string
+
+// VersionsFile is where the command of [Versions] writes, in the container.
+const VersionsFile = "/tmp/hcl-versions.json"
+
+// Versions is the command that finds out, inside the engine's container, the
+// versions of the engine and of what it is made of; nil: the kind has none to tell.
+func Versions(e *Engine) []string {
+	switch e.Kind {
+	case SGLang, VLLM, TRTLLM:
+		return []string{"python3", "-c", versionsScript, VersionsFile}
+	}
+	return nil
+}
+
+// ReadVersions reads what the command of [Versions] has written: by name, such as
+// "vllm", "torch", "cuda", "nccl". What is not installed is not there.
+func ReadVersions(text []byte) (map[string]string, error) {
+	var versions map[string]string
+	if err := json.Unmarshal(text, &versions); err != nil {
+		return nil, fmt.Errorf("read versions: %w", err)
+	}
+	return versions, nil
+}
+
+// ServedConfig are the paths at which an engine tells what it runs with, the
+// newest spelling first; nil: it does not. The first that answers says all.
+func ServedConfig(e *Engine) []string {
+	switch e.Kind {
+	case SGLang:
+		return []string{"/server_info", "/get_server_info"}
+	case VLLM, TRTLLM, OpenAI:
+		return []string{"/v1/models"}
+	}
+	return nil
+}
+
+// WithoutSecrets returns what an engine says of itself without the members that
+// hold keys and passwords, and without those that change from one moment to the
+// next.
+func WithoutSecrets(served json.RawMessage) (json.RawMessage, error) {
+	var v any
+	if err := json.Unmarshal(served, &v); err != nil {
+		return nil, fmt.Errorf("read the served configuration: %w", err)
+	}
+	return json.Marshal(cleaned(v))
+}
+
+func cleaned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			lower := strings.ToLower(name)
+			switch {
+			case lower == "internal_states" || lower == "created" || lower == "permission":
+				delete(v, name)
+			case strings.HasSuffix(lower, "key") || strings.HasSuffix(lower, "hf_token") || strings.Contains(lower, "password") || strings.Contains(lower, "secret"):
+				if inner != nil && inner != "" {
+					v[name] = "(sensitive)"
+				}
+			default:
+				v[name] = cleaned(inner)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = cleaned(v[i])
+		}
+	}
+	return v
+}
