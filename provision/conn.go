@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/client"
@@ -21,13 +22,14 @@ import (
 // [LocalAddress], straight to this machine. A lost connection is dialled again
 // on the next use. Its methods may be called from many goroutines.
 type Conn struct {
-	host   *Host
-	log    *slog.Logger
-	link   transport
-	home   string
-	docker *client.Client // to be had from api
-	stall  time.Duration  // how long a pull may be silent
-	pause  time.Duration  // before a pull is tried again; it doubles
+	host     *Host
+	log      *slog.Logger
+	link     transport
+	home     string
+	docker   *client.Client // to be had from api
+	answered atomic.Bool    // the Docker daemon has, once
+	stall    time.Duration  // how long a pull may be silent
+	pause    time.Duration  // before a pull is tried again; it doubles
 
 	caller  *origin.Registries // see UseRegistries; nil: none
 	secrets string             // path of the hcl binary there, see HideSecrets

@@ -147,7 +147,11 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	if err != nil {
 		return "", c.wrap(doing, err)
 	}
-	created, err := api.ContainerCreate(ctx, config, host, nil, nil, ct.Name)
+	var created container.CreateResponse
+	err = c.whenBack(ctx, func() (err error) {
+		created, err = api.ContainerCreate(ctx, config, host, nil, nil, ct.Name)
+		return err
+	})
 	if err != nil {
 		return "", c.wrap(doing, c.explainStart(ctx, ct, err))
 	}
@@ -342,8 +346,12 @@ func (c *Conn) List(ctx context.Context, labels map[string]string) ([]Found, err
 	for k, v := range labels {
 		wanted.Add("label", k+"="+v)
 	}
-	listed, err := query(ctx, c, func(api *client.Client) ([]container.Summary, error) {
-		return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
+	var listed []container.Summary
+	err := c.whenBack(ctx, func() (err error) {
+		listed, err = query(ctx, c, func(api *client.Client) ([]container.Summary, error) {
+			return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
+		})
+		return err
 	})
 	if err != nil {
 		return nil, c.wrap("list containers", err)

@@ -601,6 +601,7 @@ func TestNoGPU(t *testing.T) {
 		t.Errorf("failed starts left %v, %v", found, err)
 	}
 
+	id := mustStart(t, c, server("plain"))
 	if err := h.KillDocker(); err != nil {
 		t.Fatal(err)
 	}
@@ -617,6 +618,19 @@ func TestNoGPU(t *testing.T) {
 	f, err := c.Facts(t.Context())
 	if err != nil || f.Docker != "" || len(f.Problems) != 1 {
 		t.Errorf("Facts = %+v, %v", f, err)
+	}
+
+	// What has to be done waits for a daemon that is being restarted.
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Stop(t.Context(), id, time.Second) }()
+	if err := h.StartDocker(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("Stop = %v, want the container stopped by the daemon that came back", err)
+	}
+	if found, err := c.List(t.Context(), map[string]string{"hcl.lab": "test"}); err != nil || len(found) > 0 {
+		t.Errorf("Stop left %v, %v", found, err)
 	}
 }
 

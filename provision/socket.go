@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/docker/docker/client"
 	"golang.org/x/crypto/ssh"
@@ -48,7 +49,9 @@ func newDocker(c *Conn) (*client.Client, error) {
 // client would do that by itself, but go on with any version when it cannot ask.
 func (c *Conn) api(ctx context.Context) (*client.Client, error) {
 	err := c.docker.NewVersionError(ctx, oldestAPI, "hcl")
-	if err != nil && !unanswered(err) {
+	if err == nil {
+		c.answered.Store(true)
+	} else if !unanswered(err) {
 		err = fail(c.host, ErrNoDocker, "the Docker daemon is not one that hcl can use (%w): it takes Docker 19.03 or newer", err)
 	}
 	return c.docker, err
@@ -80,6 +83,31 @@ func again(ctx context.Context, do func() error) error {
 		err = do()
 	}
 	return err
+}
+
+// errAway is a daemon that nobody can reach although the host can be.
+var errAway = fmt.Errorf("daemon away: %w", ErrNoDocker)
+
+// awayFor is how long a daemon that has answered before may be away: long enough
+// for a restart, as an update of its package does.
+const awayFor = time.Minute
+
+// whenBack does something that has to be done in the end: when a daemon that has
+// answered before cannot be reached, it waits for it to come back from a restart.
+func (c *Conn) whenBack(ctx context.Context, do func() error) error {
+	until := time.Now().Add(awayFor)
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		err := do()
+		if !errors.Is(err, errAway) || !c.answered.Load() || time.Now().After(until) {
+			return err
+		}
+		c.log.Info("the Docker daemon is away, waiting for it", "host", c.host.Name)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // says reports whether err is an answer of the daemon that holds one of the
@@ -193,10 +221,10 @@ id -un`
 	case "absent":
 		return fail(h, ErrNoDocker, "Docker is not installed: there is no %s (install it as in https://docs.docker.com/engine/install/, name another socket with docker, or set runtime = \"process\" on a box that is itself a container)", s.path)
 	case "stopped":
-		return fail(h, ErrNoDocker, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", s.path)
+		return fail(h, errAway, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", s.path)
 	case "denied":
 		return fail(h, ErrNoDocker, "%s may not use %s: add it to the group that may, usually with `sudo usermod -aG docker %s`, and connect again", login, s.path, login)
 	default:
-		return fail(h, ErrNoDocker, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding)", s.path, err)
+		return fail(h, errAway, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding)", s.path, err)
 	}
 }

@@ -33,7 +33,10 @@ func (c *Conn) Stop(ctx context.Context, id string, grace time.Duration) error {
 		}
 	}
 	killAt := time.Now().Add(grace)
-	if err := again(ctx, func() error { return c.stop(ctx, id, killAt) }); err != nil {
+	err := c.whenBack(ctx, func() error {
+		return again(ctx, func() error { return c.stop(ctx, id, killAt) })
+	})
+	if err != nil {
 		return c.wrap("stop container "+shortID(id), err)
 	}
 	return nil

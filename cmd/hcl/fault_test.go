@@ -331,7 +331,7 @@ func TestFaults(t *testing.T) {
 			f.strike(s)
 			code := s.end(5 * time.Minute)
 			if f.whole && (code != exitDone && code != exitCells || s.kept != faultCells) {
-				t.Errorf("exit %d with %d cells of %d\n%s", code, s.kept, faultCells, s.said.String())
+				t.Errorf("exit %d with %d cells of %d\n%s", code, s.kept, faultCells, s.told())
 			}
 			if f.says != "" && !strings.Contains(s.told(), f.says) {
 				t.Errorf("nobody is told %q: exit %d\n%s", f.says, code, s.told())
@@ -480,6 +480,7 @@ var faults = []fault{
 		s.begin()
 		s.await("progress", "", 1)
 		s.must(s.host.StopDocker())
+		s.await("step", "stopping", 1) // the engine serves on; taking it down takes the daemon
 		s.must(s.host.StartDocker())
 	}},
 	{name: "agent killed in mid-cell", whole: true, strike: func(s *scene) {
