@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +55,10 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 		Reserve:     !s.plan.Rehearsal && real(deployments),
 	}
 	if usesDocker(deployments) {
-		s.claim.Docker = cmp.Or(s.host.Docker, provision.DefaultDocker)
+		var err error
+		if _, s.claim.Docker, err = s.conn.DockerAccess(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
 	if info, err := s.agent.Info(ctx); err != nil {
 		return nil, nil, err

@@ -28,7 +28,7 @@ func (l *lab) host(i *instance) {
 		HostKey:      get[string](s, "host_key"),
 		GPUs:         get[provision.GPUs](s, "gpus"),
 		Runtime:      provision.Runtime(getOr(s, "runtime", string(provision.Docker))),
-		Docker:       getOr(s, "docker", provision.DefaultDocker),
+		Docker:       get[string](s, "docker"),
 		ImageFrom:    provision.ImageFrom(getOr(s, "image_from", string(provision.FromRegistry))),
 		PricePerHour: get[float64](s, "price_per_hour"),
 		Pos:          pos(i.of.header),

@@ -457,7 +457,7 @@ host "bastion" {
 			GPUMemory: 192e9, Memory: 1.5e12, DiskFree: 900e9, IdleGPUs: true, NUMABalancing: new(bool),
 		},
 		Jump: &provision.Host{
-			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, Docker: provision.DefaultDocker, ImageFrom: provision.FromRegistry, Pos: "lab.hcl:24",
+			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, ImageFrom: provision.FromRegistry, Pos: "lab.hcl:24",
 			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me", Runtime: provision.Docker, Pos: "lab.hcl:26"},
 		},
 	}

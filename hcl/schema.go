@@ -159,7 +159,7 @@ var (
 			{name: "jump", kind: jumpHost, fallback: "your SSH configuration, else a direct connection", doc: "Connect through this host: `host.NAME`, or `\"user@host:port\"`."},
 			{name: "gpus", kind: gpus, fallback: "none are asked for", doc: "What must be there, count and model: `\"8xH200\"`, `\"8xMI300X\"`."},
 			{name: "runtime", kind: word(string(provision.Docker), string(provision.Process)), fallback: `"docker"`, doc: "How engines run: each in a container, or, for machines that are themselves containers, as processes."},
-			{name: "docker", kind: text, fallback: "`\"" + provision.DefaultDocker + "\"`", doc: "Path of the Docker socket on the host."},
+			{name: "docker", kind: text, fallback: "looked for", doc: "Path of the Docker socket on the host, or an address such as `\"tcp://127.0.0.1:2375\"`. It is looked for where `$DOCKER_HOST` says, at `/var/run/docker.sock`, and at the login's own `$XDG_RUNTIME_DIR/docker.sock`."},
 			{name: "image_from", kind: word(string(provision.FromRegistry), string(provision.FromCaller)), fallback: `"registry"`, doc: "Who fetches images: the host from their registries, or, for a host without a way out, the machine of `hcl apply`, which hands on the layers that the host lacks."},
 			{name: "price_per_hour", kind: number(0, 1e6), fallback: "not said", doc: "USD, for the cost in plans and reports."},
 			description,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/docker/docker/client"
+	"golang.org/x/sync/semaphore"
 
 	"hclbench/origin"
 )
@@ -34,7 +35,13 @@ type Conn struct {
 	caller  *origin.Registries // see UseRegistries; nil: none
 	secrets string             // path of the hcl binary there, see HideSecrets
 
-	reading sync.WaitGroup // what unpacks logs
+	looking *semaphore.Weighted // a lock that a context can stop waiting for; guards way
+	way     *access             // how Docker is reached; nil: not looked for
+
+	bridge  atomic.Pointer[string] // see UseBridge
+	life    context.Context        // ends with Close
+	end     context.CancelFunc
+	reading sync.WaitGroup // what unpacks logs, and pipes
 }
 
 // transport is how a host is spoken to: [sshTransport] or [localTransport].
@@ -66,7 +73,8 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 		}
 		link = t
 	}
-	c := &Conn{host: h, log: log, link: link, stall: pullStall, pause: pullPause}
+	c := &Conn{host: h, log: log, link: link, stall: pullStall, pause: pullPause, looking: semaphore.NewWeighted(1)}
+	c.life, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.docker, err = newDocker(c); err != nil {
 		link.close()
@@ -88,6 +96,7 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 // Close ends the connection and everything that goes over it, and waits until
 // it is gone. What [Conn.Logs] returned has to be closed before.
 func (c *Conn) Close() error {
+	c.end()
 	err := c.link.close()
 	c.reading.Wait()
 	return err
@@ -116,9 +125,14 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string
 
 // Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a
 // path. Over SSH the connection is a channel, which does not know deadlines:
-// bound what uses it by closing it.
+// bound what uses it by closing it. Where sshd does not forward, it is made by the
+// command of [Conn.UseBridge].
 func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return c.link.dial(ctx, network, addr)
+	conn, err := c.link.dial(ctx, network, addr)
+	if command := c.bridge.Load(); isRefused(err) && command != nil {
+		return c.dialBridge(ctx, *command, network, addr, err)
+	}
+	return conn, err
 }
 
 // Upload copies the local file to the host, whole or not at all: under another

@@ -99,8 +99,11 @@ func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/bytesP
 
 func (c *contract) docker() {
 	if c.isDocker() {
-		c.hold("docker", c.facts.Docker != "", orNone(c.facts.Docker), "", Blocked,
-			fmt.Sprintf("Docker cannot be used there: install it or let the login use it (sudo usermod -aG docker $USER), or write runtime = %q into the host block", Process))
+		have := orNone(c.facts.Docker)
+		if c.facts.DockerBy != "" {
+			have += " at " + c.facts.DockerBy
+		}
+		c.hold("docker", c.facts.Docker != "", have, "", Blocked, c.facts.NoDocker)
 	}
 }
 

@@ -102,7 +102,7 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 			f.GPUs = slices.Repeat([]GPU{{NVIDIA, "NVIDIA H20", 97871 << 20, "550.144.03"}}, 8)
 		}, "gpus", Blocked, "none, but NVIDIA H20"},
 		{"no GPU at all", "8xMI300X", slices.Concat(pciEdits), func(_ *Host, f *Facts, _ *Condition) { f.GPUs = nil }, "gpus", Blocked, "rocm-smi found no GPU"},
-		{"no Docker", "8xH200", nil, func(_ *Host, f *Facts, _ *Condition) { f.Docker = "" }, "docker", Blocked, "usermod"},
+		{"no Docker", "8xH200", nil, func(_ *Host, f *Facts, _ *Condition) { f.Docker, f.NoDocker = "", "usermod" }, "docker", Blocked, "usermod"},
 		{"an old driver", "8xH200", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.Driver = mustVersions(t, ">= 560") }, "driver", Blocked, "550.144.03"},
 		{"an old ROCm", "8xMI300X", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.ROCm = mustVersions(t, ">= 6.4") }, "rocm", Blocked, "6.3.1-48"},
 		{"too little GPU memory", "8xH200", nil, func(h *Host, _ *Facts, _ *Condition) { h.Require.GPUMemory = 180e9 }, "gpu memory", Blocked, "150.8 GB"},

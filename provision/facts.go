@@ -32,8 +32,10 @@ type Facts struct {
 	CPUs        int      `json:"cpus"` // logical, as many as the login may use
 	MemoryBytes int64    `json:"memory_bytes"`
 	GPUs        []GPU    `json:"gpus,omitempty"`
-	Docker      string   `json:"docker,omitempty"`   // "" where Docker is not there or not used
-	Problems    []string `json:"problems,omitempty"` // what could not be found out, and why
+	Docker      string   `json:"docker,omitempty"`        // "" where Docker is not there or not used
+	DockerBy    string   `json:"docker_access,omitempty"` // how it is reached: its socket, or the command that stands between
+	NoDocker    string   `json:"no_docker,omitempty"`     // why it cannot be used, where it should be
+	Problems    []string `json:"problems,omitempty"`      // what the GPUs' tools said instead
 }
 
 // GPU is one GPU as its vendor's tool describes it.
@@ -59,8 +61,11 @@ func (c *Conn) Facts(ctx context.Context) (Facts, error) {
 		if errors.Is(err, ErrUnreachable) {
 			return Facts{}, fmt.Errorf("gather facts: %w", err)
 		}
+		if err == nil {
+			f.DockerBy, _, err = c.DockerAccess(ctx)
+		}
 		if err != nil {
-			f.Problems = append(f.Problems, err.Error())
+			f.NoDocker = err.Error()
 		}
 	}
 	return f, nil

@@ -14,9 +14,6 @@ import (
 // LocalAddress is the address of the machine that hcl itself runs on.
 const LocalAddress = "local"
 
-// DefaultDocker is the Docker socket on a host whose block does not name one.
-const DefaultDocker = "/var/run/docker.sock"
-
 // Runtime says how a host runs engines.
 type Runtime string
 
@@ -88,7 +85,7 @@ type Host struct {
 	Jump         *Host  // connect through this host; nil: directly
 	GPUs         GPUs
 	Runtime      Runtime   // empty means [Docker]
-	Docker       string    // path of the Docker socket; empty means [DefaultDocker]
+	Docker       string    // path of the Docker socket, or an address such as "tcp://127.0.0.1:2375"; empty: it is looked for
 	ImageFrom    ImageFrom // empty means [FromRegistry]
 	PricePerHour float64   // USD; 0: not said
 	Require      *Require  // nil: nothing more

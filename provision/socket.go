@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/docker/docker/client"
-	"golang.org/x/crypto/ssh"
 )
 
 // oldestAPI is the version of Docker's API that brought GPUs: Docker 19.03.
@@ -19,13 +18,10 @@ const oldestAPI = "1.40"
 
 // newDocker makes a client of the Docker daemon on a host.
 func newDocker(c *Conn) (*client.Client, error) {
-	s := &socket{conn: c, path: c.host.Docker}
-	if s.path == "" {
-		s.path = DefaultDocker
-	}
+	s := &socket{conn: c}
 	s.http = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := c.Dial(ctx, "unix", s.path)
+			conn, err := c.dialDocker(ctx)
 			if err != nil {
 				return nil, &dialError{err}
 			}
@@ -146,11 +142,10 @@ func (c *Conn) wrap(doing string, err error) error {
 	return wrap(c.host, doing, err)
 }
 
-// socket carries requests to the daemon's socket on a host, through
-// [Conn.Dial]. All its errors are a *noAnswer, those of the bodies as well.
+// socket carries requests to the daemon of a host, in whatever way it is reached.
+// All its errors are a *noAnswer, those of the bodies as well.
 type socket struct {
 	conn *Conn
-	path string
 	http *http.Transport
 }
 
@@ -190,41 +185,13 @@ func (s *socket) broken(ctx context.Context, err error) error {
 	case cause != nil:
 		err = cause
 	case errors.As(err, &undialled):
-		err = s.explain(ctx, undialled.error)
+		err = undialled.error
+	case errors.As(err, new(*CommandError)):
+		err = fail(s.conn.host, errAway, "what stands between us and the Docker daemon has ended: %w", err)
 	case s.conn.host.Local():
 		err = fail(s.conn.host, ErrNoDocker, "the Docker daemon went away: %w", err)
 	default:
 		err = fail(s.conn.host, errLost, "the connection was lost: %w", err)
 	}
 	return &noAnswer{err}
-}
-
-// explain finds out why the socket could not be dialled: over SSH, all that the
-// host says is no.
-func (s *socket) explain(ctx context.Context, err error) error {
-	var refused *ssh.OpenChannelError
-	if !s.conn.host.Local() && !errors.As(err, &refused) {
-		return err // it is not about Docker
-	}
-	const look = `if [ ! -e %[1]s ]; then
-	if command -v dockerd >/dev/null 2>&1 || command -v docker >/dev/null 2>&1; then echo stopped; else echo absent; fi
-elif [ -r %[1]s ] && [ -w %[1]s ]; then echo refused
-else echo denied; fi
-id -un`
-	found, lookErr := s.conn.Run(ctx, fmt.Sprintf(look, quote(s.path)), nil)
-	if lookErr != nil {
-		return errors.Join(err, lookErr)
-	}
-	what, login, _ := strings.Cut(strings.TrimSpace(found), "\n")
-	h := s.conn.host
-	switch what {
-	case "absent":
-		return fail(h, ErrNoDocker, "Docker is not installed: there is no %s (install it as in https://docs.docker.com/engine/install/, name another socket with docker, or set runtime = \"process\" on a box that is itself a container)", s.path)
-	case "stopped":
-		return fail(h, errAway, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", s.path)
-	case "denied":
-		return fail(h, ErrNoDocker, "%s may not use %s: add it to the group that may, usually with `sudo usermod -aG docker %s`, and connect again", login, s.path, login)
-	default:
-		return fail(h, errAway, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding)", s.path, err)
-	}
 }

@@ -1,5 +1,5 @@
 # The first process of a test host: $1 its directory, $2 its host name, $3 the
-# make of its GPUs or nothing.
+# make of its GPUs or nothing, $4 who logs in if not root, $5 "sudo" when they may.
 set -e
 exec 3<&0 </dev/null
 mount --make-rprivate /
@@ -9,6 +9,27 @@ mkdir -p /run/sshd
 mkdir -m 1777 /run/lock
 echo "$2" >/proc/sys/kernel/hostname
 mount --bind "$1/home" /root
+
+# A login that is not root: the same home, at its own place.
+if [ -n "$4" ]; then
+	chmod 755 "$1"
+	uid=61000
+	for file in passwd group shadow; do cp -p "/etc/$file" "$1/$file"; done
+	echo "$4:x:$uid:$uid::/home/$4:/bin/sh" >>"$1/passwd"
+	echo "$4:x:$uid:" >>"$1/group"
+	echo "$4:*:19000:0:99999:7:::" >>"$1/shadow"
+	for file in passwd group shadow; do mount --bind "$1/$file" "/etc/$file"; done
+	mount -t tmpfs -o mode=755 tmpfs /home
+	mkdir "/home/$4"
+	chown "$uid:$uid" "$1/home"
+	mount --bind "$1/home" "/home/$4"
+	if [ -n "$5" ]; then
+		# What daemons of the test host have first, root has first as well.
+		printf '%s ALL=(root) NOPASSWD: ALL\nDefaults secure_path="%s/bin:%s"\nDefaults !fqdn\n' "$4" "$1" "$PATH" >"$1/sudoers"
+		chmod 440 "$1/sudoers"
+		mount --bind "$1/sudoers" /etc/sudoers
+	fi
+fi
 
 # Device nodes and groups that drivers would bring. They are copies of /dev/null:
 # they can be handed to a container, and that is all that is needed of them.
@@ -27,9 +48,9 @@ if [ -n "$3" ]; then
 		mknod -m 660 "$1/dev/kfd" c 1 3
 		mkdir "$1/dev/dri"
 		for n in 0 1 2 3 4 5 6 7; do mknod -m 660 "$1/dev/dri/renderD$((128 + n))" c 1 3; done
-		grep -v -e '^video:' -e '^render:' /etc/group >"$1/group"
-		printf 'video:x:44:\nrender:x:109:\n' >>"$1/group"
-		mount --bind "$1/group" /etc/group
+		grep -v -e '^video:' -e '^render:' /etc/group >"$1/gpu-group"
+		printf 'video:x:44:\nrender:x:109:\n' >>"$1/gpu-group"
+		mount --bind "$1/gpu-group" /etc/group
 		;;
 	esac
 	mount --rbind "$1/dev" /dev

@@ -14,6 +14,7 @@
 package testhost
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,6 +43,16 @@ type Options struct {
 	// exist only with it. There is no way from such a host to the world.
 	Namespace bool
 
+	// Login is who logs in; empty: root. Such a user belongs to no group of use:
+	// not to Docker's, nor to those of the GPUs.
+	Login string
+
+	// Sudo lets Login become root without a password.
+	Sudo bool
+
+	// SSHD are lines of the server's configuration: "AllowStreamLocalForwarding no".
+	SSHD []string
+
 	// GPU puts recorded tools and device nodes of that make on the host, and for
 	// NVIDIA lets the daemon grant GPU requests: "8xH200" ("nvidia" for short)
 	// or "8xMI300X" ("amd"). Empty: none.
@@ -60,7 +71,7 @@ type Host struct {
 	HostKeys     []string // all its keys, each "type base64"
 	Socket       string   // Docker's socket, valid on the host and for the test; on the host also /var/run/docker.sock
 	Registry     string   // "IP:port" of a plain HTTP registry, as the test and the daemon reach it
-	Home         string   // what is /root on the host, as the test sees it
+	Home         string   // User's home directory, as the test sees it
 	Dir          string   // all its files
 
 	log     testing.TB
@@ -94,7 +105,7 @@ func start(t testing.TB, opt Options) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h = &Host{Name: opt.Name, User: "root", Dir: dir, log: t, opt: opt}
+	h = &Host{Name: opt.Name, User: cmp.Or(opt.Login, "root"), Dir: dir, log: t, opt: opt}
 	if h.Name == "" {
 		h.Name = "testhost"
 	}
@@ -117,7 +128,7 @@ func start(t testing.TB, opt Options) (h *Host, err error) {
 		return nil, err
 	}
 	h.IP = h.machine.ip
-	if h.sshd, err = startSSHD(h.machine); err != nil {
+	if h.sshd, err = startSSHD(h.machine, opt.SSHD); err != nil {
 		return nil, err
 	}
 	h.Addr = h.sshd.addr
@@ -185,6 +196,9 @@ func ready(opt Options) error {
 	need := map[string]string{"sshd": "openssh-server", "ssh-keygen": "openssh-client", "nsenter": "util-linux", "mount": "mount"}
 	if opt.Namespace {
 		need["ip"] = "iproute2"
+	}
+	if opt.Sudo {
+		need["sudo"] = "sudo"
 	}
 	if opt.Docker {
 		need["dockerd"], need["iptables"] = "docker.io", "iptables"

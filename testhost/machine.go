@@ -56,7 +56,7 @@ func startMachine(hostname, dir string, opt Options) (*machine, error) {
 	}
 	defer said.Close()
 	var complaint bytes.Buffer
-	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, vendorOf(opt.GPU))
+	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, vendorOf(opt.GPU), opt.Login, map[bool]string{true: "sudo"}[opt.Sudo])
 	m.cmd.Env = []string{"PATH=" + systemPath}
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = in, out, &complaint
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setsid: true}

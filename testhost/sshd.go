@@ -35,7 +35,7 @@ type sshConn struct {
 	cmd    *exec.Cmd
 }
 
-func startSSHD(m *machine) (*sshd, error) {
+func startSSHD(m *machine, lines []string) (*sshd, error) {
 	s := &sshd{m: m, open: map[*sshConn]bool{}}
 	if err := s.makeKeys(); err != nil {
 		return nil, err
@@ -56,7 +56,8 @@ PrintLastLog no
 PidFile none
 SetEnv PATH=%[1]s/bin:%[2]s
 Subsystem sftp internal-sftp
-`, m.dir, systemPath)
+%[3]s
+`, m.dir, systemPath, strings.Join(lines, "\n"))
 	if err := os.WriteFile(filepath.Join(m.dir, "sshd_config"), []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write sshd's configuration: %w", err)
 	}
@@ -117,7 +118,7 @@ func (s *sshd) makeKeys() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.m.dir, "authorized_keys"), []byte(line+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.m.dir, "authorized_keys"), []byte(line+"\n"), 0o644); err != nil {
 		return fmt.Errorf("write authorized_keys: %w", err)
 	}
 	return nil

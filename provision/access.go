@@ -1,0 +1,228 @@
+package provision
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// accessScript tells where a Docker daemon may listen, as NAME=VALUE. Its arguments
+// are addresses; none means the usual ones.
+//
+//go:embed access.sh
+var accessScript string
+
+// access is one way to the Docker daemon of a host.
+type access struct {
+	address string // as docker -H has it: "unix:///var/run/docker.sock", "tcp://127.0.0.1:2375"
+	tool    bool   // by `docker system dial-stdio` there, and not straight to the socket
+	sudo    bool   // and that as root
+}
+
+// socket is the path of the daemon's socket; "" where it has none.
+func (a access) socket() string {
+	path, ok := strings.CutPrefix(a.address, "unix://")
+	if !ok {
+		return ""
+	}
+	return path
+}
+
+// command is what speaks to the daemon on its standard input and output.
+func (a access) command() string {
+	command := "docker -H " + quote(a.address) + " system dial-stdio"
+	if a.sudo {
+		command = "sudo -n " + command
+	}
+	return command
+}
+
+// String names the way for people.
+func (a access) String() string {
+	if a.tool {
+		return a.command()
+	}
+	return a.socket()
+}
+
+// ping asks the daemon whether it is there, as [access.command] would. The client
+// would do it in a connection that tells less of why it fails.
+const ping = `printf 'GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n' | `
+
+// DockerAccess says how Docker is reached on the host: the path of its socket, or
+// the command that stands between. address is what another [Conn] of the same login
+// takes as [Host.Docker] to find the same daemon.
+func (c *Conn) DockerAccess(ctx context.Context) (by, address string, err error) {
+	way, _, err := c.access(ctx)
+	if err != nil {
+		return "", "", c.wrap("look for Docker", err)
+	}
+	address = way.socket()
+	if address == "" {
+		address = way.address
+	}
+	return way.String(), address, nil
+}
+
+// access is the way that was found once. found says that it was just now.
+func (c *Conn) access(ctx context.Context) (way access, found bool, err error) {
+	if err := c.looking.Acquire(ctx, 1); err != nil {
+		return access{}, false, context.Cause(ctx)
+	}
+	defer c.looking.Release(1)
+	if c.way != nil {
+		return *c.way, false, nil
+	}
+	way, err = c.findDocker(ctx)
+	if err == nil {
+		c.way = &way
+		c.log.Debug("docker", "access", way.String())
+	}
+	return way, true, err
+}
+
+// forget has the way looked for again: who listened there does not any more.
+func (c *Conn) forget(way access) {
+	// Never nil: the context does not end.
+	if c.looking.Acquire(context.Background(), 1) == nil {
+		if c.way != nil && *c.way == way {
+			c.way = nil
+		}
+		c.looking.Release(1)
+	}
+}
+
+// dialDocker connects to the daemon. One that does not listen where it did is
+// looked for again.
+func (c *Conn) dialDocker(ctx context.Context) (net.Conn, error) {
+	for {
+		way, found, err := c.access(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if way.tool {
+			return c.pipe(way.command()), nil
+		}
+		conn, err := c.link.dial(ctx, "unix", way.socket())
+		if err == nil || found || !c.host.Local() && !isRefused(err) {
+			return conn, err
+		}
+		c.forget(way)
+	}
+}
+
+// findDocker tries the ways one after the other: sockets that the login may use,
+// straight and by the docker command there, then those that only root may use.
+func (c *Conn) findDocker(ctx context.Context) (access, error) {
+	var words string
+	switch address := c.host.Docker; {
+	case strings.Contains(address, "://"):
+		words = quote(address)
+	case address != "":
+		words = quote("unix://" + address)
+	}
+	out, err := c.Run(ctx, "set -- "+words+"\n"+accessScript, nil)
+	if err != nil {
+		return access{}, err
+	}
+	seen := map[string][]string{}
+	for line := range strings.Lines(out) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		seen[name] = append(seen[name], value)
+	}
+	var tried []string
+	var refused error
+	try := func(way access) (bool, error) {
+		err := c.tryAccess(ctx, way)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrUnreachable) {
+			return err == nil, err
+		}
+		why := err.Error()
+		if failed := new(CommandError); errors.As(err, &failed) {
+			why = lastLines(failed.Stderr, 1)
+		} else if refused == nil {
+			refused, why = err, "no answer"
+		}
+		tried = append(tried, fmt.Sprintf("%s (%s)", way, why))
+		return false, nil
+	}
+	tool := slices.Contains(seen["tool"], "docker")
+	var ways []access
+	for _, address := range seen["usable"] {
+		direct := access{address: address}
+		if direct.socket() != "" {
+			ways = append(ways, direct)
+		}
+		// On this machine nothing stands between us and the socket.
+		if tool && !(c.host.Local() && direct.socket() != "") {
+			ways = append(ways, access{address: address, tool: true})
+		}
+	}
+	if tool && slices.Contains(seen["tool"], "sudo") {
+		for _, address := range seen["denied"] {
+			ways = append(ways, access{address: address, tool: true, sudo: true})
+		}
+	}
+	for _, way := range ways {
+		if ok, err := try(way); ok || err != nil {
+			return way, err
+		}
+	}
+	return access{}, c.noDocker(seen, tried, refused)
+}
+
+// tryAccess is nil where a daemon answers.
+func (c *Conn) tryAccess(ctx context.Context, way access) error {
+	if way.tool {
+		_, err := c.Run(ctx, ping+way.command(), nil)
+		return err
+	}
+	conn, err := c.link.dial(ctx, "unix", way.socket())
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
+// noDocker says why none of the ways goes, and what to do. seen is what the script
+// has said.
+func (c *Conn) noDocker(seen map[string][]string, tried []string, refused error) error {
+	h := c.host
+	var also string
+	if len(tried) > 0 {
+		also = "; tried: " + strings.Join(tried, ", ")
+	}
+	path := func(addresses []string) string { return access{address: addresses[0]}.socket() }
+	switch login := strings.Join(seen["login"], ""); {
+	case refused != nil && slices.Contains(seen["tool"], "docker"):
+		return fail(h, errAway, "%s is there, but nobody answers: the Docker daemon has died, start it with `sudo systemctl start docker` (%w%s)", path(seen["usable"]), refused, also)
+	case refused != nil:
+		return fail(h, errAway, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding), and there is no docker command that could stand in", path(seen["usable"]), refused)
+	case len(seen["usable"]) > 0:
+		return fail(h, errAway, "the Docker daemon does not answer%s", also)
+	case len(seen["denied"]) > 0:
+		return fail(h, ErrNoDocker, "%[1]s may not use %[2]s: add it to the group that may, usually with `sudo usermod -aG docker %[1]s`, and connect again, or let it use sudo without a password%[3]s", login, path(seen["denied"]), also)
+	case slices.Contains(seen["tool"], "docker"), slices.Contains(seen["tool"], "dockerd"):
+		return fail(h, errAway, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", sockets(seen["absent"]))
+	default:
+		return fail(h, ErrNoDocker, "Docker is not installed: there is no %s (install it as in https://docs.docker.com/engine/install/, name another socket with docker, or set runtime = \"process\" on a box that is itself a container)", sockets(seen["absent"]))
+	}
+}
+
+// sockets are the paths of addresses.
+func sockets(addresses []string) string {
+	var paths []string
+	for _, a := range addresses {
+		paths = append(paths, access{address: a}.socket())
+	}
+	return strings.Join(paths, " and no ")
+}
+
+// isRefused reports whether a host has answered that it does not open a connection.
+func isRefused(err error) bool { return errors.As(err, new(*ssh.OpenChannelError)) }

@@ -1,0 +1,101 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// commandConn is a connection that a command on the host makes: what it reads is written
+// to us, what it writes we read.
+type commandConn struct {
+	net.Conn               // our end
+	over     chan struct{} // closed when the command has ended
+	err      error         // why; not to be read before
+	end      context.CancelFunc
+}
+
+// pipe starts a command whose standard input and output are a connection. Why it
+// ended, if not well, is told by Read.
+func (c *Conn) pipe(command string) *commandConn {
+	ctx, end := context.WithCancel(c.life)
+	ours, theirs := net.Pipe()
+	p := &commandConn{Conn: ours, over: make(chan struct{}), end: end}
+	c.reading.Go(func() {
+		defer end()
+		var said strings.Builder
+		p.err = c.link.run(ctx, command, theirs, theirs, &said)
+		if failed, ok := p.err.(*CommandError); ok {
+			failed.Stderr = said.String()
+		}
+		close(p.over)
+		theirs.Close()
+	})
+	return p
+}
+
+func (p *commandConn) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	if err == io.EOF {
+		<-p.over
+		if p.err != nil {
+			err = p.err
+		}
+	}
+	return n, err
+}
+
+// Close ends the command: by the end of its input, and soon by a signal.
+func (p *commandConn) Close() error {
+	err := p.Conn.Close()
+	time.AfterFunc(killDelay, p.end)
+	return err
+}
+
+// BridgeConnected is the line that the command of [Conn.UseBridge] begins with once
+// it is connected. Anything else is why it is not.
+const BridgeConnected = "connected"
+
+// UseBridge names a command that connects where sshd does not forward
+// (AllowStreamLocalForwarding, AllowTcpForwarding, DisableForwarding): it gets the
+// network and the address as its last words, says [BridgeConnected], and then is
+// the connection.
+func (c *Conn) UseBridge(command string) { c.bridge.Store(&command) }
+
+// dialBridge connects by the command. refused is what sshd has said: for TCP, sshd
+// tells what it forbids from what does not listen; for a socket it does not.
+func (c *Conn) dialBridge(ctx context.Context, command, network, addr string, refused error) (net.Conn, error) {
+	var no *ssh.OpenChannelError
+	command += " " + network + " " + quote(addr)
+	switch {
+	case network == "unix":
+		command = fmt.Sprintf("if [ -S %s ]; then %s; else echo no such socket; fi", quote(addr), command)
+	case errors.As(refused, &no) && no.Reason != ssh.Prohibited:
+		return nil, refused
+	}
+	p := c.pipe(command)
+	stop := context.AfterFunc(ctx, func() { p.Close() })
+	defer stop()
+	line, err := readLine(p)
+	if err != nil || line != BridgeConnected {
+		p.Close()
+		return nil, refused
+	}
+	return p, nil
+}
+
+// readLine reads a line and not one byte more.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	for b := make([]byte, 1); ; line = append(line, b[0]) {
+		if _, err := io.ReadFull(r, b); err != nil || b[0] == '\n' {
+			return string(line), err
+		}
+	}
+}
