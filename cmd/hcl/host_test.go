@@ -246,9 +246,10 @@ func TestKilled(t *testing.T) {
 }
 
 // TestNobodyComesBack: apply is killed and nobody destroys. When its lease has
-// run out the host has cleaned itself.
+// run out the host has cleaned itself. It is a host as they are handed out: a login
+// that may use Docker only by sudo, and an sshd that forwards nothing.
 func TestNobodyComesBack(t *testing.T) {
-	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, Login: "ada", Sudo: true, SSHD: []string{"DisableForwarding yes"}})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "50ms"})
 	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "3s"))
 	cmd := u.until("progress")
@@ -258,6 +259,16 @@ func TestNobodyComesBack(t *testing.T) {
 	cmd.Wait()
 	eventually(t, "the container is gone", 30*time.Second, func() bool { return docker(t, host, "ps", "--all", "--quiet") == "" })
 	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms"})
+	_, said, code := u.run("apply")
+	if code != exitDone && code != exitCells || !strings.Contains(said, "stopped, removed, port closed") {
+		t.Errorf("the next apply: exit %d\n%s", code, said)
+	}
+	shown, said, code := u.run("check")
+	if code != 0 || !strings.Contains(shown, "at sudo -n docker -H unix:///var/run/docker.sock system dial-stdio") {
+		t.Errorf("check: exit %d\n%s%s", code, shown, said)
+	}
 }
 
 // TestFirstContact: what a user reads who connects to a host for the first time.
