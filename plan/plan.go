@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -43,6 +44,8 @@ type Deployment struct {
 	LoadHost  *provision.Host   // where the load generator runs
 	Identity  map[string]string // what ID is the hash of
 	Cells     []*Cell
+
+	start time.Duration // until it serves, estimated; 0: not known
 }
 
 // Instance is one container or process of a deployment.
@@ -75,6 +78,7 @@ type Cell struct {
 
 	deployment *Deployment
 	load       map[string]string // the load's part of its identity
+	takes      time.Duration     // estimated; 0: not known
 }
 
 // ToDo returns the cells that are to be measured.
@@ -286,10 +290,13 @@ func (p *Plan) compare(opt Options) {
 			last[at] = k
 		}
 	}
+	past := newHistory(opt.Known)
 	for _, d := range p.Deployments {
+		d.start = past.start(d.Engine.Label(), d.Host())
 		for _, c := range d.Cells {
 			c.Status = Measure
 			if k, ok := opt.Known[c.ID]; ok {
+				c.takes = cmp.Or(k.Took, past.takes(c))
 				c.Why = "measured " + k.Finished.Local().Format(time.DateTime)
 				switch {
 				case opt.Rerun:
@@ -304,7 +311,9 @@ func (p *Plan) compare(opt Options) {
 				}
 				continue
 			}
-			if k, ok := last[place{c.Benchmark, text(c.Axes), c.Repetition}]; ok && k.Verdict != load.Void {
+			k, ok := last[place{c.Benchmark, text(c.Axes), c.Repetition}]
+			c.takes = cmp.Or(past.takes(c), k.Took)
+			if ok && k.Verdict != load.Void {
 				c.Status = Stale
 				c.Why = difference(k.Identity, c.Identity())
 			}

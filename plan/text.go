@@ -14,7 +14,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "1.0"
+const FormatVersion = "1.1"
 
 // By says what the text of a plan is grouped by.
 type By string
@@ -63,6 +63,9 @@ func (p *Plan) TextBy(w io.Writer, by By, verbose bool) error {
 			fmt.Fprintf(b, " (%d stale)", n.Stale)
 		}
 		fmt.Fprintf(b, ", %d up to date; %s of an engine.\n", n.Done, count(n.Starts, "start"))
+		if e := p.Estimate(); e != nil {
+			fmt.Fprintf(b, "%s\n", e)
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -231,6 +234,7 @@ type jsonPlan struct {
 	Targets       []string         `json:"targets,omitempty"`
 	Summary       Counts           `json:"summary"`
 	Of            *Counts          `json:"of,omitempty"`
+	Estimate      *Estimate        `json:"estimate,omitempty"`
 	Deployments   []jsonDeployment `json:"deployments"`
 }
 
@@ -257,7 +261,7 @@ type jsonCell struct {
 
 // JSON writes the plan for programs; docs/plan.md describes the members.
 func (p *Plan) JSON(w io.Writer) error {
-	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets, Summary: p.Count(), Of: p.Of, Deployments: []jsonDeployment{}}
+	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets, Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Deployments: []jsonDeployment{}}
 	for _, d := range p.Deployments {
 		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
 		for _, in := range d.Instances {

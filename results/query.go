@@ -28,6 +28,10 @@ type Known struct {
 	Verdict    string
 	RunID      string
 	Finished   time.Time
+	Took       time.Duration // from the first warm-up request to the last answer
+	Engine     string        // "vllm.h200"
+	Host       string
+	Ready      time.Duration // what the engine took to serve; 0: nobody started it
 	Benchmark  string
 	Axes       string // as json.Marshal writes Axes
 	Repetition int
@@ -74,11 +78,15 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 	}
 	from, args := Query{Latest: true}.from()
 	entries, err := collect(ctx, s.db, "read what is known",
-		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, coalesce(d.digest, '')`+from, args,
+		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, coalesce(d.digest, ''),
+			c.started, coalesce(d.engine, ''), coalesce(d.host, ''), coalesce(d.ready_s, 0)`+from, args,
 		func(scan func(...any) error) (e entry, err error) {
 			k := &e.known
+			var started time.Time
+			var ready float64
 			err = scan(&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished}, &k.Benchmark, &k.Axes, &k.Repetition,
-				jsonColumn{&k.Identity}, &k.Digest)
+				jsonColumn{&k.Identity}, &k.Digest, timeColumn{&started}, &k.Engine, &k.Host, &ready)
+			k.Took, k.Ready = k.Finished.Sub(started), time.Duration(ready*float64(time.Second))
 			return e, err
 		})
 	if err != nil {

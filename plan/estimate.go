@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hclbench/load"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// Estimate is how long a plan takes and what it costs, by what was measured
+// before. Images and models that have to be fetched first are not in it.
+type Estimate struct {
+	Seconds      float64        `json:"seconds"`            // until the last host is done; hosts work side by side
+	Cost         float64        `json:"cost_usd,omitempty"` // of the hosts that have a price, each for its own time
+	UnknownCells int            `json:"unknown_cells"`      // like which nothing was measured; they are not in the sums
+	Hosts        []HostEstimate `json:"hosts"`              // those with work of which something is known
+}
+
+// HostEstimate is a host's part of an [Estimate].
+type HostEstimate struct {
+	Host    string  `json:"host"`
+	Seconds float64 `json:"seconds"`
+	Cost    float64 `json:"cost_usd,omitempty"`
+}
+
+// Estimate returns how long what is to be done takes; nil when nothing is known of
+// any of it.
+func (p *Plan) Estimate() *Estimate {
+	out := &Estimate{Hosts: []HostEstimate{}}
+	for _, h := range p.Hosts {
+		var takes time.Duration
+		for _, d := range p.Deployments {
+			if d.Host() != h {
+				continue
+			}
+			for _, c := range d.ToDo() {
+				if c.takes == 0 {
+					out.UnknownCells++
+				}
+				takes += c.takes
+			}
+			takes += time.Duration(d.starts()) * d.start
+		}
+		if takes > 0 {
+			e := HostEstimate{Host: h.Name, Seconds: takes.Seconds(), Cost: h.PricePerHour * takes.Hours()}
+			out.Hosts = append(out.Hosts, e)
+			out.Seconds = max(out.Seconds, e.Seconds)
+			out.Cost += e.Cost
+		}
+	}
+	if len(out.Hosts) == 0 {
+		return nil
+	}
+	return out
+}
+
+// String is "Estimated from earlier measurements: 3h10m on h200, 2h on mi300x; $95.20."
+func (e *Estimate) String() string {
+	var hosts []string
+	for _, h := range e.Hosts {
+		hosts = append(hosts, fmt.Sprintf("%s on %s", rough(h.Seconds), h.Host))
+	}
+	s := "Estimated from earlier measurements: " + strings.Join(hosts, ", ")
+	if e.Cost > 0 {
+		s += fmt.Sprintf("; $%.2f", e.Cost)
+	}
+	if e.UnknownCells > 0 {
+		s += fmt.Sprintf("; without %s like which nothing was measured", count(e.UnknownCells, "cell"))
+	}
+	return s + "."
+}
+
+// rough is seconds as an estimate is said: "40s", "12m", "3h10m".
+func rough(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(math.Ceil(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(math.Round(d.Minutes())))
+	}
+	d = d.Round(10 * time.Minute)
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// history is what earlier measurements tell of how long things take.
+type history struct {
+	cells  map[string][]past        // by host
+	starts map[string]results.Known // by engine and host: the newest
+}
+
+// past is a closed-loop measurement: how long it took for each token that one of
+// its lanes had to wait for, and where in the matrix it stands.
+type past struct {
+	results.Known
+	shape
+	pace float64 // seconds
+}
+
+// shape is what the pace of a closed loop depends on, besides the engine: the
+// logarithms of its concurrency and of the lengths of prompts and answers.
+type shape [3]float64
+
+// distance is how different two shapes are.
+func (s shape) distance(o shape) (sum float64) {
+	for i := range s {
+		sum += math.Abs(s[i] - o[i])
+	}
+	return sum
+}
+
+func newHistory(known map[string]results.Known) *history {
+	h := &history{cells: map[string][]past{}, starts: map[string]results.Known{}}
+	for _, k := range known {
+		if k.Verdict == load.Void {
+			continue
+		}
+		at := k.Engine + " " + k.Host
+		if k.Ready > 0 && k.Finished.After(h.starts[at].Finished) {
+			h.starts[at] = k
+		}
+		if s, lane, ok := loop(k.Identity); ok && k.Took > 0 {
+			h.cells[k.Host] = append(h.cells[k.Host], past{k, s, k.Took.Seconds() / lane})
+		}
+	}
+	// Of two that are equally near the newer one counts, whatever the map's order.
+	for _, cells := range h.cells {
+		slices.SortFunc(cells, func(a, b past) int {
+			return cmp.Or(b.Finished.Compare(a.Finished), cmp.Compare(a.RunID, b.RunID), cmp.Compare(a.Axes, b.Axes))
+		})
+	}
+	return h
+}
+
+// loop is the shape of a closed loop and how many output tokens one of its lanes
+// waits for; not ok for any other load.
+func loop(identity map[string]string) (s shape, lane float64, ok bool) {
+	number := func(name string) float64 {
+		f, _ := strconv.ParseFloat(identity["load."+name], 64)
+		return f
+	}
+	requests := number("requests") + number("warmup_requests")
+	lanes, input, output := number("concurrency"), max(number("dataset.input_tokens"), 1), max(number("output_tokens"), 1)
+	if requests == 0 || lanes == 0 || identity["load.rate"] != "" || identity["load.duration"] != "" || identity["load.mode"] != "" {
+		return s, 0, false
+	}
+	return shape{math.Log(lanes), math.Log(input), math.Log(output)}, math.Ceil(requests/lanes) * output, true
+}
+
+// start is how long an engine took to serve, the last time that it did on the
+// host; 0 when it never did.
+func (h *history) start(engine string, host *provision.Host) time.Duration {
+	return h.starts[engine+" "+host.Name].Ready
+}
+
+// takes estimates a cell: what its own pace says, or the pace of the measurement
+// of the same engine, or else of one on the same host, whose load is most alike.
+// 0 when nothing tells.
+func (h *history) takes(c *Cell) time.Duration {
+	w := c.Job.Workload
+	switch {
+	case w.Duration > 0:
+		return time.Duration(w.Duration)
+	case len(w.Stages) > 0:
+		var sum time.Duration
+		for _, s := range w.Stages {
+			sum += time.Duration(s.Duration)
+		}
+		return sum
+	case w.Rate > 0 && w.Rate != load.Inf && w.Requests > 0:
+		return time.Duration(float64(w.Requests) / float64(w.Rate) * float64(time.Second))
+	}
+	s, lane, ok := loop(c.load)
+	if !ok {
+		return 0
+	}
+	d := c.deployment
+	nearest, best := 0.0, math.Inf(1)
+	for _, k := range h.cells[d.Host().Name] {
+		apart := s.distance(k.shape)
+		if k.Engine != d.Engine.Label() {
+			apart += 100 // further than any other load of the same engine
+		}
+		if apart < best {
+			nearest, best = k.pace, apart
+		}
+	}
+	return time.Duration(nearest * lane * float64(time.Second))
+}

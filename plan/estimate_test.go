@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// TestEstimate has one cell measured and estimates the others from it.
+func TestEstimate(t *testing.T) {
+	cfg := lab()
+	cfg.Hosts[0].PricePerHour = 36
+	if got := New(cfg, Options{}).Estimate(); got != nil {
+		t.Errorf("Estimate = %v with nothing measured, want none", got)
+	}
+	known := func(n int, k results.Known) map[string]results.Known {
+		c := New(cfg, Options{}).Deployments[0].Cells[n]
+		k.Verdict, k.Engine, k.Host, k.Finished, k.Identity = load.Valid, "vllm.h200", "h200", time.Unix(1e9, 0), c.Identity()
+		k.Benchmark, k.Axes, k.Repetition = c.Benchmark, text(c.Axes), c.Repetition
+		return map[string]results.Known{c.ID: k}
+	}
+	// 500 requests of 800 tokens at concurrency 4: 125 rounds in 1000 s.
+	once := known(0, results.Known{Took: 1000 * time.Second, Ready: 10 * time.Minute})
+
+	for _, test := range []struct {
+		name  string
+		opt   Options
+		pick  string
+		want  *Estimate
+		reads string
+	}{
+		{
+			// 63 rounds at concurrency 8, twice 8 at 64, and a start.
+			name: "the rest", opt: Options{Known: once},
+			want:  &Estimate{Seconds: 504 + 2*64 + 600, Cost: 36 * (504 + 2*64 + 600) / 3600., UnknownCells: 2, Hosts: []HostEstimate{{"h200", 1232, 12.32}}},
+			reads: "Estimated from earlier measurements: 21m on h200; $12.32; without 2 cells like which nothing was measured.",
+		}, {
+			name: "again", opt: Options{Known: once, Rerun: true}, pick: "benchmark.online[engine=vllm.*]",
+			want:  &Estimate{Seconds: 1000 + 504 + 600, Cost: 21.04, Hosts: []HostEstimate{{"h200", 2104, 21.04}}},
+			reads: "Estimated from earlier measurements: 35m on h200; $21.04.",
+		}, {
+			name: "one alone", opt: Options{Known: once, Rerun: true}, pick: "benchmark.soak",
+			want:  &Estimate{Seconds: 2*64 + 600, Cost: 7.28, Hosts: []HostEstimate{{"h200", 728, 7.28}}},
+			reads: "Estimated from earlier measurements: 12m on h200; $7.28.",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := New(cfg, test.opt)
+			if test.pick != "" {
+				s, err := ParseSelection([]string{test.pick}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Select(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := p.Estimate()
+			near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })
+			if diff := cmp.Diff(test.want, got, near); diff != "" {
+				t.Errorf("Estimate (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.reads, got.String()); diff != "" {
+				t.Errorf("String (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEstimateByPace are loads that say themselves how long they take, and loads of
+// which nothing can be said.
+func TestEstimateByPace(t *testing.T) {
+	for name, test := range map[string]struct {
+		w    load.Workload
+		want time.Duration
+	}{
+		"duration":       {load.Workload{Duration: load.Duration(time.Minute), Concurrency: 4}, time.Minute},
+		"stages":         {load.Workload{Stages: []load.Stage{{Duration: load.Duration(time.Minute)}, {Duration: load.Duration(time.Second)}}}, 61 * time.Second},
+		"open loop":      {load.Workload{Requests: 300, Rate: 2}, 150 * time.Second},
+		"all at once":    {load.Workload{Requests: 300, Rate: load.Inf}, 0},
+		"offline":        {load.Workload{Requests: 300, Concurrency: 1, Mode: load.Offline}, 0},
+		"nothing before": {load.Workload{Requests: 300, Concurrency: 1}, 0},
+	} {
+		cfg := lab()
+		c := New(cfg, Options{}).Deployments[0].Cells[0]
+		c.Job.Workload, c.load = test.w, map[string]string{}
+		flatten(c.load, "load.", test.w)
+		if got := newHistory(nil).takes(c); got != test.want {
+			t.Errorf("%s: takes %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestRough(t *testing.T) {
+	for seconds, want := range map[float64]string{0.2: "1s", 59: "59s", 89: "1m", 3599: "60m", 3600: "1h00m", 11_100: "3h10m", 360_000: "100h00m"} {
+		if got := rough(seconds); got != want {
+			t.Errorf("rough(%v) = %q, want %q", seconds, got, want)
+		}
+	}
+}
