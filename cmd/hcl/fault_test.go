@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -36,17 +38,17 @@ model "m" { repo = "m" }
 engine "vllm" "a" {
   host  = host.box
   model = model.m
-  image = "vllm/vllm-openai:v0.7.3"
+  %IMAGE%
   ready { stall = "20s" }
-  container { stop_grace = "3s" }
+  container { stop_grace = "%GRACE%" }
 }
 engine "vllm" "b" {
   host  = host.box
   model = model.m
-  image = "vllm/vllm-openai:v0.7.3"
+  %IMAGE%
   env   = { B = "b" }
   ready { stall = "20s" }
-  container { stop_grace = "3s" }
+  container { stop_grace = "%GRACE%" }
 }
 dataset "random" "d" { input_tokens = 8 }
 benchmark "b" {
@@ -66,24 +68,41 @@ benchmark "b" {
 
 const faultCells = 4
 
+// faultGrace is how long its engines may take to stop, and with the lease how long
+// after the loss of its caller a host may take to be clean.
+const faultGrace = 10 * time.Second
+
+// faultText is the lab with a lease, on a host with Docker or without.
+func faultText(lease string, process bool) string {
+	image, host := `image = "vllm/vllm-openai:v0.7.3"`, "%HOST%"
+	if process {
+		image, host = "", `%HOST%
+  runtime = "process"`
+	}
+	return strings.NewReplacer("%LEASE%", lease, "%IMAGE%", image, "%HOST%", host, "%GRACE%", faultGrace.String()).Replace(faultLab)
+}
+
 // fault is something that goes wrong while a lab is applied.
 type fault struct {
-	name   string
-	soak   bool              // only when soaking: it takes long
-	lease  string            // of the lab; empty: 10m
-	engine map[string]string // environment of the engine's image
-	opt    testhost.Options
-	strike func(s *scene)
-	whole  bool   // the run itself survives: it ends well, with every cell measured
-	says   string // what the user reads
+	name    string
+	soak    bool              // only when soaking: it takes long, or is much like another
+	lease   time.Duration     // of the lab; 0: 10m
+	engine  map[string]string // environment of the engine's image
+	process bool              // the host has no Docker
+	opt     testhost.Options
+	strike  func(s *scene)
+	whole   bool   // the run itself survives: it ends well, with every cell measured
+	says    string // what the user reads
 }
 
 // scene is a host, a user, and hcl apply under way.
 type scene struct {
 	*person
-	host *testhost.Host
-	cmd  *exec.Cmd
-	said bytes.Buffer // stderr, when it has ended
+	host  *testhost.Host
+	lease time.Duration
+	clean time.Duration // how long after the loss of its caller the host was clean; 0: it did not lose it
+	cmd   *exec.Cmd
+	said  bytes.Buffer // stderr, when it has ended
 
 	mu    sync.Mutex
 	seen  []applyEvent
@@ -223,10 +242,54 @@ func (s *scene) engine() string {
 	return docker(s.T, s.host, "ps", "--quiet", "--filter", "label=hcl.lab=fault")
 }
 
-// hostClean waits until the host has cleaned itself.
-func (s *scene) hostClean() {
+// loseCaller takes the caller away from its host, as strike does, and waits until
+// the host has cleaned itself: its lease later, and at most the engines' grace.
+func (s *scene) loseCaller(strike func()) {
 	s.Helper()
-	eventually(s.T, "the host has cleaned itself", time.Minute, func() bool { return len(s.left()) == 0 })
+	start := time.Now()
+	strike()
+	eventually(s.T, "the host has cleaned itself", s.lease+faultGrace, func() bool { return len(s.left()) == 0 })
+	s.clean = time.Since(start)
+}
+
+// hang leaves the host on its own for good, and waits for the caller to give up.
+func (s *scene) hang() {
+	s.Helper()
+	s.loseCaller(func() { s.link(false) })
+	s.end(3 * time.Minute)
+	s.link(true)
+}
+
+// kill ends the caller as nothing can be caught.
+func (s *scene) kill() {
+	s.Helper()
+	s.must(s.cmd.Process.Kill())
+	<-s.ended
+}
+
+// killAgent ends the host's agents likewise.
+func (s *scene) killAgent() {
+	s.Helper()
+	for _, p := range agents(s.T, s.host) {
+		if strings.Contains(p.Command, " agent") {
+			s.must(syscall.Kill(p.PID, syscall.SIGKILL))
+		}
+	}
+}
+
+// killEngine ends the engine's process on a host without Docker likewise.
+func (s *scene) killEngine() {
+	s.Helper()
+	for _, p := range s.processes() {
+		s.must(syscall.Kill(p.PID, syscall.SIGKILL))
+	}
+}
+
+// processes are the engines that run as such.
+func (s *scene) processes() []testhost.Process {
+	all, err := s.host.Processes()
+	s.must(err)
+	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, " sim vllm ") })
 }
 
 // left is what is on the host that should not be there: containers, processes,
@@ -241,7 +304,7 @@ func (s *scene) left() []string {
 			left = append(left, strings.Fields(string(out))...)
 		}
 	}
-	for _, p := range agents(s.T, s.host) {
+	for _, p := range append(agents(s.T, s.host), s.processes()...) {
 		left = append(left, p.Command)
 	}
 	// What may stay is binaries, placed files, and of an agent that has ended its
@@ -259,6 +322,7 @@ type tally struct {
 	fault           string
 	tried, survived int
 	left            []string
+	clean           time.Duration // the longest time from the loss of the caller to a clean host; 0: it was not lost
 }
 
 // survives applies the lab again until the matrix is finished, and holds what was
@@ -299,23 +363,34 @@ func TestFaults(t *testing.T) {
 	t.Cleanup(func() {
 		slices.SortFunc(rows, func(a, b tally) int { return strings.Compare(a.fault, b.fault) })
 		w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "FAULT\tTRIED\tSURVIVED\tLEFT")
+		fmt.Fprintln(w, "FAULT\tTRIED\tSURVIVED\tLEFT\tCLEAN AFTER")
+		tried, survived := 0, 0
 		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", r.fault, r.tried, r.survived, strings.Join(append(r.left, map[bool]string{true: "nothing"}[len(r.left) == 0]), " "))
+			tried, survived = tried+r.tried, survived+r.survived
+			left, clean := "nothing", ""
+			if len(r.left) > 0 {
+				left = strings.Join(r.left, " ")
+			}
+			if r.clean > 0 {
+				clean = fmt.Sprintf("%.1f s", r.clean.Seconds())
+			}
+			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.fault, r.tried, r.survived, left, clean)
 		}
+		fmt.Fprintf(w, "all\t%d\t%d\t\t\n", tried, survived)
 		w.Flush()
 	})
-	table := func(t *testing.T, name string, tried int, left []string) {
+	table := func(t *testing.T, name string, left []string, clean time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		i := slices.IndexFunc(rows, func(r tally) bool { return r.fault == name })
 		if i < 0 {
 			i, rows = len(rows), append(rows, tally{fault: name})
 		}
-		rows[i].tried += tried
+		rows[i].tried++
 		if !t.Failed() {
-			rows[i].survived += tried
+			rows[i].survived++
 		}
+		rows[i].clean = max(rows[i].clean, clean)
 		rows[i].left = append(rows[i].left, left...)
 	}
 
@@ -326,8 +401,9 @@ func TestFaults(t *testing.T) {
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			var left []string
-			defer func() { table(t, f.name, 1, left) }()
-			s := newScene(t, f)
+			s := &scene{}
+			defer func() { table(t, f.name, left, s.clean) }()
+			s = newScene(t, f)
 			f.strike(s)
 			code := s.end(5 * time.Minute)
 			if f.whole && (code != exitDone && code != exitCells || s.kept != faultCells) {
@@ -363,11 +439,11 @@ func TestFaults(t *testing.T) {
 				case <-time.After(at):
 				case <-s.ended:
 				}
-				s.cmd.Process.Kill()
+				s.cmd.Process.Kill() // it may have ended
 				<-s.ended
 				phase := s.phase()
 				left := s.survives()
-				table(t, f.name+", while "+phase, 1, left)
+				table(t, f.name+", while "+phase, left, 0)
 				if t.Failed() {
 					t.Fatalf("killed after %s of %s, while %s", at, takes, phase)
 				}
@@ -392,18 +468,18 @@ func (s *scene) told() string {
 func newScene(t *testing.T, f fault) *scene {
 	t.Helper()
 	opt := f.opt
-	opt.Docker, opt.Registry, opt.Namespace = true, true, true
+	opt.Docker, opt.Registry, opt.Namespace = !f.process, !f.process, true
 	host := testhost.New(t, opt)
+	lease := cmp.Or(f.lease, 10*time.Minute)
+	s := &scene{person: newPerson(t, host, faultText(lease.String(), f.process)), host: host, lease: lease}
+	if f.process {
+		s.must(host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
+		return s
+	}
 	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"}
-	for k, v := range f.engine {
-		env[k] = v
-	}
+	maps.Copy(env, f.engine)
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", env)
-	lease := f.lease
-	if lease == "" {
-		lease = "10m"
-	}
-	return &scene{person: newPerson(t, host, strings.ReplaceAll(faultLab, "%LEASE%", lease)), host: host}
+	return s
 }
 
 var faults = []fault{
@@ -441,21 +517,44 @@ var faults = []fault{
 		s.await("progress", "", 1)
 		s.cut(time.Minute)
 	}},
-	{name: "network cut for good in mid-cell", lease: "5s", says: "out of reach", strike: func(s *scene) {
+	{name: "network cut for good in mid-cell", lease: 5 * time.Second, says: "out of reach", strike: func(s *scene) {
 		s.begin()
 		s.await("progress", "", 1)
-		s.link(false)
-		s.hostClean()
-		s.end(3 * time.Minute)
-		s.link(true)
+		s.hang()
 	}},
-	{name: "network cut for good in mid-load", soak: true, lease: "5s", says: "out of reach", engine: map[string]string{"ENGINE_FAULT": "slow-start=5s"}, strike: func(s *scene) {
+	{name: "network cut for good in mid-load", soak: true, lease: 5 * time.Second, says: "out of reach", engine: map[string]string{"ENGINE_FAULT": "slow-start=5s"}, strike: func(s *scene) {
 		s.begin()
 		s.await("waiting", "", 1)
-		s.link(false)
-		s.hostClean()
-		s.end(3 * time.Minute)
-		s.link(true)
+		s.hang()
+	}},
+	{name: "network cut for good in mid-pull", soak: true, lease: 5 * time.Second, says: "out of reach", strike: func(s *scene) {
+		s.host.SlowRegistry(1 << 20)
+		s.begin()
+		s.await("pull", "", 2)
+		s.hang()
+		s.host.SlowRegistry(0)
+	}},
+	{name: "kill -9 of the caller in mid-pull", soak: true, strike: func(s *scene) {
+		s.host.SlowRegistry(1 << 20)
+		s.begin()
+		s.await("pull", "", 2)
+		s.kill()
+		s.host.SlowRegistry(0)
+	}},
+	{name: "kill -9 of the caller in mid-load, and nobody comes", soak: true, lease: 5 * time.Second, engine: map[string]string{"ENGINE_FAULT": "slow-start=3s"}, strike: func(s *scene) {
+		s.begin()
+		s.await("waiting", "", 1)
+		s.loseCaller(s.kill)
+	}},
+	{name: "kill -9 of the caller in mid-cell, and nobody comes", lease: 5 * time.Second, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.loseCaller(s.kill)
+	}},
+	{name: "kill -9 of the caller while stopping, and nobody comes", soak: true, lease: 5 * time.Second, strike: func(s *scene) {
+		s.begin()
+		s.await("step", "stopping", 1)
+		s.loseCaller(s.kill)
 	}},
 	{name: "sshd restarted in mid-cell", whole: true, strike: func(s *scene) {
 		s.begin()
@@ -486,9 +585,13 @@ var faults = []fault{
 	{name: "agent killed in mid-cell", whole: true, strike: func(s *scene) {
 		s.begin()
 		s.await("progress", "", 1)
-		for _, p := range agents(s.T, s.host) {
-			s.must(syscall.Kill(p.PID, syscall.SIGKILL))
-		}
+		s.killAgent()
+	}},
+	{name: "agent and caller killed in mid-cell", soak: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.killAgent()
+		s.kill()
 	}},
 	{name: "container exits in mid-cell", says: "exited with code 137", engine: map[string]string{"ENGINE_FAULT": "exit-after=12"}, strike: func(s *scene) {
 		s.begin()
@@ -534,15 +637,14 @@ var faults = []fault{
 		s.end(time.Minute)
 		s.must(s.on.Command("rm", filler).Run())
 	}},
-	{name: "caller suspended past its lease", lease: "3s", strike: func(s *scene) {
+	{name: "caller suspended past its lease", lease: 3 * time.Second, strike: func(s *scene) {
 		s.begin()
 		s.await("progress", "", 1)
-		s.must(s.cmd.Process.Signal(syscall.SIGSTOP))
-		s.hostClean()
+		s.loseCaller(func() { s.must(s.cmd.Process.Signal(syscall.SIGSTOP)) })
 		s.must(s.cmd.Process.Signal(syscall.SIGCONT))
 	}},
 	{name: "two callers at once", whole: true, strike: func(s *scene) {
-		other := newPerson(s.T, s.host, strings.ReplaceAll(faultLab, "%LEASE%", "10m"))
+		other := newPerson(s.T, s.host, faultText("10m", false))
 		s.begin()
 		s.await("progress", "", 1)
 		if _, said, code := other.run("apply"); code != exitFailed || !strings.Contains(said, "is in use by") {
@@ -563,6 +665,33 @@ var faults = []fault{
 		}
 		docker(s.T, s.host, "rm", "--force", "theirs")
 		s.must(s.host.UseGPUs())
+	}},
+	{name: "process killed in mid-cell, without Docker", process: true, says: "the engine was lost in mid-cell", strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.killEngine()
+	}},
+	{name: "process hangs in mid-cell, without Docker", process: true, soak: true, says: "suspect", strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		for _, p := range s.processes() {
+			s.must(syscall.Kill(p.PID, syscall.SIGSTOP))
+		}
+	}},
+	{name: "caller killed in mid-cell, without Docker, and nobody comes", process: true, lease: 5 * time.Second, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.loseCaller(s.kill)
+	}},
+	{name: "network cut for 5 s in mid-cell, without Docker", process: true, soak: true, whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.cut(5 * time.Second)
+	}},
+	{name: "agent killed in mid-cell, without Docker", process: true, whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.killAgent()
 	}},
 }
 
