@@ -38,28 +38,8 @@ func TestWhere(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", condition, diff)
 		}
 	}
-	for condition, want := range map[string]string{
-		"":                             "the name of a column is missing",
-		"colour = red":                 `no result has a column "colour". There are`,
-		"concurrency":                  "a comparison is missing here",
-		"concurrency = ":               "a value is missing here",
-		"concurrency = 4 16":           `"16" is not expected here`,
-		"(concurrency = 4":             "a closing parenthesis is missing",
-		"concurrency = 4 and":          "the name of a column is missing",
-		`engine = "vllm`:               "this text has no end",
-		`engine = "["`:                 "is not a pattern",
-		"concurrency = )":              "a value is missing here",
-		"not":                          "the name of a column is missing",
-		"concurrency => 4":             "a comparison is missing here",
-		`concurrency = 4 or "x" = "y"`: "the name of a column is missing",
-	} {
-		_, err := Where(rows, condition)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", condition, err, want)
-		}
-	}
-	if _, err := Where(rows, "concurrency = 4 and clour = 1"); err == nil || !strings.Contains(err.Error(), "\n    concurrency = 4 and clour = 1\n                        ^\n") {
-		t.Errorf("the mark is wrong: %v", err)
+	if _, err := Where(rows, "colour = red"); err == nil || !strings.Contains(err.Error(), `no result has a column "colour". There are`) {
+		t.Errorf("a column that is not there: %v", err)
 	}
 }
 
@@ -70,13 +50,4 @@ func names(rows []results.Row) string {
 		all = append(all, fmt.Sprintf("%s/%v", r.Deployment.Engine, v))
 	}
 	return strings.Join(all, " ")
-}
-
-func FuzzWhere(f *testing.F) {
-	f.Add(`engine = "vllm" and concurrency >= 64`)
-	f.Add(`not (a < 'b' or c != 1)`)
-	rows := matrix()
-	f.Fuzz(func(t *testing.T, condition string) {
-		_, _ = Where(rows, condition) // must not panic
-	})
 }
