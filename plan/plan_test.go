@@ -240,6 +240,26 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
+// TestHurried is a rehearsal at a speed: what has a pace or a length follows it, and
+// the lab's own workload stays what it is.
+func TestHurried(t *testing.T) {
+	of := func(unit time.Duration, rate load.Rate) load.Workload {
+		return load.Workload{
+			Dataset: load.Dataset{Kind: load.Trace, Slowdown: float64(unit) / float64(time.Minute)}, Rate: rate, Duration: load.Duration(unit),
+			Ramp: load.Duration(unit), CutBeginning: load.Duration(unit), CutEnd: load.Duration(unit),
+			Stages:  []load.Stage{{Duration: load.Duration(unit), Rate: rate}, {Duration: load.Duration(unit), Concurrency: 8}},
+			Timeout: load.Duration(time.Hour), Stall: load.Duration(time.Hour),
+		}
+	}
+	lab := of(time.Minute, 3)
+	if diff := cmp.Diff(of(3*time.Second, 60), hurried(lab, 20)); diff != "" {
+		t.Errorf("hurried (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(of(time.Minute, 3), lab); diff != "" {
+		t.Errorf("the lab's own workload has changed (-want +got):\n%s", diff)
+	}
+}
+
 func TestExternal(t *testing.T) {
 	cfg := lab()
 	cfg.Benchmarks = []hcl.Benchmark{{Name: "b", Repeat: 1, Cells: []hcl.Cell{{Engine: &engines.Engine{Kind: engines.External, Name: "cluster", URL: "http://192.0.2.1:8000"}}}}}

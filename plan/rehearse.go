@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"hclbench/engines"
@@ -42,8 +44,7 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 				simulated[c.Engine] = engines.Simulated(c.Engine, standIn(c.Engine.Host), p, speed)
 			}
 			c.Engine = simulated[c.Engine]
-			c.Workload.Rate = load.Rate(float64(c.Workload.Rate) * speed)
-			c.Workload.Duration = load.Duration(float64(c.Workload.Duration) / speed)
+			c.Workload = hurried(c.Workload, speed)
 			cells[i] = c
 		}
 		b.Cells = cells
@@ -52,4 +53,21 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 	p := New(&lab, Options{})
 	p.Rehearsal = true
 	return p, nil
+}
+
+// hurried is a workload with everything that has a pace or a length speed times
+// faster. How long a request may take stays: a slow machine is not in a hurry.
+func hurried(w load.Workload, speed float64) load.Workload {
+	faster := func(r load.Rate) load.Rate { return load.Rate(float64(r) * speed) }
+	shorter := func(d load.Duration) load.Duration { return load.Duration(float64(d) / speed) }
+	w.Rate, w.Duration, w.Ramp = faster(w.Rate), shorter(w.Duration), shorter(w.Ramp)
+	w.CutBeginning, w.CutEnd = shorter(w.CutBeginning), shorter(w.CutEnd)
+	w.Stages = slices.Clone(w.Stages)
+	for i, s := range w.Stages {
+		w.Stages[i].Rate, w.Stages[i].Duration = faster(s.Rate), shorter(s.Duration)
+	}
+	if w.Dataset.Kind == load.Trace {
+		w.Dataset.Slowdown = cmp.Or(w.Dataset.Slowdown, 1) / speed
+	}
+	return w
 }
