@@ -211,14 +211,13 @@ func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error 
 	if err != nil {
 		return err
 	}
+	var findings []provision.Finding
+	if !s.plan.Rehearsal {
+		if findings, err = contract(ctx, s.conn, s.plan.Lab.Name, &facts, keptOn(s.host, enginesOf(deployments))); err != nil {
+			return err
+		}
+	}
 	if s.facts, err = json.Marshal(facts); err != nil {
-		return err
-	}
-	if s.plan.Rehearsal {
-		return nil
-	}
-	findings, err := contract(ctx, s.conn, s.plan.Lab.Name, facts, keptOn(s.host, enginesOf(deployments)))
-	if err != nil {
 		return err
 	}
 	errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}

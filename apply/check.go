@@ -47,16 +47,18 @@ func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Eng
 	if err != nil {
 		return nil, err
 	}
-	return contract(ctx, c, lab, facts, keptOn(h, all))
+	return contract(ctx, c, lab, &facts, keptOn(h, all))
 }
 
-// contract holds a host against its contract. What an earlier run of the lab has
+// contract holds a host against its contract, and adds the state that it is in to its
+// facts. What an earlier run of the lab has
 // left there is swept before anything starts, and uses the GPUs by right.
-func contract(ctx context.Context, c *provision.Conn, lab string, facts provision.Facts, paths []string) ([]provision.Finding, error) {
+func contract(ctx context.Context, c *provision.Conn, lab string, facts *provision.Facts, paths []string) ([]provision.Finding, error) {
 	now, err := c.Condition(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
+	facts.See(now)
 	ours := provision.Traces{Mark: agent.Mark(c, lab)}
 	if facts.Docker != "" {
 		found, err := c.List(ctx, map[string]string{plan.LabelLab: lab})
@@ -67,7 +69,7 @@ func contract(ctx context.Context, c *provision.Conn, lab string, facts provisio
 			ours.Containers = append(ours.Containers, f.ID)
 		}
 	}
-	return provision.Contract(c.Host(), facts, now, ours), nil
+	return provision.Contract(c.Host(), *facts, now, ours), nil
 }
 
 // keptOn are the directories of a host where the engines' models are kept.

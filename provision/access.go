@@ -170,8 +170,16 @@ func (c *Conn) findDocker(ctx context.Context) (access, error) {
 		}
 	}
 	for _, way := range ways {
-		if ok, err := try(way); ok || err != nil {
+		ok, err := try(way)
+		if err != nil {
 			return way, err
+		}
+		// A daemon may just have come up, and the straight way goes now.
+		if straight := (access{address: way.address}); ok && way.tool && !way.sudo && refused != nil && c.tryAccess(ctx, straight) == nil {
+			way = straight
+		}
+		if ok {
+			return way, nil
 		}
 	}
 	return access{}, c.noDocker(seen, tried, refused)

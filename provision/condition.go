@@ -26,7 +26,6 @@ type Condition struct {
 	PCI           map[Vendor]int   `json:"pci,omitempty"` // GPUs on the bus, by their vendor
 	GPUs          []GPUCondition   `json:"gpus,omitempty"`
 	MEC           []int            `json:"mec,omitempty"`  // firmware of AMD GPUs' compute engine, one for each GPU
-	ROCm          string           `json:"rocm,omitempty"` // its version
 	KFD           string           `json:"kfd,omitempty"`  // "" no such device; "there"; "usable" by the login
 	DRI           string           `json:"dri,omitempty"`  // as KFD, the worst of all render devices
 	NUMABalancing string           `json:"numa_balancing"` // "0", "1"; "" where the kernel has none
@@ -34,6 +33,8 @@ type Condition struct {
 	Governor      string           `json:"governor,omitempty"`   // of all processors, each once
 	HugePages     string           `json:"hugepages,omitempty"`  // transparent ones: "always", "madvise", "never"
 	OpenFiles     int64            `json:"open_files,omitempty"` // of a login; 0: unlimited or not known
+	LockedMemory  string           `json:"memlock,omitempty"`    // of a login: KiB, or "unlimited"
+	Topology      string           `json:"topology,omitempty"`   // how GPUs are connected, as the vendor's tool draws it
 	SharedMemory  int64            `json:"shared_memory_bytes,omitempty"`
 	Kernel        []string         `json:"kernel_log,omitempty"` // its last lines about failed GPUs and lack of memory
 	KernelUnread  bool             `json:"kernel_log_unread,omitempty"`
@@ -42,20 +43,34 @@ type Condition struct {
 	Toolkit       string           `json:"toolkit,omitempty"`         // how Docker hands out NVIDIA GPUs: "nvidia runtime", "cdi"; "" not seen
 	Use           GPUUse           `json:"gpu_use,omitzero"`
 	Problems      []string         `json:"problems,omitempty"`
+
+	powerDefault float64 // of AMD's GPUs, W; 0: not known
 }
 
-// GPUCondition is what nvidia-smi says of one GPU. Empty: it does not say.
+// GPUCondition is what the vendor's tool and the kernel say of one GPU. Empty or 0:
+// they do not say.
 type GPUCondition struct {
-	ECC, Persistence, MIG string // "Enabled", "Disabled"
-	PowerLimit, Default   float64
-	Reasons               uint64 // why clocks are held, as NVML's bits
-	Uncorrected           int64  // ECC errors since the driver was loaded
-	Remap                 string // "pending", "failed" or ""
+	ECC         string  `json:"ecc,omitempty"`         // "Enabled", "Disabled"
+	Persistence string  `json:"persistence,omitempty"` // as ECC; NVIDIA
+	MIG         string  `json:"mig,omitempty"`         // as ECC; NVIDIA
+	PowerLimit  float64 `json:"power_limit_watts,omitempty"`
+	Default     float64 `json:"default_power_limit_watts,omitempty"`
+	Clock       float64 `json:"clock_mhz,omitempty"`         // that applications are given; NVIDIA
+	FreeClock   float64 `json:"default_clock_mhz,omitempty"` // that they are given by default; NVIDIA
+	Level       string  `json:"performance_level,omitempty"` // "auto" when nobody holds the clocks; AMD
+	Reasons     uint64  `json:"clock_reasons,omitempty"`     // why clocks are held, as NVML's bits
+	Violation   string  `json:"violation,omitempty"`         // which limits hold the clocks, in amd-smi's words
+	Uncorrected int64   `json:"uncorrected_errors,omitempty"`
+	Remap       string  `json:"row_remapping,omitempty"` // "pending", "failed" or ""
 }
 
-// Bits of nvidia-smi's clock reasons: hardware slowdown, software thermal,
-// hardware thermal, power brake (NVML, nvmlClocksEventReasons).
-const slowedByHeat = 0x08 | 0x20 | 0x40 | 0x80
+// Bits of nvidia-smi's clock reasons (NVML, nvmlClocksEventReasons): a clock that
+// somebody has set; hardware slowdown, software thermal, hardware thermal, power
+// brake.
+const (
+	heldBySetting = 0x02
+	slowedByHeat  = 0x08 | 0x20 | 0x40 | 0x80
+)
 
 // Condition finds out what state a host is in. paths are where images and models
 // will be kept; Docker's own directory is looked at besides, and where there is
@@ -110,9 +125,25 @@ func parseCondition(out string, before, after time.Time) Condition {
 		}
 		return "usable"
 	}
+	var amd, throttle strings.Builder
+	var ras, clocks []string
 	for line := range strings.Lines(out) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		switch name {
+		case "amd":
+			amd.WriteString(value + "\n")
+		case "throttle":
+			throttle.WriteString(value + "\n")
+		case "clocks":
+			clocks = append(clocks, value)
+		case "ras":
+			ras = append(ras, value)
+		case "power_default":
+			c.powerDefault = float64(number(value)) / 1e6
+		case "topology":
+			c.Topology += value + "\n"
+		case "memlock":
+			c.LockedMemory = value
 		case "pci":
 			vendor, _, _ := strings.Cut(value, " ")
 			c.PCI[map[string]Vendor{"0x10de": NVIDIA, "0x1002": AMD}[vendor]]++
@@ -124,8 +155,6 @@ func parseCondition(out string, before, after time.Time) Condition {
 			}
 		case "mec":
 			c.MEC = append(c.MEC, int(number(value)))
-		case "rocm":
-			c.ROCm = value
 		case "kfd":
 			c.KFD = device(c.KFD, value)
 		case "dri":
@@ -162,7 +191,55 @@ func parseCondition(out string, before, after time.Time) Condition {
 			}
 		}
 	}
+	for i, both := range clocks[:min(len(clocks), len(c.GPUs))] {
+		now, free, _ := strings.Cut(both, ", ")
+		c.GPUs[i].Clock, _ = strconv.ParseFloat(now, 64)
+		c.GPUs[i].FreeClock, _ = strconv.ParseFloat(free, 64)
+	}
+	if amd.Len() > 0 {
+		if err := c.parseAMD(amd.String(), throttle.String(), ras); err != nil {
+			c.Problems = append(c.Problems, "rocm-smi: "+lastLines(amd.String(), 1))
+		}
+	}
 	return c
+}
+
+// parseAMD reads what rocm-smi --showmaxpower --showperflevel and amd-smi metric
+// --throttle print with --json, and the kernel's counts of memory errors, "ue: 0
+// ce: 3" for each GPU that counts them.
+func (c *Condition) parseAMD(text, throttle string, ras []string) error {
+	cards, _, err := rocmCards(text)
+	if err != nil {
+		return err
+	}
+	for _, card := range cards {
+		g := GPUCondition{Default: c.powerDefault, Level: strings.ToLower(card.field("Performance Level"))}
+		g.PowerLimit, _ = strconv.ParseFloat(card.field("Max Graphics Package Power (W)"), 64)
+		c.GPUs = append(c.GPUs, g)
+	}
+	for i, counts := range ras[:min(len(ras), len(c.GPUs))] {
+		c.GPUs[i].ECC = "Enabled"
+		if _, after, ok := strings.Cut(counts, "ue:"); ok {
+			c.GPUs[i].Uncorrected = number(strings.Fields(after + " 0")[0])
+		}
+	}
+	var violations []struct {
+		Throttle map[string]any
+	}
+	if amdList(throttle, &violations) != nil {
+		return nil // a release that does not know the option, or has none to tell
+	}
+	for i, v := range violations[:min(len(violations), len(c.GPUs))] {
+		var active []string
+		for name, state := range v.Throttle {
+			if what, is := strings.CutSuffix(name, "_violation_status"); is && fmt.Sprint(state) == "ACTIVE" {
+				active = append(active, strings.ReplaceAll(what, "_", " "))
+			}
+		}
+		slices.Sort(active)
+		c.GPUs[i].Violation = strings.Join(active, " and ")
+	}
+	return nil
 }
 
 func parseGPUCondition(line string) (GPUCondition, bool) {

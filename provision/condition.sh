@@ -7,11 +7,25 @@ for d in /sys/bus/pci/devices/*; do
 done
 if command -v nvidia-smi >/dev/null 2>&1; then
 	nvidia-smi --query-gpu=index,ecc.mode.current,persistence_mode,mig.mode.current,power.limit,power.default_limit,clocks_throttle_reasons.active,ecc.errors.uncorrected.volatile.total,remapped_rows.pending,remapped_rows.failure --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
+	# Not every driver knows these: asked for apart, or one would spoil the others.
+	clocks=$(nvidia-smi --query-gpu=clocks.applications.graphics,clocks.default_applications.graphics --format=csv,noheader,nounits 2>/dev/null) && echo "$clocks" | sed 's/^/clocks=/'
+	topology=$(nvidia-smi topo -m 2>/dev/null) && echo "$topology" | sed 's/^/topology=/'
 fi
 if command -v rocm-smi >/dev/null 2>&1; then
 	rocm-smi --showfw 2>/dev/null | sed -n 's/.*MEC firmware version:[^0-9]*\([0-9][0-9]*\).*/mec=\1/p'
+	rocm-smi --showmaxpower --showperflevel --json 2>/dev/null | sed 's/^/amd=/'
+	topology=$(rocm-smi --showtopotype 2>/dev/null) && echo "$topology" | sed 's/^/topology=/'
 fi
-echo "rocm=$(cat /opt/rocm/.info/version 2>/dev/null)"
+# Errors of a GPU's memory are counted where it has ECC; powers are in microwatts.
+for f in /sys/class/drm/card*/device/ras/umc_err_count; do
+	[ ! -e "$f" ] || echo "ras=$(paste -s -d' ' "$f" 2>/dev/null)"
+done
+for f in /sys/class/drm/card*/device/hwmon/hwmon*/power1_cap_default; do
+	[ ! -e "$f" ] || echo "power_default=$(cat "$f" 2>/dev/null)"
+done
+if command -v amd-smi >/dev/null 2>&1; then
+	amd-smi metric --throttle --json 2>/dev/null | sed 's/^/throttle=/'
+fi
 [ ! -e /dev/kfd ] || echo "kfd=$([ -r /dev/kfd ] && [ -w /dev/kfd ] && echo usable)"
 for d in /dev/dri/renderD*; do
 	[ ! -e "$d" ] || echo "dri=$([ -r "$d" ] && [ -w "$d" ] && echo usable)"
@@ -21,6 +35,7 @@ echo "cmdline=$(cat /proc/cmdline 2>/dev/null)"
 echo "governor=$(cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null | sort | uniq | paste -s -d' ' -)"
 echo "hugepages=$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
 echo "files=$(ulimit -n)"
+echo "memlock=$(ulimit -l)"
 echo "shm_kib=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $2 }')"
 log=$(dmesg 2>/dev/null || journalctl -k -b --no-pager -q 2>/dev/null) || log=
 [ -n "$log" ] || echo "log=unreadable"

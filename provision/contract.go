@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -147,10 +148,21 @@ func (c *contract) gpus() {
 		advice = fmt.Sprintf("%d are on the PCI bus, and %s tells of none: install the driver", bus, tool)
 	case bus > told:
 		advice = fmt.Sprintf("%d are on the PCI bus, and %s tells of %d: look for those that have fallen off with `sudo dmesg | grep -E 'Xid|amdgpu'`, and reboot", bus, tool, told)
+	case told == 0 && len(c.now.PCI) > 0:
+		advice = fmt.Sprintf("none of that maker is on the PCI bus, but %s: correct gpus, or rent the right machine", makers(c.now.PCI))
 	case told == 0:
 		advice = tool + " found no GPU, and none is on the PCI bus"
 	}
 	c.hold("gpus", matching >= h.GPUs.Count, have, h.GPUs.String(), Blocked, advice)
+}
+
+// makers says how many GPUs of whom are on the bus.
+func makers(bus map[Vendor]int) string {
+	var parts []string
+	for _, v := range slices.Sorted(maps.Keys(bus)) {
+		parts = append(parts, fmt.Sprintf("%d of %s", bus[v], map[Vendor]string{NVIDIA: "NVIDIA", AMD: "AMD"}[v]))
+	}
+	return strings.Join(parts, " and ")
 }
 
 func (c *contract) driver() {
@@ -160,8 +172,8 @@ func (c *contract) driver() {
 	driver := c.facts.GPUs[0].Driver
 	c.hold("driver", len(c.require.Driver) == 0 || c.require.Driver.Allow(driver), orNone(driver), c.require.Driver.String(), Blocked,
 		"install a driver that the block's require allows, and reboot")
-	if c.host.GPUs.Vendor == AMD && (c.now.ROCm != "" || len(c.require.ROCm) > 0) {
-		c.hold("rocm", len(c.require.ROCm) == 0 || c.require.ROCm.Allow(c.now.ROCm), orNone(c.now.ROCm), c.require.ROCm.String(), Blocked,
+	if c.host.GPUs.Vendor == AMD && (c.facts.ROCm != "" || len(c.require.ROCm) > 0) {
+		c.hold("rocm", len(c.require.ROCm) == 0 || c.require.ROCm.Allow(c.facts.ROCm), orNone(c.facts.ROCm), c.require.ROCm.String(), Blocked,
 			"install a ROCm that the block's require allows; its version is read from /opt/rocm/.info/version")
 	}
 }
@@ -225,60 +237,95 @@ func (c *contract) each(wrong func(GPUCondition) string) string {
 	return strings.Join(list, ", ")
 }
 
+// say adds a finding about GPUs: wrong says which are not as they should be, and is
+// empty when all are good.
+func (c *contract) say(check, wrong, good, advice string) {
+	have := good
+	if wrong != "" {
+		have = wrong
+	}
+	c.hold(check, wrong == "", have, "", Warning, advice)
+}
+
 func (c *contract) nvidia() {
 	if len(c.now.GPUs) == 0 {
 		return
 	}
-	say := func(check, wrong, good, advice string) {
-		have := good
-		if wrong != "" {
-			have = wrong
-		}
-		c.hold(check, wrong == "", have, "", Warning, advice)
-	}
 	if c.isDocker() {
-		c.hold("container toolkit", c.now.Toolkit != "", orNone(c.now.Toolkit), "", Warning,
+		have := orNone(c.now.Toolkit)
+		if c.facts.Toolkit != "" {
+			have += ", version " + c.facts.Toolkit
+		}
+		c.hold("container toolkit", c.now.Toolkit != "", have, "", Warning,
 			"Docker tells of no way to hand out GPUs: install the NVIDIA container toolkit, sudo nvidia-ctk runtime configure --runtime=docker, sudo systemctl restart docker")
 	}
-	say("persistence mode", c.each(func(g GPUCondition) string {
+	c.say("persistence mode", c.each(func(g GPUCondition) string {
 		if g.Persistence == "Disabled" {
 			return "off"
 		}
 		return ""
 	}), "on", "sudo nvidia-smi -pm 1: otherwise the driver forgets clocks and limits when nobody uses a GPU")
-	say("mig", c.each(func(g GPUCondition) string {
+	c.say("mig", c.each(func(g GPUCondition) string {
 		if g.MIG == "Enabled" {
 			return "split"
 		}
 		return ""
 	}), "off", "engines see slices and not whole GPUs: sudo nvidia-smi -mig 0")
-	ecc := map[string]bool{}
-	for _, g := range c.now.GPUs {
-		ecc[g.ECC] = true
+	c.state(map[string]string{
+		"ecc":         "GPUs with and without ECC are not the same: sudo nvidia-smi -e 1, and reboot",
+		"power limit": "somebody has lowered it: sudo nvidia-smi -pl with the default",
+		"clocks":      "somebody holds them: sudo nvidia-smi -rgc, sudo nvidia-smi -rac",
+		"throttling":  "heat or the power brake holds clocks down: look at cooling and power supplies with nvidia-smi -q -d PERFORMANCE",
+	})
+}
+
+// state is what both vendors' tools tell of GPUs, as far as they do. advice is by
+// check.
+func (c *contract) state(advice map[string]string) {
+	first := c.now.GPUs[0]
+	if slices.ContainsFunc(c.now.GPUs, func(g GPUCondition) bool { return g.ECC != "" }) {
+		ecc := map[string]bool{}
+		for _, g := range c.now.GPUs {
+			ecc[orNone(onOff(g.ECC))] = true
+		}
+		modes := strings.Join(slices.Sorted(maps.Keys(ecc)), " and ")
+		c.hold("ecc", len(ecc) == 1, modes, "", Warning, advice["ecc"])
+		c.say("ecc errors", c.each(func(g GPUCondition) string {
+			switch {
+			case g.Uncorrected > 0:
+				return fmt.Sprintf("%d uncorrected", g.Uncorrected)
+			case g.Remap != "":
+				return "row remapping " + g.Remap
+			}
+			return ""
+		}), "none", "the GPU's memory is damaged: reset it or reboot; when it happens again, it has to be replaced")
 	}
-	modes := strings.Join(slices.Sorted(maps.Keys(ecc)), " and ")
-	c.hold("ecc", len(ecc) == 1, strings.ToLower(modes), "", Warning, "GPUs with and without ECC are not the same: sudo nvidia-smi -e 1, and reboot")
-	say("ecc errors", c.each(func(g GPUCondition) string {
+	if first.PowerLimit > 0 {
+		c.say("power limit", c.each(func(g GPUCondition) string {
+			// Without a default, all have to have what the first has.
+			if most := cmp.Or(g.Default, first.PowerLimit); g.PowerLimit > 0 && (g.PowerLimit < most || g.Default == 0 && g.PowerLimit != most) {
+				return fmt.Sprintf("%.0f W of %.0f W", g.PowerLimit, most)
+			}
+			return ""
+		}), watts(first.PowerLimit), advice["power limit"])
+	}
+	if first.clocks() != "" {
+		c.say("clocks", c.each(func(g GPUCondition) string {
+			if held := g.clocks(); held != "free" {
+				return held
+			}
+			return ""
+		}), "free", advice["clocks"])
+	}
+	c.say("throttling", c.each(func(g GPUCondition) string {
 		switch {
-		case g.Uncorrected > 0:
-			return fmt.Sprintf("%d uncorrected", g.Uncorrected)
-		case g.Remap != "":
-			return "row remapping " + g.Remap
-		}
-		return ""
-	}), "none", "the GPU's memory is damaged: reset it or reboot; when remapping has failed, it has to be replaced")
-	say("power limit", c.each(func(g GPUCondition) string {
-		if g.PowerLimit > 0 && g.PowerLimit < g.Default {
-			return fmt.Sprintf("%.0f W of %.0f W", g.PowerLimit, g.Default)
-		}
-		return ""
-	}), fmt.Sprintf("%.0f W", c.now.GPUs[0].PowerLimit), "somebody has lowered it: sudo nvidia-smi -pl with the default")
-	say("throttling", c.each(func(g GPUCondition) string {
-		if g.Reasons&slowedByHeat != 0 {
+		case g.Violation != "":
+			return "slowed down (" + g.Violation + ")"
+		case g.Reasons&slowedByHeat != 0:
 			return fmt.Sprintf("slowed down (reasons 0x%02x)", g.Reasons)
 		}
 		return ""
-	}), "none", "heat or the power brake holds clocks down: look at cooling and power supplies with nvidia-smi -q -d PERFORMANCE")
+	}), "none", advice["throttling"])
 }
 
 func (c *contract) amd() {
@@ -296,6 +343,14 @@ func (c *contract) amd() {
 		oldest := slices.Min(c.now.MEC)
 		c.hold("mec firmware", oldest >= oldestMEC, fmt.Sprint(oldest), fmt.Sprintf("at least %d", oldestMEC), Warning,
 			"RCCL cannot reclaim scratch memory and may crash: update the firmware, or write "+noReclaim+" into the engine blocks")
+	}
+	if len(c.now.GPUs) > 0 {
+		c.state(map[string]string{
+			"ecc":         "some GPUs count no memory errors: look at the driver with `sudo dmesg | grep -i ras`",
+			"power limit": "somebody has lowered it: sudo rocm-smi --resetpoweroverdrive",
+			"clocks":      "somebody holds them: sudo rocm-smi --setperflevel auto",
+			"throttling":  "a limit holds clocks down: look at cooling and power supplies with amd-smi metric --throttle",
+		})
 	}
 	if c.now.CommandLine != "" {
 		good := slices.Contains(strings.Fields(c.now.CommandLine), "iommu=pt")
@@ -341,6 +396,7 @@ func (c *contract) numa() {
 }
 
 func (c *contract) machine() {
+	h := c.host
 	if c.require.Memory > 0 {
 		c.atLeast("memory", true, c.facts.MemoryBytes, c.require.Memory, Blocked, "the block's require asks for a machine with more")
 	}
@@ -355,6 +411,14 @@ func (c *contract) machine() {
 	if c.now.OpenFiles > 0 {
 		c.hold("open files", c.now.OpenFiles >= minFiles, fmt.Sprint(c.now.OpenFiles), fmt.Sprintf("at least %d", minFiles), Warning,
 			"each request in flight is an open file: raise nofile in /etc/security/limits.conf")
+	}
+	if locked := c.now.LockedMemory; locked != "" && h.GPUs.Count > 0 && !c.isDocker() { // containers have limits of their own
+		c.hold("locked memory", locked == "unlimited", locked, "unlimited", Warning,
+			"transfers to GPUs need memory that stays in place: raise memlock in /etc/security/limits.conf")
+	}
+	if pages := c.now.HugePages; pages != "" && h.GPUs.Count > 0 {
+		c.hold("huge pages", pages != "never", pages, "madvise or always", Warning,
+			"memory of the host is mapped in small pages: echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled")
 	}
 	if c.now.Governor != "" {
 		c.hold("cpu governor", c.now.Governor == "performance", c.now.Governor, "performance", Warning,

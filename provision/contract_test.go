@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func recorded(t *testing.T, box string, edits ...string) (*Host, Facts, Conditio
 	if gpus.Vendor == AMD {
 		gpu = GPU{AMD, "AMD Instinct MI300X", 206141652992, "6.10.5"}
 	}
-	f := Facts{Docker: "28.5.2", CPUs: 192, MemoryBytes: 2 << 40, GPUs: slices.Repeat([]GPU{gpu}, 8)}
+	f := Facts{Docker: "28.5.2", ROCm: map[Vendor]string{AMD: "6.3.1-48"}[gpus.Vendor], CPUs: 192, MemoryBytes: 2 << 40, GPUs: slices.Repeat([]GPU{gpu}, 8)}
 	for range 8 {
 		now.Use.Memory = append(now.Use.Memory, 1<<20)
 	}
@@ -56,10 +57,10 @@ func recorded(t *testing.T, box string, edits ...string) (*Host, Facts, Conditio
 
 func TestContractOfGoodBoxes(t *testing.T) {
 	for box, want := range map[string][]string{
-		"8xH200": {"docker", "gpus", "driver", "gpu users", "free gpu memory", "container toolkit", "persistence mode", "mig", "ecc", "ecc errors", "power limit", "throttling",
-			"kernel log", "shared memory", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "cpu governor", "clock"},
-		"8xMI300X": {"docker", "gpus", "driver", "rocm", "gpu users", "free gpu memory", "kfd", "dri", "mec firmware", "iommu",
-			"kernel log", "shared memory", "numa balancing", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "cpu governor", "clock"},
+		"8xH200": {"docker", "gpus", "driver", "gpu users", "free gpu memory", "container toolkit", "persistence mode", "mig", "ecc", "ecc errors", "power limit", "clocks", "throttling",
+			"kernel log", "shared memory", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "huge pages", "cpu governor", "clock"},
+		"8xMI300X": {"docker", "gpus", "driver", "rocm", "gpu users", "free gpu memory", "kfd", "dri", "mec firmware", "ecc", "ecc errors", "power limit", "clocks", "throttling", "iommu",
+			"kernel log", "shared memory", "numa balancing", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "huge pages", "cpu governor", "clock"},
 	} {
 		h, f, now := recorded(t, box)
 		findings := Contract(h, f, now, Traces{})
@@ -117,11 +118,24 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		{"no container toolkit", "8xH200", nil, func(_ *Host, _ *Facts, now *Condition) { now.Toolkit = "" }, "container toolkit", Warning, "nvidia-ctk"},
 		{"persistence mode off", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled, Enabled", "Enabled, Disabled", 1)}, nil, "persistence mode", Warning, "gpu3 off"},
 		{"MIG", "8xH200", []string{gpu3, strings.Replace(gpu3, "Disabled", "Enabled", 1)}, nil, "mig", Warning, "gpu3 split"},
-		{"ECC on some", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled", "Disabled", 1)}, nil, "ecc", Warning, "disabled and enabled"},
+		{"ECC on some", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled", "Disabled", 1)}, nil, "ecc", Warning, "off and on"},
 		{"damaged memory", "8xH200", []string{gpu3, strings.Replace(gpu3, "0, No", "2, No", 1)}, nil, "ecc errors", Warning, "gpu3 2 uncorrected"},
 		{"rows that wait for a reset", "8xH200", []string{gpu3, strings.Replace(gpu3, "No, No", "Yes, No", 1)}, nil, "ecc errors", Warning, "gpu3 row remapping pending"},
 		{"a lower power limit", "8xH200", []string{gpu3, strings.Replace(gpu3, "700.00", "500.00", 1)}, nil, "power limit", Warning, "gpu3 500 W of 700 W"},
 		{"throttled", "8xH200", []string{gpu3, strings.Replace(gpu3, "0x0000000000000001", "0x0000000000000060", 1)}, nil, "throttling", Warning, "gpu3 slowed down (reasons 0x60)"},
+		{"application clocks", "8xH200", []string{"clocks=1980, 1980", "clocks=1500, 1980"}, nil, "clocks", Warning, "gpu0 1500 MHz"},
+		{"locked clocks", "8xH200", []string{gpu3, strings.Replace(gpu3, "0x0000000000000001", "0x0000000000000002", 1)}, nil, "clocks", Warning, "gpu3 held by a setting"},
+		{"a GPU of AMD that counts no errors", "8xMI300X", []string{"ras=ue: 0 ce: 0\n", ""}, nil, "ecc", Warning, "none and on"},
+		{"damaged memory of AMD", "8xMI300X", []string{"ras=ue: 0 ce: 0", "ras=ue: 4 ce: 11"}, nil, "ecc errors", Warning, "gpu0 4 uncorrected"},
+		{"a lower power limit on AMD", "8xMI300X", []string{`"750.0"}, "card1"`, `"550.0"}, "card1"`}, nil, "power limit", Warning, "gpu0 550 W of 750 W"},
+		{"a performance level on AMD", "8xMI300X", []string{`"auto"`, `"perf_determinism"`}, nil, "clocks", Warning, "gpu0 perf determinism"},
+		{"throttled on AMD", "8xMI300X", []string{`"ppt_violation_status": "NOT ACTIVE"`, `"ppt_violation_status": "ACTIVE"`}, nil, "throttling", Warning, "gpu0 slowed down (ppt)"},
+		{"little locked memory", "8xH200", []string{"memlock=unlimited", "memlock=65536"}, func(h *Host, _ *Facts, _ *Condition) { h.Runtime = Process }, "locked memory", Warning, "65536"},
+		{"small pages", "8xH200", []string{"hugepages=madvise", "hugepages=never"}, nil, "huge pages", Warning, "madvise"},
+		{"the other maker's GPUs", "8xMI300X", nil, func(h *Host, f *Facts, now *Condition) {
+			h.GPUs, f.GPUs = GPUs{8, "H200", NVIDIA}, nil
+			now.GPUs = nil
+		}, "gpus", Blocked, "8 of AMD"},
 		{"Xid", "8xH200", []string{"numa", "kernel=[  812.5] NVRM: Xid (PCI:0000:61:00): 79, pid=1234, GPU has fallen off the bus.\nnuma"}, nil, "kernel log", Warning, "Xid (PCI:0000:61:00): 79"},
 		{"RAS", "8xMI300X", []string{"numa", "kernel=[  99.1] amdgpu 0000:c6:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block\nnuma"}, nil, "kernel log", Warning, "reboot"},
 		{"lack of memory", "8xMI300X", []string{"numa", "kernel=Out of memory: Killed process 812 (python3)\nnuma"}, nil, "kernel log", Warning, "killed for lack of memory"},
@@ -206,11 +220,38 @@ func TestCondition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.See(now)
+	if f.Settings["gpu links"] != "NV18 × 28" || f.Settings["power limit"] != "700 W" || f.Settings["ecc"] != "on" || f.Settings["clocks"] != "free" {
+		t.Errorf("Settings = %v", f.Settings)
+	}
 	findings := Contract(host, f, now, Traces{})
 	if got := finding(findings, "throttling"); got.Level != Warning || got.Have != "gpu6 slowed down (reasons 0x08)" {
 		t.Errorf("throttling: %+v", got)
 	}
 	if Worst(findings) == Blocked {
 		t.Errorf("blocked: %+v", findings)
+	}
+
+	h = testhost.New(t, testhost.Options{Name: "mi300x-c", GPU: "8xMI300X"})
+	host = block(h)
+	host.Runtime = Process
+	if now, err = mustDial(t, host, strict(h)).Condition(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"power limit": "750 W", "clocks": "free", "mec firmware": "177", "gpu links": "XGMI × 28"}
+	got := settings(now)
+	maps.DeleteFunc(got, func(name, _ string) bool { return want[name] == "" })
+	if diff := cmp.Diff(want, got); diff != "" || now.Problems != nil {
+		t.Errorf("settings (-want +got):\n%s%v", diff, now.Problems)
+	}
+}
+
+// TestSettings are those of boxes on which GPUs differ.
+func TestSettings(t *testing.T) {
+	_, _, now := recorded(t, "8xMI300X", `"auto"`, `"manual"`, "ras=ue: 0 ce: 0\n", "", "iommu=pt", "iommu=soft")
+	want := map[string]string{"clocks": "manual × 1, free × 7", "cpu governor": "performance", "ecc": "on × 7", "gpu links": "XGMI × 28", "huge pages": "madvise",
+		"iommu": "soft", "locked memory": "unlimited", "mec firmware": "177", "numa balancing": "off", "power limit": "750 W"}
+	if diff := cmp.Diff(want, settings(now)); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 }

@@ -32,10 +32,18 @@ type Facts struct {
 	CPUs        int      `json:"cpus"` // logical, as many as the login may use
 	MemoryBytes int64    `json:"memory_bytes"`
 	GPUs        []GPU    `json:"gpus,omitempty"`
-	Docker      string   `json:"docker,omitempty"`        // "" where Docker is not there or not used
-	DockerBy    string   `json:"docker_access,omitempty"` // how it is reached: its socket, or the command that stands between
-	NoDocker    string   `json:"no_docker,omitempty"`     // why it cannot be used, where it should be
-	Problems    []string `json:"problems,omitempty"`      // what the GPUs' tools said instead
+	ROCm        string   `json:"rocm,omitempty"`              // its version
+	Toolkit     string   `json:"container_toolkit,omitempty"` // NVIDIA's, its version
+	Docker      string   `json:"docker,omitempty"`            // "" where Docker is not there or not used
+	DockerBy    string   `json:"docker_access,omitempty"`     // how it is reached: its socket, or the command that stands between
+	NoDocker    string   `json:"no_docker,omitempty"`         // why it cannot be used, where it should be
+	Problems    []string `json:"problems,omitempty"`          // what the GPUs' tools said instead
+
+	// Settings are what somebody may have set otherwise, and changes numbers: "ecc":
+	// "on", "power limit": "700 W". Condition is all that was seen at one moment. Both
+	// are there when the host was held against its contract.
+	Settings  map[string]string `json:"settings,omitempty"`
+	Condition *Condition        `json:"condition,omitempty"`
 }
 
 // GPU is one GPU as its vendor's tool describes it.
@@ -91,6 +99,10 @@ func parseFacts(out string) Facts {
 			f.CPUs = int(number(value))
 		case "memory_kib":
 			f.MemoryBytes = number(value) << 10
+		case "rocm_version":
+			f.ROCm = value
+		case "toolkit":
+			f.Toolkit = value
 		case "nvidia":
 			if gpu, ok := parseNVIDIA(value); ok {
 				f.GPUs = append(f.GPUs, gpu)
@@ -132,43 +144,55 @@ func parseNVIDIA(line string) (GPU, bool) {
 	}, true
 }
 
-// parseROCm reads what rocm-smi prints with --json: an object per card, whose
-// field names have changed their capitals between releases, and one named
-// "system" with the driver.
-func parseROCm(text string) ([]GPU, error) {
-	if brace := strings.Index(text, "{"); brace > 0 {
-		text = text[brace:] // warnings come first, on the same stream
-	}
-	var cards map[string]map[string]any
-	if err := json.NewDecoder(strings.NewReader(text)).Decode(&cards); err != nil {
-		return nil, fmt.Errorf("decode: %w", err)
-	}
-	field := func(card map[string]any, names ...string) string {
-		for _, name := range names {
-			for k, v := range card {
-				if s := fmt.Sprint(v); strings.EqualFold(k, name) && s != "N/A" {
-					return s
-				}
+// rocmCard is what rocm-smi tells of a card: by names that have changed their
+// capitals between releases.
+type rocmCard map[string]any
+
+// field is the first of those names that has a value.
+func (card rocmCard) field(names ...string) string {
+	for _, name := range names {
+		for k, v := range card {
+			if s := fmt.Sprint(v); strings.EqualFold(k, name) && s != "N/A" {
+				return s
 			}
 		}
-		return ""
 	}
-	driver := field(cards["system"], "Driver version")
+	return ""
+}
+
+// rocmCards decodes what rocm-smi prints with --json: an object per card, here in
+// their order, and perhaps one of the whole system.
+func rocmCards(text string) (cards []rocmCard, system rocmCard, err error) {
+	var all map[string]rocmCard
+	if err := json.NewDecoder(strings.NewReader(afterWarnings(text))).Decode(&all); err != nil {
+		return nil, nil, fmt.Errorf("decode: %w", err)
+	}
 	var numbers []int
-	for name := range cards {
+	for name := range all {
 		if n, err := strconv.Atoi(strings.TrimPrefix(name, "card")); err == nil {
 			numbers = append(numbers, n)
 		}
 	}
 	slices.Sort(numbers)
-	var gpus []GPU
 	for _, n := range numbers {
-		card := cards[fmt.Sprintf("card%d", n)]
+		cards = append(cards, all[fmt.Sprintf("card%d", n)])
+	}
+	return cards, all["system"], nil
+}
+
+// parseROCm reads rocm-smi --showproductname --showmeminfo vram --showdriverversion.
+func parseROCm(text string) ([]GPU, error) {
+	cards, system, err := rocmCards(text)
+	if err != nil {
+		return nil, err
+	}
+	var gpus []GPU
+	for _, card := range cards {
 		gpus = append(gpus, GPU{
 			Vendor:      AMD,
-			Name:        field(card, "Card Series", "Device Name", "Card Model"),
-			MemoryBytes: number(field(card, "VRAM Total Memory (B)")),
-			Driver:      driver,
+			Name:        card.field("Card Series", "Device Name", "Card Model"),
+			MemoryBytes: number(card.field("VRAM Total Memory (B)")),
+			Driver:      system.field("Driver version"),
 		})
 	}
 	return gpus, nil

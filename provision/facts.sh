@@ -6,6 +6,8 @@ echo "arch=$(uname -m)"
 echo "cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo 2>/dev/null | head -n 1)"
 echo "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)"
 echo "memory_kib=$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev/null)"
+echo "rocm_version=$(cat /opt/rocm/.info/version 2>/dev/null)"
+echo "toolkit=$( (nvidia-ctk --version || nvidia-container-cli --version) 2>/dev/null | sed -n 's/^[^0-9]*\([0-9][0-9.]*\).*/\1/p' | head -n 1)"
 if command -v nvidia-smi >/dev/null 2>&1; then
 	nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
 fi
