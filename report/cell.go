@@ -46,12 +46,12 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 	for i, name := range slices.Sorted(maps.Keys(d.Versions)) {
 		line(first(i, "Versions"), "%s %s", name, d.Versions[name])
 	}
-	if d.Facts != nil {
-		var facts bytes.Buffer
-		if err := json.Indent(&facts, d.Facts, "", "  "); err != nil {
+	if facts := made(d.Facts); facts != nil {
+		text, err := json.MarshalIndent(facts, "", "  ")
+		if err != nil {
 			return fmt.Errorf("print the host's facts: %w", err)
 		}
-		line("Host", "%s", facts.String())
+		line("Host", "%s", text)
 	}
 	for i, name := range slices.Sorted(maps.Keys(r.Identity)) {
 		line(first(i, "Identity"), "%s: %s", name, r.Identity[name])

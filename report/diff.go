@@ -235,11 +235,10 @@ func inputsOf(r *results.Row) map[string]string {
 	for name, v := range d.Versions {
 		in["version: "+name] = v
 	}
-	for prefix, raw := range map[string]json.RawMessage{"host: ": d.Facts, "served: ": d.Served} {
-		var v any
-		if json.Unmarshal(raw, &v) == nil {
-			flatten(in, strings.TrimSuffix(prefix, " "), v)
-		}
+	flatten(in, "host:", made(d.Facts))
+	var served any
+	if json.Unmarshal(d.Served, &served) == nil {
+		flatten(in, "served:", served)
 	}
 	return in
 }

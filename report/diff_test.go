@@ -115,11 +115,11 @@ func TestDiff(t *testing.T) {
 	b := slices.Concat(repeated("vllm.h200", 4, 90, 91, 89, 90), repeated("vllm.h200", 16, 301, 309, 288, 300), repeated("vllm.h200", 64, 550))
 	for i := range a {
 		a[i].Deployment.Identity = map[string]string{"--tp": "8", "image": "x"}
-		a[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"550.1"}]}`)
+		a[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"550.1"}],"settings":{"ecc":"on"},"condition":{"clock_skew":1}}`)
 	}
 	for i := range b {
 		b[i].Deployment.Identity = map[string]string{"--tp": "4", "image": "x"}
-		b[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"570.2"}]}`)
+		b[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"570.2"}],"settings":{"ecc":"off"},"condition":{"clock_skew":2}}`)
 		b[i].Deployment.Versions = map[string]string{"torch": "2.6"}
 	}
 	b[8].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"hot"}}
@@ -145,7 +145,7 @@ func TestDiff(t *testing.T) {
 		t.Errorf("only in one: %d, %d", d.OnlyA, d.OnlyB)
 	}
 	wantInputs := []InputDiff{
-		{"vllm.h200", "--tp", "8", "4", 3}, {"vllm.h200", "host: gpus[0].driver", "550.1", "570.2", 3}, {"vllm.h200", "version: torch", "", "2.6", 3},
+		{"vllm.h200", "--tp", "8", "4", 3}, {"vllm.h200", "host: gpus[0].driver", "550.1", "570.2", 3}, {"vllm.h200", "host: settings.ecc", "on", "off", 3}, {"vllm.h200", "version: torch", "", "2.6", 3},
 	}
 	if diff := cmp.Diff(wantInputs, d.Inputs); diff != "" {
 		t.Errorf("inputs (-want +got):\n%s", diff)

@@ -20,14 +20,30 @@ type hostFacts struct {
 	CPUs        int    `json:"cpus"`
 	MemoryBytes int64  `json:"memory_bytes"`
 	Docker      string `json:"docker"`
-	GPUs        []struct {
+	ROCm        string `json:"rocm"`
+	Toolkit     string `json:"container_toolkit"`
+
+	Settings map[string]string `json:"settings"`
+
+	GPUs []struct {
 		Name        string `json:"name"`
 		MemoryBytes int64  `json:"memory_bytes"`
 		Driver      string `json:"driver"`
 	} `json:"gpus"`
 }
 
-type pageHost struct{ Name, GPUs, Driver, CPU, Memory, System, Docker string }
+type pageHost struct{ Name, GPUs, Driver, CPU, Memory, System, Docker, Settings string }
+
+// made is what a host's facts say of what it is, without the moment at which it was
+// looked at: free disks and temperatures explain nothing that was measured.
+func made(facts json.RawMessage) map[string]any {
+	var all map[string]any
+	if json.Unmarshal(facts, &all) != nil {
+		return nil // whoever stored them had something else in mind
+	}
+	delete(all, "condition")
+	return all
+}
 
 type pageEngine struct {
 	Name   string
@@ -45,11 +61,8 @@ func environment(rows []results.Row) ([]pageHost, []pageEngine) {
 	seen := map[string]bool{}
 	for i := range rows {
 		d := &rows[i].Deployment
-		if h := d.Host + string(d.Facts); len(d.Facts) > 0 && !seen["host"+h] {
-			seen["host"+h] = true
-			if host, ok := newHost(d); ok {
-				hosts = append(hosts, host)
-			}
+		if host, ok := newHost(d); ok && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
 		}
 		if key := d.ID + d.Digest + d.Engine + d.GPUs + string(d.Served); !seen["engine"+key] {
 			seen["engine"+key] = true
@@ -61,7 +74,7 @@ func environment(rows []results.Row) ([]pageHost, []pageEngine) {
 
 func newHost(d *results.Deployment) (pageHost, bool) {
 	var f hostFacts
-	if err := json.Unmarshal(d.Facts, &f); err != nil {
+	if len(d.Facts) == 0 || json.Unmarshal(d.Facts, &f) != nil {
 		return pageHost{}, false // whoever stored them had something else in mind
 	}
 	h := pageHost{Name: d.Host, GPUs: gpuName(d.GPUs), System: strings.Trim(f.OS+", "+f.Kernel, ", "), Docker: f.Docker, CPU: f.CPUModel}
@@ -87,7 +100,18 @@ func newHost(d *results.Deployment) (pageHost, bool) {
 	if len(models) > 0 {
 		h.GPUs = fmt.Sprintf("%d × %s", len(f.GPUs), strings.Join(models, ", "))
 	}
+	if f.ROCm != "" {
+		drivers = append(drivers, "ROCm "+f.ROCm)
+	}
 	h.Driver = strings.Join(drivers, ", ")
+	if f.Toolkit != "" {
+		h.Docker += ", container toolkit " + f.Toolkit
+	}
+	var settings []string
+	for _, name := range slices.Sorted(maps.Keys(f.Settings)) {
+		settings = append(settings, name+" "+f.Settings[name])
+	}
+	h.Settings = strings.Join(settings, ", ")
 	return h, true
 }
 
