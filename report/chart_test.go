@@ -210,6 +210,19 @@ func TestSeries(t *testing.T) {
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
+
+	// In a rehearsal the simulated engine stands in for each; the first are sglang.h200.
+	want[0] = "4×H200 · SGLang, attention flash"
+	for i := range rows {
+		rows[i].Deployment.Kind = "sim"
+	}
+	labels = nil
+	for _, s := range newSeries(rows).all {
+		labels = append(labels, s.label)
+	}
+	if diff := cmp.Diff(want, labels); diff != "" {
+		t.Errorf("labels of a rehearsal (-want +got):\n%s", diff)
+	}
 }
 
 // Who is ahead follows the better direction; who is level or alone is not ahead.

@@ -55,7 +55,7 @@ func newSeries(rows []results.Row) *seriesOf {
 		}
 		key := s.key(&rows[i])
 		if s.byKey[key] == nil {
-			x := &series{gpus: d.GPUs, engine: d.Engine, kind: cmp.Or(d.Kind, kindOf(d.Engine)), gpu: slices.Index(gpus, d.GPUs), label: s.extra(&rows[i])}
+			x := &series{gpus: d.GPUs, engine: d.Engine, kind: kind(d), gpu: slices.Index(gpus, d.GPUs), label: s.extra(&rows[i])}
 			s.byKey[key] = x
 			s.all = append(s.all, x)
 		}
@@ -107,6 +107,15 @@ func (s *seriesOf) extra(r *results.Row) string {
 }
 
 func (s *seriesOf) find(r *results.Row) *series { return s.byKey[s.key(r)] }
+
+// kind of a deployment's engine. What stood in for an engine in a rehearsal is named
+// after that.
+func kind(d *results.Deployment) string {
+	if d.Kind == "" || d.Kind == "sim" {
+		return kindOf(d.Engine)
+	}
+	return d.Kind
+}
 
 // kindOf is the kind in an engine's address: "vllm" of "vllm.h200".
 func kindOf(engine string) string {
