@@ -133,7 +133,11 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 
 	down, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
 	defer done()
-	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down), s.reservation.release(), os.RemoveAll(jobs))
+	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down))
+	if s.ending { // else another agent goes on with what this one runs
+		err = errors.Join(err, s.finish(down))
+	}
+	err = errors.Join(err, s.reservation.release(), os.RemoveAll(jobs))
 	flush, done := context.WithTimeout(down, time.Second)
 	defer done()
 	if hs.Shutdown(flush) != nil {
@@ -151,6 +155,8 @@ type server struct {
 	processes *processes
 	work      sync.WaitGroup // running jobs
 
+	changing sync.Mutex // held while settings of the machine are changed or put back
+
 	mu          sync.Mutex
 	jobs        map[string]*job
 	lease       *Lease
@@ -166,6 +172,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/info", s.info)
 	mux.HandleFunc("PUT /v1/lease", s.putLease)
 	mux.HandleFunc("DELETE /v1/lease", s.deleteLease)
+	mux.HandleFunc("PUT /v1/prepare", s.putPrepare)
 	mux.HandleFunc("DELETE /v1/cache", s.deleteCache)
 	mux.HandleFunc("PUT /v1/jobs/{id}", s.putJob)
 	mux.HandleFunc("GET /v1/jobs/{id}/events", s.jobEvents)
@@ -258,6 +265,10 @@ func (s *server) deleteLease(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err)
 		return
 	}
+	// Not r.Context(): the lease may run out in this very moment.
+	down, done := context.WithTimeout(context.WithoutCancel(r.Context()), downWithin)
+	defer done()
+	changed := s.finish(down)
 	s.mu.Lock() // before the answer: whoever gets it may want the machine for another lab
 	err := s.reservation.release()
 	s.reservation = nil
@@ -265,7 +276,11 @@ func (s *server) deleteLease(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.log.Error("give the machine back", "err", err)
 	}
-	w.WriteHeader(http.StatusNoContent)
+	if changed != nil {
+		fail(w, http.StatusInternalServerError, changed)
+	} else {
+		w.WriteHeader(http.StatusNoContent)
+	}
 	s.quit()
 }
 

@@ -144,7 +144,8 @@ type site struct {
 	host    *provision.Host
 	conn    *provision.Conn
 	agent   *agent.Client
-	facts   json.RawMessage
+	known   provision.Facts
+	facts   json.RawMessage  // known, as it is stored
 	earlier provision.Traces // of an earlier run, whose tear-down became ours
 
 	claimed sync.Mutex
@@ -192,6 +193,9 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	if err := s.baseline(ctx); err != nil {
 		return err
 	}
+	if err := s.prepare(ctx, deployments); err != nil {
+		return err
+	}
 	for _, d := range deployments {
 		if err := s.deployment(ctx, d); err != nil {
 			return err
@@ -220,6 +224,7 @@ func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error 
 	if s.facts, err = json.Marshal(facts); err != nil {
 		return err
 	}
+	s.known = facts
 	errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}
 	for _, f := range findings {
 		switch {

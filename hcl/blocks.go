@@ -16,6 +16,38 @@ import (
 	"hclbench/provision"
 )
 
+// prepare fills in what is set on a host while engines run there.
+func (l *lab) prepare(i *instance, h *provision.Host) {
+	if _, said := blockRange(i.of.body, "prepare"); !said {
+		return
+	}
+	s := i.settings
+	truth := func(name string) *bool {
+		if on, ok := s[name].value.(bool); ok {
+			return &on
+		}
+		return nil
+	}
+	h.Prepare = &provision.Prepare{
+		PersistenceMode: truth("prepare.persistence_mode"),
+		PowerCap:        get[float64](s, "prepare.power_cap"),
+		LockClocks:      get[int64](s, "prepare.lock_clocks"),
+		NUMABalancing:   truth("prepare.numa_balancing"),
+		ECC:             truth("prepare.ecc"),
+	}
+	if x, said := s["prepare.persistence_mode"]; said && h.GPUs.Vendor == provision.AMD {
+		l.errOnce(x.at, "No persistence mode here", "It is NVIDIA's, and this host has %s, whose driver keeps its settings anyway. Remove the argument.", h.GPUs)
+	}
+	for _, name := range []string{"persistence_mode", "power_cap", "lock_clocks", "ecc"} {
+		if x, said := s["prepare."+name]; said && h.GPUs.Count == 0 {
+			l.errOnce(x.at, "No GPUs here", "The host block does not say which GPUs the machine has, so %s cannot be set. Add gpus, such as \"8xH200\".", name)
+		}
+	}
+	if x, said := s["prepare.numa_balancing"]; said && h.Require != nil && h.Require.NUMABalancing != nil && h.Prepare.NUMABalancing != nil && *h.Require.NUMABalancing != *h.Prepare.NUMABalancing {
+		l.errOnce(x.at, "Contradiction", "The host's require block wants the opposite. Remove one of them.")
+	}
+}
+
 func (l *lab) host(i *instance) {
 	i.settings = l.read(i.of.body, hostBlock, nil)
 	s := i.settings
@@ -49,6 +81,7 @@ func (l *lab) host(i *instance) {
 			l.errOnce(x.at, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
 		}
 	}
+	l.prepare(i, h)
 	i.value = h
 	i.incomplete = !s.whole() || h.Address == ""
 	if why := wrongAddress(h.Address); h.Address != "" && why != "" {

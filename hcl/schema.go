@@ -164,7 +164,7 @@ var (
 			{name: "price_per_hour", kind: number(0, 1e6), fallback: "not said", doc: "USD, for the cost in plans and reports."},
 			description,
 		},
-		blocks: []nested{{typ: requireBlock}},
+		blocks: []nested{{typ: requireBlock}, {typ: prepareBlock}},
 	}
 
 	requireBlock = &blockType{
@@ -178,6 +178,18 @@ var (
 			{name: "disk_free", kind: size, fallback: "any", doc: "Where images and model caches are kept, at least."},
 			{name: "idle_gpus", kind: truth, fallback: "`false`", doc: "Nobody else uses the GPUs."},
 			{name: "numa_balancing", kind: truth, fallback: "either", doc: "Whether the kernel's automatic NUMA balancing is on."},
+		},
+	}
+
+	prepareBlock = &blockType{
+		name: "prepare",
+		doc:  "What is set on the host while engines run there, and put back afterwards. It takes root, or `sudo` without a password.",
+		args: []argument{
+			{name: "persistence_mode", kind: truth, fallback: "as it is", doc: "NVIDIA's driver keeps its settings while no GPU is in use."},
+			{name: "power_cap", kind: number(1, 10000), fallback: "as it is", doc: "Power that each GPU may draw, in watts."},
+			{name: "lock_clocks", kind: whole(1, 10000), fallback: "as they are", doc: "Clock of each GPU's cores, in MHz: on NVIDIA it is held there, on AMD it goes no higher (performance determinism)."},
+			{name: "numa_balancing", kind: truth, fallback: "as it is", doc: "The kernel's automatic NUMA balancing."},
+			{name: "ecc", kind: truth, fallback: "either", doc: "Whether the GPUs' memory has ECC. It is only checked: to set it takes a reset."},
 		},
 	}
 

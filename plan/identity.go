@@ -36,6 +36,9 @@ func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]st
 	if e.Host.GPUs.Count > 0 {
 		id["gpus"] = e.Host.GPUs.String()
 	}
+	if e.Host.Prepare != nil {
+		flatten(id, "prepare.", e.Host.Prepare)
+	}
 	commandIdentity(id, append(slices.Clone(ct.Entrypoint), ct.Command...))
 	for _, v := range ct.Env {
 		id["env "+v.Name] = v.Value.String()

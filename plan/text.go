@@ -14,7 +14,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "1.1"
+const FormatVersion = "1.2"
 
 // By says what the text of a plan is grouped by.
 type By string
@@ -74,12 +74,22 @@ func (p *Plan) TextBy(w io.Writer, by By, verbose bool) error {
 func (p *Plan) byHost(b *strings.Builder, verbose bool) {
 	for _, h := range p.Hosts {
 		fmt.Fprintf(b, "\n%s\n", describe(h))
+		if !p.Rehearsal && p.works(h) {
+			for _, step := range h.Prepare.Steps(h.GPUs) {
+				fmt.Fprintf(b, "  ! %s\n", step)
+			}
+		}
 		for _, d := range p.Deployments {
 			if d.Host() == h {
 				d.text(b, d.Engine.Address(), "", verbose)
 			}
 		}
 	}
+}
+
+// works reports whether anything is measured on a host.
+func (p *Plan) works(h *provision.Host) bool {
+	return slices.ContainsFunc(p.Deployments, func(d *Deployment) bool { return d.Host() == h && len(d.ToDo()) > 0 })
 }
 
 // byEngine brings together what an engine block became: it is several
@@ -235,7 +245,15 @@ type jsonPlan struct {
 	Summary       Counts           `json:"summary"`
 	Of            *Counts          `json:"of,omitempty"`
 	Estimate      *Estimate        `json:"estimate,omitempty"`
+	Prepare       []jsonPrepare    `json:"prepare,omitempty"`
 	Deployments   []jsonDeployment `json:"deployments"`
+}
+
+// jsonPrepare is what is set on a host while it is at work.
+type jsonPrepare struct {
+	Host string `json:"host"`
+	provision.Prepare
+	Steps []string `json:"steps"`
 }
 
 type jsonDeployment struct {
@@ -262,6 +280,11 @@ type jsonCell struct {
 // JSON writes the plan for programs; docs/plan.md describes the members.
 func (p *Plan) JSON(w io.Writer) error {
 	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets, Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Deployments: []jsonDeployment{}}
+	for _, h := range p.Hosts {
+		if h.Prepare != nil && !p.Rehearsal && p.works(h) {
+			out.Prepare = append(out.Prepare, jsonPrepare{h.Name, *h.Prepare, h.Prepare.Steps(h.GPUs)})
+		}
+	}
 	for _, d := range p.Deployments {
 		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
 		for _, in := range d.Instances {

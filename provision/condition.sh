@@ -30,7 +30,7 @@ fi
 for d in /dev/dri/renderD*; do
 	[ ! -e "$d" ] || echo "dri=$([ -r "$d" ] && [ -w "$d" ] && echo usable)"
 done
-echo "numa_balancing=$(cat /proc/sys/kernel/numa_balancing 2>/dev/null)"
+echo "numa_balancing=$(sysctl -n kernel.numa_balancing 2>/dev/null || cat /proc/sys/kernel/numa_balancing 2>/dev/null)"
 echo "cmdline=$(cat /proc/cmdline 2>/dev/null)"
 echo "governor=$(cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null | sort | uniq | paste -s -d' ' -)"
 echo "hugepages=$(sed -n 's/.*\[\(.*\)\].*/\1/p' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"

@@ -49,6 +49,7 @@ func Contract(h *Host, f Facts, now Condition, ours Traces) []Finding {
 		c.require = *h.Require
 	}
 	c.docker()
+	c.prepare()
 	if h.GPUs.Count > 0 {
 		c.gpus()
 		c.driver()
@@ -105,6 +106,43 @@ func (c *contract) docker() {
 			have += " at " + c.facts.DockerBy
 		}
 		c.hold("docker", c.facts.Docker != "", have, "", Blocked, c.facts.NoDocker)
+	}
+}
+
+// prepare says what will be set before anything starts. The other checks take it as
+// set.
+func (c *contract) prepare() {
+	p := c.host.Prepare
+	if p == nil {
+		return
+	}
+	changes, err := p.changes(c.host.GPUs.Vendor, c.now)
+	var will []string
+	for _, change := range changes {
+		will = append(will, change.String())
+	}
+	have := strings.Join(will, ", ")
+	if have == "" {
+		have = "as it should be"
+	}
+	advice := ""
+	if err != nil {
+		have, advice = "cannot be set", strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	c.hold("prepare", err == nil, have, "", Blocked, advice)
+
+	c.now.GPUs = slices.Clone(c.now.GPUs)
+	for i := range c.now.GPUs {
+		g := &c.now.GPUs[i]
+		if p.PersistenceMode != nil && *p.PersistenceMode {
+			g.Persistence = "Enabled"
+		}
+		if p.PowerCap > 0 {
+			g.PowerLimit, g.Default = p.PowerCap, p.PowerCap
+		}
+	}
+	if p.NUMABalancing != nil {
+		c.now.NUMABalancing = map[bool]string{true: "1", false: "0"}[*p.NUMABalancing]
 	}
 }
 
@@ -309,7 +347,7 @@ func (c *contract) state(advice map[string]string) {
 			return ""
 		}), watts(first.PowerLimit), advice["power limit"])
 	}
-	if first.clocks() != "" {
+	if p := c.host.Prepare; first.clocks() != "" && (p == nil || p.LockClocks == 0) {
 		c.say("clocks", c.each(func(g GPUCondition) string {
 			if held := g.clocks(); held != "free" {
 				return held

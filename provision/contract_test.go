@@ -136,6 +136,10 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 			h.GPUs, f.GPUs = GPUs{8, "H200", NVIDIA}, nil
 			now.GPUs = nil
 		}, "gpus", Blocked, "8 of AMD"},
+		{"a clock that cannot be put back", "8xH200", nil, func(h *Host, _ *Facts, now *Condition) {
+			h.Prepare = &Prepare{LockClocks: 1500}
+			now.GPUs[2].Clock = 1400
+		}, "prepare", Blocked, "clocks of GPU 2 are held already (1400 MHz)"},
 		{"Xid", "8xH200", []string{"numa", "kernel=[  812.5] NVRM: Xid (PCI:0000:61:00): 79, pid=1234, GPU has fallen off the bus.\nnuma"}, nil, "kernel log", Warning, "Xid (PCI:0000:61:00): 79"},
 		{"RAS", "8xMI300X", []string{"numa", "kernel=[  99.1] amdgpu 0000:c6:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block\nnuma"}, nil, "kernel log", Warning, "reboot"},
 		{"lack of memory", "8xMI300X", []string{"numa", "kernel=Out of memory: Killed process 812 (python3)\nnuma"}, nil, "kernel log", Warning, "killed for lack of memory"},

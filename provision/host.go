@@ -89,6 +89,7 @@ type Host struct {
 	ImageFrom    ImageFrom // empty means [FromRegistry]
 	PricePerHour float64   // USD; 0: not said
 	Require      *Require  // nil: nothing more
+	Prepare      *Prepare  // what is set while engines run there; nil: nothing
 	Pos          string    // where the block stands, "lab.hcl:12"
 }
 

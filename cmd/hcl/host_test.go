@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -249,21 +250,58 @@ func TestKilled(t *testing.T) {
 // run out the host has cleaned itself. It is a host as they are handed out: a login
 // that may use Docker only by sudo, and an sshd that forwards nothing.
 func TestNobodyComesBack(t *testing.T) {
-	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, Login: "ada", Sudo: true, SSHD: []string{"DisableForwarding yes"}})
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200", Login: "ada", Sudo: true, SSHD: []string{"DisableForwarding yes"}})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "50ms"})
-	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "3s"))
+	lab := strings.NewReplacer("%LEASE%", "3s", "%HOST%", "%HOST%\n  gpus = \"8xH200\"\n  prepare {\n    power_cap = 600\n    lock_clocks = 1500\n  }",
+		"image =", "container { ulimits = { memlock = null } }\n  image =").Replace(slowLab)
+	u := newPerson(t, host, lab)
+	settings := func() string {
+		t.Helper()
+		out, err := host.Command(filepath.Join(host.Dir, "bin", "nvidia-smi"), "--query-gpu=power.limit,clocks_throttle_reasons.active", "--format=csv,noheader,nounits", "-i", "6").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	const free, set = "700.00, 0x0000000000000001", "600.00, 0x0000000000000002"
 	cmd := u.until("progress")
+	if got := settings(); got != set {
+		t.Errorf("while it is measured the GPUs have %s, want %s", got, set)
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
 	eventually(t, "the container is gone", 30*time.Second, func() bool { return docker(t, host, "ps", "--all", "--quiet") == "" })
 	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+	if got := settings(); got != free {
+		t.Errorf("after the lease the GPUs have %s, want %s", got, free)
+	}
+
+	// The caller and then the agent: destroy finds what they have left set.
+	cmd = u.until("progress")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	for _, a := range agents(t, host) {
+		_ = syscall.Kill(a.PID, syscall.SIGKILL) // what it stands between may be gone with it
+	}
+	if out, said, code := u.run("destroy"); code != 0 || settings() != free {
+		t.Errorf("destroy: exit %d, the GPUs have %s\n%s%s", code, settings(), out, said)
+	}
 
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms"})
-	_, said, code := u.run("apply")
-	if code != exitDone && code != exitCells || !strings.Contains(said, "stopped, removed, port closed") {
+	planned, said, code := u.run("plan")
+	if code != 0 || !strings.Contains(planned, "! power limit 600 W: `nvidia-smi -i 0,1,2,3,4,5,6,7 -pl 600`, then back to what it was") {
+		t.Errorf("plan: exit %d\n%s%s", code, planned, said)
+	}
+	_, said, code = u.run("apply")
+	if code != exitDone && code != exitCells || !strings.Contains(said, "set power limit of GPU 0-7: 700 W → 600 W, until the end") || !strings.Contains(said, "stopped, removed, port closed") {
 		t.Errorf("the next apply: exit %d\n%s", code, said)
+	}
+	if got := settings(); got != free {
+		t.Errorf("after the next apply the GPUs have %s, want %s", got, free)
 	}
 	shown, said, code := u.run("check")
 	if code != 0 || !strings.Contains(shown, "at sudo -n docker -H unix:///var/run/docker.sock system dial-stdio") {

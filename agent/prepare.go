@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"hclbench/provision"
+)
+
+// What a host block has set on its host is put back by the agent, as the last thing
+// that it does for a lease, so that it happens also when nobody is there to ask for
+// it. What has to be put back stands in a file before anything is changed: an agent
+// that is killed leaves it to the next one.
+
+// preparedName is the file, in the one directory that hcl writes to on a host.
+const preparedName = "prepared.json"
+
+// prepared is what stands in the file.
+type prepared struct {
+	Dir     string             `json:"dir"` // of the agent that has to put it back
+	Changes []provision.Change `json:"changes"`
+}
+
+// preparing is what a caller wants to have set, and on what.
+type preparing struct {
+	Host    string            `json:"host"` // its name and place in the lab, for messages
+	Pos     string            `json:"pos,omitempty"`
+	GPUs    provision.GPUs    `json:"gpus"`
+	Prepare provision.Prepare `json:"prepare"`
+}
+
+// putPrepare sets what is wanted for as long as the lease lasts, and answers with the
+// changes. What is changed already, by whomever, is put back before. Only who has
+// reserved the machine may, or 409. What cannot be done is 422, with nothing changed.
+func (s *server) putPrepare(w http.ResponseWriter, r *http.Request) {
+	var want preparing
+	if !read(w, r, &want) {
+		return
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.mu.Lock()
+	reserved := s.reservation != nil && !s.ending
+	s.mu.Unlock()
+	if !reserved {
+		fail(w, http.StatusConflict, errors.New("the machine is not reserved"))
+		return
+	}
+	if err := s.putBack(r.Context(), true); err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	if want.Prepare == (provision.Prepare{}) {
+		reply(w, []provision.Change{})
+		return
+	}
+	c, err := here(r.Context(), s, provision.Host{Name: want.Host, Pos: want.Pos, GPUs: want.GPUs})
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	defer c.Close()
+	changes, err := c.Prepare(r.Context(), want.Prepare, s.note)
+	if err != nil {
+		back, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), downWithin)
+		defer cancel()
+		fail(w, http.StatusUnprocessableEntity, errors.Join(err, s.putBack(back, true)))
+		return
+	}
+	for _, change := range changes {
+		s.log.Info("changed", "setting", change.String())
+	}
+	reply(w, changes)
+}
+
+// here is this machine, as the agent works on it.
+func here(ctx context.Context, s *server, h provision.Host) (*provision.Conn, error) {
+	h.Address, h.Runtime = provision.LocalAddress, provision.Process
+	return provision.Dial(ctx, &h, provision.SSH{}, s.log)
+}
+
+func (s *server) preparedFile() string {
+	return filepath.Join(cmp.Or(s.Cache, s.Dir), preparedName)
+}
+
+// note writes down what has to be put back.
+func (s *server) note(changes []provision.Change) error {
+	b, err := json.Marshal(prepared{s.Dir, changes})
+	if err != nil {
+		return err
+	}
+	file := s.preparedFile()
+	if err := os.WriteFile(file+".new", b, 0o600); err != nil {
+		return fmt.Errorf("note what has to be put back: %w", err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return fmt.Errorf("note what has to be put back: %w", err)
+	}
+	return nil
+}
+
+// putBack puts back what was changed, if anything was: by an agent in this directory,
+// or, with all, by any of this user's. The caller holds s.changing.
+func (s *server) putBack(ctx context.Context, all bool) error {
+	file := s.preparedFile()
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var p prepared
+	if err == nil {
+		err = json.Unmarshal(b, &p)
+	}
+	if err != nil {
+		return fmt.Errorf("read what has to be put back: %w", err)
+	}
+	if p.Dir != s.Dir && !all {
+		return nil
+	}
+	c, err := here(ctx, s, provision.Host{Name: "local"})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Restore(ctx, p.Changes); err != nil {
+		return err
+	}
+	for _, change := range p.Changes {
+		s.log.Info("put back", "setting", change.String())
+	}
+	return os.Remove(file)
+}
+
+// finish puts back what was changed for the lease.
+func (s *server) finish(ctx context.Context) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.putBack(ctx, false)
+}
+
+// Prepare has the agent set what the host's block wants for as long as the lease
+// lasts, and returns what was changed. It puts back what an earlier agent of this user
+// has left changed, also when the block wants nothing. The lease has to reserve the
+// machine.
+func (a *Client) Prepare(ctx context.Context) ([]provision.Change, error) {
+	want := preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs}
+	if a.host.Prepare != nil {
+		want.Prepare = *a.host.Prepare
+	}
+	var changes []provision.Change
+	put := func() error { return a.call(ctx, "PUT", "/v1/prepare", want, &changes) }
+	if a.up == nil {
+		return changes, put()
+	}
+	err := a.insist(ctx, put)
+	return changes, err
+}

@@ -1,0 +1,329 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Prepare is what a host block has set for as long as engines run there. Zero values
+// leave things as they are.
+type Prepare struct {
+	PersistenceMode *bool   `json:"persistence_mode,omitempty"` // of NVIDIA's driver
+	PowerCap        float64 `json:"power_cap,omitempty"`        // watts, for each GPU
+	LockClocks      int64   `json:"lock_clocks,omitempty"`      // MHz, of each GPU's cores; on AMD the highest
+	NUMABalancing   *bool   `json:"numa_balancing,omitempty"`   // the kernel's automatic one
+	ECC             *bool   `json:"ecc,omitempty"`              // never set, as that takes a reset: only held against
+}
+
+// Change is a setting of a host that was changed, and how it is put back.
+type Change struct {
+	Setting string   `json:"setting"`        // "power limit"
+	GPUs    []int    `json:"gpus,omitempty"` // the indices of those that were changed; empty: it is the machine's
+	Was     string   `json:"was"`            // "700 W"
+	Now     string   `json:"now"`
+	Set     []string `json:"set"`  // the command
+	Undo    []string `json:"undo"` // the command that puts it back
+}
+
+// String is the change for people: "power limit of GPU 0-7: 700 W → 600 W".
+func (c Change) String() string {
+	of := ""
+	if len(c.GPUs) > 0 {
+		of = " of GPU " + indices(c.GPUs)
+	}
+	return fmt.Sprintf("%s%s: %s → %s", c.Setting, of, c.Was, c.Now)
+}
+
+// indices are ascending numbers as people write them: "0-3, 6".
+func indices(numbers []int) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(numbers[i])
+		if j > i {
+			part += "-" + strconv.Itoa(numbers[j])
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Names of settings that a change can be of.
+const (
+	persistence = "persistence mode"
+	powerLimit  = "power limit"
+	lockedClock = "clocks"
+	numa        = "numa balancing"
+)
+
+// preparation is one setting: what is wanted, and how each vendor's tool sets it.
+type preparation struct {
+	name string
+	want string
+	how  func(gpus []int, value string) []string
+	undo func(gpus []int, was string) []string // nil: as how, with what it was
+}
+
+// preparations are the settings that p changes, in the order in which they have to be
+// set; they are put back the other way round.
+func (p *Prepare) preparations(v Vendor) []preparation {
+	var all []preparation
+	digit := func(word string) string { return map[string]string{"on": "1", "off": "0"}[word] }
+	number := func(value string) string { n, _, _ := strings.Cut(value, " "); return n }
+	nvidia := func(gpus []int, option ...string) []string {
+		ids := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(gpus)), ","), "[]")
+		return append([]string{"nvidia-smi", "-i", ids}, option...)
+	}
+	amd := func(gpus []int, option ...string) []string {
+		return slices.Concat([]string{"rocm-smi", "-d"}, strings.Fields(strings.Trim(fmt.Sprint(gpus), "[]")), option)
+	}
+	if p.PersistenceMode != nil {
+		// First and last: without it the driver forgets the others when it is idle.
+		all = append(all, preparation{name: persistence, want: switched(*p.PersistenceMode),
+			how: func(gpus []int, value string) []string { return nvidia(gpus, "-pm", digit(value)) }})
+	}
+	if p.PowerCap > 0 {
+		set := preparation{name: powerLimit, want: watts(p.PowerCap),
+			how: func(gpus []int, value string) []string { return nvidia(gpus, "-pl", number(value)) }}
+		if v == AMD {
+			set.how = func(gpus []int, value string) []string {
+				return amd(gpus, "--setpoweroverdrive", number(value), "--autorespond", "y")
+			}
+		}
+		all = append(all, set)
+	}
+	if p.LockClocks > 0 {
+		set := preparation{name: lockedClock, want: fmt.Sprintf("%d MHz", p.LockClocks),
+			how:  func(gpus []int, value string) []string { return nvidia(gpus, "-lgc", number(value)+","+number(value)) },
+			undo: func(gpus []int, _ string) []string { return nvidia(gpus, "-rgc") }}
+		if v == AMD {
+			set.how = func(gpus []int, value string) []string { return amd(gpus, "--setperfdeterminism", number(value)) }
+			set.undo = func(gpus []int, _ string) []string { return amd(gpus, "--resetperfdeterminism") }
+		}
+		all = append(all, set)
+	}
+	if p.NUMABalancing != nil {
+		all = append(all, preparation{name: numa, want: switched(*p.NUMABalancing),
+			how: func(_ []int, value string) []string {
+				return []string{"sysctl", "-q", "-w", "kernel.numa_balancing=" + digit(value)}
+			}})
+	}
+	return all
+}
+
+func switched(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// Steps say for a plan what p does on a host with those GPUs, and how it is put back.
+func (p *Prepare) Steps(g GPUs) []string {
+	if p == nil {
+		return nil
+	}
+	var steps []string
+	for _, s := range p.preparations(g.Vendor) {
+		var gpus []int
+		if s.name != numa {
+			for i := range g.Count {
+				gpus = append(gpus, i)
+			}
+		}
+		back := "then back to what it was"
+		if s.undo != nil {
+			back = "then `" + strings.Join(s.undo(gpus, ""), " ") + "`"
+		}
+		steps = append(steps, fmt.Sprintf("%s %s: `%s`, %s", s.name, s.want, strings.Join(s.how(gpus, s.want), " "), back))
+	}
+	if p.ECC != nil {
+		steps = append(steps, "ecc "+switched(*p.ECC)+": checked, as setting it takes a reset")
+	}
+	return steps
+}
+
+// values are what a setting is on each GPU, or one of the machine. "" is not known.
+func values(setting string, now Condition) []string {
+	if setting == numa {
+		return []string{settings(now)[numa]}
+	}
+	var all []string
+	for _, g := range now.GPUs {
+		all = append(all, map[string]string{persistence: onOff(g.Persistence), powerLimit: watts(g.PowerLimit), lockedClock: g.clocks()}[setting])
+	}
+	return all
+}
+
+// changes are what has to be changed on a host in this state, and why it cannot be.
+func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
+	var all []Change
+	var errs []error
+	for _, s := range p.preparations(v) {
+		var seen []string
+		groups := map[string][]int{}
+		for i, was := range values(s.name, now) {
+			switch {
+			case was == s.want:
+				continue
+			case was == "":
+				errs = append(errs, fmt.Errorf("%s: it cannot be read there, so it could not be put back", s.name))
+			case s.name == lockedClock && was != "free":
+				errs = append(errs, fmt.Errorf("clocks of GPU %d are held already (%s), which could not be put back: free them first, with `sudo nvidia-smi -rgc` and `sudo nvidia-smi -rac`, or `sudo rocm-smi --setperflevel auto`", i, was))
+			}
+			if !slices.Contains(seen, was) {
+				seen = append(seen, was)
+			}
+			groups[was] = append(groups[was], i)
+		}
+		for _, was := range seen {
+			c := Change{Setting: s.name, GPUs: groups[was], Was: was, Now: s.want}
+			undo := s.undo
+			if undo == nil {
+				undo = s.how
+			}
+			c.Set, c.Undo = s.how(c.GPUs, s.want), undo(c.GPUs, was)
+			if s.name == numa {
+				c.GPUs = nil
+			}
+			all = append(all, c)
+		}
+	}
+	for i, g := range now.GPUs {
+		if p.ECC != nil && onOff(g.ECC) != switched(*p.ECC) {
+			errs = append(errs, fmt.Errorf("ecc of GPU %d is %s, where %s is wanted: it takes a reset, which hcl does not do (sudo nvidia-smi -i %d -e %s, and reboot)", i, orNone(onOff(g.ECC)), switched(*p.ECC), i, map[bool]string{true: "1", false: "0"}[*p.ECC]))
+		}
+		off := g.Persistence == "Disabled" && (p.PersistenceMode == nil || !*p.PersistenceMode)
+		if v == NVIDIA && off && (p.PowerCap > 0 || p.LockClocks > 0) {
+			errs = append(errs, fmt.Errorf("persistence mode of GPU %d is off, so the driver would forget power_cap and lock_clocks before an engine runs: add persistence_mode = true", i))
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// Prepare sets what p wants, and reads it back. note is called with all that will be
+// changed before anything is; when it fails nothing is. When a setting cannot be
+// made, some are: what was noted has to be restored.
+func (c *Conn) Prepare(ctx context.Context, p Prepare, note func([]Change) error) ([]Change, error) {
+	now, err := c.Condition(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.changes(c.host.GPUs.Vendor, now)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", c.host, err)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	if err := note(all); err != nil {
+		return nil, err
+	}
+	for _, change := range all {
+		if err := c.change(ctx, change.Set); err != nil {
+			return nil, fmt.Errorf("prepare %s: %w", c.host, err)
+		}
+	}
+	if err := c.holds(ctx, all, func(c Change) string { return c.Now }); err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", c.host, err)
+	}
+	return all, nil
+}
+
+// Restore puts back what was changed, the last first, and reads it back. What is
+// neither as it was nor as it was set, somebody else has set since: it is left alone.
+func (c *Conn) Restore(ctx context.Context, all []Change) error {
+	if len(all) == 0 {
+		return nil
+	}
+	now, err := c.Condition(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("put back the settings of %s: %w", c.host, err)
+	}
+	var errs []error
+	var done []Change
+	for _, change := range slices.Backward(all) {
+		if change.Setting != lockedClock && slices.ContainsFunc(change.of(now), func(is string) bool { return is != change.Was && is != change.Now }) {
+			c.log.Warn("somebody else has changed a setting since; it is left alone", "setting", change.String())
+			continue
+		}
+		if err := c.change(ctx, change.Undo); err != nil {
+			errs = append(errs, err)
+		} else {
+			done = append(done, change)
+		}
+	}
+	errs = append(errs, c.holds(ctx, done, func(c Change) string { return c.Was }))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("put back the settings of %s: %w", c.host, err)
+	}
+	return nil
+}
+
+// of are the values of the change's setting, where it was changed.
+func (c Change) of(now Condition) []string {
+	all := values(c.Setting, now)
+	if len(c.GPUs) == 0 {
+		return all
+	}
+	var mine []string
+	for _, i := range c.GPUs {
+		if i < len(all) {
+			mine = append(mine, all[i])
+		}
+	}
+	return mine
+}
+
+// holds reads back whether all settings are what they should be. A lock of NVIDIA's
+// clocks is not: the driver does not tell of it until there is load.
+func (c *Conn) holds(ctx context.Context, all []Change, want func(Change) string) error {
+	now, err := c.Condition(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, change := range all {
+		if change.Setting == lockedClock {
+			continue
+		}
+		for _, is := range change.of(now) {
+			if is != want(change) {
+				errs = append(errs, fmt.Errorf("%s is %s, although it was set to %s by `%s`", change.Setting, cmp.Or(is, "not known"), want(change), strings.Join(change.Set, " ")))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// change runs a command that changes a setting, and again by sudo when the login may
+// not.
+func (c *Conn) change(ctx context.Context, argv []string) error {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = quote(w)
+	}
+	const script = `PATH=$PATH:/usr/local/bin:/usr/bin:/sbin:/usr/sbin:/opt/rocm/bin
+tool=$(command -v %[1]s) || { echo "there is no %[1]s" >&2; exit 127; }
+said=$("$tool" %[2]s 2>&1) && exit 0
+[ "$(id -u)" != 0 ] || { echo "$said" >&2; exit 1; }
+also=$(sudo -n "$tool" %[2]s 2>&1) && exit 0
+echo "$said" >&2
+echo "with sudo: $also" >&2
+exit 1`
+	_, err := c.Run(ctx, fmt.Sprintf(script, words[0], strings.Join(words[1:], " ")), nil)
+	if failed := new(CommandError); errors.As(err, &failed) {
+		return fmt.Errorf("`%s`: %s (it takes root: log in as root, or let the login use sudo without a password)", strings.Join(argv, " "), lastLines(failed.Stderr, 3))
+	}
+	return err
+}
