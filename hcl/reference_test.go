@@ -110,8 +110,7 @@ func functionTable() string {
 }
 
 func notCarriedOutTable() string {
-	return "- in `load`: `from`" +
-		"\n- in `host`: `require`\n"
+	return "- in `load`: `from`\n"
 }
 
 func notYetTable() string {
