@@ -25,6 +25,7 @@ type Config struct {
 	Models     []*engines.Model
 	Engines    []*engines.Engine // declared ones; those that use matrix.* appear only in cells
 	Benchmarks []Benchmark
+	Report     Report
 
 	places map[string]hcl.Range // of what NotCarriedOut may name
 	text   *Problems

@@ -34,6 +34,8 @@ type lab struct {
 	benchmarks []*hclsyntax.Block
 	labBlock   *hclsyntax.Block
 
+	reportBlock *hclsyntax.Block
+
 	stack     []*declared // what is being evaluated
 	refs      map[hclsyntax.Expression]*references
 	constants map[hclsyntax.Expression]cty.Value // those that are the same in every cell
@@ -80,6 +82,7 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 	for _, b := range l.benchmarks {
 		c.Benchmarks = append(c.Benchmarks, l.benchmark(b))
 	}
+	c.Report = l.readReport(c.Benchmarks)
 	l.checkNames()
 	l.checkSharing(c)
 	l.warnUnused(len(names) == 0)
@@ -186,12 +189,9 @@ func (l *lab) declareAll(body *hclsyntax.Body) {
 	}
 	for _, b := range body.Blocks {
 		i := slices.IndexFunc(types, func(t *blockType) bool { return t.name == b.Type })
-		switch {
-		case i >= 0:
+		if i >= 0 {
 			l.declare(b, types[i])
-		case slices.Contains(notYet[""], b.Type):
-			l.err(b.TypeRange, "Not in this version yet", "Blocks of type %q are part of the language, but this version of hcl does not understand them yet. Remove the block for now.", b.Type)
-		default:
+		} else {
 			l.declareMisspelt(b, types)
 			l.absent(b.TypeRange, "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.", b.Type, didYouMean(b.Type, names, nil), inWords(names, "and"))
 		}
@@ -233,6 +233,12 @@ func (l *lab) declare(b *hclsyntax.Block, t *blockType) {
 			return
 		}
 		l.labBlock = b
+	case reportBlock:
+		if l.reportBlock != nil {
+			l.err(b.DefRange(), "Duplicate report block", "A lab has at most one report block, and one stands at %s already. Put everything into one.", pos(l.reportBlock.DefRange()))
+			return
+		}
+		l.reportBlock = b
 	case localsBlock:
 		for _, a := range inOrder(b.Body.Attributes) {
 			l.add(&declared{typ: localsBlock, address: "local." + a.Name, name: a.Name, body: b.Body, expr: a.Expr, header: a.NameRange})
@@ -312,7 +318,7 @@ func (l *lab) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 		if t == labBlock {
 			form, rule = labName, "letters, digits, -, _ and ., and begins with a letter or a digit"
 		}
-		if t == referenceBlock {
+		if t == referenceBlock || t == chartBlock {
 			form, rule = anyText, "letters, digits and spaces, and is not empty"
 		}
 		if !form.MatchString(label) {
@@ -338,8 +344,6 @@ func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
 		at := a.NameRange
 		if _, ok := t.nested(a.Name); ok {
 			l.err(at, "Block written as argument", "%s is a block: write it without the equals sign, %s { … }.", a.Name, a.Name)
-		} else if slices.Contains(notYet[t.name], a.Name) {
-			l.err(at, "Not in this version yet", "The argument %q of %s blocks is part of the language, but this version of hcl does not understand it yet. Remove it for now.", a.Name, t.name)
 		} else if t.free != nil {
 			l.err(at, "Unknown argument", "%q is not something that %s can say. %s.", a.Name, inBlock(t), t.freeHint)
 		} else {
@@ -354,8 +358,6 @@ func (l *lab) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range) {
 		if !ok {
 			if _, isArgument := t.argument(b.Type); isArgument && t.free == nil {
 				l.err(b.TypeRange, "Argument written as block", "%s is an argument: write it with an equals sign, %s = { … }.", b.Type, b.Type)
-			} else if slices.Contains(notYet[t.name], b.Type) {
-				l.err(b.TypeRange, "Not in this version yet", "The block %q of %s blocks is part of the language, but this version of hcl does not understand it yet. Remove it for now.", b.Type, t.name)
 			} else {
 				misspelt[nearest(b.Type, t.blockNames())] = true
 				l.absent(b.TypeRange, "Unknown block type", "There is no block %q in %s.%s%s", b.Type, inBlock(t), didYouMean(b.Type, append(t.blockNames(), t.argumentNames()...), nil), elsewhere(b.Type, t))

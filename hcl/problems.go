@@ -139,6 +139,15 @@ func inWords(names []string, last string) string {
 	}
 }
 
+// ticked are names as Markdown shows code.
+func ticked(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = "`" + n + "`"
+	}
+	return out
+}
+
 func quoted(names []string) []string {
 	out := make([]string, len(names))
 	for i, n := range names {

@@ -24,7 +24,7 @@ func TestReferenceTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"functions": functionTable(), "not yet": notYetTable(), "not carried out": notCarriedOutTable()}
+	want := map[string]string{"functions": functionTable(), "not carried out": notCarriedOutTable()}
 	for _, k := range datasetKinds {
 		want["dataset "+k.kind] = blockTable(k)
 	}
@@ -111,22 +111,6 @@ func functionTable() string {
 
 func notCarriedOutTable() string {
 	return "- in `load`: `from`\n"
-}
-
-func notYetTable() string {
-	var s strings.Builder
-	for _, where := range slices.Sorted(maps.Keys(notYet)) {
-		what := map[string]string{"": "blocks", "function": "functions"}[where]
-		if what == "" {
-			what = "in `" + where + "`"
-		}
-		var names []string
-		for _, name := range notYet[where] {
-			names = append(names, "`"+name+"`")
-		}
-		fmt.Fprintf(&s, "- %s: %s\n", what, strings.Join(names, ", "))
-	}
-	return s.String()
 }
 
 // TestReferenceExamples reads every example of the page. Those that are marked

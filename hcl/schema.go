@@ -86,12 +86,6 @@ func (t *blockType) blockNames() []string {
 	return names
 }
 
-// notYet are the arguments and blocks that the design of the language names and
-// this version does not understand, by block; "" is the top level.
-var notYet = map[string][]string{
-	"": {"report"},
-}
-
 var forEach = argument{name: "for_each", kind: instances, fallback: "one instance", doc: "Makes one instance for each entry of a map, or each text or number of a list. In the block, `each.key` and `each.value` are the entry."}
 
 var description = argument{name: "description", kind: text, doc: "What it is, for people."}
@@ -336,7 +330,7 @@ var (
 
 	referenceBlock = &blockType{
 		name: "reference", labels: []string{"name"},
-		doc: "Published numbers, to be printed beside what is measured; `hcl report` does not print them yet. Its name is any text.",
+		doc: "Published numbers, printed and drawn beside what is measured. Its name is any text.",
 		args: []argument{
 			{name: "source", kind: text, fallback: "not said", doc: "Where they are published, usually a URL."},
 			{name: "rows", kind: rows, required: true, doc: "A list of objects, such as `csvdecode(file(\"published.csv\"))`. The columns named like axes say which cell a row belongs to."},
@@ -368,10 +362,42 @@ var (
 	}
 )
 
+// The parts of the report block.
+var (
+	reportBlock = &blockType{
+		name: "report",
+		doc:  "What the lab wants in its report: `hcl report` in all of its forms, and the page that `hcl apply` writes. At most one; without it the report follows from what was measured. No part of any result's identity.",
+		args: []argument{
+			{name: "title", kind: text, fallback: "the lab's name", doc: "The page's."},
+			{name: "description", kind: text, fallback: "the lab's", doc: "What was measured and why, below the title."},
+			{name: "notes", kind: texts, fallback: "none", doc: "Paragraphs before the figures: what came out, what to keep in mind."},
+			{name: "output", kind: htmlFile, fallback: "no page is written", doc: "Where `hcl apply` writes the page when it ends, relative to the lab's directory: `\"report.html\"`."},
+			{name: "series", kind: names, fallback: "the GPUs, the engine, and what the lab varies of engines", doc: "What makes a series of the charts, with a colour of its own: " + inWords(ticked(seriesColumns()), "or") + " or an axis. Cells that are then alike are shown as repetitions are."},
+			{name: "columns", kind: names, fallback: "those that matter most", doc: "Metrics of the tables, in order."},
+			{name: "automatic", kind: wordList(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines), fallback: "all four", doc: "Which charts follow from what was measured, besides the `chart` blocks: along what each benchmark turns, shared prefixes against none, latency distributions, busiest cells over time. `[]` is none."},
+			{name: "references", kind: truth, fallback: "`true`", doc: "Show published figures beside the measured ones."},
+			{name: "prices", kind: truth, fallback: "`true`", doc: "Show what hosts with a `price_per_hour` and their tokens cost."},
+		},
+		blocks: []nested{{typ: chartBlock, many: true}},
+	}
+
+	chartBlock = &blockType{
+		name: "chart", labels: []string{"title"},
+		doc: "A chart before the automatic ones. Its title is any text. Where more of the load differs than `x`, there is one for each combination.",
+		args: []argument{
+			{name: "x", kind: text, required: true, doc: "Along the axis: " + inWords(ticked(loadColumns()), "or") + "; a metric; or any other axis or column, which makes bars."},
+			{name: "y", kind: oneOrMore, required: true, doc: "A metric, or a list of metrics with a panel for each."},
+			{name: "where", kind: text, fallback: "all cells", doc: "Only cells that meet a condition, as with `hcl report --where`: `\"benchmark = 'online' and output_tokens = 800\"`."},
+			{name: "label", kind: word(loadColumns()...), fallback: "the one with most points", doc: "Where `x` is a metric: what stands beside the points."},
+			{name: "note", kind: text, fallback: "none", doc: "A sentence below it."},
+		},
+	}
+)
+
 // blockTypes are the top-level blocks, in the order in which the reference
 // describes them.
 func blockTypes() []*blockType {
-	return []*blockType{labBlock, variableBlock, localsBlock, hostBlock, modelBlock, engineBlock, datasetBlock, benchmarkBlock}
+	return []*blockType{labBlock, variableBlock, localsBlock, hostBlock, modelBlock, engineBlock, datasetBlock, benchmarkBlock, reportBlock}
 }
 
 // knownKinds are the first labels that engine and dataset blocks take.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -130,6 +131,22 @@ var (
 			return s, fits
 		})
 		return list, w
+	}}
+	names = kind{noun: "list of names", want: `a list of names, such as ["gpus", "engine"]`, convert: func(v cty.Value) (any, *wrongValue) {
+		return someNames(v)
+	}}
+	oneOrMore = kind{noun: "name or list of names", want: `a name, or a list of names such as ["median_ttft_ms", "median_tpot_ms"]`, convert: func(v cty.Value) (any, *wrongValue) {
+		if s, ok := asString(v); ok {
+			return []string{s}, fits
+		}
+		return someNames(v)
+	}}
+	htmlFile = kind{noun: "file", want: `the name of a page, such as "report.html"`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok || filepath.Ext(s) != ".html" {
+			return nil, &wrongValue{}
+		}
+		return s, fits
 	}}
 	words = kind{noun: "list of texts", want: `a list of words, such as ["python3", "-m", "server"]`, secret: true, convert: func(v cty.Value) (any, *wrongValue) {
 		list, w := elements(v, asText)
@@ -260,6 +277,26 @@ var (
 		return h, fits
 	}}
 )
+
+// someNames are names in a list, each once.
+func someNames(v cty.Value) (any, *wrongValue) {
+	var seen []string
+	_, w := elements(v, func(e cty.Value) (string, *wrongValue) {
+		s, ok := asString(e)
+		if !ok {
+			return "", &wrongValue{}
+		}
+		if slices.Contains(seen, s) {
+			return "", wrong("%q is there twice.", s)
+		}
+		seen = append(seen, s)
+		return s, fits
+	})
+	if w == fits && len(seen) == 0 {
+		return nil, wrong("This one is empty.")
+	}
+	return seen, w
+}
 
 // word is one of a few texts.
 func word(allowed ...string) kind {

@@ -179,7 +179,7 @@ func TestFiles(t *testing.T) {
 // A series has one colour and one marker in all charts, whichever of them it is in.
 func TestSeries(t *testing.T) {
 	rows := dstack(t)
-	all := newSeries(rows)
+	all := newSeries(rows, nil)
 	var labels []string
 	for i, s := range all.all {
 		if s.index != i {
@@ -203,7 +203,7 @@ func TestSeries(t *testing.T) {
 	}
 	rows[4].Deployment.Engine = "vllm.tuned"
 	labels = nil
-	for _, s := range newSeries(rows).all {
+	for _, s := range newSeries(rows, nil).all {
 		labels = append(labels, s.label)
 	}
 	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM h200, attention flash", "8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM h200, attention mla"}
@@ -217,7 +217,7 @@ func TestSeries(t *testing.T) {
 		rows[i].Deployment.Kind = "sim"
 	}
 	labels = nil
-	for _, s := range newSeries(rows).all {
+	for _, s := range newSeries(rows, nil).all {
 		labels = append(labels, s.label)
 	}
 	if diff := cmp.Diff(want, labels); diff != "" {
@@ -227,7 +227,7 @@ func TestSeries(t *testing.T) {
 
 // Who is ahead follows the better direction; who is level or alone is not ahead.
 func TestLeads(t *testing.T) {
-	cells := samples(dstack(t), newSeries(dstack(t)))
+	cells := samples(dstack(t), newSeries(dstack(t), nil))
 	var online []*sample
 	for _, s := range cells {
 		if s.benchmark == "online" {
@@ -272,7 +272,7 @@ func TestSharedReasons(t *testing.T) {
 		t.Errorf("shared (-want +got):\n%s", diff)
 	}
 	doubts := func() (n int) {
-		for _, s := range samples(rows, newSeries(rows)) {
+		for _, s := range samples(rows, newSeries(rows, nil)) {
 			if d, _ := s.value(outputThroughput); d.doubt {
 				n++
 			}

@@ -85,7 +85,11 @@ func samples(rows []results.Row, all *seriesOf) []*sample {
 				s.at[d.name] = v
 			}
 		}
-		key := fmt.Sprint(s.benchmark, "\x00", s.series.index, "\x00", s.dataset, s.at, r.Axes)
+		axes := r.Axes
+		if all.by != nil { // of the rest of them there is nothing to tell cells apart
+			axes = slices.DeleteFunc(slices.Clone(axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
+		}
+		key := fmt.Sprint(s.benchmark, "\x00", s.series.index, "\x00", s.dataset, s.at, axes)
 		if known := byKey[key]; known != nil {
 			known.rows = append(known.rows, r)
 			continue
@@ -342,44 +346,79 @@ func hover(s *sample, d dot, along string, m metric) string {
 	return strings.Join(lines, "\n")
 }
 
-// sections are all figures of rows.
-func sections(rows []results.Row, all *seriesOf, about About) []section {
+// sections are the figures of rows that the layout wants, and who is ahead where,
+// whether it is drawn or not.
+func sections(rows []results.Row, all *seriesOf, about About) (out []section, found []finding) {
 	cells := samples(rows, all)
-	var benchmarks []string
-	for _, s := range cells {
-		if !slices.Contains(benchmarks, s.benchmark) {
-			benchmarks = append(benchmarks, s.benchmark)
-		}
+	layout, published := &about.Layout, published(about.References)
+	if len(layout.Charts) > 0 {
+		out = append(out, layout.asked(cells, rows, published))
 	}
-	var out []section
-	for _, name := range benchmarks {
-		var of []*sample
-		for _, s := range cells {
-			if s.benchmark == name {
-				of = append(of, s)
-			}
-		}
-		if x := benchmarkSection(name, of, published(about.References)); len(x.figures) > 0 {
-			out = append(out, x)
-		}
+	benchmarks := benchmarkSections(cells, published)
+	if layout.automatic(AutomaticBenchmarks) {
+		out = append(out, benchmarks...)
 	}
 	more := section{id: "across", title: "Caches, tails, time"}
-	for _, f := range []func() (*figure, string){
-		func() (*figure, string) { return prefixFigure(cells) },
-		func() (*figure, string) { return distributionFigure(cells, about) },
+	for _, f := range []struct {
+		kind string
+		draw func() (*figure, string)
+	}{
+		{AutomaticPrefixCache, func() (*figure, string) { return prefixFigure(cells) }},
+		{AutomaticDistributions, func() (*figure, string) { return distributionFigure(cells, about) }},
 	} {
-		if fig, why := f(); fig != nil {
+		if !layout.automatic(f.kind) {
+			continue
+		}
+		if fig, why := f.draw(); fig != nil {
 			more.figures = append(more.figures, fig)
 		} else {
 			more.left = append(more.left, why)
 		}
 	}
-	if lines := timelines(cells); len(lines) > 0 {
-		more.figures = append(more.figures, lines...)
-	} else {
-		more.left = append(more.left, "Time line of a cell: no result has its figures over time.")
+	if layout.automatic(AutomaticTimeLines) {
+		if lines := timelines(cells); len(lines) > 0 {
+			more.figures = append(more.figures, lines...)
+		} else {
+			more.left = append(more.left, "Time line of a cell: no result has its figures over time.")
+		}
 	}
-	return append(out, more)
+	if len(more.figures)+len(more.left) > 0 {
+		out = append(out, more)
+	}
+	return out, findings(benchmarks)
+}
+
+// benchmarkSections are the figures of each benchmark.
+func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
+	var order []string
+	of := map[string][]*sample{}
+	for _, s := range cells {
+		if of[s.benchmark] == nil {
+			order = append(order, s.benchmark)
+		}
+		of[s.benchmark] = append(of[s.benchmark], s)
+	}
+	for _, name := range order {
+		if x := benchmarkSection(name, of[name], published); len(x.figures) > 0 {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// findings are who is ahead in the figures, in the first of those that differ in
+// what is under them only.
+func findings(sections []section) (out []finding) {
+	for _, s := range sections {
+		found := map[string]bool{}
+		for _, f := range s.figures {
+			if x, ok := f.finding(s); ok && !found[f.title] {
+				found[f.title] = true
+				out = append(out, x)
+			}
+		}
+	}
+	return out
 }
 
 // publishedOf are the published figures of each cell, by its id.
@@ -432,6 +471,15 @@ func (of publishedOf) add(c *chart, x slice, m metric) (names []string) {
 	return names
 }
 
+// cite says who published what is drawn thin.
+func (f *figure) cite(names []string) {
+	for _, by := range names {
+		if said := "Thin lines with crosses: published by " + by + "."; !slices.Contains(f.readings, said) {
+			f.readings = append(f.readings, said)
+		}
+	}
+}
+
 // benchmarkSection are the figures of one benchmark.
 func benchmarkSection(name string, cells []*sample, published publishedOf) section {
 	out := section{id: slug(name), title: name}
@@ -476,11 +524,7 @@ func benchmarkSection(name string, cells []*sample, published publishedOf) secti
 					continue
 				}
 				c.leads = leads(c, m)
-				for _, by := range published.add(c, x, m) {
-					if said := "Thin lines with crosses: published by " + by + "."; !slices.Contains(panels.readings, said) {
-						panels.readings = append(panels.readings, said)
-					}
-				}
+				panels.cite(published.add(c, x, m))
 				panels.charts = append(panels.charts, c)
 			}
 			tails := &figure{title: "Tails against " + lower(d.title)}
@@ -500,7 +544,7 @@ func benchmarkSection(name string, cells []*sample, published publishedOf) secti
 					mx = duration
 					c = x.tradeoff(mx, my)
 				}
-				c.better = "up and to the left is better"
+				c.better = corner(mx, my)
 				add(&figure{title: my.title + " against " + lower(mx.title), hero: true, charts: []*chart{c},
 					readings: []string{"Numbers beside the points: " + lower(d.title) + "."}}, along(d.name, "latency"), x, n)
 			}
@@ -509,7 +553,7 @@ func benchmarkSection(name string, cells []*sample, published publishedOf) secti
 				add(tails, along(d.name, "tails"), x, n)
 				c := x.tradeoff(interactivity, perGPU)
 				c.x.title, c.x.unit = "Interactivity", "output tokens per second per user"
-				c.better = "up and to the right is better"
+				c.better = corner(interactivity, perGPU)
 				f := &figure{title: "Throughput per GPU against interactivity", hero: true, charts: []*chart{c}}
 				if front, said := paretoFront(c); len(front.dots) > 0 {
 					c.lines = append([]line{front}, c.lines...)
@@ -627,27 +671,15 @@ func leads(c *chart, m metric) []lead {
 	return out
 }
 
+// maxGroups bounds the bars that are worth looking at.
+const maxGroups = 12
+
 // comparison shows cells that lie along no dimension as bars.
 func comparison(cells []*sample) *figure {
 	f := &figure{title: "Cells side by side"}
 	for _, m := range []metric{outputThroughput, totalThroughput, medianTTFT, medianTPOT, medianE2EL} {
-		c := &chart{title: m.title, y: axis{unit: m.unit}, better: better(m)}
-		byLabel := map[string]int{}
-		for _, s := range cells {
-			d, ok := s.value(m)
-			if !ok {
-				continue
-			}
-			label := s.load()
-			i, known := byLabel[label]
-			if !known {
-				i = len(c.groups)
-				byLabel[label] = i
-				c.groups = append(c.groups, group{label: label})
-			}
-			c.groups[i].bars = append(c.groups[i].bars, bar{series: s.series, value: d.y, hover: hover(s, d, "", m), doubt: d.doubt})
-		}
-		if len(c.groups) > 0 && len(c.groups) <= 12 && !(m.name == totalThroughput.name && len(f.charts) > 0) {
+		c := loads(cells, m, func(*sample) (string, bool) { return "", true })
+		if len(c.groups) > 0 && len(c.groups) <= maxGroups && !(m.name == totalThroughput.name && len(f.charts) > 0) {
 			f.charts = append(f.charts, c)
 		}
 	}
@@ -655,6 +687,29 @@ func comparison(cells []*sample) *figure {
 		return nil
 	}
 	return f
+}
+
+// loads are a metric of cells as bars, those under the same load together; foot is
+// what stands at a bar, and whether there is one.
+func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *chart {
+	c := &chart{title: m.title, y: axis{unit: m.unit}, better: better(m)}
+	byLoad := map[string]int{}
+	for _, s := range cells {
+		d, ok := s.value(m)
+		label, has := foot(s)
+		if !ok || !has {
+			continue
+		}
+		load := s.load()
+		i, known := byLoad[load]
+		if !known {
+			i = len(c.groups)
+			byLoad[load] = i
+			c.groups = append(c.groups, group{label: load})
+		}
+		c.groups[i].bars = append(c.groups[i].bars, bar{series: s.series, label: label, value: d.y, hover: hover(s, d, "", m), doubt: d.doubt})
+	}
+	return c
 }
 
 // load is the cell's place along the axes of the load, in words.

@@ -48,7 +48,8 @@ func files(dir string, rows []results.Row, about About, suffix string, write fun
 		names = append(names, name)
 		return errors.Join(fill(f), f.Close())
 	}
-	for _, s := range sections(rows, newSeries(rows), about) {
+	drawn, _ := sections(rows, newSeries(rows, about.Layout.Series), about)
+	for _, s := range drawn {
 		for _, fig := range s.figures {
 			for i, c := range fig.charts {
 				name := fig.id

@@ -27,6 +27,7 @@ type About struct {
 	Title       string
 	Description string
 	Version     string // of hcl
+	Layout      Layout
 	References  []Compared
 	Planned     []Planned // the lab's cells; nil: the lab's text is not at hand
 	Spending    []Spending
@@ -66,7 +67,7 @@ func HTML(w io.Writer, rows []results.Row, about About) error {
 // page is what the template prints.
 type page struct {
 	Title, Kicker, Description, Footer string
-	Marks                              []string
+	Notes, Marks                       []string
 	Style                              template.CSS
 	Script                             template.JS
 	Chips                              template.HTML
@@ -120,8 +121,8 @@ type pageCell struct {
 }
 
 func newPage(rows []results.Row, about About) (*page, error) {
-	all := newSeries(rows)
-	figures := sections(rows, all, about)
+	all := newSeries(rows, about.Layout.Series)
+	figures, found := sections(rows, all, about)
 	style, err := style()
 	if err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{Title: about.Title, Description: about.Description, Style: style, Script: template.JS(script)}
+	p := &page{Title: about.Title, Description: about.Description, Notes: about.Layout.Notes, Findings: found, Style: style, Script: template.JS(script)}
 	p.Kicker, p.Chips = kicker(rows), chips(all.all)
 	for i := range rows {
 		if m := mark(rows[i]); m != "" && !slices.Contains(p.Marks, sentence(m)) {
@@ -141,7 +142,6 @@ func newPage(rows []results.Row, about About) (*page, error) {
 		p.Marks = append(p.Marks, "All cells are suspect: "+reason)
 	}
 	p.Tiles = tiles(rows, all)
-	found := map[string]bool{}
 	for _, s := range figures {
 		x := pageSection{ID: s.id, Title: s.title, Left: s.left}
 		for _, f := range s.figures {
@@ -150,11 +150,6 @@ func newPage(rows []results.Row, about About) (*page, error) {
 				fig.Short = "" // the contents name the first of them
 			}
 			x.Figures = append(x.Figures, fig)
-			along := s.id + f.title // the first of those that differ in what is under them
-			if x, ok := f.finding(s); ok && !found[along] {
-				found[along] = true
-				p.Findings = append(p.Findings, x)
-			}
 		}
 		p.Sections = append(p.Sections, x)
 	}
@@ -166,7 +161,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 		p.Spending = append(p.Spending, s.cells())
 	}
 	p.Doubts = doubts(rows, all)
-	p.Table = resultsTable(rows, all, p.Doubts)
+	p.Table = resultsTable(rows, all, p.Doubts, about.Layout.Columns)
 	p.More = len(rows) > shownRows
 	p.Count = counted(len(rows), "cell")
 	var csv bytes.Buffer
@@ -399,8 +394,12 @@ type findingCell struct {
 // shownRows are the rows that a page shows before it is asked for all.
 const shownRows = 200
 
-// tableMetrics are the figures of a page's table.
-func tableMetrics(rows []results.Row) []metric {
+// tableMetrics are the figures of a page's table: those of these names, or those
+// that matter most.
+func tableMetrics(rows []results.Row, names []string) []metric {
+	if names != nil {
+		return chosen(names)
+	}
 	tail := "p" + tailPercentile(rows)
 	metrics := []metric{duration, requestThroughput, goodput, outputThroughput, totalThroughput, perGPU}
 	for _, t := range []timing{ttft, tpot, itl, e2el} {
@@ -425,9 +424,9 @@ func anyValue(rows []results.Row, m metric) bool {
 
 // resultsTable is every cell in a line. It is written by hand: a template takes
 // seconds for ten thousand lines.
-func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt) template.HTML {
+func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []string) template.HTML {
 	names := slices.DeleteFunc(axes(rows), func(name string) bool { return name == "engine" })
-	metrics := tableMetrics(rows)
+	metrics := tableMetrics(rows, columns)
 	repeated, several := false, map[string]bool{}
 	for i := range rows {
 		repeated = repeated || rows[i].Repetition > 1

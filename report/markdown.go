@@ -10,15 +10,24 @@ import (
 	"hclbench/results"
 )
 
-// Markdown writes what [Table] shows as a table of GitHub's Markdown, with the
-// published figures, if there are any, below it.
-func Markdown(w io.Writer, rows []results.Row, references []Compared) error {
+// Markdown writes what [Table] shows as a table of GitHub's Markdown, below what
+// the lab says about it, and with the published figures, if there are any, below
+// that.
+func Markdown(w io.Writer, rows []results.Row, about About) error {
 	var b bytes.Buffer
+	if title := about.Layout.Title; title != "" {
+		fmt.Fprintf(&b, "## %s\n\n", markdownText(title))
+	}
+	for _, text := range append([]string{about.Layout.Description}, about.Layout.Notes...) {
+		if text != "" {
+			fmt.Fprintf(&b, "%s\n\n", markdownText(text))
+		}
+	}
 	if len(rows) > 0 {
 		notes := newFootnotes(rows)
 		var columns []column
 		constant := origin(rows)
-		for _, c := range append(slices.Concat(identity(rows), counts(rows), metrics(rows)), verdicts(rows, notes)) {
+		for _, c := range append(slices.Concat(identity(rows), counts(rows), metrics(rows, about.Layout.Columns)), verdicts(rows, notes)) {
 			switch {
 			case c.constant == nil || !c.same():
 				columns = append(columns, c)
@@ -35,8 +44,8 @@ func Markdown(w io.Writer, rows []results.Row, references []Compared) error {
 			fmt.Fprintf(&b, "\n[%d] %s\n", i+1, markdownText(text))
 		}
 	}
-	for _, of := range byReference(references) {
-		if b.Len() > 0 {
+	for _, of := range byReference(about.References) {
+		if len(rows) > 0 {
 			b.WriteByte('\n')
 		}
 		title := fmt.Sprintf("Published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)
@@ -47,7 +56,7 @@ func Markdown(w io.Writer, rows []results.Row, references []Compared) error {
 		b.WriteString("\n\n")
 		markdownTable(&b, referenceGrid(of, shown(of)).columns)
 	}
-	if b.Len() == 0 {
+	if len(rows)+len(about.References) == 0 {
 		b.WriteString("No results.\n")
 	}
 	_, err := w.Write(b.Bytes())

@@ -87,7 +87,7 @@ func TestCompare(t *testing.T) {
 	}
 	golden(t, "references.golden", b.String())
 	b.Reset()
-	if err := Markdown(&b, rows, got); err != nil {
+	if err := Markdown(&b, rows, About{References: got}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "markdown.golden", b.String())
@@ -109,14 +109,14 @@ func TestMarkdownText(t *testing.T) {
 	rows = append(rows, rows[0])
 	rows[1].Deployment.Host = "x"
 	var b bytes.Buffer
-	if err := Markdown(&b, rows, nil); err != nil {
+	if err := Markdown(&b, rows, About{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := `a\|b\*c\_d&lt;e`; !strings.Contains(b.String(), want) {
 		t.Errorf("no %s in\n%s", want, b.String())
 	}
 	b.Reset()
-	if err := Markdown(&b, nil, nil); err != nil || b.String() != "No results.\n" {
+	if err := Markdown(&b, nil, About{}); err != nil || b.String() != "No results.\n" {
 		t.Errorf("of nothing: %q, %v", b.String(), err)
 	}
 }

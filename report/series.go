@@ -27,12 +27,13 @@ type seriesOf struct {
 	all     []*series
 	byKey   map[string]*series
 	varying []string // axes of the engine that are not the same everywhere
+	by      []string // columns that make a series instead; nil: none are said
 }
 
 // newSeries finds the series of rows: GPU × engine × whatever the lab varies of
-// engines, ordered by GPU and then as they come.
-func newSeries(rows []results.Row) *seriesOf {
-	s := &seriesOf{byKey: map[string]*series{}}
+// engines, or the columns that are said, ordered by GPU and then as they come.
+func newSeries(rows []results.Row, by []string) *seriesOf {
+	s := &seriesOf{byKey: map[string]*series{}, by: by}
 	for _, name := range axes(rows) {
 		if ofLoad(name) || name == "engine" {
 			continue
@@ -55,7 +56,7 @@ func newSeries(rows []results.Row) *seriesOf {
 		}
 		key := s.key(&rows[i])
 		if s.byKey[key] == nil {
-			x := &series{gpus: d.GPUs, engine: d.Engine, kind: kind(d), gpu: slices.Index(gpus, d.GPUs), label: s.extra(&rows[i])}
+			x := &series{gpus: d.GPUs, engine: d.Engine, kind: kind(d), gpu: slices.Index(gpus, d.GPUs), label: s.label(&rows[i])}
 			s.byKey[key] = x
 			s.all = append(s.all, x)
 		}
@@ -74,6 +75,9 @@ func newSeries(rows []results.Row) *seriesOf {
 	counts := slices.ContainsFunc(gpus, several) // of GPUs differ: they belong to the names
 	for i, x := range s.all {
 		x.index = i
+		if by != nil {
+			continue // its columns name it
+		}
 		name := kindName(x.kind)
 		if len(engines[[2]string{x.gpus, x.kind}]) > 1 {
 			_, own, _ := strings.Cut(x.engine, ".")
@@ -92,7 +96,45 @@ func newSeries(rows []results.Row) *seriesOf {
 }
 
 func (s *seriesOf) key(r *results.Row) string {
+	if s.by != nil {
+		return s.label(r)
+	}
 	return r.Deployment.GPUs + "\x00" + r.Deployment.Engine + "\x00" + s.extra(r)
+}
+
+// label is how a series is called, or the end of it where GPUs and engine come
+// first.
+func (s *seriesOf) label(r *results.Row) string {
+	if s.by == nil {
+		return s.extra(r)
+	}
+	var parts []string
+	d := &r.Deployment
+	for _, name := range s.by {
+		part := ""
+		switch v, isAxis := r.Axes.Value(name); {
+		case name == "gpus":
+			part = gpuName(d.GPUs)
+		case name == "kind":
+			part = kindName(kind(d))
+		case name == "engine":
+			part = d.Engine
+		case name == "host":
+			part = d.Host
+		case name == "model":
+			part = d.Model
+		case name == "image":
+			part = d.Image
+		case name == "benchmark":
+			part = r.Benchmark
+		case isAxis:
+			part = strings.ReplaceAll(name, "_", " ") + " " + axisText(v)
+		}
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return cmp.Or(strings.Join(parts, " · "), "the rest")
 }
 
 // extra are the engine's own axes as the end of a label: ", tp 8".

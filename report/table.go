@@ -23,6 +23,8 @@ type Options struct {
 	// Width is how many characters a line may have; columns that matter less are
 	// left out to fit. Zero is no limit.
 	Width int
+	// Columns are the metrics, by name, in order. Nil: those that matter most.
+	Columns []string
 }
 
 // Table prints one line per cell in the order of rows. What is the same for all
@@ -34,7 +36,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		return err
 	}
 	notes := newFootnotes(rows)
-	columns := slices.Concat(identity(rows), counts(rows), metrics(rows))
+	columns := slices.Concat(identity(rows), counts(rows), metrics(rows, opt.Columns))
 	columns = append(columns, verdicts(rows, notes))
 
 	var constant []string
@@ -231,8 +233,14 @@ func counts(rows []results.Row) []column {
 
 // metrics are the columns of numbers. Those of a void cell are left out: they
 // are not a measurement.
-func metrics(rows []results.Row) []column {
+func metrics(rows []results.Row, names []string) []column {
 	var columns []column
+	if names != nil {
+		for i, m := range chosen(names) {
+			columns = append(columns, m.column(rows, len(names)-i-1))
+		}
+		return columns
+	}
 	add := func(weight int, group, name string, of func(s *load.Summary) string) {
 		c := column{group: group, name: name, weight: weight}
 		for _, r := range rows {
@@ -246,15 +254,8 @@ func metrics(rows []results.Row) []column {
 			columns = append(columns, c)
 		}
 	}
-	cost := func(weight int, group, name string, m metric) {
-		c := column{group: group, name: name, weight: weight}
-		for i := range rows {
-			if v, ok := m.value(&rows[i]); ok {
-				c.cells = append(c.cells, number(v))
-			} else {
-				c.cells = append(c.cells, none)
-			}
-		}
+	others := func(weight int, m metric) {
+		c := m.column(rows, weight)
 		if slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) {
 			columns = append(columns, c)
 		}
@@ -285,18 +286,8 @@ func metrics(rows []results.Row) []column {
 		}
 		return number(*s.Goodput)
 	})
-	for i, m := range []metric{prefixHits, acceptance} {
-		c := column{name: m.short, weight: 62 + i}
-		for j := range rows {
-			c.cells = append(c.cells, none)
-			if v, ok := m.value(&rows[j]); ok {
-				c.cells[j] = number(v) + "%"
-			}
-		}
-		if slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) {
-			columns = append(columns, c)
-		}
-	}
+	others(62, prefixHits)
+	others(63, acceptance)
 	stat(20, "TTFT", "mean", ttft, mean)
 	stat(90, "TTFT", "p50", ttft, median)
 	stat(80, "TTFT", "p"+tail, ttft, worst)
@@ -306,10 +297,36 @@ func metrics(rows []results.Row) []column {
 	stat(50, "ITL", "p"+tail, itl, worst)
 	stat(70, "E2EL", "p50", e2el, median)
 	stat(25, "E2EL", "p"+tail, e2el, worst)
-	cost(57, "USD/M tok", "output", costOutput)
-	cost(10, "USD/M tok", "total", costTotal)
-	cost(47, "", "J/tok", energyPerToken)
+	others(57, costOutput)
+	others(10, costTotal)
+	others(47, energyPerToken)
 	return columns
+}
+
+// column is the metric of each row.
+func (m metric) column(rows []results.Row, weight int) column {
+	c := column{group: m.group, name: m.short, weight: weight}
+	switch {
+	case m.group == "Throughput":
+		c.group = m.unit
+	case m.unit == "ms":
+		c.group += " ms"
+	case m.group == "Energy":
+		c.group = ""
+		if !strings.HasPrefix(m.short, m.unit) {
+			c.name += " " + m.unit
+		}
+	case m.group == "" && m.unit != "" && m.unit != m.short:
+		c.name += " " + m.unit
+	}
+	for i := range rows {
+		cell := none
+		if v, ok := m.value(&rows[i]); ok {
+			cell = number(v)
+		}
+		c.cells = append(c.cells, cell)
+	}
+	return c
 }
 
 // tailPercentile is the percentile that stands for the slowest requests: 99, or

@@ -13,7 +13,7 @@ import (
 // kind. A name that no row knows is an error.
 func Where(rows []results.Row, condition string) ([]results.Row, error) {
 	fields := newFields(rows)
-	holds, err := where.Parse(condition, slices.Collect(maps.Keys(fields)))
+	holds, err := where.Parse(condition, fields.names())
 	if err != nil {
 		return nil, err
 	}
@@ -30,6 +30,8 @@ func Where(rows []results.Row, condition string) ([]results.Row, error) {
 type field func(r *results.Row) (any, bool)
 
 type fields map[string]field
+
+func (f fields) names() []string { return slices.Collect(maps.Keys(f)) }
 
 // of are the values of one row.
 func (f fields) of(r *results.Row) where.Values {

@@ -26,8 +26,24 @@ type Values func(name string) (any, bool)
 // there is not equal to anything, and neither below nor above it.
 type Condition func(of Values) bool
 
-// Parse reads a condition over these names. The error shows the place of the
-// mistake below the text.
+// Error says what is wrong with a condition.
+type Error struct {
+	Text   string // the condition
+	At     int    // where in it, in bytes
+	Detail string // a sentence without its capital
+	Name   string // the name that is not known; empty: it is something else
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("the condition is wrong:\n\n%s\n\n%s", e.Place(), e.Detail)
+}
+
+// Place shows where the mistake is, in two lines.
+func (e *Error) Place() string {
+	return fmt.Sprintf("    %s\n    %s^", e.Text, strings.Repeat(" ", len([]rune(e.Text[:e.At]))))
+}
+
+// Parse reads a condition over these names. Its error is an [*Error].
 func Parse(text string, names []string) (Condition, error) {
 	p := parser{text: text, known: names}
 	if err := p.next(); err != nil {
@@ -54,7 +70,7 @@ type parser struct {
 }
 
 func (p *parser) fail(format string, args ...any) error {
-	return fmt.Errorf("the condition is wrong:\n\n    %s\n    %s^\n\n%s", p.text, strings.Repeat(" ", len([]rune(p.text[:p.at]))), fmt.Sprintf(format, args...))
+	return &Error{Text: p.text, At: p.at, Detail: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) next() error {
@@ -136,7 +152,8 @@ func (p *parser) one() (Condition, error) {
 	}
 	name := p.token
 	if !slices.Contains(p.known, name) {
-		return nil, p.fail("no result has a column %q. There are %s.", name, strings.Join(slices.Sorted(slices.Values(p.known)), ", "))
+		detail := fmt.Sprintf("no result has a column %q. There are %s.", name, strings.Join(slices.Sorted(slices.Values(p.known)), ", "))
+		return nil, &Error{Text: p.text, At: p.at, Detail: detail, Name: name}
 	}
 	if err := p.next(); err != nil {
 		return nil, err

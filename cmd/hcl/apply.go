@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
+	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/report"
 	"hclbench/results"
@@ -104,7 +106,7 @@ is left unclean, 130 interrupted.`,
 			if opt.Inputs, err = inputs(cfg, p, published); err != nil {
 				return err
 			}
-			return a.carryOut(ctx, p, published, store, opt, asJSON)
+			return errors.Join(a.carryOut(ctx, p, published, layout(cfg), store, opt, asJSON), a.writePage(context.WithoutCancel(ctx), store, cfg, published))
 		},
 	}
 	lab.add(c)
@@ -134,7 +136,7 @@ func (a *app) openLocked(ctx context.Context, dir, who string) (*results.Store, 
 // carryOut runs the plan, shows it running, and prints what came of it beside
 // what was published, also when it failed half way: what was measured has cost
 // money.
-func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Reference, store *results.Store, opt apply.Options, asJSON bool) error {
+func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Reference, wanted report.Layout, store *results.Store, opt apply.Options, asJSON bool) error {
 	journal, err := results.NewJournal(store.Path(), opt.Run.ID)
 	if err != nil {
 		return err
@@ -156,7 +158,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Ref
 	}
 	if !asJSON && len(rows) > 0 {
 		fmt.Fprintln(a.stdout)
-		err = a.printTables(rows, report.About{References: report.Compare(rows, published), Spending: report.Spent(rows)})
+		err = a.printTables(wanted.Apply(rows, report.About{References: report.Compare(rows, published), Spending: report.Spent(rows)}))
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "\nStored as run %s in %s\n", opt.Run.ID, relative(store.Path()))
 		}
@@ -165,6 +167,30 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Ref
 		return errors.Join(&exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and the next apply goes on from here")}, unclean(runErr), err)
 	}
 	return errors.Join(outcome(p, done, runErr), err)
+}
+
+// writePage writes the page that the lab's report block asks for: the newest
+// measurement of each cell, also when the run failed half way.
+func (a *app) writePage(ctx context.Context, store *results.Store, cfg *hcl.Config, published []report.Reference) error {
+	file := cfg.Report.Output
+	if file == "" {
+		return nil
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(cfg.Dir, file)
+	}
+	rows, err := store.Rows(ctx, results.Query{Latest: true})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	rows, about, err := a.aboutRun(ctx, store, cfg, published, rows, selection{})
+	if err != nil {
+		return err
+	}
+	if err := a.write(relative(file), func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
+		return fmt.Errorf("write the report block's output: %w", err)
+	}
+	return nil
 }
 
 // relative shortens a path below the working directory.

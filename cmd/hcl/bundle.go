@@ -59,12 +59,12 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			if err != nil {
 				return err
 			}
-			about, err := a.aboutRun(ctx, store, nil, nil, rows, selection{run: run})
+			rows, about, err := a.aboutRun(ctx, store, nil, nil, rows, selection{run: run})
 			if err != nil {
 				return err
 			}
 			var page, table bytes.Buffer
-			if err := errors.Join(report.HTML(&page, rows, about), report.Table(&table, rows, report.Options{Width: 160})); err != nil {
+			if err := errors.Join(report.HTML(&page, rows, about), report.Table(&table, rows, report.Options{Width: 160, Columns: about.Layout.Columns})); err != nil {
 				return err
 			}
 			f, err := renameio.NewPendingFile(output, renameio.WithPermissions(0o644))
@@ -108,6 +108,7 @@ type reported struct {
 	Description string             `json:"description,omitempty"`
 	Planned     []report.Planned   `json:"planned"`
 	References  []report.Reference `json:"references,omitempty"`
+	Layout      report.Layout      `json:"layout"`
 }
 
 // inputs are what is kept with a run: the lab's text without what is sensitive,
@@ -128,7 +129,7 @@ func inputs(cfg *hcl.Config, p *plan.Plan, published []report.Reference) (map[st
 		return nil, fmt.Errorf("keep the plan with the run: %w", err)
 	}
 	kept[inputPlan] = b.Bytes()
-	of := reported{Lab: cfg.Lab.Name, Description: cfg.Lab.Description, References: published}
+	of := reported{Lab: cfg.Lab.Name, Description: cfg.Lab.Description, References: published, Layout: layout(cfg)}
 	for _, d := range p.Deployments {
 		for _, c := range d.Cells {
 			of.Planned = append(of.Planned, report.Planned{Benchmark: c.Benchmark, ID: c.ID, Axes: c.Axes})

@@ -73,7 +73,7 @@ could not be run, 130 interrupted.`,
 			if opt.Inputs, err = inputs(cfg, p, references(cfg, "")); err != nil {
 				return err
 			}
-			return a.carryOut(ctx, p, nil, store, opt, asJSON)
+			return a.carryOut(ctx, p, nil, layout(cfg), store, opt, asJSON)
 		},
 	}
 	lab.add(c)

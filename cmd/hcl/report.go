@@ -97,7 +97,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			default:
 				return err
 			}
-			about, err := a.aboutRun(c.Context(), store, cfg, references, rows, which)
+			rows, about, err := a.aboutRun(c.Context(), store, cfg, references, rows, which)
 			if err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags)
 	case f.asCSV:
 		return report.CSV(a.stdout, rows)
 	case f.markdown:
-		return report.Markdown(a.stdout, rows, about.References)
+		return report.Markdown(a.stdout, rows, about)
 	case written:
 		return nil
 	}
@@ -182,7 +182,7 @@ func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags)
 // printTables prints the table, below it what hosts with a price were held for, and
 // the published figures: of the cells that were measured, or all when none was.
 func (a *app) printTables(rows []results.Row, about report.About) error {
-	opt := report.Options{Width: a.width(120)}
+	opt := report.Options{Width: a.width(120), Columns: about.Layout.Columns}
 	references := about.References
 	if len(rows) > 0 || len(references) == 0 {
 		if err := report.Table(a.stdout, rows, opt); err != nil {
@@ -249,14 +249,29 @@ func references(cfg *hcl.Config, benchmark string) []report.Reference {
 	return out
 }
 
-// aboutRun is about, and what was published. Of one run it is what was kept with
-// it, wherever the run is now and whatever the lab's text says meanwhile.
-func (a *app) aboutRun(ctx context.Context, store *results.Store, cfg *hcl.Config, published []report.Reference, rows []results.Row, which selection) (report.About, error) {
+// layout is what the lab's report block says.
+func layout(cfg *hcl.Config) report.Layout {
+	r := &cfg.Report
+	l := report.Layout{
+		Title: r.Title, Description: r.Description, Notes: r.Notes,
+		Series: r.Series, Columns: r.Columns, Automatic: r.Automatic,
+		NoReferences: !r.References, NoPrices: !r.Prices,
+	}
+	for _, c := range r.Charts {
+		l.Charts = append(l.Charts, report.Chart(c))
+	}
+	return l
+}
+
+// aboutRun is about, and what was published, as the lab's report block wants it,
+// with what it leaves of rows. Of one run it is what was kept with it, wherever the
+// run is now and whatever the lab's text says meanwhile.
+func (a *app) aboutRun(ctx context.Context, store *results.Store, cfg *hcl.Config, published []report.Reference, rows []results.Row, which selection) ([]results.Row, report.About, error) {
 	var of *reported
 	if store != nil && which.run != "" {
 		var err error
 		if of, err = keptReport(ctx, store, which.run); err != nil {
-			return report.About{}, err
+			return nil, report.About{}, err
 		}
 	}
 	if of != nil {
@@ -264,16 +279,25 @@ func (a *app) aboutRun(ctx context.Context, store *results.Store, cfg *hcl.Confi
 		published = of.published(which.benchmark)
 	}
 	about, err := a.about(ctx, store, cfg, rows, which)
-	if of != nil {
+	if err != nil {
+		return nil, about, err
+	}
+	var wanted report.Layout
+	switch {
+	case of != nil:
+		wanted = of.Layout
 		about.Title, about.Description = of.Lab, of.Description
 		for _, p := range of.Planned {
 			if which.cell == "" && which.where == "" && (which.benchmark == "" || p.Benchmark == which.benchmark) {
 				about.Planned = append(about.Planned, p)
 			}
 		}
+	case cfg != nil:
+		wanted = layout(cfg)
 	}
 	about.References = report.Compare(rows, published)
-	return about, err
+	rows, about = wanted.Apply(rows, about)
+	return rows, about, nil
 }
 
 // about is what a report tells beside its rows.

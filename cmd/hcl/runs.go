@@ -126,7 +126,7 @@ Exit codes: 0 done, 1 failed, 2 the condition or the command line is wrong.`,
 			case "csv":
 				return report.CSV(a.stdout, rows)
 			case "markdown":
-				return report.Markdown(a.stdout, rows, nil)
+				return report.Markdown(a.stdout, rows, report.About{})
 			}
 			return report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
 		},

@@ -1,0 +1,109 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// drawn are the charts that a layout asks for of the dstack study, each as its
+// title, what is under it, and its lines or groups; then why others are missing.
+func drawn(t *testing.T, l Layout) (charts, missing []string) {
+	t.Helper()
+	rows := dstack(t)
+	l.Automatic = []string{}
+	sections, _ := sections(rows, newSeries(rows, l.Series), About{Layout: l})
+	if len(sections) != 1 {
+		t.Fatalf("%d sections, want the lab's own alone", len(sections))
+	}
+	for _, f := range sections[0].figures {
+		for _, c := range f.charts {
+			var of []string
+			for _, x := range c.lines {
+				of = append(of, x.series.label)
+			}
+			for _, g := range c.groups {
+				labels := []string{}
+				for _, b := range g.bars {
+					labels = append(labels, b.label)
+				}
+				of = append(of, g.label+": "+strings.Join(labels, " "))
+			}
+			charts = append(charts, strings.Join([]string{f.id, c.title, f.under, strings.Join(of, "; ")}, " | "))
+		}
+	}
+	return charts, sections[0].left
+}
+
+func TestLayoutCharts(t *testing.T) {
+	charts, missing := drawn(t, Layout{Charts: []Chart{
+		{Title: "Waiting", X: "concurrency", Y: []string{"median_ttft_ms", "p99_tpot_ms"}, Where: "benchmark = '*online*' and output_tokens = 800 and dataset = 'random' and kind != 'vllm'"},
+		{Title: "Throughput against latency", X: "median_e2el_ms", Y: []string{"output_throughput"}, Where: "output_tokens = 800 and gpus = '*H200*' and dataset = random"},
+		{Title: "By kind", X: "kind", Y: []string{"output_throughput"}, Where: "concurrency = 128 and output_tokens = 800 and dataset = random and gpus = '*H200*'"},
+		{Title: "Money", X: "concurrency", Y: []string{"usd_per_million_output_tokens"}},
+		{Title: "Nothing", X: "rate", Y: []string{"output_throughput"}},
+		{Title: "Nobody", X: "rate", Y: []string{"output_throughput"}, Where: "kind = 'none'"},
+	}})
+	if diff := cmp.Diff([]string{
+		"chart-1-waiting | Median time to first token | 3,200 tokens in, 800 tokens out, random | MI300X · SGLang; H200 · SGLang; H200 · TensorRT-LLM",
+		"chart-1-waiting | P99 time per output token | 3,200 tokens in, 800 tokens out, random | MI300X · SGLang; H200 · SGLang; H200 · TensorRT-LLM",
+		"chart-2-throughput-against-latency | Output throughput | 3,200 tokens in, 800 tokens out, random | H200 · SGLang; H200 · vLLM; H200 · TensorRT-LLM",
+		"chart-3-by-kind | Output throughput |  | dataset random, concurrency 128, input tokens 3200, output tokens 800: sglang vllm trtllm",
+	}, charts); diff != "" {
+		t.Errorf("charts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{
+		"Money: no result has its figures.",
+		"Nothing: no series was measured at two places along it.",
+		"Nobody: no result meets its condition.",
+	}, missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+func TestLayoutSeries(t *testing.T) {
+	charts, _ := drawn(t, Layout{Series: []string{"gpus"}, Charts: []Chart{
+		{Title: "Waiting", X: "concurrency", Y: []string{"median_ttft_ms"}, Where: "output_tokens = 800 and dataset = 'random'"},
+	}})
+	if diff := cmp.Diff([]string{
+		"chart-1-waiting | Median time to first token | 3,200 tokens in, 800 tokens out, random | MI300X; H200",
+	}, charts); diff != "" {
+		t.Errorf("charts (-want +got):\n%s", diff)
+	}
+}
+
+func TestLayoutTables(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		rows[i].Deployment.PricePerHour = 20
+	}
+	l := Layout{Title: "A_title", Description: "What.", Notes: []string{"First."}, Columns: []string{"p99_ttft_ms", "output_throughput", "usd_per_million_output_tokens"}}
+	for _, test := range []struct {
+		prices bool
+		want   string
+	}{
+		{true, "| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |"},
+		{false, "| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |"},
+	} {
+		l.NoPrices = !test.prices
+		shown, about := l.Apply(rows, About{Spending: []Spending{{}}})
+		var b bytes.Buffer
+		if err := Markdown(&b, shown, about); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(b.String(), "## A\\_title\n\nWhat.\n\nFirst.\n\n") || !strings.Contains(b.String(), test.want) {
+			t.Errorf("Markdown:\n%s\nwant the layout's title, notes, and %s", b.String(), test.want)
+		}
+		if (about.Spending != nil) != test.prices {
+			t.Errorf("spending %v, prices %v", about.Spending, test.prices)
+		}
+		if _, ok := costOutput.value(&shown[0]); ok != test.prices {
+			t.Errorf("a price is known: %v, prices %v", ok, test.prices)
+		}
+	}
+	if rows[0].Deployment.PricePerHour != 20 {
+		t.Error("the caller's rows have lost their price")
+	}
+}
