@@ -432,6 +432,12 @@ host "gpu" {
   docker         = "/run/user/1000/docker.sock"
   image_from     = "caller"
   price_per_hour = 27.5
+  prepare {
+    power_cap      = 600
+    lock_clocks    = 1900
+    numa_balancing = false
+    ecc            = true
+  }
   require {
     driver         = ">= 6.10, < 7"
     rocm           = "6.3.1"
@@ -456,9 +462,10 @@ host "bastion" {
 			Driver: provision.Versions{{Op: ">=", Version: "6.10"}, {Op: "<", Version: "7"}}, ROCm: provision.Versions{{Op: "=", Version: "6.3.1"}},
 			GPUMemory: 192e9, Memory: 1.5e12, DiskFree: 900e9, IdleGPUs: true, NUMABalancing: new(bool),
 		},
+		Prepare: &provision.Prepare{PowerCap: 600, LockClocks: 1900, NUMABalancing: new(bool), ECC: new(true)},
 		Jump: &provision.Host{
-			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, ImageFrom: provision.FromRegistry, Pos: "lab.hcl:24",
-			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me", Runtime: provision.Docker, Pos: "lab.hcl:26"},
+			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, ImageFrom: provision.FromRegistry, Pos: "lab.hcl:30",
+			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me", Runtime: provision.Docker, Pos: "lab.hcl:32"},
 		},
 	}
 	if diff := cmp.Diff(want, c.Hosts[0]); diff != "" {
