@@ -243,9 +243,11 @@ func (a *Client) claim(ctx context.Context, l Lease) error {
 // Release ends the agent after it has stopped what it runs, and returns when its
 // place is free.
 func (a *Client) Release(ctx context.Context) error {
-	if err := a.call(ctx, "DELETE", "/v1/lease", nil, nil); err != nil {
+	err := a.call(ctx, "DELETE", "/v1/lease", nil, nil)
+	if errors.As(err, new(*statusError)) || errors.Is(err, provision.ErrUnreachable) || ctx.Err() != nil {
 		return err
 	}
+	// Otherwise it has ended over the answer: its time was up in the same moment.
 	for {
 		if _, err := a.Info(ctx); err != nil {
 			return context.Cause(ctx) // nil: nobody answers any more

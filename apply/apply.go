@@ -146,6 +146,8 @@ type site struct {
 	agent   *agent.Client
 	known   provision.Facts
 	facts   json.RawMessage  // known, as it is stored
+	proved  []string         // what was seen to get its GPUs, see proveGPUs
+	changed bool             // its settings, see prepare
 	earlier provision.Traces // of an earlier run, whose tear-down became ours
 
 	claimed sync.Mutex
@@ -185,7 +187,13 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer func() {
+		failed := release()
+		if s.changed && failed == nil {
+			s.event(Event{Type: Step, Host: h.Name, Message: "its settings are as they were"})
+		}
+		err = errors.Join(err, failed)
+	}()
 
 	if err := s.sweep(ctx, deployments); err != nil {
 		return err

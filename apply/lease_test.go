@@ -66,6 +66,15 @@ func TestUnclean(t *testing.T) {
 		t.Errorf("when it is given back: %+v, %v", r.Outcome, r.err)
 	}
 	b.clean()
+
+	// A container toolkit that hands out nothing is found before the engine starts.
+	if err := host.HandOutGPUs(false); err != nil {
+		t.Fatal(err)
+	}
+	b.store = newBench(t, host).store
+	r = b.apply(t.Context(), text, nil)
+	b.wantVoid(r, 2, "0 of 8 devices /dev/nvidiaN are there", "nvidia-ctk")
+	b.clean()
 }
 
 // TestWait: a second lab on the same machine is told who is at work there, and

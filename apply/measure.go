@@ -262,7 +262,7 @@ func (s *site) image(ctx context.Context, d *plan.Deployment, row *results.Deplo
 	row.Phases = append(row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
 	row.Digest = image.Digest
 	s.compareDigest(d, row.Engine, image)
-	return image.ID, nil
+	return image.ID, s.proveGPUs(ctx, d, image.ID)
 }
 
 // pull brings an image to the host.

@@ -22,6 +22,7 @@ func (s *site) prepare(ctx context.Context, deployments []*plan.Deployment) erro
 	if len(changes) == 0 {
 		return nil
 	}
+	s.changed = true
 	for _, c := range changes {
 		s.event(Event{Type: Step, Host: s.host.Name, Message: "set " + c.String() + ", until the end"})
 	}

@@ -61,11 +61,32 @@ func (h *Host) installTools() error {
 		}
 	}
 	if gpu.vendor == "nvidia" {
-		// dockerd grants GPU requests when it finds this hook, and leaves all the
-		// rest to it.
-		if err := os.WriteFile(filepath.Join(sbin, "nvidia-container-runtime-hook"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
-			return fmt.Errorf("write hook: %w", err)
-		}
+		return h.HandOutGPUs(true)
+	}
+	return nil
+}
+
+// hook is what dockerd grants GPU requests with when it finds it, and leaves all the
+// rest to: it gets the container's state as JSON, and makes the devices in it.
+const hook = `#!/bin/sh
+state=$(cat)
+pid=$(echo "$state" | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p')
+config=$(echo "$state" | sed -n 's/.*"bundle": *"\([^"]*\)".*/\1/p')/config.json
+root=$(sed -n 's/.*"root": *{ *"path": *"\([^"]*\)".*/\1/p' "$config")
+ids=$(grep -o 'NVIDIA_VISIBLE_DEVICES=[^"]*' "$config" | head -n 1 | cut -d= -f2 | tr , ' ')
+[ "$ids" != all ] || ids="0 1 2 3 4 5 6 7"
+exec nsenter --target "$pid" --mount -- sh -c 'for n in $1; do mknod -m 666 "$0/dev/nvidia$n" c 1 3; done' "$root" "$ids"
+`
+
+// HandOutGPUs has the host's daemon put the devices of its NVIDIA GPUs into the
+// containers that ask for them, or, as a broken container toolkit does, none.
+func (h *Host) HandOutGPUs(on bool) error {
+	script := hook
+	if !on {
+		script = "#!/bin/sh\nexit 0\n"
+	}
+	if err := os.WriteFile(filepath.Join(h.Dir, "sbin", "nvidia-container-runtime-hook"), []byte(script), 0o755); err != nil {
+		return fmt.Errorf("write hook: %w", err)
 	}
 	return nil
 }
