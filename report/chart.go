@@ -80,20 +80,39 @@ func (c *chart) draw(width, height float64, legend bool) *drawing {
 		return d
 	}
 	rows, columns := int(height/62), int(width/75)
-	bottom := height - 38
-	sy, yticks := c.y.fit(ys, bottom, top+30, rows)
-	widest := 0.0
-	for _, t := range yticks {
-		widest = max(widest, textWidth(plain(t), small))
-	}
-	start := widest + 10
-	sx, xticks := c.x.fit(xs, start, width-14, columns)
-	if c.x.ticks != nil {
-		longest := 0.0
-		for _, t := range c.x.ticks {
-			longest = max(longest, textWidth(plain(t), small))
+	var sx, sy scale
+	var xticks, yticks []float64
+	var start, base float64
+	var foot string
+	fit := func(below float64) { // the axes, with room for what stands below them
+		base = height - below
+		sy, yticks = c.y.fit(ys, base, top+30, rows)
+		widest := 0.0
+		for _, t := range yticks {
+			widest = max(widest, textWidth(plain(t), small))
 		}
-		xticks = spaced(c.x.ticks, sx, longest+8)
+		start = widest + 10
+		sx, xticks = c.x.fit(xs, start, width-14, columns)
+		if c.x.ticks != nil {
+			longest := 0.0
+			for _, t := range c.x.ticks {
+				longest = max(longest, textWidth(plain(t), small))
+			}
+			xticks = spaced(c.x.ticks, sx, longest+8)
+		}
+		foot = c.x.title
+		if c.x.unit != "" {
+			foot += ", " + c.x.unit
+		}
+		if sx.log && c.x.ticks == nil {
+			foot += ", logarithmic"
+		}
+	}
+	fit(38)
+	better := height - 4.0
+	if c.better != "" && start+textWidth(c.better, small)+16+textWidth(foot, small) > width-6 {
+		fit(52) // in a line of its own
+		better -= 14
 	}
 	if sy.log {
 		title += ", logarithmic"
@@ -105,23 +124,15 @@ func (c *chart) draw(width, height float64, legend bool) *drawing {
 		d.add(piece{at: []point{{start, y}, {width - 6, y}}, colour: hair, width: 1})
 		d.label(start-6, y+3.8, plain(t), piece{colour: faint, anchor: right, size: small})
 	}
-	base := bottom
 	d.add(piece{at: []point{{start, base}, {width - 6, base}}, colour: faint, width: 1})
 	for _, t := range xticks {
 		x := sx.at(t)
 		d.add(piece{at: []point{{x, base}, {x, base + 4}}, colour: faint, width: 1})
 		d.label(x, base+17, plain(t), piece{colour: faint, anchor: middle, size: small})
 	}
-	foot := c.x.title
-	if c.x.unit != "" {
-		foot += ", " + c.x.unit
-	}
-	if sx.log && c.x.ticks == nil {
-		foot += ", logarithmic"
-	}
 	d.label(width-6, height-4, foot, piece{colour: faint, anchor: right, size: small})
 	if c.better != "" {
-		d.label(start, height-4, c.better, piece{colour: faint, size: small})
+		d.label(start, better, c.better, piece{colour: faint, size: small})
 	}
 	if c.note != "" {
 		d.label(textWidth(title, 12.5)+14, top+12, c.note, piece{colour: faint, size: small})

@@ -366,6 +366,9 @@ func tiles(rows []results.Row, all *seriesOf) []tile {
 				name = "Lowest " + lower(m.title)
 			}
 			where := slice{samples: []*sample{best}}.under()
+			if best.dataset != "" && slices.ContainsFunc(cells, func(s *sample) bool { return s.benchmark == best.benchmark && s.dataset != best.dataset }) {
+				where += ", " + best.dataset
+			}
 			out = append(out, tile{name, number(of.y), m.unit, best.series.label, strings.Trim(best.benchmark+": "+where, ": ")})
 			break
 		}

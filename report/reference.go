@@ -53,6 +53,9 @@ func Compare(rows []results.Row, references []Reference) []Compared {
 	known := map[string]*cell{}
 	for i := range rows {
 		r := &rows[i]
+		if r.Run.Command == "import" {
+			continue // published itself
+		}
 		key := r.Benchmark + fmt.Sprint(r.Axes)
 		if known[key] == nil {
 			known[key] = &cell{axes: r.Axes}

@@ -58,6 +58,7 @@ func newFields(rows []results.Row) fields {
 		"kind":       text(func(r *results.Row) string { return r.Deployment.Kind }),
 		"host":       text(func(r *results.Row) string { return r.Deployment.Host }),
 		"gpus":       text(func(r *results.Row) string { return r.Deployment.GPUs }),
+		"dataset":    text(dataset),
 		"model":      text(func(r *results.Row) string { return r.Deployment.Model }),
 		"image":      text(func(r *results.Row) string { return r.Deployment.Image }),
 		"digest":     text(func(r *results.Row) string { return r.Deployment.Digest }),

@@ -6,6 +6,7 @@
 #     engines.hcl    what is started on them
 #     online.hcl     requests to a server
 #     throughput.hcl the engines' own throughput benchmarks, without a server
+#     report.hcl     the charts that the study drew
 #     lab.hclvars    your addresses and images
 
 lab "dstack-deepseek-r1" {
