@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 
 	"hclbench/provision"
@@ -143,6 +144,16 @@ func (s *server) finish(ctx context.Context) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	return s.putBack(ctx, false)
+}
+
+// ReadPrepared returns what of the host's settings is changed now, for whatever lab of
+// this user, or was by an agent that was killed.
+func ReadPrepared(ctx context.Context, c *provision.Conn) ([]provision.Change, error) {
+	p, err := readNote[prepared](ctx, c, path.Join(c.Home(), root, preparedName))
+	if err != nil || p == nil {
+		return nil, err
+	}
+	return p.Changes, nil
 }
 
 // Prepare has the agent set what the host's block wants for as long as the lease

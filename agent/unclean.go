@@ -48,16 +48,20 @@ func MarkUnclean(ctx context.Context, c *provision.Conn, l Lease, traces provisi
 
 // ReadUnclean returns what an earlier run has left on the host, nil for nothing.
 func ReadUnclean(ctx context.Context, c *provision.Conn) (*Unclean, error) {
-	file := quote(uncleanFile(c))
-	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then cat %[1]s; fi", file), nil)
+	return readNote[Unclean](ctx, c, uncleanFile(c))
+}
+
+// readNote reads what hcl has noted in a file on the host; nil for nothing.
+func readNote[T any](ctx context.Context, c *provision.Conn, file string) (*T, error) {
+	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then cat %[1]s; fi", quote(file)), nil)
 	if err != nil || strings.TrimSpace(out) == "" {
 		return nil, err
 	}
-	u := new(Unclean)
-	if err := json.Unmarshal([]byte(out), u); err != nil {
-		return nil, fmt.Errorf("%s: read %s there: %w", c.Host(), uncleanFile(c), err)
+	note := new(T)
+	if err := json.Unmarshal([]byte(out), note); err != nil {
+		return nil, fmt.Errorf("%s: read %s there: %w", c.Host(), file, err)
 	}
-	return u, nil
+	return note, nil
 }
 
 // ForgetUnclean removes the note.

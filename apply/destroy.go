@@ -37,9 +37,10 @@ func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
 // Presence is what of a lab is on one host.
 type Presence struct {
 	Host       *provision.Host
-	Lease      *agent.Lease   // nil: nobody is at work
-	Reserved   *agent.Lease   // of the machine, for another lab; nil: for none
-	Unclean    *agent.Unclean // what a tear-down has left; nil: nothing
+	Lease      *agent.Lease       // nil: nobody is at work
+	Reserved   *agent.Lease       // of the machine, for another lab; nil: for none
+	Unclean    *agent.Unclean     // what a tear-down has left; nil: nothing
+	Changed    []provision.Change // settings that are to be put back
 	Containers []provision.Found
 	Processes  []provision.Found
 }
@@ -65,6 +66,9 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 			}
 		}
 		if p.Unclean, err = agent.ReadUnclean(ctx, c); err != nil {
+			return p, err
+		}
+		if p.Changed, err = agent.ReadPrepared(ctx, c); err != nil {
 			return p, err
 		}
 		if p.Reserved, err = agent.ReadReservation(ctx, c); err != nil {

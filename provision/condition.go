@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -125,15 +126,13 @@ func parseCondition(out string, before, after time.Time) Condition {
 		}
 		return "usable"
 	}
-	var amd, throttle strings.Builder
 	var ras, clocks []string
+	texts := map[string]string{} // of the tools that speak JSON
 	for line := range strings.Lines(out) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		switch name {
-		case "amd":
-			amd.WriteString(value + "\n")
-		case "throttle":
-			throttle.WriteString(value + "\n")
+		case "amd", "limit", "level", "throttle":
+			texts[name] += value + "\n"
 		case "clocks":
 			clocks = append(clocks, value)
 		case "ras":
@@ -196,18 +195,23 @@ func parseCondition(out string, before, after time.Time) Condition {
 		c.GPUs[i].Clock, _ = strconv.ParseFloat(now, 64)
 		c.GPUs[i].FreeClock, _ = strconv.ParseFloat(free, 64)
 	}
-	if amd.Len() > 0 {
-		if err := c.parseAMD(amd.String(), throttle.String(), ras); err != nil {
-			c.Problems = append(c.Problems, "rocm-smi: "+lastLines(amd.String(), 1))
+	switch {
+	case texts["amd"] != "":
+		if err := c.parseROCm(texts["amd"]); err != nil {
+			c.Problems = append(c.Problems, "rocm-smi: "+lastLines(texts["amd"], 1))
+		}
+	case texts["limit"] != "":
+		if err := c.parseAMD(texts["limit"], texts["level"]); err != nil {
+			c.Problems = append(c.Problems, "amd-smi: "+lastLines(texts["limit"], 1))
 		}
 	}
+	c.addErrors(ras)
+	c.addViolations(texts["throttle"])
 	return c
 }
 
-// parseAMD reads what rocm-smi --showmaxpower --showperflevel and amd-smi metric
-// --throttle print with --json, and the kernel's counts of memory errors, "ue: 0
-// ce: 3" for each GPU that counts them.
-func (c *Condition) parseAMD(text, throttle string, ras []string) error {
+// parseROCm reads rocm-smi --showmaxpower --showperflevel --json.
+func (c *Condition) parseROCm(text string) error {
 	cards, _, err := rocmCards(text)
 	if err != nil {
 		return err
@@ -217,17 +221,60 @@ func (c *Condition) parseAMD(text, throttle string, ras []string) error {
 		g.PowerLimit, _ = strconv.ParseFloat(card.field("Max Graphics Package Power (W)"), 64)
 		c.GPUs = append(c.GPUs, g)
 	}
+	return nil
+}
+
+// parseAMD reads amd-smi static --limit and amd-smi metric --perf-level with --json.
+// Limits are under "ppt0" since ROCm 7.2.
+func (c *Condition) parseAMD(limits, levels string) error {
+	type limit struct {
+		Old amdSize `json:"socket_power"`
+		New amdSize `json:"socket_power_limit"`
+	}
+	var list []struct {
+		Limit struct {
+			limit
+			PPT0 limit `json:"ppt0"`
+		}
+	}
+	if err := amdList(limits, &list); err != nil {
+		return err
+	}
+	for _, g := range list {
+		watts := cmp.Or(g.Limit.PPT0.New.Value, g.Limit.Old.Value)
+		power, _ := watts.Float64()
+		c.GPUs = append(c.GPUs, GPUCondition{PowerLimit: power, Default: c.powerDefault})
+	}
+	var at []struct {
+		Level string `json:"perf_level"`
+	}
+	if amdList(levels, &at) == nil {
+		for i, g := range at[:min(len(at), len(c.GPUs))] {
+			c.GPUs[i].Level = strings.ToLower(strings.TrimPrefix(g.Level, "AMDSMI_DEV_PERF_LEVEL_"))
+		}
+	}
+	return nil
+}
+
+// addErrors adds the kernel's counts of memory errors, "ue: 0 ce: 3" for each GPU of
+// AMD that counts them.
+func (c *Condition) addErrors(ras []string) {
 	for i, counts := range ras[:min(len(ras), len(c.GPUs))] {
 		c.GPUs[i].ECC = "Enabled"
 		if _, after, ok := strings.Cut(counts, "ue:"); ok {
 			c.GPUs[i].Uncorrected = number(strings.Fields(after + " 0")[0])
 		}
 	}
+}
+
+// addViolations adds what amd-smi metric --throttle --json tells. Not every release
+// knows the option.
+func (c *Condition) addViolations(throttle string) {
 	var violations []struct {
 		Throttle map[string]any
 	}
 	if amdList(throttle, &violations) != nil {
-		return nil // a release that does not know the option, or has none to tell
+		return
 	}
 	for i, v := range violations[:min(len(violations), len(c.GPUs))] {
 		var active []string
@@ -239,7 +286,6 @@ func (c *Condition) parseAMD(text, throttle string, ras []string) error {
 		slices.Sort(active)
 		c.GPUs[i].Violation = strings.Join(active, " and ")
 	}
-	return nil
 }
 
 func parseGPUCondition(line string) (GPUCondition, bool) {

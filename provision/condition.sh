@@ -15,6 +15,9 @@ if command -v rocm-smi >/dev/null 2>&1; then
 	rocm-smi --showfw 2>/dev/null | sed -n 's/.*MEC firmware version:[^0-9]*\([0-9][0-9]*\).*/mec=\1/p'
 	rocm-smi --showmaxpower --showperflevel --json 2>/dev/null | sed 's/^/amd=/'
 	topology=$(rocm-smi --showtopotype 2>/dev/null) && echo "$topology" | sed 's/^/topology=/'
+elif command -v amd-smi >/dev/null 2>&1; then
+	amd-smi static --limit --json 2>/dev/null | sed 's/^/limit=/'
+	amd-smi metric --perf-level --json 2>/dev/null | sed 's/^/level=/'
 fi
 # Errors of a GPU's memory are counted where it has ECC; powers are in microwatts.
 for f in /sys/class/drm/card*/device/ras/umc_err_count; do

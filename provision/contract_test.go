@@ -84,6 +84,7 @@ func TestContractOfGoodBoxes(t *testing.T) {
 // so.
 func TestContractFindsWhatIsWrong(t *testing.T) {
 	on := true
+	wrong := map[string]bool{}
 	const gpu3 = "nvidia=3, Enabled, Enabled, Disabled, 700.00, 700.00, 0x0000000000000001, 0, No, No"
 	foreign := func(_ *Host, _ *Facts, now *Condition) {
 		now.Use.Processes = []GPUProcess{{PID: 4711, Name: "python3", Memory: 20 << 30}, {PID: 4712, Name: "vllm", Container: "ours"}}
@@ -157,6 +158,7 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		{"a fast clock", "8xH200", []string{"time=1740830400", "time=1740830460"}, nil, "clock", Warning, "1m0s ahead"},
 		{"a slow clock", "8xH200", []string{"time=1740830400", "time=1740830000"}, nil, "clock", Warning, "behind"},
 	} {
+		wrong[c.box+" "+c.check] = true
 		t.Run(c.name, func(t *testing.T) {
 			h, f, now := recorded(t, c.box, c.edits...)
 			if c.change != nil {
@@ -173,6 +175,17 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 				}
 			}
 		})
+	}
+	// Every line has a case, of each vendor where they are read in different ways.
+	for _, box := range []string{"8xH200", "8xMI300X"} {
+		h, f, now := recorded(t, box)
+		for _, x := range Contract(h, f, now, Traces{}) {
+			check := strings.Replace(x.Check, "/data/huggingface", "/var/lib/docker", 1)
+			either := wrong["8xH200 "+check] || wrong["8xMI300X "+check]
+			if !wrong[box+" "+check] && (!either || slices.Contains([]string{"ecc", "ecc errors", "power limit", "clocks", "throttling", "gpus"}, check)) {
+				t.Errorf("%s: no case makes %q wrong", box, check)
+			}
+		}
 	}
 }
 
@@ -247,6 +260,25 @@ func TestCondition(t *testing.T) {
 	maps.DeleteFunc(got, func(name, _ string) bool { return want[name] == "" })
 	if diff := cmp.Diff(want, got); diff != "" || now.Problems != nil {
 		t.Errorf("settings (-want +got):\n%s%v", diff, now.Problems)
+	}
+}
+
+// TestAMDSMI is a host with amd-smi alone, as ROCm 7.2 and 6.3 print.
+func TestAMDSMI(t *testing.T) {
+	const facts = `amd=[{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "device_id": "0x74a1"}, "driver": {"name": "amdgpu", "version": "6.10.5"}, "vram": {"type": "HBM", "size": {"value": 196592, "unit": "MB"}}}]`
+	want := []GPU{{AMD, "AMD Instinct MI300X", 196592 << 20, "6.10.5"}}
+	if diff := cmp.Diff(want, parseFacts(facts).GPUs); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	for _, limit := range []string{
+		`{"gpu_data": [{"gpu": 0, "limit": {"ppt0": {"max_power_limit": {"value": 750, "unit": "W"}, "socket_power_limit": {"value": 600, "unit": "W"}}, "ppt1": {"socket_power_limit": "N/A"}}}, {"gpu": 1, "limit": {"ppt0": {"socket_power_limit": "N/A"}}}]}`,
+		`[{"gpu": 0, "limit": {"max_power": {"value": 750, "unit": "W"}, "socket_power": {"value": 600, "unit": "W"}}}, {"gpu": 1, "limit": {}}]`,
+	} {
+		now := parseCondition("limit="+limit+"\nlevel="+`{"gpu_data": [{"gpu": 0, "perf_level": "AMDSMI_DEV_PERF_LEVEL_AUTO"}]}`+"\npower_default=750000000\nras=ue: 0 ce: 0\n", time.Time{}, time.Time{})
+		want := []GPUCondition{{ECC: "Enabled", PowerLimit: 600, Default: 750, Level: "auto"}, {Default: 750}}
+		if diff := cmp.Diff(want, now.GPUs); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", limit, diff)
+		}
 	}
 }
 

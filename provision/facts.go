@@ -81,7 +81,7 @@ func (c *Conn) Facts(ctx context.Context) (Facts, error) {
 
 func parseFacts(out string) Facts {
 	var f Facts
-	var rocm strings.Builder
+	var rocm, amd strings.Builder
 	for line := range strings.Lines(out) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		switch name {
@@ -109,6 +109,8 @@ func parseFacts(out string) Facts {
 			} else {
 				f.Problems = append(f.Problems, "nvidia-smi: "+value)
 			}
+		case "amd":
+			amd.WriteString(value + "\n")
 		case "rocm":
 			rocm.WriteString(value + "\n")
 		}
@@ -120,7 +122,33 @@ func parseFacts(out string) Facts {
 		}
 		f.GPUs = append(f.GPUs, gpus...)
 	}
+	if amd.Len() > 0 {
+		gpus, err := parseAMDStatic(amd.String())
+		if err != nil {
+			f.Problems = append(f.Problems, "amd-smi: "+lastLines(amd.String(), 1))
+		}
+		f.GPUs = append(f.GPUs, gpus...)
+	}
 	return f
+}
+
+// parseAMDStatic reads amd-smi static --asic --vram --driver --json.
+func parseAMDStatic(text string) ([]GPU, error) {
+	var list []struct {
+		ASIC struct {
+			Name string `json:"market_name"`
+		}
+		VRAM   struct{ Size amdSize }
+		Driver struct{ Version string }
+	}
+	if err := amdList(text, &list); err != nil {
+		return nil, err
+	}
+	var gpus []GPU
+	for _, g := range list {
+		gpus = append(gpus, GPU{Vendor: AMD, Name: g.ASIC.Name, MemoryBytes: g.VRAM.Size.bytes(), Driver: g.Driver.Version})
+	}
+	return gpus, nil
 }
 
 // number reads a whole number; what is not one, such as nvidia-smi's "[N/A]",

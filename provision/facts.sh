@@ -13,5 +13,7 @@ if command -v nvidia-smi >/dev/null 2>&1; then
 fi
 if command -v rocm-smi >/dev/null 2>&1; then
 	rocm-smi --showproductname --showmeminfo vram --showdriverversion --json 2>&1 | sed 's/^/rocm=/'
+elif command -v amd-smi >/dev/null 2>&1; then
+	amd-smi static --asic --vram --driver --json 2>&1 | sed 's/^/amd=/'
 fi
 exit 0

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -167,10 +168,18 @@ func amdList(text string, out any) error {
 	return json.NewDecoder(strings.NewReader(text)).Decode(out)
 }
 
-// amdSize is a size as amd-smi writes it.
+// amdSize is a number with its unit as amd-smi writes it; "N/A" is none.
 type amdSize struct {
 	Value json.Number
 	Unit  string
+}
+
+func (s *amdSize) UnmarshalJSON(b []byte) error {
+	type plain amdSize
+	if bytes.HasPrefix(b, []byte("{")) {
+		return json.Unmarshal(b, (*plain)(s))
+	}
+	return nil
 }
 
 func (s amdSize) bytes() int64 {

@@ -287,6 +287,9 @@ func TestNobodyComesBack(t *testing.T) {
 	for _, a := range agents(t, host) {
 		_ = syscall.Kill(a.PID, syscall.SIGKILL) // what it stands between may be gone with it
 	}
+	if out, said, code := u.run("status"); code != 0 || !strings.Contains(out, "set for a run") || !strings.Contains(out, "power limit of GPU 0-7: 700 W → 600 W") {
+		t.Errorf("status: exit %d\n%s%s", code, out, said)
+	}
 	if out, said, code := u.run("destroy"); code != 0 || settings() != free {
 		t.Errorf("destroy: exit %d, the GPUs have %s\n%s%s", code, settings(), out, said)
 	}

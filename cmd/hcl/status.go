@@ -21,7 +21,7 @@ func (a *app) status() *cobra.Command {
 		Use:   "status [LAB]",
 		Short: "Show what of this lab runs where",
 		Long: `Asks every host of the lab what of it is there, who is at work, also on another lab,
-and what a tear-down could not clean.`,
+what a tear-down could not clean, and which settings of a host are changed for a run.`,
 		Example: `  hcl status lab/
 
 Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line is wrong.`,
@@ -45,13 +45,16 @@ Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line i
 				if u := p.Unclean; u != nil {
 					fmt.Fprintf(w, "%s\t-\tunclean since %s\t%s\t%s\n", p.Host.Name, u.Time.Local().Format(time.DateTime), u.Run, strings.Join(u.Left, "; "))
 				}
+				for _, change := range p.Changed {
+					fmt.Fprintf(w, "%s\t-\tset for a run\t-\t%s\n", p.Host.Name, change)
+				}
 				if l := p.Reserved; l != nil {
 					fmt.Fprintf(w, "%s\t-\tin use by %s for lab %s\t%s\tuntil %s unless renewed\n", p.Host.Name, l.Holder, l.Lab, l.Run, l.Expires.Local().Format(time.TimeOnly))
 				}
 				switch {
 				case p.Lease != nil:
 					fmt.Fprintf(w, "%s\t-\tleased by %s\t%s\tuntil %s unless renewed\n", p.Host.Name, p.Lease.Holder, p.Lease.Run, p.Lease.Expires.Local().Format(time.TimeOnly))
-				case len(p.Containers)+len(p.Processes) == 0 && p.Unclean == nil && p.Reserved == nil:
+				case len(p.Containers)+len(p.Processes) == 0 && p.Unclean == nil && p.Reserved == nil && p.Changed == nil:
 					fmt.Fprintf(w, "%s\t-\tnothing\t-\t-\n", p.Host.Name)
 				}
 			}
