@@ -30,7 +30,7 @@ func (s *site) prepare(ctx context.Context, deployments []*plan.Deployment) erro
 	if err != nil {
 		return err
 	}
-	s.known.See(now)
+	s.known.See(now, changes...)
 	s.facts, err = json.Marshal(s.known)
 	return err
 }

@@ -370,6 +370,7 @@ func (c *contract) amd() {
 	device := func(check, name, state, groups string) {
 		have := map[string]string{"": "not there", "there": "not for this login", "usable": "usable"}[state]
 		if c.isDocker() { // containers get the groups that own it
+			have = map[bool]string{true: "there", false: "not there"}[state != ""]
 			c.hold(check, state != "", have, "", Blocked, name+" is not there: load the driver with sudo modprobe amdgpu")
 			return
 		}
@@ -450,7 +451,7 @@ func (c *contract) machine() {
 		c.hold("open files", c.now.OpenFiles >= minFiles, fmt.Sprint(c.now.OpenFiles), fmt.Sprintf("at least %d", minFiles), Warning,
 			"each request in flight is an open file: raise nofile in /etc/security/limits.conf")
 	}
-	if locked := c.now.LockedMemory; locked != "" && h.GPUs.Count > 0 && !c.isDocker() { // containers have limits of their own
+	if locked := c.now.lockedMemory(); locked != "" && h.GPUs.Count > 0 && !c.isDocker() { // containers have limits of their own
 		c.hold("locked memory", locked == "unlimited", locked, "unlimited", Warning,
 			"transfers to GPUs need memory that stays in place: raise memlock in /etc/security/limits.conf")
 	}

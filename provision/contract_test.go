@@ -131,7 +131,7 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		{"a lower power limit on AMD", "8xMI300X", []string{`"750.0"}, "card1"`, `"550.0"}, "card1"`}, nil, "power limit", Warning, "gpu0 550 W of 750 W"},
 		{"a performance level on AMD", "8xMI300X", []string{`"auto"`, `"perf_determinism"`}, nil, "clocks", Warning, "gpu0 perf determinism"},
 		{"throttled on AMD", "8xMI300X", []string{`"ppt_violation_status": "NOT ACTIVE"`, `"ppt_violation_status": "ACTIVE"`}, nil, "throttling", Warning, "gpu0 slowed down (ppt)"},
-		{"little locked memory", "8xH200", []string{"memlock=unlimited", "memlock=65536"}, func(h *Host, _ *Facts, _ *Condition) { h.Runtime = Process }, "locked memory", Warning, "65536"},
+		{"little locked memory", "8xH200", []string{"memlock=unlimited", "memlock=65536"}, func(h *Host, _ *Facts, _ *Condition) { h.Runtime = Process }, "locked memory", Warning, "64 MiB"},
 		{"small pages", "8xH200", []string{"hugepages=madvise", "hugepages=never"}, nil, "huge pages", Warning, "madvise"},
 		{"the other maker's GPUs", "8xMI300X", nil, func(h *Host, f *Facts, now *Condition) {
 			h.GPUs, f.GPUs = GPUs{8, "H200", NVIDIA}, nil

@@ -6,9 +6,15 @@ import (
 	"strings"
 )
 
-// See adds the state that a host is in to what it is.
-func (f *Facts) See(c Condition) {
+// See adds the state that a host is in to what it is. changed is what was set there
+// meanwhile, of which the tools do not tell all.
+func (f *Facts) See(c Condition, changed ...Change) {
 	f.Settings, f.Condition = settings(c), &c
+	for _, change := range changed {
+		if change.Setting == lockedClock {
+			f.Settings[lockedClock] = change.Now
+		}
+	}
 }
 
 // settings are what of a host's state somebody may have set otherwise, and changes
@@ -47,8 +53,16 @@ func settings(c Condition) map[string]string {
 	}
 	set("cpu governor", c.Governor)
 	set("huge pages", c.HugePages)
-	set("locked memory", c.LockedMemory)
+	set("locked memory", c.lockedMemory())
 	return all
+}
+
+// lockedMemory is how much memory a login may lock, for people.
+func (c Condition) lockedMemory() string {
+	if kib := number(c.LockedMemory); kib > 0 {
+		return mebibytes(kib << 10)
+	}
+	return c.LockedMemory
 }
 
 func onOff(s string) string {
