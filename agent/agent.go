@@ -9,6 +9,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,7 @@ type Config struct {
 	Cache        string           // where all of hcl is on this host: old things are cleared from it; empty: nothing is
 	Reservations string           // directory of the machine's reservation; empty: [Reservations]
 	Calibrated   *load.Calibrated // what is known of the generator here; nil: nothing
+	Release      time.Duration    // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
 	Log          *slog.Logger
 }
 
@@ -326,7 +328,7 @@ func (s *server) sweep(ctx context.Context) error {
 		wg.Wait()
 		err = errors.Join(err, errors.Join(errs...))
 	}
-	others, unclean := c.ProveGone(ctx, traces, provision.ReleaseWait)
+	others, unclean := c.ProveGone(ctx, traces, cmp.Or(s.Release, provision.ReleaseWait))
 	if len(others) > 0 {
 		s.log.Warn("others use the GPUs", "processes", others)
 	}

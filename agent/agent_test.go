@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -89,11 +90,17 @@ func local(t *testing.T) *provision.Conn {
 // serve runs an agent in this process. ended delivers what Serve returns.
 func serve(t *testing.T, dir string) (a *Client, ended <-chan error) {
 	t.Helper()
+	return serveAs(t, Config{Dir: dir})
+}
+
+func serveAs(t *testing.T, cfg Config) (a *Client, ended <-chan error) {
+	t.Helper()
+	cfg.Binary, cfg.Reservations, cfg.Log = "test", cfg.Dir, slog.New(slog.NewTextHandler(t.Output(), nil))
 	ready, done := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		done <- Serve(ctx, Config{Dir: dir, Binary: "test", Reservations: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, func() { close(ready) })
+		done <- Serve(ctx, cfg, func() { close(ready) })
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	select {
@@ -101,7 +108,7 @@ func serve(t *testing.T, dir string) (a *Client, ended <-chan error) {
 	case err := <-done:
 		t.Fatal(err)
 	}
-	a = newClient(local(t), filepath.Join(dir, "sock"))
+	a = newClient(local(t), filepath.Join(cfg.Dir, "sock"))
 	t.Cleanup(a.Close)
 	return a, done
 }
@@ -170,6 +177,36 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 	if birth(pid) != "" {
 		t.Errorf("process %d outlived the lease", pid)
+	}
+}
+
+// TestUncleanWithoutCaller: the lease runs out, and something goes on listening
+// where an engine did. The agent notes it on the host for whoever comes next.
+func TestUncleanWithoutCaller(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	a, ended := serveAs(t, Config{Dir: shortDir(t), Release: 100 * time.Millisecond})
+	l := lease("run", "store", 300*time.Millisecond)
+	l.Traces.Ports = []int{port}
+	if err := a.Lease(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	unclean := new(provision.UncleanError)
+	if err := <-ended; !errors.As(err, &unclean) {
+		t.Errorf("Serve = %v, want that the host is unclean", err)
+	}
+	c := local(t)
+	u, err := ReadUnclean(t.Context(), c)
+	if err != nil || u == nil {
+		t.Fatalf("the note: %+v, %v", u, err)
+	}
+	if want := fmt.Sprintf("something still listens on port %d", port); len(u.Left) != 1 || !strings.HasPrefix(u.Left[0], want) || u.Run != "run" || u.Holder != "ada@laptop" || !slices.Contains(u.Traces.Ports, port) {
+		t.Errorf("the note: %+v", u)
 	}
 }
 

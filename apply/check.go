@@ -2,9 +2,12 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"hclbench/agent"
 	"hclbench/engines"
@@ -47,12 +50,32 @@ func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Eng
 	if err != nil {
 		return nil, err
 	}
-	return contract(ctx, c, lab, &facts, keptOn(h, all))
+	findings, err := contract(ctx, c, lab, &facts, keptOn(h, all))
+	if err != nil {
+		return nil, err
+	}
+	unclean, err := leftThere(ctx, c)
+	return append(findings, unclean...), err
+}
+
+// leftThere says what a run could not clean up there, whether its caller was told
+// or was gone. apply itself looks when its own sweep is over.
+func leftThere(ctx context.Context, c *provision.Conn) ([]provision.Finding, error) {
+	u, err := agent.ReadUnclean(ctx, c)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	f := provision.Finding{Check: "left behind", Level: provision.Blocked, Have: strings.Join(u.Left, "; "), Want: "nothing",
+		Advice: fmt.Sprintf("run %s of lab %s (%s, %s) could not clean up. Where GPU memory is not given back, it takes a reset of the GPUs by their owner or a reboot. `hcl destroy` looks again, and `hcl destroy --force` forgets it", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime))}
+	if _, err := c.ProveGone(ctx, u.Traces, 0); err == nil {
+		f.Level, f.Have, f.Advice = provision.OK, "what run "+u.Run+" had left is gone", ""
+	}
+	return []provision.Finding{f}, nil
 }
 
 // contract holds a host against its contract, and adds the state that it is in to its
-// facts. What an earlier run of the lab has
-// left there is swept before anything starts, and uses the GPUs by right.
+// facts. What an earlier run of the lab has left there is swept before anything starts,
+// and uses the GPUs by right.
 func contract(ctx context.Context, c *provision.Conn, lab string, facts *provision.Facts, paths []string) ([]provision.Finding, error) {
 	now, err := c.Condition(ctx, paths)
 	if err != nil {

@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,8 +59,22 @@ func TestUnclean(t *testing.T) {
 	if err != nil || seen[0].Unclean == nil || len(seen[0].Unclean.Left) != 1 {
 		t.Errorf("status: %+v, %v", seen, err)
 	}
+	checked := func() (f provision.Finding) {
+		for _, c := range apply.Check(t.Context(), "one", b.plan(text).Hosts, nil, b.opt) {
+			if i := slices.IndexFunc(c.Findings, func(f provision.Finding) bool { return f.Check == "left behind" }); i >= 0 {
+				f = c.Findings[i]
+			}
+		}
+		return f
+	}
+	if f := checked(); f.Level != provision.Blocked || !strings.Contains(f.Have, "held by no process") || !strings.Contains(f.Advice, "hcl destroy") {
+		t.Errorf("check: %+v", f)
+	}
 	if err := host.UseGPUs(); err != nil {
 		t.Fatal(err)
+	}
+	if f := checked(); f.Level != provision.OK {
+		t.Errorf("check, when it is given back: %+v", f)
 	}
 	r = b.apply(t.Context(), text, nil)
 	if r.err != nil || r.Valid+r.Suspect != 2 || !r.has(apply.Step, "had left there is gone") || !r.has(apply.Down, "GPU memory given back") {

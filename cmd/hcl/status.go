@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -60,6 +61,9 @@ Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line i
 			}
 			if e := w.Flush(); err == nil {
 				err = e
+			}
+			if slices.ContainsFunc(all, func(p apply.Presence) bool { return p.Unclean != nil }) {
+				fmt.Fprintln(a.stdout, "\nNothing is started on a host that is unclean. `hcl check` and `hcl apply` look again;\nso does `hcl destroy`, and --force forgets it. Memory that no process holds takes a\nreset of the GPUs by their owner, or a reboot.")
 			}
 			return err
 		},
