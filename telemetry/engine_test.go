@@ -22,8 +22,12 @@ var vllmNames = Exports{
 // share of hits over the window.
 func TestExports(t *testing.T) {
 	var asked atomic.Int64
+	enough := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := asked.Add(1)
+		if n == 6 {
+			close(enough)
+		}
 		fmt.Fprintf(w, `# HELP vllm:num_requests_running Number of requests.
 # TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="a {b} c"} %d.0
@@ -40,10 +44,10 @@ vllm:prefix_cache_queries_total{engine="0"} %d 1700000000000
 	e.URL = server.URL
 	begin := time.Now()
 	s := Start(t.Context(), Plan{Interval: 0.01, Engine: &e})
-	for deadline := time.Now().Add(10 * time.Second); asked.Load() < 6; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the engine is not asked")
-		}
+	select {
+	case <-enough:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the engine is not asked")
 	}
 	r := s.Stop(Window{Zero: begin, From: begin, To: time.Now()})
 	first := map[string]float64{}
