@@ -25,6 +25,7 @@ func Exports(e *Engine) *telemetry.Exports {
 		out.Hits = []string{"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"}
 		out.Queries = []string{"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"}
 		out.Accepted, out.Drafted = []string{"vllm:spec_decode_num_accepted_tokens_total"}, []string{"vllm:spec_decode_num_draft_tokens_total"}
+		out.Drafts = []string{"vllm:spec_decode_num_drafts_total"}
 	case SGLang:
 		if !enabled {
 			return nil
@@ -32,6 +33,7 @@ func Exports(e *Engine) *telemetry.Exports {
 		out.Running, out.Waiting = []string{"sglang:num_running_reqs"}, []string{"sglang:num_queue_reqs"}
 		out.KVCache = []string{"sglang:token_usage"}
 		out.Hits, out.Queries = []string{"sglang:cached_tokens_total"}, []string{"sglang:prompt_tokens_total"}
+		out.AcceptRate, out.StepTokens = []string{"sglang:spec_accept_rate"}, []string{"sglang:spec_accept_length"}
 	case TRTLLM:
 		if e.Kind == Sim {
 			return nil // the simulated one tells no iterations

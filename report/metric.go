@@ -83,6 +83,8 @@ var (
 		fromTelemetry(func(t *telemetry.Record) *float64 { return t.PrefixHitRate })}
 	acceptance = metric{"speculative_acceptance", "Drafted tokens that were accepted", "", "accepted", "%", 1,
 		fromTelemetry(func(t *telemetry.Record) *float64 { return t.Acceptance })}
+	stepTokens = metric{"tokens_per_step", "Tokens per step of speculative decoding", "", "per step", "", 1,
+		fromTelemetry(func(t *telemetry.Record) *float64 { return t.StepTokens })}
 
 	medianTTFT = latency(ttft, "median")
 	medianTPOT = latency(tpot, "median")
@@ -148,7 +150,7 @@ func latency(t timing, statistic string) metric {
 // latencies with every percentile that any of the rows has, what it cost.
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
-		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU, interactivity, meanConcurrency, prefixHits, acceptance}
+		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU, interactivity, meanConcurrency, prefixHits, acceptance, stepTokens}
 	for _, t := range []timing{ttft, tpot, itl, e2el} {
 		for _, statistic := range []string{"mean", "median", "std", "min", "max"} {
 			metrics = append(metrics, latency(t, statistic))

@@ -288,6 +288,7 @@ func metrics(rows []results.Row, names []string) []column {
 	})
 	others(62, prefixHits)
 	others(63, acceptance)
+	others(63, stepTokens)
 	stat(20, "TTFT", "mean", ttft, mean)
 	stat(90, "TTFT", "p50", ttft, median)
 	stat(80, "TTFT", "p"+tail, ttft, worst)

@@ -109,7 +109,11 @@ func sglangObject(r Row) (*object, error) {
 		}
 	}
 	o.add("concurrency", s.MeanConcurrency)
-	o.add("accept_length", nil)
+	var perStep *float64
+	if r.Telemetry != nil {
+		perStep = r.Telemetry.StepTokens
+	}
+	o.add("accept_length", perStep)
 	o.add("max_output_tokens_per_s", s.PeakOutputThroughput)
 	o.add("max_concurrent_requests", s.PeakConcurrency)
 	if t := r.Telemetry; t != nil && t.PrefixHitRate != nil {

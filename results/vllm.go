@@ -114,6 +114,9 @@ func vllmObject(r Row) (*object, error) {
 	if t := r.Telemetry; t != nil && t.Acceptance != nil {
 		o.add("spec_decode_acceptance_rate", 100**t.Acceptance)
 	}
+	if t := r.Telemetry; t != nil && t.StepTokens != nil {
+		o.add("spec_decode_acceptance_length", *t.StepTokens)
+	}
 	for i, m := range vllmDialect().metrics {
 		o.addStats(m, []load.Stats{s.TTFT, s.TPOT, s.ITL, s.E2EL}[i], percentiles)
 	}

@@ -28,6 +28,12 @@ type Exports struct {
 	Queries  []string `json:"prefix_queries,omitempty"` // counter: prompt tokens that were looked up
 	Accepted []string `json:"accepted,omitempty"`       // counter: drafted tokens that were accepted
 	Drafted  []string `json:"drafted,omitempty"`        // counter: drafted tokens
+	Drafts   []string `json:"drafts,omitempty"`         // counter: steps that had a draft
+
+	// Of engines that count none of these: of the last steps, the share of drafted
+	// tokens that were accepted, and the tokens that a step brought; 0 before the first.
+	AcceptRate []string `json:"accept_rate,omitempty"`
+	StepTokens []string `json:"tokens_per_step,omitempty"`
 }
 
 // counters is the source of the tracks that only rates are made of.
@@ -38,6 +44,7 @@ const (
 	queries  = "prefix_queries"
 	accepted = "accepted"
 	drafted  = "drafted"
+	drafts   = "drafts"
 )
 
 const (
@@ -64,7 +71,7 @@ func (e *Exports) source() Source {
 			e.pick(parsePrometheus(string(text)), values)
 		}
 		var readings []Reading
-		for _, g := range []struct{ name, unit string }{{Running, ""}, {Waiting, ""}, {KVCache, ""}, {Preemptions, ""}} {
+		for _, g := range []struct{ name, unit string }{{Running, ""}, {Waiting, ""}, {KVCache, ""}, {Preemptions, ""}, {Accepted, ""}, {StepTokens, ""}} {
 			if v, ok := values[g.name]; ok {
 				readings = append(readings, Reading{Engine, g.name, g.unit, v})
 			}
@@ -80,6 +87,9 @@ func (e *Exports) source() Source {
 				readings = append(readings, Reading{Engine, share.name, "", (part - before[share.part]) / (whole - was)})
 			}
 			before[share.part], before[share.whole] = part, whole
+		}
+		if steps, ok := values[drafts]; ok {
+			readings = append(readings, Reading{counters, drafts, "", steps})
 		}
 		return readings, nil
 	})
@@ -113,7 +123,8 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 		under []string
 	}{
 		{Running, e.Running}, {Waiting, e.Waiting}, {KVCache, e.KVCache}, {Preemptions, e.Preempt},
-		{hits, e.Hits}, {queries, e.Queries}, {accepted, e.Accepted}, {drafted, e.Drafted},
+		{hits, e.Hits}, {queries, e.Queries}, {accepted, e.Accepted}, {drafted, e.Drafted}, {drafts, e.Drafts},
+		{Accepted, e.AcceptRate}, {StepTokens, e.StepTokens},
 	} {
 		for _, name := range p.under {
 			found := samples[name]
@@ -124,7 +135,13 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 			for _, v := range found {
 				sum += v
 			}
-			if p.name == KVCache {
+			switch p.name {
+			case KVCache:
+				sum /= float64(len(found))
+			case Accepted, StepTokens:
+				if sum == 0 {
+					continue // before the first step
+				}
 				sum /= float64(len(found))
 			}
 			values[p.name] = sum
@@ -202,6 +219,14 @@ func (t *iterations) read(text []byte) (map[string]float64, error) {
 // share is what a counter grew by within the window as a share of another; nil
 // when it is not known.
 func (s *Sampler) share(part, whole string, w Window) *float64 {
+	ratio := s.ratio(part, whole, w)
+	if ratio != nil {
+		*ratio = min(*ratio, 1)
+	}
+	return ratio
+}
+
+func (s *Sampler) ratio(part, whole string, w Window) *float64 {
 	grew := func(name string) (by float64, ok bool) {
 		for _, t := range s.series {
 			if t.of == counters && t.name == name {
@@ -215,6 +240,26 @@ func (s *Sampler) share(part, whole string, w Window) *float64 {
 	if !ok || !ok2 || all <= 0 || p < 0 {
 		return nil
 	}
-	ratio := min(p/all, 1)
+	ratio := p / all
 	return &ratio
+}
+
+// mean of what the engine said of itself within the window; nil when it said nothing.
+func (s *Sampler) mean(name string, w Window) *float64 {
+	for _, t := range s.series {
+		if t.of != Engine || t.name != name {
+			continue
+		}
+		sum, n := 0.0, 0
+		for i, at := range t.at {
+			if !at.Before(w.From) && !at.After(w.To) {
+				sum, n = sum+t.value[i], n+1
+			}
+		}
+		if n > 0 {
+			sum /= float64(n)
+			return &sum
+		}
+	}
+	return nil
 }

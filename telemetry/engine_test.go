@@ -65,6 +65,59 @@ vllm:prefix_cache_queries_total{engine="0"} %d 1700000000000
 	}
 }
 
+// TestSpeculation is what speculative decoding brings: from counters over the
+// window, or from what the engine says of its newest steps.
+func TestSpeculation(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		names Exports
+		page  func(n int64) string
+	}{
+		{"counters", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}}, func(n int64) string {
+			return fmt.Sprintf("accepted %d\ndrafted %d\ndrafts %d\n", 150*n, 300*n, 100*n)
+		}},
+		{"gauges", Exports{AcceptRate: []string{"rate"}, StepTokens: []string{"length"}}, func(n int64) string {
+			if n == 1 { // before the first step
+				return "rate 0\nlength 0\n"
+			}
+			return "rate{tp_rank=\"0\"} 0.4\nrate{tp_rank=\"1\"} 0.6\nlength{tp_rank=\"0\"} 2\nlength{tp_rank=\"1\"} 3\n"
+		}},
+		{"none", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}}, func(int64) string { return "other 1\n" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var asked atomic.Int64
+			enough := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				n := asked.Add(1)
+				if n == 4 {
+					close(enough)
+				}
+				fmt.Fprint(w, test.page(n))
+			}))
+			defer server.Close()
+			e := test.names
+			e.URL = server.URL
+			begin := time.Now()
+			s := Start(t.Context(), Plan{Interval: 0.01, Engine: &e})
+			select {
+			case <-enough:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the engine is not asked")
+			}
+			r := s.Stop(Window{Zero: begin, From: begin, To: time.Now()})
+			rate, step := 0.5, 2.5
+			want := []*float64{&rate, &step}
+			if test.name == "none" {
+				want = []*float64{nil, nil}
+			}
+			near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
+			if diff := cmp.Diff(want, []*float64{r.Acceptance, r.StepTokens}, near); diff != "" {
+				t.Errorf("acceptance and tokens per step (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestIterations: what TensorRT-LLM tells once is added up.
 func TestIterations(t *testing.T) {
 	var it iterations

@@ -172,7 +172,16 @@ func (s *Sampler) Stop(w Window) *Record {
 	if s.plan.GPUs != nil {
 		s.gpus(r, w)
 	}
-	r.PrefixHitRate, r.Acceptance = s.share(hits, queries, w), s.share(accepted, drafted, w)
+	r.PrefixHitRate = s.share(hits, queries, w)
+	if s.plan.Engine != nil && len(s.plan.Engine.AcceptRate) > 0 {
+		r.Acceptance, r.StepTokens = s.mean(Accepted, w), s.mean(StepTokens, w)
+		return r
+	}
+	r.Acceptance = s.share(accepted, drafted, w)
+	if perStep := s.ratio(accepted, drafts, w); perStep != nil {
+		*perStep++ // each step brings a token of its own
+		r.StepTokens = perStep
+	}
 	return r
 }
 

@@ -31,6 +31,7 @@ const (
 	PrefixHits  = "prefix_cache_hit_rate"  // share of prompt tokens found in the prefix cache, 0 to 1
 	Preemptions = "preemptions"            // requests pushed back, since the engine started
 	Accepted    = "speculative_acceptance" // share of drafted tokens that were accepted, 0 to 1
+	StepTokens  = "tokens_per_step"        // tokens that one step of speculative decoding brings, its own one included
 )
 
 // Record is what was read while one cell was measured.
@@ -49,10 +50,13 @@ type Record struct {
 	// power integrated by trapezoids. Joules; 0: not known.
 	Energy float64 `json:"energy_j,omitempty"`
 
-	// PrefixHitRate and Acceptance are over the whole window, from counters at its
-	// two ends: 0 to 1; nil: the engine does not say.
+	// PrefixHitRate and Acceptance are over the whole window, 0 to 1, and StepTokens
+	// 1 or more: from counters at the window's two ends, or, where the engine
+	// exports only what it is at the moment, the mean of the readings; nil: the
+	// engine does not say.
 	PrefixHitRate *float64 `json:"prefix_cache_hit_rate,omitempty"`
 	Acceptance    *float64 `json:"speculative_acceptance,omitempty"`
+	StepTokens    *float64 `json:"tokens_per_step,omitempty"`
 }
 
 // Series is one quantity of one source over time.
