@@ -29,12 +29,12 @@ import (
 // killed without killing the test.
 const (
 	agentDir    = "AGENT_TEST_DIR"
-	agentShared = "AGENT_TEST_SHARED" // directory of reservations
+	agentShared = "AGENT_TEST_SHARED" // directory of reservations, and what hcl has on the machine
 )
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(agentDir); dir != "" {
-		err := Serve(context.Background(), Config{Dir: dir, Binary: "test", Reservations: os.Getenv(agentShared), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}, func() { fmt.Println("ready") })
+		err := Serve(context.Background(), Config{Dir: dir, Cache: os.Getenv(agentShared), Binary: "test", Reservations: os.Getenv(agentShared), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}, func() { fmt.Println("ready") })
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
