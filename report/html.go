@@ -497,7 +497,7 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []s
 		} else if i == 0 {
 			class = ` class="stay"`
 		}
-		fmt.Fprintf(&b, `<th scope="col"%s data-name="%s"><button type="button">%s</button></th>`, class, html.EscapeString(strings.ToLower(h.key)), html.EscapeString(h.name))
+		fmt.Fprintf(&b, `<th scope="col"%s data-name="%s" data-title="%[3]s"><button type="button">%[3]s</button></th>`, class, html.EscapeString(strings.ToLower(h.key)), html.EscapeString(h.name))
 	}
 	b.WriteString("</tr></thead>\n<tbody>\n")
 

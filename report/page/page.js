@@ -10,6 +10,12 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
+  // On paper nothing can be opened: commands and configurations are.
+  const folded = all(".cards details");
+  let closed = [];
+  addEventListener("beforeprint", () => { closed = folded.filter(d => !d.open); closed.forEach(d => { d.open = true; }); });
+  addEventListener("afterprint", () => closed.forEach(d => { d.open = false; }));
+
   // The legend of every chart hides and shows a series in all of them.
   document.addEventListener("click", e => {
     const button = e.target.closest("[data-toggle]");
