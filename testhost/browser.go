@@ -217,7 +217,7 @@ func (b *Browser) Open(t testing.TB, url string, view View) *Tab {
 	t.Helper()
 	tab := &Tab{browser: b, loaded: make(chan struct{})}
 	var target struct{ TargetID, SessionID string }
-	err := b.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	err := b.call("", "Target.createTarget", map[string]any{"url": "about:blank", "newWindow": true}, &target) // what lies behind another is not drawn
 	if err == nil {
 		err = b.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target)
 	}

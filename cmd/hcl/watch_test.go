@@ -3,9 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +20,9 @@ import (
 
 	"hclbench/apply"
 	"hclbench/load"
+	"hclbench/provision"
 	"hclbench/results"
+	"hclbench/testhost"
 )
 
 // journal writes a run that has begun, and returns where.
@@ -163,6 +170,127 @@ func TestWatchPage(t *testing.T) {
 	for path, want := range map[string]int{"/": 403, "/?token=": 403, "/?token=secret": 200, "/events?token=other": 403} {
 		if resp := ask("GET", path, nil); resp.StatusCode != want {
 			t.Errorf("GET %s with a token = %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+}
+
+var pictures = flag.String("pictures", "", "write what the browser shows into this `folder`, to be looked at")
+
+// TestWatchInBrowser looks at a run as it goes on, in a browser: wide and on a
+// phone, light and dark, with a token and without.
+func TestWatchInBrowser(t *testing.T) {
+	dir := t.TempDir()
+	journal, err := results.NewJournal(dir, "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { journal.Close() })
+	told := recorder{write: journal.Write}
+	at := time.Now().Add(-time.Minute)
+	event := func(e apply.Event) {
+		at = at.Add(time.Second)
+		e.Time, e.Host, e.Engine = at, "h200", "vllm.h200"
+		told.event(e)
+		if told.err != nil {
+			t.Fatal(told.err)
+		}
+	}
+	told.begin(begun{Time: at, Type: "run", Run: "r1", Lab: "deepseek-r1", Command: "apply", Version: "1.2.3",
+		Hosts: []begunHost{{Name: "h200", GPUs: "8xH200", PricePerHour: 28}},
+		Cells: []begunCell{
+			{Cell: "c1", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}, Work: 10},
+			{Cell: "c2", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(128)}}, Work: 30},
+			{Cell: "c3", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(256)}}, Work: 60},
+		}})
+	event(apply.Event{Type: apply.Step, Message: "pulling vllm/vllm-openai:v0.11.0"})
+	event(apply.Event{Type: apply.Pull, Pull: &provision.PullProgress{Bytes: 4_200_000_000, Total: 12_000_000_000}})
+
+	b := testhost.NewBrowser(t)
+	var tabs []*testhost.Tab
+	views := []testhost.View{{Width: 1440, Height: 900}, {Width: 1440, Height: 900, Dark: true}, {Width: 390, Height: 844}, {Width: 390, Height: 844, Dark: true}}
+	var servers []*httptest.Server
+	for i, view := range views {
+		page := &runPage{store: dir, run: "r1"}
+		link := "/"
+		if i%2 == 1 {
+			page.token = "secret"
+			link = "/?token=secret"
+		}
+		server := httptest.NewServer(page)
+		t.Cleanup(func() {
+			server.CloseClientConnections() // the pages follow, and would be waited for
+			server.Close()
+		})
+		servers = append(servers, server)
+		tabs = append(tabs, b.Open(t, server.URL+link, view))
+	}
+	see := func(moment string, words ...string) {
+		t.Helper()
+		for i, tab := range tabs {
+			want, err := json.Marshal(words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text string
+			tab.Eval(t, `new Promise(done => {
+				const until = performance.now() + 30000, words = `+string(want)+`;
+				const look = () => {
+					const text = document.body.innerText;
+					words.every(w => text.includes(w)) || performance.now() > until ? done(text) : setTimeout(look, 20);
+				};
+				look();
+			})`, &text)
+			for _, w := range words {
+				if !strings.Contains(text, w) {
+					t.Fatalf("%s: the page lacks %q:\n%s", moment, w, text)
+				}
+			}
+			var wide int
+			tab.Eval(t, `document.documentElement.scrollWidth`, &wide)
+			if wide > views[i].Width {
+				t.Errorf("%s: the page is %d wide, the window %d", moment, wide, views[i].Width)
+			}
+			if *pictures != "" {
+				name := fmt.Sprintf("watch-%s-%d-%t.png", moment, views[i].Width, views[i].Dark)
+				if err := os.WriteFile(filepath.Join(*pictures, name), tab.Picture(t), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	see("pull", "deepseek-r1", "running", "0 of 3", "4.2 of 12.0 GB")
+
+	event(apply.Event{Type: apply.Ready, Message: "serves deepseek-ai/DeepSeek-R1 after 480 s"})
+	event(apply.Event{Type: apply.Begin, Cell: "c1"})
+	event(apply.Event{Type: apply.End, Cell: "c1", Summary: &load.Summary{Completed: 500, OutputThroughput: 74.2, TTFT: load.Stats{Mean: 1234.5}, TPOT: load.Stats{Mean: 25.7}, E2EL: load.Stats{Mean: 21_800}, Verdict: load.Verdict{Verdict: load.Valid}}})
+	event(apply.Event{Type: apply.Begin, Cell: "c2"})
+	for i := range 12 {
+		event(apply.Event{Type: apply.Progress, Cell: "c2", Progress: &load.Progress{Done: 10 * i, Total: 500, InFlight: 128, Elapsed: float64(i), OutputTokens: int64(800 * i * (10 + i%3))}})
+	}
+	see("load", "1 of 3", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts")
+
+	event(apply.Event{Type: apply.End, Cell: "c2", Summary: &load.Summary{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Mean: 22_300}, TPOT: load.Stats{Mean: 109}, E2EL: load.Stats{Mean: 109_000},
+		Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{"a fifth of the requests failed"}}}})
+	event(apply.Event{Type: apply.Begin, Cell: "c3"})
+	event(apply.Event{Type: apply.End, Cell: "c3", Message: "the server stopped answering: <b>503</b>"})
+	event(apply.Event{Type: apply.Down, Message: "stopped, removed, port closed"})
+	told.end(ended{Time: at, Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Suspect: 1, Void: 1})
+	journal.Close()
+	see("end", "3 of 3", "ended, not all cells could be measured", "suspect", "void", "the server stopped answering: <b>503</b>", "finished")
+
+	for i, tab := range tabs {
+		var controls int
+		tab.Eval(t, `document.querySelectorAll("button, input, form, select, a, [contenteditable]").length`, &controls)
+		if controls > 0 {
+			t.Errorf("the page has %d things to press, and is to be read only", controls)
+		}
+		for _, asked := range tab.Requests() {
+			if !strings.HasPrefix(asked, servers[i].URL+"/") && asked != "data:," {
+				t.Errorf("the page asks for %s", asked)
+			}
+		}
+		for _, p := range tab.Problems() {
+			t.Errorf("%d wide, dark %t: %s", views[i].Width, views[i].Dark, p)
 		}
 	}
 }
