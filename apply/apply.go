@@ -87,10 +87,11 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 			r.outcome.Planned += len(todo)
 		}
 	}
+	r.places = places(work)
 	errs := make([]error, len(p.Hosts))
 	var wg sync.WaitGroup
 	for i, h := range p.Hosts {
-		if len(work[h]) == 0 {
+		if r.places[h] == nil {
 			continue
 		}
 		wg.Go(func() {
@@ -119,9 +120,10 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 }
 
 type run struct {
-	plan  *plan.Plan
-	store *results.Store
-	opt   Options
+	plan   *plan.Plan
+	store  *results.Store
+	opt    Options
+	places map[*provision.Host]*place // where there is work
 
 	mu      sync.Mutex
 	outcome Outcome
@@ -163,8 +165,16 @@ func (s *site) runtime(r provision.Runtime) runtime {
 	return s.conn
 }
 
-// host does all the work of one host.
+// host does all the work of one host, and keeps it as long as others send from it.
 func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.Deployment) (err error) {
+	here := r.places[h]
+	opened, given := sync.OnceFunc(func() { close(here.opened) }), sync.OnceFunc(func() {
+		for _, sender := range senders(deployments) {
+			r.places[sender].borrowers.Done()
+		}
+	})
+	defer given()
+	defer opened()
 	r.event(Event{Type: Step, Host: h.Name, Message: "connecting"})
 	conn, err := provision.Dial(ctx, h, r.opt.SSH, r.opt.Log)
 	if err != nil {
@@ -204,8 +214,21 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	if err := s.prepare(ctx, deployments); err != nil {
 		return err
 	}
+	here.site, here.lease = s, ctx
+	opened()
+	defer here.borrowers.Wait()
+	defer given() // before it waits for others, who may wait for it
 	for _, d := range deployments {
-		if err := s.deployment(ctx, d); err != nil {
+		done, err := s.together(ctx, d)
+		if elsewhere := new(toldElsewhere); errors.As(err, &elsewhere) {
+			s.event(Event{Type: Failed, Host: h.Name, Engine: d.Engine.Label(), Message: fmt.Sprintf("%s: %v", d.Engine, err)})
+			continue
+		} else if err != nil {
+			return err
+		}
+		err = s.deployment(ctx, d)
+		done()
+		if err != nil {
 			return err
 		}
 	}
@@ -315,7 +338,8 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 	}
 	// Before the engine: loading a model takes long, and costs.
 	for _, c := range d.ToDo() {
-		if err := s.place(ctx, c.Job.Workload.Dataset); err != nil {
+		from, _ := s.sender(ctx, c)
+		if err := from.place(ctx, c.Job.Workload.Dataset); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 		Holder:      s.opt.Holder,
 		TTL:         load.Duration(lab.Lease),
 		MaxDuration: load.Duration(lab.MaxDuration),
-		Reserve:     !s.plan.Rehearsal && real(deployments),
+		Reserve:     !s.plan.Rehearsal && (real(deployments) || s.sendsToReal()),
 	}
 	if usesDocker(deployments) {
 		var err error
@@ -134,6 +134,13 @@ func real(deployments []*plan.Deployment) bool {
 	return false
 }
 
+// sendsToReal is [real] for the engines elsewhere that the host sends load to.
+func (s *site) sendsToReal() bool {
+	return real(slices.DeleteFunc(slices.Clone(s.plan.Deployments), func(d *plan.Deployment) bool {
+		return !slices.Contains(d.Senders(), s.host)
+	}))
+}
+
 // take claims the host, and waits for it when somebody else is at work there: as
 // long as was asked for, or, when it is this very run under the name of another
 // host block, to the end of that.
@@ -146,6 +153,9 @@ func (s *site) take(ctx context.Context) error {
 			return err
 		}
 		own := held.Lease.Run == s.claim.Run
+		if own && s.places[s.host].shared {
+			return fmt.Errorf("%s is the same machine as another host of this lab, and load would be sent between the two: leave `from` out", s.host)
+		}
 		if !own && time.Now().After(end) {
 			return err
 		}

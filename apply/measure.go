@@ -30,8 +30,9 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, alive func(context.Context) error, tail func() []string) (lost, err error) {
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
-	p := s.prober(out.Job.Target.BaseURL, d.Engine)
+	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
 	defer p.close()
+	from, reserved := s.sender(ctx, c)
 
 	tell := s.begin(row, c)
 
@@ -51,21 +52,24 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 			}
 		}
 	}()
+	apart := context.AfterFunc(reserved, func() { cancel(context.Cause(reserved)) })
+	defer apart()
 	var got agent.Measured
-	var runErr error
-	read := readWhile(d)
-	for attempt := range agentLosses + 1 {
+	runErr := s.reaches(running, c)
+	read := readWhile(d, c)
+	for attempt := 0; runErr == nil; attempt++ {
 		out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
 		job := out.Job                  // as the host gets it; where its files lie there is of no interest later
-		job.Files = s.files
+		job.Files = from.files
 		out.CacheReset = resetCache(ctx, p, d.Engine)
-		got, runErr = s.agent.Run(running, fmt.Sprintf("%s.%s.%d", s.opt.Run.ID, c.ID, attempt), agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
+		got, runErr = from.agent.Run(running, fmt.Sprintf("%s.%s.%d", s.opt.Run.ID, c.ID, attempt), agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
 			tell(Event{Type: Progress, Progress: &p})
 		})
-		if !errors.Is(runErr, agent.ErrJobLost) || running.Err() != nil {
+		if attempt == agentLosses || !errors.Is(runErr, agent.ErrJobLost) || running.Err() != nil {
 			break
 		}
 		tell(Event{Type: Warning, Message: "the agent has died in mid-cell and is started again; the cell is measured anew"})
+		runErr = nil
 	}
 	cause := context.Cause(running)
 	cancel(nil)
@@ -73,6 +77,10 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	out.Finished = time.Now()
 	if ctx.Err() != nil {
 		return nil, nil // interrupted: not a measurement, and not a failure
+	}
+
+	if reserved.Err() != nil { // the sender is lost, which says nothing of the engine
+		return nil, fmt.Errorf("%s sends the load no more: %w", from.host, context.Cause(reserved))
 	}
 
 	switch {

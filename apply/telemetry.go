@@ -11,11 +11,18 @@ import (
 	"hclbench/telemetry"
 )
 
-// readWhile says what is read while a cell of the deployment is measured: the
-// host, what the engine exports, and the GPUs that it has. A simulated engine has none.
-func readWhile(d *plan.Deployment) telemetry.Plan {
+// readWhile says what is read, where its load is sent from, while a cell of the
+// deployment is measured: the host, what the engine exports, and the GPUs that it
+// has. A simulated engine has none; those of another host are not read.
+func readWhile(d *plan.Deployment, c *plan.Cell) telemetry.Plan {
 	p := telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
 	gpus := d.Host().GPUs
+	if c.From != nil {
+		if p.Engine != nil {
+			p.Engine.URL = strings.Replace(p.Engine.URL, engines.BaseURL(d.Engine), c.Job.Target.BaseURL, 1)
+		}
+		return p
+	}
 	if len(d.Instances) == 0 || gpus.Count == 0 || d.Engine.Kind == engines.Sim {
 		return p
 	}

@@ -48,7 +48,7 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 	}{{engines.VLLM, nil, 8}, {engines.VLLM, []string{"0", "1"}, 2}, {engines.Sim, nil, 0}} {
 		e := &engines.Engine{Kind: c.kind, Name: "x", Host: h}
 		e.Container.GPUIDs = c.only
-		got := readWhile(&plan.Deployment{Engine: e, Instances: []plan.Instance{{Host: h}}})
+		got := readWhile(&plan.Deployment{Engine: e, Instances: []plan.Instance{{Host: h}}}, &plan.Cell{})
 		count := 0
 		if got.GPUs != nil {
 			count = got.GPUs.Count

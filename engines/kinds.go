@@ -1,6 +1,9 @@
 package engines
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"path"
 	"slices"
 	"strconv"
@@ -138,9 +141,9 @@ func (e *Engine) launch(port int, argv []string) []provision.Text {
 	if e.Model != nil && e.Model.Revision != "" && e.Build == nil && e.Kind != Sim && e.Kind != TRTLLM {
 		add("revision", e.Model.Revision)
 	}
-	// The load runs on the same host, so nothing need listen to the network of a
-	// rented box: flags = { host = "0.0.0.0" } says otherwise.
-	add("host", "127.0.0.1")
+	// Unless the lab says otherwise the load runs on the same host, so nothing need
+	// listen to the network of a rented box: flags = { host = "0.0.0.0" } opens it.
+	add("host", loopback)
 	add("port", strconv.Itoa(port))
 	return append(out, e.flagWords()...)
 }
@@ -170,12 +173,56 @@ func Port(e *Engine) int {
 	return kinds[e.Kind].port
 }
 
+const loopback = "127.0.0.1"
+
+// listens is the address that the engine listens on: what its flags say, and else
+// the loopback address. A command of the lab's own tells nothing.
+func listens(e *Engine) string {
+	if host, said := e.Flag("host"); said && e.Command == nil {
+		return host
+	}
+	return loopback
+}
+
+// open reports whether an address means all of a host's.
+func open(address string) bool { ip := net.ParseIP(address); return ip != nil && ip.IsUnspecified() }
+
 // BaseURL is where the engine is reached from its own host, without a path.
 func BaseURL(e *Engine) string {
 	if e.Kind == External {
 		return base(e.URL)
 	}
-	return "http://127.0.0.1:" + strconv.Itoa(Port(e))
+	at := listens(e)
+	if open(at) {
+		at = loopback
+	}
+	return "http://" + net.JoinHostPort(at, strconv.Itoa(Port(e)))
+}
+
+// RemoteURL is where the engine is reached from another host of the lab, without a
+// path: the one address that its flag host says, or, when that means all, or the
+// lab has a command of its own, the address of its host block. The error says why
+// there is no way to it.
+func RemoteURL(e *Engine) (string, error) {
+	if e.Kind == External {
+		return base(e.URL), nil
+	}
+	at := listens(e)
+	if network := e.Container.Network; network == "bridge" || network == "none" {
+		return "", fmt.Errorf("with network = %q its port is open to its own host only", network)
+	}
+	if e.Command != nil || open(at) {
+		at = e.Host.Address
+		if host, _, err := net.SplitHostPort(at); err == nil {
+			at = host
+		}
+		if e.Host.Local() {
+			return "", errors.New("its host is this machine, which has no address for others")
+		}
+	} else if ip := net.ParseIP(at); at == "localhost" || ip != nil && ip.IsLoopback() {
+		return "", fmt.Errorf("it listens on %s only, so that nothing of a rented box is open to the network", at)
+	}
+	return "http://" + net.JoinHostPort(at, strconv.Itoa(Port(e))), nil
 }
 
 // MoreURLs are the other servers of an external engine, as [BaseURL] is the first.

@@ -149,7 +149,6 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 		out.Dataset = d.address
 		out.Workload.Dataset, _ = i.value.(load.Dataset)
 		l.checkOutputs(b, s, d, out.Workload)
-		l.place(d.address, d.header)
 		good = good && !i.incomplete
 	} else {
 		good = false
@@ -157,7 +156,7 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	if d := get[*declared](s, "load.from"); d != nil {
 		i := l.instance(d, nil)
 		out.From, _ = i.value.(*provision.Host)
-		l.place(c.benchmark+" load.from", s["load.from"].at)
+		good = good && out.From != nil
 	}
 	good = l.checkWorkload(b, s, &out.Workload) && good
 	good = l.checkSent(s, out.Workload) && good
@@ -350,6 +349,12 @@ func (l *lab) checkTogether(s settings, c Cell) bool {
 	for _, h := range c.Headers {
 		if strings.EqualFold(h.Name, load.Authorization) && e.APIKey.Reveal() != "" {
 			l.errOnce(s["load.headers"].at, "Two keys", "%s says api_key, which is sent as the header Authorization, and the load has one of its own. Remove one of them.", e.Address())
+			return false
+		}
+	}
+	if c.From != nil && c.From != e.Host && w.Mode != load.Offline {
+		if _, err := engines.RemoteURL(e); err != nil {
+			l.errOnce(s["load.from"].at, "Engine out of reach", "The load is sent from host.%s, and there is no way from there to %s: %s. Let it listen on one address of its host that the other reaches, or on all, where a firewall keeps the world out:\n\n    flags = { host = \"10.0.0.5\" }", c.From.Name, e.Address(), err)
 			return false
 		}
 	}

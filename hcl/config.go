@@ -10,8 +10,6 @@ package hcl
 import (
 	"time"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
@@ -27,8 +25,7 @@ type Config struct {
 	Benchmarks []Benchmark
 	Report     Report
 
-	places map[string]hcl.Range // of what NotCarriedOut may name
-	text   *Problems
+	text *Problems
 }
 
 // Lab is the lab block: what holds for everything in it.

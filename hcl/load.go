@@ -42,7 +42,6 @@ type lab struct {
 	fixed     map[hclsyntax.Expression]setting   // and what they became
 	sorted    map[*hclsyntax.Body][]*hclsyntax.Attribute
 	misspelt  map[hcl.Range]map[string]bool // by block: what is there under a wrong name is not missing as well
-	places    map[string]hcl.Range          // of what NotCarriedOut may name
 	unknown   hcl.Range                     // where a value turned out to be unknown without a problem that says why
 }
 
@@ -59,7 +58,6 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 		syntax:    map[string]bool{},
 		sorted:    map[*hclsyntax.Body][]*hclsyntax.Attribute{},
 		misspelt:  map[hcl.Range]map[string]bool{},
-		places:    map[string]hcl.Range{},
 	}
 	l.functions = l.functionSet()
 	names, varsFile := src.labFiles()
@@ -75,7 +73,7 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 	}
 	l.setVariables(varsFile)
 
-	c := &Config{Dir: src.Dir, Lab: l.readLab(), places: l.places, text: l.problems}
+	c := &Config{Dir: src.Dir, Lab: l.readLab(), text: l.problems}
 	for _, d := range l.order {
 		l.finish(d, c)
 	}

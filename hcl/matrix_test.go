@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,58 +119,34 @@ reference "by hand" {
 	}
 }
 
-// TestNotCarriedOut reads what this version cannot do yet, and is told where it
-// stands.
-func TestNotCarriedOut(t *testing.T) {
+// TestWorkload reads what a workload can say beyond concurrency.
+func TestWorkload(t *testing.T) {
 	c := mustLoad(t, common+`
-engine "trtllm" "a" {
+engine "vllm" "a" {
   host  = host.h
   model = model.m
-  image = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"
-  build {
-    commands = ["make"]
-    output   = "/built"
-  }
+  image = "vllm/vllm-openai:v0.7.3"
 }
 dataset "trace" "t" {
   path     = "trace.jsonl"
   slowdown = 2
 }
 benchmark "replayed" {
-  engine  = engine.trtllm.a
+  engine  = engine.vllm.a
   dataset = dataset.trace.t
-  load {
-    stream   = false
-    warmup   = "30s"
-    cooldown = "10s"
-    from     = host.h
-  }
+  load { stream = false }
 }
 benchmark "staged" {
-  engine  = engine.trtllm.a
+  engine  = engine.vllm.a
   dataset = dataset.random.d
   load {
     stages        = [{ duration = "1m", rate = 2.5 }, { duration = "30s", rate = "inf" }]
-    ramp          = "10s"
     concurrency   = 100
     output_tokens = 10
+    from          = host.h
   }
 }
 `, Vars{})
-	var got []string
-	for _, p := range c.NotCarriedOut(false).List() {
-		text := string(c.text.files[p.File][p.Start.Byte:p.End.Byte])
-		if p.Summary != "Not carried out yet" || p.Severity != SeverityError {
-			t.Errorf("problem %+v", p)
-		}
-		got = append(got, p.Context+": "+text)
-	}
-	want := []string{
-		`benchmark "replayed": host.h`,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("not carried out (-want +got):\n%s\n%s", diff, printed(t, c.NotCarriedOut(false)))
-	}
 	wantStages := []load.Stage{{Duration: load.Duration(60e9), Rate: 2.5}, {Duration: load.Duration(30e9), Rate: load.Inf}}
 	if diff := cmp.Diff(wantStages, c.Benchmarks[1].Cells[0].Workload.Stages); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)
@@ -177,13 +154,42 @@ benchmark "staged" {
 	if w := c.Benchmarks[0].Cells[0].Workload; w.Dataset != (load.Dataset{Kind: load.Trace, Path: "trace.jsonl", Slowdown: 2}) || !w.NoStream {
 		t.Errorf("workload = %+v", w)
 	}
-	if got := len(c.NotCarriedOut(true).List()); got != 0 {
-		t.Errorf("%d problems with a rehearsal: the host does not matter there", got)
-	}
-	// Only the cells that are left count: --only may have taken the others away.
-	c.Benchmarks = nil
-	if c.NotCarriedOut(false).HasErrors() {
-		t.Error("something is not carried out in a lab without benchmarks")
+}
+
+// TestLoadFrom: load from another host needs an engine that listens to the network,
+// which only the lab may say.
+func TestLoadFrom(t *testing.T) {
+	for _, tt := range []struct{ name, argument, want string }{
+		{"listens on its host alone", "", "listens on 127.0.0.1 only"},
+		{"said so", `flags = { host = "localhost" }`, "listens on localhost only"},
+		{"published on its host alone", "flags = { host = \"0.0.0.0\" }\n  container { network = \"bridge\" }", "open to its own host only"},
+		{"on one address", `flags = { host = "10.0.0.5" }`, ""},
+		{"on all", `flags = { host = "0.0.0.0" }`, ""},
+		{"by a command that tells nothing", `command = ["serve", "8000"]`, ""},
+	} {
+		_, p := loadText(t, common+`
+host "client" { address = "client" }
+engine "vllm" "a" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.7.3"
+  `+tt.argument+`
+}
+benchmark "b" {
+  engine   = engine.vllm.a
+  dataset  = dataset.random.d
+  requests = 4
+  load {
+    concurrency   = 1
+    output_tokens = 4
+    from          = host.client
+  }
+}
+`, Vars{})
+		said := printed(t, p)
+		if tt.want == "" && p.HasErrors() || tt.want != "" && (!strings.Contains(said, tt.want) || !strings.Contains(said, "load.from") && !strings.Contains(said, "host.client")) {
+			t.Errorf("%s: want %q, got\n%s", tt.name, tt.want, said)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func TestReferenceTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"functions": functionTable(), "not carried out": notCarriedOutTable()}
+	want := map[string]string{"functions": functionTable()}
 	for _, k := range datasetKinds {
 		want["dataset "+k.kind] = blockTable(k)
 	}
@@ -107,10 +107,6 @@ func functionTable() string {
 		names = append(names, "`"+name+"`")
 	}
 	return strings.Join(names, ", ") + ".\n"
-}
-
-func notCarriedOutTable() string {
-	return "- in `load`: `from`\n"
 }
 
 // TestReferenceExamples reads every example of the page. Those that are marked

@@ -316,7 +316,7 @@ var (
 			{name: "cooldown", kind: duration, fallback: "nothing is cut", doc: "This much of the run's end does not count."},
 			{name: "timeout", kind: duration, fallback: "none", doc: "For one request in all."},
 			{name: "stall", kind: duration, fallback: "`\"5m\"`", doc: "A response that is silent this long has failed."},
-			{name: "from", kind: reference("host"), fallback: "the engine's own host", doc: "Send from this host instead: `host.NAME`."},
+			{name: "from", kind: reference("host"), fallback: "the engine's own host", doc: "Send from this host instead: `host.NAME`. See [load from another host](#load-from-another-host)."},
 		},
 	}
 

@@ -129,10 +129,14 @@ type identities struct {
 type loadIdentified struct {
 	load.Workload
 	Headers map[string]string `json:"headers,omitempty"`
+	From    string            `json:"from,omitempty"` // another host than the engine's
 }
 
 func identified(c hcl.Cell) loadIdentified {
 	out := loadIdentified{Workload: c.Workload}
+	if c.From != nil {
+		out.From = c.From.Name
+	}
 	for _, h := range c.Headers {
 		if out.Headers == nil {
 			out.Headers = map[string]string{}

@@ -27,7 +27,7 @@ type Plan struct {
 	Lab         hcl.Lab
 	Dir         string // of the lab: what paths in it are relative to
 	Rehearsal   bool
-	Hosts       []*provision.Host // those that deployments use, in the order of their first use
+	Hosts       []*provision.Host // those that deployments use or send from, in the order of their first use
 	Deployments []*Deployment     // in the order in which they are carried out on each host
 
 	Only    []string // what [Plan.Select] was asked for
@@ -71,7 +71,8 @@ type Cell struct {
 	Axes       results.Axes
 	Repetition int // from 1
 	Job        load.Job
-	Offline    *engines.Bench // run instead of the job, in a container or process of its own; nil: online
+	Offline    *engines.Bench  // run instead of the job, in a container or process of its own; nil: online
+	From       *provision.Host // where the load is sent from; nil: the host of the deployment
 	Status     Status
 	Why        string // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
 	Digest     string // of a cell that is done: the image that it was measured with
@@ -107,6 +108,24 @@ func (d *Deployment) starts() int {
 		}
 	}
 	return n + serves
+}
+
+// Senders are the other hosts that send load to the deployment in what is to be
+// done, in the order of their first use.
+func (d *Deployment) Senders() []*provision.Host {
+	var list []*provision.Host
+	for _, c := range d.ToDo() {
+		if c.From != nil && !slices.Contains(list, c.From) {
+			list = append(list, c.From)
+		}
+	}
+	return list
+}
+
+// uses reports whether an engine of the deployment is on a host, or load comes from
+// there.
+func (d *Deployment) uses(h *provision.Host) bool {
+	return d.Host() == h || slices.ContainsFunc(d.Cells, func(c *Cell) bool { return c.From == h })
 }
 
 // Host is where the deployment's engine serves, or where the load runs when
@@ -190,6 +209,12 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 					p.Hosts = append(p.Hosts, h)
 				}
 			}
+			if c.From == d.Host() || c.Workload.Mode == load.Offline {
+				c.From = nil
+			}
+			if c.From != nil && !slices.Contains(p.Hosts, c.From) {
+				p.Hosts = append(p.Hosts, c.From)
+			}
 			for rep := range max(b.Repeat, 1) {
 				d.Cells = append(d.Cells, cell(d, b, c, rep+1, ids))
 			}
@@ -229,12 +254,20 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids *ident
 	out := &Cell{
 		Benchmark:  b.Name,
 		Repetition: repetition,
+		From:       c.From,
 		deployment: d,
 		Job: load.Job{
 			Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), BaseURLs: engines.MoreURLs(d.Engine), Model: engines.ServedModel(d.Engine)},
 			Workload:    c.Workload,
 			Percentiles: b.Percentiles,
 		},
+	}
+	if c.From != nil {
+		url, err := engines.RemoteURL(d.Engine)
+		if err != nil {
+			panic(fmt.Sprintf("plan load from host %s on %s: %v. The text was checked: this is a bug in hcl.", c.From.Name, d.Engine, err))
+		}
+		out.Job.Target.BaseURL = url
 	}
 	out.addHeaders(d.Engine.APIKey, c.Headers)
 	for _, a := range c.Axes {

@@ -45,6 +45,7 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 			}
 			c.Engine = simulated[c.Engine]
 			c.Workload = hurried(c.Workload, speed)
+			c.From = nil // all hosts are this machine
 			cells[i] = c
 		}
 		b.Cells = cells

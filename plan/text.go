@@ -82,6 +82,8 @@ func (p *Plan) byHost(b *strings.Builder, verbose bool) {
 		for _, d := range p.Deployments {
 			if d.Host() == h {
 				d.text(b, d.Engine.Address(), "", verbose)
+			} else if d.uses(h) {
+				fmt.Fprintf(b, "\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host().Name)
 			}
 		}
 	}
@@ -89,7 +91,9 @@ func (p *Plan) byHost(b *strings.Builder, verbose bool) {
 
 // works reports whether anything is measured on a host.
 func (p *Plan) works(h *provision.Host) bool {
-	return slices.ContainsFunc(p.Deployments, func(d *Deployment) bool { return d.Host() == h && len(d.ToDo()) > 0 })
+	return slices.ContainsFunc(p.Deployments, func(d *Deployment) bool {
+		return len(d.ToDo()) > 0 && (d.Host() == h || slices.Contains(d.Senders(), h))
+	})
 }
 
 // byEngine brings together what an engine block became: it is several
@@ -167,6 +171,9 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			fmt.Fprintf(b, "    %s\n", d.line(in.Container))
 		}
 	}
+	if i := slices.IndexFunc(d.Cells, func(c *Cell) bool { return c.From != nil }); i >= 0 && len(d.Instances) > 0 {
+		fmt.Fprintf(b, "    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Job.Target.BaseURL)
+	}
 	benchmark := only
 	for _, c := range d.Cells {
 		if only != "" && c.Benchmark != only {
@@ -177,6 +184,9 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			fmt.Fprintf(b, "    benchmark %s\n", benchmark)
 		}
 		fmt.Fprintf(b, "      %s %s", map[Status]string{Measure: "+", Stale: "~", Done: "="}[c.Status], c.label())
+		if c.From != nil {
+			fmt.Fprintf(b, " from host %s", c.From.Name)
+		}
 		switch {
 		case c.Status == Done:
 			b.WriteString("  up to date: " + c.Why)
@@ -274,6 +284,8 @@ type jsonCell struct {
 	Repetition int              `json:"repetition"`
 	Status     Status           `json:"status"`
 	Why        string           `json:"why,omitempty"`
+	From       string           `json:"from,omitempty"`
+	URL        string           `json:"url,omitempty"`
 	Command    []provision.Text `json:"command,omitempty"`
 }
 
@@ -296,6 +308,9 @@ func (p *Plan) JSON(w io.Writer) error {
 		}
 		for _, c := range d.Cells {
 			jc := jsonCell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition, Status: c.Status, Why: c.Why}
+			if c.From != nil {
+				jc.From, jc.URL = c.From.Name, c.Job.Target.BaseURL
+			}
 			if c.Offline != nil {
 				jc.Command = argv(c.Offline.Container)
 			}

@@ -230,6 +230,27 @@ func (h *Host) Link(up bool) error {
 	return run(exec.Command(tool("ip"), "link", "set", deviceOf(h.machine.name), state))
 }
 
+// Cable connects two hosts that have networks of their own by one that nobody else
+// is on, and returns their addresses there. It goes with the first of them; a host
+// has one at most.
+func (h *Host) Cable(other *Host) (here, there string, err error) {
+	here, there = "192.0.2.1", "192.0.2.2"
+	pid := func(h *Host) string { return strconv.Itoa(h.machine.cmd.Process.Pid) }
+	err = run(exec.Command(tool("ip"), "link", "add", "name", "eth1", "netns", pid(h), "type", "veth", "peer", "name", "eth1", "netns", pid(other)))
+	for _, end := range []struct {
+		host *Host
+		addr string
+	}{{h, here}, {other, there}} {
+		if err == nil {
+			err = run(end.host.machine.command("ip", "addr", "add", end.addr+"/30", "dev", "eth1"))
+		}
+		if err == nil {
+			err = run(end.host.machine.command("ip", "link", "set", "eth1", "up"))
+		}
+	}
+	return here, there, err
+}
+
 // Listen opens a listener on the host, such as one that holds a port which an
 // engine will want. addr is "IP:port" as in [net.Listen]; the test closes it.
 func (h *Host) Listen(addr string) (net.Listener, error) { return h.machine.listen(addr) }

@@ -90,7 +90,7 @@ is left unclean, 130 interrupted.`,
 				}
 				return p.Text(a.stdout, false)
 			}
-			if err := a.carriable(cfg, p); err != nil {
+			if err := inputsThere(p); err != nil {
 				return err
 			}
 			if !asJSON {

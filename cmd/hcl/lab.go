@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -188,37 +187,6 @@ func known(ctx context.Context, store *results.Store) (map[string]results.Known,
 		return nil, nil
 	}
 	return store.Known(ctx)
-}
-
-// carriable refuses, before anything is contacted, a plan of which a cell can be
-// planned by this version but not measured, or whose files are not there.
-func (a *app) carriable(cfg *hcl.Config, p *plan.Plan) error {
-	place := func(benchmark string, axes results.Axes) string { return fmt.Sprint(benchmark, axes) }
-	todo := map[string]bool{}
-	for _, d := range p.Deployments {
-		for _, c := range d.ToDo() {
-			todo[place(c.Benchmark, c.Axes)] = true
-		}
-	}
-	part := *cfg
-	part.Benchmarks = nil
-	for _, b := range cfg.Benchmarks {
-		b.Cells = slices.DeleteFunc(slices.Clone(b.Cells), func(c hcl.Cell) bool {
-			var axes results.Axes
-			for _, x := range c.Axes {
-				axes = append(axes, results.Axis(x))
-			}
-			return !todo[place(b.Name, axes)]
-		})
-		part.Benchmarks = append(part.Benchmarks, b)
-	}
-	if problems := part.NotCarriedOut(p.Rehearsal); problems.HasErrors() {
-		if err := a.show(problems); err != nil {
-			return err
-		}
-		return &exit{code: exitUsage}
-	}
-	return inputsThere(p)
 }
 
 // inputsThere checks that the files of the data sets can be read.

@@ -61,7 +61,7 @@ could not be run, 130 interrupted.`,
 			}
 			defer store.Close()
 			defer unlock()
-			if err := a.carriable(cfg, p); err != nil {
+			if err := inputsThere(p); err != nil {
 				return err
 			}
 			if !asJSON {
