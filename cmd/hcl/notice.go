@@ -156,7 +156,7 @@ func runNotice(ctx context.Context, command []provision.Text, text []byte) error
 	cmd.WaitDelay = time.Second
 	cmd.Stdin = bytes.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s: %w: %s", command[0], err, bytes.TrimSpace(out))
+		return fmt.Errorf("run %s: %w: %s", command[0], err, withoutSecrets(out, command...))
 	}
 	return nil
 }
@@ -178,7 +178,18 @@ func post(ctx context.Context, to provision.Text, text []byte) error {
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
-		return fmt.Errorf("post to %s: %s: %s", to, resp.Status, bytes.TrimSpace(said))
+		return fmt.Errorf("post to %s: %s: %s", to, resp.Status, withoutSecrets(said, to, provision.Secret(r.URL.RequestURI())))
 	}
 	return nil
+}
+
+// withoutSecrets is what somebody answered, who may have quoted what he was told.
+func withoutSecrets(said []byte, told ...provision.Text) string {
+	s := string(bytes.TrimSpace(said))
+	for _, text := range told {
+		if hidden := text.Reveal(); text.IsSecret() && len(hidden) > 1 {
+			s = strings.ReplaceAll(s, hidden, text.String())
+		}
+	}
+	return s
 }

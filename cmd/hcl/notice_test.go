@@ -76,7 +76,7 @@ func TestNotices(t *testing.T) {
 func TestNoticesThatFail(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
-		io.WriteString(w, "no such channel")
+		io.WriteString(w, "no such channel: "+r.URL.Path)
 	}))
 	gone := httptest.NewServer(nil)
 	gone.Close()
@@ -84,7 +84,7 @@ func TestNoticesThatFail(t *testing.T) {
 	n := newNotices(t.Context(), []hcl.Notice{
 		{On: []string{hcl.NoticeFailure}, URL: provision.Secret(hook.URL + "/canary")},
 		{On: []string{hcl.NoticeFailure}, URL: provision.Secret(gone.URL + "/canary")},
-		{On: []string{hcl.NoticeFailure}, Command: []provision.Text{provision.Plain("sh"), provision.Plain("-c"), provision.Plain("echo broken; exit 3")}},
+		{On: []string{hcl.NoticeFailure}, Command: []provision.Text{provision.Plain("sh"), provision.Plain("-c"), provision.Plain("echo broken $0; exit 3"), provision.Secret("canary")}},
 		{On: []string{hcl.NoticeEnd}, Command: []provision.Text{provision.Plain("not told, for this is no good end")}},
 	})
 	n.begin(begun{Run: "r1"})
@@ -93,7 +93,7 @@ func TestNoticesThatFail(t *testing.T) {
 	if err == nil {
 		t.Fatal("no problem")
 	}
-	for _, want := range []string{"post to (sensitive): 403 Forbidden: no such channel", "post to (sensitive): dial tcp", "run sh: exit status 3: broken"} {
+	for _, want := range []string{"post to (sensitive): 403 Forbidden: no such channel: (sensitive)", "post to (sensitive): dial tcp", "run sh: exit status 3: broken (sensitive)"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("problems = %v\nwithout %q", err, want)
 		}

@@ -276,7 +276,7 @@ func TestWatchInBrowser(t *testing.T) {
 	event(apply.Event{Type: apply.Down, Message: "stopped, removed, port closed"})
 	told.end(ended{Time: at, Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Suspect: 1, Void: 1})
 	journal.Close()
-	see("end", "3 of 3", "ended, not all cells could be measured", "suspect", "void", "the server stopped answering: <b>503</b>", "finished")
+	see("end", "3 of 3", "ended, not all cells could be measured", "online: concurrency=128: suspect: a fifth of the requests failed", "online: concurrency=256: the server stopped answering: <b>503</b>", "finished")
 
 	for i, tab := range tabs {
 		var controls int
