@@ -57,7 +57,8 @@ func newClient(c *provision.Conn, socket string) *Client {
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return c.Dial(ctx, "unix", socket)
 			},
-			MaxIdleConnsPerHost: 4,
+			MaxIdleConnsPerHost: 2,
+			IdleConnTimeout:     time.Minute, // each may be a session of the host's
 		}},
 	}
 }

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -70,30 +71,39 @@ func TestBridge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err == nil {
-			_, err = io.Copy(conn, conn)
-			conn.Close()
-		}
-		served <- err
-	}()
+	const many = 20 // more than sshd allows sessions
+	served := make(chan error, many)
+	for range many {
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				_, err = io.Copy(conn, conn)
+				conn.Close()
+			}
+			served <- err
+		}()
+	}
 	if _, err := c.Dial(t.Context(), "tcp", l.Addr().String()); !isRefused(err) {
 		t.Fatalf("Dial = %v, want it refused", err)
 	}
 	c.UseBridge(testhost.HCL(t) + " connect")
-	conn, err := c.Dial(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	var open []net.Conn
+	for range many {
+		conn, err := c.Dial(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
 	}
-	go io.WriteString(conn, "there and back\n")
-	if line, err := readLine(conn); err != nil || line != "there and back" {
-		t.Errorf("read %q, %v", line, err)
-	}
-	conn.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
+	for _, conn := range open {
+		go io.WriteString(conn, "there and back\n")
+		if line, err := readLine(conn); err != nil || line != "there and back" {
+			t.Errorf("read %q, %v", line, err)
+		}
+		conn.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	}
 	l.Close()
 	for network, addr := range map[string]string{"tcp": l.Addr().String(), "unix": "/nobody/here"} {

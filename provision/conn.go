@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,6 +39,10 @@ type Conn struct {
 	looking *semaphore.Weighted // a lock that a context can stop waiting for; guards way
 	way     *access             // how Docker is reached; nil: not looked for
 
+	ssh      SSH                 // as it was dialled
+	changing *semaphore.Weighted // as looking; guards lanes
+	lanes    []*lane             // what pipes go over; the first is link
+
 	bridge  atomic.Pointer[string] // see UseBridge
 	life    context.Context        // ends with Close
 	end     context.CancelFunc
@@ -73,7 +78,7 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 		}
 		link = t
 	}
-	c := &Conn{host: h, log: log, link: link, stall: pullStall, pause: pullPause, looking: semaphore.NewWeighted(1)}
+	c := &Conn{host: h, log: log, link: link, stall: pullStall, pause: pullPause, looking: semaphore.NewWeighted(1), ssh: opt, changing: semaphore.NewWeighted(1), lanes: []*lane{{link, pipesBeside}}}
 	c.life, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.docker, err = newDocker(c); err != nil {
@@ -98,7 +103,10 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 func (c *Conn) Close() error {
 	c.end()
 	err := c.link.close()
-	c.reading.Wait()
+	c.reading.Wait() // after that nobody adds a lane
+	for _, l := range c.lanes[1:] {
+		err = errors.Join(err, l.link.close())
+	}
 	return err
 }
 

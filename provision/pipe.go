@@ -30,7 +30,11 @@ func (c *Conn) pipe(command string) *commandConn {
 	c.reading.Go(func() {
 		defer end()
 		var said strings.Builder
-		p.err = c.link.run(ctx, command, theirs, theirs, &said)
+		var through *lane
+		if through, p.err = c.lane(ctx); p.err == nil {
+			p.err = through.link.run(ctx, command, theirs, theirs, &said)
+			c.leave(through)
+		}
 		if failed, ok := p.err.(*CommandError); ok {
 			failed.Stderr = said.String()
 		}
@@ -38,6 +42,48 @@ func (c *Conn) pipe(command string) *commandConn {
 		theirs.Close()
 	})
 	return p
+}
+
+// lane is an SSH connection that pipes go over. Each is a session there, of which sshd
+// allows 10: more than some take another connection, so that no pipe ever waits for
+// the end of another.
+type lane struct {
+	link transport
+	free int // pipes that may still begin
+}
+
+// pipesBeside is how many pipes go over the host's own connection, beside its commands
+// and files.
+const pipesBeside = maxSessions / 2
+
+// lane returns a connection that has room for a pipe. The caller leaves it.
+func (c *Conn) lane(ctx context.Context) (*lane, error) {
+	if err := c.changing.Acquire(ctx, 1); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	defer c.changing.Release(1)
+	for _, l := range c.lanes {
+		if l.free > 0 || c.host.Local() {
+			l.free--
+			return l, nil
+		}
+	}
+	c.log.Debug("another connection, for what sshd does not forward", "connections", len(c.lanes)+1)
+	link, err := dialSSH(ctx, c.host, c.ssh, c.log, keepaliveEvery)
+	if err != nil {
+		return nil, err
+	}
+	l := &lane{link, maxSessions - 1}
+	c.lanes = append(c.lanes, l)
+	return l, nil
+}
+
+func (c *Conn) leave(l *lane) {
+	// Never nil: the context does not end.
+	if c.changing.Acquire(context.Background(), 1) == nil {
+		l.free++
+		c.changing.Release(1)
+	}
 }
 
 func (p *commandConn) Read(b []byte) (int, error) {
