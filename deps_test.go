@@ -102,6 +102,7 @@ var libraries = []struct {
 	{"golang.org/x/image", []string{"report"}, "charts as pictures: polygons and letters become pixels in one room"},
 
 	{"modernc.org/sqlite", []string{"results"}, "the database is an index that only the store knows"},
+	{"github.com/jackc/pgx/v5", []string{"results"}, "the database of a store that a team shares; pure Go, behind database/sql"},
 	{"github.com/klauspost/compress", []string{"results"}, "records on disk"},
 
 	{"golang.org/x/text", []string{"tokenizer"}, "normal forms of Unicode"},

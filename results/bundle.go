@@ -5,13 +5,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +73,6 @@ func (s *Store) WriteBundle(ctx context.Context, w io.Writer, run string, more m
 	if err != nil {
 		return err
 	}
-	files := map[string]string{}
 	for _, r := range rows {
 		b.Cells = append(b.Cells, r.Cell)
 		file, err := s.recordsFile(ctx, run, r.ID)
@@ -83,7 +81,6 @@ func (s *Store) WriteBundle(ctx context.Context, w io.Writer, run string, more m
 		}
 		if file != "" {
 			b.Recorded = append(b.Recorded, r.ID)
-			files[r.ID] = filepath.Join(s.recordsDir(), file)
 		}
 	}
 	var index bytes.Buffer
@@ -109,24 +106,20 @@ func (s *Store) WriteBundle(ctx context.Context, w io.Writer, run string, more m
 	addBytes := func(name string, content []byte) error {
 		return add(name, int64(len(content)), bytes.NewReader(content))
 	}
-	addFile := func(name, path string) error {
-		f, err := os.Open(path)
+	addRecords := func(id string) error {
+		content, size, err := s.openRecords(ctx, run, id)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		return add(name, info.Size(), f)
+		defer content.Close()
+		return add(bundleRecords+id+recordsSuffix, size, content)
 	}
 	err = addBytes(bundleIndex, index.Bytes())
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		err = errors.Join(err, addBytes(bundleInputs+name, inputs[name]))
 	}
 	for _, id := range b.Recorded {
-		err = errors.Join(err, addFile(bundleRecords+id+recordsSuffix, files[id]))
+		err = errors.Join(err, addRecords(id))
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		err = errors.Join(err, addBytes(name, more[name]))
@@ -203,16 +196,18 @@ func (s *Store) ImportBundle(ctx context.Context, r io.Reader) (_ Run, err error
 // beginBundled makes room for a run from elsewhere.
 func (s *Store) beginBundled(ctx context.Context, r Run) error {
 	var bundled bool
-	switch err := s.db.QueryRowContext(ctx, `SELECT bundled FROM runs WHERE id = ?`, r.ID).Scan(&bundled); {
+	switch err := s.db.get(ctx, `SELECT bundled FROM runs WHERE id = ?`, []any{r.ID}, &bundled); {
 	case err == nil && !bundled:
 		return fmt.Errorf("run %s was measured here", r.ID)
 	case err == nil:
 		if err := s.Remove(ctx, Litter{Run: r.ID}); err != nil {
 			return err
 		}
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
 	}
 	begun := r
-	begun.Finished, begun.Outcome = time.Time{}, "" // until all of it is there
+	begun.Finished, begun.Outcome = time.Time{}, importing // until all of it is there
 	begun.Bundled = true
 	return s.BeginRun(ctx, begun)
 }
@@ -283,9 +278,6 @@ func (s *Store) importRest(ctx context.Context, in *tar.Reader, b bundle) error 
 		if err := s.Event(ctx, b.Run.ID, e); err != nil {
 			return err
 		}
-	}
-	if b.Run.Finished.IsZero() {
-		return nil // it had not ended when it was bundled
 	}
 	return s.FinishRun(ctx, b.Run.ID, b.Run.Outcome, b.Run.Finished)
 }

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/testhost"
 )
 
 // bundled is a store with one run and the bundle of that run.
-func bundled(t *testing.T) (*Store, []byte) {
+func bundled(t *testing.T, place string) (*Store, []byte) {
 	t.Helper()
-	s := open(t, t.TempDir())
+	s := open(t, place)
 	none := testCell("r1", "c0")
 	none.Summary, none.Error = nil, "the engine died"
 	check(t, s.BeginRun(t.Context(), testRun("r1")))
@@ -57,9 +59,15 @@ func everything(t *testing.T, s *Store, run string) []any {
 	return all
 }
 
+// TestBundle goes from one kind of store to the other.
 func TestBundle(t *testing.T) {
-	from, b := bundled(t)
-	to := open(t, t.TempDir())
+	t.Run("to a folder", func(t *testing.T) { testBundle(t, testhost.Database(t), t.TempDir()) })
+	t.Run("to postgres", func(t *testing.T) { testBundle(t, t.TempDir(), testhost.Database(t)) })
+}
+
+func testBundle(t *testing.T, here, there string) {
+	from, b := bundled(t, here)
+	to := open(t, there)
 	fill(t, to, testRun("own"), testCell("own", "own1"))
 	for range 2 { // the second time it takes its own place
 		run, err := to.ImportBundle(t.Context(), bytes.NewReader(b))
@@ -80,7 +88,7 @@ func TestBundle(t *testing.T) {
 	if len(known) != 1 || len(rows) != 1 || rows[0].ID != "own1" {
 		t.Errorf("%d cells are known and %d measured here; want 1 and 1", len(known), len(rows))
 	}
-	if found, err := to.Litter(t.Context(), time.Now().Add(time.Hour)); err != nil || len(found) > 0 {
+	if found, err := to.Litter(t.Context(), Outdated{Before: time.Now().Add(time.Hour)}); err != nil || len(found) > 0 {
 		t.Errorf("Litter = %v, %v; want none", found, err)
 	}
 	runs, err := to.Runs(t.Context())
@@ -98,7 +106,7 @@ func TestBundle(t *testing.T) {
 
 // TestBundleCut: of a bundle that ends too early, nothing is stored.
 func TestBundleCut(t *testing.T) {
-	_, b := bundled(t)
+	_, b := bundled(t, t.TempDir())
 	s := open(t, t.TempDir())
 	for n := 0; n < len(b); n += max(1, len(b)/60) {
 		if _, err := s.ImportBundle(t.Context(), bytes.NewReader(b[:n])); err == nil {

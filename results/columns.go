@@ -1,10 +1,8 @@
 package results
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -77,27 +75,4 @@ func (c jsonColumn) Scan(v any) error {
 		return err
 	}
 	return json.Unmarshal([]byte(n.String), c.v)
-}
-
-// collect runs a query and reads every row of its answer; what names it in errors.
-func collect[T any](ctx context.Context, db *sql.DB, what, query string, args []any, read func(scan func(...any) error) (T, error)) (_ []T, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%s: %w", what, err)
-		}
-	}()
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []T
-	for rows.Next() {
-		v, err := read(rows.Scan)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, rows.Err()
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/testhost"
 )
 
 // The test binary plays other processes: started with this in its environment,
@@ -29,7 +30,7 @@ const childEnv = "HCL_RESULTS_CHILD"
 func TestMain(m *testing.M) {
 	job := strings.Fields(os.Getenv(childEnv))
 	if len(job) == 0 {
-		os.Exit(m.Run())
+		os.Exit(testhost.Main(m))
 	}
 	children := map[string]func(ctx context.Context, dir string, args []string) error{
 		"write": writeCells, "fill": fillDisk, "lock": holdLock, "journal": writeJournal, "bundle": importBundles,
@@ -75,7 +76,7 @@ func writeCells(ctx context.Context, dir string, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := Open(ctx, dir)
+	s, err := openPlace(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -96,10 +97,10 @@ func writeCells(ctx context.Context, dir string, args []string) error {
 }
 
 // checkCells reports cells that are done and not in the store, and cells in the
-// store that are not whole.
-func checkCells(t *testing.T, s *Store, done []string) {
+// store that are not whole. It returns how many there are.
+func checkCells(t *testing.T, s *Store, q Query, done []string) int {
 	t.Helper()
-	rows, err := s.Rows(t.Context(), Query{})
+	rows, err := s.Rows(t.Context(), q)
 	check(t, err)
 	stored := map[string]bool{}
 	for _, r := range rows {
@@ -116,18 +117,28 @@ func checkCells(t *testing.T, s *Store, done []string) {
 			t.Errorf("cell %s was done and is not in the store", id)
 		}
 	}
+	return len(rows)
 }
 
+// TestKill: whenever a process dies that stores cells, the store opens, holds every
+// cell that was done, and says what it dropped.
 func TestKill(t *testing.T) {
-	dir := t.TempDir()
-	var done []string
-	for i := range 20 {
-		cmd := child(t, dir, fmt.Sprintf("write r%d 1000000", i))
+	t.Run("folder", func(t *testing.T) { testKill(t, t.TempDir(), 100) })
+	t.Run("postgres", func(t *testing.T) { testKill(t, testhost.Database(t), 20) })
+}
+
+func testKill(t *testing.T, place string, kills int) {
+	var all []string
+	cut, files := 0, 0
+	for i := range kills {
+		run := fmt.Sprint("r", i)
+		cmd := child(t, place, fmt.Sprintf("write %s 1000000", run))
 		out, err := cmd.StdoutPipe()
 		check(t, err)
 		check(t, cmd.Start())
 		lines := bufio.NewScanner(out)
-		for range rand.IntN(8) {
+		var done []string
+		for range rand.IntN(4) {
 			if !lines.Scan() {
 				t.Fatal("the child ended by itself")
 			}
@@ -144,14 +155,54 @@ func TestKill(t *testing.T) {
 			t.Fatal("the child ended by itself")
 		}
 
-		s, err := Open(t.Context(), dir)
+		s, err := openPlace(t.Context(), place)
 		if err != nil {
 			t.Fatalf("after kill %d: %v", i, err)
 		}
-		checkCells(t, s, done)
+		kept := checkCells(t, s, Query{Run: run}, done)
+		dropped := s.Dropped()
 		check(t, s.Close())
+		if !s.Shared() {
+			if left := orphans(t, place, run, kept); len(left) > 0 {
+				t.Errorf("after kill %d there are still %v", i, left)
+			}
+		}
+		begun := len(done) > 0
+		for deadline := time.Now().Add(time.Minute); s.Shared() && begun && len(dropped) == 0 && time.Now().Before(deadline); {
+			again := open(t, place) // the server has to see that the process is gone
+			dropped = again.Dropped()
+			check(t, again.Close())
+		}
+		switch {
+		case len(dropped) > 1 || begun && len(dropped) == 0:
+			t.Errorf("after kill %d: dropped %v; want one run", i, dropped)
+		case len(dropped) == 1:
+			cut++
+			files += dropped[0].Files
+			if dropped[0].Run != run || dropped[0].Cells != kept {
+				t.Errorf("after kill %d: dropped %+v; want that %d cells of run %s are kept", i, dropped[0], kept, run)
+			}
+		}
+		all = append(all, done...)
 	}
-	t.Logf("%d cells survived 20 kills", len(done))
+	s := open(t, place)
+	if again := s.Dropped(); len(again) > 0 {
+		t.Errorf("it is said twice: %v", again)
+	}
+	checkCells(t, s, Query{}, all)
+	t.Logf("%d cells survived %d kills, which cut off %d runs and left %d files half done", len(all), kills, cut, files)
+}
+
+// orphans are files of records of a run beyond those of its cells.
+func orphans(t *testing.T, dir, run string, cells int) []string {
+	t.Helper()
+	var names []string
+	for _, pattern := range []string{run + "-*", "." + run + "-*"} {
+		found, err := filepath.Glob(filepath.Join(dir, "records", pattern))
+		check(t, err)
+		names = append(names, found...)
+	}
+	return names[min(cells, len(names)):]
 }
 
 // importBundles is a process that imports a bundle again and again.
@@ -160,7 +211,7 @@ func importBundles(ctx context.Context, dir string, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := Open(ctx, dir)
+	s, err := openPlace(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -175,12 +226,13 @@ func importBundles(ctx context.Context, dir string, args []string) error {
 // TestKillImport: whatever moment of an import dies, what was measured here stays,
 // and the next import makes the run whole.
 func TestKillImport(t *testing.T) {
-	from, b := bundled(t)
+	from, b := bundled(t, t.TempDir())
 	file := filepath.Join(t.TempDir(), "run.bundle")
 	check(t, os.WriteFile(file, b, 0o644))
 	dir := t.TempDir()
 	s := open(t, dir)
 	fill(t, s, testRun("own"), testCell("own", "own1"))
+	check(t, s.FinishRun(t.Context(), "own", "done", noon.Add(time.Hour)))
 	own := everything(t, s, "own")
 	check(t, s.Close())
 	for i := range 20 {
@@ -212,8 +264,9 @@ func TestKillImport(t *testing.T) {
 	}
 }
 
-func TestTwoProcesses(t *testing.T) {
-	dir := t.TempDir()
+func TestTwoProcesses(t *testing.T) { everywhere(t, testTwoProcesses) }
+
+func testTwoProcesses(t *testing.T, dir string) {
 	const each = 20
 	var done []string
 	var children []*exec.Cmd
@@ -230,16 +283,16 @@ func TestTwoProcesses(t *testing.T) {
 			t.Errorf("child: %v", err)
 		}
 	}
-	checkCells(t, open(t, dir), done)
+	checkCells(t, open(t, dir), Query{}, done)
 }
 
 // holdLock is a process that takes the lock and keeps it until it is killed.
 func holdLock(ctx context.Context, dir string, _ []string) error {
-	s, err := Open(ctx, dir)
+	s, err := openPlace(ctx, dir)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Lock(ctx, "hcl apply lab/"); err != nil {
+	if _, err := s.Lock(ctx, "lab", "hcl apply lab/"); err != nil {
 		return err
 	}
 	fmt.Println("locked")
@@ -247,8 +300,9 @@ func holdLock(ctx context.Context, dir string, _ []string) error {
 	return err
 }
 
-func TestLockGoesWithItsProcess(t *testing.T) {
-	dir := t.TempDir()
+func TestLockGoesWithItsProcess(t *testing.T) { everywhere(t, testLockGoesWithItsProcess) }
+
+func testLockGoesWithItsProcess(t *testing.T, dir string) {
 	cmd := child(t, dir, "lock")
 	_, err := cmd.StdinPipe() // open until the child is gone
 	check(t, err)
@@ -259,13 +313,16 @@ func TestLockGoesWithItsProcess(t *testing.T) {
 		t.Fatal("the child took no lock")
 	}
 	s := open(t, dir)
-	_, err = s.Lock(t.Context(), "hcl apply other/")
-	if want := fmt.Sprintf("(process %d,", cmd.Process.Pid); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), want) {
+	_, err = s.Lock(t.Context(), "lab", "hcl apply other/")
+	if want := fmt.Sprintf("(process %d", cmd.Process.Pid); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), want) {
 		t.Errorf("Lock: %v; want ErrLocked with %q", err, want)
 	}
 	check(t, cmd.Process.Kill())
 	cmd.Wait()
-	unlock, err := s.Lock(t.Context(), "hcl apply other/")
+	unlock, err := s.Lock(t.Context(), "lab", "hcl apply other/")
+	for deadline := time.Now().Add(time.Minute); s.Shared() && errors.Is(err, ErrLocked) && time.Now().Before(deadline); {
+		unlock, err = s.Lock(t.Context(), "lab", "hcl apply other/") // the server has to see that it is gone
+	}
 	check(t, err)
 	check(t, unlock())
 }
@@ -276,7 +333,7 @@ func fillDisk(ctx context.Context, dir string, _ []string) error {
 	if err := syscall.Mount("hcl-test", dir, "tmpfs", 0, "size=1m"); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
 	}
-	s, err := Open(ctx, dir)
+	s, err := openPlace(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package results
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -62,14 +61,21 @@ type Litter struct {
 // before the row that names them.
 const litterAge = time.Hour
 
+// Outdated says which runs are litter as well. Never is one that goes on, that came
+// in a bundle, or that holds the measurement that counts for a cell of its lab:
+// removing it would make the cell be measured again. The zero value names none.
+type Outdated struct {
+	Before time.Time // those that ended before; zero: whenever they ended
+	Keep   int       // beyond the newest so many of their lab, rehearsals counted apart; 0: whatever their place
+	Lab    string    // of this lab only, where a store has several
+}
+
 // Litter finds what can go: files of records that no cell names, which a killed
-// process leaves behind, and journals of runs that are over. With before, also
-// every run that ended before then, unless it holds the measurement that counts
-// for a cell: removing it would make the cell be measured again.
-func (s *Store) Litter(ctx context.Context, before time.Time) (_ []Litter, err error) {
+// process leaves behind, journals of runs that are over, and outdated runs.
+func (s *Store) Litter(ctx context.Context, which Outdated) (_ []Litter, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("look for litter in store %s: %w", s.dir, err)
+			err = fmt.Errorf("look for litter in store %s: %w", s.Name(), err)
 		}
 	}()
 	named, err := collect(ctx, s.db, "read records", `SELECT records, run_id FROM cells WHERE records IS NOT NULL`, nil,
@@ -85,14 +91,19 @@ func (s *Store) Litter(ctx context.Context, before time.Time) (_ []Litter, err e
 		runOf[v[0]] = v[1]
 	}
 	gone := map[string]int64{}
-	if !before.IsZero() {
-		if gone, err = s.outdated(ctx, before); err != nil {
+	if !which.Before.IsZero() || which.Keep > 0 {
+		if gone, err = s.outdated(ctx, which); err != nil {
 			return nil, err
 		}
 	}
 
 	var found []Litter
-	entries, err := os.ReadDir(s.recordsDir())
+	var entries []os.DirEntry
+	if s.Shared() { // its records are in its own tables
+		err = s.sizes(ctx, gone)
+	} else {
+		entries, err = os.ReadDir(s.recordsDir())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +132,7 @@ func (s *Store) Litter(ctx context.Context, before time.Time) (_ []Litter, err e
 		if err != nil {
 			continue // somebody else was faster
 		}
-		if going, err := Running(s.dir, run); err == nil && !going && time.Since(info.ModTime()) > litterAge {
+		if going, err := journalHeld(s.dir, run); err == nil && !going && time.Since(info.ModTime()) > litterAge {
 			found = append(found, Litter{Path: path, Bytes: info.Size(), Why: "journal of a run that is over"})
 		}
 	}
@@ -134,23 +145,90 @@ func (s *Store) Litter(ctx context.Context, before time.Time) (_ []Litter, err e
 	return found, nil
 }
 
-// outdated are the runs that ended before a time and hold no measurement that
-// counts.
-func (s *Store) outdated(ctx context.Context, before time.Time) (map[string]int64, error) {
-	from, args := Query{Latest: true}.from()
-	rehearsed, more := Query{Latest: true, Rehearsed: true}.from()
-	runs, err := collect(ctx, s.db, "read runs", `SELECT id FROM runs WHERE bundled = 0 AND coalesce(finished, started) < ?
-		AND id NOT IN (SELECT c.run_id`+from+`) AND id NOT IN (SELECT c.run_id`+rehearsed+`)`,
-		slices.Concat([]any{stamp(before)}, args, more),
-		func(scan func(...any) error) (id string, err error) {
-			err = scan(&id)
-			return id, err
-		})
-	gone := map[string]int64{}
-	for _, id := range runs {
-		gone[id] = 0
+// outdated are the runs that which names, with no size yet.
+func (s *Store) outdated(ctx context.Context, which Outdated) (map[string]int64, error) {
+	all, err := s.Runs(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return gone, err
+	// Where a measurement counts: labs that share a store have each their own.
+	type place struct {
+		lab       string
+		rehearsed bool
+	}
+	of := map[string]place{}
+	var open []string
+	for _, r := range all {
+		of[r.ID] = place{r.Lab, r.Command == "rehearse"}
+		if r.Outcome == "" {
+			open = append(open, r.ID)
+		}
+	}
+	going, err := s.Running(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	type cell struct {
+		id, run, verdict string
+		finished         time.Time
+	}
+	cells, err := collect(ctx, s.db, "read cells", `SELECT id, run_id, verdict, finished FROM cells ORDER BY finished, rowid`, nil,
+		func(scan func(...any) error) (c cell, err error) {
+			err = scan(&c.id, &c.run, &c.verdict, timeColumn{&c.finished})
+			return c, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	type key struct {
+		place
+		cell string
+	}
+	counts := map[key]cell{}
+	bundled := map[string]bool{}
+	for _, r := range all {
+		bundled[r.ID] = r.Bundled
+	}
+	for _, c := range cells {
+		k := key{of[c.run], c.id}
+		if old, ok := counts[k]; !bundled[c.run] && (!ok || c.verdict != load.Void || old.verdict == load.Void) {
+			counts[k] = c
+		}
+	}
+	needed := map[string]bool{}
+	for _, c := range counts {
+		needed[c.run] = true
+	}
+	gone := map[string]int64{}
+	newer := map[place]int{}
+	for _, r := range slices.Backward(all) {
+		if r.Bundled {
+			continue
+		}
+		ended := r.Finished
+		if ended.IsZero() {
+			ended = r.Started
+		}
+		newer[of[r.ID]]++
+		if (which.Lab == "" || r.Lab == which.Lab) && !needed[r.ID] && !going[r.ID] &&
+			newer[of[r.ID]] > which.Keep && (which.Before.IsZero() || ended.Before(which.Before)) {
+			gone[r.ID] = 0
+		}
+	}
+	return gone, nil
+}
+
+// sizes adds up the records of runs in a shared database.
+func (s *Store) sizes(ctx context.Context, runs map[string]int64) error {
+	for run := range runs {
+		var bytes int64
+		err := s.db.get(ctx, `SELECT coalesce(sum(length(content)), 0) FROM records WHERE run_id = ?`, []any{run}, &bytes)
+		if err != nil {
+			return fmt.Errorf("read the size of run %s: %w", run, err)
+		}
+		runs[run] = bytes
+	}
+	return nil
 }
 
 // Remove removes litter. What has gone meanwhile is no error.
@@ -177,19 +255,18 @@ func (s *Store) Remove(ctx context.Context, l Litter) (err error) {
 	if err != nil {
 		return err
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	for _, statement := range []string{
-		`DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
-		`DELETE FROM deployments WHERE run_id = ?`, `DELETE FROM runs WHERE id = ?`,
-	} {
-		if _, err := tx.ExecContext(ctx, statement, l.Run); err != nil {
-			return errors.Join(err, ignoreDone(tx.Rollback()))
+	err = s.db.change(ctx, func(tx statements) error {
+		for _, statement := range []string{
+			`DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
+			`DELETE FROM deployments WHERE run_id = ?`, `DELETE FROM runs WHERE id = ?`,
+		} {
+			if _, err := tx.exec(ctx, statement, l.Run); err != nil {
+				return err
+			}
 		}
-	}
-	if err := tx.Commit(); err != nil {
+		return nil
+	})
+	if err != nil || s.Shared() {
 		return err
 	}
 	// The rows went first: a row without its file would be a lie.
@@ -200,11 +277,4 @@ func (s *Store) Remove(ctx context.Context, l Litter) (err error) {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) {
-		return nil
-	}
-	return err
 }

@@ -3,6 +3,7 @@ package results
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,63 @@ import (
 
 	"hclbench/load"
 )
+
+// TestOutdated: what a lab needs stays, whatever other labs in the store have.
+func TestOutdated(t *testing.T) { everywhere(t, testOutdated) }
+
+func testOutdated(t *testing.T, place string) {
+	ctx := t.Context()
+	s := open(t, place)
+	for i, r := range []struct{ id, lab, command, cells string }{
+		{"a1", "a", "apply", "x"},
+		{"a2", "a", "apply", "x y"}, // y counts still
+		{"a3", "a", "apply", "x"},
+		{"b1", "b", "apply", "x"}, // another lab's x
+		{"a4", "a", "apply", "x"},
+		{"a5", "a", "rehearse", "x"},
+		{"a6", "a", "apply", "x"},
+		{"a7", "a", "apply", ""}, // goes on
+	} {
+		at := noon.Add(time.Duration(i) * time.Hour)
+		run := testRun(r.id)
+		run.Lab, run.Command, run.Started = r.lab, r.command, at
+		check(t, s.BeginRun(ctx, run))
+		for _, id := range strings.Fields(r.cells) {
+			c := testCell(r.id, id)
+			c.Started, c.Finished = at, at.Add(time.Minute)
+			check(t, s.PutCell(ctx, c, testRecords()))
+		}
+		if r.cells != "" {
+			check(t, s.FinishRun(ctx, r.id, "done", at.Add(time.Hour)))
+		}
+	}
+	for name, c := range map[string]struct {
+		which Outdated
+		want  string
+	}{
+		"all":           {Outdated{Before: noon.Add(100 * time.Hour)}, "a1 a3 a4"},
+		"old":           {Outdated{Before: noon.Add(4 * time.Hour)}, "a1 a3"},
+		"newest 1":      {Outdated{Keep: 1}, "a1 a3 a4"},
+		"newest 3":      {Outdated{Keep: 3}, "a1 a3"},
+		"newest 5":      {Outdated{Keep: 5}, "a1"},
+		"old, newest 3": {Outdated{Keep: 3, Before: noon.Add(2 * time.Hour)}, "a1"},
+		"of lab b":      {Outdated{Keep: 1, Lab: "b"}, ""},
+		"none":          {Outdated{}, ""},
+	} {
+		found, err := s.Litter(ctx, c.which)
+		check(t, err)
+		var got []string
+		for _, l := range found {
+			if l.Run == "" || l.Bytes == 0 {
+				t.Errorf("%s: %+v; want a run with a size", name, l)
+			}
+			got = append(got, l.Run)
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
 
 func TestLitter(t *testing.T) {
 	ctx := t.Context()
@@ -58,7 +116,7 @@ func TestLitter(t *testing.T) {
 		check(t, os.Chtimes(journalFile(dir, run), old, old))
 	}
 
-	got, err := s.Litter(ctx, time.Time{})
+	got, err := s.Litter(ctx, Outdated{})
 	check(t, err)
 	want := []Litter{
 		{Path: "journal/r1.jsonl", Bytes: 8, Why: "journal of a run that is over"},
@@ -67,7 +125,7 @@ func TestLitter(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Litter (-want +got):\n%s", diff)
 	}
-	got, err = s.Litter(ctx, noon.Add(100*time.Hour))
+	got, err = s.Litter(ctx, Outdated{Before: noon.Add(100 * time.Hour)})
 	check(t, err)
 	want = append(want, Litter{Run: "r1", Why: "every cell of it was measured again since"})
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Litter{}, "Bytes")); diff != "" {
@@ -80,7 +138,7 @@ func TestLitter(t *testing.T) {
 		check(t, s.Remove(ctx, l))
 		check(t, s.Remove(ctx, l)) // somebody was faster
 	}
-	if left, err := s.Litter(ctx, noon.Add(100*time.Hour)); err != nil || len(left) > 0 {
+	if left, err := s.Litter(ctx, Outdated{Before: noon.Add(100 * time.Hour)}); err != nil || len(left) > 0 {
 		t.Errorf("left after removing: %v, %v", left, err)
 	}
 

@@ -9,7 +9,7 @@ import (
 // the plan. What must not be shown has to be gone from it.
 func (s *Store) PutInputs(ctx context.Context, run string, inputs map[string][]byte) error {
 	for name, content := range inputs {
-		_, err := s.db.ExecContext(ctx, `INSERT OR REPLACE INTO inputs (run_id, name, content) VALUES (?, ?, ?)`, run, name, content)
+		_, err := s.db.exec(ctx, upsert("inputs", 2, "run_id, name, content"), run, name, content)
 		if err != nil {
 			return fmt.Errorf("store input %s of run %s: %w", name, run, err)
 		}

@@ -141,8 +141,8 @@ func Follow(ctx context.Context, dir, run string, each func(line []byte) error) 
 	}
 }
 
-// Running reports whether somebody still writes a run's journal.
-func Running(dir, run string) (bool, error) {
+// journalHeld reports whether somebody still writes a run's journal.
+func journalHeld(dir, run string) (bool, error) {
 	over, err := abandoned(journalFile(dir, run))
 	return !over, err
 }

@@ -11,6 +11,7 @@ import (
 // Query selects cells. The zero value selects every measured one.
 type Query struct {
 	Run       string // of this run only
+	Lab       string // of this lab only; it says nothing when Run is set
 	Cell      string // whose id begins so
 	Benchmark string
 	// Latest selects one measurement per cell id: the newest that is not void,
@@ -110,6 +111,9 @@ func (q Query) from() (sql string, args []any) {
 		and("c.run_id = ?", q.Run)
 	} else {
 		and("r.bundled = 0 AND (r.command = 'rehearse') = ?", q.Rehearsed)
+		if q.Lab != "" {
+			and("r.lab = ?", q.Lab)
+		}
 	}
 	if q.Cell != "" {
 		and("substr(c.id, 1, length(?)) = ?", q.Cell, q.Cell)
@@ -127,7 +131,7 @@ func (q Query) from() (sql string, args []any) {
 			SELECT c.rowid AS cell, row_number() OVER (
 				PARTITION BY c.id ORDER BY c.verdict = '` + load.Void + `', c.finished DESC, c.rowid DESC) AS place
 			FROM cells c JOIN runs r ON r.id = c.run_id
-			WHERE ` + strings.Join(where, " AND ") + `) WHERE place = 1)`
+			WHERE ` + strings.Join(where, " AND ") + `) AS ranked WHERE place = 1)`
 		args = append(args, args...)
 	}
 	return sql, args

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 )
 
 // ErrNewer says that a store was written by a newer hcl than this one.
@@ -143,11 +145,46 @@ LEFT JOIN deployments d ON d.run_id = c.run_id AND d.id = c.deployment_id;
 `
 }
 
+// postgresSchema is a step as PostgreSQL says it. What SQLite numbers by itself
+// gets a column of that name, and records are a table in place of files.
+func postgresSchema(step string) string {
+	step = strings.NewReplacer(
+		" REAL", " DOUBLE PRECISION",
+		" BLOB", " BYTEA",
+		"lower(hex(randomblob(8)))", "substr(replace(gen_random_uuid()::text, '-', ''), 1, 16)",
+		"CREATE INDEX cells_by_id", `
+CREATE TABLE records (
+	run_id  TEXT NOT NULL,
+	cell    TEXT NOT NULL,
+	part    INTEGER NOT NULL, -- from 1
+	content BYTEA NOT NULL,
+	PRIMARY KEY (run_id, cell, part),
+	FOREIGN KEY (run_id, cell) REFERENCES cells (run_id, id) ON DELETE CASCADE
+);
+ALTER TABLE records ALTER COLUMN content SET STORAGE EXTERNAL; -- it is compressed
+CREATE INDEX cells_by_id`,
+	).Replace(step)
+	step = newTable.ReplaceAllString(step, "CREATE TABLE $1 ( rowid BIGINT GENERATED ALWAYS AS IDENTITY,")
+	return jsonMember.ReplaceAllStringFunc(step, func(s string) string {
+		m := jsonMember.FindStringSubmatch(s)
+		value := fmt.Sprintf("(%s::json #>> '{%s}')", m[1], strings.ReplaceAll(m[2], ".", ","))
+		if m[2] != "format" {
+			value += "::double precision"
+		}
+		return value
+	})
+}
+
+var (
+	newTable   = regexp.MustCompile(`CREATE TABLE (store|runs|deployments|cells|events|inputs) \(`)
+	jsonMember = regexp.MustCompile(`(\w+\.\w+) ->> '\$\.([\w.]+)'`)
+)
+
 // migrate brings the schema to this program's version, each step whole or not at
 // all. It refuses a schema that it does not know.
-func migrate(ctx context.Context, db *sql.DB) error {
-	var version int
-	if err := db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+func (d *database) migrate(ctx context.Context) error {
+	version, err := d.version(ctx)
+	if err != nil {
 		return fmt.Errorf("read schema version: %w", err)
 	}
 	steps := migrations()
@@ -156,13 +193,11 @@ func migrate(ctx context.Context, db *sql.DB) error {
 			ErrNewer, version, len(steps))
 	}
 	for ; version < len(steps); version++ {
-		tx, err := db.BeginTx(ctx, nil)
+		tx, err := d.BeginTx(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("migrate schema to version %d: %w", version+1, err)
 		}
-		// A pragma takes no parameters.
-		_, err = tx.ExecContext(ctx, steps[version]+fmt.Sprintf("PRAGMA user_version = %d;", version+1))
-		if err == nil {
+		if err = d.step(ctx, tx, version, steps[version]); err == nil {
 			err = tx.Commit()
 		}
 		if err != nil {
@@ -171,4 +206,40 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	return nil
+}
+
+// version is the schema's; 0 when there is none yet.
+func (d *database) version(ctx context.Context) (version int, err error) {
+	if !d.shared {
+		err = d.get(ctx, `PRAGMA user_version`, nil, &version)
+		return version, err
+	}
+	var there bool
+	if err := d.get(ctx, `SELECT to_regclass('schema_version') IS NOT NULL`, nil, &there); err != nil || !there {
+		return 0, err
+	}
+	err = d.get(ctx, `SELECT version FROM schema_version`, nil, &version)
+	return version, err
+}
+
+// step goes from one version to the next, in a transaction.
+func (d *database) step(ctx context.Context, tx *sql.Tx, from int, step string) error {
+	if !d.shared {
+		// A pragma takes no parameters.
+		_, err := tx.ExecContext(ctx, step+fmt.Sprintf("PRAGMA user_version = %d;", from+1))
+		return err
+	}
+	// Two that open a new store wait for each other, and the second finds it done.
+	_, err := tx.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d);
+		CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL);
+		INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT FROM schema_version)`, claimKey("schema")))
+	if err != nil {
+		return err
+	}
+	var version int
+	if err := tx.QueryRowContext(ctx, `SELECT version FROM schema_version`).Scan(&version); err != nil || version > from {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, postgresSchema(step)+fmt.Sprintf("; UPDATE schema_version SET version = %d", from+1))
+	return err
 }

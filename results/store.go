@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -19,13 +21,19 @@ import (
 	"hclbench/load"
 )
 
-// Store is a folder in which results are kept: a database, and one file of
-// request records per cell beside it. Its methods may be called at once from
-// several goroutines and from several processes.
+// Store is where results are kept: a folder with a database and one file of
+// request records per cell beside it, or a PostgreSQL database that a team shares,
+// which holds the records too. Its methods may be called at once from several
+// goroutines and from several processes.
 type Store struct {
-	dir string
-	id  string
-	db  *sql.DB
+	dir     string
+	id      string
+	db      *database
+	dropped []Dropped
+
+	claims *claims // of a shared store
+	mu     sync.Mutex
+	begun  map[string]*flock.Flock // in a folder: of the runs that this process has begun, by id
 }
 
 // Event is something worth keeping that happened in a run.
@@ -81,23 +89,50 @@ func Open(ctx context.Context, dir string) (_ *Store, err error) {
 	}
 	// SQLite has one writer; a second connection would only wait for the first.
 	db.SetMaxOpenConns(1)
-	s := &Store{dir: dir, db: db}
-	if err := migrate(ctx, db); err != nil {
-		db.Close()
+	s := &Store{dir: dir, db: &database{DB: db, name: dir}, begun: map[string]*flock.Flock{}}
+	if err := s.begin(ctx); err != nil {
+		s.Close()
 		return nil, err
-	}
-	if err := db.QueryRowContext(ctx, `SELECT id FROM store`).Scan(&s.id); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("read the store's id: %w", err)
 	}
 	return s, nil
 }
 
-// Close closes the database. It does not give back a lock.
-func (s *Store) Close() error { return s.db.Close() }
+// begin makes a store that was just opened usable.
+func (s *Store) begin(ctx context.Context) error {
+	if err := s.db.migrate(ctx); err != nil {
+		return err
+	}
+	if err := s.db.get(ctx, `SELECT id FROM store`, nil, &s.id); err != nil {
+		return fmt.Errorf("read the store's id: %w", err)
+	}
+	return s.tidy(ctx)
+}
 
-// Path is the store's folder.
+// Close closes the database. A run that was begun and not finished counts as cut
+// off from now on. In a folder, it does not give back a lock.
+func (s *Store) Close() error {
+	if s.claims != nil {
+		s.claims.close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, lock := range s.begun {
+		errs = append(errs, lock.Close())
+	}
+	s.begun = nil
+	return errors.Join(append(errs, s.db.Close())...)
+}
+
+// Path is the store's folder; of a shared store, the one for what only this machine
+// needs.
 func (s *Store) Path() string { return s.dir }
+
+// Name is where the store is, for people: its folder, or its URL without a password.
+func (s *Store) Name() string { return s.db.name }
+
+// Shared reports whether it is a store that a team shares.
+func (s *Store) Shared() bool { return s.db.shared }
 
 // ID is random and was made when the store was: it tells one store from another.
 func (s *Store) ID() string { return s.id }
@@ -109,12 +144,16 @@ type holder struct {
 	Since time.Time `json:"since"`
 }
 
-// Lock takes the store for one apply at a time; who is what others are told
-// about it. It does not wait: when somebody else has the lock, the error is
-// ErrLocked and names them. The lock goes with the process, however that ends.
-func (s *Store) Lock(ctx context.Context, who string) (unlock func() error, err error) {
+// Lock takes a lab for one apply at a time; a store in a folder has one lab. Who is
+// what others are told about it. It does not wait: when somebody else has the lock,
+// the error is ErrLocked and names them. The lock goes with the process, however
+// that ends.
+func (s *Store) Lock(ctx context.Context, lab, who string) (unlock func() error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if s.Shared() {
+		return s.lockShared(ctx, "lab "+lab, who)
 	}
 	path := filepath.Join(s.dir, "lock")
 	lock := flock.New(path)
@@ -144,20 +183,41 @@ func (s *Store) Lock(ctx context.Context, who string) (unlock func() error, err 
 	}, nil
 }
 
+func (s *Store) lockShared(ctx context.Context, what, who string) (func() error, error) {
+	got, err := s.claims.take(ctx, what, who)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s in store %s: %w", what, s.Name(), err)
+	}
+	if !got {
+		by, err := s.db.claimed(ctx)
+		return nil, errors.Join(fmt.Errorf("lock %s in store %s: %w by %s", what, s.Name(), ErrLocked,
+			cmp.Or(by[claimKey(what)], "somebody who has just given it back")), err)
+	}
+	return func() error { return s.claims.give(context.WithoutCancel(ctx), what) }, nil
+}
+
 // NewRunID makes an id for a run that starts at t, such as
 // "20261121-142501-k3f9". Ids sort by start time, to the second.
 func NewRunID(t time.Time) string {
 	return t.UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
 }
 
-// BeginRun stores a run that has started.
+// BeginRun stores a run that has started. Until FinishRun or Close, others see that
+// it goes on.
 func (s *Store) BeginRun(ctx context.Context, r Run) error {
 	if err := checkID(r.ID); err != nil {
 		return fmt.Errorf("store run: %w", err)
 	}
-	_, err := s.db.ExecContext(ctx,
-		`INSERT INTO runs (id, lab, command, version, started, finished, outcome, bundled) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome, r.Bundled)
+	err := s.hold(ctx, r.ID)
+	if err == nil {
+		// Not patiently: nobody can tell whose row a second try would find.
+		_, err = statements{s.db.DB, s.db.shared}.exec(ctx,
+			`INSERT INTO runs (id, lab, command, version, started, finished, outcome, bundled) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome, truth(r.Bundled))
+		if err != nil {
+			err = errors.Join(err, s.release(context.WithoutCancel(ctx), r.ID))
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("store run %s: %w", r.ID, err)
 	}
@@ -166,12 +226,15 @@ func (s *Store) BeginRun(ctx context.Context, r Run) error {
 
 // FinishRun stores how and when a run ended.
 func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time) error {
-	res, err := s.db.ExecContext(ctx, `UPDATE runs SET finished = ?, outcome = ? WHERE id = ?`, stamp(at), outcome, id)
+	res, err := s.db.exec(ctx, `UPDATE runs SET finished = ?, outcome = ? WHERE id = ?`, optionalStamp(at), outcome, id)
+	if err == nil {
+		if n, err := res.RowsAffected(); err == nil && n == 0 {
+			return fmt.Errorf("finish run %s: there is no such run", id)
+		}
+		err = s.release(ctx, id)
+	}
 	if err != nil {
 		return fmt.Errorf("finish run %s: %w", id, err)
-	}
-	if n, err := res.RowsAffected(); err == nil && n == 0 {
-		return fmt.Errorf("finish run %s: there is no such run", id)
 	}
 	return nil
 }
@@ -187,10 +250,8 @@ func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
 		}
 		text[i] = string(b)
 	}
-	_, err := s.db.ExecContext(ctx, `INSERT OR REPLACE INTO deployments
-		(run_id, id, engine, kind, host, gpus, model, image, digest, command, identity, facts, started, ready_s,
-		 gpu_count, price_per_hour, versions, served, phases, stopped)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err := s.db.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
+		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped`),
 		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
 		text[0], text[1], optional(d.Facts), stamp(d.Started), d.Ready,
 		d.GPUCount, d.PricePerHour, text[2], optional(d.Served), text[3], optionalStamp(d.Stopped))
@@ -233,6 +294,26 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 		origin = ""
 	}
 
+	statement := upsert("cells", 2, `run_id, id, deployment_id, benchmark, axes, repetition, identity, job,
+		started, finished, cache_reset, error, verdict, summary, records, telemetry, origin`)
+	args := func(records string) []any {
+		return []any{c.RunID, c.ID, c.DeploymentID, c.Benchmark, axes, c.Repetition, identity, job,
+			stamp(c.Started), stamp(c.Finished), c.CacheReset, c.Error, c.Verdict().Verdict,
+			optional(summary), optional(records), optional(telemetry), optional(origin)}
+	}
+	if s.Shared() {
+		return s.db.change(ctx, func(tx statements) error {
+			name := ""
+			if len(records) > 0 {
+				name = sharedRecords
+			}
+			if _, err := tx.exec(ctx, statement, args(name)...); err != nil {
+				return err
+			}
+			return putRecords(ctx, tx, c.RunID, c.ID, records)
+		})
+	}
+
 	// The file comes first: a file without a row is litter, a row without its
 	// file would be a lie.
 	before, err := s.recordsFile(ctx, c.RunID, c.ID)
@@ -246,13 +327,7 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 			return fmt.Errorf("write its records: %w", err)
 		}
 	}
-	_, err = s.db.ExecContext(ctx, `INSERT OR REPLACE INTO cells
-		(run_id, id, deployment_id, benchmark, axes, repetition, identity, job, started, finished,
-		 cache_reset, error, verdict, summary, records, telemetry, origin)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		c.RunID, c.ID, c.DeploymentID, c.Benchmark, axes, c.Repetition, identity, job,
-		stamp(c.Started), stamp(c.Finished), c.CacheReset, c.Error, c.Verdict().Verdict,
-		optional(summary), optional(file), optional(telemetry), optional(origin))
+	_, err = s.db.exec(ctx, statement, args(file)...)
 
 	// An error does not always mean that the row is not there: ctx may have ended
 	// just after the commit. So the row is asked which file may go.
@@ -267,7 +342,7 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 
 // Event stores something that happened in a run.
 func (s *Store) Event(ctx context.Context, run string, e Event) error {
-	_, err := s.db.ExecContext(ctx,
+	_, err := s.db.exec(ctx,
 		`INSERT INTO events (run_id, time, level, host, engine, cell, message) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		run, stamp(e.Time), e.Level, e.Host, e.Engine, e.Cell, e.Message)
 	if err != nil {
@@ -294,6 +369,14 @@ func optionalStamp(t time.Time) any {
 		return nil
 	}
 	return stamp(t)
+}
+
+// truth is a yes or no as SQLite keeps it.
+func truth(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // optional is text for a column that is null when there is none.

@@ -2,10 +2,10 @@ package results
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,16 +16,31 @@ import (
 
 	"hclbench/load"
 	"hclbench/telemetry"
+	"hclbench/testhost"
 )
 
-func open(t *testing.T, dir string) *Store {
+func open(t *testing.T, place string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), dir)
+	s, err := openPlace(t.Context(), place)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// openPlace opens a folder or a database that is shared.
+func openPlace(ctx context.Context, place string) (*Store, error) {
+	if IsShared(place) {
+		return OpenShared(ctx, place, os.TempDir(), slog.New(slog.DiscardHandler))
+	}
+	return Open(ctx, place)
+}
+
+// everywhere runs a test with each kind of store.
+func everywhere(t *testing.T, test func(t *testing.T, place string)) {
+	t.Run("folder", func(t *testing.T) { test(t, t.TempDir()) })
+	t.Run("postgres", func(t *testing.T) { test(t, testhost.Database(t)) })
 }
 
 func check(t *testing.T, err error) {
@@ -105,9 +120,13 @@ func fill(t *testing.T, s *Store, run Run, cells ...Cell) {
 	}
 }
 
-func TestRoundTrip(t *testing.T) {
-	// A name with everything that means something in the URL of a database.
-	dir := filepath.Join(t.TempDir(), "a lab?x=1#&%41", ".hcl")
+func TestRoundTrip(t *testing.T) { everywhere(t, testRoundTrip) }
+
+func testRoundTrip(t *testing.T, dir string) {
+	if !IsShared(dir) {
+		// A name with everything that means something in the URL of a database.
+		dir = filepath.Join(dir, "a lab?x=1#&%41", ".hcl")
+	}
 	s := open(t, dir)
 	run := testRun("r1")
 	fill(t, s, run, testCell("r1", "c1"))
@@ -155,8 +174,10 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestCellWithoutMeasurement(t *testing.T) {
-	s := open(t, t.TempDir())
+func TestCellWithoutMeasurement(t *testing.T) { everywhere(t, testCellWithoutMeasurement) }
+
+func testCellWithoutMeasurement(t *testing.T, place string) {
+	s := open(t, place)
 	check(t, s.BeginRun(t.Context(), testRun("r1")))
 	cell := testCell("r1", "c1")
 	cell.Summary, cell.Error = nil, "the container exited with code 1"
@@ -175,8 +196,10 @@ func TestCellWithoutMeasurement(t *testing.T) {
 	}
 }
 
-func TestQuery(t *testing.T) {
-	s := open(t, t.TempDir())
+func TestQuery(t *testing.T) { everywhere(t, testQuery) }
+
+func testQuery(t *testing.T, place string) {
+	s := open(t, place)
 	cell := func(run, id, verdict string, after time.Duration) Cell {
 		c := testCell(run, id)
 		c.Started, c.Finished = noon.Add(after), noon.Add(after+time.Second)
@@ -229,12 +252,18 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-func TestSQLView(t *testing.T) {
-	s := open(t, t.TempDir())
+func TestSQLView(t *testing.T) { everywhere(t, testSQLView) }
+
+func testSQLView(t *testing.T, place string) {
+	s := open(t, place)
 	fill(t, s, testRun("r1"), testCell("r1", "c1"))
 	var engine string
 	var output, p99, concurrency float64
-	check(t, s.db.QueryRow(`SELECT engine, output_throughput, ttft_p99_ms, axes ->> '$.concurrency' FROM results WHERE verdict = 'suspect'`).
+	axis := `axes ->> '$.concurrency'`
+	if s.Shared() {
+		axis = `axes::json ->> 'concurrency'`
+	}
+	check(t, s.db.QueryRow(`SELECT engine, output_throughput, ttft_p99_ms, `+axis+` FROM results WHERE verdict = 'suspect'`).
 		Scan(&engine, &output, &p99, &concurrency))
 	if engine != "vllm.h200" || output != 1e4/3 || p99 != 1e6/7 || concurrency != 64 {
 		t.Errorf("results view: %s %v %v %v", engine, output, p99, concurrency)
@@ -258,13 +287,18 @@ func TestSQLView(t *testing.T) {
 	}
 }
 
-func TestNewerSchemaIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	_, err := s.db.Exec(`PRAGMA user_version = 99`)
+func TestNewerSchemaIsRefused(t *testing.T) { everywhere(t, testNewerSchemaIsRefused) }
+
+func testNewerSchemaIsRefused(t *testing.T, place string) {
+	s := open(t, place)
+	statement := `PRAGMA user_version = 99`
+	if s.Shared() {
+		statement = `UPDATE schema_version SET version = 99`
+	}
+	_, err := s.db.Exec(statement)
 	check(t, err)
 	check(t, s.Close())
-	_, err = Open(t.Context(), dir)
+	_, err = openPlace(t.Context(), place)
 	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("version 99, this hcl knows up to %d", len(migrations()))) {
 		t.Errorf("Open of a newer store: %v", err)
 	}
@@ -293,23 +327,31 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-func TestLock(t *testing.T) {
-	dir := t.TempDir()
-	a, b := open(t, dir), open(t, dir)
-	unlock, err := a.Lock(t.Context(), "hcl apply lab/")
+func TestLock(t *testing.T) { everywhere(t, testLock) }
+
+func testLock(t *testing.T, place string) {
+	a, b := open(t, place), open(t, place)
+	unlock, err := a.Lock(t.Context(), "lab", "hcl apply lab/")
 	check(t, err)
-	_, err = b.Lock(t.Context(), "hcl apply other/")
+	_, err = b.Lock(t.Context(), "lab", "hcl apply other/")
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "by hcl apply lab/ (process ") {
 		t.Errorf("second Lock: %v", err)
 	}
 	check(t, unlock())
-	unlock, err = b.Lock(t.Context(), "hcl apply other/")
+	unlock, err = b.Lock(t.Context(), "lab", "hcl apply other/")
 	check(t, err)
+	if a.Shared() { // a folder has one lab
+		other, err := a.Lock(t.Context(), "other", "hcl apply other/")
+		check(t, err)
+		check(t, other())
+	}
 	check(t, unlock())
 }
 
-func TestRefusals(t *testing.T) {
-	s := open(t, t.TempDir())
+func TestRefusals(t *testing.T) { everywhere(t, testRefusals) }
+
+func testRefusals(t *testing.T, place string) {
+	s := open(t, place)
 	check(t, s.BeginRun(t.Context(), testRun("r1")))
 	for name, err := range map[string]error{
 		"run twice":           s.BeginRun(t.Context(), testRun("r1")),
@@ -333,8 +375,10 @@ func cancelled(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestCellAgain(t *testing.T) {
-	s := open(t, t.TempDir())
+func TestCellAgain(t *testing.T) { everywhere(t, testCellAgain) }
+
+func testCellAgain(t *testing.T, place string) {
+	s := open(t, place)
 	fill(t, s, testRun("r1"), testCell("r1", "c1"))
 	again := testCell("r1", "c1")
 	again.Error = "retried"
@@ -353,10 +397,15 @@ func TestCellAgain(t *testing.T) {
 	}
 	records, err = s.Records(t.Context(), "r1", "c1")
 	check(t, err)
-	files, err := os.ReadDir(s.recordsDir())
-	check(t, err)
-	if len(records) != 1 || len(files) != 1 {
-		t.Errorf("got %d records, files %v", len(records), files)
+	if len(records) != 1 {
+		t.Errorf("got %d records", len(records))
+	}
+	if !s.Shared() {
+		files, err := os.ReadDir(s.recordsDir())
+		check(t, err)
+		if len(files) != 1 {
+			t.Errorf("got files %v", files)
+		}
 	}
 }
 
@@ -370,15 +419,14 @@ func TestNewRunID(t *testing.T) {
 	}
 }
 
-func TestMigrateTwice(t *testing.T) {
-	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "x.db"))
+func TestMigrateTwice(t *testing.T) { everywhere(t, testMigrateTwice) }
+
+func testMigrateTwice(t *testing.T, place string) {
+	s := open(t, place)
+	check(t, s.db.migrate(t.Context())) // nothing to do
+	version, err := s.db.version(t.Context())
 	check(t, err)
-	defer db.Close()
-	check(t, migrate(t.Context(), db))
-	check(t, migrate(t.Context(), db)) // nothing to do
-	var version int
-	check(t, db.QueryRow(`PRAGMA user_version`).Scan(&version))
 	if version != len(migrations()) {
-		t.Errorf("user_version = %d", version)
+		t.Errorf("version = %d", version)
 	}
 }

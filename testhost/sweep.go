@@ -155,13 +155,14 @@ func mentioning(dir string) []int {
 }
 
 // Main is for TestMain: it sweeps what interrupted runs left, runs the tests,
-// removes what this process built, and returns the exit code.
+// removes what this process built and stops the database that its tests shared,
+// and returns the exit code.
 //
 //	func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
 func Main(m *testing.M) int {
 	sweepOnce()
 	code := m.Run()
-	if err := removeBuilt(); err != nil {
+	if err := errors.Join(stopShared(), removeBuilt()); err != nil {
 		fmt.Fprintln(os.Stderr, "testhost:", err)
 		code = max(code, 1)
 	}

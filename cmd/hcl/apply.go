@@ -70,7 +70,7 @@ is left unclean, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			store, unlock, err := a.openLocked(ctx, cfg.Dir, "hcl apply")
+			store, unlock, err := a.openLocked(ctx, cfg, "hcl apply")
 			if err != nil {
 				return err
 			}
@@ -112,25 +112,13 @@ is left unclean, 130 interrupted.`,
 	lab.add(c)
 	cells.add(a, c)
 	connect.add(c)
+	a.storeFlag(c)
 	c.Flags().BoolVar(&locked, "locked", false, "refuse what is not locked in hcl.lock or has moved since")
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
 	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for a host that somebody else is at work on")
 	c.Flags().BoolVar(&rerun, "rerun", false, "measure again what is up to date")
 	return c
-}
-
-// openLocked opens a store that nobody else measures into meanwhile.
-func (a *app) openLocked(ctx context.Context, dir, who string) (*results.Store, func() error, error) {
-	store, err := results.Open(ctx, storeDir(dir))
-	if err != nil {
-		return nil, nil, err
-	}
-	unlock, err := store.Lock(ctx, who)
-	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
-	}
-	return store, unlock, nil
 }
 
 // carryOut runs the plan, shows it running, and prints what came of it beside
@@ -160,7 +148,7 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Ref
 		fmt.Fprintln(a.stdout)
 		err = a.printTables(wanted.Apply(rows, report.About{References: report.Compare(rows, published), Spending: report.Spent(rows)}))
 		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "\nStored as run %s in %s\n", opt.Run.ID, relative(store.Path()))
+			_, err = fmt.Fprintf(a.stdout, "\nStored as run %s in %s\n", opt.Run.ID, placeOf(store))
 		}
 	}
 	if runErr != nil && ctx.Err() != nil {

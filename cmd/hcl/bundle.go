@@ -91,6 +91,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 		},
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which the run belongs")
+	a.storeFlag(c)
 	c.Flags().StringVarP(&output, "output", "o", "", "write to this `file`; else RUN.bundle")
 	return c
 }

@@ -31,13 +31,14 @@ everything that went in and is not the same: image digests, versions, flags,
 environment, host.
 
 A and B are each a run (the beginning of its id), a lab's directory (the newest
-measurement of each cell), what hcl report --json has written, or a file that
-hcl import reads.
+measurement of each cell), the URL of a shared store (the same, of the lab that
+--lab names), what hcl report --json has written, or a file that hcl import reads.
 
 --fail-if makes it a gate: when a cell breaks one, the exit code is 3.`,
 		Example: `  hcl compare 20261120-1 20261121-1
   hcl compare baseline.json . --fail-if 'output_throughput < -5%' --junit compare.xml
   hcl compare old-lab/ new-lab/ --metric p99_ttft_ms --metric goodput
+  hcl compare postgres://ada@db.example/bench . --lab .
   hcl compare A B --format benchstat | benchstat -col side -
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 a limit of --fail-if is
@@ -97,6 +98,7 @@ broken.`,
 		},
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which runs belong")
+	a.storeFlag(c)
 	c.Flags().StringArrayVar(&metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
 	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "a `limit` on the change of a metric, such as 'output_throughput < -5%'; may be repeated")
 	c.Flags().StringVar(&format, "format", "text", strings.Join(formats, ", "))
@@ -107,8 +109,16 @@ broken.`,
 // resultsOf reads a set of results: a lab's, a file's, or a run's.
 func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, rows []results.Row, err error) {
 	switch info, err := os.Stat(what); {
+	case results.IsShared(what):
+		store, err := a.openPlace(ctx, what, dir)
+		if err != nil {
+			return "", nil, err
+		}
+		defer store.Close()
+		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: labIn(store, []string{dir})})
+		return "the newest of " + store.Name(), rows, err
 	case err == nil && info.IsDir():
-		store, err := openExisting(ctx, what)
+		store, err := a.openStoreOf(ctx, what)
 		if err != nil {
 			return "", nil, err
 		}
@@ -116,13 +126,13 @@ func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, row
 			return "", nil, fmt.Errorf("nothing is stored for the lab in %s", what)
 		}
 		defer store.Close()
-		rows, err := store.Rows(ctx, results.Query{Latest: true})
+		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: labIn(store, []string{what})})
 		return "the newest of " + what, rows, err
 	case err == nil:
 		rows, err := readRows(what)
 		return what, rows, err
 	}
-	store, err := openExisting(ctx, labDir([]string{dir}))
+	store, err := a.openExisting(ctx, labDir([]string{dir}))
 	if err != nil {
 		return "", nil, err
 	}

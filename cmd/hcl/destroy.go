@@ -40,7 +40,7 @@ unclean, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			store, unlock, err := a.openLocked(ctx, cfg.Dir, "hcl destroy")
+			store, unlock, err := a.openLocked(ctx, cfg, "hcl destroy")
 			if errors.Is(err, results.ErrLocked) {
 				return fmt.Errorf("%w\nStop it with Ctrl-C: it takes down what it has brought up", err)
 			} else if err != nil {
@@ -72,6 +72,7 @@ unclean, 130 interrupted.`,
 	}
 	lab.add(c)
 	connect.add(c)
+	a.storeFlag(c)
 	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease; and forget what could not be cleaned")
 	c.Flags().BoolVar(&cache, "cache", false, "also remove ~/.cache/hcl from the hosts: binaries and files of data sets")
 	return c

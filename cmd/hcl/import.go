@@ -80,7 +80,7 @@ understood; then nothing is stored.`,
 			if len(errs) > 0 {
 				return &exit{exitUsage, errors.Join(errs...)}
 			}
-			store, err := results.Open(ctx, storeDir(labDir([]string{dir})))
+			store, err := a.openStore(ctx, labDir([]string{dir}))
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ understood; then nothing is stored.`,
 			if err != nil {
 				return err
 			}
-			run := newRun(filepath.Base(lab), "import")
+			run := newRun(cmp.Or(labIn(store, []string{dir}), filepath.Base(lab)), "import")
 			if err := store.BeginRun(ctx, run); err != nil {
 				return err
 			}
@@ -121,7 +121,7 @@ understood; then nothing is stored.`,
 			if err := store.FinishRun(ctx, run.ID, "done", time.Now()); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.stdout, "Imported %s as run %s into %s\n", plural(len(all), "cell"), run.ID, relative(store.Path()))
+			fmt.Fprintf(a.stdout, "Imported %s as run %s into %s\n", plural(len(all), "cell"), run.ID, placeOf(store))
 			if doubtful > 0 {
 				fmt.Fprintf(a.stdout, "%d of them contradict themselves; hcl audit says how.\n", doubtful)
 			}
@@ -129,6 +129,7 @@ understood; then nothing is stored.`,
 		},
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, beside which results are kept")
+	a.storeFlag(c)
 	c.Flags().StringVar(&f.benchmark, "benchmark", "", "the benchmark's `name`; else the file's")
 	c.Flags().StringVar(&f.engine, "engine", "", "the engine, as `KIND.NAME`; else as the file says")
 	c.Flags().StringVar(&f.gpus, "gpus", "", "what it ran on, such as `8xH200`; else as the file says")

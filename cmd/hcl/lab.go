@@ -78,18 +78,6 @@ func labDir(args []string) string {
 	return path
 }
 
-// storeDir is where a lab's results are kept.
-func storeDir(dir string) string { return filepath.Join(dir, ".hcl") }
-
-// openExisting opens a store for reading, or returns nil when nothing was ever
-// stored: looking must leave no trace.
-func openExisting(ctx context.Context, dir string) (*results.Store, error) {
-	if _, err := os.Stat(filepath.Join(storeDir(dir), "results.db")); errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	return results.Open(ctx, storeDir(dir))
-}
-
 // connectFlags are the flags of every verb that reaches hosts.
 type connectFlags struct{ acceptNew bool }
 

@@ -52,6 +52,7 @@ type app struct {
 	stdout io.Writer // the product: plans, tables, JSON
 	stderr io.Writer // everything else
 	debug  bool
+	store  string // --store
 }
 
 // exit is an error with an exit code of its own. A nil err has been printed.

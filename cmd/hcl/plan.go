@@ -59,6 +59,7 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 	}
 	lab.add(c)
 	cells.add(a, c)
+	a.storeFlag(c)
 	c.Flags().StringVar(&by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
 	words(c, "by", string(plan.ByHost), string(plan.ByEngine), string(plan.ByBenchmark))
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
@@ -77,7 +78,7 @@ func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []st
 	if err != nil {
 		return nil, err
 	}
-	store, err := openExisting(c.Context(), cfg.Dir)
+	store, err := a.openExisting(c.Context(), cfg.Dir)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ could not be run, 130 interrupted.`,
 			if p.Empty() {
 				return p.Text(a.stdout, false)
 			}
-			store, unlock, err := a.openLocked(ctx, cfg.Dir, "hcl rehearse")
+			store, unlock, err := a.openLocked(ctx, cfg, "hcl rehearse")
 			if err != nil {
 				return err
 			}
@@ -78,6 +78,7 @@ could not be run, 130 interrupted.`,
 	}
 	lab.add(c)
 	cells.add(a, c)
+	a.storeFlag(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
 	c.Flags().Float64Var(&speed, "speed", 1, "run this many times faster than the engines would")
 	return c

@@ -25,6 +25,7 @@ type selection struct {
 }
 
 func (s *selection) add(a *app, c *cobra.Command) {
+	a.storeFlag(c)
 	c.Flags().StringVar(&s.run, "run", "", "only what this run measured")
 	c.Flags().StringVar(&s.cell, "cell", "", "only the cell whose `id` begins so")
 	c.Flags().StringVar(&s.benchmark, "benchmark", "", "only this benchmark")
@@ -37,16 +38,12 @@ var errNothingStored = errors.New("nothing is stored")
 
 // rows reads them: of each cell the newest, unless a run is named.
 func (a *app) rows(c *cobra.Command, args []string, s selection) (*results.Store, []results.Row, error) {
-	dir := labDir(args)
-	store, err := openExisting(c.Context(), dir)
+	store, err := a.existing(c, args)
 	if err != nil {
 		return nil, nil, err
 	}
-	if store == nil {
-		return nil, nil, &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, dir)}
-	}
 	rows, err := store.Rows(c.Context(), results.Query{
-		Run: s.run, Cell: s.cell, Benchmark: s.benchmark, Rehearsed: s.rehearsed, Latest: s.run == "",
+		Run: s.run, Lab: labIn(store, args), Cell: s.cell, Benchmark: s.benchmark, Rehearsed: s.rehearsed, Latest: s.run == "",
 	})
 	if err == nil && s.where != "" {
 		if rows, err = report.Where(rows, s.where); err != nil {

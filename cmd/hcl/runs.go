@@ -42,6 +42,19 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			if err != nil {
 				return err
 			}
+			if lab := labIn(store, args); lab != "" {
+				runs = slices.DeleteFunc(runs, func(r results.Run) bool { return r.Lab != lab })
+			}
+			var open []string
+			for _, r := range runs {
+				if r.Outcome == "" {
+					open = append(open, r.ID)
+				}
+			}
+			going, err := store.Running(ctx, open)
+			if err != nil {
+				return err
+			}
 			type line struct {
 				results.Run
 				Valid   int `json:"valid"`
@@ -59,8 +72,15 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 				return enc.Encode(map[string]any{"format_version": report.FormatVersion, "runs": lines})
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "RUN\tWHAT\tBEGAN\tTOOK\tVALID\tSUSPECT\tVOID\tOUTCOME")
+			columns := "RUN\tWHAT\tBEGAN\tTOOK\tVALID\tSUSPECT\tVOID\tOUTCOME"
+			if store.Shared() {
+				columns = "LAB\t" + columns
+			}
+			fmt.Fprintln(w, columns)
 			for _, l := range lines {
+				if store.Shared() {
+					fmt.Fprintf(w, "%s\t", l.Lab)
+				}
 				took, outcome, what := "-", l.Outcome, l.Command
 				if l.Bundled {
 					what += " elsewhere"
@@ -70,7 +90,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 				}
 				if outcome == "" {
 					outcome = "died"
-					if going, err := results.Running(store.Path(), l.ID); err == nil && going {
+					if going[l.ID] {
 						outcome = "going on"
 					}
 				}
@@ -79,18 +99,9 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			return w.Flush()
 		},
 	}
+	a.storeFlag(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
 	return c
-}
-
-// existing opens the store of a lab in which something was measured.
-func (a *app) existing(c *cobra.Command, args []string) (*results.Store, error) {
-	dir := labDir(args)
-	store, err := openExisting(c.Context(), dir)
-	if err == nil && store == nil {
-		err = &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, dir)}
-	}
-	return store, err
 }
 
 func (a *app) results() *cobra.Command {
@@ -194,6 +205,7 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 		},
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file")
+	a.storeFlag(c)
 	c.Flags().StringVar(&run, "run", "", "as this run measured it")
 	c.Flags().BoolVar(&rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
 	c.Flags().BoolVar(&asJSON, "json", false, "print exact numbers as JSON")
@@ -203,14 +215,18 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 func (a *app) gc() *cobra.Command {
 	var dry bool
 	var older time.Duration
+	var keep int
 	c := &cobra.Command{
 		Use:   "gc [LAB]",
 		Short: "Remove what the results can do without",
 		Long: `Removes files of records that belong to no cell, which a killed process leaves
 behind, and journals of runs that are over. With --older-than it also removes
-runs that ended so long ago, but never one that holds the newest measurement of
-a cell: nothing has to be measured again.`,
+runs that ended so long ago, with --keep those beyond the newest so many of the
+lab, with both those for which both is true: but never one that goes on or that
+holds the newest measurement of a cell. Nothing has to be measured again.
+Rehearsals are counted apart. Runs that came in a bundle stay.`,
 		Example: `  hcl gc --dry-run
+  hcl gc lab/ --keep 10
   hcl gc lab/ --older-than 720h
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
@@ -220,16 +236,19 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			if older < 0 {
 				return usage("--older-than must be at least 0, such as 720h")
 			}
+			if keep < 1 && c.Flags().Changed("keep") {
+				return usage("--keep must be at least 1, the newest run")
+			}
 			store, err := a.existing(c, args)
 			if err != nil {
 				return err
 			}
 			defer store.Close()
-			var before time.Time
+			which := results.Outdated{Keep: keep, Lab: labIn(store, args)}
 			if c.Flags().Changed("older-than") {
-				before = time.Now().Add(-older)
+				which.Before = time.Now().Add(-older)
 			}
-			found, err := store.Litter(ctx, before)
+			found, err := store.Litter(ctx, which)
 			if err != nil {
 				return err
 			}
@@ -265,7 +284,9 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			return errors.Join(errs...)
 		},
 	}
+	a.storeFlag(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would go")
+	c.Flags().IntVar(&keep, "keep", 0, "also runs beyond the newest `N` of which every cell was measured again")
 	c.Flags().DurationVar(&older, "older-than", 0, "also runs that ended so long ago and of which every cell was measured again")
 	return c
 }

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
 //	serve VAR [FLAGS...]     hcl sim in the background; $VAR is its URL
 //	names VAR DIR            a registry and a model hub on 127.0.0.1 that tell what
 //	                         is in DIR; $VAR is host:port
+//	postgres VAR             an empty database on a real server; $VAR is its URL
 func TestScripts(t *testing.T) {
 	bin := filepath.Dir(testhost.HCL(t))
 	root, err := filepath.Abs("../..")
@@ -49,7 +50,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("REPO", root)
 			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o755)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "serve": serve, "names": names},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "serve": serve, "names": names, "postgres": postgres},
 	})
 }
 
@@ -67,6 +68,15 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if !slices.Contains(strings.Split(args[0], "|"), fmt.Sprint(code)) {
 		ts.Fatalf("%s exits with %d, want %s", args[1], code, args[0])
 	}
+}
+
+func postgres(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: postgres VAR")
+	}
+	place, err := testhost.NewDatabase()
+	ts.Check(err)
+	ts.Setenv(args[0], place)
 }
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {

@@ -1,0 +1,202 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// database is what the store's statements run on: SQLite in a file of its own, or
+// PostgreSQL on a server that a team shares. Statements are written once, in what
+// both understand, with ? for parameters. Where the two differ is said here, and
+// of the schema in [postgresSchema].
+type database struct {
+	*sql.DB
+	shared   bool          // PostgreSQL
+	name     string        // for people
+	patience time.Duration // for how long a server that is away is waited for
+	log      *slog.Logger
+}
+
+// statements run in a transaction or alone.
+type statements struct {
+	on interface {
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
+	}
+	shared bool
+}
+
+func (s statements) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if s.shared {
+		query, args = numbered(query), storable(args)
+	}
+	return s.on.ExecContext(ctx, query, args...)
+}
+
+// exec runs one statement, which must bear being run twice: where the server goes
+// away at the wrong moment, nobody can tell whether it was.
+func (d *database) exec(ctx context.Context, query string, args ...any) (res sql.Result, err error) {
+	err = d.patiently(ctx, func() error {
+		res, err = statements{d.DB, d.shared}.exec(ctx, query, args...)
+		return err
+	})
+	return res, err
+}
+
+// get reads the one row of an answer; none is [sql.ErrNoRows].
+func (d *database) get(ctx context.Context, query string, args []any, targets ...any) error {
+	if d.shared {
+		query, args = numbered(query), storable(args)
+	}
+	return d.patiently(ctx, func() error { return d.QueryRowContext(ctx, query, args...).Scan(targets...) })
+}
+
+// change runs do in a transaction: all of it happens, or nothing. Do must bear
+// being run twice.
+func (d *database) change(ctx context.Context, do func(statements) error) error {
+	return d.patiently(ctx, func() error {
+		tx, err := d.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err = do(statements{tx, d.shared}); err == nil {
+			err = tx.Commit()
+		}
+		if err != nil {
+			return errors.Join(err, ignoreDone(tx.Rollback()))
+		}
+		return nil
+	})
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, driver.ErrBadConn) {
+		return nil
+	}
+	return err
+}
+
+// collect runs a query and reads every row of its answer; what names it in errors.
+func collect[T any](ctx context.Context, d *database, what, query string, args []any, read func(scan func(...any) error) (T, error)) (all []T, err error) {
+	if d.shared {
+		query, args = numbered(query), storable(args)
+	}
+	err = d.patiently(ctx, func() error {
+		all = nil
+		rows, err := d.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			v, err := read(rows.Scan)
+			if err != nil {
+				return err
+			}
+			all = append(all, v)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return all, nil
+}
+
+// patiently does something again while the server is away: what was measured for
+// an hour must not be lost because a database was restarted.
+func (d *database) patiently(ctx context.Context, do func() error) error {
+	err := do()
+	if !d.shared || !away(err) || ctx.Err() != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
+	d.log.Warn("the store does not answer; it is tried again", "store", d.name, "for", d.patience, "err", err)
+	for pause := 50 * time.Millisecond; away(err); pause = min(2*pause, 2*time.Second) {
+		wait := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return fmt.Errorf("the store %s was away for too long: %w", d.name, err)
+		case <-wait.C:
+		}
+		err = do()
+	}
+	if err == nil {
+		d.log.Info("the store answers again", "store", d.name)
+	}
+	return err
+}
+
+// away reports whether an error says that the server cannot be reached or is just
+// stopping or starting, and nothing about what it was asked.
+func away(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	if said := new(pgconn.PgError); errors.As(err, &said) {
+		switch said.Code {
+		case "57P01", "57P02", "57P03", // it is shut down, has crashed, starts
+			"53300": // too many connections
+			return true
+		}
+		return strings.HasPrefix(said.Code, "08") // connections
+	}
+	return errors.As(err, new(*pgconn.ConnectError)) || errors.As(err, new(*net.OpError)) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
+}
+
+// numbered writes $1, $2, … for each ?, as PostgreSQL wants its parameters. No
+// statement has one in a text.
+func numbered(query string) string {
+	var b strings.Builder
+	n := 0
+	for {
+		before, after, found := strings.Cut(query, "?")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		n++
+		b.WriteString("$" + strconv.Itoa(n))
+		query = after
+	}
+}
+
+// storable is args without what PostgreSQL's text cannot hold: bytes that are not
+// UTF-8, and zeros, also those that are escaped in JSON. Both occur in what broken
+// servers answer.
+func storable(args []any) []any {
+	clean := strings.NewReplacer("\x00", "\uFFFD", `\u0000`, `\ufffd`)
+	out := make([]any, len(args))
+	for i, arg := range args {
+		if s, ok := arg.(string); ok {
+			arg = clean.Replace(strings.ToValidUTF8(s, "\uFFFD"))
+		}
+		out[i] = arg
+	}
+	return out
+}
+
+// upsert is a statement that stores a row in place of the one with the same keys.
+// The keys are the first columns.
+func upsert(table string, keys int, columns string) string {
+	names := strings.Split(strings.Join(strings.Fields(columns), ""), ",")
+	var set []string
+	for _, name := range names[keys:] {
+		set = append(set, name+" = excluded."+name)
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s) ON CONFLICT (%s) DO UPDATE SET %s", table, strings.Join(names, ", "),
+		strings.Repeat(", ?", len(names)-1), strings.Join(names[:keys], ", "), strings.Join(set, ", "))
+}
