@@ -110,10 +110,13 @@ func (c *Conn) dialDocker(ctx context.Context) (net.Conn, error) {
 			return c.pipe(way.command()), nil
 		}
 		conn, err := c.link.dial(ctx, "unix", way.socket())
-		if err == nil || found || !c.host.Local() && !isRefused(err) {
+		if err == nil || !c.host.Local() && !isRefused(err) {
 			return conn, err
 		}
 		c.forget(way)
+		if found { // it was there a moment ago
+			return nil, fail(c.host, errAway, "the Docker daemon at %s went away: %w", way.socket(), err)
+		}
 	}
 }
 
