@@ -274,6 +274,53 @@ func TestExternal(t *testing.T) {
 	}
 }
 
+// TestLoadFrom: where load is sent from is part of what a cell is, and of what is
+// shown before anything is opened to the network.
+func TestLoadFrom(t *testing.T) {
+	client := &provision.Host{Name: "client", Address: "203.0.113.30"}
+	from := func(h *provision.Host) *Plan {
+		cfg := lab()
+		cfg.Engines[0].Flags = append(cfg.Engines[0].Flags, engines.Flag{Name: "host", Value: flagValue("0.0.0.0")})
+		cfg.Benchmarks = cfg.Benchmarks[1:]
+		cfg.Benchmarks[0].Cells[0].From = h
+		if h != nil && h.Name == "h200" {
+			cfg.Benchmarks[0].Cells[0].From = cfg.Engines[0].Host
+		}
+		return New(cfg, Options{})
+	}
+	local, own, remote := from(nil), from(&provision.Host{Name: "h200"}), from(client)
+	id := func(p *Plan) string { return p.Deployments[0].Cells[0].ID }
+	if id(own) != id(local) || own.Deployments[0].Cells[0].From != nil {
+		t.Errorf("from the engine's own host it is %s, and without a word %s", id(own), id(local))
+	}
+	if id(remote) == id(local) || remote.Deployments[0].ID != local.Deployments[0].ID {
+		t.Errorf("from another host the cell is %s of deployment %s, want another cell than %s of %s", id(remote), remote.Deployments[0].ID, id(local), local.Deployments[0].ID)
+	}
+	c := remote.Deployments[0].Cells[0]
+	if got, want := c.Job.Target.BaseURL, "http://203.0.113.7:8000"; got != want || c.Identity()["load.from"] != "client" {
+		t.Errorf("target %s, want %s; identity %v", got, want, c.Identity())
+	}
+	if got := local.Deployments[0].Cells[0].Job.Target.BaseURL; got != "http://127.0.0.1:8000" {
+		t.Errorf("beside the engine the target is %s", got)
+	}
+	if diff := cmp.Diff([]*provision.Host{client}, remote.Deployments[0].Senders()); diff != "" || len(remote.Hosts) != 2 {
+		t.Errorf("senders (-want +got):\n%s\n%d hosts", diff, len(remote.Hosts))
+	}
+	var b bytes.Buffer
+	if err := remote.Text(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"open to the network at http://203.0.113.7:8000",
+		"+ one cell from host client",
+		"host client (203.0.113.30)\n\n  sends load to engine.vllm.h200 on host h200",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the plan does not say %q:\n%s", want, b.String())
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	known := measured(New(lab(), Options{}))
 	cfg := lab()

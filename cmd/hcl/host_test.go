@@ -145,6 +145,7 @@ engine "vllm" "e" {
   model = model.m
   image = "vllm/vllm-openai:v0.7.3"
   env   = { HF_TOKEN = var.token }
+  ready { stall = "1m" }
 }
 dataset "random" "d" { input_tokens = 8 }
 benchmark "b" {
