@@ -649,7 +649,41 @@ func (l *sshLink) session(ctx context.Context) (*ssh.Session, error) {
 
 // dial opens a connection from the host.
 func (l *sshLink) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return opened(ctx, l, func() (net.Conn, error) { return l.client.Dial(network, addr) })
+	c, err := opened(ctx, l, func() (net.Conn, error) { return l.client.Dial(network, addr) })
+	if err != nil {
+		return nil, err
+	}
+	news, come := io.Pipe()
+	if !l.goes(func() {
+		_, err := io.Copy(come, c)
+		come.CloseWithError(err) // nil is the end
+	}) {
+		return nil, errors.Join(net.ErrClosed, c.Close())
+	}
+	return &stream{c, news}, nil
+}
+
+// stream is a connection from the host whose Close ends a Read that waits, as that
+// of a socket does. The library's Read goes on until the other side has closed too,
+// which it never does when the network is gone.
+type stream struct {
+	net.Conn
+	news *io.PipeReader
+}
+
+func (s *stream) Read(b []byte) (int, error) { return s.news.Read(b) }
+
+func (s *stream) Close() error {
+	s.news.CloseWithError(net.ErrClosed)
+	return s.Conn.Close()
+}
+
+// CloseWrite tells the other side that no more comes.
+func (s *stream) CloseWrite() error {
+	if c, ok := s.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return nil
 }
 
 // opened returns what open, a function of the library, has opened. Such a

@@ -594,6 +594,38 @@ func TestKeepalive(t *testing.T) {
 	h.Stall(false)
 }
 
+// TestCloseOfASilentStream: who waits for news from a host that has fallen silent
+// is not kept until the connection counts as dead.
+func TestCloseOfASilentStream(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	ln, err := h.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c := connect(t, h)
+	conn, err := c.Dial(t.Context(), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Stall(true)
+	defer h.Stall(false)
+	read := make(chan error, 1)
+	go func() {
+		_, err := conn.Read(make([]byte, 1))
+		read <- err
+	}()
+	conn.Close()
+	select {
+	case err := <-read:
+		if !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("Read = %v, want io.ErrClosedPipe", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Read goes on 10 s after Close")
+	}
+}
+
 // TestGreeting is a login whose shell says something before each command.
 func TestGreeting(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
