@@ -13,6 +13,7 @@ import (
 	"hclbench/apply"
 	"hclbench/hcl"
 	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -85,6 +86,9 @@ is left unclean, 130 interrupted.`,
 				return err
 			}
 			if p.Empty() {
+				if err := a.finishKilled(ctx, cfg, store, opt); err != nil {
+					return err
+				}
 				if asJSON {
 					return p.JSON(a.stdout)
 				}
@@ -119,6 +123,37 @@ is left unclean, 130 interrupted.`,
 	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for a host that somebody else is at work on")
 	c.Flags().BoolVar(&rerun, "rerun", false, "measure again what is up to date")
 	return c
+}
+
+// finishKilled takes down what the last run has left on the hosts, when it was killed
+// after its last measurement: without anything to measure nobody goes there, and a
+// host would be held until its lease runs out. Hosts that cannot be asked are told of
+// and no error: they may be given back long since.
+func (a *app) finishKilled(ctx context.Context, cfg *hcl.Config, store *results.Store, opt apply.Options) error {
+	runs, err := store.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	var last results.Run
+	for _, r := range runs {
+		if r.Command == "apply" && r.Lab == cfg.Lab.Name && !r.Bundled && r.ID > last.ID {
+			last = r
+		}
+	}
+	if last.ID == "" || !last.Finished.IsZero() {
+		return nil
+	}
+	l := a.logger()
+	opt.Events = func(e apply.Event) { l.Info(e.Message, "host", e.Host) }
+	_, err = apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), store.ID(), false, false, opt)
+	switch {
+	case errors.As(err, new(*provision.UncleanError)):
+		return &exit{exitUnclean, err}
+	case err != nil:
+		l.Warn("run "+last.ID+" was killed, and what it may have left cannot be looked for; hosts clean themselves when its lease runs out", "err", err)
+		return nil
+	}
+	return store.FinishRun(ctx, last.ID, "interrupted", time.Now())
 }
 
 // carryOut runs the plan, shows it running, and prints what came of it beside

@@ -555,6 +555,11 @@ var faults = []fault{
 		s.await("progress", "", 1)
 		s.loseCaller(s.kill)
 	}},
+	{name: "kill -9 of the caller while it stops the last engine", strike: func(s *scene) {
+		s.begin()
+		s.await("step", "stopping", 2)
+		s.kill()
+	}},
 	{name: "kill -9 of the caller while stopping, and nobody comes", soak: true, lease: 5 * time.Second, strike: func(s *scene) {
 		s.begin()
 		s.await("step", "stopping", 1)
