@@ -77,9 +77,8 @@ type page struct {
 	References                         []pageReference
 	Spending                           [][]pageCell
 	Count                              string
-	More                               bool
 	Table                              template.HTML
-	CSV                                template.JS
+	Rest, CSV                          template.JS
 	Plan                               []pagePlan
 	Verdicts                           string
 	Doubts                             []doubt
@@ -161,8 +160,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 		p.Spending = append(p.Spending, s.cells())
 	}
 	p.Doubts = doubts(rows, all)
-	p.Table = resultsTable(rows, all, p.Doubts, about.Layout.Columns)
-	p.More = len(rows) > shownRows
+	p.Table, p.Rest = resultsTable(rows, all, p.Doubts, about.Layout.Columns)
 	p.Count = counted(len(rows), "cell")
 	var csv bytes.Buffer
 	if err := CSV(&csv, rows); err != nil {
@@ -425,9 +423,11 @@ func anyValue(rows []results.Row, m metric) bool {
 	return false
 }
 
-// resultsTable is every cell in a line. It is written by hand: a template takes
-// seconds for ten thousand lines.
-func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []string) template.HTML {
+// resultsTable is every cell in a line: those that are shown at once as a table,
+// the others as a JSON list of their insides, for browsers take long to lay out
+// what nobody has asked for. It is written by hand: a template takes seconds for
+// ten thousand lines.
+func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []string) (table template.HTML, more template.JS) {
 	names := slices.DeleteFunc(axes(rows), func(name string) bool { return name == "engine" })
 	metrics := tableMetrics(rows, columns)
 	repeated, several := false, map[string]bool{}
@@ -501,6 +501,8 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []s
 	}
 	b.WriteString("</tr></thead>\n<tbody>\n")
 
+	var folded []string
+	shown := 0 // where the lines end that are a table
 	labels := map[*series]string{}
 	for _, s := range all.all {
 		labels[s] = string(chip(s)) + html.EscapeString(s.label)
@@ -511,11 +513,11 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []s
 	}
 	for i := range rows {
 		r := &rows[i]
-		b.WriteString("<tr")
-		if i >= shownRows {
-			b.WriteString(" hidden")
+		if i == shownRows {
+			shown = b.Len()
 		}
-		b.WriteString(`><td class="stay">`)
+		from := b.Len()
+		b.WriteString(`<tr><td class="stay">`)
 		b.WriteString(labels[all.find(r)])
 		b.WriteString("</td>")
 		if len(several) > 1 {
@@ -550,9 +552,27 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []s
 			fmt.Fprintf(&b, ` <a href="#doubt-%d">%d</a>`, n, n)
 		}
 		b.WriteString("</td></tr>\n")
+		if i >= shownRows {
+			line := b.Bytes()[from:]
+			folded = append(folded, string(line[len("<tr>"):len(line)-len("</tr>\n")]))
+		}
+	}
+	if len(folded) > 0 {
+		b.Truncate(shown)
 	}
 	b.WriteString("</tbody></table>")
-	return template.HTML(b.String())
+	return template.HTML(b.String()), scriptList(folded)
+}
+
+// scriptList is a list of markup as JSON that cannot end its element.
+func scriptList(all []string) template.JS {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // would make it half as long again
+	if len(all) == 0 || e.Encode(all) != nil {
+		return "[]" // texts always can be encoded
+	}
+	return template.JS(bytes.ReplaceAll(bytes.TrimSpace(b.Bytes()), []byte("</"), []byte(`<\/`)))
 }
 
 // dashed is a cell of a page's table.

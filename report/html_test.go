@@ -230,7 +230,7 @@ func look(t *testing.T, tab *testhost.Tab, view testhost.View) {
 			}
 			if (/NaN|Infinity|undefined/.test(svg.outerHTML)) wrong.push(at + ": not a number");
 		}
-		for (const s of document.querySelectorAll("script[type='application/json']")) {
+		for (const s of document.querySelectorAll("script[data-name]")) {
 			const lines = JSON.parse(s.textContent).trim().split("\n");
 			if (s.closest("figure") && lines.length < 2) wrong.push(s.dataset.name + ": no data");
 		}
@@ -282,6 +282,15 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 	filter("")
 	if got := len(column("concurrency")); got != before {
 		t.Errorf("without a filter there are %d rows, before there were %d", got, before)
+	}
+	var more struct{ Before, After, All int }
+	tab.Eval(t, `(() => {
+		const shown = () => document.getElementById("cells").tBodies[0].rows.length, before = shown(), more = document.getElementById("more");
+		if (!more.hidden) more.click();
+		return { Before: before, After: shown(), All: parseInt(document.getElementById("count").textContent.replace(",", "")) };
+	})()`, &more)
+	if more.Before != min(more.All, shownRows) || more.After != more.All {
+		t.Errorf("of %d rows %d are shown, and %d after asking for more", more.All, more.Before, more.After)
 	}
 
 	var spot struct{ X, Y float64 }

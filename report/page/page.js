@@ -73,21 +73,40 @@
     setTimeout(() => URL.revokeObjectURL(a.href), 1000);
   });
 
-  // The table: sort by a column, filter by words and comparisons.
+  // The table: sort by a column, filter by words and comparisons. Only what is
+  // shown is in the page; of the rest there is the text.
   const table = one("cells");
   if (!table) return;
-  const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
-  const first = 200;
-  let everything = false;
-  const value = (row, i) => { const c = row.cells[i]; return c.dataset.v ?? c.textContent; };
+  const body = table.tBodies[0], heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+  const rows = [...body.rows].map(line => ({ line, inside: line.innerHTML }));
+  rows.push(...JSON.parse(one("rest").textContent).map(inside => ({ inside })));
+  const first = 200, step = 1000;
+  let limit = first;
+  const marks = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#34;": "\"", "&#39;": "'", "&quot;": "\"", "&nbsp;": "\u00a0" };
+  const text = cell => cell.replace(/<[^>]*>/g, "").replace(/&[#\w]+;/g, m => marks[m] ?? m);
+  const read = row => row.values ??= row.inside.split("</td>").slice(0, -1).map(cell => {
+    const at = cell.indexOf("data-v=\"");
+    return at < 0 ? text(cell).toLowerCase() : cell.slice(at + 8, cell.indexOf("\"", at + 8)).toLowerCase();
+  });
+  const words = row => row.words ??= text(row.inside.replaceAll("</td>", " ")).toLowerCase();
+  const line = row => {
+    if (!row.line) { row.line = document.createElement("tr"); row.line.innerHTML = row.inside; }
+    return row.line;
+  };
+  const idle = window.requestIdleCallback ?? (f => setTimeout(f));
+  const prepare = from => { // before somebody asks
+    for (const row of rows.slice(from, from + 250)) { read(row); words(row); }
+    if (from + 250 < rows.length) idle(() => prepare(from + 250));
+  };
+  idle(() => prepare(0));
   const names = heads.map(h => h.dataset.name);
-  const tests = text => text.trim().split(/\s+/).filter(Boolean).map(word => {
+  const tests = text => text.trim().toLowerCase().split(/\s+/).filter(Boolean).map(word => {
     const m = word.match(/^([\w.]+)(<=|>=|!=|=|<|>)(.+)$/);
-    const i = m ? names.indexOf(m[1].toLowerCase()) : -1;
-    if (i < 0) return row => row.textContent.toLowerCase().includes(word.toLowerCase());
-    const want = m[3].toLowerCase(), n = parseFloat(m[3]);
+    const i = m ? names.indexOf(m[1]) : -1;
+    if (i < 0) return row => words(row).includes(word);
+    const want = m[3], n = parseFloat(want);
     return row => {
-      const text = value(row, i).toLowerCase(), v = parseFloat(text);
+      const text = read(row)[i], v = parseFloat(text);
       switch (m[2]) {
         case "=": return text === want || v === n;
         case "!=": return !(text === want || v === n);
@@ -99,30 +118,28 @@
     };
   });
   const show = () => {
-    const must = tests(one("filter").value);
-    let found = 0;
-    for (const row of [...body.rows]) {
-      const fits = must.every(t => t(row));
-      row.hidden = !fits || !everything && found >= first;
-      if (fits) found++;
-    }
-    one("count").textContent = must.length ? `${found.toLocaleString("en")} of ${rows.length.toLocaleString("en")} cells` : `${rows.length.toLocaleString("en")} cells`;
-    one("more").hidden = everything || found <= first;
+    const must = tests(one("filter").value), fits = rows.filter(row => must.every(t => t(row)));
+    const n = x => x.toLocaleString("en");
+    body.replaceChildren(...fits.slice(0, limit).map(line));
+    one("count").textContent = must.length ? `${n(fits.length)} of ${n(rows.length)} cells` : rows.length === 1 ? "1 cell" : `${n(rows.length)} cells`;
+    one("more").hidden = fits.length <= limit;
+    one("more").textContent = `Show ${n(Math.min(step, fits.length - limit))} more`;
   };
-  one("filter").addEventListener("input", show);
-  one("more").addEventListener("click", () => { everything = true; show(); });
+  one("filter").addEventListener("input", () => { limit = first; show(); });
+  one("more").addEventListener("click", () => { limit += step; show(); });
+  show();
   heads.forEach((h, i) => h.querySelector("button").addEventListener("click", () => {
     const down = h.getAttribute("aria-sort") === "ascending";
     heads.forEach(o => o.removeAttribute("aria-sort"));
     h.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const keys = new Map(rows.map(r => { const v = value(r, i), n = Number(v); return [r, v === "" || v === "–" ? null : Number.isNaN(n) ? v : n]; }));
+    const order = new Intl.Collator("en").compare;
+    for (const row of rows) { const v = read(row)[i], n = Number(v); row.key = v === "" || v === "–" ? null : Number.isNaN(n) ? v : n; }
     rows.sort((a, b) => {
-      const x = keys.get(a), y = keys.get(b);
+      const x = a.key, y = b.key;
       if (x === null || y === null) return (x === null) - (y === null); // without a value: last, either way
-      const d = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
+      const d = typeof x === "number" && typeof y === "number" ? x - y : order(String(x), String(y));
       return down ? -d : d;
     });
-    body.append(...rows);
     show();
   }));
 })();
