@@ -38,6 +38,7 @@ type Options struct {
 	Events   func(Event)        // called from one goroutine at a time; nil: nobody listens
 	Run      results.Run        // ID, Lab, Command and Version are set
 	Inputs   map[string][]byte  // what the run is made from, kept with it; nothing sensitive is in it
+	Hub      origin.Hub         // that hosts get models from, with its token
 	Holder   string             // who holds the leases, for people
 	Wait     time.Duration      // how long to wait for a host that somebody else is at work on; 0: not
 	Release  time.Duration      // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
@@ -344,13 +345,19 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		}
 	}
 	todo := d.ToDo()
-	if unclean, err := s.build(ctx, d, &row); ctx.Err() != nil {
+	err := s.model(ctx, d, &row)
+	var unclean error
+	if err == nil {
+		unclean, err = s.build(ctx, d, &row)
+	}
+	switch {
+	case ctx.Err() != nil:
 		return errors.Join(context.Cause(ctx), unclean)
-	} else if err != nil {
+	case err != nil:
 		err = fmt.Errorf("%s: %w", d.Engine, err)
 		s.event(Event{Type: Failed, Host: s.host.Name, Engine: row.Engine, Message: err.Error()})
 		return errors.Join(s.giveUp(ctx, row, todo, err), unclean)
-	} else if unclean != nil {
+	case unclean != nil:
 		return unclean
 	}
 	built := row.Phases
@@ -451,7 +458,12 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		}
 		row.Model, row.Phases = model, append(row.Phases, phases...)
 		if in.Runtime == provision.Docker {
-			row.Versions = s.versions(ctx, d, id)
+			found := maps.Clone(row.Versions)
+			if found == nil {
+				found = map[string]string{}
+			}
+			maps.Copy(found, s.versions(ctx, d, id))
+			row.Versions = found
 		}
 	}
 	if len(d.Instances) == 0 {

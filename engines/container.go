@@ -39,6 +39,8 @@ func Container(e *Engine) provision.Container {
 		if e.Build != nil {
 			c.Mounts = append(c.Mounts, e.Build.mount(e))
 		}
+	} else if e.Model != nil && e.Kind != Sim && strings.HasPrefix(e.Model.Cache, "/") {
+		cache(&c, e.Model, e.Model.Cache)
 	}
 	override(&c, e.Container)
 	slices.SortStableFunc(c.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })
@@ -81,7 +83,16 @@ func model(c *provision.Container, e *Engine) {
 	}
 	if e.Model.Cache != "" {
 		c.Mounts = append(c.Mounts, provision.Mount{Source: e.Model.Cache, Target: cacheTarget})
-		setEnv(c, "HF_HOME", cacheTarget)
+		cache(c, e.Model, cacheTarget)
+	}
+}
+
+// cache tells the engine where Hugging Face's cache is.
+func cache(c *provision.Container, m *Model, at string) {
+	setEnv(c, "HF_HOME", at)
+	if m.Download {
+		// It is there: a start asks nobody, and needs no token.
+		setEnv(c, "HF_HUB_OFFLINE", "1")
 	}
 }
 

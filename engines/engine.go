@@ -35,6 +35,7 @@ type Model struct {
 	Revision string // commit or branch; empty: the repository's default
 	Cache    string // Hugging Face cache directory on the host; mounted into every engine
 	Size     int64  // bytes; 0: not said
+	Download bool   // brought into Cache before an engine starts; else the engine fetches what is missing
 	Pos      string
 }
 

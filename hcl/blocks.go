@@ -132,12 +132,21 @@ func (l *lab) model(i *instance) {
 		Revision: get[string](s, "revision"),
 		Cache:    get[string](s, "cache"),
 		Size:     get[int64](s, "size"),
+		Download: get[bool](s, "download"),
 		Pos:      pos(i.of.header),
 	}
 	i.value = m
 	i.incomplete = !s.whole() || m.Repo == ""
 	if x, said := s["repo"]; said && x.value != nil && strings.TrimSpace(m.Repo) == "" {
 		l.err(x.at, "Wrong value", `"repo" is empty. Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a path inside the container.`)
+	}
+	if m.Download && m.Repo != "" {
+		switch x := s["download"]; {
+		case strings.HasPrefix(m.Repo, "/"):
+			l.errOnce(x.at, "Nothing to download", "%q is a directory on the host, and is taken as it is. Remove download.", m.Repo)
+		case s["cache"].value == nil:
+			l.errOnce(x.at, "No place for the download", "Say where the model is kept on the host, for example:\n\n    cache = \"/data/huggingface\"")
+		}
 	}
 	if x, said := s["cache"]; said && x.value != nil && !strings.HasPrefix(m.Cache, "/") && !strings.HasPrefix(m.Cache, "~/") {
 		l.errOnce(x.at, "Wrong value", "%q is not an absolute path. Write the directory on the host, such as \"/data/huggingface\".", m.Cache)

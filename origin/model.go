@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -46,7 +49,7 @@ func (h *Hub) commit(ctx context.Context, repo, revision string) (string, error)
 	if revision == "" {
 		revision = "main"
 	}
-	resp, err := h.get(ctx, "/api/models/"+escaped(repo)+"/revision/"+url.PathEscape(revision))
+	resp, err := h.get(ctx, "/api/models/"+escaped(repo)+"/revision/"+url.PathEscape(revision), nil)
 	if err != nil {
 		return "", err
 	}
@@ -64,11 +67,12 @@ func (h *Hub) commit(ctx context.Context, repo, revision string) (string, error)
 }
 
 // get asks the hub; only an answer that was hoped for is returned.
-func (h *Hub) get(ctx context.Context, path string) (*http.Response, error) {
+func (h *Hub) get(ctx context.Context, path string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url()+path, nil)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(req.Header, header)
 	if h.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+h.Token)
 	}
@@ -77,7 +81,7 @@ func (h *Hub) get(ctx context.Context, path string) (*http.Response, error) {
 		return nil, err
 	}
 	switch resp.StatusCode {
-	case http.StatusOK:
+	case http.StatusOK, http.StatusPartialContent:
 		return resp, nil
 	case http.StatusNotFound:
 		err = fmt.Errorf("%w: there is no such repository or revision", ErrNotFound)
@@ -101,4 +105,85 @@ func escaped(path string) string {
 		parts = append(parts, url.PathEscape(part))
 	}
 	return strings.Join(parts, "/")
+}
+
+// File is one file of a model.
+type File struct {
+	Path string // below the model, with slashes
+	Size int64  // bytes
+	// Sum is the SHA-256 of a large file, 64 hex digits, or the id that git gives a
+	// small one, the SHA-1 of "blob SIZE\x00" and its bytes, 40 hex digits. It is
+	// also the file's name in Hugging Face's cache.
+	Sum string
+}
+
+var sumForm = regexp.MustCompile(`^([0-9a-f]{64}|[0-9a-f]{40})$`)
+
+// Files lists all files of a model at a commit. Errors are those of [Hub.Commit].
+func (h *Hub) Files(ctx context.Context, repo, commit string) ([]File, error) {
+	var files []File
+	for next := "/api/models/" + escaped(repo) + "/tree/" + url.PathEscape(commit) + "?recursive=true"; next != ""; {
+		page, after, err := h.list(ctx, next)
+		if err != nil {
+			return nil, fmt.Errorf("ask %s for the files of %s: %w", strings.TrimPrefix(h.url(), "https://"), repo, err)
+		}
+		files, next = append(files, page...), after
+	}
+	return files, nil
+}
+
+func (h *Hub) list(ctx context.Context, path string) (files []File, next string, err error) {
+	resp, err := h.get(ctx, path, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	var page []struct {
+		Type, Path, OID string
+		Size            int64
+		LFS             *struct{ OID string }
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&page); err != nil {
+		return nil, "", fmt.Errorf("read answer: %w", err)
+	}
+	for _, p := range page {
+		if p.Type != "file" {
+			continue
+		}
+		f := File{Path: p.Path, Size: p.Size, Sum: p.OID}
+		if p.LFS != nil {
+			f.Sum = strings.TrimPrefix(p.LFS.OID, "sha256:")
+		}
+		if !filepath.IsLocal(f.Path) || !sumForm.MatchString(f.Sum) || f.Size < 0 {
+			return nil, "", fmt.Errorf("the answer's file %q with sum %q and %d bytes is none", f.Path, f.Sum, f.Size)
+		}
+		files = append(files, f)
+	}
+	// Link: <https://huggingface.co/api/models/…&cursor=…>; rel="next"
+	if link, _, ok := strings.Cut(resp.Header.Get("Link"), `>; rel="next"`); ok {
+		u, err := url.Parse(strings.TrimPrefix(link, "<"))
+		if err != nil {
+			return nil, "", fmt.Errorf("read answer: %w", err)
+		}
+		next = u.RequestURI() // asked from the hub itself, whatever name the link has
+	}
+	return files, next, nil
+}
+
+// Open opens a model's file at an offset. at is where the answer really begins: 0
+// when the hub does not know ranges. The token goes to the hub alone, not to where
+// it sends on to. Errors are those of [Hub.Commit].
+func (h *Hub) Open(ctx context.Context, repo, commit, path string, offset int64) (body io.ReadCloser, at int64, err error) {
+	header := http.Header{}
+	if offset > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	resp, err := h.get(ctx, "/"+escaped(repo)+"/resolve/"+url.PathEscape(commit)+"/"+escaped(path), header)
+	if err != nil {
+		return nil, 0, err
+	}
+	if resp.StatusCode == http.StatusPartialContent {
+		return resp.Body, offset, nil
+	}
+	return resp.Body, 0, nil
 }

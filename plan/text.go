@@ -163,6 +163,13 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 		b.WriteString("  " + e.URL)
 	}
 	b.WriteString("\n")
+	if m := e.Model; m != nil && m.Download && e.Kind != engines.Sim {
+		size := ""
+		if m.Size > 0 {
+			size = fmt.Sprintf(" (%.0f GB)", float64(m.Size)/1e9)
+		}
+		fmt.Fprintf(b, "    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
+	}
 	if verbose {
 		if build, _, ok := engines.BuildContainer(e); ok {
 			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", provision.DockerRun(build))

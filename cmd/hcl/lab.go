@@ -103,6 +103,7 @@ func (a *app) options(f connectFlags) (apply.Options, error) {
 	return apply.Options{
 		Binaries: binaries,
 		Images:   images,
+		Hub:      modelHub(),
 		Log:      a.connections(),
 		Holder:   holder(),
 		SSH: provision.SSH{
@@ -143,6 +144,12 @@ func registries() (*origin.Registries, error) {
 		Client: origin.Client{UserAgent: userAgent()},
 		Logins: origin.LocalLogins(config),
 	}, nil
+}
+
+// modelHub is the model hub as this machine's environment has it, under the names
+// of Hugging Face's own tools.
+func modelHub() origin.Hub {
+	return origin.Hub{Client: origin.Client{UserAgent: userAgent()}, URL: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")}
 }
 
 // userAgent is what other people's servers are told.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,9 +167,11 @@ func resolver(cfg *hcl.Config) (*lock.Resolver, error) {
 		return nil, err
 	}
 	images.HTTP = &http.Client{Timeout: answerTimeout}
+	hub := modelHub()
+	hub.HTTP = images.HTTP
 	return &lock.Resolver{
 		Registries: *images,
-		Hub:        origin.Hub{Client: images.Client, URL: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")},
+		Hub:        hub,
 		Dir:        cfg.Dir,
 	}, nil
 }

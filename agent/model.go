@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"hclbench/origin"
+)
+
+// Model is one that a host is to have.
+type Model struct {
+	Repo     string `json:"repo"`
+	Revision string `json:"revision,omitempty"` // empty: main
+	Cache    string `json:"cache"`              // Hugging Face's cache directory on the host; "~/" is below the home
+	Hub      string `json:"hub,omitempty"`      // URL; empty: [origin.HuggingFace]
+	Token    string `json:"token,omitempty"`    // for the hub; it is kept nowhere
+	Agent    string `json:"user_agent,omitempty"`
+}
+
+// ModelProgress is how far a model's download is. What was there counts as done.
+type ModelProgress struct {
+	Bytes int64  `json:"bytes"`
+	Total int64  `json:"total"`
+	Files int    `json:"files"`
+	Done  int    `json:"done"` // files
+	Phase string `json:"phase"`
+}
+
+// modelEvent is one line of the answer; the last has a commit or an error.
+type modelEvent struct {
+	Progress *ModelProgress `json:"progress,omitempty"`
+	Commit   string         `json:"commit,omitempty"`
+	Error    string         `json:"error,omitempty"`
+}
+
+// fetchModel brings a model to the host and tells how far it is; it ends with its
+// request, and keeps what has come.
+func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) {
+	var want Model
+	if !read(w, r, &want) {
+		return
+	}
+	dir, err := homePath(want.Cache)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	enc, flush := json.NewEncoder(w), http.NewResponseController(w)
+	tell := func(e modelEvent) {
+		enc.Encode(e) // an error here is the caller gone, which ends the request
+		flush.Flush()
+	}
+	m := modelCache{
+		dir: dir, repo: want.Repo, revision: want.Revision,
+		hub:   origin.Hub{Client: origin.Client{UserAgent: want.Agent}, URL: want.Hub, Token: want.Token},
+		pause: fetchPause, stall: fetchStall,
+		progress: func(p ModelProgress) { tell(modelEvent{Progress: &p}) },
+	}
+	s.log.Info("fetching", "model", want.Repo, "cache", dir)
+	commit, err := m.fetch(r.Context())
+	if err != nil {
+		s.log.Warn("fetching", "model", want.Repo, "err", err)
+		tell(modelEvent{Error: err.Error()})
+		return
+	}
+	tell(modelEvent{Commit: commit})
+}
+
+// checkModel looks whether a directory holds a whole model.
+func (s *server) checkModel(w http.ResponseWriter, r *http.Request) {
+	dir, err := homePath(r.URL.Query().Get("path"))
+	if err == nil {
+		err = CheckModel(dir)
+	}
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// homePath is an absolute path for one that may begin with the home.
+func homePath(path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%q is not an absolute path", path)
+	}
+	return path, nil
+}
+
+// errBroken is an answer that broke off.
+var errBroken = errors.New("the answer broke off")
+
+// FetchModel brings a model to the host, and returns its commit. A download that
+// breaks off, be it for the hub's connection or ours, goes on where it was. The
+// token goes to the hub, and is kept nowhere.
+func (a *Client) FetchModel(ctx context.Context, m Model, progress func(ModelProgress)) (commit string, err error) {
+	fruitless, most := 0, int64(-1)
+	for {
+		var last modelEvent
+		before := most
+		err := a.insist(ctx, func() error {
+			last, err = a.fetchModel(ctx, m, func(p ModelProgress) { most = max(most, p.Bytes); progress(p) })
+			if errors.Is(err, errBroken) {
+				return nil
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return "", err
+		case last.Error != "":
+			return "", fmt.Errorf("%s: %s", a.host, last.Error)
+		case last.Commit != "":
+			return last.Commit, nil
+		}
+		if fruitless++; most > before {
+			fruitless = 0
+		}
+		if ctx.Err() != nil || fruitless == 10 {
+			return "", cmp.Or(context.Cause(ctx), fmt.Errorf("agent on %s: %w", a.host, errBroken))
+		}
+	}
+}
+
+func (a *Client) fetchModel(ctx context.Context, m Model, progress func(ModelProgress)) (modelEvent, error) {
+	resp, err := a.open(ctx, "POST", "/v1/models", m)
+	if err != nil {
+		return modelEvent{}, err
+	}
+	defer resp.Body.Close()
+	for dec := json.NewDecoder(resp.Body); ; {
+		var e modelEvent
+		if err := dec.Decode(&e); err != nil {
+			return e, errBroken
+		}
+		if e.Progress == nil {
+			return e, nil
+		}
+		progress(*e.Progress)
+	}
+}
+
+// CheckModel looks whether a directory of the host holds a whole model; the error
+// says what is missing.
+func (a *Client) CheckModel(ctx context.Context, path string) error {
+	err := a.call(ctx, "GET", "/v1/models?path="+url.QueryEscape(path), nil, nil)
+	if status := new(statusError); errors.As(err, &status) {
+		return fmt.Errorf("%s: %s", a.host, status.body)
+	}
+	return err
+}

@@ -1,0 +1,401 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"hclbench/origin"
+)
+
+const (
+	filesAtOnce  = 8               // of a model
+	fetchTries   = 6               // of a file, in a row without a byte
+	fetchPause   = time.Second     // before the second; it doubles
+	fetchStall   = 2 * time.Minute // without a byte: the connection is given up
+	moveInterval = 500 * time.Millisecond
+)
+
+// modelCache is Hugging Face's cache directory with one model in it:
+//
+//	hub/models--ORG--NAME/blobs/SUM           the files, by their checksums
+//	hub/models--ORG--NAME/snapshots/COMMIT/   links to them, by their names
+//	hub/models--ORG--NAME/refs/main           the commit that a branch was last
+//
+// A file that is on its way is blobs/SUM.incomplete, as in Hugging Face's own
+// library, so each goes on where the other stopped.
+type modelCache struct {
+	dir      string // HF_HOME
+	hub      origin.Hub
+	repo     string
+	revision string // "" is main
+
+	pause, stall time.Duration
+	progress     func(ModelProgress) // called from one goroutine at a time
+
+	mu   sync.Mutex
+	at   ModelProgress
+	told time.Time
+}
+
+func (m *modelCache) in(parts ...string) string {
+	return filepath.Join(append([]string{m.dir, "hub", "models--" + strings.ReplaceAll(m.repo, "/", "--")}, parts...)...)
+}
+
+// fetch brings the model into the cache, and returns its commit. What is there, by
+// name and size, is not fetched; what is fetched has the hub's checksum. A hub
+// that cannot be reached is no error when the model is there and whole.
+func (m *modelCache) fetch(ctx context.Context) (commit string, err error) {
+	revision := cmp.Or(m.revision, "main")
+	commit = revision
+	if !isCommit(commit) {
+		commit, err = m.hub.Commit(ctx, m.repo, revision)
+	}
+	var files []origin.File
+	if err == nil {
+		files, err = m.hub.Files(ctx, m.repo, commit)
+	}
+	if errors.Is(err, origin.ErrNotReachable) && ctx.Err() == nil {
+		return m.kept(revision, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	files = needed(files)
+	for _, dir := range []string{m.in("blobs"), m.in("refs"), m.in("snapshots", commit)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", fmt.Errorf("make the model's cache: %w (the login must be able to write there)", err)
+		}
+	}
+	lock := flock.New(m.in(".hcl-lock"))
+	if _, err := lock.TryLockContext(ctx, time.Second); err != nil {
+		return "", fmt.Errorf("lock the model's cache: %w", err)
+	}
+	defer lock.Close()
+
+	missing, err := m.missing(files)
+	if err != nil {
+		return "", err
+	}
+	if err := m.download(ctx, commit, missing); err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if err := m.link(commit, f); err != nil {
+			return "", err
+		}
+	}
+	// Engines that know no revisions load what main was last; a lab that says
+	// another commit means that.
+	for _, ref := range []string{revision, "main"} {
+		if isCommit(ref) || ref == "main" && revision != "main" && exists(m.in("refs", "main")) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(m.in("refs", ref)), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(m.in("refs", ref), []byte(commit), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return commit, nil
+}
+
+func isCommit(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && len(s) == 2*sha1.Size
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// kept is the commit of the model as it is there, when the hub cannot be asked.
+func (m *modelCache) kept(revision string, why error) (string, error) {
+	commit := revision
+	if !isCommit(commit) {
+		text, err := os.ReadFile(m.in("refs", filepath.FromSlash(revision)))
+		if err != nil {
+			return "", why
+		}
+		commit = strings.TrimSpace(string(text))
+	}
+	if err := CheckModel(m.in("snapshots", commit)); err != nil {
+		return "", fmt.Errorf("%w, and what is in the cache is not whole: %w", why, err)
+	}
+	return commit, nil
+}
+
+// otherForms are endings of the same weights for other programs than engines.
+var otherForms = []string{".bin", ".pt", ".pth", ".h5", ".msgpack", ".onnx", ".gguf", ".tflite", ".ot"}
+
+// needed leaves out what engines do not load of a model that has safetensors: the
+// same weights once more, in other forms and below "original" and "onnx".
+func needed(files []origin.File) []origin.File {
+	top := func(f origin.File, pattern string) bool { ok, _ := path.Match(pattern, f.Path); return ok }
+	if !slices.ContainsFunc(files, func(f origin.File) bool { return top(f, "*.safetensors") }) {
+		return files
+	}
+	models := slices.ContainsFunc(files, func(f origin.File) bool { return top(f, "model*.safetensors") })
+	return slices.DeleteFunc(slices.Clone(files), func(f origin.File) bool {
+		first, _, _ := strings.Cut(f.Path, "/")
+		return slices.Contains(otherForms, path.Ext(f.Path)) || first == "original" && f.Path != first || first == "onnx" && f.Path != first ||
+			models && top(f, "consolidated*.safetensors")
+	})
+}
+
+// missing are the files that are not there, when there is room for them. It sets
+// where the progress begins.
+func (m *modelCache) missing(files []origin.File) ([]origin.File, error) {
+	var out []origin.File
+	var room int64
+	seen := map[string]bool{}
+	for _, f := range files {
+		m.at.Total += f.Size
+		m.at.Files++
+		info, err := os.Stat(m.in("blobs", f.Sum))
+		switch {
+		case seen[f.Sum] || err == nil && info.Size() == f.Size:
+			m.at.Done++
+			m.at.Bytes += f.Size
+			continue
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+		seen[f.Sum] = true
+		room += f.Size
+		if part, err := os.Stat(m.in("blobs", f.Sum+".incomplete")); err == nil && part.Size() <= f.Size {
+			m.at.Bytes += part.Size()
+			room -= part.Size()
+		}
+		out = append(out, f)
+	}
+	m.at.Phase = "downloading"
+	m.tell(true)
+	if len(out) == 0 {
+		return nil, nil
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(m.in("blobs"), &disk); err != nil {
+		return nil, fmt.Errorf("ask for room on the disk: %w", err)
+	}
+	if free := int64(disk.Bavail) * int64(disk.Bsize); free < room {
+		return nil, fmt.Errorf("%s still takes %s, and the disk of %s has %s free: make room, or give the model a cache on another disk", m.repo, bytesText(room), m.dir, bytesText(free))
+	}
+	return out, nil
+}
+
+// bytesText is a size for people.
+func bytesText(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// download fetches files side by side; the first that cannot be had ends it.
+func (m *modelCache) download(ctx context.Context, commit string, files []origin.File) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan origin.File)
+	var workers sync.WaitGroup
+	for range min(filesAtOnce, len(files)) {
+		workers.Go(func() {
+			for f := range queue {
+				if err := m.file(ctx, commit, f); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, f := range files {
+		select {
+		case queue <- f:
+		case <-ctx.Done():
+		}
+	}
+	close(queue)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// errSum says that a file is not what the hub says it is.
+var errSum = errors.New("it has another checksum than the hub says")
+
+// file fetches one file until it is whole.
+func (m *modelCache) file(ctx context.Context, commit string, f origin.File) error {
+	pause, wrong := m.pause, 0
+	for try := 1; ; try++ {
+		moved, err := m.piece(ctx, commit, f)
+		if err == nil {
+			m.mu.Lock()
+			m.at.Done++
+			m.mu.Unlock()
+			m.tell(false)
+			return nil
+		}
+		if errors.Is(err, errSum) {
+			wrong++
+		} else if moved {
+			try, pause = 1, m.pause
+		}
+		last := wrong == 2 || errors.Is(err, origin.ErrAccess) || errors.Is(err, origin.ErrNotFound) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, fs.ErrPermission)
+		if ctx.Err() != nil || last || try == fetchTries {
+			return fmt.Errorf("download %s of %s: %w", f.Path, m.repo, err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		pause = min(2*pause, 30*time.Second)
+	}
+}
+
+// sumOf is the checksum that a file's Sum is of.
+func sumOf(f origin.File) hash.Hash {
+	if len(f.Sum) == hex.EncodedLen(sha256.Size) {
+		return sha256.New()
+	}
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", f.Size)
+	return h
+}
+
+// piece fetches what is missing of a file over one connection, and gives the file
+// its name when it is whole and right. moved says whether anything has come.
+func (m *modelCache) piece(ctx context.Context, commit string, f origin.File) (moved bool, err error) {
+	whole := m.in("blobs", f.Sum)
+	part, err := os.OpenFile(whole+".incomplete", os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return false, err
+	}
+	defer part.Close()
+	sum := sumOf(f)
+	have, err := io.Copy(sum, part)
+	if err != nil {
+		return false, err
+	}
+	restart := func() error {
+		m.move(-have)
+		have, sum = 0, sumOf(f)
+		_, err := part.Seek(0, io.SeekStart)
+		return errors.Join(part.Truncate(0), err)
+	}
+	if have > f.Size {
+		if err := errors.Join(part.Truncate(0), firstByte(part)); err != nil {
+			return false, err
+		}
+		have, sum = 0, sumOf(f) // it was never counted
+	}
+	if have < f.Size {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		still := time.AfterFunc(m.stall, func() { cancel(fmt.Errorf("%w: nothing has come for %s", origin.ErrNotReachable, m.stall)) })
+		defer still.Stop()
+		body, at, err := m.hub.Open(ctx, m.repo, commit, f.Path, have)
+		if err != nil {
+			return false, cmp.Or(context.Cause(ctx), err)
+		}
+		defer body.Close()
+		if at != have {
+			if err := restart(); err != nil {
+				return false, err
+			}
+		}
+		buf := make([]byte, 1<<20)
+		for have < f.Size {
+			n, err := body.Read(buf[:min(int64(len(buf)), f.Size-have)])
+			if n > 0 {
+				moved = true
+				still.Reset(m.stall)
+				if _, err := part.Write(buf[:n]); err != nil {
+					return moved, err
+				}
+				sum.Write(buf[:n])
+				have += int64(n)
+				m.move(int64(n))
+			}
+			if have == f.Size {
+				break
+			}
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				return moved, cmp.Or(context.Cause(ctx), err)
+			}
+		}
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != f.Sum {
+		return moved, errors.Join(errSum, restart())
+	}
+	// On the disk before it has its name, which says that it is whole.
+	if err := part.Sync(); err != nil {
+		return moved, err
+	}
+	return moved, os.Rename(whole+".incomplete", whole)
+}
+
+func firstByte(f *os.File) error {
+	_, err := f.Seek(0, io.SeekStart)
+	return err
+}
+
+// link gives a file its name in the snapshot.
+func (m *modelCache) link(commit string, f origin.File) error {
+	name := m.in("snapshots", commit, filepath.FromSlash(f.Path))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	to, err := filepath.Rel(filepath.Dir(name), m.in("blobs", f.Sum))
+	if err != nil {
+		return err
+	}
+	if now, err := os.Readlink(name); err == nil && now == to {
+		return nil
+	}
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(to, name)
+}
+
+// move counts bytes that have come, or that were for nothing.
+func (m *modelCache) move(n int64) {
+	m.mu.Lock()
+	m.at.Bytes += n
+	m.mu.Unlock()
+	m.tell(false)
+}
+
+// tell passes the progress on, not too often unless it must be now.
+func (m *modelCache) tell(now bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now || time.Since(m.told) >= moveInterval {
+		m.told = time.Now()
+		m.progress(m.at)
+	}
+}

@@ -1,0 +1,111 @@
+package apply_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hclbench/apply"
+	"hclbench/load"
+	"hclbench/origin"
+	"hclbench/testhost"
+)
+
+// TestModel: a model is on the host before its engine starts, which then asks
+// nobody; the next apply fetches nothing; one that is a directory with a shard too
+// few starts nothing.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	host := testhost.New(t, testhost.Options{Namespace: true})
+	script := fmt.Sprintf(`#!/bin/sh
+if [ "$HF_HUB_OFFLINE" = 1 ] && [ ! -s "$HF_HOME/hub/models--org--model/snapshots/$(cat "$HF_HOME/hub/models--org--model/refs/main")/config.json" ]; then
+	echo "the model is not there"
+	exit 1
+fi
+exec %s sim vllm "$@" --ttft 2ms --itl 5ms
+`, testhost.HCL(t))
+	if err := host.Install("vllm", script); err != nil {
+		t.Fatal(err)
+	}
+	// The way back from the host to the test.
+	way, err := net.Dial("tcp", host.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way.Close()
+	hub := testhost.NewHub(t, net.JoinHostPort(way.LocalAddr().(*net.TCPAddr).IP.String(), "0"), map[string][]byte{
+		"config.json": []byte("{}"), "model.bin": []byte(strings.Repeat("w", 2*testhost.LargeFile)),
+	})
+	hub.Token = "hf_canary-77"
+	b := newBench(t, host)
+	b.opt.Hub = origin.Hub{URL: hub.URL, Token: hub.Token}
+	cache, broken := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "model.safetensors.index.json"), []byte(`{"weight_map":{"a":"model-00001-of-00001.safetensors"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`
+lab "models" { lease = "5m" }
+host "box" {
+  %%HOST%%
+  runtime = "process"
+}
+model "fetched" {
+  repo     = "org/model"
+  cache    = %q
+  download = true
+}
+model "broken" { repo = %q }
+engine "vllm" "fetched" {
+  host  = host.box
+  model = model.fetched
+}
+engine "vllm" "broken" {
+  host  = host.box
+  model = model.broken
+}
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix { engine = [engine.vllm.fetched, engine.vllm.broken] }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 4
+  load {
+    concurrency   = 2
+    output_tokens = 4
+  }
+}`, cache, broken)
+	r := b.apply(t.Context(), text, nil)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	for _, row := range r.rows {
+		switch row.Deployment.Engine {
+		case "vllm.fetched":
+			if row.Summary == nil || row.Deployment.Versions["model commit"] != hub.Commit || row.Deployment.Phases[0].Name != "fetching the model" {
+				t.Errorf("fetched: %q, %+v", row.Error, row.Deployment)
+			}
+		case "vllm.broken":
+			if row.Verdict().Verdict != load.Void || !strings.Contains(row.Error, "model broken (lab.hcl:") || !strings.Contains(row.Error, "model-00001-of-00001.safetensors is missing") {
+				t.Errorf("broken: %q", row.Error)
+			}
+		}
+	}
+	for _, e := range r.events {
+		if e.Type == apply.Step && e.Engine == "vllm.broken" && e.Message == "starting" {
+			t.Error("an engine was started for a model that is not whole")
+		}
+		if strings.Contains(e.Message, hub.Token) {
+			t.Errorf("the token is in %q", e.Message)
+		}
+	}
+	if got := len(hub.Asked()); got != 2 {
+		t.Errorf("%d files were fetched, want 2", got)
+	}
+	r = b.apply(t.Context(), strings.Replace(text, "requests = 4", "requests = 5", 1), nil)
+	if got := hub.Asked(); len(got) > 0 || r.Valid+r.Suspect != 1 {
+		t.Errorf("the next apply fetched %v, outcome %+v", got, r.Outcome)
+	}
+}
