@@ -200,7 +200,11 @@ func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
 	}
 	for i, g := range now.GPUs {
 		if p.ECC != nil && onOff(g.ECC) != switched(*p.ECC) {
-			errs = append(errs, fmt.Errorf("ecc of GPU %d is %s, where %s is wanted: it takes a reset, which hcl does not do (sudo nvidia-smi -i %d -e %s, and reboot)", i, orNone(onOff(g.ECC)), switched(*p.ECC), i, map[bool]string{true: "1", false: "0"}[*p.ECC]))
+			how := "on AMD it is the firmware's: ask the host's maker"
+			if v != AMD {
+				how = fmt.Sprintf("sudo nvidia-smi -i %d -e %s, and reboot", i, map[bool]string{true: "1", false: "0"}[*p.ECC])
+			}
+			errs = append(errs, fmt.Errorf("ecc of GPU %d is %s, where %s is wanted: it takes a reset, which hcl does not do (%s)", i, orNone(onOff(g.ECC)), switched(*p.ECC), how))
 		}
 		off := g.Persistence == "Disabled" && (p.PersistenceMode == nil || !*p.PersistenceMode)
 		if v == NVIDIA && off && (p.PowerCap > 0 || p.LockClocks > 0) {

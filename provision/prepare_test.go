@@ -90,6 +90,9 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%s: put back (-before +after):\n%s", box.gpu, diff)
 		}
 		if box.vendor == AMD {
+			if _, err := c.Prepare(t.Context(), Prepare{ECC: &off}, nil); err == nil || !strings.Contains(err.Error(), "on AMD it is the firmware's") {
+				t.Errorf("ecc on AMD: %v", err)
+			}
 			continue
 		}
 
