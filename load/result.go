@@ -126,9 +126,10 @@ type Summary struct {
 
 // The verdicts of a cell.
 const (
-	Valid   = "valid"
-	Suspect = "suspect" // measured, but with reasons to doubt
-	Void    = "void"    // not a measurement
+	Valid    = "valid"
+	Imported = "imported" // measured by others, and nothing in it contradicts the rest
+	Suspect  = "suspect"  // measured, but with reasons to doubt
+	Void     = "void"     // not a measurement
 )
 
 // Verdict says whether numbers can be trusted, and why not.

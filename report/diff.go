@@ -155,7 +155,7 @@ func byCell(rows []results.Row) (order []string, cells map[string][]*results.Row
 
 // worst is the worst verdict of some rows.
 func worst(rows []*results.Row) string {
-	verdicts := []string{load.Valid, load.Suspect, load.Void}
+	verdicts := []string{load.Valid, load.Imported, load.Suspect, load.Void}
 	at := 0
 	for _, r := range rows {
 		at = max(at, slices.Index(verdicts, r.Verdict().Verdict))

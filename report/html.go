@@ -689,7 +689,11 @@ func verdictCounts(rows []results.Row) string {
 	for i := range rows {
 		n[rows[i].Verdict().Verdict]++
 	}
-	return fmt.Sprintf("%s: %s valid, %s suspect, %s void.", counted(len(rows), "cell"), whole(n[load.Valid]), whole(n[load.Suspect]), whole(n[load.Void]))
+	text := fmt.Sprintf("%s: %s valid, ", counted(len(rows), "cell"), whole(n[load.Valid]))
+	if n[load.Imported] > 0 {
+		text += whole(n[load.Imported]) + " imported, not measured here, "
+	}
+	return text + fmt.Sprintf("%s suspect, %s void.", whole(n[load.Suspect]), whole(n[load.Void]))
 }
 
 // pagePlan is what a benchmark asked for and what came of it.

@@ -16,8 +16,11 @@ import (
 
 // Count is what a run holds.
 type Count struct {
-	Valid, Suspect, Void int
+	Valid, Imported, Suspect, Void int
 }
+
+// Cells is how many there are.
+func (c Count) Cells() int { return c.Valid + c.Imported + c.Suspect + c.Void }
 
 // Counts returns how many cells of each verdict every run holds, by its id.
 func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
@@ -39,6 +42,8 @@ func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 		switch l.verdict {
 		case load.Valid:
 			c.Valid = l.n
+		case load.Imported:
+			c.Imported = l.n
 		case load.Suspect:
 			c.Suspect = l.n
 		default:

@@ -37,8 +37,8 @@ const maxImport = 1 << 30
 //
 // The summary has the figures that the format has; docs/method.md says where they
 // mean something else than ours. Every member of the tool's object is kept in
-// [Cell.Origin]. The verdict is "suspect", because neither tool looks whether it
-// kept up, and says too where the figures contradict each other.
+// [Cell.Origin]. The verdict is "imported", because neither tool looks whether it
+// kept up, and "suspect" where the figures contradict each other.
 func Import(r io.Reader) ([]Imported, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxImport+1))
 	if err != nil {
@@ -136,24 +136,26 @@ func importObject(format string, o *object) (Imported, error) {
 	if math.IsInf(float64(w.Rate), 1) && w.Concurrency > 0 {
 		w.Rate = 0 // a closed loop is what both tools make of it
 	}
-	tool := "vllm bench serve"
 	if format == "sglang" {
-		tool = "SGLang's bench_serving"
 		readSGLang(&c, o)
 	} else {
 		readVLLM(&c, o)
 	}
 	c.Finished = c.Started.Add(time.Duration(s.Duration * float64(time.Second)))
 	s.Started = c.Started
-	s.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{tool + " measured it, and does not look whether it kept up itself"}}
-	if s.Completed == 0 {
-		s.Verdict.Verdict = load.Void
+	if s.Verdict = importedVerdict(s, w.Concurrency); s.Completed == 0 {
+		s.Verdict = load.Verdict{Verdict: load.Void, Reasons: append([]string{"no request was completed"}, s.Verdict.Reasons...)}
 	}
-	if s.Failed > 0 {
-		s.Verdict.Reasons = append(s.Verdict.Reasons, fmt.Sprintf("%d of %d requests failed", s.Failed, s.Requests))
-	}
-	s.Verdict.Reasons = append(s.Verdict.Reasons, s.Contradictions(w.Concurrency)...)
 	return Imported{c, records}, nil
+}
+
+// importedVerdict is that of figures that others have measured: nobody can look at
+// how, only whether they can be true together.
+func importedVerdict(s *load.Summary, limit int) load.Verdict {
+	if wrong := s.Contradictions(limit); len(wrong) > 0 {
+		return load.Verdict{Verdict: load.Suspect, Reasons: wrong}
+	}
+	return load.Verdict{Verdict: load.Imported}
 }
 
 // stats reads a metric. A metric that the tool did not report has the count 0.

@@ -375,14 +375,17 @@ func (p *Published) complete() {
 		each("input_tokens", s.InputTokens)
 		each("output_tokens", s.OutputTokens)
 	}
-	s.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: append([]string{"it was published, and how it was measured cannot be looked at"}, s.Contradictions(p.Job.Workload.Concurrency)...)}
+	s.Verdict = importedVerdict(s, p.Job.Workload.Concurrency)
 }
 
 // gpuModel is a GPU as its maker writes it, its count as we do: "8xH200".
 func gpuModel(s string) string {
 	count, model, found := strings.Cut(strings.ToLower(s), "x")
 	if n, err := strconv.Atoi(strings.TrimSpace(count)); found && err == nil {
-		return fmt.Sprintf("%dx%s", n, strings.ToUpper(strings.TrimSpace(model)))
+		return fmt.Sprintf("%dx%s", n, gpuModel(strings.TrimSpace(model)))
 	}
-	return strings.ToUpper(s)
+	if s = strings.ToUpper(s); s == "MI300" { // as published tables shorten it
+		return "MI300X"
+	}
+	return s
 }

@@ -35,7 +35,6 @@ func TestReadCSV(t *testing.T) {
 				TTFT: load.Stats{Count: 10, Mean: 250.5, Percentiles: map[string]float64{"99": 300}},
 				ITL:  load.Stats{Count: 7990, Median: 20}, E2EL: load.Stats{Count: 10, Mean: 38000},
 				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{
-					"it was published, and how it was measured cannot be looked at",
 					"Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
 				}},
 			},
@@ -108,5 +107,13 @@ func TestPublishedStudies(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("studies (-want +got):\n%s", diff)
+	}
+}
+
+func TestGPUModel(t *testing.T) {
+	for in, want := range map[string]string{"h200": "H200", "8xh200": "8xH200", "mi300": "MI300X", "8 x MI300": "8xMI300X", "mi300x": "MI300X", "mi300a": "MI300A"} {
+		if got := gpuModel(in); got != want {
+			t.Errorf("gpuModel(%q) = %q; want %q", in, got, want)
+		}
 	}
 }

@@ -343,7 +343,7 @@ func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) ([
 	var whole []results.Row
 	for _, id := range order {
 		n := counts[id]
-		if here := of[id]; len(here) == n.Valid+n.Suspect+n.Void {
+		if here := of[id]; len(here) == n.Cells() {
 			whole = append(whole, here...)
 			continue
 		}

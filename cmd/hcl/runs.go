@@ -57,14 +57,15 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			}
 			type line struct {
 				results.Run
-				Valid   int `json:"valid"`
-				Suspect int `json:"suspect"`
-				Void    int `json:"void"`
+				Valid    int `json:"valid"`
+				Imported int `json:"imported"`
+				Suspect  int `json:"suspect"`
+				Void     int `json:"void"`
 			}
 			lines := make([]line, len(runs))
 			for i, r := range runs {
 				n := counts[r.ID]
-				lines[i] = line{r, n.Valid, n.Suspect, n.Void}
+				lines[i] = line{r, n.Valid, n.Imported, n.Suspect, n.Void}
 			}
 			if asJSON {
 				enc := json.NewEncoder(a.stdout)
@@ -72,7 +73,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 				return enc.Encode(map[string]any{"format_version": report.FormatVersion, "runs": lines})
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			columns := "RUN\tWHAT\tBEGAN\tTOOK\tVALID\tSUSPECT\tVOID\tOUTCOME"
+			columns := "RUN\tWHAT\tBEGAN\tTOOK\tVALID\tIMPORTED\tSUSPECT\tVOID\tOUTCOME"
 			if store.Shared() {
 				columns = "LAB\t" + columns
 			}
@@ -94,7 +95,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 						outcome = "going on"
 					}
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", l.ID, what, l.Started.Local().Format(time.DateTime), took, l.Valid, l.Suspect, l.Void, outcome)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", l.ID, what, l.Started.Local().Format(time.DateTime), took, l.Valid, l.Imported, l.Suspect, l.Void, outcome)
 			}
 			return w.Flush()
 		},
