@@ -3,7 +3,10 @@ package results
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -29,10 +32,11 @@ func deploymentTargets(d *Deployment) []any {
 const cellColumns = `c.id, c.run_id, c.deployment_id, c.benchmark, c.axes, c.repetition, c.identity, c.job,
 	c.started, c.finished, c.cache_reset, c.error, c.summary, c.telemetry, c.origin`
 
-func cellTargets(c *Cell) []any {
-	return []any{&c.ID, &c.RunID, &c.DeploymentID, &c.Benchmark, jsonColumn{&c.Axes}, &c.Repetition,
-		jsonColumn{&c.Identity}, jsonColumn{&c.Job}, timeColumn{&c.Started}, timeColumn{&c.Finished},
-		&c.CacheReset, &c.Error, jsonColumn{&c.Summary}, jsonColumn{&c.Telemetry}, jsonColumn{&c.Origin}}
+// cellTargets has JSON read into what json makes of its targets.
+func cellTargets(c *Cell, json func(v any) sql.Scanner) []any {
+	return []any{&c.ID, &c.RunID, &c.DeploymentID, &c.Benchmark, json(&c.Axes), &c.Repetition,
+		json(&c.Identity), json(&c.Job), timeColumn{&c.Started}, timeColumn{&c.Finished},
+		&c.CacheReset, &c.Error, json(&c.Summary), json(&c.Telemetry), json(&c.Origin)}
 }
 
 func scanInto(scan func(...any) error, targets ...[]any) error {
@@ -75,4 +79,33 @@ func (c jsonColumn) Scan(v any) error {
 		return err
 	}
 	return json.Unmarshal([]byte(n.String), c.v)
+}
+
+// undecoded is JSON that is decoded when all rows are read, on all cores: of ten
+// thousand cells it is most of the work.
+type undecoded struct {
+	text sql.NullString
+	v    any
+}
+
+// Scan implements [sql.Scanner].
+func (u *undecoded) Scan(v any) error { return u.text.Scan(v) }
+
+// decode reads the JSON of all; null leaves its target as it is.
+func decode(all []*undecoded) error {
+	workers := min(runtime.GOMAXPROCS(0), len(all))
+	errs := make([]error, workers)
+	var work sync.WaitGroup
+	for w := range workers {
+		work.Go(func() {
+			for i := w; i < len(all) && errs[w] == nil; i += workers {
+				if u := all[i]; u.text.Valid {
+					errs[w] = json.Unmarshal([]byte(u.text.String), u.v)
+					u.text.String = ""
+				}
+			}
+		})
+	}
+	work.Wait()
+	return errors.Join(errs...)
 }

@@ -2,6 +2,8 @@ package results
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"strings"
 	"time"
 
@@ -60,14 +62,59 @@ func (s *Store) Events(ctx context.Context, run string) ([]Event, error) {
 }
 
 // Rows returns the cells that q selects, in the order in which they were measured.
+// Rows of one deployment share what it holds.
 func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 	from, args := q.from()
-	return collect(ctx, s.db, "read results",
-		`SELECT `+cellColumns+`, `+deploymentColumns+`, `+runColumns+from+` ORDER BY c.started, c.rowid`, args,
-		func(scan func(...any) error) (r Row, err error) {
-			err = scanInto(scan, cellTargets(&r.Cell), deploymentTargets(&r.Deployment), runTargets(&r.Run))
-			return r, err
+	type entry struct {
+		row  Row
+		json []*undecoded
+	}
+	entries, err := collect(ctx, s.db, "read results", `SELECT `+cellColumns+from+` ORDER BY c.started, c.rowid`, args,
+		func(scan func(...any) error) (*entry, error) {
+			e := &entry{}
+			return e, scan(cellTargets(&e.row.Cell, func(v any) sql.Scanner {
+				e.json = append(e.json, &undecoded{v: v})
+				return e.json[len(e.json)-1]
+			})...)
 		})
+	if err != nil {
+		return nil, err
+	}
+	var texts []*undecoded
+	for _, e := range entries {
+		texts = append(texts, e.json...)
+	}
+	if err := decode(texts); err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	var rows []Row
+	for _, e := range entries {
+		rows = append(rows, e.row)
+	}
+	all, err := s.Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs := map[string]Run{}
+	for _, r := range all {
+		runs[r.ID] = r
+	}
+	deployments := map[string]map[string]Deployment{} // by run and id
+	for i := range rows {
+		r := &rows[i]
+		if deployments[r.RunID] == nil {
+			of, err := s.deployments(ctx, r.RunID)
+			if err != nil {
+				return nil, err
+			}
+			deployments[r.RunID] = map[string]Deployment{}
+			for _, d := range of {
+				deployments[r.RunID][d.ID] = d
+			}
+		}
+		r.Run, r.Deployment = runs[r.RunID], deployments[r.RunID][r.DeploymentID]
+	}
+	return rows, nil
 }
 
 // Known returns what is known about each cell that was ever measured, by cell
