@@ -475,13 +475,14 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 	}
 	row.Ready = time.Since(row.Started).Seconds()
 	row.Served = s.served(ctx, d)
+	doubts := s.compareServed(d, row.Served)
 	if err := s.store.PutDeployment(ctx, *row); err != nil {
 		return 0, err, nil
 	}
 	s.event(Event{Type: Ready, Host: s.host.Name, Engine: name, Message: fmt.Sprintf("serves %s after %.1f s", row.Model, row.Ready)})
 
 	for i, c := range todo {
-		lost, err := s.measure(ctx, d, *row, c, alive, tail)
+		lost, err := s.measure(ctx, d, *row, c, doubts, alive, tail)
 		if err != nil {
 			return i, err, nil
 		}

@@ -344,6 +344,26 @@ func TestBadEngines(t *testing.T) {
 		}
 		b.clean()
 	})
+	t.Run("serves with something else", func(t *testing.T) {
+		b := newBench(t, host)
+		ref := host.Registry + "/engine:lies"
+		host.PushEngine(t, ref, map[string]string{"HCL_SIM_LIE": "max-model-len=4096", "ENGINE_TTFT": "2ms", "ENGINE_ITL": "1ms"})
+		r := b.apply(t.Context(), one(ref, `env = { VLLM_SERVER_DEV_MODE = "1" }
+  flags = { max-model-len = 8192, max-num-seqs = 64 }`, ""), nil)
+		if r.err != nil || r.Suspect != 2 {
+			t.Errorf("%+v, %v, want 2 suspect cells", r.Outcome, r.err)
+		}
+		const says = "--max-model-len asks for 8192, the engine serves with 4096 (model_config.max_model_len)"
+		if !r.has(apply.Warning, says) {
+			t.Errorf("no warning tells of it: %+v", r.events)
+		}
+		for _, row := range r.rows {
+			if !slices.Contains(row.Summary.Verdict.Reasons, says) {
+				t.Errorf("the reasons are %q", row.Summary.Verdict.Reasons)
+			}
+		}
+		b.clean()
+	})
 	t.Run("wrong model", func(t *testing.T) {
 		b := newBench(t, host)
 		// The server serves what its command line says, and that is not what is

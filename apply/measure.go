@@ -26,8 +26,9 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 }
 
 // measure measures one cell and keeps what came of it. lost says that the engine
-// has ended or answers no more; err, that the result could not be kept.
-func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, alive func(context.Context) error, tail func() []string) (lost, err error) {
+// has ended or answers no more; err, that the result could not be kept. doubts are
+// why every measurement of this engine is suspect.
+func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, doubts []string, alive func(context.Context) error, tail func() []string) (lost, err error) {
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
 	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
@@ -100,7 +101,8 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		out.Error = withTail("no request was answered: "+strings.Join(got.Summary.ErrorSamples, "; "), tail())
 	case runErr == nil:
 		out.Summary = got.Summary
-		doubt(out.Summary, got.Telemetry)
+		throttled(out.Summary, got.Telemetry)
+		doubt(out.Summary, doubts...)
 	}
 	out.Telemetry = got.Telemetry
 	if err := s.keep(ctx, row, out, got.Records, tell); err != nil {

@@ -204,15 +204,11 @@ func summaryOf(b engines.Batch, r engines.BenchResult) *load.Summary {
 		TotalThroughput:   float64(r.InputTokens+r.OutputTokens) / r.Seconds,
 		Verdict:           load.Verdict{Verdict: load.Valid},
 	}
-	doubt := func(format string, args ...any) {
-		sum.Verdict.Verdict = load.Suspect
-		sum.Verdict.Reasons = append(sum.Verdict.Reasons, fmt.Sprintf(format, args...))
-	}
 	if sum.Failed > 0 {
-		doubt("%d of %d requests failed", sum.Failed, b.Requests)
+		doubt(sum, fmt.Sprintf("%d of %d requests failed", sum.Failed, b.Requests))
 	}
 	if sum.OutputTokens < sum.AskedOutput {
-		doubt("the engine generated %d of %d output tokens", sum.OutputTokens, sum.AskedOutput)
+		doubt(sum, fmt.Sprintf("the engine generated %d of %d output tokens", sum.OutputTokens, sum.AskedOutput))
 	}
 	return sum
 }

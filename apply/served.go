@@ -55,3 +55,17 @@ func (s *site) served(ctx context.Context, d *plan.Deployment) json.RawMessage {
 	}
 	return nil
 }
+
+// compareServed warns of every flag that an engine does not run with, and returns
+// why its measurements are to be doubted.
+func (s *site) compareServed(d *plan.Deployment, served json.RawMessage) (doubts []string) {
+	differences, err := engines.Differences(d.Engine, served)
+	if err != nil {
+		s.opt.Log.Debug("what it serves with cannot be compared", "engine", d.Engine.Label(), "err", err)
+	}
+	for _, diff := range differences {
+		s.event(Event{Type: Warning, Host: s.host.Name, Engine: d.Engine.Label(), Message: diff.String()})
+		doubts = append(doubts, diff.String())
+	}
+	return doubts
+}

@@ -36,9 +36,9 @@ func readWhile(d *plan.Deployment, c *plan.Cell) telemetry.Plan {
 // maxThrottled is the share of the readings in which a GPU may be held back.
 const maxThrottled = 0.05
 
-// doubt makes a measurement suspect when a GPU was held back by heat or by the
+// throttled makes a measurement suspect when a GPU was held back by heat or by the
 // hardware's power brake. Clocks at the power limit are what full load does.
-func doubt(s *load.Summary, r *telemetry.Record) {
+func throttled(s *load.Summary, r *telemetry.Record) {
 	if r == nil {
 		return
 	}
@@ -62,9 +62,14 @@ func doubt(s *load.Summary, r *telemetry.Record) {
 		}
 	}
 	if len(held) > 0 {
-		if s.Verdict.Verdict == load.Valid {
-			s.Verdict.Verdict = load.Suspect
-		}
-		s.Verdict.Reasons = append(s.Verdict.Reasons, "GPUs were slowed down by heat or by the power brake: "+strings.Join(held, ", ")+" of the time")
+		doubt(s, "GPUs were slowed down by heat or by the power brake: "+strings.Join(held, ", ")+" of the time")
 	}
+}
+
+// doubt makes a measurement suspect for the reasons given.
+func doubt(s *load.Summary, reasons ...string) {
+	if len(reasons) > 0 && s.Verdict.Verdict == load.Valid {
+		s.Verdict.Verdict = load.Suspect
+	}
+	s.Verdict.Reasons = append(s.Verdict.Reasons, reasons...)
 }

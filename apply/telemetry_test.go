@@ -32,7 +32,7 @@ func TestThrottledGPUsMakeACellSuspect(t *testing.T) {
 		{"at the power limit", []telemetry.Series{{Of: "gpu0", Name: telemetry.PowerCapped, At: []float64{0}, Value: []float64{1}}}, nil, load.Valid, ""},
 	} {
 		s := &load.Summary{Duration: 10, Window: c.window, Verdict: load.Verdict{Verdict: load.Valid}}
-		doubt(s, &telemetry.Record{Series: c.series})
+		throttled(s, &telemetry.Record{Series: c.series})
 		if got := strings.Join(s.Verdict.Reasons, "; "); s.Verdict.Verdict != c.verdict || !strings.Contains(got, c.reason) || c.reason == "" && got != "" {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, s.Verdict.Verdict, got, c.verdict, c.reason)
 		}

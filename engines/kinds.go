@@ -58,7 +58,7 @@ var kinds = map[string]kind{
 			return e.launch(port, []string{"vllm", "serve", e.serves()})
 		},
 		health:  "/health",
-		reset:   reset{method: "POST", path: "/reset_prefix_cache", needsEnv: "VLLM_SERVER_DEV_MODE=1"},
+		reset:   reset{method: "POST", path: "/reset_prefix_cache", needsEnv: vllmDevMode},
 		modelID: servedName,
 	},
 	TRTLLM: {
@@ -95,6 +95,10 @@ var kinds = map[string]kind{
 		modelID: simModel,
 	},
 }
+
+// vllmDevMode opens vLLM's requests that are not for users: the cache reset and
+// the configuration it serves with, but also others that change the server.
+const vllmDevMode = "VLLM_SERVER_DEV_MODE=1"
 
 func simModel(e *Engine) string {
 	if e.Model != nil {

@@ -42,7 +42,12 @@ func ServedConfig(e *Engine) []string {
 	switch e.Kind {
 	case SGLang:
 		return []string{"/server_info", "/get_server_info"}
-	case VLLM, TRTLLM, OpenAI:
+	case VLLM:
+		if e.hasEnv(vllmDevMode) {
+			return []string{"/server_info?config_format=json", "/v1/models"}
+		}
+		return []string{"/v1/models"}
+	case TRTLLM, OpenAI:
 		return []string{"/v1/models"}
 	}
 	return nil
@@ -50,7 +55,7 @@ func ServedConfig(e *Engine) []string {
 
 // WithoutSecrets returns what an engine says of itself without the members that
 // hold keys and passwords, and without those that change from one moment to the
-// next.
+// next or describe the machine, which is known from elsewhere.
 func WithoutSecrets(served json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(served, &v); err != nil {
@@ -65,7 +70,7 @@ func cleaned(v any) any {
 		for name, inner := range v {
 			lower := strings.ToLower(name)
 			switch {
-			case lower == "internal_states" || lower == "created" || lower == "permission":
+			case lower == "internal_states" || lower == "system_env" || lower == "created" || lower == "permission":
 				delete(v, name)
 			case strings.HasSuffix(lower, "key") || strings.HasSuffix(lower, "hf_token") || strings.Contains(lower, "password") || strings.Contains(lower, "secret"):
 				if inner != nil && inner != "" {

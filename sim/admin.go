@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -17,16 +20,71 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) serverInfo(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{"version": simVersion, "engine": s.cfg.As, "model_path": s.cfg.Model, "served_model_name": s.cfg.Model})
+	info := map[string]any{"version": simVersion, "engine": s.cfg.As, "model_path": s.cfg.Model, "served_model_name": s.cfg.Model}
+	s.tellFlags(info)
+	answer(w, info)
+}
+
+// tellFlags adds the flags of the command line under the names, and in the parts,
+// in which the engine tells them.
+func (s *Server) tellFlags(info map[string]any) {
+	told := map[string]string{}
+	maps.Copy(told, s.cfg.Flags)
+	maps.Copy(told, s.cfg.Lies)
+	for flag, text := range told {
+		var value any
+		if json.Unmarshal([]byte(text), &value) != nil {
+			value = text
+		}
+		in, name := info, strings.ReplaceAll(flag, "-", "_")
+		switch s.cfg.As {
+		case SGLang:
+			if name == "tp" || name == "dp" || name == "pp" {
+				name += "_size"
+			}
+		case VLLM:
+			for _, part := range []string{"vllm_config", vllmParts[name]} {
+				if part == "" {
+					continue
+				}
+				if in[part] == nil {
+					in[part] = map[string]any{}
+				}
+				in = in[part].(map[string]any)
+			}
+			if name == "kv_cache_dtype" {
+				name = "cache_dtype"
+			}
+		}
+		in[name] = value
+	}
+}
+
+// vllmParts are the parts of VllmConfig in which vLLM tells its flags.
+var vllmParts = map[string]string{
+	"tensor_parallel_size": "parallel_config", "pipeline_parallel_size": "parallel_config", "data_parallel_size": "parallel_config",
+	"max_model_len": "model_config", "dtype": "model_config", "quantization": "model_config",
+	"kv_cache_dtype": "cache_config", "gpu_memory_utilization": "cache_config", "enable_prefix_caching": "cache_config",
+	"enable_chunked_prefill": "scheduler_config", "max_num_batched_tokens": "scheduler_config", "max_num_seqs": "scheduler_config",
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]any{
 		"object": "list",
 		"data": []map[string]any{{
-			"id": s.cfg.Model, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "root": s.cfg.Model, "max_model_len": 131072,
+			"id": s.cfg.Model, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "root": s.cfg.Model, "max_model_len": s.modelLen(),
 		}},
 	})
+}
+
+// modelLen is the longest context: what the command line says, or 131072.
+func (s *Server) modelLen() int {
+	for _, told := range []map[string]string{s.cfg.Lies, s.cfg.Flags} {
+		if n, err := strconv.Atoi(told["max-model-len"]); err == nil {
+			return n
+		}
+	}
+	return 131072
 }
 
 // flush drops a cache that is not there. SGLang refuses while requests run.
@@ -57,7 +115,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	for i := range ids {
 		ids[i] = 1000 + i
 	}
-	answer(w, map[string]any{"tokens": ids, "count": n, "max_model_len": 131072})
+	answer(w, map[string]any{"tokens": ids, "count": n, "max_model_len": s.modelLen()})
 }
 
 // metrics are those that a benchmark reads, under the names of the engine.

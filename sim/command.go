@@ -139,8 +139,23 @@ var flags = []ownFlag{
 	{"stop-after", "TOKENS", "end every generation after so many tokens", count(func(c *Config) *int { return &c.StopAfter })},
 	{"hang-after", "REQUESTS", "stop answering after so many requests", count(func(c *Config) *int { return &c.HangAfter })},
 	{"fail-every", "N", "answer every n-th request with status 500", count(func(c *Config) *int { return &c.FailEvery })},
+	{"lie", "FLAG=VALUE", "say that a flag of the engine's command line has this value", func(p *parser, v string) error {
+		flag, value, ok := strings.Cut(v, "=")
+		if !ok {
+			return errors.New("not FLAG=VALUE")
+		}
+		note(&p.cfg.Lies, flag, value)
+		return nil
+	}},
 	{"not-ready-for", "DURATION", "start up for so long", duration(func(c *Config) *time.Duration { return &c.NotReadyFor })},
 	{"fail-start", "TEXT", "print the text and exit instead of getting ready", func(p *parser, v string) error { p.cfg.FailStart = v; return nil }},
+}
+
+func note(in *map[string]string, name, value string) {
+	if *in == nil {
+		*in = map[string]string{}
+	}
+	(*in)[name] = value
 }
 
 // duration makes an explicit zero mean none at all: in a [Config] zero is the
@@ -200,9 +215,13 @@ func (p *parser) parse(args []string) error {
 			}
 			// A foreign flag may have a value or not; what follows and is no flag
 			// is taken for its value.
-			if !inline && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-				args = args[1:]
+			if !inline {
+				value = "true"
+				if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+					value, args = args[0], args[1:]
+				}
 			}
+			note(&p.cfg.Flags, strings.ReplaceAll(name, "_", "-"), value)
 			continue
 		}
 		if !inline {

@@ -45,6 +45,11 @@ type Config struct {
 	// decoding; 0 means 1.
 	TokensPerChunk int
 
+	// Flags are those of the engine's command line that say nothing about the
+	// simulation, "true" for one without a value. The engine tells them as what it
+	// serves with, except for those of Lies, which it tells otherwise.
+	Flags, Lies map[string]string
+
 	// What goes wrong, for those who have to cope with it. Zero: nothing does.
 	StopAfter   int           // generation ends after this many tokens with finish_reason "stop", whatever was asked
 	HangAfter   int           // requests after this many get headers and then nothing

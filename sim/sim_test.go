@@ -318,6 +318,22 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
+// TestTellsFlags: under the engine's names, and otherwise where it lies.
+func TestTellsFlags(t *testing.T) {
+	flags := map[string]string{"tp": "8", "max-model-len": "4096", "kv-cache-dtype": "fp8", "enable-prefix-caching": "true"}
+	for _, c := range []struct{ as, path, want string }{
+		{SGLang, "/server_info", `"tp_size":4`},
+		{SGLang, "/get_server_info", `"kv_cache_dtype":"fp8"`},
+		{VLLM, "/server_info?config_format=json", `"cache_config":{"cache_dtype":"fp8","enable_prefix_caching":true}`},
+		{VLLM, "/v1/models", `"max_model_len":4096`},
+	} {
+		_, url := start(t, Config{As: c.as, Model: "m", Flags: flags, Lies: map[string]string{"tp": "4"}})
+		if status, body := ask(t, "GET", url+c.path, ""); status != 200 || !strings.Contains(body, c.want) {
+			t.Errorf("%s of %s is %d %s, want %s", c.path, c.as, status, body, c.want)
+		}
+	}
+}
+
 func TestCommand(t *testing.T) {
 	for _, c := range []struct {
 		args   string
@@ -325,12 +341,12 @@ func TestCommand(t *testing.T) {
 		listen string
 	}{
 		{"vllm serve org/M --port 9000 --host 0.0.0.0 --tensor-parallel-size 8 --trust-remote-code --served-model-name short",
-			Config{As: VLLM, Model: "short"}, "0.0.0.0:9000"},
-		{"/usr/local/bin/vllm serve --model=org/M -tp 8", Config{As: VLLM, Model: "org/M"}, ":8000"},
+			Config{As: VLLM, Model: "short", Flags: map[string]string{"tensor-parallel-size": "8", "trust-remote-code": "true"}}, "0.0.0.0:9000"},
+		{"/usr/local/bin/vllm serve --model=org/M -tp 8", Config{As: VLLM, Model: "org/M", Flags: map[string]string{"tp": "8"}}, ":8000"},
 		{"python3 -m vllm.entrypoints.openai.api_server --model M --port=1", Config{As: VLLM, Model: "M"}, ":1"},
-		{"python3 -m sglang.launch_server --model-path M --tp 8 --enable-dp-attention --host=0.0.0.0", Config{As: SGLang, Model: "M"}, "0.0.0.0:30000"},
+		{"python3 -m sglang.launch_server --model-path M --tp 8 --enable-dp-attention --host=0.0.0.0", Config{As: SGLang, Model: "M", Flags: map[string]string{"tp": "8", "enable-dp-attention": "true"}}, "0.0.0.0:30000"},
 		{"python -m sglang.launch_server --model-path=M --itl 5ms", Config{As: SGLang, Model: "M", ITL: 5 * time.Millisecond}, "127.0.0.1:30000"},
-		{"trtllm-serve M --backend pytorch", Config{As: TRTLLM, Model: "M"}, "127.0.0.1:8000"},
+		{"trtllm-serve M --backend pytorch --lie tp_size=4", Config{As: TRTLLM, Model: "M", Flags: map[string]string{"backend": "pytorch"}, Lies: map[string]string{"tp_size": "4"}}, "127.0.0.1:8000"},
 		{"trtllm-serve serve M --port 5 --host ::", Config{As: TRTLLM, Model: "M"}, "[::]:5"},
 		{"", Config{As: VLLM}, "127.0.0.1:8000"},
 		{"--speed 20", Config{As: VLLM, Speed: 20}, "127.0.0.1:8000"},
@@ -344,7 +360,7 @@ func TestCommand(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"--nonsense 1", "model", "--port", "--port x", "--port 70000", "--as other", "--ttft 5", "--itl -5ms", "--stop-after 0", "--speed 0", "--speed inf",
-		"--table nowhere.csv", "vllm serve", "vllm serve M --port x", "vllm serve M --itl soon", "trtllm-serve",
+		"--table nowhere.csv", "--lie tp", "vllm serve", "vllm serve M --port x", "vllm serve M --itl soon", "trtllm-serve",
 	} {
 		if _, _, err := Command(strings.Fields(bad)); err == nil {
 			t.Errorf("Command(%s): no error", bad)

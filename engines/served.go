@@ -1,0 +1,190 @@
+package engines
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Difference is a flag that an engine was given and does not run with.
+type Difference struct {
+	Flag   string // as the lab spells it: "max-model-len"
+	Asked  string
+	Field  string // where the engine says otherwise: "model_config.max_model_len"
+	Served string
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("--%s asks for %s, the engine serves with %s (%s)", d.Flag, d.Asked, d.Served, d.Field)
+}
+
+// served says under which name an engine tells what a flag has set.
+type served struct {
+	field string   // path of members, separated by dots
+	flags []string // spellings that set it, with dashes
+	not   bool     // the flags say the opposite of the field
+}
+
+// servedFields are, by kind, what an engine tells of itself by the names of its
+// flags: SGLang's ServerArgs (srt/server_args.py), whose members are its flags,
+// and the parts of VllmConfig (vllm/config) that vLLM tells as JSON. What the
+// engines themselves set anew from other flags is not here.
+var servedFields = map[string][]served{
+	SGLang: {
+		{field: "tp_size", flags: []string{"tp", "tp-size", "tensor-parallel-size"}},
+		{field: "dp_size", flags: []string{"dp", "dp-size", "data-parallel-size"}},
+		{field: "pp_size", flags: []string{"pp", "pp-size", "pipeline-parallel-size"}},
+		{field: "context_length", flags: []string{"context-length"}},
+		{field: "dtype", flags: []string{"dtype"}},
+		{field: "quantization", flags: []string{"quantization"}},
+		{field: "kv_cache_dtype", flags: []string{"kv-cache-dtype"}},
+		{field: "mem_fraction_static", flags: []string{"mem-fraction-static"}},
+		{field: "chunked_prefill_size", flags: []string{"chunked-prefill-size"}},
+		{field: "max_running_requests", flags: []string{"max-running-requests"}},
+		{field: "enable_dp_attention", flags: []string{"enable-dp-attention"}},
+		{field: "disable_radix_cache", flags: []string{"disable-radix-cache"}},
+		{field: "disable_cuda_graph", flags: []string{"disable-cuda-graph"}},
+		{field: "speculative_num_steps", flags: []string{"speculative-num-steps"}},
+		{field: "speculative_num_draft_tokens", flags: []string{"speculative-num-draft-tokens"}},
+	},
+	VLLM: {
+		{field: "vllm_config.parallel_config.tensor_parallel_size", flags: []string{"tensor-parallel-size", "tp"}},
+		{field: "vllm_config.parallel_config.pipeline_parallel_size", flags: []string{"pipeline-parallel-size", "pp"}},
+		{field: "vllm_config.parallel_config.data_parallel_size", flags: []string{"data-parallel-size", "dp"}},
+		{field: "vllm_config.parallel_config.enable_expert_parallel", flags: []string{"enable-expert-parallel"}},
+		{field: "vllm_config.model_config.max_model_len", flags: []string{"max-model-len"}},
+		{field: "data.0.max_model_len", flags: []string{"max-model-len"}}, // of /v1/models
+		{field: "vllm_config.model_config.dtype", flags: []string{"dtype"}},
+		{field: "vllm_config.model_config.quantization", flags: []string{"quantization", "q"}},
+		{field: "vllm_config.cache_config.cache_dtype", flags: []string{"kv-cache-dtype"}},
+		{field: "vllm_config.cache_config.gpu_memory_utilization", flags: []string{"gpu-memory-utilization"}},
+		{field: "vllm_config.cache_config.enable_prefix_caching", flags: []string{"enable-prefix-caching"}},
+		{field: "vllm_config.cache_config.enable_prefix_caching", flags: []string{"no-enable-prefix-caching"}, not: true},
+		{field: "vllm_config.scheduler_config.enable_chunked_prefill", flags: []string{"enable-chunked-prefill"}},
+		{field: "vllm_config.scheduler_config.enable_chunked_prefill", flags: []string{"no-enable-chunked-prefill"}, not: true},
+		{field: "vllm_config.scheduler_config.max_num_batched_tokens", flags: []string{"max-num-batched-tokens"}},
+		{field: "vllm_config.scheduler_config.max_num_seqs", flags: []string{"max-num-seqs"}},
+	},
+}
+
+// Differences compares what an engine says it runs with, as [WithoutSecrets]
+// returns it, with the flags it was given, in the order of the flags. What it
+// does not tell is no difference, nor is a flag that leaves the choice to the
+// engine ("auto", a number below zero), that is sensitive, or that stands beside
+// a command of the lab's own.
+func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
+	if len(config) == 0 || e.Command != nil {
+		return nil, nil
+	}
+	var said any
+	if err := json.Unmarshal(config, &said); err != nil {
+		return nil, fmt.Errorf("read the served configuration: %w", err)
+	}
+	var out []Difference
+	for _, f := range e.Flags {
+		for _, known := range servedFields[e.Kind] {
+			if !known.setBy(f.Name) || e.rewrites(known.field) || f.Value != nil && f.Value.IsSecret() {
+				continue
+			}
+			asked := "true"
+			if f.Value != nil {
+				asked = f.Value.Reveal()
+			} else if known.not {
+				asked = "false"
+			}
+			is, told := member(said, known.field)
+			if !told || freeChoice(asked) || agree(asked, is) {
+				continue
+			}
+			out = append(out, Difference{Flag: f.Name, Asked: asked, Field: strings.TrimPrefix(known.field, "vllm_config."), Served: is})
+		}
+	}
+	return out, nil
+}
+
+func (s served) setBy(flag string) bool {
+	for _, name := range s.flags {
+		if strings.ReplaceAll(flag, "_", "-") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// rewrites reports whether the engine, as it is started, computes a field anew:
+// with attention in data parallel SGLang divides the prefill chunk among the ranks.
+func (e *Engine) rewrites(field string) bool {
+	_, divided := e.Flag("enable-dp-attention", "enable_dp_attention")
+	return divided && field == "chunked_prefill_size"
+}
+
+// member is the scalar at a path of members and of indices into lists; null is
+// "none".
+func member(v any, path string) (text string, ok bool) {
+	for name := range strings.SplitSeq(path, ".") {
+		switch in := v.(type) {
+		case map[string]any:
+			if v, ok = in[name]; !ok {
+				return "", false
+			}
+		case []any:
+			n, err := strconv.Atoi(name)
+			if err != nil || n >= len(in) {
+				return "", false
+			}
+			v = in[n]
+		default:
+			return "", false
+		}
+	}
+	switch v := v.(type) {
+	case string:
+		return strings.TrimPrefix(v, "torch."), true
+	case bool:
+		return strconv.FormatBool(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case nil:
+		return "none", true
+	}
+	return "", false
+}
+
+func freeChoice(asked string) bool {
+	n, isNumber := number(asked)
+	return asked == "auto" || isNumber && n < 0
+}
+
+// agree reports whether two spellings mean the same. The engines make a name more
+// exact, "fp8" to "fp8_e4m3" or "awq" to "awq_marlin", which is what was asked for.
+func agree(asked, is string) bool {
+	a, isNumber := number(asked)
+	b, alsoNumber := number(is)
+	if isNumber && alsoNumber {
+		return a == b
+	}
+	asked, is = strings.ToLower(asked), strings.ToLower(is)
+	if long, ok := dtypes[asked]; ok {
+		asked = long
+	}
+	return asked == is || strings.HasPrefix(is, asked+"_")
+}
+
+// dtypes are the short names of torch's types.
+var dtypes = map[string]string{"half": "float16", "float": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+// number reads a number as the engines' flags have it: vLLM takes "32k" for 32000
+// and "32K" for 32768.
+func number(s string) (n float64, ok bool) {
+	factor := 1.0
+	if s != "" {
+		if by, suffixed := suffixes[s[len(s)-1]]; suffixed {
+			s, factor = s[:len(s)-1], by
+		}
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	return n * factor, err == nil
+}
+
+var suffixes = map[byte]float64{'k': 1e3, 'K': 1 << 10, 'm': 1e6, 'M': 1 << 20, 'g': 1e9, 'G': 1 << 30}

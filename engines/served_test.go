@@ -1,0 +1,69 @@
+package engines
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/provision"
+)
+
+func TestDifferences(t *testing.T) {
+	flag := func(name string, value ...string) Flag {
+		f := Flag{Name: name}
+		for _, v := range value {
+			text := provision.Plain(v)
+			f.Value = &text
+		}
+		return f
+	}
+	secret := provision.Secret("hush")
+	const vllm = `{"vllm_config": {
+		"model_config": {"max_model_len": 32768, "dtype": "torch.bfloat16", "quantization": "awq_marlin"},
+		"cache_config": {"cache_dtype": "fp8", "gpu_memory_utilization": 0.9, "enable_prefix_caching": true},
+		"parallel_config": {"tensor_parallel_size": 8},
+		"scheduler_config": {"enable_chunked_prefill": true, "max_num_seqs": 256}}}`
+	const sglang = `{"tp_size": 8, "dp_size": 8, "context_length": null, "kv_cache_dtype": "fp8_e4m3", "chunked_prefill_size": 1024,
+		"mem_fraction_static": 0.85, "disable_radix_cache": false, "dtype": "auto"}`
+	for _, c := range []struct {
+		name, kind string
+		flags      []Flag
+		served     string
+		want       []Difference
+	}{
+		{"vllm agrees", VLLM, []Flag{
+			flag("max-model-len", "32K"), flag("dtype", "bf16"), flag("quantization", "awq"), flag("kv_cache_dtype", "fp8"), flag("tp", "8"),
+			flag("gpu-memory-utilization", "0.90"), flag("enable-prefix-caching"), flag("max-num-seqs", "256"), flag("unknown", "1"),
+		}, vllm, nil},
+		{"vllm leaves things to itself", VLLM, []Flag{flag("dtype", "auto"), flag("max-model-len", "-1")}, vllm, nil},
+		{"vllm differs", VLLM, []Flag{flag("max-model-len", "32k"), flag("no-enable-prefix-caching"), flag("dtype", "half")}, vllm, []Difference{
+			{"max-model-len", "32k", "model_config.max_model_len", "32768"},
+			{"no-enable-prefix-caching", "false", "cache_config.enable_prefix_caching", "true"},
+			{"dtype", "half", "model_config.dtype", "bfloat16"},
+		}},
+		{"vllm lists models only", VLLM, []Flag{flag("max-model-len", "8192"), flag("tp", "8")}, `{"data": [{"id": "m", "max_model_len": 4096}]}`, []Difference{
+			{"max-model-len", "8192", "data.0.max_model_len", "4096"},
+		}},
+		{"older vllm tells text", VLLM, []Flag{flag("tp", "8")}, `{"vllm_config": "model='m', tensor_parallel_size=4"}`, nil},
+		{"sglang agrees", SGLang, []Flag{flag("tp", "8"), flag("kv-cache-dtype", "fp8_e4m3"), flag("mem-fraction-static", "0.85")}, sglang, nil},
+		{"sglang differs", SGLang, []Flag{flag("context-length", "8192"), flag("disable-radix-cache"), flag("chunked-prefill-size", "8192")}, sglang, []Difference{
+			{"context-length", "8192", "context_length", "none"},
+			{"disable-radix-cache", "true", "disable_radix_cache", "false"},
+			{"chunked-prefill-size", "8192", "chunked_prefill_size", "1024"},
+		}},
+		{"sglang divides the chunk", SGLang, []Flag{flag("chunked-prefill-size", "8192"), flag("enable-dp-attention")}, sglang, nil},
+		{"sensitive", SGLang, []Flag{{Name: "dtype", Value: &secret}}, sglang, nil},
+		{"nothing told", VLLM, []Flag{flag("tp", "8")}, "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Differences(&Engine{Kind: c.kind, Flags: c.flags}, json.RawMessage(c.served))
+			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+				t.Errorf("Differences (-want +got), %v:\n%s", err, diff)
+			}
+		})
+	}
+	if _, err := Differences(&Engine{Kind: VLLM}, json.RawMessage("<html>")); err == nil {
+		t.Error("no error of what is no JSON")
+	}
+}
