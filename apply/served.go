@@ -46,7 +46,7 @@ func (s *site) served(ctx context.Context, d *plan.Deployment) json.RawMessage {
 		var said json.RawMessage
 		err := p.get(ctx, path, &said)
 		if err == nil {
-			said, err = engines.WithoutSecrets(said)
+			said, err = engines.WithoutSecrets(d.Engine, said)
 		}
 		if err == nil {
 			return said

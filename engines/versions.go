@@ -4,7 +4,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"hclbench/provision"
 )
 
 // versionsScript writes a JSON object with the versions of what an engine is made
@@ -54,17 +58,37 @@ func ServedConfig(e *Engine) []string {
 }
 
 // WithoutSecrets returns what an engine says of itself without the members that
-// hold keys and passwords, and without those that change from one moment to the
-// next or describe the machine, which is known from elsewhere.
-func WithoutSecrets(served json.RawMessage) (json.RawMessage, error) {
+// hold keys and passwords, without what the lab marks sensitive, wherever it is
+// repeated, and without what changes from one moment to the next or describes the
+// machine, which is known from elsewhere.
+func WithoutSecrets(e *Engine, served json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(served, &v); err != nil {
 		return nil, fmt.Errorf("read the served configuration: %w", err)
 	}
-	return json.Marshal(cleaned(v))
+	return json.Marshal(cleaned(v, secrets(e)))
 }
 
-func cleaned(v any) any {
+// secrets are the sensitive texts that an engine is given, in clear.
+func secrets(e *Engine) (clear []string) {
+	texts := append([]provision.Text{e.APIKey}, e.Command...)
+	for _, v := range e.Env {
+		texts = append(texts, v.Value)
+	}
+	for _, f := range e.Flags {
+		if f.Value != nil {
+			texts = append(texts, *f.Value)
+		}
+	}
+	for _, t := range texts {
+		if t.IsSecret() && t.Reveal() != "" {
+			clear = append(clear, t.Reveal())
+		}
+	}
+	return clear
+}
+
+func cleaned(v any, secrets []string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
@@ -74,15 +98,24 @@ func cleaned(v any) any {
 				delete(v, name)
 			case strings.HasSuffix(lower, "key") || strings.HasSuffix(lower, "hf_token") || strings.Contains(lower, "password") || strings.Contains(lower, "secret"):
 				if inner != nil && inner != "" {
-					v[name] = "(sensitive)"
+					v[name] = provision.Redacted
 				}
 			default:
-				v[name] = cleaned(inner)
+				v[name] = cleaned(inner, secrets)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = cleaned(v[i])
+			v[i] = cleaned(v[i], secrets)
+		}
+	case string:
+		for _, s := range secrets {
+			v = strings.ReplaceAll(v, s, provision.Redacted)
+		}
+		return v
+	case float64:
+		if slices.Contains(secrets, strconv.FormatFloat(v, 'f', -1, 64)) {
+			return provision.Redacted
 		}
 	}
 	return v
