@@ -248,12 +248,13 @@ func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provi
 		return nil
 	}
 	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "stopping"})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+logTime+time.Minute)
 	defer cancel()
 	traces := provision.Traces{Before: s.claim.Traces.Before, Containers: []string{id}, Mark: s.agent.Mark()}
 	if ct.Port != 0 {
 		traces.Ports = []int{ct.Port}
 	}
+	s.keepLog(ctx, rt, id, engine, ct)
 	err := rt.Stop(ctx, id, ct.StopGrace)
 	if err != nil {
 		err = &provision.UncleanError{Host: s.host, Left: []string{fmt.Sprintf("%s, which could not be taken down: %v", ct.Name, err)}}

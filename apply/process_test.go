@@ -81,6 +81,18 @@ benchmark "b" {
 	if !r.has(apply.Ready, "serves m") || !r.has(apply.Down, "GPU memory given back") {
 		t.Errorf("events: %+v", r.events)
 	}
+	kept, err := b.store.Inputs(t.Context(), r.rows[0].RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range kept {
+		if !strings.HasPrefix(name, "logs/vllm.e-") || !strings.Contains(string(text), "startup complete") {
+			t.Errorf("%s is kept: %s", name, text)
+		}
+	}
+	if len(kept) != 1 {
+		t.Errorf("%d logs are kept, want 1", len(kept))
+	}
 	b.noAgent()
 	if out, err := host.Command("pgrep", "-f", "sleep 86399").Output(); err == nil {
 		t.Errorf("the helper is left: %s", out)

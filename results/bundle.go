@@ -21,8 +21,8 @@ import (
 )
 
 // A bundle is one file with all that is known of a run: a tar archive, compressed
-// with Zstandard. bundle.json comes first; then inputs/, records/ in the order of
-// the cells, and what is there for people only.
+// with Zstandard. bundle.json comes first; then inputs/ and logs/, records/ in the order
+// of the cells, and what is there for people only.
 
 // bundleVersion is the version of bundle.json. A reader refuses another one.
 const bundleVersion = 1
@@ -40,6 +40,7 @@ type bundle struct {
 const (
 	bundleIndex   = "bundle.json"
 	bundleInputs  = "inputs/"
+	bundleLogs    = "logs/" // inputs by that name
 	bundleRecords = "records/"
 	recordsSuffix = ".jsonl.zst"
 )
@@ -116,7 +117,11 @@ func (s *Store) WriteBundle(ctx context.Context, w io.Writer, run string, more m
 	}
 	err = addBytes(bundleIndex, index.Bytes())
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
-		err = errors.Join(err, addBytes(bundleInputs+name, inputs[name]))
+		at := name
+		if !strings.HasPrefix(name, bundleLogs) {
+			at = bundleInputs + name
+		}
+		err = errors.Join(err, addBytes(at, inputs[name]))
 	}
 	for _, id := range b.Recorded {
 		err = errors.Join(err, addRecords(id))
@@ -253,7 +258,7 @@ func (s *Store) importRest(ctx context.Context, in *tar.Reader, b bundle) error 
 		if err != nil {
 			return err
 		}
-		if name, ok := strings.CutPrefix(h.Name, bundleInputs); ok {
+		if name, ok := strings.CutPrefix(h.Name, bundleInputs); ok || strings.HasPrefix(h.Name, bundleLogs) {
 			content, err := readBounded(in)
 			if err != nil {
 				return err

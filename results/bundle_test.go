@@ -20,7 +20,9 @@ func bundled(t *testing.T, place string) (*Store, []byte) {
 	check(t, s.PutDeployment(t.Context(), testDeployment("r1")))
 	check(t, s.PutCell(t.Context(), none, nil))
 	check(t, s.PutCell(t.Context(), testCell("r1", "c1"), testRecords()))
-	check(t, s.PutInputs(t.Context(), "r1", map[string][]byte{"lab/lab.hcl": []byte("lab \"quickstart\" {}\n")}))
+	check(t, s.PutInputs(t.Context(), "r1", map[string][]byte{
+		"lab/lab.hcl": []byte("lab \"quickstart\" {}\n"), "logs/vllm.h200-1.log": []byte("loading\n"),
+	}))
 	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "gpu throttled"}))
 	check(t, s.FinishRun(t.Context(), "r1", "done", noon.Add(time.Hour)))
 	var b, again bytes.Buffer

@@ -6,7 +6,8 @@ import (
 )
 
 // PutInputs keeps what a run was made from, by name: the lab's text, its lock,
-// the plan. What must not be shown has to be gone from it.
+// the plan; and below "logs/" what its engines said. What must not be shown has to be
+// gone from it.
 func (s *Store) PutInputs(ctx context.Context, run string, inputs map[string][]byte) error {
 	for name, content := range inputs {
 		_, err := s.db.exec(ctx, upsert("inputs", 2, "run_id, name, content"), run, name, content)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,11 @@ func TestLockedImage(t *testing.T) {
 	if locked == moved {
 		t.Fatal("the tag has not moved")
 	}
-	u := newPerson(t, host, strings.NewReplacer("%LEASE%", "10m", `repo = "m"`, `repo = "/m"`).Replace(slowLab))
+	model := t.TempDir() // of the host's own, so that no hub is asked
+	if err := os.WriteFile(filepath.Join(model, "config.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	u := newPerson(t, host, strings.NewReplacer("%LEASE%", "10m", `repo = "m"`, fmt.Sprintf("repo = %q", model)).Replace(slowLab))
 	file := lock.New("dev")
 	file.Images[image] = locked
 	if err := file.Write(u.lab); err != nil {

@@ -1,0 +1,101 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"hclbench/provision"
+)
+
+// Of a log its beginning is kept, which says how the engine came up, and its end.
+const (
+	logBegin = 256 << 10
+	logEnd   = 1 << 20
+	logTime  = 30 * time.Second // to read it
+)
+
+// keepLog keeps what an instance has said with the run, before it is removed, and
+// without the secrets that it was given. A log that cannot be read is no reason to
+// leave an engine running.
+func (s *site) keepLog(ctx context.Context, rt runtime, id, engine string, ct provision.Container) {
+	ctx, cancel := context.WithTimeout(ctx, logTime)
+	defer cancel()
+	log, err := rt.Logs(ctx, id, false, -1)
+	if err != nil {
+		s.opt.Log.Debug("the log is not kept", "engine", engine, "err", err)
+		return
+	}
+	defer log.Close()
+	text, err := excerpt(log, logBegin, logEnd)
+	if len(text) > 0 {
+		name := fmt.Sprintf("logs/%s-%s.log", engine, time.Now().UTC().Format("20060102-150405.000"))
+		err = s.store.PutInputs(ctx, s.opt.Run.ID, map[string][]byte{name: withoutSecrets(text, s.opt.Hub.Token, ct)})
+	}
+	if err != nil {
+		s.opt.Log.Debug("the log is not kept whole", "engine", engine, "err", err)
+	}
+}
+
+// excerpt is the beginning and the end of a text, in whole lines where something
+// between them is left out.
+func excerpt(r io.Reader, begin, end int) ([]byte, error) {
+	head, err := io.ReadAll(io.LimitReader(r, int64(begin)))
+	if err != nil || len(head) < begin {
+		return head, err
+	}
+	var tail []byte
+	left := 0
+	for buf := make([]byte, 64<<10); err == nil; {
+		var n int
+		n, err = r.Read(buf)
+		tail = append(tail, buf[:n]...)
+		if more := len(tail) - end; more > end {
+			tail, left = append([]byte(nil), tail[more:]...), left+more
+		}
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	if more := len(tail) - end; more > 0 {
+		tail, left = tail[more:], left+more
+	}
+	if left > 0 {
+		whole := bytes.LastIndexByte(head, '\n') + 1
+		first := bytes.IndexByte(tail, '\n') + 1
+		left += len(head) - whole + first
+		head = fmt.Appendf(head[:whole:whole], "… %d bytes are left out …\n", left)
+		tail = tail[first:]
+	}
+	return append(head, tail...), err
+}
+
+// shortestSecret is what is taken for one: to remove every "1" would say more than
+// it hides.
+const shortestSecret = 4
+
+// withoutSecrets removes from a text what the container was given in secret, and
+// the token.
+func withoutSecrets(text []byte, token string, ct provision.Container) []byte {
+	secrets := []string{token}
+	note := func(t provision.Text) {
+		if t.IsSecret() {
+			secrets = append(secrets, t.Reveal())
+		}
+	}
+	for _, v := range ct.Env {
+		note(v.Value)
+	}
+	for _, w := range append(append([]provision.Text{}, ct.Entrypoint...), ct.Command...) {
+		note(w)
+	}
+	for _, secret := range secrets {
+		if len(strings.TrimSpace(secret)) >= shortestSecret {
+			text = bytes.ReplaceAll(text, []byte(secret), []byte("(sensitive)"))
+		}
+	}
+	return text
+}
