@@ -98,6 +98,17 @@ func TestFetchModel(t *testing.T) {
 	if commit, err := m.again().fetch(t.Context()); err != nil || commit != hub.Commit {
 		t.Errorf("again: %q, %v", commit, err)
 	}
+	if err := os.WriteFile(filepath.Join(root, "refs", "main"), []byte("another"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pinned := m.again()
+	pinned.revision = hub.Commit
+	if _, err := pinned.fetch(t.Context()); err != nil {
+		t.Errorf("pinned: %v", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(root, "refs", "main")); err != nil || string(b) != commit {
+		t.Errorf("engines that know no revisions would load %q, %v", b, err)
+	}
 	if asked := hub.Asked(); len(asked) > 0 {
 		t.Errorf("asked again for %v", asked)
 	}
@@ -309,6 +320,10 @@ func TestCheckModel(t *testing.T) {
 		}
 	}
 	check("is empty")
+	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("#"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check("config.json is missing")
 	for name, b := range sharded() {
 		if !strings.Contains(name, "/") {
 			if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {

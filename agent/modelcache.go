@@ -102,10 +102,10 @@ func (m *modelCache) fetch(ctx context.Context) (commit string, err error) {
 			return "", err
 		}
 	}
-	// Engines that know no revisions load what main was last; a lab that says
+	// Engines that know no revisions load what main is here, and a lab that says
 	// another commit means that.
 	for _, ref := range []string{revision, "main"} {
-		if isCommit(ref) || ref == "main" && revision != "main" && exists(m.in("refs", "main")) {
+		if isCommit(ref) {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(m.in("refs", ref)), 0o755); err != nil {

@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// CheckModel says what is missing of a model in a directory: every file that an
-// index names must be there, and every file of safetensors be as long as its own
+// CheckModel says what is missing of a model in a directory: what describes it, as
+// config.json does, and every file that an index names must be there, and every file of safetensors be as long as its own
 // header says. It reads headers, not weights. A directory without an index or
 // weights that it knows is only looked for.
 func CheckModel(dir string) error {
@@ -30,6 +30,12 @@ func CheckModel(dir string) error {
 	}
 	weights := map[string]bool{}
 	var wrong []error
+	described := func(e os.DirEntry) bool {
+		return e.Name() == "config.json" || e.Name() == "params.json" || filepath.Ext(e.Name()) == ".gguf"
+	}
+	if !slices.ContainsFunc(entries, described) {
+		wrong = append(wrong, errors.New("config.json is missing"))
+	}
 	for _, e := range entries {
 		name := e.Name()
 		switch {

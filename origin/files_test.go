@@ -1,8 +1,10 @@
 package origin
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,5 +86,32 @@ func TestOddFiles(t *testing.T) {
 		if files, err := (&Hub{URL: "http://" + addr}).Files(t.Context(), "org/m", commit); err == nil {
 			t.Errorf("Files of %s = %v, want an error", answer, files)
 		}
+	}
+}
+
+// TestTokenStays: where the hub sends on to, its token does not go, be it a name of
+// the same domain.
+func TestTokenStays(t *testing.T) {
+	seen := map[string]string{}
+	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen[r.Host] = r.Header.Get("Authorization")
+		if r.Host == "hub.test" {
+			http.Redirect(w, r, "http://cdn.hub.test"+r.URL.Path, http.StatusFound)
+			return
+		}
+		io.WriteString(w, "weights")
+	}))
+	everywhere := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}
+	defer everywhere.CloseIdleConnections()
+	h := &Hub{Client: Client{HTTP: &http.Client{Transport: everywhere}}, URL: "http://hub.test", Token: "hf_s3cret"}
+	body, _, err := h.Open(t.Context(), "org/m", commit, "w", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body.Close()
+	if diff := cmp.Diff(map[string]string{"hub.test": "Bearer hf_s3cret", "cdn.hub.test": ""}, seen); diff != "" {
+		t.Errorf("who saw the token (-want +got):\n%s", diff)
 	}
 }

@@ -3,6 +3,7 @@ package origin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -76,7 +77,7 @@ func (h *Hub) get(ctx context.Context, path string, header http.Header) (*http.R
 	if h.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+h.Token)
 	}
-	resp, err := h.do(req)
+	resp, err := h.alone().do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +97,30 @@ func (h *Hub) get(ctx context.Context, path string, header http.Header) (*http.R
 	}
 	resp.Body.Close()
 	return nil, err
+}
+
+// alone is the client, which takes the token nowhere else: not even to other names
+// of the hub's domain, where the standard library would.
+func (h *Hub) alone() Client {
+	c := h.Client
+	if h.Token == "" {
+		return c
+	}
+	client := http.Client{}
+	if c.HTTP != nil {
+		client = *c.HTTP
+	}
+	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if len(via) >= 10 {
+			return errors.New("it sends on without end")
+		}
+		if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
+			req.Header.Del("Authorization")
+		}
+		return nil
+	}
+	c.HTTP = &client
+	return c
 }
 
 // escaped is a path for a URL, its slashes kept.

@@ -3,7 +3,7 @@
 //
 // It knows neither hosts nor labs: names come as plain text, and bytes go where
 // its caller says. Logins and tokens are sent to the place that they are for, over
-// TLS, and stand in no error.
+// TLS unless the hub's own URL says otherwise, and stand in no error.
 package origin
 
 import (
