@@ -388,6 +388,12 @@ func (p Processes) Start(ctx context.Context, ct provision.Container) (string, e
 	for _, v := range ct.Env {
 		spec.Env = append(spec.Env, v.Name+"="+v.Value.Reveal())
 	}
+	for _, f := range ct.Files {
+		if spec.Files == nil {
+			spec.Files = map[string]string{}
+		}
+		spec.Files[f.Name] = f.Text.Reveal()
+	}
 	return ct.Name, p.call(ctx, "PUT", "/v1/processes/"+url.PathEscape(ct.Name), spec, nil)
 }
 

@@ -29,6 +29,7 @@ import (
 type processSpec struct {
 	Argv       []string          `json:"argv"`
 	Env        []string          `json:"env"` // "NAME=value", beside the agent's own environment
+	Files      map[string]string `json:"files,omitempty"`
 	Labels     map[string]string `json:"labels"`
 	StopSignal string            `json:"stop_signal"`
 	StopGrace  time.Duration     `json:"stop_grace"`
@@ -144,6 +145,11 @@ func (p *processes) start(name string, spec processSpec) error {
 		return errors.Join(fmt.Errorf("make the log: %w", err), os.RemoveAll(pr.dir))
 	}
 	defer logfile.Close()
+	for name, text := range spec.Files {
+		if err := os.WriteFile(filepath.Join(pr.dir, filepath.Base(name)), []byte(text), 0o600); err != nil {
+			return errors.Join(fmt.Errorf("make the file %s: %w", name, err), os.RemoveAll(pr.dir))
+		}
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(append(os.Environ(), spec.Env...), provision.ProcessMark+"="+p.mark(name))
 	cmd.Dir = pr.dir

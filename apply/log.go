@@ -81,16 +81,8 @@ const shortestSecret = 4
 // the token.
 func withoutSecrets(text []byte, token string, ct provision.Container) []byte {
 	secrets := []string{token}
-	note := func(t provision.Text) {
-		if t.IsSecret() {
-			secrets = append(secrets, t.Reveal())
-		}
-	}
-	for _, v := range ct.Env {
-		note(v.Value)
-	}
-	for _, w := range append(append([]provision.Text{}, ct.Entrypoint...), ct.Command...) {
-		note(w)
+	for _, t := range ct.Texts() {
+		secrets = append(secrets, t.Secrets()...)
 	}
 	for _, secret := range secrets {
 		if len(strings.TrimSpace(secret)) >= shortestSecret {

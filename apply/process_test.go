@@ -18,7 +18,7 @@ import (
 func TestProcessRuntime(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
-	script := fmt.Sprintf("#!/bin/sh\nsetsid sleep 86399 &\nexec %s sim vllm \"$@\" --ttft 2ms --itl 5ms\n", testhost.HCL(t))
+	script := fmt.Sprintf("#!/bin/sh\nsetsid sleep 86399 &\ncat config.yaml\nexec %s sim vllm \"$@\" --ttft 2ms --itl 5ms\n", testhost.HCL(t))
 	if err := host.Install("vllm", script); err != nil {
 		t.Fatal(err)
 	}
@@ -27,6 +27,10 @@ func TestProcessRuntime(t *testing.T) {
 lab "rented" { lease = "5m" }
 variable "token" {
   default   = "canary-51c2"
+  sensitive = true
+}
+variable "key" {
+  default   = "key of 'its own'"
   sensitive = true
 }
 host "box" {
@@ -39,6 +43,9 @@ engine "vllm" "e" {
   host  = host.box
   model = model.m
   env   = { HF_TOKEN = var.token }
+  setup = ["echo its setup"]
+  flags  = { api-key = var.key }
+  config = { extra = [var.key] }
   container { stop_grace = "2s" }
 }
 dataset "random" "d" { input_tokens = 8 }
@@ -86,7 +93,8 @@ benchmark "b" {
 		t.Fatal(err)
 	}
 	for name, text := range kept {
-		if !strings.HasPrefix(name, "logs/vllm.e-") || !strings.Contains(string(text), "startup complete") {
+		if !strings.HasPrefix(name, "logs/vllm.e-") || !strings.Contains(string(text), "startup complete") ||
+			!strings.Contains(string(text), "\"extra\": [\n    \"(sensitive)\"") || strings.Contains(string(text), "its own") {
 			t.Errorf("%s is kept: %s", name, text)
 		}
 	}

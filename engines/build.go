@@ -61,5 +61,8 @@ func (b *Build) id(e *Engine) string {
 	for _, v := range e.Env {
 		fmt.Fprintf(h, "%q=%q\n", v.Name, v.Value.String())
 	}
+	if config := e.Config.String(); config != "" {
+		fmt.Fprintf(h, "%q\n", config)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }

@@ -53,13 +53,22 @@ func Check(e *Engine) []FieldError {
 			add("port", "hcl does not know where a server of kind %q listens. Give the port.", OpenAI)
 		}
 	}
+	flagsOrConfig := func(name string) string {
+		if _, set := e.configured([]string{name}); set {
+			return "config"
+		}
+		return "flags"
+	}
 	if _, set := e.Flag("port"); set {
-		add("flags", "The port is said once, outside of flags, so that hcl knows where to reach the server:\n\n    port = 8000")
+		add(flagsOrConfig("port"), "The port is said once, as an argument of its own, so that hcl knows where to reach the server:\n\n    port = 8000")
 	}
 	for _, name := range []string{"model", "model-path", "model_path"} {
 		if _, set := e.Flag(name); set && e.Model != nil {
-			add("flags", "The flag %q repeats what the model argument says. Remove one of them.", name)
+			add(flagsOrConfig(name), "%q repeats what the model argument says. Remove one of them.", name)
 		}
+	}
+	if e.Config.Reveal() != "" {
+		checkConfig(e, add)
 	}
 	if b := e.Build; b != nil {
 		switch {
@@ -73,6 +82,18 @@ func Check(e *Engine) []FieldError {
 	}
 	checkGPUs(e, add)
 	return errs
+}
+
+// checkConfig is for an engine with a configuration file.
+func checkConfig(e *Engine, add func(field, format string, args ...any)) {
+	if e.Kind == Sim {
+		add("config", "The simulated engine reads no configuration file. Remove the argument, or say it in flags.")
+	}
+	for _, f := range e.Flags {
+		if f.Name == "config" || f.Name == "extra_llm_api_options" {
+			add("config", "The flag %q names a configuration file too, and an engine of kind %q reads one. Remove one of them.", f.Name, e.Kind)
+		}
+	}
 }
 
 func onProcessHost(e *Engine) string {
@@ -110,6 +131,7 @@ func checkExternal(e *Engine, add func(field, format string, args ...any)) {
 		{"image", e.Image != ""},
 		{"env", len(e.Env) > 0},
 		{"flags", len(e.Flags) > 0},
+		{"config", e.Config.Reveal() != ""},
 		{"setup", len(e.Setup) > 0},
 		{"command", e.Command != nil},
 		{"port", e.Port != 0},
@@ -141,7 +163,13 @@ func checkGPUs(e *Engine, add func(field, format string, args ...any)) {
 		seen[id] = true
 	}
 	if need := GPUs(e); need > there {
-		add("flags", "The flags ask for %d GPUs (tensor × pipeline × data parallel), but %s.", need, of)
+		field, asks := "flags", "The flags ask"
+		if bare := *e; bare.Config.Reveal() != "" {
+			if bare.Config = (provision.Text{}); GPUs(&bare) <= there {
+				field, asks = "config", "Flags and config ask"
+			}
+		}
+		add(field, "%s for %d GPUs (tensor × pipeline × data parallel), but %s.", asks, need, of)
 	}
 	switch h.GPUs.Vendor {
 	case provision.AMD:

@@ -29,6 +29,9 @@ func Container(e *Engine) provision.Container {
 		StopSignal: kinds[e.Kind].stopSignal,
 		StopGrace:  StopGrace,
 	}
+	if e.Config.Reveal() != "" {
+		c.Files = []provision.File{{Name: configName, Text: e.Config}}
+	}
 	argv := serverCommand(e)
 	c.Entrypoint, c.Command = argv[:1], argv[1:]
 
@@ -60,18 +63,21 @@ func serverCommand(e *Engine) []provision.Text {
 	// exec, so that the stop signal reaches the server and not a shell.
 	script := []provision.Text{provision.Plain("set -e\n" + strings.Join(e.Setup, "\n") + "\nexec")}
 	for _, a := range argv {
-		quoted := quote(a.Reveal())
-		if a.IsSecret() {
-			script = append(script, provision.Plain(" "), provision.Secret(quoted))
-		} else {
-			script = append(script, provision.Plain(" "+quoted))
-		}
+		script = append(script, provision.Plain(" "), quoteText(a))
 	}
 	return []provision.Text{provision.Plain("/bin/sh"), provision.Plain("-c"), provision.Concat(script...)}
 }
 
 // quote makes one word of a shell.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// quoteText is quote for what may be secret.
+func quoteText(word provision.Text) provision.Text {
+	if !word.IsSecret() {
+		return provision.Plain(quote(word.Reveal()))
+	}
+	return provision.Partly(quote(word.Reveal()), word.String(), word.Secrets())
+}
 
 // model mounts the model, or the cache that holds it.
 func model(c *provision.Container, e *Engine) {

@@ -103,6 +103,7 @@ type Engine struct {
 	Image       string
 	Env         []provision.EnvVar // sorted by name
 	Flags       []Flag             // sorted by name
+	Config      provision.Text     // JSON object: members of a configuration file of the engine's own; empty: none
 	Setup       []string           // shell commands run in the container before the server
 	Command     []provision.Text   // replaces the whole server command
 	Port        int                // 0: the kind's own
@@ -133,7 +134,8 @@ func (e *Engine) String() string {
 }
 
 // Flag returns the value of the first of the named flags that is set, in clear;
-// "" and true for a bare flag.
+// "" and true for a bare flag. One that stands in the configuration file counts,
+// where the command line does not have it.
 func (e *Engine) Flag(names ...string) (string, bool) {
 	for _, f := range e.Flags {
 		if slices.Contains(names, f.Name) {
@@ -143,7 +145,7 @@ func (e *Engine) Flag(names ...string) (string, bool) {
 			return f.Value.Reveal(), true
 		}
 	}
-	return "", false
+	return e.configured(names)
 }
 
 // intFlag is [Engine.Flag] for whole numbers; otherwise when unset or not one.

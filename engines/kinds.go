@@ -41,7 +41,7 @@ var kinds = map[string]kind{
 		needsModel: true,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{"python3", "-m", "sglang.launch_server", "--model-path", e.serves()})
+			return e.launch(port, "config", []string{"python3", "-m", "sglang.launch_server", "--model-path", e.serves()})
 		},
 		// SGLang's /health generates a token and takes a second; asked more often
 		// it disturbs the server.
@@ -55,7 +55,7 @@ var kinds = map[string]kind{
 		needsModel: true,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{"vllm", "serve", e.serves()})
+			return e.launch(port, "config", []string{"vllm", "serve", e.serves()})
 		},
 		health:  "/health",
 		reset:   reset{method: "POST", path: "/reset_prefix_cache", needsEnv: vllmDevMode},
@@ -66,7 +66,8 @@ var kinds = map[string]kind{
 		needsModel: true,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{"trtllm-serve", e.serves()})
+			// Newer versions have --config as another name of it.
+			return e.launch(port, "extra_llm_api_options", []string{"trtllm-serve", e.serves()})
 		},
 		health: "/health",
 		// trtllm-serve lists a model given as a path under the path's last element.
@@ -88,7 +89,7 @@ var kinds = map[string]kind{
 		port:       8000,
 		stopSignal: "SIGTERM",
 		server: func(e *Engine, port int) []provision.Text {
-			return e.launch(port, []string{provision.Self, "sim", "--model", simModel(e)})
+			return e.launch(port, "", []string{provision.Self, "sim", "--model", simModel(e)})
 		},
 		health:  "/health",
 		reset:   reset{method: "POST", path: "/reset_prefix_cache"},
@@ -131,8 +132,9 @@ func (e *Engine) serves() string {
 }
 
 // launch appends what every server command ends with: the model's revision,
-// where to listen, then the lab's own flags in their fixed order.
-func (e *Engine) launch(port int, argv []string) []provision.Text {
+// where to listen, by which flag it finds its configuration file, then the lab's own
+// flags in their fixed order.
+func (e *Engine) launch(port int, configFlag string, argv []string) []provision.Text {
 	var out []provision.Text
 	for _, a := range argv {
 		out = append(out, provision.Plain(a))
@@ -149,6 +151,9 @@ func (e *Engine) launch(port int, argv []string) []provision.Text {
 	// listen to the network of a rented box: flags = { host = "0.0.0.0" } opens it.
 	add("host", loopback)
 	add("port", strconv.Itoa(port))
+	if e.Config.Reveal() != "" {
+		add(configFlag, ConfigFile(e))
+	}
 	return append(out, e.flagWords()...)
 }
 

@@ -68,6 +68,10 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 			kind = as
 		}
 	}
+	if e.Config.Reveal() != "" && kind != TRTLLM {
+		// vLLM's looks for a subcommand behind it, SGLang's passes over it in silence.
+		return Bench{}, fmt.Errorf("the benchmark of %q reads no configuration file: say in flags what stands in config, by the same names", kind)
+	}
 	var argv []string
 	var flags []Flag
 	switch kind {
@@ -206,6 +210,10 @@ func trtllmBench(e *Engine, b Batch, files Bench) (argv []string, flags []Flag) 
 		}
 		f.Name = name
 		flags = append(flags, f)
+	}
+	if e.Config.Reveal() != "" {
+		file := provision.Plain(ConfigFile(e))
+		flags = append(flags, Flag{Name: "extra_llm_api_options", Value: &file})
 	}
 	if _, said := e.Flag("backend"); !said && e.Build == nil {
 		backend := provision.Plain("pytorch")

@@ -21,7 +21,8 @@ func TestOffline(t *testing.T) {
 		"offline-vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm:rocm6.3.1_instinct_vllm0.7.3_20250311"},
 		"offline-sglang": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.2",
 			Flags: []Flag{{"context-length", value("32768")}, {"tp", value("8")}}},
-		"offline-trtllm": {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Flags: trt},
+		"offline-trtllm":        {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Flags: trt},
+		"offline-trtllm-config": {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Config: provision.Plain(`{"backend": "pytorch"}`)},
 		"offline-trtllm-built": {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:0.17.0", Flags: trt,
 			Build: &Build{Commands: []string{"make"}, Output: "/engine"}},
 		"offline-sim": {Kind: Sim, Host: &provision.Host{Name: "here", Runtime: provision.Process}, Model: r1,
@@ -40,6 +41,7 @@ func TestOffline(t *testing.T) {
 		want string
 	}{
 		{&Engine{Kind: VLLM, Model: r1, Command: []provision.Text{provision.Plain("serve")}}, "instead of command"},
+		{&Engine{Kind: VLLM, Model: r1, Config: provision.Plain(`{"a": 1}`)}, "say in flags"},
 		{&Engine{Kind: OpenAI, Model: r1}, `of kind "openai"`},
 	} {
 		if _, err := Offline(c.e, batch); err == nil || !strings.Contains(err.Error(), c.want) {

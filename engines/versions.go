@@ -71,7 +71,7 @@ func WithoutSecrets(e *Engine, served json.RawMessage) (json.RawMessage, error) 
 
 // secrets are the sensitive texts that an engine is given, in clear.
 func secrets(e *Engine) (clear []string) {
-	texts := append([]provision.Text{e.APIKey}, e.Command...)
+	texts := append([]provision.Text{e.APIKey, e.Config}, e.Command...)
 	for _, v := range e.Env {
 		texts = append(texts, v.Value)
 	}
@@ -81,11 +81,9 @@ func secrets(e *Engine) (clear []string) {
 		}
 	}
 	for _, t := range texts {
-		if t.IsSecret() && t.Reveal() != "" {
-			clear = append(clear, t.Reveal())
-		}
+		clear = append(clear, t.Secrets()...)
 	}
-	return clear
+	return slices.DeleteFunc(clear, func(s string) bool { return s == "" })
 }
 
 func cleaned(v any, secrets []string) any {

@@ -231,6 +231,7 @@ func (l *lab) engine(i *instance, c *cell) {
 		Description: get[string](s, "description"),
 		Image:       get[string](s, "image"),
 		Env:         get[[]provision.EnvVar](s, "env"),
+		Config:      get[provision.Text](s, "config"),
 		Setup:       get[[]string](s, "setup"),
 		Command:     get[[]provision.Text](s, "command"),
 		Port:        int(get[int64](s, "port")),

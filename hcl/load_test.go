@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	yaml "github.com/zclconf/go-cty-yaml"
+	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -290,6 +292,91 @@ engine "vllm" "a" {
 	}
 }
 
+// TestConfig: the file says what the object says, secrets are in what the engine
+// reads and not in what is shown, and what is inherited merges.
+func TestConfig(t *testing.T) {
+	c, p := loadText(t, common+`
+variable "key" {
+  sensitive = true
+  default   = "hunter\"2"
+}
+variable "steps" {
+  sensitive = true
+  default   = 31337
+}
+engine "trtllm" "base" {
+  host  = host.h
+  model = model.m
+  image = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"
+  config = {
+    stream_interval = 10
+    kv_cache_config = { dtype = "fp8" }
+    gone            = 1
+  }
+}
+engine "trtllm" "a" {
+  inherits = engine.trtllm.base
+  config = {
+    gone            = null
+    none            = null
+    kv_cache_config = { dtype = "auto", free_gpu_memory_fraction = 0.9, host_cache_size = null }
+    cuda_graph_config = { enable_padding = true, batch_sizes = [1, 2.5, "on", "ümlaut: é"] }
+    tiny              = 0.0000001
+    huge              = 123456789012345678901234567890
+    keys              = { outer = var.key, list = [var.key, var.steps] }
+  }
+}
+`+benchmarkOf(`matrix { engine = [engine.trtllm.a] }`, ""), Vars{})
+	if p.HasErrors() {
+		t.Fatal(printed(t, p))
+	}
+	e := c.Benchmarks[0].Cells[0].Engine
+	want := `{
+  "cuda_graph_config": {
+    "batch_sizes": [
+      1,
+      2.5,
+      "on",
+      "ümlaut: é"
+    ],
+    "enable_padding": true
+  },
+  "huge": 123456789012345678901234567890,
+  "keys": {
+    "list": [
+      "(sensitive)",
+      "(sensitive)"
+    ],
+    "outer": "(sensitive)"
+  },
+  "kv_cache_config": {
+    "dtype": "auto",
+    "free_gpu_memory_fraction": 0.9,
+    "host_cache_size": null
+  },
+  "stream_interval": 10,
+  "tiny": 0.0000001
+}
+`
+	if diff := cmp.Diff(want, e.Config.String()); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`hunter"2`, "31337", `hunter"2`}, e.Config.Secrets()); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+	// The engines read it as YAML.
+	shown, err := yaml.Unmarshal([]byte(e.Config.Reveal()), cty.DynamicPseudoType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := shown.GetAttr("keys"); keys.GetAttr("outer").AsString() != `hunter"2` || !keys.GetAttr("list").Index(cty.NumberIntVal(1)).RawEquals(cty.NumberIntVal(31337)) {
+		t.Errorf("the engine reads %#v", keys)
+	}
+	if v, ok := e.Flag("stream-interval"); !ok || v != "10" {
+		t.Errorf("the flag stream-interval = %q, %v", v, ok)
+	}
+}
+
 // TestSensitive walks a secret through functions, templates, conditionals and
 // collections, and looks for it in all that can be printed.
 func TestSensitive(t *testing.T) {
@@ -310,6 +397,7 @@ engine "vllm" "a" {
   model   = model.m
   image   = "vllm/vllm-openai:v0.11.0"
   command = ["serve", "--key", var.key]
+  config  = { key = [var.key] }
   env = {
     A     = local.both.A
     B     = local.both.B

@@ -129,7 +129,7 @@ func (l *lab) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *c
 		}
 		return nil
 	case shown && !a.kind.secret:
-		l.err(at, "Sensitive value would show", "The value of %q derives from a sensitive one, and it would be shown in plans, results or labels, or decide what is in them. Sensitive values can be given to env, flags and command.", a.name)
+		l.err(at, "Sensitive value would show", "The value of %q derives from a sensitive one, and it would be shown in plans, results or labels, or decide what is in them. Sensitive values can be given to env, flags, config and command.", a.name)
 		return nil
 	case raw.IsMarked() && a.kind.merges:
 		l.err(at, "Sensitive value would show", "The names in %s are always shown, but here all of it is sensitive, names too. Write the names in the lab and only the values from the sensitive value:\n\n    %s = { NAME = var.secrets.NAME }", a.name, a.name)

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -259,6 +260,7 @@ var (
 		w := entries(v, out.add)
 		return out, w
 	}}
+	document = kind{noun: "object", want: `an object, such as { kv_cache_config = { dtype = "fp8" } }`, secret: true, merges: true, convert: asDocument}
 	jumpHost = kind{noun: "host", want: `a host, such as host.bastion or "user@bastion:22"`, refers: "host", convert: func(v cty.Value) (any, *wrongValue) {
 		if d := referred(v, "host"); d != nil {
 			return d, fits
@@ -554,6 +556,68 @@ func asJSON(v cty.Value) (string, bool) {
 		return "", false
 	}
 	return string(b), true
+}
+
+// asDocument is the indented JSON text of an object, as a provision.Text. Members
+// that are null are left out, and sensitive values are not shown.
+func asDocument(v cty.Value) (any, *wrongValue) {
+	if !isObject(v) {
+		return nil, &wrongValue{}
+	}
+	members := map[string]cty.Value{}
+	for name, m := range v.AsValueMap() {
+		if plain, _ := m.Unmark(); !plain.IsNull() {
+			members[name] = m
+		}
+	}
+	v = cty.ObjectVal(members)
+	var secrets []string
+	clear, ok := asJSON(v)
+	shown, also := asJSON(redacted(v, &secrets))
+	if !ok || !also {
+		return nil, wrong("Something in it has no form as JSON.")
+	}
+	if len(members) == 0 {
+		return provision.Text{}, fits
+	}
+	return provision.Partly(indented(clear), indented(shown), secrets), fits
+}
+
+// redacted replaces what is sensitive in a value, and notes the texts in it.
+func redacted(v cty.Value, secrets *[]string) cty.Value {
+	switch {
+	case v.IsMarked():
+		plain, _ := v.UnmarkDeep()
+		cty.Walk(plain, func(_ cty.Path, inner cty.Value) (bool, error) {
+			if t, w := asText(inner); w == fits {
+				*secrets = append(*secrets, t.Reveal())
+			}
+			return true, nil
+		})
+		return cty.StringVal(provision.Redacted)
+	case v.IsNull():
+		return v
+	case v.Type().IsObjectType() || v.Type().IsMapType():
+		members := map[string]cty.Value{}
+		for name, m := range v.AsValueMap() {
+			members[name] = redacted(m, secrets)
+		}
+		return cty.ObjectVal(members)
+	case v.Type().IsTupleType() || v.Type().IsListType() || v.Type().IsSetType():
+		list := v.AsValueSlice()
+		for i := range list {
+			list[i] = redacted(list[i], secrets)
+		}
+		return cty.TupleVal(list)
+	}
+	return v
+}
+
+// indented is valid JSON as people read it.
+func indented(text string) string {
+	var b bytes.Buffer
+	json.Indent(&b, []byte(text), "", "  ") // it is valid
+	return b.String() + "\n"
 }
 
 var sizeForm = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([KMGT]i?)?B$`)

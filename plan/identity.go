@@ -39,13 +39,16 @@ func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]st
 	if e.Host.Prepare != nil {
 		flatten(id, "prepare.", e.Host.Prepare)
 	}
+	if config := e.Config.String(); config != "" {
+		flatten(id, "config.", json.RawMessage(config))
+	}
 	commandIdentity(id, append(slices.Clone(ct.Entrypoint), ct.Command...))
 	for _, v := range ct.Env {
 		id["env "+v.Name] = v.Value.String()
 	}
 	ct.Image = withoutTag(ct.Image)
 	ct.Name, ct.Labels, ct.Port = "", nil, 0
-	ct.Entrypoint, ct.Command, ct.Env = nil, nil, nil
+	ct.Entrypoint, ct.Command, ct.Env, ct.Files = nil, nil, nil, nil
 	ct.StopSignal, ct.StopGrace = "", 0
 	flatten(id, "", ct)
 	delete(id, "stop_grace")

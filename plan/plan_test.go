@@ -140,6 +140,7 @@ func TestWhatIsStale(t *testing.T) {
 		"shared memory": {func(c *hcl.Config) { c.Engines[0].Container.ShmSize = 32e9 }, 4, "- ipc host, + shm_size 32000000000"},
 		"the model":     {func(c *hcl.Config) { c.Engines[0].Model.Revision = "abc" }, 6, "+ --revision abc"},
 		"the load":      {func(c *hcl.Config) { c.Benchmarks[0].Cells[1].Workload.OutputTokens = 1600 }, 1, "load.output_tokens 800 → 1600"},
+		"a config":      {func(c *hcl.Config) { c.Engines[0].Config = provision.Plain(`{"kv": {"dtype": "fp8"}}`) }, 4, "+ --config /hcl/config.yaml, + config.kv.dtype fp8"},
 		"a power cap":   {func(c *hcl.Config) { c.Hosts[0].Prepare = &provision.Prepare{PowerCap: 600} }, 4, "+ prepare.power_cap 600"},
 		"the port":      {func(c *hcl.Config) { c.Engines[0].Port = 9000 }, 0, ""},
 		"the token":     {func(c *hcl.Config) { c.Engines[0].Env[0].Value = provision.Secret("another") }, 0, ""},

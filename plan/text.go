@@ -175,6 +175,9 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", provision.DockerRun(build))
 		}
 		for _, in := range d.Instances {
+			for _, f := range in.Container.Files {
+				fmt.Fprintf(b, "    %s:\n      %s\n", f.Name, strings.ReplaceAll(strings.TrimSpace(f.Text.String()), "\n", "\n      "))
+			}
 			fmt.Fprintf(b, "    %s\n", d.line(in.Container))
 		}
 	}

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -42,6 +43,7 @@ type Container struct {
 	Env        []EnvVar          `json:"env,omitempty"` // sorted by name
 	Labels     map[string]string `json:"labels,omitempty"`
 	Mounts     []Mount           `json:"mounts,omitempty"`
+	Files      []File            `json:"files,omitempty"`
 
 	// GPUs asks for NVIDIA GPUs through the container toolkit; AMD GPUs come as
 	// Devices and HostGroups.
@@ -72,6 +74,18 @@ func (c Container) MarshalJSON() ([]byte, error) {
 		plain
 		StopGrace string `json:"stop_grace,omitempty"`
 	}{plain(c), c.StopGrace.String()})
+}
+
+// Texts are all that may hold secrets: variables, words of the command, files.
+func (c Container) Texts() []Text {
+	texts := append(slices.Clone(c.Entrypoint), c.Command...)
+	for _, v := range c.Env {
+		texts = append(texts, v.Value)
+	}
+	for _, f := range c.Files {
+		texts = append(texts, f.Text)
+	}
+	return texts
 }
 
 // State is what a container or process is doing.

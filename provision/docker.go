@@ -135,7 +135,7 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", doing, err)
 	}
-	ct, secrets, err := c.hideSecrets(ctx, ct)
+	ct, err = c.hideSecrets(ctx, ct)
 	if err != nil {
 		return "", c.wrap(doing, err)
 	}
@@ -158,7 +158,7 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	for _, w := range created.Warnings {
 		c.log.Warn("docker warns about a container", "container", ct.Name, "warning", w)
 	}
-	err = c.bringSecrets(ctx, created.ID, secrets)
+	err = c.bringFiles(ctx, created.ID, ct.Files)
 	if err == nil {
 		err = api.ContainerStart(ctx, created.ID, container.StartOptions{})
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -534,6 +535,21 @@ func testEverything(t *testing.T, h *testhost.Host, c *Conn) {
 	text, err := json.Marshal(inspectAll(t, c, id)["Config"])
 	if err != nil || !strings.Contains(string(text), "HF_TOKEN=s3cret") {
 		t.Errorf("the container's environment lacks the secret: %s", text)
+	}
+
+	// Files are there when it starts, and are in nothing that Docker tells.
+	ct = server("files")
+	ct.Files = []File{{"config.yaml", Concat(Plain("key: "), Secret("s4cret"))}, {"more.txt", Plain("more")}}
+	id = mustStart(t, c, ct)
+	defer mustStop(t, c, id)
+	for name, want := range map[string]string{"config.yaml": "key: s4cret", "more.txt": "more"} {
+		if got, err := c.ReadFile(t.Context(), id, path.Join(FilesDir, name)); err != nil || string(got) != want {
+			t.Errorf("%s in the container = %q, %v, want %q", name, got, err, want)
+		}
+	}
+	text, err = json.Marshal(inspectAll(t, c, id))
+	if err != nil || strings.Contains(string(text), "s4cret") {
+		t.Errorf("docker inspect shows a secret, or fails (%v): %s", err, text)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ func DockerRun(ct Container) string {
 		} else {
 			flag("--volume", volume)
 		}
+	}
+	for _, f := range ct.Files {
+		flag("--volume", "./"+f.Name+":"+path.Join(FilesDir, f.Name))
 	}
 	switch {
 	case len(ct.GPUIDs) > 0:

@@ -1,14 +1,9 @@
 package provision
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
-	"fmt"
 	"path"
 	"slices"
-
-	"github.com/docker/docker/api/types/container"
 )
 
 // Everybody who may use Docker on a host can read a container's configuration,
@@ -17,8 +12,8 @@ import (
 // runs in it, the hcl binary, reads them, removes the file and becomes the engine.
 
 const (
-	secretsBinary = "/.hcl/hcl"     // where the hcl binary appears in a container
-	secretsFile   = "/.hcl-env/env" // what it reads and removes
+	secretsBinary = "/.hcl/hcl" // where the hcl binary appears in a container
+	secretsFile   = "env"       // of [FilesDir]: what it reads and removes
 )
 
 // SecretsVerb is the verb of the hcl binary that takes the name of a file with
@@ -31,25 +26,25 @@ const SecretsVerb = "with-env"
 // what Docker tells of them. Without, they do.
 func (c *Conn) HideSecrets(binary string) { c.secrets = binary }
 
-// hideSecrets takes the secrets out of a container's variables, and returns the
-// archive that brings them into it; nil when there are none.
-func (c *Conn) hideSecrets(ctx context.Context, ct Container) (Container, []byte, error) {
-	var pairs bytes.Buffer
+// hideSecrets takes the secrets out of a container's variables, into a file of
+// its own.
+func (c *Conn) hideSecrets(ctx context.Context, ct Container) (Container, error) {
+	var pairs []Text
 	var public []EnvVar
 	for _, e := range ct.Env {
 		if e.Value.IsSecret() {
-			pairs.WriteString(e.Name + "=" + e.Value.Reveal() + "\x00")
+			pairs = append(pairs, Plain(e.Name+"="), e.Value, Plain("\x00"))
 		} else {
 			public = append(public, e)
 		}
 	}
-	if c.secrets == "" || pairs.Len() == 0 {
-		return ct, nil, nil
+	if c.secrets == "" || len(pairs) == 0 {
+		return ct, nil
 	}
 	if ct.Entrypoint == nil {
 		image, err := c.inspectImage(ctx, ct.Image)
 		if err != nil {
-			return ct, nil, err
+			return ct, err
 		}
 		for _, w := range image.Entrypoint {
 			ct.Entrypoint = append(ct.Entrypoint, Plain(w))
@@ -62,40 +57,7 @@ func (c *Conn) hideSecrets(ctx context.Context, ct Container) (Container, []byte
 	}
 	ct.Env = public
 	ct.Mounts = append(slices.Clone(ct.Mounts), Mount{Source: c.secrets, Target: secretsBinary, ReadOnly: true})
-	ct.Entrypoint = append([]Text{Plain(secretsBinary), Plain(SecretsVerb), Plain(secretsFile)}, ct.Entrypoint...)
-
-	// Whoever the engine runs as must be able to remove the file, so the folder is
-	// open to all; in the container there is nobody else.
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	for _, h := range []tar.Header{
-		{Typeflag: tar.TypeDir, Name: path.Dir(secretsFile)[1:] + "/", Mode: 0o777},
-		{Typeflag: tar.TypeReg, Name: secretsFile[1:], Mode: 0o444, Size: int64(pairs.Len())},
-	} {
-		if err := w.WriteHeader(&h); err != nil {
-			return ct, nil, fmt.Errorf("pack the secrets: %w", err)
-		}
-	}
-	if _, err := w.Write(pairs.Bytes()); err != nil {
-		return ct, nil, fmt.Errorf("pack the secrets: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return ct, nil, fmt.Errorf("pack the secrets: %w", err)
-	}
-	return ct, archive.Bytes(), nil
-}
-
-// bringSecrets unpacks the archive in a container that was created.
-func (c *Conn) bringSecrets(ctx context.Context, id string, archive []byte) error {
-	if archive == nil {
-		return nil
-	}
-	api, err := c.api(ctx)
-	if err == nil {
-		err = api.CopyToContainer(ctx, id, "/", bytes.NewReader(archive), container.CopyToContainerOptions{})
-	}
-	if err != nil {
-		return fmt.Errorf("bring the secrets into it: %w", err)
-	}
-	return nil
+	ct.Files = append(slices.Clone(ct.Files), File{Name: secretsFile, Text: Concat(pairs...)})
+	ct.Entrypoint = append([]Text{Plain(secretsBinary), Plain(SecretsVerb), Plain(path.Join(FilesDir, secretsFile))}, ct.Entrypoint...)
+	return ct, nil
 }

@@ -3,6 +3,7 @@ package provision
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 )
 
 // Redacted is what a secret looks like wherever it is shown, stored or hashed.
@@ -15,6 +16,7 @@ const Redacted = "(sensitive)"
 type Text struct {
 	clear  string
 	shown  string // of a secret: what stands in its place
+	hidden string // of a secret: what must not be shown, each part ended by a zero byte
 	secret bool
 }
 
@@ -22,11 +24,31 @@ type Text struct {
 func Plain(s string) Text { return Text{clear: s} }
 
 // Secret is a text that must never be shown.
-func Secret(s string) Text { return Text{clear: s, shown: Redacted, secret: true} }
+func Secret(s string) Text {
+	return Text{clear: s, shown: Redacted, hidden: s + "\x00", secret: true}
+}
+
+// Partly is a text with secrets in it: shown is the same text with something else
+// in their place. Without secrets it is plain.
+func Partly(clear, shown string, secrets []string) Text {
+	if len(secrets) == 0 {
+		return Plain(clear)
+	}
+	return Text{clear: clear, shown: shown, hidden: strings.Join(secrets, "\x00") + "\x00", secret: true}
+}
 
 // Reveal returns the clear value. Call it only where the value leaves for the
 // program that needs it: a container's environment, a command's arguments.
 func (t Text) Reveal() string { return t.clear }
+
+// Secrets are the secrets in the text, in clear: what is to be removed from the
+// words of somebody who was given it.
+func (t Text) Secrets() []string {
+	if !t.secret {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(t.hidden, "\x00"), "\x00")
+}
 
 // IsSecret reports whether the text must not be shown.
 func (t Text) IsSecret() bool { return t.secret }
@@ -57,6 +79,7 @@ func Concat(parts ...Text) Text {
 	for _, p := range parts {
 		t.clear += p.clear
 		t.shown += p.String()
+		t.hidden += p.hidden
 		t.secret = t.secret || p.secret
 	}
 	if !t.secret {
