@@ -386,6 +386,13 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 	return nil
 }
 
+func starting(compileCache string) string {
+	if compileCache == "" {
+		return "starting"
+	}
+	return "starting with a " + compileCache + " compile cache"
+}
+
 // gpusUsed is how many of its host's GPUs an engine uses: those that the lab gives
 // it, or that its flags ask for; all where flags do not tell.
 func gpusUsed(e *engines.Engine) int {
@@ -431,6 +438,9 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 				return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 			}
 		}
+		if ct, row.CompileCache, err = s.compileCache(ctx, d, ct); err != nil {
+			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
+		}
 		if err := s.portFree(ctx, ct.Port); err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
@@ -439,7 +449,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		}
 		ct.Labels = maps.Clone(ct.Labels)
 		ct.Labels[plan.LabelRun] = s.opt.Run.ID
-		s.event(Event{Type: Step, Host: s.host.Name, Engine: name, Message: "starting"})
+		s.event(Event{Type: Step, Host: s.host.Name, Engine: name, Message: starting(row.CompileCache)})
 		id, err := rt.Start(ctx, ct)
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)

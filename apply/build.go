@@ -42,6 +42,7 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 		return nil, err
 	}
 	ct.Image = image.ID
+	ct, _ = engines.CompileCache(d.Engine, ct, image.ID)
 	in := d.Instances[0].Container
 	ct.Name, ct.Labels = in.Name+"-build", maps.Clone(in.Labels)
 	ct.Labels[plan.LabelRun] = s.opt.Run.ID

@@ -275,6 +275,25 @@ func (s *site) image(ctx context.Context, d *plan.Deployment, row *results.Deplo
 	return image.ID, s.proveGPUs(ctx, d, image.ID)
 }
 
+// compileCache gives a container the part of its engine's compile cache that
+// belongs to its image, and tells whether an earlier start has left something
+// there: "cold" or "warm"; "" for an engine that keeps nothing.
+func (s *site) compileCache(ctx context.Context, d *plan.Deployment, ct provision.Container) (provision.Container, string, error) {
+	ct, at := engines.CompileCache(d.Engine, ct, ct.Image)
+	if at == "" {
+		return ct, "", nil
+	}
+	there, err := s.conn.Run(ctx, "ls -A "+shell(s.onHost(at))+" 2>/dev/null || true", nil)
+	if err != nil {
+		return ct, "", fmt.Errorf("look at the compile cache: %w", err)
+	}
+	state := "cold"
+	if strings.TrimSpace(there) != "" {
+		state = "warm"
+	}
+	return ct, state, nil
+}
+
 // pull brings an image to the host.
 func (s *site) pull(ctx context.Context, engine, image string) (provision.Image, error) {
 	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "pulling " + image})

@@ -72,6 +72,14 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	if in.Runtime == provision.Docker {
 		ct.Image = image
 	}
+	if ct, row.CompileCache, err = s.compileCache(ctx, d, ct); err != nil {
+		return nil, nil, err
+	}
+	if row.CompileCache != "" {
+		if err := s.store.PutDeployment(ctx, row); err != nil {
+			return nil, nil, err
+		}
+	}
 	ct.Labels = maps.Clone(ct.Labels)
 	ct.Labels[plan.LabelRun] = s.opt.Run.ID
 	batch := engines.Batch{

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"hclbench/apply"
 	"hclbench/load"
 	"hclbench/testhost"
 )
@@ -20,6 +21,7 @@ engine "vllm" "new" {
   model = model.r1
   image = "vllm/vllm-openai:v0.11.0"
   flags = { tensor-parallel-size = 8 }
+  compile_cache = "~/compiled"
   container { ulimits = { memlock = null } }
 }
 engine "vllm" "broken" {
@@ -31,6 +33,7 @@ engine "sglang" "box" {
   model = model.r1
   image = "lmsysorg/sglang:v0.4.3.post2-cu124"
   flags = { tp = 8 }
+  compile_cache = "~/compiled"
   container { ulimits = { memlock = null } }
 }
 engine "trtllm" "box" {
@@ -65,7 +68,8 @@ benchmark "online" {
 
 // TestOffline: each engine's own benchmark runs in a container of its own, its
 // figures are kept like those of a load, one that fails is told with what it said,
-// and an engine that is measured online as well is.
+// and an engine that is measured online as well is. What an image's engine compiles
+// is there for its next start, and not for another image's.
 func TestOffline(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200"})
 	b := newBench(t, host)
@@ -80,7 +84,13 @@ func TestOffline(t *testing.T) {
 	if len(r.rows) != 5 || r.Void != 1 {
 		t.Fatalf("outcome %+v with %d rows", r.Outcome, len(r.rows))
 	}
+	if !r.has(apply.Step, "starting with a warm compile cache") {
+		t.Errorf("events: %+v", r.events)
+	}
 	for _, row := range r.rows {
+		if want := map[string]string{"vllm.new": "warm", "vllm.broken": "warm", "sglang.box": "cold"}[row.Deployment.Engine]; row.Deployment.CompileCache != want {
+			t.Errorf("%s started with a compile cache that is %q, want %q", row.Deployment.Engine, row.Deployment.CompileCache, want)
+		}
 		switch {
 		case row.Benchmark == "online":
 			if row.Summary == nil || row.Summary.TTFT.Count == 0 {

@@ -67,6 +67,15 @@ func Check(e *Engine) []FieldError {
 			add(flagsOrConfig(name), "%q repeats what the model argument says. Remove one of them.", name)
 		}
 	}
+	switch at := e.CompileCache; {
+	case at == "":
+	case e.Kind == Sim:
+		add("compile_cache", "The simulated engine compiles nothing. Remove the argument.")
+	case Runtime(e) == provision.Process && !strings.HasPrefix(at, "/"):
+		add("compile_cache", "%q is not an absolute path on the host.", at)
+	case !strings.HasPrefix(at, "/") && !strings.HasPrefix(at, "~/"):
+		add("compile_cache", "%q is not a path on the host. Begin with a slash, or with ~/ for the home of the user there.", at)
+	}
 	if e.Config.Reveal() != "" {
 		checkConfig(e, add)
 	}
@@ -132,6 +141,7 @@ func checkExternal(e *Engine, add func(field, format string, args ...any)) {
 		{"env", len(e.Env) > 0},
 		{"flags", len(e.Flags) > 0},
 		{"config", e.Config.Reveal() != ""},
+		{"compile_cache", e.CompileCache != ""},
 		{"setup", len(e.Setup) > 0},
 		{"command", e.Command != nil},
 		{"port", e.Port != 0},

@@ -45,6 +45,7 @@ func Container(e *Engine) provision.Container {
 	} else if e.Model != nil && e.Kind != Sim && strings.HasPrefix(e.Model.Cache, "/") {
 		cache(&c, e.Model, e.Model.Cache)
 	}
+	compileCache(&c, e)
 	override(&c, e.Container)
 	slices.SortStableFunc(c.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	return c

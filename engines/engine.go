@@ -106,14 +106,17 @@ type Engine struct {
 	Config      provision.Text     // JSON object: members of a configuration file of the engine's own; empty: none
 	Setup       []string           // shell commands run in the container before the server
 	Command     []provision.Text   // replaces the whole server command
-	Port        int                // 0: the kind's own
-	URL         string             // external only
-	URLs        []string           // external only: more servers of the same model, which requests go to in turn
-	APIKey      provision.Text     // what requests carry; empty: nothing. Always treated as a secret
-	Container   ContainerSettings
-	Ready       Ready
-	Build       *Build // nil: the model is served as it is
-	Pos         string
+	// CompileCache is a directory on the host that keeps the kernels which the engine
+	// compiles from one start to the next; empty: they are lost with the container.
+	CompileCache string
+	Port         int            // 0: the kind's own
+	URL          string         // external only
+	URLs         []string       // external only: more servers of the same model, which requests go to in turn
+	APIKey       provision.Text // what requests carry; empty: nothing. Always treated as a secret
+	Container    ContainerSettings
+	Ready        Ready
+	Build        *Build // nil: the model is served as it is
+	Pos          string
 }
 
 // Address is how the engine is referred to: "engine.vllm.h200", or

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,8 @@ func TestContainer(t *testing.T) {
 		"vllm-amd-subset": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:x", Container: ContainerSettings{GPUIDs: []string{"4", "5"}}},
 		"trtllm-nvidia": {Kind: TRTLLM, Host: host("8xH200"), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
 			Flags: []Flag{{"backend", value("pytorch")}, {"ep_size", value("4")}, {"tp_size", value("8")}}},
+		"vllm-compile-cache": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", CompileCache: "~/.cache/hcl/compiled",
+			Env: []provision.EnvVar{{Name: "TRITON_CACHE_DIR", Value: provision.Plain("/tmp/triton")}}},
 		"trtllm-config": {Kind: TRTLLM, Host: host("8xH200"), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
 			Config: provision.Partly(`{"stream_interval": 10, "key": "canary"}`, `{"stream_interval": 10, "key": "(sensitive)"}`, []string{"canary"})},
 		"openai-nvidia": {Kind: OpenAI, Host: host("1xH200"), Image: "registry.example.com/server:1.2", Port: 9000,
@@ -116,24 +119,25 @@ func TestCheck(t *testing.T) {
 		fields string // of the errors, in order
 		says   string // somewhere in their details
 	}{
-		"right":                 {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "", ""},
-		"no image and no model": {Engine{Kind: VLLM, Host: host("8xH200")}, "image model", `image = "vllm/vllm-openai`},
-		"trtllm on amd":         {Engine{Kind: TRTLLM, Host: host("8xMI300X"), Model: r1, Image: "mine:1"}, "host", "NVIDIA GPUs only"},
-		"nvidia image on amd":   {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
-		"rocm image on nvidia":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
-		"own image on amd":      {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
-		"too many gpus":         {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"pipeline-parallel-size", value("2")}, {"tensor-parallel-size", value("8")}}}, "flags", "ask for 16 GPUs"},
-		"gpus of a subset":      {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"tensor-parallel-size", value("4")}}, Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
-		"dp attention":          {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"dp-size", value("8")}, {"enable-dp-attention", nil}, {"tp", value("8")}}}, "", ""},
-		"port among the flags":  {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"port", value("9000")}}}, "flags", "port = 8000"},
-		"gpus of a config":      {Engine{Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
-		"openai":                {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1"}, "command port", "whole command"},
-		"external":              {Engine{Kind: External}, "url", "url of the server"},
-		"external, bad url":     {Engine{Kind: External, URL: "box:8000"}, "url", "is not the url"},
-		"external, too much":    {Engine{Kind: External, URL: "http://box:8000", Image: "a:1", Port: 1}, "image port", "run by someone else"},
-		"sim with an image":     {Engine{Kind: Sim, Host: host(""), Image: "a:1"}, "image", "part of the hcl binary"},
-		"no host":               {Engine{Kind: VLLM, Model: r1, Image: "a:1"}, "host", "host = host.h200"},
-		"url of a container":    {Engine{Kind: VLLM, Host: host(""), Model: r1, Image: "a:1", URL: "http://x"}, "url", "started by hcl"},
+		"right":                  {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "", ""},
+		"no image and no model":  {Engine{Kind: VLLM, Host: host("8xH200")}, "image model", `image = "vllm/vllm-openai`},
+		"trtllm on amd":          {Engine{Kind: TRTLLM, Host: host("8xMI300X"), Model: r1, Image: "mine:1"}, "host", "NVIDIA GPUs only"},
+		"nvidia image on amd":    {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
+		"rocm image on nvidia":   {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
+		"own image on amd":       {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
+		"too many gpus":          {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"pipeline-parallel-size", value("2")}, {"tensor-parallel-size", value("8")}}}, "flags", "ask for 16 GPUs"},
+		"gpus of a subset":       {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"tensor-parallel-size", value("4")}}, Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
+		"dp attention":           {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"dp-size", value("8")}, {"enable-dp-attention", nil}, {"tp", value("8")}}}, "", ""},
+		"port among the flags":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"port", value("9000")}}}, "flags", "port = 8000"},
+		"gpus of a config":       {Engine{Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
+		"relative compile cache": {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", CompileCache: "compiled"}, "compile_cache", "is not a path on the host"},
+		"openai":                 {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1"}, "command port", "whole command"},
+		"external":               {Engine{Kind: External}, "url", "url of the server"},
+		"external, bad url":      {Engine{Kind: External, URL: "box:8000"}, "url", "is not the url"},
+		"external, too much":     {Engine{Kind: External, URL: "http://box:8000", Image: "a:1", Port: 1}, "image port", "run by someone else"},
+		"sim with an image":      {Engine{Kind: Sim, Host: host(""), Image: "a:1"}, "image", "part of the hcl binary"},
+		"no host":                {Engine{Kind: VLLM, Model: r1, Image: "a:1"}, "host", "host = host.h200"},
+		"url of a container":     {Engine{Kind: VLLM, Host: host(""), Model: r1, Image: "a:1", URL: "http://x"}, "url", "started by hcl"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fields, details []string
@@ -147,6 +151,29 @@ func TestCheck(t *testing.T) {
 				t.Errorf("details = %q, want %q in them", got, c.says)
 			}
 		})
+	}
+}
+
+// TestCompileCache: each image has a part of its own.
+func TestCompileCache(t *testing.T) {
+	for cache, want := range map[string]string{"/data/c": "/data/c/0123456789ab", "~/c/": "~/c/0123456789ab", "": ""} {
+		e := &Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", CompileCache: cache}
+		before := Container(e)
+		c, at := CompileCache(e, before, "sha256:0123456789abcdef")
+		if at != want {
+			t.Errorf("of %q it is %q, want %q", cache, at, want)
+		}
+		if last := c.Mounts[len(c.Mounts)-1]; want != "" && (last.Source != want || last.Target != "/compile-cache") {
+			t.Errorf("of %q, the last mount is %+v", cache, last)
+		}
+		if diff := cmp.Diff(Container(e).Mounts, before.Mounts); diff != "" {
+			t.Errorf("the container that was given has changed:\n%s", diff)
+		}
+	}
+	e := &Engine{Kind: VLLM, Host: &provision.Host{Runtime: provision.Process}, Model: r1, CompileCache: "/data/c"}
+	c, at := CompileCache(e, Container(e), "")
+	if i := slices.IndexFunc(c.Env, func(v provision.EnvVar) bool { return v.Name == "VLLM_CACHE_ROOT" }); at != "/data/c" || i < 0 || c.Env[i].Value.Reveal() != "/data/c/vllm" {
+		t.Errorf("of a process it is %q, with %v", at, c.Env)
 	}
 }
 

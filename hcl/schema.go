@@ -254,6 +254,7 @@ var (
 			{name: "config", kind: document, fallback: "none", doc: "What a configuration file of the engine's own says: an object, which vLLM and SGLang find by `--config` and TensorRT-LLM by `--extra_llm_api_options`; a `command` of the lab's finds it in `/hcl/config.yaml`, a process in `config.yaml`. Values may be sensitive."},
 			{name: "setup", kind: texts, fallback: "none", doc: "Shell commands run in the container before the server; part of what the engine is."},
 			{name: "command", kind: words, fallback: "the kind's; required for `openai`", doc: "Replaces the whole server command: a list of words. They may be sensitive."},
+			{name: "compile_cache", kind: text, fallback: "lost with the container", doc: "Directory on the host that keeps, for each image apart, the kernels that an engine compiles. Results say whether a start found it cold or warm."},
 			{name: "port", kind: whole(1, 65535), fallback: "the kind's; required for `openai`", doc: "Where the server listens."},
 			{name: "url", kind: text, fallback: "this or `urls` is required for `external`", doc: "Of a server that someone else runs: `\"http://203.0.113.7:8000\"`."},
 			{name: "urls", kind: texts, fallback: "one server, `url`", doc: "Of several servers of the same model that someone else runs: requests go to each in turn."},

@@ -599,8 +599,9 @@ func redacted(v cty.Value, secrets *[]string) cty.Value {
 		return v
 	case v.Type().IsObjectType() || v.Type().IsMapType():
 		members := map[string]cty.Value{}
-		for name, m := range v.AsValueMap() {
-			members[name] = redacted(m, secrets)
+		for it := v.ElementIterator(); it.Next(); { // in a fixed order
+			name, m := it.Element()
+			members[name.AsString()] = redacted(m, secrets)
 		}
 		return cty.ObjectVal(members)
 	case v.Type().IsTupleType() || v.Type().IsListType() || v.Type().IsSetType():

@@ -42,6 +42,7 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 	for _, p := range d.Phases {
 		line("", "%s s %s", number(p.Seconds), p.Name)
 	}
+	line("Compile cache", "%s", d.CompileCache)
 	line("Prefix cache", "%s", r.CacheReset)
 	for i, name := range slices.Sorted(maps.Keys(d.Versions)) {
 		line(first(i, "Versions"), "%s %s", name, d.Versions[name])

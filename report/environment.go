@@ -145,6 +145,7 @@ func newEngine(d *results.Deployment) pageEngine {
 		phases = append(phases, fmt.Sprintf("%s %s s", p.Name, number(p.Seconds)))
 	}
 	add("of it", strings.Join(phases, ", "))
+	add("Compile cache", d.CompileCache)
 	if d.PricePerHour > 0 {
 		add("Price", number(d.PricePerHour)+" USD per hour, the whole host")
 	}

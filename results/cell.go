@@ -47,6 +47,7 @@ type Deployment struct {
 	Versions     map[string]string `json:"versions,omitempty"`       // inside the container: "vllm", "torch", "cuda", …
 	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with
 	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
+	CompileCache string            `json:"compile_cache,omitempty"`  // "cold" or "warm": whether an earlier start had left kernels; empty: none is kept
 	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
 }
 

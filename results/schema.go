@@ -104,7 +104,9 @@ ALTER TABLE runs ADD COLUMN bundled INTEGER NOT NULL DEFAULT 0; -- 1: it came fr
 	d.gpu_count, d.price_per_hour, d.ready_s, c.cache_reset,
 	c.telemetry ->> '$.energy_j'                 AS energy_j,
 	c.telemetry ->> '$.prefix_cache_hit_rate'    AS prefix_cache_hit_rate,
-	c.telemetry ->> '$.speculative_acceptance'   AS speculative_acceptance`)}
+	c.telemetry ->> '$.speculative_acceptance'   AS speculative_acceptance`), `
+ALTER TABLE deployments ADD COLUMN compile_cache TEXT;
+`}
 }
 
 // resultsView is the view for people who ask in SQL, with more columns than the

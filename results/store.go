@@ -251,10 +251,12 @@ func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
 		text[i] = string(b)
 	}
 	_, err := s.db.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
-		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped`),
+		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped,
+		compile_cache`),
 		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
 		text[0], text[1], optional(d.Facts), stamp(d.Started), d.Ready,
-		d.GPUCount, d.PricePerHour, text[2], optional(d.Served), text[3], optionalStamp(d.Stopped))
+		d.GPUCount, d.PricePerHour, text[2], optional(d.Served), text[3], optionalStamp(d.Stopped),
+		d.CompileCache)
 	if err != nil {
 		return fmt.Errorf("store deployment %s: %w", d.ID, err)
 	}

@@ -63,7 +63,7 @@ func testDeployment(run string) Deployment {
 		Command: []string{"vllm", "serve", "it's"}, Identity: map[string]string{"image": "sha256:abc"},
 		Facts: json.RawMessage(`{"os":"linux"}`), Started: noon, Ready: 12.25,
 		GPUCount: 8, PricePerHour: 28.5, Versions: map[string]string{"vllm": "0.7.3"},
-		Served: json.RawMessage(`{"tp_size":8}`), Phases: []Phase{{Name: "loading weights", Seconds: 61.5}}, Stopped: noon.Add(time.Hour),
+		Served: json.RawMessage(`{"tp_size":8}`), Phases: []Phase{{Name: "loading weights", Seconds: 61.5}}, CompileCache: "warm", Stopped: noon.Add(time.Hour),
 	}
 }
 
