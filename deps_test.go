@@ -26,10 +26,10 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "sim", "lock", "provision", "origin", "telemetry"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "sim", "lock", "provision", "origin", "telemetry", "examples"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
-		"labs, and one test that loads and plans them as a user does; there is no code to import anything"},
+		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
 	{"apply", []string{"plan", "results", "load", "engines", "provision", "agent", "origin", "telemetry"},
 		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
 	{"plan", []string{"hcl", "engines", "provision", "load", "results"},

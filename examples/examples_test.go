@@ -399,33 +399,6 @@ func belongs(row map[string]any, c hcl.Cell) bool {
 	return true
 }
 
-// TestTemplates holds what hcl init writes for a box to the skeleton that people
-// copy.
-func TestTemplates(t *testing.T) {
-	for template, skeleton := range map[string]string{"h200": "skeleton-8xh200", "mi300x": "skeleton-8xmi300x"} {
-		entries, err := os.ReadDir(skeleton)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if e.IsDir() || e.Name() == "README.md" {
-				continue
-			}
-			want, err := os.ReadFile(filepath.Join(skeleton, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := os.ReadFile(filepath.Join("../cmd/hcl/templates", template, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("cmd/hcl/templates/%s/%s differs from examples/%s (-skeleton +template):\n%s", template, e.Name(), skeleton, diff)
-			}
-		}
-	}
-}
-
 // named is how a README names a block of the lab beside it.
 var named = regexp.MustCompile("`((?:lab|variable|host|model|engine|dataset|benchmark)(?: \"[^\"]+\")+)")
 

@@ -59,7 +59,7 @@ func TestHelp(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	for _, tpl := range templateList() {
 		t.Run(tpl.name, func(t *testing.T) {
-			files, err := templateFiles(tpl.name, "mine")
+			files, err := tpl.labFiles("mine")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,25 +86,6 @@ func TestTemplates(t *testing.T) {
 				t.Errorf("lab %s: %+v", cfg.Lab.Name, n)
 			}
 		})
-	}
-}
-
-// TestSkeletons: the examples to copy are what init writes.
-func TestSkeletons(t *testing.T) {
-	for template, example := range map[string]string{"h200": "skeleton-8xh200", "mi300x": "skeleton-8xmi300x"} {
-		files, err := templateFiles(template, example)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"lab.hcl", "lab.hclvars"} {
-			b, err := os.ReadFile(filepath.Join("../../examples", example, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(files[name], string(b)); diff != "" {
-				t.Errorf("examples/%s/%s is not the template (-template +example):\n%s", example, name, diff)
-			}
-		}
 	}
 }
 

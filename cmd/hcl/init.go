@@ -13,15 +13,22 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"hclbench/examples"
 )
 
-// templates are the labs that init writes, a folder each.
+// templates are labs that init writes, a folder each; the others are examples.
 //
 //go:embed templates
 var templates embed.FS
 
-// template is one of them.
-type template struct{ name, what, next string }
+// template is one that init writes.
+type template struct {
+	name, what string
+	files      fs.FS
+	dir        string // of files
+	next       string
+}
 
 func templateList() []template {
 	const onBox = `  1. Write your box into lab.hclvars.
@@ -29,14 +36,14 @@ func templateList() []template {
   3. hcl plan                  what would be started and measured
   4. hcl apply                 do it`
 	return []template{
-		{"rehearsal", "two simulated engines on this machine; no GPU, no Docker", `  1. hcl plan     what would be started and measured
+		{"rehearsal", "two simulated engines on this machine; no GPU, no Docker", templates, "templates/rehearsal", `  1. hcl plan     what would be started and measured
   2. hcl apply    do it: well under a minute
   3. hcl report   what came out`},
-		{"local", "vLLM on this machine, which has one GPU and Docker", `  1. Write your GPU into lab.hclvars.
+		{"local", "vLLM on this machine, which has one GPU and Docker", templates, "templates/local", `  1. Write your GPU into lab.hclvars.
   2. hcl plan     what would be started and measured
   3. hcl apply    do it`},
-		{"h200", "SGLang and vLLM on a box with 8 H200", onBox},
-		{"mi300x", "SGLang and vLLM on a box with 8 MI300X", onBox},
+		{"h200", "SGLang and vLLM on a box with 8 H200", examples.Skeletons, "skeleton-8xh200", onBox},
+		{"mi300x", "SGLang and vLLM on a box with 8 MI300X", examples.Skeletons, "skeleton-8xmi300x", onBox},
 	}
 }
 
@@ -87,7 +94,7 @@ func (a *app) initialise(dir string, t template) error {
 	if err != nil {
 		return err
 	}
-	files, err := templateFiles(t.name, labName(filepath.Base(absolute)))
+	files, err := t.labFiles(labName(filepath.Base(absolute)))
 	if err != nil {
 		return err
 	}
@@ -150,17 +157,16 @@ func writeNew(file, text string) error {
 
 var labHeader = regexp.MustCompile(`(?m)^lab "[^"]*"`)
 
-// templateFiles are a template's files, the lab under its new name: two labs of
-// one name on one host would take each other's engines for their own.
-func templateFiles(template, lab string) (map[string]string, error) {
+// labFiles are the template's files, the lab under its new name: two labs of one
+// name on one host would take each other's engines for their own.
+func (t template) labFiles(lab string) (map[string]string, error) {
 	files := map[string]string{".gitignore": ignored}
-	dir := path.Join("templates", template)
-	entries, err := templates.ReadDir(dir)
+	entries, err := fs.ReadDir(t.files, t.dir)
 	if err != nil {
 		return nil, fmt.Errorf("read template: %w", err)
 	}
 	for _, e := range entries {
-		b, err := templates.ReadFile(path.Join(dir, e.Name()))
+		b, err := fs.ReadFile(t.files, path.Join(t.dir, e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("read template: %w", err)
 		}
