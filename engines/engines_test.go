@@ -239,6 +239,9 @@ func TestFatalLine(t *testing.T) {
 		"RuntimeError: Engine core initialization failed. See root cause above.":                                                      "core failed",
 		"[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use":                              "port is taken",
 		"api_server.py: error: unrecognized arguments: --tensor-paralel-size 8":                                                       "does not know an argument",
+		"RuntimeError: No HIP GPUs are available":                                                                                     "has no GPUs",
+		"Failed to initialize NVML: Unknown Error":                                                                                    "has lost them",
+		"RuntimeError: Failed to infer device type, please set the environment variable VLLM_LOGGING":                                 "has no GPUs",
 		"Received sigquit from a child process. It usually means the child failed.":                                                   "core failed",
 	} {
 		if f, ok := FatalLine(line); !ok || !strings.Contains(f.Means, want) || f.Follows != (want == "core failed") {

@@ -61,6 +61,7 @@ var fatal = []struct {
 	{"the GPUs' memory is not free", regexp.MustCompile(`Free memory on device .* on startup is less than desired GPU memory utilization|The memory capacity is unbalanced`)},
 	{"out of GPU memory", regexp.MustCompile(`torch\.(cuda\.)?OutOfMemoryError|CUDA out of memory|HIP out of memory|CUDA error: out of memory|HSA_STATUS_ERROR_OUT_OF_RESOURCES`)},
 	{"no room for the KV cache", regexp.MustCompile(`No available memory for the cache blocks`)},
+	{"its container has no GPUs, or has lost them", regexp.MustCompile(`Failed to initialize NVML|No (?:CUDA|HIP) GPUs are available|no ROCm-capable device|no CUDA-capable device|Failed to infer device type`)},
 	{"the GPU faulted", regexp.MustCompile(`CUDA_ERROR_ILLEGAL_ADDRESS|Memory access fault by GPU node|no TensileLibrary_lazy_gfx`)},
 	{"the GPUs cannot talk to each other", regexp.MustCompile(`NCCL error:|ncclUnhandledCudaError|Watchdog caught collective operation timeout`)},
 	{"the port is taken", regexp.MustCompile(`\[Errno 98\]|Address already in use`)},

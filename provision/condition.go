@@ -41,6 +41,7 @@ type Condition struct {
 	KernelUnread  bool             `json:"kernel_log_unread,omitempty"`
 	DiskFree      map[string]int64 `json:"disk_free_bytes,omitempty"` // by path
 	Skew          time.Duration    `json:"clock_skew"`                // the host's clock ahead of ours
+	CgroupDriver  string           `json:"cgroup_driver,omitempty"`   // Docker's: "systemd", "cgroupfs"
 	Toolkit       string           `json:"toolkit,omitempty"`         // how Docker hands out NVIDIA GPUs: "nvidia runtime", "cdi"; "" not seen
 	Use           GPUUse           `json:"gpu_use,omitzero"`
 	Problems      []string         `json:"problems,omitempty"`
@@ -104,6 +105,7 @@ func (c *Conn) Condition(ctx context.Context, paths []string) (Condition, error)
 	}
 	after := time.Now()
 	now := parseCondition(out, before, after)
+	now.CgroupDriver = info.CgroupDriver
 	for name := range info.Runtimes {
 		if name == "nvidia" {
 			now.Toolkit = "nvidia runtime"

@@ -297,6 +297,13 @@ func (c *contract) nvidia() {
 		c.hold("container toolkit", c.now.Toolkit != "", have, "", Warning,
 			"Docker tells of no way to hand out GPUs: install the NVIDIA container toolkit, sudo nvidia-ctk runtime configure --runtime=docker, sudo systemctl restart docker")
 	}
+	if c.isDocker() && c.facts.Toolkit != "" && c.now.CgroupDriver != "" {
+		// NVIDIA/nvidia-container-toolkit#48: systemd takes back what it did not
+		// give out itself. Since 1.18.1 containers have their GPUs from Docker.
+		loses := c.now.CgroupDriver == "systemd" && Versions{{"<", "1.18.1"}}.Allow(c.facts.Toolkit)
+		c.hold("cgroup driver", !loses, c.now.CgroupDriver, "", Warning,
+			"any `systemctl daemon-reload`, an update of packages say, takes the GPUs from running containers: update nvidia-container-toolkit to 1.18.1, or set \"exec-opts\": [\"native.cgroupdriver=cgroupfs\"] in /etc/docker/daemon.json and restart Docker")
+	}
 	c.say("persistence mode", c.each(func(g GPUCondition) string {
 		if g.Persistence == "Disabled" {
 			return "off"

@@ -39,7 +39,7 @@ func recorded(t *testing.T, box string, edits ...string) (*Host, Facts, Conditio
 	}
 	at := time.Unix(1740830400, 5e8)
 	now := parseCondition(string(text), at, at)
-	now.Toolkit = "nvidia runtime"
+	now.Toolkit, now.CgroupDriver = "nvidia runtime", "systemd"
 	gpus, err := ParseGPUs(box)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func recorded(t *testing.T, box string, edits ...string) (*Host, Facts, Conditio
 	if gpus.Vendor == AMD {
 		gpu = GPU{AMD, "AMD Instinct MI300X", 206141652992, "6.10.5"}
 	}
-	f := Facts{Docker: "28.5.2", ROCm: map[Vendor]string{AMD: "6.3.1-48"}[gpus.Vendor], CPUs: 192, MemoryBytes: 2 << 40, GPUs: slices.Repeat([]GPU{gpu}, 8)}
+	f := Facts{Docker: "28.5.2", ROCm: map[Vendor]string{AMD: "6.3.1-48"}[gpus.Vendor], Toolkit: map[Vendor]string{NVIDIA: "1.18.1"}[gpus.Vendor], CPUs: 192, MemoryBytes: 2 << 40, GPUs: slices.Repeat([]GPU{gpu}, 8)}
 	for range 8 {
 		now.Use.Memory = append(now.Use.Memory, 1<<20)
 	}
@@ -57,7 +57,7 @@ func recorded(t *testing.T, box string, edits ...string) (*Host, Facts, Conditio
 
 func TestContractOfGoodBoxes(t *testing.T) {
 	for box, want := range map[string][]string{
-		"8xH200": {"docker", "gpus", "driver", "gpu users", "free gpu memory", "container toolkit", "persistence mode", "mig", "ecc", "ecc errors", "power limit", "clocks", "throttling",
+		"8xH200": {"docker", "gpus", "driver", "gpu users", "free gpu memory", "container toolkit", "cgroup driver", "persistence mode", "mig", "ecc", "ecc errors", "power limit", "clocks", "throttling",
 			"kernel log", "shared memory", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "huge pages", "cpu governor", "clock"},
 		"8xMI300X": {"docker", "gpus", "driver", "rocm", "gpu users", "free gpu memory", "kfd", "dri", "mec firmware", "ecc", "ecc errors", "power limit", "clocks", "throttling", "iommu",
 			"kernel log", "shared memory", "numa balancing", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "huge pages", "cpu governor", "clock"},
@@ -117,6 +117,7 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		}, "gpu users", Blocked, "python3"},
 		{"memory that nobody holds", "8xMI300X", nil, func(_ *Host, _ *Facts, now *Condition) { now.Use.Memory[5] = 30 << 30 }, "free gpu memory", Warning, "gpu5: 30720 MiB"},
 		{"no container toolkit", "8xH200", nil, func(_ *Host, _ *Facts, now *Condition) { now.Toolkit = "" }, "container toolkit", Warning, "nvidia-ctk"},
+		{"a toolkit whose containers lose their GPUs", "8xH200", nil, func(_ *Host, f *Facts, now *Condition) { f.Toolkit, now.CgroupDriver = "1.17.8", "systemd" }, "cgroup driver", Warning, "daemon-reload"},
 		{"persistence mode off", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled, Enabled", "Enabled, Disabled", 1)}, nil, "persistence mode", Warning, "gpu3 off"},
 		{"MIG", "8xH200", []string{gpu3, strings.Replace(gpu3, "Disabled", "Enabled", 1)}, nil, "mig", Warning, "gpu3 split"},
 		{"ECC on some", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled", "Disabled", 1)}, nil, "ecc", Warning, "off and on"},
