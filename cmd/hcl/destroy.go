@@ -40,18 +40,25 @@ unclean, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			store, unlock, err := a.openLocked(ctx, cfg, "hcl destroy")
-			if errors.Is(err, results.ErrLocked) {
-				return fmt.Errorf("%w\nStop it with Ctrl-C: it takes down what it has brought up", err)
-			} else if err != nil {
-				return err
-			}
-			defer store.Close()
-			defer unlock()
-
 			l := a.logger()
+			id := ""
+			store, unlock, err := a.openLocked(ctx, cfg, "hcl destroy")
+			switch {
+			case err == nil:
+				defer store.Close()
+				defer unlock()
+				id = store.ID()
+			case errors.Is(err, results.ErrLocked):
+				return fmt.Errorf("%w\nStop it with Ctrl-C: it takes down what it has brought up", err)
+			case ctx.Err() != nil:
+				return err
+			case !force:
+				return fmt.Errorf("%w\nWithout its results hcl cannot tell whether what runs there is this lab's own: --force removes all the same what carries its name", err)
+			default: // what costs by the hour does not wait for a disk or a database
+				l.Warn("the store of results cannot be opened", "err", err)
+			}
 			opt.Events = func(e apply.Event) { l.Info(e.Message, "host", e.Host) }
-			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), store.ID(), force, cache, opt)
+			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), id, force, cache, opt)
 			n := 0
 			for _, p := range removed {
 				n += len(p.Containers) + len(p.Processes)
@@ -73,7 +80,7 @@ unclean, 130 interrupted.`,
 	lab.add(c)
 	connect.add(c)
 	a.storeFlag(c)
-	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease; and forget what could not be cleaned")
+	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease, or the store of results cannot be opened; and forget what could not be cleaned")
 	c.Flags().BoolVar(&cache, "cache", false, "also remove ~/.cache/hcl from the hosts: binaries and files of data sets")
 	return c
 }

@@ -209,7 +209,12 @@ func TestKilled(t *testing.T) {
 		t.Fatal("the container died with its caller: there is nothing to destroy")
 	}
 
-	out, said, code := u.run("destroy")
+	// What runs there can be removed also when the store is out of reach.
+	const noStore = "--store=postgres://somebody@127.0.0.1:1/none"
+	if _, said, code := u.run("destroy", noStore); code != exitFailed || !strings.Contains(said, "--force") {
+		t.Errorf("destroy without a store: exit %d\n%s", code, said)
+	}
+	out, said, code := u.run("destroy", noStore, "--force")
 	if code != 0 || !strings.Contains(out, "Removed one engine of lab slow") {
 		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
 	}
