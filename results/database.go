@@ -120,21 +120,32 @@ func (d *database) patiently(ctx context.Context, do func() error) error {
 	if !d.shared || !away(err) || ctx.Err() != nil {
 		return err
 	}
+	if d.patience == 0 { // it is being opened: nothing is lost
+		return fmt.Errorf("it does not answer: %w", cause(err))
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
-	d.log.Warn("the store does not answer; it is tried again", "store", d.name, "for", d.patience, "err", err)
+	d.log.Warn("the store does not answer; it is tried again", "store", d.name, "for", d.patience, "err", cause(err))
 	for pause := 50 * time.Millisecond; away(err); pause = min(2*pause, 2*time.Second) {
 		wait := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			wait.Stop()
-			return fmt.Errorf("the store %s was away for too long: %w", d.name, err)
+			return fmt.Errorf("the store %s was away for too long: %w", d.name, cause(err))
 		case <-wait.C:
 		}
 		err = do()
 	}
 	if err == nil {
 		d.log.Info("the store answers again", "store", d.name)
+	}
+	return err
+}
+
+// cause is an error without the lines in which the driver says what it tried.
+func cause(err error) error {
+	if op := new(net.OpError); errors.As(err, &op) {
+		return op
 	}
 	return err
 }
