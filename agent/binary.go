@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"debug/elf"
 	"embed"
 	"encoding/hex"
 	"errors"
@@ -150,6 +151,9 @@ func Install(ctx context.Context, c *provision.Conn, b Binaries, log *slog.Logge
 }
 
 func install(ctx context.Context, c *provision.Conn, b binary, log *slog.Logger) (remote string, err error) {
+	if b.path != "" && !c.Host().Local() && needsLoader(b.path) {
+		log.Warn("this hcl is linked with the C library of the machine that built it, and may not run on another or in containers: CGO_ENABLED=0 builds one that needs none, as make does", "host", c.Host().Name)
+	}
 	remote = path.Join(c.Home(), root, "bin", b.sha)
 	out, err := c.Run(ctx, fmt.Sprintf("mkdir -p -m 700 %s; if test -x %[2]s; then touch %[2]s; echo there; fi", quote(path.Dir(remote)), quote(remote)), nil)
 	if err != nil || strings.TrimSpace(out) == "there" {
@@ -158,4 +162,15 @@ func install(ctx context.Context, c *provision.Conn, b binary, log *slog.Logger)
 	log.Info("copying hcl to the host", "host", c.Host().Name)
 	// Executable for all: it is mounted in containers, which have users of their own.
 	return remote, b.unpacked(func(local string) error { return c.Upload(ctx, local, remote, 0o755) })
+}
+
+// needsLoader reports whether a program is linked with shared libraries, as Go does
+// where it finds a C compiler.
+func needsLoader(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"hclbench/testhost"
 )
 
 // release is the carried part of a release whose binaries are these.
@@ -30,6 +32,14 @@ func release(t *testing.T, binaries map[string]string) fstest.MapFS {
 		files[kind+".sha256"] = &fstest.MapFile{Data: []byte(hex.EncodeToString(sum[:]) + "\n")}
 	}
 	return files
+}
+
+func TestNeedsLoader(t *testing.T) {
+	for path, want := range map[string]bool{"/bin/ls": true, testhost.HCL(t): false, "binary.go": false} {
+		if got := needsLoader(path); got != want {
+			t.Errorf("needsLoader(%s) = %v", path, got)
+		}
+	}
 }
 
 func TestBinaries(t *testing.T) {

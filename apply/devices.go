@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,7 +93,7 @@ func (s *site) devices(ctx context.Context, ct provision.Container, image string
 	defer logs.Close()
 	out, err := io.ReadAll(io.LimitReader(logs, 1<<20))
 	if err == nil && json.Unmarshal(out, &found) != nil {
-		err = fmt.Errorf("exit status %d: %s", state.ExitCode, out)
+		err = fmt.Errorf("exit status %d: %s", state.ExitCode, bytes.TrimSpace(out))
 	}
 	return found, err
 }
