@@ -17,10 +17,11 @@ import (
 // Estimate is how long a plan takes and what it costs, by what was measured
 // before. Images and models that have to be fetched first are not in it.
 type Estimate struct {
-	Seconds      float64        `json:"seconds"`            // until the last host is done; hosts work side by side
-	Cost         float64        `json:"cost_usd,omitempty"` // of the hosts that have a price, each for its own time
-	UnknownCells int            `json:"unknown_cells"`      // like which nothing was measured; they are not in the sums
-	Hosts        []HostEstimate `json:"hosts"`              // those with work of which something is known
+	Seconds       float64        `json:"seconds"`            // until the last host is done; hosts work side by side
+	Cost          float64        `json:"cost_usd,omitempty"` // of the hosts that have a price, each for its own time
+	UnknownCells  int            `json:"unknown_cells"`      // like which nothing was measured; they are not in the sums
+	UnknownStarts int            `json:"unknown_starts"`     // of engines that have never served on their host; likewise
+	Hosts         []HostEstimate `json:"hosts"`              // those with work of which something is known
 }
 
 // HostEstimate is a host's part of an [Estimate].
@@ -45,6 +46,9 @@ func (p *Plan) Estimate() *Estimate {
 					out.UnknownCells++
 				}
 				takes += c.takes
+			}
+			if d.start == 0 {
+				out.UnknownStarts += d.starts()
 			}
 			takes += time.Duration(d.starts()) * d.start
 		}
@@ -71,8 +75,15 @@ func (e *Estimate) String() string {
 	if e.Cost > 0 {
 		s += fmt.Sprintf("; $%.2f", e.Cost)
 	}
+	var without []string
+	if e.UnknownStarts > 0 {
+		without = append(without, count(e.UnknownStarts, "start"))
+	}
 	if e.UnknownCells > 0 {
-		s += fmt.Sprintf("; without %s like which nothing was measured", count(e.UnknownCells, "cell"))
+		without = append(without, count(e.UnknownCells, "cell"))
+	}
+	if len(without) > 0 {
+		s += "; without " + strings.Join(without, " and ") + " like which nothing was measured"
 	}
 	return s + "."
 }

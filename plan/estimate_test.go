@@ -36,8 +36,8 @@ func TestEstimate(t *testing.T) {
 		{
 			// 63 rounds at concurrency 8, twice 8 at 64, and a start.
 			name: "the rest", opt: Options{Known: once},
-			want:  &Estimate{Seconds: 504 + 2*64 + 600, Cost: 36 * (504 + 2*64 + 600) / 3600., UnknownCells: 2, Hosts: []HostEstimate{{"h200", 1232, 12.32}}},
-			reads: "Estimated from earlier measurements: 21m on h200; $12.32; without 2 cells like which nothing was measured.",
+			want:  &Estimate{Seconds: 504 + 2*64 + 600, Cost: 36 * (504 + 2*64 + 600) / 3600., UnknownCells: 2, UnknownStarts: 1, Hosts: []HostEstimate{{"h200", 1232, 12.32}}},
+			reads: "Estimated from earlier measurements: 21m on h200; $12.32; without 1 start and 2 cells like which nothing was measured.",
 		}, {
 			name: "again", opt: Options{Known: once, Rerun: true}, pick: "benchmark.online[engine=vllm.*]",
 			want:  &Estimate{Seconds: 1000 + 504 + 600, Cost: 21.04, Hosts: []HostEstimate{{"h200", 2104, 21.04}}},

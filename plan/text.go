@@ -14,7 +14,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "1.2"
+const FormatVersion = "1.3"
 
 // By says what the text of a plan is grouped by.
 type By string

@@ -102,10 +102,11 @@ type Spending struct {
 // String is what a run had of a host, in a line.
 func (s Spending) String() string {
 	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
-	line := fmt.Sprintf("run %s held host %s for %s h: %s starting engines, %s measuring, %s idle",
-		s.Run, s.Host, number(s.Held/3600), part(s.Starting), part(s.Measuring), part(s.Idle))
+	held := time.Duration(s.Held * float64(time.Second)).Round(time.Second)
+	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
+		s.Run, s.Host, held, part(s.Starting), part(s.Measuring), part(s.Idle))
 	if s.Price > 0 {
-		line += fmt.Sprintf("; %s USD, %s of it idle", number(s.Cost), number(s.IdleCost))
+		line += fmt.Sprintf("; %.2f USD, %.2f of it idle", s.Cost, s.IdleCost)
 	}
 	return line
 }
