@@ -30,9 +30,16 @@ type ModelProgress struct {
 	Bytes int64  `json:"bytes"`
 	Total int64  `json:"total"`
 	Files int    `json:"files"`
-	Done  int    `json:"done"` // files
-	Phase string `json:"phase"`
+	Done  int    `json:"done"`          // files
+	Phase string `json:"phase"`         // [Downloading] or [WaitingFor]
+	For   string `json:"for,omitempty"` // who fetches the model meanwhile, when we wait
 }
+
+// The phases of a download.
+const (
+	Downloading = "downloading"
+	WaitingFor  = "waiting" // for somebody else's download of the same model
+)
 
 // modelEvent is one line of the answer; the last has a commit or an error.
 type modelEvent struct {
@@ -59,7 +66,7 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) {
 		flush.Flush()
 	}
 	m := modelCache{
-		dir: dir, repo: want.Repo, revision: want.Revision,
+		dir: dir, repo: want.Repo, revision: want.Revision, who: s.who(),
 		hub:   origin.Hub{Client: origin.Client{UserAgent: want.Agent}, URL: want.Hub, Token: want.Token},
 		pause: fetchPause, stall: fetchStall,
 		progress: func(p ModelProgress) { tell(modelEvent{Progress: &p}) },
@@ -72,6 +79,20 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tell(modelEvent{Commit: commit})
+}
+
+// who is at work here, for others: "run r1 of lab l on box, by ada@laptop, pid 4711".
+func (s *server) who() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "another machine"
+	}
+	if s.lease == nil {
+		return "somebody on " + machine
+	}
+	return fmt.Sprintf("run %s of lab %s on %s, by %s", s.lease.Run, s.lease.Lab, machine, s.lease.Holder)
 }
 
 // checkModel looks whether a directory holds a whole model.

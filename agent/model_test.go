@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -223,6 +224,60 @@ func TestFetchRefused(t *testing.T) {
 	}
 	if asked := hub.Asked(); len(asked) > 0 {
 		t.Errorf("asked for %v, although there is no room", asked)
+	}
+}
+
+// TestFetchAtOnce is two downloads of a model into one cache: the second is told whom
+// it waits for and how far that one is, and fetches nothing.
+func TestFetchAtOnce(t *testing.T) {
+	hub := testhost.NewHub(t, "127.0.0.1:0", sharded())
+	first := cacheOf(t, hub)
+	first.who = "run r1 of lab l on box, by ada@laptop"
+	second := first.again()
+	second.who = "somebody else"
+	begun, waits := make(chan struct{}), make(chan struct{})
+	var once, seen sync.Once
+	hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+		once.Do(func() { close(begun) })
+		select {
+		case <-waits:
+		case <-time.After(20 * time.Second): // the second does not wait, and says so below
+		}
+		return false
+	}
+	second.progress = func(p ModelProgress) {
+		if p.Phase == WaitingFor && p.For == first.who && p.Total > 3<<20 {
+			seen.Do(func() { close(waits) })
+		}
+	}
+	fetched := make(chan error, 2)
+	go func() {
+		_, err := first.fetch(t.Context())
+		fetched <- err
+	}()
+	<-begun
+	go func() {
+		_, err := second.fetch(t.Context())
+		fetched <- err
+	}()
+	for range 2 {
+		if err := <-fetched; err != nil {
+			t.Error(err)
+		}
+	}
+	select {
+	case <-waits:
+	default:
+		t.Error("nobody was told of the wait")
+	}
+	if got := len(hub.Asked()); got != 4 {
+		t.Errorf("%d files were asked for, want each of 4 once", got)
+	}
+	if second.at.Phase != Downloading || second.at.For != "" || second.at.Bytes != second.at.Total {
+		t.Errorf("the second ends at %+v", second.at)
+	}
+	if who, err := os.ReadFile(first.in(".hcl-lock")); err != nil || len(who) > 0 {
+		t.Errorf("the lock still names %q, %v", who, err)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 	fetchPause   = time.Second     // before the second; it doubles
 	fetchStall   = 2 * time.Minute // without a byte: the connection is given up
 	moveInterval = 500 * time.Millisecond
+	lockPoll     = time.Second // how often a cache is looked at that another download is at work in
 )
 
 // modelCache is Hugging Face's cache directory with one model in it:
@@ -46,6 +47,7 @@ type modelCache struct {
 	hub      origin.Hub
 	repo     string
 	revision string // "" is main
+	who      string // fetches it, for others who want to
 
 	pause, stall time.Duration
 	progress     func(ModelProgress) // called from one goroutine at a time
@@ -84,19 +86,25 @@ func (m *modelCache) fetch(ctx context.Context) (commit string, err error) {
 			return "", fmt.Errorf("make the model's cache: %w (the login must be able to write there)", err)
 		}
 	}
-	lock := flock.New(m.in(".hcl-lock"))
-	if _, err := lock.TryLockContext(ctx, time.Second); err != nil {
-		return "", fmt.Errorf("lock the model's cache: %w", err)
-	}
-	defer lock.Close()
-
-	missing, err := m.missing(files)
+	release, err := m.lock(ctx, files)
 	if err != nil {
+		return "", err
+	}
+	defer release()
+
+	missing, room, err := m.missing(files)
+	if err != nil {
+		return "", err
+	}
+	m.at.Phase = Downloading
+	m.tell(true)
+	if err := m.fits(room); err != nil {
 		return "", err
 	}
 	if err := m.download(ctx, commit, missing); err != nil {
 		return "", err
 	}
+	m.tell(true)
 	for _, f := range files {
 		if err := m.link(commit, f); err != nil {
 			return "", err
@@ -116,6 +124,47 @@ func (m *modelCache) fetch(ctx context.Context) (commit string, err error) {
 		}
 	}
 	return commit, nil
+}
+
+// lock waits until nobody else fetches the model into this cache, be it from another
+// machine that shares the disk, and tells whom it waits for and how far that one is.
+func (m *modelCache) lock(ctx context.Context, files []origin.File) (release func(), err error) {
+	// Who has it stands in the file: for people, so nothing depends on it.
+	file := m.in(".hcl-lock")
+	lock := flock.New(file, flock.SetPermissions(0o666))
+	poll := time.NewTicker(lockPoll)
+	defer poll.Stop()
+	for {
+		ours, err := lock.TryLock()
+		if err != nil {
+			return nil, fmt.Errorf("lock the model's cache: %w", err)
+		}
+		if ours {
+			break
+		}
+		who, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("lock the model's cache: %w", err)
+		}
+		if _, _, err := m.missing(files); err != nil {
+			return nil, err
+		}
+		m.at.Phase, m.at.For = WaitingFor, cmp.Or(strings.TrimSpace(string(who)), "somebody")
+		m.tell(true)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-poll.C:
+		}
+	}
+	m.at.For = ""
+	if err := os.WriteFile(file, []byte(m.who+"\n"), 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the model's cache: %w", err), lock.Close())
+	}
+	return func() {
+		_ = os.Truncate(file, 0) // the next one says its own
+		lock.Close()
+	}, nil
 }
 
 func isCommit(s string) bool {
@@ -162,11 +211,10 @@ func needed(files []origin.File) []origin.File {
 	})
 }
 
-// missing are the files that are not there, when there is room for them. It sets
-// where the progress begins.
-func (m *modelCache) missing(files []origin.File) ([]origin.File, error) {
-	var out []origin.File
-	var room int64
+// missing are the files that are not there, and the room that they still take. It
+// sets how far the model is.
+func (m *modelCache) missing(files []origin.File) (out []origin.File, room int64, err error) {
+	m.at.Bytes, m.at.Total, m.at.Files, m.at.Done = 0, 0, 0, 0
 	seen := map[string]bool{}
 	for _, f := range files {
 		m.at.Total += f.Size
@@ -178,7 +226,7 @@ func (m *modelCache) missing(files []origin.File) ([]origin.File, error) {
 			m.at.Bytes += f.Size
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return nil, err
+			return nil, 0, err
 		}
 		seen[f.Sum] = true
 		room += f.Size
@@ -188,19 +236,22 @@ func (m *modelCache) missing(files []origin.File) ([]origin.File, error) {
 		}
 		out = append(out, f)
 	}
-	m.at.Phase = "downloading"
-	m.tell(true)
-	if len(out) == 0 {
-		return nil, nil
+	return out, room, nil
+}
+
+// fits says whether there is room on the disk for what is missing.
+func (m *modelCache) fits(room int64) error {
+	if room == 0 {
+		return nil
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(m.in("blobs"), &disk); err != nil {
-		return nil, fmt.Errorf("ask for room on the disk: %w", err)
+		return fmt.Errorf("ask for room on the disk: %w", err)
 	}
 	if free := int64(disk.Bavail) * int64(disk.Bsize); free < room {
-		return nil, fmt.Errorf("%s still takes %s, and the disk of %s has %s free: make room, or give the model a cache on another disk", m.repo, bytesText(room), m.dir, bytesText(free))
+		return fmt.Errorf("%s still takes %s, and the disk of %s has %s free: make room, or give the model a cache on another disk", m.repo, bytesText(room), m.dir, bytesText(free))
 	}
-	return out, nil
+	return nil
 }
 
 // bytesText is a size for people.

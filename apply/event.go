@@ -13,6 +13,7 @@ import (
 const (
 	Step     = "step"     // something that a person waits for has begun
 	Pull     = "pull"     // an image is on its way; Pull is set
+	Download = "download" // a model is on its way; Download is set
 	Waiting  = "waiting"  // an engine comes up; Message says how far it is
 	Ready    = "ready"    // an engine has proved that it serves
 	Begin    = "begin"    // a cell is being measured
@@ -36,6 +37,7 @@ type Event struct {
 	Of        int                     `json:"of,omitempty"`
 	Message   string                  `json:"message,omitempty"`
 	Pull      *provision.PullProgress `json:"pull,omitempty"`
+	Download  *Fetched                `json:"download,omitempty"`
 	Progress  *load.Progress          `json:"progress,omitempty"`
 	Summary   *load.Summary           `json:"summary,omitempty"`
 }

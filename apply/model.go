@@ -13,8 +13,20 @@ import (
 	"hclbench/results"
 )
 
-// modelNews is how often it is told how far a download is.
-const modelNews = 5 * time.Second
+// Fetched is how far the download of a model is.
+type Fetched struct {
+	Repo string `json:"repo"`
+	agent.ModelProgress
+	Rate float64 `json:"bytes_per_s,omitempty"` // since it began; 0: not known yet
+}
+
+// Left is how long it still takes; 0: nobody knows.
+func (f Fetched) Left() time.Duration {
+	if f.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(f.Total-f.Bytes) / f.Rate * float64(time.Second))
+}
 
 // model sees to it, before anything is started, that the engine's model is on the
 // host: fetched where the lab says so, and whole where it is a directory. What a
@@ -55,19 +67,22 @@ func (s *site) fetch(ctx context.Context, m *engines.Model, row *results.Deploym
 		s.event(Event{Type: kind, Host: s.host.Name, Engine: row.Engine, Message: fmt.Sprintf(format, args...)})
 	}
 	tell(Step, "looking for model %s in %s", m.Repo, m.Cache)
-	started, told, from := time.Now(), time.Time{}, int64(-1)
+	started, began, from := time.Now(), time.Time{}, int64(0)
 	commit, err := s.agent.FetchModel(ctx, agent.Model{
 		Repo: m.Repo, Revision: m.Revision, Cache: m.Cache,
 		Hub: s.opt.Hub.URL, Token: s.opt.Hub.Token, Agent: s.opt.Hub.UserAgent,
 	}, func(p agent.ModelProgress) {
-		if from < 0 {
-			from, started = p.Bytes, time.Now()
+		if began.IsZero() && p.Bytes == p.Total {
+			return // it is there
 		}
-		if p.Bytes == p.Total || time.Since(told) < modelNews {
-			return
+		if began.IsZero() || p.Phase != agent.Downloading {
+			began, from = time.Now(), p.Bytes
 		}
-		told = time.Now()
-		tell(Waiting, "downloading %s: %s", m.Repo, fetched(p, from, time.Since(started)))
+		news := Fetched{Repo: m.Repo, ModelProgress: p}
+		if took := time.Since(began).Seconds(); took > 1 {
+			news.Rate = max(0, float64(p.Bytes-from)/took)
+		}
+		s.event(Event{Type: Download, Host: s.host.Name, Engine: row.Engine, Download: &news})
 	})
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -83,14 +98,3 @@ func (s *site) fetch(ctx context.Context, m *engines.Model, row *results.Deploym
 
 // modelCommit is among a deployment's versions: what the model's revision was.
 const modelCommit = "model commit"
-
-// fetched says how far a download is, which had from bytes when it began:
-// "120.1 of 688.6 GB, 34 of 163 files, 1.2 GB/s, 7m54s left".
-func fetched(p agent.ModelProgress, from int64, took time.Duration) string {
-	out := fmt.Sprintf("%.1f of %.1f GB, %d of %d files", float64(p.Bytes)/1e9, float64(p.Total)/1e9, p.Done, p.Files)
-	if rate := float64(p.Bytes-from) / took.Seconds(); rate > 0 && took > time.Second {
-		left := time.Duration(float64(p.Total-p.Bytes) / rate * float64(time.Second))
-		out += fmt.Sprintf(", %.2f GB/s, %s left", rate/1e9, left.Round(time.Second))
-	}
-	return out
-}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,10 @@ benchmark "b" {
 		if strings.Contains(e.Message, hub.Token) {
 			t.Errorf("the token is in %q", e.Message)
 		}
+	}
+	last := slices.IndexFunc(r.events, func(e apply.Event) bool { return e.Type == apply.Download && e.Download.Bytes == e.Download.Total })
+	if last < 0 || r.events[last].Download.Repo != "org/model" || r.events[last].Download.Files != 2 || r.events[last].Download.Total != 2*testhost.LargeFile+2 {
+		t.Error("nobody is told in numbers that the model has come")
 	}
 	if got := len(hub.Asked()); got != 2 {
 		t.Errorf("%d files were fetched, want 2", got)

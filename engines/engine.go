@@ -31,7 +31,7 @@ func Kinds() []string { return []string{SGLang, VLLM, TRTLLM, OpenAI, External, 
 // Model is a model as a model block describes it.
 type Model struct {
 	Name     string
-	Repo     string // "deepseek-ai/DeepSeek-R1", or a path inside the container
+	Repo     string // "deepseek-ai/DeepSeek-R1", or a directory of the host
 	Revision string // commit or branch; empty: the repository's default
 	Cache    string // Hugging Face cache directory on the host; mounted into every engine
 	Size     int64  // bytes; 0: not said

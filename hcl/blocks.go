@@ -138,7 +138,7 @@ func (l *lab) model(i *instance) {
 	i.value = m
 	i.incomplete = !s.whole() || m.Repo == ""
 	if x, said := s["repo"]; said && x.value != nil && strings.TrimSpace(m.Repo) == "" {
-		l.err(x.at, "Wrong value", `"repo" is empty. Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a path inside the container.`)
+		l.err(x.at, "Wrong value", `"repo" is empty. Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`)
 	}
 	if m.Download && m.Repo != "" {
 		switch x := s["download"]; {

@@ -191,7 +191,7 @@ var (
 		name: "model", labels: []string{"name"},
 		doc: "A model that engines serve.",
 		args: []argument{
-			{name: "repo", kind: text, required: true, doc: "Its Hugging Face repository, `\"deepseek-ai/DeepSeek-R1\"`, or a path inside the container."},
+			{name: "repo", kind: text, required: true, doc: "Its Hugging Face repository, `\"deepseek-ai/DeepSeek-R1\"`, or a directory of the host, which is mounted into engines at the same path and looked through before they start."},
 			{name: "revision", kind: text, fallback: "the repository's default branch", doc: "A commit, branch or tag. Only a commit stays the same."},
 			{name: "cache", kind: text, fallback: "none is mounted", doc: "Hugging Face cache directory on the host; mounted into every engine."},
 			{name: "download", kind: truth, fallback: "`false`: engines fetch what is missing", doc: "Bring the model into `cache` before an engine starts: resumed, checked against the hub's checksums, with the token in `HF_TOKEN` of `hcl apply`, which no container sees. Engines then run with `HF_HUB_OFFLINE=1`."},

@@ -57,6 +57,7 @@ type row struct {
 	doing   string
 	since   time.Time
 	pull    *provision.PullProgress
+	fetched *apply.Fetched
 	cell    string
 	began   time.Time
 	number  int
@@ -129,6 +130,8 @@ func (m *model) event(e apply.Event) tea.Cmd {
 		r.does(e, e.Message)
 	case apply.Pull:
 		r.pull = e.Pull
+	case apply.Download:
+		r.fetched = e.Download
 	case apply.Ready:
 		return tea.Println(good.Render("✓"), " ", bold.Render(e.Engine), " ", e.Message)
 	case apply.Begin:
@@ -203,6 +206,9 @@ func (r *row) line() string {
 		s := r.engine + "  " + r.doing
 		if r.pull != nil {
 			s += ", " + pulled(*r.pull)
+		}
+		if f := r.fetched; f != nil {
+			s = r.engine + "  downloading " + f.Repo + "  " + bar(float64(f.Bytes)/float64(f.Total)) + "  " + downloaded(*f)
 		}
 		return strings.TrimSpace(s) + faint.Render(fmt.Sprintf("  %s", elapsed))
 	}

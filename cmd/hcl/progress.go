@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/log"
 
+	"hclbench/agent"
 	"hclbench/apply"
 	"hclbench/load"
 	"hclbench/plan"
@@ -191,6 +192,10 @@ func (l *lines) event(e apply.Event) {
 		if l.due(e, "pull") {
 			l.log.Info("pulling", append(where, "at", pulled(*e.Pull))...)
 		}
+	case apply.Download:
+		if l.due(e, "download "+e.Download.Phase) {
+			l.log.Info("downloading", append(where, "model", e.Download.Repo, "at", downloaded(*e.Download))...)
+		}
 	case apply.Begin:
 		l.last["progress "+e.Host+" "+e.Engine] = e.Time // the first line after a while
 		l.log.Info(numbered(e), append(where, "cell", coordinates(e))...)
@@ -238,6 +243,19 @@ func pulled(p provision.PullProgress) string {
 	s := fmt.Sprintf("%d of %d layers", p.Done, p.Layers)
 	if p.Total > 0 {
 		s += fmt.Sprintf(", %s of %s", size(p.Bytes), size(p.Total))
+	}
+	return s
+}
+
+// downloaded says how far a model is: "120.1 GB of 688.6 GB, 34 of 163 files,
+// 1.2 GB/s, 7m54s left".
+func downloaded(f apply.Fetched) string {
+	s := fmt.Sprintf("%s of %s, %d of %d files", size(f.Bytes), size(f.Total), f.Done, f.Files)
+	if f.Phase == agent.WaitingFor {
+		return s + ", waiting for " + f.For + ", who fetches it too"
+	}
+	if left := f.Left(); left > 0 {
+		s += fmt.Sprintf(", %s/s, %s left", size(int64(f.Rate)), left.Round(time.Second))
 	}
 	return s
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"hclbench/agent"
 	"hclbench/apply"
 	"hclbench/load"
 	"hclbench/provision"
@@ -259,6 +260,9 @@ func TestWatchInBrowser(t *testing.T) {
 		}
 	}
 	see("pull", "deepseek-r1", "running", "0 of 3", "4.2 of 12.0 GB")
+	event(apply.Event{Type: apply.Step, Message: "looking for model deepseek-ai/DeepSeek-R1"})
+	event(apply.Event{Type: apply.Download, Download: &apply.Fetched{Repo: "deepseek-ai/DeepSeek-R1", ModelProgress: agent.ModelProgress{Bytes: 120_100_000_000, Total: 688_600_000_000}}})
+	see("download", "downloading deepseek-ai/DeepSeek-R1", "120.1 of 688.6 GB")
 
 	event(apply.Event{Type: apply.Ready, Message: "serves deepseek-ai/DeepSeek-R1 after 480 s"})
 	event(apply.Event{Type: apply.Begin, Cell: "c1"})
