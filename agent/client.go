@@ -48,7 +48,7 @@ var ErrJobLost = errors.New("the agent ended in the middle of the job")
 const leastPatience = downWithin + time.Minute
 
 func newClient(c *provision.Conn, socket string) *Client {
-	c.UseBridge(bridge(c.Home()))
+	c.UseHCL(anyHCL(c.Home()))
 	return &Client{
 		host:     c.Host(),
 		dir:      path.Dir(socket),

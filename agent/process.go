@@ -344,9 +344,11 @@ func (s *server) getProcess(w http.ResponseWriter, r *http.Request) {
 	}
 	s.processes.mu.Lock()
 	defer s.processes.mu.Unlock()
-	reply(w, provision.State{
-		Running: pr.Finished.IsZero(), ExitCode: pr.ExitCode, Started: pr.Started, Finished: pr.Finished,
-	})
+	st := provision.State{Running: pr.Finished.IsZero(), ExitCode: pr.ExitCode, Started: pr.Started, Finished: pr.Finished}
+	if st.Running {
+		st.PID = pr.PID
+	}
+	reply(w, st)
 }
 
 // processLogs sends the log: with ?tail=N its last N lines, with ?follow=1 what

@@ -25,15 +25,11 @@ func dir(home, lab, host string) string {
 	return path.Join(home, root, "agents", hex.EncodeToString(sum[:4]))
 }
 
-// ConnectVerb is the verb of the hcl binary that takes a network and an address,
-// and is the connection on its standard input and output. See [provision.Conn.UseBridge].
-const ConnectVerb = "connect"
-
-// bridge is the command that connects where sshd does not forward: by any hcl
-// binary that is there, and where an agent is, one is.
-func bridge(home string) string {
-	return "sh -c " + quote(fmt.Sprintf(`for b in %s/*; do if [ -x "$b" ]; then exec "$b" %s "$@"; fi; done; echo no hcl there`,
-		quote(path.Join(home, root, "bin")), ConnectVerb)) + " sh"
+// anyHCL is the command that runs any hcl binary which is there; where an agent is,
+// one is.
+func anyHCL(home string) string {
+	return "sh -c " + quote(fmt.Sprintf(`for b in %s/*; do if [ -x "$b" ]; then exec "$b" "$@"; fi; done; echo no hcl there`,
+		quote(path.Join(home, root, "bin")))) + " sh"
 }
 
 // Mark is how the [provision.ProcessMark] of every process begins that an agent of
@@ -114,6 +110,7 @@ func Start(ctx context.Context, c *provision.Conn, all Binaries, lab, store stri
 		a.Close()
 		return nil, err
 	}
+	c.UseHCL(quote(a.binary))
 	return a, nil
 }
 

@@ -462,11 +462,11 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		alive = func(ctx context.Context) error { return s.alive(ctx, rt, id) }
 		tail = func() []string { return s.tail(ctx, rt, id) }
 		row.Started = time.Now()
-		model, phases, err := s.ready(ctx, d, rt, id)
+		now, err := s.ready(ctx, d, &instance{plan.Instance{Host: in.Host, Runtime: in.Runtime, Container: ct}, rt, id})
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
-		row.Model, row.Phases = model, append(row.Phases, phases...)
+		row.Model, row.Phases, row.Listener = now.model, append(row.Phases, now.phases...), now.listener
 		if in.Runtime == provision.Docker {
 			found := maps.Clone(row.Versions)
 			if found == nil {
@@ -477,11 +477,11 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		}
 	}
 	if len(d.Instances) == 0 {
-		model, _, err := s.ready(ctx, d, nil, "")
+		now, err := s.ready(ctx, d, nil)
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
-		row.Model = model
+		row.Model = now.model
 	}
 	row.Ready = time.Since(row.Started).Seconds()
 	row.Served = s.served(ctx, d)
@@ -489,7 +489,13 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 	if err := s.store.PutDeployment(ctx, *row); err != nil {
 		return 0, err, nil
 	}
-	s.event(Event{Type: Ready, Host: s.host.Name, Engine: name, Message: fmt.Sprintf("serves %s after %.1f s", row.Model, row.Ready)})
+	serves := fmt.Sprintf("serves %s after %.1f s", row.Model, row.Ready)
+	if l := row.Listener; l != nil && l.Proved {
+		serves += "; " + l.By
+	} else if l != nil && !s.plan.Rehearsal {
+		s.event(Event{Type: Warning, Host: s.host.Name, Engine: name, Message: "the server is " + l.String()})
+	}
+	s.event(Event{Type: Ready, Host: s.host.Name, Engine: name, Message: serves, Listener: row.Listener})
 
 	for i, c := range todo {
 		lost, err := s.measure(ctx, d, *row, c, doubts, alive, tail)

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,6 +221,9 @@ func TestApply(t *testing.T) {
 		if row.Summary.Completed != 4*n || row.Summary.OutputTokens != int64(64*n) || row.Summary.InputTokens != int64(128*n) {
 			t.Errorf("row %d: %+v", i, row.Summary)
 		}
+		if l, want := row.Deployment.Listener, fmt.Sprintf("its container alone listens on port %d", []int{8000, 8000, 30000, 30000}[i]); l == nil || !l.Proved || l.By != want {
+			t.Errorf("row %d: who listens: %+v, want %s", i, l, want)
+		}
 		if row.Deployment.Model != "deepseek-ai/DeepSeek-R1" || row.Deployment.Ready <= 0 || len(row.Deployment.Facts) == 0 {
 			t.Errorf("row %d: deployment %+v", i, row.Deployment)
 		}
@@ -413,6 +418,81 @@ func TestBadEngines(t *testing.T) {
 		defer l.Close()
 		r := b.apply(t.Context(), one(push(t, "slow-start=0s"), "", ""), nil)
 		b.wantVoid(r, 2, "something listens on port 8000 of host box (lab.hcl:3) already")
+		b.clean()
+	})
+}
+
+// TestStrangers: somebody else takes the port after it was seen to be free, beside
+// the engine, which shares it as vLLM does: no cell is measured, and the message says
+// who it is. It is the first server of the model that tells that name.
+func TestStrangers(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	push := func(t *testing.T, tag string, env map[string]string) string {
+		ref := host.Registry + "/engine:" + tag
+		env["HCL_SIM_SHARE_PORT"], env["ENGINE_TTFT"], env["ENGINE_ITL"] = "true", "2ms", "1ms"
+		host.PushEngine(t, ref, env)
+		return ref
+	}
+	// against applies a lab, and starts the stranger when the engine begins to load.
+	against := func(t *testing.T, b *bench, ref string, stranger func()) ran {
+		once := sync.OnceFunc(stranger)
+		return b.apply(t.Context(), one(ref, "", ""), func(e apply.Event) {
+			if e.Type == apply.Waiting {
+				once()
+			}
+		})
+	}
+
+	t.Run("a process, in place of the engine", func(t *testing.T) {
+		b := newBench(t, host)
+		ref := push(t, "late", map[string]string{"ENGINE_FAULT": "slow-start=1m"})
+		theirs := host.Command("sh", "-c", testhost.HCL(t)+" sim vllm serve m --port 8000 --share-port true & read end; kill $!")
+		end, err := theirs.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := against(t, b, ref, func() {
+			said, err := theirs.StderrPipe()
+			if err == nil {
+				err = theirs.Start()
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for lines := bufio.NewScanner(said); lines.Scan() && !strings.Contains(lines.Text(), "startup complete"); {
+			}
+		})
+		b.wantVoid(r, 2, "host box (lab.hcl:3): port 8000: process ", "sim vllm serve m) of user root, which this run has not started, listens there in place of the engine", "`kill ")
+		end.Close()
+		theirs.Wait()
+		b.clean()
+	})
+	t.Run("a container, beside the engine", func(t *testing.T) {
+		b := newBench(t, host)
+		ref := push(t, "slow", map[string]string{"ENGINE_FAULT": "slow-start=100ms", "HCL_SIM_NOT_READY_FOR": "5s"})
+		r := against(t, b, ref, func() {
+			listens := "until ss -Hltn 'sport = :8000' | grep -q .; do sleep 0.02; done"
+			run := []string{"docker", "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm",
+				"--env", "ENGINE_FAULT=", "--env", "HCL_SIM_NOT_READY_FOR=0s", ref, "serve", "m", "--host", "127.0.0.1", "--port", "8000"}
+			for _, words := range [][]string{{"timeout", "30", "sh", "-c", listens}, run} {
+				if out, err := host.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+					t.Errorf("%s: %v: %s", words, err, out)
+				}
+			}
+		})
+		b.wantVoid(r, 2, "host box (lab.hcl:3): port 8000: process ", "(vllm serve m) of user root in container theirs, which this run has not started, listens there beside the engine", "`docker stop theirs`")
+		if out, err := host.Command("docker", "rm", "--force", "theirs").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		b.clean()
+	})
+	t.Run("nobody", func(t *testing.T) {
+		b := newBench(t, host)
+		r := b.apply(t.Context(), strings.Replace(one(push(t, "alone", map[string]string{}), `ready { stall = "20s" }`, ""), `container { stop_grace = "2s"`, "container {\n  stop_grace = \"2s\"\n  network = \"bridge\"\n ", 1), nil)
+		if r.err != nil || r.Void != 0 || !r.has(apply.Ready, "Docker gives port 8000 to its container alone") {
+			t.Errorf("%+v, %v: %+v", r.Outcome, r.err, r.events)
+		}
 		b.clean()
 	})
 }

@@ -63,19 +63,27 @@ func (s *site) proveGPUs(ctx context.Context, d *plan.Deployment, image string) 
 func (s *site) devices(ctx context.Context, ct provision.Container, image string) (found provision.Devices, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, fmt.Errorf("no answer within %s: a driver may hang", devicesWithin))
 	defer cancel()
-	const binary = "/.hcl/hcl"
-	probe := provision.Container{
+	err = s.within(ctx, provision.Container{
 		Name: ct.Name + "-devices", Image: image, Labels: maps.Clone(ct.Labels),
-		Entrypoint: []provision.Text{provision.Plain(binary)}, Command: []provision.Text{provision.Plain(provision.DevicesVerb)},
-		Mounts: []provision.Mount{{Source: s.agent.Binary(), Target: binary, ReadOnly: true}},
-		GPUs:   ct.GPUs, GPUIDs: ct.GPUIDs, Devices: ct.Devices, HostGroups: ct.HostGroups,
+		GPUs: ct.GPUs, GPUIDs: ct.GPUIDs, Devices: ct.Devices, HostGroups: ct.HostGroups,
 		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
 		Network: "none",
+	}, &found, provision.DevicesVerb)
+	return found, err
+}
+
+// within runs hcl in a container of its own, and decodes what it prints.
+func (s *site) within(ctx context.Context, ct provision.Container, out any, words ...string) (err error) {
+	const binary = "/.hcl/hcl"
+	ct.Entrypoint = []provision.Text{provision.Plain(binary)}
+	for _, w := range words {
+		ct.Command = append(ct.Command, provision.Plain(w))
 	}
-	probe.Labels[plan.LabelRun] = s.opt.Run.ID
-	id, err := s.conn.Start(ctx, probe)
+	ct.Mounts = []provision.Mount{{Source: s.agent.Binary(), Target: binary, ReadOnly: true}}
+	ct.Labels[plan.LabelRun] = s.opt.Run.ID
+	id, err := s.conn.Start(ctx, ct)
 	if err != nil {
-		return found, err
+		return err
 	}
 	defer func() {
 		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -84,16 +92,16 @@ func (s *site) devices(ctx context.Context, ct provision.Container, image string
 	}()
 	state, err := s.conn.Wait(ctx, id)
 	if err != nil {
-		return found, err
+		return err
 	}
 	logs, err := s.conn.Logs(ctx, id, false, -1)
 	if err != nil {
-		return found, err
+		return err
 	}
 	defer logs.Close()
-	out, err := io.ReadAll(io.LimitReader(logs, 1<<20))
-	if err == nil && json.Unmarshal(out, &found) != nil {
-		err = fmt.Errorf("exit status %d: %s", state.ExitCode, bytes.TrimSpace(out))
+	said, err := io.ReadAll(io.LimitReader(logs, 1<<20))
+	if err == nil && json.Unmarshal(said, out) != nil {
+		err = fmt.Errorf("exit status %d: %s", state.ExitCode, bytes.TrimSpace(said))
 	}
-	return found, err
+	return err
 }

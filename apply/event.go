@@ -40,6 +40,7 @@ type Event struct {
 	Download  *Fetched                `json:"download,omitempty"`
 	Progress  *load.Progress          `json:"progress,omitempty"`
 	Summary   *load.Summary           `json:"summary,omitempty"`
+	Listener  *results.Listener       `json:"listener,omitempty"` // of an engine that is ready
 }
 
 // levels are those events that are kept with the run.

@@ -85,7 +85,7 @@ benchmark "b" {
 	if r.err != nil || r.Valid+r.Suspect != 2 || !looked {
 		t.Errorf("%+v, %v", r.Outcome, r.err)
 	}
-	if !r.has(apply.Ready, "serves m") || !r.has(apply.Down, "GPU memory given back") {
+	if !r.has(apply.Ready, "; its process group alone listens on port 8000") || !r.has(apply.Down, "GPU memory given back") {
 		t.Errorf("events: %+v", r.events)
 	}
 	kept, err := b.store.Inputs(t.Context(), r.rows[0].RunID)

@@ -49,13 +49,20 @@ func (e *NotReadyError) Error() string {
 	return b.String()
 }
 
-// ready waits until the engine really serves: alive, port open, healthy, the
-// model listed, one token generated. It returns the model's name at the server and
-// what took how long, by the engine's log.
-// It gives up at once when the engine exits or logs a line that no engine comes
-// back from, and otherwise when nothing has moved for the engine's stall time.
-// rt is nil for an engine that someone else runs.
-func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id string) (model string, phases []results.Phase, err error) {
+// serving is what is known of an engine that has proved that it serves.
+type serving struct {
+	model    string            // its name at the server
+	phases   []results.Phase   // what took how long, by the engine's log
+	listener *results.Listener // nil for an engine that someone else runs
+}
+
+// ready waits until the engine really serves: alive, port open, by nobody else,
+// healthy, the model listed, still nobody else, one token generated.
+// It gives up at once when the engine exits, when it logs a line that no engine comes
+// back from or when somebody else's server has its port, and otherwise when nothing
+// has moved for the engine's stall time.
+// in is nil for an engine that someone else runs.
+func (s *site) ready(ctx context.Context, d *plan.Deployment, in *instance) (now serving, err error) {
 	want := engines.ReadinessOf(d.Engine)
 	if want.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -66,10 +73,10 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 	defer cancel(nil)
 	w := newWait()
 
-	if rt != nil {
-		logs, err := rt.Logs(ctx, id, true, -1)
+	if in != nil {
+		logs, err := in.rt.Logs(ctx, in.id, true, -1)
 		if err != nil {
-			return "", nil, err
+			return now, err
 		}
 		var reading sync.WaitGroup
 		defer reading.Wait()
@@ -87,11 +94,11 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 	defer p.close()
 	step, asked := 0, time.Time{}
 	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		if rt != nil && w.count%5 == 0 {
-			st, err := rt.State(ctx, id)
+		if in != nil && w.count%5 == 0 {
+			st, err := in.rt.State(ctx, in.id)
 			switch {
 			case errors.Is(err, provision.ErrNoContainer):
-				return "", nil, w.failed(errRemoved.Error())
+				return now, w.failed(errRemoved.Error())
 			case err != nil: // out of reach, which is no silence of the engine's
 				w.move()
 			case !st.Running:
@@ -100,7 +107,7 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 				if cause := w.cause(); cause != nil {
 					why += " after it said: " + cause.Error()
 				}
-				return "", nil, w.failed(why)
+				return now, w.failed(why)
 			}
 		}
 		w.count++
@@ -108,7 +115,16 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 		switch step {
 		case 0:
 			probe = p.open(ctx)
-		case 1:
+		case 1, 4:
+			if in == nil {
+				break
+			}
+			var found results.Listener
+			if found, probe = s.listener(ctx, d, in); errors.Is(probe, provision.ErrPortTaken) {
+				return now, probe
+			}
+			now.listener = &found
+		case 2:
 			if want.Health == "" {
 				break
 			}
@@ -117,25 +133,26 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 				break
 			}
 			probe, asked = p.get(ctx, want.Health, nil), time.Now()
-		case 2:
-			model, probe = p.model(ctx, want.Models, want.Model)
 		case 3:
-			probe = p.generate(ctx, model, want.Stall)
+			now.model, probe = p.model(ctx, want.Models, want.Model)
+		case 5:
+			probe = p.generate(ctx, now.model, want.Stall)
 		}
 		switch {
 		case probe == nil:
 			w.move()
-			if step++; step == 4 {
-				return model, w.phases(), s.othersServe(ctx, d.Engine, want, model)
+			if step++; step == 6 {
+				now.phases = w.phases()
+				return now, s.othersServe(ctx, d.Engine, want, now.model)
 			}
 			continue
-		case errors.Is(probe, errNoWay):
+		case errors.Is(probe, errNoWay), errors.Is(probe, provision.ErrUnreachable):
 			w.move()
 		case probe != errWait:
 			w.probed(probe)
 		}
 		if idle := w.idle(); idle > want.Stall {
-			return "", nil, w.failed(fmt.Sprintf("nothing has moved for %s", want.Stall))
+			return now, w.failed(fmt.Sprintf("nothing has moved for %s", want.Stall))
 		}
 		select {
 		case <-tick.C:
@@ -143,9 +160,9 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, rt runtime, id str
 			tick.Stop()
 			why := context.Cause(ctx).Error()
 			if fatal := new(fatalLine); errors.As(context.Cause(ctx), &fatal) {
-				why = s.withExit(ctx, rt, id, why)
+				why = s.withExit(ctx, in, why)
 			}
-			return "", nil, w.failed(why)
+			return now, w.failed(why)
 		}
 	}
 }
@@ -192,11 +209,11 @@ func (e *fatalLine) Error() string {
 const exitPatience = 3 * time.Second
 
 // withExit adds how an engine has ended to why it had to.
-func (s *site) withExit(ctx context.Context, rt runtime, id, why string) string {
+func (s *site) withExit(ctx context.Context, in *instance, why string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitPatience)
 	defer cancel()
 	for tick := time.NewTicker(exitPatience / 10); ; {
-		if err := s.alive(ctx, rt, id); err != nil {
+		if err := s.alive(ctx, in.rt, in.id); err != nil {
 			tick.Stop()
 			return fmt.Sprintf("%v after it said: %s", err, why)
 		}
@@ -417,7 +434,11 @@ func (p *prober) do(ctx context.Context, method, path string, in []byte, out any
 	if resp.StatusCode != http.StatusOK {
 		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, first(body, 300))}
 	}
-	if out == nil {
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *[]byte: // as it is
+		*out = body
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {

@@ -149,7 +149,7 @@ func (e *Engine) launch(port int, configFlag string, argv []string) []provision.
 	}
 	// Unless the lab says otherwise the load runs on the same host, so nothing need
 	// listen to the network of a rented box: flags = { host = "0.0.0.0" } opens it.
-	add("host", loopback)
+	add("host", listens(e))
 	add("port", strconv.Itoa(port))
 	if e.Config.Reveal() != "" {
 		add(configFlag, ConfigFile(e))
@@ -185,10 +185,14 @@ func Port(e *Engine) int {
 const loopback = "127.0.0.1"
 
 // listens is the address that the engine listens on: what its flags say, and else
-// the loopback address. A command of the lab's own tells nothing.
+// the loopback address, of its host's network; in a network of its own, where Docker
+// forwards the port to it, all. A command of the lab's own tells nothing.
 func listens(e *Engine) string {
 	if host, said := e.Flag("host"); said && e.Command == nil {
 		return host
+	}
+	if e.Container.Network == "bridge" && Runtime(e) == provision.Docker {
+		return "0.0.0.0"
 	}
 	return loopback
 }

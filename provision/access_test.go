@@ -86,7 +86,7 @@ func TestBridge(t *testing.T) {
 	if _, err := c.Dial(t.Context(), "tcp", l.Addr().String()); !isRefused(err) {
 		t.Fatalf("Dial = %v, want it refused", err)
 	}
-	c.UseBridge(testhost.HCL(t) + " connect")
+	c.UseHCL(testhost.HCL(t))
 	var open []net.Conn
 	for range many {
 		conn, err := c.Dial(t.Context(), "tcp", l.Addr().String())

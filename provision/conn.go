@@ -43,7 +43,7 @@ type Conn struct {
 	changing *semaphore.Weighted // as looking; guards lanes
 	lanes    []*lane             // what pipes go over; the first is link
 
-	bridge  atomic.Pointer[string] // see UseBridge
+	hcl     atomic.Pointer[string] // see UseHCL
 	life    context.Context        // ends with Close
 	end     context.CancelFunc
 	reading sync.WaitGroup // what unpacks logs, and pipes
@@ -133,11 +133,11 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string
 
 // Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a
 // path. Over SSH the connection is a channel, which does not know deadlines:
-// bound what uses it by closing it. Where sshd does not forward, it is made by the
-// command of [Conn.UseBridge].
+// bound what uses it by closing it. Where sshd does not forward, hcl makes it there,
+// see [Conn.UseHCL].
 func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := c.link.dial(ctx, network, addr)
-	if command := c.bridge.Load(); isRefused(err) && command != nil {
+	if command := c.hcl.Load(); isRefused(err) && command != nil {
 		return c.dialBridge(ctx, *command, network, addr, err)
 	}
 	return conn, err

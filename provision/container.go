@@ -55,6 +55,7 @@ type Container struct {
 	SecurityOpt []string `json:"security_opt,omitempty"`
 	Privileged  bool     `json:"privileged,omitempty"`
 	IPC         string   `json:"ipc,omitempty"`      // "host" or ""
+	PID         string   `json:"-"`                  // "container:" and an id: it sees the processes of that one; never of an engine
 	Network     string   `json:"network,omitempty"`  // "host", "bridge" (Port is published on 127.0.0.1), or "none"
 	ShmSize     int64    `json:"shm_size,omitempty"` // bytes; 0: the daemon's default
 	Ulimits     []Ulimit `json:"ulimits,omitempty"`
@@ -88,9 +89,16 @@ func (c Container) Texts() []Text {
 	return texts
 }
 
+// Published reports whether Docker forwards the port to the container, which has a
+// network of its own.
+func (c Container) Published() bool {
+	return c.Port != 0 && (c.Network == "" || c.Network == "bridge")
+}
+
 // State is what a container or process is doing.
 type State struct {
 	Running   bool
+	PID       int // of the process that was started; 0 when not running
 	ExitCode  int // meaningful when not running
 	OOMKilled bool
 	Error     string // the daemon's own words, when it could not start or run it

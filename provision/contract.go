@@ -237,7 +237,7 @@ func (c *contract) users(ours Traces) {
 	var who []string
 	mine := false
 	for _, p := range c.now.Use.Processes {
-		if ours.ours(p) {
+		if ours.ours(p.Container, p.Mark) {
 			mine = true
 		} else {
 			who = append(who, p.String())

@@ -54,6 +54,7 @@ func inDocker(ct Container, groups []string, home string) (*container.Config, *c
 		SecurityOpt:   ct.SecurityOpt,
 		Privileged:    ct.Privileged,
 		IpcMode:       container.IpcMode(ct.IPC),
+		PidMode:       container.PidMode(ct.PID),
 		NetworkMode:   container.NetworkMode(ct.Network),
 		ShmSize:       ct.ShmSize,
 		Init:          &ct.Init,
@@ -100,18 +101,12 @@ func inDocker(ct Container, groups []string, home string) (*container.Config, *c
 	for _, u := range ct.Ulimits {
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
 	}
-	if published(ct) {
+	if ct.Published() {
 		port := nat.Port(strconv.Itoa(ct.Port) + "/tcp")
 		config.ExposedPorts = nat.PortSet{port: {}} // without it, Docker ignores the binding
 		host.PortBindings = nat.PortMap{port: {{HostIP: "127.0.0.1", HostPort: strconv.Itoa(ct.Port)}}}
 	}
 	return config, host, nil
-}
-
-// published reports whether the container's port has to be published to be
-// reached from its host.
-func published(ct Container) bool {
-	return ct.Port != 0 && (ct.Network == "" || ct.Network == "bridge")
 }
 
 func reveal(texts []Text) []string {
@@ -303,6 +298,7 @@ func (c *Conn) State(ctx context.Context, id string) (State, error) {
 	}
 	return State{
 		Running:   s.Running,
+		PID:       s.Pid,
 		ExitCode:  s.ExitCode,
 		OOMKilled: s.OOMKilled,
 		Error:     s.Error,

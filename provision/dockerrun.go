@@ -66,8 +66,9 @@ func DockerRun(ct Container) string {
 		line = append(line, "--privileged")
 	}
 	flag("--ipc", ct.IPC)
+	flag("--pid", ct.PID)
 	flag("--network", ct.Network)
-	if published(ct) {
+	if ct.Published() {
 		flag("--publish", fmt.Sprintf("127.0.0.1:%d:%d", ct.Port, ct.Port))
 	}
 	if ct.ShmSize > 0 {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -28,9 +27,10 @@ type Traces struct {
 	Ports      []int    `json:"ports,omitempty"`      // where they listened
 }
 
-// ours reports whether a process belongs to what was taken down.
-func (t Traces) ours(p GPUProcess) bool {
-	return p.Container != "" && slices.Contains(t.Containers, p.Container) || t.Mark != "" && strings.HasPrefix(p.Mark, t.Mark)
+// ours reports whether a process, with its container and its [ProcessMark], belongs
+// to what was taken down.
+func (t Traces) ours(container, mark string) bool {
+	return container != "" && slices.Contains(t.Containers, container) || t.Mark != "" && strings.HasPrefix(mark, t.Mark)
 }
 
 // UncleanError says that something of ours is left on a host although it was
@@ -47,7 +47,7 @@ func (e *UncleanError) Error() string {
 
 // ProveGone waits, at most for patience, until nothing of what was taken down is
 // left: no process of ours uses a GPU, the memory of every GPU is back to what it
-// was before, but for what others use meanwhile, and nothing listens on the
+// was before, but for what others use meanwhile, and nothing of ours listens on the
 // ports. Otherwise it returns an [UncleanError] with what is still there, or why
 // that cannot be found out. What others have put on the GPUs meanwhile is
 // returned, and no error.
@@ -76,14 +76,11 @@ func (c *Conn) ProveGone(ctx context.Context, t Traces, patience time.Duration) 
 // left says what is there at this moment.
 func (c *Conn) left(ctx context.Context, t Traces) (left []string, others []GPUProcess, err error) {
 	for _, port := range t.Ports {
-		conn, err := c.Dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		switch {
-		case err == nil:
-			conn.Close()
-			left = append(left, fmt.Sprintf("something still listens on port %d: see `ss -ltnp 'sport = :%d'` there", port, port))
-		case ctx.Err() != nil, errors.Is(err, ErrUnreachable):
+		listens, err := c.stillListens(ctx, t, port)
+		if err != nil {
 			return nil, nil, err
 		}
+		left = append(left, listens...)
 	}
 	if len(t.Before.Memory) == 0 {
 		return left, nil, nil // no GPUs, or none that a tool tells about
@@ -96,6 +93,39 @@ func (c *Conn) left(ctx context.Context, t Traces) (left []string, others []GPUP
 	return append(left, gpus...), others, nil
 }
 
+// stillListens says what of ours is open on a port, on whatever address of the host.
+// What is known to be somebody else's is not in our way any more; what listens where
+// engines do, and nobody can tell whose it is, may be ours.
+func (c *Conn) stillListens(ctx context.Context, t Traces, port int) (left []string, err error) {
+	advice := fmt.Sprintf("see `sudo ss -ltnp 'sport = :%d'` there", port)
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	all, err := c.Listeners(ctx, port)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnreachable) { // nobody can look: ask
+		conn, err := c.Dial(ctx, "tcp", netip.AddrPortFrom(loopback, uint16(port)).String())
+		switch {
+		case err == nil:
+			conn.Close()
+			return []string{fmt.Sprintf("something still listens on port %d: %s", port, advice)}, nil
+		case ctx.Err() != nil, errors.Is(err, ErrUnreachable):
+			return nil, err
+		}
+		return nil, nil
+	}
+	for _, l := range all {
+		for _, h := range l.Holders {
+			if t.ours(h.Container, h.Mark) {
+				left = append(left, fmt.Sprintf("%s still listens on %s", h, l.Address))
+			}
+		}
+	}
+	for _, l := range Taking(all, loopback) {
+		if len(l.Holders) == 0 {
+			left = append(left, fmt.Sprintf("a process of user %s still listens on %s: %s", l.User, l.Address, advice))
+		}
+	}
+	return left, err
+}
+
 // held compares the GPUs with what they were.
 func (t Traces) held(now GPUUse) (left []string, others []GPUProcess) {
 	if len(now.Memory) < len(t.Before.Memory) {
@@ -105,7 +135,7 @@ func (t Traces) held(now GPUUse) (left []string, others []GPUProcess) {
 	for _, p := range now.Processes {
 		i := slices.IndexFunc(t.Before.Processes, func(q GPUProcess) bool { return q.PID == p.PID && q.Name == p.Name })
 		switch {
-		case t.ours(p):
+		case t.ours(p.Container, p.Mark):
 			left = append(left, p.String()+" still uses a GPU")
 		case i < 0:
 			others = append(others, p)

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"bufio"
 	"errors"
 	"strconv"
 	"strings"
@@ -131,7 +132,7 @@ func TestProveGone(t *testing.T) {
 				t.Fatalf("leaked: %v, want an UncleanError", err)
 			}
 			if diff := cmp.Diff([]string{
-				"something still listens on port 8000: see `ss -ltnp 'sport = :8000'` there",
+				"something still listens on port 8000: see `sudo ss -ltnp 'sport = :8000'` there",
 				"GPU 3 has 70000 MiB more in use than before, held by no process",
 			}, unclean.Left); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)
@@ -174,5 +175,45 @@ func TestProveGone(t *testing.T) {
 				t.Errorf("somebody else: %+v, %v", others, err)
 			}
 		})
+	}
+}
+
+// TestStillListens: what of ours is open on another address than the engine's is
+// found, and what is not ours is not in the way.
+func TestStillListens(t *testing.T) {
+	t.Parallel()
+	h := testhost.New(t, testhost.Options{Name: "box", Namespace: true})
+	host := block(h)
+	host.Runtime = Process
+	c := mustDial(t, host, strict(h))
+	c.UseHCL(testhost.HCL(t))
+	server := h.Command("sh", "-c", ProcessMark+"=/agents/ours/e "+testhost.HCL(t)+" sim --host "+h.IP+" --port 8000 & read end; kill $!")
+	end, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(said); lines.Scan() && !strings.Contains(lines.Text(), "startup complete"); {
+	}
+	if _, err := c.ProveGone(t.Context(), Traces{Mark: "/agents/theirs/", Ports: []int{8000}}, 0); err != nil {
+		t.Errorf("somebody else's: %v", err)
+	}
+	unclean := new(UncleanError)
+	_, err = c.ProveGone(t.Context(), Traces{Mark: "/agents/ours/", Ports: []int{8000}}, 0)
+	if !errors.As(err, &unclean) || len(unclean.Left) != 1 || !strings.Contains(unclean.Left[0], "hcl sim) still listens on "+h.IP+":8000") {
+		t.Errorf("ours: %v", err)
+	}
+	end.Close()
+	if err := server.Wait(); err != nil {
+		t.Log(err) // killed
+	}
+	if _, err := c.ProveGone(t.Context(), Traces{Mark: "/agents/ours/", Ports: []int{8000}}, time.Minute); err != nil {
+		t.Errorf("ended: %v", err)
 	}
 }

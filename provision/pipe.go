@@ -104,21 +104,26 @@ func (p *commandConn) Close() error {
 	return err
 }
 
-// BridgeConnected is the line that the command of [Conn.UseBridge] begins with once
-// it is connected. Anything else is why it is not.
+// ConnectVerb is the verb of the hcl binary that takes a network and an address,
+// says [BridgeConnected], and then is the connection, on its standard input and
+// output.
+const ConnectVerb = "connect"
+
+// BridgeConnected is the line that [ConnectVerb] begins with once it is connected.
+// Anything else is why it is not.
 const BridgeConnected = "connected"
 
-// UseBridge names a command that connects where sshd does not forward
-// (AllowStreamLocalForwarding, AllowTcpForwarding, DisableForwarding): it gets the
-// network and the address as its last words, says [BridgeConnected], and then is
-// the connection.
-func (c *Conn) UseBridge(command string) { c.bridge.Store(&command) }
+// UseHCL names the command that runs hcl on the host; its verb and arguments come
+// after it. With one the connection can do there what takes more than a shell:
+// connect where sshd does not forward (AllowStreamLocalForwarding,
+// AllowTcpForwarding, DisableForwarding), and see who listens on a port.
+func (c *Conn) UseHCL(command string) { c.hcl.Store(&command) }
 
-// dialBridge connects by the command. refused is what sshd has said: for TCP, sshd
+// dialBridge connects by hcl there. refused is what sshd has said: for TCP, sshd
 // tells what it forbids from what does not listen; for a socket it does not.
 func (c *Conn) dialBridge(ctx context.Context, command, network, addr string, refused error) (net.Conn, error) {
 	var no *ssh.OpenChannelError
-	command += " " + network + " " + quote(addr)
+	command += " " + ConnectVerb + " " + network + " " + quote(addr)
 	switch {
 	case network == "unix":
 		command = fmt.Sprintf("if [ -S %s ]; then %s; else echo no such socket; fi", quote(addr), command)

@@ -43,6 +43,9 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 		line("", "%s s %s", number(p.Seconds), p.Name)
 	}
 	line("Compile cache", "%s", d.CompileCache)
+	if d.Listener != nil {
+		line("Server", "%s", d.Listener)
+	}
 	line("Prefix cache", "%s", r.CacheReset)
 	for i, name := range slices.Sorted(maps.Keys(d.Versions)) {
 		line(first(i, "Versions"), "%s %s", name, d.Versions[name])

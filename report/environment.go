@@ -146,6 +146,9 @@ func newEngine(d *results.Deployment) pageEngine {
 	}
 	add("of it", strings.Join(phases, ", "))
 	add("Compile cache", d.CompileCache)
+	if d.Listener != nil {
+		add("Server", d.Listener.String())
+	}
 	if d.PricePerHour > 0 {
 		add("Price", number(d.PricePerHour)+" USD per hour, the whole host")
 	}

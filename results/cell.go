@@ -48,6 +48,7 @@ type Deployment struct {
 	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with
 	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
 	CompileCache string            `json:"compile_cache,omitempty"`  // "cold" or "warm": whether an earlier start had left kernels; empty: none is kept
+	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known, or somebody else runs it
 	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
 }
 
@@ -56,6 +57,21 @@ type Deployment struct {
 type Phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
+}
+
+// Listener is whether the server that answered on an engine's port was the one that
+// the run had started, and not an older one or somebody else's.
+type Listener struct {
+	Proved bool   `json:"proved"`
+	By     string `json:"by"` // what proved it, or why it could not be
+}
+
+// String is the proof for people.
+func (l Listener) String() string {
+	if l.Proved {
+		return l.By
+	}
+	return "not proved to be the one that was started: " + l.By
 }
 
 // Cell is one measured cell.

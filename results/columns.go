@@ -21,14 +21,14 @@ func runTargets(r *Run) []any {
 const deploymentColumns = `d.id, d.run_id, d.engine, d.kind, d.host, d.gpus, d.model, d.image, d.digest,
 	d.command, d.identity, d.facts, d.started, coalesce(d.ready_s, 0),
 	coalesce(d.gpu_count, 0), coalesce(d.price_per_hour, 0), d.versions, d.served, d.phases, d.stopped,
-	coalesce(d.compile_cache, '')`
+	coalesce(d.compile_cache, ''), d.listener`
 
 func deploymentTargets(d *Deployment) []any {
 	return []any{textColumn{&d.ID}, textColumn{&d.RunID}, textColumn{&d.Engine}, textColumn{&d.Kind}, textColumn{&d.Host},
 		textColumn{&d.GPUs}, textColumn{&d.Model}, textColumn{&d.Image}, textColumn{&d.Digest},
 		jsonColumn{&d.Command}, jsonColumn{&d.Identity}, jsonColumn{&d.Facts}, timeColumn{&d.Started}, &d.Ready,
 		&d.GPUCount, &d.PricePerHour, jsonColumn{&d.Versions}, jsonColumn{&d.Served}, jsonColumn{&d.Phases}, timeColumn{&d.Stopped},
-		&d.CompileCache}
+		&d.CompileCache, jsonColumn{&d.Listener}}
 }
 
 const cellColumns = `c.id, c.run_id, c.deployment_id, c.benchmark, c.axes, c.repetition, c.identity, c.job,

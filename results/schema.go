@@ -106,6 +106,7 @@ ALTER TABLE runs ADD COLUMN bundled INTEGER NOT NULL DEFAULT 0; -- 1: it came fr
 	c.telemetry ->> '$.prefix_cache_hit_rate'    AS prefix_cache_hit_rate,
 	c.telemetry ->> '$.speculative_acceptance'   AS speculative_acceptance`), `
 ALTER TABLE deployments ADD COLUMN compile_cache TEXT;
+ALTER TABLE deployments ADD COLUMN listener TEXT; -- JSON
 `}
 }
 

@@ -242,8 +242,8 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 // PutDeployment stores a deployment of a run, in place of what was stored about
 // it before.
 func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
-	var text [4]string
-	for i, v := range []any{d.Command, d.Identity, d.Versions, d.Phases} {
+	var text [5]string
+	for i, v := range []any{d.Command, d.Identity, d.Versions, d.Phases, d.Listener} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return fmt.Errorf("store deployment %s: %w", d.ID, err)
@@ -252,11 +252,11 @@ func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
 	}
 	_, err := s.db.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
 		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped,
-		compile_cache`),
+		compile_cache, listener`),
 		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
 		text[0], text[1], optional(d.Facts), stamp(d.Started), d.Ready,
 		d.GPUCount, d.PricePerHour, text[2], optional(d.Served), text[3], optionalStamp(d.Stopped),
-		d.CompileCache)
+		d.CompileCache, text[4])
 	if err != nil {
 		return fmt.Errorf("store deployment %s: %w", d.ID, err)
 	}

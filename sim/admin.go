@@ -124,6 +124,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	running := s.inFlight
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	fmt.Fprintf(w, "# HELP process_start_time_seconds Simulated.\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %.2f\n", float64(s.started.UnixMilli())/1000)
 	write := func(name, kind string, value int64) {
 		fmt.Fprintf(w, "# HELP %s Simulated.\n# TYPE %s %s\n%s{engine=\"0\",model_name=%s} %d\n", name, name, kind, name, quote(s.cfg.Model), value)
 	}

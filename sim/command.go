@@ -115,6 +115,12 @@ var flags = []ownFlag{
 		p.port = v
 		return nil
 	}},
+	{"share-port", "BOOL", "let others listen on the port too, as vLLM does (default false)", func(p *parser, v string) (err error) {
+		if p.cfg.SharePort, err = strconv.ParseBool(v); err != nil {
+			return errors.New("not true or false")
+		}
+		return nil
+	}},
 	{"as", "ENGINE", "engine to pass for: vllm, sglang or trtllm (default vllm)", func(p *parser, v string) error {
 		if !slices.Contains([]string{VLLM, SGLang, TRTLLM}, v) {
 			return errors.New("not one of vllm, sglang, trtllm")

@@ -7,7 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // grace is how long streams may go on after the engine was told to end.
@@ -43,12 +46,24 @@ func Banner(as, model, url string) []string {
 	}
 }
 
+// sharePort lets others listen on a socket's port too.
+func sharePort(_, _ string, socket syscall.RawConn) (err error) {
+	failed := socket.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	})
+	return errors.Join(failed, err)
+}
+
 // Serve runs a simulated engine on the address listen ("host:port", port 0
 // takes a free one) until ctx ends, and writes its log. It then lets streams go
 // on for a short while, cuts the rest, and returns nil. It returns an error when
 // it cannot listen, or when the configuration wants the start to fail.
 func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	var how net.ListenConfig
+	if cfg.SharePort {
+		how.Control = sharePort
+	}
+	l, err := how.Listen(ctx, "tcp", listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

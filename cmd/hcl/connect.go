@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hclbench/agent"
 	"hclbench/provision"
 )
 
@@ -15,7 +14,7 @@ import (
 // nothing.
 func (a *app) connect() *cobra.Command {
 	return &cobra.Command{
-		Use:    agent.ConnectVerb + " NETWORK ADDRESS",
+		Use:    provision.ConnectVerb + " NETWORK ADDRESS",
 		Short:  "Be a connection on standard input and output",
 		Hidden: true, // the connection to a host uses it
 		Args:   cobra.ExactArgs(2),

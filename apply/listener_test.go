@@ -1,0 +1,77 @@
+package apply
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/provision"
+)
+
+// TestJudge: whose a socket is, by who is seen to hold it from outside and from
+// inside of the engine's container.
+func TestJudge(t *testing.T) {
+	const engine, other = "the engine's", "another's"
+	held := func(inode uint64, in ...string) provision.Listener {
+		l := provision.Listener{Inode: inode}
+		for _, c := range in {
+			l.Holders = append(l.Holders, provision.Holder{PID: 7, Container: c})
+		}
+		return l
+	}
+	for _, c := range []struct {
+		name                 string
+		seen                 provision.Listener
+		own                  bool
+		inside               []provision.Listener
+		ours, theirs, unseen int
+	}{
+		{name: "its container holds it", seen: held(1, engine), ours: 1},
+		{name: "a server and a helper that it forked", seen: held(1, "", engine), ours: 1},
+		{name: "another container holds it", seen: held(1, other), theirs: 1},
+		{name: "a process of the host holds it", seen: held(1, ""), theirs: 1},
+		{name: "nobody is seen", seen: held(1), unseen: 1},
+		{name: "nobody is seen, and the user would see the engine", seen: held(1), own: true, theirs: 1},
+		{name: "seen from inside", seen: held(1), inside: []provision.Listener{held(1, "")}, ours: 1},
+		{name: "not seen from inside", seen: held(1), inside: []provision.Listener{held(2, ""), held(1)}, theirs: 1},
+		{name: "a control group that names no container, seen from inside", seen: held(1, ""), inside: []provision.Listener{held(1, "")}, ours: 1},
+		{name: "inside is another network", seen: held(1), inside: []provision.Listener{held(2, "")}, unseen: 1},
+		{name: "another's, and inside is another network", seen: held(1, other), inside: []provision.Listener{held(2, "")}, theirs: 1},
+	} {
+		found := judge([]provision.Listener{c.seen}, func(h provision.Holder) bool { return h.Container == engine }, c.own)
+		if c.inside != nil {
+			found.settle(c.inside)
+		}
+		got := [3]int{len(found.ours), len(found.theirs), len(found.unseen)}
+		if diff := cmp.Diff([3]int{c.ours, c.theirs, c.unseen}, got); diff != "" {
+			t.Errorf("%s: ours, theirs, unseen (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestOlderOrNot(t *testing.T) {
+	host := &provision.Host{Name: "box", Pos: "lab.hcl:3"}
+	engine := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		after time.Duration
+		want  string // of the proof; empty: it is older
+	}{
+		{4500 * time.Millisecond, "the server on port 8000 says that it started 4.5 s after the engine was"},
+		{-time.Second, "the server on port 8000 says that it started 0.0 s after the engine was"},
+		{-time.Hour, ""},
+	} {
+		got, err := olderOrNot(host, 8000, engine.Add(c.after), engine)
+		if c.want == "" {
+			if !errors.Is(err, provision.ErrPortTaken) || !strings.Contains(err.Error(), "host box (lab.hcl:3)") {
+				t.Errorf("started %s after: %+v, %v", c.after, got, err)
+			}
+			continue
+		}
+		if err != nil || !got.Proved || got.By != c.want {
+			t.Errorf("started %s after: %+v, %v, want %q", c.after, got, err, c.want)
+		}
+	}
+}
