@@ -316,10 +316,34 @@ func (l *lab) checkEngine(i *instance, e *engines.Engine) {
 			l.errOnce(at, summary, "%s%s", f.Detail, where)
 		}
 	}
+	l.warnOfShownSecrets(i, e)
 	if e.Image != "" && unpinned(e.Image) && !l.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
 		at, where := l.where(i, "image")
 		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s, or let `hcl lock` write down which one it is.%s", e.Image, pinnedForm(e.Image), where)
 	}
+}
+
+// warnOfShownSecrets is about secrets that an engine gets on its command line.
+func (l *lab) warnOfShownSecrets(i *instance, e *engines.Engine) {
+	name, instead := "", "Where the engine reads it from a variable, give it in env."
+	for _, w := range e.Command {
+		if w.IsSecret() {
+			name = "command"
+		}
+	}
+	for _, f := range e.Flags {
+		if f.Value != nil && f.Value.IsSecret() && e.Command == nil {
+			name = "flags"
+			if e.Kind == engines.VLLM || e.Kind == engines.SGLang {
+				instead = "Give it in the engine's configuration file:\n\n    config = { " + f.Name + " = … }"
+			}
+		}
+	}
+	if name == "" || e.Host == nil || e.Kind == engines.Sim {
+		return
+	}
+	at, where := l.where(i, name)
+	l.warn(at, "Secret on a command line", "A sensitive value in %s stands in the list of processes on host.%s, which everybody there can read, though not in what Docker tells and hcl keeps. %s%s", name, e.Host.Name, instead, where)
 }
 
 // where is the place of a setting, or of the block where it is not said. What is

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 )
@@ -16,29 +17,34 @@ const (
 	secretsFile   = "env"       // of [FilesDir]: what it reads and removes
 )
 
-// SecretsVerb is the verb of the hcl binary that takes the name of a file with
-// NAME=VALUE pairs, each ended by a zero byte, and a command: it removes the file
-// and becomes the command with those variables.
+// SecretsVerb is the verb of the hcl binary that takes the name of a file and a
+// command: it removes the file and becomes the command with what stands in it, each
+// entry ended by a zero byte: NAME=VALUE is a variable, =N=WORD the command's word N,
+// counted from 0.
 const SecretsVerb = "with-env"
 
 // HideSecrets has containers that are started from now on get the secrets among
-// their variables by way of the hcl binary at this path of the host, and not in
+// their variables and in their command by way of the hcl binary at this path of the host, and not in
 // what Docker tells of them. Without, they do.
 func (c *Conn) HideSecrets(binary string) { c.secrets = binary }
 
-// hideSecrets takes the secrets out of a container's variables, into a file of
-// its own.
+// hideSecrets takes the secrets out of a container's variables and command, into a
+// file of its own.
 func (c *Conn) hideSecrets(ctx context.Context, ct Container) (Container, error) {
-	var pairs []Text
+	if c.secrets == "" {
+		return ct, nil
+	}
+	var entries []Text
 	var public []EnvVar
 	for _, e := range ct.Env {
 		if e.Value.IsSecret() {
-			pairs = append(pairs, Plain(e.Name+"="), e.Value, Plain("\x00"))
+			entries = append(entries, Plain(e.Name+"="), e.Value, Plain("\x00"))
 		} else {
 			public = append(public, e)
 		}
 	}
-	if c.secrets == "" || len(pairs) == 0 {
+	secret := func(w Text) bool { return w.IsSecret() }
+	if len(entries) == 0 && !slices.ContainsFunc(ct.Entrypoint, secret) && !slices.ContainsFunc(ct.Command, secret) {
 		return ct, nil
 	}
 	if ct.Entrypoint == nil {
@@ -55,9 +61,20 @@ func (c *Conn) hideSecrets(ctx context.Context, ct Container) (Container, error)
 			}
 		}
 	}
+	ct.Entrypoint, ct.Command = slices.Clone(ct.Entrypoint), slices.Clone(ct.Command)
+	n := 0
+	for _, words := range [][]Text{ct.Entrypoint, ct.Command} {
+		for i, w := range words {
+			if w.IsSecret() {
+				entries = append(entries, Plain(fmt.Sprintf("=%d=", n)), w, Plain("\x00"))
+				words[i] = Plain(w.String())
+			}
+			n++
+		}
+	}
 	ct.Env = public
 	ct.Mounts = append(slices.Clone(ct.Mounts), Mount{Source: c.secrets, Target: secretsBinary, ReadOnly: true})
-	ct.Files = append(slices.Clone(ct.Files), File{Name: secretsFile, Text: Concat(pairs...)})
+	ct.Files = append(slices.Clone(ct.Files), File{Name: secretsFile, Text: Concat(entries...)})
 	ct.Entrypoint = append([]Text{Plain(secretsBinary), Plain(SecretsVerb), Plain(path.Join(FilesDir, secretsFile))}, ct.Entrypoint...)
 	return ct, nil
 }

@@ -136,15 +136,21 @@ variable "token" {
   default   = "canary-7f3a"
   sensitive = true
 }
+variable "word" {
+  default   = "canary-word"
+  sensitive = true
+}
 host "box" {
   %HOST%
 }
 model "m" { repo = "m" }
 engine "vllm" "e" {
-  host  = host.box
-  model = model.m
-  image = "vllm/vllm-openai:v0.7.3"
-  env   = { HF_TOKEN = var.token }
+  host   = host.box
+  model  = model.m
+  image  = "vllm/vllm-openai:v0.7.3"
+  env    = { HF_TOKEN = var.token }
+  flags  = { first = 1, some-key = "of ${var.word}" }
+  config = { another-key = var.token }
   ready { stall = "1m" }
 }
 dataset "random" "d" { input_tokens = 8 }
@@ -190,8 +196,11 @@ func TestKilled(t *testing.T) {
 	// The secret is in the engine's environment: it is not in what Docker tells of
 	// the container, in no command line here or there, and in no log.
 	id := docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
-	if told := docker(t, host, "inspect", id) + docker(t, host, "logs", id) + docker(t, host, "top", id); strings.Contains(told, "canary-7f3a") {
-		t.Errorf("Docker tells the secret:\n%s", told)
+	if told := docker(t, host, "inspect", id) + docker(t, host, "logs", id); strings.Contains(told, "canary-") || !strings.Contains(told, "--some-key") {
+		t.Errorf("Docker tells a secret:\n%s", told)
+	}
+	if top := docker(t, host, "top", id); strings.Contains(top, "canary-7f3a") || !strings.Contains(top, "--first 1 --some-key of canary-word") {
+		t.Errorf("the process list tells a secret, or the engine lacks what it cannot have elsewhere:\n%s", top)
 	}
 	pid := docker(t, host, "inspect", "--format", "{{.State.Pid}}", id)
 	if found, err := host.Command("sh", "-c", "cat /proc/"+pid+"/environ /proc/$(cat /proc/"+pid+"/task/"+pid+"/children | cut -d' ' -f1)/environ").Output(); err != nil || !strings.Contains(string(found), "HF_TOKEN=canary-7f3a") {
