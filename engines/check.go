@@ -98,6 +98,9 @@ func checkConfig(e *Engine, add func(field, format string, args ...any)) {
 	if e.Kind == Sim {
 		add("config", "The simulated engine reads no configuration file. Remove the argument, or say it in flags.")
 	}
+	if since, reads := ReadsConfig(e); since != "" && !reads && e.Command == nil {
+		add("config", "The engine reads a configuration file since version %s, and the image %s is older. Say in flags what stands in config, by the same names.", since, e.Image)
+	}
 	for _, f := range e.Flags {
 		if f.Name == "config" || f.Name == "extra_llm_api_options" {
 			add("config", "The flag %q names a configuration file too, and an engine of kind %q reads one. Remove one of them.", f.Name, e.Kind)

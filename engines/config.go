@@ -21,6 +21,20 @@ func ConfigFile(e *Engine) string {
 	return configName
 }
 
+// ReadsConfig reports whether the engine reads each of its flags from a
+// configuration file as well, as far as its image tells, and since which version the
+// engines of its kind do (vllm-project/vllm#7737, sgl-project/sglang#10534); "" for a
+// kind whose file has other things in it, or that has none.
+func ReadsConfig(e *Engine) (since string, ok bool) {
+	switch e.Kind {
+	case VLLM:
+		return "0.6.0", !e.before(0, 6, 0)
+	case SGLang:
+		return "0.5.3", !e.before(0, 5, 3)
+	}
+	return "", false
+}
+
 // configured is [Engine.Flag] for the configuration file, whose members are called
 // like the flags, with dashes or underscores.
 func (e *Engine) configured(names []string) (string, bool) {

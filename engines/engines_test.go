@@ -130,6 +130,8 @@ func TestCheck(t *testing.T) {
 		"dp attention":           {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"dp-size", value("8")}, {"enable-dp-attention", nil}, {"tp", value("8")}}}, "", ""},
 		"port among the flags":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"port", value("9000")}}}, "flags", "port = 8000"},
 		"gpus of a config":       {Engine{Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
+		"config of an old image": {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Config: provision.Plain(`{"a": 1}`)}, "config", "since version 0.5.3"},
+		"config of a new image":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"a": 1}`)}, "", ""},
 		"relative compile cache": {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", CompileCache: "compiled"}, "compile_cache", "is not a path on the host"},
 		"openai":                 {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1"}, "command port", "whole command"},
 		"external":               {Engine{Kind: External}, "url", "url of the server"},

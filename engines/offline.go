@@ -11,7 +11,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +123,7 @@ func (e *Engine) benchModel() string {
 // /app/vllm of AMD's.
 func vllmThroughput(e *Engine, b Batch, result string) (tool string, argv []string) {
 	tool, argv = "vllm bench throughput", []string{"vllm", "bench", "throughput", "--dataset-name", "random"}
-	if major, minor, ok := vllmVersion(e.Image); ok && major == 0 && minor < 9 {
+	if e.before(0, 9, 0) {
 		script := "benchmarks/benchmark_throughput.py"
 		if amdOnly(e.Image) {
 			script = "/app/vllm/" + script
@@ -134,27 +133,6 @@ func vllmThroughput(e *Engine, b Batch, result string) (tool string, argv []stri
 	return tool, append(argv, "--model", e.benchModel(), "--num-prompts", strconv.Itoa(b.Requests),
 		"--input-len", strconv.Itoa(b.InputTokens), "--output-len", strconv.Itoa(b.OutputTokens),
 		"--seed", b.seed(), "--output-json", result)
-}
-
-var (
-	vllmInTag    = regexp.MustCompile(`vllm[-_]?v?(\d+)\.(\d+)`) // rocm6.3.1_instinct_vllm0.7.3_20250311
-	versionAtTag = regexp.MustCompile(`^v?(\d+)\.(\d+)\.`)
-)
-
-// vllmVersion reads the version from an image's tag, where that says it.
-func vllmVersion(image string) (major, minor int, ok bool) {
-	image, _, _ = strings.Cut(image, "@")
-	tag := image[strings.LastIndexAny(image, ":/")+1:]
-	m := vllmInTag.FindStringSubmatch(tag)
-	if m == nil {
-		m = versionAtTag.FindStringSubmatch(tag)
-	}
-	if m == nil {
-		return 0, 0, false
-	}
-	major, err1 := strconv.Atoi(m[1])
-	minor, err2 := strconv.Atoi(m[2])
-	return major, minor, err1 == nil && err2 == nil
 }
 
 // vllmServerFlags are those of vLLM's server that its engine does not have.

@@ -50,27 +50,6 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-func TestVLLMVersion(t *testing.T) {
-	for image, want := range map[string][2]int{
-		"vllm/vllm-openai:v0.7.3":                               {0, 7},
-		"vllm/vllm-openai:v0.11.0@sha256:0123":                  {0, 11},
-		"registry.example.com:5000/vllm:0.9.1":                  {0, 9},
-		"rocm/vllm:rocm6.3.1_instinct_vllm0.7.3_20250311":       {0, 7},
-		"rocm/vllm:rocm7.0.0_vllm_0.11.1_20251103":              {0, 11},
-		"vllm/vllm-openai:latest":                               {-1, -1},
-		"rocm/vllm-dev:nightly_main_20250301":                   {-1, -1},
-		"registry.example.com:5000/team/engine@sha256:01234567": {-1, -1},
-	} {
-		major, minor, ok := vllmVersion(image)
-		if !ok {
-			major, minor = -1, -1
-		}
-		if got := [2]int{major, minor}; got != want {
-			t.Errorf("vllmVersion(%s) = %v, want %v", image, got, want)
-		}
-	}
-}
-
 // TestReadResult reads what the tools write, the first and the later versions.
 func TestReadResult(t *testing.T) {
 	b := Batch{Requests: 32, InputTokens: 3200, OutputTokens: 800}

@@ -334,7 +334,7 @@ func (l *lab) warnOfShownSecrets(i *instance, e *engines.Engine) {
 	for _, f := range e.Flags {
 		if f.Value != nil && f.Value.IsSecret() && e.Command == nil {
 			name = "flags"
-			if e.Kind == engines.VLLM || e.Kind == engines.SGLang {
+			if _, reads := engines.ReadsConfig(e); reads {
 				instead = "Give it in the engine's configuration file:\n\n    config = { " + f.Name + " = … }"
 			}
 		}
