@@ -50,6 +50,7 @@ model "r1" {
   revision = "4236a6af538feda4548eca9ab308586007567f52"
   cache    = "/data/huggingface" # on the box; a disk with room for the weights
   size     = "689GB"
+  # download = true # fetched and checked before an engine starts, not by it
 }
 
 # engine KIND NAME. The flags are the engine's own, without the dashes.
@@ -60,6 +61,7 @@ engine "sglang" "box" {
   image = "lmsysorg/sglang:v0.5.12"
   env   = { HF_TOKEN = var.hf_token }
   flags = { tp = 8 }
+  # compile_cache = "~/.cache/hcl/compiled" # kernels, kept for the next start
 }
 
 engine "vllm" "box" {

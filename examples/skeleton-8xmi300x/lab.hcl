@@ -50,6 +50,7 @@ model "r1" {
   revision = "4236a6af538feda4548eca9ab308586007567f52"
   cache    = "/data/huggingface" # on the box; a disk with room for the weights
   size     = "689GB"
+  # download = true # fetched and checked before an engine starts, not by it
 }
 
 # engine KIND NAME. The flags are the engine's own, without the dashes. The
@@ -70,6 +71,7 @@ engine "sglang" "box" {
     tp                = 8
     attention-backend = "aiter"
   }
+  # compile_cache = "~/.cache/hcl/compiled" # kernels, kept for the next start
 }
 
 engine "vllm" "box" {
