@@ -180,17 +180,31 @@ func TestLeaseRunsOut(t *testing.T) {
 	}
 }
 
-// TestUncleanWithoutCaller: the lease runs out, and something goes on listening
-// where an engine did. The agent notes it on the host for whoever comes next.
+// TestUncleanWithoutCaller: the lease runs out, and something of the lab's, which has
+// left its group, goes on listening where an engine did. The agent notes it on the
+// host for whoever comes next.
 func TestUncleanWithoutCaller(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
+	dir := shortDir(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
-	a, ended := serveAs(t, Config{Dir: shortDir(t), Release: 100 * time.Millisecond})
+	socket, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	server := exec.CommandContext(t.Context(), "sleep", "1000")
+	server.Env = append(os.Environ(), provision.ProcessMark+"="+dir+"/e")
+	server.ExtraFiles = []*os.File{socket}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
+	a, ended := serveAs(t, Config{Dir: dir, Release: 100 * time.Millisecond})
 	l := lease("run", "store", 300*time.Millisecond)
 	l.Traces.Ports = []int{port}
 	if err := a.Lease(t.Context(), l); err != nil {
@@ -205,7 +219,7 @@ func TestUncleanWithoutCaller(t *testing.T) {
 	if err != nil || u == nil {
 		t.Fatalf("the note: %+v, %v", u, err)
 	}
-	if want := fmt.Sprintf("something still listens on port %d", port); len(u.Left) != 1 || !strings.HasPrefix(u.Left[0], want) || u.Run != "run" || u.Holder != "ada@laptop" || !slices.Contains(u.Traces.Ports, port) {
+	if want := fmt.Sprintf("process %d (sleep 1000) still listens on 127.0.0.1:%d", server.Process.Pid, port); len(u.Left) != 1 || u.Left[0] != want || u.Run != "run" || u.Holder != "ada@laptop" || !slices.Contains(u.Traces.Ports, port) {
 		t.Errorf("the note: %+v", u)
 	}
 }

@@ -269,7 +269,8 @@ type Measured struct {
 }
 
 // Run carries a job out on the host and reports its progress. It returns when
-// the job is done or ctx ends, in which case the job is stopped. Losing the
+// the job is done or ctx ends, in which case the job is stopped, unless the host is
+// given up, which is a cause that is [provision.ErrUnreachable]. Losing the
 // connection loses nothing: the job goes on, and Run picks up where it was. When
 // the agent dies the error is [ErrJobLost], and a new agent is there.
 //
@@ -282,6 +283,9 @@ func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(loa
 	// Whatever happens, the host forgets the job; without a connection the agent's
 	// lease does that.
 	defer func() {
+		if errors.Is(context.Cause(ctx), provision.ErrUnreachable) {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		a.call(ctx, "DELETE", path, nil, nil)

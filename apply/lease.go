@@ -21,9 +21,9 @@ const waitPoll = 2 * time.Second
 // errOverrun ends a run that has lasted as long as its lab allows.
 var errOverrun = errors.New("max_duration is over")
 
-// leastRenewal is how long one renewal may take at least: a caller that was
-// suspended for longer than its lease has to find out what has become of it.
-const leastRenewal = 20 * time.Second
+// lateRenewal is how long a renewal may take that begins when the lease is over, or
+// all but over: a caller that was suspended has to find out what has become of it.
+const lateRenewal = 20 * time.Second
 
 // outOfReach ends the work on a host that was not heard of for as long as its
 // lease: it has cleaned itself, and there is nothing to be taken down.
@@ -38,7 +38,7 @@ func (e *outOfReach) Error() string {
 		e.host, e.last.Local().Format(time.TimeOnly), e.err)
 }
 
-func (e *outOfReach) Unwrap() error { return e.err }
+func (e *outOfReach) Unwrap() []error { return []error{provision.ErrUnreachable, e.err} }
 
 // lease claims the host's agent and keeps the claim until release is called.
 // The returned context ends when somebody else has taken the claim over, or the
@@ -89,16 +89,22 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 				return
 			case <-tick.C:
 			}
-			err := s.renew(renewing, max(leastRenewal, lab.Lease-time.Since(last)))
+			began := time.Now()
+			within := lab.Lease - began.Sub(last)
+			if within < lab.Lease/5 {
+				within = lateRenewal
+			}
+			err := s.renew(renewing, within)
 			if err == nil {
 				last = time.Now()
 			}
+			suspended := time.Since(began) > within+time.Second // meanwhile: it was no fair try
 			var held *agent.HeldError
 			switch {
 			case errors.As(err, &held):
 				cancel(err)
 				return
-			case err != nil && time.Since(last) > lab.Lease && renewing.Err() == nil:
+			case err != nil && time.Since(last) > lab.Lease && !suspended && renewing.Err() == nil:
 				cancel(&outOfReach{s.host, last, err})
 				return
 			case err != nil && !lost && renewing.Err() == nil:
