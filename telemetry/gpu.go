@@ -4,17 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"hclbench/smi"
 )
 
 // The vendors whose tools are known.
@@ -87,14 +86,15 @@ func (g *GPUs) streamNVIDIA(ctx context.Context, fields string, every time.Durat
 	if err != nil {
 		return fmt.Errorf("nvidia-smi: %w", err)
 	}
-	said := ""
-	for lines := bufio.NewScanner(out); lines.Scan(); {
+	said, since := "", 0 // what it said last instead of a GPU, and how often since the last GPU
+	for lines := bufio.NewScanner(out); since <= max(g.Count, 1) && lines.Scan(); {
 		at, readings, ok := parseNVIDIA(lines.Text(), time.Now())
 		if ok {
 			give(at, readings...)
+			since = 0
 		} else if text := strings.TrimSpace(lines.Text()); text != "" {
-			said = text
-			break // it says this each time
+			said = text // of a GPU that is lost it says so each time, and goes on with the others
+			since++
 		}
 	}
 	cancel()
@@ -154,7 +154,7 @@ exec amd-smi metric --power --usage --mem-usage --temperature --clock --json`
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	readings, e := parseAMD(out)
+	gpus, _, e := smi.Parse(string(out))
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("rocm-smi or amd-smi: %w", context.Cause(ctx))
@@ -163,9 +163,13 @@ exec amd-smi metric --power --usage --mem-usage --temperature --clock --json`
 	case e != nil:
 		return nil, fmt.Errorf("rocm-smi or amd-smi: %w: %s", e, firstLine(out, stderr.Bytes()))
 	}
-	return slices.DeleteFunc(readings, func(r Reading) bool {
-		return len(g.Only) > 0 && !slices.Contains(g.Only, strings.TrimPrefix(r.Of, "gpu"))
-	}), nil
+	var readings []Reading
+	for _, gpu := range gpus {
+		if len(g.Only) == 0 || slices.Contains(g.Only, strconv.Itoa(gpu.Index)) {
+			readings = append(readings, amdReadings(gpu)...)
+		}
+	}
+	return readings, nil
 }
 
 func firstLine(texts ...[]byte) string {
@@ -177,137 +181,36 @@ func firstLine(texts ...[]byte) string {
 	return "it printed nothing"
 }
 
-// parseAMD reads the JSON of rocm-smi, an object with one entry per card, or of
-// amd-smi, a list with one per GPU that newer releases put into an object.
-// Warnings may stand before it.
-func parseAMD(text []byte) ([]Reading, error) {
-	if i := bytes.IndexAny(text, "[{"); i > 0 {
-		text = text[i:]
-	}
-	var any json.RawMessage
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&any); err != nil {
-		return nil, errors.New("what it printed is not JSON")
-	}
-	var wrapped struct {
-		Data []amdGPU `json:"gpu_data"`
-	}
-	var list []amdGPU
-	if json.Unmarshal(any, &list) == nil {
-		return amdReadings(list), nil
-	}
-	if json.Unmarshal(any, &wrapped) == nil && wrapped.Data != nil {
-		return amdReadings(wrapped.Data), nil
-	}
-	var cards map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(any, &cards); err != nil {
-		return nil, errors.New("what it printed is of no known form")
-	}
-	return rocmReadings(cards), nil
-}
-
-var number = regexp.MustCompile(`-?\d+(\.\d+)?`)
-
-// rocmReadings take rocm-smi's entries by what their names say: releases differ
-// in spelling, and values are texts such as "(132Mhz)".
-func rocmReadings(cards map[string]map[string]json.RawMessage) []Reading {
+// amdReadings take what is told under the names of either tool. MI200 tell of an
+// average power, MI300 of the present one; of a GPU with two dies the second tells of
+// none, as the first counts for both. A GPU has a clock for each of its dies: the
+// first stands for them.
+func amdReadings(g smi.GPU) []Reading {
+	of := fmt.Sprintf("gpu%d", g.Index)
 	var readings []Reading
-	for i := 0; ; i++ {
-		card, ok := cards[fmt.Sprintf("card%d", i)]
-		if !ok {
-			return readings
-		}
-		of := fmt.Sprintf("gpu%d", i)
-		for _, q := range []struct {
-			name, unit string
-			keys       []string // the first that is there
-		}{
-			{Power, "W", []string{"Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)"}},
-			{Utilisation, "%", []string{"GPU use (%)"}},
-			{Memory, "B", []string{"VRAM Total Used Memory (B)"}},
-			{Temperature, "°C", []string{"Temperature (Sensor junction) (C)", "Temperature (Sensor edge) (C)"}},
-			{SMClock, "MHz", []string{"sclk clock speed:"}},
-			{MemoryClock, "MHz", []string{"mclk clock speed:"}},
-		} {
-			for _, key := range q.keys {
-				v, err := strconv.ParseFloat(number.FindString(string(card[key])), 64)
-				if err == nil {
-					readings = append(readings, Reading{of, q.name, q.unit, v})
-					break
-				}
-			}
+	for _, q := range []struct {
+		name, unit string
+		value      smi.Value
+	}{
+		{Power, "W", smi.First(g.At("Current Socket Graphics Package Power (W)"), g.At("Average Graphics Package Power (W)"), g.At("power", "socket_power"))},
+		{Utilisation, "%", smi.First(g.At("GPU use (%)"), g.At("usage", "gfx_activity"))},
+		{Temperature, "°C", smi.First(g.At("Temperature (Sensor junction) (C)"), g.At("temperature", "hotspot"), g.At("Temperature (Sensor edge) (C)"), g.At("temperature", "edge"))},
+		{SMClock, "MHz", smi.First(g.At("sclk clock speed:"), g.At("clock", "gfx_0", "clk"))},
+		{MemoryClock, "MHz", smi.First(g.At("mclk clock speed:"), g.At("clock", "mem_0", "clk"))},
+	} {
+		if v, ok := q.value.Number(); ok {
+			readings = append(readings, Reading{of, q.name, q.unit, v})
 		}
 	}
-}
-
-// amdValue is a number of amd-smi: {"value": 142, "unit": "W"}, a plain number, or
-// "N/A".
-type amdValue struct {
-	value float64
-	unit  string
-	known bool
-}
-
-func (v *amdValue) UnmarshalJSON(b []byte) error {
-	var o struct {
-		Value *float64 `json:"value"`
-		Unit  string   `json:"unit"`
+	used, ok := g.At("VRAM Total Used Memory (B)").Bytes("B")
+	if !ok {
+		used, ok = g.At("mem_usage", "used_vram").Bytes("") // it comes with its unit
 	}
-	if json.Unmarshal(b, &o) == nil && o.Value != nil {
-		*v = amdValue{*o.Value, o.Unit, true}
-	} else if n, err := strconv.ParseFloat(string(b), 64); err == nil {
-		*v = amdValue{value: n, known: true}
+	if ok {
+		readings = append(readings, Reading{of, Memory, "B", float64(used)})
 	}
-	return nil
-}
-
-func (v amdValue) bytes() amdValue {
-	shift, ok := map[string]float64{"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}[v.unit]
-	return amdValue{v.value * shift, "B", v.known && ok}
-}
-
-type amdGPU struct {
-	GPU   int `json:"gpu"`
-	Power struct {
-		Socket   amdValue `json:"socket_power"`
-		Throttle string   `json:"throttle_status"`
-	} `json:"power"`
-	Usage struct {
-		GFX amdValue `json:"gfx_activity"`
-	} `json:"usage"`
-	Memory struct {
-		Used amdValue `json:"used_vram"`
-	} `json:"mem_usage"`
-	Temperature struct {
-		Hotspot amdValue `json:"hotspot"`
-	} `json:"temperature"`
-	Clock struct {
-		GFX amdClock `json:"gfx_0"`
-		Mem amdClock `json:"mem_0"`
-	} `json:"clock"`
-}
-
-type amdClock struct {
-	Now amdValue `json:"clk"`
-}
-
-func amdReadings(gpus []amdGPU) []Reading {
-	var readings []Reading
-	for _, g := range gpus {
-		of := fmt.Sprintf("gpu%d", g.GPU)
-		for _, q := range []struct {
-			name, unit string
-			v          amdValue
-		}{
-			{Power, "W", g.Power.Socket}, {Utilisation, "%", g.Usage.GFX}, {Memory, "B", g.Memory.Used.bytes()},
-			{Temperature, "°C", g.Temperature.Hotspot}, {SMClock, "MHz", g.Clock.GFX.Now}, {MemoryClock, "MHz", g.Clock.Mem.Now},
-		} {
-			if q.v.known {
-				readings = append(readings, Reading{of, q.name, q.unit, q.v.value})
-			}
-		}
-		if g.Power.Throttle == "THROTTLED" || g.Power.Throttle == "UNTHROTTLED" {
-			readings = append(readings, Reading{of, Throttled, "", flag(g.Power.Throttle == "THROTTLED")})
-		}
+	if is := g.At("power", "throttle_status").Text(); is == "THROTTLED" || is == "UNTHROTTLED" {
+		readings = append(readings, Reading{of, Throttled, "", flag(is == "THROTTLED")})
 	}
 	return readings
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/smi"
 )
 
 var zero = time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -109,12 +111,13 @@ mask=0x1; while :; do for i in 2 3; do ` + line + `; done; sleep 0.02; done`,
 			GPUs{Vendor: NVIDIA, Count: 2, Only: []string{"2", "3"}}, "gpu3 memory 1.073741824e+09", ""},
 		{"a broken driver", "nvidia-smi", "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18",
 			GPUs{Vendor: NVIDIA, Count: 1}, "", "nvidia-smi: Failed to initialize NVML: Driver/library version mismatch"},
+		// Driver 535 to 570: the others are still told of, with their own indices.
+		{"a GPU that is lost", "nvidia-smi", `mask=0x4; while :; do echo 'Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error' >&2; i=2; ` + line + `; sleep 0.02; done`,
+			GPUs{Vendor: NVIDIA, Count: 3}, "gpu2 power_capped 1", ""},
+		{"all GPUs are lost", "nvidia-smi", "while :; do echo 'Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU'; sleep 0.02; done",
+			GPUs{Vendor: NVIDIA, Count: 2}, "", "nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU"},
 		{"rocm-smi", "rocm-smi", `echo 'WARNING: a low-power state'; echo '{"card0": {"Current Socket Graphics Package Power (W)": "742.0", "sclk clock speed:": "(2104Mhz)"}, "card1": {"Average Graphics Package Power (W)": "700.0"}}'`,
 			GPUs{Vendor: AMD, Count: 1, Only: []string{"0"}}, "gpu0 sm_clock 2104", ""},
-		{"amd-smi, a list", "amd-smi", `echo '[{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}, "throttle_status": "THROTTLED"}, "temperature": {"hotspot": "N/A"}}]'`,
-			GPUs{Vendor: AMD, Count: 1}, "gpu0 throttled 1", ""},
-		{"amd-smi, an object", "amd-smi", `echo '{"gpu_data": [{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}}, "mem_usage": {"used_vram": {"value": 2, "unit": "MB"}}}]}'`,
-			GPUs{Vendor: AMD, Count: 1}, "gpu0 memory 2.097152e+06", ""},
 		{"no driver", "amd-smi", "echo 'ERROR: no GPU' >&2; exit 3", GPUs{Vendor: AMD, Count: 1}, "", "rocm-smi or amd-smi: exit status 3: ERROR: no GPU"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,6 +152,66 @@ mask=0x1; while :; do for i in 2 3; do ` + line + `; done; sleep 0.02; done`,
 				}
 			}
 		})
+	}
+}
+
+// TestAMDReadings are what the tools of releases say of a GPU. The values are of
+// nobody's GPU.
+func TestAMDReadings(t *testing.T) {
+	for _, c := range []struct{ name, printed, want string }{
+		{"rocm-smi of ROCm 5.7 on MI250: two dies to a GPU", `{"card0": {"Temperature (Sensor edge) (C)": "34.0", "Temperature (Sensor junction) (C)": "37.0", "mclk clock speed:": "(1600Mhz)", "mclk clock level:": "3", "sclk clock speed:": "(800Mhz)", "sclk clock level:": "1", "Average Graphics Package Power (W)": "94.0", "GPU use (%)": "0", "VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "10977280"}, "card1": {"Average Graphics Package Power (W)": "N/A (Secondary die)", "Temperature (Sensor junction) (C)": "36.0"}}`,
+			"gpu0 power 94, gpu0 utilisation 0, gpu0 temperature 37, gpu0 sm_clock 800, gpu0 memory_clock 1600, gpu0 memory 1.097728e+07, gpu1 temperature 36"},
+		{"rocm-smi of ROCm 6 and 7 on MI300X", `{"card0": {"Temperature (Sensor junction) (C)": "48.0", "Temperature (Sensor memory) (C)": "39.0", "sclk clock speed:": "(2104Mhz)", "mclk clock speed:": "(1300Mhz)", "Current Socket Graphics Package Power (W)": "742.0", "GPU use (%)": "100", "VRAM Total Used Memory (B)": "190123456789"}}`,
+			"gpu0 power 742, gpu0 utilisation 100, gpu0 temperature 48, gpu0 sm_clock 2104, gpu0 memory_clock 1300, gpu0 memory 1.90123456789e+11"},
+		{"rocm-smi, a partition that is not the first", `{"card0": {"Current Socket Graphics Package Power (W)": "142.0"}, "card1": {"GPU use (%)": "-1", "Temperature (Sensor junction) (C)": "N/A", "sclk current clock frequency not found": "1"}, "card8": {"Current Socket Graphics Package Power (W)": "150.0"}}`,
+			"gpu0 power 142, gpu8 power 150"},
+		{"amd-smi of ROCm 6.2 on MI300X", `[{"gpu": 0, "usage": {"gfx_activity": {"value": 100, "unit": "%"}, "umc_activity": {"value": 34, "unit": "%"}, "mm_activity": "N/A", "vcn_activity": [{"value": 0, "unit": "%"}, "N/A"], "jpeg_activity": ["N/A"]}, "power": {"socket_power": {"value": 742, "unit": "W"}, "gfx_voltage": "N/A", "throttle_status": "N/A", "power_management": "ENABLED"}, "clock": {"gfx_0": {"clk": {"value": 2104, "unit": "MHz"}, "min_clk": {"value": 132, "unit": "MHz"}, "clk_locked": "DISABLED", "deep_sleep": "DISABLED"}, "gfx_1": {"clk": {"value": 2101, "unit": "MHz"}}, "mem_0": {"clk": {"value": 1300, "unit": "MHz"}}}, "temperature": {"edge": "N/A", "hotspot": {"value": 61, "unit": "C"}, "mem": {"value": 48, "unit": "C"}}, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}]`,
+			"gpu0 power 742, gpu0 utilisation 100, gpu0 temperature 61, gpu0 sm_clock 2104, gpu0 memory_clock 1300, gpu0 memory 2.96747008e+08"},
+		{"amd-smi of ROCm 7, partitions, and a card that tells of throttling", `{"gpu_data": [{"gpu": 0, "usage": {"gfx_activity": {"value": 0, "unit": "%"}, "gfx_busy_inst": {"xcp_0": [{"value": 0, "unit": "%"}, "N/A"]}}, "power": {"socket_power": {"value": 142, "unit": "W"}, "throttle_status": "UNTHROTTLED"}, "temperature": {"edge": {"value": 54, "unit": "C"}, "hotspot": "N/A"}}, {"gpu": 1, "usage": "N/A", "power": {"socket_power": "N/A", "throttle_status": "THROTTLED"}, "clock": {"gfx_0": {"clk": "N/A"}}, "temperature": "N/A", "mem_usage": {"used_vram": "N/A"}}]}`,
+			"gpu0 power 142, gpu0 utilisation 0, gpu0 temperature 54, gpu0 throttled 0, gpu1 throttled 1"},
+		{"amd-smi of ROCm 6.0, numbers without a unit", `{"gpu": 0, "usage": {"gfx_usage": 12}, "power": {"current_power": 742, "power_limit": 750}, "mem_usage": {"used_vram": 283}}`, ""},
+	} {
+		gpus, _, err := smi.Parse(c.printed)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		var got []string
+		for _, gpu := range gpus {
+			for _, r := range amdReadings(gpu) {
+				got = append(got, r.Of+" "+r.Name+" "+trim(r.Value))
+			}
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestNVIDIALine: what a GPU does not tell, in the words of drivers, is no reading.
+func TestNVIDIALine(t *testing.T) {
+	now := time.Date(2025, 3, 1, 12, 0, 1, 0, time.UTC)
+	for line, want := range map[string]string{
+		"2025/03/01 12:00:00.250, 7, 698.41, 100, 133210, 62, 1755, 3201, 0x0000000000000004":                                                         "power 698.41, utilisation 100, memory 1.3968080896e+11, temperature 62, sm_clock 1755, memory_clock 3201, throttled 0, power_capped 1",
+		"2025/03/01 12:00:00.250, 7, 410.00, [N/A], 133210, 62, 1755, 3201, 0x0000000000000000":                                                       "power 410, memory 1.3968080896e+11, temperature 62, sm_clock 1755, memory_clock 3201, throttled 0, power_capped 0", // MIG
+		"2025/03/01 12:00:00.250, 0, 4.26, 0, [N/A], 36, 208, [N/A], [N/A]":                                                                           "power 4.26, utilisation 0, temperature 36, sm_clock 208",                                                           // GB10
+		"2025/03/01 12:00:00.250, 3, [Unknown Error], [Unknown Error], [Unknown Error], [Unknown Error], [GPU is lost], [GPU is lost], [GPU is lost]": "",
+		"2025/03/01 12:00:00.250, 3, [Not Supported], [GPU requires reset], 5, ERR!, 1, 2, 0x0000000000000068":                                        "memory 5.24288e+06, sm_clock 1, memory_clock 2, throttled 1, power_capped 0",
+		"Unable to determine the device handle for GPU3: 0000:61:00.0: Unknown Error":                                                                 "no reading",
+	} {
+		at, readings, ok := parseNVIDIA(line, now)
+		var got []string
+		for _, r := range readings {
+			got = append(got, r.Name+" "+trim(r.Value))
+		}
+		told := strings.Join(got, ", ")
+		if !ok {
+			told = "no reading"
+		} else if now.Sub(at) != 750*time.Millisecond {
+			t.Errorf("%s: read at %s", line, at)
+		}
+		if told != want {
+			t.Errorf("%s:\n got %s\nwant %s", line, told, want)
+		}
 	}
 }
 

@@ -1,0 +1,218 @@
+// Package smi reads the JSON of AMD's tools, rocm-smi and amd-smi: values of GPUs by
+// the names that the tools give them.
+//
+// It knows the forms that releases from ROCm 5.7 on have printed, and that whatever
+// is not told is not a number. It knows no hosts and runs nothing: which command was
+// run, and which of its values mean what, is its caller's.
+package smi
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// GPU is what a tool says of one GPU.
+type GPU struct {
+	Index int // as the tool counts them: partitions where a GPU is split
+	Object
+}
+
+// Object is values by their names.
+type Object map[string]any
+
+// Parse reads what a tool has printed with --json, on either stream. GPUs come in the
+// order of their indices; system is what rocm-smi says of all together: its driver, the
+// processes.
+//
+// rocm-smi prints an object with one entry for each card that has something to say.
+// amd-smi prints a list, since ROCm 7.0 within an object, and before 6.1 the one
+// object where there is one GPU. Warnings stand before it. An object that tells of an
+// error instead, with which amd-smi before ROCm 7 may well exit with 0, is that error.
+func Parse(text string) (gpus []GPU, system Object, err error) {
+	var printed any
+	for rest := text; printed == nil; {
+		start := startOfJSON.FindStringIndex(rest)
+		if start == nil {
+			return nil, nil, errors.New("what it printed is not JSON")
+		}
+		rest = rest[start[1]-1:]
+		from := json.NewDecoder(strings.NewReader(rest))
+		from.UseNumber()
+		var any any
+		if from.Decode(&any) == nil && isData(any) {
+			printed = any
+		}
+		rest = rest[1:]
+	}
+	switch printed := printed.(type) {
+	case []any:
+		return list(printed), nil, nil
+	case map[string]any:
+		if said, ok := printed["error"].(string); ok {
+			return nil, nil, errors.New(said)
+		}
+		if all, ok := printed["gpu_data"].([]any); ok {
+			return list(all), nil, nil
+		}
+		if _, ok := printed["gpu"]; ok {
+			return list([]any{printed}), nil, nil
+		}
+		return cards(printed)
+	}
+	return nil, nil, errors.New("what it printed is of no known form")
+}
+
+// startOfJSON is where a line may begin it; a warning may begin with a bracket too.
+var startOfJSON = regexp.MustCompile(`(?m)^[ \t]*[\[{]`)
+
+// isData tells what the tools print from a warning such as "[0]".
+func isData(printed any) bool {
+	if all, ok := printed.([]any); ok {
+		return !slices.ContainsFunc(all, func(of any) bool { _, ok := of.(map[string]any); return !ok })
+	}
+	_, ok := printed.(map[string]any)
+	return ok
+}
+
+func list(all []any) []GPU {
+	var gpus []GPU
+	for i, of := range all {
+		said, _ := of.(map[string]any)
+		g := GPU{i, said}
+		if n, ok := g.At("gpu").Number(); ok {
+			g.Index = int(n)
+		}
+		gpus = append(gpus, g)
+	}
+	slices.SortStableFunc(gpus, func(a, b GPU) int { return cmp.Compare(a.Index, b.Index) })
+	return gpus
+}
+
+func cards(all map[string]any) (gpus []GPU, system Object, err error) {
+	for name, of := range all {
+		said, ok := of.(map[string]any)
+		n, err := strconv.Atoi(strings.TrimPrefix(name, "card"))
+		switch {
+		case ok && name == "system":
+			system = said
+		case ok && err == nil:
+			gpus = append(gpus, GPU{n, said})
+		}
+	}
+	if gpus == nil && system == nil {
+		return nil, nil, errors.New("what it printed is of no known form")
+	}
+	slices.SortFunc(gpus, func(a, b GPU) int { return cmp.Compare(a.Index, b.Index) })
+	return gpus, system, nil
+}
+
+// At is the value under these names, one within the other. Their capitals have
+// changed between releases and do not count.
+func (o Object) At(path ...string) Value {
+	var said any = map[string]any(o)
+	for _, name := range path {
+		of, _ := said.(map[string]any)
+		said = nil
+		for k, v := range of {
+			if strings.EqualFold(k, name) {
+				said = v
+			}
+		}
+	}
+	return Value{said}
+}
+
+// First is the first of these values that is a number, or one that is not known.
+func First(values ...Value) Value {
+	for _, v := range values {
+		if _, ok := v.Number(); ok {
+			return v
+		}
+	}
+	return Value{}
+}
+
+// Value is what a tool gives: a text, a number, {"value": 142, "unit": "W"}, or what
+// stands for none, such as "N/A", "N/A (Secondary die)" or "unknown".
+type Value struct{ any any }
+
+// Text is the value as a text; "" where it is not told.
+func (v Value) Text() string {
+	switch said := v.any.(type) {
+	case string:
+		if s := strings.TrimSpace(said); !strings.HasPrefix(s, "N/A") {
+			return s
+		}
+	case json.Number:
+		return said.String()
+	case map[string]any:
+		return Value{said["value"]}.Text()
+	}
+	return ""
+}
+
+var number = regexp.MustCompile(`-?\d+(\.\d+)?`)
+
+// Number is the number in the value: 132 of "(132Mhz)". rocm-smi writes -1 for what it
+// does not know, and nothing that the tools measure is below zero.
+func (v Value) Number() (n float64, ok bool) {
+	n, err := strconv.ParseFloat(number.FindString(v.Text()), 64)
+	return n, err == nil && n >= 0
+}
+
+// Bytes is the value in bytes. unit is that of a number which comes without one. The
+// tools count in powers of 1024, whatever they write.
+func (v Value) Bytes(unit string) (int64, bool) {
+	if of, ok := v.any.(map[string]any); ok {
+		unit = fmt.Sprint(of["unit"])
+	}
+	shift, known := map[string]int{"B": 0, "KB": 10, "MB": 20, "GB": 30}[unit]
+	n, ok := v.Number()
+	return int64(n * float64(int64(1)<<shift)), known && ok
+}
+
+// List are the values in a list, or those of an object that has lists in it, such as
+// one for each part of a GPU; of anything else the value itself.
+func (v Value) List() []Value {
+	var all []Value
+	switch said := v.any.(type) {
+	case []any:
+		for _, of := range said {
+			all = append(all, Value{of}.List()...)
+		}
+	case map[string]any:
+		if _, plain := said["value"]; plain {
+			return []Value{v}
+		}
+		for _, of := range said {
+			all = append(all, Value{of}.List()...)
+		}
+	default:
+		return []Value{v}
+	}
+	return all
+}
+
+// Items are the objects in a list.
+func (v Value) Items() []Object {
+	all, _ := v.any.([]any)
+	var items []Object
+	for _, of := range all {
+		if said, ok := of.(map[string]any); ok {
+			items = append(items, said)
+		}
+	}
+	return items
+}
+
+// Object is the value as an object; nil when it is none.
+func (v Value) Object() Object {
+	o, _ := v.any.(map[string]any)
+	return o
+}
