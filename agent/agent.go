@@ -181,7 +181,6 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/jobs/{id}/records", s.jobRecords)
 	mux.HandleFunc("DELETE /v1/jobs/{id}", s.deleteJob)
 	mux.HandleFunc("POST /v1/models", s.fetchModel)
-	mux.HandleFunc("GET /v1/models", s.checkModel)
 	mux.HandleFunc("PUT /v1/processes/{name}", s.putProcess)
 	mux.HandleFunc("GET /v1/processes", s.listProcesses)
 	mux.HandleFunc("GET /v1/processes/{name}", s.getProcess)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,19 +94,6 @@ func (s *server) who() string {
 	return fmt.Sprintf("run %s of lab %s on %s, by %s", s.lease.Run, s.lease.Lab, machine, s.lease.Holder)
 }
 
-// checkModel looks whether a directory holds a whole model.
-func (s *server) checkModel(w http.ResponseWriter, r *http.Request) {
-	dir, err := homePath(r.URL.Query().Get("path"))
-	if err == nil {
-		err = CheckModel(dir)
-	}
-	if err != nil {
-		fail(w, http.StatusUnprocessableEntity, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
 // homePath is an absolute path for one that may begin with the home.
 func homePath(path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
@@ -174,14 +160,4 @@ func (a *Client) fetchModel(ctx context.Context, m Model, progress func(ModelPro
 		}
 		progress(*e.Progress)
 	}
-}
-
-// CheckModel looks whether a directory of the host holds a whole model; the error
-// says what is missing.
-func (a *Client) CheckModel(ctx context.Context, path string) error {
-	err := a.call(ctx, "GET", "/v1/models?path="+url.QueryEscape(path), nil, nil)
-	if status := new(statusError); errors.As(err, &status) {
-		return fmt.Errorf("%s: %s", a.host, status.body)
-	}
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -92,8 +93,12 @@ func TestFetchModel(t *testing.T) {
 	if last.Total != total || last.Files != 4 {
 		t.Errorf("the progress ends with %+v, want %d bytes in 4 files", last, total)
 	}
-	if err := CheckModel(filepath.Join(root, "snapshots", commit)); err != nil {
-		t.Errorf("CheckModel of what was fetched: %v", err)
+	there := look(t, "", root)
+	if err := there.Whole(); err != nil || there.Commit != commit {
+		t.Errorf("what was fetched is at commit %q and %v", there.Commit, err)
+	}
+	if n, size := there.Files(); n != 4 || size != total {
+		t.Errorf("what was fetched are %d files of %d bytes", n, size)
 	}
 
 	if commit, err := m.again().fetch(t.Context()); err != nil || commit != hub.Commit {
@@ -185,7 +190,7 @@ func TestFetchBreaksOff(t *testing.T) {
 	if _, err := os.Stat(wrong.in("blobs", hub.Sum(shard))); err == nil {
 		t.Error("wrong bytes have got the file's name")
 	}
-	if err := CheckModel(wrong.in("snapshots", hub.Commit)); err == nil {
+	if err := look(t, wrong.in("snapshots", hub.Commit), "").Whole(); err == nil {
 		t.Error("a model that did not come is whole")
 	}
 
@@ -343,11 +348,8 @@ func TestFetchThroughAgent(t *testing.T) {
 	if asked := hub.Asked(); !slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, shard+"@") && a != shard+"@0" }) {
 		t.Errorf("asked for %v, want the shard from the middle", asked)
 	}
-	if err := a.CheckModel(t.Context(), filepath.Join(cache, "hub/models--org--model/snapshots", commit)); err != nil {
-		t.Errorf("CheckModel: %v", err)
-	}
-	if err := a.CheckModel(t.Context(), filepath.Join(cache, "none")); err == nil || !strings.Contains(err.Error(), "there is no") {
-		t.Errorf("CheckModel of nothing: %v", err)
+	if err := look(t, "", cachePath(cache, hub.Repo)).Whole(); err != nil {
+		t.Error(err)
 	}
 	for _, root := range []string{cache, dir} {
 		filepath.WalkDir(root, func(path string, _ os.DirEntry, _ error) error {
@@ -359,20 +361,37 @@ func TestFetchThroughAgent(t *testing.T) {
 	}
 }
 
-// TestCheckModel names what is missing of a model and what is cut short.
-func TestCheckModel(t *testing.T) {
-	dir := t.TempDir()
+// look finds what this machine has of a model.
+func look(t *testing.T, dir, cache string) ModelThere {
+	t.Helper()
+	there, err := findModel(dir, cache, "", func(command string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
+		return string(out), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return there
+}
+
+// TestModelThere names what is missing of a model and what is cut short.
+func TestModelThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's a model")
 	check := func(want ...string) {
 		t.Helper()
-		err := CheckModel(dir)
+		err := look(t, dir, "").Whole()
 		if len(want) == 0 && err != nil {
-			t.Errorf("CheckModel = %v, want none", err)
+			t.Errorf("Whole = %v, want none", err)
 		}
 		for _, w := range want {
 			if err == nil || !strings.Contains(err.Error(), w) {
-				t.Errorf("CheckModel = %v, want %q", err, w)
+				t.Errorf("Whole = %v, want %q", err, w)
 			}
 		}
+	}
+	check("there is no " + dir)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	check("is empty")
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("#"), 0o644); err != nil {
@@ -394,6 +413,11 @@ func TestCheckModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("model-00001-of-00002.safetensors has 1.0 MB of 3.1 MB", "model-00002-of-00002.safetensors is missing")
+
+	if err := os.WriteFile(filepath.Join(dir, "model-00002-of-00002.safetensors"), []byte("no"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check("model-00002-of-00002.safetensors has no header of safetensors")
 
 	index, err := json.Marshal(map[string]any{"weight_map": map[string]string{"a": "../../etc/passwd"}})
 	if err != nil {

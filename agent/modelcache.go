@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"hclbench/origin"
+	"hclbench/provision"
 )
 
 const (
@@ -58,7 +60,25 @@ type modelCache struct {
 }
 
 func (m *modelCache) in(parts ...string) string {
-	return filepath.Join(append([]string{m.dir, "hub", "models--" + strings.ReplaceAll(m.repo, "/", "--")}, parts...)...)
+	return filepath.Join(append([]string{cachePath(m.dir, m.repo)}, parts...)...)
+}
+
+// cachePath is where a model is in a cache.
+func cachePath(dir, repo string) string {
+	return path.Join(dir, "hub", "models--"+strings.ReplaceAll(repo, "/", "--"))
+}
+
+// ModelFiles asks the hub what a revision of a model is today, "" being main, and
+// which of its files engines load. Errors are those of [origin.Hub.Commit].
+func ModelFiles(ctx context.Context, hub origin.Hub, repo, revision string) (commit string, files []origin.File, err error) {
+	commit = cmp.Or(revision, "main")
+	if !isCommit(commit) {
+		if commit, err = hub.Commit(ctx, repo, commit); err != nil {
+			return "", nil, err
+		}
+	}
+	files, err = hub.Files(ctx, repo, commit)
+	return commit, needed(files), err
 }
 
 // fetch brings the model into the cache, and returns its commit. What is there, by
@@ -66,21 +86,13 @@ func (m *modelCache) in(parts ...string) string {
 // that cannot be reached is no error when the model is there and whole.
 func (m *modelCache) fetch(ctx context.Context) (commit string, err error) {
 	revision := cmp.Or(m.revision, "main")
-	commit = revision
-	if !isCommit(commit) {
-		commit, err = m.hub.Commit(ctx, m.repo, revision)
-	}
-	var files []origin.File
-	if err == nil {
-		files, err = m.hub.Files(ctx, m.repo, commit)
-	}
+	commit, files, err := ModelFiles(ctx, m.hub, m.repo, revision)
 	if errors.Is(err, origin.ErrNotReachable) && ctx.Err() == nil {
-		return m.kept(revision, err)
+		return m.kept(ctx, err)
 	}
 	if err != nil {
 		return "", err
 	}
-	files = needed(files)
 	for _, dir := range []string{m.in("blobs"), m.in("refs"), m.in("snapshots", commit)} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", fmt.Errorf("make the model's cache: %w (the login must be able to write there)", err)
@@ -92,13 +104,13 @@ func (m *modelCache) fetch(ctx context.Context) (commit string, err error) {
 	}
 	defer release()
 
-	missing, room, err := m.missing(files)
+	missing, err := m.missing(files)
 	if err != nil {
 		return "", err
 	}
 	m.at.Phase = Downloading
 	m.tell(true)
-	if err := m.fits(room); err != nil {
+	if err := m.fits(m.at.Total - m.at.Bytes); err != nil {
 		return "", err
 	}
 	if err := m.download(ctx, commit, missing); err != nil {
@@ -146,7 +158,7 @@ func (m *modelCache) lock(ctx context.Context, files []origin.File) (release fun
 		if err != nil {
 			return nil, fmt.Errorf("lock the model's cache: %w", err)
 		}
-		if _, _, err := m.missing(files); err != nil {
+		if _, err := m.missing(files); err != nil {
 			return nil, err
 		}
 		m.at.Phase, m.at.For = WaitingFor, cmp.Or(strings.TrimSpace(string(who)), "somebody")
@@ -157,7 +169,6 @@ func (m *modelCache) lock(ctx context.Context, files []origin.File) (release fun
 		case <-poll.C:
 		}
 	}
-	m.at.For = ""
 	if err := os.WriteFile(file, []byte(m.who+"\n"), 0o666); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the model's cache: %w", err), lock.Close())
 	}
@@ -178,19 +189,21 @@ func exists(path string) bool {
 }
 
 // kept is the commit of the model as it is there, when the hub cannot be asked.
-func (m *modelCache) kept(revision string, why error) (string, error) {
-	commit := revision
-	if !isCommit(commit) {
-		text, err := os.ReadFile(m.in("refs", filepath.FromSlash(revision)))
-		if err != nil {
-			return "", why
-		}
-		commit = strings.TrimSpace(string(text))
+func (m *modelCache) kept(ctx context.Context, why error) (string, error) {
+	there, err := findModel("", m.in(), m.revision, func(command string) (string, error) {
+		out, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
+		return string(out), err
+	})
+	if err != nil {
+		return "", errors.Join(why, err)
 	}
-	if err := CheckModel(m.in("snapshots", commit)); err != nil {
+	if !isCommit(there.Commit) {
+		return "", why
+	}
+	if err := there.Whole(); err != nil {
 		return "", fmt.Errorf("%w, and what is in the cache is not whole: %w", why, err)
 	}
-	return commit, nil
+	return there.Commit, nil
 }
 
 // otherForms are endings of the same weights for other programs than engines.
@@ -211,32 +224,42 @@ func needed(files []origin.File) []origin.File {
 	})
 }
 
-// missing are the files that are not there, and the room that they still take. It
-// sets how far the model is.
-func (m *modelCache) missing(files []origin.File) (out []origin.File, room int64, err error) {
-	m.at.Bytes, m.at.Total, m.at.Files, m.at.Done = 0, 0, 0, 0
+// missing are the files that are not there. It sets how far the model is.
+func (m *modelCache) missing(files []origin.File) ([]origin.File, error) {
+	now, missing, err := compare(files, func(blob string) (int64, error) {
+		info, err := os.Stat(m.in("blobs", blob))
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
+	})
+	m.at = now
+	return missing, err
+}
+
+// compare holds a cache against the files that should be in it. size is of a file of
+// the cache; its error [fs.ErrNotExist] is none.
+func compare(files []origin.File, size func(blob string) (int64, error)) (p ModelProgress, missing []origin.File, err error) {
 	seen := map[string]bool{}
 	for _, f := range files {
-		m.at.Total += f.Size
-		m.at.Files++
-		info, err := os.Stat(m.in("blobs", f.Sum))
+		p.Total += f.Size
+		p.Files++
+		n, err := size(f.Sum)
 		switch {
-		case seen[f.Sum] || err == nil && info.Size() == f.Size:
-			m.at.Done++
-			m.at.Bytes += f.Size
+		case seen[f.Sum] || err == nil && n == f.Size:
+			p.Done++
+			p.Bytes += f.Size
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return nil, 0, err
+			return p, nil, err
 		}
 		seen[f.Sum] = true
-		room += f.Size
-		if part, err := os.Stat(m.in("blobs", f.Sum+".incomplete")); err == nil && part.Size() <= f.Size {
-			m.at.Bytes += part.Size()
-			room -= part.Size()
+		if part, err := size(f.Sum + ".incomplete"); err == nil && part <= f.Size {
+			p.Bytes += part
 		}
-		out = append(out, f)
+		missing = append(missing, f)
 	}
-	return out, room, nil
+	return p, missing, nil
 }
 
 // fits says whether there is room on the disk for what is missing.
@@ -249,20 +272,9 @@ func (m *modelCache) fits(room int64) error {
 		return fmt.Errorf("ask for room on the disk: %w", err)
 	}
 	if free := int64(disk.Bavail) * int64(disk.Bsize); free < room {
-		return fmt.Errorf("%s still takes %s, and the disk of %s has %s free: make room, or give the model a cache on another disk", m.repo, bytesText(room), m.dir, bytesText(free))
+		return fmt.Errorf("%s still takes %s, and the disk of %s has %s free: make room, or give the model a cache on another disk", m.repo, provision.Bytes(room), m.dir, provision.Bytes(free))
 	}
 	return nil
-}
-
-// bytesText is a size for people.
-func bytesText(n int64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }
 
 // download fetches files side by side; the first that cannot be had ends it.

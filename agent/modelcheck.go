@@ -1,6 +1,11 @@
 package agent
 
 import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"encoding/base64"
 	endian "encoding/binary"
 	"encoding/json"
 	"errors"
@@ -8,41 +13,145 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/origin"
+	"hclbench/provision"
 )
 
-// CheckModel says what is missing of a model in a directory: what describes it, as
-// config.json does, and every file that an index names must be there, and every file of safetensors be as long as its own
-// header says. It reads headers, not weights. A directory without an index or
-// weights that it knows is only looked for.
-func CheckModel(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no %s on the host", dir)
+// modelScript prints what a host has of a model. Its arguments are a directory, or
+// instead a cache and a revision.
+//
+//go:embed modelcheck.sh
+var modelScript string
+
+// ModelThere is what a host has of a model.
+type ModelThere struct {
+	Dir    string // where it is, or would be
+	Commit string // in a cache: that the revision was when it was last asked for
+	Mount  string // of the disk that it is on; "": not known
+	Free   int64  // bytes there
+
+	exists bool
+	blobs  map[string]int64  // of a cache, with their sizes
+	files  map[string]int64  // of the directory, by their paths below it
+	text   map[string][]byte // of the directory: indexes, and headers of safetensors
+}
+
+// ModelIn looks at a directory of the host that should hold a model. A path that
+// begins with "~/" is below the home. Nothing is changed there.
+func ModelIn(ctx context.Context, c *provision.Conn, dir string) (ModelThere, error) {
+	return lookForModel(ctx, c, dir, "", "")
+}
+
+// ModelInCache looks at Hugging Face's cache directory on the host for a revision of
+// a model; "" is main. Paths are those of [ModelIn].
+func ModelInCache(ctx context.Context, c *provision.Conn, cache, repo, revision string) (ModelThere, error) {
+	return lookForModel(ctx, c, "", cachePath(cache, repo), revision)
+}
+
+func lookForModel(ctx context.Context, c *provision.Conn, dir, cache, revision string) (ModelThere, error) {
+	home := func(p string) string {
+		if rest, ok := strings.CutPrefix(p, "~/"); ok {
+			return path.Join(c.Home(), rest)
+		}
+		return p
 	}
+	m, err := findModel(home(dir), home(cache), revision, func(command string) (string, error) { return c.Run(ctx, command, nil) })
 	if err != nil {
-		return fmt.Errorf("look at the model: %w", err)
+		return m, fmt.Errorf("look at the model: %w", err)
 	}
-	if len(entries) == 0 {
-		return fmt.Errorf("%s is empty", dir)
+	return m, nil
+}
+
+// findModel has the script run where the model should be.
+func findModel(dir, cache, revision string, run func(command string) (string, error)) (ModelThere, error) {
+	if revision == "" {
+		revision = "main"
+	}
+	out, err := run("set -- " + quote(dir) + " " + quote(cache) + " " + quote(revision) + "\n" + modelScript)
+	if err != nil {
+		return ModelThere{}, err
+	}
+	m := ModelThere{blobs: map[string]int64{}, files: map[string]int64{}, text: map[string][]byte{}}
+	for line := range strings.Lines(out) {
+		kind, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		first, rest, _ := strings.Cut(value, " ")
+		name := strings.TrimPrefix(rest, "./")
+		var err error
+		switch kind {
+		case "commit":
+			m.Commit = value
+		case "disk":
+			if m.Mount = rest; rest != "" {
+				m.Free, err = strconv.ParseInt(first, 10, 64)
+				m.Free <<= 10
+			}
+		case "dir":
+			m.Dir = value
+		case "there":
+			m.exists = true
+		case "blob":
+			m.blobs[name], err = strconv.ParseInt(first, 10, 64)
+		case "file":
+			m.files[name], err = strconv.ParseInt(first, 10, 64)
+		case "text":
+			m.text[name], err = unpack(first)
+		}
+		if err != nil {
+			return m, fmt.Errorf("read %s: %w", kind, err)
+		}
+	}
+	return m, nil
+}
+
+// maxText is what the safetensors library takes for a header at most, and room for
+// an index.
+const maxText = 100_000_008
+
+func unpack(packed string) ([]byte, error) {
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(z, maxText))
+}
+
+// Files counts the files of the model, and their bytes.
+func (m ModelThere) Files() (n int, size int64) {
+	for _, s := range m.files {
+		size += s
+	}
+	return len(m.files), size
+}
+
+// Whole says what is missing of a model by what it says of itself: what describes
+// it, as config.json does, and every file that an index names must be there, and
+// every file of safetensors be as long as its own header says. A directory without
+// an index or weights that it knows is only looked for.
+func (m ModelThere) Whole() error {
+	if !m.exists {
+		return fmt.Errorf("there is no %s on the host", m.Dir)
+	}
+	if len(m.files) == 0 {
+		return fmt.Errorf("%s is empty", m.Dir)
 	}
 	weights := map[string]bool{}
 	var wrong []error
-	described := func(e os.DirEntry) bool {
-		return e.Name() == "config.json" || e.Name() == "params.json" || filepath.Ext(e.Name()) == ".gguf"
-	}
-	if !slices.ContainsFunc(entries, described) {
-		wrong = append(wrong, errors.New("config.json is missing"))
-	}
-	for _, e := range entries {
-		name := e.Name()
+	described := false
+	for _, name := range slices.Sorted(maps.Keys(m.files)) {
 		switch {
-		case filepath.Ext(name) == ".safetensors":
+		case strings.Contains(name, "/"):
+		case name == "config.json" || name == "params.json" || path.Ext(name) == ".gguf":
+			described = true
+		case path.Ext(name) == ".safetensors":
 			weights[name] = true
-		case name == "model.safetensors.index.json" || name == "pytorch_model.bin.index.json":
-			shards, err := shardsOf(filepath.Join(dir, name))
+		case strings.HasSuffix(name, ".index.json") && m.text[name] != nil:
+			shards, err := shardsOf(m.text[name])
 			if err != nil {
 				wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
 			}
@@ -51,10 +160,14 @@ func CheckModel(dir string) error {
 			}
 		}
 	}
+	if !described {
+		wrong = append(wrong, errors.New("config.json is missing"))
+	}
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
-		if err := checkWeights(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+		size, there := m.files[name]
+		if !there {
 			wrong = append(wrong, fmt.Errorf("%s is missing", name))
-		} else if err != nil {
+		} else if err := checkWeights(name, size, m.text[name]); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s %w", name, err))
 		}
 	}
@@ -62,23 +175,30 @@ func CheckModel(dir string) error {
 		return nil
 	}
 	const most = 5
-	more := len(wrong) - most
-	if more > 0 {
+	if more := len(wrong) - most; more > 0 {
 		wrong = append(wrong[:most], fmt.Errorf("and %d more", more))
 	}
-	return fmt.Errorf("%s is not whole: %w", dir, errors.Join(wrong...))
+	return fmt.Errorf("%s is not whole: %w", m.Dir, errors.Join(wrong...))
+}
+
+// Missing are those of a model's files that a cache does not have, and how far that
+// makes it.
+func (m ModelThere) Missing(files []origin.File) (p ModelProgress, missing []origin.File) {
+	p, missing, _ = compare(files, func(blob string) (int64, error) {
+		if size, there := m.blobs[blob]; there {
+			return size, nil
+		}
+		return 0, fs.ErrNotExist
+	})
+	return p, missing
 }
 
 // shardsOf are the files that an index names.
-func shardsOf(index string) ([]string, error) {
-	text, err := os.ReadFile(index)
-	if err != nil {
-		return nil, err
-	}
+func shardsOf(index []byte) ([]string, error) {
 	var is struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(text, &is); err != nil {
+	if err := json.Unmarshal(index, &is); err != nil {
 		return nil, err
 	}
 	if len(is.WeightMap) == 0 {
@@ -93,34 +213,19 @@ func shardsOf(index string) ([]string, error) {
 	return slices.Compact(shards), nil
 }
 
-// maxHeader is what the safetensors library takes for a header at most.
-const maxHeader = 100_000_000
-
-// checkWeights holds a file's length against its header. The form is 8 bytes with
-// the header's length, the header, then the tensors
+// checkWeights holds a file's size against its header. The form is 8 bytes with the
+// header's length, the header, then the tensors
 // (https://huggingface.co/docs/safetensors, "Format").
-func checkWeights(file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if filepath.Ext(file) != ".safetensors" {
-		if info.Size() == 0 {
+func checkWeights(name string, size int64, head []byte) error {
+	if path.Ext(name) != ".safetensors" {
+		if size == 0 {
 			return errors.New("is empty")
 		}
 		return nil
 	}
 	var length uint64
-	if err := endian.Read(f, endian.LittleEndian, &length); err != nil || length > maxHeader {
-		return errors.New("has no header of safetensors")
-	}
 	header := map[string]json.RawMessage{}
-	if err := json.NewDecoder(io.LimitReader(f, int64(length))).Decode(&header); err != nil {
+	if endian.Read(bytes.NewReader(head), endian.LittleEndian, &length) != nil || length > uint64(len(head)-8) || json.Unmarshal(head[8:8+length], &header) != nil {
 		return errors.New("has no header of safetensors")
 	}
 	delete(header, "__metadata__")
@@ -134,8 +239,8 @@ func checkWeights(file string) error {
 		}
 		end = max(end, tensor.DataOffsets[1])
 	}
-	if want := 8 + int64(length) + end; info.Size() != want {
-		return fmt.Errorf("has %s of %s", bytesText(info.Size()), bytesText(want))
+	if want := 8 + int64(length) + end; size != want {
+		return fmt.Errorf("has %s of %s", provision.Bytes(size), provision.Bytes(want))
 	}
 	return nil
 }

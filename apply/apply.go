@@ -269,7 +269,16 @@ func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error 
 	if len(errs) > 1 {
 		return errors.Join(errs...)
 	}
-	return nil
+	if s.plan.Rehearsal || s.host.GPUs.Count == 0 {
+		return nil
+	}
+	kept, err := models(ctx, s.conn, enginesOf(deployments), s.opt.Hub)
+	for _, f := range kept {
+		if f.Level != provision.OK {
+			s.event(Event{Type: Warning, Host: s.host.Name, Message: sentence(f)})
+		}
+	}
+	return err
 }
 
 func usesDocker(deployments []*plan.Deployment) bool {

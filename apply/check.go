@@ -54,8 +54,12 @@ func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Eng
 	if err != nil {
 		return nil, err
 	}
+	kept, err := models(ctx, c, all, opt.Hub)
+	if err != nil {
+		return nil, err
+	}
 	unclean, err := leftThere(ctx, c)
-	return append(findings, unclean...), err
+	return slices.Concat(findings, kept, unclean), err
 }
 
 // leftThere says what a run could not clean up there, whether its caller was told

@@ -10,6 +10,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -40,8 +41,11 @@ func (s *site) model(ctx context.Context, d *plan.Deployment, row *results.Deplo
 	case m.Download:
 		return s.fetch(ctx, m, row)
 	case path.IsAbs(m.Repo):
-		dir := onHost(d.Instances[0], m.Repo)
-		if err := s.agent.CheckModel(ctx, dir); err != nil {
+		there, err := agent.ModelIn(ctx, s.conn, onHost(d.Instances[0].Container, m.Repo))
+		if err == nil {
+			err = there.Whole()
+		}
+		if err != nil {
 			return fmt.Errorf("model %s (%s): %w. Copy it there again, or correct repo", m.Name, m.Pos, err)
 		}
 	}
@@ -50,9 +54,9 @@ func (s *site) model(ctx context.Context, d *plan.Deployment, row *results.Deplo
 
 // onHost is where a path of the engine lies on the host: below the mount that holds
 // it, or as it is.
-func onHost(in plan.Instance, file string) string {
+func onHost(ct provision.Container, file string) string {
 	at, longest := file, -1
-	for _, m := range in.Container.Mounts {
+	for _, m := range ct.Mounts {
 		rest, below := strings.CutPrefix(file, m.Target)
 		if below && (rest == "" || rest[0] == '/') && len(m.Target) > longest {
 			at, longest = m.Source+rest, len(m.Target)

@@ -99,6 +99,17 @@ func (c *contract) atLeast(check string, known bool, have, want int64, level Lev
 
 func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/bytesPerGB) }
 
+// Bytes is a size for people: "688.6 GB", "3.1 MB", "12 bytes".
+func Bytes(n int64) string {
+	switch {
+	case n >= bytesPerGB:
+		return gigabytes(n)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
 func (c *contract) docker() {
 	if c.isDocker() {
 		have := orNone(c.facts.Docker)

@@ -1,10 +1,19 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
 	"hclbench/testhost"
@@ -22,6 +31,7 @@ func TestCheck(t *testing.T) {
     idle_gpus = true
   }`, `image = "vllm/vllm-openai:v0.7.3"`, `command = ["sleep", "60"]`).Replace(slowLab)
 	u := newPerson(t, host, lab)
+	u.env = []string{"HF_ENDPOINT=http://127.0.0.1:9"} // discard: nobody listens
 	level := func(stdout, check string) string {
 		t.Helper()
 		var out struct {
@@ -54,5 +64,151 @@ func TestCheck(t *testing.T) {
 	_, said, code = u.run("apply", "--auto-approve")
 	if code != exitContract || !strings.Contains(said, "gpu users: python3 (process 4711") {
 		t.Errorf("apply: exit %d\n%s", code, said)
+	}
+}
+
+// TestCheckModels: what hcl check says of models, wherever they are and come from,
+// and that apply warns of the same before it starts anything.
+func TestCheckModels(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
+	files := map[string][]byte{"config.json": []byte("{}")}
+	for i := range 5 {
+		files[fmt.Sprintf("model-%05d-of-00005.bin", i+1)] = bytes.Repeat([]byte{byte(i)}, 1<<20)
+	}
+	hub, gated := testhost.NewHub(t, "127.0.0.1:0", files), testhost.NewHub(t, "127.0.0.1:0", files)
+	gated.Token = "hf_canary-3e1"
+	cache := func(names ...string) string {
+		t.Helper()
+		dir := t.TempDir()
+		root := filepath.Join(dir, "hub", "models--org--model")
+		snapshot := filepath.Join(root, "snapshots", hub.Commit)
+		for _, d := range []string{"blobs", "refs", filepath.Join("snapshots", hub.Commit)} {
+			if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(root, "refs", "main"), []byte(hub.Commit), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			blob := filepath.Join(root, "blobs", hub.Sum(name))
+			if err := errors.Join(os.WriteFile(blob, files[name], 0o644), os.Symlink(blob, filepath.Join(snapshot, name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	small, broken := t.TempDir(), t.TempDir()
+	if out, err := host.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", small).CombinedOutput(); err != nil {
+		t.Fatalf("mount: %v: %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(broken, "model.safetensors.index.json"), []byte(`{"weight_map":{"a":"model-00001-of-00001.safetensors"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	type want struct{ level, have, advice string }
+	check := func(env []string, blocks map[string]string, wants map[string]want) *person {
+		t.Helper()
+		text := `
+lab "models" { lease = "1m" }
+host "box" {
+  %HOST%
+  gpus    = "8xH200"
+  runtime = "process"
+}
+dataset "random" "d" { input_tokens = 8 }
+`
+		var engines []string
+		for name, block := range blocks {
+			text += fmt.Sprintf("model %[1]q {\n%[2]s\n}\nengine \"vllm\" %[1]q {\n  host = host.box\n  model = model.%[1]s\n}\n", name, block)
+			engines = append(engines, "engine.vllm."+name)
+		}
+		u := newPerson(t, host, text+`benchmark "b" {
+  matrix { engine = [`+strings.Join(engines, ", ")+`] }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 1
+  load {
+    concurrency   = 1
+    output_tokens = 1
+  }
+}`)
+		u.env = env
+		out, said, _ := u.run("check", "--json")
+		var shown struct {
+			Hosts []struct{ Findings []provision.Finding }
+		}
+		if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Hosts) != 1 {
+			t.Fatalf("%v: %s%s", err, out, said)
+		}
+		if strings.Contains(out+said, gated.Token) {
+			t.Error("the token is shown")
+		}
+		for name, w := range wants {
+			i := slices.IndexFunc(shown.Hosts[0].Findings, func(f provision.Finding) bool { return f.Check == "model "+name })
+			if i < 0 {
+				t.Fatalf("model %s has no line: %s", name, out)
+			}
+			f := shown.Hosts[0].Findings[i]
+			if string(f.Level) != w.level || !strings.Contains(f.Have, w.have) || !strings.Contains(f.Advice, w.advice) || f.Want != "org/model" && !strings.HasPrefix(f.Want, "/") {
+				t.Errorf("model %s: %+v, want %+v", name, f, w)
+			}
+		}
+		return u
+	}
+
+	all := slices.Sorted(maps.Keys(files))
+	in := func(cache string, more ...string) string {
+		return fmt.Sprintf("repo = \"org/model\"\ncache = %q\n%s", cache, strings.Join(more, "\n"))
+	}
+	u := check([]string{"HF_ENDPOINT=" + hub.URL}, map[string]string{
+		"whole": in(cache(all...)), "part": in(cache(all[:4]...), "download = true"), "none": in(cache(), "download = true"),
+		"engines": in(cache(all[:2]...)), "small": in(small, "download = true"), "broken": fmt.Sprintf("repo = %q", broken),
+	}, map[string]want{
+		"whole":   {"ok", "whole, 6 files, 5.2 MB", ""},
+		"part":    {"ok", "3.1 MB of 5.2 MB there, without model-00004-of-00005.bin, model-00005-of-00005.bin", ""},
+		"none":    {"ok", "not there, 5.2 MB; ", ""},
+		"engines": {"warning", "1.0 MB of 5.2 MB there, without model-00002-of-00005.bin, model-00003-of-00005.bin, model-00004-of-00005.bin and 1 more", "the engine fetches it as it starts"},
+		"small":   {"blocked", "not there, 5.2 MB; 2.1 MB of disk free", "5.2 MB are still to come and there is no room on " + small},
+		"broken":  {"blocked", "model-00001-of-00001.safetensors is missing", "copy it there again"},
+	})
+	blocks := map[string]string{"fetched": in(cache(), "download = true"), "whole": in(cache(all...)), "engines": in(cache())}
+	check([]string{"HF_ENDPOINT=" + gated.URL, "HF_TOKEN="}, blocks, map[string]want{
+		"whole":   {"ok", "whole, 6 files, 5.2 MB, as it says itself", ""},
+		"fetched": {"blocked", "not there", "set HF_TOKEN"},
+		"engines": {"warning", "not there", "give the engine one with env"},
+	})
+	check([]string{"HF_ENDPOINT=" + gated.URL, "HF_TOKEN=" + gated.Token}, blocks, map[string]want{
+		"fetched": {"ok", "not there, 5.2 MB; ", ""},
+		"engines": {"warning", "not there", "give the engine one with env"},
+	})
+
+	// apply tells of what is not good, and no more, before it starts anything.
+	cmd := u.command("apply", "--json", "--auto-approve")
+	read, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	for sc := bufio.NewScanner(read); sc.Scan(); {
+		var e struct{ Type, Message string }
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			t.Fatalf("%s: %v", sc.Text(), err)
+		}
+		if name, ok := strings.CutPrefix(e.Message, "model "); ok && e.Type == "warning" {
+			name, _, _ = strings.Cut(name, ":")
+			warned = append(warned, name)
+		}
+		if e.Message == "starting" || strings.HasPrefix(e.Message, "looking for") {
+			cmd.Process.Signal(os.Interrupt)
+		}
+	}
+	cmd.Wait() // however it ends
+	slices.Sort(warned)
+	if diff := cmp.Diff([]string{"broken", "engines", "small"}, warned); diff != "" {
+		t.Errorf("apply warns (-want +got):\n%s", diff)
 	}
 }

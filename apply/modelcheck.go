@@ -1,0 +1,223 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/origin"
+	"hclbench/provision"
+)
+
+// hubWithin bounds how long the hub is asked about one model.
+const hubWithin = 20 * time.Second
+
+// models says of each model that engines of the host use whether it is there, and
+// where it will come from. None of it keeps other engines of the host from starting.
+func models(ctx context.Context, c *provision.Conn, all []*engines.Engine, hub origin.Hub) ([]provision.Finding, error) {
+	look := &modelLook{conn: c, hub: hub, free: map[string]int64{}}
+	var findings []provision.Finding
+	var seen []*engines.Model
+	for _, e := range all {
+		if e.Host != c.Host() || e.Model == nil || e.Kind == engines.Sim || e.Kind == engines.External || slices.Contains(seen, e.Model) {
+			continue
+		}
+		seen = append(seen, e.Model)
+		f, err := look.model(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		f.Check, f.Want = "model "+e.Model.Name, e.Model.Repo
+		if e.Model.Revision != "" {
+			f.Want += " at " + e.Model.Revision
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// modelLook looks at one host's models.
+type modelLook struct {
+	conn *provision.Conn
+	hub  origin.Hub
+	free map[string]int64 // bytes, by disk: what models before have left for those after
+}
+
+func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Finding, error) {
+	m := e.Model
+	if path.IsAbs(m.Repo) {
+		there, err := agent.ModelIn(ctx, l.conn, onHost(engines.Container(e), m.Repo))
+		if err != nil {
+			return provision.Finding{}, err
+		}
+		if err := there.Whole(); err != nil {
+			return provision.Finding{Level: provision.Blocked, Have: line(err), Advice: "no engine can load it: copy it there again, or correct repo"}, nil
+		}
+		return provision.Finding{Level: provision.OK, Have: whole(there)}, nil
+	}
+	cache := hubCache(e)
+	if cache == "" {
+		return provision.Finding{Level: provision.Warning, Have: "kept nowhere",
+			Advice: "each start of an engine fetches it anew: write cache = \"/data/huggingface\" into its block, and download = true to have it there before"}, nil
+	}
+	there, err := agent.ModelInCache(ctx, l.conn, cache, m.Repo, m.Revision)
+	if err != nil {
+		return provision.Finding{}, err
+	}
+	hub := l.hub
+	if !m.Download {
+		hub.Token = tokenOf(e) // as the engine will ask
+	}
+	files, err := askHub(ctx, hub, m)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return provision.Finding{}, context.Cause(ctx)
+	case err != nil && there.Whole() == nil:
+		return provision.Finding{Level: provision.OK, Have: whole(there) + ", as it says itself"}, nil
+	case err != nil:
+		return l.unasked(m, there, err), nil
+	}
+	now, missing := there.Missing(files)
+	if len(missing) == 0 {
+		return provision.Finding{Level: provision.OK, Have: fmt.Sprintf("whole, %d files, %s", now.Files, provision.Bytes(now.Total))}, nil
+	}
+	return l.coming(ctx, e, hub, there, now, missing), nil
+}
+
+// unasked is a model that is not whole, and of which the hub tells nothing.
+func (l *modelLook) unasked(m *engines.Model, there agent.ModelThere, err error) provision.Finding {
+	f := provision.Finding{Level: provision.Warning, Have: "not there"}
+	if n, size := there.Files(); n > 0 {
+		f.Have = fmt.Sprintf("%s of it there, %s", provision.Bytes(size), line(there.Whole()))
+	}
+	refused := errors.Is(err, origin.ErrAccess) || errors.Is(err, origin.ErrNotFound)
+	switch {
+	case refused && m.Download:
+		f.Level, f.Advice = provision.Blocked, "it cannot be downloaded: "+line(err)
+	case errors.Is(err, origin.ErrNotFound):
+		f.Advice = "the engine will not find it: " + line(err)
+	case refused:
+		f.Advice = "the engine may not get it: " + line(err) + "; " + giveToken
+	default:
+		f.Advice = "this machine cannot ask how much is missing: " + line(err) + "; the host asks for itself"
+	}
+	return f
+}
+
+// giveToken says how a model comes that wants a token.
+const giveToken = "give the engine one with env = { HF_TOKEN = env(\"HF_TOKEN\") }, or write download = true into the model's block and set HF_TOKEN here"
+
+// coming is a model that is not there, or not whole, and will be fetched.
+func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hub, there agent.ModelThere, now agent.ModelProgress, missing []origin.File) provision.Finding {
+	m, room := e.Model, now.Total-now.Bytes
+	f := provision.Finding{Level: provision.OK, Have: "not there, " + provision.Bytes(room)}
+	if now.Bytes > 0 {
+		f.Have = fmt.Sprintf("%s of %s there, without %s", provision.Bytes(now.Bytes), provision.Bytes(now.Total), some(missing))
+	}
+	free, known := l.free[there.Mount]
+	if !known {
+		free = there.Free
+	}
+	if there.Mount != "" {
+		f.Have += fmt.Sprintf("; %s of disk free", provision.Bytes(free))
+	}
+	smallest := slices.MinFunc(missing, func(a, b origin.File) int { return cmp.Compare(a.Size, b.Size) })
+	err := mayRead(ctx, hub, m, smallest)
+	switch {
+	case there.Mount != "" && free < room:
+		f.Level, f.Advice = provision.Blocked, fmt.Sprintf("%s are still to come and there is no room on %s: make some, or give the model a cache on another disk", provision.Bytes(room), there.Mount)
+		return f
+	case m.Download && err != nil:
+		f.Level, f.Advice = provision.Blocked, "it cannot be downloaded: "+line(err)
+	case m.Download:
+		f.Have += "; hcl downloads it first"
+	case err != nil:
+		f.Level, f.Advice = provision.Warning, "the engine may not get it: "+line(err)+"; "+giveToken
+	default:
+		f.Level, f.Advice = provision.Warning, "the engine fetches it as it starts, without a check of what comes: write download = true into the model's block, and hcl has it there before"
+	}
+	l.free[there.Mount] = free - room
+	return f
+}
+
+// askHub is what the hub says that a model's files are.
+func askHub(ctx context.Context, hub origin.Hub, m *engines.Model) ([]origin.File, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, hubWithin, fmt.Errorf("no answer within %s", hubWithin))
+	defer cancel()
+	_, files, err := agent.ModelFiles(ctx, hub, m.Repo, m.Revision)
+	return files, cmp.Or(context.Cause(ctx), err)
+}
+
+// mayRead says why the hub does not let a file of a model be read: of a gated model
+// everybody may see the names. Errors that do not mean that are none.
+func mayRead(ctx context.Context, hub origin.Hub, m *engines.Model, f origin.File) error {
+	ctx, cancel := context.WithTimeout(ctx, hubWithin)
+	defer cancel()
+	body, _, err := hub.Open(ctx, m.Repo, cmp.Or(m.Revision, "main"), f.Path, 0)
+	if errors.Is(err, origin.ErrAccess) {
+		return err
+	}
+	if err == nil {
+		body.Close()
+	}
+	return nil
+}
+
+// hubCache is Hugging Face's cache directory of the host that an engine uses; empty
+// when what it fetches is gone with its container.
+func hubCache(e *engines.Engine) string {
+	ct := engines.Container(e)
+	at := "~/.cache/huggingface"
+	if engines.Runtime(e) == provision.Docker {
+		at = "/root/.cache/huggingface"
+	}
+	if i := slices.IndexFunc(ct.Env, func(v provision.EnvVar) bool { return v.Name == "HF_HOME" }); i >= 0 {
+		at = ct.Env[i].Value.Reveal()
+	}
+	if engines.Runtime(e) == provision.Process {
+		return at
+	}
+	if source := onHost(ct, at); source != at || slices.ContainsFunc(ct.Mounts, func(m provision.Mount) bool { return m.Target == at }) {
+		return source
+	}
+	return ""
+}
+
+// tokenOf is what an engine shows the hub.
+func tokenOf(e *engines.Engine) string {
+	for _, v := range e.Env {
+		if v.Name == "HF_TOKEN" || v.Name == "HUGGING_FACE_HUB_TOKEN" {
+			return v.Value.Reveal()
+		}
+	}
+	return ""
+}
+
+func whole(there agent.ModelThere) string {
+	n, size := there.Files()
+	return fmt.Sprintf("whole, %d files, %s", n, provision.Bytes(size))
+}
+
+// some names files, not all of many.
+func some(files []origin.File) string {
+	const most = 3
+	var names []string
+	for _, f := range files[:min(most, len(files))] {
+		names = append(names, f.Path)
+	}
+	s := strings.Join(names, ", ")
+	if more := len(files) - most; more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}
+
+// line is an error in one line.
+func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
