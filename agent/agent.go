@@ -31,10 +31,11 @@ import (
 
 // Info is what an agent says about itself.
 type Info struct {
-	Binary string `json:"binary"` // SHA-256 of the binary that it runs
-	PID    int    `json:"pid"`
-	Lease  *Lease `json:"lease,omitempty"` // nil: nobody holds it
-	Jobs   int    `json:"jobs"`            // running ones
+	Binary string    `json:"binary"` // SHA-256 of the binary that it runs
+	PID    int       `json:"pid"`
+	Lease  *Lease    `json:"lease,omitempty"` // nil: nobody holds it
+	Jobs   int       `json:"jobs"`            // running ones
+	Now    time.Time `json:"now"`             // by the host's clock
 }
 
 // Lease is one caller's claim on the agent: for which lab, by whom, and for how
@@ -107,7 +108,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &server{Config: cfg, ctx: ctx, log: log, quit: cancel, jobs: map[string]*job{}}
+	s := &server{Config: cfg, ctx: ctx, log: log, quit: cancel, jobs: map[string]*job{}, watches: map[string]*watch{}}
 	s.processes, err = openProcesses(filepath.Join(dir, "processes"), log)
 	if err != nil {
 		return errors.Join(err, ln.Close())
@@ -155,12 +156,13 @@ type server struct {
 	log       *slog.Logger
 	quit      context.CancelFunc
 	processes *processes
-	work      sync.WaitGroup // running jobs
+	work      sync.WaitGroup // running jobs, and watches that are not forgotten
 
 	changing sync.Mutex // held while settings of the machine are changed or put back
 
 	mu          sync.Mutex
 	jobs        map[string]*job
+	watches     map[string]*watch
 	lease       *Lease
 	reservation *reservation // of the machine; nil: not asked for
 	since       time.Time    // of the run's first lease
@@ -180,6 +182,9 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /v1/jobs/{id}/events", s.jobEvents)
 	mux.HandleFunc("GET /v1/jobs/{id}/records", s.jobRecords)
 	mux.HandleFunc("DELETE /v1/jobs/{id}", s.deleteJob)
+	mux.HandleFunc("PUT /v1/watches/{id}", s.putWatch)
+	mux.HandleFunc("POST /v1/watches/{id}", s.endWatch)
+	mux.HandleFunc("DELETE /v1/watches/{id}", s.deleteWatch)
 	mux.HandleFunc("POST /v1/models", s.fetchModel)
 	mux.HandleFunc("PUT /v1/processes/{name}", s.putProcess)
 	mux.HandleFunc("GET /v1/processes", s.listProcesses)
@@ -193,7 +198,7 @@ func (s *server) handler() http.Handler {
 func (s *server) info(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in := Info{Binary: s.Binary, PID: os.Getpid(), Lease: s.lease}
+	in := Info{Binary: s.Binary, PID: os.Getpid(), Lease: s.lease, Now: time.Now()}
 	for _, j := range s.jobs {
 		if !j.finished() {
 			in.Jobs++

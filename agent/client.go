@@ -282,14 +282,7 @@ func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(loa
 	}
 	// Whatever happens, the host forgets the job; without a connection the agent's
 	// lease does that.
-	defer func() {
-		if errors.Is(context.Cause(ctx), provision.ErrUnreachable) {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		a.call(ctx, "DELETE", path, nil, nil)
-	}()
+	defer a.forget(ctx, path)
 
 	last, err := a.followToEnd(ctx, path, progress)
 	if unknown(err) {
@@ -312,6 +305,17 @@ func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(loa
 		err = errors.Join(errors.New(last.Error), err)
 	}
 	return m, err
+}
+
+// forget has the host drop what it has at a path, also when ctx has ended, unless
+// that is because the host is out of reach.
+func (a *Client) forget(ctx context.Context, path string) {
+	if errors.Is(context.Cause(ctx), provision.ErrUnreachable) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	a.call(ctx, "DELETE", path, nil, nil)
 }
 
 // followToEnd returns a job's last event. A stream that breaks off is taken up
@@ -428,17 +432,20 @@ func (p Processes) Logs(ctx context.Context, name string, follow bool, tail int)
 
 // ReadFile reads a file that the process has written into its own directory, while
 // [Processes.Stop] has not removed that.
-func (p Processes) ReadFile(ctx context.Context, name, file string) ([]byte, error) {
+// written is when that was last, by the host's clock.
+func (p Processes) ReadFile(ctx context.Context, name, file string) (text []byte, written time.Time, err error) {
 	resp, err := p.open(ctx, "GET", "/v1/processes/"+url.PathEscape(name)+"/files/"+url.PathEscape(file), nil)
 	if err != nil {
-		return nil, err
+		return nil, written, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("agent on %s: read %s: %w", p.host, file, err)
+	if text, err = io.ReadAll(resp.Body); err == nil {
+		written, err = time.Parse(time.RFC3339Nano, resp.Header.Get(headerWritten))
 	}
-	return text, nil
+	if err != nil {
+		return nil, written, fmt.Errorf("agent on %s: read %s: %w", p.host, file, err)
+	}
+	return text, written, nil
 }
 
 // Stop stops the process: its stop signal, grace, SIGKILL. One that is not there

@@ -122,9 +122,12 @@ func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
 func (j *job) run(ctx context.Context, spec Job) {
 	sampler := telemetry.Start(ctx, spec.Telemetry)
 	result, err := load.Run(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) })
-	done := Event{Done: true, Telemetry: sampler.Stop(measured(result))}
+	var m Measured
 	if result != nil {
-		done.Summary = &result.Summary
+		m = Measured{Summary: &result.Summary, Records: result.Records}
+	}
+	done := Event{Done: true, Summary: m.Summary, Telemetry: sampler.Stop(m.Window())}
+	if result != nil {
 		err = errors.Join(err, writeRecords(j.file, result.Records))
 	}
 	if err != nil {
@@ -133,13 +136,14 @@ func (j *job) run(ctx context.Context, spec Job) {
 	j.add(done)
 }
 
-// measured is the part of the time that a run's summary is of.
-func measured(r *load.Result) telemetry.Window {
-	if r == nil || len(r.Records) == 0 {
+// Window is the part of the time that the summary is of, by the clock of the host
+// that has sent the load; the zero value when nothing was measured.
+func (m Measured) Window() telemetry.Window {
+	if m.Summary == nil || len(m.Records) == 0 {
 		return telemetry.Window{}
 	}
-	s := &r.Summary
-	first := s.Started.Add(r.Records[0].Sent) // records come in the order of dispatch
+	s := m.Summary
+	first := s.Started.Add(m.Records[0].Sent) // records come in the order of dispatch
 	w := telemetry.Window{Zero: s.Started, From: first, To: first.Add(time.Duration(s.Duration * float64(time.Second)))}
 	if s.Window != nil {
 		w.From, w.To = first.Add(time.Duration(s.Window.From)), first.Add(time.Duration(s.Window.To))

@@ -408,6 +408,9 @@ func seekTail(f *os.File, n int) error {
 	return err
 }
 
+// headerWritten is when a file was written, more exactly than Last-Modified has it.
+const headerWritten = "Hcl-Written"
+
 // processFile answers with a file that the process has written into its own
 // directory.
 func (s *server) processFile(w http.ResponseWriter, r *http.Request) {
@@ -423,7 +426,13 @@ func (s *server) processFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer f.Close()
+	found, err := f.Stat()
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
 	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set(headerWritten, found.ModTime().Format(time.RFC3339Nano))
 	if _, err := io.Copy(w, f); err != nil {
 		s.log.Warn("send a file of a process", "name", pr.Name, "file", name, "err", err)
 	}

@@ -138,7 +138,7 @@ type runtime interface {
 	Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error)
 	Stop(ctx context.Context, id string, grace time.Duration) error
 	List(ctx context.Context, labels map[string]string) ([]provision.Found, error)
-	ReadFile(ctx context.Context, id, path string) ([]byte, error)
+	ReadFile(ctx context.Context, id, path string) (text []byte, written time.Time, err error)
 }
 
 // site is one host at work: its connection, its agent, and what it is.

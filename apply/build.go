@@ -53,7 +53,7 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 		return nil, err
 	}
 	defer func() { unclean = s.down(ctx, s.conn, id, row.Engine, ct) }()
-	if err := s.finished(ctx, d, s.conn, id, "the build"); err != nil {
+	if err := s.finished(ctx, d, s.conn, id, "the build", nil); err != nil {
 		return nil, err
 	}
 	_, err = s.conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s", shell(growing), shell(whole)), nil)

@@ -17,7 +17,7 @@ import (
 // left on either.
 func TestLoadFrom(t *testing.T) {
 	t.Parallel()
-	host, ref := engineOn(t, testhost.Options{})
+	host, ref := engineOn(t, testhost.Options{GPU: "8xH200"})
 	client := testhost.New(t, testhost.Options{Name: "client", Namespace: true})
 	at, _, err := host.Cable(client)
 	if err != nil {
@@ -26,7 +26,9 @@ func TestLoadFrom(t *testing.T) {
 	b := newBench(t, host)
 	b.opt.SSH.KnownHosts = append(b.opt.SSH.KnownHosts, client.KnownHosts)
 	listening := func(at string) string {
-		return one(ref, fmt.Sprintf("flags = { host = %q }", at), "from = host.client") +
+		lab := strings.NewReplacer("%HOST%", "%HOST%\ngpus = \"8xH200\"", "container {", "container { \nulimits = { memlock = null }\n", "2s\" }", "2s\"\n}").
+			Replace(one(ref, fmt.Sprintf("flags = { host = %q }\nenv = { ENGINE_ITL = \"100ms\" }", at), "from = host.client"))
+		return lab +
 			fmt.Sprintf("\nhost \"client\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\n", client.Addr, client.User, client.IdentityFile)
 	}
 	reached := listening(at)
@@ -49,6 +51,8 @@ func TestLoadFrom(t *testing.T) {
 	for _, row := range r.rows {
 		if row.Summary == nil || row.Summary.Completed != 4 || row.Identity["load.from"] != "client" {
 			t.Errorf("row %v: %s %+v, identity %v", row.Axes, row.Error, row.Summary, row.Identity)
+		} else if row.Summary.Duration > 1.5 { // enough readings
+			checkEnergy(t, row)
 		}
 	}
 	jobs := func(h *testhost.Host) int {

@@ -57,7 +57,8 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	defer apart()
 	var got agent.Measured
 	runErr := s.reaches(running, c)
-	read := readWhile(d, c)
+	read, beside := readWhile(d, c)
+	endWatch := s.watch(running, s.opt.Run.ID+"."+c.ID, beside)
 	for attempt := 0; runErr == nil; attempt++ {
 		out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
 		job := out.Job                  // as the host gets it; where its files lie there is of no interest later
@@ -75,6 +76,9 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	cause := context.Cause(running)
 	cancel(nil)
 	<-watched
+	if c.From != nil {
+		s.addWatch(ctx, got.Telemetry, endWatch, from, got.Window())
+	}
 	out.Finished = time.Now()
 	if ctx.Err() != nil {
 		return nil, nil // interrupted: not a measurement, and not a failure

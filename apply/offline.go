@@ -16,6 +16,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
+	"hclbench/telemetry"
 )
 
 // offline runs the engine's own benchmark for each of the cells that ask for it,
@@ -49,7 +50,7 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 		}
 		out := s.cellRow(*row, c)
 		tell := s.begin(*row, c)
-		out.Summary, unclean, err = s.runBench(ctx, d, *row, c, image)
+		out.Summary, out.Telemetry, unclean, err = s.runBench(ctx, d, *row, c, image)
 		out.Finished = time.Now()
 		if ctx.Err() != nil {
 			return unclean, context.Cause(ctx) // interrupted: not a measurement, and not a failure
@@ -64,20 +65,21 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 	return unclean, nil
 }
 
-// runBench runs one offline benchmark and takes down what it ran in. err says why
-// there is no measurement.
-func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, image string) (sum *load.Summary, unclean, err error) {
+// runBench runs one offline benchmark and takes down what it ran in. read is what
+// the host and its GPUs said of themselves meanwhile; err says why there is no
+// measurement.
+func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, image string) (sum *load.Summary, read *telemetry.Record, unclean, err error) {
 	in, bench := d.Instances[0], c.Offline
 	rt, ct := s.runtime(in.Runtime), bench.Container
 	if in.Runtime == provision.Docker {
 		ct.Image = image
 	}
 	if ct, row.CompileCache, err = s.compileCache(ctx, d, ct); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if row.CompileCache != "" {
 		if err := s.store.PutDeployment(ctx, row); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	ct.Labels = maps.Clone(ct.Labels)
@@ -89,7 +91,7 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	if bench.Prompts != "" {
 		at, err := s.placePrompts(ctx, batch)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if in.Runtime == provision.Docker {
 			ct.Mounts = append(ct.Mounts[:len(ct.Mounts):len(ct.Mounts)], provision.Mount{Source: at, Target: bench.Prompts, ReadOnly: true})
@@ -103,23 +105,71 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 		}
 	}
 	s.event(Event{Type: Step, Host: s.host.Name, Engine: row.Engine, Message: "running " + bench.Tool})
+	_, beside := readWhile(d, c)
+	endWatch := s.watch(ctx, s.opt.Run.ID+"."+c.ID, beside)
+	ahead, err := s.agent.Ahead(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	began := time.Now().Add(ahead)
+	window := telemetry.Window{Zero: began}
+	defer func() {
+		if read = endWatch(ctx, window); sum != nil && !window.Known() {
+			read.Problems = append(read.Problems, "what part of the time "+bench.Tool+" has measured is not known, and so neither is its energy")
+		} else if sum != nil {
+			throttled(sum, read)
+		}
+	}()
 	id, err := rt.Start(ctx, ct)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer func() { unclean = s.down(ctx, rt, id, row.Engine, ct) }()
-	if err := s.finished(ctx, d, rt, id, bench.Tool); err != nil {
-		return nil, nil, err
+	var told marks
+	if err := s.finished(ctx, d, rt, id, bench.Tool, func(line string) { told.see(bench, line) }); err != nil {
+		return nil, nil, nil, err
 	}
-	text, err := rt.ReadFile(ctx, id, bench.Result)
+	text, written, err := rt.ReadFile(ctx, id, bench.Result)
 	if err != nil {
-		return nil, nil, errors.New(withTail(fmt.Sprintf("%s ended, but left no result: %v", bench.Tool, err), s.tail(ctx, rt, id)))
+		return nil, nil, nil, errors.New(withTail(fmt.Sprintf("%s ended, but left no result: %v", bench.Tool, err), s.tail(ctx, rt, id)))
 	}
 	r, err := batch.ReadResult(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", bench.Tool, err)
+		return nil, nil, nil, fmt.Errorf("%s: %w", bench.Tool, err)
 	}
-	return summaryOf(batch, r), nil, nil
+	if w := told.window(time.Duration(r.Seconds*float64(time.Second)), ahead, written); !w.From.Before(began) {
+		window = w
+	}
+	return summaryOf(batch, r, window), nil, nil, nil
+}
+
+// marks are when a tool's log has told of its beginning and its end, by this
+// machine's clock; zero where it has not.
+type marks struct{ begins, ends time.Time }
+
+// see notes what a line that has come just now says.
+func (m *marks) see(bench *engines.Bench, line string) {
+	if bench.Begins != nil && bench.Begins.MatchString(line) {
+		m.begins = time.Now()
+	}
+	if bench.Ends != nil && bench.Ends.MatchString(line) {
+		m.ends = time.Now()
+	}
+}
+
+// window is the part of the time that a tool has measured, by the host's clock,
+// which is ahead by so much: the tool says how long it was, and not when. Whatever
+// tells of its end comes then or later (a line of the log, one of its beginning and
+// so much more, the file with its figures), so that the earliest is the nearest.
+func (m marks) window(took, ahead time.Duration, written time.Time) telemetry.Window {
+	end := written
+	if line := m.ends.Add(ahead); !m.ends.IsZero() && line.Before(end) {
+		end = line
+	}
+	if line := m.begins.Add(took + ahead); !m.begins.IsZero() && line.Before(end) {
+		end = line
+	}
+	return telemetry.Window{Zero: end.Add(-took), From: end.Add(-took), To: end}
 }
 
 // toolNews is how often the newest line of a tool's log is told.
@@ -127,11 +177,12 @@ const toolNews = 10 * time.Second
 
 // finished waits until a tool has ended well. It gives up when the tool fails or
 // says what it cannot come back from, and when nothing has moved for the engine's
-// stall time.
-func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id, tool string) error {
+// stall time. line, unless nil, is told of each line of the log as it comes.
+func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id, tool string, line func(string)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newWait()
+	w.line = line
 	logs, err := rt.Logs(ctx, id, true, -1)
 	if err != nil {
 		return err
@@ -146,7 +197,7 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: news})
 		}, cancel)
 	})
-	stall, told, toldAt := engines.ReadinessOf(d.Engine).Stall, "", time.Now()
+	stall, newest, newestAt := engines.ReadinessOf(d.Engine).Stall, "", time.Now()
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		st, err := rt.State(ctx, id)
 		switch {
@@ -163,9 +214,9 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 			}
 			return errors.New(withTail(tool+": "+exit(st), w.lines()))
 		}
-		if lines := w.lines(); len(lines) > 0 && lines[len(lines)-1] != told && time.Since(toldAt) > toolNews {
-			told, toldAt = lines[len(lines)-1], time.Now()
-			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: tool + ": " + first([]byte(told), 200)})
+		if lines := w.lines(); len(lines) > 0 && lines[len(lines)-1] != newest && time.Since(newestAt) > toolNews {
+			newest, newestAt = lines[len(lines)-1], time.Now()
+			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: tool + ": " + first([]byte(newest), 200)})
 		}
 		if idle := w.idle(); idle > stall {
 			tick.Stop()
@@ -200,9 +251,9 @@ func (s *site) placePrompts(ctx context.Context, b engines.Batch) (remote string
 
 // summaryOf is what an offline benchmark measured, as a run of requests: the
 // throughputs and what they are made of. No tool gives the times of requests.
-func summaryOf(b engines.Batch, r engines.BenchResult) *load.Summary {
+func summaryOf(b engines.Batch, r engines.BenchResult, measured telemetry.Window) *load.Summary {
 	sum := &load.Summary{
-		Started: time.Now().Add(-time.Duration(r.Seconds * float64(time.Second))), Duration: r.Seconds,
+		Started: measured.Zero, Duration: r.Seconds,
 		Requests: b.Requests, Completed: r.Requests, Failed: max(b.Requests-r.Requests, 0),
 		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
 		AskedInput: int64(r.Requests) * int64(b.InputTokens), AskedOutput: int64(r.Requests) * int64(b.OutputTokens),

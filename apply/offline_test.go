@@ -1,11 +1,15 @@
 package apply_test
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"hclbench/apply"
 	"hclbench/load"
+	"hclbench/results"
+	"hclbench/telemetry"
 	"hclbench/testhost"
 )
 
@@ -73,7 +77,7 @@ benchmark "online" {
 func TestOffline(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200"})
 	b := newBench(t, host)
-	slow := map[string]string{"ENGINE_TTFT": "100ms", "ENGINE_ITL": "10ms"} // 0.25 s for 16 tokens
+	slow := map[string]string{"ENGINE_TTFT": "100ms", "ENGINE_ITL": "100ms", "ENGINE_FAULT": "slow-start=1s"} // 1.6 s for 16 tokens
 	for _, image := range []string{"vllm/vllm-openai:v0.11.0", "lmsysorg/sglang:v0.4.3.post2-cu124", "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"} {
 		host.PushEngine(t, image, slow)
 	}
@@ -109,9 +113,10 @@ func TestOffline(t *testing.T) {
 			if s.Completed != 8 || s.InputTokens != 8*32 || s.OutputTokens != 8*16 || s.Verdict.Verdict != load.Valid || s.TTFT.Count != 0 {
 				t.Errorf("%s measured %+v", row.Deployment.Engine, s)
 			}
-			if s.Duration < 0.25 || s.Duration > 10 || s.OutputThroughput != 128/s.Duration {
-				t.Errorf("%s: 0.25 s of work took %.3f s, with %.1f tokens/s", row.Deployment.Engine, s.Duration, s.OutputThroughput)
+			if s.Duration < 1.6 || s.Duration > 20 || s.OutputThroughput != 128/s.Duration {
+				t.Errorf("%s: 1.6 s of work took %.3f s, with %.1f tokens/s", row.Deployment.Engine, s.Duration, s.OutputThroughput)
 			}
+			checkEnergy(t, row)
 			if row.Deployment.Digest == "" {
 				t.Errorf("%s: the image's digest is not kept", row.Deployment.Engine)
 			}
@@ -121,4 +126,21 @@ func TestOffline(t *testing.T) {
 		t.Errorf("the next plan is to measure %d cells, want the one that failed", p.Count().Measure)
 	}
 	b.clean()
+}
+
+// idlePower is what eight idle GPUs of a test host take: W.
+const idlePower = 76.0 + 76.1 + 76.2 + 76.3 + 76.4 + 76.5 + 76.6 + 76.7
+
+// checkEnergy holds a cell's energy against the time that it says was measured: the
+// GPUs of test hosts always take the same.
+func checkEnergy(t *testing.T, row results.Row) {
+	t.Helper()
+	r := row.Telemetry
+	if r == nil || r.Expected == 0 || len(r.Problems) > 0 || !slices.ContainsFunc(r.Series, func(s telemetry.Series) bool { return s.Of == "gpu7" && s.Name == telemetry.Power }) {
+		t.Errorf("%s: what was read is %+v", row.Deployment.Engine, r)
+		return
+	}
+	if want := idlePower * row.Summary.Duration; r.Missing*10 <= r.Expected && math.Abs(r.Energy-want) > want/1000 {
+		t.Errorf("%s: %v W for %v s are %v J, want %v", row.Deployment.Engine, idlePower, row.Summary.Duration, r.Energy, want)
+	}
 }

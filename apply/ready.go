@@ -249,6 +249,7 @@ type wait struct {
 	fatal *fatalLine // the first, or the first cause after a line that follows from one
 
 	ended chan struct{} // closed when the log has been read to its end
+	line  func(string)  // told of each line as it comes; nil: nobody is
 }
 
 func newWait() *wait { return &wait{moved: time.Now(), ended: make(chan struct{})} }
@@ -273,6 +274,9 @@ func (w *wait) read(logs io.Reader, news func(string), giveUp context.CancelCaus
 				text = w.up.see(p, w.moved)
 			}
 			w.mu.Unlock()
+			if w.line != nil {
+				w.line(line)
+			}
 			if text != "" {
 				news(text)
 			}

@@ -24,7 +24,7 @@ func (s *site) versions(ctx context.Context, d *plan.Deployment, id string) map[
 	err := s.conn.Exec(ctx, id, command)
 	var out []byte
 	if err == nil {
-		out, err = s.conn.ReadFile(ctx, id, engines.VersionsFile)
+		out, _, err = s.conn.ReadFile(ctx, id, engines.VersionsFile)
 	}
 	var versions map[string]string
 	if err == nil {

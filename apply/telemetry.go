@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,26 +13,78 @@ import (
 	"hclbench/telemetry"
 )
 
-// readWhile says what is read, where its load is sent from, while a cell of the
-// deployment is measured: the host, what the engine exports, and the GPUs that it
-// has. A simulated engine has none; those of another host are not read.
-func readWhile(d *plan.Deployment, c *plan.Cell) telemetry.Plan {
-	p := telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
+// readWhile says what is read while a cell of the deployment is measured: by the
+// job that sends its load, the host that it is sent from and what the engine
+// exports; and the GPUs that the engine has, by a watch of their host's where the
+// load comes from another or there is none.
+func readWhile(d *plan.Deployment, c *plan.Cell) (job, watch telemetry.Plan) {
+	gpus := gpusRead(d)
+	if c.Offline != nil {
+		return job, telemetry.Plan{Host: true, GPUs: gpus}
+	}
+	job = telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
+	if c.From == nil {
+		job.GPUs = gpus
+		return job, watch
+	}
+	if job.Engine != nil {
+		job.Engine.URL = strings.Replace(job.Engine.URL, engines.BaseURL(d.Engine), c.Job.Target.BaseURL, 1)
+	}
+	watch.GPUs = gpus
+	return job, watch
+}
+
+// gpusRead are the GPUs that a deployment's engine has, nil for none. A simulated
+// engine has none, nor has one that somebody else runs.
+func gpusRead(d *plan.Deployment) *telemetry.GPUs {
 	gpus := d.Host().GPUs
-	if c.From != nil {
-		if p.Engine != nil {
-			p.Engine.URL = strings.Replace(p.Engine.URL, engines.BaseURL(d.Engine), c.Job.Target.BaseURL, 1)
-		}
-		return p
-	}
 	if len(d.Instances) == 0 || gpus.Count == 0 || d.Engine.Kind == engines.Sim {
-		return p
+		return nil
 	}
-	p.GPUs = &telemetry.GPUs{Vendor: string(gpus.Vendor), Count: gpus.Count}
 	if only := d.Engine.Container.GPUIDs; len(only) > 0 {
-		p.GPUs.Only, p.GPUs.Count = only, len(only)
+		return &telemetry.GPUs{Vendor: string(gpus.Vendor), Count: len(only), Only: only}
 	}
-	return p
+	return &telemetry.GPUs{Vendor: string(gpus.Vendor), Count: gpus.Count}
+}
+
+// watch begins to read on the host what a plan says, and returns how that is ended.
+// What goes wrong is a problem of the record and never of the measurement. The
+// record is nil when the plan asks for nothing.
+func (s *site) watch(ctx context.Context, id string, p telemetry.Plan) (end func(context.Context, telemetry.Window) *telemetry.Record) {
+	if p == (telemetry.Plan{}) {
+		return func(context.Context, telemetry.Window) *telemetry.Record { return nil }
+	}
+	begun := s.agent.Watch(ctx, id, p)
+	return func(ctx context.Context, w telemetry.Window) *telemetry.Record {
+		r, err := s.agent.EndWatch(ctx, id, w)
+		if begun != nil {
+			err = begun
+		}
+		if err != nil {
+			return &telemetry.Record{Interval: telemetry.Interval.Seconds(), Problems: []string{err.Error()}}
+		}
+		return r
+	}
+}
+
+// addWatch ends a watch of this host and adds what it has read to the record of the
+// job that has sent the load from another, whose clock says when that was.
+func (s *site) addWatch(ctx context.Context, to *telemetry.Record, end func(context.Context, telemetry.Window) *telemetry.Record, from *site, sent telemetry.Window) {
+	here, err := s.agent.Ahead(ctx)
+	there, err2 := from.agent.Ahead(ctx)
+	err = errors.Join(err, err2)
+	w := telemetry.Window{}
+	if sent.Known() && err == nil {
+		w = sent.By(here - there)
+	}
+	gpus := end(ctx, w)
+	if to == nil || gpus == nil {
+		return
+	}
+	to.Add(gpus)
+	if err != nil {
+		to.Problems = append(to.Problems, fmt.Sprintf("what the GPUs of %s did cannot be set beside the load: its clock is not known: %v", s.host, err))
+	}
 }
 
 // maxThrottled is the share of the readings in which a GPU may be held back.

@@ -11,6 +11,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ type Bench struct {
 	Tool      string              // as people call it: "vllm bench throughput"
 	Container provision.Container // without name and labels, as of [Container]
 	Result    string              // where the tool leaves its figures; of a process, in its own directory
+	// Begins and Ends match lines of its log: the last such line is written when what
+	// is measured begins, or when it has ended. nil: no line says so.
+	Begins, Ends *regexp.Regexp
 	// Prompts is where the tool expects the file that [Batch.WritePrompts] writes;
 	// empty: it makes prompts of its own.
 	Prompts string
@@ -76,9 +80,10 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 	switch kind {
 	case VLLM:
 		out.Tool, argv = vllmThroughput(e, b, out.Result)
+		out.Ends = vllmDone
 		flags = vllmEngineFlags(e)
 	case SGLang:
-		out.Tool = "sglang.bench_offline_throughput"
+		out.Tool, out.Begins = "sglang.bench_offline_throughput", sglangBegins
 		argv = []string{"python3", "-m", "sglang.bench_offline_throughput", "--model-path", e.benchModel(),
 			"--dataset-name", "random", "--num-prompts", strconv.Itoa(b.Requests),
 			"--random-input-len", strconv.Itoa(b.InputTokens), "--random-output-len", strconv.Itoa(b.OutputTokens),
@@ -106,6 +111,13 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 	out.Container.Port = 0
 	return out, nil
 }
+
+// What the tools write in their logs. Both end their engine before they leave their
+// figures, which takes seconds; TensorRT-LLM's leaves them at once.
+var (
+	vllmDone     = regexp.MustCompile(`^Processed prompts: +100%`) // the bar of LLM.generate
+	sglangBegins = regexp.MustCompile(`^Benchmark\.\.\.`)
+)
 
 // seed is the batch's seed as every tool takes it: numpy's is of 32 bits.
 func (b Batch) seed() string { return strconv.FormatUint(b.Seed&math.MaxInt32, 10) }

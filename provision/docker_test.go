@@ -543,7 +543,7 @@ func testEverything(t *testing.T, h *testhost.Host, c *Conn) {
 	id = mustStart(t, c, ct)
 	defer mustStop(t, c, id)
 	for name, want := range map[string]string{"config.yaml": "key: s4cret", "more.txt": "more"} {
-		if got, err := c.ReadFile(t.Context(), id, path.Join(FilesDir, name)); err != nil || string(got) != want {
+		if got, _, err := c.ReadFile(t.Context(), id, path.Join(FilesDir, name)); err != nil || string(got) != want {
 			t.Errorf("%s in the container = %q, %v, want %q", name, got, err, want)
 		}
 	}

@@ -98,14 +98,22 @@ func (b Batch) Run(ctx context.Context, log io.Writer) error {
 	}
 	fmt.Fprintf(log, "simulated %s benchmark of %d requests\n", cfg.As, b.Requests)
 	at := cfg.Table.At(b.Requests)
-	started := time.Now()
-	select {
-	case <-time.After(cfg.NotReadyFor + at.TTFT + time.Duration(b.OutputTokens-1)*at.ITL):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pause(ctx, cfg.NotReadyFor); err != nil {
+		return err
 	}
-	figures := b.figures(cfg.As, (time.Since(started) - cfg.NotReadyFor).Seconds())
-	fmt.Fprintf(log, "Throughput: %.2f requests/s\n", float64(b.Requests)/time.Since(started).Seconds())
+	if cfg.As == SGLang {
+		fmt.Fprint(log, "\nBenchmark...\n")
+	}
+	started := time.Now()
+	if err := pause(ctx, at.TTFT+time.Duration(b.OutputTokens-1)*at.ITL); err != nil {
+		return err
+	}
+	took := time.Since(started).Seconds()
+	if cfg.As == VLLM {
+		fmt.Fprintf(log, "\rProcessed prompts:   0%%|          | 0/%[1]d\rProcessed prompts: 100%%|██████████| %[1]d/%[1]d\n", b.Requests)
+	}
+	figures := b.figures(cfg.As, took)
+	fmt.Fprintf(log, "Throughput: %.2f requests/s\n", float64(b.Requests)/took)
 	if b.Result == "" {
 		return nil
 	}
@@ -121,6 +129,15 @@ func (b Batch) Run(ctx context.Context, log io.Writer) error {
 		return errors.Join(fmt.Errorf("write the figures: %w", err), f.Close())
 	}
 	return f.Close()
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // figures have the members that each tool writes.

@@ -65,9 +65,23 @@ func (p Plan) sources() []Source {
 	return all
 }
 
-// Window is the part of the time that was measured. Series count from Zero;
-// energy and missing readings are those between From and To.
-type Window struct{ Zero, From, To time.Time }
+// Window is the part of the time that was measured. Series count from Zero and end
+// at To; energy and missing readings are those between From and To. Both are zero
+// where nobody knows what part it was: series then go on to the last reading, and
+// there is neither energy nor a count.
+type Window struct {
+	Zero time.Time `json:"zero,omitzero"`
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
+}
+
+// Known reports whether it is known what part of the time was measured.
+func (w Window) Known() bool { return w.To.After(w.From) }
+
+// By is the same window on a clock that is ahead by so much.
+func (w Window) By(ahead time.Duration) Window {
+	return Window{w.Zero.Add(ahead), w.From.Add(ahead), w.To.Add(ahead)}
+}
 
 // Sampler reads what a plan says, each source on its own, so that one that hangs
 // holds up no other.
@@ -169,7 +183,7 @@ func (s *Sampler) Stop(w Window) *Record {
 			r.Series = append(r.Series, series)
 		}
 	}
-	if s.plan.GPUs != nil {
+	if s.plan.GPUs != nil && w.Known() {
 		s.gpus(r, w)
 	}
 	r.PrefixHitRate = s.share(hits, queries, w)
@@ -189,7 +203,7 @@ func (s *Sampler) Stop(w Window) *Record {
 func (t *track) within(w Window) Series {
 	out := Series{Of: t.of, Name: t.name, Unit: t.unit}
 	for i, at := range t.at {
-		if !at.Before(w.Zero) && !at.After(w.To) {
+		if !at.Before(w.Zero) && (!at.After(w.To) || !w.Known() && !w.Zero.IsZero()) {
 			out.At, out.Value = append(out.At, at.Sub(w.Zero).Seconds()), append(out.Value, t.value[i])
 		}
 	}

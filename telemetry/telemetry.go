@@ -59,6 +59,16 @@ type Record struct {
 	StepTokens    *float64 `json:"tokens_per_step,omitempty"`
 }
 
+// Add adds what was read of other things over the same window. What is said of the
+// whole window by the engine stays.
+func (r *Record) Add(of *Record) {
+	r.Series = append(r.Series, of.Series...)
+	r.Problems = append(r.Problems, of.Problems...)
+	r.Expected += of.Expected
+	r.Missing += of.Missing
+	r.Energy += of.Energy
+}
+
 // Series is one quantity of one source over time.
 type Series struct {
 	Of    string    `json:"of"`   // "gpu0", Host or Engine

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"hclbench/telemetry"
+)
+
+// A watch reads what a plan of telemetry says while something is measured that is
+// no job of this agent: an engine's own benchmark, or load that another host sends.
+type watch struct {
+	sampler *telemetry.Sampler
+	cancel  context.CancelFunc
+}
+
+// errWatchLost says that nothing of a watch is left.
+var errWatchLost = errors.New("the agent has ended meanwhile, and with it what it had read")
+
+// putWatch begins to read, or does nothing when the watch is known.
+func (s *server) putWatch(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !jobID.MatchString(id) {
+		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the id of a watch", id))
+		return
+	}
+	var plan telemetry.Plan
+	if !read(w, r, &plan) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
+		return
+	}
+	if s.watches[id] == nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		sampler := telemetry.Start(ctx, plan)
+		s.watches[id] = &watch{sampler, cancel}
+		s.work.Go(func() { <-ctx.Done(); sampler.Stop(telemetry.Window{}) })
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// endWatch ends the reading and answers with the record of a window. It can be
+// asked again: the watch is forgotten only by deleteWatch.
+func (s *server) endWatch(w http.ResponseWriter, r *http.Request) {
+	var window telemetry.Window
+	if !read(w, r, &window) {
+		return
+	}
+	s.mu.Lock()
+	known := s.watches[r.PathValue("id")]
+	s.mu.Unlock()
+	if known == nil {
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no watch %s", r.PathValue("id")))
+		return
+	}
+	reply(w, known.sampler.Stop(window))
+}
+
+func (s *server) deleteWatch(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if known := s.watches[r.PathValue("id")]; known != nil {
+		known.cancel()
+		delete(s.watches, r.PathValue("id"))
+	}
+	s.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// Watch begins to read on the host what the plan says, until [Client.EndWatch].
+func (a *Client) Watch(ctx context.Context, id string, plan telemetry.Plan) error {
+	return a.insist(ctx, func() error { return a.call(ctx, "PUT", watchPath(id), plan, nil) })
+}
+
+// EndWatch ends what [Client.Watch] began and returns what was read, as the record
+// of a window on the host's clock; nil when the plan asked for nothing.
+func (a *Client) EndWatch(ctx context.Context, id string, w telemetry.Window) (*telemetry.Record, error) {
+	defer a.forget(ctx, watchPath(id))
+	var r *telemetry.Record
+	err := a.insist(ctx, func() error { return a.call(ctx, "POST", watchPath(id), w, &r) })
+	if unknown(err) {
+		return nil, errWatchLost
+	}
+	return r, err
+}
+
+func watchPath(id string) string { return "/v1/watches/" + url.PathEscape(id) }
+
+// Ahead is how far the host's clock is ahead of this machine's, to within half of
+// the time that asking takes.
+func (a *Client) Ahead(ctx context.Context) (time.Duration, error) {
+	asked := time.Now()
+	in, err := a.Info(ctx)
+	return in.Now.Sub(asked.Add(time.Since(asked) / 2)), err
+}
