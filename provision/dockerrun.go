@@ -39,7 +39,7 @@ func DockerRun(ct Container) string {
 		}
 	}
 	for _, f := range ct.Files {
-		flag("--volume", "./"+f.Name+":"+path.Join(FilesDir, f.Name))
+		line = append(line, "--volume", `"$PWD"/`+quote(f.Name+":"+path.Join(FilesDir, f.Name))) // saved by whoever tries it
 	}
 	switch {
 	case len(ct.GPUIDs) > 0:
