@@ -194,6 +194,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	}
 	defer s.agent.Close()
 	conn.HideSecrets(s.agent.Binary())
+	all := ctx
 	ctx, release, err := s.lease(ctx, deployments)
 	if err != nil {
 		return err
@@ -217,12 +218,17 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	}
 	here.site, here.lease = s, ctx
 	opened()
-	defer here.borrowers.Wait()
-	defer given() // before it waits for others, who may wait for it
+	defer func() {
+		given() // before it waits for others, who may wait for it
+		here.borrowers.Wait()
+		if err == nil && all.Err() == nil { // nil as well, unless it was given up while others sent from it
+			err = context.Cause(ctx)
+		}
+	}()
 	for _, d := range deployments {
 		done, err := s.together(ctx, d)
 		if elsewhere := new(toldElsewhere); errors.As(err, &elsewhere) {
-			s.event(Event{Type: Failed, Host: h.Name, Engine: d.Engine.Label(), Message: fmt.Sprintf("%s: %v", d.Engine, err)})
+			s.unmeasured(d, elsewhere)
 			continue
 		} else if err != nil {
 			return err
@@ -234,6 +240,11 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		}
 	}
 	return nil
+}
+
+// unmeasured tells of a deployment whose cells are left to the next apply.
+func (s *site) unmeasured(d *plan.Deployment, why *toldElsewhere) {
+	s.event(Event{Type: Failed, Host: s.host.Name, Engine: d.Engine.Label(), Message: fmt.Sprintf("%s: %v", d.Engine, why)})
 }
 
 // check holds the host against its block before anything is brought up.
@@ -380,6 +391,10 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), down)
 		}
+		if elsewhere := new(toldElsewhere); errors.As(err, &elsewhere) {
+			s.unmeasured(d, elsewhere)
+			return down
+		}
 		if err != nil { // it did not come up: nor would it for the next cell
 			s.event(Event{Type: Failed, Host: s.host.Name, Engine: row.Engine, Message: err.Error()})
 			if err := s.giveUp(ctx, row, todo[consumed:], err); err != nil {
@@ -508,6 +523,9 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 
 	for i, c := range todo {
 		lost, err := s.measure(ctx, d, *row, c, doubts, alive, tail)
+		if elsewhere := new(toldElsewhere); errors.As(err, &elsewhere) {
+			return i, nil, elsewhere
+		}
 		if err != nil {
 			return i, err, nil
 		}

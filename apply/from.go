@@ -58,11 +58,17 @@ func senders(deployments []*plan.Deployment) []*provision.Host {
 	return all
 }
 
-// toldElsewhere is why a deployment cannot be measured that another host's failure
-// is to blame for, which is that host's own error.
-type toldElsewhere struct{ sender *provision.Host }
+// toldElsewhere is why a deployment cannot be measured, or not any more, that another
+// host's failure is to blame for, which is that host's own error.
+type toldElsewhere struct {
+	sender *provision.Host
+	why    error // nil: that host tells
+}
 
 func (e *toldElsewhere) Error() string {
+	if e.why != nil {
+		return fmt.Sprintf("its load is sent no more; the next apply measures it: %v", e.why)
+	}
 	return fmt.Sprintf("%s, which its load is sent from, cannot be used; the next apply measures it", e.sender)
 }
 
@@ -78,7 +84,7 @@ func (s *site) together(ctx context.Context, d *plan.Deployment) (done func(), e
 			return nil, context.Cause(ctx)
 		}
 		if p.site == nil || p.lease.Err() != nil {
-			return nil, &toldElsewhere{h}
+			return nil, &toldElsewhere{sender: h}
 		}
 	}
 	var held []*place

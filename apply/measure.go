@@ -85,7 +85,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	}
 
 	if reserved.Err() != nil { // the sender is lost, which says nothing of the engine
-		return nil, fmt.Errorf("%s sends the load no more: %w", from.host, context.Cause(reserved))
+		return nil, &toldElsewhere{from.host, context.Cause(reserved)}
 	}
 
 	switch {

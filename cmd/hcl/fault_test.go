@@ -89,6 +89,7 @@ type fault struct {
 	lease   time.Duration     // of the lab; 0: 10m
 	engine  map[string]string // environment of the engine's image
 	process bool              // the host has no Docker
+	sender  bool              // the load is sent from another host, by a cable between the two
 	opt     testhost.Options
 	strike  func(s *scene)
 	whole   bool   // the run itself survives: it ends well, with every cell measured
@@ -98,11 +99,12 @@ type fault struct {
 // scene is a host, a user, and hcl apply under way.
 type scene struct {
 	*person
-	host  *testhost.Host
-	lease time.Duration
-	clean time.Duration // how long after the loss of its caller the host was clean; 0: it did not lose it
-	cmd   *exec.Cmd
-	said  bytes.Buffer // stderr, when it has ended
+	host   *testhost.Host
+	sender *testhost.Host // of the load; nil: host
+	lease  time.Duration
+	clean  time.Duration // how long after the loss of its caller the host was clean; 0: it did not lose it
+	cmd    *exec.Cmd
+	said   bytes.Buffer // stderr, when it has ended
 
 	mu    sync.Mutex
 	seen  []applyEvent
@@ -267,10 +269,10 @@ func (s *scene) kill() {
 	<-s.ended
 }
 
-// killAgent ends the host's agents likewise.
-func (s *scene) killAgent() {
+// killAgent ends a host's agents likewise.
+func (s *scene) killAgent(host *testhost.Host) {
 	s.Helper()
-	for _, p := range agents(s.T, s.host) {
+	for _, p := range agents(s.T, host) {
 		if strings.Contains(p.Command, " agent") {
 			s.must(syscall.Kill(p.PID, syscall.SIGKILL))
 		}
@@ -292,24 +294,32 @@ func (s *scene) processes() []testhost.Process {
 	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, " sim vllm ") })
 }
 
-// left is what is on the host that should not be there: containers, processes,
+// left is what is on the hosts that should not be there: containers, processes,
 // files of ours.
 func (s *scene) left() []string {
+	left := s.leftOn(s.host)
+	if s.sender != nil {
+		left = append(left, s.leftOn(s.sender)...)
+	}
+	return left
+}
+
+func (s *scene) leftOn(host *testhost.Host) []string {
 	var left []string
-	if s.host.Socket != "" {
-		out, err := s.host.Command("docker", "ps", "--all", "--format", "{{.Names}}", "--filter", "label=hcl.lab").CombinedOutput()
+	if host.Socket != "" {
+		out, err := host.Command("docker", "ps", "--all", "--format", "{{.Names}}", "--filter", "label=hcl.lab").CombinedOutput()
 		if err != nil {
 			left = append(left, "docker does not answer: "+string(out))
 		} else {
 			left = append(left, strings.Fields(string(out))...)
 		}
 	}
-	for _, p := range append(agents(s.T, s.host), s.processes()...) {
+	for _, p := range append(agents(s.T, host), s.processes()...) {
 		left = append(left, p.Command)
 	}
 	// What may stay is binaries, placed files, and of an agent that has ended its
 	// lock and its log.
-	out, err := s.host.Command("sh", "-c", `cd /root/.cache/hcl 2>/dev/null || exit 0
+	out, err := host.Command("sh", "-c", `cd /root/.cache/hcl 2>/dev/null || exit 0
 find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'`).CombinedOutput()
 	if err != nil {
 		left = append(left, "find: "+string(out))
@@ -475,7 +485,25 @@ func newScene(t *testing.T, f fault) *scene {
 	opt.Docker, opt.Registry, opt.Namespace = !f.process, !f.process, true
 	host := testhost.New(t, opt)
 	lease := cmp.Or(f.lease, 10*time.Minute)
-	s := &scene{person: newPerson(t, host, faultText(lease.String(), f.process)), host: host, lease: lease}
+	s := &scene{host: host, lease: lease}
+	lab := faultText(lease.String(), f.process)
+	if f.sender {
+		s.sender = testhost.New(t, testhost.Options{Name: "client", Namespace: true})
+		at, _, err := host.Cable(s.sender)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of the engines' cells, those of the first have their load sent from there.
+		begin := strings.Index(lab, "benchmark ")
+		engine := strings.NewReplacer("engine.vllm.a, engine.vllm.b", "engine.vllm.b", `"b"`, `"here"`).Replace(lab[begin:])
+		lab = strings.NewReplacer("ready {", fmt.Sprintf("flags = { host = %q }\n  ready {", at), "load {", "load {\n    from = host.client",
+			"engine.vllm.a, engine.vllm.b", "engine.vllm.a").Replace(lab) + "\n" + engine +
+			fmt.Sprintf("\nhost \"client\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\n", s.sender.Addr, s.sender.User, s.sender.IdentityFile)
+	}
+	s.person = newPerson(t, host, lab)
+	if f.sender {
+		s.knows(s.sender)
+	}
 	if f.process {
 		s.must(host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
 		return s
@@ -538,6 +566,28 @@ var faults = []fault{
 		s.hang()
 		s.host.SlowRegistry(0)
 	}},
+	{name: "sender of the load cut off for good in mid-cell", sender: true, lease: 5 * time.Second, says: "its load is sent no more", strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.must(s.sender.Link(false))
+		s.end(time.Minute)
+		if s.kept != 2 {
+			s.Errorf("%d cells are measured, want the 2 whose load needs no other host\n%s", s.kept, s.told())
+		}
+		s.must(s.sender.Link(true))
+	}},
+	{name: "sender of the load cut off for 5 s in mid-cell", sender: true, soak: true, whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.must(s.sender.Link(false))
+		<-time.After(5 * time.Second)
+		s.must(s.sender.Link(true))
+	}},
+	{name: "agent of the load's sender killed in mid-cell", sender: true, soak: true, whole: true, strike: func(s *scene) {
+		s.begin()
+		s.await("progress", "", 1)
+		s.killAgent(s.sender)
+	}},
 	{name: "kill -9 of the caller in mid-pull", soak: true, strike: func(s *scene) {
 		s.host.SlowRegistry(1 << 20)
 		s.begin()
@@ -594,12 +644,12 @@ var faults = []fault{
 	{name: "agent killed in mid-cell", whole: true, strike: func(s *scene) {
 		s.begin()
 		s.await("progress", "", 1)
-		s.killAgent()
+		s.killAgent(s.host)
 	}},
 	{name: "agent and caller killed in mid-cell", soak: true, strike: func(s *scene) {
 		s.begin()
 		s.await("progress", "", 1)
-		s.killAgent()
+		s.killAgent(s.host)
 		s.kill()
 	}},
 	{name: "container exits in mid-cell", says: "exited with code 137", engine: map[string]string{"ENGINE_FAULT": "exit-after=12"}, strike: func(s *scene) {
@@ -700,7 +750,7 @@ var faults = []fault{
 	{name: "agent killed in mid-cell, without Docker", process: true, whole: true, strike: func(s *scene) {
 		s.begin()
 		s.await("progress", "", 1)
-		s.killAgent()
+		s.killAgent(s.host)
 	}},
 }
 

@@ -33,18 +33,29 @@ func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
 	if err := os.Mkdir(filepath.Join(u.home, ".ssh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	known, err := os.ReadFile(host.KnownHosts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(u.home, ".ssh", "known_hosts"), known, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	u.knows(host)
 	lab = strings.ReplaceAll(lab, "%HOST%", fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", host.Addr, host.User, host.IdentityFile))
 	if err := os.WriteFile(filepath.Join(u.lab, "lab.hcl"), []byte(lab), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// knows has the person trust a host's keys.
+func (u *person) knows(host *testhost.Host) {
+	u.Helper()
+	keys, err := os.ReadFile(host.KnownHosts)
+	if err != nil {
+		u.Fatal(err)
+	}
+	known, err := os.OpenFile(filepath.Join(u.home, ".ssh", "known_hosts"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		u.Fatal(err)
+	}
+	_, err = known.Write(keys)
+	if err := errors.Join(err, known.Close()); err != nil {
+		u.Fatal(err)
+	}
 }
 
 func (u *person) command(args ...string) *exec.Cmd {
