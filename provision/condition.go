@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
+
+	"hclbench/smi"
 )
 
 // conditionScript prints one fact per line as NAME=VALUE; what it does not find,
@@ -36,6 +37,7 @@ type Condition struct {
 	OpenFiles     int64            `json:"open_files,omitempty"` // of a login; 0: unlimited or not known
 	LockedMemory  string           `json:"memlock,omitempty"`    // of a login: KiB, or "unlimited"
 	Topology      string           `json:"topology,omitempty"`   // how GPUs are connected, as the vendor's tool draws it
+	Partitions    []string         `json:"partitions,omitempty"` // into how many each of AMD's is split, its processors and its memory: "SPX/NPS1" is whole
 	SharedMemory  int64            `json:"shared_memory_bytes,omitempty"`
 	Kernel        []string         `json:"kernel_log,omitempty"` // its last lines about failed GPUs and lack of memory
 	KernelUnread  bool             `json:"kernel_log_unread,omitempty"`
@@ -47,21 +49,30 @@ type Condition struct {
 	Problems      []string         `json:"problems,omitempty"`
 
 	powerDefault float64 // of AMD's GPUs, W; 0: not known
+	amdTool      string  // that has told of them: rocmSMI, amdSMI
 }
 
-// GPUCondition is what the vendor's tool and the kernel say of one GPU. Empty or 0:
-// they do not say.
+// AMD's tools: the older is there up to ROCm 7, the newer from 5.7 on. Where both are,
+// the older is asked.
+const (
+	rocmSMI = "rocm-smi"
+	amdSMI  = "amd-smi"
+)
+
+// GPUCondition is what the vendor's tool and the kernel say of one GPU, by its index.
+// Empty or 0: they do not say.
 type GPUCondition struct {
 	ECC         string  `json:"ecc,omitempty"`         // "Enabled", "Disabled"
 	Persistence string  `json:"persistence,omitempty"` // as ECC; NVIDIA
 	MIG         string  `json:"mig,omitempty"`         // as ECC; NVIDIA
 	PowerLimit  float64 `json:"power_limit_watts,omitempty"`
 	Default     float64 `json:"default_power_limit_watts,omitempty"`
-	Clock       float64 `json:"clock_mhz,omitempty"`         // that applications are given; NVIDIA
-	FreeClock   float64 `json:"default_clock_mhz,omitempty"` // that they are given by default; NVIDIA
-	Level       string  `json:"performance_level,omitempty"` // "auto" when nobody holds the clocks; AMD
-	Reasons     uint64  `json:"clock_reasons,omitempty"`     // why clocks are held, as NVML's bits
-	Violation   string  `json:"violation,omitempty"`         // which limits hold the clocks, in amd-smi's words
+	SecondLimit float64 `json:"second_power_limit_watts,omitempty"` // of AMD's that have two
+	Clock       float64 `json:"clock_mhz,omitempty"`                // that applications are given; NVIDIA
+	FreeClock   float64 `json:"default_clock_mhz,omitempty"`        // that they are given by default; NVIDIA
+	Level       string  `json:"performance_level,omitempty"`        // "auto" when nobody holds the clocks; AMD
+	Reasons     uint64  `json:"clock_reasons,omitempty"`            // why clocks are held, as NVML's bits
+	Violation   string  `json:"violation,omitempty"`                // which limits hold the clocks, in amd-smi's words
 	Uncorrected int64   `json:"uncorrected_errors,omitempty"`
 	Remap       string  `json:"row_remapping,omitempty"` // "pending", "failed" or ""
 }
@@ -128,17 +139,25 @@ func parseCondition(out string, before, after time.Time) Condition {
 		}
 		return "usable"
 	}
-	var ras, clocks []string
+	var clocks, remapped []string
+	var answered []int           // NVIDIA's GPUs, in the order of the tool
+	var addresses []string       // AMD's GPUs on the bus
+	ras := map[string]string{}   // counts of errors by address
 	texts := map[string]string{} // of the tools that speak JSON
 	for line := range strings.Lines(out) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		switch name {
-		case "amd", "limit", "level", "throttle":
+		case "amd", "limit", "level", "throttle", "fw":
 			texts[name] += value + "\n"
 		case "clocks":
 			clocks = append(clocks, value)
+		case "remapped":
+			remapped = append(remapped, value)
 		case "ras":
-			ras = append(ras, value)
+			address, counts, _ := strings.Cut(value, " ")
+			ras[address] = counts
+		case "partition":
+			c.Partitions = append(c.Partitions, strings.ReplaceAll(value, " ", "/"))
 		case "power_default":
 			c.powerDefault = float64(number(value)) / 1e6
 		case "topology":
@@ -146,12 +165,17 @@ func parseCondition(out string, before, after time.Time) Condition {
 		case "memlock":
 			c.LockedMemory = value
 		case "pci":
-			vendor, _, _ := strings.Cut(value, " ")
-			c.PCI[map[string]Vendor{"0x10de": NVIDIA, "0x1002": AMD}[vendor]]++
+			id, address, _ := strings.Cut(value, " ")
+			vendor := map[string]Vendor{"0x10de": NVIDIA, "0x1002": AMD}[id]
+			c.PCI[vendor]++
+			if vendor == AMD {
+				addresses = append(addresses, address)
+			}
 		case "nvidia":
-			if g, ok := parseGPUCondition(value); ok {
-				c.GPUs = append(c.GPUs, g)
-			} else {
+			if index, g, ok := parseGPUCondition(value); ok {
+				*c.gpu(index) = g
+				answered = append(answered, index)
+			} else if value != "" {
 				c.Problems = append(c.Problems, "nvidia-smi: "+value)
 			}
 		case "mec":
@@ -192,76 +216,102 @@ func parseCondition(out string, before, after time.Time) Condition {
 			}
 		}
 	}
-	for i, both := range clocks[:min(len(clocks), len(c.GPUs))] {
+	for i, both := range clocks[:min(len(clocks), len(answered))] {
+		g := c.gpu(answered[i])
 		now, free, _ := strings.Cut(both, ", ")
-		c.GPUs[i].Clock, _ = strconv.ParseFloat(now, 64)
-		c.GPUs[i].FreeClock, _ = strconv.ParseFloat(free, 64)
+		g.Clock, _ = strconv.ParseFloat(now, 64)
+		g.FreeClock, _ = strconv.ParseFloat(free, 64)
 	}
-	switch {
-	case texts["amd"] != "":
-		if err := c.parseROCm(texts["amd"]); err != nil {
-			c.Problems = append(c.Problems, "rocm-smi: "+lastLines(texts["amd"], 1))
-		}
-	case texts["limit"] != "":
-		if err := c.parseAMD(texts["limit"], texts["level"]); err != nil {
-			c.Problems = append(c.Problems, "amd-smi: "+lastLines(texts["limit"], 1))
+	for i, both := range remapped[:min(len(remapped), len(answered))] {
+		pending, failure, _ := strings.Cut(both, ", ")
+		c.gpu(answered[i]).Remap = remap(pending, failure)
+	}
+	for _, tool := range []struct {
+		name, kind string
+		read       func(text string) error
+	}{
+		{rocmSMI, "amd", c.readROCm}, {amdSMI, "limit", c.readLimits}, {amdSMI, "level", c.readLevels}, {amdSMI, "fw", c.readFirmware},
+	} {
+		if text := texts[tool.kind]; strings.TrimSpace(text) != "" {
+			c.amdTool = tool.name
+			if err := tool.read(text); err != nil {
+				c.Problems = append(c.Problems, tool.name+": "+err.Error())
+			}
 		}
 	}
-	c.addErrors(ras)
+	c.addErrors(addresses, ras)
 	c.addViolations(texts["throttle"])
 	return c
 }
 
-// parseROCm reads rocm-smi --showmaxpower --showperflevel --json.
-func (c *Condition) parseROCm(text string) error {
-	cards, _, err := rocmCards(text)
-	if err != nil {
-		return err
+// gpu is the GPU of that index. Those before it that have not answered are there, and
+// nothing is known of them.
+func (c *Condition) gpu(index int) *GPUCondition {
+	for len(c.GPUs) <= index {
+		c.GPUs = append(c.GPUs, GPUCondition{Default: c.powerDefault})
 	}
+	return &c.GPUs[index]
+}
+
+// readROCm reads rocm-smi --showmaxpower --showperflevel --json.
+func (c *Condition) readROCm(text string) error {
+	cards, _, err := smi.Parse(text)
 	for _, card := range cards {
-		g := GPUCondition{Default: c.powerDefault, Level: strings.ToLower(card.field("Performance Level"))}
-		g.PowerLimit, _ = strconv.ParseFloat(card.field("Max Graphics Package Power (W)"), 64)
-		c.GPUs = append(c.GPUs, g)
+		g := c.gpu(card.Index)
+		g.Level = strings.ToLower(card.At("Performance Level").Text())
+		g.PowerLimit, _ = card.At("Max Graphics Package Power (W)").Number()
 	}
-	return nil
+	return err
 }
 
-// parseAMD reads amd-smi static --limit and amd-smi metric --perf-level with --json.
-// Limits are under "ppt0" since ROCm 7.2.
-func (c *Condition) parseAMD(limits, levels string) error {
-	type limit struct {
-		Old amdSize `json:"socket_power"`
-		New amdSize `json:"socket_power_limit"`
+// readLimits reads amd-smi static --limit --json. The limits are under "ppt0" since
+// ROCm 7.2, and some GPUs have a second under "ppt1".
+func (c *Condition) readLimits(text string) error {
+	gpus, _, err := smi.Parse(text)
+	for _, of := range gpus {
+		g := c.gpu(of.Index)
+		g.PowerLimit, _ = smi.First(of.At("limit", "ppt0", "socket_power_limit"), of.At("limit", "socket_power")).Number()
+		g.SecondLimit, _ = of.At("limit", "ppt1", "socket_power_limit").Number()
 	}
-	var list []struct {
-		Limit struct {
-			limit
-			PPT0 limit `json:"ppt0"`
-		}
-	}
-	if err := amdList(limits, &list); err != nil {
-		return err
-	}
-	for _, g := range list {
-		watts := cmp.Or(g.Limit.PPT0.New.Value, g.Limit.Old.Value)
-		power, _ := watts.Float64()
-		c.GPUs = append(c.GPUs, GPUCondition{PowerLimit: power, Default: c.powerDefault})
-	}
-	var at []struct {
-		Level string `json:"perf_level"`
-	}
-	if amdList(levels, &at) == nil {
-		for i, g := range at[:min(len(at), len(c.GPUs))] {
-			c.GPUs[i].Level = strings.ToLower(strings.TrimPrefix(g.Level, "AMDSMI_DEV_PERF_LEVEL_"))
-		}
-	}
-	return nil
+	return err
 }
 
-// addErrors adds the kernel's counts of memory errors, "ue: 0 ce: 3" for each GPU of
-// AMD that counts them.
-func (c *Condition) addErrors(ras []string) {
-	for i, counts := range ras[:min(len(ras), len(c.GPUs))] {
+// readLevels reads amd-smi metric --perf-level --json.
+func (c *Condition) readLevels(text string) error {
+	gpus, _, err := smi.Parse(text)
+	for _, of := range gpus {
+		c.gpu(of.Index).Level = strings.ToLower(strings.TrimPrefix(of.At("perf_level").Text(), "AMDSMI_DEV_PERF_LEVEL_"))
+	}
+	return err
+}
+
+// readFirmware reads amd-smi firmware --json.
+func (c *Condition) readFirmware(text string) error {
+	gpus, _, err := smi.Parse(text)
+	for _, of := range gpus {
+		for _, fw := range of.At("fw_list").Items() {
+			if version, ok := fw.At("fw_version").Number(); ok && fw.At("fw_id").Text() == "CP_MEC1" {
+				c.MEC = append(c.MEC, int(version))
+			}
+		}
+	}
+	return err
+}
+
+// addErrors adds the kernel's counts of memory errors, "ue: 0 ce: 3", of AMD's GPUs
+// that count them. The tools count GPUs in the order of their addresses on the bus, and
+// parts of one GPU one after another. Where that does not come out even, it is not
+// known whose the counts are.
+func (c *Condition) addErrors(addresses []string, ras map[string]string) {
+	if len(addresses) == 0 || len(ras) == 0 || len(c.GPUs) == 0 || len(c.GPUs)%len(addresses) != 0 {
+		return
+	}
+	slices.Sort(addresses)
+	for i := range c.GPUs {
+		counts, ok := ras[addresses[i*len(addresses)/len(c.GPUs)]]
+		if !ok {
+			continue
+		}
 		c.GPUs[i].ECC = "Enabled"
 		if _, after, ok := strings.Cut(counts, "ue:"); ok {
 			c.GPUs[i].Uncorrected = number(strings.Fields(after + " 0")[0])
@@ -269,31 +319,40 @@ func (c *Condition) addErrors(ras []string) {
 	}
 }
 
-// addViolations adds what amd-smi metric --throttle --json tells. Not every release
-// knows the option.
+// violations are what holds clocks down, in the names of amd-smi metric --throttle. The
+// others that it has are active on an idle GPU too: low utilisation, and what counts it
+// in with these.
+var violations = []string{"prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal", "gfx_clk_below_host_limit_power", "gfx_clk_below_host_limit_thermal"}
+
+// addViolations adds what amd-smi metric --throttle --json tells: "ACTIVE", or since
+// ROCm 7 that of each part of a GPU. Not every release knows the option.
 func (c *Condition) addViolations(throttle string) {
-	var violations []struct {
-		Throttle map[string]any
-	}
-	if amdList(throttle, &violations) != nil {
+	gpus, _, err := smi.Parse(throttle)
+	if err != nil {
 		return
 	}
-	for i, v := range violations[:min(len(violations), len(c.GPUs))] {
+	for _, g := range gpus {
+		if g.Index >= len(c.GPUs) {
+			break
+		}
 		var active []string
-		for name, state := range v.Throttle {
-			if what, is := strings.CutSuffix(name, "_violation_status"); is && fmt.Sprint(state) == "ACTIVE" {
-				active = append(active, strings.ReplaceAll(what, "_", " "))
+		for _, name := range violations {
+			if slices.ContainsFunc(g.At("throttle", name+"_violation_status").List(), func(v smi.Value) bool { return v.Text() == "ACTIVE" }) {
+				active = append(active, strings.ReplaceAll(name, "_", " "))
 			}
 		}
 		slices.Sort(active)
-		c.GPUs[i].Violation = strings.Join(active, " and ")
+		c.GPUs[g.Index].Violation = strings.Join(active, " and ")
 	}
 }
 
-func parseGPUCondition(line string) (GPUCondition, bool) {
+// parseGPUCondition reads a line of nvidia-smi. What a GPU does not tell, it says in
+// brackets: "[N/A]".
+func parseGPUCondition(line string) (index int, g GPUCondition, ok bool) {
 	f := strings.Split(line, ", ")
-	if len(f) != 10 {
-		return GPUCondition{}, false
+	n, err := strconv.ParseUint(f[0], 10, 10)
+	if err != nil || len(f) != 8 {
+		return 0, GPUCondition{}, false
 	}
 	said := func(s string) string {
 		if strings.HasPrefix(s, "[") {
@@ -301,15 +360,22 @@ func parseGPUCondition(line string) (GPUCondition, bool) {
 		}
 		return s
 	}
-	g := GPUCondition{ECC: said(f[1]), Persistence: said(f[2]), MIG: said(f[3]), Uncorrected: number(f[7])}
+	g = GPUCondition{ECC: said(f[1]), Persistence: said(f[2]), MIG: said(f[3]), Uncorrected: number(f[7])}
 	g.PowerLimit, _ = strconv.ParseFloat(f[4], 64)
 	g.Default, _ = strconv.ParseFloat(f[5], 64)
 	g.Reasons, _ = strconv.ParseUint(strings.TrimPrefix(f[6], "0x"), 16, 64)
+	return int(n), g, true
+}
+
+// remap is what nvidia-smi --query-remapped-rows says of one GPU: "Yes", "No", or the
+// digits for them.
+func remap(pending, failure string) string {
+	yes := func(s string) bool { return strings.EqualFold(s, "yes") || s == "1" }
 	switch {
-	case strings.EqualFold(f[9], "yes"):
-		g.Remap = "failed"
-	case strings.EqualFold(f[8], "yes"):
-		g.Remap = "pending"
+	case yes(failure):
+		return "failed"
+	case yes(pending):
+		return "pending"
 	}
-	return g, true
+	return ""
 }

@@ -6,22 +6,35 @@ for d in /sys/bus/pci/devices/*; do
 	case $(cat "$d/class" 2>/dev/null) in 0x03* | 0x12*) echo "pci=$(cat "$d/vendor") $(basename "$d")" ;; esac
 done
 if command -v nvidia-smi >/dev/null 2>&1; then
-	nvidia-smi --query-gpu=index,ecc.mode.current,persistence_mode,mig.mode.current,power.limit,power.default_limit,clocks_throttle_reasons.active,ecc.errors.uncorrected.volatile.total,remapped_rows.pending,remapped_rows.failure --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
+	# The reasons for clocks had another name before driver 535, and drivers refuse the
+	# whole query for one name that they do not know.
+	for reasons in clocks_throttle_reasons clocks_event_reasons; do
+		gpus=$(nvidia-smi --query-gpu=index,ecc.mode.current,persistence_mode,mig.mode.current,power.limit,power.default_limit,$reasons.active,ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits 2>&1)
+		case $gpus in *'is not a valid field'*) ;; *) break ;; esac
+	done
+	echo "$gpus" | sed 's/^/nvidia=/'
 	# Not every driver knows these: asked for apart, or one would spoil the others.
 	clocks=$(nvidia-smi --query-gpu=clocks.applications.graphics,clocks.default_applications.graphics --format=csv,noheader,nounits 2>/dev/null) && echo "$clocks" | sed 's/^/clocks=/'
+	remapped=$(nvidia-smi --query-remapped-rows=remapped_rows.pending,remapped_rows.failure --format=csv,noheader 2>/dev/null) && echo "$remapped" | sed 's/^/remapped=/'
 	topology=$(nvidia-smi topo -m 2>/dev/null) && echo "$topology" | sed 's/^/topology=/'
 fi
 if command -v rocm-smi >/dev/null 2>&1; then
 	rocm-smi --showfw 2>/dev/null | sed -n 's/.*MEC firmware version:[^0-9]*\([0-9][0-9]*\).*/mec=\1/p'
-	rocm-smi --showmaxpower --showperflevel --json 2>/dev/null | sed 's/^/amd=/'
+	rocm-smi --showmaxpower --showperflevel --json 2>&1 | sed 's/^/amd=/'
 	topology=$(rocm-smi --showtopotype 2>/dev/null) && echo "$topology" | sed 's/^/topology=/'
 elif command -v amd-smi >/dev/null 2>&1; then
-	amd-smi static --limit --json 2>/dev/null | sed 's/^/limit=/'
-	amd-smi metric --perf-level --json 2>/dev/null | sed 's/^/level=/'
+	amd-smi static --limit --json 2>&1 | sed 's/^/limit=/'
+	amd-smi metric --perf-level --json 2>&1 | sed 's/^/level=/'
+	amd-smi firmware --json 2>&1 | sed 's/^/fw=/'
 fi
-# Errors of a GPU's memory are counted where it has ECC; powers are in microwatts.
+# Errors of a GPU's memory are counted where it has ECC; powers are in microwatts. The
+# numbers of cards are not those of GPUs: each may have one for every part that it can be
+# split into.
 for f in /sys/class/drm/card*/device/ras/umc_err_count; do
-	[ ! -e "$f" ] || echo "ras=$(paste -s -d' ' "$f" 2>/dev/null)"
+	[ ! -e "$f" ] || echo "ras=$(basename "$(readlink -f "${f%/ras/*}")") $(paste -s -d' ' "$f" 2>/dev/null)"
+done
+for f in /sys/class/drm/card*/device/current_compute_partition; do
+	[ ! -e "$f" ] || echo "partition=$(cat "$f" "${f%/*}/current_memory_partition" 2>/dev/null | paste -s -d' ' -)"
 done
 for f in /sys/class/drm/card*/device/hwmon/hwmon*/power1_cap_default; do
 	[ ! -e "$f" ] || echo "power_default=$(cat "$f" 2>/dev/null)"
@@ -42,7 +55,9 @@ echo "memlock=$(ulimit -l)"
 echo "shm_kib=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $2 }')"
 log=$(dmesg 2>/dev/null || journalctl -k -b --no-pager -q 2>/dev/null) || log=
 [ -n "$log" ] || echo "log=unreadable"
-echo "$log" | grep -E 'NVRM: Xid|amdgpu.*(ring .* timeout|GPU reset|uncorrectable|RAS)|Out of memory: Killed process' | tail -n 5 | sed 's/^/kernel=/'
+# Not Xid 13, 31, 43 and 45, which are of programs and of those that were killed; nor what
+# amdgpu says of RAS when all is well.
+echo "$log" | grep -E 'NVRM: Xid|amdgpu.*(ring .* timeout|GPU reset|[1-9][0-9]* (new )?uncorrectable hardware errors)|Out of memory: Killed process' | grep -vE 'NVRM: Xid \([^)]*\): (13|31|43|45),' | tail -n 5 | sed 's/^/kernel=/'
 for path; do # which may not be there yet: then what it will be made in
 	dir=$path
 	while [ ! -e "$dir" ] && [ "$dir" != / ] && [ "$dir" != . ]; do dir=$(dirname "$dir"); done

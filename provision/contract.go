@@ -396,6 +396,11 @@ func (c *contract) amd() {
 	}
 	device("kfd", "/dev/kfd", c.now.KFD, "render,video")
 	device("dri", "/dev/dri/renderD*", c.now.DRI, "render,video")
+	if split := counted(c.now.Partitions); split != "" {
+		whole := !slices.ContainsFunc(c.now.Partitions, func(p string) bool { return !strings.HasPrefix(p, "SPX") })
+		c.hold("gpu partitions", whole, split, "SPX", Warning,
+			"engines see parts and not whole GPUs: sudo amd-smi set --gpu all --memory-partition NPS1, then --compute-partition SPX, and reload the driver")
+	}
 	if len(c.now.MEC) > 0 {
 		oldest := slices.Min(c.now.MEC)
 		c.hold("mec firmware", oldest >= oldestMEC, fmt.Sprint(oldest), fmt.Sprintf("at least %d", oldestMEC), Warning,

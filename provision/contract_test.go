@@ -59,7 +59,7 @@ func TestContractOfGoodBoxes(t *testing.T) {
 	for box, want := range map[string][]string{
 		"8xH200": {"docker", "gpus", "driver", "gpu users", "free gpu memory", "container toolkit", "cgroup driver", "persistence mode", "mig", "ecc", "ecc errors", "power limit", "clocks", "throttling",
 			"kernel log", "shared memory", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "huge pages", "cpu governor", "clock"},
-		"8xMI300X": {"docker", "gpus", "driver", "rocm", "gpu users", "free gpu memory", "kfd", "dri", "mec firmware", "ecc", "ecc errors", "power limit", "clocks", "throttling", "iommu",
+		"8xMI300X": {"docker", "gpus", "driver", "rocm", "gpu users", "free gpu memory", "kfd", "dri", "gpu partitions", "mec firmware", "ecc", "ecc errors", "power limit", "clocks", "throttling", "iommu",
 			"kernel log", "shared memory", "numa balancing", "disk free at /data/huggingface", "disk free at /var/lib/docker", "open files", "huge pages", "cpu governor", "clock"},
 	} {
 		h, f, now := recorded(t, box)
@@ -85,7 +85,7 @@ func TestContractOfGoodBoxes(t *testing.T) {
 func TestContractFindsWhatIsWrong(t *testing.T) {
 	on := true
 	wrong := map[string]bool{}
-	const gpu3 = "nvidia=3, Enabled, Enabled, Disabled, 700.00, 700.00, 0x0000000000000001, 0, No, No"
+	const gpu3 = "nvidia=3, Enabled, Enabled, Disabled, 700.00, 700.00, 0x0000000000000001, 0"
 	foreign := func(_ *Host, _ *Facts, now *Condition) {
 		now.Use.Processes = []GPUProcess{{PID: 4711, Name: "python3", Memory: 20 << 30}, {PID: 4712, Name: "vllm", Container: "ours"}}
 		now.Use.Memory[0] = 20 << 30
@@ -121,14 +121,17 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		{"persistence mode off", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled, Enabled", "Enabled, Disabled", 1)}, nil, "persistence mode", Warning, "gpu3 off"},
 		{"MIG", "8xH200", []string{gpu3, strings.Replace(gpu3, "Disabled", "Enabled", 1)}, nil, "mig", Warning, "gpu3 split"},
 		{"ECC on some", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled", "Disabled", 1)}, nil, "ecc", Warning, "off and on"},
-		{"damaged memory", "8xH200", []string{gpu3, strings.Replace(gpu3, "0, No", "2, No", 1)}, nil, "ecc errors", Warning, "gpu3 2 uncorrected"},
-		{"rows that wait for a reset", "8xH200", []string{gpu3, strings.Replace(gpu3, "No, No", "Yes, No", 1)}, nil, "ecc errors", Warning, "gpu3 row remapping pending"},
+		{"damaged memory", "8xH200", []string{gpu3, gpu3[:len(gpu3)-1] + "2"}, nil, "ecc errors", Warning, "gpu3 2 uncorrected"},
+		{"rows that wait for a reset", "8xH200", []string{strings.Repeat("remapped=No, No\n", 4), strings.Repeat("remapped=No, No\n", 3) + "remapped=Yes, No\n"}, nil, "ecc errors", Warning, "gpu3 row remapping pending"},
+		{"rows that cannot be remapped any more", "8xH200", []string{"remapped=No, No", "remapped=0, 1"}, nil, "ecc errors", Warning, "gpu0 row remapping failed"},
+		{"split GPUs", "8xMI300X", []string{"partition=SPX NPS1", "partition=CPX NPS4"}, nil, "gpu partitions", Warning, "CPX/NPS4 × 1, SPX/NPS1 × 7"},
+		{"an idle GPU whose clocks are low", "8xMI300X", []string{`"gpu": 0, "throttle": {`, `"gpu": 0, "throttle": {"low_utilization_violation_status": {"xcp_0": ["ACTIVE", "ACTIVE"]}, "total_gfx_clk_below_host_limit_violation_status": {"xcp_0": ["ACTIVE"]}, "gfx_clk_below_host_limit_thermal_violation_status": {"xcp_0": ["NOT ACTIVE", "ACTIVE", "N/A"]}, `}, nil, "throttling", Warning, "gpu0 slowed down (gfx clk below host limit thermal)"},
 		{"a lower power limit", "8xH200", []string{gpu3, strings.Replace(gpu3, "700.00", "500.00", 1)}, nil, "power limit", Warning, "gpu3 500 W of 700 W"},
 		{"throttled", "8xH200", []string{gpu3, strings.Replace(gpu3, "0x0000000000000001", "0x0000000000000060", 1)}, nil, "throttling", Warning, "gpu3 slowed down (reasons 0x60)"},
 		{"application clocks", "8xH200", []string{"clocks=1980, 1980", "clocks=1500, 1980"}, nil, "clocks", Warning, "gpu0 1500 MHz"},
 		{"locked clocks", "8xH200", []string{gpu3, strings.Replace(gpu3, "0x0000000000000001", "0x0000000000000002", 1)}, nil, "clocks", Warning, "gpu3 held by a setting"},
-		{"a GPU of AMD that counts no errors", "8xMI300X", []string{"ras=ue: 0 ce: 0\n", ""}, nil, "ecc", Warning, "none and on"},
-		{"damaged memory of AMD", "8xMI300X", []string{"ras=ue: 0 ce: 0", "ras=ue: 4 ce: 11"}, nil, "ecc errors", Warning, "gpu0 4 uncorrected"},
+		{"a GPU of AMD that counts no errors", "8xMI300X", []string{"ras=0000:05:00.0 ue: 0 ce: 0 de: 0\n", ""}, nil, "ecc", Warning, "none and on"},
+		{"damaged memory of AMD", "8xMI300X", []string{"ras=0000:46:00.0 ue: 0 ce: 0", "ras=0000:46:00.0 ue: 4 ce: 11"}, nil, "ecc errors", Warning, "gpu2 4 uncorrected"},
 		{"a lower power limit on AMD", "8xMI300X", []string{`"750.0"}, "card1"`, `"550.0"}, "card1"`}, nil, "power limit", Warning, "gpu0 550 W of 750 W"},
 		{"a performance level on AMD", "8xMI300X", []string{`"auto"`, `"perf_determinism"`}, nil, "clocks", Warning, "gpu0 perf determinism"},
 		{"throttled on AMD", "8xMI300X", []string{`"ppt_violation_status": "NOT ACTIVE"`, `"ppt_violation_status": "ACTIVE"`}, nil, "throttling", Warning, "gpu0 slowed down (ppt)"},
@@ -275,7 +278,7 @@ func TestAMDSMI(t *testing.T) {
 		`{"gpu_data": [{"gpu": 0, "limit": {"ppt0": {"max_power_limit": {"value": 750, "unit": "W"}, "socket_power_limit": {"value": 600, "unit": "W"}}, "ppt1": {"socket_power_limit": "N/A"}}}, {"gpu": 1, "limit": {"ppt0": {"socket_power_limit": "N/A"}}}]}`,
 		`[{"gpu": 0, "limit": {"max_power": {"value": 750, "unit": "W"}, "socket_power": {"value": 600, "unit": "W"}}}, {"gpu": 1, "limit": {}}]`,
 	} {
-		now := parseCondition("limit="+limit+"\nlevel="+`{"gpu_data": [{"gpu": 0, "perf_level": "AMDSMI_DEV_PERF_LEVEL_AUTO"}]}`+"\npower_default=750000000\nras=ue: 0 ce: 0\n", time.Time{}, time.Time{})
+		now := parseCondition("limit="+limit+"\nlevel="+`{"gpu_data": [{"gpu": 0, "perf_level": "AMDSMI_DEV_PERF_LEVEL_AUTO"}]}`+"\npower_default=750000000\nras=0000:05:00.0 ue: 0 ce: 0\npci=0x1002 0000:26:00.0\npci=0x1002 0000:05:00.0\n", time.Time{}, time.Time{})
 		want := []GPUCondition{{ECC: "Enabled", PowerLimit: 600, Default: 750, Level: "auto"}, {Default: 750}}
 		if diff := cmp.Diff(want, now.GPUs); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", limit, diff)
@@ -285,8 +288,8 @@ func TestAMDSMI(t *testing.T) {
 
 // TestSettings are those of boxes on which GPUs differ.
 func TestSettings(t *testing.T) {
-	_, _, now := recorded(t, "8xMI300X", `"auto"`, `"manual"`, "ras=ue: 0 ce: 0\n", "", "iommu=pt", "iommu=soft")
-	want := map[string]string{"clocks": "manual × 1, free × 7", "cpu governor": "performance", "ecc": "on × 7", "gpu links": "XGMI × 28", "huge pages": "madvise",
+	_, _, now := recorded(t, "8xMI300X", `"auto"`, `"manual"`, "ras=0000:05:00.0 ue: 0 ce: 0 de: 0\n", "", "iommu=pt", "iommu=soft")
+	want := map[string]string{"clocks": "manual × 1, free × 7", "cpu governor": "performance", "ecc": "on × 7", "gpu links": "XGMI × 28", "gpu partitions": "SPX/NPS1", "huge pages": "madvise",
 		"iommu": "soft", "locked memory": "unlimited", "mec firmware": "177", "numa balancing": "off", "power limit": "750 W"}
 	if diff := cmp.Diff(want, settings(now)); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)

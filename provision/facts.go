@@ -1,15 +1,17 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"hclbench/smi"
 )
 
 // factsScript prints one fact per line as NAME=VALUE; what it does not find, it
@@ -106,7 +108,7 @@ func parseFacts(out string) Facts {
 		case "nvidia":
 			if gpu, ok := parseNVIDIA(value); ok {
 				f.GPUs = append(f.GPUs, gpu)
-			} else {
+			} else if value != "" {
 				f.Problems = append(f.Problems, "nvidia-smi: "+value)
 			}
 		case "amd":
@@ -115,40 +117,37 @@ func parseFacts(out string) Facts {
 			rocm.WriteString(value + "\n")
 		}
 	}
-	if rocm.Len() > 0 {
-		gpus, err := parseROCm(rocm.String())
-		if err != nil {
-			f.Problems = append(f.Problems, "rocm-smi: "+lastLines(rocm.String(), 1))
+	for _, tool := range []struct{ name, said string }{{"rocm-smi", rocm.String()}, {"amd-smi", amd.String()}} {
+		if tool.said == "" {
+			continue
 		}
-		f.GPUs = append(f.GPUs, gpus...)
-	}
-	if amd.Len() > 0 {
-		gpus, err := parseAMDStatic(amd.String())
+		gpus, err := parseAMD(tool.said)
 		if err != nil {
-			f.Problems = append(f.Problems, "amd-smi: "+lastLines(amd.String(), 1))
+			f.Problems = append(f.Problems, tool.name+": "+err.Error())
 		}
 		f.GPUs = append(f.GPUs, gpus...)
 	}
 	return f
 }
 
-// parseAMDStatic reads amd-smi static --asic --vram --driver --json.
-func parseAMDStatic(text string) ([]GPU, error) {
-	var list []struct {
-		ASIC struct {
-			Name string `json:"market_name"`
-		}
-		VRAM   struct{ Size amdSize }
-		Driver struct{ Version string }
-	}
-	if err := amdList(text, &list); err != nil {
-		return nil, err
-	}
+// parseAMD reads rocm-smi --showproductname --showmeminfo vram --showdriverversion
+// --json or amd-smi static --asic --vram --driver --json.
+func parseAMD(text string) ([]GPU, error) {
+	all, system, err := smi.Parse(text)
 	var gpus []GPU
-	for _, g := range list {
-		gpus = append(gpus, GPU{Vendor: AMD, Name: g.ASIC.Name, MemoryBytes: g.VRAM.Size.bytes(), Driver: g.Driver.Version})
+	for _, g := range all {
+		memory, ok := g.At("VRAM Total Memory (B)").Bytes("B")
+		if !ok {
+			memory, _ = g.At("vram", "size").Bytes("") // it comes with its unit
+		}
+		gpus = append(gpus, GPU{
+			Vendor:      AMD,
+			Name:        cmp.Or(g.At("Card Series").Text(), g.At("Device Name").Text(), g.At("Card Model").Text(), g.At("asic", "market_name").Text()),
+			MemoryBytes: memory,
+			Driver:      cmp.Or(system.At("Driver version").Text(), g.At("driver", "version").Text()),
+		})
 	}
-	return gpus, nil
+	return gpus, err
 }
 
 // number reads a whole number; what is not one, such as nvidia-smi's "[N/A]",
@@ -170,60 +169,6 @@ func parseNVIDIA(line string) (GPU, bool) {
 		MemoryBytes: number(fields[1]) << 20,
 		Driver:      strings.TrimSpace(fields[2]),
 	}, true
-}
-
-// rocmCard is what rocm-smi tells of a card: by names that have changed their
-// capitals between releases.
-type rocmCard map[string]any
-
-// field is the first of those names that has a value.
-func (card rocmCard) field(names ...string) string {
-	for _, name := range names {
-		for k, v := range card {
-			if s := fmt.Sprint(v); strings.EqualFold(k, name) && s != "N/A" {
-				return s
-			}
-		}
-	}
-	return ""
-}
-
-// rocmCards decodes what rocm-smi prints with --json: an object per card, here in
-// their order, and perhaps one of the whole system.
-func rocmCards(text string) (cards []rocmCard, system rocmCard, err error) {
-	var all map[string]rocmCard
-	if err := json.NewDecoder(strings.NewReader(afterWarnings(text))).Decode(&all); err != nil {
-		return nil, nil, fmt.Errorf("decode: %w", err)
-	}
-	var numbers []int
-	for name := range all {
-		if n, err := strconv.Atoi(strings.TrimPrefix(name, "card")); err == nil {
-			numbers = append(numbers, n)
-		}
-	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		cards = append(cards, all[fmt.Sprintf("card%d", n)])
-	}
-	return cards, all["system"], nil
-}
-
-// parseROCm reads rocm-smi --showproductname --showmeminfo vram --showdriverversion.
-func parseROCm(text string) ([]GPU, error) {
-	cards, system, err := rocmCards(text)
-	if err != nil {
-		return nil, err
-	}
-	var gpus []GPU
-	for _, card := range cards {
-		gpus = append(gpus, GPU{
-			Vendor:      AMD,
-			Name:        card.field("Card Series", "Device Name", "Card Model"),
-			MemoryBytes: number(card.field("VRAM Total Memory (B)")),
-			Driver:      system.field("Driver version"),
-		})
-	}
-	return gpus, nil
 }
 
 // isModel reports whether a GPU is of the model that a user wrote: its words,

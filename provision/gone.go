@@ -128,8 +128,8 @@ func (c *Conn) stillListens(ctx context.Context, t Traces, port int) (left []str
 
 // held compares the GPUs with what they were.
 func (t Traces) held(now GPUUse) (left []string, others []GPUProcess) {
-	if len(now.Memory) < len(t.Before.Memory) {
-		return []string{fmt.Sprintf("%d GPUs answered before, now %d: %s", len(t.Before.Memory), len(now.Memory), strings.Join(now.Problems, "; "))}, nil
+	if now.told() < t.Before.told() {
+		return []string{fmt.Sprintf("%d GPUs answered before, now %d: %s", t.Before.told(), now.told(), strings.Join(now.Problems, "; "))}, nil
 	}
 	var theirs int64
 	for _, p := range now.Processes {
@@ -144,9 +144,9 @@ func (t Traces) held(now GPUUse) (left []string, others []GPUProcess) {
 			theirs += p.Memory - t.Before.Processes[i].Memory
 		}
 	}
-	for gpu, used := range now.Memory[:len(t.Before.Memory)] {
+	for gpu, used := range now.Memory[:min(len(now.Memory), len(t.Before.Memory))] {
 		more := used - t.Before.Memory[gpu]
-		if more <= releaseSlack || more <= theirs+releaseSlack {
+		if t.Before.Memory[gpu] == NotTold || more <= releaseSlack || more <= theirs+releaseSlack {
 			continue
 		}
 		text := fmt.Sprintf("GPU %d has %s more in use than before", gpu, mebibytes(more))

@@ -1,14 +1,14 @@
 package provision
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/smi"
 )
 
 // gpuUseScript prints what the vendors' tools say of memory and processes, one
@@ -24,9 +24,33 @@ const ProcessMark = "HCL_PROCESS"
 
 // GPUUse is what a host's GPUs are in use for at one moment.
 type GPUUse struct {
-	Memory    []int64      `json:"memory,omitempty"` // bytes in use on each GPU, in the order of the vendor's tool
+	Memory    []int64      `json:"memory,omitempty"` // bytes in use on each GPU, by its index; [NotTold]
 	Processes []GPUProcess `json:"processes,omitempty"`
 	Problems  []string     `json:"problems,omitempty"` // what the tools said instead
+}
+
+// NotTold is the memory in use on a GPU of which the tool does not say: it is lost, or
+// has no memory of its own.
+const NotTold = -1
+
+// use notes the memory in use on a GPU.
+func (u *GPUUse) use(index int, bytes int64, told bool) {
+	for len(u.Memory) <= index {
+		u.Memory = append(u.Memory, NotTold)
+	}
+	if told {
+		u.Memory[index] = bytes
+	}
+}
+
+// told counts the GPUs of which the tool says what is in use.
+func (u GPUUse) told() (n int) {
+	for _, bytes := range u.Memory {
+		if bytes != NotTold {
+			n++
+		}
+	}
+	return n
 }
 
 // GPUProcess is a process that uses a GPU.
@@ -74,11 +98,16 @@ func parseGPUUse(out string) GPUUse {
 		kind, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		switch fields := strings.SplitN(value, ", ", 3); kind {
 		case "nvidia":
-			if _, err := strconv.Atoi(fields[0]); err != nil || len(fields) != 2 {
+			if value == "" {
+				continue
+			}
+			index, err := strconv.ParseUint(fields[0], 10, 10)
+			if err != nil || len(fields) != 2 {
 				u.Problems = append(u.Problems, "nvidia-smi: "+value)
 				continue
 			}
-			u.Memory = append(u.Memory, number(fields[1])<<20)
+			mib, err := strconv.ParseInt(fields[1], 10, 64)
+			u.use(int(index), mib<<20, err == nil)
 		case "app":
 			if pid, err := strconv.Atoi(fields[0]); err == nil && len(fields) == 3 {
 				memory[pid] += number(fields[1]) << 20
@@ -99,7 +128,7 @@ func parseGPUUse(out string) GPUUse {
 	}{{"rocm", "rocm-smi", parseROCmUse}, {"amdmem", "amd-smi", parseAMDMemory}, {"amdapp", "amd-smi", parseAMDProcesses}} {
 		if text := texts[tool.kind]; strings.TrimSpace(text) != "" {
 			if err := tool.parse(text, &u, memory, names); err != nil {
-				u.Problems = append(u.Problems, tool.name+": "+lastLines(text, 1))
+				u.Problems = append(u.Problems, tool.name+": "+err.Error())
 			}
 		}
 	}
@@ -116,118 +145,49 @@ func parseGPUUse(out string) GPUUse {
 	return u
 }
 
-// afterWarnings is the JSON in what a tool has printed: warnings come first, on
-// the same stream.
-func afterWarnings(text string) string {
-	if i := strings.IndexAny(text, "[{"); i > 0 {
-		return text[i:]
-	}
-	return text
-}
-
 // parseROCmUse reads rocm-smi --showmeminfo vram --showpids --json: an object per
 // card, and one named "system" with a line for each process, "name, GPUs, bytes,
 // …, …" in lower case; a name with spaces is more than one word of it.
 func parseROCmUse(text string, u *GPUUse, memory map[int]int64, names map[int]string) error {
-	var cards map[string]map[string]any
-	if err := json.NewDecoder(strings.NewReader(afterWarnings(text))).Decode(&cards); err != nil {
-		return err
+	cards, system, err := smi.Parse(text)
+	for _, card := range cards {
+		used, ok := card.At("VRAM Total Used Memory (B)").Bytes("B")
+		u.use(card.Index, used, ok)
 	}
-	for i := 0; ; i++ {
-		card, ok := cards[fmt.Sprintf("card%d", i)]
-		if !ok {
-			break
-		}
-		for k, v := range card {
-			if strings.EqualFold(k, "VRAM Total Used Memory (B)") {
-				u.Memory = append(u.Memory, number(fmt.Sprint(v)))
-			}
-		}
-	}
-	for k, v := range cards["system"] {
+	for k := range system {
 		pid, err := strconv.Atoi(strings.TrimPrefix(k, "PID"))
-		words := strings.Split(fmt.Sprint(v), ", ")
+		words := strings.Split(system.At(k).Text(), ", ")
 		if err != nil || len(words) < 5 {
 			continue
 		}
 		names[pid] = strings.Join(words[:len(words)-4], " ")
 		memory[pid] = number(words[len(words)-3])
 	}
-	return nil
-}
-
-// amdList decodes what amd-smi prints for each GPU: a list, which newer releases
-// put into an object.
-func amdList(text string, out any) error {
-	text = afterWarnings(text)
-	if strings.HasPrefix(text, "{") {
-		return json.NewDecoder(strings.NewReader(text)).Decode(&struct {
-			Data any `json:"gpu_data"`
-		}{out})
-	}
-	return json.NewDecoder(strings.NewReader(text)).Decode(out)
-}
-
-// amdSize is a number with its unit as amd-smi writes it; "N/A" is none.
-type amdSize struct {
-	Value json.Number
-	Unit  string
-}
-
-func (s *amdSize) UnmarshalJSON(b []byte) error {
-	type plain amdSize
-	if bytes.HasPrefix(b, []byte("{")) {
-		return json.Unmarshal(b, (*plain)(s))
-	}
-	return nil
-}
-
-func (s amdSize) bytes() int64 {
-	shift := map[string]uint{"KB": 10, "MB": 20, "GB": 30}[s.Unit]
-	return number(s.Value.String()) << shift
+	return err
 }
 
 // parseAMDMemory reads amd-smi metric --mem-usage --json.
 func parseAMDMemory(text string, u *GPUUse, _ map[int]int64, _ map[int]string) error {
-	var gpus []struct {
-		Use struct {
-			Used amdSize `json:"used_vram"`
-		} `json:"mem_usage"`
-	}
-	if err := amdList(text, &gpus); err != nil {
-		return err
-	}
+	gpus, _, err := smi.Parse(text)
 	for _, g := range gpus {
-		u.Memory = append(u.Memory, g.Use.Used.bytes())
+		used, ok := g.At("mem_usage", "used_vram").Bytes("")
+		u.use(g.Index, used, ok)
 	}
-	return nil
+	return err
 }
 
 // parseAMDProcesses reads amd-smi process --json. Where nothing runs a sentence
 // stands in the place of a process.
 func parseAMDProcesses(text string, _ *GPUUse, memory map[int]int64, names map[int]string) error {
-	var gpus []struct {
-		List []struct {
-			Info json.RawMessage `json:"process_info"`
-		} `json:"process_list"`
-	}
-	if err := amdList(text, &gpus); err != nil {
-		return err
-	}
+	gpus, _, err := smi.Parse(text)
 	for _, g := range gpus {
-		for _, p := range g.List {
-			var info struct {
-				Name  string
-				PID   int
-				Usage struct {
-					VRAM amdSize `json:"vram_mem"`
-				} `json:"memory_usage"`
-			}
-			if json.Unmarshal(p.Info, &info) == nil && info.PID > 0 {
-				names[info.PID] = info.Name
-				memory[info.PID] += info.Usage.VRAM.bytes()
+		for _, p := range g.At("process_list").Items() {
+			if pid, ok := p.At("process_info", "pid").Number(); ok {
+				bytes, _ := p.At("process_info", "memory_usage", "vram_mem").Bytes("")
+				names[int(pid)] = p.At("process_info", "name").Text()
+				memory[int(pid)] += bytes
 			}
 		}
 	}
-	return nil
+	return err
 }

@@ -44,6 +44,7 @@ func settings(c Condition) map[string]string {
 		firmware = append(firmware, fmt.Sprint(v))
 	}
 	set("mec firmware", counted(firmware))
+	set("gpu partitions", counted(c.Partitions))
 	set("gpu links", links(c.Topology))
 	set("numa balancing", map[string]string{"0": "off", "1": "on"}[c.NUMABalancing])
 	for _, word := range strings.Fields(c.CommandLine) {

@@ -34,12 +34,13 @@ type Object map[string]any
 // amd-smi prints a list, since ROCm 7.0 within an object, and before 6.1 the one
 // object where there is one GPU. Warnings stand before it. An object that tells of an
 // error instead, with which amd-smi before ROCm 7 may well exit with 0, is that error.
+// Of anything else, its last line is the error.
 func Parse(text string) (gpus []GPU, system Object, err error) {
 	var printed any
 	for rest := text; printed == nil; {
 		start := startOfJSON.FindStringIndex(rest)
 		if start == nil {
-			return nil, nil, errors.New("what it printed is not JSON")
+			return nil, nil, lastLine(text)
 		}
 		rest = rest[start[1]-1:]
 		from := json.NewDecoder(strings.NewReader(rest))
@@ -65,7 +66,15 @@ func Parse(text string) (gpus []GPU, system Object, err error) {
 		}
 		return cards(printed)
 	}
-	return nil, nil, errors.New("what it printed is of no known form")
+	return nil, nil, errForm
+}
+
+var errForm = errors.New("what it printed is of no known form")
+
+// lastLine is an error of what a tool has said.
+func lastLine(text string) error {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return errors.New(cmp.Or(strings.TrimSpace(lines[len(lines)-1]), "it printed nothing"))
 }
 
 // startOfJSON is where a line may begin it; a warning may begin with a bracket too.
@@ -106,7 +115,7 @@ func cards(all map[string]any) (gpus []GPU, system Object, err error) {
 		}
 	}
 	if gpus == nil && system == nil {
-		return nil, nil, errors.New("what it printed is of no known form")
+		return nil, nil, errForm
 	}
 	slices.SortFunc(gpus, func(a, b GPU) int { return cmp.Compare(a.Index, b.Index) })
 	return gpus, system, nil

@@ -37,9 +37,10 @@ func TestParse(t *testing.T) {
 		{"amd-smi of ROCm 7", `{"gpu_data": [{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}}}, {"gpu": 1, "power": "N/A"}]}`, "0: 142, 1: none"},
 		{"amd-smi of ROCm 6.0, one GPU", `{"gpu": 0, "power": {"socket_power": 142}}`, "0: 142"},
 		{"amd-smi, an error", `{"error": "AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'", "code": -1034}`, "error: AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'"},
-		{"a line of an error", "ERROR:root:Driver not initialized (amdgpu not found in modules)", "error: what it printed is not JSON"},
-		{"nothing", "", "error: what it printed is not JSON"},
-		{"half of it", `[{"gpu": 0, "pow`, "error: what it printed is not JSON"},
+		{"a line of an error", "ERROR:root:Driver not initialized (amdgpu not found in modules)", "error: ERROR:root:Driver not initialized (amdgpu not found in modules)"},
+		{"a trace of calls", "Traceback (most recent call last):\n  File \"amdsmi_cli.py\", line 97\nPermissionError: Command requires elevation\n\n", "error: PermissionError: Command requires elevation"},
+		{"nothing", " \n", "error: it printed nothing"},
+		{"half of it", `[{"gpu": 0, "pow`, `error: [{"gpu": 0, "pow`},
 		{"something else", `{"version": "26.0.0"}`, "error: what it printed is of no known form"},
 	} {
 		gpus, _, err := Parse(c.printed)

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -154,14 +155,14 @@ exec amd-smi metric --power --usage --mem-usage --temperature --clock --json`
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	gpus, _, e := smi.Parse(string(out))
+	gpus, _, e := smi.Parse(cmp.Or(string(bytes.TrimSpace(out)), stderr.String()))
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("rocm-smi or amd-smi: %w", context.Cause(ctx))
 	case err != nil:
 		return nil, fmt.Errorf("rocm-smi or amd-smi: %w: %s", err, firstLine(stderr.Bytes(), out))
 	case e != nil:
-		return nil, fmt.Errorf("rocm-smi or amd-smi: %w: %s", e, firstLine(out, stderr.Bytes()))
+		return nil, fmt.Errorf("rocm-smi or amd-smi: %w", e)
 	}
 	var readings []Reading
 	for _, gpu := range gpus {
