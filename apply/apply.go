@@ -465,7 +465,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		if ct, row.CompileCache, err = s.compileCache(ctx, d, ct); err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
-		if err := s.portFree(ctx, ct.Port); err != nil {
+		if err := s.conn.PortFree(ctx, ct.Port); err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
 		if err := s.willListen(ctx, ct.Port); err != nil {

@@ -417,7 +417,7 @@ func TestBadEngines(t *testing.T) {
 		}
 		defer l.Close()
 		r := b.apply(t.Context(), one(push(t, "slow-start=0s"), "", ""), nil)
-		b.wantVoid(r, 2, "something listens on port 8000 of host box (lab.hcl:3) already")
+		b.wantVoid(r, 2, "host box (lab.hcl:3): port 8000 is in use by a process of user root: stop that")
 		b.clean()
 	})
 }

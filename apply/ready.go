@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -516,20 +515,4 @@ func (p *prober) generate(ctx context.Context, model string, patience time.Durat
 		return errors.New("the server answers, but generates no token")
 	}
 	return nil
-}
-
-// portFree reports an error when something listens on the port that an engine is
-// about to take: it would be measured in the engine's place.
-func (s *site) portFree(ctx context.Context, port int) error {
-	if port == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	c, err := s.conn.Dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return nil
-	}
-	c.Close()
-	return fmt.Errorf("%w: something listens on port %d of %s already. See what it is with\n\n    ss -ltnp 'sport = :%d'\n\n  on the host, or give the engine another port", provision.ErrPortTaken, port, s.host, port)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"path"
 	"slices"
 	"strconv"
@@ -123,8 +122,10 @@ func reveal(texts []Text) []string {
 // with what to do.
 func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	doing := "start container " + ct.Name
-	if err := c.portFree(ctx, ct); err != nil {
-		return "", c.wrap(doing, err)
+	if ct.Network != "none" { // on the host's network Docker would not notice
+		if err := c.PortFree(ctx, ct.Port); err != nil {
+			return "", c.wrap(doing, err)
+		}
 	}
 	groups, err := c.groupIDs(ctx, ct.HostGroups)
 	if err != nil {
@@ -168,38 +169,6 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 
 // cleanupTimeout bounds the removal of what a failed start has left.
 const cleanupTimeout = 30 * time.Second
-
-// portFree fails when somebody answers on the port that a container will listen
-// on. On the host's network Docker would not notice, and the stranger would be
-// taken for the engine.
-func (c *Conn) portFree(ctx context.Context, ct Container) error {
-	if ct.Port == 0 || ct.Network == "none" {
-		return nil
-	}
-	conn, err := c.Dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ct.Port)))
-	if err == nil {
-		conn.Close()
-		return c.portTaken(ctx, ct.Port)
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	if errors.Is(err, ErrUnreachable) {
-		return err
-	}
-	return nil // refused, as it should be; or sshd forwards no TCP, and nothing is known
-}
-
-// portTaken names who holds a port, as far as the login may see it.
-func (c *Conn) portTaken(ctx context.Context, port int) error {
-	holder, err := c.Run(ctx, fmt.Sprintf("ss -Hltnp 'sport = :%d' 2>/dev/null | head -n 3", port), nil)
-	if err != nil || strings.TrimSpace(holder) == "" {
-		holder = fmt.Sprintf("`sudo ss -ltnp 'sport = :%d'` on the host tells who", port)
-	} else {
-		holder = "it is held by " + lastLines(strings.Join(strings.Fields(holder), " "), 1)
-	}
-	return fail(c.host, ErrPortTaken, "port %d is in use: %s; stop that, or give the engine another port", port, holder)
-}
 
 // groupIDs looks up the host's numeric ids of groups. One that does not exist
 // there owns nothing there, so it is left out.

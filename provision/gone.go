@@ -98,7 +98,6 @@ func (c *Conn) left(ctx context.Context, t Traces) (left []string, others []GPUP
 // engines do, and nobody can tell whose it is, may be ours.
 func (c *Conn) stillListens(ctx context.Context, t Traces, port int) (left []string, err error) {
 	advice := fmt.Sprintf("see `sudo ss -ltnp 'sport = :%d'` there", port)
-	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	all, err := c.Listeners(ctx, port)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrUnreachable) { // nobody can look: ask
 		conn, err := c.Dial(ctx, "tcp", netip.AddrPortFrom(loopback, uint16(port)).String())

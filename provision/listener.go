@@ -234,6 +234,9 @@ func Taking(all []Listener, to netip.Addr) (taking []Listener) {
 	return taking
 }
 
+// loopback is where an engine is asked by its own host, unless its flags say otherwise.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
 // listenersWithin bounds the look: it reads what the kernel has at hand.
 const listenersWithin = 30 * time.Second
 
@@ -264,32 +267,72 @@ func (c *Conn) Listeners(ctx context.Context, port int) ([]Listener, error) {
 	return all, nil
 }
 
+// portFreeWithin bounds how long a port is waited for that neither answers nor refuses.
+const portFreeWithin = 5 * time.Second
+
+// PortFree fails when somebody answers on a port that an engine is about to take: it
+// would be taken for the engine. Port 0 is none.
+func (c *Conn) PortFree(ctx context.Context, port int) error {
+	if port == 0 {
+		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, portFreeWithin)
+	defer cancel()
+	conn, err := c.Dial(soon, "tcp", netip.AddrPortFrom(loopback, uint16(port)).String())
+	if err == nil {
+		conn.Close()
+		return c.portTaken(ctx, port)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, ErrUnreachable) {
+		return err
+	}
+	return nil // refused, as it should be; or sshd forwards no TCP, and nothing is known
+}
+
+// portTaken names who holds a port, as far as the login may see it.
+func (c *Conn) portTaken(ctx context.Context, port int) error {
+	all, err := c.Listeners(ctx, port)
+	if err != nil || len(all) == 0 {
+		return fail(c.host, ErrPortTaken, "port %d is in use: `sudo ss -ltnp 'sport = :%d'` on the host tells by whom; stop that, or give the engine another port", port, port)
+	}
+	who, stop := c.held(ctx, all)
+	return fail(c.host, ErrPortTaken, "port %d is in use by %s: stop that (%s), or give the engine another port", port, who, stop)
+}
+
 // Foreign is the error that listeners of somebody else take connections to a port
 // of an engine. beside says that the engine's own listen there as well.
 func (c *Conn) Foreign(ctx context.Context, theirs []Listener, beside bool) error {
-	port := theirs[0].Address.Port()
-	var who, stop []string
-	for _, l := range theirs {
-		if len(l.Holders) == 0 {
-			who = append(who, fmt.Sprintf("a process of user %s", l.User))
-			stop = append(stop, fmt.Sprintf("`sudo ss -ltnp 'sport = :%d'` there tells which", port))
-		}
-		for _, h := range l.Holders {
-			text, advice := fmt.Sprintf("%s of user %s", h, l.User), fmt.Sprintf("`kill %d`", h.PID)
-			if h.Container != "" {
-				name := shortID(h.Container)
-				if found, err := c.inspect(ctx, h.Container); err == nil {
-					name = strings.TrimPrefix(found.Name, "/")
-				}
-				text, advice = text+" in container "+name, "`docker stop "+name+"`"
-			}
-			who, stop = append(who, text), append(stop, advice)
-		}
-	}
 	place := "in place of the engine"
 	if beside {
 		place = "beside the engine, and gets a part of its requests"
 	}
+	who, stop := c.held(ctx, theirs)
 	return fail(c.host, ErrPortTaken, "port %d: %s, which this run has not started, listens there %s. Stop it (%s), or give the engine another port",
-		port, strings.Join(slices.Compact(who), " and "), place, strings.Join(slices.Compact(stop), ", "))
+		theirs[0].Address.Port(), who, place, stop)
+}
+
+// held says who holds sockets, and how to stop them.
+func (c *Conn) held(ctx context.Context, all []Listener) (who, stop string) {
+	var names, commands []string
+	for _, l := range all {
+		if len(l.Holders) == 0 {
+			names = append(names, "a process of user "+l.User)
+			commands = append(commands, fmt.Sprintf("`sudo ss -ltnp 'sport = :%d'` there tells which", l.Address.Port()))
+		}
+		for _, h := range l.Holders {
+			name, command := fmt.Sprintf("%s of user %s", h, l.User), fmt.Sprintf("`kill %d`", h.PID)
+			if h.Container != "" {
+				called := shortID(h.Container)
+				if found, err := c.inspect(ctx, h.Container); err == nil {
+					called = strings.TrimPrefix(found.Name, "/")
+				}
+				name, command = name+" in container "+called, "`docker stop "+called+"`"
+			}
+			names, commands = append(names, name), append(commands, command)
+		}
+	}
+	return strings.Join(slices.Compact(names), " and "), strings.Join(slices.Compact(commands), ", ")
 }

@@ -710,7 +710,7 @@ var faults = []fault{
 			s.Errorf("the second caller: exit %d\n%s", code, said)
 		}
 	}},
-	{name: "somebody's container on the port and the GPU", says: "port 8000", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
+	{name: "somebody's container on the port and the GPU", says: "port 8000 is in use by process", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
 		s.must(s.host.UseGPUs(testhost.GPUUse{GPU: 0, PID: 1, MiB: 5000, Name: "python3"}))
 		docker(s.T, s.host, "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm", "vllm/vllm-openai:v0.7.3", "serve", "x", "--port", "8000")
 		eventually(s.T, "theirs listens", 20*time.Second, func() bool { return strings.Contains(docker(s.T, s.host, "logs", "theirs"), "startup complete") })
