@@ -147,19 +147,15 @@ variable "token" {
   default   = "canary-7f3a"
   sensitive = true
 }
-variable "word" {
-  default   = "canary-word"
-  sensitive = true
-}
 host "box" {
   %HOST%
 }
 model "m" { repo = "m" }
 engine "vllm" "e" {
-  host   = host.box
-  model  = model.m
-  image  = "vllm/vllm-openai:v0.7.3"
-  env    = { HF_TOKEN = var.token }
+  host  = host.box
+  model = model.m
+  image = "vllm/vllm-openai:v0.7.3"
+  env   = { HF_TOKEN = var.token }
   flags  = { first = 1, some-key = "of ${var.word}" }
   config = { another-key = var.token }
   ready { stall = "1m" }
@@ -174,6 +170,10 @@ benchmark "b" {
     concurrency   = matrix.concurrency
     output_tokens = 20
   }
+}
+variable "word" {
+  default   = "canary-word"
+  sensitive = true
 }`
 
 // TestKilled: apply is killed in the middle of a cell. destroy removes
