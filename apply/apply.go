@@ -283,8 +283,8 @@ func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error 
 	if s.plan.Rehearsal || s.host.GPUs.Count == 0 {
 		return nil
 	}
-	kept, err := models(ctx, s.conn, enginesOf(deployments), s.opt.Hub)
-	for _, f := range kept {
+	needed, err := needs(ctx, s.conn, facts, enginesOf(deployments), s.opt)
+	for _, f := range needed {
 		if f.Level != provision.OK {
 			s.event(Event{Type: Warning, Host: s.host.Name, Message: sentence(f)})
 		}

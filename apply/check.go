@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
 )
@@ -46,6 +48,7 @@ func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Eng
 		return nil, err
 	}
 	defer c.Close()
+	c.UseRegistries(opt.Images)
 	facts, err := c.Facts(ctx)
 	if err != nil {
 		return nil, err
@@ -54,12 +57,53 @@ func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Eng
 	if err != nil {
 		return nil, err
 	}
-	kept, err := models(ctx, c, all, opt.Hub)
+	needed, err := needs(ctx, c, facts, all, opt)
 	if err != nil {
 		return nil, err
 	}
 	unclean, err := leftThere(ctx, c)
-	return slices.Concat(findings, kept, unclean), err
+	return slices.Concat(findings, needed, unclean), err
+}
+
+// needs says of the images and models of engines whether they are there, and where
+// they will come from. None of it keeps other engines of the host from starting.
+func needs(ctx context.Context, c *provision.Conn, facts provision.Facts, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+	var pulled []provision.Finding
+	if facts.Docker != "" {
+		pulled = images(ctx, c, all)
+	}
+	kept, err := models(ctx, c, all, opt.Hub)
+	return append(pulled, kept...), err
+}
+
+// images says of each image that engines of the host run in whether it is there, or
+// fits.
+func images(ctx context.Context, c *provision.Conn, all []*engines.Engine) []provision.Finding {
+	var findings []provision.Finding
+	var seen []string
+	for _, e := range all {
+		if e.Host != c.Host() || e.Image == "" || engines.Runtime(e) != provision.Docker || slices.Contains(seen, e.Image) {
+			continue
+		}
+		seen = append(seen, e.Image)
+		room, err := c.ImageRoom(ctx, e.Image)
+		f := provision.Finding{Check: "image", Want: e.Image, Level: provision.OK}
+		switch {
+		case errors.Is(err, origin.ErrNotFound):
+			f.Level, f.Have, f.Advice = provision.Blocked, "not there", line(err)+": check the image's name and tag"
+		case err != nil:
+			f.Have = "not there, of unknown size: " + line(err)
+		case room.There:
+			f.Have = "there"
+		default:
+			f.Have = fmt.Sprintf("%s to pull; %s free at %s", provision.Bytes(room.Pull), provision.Bytes(room.Free), room.Path)
+			if !room.Fits() {
+				f.Level, f.Advice = provision.Blocked, room.Lack(e.Image)
+			}
+		}
+		findings = append(findings, f)
+	}
+	return findings
 }
 
 // leftThere says what a run could not clean up there, whether its caller was told

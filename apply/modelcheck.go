@@ -20,7 +20,7 @@ import (
 const hubWithin = 20 * time.Second
 
 // models says of each model that engines of the host use whether it is there, and
-// where it will come from. None of it keeps other engines of the host from starting.
+// where it will come from.
 func models(ctx context.Context, c *provision.Conn, all []*engines.Engine, hub origin.Hub) ([]provision.Finding, error) {
 	look := &modelLook{conn: c, hub: hub, free: map[string]int64{}}
 	var findings []provision.Finding
@@ -86,7 +86,7 @@ func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Fin
 	}
 	now, missing := there.Missing(files)
 	if len(missing) == 0 {
-		return provision.Finding{Level: provision.OK, Have: fmt.Sprintf("whole, %d files, %s", now.Files, provision.Bytes(now.Total))}, nil
+		return provision.Finding{Level: provision.OK, Have: "whole, " + counted(now.Files, now.Total)}, nil
 	}
 	return l.coming(ctx, e, hub, there, now, missing), nil
 }
@@ -202,7 +202,15 @@ func tokenOf(e *engines.Engine) string {
 
 func whole(there agent.ModelThere) string {
 	n, size := there.Files()
-	return fmt.Sprintf("whole, %d files, %s", n, provision.Bytes(size))
+	return "whole, " + counted(n, size)
+}
+
+// counted is "163 files, 688.6 GB".
+func counted(files int, size int64) string {
+	if files == 1 {
+		return "one file, " + provision.Bytes(size)
+	}
+	return fmt.Sprintf("%d files, %s", files, provision.Bytes(size))
 }
 
 // some names files, not all of many.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -168,16 +169,11 @@ func (r *repository) send(ctx context.Context, method, path string, header http.
 // digestOf reads the answer and closes it. "" means: ask with GET.
 func digestOf(resp *http.Response, l Login) (string, error) {
 	defer resp.Body.Close()
-	switch code := resp.StatusCode; {
-	case code == http.StatusOK:
-	case code == http.StatusNotFound:
-		return "", fmt.Errorf("%w: the registry has no such image or tag", ErrNotFound)
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return "", fmt.Errorf("%w: it is private, or there is no such image%s", ErrAccess, l.hint())
-	case code == http.StatusMethodNotAllowed && resp.Request.Method == http.MethodHead:
+	if resp.StatusCode == http.StatusMethodNotAllowed && resp.Request.Method == http.MethodHead {
 		return "", nil
-	default:
-		return "", answered(resp)
+	}
+	if err := refused(resp, l); err != nil {
+		return "", err
 	}
 	digest := resp.Header.Get("Docker-Content-Digest")
 	if digest == "" && resp.Request.Method == http.MethodHead {
@@ -198,6 +194,19 @@ func digestOf(resp *http.Response, l Login) (string, error) {
 		return "", fmt.Errorf("the registry's digest %q is none", digest)
 	}
 	return digest, nil
+}
+
+// refused says what an answer that is not the hoped for means.
+func refused(resp *http.Response, l Login) error {
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: the registry has no such image or tag", ErrNotFound)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%w: it is private, or there is no such image%s", ErrAccess, l.hint())
+	}
+	return answered(resp)
 }
 
 // authorize answers a challenge: it returns the Authorization header to ask
@@ -292,3 +301,81 @@ func parseChallenge(header string) (scheme string, params map[string]string) {
 }
 
 var challengeForm = regexp.MustCompile(`(\w+)=(?:"([^"]*)"|([^\s,"]+))`)
+
+// Layer is one of an image's.
+type Layer struct {
+	Size   int64  // bytes as the registry keeps it, packed
+	DiffID string // "sha256:…" of what it unpacks to, which is how a daemon knows it
+}
+
+// Layers asks an image's registry for the layers that the image has on Linux for an
+// architecture, in Go's words: "amd64". Nothing is pulled. Errors are those of
+// [Registries.Digest].
+func (r *Registries) Layers(ctx context.Context, image, architecture string) ([]Layer, error) {
+	repo, err := r.repository(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := repo.layers(ctx, architecture)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for %s: %w", repo.registry, image, err)
+	}
+	return layers, nil
+}
+
+func (r *repository) layers(ctx context.Context, architecture string) ([]Layer, error) {
+	type platform struct{ Architecture, OS string }
+	type listed struct {
+		Digest   string
+		Platform platform
+	}
+	var manifest struct {
+		Manifests []listed // of several platforms, or else
+		Config    struct{ Digest string }
+		Layers    []struct{ Size int64 }
+	}
+	if err := r.read(ctx, "manifests/"+r.tag, &manifest); err != nil {
+		return nil, err
+	}
+	if list := manifest.Manifests; len(list) > 0 {
+		i := slices.IndexFunc(list, func(m listed) bool { return m.Platform == platform{architecture, "linux"} })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: it has none for linux on %s", ErrNotFound, architecture)
+		}
+		if err := r.read(ctx, "manifests/"+list[i].Digest, &manifest); err != nil {
+			return nil, err
+		}
+	}
+	var config struct {
+		RootFS struct {
+			DiffIDs []string `json:"diff_ids"`
+		}
+	}
+	if err := r.read(ctx, "blobs/"+manifest.Config.Digest, &config); err != nil {
+		return nil, err
+	}
+	if got, want := len(config.RootFS.DiffIDs), len(manifest.Layers); got != want {
+		return nil, fmt.Errorf("its manifest has %d layers and its configuration %d", want, got)
+	}
+	var layers []Layer
+	for i, l := range manifest.Layers {
+		layers = append(layers, Layer{l.Size, config.RootFS.DiffIDs[i]})
+	}
+	return layers, nil
+}
+
+// read decodes a manifest or a configuration.
+func (r *repository) read(ctx context.Context, path string, into any) error {
+	resp, err := r.ask(ctx, http.MethodGet, path, http.Header{"Accept": {manifests}})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := refused(resp, r.login); err != nil {
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}

@@ -65,6 +65,42 @@ func images(t *testing.T, wrap func(http.Handler) http.Handler) (host, digest st
 	return serve(t, wrap(plain)), digest
 }
 
+// TestLayers is an image for two architectures, one of which has layers.
+func TestLayers(t *testing.T) {
+	const image, index = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
+	digest := func(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
+	config := `{"rootfs":{"type":"layers","diff_ids":["sha256:a","sha256:b"]}}`
+	arm := fmt.Sprintf(`{"config":{"digest":%q},"layers":[{"size":100},{"size":7}]}`, digest(config))
+	broken := fmt.Sprintf(`{"config":{"digest":%q},"layers":[{"size":100}]}`, digest(config))
+	list := fmt.Sprintf(`{"manifests":[{"digest":%q,"platform":{"architecture":"arm64","os":"linux"}},{"digest":%q,"platform":{"architecture":"amd64","os":"linux"}}]}`, digest(arm), digest(broken))
+	answers := map[string]string{"manifests/v1": list, "manifests/arm": arm, "manifests/" + digest(arm): arm, "manifests/" + digest(broken): broken, "blobs/" + digest(config): config}
+	host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, ok := answers[strings.TrimPrefix(r.URL.Path, "/v2/team/server/")]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", map[bool]string{true: index, false: image}[text == list])
+		io.WriteString(w, text)
+	}))
+	r := &Registries{}
+	want := []Layer{{100, "sha256:a"}, {7, "sha256:b"}}
+	for _, tag := range []string{"v1", "arm"} {
+		got, err := r.Layers(t.Context(), host+"/team/server:"+tag, "arm64")
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("Layers of %s: %v (-want +got):\n%s", tag, err, diff)
+		}
+	}
+	for architecture, says := range map[string]string{"amd64": "its manifest has 1 layers and its configuration 2", "riscv64": "it has none for linux on riscv64"} {
+		if _, err := r.Layers(t.Context(), host+"/team/server:v1", architecture); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Layers for %s: %v, want %q", architecture, err, says)
+		}
+	}
+	if _, err := r.Layers(t.Context(), host+"/team/server:absent", "arm64"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Layers of an image that is not there: %v", err)
+	}
+}
+
 func TestImage(t *testing.T) {
 	log := &asked{}
 	host, want := images(t, func(h http.Handler) http.Handler { log.Handler = h; return log })

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"hclbench/origin"
 	"hclbench/testhost"
 )
 
@@ -154,6 +155,26 @@ func TestPull(t *testing.T) {
 	if got := mustPull(t, c, h.Registry+"/mine:1"); got.Digest != plain {
 		t.Errorf("Pull from a registry with a port = %+v, want %s", got, plain)
 	}
+
+	// How large an image is, its registry says before anything is pulled.
+	c.UseRegistries(&origin.Registries{Client: origin.Client{HTTP: h.RegistryClient()}})
+	h.PushHuge(t, "vllm/vllm-openai:huge", 1<<50)
+	_, err = c.Pull(t.Context(), "vllm/vllm-openai:huge", nil)
+	wantError(t, err, errDiskFull, "host h200 (lab.hcl:12)", "vllm/vllm-openai:huge has layers of 1125899.9 GB still to come, which unpack to 2251799.8 GB at least", "docker image prune")
+	h.PushEngine(t, "vllm/vllm-openai:other", map[string]string{"N": "other"})
+	for ref, want := range map[string]ImageRoom{image: {There: true}, "vllm/vllm-openai@" + digest: {There: true}, "vllm/vllm-openai:other": {Path: "there"}} {
+		got, err := c.ImageRoom(t.Context(), ref)
+		if got.Free > 0 && got.Path != "" {
+			got.Free, got.Path = 0, "there"
+		}
+		if err != nil || got != want {
+			t.Errorf("ImageRoom(%s) = %+v, %v; want %+v", ref, got, err, want)
+		}
+	}
+	if _, err := c.ImageRoom(t.Context(), "vllm/vllm-openai:absent"); !errors.Is(err, origin.ErrNotFound) {
+		t.Errorf("ImageRoom of an image that is nowhere: %v", err)
+	}
+	c.UseRegistries(nil)
 
 	// A tag that moves is followed, until the registry cannot be asked.
 	moved := h.PushEngine(t, image, map[string]string{"N": "2"})

@@ -53,7 +53,8 @@ type Image struct {
 // taken as it is. When the registry cannot be asked but the image is there,
 // that one is used, with Image.Local set; so is one that was built on the host
 // and that no registry has. progress, which may be nil, is called from the
-// calling goroutine. [ErrImageNotFound] when the registry has no such image.
+// calling goroutine. [ErrImageNotFound] when the registry has no such image. An
+// image for which there is certainly no room is not pulled, see [Conn.ImageRoom].
 func (c *Conn) Pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
 	found, err := c.pull(ctx, image, progress)
 	if err != nil {
@@ -65,6 +66,9 @@ func (c *Conn) Pull(ctx context.Context, image string, progress func(PullProgres
 func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
 	if progress == nil {
 		progress = func(PullProgress) {}
+	}
+	if err := c.checkRoom(ctx, image); err != nil {
+		return Image{}, err
 	}
 	if c.host.ImageFrom == FromCaller {
 		return c.pullThroughCaller(ctx, image, progress)

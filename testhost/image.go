@@ -41,6 +41,17 @@ func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (dige
 	return digest
 }
 
+// PushHuge puts an image under ref whose registry says that it has a layer of so many
+// bytes, packed. It cannot be pulled.
+func (h *Host) PushHuge(t testing.TB, ref string, size int64) {
+	t.Helper()
+	name, repository, tag := parseRef(ref)
+	l := layer{compressed: []byte(ref), digest: digestOf([]byte(ref)), diffID: digestOf([]byte("unpacked " + ref)), size: size}
+	if _, err := push(h.images.handler(name), repository, tag, l, imageConfig(ref, nil)); err != nil {
+		t.Fatalf("push %s: %v", ref, err)
+	}
+}
+
 // parseRef takes an image's name apart in Docker's way: no registry is Docker
 // Hub, and there a name without a slash is one of the library's.
 func parseRef(ref string) (registry, repository, tag string) {
@@ -88,6 +99,7 @@ type layer struct {
 	compressed []byte
 	digest     string // of the compressed bytes
 	diffID     string // of the tar archive
+	size       int64  // of the compressed bytes, as the manifest has it
 }
 
 // engineLayer builds the layer with the engine once per process.
@@ -142,7 +154,7 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	if err := z.Close(); err != nil {
 		return layer{}, fmt.Errorf("compress archive: %w", err)
 	}
-	return layer{compressed: compressed.Bytes(), digest: digestOf(compressed.Bytes()), diffID: digestOf(archive.Bytes())}, nil
+	return layer{compressed: compressed.Bytes(), digest: digestOf(compressed.Bytes()), diffID: digestOf(archive.Bytes()), size: int64(compressed.Len())}, nil
 })
 
 func digestOf(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
@@ -162,7 +174,7 @@ func push(r http.Handler, repository, tag string, l layer, run runConfig) (strin
 	manifest, err := json.Marshal(object{
 		"schemaVersion": 2, "mediaType": manifestType,
 		"config": object{"mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": digestOf(config)},
-		"layers": []object{{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": len(l.compressed), "digest": l.digest}},
+		"layers": []object{{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": l.size, "digest": l.digest}},
 	})
 	if err != nil {
 		return "", fmt.Errorf("write manifest: %w", err)

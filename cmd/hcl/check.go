@@ -21,9 +21,10 @@ func (a *app) check() *cobra.Command {
 		Use:   "check [LAB]",
 		Short: "Hold the hosts against their contract",
 		Long: `Connects to all hosts of the lab at once and shows what they have, what their blocks and
-require blocks want, what else makes numbers bad, whether models are there, and what to do
-about it. It starts and changes nothing there. apply does the same first, and stops at what
-is blocked, but for models: those are the business of their own engines.`,
+require blocks want, what else makes numbers bad, whether images and models are there
+or have room, and what to do about it. It starts and changes nothing there. apply does the
+same first, and stops at what is blocked, but for images and models: those are the business
+of their own engines.`,
 		Example: `  hcl check lab/
   hcl check --json | jq '.hosts[].findings[] | select(.level != "ok")'
 

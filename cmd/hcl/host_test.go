@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -486,5 +488,34 @@ func TestImageFromCaller(t *testing.T) {
 	out, said, code = u.run("apply", "--auto-approve")
 	if code != 0 || strings.Contains(out+said, "canary-7f3a") {
 		t.Errorf("apply: exit %d\n%s%s", code, out, said)
+	}
+	shown, said, code := u.run("check")
+	if code != exitDone || !regexp.MustCompile(`ok +image +there +vllm/vllm-openai:v0.7.3`).MatchString(shown) {
+		t.Errorf("check of an image that is there: exit %d\n%s%s", code, shown, said)
+	}
+
+	// An image that is too large is not even begun to be pulled.
+	host.PushHuge(t, "vllm/vllm-openai:v0.7.3-huge", 1<<50)
+	text, err := os.ReadFile(filepath.Join(u.lab, "lab.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(u.lab, "lab.hcl"), bytes.ReplaceAll(text, []byte(":v0.7.3"), []byte(":v0.7.3-huge")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const lacks = "has layers of 1125899.9 GB still to come, which unpack to 2251799.8 GB at least"
+	shown, said, code = u.run("check")
+	if code != exitContract || !strings.Contains(shown, "blocked, image: vllm/vllm-openai:v0.7.3-huge "+lacks) {
+		t.Errorf("check of an image that is too large: exit %d\n%s%s", code, shown, said)
+	}
+	before := len(host.RegistryRequests())
+	_, said, code = u.run("apply")
+	if code != exitFailed || !strings.Contains(said, lacks) {
+		t.Errorf("apply of an image that is too large: exit %d\n%s", code, said)
+	}
+	for _, asked := range host.RegistryRequests()[before:] {
+		if strings.HasPrefix(asked, "GET ") && strings.Contains(asked, "/blobs/") && strings.Contains(asked, fmt.Sprintf("%x", sha256.Sum256([]byte("vllm/vllm-openai:v0.7.3-huge")))) {
+			t.Errorf("its layer was asked for: %s", asked)
+		}
 	}
 }

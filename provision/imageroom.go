@@ -1,0 +1,157 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	images "github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/system"
+	"github.com/docker/docker/client"
+	"golang.org/x/sync/errgroup"
+
+	"hclbench/origin"
+)
+
+// unpacked is how many bytes on the disk a byte of a layer becomes at least. Registries
+// tell only how large layers are packed, and nobody how large they become. Images of
+// engines grow to between two and three times that: 12 GB of vllm/vllm-openai to 28.6
+// (vllm-project/vllm#27154, #22377), 7.5 GB of rocm/vllm-dev to about 22
+// (ROCm/vllm#363). The lower end, because what would fit must not be refused.
+const unpacked = 2
+
+// roomWithin bounds how long a registry and a daemon are asked for sizes.
+const roomWithin = 15 * time.Second
+
+// ImageRoom is what an image still takes of a host's disk.
+type ImageRoom struct {
+	There bool   // the host has it: nothing else is known, or asked
+	Pull  int64  // bytes that are to be downloaded: of layers that no image of the host has
+	Disk  int64  // bytes that they become at least
+	Path  string // where images are kept
+	Free  int64  // bytes there
+}
+
+// Fits reports whether the image does not certainly lack room.
+func (r ImageRoom) Fits() bool { return r.There || r.Disk <= r.Free }
+
+// ImageRoom asks an image's registry, from the caller, how large it is, and the host
+// what it has of it and how much room. A tag that the host has is not asked about,
+// wherever it may have moved. Errors of the registry are those of
+// [origin.Registries.Layers].
+func (c *Conn) ImageRoom(ctx context.Context, image string) (ImageRoom, error) {
+	_, digest := splitRef(image)
+	_, err := c.inspectImage(ctx, image)
+	if digest != "" && errors.Is(err, ErrImageNotFound) {
+		_, err = c.inspectKept(ctx, image, digest)
+	}
+	if !errors.Is(err, ErrImageNotFound) {
+		return ImageRoom{There: true}, err
+	}
+	if c.caller == nil {
+		return ImageRoom{}, fmt.Errorf("%w: nobody asks registries here", origin.ErrNotReachable)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, roomWithin, fmt.Errorf("%w: no answer within %s", origin.ErrNotReachable, roomWithin))
+	defer cancel()
+	room, err := c.imageRoom(ctx, image)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	return room, err
+}
+
+func (c *Conn) imageRoom(ctx context.Context, image string) (room ImageRoom, err error) {
+	info, err := query(ctx, c, func(api *client.Client) (system.Info, error) { return api.Info(ctx) })
+	if err != nil {
+		return room, c.wrap("ask Docker about itself", err)
+	}
+	architecture := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[info.Architecture]
+	layers, err := c.caller.Layers(ctx, image, architecture)
+	if err != nil {
+		return room, err
+	}
+	there, err := c.layersThere(ctx)
+	if err != nil {
+		return room, c.wrap("look at the images there", err)
+	}
+	for _, l := range layers {
+		if !there[l.DiffID] {
+			there[l.DiffID] = true // one that comes twice comes once
+			room.Pull += l.Size
+		}
+	}
+	room.Disk = unpacked * room.Pull
+	// A daemon that keeps images in containerd may do so on another disk, and does not
+	// say where: the roomier counts.
+	paths := []string{info.DockerRootDir}
+	for _, said := range info.DriverStatus {
+		if said[0] == "driver-type" {
+			paths = append(paths, "/var/lib/containerd")
+		}
+	}
+	for _, p := range paths {
+		out, err := c.Run(ctx, "df -Pk "+quote(p)+" 2>/dev/null | awk 'NR == 2 { print $4 }'", nil)
+		if err != nil {
+			return room, err
+		}
+		if free, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64); err == nil && (room.Path == "" || free<<10 > room.Free) {
+			room.Path, room.Free = p, free<<10
+		}
+	}
+	if room.Path == "" {
+		return room, fmt.Errorf("%s: there is no telling how much room %s has", c.host, info.DockerRootDir)
+	}
+	return room, nil
+}
+
+// layersThere are the layers of all images of the host, by what they unpack to.
+func (c *Conn) layersThere(ctx context.Context) (map[string]bool, error) {
+	all, err := query(ctx, c, func(api *client.Client) ([]images.Summary, error) { return api.ImageList(ctx, images.ListOptions{}) })
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	var mu sync.Mutex
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(4)
+	for _, i := range all {
+		asking.Go(func() error {
+			found, err := query(ctx, c, func(api *client.Client) (images.InspectResponse, error) { return api.ImageInspect(ctx, i.ID) })
+			if notFound(err) {
+				return nil // removed meanwhile
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, l := range found.RootFS.Layers {
+				there[l] = true
+			}
+			return err
+		})
+	}
+	return there, asking.Wait()
+}
+
+// checkRoom refuses an image for which there is certainly no room, before its pull
+// fills the disk. What cannot be found out is no reason.
+func (c *Conn) checkRoom(ctx context.Context, image string) error {
+	room, err := c.ImageRoom(ctx, image)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		c.log.Debug("how much room the image takes is not known", "image", image, "err", err)
+	case !room.Fits():
+		return fail(c.host, errDiskFull, "%s", room.Lack(image))
+	}
+	return nil
+}
+
+// Lack says what is missing for an image that does not fit, and what to do.
+func (r ImageRoom) Lack(image string) string {
+	return fmt.Sprintf("%s has layers of %s still to come, which unpack to %s at least, and %s has %s free: see `docker system df`, and make room with `docker image prune --all`, or keep Docker's data on another disk (data-root in /etc/docker/daemon.json)",
+		image, Bytes(r.Pull), Bytes(r.Disk), r.Path, Bytes(r.Free))
+}
