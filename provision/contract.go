@@ -182,7 +182,7 @@ func (c *contract) gpus() {
 	if len(others) > 0 {
 		have += ", but " + strings.Join(slices.Sorted(maps.Keys(others)), " and ")
 	}
-	tool := map[Vendor]string{NVIDIA: "nvidia-smi", AMD: "rocm-smi"}[h.GPUs.Vendor]
+	tool := map[Vendor]string{NVIDIA: "nvidia-smi", AMD: cmp.Or(c.now.amdTool, rocmSMI)}[h.GPUs.Vendor]
 	bus, told := c.now.PCI[h.GPUs.Vendor], 0
 	for _, g := range c.facts.GPUs {
 		if g.Vendor == h.GPUs.Vendor {
@@ -272,7 +272,7 @@ func (c *contract) users(ours Traces) {
 	if len(held) > 0 {
 		have = strings.Join(held, ", ") + " in use by no process"
 	}
-	c.hold("free gpu memory", len(held) == 0, have, "", level, "an earlier process has left it allocated: sudo nvidia-smi --gpu-reset, sudo rocm-smi --gpureset -d N, or a reboot")
+	c.hold("free gpu memory", len(held) == 0, have, "", level, "an earlier process has left it allocated: sudo nvidia-smi --gpu-reset, sudo rocm-smi --gpureset -d N, sudo amd-smi reset --gpu N --gpureset, or a reboot")
 }
 
 // each says which GPUs are not as they should be: "gpu3 (Disabled)".
@@ -367,11 +367,11 @@ func (c *contract) state(advice map[string]string) {
 	}
 	if p := c.host.Prepare; first.clocks() != "" && (p == nil || p.LockClocks == 0) {
 		c.say("clocks", c.each(func(g GPUCondition) string {
-			if held := g.clocks(); held != "free" {
+			if held := g.clocks(); held != free {
 				return held
 			}
 			return ""
-		}), "free", advice["clocks"])
+		}), free, advice["clocks"])
 	}
 	c.say("throttling", c.each(func(g GPUCondition) string {
 		switch {
@@ -409,8 +409,8 @@ func (c *contract) amd() {
 	if len(c.now.GPUs) > 0 {
 		c.state(map[string]string{
 			"ecc":         "some GPUs count no memory errors: look at the driver with `sudo dmesg | grep -i ras`",
-			"power limit": "somebody has lowered it: sudo rocm-smi --resetpoweroverdrive",
-			"clocks":      "somebody holds them: sudo rocm-smi --setperflevel auto",
+			"power limit": "somebody has lowered it: sudo rocm-smi --resetpoweroverdrive, or sudo amd-smi reset --gpu all --power-cap",
+			"clocks":      "somebody holds them: sudo rocm-smi --setperflevel auto, or sudo amd-smi set --gpu all --perf-level AUTO",
 			"throttling":  "a limit holds clocks down: look at cooling and power supplies with amd-smi metric --throttle",
 		})
 	}

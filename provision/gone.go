@@ -41,7 +41,7 @@ type UncleanError struct {
 }
 
 func (e *UncleanError) Error() string {
-	return fmt.Sprintf("%s is left unclean:\n  - %s\nNothing more is started there. What nobody gives back takes a reset of the GPUs by their owner (`sudo nvidia-smi --gpu-reset`, `sudo rocm-smi --gpureset -d N`) or a reboot; the next apply looks again",
+	return fmt.Sprintf("%s is left unclean:\n  - %s\nNothing more is started there. What nobody gives back takes a reset of the GPUs by their owner (`sudo nvidia-smi --gpu-reset`, `sudo rocm-smi --gpureset -d N`, `sudo amd-smi reset --gpu N --gpureset`) or a reboot; the next apply looks again",
 		e.Host, strings.Join(e.Left, "\n  - "))
 }
 

@@ -73,18 +73,22 @@ type preparation struct {
 	undo func(gpus []int, was string) []string // nil: as how, with what it was
 }
 
-// preparations are the settings that p changes, in the order in which they have to be
-// set; they are put back the other way round.
-func (p *Prepare) preparations(v Vendor) []preparation {
+// preparations are the settings that p changes with that vendor's tool, in the order in
+// which they have to be set; they are put back the other way round. tool is that of
+// AMD's two which is there.
+func (p *Prepare) preparations(v Vendor, tool string) []preparation {
 	var all []preparation
 	digit := func(word string) string { return map[string]string{"on": "1", "off": "0"}[word] }
 	number := func(value string) string { n, _, _ := strings.Cut(value, " "); return n }
+	ids := func(gpus []int) []string { return strings.Fields(strings.Trim(fmt.Sprint(gpus), "[]")) }
 	nvidia := func(gpus []int, option ...string) []string {
-		ids := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(gpus)), ","), "[]")
-		return append([]string{"nvidia-smi", "-i", ids}, option...)
+		return append([]string{"nvidia-smi", "-i", strings.Join(ids(gpus), ",")}, option...)
 	}
-	amd := func(gpus []int, option ...string) []string {
-		return slices.Concat([]string{"rocm-smi", "-d"}, strings.Fields(strings.Trim(fmt.Sprint(gpus), "[]")), option)
+	rocm := func(gpus []int, option ...string) []string {
+		return slices.Concat([]string{rocmSMI, "-d"}, ids(gpus), option)
+	}
+	amd := func(verb string, gpus []int, option ...string) []string {
+		return slices.Concat([]string{amdSMI, verb, "--gpu"}, ids(gpus), option)
 	}
 	if p.PersistenceMode != nil {
 		// First and last: without it the driver forgets the others when it is idle.
@@ -94,9 +98,12 @@ func (p *Prepare) preparations(v Vendor) []preparation {
 	if p.PowerCap > 0 {
 		set := preparation{name: powerLimit, want: watts(p.PowerCap),
 			how: func(gpus []int, value string) []string { return nvidia(gpus, "-pl", number(value)) }}
-		if v == AMD {
+		switch {
+		case v == AMD && tool == amdSMI:
+			set.how = func(gpus []int, value string) []string { return amd("set", gpus, "--power-cap", number(value)) }
+		case v == AMD:
 			set.how = func(gpus []int, value string) []string {
-				return amd(gpus, "--setpoweroverdrive", number(value), "--autorespond", "y")
+				return rocm(gpus, "--setpoweroverdrive", number(value), "--autorespond", "y")
 			}
 		}
 		all = append(all, set)
@@ -105,9 +112,13 @@ func (p *Prepare) preparations(v Vendor) []preparation {
 		set := preparation{name: lockedClock, want: fmt.Sprintf("%d MHz", p.LockClocks),
 			how:  func(gpus []int, value string) []string { return nvidia(gpus, "-lgc", number(value)+","+number(value)) },
 			undo: func(gpus []int, _ string) []string { return nvidia(gpus, "-rgc") }}
-		if v == AMD {
-			set.how = func(gpus []int, value string) []string { return amd(gpus, "--setperfdeterminism", number(value)) }
-			set.undo = func(gpus []int, _ string) []string { return amd(gpus, "--resetperfdeterminism") }
+		switch {
+		case v == AMD && tool == amdSMI:
+			set.how = func(gpus []int, value string) []string { return amd("set", gpus, "--perf-determinism", number(value)) }
+			set.undo = func(gpus []int, _ string) []string { return amd("reset", gpus, "--perf-determinism") }
+		case v == AMD:
+			set.how = func(gpus []int, value string) []string { return rocm(gpus, "--setperfdeterminism", number(value)) }
+			set.undo = func(gpus []int, _ string) []string { return rocm(gpus, "--resetperfdeterminism") }
 		}
 		all = append(all, set)
 	}
@@ -127,13 +138,15 @@ func switched(on bool) string {
 	return "off"
 }
 
-// Steps say for a plan what p does on a host with those GPUs, and how it is put back.
+// Steps say for a plan what p does on a host with those GPUs, and how it is put back. A
+// plan does not know which of AMD's tools is there: it names the commands of both.
 func (p *Prepare) Steps(g GPUs) []string {
 	if p == nil {
 		return nil
 	}
 	var steps []string
-	for _, s := range p.preparations(g.Vendor) {
+	newer := p.preparations(g.Vendor, amdSMI)
+	for i, s := range p.preparations(g.Vendor, rocmSMI) {
 		var gpus []int
 		if s.name != numa {
 			for i := range g.Count {
@@ -144,7 +157,11 @@ func (p *Prepare) Steps(g GPUs) []string {
 		if s.undo != nil {
 			back = "then `" + strings.Join(s.undo(gpus, ""), " ") + "`"
 		}
-		steps = append(steps, fmt.Sprintf("%s %s: `%s`, %s", s.name, s.want, strings.Join(s.how(gpus, s.want), " "), back))
+		how := "`" + strings.Join(s.how(gpus, s.want), " ") + "`"
+		if other := newer[i].how(gpus, s.want); other[0] == amdSMI {
+			how += " (where that is not there `" + strings.Join(other, " ") + "`)"
+		}
+		steps = append(steps, fmt.Sprintf("%s %s: %s, %s", s.name, s.want, how, back))
 	}
 	if p.ECC != nil {
 		steps = append(steps, "ecc "+switched(*p.ECC)+": checked, as setting it takes a reset")
@@ -168,7 +185,7 @@ func values(setting string, now Condition) []string {
 func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
 	var all []Change
 	var errs []error
-	for _, s := range p.preparations(v) {
+	for _, s := range p.preparations(v, now.amdTool) {
 		var seen []string
 		groups := map[string][]int{}
 		for i, was := range values(s.name, now) {
@@ -177,8 +194,8 @@ func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
 				continue
 			case was == "":
 				errs = append(errs, fmt.Errorf("%s: it cannot be read there, so it could not be put back", s.name))
-			case s.name == lockedClock && was != "free":
-				errs = append(errs, fmt.Errorf("clocks of GPU %d are held already (%s), which could not be put back: free them first, with `sudo nvidia-smi -rgc` and `sudo nvidia-smi -rac`, or `sudo rocm-smi --setperflevel auto`", i, was))
+			case s.name == lockedClock && was != free:
+				errs = append(errs, fmt.Errorf("clocks of GPU %d are held already (%s), which could not be put back: free them first, with `sudo nvidia-smi -rgc` and `sudo nvidia-smi -rac`, `sudo rocm-smi --setperflevel auto`, or `sudo amd-smi set --gpu all --perf-level AUTO`", i, was))
 			}
 			if !slices.Contains(seen, was) {
 				seen = append(seen, was)
@@ -199,6 +216,9 @@ func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
 		}
 	}
 	for i, g := range now.GPUs {
+		if p.PowerCap > 0 && g.SecondLimit > 0 && now.amdTool == amdSMI {
+			errs = append(errs, fmt.Errorf("power limit: GPU %d has a second one (%s), which amd-smi may set with the first, so it could not be put back: set them by hand", i, watts(g.SecondLimit)))
+		}
 		if p.ECC != nil && onOff(g.ECC) != switched(*p.ECC) {
 			how := "on AMD it is the firmware's: ask the host's maker"
 			if v != AMD {
@@ -232,12 +252,15 @@ func (c *Conn) Prepare(ctx context.Context, p Prepare, note func([]Change) error
 	if err := note(all); err != nil {
 		return nil, err
 	}
+	var said []string
 	for _, change := range all {
-		if err := c.change(ctx, change.Set); err != nil {
+		words, err := c.change(ctx, change.Set)
+		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", c.host, err)
 		}
+		said = append(said, words)
 	}
-	if err := c.holds(ctx, all, func(c Change) string { return c.Now }); err != nil {
+	if err := c.holds(ctx, all, said, func(c Change) string { return c.Now }); err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", c.host, err)
 	}
 	return all, nil
@@ -255,18 +278,19 @@ func (c *Conn) Restore(ctx context.Context, all []Change) error {
 	}
 	var errs []error
 	var done []Change
+	var said []string
 	for _, change := range slices.Backward(all) {
 		if change.Setting != lockedClock && slices.ContainsFunc(change.of(now), func(is string) bool { return is != change.Was && is != change.Now }) {
 			c.log.Warn("somebody else has changed a setting since; it is left alone", "setting", change.String())
 			continue
 		}
-		if err := c.change(ctx, change.Undo); err != nil {
+		if words, err := c.change(ctx, change.Undo); err != nil {
 			errs = append(errs, err)
 		} else {
-			done = append(done, change)
+			done, said = append(done, change), append(said, words)
 		}
 	}
-	errs = append(errs, c.holds(ctx, done, func(c Change) string { return c.Was }))
+	errs = append(errs, c.holds(ctx, done, said, func(c Change) string { return c.Was }))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("put back the settings of %s: %w", c.host, err)
 	}
@@ -288,21 +312,24 @@ func (c Change) of(now Condition) []string {
 	return mine
 }
 
-// holds reads back whether all settings are what they should be. A lock of NVIDIA's
-// clocks is not: the driver does not tell of it until there is load.
-func (c *Conn) holds(ctx context.Context, all []Change, want func(Change) string) error {
+// holds reads back whether all settings are what they should be: AMD's tools end well
+// also where they refuse. A lock of NVIDIA's clocks is not read back: the driver does not
+// tell of it until there is load. said is what the tools have said of each.
+func (c *Conn) holds(ctx context.Context, all []Change, said []string, want func(Change) string) error {
 	now, err := c.Condition(ctx, nil)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, change := range all {
-		if change.Setting == lockedClock {
+	for i, change := range all {
+		if change.Setting == lockedClock && change.Set[0] == "nvidia-smi" {
 			continue
 		}
 		for _, is := range change.of(now) {
-			if is != want(change) {
-				errs = append(errs, fmt.Errorf("%s is %s, although it was set to %s by `%s`", change.Setting, cmp.Or(is, "not known"), want(change), strings.Join(change.Set, " ")))
+			// Of AMD's clocks it can be read that they are held, and not at what.
+			held := change.Setting == lockedClock && is != "" && is != free && want(change) != free
+			if is != want(change) && !held {
+				errs = append(errs, fmt.Errorf("%s is %s, although it was set to %s by `%s`%s", change.Setting, cmp.Or(is, "not known"), want(change), strings.Join(change.Set, " "), said[i]))
 				break
 			}
 		}
@@ -311,23 +338,28 @@ func (c *Conn) holds(ctx context.Context, all []Change, want func(Change) string
 }
 
 // change runs a command that changes a setting, and again by sudo when the login may
-// not.
-func (c *Conn) change(ctx context.Context, argv []string) error {
+// not. It returns what the tool has said last, as the end of a sentence.
+func (c *Conn) change(ctx context.Context, argv []string) (said string, err error) {
 	words := make([]string, len(argv))
 	for i, w := range argv {
 		words[i] = quote(w)
 	}
 	const script = `PATH=$PATH:/usr/local/bin:/usr/bin:/sbin:/usr/sbin:/opt/rocm/bin
 tool=$(command -v %[1]s) || { echo "there is no %[1]s" >&2; exit 127; }
-said=$("$tool" %[2]s 2>&1) && exit 0
+said=$("$tool" %[2]s 2>&1) && { echo "$said"; exit 0; }
 [ "$(id -u)" != 0 ] || { echo "$said" >&2; exit 1; }
-also=$(sudo -n "$tool" %[2]s 2>&1) && exit 0
+also=$(sudo -n "$tool" %[2]s 2>&1) && { echo "$also"; exit 0; }
 echo "$said" >&2
 echo "with sudo: $also" >&2
 exit 1`
-	_, err := c.Run(ctx, fmt.Sprintf(script, words[0], strings.Join(words[1:], " ")), nil)
+	out, err := c.Run(ctx, fmt.Sprintf(script, words[0], strings.Join(words[1:], " ")), nil)
 	if failed := new(CommandError); errors.As(err, &failed) {
-		return fmt.Errorf("`%s`: %s (it takes root: log in as root, or let the login use sudo without a password)", strings.Join(argv, " "), lastLines(failed.Stderr, 3))
+		return "", fmt.Errorf("`%s`: %s (it takes root: log in as root, or let the login use sudo without a password)", strings.Join(argv, " "), lastLines(failed.Stderr, 3))
 	}
-	return err
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "=") { // rocm-smi's frame
+			said = ", which said: " + line
+		}
+	}
+	return said, err
 }

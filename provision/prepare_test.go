@@ -2,6 +2,8 @@ package provision
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -125,6 +127,103 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// amdSMITool is amd-smi of ROCm 7 with two GPUs, which ends well also where it refuses.
+const amdSMITool = `#!/bin/sh
+state=${0%/bin/*}/amd
+is() { cat "$state" 2>/dev/null | awk -v gpu="$1" -v name="$2" -v v="$3" '$1 == gpu && $2 == name { v = $3 } END { print v }'; }
+say() { printf '{"gpu_data": [{"gpu": 0, %s}, {"gpu": 1, %s}]}\n' "$1" "$2"; }
+limit() { printf '"limit": {"ppt0": {"max_power_limit": {"value": 750, "unit": "W"}, "socket_power_limit": {"value": %d, "unit": "W"}}, "ppt1": {"socket_power_limit": "N/A"}}' "$(is "$1" power 750)"; }
+level() { printf '"perf_level": "AMDSMI_DEV_PERF_LEVEL_%s"' "$(is "$1" level AUTO)"; }
+case $* in
+"static --limit --json") say "$(limit 0)" "$(limit 1)" && exit ;;
+"metric --perf-level --json") say "$(level 0)" "$(level 1)" && exit ;;
+"set --gpu "* | "reset --gpu "*) verb=$1 && shift 2 ;;
+*) exit 2 ;;
+esac
+if [ "$(id -u)" != 0 ]; then
+	echo "amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command '$verb' requires elevation. Error code: -10"
+	exit 10
+fi
+gpus=
+while [ "${1#-}" = "$1" ]; do gpus="$gpus $1" && shift; done
+for gpu in $gpus; do
+	case "$verb $1" in
+	"set --power-cap") [ "$2" -le 750 ] && echo "$gpu power $2" >>"$state" || echo "    POWERCAP: Power cap must be between 1 and 750" ;;
+	"set --perf-determinism") [ "$2" != 13 ] && echo "$gpu level DETERMINISM" >>"$state" || echo "    PERFDETERMINISM: [AMDSMI_STATUS_NOT_SUPPORTED] Unable to enable performance determinism" ;;
+	"reset --perf-determinism") echo "$gpu level AUTO" >>"$state" ;;
+	*) exit 2 ;;
+	esac
+done
+`
+
+// TestPrepareByAMDSMI is a host where rocm-smi is no more: what is set is read back, as
+// the tool ends well where it refuses, and put back.
+func TestPrepareByAMDSMI(t *testing.T) {
+	h := testhost.New(t, testhost.Options{GPU: "8xMI300X", Login: "ada", Sudo: true})
+	if err := os.Remove(filepath.Join(h.Dir, "bin", "rocm-smi")); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Install("amd-smi", amdSMITool); err != nil {
+		t.Fatal(err)
+	}
+	b := block(h)
+	b.Runtime, b.GPUs = Process, GPUs{2, "MI300X", AMD}
+	c := mustDial(t, b, strict(h))
+	state := func() []GPUCondition {
+		t.Helper()
+		now, err := c.Condition(t.Context(), nil)
+		if err != nil || now.Problems != nil {
+			t.Fatalf("%v, %q", err, now.Problems)
+		}
+		return now.GPUs
+	}
+	before := []GPUCondition{{PowerLimit: 750, Level: "auto"}, {PowerLimit: 750, Level: "auto"}}
+	if diff := cmp.Diff(before, state()); diff != "" {
+		t.Fatalf("before (-want +got):\n%s", diff)
+	}
+	var noted []Change
+	note := func(all []Change) error { noted = all; return nil }
+	changes, err := c.Prepare(t.Context(), Prepare{PowerCap: 600, LockClocks: 1900}, note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range changes {
+		got = append(got, strings.Join(x.Set, " ")+"; "+strings.Join(x.Undo, " "))
+	}
+	if diff := cmp.Diff([]string{"amd-smi set --gpu 0 1 --power-cap 600; amd-smi set --gpu 0 1 --power-cap 750",
+		"amd-smi set --gpu 0 1 --perf-determinism 1900; amd-smi reset --gpu 0 1 --perf-determinism"}, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]GPUCondition{{PowerLimit: 600, Level: "determinism"}, {PowerLimit: 600, Level: "determinism"}}, state()); diff != "" {
+		t.Errorf("prepared (-want +got):\n%s", diff)
+	}
+	if err := c.Restore(t.Context(), noted); err != nil {
+		t.Error(err)
+	}
+	for _, refused := range []struct {
+		want Prepare
+		says string
+	}{
+		{Prepare{PowerCap: 900}, "power limit is 750 W, although it was set to 900 W by `amd-smi set --gpu 0 1 --power-cap 900`, which said: POWERCAP: Power cap must be between 1 and 750"},
+		{Prepare{LockClocks: 13}, "clocks is free, although it was set to 13 MHz by `amd-smi set --gpu 0 1 --perf-determinism 13`, which said: PERFDETERMINISM: [AMDSMI_STATUS_NOT_SUPPORTED]"},
+	} {
+		if _, err := c.Prepare(t.Context(), refused.want, note); err == nil || !strings.Contains(err.Error(), refused.says) {
+			t.Errorf("%+v: %v, want %q", refused.want, err, refused.says)
+		}
+		if err := c.Restore(t.Context(), noted); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(before, state()); diff != "" {
+		t.Errorf("in the end (-before +after):\n%s", diff)
+	}
+	two := Condition{GPUs: []GPUCondition{{PowerLimit: 1000, SecondLimit: 1200}}, amdTool: amdSMI}
+	if _, err := (&Prepare{PowerCap: 900}).changes(AMD, two); err == nil || !strings.Contains(err.Error(), "a second one (1200 W)") {
+		t.Errorf("two limits: %v", err)
+	}
+}
+
 func TestSteps(t *testing.T) {
 	on := true
 	p := &Prepare{PersistenceMode: &on, PowerCap: 600, LockClocks: 1500, ECC: &on}
@@ -136,5 +235,12 @@ func TestSteps(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, p.Steps(GPUs{2, "H200", NVIDIA})); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	want = []string{
+		"power limit 600 W: `rocm-smi -d 0 1 --setpoweroverdrive 600 --autorespond y` (where that is not there `amd-smi set --gpu 0 1 --power-cap 600`), then back to what it was",
+		"clocks 1500 MHz: `rocm-smi -d 0 1 --setperfdeterminism 1500` (where that is not there `amd-smi set --gpu 0 1 --perf-determinism 1500`), then `rocm-smi -d 0 1 --resetperfdeterminism`",
+	}
+	if diff := cmp.Diff(want, (&Prepare{PowerCap: 600, LockClocks: 1500}).Steps(GPUs{2, "MI300X", AMD})); diff != "" {
+		t.Errorf("steps on AMD (-want +got):\n%s", diff)
 	}
 }

@@ -77,7 +77,10 @@ func watts(w float64) string {
 	return fmt.Sprintf("%.0f W", w)
 }
 
-// clocks says who holds the clocks: "free" when nobody does, "" when it is not known.
+// free are clocks that nobody holds.
+const free = "free"
+
+// clocks says who holds the clocks, or [free]; "" when it is not known.
 func (g GPUCondition) clocks() string {
 	switch {
 	case g.Clock > 0 && g.Clock != g.FreeClock:
@@ -85,7 +88,7 @@ func (g GPUCondition) clocks() string {
 	case g.Reasons&heldBySetting != 0:
 		return "held by a setting"
 	case g.Clock > 0 || g.Reasons != 0 || g.Level == "auto":
-		return "free"
+		return free
 	}
 	return strings.ReplaceAll(g.Level, "_", " ")
 }
