@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/load"
 	"hclbench/results"
 )
 
@@ -137,15 +138,25 @@ func Spent(rows []results.Row) []Spending {
 		}
 		s.Price = max(s.Price, d.PricePerHour)
 		all := spans[k]
-		if d.Started.Before(all.from) {
-			all.from = d.Started
+		for _, begin := range []time.Time{d.Started, r.Started} {
+			if begin.Before(all.from) {
+				all.from = begin
+			}
 		}
 		for _, end := range []time.Time{d.Stopped, r.Finished} {
 			if end.After(all.to) {
 				all.to = end
 			}
 		}
-		busy[k] = append(busy[k], span{r.Started, r.Finished})
+		measured := span{r.Started, r.Finished}
+		if r.Job.Workload.Mode == load.Offline { // it loads the model itself
+			measured.from = r.Finished
+			if r.Summary != nil {
+				measured.from = r.Finished.Add(-time.Duration(r.Summary.Duration * float64(time.Second)))
+			}
+			s.Starting += measured.from.Sub(r.Started).Seconds()
+		}
+		busy[k] = append(busy[k], measured)
 		if !seen[k][d.ID] {
 			seen[k][d.ID] = true
 			s.Starting += d.Ready

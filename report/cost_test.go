@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"hclbench/load"
 	"hclbench/results"
 	"hclbench/telemetry"
 )
@@ -50,14 +51,19 @@ func TestSpent(t *testing.T) {
 	rehearsed.Run.Command = "rehearse"
 	unpriced := cell("own", "d", 10, 20)
 	unpriced.Deployment.PricePerHour, unpriced.Deployment.Stopped = 0, time.Time{}
+	// 12 minutes to load the model, 8 of work, before the same engine served.
+	offline := cell("both", "e", -20, 0)
+	offline.Job.Workload.Mode, offline.Summary.Duration = load.Offline, 480
 	got := Spent([]results.Row{
 		cell("h200", "a", 10, 20), cell("h200", "a", 20, 30),
 		cell("h200", "b", 25, 40), // at the same time as another one
 		rehearsed, unpriced,
+		offline, cell("both", "e", 10, 30),
 	})
 	want := []Spending{
 		{Run: "20261121-142501-k3f9", Host: "h200", Price: 60, Held: 3600, Starting: 1200, Measuring: 1800, Idle: 600, Cost: 60, IdleCost: 10},
 		{Run: "20261121-142501-k3f9", Host: "own", Held: 1200, Starting: 600, Measuring: 600},
+		{Run: "20261121-142501-k3f9", Host: "both", Price: 60, Held: 4800, Starting: 1320, Measuring: 1680, Idle: 1800, Cost: 80, IdleCost: 30},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("spent (-want +got):\n%s", diff)

@@ -290,10 +290,12 @@ func advanced(p load.Progress) string {
 
 // figures are what a person wants to see of a finished cell.
 func figures(s *load.Summary) []any {
-	out := []any{
-		"output_tok_s", fmt.Sprintf("%.1f", s.OutputThroughput),
-		"ttft_ms", fmt.Sprintf("%.1f", s.TTFT.Mean),
-		"tpot_ms", fmt.Sprintf("%.2f", s.TPOT.Mean),
+	out := []any{"output_tok_s", fmt.Sprintf("%.1f", s.OutputThroughput)}
+	if s.TTFT.Count > 0 { // no offline benchmark knows it
+		out = append(out, "ttft_ms", fmt.Sprintf("%.1f", s.TTFT.Mean))
+	}
+	if s.TPOT.Count > 0 {
+		out = append(out, "tpot_ms", fmt.Sprintf("%.2f", s.TPOT.Mean))
 	}
 	if s.Failed > 0 {
 		out = append(out, "failed", s.Failed)
