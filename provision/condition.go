@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -147,7 +148,7 @@ func parseCondition(out string, before, after time.Time) Condition {
 	for line := range strings.Lines(out) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		switch name {
-		case "amd", "limit", "level", "throttle", "fw":
+		case "amd", "limit", "level", "throttle", "fw", "links":
 			texts[name] += value + "\n"
 		case "clocks":
 			clocks = append(clocks, value)
@@ -230,7 +231,7 @@ func parseCondition(out string, before, after time.Time) Condition {
 		name, kind string
 		read       func(text string) error
 	}{
-		{rocmSMI, "amd", c.readROCm}, {amdSMI, "limit", c.readLimits}, {amdSMI, "level", c.readLevels}, {amdSMI, "fw", c.readFirmware},
+		{rocmSMI, "amd", c.readROCm}, {amdSMI, "limit", c.readLimits}, {amdSMI, "level", c.readLevels}, {amdSMI, "fw", c.readFirmware}, {amdSMI, "links", c.readLinks},
 	} {
 		if text := texts[tool.kind]; strings.TrimSpace(text) != "" {
 			c.amdTool = tool.name
@@ -294,6 +295,19 @@ func (c *Condition) readFirmware(text string) error {
 				c.MEC = append(c.MEC, int(version))
 			}
 		}
+	}
+	return err
+}
+
+// readLinks reads amd-smi topology --link-type --json, and draws it as rocm-smi does.
+func (c *Condition) readLinks(text string) error {
+	gpus, _, err := smi.Parse(text)
+	for _, of := range gpus {
+		row := fmt.Sprintf("GPU%d", of.Index)
+		for _, to := range of.At("links").Items() {
+			row += " " + cmp.Or(to.At("link_type").Text(), "none")
+		}
+		c.Topology += row + "\n"
 	}
 	return err
 }

@@ -26,6 +26,7 @@ elif command -v amd-smi >/dev/null 2>&1; then
 	amd-smi static --limit --json 2>&1 | sed 's/^/limit=/'
 	amd-smi metric --perf-level --json 2>&1 | sed 's/^/level=/'
 	amd-smi firmware --json 2>&1 | sed 's/^/fw=/'
+	amd-smi topology --link-type --json 2>&1 | sed 's/^/links=/'
 fi
 # Errors of a GPU's memory are counted where it has ECC; powers are in microwatts. The
 # numbers of cards are not those of GPUs: each may have one for every part that it can be

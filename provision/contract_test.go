@@ -214,6 +214,7 @@ func TestModels(t *testing.T) {
 		{"A100-80GB", "NVIDIA A100-SXM4-80GB", true},
 		{"A100-40GB", "NVIDIA A100-SXM4-80GB", false},
 		{"mi300x", "AMD Instinct MI300X OAM", true},
+		{"MI300X", "Aqua Vanjaram [Instinct MI300X]", true}, // where the card has no name of its own
 	} {
 		if got := (GPU{Name: c.name}).isModel(c.model); got != c.want {
 			t.Errorf("%q is a %s: %v, want %v", c.name, c.model, got, c.want)

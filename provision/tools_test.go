@@ -157,12 +157,16 @@ func TestConditionOfAMDSMI(t *testing.T) {
 "static --limit --json") echo '{"gpu_data": [{"gpu": 0, "limit": {"ppt0": {"max_power_limit": {"value": 1000, "unit": "W"}, "socket_power_limit": {"value": 1000, "unit": "W"}}, "ppt1": {"socket_power_limit": {"value": 1200, "unit": "W"}}, "ptl_state": "N/A"}}, {"gpu": 1, "limit": {"ppt0": {"socket_power_limit": "N/A"}, "ppt1": {"socket_power_limit": "N/A"}}}]}' ;;
 "metric --perf-level --json") echo '{"gpu_data": [{"gpu": 0, "perf_level": "AMDSMI_DEV_PERF_LEVEL_DETERMINISM"}, {"gpu": 1, "perf_level": "N/A"}]}' ;;
 "firmware --json") echo '{"gpu_data": [{"gpu": 0, "fw_list": [{"fw_id": "CP_MEC1", "fw_version": "177"}, {"fw_id": "CP_MEC2", "fw_version": "17"}]}, {"gpu": 1, "fw_list": "N/A"}]}' ;;
+"topology --link-type --json") echo '[{"gpu": 0, "bdf": "0000:05:00.0", "links": [{"gpu": 0, "bdf": "0000:05:00.0", "link_type": "SELF"}, {"gpu": 1, "bdf": "0000:26:00.0", "link_type": "XGMI"}]}, {"gpu": 1, "bdf": "0000:26:00.0", "links": [{"gpu": 0, "link_type": "XGMI"}, {"gpu": 1, "link_type": "SELF"}]}]' ;;
 "metric --throttle --json") echo '{"gpu_data": [{"gpu": 0, "throttle": {"ppt_violation_status": "N/A", "hbm_thermal_violation_status": "ACTIVE"}}, {"gpu": 1, "throttle": "N/A"}]}' ;;
 *) exit 2 ;;
 esac`})
 	want := []GPUCondition{{PowerLimit: 1000, SecondLimit: 1200, Level: "determinism", Violation: "hbm thermal"}, {}}
 	if diff := cmp.Diff(want, now.GPUs); diff != "" || len(now.MEC) != 1 || now.MEC[0] != 177 || now.Problems != nil {
 		t.Errorf("MEC %v, problems %q, GPUs (-want +got):\n%s", now.MEC, now.Problems, diff)
+	}
+	if got := settings(now)["gpu links"]; got != "XGMI × 1" {
+		t.Errorf("links: %q", got)
 	}
 }
 
