@@ -452,9 +452,7 @@ func (s *site) giveUp(ctx context.Context, row results.Deployment, cells []*plan
 // says why the engine did not come up; down, that it could not be taken down.
 func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployment, todo []*plan.Cell) (consumed int, down, err error) {
 	name := row.Engine
-	alive := func(context.Context) error { return nil }
-	tail := func() []string { return nil }
-
+	var engine *instance // nil: somebody else runs it
 	for _, in := range d.Instances {
 		rt, ct := s.runtime(in.Runtime), in.Container
 		if in.Runtime == provision.Docker {
@@ -483,10 +481,10 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 			row.Stopped = time.Now()
 			down = errors.Join(down, s.store.PutDeployment(context.WithoutCancel(ctx), *row))
 		}()
-		alive = func(ctx context.Context) error { return s.alive(ctx, rt, id) }
-		tail = func() []string { return s.tail(ctx, rt, id) }
+		in.Container = ct
+		engine = &instance{Instance: in, rt: rt, id: id}
 		row.Started = time.Now()
-		now, err := s.ready(ctx, d, &instance{plan.Instance{Host: in.Host, Runtime: in.Runtime, Container: ct}, rt, id})
+		now, err := s.ready(ctx, d, engine)
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
@@ -522,7 +520,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 	s.event(Event{Type: Ready, Host: s.host.Name, Engine: name, Message: serves, Listener: row.Listener})
 
 	for i, c := range todo {
-		lost, err := s.measure(ctx, d, *row, c, doubts, alive, tail)
+		lost, err := s.measure(ctx, d, *row, c, doubts, engine)
 		if elsewhere := new(toldElsewhere); errors.As(err, &elsewhere) {
 			return i, nil, elsewhere
 		}

@@ -433,28 +433,46 @@ func TestStrangers(t *testing.T) {
 		host.PushEngine(t, ref, env)
 		return ref
 	}
-	// against applies a lab, and starts the stranger when the engine begins to load.
-	against := func(t *testing.T, b *bench, ref string, stranger func()) ran {
+	// against applies a lab, and starts the stranger at the first event of a kind.
+	against := func(t *testing.T, b *bench, ref, kind string, stranger func()) ran {
 		once := sync.OnceFunc(stranger)
 		return b.apply(t.Context(), one(ref, "", ""), func(e apply.Event) {
-			if e.Type == apply.Waiting {
+			if e.Type == kind {
 				once()
 			}
 		})
+	}
+	// theirs runs a container of somebody else's beside the engine, once that listens.
+	theirs := func(t *testing.T, ref string) {
+		listen := func(n int) []string {
+			return []string{"timeout", "30", "sh", "-c", fmt.Sprintf("until [ $(ss -Hltn 'sport = :8000' | wc -l) = %d ]; do sleep 0.02; done", n)}
+		}
+		run := []string{"docker", "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm",
+			"--env", "ENGINE_FAULT=", "--env", "HCL_SIM_NOT_READY_FOR=0s", ref, "serve", "m", "--host", "127.0.0.1", "--port", "8000"}
+		for _, words := range [][]string{listen(1), run, listen(2)} {
+			if out, err := host.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", words, err, out)
+			}
+		}
+	}
+	end := func(t *testing.T) {
+		if out, err := host.Command("docker", "rm", "--force", "theirs").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
 	}
 
 	t.Run("a process, in place of the engine", func(t *testing.T) {
 		b := newBench(t, host)
 		ref := push(t, "late", map[string]string{"ENGINE_FAULT": "slow-start=1m"})
-		theirs := host.Command("sh", "-c", testhost.HCL(t)+" sim vllm serve m --port 8000 --share-port true & read end; kill $!")
-		end, err := theirs.StdinPipe()
+		server := host.Command("sh", "-c", testhost.HCL(t)+" sim vllm serve m --port 8000 --share-port true & read end; kill $!")
+		end, err := server.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := against(t, b, ref, func() {
-			said, err := theirs.StderrPipe()
+		r := against(t, b, ref, apply.Waiting, func() {
+			said, err := server.StderrPipe()
 			if err == nil {
-				err = theirs.Start()
+				err = server.Start()
 			}
 			if err != nil {
 				t.Error(err)
@@ -465,26 +483,30 @@ func TestStrangers(t *testing.T) {
 		})
 		b.wantVoid(r, 2, "host box (lab.hcl:3): port 8000: process ", "sim vllm serve m) of user root, which this run has not started, listens there in place of the engine", "`kill ")
 		end.Close()
-		theirs.Wait()
+		server.Wait()
 		b.clean()
 	})
 	t.Run("a container, beside the engine", func(t *testing.T) {
 		b := newBench(t, host)
 		ref := push(t, "slow", map[string]string{"ENGINE_FAULT": "slow-start=100ms", "HCL_SIM_NOT_READY_FOR": "5s"})
-		r := against(t, b, ref, func() {
-			listens := "until ss -Hltn 'sport = :8000' | grep -q .; do sleep 0.02; done"
-			run := []string{"docker", "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm",
-				"--env", "ENGINE_FAULT=", "--env", "HCL_SIM_NOT_READY_FOR=0s", ref, "serve", "m", "--host", "127.0.0.1", "--port", "8000"}
-			for _, words := range [][]string{{"timeout", "30", "sh", "-c", listens}, run} {
-				if out, err := host.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-					t.Errorf("%s: %v: %s", words, err, out)
-				}
-			}
-		})
+		r := against(t, b, ref, apply.Waiting, func() { theirs(t, ref) })
 		b.wantVoid(r, 2, "host box (lab.hcl:3): port 8000: process ", "(vllm serve m) of user root in container theirs, which this run has not started, listens there beside the engine", "`docker stop theirs`")
-		if out, err := host.Command("docker", "rm", "--force", "theirs").CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
+		end(t)
+		b.clean()
+	})
+	t.Run("a container that comes when the engine is measured", func(t *testing.T) {
+		b := newBench(t, host)
+		ref := push(t, "later", map[string]string{})
+		r := against(t, b, ref, apply.Begin, func() { theirs(t, ref) })
+		if r.err != nil || r.Suspect != 2 || len(r.rows) != 2 {
+			t.Fatalf("%+v, %v, want 2 suspect cells", r.Outcome, r.err)
 		}
+		for _, row := range r.rows {
+			if !strings.Contains(strings.Join(row.Summary.Verdict.Reasons, "\n"), "in container theirs, which this run has not started, listens there beside the engine") {
+				t.Errorf("the reasons are %q", row.Summary.Verdict.Reasons)
+			}
+		}
+		end(t)
 		b.clean()
 	})
 	t.Run("nobody", func(t *testing.T) {

@@ -58,7 +58,7 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 	}
 	_, err = s.conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s", shell(growing), shell(whole)), nil)
 	if failed := new(provision.CommandError); errors.As(err, &failed) {
-		return nil, errors.New(withTail(fmt.Sprintf("the build ended, but left nothing in %s: %v", d.Engine.Build.Output, err), s.tail(ctx, s.conn, id)))
+		return nil, errors.New(withTail(fmt.Sprintf("the build ended, but left nothing in %s: %v", d.Engine.Build.Output, err), s.tail(ctx, &instance{rt: s.conn, id: id})))
 	} else if err != nil {
 		return nil, err
 	}

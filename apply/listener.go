@@ -26,8 +26,9 @@ import (
 // instance is an engine that was started.
 type instance struct {
 	plan.Instance
-	rt runtime
-	id string
+	rt      runtime
+	id      string
+	sockets []uint64 // that were proved to be its own and to take its connections; nil: they could not be seen
 }
 
 // listener finds out whether connections to the engine go to what was started and to
@@ -45,14 +46,7 @@ func (s *site) listener(ctx context.Context, d *plan.Deployment, in *instance) (
 	if err != nil {
 		return s.byStart(ctx, d, in, err.Error())
 	}
-	var taking []provision.Listener
-	for _, to := range addresses(d) {
-		for _, l := range provision.Taking(all, to) {
-			if !slices.ContainsFunc(taking, func(have provision.Listener) bool { return have.Inode == l.Inode }) {
-				taking = append(taking, l)
-			}
-		}
-	}
+	taking := takingFor(d, all)
 	if len(taking) == 0 {
 		return s.byStart(ctx, d, in, fmt.Sprintf("no socket is seen that listens on port %d", ct.Port))
 	}
@@ -82,11 +76,48 @@ func (s *site) listener(ctx context.Context, d *plan.Deployment, in *instance) (
 	case len(found.unseen) > 0:
 		return s.byStart(ctx, d, in, why)
 	}
+	in.sockets = inodes(taking)
 	place := "its process group"
 	if in.Runtime == provision.Docker {
 		place = "its container"
 	}
 	return results.Listener{Proved: true, By: fmt.Sprintf("%s alone listens on port %d", place, ct.Port)}, nil
+}
+
+// joined says who listens on the engine's port now and did not when it was proved to
+// be alone there; where that cannot be seen, nothing.
+func (s *site) joined(ctx context.Context, d *plan.Deployment, in *instance) (doubts []string) {
+	if in == nil || in.sockets == nil {
+		return nil
+	}
+	all, err := s.conn.Listeners(ctx, in.Container.Port)
+	isNew := func(inode uint64) bool { return !slices.Contains(in.sockets, inode) }
+	if err != nil || !slices.ContainsFunc(inodes(takingFor(d, all)), isNew) {
+		return nil
+	}
+	if _, err := s.listener(ctx, d, in); errors.Is(err, provision.ErrPortTaken) {
+		doubts = append(doubts, err.Error())
+	}
+	return doubts
+}
+
+// takingFor are the listeners that take connections to the engine's addresses.
+func takingFor(d *plan.Deployment, all []provision.Listener) (taking []provision.Listener) {
+	for _, to := range addresses(d) {
+		for _, l := range provision.Taking(all, to) {
+			if !slices.Contains(inodes(taking), l.Inode) {
+				taking = append(taking, l)
+			}
+		}
+	}
+	return taking
+}
+
+func inodes(all []provision.Listener) (list []uint64) {
+	for _, l := range all {
+		list = append(list, l.Inode)
+	}
+	return list
 }
 
 // addresses are where the engine's port is asked, by us and by those that send load.

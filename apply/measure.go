@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,8 +28,9 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 
 // measure measures one cell and keeps what came of it. lost says that the engine
 // has ended or answers no more; err, that the result could not be kept. doubts are
-// why every measurement of this engine is suspect.
-func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, doubts []string, alive func(context.Context) error, tail func() []string) (lost, err error) {
+// why every measurement of this engine is suspect. in is nil for an engine that
+// someone else runs.
+func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, doubts []string, in *instance) (lost, err error) {
 	out := s.cellRow(row, c)
 	out.Job.Target.Model = row.Model
 	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
@@ -48,7 +50,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 				return
 			case <-tick.C:
 			}
-			if err := alive(running); err != nil {
+			if err := s.alive(running, in); err != nil {
 				cancel(err)
 			}
 		}
@@ -94,19 +96,19 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	case runErr != nil:
 		out.Error = runErr.Error()
 	case got.Summary.Failed > 0:
-		lost = s.stillServes(ctx, d, p, row.Model, alive)
+		lost = s.stillServes(ctx, d, p, row.Model, in)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, nil
 	case lost != nil: // numbers from a dying engine are not a measurement
-		out.Error = withTail("the engine was lost in mid-cell: "+lost.Error(), tail())
+		out.Error = withTail("the engine was lost in mid-cell: "+lost.Error(), s.tail(ctx, in))
 	case runErr == nil && got.Summary.Completed == 0:
-		out.Error = withTail("no request was answered: "+strings.Join(got.Summary.ErrorSamples, "; "), tail())
+		out.Error = withTail("no request was answered: "+strings.Join(got.Summary.ErrorSamples, "; "), s.tail(ctx, in))
 	case runErr == nil:
 		out.Summary = got.Summary
 		throttled(out.Summary, got.Telemetry)
-		doubt(out.Summary, doubts...)
+		doubt(out.Summary, slices.Concat(doubts, s.joined(ctx, d, in))...)
 	}
 	out.Telemetry = got.Telemetry
 	if err := s.keep(ctx, row, out, got.Records, tell); err != nil {
@@ -151,8 +153,8 @@ func (s *site) place(ctx context.Context, d load.Dataset) error {
 }
 
 // stillServes reports why the engine does not answer a small request any more.
-func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, model string, alive func(context.Context) error) error {
-	if err := alive(ctx); err != nil {
+func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, model string, in *instance) error {
+	if err := s.alive(ctx, in); err != nil {
 		return err
 	}
 	err := p.generate(ctx, model, 30*time.Second)
@@ -165,7 +167,7 @@ func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, m
 	for tick := time.NewTicker(exitPatience / 10); ; {
 		select {
 		case <-tick.C:
-			if err := alive(soon); err != nil {
+			if err := s.alive(soon, in); err != nil {
 				tick.Stop()
 				return err
 			}
@@ -216,8 +218,11 @@ func resetCache(ctx context.Context, p *prober, e *engines.Engine) string {
 var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
 
 // alive reports how the engine has ended. Not being able to ask says nothing.
-func (s *site) alive(ctx context.Context, rt runtime, id string) error {
-	st, err := rt.State(ctx, id)
+func (s *site) alive(ctx context.Context, in *instance) error {
+	if in == nil {
+		return nil
+	}
+	st, err := in.rt.State(ctx, in.id)
 	if errors.Is(err, provision.ErrNoContainer) {
 		return errRemoved
 	}
@@ -228,10 +233,13 @@ func (s *site) alive(ctx context.Context, rt runtime, id string) error {
 }
 
 // tail returns an engine's last log lines, as well as they can be had.
-func (s *site) tail(ctx context.Context, rt runtime, id string) []string {
+func (s *site) tail(ctx context.Context, in *instance) []string {
+	if in == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	logs, err := rt.Logs(ctx, id, false, tailLines)
+	logs, err := in.rt.Logs(ctx, in.id, false, tailLines)
 	if err != nil {
 		return nil
 	}

@@ -131,7 +131,7 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	}
 	text, written, err := rt.ReadFile(ctx, id, bench.Result)
 	if err != nil {
-		return nil, nil, nil, errors.New(withTail(fmt.Sprintf("%s ended, but left no result: %v", bench.Tool, err), s.tail(ctx, rt, id)))
+		return nil, nil, nil, errors.New(withTail(fmt.Sprintf("%s ended, but left no result: %v", bench.Tool, err), s.tail(ctx, &instance{rt: rt, id: id})))
 	}
 	r, err := batch.ReadResult(text)
 	if err != nil {

@@ -212,7 +212,7 @@ func (s *site) withExit(ctx context.Context, in *instance, why string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitPatience)
 	defer cancel()
 	for tick := time.NewTicker(exitPatience / 10); ; {
-		if err := s.alive(ctx, in.rt, in.id); err != nil {
+		if err := s.alive(ctx, in); err != nil {
 			tick.Stop()
 			return fmt.Sprintf("%v after it said: %s", err, why)
 		}
