@@ -103,13 +103,17 @@ type Spending struct {
 // String is what a run had of a host, in a line.
 func (s Spending) String() string {
 	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
-	held := time.Duration(s.Held * float64(time.Second)).Round(time.Second)
 	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
-		s.Run, s.Host, held, part(s.Starting), part(s.Measuring), part(s.Idle))
+		s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle))
 	if s.Price > 0 {
 		line += fmt.Sprintf("; %.2f USD, %.2f of it idle", s.Cost, s.IdleCost)
 	}
 	return line
+}
+
+// held is Held as people say it: "35s", "2h10m0s".
+func (s Spending) held() string {
+	return time.Duration(s.Held * float64(time.Second)).Round(time.Second).String()
 }
 
 // Spent adds up what runs had of their hosts. It knows what rows know: an engine

@@ -628,9 +628,9 @@ func (s Spending) cells() []pageCell {
 		if s.Price <= 0 {
 			return none
 		}
-		return number(v)
+		return fmt.Sprintf("%.2f", v)
 	}
-	return []pageCell{{s.Run, false}, {s.Host, false}, {number(s.Held / 3600), true}, {part(s.Starting), true}, {part(s.Measuring), true},
+	return []pageCell{{s.Run, false}, {s.Host, false}, {s.held(), true}, {part(s.Starting), true}, {part(s.Measuring), true},
 		{part(s.Idle), true}, {money(s.Price), true}, {money(s.Cost), true}, {money(s.IdleCost), true}}
 }
 
