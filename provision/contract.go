@@ -52,6 +52,10 @@ func Contract(h *Host, f Facts, now Condition, ours Traces) []Finding {
 	c.prepare()
 	if h.GPUs.Count > 0 {
 		c.gpus()
+		if len(now.GPUs) == 0 && len(now.Problems) > 0 {
+			c.hold("gpu state", false, strings.Join(slices.Compact(slices.Clone(now.Problems)), "; "), "", Warning,
+				"power limits, clocks and memory errors of the GPUs are not told, so they are not checked: see what the tool says there")
+		}
 		c.driver()
 		c.gpuMemory()
 		c.users(ours)

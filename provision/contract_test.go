@@ -159,6 +159,9 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		{"little shared memory", "8xH200", []string{"shm_kib=1056559104", "shm_kib=65536"}, nil, "shared memory", Warning, "0.1 GB"},
 		{"few open files", "8xH200", []string{"files=1048576", "files=1024"}, nil, "open files", Warning, "nofile"},
 		{"clocks that follow the load", "8xH200", []string{"governor=performance", "governor=performance powersave"}, nil, "cpu governor", Warning, "powersave"},
+		{"a tool that refuses", "8xH200", nil, func(_ *Host, _ *Facts, now *Condition) {
+			now.GPUs, now.Problems = nil, []string{`nvidia-smi: Field "x" is not a valid field to query.`}
+		}, "gpu state", Warning, `Field "x" is not a valid field`},
 		{"a fast clock", "8xH200", []string{"time=1740830400", "time=1740830460"}, nil, "clock", Warning, "1m0s ahead"},
 		{"a slow clock", "8xH200", []string{"time=1740830400", "time=1740830000"}, nil, "clock", Warning, "behind"},
 	} {
@@ -283,6 +286,19 @@ func TestAMDSMI(t *testing.T) {
 		want := []GPUCondition{{ECC: "Enabled", PowerLimit: 600, Default: 750, Level: "auto"}, {Default: 750}}
 		if diff := cmp.Diff(want, now.GPUs); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", limit, diff)
+		}
+	}
+}
+
+// TestLinks are matrices of the tools: nvidia-smi's has network cards too.
+func TestLinks(t *testing.T) {
+	for topology, want := range map[string]string{
+		"\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\nGPU0\t X \tNV18\tPIX\t0-47,96-143\t0\t\tN/A\nGPU1\tNV18\t X \tNODE\t0-47,96-143\t0\t\tN/A\nNIC0\tPIX\tNODE\t X \t\t\t\t\n\nLegend:\n\n  X    = Self\n  NV#  = Connection traversing a bonded set of # NVLinks\n\nNIC Legend:\n\n  NIC0: mlx5_0\n":                                                                                                                                                         "NV18 × 1",
+		"============================ ROCm System Management Interface ============================\n=============================== Link Type between two GPUs ===============================\n       GPU0         GPU1         GPU2         \nGPU0   0            XGMI         PCIE         \nGPU1   XGMI         0            XGMI         \nGPU2   PCIE         XGMI         0            \n================================== End of ROCm SMI Log ===================================\n": "XGMI × 2, PCIE × 1",
+		"\tGPU0\tCPU Affinity\nGPU0\t X \t0-23\n": "",
+	} {
+		if got := links(topology); got != want {
+			t.Errorf("%q: %q, want %q", topology, got, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ func TestParse(t *testing.T) {
 		{"rocm-smi, of a card nothing is known", `{"card0": {"Average Graphics Package Power (W)": "94.0"}, "card2": {"Average Graphics Package Power (W)": "95.0"}}`, "0: 94, 2: 95"},
 		{"rocm-smi, the driver alone", `{"system": {"Driver version": "6.10.5"}}`, ""},
 		{"a warning before it", "WARNING: AMD GPU device(s) is/are in a low-power state. Check power control/runtime_status\n\n" + `{"card0": {"Average Graphics Package Power (W)": "94.0"}}`, "0: 94"},
+		{"the library's words before it, and a warning behind it", "Expected integer value from monitor, but got \"\"\n" + `{"card0": {"Average Graphics Package Power (W)": "94.0"}}` + "\nWARNING: User is missing the following required groups: render, video", "0: 94"},
 		{"warnings with brackets before it", "[WARN] group render\n[0]\n{not JSON}\n" + `[{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}}}]`, "0: 142"},
 		{"amd-smi of ROCm 6.1 to 6.4", `[
     {
