@@ -19,8 +19,8 @@ import (
 )
 
 // A server that answers on an engine's port need not be the engine: an older one, or
-// somebody else's, may listen there in its place, and with SO_REUSEPORT, which vLLM
-// asks for, beside it. So it is looked up whose the sockets are that take the
+// somebody else's, may listen there in its place, and with SO_REUSEPORT, which many
+// a vLLM asks for, beside it. So it is looked up whose the sockets are that take the
 // connections, which no server can be asked.
 
 // instance is an engine that was started.

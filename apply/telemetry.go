@@ -70,12 +70,16 @@ func (s *site) watch(ctx context.Context, id string, p telemetry.Plan) (end func
 // addWatch ends a watch of this host and adds what it has read to the record of the
 // job that has sent the load from another, whose clock says when that was.
 func (s *site) addWatch(ctx context.Context, to *telemetry.Record, end func(context.Context, telemetry.Window) *telemetry.Record, from *site, sent telemetry.Window) {
-	here, err := s.agent.Ahead(ctx)
-	there, err2 := from.agent.Ahead(ctx)
-	err = errors.Join(err, err2)
+	var err error
 	w := telemetry.Window{}
-	if sent.Known() && err == nil {
-		w = sent.By(here - there)
+	if sent.Known() { // else the sender may be out of reach
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		here, errHere := s.agent.Ahead(asking)
+		there, errThere := from.agent.Ahead(asking)
+		cancel()
+		if err = errors.Join(errHere, errThere); err == nil {
+			w = sent.By(here - there)
+		}
 	}
 	gpus := end(ctx, w)
 	if to == nil || gpus == nil {

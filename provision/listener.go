@@ -25,7 +25,8 @@ import (
 const ListenersVerb = "listeners"
 
 // Listener is a socket that waits for connections. Several may do so on one port:
-// on different addresses, or on the same with SO_REUSEPORT, as vLLM asks for it.
+// on different addresses, or on the same with SO_REUSEPORT, which vLLM asks for (every
+// server since vllm-project/vllm#13113, with several API servers alone since #47529).
 type Listener struct {
 	Address netip.AddrPort `json:"address"` // unspecified: every address of the host
 	User    string         `json:"user"`    // whose it is: a name, or a number without one

@@ -115,7 +115,7 @@ var flags = []ownFlag{
 		p.port = v
 		return nil
 	}},
-	{"share-port", "BOOL", "let others listen on the port too, as vLLM does (default false)", func(p *parser, v string) (err error) {
+	{"share-port", "BOOL", "let others listen there too, as vLLM may (default false)", func(p *parser, v string) (err error) {
 		if p.cfg.SharePort, err = strconv.ParseBool(v); err != nil {
 			return errors.New("not true or false")
 		}

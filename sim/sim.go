@@ -50,9 +50,8 @@ type Config struct {
 	// serves with, except for those of Lies, which it tells otherwise.
 	Flags, Lies map[string]string
 
-	// SharePort has [Serve] let others listen on the port too (SO_REUSEPORT), as vLLM
-	// does since it runs several API servers; the kernel then gives each a part of the
-	// connections.
+	// SharePort has [Serve] let others listen on the port too (SO_REUSEPORT), as many
+	// releases of vLLM do; the kernel then gives each a part of the connections.
 	SharePort bool
 
 	// What goes wrong, for those who have to cope with it. Zero: nothing does.
