@@ -1,12 +1,20 @@
 package apply
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,23 +92,25 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	}
 	ct.Labels = maps.Clone(ct.Labels)
 	ct.Labels[plan.LabelRun] = s.opt.Run.ID
-	batch := engines.Batch{
-		Requests: c.Job.Workload.Requests, InputTokens: c.Job.Workload.Dataset.InputTokens,
-		OutputTokens: c.Job.Workload.OutputTokens, Seed: c.Job.Seed,
+	var source *load.Source
+	expected, at := cmp.Or(bench.Prompts, bench.Dataset), ""
+	switch {
+	case bench.Prompts != "":
+		at, source, err = s.placePrompts(ctx, c.Job)
+	case bench.Dataset != "":
+		at, source, err = s.datasetFile(c.Job.Workload.Dataset)
 	}
-	if bench.Prompts != "" {
-		at, err := s.placePrompts(ctx, batch)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		if in.Runtime == provision.Docker {
-			ct.Mounts = append(ct.Mounts[:len(ct.Mounts):len(ct.Mounts)], provision.Mount{Source: at, Target: bench.Prompts, ReadOnly: true})
-		} else {
-			ct.Command = append([]provision.Text(nil), ct.Command...)
-			for i, w := range ct.Command {
-				if w == provision.Plain(bench.Prompts) {
-					ct.Command[i] = provision.Plain(at)
-				}
+	switch {
+	case err != nil:
+		return nil, nil, nil, err
+	case expected == "":
+	case in.Runtime == provision.Docker:
+		ct.Mounts = append(ct.Mounts[:len(ct.Mounts):len(ct.Mounts)], provision.Mount{Source: at, Target: expected, ReadOnly: true})
+	default:
+		ct.Command = slices.Clone(ct.Command)
+		for i, w := range ct.Command {
+			if w == provision.Plain(expected) {
+				ct.Command[i] = provision.Plain(at)
 			}
 		}
 	}
@@ -133,19 +143,24 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	if err != nil {
 		return nil, nil, nil, errors.New(withTail(fmt.Sprintf("%s ended, but left no result: %v", bench.Tool, err), s.tail(ctx, &instance{rt: rt, id: id})))
 	}
-	r, err := batch.ReadResult(text)
+	r, err := bench.Batch.ReadResult(text, told.outputs)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%s: %w", bench.Tool, err)
 	}
 	if w := told.window(time.Duration(r.Seconds*float64(time.Second)), ahead, written); !w.From.Before(began) {
 		window = w
 	}
-	return summaryOf(batch, r, window), nil, nil, nil
+	sum = summaryOf(bench.Batch, r, window)
+	sum.Source = source
+	return sum, nil, nil, nil
 }
 
-// marks are when a tool's log has told of its beginning and its end, by this
-// machine's clock; zero where it has not.
-type marks struct{ begins, ends time.Time }
+// marks are what a tool's log has told: when it began and when it had ended, by this
+// machine's clock, and how many tokens it has generated; zero where it has not.
+type marks struct {
+	begins, ends time.Time
+	outputs      int64
+}
 
 // see notes what a line that has come just now says.
 func (m *marks) see(bench *engines.Bench, line string) {
@@ -154,6 +169,11 @@ func (m *marks) see(bench *engines.Bench, line string) {
 	}
 	if bench.Ends != nil && bench.Ends.MatchString(line) {
 		m.ends = time.Now()
+	}
+	if bench.Outputs != nil {
+		if found := bench.Outputs.FindStringSubmatch(line); found != nil {
+			m.outputs, _ = strconv.ParseInt(found[1], 10, 64) // what is no number is not said
+		}
 	}
 }
 
@@ -231,22 +251,51 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 	}
 }
 
-// placePrompts writes the batch's prompts and brings them to the host.
-func (s *site) placePrompts(ctx context.Context, b engines.Batch) (remote string, err error) {
+// placePrompts writes the prompts of a job and brings them to the host.
+func (s *site) placePrompts(ctx context.Context, job load.Job) (remote string, source *load.Source, err error) {
 	dir, err := os.MkdirTemp("", "hcl-prompts-")
 	if err != nil {
-		return "", fmt.Errorf("write the prompts: %w", err)
+		return "", nil, fmt.Errorf("write the prompts: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	local := filepath.Join(dir, "prompts.jsonl")
 	f, err := os.Create(local)
 	if err != nil {
-		return "", fmt.Errorf("write the prompts: %w", err)
+		return "", nil, fmt.Errorf("write the prompts: %w", err)
 	}
-	if err := errors.Join(b.WritePrompts(f), f.Close()); err != nil {
-		return "", fmt.Errorf("write the prompts: %w", err)
+	job.Workload.Endpoint = load.Completions // token ids wherever they are known
+	job.Files = map[string]string{}
+	for _, path := range job.Workload.Dataset.Inputs() {
+		job.Files[path] = s.plan.Local(path)
 	}
-	return agent.Place(ctx, s.conn, local)
+	out := bufio.NewWriter(f)
+	source, err = load.Prompts(ctx, job, func(i int, prompt []byte, output int) error {
+		return engines.WritePrompt(out, i, prompt, output)
+	})
+	if err := errors.Join(err, out.Flush(), f.Close()); err != nil {
+		return "", nil, fmt.Errorf("write the prompts: %w", err)
+	}
+	remote, err = agent.Place(ctx, s.conn, local)
+	return remote, source, err
+}
+
+// datasetFile is where a data set's file lies on the host, when it is the one that
+// is meant: a tool does not look.
+func (s *site) datasetFile(d load.Dataset) (remote string, source *load.Source, err error) {
+	f, err := os.Open(s.plan.Local(d.Path))
+	if err != nil {
+		return "", nil, fmt.Errorf("open data set file: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", nil, fmt.Errorf("read data set file: %w", err)
+	}
+	is := hex.EncodeToString(sum.Sum(nil))
+	if d.SHA256 != "" && !strings.EqualFold(d.SHA256, is) {
+		return "", nil, fmt.Errorf("read data set file %s: its sha256 is %s, not %s", d.Path, is, d.SHA256)
+	}
+	return s.files[d.Path], &load.Source{SHA256: is, Tokenizer: "the engine's"}, nil
 }
 
 // summaryOf is what an offline benchmark measured, as a run of requests: the
@@ -256,13 +305,13 @@ func summaryOf(b engines.Batch, r engines.BenchResult, measured telemetry.Window
 		Started: measured.Zero, Duration: r.Seconds,
 		Requests: b.Requests, Completed: r.Requests, Failed: max(b.Requests-r.Requests, 0),
 		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
-		AskedInput: int64(r.Requests) * int64(b.InputTokens), AskedOutput: int64(r.Requests) * int64(b.OutputTokens),
 		RequestThroughput: float64(r.Requests) / r.Seconds,
 		InputThroughput:   float64(r.InputTokens) / r.Seconds,
 		OutputThroughput:  float64(r.OutputTokens) / r.Seconds,
 		TotalThroughput:   float64(r.InputTokens+r.OutputTokens) / r.Seconds,
 		Verdict:           load.Verdict{Verdict: load.Valid},
 	}
+	sum.AskedInput, sum.AskedOutput = b.Asked(r.Requests)
 	if sum.Failed > 0 {
 		doubt(sum, fmt.Sprintf("%d of %d requests failed", sum.Failed, b.Requests))
 	}

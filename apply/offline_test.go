@@ -1,7 +1,11 @@
 package apply_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +39,7 @@ engine "vllm" "broken" {
 engine "sglang" "box" {
   host  = host.box
   model = model.r1
-  image = "lmsysorg/sglang:v0.4.3.post2-cu124"
+  image = "lmsysorg/sglang:v0.5.2"
   flags = { tp = 8 }
   compile_cache = "~/compiled"
   container { ulimits = { memlock = null } }
@@ -59,6 +63,31 @@ benchmark "offline" {
   requests = matrix.batch
   load { output_tokens = 16 }
 }
+dataset "sharegpt" "chats" {
+  path   = "%CHATS%"
+  filter = "vllm"
+  sha256 = "%SUM%"
+}
+dataset "shared-prefix" "groups" {
+  groups            = 2
+  prompts_per_group = 2
+  prefix_tokens     = 8
+  question_tokens   = 4
+}
+benchmark "chats" {
+  mode     = "offline"
+  engine   = engine.vllm.new
+  dataset  = dataset.sharegpt.chats
+  requests = 4
+  load {}
+}
+benchmark "groups" {
+  mode     = "offline"
+  engine   = engine.trtllm.box
+  dataset  = dataset.shared-prefix.groups
+  requests = 4
+  load { output_tokens = 2 }
+}
 benchmark "online" {
   engine   = engine.vllm.new
   dataset  = dataset.random.short
@@ -78,14 +107,21 @@ func TestOffline(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200"})
 	b := newBench(t, host)
 	slow := map[string]string{"ENGINE_TTFT": "100ms", "ENGINE_ITL": "100ms", "ENGINE_FAULT": "slow-start=1s"} // 1.6 s for 16 tokens
-	for _, image := range []string{"vllm/vllm-openai:v0.11.0", "lmsysorg/sglang:v0.4.3.post2-cu124", "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"} {
+	for _, image := range []string{"vllm/vllm-openai:v0.11.0", "lmsysorg/sglang:v0.5.2", "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"} {
 		host.PushEngine(t, image, slow)
 	}
-	r := b.apply(t.Context(), offlineLab, nil)
+	chats := "[" + strings.Repeat(`{"conversations": [{"value": "What do four words say?"}, {"value": "More than one."}]}, `, 7) +
+		`{"conversations": [{"value": "What do four words say?"}, {"value": "More than one."}]}]`
+	path := filepath.Join(t.TempDir(), "chats.json")
+	if err := os.WriteFile(path, []byte(chats), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lab := strings.NewReplacer("%CHATS%", path, "%SUM%", fmt.Sprintf("%x", sha256.Sum256([]byte(chats)))).Replace(offlineLab)
+	r := b.apply(t.Context(), lab, nil)
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	if len(r.rows) != 5 || r.Void != 1 {
+	if len(r.rows) != 7 || r.Void != 1 {
 		t.Fatalf("outcome %+v with %d rows", r.Outcome, len(r.rows))
 	}
 	if !r.has(apply.Step, "starting with a warm compile cache") {
@@ -99,6 +135,14 @@ func TestOffline(t *testing.T) {
 		case row.Benchmark == "online":
 			if row.Summary == nil || row.Summary.TTFT.Count == 0 {
 				t.Errorf("the online cell has no measurement: %s", row.Error)
+			}
+		case row.Benchmark == "chats" || row.Benchmark == "groups":
+			s, input, output := row.Summary, int64(4*(8+4)), int64(4*2)
+			if row.Benchmark == "chats" {
+				input, output = 4*5, 4*3 // what the tool itself says
+			}
+			if s == nil || s.Completed != 4 || s.InputTokens != input || s.OutputTokens != output || s.Verdict.Verdict != load.Valid {
+				t.Errorf("%s on %s measured %+v %s", row.Benchmark, row.Deployment.Engine, s, row.Error)
 			}
 		case row.Deployment.Engine == "vllm.broken":
 			if row.Verdict().Verdict != load.Void || !strings.Contains(row.Error, "vllm bench throughput: out of GPU memory") || !strings.Contains(row.Error, "896.00 MiB") {
@@ -122,7 +166,7 @@ func TestOffline(t *testing.T) {
 			}
 		}
 	}
-	if p := b.plan(offlineLab); p.Count().Measure != 1 {
+	if p := b.plan(lab); p.Count().Measure != 1 {
 		t.Errorf("the next plan is to measure %d cells, want the one that failed", p.Count().Measure)
 	}
 	b.clean()

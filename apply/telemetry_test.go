@@ -3,7 +3,6 @@ package apply
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -69,55 +68,6 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 		job, watch = readWhile(d, &plan.Cell{Offline: &engines.Bench{}})
 		if job != (telemetry.Plan{}) || count(watch) != c.count || !watch.Host {
 			t.Errorf("%s with GPUs %v, offline: the job reads %+v, and a watch %+v", c.kind, c.only, job, watch)
-		}
-	}
-}
-
-// TestOfflineWindow: of what a tool lets be known of its end, the earliest counts, on
-// the host's clock.
-func TestOfflineWindow(t *testing.T) {
-	at := func(seconds float64) time.Time {
-		return time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
-	}
-	for name, c := range map[string]struct {
-		told     marks
-		from, to float64
-	}{
-		"the file alone":               {marks{}, 70, 100},
-		"a line at the end":            {marks{ends: at(1096)}, 66, 96},
-		"a line at the beginning":      {marks{begins: at(1065)}, 65, 95},
-		"a line that came late":        {marks{ends: at(1160)}, 70, 100},
-		"a beginning that came late":   {marks{begins: at(1080)}, 70, 100},
-		"the nearest of all that came": {marks{begins: at(1065), ends: at(1096)}, 65, 95},
-	} {
-		// The host's clock is 1000 s behind this machine's.
-		got := c.told.window(30*time.Second, -1000*time.Second, at(100))
-		if want := (telemetry.Window{Zero: at(c.from), From: at(c.from), To: at(c.to)}); got != want {
-			t.Errorf("%s: %v to %v, want %v to %v", name, got.From, got.To, want.From, want.To)
-		}
-	}
-}
-
-// TestMarks reads what the tools print around what they measure.
-func TestMarks(t *testing.T) {
-	for kind, c := range map[string]struct {
-		log          string
-		begins, ends bool
-	}{
-		engines.VLLM:   {"Adding requests: 100%|██████████| 8/8 [00:00<00:00, 120.41it/s]\nProcessed prompts:   0%|          | 0/8 [00:00<?, ?it/s]\rProcessed prompts: 100%|██████████| 8/8 [00:02<00:00,  3.84it/s, est. speed input: 123.02 toks/s, output: 61.51 toks/s]\nThroughput: 3.81 requests/s\n", false, true},
-		engines.SGLang: {"[2025-03-01 12:00:00 TP0] Capture cuda graph begin.\n\nWarmup...\n\nBenchmark...\n", true, false},
-		engines.TRTLLM: {"[TensorRT-LLM][INFO] Benchmark done. Reporting results...\n", false, false},
-	} {
-		bench, err := engines.Offline(&engines.Engine{Kind: kind, Host: &provision.Host{Name: "h"}, Model: &engines.Model{Repo: "org/model"}, Image: "image:v0.11.0"}, engines.Batch{Requests: 8, InputTokens: 8, OutputTokens: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var told marks
-		w := newWait()
-		w.line = func(line string) { told.see(&bench, line) }
-		w.read(strings.NewReader(c.log), func(string) {}, func(error) {})
-		if told.begins.IsZero() == c.begins || told.ends.IsZero() == c.ends {
-			t.Errorf("%s: %+v", kind, told)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"path"
 	"regexp"
 	"slices"
@@ -20,13 +18,31 @@ import (
 )
 
 // Batch is what an engine's own offline benchmark is given: requests that are all
-// there at the start, each of the same length, generated to the full.
+// there at the start, each generated to the full.
 type Batch struct {
 	Requests     int
-	InputTokens  int // of each request
-	OutputTokens int // of each request; none ends early
+	Kind         string // of its data set: [Random], [SharedPrefix], [ShareGPT], or another
+	InputTokens  int    // of each request; 0: as the data set has it
+	OutputTokens int    // of each request, none ends early; 0: as the data set has it
 	Seed         uint64
+
+	// RangeOf is the engine whose tool means by Ratio what the data set does: lengths
+	// from n·(1-ratio) to n·(1+ratio) with [VLLM], from n·ratio to n with [SGLang].
+	// Empty: each length is as it stands here.
+	RangeOf string
+	Ratio   float64
+
+	Groups, PromptsPerGroup      int    // of shared prefixes
+	PrefixTokens, QuestionTokens int    // likewise, of each prompt
+	Filter                       string // of ShareGPT: whose, [VLLM] or [SGLang]
 }
+
+// The kinds of data sets that several tools have.
+const (
+	Random       = "random"
+	SharedPrefix = "shared-prefix"
+	ShareGPT     = "sharegpt"
+)
 
 // Bench is one run of an engine's own offline benchmark.
 type Bench struct {
@@ -36,21 +52,28 @@ type Bench struct {
 	// Begins and Ends match lines of its log: the last such line is written when what
 	// is measured begins, or when it has ended. nil: no line says so.
 	Begins, Ends *regexp.Regexp
-	// Prompts is where the tool expects the file that [Batch.WritePrompts] writes;
-	// empty: it makes prompts of its own.
+	// Outputs matches the line of its log that says how many tokens were generated in
+	// all, in its first group; nil: the figures say so.
+	Outputs *regexp.Regexp
+	// Prompts is where the tool expects a file of [WritePrompt]'s lines; empty: it
+	// makes prompts of its own.
 	Prompts string
+	// Dataset is where the tool expects the data set's own file; empty: there is none.
+	Dataset string
+	Batch   Batch
 }
 
 const (
 	resultFile  = "hcl-offline.json"
 	promptsPath = "/tmp/hcl-prompts.jsonl"
+	datasetPath = "/tmp/hcl-dataset.json"
 )
 
 // Offline is the engine's own offline benchmark of a batch, in the engine's
 // container with the engine's flags, as far as its tool has them: the commands of
 // vllm/benchmarks/throughput.py, sglang/bench_offline_throughput.py and
 // tensorrt_llm/bench. The error is a sentence for the author of the lab: the
-// engine has no such benchmark.
+// engine has no such benchmark, or none of such a batch.
 func Offline(e *Engine, b Batch) (Bench, error) {
 	switch {
 	case !slices.Contains([]string{VLLM, SGLang, TRTLLM, Sim}, e.Kind):
@@ -60,7 +83,7 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 	case e.Kind != Sim && e.Model == nil:
 		return Bench{}, errors.New("a benchmark needs a model")
 	}
-	out := Bench{Result: resultFile}
+	out := Bench{Result: resultFile, Batch: b}
 	if Runtime(e) == provision.Docker {
 		out.Result = path.Join("/tmp", resultFile)
 	}
@@ -75,23 +98,27 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 		// vLLM's looks for a subcommand behind it, SGLang's passes over it in silence.
 		return Bench{}, fmt.Errorf("the benchmark of %q reads no configuration file: say in flags what stands in config, by the same names", kind)
 	}
-	var argv []string
+	var argv, data []string
 	var flags []Flag
+	var err error
 	switch kind {
 	case VLLM:
-		out.Tool, argv = vllmThroughput(e, b, out.Result)
-		out.Ends = vllmDone
+		out.Ends, out.Outputs = vllmDone, vllmOutputs
+		data, err = vllmData(e, &out)
+		out.Tool, argv = vllmThroughput(e, b, data, out.Result)
 		flags = vllmEngineFlags(e)
 	case SGLang:
 		out.Tool, out.Begins = "sglang.bench_offline_throughput", sglangBegins
-		argv = []string{"python3", "-m", "sglang.bench_offline_throughput", "--model-path", e.benchModel(),
-			"--dataset-name", "random", "--num-prompts", strconv.Itoa(b.Requests),
-			"--random-input-len", strconv.Itoa(b.InputTokens), "--random-output-len", strconv.Itoa(b.OutputTokens),
-			"--random-range-ratio", "1", "--seed", b.seed(), "--result-filename", out.Result}
+		data, err = sglangData(e, &out)
+		argv = append([]string{"python3", "-m", "sglang.bench_offline_throughput", "--model-path", e.benchModel()}, data...)
+		argv = append(argv, "--seed", b.seed(), "--result-filename", out.Result)
 		flags = e.Flags // they are the server's own arguments, all of them
 	case TRTLLM:
 		out.Tool, out.Prompts = "trtllm-bench", promptsPath
 		argv, flags = trtllmBench(e, b, out)
+	}
+	if err != nil {
+		return Bench{}, err
 	}
 	if e.Kind == Sim {
 		argv = append([]string{provision.Self, "sim"}, argv...)
@@ -115,6 +142,7 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 // What the tools write in their logs. Both end their engine before they leave their
 // figures, which takes seconds; TensorRT-LLM's leaves them at once.
 var (
+	vllmOutputs  = regexp.MustCompile(`^Total num output tokens: +(\d+)$`)
 	vllmDone     = regexp.MustCompile(`^Processed prompts: +100%`) // the bar of LLM.generate
 	sglangBegins = regexp.MustCompile(`^Benchmark\.\.\.`)
 )
@@ -133,8 +161,8 @@ func (e *Engine) benchModel() string {
 // vllmThroughput is the command of vLLM's benchmark. Before 0.9 it was a script
 // beside the package: in the working directory of vLLM's own images, and in
 // /app/vllm of AMD's.
-func vllmThroughput(e *Engine, b Batch, result string) (tool string, argv []string) {
-	tool, argv = "vllm bench throughput", []string{"vllm", "bench", "throughput", "--dataset-name", "random"}
+func vllmThroughput(e *Engine, b Batch, data []string, result string) (tool string, argv []string) {
+	tool, argv = "vllm bench throughput", []string{"vllm", "bench", "throughput"}
 	if e.before(0, 9, 0) {
 		script := "benchmarks/benchmark_throughput.py"
 		if amdOnly(e.Image) {
@@ -142,9 +170,131 @@ func vllmThroughput(e *Engine, b Batch, result string) (tool string, argv []stri
 		}
 		tool, argv = "benchmark_throughput.py", []string{"python3", script}
 	}
-	return tool, append(argv, "--model", e.benchModel(), "--num-prompts", strconv.Itoa(b.Requests),
-		"--input-len", strconv.Itoa(b.InputTokens), "--output-len", strconv.Itoa(b.OutputTokens),
-		"--seed", b.seed(), "--output-json", result)
+	argv = append(argv, "--model", e.benchModel(), "--num-prompts", strconv.Itoa(b.Requests))
+	return tool, append(append(argv, data...), "--seed", b.seed(), "--output-json", result)
+}
+
+// vllmData are the arguments that say what vLLM's benchmark makes prompts of.
+func vllmData(e *Engine, bench *Bench) ([]string, error) {
+	b, old := bench.Batch, e.before(0, 9, 0)
+	var output []string
+	if b.OutputTokens > 0 {
+		output = []string{"--output-len", strconv.Itoa(b.OutputTokens)}
+	}
+	switch {
+	case b.RangeOf != "" && old:
+		return nil, errors.New("the benchmark of vLLM before 0.9 has one length for all prompts: remove range_ratio")
+	case b.RangeOf != "" && (b.Kind != Random || b.RangeOf != VLLM || b.Ratio >= 1):
+		return nil, fmt.Errorf("the benchmark of vLLM has ranges of lengths for random prompts alone, and by its own convention: convention = %q and a range_ratio below 1", VLLM)
+	case b.Kind == Random:
+		var data []string
+		if !old {
+			data = []string{"--dataset-name", "random"}
+		}
+		data = append(append(data, "--input-len", strconv.Itoa(b.InputTokens)), output...)
+		if b.RangeOf != "" {
+			data = append(data, "--random-range-ratio", ratio(b.Ratio))
+		}
+		return data, nil
+	case b.Kind == ShareGPT && b.Filter != VLLM:
+		return nil, fmt.Errorf("the benchmark of vLLM leaves out conversations as vLLM does: write filter = %q in the data set", VLLM)
+	case b.Kind == ShareGPT && b.InputTokens > 0:
+		return nil, errors.New("the benchmark of vLLM cuts no conversation to a length: remove input_tokens from the data set")
+	case b.Kind == ShareGPT && old && output == nil:
+		return nil, errors.New("the benchmark of vLLM before 0.9 does not tell how much it generated: say output_tokens")
+	case b.Kind == ShareGPT && old:
+		bench.Dataset = datasetPath
+		return append([]string{"--dataset", datasetPath}, output...), nil
+	case b.Kind == ShareGPT:
+		bench.Dataset = datasetPath
+		return append([]string{"--dataset-name", "sharegpt", "--dataset-path", datasetPath}, output...), nil
+	case b.Kind == SharedPrefix && e.before(0, 13, 0):
+		// Until pull request 29663 it takes random prompts instead, and says nothing.
+		return nil, errors.New("the benchmark of vLLM before 0.13 has no shared prefixes")
+	case b.Kind == SharedPrefix:
+		if err := b.allOfGroups(); err != nil {
+			return nil, err
+		}
+		return []string{"--dataset-name", "prefix_repetition", "--prefix-repetition-num-prefixes", strconv.Itoa(b.Groups),
+			"--prefix-repetition-prefix-len", strconv.Itoa(b.PrefixTokens), "--prefix-repetition-suffix-len", strconv.Itoa(b.QuestionTokens),
+			"--prefix-repetition-output-len", strconv.Itoa(b.OutputTokens)}, nil
+	}
+	return nil, b.unknownTo("vLLM")
+}
+
+// sglangData are the arguments that say what SGLang's benchmark makes prompts of.
+func sglangData(e *Engine, bench *Bench) ([]string, error) {
+	b := bench.Batch
+	data := func(name string, more ...string) []string {
+		return append([]string{"--dataset-name", name, "--num-prompts", strconv.Itoa(b.Requests)}, more...)
+	}
+	switch {
+	case b.RangeOf != "" && (b.Kind != Random || b.RangeOf != SGLang):
+		return nil, fmt.Errorf("the benchmark of SGLang has ranges of lengths for random prompts alone, and by its own convention: convention = %q", SGLang)
+	case b.Kind == Random:
+		share := "1"
+		if b.RangeOf != "" {
+			share = ratio(b.Ratio)
+		}
+		return data("random", "--random-input-len", strconv.Itoa(b.InputTokens), "--random-output-len", strconv.Itoa(b.OutputTokens),
+			"--random-range-ratio", share), nil
+	case b.Kind == ShareGPT && b.Filter != SGLang:
+		return nil, fmt.Errorf("the benchmark of SGLang leaves out conversations as SGLang does: write filter = %q in the data set", SGLang)
+	case b.Kind == ShareGPT && b.InputTokens > 0:
+		return nil, errors.New("the benchmark of SGLang cuts no conversation to a length: remove input_tokens from the data set")
+	case b.Kind == ShareGPT:
+		bench.Dataset = datasetPath
+		more := []string{"--dataset-path", datasetPath}
+		if b.OutputTokens > 0 {
+			more = append(more, "--sharegpt-output-len", strconv.Itoa(b.OutputTokens))
+		}
+		return data("sharegpt", more...), nil
+	case b.Kind == SharedPrefix && e.before(0, 4, 4):
+		return nil, errors.New("hcl knows the shared prefixes of SGLang's benchmark from 0.4.4 on, when its arguments got other names")
+	case b.Kind == SharedPrefix:
+		if err := b.allOfGroups(); err != nil {
+			return nil, err
+		}
+		return data("generated-shared-prefix", "--gsp-num-groups", strconv.Itoa(b.Groups), "--gsp-prompts-per-group", strconv.Itoa(b.PromptsPerGroup),
+			"--gsp-system-prompt-len", strconv.Itoa(b.PrefixTokens), "--gsp-question-len", strconv.Itoa(b.QuestionTokens),
+			"--gsp-output-len", strconv.Itoa(b.OutputTokens)), nil
+	}
+	return nil, b.unknownTo("SGLang")
+}
+
+func ratio(r float64) string { return strconv.FormatFloat(r, 'g', -1, 64) }
+
+// allOfGroups: the tools make all prompts of all groups, no fewer, and no more.
+func (b Batch) allOfGroups() error {
+	if all := b.Groups * b.PromptsPerGroup; b.Requests != all {
+		return fmt.Errorf("its prompts are those of all groups, each once: %d groups of %d are %d requests, and the benchmark says %d", b.Groups, b.PromptsPerGroup, all, b.Requests)
+	}
+	return nil
+}
+
+func (b Batch) unknownTo(tool string) error {
+	return fmt.Errorf("the benchmark of %s takes data sets of kind %q, %q and %q, and this one is of kind %q", tool, Random, SharedPrefix, ShareGPT, b.Kind)
+}
+
+// fixedOutputs is the number of tokens that n requests generate where the batch
+// alone says it; 0: it does not.
+func (b Batch) fixedOutputs(n int) int64 {
+	if b.RangeOf != "" {
+		return 0
+	}
+	return int64(n) * int64(b.OutputTokens)
+}
+
+// Asked is how many tokens n requests of the batch have and generate; 0 for what
+// the batch alone does not say.
+func (b Batch) Asked(n int) (input, output int64) {
+	switch {
+	case b.RangeOf != "":
+		return 0, 0
+	case b.Kind == SharedPrefix:
+		return int64(n) * int64(b.PrefixTokens+b.QuestionTokens), b.fixedOutputs(n)
+	}
+	return int64(n) * int64(b.InputTokens), b.fixedOutputs(n)
 }
 
 // vllmServerFlags are those of vLLM's server that its engine does not have.
@@ -212,30 +362,15 @@ func trtllmBench(e *Engine, b Batch, files Bench) (argv []string, flags []Flag) 
 	return argv, flags
 }
 
-// firstToken and tokens bound the token ids of prompts: above what vocabularies
-// keep for special tokens, below the end of every one in use.
-const (
-	firstToken = 1000
-	tokens     = 20000
-)
-
-// WritePrompts writes the batch as the file of prompts that trtllm-bench reads:
-// a JSON object a line with the token ids of a request and how many tokens are to
-// be generated. The ids are random, and the same whenever the seed is.
-func (b Batch) WritePrompts(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	r := rand.New(rand.NewPCG(b.Seed, 0))
-	for i := range b.Requests {
-		fmt.Fprintf(out, `{"task_id": %d, "input_ids": [`, i)
-		for j := range b.InputTokens {
-			if j > 0 {
-				out.WriteByte(',')
-			}
-			fmt.Fprint(out, firstToken+r.IntN(tokens))
-		}
-		fmt.Fprintf(out, "], \"output_tokens\": %d}\n", b.OutputTokens)
+// WritePrompt writes a request as a line of the file that trtllm-bench reads: the
+// prompt, in JSON a list of token ids or a text, and how many tokens are generated.
+func WritePrompt(w io.Writer, i int, prompt []byte, output int) error {
+	member := "input_ids"
+	if bytes.HasPrefix(prompt, []byte(`"`)) {
+		member = "prompt"
 	}
-	return out.Flush()
+	_, err := fmt.Fprintf(w, "{\"task_id\": %d, %q: %s, \"output_tokens\": %d}\n", i, member, prompt, output)
+	return err
 }
 
 // BenchResult is what an offline benchmark measured. Figures that a tool does not
@@ -250,9 +385,10 @@ type BenchResult struct {
 // ReadResult reads what the tools write: vLLM's members of the same names, the
 // last line of SGLang's file, to which it appends, and TensorRT-LLM's report.
 //
-// vLLM gives only the tokens in all. Its benchmark always ignores the end of
-// text, so that what was generated is what the batch asked for.
-func (b Batch) ReadResult(text []byte) (BenchResult, error) {
+// vLLM gives only the tokens in all. What it has generated its log says, see
+// [Bench.Outputs], or, where that is 0, the batch: the benchmark ignores the end of
+// text.
+func (b Batch) ReadResult(text []byte, outputs int64) (BenchResult, error) {
 	var r struct {
 		// vLLM
 		ElapsedTime    float64 `json:"elapsed_time"`
@@ -283,7 +419,7 @@ func (b Batch) ReadResult(text []byte) (BenchResult, error) {
 	var out BenchResult
 	switch {
 	case r.ElapsedTime > 0:
-		out = BenchResult{Requests: r.NumRequests, Seconds: r.ElapsedTime, OutputTokens: int64(r.NumRequests) * int64(b.OutputTokens)}
+		out = BenchResult{Requests: r.NumRequests, Seconds: r.ElapsedTime, OutputTokens: cmp.Or(outputs, b.fixedOutputs(r.NumRequests))}
 		out.InputTokens = r.TotalNumTokens - out.OutputTokens
 	case r.TotalLatency > 0:
 		// The first versions count no requests.

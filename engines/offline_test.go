@@ -12,7 +12,7 @@ import (
 
 // TestOffline holds the command of each tool against its golden file.
 func TestOffline(t *testing.T) {
-	batch := Batch{Requests: 512, InputTokens: 3200, OutputTokens: 800, Seed: 7}
+	batch := Batch{Requests: 512, Kind: Random, InputTokens: 3200, OutputTokens: 800, Seed: 7}
 	trt := []Flag{{"kv_cache_free_gpu_memory_fraction", value("0.9")}, {"tokenizer", value("/root/.cache/DeepSeek-R1")}, {"tp_size", value("8")}, {"trust_remote_code", nil}}
 	for name, e := range map[string]*Engine{
 		"offline-vllm": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0",
@@ -66,7 +66,7 @@ func TestReadResult(t *testing.T) {
     "performance": {"total_latency_ms": 16000.0, "request_throughput_req_s": 2.0}
 }`,
 	} {
-		got, err := b.ReadResult([]byte(text))
+		got, err := b.ReadResult([]byte(text), 0)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -75,25 +75,108 @@ func TestReadResult(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "{}", "Traceback", `{"elapsed_time": 1, "num_requests": 0}`} {
-		if got, err := b.ReadResult([]byte(text)); err == nil {
+		if got, err := b.ReadResult([]byte(text), 0); err == nil {
 			t.Errorf("ReadResult(%q) = %+v", text, got)
 		}
 	}
 }
 
-func TestWritePrompts(t *testing.T) {
-	write := func(seed uint64) string {
-		var out bytes.Buffer
-		if err := (Batch{Requests: 2, InputTokens: 3, OutputTokens: 4, Seed: seed}).WritePrompts(&out); err != nil {
+func TestWritePrompt(t *testing.T) {
+	var out bytes.Buffer
+	for i, prompt := range []string{"[7,8,9]", `"Once upon a time"`} {
+		if err := WritePrompt(&out, i, []byte(prompt), 4); err != nil {
 			t.Fatal(err)
 		}
-		return out.String()
 	}
-	first := write(1)
-	if first != write(1) || first == write(2) {
-		t.Error("the prompts do not follow the seed")
+	want := `{"task_id": 0, "input_ids": [7,8,9], "output_tokens": 4}
+{"task_id": 1, "prompt": "Once upon a time", "output_tokens": 4}
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("prompts (-want +got):\n%s", diff)
 	}
-	if n := strings.Count(first, "\n"); n != 2 || !strings.Contains(first, `{"task_id": 1, "input_ids": [`) || !strings.Contains(first, `"output_tokens": 4}`) {
-		t.Errorf("the prompts are %s", first)
+}
+
+// TestOfflineData: each tool gets the data set in its own words, or the author is told
+// why it cannot.
+func TestOfflineData(t *testing.T) {
+	random := Batch{Requests: 16, Kind: Random, InputTokens: 32, OutputTokens: 8}
+	ranged := func(of string, ratio float64) Batch { b := random; b.RangeOf, b.Ratio = of, ratio; return b }
+	chats := func(filter string, input, output int) Batch {
+		return Batch{Requests: 16, Kind: ShareGPT, Filter: filter, InputTokens: input, OutputTokens: output}
+	}
+	shared := Batch{Requests: 16, Kind: SharedPrefix, Groups: 4, PromptsPerGroup: 4, PrefixTokens: 64, QuestionTokens: 16, OutputTokens: 8}
+	fewer := shared
+	fewer.Requests = 15
+	const vllm, sglang = "vllm/vllm-openai:v0.13.0", "lmsysorg/sglang:v0.5.2"
+	for _, c := range []struct {
+		name, kind, image string
+		batch             Batch
+		want              string // in the command, or in the error
+		dataset           bool
+	}{
+		{"vllm, a range", VLLM, vllm, ranged(VLLM, 0.25), "--dataset-name random --input-len 32 --output-len 8 --random-range-ratio 0.25 --seed", false},
+		{"vllm, another's range", VLLM, vllm, ranged(SGLang, 0.25), `convention = "vllm"`, false},
+		{"vllm, all of the range", VLLM, vllm, ranged(VLLM, 1), "range_ratio below 1", false},
+		{"older vllm, a range", VLLM, "vllm/vllm-openai:v0.8.5", ranged(VLLM, 0.25), "before 0.9", false},
+		{"vllm, conversations", VLLM, vllm, chats(VLLM, 0, 0), "--dataset-name sharegpt --dataset-path /tmp/hcl-dataset.json --seed", true},
+		{"vllm, conversations and an output", VLLM, vllm, chats(VLLM, 0, 8), "--dataset-path /tmp/hcl-dataset.json --output-len 8 --seed", true},
+		{"older vllm, conversations", VLLM, "vllm/vllm-openai:v0.7.3", chats(VLLM, 0, 8), "--dataset /tmp/hcl-dataset.json --output-len 8 --seed", true},
+		{"older vllm, outputs as recorded", VLLM, "vllm/vllm-openai:v0.7.3", chats(VLLM, 0, 0), "say output_tokens", false},
+		{"vllm, another's filter", VLLM, vllm, chats(SGLang, 0, 8), `filter = "vllm"`, false},
+		{"vllm, conversations cut", VLLM, vllm, chats(VLLM, 32, 8), "remove input_tokens", false},
+		{"vllm, prefixes", VLLM, vllm, shared, "--dataset-name prefix_repetition --prefix-repetition-num-prefixes 4 --prefix-repetition-prefix-len 64 --prefix-repetition-suffix-len 16 --prefix-repetition-output-len 8 --seed", false},
+		{"vllm that takes random prompts instead", VLLM, "vllm/vllm-openai:v0.11.0", shared, "before 0.13", false},
+		{"vllm, not all of the groups", VLLM, vllm, fewer, "4 groups of 4 are 16 requests, and the benchmark says 15", false},
+		{"vllm, texts", VLLM, vllm, Batch{Requests: 16, Kind: "text", InputTokens: 32, OutputTokens: 8}, `of kind "text"`, false},
+		{"sglang, a range", SGLang, sglang, ranged(SGLang, 0.5), "--random-input-len 32 --random-output-len 8 --random-range-ratio 0.5 --seed", false},
+		{"sglang, another's range", SGLang, sglang, ranged(VLLM, 0.5), `convention = "sglang"`, false},
+		{"sglang, conversations", SGLang, sglang, chats(SGLang, 0, 0), "--dataset-name sharegpt --num-prompts 16 --dataset-path /tmp/hcl-dataset.json --seed", true},
+		{"sglang, conversations and an output", SGLang, sglang, chats(SGLang, 0, 8), "--sharegpt-output-len 8", true},
+		{"sglang, another's filter", SGLang, sglang, chats(VLLM, 0, 8), `filter = "sglang"`, false},
+		{"sglang, prefixes", SGLang, sglang, shared, "--dataset-name generated-shared-prefix --num-prompts 16 --gsp-num-groups 4 --gsp-prompts-per-group 4 --gsp-system-prompt-len 64 --gsp-question-len 16 --gsp-output-len 8 --seed", false},
+		{"older sglang, prefixes", SGLang, "lmsysorg/sglang:v0.4.3.post2-cu124", shared, "from 0.4.4 on", false},
+		{"sglang, not all of the groups", SGLang, sglang, fewer, "the benchmark says 15", false},
+		{"trtllm, whatever hcl can write", TRTLLM, "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", shared, "--dataset /tmp/hcl-prompts.jsonl --num_requests 16", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Offline(&Engine{Kind: c.kind, Host: host("8xH200"), Model: r1, Image: c.image}, c.batch)
+			said := strings.Join(words(got.Container), " ")
+			if err != nil {
+				said = err.Error()
+			}
+			if !strings.Contains(said, c.want) || got.Dataset != "" != c.dataset {
+				t.Errorf("want %q, and a file: %v; got %s, file %q", c.want, c.dataset, said, got.Dataset)
+			}
+		})
+	}
+}
+
+func words(c provision.Container) []string {
+	var all []string
+	for _, w := range c.Command {
+		all = append(all, w.String())
+	}
+	return all
+}
+
+// TestReadOutputs: what vLLM says it has generated goes before what was asked for.
+func TestReadOutputs(t *testing.T) {
+	text := []byte(`{"elapsed_time": 2, "num_requests": 4, "total_num_tokens": 100}`)
+	for _, c := range []struct {
+		name    string
+		batch   Batch
+		said    int64
+		outputs int64
+	}{
+		{"the batch says", Batch{Kind: Random, OutputTokens: 10}, 0, 40},
+		{"the log says", Batch{Kind: Random, OutputTokens: 10}, 32, 32},
+		{"a range, and the log", Batch{Kind: Random, OutputTokens: 10, RangeOf: VLLM, Ratio: 0.5}, 37, 37},
+		{"a range alone", Batch{Kind: Random, OutputTokens: 10, RangeOf: VLLM, Ratio: 0.5}, 0, 0},
+		{"as recorded", Batch{Kind: ShareGPT}, 0, 0},
+	} {
+		got, err := c.batch.ReadResult(text, c.said)
+		if got.OutputTokens != c.outputs || err == nil && got.InputTokens != 100-c.outputs || (err != nil) != (c.outputs == 0) {
+			t.Errorf("%s: %+v, %v; want %d output tokens", c.name, got, err, c.outputs)
+		}
 	}
 }

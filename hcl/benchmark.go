@@ -1,8 +1,8 @@
 package hcl
 
 import (
+	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -296,13 +296,20 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 // Offline is what an offline cell runs instead of a load on a server. The error
 // says, for the author of the lab, why its engine has no such benchmark.
 func (c Cell) Offline(seed uint64) (engines.Bench, error) {
-	w := c.Workload
-	if !w.Dataset.Exact() {
-		return engines.Bench{}, errors.New("what the engines' benchmarks have in common are random prompts, each of exactly the same length: a data set of kind \"random\" whose range_ratio, if it has one, leaves one length")
+	w, d := c.Workload, c.Workload.Dataset
+	b := engines.Batch{
+		Requests: w.Requests, Kind: d.Kind, InputTokens: d.InputTokens, OutputTokens: max(w.OutputTokens, d.OutputTokens), Seed: seed,
+		Groups: d.Groups, PromptsPerGroup: d.PromptsPerGroup, PrefixTokens: d.PrefixTokens, QuestionTokens: d.QuestionTokens,
+		Filter: cmp.Or(d.Filter, load.ConventionSGLang),
 	}
-	return engines.Offline(c.Engine, engines.Batch{
-		Requests: w.Requests, InputTokens: w.Dataset.InputTokens, OutputTokens: w.OutputTokens, Seed: seed,
-	})
+	if d.Ranged() {
+		b.RangeOf, b.Ratio = cmp.Or(d.Convention, load.ConventionSGLang), *d.RangeRatio
+	}
+	bench, err := engines.Offline(c.Engine, b)
+	if err == nil && bench.Prompts != "" {
+		err = d.WithoutServer()
+	}
+	return bench, err
 }
 
 // checkSent holds what a load sends against what its data set needs.

@@ -71,6 +71,33 @@ func newMaterial(ctx context.Context, job Job, total int) (*material, error) {
 	}
 }
 
+// Prompts makes the prompts that a job measures, without sending them and without a
+// server: each as JSON, a list of token ids or a text, with the number of tokens
+// that it asks for. The source is nil where no file was read.
+func Prompts(ctx context.Context, job Job, each func(i int, prompt []byte, output int) error) (*Source, error) {
+	if err := errors.Join(job.Workload.Dataset.check(), job.Workload.Dataset.WithoutServer()); err != nil {
+		return nil, err
+	}
+	n := job.Workload.Requests
+	m, err := newMaterial(ctx, job, n)
+	if err != nil {
+		return nil, err
+	}
+	all := m.prompts(forPrompt)
+	var b []byte
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		var output int
+		b, _, output = all.append(b[:0], i)
+		if err := each(i, b, output); err != nil {
+			return nil, err
+		}
+	}
+	return m.drawn(n), nil
+}
+
 // check reports what is wrong with a data set.
 func (d Dataset) check() error {
 	var errs []error
@@ -156,13 +183,13 @@ func ready(items []item, total int, source *Source) (*material, error) {
 }
 
 // drawn is the source of a run, with what its requests made of it.
-func (m *material) drawn(records []Record) *Source {
+func (m *material) drawn(requests int) *Source {
 	if m.source == nil {
 		return nil
 	}
 	s := *m.source
 	if m.talks == nil {
-		s.Repeated = max(0, len(records)-s.Prompts)
+		s.Repeated = max(0, requests-s.Prompts)
 	}
 	return &s
 }

@@ -453,3 +453,27 @@ func TestTrace(t *testing.T) {
 		t.Error("blocks are not as their hash ids")
 	}
 }
+
+// TestPromptsWithoutServer: the prompts of a batch are those that a load of the same
+// seed would send, or it is said why they cannot be made.
+func TestPromptsWithoutServer(t *testing.T) {
+	w := Workload{Dataset: Dataset{Kind: SharedPrefix, Groups: 2, PromptsPerGroup: 2, PrefixTokens: 5, QuestionTokens: 3}, Requests: 4, OutputTokens: 7, Endpoint: Completions}
+	sent := newSharedPrompts(job(w), forPrompt)
+	n := 0
+	source, err := Prompts(t.Context(), job(w), func(i int, prompt []byte, output int) error {
+		if want, _, _ := sent.append(nil, i); string(prompt) != string(want) || output != 7 || i != n {
+			t.Errorf("prompt %d = %s with %d tokens of output, want %s", i, prompt, output, want)
+		}
+		n++
+		return nil
+	})
+	if err != nil || source != nil || n != 4 {
+		t.Errorf("%d prompts, %+v, %v", n, source, err)
+	}
+	for kind, want := range map[string]string{ShareGPT: "tokenizer.json", Trace: "is no batch"} {
+		w.Dataset = Dataset{Kind: kind, Path: "x"}
+		if _, err := Prompts(t.Context(), job(w), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", kind, err, want)
+		}
+	}
+}

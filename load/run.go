@@ -157,7 +157,7 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	p.tally.complete(&s)
 	lag := g.client.readLag().describe()
-	s.Source = g.material.drawn(records)
+	s.Source = g.material.drawn(len(records))
 	for _, x := range s.parts() {
 		x.ReadLag = lag
 		pauses.until(x)

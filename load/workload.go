@@ -140,11 +140,28 @@ func (d Dataset) OwnOutputs() bool {
 	return false
 }
 
-// Exact reports whether every prompt is of random tokens and exactly as long as
-// asked.
-func (d Dataset) Exact() bool {
-	s := lengths(d.InputTokens, d.RangeRatio, d.Convention)
-	return d.Kind == Random && s.low == s.high
+// Ranged reports whether lengths are drawn from a range.
+func (d Dataset) Ranged() bool {
+	switch {
+	case d.RangeRatio == nil:
+		return false
+	case d.Kind == Random && d.Convention == ConventionVLLM:
+		return *d.RangeRatio != 0
+	}
+	return *d.RangeRatio != 1
+}
+
+// WithoutServer says why prompts of the data set cannot be made where no server is.
+func (d Dataset) WithoutServer() error {
+	switch d.Kind {
+	case Conversation, Trace:
+		return fmt.Errorf("a data set of kind %q is no batch of prompts", d.Kind)
+	case ShareGPT, Text, JSONL:
+		if d.Tokenizer == "" {
+			return fmt.Errorf("no server is there to count the tokens of a data set of kind %q: name the model's tokenizer in it, tokenizer = \"tokenizer.json\"", d.Kind)
+		}
+	}
+	return nil
 }
 
 // The endpoints that a workload can be sent to.

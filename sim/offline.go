@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -18,10 +19,14 @@ import (
 type Batch struct {
 	Config       Config
 	Requests     int
-	InputTokens  int    // of each request
-	OutputTokens int    // of each request
-	Dataset      string // trtllm-bench: the file that says all three; empty otherwise
+	InputTokens  int    // of each request, on average
+	OutputTokens int    // of each request, on average
+	Name         string // vLLM and SGLang, of the data set: "random", "sharegpt", "prefix_repetition", "generated-shared-prefix"
+	Path         string // likewise, its file; empty: none
+	Dataset      string // trtllm-bench: the file that says all three; older vLLM: Path; empty otherwise
 	Result       string // the file that the figures are written to; empty: none
+
+	groups, each, suffix int // shared prefixes: how many, requests of each, tokens behind one
 }
 
 // BatchCommand reads the command line of an offline benchmark; ok is false for
@@ -49,10 +54,21 @@ func BatchCommand(args []string) (b Batch, ok bool, err error) {
 		return Batch{}, true, err
 	}
 	b.Config = p.cfg
+	if b.Config.As == VLLM && b.Dataset != "" {
+		b.Name, b.Path, b.Dataset = "sharegpt", b.Dataset, ""
+	}
+	switch b.Name {
+	case "prefix_repetition":
+		b.InputTokens += b.suffix
+		b.Requests -= b.Requests % max(b.groups, 1)
+	case "generated-shared-prefix":
+		b.InputTokens += b.suffix
+		b.Requests = b.groups * b.each
+	}
 	switch {
 	case b.Config.Model == "":
 		err = errors.New("the command line names no model")
-	case b.Dataset == "" && (b.Requests == 0 || b.OutputTokens == 0):
+	case b.Dataset == "" && (b.Requests == 0 || b.OutputTokens == 0 && b.Path == ""):
 		err = errors.New("the command line says no requests or no output length")
 	}
 	return b, true, err
@@ -71,10 +87,20 @@ func (b *Batch) set(name string) func(*parser, string) error {
 	switch name {
 	case "num-prompts", "num-requests":
 		return number(&b.Requests)
-	case "input-len", "random-input-len":
+	case "input-len", "random-input-len", "prefix-repetition-prefix-len", "gsp-system-prompt-len":
 		return number(&b.InputTokens)
-	case "output-len", "random-output-len":
+	case "output-len", "random-output-len", "sharegpt-output-len", "prefix-repetition-output-len", "gsp-output-len":
 		return number(&b.OutputTokens)
+	case "prefix-repetition-suffix-len", "gsp-question-len":
+		return number(&b.suffix)
+	case "prefix-repetition-num-prefixes", "gsp-num-groups":
+		return number(&b.groups)
+	case "gsp-prompts-per-group":
+		return number(&b.each)
+	case "dataset-name":
+		return text(&b.Name)
+	case "dataset-path":
+		return text(&b.Path)
 	case "dataset":
 		return text(&b.Dataset)
 	case "output-json", "result-filename", "report-json":
@@ -96,6 +122,11 @@ func (b Batch) Run(ctx context.Context, log io.Writer) error {
 			return err
 		}
 	}
+	if b.Name == "sharegpt" && b.Path != "" {
+		if err := b.readConversations(); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(log, "simulated %s benchmark of %d requests\n", cfg.As, b.Requests)
 	at := cfg.Table.At(b.Requests)
 	if err := pause(ctx, cfg.NotReadyFor); err != nil {
@@ -114,6 +145,9 @@ func (b Batch) Run(ctx context.Context, log io.Writer) error {
 	}
 	figures := b.figures(cfg.As, took)
 	fmt.Fprintf(log, "Throughput: %.2f requests/s\n", float64(b.Requests)/took)
+	if cfg.As == VLLM {
+		fmt.Fprintf(log, "Total num prompt tokens:  %d\nTotal num output tokens:  %d\n", b.Requests*b.InputTokens, b.Requests*b.OutputTokens)
+	}
 	if b.Result == "" {
 		return nil
 	}
@@ -169,8 +203,8 @@ func (b Batch) figures(as string, seconds float64) any {
 	}
 }
 
-// readDataset takes requests and lengths from a file of prompts, whose requests
-// are all alike.
+// readDataset takes requests and lengths from a file of prompts; of texts, words
+// stand for tokens.
 func (b *Batch) readDataset() error {
 	text, err := os.ReadFile(b.Dataset)
 	if err != nil {
@@ -179,22 +213,59 @@ func (b *Batch) readDataset() error {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 64<<20)
 	b.Requests = 0
+	input, output := 0, 0
 	for lines.Scan() {
 		b.Requests++
 		var request struct {
-			InputIDs     []int `json:"input_ids"`
-			OutputTokens int   `json:"output_tokens"`
+			InputIDs     []int  `json:"input_ids"`
+			Prompt       string `json:"prompt"`
+			OutputTokens int    `json:"output_tokens"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
 			return fmt.Errorf("read prompt %d: %w", b.Requests, err)
 		}
-		b.InputTokens, b.OutputTokens = len(request.InputIDs), request.OutputTokens
+		input += len(request.InputIDs) + len(strings.Fields(request.Prompt))
+		output += request.OutputTokens
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("read the prompts: %w", err)
 	}
-	if b.OutputTokens == 0 {
+	if output < b.Requests || output == 0 {
 		return errors.New("read the prompts: there is none that asks for output")
+	}
+	b.InputTokens, b.OutputTokens = input/b.Requests, output/b.Requests
+	return nil
+}
+
+// readConversations takes lengths from a file of ShareGPT's form: words stand for
+// tokens.
+func (b *Batch) readConversations() error {
+	text, err := os.ReadFile(b.Path)
+	if err != nil {
+		return fmt.Errorf("read the conversations: %w", err)
+	}
+	var all []struct {
+		Conversations []struct {
+			Value string `json:"value"`
+		} `json:"conversations"`
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return fmt.Errorf("read the conversations: %w", err)
+	}
+	n, input, output := 0, 0, 0
+	for _, c := range all {
+		if len(c.Conversations) >= 2 {
+			n++
+			input += len(strings.Fields(c.Conversations[0].Value))
+			output += len(strings.Fields(c.Conversations[1].Value))
+		}
+	}
+	if n == 0 || input < n || output < n {
+		return errors.New("read the conversations: there is no prompt with an answer")
+	}
+	b.InputTokens = input / n
+	if b.OutputTokens == 0 {
+		b.OutputTokens = output / n
 	}
 	return nil
 }

@@ -20,14 +20,22 @@ func TestBatch(t *testing.T) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	chats := filepath.Join(dir, "chats.json")
+	if err := os.WriteFile(chats, []byte(`[{"conversations": [{"value": "one two three"}, {"value": "four five six seven eight"}]}, {"conversations": []}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for command, want := range map[string]string{
-		"vllm bench throughput --dataset-name random --model m --num-prompts 2 --input-len 3 --output-len 5 --output-json RESULT":                                           `"total_num_tokens":16`,
-		"python3 benchmarks/benchmark_throughput.py --model m --num-prompts 2 --input-len 3 --output-len 5 --output-json RESULT":                                            `"num_requests":2`,
-		"python3 -m sglang.bench_offline_throughput --model-path m --num-prompts 2 --random-input-len 3 --random-output-len 5 --result-filename RESULT --tp 8":              `"total_output_tokens":10`,
-		"trtllm-bench --model m --model_path /m throughput --dataset PROMPTS --num_requests 2 --report_json RESULT --tp 8 --extra_llm_api_options /c.yml --backend pytorch": `"avg_input_length":3`,
+		"vllm bench throughput --dataset-name sharegpt --dataset-path CHATS --model m --num-prompts 2 --output-json RESULT":                                                                                                                                        `"total_num_tokens":16`,
+		"python3 benchmarks/benchmark_throughput.py --dataset CHATS --output-len 5 --model m --num-prompts 2 --output-json RESULT":                                                                                                                                 `"total_num_tokens":16`,
+		"vllm bench throughput --dataset-name prefix_repetition --prefix-repetition-num-prefixes 2 --prefix-repetition-prefix-len 7 --prefix-repetition-suffix-len 1 --prefix-repetition-output-len 5 --model m --num-prompts 5 --output-json RESULT":              `"total_num_tokens":52`,
+		"python3 -m sglang.bench_offline_throughput --dataset-name generated-shared-prefix --model-path m --num-prompts 4 --gsp-num-groups 2 --gsp-prompts-per-group 2 --gsp-system-prompt-len 7 --gsp-question-len 1 --gsp-output-len 5 --result-filename RESULT": `"total_input_tokens":32`,
+		"vllm bench throughput --dataset-name random --model m --num-prompts 2 --input-len 3 --output-len 5 --output-json RESULT":                                                                                                                                  `"total_num_tokens":16`,
+		"python3 benchmarks/benchmark_throughput.py --model m --num-prompts 2 --input-len 3 --output-len 5 --output-json RESULT":                                                                                                                                   `"num_requests":2`,
+		"python3 -m sglang.bench_offline_throughput --model-path m --num-prompts 2 --random-input-len 3 --random-output-len 5 --result-filename RESULT --tp 8":                                                                                                     `"total_output_tokens":10`,
+		"trtllm-bench --model m --model_path /m throughput --dataset PROMPTS --num_requests 2 --report_json RESULT --tp 8 --extra_llm_api_options /c.yml --backend pytorch":                                                                                        `"avg_input_length":3`,
 	} {
 		result := filepath.Join(t.TempDir(), "result.json")
-		args := strings.Fields(strings.NewReplacer("RESULT", result, "PROMPTS", prompts).Replace(command + " --ttft 20ms --itl 5ms"))
+		args := strings.Fields(strings.NewReplacer("RESULT", result, "PROMPTS", prompts, "CHATS", chats).Replace(command + " --ttft 20ms --itl 5ms"))
 		b, ok, err := BatchCommand(args)
 		if !ok || err != nil {
 			t.Fatalf("BatchCommand(%s) = %v, %v", command, ok, err)
