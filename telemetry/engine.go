@@ -57,7 +57,7 @@ func (e *Exports) source() Source {
 	client := &http.Client{Timeout: askWithin}
 	before := map[string]float64{}
 	var drawn iterations
-	return polled(func(ctx context.Context) ([]Reading, error) {
+	return polled(1, func(ctx context.Context) ([]Reading, error) {
 		text, err := e.ask(ctx, client)
 		if err != nil {
 			return nil, err

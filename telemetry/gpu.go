@@ -30,9 +30,13 @@ type GPUs struct {
 	Only   []string `json:"only,omitempty"` // these, as the vendor's tool names them: an index, NVIDIA also a UUID; nil: all
 }
 
+// amdAtOnce is how many of AMD's tools run at once: they are begun anew for each
+// reading, and where GPUs are many that takes more than a second.
+const amdAtOnce = 4
+
 func (g *GPUs) source() Source {
 	if g.Vendor == AMD {
-		return polled(g.readAMD)
+		return polled(amdAtOnce, g.readAMD)
 	}
 	return g.watchNVIDIA
 }

@@ -11,7 +11,7 @@ import (
 // hostSource reads what Linux says of processors and memory in /proc.
 func hostSource() Source {
 	var busy, all float64 // at the reading before
-	return polled(func(context.Context) ([]Reading, error) {
+	return polled(1, func(context.Context) ([]Reading, error) {
 		stat, err := os.ReadFile("/proc/stat")
 		if err != nil {
 			return nil, fmt.Errorf("read the processors' time: %w", err)

@@ -29,20 +29,42 @@ type Reading struct {
 // read at which moment. It returns why it cannot go on; it is then begun anew.
 type Source func(ctx context.Context, every time.Duration, give func(at time.Time, readings ...Reading)) error
 
-// polled makes a source of a function that reads once. Readings that take longer
-// than the interval come as fast as they can, and those in between are missing.
-func polled(read func(ctx context.Context) ([]Reading, error)) Source {
+// polled makes a source of a function that reads once. Readings that take longer than
+// the interval are begun while others are under way, atOnce at most; where that is not
+// enough they come as fast as they can, and those in between are missing.
+func polled(atOnce int, read func(ctx context.Context) ([]Reading, error)) Source {
 	return func(ctx context.Context, every time.Duration, give func(time.Time, ...Reading)) error {
+		type result struct {
+			at       time.Time
+			readings []Reading
+			err      error
+		}
+		var underWay sync.WaitGroup
+		defer underWay.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		results := make(chan result, atOnce)
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for {
-			readings, err := read(ctx)
-			if err != nil {
-				return err
+		due := true
+		for free := atOnce; ; {
+			if due && free > 0 {
+				free--
+				due = false
+				underWay.Go(func() {
+					readings, err := read(ctx)
+					results <- result{time.Now(), readings, err}
+				})
 			}
-			give(time.Now(), readings...)
 			select {
+			case r := <-results:
+				if r.err != nil {
+					return r.err
+				}
+				give(r.at, r.readings...)
+				free++
 			case <-tick.C:
+				due = true
 			case <-ctx.Done():
 				return nil
 			}

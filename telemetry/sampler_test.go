@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +91,47 @@ func TestSourceIsBegunAnew(t *testing.T) {
 	})
 	if diff := cmp.Diff([]string{"no driver"}, s.problems); diff != "" || begun != 3 {
 		t.Errorf("begun %d times, problems (-want +got):\n%s", begun, diff)
+	}
+}
+
+// TestSlowReadings: readings that take longer than the interval overlap, up to a
+// number, and an error of one ends the source when the others have ended.
+func TestSlowReadings(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	const atOnce = 3
+	var underWay atomic.Int32
+	var tooMany atomic.Bool
+	all := make(chan struct{}) // closed when all are under way
+	var once sync.Once
+	broken := errors.New("no driver")
+	given := 0
+	err := polled(atOnce, func(ctx context.Context) ([]Reading, error) {
+		defer underWay.Add(-1)
+		n := underWay.Add(1)
+		if n > atOnce {
+			tooMany.Store(true)
+		}
+		if n == atOnce {
+			once.Do(func() { close(all) })
+		}
+		select {
+		case <-all:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return []Reading{{"gpu0", Power, "W", 1}}, nil
+	})(ctx, time.Millisecond, func(time.Time, ...Reading) {
+		if given++; given == 2*atOnce {
+			cancel()
+		}
+	})
+	if err != nil || given < 2*atOnce || tooMany.Load() || underWay.Load() != 0 {
+		t.Errorf("%v; %d given, more than %d at once: %v, %d still under way", err, given, atOnce, tooMany.Load(), underWay.Load())
+	}
+	err = polled(atOnce, func(context.Context) ([]Reading, error) { return nil, broken })(t.Context(), time.Millisecond, nil)
+	if !errors.Is(err, broken) {
+		t.Errorf("a reading that fails: %v", err)
 	}
 }
 
