@@ -17,6 +17,9 @@ const StopGrace = 60 * time.Second
 // cacheTarget is where Hugging Face's cache of the host appears in a container.
 const cacheTarget = "/root/.cache/huggingface"
 
+// HubOffline is the variable by which Hugging Face's library asks nobody.
+const HubOffline = "HF_HUB_OFFLINE"
+
 // Container is what the engine asks of its host: the whole container, but for
 // its name and labels, which are the plan's. It is not meaningful for an
 // external engine.
@@ -99,7 +102,7 @@ func cache(c *provision.Container, m *Model, at string) {
 	setEnv(c, "HF_HOME", at)
 	if m.Download {
 		// It is there: a start asks nobody, and needs no token.
-		setEnv(c, "HF_HUB_OFFLINE", "1")
+		setEnv(c, HubOffline, "1")
 	}
 }
 

@@ -43,6 +43,8 @@ func TestContainer(t *testing.T) {
 			Flags: []Flag{{"tp", value("8")}}},
 		"vllm-nvidia": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Env: token,
 			Flags: []Flag{{"tensor-parallel-size", value("8")}}},
+		"vllm-nvidia-download": {Kind: VLLM, Host: host("8xH200"), Image: "vllm/vllm-openai:v0.7.3",
+			Model: &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Cache: "/data/huggingface", Download: true}},
 		"vllm-nvidia-setup": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, Flags: []Flag{{"api-key", func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
 		"vllm-nvidia-subset": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Port: 8001,

@@ -46,6 +46,9 @@ func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]st
 	for _, v := range ct.Env {
 		id["env "+v.Name] = v.Value.String()
 	}
+	if e.Model != nil && e.Model.Download && !slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool { return v.Name == engines.HubOffline }) {
+		delete(id, "env "+engines.HubOffline) // who brings a model changes no number
+	}
 	ct.Image = withoutTag(ct.Image)
 	ct.Name, ct.Labels, ct.Port = "", nil, 0
 	ct.Entrypoint, ct.Command, ct.Env, ct.Files = nil, nil, nil, nil

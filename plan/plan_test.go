@@ -167,6 +167,35 @@ func TestWhatIsStale(t *testing.T) {
 	}
 }
 
+// TestDownload: who brings the model re-measures nothing, and is said in the plan.
+func TestDownload(t *testing.T) {
+	with := func(change func(*engines.Engine)) *hcl.Config {
+		cfg := lab()
+		cfg.Engines[0].Model.Cache = "/data/huggingface"
+		change(cfg.Engines[0])
+		return cfg
+	}
+	known := measured(New(with(func(*engines.Engine) {}), Options{}))
+	p := New(with(func(e *engines.Engine) { e.Model.Download, e.Model.Size = true, 689e9 }), Options{Known: known})
+	if n := p.Count(); n.Done != 6 {
+		t.Errorf("Count = %+v, want all done", n)
+	}
+	var b strings.Builder
+	if err := p.Text(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	if want := "    fetched first, unless it is there: deepseek-ai/DeepSeek-R1 (689 GB), into /data/huggingface\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("the plan lacks %q:\n%s", want, b.String())
+	}
+	p = New(with(func(e *engines.Engine) {
+		e.Model.Download = true
+		e.Env = append(e.Env, provision.EnvVar{Name: engines.HubOffline, Value: provision.Plain("1")})
+	}), Options{Known: known})
+	if n := p.Count(); n.Stale != 4 {
+		t.Errorf("with a variable of the lab's own: %+v, want 4 stale", n)
+	}
+}
+
 func TestRerunAndFailures(t *testing.T) {
 	first := New(lab(), Options{})
 	known := measured(first)
