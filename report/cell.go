@@ -67,6 +67,9 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 			return err
 		}
 	}
+	if text := observed(&r); text != "" {
+		b.WriteString("\n" + text)
+	}
 	if len(events) > 0 {
 		b.WriteString("\nWhat happened\n")
 		for _, e := range events {

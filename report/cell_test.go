@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hclbench/results"
+	"hclbench/telemetry"
 )
 
 func TestCell(t *testing.T) {
@@ -19,6 +20,16 @@ func TestCell(t *testing.T) {
 	d.Facts = json.RawMessage(`{"os":"Ubuntu"}`)
 	d.Phases = []results.Phase{{Name: "loading weights", Seconds: 61.5}}
 	r.CacheReset = "flushed"
+	hit := 0.5
+	r.Telemetry = &telemetry.Record{
+		Interval: 1, Expected: 4, Missing: 1, Energy: 2 * float64(r.Summary.OutputTokens), PrefixHitRate: &hit, Problems: []string{"engine: no answer"},
+		Series: []telemetry.Series{
+			{Of: "gpu0", Name: telemetry.Power, Value: []float64{600, 700}}, {Of: "gpu1", Name: telemetry.Power, Value: []float64{500}},
+			{Of: "gpu0", Name: telemetry.Throttled, Value: []float64{0, 0}},
+			{Of: "gpu0", Name: telemetry.Memory, Value: []float64{70 << 30}}, {Of: telemetry.Host, Name: telemetry.Memory, Value: []float64{1 << 40}},
+			{Of: telemetry.Engine, Name: telemetry.KVCache, Value: []float64{0.25, 0.75}},
+		},
+	}
 	var b bytes.Buffer
 	err := Cell(&b, r, []results.Event{{Time: r.Started, Level: "warn", Message: "hot\nvery"}})
 	if err != nil {
@@ -34,11 +45,21 @@ func TestCell(t *testing.T) {
 		"Identity            --tp: 8\n                    deployment: d1\n",
 		"Prefix cache        flushed\n",
 		"TTFT  to the first token",
+		"Power of a GPU (W)      600   500   700\n",
+		"Memory of a GPU (GiB)  70.0  70.0  70.0\n",
+		"KV cache in use (%)    50.0  25.0  75.0\n",
+		" J of all its GPUs, 2.00 per output token\n",
+		"Prefix cache        50.0 % of prompt tokens were in it\n",
+		"Readings            1 of 4 did not come\n",
+		"Not read            engine: no answer\n",
 		" warn  hot\n    very\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+	if strings.Contains(got, "throttled") {
+		t.Errorf("what never happened is told:\n%s", got)
 	}
 	for line := range strings.Lines(got) {
 		if line = strings.TrimSuffix(line, "\n"); strings.TrimRight(line, " ") != line {

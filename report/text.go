@@ -27,11 +27,17 @@ func Text(w io.Writer, s *load.Summary) error {
 	if s.UsageMissing > 0 {
 		line("", "counted by chunks in %s requests whose stream brought no usage", whole(s.UsageMissing))
 	}
-	line("In flight", "%s requests on average, %s at most", number(s.MeanConcurrency), whole(s.PeakConcurrency))
+	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
+		line("In flight", "%s requests on average, %s at most", number(s.MeanConcurrency), whole(s.PeakConcurrency))
+	}
 	b.WriteByte('\n')
 
+	best := ""
+	if s.PeakOutputThroughput > 0 {
+		best = ", " + number(s.PeakOutputThroughput) + " in the best second"
+	}
 	throughput := [][2]string{
-		{number(s.OutputThroughput), "output tokens/s, " + number(s.PeakOutputThroughput) + " in the best second"},
+		{number(s.OutputThroughput), "output tokens/s" + best},
 		{number(s.InputThroughput), "input tokens/s"},
 		{number(s.TotalThroughput), "input and output tokens/s"},
 		{number(s.RequestThroughput), "requests/s"},
@@ -59,7 +65,9 @@ func Text(w io.Writer, s *load.Summary) error {
 		b.WriteByte('\n')
 	}
 
-	line("Generator", "%s%% of one core", number(100*s.CPUShare))
+	if s.PeakConcurrency > 0 {
+		line("Generator", "%s%% of one core", number(100*s.CPUShare))
+	}
 	line("Verdict", "%s", s.Verdict.Verdict)
 	for _, r := range s.Verdict.Reasons {
 		fmt.Fprintln(&b, "  -", r)
