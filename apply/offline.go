@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -152,14 +153,39 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	}
 	sum = summaryOf(bench.Batch, r, window)
 	sum.Source = source
+	if row.Served = s.servedOffline(d, bench, told, text); row.Served != nil {
+		if err := s.store.PutDeployment(ctx, row); err != nil {
+			return nil, nil, nil, err
+		}
+		doubt(sum, s.compareServed(d, row.Served)...)
+	}
 	return sum, nil, nil, nil
 }
 
 // marks are what a tool's log has told: when it began and when it had ended, by this
-// machine's clock, and how many tokens it has generated; zero where it has not.
+// machine's clock, how many tokens it has generated, and what its engine ran with;
+// zero where it has not.
 type marks struct {
 	begins, ends time.Time
 	outputs      int64
+	served       json.RawMessage
+}
+
+// servedOffline is what the engine of a tool ran with, as far as the tool has told.
+func (s *site) servedOffline(d *plan.Deployment, bench *engines.Bench, told marks, result []byte) json.RawMessage {
+	said := told.served
+	if said == nil {
+		said = bench.ServedWith(result)
+	}
+	if said == nil {
+		return nil
+	}
+	clean, err := engines.WithoutSecrets(d.Engine, said)
+	if err != nil {
+		s.opt.Log.Debug("what it ran with is not known", "engine", d.Engine.Label(), "err", err)
+		return nil
+	}
+	return clean
 }
 
 // see notes what a line that has come just now says.
@@ -169,6 +195,9 @@ func (m *marks) see(bench *engines.Bench, line string) {
 	}
 	if bench.Ends != nil && bench.Ends.MatchString(line) {
 		m.ends = time.Now()
+	}
+	if served := bench.ServedIn(line); served != nil {
+		m.served = served
 	}
 	if bench.Outputs != nil {
 		if found := bench.Outputs.FindStringSubmatch(line); found != nil {

@@ -36,6 +36,10 @@ engine "vllm" "broken" {
   inherits = engine.vllm.new
   env      = { ENGINE_FAULT = "fatal-log" }
 }
+engine "vllm" "liar" {
+  inherits = engine.vllm.new
+  env      = { HCL_SIM_LIE = "tensor-parallel-size=4" }
+}
 engine "sglang" "box" {
   host  = host.box
   model = model.r1
@@ -76,7 +80,7 @@ dataset "shared-prefix" "groups" {
 }
 benchmark "chats" {
   mode     = "offline"
-  engine   = engine.vllm.new
+  engine   = engine.vllm.liar
   dataset  = dataset.sharegpt.chats
   requests = 4
   load {}
@@ -128,7 +132,7 @@ func TestOffline(t *testing.T) {
 		t.Errorf("events: %+v", r.events)
 	}
 	for _, row := range r.rows {
-		if want := map[string]string{"vllm.new": "warm", "vllm.broken": "warm", "sglang.box": "cold"}[row.Deployment.Engine]; row.Deployment.CompileCache != want {
+		if want := map[string]string{"vllm.new": "warm", "vllm.broken": "warm", "vllm.liar": "warm", "sglang.box": "cold"}[row.Deployment.Engine]; row.Deployment.CompileCache != want {
 			t.Errorf("%s started with a compile cache that is %q, want %q", row.Deployment.Engine, row.Deployment.CompileCache, want)
 		}
 		switch {
@@ -137,11 +141,12 @@ func TestOffline(t *testing.T) {
 				t.Errorf("the online cell has no measurement: %s", row.Error)
 			}
 		case row.Benchmark == "chats" || row.Benchmark == "groups":
-			s, input, output := row.Summary, int64(4*(8+4)), int64(4*2)
+			s, input, output, doubt := row.Summary, int64(4*(8+4)), int64(4*2), ""
 			if row.Benchmark == "chats" {
 				input, output = 4*5, 4*3 // what the tool itself says
+				doubt = "--tensor-parallel-size asks for 8, the engine serves with 4 (tensor_parallel_size)"
 			}
-			if s == nil || s.Completed != 4 || s.InputTokens != input || s.OutputTokens != output || s.Verdict.Verdict != load.Valid {
+			if s == nil || s.Completed != 4 || s.InputTokens != input || s.OutputTokens != output || strings.Join(s.Verdict.Reasons, "; ") != doubt {
 				t.Errorf("%s on %s measured %+v %s", row.Benchmark, row.Deployment.Engine, s, row.Error)
 			}
 		case row.Deployment.Engine == "vllm.broken":
@@ -161,6 +166,9 @@ func TestOffline(t *testing.T) {
 				t.Errorf("%s: 1.6 s of work took %.3f s, with %.1f tokens/s", row.Deployment.Engine, s.Duration, s.OutputThroughput)
 			}
 			checkEnergy(t, row)
+			if served := string(row.Deployment.Served); row.Deployment.Kind != "vllm" && !strings.Contains(served, `"tp_size":8`) {
+				t.Errorf("%s ran with %s", row.Deployment.Engine, served)
+			}
 			if row.Deployment.Digest == "" {
 				t.Errorf("%s: the image's digest is not kept", row.Deployment.Engine)
 			}

@@ -61,6 +61,8 @@ type Bench struct {
 	// Dataset is where the tool expects the data set's own file; empty: there is none.
 	Dataset string
 	Batch   Batch
+
+	served *regexp.Regexp // the line of its log that says what it runs with; nil: its figures may
 }
 
 const (
@@ -103,12 +105,12 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 	var err error
 	switch kind {
 	case VLLM:
-		out.Ends, out.Outputs = vllmDone, vllmOutputs
+		out.Ends, out.Outputs, out.served = vllmDone, vllmOutputs, vllmServed
 		data, err = vllmData(e, &out)
 		out.Tool, argv = vllmThroughput(e, b, data, out.Result)
 		flags = vllmEngineFlags(e)
 	case SGLang:
-		out.Tool, out.Begins = "sglang.bench_offline_throughput", sglangBegins
+		out.Tool, out.Begins, out.served = "sglang.bench_offline_throughput", sglangBegins, sglangServed
 		data, err = sglangData(e, &out)
 		argv = append([]string{"python3", "-m", "sglang.bench_offline_throughput", "--model-path", e.benchModel()}, data...)
 		argv = append(argv, "--seed", b.seed(), "--result-filename", out.Result)

@@ -28,7 +28,9 @@ type served struct {
 
 // servedFields are, by kind, what an engine tells of itself by the names of its
 // flags: SGLang's ServerArgs (srt/server_args.py), whose members are its flags,
-// and the parts of VllmConfig (vllm/config) that vLLM tells as JSON. What the
+// the parts of VllmConfig (vllm/config) that vLLM tells as JSON, or in its log, and
+// what the report of TensorRT-LLM's benchmark says of the world that it ran in
+// (tensorrt_llm/bench/dataclasses/reporting.py); its server tells nothing. What the
 // engines themselves set anew from other flags is not here.
 var servedFields = map[string][]served{
 	SGLang: {
@@ -65,6 +67,26 @@ var servedFields = map[string][]served{
 		{field: "vllm_config.scheduler_config.enable_chunked_prefill", flags: []string{"no-enable-chunked-prefill"}, not: true},
 		{field: "vllm_config.scheduler_config.max_num_batched_tokens", flags: []string{"max-num-batched-tokens"}},
 		{field: "vllm_config.scheduler_config.max_num_seqs", flags: []string{"max-num-seqs"}},
+		// Of the log, see vllmServed.
+		{field: "tensor_parallel_size", flags: []string{"tensor-parallel-size", "tp"}},
+		{field: "pipeline_parallel_size", flags: []string{"pipeline-parallel-size", "pp"}},
+		{field: "data_parallel_size", flags: []string{"data-parallel-size", "dp"}},
+		{field: "max_seq_len", flags: []string{"max-model-len"}},
+		{field: "dtype", flags: []string{"dtype"}},
+		{field: "quantization", flags: []string{"quantization", "q"}},
+		{field: "kv_cache_dtype", flags: []string{"kv-cache-dtype"}},
+		{field: "enforce_eager", flags: []string{"enforce-eager"}},
+		{field: "enable_prefix_caching", flags: []string{"enable-prefix-caching"}},
+		{field: "enable_prefix_caching", flags: []string{"no-enable-prefix-caching"}, not: true},
+		{field: "chunked_prefill_enabled", flags: []string{"enable-chunked-prefill"}},
+		{field: "chunked_prefill_enabled", flags: []string{"no-enable-chunked-prefill"}, not: true},
+	},
+	TRTLLM: {
+		{field: "world_info.tp_size", flags: []string{"tp-size"}},
+		{field: "world_info.pp_size", flags: []string{"pp-size"}},
+		{field: "world_info.max_batch_size", flags: []string{"max-batch-size"}},
+		{field: "world_info.max_num_tokens", flags: []string{"max-num-tokens"}},
+		{field: "world_info.kv_cache_percentage", flags: []string{"kv-cache-free-gpu-memory-fraction"}},
 	},
 }
 
@@ -153,7 +175,7 @@ func member(v any, path string) (text string, ok bool) {
 
 func freeChoice(asked string) bool {
 	n, isNumber := number(asked)
-	return asked == "auto" || isNumber && n < 0
+	return strings.EqualFold(asked, "auto") || isNumber && n < 0
 }
 
 // agree reports whether two spellings mean the same. The engines make a name more
@@ -165,6 +187,9 @@ func agree(asked, is string) bool {
 		return a == b
 	}
 	asked, is = strings.ToLower(asked), strings.ToLower(is)
+	if is == "none" && (asked == "null" || asked == "") {
+		return true
+	}
 	if long, ok := dtypes[asked]; ok {
 		asked = long
 	}

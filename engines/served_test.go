@@ -53,6 +53,7 @@ func TestDifferences(t *testing.T) {
 			{"chunked-prefill-size", "8192", "chunked_prefill_size", "1024"},
 		}},
 		{"sglang divides the chunk", SGLang, []Flag{flag("chunked-prefill-size", "8192"), flag("enable-dp-attention")}, sglang, nil},
+		{"nothing is nothing", SGLang, []Flag{flag("context-length", "null"), flag("dtype", "AUTO")}, sglang, nil},
 		{"sensitive", SGLang, []Flag{{Name: "dtype", Value: &secret}}, sglang, nil},
 		{"nothing told", VLLM, []Flag{flag("tp", "8")}, "", nil},
 	} {

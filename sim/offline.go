@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -127,6 +129,12 @@ func (b Batch) Run(ctx context.Context, log io.Writer) error {
 			return err
 		}
 	}
+	switch cfg.As {
+	case VLLM:
+		fmt.Fprintf(log, "INFO 03-01 12:00:00 [core.py:77] Initializing a V1 LLM engine (v%s) with config: model='%s', %s\n", simVersion, cfg.Model, cfg.told())
+	case SGLang:
+		fmt.Fprintf(log, "server_args=ServerArgs(model_path='%s', %s)\n", cfg.Model, cfg.told())
+	}
 	fmt.Fprintf(log, "simulated %s benchmark of %d requests\n", cfg.As, b.Requests)
 	at := cfg.Table.At(b.Requests)
 	if err := pause(ctx, cfg.NotReadyFor); err != nil {
@@ -174,6 +182,58 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// foreign are the flags of the engine's command line, by the names of Python's, with
+// what the engine says of them.
+func (c Config) foreign() map[string]string {
+	all := map[string]string{}
+	for _, told := range []map[string]string{c.Flags, c.Lies} {
+		for flag, value := range told {
+			all[strings.ReplaceAll(flag, "-", "_")] = value
+		}
+	}
+	return all
+}
+
+// told are the flags as vLLM and SGLang print what they run with.
+func (c Config) told() string {
+	var pairs []string
+	for name, value := range c.foreign() {
+		switch {
+		case c.As == SGLang && (name == "tp" || name == "dp" || name == "pp"):
+			name += "_size"
+		case c.As == VLLM && name == "max_model_len":
+			name = "max_seq_len"
+		case c.As == VLLM && name == "enable_chunked_prefill":
+			name = "chunked_prefill_enabled"
+		}
+		if _, err := strconv.ParseFloat(value, 64); err != nil {
+			switch value {
+			case "true":
+				value = "True"
+			case "false":
+				value = "False"
+			default:
+				value = "'" + value + "'"
+			}
+		}
+		pairs = append(pairs, name+"="+value)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ", ")
+}
+
+// world are the flags as trtllm-bench reports them.
+func (c Config) world() map[string]any {
+	out := map[string]any{}
+	for name, value := range c.foreign() {
+		as, ok := map[string]string{"tp": "tp_size", "pp": "pp_size", "max_batch_size": "max_batch_size", "max_num_tokens": "max_num_tokens", "kv_cache_free_gpu_mem_fraction": "kv_cache_percentage"}[name]
+		if n, err := strconv.ParseFloat(value, 64); ok && err == nil {
+			out[as] = n
+		}
+	}
+	return out
+}
+
 // figures have the members that each tool writes.
 func (b Batch) figures(as string, seconds float64) any {
 	n := float64(b.Requests)
@@ -190,6 +250,7 @@ func (b Batch) figures(as string, seconds float64) any {
 	case TRTLLM:
 		return object{
 			"engine":       object{"model": b.Config.Model, "version": simVersion, "backend": "pytorch"},
+			"world_info":   b.Config.world(),
 			"request_info": object{"num_requests": b.Requests, "avg_input_length": float64(b.InputTokens), "avg_output_length": float64(b.OutputTokens)},
 			"performance": object{
 				"total_latency_ms": 1000 * seconds, "request_throughput_req_s": n / seconds,

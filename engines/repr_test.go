@@ -1,0 +1,76 @@
+package engines
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestServedIn holds what the tools say they run with against the flags.
+func TestServedIn(t *testing.T) {
+	const (
+		v1     = "(EngineCore_DP0 pid=271) INFO 10-02 12:00:00 [core.py:77] Initializing a V1 LLM engine (v0.11.0) with config: model='org/model', speculative_config=None, tokenizer='it\\'s, here', skip_tokenizer_init=False, dtype=torch.bfloat16, max_seq_len=32768, download_dir=None, tensor_parallel_size=8, pipeline_parallel_size=1, data_parallel_size=1, quantization=fp8, enforce_eager=False, kv_cache_dtype=auto, observability_config=ObservabilityConfig(tensor_parallel_size=9, x=None), seed=0, enable_prefix_caching=True, chunked_prefill_enabled=True, compilation_config={\"level\": 3, \"max_seq_len\": 1}"
+		v0     = "INFO 03-01 12:00:00 llm_engine.py:234] Initializing a V0 LLM engine (v0.7.3) with config: model='org/model', tensor_parallel_size=4, max_seq_len=32768, use_cached_outputs=False, "
+		sglang = "server_args=ServerArgs(model_path='org/model', context_length=None, tp_size=8, mem_fraction_static=0.88, disable_radix_cache=True, kv_cache_dtype='fp8_e5m2', api_key='hush')"
+	)
+	for _, c := range []struct {
+		name, kind, line string
+		flags            []Flag
+		want             []string
+	}{
+		{"vllm agrees", VLLM, v1, []Flag{{"tensor-parallel-size", value("8")}, {"max-model-len", value("32K")}, {"dtype", value("bf16")}, {"quantization", value("fp8")}, {"enable-prefix-caching", nil}}, nil},
+		{"vllm differs", VLLM, v1, []Flag{{"kv-cache-dtype", value("fp8")}, {"no-enable-chunked-prefill", nil}, {"enforce-eager", nil}},
+			[]string{"kv_cache_dtype: auto", "chunked_prefill_enabled: true", "enforce_eager: false"}},
+		{"older vllm differs", VLLM, v0, []Flag{{"tensor-parallel-size", value("8")}, {"dtype", value("half")}}, []string{"tensor_parallel_size: 4"}},
+		{"sglang agrees", SGLang, sglang, []Flag{{"tp", value("8")}, {"mem-fraction-static", value("0.88")}, {"disable-radix-cache", nil}}, nil},
+		{"sglang differs", SGLang, sglang, []Flag{{"context-length", value("32768")}, {"kv-cache-dtype", value("fp8_e4m3")}}, []string{"context_length: none", "kv_cache_dtype: fp8_e5m2"}},
+		{"another line", SGLang, "Benchmark...", []Flag{{"tp", value("4")}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := &Engine{Kind: c.kind, Host: host("8xH200"), Model: r1, Image: "image:v0.11.0", Flags: c.flags}
+			b, err := Offline(e, Batch{Requests: 1, Kind: Random, InputTokens: 1, OutputTokens: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := b.ServedIn(c.line)
+			if (said == nil) != (c.line == "Benchmark...") {
+				t.Fatalf("the line says %s", said)
+			}
+			if said != nil {
+				if said, err = WithoutSecrets(e, said); err != nil || strings.Contains(string(said), "hush") {
+					t.Errorf("without secrets: %s, %v", said, err)
+				}
+			}
+			checkDifferences(t, e, said, c.want)
+		})
+	}
+}
+
+// TestServedWith does that with the report of trtllm-bench.
+func TestServedWith(t *testing.T) {
+	e := &Engine{Kind: TRTLLM, Flags: []Flag{{"tp_size", value("8")}, {"max_batch_size", value("256")}, {"kv_cache_free_gpu_memory_fraction", value("0.9")}}}
+	said := (&Bench{}).ServedWith([]byte(`{"engine": {"model": "m"}, "world_info": {"tp_size": 8, "max_batch_size": 128, "kv_cache_percentage": 0.90}, "performance": {"total_latency_ms": 1}}`))
+	if strings.Contains(string(said), "performance") {
+		t.Errorf("figures are no configuration: %s", said)
+	}
+	checkDifferences(t, e, said, []string{"world_info.max_batch_size: 128"})
+	if said := (&Bench{}).ServedWith([]byte(`{"elapsed_time": 1}`)); said != nil {
+		t.Errorf("vLLM's figures say nothing of it, and here is %s", said)
+	}
+}
+
+func checkDifferences(t *testing.T, e *Engine, said []byte, want []string) {
+	t.Helper()
+	differences, err := Differences(e, said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range differences {
+		got = append(got, d.Field+": "+d.Served)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+}
