@@ -36,7 +36,7 @@ type Ulimit struct {
 // describes a process: Entrypoint and Command, Env, Labels and the stop settings
 // apply, the rest has no meaning there.
 type Container struct {
-	Name       string            `json:"name"`
+	Name       string            `json:"name,omitempty"`
 	Image      string            `json:"image,omitempty"`
 	Entrypoint []Text            `json:"entrypoint,omitempty"` // nil: the image's own
 	Command    []Text            `json:"command,omitempty"`
