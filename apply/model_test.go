@@ -31,13 +31,7 @@ exec %s sim vllm "$@" --ttft 2ms --itl 5ms
 	if err := host.Install("vllm", script); err != nil {
 		t.Fatal(err)
 	}
-	// The way back from the host to the test.
-	way, err := net.Dial("tcp", host.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	way.Close()
-	hub := testhost.NewHub(t, net.JoinHostPort(way.LocalAddr().(*net.TCPAddr).IP.String(), "0"), map[string][]byte{
+	hub := testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{
 		"config.json": []byte("{}"), "model.bin": []byte(strings.Repeat("w", 2*testhost.LargeFile)),
 	})
 	hub.Token = "hf_canary-77"

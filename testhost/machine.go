@@ -255,6 +255,9 @@ func (h *Host) Cable(other *Host) (here, there string, err error) {
 // engine will want. addr is "IP:port" as in [net.Listen]; the test closes it.
 func (h *Host) Listen(addr string) (net.Listener, error) { return h.machine.listen(addr) }
 
+// Outside is the address of the machine that the test runs on, as the host sees it.
+func (h *Host) Outside() string { return h.machine.outer }
+
 // Command is a program to be run on the host without SSH, with root's clean
 // environment.
 func (h *Host) Command(program string, args ...string) *exec.Cmd {

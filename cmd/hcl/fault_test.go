@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"text/tabwriter"
@@ -89,6 +92,7 @@ type fault struct {
 	lease   time.Duration     // of the lab; 0: 10m
 	engine  map[string]string // environment of the engine's image
 	process bool              // the host has no Docker
+	hub     bool              // the model is downloaded to the host
 	sender  bool              // the load is sent from another host, by a cable between the two
 	opt     testhost.Options
 	strike  func(s *scene)
@@ -99,6 +103,7 @@ type fault struct {
 // scene is a host, a user, and hcl apply under way.
 type scene struct {
 	*person
+	hub    *testhost.Hub // nil: models come from nowhere
 	host   *testhost.Host
 	sender *testhost.Host // of the load; nil: host
 	lease  time.Duration
@@ -479,6 +484,11 @@ func (s *scene) told() string {
 	return b.String() + s.said.String()
 }
 
+// fetched is what the hub of a scene has beside a config.json.
+var fetched = bytes.Repeat([]byte("weights."), 1<<19)
+
+const fetchedFile = "model.bin"
+
 func newScene(t *testing.T, f fault) *scene {
 	t.Helper()
 	opt := f.opt
@@ -500,9 +510,16 @@ func newScene(t *testing.T, f fault) *scene {
 			"engine.vllm.a, engine.vllm.b", "engine.vllm.a").Replace(lab) + "\n" + engine +
 			fmt.Sprintf("\nhost \"client\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\n", s.sender.Addr, s.sender.User, s.sender.IdentityFile)
 	}
+	if f.hub {
+		s.hub = testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{"config.json": []byte("{}"), fetchedFile: fetched})
+		lab = strings.Replace(lab, `{ repo = "m" }`, fmt.Sprintf("{\n  repo     = \"org/model\"\n  cache    = %q\n  download = true\n}", t.TempDir()), 1)
+	}
 	s.person = newPerson(t, host, lab)
 	if f.sender {
 		s.knows(s.sender)
+	}
+	if f.hub {
+		s.env = append(s.env, "HF_ENDPOINT="+s.hub.URL)
 	}
 	if f.process {
 		s.must(host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
@@ -531,6 +548,37 @@ var faults = []fault{
 		s.begin()
 		s.await("progress", "", 1)
 		s.cut(5 * time.Second)
+	}},
+	{name: "network cut for 5 s in mid-download, without Docker", process: true, hub: true, whole: true, strike: func(s *scene) {
+		half, gone := make(chan struct{}), make(chan struct{})
+		var begun atomic.Bool
+		s.hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+			if name != fetchedFile || !begun.CompareAndSwap(false, true) {
+				return false
+			}
+			w.Header().Set("Content-Length", strconv.Itoa(len(fetched)))
+			w.Write(fetched[:len(fetched)/2])
+			w.(http.Flusher).Flush()
+			close(half)
+			<-gone
+			panic(http.ErrAbortHandler) // the hub has lost patience meanwhile
+		}
+		s.begin()
+		leave := sync.OnceFunc(func() { close(gone) })
+		defer leave()
+		select {
+		case <-half:
+		case <-s.ended:
+			s.Fatalf("apply ended before its download began: %s", s.said.String())
+		}
+		s.await("download", "", 1)
+		s.cut(5 * time.Second)
+		leave()
+		s.end(2 * time.Minute)
+		want := []string{"config.json", fetchedFile, fmt.Sprintf("%s@%d", fetchedFile, len(fetched)/2)}
+		if got := slices.Sorted(slices.Values(s.hub.Asked())); !slices.Equal(got, want) {
+			s.Errorf("asked for %v, want %v", got, want)
+		}
 	}},
 	{name: "network cut for 60 s in mid-pull", soak: true, whole: true, strike: func(s *scene) {
 		s.host.SlowRegistry(1 << 20)
