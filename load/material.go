@@ -14,7 +14,7 @@ import (
 type Source struct {
 	Tokenizer string   `json:"tokenizer,omitempty"` // who counted: "tokenizer.json sha256:…", "server" or "none"
 	SHA256    string   `json:"sha256,omitempty"`    // of the file that was read
-	Prompts   int      `json:"prompts"`             // different ones that there were to send; of conversations, how many
+	Prompts   int      `json:"prompts,omitempty"`   // different ones that there were to send; of conversations, how many; 0: not known
 	LeftOut   int      `json:"left_out,omitempty"`  // by the filter, or as too short, before there were enough
 	Bad       int      `json:"bad,omitempty"`       // entries of the file that could not be used
 	BadLines  []string `json:"bad_lines,omitempty"` // the first few of them, and why
