@@ -8,12 +8,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -422,7 +425,8 @@ func TestCtrlC(t *testing.T) {
 }
 
 // TestEvents holds what apply --json prints to docs/events.md: every type that
-// comes is in its table, with the members that it names.
+// comes is in its table, with the members that it names. Its model comes with a token
+// that nobody else gets to see.
 func TestEvents(t *testing.T) {
 	page, err := os.ReadFile("../../docs/events.md")
 	if err != nil {
@@ -430,11 +434,90 @@ func TestEvents(t *testing.T) {
 	}
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
-	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "1m"))
-	out, said, code := u.run("apply", "--json")
-	if code != exitDone && code != exitCells {
-		t.Fatalf("exit %d\n%s", code, said)
+	hub := testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{"config.json": []byte("{}"), "model.bin": bytes.Repeat([]byte("w"), 1<<20)})
+	hub.Token = "hf_canary-1c7e"
+	cache := t.TempDir()
+	lab := strings.Replace(slowLab, `{ repo = "m" }`, fmt.Sprintf("{\n  repo     = \"org/model\"\n  cache    = %q\n  download = true\n}", cache), 1)
+	u := newPerson(t, host, strings.ReplaceAll(lab, "%LEASE%", "1m"))
+	u.env = []string{"HF_ENDPOINT=" + hub.URL, "HF_TOKEN=" + hub.Token}
+
+	// The hub's token is looked for wherever somebody else could see it: while the
+	// model comes, while the engine serves, and when all is over.
+	secret := func(where string, text []byte, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
+		if bytes.Contains(text, []byte(hub.Token)) {
+			t.Errorf("the hub's token is in %s", where)
+		}
 	}
+	processes := func() {
+		lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, file := range lines {
+			if line, err := os.ReadFile(file); err == nil { // it has not ended meanwhile
+				secret("a command line", line, nil)
+			}
+		}
+		for _, a := range agents(t, host) {
+			if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", a.PID)); err == nil {
+				secret("the environment of "+a.Command, env, nil)
+			}
+		}
+	}
+	var looked atomic.Int64
+	hub.Before = func(http.ResponseWriter, *http.Request, string) bool {
+		processes()
+		looked.Add(1)
+		return false
+	}
+	cmd := u.command("apply", "--json")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	read, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var out string
+	for sc := bufio.NewScanner(read); sc.Scan(); {
+		out += sc.Text() + "\n"
+		if strings.Contains(sc.Text(), `"type":"ready"`) {
+			id := docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
+			secret("what Docker tells of the engine", []byte(docker(t, host, "inspect", id)+docker(t, host, "logs", id)+docker(t, host, "top", id)), nil)
+			processes()
+			looked.Add(1)
+		}
+	}
+	cmd.Wait() // its exit status is below
+	if code := cmd.ProcessState.ExitCode(); code != exitDone && code != exitCells {
+		t.Fatalf("exit %d\n%s", code, said.String())
+	}
+	if n := looked.Load(); n != 3 {
+		t.Errorf("the token was looked for %d times, want at two files and once at the engine", n)
+	}
+	secret("what apply prints", []byte(out+said.String()), nil)
+	for _, root := range []string{u.home, u.lab, cache} {
+		if err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			secret(path, text, err)
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	if found, err := host.Command("sh", "-c", "grep -rl 'hf_canary-1c7[e]' /root /run/lock 2>/dev/null; true").Output(); err != nil || len(found) > 0 {
+		t.Errorf("on the host the hub's token is in %s, %v", found, err)
+	}
+
 	seen := map[string]bool{}
 	for line := range strings.Lines(out) {
 		var e map[string]any
@@ -446,7 +529,7 @@ func TestEvents(t *testing.T) {
 		if !bytes.Contains(page, []byte("| `"+kind+"` |")) {
 			t.Errorf("docs/events.md has no row for %q", kind)
 		}
-		for _, member := range []string{"pull", "progress"} {
+		for _, member := range []string{"pull", "download", "progress"} {
 			inner, _ := e[member].(map[string]any)
 			for name := range inner {
 				if !bytes.Contains(page, []byte(name)) {
@@ -455,7 +538,7 @@ func TestEvents(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"step", "pull", "ready", "begin", "progress", "end", "down", "outcome"} {
+	for _, kind := range []string{"step", "pull", "download", "ready", "begin", "progress", "end", "down", "outcome"} {
 		if !seen[kind] {
 			t.Errorf("no event of type %q came", kind)
 		}
