@@ -58,7 +58,7 @@ func LookAtListeners(port int) ([]Listener, error) {
 	var all []Listener
 	for range looks {
 		for _, table := range []string{"tcp", "tcp6"} {
-			text, err := os.ReadFile("/proc/self/net/" + table)
+			text, err := os.ReadFile("/proc/thread-self/net/" + table) // of the network in which this very thread would listen
 			if errors.Is(err, fs.ErrNotExist) && table == "tcp6" {
 				continue // a kernel without IPv6
 			}
