@@ -47,7 +47,7 @@ func sharded() map[string][]byte {
 
 // cacheOf is a cache without patience for a hub's model.
 func cacheOf(t *testing.T, hub *testhost.Hub) *modelCache {
-	return &modelCache{dir: t.TempDir(), repo: hub.Repo, hub: origin.Hub{URL: hub.URL, Token: hub.Token},
+	return &modelCache{dir: t.TempDir(), repo: hub.Repo, hub: origin.Hub{URL: hub.URL},
 		pause: time.Millisecond, stall: 10 * time.Second, progress: func(ModelProgress) {}}
 }
 
@@ -145,7 +145,7 @@ func TestFetchBreaksOff(t *testing.T) {
 	hub := testhost.NewHub(t, "127.0.0.1:0", files)
 	m := cacheOf(t, hub)
 	var sent atomic.Int64
-	hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+	hub.Before(func(w http.ResponseWriter, r *http.Request, name string) bool {
 		switch n := sent.Load(); {
 		case name != shard:
 			return false
@@ -160,7 +160,7 @@ func TestFetchBreaksOff(t *testing.T) {
 			return true
 		}
 		return false
-	}
+	})
 	if _, err := m.fetch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +176,13 @@ func TestFetchBreaksOff(t *testing.T) {
 
 	// Wrong bytes of the right length are thrown away, once; then it is given up.
 	wrong := cacheOf(t, hub)
-	hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+	hub.Before(func(w http.ResponseWriter, r *http.Request, name string) bool {
 		if name != shard {
 			return false
 		}
 		w.Write(bytes.Repeat([]byte("x"), len(files[shard])))
 		return true
-	}
+	})
 	_, err := wrong.fetch(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "download "+shard+" of org/model: it has another checksum than the hub says") {
 		t.Errorf("wrong bytes: %v", err)
@@ -195,12 +195,12 @@ func TestFetchBreaksOff(t *testing.T) {
 	}
 
 	// A hub that is silent.
-	hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+	hub.Before(func(w http.ResponseWriter, r *http.Request, name string) bool {
 		if name == shard {
 			<-r.Context().Done()
 		}
 		return name == shard
-	}
+	})
 	silent := cacheOf(t, hub)
 	silent.stall = 20 * time.Millisecond
 	if _, err := silent.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing has come for 20ms") {
@@ -212,12 +212,12 @@ func TestFetchBreaksOff(t *testing.T) {
 func TestFetchRefused(t *testing.T) {
 	hub := testhost.NewHub(t, "127.0.0.1:0", sharded())
 	m := cacheOf(t, hub)
-	hub.Token = "hf_s3cret"
+	hub.Require("hf_s3cret")
 	if _, err := m.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "HF_TOKEN") {
 		t.Errorf("without a token: %v", err)
 	}
 
-	hub.Token = ""
+	hub.Require("")
 	full := cacheOf(t, hub)
 	if err := syscall.Mount("tmpfs", full.dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Fatal(err)
@@ -242,14 +242,14 @@ func TestFetchAtOnce(t *testing.T) {
 	second.who = "somebody else"
 	begun, waits := make(chan struct{}), make(chan struct{})
 	var once, seen sync.Once
-	hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+	hub.Before(func(w http.ResponseWriter, r *http.Request, name string) bool {
 		once.Do(func() { close(begun) })
 		select {
 		case <-waits:
 		case <-time.After(20 * time.Second): // the second does not wait, and says so below
 		}
 		return false
-	}
+	})
 	second.progress = func(p ModelProgress) {
 		if p.Phase == WaitingFor && p.For == first.who && p.Total > 3<<20 {
 			seen.Do(func() { close(waits) })
@@ -293,9 +293,9 @@ func TestFetchThroughAgent(t *testing.T) {
 	const shard, token = "model-00001-of-00002.safetensors", "hf_canary9"
 	files := sharded()
 	hub := testhost.NewHub(t, "127.0.0.1:0", files)
-	hub.Token = token
+	hub.Require(token)
 	var held atomic.Bool
-	hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+	hub.Before(func(w http.ResponseWriter, r *http.Request, name string) bool {
 		if name != shard || !held.CompareAndSwap(false, true) {
 			return false
 		}
@@ -304,7 +304,7 @@ func TestFetchThroughAgent(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 		return true
-	}
+	})
 	dir, cache := shortDir(t), t.TempDir()
 	a, _ := serveAs(t, Config{Dir: dir})
 	want := Model{Repo: hub.Repo, Cache: cache, Hub: hub.URL, Token: token}

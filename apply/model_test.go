@@ -34,9 +34,10 @@ exec %s sim vllm "$@" --ttft 2ms --itl 5ms
 	hub := testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{
 		"config.json": []byte("{}"), "model.bin": []byte(strings.Repeat("w", 2*testhost.LargeFile)),
 	})
-	hub.Token = "hf_canary-77"
+	const token = "hf_canary-77"
+	hub.Require(token)
 	b := newBench(t, host)
-	b.opt.Hub = origin.Hub{URL: hub.URL, Token: hub.Token}
+	b.opt.Hub = origin.Hub{URL: hub.URL, Token: token}
 	cache, broken := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "model.safetensors.index.json"), []byte(`{"weight_map":{"a":"model-00001-of-00001.safetensors"}}`), 0o644); err != nil {
 		t.Fatal(err)
@@ -92,7 +93,7 @@ benchmark "b" {
 		if e.Type == apply.Step && e.Engine == "vllm.broken" && e.Message == "starting" {
 			t.Error("an engine was started for a model that is not whole")
 		}
-		if strings.Contains(e.Message, hub.Token) {
+		if strings.Contains(e.Message, token) {
 			t.Errorf("the token is in %q", e.Message)
 		}
 	}

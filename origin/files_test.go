@@ -21,12 +21,13 @@ func TestFiles(t *testing.T) {
 	server := testhost.NewHub(t, "127.0.0.1:0", map[string][]byte{
 		"config.json": []byte("{}"), "model.safetensors": []byte(large), "original/odd name#1.json": []byte("[]"),
 	})
-	server.Token = "hf_s3cret"
+	const token = "hf_s3cret"
+	server.Require(token)
 	h := &Hub{URL: server.URL}
 	if _, err := h.Files(t.Context(), server.Repo, server.Commit); !errors.Is(err, ErrAccess) {
 		t.Errorf("Files without a token: %v", err)
 	}
-	h.Token = server.Token
+	h.Token = token
 	got, err := h.Files(t.Context(), server.Repo, server.Commit)
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +60,10 @@ func TestFiles(t *testing.T) {
 	}
 
 	// A hub that knows no ranges sends the whole.
-	server.Before = func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+	server.Before(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		io.WriteString(w, large)
 		return true
-	}
+	})
 	body, at, err := h.Open(t.Context(), server.Repo, server.Commit, "model.safetensors", 5)
 	if err != nil || at != 0 {
 		t.Fatalf("Open = from %d, %v", at, err)

@@ -23,15 +23,27 @@ type Hub struct {
 	URL    string
 	Repo   string // "org/model"
 	Commit string // what main is
-	Token  string // without it nobody gets anything; empty: everybody may
 
-	// Before is asked before a file is sent; what it has answered is not sent again.
-	// It runs in the request's goroutine.
-	Before func(w http.ResponseWriter, r *http.Request, file string) (answered bool)
+	files  map[string][]byte
+	mu     sync.Mutex
+	token  string
+	before func(w http.ResponseWriter, r *http.Request, file string) (answered bool)
+	asked  []string
+}
 
-	files map[string][]byte
-	mu    sync.Mutex
-	asked []string
+// Require has the hub give nothing to those without a token; empty: to everybody.
+func (h *Hub) Require(token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.token = token
+}
+
+// Before has the hub ask before a file is sent: what is answered is not sent again. It
+// is asked in the request's goroutine.
+func (h *Hub) Before(ask func(w http.ResponseWriter, r *http.Request, file string) (answered bool)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.before = ask
 }
 
 // LargeFile is the size from which on the hub keeps a file by its SHA-256.
@@ -74,7 +86,10 @@ func (h *Hub) Sum(name string) string {
 }
 
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.Token != "" && r.Header.Get("Authorization") != "Bearer "+h.Token {
+	h.mu.Lock()
+	token := h.token
+	h.mu.Unlock()
+	if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
@@ -122,8 +137,9 @@ func (h *Hub) file(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	h.mu.Lock()
 	h.asked = append(h.asked, asked)
+	before := h.before
 	h.mu.Unlock()
-	if h.Before != nil && h.Before(w, r, name) {
+	if before != nil && before(w, r, name) {
 		return
 	}
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(b)))

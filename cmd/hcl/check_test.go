@@ -76,7 +76,8 @@ func TestCheckModels(t *testing.T) {
 		files[fmt.Sprintf("model-%05d-of-00005.bin", i+1)] = bytes.Repeat([]byte{byte(i)}, 1<<20)
 	}
 	hub, gated := testhost.NewHub(t, "127.0.0.1:0", files), testhost.NewHub(t, "127.0.0.1:0", files)
-	gated.Token = "hf_canary-3e1"
+	const token = "hf_canary-3e1"
+	gated.Require(token)
 	cache := func(names ...string) string {
 		t.Helper()
 		dir := t.TempDir()
@@ -141,7 +142,7 @@ dataset "random" "d" { input_tokens = 8 }
 		if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Hosts) != 1 {
 			t.Fatalf("%v: %s%s", err, out, said)
 		}
-		if strings.Contains(out+said, gated.Token) {
+		if strings.Contains(out+said, token) {
 			t.Error("the token is shown")
 		}
 		for name, w := range wants {
@@ -178,7 +179,7 @@ dataset "random" "d" { input_tokens = 8 }
 		"fetched": {"blocked", "not there", "set HF_TOKEN"},
 		"engines": {"warning", "not there", "give the engine one with env"},
 	})
-	check([]string{"HF_ENDPOINT=" + gated.URL, "HF_TOKEN=" + gated.Token}, blocks, map[string]want{
+	check([]string{"HF_ENDPOINT=" + gated.URL, "HF_TOKEN=" + token}, blocks, map[string]want{
 		"fetched": {"ok", "not there, 5.2 MB; ", ""},
 		"engines": {"warning", "not there", "give the engine one with env"},
 	})

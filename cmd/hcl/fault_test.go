@@ -552,7 +552,7 @@ var faults = []fault{
 	{name: "network cut for 5 s in mid-download, without Docker", process: true, hub: true, whole: true, strike: func(s *scene) {
 		half, gone := make(chan struct{}), make(chan struct{})
 		var begun atomic.Bool
-		s.hub.Before = func(w http.ResponseWriter, r *http.Request, name string) bool {
+		s.hub.Before(func(w http.ResponseWriter, r *http.Request, name string) bool {
 			if name != fetchedFile || !begun.CompareAndSwap(false, true) {
 				return false
 			}
@@ -562,7 +562,7 @@ var faults = []fault{
 			close(half)
 			<-gone
 			panic(http.ErrAbortHandler) // the hub has lost patience meanwhile
-		}
+		})
 		s.begin()
 		leave := sync.OnceFunc(func() { close(gone) })
 		defer leave()

@@ -435,11 +435,12 @@ func TestEvents(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
 	hub := testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{"config.json": []byte("{}"), "model.bin": bytes.Repeat([]byte("w"), 1<<20)})
-	hub.Token = "hf_canary-1c7e"
+	const token = "hf_canary-1c7e"
+	hub.Require(token)
 	cache := t.TempDir()
 	lab := strings.Replace(slowLab, `{ repo = "m" }`, fmt.Sprintf("{\n  repo     = \"org/model\"\n  cache    = %q\n  download = true\n}", cache), 1)
 	u := newPerson(t, host, strings.ReplaceAll(lab, "%LEASE%", "1m"))
-	u.env = []string{"HF_ENDPOINT=" + hub.URL, "HF_TOKEN=" + hub.Token}
+	u.env = []string{"HF_ENDPOINT=" + hub.URL, "HF_TOKEN=" + token}
 
 	// The hub's token is looked for wherever somebody else could see it: while the
 	// model comes, while the engine serves, and when all is over.
@@ -448,7 +449,7 @@ func TestEvents(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", where, err)
 		}
-		if bytes.Contains(text, []byte(hub.Token)) {
+		if bytes.Contains(text, []byte(token)) {
 			t.Errorf("the hub's token is in %s", where)
 		}
 	}
@@ -469,11 +470,11 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	var looked atomic.Int64
-	hub.Before = func(http.ResponseWriter, *http.Request, string) bool {
+	hub.Before(func(http.ResponseWriter, *http.Request, string) bool {
 		processes()
 		looked.Add(1)
 		return false
-	}
+	})
 	cmd := u.command("apply", "--json")
 	var said bytes.Buffer
 	cmd.Stderr = &said
