@@ -52,24 +52,18 @@ func (h Holder) String() string { return fmt.Sprintf("process %d (%s)", h.PID, h
 // LookAtListeners finds who waits for connections to a port here, in the order of
 // [Listener.rank].
 func LookAtListeners(port int) ([]Listener, error) {
-	// The kernel gives out its table in pieces. What is opened and closed between two
-	// of them can hide others, so one look is not enough.
-	const looks = 3
 	var all []Listener
-	for range looks {
-		for _, table := range []string{"tcp", "tcp6"} {
-			text, err := os.ReadFile("/proc/thread-self/net/" + table) // of the network in which this very thread would listen
-			if errors.Is(err, fs.ErrNotExist) && table == "tcp6" {
-				continue // a kernel without IPv6
-			}
-			if err != nil {
-				return nil, fmt.Errorf("look for listeners: %w", err)
-			}
-			for line := range strings.Lines(string(text)) {
-				l, ok := parseListener(line)
-				if ok && int(l.Address.Port()) == port && !slices.ContainsFunc(all, func(have Listener) bool { return have.Inode == l.Inode }) {
-					all = append(all, l)
-				}
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile("/proc/thread-self/net/" + table) // of the network in which this very thread would listen
+		if errors.Is(err, fs.ErrNotExist) && table == "tcp6" {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for listeners: %w", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if l, ok := parseListener(line); ok && int(l.Address.Port()) == port {
+				all = append(all, l)
 			}
 		}
 	}
