@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/agent"
@@ -232,20 +231,11 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 	defer cancel(nil)
 	w := newWait()
 	w.line = line
-	logs, err := rt.Logs(ctx, id, true, -1)
+	stop, err := s.follow(ctx, w, rt, id, d.Engine.Label(), cancel)
 	if err != nil {
 		return err
 	}
-	var reading sync.WaitGroup
-	defer reading.Wait()
-	stop := context.AfterFunc(ctx, func() { logs.Close() })
 	defer stop()
-	defer logs.Close()
-	reading.Go(func() {
-		w.read(logs, func(news string) {
-			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: news})
-		}, cancel)
-	})
 	stall, newest, newestAt := engines.ReadinessOf(d.Engine).Stall, "", time.Now()
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		st, err := rt.State(ctx, id)

@@ -73,20 +73,11 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, in *instance) (now
 	w := newWait()
 
 	if in != nil {
-		logs, err := in.rt.Logs(ctx, in.id, true, -1)
+		stop, err := s.follow(ctx, w, in.rt, in.id, d.Engine.Label(), cancel)
 		if err != nil {
 			return now, err
 		}
-		var reading sync.WaitGroup
-		defer reading.Wait()
-		stop := context.AfterFunc(ctx, func() { logs.Close() })
 		defer stop()
-		defer logs.Close()
-		reading.Go(func() {
-			w.read(logs, func(news string) {
-				s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: news})
-			}, cancel)
-		})
 	}
 
 	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
@@ -252,6 +243,27 @@ type wait struct {
 }
 
 func newWait() *wait { return &wait{moved: time.Now(), ended: make(chan struct{})} }
+
+// follow reads a log beside whoever waits, tells what moves in it, and gives up when
+// a line says that there is no use in waiting. stop returns when it reads no more.
+func (s *site) follow(ctx context.Context, w *wait, rt runtime, id, engine string, giveUp context.CancelCauseFunc) (stop func(), err error) {
+	logs, err := rt.Logs(ctx, id, true, -1)
+	if err != nil {
+		return nil, err
+	}
+	var reading sync.WaitGroup
+	detach := context.AfterFunc(ctx, func() { logs.Close() })
+	reading.Go(func() {
+		w.read(logs, func(news string) {
+			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: engine, Message: news})
+		}, giveUp)
+	})
+	return func() {
+		detach()
+		logs.Close()
+		reading.Wait()
+	}, nil
+}
 
 // read follows a log until it ends. It tells the news of the engine's progress, and
 // gives up when a line says that there is no use in waiting: at once for a cause,
