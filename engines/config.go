@@ -1,8 +1,10 @@
 package engines
 
 import (
+	"bytes"
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"hclbench/provision"
@@ -58,4 +60,51 @@ func (e *Engine) configured(names []string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// withoutConfig is the engine with the members of its configuration file as flags,
+// where those are what the file holds. What its flags say already stands.
+func (e *Engine) withoutConfig() *Engine {
+	var members map[string]json.RawMessage
+	if text := e.Config.Reveal(); text == "" || json.Unmarshal([]byte(text), &members) != nil {
+		return e
+	}
+	like := *e
+	like.Config, like.Flags = provision.Text{}, slices.Clone(e.Flags)
+	for member, v := range members {
+		name := strings.ReplaceAll(member, "_", "-")
+		if slices.ContainsFunc(e.Flags, func(f Flag) bool { return strings.ReplaceAll(f.Name, "_", "-") == name }) {
+			continue
+		}
+		var list []json.RawMessage
+		if json.Unmarshal(v, &list) != nil {
+			list = []json.RawMessage{v}
+		}
+		for _, v := range list {
+			switch string(v) {
+			case "false", "null":
+			case "true":
+				like.Flags = append(like.Flags, Flag{Name: name})
+			default:
+				text := e.memberText(v)
+				like.Flags = append(like.Flags, Flag{Name: name, Value: &text})
+			}
+		}
+	}
+	slices.SortStableFunc(like.Flags, func(a, b Flag) int { return strings.Compare(a.Name, b.Name) })
+	return &like
+}
+
+// memberText is a member's value as a command line has it.
+func (e *Engine) memberText(v json.RawMessage) provision.Text {
+	var s string
+	if json.Unmarshal(v, &s) != nil {
+		var b bytes.Buffer
+		json.Compact(&b, v) // it was valid
+		s = b.String()
+	}
+	if slices.ContainsFunc(e.Config.Secrets(), func(secret string) bool { return secret != "" && strings.Contains(s, secret) }) {
+		return provision.Secret(s)
+	}
+	return provision.Plain(s)
 }

@@ -96,9 +96,10 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 			kind = as
 		}
 	}
-	if e.Config.Reveal() != "" && kind != TRTLLM {
-		// vLLM's looks for a subcommand behind it, SGLang's passes over it in silence.
-		return Bench{}, fmt.Errorf("the benchmark of %q reads no configuration file: say in flags what stands in config, by the same names", kind)
+	if kind != TRTLLM {
+		// vLLM's benchmark looks for its name in the file, SGLang's passes over it in
+		// silence.
+		e = e.withoutConfig()
 	}
 	var argv, data []string
 	var flags []Flag

@@ -17,6 +17,9 @@ func TestOffline(t *testing.T) {
 	for name, e := range map[string]*Engine{
 		"offline-vllm": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0",
 			Flags: []Flag{{"api-key", value("k")}, {"max-model-len", value("32768")}, {"tensor-parallel-size", value("8")}}},
+		"offline-vllm-config": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", Flags: []Flag{{"max-model-len", value("32768")}},
+			Config: provision.Partly(`{"api-key": "k", "max_model_len": 1, "trust-remote-code": true, "enforce-eager": false, "seed": null,
+				"hf-overrides": {"a": [1, 2]}, "lora-modules": ["x"], "middle": ["a", "b"], "hf-token": "canary"}`, "", []string{"canary"})},
 		"offline-vllm-old": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"pip install ray"}},
 		"offline-vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm:rocm6.3.1_instinct_vllm0.7.3_20250311"},
 		"offline-sglang": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.2",
@@ -41,7 +44,6 @@ func TestOffline(t *testing.T) {
 		want string
 	}{
 		{&Engine{Kind: VLLM, Model: r1, Command: []provision.Text{provision.Plain("serve")}}, "instead of command"},
-		{&Engine{Kind: VLLM, Model: r1, Config: provision.Plain(`{"a": 1}`)}, "say in flags"},
 		{&Engine{Kind: OpenAI, Model: r1}, `of kind "openai"`},
 	} {
 		if _, err := Offline(c.e, batch); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -91,10 +91,11 @@ var servedFields = map[string][]served{
 }
 
 // Differences compares what an engine says it runs with, as [WithoutSecrets]
-// returns it, with the flags it was given, in the order of the flags. What it
-// does not tell is no difference, nor is a flag that leaves the choice to the
-// engine ("auto", a number below zero), that is sensitive, or that stands beside
-// a command of the lab's own.
+// returns it, with the flags it was given, in the order of the flags, those of its
+// configuration file among them where it reads flags from there. What it does not
+// tell is no difference, nor is a flag that leaves the choice to the engine ("auto",
+// a number below zero), that is sensitive, or that stands beside a command of the
+// lab's own.
 func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 	if len(config) == 0 || e.Command != nil {
 		return nil, nil
@@ -102,6 +103,9 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 	var said any
 	if err := json.Unmarshal(config, &said); err != nil {
 		return nil, fmt.Errorf("read the served configuration: %w", err)
+	}
+	if _, reads := ReadsConfig(e); reads {
+		e = e.withoutConfig()
 	}
 	var out []Difference
 	for _, f := range e.Flags {

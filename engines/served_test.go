@@ -26,6 +26,10 @@ func TestDifferences(t *testing.T) {
 		"scheduler_config": {"enable_chunked_prefill": true, "max_num_seqs": 256}}}`
 	const sglang = `{"tp_size": 8, "dp_size": 8, "context_length": null, "kv_cache_dtype": "fp8_e4m3", "chunked_prefill_size": 1024,
 		"mem_fraction_static": 0.85, "disable_radix_cache": false, "dtype": "auto"}`
+	inFile := &Engine{Kind: VLLM, Config: provision.Plain(`{"max_num_seqs": 64, "dtype": "bfloat16"}`)}
+	if got, err := Differences(inFile, []byte(vllm)); err != nil || len(got) != 1 || got[0].String() != "--max-num-seqs asks for 64, the engine serves with 256 (scheduler_config.max_num_seqs)" {
+		t.Errorf("with a configuration file: %v, %v", got, err)
+	}
 	for _, c := range []struct {
 		name, kind string
 		flags      []Flag
