@@ -95,6 +95,63 @@ func (e *Engine) withoutConfig() *Engine {
 	return &like
 }
 
+// withSecretsInFile is the engine with its sensitive flags in its configuration file,
+// where it reads flags from there: everybody on a host can read a command line.
+func (e *Engine) withSecretsInFile() *Engine {
+	sensitive := map[string]bool{}
+	for _, f := range e.Flags {
+		if f.Value != nil && f.Value.IsSecret() {
+			sensitive[f.Name] = true
+		}
+	}
+	if len(sensitive) == 0 || !HidesFlags(e) {
+		return e
+	}
+	like := *e
+	like.Flags = nil
+	values := map[string][]provision.Text{}
+	for _, f := range e.Flags {
+		if !sensitive[f.Name] {
+			like.Flags = append(like.Flags, f)
+		} else if f.Value != nil {
+			values[f.Name] = append(values[f.Name], *f.Value)
+		}
+	}
+	secrets := e.Config.Secrets()
+	// file is the text of the file, with values as of says them.
+	file := func(config string, of func(provision.Text) string) string {
+		members := map[string]json.RawMessage{}
+		json.Unmarshal([]byte(config), &members) // it is an object, or nothing
+		for name, list := range values {
+			var texts []string
+			for _, v := range list {
+				texts = append(texts, of(v))
+			}
+			if members[name], _ = json.Marshal(texts); len(texts) == 1 {
+				members[name], _ = json.Marshal(texts[0])
+			}
+		}
+		b, _ := json.MarshalIndent(members, "", "  ") // it came from JSON
+		return string(b) + "\n"
+	}
+	for _, list := range values {
+		for _, v := range list {
+			secrets = append(secrets, v.Secrets()...)
+		}
+	}
+	slices.Sort(secrets)
+	like.Config = provision.Partly(file(e.Config.Reveal(), provision.Text.Reveal), file(e.Config.String(), provision.Text.String), slices.Compact(secrets))
+	return &like
+}
+
+// HidesFlags reports whether sensitive flags of the engine are kept from its command
+// line, in its configuration file.
+func HidesFlags(e *Engine) bool {
+	_, reads := ReadsConfig(e)
+	own := slices.ContainsFunc(e.Flags, func(f Flag) bool { return f.Name == "config" })
+	return reads && !own && e.Command == nil
+}
+
 // memberText is a member's value as a command line has it.
 func (e *Engine) memberText(v json.RawMessage) provision.Text {
 	var s string

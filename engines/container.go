@@ -32,6 +32,7 @@ func Container(e *Engine) provision.Container {
 		StopSignal: kinds[e.Kind].stopSignal,
 		StopGrace:  StopGrace,
 	}
+	e = e.withSecretsInFile()
 	if e.Config.Reveal() != "" {
 		c.Files = []provision.File{{Name: configName, Text: e.Config}}
 	}

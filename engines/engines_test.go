@@ -105,13 +105,61 @@ func golden(t *testing.T, name, got string) {
 // has it, quoted.
 func TestSetupRevealsSecretsToTheShell(t *testing.T) {
 	key := provision.Secret("it's a key")
-	ct := Container(&Engine{Kind: VLLM, Host: host(""), Model: r1, Image: "i:1", Setup: []string{"true"}, Flags: []Flag{{"api-key", &key}}})
+	ct := Container(&Engine{Kind: SGLang, Host: host(""), Model: r1, Image: "sglang:v0.4.3", Setup: []string{"true"}, Flags: []Flag{{"api-key", &key}}})
 	script := ct.Command[1]
 	if got := script.String(); !strings.HasSuffix(got, "'--api-key' (sensitive)") || strings.Contains(got, "a key") {
 		t.Errorf("the script shows as %q", got)
 	}
-	if got := script.Reveal(); !strings.HasSuffix(got, `'--api-key' 'it'\''s a key'`) || !strings.HasPrefix(got, "set -e\ntrue\nexec 'vllm' 'serve'") {
+	if got := script.Reveal(); !strings.HasSuffix(got, `'--api-key' 'it'\''s a key'`) || !strings.HasPrefix(got, "set -e\ntrue\nexec 'python3' '-m'") {
 		t.Errorf("the script is %q", got)
+	}
+}
+
+// TestSecretFlags: they go into the configuration file where the engine reads one,
+// and stay where it does not.
+func TestSecretFlags(t *testing.T) {
+	key, more := provision.Secret("canary"), provision.Secret("an\"other")
+	flags := []Flag{{"api-key", &key}, {"api-key", &more}, {"hf-token", &key}, {"tp", value("8")}}
+	for image, want := range map[string]string{
+		"lmsysorg/sglang:v0.5.12": "--config /hcl/config.yaml --tp 8",
+		"lmsysorg/sglang:v0.4.3":  "--api-key (sensitive) (sensitive) --hf-token (sensitive) --tp 8",
+	} {
+		e := &Engine{Kind: SGLang, Host: host(""), Model: r1, Image: image, Flags: flags}
+		if strings.HasSuffix(image, ".12") {
+			e.Config = provision.Partly(`{"hf-token": "old", "rate": 0.0000001, "secret": "hush"}`, `{"hf-token": "old", "rate": 0.0000001, "secret": "(sensitive)"}`, []string{"hush"})
+		}
+		ct := Container(e)
+		var words []string
+		for _, w := range ct.Command {
+			words = append(words, w.String())
+		}
+		if got := strings.Join(words, " "); !strings.HasSuffix(got, " "+want) {
+			t.Errorf("with %s the command is %s, want %s at its end", image, got, want)
+		}
+		if e.Config.Reveal() == "" {
+			if len(ct.Files) != 0 {
+				t.Errorf("with %s there are files: %v", image, ct.Files)
+			}
+			continue
+		}
+		const file = `{
+  "api-key": [
+    "KEY",
+    "OTHER"
+  ],
+  "hf-token": "KEY",
+  "rate": 0.0000001,
+  "secret": "HUSH"
+}
+`
+		shown := strings.NewReplacer("KEY", provision.Redacted, "OTHER", provision.Redacted, "HUSH", provision.Redacted).Replace(file)
+		clear := strings.NewReplacer("KEY", "canary", "OTHER", `an\"other`, "HUSH", "hush").Replace(file)
+		if diff := cmp.Diff([]string{shown, clear}, []string{ct.Files[0].Text.String(), ct.Files[0].Text.Reveal()}); diff != "" {
+			t.Errorf("the file (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{`an"other`, "canary", "hush"}, ct.Files[0].Text.Secrets()); diff != "" {
+			t.Errorf("its secrets (-want +got):\n%s", diff)
+		}
 	}
 }
 

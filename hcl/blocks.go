@@ -325,25 +325,19 @@ func (l *lab) checkEngine(i *instance, e *engines.Engine) {
 
 // warnOfShownSecrets is about secrets that an engine gets on its command line.
 func (l *lab) warnOfShownSecrets(i *instance, e *engines.Engine) {
-	name, instead := "", "Where the engine reads it from a variable, give it in env."
-	for _, w := range e.Command {
-		if w.IsSecret() {
-			name = "command"
-		}
+	name := ""
+	if slices.ContainsFunc(e.Command, provision.Text.IsSecret) {
+		name = "command"
 	}
-	for _, f := range e.Flags {
-		if f.Value != nil && f.Value.IsSecret() && e.Command == nil {
-			name = "flags"
-			if _, reads := engines.ReadsConfig(e); reads {
-				instead = "Give it in the engine's configuration file:\n\n    config = { " + f.Name + " = … }"
-			}
-		}
+	secret := func(f engines.Flag) bool { return f.Value != nil && f.Value.IsSecret() }
+	if e.Command == nil && !engines.HidesFlags(e) && slices.ContainsFunc(e.Flags, secret) {
+		name = "flags"
 	}
 	if name == "" || e.Host == nil || e.Kind == engines.Sim {
 		return
 	}
 	at, where := l.where(i, name)
-	l.warn(at, "Secret on a command line", "A sensitive value in %s stands in the list of processes on host.%s, which everybody there can read, though not in what Docker tells and hcl keeps. %s%s", name, e.Host.Name, instead, where)
+	l.warn(at, "Secret on a command line", "A sensitive value in %s stands in the list of processes on host.%s, which everybody there can read, though not in what Docker tells and hcl keeps. Where the engine reads it from a variable, give it in env.%s", name, e.Host.Name, where)
 }
 
 // where is the place of a setting, or of the block where it is not said. What is

@@ -39,8 +39,8 @@ func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]st
 	if e.Host.Prepare != nil {
 		flatten(id, "prepare.", e.Host.Prepare)
 	}
-	if config := e.Config.String(); config != "" {
-		flatten(id, "config.", json.RawMessage(config))
+	for _, f := range ct.Files { // the engine's configuration is the only one
+		flatten(id, "config.", json.RawMessage(f.Text.String()))
 	}
 	commandIdentity(id, append(slices.Clone(ct.Entrypoint), ct.Command...))
 	for _, v := range ct.Env {
