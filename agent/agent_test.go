@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -620,8 +621,14 @@ func TestKilledAgent(t *testing.T) {
 	cmd := spawn(t, dir, dir)
 	a := newClient(local(t), filepath.Join(dir, "sock"))
 	defer a.Close()
-	if _, err := (Processes{a}).Start(ctx, shell("while :; do sleep 0.02; done")); err != nil {
+	ct := shell("while :; do sleep 0.02; done")
+	ct.Files = []provision.File{{Name: "config.yaml", Text: provision.Secret("canary")}}
+	if _, err := (Processes{a}).Start(ctx, ct); err != nil {
 		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "processes", "p", "config.yaml")
+	if text, err := os.ReadFile(file); err != nil || string(text) != "canary" {
+		t.Errorf("the process has %q, %v", text, err)
 	}
 	pid := pidOf(t, dir, "p")
 	if err := cmd.Process.Kill(); err != nil {
@@ -643,6 +650,9 @@ func TestKilledAgent(t *testing.T) {
 	if birth(pid) != "" {
 		t.Error("the process is still there")
 	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its secret is still there: %v", err)
+	}
 	if err := b.Release(ctx); err != nil {
 		t.Error(err)
 	}
@@ -659,6 +669,9 @@ func TestKilledBeforeItNoted(t *testing.T) {
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(work, "config.yaml"), []byte("canary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("sleep", "1000")
 	cmd.Dir = work
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -669,5 +682,8 @@ func TestKilledBeforeItNoted(t *testing.T) {
 	err := cmd.Wait()
 	if err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("the process ended with %v, want killed", err)
+	}
+	if _, err := os.Stat(work); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what it was given is still there: %v", err)
 	}
 }

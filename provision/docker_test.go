@@ -572,6 +572,35 @@ func testEverything(t *testing.T, h *testhost.Host, c *Conn) {
 	if err != nil || strings.Contains(string(text), "s4cret") {
 		t.Errorf("docker inspect shows a secret, or fails (%v): %s", err, text)
 	}
+
+	// Whoever makes it may die before it is started: it is found, and its files go
+	// with it.
+	ct.Name, ct.Labels = "never-started", map[string]string{"hcl.lab": "cut short"}
+	config, host, err := inDocker(ct, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := c.api(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := api.ContainerCreate(t.Context(), config, host, nil, nil, ct.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.bringFiles(t.Context(), made.ID, ct.Files); err != nil {
+		t.Error(err)
+	}
+	found, err := c.List(t.Context(), ct.Labels)
+	if err != nil || len(found) != 1 || found[0].ID != made.ID || found[0].State != "created" {
+		t.Errorf("a container that was never started: %+v, %v", found, err)
+	}
+	if err := c.Stop(t.Context(), made.ID, time.Second); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.State(t.Context(), made.ID); !errors.Is(err, ErrNoContainer) {
+		t.Errorf("after Stop: %v", err)
+	}
 }
 
 // empty reports whether a JSON value says nothing.
