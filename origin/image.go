@@ -23,49 +23,9 @@ import (
 const manifests = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, " +
 	"application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
-// reference is an image's name, taken apart.
-type reference struct {
-	registry   string // as in Docker's config.json, but for Docker Hub: "docker.io"
-	repository string
-	tag        string // or digest
-}
-
-func parseReference(image string) (reference, error) {
-	r := reference{registry: "docker.io", repository: image, tag: "latest"}
-	if name, digest, ok := strings.Cut(r.repository, "@"); ok {
-		r.repository, r.tag = name, digest
-	}
-	if i := strings.LastIndex(r.repository, ":"); i > strings.LastIndex(r.repository, "/") {
-		if !strings.Contains(image, "@") {
-			r.tag = r.repository[i+1:]
-		}
-		r.repository = r.repository[:i]
-	}
-	if first, rest, ok := strings.Cut(r.repository, "/"); ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
-		r.registry, r.repository = first, rest
-	}
-	switch r.registry {
-	case "index.docker.io", "registry-1.docker.io":
-		r.registry = "docker.io"
-	}
-	if r.registry == "docker.io" && !strings.Contains(r.repository, "/") {
-		r.repository = "library/" + r.repository
-	}
-	if !repositoryForm.MatchString(r.repository) || !tagForm.MatchString(r.tag) {
-		return r, fmt.Errorf("%q is not the name of an image", image)
-	}
-	return r, nil
-}
-
-var (
-	repositoryForm = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
-	tagForm        = regexp.MustCompile(`^([\w][\w.-]{0,127}|sha256:[0-9a-f]{64})$`)
-)
-
-// base is the registry's URL. Only a registry on this machine is spoken to
-// without TLS, as Docker does.
-func (r reference) base() string {
-	host := r.registry
+// base is the URL of a registry. Only one on this machine is spoken to without TLS,
+// as Docker does.
+func base(host string) string {
 	if host == "docker.io" {
 		host = "registry-1.docker.io"
 	}
@@ -91,14 +51,14 @@ func (r *Registries) Digest(ctx context.Context, image string) (string, error) {
 	}
 	digest, err := repo.digest(ctx)
 	if err != nil {
-		return "", fmt.Errorf("ask %s for %s: %w", repo.registry, image, err)
+		return "", fmt.Errorf("ask %s for %s: %w", repo.ref.Registry, image, err)
 	}
 	return digest, nil
 }
 
 // repository is one that is asked, with the login for it.
 type repository struct {
-	reference
+	ref    Ref
 	client Client
 	login  Login
 
@@ -107,22 +67,22 @@ type repository struct {
 }
 
 func (r *Registries) repository(ctx context.Context, image string) (*repository, error) {
-	ref, err := parseReference(image)
+	ref, err := ParseRef(image)
 	if err != nil {
 		return nil, err
 	}
-	login, err := r.Logins.Find(ctx, ref.registry)
+	login, err := r.Logins.Find(ctx, ref.Registry)
 	if err != nil {
 		return nil, err
 	}
-	return &repository{reference: ref, client: r.Client, login: login}, nil
+	return &repository{ref: ref, client: r.Client, login: login}, nil
 }
 
 func (r *repository) digest(ctx context.Context) (string, error) {
 	// A registry may leave the digest out of the answer to HEAD, which costs
 	// nothing of a pull limit; then the manifest itself is hashed.
 	for _, method := range []string{http.MethodHead, http.MethodGet} {
-		resp, err := r.ask(ctx, method, "manifests/"+r.tag, http.Header{"Accept": {manifests}})
+		resp, err := r.ask(ctx, method, "manifests/"+r.ref.asked(), http.Header{"Accept": {manifests}})
 		if err != nil {
 			return "", err
 		}
@@ -155,7 +115,7 @@ func (r *repository) ask(ctx context.Context, method, path string, header http.H
 }
 
 func (r *repository) send(ctx context.Context, method, path string, header http.Header, authorization string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, r.base()+"/v2/"+r.reference.repository+"/"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, base(r.ref.Registry)+"/v2/"+r.ref.Repository+"/"+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +195,7 @@ func (r *repository) token(ctx context.Context, params map[string]string) (strin
 	}
 	scope := params["scope"]
 	if scope == "" {
-		scope = "repository:" + r.reference.repository + ":pull"
+		scope = "repository:" + r.ref.Repository + ":pull"
 	}
 	form := url.Values{"service": {params["service"]}, "scope": {scope}}
 	var req *http.Request
@@ -318,7 +278,7 @@ func (r *Registries) Layers(ctx context.Context, image, architecture string) ([]
 	}
 	layers, err := repo.layers(ctx, architecture)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for %s: %w", repo.registry, image, err)
+		return nil, fmt.Errorf("ask %s for %s: %w", repo.ref.Registry, image, err)
 	}
 	return layers, nil
 }
@@ -334,7 +294,7 @@ func (r *repository) layers(ctx context.Context, architecture string) ([]Layer, 
 		Config    struct{ Digest string }
 		Layers    []struct{ Size int64 }
 	}
-	if err := r.read(ctx, "manifests/"+r.tag, &manifest); err != nil {
+	if err := r.read(ctx, "manifests/"+r.ref.asked(), &manifest); err != nil {
 		return nil, err
 	}
 	if list := manifest.Manifests; len(list) > 0 {

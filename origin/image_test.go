@@ -262,30 +262,3 @@ func TestTokenOnlyOverTLS(t *testing.T) {
 		t.Errorf("error = %v, want ErrAccess", err)
 	}
 }
-
-func TestReferences(t *testing.T) {
-	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	tests := map[string]string{
-		"vllm/vllm-openai:v0.11.0":              "https://registry-1.docker.io vllm/vllm-openai v0.11.0",
-		"ubuntu":                                "https://registry-1.docker.io library/ubuntu latest",
-		"docker.io/ubuntu:24.04":                "https://registry-1.docker.io library/ubuntu 24.04",
-		"index.docker.io/a/b":                   "https://registry-1.docker.io a/b latest",
-		"nvcr.io/nvidia/tensorrt-llm/release:1": "https://nvcr.io nvidia/tensorrt-llm/release 1",
-		"localhost:5000/x":                      "http://localhost:5000 x latest",
-		"127.8.9.1:5000/x:y":                    "http://127.8.9.1:5000 x y",
-		"[::1]:5000/x":                          "http://[::1]:5000 x latest",
-		"10.0.0.1:5000/x":                       "https://10.0.0.1:5000 x latest",
-		"a/b:c@" + digest:                       "https://registry-1.docker.io a/b " + digest,
-		"a b":                                   "", "a:": "", "": "", "a/../b": "", "a@sha256:12": "", "A/b": "",
-	}
-	for image, want := range tests {
-		r, err := parseReference(image)
-		got := ""
-		if err == nil {
-			got = r.base() + " " + r.repository + " " + r.tag
-		}
-		if got != want {
-			t.Errorf("%q is %q, %v; want %q", image, got, err, want)
-		}
-	}
-}

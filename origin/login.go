@@ -76,7 +76,8 @@ func (l Login) hint() string {
 // is none.
 func (l Logins) Find(ctx context.Context, registry string) (Login, error) {
 	names := []string{registry, "https://" + registry, "https://" + registry + "/v2/", "https://" + registry + "/v1/"}
-	if registry == "docker.io" {
+	switch registry {
+	case "docker.io", "index.docker.io", "registry-1.docker.io":
 		names = []string{"https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io"}
 	}
 	login := Login{registry: registry, Server: names[0]}

@@ -29,9 +29,9 @@ func (r *Registries) Mirror(ctx context.Context, image string) (*Mirror, error) 
 	}
 	digest, err := repo.digest(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for %s: %w", repo.registry, image, err)
+		return nil, fmt.Errorf("ask %s for %s: %w", repo.ref.Registry, image, err)
 	}
-	return &Mirror{Digest: digest, Name: strings.ToLower(rand.Text()) + "/" + repo.reference.repository, repo: repo}, nil
+	return &Mirror{Digest: digest, Name: strings.ToLower(rand.Text()) + "/" + repo.ref.Repository, repo: repo}, nil
 }
 
 // passed are the headers that mean the same on both sides.
