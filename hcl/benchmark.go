@@ -146,7 +146,6 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	}
 	if d := get[*declared](s, "dataset"); d != nil {
 		i := l.instance(d, c)
-		out.Dataset = d.address
 		out.Workload.Dataset, _ = i.value.(load.Dataset)
 		l.checkOutputs(b, s, d, out.Workload)
 		good = good && !i.incomplete

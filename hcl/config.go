@@ -17,11 +17,12 @@ import (
 
 // Config is a lab whose text is right.
 type Config struct {
-	Lab        Lab
-	Dir        string // where the lab's files are
-	Hosts      []*provision.Host
-	Models     []*engines.Model
-	Engines    []*engines.Engine // declared ones; those that use matrix.* appear only in cells
+	Lab   Lab
+	Dir   string // where the lab's files are
+	Hosts []*provision.Host
+	// Engines are all of them: each that a cell uses, one that uses matrix.* in each of
+	// its forms, and those that no cell uses.
+	Engines    []*engines.Engine
 	Benchmarks []Benchmark
 	Report     Report
 
@@ -82,7 +83,6 @@ type Reference struct {
 type Cell struct {
 	Axes     []Axis
 	Engine   *engines.Engine
-	Dataset  string // address of the data set block: "dataset.random.isl3200"
 	Workload load.Workload
 	Headers  []provision.EnvVar // sent with every request, sorted by name; values may be secrets
 	From     *provision.Host    // where the load is sent from; nil: the engine's own host

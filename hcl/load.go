@@ -80,6 +80,7 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 	for _, b := range l.benchmarks {
 		c.Benchmarks = append(c.Benchmarks, l.benchmark(b))
 	}
+	c.Engines = l.engines(c.Benchmarks)
 	c.Report = l.readReport(c.Benchmarks)
 	l.checkNames()
 	l.checkSharing(c)
@@ -490,7 +491,7 @@ func (l *lab) readNotice(b *hclsyntax.Block) Notice {
 }
 
 // finish evaluates what is declared even if nothing refers to it, so that its
-// mistakes are found, and puts it into the Config.
+// mistakes are found, and puts hosts into the Config.
 func (l *lab) finish(d *declared, c *Config) {
 	if d.wrong {
 		return
@@ -506,17 +507,51 @@ func (l *lab) finish(d *declared, c *Config) {
 		}
 		return
 	}
-	i := l.instance(d, nil)
-	switch v := i.value.(type) {
-	case *provision.Host:
-		c.Hosts = append(c.Hosts, v)
-	case *engines.Model:
-		c.Models = append(c.Models, v)
-	case *engines.Engine:
-		if len(l.axesOf(d)) == 0 {
-			c.Engines = append(c.Engines, v)
+	if h, ok := l.instance(d, nil).value.(*provision.Host); ok {
+		c.Hosts = append(c.Hosts, h)
+	}
+}
+
+// engines are all engines of the lab, in the order of their blocks: of one that uses
+// matrix.* every form that a cell gives it, or, where no cell uses it, what can be said
+// of it without one.
+func (l *lab) engines(benchmarks []Benchmark) []*engines.Engine {
+	inCells := map[*engines.Engine]bool{}
+	for _, b := range benchmarks {
+		for _, c := range b.Cells {
+			inCells[c.Engine] = true
 		}
 	}
+	var all []*engines.Engine
+	for _, d := range l.order {
+		members := []*declared{d}
+		if d.isGroup() {
+			members = d.members
+		}
+		for _, m := range members {
+			all = append(all, formsOf(m, inCells)...)
+		}
+	}
+	return all
+}
+
+// formsOf are the engines that a block has become, those of cells before the rest,
+// in the order in which they were evaluated.
+func formsOf(d *declared, inCells map[*engines.Engine]bool) []*engines.Engine {
+	var used, unused []*engines.Engine
+	for _, i := range d.evaluated {
+		e, ok := i.value.(*engines.Engine)
+		switch {
+		case ok && inCells[e]:
+			used = append(used, e)
+		case ok:
+			unused = append(unused, e)
+		}
+	}
+	if used != nil || unused == nil {
+		return used
+	}
+	return unused[:1]
 }
 
 // warnUnused points at blocks that change nothing.

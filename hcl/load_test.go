@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,11 +216,71 @@ engine "vllm" "plain" {
 	if all[0].Engine != all[1].Engine || all[0].Engine == all[2].Engine {
 		t.Error("an engine is one pointer per distinct set of values, and it is not")
 	}
-	if len(c.Engines) != 0 {
-		t.Errorf("Engines has %d entries, want none: all of them use matrix.*", len(c.Engines))
+	if got, want := namesOf(c.Engines), []string{
+		"vllm.base tensor-parallel-size=4", "vllm.base tensor-parallel-size=8",
+		"vllm.more max-num-seqs=32 tensor-parallel-size=4", "vllm.more max-num-seqs=64 tensor-parallel-size=8",
+		"vllm.plain", "vllm.plain",
+	}; !slices.Equal(got, want) {
+		t.Errorf("Engines = %q, want %q", got, want)
 	}
 	if c.Benchmarks[0].Repeat != 3 {
 		t.Errorf("Repeat = %d, want 3", c.Benchmarks[0].Repeat)
+	}
+}
+
+// namesOf are the engines of a lab with their flags, one to a text.
+func namesOf(all []*engines.Engine) []string {
+	var out []string
+	for _, e := range all {
+		name := e.Label()
+		for _, f := range e.Flags {
+			name += " " + f.Name + "=" + f.Value.Reveal()
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// TestEnginesOfLab: every engine is in the one list, whether it uses matrix.*, has
+// for_each, is in no cell any more, or never was. What removes what an earlier apply
+// left goes by this list.
+func TestEnginesOfLab(t *testing.T) {
+	c := mustLoad(t, common+`
+engine "vllm" "axes" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.11.0"
+  flags = { max-num-seqs = matrix.seqs }
+}
+engine "vllm" "gone" {
+  inherits = engine.vllm.axes
+}
+engine "vllm" "idle" {
+  inherits = engine.vllm.axes
+  flags    = { max-num-seqs = 1 }
+}
+engine "vllm" "each" {
+  for_each = ["a", "b"]
+  inherits = engine.vllm.axes
+}
+`+benchmarkOf(`
+  matrix {
+    engine = [engine.vllm.axes, engine.vllm.each["b"], engine.vllm.gone]
+    seqs   = [16, 8]
+  }
+  exclude { when = matrix.engine.name == "gone" }
+`, ""), Vars{})
+	want := []string{
+		"vllm.axes max-num-seqs=16", "vllm.axes max-num-seqs=8", "vllm.gone", "vllm.idle max-num-seqs=1",
+		`vllm.each["a"]`, `vllm.each["b"] max-num-seqs=16`, `vllm.each["b"] max-num-seqs=8`,
+	}
+	if diff := cmp.Diff(want, namesOf(c.Engines)); diff != "" {
+		t.Errorf("Engines (-want +got):\n%s", diff)
+	}
+	for _, e := range c.Engines {
+		if e.Host == nil || e.Image == "" {
+			t.Errorf("%s has host %v and image %q", e, e.Host, e.Image)
+		}
 	}
 }
 
@@ -248,7 +309,7 @@ engine "sglang" "parent" {
 	got := c.Benchmarks[0].Cells[0].Engine
 	text := func(s string) *provision.Text { v := provision.Plain(s); return &v }
 	want := &engines.Engine{
-		Kind: "sglang", Name: "child", Host: c.Hosts[0], Model: c.Models[0], Image: "lmsysorg/sglang:v2",
+		Kind: "sglang", Name: "child", Host: c.Hosts[0], Model: c.Engines[0].Model, Image: "lmsysorg/sglang:v2",
 		Env:       []provision.EnvVar{{Name: "A", Value: *text("parent")}, {Name: "B", Value: *text("child")}},
 		Flags:     []engines.Flag{{Name: "a", Value: text("1")}, {Name: "c", Value: text("3")}},
 		Container: engines.ContainerSettings{ShmSize: 32_000_000_000},
@@ -618,9 +679,6 @@ benchmark "b" {
 	}
 	if diff := cmp.Diff([]float64{50, 99.9}, b.Percentiles); diff != "" {
 		t.Errorf("percentiles (-want +got):\n%s", diff)
-	}
-	if got, want := b.Cells[0].Dataset, "dataset.random.v"; got != want {
-		t.Errorf("Dataset = %q, want %q", got, want)
 	}
 }
 

@@ -35,6 +35,7 @@ type declared struct {
 
 	val       *cty.Value // variables and locals, once known
 	instances map[string]*instance
+	evaluated []*instance          // the same, in order
 	axes      map[string]hcl.Range // what it uses of matrix.*, once known
 }
 
@@ -485,6 +486,7 @@ func (l *lab) instance(d *declared, c *cell) *instance {
 		d.instances = map[string]*instance{}
 	}
 	d.instances[key] = i
+	d.evaluated = append(d.evaluated, i)
 	return i
 }
 

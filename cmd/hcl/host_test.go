@@ -281,6 +281,58 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestDestroyEngineOfMatrix: the only engine of a lab uses matrix.*. destroy finds
+// its container while the lease still runs, and so do status and logs, and check
+// knows its image.
+func TestDestroyEngineOfMatrix(t *testing.T) {
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+	u := newPerson(t, host, `
+lab "axes" { lease = "10m" }
+host "box" {
+  %HOST%
+}
+model "m" { repo = "m" }
+model "n" { repo = "n" }
+engine "vllm" "e" {
+  host  = host.box
+  model = matrix.model
+  image = "vllm/vllm-openai:v0.7.3"
+  ready { stall = "1m" }
+}
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix { model = [model.m, model.n] }
+  engine   = engine.vllm.e
+  dataset  = dataset.random.d
+  requests = 200
+  load {
+    concurrency   = 1
+    output_tokens = 20
+  }
+}`)
+	cmd := u.until("progress")
+	if status, said, _ := u.run("status"); !strings.Contains(status, "vllm.e") || !strings.Contains(status, "running") {
+		t.Errorf("status says:\n%s%s", status, said)
+	}
+	if logs, said, code := u.run("logs", "vllm.e"); code != 0 || !strings.Contains(logs, "Application startup complete") {
+		t.Errorf("logs: exit %d\n%s%s", code, logs, said)
+	}
+	if out, said, _ := u.run("check"); !strings.Contains(out, "vllm/vllm-openai:v0.7.3") {
+		t.Errorf("check does not know the image:\n%s%s", out, said)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	if out, said, code := u.run("destroy"); code != 0 || !strings.Contains(out, "Removed one engine of lab axes") {
+		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
+	}
+	if got := docker(t, host, "ps", "--all", "--quiet"); got != "" {
+		t.Errorf("after destroy these are left: %s", got)
+	}
+}
+
 // TestNobodyComesBack: apply is killed and nobody destroys. When its lease has
 // run out the host has cleaned itself. It is a host as they are handed out: a login
 // that may use Docker only by sudo, and an sshd that forwards nothing.

@@ -176,25 +176,6 @@ func resolver(cfg *hcl.Config) (*lock.Resolver, error) {
 	}, nil
 }
 
-// used goes over the engines that are declared or that cells use.
-func used(cfg *hcl.Config, visit func(*engines.Engine)) {
-	seen := map[*engines.Engine]bool{}
-	once := func(e *engines.Engine) {
-		if e != nil && !seen[e] {
-			seen[e] = true
-			visit(e)
-		}
-	}
-	for _, e := range cfg.Engines {
-		once(e)
-	}
-	for _, b := range cfg.Benchmarks {
-		for _, c := range b.Cells {
-			once(c.Engine)
-		}
-	}
-}
-
 // fromHub reports whether an engine loads its model from the model hub.
 func fromHub(e *engines.Engine) bool {
 	return e.Model != nil && e.Kind != engines.Sim && e.Kind != engines.External && !strings.HasPrefix(e.Model.Repo, "/")
@@ -212,7 +193,7 @@ func wants(cfg *hcl.Config) lock.Wants {
 			w.Images = append(w.Images, name)
 		}
 	}
-	used(cfg, func(e *engines.Engine) {
+	for _, e := range cfg.Engines {
 		if engines.Runtime(e) == provision.Docker {
 			image(e.Image)
 			if e.Build != nil {
@@ -222,7 +203,7 @@ func wants(cfg *hcl.Config) lock.Wants {
 		if fromHub(e) && !lock.Commit(e.Model.Revision) {
 			w.Models = append(w.Models, lock.Model{Repo: e.Model.Repo, Revision: e.Model.Revision})
 		}
-	})
+	}
 	for _, b := range cfg.Benchmarks {
 		for _, c := range b.Cells {
 			if open(c.Workload.Dataset) {
@@ -246,7 +227,7 @@ func pin(cfg *hcl.Config, f *lock.File) {
 		return name
 	}
 	models := map[*engines.Model]bool{}
-	used(cfg, func(e *engines.Engine) {
+	for _, e := range cfg.Engines {
 		e.Image = image(e.Image)
 		if e.Build != nil {
 			e.Build.Image = image(e.Build.Image)
@@ -254,7 +235,7 @@ func pin(cfg *hcl.Config, f *lock.File) {
 		if fromHub(e) {
 			models[e.Model] = true
 		}
-	})
+	}
 	for m := range models {
 		if commit := f.Models[lock.Model{Repo: m.Repo, Revision: m.Revision}.Key()]; commit != "" {
 			m.Revision = commit

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,7 @@ func engineNames(cfg *hcl.Config, prefix string) []string {
 	for _, e := range cfg.Engines {
 		out = append(out, prefix+e.Label()+"\t"+oneLine(e.Description, e.Image))
 	}
-	return out
+	return slices.Compact(out)
 }
 
 func targetNames(cfg *hcl.Config) []string {

@@ -102,8 +102,10 @@ Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interr
 			address := "engine." + strings.TrimPrefix(args[0], "engine.")
 			var names []string
 			var engine *engines.Engine
-			for _, e := range cfg.Engines {
-				names = append(names, e.Label())
+			for _, e := range cfg.Engines { // several forms of one have one name, and it runs in one of them
+				if !slices.Contains(names, e.Label()) {
+					names = append(names, e.Label())
+				}
 				if e.Address() == address {
 					engine = e
 				}
