@@ -455,15 +455,21 @@ func (l *lab) readLab() Lab {
 		}
 		return out
 	}
-	dir, err := filepath.Abs(l.src.Dir)
-	if err != nil {
-		dir = l.src.Dir
-	}
-	out.Name = regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(filepath.Base(dir), "-")
-	if !labName.MatchString(out.Name) {
-		out.Name = "lab"
-	}
+	out.Name = dirName(l.src.Dir)
 	return out
+}
+
+// dirName is the name of a lab that has none of its own: its directory's.
+func dirName(path string) string {
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		dir = path
+	}
+	name := regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(filepath.Base(dir), "-")
+	if !labName.MatchString(name) {
+		return "lab"
+	}
+	return name
 }
 
 func (l *lab) readNotice(b *hclsyntax.Block) Notice {

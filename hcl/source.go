@@ -17,6 +17,9 @@ const VarsFile = "lab.hclvars"
 // mistaken path, not a lab.
 const maxFileSize = 64 << 20
 
+// ErrNoLab is that of a directory without a lab.
+var ErrNoLab = errors.New("no *.hcl files")
+
 // Source is the text of a lab.
 type Source struct {
 	Dir   string            // file() and lab names are relative to it
@@ -46,7 +49,7 @@ func Read(path string) (*Source, error) {
 			}
 		}
 		if len(names) == 0 {
-			return nil, fmt.Errorf("read lab: no *.hcl files in %s: name the directory or the file of a lab", path)
+			return nil, fmt.Errorf("read lab: %w in %s: name the directory or the file of a lab", ErrNoLab, path)
 		}
 	} else {
 		src.Dir = filepath.Dir(path)
