@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/origin"
 	"hclbench/provision"
 )
 
@@ -41,6 +42,9 @@ func Check(e *Engine) []FieldError {
 		if e.Image != "" && e.Kind == Sim {
 			add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")
 		}
+	}
+	if _, err := origin.ParseRef(e.Image); e.Image != "" && err != nil {
+		add("image", "%v.", err)
 	}
 	if e.Model == nil && k.needsModel && e.Command == nil {
 		add("model", "An engine of kind %q serves a model, so it must name one, for example:\n\n    model = model.r1", e.Kind)
@@ -87,6 +91,9 @@ func Check(e *Engine) []FieldError {
 			add("build", "A build block says how the output is made, for example:\n\n    commands = [\"trtllm-build --checkpoint_dir /tmp/checkpoint --output_dir /build/model\"]")
 		case !strings.HasPrefix(b.Output, "/"):
 			add("build", "A build block says where in the container its commands leave the output, as an absolute path, for example:\n\n    output = \"/build/model\"")
+		}
+		if _, err := origin.ParseRef(b.Image); b.Image != "" && err != nil {
+			add("build.image", "%v.", err)
 		}
 	}
 	checkGPUs(e, add)
@@ -219,12 +226,7 @@ func nvidiaOnly(image string) bool {
 	if amdOnly(image) {
 		return false
 	}
-	repo, _, _ := strings.Cut(image, "@")
-	tag := ""
-	if i := strings.LastIndex(repo, ":"); i > strings.LastIndex(repo, "/") {
-		repo, tag = repo[:i], repo[i+1:]
-	}
-	repo = strings.TrimPrefix(repo, "docker.io/")
-	return slices.Contains([]string{"vllm/vllm-openai", "lmsysorg/sglang"}, repo) ||
-		strings.HasPrefix(repo, "nvcr.io/") || strings.Contains(tag, "-cu1")
+	ref, _ := origin.ParseRef(image) // one that is none is told elsewhere
+	return slices.Contains([]string{"vllm/vllm-openai", "lmsysorg/sglang"}, ref.Name()) ||
+		ref.Registry == "nvcr.io" || strings.Contains(ref.Tag, "-cu1")
 }

@@ -183,6 +183,8 @@ func TestCheck(t *testing.T) {
 		"config of an old image": {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Config: provision.Plain(`{"a": 1}`)}, "config", "since version 0.5.3"},
 		"config of a new image":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"a": 1}`)}, "", ""},
 		"relative compile cache": {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", CompileCache: "compiled"}, "compile_cache", "is not a path on the host"},
+		"no image's name":        {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "https://docker.io/vllm/vllm-openai:v1"}, "image", "leave out https://"},
+		"no name of a builder":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Build: &Build{Image: "a:1@sha256:0123", Commands: []string{"make"}, Output: "/out"}}, "build.image", "64 hexadecimal digits"},
 		"openai":                 {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1"}, "command port", "whole command"},
 		"external":               {Engine{Kind: External}, "url", "url of the server"},
 		"external, bad url":      {Engine{Kind: External, URL: "box:8000"}, "url", "is not the url"},

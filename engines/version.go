@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"regexp"
 	"strconv"
-	"strings"
+
+	"hclbench/origin"
 )
 
 // The version of an engine stands in the tag of its image, where it does at all:
@@ -18,11 +19,13 @@ var (
 // before reports whether the tag of the engine's image says an earlier version. An
 // image whose tag says none is taken for a new one.
 func (e *Engine) before(major, minor, patch int) bool {
-	image, _, _ := strings.Cut(e.Image, "@")
-	tag := image[strings.LastIndexAny(image, ":/")+1:]
-	m := versionInTag.FindStringSubmatch(tag)
+	image, err := origin.ParseRef(e.Image)
+	if err != nil {
+		return false
+	}
+	m := versionInTag.FindStringSubmatch(image.Tag)
 	if m == nil {
-		m = versionAtTag.FindStringSubmatch(tag)
+		m = versionAtTag.FindStringSubmatch(image.Tag)
 	}
 	if m == nil {
 		return false

@@ -13,6 +13,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/origin"
 	"hclbench/provision"
 )
 
@@ -317,9 +318,9 @@ func (l *lab) checkEngine(i *instance, e *engines.Engine) {
 		}
 	}
 	l.warnOfShownSecrets(i, e)
-	if e.Image != "" && unpinned(e.Image) && !l.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
+	if ref, err := origin.ParseRef(e.Image); err == nil && ref.Floats() && !l.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
 		at, where := l.where(i, "image")
-		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s, or let `hcl lock` write down which one it is.%s", e.Image, pinnedForm(e.Image), where)
+		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s, or let `hcl lock` write down which one it is.%s", e.Image, ref.Name()+":v1.2.3", where)
 	}
 }
 
@@ -356,20 +357,6 @@ func (l *lab) where(i *instance, name string) (at hcl.Range, note string) {
 	}
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	return i.of.header, "\n\nWhat it says of " + name + " is inherited from " + pos(x.at) + "."
-}
-
-// unpinned reports whether an image's name can mean another image tomorrow.
-func unpinned(image string) bool {
-	if strings.Contains(image, "@") {
-		return false
-	}
-	tag := image[strings.LastIndexByte(image, '/')+1:]
-	_, tag, tagged := strings.Cut(tag, ":")
-	return !tagged || tag == "latest"
-}
-
-func pinnedForm(image string) string {
-	return strings.TrimSuffix(image, ":latest") + ":v1.2.3"
 }
 
 var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el|normalized_latency)(?:_p(\d{1,2})(?:_(\d+))?)?$`)

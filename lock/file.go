@@ -130,8 +130,3 @@ func (f *File) text() ([]byte, error) {
 // Commit reports whether a revision is a whole commit, which means the same for
 // ever and needs no lock.
 func Commit(revision string) bool { return commitForm.MatchString(revision) }
-
-// Pinned reports whether an image is named by its digest, and needs no lock.
-func Pinned(image string) bool { return pinnedForm.MatchString(image) }
-
-var pinnedForm = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)

@@ -15,6 +15,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
+	"hclbench/origin"
 	"hclbench/provision"
 )
 
@@ -49,7 +50,7 @@ func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]st
 	if e.Model != nil && e.Model.Download && !slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool { return v.Name == engines.HubOffline }) {
 		delete(id, "env "+engines.HubOffline) // who brings a model changes no number
 	}
-	ct.Image = withoutTag(ct.Image)
+	ct.Image = exactImage(ct.Image)
 	ct.Name, ct.Labels, ct.Port = "", nil, 0
 	ct.Entrypoint, ct.Command, ct.Env, ct.Files = nil, nil, nil, nil
 	ct.StopSignal, ct.StopGrace = "", 0
@@ -58,17 +59,14 @@ func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]st
 	return id
 }
 
-// withoutTag leaves of an image that is pinned by its digest only that: the tag
-// is for people.
-func withoutTag(image string) string {
-	name, digest, pinned := strings.Cut(image, "@")
-	if !pinned {
+// exactImage is the one form of all names of an image: a tag beside a digest is for
+// people.
+func exactImage(image string) string {
+	ref, err := origin.ParseRef(image)
+	if err != nil {
 		return image
 	}
-	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
-		name = name[:i]
-	}
-	return name + "@" + digest
+	return ref.Exact()
 }
 
 // commandIdentity splits a command into its flags, so that a difference reads

@@ -268,10 +268,12 @@ func TestPinnedImage(t *testing.T) {
 	if want := "vllm/vllm-openai:v0.7.3@sha256:0123456789ab\n"; !strings.Contains(b.String(), want) {
 		t.Errorf("the plan does not show %q:\n%s", want, b.String())
 	}
-	if got, want := withoutTag("localhost:5000/x"), "localhost:5000/x"; got != want {
-		t.Errorf("withoutTag = %s, want %s", got, want)
-	}
-	if got, want := withoutTag("localhost:5000/x"+digest), "localhost:5000/x"+digest; got != want {
-		t.Errorf("withoutTag = %s, want %s", got, want)
+	for image, want := range map[string]string{
+		"localhost:5000/x": "localhost:5000/x:latest", "localhost:5000/x" + digest: "localhost:5000/x" + digest,
+		"docker.io/vllm/vllm-openai:v1": "vllm/vllm-openai:v1", "": "",
+	} {
+		if got := exactImage(image); got != want {
+			t.Errorf("exactImage(%q) = %s, want %s", image, got, want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hclbench/engines"
+	"hclbench/origin"
 	"hclbench/provision"
 	"hclbench/results"
 )
@@ -215,12 +216,13 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 // shortImage is an image with the first digits of its digest: a whole one pushes
 // everything else out of the line.
 func shortImage(image string) string {
-	const digits = 12
-	name, digest, pinned := strings.Cut(image, "@sha256:")
-	if !pinned {
+	const digits = len("sha256:") + 12
+	ref, err := origin.ParseRef(image)
+	if err != nil || !ref.Pinned() {
 		return image
 	}
-	return name + "@sha256:" + digest[:min(digits, len(digest))]
+	ref.Digest = ref.Digest[:digits]
+	return ref.String()
 }
 
 // line is how a person would start the container, or the process.

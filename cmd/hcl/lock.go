@@ -189,7 +189,7 @@ func open(d load.Dataset) bool { return d.Path != "" && d.SHA256 == "" }
 func wants(cfg *hcl.Config) lock.Wants {
 	w := lock.Wants{HCL: version}
 	image := func(name string) {
-		if name != "" && !lock.Pinned(name) {
+		if ref, err := origin.ParseRef(name); err == nil && !ref.Pinned() {
 			w.Images = append(w.Images, name)
 		}
 	}
