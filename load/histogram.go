@@ -3,7 +3,6 @@ package load
 import (
 	"math"
 	"math/bits"
-	"strconv"
 	"time"
 )
 
@@ -56,8 +55,8 @@ func (h *histogram) merge(other *histogram) {
 	h.least, h.largest = min(h.least, other.least), max(h.largest, other.largest)
 }
 
-// bucket is the place of a value: the first 2¹⁰ have one each, and every
-// doubling beyond has as many.
+// bucket is the place of a value: the first 2¹¹ have one each, and every
+// doubling beyond has 2¹⁰.
 func bucket(v uint64) int {
 	exponent := max(bits.Len64(v)-histogramBits-1, 0)
 	return exponent<<histogramBits + int(v>>exponent)
@@ -74,7 +73,7 @@ func middle(i int) time.Duration {
 func (h *histogram) stats(percentiles []float64) Stats {
 	s := Stats{Count: int(h.count), Percentiles: make(map[string]float64, len(percentiles))}
 	for _, p := range percentiles {
-		s.Percentiles[strconv.FormatFloat(p, 'f', -1, 64)] = h.percentile(p)
+		s.Percentiles[percentileKey(p)] = h.percentile(p)
 	}
 	if h.count == 0 {
 		return s

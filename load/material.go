@@ -98,34 +98,6 @@ func Prompts(ctx context.Context, job Job, each func(i int, prompt []byte, outpu
 	return m.drawn(n), nil
 }
 
-// check reports what is wrong with a data set.
-func (d Dataset) check() error {
-	var errs []error
-	bad := func(is bool, format string, args ...any) {
-		if is {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	known := false
-	for _, kind := range DatasetKinds() {
-		known = known || d.Kind == kind
-	}
-	bad(!known, "data set kind %q is not known", d.Kind)
-	bad((d.Kind == Random || d.Kind == Text) && d.InputTokens < 1, "input tokens %d: at least 1 is needed", d.InputTokens)
-	bad(d.Kind == SharedPrefix && min(d.Groups, d.PromptsPerGroup, d.PrefixTokens, d.QuestionTokens) < 1,
-		"groups %d, prompts per group %d, prefix tokens %d, question tokens %d: each has to be at least 1", d.Groups, d.PromptsPerGroup, d.PrefixTokens, d.QuestionTokens)
-	bad(d.Kind == SharedPrefix && d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
-	bad(known && d.Kind != Random && d.Kind != SharedPrefix && d.Path == "", "data set kind %q: a path is needed", d.Kind)
-	bad(d.InputTokens < 0 || d.OutputTokens < 0 || d.Slowdown < 0, "a negative number in the data set")
-	for _, c := range []struct{ name, value string }{{"convention", d.Convention}, {"filter", d.Filter}} {
-		bad(c.value != "" && c.value != ConventionSGLang && c.value != ConventionVLLM, "%s %q: write %q or %q", c.name, c.value, ConventionSGLang, ConventionVLLM)
-	}
-	if r := d.RangeRatio; r != nil {
-		bad(!(*r >= 0 && *r <= 1), "range ratio %v: it lies between 0 and 1", *r)
-	}
-	return errors.Join(errs...)
-}
-
 // maxPrompts bounds the shuffled order of shared-prefix prompts.
 const maxPrompts = 10_000_000
 

@@ -76,6 +76,8 @@ type Summary struct {
 	OutputThroughput  float64  `json:"output_throughput"`  // tokens/s
 	TotalThroughput   float64  `json:"total_throughput"`   // tokens/s
 	Goodput           *float64 `json:"goodput,omitempty"`  // good requests/s; nil without an SLO
+	// Objectives is how the cell stands to each line of its SLO, in the SLO's order.
+	Objectives []Attainment `json:"objectives,omitempty"`
 
 	TTFT Stats `json:"ttft_ms"`
 	TPOT Stats `json:"tpot_ms"`

@@ -3,11 +3,9 @@ package load
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,40 +59,6 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 		progress = func(Progress) {}
 	}
 	return &generator{job: job, template: t, client: c, progress: progress}, nil
-}
-
-// Check reports what is wrong with a workload, all of it.
-func (w Workload) Check() error {
-	if w.Mode != "" {
-		return fmt.Errorf("mode %q is no load on a server: an engine runs a benchmark of its own", w.Mode)
-	}
-	var errs []error
-	bad := func(is bool, format string, args ...any) {
-		if is {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	errs = append(errs, w.Dataset.check())
-	bad(w.OutputTokens < 1 && (w.OutputTokens < 0 || !w.Dataset.OwnOutputs()), "output tokens %d: at least 1 is needed", w.OutputTokens)
-	bad(w.Requests < 0 || w.Duration < 0 || w.Concurrency < 0 || w.Warmup < 0 || w.Timeout < 0 || w.Stall < 0 || w.Ramp < 0 || w.CutBeginning < 0 || w.CutEnd < 0, "a negative number")
-	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
-	bad(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "neither requests nor duration says when to stop")
-	bad(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "neither rate nor concurrency says how to send")
-	bad(!(w.Rate >= 0) || !(w.Burstiness >= 0), "rate %v and burstiness %v: neither can be below zero", w.Rate, w.Burstiness)
-	bad(w.Rate == Inf && w.Concurrency == 0 && w.Requests == 0, "all at once without an end: set requests or concurrency")
-	bad(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages say how long a run takes and at which rate: requests, duration and rate go without them")
-	bad(staged && traced, "a trace says when requests are sent, and so do stages")
-	for i, s := range w.Stages {
-		bad(s.Duration <= 0, "stage %d: its duration is %v", i+1, s.Duration)
-		bad(!(s.Rate >= 0) || s.Concurrency < 0 || (s.Rate > 0) == (s.Concurrency > 0), "stage %d: one of rate and concurrency is needed, above zero", i+1)
-		bad(s.Rate == Inf && w.Concurrency == 0, "stage %d: all at once without an end: set concurrency", i+1)
-	}
-	bad(w.Dataset.Kind == Conversation && w.Endpoint != Chat, "a data set of kind %q needs the endpoint %q", Conversation, Chat)
-	for _, o := range w.SLO {
-		bad(!slices.Contains(ObjectiveMetrics(), o.Metric), "SLO metric %q: write one of %s", o.Metric, strings.Join(ObjectiveMetrics(), ", "))
-		bad(w.NoStream && o.OfStream(), "SLO metric %q: without a stream there is no time to the first token", o.Metric)
-	}
-	return errors.Join(errs...)
 }
 
 // sockets is how many connections a workload may need at once, as far as that
@@ -156,6 +120,7 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 	records := g.job.withoutSecrets(p.collect())
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	p.tally.complete(&s)
+	s = s.Under(w.SLO, records) // by all gaps
 	lag := g.client.readLag().describe()
 	s.Source = g.material.drawn(len(records))
 	for _, x := range s.parts() {

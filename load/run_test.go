@@ -281,7 +281,7 @@ func TestBadJobs(t *testing.T) {
 		edit func(*Workload)
 		want string
 	}{
-		{func(w *Workload) { w.Dataset.Kind = "alpaca" }, `data set kind "alpaca" is not known`},
+		{func(w *Workload) { w.Dataset.Kind = "alpaca" }, `"alpaca" is not known`},
 		{func(w *Workload) { w.Dataset.Kind = ShareGPT }, "a path is needed"},
 		{func(w *Workload) { w.Dataset.Kind, w.Dataset.Path = ShareGPT, "no/such.json" }, "open data set file such.json: no such file or directory"},
 		{func(w *Workload) { w.Dataset.Kind = SharedPrefix }, "groups 0"},

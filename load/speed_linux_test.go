@@ -306,7 +306,7 @@ func (f figures) report(b *testing.B) {
 // each.
 func speedJob(url string, w Workload) Job {
 	w.Dataset = Dataset{Kind: Random, InputTokens: 100}
-	w.OutputTokens, w.IgnoreEOS, w.Endpoint, w.Percentiles = 128, true, Completions, []float64{50, 99}
+	w.OutputTokens, w.IgnoreEOS, w.Endpoint = 128, true, Completions
 	return Job{Target: Target{BaseURL: url, Model: sim.DefaultModel}, Workload: w, Seed: uint64(time.Now().UnixNano())}
 }
 

@@ -3,7 +3,6 @@ package load
 import (
 	"math"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -13,15 +12,12 @@ const errorSamples = 5
 // summarize computes what records say, over a time d.
 func summarize(w Workload, percentiles []float64, started time.Time, d time.Duration, records []Record) Summary {
 	if percentiles == nil {
-		percentiles = w.Percentiles
-	}
-	if percentiles == nil {
 		percentiles = DefaultPercentiles()
 	}
 	s := Summary{Started: started, Duration: d.Seconds(), Requests: len(records)}
 	list := func() []float64 { return make([]float64, 0, len(records)) }
 	ttft, tpot, e2el, perToken, queue, lag := list(), list(), list(), list(), list(), list()
-	good, gaps := 0, 0
+	gaps := 0
 	lost, between := 0, time.Duration(0) // gaps that were not kept, and the time of all gaps
 	for i := range records {
 		gaps += len(records[i].Gaps)
@@ -59,9 +55,6 @@ func summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 		}
 		lost += r.Dropped
 		between += r.Last - r.First
-		if r.good(w.SLO) {
-			good++
-		}
 	}
 	s.TTFT = describe(ttft, percentiles)
 	s.TPOT = describe(tpot, percentiles)
@@ -88,11 +81,8 @@ func summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 		s.TotalThroughput = per(float64(s.InputTokens + s.OutputTokens))
 		s.MeanConcurrency = per(s.E2EL.Mean * float64(s.E2EL.Count) / 1e3)
 		s.PeakOutputThroughput = peakOutput(records)
-		if len(w.SLO) > 0 {
-			g := per(float64(good))
-			s.Goodput = &g
-		}
 	}
+	s.Objectives, s.Goodput = s.attained(w.SLO, records), s.goodput(w.SLO, records)
 	s.Verdict = judge(w, s, records)
 	return s
 }
@@ -111,40 +101,12 @@ func (s *Summary) fail(r *Record) {
 	}
 }
 
-// good reports whether each of a request's own values is within every bound. A
-// request of one token has no TPOT, one of one chunk no ITL, and so is within any.
-func (r *Record) good(slo []Objective) bool {
-	for _, o := range slo {
-		var v time.Duration
-		switch o.Metric {
-		case "ttft":
-			v = r.First - r.Sent
-		case "tpot":
-			if r.OutputTokens > 1 {
-				v = (r.Last - r.First) / time.Duration(r.OutputTokens-1)
-			}
-		case "itl":
-			if gaps := len(r.Gaps) + r.Dropped; gaps > 0 {
-				v = (r.Last - r.First) / time.Duration(gaps)
-			}
-		case "e2el":
-			v = r.Last - r.Sent
-		case "normalized_latency":
-			v = (r.Last - r.Sent) / time.Duration(max(1, r.OutputTokens))
-		}
-		if v > time.Duration(o.Max) {
-			return false
-		}
-	}
-	return true
-}
-
 // describe sorts x.
 func describe(x, percentiles []float64) Stats {
 	s := Stats{Count: len(x), Percentiles: make(map[string]float64, len(percentiles))}
 	slices.Sort(x)
 	for _, p := range percentiles {
-		s.Percentiles[strconv.FormatFloat(p, 'f', -1, 64)] = percentile(x, p)
+		s.Percentiles[percentileKey(p)] = percentile(x, p)
 	}
 	if len(x) == 0 {
 		return s

@@ -35,12 +35,15 @@ func TestSummarize(t *testing.T) {
 	}}
 	started := time.Unix(1742300000, 0)
 	got := Summarize(w, []float64{0, 75, 99.9, 100}, started, 2*time.Second, records)
+	half := 0.5
 	goodput := 0.5 // request 0 only: 1 has TTFT 300, 2 has TPOT 500
 	want := Summary{
 		Started: started, Duration: 2, Requests: 4, Completed: 3, Failed: 1,
 		Errors: map[string]int{ClassStatus: 1}, ErrorSamples: []string{"status: status 503"},
 		InputTokens: 60, OutputTokens: 8, AskedInput: 60, AskedOutput: 8,
 		RequestThroughput: 1.5, InputThroughput: 30, OutputThroughput: 4, TotalThroughput: 34, Goodput: &goodput,
+		// Of four requests one failed; two of three are within each bound.
+		Objectives: []Attainment{{w.SLO[0], 3, 300, &half, false}, {w.SLO[1], 2, 500, &half, false}, {w.SLO[2], 3, 1200, &half, false}},
 		// Percentiles: 75 of {100, 200, 300} is at h = 1.5; 99.9 at h = 1.998.
 		TTFT: Stats{Count: 3, Mean: 200, Median: 200, Std: math.Sqrt(20000. / 3), Min: 100, Max: 300, Percentiles: map[string]float64{"0": 100, "75": 250, "99.9": 299.8, "100": 300}},
 		// 75 of {100, 500} is at h = 0.75.
@@ -192,7 +195,7 @@ func TestSummarizeNaively(t *testing.T) {
 		if len(itl) > 0 {
 			want.MergedShare = merged / float64(len(itl))
 		}
-		if diff := cmp.Diff(want, got, approx(1e-9), cmpopts.IgnoreFields(Summary{}, "Verdict", "Errors", "ErrorSamples", "UsageMissing", "Series")); diff != "" {
+		if diff := cmp.Diff(want, got, approx(1e-9), cmpopts.IgnoreFields(Summary{}, "Objectives", "Verdict", "Errors", "ErrorSamples", "UsageMissing", "Series")); diff != "" {
 			t.Fatalf("summary (-want +got):\n%s", diff)
 		}
 	}

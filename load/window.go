@@ -75,7 +75,7 @@ func (x Window) summarize(w Workload, percentiles []float64, started time.Time, 
 	inside := x.sent(records)
 	s := summarize(w, percentiles, started, to-from, inside)
 	s.Window = &x
-	completed, good, input, output, waiting := 0, 0, 0, 0.0, time.Duration(0)
+	completed, input, output, waiting := 0, 0, 0.0, time.Duration(0)
 	for i := range records {
 		r := &records[i]
 		if !r.OK() {
@@ -83,9 +83,6 @@ func (x Window) summarize(w Workload, percentiles []float64, started time.Time, 
 		}
 		if r.End >= from && r.End < to {
 			completed++
-			if r.good(w.SLO) {
-				good++
-			}
 		}
 		if r.First >= from && r.First < to {
 			input += r.InputTokens
@@ -99,10 +96,7 @@ func (x Window) summarize(w Workload, percentiles []float64, started time.Time, 
 	s.TotalThroughput = s.InputThroughput + s.OutputThroughput
 	s.MeanConcurrency = per(waiting.Seconds())
 	s.PeakConcurrency = mostInFlight(records, from, to)
-	if len(w.SLO) > 0 {
-		g := per(float64(good))
-		s.Goodput = &g
-	}
+	s.Goodput = s.goodput(w.SLO, records)
 	s.PeakOutputThroughput = output
 	if whole := int((to - from) / time.Second); whole > 0 {
 		tokens := make([]float64, whole)

@@ -99,8 +99,8 @@ func DatasetKinds() []string {
 	return []string{Random, SharedPrefix, ShareGPT, Text, JSONL, Conversation, Trace}
 }
 
-// The two meanings that range_ratio has in the field (research: vLLM and SGLang
-// use the same word for different ranges).
+// The two meanings that range_ratio has: vLLM and SGLang use the same word for
+// different ranges.
 const (
 	// ConventionSGLang draws lengths from [L·r, L]; r = 1 is fixed length.
 	ConventionSGLang = "sglang"
@@ -182,21 +182,6 @@ type Stage struct {
 	Concurrency int      `json:"concurrency,omitempty"`
 }
 
-// Objective is one bound of an SLO: the metric's percentile must not exceed Max.
-// A request is good when each of its own values is within every bound.
-type Objective struct {
-	Metric     string   `json:"metric"`     // one of [ObjectiveMetrics]
-	Percentile float64  `json:"percentile"` // 99 for ttft_p99; 0: each request (goodput only)
-	Max        Duration `json:"max"`
-}
-
-// ObjectiveMetrics are the metrics that an SLO can bound: of "itl" it is a
-// request's mean time between chunks, of "normalized_latency" its E2EL by its
-// output tokens.
-func ObjectiveMetrics() []string {
-	return []string{"ttft", "tpot", "itl", "e2el", "normalized_latency"}
-}
-
 // CheckExtraBody says what of the workload's extra body cannot be merged into a
 // request: what is not an object, or says what the generator says itself.
 func (w Workload) CheckExtraBody() error {
@@ -210,11 +195,6 @@ func (w Workload) CheckExtraBody() error {
 func (w Workload) NeedsTokenizerFile() bool {
 	d := w.Dataset
 	return w.Endpoint == Chat && d.InputTokens > 0 && (d.Kind == Text || d.Kind == ShareGPT)
-}
-
-// OfStream reports whether the bound is on something that only a stream shows.
-func (o Objective) OfStream() bool {
-	return o.Metric == "ttft" || o.Metric == "tpot" || o.Metric == "itl"
 }
 
 // Workload is what is sent and how, and everything that its numbers depend on
@@ -242,10 +222,6 @@ type Workload struct {
 	NoStream     bool     `json:"no_stream,omitempty"` // responses come whole
 	CutBeginning Duration `json:"warmup,omitempty"`    // this much of the run's beginning does not count
 	CutEnd       Duration `json:"cooldown,omitempty"`  // this much of its end does not count
-
-	// Percentiles reported beside mean, median and std; nil means [DefaultPercentiles].
-	// They select what is shown, not what is measured, and so are not identity.
-	Percentiles []float64 `json:"-"`
 }
 
 // DefaultStall is how long a stream may be silent before its request has failed.
@@ -321,6 +297,8 @@ type Job struct {
 	Target      Target    `json:"target"`
 	Workload    Workload  `json:"workload"`
 	Seed        uint64    `json:"seed"` // of prompts and arrivals; derived from the cell
+	// Percentiles are reported beside mean, median and std; nil means
+	// [DefaultPercentiles]. They select what is shown, not what is measured.
 	Percentiles []float64 `json:"percentiles,omitempty"`
 
 	// Secrets are headers, by name, that are sent like [Target.Headers] and are

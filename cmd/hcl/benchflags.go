@@ -109,12 +109,6 @@ func (b *benchFlags) job(c *cobra.Command, urls []string) (load.Job, error) {
 	if w.SLO, err = objectives(b.slo); err != nil {
 		return job, err
 	}
-	if !slices.Contains([]string{load.Completions, load.Chat, load.Generate}, w.Endpoint) {
-		return job, usage("--endpoint %s: it is completions, chat or generate", w.Endpoint)
-	}
-	if !slices.Contains(load.DatasetKinds(), d.Kind) {
-		return job, usage("--dataset %s: it is one of %s", d.Kind, strings.Join(load.DatasetKinds(), ", "))
-	}
 	if b.repeat < 1 {
 		return job, usage("--repeat must be at least 1")
 	}
@@ -143,31 +137,27 @@ func (b *benchFlags) job(c *cobra.Command, urls []string) (load.Job, error) {
 	return job, sensible(w)
 }
 
-// sensible turns away what cannot be run, in the words of the command line where
-// it is about a flag that is easily forgotten.
+// sensible turns away what cannot be run, all of it, by the flags that say it.
 func sensible(w *load.Workload) error {
-	made := w.Dataset.Kind == load.Random || w.Dataset.Kind == load.SharedPrefix
-	switch {
-	case w.Dataset.Kind == load.Random && w.Dataset.InputTokens < 1:
-		return usage("--input-tokens must be at least 1")
-	case made && w.OutputTokens < 1:
-		return usage("--output-tokens must be at least 1")
-	case !made && w.Dataset.Path == "":
-		return usage("--dataset %s is read from a file: say which with --path", w.Dataset.Kind)
-	case w.Concurrency == 0 && w.Rate == 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace:
-		return usage("say how the load is offered: --concurrency, --rate or both, or --stage; for all at once --rate inf")
-	case w.Requests < 0 || w.Requests == 0 && w.Duration <= 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace:
-		return usage("--requests must be at least 1, unless --duration or --stage is given")
-	case w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "":
-		return usage("text that is cut to a length and sent to chat is put together again by the model's own tokenizer: name it with --tokenizer")
+	var wrong []string
+	for _, p := range w.Problems() {
+		wrong = append(wrong, flagOf(p.Field)+": "+p.Text)
 	}
-	if err := w.CheckExtraBody(); err != nil {
-		return usage("--extra-body: %s", strings.TrimPrefix(err.Error(), "extra body: "))
+	if wrong == nil {
+		return nil
 	}
-	if err := w.Check(); err != nil {
-		return usage("%w", err)
+	return usage("%s", strings.Join(wrong, "\n"))
+}
+
+// flagOf is the flag for an argument of a workload.
+func flagOf(field string) string {
+	switch field {
+	case "dataset.kind":
+		return "--dataset"
+	case "stages":
+		return "--stage"
 	}
-	return nil
+	return "--" + strings.ReplaceAll(strings.TrimPrefix(field, "dataset."), "_", "-")
 }
 
 // addHeaders gives the job its headers: those of the command line in clear, which

@@ -1,0 +1,207 @@
+package load
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Objective is one line of an SLO. With a percentile it bounds that percentile of
+// the metric over a cell's requests, without one each of its requests.
+type Objective struct {
+	Metric     string   `json:"metric"`     // one of [ObjectiveMetrics]
+	Percentile float64  `json:"percentile"` // 99 for ttft_p99; 0: each request
+	Max        Duration `json:"max"`
+}
+
+// ObjectiveMetrics are the metrics that an SLO can bound. A request's own "itl" is
+// its mean time between chunks, its "normalized_latency" its E2EL by its output
+// tokens.
+func ObjectiveMetrics() []string {
+	return []string{"ttft", "tpot", "itl", "e2el", "normalized_latency"}
+}
+
+// OfStream reports whether the bound is on something that only a stream shows.
+func (o Objective) OfStream() bool {
+	return o.Metric == "ttft" || o.Metric == "tpot" || o.Metric == "itl"
+}
+
+// Name is the line's name as a lab writes it: "ttft", "ttft_p99", "e2el_p99_9".
+func (o Objective) Name() string {
+	if o.Percentile == 0 {
+		return o.Metric
+	}
+	return o.Metric + "_p" + strings.ReplaceAll(percentileKey(o.Percentile), ".", "_")
+}
+
+// Attainment is how a summary stands to one line of an SLO.
+type Attainment struct {
+	Objective
+	// Count is how many values were judged: completed requests, of an ITL with a
+	// percentile gaps. Of none nothing is known, and the line is not met.
+	Count int `json:"count"`
+	// Value is the percentile, or the greatest of the requests' own values without
+	// one: what is held against Max. In milliseconds.
+	Value float64 `json:"value_ms"`
+	// Within is the share of the requests sent whose own value is within Max, from 0
+	// to 1; failed ones are not. Nil when the requests are not known.
+	Within *float64 `json:"within,omitempty"`
+	Met    bool     `json:"met"`
+}
+
+// Under is the summary under another SLO than it was measured with: its Objectives
+// and Goodput, and those of its parts, are what records say to slo; nothing else
+// changes. records are those of the whole run. Without them lines with a percentile
+// are judged by the summary's figures where it has them, and goodput is not known.
+func (s Summary) Under(slo []Objective, records []Record) Summary {
+	s.Objectives, s.Goodput = s.attained(slo, records), s.goodput(slo, records)
+	for _, part := range []**Summary{&s.Untrimmed, &s.Steady} {
+		if *part != nil {
+			x := (*part).Under(slo, records)
+			*part = &x
+		}
+	}
+	return s
+}
+
+// attained judges each line of an SLO.
+func (s *Summary) attained(slo []Objective, records []Record) []Attainment {
+	if s.Window != nil {
+		records = s.Window.sent(records)
+	}
+	var list []Attainment
+	for _, o := range slo {
+		a := Attainment{Objective: o}
+		own, within := o.values(records)
+		if len(records) > 0 {
+			share := float64(within) / float64(len(records))
+			a.Within = &share
+		}
+		switch {
+		case o.Percentile == 0 && len(own) > 0:
+			a.Count, a.Value = len(own), slices.Max(own)
+			a.Met = within == len(records) // a request that failed has met nothing
+		case o.Percentile != 0:
+			a.Count, a.Value = s.at(o, own, records)
+			a.Met = a.Count > 0 && a.Value <= ms(time.Duration(o.Max))
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// at is the percentile that an objective is about, and of how many values: as the
+// summary has it or, where it does not show that percentile, from the records.
+func (s *Summary) at(o Objective, own []float64, records []Record) (count int, value float64) {
+	stats := map[string]Stats{"ttft": s.TTFT, "tpot": s.TPOT, "itl": s.ITL, "e2el": s.E2EL, "normalized_latency": s.PerToken}[o.Metric]
+	if v, ok := stats.Percentiles[percentileKey(o.Percentile)]; ok {
+		return stats.Count, v
+	}
+	if o.Metric == "itl" { // of all gaps, not of the requests' means
+		own = own[:0]
+		for i := range records {
+			if r := &records[i]; r.OK() {
+				for _, g := range r.Gaps {
+					own = append(own, ms(g))
+				}
+			}
+		}
+	}
+	slices.Sort(own)
+	return len(own), percentile(own, o.Percentile)
+}
+
+// values are the requests' own values in milliseconds, and how many requests are
+// within the bound.
+func (o Objective) values(records []Record) (own []float64, within int) {
+	for i := range records {
+		r := &records[i]
+		if !r.OK() {
+			continue
+		}
+		v, ok := r.own(o.Metric)
+		if ok {
+			own = append(own, ms(v))
+		}
+		if v <= time.Duration(o.Max) {
+			within++
+		}
+	}
+	return own, within
+}
+
+// own is a completed request's own value of a metric. One of a single token has no
+// TPOT, one of a single chunk no ITL; both then are 0, which is within any bound.
+func (r *Record) own(metric string) (v time.Duration, ok bool) {
+	switch metric {
+	case "ttft":
+		return r.First - r.Sent, true
+	case "tpot":
+		if r.OutputTokens > 1 {
+			return (r.Last - r.First) / time.Duration(r.OutputTokens-1), true
+		}
+	case "itl":
+		if gaps := len(r.Gaps) + r.Dropped; gaps > 0 {
+			return (r.Last - r.First) / time.Duration(gaps), true
+		}
+	case "e2el":
+		return r.Last - r.Sent, true
+	case "normalized_latency":
+		return (r.Last - r.Sent) / time.Duration(max(1, r.OutputTokens)), true
+	}
+	return 0, false
+}
+
+// ofRequests are the lines of an SLO that say which requests are good: those
+// without a percentile and, of a metric that has only lines with one, the one with
+// the highest. The others allow some of the requests more than they say.
+func ofRequests(slo []Objective) []Objective {
+	rank := func(o Objective) float64 {
+		if o.Percentile == 0 {
+			return 100
+		}
+		return o.Percentile
+	}
+	var list []Objective
+	for _, o := range slo {
+		if !slices.ContainsFunc(slo, func(x Objective) bool { return x.Metric == o.Metric && rank(x) > rank(o) }) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// good reports whether each of a request's own values is within every bound.
+func (r *Record) good(bounds []Objective) bool {
+	for _, o := range bounds {
+		if v, _ := r.own(o.Metric); v > time.Duration(o.Max) {
+			return false
+		}
+	}
+	return true
+}
+
+// goodput is good requests per second: of all, or of those that ended in the
+// summary's window. Nil without an SLO or without records.
+func (s *Summary) goodput(slo []Objective, records []Record) *float64 {
+	if len(slo) == 0 || len(records) == 0 || s.Duration <= 0 {
+		return nil
+	}
+	from, to := time.Duration(0), forever
+	if s.Window != nil {
+		first := firstDispatch(records)
+		from, to = first+time.Duration(s.Window.From), first+time.Duration(s.Window.To)
+	}
+	bounds, n := ofRequests(slo), 0
+	for i := range records {
+		if r := &records[i]; r.OK() && r.End >= from && r.End < to && r.good(bounds) {
+			n++
+		}
+	}
+	per := float64(n) / s.Duration
+	return &per
+}
+
+// percentileKey is how a percentile is named in [Stats].
+func percentileKey(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) }

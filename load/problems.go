@@ -1,0 +1,170 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FieldError is a rule that a workload breaks, and the argument that it is about.
+// The lab language points it at the argument, the command line at the flag.
+type FieldError struct {
+	// Field is the argument's name in a lab: of a benchmark or its load ("requests",
+	// "rate", "stages", "slo", "mode"), of its data set after a dot
+	// ("dataset.path"). It may be one that is missing.
+	Field string
+	Text  string // what is wrong and what to say instead, without the field's name at its beginning
+}
+
+func (e FieldError) Error() string { return e.Text }
+
+const (
+	// longestRun is more than anybody waits for, and short enough for times to be
+	// counted in nanoseconds.
+	longestRun = 365 * 24 * time.Hour
+	// leastDuration is below any answer.
+	leastDuration = time.Millisecond
+)
+
+// Check is all of [Workload.Problems] as one error; nil when there are none.
+func (w Workload) Check() error {
+	var errs []error
+	for _, p := range w.Problems() {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
+}
+
+// Problems are the rules that a workload breaks, all of them: what cannot be sent,
+// whatever the server. They are the same for a lab and for the command line.
+func (w Workload) Problems() []FieldError {
+	if w.Mode != "" {
+		return []FieldError{{"mode", fmt.Sprintf("mode %q is no load on a server: an engine runs a benchmark of its own", w.Mode)}}
+	}
+	var all problems
+	w.Dataset.problems(&all)
+	w.sizes(&all)
+	w.ending(&all)
+	w.pacing(&all)
+	w.sending(&all)
+	return all
+}
+
+// problems are collected.
+type problems []FieldError
+
+func (p *problems) add(is bool, field, format string, args ...any) {
+	if is {
+		*p = append(*p, FieldError{field, fmt.Sprintf(format, args...)})
+	}
+}
+
+// sizes: no number is below what it counts.
+func (w Workload) sizes(p *problems) {
+	for _, n := range []struct {
+		field string
+		value int
+	}{{"requests", w.Requests}, {"concurrency", w.Concurrency}, {"warmup_requests", w.Warmup}, {"output_tokens", w.OutputTokens}} {
+		p.add(n.value < 0, n.field, "%d: it cannot be a negative number", n.value)
+	}
+	for _, d := range []struct {
+		field string
+		value Duration
+	}{{"duration", w.Duration}, {"timeout", w.Timeout}, {"stall", w.Stall}, {"ramp", w.Ramp}, {"warmup", w.CutBeginning}, {"cooldown", w.CutEnd}} {
+		p.add(d.value < 0, d.field, "%v: it cannot be a negative number", d.value)
+		p.add(d.value > Duration(longestRun), d.field, "%v is longer than a year", d.value)
+	}
+	p.add(w.OutputTokens == 0 && !w.Dataset.OwnOutputs(), "output_tokens", "output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be", w.Dataset.Kind)
+	p.add(!(w.Temperature >= 0) || math.IsInf(w.Temperature, 0), "temperature", "%v is no temperature: write 0 or more", w.Temperature)
+}
+
+// ending: something says when the run is over, and something of it is left.
+func (w Workload) ending(p *problems) {
+	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
+	p.add(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "requests", "neither requests nor duration says when to stop")
+	p.add(w.Duration > 0 && w.Duration < Duration(leastDuration), "duration", "in %v nothing is measured: write %v or more", w.Duration, leastDuration)
+	p.add(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages", "stages say how long a run takes and at which rate: requests, duration and rate go without them")
+	p.add(staged && traced, "stages", "a trace says when requests are sent, and so do stages")
+	if end := w.end(); end > 0 && w.CutBeginning >= 0 && w.CutEnd >= 0 && !traced {
+		p.add(time.Duration(w.CutBeginning+w.CutEnd) >= end, "warmup", "a warm-up of %v and a cool-down of %v leave nothing of a run of %v", w.CutBeginning, w.CutEnd, end)
+	}
+}
+
+// pacing: something says how requests are sent.
+func (w Workload) pacing(p *problems) {
+	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
+	p.add(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "concurrency", "neither rate nor concurrency says how to send: write one of them")
+	p.add(!(w.Rate >= 0), "rate", "rate %v: it cannot be below zero", w.Rate)
+	p.add(!(w.Burstiness >= 0), "burstiness", "burstiness %v: it cannot be below zero", w.Burstiness)
+	p.add(w.Rate == Inf && w.Concurrency == 0 && w.Requests == 0, "rate", "all at once without an end: set requests or concurrency")
+	if w.Rate > 0 && w.Rate != Inf && w.Requests > 0 && w.Duration == 0 {
+		takes := float64(w.Requests) / float64(w.Rate)
+		p.add(takes > longestRun.Seconds(), "rate", "at %v requests per second %d requests take more than a year", w.Rate, w.Requests)
+	}
+	for i, s := range w.Stages {
+		p.add(s.Duration <= 0 || s.Duration > Duration(longestRun), "stages", "stage %d: its duration is %v", i+1, s.Duration)
+		p.add(!(s.Rate >= 0) || s.Concurrency < 0 || (s.Rate > 0) == (s.Concurrency > 0), "stages", "stage %d: one of rate and concurrency is needed, above zero", i+1)
+		p.add(s.Rate == Inf && w.Concurrency == 0, "stages", "stage %d: all at once without an end: set concurrency", i+1)
+	}
+}
+
+// sending: requests can be made, and their answers be judged.
+func (w Workload) sending(p *problems) {
+	known := slices.Contains(endpoints(), w.Endpoint)
+	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, strings.Join(endpoints(), ", "))
+	p.add(known && w.Dataset.Kind == Conversation && w.Endpoint != Chat, "endpoint", "a data set of kind %q needs the endpoint %q: a conversation is sent with all that was said before", Conversation, Chat)
+	p.add(w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "", "dataset.tokenizer",
+		"text that is cut to a length and sent to the endpoint %q is put together again by the model's own tokenizer.json: name it, or use another endpoint", Chat)
+	if known && w.ExtraBody != "" {
+		err := w.CheckExtraBody()
+		p.add(err != nil, "extra_body", "%v", err)
+	}
+	for _, o := range w.SLO {
+		p.add(!slices.Contains(ObjectiveMetrics(), o.Metric), "slo", "SLO metric %q: write one of %s", o.Metric, strings.Join(ObjectiveMetrics(), ", "))
+		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100", o.Name())
+		p.add(o.Max <= 0, "slo", "SLO %s: a bound of %v is met by nothing", o.Name(), o.Max)
+		p.add(w.NoStream && o.OfStream(), "slo", "SLO metric %q: without a stream there is no time to the first token", o.Metric)
+	}
+}
+
+// problems reports what is wrong with a data set.
+func (d Dataset) problems(p *problems) {
+	known := slices.Contains(DatasetKinds(), d.Kind)
+	p.add(!known, "dataset.kind", "data set kind %q is not known: write one of %s", d.Kind, strings.Join(DatasetKinds(), ", "))
+	p.add((d.Kind == Random || d.Kind == Text) && d.InputTokens < 1, "dataset.input_tokens", "input tokens %d: at least 1 is needed", d.InputTokens)
+	p.add(d.InputTokens < 0 && d.Kind != Random && d.Kind != Text, "dataset.input_tokens", "%d: it cannot be a negative number", d.InputTokens)
+	if d.Kind == SharedPrefix {
+		for _, n := range []struct {
+			field string
+			value int
+		}{{"groups", d.Groups}, {"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens}, {"question_tokens", d.QuestionTokens}} {
+			p.add(n.value < 1, "dataset."+n.field, "%s %d: at least 1 is needed", strings.ReplaceAll(n.field, "_", " "), n.value)
+		}
+		p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups", "%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
+	}
+	p.add(known && d.Kind != Random && d.Kind != SharedPrefix && d.Path == "", "dataset.path", "a data set of kind %q: a path is needed, it is read from a file", d.Kind)
+	p.add(d.OutputTokens < 0, "dataset.output_tokens", "%d: it cannot be a negative number", d.OutputTokens)
+	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero", d.Slowdown)
+	for _, c := range []struct{ name, value string }{{"convention", d.Convention}, {"filter", d.Filter}} {
+		p.add(c.value != "" && c.value != ConventionSGLang && c.value != ConventionVLLM, "dataset."+c.name, "%s %q: write %q or %q", c.name, c.value, ConventionSGLang, ConventionVLLM)
+	}
+	if r := d.RangeRatio; r != nil {
+		p.add(!(*r >= 0 && *r <= 1), "dataset.range_ratio", "range ratio %v: it lies between 0 and 1", *r)
+	}
+}
+
+// check is what is wrong with a data set, as one error.
+func (d Dataset) check() error {
+	var all problems
+	d.problems(&all)
+	var errs []error
+	for _, p := range all {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
+}
+
+func endpoints() []string { return []string{Completions, Chat, Generate} }

@@ -1,0 +1,67 @@
+package load
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestProblems: each rule names the argument that it is about.
+func TestProblems(t *testing.T) {
+	good := Workload{Dataset: Dataset{Kind: Random, InputTokens: 5}, Requests: 1, Concurrency: 1, OutputTokens: 1, Endpoint: Completions}
+	if p := good.Problems(); p != nil {
+		t.Fatalf("a good workload: %v", p)
+	}
+	shared := Dataset{Kind: SharedPrefix, Groups: 1, PromptsPerGroup: 1, PrefixTokens: 1, QuestionTokens: 1}
+	for name, c := range map[string]struct {
+		edit  func(*Workload)
+		field string
+	}{
+		"an offline benchmark":      {func(w *Workload) { w.Mode = Offline }, "mode"},
+		"no end":                    {func(w *Workload) { w.Requests = 0 }, "requests"},
+		"negative requests":         {func(w *Workload) { w.Requests = -1 }, "requests"},
+		"a nanosecond":              {func(w *Workload) { w.Requests, w.Duration = 0, 1 }, "duration"},
+		"a century":                 {func(w *Workload) { w.Requests, w.Duration = 0, Duration(100*365*24*time.Hour) }, "duration"},
+		"no pace":                   {func(w *Workload) { w.Concurrency = 0 }, "concurrency"},
+		"a rate that is none":       {func(w *Workload) { w.Rate = Rate(math.NaN()) }, "rate"},
+		"a rate of millennia":       {func(w *Workload) { w.Rate = 1e-9 }, "rate"},
+		"a burstiness that is none": {func(w *Workload) { w.Rate, w.Burstiness = 1, Rate(math.NaN()) }, "burstiness"},
+		"at once without an end":    {func(w *Workload) { w.Requests, w.Duration, w.Concurrency, w.Rate = 0, Duration(time.Second), 0, Inf }, "rate"},
+		"two ways to end":           {func(w *Workload) { w.Stages = []Stage{{Duration: Duration(time.Second), Rate: 1}} }, "stages"},
+		"nothing left": {func(w *Workload) {
+			w.Requests, w.Duration, w.CutBeginning, w.CutEnd = 0, Duration(time.Minute), Duration(30*time.Second), Duration(30*time.Second)
+		}, "warmup"},
+		"nothing left of stages": {func(w *Workload) {
+			w.Requests, w.Stages, w.CutEnd = 0, []Stage{{Duration: Duration(time.Second), Rate: 1}}, Duration(time.Second)
+		}, "warmup"},
+		"no output":                    {func(w *Workload) { w.OutputTokens = 0 }, "output_tokens"},
+		"a temperature that is none":   {func(w *Workload) { w.Temperature = math.NaN() }, "temperature"},
+		"an unknown endpoint":          {func(w *Workload) { w.Endpoint = "embeddings" }, "endpoint"},
+		"a conversation elsewhere":     {func(w *Workload) { w.Dataset = Dataset{Kind: Conversation, Path: "x"} }, "endpoint"},
+		"a body that is ours":          {func(w *Workload) { w.ExtraBody = `{"stream": false}` }, "extra_body"},
+		"text that cannot be cut":      {func(w *Workload) { w.Endpoint, w.Dataset = Chat, Dataset{Kind: Text, Path: "x", InputTokens: 5} }, "dataset.tokenizer"},
+		"a metric that is none":        {func(w *Workload) { w.SLO = []Objective{{"tea", 0, 1}} }, "slo"},
+		"a bound of nothing":           {func(w *Workload) { w.SLO = []Objective{{"ttft", 99, 0}} }, "slo"},
+		"a first token without stream": {func(w *Workload) { w.NoStream, w.SLO = true, []Objective{{"ttft", 99, 1}} }, "slo"},
+		"an unknown data set":          {func(w *Workload) { w.Dataset.Kind = "alpaca" }, "dataset.kind"},
+		"no file":                      {func(w *Workload) { w.Dataset = Dataset{Kind: JSONL} }, "dataset.path"},
+		"empty prompts":                {func(w *Workload) { w.Dataset.InputTokens = 0 }, "dataset.input_tokens"},
+		"no groups":                    {func(w *Workload) { w.Dataset = shared; w.Dataset.Groups = 0 }, "dataset.groups"},
+		"no questions":                 {func(w *Workload) { w.Dataset = shared; w.Dataset.QuestionTokens = 0 }, "dataset.question_tokens"},
+		"a range beyond":               {func(w *Workload) { w.Dataset.RangeRatio = ratio(2) }, "dataset.range_ratio"},
+		"an unknown convention":        {func(w *Workload) { w.Dataset.Convention = "hf" }, "dataset.convention"},
+		"an unknown filter":            {func(w *Workload) { w.Dataset.Filter = "hf" }, "dataset.filter"},
+		"a slowdown that is none":      {func(w *Workload) { w.Dataset = Dataset{Kind: Trace, Path: "x", Slowdown: math.NaN()} }, "dataset.slowdown"},
+	} {
+		w := good
+		c.edit(&w)
+		if p := w.Problems(); len(p) != 1 || p[0].Field != c.field || p[0].Text == "" {
+			t.Errorf("%s: %+v, want one about %s", name, p, c.field)
+		}
+	}
+	two := good
+	two.Requests, two.Endpoint = -1, "x"
+	if p := two.Problems(); len(p) != 2 {
+		t.Errorf("%+v, want all at once", p)
+	}
+}
