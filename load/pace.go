@@ -137,7 +137,8 @@ func (p *phase) heard(d *dialogue, ok bool, answer []byte) *dialogue {
 
 // closed keeps as many requests in flight as there are workers, each in its
 // shifts, until the total has been sent. atOnce: all are due at the start, and
-// those that wait for a worker wait in our queue. What is beside begins with it.
+// those that wait for a worker wait in our queue. beside, if not nil, is called when
+// the clock starts, on this goroutine.
 func (p *phase) closed(ctx context.Context, crew [][]shift, atOnce bool, beside func()) {
 	if p.total > 0 {
 		crew = crew[:min(len(crew), p.total)]

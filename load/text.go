@@ -22,7 +22,7 @@ const (
 	corpusPiece = 64 << 10
 )
 
-// pieces makes prompts of a text: cutPrompts of an exact number of tokens, each from a
+// pieces makes prompts of a text: cuts of an exact number of tokens, each from a
 // place of its own.
 func pieces(ctx context.Context, job Job) (*material, error) {
 	w, d := job.Workload, job.Workload.Dataset

@@ -294,9 +294,9 @@ func Bearer(key string) string { return "Bearer " + key }
 
 // Job is one run of the generator, complete: what the agent is handed.
 type Job struct {
-	Target      Target    `json:"target"`
-	Workload    Workload  `json:"workload"`
-	Seed        uint64    `json:"seed"` // of prompts and arrivals; derived from the cell
+	Target   Target   `json:"target"`
+	Workload Workload `json:"workload"`
+	Seed     uint64   `json:"seed"` // of prompts and arrivals; derived from the cell
 	// Percentiles are reported beside mean, median and std; nil means
 	// [DefaultPercentiles]. They select what is shown, not what is measured.
 	Percentiles []float64 `json:"percentiles,omitempty"`
