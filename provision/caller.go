@@ -31,10 +31,9 @@ const (
 // address, which daemons take without TLS. It is a port forwarded to this process
 // by the connection, and answered by an [origin.Mirror], so only layers that the
 // daemon does not have travel, and it checks each against its digest.
-func (c *Conn) pullThroughCaller(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
-	name, digest := splitRef(image)
-	if digest != "" {
-		if present, err := c.inspectKept(ctx, image, digest); !errors.Is(err, ErrImageNotFound) {
+func (c *Conn) pullThroughCaller(ctx context.Context, image origin.Ref, progress func(PullProgress)) (Image, error) {
+	if image.Pinned() {
+		if present, err := c.inspectKept(ctx, image, image.Digest); !errors.Is(err, ErrImageNotFound) {
 			return present, err
 		}
 	}
@@ -48,7 +47,7 @@ func (c *Conn) pullThroughCaller(ctx context.Context, image string, progress fun
 	here := err == nil
 	var digestNow string
 	err = c.pullTry(ctx, image, progress, func(err error) bool { return here && errors.Is(err, origin.ErrNotReachable) }, func() error {
-		mirror, err := c.caller.Mirror(ctx, image)
+		mirror, err := c.caller.Mirror(ctx, image.String())
 		if err != nil {
 			return err
 		}
@@ -58,13 +57,12 @@ func (c *Conn) pullThroughCaller(ctx context.Context, image string, progress fun
 		}
 		return c.pullMirrored(ctx, image, mirror, progress)
 	})
-	registry := registryOf(name)
 	switch {
 	case err == nil:
 	case errors.Is(err, origin.ErrNotFound):
 		return Image{}, fail(c.host, ErrImageNotFound, "%w: check the image's name and tag", err)
 	case errors.Is(err, origin.ErrAccess):
-		return Image{}, fail(c.host, errRegistryAuth, "%s does not let this machine pull %s: %w", registry, image, err)
+		return Image{}, fail(c.host, errRegistryAuth, "%s does not let this machine pull %s: %w", image.Registry, image, err)
 	case errors.Is(err, origin.ErrNotReachable) && !here:
 		return Image{}, fmt.Errorf("from here, as image_from says: %w", err)
 	case errors.Is(err, origin.ErrNotReachable):
@@ -72,14 +70,14 @@ func (c *Conn) pullThroughCaller(ctx context.Context, image string, progress fun
 		present.Local = true
 		return present, nil
 	default:
-		return Image{}, c.explainPull(image, name, err)
+		return Image{}, c.explainPull(image, err)
 	}
 	return c.inspectKept(ctx, image, digestNow)
 }
 
 // pullMirrored serves the mirror on the host for as long as the daemon pulls from
 // it, and has the image keep its names.
-func (c *Conn) pullMirrored(ctx context.Context, image string, mirror *origin.Mirror, progress func(PullProgress)) error {
+func (c *Conn) pullMirrored(ctx context.Context, image origin.Ref, mirror *origin.Mirror, progress func(PullProgress)) error {
 	forwarded, err := c.link.listen(ctx)
 	if err != nil {
 		return &noAnswer{fail(c.host, errNoForward, "the host lets nothing listen on its loopback address for this machine (%w): image_from = \"caller\" needs sshd's AllowTcpForwarding", err)}
@@ -96,7 +94,7 @@ func (c *Conn) pullMirrored(ctx context.Context, image string, mirror *origin.Mi
 		<-served
 		listener.wait()
 	}()
-	ref := forwarded.Addr().String() + "/" + mirror.Name + "@" + mirror.Digest
+	ref := origin.Ref{Registry: forwarded.Addr().String(), Repository: mirror.Name, Digest: mirror.Digest}
 	if _, err := c.download(ctx, ref, "", progress); err != nil {
 		return err
 	}
@@ -104,15 +102,15 @@ func (c *Conn) pullMirrored(ctx context.Context, image string, mirror *origin.Mi
 	if err != nil {
 		return err
 	}
-	if err := api.ImageTag(ctx, ref, kept(mirror.Digest)); err != nil {
+	if err := api.ImageTag(ctx, ref.String(), kept(mirror.Digest).String()); err != nil {
 		return err
 	}
-	if !strings.Contains(image, "@") {
-		if err := api.ImageTag(ctx, ref, image); err != nil {
+	if !image.Pinned() {
+		if err := api.ImageTag(ctx, ref.String(), image.String()); err != nil {
 			return err
 		}
 	}
-	_, err = api.ImageRemove(ctx, ref, images.RemoveOptions{}) // the name alone
+	_, err = api.ImageRemove(ctx, ref.String(), images.RemoveOptions{}) // the name alone
 	return err
 }
 
@@ -122,21 +120,25 @@ var errNoForward = errors.New("no forwarding")
 // keptName begins the names under which hosts keep images that came through a
 // caller: a daemon notes the digest of an image only with the registry that it
 // came from.
-const keptName = "hcl.local/image:sha256-"
+const keptName = "hcl.local/image:" + keptTag
+const keptTag = "sha256-"
 
-func kept(digest string) string { return keptName + strings.TrimPrefix(digest, "sha256:") }
+func kept(digest string) origin.Ref {
+	return origin.Ref{Registry: "hcl.local", Repository: "image", Tag: keptTag + strings.TrimPrefix(digest, "sha256:")}
+}
 
 // inspectKept describes an image by its digest, whichever way it came.
-func (c *Conn) inspectKept(ctx context.Context, image, digest string) (Image, error) {
-	name, _ := splitRef(image)
-	present, err := c.inspectImage(ctx, name+"@"+digest)
+func (c *Conn) inspectKept(ctx context.Context, image origin.Ref, digest string) (Image, error) {
+	exact := image
+	exact.Digest = digest
+	present, err := c.inspectImage(ctx, exact)
 	if errors.Is(err, ErrImageNotFound) {
 		present, err = c.inspectImage(ctx, kept(digest))
 	}
 	if err != nil {
 		return Image{}, err
 	}
-	present.Ref, present.Digest = image, digest
+	present.Ref, present.Digest = image.String(), digest
 	return present, nil
 }
 

@@ -80,7 +80,7 @@ func TestPullThroughCaller(t *testing.T) {
 	if got.Digest != first || got.Ref != image || got.Size < 1<<20 || last.Done != 1 || last.Bytes == 0 {
 		t.Errorf("Pull = %+v with progress %+v, want %s and the one layer", got, last, first)
 	}
-	if names := mustRun(t, c, "docker images --format '{{.Repository}}:{{.Tag}}' | sort"); names != kept(first)+"\n"+image+"\n" {
+	if names := mustRun(t, c, "docker images --format '{{.Repository}}:{{.Tag}}' | sort"); names != kept(first).String()+"\n"+image+"\n" {
 		t.Errorf("images there:\n%s", names)
 	}
 

@@ -44,10 +44,14 @@ func (r ImageRoom) Fits() bool { return r.There || r.Disk <= r.Free }
 // wherever it may have moved. Errors of the registry are those of
 // [origin.Registries.Layers].
 func (c *Conn) ImageRoom(ctx context.Context, image string) (ImageRoom, error) {
-	_, digest := splitRef(image)
-	_, err := c.inspectImage(ctx, image)
-	if digest != "" && errors.Is(err, ErrImageNotFound) {
-		_, err = c.inspectKept(ctx, image, digest)
+	ref, err := origin.ParseRef(image)
+	if err != nil {
+		return ImageRoom{}, err
+	}
+	if ref.Pinned() {
+		_, err = c.inspectKept(ctx, ref, ref.Digest)
+	} else {
+		_, err = c.inspectImage(ctx, ref)
 	}
 	if !errors.Is(err, ErrImageNotFound) {
 		return ImageRoom{There: true}, err
@@ -137,15 +141,15 @@ func (c *Conn) layersThere(ctx context.Context) (map[string]bool, error) {
 
 // checkRoom refuses an image for which there is certainly no room, before its pull
 // fills the disk. What cannot be found out is no reason.
-func (c *Conn) checkRoom(ctx context.Context, image string) error {
-	room, err := c.ImageRoom(ctx, image)
+func (c *Conn) checkRoom(ctx context.Context, image origin.Ref) error {
+	room, err := c.ImageRoom(ctx, image.String())
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
 		c.log.Debug("how much room the image takes is not known", "image", image, "err", err)
 	case !room.Fits():
-		return fail(c.host, errDiskFull, "%s", room.Lack(image))
+		return fail(c.host, errDiskFull, "%s", room.Lack(image.String()))
 	}
 	return nil
 }

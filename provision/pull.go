@@ -56,35 +56,39 @@ type Image struct {
 // calling goroutine. [ErrImageNotFound] when the registry has no such image. An
 // image for which there is certainly no room is not pulled, see [Conn.ImageRoom].
 func (c *Conn) Pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
-	found, err := c.pull(ctx, image, progress)
-	if err != nil {
-		return Image{}, c.wrap("pull "+image, err)
-	}
-	return found, nil
-}
-
-func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgress)) (Image, error) {
 	if progress == nil {
 		progress = func(PullProgress) {}
 	}
+	ref, err := origin.ParseRef(image)
+	if err != nil {
+		return Image{}, fail(c.host, ErrImageNotFound, "%w", err)
+	}
+	found, err := c.pull(ctx, ref, progress)
+	if err != nil {
+		return Image{}, c.wrap("pull "+image, err)
+	}
+	found.Ref = image
+	return found, nil
+}
+
+func (c *Conn) pull(ctx context.Context, image origin.Ref, progress func(PullProgress)) (Image, error) {
 	if err := c.checkRoom(ctx, image); err != nil {
 		return Image{}, err
 	}
 	if c.host.ImageFrom == FromCaller {
 		return c.pullThroughCaller(ctx, image, progress)
 	}
-	name, digest := splitRef(image)
 	present, err := c.inspectImage(ctx, image)
 	if err != nil && !errors.Is(err, ErrImageNotFound) {
 		return Image{}, err
 	}
 	here := err == nil
-	if here && digest != "" {
+	if here && image.Pinned() {
 		return present, nil
 	}
 	var got string
 	err = c.pullTry(ctx, image, progress, func(err error) bool { return here && mayUse(present, err) }, func() error {
-		login, err := c.registryAuth(ctx, name)
+		login, err := c.registryAuth(ctx, image.Registry)
 		if err != nil {
 			return &noAnswer{err} // nobody has been asked
 		}
@@ -98,7 +102,7 @@ func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgres
 		present.Local = true
 		return present, nil
 	default:
-		return Image{}, c.explainPull(image, name, err)
+		return Image{}, c.explainPull(image, err)
 	}
 	if present, err = c.inspectImage(ctx, image); err != nil {
 		return Image{}, err
@@ -111,7 +115,7 @@ func (c *Conn) pull(ctx context.Context, image string, progress func(PullProgres
 
 // pullTry downloads, again with pauses when it fails for a reason that may pass,
 // unless enough says that nobody needs it.
-func (c *Conn) pullTry(ctx context.Context, image string, progress func(PullProgress), enough func(error) bool, download func() error) error {
+func (c *Conn) pullTry(ctx context.Context, image origin.Ref, progress func(PullProgress), enough func(error) bool, download func() error) error {
 	pause := c.pause
 	for try := 1; ; try++ {
 		// The daemon gives up a pull that nobody listens to.
@@ -167,8 +171,8 @@ func unauthorized(err error) bool {
 func diskFull(err error) bool { return says(err, "no space left on device") }
 
 // explainPull says what to do about an image that did not come.
-func (c *Conn) explainPull(image, name string, err error) error {
-	registry := registryOf(name)
+func (c *Conn) explainPull(image origin.Ref, err error) error {
+	registry := image.Registry
 	switch {
 	case diskFull(err):
 		return fail(c.host, errDiskFull, "the disk with Docker's images is full (%w): see `docker system df`, and make room", err)
@@ -190,12 +194,11 @@ var (
 
 // download has the daemon fetch an image, and returns the digest that the
 // registry gave.
-func (c *Conn) download(ctx context.Context, image, login string, progress func(PullProgress)) (digest string, err error) {
-	name, _ := splitRef(image)
+func (c *Conn) download(ctx context.Context, image origin.Ref, login string, progress func(PullProgress)) (digest string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(c.stall, func() {
-		cancel(fail(c.host, errStalled, "nothing has moved for %s: see the host's connection to %s, and its disk", c.stall, registryOf(name)))
+		cancel(fail(c.host, errStalled, "nothing has moved for %s: see the host's connection to %s, and its disk", c.stall, image.Registry))
 	})
 	defer stalled.Stop()
 
@@ -203,7 +206,7 @@ func (c *Conn) download(ctx context.Context, image, login string, progress func(
 	if err != nil {
 		return "", err
 	}
-	body, err := api.ImagePull(ctx, image, images.PullOptions{RegistryAuth: login})
+	body, err := api.ImagePull(ctx, image.String(), images.PullOptions{RegistryAuth: login})
 	if err != nil {
 		return "", err
 	}
@@ -296,19 +299,16 @@ func (t *pullTracker) sum() PullProgress {
 
 // inspectImage describes an image on the host; [ErrImageNotFound] when it is
 // not there.
-func (c *Conn) inspectImage(ctx context.Context, image string) (Image, error) {
-	name, digest := splitRef(image)
-	lookup := image
-	if digest != "" {
-		lookup = name + "@" + digest // a tag beside it says nothing, and Docker stores none
-	}
-	found, err := query(ctx, c, func(api *client.Client) (images.InspectResponse, error) { return api.ImageInspect(ctx, lookup) })
+func (c *Conn) inspectImage(ctx context.Context, image origin.Ref) (Image, error) {
+	// A tag beside a digest says nothing, and Docker stores none.
+	found, err := query(ctx, c, func(api *client.Client) (images.InspectResponse, error) { return api.ImageInspect(ctx, image.Exact()) })
 	if errdefs.IsNotFound(err) {
 		return Image{}, fail(c.host, ErrImageNotFound, "image %s is not on the host (%w)", image, err)
 	}
 	if err != nil {
 		return Image{}, err
 	}
+	digest := image.Digest
 	if digest == "" {
 		for _, tag := range found.RepoTags {
 			if sum, ok := strings.CutPrefix(tag, keptName); ok {
@@ -316,41 +316,15 @@ func (c *Conn) inspectImage(ctx context.Context, image string) (Image, error) {
 			}
 		}
 		for _, d := range found.RepoDigests {
-			if repo, sum, ok := strings.Cut(d, "@"); ok && familiar(repo) == familiar(name) {
-				digest = sum
+			if of, err := origin.ParseRef(d); err == nil && of.Name() == image.Name() {
+				digest = of.Digest
 				break
 			}
 		}
 	}
-	is := Image{Ref: image, ID: found.ID, Digest: digest, Size: found.Size}
+	is := Image{Ref: image.String(), ID: found.ID, Digest: digest, Size: found.Size}
 	if config := found.Config; config != nil {
 		is.Entrypoint, is.Cmd, is.StopSignal = config.Entrypoint, config.Cmd, config.StopSignal
 	}
 	return is, nil
-}
-
-// splitRef takes the name and the digest, if it has one, out of an image
-// reference.
-func splitRef(image string) (name, digest string) {
-	name, digest, _ = strings.Cut(image, "@")
-	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
-		name = name[:colon] // the tag
-	}
-	return name, digest
-}
-
-// familiar is a repository's name without what Docker adds for Docker Hub.
-func familiar(name string) string {
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "index."), "docker.io/")
-	return strings.TrimPrefix(name, "library/")
-}
-
-// registryOf is the host part of a repository's name, as `docker login` wants
-// it.
-func registryOf(name string) string {
-	first, _, ok := strings.Cut(name, "/")
-	if ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
-		return first
-	}
-	return "docker.io"
 }

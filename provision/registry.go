@@ -15,11 +15,10 @@ import (
 // are all there is.
 func (c *Conn) UseRegistries(caller *origin.Registries) { c.caller = caller }
 
-// registryAuth is the login for a repository's registry, encoded for the daemon;
+// registryAuth is the login for a registry, encoded for the daemon;
 // "" when there is none. It is the caller's, or else what `docker login` left on
 // the host, and goes nowhere but into this request.
-func (c *Conn) registryAuth(ctx context.Context, name string) (string, error) {
-	server := registryOf(name)
+func (c *Conn) registryAuth(ctx context.Context, server string) (string, error) {
 	var login origin.Login
 	if c.caller != nil {
 		var err error

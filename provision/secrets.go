@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+
+	"hclbench/origin"
 )
 
 // Everybody who may use Docker on a host can read a container's configuration,
@@ -48,7 +50,11 @@ func (c *Conn) hideSecrets(ctx context.Context, ct Container) (Container, error)
 		return ct, nil
 	}
 	if ct.Entrypoint == nil {
-		image, err := c.inspectImage(ctx, ct.Image)
+		ref, err := origin.ParseRef(ct.Image) // an id, "sha256:…", reads as a name with a tag
+		if err != nil {
+			return ct, err
+		}
+		image, err := c.inspectImage(ctx, ref)
 		if err != nil {
 			return ct, err
 		}

@@ -256,7 +256,7 @@ func TestDocker(t *testing.T) {
 			t.Errorf("pull %s: %s, want it not found", ref, said)
 		}
 	}
-	h.DenyImage("vllm/private:1")
+	h.DenyImage(t, "vllm/private:1")
 	if said := pull(t, h, "vllm/private:1"); !strings.Contains(said, "denied") {
 		t.Errorf("pull of a denied image: %s", said)
 	}

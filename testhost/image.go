@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/distribution/reference"
 )
 
 // PushEngine puts an image with the simulated engine under ref, a full name such
@@ -33,7 +35,7 @@ func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (dige
 	if err != nil {
 		t.Fatalf("build engine: %v", err)
 	}
-	name, repository, tag := parseRef(ref)
+	name, repository, tag := parseRef(t, ref)
 	digest, err = push(h.images.handler(name), repository, tag, layer, imageConfig(name+"/"+repository, env))
 	if err != nil {
 		t.Fatalf("push %s: %v", ref, err)
@@ -45,28 +47,25 @@ func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (dige
 // bytes, packed. It cannot be pulled.
 func (h *Host) PushHuge(t testing.TB, ref string, size int64) {
 	t.Helper()
-	name, repository, tag := parseRef(ref)
+	name, repository, tag := parseRef(t, ref)
 	l := layer{compressed: []byte(ref), digest: digestOf([]byte(ref)), diffID: digestOf([]byte("unpacked " + ref)), size: size}
 	if _, err := push(h.images.handler(name), repository, tag, l, imageConfig(ref, nil)); err != nil {
 		t.Fatalf("push %s: %v", ref, err)
 	}
 }
 
-// parseRef takes an image's name apart in Docker's way: no registry is Docker
-// Hub, and there a name without a slash is one of the library's.
-func parseRef(ref string) (registry, repository, tag string) {
-	registry, repository = "docker.io", ref
-	if head, rest, ok := strings.Cut(ref, "/"); ok && (strings.ContainsAny(head, ".:") || head == "localhost") {
-		registry, repository = registryName(head), rest
+// parseRef takes an image's name apart in Docker's way.
+func parseRef(t testing.TB, ref string) (registry, repository, tag string) {
+	t.Helper()
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		t.Fatalf("push %s: %v", ref, err)
 	}
 	tag = "latest"
-	if i := strings.LastIndex(repository, ":"); i > strings.LastIndex(repository, "/") {
-		repository, tag = repository[:i], repository[i+1:]
+	if tagged, ok := named.(reference.Tagged); ok {
+		tag = tagged.Tag()
 	}
-	if registry == "docker.io" && !strings.Contains(repository, "/") {
-		repository = "library/" + repository
-	}
-	return registry, repository, tag
+	return registryName(reference.Domain(named)), reference.Path(named), tag
 }
 
 // runConfig is the part of an image's configuration that says how it is run.

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -314,8 +315,9 @@ func (h *Host) RegistryAway(on bool) {
 
 // DenyImage makes the registry of that image refuse access to its repository,
 // whatever the tag.
-func (h *Host) DenyImage(ref string) {
-	name, repository, _ := parseRef(ref)
+func (h *Host) DenyImage(t testing.TB, ref string) {
+	t.Helper()
+	name, repository, _ := parseRef(t, ref)
 	h.images.mu.Lock()
 	defer h.images.mu.Unlock()
 	h.images.denied[name+"/"+repository] = true
