@@ -75,7 +75,7 @@ func prefixFigure(cells []*sample) (*figure, string) {
 			s := pairs[k].without.series
 			label := s.label
 			if k.concurrency > 0 {
-				label += ", " + plain(k.concurrency) + " in flight"
+				label += ", " + short(k.concurrency) + " in flight"
 			}
 			c.groups = append(c.groups, group{label: label, bars: []bar{
 				{series: s, value: off.y, before: true, doubt: off.doubt, hover: label + "\nwithout: " + said(off.y, m)},

@@ -33,7 +33,8 @@ type line struct {
 type dot struct {
 	x, y      float64
 	low, high float64 // of repetitions; equal: there was one
-	n         int     // repetitions
+	n         int     // repetitions that it is the median of
+	of        int     // repetitions in all: those in doubt are left out where others are there
 	label     string  // beside it
 	hover     string
 	doubt     bool // suspect: drawn hollow
@@ -89,14 +90,14 @@ func (c *chart) draw(width, height float64, legend bool) *drawing {
 		sy, yticks = c.y.fit(ys, base, top+30, rows)
 		widest := 0.0
 		for _, t := range yticks {
-			widest = max(widest, textWidth(plain(t), small))
+			widest = max(widest, textWidth(short(t), small))
 		}
 		start = widest + 10
 		sx, xticks = c.x.fit(xs, start, width-14, columns)
 		if c.x.ticks != nil {
 			longest := 0.0
 			for _, t := range c.x.ticks {
-				longest = max(longest, textWidth(plain(t), small))
+				longest = max(longest, textWidth(short(t), small))
 			}
 			xticks = spaced(c.x.ticks, sx, longest+8)
 		}
@@ -122,13 +123,13 @@ func (c *chart) draw(width, height float64, legend bool) *drawing {
 	for _, t := range yticks {
 		y := sy.at(t)
 		d.add(piece{at: []point{{start, y}, {width - 6, y}}, colour: hair, width: 1})
-		d.label(start-6, y+3.8, plain(t), piece{colour: faint, anchor: right, size: small})
+		d.label(start-6, y+3.8, short(t), piece{colour: faint, anchor: right, size: small})
 	}
 	d.add(piece{at: []point{{start, base}, {width - 6, base}}, colour: faint, width: 1})
 	for _, t := range xticks {
 		x := sx.at(t)
 		d.add(piece{at: []point{{x, base}, {x, base + 4}}, colour: faint, width: 1})
-		d.label(x, base+17, plain(t), piece{colour: faint, anchor: middle, size: small})
+		d.label(x, base+17, short(t), piece{colour: faint, anchor: middle, size: small})
 	}
 	d.label(width-6, height-4, foot, piece{colour: faint, anchor: right, size: small})
 	if c.better != "" {

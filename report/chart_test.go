@@ -54,7 +54,7 @@ func TestScale(t *testing.T) {
 			t.Fatalf("%+v of %v has the ticks %v", a, values, ticks)
 		}
 		for _, v := range ticks {
-			if text := plain(v); len(text) > 14 && !s.log {
+			if text := short(v); len(text) > 14 && !s.log {
 				t.Fatalf("%+v of %v has the tick %s", a, values, text)
 			}
 		}
@@ -239,7 +239,7 @@ func TestLeads(t *testing.T) {
 	}
 	var got []string
 	for _, l := range leads(all[0].against(medianTTFT), medianTTFT) {
-		got = append(got, fmt.Sprintf("%s %s %s", plain(l.x), l.series.label, percent(l.by)))
+		got = append(got, fmt.Sprintf("%s %s %s", short(l.x), l.series.label, percent(l.by)))
 	}
 	// The rows of TensorRT-LLM contradict themselves, and so lead nothing.
 	want := []string{"4 H200 · vLLM −24 %", "8 H200 · vLLM −30 %", "16 H200 · vLLM −15 %",

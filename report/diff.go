@@ -2,8 +2,8 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/results"
 )
 
@@ -22,22 +23,37 @@ type Difference struct {
 	FormatVersion string      `json:"format_version"`
 	A             string      `json:"a"` // what they are: runs, files
 	B             string      `json:"b"`
-	Cells         []CellDiff  `json:"cells"`
+	Cells         []CellDiff  `json:"cells"`     // that both have
 	OnlyA         int         `json:"only_in_a"` // cells that the other has not
 	OnlyB         int         `json:"only_in_b"`
-	Inputs        []InputDiff `json:"inputs"` // what went in and is not the same
+	Inputs        []InputDiff `json:"inputs"`           // what went in and is not the same
+	Checks        []Check     `json:"checks,omitempty"` // of limits, where there are any
+
+	onlyA, onlyB []CellDiff
+	fields       fields // that a condition may be about
 }
 
-// CellDiff is one cell, by its benchmark and its axes, as both have it.
+// CellDiff is one cell as both have it.
 type CellDiff struct {
 	Benchmark string       `json:"benchmark"`
 	Engine    string       `json:"engine"`
 	Axes      results.Axes `json:"axes"`
 	VerdictA  string       `json:"verdict_a"` // the worst of its repetitions
 	VerdictB  string       `json:"verdict_b"`
-	Figures   []FigureDiff `json:"figures"`
+	Figures   []FigureDiff `json:"figures"` // that both have
+	// Unlike is why the two are not of the same thing: other GPUs, another model,
+	// another load. Empty: they are, as far as is known.
+	Unlike []Unlike `json:"unlike,omitempty"`
 
-	a, b []*results.Row
+	a, b  []*results.Row
+	twins bool // B has different things of this name
+}
+
+// Unlike is something that makes two cells not comparable.
+type Unlike struct {
+	What string `json:"what"` // one of [Differing]
+	A    string `json:"a"`
+	B    string `json:"b"`
 }
 
 // FigureDiff is one metric of a cell.
@@ -47,7 +63,7 @@ type FigureDiff struct {
 	Better string  `json:"better,omitempty"` // "higher" or "lower"
 	A      Spread  `json:"a"`
 	B      Spread  `json:"b"`
-	Change float64 `json:"change_percent"` // of the median of B against that of A
+	Change Percent `json:"change_percent"` // of the median of B against that of A
 	P      float64 `json:"p"`              // of the Mann–Whitney U test, two-sided
 	// Significant says that the repetitions tell the two apart: P is below 0.05.
 	Significant bool `json:"significant"`
@@ -56,6 +72,17 @@ type FigureDiff struct {
 	Needed int `json:"repetitions_needed,omitempty"`
 
 	of metric
+}
+
+// Percent is a change. From zero it is infinite, which JSON writes as null.
+type Percent float64
+
+// MarshalJSON writes a number, or null for what none can say.
+func (p Percent) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(p), 0) || math.IsNaN(float64(p)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(p))
 }
 
 // Spread is a metric over the repetitions of a cell.
@@ -83,88 +110,142 @@ func DefaultMetrics() []string {
 // Diff compares what two sets of results have of the same cells. Metrics are named
 // as in [CSV]; an unknown one is an error.
 func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []string) (*Difference, error) {
-	known := map[string]metric{}
-	for _, m := range allMetrics(slices.Concat(a, b)) {
-		known[m.name] = m
-	}
 	var metrics []metric
 	for _, name := range names {
-		m, ok := known[name]
-		if !ok && !slices.Contains(DefaultMetrics(), name) {
-			return nil, fmt.Errorf("there is no metric %q in these results; there are %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-		}
-		if ok {
-			metrics = append(metrics, m)
-		}
-	}
-	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{}, Inputs: []InputDiff{}}
-	order, cellsA := byCell(a)
-	orderB, cellsB := byCell(b)
-	inputs := map[InputDiff]int{}
-	var inputOrder []InputDiff
-	for _, key := range order {
-		rowsA, rowsB := cellsA[key], cellsB[key]
-		if rowsB == nil {
-			d.OnlyA++
-			continue
-		}
-		r := rowsA[0]
-		c := CellDiff{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Axes: r.Axes, VerdictA: worst(rowsA), VerdictB: worst(rowsB), a: rowsA, b: rowsB}
-		for _, m := range metrics {
-			if f, ok := figureDiff(m, rowsA, rowsB); ok {
-				c.Figures = append(c.Figures, f)
+		m, ok := metricNamed(name)
+		if !ok {
+			var known []string
+			for _, m := range allMetrics(slices.Concat(a, b)) {
+				known = append(known, m.name)
 			}
+			return nil, fmt.Errorf("there is no metric %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(known)), ", "))
 		}
-		d.Cells = append(d.Cells, c)
-		for _, i := range inputDiffs(r, rowsB[0]) {
-			if inputs[i] == 0 {
-				inputOrder = append(inputOrder, i)
+		metrics = append(metrics, m)
+	}
+	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{}, Inputs: []InputDiff{}, fields: newFields(slices.Concat(a, b))}
+	for _, c := range match(setsOf(a), setsOf(b)) {
+		switch {
+		case c.b == nil:
+			d.onlyA = append(d.onlyA, c)
+		case c.a == nil:
+			d.onlyB = append(d.onlyB, c)
+		default:
+			for _, m := range metrics {
+				if f, ok := figureDiff(m, c.a, c.b); ok {
+					c.Figures = append(c.Figures, f)
+				}
 			}
-			inputs[i]++
+			d.Cells = append(d.Cells, c)
 		}
 	}
-	for _, key := range orderB {
-		if cellsA[key] == nil {
-			d.OnlyB++
-		}
-	}
-	for _, i := range inputOrder {
-		n := inputs[i]
-		i.Cells = n
-		d.Inputs = append(d.Inputs, i)
-	}
+	d.OnlyA, d.OnlyB = len(d.onlyA), len(d.onlyB)
+	d.Inputs = append(d.Inputs, allInputs(d.Cells)...)
 	return d, nil
 }
 
-// byCell groups rows by what they measured: benchmark and axes, whatever served.
-func byCell(rows []results.Row) (order []string, cells map[string][]*results.Row) {
-	cells = map[string][]*results.Row{}
-	for i := range rows {
-		r := &rows[i]
-		key := r.Benchmark + "\x00" + fmt.Sprint(r.Axes)
-		if _, engine := r.Axes.Value("engine"); !engine {
-			key += "\x00" + r.Deployment.Engine
-		}
-		if cells[key] == nil {
-			order = append(order, key)
-		}
-		cells[key] = append(cells[key], r)
-	}
-	return order, cells
+// set are the repetitions of one cell.
+type set struct {
+	label, identity string
+	rows            []*results.Row
+	taken           bool // it has found its like
 }
 
-// worst is the worst verdict of some rows.
+// setsOf puts repetitions together. What a plan no longer asks for is compared with
+// nothing.
+func setsOf(rows []results.Row) []*set {
+	var out []*set
+	byGroup := map[string]*set{}
+	for i := range rows {
+		r := &rows[i]
+		if r.Stale {
+			continue
+		}
+		key := groupOf(r)
+		if byGroup[key] == nil {
+			byGroup[key] = &set{label: labelOf(r), identity: identityOf(r)}
+			out = append(out, byGroup[key])
+		}
+		byGroup[key].rows = append(byGroup[key].rows, r)
+	}
+	return out
+}
+
+// match finds for each cell of A that of B: what is the same and is called the same;
+// else what is the same, whatever it is called; else what is called the same, where
+// that says which one is meant. Cells of A come first, in their order.
+func match(a, b []*set) []CellDiff {
+	like := map[*set]*set{}
+	for _, key := range []func(*set) string{
+		func(s *set) string { return s.label + "\x00" + s.identity },
+		func(s *set) string { return s.identity },
+		func(s *set) string { return s.label },
+	} {
+		ofA, ofB := byKey(a, key), byKey(b, key)
+		for k, x := range ofA {
+			if y := ofB[k]; len(x) == 1 && len(y) == 1 {
+				like[x[0]] = y[0]
+				x[0].taken, y[0].taken = true, true
+			}
+		}
+	}
+	var out []CellDiff
+	for _, s := range a {
+		if x := like[s]; x != nil {
+			out = append(out, newCellDiff(s.rows, x.rows))
+		} else {
+			out = append(out, newCellDiff(s.rows, nil))
+		}
+	}
+	for _, s := range b {
+		if !s.taken {
+			c := newCellDiff(nil, s.rows)
+			c.twins = slices.ContainsFunc(b, func(o *set) bool { return o != s && o.label == s.label })
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// byKey are the sets that have found nothing yet, by a key.
+func byKey(sets []*set, key func(*set) string) map[string][]*set {
+	out := map[string][]*set{}
+	for _, s := range sets {
+		if !s.taken {
+			out[key(s)] = append(out[key(s)], s)
+		}
+	}
+	return out
+}
+
+func newCellDiff(a, b []*results.Row) CellDiff {
+	r := slices.Concat(b, a)[0] // under the newer names
+	c := CellDiff{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Axes: r.Axes, VerdictA: worst(a), VerdictB: worst(b), a: a, b: b}
+	if a != nil && b != nil {
+		c.Unlike = unlike(a[0], b[0])
+	}
+	return c
+}
+
+// worst is the worst verdict of some rows, and none of no rows. A verdict that nobody
+// knows is as bad as none.
 func worst(rows []*results.Row) string {
+	if len(rows) == 0 {
+		return ""
+	}
 	verdicts := []string{load.Valid, load.Imported, load.Suspect, load.Void}
 	at := 0
 	for _, r := range rows {
-		at = max(at, slices.Index(verdicts, r.Verdict().Verdict))
+		place := slices.Index(verdicts, r.Verdict().Verdict)
+		if place < 0 {
+			place = len(verdicts) - 1
+		}
+		at = max(at, place)
 	}
 	return verdicts[at]
 }
 
 func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
-	a, b := valuesOf(m, rowsA), valuesOf(m, rowsB)
+	a, b := trusted(m, rowsA), trusted(m, rowsB)
 	if len(a) == 0 || len(b) == 0 {
 		return FigureDiff{}, false
 	}
@@ -175,9 +256,7 @@ func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 	case -1:
 		f.Better = "lower"
 	}
-	if f.A.Median != 0 {
-		f.Change = (f.B.Median/f.A.Median - 1) * 100
-	}
+	f.Change = changeOf(f.A.Median, f.B.Median)
 	f.Significant = f.P < significance
 	if !f.Significant {
 		if f.Needed = needed(a, b); f.Needed == 0 && (len(a) < fewest || len(b) < fewest) {
@@ -185,6 +264,27 @@ func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 		}
 	}
 	return f, true
+}
+
+// changeOf is the change from a to b in percent.
+func changeOf(a, b float64) Percent {
+	switch {
+	case a == b:
+		return 0
+	case a == 0:
+		return Percent(math.Inf(cmp.Compare(b, a)))
+	}
+	return Percent((b - a) / math.Abs(a) * 100)
+}
+
+// trusted are the values of a metric over repetitions: of those that are not suspect,
+// or, where all are, of all.
+func trusted(m metric, rows []*results.Row) []float64 {
+	sure := slices.DeleteFunc(slices.Clone(rows), func(r *results.Row) bool { return r.Verdict().Verdict == load.Suspect })
+	if values := valuesOf(m, sure); len(values) > 0 {
+		return values
+	}
+	return valuesOf(m, rows)
 }
 
 func valuesOf(m metric, rows []*results.Row) []float64 {
@@ -201,6 +301,87 @@ func spread(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
 	return Spread{N: n, Median: (v[(n-1)/2] + v[n/2]) / 2, Min: v[0], Max: v[n-1]}
+}
+
+// Differing names what may make two cells not comparable.
+func Differing() []string { return []string{"kind of run", "gpus", "model", "load"} }
+
+// unlike says in what two cells are not of the same thing.
+func unlike(a, b *results.Row) []Unlike {
+	ofRun := func(r *results.Row) string {
+		word, _, _ := strings.Cut(mark(*r), ":")
+		return cmp.Or(word, "measured")
+	}
+	gpus := func(r *results.Row) string {
+		if n := gpuCount(r); n > 0 {
+			return fmt.Sprintf("%d of %s", n, cmp.Or(r.Deployment.GPUs, "?"))
+		}
+		return r.Deployment.GPUs
+	}
+	if x, y := gpusSeen(a), gpusSeen(b); gpus(a) == gpus(b) && x != "" && y != "" {
+		gpus = gpusSeen // the lab's text says little, or the same of another machine
+	}
+	var out []Unlike
+	for i, of := range []func(*results.Row) string{ofRun, gpus, func(r *results.Row) string { return r.Deployment.Model }, loadOf} {
+		if x, y := of(a), of(b); x != y {
+			out = append(out, Unlike{Differing()[i], x, y})
+		}
+	}
+	return out
+}
+
+// gpusSeen are the GPUs that were found on the host; empty: nobody looked.
+func gpusSeen(r *results.Row) string {
+	var f hostFacts
+	if json.Unmarshal(r.Deployment.Facts, &f) != nil || len(f.GPUs) == 0 {
+		return ""
+	}
+	n := map[string]int{}
+	for _, g := range f.GPUs {
+		n[g.Name]++
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// loadOf is what was sent, as JSON, without what says how to judge it, how long to
+// wait for it and where its data lay.
+func loadOf(r *results.Row) string {
+	w := r.Job.Workload
+	w.SLO, w.Timeout, w.Stall = nil, 0, 0
+	if w.Dataset.SHA256 != "" {
+		w.Dataset.Path = ""
+	}
+	if w.Dataset.TokenizerSHA256 != "" {
+		w.Dataset.Tokenizer = ""
+	}
+	text, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Sprint(w)
+	}
+	return string(text)
+}
+
+// allInputs are what went into the cells and differs, each with how many cells it
+// concerns.
+func allInputs(cells []CellDiff) []InputDiff {
+	n := map[InputDiff]int{}
+	var order []InputDiff
+	for _, c := range cells {
+		for _, i := range inputDiffs(c.a[0], c.b[0]) {
+			if n[i] == 0 {
+				order = append(order, i)
+			}
+			n[i]++
+		}
+	}
+	for i := range order {
+		order[i].Cells = n[order[i]]
+	}
+	return order
 }
 
 // inputDiffs are what went into two measurements of a cell and differs.
@@ -320,11 +501,15 @@ func (d *Difference) tables() (titles []string, grids []*grid) {
 			sure.cells = append(sure.cells, f.doubt(c))
 		}
 		g.columns = []column{cell, axes, a, b, change, sure}
-		unit := m.unit
-		if unit != "" {
-			unit = ", " + unit
+		title := m.title
+		if m.unit != "" {
+			title += ", " + m.unit
 		}
-		titles = append(titles, fmt.Sprintf("%s%s", m.title, unit))
+		if g.rows > 1 && sure.same() { // said once
+			g.columns = g.columns[:5]
+			title += ": " + sure.cells[0]
+		}
+		titles = append(titles, title)
 		grids = append(grids, g)
 	}
 	return titles, grids
@@ -352,10 +537,28 @@ func (s Spread) text() string {
 
 // text is the change, or ~ where the repetitions do not tell the two apart.
 func (f FigureDiff) text() string {
-	if !f.Significant && min(f.A.N, f.B.N) >= fewest {
+	if f.chance() {
 		return "~"
 	}
-	return fmt.Sprintf("%+.1f %%", f.Change)
+	return f.Change.text()
+}
+
+// chance reports whether there are enough repetitions to tell the two apart, and they
+// do not.
+func (f FigureDiff) chance() bool { return !f.Significant && min(f.A.N, f.B.N) >= fewest }
+
+// text is a change for people. What is more than doubled is said as a factor.
+func (p Percent) text() string {
+	v := math.Round(float64(p)*10) / 10
+	switch {
+	case math.IsInf(v, 0):
+		return "from 0"
+	case v == 0:
+		return "0.0 %"
+	case v > 100:
+		return "×" + number(1+float64(p)/100)
+	}
+	return fmt.Sprintf("%+.1f %%", v)
 }
 
 // doubt says how sure a change is.
@@ -370,10 +573,21 @@ func (f FigureDiff) doubt(c CellDiff) string {
 	default:
 		words = append(words, fmt.Sprintf("n=%d+%d, at least %d tell chance apart", f.A.N, f.B.N, max(f.Needed, fewest)))
 	}
-	for _, v := range []struct{ side, verdict string }{{"A", c.VerdictA}, {"B", c.VerdictB}} {
-		if v.verdict != load.Valid {
-			words = append(words, v.side+" "+v.verdict)
+	for _, side := range []struct {
+		name, verdict string
+		rows          []*results.Row
+		used          int
+	}{{"A", c.VerdictA, c.a, f.A.N}, {"B", c.VerdictB, c.b, f.B.N}} {
+		switch {
+		case side.verdict == load.Valid:
+		case side.used < len(side.rows):
+			words = append(words, fmt.Sprintf("%s %d of %d, the others %s", side.name, side.used, len(side.rows), side.verdict))
+		default:
+			words = append(words, side.name+" "+side.verdict)
 		}
+	}
+	for _, u := range c.Unlike {
+		words = append(words, "another "+u.What)
 	}
 	return strings.Join(words, ", ")
 }
@@ -389,11 +603,51 @@ func (d *Difference) rest() string {
 			words = append(words, fmt.Sprintf("%d only in %s", side.n, side.name))
 		}
 	}
-	s := fmt.Sprintf("%d cells in both", len(d.Cells))
+	s := counted(len(d.Cells), "cell") + " in both"
 	if len(words) > 0 {
 		s += ", " + strings.Join(words, ", ")
 	}
 	return s
+}
+
+// verdicts say of each metric in a line how many cells are better and worse.
+func (d *Difference) verdicts() (lines []string) {
+	n := map[string]map[string]int{}
+	var order []string
+	for _, c := range d.Cells {
+		for _, f := range c.Figures {
+			if n[f.Metric] == nil {
+				n[f.Metric] = map[string]int{}
+				order = append(order, f.Metric)
+			}
+			n[f.Metric][f.verdict()]++
+		}
+	}
+	for _, name := range order {
+		var parts []string
+		for _, word := range []string{"worse", "better", "changed", "level"} {
+			if k := n[name][word]; k > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", k, word))
+			}
+		}
+		lines = append(lines, name+": "+strings.Join(parts, ", "))
+	}
+	return lines
+}
+
+// verdict is what became of a figure: "level" is what chance explains, or, with too
+// few repetitions to tell, less than 1 %.
+func (f FigureDiff) verdict() string {
+	switch up := f.Change > 0; {
+	case f.chance() || !f.Significant && math.Abs(float64(f.Change)) < 100*level:
+		return "level"
+	case f.Better == "":
+		return "changed"
+	case up == (f.Better == "higher"):
+		return "better"
+	default:
+		return "worse"
+	}
 }
 
 func (d *Difference) inputGrid() *grid {
@@ -415,7 +669,10 @@ func orNone(s string) string {
 }
 
 func (d *Difference) text(b *bytes.Buffer, width int) {
-	fmt.Fprintf(b, "A: %s\nB: %s\n%s\n", d.A, d.B, d.rest())
+	fmt.Fprintf(b, "A: %s\nB: %s\n%s\n", plain.Line(d.A), plain.Line(d.B), d.rest())
+	for _, line := range d.verdicts() {
+		fmt.Fprintln(b, line)
+	}
 	titles, grids := d.tables()
 	for i, g := range grids {
 		fmt.Fprintf(b, "\n%s\n", titles[i])
@@ -438,7 +695,7 @@ func (d *Difference) text(b *bytes.Buffer, width int) {
 }
 
 func (d *Difference) markdown(b *bytes.Buffer) {
-	fmt.Fprintf(b, "A: %s  \nB: %s  \n%s\n", markdownText(d.A), markdownText(d.B), d.rest())
+	fmt.Fprintf(b, "A: %s  \nB: %s  \n%s\n", markdownText(d.A), markdownText(d.B), strings.Join(append([]string{d.rest()}, d.verdicts()...), "  \n"))
 	titles, grids := d.tables()
 	for i, g := range grids {
 		fmt.Fprintf(b, "\n**%s**\n\n", titles[i])
@@ -485,7 +742,7 @@ func benchmarkName(c CellDiff) string {
 			return r
 		}, s)
 	}
-	name := []rune(clean(c.Benchmark))
+	name := []rune(cmp.Or(clean(c.Benchmark), "cell"))
 	name[0] = unicode.ToUpper(name[0])
 	parts := []string{string(name), "engine=" + clean(c.Engine)}
 	for _, x := range c.Axes {
@@ -494,101 +751,4 @@ func benchmarkName(c CellDiff) string {
 		}
 	}
 	return strings.Join(parts, "/")
-}
-
-// Limit is a change that must not be, such as "output_throughput < -5%".
-type Limit struct {
-	Metric string
-	Below  bool    // fails when the change is below, else above
-	At     float64 // percent
-	Text   string
-}
-
-// ParseLimit reads "METRIC < -5%" or "METRIC > 10%".
-func ParseLimit(text string) (Limit, error) {
-	for _, op := range []string{"<", ">"} {
-		metric, rest, ok := strings.Cut(text, op)
-		if !ok {
-			continue
-		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "%")), 64)
-		if err != nil || !strings.HasSuffix(strings.TrimSpace(rest), "%") || strings.TrimSpace(metric) == "" {
-			break
-		}
-		return Limit{Metric: strings.TrimSpace(metric), Below: op == "<", At: v, Text: text}, nil
-	}
-	return Limit{}, fmt.Errorf("%q is not a limit; write for example 'output_throughput < -5%%' or 'p99_ttft_ms > 10%%'", text)
-}
-
-// Broken is a limit that a cell breaks.
-type Broken struct {
-	Limit Limit
-	Cell  CellDiff
-	By    FigureDiff
-}
-
-func (b Broken) String() string {
-	return fmt.Sprintf("%s %s: %s changed by %+.1f %% (%s to %s)", b.Cell.Benchmark, b.Cell.name(), b.Limit.Metric, b.By.Change, number(b.By.A.Median), number(b.By.B.Median))
-}
-
-// Check returns what breaks the limits. A change that enough repetitions show to
-// be chance breaks none; with too few to tell, the medians decide.
-func (d *Difference) Check(limits []Limit) []Broken {
-	var found []Broken
-	for _, c := range d.Cells {
-		for _, l := range limits {
-			for _, f := range c.Figures {
-				beyond := l.Below && f.Change < l.At || !l.Below && f.Change > l.At
-				chance := !f.Significant && min(f.A.N, f.B.N) >= fewest
-				if f.Metric == l.Metric && beyond && !chance {
-					found = append(found, Broken{l, c, f})
-				}
-			}
-		}
-	}
-	return found
-}
-
-// JUnit writes the limits as test cases that CI systems show: one for each limit
-// of each cell.
-func (d *Difference) JUnit(w io.Writer, limits []Limit) error {
-	type failure struct {
-		Message string `xml:"message,attr"`
-	}
-	type testCase struct {
-		Class   string   `xml:"classname,attr"`
-		Name    string   `xml:"name,attr"`
-		Failure *failure `xml:"failure,omitempty"`
-	}
-	type suite struct {
-		XMLName  xml.Name   `xml:"testsuite"`
-		Name     string     `xml:"name,attr"`
-		Tests    int        `xml:"tests,attr"`
-		Failures int        `xml:"failures,attr"`
-		Cases    []testCase `xml:"testcase"`
-	}
-	s := suite{Name: "hcl compare"}
-	broken := d.Check(limits)
-	for _, c := range d.Cells {
-		for _, l := range limits {
-			if !slices.ContainsFunc(c.Figures, func(f FigureDiff) bool { return f.Metric == l.Metric }) {
-				continue
-			}
-			t := testCase{Class: c.Benchmark, Name: c.name() + ": " + l.Text}
-			if i := slices.IndexFunc(broken, func(b Broken) bool {
-				return b.Limit == l && b.Cell.name() == c.name() && b.Cell.Benchmark == c.Benchmark
-			}); i >= 0 {
-				t.Failure = &failure{broken[i].String()}
-				s.Failures++
-			}
-			s.Tests++
-			s.Cases = append(s.Cases, t)
-		}
-	}
-	text, err := xml.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
-	return err
 }

@@ -85,11 +85,11 @@ func samples(rows []results.Row, all *seriesOf) []*sample {
 				s.at[d.name] = v
 			}
 		}
-		axes := r.Axes
-		if all.by != nil { // of the rest of them there is nothing to tell cells apart
-			axes = slices.DeleteFunc(slices.Clone(axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
+		key := fmt.Sprint(s.series.index, "\x00", groupOf(r))
+		if all.by != nil { // the lab says what is told apart; of the rest there is only the load
+			load := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
+			key = fmt.Sprint(s.benchmark, "\x00", s.series.index, "\x00", s.dataset, s.at, load)
 		}
-		key := fmt.Sprint(s.benchmark, "\x00", s.series.index, "\x00", s.dataset, s.at, axes)
 		if known := byKey[key]; known != nil {
 			known.rows = append(known.rows, r)
 			continue
@@ -102,21 +102,29 @@ func samples(rows []results.Row, all *seriesOf) []*sample {
 }
 
 // value is the median of a metric over the repetitions, with the lowest and the
-// highest.
+// highest: over those that are not in doubt, or, where all of them are, over all.
 func (s *sample) value(m metric) (d dot, ok bool) {
-	var values []float64
+	var sure, doubted []float64
 	for _, r := range s.rows {
-		if v, ok := m.value(r); ok {
-			values = append(values, v)
-			d.doubt = d.doubt || s.doubtful(r.Verdict())
+		v, ok := m.value(r)
+		switch {
+		case !ok:
+		case s.doubtful(r.Verdict()):
+			doubted = append(doubted, v)
+		default:
+			sure = append(sure, v)
 		}
+	}
+	values := sure
+	if len(sure) == 0 {
+		values, d.doubt = doubted, true
 	}
 	if len(values) == 0 {
 		return d, false
 	}
-	slices.Sort(values)
-	d.low, d.high, d.n = values[0], values[len(values)-1], len(values)
-	d.y = (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	of := spread(values)
+	d.y, d.low, d.high = of.Median, of.Min, of.Max
+	d.n, d.of = of.N, len(sure)+len(doubted)
 	return d, true
 }
 
@@ -179,7 +187,7 @@ func (x slice) under() string {
 	var parts []string
 	add := func(name, format string) {
 		if v, ok := s.at[name]; ok && name != x.along.name {
-			parts = append(parts, fmt.Sprintf(format, plain(v)))
+			parts = append(parts, fmt.Sprintf(format, short(v)))
 		}
 	}
 	add("input_tokens", "%s tokens in")
@@ -253,13 +261,13 @@ func (x slice) tradeoff(mx, my metric) *chart {
 		dx, okX := s.value(mx)
 		d, okY := s.value(my)
 		d.x, d.doubt = dx.y, d.doubt || dx.doubt
-		d.label = plain(s.at[x.along.name])
+		d.label = short(s.at[x.along.name])
 		d.hover = hover(s, d, x.along.name, my) + "\n" + said(dx.y, mx)
 		return d, okX && okY
 	})
 	order := map[string]float64{}
 	for _, s := range x.samples {
-		order[plain(s.at[x.along.name])] = s.at[x.along.name]
+		order[short(s.at[x.along.name])] = s.at[x.along.name]
 	}
 	for i := range c.lines {
 		slices.SortStableFunc(c.lines[i].dots, func(a, b dot) int { return cmp.Compare(order[a.label], order[b.label]) })
@@ -334,11 +342,14 @@ func lower(s string) string {
 func hover(s *sample, d dot, along string, m metric) string {
 	lines := []string{s.series.label}
 	if v, ok := s.at[along]; ok {
-		lines[0] += fmt.Sprintf(", %s %s", strings.ReplaceAll(along, "_", " "), plain(v))
+		lines[0] += fmt.Sprintf(", %s %s", strings.ReplaceAll(along, "_", " "), short(v))
 	}
 	lines = append(lines, said(d.y, m))
 	if d.n > 1 {
 		lines = append(lines, fmt.Sprintf("median of %d, %s to %s", d.n, number(d.low), number(d.high)))
+	}
+	if d.of > d.n {
+		lines = append(lines, fmt.Sprintf("%d of %d repetitions: the others are suspect", d.n, d.of))
 	}
 	if d.doubt {
 		lines = append(lines, "suspect")

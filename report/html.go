@@ -36,13 +36,6 @@ type About struct {
 	Records func(r *results.Row) ([]load.Record, error)
 }
 
-// Planned is a cell that a lab asks for.
-type Planned struct {
-	Benchmark string
-	ID        string
-	Axes      results.Axes
-}
-
 // HTML writes one page with everything in it: no part of it is anywhere else, and
 // no script of it asks for anything.
 func HTML(w io.Writer, rows []results.Row, about About) error {
@@ -288,7 +281,7 @@ func (f *figure) finding(of section) (finding, bool) {
 		if x.Rows == nil {
 			x.Along = c.x.title
 			for _, l := range c.leads {
-				x.Head = append(x.Head, plain(l.x))
+				x.Head = append(x.Head, short(l.x))
 			}
 		}
 		row := findingRow{Metric: c.title}

@@ -24,9 +24,9 @@ func number(v float64) string {
 	return thousands(strconv.FormatFloat(v, 'f', max(0, 2-exponent), 64))
 }
 
-// plain is a number that was chosen, not measured: as short as it is exact, to ten
+// short is a number that was chosen, not measured: as short as it is exact, to ten
 // digits, for 3 × 0.2 is not quite 0.6.
-func plain(v float64) string {
+func short(v float64) string {
 	if ten, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 10, 64), 64); err == nil {
 		v = ten
 	}

@@ -23,7 +23,7 @@ type Repeated struct {
 }
 
 // Repetitions puts the repetitions of each cell together, in the order of their
-// first. A cell is what has the same engine, benchmark and axes; one that was
+// first: measurements of the same thing under the same names. A cell that was
 // measured only once is left out.
 func Repetitions(rows []results.Row) []Repeated {
 	var all []*Repeated
@@ -33,7 +33,7 @@ func Repetitions(rows []results.Row) []Repeated {
 		if r.Verdict().Verdict == load.Void {
 			continue
 		}
-		key := fmt.Sprint(r.DeploymentID, "\x00", r.Deployment.Engine, "\x00", r.Benchmark, "\x00", r.Axes)
+		key := groupOf(r)
 		x := byKey[key]
 		if x == nil {
 			x = &Repeated{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Deployment: r.DeploymentID, Axes: r.Axes}

@@ -111,4 +111,9 @@ type Row struct {
 	Cell
 	Deployment Deployment `json:"deployment"`
 	Run        Run        `json:"run"`
+	// Group is what the repetitions of a cell have in common: the id of the cell
+	// without its repetition, where a plan is at hand.
+	Group string `json:"group,omitempty"`
+	// Stale says that a plan is at hand and does not ask for this cell.
+	Stale bool `json:"stale,omitempty"`
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 
 func (a *app) compare() *cobra.Command {
 	var dir, format, junit string
-	var metrics, failIf []string
+	var metrics, failIf, allowed []string
 	formats := []string{"text", "markdown", "json", "benchstat"}
 	c := &cobra.Command{
 		Use:   "compare A B",
@@ -34,15 +33,22 @@ A and B are each a run (the beginning of its id), a lab's directory (the newest
 measurement of each cell), the URL of a shared store (the same, of the lab that
 --lab names), what hcl report --json has written, or a file that hcl import reads.
 
---fail-if makes it a gate: when a cell breaks one, the exit code is 3.`,
+--fail-if makes it a gate: a limit on the change of a metric ('goodput < -5%'), or a
+condition on B ('p99_ttft_ms > 500', 'failed > 0') as hcl results --where reads it,
+which no repetition of a cell may meet. The exit code is 3 when a cell breaks one, and
+also when it cannot be said whether it does: the cell is missing or void in B, or
+suspect, requests fail in it that did not in A, its figure is not known, or it is of
+other GPUs, another model or another load. --allow names what may be so on purpose.`,
 		Example: `  hcl compare 20261120-1 20261121-1
   hcl compare baseline.json . --fail-if 'output_throughput < -5%' --junit compare.xml
   hcl compare old-lab/ new-lab/ --metric p99_ttft_ms --metric goodput
+  hcl compare main.json . --fail-if 'p99_ttft_ms > 500' --fail-if 'failed > 0'
+  hcl compare h100.json . --fail-if 'goodput < 0%' --allow gpus
   hcl compare postgres://ada@db.example/bench . --lab .
   hcl compare A B --format benchstat | benchstat -col side -
 
-Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 a limit of --fail-if is
-broken.`,
+Exit codes: 0 done, and every cell keeps every limit, 1 failed, 2 the command line is
+wrong, 3 a limit of --fail-if is broken, or it is not known that it is kept.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usage("name two sets of results: runs, labs or files\nSee '%s --help'.", c.CommandPath())
@@ -60,8 +66,17 @@ broken.`,
 					return usage("--fail-if: %w", err)
 				}
 				limits = append(limits, l)
-				if !slices.Contains(metrics, l.Metric) {
+				if l.Metric != "" && !slices.Contains(metrics, l.Metric) {
 					metrics = append(metrics, l.Metric)
+				}
+			}
+			if junit != "" && limits == nil {
+				return usage("--junit writes what came of limits: give one, --fail-if 'output_throughput < -5%%'")
+			}
+			exceptions := append(report.Differing(), report.Suspects)
+			for _, what := range allowed {
+				if !slices.Contains(exceptions, what) {
+					return usage("--allow %s: it is %s", what, strings.Join(exceptions, ", "))
 				}
 			}
 			var names [2]string
@@ -76,34 +91,50 @@ broken.`,
 			if err != nil {
 				return &exit{exitUsage, err}
 			}
-			if len(d.Cells) == 0 {
+			if err := d.Check(limits, allowed); err != nil {
+				return &exit{exitUsage, fmt.Errorf("--fail-if: %w", err)}
+			}
+			if len(d.Cells) == 0 && limits == nil {
 				return errors.New("the two have no cell in common: cells are the same when their benchmark and all their axes are")
 			}
 			if err := d.Write(a.stdout, format, a.width(120)); err != nil {
 				return err
 			}
 			if junit != "" {
-				if err := a.write(junit, func(w io.Writer) error { return d.JUnit(w, limits) }); err != nil {
+				if err := a.write(junit, d.JUnit); err != nil {
 					return err
 				}
 			}
-			if broken := d.Check(limits); len(broken) > 0 {
-				var texts []string
-				for _, b := range broken {
-					texts = append(texts, "  "+b.String())
-				}
-				return &exit{exitCells, fmt.Errorf("%s broken:\n%s", plural(len(broken), "limit"), strings.Join(texts, "\n"))}
-			}
-			return nil
+			return brokenLimits(d.Failing())
 		},
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which runs belong")
 	a.storeFlag(c)
 	c.Flags().StringArrayVar(&metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
-	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "a `limit` on the change of a metric, such as 'output_throughput < -5%'; may be repeated")
+	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
+	c.Flags().StringSliceVar(&allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(append(report.Differing(), report.Suspects), ", "))
 	c.Flags().StringVar(&format, "format", "text", strings.Join(formats, ", "))
 	c.Flags().StringVar(&junit, "junit", "", "write every limit of every cell as a test to this `file`")
 	return c
+}
+
+// mostLimits bounds the broken limits that an error names.
+const mostLimits = 20
+
+// brokenLimits is the error of a gate that does not open; nil: it does.
+func brokenLimits(failing []report.Check) error {
+	if len(failing) == 0 {
+		return nil
+	}
+	lines := []string{plural(len(failing), "limit") + " not kept:"}
+	for i, c := range failing {
+		if i == mostLimits {
+			lines = append(lines, fmt.Sprintf("and %d more", len(failing)-i))
+			break
+		}
+		lines = append(lines, c.String())
+	}
+	return &exit{exitCells, errors.New(strings.Join(lines, "\n  "))}
 }
 
 // resultsOf reads a set of results: a lab's, a file's, or a run's.

@@ -1,0 +1,142 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// Planned is a cell that a lab asks for, under the names that the lab has now.
+type Planned struct {
+	ID         string
+	Group      string // the id without the repetition: what repetitions have in common; empty: not known
+	Benchmark  string
+	Engine     string // "vllm.h200"
+	Host       string
+	Axes       results.Axes
+	Repetition int // from 1
+}
+
+// OfPlan parts rows into those that a plan asks for and all others. The first are in
+// the plan's order, under its names, whatever they were called when they were
+// measured; rows has one measurement of each id at most. The others are marked stale.
+func OfPlan(rows []results.Row, planned []Planned) (current, others []results.Row) {
+	byID := map[string]*results.Row{}
+	for i := range rows {
+		byID[rows[i].ID] = &rows[i]
+	}
+	asked := map[string]bool{}
+	for _, p := range planned {
+		asked[p.ID] = true
+		if r := byID[p.ID]; r != nil {
+			current = append(current, p.name(*r))
+		}
+	}
+	for _, r := range rows {
+		if !asked[r.ID] {
+			r.Stale = true
+			others = append(others, r)
+		}
+	}
+	return current, others
+}
+
+// name is the row under the names of the plan. What a run kept of its plan may lack
+// the newer ones.
+func (p Planned) name(r results.Row) results.Row {
+	r.Benchmark, r.Axes, r.Group = p.Benchmark, p.Axes, p.Group
+	r.Deployment.Engine = cmp.Or(p.Engine, r.Deployment.Engine)
+	r.Deployment.Host = cmp.Or(p.Host, r.Deployment.Host)
+	r.Repetition = cmp.Or(p.Repetition, r.Repetition)
+	return r
+}
+
+// Unmeasured are the planned cells that no row is of, as void rows.
+func Unmeasured(rows []results.Row, planned []Planned) []results.Row {
+	measured := map[string]bool{}
+	for i := range rows {
+		measured[rows[i].ID] = true
+	}
+	var out []results.Row
+	for _, p := range planned {
+		if !measured[p.ID] {
+			out = append(out, p.name(results.Row{Cell: results.Cell{ID: p.ID, Error: "not measured"}}))
+		}
+	}
+	return out
+}
+
+// Sorted are the rows with those of a benchmark, and in it those of an engine, side
+// by side, however hosts took turns; where a plan is known, in its order.
+func Sorted(rows []results.Row, planned []Planned) []results.Row {
+	at := map[string]int{}
+	place := func(key string) int {
+		if _, ok := at[key]; !ok {
+			at[key] = len(at) + 1
+		}
+		return at[key]
+	}
+	for _, p := range planned {
+		place("cell " + p.ID)
+	}
+	type placed struct {
+		row results.Row
+		at  []int
+	}
+	all := make([]placed, len(rows))
+	for i, r := range rows {
+		all[i] = placed{r, []int{at["cell "+r.ID], place("benchmark " + r.Benchmark), place("engine " + r.Deployment.Engine)}}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return slices.Compare(a.at, b.at) })
+	out := make([]results.Row, len(rows))
+	for i := range all {
+		out[i] = all[i].row
+	}
+	return out
+}
+
+// groupOf is the same for the repetitions of a cell and for nothing else. The names
+// are in it, for what is called otherwise is another line of a table.
+func groupOf(r *results.Row) string { return labelOf(r) + "\x00" + identityOf(r) }
+
+// identityOf is what the plan says of the cell without its repetition, or else all
+// that is known to have gone into the measurement.
+func identityOf(r *results.Row) string {
+	if r.Group != "" {
+		return r.Group
+	}
+	identity := maps.Clone(r.Identity)
+	delete(identity, "repetition")
+	d := &r.Deployment
+	known := struct {
+		Cell, Deployment             map[string]string
+		ID, Kind, GPUs, Model, Image string
+		Command                      []string
+		Workload                     load.Workload
+	}{identity, d.Identity, r.DeploymentID, d.Kind, d.GPUs, d.Model, d.Image, d.Command, r.Job.Workload}
+	text, err := json.Marshal(known)
+	if err != nil {
+		text = fmt.Append(nil, known) // a rate that is no number
+	}
+	return string(text)
+}
+
+// labelOf is what a cell is called: its benchmark, its engine, and its axes in any
+// order.
+func labelOf(r *results.Row) string {
+	key := r.Benchmark
+	if _, ok := r.Axes.Value("engine"); !ok {
+		key += "\x00" + r.Deployment.Engine
+	}
+	axes := slices.Clone(r.Axes)
+	slices.SortFunc(axes, func(a, b results.Axis) int { return cmp.Compare(a.Name, b.Name) })
+	for _, a := range axes {
+		key += "\x00" + a.Name + "=" + axisText(a.Value)
+	}
+	return key
+}

@@ -1,0 +1,232 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// gated is what a gate says of two sets of results: the results of its checks, and
+// why those fail that do.
+func gated(t *testing.T, a, b []results.Row, limit string, allowed ...string) (failing []Check) {
+	t.Helper()
+	l, err := ParseLimit(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metrics []string
+	if l.Metric != "" {
+		metrics = []string{l.Metric}
+	}
+	d, err := Diff("a", a, "b", b, metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check([]Limit{l}, allowed); err != nil {
+		t.Fatal(err)
+	}
+	var junit, text bytes.Buffer
+	if err := d.JUnit(&junit); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(&text, "json", 0); err != nil || !json.Valid(text.Bytes()) {
+		t.Fatalf("as JSON: %v", err)
+	}
+	failing = d.Failing()
+	if n := strings.Count(junit.String(), "<failure "); n != len(failing) {
+		t.Errorf("JUnit has %d failures, the gate %d:\n%s", n, len(failing), junit.String())
+	}
+	return failing
+}
+
+// TestGate: no way in which B is worse, void, missing, failed or of another thing
+// lets a gate pass.
+func TestGate(t *testing.T) {
+	cells := func() []results.Row {
+		rows := []results.Row{row("vllm.h200", 4, 100, 20), row("vllm.h200", 16, 120, 22)}
+		for i := range rows {
+			rows[i].Job.Workload = load.Workload{Requests: 64, Concurrency: 4 + 12*i, OutputTokens: 128, Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
+			rows[i].Deployment.Facts = json.RawMessage(`{"gpus":[{"name":"NVIDIA H200"}]}`)
+			goodput := 3.0
+			rows[i].Summary.Goodput = &goodput
+		}
+		return rows
+	}
+	const lost, late = "output_throughput < -5%", "p99_ttft_ms > 10%"
+	verdict := func(v string) func([]results.Row) []results.Row {
+		return func(rows []results.Row) []results.Row {
+			rows[1].Summary.Verdict = load.Verdict{Verdict: v, Reasons: []string{"because"}}
+			return rows
+		}
+	}
+	for _, c := range []struct {
+		name, limit string
+		b           func(rows []results.Row) []results.Row
+		a           func(rows []results.Row) []results.Row
+		why         string
+	}{
+		{"slower", lost, func(rows []results.Row) []results.Row { rows[1].Summary.OutputThroughput *= 0.9; return rows }, nil, "changed by -10.0 %"},
+		{"later", late, func(rows []results.Row) []results.Row {
+			rows[1].Summary.TTFT.Percentiles["99"] *= 2
+			return rows
+		}, nil, "changed by +100.0 %"},
+		{"void", lost, func(rows []results.Row) []results.Row {
+			rows[1].Summary, rows[1].Error = nil, "out of memory"
+			return rows
+		}, nil, "it is void in B: out of memory"},
+		{"void by its verdict", lost, verdict(load.Void), nil, "it is void in B: because"},
+		{"a verdict that nobody knows", lost, verdict("splendid"), nil, "it is void in B: because"},
+		{"no verdict", lost, verdict(""), nil, "it is void in B: because"},
+		{"one repetition void", lost, func(rows []results.Row) []results.Row {
+			r := rows[1]
+			r.Repetition, r.Summary, r.Error = 2, nil, "crashed"
+			return append(rows, r)
+		}, nil, "it is void in B: crashed"},
+		{"suspect", lost, verdict(load.Suspect), nil, "it is suspect in B: because"},
+		{"suspect in A", lost, nil, verdict(load.Suspect), "it is suspect in A: because"},
+		{"void in A", lost, nil, verdict(load.Void), "it is void in A: because"},
+		{"missing", lost, func(rows []results.Row) []results.Row { return rows[:1] }, nil, "it is missing in B"},
+		{"all missing", lost, func([]results.Row) []results.Row { return nil }, nil, "it is missing in B"},
+		{"nothing in A", lost, nil, func([]results.Row) []results.Row { return nil }, "none could be held against it"},
+		{"stale", lost, func(rows []results.Row) []results.Row { rows[1].Stale = true; return rows }, nil, "it is missing in B"},
+		{"planned and not measured", lost, func(rows []results.Row) []results.Row {
+			return append(rows[:1], Unmeasured(rows[:1], []Planned{{ID: "x", Benchmark: "online", Engine: "vllm.h200", Axes: rows[1].Axes}})...)
+		}, nil, "it is void in B: not measured"},
+		{"requests fail", lost, func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil, "3 requests failed in B, none in A"},
+		{"requests fail, by a limit", "failed > 10%", func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 50; return rows }, nil, "50 requests failed in B, none in A"},
+		{"without its metric", late, func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, nil, "B does not have it"},
+		{"its metric is new", late, nil, func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, "A does not have it"},
+		{"nobody has the metric", "usd_per_million_output_tokens > 5%", nil, nil, "none could be held against it"},
+		{"throughput of nothing", lost, func(rows []results.Row) []results.Row { rows[1].Summary.OutputThroughput = 0; return rows }, nil, "B does not have it"},
+		{"throughput that is no number", lost, func(rows []results.Row) []results.Row {
+			rows[1].Summary.OutputThroughput = math.NaN()
+			return rows
+		}, nil, "B does not have it"},
+		{"from zero", "goodput > 5%", nil, func(rows []results.Row) []results.Row { *rows[1].Summary.Goodput = 0; return rows }, "from 0 to 3.00"},
+		{"to zero", "goodput < -5%", func(rows []results.Row) []results.Row { *rows[1].Summary.Goodput = 0; return rows }, nil, "changed by -100.0 %"},
+		{"other GPUs", lost, func(rows []results.Row) []results.Row { rows[1].Deployment.GPUs = "8xH100"; return rows }, nil, "another gpus, 8 of 8xH100 was 8 of 8xH200"},
+		{"fewer GPUs", lost, func(rows []results.Row) []results.Row { rows[1].Deployment.GPUCount = 4; return rows }, nil, "another gpus, 4 of 8xH200 was 8 of 8xH200"},
+		{"other GPUs behind the same words", lost, func(rows []results.Row) []results.Row {
+			rows[1].Deployment.Facts = json.RawMessage(`{"gpus":[{"name":"NVIDIA H100"}]}`)
+			return rows
+		}, nil, "another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
+		{"another model", lost, func(rows []results.Row) []results.Row { rows[1].Deployment.Model = "small"; return rows }, nil, "another model, small was deepseek-ai/DeepSeek-R1"},
+		{"another load", lost, func(rows []results.Row) []results.Row { rows[1].Job.Workload.Dataset.InputTokens = 16; return rows }, nil, "another load"},
+		{"a rehearsal", lost, func(rows []results.Row) []results.Row { rows[1].Run.Command = "rehearse"; return rows }, nil, "another kind of run, rehearsal was measured"},
+		{"two things of one name", lost, func(rows []results.Row) []results.Row {
+			r := rows[1]
+			r.Deployment.ID, r.DeploymentID = "other", "other"
+			return append(rows, r)
+		}, nil, "two different things are called so in B"},
+		{"too late", "p99_ttft_ms > 150", nil, nil, "p99_ttft_ms is 204"},
+		{"without the value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, nil, "B does not have p99_ttft_ms"},
+		{"a value that nobody has", "p99.9_ttft_ms > 500", nil, nil, "none could be held against it"},
+		{"void, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Summary = nil; return rows }, nil, "it is void in B: not measured"},
+		{"missing, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { return rows[:1] }, nil, "it is missing in B"},
+		{"any failure", "failed > 0", func(rows []results.Row) []results.Row { rows[0].Summary.Failed = 1; return rows }, nil, "failed is 1"},
+		{"new, and failing", "failed > 0", func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 1; return rows }, func(rows []results.Row) []results.Row { return rows[:1] }, "failed is 1"},
+		{"no valid one", "verdict != valid", verdict(load.Imported), nil, "verdict is imported"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := cells(), cells()
+			if c.a != nil {
+				a = c.a(a)
+			}
+			if c.b != nil {
+				b = c.b(b)
+			}
+			failing := gated(t, a, b, c.limit)
+			if len(failing) == 0 {
+				t.Fatal("the gate passes")
+			}
+			if why := failing[len(failing)-1].Why; !strings.Contains(why, c.why) {
+				t.Errorf("why = %q, want %q", why, c.why)
+			}
+		})
+	}
+
+	for _, c := range []struct {
+		name, limit string
+		a, b        func(rows []results.Row) []results.Row
+		allowed     []string
+	}{
+		{"the same", lost, nil, nil, nil},
+		{"the same value", "p99_ttft_ms > 500 or failed > 0", nil, nil, nil},
+		{"renamed, and the axes in another order", lost, nil, func(rows []results.Row) []results.Row {
+			rows[1].Axes = results.Axes{rows[1].Axes[2], rows[1].Axes[0], rows[1].Axes[1]}
+			rows[0].Benchmark = "serving"
+			return rows
+		}, nil},
+		{"faster, and a new cell", lost, func(rows []results.Row) []results.Row { return rows[:1] }, func(rows []results.Row) []results.Row { rows[0].Summary.OutputThroughput *= 2; return rows }, nil},
+		{"other GPUs on purpose", lost, nil, func(rows []results.Row) []results.Row { rows[0].Deployment.GPUs = "8xB200"; return rows }, []string{"gpus"}},
+		{"suspect, and allowed", lost, nil, verdict(load.Suspect), []string{Suspects}},
+		{"one of two repetitions suspect", lost, nil, func(rows []results.Row) []results.Row {
+			r := rows[1]
+			s := *r.Summary
+			s.OutputThroughput, s.Verdict = 1, load.Verdict{Verdict: load.Suspect, Reasons: []string{"hot"}}
+			r.Repetition, r.Summary = 2, &s
+			return append(rows, r)
+		}, nil},
+		{"another SLO", lost, nil, func(rows []results.Row) []results.Row {
+			rows[0].Job.Workload.SLO = []load.Objective{{Metric: "ttft", Max: 1}}
+			return rows
+		}, nil},
+	} {
+		a, b := cells(), cells()
+		if c.a != nil {
+			a = c.a(a)
+		}
+		if c.b != nil {
+			b = c.b(b)
+		}
+		if failing := gated(t, a, b, c.limit, c.allowed...); len(failing) > 0 {
+			t.Errorf("%s: %v", c.name, failing)
+		}
+	}
+}
+
+func TestParseLimit(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                             "is not a limit",
+		"output_throughput":            "is not a limit",
+		"output_throughput < -5":       "write -5%",
+		"< 5%":                         "is not a limit",
+		"output_throughput < much%":    "no number of percent",
+		"output_throughput < NaN%":     "no number of percent",
+		"output_throughput > +Inf%":    "no number of percent",
+		"speed < -5%":                  `no metric "speed"`,
+		"failed > 0 and goodput < -5%": "stands alone",
+		"p99_ttft_ms > 5s":             "5s is none",
+		"p99_ttft_ms > 'late'":         "is none",
+	} {
+		if _, err := ParseLimit(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseLimit(%q) = %v, want %q", text, err, want)
+		}
+	}
+	for _, text := range []string{"p99_ttft_ms > 500", "verdict != valid", "failed > 0 and engine = 'vllm'", " output_throughput<-5 %"} {
+		if _, err := ParseLimit(text); err != nil {
+			t.Errorf("ParseLimit(%q) = %v", text, err)
+		}
+	}
+	d := &Difference{fields: newFields(nil)}
+	if err := d.Check([]Limit{{Text: "colour = red"}}, nil); err == nil {
+		t.Error("a condition on a column that there is not is no error")
+	}
+}
+
+func TestPercent(t *testing.T) {
+	var got []string
+	for _, v := range []Percent{-0.04, 0.04, 0.06, -12.34, 99.9, 250, 68127, Percent(math.Inf(1))} {
+		got = append(got, v.text())
+	}
+	if diff := cmp.Diff([]string{"0.0 %", "0.0 %", "+0.1 %", "-12.3 %", "+99.9 %", "×3.50", "×682", "from 0"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
