@@ -24,6 +24,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/origin"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -60,9 +61,10 @@ var ErrContract = errors.New("the host does not meet its contract")
 type HostError struct {
 	Host string
 	Err  error
+	text string // of Err, fit to be told
 }
 
-func (e *HostError) Error() string { return e.Err.Error() }
+func (e *HostError) Error() string { return e.text }
 func (e *HostError) Unwrap() error { return e.Err }
 
 // Run carries the plan out and keeps the results in the store, whose lock the
@@ -73,7 +75,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	opt.Release = cmp.Or(opt.Release, provision.ReleaseWait)
-	r := &run{plan: p, store: store, opt: opt}
+	r := &run{plan: p, store: store, opt: opt, secrets: secretsOf(p, opt.Hub.Token)}
 	r.opt.Run.Started = time.Now()
 	if err := store.BeginRun(ctx, r.opt.Run); err != nil {
 		return r.outcome, err
@@ -98,7 +100,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 		wg.Go(func() {
 			err := r.host(ctx, h, work[h])
 			if err != nil {
-				errs[i] = &HostError{h.Name, err}
+				errs[i] = &HostError{h.Name, err, r.secrets.Text(err.Error())}
 			}
 			if err != nil && ctx.Err() == nil {
 				r.event(Event{Type: Failed, Host: h.Name, Message: err.Error()})
@@ -121,10 +123,11 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 }
 
 type run struct {
-	plan   *plan.Plan
-	store  *results.Store
-	opt    Options
-	places map[*provision.Host]*place // where there is work
+	plan    *plan.Plan
+	store   *results.Store
+	opt     Options
+	secrets plain.Secrets              // of all that the run starts and asks
+	places  map[*provision.Host]*place // where there is work
 
 	mu      sync.Mutex
 	outcome Outcome
@@ -433,7 +436,7 @@ func gpusUsed(e *engines.Engine) int {
 
 // giveUp keeps, for each cell that cannot be measured, why.
 func (s *site) giveUp(ctx context.Context, row results.Deployment, cells []*plan.Cell, why error) error {
-	if err := s.store.PutDeployment(ctx, row); err != nil {
+	if err := s.keepDeployment(ctx, row); err != nil {
 		return err
 	}
 	for _, c := range cells {
@@ -479,7 +482,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		defer func() {
 			down = errors.Join(down, s.down(ctx, rt, id, name, ct))
 			row.Stopped = time.Now()
-			down = errors.Join(down, s.store.PutDeployment(context.WithoutCancel(ctx), *row))
+			down = errors.Join(down, s.keepDeployment(context.WithoutCancel(ctx), *row))
 		}()
 		in.Container = ct
 		engine = &instance{Instance: in, rt: rt, id: id}
@@ -508,7 +511,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 	row.Ready = time.Since(row.Started).Seconds()
 	row.Served = s.served(ctx, d)
 	doubts := s.compareServed(d, row.Served)
-	if err := s.store.PutDeployment(ctx, *row); err != nil {
+	if err := s.keepDeployment(ctx, *row); err != nil {
 		return 0, err, nil
 	}
 	serves := fmt.Sprintf("serves %s after %.1f s", row.Model, row.Ready)

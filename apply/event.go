@@ -49,6 +49,8 @@ var levels = map[string]string{Ready: "info", Down: "info", Warning: "warn", Fai
 // event tells the caller, and keeps what is worth keeping.
 func (r *run) event(e Event) {
 	e.Time = time.Now()
+	r.clean(&e.Message)
+	e.Listener = r.cleanListener(e.Listener)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.opt.Events != nil {

@@ -260,7 +260,7 @@ func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provi
 	if ct.Port != 0 {
 		traces.Ports = []int{ct.Port}
 	}
-	s.keepLog(ctx, rt, id, engine, ct)
+	s.keepLog(ctx, rt, id, engine)
 	err := rt.Stop(ctx, id, ct.StopGrace)
 	if err != nil {
 		err = &provision.UncleanError{Host: s.host, Left: []string{fmt.Sprintf("%s, which could not be taken down: %v", ct.Name, err)}}

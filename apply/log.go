@@ -5,10 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
-
-	"hclbench/provision"
 )
 
 // Of a log its beginning is kept, which says how the engine came up, and its end.
@@ -19,24 +16,24 @@ const (
 )
 
 // keepLog keeps what an instance has said with the run, before it is removed, and
-// without the secrets that it was given. A log that cannot be read is no reason to
+// without the secrets of the run. A log that cannot be read is no reason to
 // leave an engine running.
-func (s *site) keepLog(ctx context.Context, rt runtime, id, engine string, ct provision.Container) {
+func (s *site) keepLog(ctx context.Context, rt runtime, id, engine string) {
 	ctx, cancel := context.WithTimeout(ctx, logTime)
 	defer cancel()
 	log, err := rt.Logs(ctx, id, false, -1)
 	if err != nil {
-		s.opt.Log.Debug("the log is not kept", "engine", engine, "err", err)
+		s.note("the log is not kept", engine, err)
 		return
 	}
 	defer log.Close()
 	text, err := excerpt(log, logBegin, logEnd)
 	if len(text) > 0 {
 		name := fmt.Sprintf("logs/%s-%s.log", engine, time.Now().UTC().Format("20060102-150405.000"))
-		err = s.store.PutInputs(ctx, s.opt.Run.ID, map[string][]byte{name: withoutSecrets(text, s.opt.Hub.Token, ct)})
+		err = s.store.PutInputs(ctx, s.opt.Run.ID, map[string][]byte{name: []byte(s.secrets.Text(string(text)))})
 	}
 	if err != nil {
-		s.opt.Log.Debug("the log is not kept whole", "engine", engine, "err", err)
+		s.note("the log is not kept whole", engine, err)
 	}
 }
 
@@ -71,23 +68,4 @@ func excerpt(r io.Reader, begin, end int) ([]byte, error) {
 		tail = tail[first:]
 	}
 	return append(head, tail...), err
-}
-
-// shortestSecret is what is taken for one: to remove every "1" would say more than
-// it hides.
-const shortestSecret = 4
-
-// withoutSecrets removes from a text what the container was given in secret, and
-// the token.
-func withoutSecrets(text []byte, token string, ct provision.Container) []byte {
-	secrets := []string{token}
-	for _, t := range ct.Texts() {
-		secrets = append(secrets, t.Secrets()...)
-	}
-	for _, secret := range secrets {
-		if len(strings.TrimSpace(secret)) >= shortestSecret {
-			text = bytes.ReplaceAll(text, []byte(secret), []byte("(sensitive)"))
-		}
-	}
-	return text
 }

@@ -7,8 +7,6 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"hclbench/provision"
 )
 
 func TestExcerpt(t *testing.T) {
@@ -34,16 +32,5 @@ func TestExcerpt(t *testing.T) {
 		if diff := cmp.Diff(test.want, string(got)); diff != "" {
 			t.Errorf("excerpt(%d, %d) (-want +got):\n%s", test.begin, test.end, diff)
 		}
-	}
-}
-
-func TestWithoutSecrets(t *testing.T) {
-	ct := provision.Container{
-		Env:     []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("hf_abc")}, {Name: "RANK", Value: provision.Secret("1")}, {Name: "OPEN", Value: provision.Plain("shown")}},
-		Command: []provision.Text{provision.Plain("--api-key"), provision.Secret("sk-123")},
-	}
-	got := withoutSecrets([]byte("1 hf_abc shown sk-123 hub-77"), "hub-77", ct)
-	if want := "1 (sensitive) shown (sensitive) (sensitive)"; string(got) != want {
-		t.Errorf("withoutSecrets = %q, want %q", got, want)
 	}
 }

@@ -180,7 +180,7 @@ func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, m
 
 // keep stores a cell, counts it and tells of it.
 func (s *site) keep(ctx context.Context, row results.Deployment, out results.Cell, records []load.Record, tell func(Event)) error {
-	if err := s.store.PutCell(ctx, out, records); err != nil {
+	if err := s.keepCell(ctx, &out, records); err != nil {
 		return fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err)
 	}
 	verdict := out.Verdict()

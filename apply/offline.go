@@ -21,6 +21,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -53,7 +54,7 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 			}
 		}
 		row.Started = time.Now()
-		if err := s.store.PutDeployment(ctx, *row); err != nil {
+		if err := s.keepDeployment(ctx, *row); err != nil {
 			return nil, err
 		}
 		out := s.cellRow(*row, c)
@@ -86,7 +87,7 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 		return nil, nil, nil, err
 	}
 	if row.CompileCache != "" {
-		if err := s.store.PutDeployment(ctx, row); err != nil {
+		if err := s.keepDeployment(ctx, row); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -153,7 +154,7 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	sum = summaryOf(bench.Batch, r, window)
 	sum.Source = source
 	if row.Served = s.servedOffline(d, bench, told, text); row.Served != nil {
-		if err := s.store.PutDeployment(ctx, row); err != nil {
+		if err := s.keepDeployment(ctx, row); err != nil {
 			return nil, nil, nil, err
 		}
 		doubt(sum, s.compareServed(d, row.Served)...)
@@ -181,7 +182,7 @@ func (s *site) servedOffline(d *plan.Deployment, bench *engines.Bench, told mark
 	}
 	clean, err := engines.WithoutSecrets(d.Engine, said)
 	if err != nil {
-		s.opt.Log.Debug("what it ran with is not known", "engine", d.Engine.Label(), "err", err)
+		s.note("what it ran with is not known", d.Engine.Label(), err)
 		return nil
 	}
 	return clean
@@ -255,7 +256,7 @@ func (s *site) finished(ctx context.Context, d *plan.Deployment, rt runtime, id,
 		}
 		if lines := w.lines(); len(lines) > 0 && lines[len(lines)-1] != newest && time.Since(newestAt) > toolNews {
 			newest, newestAt = lines[len(lines)-1], time.Now()
-			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: tool + ": " + first([]byte(newest), 200)})
+			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: tool + ": " + plain.Cut(s.secrets.Line(newest), 200)})
 		}
 		if idle := w.idle(); idle > stall {
 			tick.Stop()

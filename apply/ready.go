@@ -18,6 +18,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -58,8 +59,9 @@ type serving struct {
 // ready waits until the engine really serves: alive, port open, by nobody else,
 // healthy, the model listed, still nobody else, one token generated.
 // It gives up at once when the engine exits, when it logs a line that no engine comes
-// back from or when somebody else's server has its port, and otherwise when nothing
-// has moved for the engine's stall time.
+// back from or when somebody else's server has its port; soon, when the server
+// answers what waiting does not change; and otherwise when nothing has moved for the
+// engine's stall time.
 // in is nil for an engine that someone else runs.
 func (s *site) ready(ctx context.Context, d *plan.Deployment, in *instance) (now serving, err error) {
 	want := engines.ReadinessOf(d.Engine)
@@ -82,72 +84,42 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, in *instance) (now
 
 	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
 	defer p.close()
-	step, asked := 0, time.Time{}
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		if in != nil && w.count%5 == 0 {
-			st, err := in.rt.State(ctx, in.id)
-			switch {
-			case errors.Is(err, provision.ErrNoContainer):
-				return now, w.failed(errRemoved.Error())
-			case err != nil: // out of reach, which is no silence of the engine's
-				w.move()
-			case !st.Running:
-				w.lastWords()
-				why := exit(st)
-				if cause := w.cause(); cause != nil {
-					why += " after it said: " + cause.Error()
-				}
-				return now, w.failed(why)
-			}
+	looks := s.looks(d, in, p, w, &now)
+	var same standing
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for step := 0; step < len(looks); {
+		if err := s.ended(ctx, w, in); err != nil {
+			return now, err
 		}
-		w.count++
-		var probe error
-		switch step {
-		case 0:
-			probe = p.open(ctx)
-		case 1, 4:
-			if in == nil {
-				break
-			}
-			var found results.Listener
-			if found, probe = s.listener(ctx, d, in); errors.Is(probe, provision.ErrPortTaken) {
-				return now, probe
-			}
-			now.listener = &found
-		case 2:
-			if want.Health == "" {
-				break
-			}
-			if time.Since(asked) < want.HealthEvery {
-				probe = errWait
-				break
-			}
-			probe, asked = p.get(ctx, want.Health, nil), time.Now()
-		case 3:
-			now.model, probe = p.model(ctx, want.Models, want.Model)
-		case 5:
-			probe = p.generate(ctx, now.model, want.Stall)
-		}
+		probe := looks[step](ctx)
 		switch {
 		case probe == nil:
 			w.move()
-			if step++; step == 6 {
-				now.phases = w.phases()
-				return now, s.othersServe(ctx, d.Engine, want, now.model)
-			}
+			same = standing{}
+			step++
 			continue
+		case errors.Is(probe, provision.ErrPortTaken):
+			return now, probe
 		case errors.Is(probe, errNoWay), errors.Is(probe, provision.ErrUnreachable):
 			w.move()
+			same = standing{}
 		case probe != errWait:
 			w.probed(probe)
+			same.see(probe, time.Now())
+		}
+		if hopeless(probe, in != nil, step == len(looks)-1) && same.lasts() > min(hopelessAfter, want.Stall) {
+			return now, w.failed(fmt.Sprintf("for %s its server has answered what waiting does not change", same.lasts().Round(time.Second)))
 		}
 		if idle := w.idle(); idle > want.Stall {
 			return now, w.failed(fmt.Sprintf("nothing has moved for %s", want.Stall))
 		}
+		if step > 0 && same.due(w.idle()) {
+			s.event(Event{Type: Waiting, Host: s.host.Name, Engine: d.Engine.Label(), Message: "it does not serve yet: " + same.text})
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			tick.Stop()
 			why := context.Cause(ctx).Error()
 			if fatal := new(fatalLine); errors.As(context.Cause(ctx), &fatal) {
 				why = s.withExit(ctx, in, why)
@@ -155,6 +127,99 @@ func (s *site) ready(ctx context.Context, d *plan.Deployment, in *instance) (now
 			return now, w.failed(why)
 		}
 	}
+	now.phases = w.phases()
+	return now, s.othersServe(ctx, d.Engine, want, now.model)
+}
+
+// looks are what has to be seen of an engine, one after the other; the last has it
+// generate. What is found is put into now.
+func (s *site) looks(d *plan.Deployment, in *instance, p *prober, w *wait, now *serving) []func(context.Context) error {
+	want := engines.ReadinessOf(d.Engine)
+	whose := func(ctx context.Context) error {
+		if in == nil {
+			return nil
+		}
+		found, err := s.listener(ctx, d, in)
+		now.listener = &found
+		return err
+	}
+	var asked time.Time
+	return []func(context.Context) error{
+		func(ctx context.Context) error {
+			err := p.open(ctx)
+			if err == nil {
+				w.listens()
+			}
+			return err
+		},
+		whose,
+		func(ctx context.Context) error {
+			switch {
+			case want.Health == "":
+				return nil
+			case time.Since(asked) < want.HealthEvery:
+				return errWait
+			}
+			err := p.get(ctx, want.Health, nil)
+			asked = time.Now()
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			now.model, err = p.model(ctx, want.Models, want.Model)
+			return err
+		},
+		whose,
+		func(ctx context.Context) error { return p.generate(ctx, now.model, want.Stall) },
+	}
+}
+
+// ended reports, at every fifth look, how an engine has ended that comes up.
+func (s *site) ended(ctx context.Context, w *wait, in *instance) error {
+	look := w.count%5 == 0
+	w.count++
+	if in == nil || !look {
+		return nil
+	}
+	st, err := in.rt.State(ctx, in.id)
+	switch {
+	case errors.Is(err, provision.ErrNoContainer):
+		return w.failed(errRemoved.Error())
+	case err != nil: // out of reach, which is no silence of the engine's
+		w.move()
+	case !st.Running:
+		w.lastWords()
+		why := exit(st)
+		if cause := w.cause(); cause != nil {
+			why += " after it said: " + cause.Error()
+		}
+		return w.failed(why)
+	}
+	return nil
+}
+
+// hopelessAfter is how long a server may answer what waiting does not change: some
+// say that they are ready a little before they are.
+const hopelessAfter = time.Minute
+
+// hopeless reports whether waiting does not change such an answer. ours says that the
+// server was started for this run, with the one model that it serves; last, that it
+// was asked to generate, after it had said that it was ready.
+func hopeless(err error, ours, last bool) bool {
+	unlisted, answer := new(unlistedError), new(answerError)
+	switch {
+	case errors.As(err, &unlisted):
+		return ours && len(unlisted.listed) > 0
+	case !errors.As(err, &answer):
+		return errors.Is(err, errNoToken)
+	}
+	switch answer.code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // they say: later
+		return false
+	}
+	return last || answer.code/100 == 3
 }
 
 // othersServe makes sure that the other servers of an external engine serve the
@@ -233,10 +298,13 @@ type wait struct {
 
 	mu    sync.Mutex
 	moved time.Time
-	last  string
+	asked bool // it listens: what it says may be of our own looks at it
+	seen  news
+	last  string // that a look has found
 	tail  []string
 	up    comingUp
-	fatal *fatalLine // the first, or the first cause after a line that follows from one
+	at    engines.Progress // the last that it has told
+	fatal *fatalLine       // the first, or the first cause after a line that follows from one
 
 	ended chan struct{} // closed when the log has been read to its end
 	line  func(string)  // told of each line as it comes; nil: nobody is
@@ -277,12 +345,16 @@ func (w *wait) read(logs io.Reader, news func(string), giveUp context.CancelCaus
 			line = strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
 			text := ""
 			w.mu.Lock()
-			w.moved = time.Now()
+			p, progress := engines.ProgressOf(line)
+			if w.seen.in(line) || !w.asked || progress && p != w.at {
+				w.moved = time.Now()
+			}
 			if w.tail = append(w.tail, line); len(w.tail) > tailLines {
 				w.tail = w.tail[1:]
 			}
-			if p, ok := engines.ProgressOf(line); ok {
-				text = w.up.see(p, w.moved)
+			if progress {
+				w.at = p
+				text = w.up.see(p, time.Now())
 			}
 			w.mu.Unlock()
 			if w.line != nil {
@@ -346,13 +418,22 @@ func (w *wait) move() {
 	w.moved = time.Now()
 }
 
-// probed notes what a look at the server said; another answer than before is
-// progress too.
+// listens notes that the server takes connections: from now on it may log every look
+// at it, which is no progress of its own.
+func (w *wait) listens() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = true
+}
+
+// probed notes what a look at the server said; an answer of another form than all
+// before is progress too.
 func (w *wait) probed(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if text := err.Error(); text != w.last {
-		w.last, w.moved = text, time.Now()
+	w.last = err.Error()
+	if w.seen.in("answer: " + w.last) {
+		w.moved = time.Now()
 	}
 }
 
@@ -382,10 +463,12 @@ type prober struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	http *http.Client
 	key  provision.Text // what the server asks for; empty: nothing
+	// shown makes an answer fit to be told.
+	shown func(string) string
 }
 
 func (s *site) prober(base string, e *engines.Engine) *prober {
-	p := &prober{base: base, dial: s.conn.Dial, key: e.APIKey}
+	p := &prober{base: base, dial: s.conn.Dial, key: e.APIKey, shown: s.secrets.Line}
 	if u, err := url.Parse(base); err == nil {
 		p.addr = u.Host
 		if u.Port() == "" {
@@ -395,7 +478,11 @@ func (s *site) prober(base string, e *engines.Engine) *prober {
 			}
 		}
 	}
-	p.http = &http.Client{Transport: &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: 1}}
+	p.http = &http.Client{
+		Transport: &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: 1},
+		// A server must not choose whom this machine asks, with its key.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return p
 }
 
@@ -443,11 +530,12 @@ func (p *prober) do(ctx context.Context, method, path string, in []byte, out any
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	if key != "" { // some servers repeat the key that they refuse
-		body = bytes.ReplaceAll(body, []byte(key), []byte("(sensitive)"))
-	}
-	if resp.StatusCode != http.StatusOK {
-		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, first(body, 300))}
+	switch {
+	case resp.StatusCode/100 == 3:
+		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s, to %s; hcl follows no redirect: a url has to be the server's own",
+			method, path, p.part([]byte(resp.Status)), p.part([]byte(resp.Header.Get("Location"))))}
+	case resp.StatusCode != http.StatusOK:
+		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, p.part([]byte(resp.Status)), p.part(body))}
 	}
 	switch out := out.(type) {
 	case nil:
@@ -457,7 +545,7 @@ func (p *prober) do(ctx context.Context, method, path string, in []byte, out any
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("%s %s: not what this engine answers: %s", method, path, first(body, 300))
+		return fmt.Errorf("%s %s: not what this engine answers: %s", method, path, p.part(body))
 	}
 	return nil
 }
@@ -469,11 +557,26 @@ type answerError struct {
 
 func (e *answerError) Error() string { return e.text }
 
-func first(b []byte, n int) string {
-	if s := strings.Join(strings.Fields(string(b)), " "); len(s) > n {
-		return s[:n] + "…"
-	} else {
-		return s
+// answerShown is how much of an answer an error shows, in bytes.
+const answerShown = 300
+
+// part is the beginning of an answer, on one line.
+func (p *prober) part(answer []byte) string {
+	return plain.Cut(strings.Join(strings.Fields(p.shown(string(answer))), " "), answerShown)
+}
+
+// unlistedError says that a server does not list the model.
+type unlistedError struct {
+	path, want string
+	listed     []string
+}
+
+func (e *unlistedError) Error() string {
+	switch {
+	case e.want == "" || len(e.listed) == 0:
+		return fmt.Sprintf("GET %s: no model is listed", e.path)
+	default:
+		return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, plain.Cut(strings.Join(e.listed, ", "), answerShown))
 	}
 }
 
@@ -494,13 +597,19 @@ func (p *prober) model(ctx context.Context, path, want string) (string, error) {
 	case want != "" && slices.Contains(ids, want):
 		return want, nil
 	case want == "" && len(ids) > 0:
+		if p.shown(ids[0]) != ids[0] {
+			return "", fmt.Errorf("GET %s: the model %q has a name that cannot be shown: say in a model block which one is meant", path, p.shown(ids[0]))
+		}
 		return ids[0], nil
-	case want == "":
-		return "", fmt.Errorf("GET %s: no model is listed", path)
-	default:
-		return "", fmt.Errorf("GET %s: the model %s is not listed, only %s", path, want, strings.Join(ids, ", "))
 	}
+	for i, id := range ids {
+		ids[i] = p.shown(id)
+	}
+	return "", &unlistedError{path, want, ids}
 }
+
+// errNoToken says that a server answers without an error, and without a token.
+var errNoToken = errors.New("the server answers, but generates no token")
 
 // generate has the server make one token, the only proof that it serves.
 func (p *prober) generate(ctx context.Context, model string, patience time.Duration) error {
@@ -524,7 +633,7 @@ func (p *prober) generate(ctx context.Context, model string, patience time.Durat
 	case err != nil:
 		return err
 	case len(answer.Choices) == 0 || answer.Usage != nil && answer.Usage.Completion == 0:
-		return errors.New("the server answers, but generates no token")
+		return errNoToken
 	}
 	return nil
 }

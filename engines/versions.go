@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -66,11 +67,13 @@ func WithoutSecrets(e *Engine, served json.RawMessage) (json.RawMessage, error) 
 	if err := json.Unmarshal(served, &v); err != nil {
 		return nil, fmt.Errorf("read the served configuration: %w", err)
 	}
-	return json.Marshal(cleaned(v, secrets(e)))
+	words := Secrets(e)
+	return json.Marshal(cleaned(v, plain.NewSecrets(words...), words))
 }
 
-// secrets are the sensitive texts that an engine is given, in clear.
-func secrets(e *Engine) (clear []string) {
+// Secrets are the sensitive texts that an engine is given, in clear: what is to be
+// taken out of everything that it says.
+func Secrets(e *Engine) (clear []string) {
 	texts := append([]provision.Text{e.APIKey, e.Config}, e.Command...)
 	for _, v := range e.Env {
 		texts = append(texts, v.Value)
@@ -86,7 +89,9 @@ func secrets(e *Engine) (clear []string) {
 	return slices.DeleteFunc(clear, func(s string) bool { return s == "" })
 }
 
-func cleaned(v any, secrets []string) any {
+// cleaned is a part of a served configuration without secrets, and without each of the
+// words where it is the whole value, however short.
+func cleaned(v any, secrets plain.Secrets, words []string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
@@ -99,20 +104,20 @@ func cleaned(v any, secrets []string) any {
 					v[name] = provision.Redacted
 				}
 			default:
-				v[name] = cleaned(inner, secrets)
+				v[name] = cleaned(inner, secrets, words)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = cleaned(v[i], secrets)
+			v[i] = cleaned(v[i], secrets, words)
 		}
 	case string:
-		for _, s := range secrets {
-			v = strings.ReplaceAll(v, s, provision.Redacted)
+		if slices.Contains(words, v) {
+			return provision.Redacted
 		}
-		return v
+		return secrets.Text(v)
 	case float64:
-		if slices.Contains(secrets, strconv.FormatFloat(v, 'f', -1, 64)) {
+		if slices.Contains(words, strconv.FormatFloat(v, 'f', -1, 64)) {
 			return provision.Redacted
 		}
 	}

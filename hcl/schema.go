@@ -235,7 +235,7 @@ var (
 		name: "ready",
 		doc:  "When waiting for the engine is given up.",
 		args: []argument{
-			{name: "stall", kind: duration, fallback: `"15m"`, doc: "Nothing has moved (log lines, bytes read, GPU memory) for this long."},
+			{name: "stall", kind: duration, fallback: `"15m"`, doc: "Nothing new was logged or answered for this long. A log line of a form that was there before is nothing new once the server listens, unless it counts on."},
 			{name: "timeout", kind: duration, fallback: "no limit", doc: "In all."},
 		},
 	}

@@ -87,3 +87,11 @@ func (s Secrets) Hide(text string) string {
 	}
 	return text
 }
+
+// Text is [Text] without the secrets: what may be shown and kept of the words of
+// somebody who was given them. They are looked for before and after, since a control
+// sequence can stand in the middle of one, and be one.
+func (s Secrets) Text(text string) string { return s.Hide(Text(s.Hide(text))) }
+
+// Line is [Line] without the secrets, as [Secrets.Text].
+func (s Secrets) Line(text string) string { return s.Hide(Line(s.Hide(text))) }

@@ -17,7 +17,13 @@ import (
 	"hclbench/testhost"
 )
 
-func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "canary" {
+		canary(os.Args[2:])
+		return
+	}
+	os.Exit(testhost.Main(m))
+}
 
 // TestScripts runs every script in testdata/script with the real binary: what a
 // user types, and what they read. The commands beside testscript's own:

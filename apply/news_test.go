@@ -1,0 +1,86 @@
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+)
+
+// TestNews: what servers log of the looks at them is not new, however often it comes;
+// what tells how far they are is.
+func TestNews(t *testing.T) {
+	for name, test := range map[string]struct {
+		lines []string
+		news  int // of the lines
+	}{
+		"ollama": {[]string{
+			`[GIN] 2026/11/22 - 02:28:22 | 200 |      45.1µs |       127.0.0.1 | GET      "/v1/models"`,
+			`[GIN] 2026/11/22 - 02:28:22 | 200 |      1.345ms |       127.0.0.1 | GET      "/v1/models"`,
+			`[GIN] 2026/11/22 - 02:28:23 | 200 |      9.2µs |       127.0.0.1 | GET      "/v1/models"`,
+		}, 1},
+		"uvicorn": {[]string{
+			`INFO:     127.0.0.1:41596 - "GET /health HTTP/1.1" 200 OK`,
+			`INFO:     127.0.0.1:41600 - "GET /health HTTP/1.1" 200 OK`,
+			`INFO:     127.0.0.1:41600 - "POST /v1/completions HTTP/1.1" 500 Internal Server Error`,
+			`INFO:     127.0.0.1:41602 - "POST /v1/completions HTTP/1.1" 500 Internal Server Error`,
+		}, 2},
+		"llama.cpp": {[]string{
+			`srv  log_server_r: request: GET /health 127.0.0.1 503`,
+			`srv  log_server_r: request: GET /health 127.0.0.1 503`,
+		}, 1},
+		"ids": {[]string{
+			`INFO 11-22 02:28:22 [logger.py:41] Received request cmpl-7f3a9c0d-8b1e: prompt: 'Hello'`,
+			`INFO 11-22 02:28:23 [logger.py:41] Received request cmpl-0c9d8a7f-ffe1: prompt: 'Hello'`,
+		}, 1},
+		"kernels": {[]string{
+			`DeepGEMM JIT Compiling <N=7168, K=2048>:  10%|█         | 3/32 [00:10<01:30]`,
+			`DeepGEMM JIT Compiling <N=7168, K=2048>:  90%|█████████ | 29/32 [01:10<00:10]`,
+			`DeepGEMM JIT Compiling <N=4096, K=512>:  10%|█         | 3/32 [00:10<01:30]`,
+		}, 3},
+		"statistics": {[]string{
+			`INFO 11-22 02:28:22 [loggers.py:111] Engine 000: Running: 0 reqs, GPU KV cache usage: 0.0%`,
+			`INFO 11-22 02:28:32 [loggers.py:111] Engine 000: Running: 0 reqs, GPU KV cache usage: 0.0%`,
+		}, 1},
+		"phases": {[]string{`loading 5 of 91`, `loading 6 of 91`, `loading 6 of 91`, `compiling`}, 3},
+	} {
+		var n news
+		got := 0
+		for _, line := range test.lines {
+			if n.in(line) {
+				got++
+			}
+		}
+		if got != test.news {
+			t.Errorf("%s: %d lines are new, want %d", name, got, test.news)
+		}
+	}
+}
+
+// TestHopeless: what a server answers that is still coming up is waited for.
+func TestHopeless(t *testing.T) {
+	status := func(code int) error { return &answerError{code, http.StatusText(code)} }
+	other := &unlistedError{"/v1/models", "m", []string{"other"}}
+	for _, test := range []struct {
+		err        error
+		ours, last bool
+		want       bool
+	}{
+		{status(404), true, false, false}, // its routes come later
+		{status(500), true, false, false},
+		{status(503), true, true, false},
+		{status(429), false, true, false},
+		{status(500), true, true, true},
+		{status(400), false, true, true},
+		{status(401), true, false, true},
+		{status(302), false, false, true},
+		{errNoToken, true, true, true},
+		{errors.New("connection refused"), true, true, false},
+		{other, true, false, true},
+		{other, false, false, false}, // others' servers get models later
+		{&unlistedError{"/v1/models", "m", nil}, true, false, false},
+	} {
+		if got := hopeless(test.err, test.ours, test.last); got != test.want {
+			t.Errorf("hopeless(%v, ours %t, last %t) = %t", test.err, test.ours, test.last, got)
+		}
+	}
+}
