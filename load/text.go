@@ -118,6 +118,11 @@ func readCorpus(path string) (text []byte, sum string, err error) {
 		case all.Len() >= maxCorpus:
 			return fs.SkipAll
 		}
+		if info, err := os.Stat(name); err != nil {
+			return err
+		} else if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", name) // a pipe would be waited for
+		}
 		f, err := os.Open(name)
 		if err != nil {
 			return err
@@ -128,4 +133,10 @@ func readCorpus(path string) (text []byte, sum string, err error) {
 	})
 	h := sha256.Sum256(all.Bytes())
 	return all.Bytes(), hex.EncodeToString(h[:]), err
+}
+
+// TextSum is the SHA-256, in hex, of what a data set of kind [Text] reads at a path.
+func TextSum(path string) (string, error) {
+	_, sum, err := readCorpus(path)
+	return sum, err
 }
