@@ -41,21 +41,22 @@ func New(hcl string) *File {
 	return &File{FormatVersion, hcl, map[string]string{}, map[string]string{}, map[string]string{}}
 }
 
-// Read reads hcl.lock in a directory. Without one it returns nil and no error.
-func Read(dir string) (*File, error) {
+// Read reads hcl.lock in a directory, and returns it with its text. Without one it
+// returns nil and no error.
+func Read(dir string) (*File, []byte, error) {
 	path := filepath.Join(dir, Name)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read lock: %w", err)
+		return nil, nil, fmt.Errorf("read lock: %w", err)
 	}
 	f, err := parse(b)
 	if err != nil {
-		return nil, fmt.Errorf("read lock %s: %w; mend it, or remove it and write another with hcl lock", path, err)
+		return nil, nil, fmt.Errorf("read lock %s: %w; mend it, or remove it and write another with hcl lock", path, err)
 	}
-	return f, nil
+	return f, b, nil
 }
 
 var (

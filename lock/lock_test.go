@@ -54,7 +54,7 @@ func digest(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
-	if f, err := Read(dir); f != nil || err != nil {
+	if f, _, err := Read(dir); f != nil || err != nil {
 		t.Fatalf("Read without a file = %v, %v", f, err)
 	}
 	f := New("v0.3")
@@ -86,12 +86,15 @@ func TestFile(t *testing.T) {
 	if diff := cmp.Diff(want, string(b)); diff != "" {
 		t.Errorf("hcl.lock (-want +got):\n%s", diff)
 	}
-	got, err := Read(dir)
+	got, text, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(f, got); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
+	}
+	if string(text) != want {
+		t.Errorf("its text is %q", text)
 	}
 }
 
@@ -112,7 +115,7 @@ func TestBrokenFiles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hcl.lock") {
+		if _, _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hcl.lock") {
 			t.Errorf("Read of %q: %v, want %q", text, err, want)
 		}
 	}

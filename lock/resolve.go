@@ -2,15 +2,11 @@ package lock
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"hclbench/origin"
 )
@@ -20,6 +16,7 @@ type Resolver struct {
 	Registries origin.Registries
 	Hub        origin.Hub
 	Dir        string // what paths of data sets are relative to
+	Sums       *Sums  // nil: checksums are not kept
 }
 
 // Wants is what a lab names and a lock should hold.
@@ -85,18 +82,22 @@ func (w Wants) Entries(old *File) []Entry {
 	return out
 }
 
-// Ask fills in what the entries that ask picks mean today; nil picks all. The
-// questions are asked at the same time; an entry whose question was not answered
-// has an Err.
+// atOnce is how many questions are under way at a time.
+const atOnce = 8
+
+// Ask fills in what the entries that ask picks mean today; nil picks all. Some
+// questions are asked at the same time; an entry whose question was not answered has
+// an Err.
 func (r *Resolver) Ask(ctx context.Context, entries []Entry, ask func(Entry) bool) []Entry {
 	out := slices.Clone(entries)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(atOnce)
 	for i := range out {
 		e := &out[i]
 		if e.Sort == SortHCL || ask != nil && !ask(*e) {
 			continue
 		}
-		all.Go(func() {
+		all.Go(func() error {
 			switch e.Sort {
 			case SortImage:
 				e.New, e.Err = r.Registries.Digest(ctx, e.Name)
@@ -106,76 +107,23 @@ func (r *Resolver) Ask(ctx context.Context, entries []Entry, ask func(Entry) boo
 			case SortDataset:
 				e.New, e.Err = r.Dataset(ctx, e.Name)
 			}
+			return nil // it is the entry's
 		})
 	}
 	all.Wait()
 	return out
 }
 
-// Dataset is the SHA-256 of a file, "sha256:…", however large it is; of a folder
-// that of the sorted lines "SUM  PATH" of all files in it.
+// Dataset is the checksum of a data set's file or folder, as [Sums.Of] takes it.
 func (r *Resolver) Dataset(ctx context.Context, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.Dir, path)
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", fmt.Errorf("read data set: %w", err)
+	sums := r.Sums
+	if sums == nil {
+		sums = new(Sums)
 	}
-	if !info.IsDir() {
-		return sumOf(ctx, path)
-	}
-	all := sha256.New()
-	err = filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		sum, err := sumOf(ctx, name)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(path, name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(all, "%s  %s\n", strings.TrimPrefix(sum, "sha256:"), filepath.ToSlash(rel))
-		return nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("read data set: %w", err)
-	}
-	return fmt.Sprintf("sha256:%x", all.Sum(nil)), nil
-}
-
-func sumOf(ctx context.Context, path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("read data set: %w", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil {
-		return "", fmt.Errorf("read data set: %w", err)
-	} else if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("read data set: %s is not a regular file", path)
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, withContext{ctx, f}); err != nil {
-		return "", fmt.Errorf("read data set: %w", err)
-	}
-	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
-}
-
-// withContext is a reader that ends with a context.
-type withContext struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r withContext) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
+	return sums.Of(ctx, path)
 }
 
 // Merge is the lock after the entries were asked: what is new or moved is as it
