@@ -58,10 +58,20 @@ is left unclean, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			cfg, err := a.loadLocked(ctx, lab, args, locked)
+			l, err := a.openLab(lab, args)
 			if err != nil {
 				return err
 			}
+			if locked {
+				if err := l.unmoved(ctx); err != nil {
+					return err
+				}
+			}
+			cfg, err := l.planned(ctx)
+			if err != nil {
+				return err
+			}
+			a.notLocked(l)
 			if !selection.Empty() { // a wrong one must leave no trace
 				if err := pick(plan.New(cfg, plan.Options{}), selection); err != nil {
 					return err
@@ -94,7 +104,7 @@ is left unclean, 130 interrupted.`,
 				}
 				return p.Text(a.stdout, false)
 			}
-			if err := inputsThere(p); err != nil {
+			if err := l.inputsThere(p); err != nil {
 				return err
 			}
 			if !asJSON {
@@ -107,7 +117,7 @@ is left unclean, 130 interrupted.`,
 			}
 			opt.Run, opt.Wait = newRun(cfg.Lab.Name, "apply"), wait
 			published := references(cfg, "")
-			if opt.Inputs, err = inputs(cfg, p, published); err != nil {
+			if opt.Inputs, err = inputs(l, p, published); err != nil {
 				return err
 			}
 			return errors.Join(a.carryOut(ctx, p, published, layout(cfg), store, opt, asJSON), a.writePage(context.WithoutCancel(ctx), store, cfg, published))
@@ -202,7 +212,7 @@ func (a *app) writePage(ctx context.Context, store *results.Store, cfg *hcl.Conf
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(cfg.Dir, file)
 	}
-	rows, err := store.Rows(ctx, results.Query{Latest: true})
+	rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: cfg.Lab.Name})
 	if err != nil || len(rows) == 0 {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	"hclbench/hcl"
 	"hclbench/lock"
 	"hclbench/plan"
 	"hclbench/report"
@@ -114,23 +113,20 @@ type reported struct {
 
 // inputs are what is kept with a run: the lab's text without what is sensitive,
 // its lock, the plan, and what the report needs of them.
-func inputs(cfg *hcl.Config, p *plan.Plan, published []report.Reference) (map[string][]byte, error) {
+func inputs(l *lab, p *plan.Plan, published []report.Reference) (map[string][]byte, error) {
 	kept := map[string][]byte{}
-	for name, text := range cfg.Text() {
+	for name, text := range l.text.Text() {
 		kept[inputLab+name] = text
 	}
-	switch text, err := os.ReadFile(filepath.Join(cfg.Dir, lock.Name)); {
-	case err == nil:
-		kept[inputLab+lock.Name] = text
-	case !errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("keep the lock with the run: %w", err)
+	if l.locked != nil {
+		kept[inputLab+lock.Name] = l.lockText
 	}
 	var b bytes.Buffer
 	if err := p.JSON(&b); err != nil {
 		return nil, fmt.Errorf("keep the plan with the run: %w", err)
 	}
 	kept[inputPlan] = b.Bytes()
-	of := reported{Lab: cfg.Lab.Name, Description: cfg.Lab.Description, References: published, Layout: layout(cfg)}
+	of := reported{Lab: l.text.Lab.Name, Description: l.text.Lab.Description, References: published, Layout: layout(l.text)}
 	for _, d := range p.Deployments {
 		for _, c := range d.Cells {
 			of.Planned = append(of.Planned, report.Planned{Benchmark: c.Benchmark, ID: c.ID, Axes: c.Axes})

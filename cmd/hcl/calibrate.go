@@ -185,10 +185,11 @@ func engineOf(ctx context.Context, self string, c sim.Config) (url string, stop 
 
 // calibrateHosts does it where the lab's engines run.
 func (a *app) calibrateHosts(ctx context.Context, lab labFlags, connect connectFlags, args []string, asJSON bool, flags []string) error {
-	cfg, err := a.load(lab, args)
+	l, err := a.openLab(lab, args)
 	if err != nil {
 		return err
 	}
+	cfg := l.text
 	opt, err := a.options(connect)
 	if err != nil {
 		return err

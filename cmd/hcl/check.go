@@ -32,7 +32,11 @@ Exit codes: 0 done, also with warnings, 1 a host could not be asked, 2 the lab o
 command line is wrong, 4 a host does not meet its contract, 130 interrupted.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := a.load(lab, args)
+			l, err := a.openLab(lab, args)
+			if err != nil {
+				return err
+			}
+			cfg, err := l.planned(c.Context())
 			if err != nil {
 				return err
 			}

@@ -146,7 +146,11 @@ func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, row
 			return "", nil, err
 		}
 		defer store.Close()
-		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: labIn(store, []string{dir})})
+		lab, err := labIn(store, []string{dir})
+		if err != nil {
+			return "", nil, err
+		}
+		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: lab})
 		return "the newest of " + store.Name(), rows, err
 	case err == nil && info.IsDir():
 		store, err := a.openStoreOf(ctx, what)
@@ -157,7 +161,11 @@ func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, row
 			return "", nil, fmt.Errorf("nothing is stored for the lab in %s", what)
 		}
 		defer store.Close()
-		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: labIn(store, []string{what})})
+		lab, err := labIn(store, []string{what})
+		if err != nil {
+			return "", nil, err
+		}
+		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: lab})
 		return "the newest of " + what, rows, err
 	case err == nil:
 		rows, err := readRows(what)

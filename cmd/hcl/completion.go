@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -100,26 +99,22 @@ func (a *app) complete(c *cobra.Command, flag string, find finder) {
 
 // found lists names of the lab at the path that args or --lab name, quietly.
 func (a *app) found(c *cobra.Command, args []string, find finder) ([]cobra.Completion, cobra.ShellCompDirective) {
-	path := labPath(args)
 	if f := c.Flags().Lookup("lab"); f != nil {
-		path = f.Value.String()
+		args = []string{f.Value.String()}
 	}
-	src, err := hcl.Read(path)
-	if err != nil {
+	var vars labFlags
+	var err error
+	if vars.vars, err = c.Flags().GetStringArray("var"); err != nil {
+		vars.vars = nil // the verb has no such flag
+	}
+	if vars.varFiles, err = c.Flags().GetStringArray("var-file"); err != nil {
+		vars.varFiles = nil
+	}
+	l, err := a.readLab(vars, args)
+	if err != nil || l.text == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	vars := hcl.Vars{Env: os.Environ()}
-	if vars.Values, err = c.Flags().GetStringArray("var"); err != nil {
-		vars.Values = nil // the verb has no such flag
-	}
-	if vars.Files, err = c.Flags().GetStringArray("var-file"); err != nil {
-		vars.Files = nil
-	}
-	cfg, _ := hcl.Load(src, vars)
-	if cfg == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return find(cfg), cobra.ShellCompDirectiveNoFileComp
+	return find(l.text), cobra.ShellCompDirectiveNoFileComp
 }
 
 // words completes a flag that takes one of these.

@@ -32,15 +32,16 @@ unclean, 130 interrupted.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			cfg, err := a.load(lab, args)
+			l, err := a.openLab(lab, args)
 			if err != nil {
 				return err
 			}
+			cfg := l.text
 			opt, err := a.options(connect)
 			if err != nil {
 				return err
 			}
-			l := a.logger()
+			log := a.logger()
 			id := ""
 			store, unlock, err := a.openLocked(ctx, cfg, "hcl destroy")
 			switch {
@@ -55,9 +56,9 @@ unclean, 130 interrupted.`,
 			case !force:
 				return fmt.Errorf("%w\nWithout its results hcl cannot tell whether what runs there is this lab's own: --force removes all the same what carries its name", err)
 			default: // what costs by the hour does not wait for a disk or a database
-				l.Warn("the store of results cannot be opened", "err", err)
+				log.Warn("the store of results cannot be opened", "err", err)
 			}
-			opt.Events = func(e apply.Event) { l.Info(e.Message, "host", e.Host) }
+			opt.Events = func(e apply.Event) { log.Info(e.Message, "host", e.Host) }
 			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), id, force, cache, opt)
 			n := 0
 			for _, p := range removed {

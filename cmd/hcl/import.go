@@ -97,7 +97,11 @@ understood; then nothing is stored.`,
 			if err != nil {
 				return err
 			}
-			run := newRun(cmp.Or(labIn(store, []string{dir}), filepath.Base(lab)), "import")
+			named, err := labIn(store, []string{dir})
+			if err != nil {
+				return err
+			}
+			run := newRun(cmp.Or(named, filepath.Base(lab)), "import")
 			if err := store.BeginRun(ctx, run); err != nil {
 				return err
 			}

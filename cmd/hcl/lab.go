@@ -15,68 +15,11 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
-	"hclbench/hcl"
-	"hclbench/lock"
 	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
 )
-
-// labFlags are the flags of every verb that reads a lab.
-type labFlags struct {
-	vars     []string
-	varFiles []string
-}
-
-func (f *labFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable, `name=value`; may be repeated")
-	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from a `file`; may be repeated")
-}
-
-// load reads the lab at the path that args name. Mistakes and warnings are
-// printed.
-func (a *app) load(f labFlags, args []string) (*hcl.Config, error) {
-	src, err := hcl.Read(labPath(args))
-	if err != nil {
-		return nil, &exit{exitUsage, err}
-	}
-	if file, err := lock.Read(src.Dir); err == nil && file != nil { // if not, who needs the lock will say so
-		src.Locked = map[string]bool{}
-		for image := range file.Images {
-			src.Locked[image] = true
-		}
-	}
-	cfg, problems := hcl.Load(src, hcl.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
-	if err := a.show(problems); err != nil {
-		return nil, err
-	}
-	if problems.HasErrors() {
-		return nil, &exit{code: exitUsage}
-	}
-	return cfg, nil
-}
-
-// show prints problems of a lab's text.
-func (a *app) show(p *hcl.Problems) error {
-	return p.Write(a.stderr, a.width(100), terminal(a.stderr) && os.Getenv("NO_COLOR") == "")
-}
-
-func labPath(args []string) string {
-	if len(args) == 0 {
-		return "."
-	}
-	return args[0]
-}
-
-// labDir is the directory of the lab at the path that args name.
-func labDir(args []string) string {
-	path := labPath(args)
-	if st, err := os.Stat(path); err == nil && !st.IsDir() {
-		return filepath.Dir(path)
-	}
-	return path
-}
 
 // connectFlags are the flags of every verb that reaches hosts.
 type connectFlags struct{ acceptNew bool }
@@ -182,29 +125,6 @@ func known(ctx context.Context, store *results.Store) (map[string]results.Known,
 		return nil, nil
 	}
 	return store.Known(ctx)
-}
-
-// inputsThere checks that the files of the data sets can be read.
-func inputsThere(p *plan.Plan) error {
-	var errs []error
-	seen := map[string]bool{}
-	for _, d := range p.Deployments {
-		for _, c := range d.ToDo() {
-			for _, path := range c.Job.Workload.Dataset.Inputs() {
-				if seen[path] {
-					continue
-				}
-				seen[path] = true
-				if _, err := os.Stat(p.Local(path)); err != nil {
-					errs = append(errs, fmt.Errorf("benchmark %s reads %s: %w", c.Benchmark, path, err))
-				}
-			}
-		}
-	}
-	if len(errs) > 0 {
-		return &exit{exitUsage, errors.Join(errs...)}
-	}
-	return nil
 }
 
 // newRun is the row of a run that begins now.

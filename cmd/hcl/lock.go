@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,15 +47,14 @@ Exit codes: 0 done, 1 something could not be found out, and nothing was written;
 2 the lab or the command line is wrong, 130 interrupted.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := a.load(lab, args)
+			l, err := a.openLab(lab, args)
 			if err != nil {
 				return err
 			}
-			old, err := lock.Read(cfg.Dir)
-			if err != nil {
-				return &exit{exitUsage, err}
+			if l.lockErr != nil {
+				return l.lockErr
 			}
-			r, err := resolver(cfg)
+			r, err := resolver(l)
 			if err != nil {
 				return err
 			}
@@ -64,7 +62,7 @@ Exit codes: 0 done, 1 something could not be found out, and nothing was written;
 			if upgrade {
 				missing = nil
 			}
-			entries := r.Ask(c.Context(), wants(cfg).Entries(old), missing)
+			entries := r.Ask(c.Context(), wants(l.text).Entries(l.locked), missing)
 			var unknown []error
 			for _, e := range entries {
 				if e.Err != nil {
@@ -74,7 +72,7 @@ Exit codes: 0 done, 1 something could not be found out, and nothing was written;
 			if len(unknown) > 0 {
 				return fmt.Errorf("lock: %w\nNothing was written", errors.Join(unknown...))
 			}
-			return a.writeLock(cfg.Dir, old, entries, upgrade)
+			return a.writeLock(l, entries, upgrade)
 		},
 	}
 	lab.add(c)
@@ -83,7 +81,8 @@ Exit codes: 0 done, 1 something could not be found out, and nothing was written;
 }
 
 // writeLock writes the file if it changes, and says what changed.
-func (a *app) writeLock(dir string, old *lock.File, entries []lock.Entry, upgrade bool) error {
+func (a *app) writeLock(l *lab, entries []lock.Entry, upgrade bool) error {
+	old, path := l.locked, l.lockPath()
 	file := lock.Merge(old, entries, upgrade)
 	var added, moved, same, gone int
 	for _, e := range entries {
@@ -109,12 +108,11 @@ func (a *app) writeLock(dir string, old *lock.File, entries []lock.Entry, upgrad
 			fmt.Fprintf(a.stdout, "- %s\n", name)
 		}
 	}
-	path := relative(filepath.Join(dir, lock.Name))
 	if old != nil && added+moved+gone == 0 {
 		_, err := fmt.Fprintf(a.stdout, "\n%s is up to date.\n", path)
 		return err
 	}
-	if err := file.Write(dir); err != nil {
+	if err := file.Write(l.text.Dir); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(a.stdout, "\nWrote %s: %d new, %d moved, %d as before, %d gone.\n", path, added, moved, same, gone)
@@ -161,7 +159,7 @@ func shortened(s string) string {
 }
 
 // resolver asks with what this machine's environment says.
-func resolver(cfg *hcl.Config) (*lock.Resolver, error) {
+func resolver(l *lab) (*lock.Resolver, error) {
 	images, err := registries()
 	if err != nil {
 		return nil, err
@@ -172,7 +170,8 @@ func resolver(cfg *hcl.Config) (*lock.Resolver, error) {
 	return &lock.Resolver{
 		Registries: *images,
 		Hub:        hub,
-		Dir:        cfg.Dir,
+		Dir:        l.text.Dir,
+		Sums:       l.sums,
 	}, nil
 }
 
@@ -217,115 +216,37 @@ func wants(cfg *hcl.Config) lock.Wants {
 	return w
 }
 
-// pin puts what is locked into the lab: images by digest beside their tag,
-// models by commit, data sets by checksum.
-func pin(cfg *hcl.Config, f *lock.File) {
-	image := func(name string) string {
-		if digest := f.Images[name]; digest != "" {
-			return name + "@" + digest
-		}
-		return name
-	}
-	models := map[*engines.Model]bool{}
-	for _, e := range cfg.Engines {
-		e.Image = image(e.Image)
-		if e.Build != nil {
-			e.Build.Image = image(e.Build.Image)
-		}
-		if fromHub(e) {
-			models[e.Model] = true
-		}
-	}
-	for m := range models {
-		if commit := f.Models[lock.Model{Repo: m.Repo, Revision: m.Revision}.Key()]; commit != "" {
-			m.Revision = commit
-		}
-	}
-	for _, b := range cfg.Benchmarks {
-		for i := range b.Cells {
-			d := &b.Cells[i].Workload.Dataset
-			// The checksum of a folder is not that of a file.
-			if sum := f.Datasets[d.Path]; sum != "" && open(*d) && d.Kind != load.Text {
-				d.SHA256 = strings.TrimPrefix(sum, "sha256:")
-			}
-			d.TokenizerSHA256 = strings.TrimPrefix(f.Datasets[d.Tokenizer], "sha256:")
-		}
-	}
-}
-
-// loadLocked is load, with what hcl.lock says put in, where there is one. strict
-// refuses what is not locked or has moved.
-func (a *app) loadLocked(ctx context.Context, f labFlags, args []string, strict bool) (*hcl.Config, error) {
-	cfg, err := a.load(f, args)
-	if err != nil {
-		return nil, err
-	}
-	file, err := lock.Read(cfg.Dir)
-	if err != nil {
-		return nil, &exit{exitUsage, err}
-	}
-	path := relative(filepath.Join(cfg.Dir, lock.Name))
-	if strict {
-		if file == nil {
-			return nil, usage("there is no %s, which --locked asks for; hcl lock writes it", path)
-		}
-		if err := unmoved(ctx, cfg, file, path); err != nil {
-			return nil, err
-		}
-	}
-	if file == nil {
-		return cfg, fingerprint(ctx, cfg)
+// notLocked says what of a lab with an hcl.lock is not in it.
+func (a *app) notLocked(l *lab) {
+	if l.locked == nil {
+		return
 	}
 	var missing []string
-	for _, e := range wants(cfg).Entries(file) {
+	for _, e := range wants(l.text).Entries(l.locked) {
 		if e.Old == "" {
 			missing = append(missing, label(e))
 		}
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(a.stderr, "Not in %s: %s. hcl lock adds what is missing.\n\n", path, strings.Join(missing, ", "))
+		fmt.Fprintf(a.stderr, "Not in %s: %s. hcl lock adds what is missing.\n\n", l.lockPath(), strings.Join(missing, ", "))
 	}
-	pin(cfg, file)
-	return cfg, fingerprint(ctx, cfg)
-}
-
-// fingerprint puts the checksums of the tokenizers that no lock names into the
-// lab: another tokenizer makes other prompts, so it is part of what a cell is.
-// What is not there is left to who reads it.
-func fingerprint(ctx context.Context, cfg *hcl.Config) error {
-	r := lock.Resolver{Dir: cfg.Dir}
-	sums := map[string]string{}
-	for _, b := range cfg.Benchmarks {
-		for i := range b.Cells {
-			d := &b.Cells[i].Workload.Dataset
-			if d.Tokenizer == "" || d.TokenizerSHA256 != "" {
-				continue
-			}
-			if _, known := sums[d.Tokenizer]; !known {
-				sum, err := r.Dataset(ctx, d.Tokenizer)
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if err == nil {
-					sums[d.Tokenizer] = strings.TrimPrefix(sum, "sha256:")
-				} else {
-					sums[d.Tokenizer] = ""
-				}
-			}
-			d.TokenizerSHA256 = sums[d.Tokenizer]
-		}
-	}
-	return nil
 }
 
 // unmoved refuses a lab of which something is not locked, or means something
-// else today than the lock says. The lab is as its text says, without the lock.
-func unmoved(ctx context.Context, cfg *hcl.Config, file *lock.File, path string) error {
-	r, err := resolver(cfg)
+// else today than the lock says.
+func (l *lab) unmoved(ctx context.Context) error {
+	path := l.lockPath()
+	switch {
+	case l.lockErr != nil:
+		return l.lockErr
+	case l.locked == nil:
+		return usage("there is no %s, which --locked asks for; hcl lock writes it", path)
+	}
+	r, err := resolver(l)
 	if err != nil {
 		return err
 	}
-	entries := r.Ask(ctx, wants(cfg).Entries(file), func(e lock.Entry) bool { return e.Old != "" })
+	entries := r.Ask(ctx, wants(l.text).Entries(l.locked), func(e lock.Entry) bool { return e.Old != "" })
 	var wrong, unknown []string
 	for _, e := range entries {
 		switch {

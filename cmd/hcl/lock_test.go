@@ -66,7 +66,7 @@ func TestPin(t *testing.T) {
 	box := &provision.Host{Name: "box", Address: "203.0.113.7"}
 	big, branch := &engines.Model{Repo: "org/big"}, &engines.Model{Repo: "org/branch", Revision: "release"}
 	built := &engines.Engine{Kind: engines.TRTLLM, Name: "t", Host: box, Model: branch, Image: "nvcr.io/t:1", Build: &engines.Build{Image: "nvcr.io/build:1"}}
-	ofCell := &engines.Engine{Kind: engines.VLLM, Name: "m", Host: box, Model: big, Image: "vllm/vllm-openai:v1"} // of a matrix: not declared
+	ofCell := &engines.Engine{Kind: engines.VLLM, Name: "m", Host: box, Model: big, Image: "vllm/vllm-openai:v1"}
 	cfg := &hcl.Config{
 		Engines: []*engines.Engine{
 			built,
@@ -74,6 +74,7 @@ func TestPin(t *testing.T) {
 			{Kind: engines.SGLang, Name: "commit", Host: box, Model: &engines.Model{Repo: "org/x", Revision: commit}, Image: "vllm/vllm-openai:v1"},
 			{Kind: engines.Sim, Name: "s", Host: box, Model: &engines.Model{Repo: "org/sim"}},
 			{Kind: engines.External, Name: "e", URL: "http://192.0.2.1", Model: &engines.Model{Repo: "org/external"}},
+			ofCell,
 		},
 	}
 	for _, d := range []load.Dataset{
@@ -98,23 +99,31 @@ func TestPin(t *testing.T) {
 	}
 	file.Models["org/big"], file.Models["org/branch@release"] = commit, commit
 	file.Datasets["p.jsonl"], file.Datasets["books"] = digest, digest
-	pin(cfg, file)
+	before := fmt.Sprintf("%+v %+v %+v", built, big, ofCell)
+	pinned := pin(cfg, file)
+	if after := fmt.Sprintf("%+v %+v %+v", built, big, ofCell); after != before {
+		t.Errorf("the lab itself has changed, from\n%s to\n%s", before, after)
+	}
+	engine := func(i int) *engines.Engine { return pinned.Engines[i] }
+	for _, b := range pinned.Benchmarks {
+		if b.Cells[0].Engine != engine(5) {
+			t.Error("an engine of several cells has become several")
+		}
+	}
 	for _, check := range []struct{ what, got, want string }{
-		{"image", built.Image, "nvcr.io/t:1@" + digest},
-		{"image of the build", built.Build.Image, "nvcr.io/build:1@" + digest},
-		{"image of a cell's engine", ofCell.Image, "vllm/vllm-openai:v1@" + digest},
-		{"image that was pinned", cfg.Engines[1].Image, "a/b:1@" + digest},
-		{"model", big.Revision, commit},
-		{"model with a branch", branch.Revision, commit},
-		{"model of a path", cfg.Engines[1].Model.Revision, ""},
-		{"data set", cfg.Benchmarks[1].Cells[0].Workload.Dataset.SHA256, sum},
-		{"data set in a folder", cfg.Benchmarks[2].Cells[0].Workload.Dataset.SHA256, ""},
+		{"image", engine(0).Image, "nvcr.io/t:1@" + digest},
+		{"image of the build", engine(0).Build.Image, "nvcr.io/build:1@" + digest},
+		{"image of a cell's engine", engine(5).Image, "vllm/vllm-openai:v1@" + digest},
+		{"image that was pinned", engine(1).Image, "a/b:1@" + digest},
+		{"model", engine(5).Model.Revision, commit},
+		{"model with a branch", engine(0).Model.Revision, commit},
+		{"model of a path", engine(1).Model.Revision, ""},
 	} {
 		if check.got != check.want {
 			t.Errorf("%s = %q, want %q", check.what, check.got, check.want)
 		}
 	}
-	if left := wants(cfg).Entries(nil); len(left) != 2 {
-		t.Errorf("after pinning these are open: %+v, want hcl and the folder", left)
+	if left := wants(pinned).Entries(nil); len(left) != 3 {
+		t.Errorf("after pinning these are open: %+v, want hcl and the data sets", left)
 	}
 }

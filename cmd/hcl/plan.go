@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"hclbench/plan"
@@ -37,8 +39,9 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 		RunE: func(c *cobra.Command, args []string) error {
 			grouping, err := group(by)
 			var p *plan.Plan
+			var strange []error
 			if err == nil {
-				p, err = a.planned(c, lab, cells, args, rerun)
+				p, strange, err = a.planned(c, lab, cells, args, rerun)
 			}
 			if err != nil {
 				if detailed {
@@ -50,6 +53,9 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 				err = p.JSON(a.stdout)
 			} else {
 				err = p.TextBy(a.stdout, grouping, verbose)
+			}
+			if err == nil && len(strange) > 0 {
+				err = &exit{exitUsage, errors.Join(strange...)}
 			}
 			if err == nil && detailed && !p.Empty() {
 				return &exit{code: exitUsage}
@@ -69,28 +75,42 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 	return c
 }
 
-func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []string, rerun bool) (*plan.Plan, error) {
+// planned is what apply would do, and what is wrong with the data files that it
+// would refuse. A file that is not here may be where apply is run.
+func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []string, rerun bool) (p *plan.Plan, strange []error, err error) {
 	selection, err := cells.selection()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cfg, err := a.loadLocked(c.Context(), lab, args, false)
+	l, err := a.openLab(lab, args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	cfg, err := l.planned(c.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	a.notLocked(l)
 	store, err := a.openExisting(c.Context(), cfg.Dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if store != nil {
 		defer store.Close()
 	}
 	measured, err := known(c.Context(), store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p := plan.New(cfg, plan.Options{Known: measured, Rerun: rerun})
-	return p, pick(p, selection)
+	p = plan.New(cfg, plan.Options{Known: measured, Rerun: rerun})
+	if err := pick(p, selection); err != nil {
+		return nil, nil, err
+	}
+	missing, strange := l.inputs(p)
+	for _, err := range missing {
+		a.logger().Warn(err.Error())
+	}
+	return p, strange, nil
 }
 
 // failed is err with the exit code 1, whatever it had.

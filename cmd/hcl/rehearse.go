@@ -37,7 +37,11 @@ could not be run, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			cfg, err := a.load(lab, args)
+			l, err := a.openLab(lab, args)
+			if err != nil {
+				return err
+			}
+			cfg, err := l.planned(ctx)
 			if err != nil {
 				return err
 			}
@@ -61,7 +65,7 @@ could not be run, 130 interrupted.`,
 			}
 			defer store.Close()
 			defer unlock()
-			if err := inputsThere(p); err != nil {
+			if err := l.inputsThere(p); err != nil {
 				return err
 			}
 			if !asJSON {
@@ -70,7 +74,7 @@ could not be run, 130 interrupted.`,
 				}
 			}
 			opt.Run = newRun(cfg.Lab.Name, "rehearse")
-			if opt.Inputs, err = inputs(cfg, p, references(cfg, "")); err != nil {
+			if opt.Inputs, err = inputs(l, p, references(cfg, "")); err != nil {
 				return err
 			}
 			return a.carryOut(ctx, p, nil, layout(cfg), store, opt, asJSON)

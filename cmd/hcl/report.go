@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -42,8 +41,12 @@ func (a *app) rows(c *cobra.Command, args []string, s selection) (*results.Store
 	if err != nil {
 		return nil, nil, err
 	}
+	lab, err := labIn(store, args)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
 	rows, err := store.Rows(c.Context(), results.Query{
-		Run: s.run, Lab: labIn(store, args), Cell: s.cell, Benchmark: s.benchmark, Rehearsed: s.rehearsed, Latest: s.run == "",
+		Run: s.run, Lab: lab, Cell: s.cell, Benchmark: s.benchmark, Rehearsed: s.rehearsed, Latest: s.run == "",
 	})
 	if err == nil && s.where != "" {
 		if rows, err = report.Where(rows, s.where); err != nil {
@@ -83,7 +86,10 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			if err := out.check(); err != nil {
 				return err
 			}
-			cfg := a.labOf(lab, args)
+			cfg, err := a.labOf(c.Context(), lab, args)
+			if err != nil {
+				return err
+			}
 			references := references(cfg, which.benchmark)
 			store, rows, err := a.rows(c, args, which)
 			switch {
@@ -214,19 +220,18 @@ func (a *app) printTables(rows []results.Row, about report.About) error {
 	return nil
 }
 
-// labOf reads the lab whose results are reported, or nil: a report needs no lab,
-// only what was published and what was planned is in its text.
-func (a *app) labOf(f labFlags, args []string) *hcl.Config {
-	src, err := hcl.Read(labPath(args))
+// labOf is what is planned of the lab whose results are reported, or nil: a report
+// needs no lab, only what was published and what was planned is in its text.
+func (a *app) labOf(ctx context.Context, f labFlags, args []string) (*hcl.Config, error) {
+	l, err := a.readLab(f, args)
 	if err != nil {
-		return nil // a folder with results alone
+		return nil, nil // a folder with results alone
 	}
-	cfg, problems := hcl.Load(src, hcl.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
-	if problems.HasErrors() {
+	if l.text == nil {
 		a.logger().Warn("the lab's text has mistakes or lacks variables, so that what it plans and what was published is left out; hcl validate shows them")
-		return nil
+		return nil, nil
 	}
-	return cfg
+	return l.planned(ctx)
 }
 
 // references are the published figures of a lab.

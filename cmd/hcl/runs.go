@@ -42,7 +42,11 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			if err != nil {
 				return err
 			}
-			if lab := labIn(store, args); lab != "" {
+			lab, err := labIn(store, args)
+			if err != nil {
+				return err
+			}
+			if lab != "" {
 				runs = slices.DeleteFunc(runs, func(r results.Run) bool { return r.Lab != lab })
 			}
 			var open []string
@@ -245,7 +249,14 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 				return err
 			}
 			defer store.Close()
-			which := results.Outdated{Keep: keep, Lab: labIn(store, args)}
+			lab, err := labIn(store, args)
+			if err != nil {
+				return err
+			}
+			if lab == "" && store.Shared() {
+				return usage("%s has the results of several labs, and %s has no lab: name the one whose results may go", store.Name(), labPath(args))
+			}
+			which := results.Outdated{Keep: keep, Lab: lab}
 			if c.Flags().Changed("older-than") {
 				which.Before = time.Now().Add(-older)
 			}

@@ -28,10 +28,11 @@ what a tear-down could not clean, and which settings of a host are changed for a
 Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line is wrong.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := a.load(lab, args)
+			l, err := a.openLab(lab, args)
 			if err != nil {
 				return err
 			}
+			cfg := l.text
 			opt, err := a.options(connect)
 			if err != nil {
 				return err
@@ -95,10 +96,11 @@ Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interr
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := a.load(lab, []string{dir})
+			l, err := a.openLab(lab, []string{dir})
 			if err != nil {
 				return err
 			}
+			cfg := l.text
 			address := "engine." + strings.TrimPrefix(args[0], "engine.")
 			var names []string
 			var engine *engines.Engine

@@ -115,27 +115,25 @@ func (a *app) openLocked(ctx context.Context, cfg *hcl.Config, who string) (*res
 	return store, unlock, nil
 }
 
-// labIn is the name of the lab that a verb is about, in a store with several:
-// empty where there is no lab's text, which is about all of them.
-func labIn(store *results.Store, args []string) string {
+// labIn is the name of the lab that a verb is about, in a store with several: empty
+// in a directory without a lab, which is about all of them. A lab whose name cannot
+// be read is an error, and not all labs.
+func labIn(store *results.Store, args []string) (string, error) {
 	if store == nil || !store.Shared() {
-		return ""
+		return "", nil
 	}
-	return labNameAt(args)
-}
-
-// labNameAt is the name of the lab at the path that args name, empty where its text
-// cannot tell.
-func labNameAt(args []string) string {
 	src, err := hcl.Read(labPath(args))
+	if errors.Is(err, hcl.ErrNoLab) {
+		return "", nil
+	}
+	name := ""
+	if err == nil {
+		name, err = hcl.NameOf(src)
+	}
 	if err != nil {
-		return ""
+		return "", &exit{exitUsage, err}
 	}
-	cfg, _ := hcl.Load(src, hcl.Vars{Env: os.Environ()})
-	if cfg == nil {
-		return ""
-	}
-	return cfg.Lab.Name
+	return name, nil
 }
 
 // placeOf names a store for people.

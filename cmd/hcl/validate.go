@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -27,12 +26,12 @@ Exit codes: 0 the lab is right, 1 it cannot be read, 2 it is wrong.`,
 			if asJSON {
 				return a.validateJSON(lab, args)
 			}
-			cfg, err := a.load(lab, args)
+			l, err := a.openLab(lab, args)
 			if err != nil {
 				return err
 			}
-			n := plan.New(cfg, plan.Options{}).Count()
-			_, err = fmt.Fprintf(a.stdout, "Lab %s is right: %s.\n", cfg.Lab.Name, n)
+			n := plan.New(l.text, plan.Options{}).Count()
+			_, err = fmt.Fprintf(a.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, n)
 			return err
 		},
 	}
@@ -42,13 +41,12 @@ Exit codes: 0 the lab is right, 1 it cannot be read, 2 it is wrong.`,
 }
 
 func (a *app) validateJSON(lab labFlags, args []string) error {
-	src, err := hcl.Read(labPath(args))
+	l, err := a.readLab(lab, args)
 	if err != nil {
-		return &exit{exitUsage, err}
+		return err
 	}
-	_, problems := hcl.Load(src, hcl.Vars{Files: lab.varFiles, Values: lab.vars, Env: os.Environ()})
-	errors, warnings := problems.Count()
-	list := problems.List()
+	errors, warnings := l.problems.Count()
+	list := l.problems.List()
 	if list == nil {
 		list = []hcl.Problem{}
 	}
