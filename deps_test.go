@@ -118,7 +118,7 @@ var libraries = []struct {
 	{"github.com/cenkalti/backoff/v5", []string{"provision", "agent"}, "retrying is for connections, nothing else"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
 	{"github.com/google/renameio/v2", []string{"results", "agent", "provision", "lock", "calibrate", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
-	{"golang.org/x/sync", []string{"apply", "load", "provision", "lock"}, "bounded concurrency"},
+	{"golang.org/x/sync", []string{"cmd/hcl", "apply", "load", "provision", "lock"}, "bounded concurrency"},
 	{"golang.org/x/sys", []string{"load", "agent", "sim", "testhost"}, "clocks, processes, sockets and namespaces of the kernel"},
 
 	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},
