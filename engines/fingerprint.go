@@ -1,0 +1,221 @@
+package engines
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// Fingerprint is everything about an engine that can change a number, as named words:
+// two engines with the same fingerprint are the same engine, wherever they stand and
+// whatever they are called. What is not listed here changes no number: names, ports,
+// addresses and where the engine listens, the paths of caches on its host, how it is
+// stopped and waited for, prices. A secret counts as [provision.Redacted], so a new
+// token measures nothing again.
+//
+// An external engine is known by nothing but the address of its server, so that counts.
+func Fingerprint(e *Engine) map[string]string {
+	f := fingerprint{"kind": e.Kind}
+	if e.Kind == External {
+		f.set("model", ServedModel(e))
+		f.set("url", strings.Join(append([]string{BaseURL(e)}, MoreURLs(e)...), " "))
+		if e.Host != nil {
+			f.set("load_host", "another host")
+		}
+		return f
+	}
+	f.set("runtime", string(Runtime(e)))
+	if e.Model != nil {
+		f.set("model", e.Model.Repo)
+		f.set("model.revision", e.Model.Revision)
+	}
+	f.set("image", imageWithoutName(e.Image))
+	f.host(e)
+	f.command(e)
+	f.container(e)
+	f.build(e.Build)
+	return f
+}
+
+// fingerprint collects pairs; an empty value is left out.
+type fingerprint map[string]string
+
+func (f fingerprint) set(name, value string) {
+	if value != "" {
+		f[name] = value
+	} else {
+		delete(f, name)
+	}
+}
+
+// list sets words whose order means something.
+func (f fingerprint) list(name string, words []string) {
+	var quoted []string
+	for _, w := range words {
+		quoted = append(quoted, plain.Quote(w))
+	}
+	f.set(name, strings.Join(quoted, " "))
+}
+
+// unordered sets words whose order means nothing.
+func (f fingerprint) unordered(name string, words []string) {
+	words = slices.Clone(words)
+	slices.Sort(words)
+	f.list(name, words)
+}
+
+// host adds the GPUs that the engine gets, and what is set on the host while it runs.
+func (f fingerprint) host(e *Engine) {
+	if e.Host == nil {
+		return
+	}
+	if g := e.Host.GPUs; g.Count > 0 {
+		if n := len(e.Container.GPUIDs); n > 0 {
+			g.Count = n
+		}
+		f.set("gpus", g.String())
+	}
+	f.list("gpu_ids", e.Container.GPUIDs)
+	p := e.Host.Prepare
+	if p == nil {
+		return
+	}
+	f.truth("prepare.persistence_mode", p.PersistenceMode)
+	f.truth("prepare.numa_balancing", p.NUMABalancing)
+	f.truth("prepare.ecc", p.ECC)
+	if p.PowerCap != 0 {
+		f.set("prepare.power_cap", strconv.FormatFloat(p.PowerCap, 'g', -1, 64))
+	}
+	if p.LockClocks != 0 {
+		f.set("prepare.lock_clocks", strconv.FormatInt(p.LockClocks, 10))
+	}
+}
+
+func (f fingerprint) truth(name string, v *bool) {
+	if v != nil {
+		f.set(name, strconv.FormatBool(*v))
+	}
+}
+
+// listening are the flags that say where an engine listens and what it calls its model.
+var listening = []string{"host", "port", "served-model-name"}
+
+// command adds what is run: the lab's flags, configuration and environment, or its
+// whole command. What hcl puts around them follows from the kind.
+func (f fingerprint) command(e *Engine) {
+	f.set("setup", strings.Join(e.Setup, "\n"))
+	f.words(e.Command)
+	for _, flag := range e.Flags {
+		name := "--" + strings.ReplaceAll(flag.Name, "_", "-")
+		value := ""
+		if flag.Value != nil {
+			value = plain.Quote(flag.Value.String())
+		}
+		f[name] = strings.TrimSpace(f[name] + " " + value)
+	}
+	for _, name := range listening {
+		delete(f, "--"+name)
+	}
+	if config := e.Config.String(); config != "" {
+		f.members("config", json.RawMessage(config))
+	}
+	for _, v := range e.Env {
+		f["env "+v.Name] = v.Value.String()
+	}
+}
+
+// words splits a command into its flags, so that a difference reads "--tp 8 → 4" and
+// not as two long lines.
+func (f fingerprint) words(argv []provision.Text) {
+	key := "command"
+	for _, w := range argv {
+		word := w.String()
+		if strings.HasPrefix(word, "--") && !w.IsSecret() {
+			name, value, assigned := strings.Cut(word, "=")
+			if _, again := f[name]; again {
+				f[name] += " " + name // not the same as one flag with both values
+			} else {
+				f[name] = ""
+			}
+			if key = name; !assigned {
+				continue
+			}
+			word = value
+		}
+		f[key] = strings.TrimSpace(f[key] + " " + plain.Quote(word))
+	}
+}
+
+// members adds the members of a JSON object under dotted names.
+func (f fingerprint) members(name string, value json.RawMessage) {
+	var object map[string]json.RawMessage
+	var text string
+	switch {
+	case json.Unmarshal(value, &object) == nil && object != nil:
+		for member, v := range object {
+			f.members(name+"."+member, v)
+		}
+	case json.Unmarshal(value, &text) == nil:
+		f[name] = text
+	default:
+		f[name] = string(value)
+	}
+}
+
+// container adds what the engine's container is besides its command. It is what the
+// container comes to, so that saying what holds anyway changes nothing.
+func (f fingerprint) container(e *Engine) {
+	f.list("entrypoint", e.Container.Entrypoint)
+	if Runtime(e) != provision.Docker {
+		return
+	}
+	c := Container(e)
+	f.set("network", c.Network)
+	f.set("ipc", c.IPC)
+	if c.ShmSize > 0 {
+		f.set("shm_size", strconv.FormatInt(c.ShmSize, 10))
+	}
+	if c.Privileged {
+		f.set("privileged", "true")
+	}
+	f.set("user", c.User)
+	f.unordered("devices", c.Devices)
+	f.unordered("host_groups", c.HostGroups)
+	f.unordered("cap_add", c.CapAdd)
+	f.unordered("security_opt", c.SecurityOpt)
+	for _, u := range c.Ulimits {
+		f.set("ulimit."+u.Name, fmt.Sprintf("%d:%d", u.Soft, u.Hard))
+	}
+	// The lab's own mounts alone: nobody knows what is in them, so their source counts.
+	for _, m := range e.Container.Mounts {
+		mode := ""
+		if m.ReadOnly {
+			mode = " read-only"
+		}
+		f.set("mount "+m.Target, m.Source+mode)
+	}
+}
+
+// build adds what makes what the engine serves; where it is kept counts for nothing.
+func (f fingerprint) build(b *Build) {
+	if b == nil {
+		return
+	}
+	f.set("build.commands", strings.Join(b.Commands, "\n"))
+	f.set("build.image", imageWithoutName(b.Image))
+	f.unordered("build.inputs", b.Inputs)
+}
+
+// imageWithoutName leaves of an image that is pinned by its digest only that: it is
+// the same image in every registry and under every tag.
+func imageWithoutName(image string) string {
+	if _, digest, pinned := strings.Cut(image, "@"); pinned {
+		return digest
+	}
+	return image
+}
