@@ -1,12 +1,14 @@
 package engines
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
 )
@@ -34,7 +36,7 @@ func Fingerprint(e *Engine) map[string]string {
 		f.set("model", e.Model.Repo)
 		f.set("model.revision", e.Model.Revision)
 	}
-	f.set("image", imageWithoutName(e.Image))
+	f.set("image", exactImage(e.Image))
 	f.host(e)
 	f.command(e)
 	f.container(e)
@@ -114,7 +116,7 @@ func (f fingerprint) command(e *Engine) {
 		name := "--" + strings.ReplaceAll(flag.Name, "_", "-")
 		value := ""
 		if flag.Value != nil {
-			value = plain.Quote(flag.Value.String())
+			value = word(*flag.Value)
 		}
 		f[name] = strings.TrimSpace(f[name] + " " + value)
 	}
@@ -134,9 +136,8 @@ func (f fingerprint) command(e *Engine) {
 func (f fingerprint) words(argv []provision.Text) {
 	key := "command"
 	for _, w := range argv {
-		word := w.String()
-		if strings.HasPrefix(word, "--") && !w.IsSecret() {
-			name, value, assigned := strings.Cut(word, "=")
+		if s := w.String(); strings.HasPrefix(s, "--") && !w.IsSecret() {
+			name, value, assigned := strings.Cut(s, "=")
 			if _, again := f[name]; again {
 				f[name] += " " + name // not the same as one flag with both values
 			} else {
@@ -145,10 +146,18 @@ func (f fingerprint) words(argv []provision.Text) {
 			if key = name; !assigned {
 				continue
 			}
-			word = value
+			w = provision.Plain(value)
 		}
-		f[key] = strings.TrimSpace(f[key] + " " + plain.Quote(word))
+		f[key] = strings.TrimSpace(f[key] + " " + word(w))
 	}
+}
+
+// word is a value so that it cannot be taken for two.
+func word(t provision.Text) string {
+	if t.IsSecret() {
+		return t.String()
+	}
+	return plain.Quote(t.String())
 }
 
 // members adds the members of a JSON object under dotted names.
@@ -163,7 +172,9 @@ func (f fingerprint) members(name string, value json.RawMessage) {
 	case json.Unmarshal(value, &text) == nil:
 		f[name] = text
 	default:
-		f[name] = string(value)
+		var b bytes.Buffer
+		json.Compact(&b, value) // it was valid
+		f[name] = b.String()
 	}
 }
 
@@ -207,15 +218,20 @@ func (f fingerprint) build(b *Build) {
 		return
 	}
 	f.set("build.commands", strings.Join(b.Commands, "\n"))
-	f.set("build.image", imageWithoutName(b.Image))
+	f.set("build.image", exactImage(b.Image))
 	f.unordered("build.inputs", b.Inputs)
 }
 
-// imageWithoutName leaves of an image that is pinned by its digest only that: it is
-// the same image in every registry and under every tag.
-func imageWithoutName(image string) string {
-	if _, digest, pinned := strings.Cut(image, "@"); pinned {
-		return digest
+// exactImage is what an image comes to: of one that is pinned by its digest only that,
+// which is the same image in every registry and under every tag; else the one form of
+// all the names that mean the same.
+func exactImage(image string) string {
+	ref, err := origin.ParseRef(image)
+	switch {
+	case err != nil: // none, or one that no check has let pass
+		return image
+	case ref.Digest != "":
+		return ref.Digest
 	}
-	return image
+	return ref.Exact()
 }

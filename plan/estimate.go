@@ -188,7 +188,7 @@ func (h *history) takes(c *Cell) time.Duration {
 	case w.Rate > 0 && w.Rate != load.Inf && w.Requests > 0:
 		return time.Duration(float64(w.Requests) / float64(w.Rate) * float64(time.Second))
 	}
-	s, lane, ok := loop(c.load)
+	s, lane, ok := loop(c.load.pairs)
 	if !ok {
 		return 0
 	}

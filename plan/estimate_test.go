@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/results"
 )
@@ -87,8 +88,7 @@ func TestEstimateByPace(t *testing.T) {
 	} {
 		cfg := lab()
 		c := New(cfg, Options{}).Deployments[0].Cells[0]
-		c.Job.Workload, c.load = test.w, map[string]string{}
-		flatten(c.load, "load.", test.w)
+		c.Job.Workload, c.load = test.w, newIdentities().load(hcl.Cell{Workload: test.w})
 		if got := newHistory(nil).takes(c); got != test.want {
 			t.Errorf("%s: takes %s, want %s", name, got, test.want)
 		}

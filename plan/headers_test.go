@@ -37,7 +37,7 @@ func TestHeaders(t *testing.T) {
 	if strings.Contains(fmt.Sprint(id), "canary") {
 		t.Errorf("a secret is in the identity: %v", id)
 	}
-	if id["load.headers.X-Team"] != "bench" || id["load.headers.X-Token"] != "(sensitive)" || id["url"] != "http://a:1 http://b:2/v1" {
+	if id["load.headers.X-Team"] != "bench" || id["load.headers.X-Token"] != "(sensitive)" || id["url"] != "http://a:1 http://b:2" {
 		t.Errorf("identity %v", id)
 	}
 	bare := planned(provision.Text{})

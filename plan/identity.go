@@ -1,11 +1,10 @@
 package plan
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,9 +13,6 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
-	"hclbench/load"
-	"hclbench/origin"
-	"hclbench/provision"
 )
 
 // The labels that every container and process of a lab carries. They are how
@@ -28,186 +24,74 @@ const (
 	LabelEngine     = "hcl.engine"
 )
 
-// deploymentIdentity is everything about an engine's start that can change a
-// number, as flat text: our own normalised words, never a daemon's echo of them.
-// Where it listens, how it is named and how it is stopped cannot change one.
-// Secrets count as "(sensitive)", so a new token re-measures nothing.
-func deploymentIdentity(e *engines.Engine, ct provision.Container) map[string]string {
-	id := map[string]string{"kind": e.Kind, "host": e.Host.Name}
-	if e.Host.GPUs.Count > 0 {
-		id["gpus"] = e.Host.GPUs.String()
-	}
-	if e.Host.Prepare != nil {
-		flatten(id, "prepare.", e.Host.Prepare)
-	}
-	for _, f := range ct.Files { // the engine's configuration is the only one
-		flatten(id, "config.", json.RawMessage(f.Text.String()))
-	}
-	commandIdentity(id, append(slices.Clone(ct.Entrypoint), ct.Command...))
-	for _, v := range ct.Env {
-		id["env "+v.Name] = v.Value.String()
-	}
-	if e.Model != nil && e.Model.Download && !slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool { return v.Name == engines.HubOffline }) {
-		delete(id, "env "+engines.HubOffline) // who brings a model changes no number
-	}
-	ct.Image = exactImage(ct.Image)
-	ct.Name, ct.Labels, ct.Port = "", nil, 0
-	ct.Entrypoint, ct.Command, ct.Env, ct.Files = nil, nil, nil, nil
-	ct.StopSignal, ct.StopGrace = "", 0
-	flatten(id, "", ct)
-	delete(id, "stop_grace")
-	return id
-}
-
-// exactImage is the one form of all names of an image: a tag beside a digest is for
-// people.
-func exactImage(image string) string {
-	ref, err := origin.ParseRef(image)
-	if err != nil {
-		return image
-	}
-	return ref.Exact()
-}
-
-// commandIdentity splits a command into its flags, so that a difference reads
-// "--tp 8 → 4" and not as two long lines.
-func commandIdentity(id map[string]string, argv []provision.Text) {
-	key := "command"
-	for _, w := range argv {
-		word := w.String()
-		if strings.HasPrefix(word, "--") && !w.IsSecret() {
-			key = word
-			if name, value, ok := strings.Cut(word, "="); ok {
-				key, word = name, value
-			} else {
-				word = ""
-			}
-		}
-		id[key] = strings.TrimSpace(id[key] + " " + word)
-	}
-	delete(id, "--port")
-}
-
-// flatten adds the members of v's JSON form under dotted names. Members that
-// are left out of the JSON are left out here, so that an argument which a later
-// version adds does not make old results stale.
-func flatten(id map[string]string, prefix string, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("marshal %T: %v. This is a bug in hcl.", v, err))
-	}
-	var members map[string]any
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err := dec.Decode(&members); err != nil {
-		panic(fmt.Sprintf("flatten %T: %v. This is a bug in hcl.", v, err))
-	}
-	flattenMembers(id, prefix, members)
-}
-
-func flattenMembers(id map[string]string, prefix string, members map[string]any) {
-	for name, member := range members {
-		switch m := member.(type) {
-		case map[string]any:
-			flattenMembers(id, prefix+name+".", m)
-		case string:
-			id[prefix+name] = m
-		default:
-			text, _ := json.Marshal(m) // it came from JSON
-			id[prefix+name] = string(text)
-		}
-	}
-}
-
-// identities gives out ids. It tells two equal things apart that a lab declares
-// twice, such as the two sides of an A/A comparison: the second gets an id of its
-// own. And it makes the text of a load once, however many cells share it.
-type identities struct {
-	seen  map[string]int
-	loads map[string]loadIdentity // by the JSON form of the workload
-}
-
-// loadIdentified is a workload with the headers that it is sent with. Secret ones
-// count as "(sensitive)", and the engine's key, which opens a door and steers
-// nothing, not at all.
-type loadIdentified struct {
-	load.Workload
-	Headers map[string]string `json:"headers,omitempty"`
-	From    string            `json:"from,omitempty"` // another host than the engine's
-}
-
-func identified(c hcl.Cell) loadIdentified {
-	out := loadIdentified{Workload: c.Workload}
-	if c.From != nil {
-		out.From = c.From.Name
-	}
-	for _, h := range c.Headers {
-		if out.Headers == nil {
-			out.Headers = map[string]string{}
-		}
-		out.Headers[h.Name] = h.Value.String()
-	}
-	return out
-}
-
-// loadIdentity is everything about a load that can change a number.
+// loadIdentity is the load's part of a cell's identity. Cells with the same load share one.
 type loadIdentity struct {
 	pairs map[string]string
 	text  []byte // the pairs in their order, to be hashed
 }
 
-func newIdentities() *identities {
-	return &identities{seen: map[string]int{}, loads: map[string]loadIdentity{}}
+// identities makes the text of a load once, however many cells share it.
+type identities struct {
+	loads map[string]*loadIdentity // by their text
 }
 
-// deployment is the id of an identity, to which it adds the occurrence.
-func (i *identities) deployment(identity map[string]string) string {
-	text := canonical(identity)
-	id := hash(text)
-	if n := i.again(id); n > 1 {
-		identity["occurrence"] = strconv.Itoa(n)
-		return hash(canonical(identity))
-	}
-	return id
-}
+func newIdentities() *identities { return &identities{loads: map[string]*loadIdentity{}} }
 
-// cell is the id of a load on a deployment, and the load's identity.
-func (i *identities) cell(deployment string, w loadIdentified, repetition int) (id string, pairs map[string]string) {
-	b, err := json.Marshal(w)
-	if err != nil {
-		panic(fmt.Sprintf("marshal a workload: %v. This is a bug in hcl.", err))
+// load is everything about a cell's load that can change a number: the workload and the
+// headers that it is sent with. Secret headers count as "(sensitive)", and the engine's
+// key, which opens a door and steers nothing, not at all. Of a host that the load is
+// sent from it counts that it is another than the engine's, and what it has.
+func (i *identities) load(c hcl.Cell) *loadIdentity {
+	pairs := map[string]string{}
+	for name, value := range c.Workload.Fingerprint() {
+		pairs["load."+name] = value
 	}
-	l, ok := i.loads[string(b)]
+	if c.From != nil {
+		pairs["load.from"] = cmp.Or(c.From.GPUs.String(), "another host")
+	}
+	for _, h := range c.Headers {
+		pairs["load.headers."+h.Name] = h.Value.String()
+	}
+	text := canonical(pairs)
+	known, ok := i.loads[string(text)]
 	if !ok {
-		l.pairs = map[string]string{}
-		flatten(l.pairs, "load.", w)
-		l.text = canonical(l.pairs)
-		i.loads[string(b)] = l
+		known = &loadIdentity{pairs, text}
+		i.loads[string(text)] = known
 	}
-	text := fmt.Appendf(nil, "deployment=%s repetition=%d\n%s", deployment, repetition, l.text)
-	id = hash(text)
-	if n := i.again(id); n > 1 {
-		id = hash(fmt.Appendf(text, "occurrence=%d\n", n))
-	}
-	return id, l.pairs
-}
-
-// again counts how often an id was given out.
-func (i *identities) again(id string) int {
-	i.seen[id]++
-	return i.seen[id]
+	return known
 }
 
 // Identity is everything that can change the cell's numbers: the deployment's
 // identity and the load's.
 func (c *Cell) Identity() map[string]string {
 	id := maps.Clone(c.deployment.Identity)
-	maps.Copy(id, c.load)
+	maps.Copy(id, c.load.pairs)
 	id["deployment"] = c.deployment.ID
 	if c.Repetition > 1 {
 		id["repetition"] = strconv.Itoa(c.Repetition)
 	}
+	if c.occurrence > 1 {
+		id["occurrence"] = strconv.Itoa(c.occurrence)
+	}
 	return id
+}
+
+// group is the id of the cell's repetitions together, and id that of the cell: pure
+// functions of what the cell is.
+func (c *Cell) group(deployment string) string {
+	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d\n%s", deployment, c.occurrence, c.load.text))
+}
+
+func (c *Cell) id(deployment string) string {
+	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d repetition=%d\n%s", deployment, c.occurrence, c.Repetition, c.load.text))
+}
+
+// seed is what the cell's prompts and arrivals are drawn with: it depends on the load and
+// the repetition, and not on the engine, so that two engines, or two versions of one,
+// are sent the same.
+func (c *Cell) seed() uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "seed occurrence=%d repetition=%d\n%s", c.occurrence, c.Repetition, c.load.text))
+	return binary.BigEndian.Uint64(sum[:8])
 }
 
 // canonical is the text of an identity: its pairs, sorted.
@@ -228,25 +112,13 @@ func hash(text []byte) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-func seed(cellID string) uint64 {
-	sum := sha256.Sum256([]byte("seed " + cellID))
-	return binary.BigEndian.Uint64(sum[:8])
-}
-
 // difference says in words what separates two identities.
 func difference(old, now map[string]string) string {
 	var parts []string
-	keys := map[string]bool{}
-	for _, m := range []map[string]string{old, now} {
-		for k := range m {
-			keys[k] = true
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
+	for _, k := range differing(old, now) {
 		was, had := old[k]
 		is, has := now[k]
 		switch {
-		case k == "deployment" || k == "occurrence" || had && has && was == is:
 		case !had:
 			parts = append(parts, strings.TrimSpace("+ "+k+" "+is))
 		case !has:
@@ -255,10 +127,22 @@ func difference(old, now map[string]string) string {
 			parts = append(parts, fmt.Sprintf("%s %s → %s", k, orNothing(was), orNothing(is)))
 		}
 	}
-	if len(parts) == 0 {
-		return "measured with an engine declared in another place"
-	}
 	return strings.Join(parts, ", ")
+}
+
+// differing are the names of what separates two identities, sorted.
+func differing(old, now map[string]string) []string {
+	keys := map[string]bool{}
+	for _, m := range []map[string]string{old, now} {
+		for k := range m {
+			was, had := old[k]
+			is, has := now[k]
+			if k != "deployment" && (had != has || was != is) { // it sums the others up
+				keys[k] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
 }
 
 func orNothing(s string) string {

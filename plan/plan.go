@@ -7,12 +7,10 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"hclbench/engines"
@@ -45,7 +43,9 @@ type Deployment struct {
 	Identity  map[string]string // what ID is the hash of
 	Cells     []*Cell
 
-	start time.Duration // until it serves, estimated; 0: not known
+	start  time.Duration // until it serves, estimated; 0: not known
+	byTag  string        // its id when its image was not pinned yet; empty: it is not, or has no tag
+	digest string        // what its image is pinned to then
 }
 
 // Instance is one container or process of a deployment.
@@ -66,7 +66,8 @@ const (
 
 // Cell is one measurement.
 type Cell struct {
-	ID         string
+	ID         string // of the measurement; of one that is done the id in the store
+	Group      string // the id of all the repetitions of the cell together
 	Benchmark  string
 	Axes       results.Axes
 	Repetition int // from 1
@@ -74,12 +75,14 @@ type Cell struct {
 	Offline    *engines.Bench  // run instead of the job, in a container or process of its own; nil: online
 	From       *provision.Host // where the load is sent from; nil: the host of the deployment
 	Status     Status
-	Why        string // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
-	Digest     string // of a cell that is done: the image that it was measured with
+	Why        string           // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
+	Digest     string           // of a cell that is done: the image that it was measured with
+	Facts      *provision.Facts // of a cell that is done: what its host was then; nil: not known
 
 	deployment *Deployment
-	load       map[string]string // the load's part of its identity
-	takes      time.Duration     // estimated; 0: not known
+	load       *loadIdentity
+	occurrence int           // from 1: of equal loads on the same deployment
+	takes      time.Duration // estimated; 0: not known
 }
 
 // ToDo returns the cells that are to be measured.
@@ -189,8 +192,10 @@ func (p *Plan) Empty() bool {
 
 // Options steer [New].
 type Options struct {
-	Known map[string]results.Known // the newest measurement of each cell, by cell id
-	Rerun bool                     // measure what is done again
+	Known       map[string]results.Known // the newest measurement of each cell, by cell id
+	Seen        []results.Seen           // what was seen of hosts, oldest first
+	Rerun       bool                     // measure what is done again
+	StrictFacts bool                     // and what was done on a host that is not as it was then
 }
 
 // New plans the lab. It cannot fail: the text has been checked.
@@ -198,11 +203,16 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir}
 	byEngine := map[*engines.Engine]*Deployment{}
 	ids := newIdentities()
+	type at struct {
+		deployment *Deployment
+		load       *loadIdentity
+	}
+	again := map[at]int{} // how often a load was met
 	for _, b := range cfg.Benchmarks {
 		for _, c := range b.Cells {
 			d := byEngine[c.Engine]
 			if d == nil {
-				d = deployment(cfg.Lab.Name, c.Engine, ids)
+				d = deployment(c.Engine)
 				byEngine[c.Engine] = d
 				p.Deployments = append(p.Deployments, d)
 				if h := d.Host(); !slices.Contains(p.Hosts, h) {
@@ -215,11 +225,14 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 			if c.From != nil && !slices.Contains(p.Hosts, c.From) {
 				p.Hosts = append(p.Hosts, c.From)
 			}
+			same := ids.load(c)
+			again[at{d, same}]++
 			for rep := range max(b.Repeat, 1) {
-				d.Cells = append(d.Cells, cell(d, b, c, rep+1, ids))
+				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: same, occurrence: again[at{d, same}]}))
 			}
 		}
 	}
+	p.identify(opt.Known)
 	p.compare(opt)
 	return p
 }
@@ -227,40 +240,25 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 // local is where the load runs when no host block is involved.
 var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
 
-func deployment(lab string, e *engines.Engine, ids *identities) *Deployment {
-	d := &Deployment{Engine: e, LoadHost: e.Host}
+func deployment(e *engines.Engine) *Deployment {
+	d := &Deployment{Engine: e, LoadHost: e.Host, Identity: engines.Fingerprint(e)}
 	if d.LoadHost == nil {
 		d.LoadHost = local
 	}
-	if engines.Runtime(e) == "" {
-		d.Identity = map[string]string{"kind": e.Kind, "url": strings.Join(append([]string{e.URL}, e.URLs...), " "), "load_host": d.LoadHost.Name}
-		d.ID = ids.deployment(d.Identity)
-		return d
+	if engines.Runtime(e) != "" {
+		d.Instances = []Instance{{Host: e.Host, Runtime: engines.Runtime(e), Container: engines.Container(e)}}
 	}
-	ct := engines.Container(e)
-	d.Identity = deploymentIdentity(e, ct)
-	d.ID = ids.deployment(d.Identity)
-	ct.Name = containerName(lab, e, d.ID)
-	ct.Labels = map[string]string{
-		LabelLab:        lab,
-		LabelDeployment: d.ID,
-		LabelEngine:     e.Label(),
-	}
-	d.Instances = []Instance{{Host: e.Host, Runtime: engines.Runtime(e), Container: ct}}
 	return d
 }
 
-func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids *identities) *Cell {
-	out := &Cell{
-		Benchmark:  b.Name,
-		Repetition: repetition,
-		From:       c.From,
-		deployment: d,
-		Job: load.Job{
-			Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), BaseURLs: engines.MoreURLs(d.Engine), Model: engines.ServedModel(d.Engine)},
-			Workload:    c.Workload,
-			Percentiles: b.Percentiles,
-		},
+// cell fills in what is measured.
+func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
+	out.Benchmark, out.From, out.deployment = b.Name, c.From, d
+	out.Job = load.Job{
+		Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), BaseURLs: engines.MoreURLs(d.Engine), Model: engines.ServedModel(d.Engine)},
+		Workload:    c.Workload,
+		Seed:        out.seed(),
+		Percentiles: b.Percentiles,
 	}
 	if c.From != nil {
 		url, err := engines.RemoteURL(d.Engine)
@@ -273,17 +271,11 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, repetition int, ids *ident
 	for _, a := range c.Axes {
 		out.Axes = append(out.Axes, results.Axis(a))
 	}
-	out.ID, out.load = ids.cell(d.ID, identified(c), repetition)
-	// Prompts differ from cell to cell, so that no cell runs on the prefix cache
-	// of the one before, and are the same whenever a cell is measured again.
-	out.Job.Seed = seed(out.ID)
 	if c.Workload.Mode == load.Offline {
 		bench, err := c.Offline(out.Job.Seed)
 		if err != nil {
-			panic(fmt.Sprintf("plan cell %s: %v. The text was checked: this is a bug in hcl.", out.ID, err))
+			panic(fmt.Sprintf("plan a cell of benchmark %s: %v. The text was checked: this is a bug in hcl.", b.Name, err))
 		}
-		in := d.Instances[0].Container
-		bench.Container.Name, bench.Container.Labels = in.Name+"-offline", in.Labels
 		out.Offline = &bench
 	}
 	return out
@@ -306,50 +298,6 @@ func (c *Cell) addHeaders(key provision.Text, headers []provision.EnvVar) {
 			set(&c.Job.Secrets, h.Name, h.Value.Reveal())
 		} else {
 			set(&c.Job.Target.Headers, h.Name, h.Value.Reveal())
-		}
-	}
-}
-
-// compare holds every cell against what is known.
-func (p *Plan) compare(opt Options) {
-	type place struct {
-		benchmark, axes string
-		repetition      int
-	}
-	last := map[place]results.Known{}
-	for _, k := range opt.Known {
-		at := place{k.Benchmark, k.Axes, k.Repetition}
-		if old, ok := last[at]; !ok || k.Finished.After(old.Finished) {
-			last[at] = k
-		}
-	}
-	past := newHistory(opt.Known)
-	for _, d := range p.Deployments {
-		d.start = past.start(d.Engine.Label(), d.Host())
-		for _, c := range d.Cells {
-			c.Status = Measure
-			if k, ok := opt.Known[c.ID]; ok {
-				c.takes = cmp.Or(k.Took, past.takes(c))
-				c.Why = "measured " + k.Finished.Local().Format(time.DateTime)
-				switch {
-				case opt.Rerun:
-					c.Why += ", again because of --rerun"
-				case k.Verdict == load.Void:
-					c.Why = "the last attempt, " + k.Finished.Local().Format(time.DateTime) + ", brought no measurement"
-				default:
-					c.Status, c.Digest = Done, k.Digest
-					if k.Verdict != load.Valid {
-						c.Why += ", " + k.Verdict
-					}
-				}
-				continue
-			}
-			k, ok := last[place{c.Benchmark, text(c.Axes), c.Repetition}]
-			c.takes = cmp.Or(past.takes(c), k.Took)
-			if ok && k.Verdict != load.Void {
-				c.Status = Stale
-				c.Why = difference(k.Identity, c.Identity())
-			}
 		}
 	}
 }

@@ -68,6 +68,7 @@ func measured(p *Plan) map[string]results.Known {
 			all[c.ID] = results.Known{
 				Verdict: load.Valid, Finished: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 				Benchmark: c.Benchmark, Axes: text(c.Axes), Repetition: c.Repetition, Identity: c.Identity(),
+				Lab: p.Lab.Name, Engine: d.Engine.Label(), Host: d.Host().Name,
 			}
 		}
 	}
@@ -138,9 +139,9 @@ func TestWhatIsStale(t *testing.T) {
 		"an image":      {func(c *hcl.Config) { c.Engines[1].Image = "rocm/sglang-staging:20250303" }, 2, "image rocm/sglang-staging:20250212 → rocm/sglang-staging:20250303"},
 		"a variable":    {func(c *hcl.Config) { c.Engines[0].Env = nil }, 4, "- env HF_TOKEN (sensitive)"},
 		"shared memory": {func(c *hcl.Config) { c.Engines[0].Container.ShmSize = 32e9 }, 4, "- ipc host, + shm_size 32000000000"},
-		"the model":     {func(c *hcl.Config) { c.Engines[0].Model.Revision = "abc" }, 6, "+ --revision abc"},
+		"the model":     {func(c *hcl.Config) { c.Engines[0].Model.Revision = "abc" }, 6, "+ model.revision abc"},
 		"the load":      {func(c *hcl.Config) { c.Benchmarks[0].Cells[1].Workload.OutputTokens = 1600 }, 1, "load.output_tokens 800 → 1600"},
-		"a config":      {func(c *hcl.Config) { c.Engines[0].Config = provision.Plain(`{"kv": {"dtype": "fp8"}}`) }, 4, "+ --config /hcl/config.yaml, + config.kv.dtype fp8"},
+		"a config":      {func(c *hcl.Config) { c.Engines[0].Config = provision.Plain(`{"kv": {"dtype": "fp8"}}`) }, 4, "+ config.kv.dtype fp8"},
 		"a power cap":   {func(c *hcl.Config) { c.Hosts[0].Prepare = &provision.Prepare{PowerCap: 600} }, 4, "+ prepare.power_cap 600"},
 		"the port":      {func(c *hcl.Config) { c.Engines[0].Port = 9000 }, 0, ""},
 		"the token":     {func(c *hcl.Config) { c.Engines[0].Env[0].Value = provision.Secret("another") }, 0, ""},
@@ -327,7 +328,7 @@ func TestLoadFrom(t *testing.T) {
 		t.Errorf("from another host the cell is %s of deployment %s, want another cell than %s of %s", id(remote), remote.Deployments[0].ID, id(local), local.Deployments[0].ID)
 	}
 	c := remote.Deployments[0].Cells[0]
-	if got, want := c.Job.Target.BaseURL, "http://203.0.113.7:8000"; got != want || c.Identity()["load.from"] != "client" {
+	if got, want := c.Job.Target.BaseURL, "http://203.0.113.7:8000"; got != want || c.Identity()["load.from"] != "another host" {
 		t.Errorf("target %s, want %s; identity %v", got, want, c.Identity())
 	}
 	if got := local.Deployments[0].Cells[0].Job.Target.BaseURL; got != "http://127.0.0.1:8000" {

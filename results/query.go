@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ type Query struct {
 type Known struct {
 	Verdict    string
 	RunID      string
+	Deployment string // its id, in the run
+	Lab        string
+	Imported   bool // another tool has measured it
 	Finished   time.Time
 	Took       time.Duration // from the first warm-up request to the last answer
 	Engine     string        // "vllm.h200"
@@ -127,13 +131,15 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 	from, args := Query{Latest: true}.from()
 	entries, err := collect(ctx, s.db, "read what is known",
 		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, coalesce(d.digest, ''),
-			c.started, coalesce(d.engine, ''), coalesce(d.host, ''), coalesce(d.ready_s, 0)`+from, args,
+			c.started, coalesce(d.engine, ''), coalesce(d.host, ''), coalesce(d.ready_s, 0),
+			c.deployment_id, r.lab, r.command = 'import'`+from, args,
 		func(scan func(...any) error) (e entry, err error) {
 			k := &e.known
 			var started time.Time
 			var ready float64
 			err = scan(&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished}, &k.Benchmark, &k.Axes, &k.Repetition,
-				jsonColumn{&k.Identity}, &k.Digest, timeColumn{&started}, &k.Engine, &k.Host, &ready)
+				jsonColumn{&k.Identity}, &k.Digest, timeColumn{&started}, &k.Engine, &k.Host, &ready,
+				&k.Deployment, &k.Lab, &k.Imported)
 			k.Took, k.Ready = k.Finished.Sub(started), time.Duration(ready*float64(time.Second))
 			return e, err
 		})
@@ -145,6 +151,27 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 		known[e.id] = e.known
 	}
 	return known, nil
+}
+
+// Seen is what was seen of a host when an engine was started there.
+type Seen struct {
+	RunID      string
+	Deployment string // its id, in the run
+	Lab        string
+	Host       string
+	Started    time.Time
+	Facts      json.RawMessage
+}
+
+// Seen returns what was seen of hosts in all runs that measured, oldest first.
+func (s *Store) Seen(ctx context.Context) ([]Seen, error) {
+	return collect(ctx, s.db, "read what was seen of hosts",
+		`SELECT d.run_id, d.id, r.lab, d.host, d.started, d.facts FROM deployments d JOIN runs r ON r.id = d.run_id
+			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' AND d.facts IS NOT NULL ORDER BY d.started`, nil,
+		func(scan func(...any) error) (seen Seen, err error) {
+			err = scan(&seen.RunID, &seen.Deployment, &seen.Lab, &seen.Host, timeColumn{&seen.Started}, jsonColumn{&seen.Facts})
+			return seen, err
+		})
 }
 
 // from is the part of a statement that says which cells.

@@ -1,0 +1,264 @@
+package engines
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/provision"
+)
+
+// fingerprinted is an engine of each kind with everything that its kind may have.
+func fingerprinted() map[string]*Engine {
+	text := func(s string) *provision.Text { t := provision.Plain(s); return &t }
+	h200 := &provision.Host{Name: "box", Address: "203.0.113.7", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}}
+	mi300x := &provision.Host{Name: "amd", Address: "203.0.113.8", GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}}
+	r1 := &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Revision: "56d4cbb", Cache: "/data/huggingface"}
+	return map[string]*Engine{
+		VLLM: {Kind: VLLM, Name: "h200", Host: h200, Model: r1, Image: "vllm/vllm-openai:v0.11.0",
+			Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}, {Name: "VLLM_USE_V1", Value: provision.Plain("1")}},
+			Flags: []Flag{{Name: "api-key", Value: func() *provision.Text { t := provision.Secret("canary"); return &t }()}, {Name: "host", Value: text("0.0.0.0")},
+				{Name: "lora-modules", Value: text("a=x")}, {Name: "lora-modules", Value: text("b = y")}, {Name: "max_model_len", Value: text("8192")}, {Name: "trust-remote-code"}},
+			Config:       provision.Plain(`{"compilation-config": {"level": 3, "pass": true}, "kv-cache-dtype": "fp8", "cudagraph-capture-sizes": [1, 2]}`),
+			Setup:        []string{"pip install x", "nvidia-smi"},
+			CompileCache: "/data/kernels", Port: 9000,
+			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32 << 30, CapAdd: []string{"SYS_NICE", "IPC_LOCK"}, Mounts: []provision.Mount{{Source: "/data/x", Target: "/x", ReadOnly: true}}}},
+		SGLang: {Kind: SGLang, Name: "mi300x", Host: mi300x, Model: r1, Image: "rocm/sglang-staging@sha256:" + strings.Repeat("ab", 32)},
+		TRTLLM: {Kind: TRTLLM, Name: "h200", Host: h200, Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
+			Build: &Build{Commands: []string{"trtllm-build --a", "echo done"}, Output: "/engine", Image: "nvcr.io/nvidia/tensorrt-llm/devel:1.0.0", Inputs: []string{"b", "a"}}},
+		OpenAI: {Kind: OpenAI, Name: "ollama", Host: &provision.Host{Name: "cpu", Runtime: provision.Process, Prepare: &provision.Prepare{PowerCap: 600}}, Model: &Model{Repo: "tiny"},
+			Command: []provision.Text{provision.Plain("ollama"), provision.Plain("serve"), provision.Plain("--port=1"), provision.Plain("--host"), provision.Plain("::"),
+				provision.Plain("--a"), provision.Plain("b c"), provision.Plain("d"), provision.Plain("--a=e"), provision.Plain("--key"), provision.Secret("canary")}, Port: 1},
+		External: {Kind: External, Name: "gateway", URL: "http://gateway:8000/v1", URLs: []string{"http://second:8000"}, Model: &Model{Repo: "org/large"}},
+		Sim:      {Kind: Sim, Name: "fast", Flags: []Flag{{Name: "itl", Value: text("3ms")}}},
+	}
+}
+
+// TestFingerprints shows the pairs, so that a reader sees what counts and what does not.
+func TestFingerprints(t *testing.T) {
+	var b strings.Builder
+	all := fingerprinted()
+	for _, kind := range Kinds() {
+		fmt.Fprintf(&b, "%s\n", kind)
+		pairs := Fingerprint(all[kind])
+		for _, name := range slices.Sorted(maps.Keys(pairs)) {
+			fmt.Fprintf(&b, "  %s = %q\n", name, pairs[name])
+		}
+	}
+	golden(t, "fingerprints", b.String())
+	if strings.Contains(b.String(), "canary") {
+		t.Error("a fingerprint holds a secret")
+	}
+}
+
+// counts says of every member of an engine, and of what it points to, whether another
+// value of it makes another engine. A new member has to be added here, and thought about.
+var counts = map[string]bool{
+	"Kind": true, "Image": true, "Env": true, "Flags": true, "Config": true, "Setup": true, "Command": true,
+
+	"Declared":     false, // who it stands for in a rehearsal
+	"Name":         false,
+	"Instance":     false,
+	"Description":  false,
+	"Pos":          false,
+	"Port":         false,
+	"APIKey":       false, // it opens a door and steers nothing
+	"Ready":        false, // how long to wait
+	"CompileCache": false, // a start is faster with it
+	"URL":          false, // of an external engine only: TestFingerprintOfExternal
+	"URLs":         false,
+
+	"Host.GPUs": true, "Host.Prepare": true, "Host.Runtime": true,
+	"Host.Name": false, "Host.Description": false, "Host.Address": false, "Host.User": false, "Host.IdentityFile": false, "Host.HostKey": false,
+	"Host.Jump": false, "Host.Docker": false, "Host.ImageFrom": false, "Host.PricePerHour": false, "Host.Require": false, "Host.Pos": false,
+
+	"Model.Repo": true, "Model.Revision": true,
+	"Model.Name": false, "Model.Cache": false, "Model.Size": false, "Model.Pos": false,
+	"Model.Download": false, // who brings it
+
+	"Container.Entrypoint": true, "Container.ShmSize": true, "Container.IPC": true, "Container.Network": true, "Container.Privileged": true,
+	"Container.User": true, "Container.CapAdd": true, "Container.SecurityOpt": true, "Container.Devices": true, "Container.Mounts": true,
+	"Container.GPUIDs": true, "Container.Ulimits": true,
+	"Container.StopGrace": false,
+
+	"Build.Commands": true, "Build.Image": true, "Build.Inputs": true,
+	"Build.Output": false, // where in the container it is kept
+}
+
+// TestEveryMemberCounts changes each member alone.
+func TestEveryMemberCounts(t *testing.T) {
+	tested := map[string]bool{}
+	try := func(name string, change func(*Engine) reflect.Value) {
+		want, said := counts[name]
+		tested[name] = true
+		if !said {
+			t.Errorf("nobody has said whether %s counts", name)
+			return
+		}
+		e := withBuild()
+		before := Fingerprint(e)
+		another(t, name, change(e))
+		if got := !maps.Equal(before, Fingerprint(e)); got != want {
+			t.Errorf("%s: another value makes another engine: %v, want %v", name, got, want)
+		}
+	}
+	inside := map[string]func(*Engine) reflect.Value{
+		"Host":      func(e *Engine) reflect.Value { h := *e.Host; e.Host = &h; return reflect.ValueOf(&h).Elem() },
+		"Model":     func(e *Engine) reflect.Value { return reflect.ValueOf(e.Model).Elem() },
+		"Container": func(e *Engine) reflect.Value { return reflect.ValueOf(&e.Container).Elem() },
+		"Build":     func(e *Engine) reflect.Value { return reflect.ValueOf(e.Build).Elem() },
+	}
+	for i := range reflect.TypeFor[Engine]().NumField() {
+		name := reflect.TypeFor[Engine]().Field(i).Name
+		of, nested := inside[name]
+		if !nested {
+			try(name, func(e *Engine) reflect.Value { return reflect.ValueOf(e).Elem().Field(i) })
+			continue
+		}
+		members := of(withBuild()).Type()
+		for j := range members.NumField() {
+			try(name+"."+members.Field(j).Name, func(e *Engine) reflect.Value { return of(e).Field(j) })
+		}
+	}
+	for name := range counts {
+		if !tested[name] {
+			t.Errorf("%s is no member any more", name)
+		}
+	}
+}
+
+func withBuild() *Engine {
+	e := fingerprinted()[VLLM]
+	e.Build = &Build{Commands: []string{"make"}, Output: "/out", Image: "debian"}
+	return e
+}
+
+// another sets a value to one that it has not.
+func another(t *testing.T, name string, v reflect.Value) {
+	t.Helper()
+	text := provision.Plain("another")
+	switch v.Interface().(type) {
+	case provision.Text:
+		v.Set(reflect.ValueOf(provision.Plain(`{"another": 1}`)))
+		return
+	case []provision.Text:
+		v.Set(reflect.ValueOf([]provision.Text{text}))
+		return
+	case []provision.EnvVar:
+		v.Set(reflect.ValueOf([]provision.EnvVar{{Name: "ANOTHER", Value: text}}))
+		return
+	case []Flag:
+		v.Set(reflect.ValueOf([]Flag{{Name: "another", Value: &text}}))
+		return
+	case []Ulimit:
+		n := int64(7)
+		v.Set(reflect.ValueOf([]Ulimit{{Name: "nofile", Value: &n}}))
+		return
+	case []provision.Mount:
+		v.Set(reflect.ValueOf([]provision.Mount{{Source: "/a", Target: "/b"}}))
+		return
+	case *provision.Prepare:
+		v.Set(reflect.ValueOf(&provision.Prepare{LockClocks: 1500}))
+		return
+	case provision.GPUs:
+		v.Set(reflect.ValueOf(provision.GPUs{Count: 8, Model: "H100", Vendor: provision.NVIDIA}))
+		return
+	case Ready:
+		v.Set(reflect.ValueOf(Ready{Stall: time.Hour}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if v.Set(reflect.ValueOf("another").Convert(v.Type())); name == "Kind" {
+			v.SetString(SGLang)
+		} else if v.Type() == reflect.TypeFor[provision.Runtime]() {
+			v.SetString(string(provision.Process))
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Float64:
+		v.SetFloat(v.Float() + 1)
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Slice:
+		v.Set(reflect.ValueOf([]string{"another"}))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		if flag, ok := v.Interface().(*bool); ok {
+			*flag = true
+		}
+	default:
+		t.Fatalf("%s: no other value of a %s is known", name, v.Type())
+	}
+}
+
+// TestFingerprintOfExternal: its address is all that is known of a server that someone
+// else runs, and its model what it is asked for.
+func TestFingerprintOfExternal(t *testing.T) {
+	of := func(change func(*Engine)) map[string]string {
+		e := fingerprinted()[External]
+		change(e)
+		return Fingerprint(e)
+	}
+	base := of(func(*Engine) {})
+	for name, change := range map[string]func(*Engine){
+		"url":    func(e *Engine) { e.URL = "http://another:8000" },
+		"urls":   func(e *Engine) { e.URLs = nil },
+		"model":  func(e *Engine) { e.Model = &Model{Repo: "org/small"} },
+		"sender": func(e *Engine) { e.Host = &provision.Host{Name: "client"} },
+	} {
+		if maps.Equal(base, of(change)) {
+			t.Errorf("%s does not count", name)
+		}
+	}
+	if same := of(func(e *Engine) { e.URL, e.Name, e.Description = "http://gateway:8000", "renamed", "text" }); !maps.Equal(base, same) {
+		t.Errorf("another way to write it counts: %s", cmp.Diff(base, same))
+	}
+}
+
+// TestSameEngine: two ways to write one engine are one engine.
+func TestSameEngine(t *testing.T) {
+	text := func(s string) *provision.Text { t := provision.Plain(s); return &t }
+	digest := "@sha256:" + strings.Repeat("0", 64)
+	for name, change := range map[string]func(*Engine){
+		"the registry that is meant":  func(e *Engine) { e.Image = "docker.io/vllm/vllm-openai:v0.11.0" },
+		"flags with other dashes":     func(e *Engine) { e.Flags[4].Name = "max-model-len" },
+		"where it listens":            func(e *Engine) { e.Flags = slices.Delete(e.Flags, 1, 2) },
+		"how the model is called":     func(e *Engine) { e.Flags = append(e.Flags, Flag{Name: "served-model-name", Value: text("r1")}) },
+		"the network that it has":     func(e *Engine) { e.Container.Network = "host" },
+		"the order of capabilities":   func(e *Engine) { slices.Reverse(e.Container.CapAdd) },
+		"blanks of the configuration": func(e *Engine) { e.Config = provision.Plain(strings.ReplaceAll(e.Config.Reveal(), " ", "\n ")) },
+		"another token":               func(e *Engine) { e.Env[0].Value = provision.Secret("another") },
+		"the port, behind a setup":    func(e *Engine) { e.Port = 7 },
+		"the cache's place, with hub": func(e *Engine) { e.Model.Cache, e.Model.Download = "/mnt/hf", true },
+	} {
+		e := fingerprinted()[VLLM]
+		before := Fingerprint(e)
+		change(e)
+		if diff := cmp.Diff(before, Fingerprint(e)); diff != "" {
+			t.Errorf("%s makes another engine (-before +after):\n%s", name, diff)
+		}
+	}
+	a, b := *fingerprinted()[SGLang], *fingerprinted()[SGLang]
+	a.Image, b.Image = "lmsysorg/sglang:v1"+digest, "mirror.example.com/sglang:v2"+digest
+	if diff := cmp.Diff(Fingerprint(&a), Fingerprint(&b)); diff != "" {
+		t.Errorf("one digest, two names (-a +b):\n%s", diff)
+	}
+	one, two := *fingerprinted()[SGLang], *fingerprinted()[SGLang]
+	one.Flags, two.Flags = []Flag{{Name: "x", Value: text("a b")}}, []Flag{{Name: "x", Value: text("a")}, {Name: "x", Value: text("b")}}
+	if maps.Equal(Fingerprint(&one), Fingerprint(&two)) {
+		t.Error(`["a b"] and ["a", "b"] of one flag are the same engine`)
+	}
+	one.Flags, two.Flags = nil, nil
+	one.Command = []provision.Text{provision.Plain("--x"), provision.Plain("a"), provision.Plain("--x"), provision.Plain("b")}
+	two.Command = []provision.Text{provision.Plain("--x"), provision.Plain("a"), provision.Plain("b")}
+	if maps.Equal(Fingerprint(&one), Fingerprint(&two)) {
+		t.Error("a repeated flag and one with two values are the same engine")
+	}
+}

@@ -1,0 +1,163 @@
+package load
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// counts says of every member of a workload whether another value of it makes another
+// load. A new member has to be added here, and thought about.
+var counts = map[string]bool{
+	"Requests": true, "Duration": true, "Concurrency": true, "Rate": true, "Burstiness": true, "OutputTokens": true, "IgnoreEOS": true,
+	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Mode": true, "Ramp": true,
+	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true,
+	"SLO":         false, // computed from the records, whenever it is asked
+	"Percentiles": false, // what is shown
+
+	"Dataset.Kind": true, "Dataset.InputTokens": true, "Dataset.RangeRatio": true, "Dataset.Convention": true, "Dataset.Seed": true,
+	"Dataset.Groups": true, "Dataset.PromptsPerGroup": true, "Dataset.PrefixTokens": true, "Dataset.QuestionTokens": true,
+	"Dataset.SHA256": true, "Dataset.Filter": true, "Dataset.OutputTokens": true, "Dataset.Slowdown": true, "Dataset.TokenizerSHA256": true,
+	"Dataset.Path":      false, // the content counts
+	"Dataset.Tokenizer": false,
+}
+
+func fingerprinted() Workload {
+	ratio := 0.5
+	return Workload{
+		Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: &ratio, Path: "data/prompts.jsonl", SHA256: strings.Repeat("0", 64),
+			Tokenizer: "tokenizer.json", TokenizerSHA256: strings.Repeat("1", 64)},
+		Requests: 500, Concurrency: 16, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2,
+	}
+}
+
+// TestEveryMemberCounts changes each member alone.
+func TestEveryMemberCounts(t *testing.T) {
+	tested := map[string]bool{}
+	try := func(name string, of func(*Workload) reflect.Value) {
+		tested[name] = true
+		want, said := counts[name]
+		if !said {
+			t.Errorf("nobody has said whether %s counts", name)
+			return
+		}
+		w := fingerprinted()
+		before := w.Fingerprint()
+		switch v := of(&w); v.Interface().(type) {
+		case []Stage:
+			v.Set(reflect.ValueOf([]Stage{{Duration: Duration(time.Minute), Rate: 2}}))
+		case []Objective:
+			v.Set(reflect.ValueOf([]Objective{{Metric: "ttft", Max: Duration(time.Second)}}))
+		default:
+			anotherValue(t, name, v)
+		}
+		if got := !maps.Equal(before, w.Fingerprint()); got != want {
+			t.Errorf("%s: another value makes another load: %v, want %v", name, got, want)
+		}
+	}
+	for i := range reflect.TypeFor[Workload]().NumField() {
+		field := reflect.TypeFor[Workload]().Field(i)
+		if field.Name != "Dataset" {
+			try(field.Name, func(w *Workload) reflect.Value { return reflect.ValueOf(w).Elem().Field(i) })
+			continue
+		}
+		for j := range field.Type.NumField() {
+			try("Dataset."+field.Type.Field(j).Name, func(w *Workload) reflect.Value { return reflect.ValueOf(&w.Dataset).Elem().Field(j) })
+		}
+	}
+	for name := range counts {
+		if !tested[name] {
+			t.Errorf("%s is no member any more", name)
+		}
+	}
+}
+
+// anotherValue sets v to a value that it has not.
+func anotherValue(t *testing.T, name string, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("another")
+		if name == "Dataset.Convention" {
+			v.SetString(ConventionVLLM)
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Uint64:
+		v.SetUint(v.Uint() + 1)
+	case reflect.Float64:
+		v.SetFloat(v.Float() + 2)
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Pointer:
+		ratio := 0.25
+		v.Set(reflect.ValueOf(&ratio))
+	case reflect.Slice:
+		v.Set(reflect.ValueOf([]float64{50}))
+	default:
+		t.Fatalf("%s: no other value of a %s is known", name, v.Type())
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	w := fingerprinted()
+	w.ExtraBody, w.Stages = `{"b": [1.0, 2], "a": "<x>"}`, []Stage{{Duration: Duration(time.Minute), Rate: 2}, {Duration: Duration(time.Second), Concurrency: 3}}
+	var got []string
+	for name, value := range w.Fingerprint() {
+		got = append(got, name+" = "+value)
+	}
+	slices.Sort(got)
+	want := []string{
+		"burstiness = 2",
+		"concurrency = 16",
+		"dataset.convention = sglang",
+		"dataset.input_tokens = 100",
+		"dataset.kind = random",
+		"dataset.range_ratio = 0.5",
+		"dataset.sha256 = " + strings.Repeat("0", 64),
+		"dataset.tokenizer_sha256 = " + strings.Repeat("1", 64),
+		"endpoint = completions",
+		`extra_body = {"a":"<x>","b":[1.0,2]}`,
+		"ignore_eos = true",
+		"output_tokens = 800",
+		"requests = 500",
+		"stages = 1m0s rate 2, 1s concurrency 3",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fingerprint (-want +got):\n%s", diff)
+	}
+}
+
+// TestSameLoad: what is said and what holds anyway are one load, and so are two ways
+// to write one.
+func TestSameLoad(t *testing.T) {
+	one := 1.0
+	for name, change := range map[string]func(*Workload){
+		"Poisson":            func(w *Workload) { w.Burstiness = 1 },
+		"the stall":          func(w *Workload) { w.Stall = Duration(DefaultStall) },
+		"the slowdown":       func(w *Workload) { w.Dataset.Slowdown = 1 },
+		"the whole range":    func(w *Workload) { w.Dataset.RangeRatio = &one },
+		"the convention":     func(w *Workload) { w.Dataset.Convention = ConventionSGLang },
+		"digits":             func(w *Workload) { w.Dataset.SHA256 = strings.ToUpper(w.Dataset.SHA256) },
+		"blanks and order":   func(w *Workload) { w.ExtraBody = "{\"a\":1,\n \"b\": 2}" },
+		"the file elsewhere": func(w *Workload) { w.Dataset.Path = "../elsewhere.jsonl" },
+	} {
+		w := fingerprinted()
+		w.Burstiness, w.Dataset.RangeRatio, w.Dataset.SHA256, w.ExtraBody = 0, nil, strings.Repeat("ab", 32), `{"b":2,"a":1}`
+		before := w.Fingerprint()
+		change(&w)
+		if diff := cmp.Diff(before, w.Fingerprint()); diff != "" {
+			t.Errorf("%s makes another load (-before +after):\n%s", name, diff)
+		}
+	}
+	w := Workload{Dataset: Dataset{Kind: JSONL, Path: "a.jsonl"}}
+	before := w.Fingerprint()
+	if w.Dataset.Path = "b.jsonl"; maps.Equal(before, w.Fingerprint()) {
+		t.Error("without a checksum the path does not count")
+	}
+}

@@ -1,0 +1,329 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// twins is a lab with an engine on each of the named hosts, equal but for name and host.
+func twins(names ...string) *hcl.Config {
+	cfg := lab()
+	b := hcl.Benchmark{Name: "online", Repeat: 1}
+	for _, name := range names {
+		e, h := *cfg.Engines[0], *cfg.Engines[0].Host
+		e.Name, h.Name, e.Host = name, name, &h
+		b.Cells = append(b.Cells, hcl.Cell{Engine: &e, Axes: []hcl.Axis{{Name: "engine", Value: e.Label()}}, Workload: load.Workload{Requests: 1, Concurrency: 1}})
+	}
+	cfg.Benchmarks = []hcl.Benchmark{b}
+	return cfg
+}
+
+// TestTwinsKeepTheirNumbers measures a lab, changes it, and says of each cell from whose
+// measurement it is up to date; "" for one that is to be measured.
+func TestTwinsKeepTheirNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before [][]string // labs, one measured after the other
+		after  []string
+		want   []string
+	}{
+		{"nothing changes", [][]string{{"a", "b"}}, []string{"a", "b"}, []string{"a", "b"}},
+		{"another order", [][]string{{"a", "b", "c"}}, []string{"c", "a", "b"}, []string{"c", "a", "b"}},
+		{"one more", [][]string{{"a"}}, []string{"a", "b"}, []string{"a", ""}},
+		{"one more, in front", [][]string{{"a"}}, []string{"b", "a"}, []string{"", "a"}},
+		{"the first goes", [][]string{{"a", "b", "c"}}, []string{"b", "c"}, []string{"b", "c"}},
+		{"only the second stays", [][]string{{"a", "b"}}, []string{"b"}, []string{"b"}},
+		{"only the first stays", [][]string{{"a", "b"}}, []string{"a"}, []string{"a"}},
+		{"gone and back", [][]string{{"a", "b"}, {"b"}}, []string{"b", "a"}, []string{"b", "a"}},
+		{"renamed", [][]string{{"a"}}, []string{"x"}, []string{"a"}},
+		{"the first goes, another comes", [][]string{{"a", "b"}}, []string{"c", "b"}, []string{"", "b"}},
+		{"one of two renamed", [][]string{{"a", "b"}}, []string{"a", "c"}, []string{"a", ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			known := map[string]results.Known{}
+			for _, names := range tt.before {
+				p := New(twins(names...), Options{Known: known})
+				for id, k := range measured(p) {
+					if _, ok := known[id]; !ok {
+						known[id] = k
+					}
+				}
+			}
+			var got []string
+			ids := map[string]bool{}
+			for _, d := range New(twins(tt.after...), Options{Known: known}).Deployments {
+				c, from := d.Cells[0], ""
+				if c.Status == Done {
+					from = known[c.ID].Host
+				}
+				got = append(got, from)
+				ids[c.ID], ids[d.ID] = true, true
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("up to date from %q, want %q", got, tt.want)
+			}
+			if len(ids) != 2*len(tt.after) {
+				t.Errorf("%d engines have %d ids of deployments and cells", len(tt.after), len(ids))
+			}
+		})
+	}
+}
+
+// TestSameLoadTwice: a load that an engine is given twice is measured twice, with other
+// prompts, and each keeps its measurement.
+func TestSameLoadTwice(t *testing.T) {
+	cfg := lab()
+	again := cfg.Benchmarks[0]
+	again.Name = "again"
+	cfg.Benchmarks = append(cfg.Benchmarks, again)
+	p := New(cfg, Options{})
+	ids, seeds := map[string]bool{}, map[uint64]bool{}
+	d := p.Deployments[0]
+	for _, c := range d.Cells {
+		ids[c.ID], seeds[c.Job.Seed] = true, true
+	}
+	if len(ids) != len(d.Cells) || len(seeds) != len(d.Cells) {
+		t.Errorf("%d cells have %d ids and %d seeds", len(d.Cells), len(ids), len(seeds))
+	}
+	if n := New(cfg, Options{Known: measured(p)}).Count(); n.Done != n.Cells {
+		t.Errorf("measured, and then %+v", n)
+	}
+}
+
+// TestPaired: engines are sent the same prompts under the same load, and a load is sent
+// others in every repetition.
+func TestPaired(t *testing.T) {
+	p := New(lab(), Options{})
+	vllm, sglang := p.Deployments[0].Cells, p.Deployments[1].Cells
+	for i := range sglang {
+		if a, b := vllm[i].Job.Seed, sglang[i].Job.Seed; a != b || vllm[i].ID == sglang[i].ID {
+			t.Errorf("cell %d: seeds %d and %d, ids %s and %s", i, a, b, vllm[i].ID, sglang[i].ID)
+		}
+	}
+	seeds, groups := map[uint64]bool{}, map[string]int{}
+	for _, c := range vllm {
+		seeds[c.Job.Seed] = true
+		groups[c.Group]++
+	}
+	if len(seeds) != len(vllm) {
+		t.Errorf("%d cells have %d seeds", len(vllm), len(seeds))
+	}
+	if got := slices.Sorted(maps.Values(groups)); !slices.Equal(got, []int{1, 1, 2}) {
+		t.Errorf("groups of repetitions have %v cells, want 1, 1 and 2", got)
+	}
+}
+
+// TestPinned: an image that the lab pins to what its tag meant is the image that was
+// measured; pinned to something else it is another.
+func TestPinned(t *testing.T) {
+	was, moved := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
+	known := measured(New(lab(), Options{}))
+	for id, k := range known {
+		k.Digest = was
+		known[id] = k
+	}
+	for digest, want := range map[string]int{was: 4, moved: 0} {
+		cfg := lab()
+		cfg.Engines[0].Image += "@" + digest
+		p := New(cfg, Options{Known: known})
+		done := 0
+		for _, c := range p.Deployments[0].Cells {
+			if c.Status == Done {
+				done++
+				if _, stored := known[c.ID]; !stored {
+					t.Errorf("cell %s is done, and not in the store", c.ID)
+				}
+			}
+		}
+		if done != want {
+			t.Errorf("pinned to %s: %d done, want %d", digest, done, want)
+		}
+	}
+}
+
+// TestNearest: what is stale is held against the measurement that is most like it.
+func TestNearest(t *testing.T) {
+	known := map[string]results.Known{}
+	for i, tp := range []string{"2", "4", "8"} {
+		cfg := lab()
+		cfg.Engines[0].Flags[0].Value = flagValue(tp)
+		if tp != "4" {
+			cfg.Engines[0].Image = "vllm/vllm-openai:v0.8.0"
+		}
+		for id, k := range measured(New(cfg, Options{})) {
+			k.Finished = k.Finished.Add(time.Duration(i) * time.Hour)
+			known[id] = k
+		}
+	}
+	foreign := known[slices.Sorted(maps.Keys(known))[0]]
+	for i, k := range []results.Known{{Lab: "another"}, {Lab: foreign.Lab, Imported: true}} {
+		k.Verdict, k.Benchmark, k.Axes, k.Repetition, k.Finished, k.Identity = load.Valid, "soak", "[]", 3, foreign.Finished, map[string]string{"x": "y"}
+		known[fmt.Sprint("foreign", i)] = k
+	}
+	cfg := lab()
+	cfg.Engines[0].Flags[0].Value = flagValue("16")
+	cfg.Benchmarks[1].Repeat = 3
+	for _, c := range New(cfg, Options{Known: known}).Deployments[0].Cells {
+		want, status := "--tensor-parallel-size 4 → 16", Stale
+		if c.Repetition == 3 {
+			want, status = "", Measure // what others have measured became no other thing
+		}
+		if c.Status != status || c.Why != want {
+			t.Errorf("%s: %s, why %q, want %s, %q", c.label(), c.Status, c.Why, status, want)
+		}
+	}
+}
+
+// TestChangedHost: what was seen of a host since is held against what it was when a cell
+// was measured there.
+func TestChangedHost(t *testing.T) {
+	facts := func(driver string) json.RawMessage {
+		b, err := json.Marshal(provision.Facts{Hostname: "gpu1", GPUs: []provision.GPU{{Name: "NVIDIA H200", Driver: driver}}, Settings: map[string]string{"ecc": "on"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	p := New(lab(), Options{})
+	known := measured(p)
+	for id, k := range known {
+		k.RunID, k.Deployment = "run1", "d"
+		known[id] = k
+	}
+	seen := []results.Seen{
+		{RunID: "run1", Deployment: "d", Lab: "r1", Host: "h200", Facts: facts("550.54.15")},
+		{RunID: "run2", Deployment: "d2", Lab: "another", Host: "mi300x", Facts: facts("1")},
+		{RunID: "run3", Deployment: "d3", Lab: "r1", Host: "h200", Facts: facts("570.86.15")},
+	}
+	for _, strict := range []bool{false, true} {
+		p := New(lab(), Options{Known: known, Seen: seen, StrictFacts: strict})
+		for _, d := range p.Deployments {
+			for _, c := range d.Cells {
+				changed := d.Host().Name == "h200"
+				if got, want := c.Status == Stale, strict && changed; got != want {
+					t.Errorf("strict %v, on %s: %s", strict, d.Host().Name, c.Status)
+				}
+				if got := strings.Contains(c.Why, "driver 550.54.15 → 570.86.15"); got != changed {
+					t.Errorf("strict %v, on %s: why %q", strict, d.Host().Name, c.Why)
+				}
+			}
+		}
+	}
+	// Who moves a lab to another host is told where its numbers come from.
+	moved := lab()
+	moved.Hosts[0].Name = "h200-b"
+	if why := New(moved, Options{Known: known}).Deployments[0].Cells[0].Why; !strings.HasSuffix(why, ", on host h200") {
+		t.Errorf("of a cell that was measured on another host: %q", why)
+	}
+}
+
+// engineEdits change no number, whatever the kind of the engine, and engineChanges may.
+var engineEdits = map[string]func(*engines.Engine){
+	"renamed":             func(e *engines.Engine) { e.Name, e.Instance = "another", "" },
+	"described":           func(e *engines.Engine) { e.Description = "another" },
+	"another port":        func(e *engines.Engine) { e.Port = 12345 },
+	"another host name":   func(e *engines.Engine) { e.Host.Name = "another" },
+	"another address":     func(e *engines.Engine) { e.Host.Address = "198.51.100.9" },
+	"another price":       func(e *engines.Engine) { e.Host.PricePerHour = 99 },
+	"another login":       func(e *engines.Engine) { e.Host.User, e.Host.IdentityFile = "root", "/key" },
+	"another key":         func(e *engines.Engine) { e.APIKey = provision.Secret("another") },
+	"more patience":       func(e *engines.Engine) { e.Ready = engines.Ready{Stall: time.Hour, Timeout: 2 * time.Hour} },
+	"another cache":       func(e *engines.Engine) { e.Model.Cache = "/mnt/cache" },
+	"brought by hcl":      func(e *engines.Engine) { e.Model.Download = true },
+	"kernels are kept":    func(e *engines.Engine) { e.CompileCache = "/data/kernels" },
+	"a stricter contract": func(e *engines.Engine) { e.Host.Require = &provision.Require{} },
+}
+
+var engineChanges = map[string]func(*engines.Engine){
+	"another model":    func(e *engines.Engine) { e.Model.Repo = "org/other" },
+	"another revision": func(e *engines.Engine) { e.Model.Revision = "abc" },
+	"another GPU":      func(e *engines.Engine) { e.Host.GPUs.Model = "H100" },
+	"fewer GPUs":       func(e *engines.Engine) { e.Host.GPUs.Count = 4 },
+	"some of the GPUs": func(e *engines.Engine) { e.Container.GPUIDs = []string{"0"} },
+	"a flag":           func(e *engines.Engine) { e.Flags = append(e.Flags, engines.Flag{Name: "x"}) },
+	"a variable":       func(e *engines.Engine) { e.Env = append(e.Env, provision.EnvVar{Name: "X"}) },
+	"a configuration":  func(e *engines.Engine) { e.Config = provision.Plain(`{"x": 1}`) },
+	"a setup":          func(e *engines.Engine) { e.Setup = []string{"pip install x"} },
+	"held clocks":      func(e *engines.Engine) { e.Host.Prepare = &provision.Prepare{LockClocks: 1500} },
+	"as a process":     func(e *engines.Engine) { e.Host.Runtime = provision.Process },
+	"a command":        func(e *engines.Engine) { e.Command = []provision.Text{provision.Plain("serve2")} },
+	"another image":    func(e *engines.Engine) { e.Image = "org/another:v1" },
+	"shared memory":    func(e *engines.Engine) { e.Container.ShmSize = 1 << 30 },
+	"a mount":          func(e *engines.Engine) { e.Container.Mounts = []provision.Mount{{Source: "/a", Target: "/b"}} },
+	"no host network":  func(e *engines.Engine) { e.Container.Network = "bridge" },
+	"another kind":     func(e *engines.Engine) { e.Kind = cmp.Or(otherKind[e.Kind], e.Kind) },
+	"another server":   func(e *engines.Engine) { e.URL = "http://another:8000" },
+	"one server more":  func(e *engines.Engine) { e.URLs = []string{"http://second:8000"} },
+	"what it builds":   func(e *engines.Engine) { e.Build = &engines.Build{Commands: []string{"make"}, Output: "/e"} },
+}
+
+var otherKind = map[string]string{engines.VLLM: engines.SGLang, engines.SGLang: engines.VLLM, engines.TRTLLM: engines.VLLM}
+
+// TestEdits is the promise of the product, edit by edit and for every kind of engine: a
+// cell is up to date when nothing that can change its number has changed.
+func TestEdits(t *testing.T) {
+	// Which changes mean nothing to a kind: an external engine is known by its servers
+	// and its model, and only it has a URL. A process has no container and no image.
+	nothing := map[string]func(kind string) bool{
+		"a mount":         func(k string) bool { return k == engines.External || k == engines.Sim },
+		"another server":  func(k string) bool { return k != engines.External },
+		"one server more": func(k string) bool { return k != engines.External },
+		"another kind":    func(k string) bool { return otherKind[k] == "" },
+		"a command":       func(k string) bool { return k == engines.External },
+		"as a process":    func(k string) bool { return k == engines.External || k == engines.Sim },
+		"shared memory":   func(k string) bool { return k == engines.External || k == engines.Sim },
+		"no host network": func(k string) bool { return k == engines.External || k == engines.Sim },
+	}
+	forExternal := []string{"another model", "another server", "one server more"}
+	of := func(kind string, edit func(*engines.Engine)) *hcl.Config {
+		cfg := lab()
+		e := &engines.Engine{Kind: kind, Name: "e", Model: &engines.Model{Repo: "org/model", Cache: "/data"},
+			Host: &provision.Host{Name: "box", Address: "203.0.113.7", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}}}
+		switch kind {
+		case engines.External:
+			e.URL = "http://192.0.2.1:8000"
+		case engines.OpenAI:
+			e.Command, e.Image, e.Port = []provision.Text{provision.Plain("serve"), provision.Plain("--port"), provision.Plain("${port}")}, "org/server:v1", 8000
+		default:
+			e.Image = "org/" + kind + ":v1"
+		}
+		edit(e)
+		cfg.Benchmarks = []hcl.Benchmark{{Name: "b", Cells: []hcl.Cell{{Engine: e, Workload: load.Workload{Requests: 8, Concurrency: 2}}}}}
+		return cfg
+	}
+	for _, kind := range engines.Kinds() {
+		known := measured(New(of(kind, func(*engines.Engine) {}), Options{}))
+		done := func(edit func(*engines.Engine)) bool {
+			return New(of(kind, edit), Options{Known: known}).Count().Done == 1
+		}
+		for name, edit := range engineEdits {
+			if !done(edit) {
+				t.Errorf("%s, %s: measured again for nothing", kind, name)
+			}
+		}
+		for name, change := range engineChanges {
+			means := nothing[name] == nil || !nothing[name](kind)
+			if kind == engines.External {
+				if name == "what it builds" {
+					continue // the language refuses it
+				}
+				means = slices.Contains(forExternal, name)
+			}
+			if got := !done(change); got != means {
+				t.Errorf("%s, %s: measured again: %v, want %v", kind, name, got, means)
+			}
+		}
+	}
+}
