@@ -53,7 +53,7 @@ func (p *Plan) TextBy(w io.Writer, by By, verbose bool) error {
 	b.WriteString("\n")
 	switch {
 	case n.Cells == 0:
-		b.WriteString("Nothing to measure: the lab has no benchmark.\n")
+		b.WriteString("Nothing to measure: the lab has no cells.\n")
 	case n.Done == n.Cells && p.Of == nil:
 		fmt.Fprintf(b, "Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.\n", count(n.Cells, "cell"))
 	case n.Done == n.Cells:

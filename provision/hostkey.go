@@ -90,6 +90,18 @@ func knownHostsFiles(opt SSH) ([]string, error) {
 	return []string{own, "/etc/ssh/ssh_known_hosts"}, nil
 }
 
+// CheckHostKey says what is wrong with the text of a public key that is none.
+func CheckHostKey(key string) error {
+	fields := strings.Fields(key)
+	if len(fields) < 2 {
+		return errors.New("there is no type and key in it")
+	}
+	if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key)); err != nil {
+		return errors.New("the key in it cannot be read")
+	}
+	return nil
+}
+
 // pinnedHostKey accepts the key of the host block and no other.
 func pinnedHostKey(h *Host) (*hostKeys, error) {
 	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(h.HostKey))
