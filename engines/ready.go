@@ -176,3 +176,6 @@ var phases = []struct {
 	{"capturing graphs", regexp.MustCompile(`(?i)captur\w* (?:batches|(?:cuda |hip )?graph)`)},
 	{"starting the server", regexp.MustCompile(`Started server process|Waiting for application startup`)},
 }
+
+// HasGenerate reports whether the server may have SGLang's own endpoint, /generate.
+func HasGenerate(e *Engine) bool { return e.Kind != VLLM && e.Kind != TRTLLM }

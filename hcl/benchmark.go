@@ -49,6 +49,7 @@ func (l *lab) benchmark(b *hclsyntax.Block) Benchmark {
 	add := func(c *cell, from *hclsyntax.Block) {
 		x, ok := l.cell(each, c)
 		if !ok {
+			l.lost = append(l.lost, b.DefRange())
 			return
 		}
 		key := cellKey(x)
@@ -159,6 +160,7 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	}
 	good = l.checkWorkload(b, s, &out.Workload) && good
 	good = l.checkSent(s, out.Workload) && good
+	good = l.checkTimes(s, out.Workload) && good
 	if good {
 		good = l.checkTogether(s, out)
 	}
@@ -369,6 +371,9 @@ func (l *lab) checkTogether(s settings, c Cell) bool {
 			l.errOnce(s["mode"].at, "No offline benchmark", "Offline, an engine runs a benchmark of its own, and %s cannot: %s.", e.Address(), err)
 			return false
 		}
+	}
+	if !l.checkWith(s, e, w) {
+		return false
 	}
 	most, flag, said := engines.MaxContext(e)
 	input, output := w.Longest()

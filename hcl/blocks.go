@@ -84,11 +84,9 @@ func (l *lab) host(i *instance) {
 	}
 	l.prepare(i, h)
 	i.value = h
-	i.incomplete = !s.whole() || h.Address == ""
-	if why := wrongAddress(h.Address); h.Address != "" && why != "" {
-		l.errOnce(s["address"].at, "Wrong value", "%q is not the address of a host. %s", h.Address, why)
-		i.incomplete = true
-	}
+	_, there := s["address"]
+	i.incomplete = !s.whole() || !there
+	l.checkHost(i, h)
 	switch jump := s["jump"].value.(type) {
 	case *provision.Host:
 		jump.Pos = pos(s["jump"].at)
@@ -138,9 +136,7 @@ func (l *lab) model(i *instance) {
 	}
 	i.value = m
 	i.incomplete = !s.whole() || m.Repo == ""
-	if x, said := s["repo"]; said && x.value != nil && strings.TrimSpace(m.Repo) == "" {
-		l.err(x.at, "Wrong value", `"repo" is empty. Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`)
-	}
+	l.checkRepo(i, m)
 	if m.Download && m.Repo != "" {
 		switch x := s["download"]; {
 		case strings.HasPrefix(m.Repo, "/"):

@@ -62,21 +62,9 @@ var (
 		}
 		return b.True(), fits
 	}}
-	duration = kind{noun: "duration", want: `a duration such as "90s", "15m" or "1h30m"`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok || v.Type() != cty.String {
-			return nil, wrong("A bare number has no unit.")
-		}
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return nil, &wrongValue{}
-		}
-		if d <= 0 {
-			return nil, wrong("It must be longer than nothing.")
-		}
-		return d, fits
-	}}
-	size = kind{noun: "size", want: `a size such as "32GB" (decimal) or "32GiB" (binary)`, convert: func(v cty.Value) (any, *wrongValue) {
+	duration = lasting(time.Millisecond, 0)
+	bound    = lasting(time.Nanosecond, 0)
+	size     = kind{noun: "size", want: `a size such as "32GB" (decimal) or "32GiB" (binary)`, convert: func(v cty.Value) (any, *wrongValue) {
 		s, ok := asString(v)
 		n, good := parseSize(s)
 		if !ok || !good || v.Type() != cty.String {
@@ -178,11 +166,14 @@ var (
 		})
 		return out, w
 	}}
-	percentiles = kind{noun: "list of numbers", want: "a list of percentiles between 0 and 100, such as [50, 99, 99.9]", convert: func(v cty.Value) (any, *wrongValue) {
+	percentiles = kind{noun: "list of numbers", want: "a list of percentiles between 1 and 100, such as [50, 99, 99.9]", convert: func(v cty.Value) (any, *wrongValue) {
 		list, w := elements(v, func(e cty.Value) (float64, *wrongValue) {
 			f, ok := asFloat(e)
 			if !ok || f <= 0 || f >= 100 {
 				return 0, &wrongValue{}
+			}
+			if f < 1 {
+				return 0, wrong("Percentiles are percents: write %s for %s.", formatNumber(big.NewFloat(f*100)), formatNumber(big.NewFloat(f)))
 			}
 			return f, fits
 		})
@@ -228,6 +219,9 @@ var (
 			if name == "" || strings.ContainsAny(name, "= \x00") {
 				return wrong("%q is not a name that an environment variable can have.", name)
 			}
+			if plain, _ := e.Unmark(); plain.IsNull() {
+				return fits // as if it were not there
+			}
 			t, w := asText(e)
 			env = append(env, provision.EnvVar{Name: name, Value: t})
 			return w
@@ -237,6 +231,9 @@ var (
 	headers = kind{noun: "map of texts", want: `an object with a text for each header, such as { X-Tenant = "bench" }`, secret: true, convert: func(v cty.Value) (any, *wrongValue) {
 		list := []provision.EnvVar{}
 		w := entries(v, func(name string, e cty.Value) *wrongValue {
+			if plain, _ := e.Unmark(); plain.IsNull() {
+				return fits
+			}
 			t, w := asText(e)
 			if w != fits {
 				return w
@@ -273,6 +270,28 @@ var (
 		return h, fits
 	}}
 )
+
+// lasting is a duration within bounds; most 0: of any length.
+func lasting(least, most time.Duration) kind {
+	return kind{noun: "duration", want: `a duration such as "90s", "15m" or "1h30m"`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok || v.Type() != cty.String {
+			return nil, wrong("A bare number has no unit.")
+		}
+		d, err := time.ParseDuration(s)
+		switch {
+		case err != nil:
+			return nil, &wrongValue{}
+		case d <= 0:
+			return nil, wrong("It must be longer than nothing.")
+		case d < least:
+			return nil, wrong("The shortest is %s.", least)
+		case most > 0 && d > most:
+			return nil, wrong("The longest is %s.", most)
+		}
+		return d, fits
+	}}
+}
 
 // someNames are names in a list, each once.
 func someNames(v cty.Value) (any, *wrongValue) {

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -42,6 +44,7 @@ type lab struct {
 	fixed     map[hclsyntax.Expression]setting   // and what they became
 	sorted    map[*hclsyntax.Body][]*hclsyntax.Attribute
 	misspelt  map[hcl.Range]map[string]bool // by block: what is there under a wrong name is not missing as well
+	lost      []hcl.Range                   // where a cell was left out because something in it is wrong
 	unknown   hcl.Range                     // where a value turned out to be unknown without a problem that says why
 }
 
@@ -88,6 +91,10 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 	if !l.problems.HasErrors() && l.unknown.Filename != "" {
 		l.err(l.unknown, "Value not known", "This value depends on something that is decided only in a cell of a benchmark's matrix, so it is not known here. Refer to matrix.* directly, or in the engine that uses it.")
 	}
+	if !l.problems.HasErrors() && len(l.lost) > 0 {
+		// Whoever finds something wrong says so; a lab is never smaller than it is written.
+		l.err(l.lost[0], "Cell left out", "Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
+	}
 	l.problems.sort()
 	l.problems.addContext(bodies)
 	if l.problems.HasErrors() {
@@ -122,6 +129,9 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 	}
 	body, _ := f.Body.(*hclsyntax.Body)
 	diags = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
+		if object, ok := n.(*hclsyntax.ObjectConsExpr); ok {
+			l.checkKeys(object)
+		}
 		// Such a number would take gigabytes when written out as text.
 		if lit, ok := n.(*hclsyntax.LiteralValueExpr); ok && lit.Val.Type() == cty.Number && lit.Val.IsKnown() && !lit.Val.IsNull() {
 			if exp := lit.Val.AsBigFloat().MantExp(nil); exp > 1100 || exp < -1100 {
@@ -135,6 +145,29 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 		return &hclsyntax.Body{}
 	}
 	return body
+}
+
+// checkKeys finds a key that an object has twice: HCL keeps the last, in silence.
+func (l *lab) checkKeys(object *hclsyntax.ObjectConsExpr) {
+	first := map[string]hcl.Range{}
+	for _, item := range object.Items {
+		if len(item.KeyExpr.Variables()) > 0 {
+			continue
+		}
+		v, diags := item.KeyExpr.Value(nil)
+		if diags.HasErrors() || !v.IsKnown() {
+			continue
+		}
+		key, ok := asString(v)
+		if !ok {
+			continue
+		}
+		if at, twice := first[key]; twice {
+			l.err(item.KeyExpr.Range(), "Key given twice", "The object has the key %q at %s already, and only one of the values would count. Remove one, or give it another key.", key, pos(at))
+			continue
+		}
+		first[key] = item.KeyExpr.Range()
+	}
 }
 
 func (l *lab) err(at hcl.Range, summary, format string, args ...any) {
@@ -175,6 +208,9 @@ var (
 	anyText    = regexp.MustCompile(`^[^\p{C}]*[^\p{C}\s][^\p{C}]*$`)
 	labName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 )
+
+// maxName bounds the names of blocks.
+const maxName = 63
 
 // declareAll checks the shape of a file's blocks and notes what they declare.
 func (l *lab) declareAll(body *hclsyntax.Body) {
@@ -320,6 +356,11 @@ func (l *lab) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 		if t == referenceBlock || t == chartBlock {
 			form, rule = anyText, "letters, digits and spaces, and is not empty"
 		}
+		if len(label) > maxName && form != anyText {
+			l.err(b.LabelRanges[i], "Name too long", "A name has at most %d characters, because it becomes a part of others, of containers for example, and this one has %d. Give a shorter one, and say the rest in description.", maxName, len(label))
+			good = false
+			continue
+		}
 		if !form.MatchString(label) {
 			l.err(b.LabelRanges[i], "Invalid name", "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names.", label, rule)
 			good = false
@@ -448,6 +489,7 @@ func (l *lab) readLab() Lab {
 		out.Description = get[string](s, "description")
 		out.Lease = getOr(s, "lease", DefaultLease)
 		out.MaxDuration = getOr(s, "max_duration", out.MaxDuration)
+		l.checkLease(s, out)
 		for _, b := range l.labBlock.Body.Blocks {
 			if b.Type == noticeBlock.name {
 				out.Notices = append(out.Notices, l.readNotice(b))
@@ -472,6 +514,20 @@ func dirName(path string) string {
 	return name
 }
 
+// shortLease is a lease that an ordinary hiccup of a network outlasts.
+const shortLease = 10 * time.Second
+
+// checkLease is about leases that end runs too early, or for nothing.
+func (l *lab) checkLease(s settings, lab Lab) {
+	lease, said := s["lease"]
+	if said && lease.value != nil && lab.Lease < shortLease {
+		l.warn(lease.at, "Short lease", "With a lease of %s, a hiccup of the network of that length lets a host clean itself in the middle of a measurement.", lab.Lease)
+	}
+	if x, limited := s["max_duration"]; limited && x.value != nil && lab.MaxDuration < lab.Lease {
+		l.warn(x.at, "Shorter than the lease", "Nothing of the lab lives longer than %s, which is less than its lease of %s: a run that is not over by then is cut off.", lab.MaxDuration, lab.Lease)
+	}
+}
+
 func (l *lab) readNotice(b *hclsyntax.Block) Notice {
 	s := l.read(b.Body, noticeBlock, nil)
 	n := Notice{
@@ -488,12 +544,33 @@ func (l *lab) readNotice(b *hclsyntax.Block) Notice {
 	if runs && n.Command != nil && len(n.Command) == 0 {
 		l.err(s["command"].at, "Wrong value", "\"command\" is empty. Write the program and its arguments, such as [\"notify-send\", \"hcl\"].")
 	}
+	if runs && len(n.Command) > 0 {
+		l.checkProgram(s["command"].at, n.Command[0].Reveal())
+	}
 	if posts && at.value != nil {
 		if u, err := url.Parse(n.URL.Reveal()); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			l.err(at.at, "Wrong value", "\"url\" must be an address such as \"https://hooks.example.com/T0001\".")
 		}
 	}
 	return n
+}
+
+// checkProgram warns of a program that is not there. Where there is no PATH to look
+// along, nothing is known.
+func (l *lab) checkProgram(at hcl.Range, name string) {
+	search, _ := l.vars.lookup("PATH")
+	places := filepath.SplitList(search)
+	if strings.ContainsRune(name, filepath.Separator) {
+		places = []string{""}
+	}
+	for _, dir := range places {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && !info.IsDir() {
+			return
+		}
+	}
+	if len(places) > 0 {
+		l.warn(at, "Program not found", "There is no program %q on this machine, so nobody would be told. It is run where hcl apply runs: if that is another machine, all is well.", name)
+	}
 }
 
 // finish evaluates what is declared even if nothing refers to it, so that its

@@ -284,6 +284,58 @@ engine "vllm" "each" {
 	}
 }
 
+// TestNullInObjects: null in env, flags and headers is as if the key were not there,
+// whether something is inherited or not.
+func TestNullInObjects(t *testing.T) {
+	c := mustLoad(t, common+`
+engine "vllm" "parent" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.11.0"
+  flags = { a = null }
+}
+engine "vllm" "child" {
+  inherits = engine.vllm.parent
+  env      = { Z = null, Y = true ? null : "1", X = "x" }
+}
+`+benchmarkOf(`matrix { engine = [engine.vllm.child] }`, ""), Vars{})
+	e := c.Benchmarks[0].Cells[0].Engine
+	if want := []provision.EnvVar{{Name: "X", Value: provision.Plain("x")}}; !cmp.Equal(e.Env, want, cmp.AllowUnexported(provision.Text{})) || len(e.Flags) != 0 {
+		t.Errorf("env %v and flags %v, want X=x and none", e.Env, e.Flags)
+	}
+}
+
+// TestEnvironmentOfVariables: a slip in the name of HCL_VAR_name is told, and what may
+// be meant for another lab is not.
+func TestEnvironmentOfVariables(t *testing.T) {
+	_, p := loadText(t, common+`
+variable "address" { default = "a" }
+`, Vars{Env: []string{"HCL_VAR_adress=secret", "HCL_VAR_other_lab=x", "HCL_VAR_address=b"}})
+	var found []string
+	for _, x := range p.List() {
+		if x.Summary == "Unknown variable" {
+			found = append(found, x.Severity+": "+x.Detail)
+		}
+	}
+	want := []string{`warning: The lab declares no variable "adress", so HCL_VAR_adress in the environment has no effect. Did you mean HCL_VAR_address?`}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if strings.Contains(printed(t, p), "secret") {
+		t.Error("the value is shown")
+	}
+}
+
+// TestListOnCommandLine: who writes a list without brackets is told how it is written.
+func TestListOnCommandLine(t *testing.T) {
+	for _, given := range []string{"1,2,3", "a", "1 2"} {
+		_, p := loadText(t, `variable "l" { type = list(number) }`, Vars{Values: []string{"l=" + given}})
+		if text := printed(t, p); !strings.Contains(text, "--var 'l=[1, 2]'") || strings.Contains(text, "Extra characters") {
+			t.Errorf("--var l=%s:\n%s", given, text)
+		}
+	}
+}
+
 func TestInherits(t *testing.T) {
 	c := mustLoad(t, common+`
 engine "sglang" "child" {
@@ -574,7 +626,7 @@ host "gpu" {
   address        = "gpu1.example.com:2222"
   user           = "ubuntu"
   identity_file  = "~/.ssh/id_ed25519"
-  host_key       = "ssh-ed25519 AAAA"
+  host_key       = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
   jump           = host.bastion
   gpus           = "8xMI300X"
   runtime        = "process"
@@ -604,7 +656,7 @@ host "bastion" {
 `, Vars{Env: []string{"HOME=/home/me"}})
 	want := &provision.Host{
 		Name: "gpu", Description: "eight of them", Address: "gpu1.example.com:2222", User: "ubuntu",
-		IdentityFile: "/home/me/.ssh/id_ed25519", HostKey: "ssh-ed25519 AAAA",
+		IdentityFile: "/home/me/.ssh/id_ed25519", HostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f",
 		GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}, Runtime: provision.Process,
 		Docker: "/run/user/1000/docker.sock", ImageFrom: provision.FromCaller, PricePerHour: 27.5, Pos: "lab.hcl:2",
 		Require: &provision.Require{

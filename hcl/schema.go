@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"time"
+
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
@@ -96,7 +98,7 @@ var (
 		name: "lab", labels: []string{"name"},
 		doc: "What holds for everything in the lab. At most one; without it the lab has the name of its directory.",
 		args: []argument{
-			{name: "lease", kind: duration, fallback: `"15m"`, doc: "Hosts clean themselves this long after losing contact with `hcl`."},
+			{name: "lease", kind: lasting(2*time.Second, 24*time.Hour), fallback: `"15m"`, doc: "Hosts clean themselves this long after losing contact with `hcl`."},
 			{name: "max_duration", kind: duration, fallback: "no limit", doc: "Nothing of the lab lives longer than this, whatever happens."},
 			description,
 		},
@@ -326,7 +328,7 @@ var (
 	sloBlock = &blockType{
 		name:     "slo",
 		doc:      "What counts as good: upper bounds. An argument is a metric, `ttft`, `tpot`, `itl`, `e2el` or `normalized_latency`, alone (each request) or with a percentile: `ttft_p99 = \"5s\"`, `e2el_p99_9 = \"60s\"`.",
-		free:     &argument{kind: duration},
+		free:     &argument{kind: bound},
 		freeName: isObjective,
 		freeHint: "A bound is named for a metric (ttft, tpot, itl, e2el or normalized_latency), alone or with a percentile: ttft_p99",
 	}
@@ -347,7 +349,7 @@ var (
 			{name: "engine", kind: reference("engine"), required: true, doc: "What is measured: `engine.KIND.NAME` or `matrix.engine`."},
 			{name: "dataset", kind: reference("dataset"), required: true, doc: "What is sent: `dataset.KIND.NAME`."},
 			{name: "requests", kind: whole(1, 1<<30), fallback: "this or `duration` is required, except with `stages` or a trace", doc: "How many requests each cell measures."},
-			{name: "duration", kind: duration, fallback: "as for `requests`", doc: "For how long each cell sends requests."},
+			{name: "duration", kind: lasting(100*time.Millisecond, 0), fallback: "as for `requests`", doc: "For how long each cell sends requests."},
 			{name: "mode", kind: word("online", load.Offline), fallback: `"online"`, doc: "`\"online\"` sends requests to the server; `\"offline\"` runs the engine's own offline benchmark in a container of its own."},
 			{name: "repeat", kind: whole(1, 1000), fallback: "`1`", doc: "How often each cell is measured."},
 			{name: "percentiles", kind: percentiles, fallback: "`[50, 90, 95, 99]`", doc: "Shown beside mean and median."},

@@ -374,6 +374,10 @@ func wrongAddress(s string) string {
 	if s == "" || strings.ContainsAny(s, " \t\n/\\\"'") {
 		return `Write the host's name or IP address, with the port where it is not 22: "203.0.113.7" or "gpu1.example.com:2222".`
 	}
+	host, _, _ := strings.Cut(s, ":")
+	if wrongNumbers(host) {
+		return "The numbers of an IP address are between 0 and 255."
+	}
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && strings.Count(s, ":") == 1 {
 		if port, err := strconv.Atoi(s[i+1:]); err != nil || port < 1 || port > 65535 || i == 0 {
 			return fmt.Sprintf("%q is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22.", s[i+1:])

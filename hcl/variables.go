@@ -34,6 +34,7 @@ func (l *lab) setVariables(varsFile string) {
 			values[name] = given{cty.StringVal(s), true, l.outside("HCL_VAR_"+name, s, 0)}
 		}
 	}
+	l.misspeltEnv(names)
 	if varsFile != "" {
 		l.readVars(varsFile, l.src.Files[varsFile], names, values)
 	}
@@ -68,6 +69,18 @@ func (l *lab) setVariables(varsFile string) {
 	for _, d := range l.order {
 		if d.typ == variableBlock && d.val != nil {
 			l.validate(d)
+		}
+	}
+}
+
+// misspeltEnv warns of HCL_VAR_name whose name is a slip. What is like no variable of
+// the lab may be meant for another one.
+func (l *lab) misspeltEnv(names []string) {
+	for _, kv := range l.vars.Env {
+		full, _, _ := strings.Cut(kv, "=")
+		name, ok := strings.CutPrefix(full, "HCL_VAR_")
+		if hint := didYouMean(name, names, func(s string) string { return "HCL_VAR_" + s }); ok && hint != "" && !slices.Contains(names, name) {
+			l.warn(l.outside(full, "", 0), "Unknown variable", "The lab declares no variable %q, so %s in the environment has no effect.%s", name, full, hint)
 		}
 	}
 }
@@ -183,6 +196,14 @@ func (l *lab) setVariable(d *declared, g given, isGiven bool) {
 			var more hcl.Diagnostics
 			v, more = expr.Value(nil)
 			diags = append(diags, more...)
+		}
+		if diags.HasErrors() && !strings.ContainsAny(g.value.AsString(), "[{") {
+			example := "[1, 2]"
+			if want.IsMapType() || want.IsObjectType() {
+				example = `{ name = "value" }`
+			}
+			l.err(g.at, "Wrong value", "The variable %q is of type %s, whose values are written as in HCL, with quotes round texts: --var '%s=%s'.", d.name, typeexpr.TypeString(want), d.name, example)
+			return
 		}
 		if secret && diags.HasErrors() {
 			l.err(g.at, "Wrong value", "The value of the sensitive variable %q cannot be read as an expression.", d.name)

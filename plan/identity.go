@@ -152,9 +152,14 @@ func orNothing(s string) string {
 	return s
 }
 
+// maxContainerName leaves room for the id in what the agent takes for the name of a
+// process, 100 characters.
+const maxContainerName = 90
+
 // containerName is unique on a host and tells a person what it is.
 func containerName(lab string, e *engines.Engine, id string) string {
-	return "hcl-" + clean(lab) + "-" + clean(e.Kind) + "-" + clean(e.Name) + "-" + id[:6]
+	name := "hcl-" + clean(lab) + "-" + clean(e.Kind) + "-" + clean(e.Name)
+	return name[:min(len(name), maxContainerName)] + "-" + id[:6]
 }
 
 // clean keeps what Docker allows in a name.
