@@ -86,7 +86,6 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 	c.Engines = l.engines(c.Benchmarks)
 	c.Report = l.readReport(c.Benchmarks)
 	l.checkNames()
-	l.checkSharing(c)
 	l.warnUnused(len(names) == 0)
 	if !l.problems.HasErrors() && l.unknown.Filename != "" {
 		l.err(l.unknown, "Value not known", "This value depends on something that is decided only in a cell of a benchmark's matrix, so it is not known here. Refer to matrix.* directly, or in the engine that uses it.")

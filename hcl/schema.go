@@ -121,7 +121,7 @@ var (
 		doc: "A value that is given from outside.",
 		args: []argument{
 			{name: "type", kind: typeExpression, fallback: "any type", doc: "What values it takes: `string`, `number`, `bool`, `list(…)`, `set(…)`, `map(…)`, `object({…})`, `tuple([…])`, `any`."},
-			{name: "default", kind: anything, fallback: "the variable must be set", doc: "The value where none is given. A literal: it refers to nothing."},
+			{name: "default", kind: anything, fallback: "the variable must be set", doc: "The value where none is given. It refers to no other, but may call functions: `env(\"HOME\")`."},
 			{name: "sensitive", kind: truth, fallback: "`false`", doc: "The value is never printed, stored, logged or hashed in clear."},
 			description,
 		},
