@@ -136,7 +136,7 @@ func (l *lab) excluded(excludes []*hclsyntax.Block, c *cell) bool {
 func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	s := l.read(b.Body, benchmarkBlock, c)
 	out := Cell{Workload: workload(s), Headers: get[[]provision.EnvVar](s, "load.headers")}
-	good := s.whole()
+	good, sends := s.whole(), s.whole("engine", "load.headers", "load.from")
 	if d := get[*declared](s, "engine"); d != nil {
 		i := l.instance(d, c)
 		e, _ := i.value.(*engines.Engine)
@@ -149,18 +149,21 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 		i := l.instance(d, c)
 		out.Workload.Dataset, _ = i.value.(load.Dataset)
 		l.checkOutputs(b, s, d, out.Workload)
-		good = good && !i.incomplete
+		sends = sends && !i.incomplete
 	} else {
-		good = false
+		sends = false
 	}
+	good = good && sends
 	if d := get[*declared](s, "load.from"); d != nil {
 		i := l.instance(d, nil)
 		out.From, _ = i.value.(*provision.Host)
 		good = good && out.From != nil
 	}
-	good = l.checkWorkload(b, s, &out.Workload) && good
-	good = l.checkSent(s, out.Workload) && good
-	good = l.checkTimes(s, out.Workload) && good
+	if !l.checkWorkload(b, s, &out.Workload) {
+		good = false
+	} else if sends {
+		good = l.checkRules(b, s, out.Workload) && good
+	}
 	if good {
 		good = l.checkTogether(s, out)
 	}
@@ -278,10 +281,6 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 			l.warn(x.at, "No effect", "A trace says when each request is sent, so %s has no effect. To make it faster or slower, write slowdown in the data set.", bare)
 		}
 	}
-	if x := s["load.rate"]; w.Rate == load.Inf && !concurrency && !requests {
-		l.err(x.at, "All at once without an end", "With rate = \"inf\" every request is sent at once, and nothing says how many there are. Say requests, or bound how many are in flight with concurrency.")
-		good = false
-	}
 	if x, said := s["load.burstiness"]; said && !rate && !staged && !offline && !traced {
 		l.warn(x.at, "No effect", "burstiness shapes the times between arrivals, which only a rate has. Here the next request is sent when one is done.")
 	}
@@ -311,44 +310,6 @@ func (c Cell) Offline(seed uint64) (engines.Bench, error) {
 		err = d.WithoutServer()
 	}
 	return bench, err
-}
-
-// checkSent holds what a load sends against what its data set needs.
-func (l *lab) checkSent(s settings, w load.Workload) bool {
-	if w.Mode == load.Offline {
-		return true // nothing is sent
-	}
-	at := s["dataset"].at
-	if x, said := s["load.endpoint"]; said {
-		at = x.at
-	}
-	good := true
-	switch {
-	case w.Dataset.Kind == load.Conversation && w.Endpoint != load.Chat:
-		l.errOnce(at, "Conversations need chat", "A conversation is sent with all that was said before, which only /v1/chat/completions takes. Write in the load block:\n\n    endpoint = %q", load.Chat)
-		good = false
-	case w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "":
-		l.errOnce(at, "Tokenizer missing", "A prompt that is cut to a number of tokens is sent to /v1/chat/completions as text, and only the model's own tokenizer.json turns tokens back into text. Name it in the data set, tokenizer = \"tokenizer.json\", or use another endpoint.")
-		good = false
-	}
-	if x, said := s["load.extra_body"]; said && x.value != nil {
-		if err := w.CheckExtraBody(); err != nil {
-			l.errOnce(x.at, "Wrong value", "%s. Requests say it themselves, from what the load block says; remove it here.", title(err.Error()))
-			good = false
-		}
-	}
-	for _, o := range w.SLO {
-		if !w.NoStream || !o.OfStream() {
-			continue
-		}
-		for _, name := range sortedNames(s, "slo") {
-			if strings.HasPrefix(name, o.Metric) {
-				l.errOnce(s["slo."+name].at, "No effect without a stream", "With stream = false an answer comes whole, so there is no %s to bound. Bound e2el, or remove stream.", o.Metric)
-				good = false
-			}
-		}
-	}
-	return good
 }
 
 // checkTogether holds a cell's load against its engine.

@@ -1,7 +1,11 @@
 package hcl
 
 import (
+	"strings"
 	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -15,35 +19,62 @@ const (
 	hotTest      = 2.0                    // temperature; what the OpenAI API allows at most
 )
 
-// checkTimes holds the times and the pace of a load against each other.
-func (l *lab) checkTimes(s settings, w load.Workload) bool {
-	good := true
-	whole := time.Duration(w.Duration)
-	for _, st := range w.Stages {
-		whole += time.Duration(st.Duration)
+// checkRules holds a load against the rules that it has wherever it is written; what
+// is missing has been reported.
+func (l *lab) checkRules(b *hclsyntax.Block, s settings, w load.Workload) bool {
+	if w.Mode == load.Offline {
+		return true // nothing is sent
 	}
-	if cut := time.Duration(w.CutBeginning + w.CutEnd); cut > 0 && whole > 0 && cut >= whole {
-		at := s["load.warmup"].at
-		if w.CutBeginning == 0 {
-			at = s["load.cooldown"].at
+	good := true
+	for _, p := range w.Problems() {
+		at, said := placeOf(b, s, p.Field)
+		if !said {
+			continue
 		}
-		l.errOnce(at, "Nothing left to measure", "Warm-up and cool-down take %s, and the load lasts %s, so no request would count. Let the load last longer, or cut less.", cut, whole)
+		l.errOnce(at, "Wrong load", "%s.", title(p.Text))
 		good = false
 	}
+	if good {
+		l.warnOfPace(s, w)
+	}
+	return good
+}
+
+// placeOf is where a benchmark says something; of its data set, where it names it. A
+// data set that needs another endpoint needs one to be said.
+func placeOf(b *hclsyntax.Block, s settings, field string) (hcl.Range, bool) {
+	if field == "slo" {
+		return blockRange(b.Body, field)
+	}
+	names := []string{"load." + field, field}
+	if field == "endpoint" || field == "dataset.tokenizer" {
+		names = []string{"load.endpoint", "dataset"}
+	} else if strings.HasPrefix(field, "dataset.") {
+		names = []string{"dataset"}
+	}
+	for _, name := range names {
+		if x, said := s[name]; said {
+			return x.at, true
+		}
+	}
+	return hcl.Range{}, false
+}
+
+// warnOfPace is about times and rates that hardly anybody means.
+func (l *lab) warnOfPace(s settings, w load.Workload) {
 	if x, said := s["load.timeout"]; said && w.Timeout > 0 && time.Duration(w.Timeout) < shortTimeout {
 		l.warn(x.at, "Short timeout", "Requests that take longer than %s fail, and nearly every answer of a model does.", time.Duration(w.Timeout))
 	}
 	if w.Rate == load.Inf || w.Rate <= 0 {
-		return good
+		return
 	}
 	at := s["load.rate"].at
-	if expected := float64(w.Rate) * whole.Seconds(); w.Duration > 0 && expected < 1 {
-		l.warn(at, "Hardly any request", "At %v requests a second and for %s there are %.2g requests to be expected.", float64(w.Rate), whole, expected)
+	if expected := float64(w.Rate) * time.Duration(w.Duration).Seconds(); w.Duration > 0 && expected < 1 {
+		l.warn(at, "Hardly any request", "At %v requests a second and for %s there are %.2g requests to be expected.", float64(w.Rate), w.Duration, expected)
 	}
 	if seconds := float64(w.Requests) / float64(w.Rate); seconds > longCell.Seconds() {
 		l.warn(at, "Endless load", "At %v requests a second, %d requests take more than %.0f days.", float64(w.Rate), w.Requests, longCell.Hours()/24)
 	}
-	return good
 }
 
 // checkWith holds what a load sends against what the engine serves.

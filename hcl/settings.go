@@ -3,6 +3,7 @@ package hcl
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -35,10 +36,10 @@ func getOr[T any](s settings, name string, otherwise T) T {
 	return otherwise
 }
 
-// whole reports whether every setting has a value.
-func (s settings) whole() bool {
-	for _, x := range s {
-		if x.value == nil {
+// whole reports whether every setting but the named ones has a value.
+func (s settings) whole(but ...string) bool {
+	for name, x := range s {
+		if x.value == nil && !slices.Contains(but, name) {
 			return false
 		}
 	}
