@@ -32,7 +32,7 @@ var rooms = []room{
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
 	{"apply", []string{"plan", "results", "load", "engines", "provision", "agent", "origin", "telemetry", "plain"},
 		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
-	{"plan", []string{"hcl", "engines", "provision", "load", "results", "origin", "plain"},
+	{"plan", []string{"hcl", "engines", "provision", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of origin only how an image's name is read"},
 	{"hcl", []string{"engines", "load", "provision", "where", "origin", "plain"},
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
@@ -86,7 +86,7 @@ var libraries = []struct {
 	{"github.com/hashicorp/hcl/v2", []string{"hcl"}, "no other room sees an expression or a diagnostic of it"},
 	{"github.com/zclconf/go-cty", []string{"hcl"}, "values leave the room as our own nouns"},
 	{"github.com/zclconf/go-cty-yaml", []string{"hcl"}, "the function yamldecode"},
-	{"github.com/agext/levenshtein", []string{"hcl", "plan"}, "suggestions in diagnostics"},
+	{"github.com/agext/levenshtein", []string{"hcl", "plan", "where"}, "suggestions in diagnostics"},
 	{"github.com/rivo/uniseg", []string{"hcl"}, "columns of diagnostics"},
 
 	{"golang.org/x/crypto/ssh", []string{"provision"}, "one room speaks SSH"},

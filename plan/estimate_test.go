@@ -40,11 +40,11 @@ func TestEstimate(t *testing.T) {
 			want:  &Estimate{Seconds: 504 + 2*64 + 600, Cost: 36 * (504 + 2*64 + 600) / 3600., UnknownCells: 2, UnknownStarts: 1, Hosts: []HostEstimate{{"h200", 1232, 12.32}}},
 			reads: "Estimated from earlier measurements: 21m on h200; $12.32; without 1 start and 2 cells like which nothing was measured.",
 		}, {
-			name: "again", opt: Options{Known: once, Rerun: true}, pick: "benchmark.online[engine=vllm.*]",
+			name: "again", opt: Options{Known: once, Rerun: true}, pick: "benchmark = online and engine = vllm",
 			want:  &Estimate{Seconds: 1000 + 504 + 600, Cost: 21.04, Hosts: []HostEstimate{{"h200", 2104, 21.04}}},
 			reads: "Estimated from earlier measurements: 35m on h200; $21.04.",
 		}, {
-			name: "one alone", opt: Options{Known: once, Rerun: true}, pick: "benchmark.soak",
+			name: "one alone", opt: Options{Known: once, Rerun: true}, pick: "benchmark = soak",
 			want:  &Estimate{Seconds: 2*64 + 600, Cost: 7.28, Hosts: []HostEstimate{{"h200", 728, 7.28}}},
 			reads: "Estimated from earlier measurements: 12m on h200; $7.28.",
 		},

@@ -1,21 +1,24 @@
 package plan
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/agext/levenshtein"
 
+	"hclbench/engines"
 	"hclbench/provision"
+	"hclbench/where"
 )
 
 // Selection picks cells of a plan. The zero value picks all of them.
 type Selection struct {
-	only    []only
+	only    []string // conditions
 	targets []target
 }
 
@@ -24,17 +27,10 @@ func (s Selection) Empty() bool { return len(s.only)+len(s.targets) == 0 }
 
 // ParseSelection reads the arguments of --only and --target. A cell is picked
 // when one of the only and one of the targets pick it; none at all of a sort
-// picks every cell. docs/plan.md has the grammar. The errors show the text and
-// point at the column.
-func ParseSelection(onlyTexts, targetTexts []string) (Selection, error) {
-	var s Selection
-	for _, text := range onlyTexts {
-		o, err := parseOnly(text)
-		if err != nil {
-			return Selection{}, err
-		}
-		s.only = append(s.only, o)
-	}
+// picks every cell. An only is a condition of package where, about what
+// docs/plan.md says; it is read by [Plan.Select], which knows the names.
+func ParseSelection(only, targetTexts []string) (Selection, error) {
+	s := Selection{only: only}
 	for _, text := range targetTexts {
 		t, err := parseTarget(text)
 		if err != nil {
@@ -73,7 +69,7 @@ func parseTarget(text string) (target, error) {
 	switch sort {
 	case "host", "benchmark", "engine":
 	default:
-		if len(strings.Split(text, ".")) == 2 && !strings.ContainsAny(text, "[]") {
+		if slices.Contains(engines.Kinds(), sort) && dot {
 			return fail(0, "%q is not a sort of target. %s Perhaps engine.%s is meant?", sort, example, text)
 		}
 		return fail(0, "%q is not a sort of target. %s", sort, example)
@@ -82,7 +78,7 @@ func parseTarget(text string) (target, error) {
 		return fail(utf8.RuneCountInString(text), "Which %s? %s", sort, example)
 	}
 	if i := strings.IndexAny(name, "[]"); i >= 0 && sort != "engine" {
-		return fail(utf8.RuneCountInString(text[:len(sort)+1+i]), "A target is whole; --only picks cells of a benchmark.")
+		return fail(utf8.RuneCountInString(text[:len(sort)+1+i]), "A target is whole; --only picks cells: --only 'benchmark = \"%s\" and concurrency <= 64'", name[:i])
 	}
 	if sort == "engine" && !strings.Contains(name, ".") && !strings.Contains(name, "*") {
 		name += ".*" // all of a kind
@@ -93,25 +89,29 @@ func parseTarget(text string) (target, error) {
 func (t target) picks(d *Deployment, c *Cell) bool {
 	switch t.sort {
 	case "host":
-		return glob(t.name, d.Host().Name)
+		return where.Match(t.name, d.Host().Name)
 	case "engine":
 		label := strings.TrimPrefix(d.Engine.Address(), "engine.")
 		all, _, _ := strings.Cut(label, "[") // of an instance of for_each: the whole block
-		return glob(t.name, label) || glob(t.name, all)
+		return where.Match(t.name, label) || where.Match(t.name, all)
 	}
-	return glob(t.name, c.Benchmark)
+	return where.Match(t.name, c.Benchmark)
 }
 
 // Select leaves only the picked cells in the plan, and the deployments and hosts
 // that they need. Identities stay what they are in the whole plan, so that what
 // a part measured is up to date in the whole. Of then says what the lab has. A
-// [SelectionError] when a part of the selection picks nothing; the plan is then
-// unchanged.
+// [SelectionError] when a part of the selection cannot be read or picks nothing; the
+// plan is then unchanged.
 func (p *Plan) Select(s Selection) error {
 	if s.Empty() {
 		return nil
 	}
-	if err := p.explain(s); err != nil {
+	only, err := p.conditions(s.only)
+	if err != nil {
+		return err
+	}
+	if err := p.explainTargets(s.targets); err != nil {
 		return err
 	}
 	of := p.Count()
@@ -120,9 +120,9 @@ func (p *Plan) Select(s Selection) error {
 		part := *d
 		part.Cells = nil
 		for _, c := range d.Cells {
-			only := len(s.only) == 0 || slices.ContainsFunc(s.only, func(o only) bool { return o.picks(d, c) })
+			wanted := len(only) == 0 || slices.ContainsFunc(only, func(holds where.Condition) bool { return holds(values(d, c)) })
 			targeted := len(s.targets) == 0 || slices.ContainsFunc(s.targets, func(t target) bool { return t.picks(d, c) })
-			if only && targeted {
+			if wanted && targeted {
 				part.Cells = append(part.Cells, c)
 			}
 		}
@@ -135,9 +135,7 @@ func (p *Plan) Select(s Selection) error {
 		return &SelectionError{"--target", last.text, 1, "No cell that --only picks is of this target."}
 	}
 	p.Deployments, p.Of = kept, &of
-	for _, o := range s.only {
-		p.Only = append(p.Only, o.text)
-	}
+	p.Only = append(p.Only, s.only...)
 	for _, t := range s.targets {
 		p.Targets = append(p.Targets, t.text)
 	}
@@ -147,15 +145,9 @@ func (p *Plan) Select(s Selection) error {
 	return nil
 }
 
-// explain finds the first part of a selection that picks nothing, and says what
-// there is.
-func (p *Plan) explain(s Selection) error {
-	for _, o := range s.only {
-		if err := p.explainOnly(o); err != nil {
-			return err
-		}
-	}
-	for _, t := range s.targets {
+// explainTargets finds the first target that picks nothing, and says what there is.
+func (p *Plan) explainTargets(targets []target) error {
+	for _, t := range targets {
 		picks := false
 		there := newNames()
 		for d, c := range p.cells() {
@@ -176,62 +168,127 @@ func (p *Plan) explain(s Selection) error {
 	return nil
 }
 
-func (p *Plan) explainOnly(o only) error {
-	fail := func(at int, detail string) error {
-		return &SelectionError{"--only", o.text, at + 1, detail}
+// The names that conditions can use beside the axes of the benchmarks.
+const (
+	nameBenchmark  = "benchmark"
+	nameEngine     = "engine" // KIND.NAME, or the kind
+	nameHost       = "host"
+	nameRepetition = "repetition"
+)
+
+// values are what a cell has under the names of conditions.
+func values(d *Deployment, c *Cell) where.Values {
+	return func(name string) (any, bool) {
+		if v, ok := c.Axes.Value(name); ok && name != nameEngine {
+			if n, ok := asNumber(v); ok {
+				return n, true
+			}
+			return fmt.Sprint(v), true
+		}
+		switch name {
+		case nameBenchmark:
+			return c.Benchmark, true
+		case nameEngine:
+			kind := cmp.Or(d.Engine.Declared, d.Engine.Kind)
+			block, _, _ := strings.Cut(d.Engine.Label(), "[") // of an instance of for_each
+			return []string{d.Engine.Label(), d.Engine.Address(), block, kind}, true
+		case nameHost:
+			return d.Host().Name, true
+		case nameRepetition:
+			return float64(c.Repetition), true
+		}
+		return nil, false
 	}
-	benchmarks, axes := newNames(), newNames()
-	values := make([]*names, len(o.conditions)) // what each condition was held against
-	numeric := make([]bool, len(o.conditions))  // one of them was a number
-	met := make([]int, len(o.conditions))       // cells that met it and those before it
-	inName := 0
-	for d, c := range p.cells() {
+}
+
+func asNumber(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case int:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// conditions reads the arguments of --only. Each must pick something.
+func (p *Plan) conditions(texts []string) ([]where.Condition, error) {
+	known := newNames()
+	for _, name := range []string{nameBenchmark, nameEngine, nameHost, nameRepetition} {
+		known.add(name)
+	}
+	benchmarks := newNames()
+	for _, c := range p.cells() {
 		benchmarks.add(c.Benchmark)
-		if !glob(o.benchmark, c.Benchmark) {
+		for _, a := range c.Axes {
+			known.add(a.Name)
+		}
+	}
+	var all []where.Condition
+	for _, text := range texts {
+		holds, comparisons, err := where.Read(text, known.list)
+		if err != nil {
+			return nil, notRead(err, benchmarks)
+		}
+		if !p.any(holds) {
+			return nil, p.explainOnly(text, comparisons)
+		}
+		all = append(all, holds)
+	}
+	return all, nil
+}
+
+// any reports whether a condition holds for a cell of the plan.
+func (p *Plan) any(holds where.Condition) bool {
+	for d, c := range p.cells() {
+		if holds(values(d, c)) {
+			return true
+		}
+	}
+	return false
+}
+
+// notRead is the error of an --only that is no condition.
+func notRead(err error, benchmarks *names) error {
+	var mistake *where.Error
+	if !errors.As(err, &mistake) {
+		return err
+	}
+	detail := strings.ToUpper(mistake.Detail[:1]) + strings.TrimSuffix(mistake.Detail[1:], ".") + "."
+	if name := strings.TrimPrefix(mistake.Name, "benchmark."); benchmarks.has(name) {
+		detail = fmt.Sprintf("There is no %q to compare. Perhaps benchmark = %q is meant?", mistake.Name, name)
+	} else {
+		detail += fmt.Sprintf("\nAn example: benchmark = %q and engine = \"vllm.*\" and concurrency <= 64", benchmarks.first("online"))
+	}
+	return &SelectionError{"--only", mistake.Text, 1 + utf8.RuneCountInString(mistake.Text[:mistake.At]), detail}
+}
+
+// explainOnly says why a condition picks nothing: because of the first comparison
+// that no cell meets, or because no cell meets all that have to be met.
+func (p *Plan) explainOnly(text string, comparisons []where.Comparison) error {
+	used := newNames()
+	for _, c := range comparisons {
+		used.add(c.Name)
+		if c.Negated || p.any(c.Holds) {
 			continue
 		}
-		inName++
-		at := coordinates(d, c)
-		for _, a := range c.Axes {
-			axes.add(a.Name)
+		there := newNames()
+		for d, cell := range p.cells() {
+			switch v, ok := values(d, cell)(c.Name); v := v.(type) {
+			case []string:
+				there.add(v[0])
+			default:
+				if ok {
+					there.add(fmt.Sprint(v))
+				}
+			}
 		}
-		for _, name := range slices.Sorted(maps.Keys(at)) {
-			axes.add(name)
-		}
-		for i, cond := range o.conditions {
-			v, ok := at[cond.axis]
-			if !ok {
-				break
-			}
-			if values[i] == nil {
-				values[i] = newNames()
-			}
-			values[i].add(fmt.Sprint(v))
-			if _, ok := asNumber(v); ok {
-				numeric[i] = true
-			}
-			if !cond.holds(v) {
-				break
-			}
-			met[i]++
-		}
+		at := 1 + utf8.RuneCountInString(text[:c.At])
+		return &SelectionError{"--only", text, at, there.say(fmt.Sprintf("No cell has %s %s %s.", c.Name, c.Op, c.Value), c.Value)}
 	}
-	if inName == 0 {
-		return fail(o.nameAt, benchmarks.say(fmt.Sprintf("There is no benchmark %q.", o.benchmark), o.benchmark))
-	}
-	for i, cond := range o.conditions {
-		switch {
-		case !axes.has(cond.axis):
-			return fail(cond.axisAt, axes.say(fmt.Sprintf("There is no axis %q.", cond.axis), cond.axis))
-		case values[i] == nil:
-			return fail(cond.axisAt, fmt.Sprintf("No cell that the conditions before this pick has the axis %q.", cond.axis))
-		case !numeric[i] && cond.op != "=" && cond.op != "!=":
-			return fail(cond.valueAt, values[i].say(fmt.Sprintf("%s compares numbers, and the axis %q has none.", cond.op, cond.axis), ""))
-		case met[i] == 0:
-			return fail(cond.valueAt, values[i].say(fmt.Sprintf("No cell has %s %s %s.", cond.axis, cond.op, cond.value), cond.value))
-		}
-	}
-	return nil
+	return &SelectionError{"--only", text, 1, fmt.Sprintf("No cell meets this condition on %s, although its parts are met one by one.", strings.Join(used.list, ", "))}
 }
 
 // cells goes over all cells with their deployments.
@@ -263,6 +320,14 @@ func (n *names) add(name string) {
 }
 
 func (n *names) has(name string) bool { return n.seen[name] }
+
+// first is the first name, or another when there is none.
+func (n *names) first(otherwise string) string {
+	if len(n.list) == 0 {
+		return otherwise
+	}
+	return n.list[0]
+}
 
 // say appends to a sentence what is meant perhaps, and what there is.
 func (n *names) say(sentence, wrong string) string {

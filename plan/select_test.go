@@ -42,24 +42,21 @@ func TestSelect(t *testing.T) {
 		want          []string
 	}{
 		{"nothing said", nil, nil, []string{v4, v8, so, so2, s4, s8}},
-		{"a benchmark", []string{"benchmark.soak"}, nil, []string{so, so2}},
-		{"without the prefix", []string{"soak"}, nil, []string{so, so2}},
-		{"a glob", []string{"so*"}, nil, []string{so, so2}},
-		{"the issue's example", []string{"benchmark.online[engine=vllm.*,concurrency<=64]"}, nil, []string{v4, v8}},
-		{"blanks", []string{" online [ engine = vllm.* , concurrency < 8 ] "}, nil, []string{v4}},
-		{"without a name", []string{"[concurrency>4]"}, nil, []string{v8, s8}},
-		{"not", []string{"*[concurrency!=4]"}, nil, []string{v8, s8}},
-		{"at least", []string{"*[concurrency>=4,concurrency==4.0]"}, nil, []string{v4, s4}},
-		{"an engine by address", []string{"*[engine=engine.vllm.h200]"}, nil, []string{v4, v8, so, so2}},
-		{"quotes", []string{`*[engine="sglang.mi300x"]`}, nil, []string{s4, s8}},
-		{"a glob on a number", []string{"*[concurrency=?]"}, nil, []string{v4, v8, s4, s8}},
-		{"host, which is no axis", []string{"*[host=mi*]"}, nil, []string{s4, s8}},
-		{"repetition", []string{"*[repetition=2]"}, nil, []string{so2}},
-		{"several", []string{"soak[repetition=1]", "*[concurrency=8,engine=sglang.*]"}, nil, []string{so, s8}},
+		{"a benchmark", []string{"benchmark = soak"}, nil, []string{so, so2}},
+		{"a glob", []string{`benchmark = "so*"`}, nil, []string{so, so2}},
+		{"an example", []string{`benchmark = "online" and engine = "vllm.*" and concurrency <= 64`}, nil, []string{v4, v8}},
+		{"a comparison", []string{"concurrency>4"}, nil, []string{v8, s8}},
+		{"not, also where there is no such axis", []string{"concurrency != 4"}, nil, []string{v8, so, so2, s8}},
+		{"one of two", []string{"concurrency = 4.0 and (engine = sglang or host = h200)"}, nil, []string{v4, s4}},
+		{"an engine by address", []string{"engine = engine.vllm.h200"}, nil, []string{v4, v8, so, so2}},
+		{"an engine by kind", []string{"engine = sglang"}, nil, []string{s4, s8}},
+		{"a host, which is no axis", []string{"host = mi*"}, nil, []string{s4, s8}},
+		{"repetition", []string{"repetition = 2"}, nil, []string{so2}},
+		{"several", []string{"benchmark = soak and repetition = 1", "concurrency = 8 and not engine = vllm"}, nil, []string{so, s8}},
 		{"a host", nil, []string{"host.mi300x"}, []string{s4, s8}},
 		{"an engine", nil, []string{"engine.vllm.h200"}, []string{v4, v8, so, so2}},
 		{"a kind", nil, []string{"engine.vllm"}, []string{v4, v8, so, so2}},
-		{"both", []string{"online"}, []string{"engine.vllm.*"}, []string{v4, v8}},
+		{"both", []string{"benchmark = online"}, []string{"engine.vllm.*"}, []string{v4, v8}},
 		{"several targets", nil, []string{"benchmark.soak", "host.mi300x"}, []string{so, so2, s4, s8}},
 	}
 	for _, tt := range tests {
@@ -73,7 +70,7 @@ func TestSelect(t *testing.T) {
 }
 
 func TestSelectCounts(t *testing.T) {
-	p, _ := picked(t, []string{"online[concurrency=4]"}, []string{"host.h200"})
+	p, _ := picked(t, []string{"benchmark = online and concurrency = 4"}, []string{"host.h200"})
 	if got, want := p.Count(), (Counts{Hosts: 1, Deployments: 1, Cells: 1, Measure: 1, Starts: 1}); got != want {
 		t.Errorf("Count = %+v, want %+v", got, want)
 	}
@@ -96,7 +93,7 @@ func TestSelectCounts(t *testing.T) {
 	if err := p.JSON(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"online[concurrency=4]"`, `"host.h200"`, `"of": {`} {
+	for _, want := range []string{`"benchmark = online and concurrency = 4"`, `"host.h200"`, `"of": {`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("JSON has no %s:\n%s", want, b.String())
 		}
@@ -109,40 +106,32 @@ func TestSelectionErrors(t *testing.T) {
 		column       int
 		detail       string // a part of it
 	}{
-		{only: "", column: 1, detail: "Here stands the name of a benchmark"},
-		{only: "benchmark.", column: 11, detail: "Here stands the name of a benchmark"},
-		{only: "onlin", column: 1, detail: `There is no benchmark "onlin". Did you mean "online"? There are: online, soak.`},
-		{only: "benchmark.x*", column: 11, detail: "There are: online, soak."},
-		{only: "concurrency=4", column: 12, detail: "Conditions stand in brackets"},
-		{only: "online engine", column: 8, detail: "after the benchmark's name stands [ or nothing"},
-		{only: "online[", column: 8, detail: "Here stands the name of an axis"},
-		{only: "online[]", column: 8, detail: "Here stands the name of an axis"},
-		{only: "online[concurrency]", column: 19, detail: "how its value is compared"},
-		{only: "online[concurrency=>4]", column: 19, detail: `"=>" compares nothing`},
-		{only: "online[concurrency=]", column: 20, detail: "Here stands a value"},
-		{only: "online[concurrency=4", column: 21, detail: "a comma or the closing ]"},
-		{only: "online[concurrency=4,]", column: 22, detail: "Here stands the name of an axis"},
-		{only: "online[concurrency=4] x", column: 23, detail: "once more"},
-		{only: `online[engine="vllm]`, column: 15, detail: "closing quote"},
-		{only: "online[concurrency<few]", column: 20, detail: `"few" is none`},
-		{only: "online[concurency=4]", column: 8, detail: `There is no axis "concurency". Did you mean "concurrency"? There are: engine, concurrency, host, repetition.`},
-		{only: "online[engine<4]", column: 15, detail: "has none. There are: vllm.h200, sglang.mi300x."},
-		{only: "online[concurrency=16]", column: 20, detail: "No cell has concurrency = 16. There are: 4, 8."},
-		{only: "online[engine=vlm.h200]", column: 15, detail: `Did you mean "vllm.h200"?`},
-		{only: "online[concurrency=4,concurrency=8]", column: 34, detail: "No cell has concurrency = 8. There are: 4."},
+		{only: "", column: 1, detail: "A name is missing here"},
+		{only: "online", column: 1, detail: `There is no "online" to compare. Perhaps benchmark = "online" is meant?`},
+		{only: "benchmark.online", column: 1, detail: `Perhaps benchmark = "online" is meant?`},
+		{only: "benchmark.online[engine=vllm.*,concurrency<=64]", column: 1, detail: `An example: benchmark = "online" and engine = "vllm.*" and concurrency <= 64`},
+		{only: "benchmark = onlin", column: 13, detail: `No cell has benchmark = onlin. Did you mean "online"? There are: online, soak.`},
+		{only: "benchmark = x*", column: 13, detail: "There are: online, soak."},
+		{only: `host = "é" and concurency = 4`, column: 16, detail: `There is no "concurency" to compare. Did you mean "concurrency"?`},
+		{only: "concurrency = 4 engine", column: 17, detail: "join conditions by and, or"},
+		{only: "concurrency = 16", column: 15, detail: "No cell has concurrency = 16. There are: 4, 8."},
+		{only: "engine = vlm.h200", column: 10, detail: `Did you mean "vllm.h200"?`},
+		{only: "not engine = x and concurrency = 16", column: 34, detail: "No cell has concurrency = 16"},
+		{only: "concurrency = 4 and concurrency = 8", column: 1, detail: "No cell meets this condition on concurrency"},
 		{target: "", column: 1, detail: "host.NAME, engine.KIND.NAME or benchmark.NAME"},
 		{target: "h200", column: 1, detail: "not a sort of target"},
 		{target: "vllm.h200", column: 1, detail: "Perhaps engine.vllm.h200"},
+		{target: "model.r1", column: 1, detail: `"model" is not a sort of target. Write host.NAME, engine.KIND.NAME or benchmark.NAME; * stands for any characters.`},
 		{target: "host", column: 5, detail: "Which host?"},
 		{target: "benchmark.online[engine=x]", column: 17, detail: "--only"},
 		{target: "host.h20", column: 1, detail: `Did you mean "host.h200"? There are: host.h200, host.mi300x.`},
 		{target: "engine.trtllm", column: 1, detail: "There are: engine.vllm.h200, engine.sglang.mi300x."},
-		{only: "soak", target: "host.mi300x", column: 1, detail: "No cell that --only picks"},
+		{only: "benchmark = soak", target: "host.mi300x", column: 1, detail: "No cell that --only picks"},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s %s", tt.only, tt.target), func(t *testing.T) {
 			var onlys, targets []string
-			if tt.only != "" || tt.target == "" && strings.HasPrefix(tt.detail, "Here") {
+			if tt.only != "" || tt.target == "" && strings.HasPrefix(tt.detail, "A name") {
 				onlys = []string{tt.only}
 			}
 			if tt.target != "" || onlys == nil {
@@ -184,9 +173,9 @@ func TestSelectInstances(t *testing.T) {
 		only, target string
 		cells        int
 	}{
-		{`online[engine=vllm.all["a,1"],concurrency=4]`, "", 1},
-		{`online[engine="vllm.all*",concurrency=4]`, "", 0},
-		{`online[engine=vllm.all*,concurrency=4]`, "", 2},
+		{`engine = 'vllm.all["a,1"]' and concurrency = 4`, "", 1},
+		{`engine = vllm.all* and concurrency = 4`, "", 2},
+		{`engine = vllm.all and concurrency = 4`, "", 2},
 		{"", `engine.vllm.all["a,0"]`, 4},
 		{"", "engine.vllm.all", 6},
 		{"", "engine.vllm", 6},
@@ -208,23 +197,9 @@ func TestSelectInstances(t *testing.T) {
 	}
 }
 
-func TestGlob(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"", "", true}, {"", "a", false}, {"*", "", true}, {"a*b*c", "aXXbYYbc", true}, {"a*b*c", "aXXbYYbd", false},
-		{"?", "é", true}, {"?", "", false}, {"vllm.*", "vllm.h200", true}, {"[a]", "a", false}, {"**", "x/y", true},
-	} {
-		if got := glob(tt.pattern, tt.text); got != tt.want {
-			t.Errorf("glob(%q, %q) = %v", tt.pattern, tt.text, got)
-		}
-	}
-}
-
 // FuzzOnly: whatever is typed, there is an error inside the text or a selection.
 func FuzzOnly(f *testing.F) {
-	for _, s := range []string{"", "benchmark.online[engine=vllm.*,concurrency<=64]", `*[a="é,]"]`, "[", "a[b!=c", "é[ü=1]x"} {
+	for _, s := range []string{"", `benchmark = "online" and engine = "vllm.*"`, "online[engine=vllm.*]", `host = "é" or ü`, "not (", "repetition != 1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

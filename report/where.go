@@ -3,6 +3,7 @@ package report
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"hclbench/results"
 	"hclbench/where"
@@ -55,7 +56,7 @@ func newFields(rows []results.Row) fields {
 		"command":    text(func(r *results.Row) string { return r.Run.Command }),
 		"cell":       text(func(r *results.Row) string { return r.ID }),
 		"benchmark":  text(func(r *results.Row) string { return r.Benchmark }),
-		"kind":       text(func(r *results.Row) string { return r.Deployment.Kind }),
+		"kind":       func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" },
 		"host":       text(func(r *results.Row) string { return r.Deployment.Host }),
 		"gpus":       text(func(r *results.Row) string { return r.Deployment.GPUs }),
 		"dataset":    text(dataset),
@@ -89,8 +90,17 @@ func newFields(rows []results.Row) fields {
 		}
 	}
 	all["engine"] = func(r *results.Row) (any, bool) {
-		d := &r.Deployment
-		return []string{d.Engine, d.Kind}, d.Engine != ""
+		return append([]string{r.Deployment.Engine}, kinds(r)...), r.Deployment.Engine != ""
 	}
 	return all
+}
+
+// kinds are the kind of a row's engine: of a rehearsed one that which the lab says, and
+// that which stood in for it, so that a condition can be tried before it is needed.
+func kinds(r *results.Row) []string {
+	d := &r.Deployment
+	if said, _, ok := strings.Cut(d.Engine, "."); ok && r.Run.Command == "rehearse" && said != d.Kind {
+		return []string{said, d.Kind}
+	}
+	return []string{d.Kind}
 }

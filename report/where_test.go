@@ -38,8 +38,21 @@ func TestWhere(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", condition, diff)
 		}
 	}
-	if _, err := Where(rows, "colour = red"); err == nil || !strings.Contains(err.Error(), `no result has a column "colour". There are`) {
+	if _, err := Where(rows, "colour = red"); err == nil || !strings.Contains(err.Error(), `there is no "colour" to compare. There are`) {
 		t.Errorf("a column that is not there: %v", err)
+	}
+}
+
+// TestWhereRehearsed: the engine that stands in for another is found as that one.
+func TestWhereRehearsed(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		rows[i].Deployment.Kind, rows[i].Run.Command = "sim", "rehearse"
+	}
+	for condition, want := range map[string]int{"engine = vllm": 3, "kind = vllm": 3, "kind = sim": 6, "engine = sim": 6, "kind != sglang": 3} {
+		if got, err := Where(rows, condition); err != nil || len(got) != want {
+			t.Errorf("%s: %d rows, %v, want %d", condition, len(got), err, want)
+		}
 	}
 }
 

@@ -2,20 +2,21 @@
 //
 //	engine = "vllm" and concurrency >= 64 and not (verdict = "void" or p99_ttft_ms > 5000)
 //
-// The operators are =, !=, <, <=, >, >=, and, or, not and parentheses; * in a text
-// stands for any characters. It does not know what has the values, nor what they
-// mean.
+// The operators are =, !=, <, <=, >, >=, and, or, not and parentheses. A value is a
+// number or a text, in quotes where it has blanks or one of the operators' characters;
+// * in a text stands for any characters, and no other character is special. The
+// package does not know what has the values, nor what they mean.
 package where
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/agext/levenshtein"
 )
 
 // Values are what something has under its names: a float64, a text, or several
@@ -43,20 +44,35 @@ func (e *Error) Place() string {
 	return fmt.Sprintf("    %s\n    %s^", e.Text, strings.Repeat(" ", len([]rune(e.Text[:e.At]))))
 }
 
+// Comparison is one comparison of a condition.
+type Comparison struct {
+	Name, Op, Value string
+	Holds           Condition // of this comparison alone
+	Negated         bool      // it stands in a not
+	At              int       // where its value stands in the text, in bytes
+}
+
 // Parse reads a condition over these names. Its error is an [*Error].
 func Parse(text string, names []string) (Condition, error) {
+	holds, _, err := Read(text, names)
+	return holds, err
+}
+
+// Read is [Parse] that also returns the comparisons of which the condition is made,
+// in the order of the text.
+func Read(text string, names []string) (Condition, []Comparison, error) {
 	p := parser{text: text, known: names}
 	if err := p.next(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	holds, err := p.either()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if p.token != "" {
-		return nil, p.fail("%q is not expected here; join conditions by and, or", p.token)
+		return nil, nil, p.fail("%q is not expected here; join conditions by and, or", p.token)
 	}
-	return holds, nil
+	return holds, p.comparisons, nil
 }
 
 // parser reads a condition from left to right, a token ahead.
@@ -67,6 +83,10 @@ type parser struct {
 	after  int    // where it ends
 	token  string // empty: the end
 	quoted bool
+
+	not         int // how many of them the token stands in
+	depth       int // how many nots and parentheses
+	comparisons []Comparison
 }
 
 func (p *parser) fail(format string, args ...any) error {
@@ -128,12 +148,19 @@ func (p *parser) joined(word string, part func() (Condition, error), join func(a
 }
 
 func (p *parser) one() (Condition, error) {
+	const deepest = 100
+	if p.depth++; p.depth > deepest {
+		return nil, p.fail("parentheses and nots stand in each other too deep here")
+	}
+	defer func() { p.depth-- }()
 	switch {
 	case p.word("not"):
 		if err := p.next(); err != nil {
 			return nil, err
 		}
+		p.not++
 		inner, err := p.one()
+		p.not--
 		return func(of Values) bool { return !inner(of) }, err
 	case p.word("("):
 		if err := p.next(); err != nil {
@@ -148,12 +175,11 @@ func (p *parser) one() (Condition, error) {
 		}
 		return inner, p.next()
 	case p.token == "" || p.quoted:
-		return nil, p.fail("the name of a column is missing here")
+		return nil, p.fail("a name is missing here, of what is to be compared")
 	}
 	name := p.token
 	if !slices.Contains(p.known, name) {
-		detail := fmt.Sprintf("no result has a column %q. There are %s.", name, strings.Join(slices.Sorted(slices.Values(p.known)), ", "))
-		return nil, &Error{Text: p.text, At: p.at, Detail: detail, Name: name}
+		return nil, &Error{Text: p.text, At: p.at, Detail: p.unknown(name), Name: name}
 	}
 	if err := p.next(); err != nil {
 		return nil, err
@@ -168,11 +194,25 @@ func (p *parser) one() (Condition, error) {
 	if p.token == "" && !p.quoted || !p.quoted && strings.ContainsAny(p.token, "()=!<>") {
 		return nil, p.fail("a value is missing here: a number, or a text in quotes")
 	}
-	want := p.token
-	if _, err := path.Match(want, ""); errors.Is(err, path.ErrBadPattern) {
-		return nil, p.fail("%q is not a pattern", want)
+	c := Comparison{Name: name, Op: op, Value: p.token, Holds: compared(name, op, p.token), Negated: p.not%2 == 1, At: p.at}
+	p.comparisons = append(p.comparisons, c)
+	return c.Holds, p.next()
+}
+
+// unknown says what could be meant by a name that is not there.
+func (p *parser) unknown(name string) string {
+	known := slices.Sorted(slices.Values(p.known))
+	best, distance := "", 3
+	for _, k := range known {
+		if d := levenshtein.Distance(name, k, nil); d < distance && 2*d <= max(len(name), len(k)) {
+			best, distance = k, d
+		}
 	}
-	return compared(name, op, want), p.next()
+	meant := ""
+	if best != "" {
+		meant = fmt.Sprintf(" Did you mean %q?", best)
+	}
+	return fmt.Sprintf("there is no %q to compare.%s There are %s.", name, meant, strings.Join(known, ", "))
 }
 
 // compared is one comparison of a value.
@@ -184,9 +224,9 @@ func compared(name, op, want string) Condition {
 		case float64:
 			return isNumber && v == number
 		case []string:
-			return slices.ContainsFunc(v, func(s string) bool { return matches(want, s) })
+			return slices.ContainsFunc(v, func(s string) bool { return Match(want, s) })
 		default:
-			return matches(want, fmt.Sprint(v))
+			return Match(want, fmt.Sprint(v))
 		}
 	}
 	return func(of Values) bool {
@@ -225,7 +265,22 @@ func compared(name, op, want string) Condition {
 	}
 }
 
-func matches(pattern, s string) bool {
-	ok, _ := path.Match(pattern, s) // Parse has tried the pattern
-	return ok || s == pattern
+// Match reports whether a text is as a pattern says, in which * stands for any
+// number of characters, and every other character for itself.
+func Match(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return s == pattern
+	}
+	s, ok := strings.CutPrefix(s, first)
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		if _, s, ok = strings.Cut(s, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(s, last)
 }

@@ -1,14 +1,16 @@
 package where
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
 
 func TestParse(t *testing.T) {
-	values := map[string]any{"engine": []string{"vllm.h200", "vllm"}, "concurrency": 16.0, "verdict": "valid"}
+	values := map[string]any{"engine": []string{"vllm.h200", "vllm"}, "concurrency": 16.0, "verdict": "valid", "model": "deepseek-ai/DeepSeek-R1", "path": `a[1]\b?`}
 	of := func(name string) (any, bool) { v, ok := values[name]; return v, ok }
-	names := []string{"engine", "concurrency", "verdict", "host"}
+	names := []string{"engine", "concurrency", "verdict", "host", "model", "path"}
 	for condition, want := range map[string]bool{
 		`engine = vllm`: true,
 		`engine = "vllm.h200" and concurrency<=16`: true,
@@ -22,6 +24,14 @@ func TestParse(t *testing.T) {
 		`host = "a"`:               false, // it has none
 		`host != "a"`:              true,
 		`host < "a" or host > "a"`: false,
+		`model = "*"`:              true, // a slash is a character
+		`model = "*DeepSeek*"`:     true,
+		`model = "deep*seek*R1"`:   true,
+		`model = "deep*R2"`:        false,
+		`model = "deepseek-ai"`:    false,
+		`path = "a[1]\b?"`:         true, // so are brackets, \ and ?
+		`path = "a?1]\b?"`:         false,
+		`path = "["`:               false,
 	} {
 		holds, err := Parse(condition, names)
 		if err != nil {
@@ -35,19 +45,20 @@ func TestParse(t *testing.T) {
 func TestParseMistakes(t *testing.T) {
 	names := []string{"concurrency", "engine"}
 	for condition, want := range map[string]string{
-		"":                             "the name of a column is missing",
-		"colour = red":                 `no result has a column "colour". There are concurrency, engine.`,
+		"":                             "a name is missing here",
+		"colour = red":                 `there is no "colour" to compare. There are concurrency, engine.`,
 		"concurrency":                  "a comparison is missing here",
 		"concurrency = ":               "a value is missing here",
 		"concurrency = 4 16":           `"16" is not expected here`,
 		"(concurrency = 4":             "a closing parenthesis is missing",
-		"concurrency = 4 and":          "the name of a column is missing",
+		"concurrency = 4 and":          "a name is missing here",
 		`engine = "vllm`:               "this text has no end",
-		`engine = "["`:                 "is not a pattern",
+		"concurency = 4":               `Did you mean "concurrency"?`,
 		"concurrency = )":              "a value is missing here",
-		"not":                          "the name of a column is missing",
+		strings.Repeat("(", 1<<20):     "too deep",
+		"not":                          "a name is missing here",
 		"concurrency => 4":             "a comparison is missing here",
-		`concurrency = 4 or "x" = "y"`: "the name of a column is missing",
+		`concurrency = 4 or "x" = "y"`: "a name is missing here",
 	} {
 		_, err := Parse(condition, names)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -68,4 +79,35 @@ func FuzzParse(f *testing.F) {
 			holds(func(string) (any, bool) { return "b", true }) // must not panic
 		}
 	})
+}
+
+func TestMatch(t *testing.T) {
+	tests := []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"**", "x/y", true},
+		{"a*b*c", "aXXbYYbc", true}, {"a*b*c", "aXXbYYbd", false}, {"ab*ba", "aba", false}, {"a*a", "a", false},
+		{"vllm.*", "vllm.h200", true}, {"*é", "né", true}, {"[a]", "a", false}, {"?", "a", false},
+	}
+	for _, tt := range tests {
+		if got := Match(tt.pattern, tt.text); got != tt.want {
+			t.Errorf("Match(%q, %q) = %v, want %v", tt.pattern, tt.text, got, tt.want)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	_, all, err := Read(`engine = vllm and not (concurrency < 4 or not host = "a b")`, []string{"engine", "concurrency", "host"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range all {
+		got = append(got, fmt.Sprintf("%s %s %s %v %d", c.Name, c.Op, c.Value, c.Negated, c.At))
+	}
+	want := []string{"engine = vllm false 9", "concurrency < 4 true 37", "host = a b false 53"}
+	if !slices.Equal(got, want) {
+		t.Errorf("comparisons %q, want %q", got, want)
+	}
 }

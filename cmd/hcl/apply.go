@@ -44,7 +44,7 @@ A host is reserved while engines run there. Where somebody else is at work apply
 who, and ends; --wait says how long to wait for them instead.`,
 		Example: `  hcl apply
   hcl apply lab/ --auto-approve --json
-  hcl apply --only 'benchmark.online[concurrency=1]'
+  hcl apply --only 'benchmark = "online" and concurrency = 1'
   hcl apply --locked
   hcl apply --wait 1h
 

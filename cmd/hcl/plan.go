@@ -23,13 +23,14 @@ contacted.
 In front of a cell, + is to be measured, ~ is stale and to be measured again,
 = is up to date.
 
---only and --target plan a part: cells by benchmark and axes, or everything of an
-engine, a host or a benchmark. Where there is an hcl.lock, images are named by
-their locked digest, and models by their locked commit.`,
+--only and --target plan a part: cells that meet a condition on benchmark, engine,
+host, repetition and the axes, or everything of an engine, a host or a benchmark.
+Where there is an hcl.lock, images are named by their locked digest, and models by
+their locked commit.`,
 		Example: `  hcl plan
   hcl plan lab/ --var h200_address=203.0.113.7
   hcl plan --by benchmark
-  hcl plan --only 'benchmark.online[engine=vllm.*,concurrency<=64]'
+  hcl plan --only 'benchmark = "online" and engine = "vllm" and concurrency <= 64'
   hcl plan --target host.h200 --verbose
   hcl plan --json | jq '.summary'
 

@@ -23,7 +23,7 @@ mistakes before the rental starts. Its results are marked as rehearsed and never
 mixed with measured ones; every cell is run, whatever is up to date.`,
 		Example: `  hcl rehearse examples/quickstart
   hcl rehearse lab/ --speed 20
-  hcl rehearse lab/ --only 'benchmark.online[concurrency=1]'
+  hcl rehearse lab/ --only 'benchmark = "online" and concurrency = 1'
 
 Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 3 some cells
 could not be run, 130 interrupted.`,
