@@ -352,6 +352,7 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		Host: s.host.Name, GPUs: s.host.GPUs.String(), Model: engines.ServedModel(d.Engine),
 		Image: d.Engine.Image, Identity: d.Identity, Facts: s.facts, Started: time.Now(),
 	}
+	s.compareFacts(d)
 	if len(d.Instances) > 0 { // else somebody else pays for it
 		row.GPUCount, row.PricePerHour = gpusUsed(d.Engine), s.host.PricePerHour
 	}

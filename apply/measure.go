@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -269,7 +270,24 @@ func (s *site) compareDigest(d *plan.Deployment, engine string, image provision.
 	}
 	if moved > 0 {
 		s.event(Event{Type: Warning, Host: s.host.Name, Engine: engine, Message: fmt.Sprintf(
-			"%s means another image now, %s, than when %d cells that are up to date were measured, %s; --rerun measures them again, and an image written with its digest cannot move", image.Ref, image.Digest, moved, before)})
+			"%s means another image now, %s, than when %d of the cells that are up to date were measured, %s; --rerun measures them again, and an image written with its digest cannot move", image.Ref, image.Digest, moved, before)})
+	}
+}
+
+// compareFacts warns when the host is not as it was when cells that count as up to date
+// were measured there.
+func (s *site) compareFacts(d *plan.Deployment) {
+	told := map[string]int{}
+	for _, c := range d.Cells {
+		if c.Status == plan.Done && c.Facts != nil {
+			if changed := strings.Join(s.known.Differences(*c.Facts), ", "); changed != "" {
+				told[changed]++
+			}
+		}
+	}
+	for _, changed := range slices.Sorted(maps.Keys(told)) {
+		s.event(Event{Type: Warning, Host: s.host.Name, Engine: d.Engine.Label(), Message: fmt.Sprintf(
+			"%s has changed since %d of the cells that are up to date were measured: %s; --strict-facts measures them again", s.host, told[changed], changed)})
 	}
 }
 

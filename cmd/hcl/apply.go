@@ -22,7 +22,8 @@ func (a *app) apply() *cobra.Command {
 	var lab labFlags
 	var cells pickFlags
 	var connect connectFlags
-	var asJSON, approve, locked, rerun bool
+	var again againFlags
+	var asJSON, approve, locked bool
 	var wait time.Duration
 	c := &cobra.Command{
 		Use:   "apply [LAB]",
@@ -87,11 +88,11 @@ is left unclean, 130 interrupted.`,
 			}
 			defer store.Close()
 			defer unlock()
-			measured, err := known(ctx, store)
+			past, err := again.options(ctx, store)
 			if err != nil {
 				return err
 			}
-			p := plan.New(cfg, plan.Options{Known: measured, Rerun: rerun})
+			p := plan.New(cfg, past)
 			if err := pick(p, selection); err != nil {
 				return err
 			}
@@ -131,7 +132,7 @@ is left unclean, 130 interrupted.`,
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
 	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for a host that somebody else is at work on")
-	c.Flags().BoolVar(&rerun, "rerun", false, "measure again what is up to date")
+	again.add(c)
 	return c
 }
 

@@ -119,12 +119,25 @@ func (a *app) ask(question string) bool {
 	return strings.TrimSpace(answer) == "yes"
 }
 
-// known is what the store of a lab holds, for the plan.
-func known(ctx context.Context, store *results.Store) (map[string]results.Known, error) {
+// againFlags say what is measured again although there is a measurement.
+type againFlags struct{ rerun, strictFacts bool }
+
+func (f *againFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.rerun, "rerun", false, "measure again what is up to date")
+	c.Flags().BoolVar(&f.strictFacts, "strict-facts", false, "measure again what was measured on a host that is no longer as it was: another driver, machine, setting")
+}
+
+// options are what a plan has to know of earlier measurements; there may be no store yet.
+func (f againFlags) options(ctx context.Context, store *results.Store) (opt plan.Options, err error) {
+	opt = plan.Options{Rerun: f.rerun, StrictFacts: f.strictFacts}
 	if store == nil {
-		return nil, nil
+		return opt, nil
 	}
-	return store.Known(ctx)
+	if opt.Known, err = store.Known(ctx); err != nil {
+		return opt, err
+	}
+	opt.Seen, err = store.Seen(ctx)
+	return opt, err
 }
 
 // newRun is the row of a run that begins now.

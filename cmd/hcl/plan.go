@@ -12,7 +12,8 @@ func (a *app) plan() *cobra.Command {
 	var lab labFlags
 	var cells pickFlags
 	var by string
-	var asJSON, detailed, verbose, rerun bool
+	var again againFlags
+	var asJSON, detailed, verbose bool
 	c := &cobra.Command{
 		Use:   "plan [LAB]",
 		Short: "Show what apply would do",
@@ -42,7 +43,7 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 			var p *plan.Plan
 			var strange []error
 			if err == nil {
-				p, strange, err = a.planned(c, lab, cells, args, rerun)
+				p, strange, err = a.planned(c, lab, cells, args, again)
 			}
 			if err != nil {
 				if detailed {
@@ -72,13 +73,13 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "answer with the exit code: 0 nothing to do, 1 error, 2 something to do")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the command behind each engine")
-	c.Flags().BoolVar(&rerun, "rerun", false, "plan to measure again what is up to date")
+	again.add(c)
 	return c
 }
 
 // planned is what apply would do, and what is wrong with the data files that it
 // would refuse. A file that is not here may be where apply is run.
-func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []string, rerun bool) (p *plan.Plan, strange []error, err error) {
+func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []string, again againFlags) (p *plan.Plan, strange []error, err error) {
 	selection, err := cells.selection()
 	if err != nil {
 		return nil, nil, err
@@ -99,11 +100,11 @@ func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []st
 	if store != nil {
 		defer store.Close()
 	}
-	measured, err := known(c.Context(), store)
+	opt, err := again.options(c.Context(), store)
 	if err != nil {
 		return nil, nil, err
 	}
-	p = plan.New(cfg, plan.Options{Known: measured, Rerun: rerun})
+	p = plan.New(cfg, opt)
 	if err := pick(p, selection); err != nil {
 		return nil, nil, err
 	}
