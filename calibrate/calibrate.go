@@ -163,7 +163,7 @@ func truthOf(ctx context.Context, url string) (t sim.Truth, err error) {
 	if err != nil {
 		return t, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := load.Direct().Do(req)
 	if err != nil {
 		return t, fmt.Errorf("ask the engine for the truth: %w", err)
 	}

@@ -319,8 +319,8 @@ var (
 			{name: "warmup_requests", kind: whole(0, 1_000_000), fallback: "`0`", doc: "Sent and waited for before the measurement."},
 			{name: "warmup", kind: duration, fallback: "nothing is cut", doc: "This much of the run's beginning does not count."},
 			{name: "cooldown", kind: duration, fallback: "nothing is cut", doc: "This much of the run's end does not count."},
-			{name: "timeout", kind: duration, fallback: "none", doc: "For one request in all."},
-			{name: "stall", kind: duration, fallback: "`\"5m\"`", doc: "A response that is silent this long has failed."},
+			{name: "timeout", kind: duration, fallback: "`\"6h\"`", doc: "For one request in all."},
+			{name: "stall", kind: duration, fallback: "`\"5m\"`", doc: "A request that brings no token for this long has failed."},
 			{name: "from", kind: reference("host"), fallback: "the engine's own host", doc: "Send from this host instead: `host.NAME`. See [load from another host](#load-from-another-host)."},
 		},
 	}

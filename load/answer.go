@@ -18,7 +18,20 @@ type answer struct {
 	// Where the text comes whole with every event, and not only what is new, a
 	// chunk has content when it has more tokens than the one before.
 	counted int
+	moved   time.Duration // when the last content came
 }
+
+// mostChunks is how many chunks with content an answer may have for the tokens that
+// were asked for: a token may come in pieces, and a server that cannot count may
+// send some more, but one that never stops is not waited for.
+func mostChunks(asked int) int { return 2*asked + 1000 }
+
+const (
+	// firstGaps is for how many gaps there is room at once.
+	firstGaps = 4 << 10
+	// bytesPerAsked is more than a token and all that is said of it take.
+	bytesPerAsked = 16 << 10
+)
 
 // streamError is a failure that the stream itself tells of.
 type streamError struct{ class, text string }
@@ -52,20 +65,23 @@ func (a *answer) event(ev event) (over bool, err error) {
 	if !c.content {
 		return false, nil
 	}
+	if a.chunks >= mostChunks(r.AskedOutput) {
+		return false, &streamError{ClassMalformed, fmt.Sprintf("the answer did not end: %d chunks came of an answer for which %d tokens were asked", a.chunks, r.AskedOutput)}
+	}
 	if a.text != nil {
 		*a.text = append(*a.text, c.text...)
 	}
 	if a.chunks == 0 {
 		r.First = ev.at
 		// Not earlier: requests that fail at once can be many.
-		r.Gaps = make([]time.Duration, 0, max(r.AskedOutput-1, 0))
+		r.Gaps = make([]time.Duration, 0, min(max(r.AskedOutput-1, 0), firstGaps))
 	} else {
 		r.Gaps = append(r.Gaps, ev.at-r.Last)
 		if ev.read == a.before {
 			r.Merged++
 		}
 	}
-	r.Last, a.before = ev.at, ev.read
+	r.Last, a.moved, a.before = ev.at, ev.at, ev.read
 	a.chunks++
 	a.count.Add(1)
 	return false, nil
@@ -74,7 +90,7 @@ func (a *answer) event(ev event) (over bool, err error) {
 // close judges an answer that is whole.
 func (a *answer) close() error {
 	if a.chunks == 0 {
-		return &streamError{ClassEmpty, fmt.Sprintf("the stream was whole but brought no text; tokens by its usage: %d", a.rec.OutputTokens)}
+		return &streamError{ClassEmpty, fmt.Sprintf("the answer was whole but brought no text; tokens by its usage: %d", a.rec.OutputTokens)}
 	}
 	if !a.usage {
 		a.rec.NoUsage = true
@@ -98,13 +114,25 @@ type stream struct {
 	at     time.Duration
 }
 
-// maxAnswer bounds an answer that is not streamed.
+// maxAnswer bounds an answer that is not streamed, whatever was asked for.
 const maxAnswer = 64 << 20
 
 func (s *stream) reset(x exchange) {
 	s.events.reset()
 	s.answer = answer{rec: x.rec, count: x.chunks, text: x.text, before: -1}
-	s.whole, s.body = x.whole, s.body[:0]
+	s.whole, s.body, s.at = x.whole, s.body[:0], 0
+	if cap(s.body) > smallBuffer {
+		s.body = nil
+	}
+}
+
+// moved is when the answer last came nearer to its end: content came, or a part of
+// an answer that is not streamed. 0: nothing has.
+func (s *stream) moved() time.Duration {
+	if s.whole {
+		return s.at
+	}
+	return s.answer.moved
 }
 
 // feed takes what a read brought. Once over or failed, nothing more is fed.
@@ -113,8 +141,8 @@ func (s *stream) feed(b []byte, at time.Duration, read int) (over bool, err erro
 		if len(b) > 0 {
 			s.body, s.at = append(s.body, b...), at
 		}
-		if len(s.body) > maxAnswer {
-			return false, &streamError{ClassMalformed, fmt.Sprintf("an answer of more than %d MiB", maxAnswer>>20)}
+		if most := min(maxAnswer, 1<<20+bytesPerAsked*max(0, min(s.answer.rec.AskedOutput, maxAnswer/bytesPerAsked))); len(s.body) > most {
+			return false, &streamError{ClassMalformed, fmt.Sprintf("the answer did not end: more than %d bytes came of an answer for which %d tokens were asked", most, s.answer.rec.AskedOutput)}
 		}
 		return false, nil // its end is that of the HTTP message
 	}

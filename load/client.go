@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode/utf8"
+
+	"hclbench/plain"
 )
 
 const (
@@ -21,8 +25,12 @@ const (
 	idleTimeout = 4 * time.Second
 	// drainTimeout bounds the wait for the end of a stream after its [DONE].
 	drainTimeout = time.Second
-	// dialTimeout bounds the setting up of a connection.
+	// dialTimeout bounds the setting up of a connection, where stall and timeout of
+	// the request do not.
 	dialTimeout = 30 * time.Second
+	// staleWithin is how soon a kept connection ends whose server had closed it when
+	// the request went out: a way there and back.
+	staleWithin = time.Second
 	// maxErrorText bounds what is kept of an error's body.
 	maxErrorText = 512
 	// maxErrorBody bounds what is read of it.
@@ -30,7 +38,7 @@ const (
 )
 
 var (
-	errStall   = errors.New("no byte from the server")
+	errStall   = errors.New("no token from the server")
 	errTimeout = errors.New("the request took too long")
 	errDrained = errors.New("the stream did not end after " + done)
 )
@@ -73,6 +81,75 @@ type server struct {
 	path           string      // of the endpoint
 	headers        [][2]string // sent beside those that every request has
 	stall, timeout time.Duration
+	dialer         *dialer
+}
+
+// patience is ctx for what has to be over before a request has stalled or has taken
+// too long, when nothing comes.
+func (s server) patience(ctx context.Context) (_ context.Context, done func()) {
+	after, cause := s.stall, errStall
+	if s.timeout < after {
+		after, cause = s.timeout, errTimeout
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(after, func() { cancel(cause) }) // not a deadline, which the dialer would take for its own
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// stale is the failure of a request that went out on a connection that was used
+// before: it ended at once, and no byte of an answer came. The server had closed it,
+// or the request was not welcome; which of both cannot be told from here.
+func stale(text string) (class, _ string) {
+	return ClassStale, "the server ended a connection that it had kept, as the request went out on it: " + text
+}
+
+// dialer makes connections to the one address that it has found for the server's
+// name: so no name is looked up while measuring, and all of the load goes to one
+// server even where the name has several.
+type dialer struct {
+	host string // "name:port"
+
+	mu   sync.Mutex
+	addr netip.AddrPort // that has answered; not valid: none yet
+}
+
+func newDialer(base *url.URL) *dialer {
+	port := base.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
+	}
+	return &dialer{host: net.JoinHostPort(base.Hostname(), port)}
+}
+
+func (d *dialer) dial(ctx context.Context) (*net.TCPConn, error) {
+	d.mu.Lock()
+	host := d.host
+	if d.addr.IsValid() {
+		host = d.addr.String()
+	}
+	d.mu.Unlock()
+	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: -1}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	tcp := conn.(*net.TCPConn) // as "tcp" was asked for
+	d.mu.Lock()
+	d.addr = tcp.RemoteAddr().(*net.TCPAddr).AddrPort()
+	d.mu.Unlock()
+	return tcp, nil
+}
+
+// Direct is an HTTP client that asks a server as the load does: without a proxy from
+// the environment, and without following redirects, which could take secret headers
+// elsewhere. A redirect is an answer like another.
+func Direct() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableCompression: true, IdleConnTimeout: idleTimeout, TLSHandshakeTimeout: dialTimeout},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func (s server) url() string { return strings.TrimSuffix(s.base.String(), "/") + s.path }
@@ -80,12 +157,23 @@ func (s server) url() string { return strings.TrimSuffix(s.base.String(), "/") +
 func newServer(t Target, w Workload) (server, error) {
 	base, err := url.Parse(t.BaseURL)
 	if err != nil {
+		var outer *url.Error // it repeats the URL, with a password that may be in it
+		if errors.As(err, &outer) {
+			err = outer.Err
+		}
 		return server{}, fmt.Errorf("base URL: %w", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return server{}, fmt.Errorf("base URL %q: write it as http://host:port", t.BaseURL)
+		return server{}, fmt.Errorf("base URL %q: write it as http://host:port", base.Redacted())
+	}
+	if base.RawQuery != "" || base.Fragment != "" || base.ForceQuery {
+		return server{}, fmt.Errorf("base URL %q: a query or a fragment would be sent with no request; leave it out", base.Redacted())
+	}
+	if base.User != nil {
+		return server{}, fmt.Errorf("base URL %q: a password in it would be stored with the results; send the header Authorization instead, as a secret", base.Redacted())
 	}
 	s := server{
+		dialer:  newDialer(base),
 		base:    base,
 		path:    map[string]string{Completions: "/v1/completions", Chat: "/v1/chat/completions", Generate: "/generate"}[w.Endpoint],
 		stall:   time.Duration(w.Stall),
@@ -93,6 +181,9 @@ func newServer(t Target, w Workload) (server, error) {
 	}
 	if s.stall == 0 {
 		s.stall = DefaultStall
+	}
+	if s.timeout == 0 {
+		s.timeout = DefaultTimeout
 	}
 	if s.headers, err = t.headers(); err != nil {
 		return server{}, err
@@ -118,7 +209,7 @@ func refused(status int, line, kind string, whole bool) (class, text string) {
 	}
 	switch {
 	case status != 200:
-		return ClassStatus, "status " + line
+		return ClassStatus, "status " + plain.Line(line)
 	case kind != "" && !strings.HasPrefix(strings.ToLower(kind), want):
 		return ClassMalformed, fmt.Sprintf("content type %q instead of %s", kind, what)
 	}
@@ -133,12 +224,9 @@ func withBody(text string, body []byte) string {
 	return text
 }
 
-// shorten makes text of what a server sent.
+// shorten makes a line of what a server sent.
 func shorten(b []byte) string {
-	if len(b) > maxErrorText {
-		b = append(append([]byte{}, b[:maxErrorText]...), "…"...)
-	}
-	return strings.ToValidUTF8(string(b), string(utf8.RuneError))
+	return plain.Cut(plain.Line(string(b[:min(len(b), 2*maxErrorText)])), maxErrorText)
 }
 
 // classify says what kind of failure an error of a request is; cause is why we

@@ -147,7 +147,7 @@ func testAnswers(t *testing.T, with maker) {
 		{"cut in an event", streamHead + text("a") + `data: {"choi`, failed(ClassTruncated, "the stream ended without [DONE] after 1 chunks")},
 		{"nothing at all", "", failed(ClassTruncated, "EOF")},
 		{"empty stream", streamHead, failed(ClassTruncated, "the stream ended without [DONE] after 0 chunks")},
-		{"no token", streamHead + chatRole + usage(5, 0) + end, failed(ClassEmpty, "the stream was whole but brought no text; tokens by its usage: 0")},
+		{"no token", streamHead + chatRole + usage(5, 0) + end, failed(ClassEmpty, "the answer was whole but brought no text; tokens by its usage: 0")},
 		{"error in the stream", streamHead + text("a") + `data: {"error":{"message":"KV cache","code":500}}` + "\n\n" + end, failed(ClassServer, `{"error":{"message":"KV cache","code":500}}`)},
 		{"not JSON", streamHead + "data: <html>\n\n" + end, failed(ClassMalformed, "not a JSON object: <html>")},
 		{"invalid UTF-8", streamHead + "data: \xff{\n\n" + end, failed(ClassMalformed, "not a JSON object: \uFFFD{")},
@@ -294,9 +294,11 @@ func testCancel(t *testing.T, with maker) {
 }
 
 func TestBaseURL(t *testing.T) {
-	for _, bad := range []string{"", "localhost:8000", "127.0.0.1:8000", "ftp://x", "http://", "http://a b"} {
+	for _, bad := range []string{"", "localhost:8000", "127.0.0.1:8000", "ftp://x", "http://", "http://a b", "http://h:1/?x=1", "http://h:1/#x", "http://h:1?", "http://user:pass@h:1"} {
 		if _, err := newServer(Target{BaseURL: bad}, Workload{}); err == nil {
 			t.Errorf("newServer(%q): no error", bad)
+		} else if strings.Contains(err.Error(), "pass@") {
+			t.Errorf("newServer(%q): the password is in its error: %v", bad, err)
 		}
 	}
 	c, err := newServer(Target{BaseURL: "http://h:1/prefix/"}, Workload{Endpoint: Chat})

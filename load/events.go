@@ -10,6 +10,9 @@ import (
 // some hundred bytes; only a broken server comes near.
 const maxLine = 1 << 20
 
+// smallBuffer is what a connection keeps from one answer to the next.
+const smallBuffer = 64 << 10
+
 // done is the data of the last event of an answer.
 const done = "[DONE]"
 
@@ -44,12 +47,11 @@ type event struct {
 
 // reset makes e ready for another stream. Small buffers are used again.
 func (e *events) reset() {
-	const small = 64 << 10
 	line, store := e.line[:0], e.store[:0]
-	if cap(line) > small {
+	if cap(line) > smallBuffer {
 		line = nil
 	}
-	if cap(store) > small {
+	if cap(store) > smallBuffer {
 		store = nil
 	}
 	*e = events{line: line, store: store}

@@ -27,10 +27,11 @@ type link struct {
 	remote *net.TCPAddr
 	timer  *time.Timer  // of the sender that waits
 	ended  chan byte    // tells it that the state is answered, and then free or gone
-	last   atomic.Int64 // when the last read returned
+	moved  atomic.Int64 // when the answer came nearer to its end: a token came
 	since  time.Time    // it is free
 
 	mu       sync.Mutex
+	reused   bool // it has carried a request before this one
 	state    byte
 	x        exchange
 	out      []byte // what is not written yet
@@ -61,20 +62,20 @@ func (k *link) alive() bool {
 }
 
 // post writes a request, as far as the socket takes it; the loop writes the rest.
-func (k *link) post(request []byte, x exchange) {
+func (k *link) post(request []byte, x exchange, reused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.x, k.out, k.reads = x, request, 0
+	k.x, k.out, k.reads, k.reused = x, request, 0, reused
 	k.response.reset()
 	k.judged, k.told, k.class, k.text, k.body = false, false, "", "", nil
 	k.stream.reset(x)
-	k.last.Store(int64(x.rec.Sent))
+	k.moved.Store(int64(x.rec.Sent))
 	k.state = busy
 	if err := k.flush(); err != nil {
 		// There may be an answer all the same, and why the server did not want more.
 		k.receive(make([]byte, 4<<10), true)
 		if k.state == busy {
-			k.fail(x.since(), ClassTruncated, k.named("write", err))
+			k.ends(x.since(), k.named("write", err))
 		}
 	}
 }
@@ -136,8 +137,10 @@ func (k *link) receive(buf []byte, ending bool) (first time.Time) {
 		case first.IsZero():
 			first = now
 		}
-		k.last.Store(int64(at))
 		k.use(buf[:n], at)
+		if moved := k.stream.moved(); moved > 0 {
+			k.moved.Store(int64(moved))
+		}
 		k.reads++
 		if n < len(buf) && !ending {
 			return first
@@ -218,7 +221,7 @@ func (k *link) cut(at time.Duration, err error) {
 	case k.class != "": // what came before is still the message
 		k.fail(at, k.class, withBody(k.text, k.body))
 	case text != "":
-		k.fail(at, ClassTruncated, text)
+		k.ends(at, text)
 	default:
 		if err := k.stream.end(); err != nil {
 			k.note(at, err)
@@ -244,6 +247,15 @@ func (k *link) wrong(at time.Duration, err error) {
 func (k *link) note(at time.Duration, err error) {
 	class, text := server{}.classify(nil, err)
 	k.x.rec.fail(at, class, text)
+}
+
+// ends is the failure of a request whose connection ended too soon.
+func (k *link) ends(at time.Duration, text string) {
+	class := ClassTruncated
+	if k.reused && !k.response.started && at-k.x.rec.Sent < staleWithin {
+		class, text = stale(text)
+	}
+	k.fail(at, class, text)
 }
 
 // fail ends the request and the connection.

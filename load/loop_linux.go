@@ -2,11 +2,8 @@ package load
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net"
-	"net/netip"
-	"net/url"
 	"os"
 	"runtime"
 	"strconv"
@@ -38,7 +35,6 @@ const (
 // and a connection that waits costs no buffer.
 type loops struct {
 	server
-	host string // "name:port"
 	head []byte // of every request, to its length
 
 	start sync.Once
@@ -47,28 +43,18 @@ type loops struct {
 	done  sync.WaitGroup
 
 	mu   sync.Mutex
-	next int            // loop for the next connection
-	idle []*link        // the one used last at the end
-	addr netip.AddrPort // that has answered; not valid: none yet
+	next int     // loop for the next connection
+	idle []*link // the one used last at the end
 }
 
 func newLoopClient(s server) client {
-	port := s.base.Port()
-	if port == "" {
-		port = "80"
-	}
-	c := &loops{server: s, host: net.JoinHostPort(s.base.Hostname(), port)}
+	c := &loops{server: s}
 	target := *s.base
-	target.Scheme, target.Host, target.User = "", "", nil
+	target.Scheme, target.Host = "", ""
 	path := (server{base: &target, path: s.path}).url()
 	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hcl\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n", path, s.base.Host)
-	authorized := false
 	for _, h := range s.headers {
 		c.head = fmt.Appendf(c.head, "%s: %s\r\n", h[0], h[1])
-		authorized = authorized || h[0] == "Authorization"
-	}
-	if s.base.User != nil && !authorized {
-		c.head = fmt.Appendf(c.head, "Authorization: %s\r\n", basic(s.base.User))
 	}
 	c.head = append(c.head, "Content-Length: "...)
 	return c
@@ -140,20 +126,14 @@ func (c *loops) dial(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	host := c.host
-	if c.addr.IsValid() {
-		host = c.addr.String() // so that no name is looked up while measuring
-	}
 	l := c.all[c.next%len(c.all)]
 	c.next++
 	c.mu.Unlock()
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
-	conn, err := dialer.DialContext(ctx, "tcp", host)
+	tcp, err := c.dialer.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// From here on the socket is ours alone: the runtime's poller lets go of it.
-	tcp := conn.(*net.TCPConn)
 	defer tcp.Close()
 	raw, err := tcp.SyscallConn()
 	if err != nil {
@@ -166,11 +146,7 @@ func (c *loops) dial(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("dup", err)
 	}
-	remote := tcp.RemoteAddr().(*net.TCPAddr)
-	c.mu.Lock()
-	c.addr = remote.AddrPort()
-	c.mu.Unlock()
-	return l.add(fd, remote)
+	return l.add(fd, tcp.RemoteAddr().(*net.TCPAddr))
 }
 
 // take returns a connection that is free and alive, or nil.
@@ -201,10 +177,13 @@ func (c *loops) put(k *link) {
 func (c *loops) send(ctx context.Context, body []byte, x exchange) {
 	x.rec.Sent = x.since()
 	k := c.take()
-	if k == nil {
+	reused := k != nil
+	if !reused {
+		patient, cancel := c.patience(ctx)
+		defer cancel()
 		var err error
-		if k, err = c.dial(ctx); err != nil {
-			class, text := c.classify(context.Cause(ctx), err)
+		if k, err = c.dial(patient); err != nil {
+			class, text := c.classify(context.Cause(patient), err)
 			if class == ClassTruncated {
 				class = ClassConnect
 			}
@@ -212,7 +191,7 @@ func (c *loops) send(ctx context.Context, body []byte, x exchange) {
 			return
 		}
 	}
-	k.post(c.request(body), x)
+	k.post(c.request(body), x, reused)
 	if c.wait(ctx, k, x) {
 		c.put(k)
 	}
@@ -230,11 +209,7 @@ func (c *loops) request(body []byte) []byte {
 func (c *loops) wait(ctx context.Context, k *link, x exchange) bool {
 	sent := x.rec.Sent
 	left := func(now time.Duration) time.Duration {
-		d := time.Duration(k.last.Load()) + c.stall - now
-		if c.timeout > 0 {
-			d = min(d, sent+c.timeout-now)
-		}
-		return d
+		return min(time.Duration(k.moved.Load())+c.stall, sent+c.timeout) - now
 	}
 	timer := k.timer
 	timer.Reset(left(sent))
@@ -257,19 +232,13 @@ func (c *loops) wait(ctx context.Context, k *link, x exchange) bool {
 				return k.giveUp(errDrained, c.server)
 			case d > 0:
 				timer.Reset(d)
-			case c.timeout > 0 && now-sent >= c.timeout:
+			case now-sent >= c.timeout:
 				return k.giveUp(errTimeout, c.server)
 			default:
 				return k.giveUp(errStall, c.server)
 			}
 		}
 	}
-}
-
-// basic is what net/http sends for a user in a URL.
-func basic(u *url.Userinfo) string {
-	password, _ := u.Password()
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password))
 }
 
 // loop reads the connections that it has been given.
@@ -354,7 +323,7 @@ func (l *loop) forget(k *link) {
 }
 
 func (l *loop) run() {
-	var before time.Time
+	before := time.Now()
 	for {
 		l.looks = 0
 		if l.raw.Read(l.look) != nil {

@@ -33,13 +33,14 @@ func (r *Record) OK() bool { return r.Class == "" }
 // The classes of failed requests.
 const (
 	ClassConnect   = "connect"   // no connection
+	ClassStale     = "stale"     // the server ended a connection that it had kept as the request went out on it
 	ClassStatus    = "status"    // an HTTP status other than 200
 	ClassTruncated = "truncated" // the stream ended before it was complete
 	ClassMalformed = "malformed" // what came is not the protocol
 	ClassServer    = "server"    // an error object inside the stream
-	ClassStall     = "stall"     // no byte for Workload.Stall
+	ClassStall     = "stall"     // no token for Workload.Stall
 	ClassTimeout   = "timeout"   // Workload.Timeout ran out
-	ClassEmpty     = "empty"     // the stream was whole but brought no token
+	ClassEmpty     = "empty"     // the answer was whole but brought no token
 	ClassCancelled = "cancelled" // the run was stopped while it was in flight
 )
 

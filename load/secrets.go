@@ -3,14 +3,19 @@ package load
 import (
 	"errors"
 	"strings"
+
+	"hclbench/plain"
 )
 
-// hidden stands where a secret stood.
-const hidden = "(sensitive)"
-
-// shortestShown is how much of a secret may be seen where an answer was cut off in
-// the middle of it.
-const shortestShown = 4
+// secrets are the job's, as servers may repeat them: a key is repeated without the
+// word before it, too.
+func (j Job) secrets() plain.Secrets {
+	var words []string
+	for _, value := range j.Secrets {
+		words = append(words, value, strings.TrimPrefix(value, Bearer("")))
+	}
+	return plain.NewSecrets(words...)
+}
 
 // withoutSecrets takes the job's secrets out of what servers have answered: some
 // repeat the key that they refuse.
@@ -18,31 +23,19 @@ func (j Job) withoutSecrets(records []Record) []Record {
 	if len(j.Secrets) == 0 {
 		return records
 	}
+	secrets := j.secrets()
 	for i := range records {
-		records[i].Error = j.hideIn(records[i].Error)
+		if r := &records[i]; r.Error != "" || r.Finish != "" && r.Finish != "length" && r.Finish != "stop" {
+			r.Error, r.Finish = secrets.Hide(r.Error), secrets.Hide(r.Finish)
+		}
 	}
 	return records
 }
 
 // hide is err without the job's secrets.
 func (j Job) hide(err error) error {
-	if text := j.hideIn(err.Error()); text != err.Error() {
+	if text := j.secrets().Hide(err.Error()); text != err.Error() {
 		return errors.New(text)
 	}
 	return err
-}
-
-func (j Job) hideIn(text string) string {
-	for _, value := range j.Secrets {
-		// A key is repeated without the word before it, too.
-		for _, secret := range []string{value, strings.TrimPrefix(value, Bearer(""))} {
-			if secret != "" {
-				text = strings.ReplaceAll(text, secret, hidden)
-			}
-			for n := len(secret) - 1; n >= shortestShown; n-- { // one that was cut off
-				text = strings.ReplaceAll(text, secret[:n]+"…", hidden+"…")
-			}
-		}
-	}
-	return text
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -27,14 +28,19 @@ type reader struct {
 }
 
 func newStandardClient(s server) *standard {
-	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &standard{
 		server: s,
 		// No proxy from the environment and no compression: both would be
 		// measured instead of the engine. A redirect is an answer like another.
 		http: &http.Client{
 			Transport: &http.Transport{
-				DialContext:         dialer.DialContext,
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					conn, err := s.dialer.dial(ctx)
+					if err != nil {
+						return nil, err
+					}
+					return newMeter(conn), nil
+				},
 				DisableCompression:  true,
 				MaxIdleConns:        0, // no limit
 				MaxIdleConnsPerHost: 1 << 20,
@@ -60,18 +66,15 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 	w := newWatch(x.zero, cancel, c.stall, c.timeout)
 	defer w.stop()
 
-	connected := false
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
+	var seen sight
+	traced := httptrace.WithClientTrace(ctx, seen.trace())
 	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.url(), bytes.NewReader(body))
 	if err != nil {
 		x.rec.fail(x.since(), ClassConnect, err.Error())
 		return
 	}
-	// A server may close a kept connection in the moment in which the request goes
-	// out on it. net/http sends such a request again, on another connection, when
-	// nothing has come back and the request may be repeated; the header that says
-	// so is not sent when it is empty.
-	req.Header["Idempotency-Key"] = nil
+	// A POST without an idempotency key goes out once: net/http takes another
+	// connection only when nothing of the request was written.
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
 	for _, h := range c.headers {
@@ -81,15 +84,20 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 	w.start(x.rec.Sent)
 	resp, err := c.http.Do(req)
 	if err != nil {
+		at := x.since()
 		class, text := c.classify(context.Cause(ctx), err)
-		if class == ClassTruncated && !connected {
+		switch {
+		case class != ClassTruncated:
+		case seen.meter == nil:
 			class = ClassConnect
+		case seen.reused && !seen.answered.Load() && at-x.rec.Sent < staleWithin:
+			class, text = stale(text)
 		}
-		x.rec.fail(x.since(), class, text)
+		x.rec.fail(at, class, text)
 		return
 	}
 	defer resp.Body.Close()
-	src := &stamped{src: resp.Body, zero: x.zero, last: &w.last}
+	src := &stamped{src: resp.Body, zero: x.zero, meter: seen.meter}
 	if class, text := refused(resp.StatusCode, resp.Status, resp.Header.Get("Content-Type"), x.whole); class != "" {
 		b, _ := io.ReadAll(io.LimitReader(src, maxErrorBody)) // what came before an error is still the message
 		text = withBody(text, b)
@@ -102,7 +110,7 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 	r := c.readers.Get().(*reader)
 	defer c.readers.Put(r)
 	r.stream.reset(x)
-	if err := r.read(src); err != nil {
+	if err := r.read(src, w); err != nil {
 		class, text := c.classify(context.Cause(ctx), err)
 		x.rec.fail(x.since(), class, text)
 		return
@@ -114,11 +122,15 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 }
 
 // read reads a stream to its [DONE].
-func (r *reader) read(src *stamped) error {
-	for i := 0; ; i++ {
+func (r *reader) read(src *stamped, w *watch) error {
+	for {
 		n, err := src.Read(r.buf[:])
-		if over, err := r.stream.feed(r.buf[:n], src.at, i); over || err != nil {
-			return err
+		over, wrong := r.stream.feed(r.buf[:n], src.at, src.number)
+		if over || wrong != nil {
+			return wrong
+		}
+		if moved := r.stream.moved(); moved > 0 {
+			w.moved.Store(int64(moved))
 		}
 		if err == io.EOF {
 			return r.stream.end()
@@ -129,18 +141,73 @@ func (r *reader) read(src *stamped) error {
 	}
 }
 
-// stamped remembers when its last Read returned.
+// sight is what net/http tells of a request on its way.
+type sight struct {
+	meter    *meter // of its connection; nil: it has got none
+	reused   bool   // the connection had carried another request
+	answered atomic.Bool
+}
+
+func (s *sight) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			conn := info.Conn
+			if secure, ok := conn.(*tls.Conn); ok {
+				conn = secure.NetConn()
+			}
+			s.meter, s.reused = conn.(*meter), info.Reused // no other is dialled
+		},
+		GotFirstResponseByte: func() { s.answered.Store(true) },
+	}
+}
+
+// meter is a connection that counts and stamps what is read from the socket, below
+// TLS: a read of TLS brings one record at a time, however many have come.
+type meter struct {
+	net.Conn
+	base  time.Time
+	reads atomic.Int64
+	at    atomic.Int64 // when the last one returned, from base
+	buf   []byte
+	rest  []byte // of buf, not yet handed on
+}
+
+// meterSize is how much of what waits one read takes: more than a record of TLS.
+const meterSize = 20 << 10
+
+func newMeter(conn net.Conn) *meter {
+	return &meter{Conn: conn, base: time.Now(), buf: make([]byte, meterSize)}
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if len(m.rest) == 0 && len(p) > 0 {
+		n, err := m.Conn.Read(m.buf)
+		if n == 0 {
+			return 0, err // what came with bytes comes again without
+		}
+		m.at.Store(int64(time.Since(m.base)))
+		m.reads.Add(1)
+		m.rest = m.buf[:n]
+	}
+	n := copy(p, m.rest)
+	m.rest = m.rest[n:]
+	return n, nil
+}
+
+// stamped remembers when the read of the socket returned that brought what its last
+// Read returned, and which one it was.
 type stamped struct {
-	src  io.Reader
-	zero time.Time
-	at   time.Duration
-	last *atomic.Int64 // the same, for the watch
+	src    io.Reader
+	zero   time.Time
+	meter  *meter
+	at     time.Duration
+	number int
 }
 
 func (s *stamped) Read(p []byte) (int, error) {
 	n, err := s.src.Read(p)
-	s.at = time.Since(s.zero)
-	s.last.Store(int64(s.at))
+	s.at = s.meter.base.Sub(s.zero) + time.Duration(s.meter.at.Load())
+	s.number = int(s.meter.reads.Load())
 	return n, err
 }
 
@@ -151,7 +218,7 @@ type watch struct {
 	cancel         context.CancelCauseFunc
 	stall, timeout time.Duration
 	sent           time.Duration
-	last           atomic.Int64 // when the last read returned
+	moved          atomic.Int64 // when the answer came nearer to its end: a token came
 	timer          *time.Timer
 
 	mu       sync.Mutex // so that a late look does not undo a drain
@@ -167,7 +234,7 @@ func newWatch(zero time.Time, cancel context.CancelCauseFunc, stall, timeout tim
 
 func (w *watch) start(sent time.Duration) {
 	w.sent = sent
-	w.last.Store(int64(sent))
+	w.moved.Store(int64(sent))
 	w.timer.Reset(w.left(sent))
 }
 
@@ -182,11 +249,7 @@ func (w *watch) drain() {
 }
 
 func (w *watch) left(now time.Duration) time.Duration {
-	left := time.Duration(w.last.Load()) + w.stall - now
-	if w.timeout > 0 {
-		left = min(left, w.sent+w.timeout-now)
-	}
-	return left
+	return min(time.Duration(w.moved.Load())+w.stall, w.sent+w.timeout) - now
 }
 
 func (w *watch) look() {
@@ -198,7 +261,7 @@ func (w *watch) look() {
 		w.cancel(errDrained)
 	case left > 0:
 		w.timer.Reset(left)
-	case w.timeout > 0 && now-w.sent >= w.timeout:
+	case now-w.sent >= w.timeout:
 		w.cancel(errTimeout)
 	default:
 		w.cancel(errStall)

@@ -48,7 +48,11 @@ func (t *tally) settle(r *Record) {
 		return
 	}
 	if t.keeps(r.Seq) {
-		t.kept = append(t.kept, gapsOf{r.Seq, r.Gaps})
+		gaps := r.Gaps
+		if cap(gaps)-len(gaps) > len(gaps)/8 { // room was made for all that was asked for
+			gaps = slices.Clone(gaps)
+		}
+		t.kept = append(t.kept, gapsOf{r.Seq, gaps})
 		t.count += len(r.Gaps)
 	}
 	r.Dropped, r.Gaps = len(r.Gaps), nil

@@ -53,3 +53,17 @@ func TestTally(t *testing.T) {
 		t.Errorf("from the histogram (%q): %+v, exactly: %+v", got.ITLFrom, got.ITL, exact.ITL)
 	}
 }
+
+// TestTallyKeepsNoRoom: room that was made for all the tokens asked for is not kept
+// with the gaps of a short answer.
+func TestTallyKeepsNoRoom(t *testing.T) {
+	k := tally{limit: maxGaps}
+	for i := range 10 {
+		k.settle(&Record{Seq: i, Gaps: append(make([]time.Duration, 0, 8191), 1, 2, 3)})
+	}
+	for _, g := range k.kept {
+		if len(g.gaps) != 3 || cap(g.gaps) > 8 {
+			t.Fatalf("%d gaps in the room of %d", len(g.gaps), cap(g.gaps))
+		}
+	}
+}

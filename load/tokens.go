@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/tokenizer"
 )
 
@@ -36,7 +37,7 @@ func newTokens(ctx context.Context, job Job) (tokens, error) {
 	if path := job.Workload.Dataset.Tokenizer; path != "" {
 		return loadTokens(job, path)
 	}
-	s := serverTokens{job: job}
+	s := serverTokens{job: job, client: Direct()}
 	switch _, err := s.encode(ctx, "a"); {
 	case errors.Is(err, errNoTokenizer):
 		return nil, nil
@@ -106,7 +107,10 @@ func (t fileTokens) decode(ids []int32) (string, bool) {
 const tokenizeTimeout = 2 * time.Minute
 
 // serverTokens asks the server: vLLM's and SGLang's /tokenize.
-type serverTokens struct{ job Job }
+type serverTokens struct {
+	job    Job
+	client *http.Client
+}
 
 func (serverTokens) name() string { return "server" }
 
@@ -141,7 +145,7 @@ func (s serverTokens) ask(ctx context.Context, text string) ([]int32, error) {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := s.client.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +156,8 @@ func (s serverTokens) ask(ctx context.Context, text string) ([]int32, error) {
 		return nil, err
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented:
 		return nil, errNoTokenizer
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return nil, fmt.Errorf("status %s: it redirects to %s, which is not followed", resp.Status, plain.Line(resp.Header.Get("Location")))
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("status %s: %s", resp.Status, shorten(bytes.TrimSpace(answer)))
 	}

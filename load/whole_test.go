@@ -41,7 +41,7 @@ func testWhole(t *testing.T, with maker) {
 		{"until the end", "HTTP/1.1 200 OK\r\n\r\n" + `{"text":"a b c","meta_info":{"prompt_tokens":5,"completion_tokens":3,"finish_reason":{"type":"length"}}}`, ok},
 		{"no usage", head(`{"choices":[{"text":"a b c"}]}`), Record{InputTokens: 5, OutputTokens: 1, NoUsage: true}},
 		{"nothing", head(""), Record{Class: ClassEmpty, Error: "the answer has no body"}},
-		{"no text", answer(`"choices":[{"text":""}]`), Record{Class: ClassEmpty, Error: "the stream was whole but brought no text; tokens by its usage: 3"}},
+		{"no text", answer(`"choices":[{"text":""}]`), Record{Class: ClassEmpty, Error: "the answer was whole but brought no text; tokens by its usage: 3"}},
 		{"error", head(`{"error":{"message":"no"}}`), Record{Class: ClassServer, Error: `{"error":{"message":"no"}}`}},
 		{"not JSON", head("{"), Record{Class: ClassMalformed, Error: "not a JSON object: {"}},
 		{"a stream", streamHead + text("a") + end, Record{Class: ClassMalformed, Error: `content type "text/event-stream; charset=utf-8" instead of JSON`}},

@@ -212,8 +212,8 @@ type Workload struct {
 	Endpoint     string      `json:"endpoint"`                  // [Completions], [Chat] or [Generate]
 	ExtraBody    string      `json:"extra_body,omitempty"`      // a JSON object merged into every request body
 	Warmup       int         `json:"warmup_requests,omitempty"` // sent and waited for before the measurement
-	Timeout      Duration    `json:"timeout,omitempty"`         // for one request in all; 0: none
-	Stall        Duration    `json:"stall,omitempty"`           // without a byte from the server; 0 means [DefaultStall]
+	Timeout      Duration    `json:"timeout,omitempty"`         // for one request in all; 0 means [DefaultTimeout]
+	Stall        Duration    `json:"stall,omitempty"`           // without a token from the server; 0 means [DefaultStall]
 	SLO          []Objective `json:"slo,omitempty"`
 
 	Mode         string   `json:"mode,omitempty"`      // [Offline], or empty: online
@@ -224,8 +224,13 @@ type Workload struct {
 	CutEnd       Duration `json:"cooldown,omitempty"`  // this much of its end does not count
 }
 
-// DefaultStall is how long a stream may be silent before its request has failed.
-const DefaultStall = 5 * time.Minute
+// DefaultStall is how long no token may come before a request has failed, and
+// DefaultTimeout how long it may take in all, which is what vLLM's and SGLang's
+// clients allow.
+const (
+	DefaultStall   = 5 * time.Minute
+	DefaultTimeout = 6 * time.Hour
+)
 
 // DefaultPercentiles are those that the field prints.
 func DefaultPercentiles() []float64 { return []float64{50, 90, 95, 99} }

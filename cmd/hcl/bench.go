@@ -103,7 +103,7 @@ func onlyModel(ctx context.Context, job load.Job) (string, error) {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := load.Direct().Do(req)
 	if err != nil {
 		return "", fmt.Errorf("ask the server for its model: %w", err)
 	}

@@ -71,8 +71,8 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
 	f.Float64Var(&w.Temperature, "temperature", 0, "sampling temperature")
 	f.StringVar(&w.ExtraBody, "extra-body", "", "JSON object merged into every request")
-	f.DurationVar(&b.timeout, "timeout", 0, "for one request in all; 0 is none")
-	f.DurationVar(&b.stall, "stall", 0, "a request without a byte for this long has failed; 0 is 5m")
+	f.DurationVar(&b.timeout, "timeout", 0, "for one request in all; 0 is 6h")
+	f.DurationVar(&b.stall, "stall", 0, "a request that brings no token for this long has failed; 0 is 5m")
 	f.Uint64Var(&b.Seed, "seed", 0, "of prompts and arrivals")
 	f.Float64SliceVar(&b.Percentiles, "percentiles", nil, "percentiles to print (default 50,90,95,99)")
 }
