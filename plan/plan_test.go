@@ -147,7 +147,17 @@ func TestWhatIsStale(t *testing.T) {
 		"the token":     {func(c *hcl.Config) { c.Engines[0].Env[0].Value = provision.Secret("another") }, 0, ""},
 		"the address":   {func(c *hcl.Config) { c.Hosts[0].Address = "198.51.100.1" }, 0, ""},
 		"what is shown": {func(c *hcl.Config) { c.Benchmarks[0].Percentiles = []float64{1} }, 0, ""},
-		"how to wait":   {func(c *hcl.Config) { c.Engines[0].Ready.Stall = time.Hour }, 0, ""},
+		"renamed":       {func(c *hcl.Config) { c.Benchmarks[0].Name, c.Benchmarks[1].Name = "serving", "long" }, 0, ""},
+		"an axis":       {func(c *hcl.Config) { c.Benchmarks[0].Cells[0].Axes[1].Name = "n" }, 0, ""},
+		"a host's name": {func(c *hcl.Config) { c.Hosts[0].Name = "another" }, 0, ""},
+		"an SLO": {func(c *hcl.Config) {
+			c.Benchmarks[0].Cells[0].Workload.SLO = []load.Objective{{Metric: "ttft", Max: 1}}
+		}, 0, ""},
+		"another GPU": {func(c *hcl.Config) { c.Hosts[0].GPUs.Model = "H100" }, 4, "gpus 8xH200 → 8xH100"},
+		"a header": {func(c *hcl.Config) {
+			c.Benchmarks[1].Cells[0].Headers = []provision.EnvVar{{Name: "X-A", Value: provision.Plain("b")}}
+		}, 2, "+ load.headers.X-A b"},
+		"how to wait": {func(c *hcl.Config) { c.Engines[0].Ready.Stall = time.Hour }, 0, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
