@@ -104,8 +104,12 @@ type Engine struct {
 	Env         []provision.EnvVar // sorted by name
 	Flags       []Flag             // sorted by name
 	Config      provision.Text     // JSON object: members of a configuration file of the engine's own; empty: none
+	Version     string             // of the engine itself: "0.7.3"; empty: the image's tag may tell
 	Setup       []string           // shell commands run in the container before the server
 	Command     []provision.Text   // replaces the whole server command
+	// OfflineCommand begins the command of the engine's offline benchmark, before its
+	// arguments; empty: as the kind and the version have it.
+	OfflineCommand []string
 	// CompileCache is a directory on the host that keeps the kernels which the engine
 	// compiles from one start to the next; empty: they are lost with the container.
 	CompileCache string

@@ -87,6 +87,9 @@ var counts = map[string]bool{
 	"Container.GPUIDs": true, "Container.Ulimits": true,
 	"Container.StopGrace": false,
 
+	"OfflineCommand": true,
+	"Version":        false, // what is there already, said in words
+
 	"Build.Commands": true, "Build.Image": true, "Build.Inputs": true,
 	"Build.Output": false, // where in the container it is kept
 }

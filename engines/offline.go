@@ -113,7 +113,8 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 	case SGLang:
 		out.Tool, out.Begins, out.served = "sglang.bench_offline_throughput", sglangBegins, sglangServed
 		data, err = sglangData(e, &out)
-		argv = append([]string{"python3", "-m", "sglang.bench_offline_throughput", "--model-path", e.benchModel()}, data...)
+		argv = append(e.started("python3", "-m", "sglang.bench_offline_throughput"), "--model-path", e.benchModel())
+		argv = append(argv, data...)
 		argv = append(argv, "--seed", b.seed(), "--result-filename", out.Result)
 		flags = e.Flags // they are the server's own arguments, all of them
 	case TRTLLM:
@@ -153,6 +154,15 @@ var (
 // seed is the batch's seed as every tool takes it: numpy's is of 32 bits.
 func (b Batch) seed() string { return strconv.FormatUint(b.Seed&math.MaxInt32, 10) }
 
+// started is how a benchmark is started: as the lab says, or else so. The simulated
+// engine has them all in itself.
+func (e *Engine) started(words ...string) []string {
+	if len(e.OfflineCommand) > 0 && e.Kind != Sim {
+		return slices.Clone(e.OfflineCommand)
+	}
+	return words
+}
+
 // benchModel is what a benchmark loads.
 func (e *Engine) benchModel() string {
 	if e.Kind == Sim {
@@ -165,13 +175,13 @@ func (e *Engine) benchModel() string {
 // beside the package: in the working directory of vLLM's own images, and in
 // /app/vllm of AMD's.
 func vllmThroughput(e *Engine, b Batch, data []string, result string) (tool string, argv []string) {
-	tool, argv = "vllm bench throughput", []string{"vllm", "bench", "throughput"}
+	tool, argv = "vllm bench throughput", e.started("vllm", "bench", "throughput")
 	if e.before(0, 9, 0) {
 		script := "benchmarks/benchmark_throughput.py"
 		if amdOnly(e.Image) {
 			script = "/app/vllm/" + script
 		}
-		tool, argv = "benchmark_throughput.py", []string{"python3", script}
+		tool, argv = "benchmark_throughput.py", e.started("python3", script)
 	}
 	argv = append(argv, "--model", e.benchModel(), "--num-prompts", strconv.Itoa(b.Requests))
 	return tool, append(append(argv, data...), "--seed", b.seed(), "--output-json", result)
@@ -336,7 +346,7 @@ var trtllmFlags = map[string]string{
 // for an engine that was built of it, whose parallelism is in the engine.
 func trtllmBench(e *Engine, b Batch, files Bench) (argv []string, flags []Flag) {
 	model := simModel(e)
-	argv = []string{"trtllm-bench", "--model", model}
+	argv = append(e.started("trtllm-bench"), "--model", model)
 	if tokenizer, ok := e.Flag("tokenizer"); ok {
 		argv = append(argv, "--model_path", tokenizer)
 	} else if strings.HasPrefix(model, "/") {

@@ -1,8 +1,9 @@
 package engines
 
 import (
-	"cmp"
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"hclbench/origin"
@@ -16,20 +17,61 @@ var (
 	versionAtTag = regexp.MustCompile(`^v?(\d+)\.(\d+)\.(\d+)`)
 )
 
-// before reports whether the tag of the engine's image says an earlier version. An
-// image whose tag says none is taken for a new one.
+// versionForm is a version as people and packages write it: "0.7.3", "v0.11",
+// "0.7.4.dev181+gf35f8e22".
+var versionForm = regexp.MustCompile(`^v?(\d+)\.(\d+)(?:\.(\d+))?(?:[.+-].*|[a-z]+\d+.*)?$`)
+
+// CheckVersion reports a text that is no version.
+func CheckVersion(s string) error {
+	if !versionForm.MatchString(s) {
+		return fmt.Errorf("%q is not a version", s)
+	}
+	return nil
+}
+
+// version is the engine's version in three numbers, as far as the lab or the tag of the
+// image tells.
+func (e *Engine) version() (numbers [3]int, known bool) {
+	m := versionForm.FindStringSubmatch(e.Version)
+	if m == nil {
+		image, err := origin.ParseRef(e.Image)
+		if err != nil {
+			return numbers, false
+		}
+		if m = versionInTag.FindStringSubmatch(image.Tag); m == nil {
+			m = versionAtTag.FindStringSubmatch(image.Tag)
+		}
+	}
+	if m == nil {
+		return numbers, false
+	}
+	for i := range numbers {
+		numbers[i], _ = strconv.Atoi(m[i+1])
+	}
+	return numbers, true
+}
+
+// before reports whether the engine is known to be of an earlier version. One whose
+// version nothing tells is taken for a new one.
 func (e *Engine) before(major, minor, patch int) bool {
-	image, err := origin.ParseRef(e.Image)
-	if err != nil {
-		return false
+	v, known := e.version()
+	return known && slices.Compare(v[:], []int{major, minor, patch}) < 0
+}
+
+// installs matches a command that puts another version of an engine in place.
+var installs = regexp.MustCompile(`\b(?:pip3?|uv pip)\b.*\binstall\b.*\b(vllm|sglang|tensorrt[-_]llm)\b`)
+
+// VersionUnknown says why the version of an engine cannot be told, which decides how its
+// offline benchmark is started; empty: it can, or nothing hangs on it.
+func VersionUnknown(e *Engine) string {
+	if e.Version != "" || len(e.OfflineCommand) > 0 || e.Kind != VLLM {
+		return ""
 	}
-	m := versionInTag.FindStringSubmatch(image.Tag)
-	if m == nil {
-		m = versionAtTag.FindStringSubmatch(image.Tag)
+	if slices.ContainsFunc(e.Setup, installs.MatchString) {
+		return "setup puts another version of the engine in place of the image's"
 	}
-	if m == nil {
-		return false
+	if _, known := e.version(); !known {
+		return fmt.Sprintf("the tag of the image %s does not tell its version", e.Image)
 	}
-	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
-	return cmp.Or(cmp.Compare(number(m[1]), major), cmp.Compare(number(m[2]), minor), cmp.Compare(number(m[3]), patch)) < 0
+	return ""
 }

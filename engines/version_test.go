@@ -27,3 +27,44 @@ func TestBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionSaid: what the lab says is stronger than the tag.
+func TestVersionSaid(t *testing.T) {
+	for version, want := range map[string]bool{ // before 0.9.0
+		"0.7.3": true, "v0.8": true, "0.7.4.dev181+gf35f8e22": true, "0.8.5rc1": true, "0.9.0": false, "0.11": false, "": false,
+	} {
+		e := &Engine{Kind: VLLM, Image: "rocm/vllm-dev:vllm-ds3-staging-0217", Version: version}
+		if got := e.before(0, 9, 0); got != want {
+			t.Errorf("version %q is before 0.9: %v", version, got)
+		}
+		if version != "" && CheckVersion(version) != nil {
+			t.Errorf("%q is no version", version)
+		}
+	}
+	for _, wrong := range []string{"nightly", "7", "latest", "0.x", "0.7 3"} {
+		if CheckVersion(wrong) == nil {
+			t.Errorf("%q is a version", wrong)
+		}
+	}
+}
+
+// TestVersionUnknown: where nothing tells how the offline benchmark is started.
+func TestVersionUnknown(t *testing.T) {
+	nightly := []string{"pip uninstall -y vllm", "pip install vllm --pre --extra-index-url https://wheels.vllm.ai/nightly"}
+	for _, tt := range []struct {
+		e    Engine
+		want string
+	}{
+		{Engine{Kind: VLLM, Image: "vllm/vllm-openai:v0.7.3"}, ""},
+		{Engine{Kind: VLLM, Image: "vllm/vllm-openai:v0.7.3", Setup: nightly}, "setup puts another version"},
+		{Engine{Kind: VLLM, Image: "vllm/vllm-openai:v0.7.3", Setup: nightly, Version: "0.11"}, ""},
+		{Engine{Kind: VLLM, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"pip install ray"}}, ""},
+		{Engine{Kind: VLLM, Image: "rocm/vllm-dev:vllm-ds3-staging-0217"}, "does not tell"},
+		{Engine{Kind: VLLM, Image: "rocm/vllm-dev:vllm-ds3-staging-0217", OfflineCommand: []string{"x"}}, ""},
+		{Engine{Kind: SGLang, Image: "rocm/sglang-staging:20250212"}, ""},
+	} {
+		if got := VersionUnknown(&tt.e); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("VersionUnknown of %s with %q = %q, want %q", tt.e.Image, tt.e.Setup, got, tt.want)
+		}
+	}
+}

@@ -86,7 +86,7 @@ var examples = map[string]example{
 		words: map[string][]string{
 			"sglang.h200": {
 				"lmsysorg/sglang:", "python3", "-m sglang.launch_server", "--model-path deepseek-ai/DeepSeek-R1",
-				"--tp 8", "--trust-remote-code", "--enable-dp-attention", "--shm-size 32000000000b", "--gpus all",
+				"--tp 8", "--trust-remote-code", "--enable-dp-attention", "--shm-size 34359738368b", "--gpus all",
 			},
 			"sglang.mi300x": {
 				"rocm/sglang-staging:20250212", "MODEL_ID=deepseek-ai/DeepSeek-R1", "HSA_NO_SCRATCH_RECLAIM=1",
@@ -111,14 +111,14 @@ var examples = map[string]example{
 				"--dtype bfloat16", "--tp_size 8", "trtllm-build", "--checkpoint_dir $CHECK_POINT_DIR",
 				"--gemm_plugin bfloat16", "--output_dir $ENGINE_DIR", "--max_seq_len $MAX_SEQ_LEN",
 				"--max_input_len $MAX_INPUT_LEN", "--max_batch_size $MAX_BATCH_SIZE", "--gpt_attention_plugin bfloat16",
-				"--use_paged_context_fmha enable", "--shm-size 32000000000b",
+				"--use_paged_context_fmha enable", "--shm-size 34359738368b",
 				"--tokenizer /root/.cache/DeepSeek-R1", "--max_seq_len 32768",
 			},
 			"vllm.h200": {
 				"vllm/vllm-openai:v0.7.3", "VLLM_ATTENTION_BACKEND=FLASHMLA", "pip uninstall -y vllm",
 				"pip install vllm --pre --extra-index-url https://wheels.vllm.ai/nightly",
 				"'vllm' 'serve' 'deepseek-ai/DeepSeek-R1'", "'--trust-remote-code'", "'--tensor-parallel-size' '8'",
-				"--shm-size 32000000000b", "!--enable-prefix-caching",
+				"--shm-size 34359738368b", "!--enable-prefix-caching",
 			},
 			"vllm.h200-prefix": {
 				"vllm/vllm-openai:v0.7.3", "'--enable-prefix-caching'", "'--enable-chunked-prefill'",

@@ -332,6 +332,9 @@ func (l *lab) checkTogether(s settings, c Cell) bool {
 			l.errOnce(s["mode"].at, "No offline benchmark", "Offline, an engine runs a benchmark of its own, and %s cannot: %s.", e.Address(), err)
 			return false
 		}
+		if why := engines.VersionUnknown(e); why != "" {
+			l.warn(s["mode"].at, "Version not known", "The version of %s decides how its offline benchmark is started, and %s. Say it in the engine:\n\n    version = \"0.7.3\"", e.Address(), why)
+		}
 	}
 	if !l.checkWith(s, e, w) {
 		return false

@@ -105,6 +105,13 @@ var (
 		}
 		return x, fits
 	}}
+	engineVersion = kind{noun: "version", want: `a version, such as "0.7.3"`, convert: func(v cty.Value) (any, *wrongValue) {
+		s, ok := asString(v)
+		if !ok || v.Type() != cty.String || engines.CheckVersion(s) != nil {
+			return nil, &wrongValue{}
+		}
+		return s, fits
+	}}
 	texts = kind{noun: "list of texts", want: `a list of texts, such as ["a", "b"]`, convert: func(v cty.Value) (any, *wrongValue) {
 		list, w := elements(v, func(e cty.Value) (string, *wrongValue) {
 			s, ok := asString(e)

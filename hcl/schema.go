@@ -254,6 +254,8 @@ var (
 			{name: "env", kind: environment, fallback: "none", doc: "Environment variables. Values may be sensitive."},
 			{name: "flags", kind: flags, fallback: "none", doc: "The engine's own command-line flags, without the leading dashes. Values may be sensitive."},
 			{name: "config", kind: document, fallback: "none", doc: "What a configuration file of the engine's own says: an object, which vLLM and SGLang find by `--config` and TensorRT-LLM by `--extra_llm_api_options`; a `command` of the lab's finds it in `/hcl/config.yaml`, a process in `config.yaml`. Values may be sensitive."},
+			{name: "version", kind: engineVersion, fallback: "as the image's tag tells", doc: "The engine's own, where the tag does not tell it, or `setup` puts another in place: `\"0.7.3\"`. It decides how an [offline benchmark](#mode) is started."},
+			{name: "offline_command", kind: texts, fallback: "as the kind and the version have it", doc: "How the engine's [offline benchmark](#mode) is started, before the arguments that hcl gives it: `[\"python3\", \"/work/benchmark_throughput.py\"]`."},
 			{name: "setup", kind: texts, fallback: "none", doc: "Shell commands run in the container before the server; part of what the engine is."},
 			{name: "command", kind: words, fallback: "the kind's; required for `openai`", doc: "Replaces the whole server command: a list of words. They may be sensitive."},
 			{name: "compile_cache", kind: text, fallback: "lost with the container", doc: "Directory on the host that keeps, for each image apart, the kernels that an engine compiles. Results say whether a start found it cold or warm."},

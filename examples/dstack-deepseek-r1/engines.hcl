@@ -11,7 +11,7 @@ engine "sglang" "h200" {
     trust-remote-code   = true
     enable-dp-attention = true
   }
-  container { shm_size = "32GB" }
+  container { shm_size = "32GiB" }
 }
 
 # The release in the image is replaced by a build of the main branch before the
@@ -24,11 +24,21 @@ variable "vllm_wheels" {
   default     = "https://wheels.vllm.ai/nightly"
 }
 
+# The image's tag does not tell it any more, and it decides which offline benchmark
+# there is: --var vllm_version=0.7.4 goes with the published commit.
+variable "vllm_version" {
+  type        = string
+  description = "What those wheels are"
+  default     = "0.11"
+}
+
 engine "vllm" "h200" {
   host  = host.h200
   model = model.r1
   image = "vllm/vllm-openai:v0.7.3"
   env   = { VLLM_ATTENTION_BACKEND = "FLASHMLA" }
+
+  version = var.vllm_version
   setup = [
     "pip uninstall -y vllm",
     "pip install vllm --pre --extra-index-url ${var.vllm_wheels}",
@@ -37,7 +47,7 @@ engine "vllm" "h200" {
     tensor-parallel-size = 8
     trust-remote-code    = true
   }
-  container { shm_size = "32GB" }
+  container { shm_size = "32GiB" }
 }
 
 engine "vllm" "h200-prefix" {
@@ -93,9 +103,10 @@ engine "sglang" "mi300x" {
 }
 
 engine "vllm" "mi300x" {
-  host  = host.mi300x
-  model = model.r1
-  image = "rocm/vllm-dev:vllm-ds3-staging-0217"
+  host    = host.mi300x
+  model   = model.r1
+  image   = "rocm/vllm-dev:vllm-ds3-staging-0217"
+  version = "0.7.3" # 0.7.3.dev138+g21f6ca217 by the study's table
   env = {
     VLLM_FP8_PADDING           = "0"
     VLLM_USE_TRITON_FLASH_ATTN = "0"

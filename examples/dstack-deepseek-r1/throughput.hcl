@@ -7,9 +7,19 @@ engine "sglang" "h200-offline" {
   flags    = { context-length = 32768 }
 }
 
+# vLLM's benchmark became a part of the package with 0.9. Before it was a script of the
+# repository, which the image of 0.7.3 does not have.
+locals {
+  vllm_script = can(regex("^v?0\\.[0-8]\\.", var.vllm_version))
+}
+
 engine "vllm" "h200-offline" {
-  inherits = engine.vllm.h200
-  flags    = { max-model-len = 32768 }
+  inherits        = engine.vllm.h200
+  flags           = { max-model-len = 32768 }
+  offline_command = local.vllm_script ? ["python3", "/tmp/vllm/benchmarks/benchmark_throughput.py"] : null
+  setup = concat(engine.vllm.h200.setup, local.vllm_script ? [
+    "git clone --depth 1 --branch v0.7.3 https://github.com/vllm-project/vllm.git /tmp/vllm",
+  ] : [])
 }
 
 engine "sglang" "mi300x-offline" {
@@ -56,7 +66,7 @@ engine "trtllm" "h200-offline" {
     max_seq_len = 32768
   }
   container {
-    shm_size = "32GB"
+    shm_size = "32GiB"
     mounts   = ["/data/DeepSeek-R1:${local.trtllm_build.MODEL_DOWNLOAD_DIR}"]
   }
 

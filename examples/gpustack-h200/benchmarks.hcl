@@ -27,6 +27,8 @@ benchmark "steps" {
     rate       = "inf" # all at once
     endpoint   = "chat"
     ignore_eos = false # answers are as long as the recorded ones, or end before
+
+    warmup_requests = 1 # vLLM's benchmark tries one before it begins
   }
 
   reference "GPUStack" {
@@ -87,6 +89,9 @@ benchmark "cases" {
     rate          = "inf"
     endpoint      = "chat"
     output_tokens = matrix.output_tokens
+    ignore_eos    = false # the command does not say so: 9,952 of 10,000 tokens were generated
+
+    warmup_requests = 1
   }
 
   reference "GPUStack" {
@@ -113,6 +118,8 @@ benchmark "four-at-a-time" {
     concurrency = 4
     endpoint    = "chat"
     ignore_eos  = false
+
+    warmup_requests = 1
   }
 
   reference "GPUStack" {
