@@ -35,8 +35,8 @@ type rowForm int
 const (
 	whole     rowForm = iota // an integer
 	hundredth                // a number with two decimals
-	plain                    // a text, or a number as the object spells it
-	orNotSet                 // plain, and "not set" for null
+	asSpelt                  // a text, or a number as the object spells it
+	orNotSet                 // asSpelt, and "not set" for null
 )
 
 // blockMetric is one section of a block. Its rows are mean, median, percentiles
@@ -91,7 +91,7 @@ func (r blockRow) write(b *bytes.Buffer, o *object) {
 	switch {
 	case r.form == orNotSet && !o.has(r.key):
 		text = "not set"
-	case r.form == plain || r.form == orNotSet:
+	case r.form == asSpelt || r.form == orNotSet:
 		text = o.text(r.key)
 	case !number || strings.HasPrefix(string(o.values[r.key]), `"`):
 	case r.form == whole:

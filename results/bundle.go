@@ -2,10 +2,8 @@ package results
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +14,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-
-	"hclbench/load"
 )
 
 // A bundle is one file with all that is known of a run: a tar archive, compressed
@@ -75,8 +71,11 @@ func (s *Store) WriteBundle(ctx context.Context, w io.Writer, run string, more m
 		return err
 	}
 	for _, r := range rows {
+		if r.Damaged != "" {
+			return fmt.Errorf("cell %s: %s", r.ID, r.Damaged)
+		}
 		b.Cells = append(b.Cells, r.Cell)
-		file, err := s.recordsFile(ctx, run, r.ID)
+		file, _, err := s.recordsFile(ctx, run, r.ID)
 		if err != nil {
 			return err
 		}
@@ -91,45 +90,79 @@ func (s *Store) WriteBundle(ctx context.Context, w io.Writer, run string, more m
 		return err
 	}
 
-	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	out, err := newBundleWriter(w, b.Run.Started)
 	if err != nil {
 		return err
 	}
-	out := tar.NewWriter(z)
-	add := func(name string, size int64, content io.Reader) error {
-		h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: b.Run.Started.Truncate(time.Second), Format: tar.FormatPAX}
-		if err := out.WriteHeader(&h); err != nil {
-			return err
-		}
-		_, err := io.Copy(out, content)
-		return err
-	}
-	addBytes := func(name string, content []byte) error {
-		return add(name, int64(len(content)), bytes.NewReader(content))
-	}
-	addRecords := func(id string) error {
-		content, size, err := s.openRecords(ctx, run, id)
-		if err != nil {
-			return err
-		}
-		defer content.Close()
-		return add(bundleRecords+id+recordsSuffix, size, content)
-	}
-	err = addBytes(bundleIndex, index.Bytes())
+	out.file(bundleIndex, index.Bytes())
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		at := name
 		if !strings.HasPrefix(name, bundleLogs) {
 			at = bundleInputs + name
 		}
-		err = errors.Join(err, addBytes(at, inputs[name]))
+		out.file(at, inputs[name])
 	}
 	for _, id := range b.Recorded {
-		err = errors.Join(err, addRecords(id))
+		if out.err == nil {
+			out.err = s.bundleRecords(ctx, out, run, id)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
-		err = errors.Join(err, addBytes(name, more[name]))
+		out.file(name, more[name])
 	}
-	return errors.Join(err, out.Close(), z.Close())
+	return out.close()
+}
+
+// bundleRecords adds the records of a cell, which have to be whole: a bundle that
+// nobody can read later is no bundle.
+func (s *Store) bundleRecords(ctx context.Context, out *bundleWriter, run, id string) error {
+	if err := s.checkRecords(ctx, run, id); err != nil {
+		return err
+	}
+	content, size, err := s.openRecords(ctx, run, id)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	out.add(bundleRecords+id+recordsSuffix, size, content)
+	return out.err
+}
+
+// bundleWriter writes files into a bundle until the first error.
+type bundleWriter struct {
+	packed *zstd.Encoder
+	files  *tar.Writer
+	at     time.Time // of all files
+	err    error
+}
+
+func newBundleWriter(w io.Writer, at time.Time) (*bundleWriter, error) {
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	return &bundleWriter{packed: z, files: tar.NewWriter(z), at: at.Truncate(time.Second)}, nil
+}
+
+func (w *bundleWriter) add(name string, size int64, content io.Reader) {
+	if w.err != nil {
+		return
+	}
+	w.err = w.files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: w.at, Format: tar.FormatPAX})
+	if w.err == nil {
+		_, w.err = io.Copy(w.files, content)
+	}
+}
+
+func (w *bundleWriter) file(name string, content []byte) {
+	w.add(name, int64(len(content)), bytes.NewReader(content))
+}
+
+func (w *bundleWriter) close() error {
+	if w.err == nil {
+		w.err = w.files.Close()
+	}
+	return errors.Join(w.err, w.packed.Close())
 }
 
 // run reads one run.
@@ -150,148 +183,7 @@ var ErrNoRun = errors.New("there is no such run")
 func (s *Store) deployments(ctx context.Context, run string) ([]Deployment, error) {
 	return collect(ctx, s.db, "read deployments", `SELECT `+deploymentColumns+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
 		func(scan func(...any) error) (d Deployment, err error) {
-			err = scanInto(scan, deploymentTargets(&d))
+			err = scanInto(scan, deploymentTargets(&d, nil))
 			return d, err
 		})
-}
-
-// ImportBundle stores the run of a bundle, whole or not at all. It stands apart
-// from what was measured here: only a query for this run finds it, and no plan
-// takes its cells for done. A bundle that was imported before takes its own place;
-// a run that was measured here is not touched.
-func (s *Store) ImportBundle(ctx context.Context, r io.Reader) (_ Run, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("import bundle: %w", err)
-		}
-	}()
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxImport))
-	if err != nil {
-		return Run{}, err
-	}
-	defer z.Close()
-	in := tar.NewReader(z)
-	h, err := in.Next()
-	if err != nil {
-		return Run{}, err
-	}
-	if h.Name != bundleIndex {
-		return Run{}, fmt.Errorf("it begins with %q, not with %s", h.Name, bundleIndex)
-	}
-	text, err := readBounded(in)
-	if err != nil {
-		return Run{}, err
-	}
-	var b bundle
-	if err := json.Unmarshal(text, &b); err != nil {
-		return Run{}, fmt.Errorf("read %s: %w", bundleIndex, err)
-	}
-	if b.Version != bundleVersion {
-		return Run{}, fmt.Errorf("it has version %d of the format, this hcl knows %d", b.Version, bundleVersion)
-	}
-	if err := s.beginBundled(ctx, b.Run); err != nil {
-		return Run{}, err
-	}
-	if err := s.importRest(ctx, in, b); err != nil {
-		return Run{}, errors.Join(err, s.Remove(context.WithoutCancel(ctx), Litter{Run: b.Run.ID}))
-	}
-	return b.Run, nil
-}
-
-// beginBundled makes room for a run from elsewhere.
-func (s *Store) beginBundled(ctx context.Context, r Run) error {
-	var bundled bool
-	switch err := s.db.get(ctx, `SELECT bundled FROM runs WHERE id = ?`, []any{r.ID}, &bundled); {
-	case err == nil && !bundled:
-		return fmt.Errorf("run %s was measured here", r.ID)
-	case err == nil:
-		if err := s.Remove(ctx, Litter{Run: r.ID}); err != nil {
-			return err
-		}
-	case !errors.Is(err, sql.ErrNoRows):
-		return err
-	}
-	begun := r
-	begun.Finished, begun.Outcome = time.Time{}, importing // until all of it is there
-	begun.Bundled = true
-	return s.BeginRun(ctx, begun)
-}
-
-func (s *Store) importRest(ctx context.Context, in *tar.Reader, b bundle) error {
-	for _, d := range b.Deployments {
-		if d.RunID != b.Run.ID {
-			return fmt.Errorf("deployment %s is of run %s", d.ID, d.RunID)
-		}
-		if err := s.PutDeployment(ctx, d); err != nil {
-			return err
-		}
-	}
-	cells := b.Cells
-	// put stores the cells before the one with that id, and this one with records.
-	put := func(id string, records []load.Record) error {
-		for len(cells) > 0 {
-			c := cells[0]
-			cells = cells[1:]
-			if c.RunID != b.Run.ID {
-				return fmt.Errorf("cell %s is of run %s", c.ID, c.RunID)
-			}
-			if c.ID == id {
-				return s.PutCell(ctx, c, records)
-			}
-			if slices.Contains(b.Recorded, c.ID) {
-				return fmt.Errorf("the records of cell %s are missing", c.ID)
-			}
-			if err := s.PutCell(ctx, c, nil); err != nil {
-				return err
-			}
-		}
-		if id != "" {
-			return fmt.Errorf("there are records of %s, which is no cell", id)
-		}
-		return nil
-	}
-	for {
-		h, err := in.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if name, ok := strings.CutPrefix(h.Name, bundleInputs); ok || strings.HasPrefix(h.Name, bundleLogs) {
-			content, err := readBounded(in)
-			if err != nil {
-				return err
-			}
-			if err := s.PutInputs(ctx, b.Run.ID, map[string][]byte{name: content}); err != nil {
-				return err
-			}
-		} else if name, ok := strings.CutPrefix(h.Name, bundleRecords); ok {
-			records, err := decodeRecords(in)
-			if err == nil {
-				err = put(strings.TrimSuffix(name, recordsSuffix), records)
-			}
-			if err != nil {
-				return fmt.Errorf("read %s: %w", h.Name, err)
-			}
-		}
-	}
-	if err := put("", nil); err != nil {
-		return err
-	}
-	for _, e := range b.Events {
-		if err := s.Event(ctx, b.Run.ID, e); err != nil {
-			return err
-		}
-	}
-	return s.FinishRun(ctx, b.Run.ID, b.Run.Outcome, b.Run.Finished)
-}
-
-// readBounded reads a file of a bundle whole.
-func readBounded(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(bufio.NewReader(r), maxImport+1))
-	if err == nil && len(text) > maxImport {
-		err = fmt.Errorf("a file is longer than %d MiB", maxImport>>20)
-	}
-	return text, err
 }

@@ -10,24 +10,33 @@ import (
 	"hclbench/testhost"
 )
 
+// What bundled has a bundle of.
+const (
+	bundledRun  = "20261121-120000-k3f9"
+	bundledVoid = "0123456789a0"
+	bundledCell = "0123456789a1"
+	bundledFrom = "0123456789d1"
+)
+
 // bundled is a store with one run and the bundle of that run.
 func bundled(t *testing.T, place string) (*Store, []byte) {
 	t.Helper()
 	s := open(t, place)
-	none := testCell("r1", "c0")
+	cell, none, d := testCell(bundledRun, bundledCell), testCell(bundledRun, bundledVoid), testDeployment(bundledRun)
 	none.Summary, none.Error = nil, "the engine died"
-	check(t, s.BeginRun(t.Context(), testRun("r1")))
-	check(t, s.PutDeployment(t.Context(), testDeployment("r1")))
+	d.ID, cell.DeploymentID, none.DeploymentID = bundledFrom, bundledFrom, bundledFrom
+	check(t, s.BeginRun(t.Context(), testRun(bundledRun)))
+	check(t, s.PutDeployment(t.Context(), d))
 	check(t, s.PutCell(t.Context(), none, nil))
-	check(t, s.PutCell(t.Context(), testCell("r1", "c1"), testRecords()))
-	check(t, s.PutInputs(t.Context(), "r1", map[string][]byte{
+	check(t, s.PutCell(t.Context(), cell, testRecords()))
+	check(t, s.PutInputs(t.Context(), bundledRun, map[string][]byte{
 		"lab/lab.hcl": []byte("lab \"quickstart\" {}\n"), "logs/vllm.h200-1.log": []byte("loading\n"),
 	}))
-	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "gpu throttled"}))
-	check(t, s.FinishRun(t.Context(), "r1", "done", noon.Add(time.Hour)))
+	check(t, s.Event(t.Context(), bundledRun, Event{Time: noon, Level: "warn", Message: "gpu throttled"}))
+	check(t, s.FinishRun(t.Context(), bundledRun, "done", noon.Add(time.Hour)))
 	var b, again bytes.Buffer
-	check(t, s.WriteBundle(t.Context(), &b, "r1", map[string][]byte{"report.txt": []byte("fine\n")}))
-	check(t, s.WriteBundle(t.Context(), &again, "r1", map[string][]byte{"report.txt": []byte("fine\n")}))
+	check(t, s.WriteBundle(t.Context(), &b, bundledRun, map[string][]byte{"report.txt": []byte("fine\n")}))
+	check(t, s.WriteBundle(t.Context(), &again, bundledRun, map[string][]byte{"report.txt": []byte("fine\n")}))
 	if !bytes.Equal(b.Bytes(), again.Bytes()) {
 		t.Error("two bundles of a run differ")
 	}
@@ -74,11 +83,11 @@ func testBundle(t *testing.T, here, there string) {
 	for range 2 { // the second time it takes its own place
 		run, err := to.ImportBundle(t.Context(), bytes.NewReader(b))
 		check(t, err)
-		if run.ID != "r1" {
+		if run.ID != bundledRun {
 			t.Errorf("ImportBundle returned run %q", run.ID)
 		}
 	}
-	if diff := cmp.Diff(everything(t, from, "r1"), everything(t, to, "r1")); diff != "" {
+	if diff := cmp.Diff(everything(t, from, bundledRun), everything(t, to, bundledRun)); diff != "" {
 		t.Errorf("the run in the other store (-want +got):\n%s", diff)
 	}
 
@@ -101,7 +110,7 @@ func testBundle(t *testing.T, here, there string) {
 	if _, err := from.ImportBundle(t.Context(), bytes.NewReader(b)); err == nil {
 		t.Error("a bundle took the place of the run that it was made of")
 	}
-	if diff := cmp.Diff(everything(t, to, "r1"), everything(t, from, "r1")); diff != "" {
+	if diff := cmp.Diff(everything(t, to, bundledRun), everything(t, from, bundledRun)); diff != "" {
 		t.Errorf("the run after its bundle was refused (-want +got):\n%s", diff)
 	}
 }

@@ -7,9 +7,11 @@ package results
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/telemetry"
 )
 
@@ -116,4 +118,16 @@ type Row struct {
 	Group string `json:"group,omitempty"`
 	// Stale says that a plan is at hand and does not ask for this cell.
 	Stale bool `json:"stale,omitempty"`
+	// Damaged says what of it cannot be read in the store; empty: nothing. The cell is
+	// then void, and says so.
+	Damaged string `json:"-"`
+}
+
+// damage notes that something of the row cannot be read.
+func (r *Row) damage(what string, err error) {
+	if err == nil || r.Damaged != "" {
+		return
+	}
+	r.Damaged = plain.Line(fmt.Sprintf("%s is damaged in the store: %v; measuring it again mends it", what, err))
+	r.Summary, r.Telemetry, r.Origin, r.Error = nil, nil, nil, r.Damaged
 }

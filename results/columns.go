@@ -3,7 +3,6 @@ package results
 import (
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,8 +13,11 @@ import (
 
 const runColumns = `r.id, r.lab, r.command, r.version, r.started, r.finished, r.outcome, r.bundled`
 
-func runTargets(r *Run) []any {
-	return []any{&r.ID, &r.Lab, &r.Command, &r.Version, timeColumn{&r.Started}, timeColumn{&r.Finished}, &r.Outcome, &r.Bundled}
+// Where damage is not nil, a column that cannot be read is noted there, and its
+// target is left alone.
+
+func runTargets(r *Run, damage *error) []any {
+	return []any{&r.ID, &r.Lab, &r.Command, &r.Version, timeColumn{&r.Started, damage}, timeColumn{&r.Finished, damage}, &r.Outcome, &r.Bundled}
 }
 
 const deploymentColumns = `d.id, d.run_id, d.engine, d.kind, d.host, d.gpus, d.model, d.image, d.digest,
@@ -23,21 +25,21 @@ const deploymentColumns = `d.id, d.run_id, d.engine, d.kind, d.host, d.gpus, d.m
 	coalesce(d.gpu_count, 0), coalesce(d.price_per_hour, 0), d.versions, d.served, d.phases, d.stopped,
 	coalesce(d.compile_cache, ''), d.listener`
 
-func deploymentTargets(d *Deployment) []any {
+func deploymentTargets(d *Deployment, damage *error) []any {
 	return []any{textColumn{&d.ID}, textColumn{&d.RunID}, textColumn{&d.Engine}, textColumn{&d.Kind}, textColumn{&d.Host},
 		textColumn{&d.GPUs}, textColumn{&d.Model}, textColumn{&d.Image}, textColumn{&d.Digest},
-		jsonColumn{&d.Command}, jsonColumn{&d.Identity}, jsonColumn{&d.Facts}, timeColumn{&d.Started}, &d.Ready,
-		&d.GPUCount, &d.PricePerHour, jsonColumn{&d.Versions}, jsonColumn{&d.Served}, jsonColumn{&d.Phases}, timeColumn{&d.Stopped},
-		&d.CompileCache, jsonColumn{&d.Listener}}
+		jsonColumn{&d.Command, damage}, jsonColumn{&d.Identity, damage}, jsonColumn{&d.Facts, damage}, timeColumn{&d.Started, damage}, &d.Ready,
+		&d.GPUCount, &d.PricePerHour, jsonColumn{&d.Versions, damage}, jsonColumn{&d.Served, damage}, jsonColumn{&d.Phases, damage}, timeColumn{&d.Stopped, damage},
+		&d.CompileCache, jsonColumn{&d.Listener, damage}}
 }
 
 const cellColumns = `c.id, c.run_id, c.deployment_id, c.benchmark, c.axes, c.repetition, c.identity, c.job,
 	c.started, c.finished, c.cache_reset, c.error, c.summary, c.telemetry, c.origin`
 
 // cellTargets has JSON read into what json makes of its targets.
-func cellTargets(c *Cell, json func(v any) sql.Scanner) []any {
+func cellTargets(c *Cell, damage *error, json func(v any) sql.Scanner) []any {
 	return []any{&c.ID, &c.RunID, &c.DeploymentID, &c.Benchmark, json(&c.Axes), &c.Repetition,
-		json(&c.Identity), json(&c.Job), timeColumn{&c.Started}, timeColumn{&c.Finished},
+		json(&c.Identity), json(&c.Job), timeColumn{&c.Started, damage}, timeColumn{&c.Finished, damage},
 		&c.CacheReset, &c.Error, json(&c.Summary), json(&c.Telemetry), json(&c.Origin)}
 }
 
@@ -57,7 +59,10 @@ func (c textColumn) Scan(v any) error {
 }
 
 // timeColumn reads what stamp writes; null is the zero time.
-type timeColumn struct{ t *time.Time }
+type timeColumn struct {
+	t      *time.Time
+	damage *error
+}
 
 // Scan implements [sql.Scanner].
 func (c timeColumn) Scan(v any) error {
@@ -68,11 +73,23 @@ func (c timeColumn) Scan(v any) error {
 	}
 	t, err := time.Parse(timeFormat, n.String)
 	*c.t = t
-	return err
+	return noted(c.damage, err)
+}
+
+// noted is err where nobody notes damage, and otherwise nil.
+func noted(damage *error, err error) error {
+	if damage == nil || err == nil {
+		return err
+	}
+	*damage = err
+	return nil
 }
 
 // jsonColumn reads JSON; null leaves the target as it is.
-type jsonColumn struct{ v any }
+type jsonColumn struct {
+	v      any
+	damage *error
+}
 
 // Scan implements [sql.Scanner].
 func (c jsonColumn) Scan(v any) error {
@@ -80,7 +97,7 @@ func (c jsonColumn) Scan(v any) error {
 	if err := n.Scan(v); err != nil || !n.Valid {
 		return err
 	}
-	return json.Unmarshal([]byte(n.String), c.v)
+	return noted(c.damage, json.Unmarshal([]byte(n.String), c.v))
 }
 
 // undecoded is JSON that is decoded when all rows are read, on all cores: of ten
@@ -88,26 +105,25 @@ func (c jsonColumn) Scan(v any) error {
 type undecoded struct {
 	text sql.NullString
 	v    any
+	err  error // of decoding it
 }
 
 // Scan implements [sql.Scanner].
 func (u *undecoded) Scan(v any) error { return u.text.Scan(v) }
 
-// decode reads the JSON of all; null leaves its target as it is.
-func decode(all []*undecoded) error {
+// decode reads the JSON of all, each for itself; null leaves its target as it is.
+func decode(all []*undecoded) {
 	workers := min(runtime.GOMAXPROCS(0), len(all))
-	errs := make([]error, workers)
 	var work sync.WaitGroup
 	for w := range workers {
 		work.Go(func() {
-			for i := w; i < len(all) && errs[w] == nil; i += workers {
+			for i := w; i < len(all); i += workers {
 				if u := all[i]; u.text.Valid {
-					errs[w] = json.Unmarshal([]byte(u.text.String), u.v)
+					u.err = json.Unmarshal([]byte(u.text.String), u.v)
 					u.text.String = ""
 				}
 			}
 		})
 	}
 	work.Wait()
-	return errors.Join(errs...)
 }

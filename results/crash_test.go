@@ -84,7 +84,7 @@ func writeCells(ctx context.Context, dir string, args []string) error {
 		return err
 	}
 	for i := range count {
-		cell := testCell(run, fmt.Sprintf("%s-c%d", run, i))
+		cell := testCell(run, fmt.Sprintf("%sc%d", run, i))
 		if err := s.PutDeployment(ctx, testDeployment(run)); err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func TestKillImport(t *testing.T) {
 		}
 		_, err = s.ImportBundle(t.Context(), bytes.NewReader(b))
 		check(t, err)
-		if diff := cmp.Diff(everything(t, from, "r1"), everything(t, s, "r1")); diff != "" {
+		if diff := cmp.Diff(everything(t, from, bundledRun), everything(t, s, bundledRun)); diff != "" {
 			t.Errorf("after kill %d, the run of the bundle (-want +got):\n%s", i, diff)
 		}
 		check(t, s.Close())
@@ -275,7 +275,7 @@ func testTwoProcesses(t *testing.T, dir string) {
 		check(t, cmd.Start())
 		children = append(children, cmd)
 		for i := range each {
-			done = append(done, fmt.Sprintf("%s-c%d", run, i))
+			done = append(done, fmt.Sprintf("%sc%d", run, i))
 		}
 	}
 	for _, cmd := range children {

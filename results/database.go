@@ -11,9 +11,12 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
 )
 
 // database is what the store's statements run on: SQLite in a file of its own, or
@@ -34,6 +37,11 @@ type statements struct {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 	}
 	shared bool
+}
+
+// executor runs one statement: a transaction, or a database by itself.
+type executor interface {
+	exec(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
 func (s statements) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -166,6 +174,22 @@ func away(err error) bool {
 	}
 	return errors.As(err, new(*pgconn.ConnectError)) || errors.As(err, new(*net.OpError)) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err)
+}
+
+// ErrFull says that there is no room left where the store is: nothing more can be
+// kept.
+var ErrFull = errors.New("the store has no room left")
+
+// full makes an error that says so ErrFull.
+func full(err error) error {
+	file, server := new(sqlite.Error), new(pgconn.PgError)
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT),
+		errors.As(err, &file) && file.Code()&0xff == sqlitelib.SQLITE_FULL,
+		errors.As(err, &server) && server.Code == "53100": // disk_full
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }
 
 // numbered writes $1, $2, … for each ?, as PostgreSQL wants its parameters. No

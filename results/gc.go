@@ -179,7 +179,7 @@ func (s *Store) outdated(ctx context.Context, which Outdated) (map[string]int64,
 	}
 	cells, err := collect(ctx, s.db, "read cells", `SELECT id, run_id, verdict, finished FROM cells ORDER BY finished, rowid`, nil,
 		func(scan func(...any) error) (c cell, err error) {
-			err = scan(&c.id, &c.run, &c.verdict, timeColumn{&c.finished})
+			err = scan(&c.id, &c.run, &c.verdict, timeColumn{&c.finished, nil})
 			return c, err
 		})
 	if err != nil {
@@ -252,25 +252,11 @@ func (s *Store) Remove(ctx context.Context, l Litter) (err error) {
 		}
 		return nil
 	}
-	files, err := collect(ctx, s.db, "read records", `SELECT records FROM cells WHERE run_id = ? AND records IS NOT NULL`, []any{l.Run},
-		func(scan func(...any) error) (name string, err error) {
-			err = scan(&name)
-			return name, err
-		})
+	files, err := s.recordsFiles(ctx, l.Run)
 	if err != nil {
 		return err
 	}
-	err = s.db.change(ctx, func(tx statements) error {
-		for _, statement := range []string{
-			`DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
-			`DELETE FROM deployments WHERE run_id = ?`, `DELETE FROM runs WHERE id = ?`,
-		} {
-			if _, err := tx.exec(ctx, statement, l.Run); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err = s.db.change(ctx, func(tx statements) error { return forget(ctx, tx, l.Run) })
 	if err != nil || s.Shared() {
 		return err
 	}
@@ -282,4 +268,17 @@ func (s *Store) Remove(ctx context.Context, l Litter) (err error) {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// forget removes the rows of a run.
+func forget(ctx context.Context, on executor, run string) error {
+	for _, statement := range []string{
+		`DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
+		`DELETE FROM deployments WHERE run_id = ?`, `DELETE FROM runs WHERE id = ?`,
+	} {
+		if _, err := on.exec(ctx, statement, run); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -10,12 +10,16 @@ import (
 // gone from it.
 func (s *Store) PutInputs(ctx context.Context, run string, inputs map[string][]byte) error {
 	for name, content := range inputs {
-		_, err := s.db.exec(ctx, upsert("inputs", 2, "run_id, name, content"), run, name, content)
-		if err != nil {
-			return fmt.Errorf("store input %s of run %s: %w", name, run, err)
+		if err := putInput(ctx, s.db, run, name, content); err != nil {
+			return fmt.Errorf("store input %s of run %s: %w", name, run, full(err))
 		}
 	}
 	return nil
+}
+
+func putInput(ctx context.Context, on executor, run, name string, content []byte) error {
+	_, err := on.exec(ctx, upsert("inputs", 2, "run_id, name, content"), run, name, content)
+	return err
 }
 
 // Inputs returns what PutInputs has kept.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,11 +48,22 @@ type Known struct {
 
 // Runs returns all runs, oldest first.
 func (s *Store) Runs(ctx context.Context) ([]Run, error) {
-	return collect(ctx, s.db, "read runs", `SELECT `+runColumns+` FROM runs r ORDER BY r.started, r.id`, nil,
+	runs, _, err := s.readRuns(ctx)
+	return runs, err
+}
+
+// readRuns returns the runs with what is damaged of them, by id.
+func (s *Store) readRuns(ctx context.Context) ([]Run, map[string]error, error) {
+	damaged := map[string]error{}
+	runs, err := collect(ctx, s.db, "read runs", `SELECT `+runColumns+` FROM runs r ORDER BY r.started, r.id`, nil,
 		func(scan func(...any) error) (r Run, err error) {
-			err = scanInto(scan, runTargets(&r))
+			var damage error
+			if err = scanInto(scan, runTargets(&r, &damage)); damage != nil {
+				damaged[r.ID] = damage
+			}
 			return r, err
 		})
+	return runs, damaged, err
 }
 
 // Events returns what happened in a run, in the order in which it was stored.
@@ -60,7 +71,7 @@ func (s *Store) Events(ctx context.Context, run string) ([]Event, error) {
 	return collect(ctx, s.db, "read events of run "+run,
 		`SELECT time, level, host, engine, cell, message FROM events WHERE run_id = ? ORDER BY rowid`, []any{run},
 		func(scan func(...any) error) (e Event, err error) {
-			err = scan(timeColumn{&e.Time}, &e.Level, &e.Host, &e.Engine, &e.Cell, &e.Message)
+			err = scan(timeColumn{&e.Time, new(error)}, &e.Level, &e.Host, &e.Engine, &e.Cell, &e.Message)
 			return e, err
 		})
 }
@@ -70,13 +81,14 @@ func (s *Store) Events(ctx context.Context, run string) ([]Event, error) {
 func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 	from, args := q.from()
 	type entry struct {
-		row  Row
-		json []*undecoded
+		row    Row
+		json   []*undecoded
+		damage error
 	}
 	entries, err := collect(ctx, s.db, "read results", `SELECT `+cellColumns+from+` ORDER BY c.started, c.rowid`, args,
 		func(scan func(...any) error) (*entry, error) {
 			e := &entry{}
-			return e, scan(cellTargets(&e.row.Cell, func(v any) sql.Scanner {
+			return e, scan(cellTargets(&e.row.Cell, &e.damage, func(v any) sql.Scanner {
 				e.json = append(e.json, &undecoded{v: v})
 				return e.json[len(e.json)-1]
 			})...)
@@ -88,37 +100,62 @@ func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 	for _, e := range entries {
 		texts = append(texts, e.json...)
 	}
-	if err := decode(texts); err != nil {
-		return nil, fmt.Errorf("read results: %w", err)
-	}
+	decode(texts)
 	var rows []Row
 	for _, e := range entries {
+		e.row.damage("its row", e.damage)
+		for _, u := range e.json {
+			e.row.damage("its row", u.err)
+		}
 		rows = append(rows, e.row)
 	}
-	all, err := s.Runs(ctx)
+	return rows, s.join(ctx, rows)
+}
+
+// join gives rows the runs and deployments that they are of.
+func (s *Store) join(ctx context.Context, rows []Row) error {
+	all, damagedRuns, err := s.readRuns(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	runs := map[string]Run{}
 	for _, r := range all {
 		runs[r.ID] = r
 	}
-	deployments := map[string]map[string]Deployment{} // by run and id
+	type of struct {
+		all     map[string]Deployment
+		damaged map[string]error
+	}
+	deployments := map[string]of{} // by run
 	for i := range rows {
 		r := &rows[i]
-		if deployments[r.RunID] == nil {
-			of, err := s.deployments(ctx, r.RunID)
-			if err != nil {
-				return nil, err
+		d, read := deployments[r.RunID]
+		if !read {
+			if d.all, d.damaged, err = s.readDeployments(ctx, r.RunID); err != nil {
+				return err
 			}
-			deployments[r.RunID] = map[string]Deployment{}
-			for _, d := range of {
-				deployments[r.RunID][d.ID] = d
-			}
+			deployments[r.RunID] = d
 		}
-		r.Run, r.Deployment = runs[r.RunID], deployments[r.RunID][r.DeploymentID]
+		r.Run, r.Deployment = runs[r.RunID], d.all[r.DeploymentID]
+		r.damage("the row of its run", damagedRuns[r.RunID])
+		r.damage("the row of its deployment "+r.DeploymentID, d.damaged[r.DeploymentID])
 	}
-	return rows, nil
+	return nil
+}
+
+// readDeployments returns the deployments of a run with what is damaged of them, by id.
+func (s *Store) readDeployments(ctx context.Context, run string) (map[string]Deployment, map[string]error, error) {
+	of, damaged := map[string]Deployment{}, map[string]error{}
+	_, err := collect(ctx, s.db, "read deployments", `SELECT `+deploymentColumns+` FROM deployments d WHERE d.run_id = ?`, []any{run},
+		func(scan func(...any) error) (d Deployment, err error) {
+			var damage error
+			if err = scanInto(scan, deploymentTargets(&d, &damage)); damage != nil {
+				damaged[d.ID] = damage
+			}
+			of[d.ID] = d
+			return d, err
+		})
+	return of, damaged, err
 }
 
 // Known returns what is known about each cell that was ever measured, by cell
@@ -137,10 +174,14 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 			k := &e.known
 			var started time.Time
 			var ready float64
-			err = scan(&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished}, &k.Benchmark, &k.Axes, &k.Repetition,
-				jsonColumn{&k.Identity}, &k.Digest, timeColumn{&started}, &k.Engine, &k.Host, &ready,
+			var damage error
+			err = scan(&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished, &damage}, &k.Benchmark, &k.Axes, &k.Repetition,
+				jsonColumn{&k.Identity, &damage}, &k.Digest, timeColumn{&started, &damage}, &k.Engine, &k.Host, &ready,
 				&k.Deployment, &k.Lab, &k.Imported)
 			k.Took, k.Ready = k.Finished.Sub(started), time.Duration(ready*float64(time.Second))
+			if damage != nil { // what cannot be read is no measurement
+				k.Verdict, k.Took = load.Void, 0
+			}
 			return e, err
 		})
 	if err != nil {
@@ -165,13 +206,18 @@ type Seen struct {
 
 // Seen returns what was seen of hosts in all runs that measured, oldest first.
 func (s *Store) Seen(ctx context.Context) ([]Seen, error) {
-	return collect(ctx, s.db, "read what was seen of hosts",
+	all, err := collect(ctx, s.db, "read what was seen of hosts",
 		`SELECT d.run_id, d.id, r.lab, d.host, d.started, d.facts FROM deployments d JOIN runs r ON r.id = d.run_id
 			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' AND d.facts IS NOT NULL ORDER BY d.started`, nil,
 		func(scan func(...any) error) (seen Seen, err error) {
-			err = scan(&seen.RunID, &seen.Deployment, &seen.Lab, &seen.Host, timeColumn{&seen.Started}, jsonColumn{&seen.Facts})
+			var damage error
+			err = scan(&seen.RunID, &seen.Deployment, &seen.Lab, &seen.Host, timeColumn{&seen.Started, &damage}, jsonColumn{&seen.Facts, &damage})
+			if damage != nil {
+				seen.Facts = nil
+			}
 			return seen, err
 		})
+	return slices.DeleteFunc(all, func(seen Seen) bool { return seen.Facts == nil }), err
 }
 
 // from is the part of a statement that says which cells.

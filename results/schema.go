@@ -107,6 +107,11 @@ ALTER TABLE runs ADD COLUMN bundled INTEGER NOT NULL DEFAULT 0; -- 1: it came fr
 	c.telemetry ->> '$.speculative_acceptance'   AS speculative_acceptance`), `
 ALTER TABLE deployments ADD COLUMN compile_cache TEXT;
 ALTER TABLE deployments ADD COLUMN listener TEXT; -- JSON
+`, `
+ALTER TABLE events ADD COLUMN id TEXT; -- made by the writer; none: an older hcl wrote it
+CREATE UNIQUE INDEX events_by_id ON events (id);
+ALTER TABLE cells ADD COLUMN records_sum TEXT;      -- SHA-256 of what is kept of its requests
+ALTER TABLE cells ADD COLUMN records_count INTEGER; -- how many requests that are
 `}
 }
 

@@ -174,8 +174,8 @@ func sglangDialect() dialect {
 	return dialect{
 		name: "sglang",
 		head: []blockRow{
-			{"Backend:", "backend", plain},
-			{"Traffic request rate:", "request_rate", plain},
+			{"Backend:", "backend", asSpelt},
+			{"Traffic request rate:", "request_rate", asSpelt},
 			{"Max request concurrency:", "max_concurrency", orNotSet},
 			{"Successful requests:", "completed", whole},
 			{"Benchmark duration (s):", "duration", hundredth},

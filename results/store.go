@@ -8,17 +8,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the "sqlite" driver
 
 	"hclbench/load"
+	"hclbench/plain"
 )
 
 // Store is where results are kept: a folder with a database and one file of
@@ -63,38 +66,97 @@ func Open(ctx context.Context, dir string) (_ *Store, err error) {
 	if err := os.MkdirAll(filepath.Join(dir, "records"), 0o755); err != nil {
 		return nil, err
 	}
-
-	// Going over to write-ahead logging and migrating are the two things that
-	// SQLite's own locks do not order between processes.
-	opening := flock.New(filepath.Join(dir, "opening"))
-	if _, err := opening.TryLockContext(ctx, 10*time.Millisecond); err != nil {
-		return nil, err
+	s := &Store{dir: dir, begun: map[string]*flock.Flock{}}
+	// Going over to write-ahead logging and migrating are two things that SQLite's
+	// own locks do not order between processes.
+	done, err := s.alone(ctx)
+	if err == nil {
+		defer done()
+		err = s.openFolder(ctx, url.Values{
+			"_journal_mode": {"WAL"},
+			// Every commit is on disk before it is reported: cells take minutes to
+			// measure, and a commit milliseconds.
+			"_synchronous":  {"FULL"},
+			"_foreign_keys": {"1"},
+			// A transaction that begins by reading cannot wait for another writer.
+			"_txlock": {"immediate"},
+		})
 	}
-	defer opening.Close()
-
-	name := url.URL{Scheme: "file", Path: filepath.Join(dir, "results.db"), RawQuery: url.Values{
-		"_busy_timeout": {"30000"},
-		"_journal_mode": {"WAL"},
-		// Every commit is on disk before it is reported: cells take minutes to
-		// measure, and a commit milliseconds.
-		"_synchronous":  {"FULL"},
-		"_foreign_keys": {"1"},
-		// A transaction that begins by reading cannot wait for another writer.
-		"_txlock":   {"immediate"},
-		"_error_rc": {"1"},
-	}.Encode()}
-	db, err := sql.Open("sqlite", name.String())
+	if err != nil && ctx.Err() == nil && s.isReadOnly() {
+		// What nobody can write can be read all the same.
+		only := url.Values{"mode": {"ro"}}
+		if info, statErr := os.Stat(filepath.Join(dir, databaseFile+"-wal")); statErr != nil || info.Size() == 0 {
+			only.Set("immutable", "1")
+		}
+		err = s.openFolder(ctx, only)
+	}
 	if err != nil {
 		return nil, err
 	}
+	return s, nil
+}
+
+// databaseFile is the name of a folder's database.
+const databaseFile = "results.db"
+
+// openFolder opens the database of a folder.
+func (s *Store) openFolder(ctx context.Context, options url.Values) error {
+	if err := s.lostDatabase(); err != nil {
+		return err
+	}
+	options.Set("_busy_timeout", "30000")
+	options.Set("_error_rc", "1")
+	name := url.URL{Scheme: "file", Path: filepath.Join(s.dir, databaseFile), RawQuery: options.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return err
+	}
 	// SQLite has one writer; a second connection would only wait for the first.
 	db.SetMaxOpenConns(1)
-	s := &Store{dir: dir, db: &database{DB: db, name: dir}, begun: map[string]*flock.Flock{}}
+	s.db = &database{DB: db, name: s.dir}
 	if err := s.begin(ctx); err != nil {
-		s.Close()
-		return nil, err
+		return errors.Join(err, db.Close())
 	}
-	return s, nil
+	return nil
+}
+
+// lostDatabase refuses a folder with records and without the database that knows of
+// them: a new one would have everything measured again.
+func (s *Store) lostDatabase() error {
+	file := filepath.Join(s.dir, databaseFile)
+	for _, name := range []string{file, file + "-wal"} {
+		if info, err := os.Stat(name); err == nil && info.Size() > 0 {
+			return nil
+		}
+	}
+	entries, err := os.ReadDir(s.recordsDir())
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s is empty or gone, and there are %d files in %s: bring it back from a copy, or move %s away to begin anew",
+		databaseFile, len(entries), s.recordsDir(), s.dir)
+}
+
+// isReadOnly reports whether nothing can be written in the folder.
+func (s *Store) isReadOnly() bool {
+	f, err := os.CreateTemp(s.dir, ".writable-")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// alone waits until no other process opens the folder, or changes more of it than its
+// database. A shared store orders that itself.
+func (s *Store) alone(ctx context.Context) (done func(), err error) {
+	if s.Shared() {
+		return func() {}, nil
+	}
+	opening := flock.New(filepath.Join(s.dir, "opening"))
+	if _, err := opening.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, errors.Join(err, opening.Close())
+	}
+	return func() { opening.Close() }, nil
 }
 
 // begin makes a store that was just opened usable.
@@ -105,7 +167,8 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := s.db.get(ctx, `SELECT id FROM store`, nil, &s.id); err != nil {
 		return fmt.Errorf("read the store's id: %w", err)
 	}
-	return s.tidy(ctx)
+	s.tidy(ctx)
+	return ctx.Err()
 }
 
 // Close closes the database. A run that was begun and not finished counts as cut
@@ -132,7 +195,7 @@ func (s *Store) Path() string { return s.dir }
 func (s *Store) Name() string { return s.db.name }
 
 // Shared reports whether it is a store that a team shares.
-func (s *Store) Shared() bool { return s.db.shared }
+func (s *Store) Shared() bool { return s.claims != nil }
 
 // ID is random and was made when the store was: it tells one store from another.
 func (s *Store) ID() string { return s.id }
@@ -211,17 +274,20 @@ func (s *Store) BeginRun(ctx context.Context, r Run) error {
 	err := s.hold(ctx, r.ID)
 	if err == nil {
 		// Not patiently: nobody can tell whose row a second try would find.
-		_, err = statements{s.db.DB, s.db.shared}.exec(ctx,
-			`INSERT INTO runs (id, lab, command, version, started, finished, outcome, bundled) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome, truth(r.Bundled))
-		if err != nil {
+		if err = putRun(ctx, statements{s.db.DB, s.db.shared}, r); err != nil {
 			err = errors.Join(err, s.release(context.WithoutCancel(ctx), r.ID))
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("store run %s: %w", r.ID, err)
+		return fmt.Errorf("store run %s: %w", r.ID, full(err))
 	}
 	return nil
+}
+
+func putRun(ctx context.Context, on executor, r Run) error {
+	_, err := on.exec(ctx, `INSERT INTO runs (id, lab, command, version, started, finished, outcome, bundled) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome, truth(r.Bundled))
+	return err
 }
 
 // FinishRun stores how and when a run ended.
@@ -234,7 +300,7 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 		err = s.release(ctx, id)
 	}
 	if err != nil {
-		return fmt.Errorf("finish run %s: %w", id, err)
+		return fmt.Errorf("finish run %s: %w", id, full(err))
 	}
 	return nil
 }
@@ -242,25 +308,29 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 // PutDeployment stores a deployment of a run, in place of what was stored about
 // it before.
 func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
+	if err := putDeployment(ctx, s.db, d); err != nil {
+		return fmt.Errorf("store deployment %s: %w", d.ID, full(err))
+	}
+	return nil
+}
+
+func putDeployment(ctx context.Context, on executor, d Deployment) error {
 	var text [5]string
 	for i, v := range []any{d.Command, d.Identity, d.Versions, d.Phases, d.Listener} {
 		b, err := json.Marshal(v)
 		if err != nil {
-			return fmt.Errorf("store deployment %s: %w", d.ID, err)
+			return err
 		}
-		text[i] = string(b)
+		text[i] = string(printableJSON(b))
 	}
-	_, err := s.db.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
+	_, err := on.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
 		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped,
 		compile_cache, listener`),
 		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
-		text[0], text[1], optional(d.Facts), stamp(d.Started), d.Ready,
-		d.GPUCount, d.PricePerHour, text[2], optional(d.Served), text[3], optionalStamp(d.Stopped),
+		text[0], text[1], optional(printableJSON(d.Facts)), stamp(d.Started), d.Ready,
+		d.GPUCount, d.PricePerHour, text[2], optional(printableJSON(d.Served)), text[3], optionalStamp(d.Stopped),
 		d.CompileCache, text[4])
-	if err != nil {
-		return fmt.Errorf("store deployment %s: %w", d.ID, err)
-	}
-	return nil
+	return err
 }
 
 // PutCell stores a cell and the records of its requests, in place of what the
@@ -269,7 +339,7 @@ func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
 func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("store cell %s: %w", c.ID, err)
+			err = fmt.Errorf("store cell %s: %w", c.ID, full(err))
 		}
 	}()
 	for _, id := range []string{c.ID, c.RunID} {
@@ -277,39 +347,13 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 			return err
 		}
 	}
-	var text [6]string
-	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry, c.Origin} {
-		b, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		text[i] = string(b)
-	}
-	axes, identity, job, summary, telemetry, origin := text[0], text[1], text[2], text[3], text[4], text[5]
-	if c.Summary == nil {
-		summary = ""
-	}
-	if c.Telemetry == nil {
-		telemetry = ""
-	}
-	if c.Origin == nil {
-		origin = ""
-	}
-
-	statement := upsert("cells", 2, `run_id, id, deployment_id, benchmark, axes, repetition, identity, job,
-		started, finished, cache_reset, error, verdict, summary, records, telemetry, origin`)
-	args := func(records string) []any {
-		return []any{c.RunID, c.ID, c.DeploymentID, c.Benchmark, axes, c.Repetition, identity, job,
-			stamp(c.Started), stamp(c.Finished), c.CacheReset, c.Error, c.Verdict().Verdict,
-			optional(summary), optional(records), optional(telemetry), optional(origin)}
-	}
 	if s.Shared() {
 		return s.db.change(ctx, func(tx statements) error {
 			name := ""
 			if len(records) > 0 {
 				name = sharedRecords
 			}
-			if _, err := tx.exec(ctx, statement, args(name)...); err != nil {
+			if err := putCell(ctx, tx, c, name, recordsMark{}); err != nil {
 				return err
 			}
 			return putRecords(ctx, tx, c.RunID, c.ID, records)
@@ -318,22 +362,23 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 
 	// The file comes first: a file without a row is litter, a row without its
 	// file would be a lie.
-	before, err := s.recordsFile(ctx, c.RunID, c.ID)
+	before, _, err := s.recordsFile(ctx, c.RunID, c.ID)
 	if err != nil && !errors.Is(err, ErrNoCell) {
 		return err
 	}
 	var file string
+	var mark recordsMark
 	if len(records) > 0 {
 		file = newRecordsFile(s.recordsDir(), c.RunID, c.ID)
-		if err := writeRecords(filepath.Join(s.recordsDir(), file), records); err != nil {
+		if mark, err = writeRecords(filepath.Join(s.recordsDir(), file), records); err != nil {
 			return fmt.Errorf("write its records: %w", err)
 		}
 	}
-	_, err = s.db.exec(ctx, statement, args(file)...)
+	err = putCell(ctx, s.db, c, file, mark)
 
 	// An error does not always mean that the row is not there: ctx may have ended
 	// just after the commit. So the row is asked which file may go.
-	now, lookErr := s.recordsFile(context.WithoutCancel(ctx), c.RunID, c.ID)
+	now, _, lookErr := s.recordsFile(context.WithoutCancel(ctx), c.RunID, c.ID)
 	for _, name := range []string{before, file} {
 		if name != "" && name != now && (lookErr == nil || errors.Is(lookErr, ErrNoCell)) {
 			os.Remove(filepath.Join(s.recordsDir(), name)) // else it is litter, which hurts nobody
@@ -342,15 +387,41 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err
 	return err
 }
 
+// putCell stores the row of a cell, with the name of the file of its records.
+func putCell(ctx context.Context, on executor, c Cell, file string, mark recordsMark) error {
+	var text [6]string
+	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry, c.Origin} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		if text[i] = string(printableJSON(b)); text[i] == "null" && i > 2 {
+			text[i] = "" // there is none
+		}
+	}
+	_, err := on.exec(ctx, upsert("cells", 2, `run_id, id, deployment_id, benchmark, axes, repetition, identity, job,
+		started, finished, cache_reset, error, verdict, summary, records, records_sum, records_count, telemetry, origin`),
+		c.RunID, c.ID, c.DeploymentID, c.Benchmark, text[0], c.Repetition, text[1], text[2],
+		stamp(c.Started), stamp(c.Finished), plain.Line(c.CacheReset), plain.Text(c.Error), c.Verdict().Verdict,
+		optional(text[3]), optional(file), optional(mark.sum), mark.count, optional(text[4]), optional(text[5]))
+	return err
+}
+
 // Event stores something that happened in a run.
 func (s *Store) Event(ctx context.Context, run string, e Event) error {
-	_, err := s.db.exec(ctx,
-		`INSERT INTO events (run_id, time, level, host, engine, cell, message) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		run, stamp(e.Time), e.Level, e.Host, e.Engine, e.Cell, e.Message)
-	if err != nil {
-		return fmt.Errorf("store event of run %s: %w", run, err)
+	if err := putEvent(ctx, s.db, run, e); err != nil {
+		return fmt.Errorf("store event of run %s: %w", run, full(err))
 	}
 	return nil
+}
+
+// putEvent gives the event an id, so that a statement that is run twice, because
+// nobody could tell whether it was, stores it once.
+func putEvent(ctx context.Context, on executor, run string, e Event) error {
+	_, err := on.exec(ctx,
+		`INSERT INTO events (run_id, time, level, host, engine, cell, message, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		run, stamp(e.Time), e.Level, e.Host, e.Engine, e.Cell, plain.Text(e.Message), rand.Text())
+	return err
 }
 
 // checkID refuses ids that cannot be part of a file name.

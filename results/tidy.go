@@ -20,15 +20,21 @@ const died = "died"
 // Dropped is what opening a store found of a process that was cut off.
 type Dropped struct {
 	Run      string
-	Imported bool  // the run was being imported from a bundle, and is gone
+	Imported bool  // the run was being imported from a bundle, and is not there, or as it was before
 	Cells    int   // that were finished, and are kept
 	Files    int   // of records that no finished cell has, removed
 	Bytes    int64 // of these files
+	Err      error // why nothing could be tidied up, which the next opening tries again
 }
 
 // String says it to a person.
 func (d Dropped) String() string {
-	if d.Imported {
+	switch {
+	case d.Err != nil && d.Run == "":
+		return fmt.Sprintf("whether runs were cut off cannot be seen to now: %v", d.Err)
+	case d.Err != nil:
+		return fmt.Sprintf("run %s was cut off; it cannot be tidied up after now, which hurts nothing: %v", d.Run, d.Err)
+	case d.Imported:
 		return fmt.Sprintf("the import of run %s was cut off; nothing of it is kept, import it again", d.Run)
 	}
 	return fmt.Sprintf("run %s was cut off; finished cells, which are kept: %d; half-written files of records, which are removed: %d (%d bytes)",
@@ -42,14 +48,21 @@ func (s *Store) Dropped() []Dropped { return s.dropped }
 // hold shows others that a run goes on, for as long as this process lives.
 func (s *Store) hold(ctx context.Context, run string) error {
 	if s.Shared() {
-		_, err := s.claims.take(ctx, "run "+run, "")
+		got, err := s.claims.take(ctx, "run "+run, "")
+		if err == nil && !got {
+			err = fmt.Errorf("%w: another process is at run %s", ErrLocked, run)
+		}
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(s.dir, "running"), 0o755); err != nil {
 		return err
 	}
 	lock := flock.New(s.runningFile(run))
-	if got, err := lock.TryLock(); err != nil || !got {
+	got, err := lock.TryLock()
+	if err == nil && !got {
+		err = fmt.Errorf("%w: another process is at run %s", ErrLocked, run)
+	}
+	if err != nil {
 		return errors.Join(err, lock.Close())
 	}
 	s.mu.Lock()
@@ -107,8 +120,18 @@ func (s *Store) Running(ctx context.Context, runs []string) (map[string]bool, er
 }
 
 // tidy looks for runs that were cut off, removes what they have left half done, and
-// marks them, so that it is told once.
-func (s *Store) tidy(ctx context.Context) error {
+// marks them, so that it is told once. What cannot be tidied up now, because the disk
+// is full or cannot be written, waits: nobody who reads needs it.
+func (s *Store) tidy(ctx context.Context) {
+	if err := s.tidyRuns(ctx); err != nil {
+		s.dropped = append(s.dropped, Dropped{Err: err})
+	}
+	if err := s.tidyIncoming(ctx); err != nil {
+		s.dropped = append(s.dropped, Dropped{Err: err})
+	}
+}
+
+func (s *Store) tidyRuns(ctx context.Context) error {
 	type run struct{ id, outcome string }
 	open, err := collect(ctx, s.db, "look for runs that were cut off",
 		`SELECT id, outcome FROM runs WHERE outcome = '`+importing+`' OR outcome = '' AND bundled = 0 ORDER BY started, id`, nil,
@@ -132,26 +155,65 @@ func (s *Store) tidy(ctx context.Context) error {
 			continue
 		}
 		d := Dropped{Run: r.id, Imported: r.outcome == importing}
-		if d.Imported {
-			err = s.Remove(ctx, Litter{Run: r.id})
-		} else if err = s.db.get(ctx, `SELECT count(*) FROM cells WHERE run_id = ?`, []any{r.id}, &d.Cells); err == nil {
-			_, err = s.db.exec(ctx, `UPDATE runs SET outcome = ? WHERE id = ? AND outcome = ''`, died, r.id)
-		}
-		if err == nil && !s.Shared() {
-			err = s.dropFiles(ctx, &d)
-		}
-		if err != nil {
-			return fmt.Errorf("tidy up after run %s: %w", r.id, err)
-		}
+		d.Err = s.tidyRun(ctx, &d)
 		s.dropped = append(s.dropped, d)
 	}
 	return nil
 }
 
-// dropFiles removes what a run that was cut off has left beside the database:
-// files of records without their row, whole or begun.
+func (s *Store) tidyRun(ctx context.Context, d *Dropped) (err error) {
+	if d.Imported { // by an hcl that kept it piece by piece
+		err = s.Remove(ctx, Litter{Run: d.Run})
+	} else if err = s.db.get(ctx, `SELECT count(*) FROM cells WHERE run_id = ?`, []any{d.Run}, &d.Cells); err == nil && !s.Shared() {
+		// Before the mark: a run that is marked is not looked at again.
+		err = s.dropFiles(ctx, d)
+	}
+	if err == nil && !d.Imported {
+		_, err = s.db.exec(ctx, `UPDATE runs SET outcome = ? WHERE id = ? AND outcome = ''`, died, d.Run)
+	}
+	if err != nil || s.Shared() {
+		return err
+	}
+	if err := os.Remove(s.runningFile(d.Run)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// tidyIncoming removes what imports that were cut off have laid down, and the files
+// of records that they had begun to keep.
+func (s *Store) tidyIncoming(ctx context.Context) error {
+	folders, err := filepath.Glob(filepath.Join(s.dir, incomingPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range folders {
+		lock := flock.New(filepath.Join(dir, incomingLock))
+		got, err := lock.TryLock()
+		if err != nil || !got {
+			if err := errors.Join(err, lock.Close()); err != nil {
+				return err
+			}
+			continue // somebody is at it
+		}
+		run, err := os.ReadFile(filepath.Join(dir, incomingRun))
+		if d := (Dropped{Run: string(run), Imported: true}); err == nil && isRunID(d.Run) && !s.Shared() {
+			if err := s.dropFiles(ctx, &d); err != nil {
+				return errors.Join(err, lock.Close())
+			}
+			s.dropped = append(s.dropped, d)
+		}
+		if err := errors.Join(os.RemoveAll(dir), lock.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropFiles removes what a run that was cut off has left beside the database: files
+// of records that no cell names, whole or begun.
 func (s *Store) dropFiles(ctx context.Context, d *Dropped) error {
-	used, err := collect(ctx, s.db, "read records", `SELECT records FROM cells WHERE run_id = ? AND records IS NOT NULL`, []any{d.Run},
+	used, err := collect(ctx, s.db, "read records", `SELECT records FROM cells WHERE records IS NOT NULL`, nil,
 		func(scan func(...any) error) (name string, err error) {
 			err = scan(&name)
 			return name, err
@@ -168,8 +230,7 @@ func (s *Store) dropFiles(ctx context.Context, d *Dropped) error {
 		return err
 	}
 	for _, e := range entries {
-		// A file that is being written begins with a point.
-		if keep[e.Name()] || !strings.HasPrefix(strings.TrimPrefix(e.Name(), "."), d.Run+"-") {
+		if keep[e.Name()] || !isRecordsOf(d.Run, e.Name()) {
 			continue
 		}
 		if info, err := e.Info(); err == nil {
@@ -179,8 +240,13 @@ func (s *Store) dropFiles(ctx context.Context, d *Dropped) error {
 			return err
 		}
 	}
-	if err := os.Remove(s.runningFile(d.Run)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
 	return nil
+}
+
+// isRecordsOf reports whether a file is one of those that newRecordsFile names for a
+// run's cells, or one that is being written, which begins with a point.
+func isRecordsOf(run, file string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(file, "."), run+"-")
+	cell, _, whole := strings.Cut(rest, ".")
+	return ok && whole && cell != "" && !strings.Contains(cell, "-") && strings.Contains(rest, recordsSuffix)
 }

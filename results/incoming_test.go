@@ -1,0 +1,470 @@
+package results
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"hclbench/load"
+	"hclbench/testhost"
+)
+
+// packed is a file of a bundle.
+type packed struct {
+	header  tar.Header
+	content []byte
+}
+
+func unpackBundle(t *testing.T, b []byte) (files []packed) {
+	t.Helper()
+	z, err := zstd.NewReader(bytes.NewReader(b))
+	check(t, err)
+	defer z.Close()
+	for in := tar.NewReader(z); ; {
+		h, err := in.Next()
+		if err == io.EOF {
+			return files
+		}
+		check(t, err)
+		content, err := io.ReadAll(in)
+		check(t, err)
+		files = append(files, packed{*h, content})
+	}
+}
+
+func packBundle(t *testing.T, files []packed) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b)
+	check(t, err)
+	out := tar.NewWriter(z)
+	for _, f := range files {
+		h := f.header
+		h.Size = int64(len(f.content))
+		check(t, out.WriteHeader(&h))
+		_, err := out.Write(f.content)
+		check(t, err)
+	}
+	check(t, out.Close())
+	check(t, z.Close())
+	return b.Bytes()
+}
+
+// zstdOf is a text, compressed.
+func zstdOf(t *testing.T, text string) []byte {
+	t.Helper()
+	z, err := zstd.NewWriter(nil)
+	check(t, err)
+	return z.EncodeAll([]byte(text), nil)
+}
+
+// edits are what can be done to a good bundle.
+type edits struct {
+	*testing.T
+	files []packed
+}
+
+// file is a file of the bundle.
+func (e *edits) file(name string) *packed {
+	e.Helper()
+	for i := range e.files {
+		if e.files[i].header.Name == name {
+			return &e.files[i]
+		}
+	}
+	e.Fatalf("the bundle has no %s", name)
+	return nil
+}
+
+func (e *edits) add(name string, content []byte) {
+	e.files = append(e.files, packed{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644}, content})
+}
+
+// index changes bundle.json, whose things are maps and lists of the JSON.
+func (e *edits) index(change func(index map[string]any)) {
+	e.Helper()
+	f := e.file(bundleIndex)
+	var index map[string]any
+	d := json.NewDecoder(bytes.NewReader(f.content))
+	d.UseNumber()
+	check(e.T, d.Decode(&index))
+	change(index)
+	var text bytes.Buffer
+	// The version and the run go first.
+	write := func(key string) {
+		b, err := json.Marshal(index[key])
+		check(e.T, err)
+		fmt.Fprintf(&text, "%s%q:%s", map[bool]string{true: "{", false: ","}[text.Len() == 0], key, b)
+		delete(index, key)
+	}
+	write("bundle_version")
+	write("run")
+	for key := range index {
+		write(key)
+	}
+	f.content = append(text.Bytes(), '}')
+}
+
+// set sets a member of bundle.json, by its path: "cells.1.summary.duration_s".
+func (e *edits) set(path string, value any) {
+	e.Helper()
+	e.index(func(index map[string]any) {
+		var at any = index
+		steps := strings.Split(path, ".")
+		for i, step := range steps {
+			switch x := at.(type) {
+			case map[string]any:
+				if i == len(steps)-1 {
+					x[step] = value
+					return
+				}
+				at = x[step]
+			case []any:
+				at = x[step[0]-'0']
+			default:
+				e.Fatalf("%s: there is no %s", path, step)
+			}
+		}
+	})
+}
+
+// cell is where the cell with records stands in bundle.json.
+const cell = "cells.1."
+
+// records stand for the file of the records of that cell.
+const recordsOfCell = bundleRecords + bundledCell + recordsSuffix
+
+// TestHostileBundle: whatever is changed in a good bundle, what cannot be is refused
+// with a reason, nothing of it is kept, and the good copy that was there stays.
+func TestHostileBundle(t *testing.T) {
+	_, good := bundled(t, t.TempDir())
+	escape := "\x1b]0;owned\a"
+	for name, c := range map[string]struct {
+		edit func(e *edits)
+		want string
+	}{
+		"run id as a day":           {func(e *edits) { e.set("run.id", "20261121") }, "is not the id of a run"},
+		"run id with a path":        {func(e *edits) { e.set("run.id", "../20261121-120000-k3f9") }, "is not the id of a run"},
+		"run id of another form":    {func(e *edits) { e.set("run.id", "20261121-120000-k3f9\n") }, "is not the id of a run"},
+		"no run":                    {func(e *edits) { e.index(func(x map[string]any) { delete(x, "run") }) }, "is not the id of a run"},
+		"command":                   {func(e *edits) { e.set("run.command", "measured") }, "command"},
+		"outcome of an import":      {func(e *edits) { e.set("run.outcome", importing) }, "not whole"},
+		"lab of 5 KB":               {func(e *edits) { e.set("run.lab", strings.Repeat("x", 5000)) }, "a name has 5000 bytes"},
+		"time before time":          {func(e *edits) { e.set("run.started", "0000-01-01T00:00:00Z") }, "in the year 0"},
+		"time after time":           {func(e *edits) { e.set(cell+"finished", "9999-12-31T23:59:59-23:00") }, "in the year 10000"},
+		"no time":                   {func(e *edits) { e.set("run.started", "noon") }, "noon"},
+		"version":                   {func(e *edits) { e.set("bundle_version", 2) }, "version 2 of the format"},
+		"no version":                {func(e *edits) { e.set("bundle_version", nil) }, "version 0 of the format"},
+		"deployment id":             {func(e *edits) { e.set("deployments.0.id", "../../d1") }, "is not the id of a deployment"},
+		"deployment of another run": {func(e *edits) { e.set("deployments.0.run_id", "20261121-120000-aaaa") }, "it is of run"},
+		"deployment twice":          {twice("deployments"), "twice"},
+		"GPUs":                      {func(e *edits) { e.set("deployments.0.gpu_count", -8) }, "number of GPUs"},
+		"more GPUs than there are":  {func(e *edits) { e.set("deployments.0.gpu_count", 1<<40) }, "GPUs"},
+		"price":                     {func(e *edits) { e.set("deployments.0.price_per_hour", -1) }, "price"},
+		"cell id":                   {func(e *edits) { e.set(cell+"id", "x/y") }, "is not the id of a cell"},
+		"cell id in capitals":       {func(e *edits) { e.set(cell+"id", "0123456789AB") }, "is not the id of a cell"},
+		"cell of another run":       {func(e *edits) { e.set(cell+"run_id", "20261121-120000-aaaa") }, "it is of run"},
+		"cell of no deployment":     {func(e *edits) { e.set(cell+"deployment_id", "d'1") }, "is not the id of a deployment"},
+		"cell twice":                {twice("cells"), "twice"},
+		"repetition":                {func(e *edits) { e.set(cell+"repetition", 1<<40) }, "repetition"},
+		"verdict with script":       {func(e *edits) { e.set(cell+"summary.verdict.verdict", `x"><script>alert(1)</script>`) }, "verdict"},
+		"verdict of none":           {func(e *edits) { e.set(cell+"summary.verdict.verdict", "") }, "verdict"},
+		"verdict of a part": {func(e *edits) {
+			e.set(cell+"summary.steady", map[string]any{"verdict": map[string]any{"verdict": "good"}})
+		}, "verdict"},
+		"level":                     {func(e *edits) { e.set("events.0.level", "<b>") }, "level"},
+		"origin":                    {func(e *edits) { e.set(cell+"origin.format", "<b>") }, "origin"},
+		"origin that is no object":  {func(e *edits) { e.set(cell+"origin.fields", []int{1}) }, "origin"},
+		"duration":                  {func(e *edits) { e.set(cell+"summary.duration_s", -1) }, "duration"},
+		"completed":                 {func(e *edits) { e.set(cell+"summary.completed", -1) }, "number of requests"},
+		"completed as text":         {func(e *edits) { e.set(cell+"summary.completed", "many") }, "completed"},
+		"latency":                   {func(e *edits) { e.set(cell+"summary.ttft_ms.mean", -1) }, "latency"},
+		"latency beyond numbers":    {func(e *edits) { e.set(cell+"summary.ttft_ms.mean", json.Number("1e999")) }, "ttft_ms"},
+		"percentile":                {func(e *edits) { e.set(cell+"summary.ttft_ms.percentiles", map[string]int{"ninety": 1}) }, "is no percentile"},
+		"series of two lengths":     {func(e *edits) { e.set(cell+"summary.series", map[string]any{"every": "1s", "in_flight": []int{1}}) }, "lists over time"},
+		"telemetry of two lengths":  {func(e *edits) { e.set(cell+"telemetry.series.0.value", []int{1}) }, "2 times and 1 values"},
+		"axis that is a list":       {func(e *edits) { e.set(cell+"axes", map[string]any{"x": []int{1}}) }, "axis x"},
+		"recorded that is no cell":  {func(e *edits) { e.set("recorded", []string{"0123456789ff"}) }, "are missing"},
+		"recorded twice":            {func(e *edits) { e.set("recorded", []string{bundledCell, bundledCell}) }, "it says of"},
+		"recorded without records":  {func(e *edits) { e.set("recorded", []string{bundledCell, bundledVoid}) }, "are missing"},
+		"records of no cell":        {func(e *edits) { e.add(bundleRecords+"0123456789ff"+recordsSuffix, e.file(recordsOfCell).content) }, "there are records of"},
+		"records that are not told": {func(e *edits) { e.set("recorded", nil) }, "there are records of"},
+		"records that are empty":    {func(e *edits) { e.file(recordsOfCell).content = nil }, "no record"},
+		"records cut off":           {func(e *edits) { f := e.file(recordsOfCell); f.content = f.content[:len(f.content)/2] }, recordsOfCell},
+		"records of something else": {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, "[1]") }, recordsOfCell},
+		"records of times past":     {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, `{"sent":-5}`) }, "request 0: its time cannot be"},
+		"events that are an object": {func(e *edits) { e.set("events", map[string]int{}) }, "in place of a list"},
+		"index cut off":             {func(e *edits) { f := e.file(bundleIndex); f.content = f.content[:len(f.content)-9] }, bundleIndex},
+		"index of something else":   {func(e *edits) { e.file(bundleIndex).content = []byte("[]") }, "in place of {"},
+		"index with a member twice": {func(e *edits) {
+			f := e.file(bundleIndex)
+			f.content = append([]byte(`{"bundle_version":1,`), f.content[1:]...)
+		}, "twice"},
+		"no index":        {func(e *edits) { e.files = e.files[1:] }, "there is no bundle.json"},
+		"two indexes":     {func(e *edits) { e.files = append(e.files, e.files[0]) }, "twice"},
+		"upwards":         {func(e *edits) { e.add("inputs/../../x", nil) }, "is not the name of a plain file"},
+		"upwards to root": {func(e *edits) { e.add("/etc/passwd", nil) }, "is not the name of a plain file"},
+		"name":            {func(e *edits) { e.add("inputs/lab/"+escape, nil) }, "is not the name of a plain file"},
+		"link": {func(e *edits) {
+			e.files = append(e.files, packed{tar.Header{Typeflag: tar.TypeSymlink, Name: "inputs/x", Linkname: "/etc/passwd"}, nil})
+		}, "is not the name of a plain file"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			e := &edits{t, unpackBundle(t, good)}
+			c.edit(e)
+			refused(t, good, packBundle(t, e.files), c.want)
+		})
+	}
+}
+
+// twice has a list of bundle.json begin with its first thing twice.
+func twice(list string) func(*edits) {
+	return func(e *edits) {
+		e.index(func(x map[string]any) { x[list] = append([]any{x[list].([]any)[0]}, x[list].([]any)...) })
+	}
+}
+
+// refused holds that a bundle is refused with a reason, by an empty store and by one
+// that has a good copy of it, and that both are afterwards as they were.
+func refused(t *testing.T, good, bad []byte, want string) {
+	t.Helper()
+	for _, copies := range []int{0, 1} {
+		dir := t.TempDir()
+		s := open(t, dir)
+		for range copies {
+			_, err := s.ImportBundle(t.Context(), bytes.NewReader(good))
+			check(t, err)
+		}
+		before := contents(t, s)
+		_, err := s.ImportBundle(t.Context(), bytes.NewReader(bad))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\x1b\a") {
+			t.Errorf("ImportBundle: %q, want %q", err, want)
+		}
+		if diff := cmp.Diff(before, contents(t, s)); diff != "" {
+			t.Errorf("the store with %d copies was changed (-want +got):\n%s", copies, diff)
+		}
+	}
+}
+
+// contents is all that a folder's store has, in its database and beside it.
+func contents(t *testing.T, s *Store) (all []any) {
+	t.Helper()
+	runs, err := s.Runs(t.Context())
+	check(t, err)
+	for _, r := range runs {
+		all = append(all, everything(t, s, r.ID))
+	}
+	check(t, filepath.WalkDir(s.dir, func(path string, e os.DirEntry, err error) error {
+		all = append(all, path)
+		return err
+	}))
+	return all
+}
+
+// TestBundleOfOthers: what is harmless is let in, with its texts made printable.
+func TestBundleOfOthers(t *testing.T) {
+	_, good := bundled(t, t.TempDir())
+	const escape = "\x1b]52;c;cm0gLXJm\a\x1b[2J"
+	e := &edits{t, unpackBundle(t, good)}
+	e.set("run.lab", "quick"+escape+"start")
+	e.set("deployments.0.model", escape+"deepseek-ai/DeepSeek-R1")
+	e.set("deployments.0.command", []string{"vllm", escape + "serve", "it's"})
+	e.set("deployments.0.facts", map[string]string{escape + "os": "li\u202enux" + escape})
+	e.set(cell+"summary.error_samples", []string{"no byte" + escape + " for 5m"})
+	e.set(cell+"summary.errors", map[string]int{load.ClassStall + escape: 1})
+	e.set("cells.0.error", "the engine"+escape+" died")
+	e.set("events.0.message", "gpu"+escape+" throttled")
+	e.set("added_later", map[string]any{"x": []int{1}})
+	e.file("logs/vllm.h200-1.log").content = []byte(escape + "loading\n")
+	e.file(recordsOfCell).content = zstdOf(t, `{"seq":0,"error":"\u001b]0;x\u0007busy","class":"status"}`)
+	// Packed again by hand: folders, another order, other names of the same.
+	for i := range e.files {
+		e.files[i].header.Name = "./" + e.files[i].header.Name
+	}
+	e.files = append(e.files[1:], e.files[0], packed{tar.Header{Typeflag: tar.TypeDir, Name: "./records/", Mode: 0o755}, nil})
+
+	for name, place := range map[string]string{"folder": t.TempDir(), "postgres": testhost.Database(t)} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, place)
+			_, err := s.ImportBundle(t.Context(), bytes.NewReader(packBundle(t, e.files)))
+			check(t, err)
+			text := fmt.Sprintf("%q", everything(t, s, bundledRun))
+			for _, bad := range []string{`\x1b`, `\u001b`, `\u202e`, `\a`, "52;c"} {
+				if strings.Contains(text, bad) {
+					t.Errorf("the store has %s:\n%s", bad, text)
+				}
+			}
+			for _, want := range []string{"quickstart", "the engine died", "gpu throttled", "no byte for 5m", "busy", "loading"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the store lacks %q:\n%s", want, text)
+				}
+			}
+		})
+	}
+}
+
+// TestBundleBounds: a small file that unpacks to much is refused before it takes the
+// memory.
+func TestBundleBounds(t *testing.T) {
+	_, good := bundled(t, t.TempDir())
+	const mib = 1 << 20
+	for name, c := range map[string]struct {
+		edit   func(e *edits)
+		limits func(*limits)
+	}{
+		"records of nothing": {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, strings.Repeat("{}\n", 20*mib)) }, func(l *limits) { l.records = mib }},
+		"one long record": {func(e *edits) {
+			e.file(recordsOfCell).content = zstdOf(t, `{"error":"`+strings.Repeat("x", 60*mib)+`"}`)
+		}, func(l *limits) { l.element = mib }},
+		"recorded without end":  {func(e *edits) { e.raw("recorded", "["+strings.Repeat(`"",`, 20*mib)+`""]`) }, func(l *limits) {}},
+		"cells without end":     {func(e *edits) { e.raw("cells", "["+strings.Repeat(`{},`, 20*mib)+`{}]`) }, func(l *limits) {}},
+		"events without end":    {func(e *edits) { e.raw("events", "["+strings.Repeat(event+",", mib)+event+"]") }, func(l *limits) { l.things = 1000 }},
+		"one long cell":         {func(e *edits) { e.raw("cells", `[{"error":"`+strings.Repeat("x", 60*mib)+`"}]`) }, func(l *limits) { l.element = mib }},
+		"a long unknown member": {func(e *edits) { e.raw("more", `"`+strings.Repeat("x", 60*mib)+`"`) }, func(l *limits) { l.element = mib }},
+		"a long index":          {func(e *edits) { e.file(bundleIndex).content = bytes.Repeat([]byte(" "), 60*mib) }, func(l *limits) { l.index = mib }},
+		"a long input":          {func(e *edits) { e.add("inputs/x", make([]byte, 60*mib)) }, func(l *limits) { l.file = mib }},
+		"much for people":       {func(e *edits) { e.add("report.html", make([]byte, 60*mib)) }, func(l *limits) { l.total = mib }},
+		"many files": {func(e *edits) {
+			for i := range 20 {
+				e.add(fmt.Sprint("x", i), nil)
+			}
+		}, func(l *limits) { l.things = 10 }},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			e := &edits{t, unpackBundle(t, good)}
+			c.edit(e)
+			bad := packBundle(t, e.files)
+			s := open(t, t.TempDir())
+			before := contents(t, s)
+			l := doorLimits()
+			c.limits(&l)
+			e.files = nil
+			runtime.GC()
+			var at, then runtime.MemStats
+			runtime.ReadMemStats(&at)
+			if in, err := s.receive(t.Context(), bytes.NewReader(bad), l); err == nil {
+				t.Errorf("it was let in: %+v", in.run)
+			}
+			runtime.ReadMemStats(&then)
+			// What was ever allocated is more than what was needed at once.
+			if took := then.TotalAlloc - at.TotalAlloc; took > 48*mib {
+				t.Errorf("refusing %d bytes took %d MiB", len(bad), took>>20)
+			}
+			if diff := cmp.Diff(before, contents(t, s)); diff != "" {
+				t.Errorf("the store was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// event is the smallest that is one.
+const event = `{"time":"2026-11-21T12:00:00Z","level":"info","message":""}`
+
+// raw sets a member of bundle.json as text, in place of one of that name.
+func (e *edits) raw(key, value string) {
+	e.Helper()
+	e.index(func(x map[string]any) { delete(x, key) })
+	f := e.file(bundleIndex)
+	f.content = fmt.Appendf(bytes.TrimSuffix(f.content, []byte("}")), ",%q:%s}", key, value)
+}
+
+// TestKeepAfterCancel: an import that is given up keeps nothing.
+func TestKeepAfterCancel(t *testing.T) {
+	_, good := bundled(t, t.TempDir())
+	s := open(t, t.TempDir())
+	before := contents(t, s)
+	in, err := s.ReceiveBundle(t.Context(), bytes.NewReader(good))
+	check(t, err)
+	if err := in.Keep(cancelled(t)); err == nil {
+		t.Error("Keep with a cancelled context: no error")
+	}
+	check(t, in.Close())
+	if diff := cmp.Diff(before, contents(t, s)); diff != "" {
+		t.Errorf("the store was changed (-want +got):\n%s", diff)
+	}
+}
+
+// TestIncomingCutOff: what an import that was killed has laid down, and the files that
+// it had begun to keep, go when the store is opened next.
+func TestIncomingCutOff(t *testing.T) {
+	_, good := bundled(t, t.TempDir())
+	dir := t.TempDir()
+	s := open(t, dir)
+	own := "20261121-120000-k3f9-" + strings.Repeat("a", 12) + recordsSuffix // of another run, whose id only begins so
+	in, err := s.ReceiveBundle(t.Context(), bytes.NewReader(good))
+	check(t, err)
+	other := open(t, dir) // while it is at work
+	if _, err := os.Stat(in.dir); err != nil || len(other.Dropped()) > 0 {
+		t.Errorf("another process has seen to it: %v, %v", err, other.Dropped())
+	}
+	moved, err := in.move()
+	check(t, err)
+	check(t, in.held.Close()) // as the end of a process does
+	check(t, s.Close())
+	if len(moved) != 1 || moved[0] != bundledRun+"-"+bundledCell+recordsSuffix {
+		t.Fatalf("moved %q", moved)
+	}
+	for _, name := range []string{own, "20261121-120000-k3f9a-b" + recordsSuffix} {
+		if name != own {
+			check(t, os.WriteFile(filepath.Join(dir, "records", name), nil, 0o644))
+		}
+	}
+	again := open(t, dir)
+	entries, err := os.ReadDir(filepath.Join(dir, "records"))
+	check(t, err)
+	if dropped := again.Dropped(); len(dropped) != 1 || dropped[0].Run != bundledRun || !dropped[0].Imported || dropped[0].Files != 1 || dropped[0].Err != nil {
+		t.Errorf("dropped %+v; want one import with one file", dropped)
+	}
+	if len(entries) != 1 || entries[0].Name() != "20261121-120000-k3f9a-b"+recordsSuffix {
+		t.Errorf("records has %v; want the file of another run alone", entries)
+	}
+	if _, err := os.Stat(in.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of the import: %v", err)
+	}
+}
+
+func TestIsRecordsOf(t *testing.T) {
+	for file, want := range map[string]bool{
+		"20261121-120000-k3f9-0123456789ab.jsonl.zst":     true,
+		"20261121-120000-k3f9-0123456789ab.2.jsonl.zst":   true,
+		".20261121-120000-k3f9-0123456789ab.jsonl.zst123": true,
+		"20261121-120000-k3f9-x-0123456789ab.jsonl.zst":   false,
+		"20261121-120000-k3f9a-0123456789ab.jsonl.zst":    false,
+		"20261121-120000-k3f9-0123456789ab.txt":           false,
+		"20261121-120000-k3f9-.jsonl.zst":                 false,
+	} {
+		if got := isRecordsOf("20261121-120000-k3f9", file); got != want {
+			t.Errorf("isRecordsOf(%q) = %v", file, got)
+		}
+	}
+	if isRecordsOf("20261121", "20261121-120000-k3f9-0123456789ab.jsonl.zst") {
+		t.Error("the beginning of an id is taken for the id")
+	}
+}
+
+func TestPrintableJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"b","n":1.50,"u":"ü \"q\" \n"}`:     `{"a":"b","n":1.50,"u":"ü \"q\" \n"}`,
+		`{"\u001b[2Ja" : ["\u001b[31mred", 1e3]}`: `{"a" : ["red", 1e3]}`,
+		"[\"\xff\"]": `["` + "\ufffd" + `"]`,
+		`["\u202eturned", "kept \u003c", "\\u001b[m"]`: `["` + "\ufffd" + `turned", "kept \u003c", "\\u001b[m"]`,
+		`"not ended`: `"not ended`,
+		`null`:       `null`,
+	} {
+		if got := string(printableJSON([]byte(in))); got != want {
+			t.Errorf("printableJSON(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
