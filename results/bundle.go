@@ -116,7 +116,7 @@ func (s *Store) WriteBundle(ctx context.Context, w io.Writer, run string, more m
 // bundleRecords adds the records of a cell, which have to be whole: a bundle that
 // nobody can read later is no bundle.
 func (s *Store) bundleRecords(ctx context.Context, out *bundleWriter, run, id string) error {
-	if err := s.checkRecords(ctx, run, id); err != nil {
+	if err := s.CheckRecords(ctx, run, id); err != nil {
 		return err
 	}
 	content, size, err := s.openRecords(ctx, run, id)

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		os.Exit(testhost.Main(m))
 	}
 	children := map[string]func(ctx context.Context, dir string, args []string) error{
-		"write": writeCells, "fill": fillDisk, "lock": holdLock, "journal": writeJournal, "bundle": importBundles,
+		"write": writeCells, "fill": fillDisk, "lock": holdLock, "journal": writeJournal, "bundle": importBundles, "look": readOnly,
 	}
 	// The folder may have blanks in its name.
 	if err := children[job[0]](context.Background(), os.Getenv(childEnv+"_DIR"), job[1:]); err != nil {

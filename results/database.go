@@ -28,6 +28,7 @@ type database struct {
 	shared   bool          // PostgreSQL
 	name     string        // for people
 	patience time.Duration // for how long a server that is away is waited for
+	refuses  error         // why nothing can be written; nil: it can
 	log      *slog.Logger
 }
 
@@ -54,6 +55,9 @@ func (s statements) exec(ctx context.Context, query string, args ...any) (sql.Re
 // exec runs one statement, which must bear being run twice: where the server goes
 // away at the wrong moment, nobody can tell whether it was.
 func (d *database) exec(ctx context.Context, query string, args ...any) (res sql.Result, err error) {
+	if d.refuses != nil {
+		return nil, d.refuses
+	}
 	err = d.patiently(ctx, func() error {
 		res, err = statements{d.DB, d.shared}.exec(ctx, query, args...)
 		return err
@@ -72,6 +76,9 @@ func (d *database) get(ctx context.Context, query string, args []any, targets ..
 // change runs do in a transaction: all of it happens, or nothing. Do must bear
 // being run twice.
 func (d *database) change(ctx context.Context, do func(statements) error) error {
+	if d.refuses != nil {
+		return d.refuses
+	}
 	return d.patiently(ctx, func() error {
 		tx, err := d.BeginTx(ctx, nil)
 		if err != nil {

@@ -200,8 +200,9 @@ func (s *Store) Records(ctx context.Context, run, cell string) (records []load.R
 	return records, nil
 }
 
-// checkRecords reports whether the records of a cell are those that were stored.
-func (s *Store) checkRecords(ctx context.Context, run, cell string) error {
+// CheckRecords reads the records of a cell; it is ErrDamaged when they are not those
+// that were stored.
+func (s *Store) CheckRecords(ctx context.Context, run, cell string) error {
 	_, err := s.Records(ctx, run, cell)
 	return err
 }

@@ -33,6 +33,7 @@ type Store struct {
 	id      string
 	db      *database
 	dropped []Dropped
+	refuses error // why nothing can be written in the folder; nil: it can
 
 	claims *claims // of a shared store
 	mu     sync.Mutex
@@ -82,8 +83,13 @@ func Open(ctx context.Context, dir string) (_ *Store, err error) {
 			"_txlock": {"immediate"},
 		})
 	}
-	if err != nil && ctx.Err() == nil && s.isReadOnly() {
-		// What nobody can write can be read all the same.
+	if err != nil && ctx.Err() == nil {
+		if why := s.unwritable(); why != nil {
+			// What cannot be written can be read all the same.
+			s.refuses = fmt.Errorf("the store can only be read: %w", why)
+		}
+	}
+	if s.refuses != nil {
 		only := url.Values{"mode": {"ro"}}
 		if info, statErr := os.Stat(filepath.Join(dir, databaseFile+"-wal")); statErr != nil || info.Size() == 0 {
 			only.Set("immutable", "1")
@@ -113,7 +119,7 @@ func (s *Store) openFolder(ctx context.Context, options url.Values) error {
 	}
 	// SQLite has one writer; a second connection would only wait for the first.
 	db.SetMaxOpenConns(1)
-	s.db = &database{DB: db, name: s.dir}
+	s.db = &database{DB: db, name: s.dir, refuses: s.refuses}
 	if err := s.begin(ctx); err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -137,13 +143,19 @@ func (s *Store) lostDatabase() error {
 		databaseFile, len(entries), s.recordsDir(), s.dir)
 }
 
-// isReadOnly reports whether nothing can be written in the folder.
-func (s *Store) isReadOnly() bool {
+// unwritable says why nothing can be written in the folder; nil: it can.
+func (s *Store) unwritable() error {
 	f, err := os.CreateTemp(s.dir, ".writable-")
 	if err == nil {
-		err = errors.Join(f.Close(), os.Remove(f.Name()))
+		_, err = f.Write(make([]byte, 1<<16))
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+	for _, why := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, why) {
+			return err
+		}
+	}
+	return nil
 }
 
 // alone waits until no other process opens the folder, or changes more of it than its

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -22,7 +24,9 @@ func (a *app) audit() *cobra.Command {
 be true together: Little's law (throughput times latency is the mean number of
 requests in flight), counts against duration and throughput, TTFT and TPOT
 against E2EL, ITL against TPOT, percentiles out of order. It looks at what is
-stored, imported results among them, or at files as hcl import reads them.`,
+stored, imported results among them, or at files as hcl import reads them. Of what
+is stored it also reads every request, and names the results that are not in the
+store any more as they were put there.`,
 		Example: `  hcl audit lab/
   hcl audit published/online.csv vllm.json
   hcl audit --run 20261121-142501-k3f9 --json
@@ -30,9 +34,12 @@ stored, imported results among them, or at files as hcl import reads them.`,
 Exit codes: 0 nothing was found, 1 failed, 2 the command line is wrong or a file
 cannot be understood, 3 some results cannot be true.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			rows, err := a.audited(c, args, which)
+			store, rows, err := a.audited(c, args, which)
 			if err != nil {
 				return err
+			}
+			if store != nil {
+				defer store.Close()
 			}
 			type finding struct {
 				Cell      string       `json:"cell,omitempty"`
@@ -45,10 +52,11 @@ cannot be understood, 3 some results cannot be true.`,
 			}
 			found := []finding{}
 			for _, r := range rows {
-				if r.Summary == nil {
-					continue
+				wrong, err := wrongIn(c.Context(), store, r)
+				if err != nil {
+					return err
 				}
-				if wrong := r.Summary.Contradictions(r.Job.Workload.Concurrency); len(wrong) > 0 {
+				if len(wrong) > 0 {
 					found = append(found, finding{r.ID, r.RunID, r.Benchmark, r.Deployment.Engine, r.Deployment.GPUs, r.Axes, wrong})
 				}
 			}
@@ -79,8 +87,28 @@ cannot be understood, 3 some results cannot be true.`,
 	return c
 }
 
-// audited are the results that are to be looked at: of the files, or of a store.
-func (a *app) audited(c *cobra.Command, args []string, which selection) ([]results.Row, error) {
+// wrongIn is what is wrong with a result: what cannot be true, and what of it is
+// damaged in the store; nil: it is of a file.
+func wrongIn(ctx context.Context, store *results.Store, r results.Row) (wrong []string, err error) {
+	if r.Damaged != "" {
+		return []string{r.Damaged}, nil
+	}
+	if r.Summary != nil {
+		wrong = r.Summary.Contradictions(r.Job.Workload.Concurrency)
+	}
+	if store != nil {
+		if err := store.CheckRecords(ctx, r.RunID, r.ID); errors.Is(err, results.ErrDamaged) {
+			wrong = append(wrong, err.Error())
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return wrong, nil
+}
+
+// audited are the results that are to be looked at: of the files, without a store, or
+// of a store.
+func (a *app) audited(c *cobra.Command, args []string, which selection) (*results.Store, []results.Row, error) {
 	files := len(args) > 0
 	for _, name := range args {
 		info, err := os.Stat(name)
@@ -88,23 +116,19 @@ func (a *app) audited(c *cobra.Command, args []string, which selection) ([]resul
 	}
 	if !files {
 		if err := atMost(1)(c, args); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		store, rows, err := a.rows(c, args, which)
-		if err != nil {
-			return nil, err
-		}
-		return rows, store.Close()
+		return a.rows(c, args, which)
 	}
 	var rows []results.Row
 	for _, name := range args {
 		read, _, err := readResults(name)
 		if err != nil {
-			return nil, &exit{exitUsage, fmt.Errorf("%s: %w", name, err)}
+			return nil, nil, &exit{exitUsage, fmt.Errorf("%s: %w", name, err)}
 		}
 		for _, r := range read {
 			rows = append(rows, results.Row{Cell: r.cell, Deployment: r.deployment})
 		}
 	}
-	return rows, nil
+	return nil, rows, nil
 }

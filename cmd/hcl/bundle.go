@@ -189,21 +189,45 @@ func isBundle(name string) (bool, error) {
 	return results.IsBundle(begin[:]), nil
 }
 
-func (a *app) importBundle(ctx context.Context, store *results.Store, name string) error {
+// importBundles reads all of them to their ends before it keeps the first.
+func (a *app) importBundles(ctx context.Context, store *results.Store, names []string) (err error) {
+	var all []*results.Incoming
+	defer func() {
+		for _, in := range all {
+			err = errors.Join(err, in.Close())
+		}
+	}()
+	var errs []error
+	for _, name := range names {
+		in, err := receiveBundle(ctx, store, name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		all = append(all, in)
+	}
+	if len(errs) > 0 {
+		return &exit{exitUsage, errors.Join(errs...)}
+	}
+	for _, in := range all {
+		if err := in.Keep(ctx); err != nil {
+			return err
+		}
+		run := in.Run()
+		_, err = fmt.Fprintf(a.stdout, "Imported run %s of %s with %s; see it with: hcl report %s --run %s\n",
+			run.ID, run.Lab, plural(in.Cells(), "cell"), strings.TrimSuffix(relative(filepath.Dir(store.Path())), "/"), run.ID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func receiveBundle(ctx context.Context, store *results.Store, name string) (*results.Incoming, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
-	run, err := store.ImportBundle(ctx, f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	rows, err := store.Rows(ctx, results.Query{Run: run.ID})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.stdout, "Imported run %s of %s with %s; see it with: hcl report %s --run %s\n",
-		run.ID, run.Lab, plural(len(rows), "cell"), strings.TrimSuffix(relative(filepath.Dir(store.Path())), "/"), run.ID)
-	return err
+	return store.ReceiveBundle(ctx, f)
 }

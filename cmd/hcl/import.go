@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -46,90 +47,19 @@ understood; then nothing is stored.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx := c.Context()
-			var all []imported
-			var errs []error
-			var bundles []string
-			for _, name := range args {
-				if is, err := isBundle(name); err != nil {
-					errs = append(errs, err)
-					continue
-				} else if is {
-					bundles = append(bundles, name)
-					continue
-				}
-				rows, unused, err := readResults(name)
-				if err != nil {
-					errs = append(errs, fmt.Errorf("%s: %w", name, err))
-					continue
-				}
-				for i := range rows {
-					if err == nil {
-						err = f.complete(&rows[i])
-					}
-				}
-				if err != nil {
-					errs = append(errs, fmt.Errorf("%s: %w", name, err))
-					continue
-				}
-				if len(unused) > 0 {
-					a.logger().Warn("columns that are not used", "file", name, "columns", strings.Join(unused, ", "))
-				}
-				all = append(all, rows...)
+			rows, bundles, err := a.readFiles(args, f)
+			if err != nil {
+				return &exit{exitUsage, err}
 			}
-			if len(errs) > 0 {
-				return &exit{exitUsage, errors.Join(errs...)}
-			}
-			store, err := a.openStore(ctx, labDir([]string{dir}))
+			store, err := a.openStore(c.Context(), labDir([]string{dir}))
 			if err != nil {
 				return err
 			}
 			defer store.Close()
-			for _, name := range bundles {
-				if err := a.importBundle(ctx, store, name); err != nil {
-					return err
-				}
-			}
-			if len(all) == 0 && len(bundles) > 0 {
-				return nil
-			}
-			lab, err := filepath.Abs(labDir([]string{dir}))
-			if err != nil {
+			if err := a.importBundles(c.Context(), store, bundles); err != nil || len(rows) == 0 {
 				return err
 			}
-			named, err := labIn(store, []string{dir})
-			if err != nil {
-				return err
-			}
-			run := newRun(cmp.Or(named, filepath.Base(lab)), "import")
-			if err := store.BeginRun(ctx, run); err != nil {
-				return err
-			}
-			doubtful := 0
-			repeated := map[string]int{}
-			for _, r := range all {
-				key := fmt.Sprint(r.deployment.Engine, r.deployment.GPUs, r.deployment.Model, r.cell.Benchmark, r.cell.Axes)
-				repeated[key]++
-				r.cell.Repetition = repeated[key]
-				r.identify(run.ID)
-				if err := store.PutDeployment(ctx, r.deployment); err != nil {
-					return err
-				}
-				if err := store.PutCell(ctx, r.cell, r.records); err != nil {
-					return err
-				}
-				if len(r.cell.Summary.Contradictions(r.cell.Job.Workload.Concurrency)) > 0 {
-					doubtful++
-				}
-			}
-			if err := store.FinishRun(ctx, run.ID, "done", time.Now()); err != nil {
-				return err
-			}
-			fmt.Fprintf(a.stdout, "Imported %s as run %s into %s\n", plural(len(all), "cell"), run.ID, placeOf(store))
-			if doubtful > 0 {
-				fmt.Fprintf(a.stdout, "%d of them contradict themselves; hcl audit says how.\n", doubtful)
-			}
-			return nil
+			return a.importRows(c.Context(), store, dir, rows)
 		},
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, beside which results are kept")
@@ -140,6 +70,81 @@ understood; then nothing is stored.`,
 	c.Flags().IntVar(&f.count, "gpu-count", 0, "how many GPUs it ran on, where the file says only which")
 	c.Flags().StringVar(&f.model, "model", "", "the model; else as the file says")
 	return c
+}
+
+// readFiles reads every file but bundles, which it names, before anything is stored.
+func (a *app) readFiles(names []string, f importFlags) (rows []imported, bundles []string, err error) {
+	var errs []error
+	for _, name := range names {
+		if is, err := isBundle(name); err != nil {
+			errs = append(errs, err)
+			continue
+		} else if is {
+			bundles = append(bundles, name)
+			continue
+		}
+		read, unused, err := readResults(name)
+		for i := range read {
+			if err == nil {
+				err = f.complete(&read[i])
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		if len(unused) > 0 {
+			a.logger().Warn("figures that are not used", "file", name, "named", strings.Join(unused, ", "))
+		}
+		rows = append(rows, read...)
+	}
+	return rows, bundles, errors.Join(errs...)
+}
+
+// importRows stores what others have measured as one run, whole or not at all.
+func (a *app) importRows(ctx context.Context, store *results.Store, dir string, rows []imported) (err error) {
+	lab, err := filepath.Abs(labDir([]string{dir}))
+	if err != nil {
+		return err
+	}
+	named, err := labIn(store, []string{dir})
+	if err != nil {
+		return err
+	}
+	run := newRun(cmp.Or(named, filepath.Base(lab)), "import")
+	if err := store.BeginRun(ctx, run); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, store.Remove(context.WithoutCancel(ctx), results.Litter{Run: run.ID}))
+		}
+	}()
+	doubtful := 0
+	repeated := map[string]int{}
+	for _, r := range rows {
+		key := fmt.Sprint(r.deployment.Engine, r.deployment.GPUs, r.deployment.Model, r.cell.Benchmark, r.cell.Axes)
+		repeated[key]++
+		r.cell.Repetition = repeated[key]
+		r.identify(run.ID)
+		if err := store.PutDeployment(ctx, r.deployment); err != nil {
+			return err
+		}
+		if err := store.PutCell(ctx, r.cell, r.records); err != nil {
+			return err
+		}
+		if len(r.cell.Summary.Contradictions(r.cell.Job.Workload.Concurrency)) > 0 {
+			doubtful++
+		}
+	}
+	if err := store.FinishRun(ctx, run.ID, "done", time.Now()); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "Imported %s as run %s into %s\n", plural(len(rows), "cell"), run.ID, placeOf(store))
+	if doubtful > 0 {
+		fmt.Fprintf(a.stdout, "%d of them contradict themselves; hcl audit says how.\n", doubtful)
+	}
+	return nil
 }
 
 // importFlags are what files do not say.
@@ -210,15 +215,21 @@ func (f *importFlags) complete(r *imported) error {
 		return usage("the file does not say which engine it was; say it: --engine vllm.h200")
 	}
 	if f.engine == "" {
-		_, gpu, _ := strings.Cut("x"+strings.ToLower(d.GPUs), "x")
-		if _, model, ok := strings.Cut(gpu, "x"); ok {
-			gpu = model
-		}
-		d.Engine = d.Kind + "." + cmp.Or(gpu, "elsewhere")
+		d.Engine = d.Kind + "." + cmp.Or(gpuName(d.GPUs), "elsewhere")
 	}
 	r.cell.Benchmark = cmp.Or(f.benchmark, r.cell.Benchmark)
 	r.cell.Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, r.cell.Axes...)
 	return nil
+}
+
+// gpuName is a GPU's model in small letters, without how many there are: "8xMI300X" is
+// mi300x.
+func gpuName(gpus string) string {
+	name := strings.ToLower(gpus)
+	if count, model, ok := strings.Cut(name, "x"); ok && model != "" && strings.Trim(count, "0123456789 ") == "" {
+		name = model
+	}
+	return strings.TrimSpace(name)
 }
 
 // axesOf are the axes of a cell that another tool has measured.

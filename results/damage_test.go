@@ -1,0 +1,300 @@
+package results
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hclbench/load"
+	"hclbench/testhost"
+)
+
+// TestDamagedRecords: records that are not those that were stored are noticed, and no
+// bundle is made of them.
+func TestDamagedRecords(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, path string){
+		"overwritten": func(t *testing.T, path string) { change(t, path, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) },
+		"cut":         func(t *testing.T, path string) { change(t, path, func(b []byte) []byte { return b[:len(b)-5] }) },
+		"emptied":     func(t *testing.T, path string) { change(t, path, func([]byte) []byte { return nil }) },
+		"longer":      func(t *testing.T, path string) { change(t, path, func(b []byte) []byte { return append(b, 0) }) },
+		"gone":        func(t *testing.T, path string) { check(t, os.Remove(path)) },
+		"of another": func(t *testing.T, path string) {
+			change(t, path, func([]byte) []byte { return zstdOf(t, `{"seq":1}`) })
+		},
+	} {
+		for _, old := range []bool{false, true} { // an older hcl noted no sum
+			t.Run(fmt.Sprintf("%s, old %v", name, old), func(t *testing.T) {
+				s := open(t, t.TempDir())
+				fill(t, s, testRun("r1"), testCell("r1", "c1"), testCell("r1", "c2"))
+				if old {
+					_, err := s.db.exec(t.Context(), `UPDATE cells SET records_sum = NULL, records_count = NULL`)
+					check(t, err)
+				}
+				check(t, s.CheckRecords(t.Context(), "r1", "c1"))
+				damage(t, filepath.Join(s.recordsDir(), "r1-c1.jsonl.zst"))
+				err := s.CheckRecords(t.Context(), "r1", "c1")
+				if old && name == "of another" {
+					check(t, err) // nothing says that it is
+					return
+				}
+				if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "cell c1 in run r1") {
+					t.Errorf("CheckRecords: %v; want ErrDamaged and the cell's name", err)
+				}
+				if records, err := s.Records(t.Context(), "r1", "c1"); err == nil {
+					t.Errorf("Records read %d", len(records))
+				}
+				check(t, s.CheckRecords(t.Context(), "r1", "c2"))
+				if err := s.WriteBundle(t.Context(), new(bytes.Buffer), "r1", nil); !errors.Is(err, ErrDamaged) {
+					t.Errorf("WriteBundle: %v; want ErrDamaged", err)
+				}
+			})
+		}
+	}
+}
+
+func change(t *testing.T, path string, to func([]byte) []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	check(t, err)
+	check(t, os.WriteFile(path, to(b), 0o644))
+}
+
+func TestDamagedSharedRecords(t *testing.T) {
+	s := open(t, testhost.Database(t))
+	fill(t, s, testRun("r1"), testCell("r1", "c1"))
+	check(t, s.CheckRecords(t.Context(), "r1", "c1"))
+	_, err := s.db.exec(t.Context(), `UPDATE records SET content = ?`, zstdOf(t, `{"seq":1}`))
+	check(t, err)
+	if err := s.CheckRecords(t.Context(), "r1", "c1"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("CheckRecords: %v; want ErrDamaged", err)
+	}
+}
+
+// TestDamagedRow: a row that cannot be read is void and says so; the others are read.
+func TestDamagedRow(t *testing.T) { everywhere(t, testDamagedRow) }
+
+func testDamagedRow(t *testing.T, place string) {
+	for _, column := range []string{"axes", "identity", "job", "summary", "telemetry", "origin", "started", "finished"} {
+		t.Run(column, func(t *testing.T) {
+			s := open(t, place)
+			run := "r" + column
+			fill(t, s, testRun(run), testCell(run, "c1"), testCell(run, "c2"))
+			if s.Shared() { // whose view casts JSON, and nothing else
+				_, err := s.db.exec(t.Context(), `DROP VIEW IF EXISTS results`)
+				check(t, err)
+			}
+			_, err := s.db.exec(t.Context(), `UPDATE cells SET `+column+` = '{broken' WHERE run_id = ? AND id = 'c1'`, run)
+			check(t, err)
+			rows, err := s.Rows(t.Context(), Query{Run: run})
+			check(t, err)
+			if len(rows) != 2 {
+				t.Fatalf("%d rows; want 2", len(rows))
+			}
+			for _, r := range rows {
+				switch v := r.Verdict(); {
+				case r.ID == "c2" && (r.Damaged != "" || v.Verdict != load.Suspect):
+					t.Errorf("the other row: %q, %v", r.Damaged, v)
+				case r.ID == "c1" && (!strings.Contains(r.Damaged, "its row is damaged in the store") || v.Verdict != load.Void || !strings.Contains(v.Reasons[0], "damaged")):
+					t.Errorf("the damaged row: %q, %v", r.Damaged, v)
+				}
+			}
+			known, err := s.Known(t.Context())
+			check(t, err)
+			if damaged := column == "identity" || column == "started" || column == "finished"; damaged && known["c1"].Verdict == load.Suspect {
+				t.Errorf("Known: %+v; want void", known["c1"])
+			}
+			if err := s.WriteBundle(t.Context(), new(bytes.Buffer), run, nil); err == nil || !strings.Contains(err.Error(), "cell c1") {
+				t.Errorf("WriteBundle: %v; want one that names the cell", err)
+			}
+			check(t, s.Remove(t.Context(), Litter{Run: run}))
+		})
+	}
+}
+
+// TestDamagedRunAndDeployment: what is damaged beside the cells does not stop either.
+func TestDamagedRunAndDeployment(t *testing.T) {
+	s := open(t, t.TempDir())
+	fill(t, s, testRun("r1"), testCell("r1", "c1"))
+	fill(t, s, testRun("r2"), testCell("r2", "c2"))
+	fill(t, s, testRun("r3"), testCell("r3", "c3"))
+	for _, statement := range []string{`UPDATE runs SET started = 'noon' WHERE id = 'r1'`, `UPDATE deployments SET versions = '{' WHERE run_id = 'r2'`} {
+		_, err := s.db.exec(t.Context(), statement)
+		check(t, err)
+	}
+	rows, err := s.Rows(t.Context(), Query{Latest: true})
+	check(t, err)
+	got := map[string]string{}
+	for _, r := range rows {
+		got[r.ID] = r.Damaged
+	}
+	if len(got) != 3 || !strings.Contains(got["c1"], "the row of its run") || !strings.Contains(got["c2"], "the row of its deployment d1") || got["c3"] != "" {
+		t.Errorf("damaged: %q", got)
+	}
+}
+
+// TestLostDatabase: a store whose database is empty or gone is no new one.
+func TestLostDatabase(t *testing.T) {
+	for name, lose := range map[string]func(string) error{
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			fill(t, s, testRun("r1"), testCell("r1", "c1"))
+			check(t, s.Close())
+			check(t, lose(filepath.Join(dir, databaseFile)))
+			_, err := Open(t.Context(), dir)
+			if err == nil || !strings.Contains(err.Error(), "results.db is empty or gone, and there are 1 files in "+filepath.Join(dir, "records")) {
+				t.Errorf("Open: %v", err)
+			}
+			check(t, os.Remove(filepath.Join(dir, "records", "r1-c1.jsonl.zst")))
+			open(t, dir) // with nothing to lose
+		})
+	}
+}
+
+// TestEventTwice: an event is one, however often the statement is run that stores it.
+func TestEventTwice(t *testing.T) { everywhere(t, testEventTwice) }
+
+func testEventTwice(t *testing.T, place string) {
+	s := open(t, place)
+	check(t, s.BeginRun(t.Context(), testRun("r1")))
+	twice := executing(func(ctx context.Context, query string, args ...any) error {
+		_, first := s.db.exec(ctx, query, args...)
+		_, second := s.db.exec(ctx, query, args...)
+		return errors.Join(first, second)
+	})
+	check(t, putEvent(t.Context(), twice, "r1", Event{Time: noon, Level: "warn", Message: "hot \x1b[2J"}))
+	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "hot "}))
+	events, err := s.Events(t.Context(), "r1")
+	check(t, err)
+	if len(events) != 2 || events[0].Message != "hot " {
+		t.Errorf("events %+v; want two that say the same", events)
+	}
+}
+
+// readOnly is a process that looks at a store that was cut off, on a file system
+// that cannot be written.
+func readOnly(ctx context.Context, dir string, args []string) error {
+	if err := syscall.Mount("hcl-test", dir, "tmpfs", 0, "size=8m"); err != nil {
+		return fmt.Errorf("mount tmpfs: %w", err)
+	}
+	s, err := openPlace(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := s.BeginRun(ctx, testRun("r1")); err != nil {
+		return err
+	}
+	if err := s.PutCell(ctx, testCell("r1", "c1"), testRecords()); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "closed":
+		if err := s.Close(); err != nil {
+			return err
+		}
+	case "killed": // what is there then: the log of the database, and a run that goes on
+		copied := dir + "-copy"
+		defer os.RemoveAll(copied)
+		for _, cmd := range [][]string{{"cp", "-r", dir, copied}} {
+			if out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+		if out, err := exec.Command("sh", "-c", "rm -rf "+dir+"/* && cp -r "+copied+"/* "+dir).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	full := args[1] == "full"
+	if full {
+		filler, err := os.Create(filepath.Join(dir, "filler"))
+		for err == nil {
+			_, err = filler.Write(make([]byte, 512))
+		}
+		filler.Close()
+	} else if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("remount: %w", err)
+	}
+
+	s, err = Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	rows, err := s.Rows(ctx, Query{Latest: true})
+	if err != nil || len(rows) != 1 {
+		return fmt.Errorf("%d rows, %v; want 1", len(rows), err)
+	}
+	if _, err := s.Records(ctx, "r1", "c1"); err != nil {
+		return err
+	}
+	if _, err := s.Known(ctx); err != nil {
+		return err
+	}
+	if dropped := s.Dropped(); len(dropped) != 1 || dropped[0].Run != "r1" {
+		return fmt.Errorf("dropped %v; want run r1", dropped)
+	}
+	if err := s.PutCell(ctx, testCell("r1", "c2"), crashRecords("c2", 100)); err == nil {
+		return errors.New("a cell was stored")
+	} else if full && !errors.Is(err, ErrFull) {
+		return fmt.Errorf("PutCell: %w; want ErrFull", err)
+	}
+	return nil
+}
+
+// TestReadingWithoutWriting: where nothing can be written, because the disk is full or
+// is read only, what was measured is read, also after a run that was killed.
+func TestReadingWithoutWriting(t *testing.T) {
+	for _, how := range []string{"closed full", "killed full", "closed readonly", "killed readonly"} {
+		t.Run(how, func(t *testing.T) {
+			cmd := child(t, t.TempDir(), "look "+how)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+			check(t, cmd.Run())
+		})
+	}
+}
+
+// TestOldStore: a store of before is brought up to date with all that it has.
+func TestOldStore(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	fill(t, s, testRun("r1"), testCell("r1", "c1"))
+	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "hot"}))
+	check(t, s.FinishRun(t.Context(), "r1", "done", noon.Add(time.Hour)))
+	want := len(everything(t, s, "r1"))
+	for _, statement := range []string{
+		`DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`,
+		`ALTER TABLE cells DROP COLUMN records_sum`, `ALTER TABLE cells DROP COLUMN records_count`, `PRAGMA user_version = 6`,
+	} {
+		_, err := s.db.Exec(statement)
+		check(t, err)
+	}
+	check(t, s.Close())
+	s = open(t, dir)
+	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "hotter"}))
+	check(t, s.CheckRecords(t.Context(), "r1", "c1"))
+	if got := len(everything(t, s, "r1")); got != want {
+		t.Errorf("%d things; want %d", got, want)
+	}
+}
+
+// executing is an executor made of a function.
+type executing func(ctx context.Context, query string, args ...any) error
+
+func (e executing) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return nil, e(ctx, query, args...)
+}
