@@ -105,7 +105,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	case lost != nil: // numbers from a dying engine are not a measurement
 		out.Error = withTail("the engine was lost in mid-cell: "+lost.Error(), s.tail(ctx, in))
 	case runErr == nil && got.Summary.Completed == 0:
-		out.Error = withTail("no request was answered: "+strings.Join(got.Summary.ErrorSamples, "; "), s.tail(ctx, in))
+		out.Error = withTail(unanswered(got.Summary), s.tail(ctx, in))
 	case runErr == nil:
 		out.Summary = got.Summary
 		throttled(out.Summary, got.Telemetry)
@@ -116,6 +116,15 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		return nil, err
 	}
 	return lost, nil
+}
+
+// unanswered is why there is nothing to measure in a summary without one completed
+// request: none was answered, or none of them counts.
+func unanswered(s *load.Summary) string {
+	if why := strings.Join(s.ErrorSamples, "; "); why != "" {
+		return "no request was answered: " + why
+	}
+	return strings.Join(s.Verdict.Reasons, "; ")
 }
 
 // agentLosses is how often a cell is measured anew because the agent has died.

@@ -73,6 +73,9 @@ func (x exchange) since() time.Duration { return time.Since(x.zero) }
 
 func (r *Record) fail(at time.Duration, class, text string) {
 	r.End, r.Class, r.Error = at, class, text
+	if class != ClassStatus {
+		r.Status = 0
+	}
 }
 
 // server is what clients know of the server under load.

@@ -118,3 +118,20 @@ func TestConversationEnds(t *testing.T) {
 		t.Errorf("%d requests in 100 ms of 60 ms each, want 2", s.Completed)
 	}
 }
+
+// TestWarmedConversations: with fewer conversations than the warm-up and the
+// measurement begin, some are in the server's cache when they are measured, and the
+// verdict says so.
+func TestWarmedConversations(t *testing.T) {
+	_, target := engine(t, instant(sim.Config{}))
+	for talks, warmed := range map[int]int{20: 0, 12: 1} {
+		s := run(t, target, Workload{
+			Dataset: Dataset{Kind: Conversation, Path: written(t, "chats.json", chats(talks))}, Endpoint: Chat,
+			Requests: 30, Concurrency: 1, Warmup: 8, OutputTokens: 2, IgnoreEOS: true,
+		}).Summary
+		told := strings.Contains(strings.Join(s.Verdict.Reasons, "\n"), "had been sent by the warm-up")
+		if s.Source.Warmed != warmed || told != (warmed > 0) {
+			t.Errorf("%d conversations: %+v, %q", talks, *s.Source, s.Verdict)
+		}
+	}
+}

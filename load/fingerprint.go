@@ -36,7 +36,9 @@ func (w Workload) Fingerprint() map[string]string {
 	f.number("warmup_requests", w.Warmup)
 	f.duration("warmup", w.CutBeginning)
 	f.duration("cooldown", w.CutEnd)
-	f.duration("timeout", w.Timeout)
+	if t := cmp.Or(w.Timeout, Duration(DefaultTimeout)); t != Duration(DefaultTimeout) {
+		f.duration("timeout", t)
+	}
 	if s := cmp.Or(w.Stall, Duration(DefaultStall)); s != Duration(DefaultStall) {
 		f.duration("stall", s)
 	}

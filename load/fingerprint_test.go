@@ -17,8 +17,7 @@ var counts = map[string]bool{
 	"Requests": true, "Duration": true, "Concurrency": true, "Rate": true, "Burstiness": true, "OutputTokens": true, "IgnoreEOS": true,
 	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Mode": true, "Ramp": true,
 	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true,
-	"SLO":         false, // computed from the records, whenever it is asked
-	"Percentiles": false, // what is shown
+	"SLO": false, // computed from the records, whenever it is asked
 
 	"Dataset.Kind": true, "Dataset.InputTokens": true, "Dataset.RangeRatio": true, "Dataset.Convention": true, "Dataset.Seed": true,
 	"Dataset.Groups": true, "Dataset.PromptsPerGroup": true, "Dataset.PrefixTokens": true, "Dataset.QuestionTokens": true,
@@ -97,8 +96,6 @@ func anotherValue(t *testing.T, name string, v reflect.Value) {
 	case reflect.Pointer:
 		ratio := 0.25
 		v.Set(reflect.ValueOf(&ratio))
-	case reflect.Slice:
-		v.Set(reflect.ValueOf([]float64{50}))
 	default:
 		t.Fatalf("%s: no other value of a %s is known", name, v.Type())
 	}

@@ -71,5 +71,5 @@ func jsonLines(ctx context.Context, job Job, total int) (*material, error) {
 		}
 		items = append(items, it)
 	}
-	return ready(items, total, source)
+	return ready(items, w.Warmup, source)
 }

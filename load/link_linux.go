@@ -161,7 +161,9 @@ func (k *link) use(b []byte, at time.Duration) {
 		b = left
 		if r.headed() && !k.judged {
 			k.judged = true
-			k.class, k.text = refused(r.status, r.line, r.kind, k.x.whole)
+			if k.class, k.text = refused(r.status, r.line, r.kind, k.x.whole); k.class == ClassStatus {
+				k.x.rec.Status = r.status
+			}
 		}
 		switch {
 		case len(body) == 0:

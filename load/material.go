@@ -19,6 +19,8 @@ type Source struct {
 	Bad       int      `json:"bad,omitempty"`       // entries of the file that could not be used
 	BadLines  []string `json:"bad_lines,omitempty"` // the first few of them, and why
 	Repeated  int      `json:"repeated,omitempty"`  // requests with a prompt that an earlier one had
+	Warmed    int      `json:"warmed,omitempty"`    // different prompts, or conversations, that were measured and that the warm-up had sent before
+	Measured  int      `json:"measured,omitempty"`  // of so many; 0 where Warmed is
 }
 
 // enough is how many prompts are made ready for a run that only time ends.
@@ -95,7 +97,7 @@ func Prompts(ctx context.Context, job Job, each func(i int, prompt []byte, outpu
 			return nil, err
 		}
 	}
-	return m.drawn(n), nil
+	return m.drawn(n, 0), nil
 }
 
 // maxPrompts bounds the shuffled order of shared-prefix prompts.
@@ -135,9 +137,9 @@ func (l listed) append(b []byte, i int) (_ []byte, input, output int) {
 	return appendIDs(b, it.ids), it.input, it.output
 }
 
-// ready makes material of the prompts that were read. The warm-up takes those
-// behind the ones that are measured.
-func ready(items []item, total int, source *Source) (*material, error) {
+// ready makes material of the prompts that were read. The warm-up takes the last of
+// them, to which the measurement comes last.
+func ready(items []item, warmup int, source *Source) (*material, error) {
 	if len(items) == 0 {
 		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
 	}
@@ -147,21 +149,26 @@ func ready(items []item, total int, source *Source) (*material, error) {
 		source: source,
 		prompts: func(use uint64) prompts {
 			if use == forWarmup {
-				return newListed(items, total)
+				return newListed(items, max(0, len(items)-warmup))
 			}
 			return newListed(items, 0)
 		},
 	}, nil
 }
 
-// drawn is the source of a run, with what its requests made of it.
-func (m *material) drawn(requests int) *Source {
+// drawn is the source of a run that has measured and warmed up with so many
+// requests, or has begun so many conversations.
+func (m *material) drawn(measured, warmed int) *Source {
 	if m.source == nil {
 		return nil
 	}
 	s := *m.source
 	if m.talks == nil {
-		s.Repeated = max(0, requests-s.Prompts)
+		s.Repeated = max(0, measured-s.Prompts)
+	}
+	measured, warmed = min(measured, s.Prompts), min(warmed, s.Prompts)
+	if again := measured + warmed - s.Prompts; again > 0 {
+		s.Measured, s.Warmed = measured, again
 	}
 	return &s
 }

@@ -15,7 +15,7 @@ func (p *phase) pace(ctx context.Context) {
 	limit := time.Duration(w.Duration)
 	switch {
 	case m.rows != nil:
-		p.zero = time.Now()
+		p.start()
 		p.open(ctx, due(m.rows), w.Concurrency)
 	case len(w.Stages) > 0:
 		at := arrivals(fit(w.legs(), w.end()), w.legs(), w.Burstiness, p.g.job.seed())
@@ -31,7 +31,7 @@ func (p *phase) pace(ctx context.Context) {
 	default:
 		at := arrivals(w.arriving(), w.legs(), w.Burstiness, p.g.job.seed())
 		p.g.client.open(ctx, min(len(at), w.firstSockets()))
-		p.zero = time.Now()
+		p.start()
 		p.open(ctx, at, w.Concurrency)
 	}
 }
@@ -184,7 +184,7 @@ func (p *phase) closed(ctx context.Context, crew [][]shift, atOnce bool, beside 
 	}
 	prepared.Wait()
 	p.g.client.open(ctx, len(crew))
-	p.zero = time.Now()
+	p.start()
 	close(start)
 	if beside != nil {
 		beside()

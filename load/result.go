@@ -24,6 +24,7 @@ type Record struct {
 	AskedOutput  int             `json:"asked_output"`
 	Finish       string          `json:"finish,omitempty"` // "length", "stop"
 	Class        string          `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
+	Status       int             `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]
 	Error        string          `json:"error,omitempty"`  // with the response's body, shortened
 }
 
@@ -64,6 +65,7 @@ type Summary struct {
 	Completed    int            `json:"completed"`
 	Failed       int            `json:"failed"`
 	Errors       map[string]int `json:"errors,omitempty"`        // by class
+	Statuses     map[int]int    `json:"statuses,omitempty"`      // those of class [ClassStatus], by status
 	ErrorSamples []string       `json:"error_samples,omitempty"` // the first few distinct messages
 
 	InputTokens  int64 `json:"input_tokens"`
@@ -93,7 +95,7 @@ type Summary struct {
 
 	MeanConcurrency      float64 `json:"mean_concurrency"`       // Σ E2EL / duration
 	PeakConcurrency      int     `json:"peak_concurrency"`       // by sweep line
-	PeakOutputThroughput float64 `json:"peak_output_throughput"` // tokens in the best whole second
+	PeakOutputThroughput float64 `json:"peak_output_throughput"` // tokens in the best whole second; of less than a second, OutputThroughput
 
 	// MergedChunks came in the same read as the chunk before, so that the gap
 	// between the two is not known. MergedShare is their share of all gaps.
@@ -115,7 +117,9 @@ type Summary struct {
 	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
 	WarmupFailed int     `json:"warmup_failed,omitempty"`
 	CPUShare     float64 `json:"client_cpu_share"` // of one core, this process, while measuring
-	Source       *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
+	// Cores is how many cores the generator could use; 0: not known.
+	Cores  int     `json:"client_cores,omitempty"`
+	Source *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
 	// Calibrated is what was known of the machine that ran the generator; nil: it
 	// had not been calibrated.
 	Calibrated *Calibrated `json:"calibrated,omitempty"`

@@ -112,23 +112,22 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 	}
 	p := g.newPhase(forPrompt, total)
 	g.client.readLag() // of the warm-up
-	before, pauses := processorTime(), collections()
-	p.watched(func() { p.pace(ctx) })
-	wall := time.Since(p.began)
-	used := processorTime() - before
+	var used spent
+	var took time.Duration
+	p.watched(func() {
+		p.pace(ctx)
+		used, took = p.before.since() // what comes now is ours to compute, and measures nothing
+	})
 
 	records := g.job.withoutSecrets(p.collect())
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	p.tally.complete(&s)
 	s = s.Under(w.SLO, records) // by all gaps
 	lag := g.client.readLag().describe()
-	s.Source = g.material.drawn(len(records))
+	s.Source = g.drawn(p, warm)
 	for _, x := range s.parts() {
 		x.ReadLag = lag
-		pauses.until(x)
-		if wall > 0 {
-			x.CPUShare = used.Seconds() / wall.Seconds()
-		}
+		used.write(x, took)
 		if warm != nil {
 			x.Warmup, x.WarmupFailed = w.Warmup, int(warm.failed.Load())
 		}
@@ -139,6 +138,20 @@ func (g *generator) run(ctx context.Context) (*Result, error) {
 		return &Result{s, records}, ctx.Err()
 	}
 	return &Result{s, records}, nil
+}
+
+// drawn is what the measurement took from the data set, after the warm-up.
+func (g *generator) drawn(p, warm *phase) *Source {
+	took := func(p *phase) int {
+		switch {
+		case p == nil:
+			return 0
+		case g.material.talks != nil:
+			return p.begun
+		}
+		return int(p.sent.Load())
+	}
+	return g.material.drawn(took(p), took(warm))
 }
 
 // prepare makes the data set ready, and says how many requests there will be.
@@ -177,6 +190,7 @@ type phase struct {
 	warmup  bool
 	total   int // requests; 0: bounded by time
 	began   time.Time
+	before  spent     // when it started
 	zero    time.Time // from which all times of records count: its first prompts are made by then
 
 	next, sent, done, failed, chunks atomic.Int64
@@ -195,6 +209,12 @@ func (g *generator) newPhase(use uint64, total int) *phase {
 		p.prompts = g.material.prompts(use)
 	}
 	return p
+}
+
+// start is the moment from which the phase's times count.
+func (p *phase) start() {
+	p.before = spentNow()
+	p.zero = time.Now()
 }
 
 // watched does work while progress is told.

@@ -193,7 +193,7 @@ func TestFaults(t *testing.T) {
 		if s.Completed != 9 || s.Failed != 3 || s.Errors[ClassStatus] != 3 || !strings.Contains(s.ErrorSamples[0], "simulated failure") || len(s.ErrorSamples) != 1 {
 			t.Errorf("%d completed, %d failed, %v, %q", s.Completed, s.Failed, s.Errors, s.ErrorSamples)
 		}
-		suspicion(t, s, "3 of 12 requests failed (25.0 %): status 3")
+		suspicion(t, s, "3 of 12 requests failed (25.0 %): 3 × HTTP 500")
 	})
 	t.Run("stops early", func(t *testing.T) {
 		_, target := engine(t, instant(sim.Config{StopAfter: 2}))

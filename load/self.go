@@ -1,6 +1,7 @@
 package load
 
 import (
+	"runtime"
 	"runtime/debug"
 	"time"
 )
@@ -18,25 +19,38 @@ func (h *histogram) describe() *Stats {
 	return &s
 }
 
-// pauses is where garbage collection stood when a measurement began.
-type pauses struct {
-	count int64
-	total time.Duration
+// spent is what the generator's process had used at a moment or, as a difference,
+// between two.
+type spent struct {
+	wall    time.Time
+	cpu     time.Duration
+	pauses  int64         // of garbage collection
+	paused  time.Duration // in all of them
+	longest time.Duration // of the last 256
 }
 
-func collections() pauses {
+func spentNow() spent {
 	var g debug.GCStats
 	debug.ReadGCStats(&g)
-	return pauses{g.NumGC, g.PauseTotal}
+	return spent{wall: time.Now(), cpu: processorTime(), pauses: g.NumGC, paused: g.PauseTotal}
 }
 
-// until writes down what there was since.
-func (p pauses) until(s *Summary) {
+// since is what has been used from before until now.
+func (before spent) since() (used spent, took time.Duration) {
 	var g debug.GCStats
 	debug.ReadGCStats(&g)
-	s.GCPauses = int(g.NumGC - p.count)
-	s.GCPauseMs = ms(g.PauseTotal - p.total)
-	for _, d := range g.Pause[:min(s.GCPauses, len(g.Pause))] {
-		s.GCLongest = max(s.GCLongest, ms(d))
+	used = spent{cpu: processorTime() - before.cpu, pauses: g.NumGC - before.pauses, paused: g.PauseTotal - before.paused}
+	for _, d := range g.Pause[:min(int(used.pauses), len(g.Pause))] {
+		used.longest = max(used.longest, d)
 	}
+	return used, time.Since(before.wall)
+}
+
+// write notes in a summary what was used while it was measured.
+func (used spent) write(s *Summary, took time.Duration) {
+	s.GCPauses, s.GCPauseMs, s.GCLongest = int(used.pauses), ms(used.paused), ms(used.longest)
+	if took > 0 {
+		s.CPUShare = used.cpu.Seconds() / took.Seconds()
+	}
+	s.Cores = runtime.GOMAXPROCS(0)
 }

@@ -122,7 +122,7 @@ func shareGPT(ctx context.Context, job Job, total int) (*material, error) {
 		}
 		items = append(items, it)
 	}
-	return ready(items, total, source)
+	return ready(items, w.Warmup, source)
 }
 
 // wanted is how many prompts a run and its warm-up need.

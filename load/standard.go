@@ -104,6 +104,9 @@ func (c *standard) send(parent context.Context, body []byte, x exchange) {
 		if err := context.Cause(ctx); err != nil {
 			class, text = c.classify(err, err)
 		}
+		if class == ClassStatus {
+			x.rec.Status = resp.StatusCode
+		}
 		x.rec.fail(x.since(), class, text)
 		return
 	}

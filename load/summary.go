@@ -80,7 +80,9 @@ func summarize(w Workload, percentiles []float64, started time.Time, d time.Dura
 		s.OutputThroughput = per(float64(s.OutputTokens))
 		s.TotalThroughput = per(float64(s.InputTokens + s.OutputTokens))
 		s.MeanConcurrency = per(s.E2EL.Mean * float64(s.E2EL.Count) / 1e3)
-		s.PeakOutputThroughput = peakOutput(records)
+		if s.PeakOutputThroughput = peakOutput(records); d < time.Second {
+			s.PeakOutputThroughput = s.OutputThroughput // there is no better second
+		}
 	}
 	s.Objectives, s.Goodput = s.attained(w.SLO, records), s.goodput(w.SLO, records)
 	s.Verdict = judge(w, s, records)
@@ -95,6 +97,12 @@ func (s *Summary) fail(r *Record) {
 		s.Errors = map[string]int{}
 	}
 	s.Errors[r.Class]++
+	if r.Status != 0 {
+		if s.Statuses == nil {
+			s.Statuses = map[int]int{}
+		}
+		s.Statuses[r.Status]++
+	}
 	text := r.Class + ": " + r.Error
 	if len(s.ErrorSamples) < errorSamples && !slices.Contains(s.ErrorSamples, text) {
 		s.ErrorSamples = append(s.ErrorSamples, text)

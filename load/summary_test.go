@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func TestSummarize(t *testing.T) {
 		// TTFT 200, E2EL 1200, TPOT 1000/2 = 500; both later chunks in one read.
 		{Seq: 2, Scheduled: 500 * msec, Ready: 500 * msec, Sent: 500 * msec, First: 700 * msec, Last: 1700 * msec, End: 2000 * msec, Gaps: []time.Duration{1000 * msec, 0}, Merged: 1,
 			InputTokens: 30, OutputTokens: 3, AskedInput: 30, AskedOutput: 3},
-		{Seq: 3, Scheduled: 600 * msec, Ready: 600 * msec, Sent: 600 * msec, End: 900 * msec, Class: ClassStatus, Error: "status 503", AskedInput: 99, AskedOutput: 99},
+		{Seq: 3, Scheduled: 600 * msec, Ready: 600 * msec, Sent: 600 * msec, End: 900 * msec, Class: ClassStatus, Status: 503, Error: "status 503", AskedInput: 99, AskedOutput: 99},
 	}
 	w := Workload{Requests: 4, Concurrency: 3, IgnoreEOS: true, SLO: []Objective{
 		{Metric: "ttft", Max: Duration(250 * msec)}, {Metric: "tpot", Max: Duration(100 * msec)}, {Metric: "e2el", Max: Duration(time.Second)},
@@ -39,7 +40,7 @@ func TestSummarize(t *testing.T) {
 	goodput := 0.5 // request 0 only: 1 has TTFT 300, 2 has TPOT 500
 	want := Summary{
 		Started: started, Duration: 2, Requests: 4, Completed: 3, Failed: 1,
-		Errors: map[string]int{ClassStatus: 1}, ErrorSamples: []string{"status: status 503"},
+		Errors: map[string]int{ClassStatus: 1}, Statuses: map[int]int{503: 1}, ErrorSamples: []string{"status: status 503"},
 		InputTokens: 60, OutputTokens: 8, AskedInput: 60, AskedOutput: 8,
 		RequestThroughput: 1.5, InputThroughput: 30, OutputThroughput: 4, TotalThroughput: 34, Goodput: &goodput,
 		// Of four requests one failed; two of three are within each bound.
@@ -66,9 +67,9 @@ func TestSummarize(t *testing.T) {
 		// token at 700 ms and two between then and 1700 ms.
 		Series: &Series{Every: Duration(time.Second), InFlight: []float64{1.6, 1}, OutputTokens: []float64{4 + 1 + 1.6, 1.4}, TTFT: []float64{200, 0}},
 		Verdict: Verdict{Suspect, []string{
-			"1 of 4 requests failed (25.0 %): status 1",
+			"1 of 4 requests failed (25.0 %): 1 × HTTP 503",
 			"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
-			"25 % of chunks came together with the one before: the distribution of ITL is not the server's",
+			"25 % of chunks came together with the one before, 433.3 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
 		}},
 	}
 	if diff := cmp.Diff(want, got, approx(1e-9)); diff != "" {
@@ -179,6 +180,9 @@ func TestSummarizeNaively(t *testing.T) {
 		}
 		input, output := sum(func(x Record) float64 { return float64(x.InputTokens) }), sum(func(x Record) float64 { return float64(x.OutputTokens) })
 		merged := sum(func(x Record) float64 { return float64(x.Merged) })
+		if seconds < 1 {
+			most = output / seconds
+		}
 		want := Summary{
 			Duration: seconds, Requests: len(records), Completed: len(ok), Failed: len(records) - len(ok),
 			InputTokens: int64(input), OutputTokens: int64(output), AskedInput: int64(5 * len(ok)), AskedOutput: int64(9 * len(ok)),
@@ -263,8 +267,10 @@ func TestVerdict(t *testing.T) {
 			for i := range r {
 				r[i].Class = ClassStall
 			}
-			r[0].Class = ClassStatus
-		}, Verdict{Void, []string{"none of 6 requests completed: stall 5, status 1"}}},
+			r[0].Class, r[0].Status = ClassStatus, 429
+			r[1].Class, r[1].Status = ClassStatus, 503
+			r[2].Class = ClassStatus // stored before its status was
+		}, Verdict{Void, []string{"none of 6 requests completed: 1 × HTTP 429, 1 × HTTP 503, 3 × stall, 1 × status"}}},
 		{"no tokens", func(_ *Workload, r []Record) {
 			for i := range r {
 				r[i].OutputTokens = 0
@@ -309,11 +315,33 @@ func TestVerdict(t *testing.T) {
 				}
 			}
 		}, Verdict{Suspect, []string{"requests left up to 3.0 ms late (p99; the limit here is 2.0 ms)"}}},
+		{"late for answers that come whole", func(w *Workload, r []Record) {
+			w.Rate, w.NoStream = 2, true
+			for i := range r {
+				r[i].Ready, r[i].First, r[i].Gaps = r[i].Ready-3*msec, r[i].Last, nil
+			}
+		}, Verdict{Valid, nil}},
+		{"few, under a cap", func(w *Workload, _ []Record) { w.Rate, w.Concurrency = 2, 64 }, Verdict{Valid, nil}},
+		{"merged, and still in time", func(_ *Workload, r []Record) {
+			for i := range r { // nine reads of two chunks each, 0.4 ms apart
+				for j := range r[i].Gaps {
+					r[i].Gaps[j] = 400 * time.Microsecond * time.Duration(j%2)
+				}
+				r[i].Merged = 5
+				r[i].First = r[i].Last - 2*msec
+			}
+		}, Verdict{Valid, nil}},
+		{"a proxy before a fast server", func(_ *Workload, r []Record) {
+			for i := range r { // what the server sends every 4 ms comes every 36 ms
+				r[i].Gaps = []time.Duration{0, 0, 0, 0, 36 * msec, 0, 0, 0, 0}
+				r[i].Merged, r[i].First = 8, r[i].Last-36*msec
+			}
+		}, Verdict{Suspect, []string{"89 % of chunks came together with the one before, 36.0 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}}},
 		{"merged", func(_ *Workload, r []Record) {
 			for i := range r {
 				r[i].Merged = 2
 			}
-		}, Verdict{Suspect, []string{"22 % of chunks came together with the one before: the distribution of ITL is not the server's"}}},
+		}, Verdict{Suspect, []string{"22 % of chunks came together with the one before, 128.6 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}}},
 	} {
 		w, records := run1()
 		c.edit(&w, records)
@@ -324,7 +352,7 @@ func TestVerdict(t *testing.T) {
 	}
 	w, records := run1()
 	s := Summarize(w, nil, time.Time{}, duration(records), records)
-	s.CPUShare, s.Warmup, s.WarmupFailed = 1e6, 4, 1
+	s.CPUShare, s.Cores, s.Warmup, s.WarmupFailed = 2, 2, 4, 1
 	if got := judge(w, s, records); got.Verdict != Suspect || len(got.Reasons) != 2 {
 		t.Errorf("busy, and a warm-up request failed: %v, want suspect for two reasons", got)
 	}
@@ -338,6 +366,49 @@ func TestVerdict(t *testing.T) {
 		s.Calibrated = &c
 		if diff := cmp.Diff(want, judge(w, s, records)); diff != "" {
 			t.Errorf("calibrated %+v (-want +got):\n%s", c, diff)
+		}
+	}
+}
+
+// TestVerdictOfPauses: collections that delayed nothing noticeably are no reason.
+func TestVerdictOfPauses(t *testing.T) {
+	w, records := run1()
+	s := Summarize(w, nil, time.Time{}, duration(records), records)
+	for pause, want := range map[float64]string{4.9: Valid, 29: Valid, 31: Suspect} {
+		s.GCPauseMs = pause
+		if got := judge(w, s, records); got.Verdict != want {
+			t.Errorf("%v ms of 3 s: %v, want %s", pause, got, want)
+		}
+	}
+	s.Duration, s.GCPauseMs = 0.01, 4
+	for _, reason := range judge(w, s, records).Reasons {
+		if strings.Contains(reason, "garbage") {
+			t.Errorf("4 ms of 10 ms: %s", reason)
+		}
+	}
+}
+
+// TestPeakOfAnInstant: of a run of less than a second, no second is worse than all
+// of it.
+func TestPeakOfAnInstant(t *testing.T) {
+	records := []Record{{First: 100 * msec, Last: 200 * msec, End: 250 * msec, OutputTokens: 5, Gaps: []time.Duration{100 * msec}}}
+	s := Summarize(Workload{}, nil, time.Time{}, 250*msec, records)
+	if s.PeakOutputThroughput != 20 || s.OutputThroughput != 20 {
+		t.Errorf("peak %v, on average %v, want 20", s.PeakOutputThroughput, s.OutputThroughput)
+	}
+}
+
+// TestNothingInTheWindow says why, where all requests were answered.
+func TestNothingInTheWindow(t *testing.T) {
+	w, records := run1()
+	for cut, want := range map[time.Duration]string{
+		time.Hour:   "nothing is left of the run without its warm-up and cool-down",
+		2500 * msec: "no request was sent from 2.5s to 3s of the run, which is the part that counts",
+	} {
+		w.CutBeginning = Duration(cut)
+		s := Summarize(w, nil, time.Time{}, duration(records), records)
+		if diff := cmp.Diff(Verdict{Void, []string{want}}, s.Verdict); diff != "" {
+			t.Errorf("%v cut off (-want +got):\n%s", cut, diff)
 		}
 	}
 }

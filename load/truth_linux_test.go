@@ -259,3 +259,36 @@ func TestOneAddress(t *testing.T) {
 		}
 	})
 }
+
+// TestReadLagOfTheFirstRead: a loop that finds something at its first look has not
+// been late since the beginning of time.
+func TestReadLagOfTheFirstRead(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[1])
+	l, err := newLoop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := l.add(pair[0], &net.TCPAddr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Record{AskedOutput: 1}
+	k.post([]byte("request"), exchange{rec: &r, zero: time.Now(), chunks: new(atomic.Int64)}, false)
+	if _, err := unix.Write(pair[1], []byte(inChunks(text("a")+usage(1, 1)+end)+"0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(l.run)
+	for state := byte(busy); state == busy || state == answered; {
+		state = <-k.ended
+	}
+	l.stop()
+	running.Wait()
+	if !r.OK() || l.lag.count == 0 || l.lag.largest > time.Minute {
+		t.Errorf("%s %s, %d reads, up to %v late", r.Class, r.Error, l.lag.count, l.lag.largest)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,20 +15,25 @@ const (
 	maxSendLagOfITL = 0.1  // of the ITL median, but not below minSendLag
 	minSendLag      = 1.0  // ms: what any system's timers are off by
 	maxReadLag      = 5.0  // ms, p99
-	maxGCShare      = 0.01 // of the time
+	maxGCShare      = 0.01 // of the time, but not below maxReadLag in all
 	maxCPUShare     = 0.8  // of each core that the generator may use
-	maxMergedShare  = 0.2
-	minMergedITL    = 5.0  // ms: below, engines themselves send several at once
+	maxHeldOfTTFT   = 0.1  // of the TTFT median, but not below minSendLag or above maxReadLag
+	maxWarmed       = 0.05 // of the prompts measured
 	maxLittle       = 0.05 // relative
 )
 
-// judge says whether a summary can be trusted.
+// MaxMergedShare is the share of chunks that may come together with the one before:
+// with more, when each came is not known.
+const MaxMergedShare = 0.2
+
+// judge says whether a summary can be trusted. It looks at nothing but what was
+// recorded, so that its answer is the same wherever and whenever it is asked.
 func judge(w Workload, s Summary, records []Record) Verdict {
 	switch {
 	case s.Requests == 0:
 		return Verdict{Void, []string{"no request was sent"}}
 	case s.Completed == 0:
-		return Verdict{Void, []string{fmt.Sprintf("none of %d requests completed: %s", s.Requests, classes(s.Errors))}}
+		return Verdict{Void, []string{fmt.Sprintf("none of %d requests completed: %s", s.Requests, s.Failures())}}
 	case s.OutputTokens == 0:
 		return Verdict{Void, []string{"no output tokens"}}
 	}
@@ -39,7 +43,7 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 			reasons = append(reasons, fmt.Sprintf(format, args...))
 		}
 	}
-	because(s.Failed > 0, "%d of %d requests failed (%.1f %%): %s", s.Failed, s.Requests, percent(s.Failed, s.Requests), classes(s.Errors))
+	because(s.Failed > 0, "%d of %d requests failed (%.1f %%): %s", s.Failed, s.Requests, percent(s.Failed, s.Requests), s.Failures())
 	because(s.WarmupFailed > 0, "%d of %d warm-up requests failed", s.WarmupFailed, s.Warmup)
 
 	output, input := miscounted(records)
@@ -48,7 +52,7 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 	because(w.Endpoint != Chat && input > 0, "%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)",
 		input, s.Completed, s.InputTokens, s.AskedInput)
 	because(s.UsageMissing > 0, "%d of %d answers came without token counts: chunks were counted instead", s.UsageMissing, s.Completed)
-	because(s.Completed < w.Concurrency && s.Window == nil && w.Dataset.Kind != Trace, "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
+	because(s.Completed < w.Concurrency && s.Window == nil && !w.timed(), "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
 
 	area := timeInFlight(records)
 	if seen := area.Seconds() / s.Duration; s.Duration > 0 && seen > 0 && s.Window == nil {
@@ -63,17 +67,33 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 	}
 	if w.timed() {
 		lag := lateness(records)
-		limit := min(maxSendLag, max(minSendLag, maxSendLagOfITL*s.ITL.Median))
+		limit := maxSendLag
+		if s.ITL.Count > 0 { // without, nothing finer than an answer is measured
+			limit = min(maxSendLag, max(minSendLag, maxSendLagOfITL*s.ITL.Median))
+		}
 		because(lag > limit, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)", lag, limit)
 	}
 	if l := s.ReadLag; l != nil {
 		because(l.Percentiles["99"] > maxReadLag, "what had come was read up to %.1f ms late (p99; the limit is %.1f ms)", l.Percentiles["99"], maxReadLag)
 	}
-	because(s.GCPauseMs > maxGCShare*s.Duration*1e3, "garbage collection stopped the generator for %.1f ms of %.1f s", s.GCPauseMs, s.Duration)
-	cores := float64(runtime.GOMAXPROCS(0))
-	because(s.CPUShare > maxCPUShare*cores, "the generator used %.0f %% of the %.0f cores that it may use", s.CPUShare/cores*100, cores)
-	because(s.MergedShare > maxMergedShare && s.ITL.Mean > minMergedITL,
-		"%.0f %% of chunks came together with the one before: the distribution of ITL is not the server's", s.MergedShare*100)
+	because(s.GCPauseMs > max(maxReadLag, maxGCShare*s.Duration*1e3), "garbage collection stopped the generator for %.1f ms of %.3g s", s.GCPauseMs, s.Duration)
+	cores := float64(s.Cores)
+	because(cores > 0 && s.CPUShare > maxCPUShare*cores, "the generator used %.0f %% of the %.0f cores that it may use", s.CPUShare/cores*100, cores)
+	if held := s.held(); s.MergedShare > MaxMergedShare && held > max(minSendLag, min(maxReadLag, maxHeldOfTTFT*s.TTFT.Median)) {
+		who := "something between here and the engine buffers, such as a proxy, or the engine sends in bursts"
+		if l := s.ReadLag; l == nil || l.Percentiles["99"] > maxReadLag {
+			who += ", or the generator could not keep up"
+		}
+		because(true, "%.0f %% of chunks came together with the one before, %.1f ms after those before them: %s; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
+			s.MergedShare*100, held, who)
+	}
+	if x := s.Source; x != nil && x.Repeated == 0 {
+		what := "prompts"
+		if w.Dataset.Kind == Conversation {
+			what = "conversations"
+		}
+		because(float64(x.Warmed) > maxWarmed*float64(x.Measured), "%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them", x.Warmed, x.Measured, what)
+	}
 
 	if c := s.Calibrated; c != nil && c.Bounded && s.Duration > 0 {
 		because(s.PeakConcurrency > c.Streams, "%d requests were in flight, and this machine's generator was found to be right up to %d", s.PeakConcurrency, c.Streams)
@@ -89,11 +109,35 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
-// classes lists failures by class: "status 3, stall 1".
-func classes(errors map[string]int) string {
+// held is the mean time between reads that brought chunks, in milliseconds: how
+// long something may have held the first chunk of each back.
+func (s *Summary) held() float64 {
+	if s.MergedShare >= 1 {
+		return s.ITL.Mean * float64(s.ITL.Count)
+	}
+	return s.ITL.Mean / (1 - s.MergedShare)
+}
+
+// Failures lists failed requests by what happened to them, HTTP's statuses each by
+// itself: "3 × HTTP 429, 1 × stall". It is empty when none failed.
+func (s *Summary) Failures() string {
 	var list []string
-	for _, class := range slices.Sorted(maps.Keys(errors)) {
-		list = append(list, fmt.Sprintf("%s %d", class, errors[class]))
+	add := func(n int, what string) {
+		if n > 0 {
+			list = append(list, fmt.Sprintf("%d × %s", n, what))
+		}
+	}
+	known := 0
+	for _, code := range slices.Sorted(maps.Keys(s.Statuses)) {
+		add(s.Statuses[code], fmt.Sprintf("HTTP %d", code))
+		known += s.Statuses[code]
+	}
+	for _, class := range slices.Sorted(maps.Keys(s.Errors)) {
+		n := s.Errors[class]
+		if class == ClassStatus {
+			n -= known
+		}
+		add(n, class)
 	}
 	return strings.Join(list, ", ")
 }

@@ -97,7 +97,7 @@ func (x Window) summarize(w Workload, percentiles []float64, started time.Time, 
 	s.MeanConcurrency = per(waiting.Seconds())
 	s.PeakConcurrency = mostInFlight(records, from, to)
 	s.Goodput = s.goodput(w.SLO, records)
-	s.PeakOutputThroughput = output
+	s.PeakOutputThroughput = s.OutputThroughput
 	if whole := int((to - from) / time.Second); whole > 0 {
 		tokens := make([]float64, whole)
 		for i := range records {
@@ -150,6 +150,9 @@ func (s *Summary) judged(w Workload, records []Record) Verdict {
 	}
 	if s.Window.To <= s.Window.From {
 		return s.Verdict
+	}
+	if s.Requests == 0 {
+		return Verdict{Void, []string{fmt.Sprintf("no request was sent from %v to %v of the run, which is the part that counts", s.Window.From, s.Window.To)}}
 	}
 	v := judge(w, *s, s.Window.sent(records))
 	if v.Verdict == Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Kind == Trace {

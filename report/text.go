@@ -20,7 +20,7 @@ func Text(w io.Writer, s *load.Summary) error {
 		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
 	}
 
-	line("Requests", "%s sent, %s completed, %s failed%s", whole(s.Requests), whole(s.Completed), whole(s.Failed), classes(s.Errors))
+	line("Requests", "%s sent, %s completed, %s failed%s", whole(s.Requests), whole(s.Completed), whole(s.Failed), orNothing(s.Failures()))
 	line("Duration", "%s s from the first dispatch to the last response", number(s.Duration))
 	line("Input", "%s tokens%s", whole(s.InputTokens), asked(s.InputTokens, s.AskedInput))
 	line("Output", "%s tokens%s", whole(s.OutputTokens), asked(s.OutputTokens, s.AskedOutput))
@@ -82,21 +82,12 @@ func Text(w io.Writer, s *load.Summary) error {
 	return err
 }
 
-// classes are failed requests by the class of their error, the most first.
-func classes(errors map[string]int) string {
-	if len(errors) == 0 {
+// orNothing puts what there is to say into brackets.
+func orNothing(text string) string {
+	if text == "" {
 		return ""
 	}
-	names := slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
-		if errors[a] != errors[b] {
-			return errors[b] - errors[a]
-		}
-		return strings.Compare(a, b)
-	})
-	for i, name := range names {
-		names[i] = name + " " + whole(errors[name])
-	}
-	return " (" + strings.Join(names, ", ") + ")"
+	return " (" + text + ")"
 }
 
 // asked is said when a server took or gave other than what was asked for.
