@@ -32,6 +32,7 @@ const (
 	exitCells       = 3
 	exitContract    = 4
 	exitUnclean     = 5
+	exitToDo        = 6 // plan --detailed-exitcode alone: nothing else may look like it
 	exitInterrupted = 130
 )
 

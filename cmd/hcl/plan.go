@@ -36,7 +36,7 @@ their locked commit.`,
   hcl plan --json | jq '.summary'
 
 Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong.
-With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.`,
+With --detailed-exitcode also 6: there is something to do.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			grouping, err := group(by)
@@ -46,9 +46,6 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 				p, strange, err = a.planned(c, lab, cells, args, again)
 			}
 			if err != nil {
-				if detailed {
-					return failed(err)
-				}
 				return err
 			}
 			if asJSON {
@@ -60,7 +57,7 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 				err = &exit{exitUsage, errors.Join(strange...)}
 			}
 			if err == nil && detailed && !p.Empty() {
-				return &exit{code: exitUsage}
+				return &exit{code: exitToDo}
 			}
 			return err
 		},
@@ -71,7 +68,7 @@ With --detailed-exitcode: 0 nothing to do, 1 failed or wrong, 2 something to do.
 	c.Flags().StringVar(&by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
 	words(c, "by", string(plan.ByHost), string(plan.ByEngine), string(plan.ByBenchmark))
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
-	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "answer with the exit code: 0 nothing to do, 1 error, 2 something to do")
+	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit with 6 where there is something to do")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the command behind each engine")
 	again.add(c)
 	return c
@@ -113,13 +110,4 @@ func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []st
 		a.logger().Warn(err.Error())
 	}
 	return p, strange, nil
-}
-
-// failed is err with the exit code 1, whatever it had.
-func failed(err error) error {
-	e, ok := err.(*exit)
-	if !ok {
-		return err
-	}
-	return &exit{exitFailed, e.err}
 }
