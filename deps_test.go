@@ -100,6 +100,8 @@ var libraries = []struct {
 	{"github.com/spf13/cobra", []string{"cmd/hcl"}, "flags and help are the command's"},
 	{"github.com/spf13/pflag", []string{"cmd/hcl"}, "flags and help are the command's"},
 	{"github.com/charmbracelet/log", []string{"cmd/hcl"}, "the other rooms take an slog.Logger"},
+	{"github.com/muesli/termenv", []string{"cmd/hcl"}, "whether log lines have colours is said to the logger, which would ask the terminal"},
+	{"github.com/muesli/cancelreader", []string{"cmd/hcl"}, "a question at the terminal that Ctrl-C can end"},
 	{"charm.land/bubbletea/v2", []string{"cmd/hcl"}, "the terminal is the command's"},
 	{"charm.land/lipgloss/v2", []string{"cmd/hcl"}, "the terminal is the command's"},
 	{"github.com/charmbracelet/x/ansi", []string{"plain"}, "what is a control sequence of a terminal"},
@@ -122,6 +124,7 @@ var libraries = []struct {
 	{"golang.org/x/sys", []string{"load", "agent", "sim", "testhost"}, "clocks, processes, sockets and namespaces of the kernel"},
 
 	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},
+	{"github.com/charmbracelet/x/vt", nil, "tests: a terminal, and what is seen on it"},
 	{"github.com/google/go-cmp", nil, "tests"},
 	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/hcl"}, "hcl fmt shows what it would change"},
 	{"github.com/rogpeppe/go-internal", nil, "tests"},
@@ -129,7 +132,7 @@ var libraries = []struct {
 }
 
 // testLibraries may be imported by the tests of every room.
-var testLibraries = []string{"github.com/google/go-cmp", "github.com/google/go-containerregistry", "github.com/rogpeppe/go-internal", "golang.org/x/tools",
+var testLibraries = []string{"github.com/charmbracelet/x/vt", "github.com/google/go-cmp", "github.com/google/go-containerregistry", "github.com/rogpeppe/go-internal", "golang.org/x/tools",
 	"github.com/klauspost/compress"} // what is packed may hold secrets too
 
 // testRooms may be imported by the tests of every room.

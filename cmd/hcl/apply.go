@@ -78,7 +78,7 @@ is left unclean, 130 interrupted.`,
 					return err
 				}
 			}
-			opt, err := a.options(connect)
+			opt, err := a.options(ctx, connect)
 			if err != nil {
 				return err
 			}
@@ -113,8 +113,14 @@ is left unclean, 130 interrupted.`,
 					return err
 				}
 			}
-			if !approve && terminal(a.in) && terminal(a.stderr) && !a.ask("Carry this plan out?") {
-				return &exit{exitFailed, errors.New("not approved; nothing was done")}
+			if !approve && terminal(a.in) && terminal(a.stderr) {
+				yes, err := a.ask(ctx, "Carry this plan out?")
+				if err != nil {
+					return err
+				}
+				if !yes {
+					return &exit{exitFailed, errors.New("not approved; nothing was done")}
+				}
 			}
 			opt.Run, opt.Wait = newRun(cfg.Lab.Name, "apply"), wait
 			published := references(cfg, "")

@@ -190,7 +190,7 @@ func (a *app) calibrateHosts(ctx context.Context, lab labFlags, connect connectF
 		return err
 	}
 	cfg := l.text
-	opt, err := a.options(connect)
+	opt, err := a.options(ctx, connect)
 	if err != nil {
 		return err
 	}

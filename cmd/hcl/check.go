@@ -40,7 +40,7 @@ command line is wrong, 4 a host does not meet its contract, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			opt, err := a.options(connect)
+			opt, err := a.options(c.Context(), connect)
 			if err != nil {
 				return err
 			}

@@ -37,7 +37,7 @@ unclean, 130 interrupted.`,
 				return err
 			}
 			cfg := l.text
-			opt, err := a.options(connect)
+			opt, err := a.options(ctx, connect)
 			if err != nil {
 				return err
 			}

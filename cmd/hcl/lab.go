@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"hclbench/agent"
 	"hclbench/apply"
@@ -29,7 +28,7 @@ func (f *connectFlags) add(c *cobra.Command) {
 }
 
 // options is what the rooms below need to reach hosts.
-func (a *app) options(f connectFlags) (apply.Options, error) {
+func (a *app) options(ctx context.Context, f connectFlags) (apply.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
@@ -52,23 +51,17 @@ func (a *app) options(f connectFlags) (apply.Options, error) {
 		SSH: provision.SSH{
 			AcceptNew: func(h *provision.Host, fingerprint string) bool {
 				if f.acceptNew {
+					defer a.questions.alone()()
 					l.Warn("accepting a new host key", "host", h.Name, "address", h.Address, "fingerprint", fingerprint)
 					return true
 				}
 				if !terminal(a.in) || !terminal(a.stderr) {
 					return false
 				}
-				return a.ask(fmt.Sprintf("The key of %s at %s is not known:\n\n    %s\n\nIs it the right one, to be added to known_hosts?", h, h.Address, fingerprint))
+				yes, err := a.ask(ctx, fmt.Sprintf("The key of %s at %s is not known:\n\n    %s\n\nIs it the right one, to be added to known_hosts?", h, h.Address, fingerprint))
+				return yes && err == nil
 			},
-			Passphrase: func(file string) (string, error) {
-				if !terminal(a.in) {
-					return "", fmt.Errorf("the key %s is encrypted and there is no terminal to ask for its passphrase; add it to the SSH agent with: ssh-add %s", file, file)
-				}
-				fmt.Fprintf(a.stderr, "Passphrase of %s: ", file)
-				b, err := term.ReadPassword(int(a.in.Fd()))
-				fmt.Fprintln(a.stderr)
-				return string(b), err
-			},
+			Passphrase: func(file string) (string, error) { return a.passphrase(ctx, file) },
 		},
 	}, nil
 }
@@ -109,14 +102,6 @@ func holder() string {
 		host = "unknown"
 	}
 	return fmt.Sprintf("%s@%s, pid %d", name, host, os.Getpid())
-}
-
-// ask puts a question to the person at the terminal; only yes is a yes.
-func (a *app) ask(question string) bool {
-	fmt.Fprintf(a.stderr, "\n%s\nOnly 'yes' is accepted: ", question)
-	var answer string
-	fmt.Fscanln(a.in, &answer)
-	return strings.TrimSpace(answer) == "yes"
 }
 
 // againFlags say what is measured again although there is a measurement.

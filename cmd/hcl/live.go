@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -19,17 +20,30 @@ import (
 // not its business.
 type live struct {
 	program *tea.Program
-	done    chan struct{}
+	styles  styles
+	ready   chan struct{} // closed when it draws
+	done    chan struct{} // closed when it no longer does
 }
 
-func newLive(w io.Writer) *live {
+func (a *app) newLive() *live {
+	l := newLive(a.stderr, a.colours(), func() { a.questions.show(nil) })
+	a.questions.show(l)
+	return l
+}
+
+// newLive draws on w, and calls gone when it no longer does.
+func newLive(w io.Writer, coloured bool, gone func(), options ...tea.ProgramOption) *live {
+	options = append(options, tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithEnvironment(terminalKind()),
+		tea.WithFPS(5)) // a slow line gets a few pictures a second, which is all that changes
 	l := &live{
-		// A slow line gets a few pictures a second, which is all that changes.
-		program: tea.NewProgram(&model{rows: map[string]*row{}}, tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithFPS(5)),
-		done:    make(chan struct{}),
+		styles: newStyles(coloured),
+		ready:  make(chan struct{}),
+		done:   make(chan struct{}),
 	}
+	l.program = tea.NewProgram(&model{styles: l.styles, ready: l.ready, rows: map[string]*row{}}, options...)
 	go func() {
 		defer close(l.done)
+		defer gone()
 		if _, err := l.program.Run(); err != nil {
 			fmt.Fprintln(w, "the live view failed:", err)
 		}
@@ -37,8 +51,38 @@ func newLive(w io.Writer) *live {
 	return l
 }
 
-func (l *live) begin(b begun)       { l.program.Send(b) }
-func (l *live) event(e apply.Event) { l.program.Send(e) }
+// terminalKind is what the library is told of the terminal: that it is behind SSH, and
+// not one of those that it asks for their modes even there.
+func terminalKind() []string {
+	kind := os.Getenv("TERM")
+	for _, asked := range []string{"ghostty", "wezterm", "alacritty", "kitty", "rio"} {
+		if strings.Contains(kind, asked) {
+			kind = "xterm-256color" // which all of them understand
+		}
+	}
+	return []string{"TERM=" + kind, "SSH_TTY=/dev/tty"}
+}
+
+// pause leaves the terminal to somebody else, until resume.
+func (l *live) pause() {
+	select {
+	case <-l.ready:
+		l.program.ReleaseTerminal()
+	case <-l.done:
+	}
+}
+
+// resume draws again.
+func (l *live) resume() { l.program.RestoreTerminal() }
+
+func (l *live) begin(b begun) { l.program.Send(b) }
+
+func (l *live) event(e apply.Event) {
+	l.program.Send(e)
+	if said := l.styles.said(e); said != "" {
+		l.program.Send(tea.Println(said)()) // in the order of events, and before the end
+	}
+}
 
 func (l *live) end(e ended) {
 	l.program.Send(e)
@@ -72,6 +116,8 @@ func (r *row) does(e apply.Event, what string) {
 }
 
 type model struct {
+	styles
+	ready chan struct{} // closed by Init, of which there is one
 	hosts []string
 	rows  map[string]*row
 	began time.Time
@@ -79,15 +125,26 @@ type model struct {
 	over  bool
 }
 
-var (
-	bold  = lipgloss.NewStyle().Bold(true)
-	faint = lipgloss.NewStyle().Faint(true)
-	good  = lipgloss.NewStyle().Foreground(lipgloss.Color("2"))
-	warn  = lipgloss.NewStyle().Foreground(lipgloss.Color("3"))
-	bad   = lipgloss.NewStyle().Foreground(lipgloss.Color("1")).Bold(true)
-)
+type styles struct{ bold, faint, good, warn, bad lipgloss.Style }
 
-func (m *model) Init() tea.Cmd { return everySecond() }
+func newStyles(coloured bool) styles {
+	plain := lipgloss.NewStyle()
+	if !coloured {
+		return styles{plain, plain, plain, plain, plain}
+	}
+	return styles{
+		bold:  plain.Bold(true),
+		faint: plain.Faint(true),
+		good:  plain.Foreground(lipgloss.Color("2")),
+		warn:  plain.Foreground(lipgloss.Color("3")),
+		bad:   plain.Foreground(lipgloss.Color("1")).Bold(true),
+	}
+}
+
+func (m *model) Init() tea.Cmd {
+	close(m.ready)
+	return everySecond()
+}
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
@@ -99,7 +156,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.over = true
 		return m, tea.Quit
 	case apply.Event:
-		return m, m.event(msg)
+		m.event(msg)
 	}
 	return m, nil
 }
@@ -114,8 +171,8 @@ func (m *model) begin(b begun) {
 	}
 }
 
-// event updates the host's row, and returns what is printed above the view.
-func (m *model) event(e apply.Event) tea.Cmd {
+// event updates the host's row.
+func (m *model) event(e apply.Event) {
 	r := m.rows[e.Host]
 	if r == nil {
 		r = &row{}
@@ -126,14 +183,12 @@ func (m *model) event(e apply.Event) tea.Cmd {
 		r.engine = e.Engine
 	}
 	switch e.Type {
-	case apply.Step, apply.Waiting:
+	case apply.Step, apply.Waiting, apply.Down:
 		r.does(e, e.Message)
 	case apply.Pull:
 		r.pull = e.Pull
 	case apply.Download:
 		r.fetched = e.Download
-	case apply.Ready:
-		return tea.Println(good.Render("✓"), " ", bold.Render(e.Engine), " ", e.Message)
 	case apply.Begin:
 		r.does(e, coordinates(e))
 		r.cell, r.began, r.number, r.of = e.Cell, e.Time, e.Number, e.Of
@@ -142,64 +197,83 @@ func (m *model) event(e apply.Event) tea.Cmd {
 	case apply.End:
 		r.left.ended(e.Cell, e.Time.Sub(r.began))
 		r.cell, r.current = "", nil
-		what := fmt.Sprintf("%s %s  %s", bold.Render(e.Engine), coordinates(e), faint.Render(fmt.Sprintf("(%d of %d)", e.Number, e.Of)))
+	}
+}
+
+// said is what is worth keeping of an event, above the view; empty: nothing.
+func (s styles) said(e apply.Event) string {
+	switch e.Type {
+	case apply.Ready:
+		return s.good.Render("✓") + " " + s.bold.Render(e.Engine) + " " + e.Message
+	case apply.End:
+		what := fmt.Sprintf(" %s %s  %s  ", s.bold.Render(e.Engine), coordinates(e), s.faint.Render(fmt.Sprintf("(%d of %d)", e.Number, e.Of)))
 		switch {
 		case e.Summary == nil:
-			return tea.Println(bad.Render("✗"), " ", what, "  ", e.Message)
+			return s.bad.Render("✗") + what + e.Message
 		case e.Summary.Verdict.Verdict != load.Valid:
-			return tea.Println(warn.Render("!"), " ", what, "  ", short(e.Summary), "  ", warn.Render(e.Summary.Verdict.Verdict))
+			return s.warn.Render("!") + what + short(e.Summary) + "  " + s.warn.Render(e.Summary.Verdict.Verdict)
 		default:
-			return tea.Println(good.Render("✓"), " ", what, "  ", short(e.Summary))
+			return s.good.Render("✓") + what + short(e.Summary)
 		}
-	case apply.Down:
-		r.does(e, e.Message)
 	case apply.Warning:
-		return tea.Println(warn.Render("!"), " ", e.Host, " ", e.Engine, " ", e.Message)
+		return s.warn.Render("!") + " " + e.Host + " " + e.Engine + " " + e.Message
 	case apply.Failed:
-		return tea.Println(bad.Render("✗"), " ", e.Host, " ", e.Engine, " ", e.Message)
+		return s.bad.Render("✗") + " " + e.Host + " " + e.Engine + " " + e.Message
 	}
-	return nil
+	return ""
 }
 
+// short is what a person wants to see of a cell at a glance. What was not measured is
+// not 0.
 func short(s *load.Summary) string {
-	return fmt.Sprintf("%.0f tok/s  TTFT %.0f ms  TPOT %.1f ms", s.OutputThroughput, s.TTFT.Mean, s.TPOT.Mean)
+	text := fmt.Sprintf("%.0f tok/s", s.OutputThroughput)
+	if s.TTFT.Count > 0 {
+		text += fmt.Sprintf("  TTFT mean %.0f ms", s.TTFT.Mean)
+	}
+	if s.TPOT.Count > 0 {
+		text += fmt.Sprintf("  TPOT mean %.1f ms", s.TPOT.Mean)
+	}
+	return text
 }
 
+// View does not end in a line end: the library would count a line that it does not
+// draw.
 func (m *model) View() tea.View {
 	if m.over {
 		return tea.NewView("")
 	}
-	var b strings.Builder
+	var lines []string
 	for _, name := range m.hosts {
-		fmt.Fprintf(&b, "%s  %s\n", bold.Render(name), m.rows[name].line())
+		lines = append(lines, m.bold.Render(name)+"  "+m.line(m.rows[name]))
 	}
 	if m.price > 0 && !m.began.IsZero() {
-		fmt.Fprintln(&b, faint.Render(m.money()))
+		lines = append(lines, m.faint.Render(m.money()))
 	}
-	return tea.NewView(b.String())
+	return tea.NewView(strings.Join(lines, "\n"))
 }
 
 // money is what the hosts have cost since the run began, and what they are
 // likely to cost in the end.
 func (m *model) money() string {
-	so := time.Since(m.began)
-	s := fmt.Sprintf("%s, %s so far", so.Round(time.Second), dollars(m.price*so.Hours()))
+	elapsed := time.Since(m.began)
+	s := fmt.Sprintf("%s, %s so far", elapsed.Round(time.Second), dollars(m.price*elapsed.Hours()))
 	var longest time.Duration
 	for _, r := range m.rows {
 		longest = max(longest, r.remaining())
 	}
 	if longest > 0 {
-		s += fmt.Sprintf(", about %s in all", dollars(m.price*(so+longest).Hours()))
+		s += fmt.Sprintf(", about %s in all", dollars(m.price*(elapsed+longest).Hours()))
 	}
 	return s
 }
 
 func dollars(x float64) string { return fmt.Sprintf("$%.2f", x) }
 
-// line says what a host is doing, for how long, and how long the run still takes.
-func (r *row) line() string {
+// line says what a host is doing, for how long, and how long the run still takes. What
+// matters most stands first: a narrow terminal shows no more.
+func (m *model) line(r *row) string {
 	if r.doing == "" {
-		return faint.Render("waiting")
+		return m.faint.Render("waiting")
 	}
 	elapsed := time.Since(r.since).Round(time.Second)
 	if r.cell == "" {
@@ -210,19 +284,19 @@ func (r *row) line() string {
 		if f := r.fetched; f != nil {
 			s = r.engine + "  downloading " + f.Repo + "  " + bar(float64(f.Bytes)/float64(f.Total)) + "  " + downloaded(*f)
 		}
-		return strings.TrimSpace(s) + faint.Render(fmt.Sprintf("  %s", elapsed))
+		return strings.TrimSpace(s) + m.faint.Render(fmt.Sprintf("  %s", elapsed))
 	}
-	s := fmt.Sprintf("%s  cell %d of %d  %s", r.engine, r.number, r.of, r.doing)
+	s := fmt.Sprintf("%s  %d/%d", r.engine, r.number, r.of)
+	if left := r.remaining(); left > 0 {
+		s += m.faint.Render(fmt.Sprintf("  %s left", left))
+	}
 	if p := r.current; p != nil {
 		if part := r.part(); part > 0 {
 			s += "  " + bar(part)
 		}
 		s += "  " + advanced(*p)
-		if left := r.remaining(); left > 0 {
-			s += faint.Render(fmt.Sprintf("  %s left", left))
-		}
 	}
-	return s
+	return s + "  " + r.doing
 }
 
 // part is how much of the cell that is being measured is done, from 0 to 1.
@@ -243,8 +317,8 @@ func (r *row) remaining() time.Duration {
 }
 
 func bar(part float64) string {
-	const width = 20
-	n := int(part * width)
+	const width = 10
+	n := int(min(max(part, 0), 1) * width)
 	return strings.Repeat("█", n) + strings.Repeat("░", width-n)
 }
 

@@ -9,17 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
-	"github.com/charmbracelet/log"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"hclbench/provision"
 )
@@ -54,6 +51,8 @@ type app struct {
 	stderr io.Writer // everything else
 	debug  bool
 	store  string // --store
+
+	questions questions
 }
 
 // exit is an error with an exit code of its own. A nil err has been printed.
@@ -258,48 +257,4 @@ func doubleDash(root *cobra.Command, args []string) []string {
 		}
 	}
 	return out
-}
-
-// logger is the program's own voice on stderr.
-func (a *app) logger() *log.Logger {
-	l := log.NewWithOptions(a.stderr, log.Options{ReportTimestamp: true, TimeFormat: "15:04:05"})
-	if a.debug {
-		l.SetLevel(log.DebugLevel)
-	}
-	return l
-}
-
-// connections is the logger that the rooms below get: their steps are debug
-// output, because what matters comes as events.
-func (a *app) connections() *slog.Logger {
-	if !a.debug {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(a.logger())
-}
-
-// terminal reports whether w is one.
-func terminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// width of the terminal that stdout is; otherwise when it is none.
-func (a *app) width(otherwise int) int {
-	if f, ok := a.stdout.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			return w
-		}
-	}
-	return otherwise
-}
-
-const red = "31"
-
-// paint colours text on a terminal, unless NO_COLOR asks for none.
-func (a *app) paint(color, s string) string {
-	if !terminal(a.stderr) || os.Getenv("NO_COLOR") != "" {
-		return s
-	}
-	return "\x1b[1;" + color + "m" + s + "\x1b[0m"
 }

@@ -101,7 +101,7 @@ func (a *app) checksums() *lock.Sums {
 
 // show prints problems of a lab's text.
 func (a *app) show(p *hcl.Problems) error {
-	return p.Write(a.stderr, a.width(100), terminal(a.stderr) && os.Getenv("NO_COLOR") == "")
+	return p.Write(a.stderr, a.width(100), a.colours())
 }
 
 func labPath(args []string) string {

@@ -100,8 +100,8 @@ func (a *app) audience(asJSON bool) audience {
 		enc := json.NewEncoder(a.stdout)
 		enc.SetEscapeHTML(false)
 		return &recorder{write: enc.Encode}
-	case terminal(a.stderr):
-		return newLive(a.stderr)
+	case a.moves():
+		return a.newLive()
 	default:
 		return a.lines()
 	}

@@ -27,7 +27,7 @@ func TestDownloaded(t *testing.T) {
 		}
 	}
 
-	view := &model{rows: map[string]*row{}}
+	view := &model{styles: newStyles(false), rows: map[string]*row{}}
 	for _, e := range []apply.Event{
 		{Type: apply.Step, Message: "looking for model org/model"},
 		{Type: apply.Download, Download: &apply.Fetched{Repo: "org/model", ModelProgress: on}},
@@ -35,7 +35,7 @@ func TestDownloaded(t *testing.T) {
 		e.Time, e.Host, e.Engine = time.Now(), "box", "vllm.r1"
 		view.event(e)
 	}
-	if got, want := view.rows["box"].line(), "vllm.r1  downloading org/model  ███░░░░░░░░░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
+	if got, want := view.line(view.rows["box"]), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
 		t.Errorf("the live view shows %q, want %q", got, want)
 	}
 }

@@ -45,7 +45,7 @@ could not be run, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			opt, err := a.options(connectFlags{})
+			opt, err := a.options(ctx, connectFlags{})
 			if err != nil {
 				return err
 			}

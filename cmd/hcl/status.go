@@ -33,7 +33,7 @@ Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line i
 				return err
 			}
 			cfg := l.text
-			opt, err := a.options(connect)
+			opt, err := a.options(c.Context(), connect)
 			if err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interr
 			if engine == nil || engine.Host == nil {
 				return usage("there is no engine %q that runs on a host of this lab; there are: %s", args[0], strings.Join(names, ", "))
 			}
-			opt, err := a.options(connect)
+			opt, err := a.options(c.Context(), connect)
 			if err != nil {
 				return err
 			}

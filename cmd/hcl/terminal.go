@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/charmbracelet/log"
+	"github.com/muesli/cancelreader"
+	"github.com/muesli/termenv"
+	"golang.org/x/term"
+)
+
+// Nothing here asks the terminal for anything: one that does not answer would be
+// waited for, and what it answers too late would be taken for what a person types.
+
+// terminal reports whether w is one.
+func terminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// moves reports whether stderr is a terminal on which lines can be drawn again.
+func (a *app) moves() bool { return terminal(a.stderr) && os.Getenv("TERM") != "dumb" }
+
+// colours reports whether stderr is a terminal that may be coloured.
+func (a *app) colours() bool { return a.moves() && os.Getenv("NO_COLOR") == "" }
+
+// width of the terminal that stdout is; otherwise when it is none.
+func (a *app) width(otherwise int) int {
+	if f, ok := a.stdout.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	return otherwise
+}
+
+const red = "31"
+
+// paint colours text where stderr may be coloured.
+func (a *app) paint(color, s string) string {
+	if !a.colours() {
+		return s
+	}
+	return "\x1b[1;" + color + "m" + s + "\x1b[0m"
+}
+
+// logger is the program's own voice on stderr. A log that is kept has dates.
+func (a *app) logger() *log.Logger {
+	format, profile := time.DateTime, termenv.Ascii
+	if terminal(a.stderr) {
+		format = time.TimeOnly
+	}
+	if a.colours() {
+		profile = termenv.ANSI
+	}
+	// Of the terminal itself the library would ask its colours.
+	l := log.NewWithOptions(struct{ io.Writer }{a.stderr}, log.Options{ReportTimestamp: true, TimeFormat: format})
+	l.SetColorProfile(profile)
+	if a.debug {
+		l.SetLevel(log.DebugLevel)
+	}
+	return l
+}
+
+// connections is the logger that the rooms below get: their steps are debug
+// output, because what matters comes as events.
+func (a *app) connections() *slog.Logger {
+	if !a.debug {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(a.logger())
+}
+
+// questions are put to the person at the terminal, one at a time.
+type questions struct {
+	mu     sync.Mutex
+	screen *live // what is drawn on the terminal meanwhile; nil: nothing is
+}
+
+// show says that a view is drawn on the terminal from now on; nil: none is.
+func (q *questions) show(l *live) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.screen = l
+}
+
+// alone is the terminal without anything that is drawn on it, until the function
+// that it returns is called.
+func (q *questions) alone() func() {
+	q.mu.Lock()
+	if q.screen == nil {
+		return q.mu.Unlock
+	}
+	q.screen.pause()
+	return func() {
+		q.screen.resume()
+		q.mu.Unlock()
+	}
+}
+
+// ask puts a question to the person at the terminal; only yes is a yes. The end of
+// ctx is an error.
+func (a *app) ask(ctx context.Context, question string) (bool, error) {
+	defer a.questions.alone()()
+	if ctx.Err() != nil {
+		return false, errNotAsked
+	}
+	in, err := cancelreader.NewReader(a.in)
+	if err != nil {
+		return false, fmt.Errorf("ask: %w", err)
+	}
+	defer in.Close()
+	stop := context.AfterFunc(ctx, func() { in.Cancel() })
+	defer stop()
+	fmt.Fprintf(a.stderr, "\n%s\nOnly 'yes' is accepted: ", question)
+	answer, err := line(in)
+	if ctx.Err() != nil {
+		fmt.Fprintln(a.stderr)
+		return false, errNotAsked
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("ask: %w", err)
+	}
+	return strings.TrimSpace(answer) == "yes", nil
+}
+
+// errNotAsked is that of a question that Ctrl-C has answered.
+var errNotAsked = &exit{exitInterrupted, errors.New("interrupted; nothing was done")}
+
+// line reads up to the end of a line, and nothing beyond it.
+func line(r io.Reader) (string, error) {
+	var text []byte
+	for b := make([]byte, 1); ; {
+		n, err := r.Read(b)
+		if n > 0 {
+			if b[0] == '\n' {
+				return string(text), nil
+			}
+			text = append(text, b[0])
+		}
+		if err != nil {
+			return string(text), err
+		}
+	}
+}
+
+// passphrase asks for that of a key.
+func (a *app) passphrase(ctx context.Context, file string) (string, error) {
+	if !terminal(a.in) {
+		return "", fmt.Errorf("the key %s is encrypted and there is no terminal to ask for its passphrase; add it to the SSH agent with: ssh-add %s", file, file)
+	}
+	defer a.questions.alone()()
+	if ctx.Err() != nil {
+		return "", errNotAsked
+	}
+	fd := int(a.in.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("ask for a passphrase: %w", err)
+	}
+	fmt.Fprintf(a.stderr, "Passphrase of %s: ", file)
+	defer fmt.Fprintln(a.stderr)
+	type answer struct {
+		text []byte
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() { // after Ctrl-C it waits for a line until the process ends, which is soon
+		text, err := term.ReadPassword(fd)
+		answered <- answer{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", errors.Join(errNotAsked, term.Restore(fd, before))
+	case got := <-answered:
+		return string(got.text), got.err
+	}
+}
