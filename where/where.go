@@ -175,7 +175,7 @@ func (p *parser) one() (Condition, error) {
 		}
 		return inner, p.next()
 	case p.token == "" || p.quoted:
-		return nil, p.fail("a name is missing here, of what is to be compared")
+		return nil, p.fail("a name is missing here, such as concurrency")
 	}
 	name := p.token
 	if !slices.Contains(p.known, name) {
