@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"hclbench/plain"
 )
 
 // accessScript tells where a Docker daemon may listen, as NAME=VALUE. Its arguments
@@ -36,7 +38,7 @@ func (a access) socket() string {
 
 // command is what speaks to the daemon on its standard input and output.
 func (a access) command() string {
-	command := "docker -H " + quote(a.address) + " system dial-stdio"
+	command := "docker -H " + plain.Quote(a.address) + " system dial-stdio"
 	if a.sudo {
 		command = "sudo -n " + command
 	}
@@ -126,9 +128,9 @@ func (c *Conn) findDocker(ctx context.Context) (access, error) {
 	var words string
 	switch address := c.host.Docker; {
 	case strings.Contains(address, "://"):
-		words = quote(address)
+		words = plain.Quote(address)
 	case address != "":
-		words = quote("unix://" + address)
+		words = plain.Quote("unix://" + address)
 	}
 	out, err := c.Run(ctx, "set -- "+words+"\n"+accessScript, nil)
 	if err != nil {

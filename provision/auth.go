@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -146,7 +147,14 @@ func (k *keyring) askAgent(ctx context.Context) []ssh.Signer {
 	k.agent = conn
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	signers, err := agent.NewClient(conn).Signers()
+	err = conn.SetDeadline(time.Now().Add(agentWithin))
+	var signers []ssh.Signer
+	if err == nil {
+		signers, err = agent.NewClient(conn).Signers()
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Now().Add(signWithin))
+	}
 	if err != nil {
 		k.note("the SSH agent does not answer: %v", err)
 		return nil

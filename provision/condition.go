@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
+	"hclbench/plain"
 	"hclbench/smi"
 )
 
@@ -90,12 +91,10 @@ const (
 // will be kept; Docker's own directory is looked at besides, and where there is
 // neither the login's home.
 func (c *Conn) Condition(ctx context.Context, paths []string) (Condition, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, fmt.Errorf("nothing came within %s: a driver may hang", factsTimeout))
-	defer cancel()
 	var info system.Info
 	if c.host.Runtime != Process {
 		var err error
-		info, err = query(ctx, c, func(api *client.Client) (system.Info, error) { return api.Info(ctx) })
+		info, err = query(ctx, c, func(ctx context.Context, api *client.Client) (system.Info, error) { return api.Info(ctx) })
 		if errors.Is(err, ErrUnreachable) {
 			return Condition{}, err
 		}
@@ -108,8 +107,10 @@ func (c *Conn) Condition(ctx context.Context, paths []string) (Condition, error)
 	}
 	var words []string
 	for _, p := range paths {
-		words = append(words, quote(p))
+		words = append(words, plain.Quote(p))
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, fmt.Errorf("nothing came within %s: a driver may hang", factsTimeout))
+	defer cancel()
 	before := time.Now()
 	out, err := c.Run(ctx, "set -- "+strings.Join(words, " ")+"\n"+conditionScript, nil)
 	if err != nil {

@@ -119,16 +119,28 @@ func (c *Conn) Home() string { return c.home }
 // Run runs a command with sh -c on the host and returns its stdout. Its stdin
 // is read to its end, or until the command ends; nil is empty. A Read of stdin
 // that does not return is left behind soon after. When ctx ends, the command
-// gets SIGTERM and soon SIGKILL. A command that fails is a
+// gets SIGTERM and soon SIGKILL; so it does after 5 minutes where ctx has no deadline,
+// and when it prints more than 16 MiB. A command that fails is a
 // [*CommandError], with its stdout returned as well; one whose connection is
 // lost is [ErrUnreachable], and is not run a second time.
 func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string, error) {
-	var stdout, stderr strings.Builder
-	err := c.link.run(ctx, command, stdin, &stdout, &stderr)
+	if _, bound := ctx.Deadline(); !bound {
+		var cancel func()
+		ctx, cancel = context.WithTimeoutCause(ctx, runWithin, fmt.Errorf("it has not ended within %s: what it waits for there may hang, such as a file system", runWithin))
+		defer cancel()
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	tooMuch := fmt.Errorf("it prints more than %d MiB, which no answer has", maxOutput>>20)
+	stdout, stderr := &bounded{most: maxOutput, full: func() { stop(tooMuch) }}, &tail{most: maxStderr}
+	err := c.link.run(ctx, command, stdin, stdout, stderr)
 	if failed, ok := err.(*CommandError); ok {
 		failed.Stderr = stderr.String()
 	}
-	return stdout.String(), err
+	if stdout.over && !errors.Is(err, tooMuch) { // it ended meanwhile
+		err = wrap(c.host, "run "+shortCommand(command), tooMuch)
+	}
+	return string(stdout.text), err
 }
 
 // Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a
@@ -154,15 +166,4 @@ func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMod
 		return wrap(c.host, fmt.Sprintf("upload %s to %s", local, remote), err)
 	}
 	return nil
-}
-
-// quote makes one word of s for sh.
-func quote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:=@_", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/plain"
 	"hclbench/testhost"
 )
 
@@ -55,10 +56,10 @@ func mustRun(t *testing.T, c *Conn, command string) string {
 	return out
 }
 
-// wantError checks an error's kind and that its text helps.
+// wantError checks an error's kind, where nil is any, and that its text helps.
 func wantError(t *testing.T, err, kind error, texts ...string) {
 	t.Helper()
-	if !errors.Is(err, kind) {
+	if err == nil || kind != nil && !errors.Is(err, kind) {
 		t.Fatalf("error = %v, want %v", err, kind)
 	}
 	t.Log(err)
@@ -131,7 +132,7 @@ func TestRunCancelled(t *testing.T) {
 				defer cancel()
 				ended := make(chan error, 1)
 				go func() {
-					_, err := c.Run(ctx, "exec 3>"+quote(pipe.path)+"; echo begun >&3; "+command, nil)
+					_, err := c.Run(ctx, "exec 3>"+plain.Quote(pipe.path)+"; echo begun >&3; "+command, nil)
 					ended <- err
 				}()
 				pipe.expect(t, "begun")
@@ -293,7 +294,7 @@ func TestUpload(t *testing.T) {
 		told := newPipe(t, home, "told")
 		ended := make(chan error, 1)
 		go func() {
-			_, err := c.Run(t.Context(), "exec 3>"+quote(said.path)+"; echo begun >&3; exec 4<"+quote(told.path)+"; ~/.cache/hcl/bin/tool", nil)
+			_, err := c.Run(t.Context(), "exec 3>"+plain.Quote(said.path)+"; echo begun >&3; exec 4<"+plain.Quote(told.path)+"; ~/.cache/hcl/bin/tool", nil)
 			ended <- err
 		}()
 		said.expect(t, "begun")
@@ -340,10 +341,24 @@ func TestUploadDiskFull(t *testing.T) {
 		t.Fatalf("mount: %v: %s", err, out)
 	}
 	mustRun(t, c, "echo old >small/file")
-	if err := c.Upload(t.Context(), local, "~/small/file", 0o600); err == nil {
-		t.Error("Upload to a full disk succeeded")
-	}
+	wantError(t, c.Upload(t.Context(), local, "~/small/file", 0o600), nil, "the disk with /root/small is full", " bytes free, of 1.0 MB that are needed")
 	if got, want := mustRun(t, c, "cat small/file; ls -A small"), "old\nfile\n"; got != want {
 		t.Errorf("after the upload: %q, want %q", got, want)
 	}
+}
+
+// TestUploadNoFiles is a disk that has room, and no number left for a file.
+func TestUploadNoFiles(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	c := connect(t, h)
+	mustRun(t, c, "mkdir few")
+	if out, err := h.Command("mount", "-t", "tmpfs", "-o", "nr_inodes=1", "tmpfs", "/root/few").CombinedOutput(); err != nil {
+		t.Fatalf("mount: %v: %s", err, out)
+	}
+	local := filepath.Join(t.TempDir(), "local")
+	if err := os.WriteFile(local, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, c.Upload(t.Context(), local, "~/few/file", 0o600), nil, "takes no more files")
+	wantError(t, c.Upload(t.Context(), local, "~/few/folder/file", 0o600), nil, "make folder", "takes no more files")
 }

@@ -17,12 +17,14 @@ import (
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/client"
 	"github.com/docker/go-connections/nat"
+
+	"hclbench/plain"
 )
 
 // DockerVersion returns the daemon's version, such as "28.5.2". Its error is
 // [ErrNoDocker] with what to do, when Docker is not there or may not be used.
 func (c *Conn) DockerVersion(ctx context.Context) (string, error) {
-	version, err := query(ctx, c, func(api *client.Client) (types.Version, error) { return api.ServerVersion(ctx) })
+	version, err := query(ctx, c, func(ctx context.Context, api *client.Client) (types.Version, error) { return api.ServerVersion(ctx) })
 	if err != nil {
 		return "", c.wrap("ask Docker's version", err)
 	}
@@ -143,9 +145,11 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	if err != nil {
 		return "", c.wrap(doing, err)
 	}
+	making, cancel := context.WithTimeoutCause(ctx, createWithin, fmt.Errorf("the Docker daemon has not done it within %s: a driver may hang", createWithin))
+	defer cancel()
 	var created container.CreateResponse
-	err = c.whenBack(ctx, func() (err error) {
-		created, err = api.ContainerCreate(ctx, config, host, nil, nil, ct.Name)
+	err = c.whenBack(making, func() (err error) {
+		created, err = api.ContainerCreate(making, config, host, nil, nil, ct.Name)
 		return err
 	})
 	if err != nil {
@@ -156,7 +160,7 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 	}
 	err = c.bringFiles(ctx, created.ID, ct.Files)
 	if err == nil {
-		err = api.ContainerStart(ctx, created.ID, container.StartOptions{})
+		err = api.ContainerStart(making, created.ID, container.StartOptions{})
 	}
 	if err != nil {
 		err = c.explainStart(ctx, ct, err)
@@ -178,7 +182,7 @@ func (c *Conn) groupIDs(ctx context.Context, names []string) ([]string, error) {
 	}
 	words := make([]string, len(names))
 	for i, n := range names {
-		words[i] = quote(n)
+		words[i] = plain.Quote(n)
 	}
 	out, err := c.Run(ctx, "getent group "+strings.Join(words, " "), nil)
 	var failed *CommandError
@@ -240,7 +244,9 @@ func refusedLimit(ct Container, err error) string {
 }
 
 func (c *Conn) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
-	found, err := query(ctx, c, func(api *client.Client) (container.InspectResponse, error) { return api.ContainerInspect(ctx, id) })
+	found, err := query(ctx, c, func(ctx context.Context, api *client.Client) (container.InspectResponse, error) {
+		return api.ContainerInspect(ctx, id)
+	})
 	return found, absent(err)
 }
 
@@ -313,7 +319,7 @@ func (c *Conn) List(ctx context.Context, labels map[string]string) ([]Found, err
 	}
 	var listed []container.Summary
 	err := c.whenBack(ctx, func() (err error) {
-		listed, err = query(ctx, c, func(api *client.Client) ([]container.Summary, error) {
+		listed, err = query(ctx, c, func(ctx context.Context, api *client.Client) ([]container.Summary, error) {
 			return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
 		})
 		return err

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/plain"
 )
 
 // DockerRun is the `docker run` line that does what [Conn.Start] does with a
@@ -17,7 +19,7 @@ func DockerRun(ct Container) string {
 	line := []string{"docker", "run", "--detach"}
 	flag := func(name, value string) {
 		if value != "" {
-			line = append(line, name, quote(value))
+			line = append(line, name, plain.Quote(value))
 		}
 	}
 	flag("--name", ct.Name)
@@ -33,13 +35,13 @@ func DockerRun(ct Container) string {
 			volume += ":ro"
 		}
 		if rest, ok := strings.CutPrefix(volume, "~/"); ok {
-			line = append(line, "--volume", "~/"+quote(rest)) // a quoted ~ would not be expanded
+			line = append(line, "--volume", "~/"+plain.Quote(rest)) // a quoted ~ would not be expanded
 		} else {
 			flag("--volume", volume)
 		}
 	}
 	for _, f := range ct.Files {
-		line = append(line, "--volume", `"$PWD"/`+quote(f.Name+":"+path.Join(FilesDir, f.Name))) // saved by whoever tries it
+		line = append(line, "--volume", `"$PWD"/`+plain.Quote(f.Name+":"+path.Join(FilesDir, f.Name))) // saved by whoever tries it
 	}
 	switch {
 	case len(ct.GPUIDs) > 0:
@@ -54,7 +56,7 @@ func DockerRun(ct Container) string {
 		flag("--device", d)
 	}
 	for _, g := range ct.HostGroups {
-		line = append(line, "--group-add", fmt.Sprintf(`"$(getent group %s | cut -d: -f3)"`, quote(g)))
+		line = append(line, "--group-add", fmt.Sprintf(`"$(getent group %s | cut -d: -f3)"`, plain.Quote(g)))
 	}
 	for _, c := range ct.CapAdd {
 		flag("--cap-add", c)
@@ -98,11 +100,11 @@ func DockerRun(ct Container) string {
 			first = ct.Entrypoint[0].String()
 			command = append(slices.Clone(ct.Entrypoint[1:]), command...)
 		}
-		line = append(line, "--entrypoint", quote(first))
+		line = append(line, "--entrypoint", plain.Quote(first))
 	}
-	line = append(line, quote(ct.Image))
+	line = append(line, plain.Quote(ct.Image))
 	for _, word := range command {
-		line = append(line, quote(word.String()))
+		line = append(line, plain.Quote(word.String()))
 	}
 	return strings.Join(line, " ")
 }

@@ -53,7 +53,7 @@ type CommandError struct {
 	Command  string
 	ExitCode int // -1 when a signal ended it
 	Signal   string
-	Stderr   string // all of it
+	Stderr   string // its last 64 KiB
 }
 
 // stderrTail is how many of the last lines of stderr a message holds.

@@ -59,9 +59,9 @@ type GPU struct {
 // Facts finds out what the host is. A tool that is not there or fails is no
 // error; it is told in Facts.Problems where something was expected of it.
 func (c *Conn) Facts(ctx context.Context) (Facts, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, fmt.Errorf("nothing came within %s: a driver may hang", factsTimeout))
+	looking, cancel := context.WithTimeoutCause(ctx, factsTimeout, fmt.Errorf("nothing came within %s: a driver may hang", factsTimeout))
 	defer cancel()
-	out, err := c.Run(ctx, factsScript, nil)
+	out, err := c.Run(looking, factsScript, nil)
 	if err != nil {
 		return Facts{}, fmt.Errorf("gather facts: %w", err)
 	}

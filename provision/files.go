@@ -28,7 +28,7 @@ func (c *Conn) bringFiles(ctx context.Context, id string, files []File) error {
 	}
 	archive, err := packFiles(files)
 	if err == nil {
-		_, err = query(ctx, c, func(api *client.Client) (struct{}, error) {
+		_, err = query(ctx, c, func(ctx context.Context, api *client.Client) (struct{}, error) {
 			return struct{}{}, api.CopyToContainer(ctx, id, "/", bytes.NewReader(archive), container.CopyToContainerOptions{})
 		})
 	}

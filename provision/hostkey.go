@@ -11,6 +11,8 @@ import (
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
+
+	"hclbench/plain"
 )
 
 // hostKeys decides whether a host is the one that is meant.
@@ -159,7 +161,7 @@ func changedKey(h *Host, address string, got ssh.PublicKey, want []xknownhosts.K
 		}
 	}
 	return fail(h, ErrHostKey, "the host key of %s has changed: %s:%d has %s, the host presents %s. Somebody may be between you and the host, or it was set up anew; when you know that it was, forget the old key with `ssh-keygen -f %s -R %s`",
-		address, old.Filename, old.Line, describeKey(old.Key), describeKey(got), quote(old.Filename), quote(knownhosts.Normalize(address)))
+		address, old.Filename, old.Line, describeKey(old.Key), describeKey(got), plain.Quote(old.Filename), plain.Quote(knownhosts.Normalize(address)))
 }
 
 // appendKnownHost adds one line, and creates the file when it is missing. It

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hclbench/origin"
+	"hclbench/plain"
 )
 
 // unpacked is how many bytes on the disk a byte of a layer becomes at least. Registries
@@ -69,7 +70,7 @@ func (c *Conn) ImageRoom(ctx context.Context, image string) (ImageRoom, error) {
 }
 
 func (c *Conn) imageRoom(ctx context.Context, image string) (room ImageRoom, err error) {
-	info, err := query(ctx, c, func(api *client.Client) (system.Info, error) { return api.Info(ctx) })
+	info, err := query(ctx, c, func(ctx context.Context, api *client.Client) (system.Info, error) { return api.Info(ctx) })
 	if err != nil {
 		return room, c.wrap("ask Docker about itself", err)
 	}
@@ -98,7 +99,7 @@ func (c *Conn) imageRoom(ctx context.Context, image string) (room ImageRoom, err
 		}
 	}
 	for _, p := range paths {
-		out, err := c.Run(ctx, "df -Pk "+quote(p)+" 2>/dev/null | awk 'NR == 2 { print $4 }'", nil)
+		out, err := c.Run(ctx, "df -Pk "+plain.Quote(p)+" 2>/dev/null | awk 'NR == 2 { print $4 }'", nil)
 		if err != nil {
 			return room, err
 		}
@@ -114,7 +115,9 @@ func (c *Conn) imageRoom(ctx context.Context, image string) (room ImageRoom, err
 
 // layersThere are the layers of all images of the host, by what they unpack to.
 func (c *Conn) layersThere(ctx context.Context) (map[string]bool, error) {
-	all, err := query(ctx, c, func(api *client.Client) ([]images.Summary, error) { return api.ImageList(ctx, images.ListOptions{}) })
+	all, err := query(ctx, c, func(ctx context.Context, api *client.Client) ([]images.Summary, error) {
+		return api.ImageList(ctx, images.ListOptions{})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +127,9 @@ func (c *Conn) layersThere(ctx context.Context) (map[string]bool, error) {
 	asking.SetLimit(4)
 	for _, i := range all {
 		asking.Go(func() error {
-			found, err := query(ctx, c, func(api *client.Client) (images.InspectResponse, error) { return api.ImageInspect(ctx, i.ID) })
+			found, err := query(ctx, c, func(ctx context.Context, api *client.Client) (images.InspectResponse, error) {
+				return api.ImageInspect(ctx, i.ID)
+			})
 			if notFound(err) {
 				return nil // removed meanwhile
 			}

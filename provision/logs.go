@@ -2,12 +2,15 @@ package provision
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/pkg/stdcopy"
+
+	"hclbench/plain"
 )
 
 // Logs reads what a container has written, stdout and stderr in the order in
@@ -28,15 +31,43 @@ func (c *Conn) Logs(ctx context.Context, id string, follow bool, tail int) (io.R
 	if err != nil {
 		return nil, c.wrap(doing, absent(err))
 	}
-	plain, w := io.Pipe()
+	text, w := io.Pipe()
 	c.reading.Go(func() {
-		_, err := stdcopy.StdCopy(w, w, framed)
+		err := unframe(w, framed)
 		if err != nil {
 			err = c.wrap(doing, err)
 		}
 		w.CloseWithError(err) // nil is io.EOF
 	})
-	return &logReader{plain, framed}, nil
+	return &logReader{text, framed}, nil
+}
+
+// unframe copies what a container has written, out of Docker's framing: before each
+// part one byte that names the stream, three that mean nothing, and the length in four.
+// The library has it too, but makes room for whatever length a daemon says.
+func unframe(to io.Writer, framed io.Reader) error {
+	const systemError = 3
+	for {
+		var header [8]byte
+		if _, err := io.ReadFull(framed, header[:]); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		length := int64(binary.BigEndian.Uint32(header[4:]))
+		switch stream := header[0]; {
+		case stream == systemError:
+			said, err := io.ReadAll(io.LimitReader(framed, min(length, 4<<10)))
+			return errors.Join(fmt.Errorf("the Docker daemon cannot read on: %s", plain.Line(string(said))), err)
+		case stream > systemError:
+			return fmt.Errorf("the Docker daemon's log has a stream %d, which hcl does not know", stream)
+		}
+		if _, err := io.CopyN(to, framed, length); err == io.EOF {
+			return io.ErrUnexpectedEOF
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 // logReader reads a log without Docker's framing.

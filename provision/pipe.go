@@ -1,15 +1,17 @@
 package provision
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"hclbench/plain"
 )
 
 // commandConn is a connection that a command on the host makes: what it reads is written
@@ -29,10 +31,10 @@ func (c *Conn) pipe(command string) *commandConn {
 	p := &commandConn{Conn: ours, over: make(chan struct{}), end: end}
 	c.reading.Go(func() {
 		defer end()
-		var said strings.Builder
+		said := &tail{most: maxStderr}
 		var through *lane
 		if through, p.err = c.lane(ctx); p.err == nil {
-			p.err = through.link.run(ctx, command, theirs, theirs, &said)
+			p.err = through.link.run(ctx, command, theirs, theirs, said)
 			c.leave(through)
 		}
 		if failed, ok := p.err.(*CommandError); ok {
@@ -123,10 +125,10 @@ func (c *Conn) UseHCL(command string) { c.hcl.Store(&command) }
 // tells what it forbids from what does not listen; for a socket it does not.
 func (c *Conn) dialBridge(ctx context.Context, command, network, addr string, refused error) (net.Conn, error) {
 	var no *ssh.OpenChannelError
-	command += " " + ConnectVerb + " " + network + " " + quote(addr)
+	command += " " + ConnectVerb + " " + network + " " + plain.Quote(addr)
 	switch {
 	case network == "unix":
-		command = fmt.Sprintf("if [ -S %s ]; then %s; else echo no such socket; fi", quote(addr), command)
+		command = fmt.Sprintf("if [ -S %s ]; then %s; else echo no such socket; fi", plain.Quote(addr), command)
 	case errors.As(refused, &no) && no.Reason != ssh.Prohibited:
 		return nil, refused
 	}
@@ -143,10 +145,12 @@ func (c *Conn) dialBridge(ctx context.Context, command, network, addr string, re
 
 // readLine reads a line and not one byte more.
 func readLine(r io.Reader) (string, error) {
+	const most = 4 << 10
 	var line []byte
-	for b := make([]byte, 1); ; line = append(line, b[0]) {
+	for b := make([]byte, 1); len(line) < most; line = append(line, b[0]) {
 		if _, err := io.ReadFull(r, b); err != nil || b[0] == '\n' {
 			return string(line), err
 		}
 	}
+	return "", bufio.ErrTooLong
 }

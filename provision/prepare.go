@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/plain"
 )
 
 // Prepare is what a host block has set for as long as engines run there. Zero values
@@ -342,7 +344,7 @@ func (c *Conn) holds(ctx context.Context, all []Change, said []string, want func
 func (c *Conn) change(ctx context.Context, argv []string) (said string, err error) {
 	words := make([]string, len(argv))
 	for i, w := range argv {
-		words[i] = quote(w)
+		words[i] = plain.Quote(w)
 	}
 	const script = `PATH=$PATH:/usr/local/bin:/usr/bin:/sbin:/usr/sbin:/opt/rocm/bin
 tool=$(command -v %[1]s) || { echo "there is no %[1]s" >&2; exit 127; }

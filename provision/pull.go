@@ -212,8 +212,11 @@ func (c *Conn) download(ctx context.Context, image origin.Ref, login string, pro
 	}
 	defer body.Close()
 	var track pullTracker
-	for lines := json.NewDecoder(body); ; {
+	message := &limited{of: "a message of the Docker daemon"}
+	message.ReadCloser = body
+	for lines := json.NewDecoder(message); ; {
 		var m pullMessage
+		message.left = 1 << 20
 		switch err := lines.Decode(&m); {
 		case err == io.EOF:
 			return track.digest, nil
@@ -301,7 +304,9 @@ func (t *pullTracker) sum() PullProgress {
 // not there.
 func (c *Conn) inspectImage(ctx context.Context, image origin.Ref) (Image, error) {
 	// A tag beside a digest says nothing, and Docker stores none.
-	found, err := query(ctx, c, func(api *client.Client) (images.InspectResponse, error) { return api.ImageInspect(ctx, image.Exact()) })
+	found, err := query(ctx, c, func(ctx context.Context, api *client.Client) (images.InspectResponse, error) {
+		return api.ImageInspect(ctx, image.Exact())
+	})
 	if errdefs.IsNotFound(err) {
 		return Image{}, fail(c.host, ErrImageNotFound, "image %s is not on the host (%w)", image, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/docker/docker/api/types/registry"
 
 	"hclbench/origin"
+	"hclbench/plain"
 )
 
 // UseRegistries has images pulled with the caller's logins, and those of hosts
@@ -52,7 +53,7 @@ func (c *Conn) hostLogins() origin.Logins {
 			return []byte(text), err
 		},
 		Helper: func(ctx context.Context, helper, registry string) ([]byte, error) {
-			text, err := c.Run(ctx, quote("docker-credential-"+helper)+" get 2>/dev/null", strings.NewReader(registry))
+			text, err := c.Run(ctx, plain.Quote("docker-credential-"+helper)+" get 2>/dev/null", strings.NewReader(registry))
 			return []byte(text), err
 		},
 	}

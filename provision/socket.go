@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -44,6 +45,8 @@ func newDocker(c *Conn) (*client.Client, error) {
 // api is Docker's client, once the daemon and it have agreed on a version. The
 // client would do that by itself, but go on with any version when it cannot ask.
 func (c *Conn) api(ctx context.Context) (*client.Client, error) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	err := c.docker.NewVersionError(ctx, oldestAPI, "hcl")
 	if err == nil {
 		c.answered.Store(true)
@@ -53,12 +56,19 @@ func (c *Conn) api(ctx context.Context) (*client.Client, error) {
 	return c.docker, err
 }
 
+// soon bounds a question to the daemon.
+func soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("%w: the Docker daemon has not answered for %s and may hang, see `journalctl -u docker` there", ErrNoDocker, answerWithin))
+}
+
 // query puts a question to the daemon, again if the connection is lost over it.
-func query[T any](ctx context.Context, c *Conn, question func(*client.Client) (T, error)) (answer T, err error) {
+func query[T any](ctx context.Context, c *Conn, question func(context.Context, *client.Client) (T, error)) (answer T, err error) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	err = again(ctx, func() error {
 		api, err := c.api(ctx)
 		if err == nil {
-			answer, err = question(api)
+			answer, err = question(ctx, api)
 		}
 		return err
 	})
@@ -160,8 +170,21 @@ func (s *socket) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, s.broken(r.Context(), err)
 	}
+	if !endless(r) {
+		response.Body = &limited{response.Body, maxDockerAnswer, "the answer of the Docker daemon"}
+	}
 	response.Body = &body{response.Body, func(err error) error { return s.broken(r.Context(), err) }}
 	return response, nil
+}
+
+// endless reports whether the answer to a request is read bit by bit, however long it
+// is: logs, files, and the account of a pull.
+func endless(r *http.Request) bool {
+	switch path.Base(r.URL.Path) {
+	case "logs", "archive", "create":
+		return true
+	}
+	return false
 }
 
 // body explains why an answer breaks off.

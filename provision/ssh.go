@@ -18,6 +18,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/semaphore"
+
+	"hclbench/plain"
 )
 
 // SSH says how hosts are dialled. The zero value is the strict default: keys of
@@ -68,6 +70,7 @@ type sshTransport struct {
 	log       *slog.Logger
 	keepalive time.Duration
 	sessions  *semaphore.Weighted
+	starting  time.Duration // how long a command may take to begin
 
 	dialling *semaphore.Weighted // a lock that a context can stop waiting for; guards current
 	current  *sshLink            // may be dead
@@ -85,6 +88,7 @@ func dialSSH(ctx context.Context, h *Host, opt SSH, log *slog.Logger, keepalive 
 	t := &sshTransport{
 		host: h, opt: opt, log: log, keepalive: keepalive,
 		sessions: semaphore.NewWeighted(maxSessions),
+		starting: startWithin,
 		dialling: semaphore.NewWeighted(1),
 		current:  link,
 	}
@@ -207,7 +211,10 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 	if err != nil {
 		return wrap(t.host, "run "+shortCommand(command), err)
 	}
-	out, told := &processOutput{output: output{w: stdout}, known: make(chan struct{})}, &output{w: stderr}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	out, told := &processOutput{output: output{w: stdout}, known: make(chan struct{}), greeting: tail{most: maxStderr}, notBegun: stop}, &output{w: stderr}
+	defer out.watch(t.starting)()
 	s.Stdout, s.Stderr = out, told
 	fed := make(chan struct{})
 	if stdin == nil {
@@ -231,8 +238,7 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 		defer close(over)
 		defer release()
 		defer s.Close()
-		// The outer shell says its process number, which stays the same.
-		ended <- s.Run(`exec sh -c 'echo "` + processMark + `$$"; exec sh -c "$0"' ` + quote(command))
+		ended <- s.Run(forAnyShell(command))
 	}) {
 		release()
 		ended <- net.ErrClosed
@@ -256,6 +262,8 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 	}
 	var exit *ssh.ExitError
 	switch {
+	case (err == nil || errors.As(err, &exit)) && !out.begun():
+		return wrap(t.host, "run "+shortCommand(command), out.didNot(exit))
 	case err == nil:
 		return nil
 	case errors.As(err, &exit):
@@ -294,7 +302,7 @@ func (t *sshTransport) kill(ctx context.Context, pid string) {
 	const script = `kill -s TERM -- -%[1]s; n=0
 while [ $n -lt %[2]d ] && kill -s 0 -- -%[1]s; do sleep 0.1; n=$((n+1)); done
 kill -s KILL -- -%[1]s; true`
-	if err := s.Run("exec sh -c " + quote(fmt.Sprintf(script, pid, killDelay/(100*time.Millisecond)))); err != nil {
+	if err := s.Run("exec sh -c " + plain.Quote(fmt.Sprintf(script, pid, killDelay/(100*time.Millisecond)))); err != nil {
 		t.log.Debug("could not end a command", "pid", pid, "err", err)
 	}
 }
@@ -325,19 +333,79 @@ func (o *output) drop() {
 // processMark begins the line with a command's process number.
 const processMark = "hcl-process "
 
+// forAnyShell is a command for the login's shell, whichever that is, that runs a
+// script with sh. The outer sh says its process number, which stays the same. The
+// script goes in octal numbers but for what means nothing to any shell: csh takes no
+// line ends in quotes and looks for earlier commands at "!", fish takes backslashes
+// there.
+func forAnyShell(script string) string {
+	var octal strings.Builder
+	for _, b := range []byte(script) {
+		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte(" -_./=,:;|&<>()[]{}", b) >= 0 {
+			octal.WriteByte(b)
+		} else {
+			fmt.Fprintf(&octal, `\0%03o`, b)
+		}
+	}
+	return `exec sh -c 'echo "` + processMark + `$$"; exec sh -c "$(printf %b "$0")"' '` + octal.String() + `'`
+}
+
 // processOutput is the output of a command after the line with its process
 // number. What comes before is the greeting of a login script, and not meant.
 type processOutput struct {
 	output
-	before []byte        // the line that is being read, until the number is known
-	known  chan struct{} // closed then
-	number string        // not to be read before
+	before   []byte        // the line that is being read, until the number is known
+	greeting tail          // what was read until then
+	length   int           // of all that was
+	known    chan struct{} // closed then
+	number   string        // not to be read before
+	notBegun func(error)   // called when it will not be
+}
+
+// begun reports whether the command was run at all.
+func (o *processOutput) begun() bool {
+	select {
+	case <-o.known:
+		return true
+	default:
+		return false
+	}
+}
+
+// didNot says what a login did that ended without running the command.
+func (o *processOutput) didNot(exit *ssh.ExitError) error {
+	how := "it ended"
+	if exit != nil {
+		how = fmt.Sprintf("it exited with %d", exit.ExitStatus())
+	}
+	if said := lastLines(o.greeting.String(), stderrTail); said != "" {
+		how += " and said: " + said
+	}
+	return fmt.Errorf("the login does not run commands (a ForceCommand of sshd, or a shell such as nologin?): %s", how)
+}
+
+// watch waits for the number. The caller calls done when the command has ended.
+func (o *processOutput) watch(within time.Duration) (done func()) {
+	timer := time.AfterFunc(within, func() {
+		if !o.begun() {
+			o.notBegun(fmt.Errorf("the login did not begin it within %s: is there a ForceCommand of sshd, or does its shell wait for something, such as a file system?", within))
+		}
+	})
+	return func() { timer.Stop() }
 }
 
 func (o *processOutput) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := len(p)
+	if o.number == "" {
+		_, _ = o.greeting.Write(p)
+		if o.length += len(p); o.length > maxGreeting {
+			o.before = nil
+			o.notBegun(errors.New("the login prints without end instead of beginning it: is there a ForceCommand of sshd?"))
+			return all, nil
+		}
+	}
 	for o.number == "" {
 		line, rest, whole := bytes.Cut(p, []byte("\n"))
 		o.before, p = append(o.before, line...), rest
@@ -644,6 +712,8 @@ func (l *sshLink) goes(f func()) bool {
 
 // session opens a session.
 func (l *sshLink) session(ctx context.Context) (*ssh.Session, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("sshd opened no session within %s", openWithin))
+	defer cancel()
 	return opened(ctx, l, l.client.NewSession)
 }
 

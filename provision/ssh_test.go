@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/testhost"
 )
 
@@ -525,7 +526,7 @@ func TestConnectionLost(t *testing.T) {
 	stdin, end := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Run(t.Context(), "exec 3>"+quote(said.path)+"; echo begun >&3; echo x >>ran; read -r never", stdin)
+		_, err := c.Run(t.Context(), "exec 3>"+plain.Quote(said.path)+"; echo begun >&3; echo x >>ran; read -r never", stdin)
 		ended <- err
 	}()
 	said.expect(t, "begun")
