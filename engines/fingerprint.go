@@ -111,7 +111,6 @@ var listening = []string{"host", "port", "served-model-name"}
 // whole command. What hcl puts around them follows from the kind.
 func (f fingerprint) command(e *Engine) {
 	f.set("setup", strings.Join(e.Setup, "\n"))
-	f.list("offline_command", e.OfflineCommand)
 	f.words(e.Command)
 	for _, flag := range e.Flags {
 		name := "--" + strings.ReplaceAll(flag.Name, "_", "-")

@@ -87,8 +87,8 @@ var counts = map[string]bool{
 	"Container.GPUIDs": true, "Container.Ulimits": true,
 	"Container.StopGrace": false,
 
-	"OfflineCommand": true,
-	"Version":        false, // what is there already, said in words
+	"OfflineCommand": false, // of offline cells alone, in whose identity it is
+	"Version":        false, // what is there already, said in words; an offline cell has the tool that follows from it
 
 	"Build.Commands": true, "Build.Image": true, "Build.Inputs": true,
 	"Build.Output": false, // where in the container it is kept

@@ -130,6 +130,8 @@ var harmless = []edit{
 	{"a number as text", `= 8192`, `= "8192"`, "vllm"},
 	{"another order of flags", `tensor-parallel-size = 8, host = "0.0.0.0"`, `host = "0.0.0.0", tensor-parallel-size = 8`, "vllm"},
 	{"the model named", `max-model-len = 8192`, `max-model-len = 8192, served-model-name = "m"`, "vllm"},
+	{"the version said", `"e" {`, "\"e\" {\n  version = \"0.6.0\"", "vllm"},
+	{"how offline starts, which is not asked", `"e" {`, "\"e\" {\n  offline_command = [\"bench\"]", "vllm sglang trtllm"},
 	{"the axis longer", `[4]`, `[4, 8]`, ""},
 	{"repeated", `requests    = 100`, "requests = 100\n  repeat = 3", ""},
 	{"other percentiles", `[50, 99]`, `[95]`, ""},
@@ -182,6 +184,48 @@ var changes = []edit{
 	{"warm-up requests", `output_tokens = 64`, "output_tokens = 64\n    warmup_requests = 3", ""},
 	{"lengths that vary", `input_tokens = 128`, "input_tokens = 128\n  range_ratio = 0.5", ""},
 	{"sent from elsewhere", `output_tokens = 64`, "output_tokens = 64\n    from = host.client", "vllm sglang trtllm"},
+}
+
+// TestEditsOfOffline: how the engine's own benchmark starts is part of what an offline
+// cell is.
+func TestEditsOfOffline(t *testing.T) {
+	const text = `lab "offline" {}
+host "box" {
+  address = "203.0.113.7"
+  gpus    = "8xH200"
+}
+model "m" { repo = "org/model" }
+engine "vllm" "e" {
+  host  = host.box
+  model = model.m
+  image = "vllm/vllm-openai:v0.11.0"
+}
+dataset "random" "d" { input_tokens = 128 }
+benchmark "b" {
+  mode     = "offline"
+  engine   = engine.vllm.e
+  dataset  = dataset.random.d
+  requests = 100
+  load { output_tokens = 64 }
+}
+`
+	of := func(more string) *hcl.Config {
+		t.Helper()
+		cfg, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(strings.Replace(text, `"e" {`, `"e" {`+more, 1))}}, hcl.Vars{})
+		if problems.HasErrors() {
+			t.Fatalf("the lab is wrong: %+v", problems.List()[0])
+		}
+		return cfg
+	}
+	known := measured(New(of(""), Options{}))
+	for more, want := range map[string]Status{
+		"": Done, "\n version = \"0.11.0\"": Done, "\n version = \"0.6.0\"": Stale, "\n offline_command = [\"bench\"]": Stale,
+	} {
+		c := New(of(more), Options{Known: known}).Deployments[0].Cells[0]
+		if c.Status != want {
+			t.Errorf("with %q: %s, want %s (%s)", more, c.Status, want, c.Why)
+		}
+	}
 }
 
 // TestTableOfEdits reads the lab, measures it, edits its text, reads it again, and says

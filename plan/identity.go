@@ -73,17 +73,20 @@ func (c *Cell) Identity() map[string]string {
 	if c.occurrence > 1 {
 		id["occurrence"] = strconv.Itoa(c.occurrence)
 	}
+	if c.tool != "" {
+		id["offline"] = c.tool
+	}
 	return id
 }
 
 // group is the id of the cell's repetitions together, and id that of the cell: pure
 // functions of what the cell is.
 func (c *Cell) group(deployment string) string {
-	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d\n%s", deployment, c.occurrence, c.load.text))
+	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d\n%s%s", deployment, c.occurrence, c.load.text, c.tool))
 }
 
 func (c *Cell) id(deployment string) string {
-	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d repetition=%d\n%s", deployment, c.occurrence, c.Repetition, c.load.text))
+	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d repetition=%d\n%s%s", deployment, c.occurrence, c.Repetition, c.load.text, c.tool))
 }
 
 // seed is what the cell's prompts and arrivals are drawn with: it depends on the load and

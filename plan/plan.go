@@ -7,10 +7,12 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"hclbench/engines"
@@ -81,6 +83,7 @@ type Cell struct {
 
 	deployment *Deployment
 	load       *loadIdentity
+	tool       string        // of an offline cell: the engine's benchmark, or the lab's command of it
 	occurrence int           // from 1: of equal loads on the same deployment
 	takes      time.Duration // estimated; 0: not known
 }
@@ -277,6 +280,7 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
 			panic(fmt.Sprintf("plan a cell of benchmark %s: %v. The text was checked: this is a bug in hcl.", b.Name, err))
 		}
 		out.Offline = &bench
+		out.tool = cmp.Or(strings.Join(d.Engine.OfflineCommand, " "), bench.Tool)
 	}
 	return out
 }
