@@ -20,10 +20,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 
 	"hclbench/load"
 	"hclbench/provision"
@@ -70,8 +73,12 @@ type Config struct {
 // unclaimed is how long an agent that nobody claims stays.
 const unclaimed = 2 * time.Minute
 
-// downWithin bounds how long an agent whose time is over takes for cleaning up.
-const downWithin = 5 * time.Minute
+// downWithin bounds how long an agent whose time is over takes for cleaning up, and
+// sweepWithin, how much of that for a Docker daemon that does not answer.
+const (
+	downWithin  = 5 * time.Minute
+	sweepWithin = downWithin - time.Minute
+)
 
 // Serve runs an agent until its lease is released or runs out, or ctx ends; then
 // it stops what it still runs and, when the lease ran out, the lab's containers
@@ -108,7 +115,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &server{Config: cfg, ctx: ctx, log: log, quit: cancel, jobs: map[string]*job{}, watches: map[string]*watch{}}
+	s := &server{Config: cfg, ctx: ctx, log: log, quit: cancel, jobs: map[string]*job{}, watches: map[string]*watch{}, over: make(chan struct{}), ended: readEnded(dir)}
 	s.processes, err = openProcesses(filepath.Join(dir, "processes"), log)
 	if err != nil {
 		return errors.Join(err, ln.Close())
@@ -129,24 +136,44 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	case <-ctx.Done():
 	}
 	s.expiry.Stop()
-	s.mu.Lock() // no job starts after this
+	s.mu.Lock() // no job starts and no lease changes after this
 	cancel()
+	final := s.life
 	s.mu.Unlock()
 	s.work.Wait() // jobs end with ctx and have written what they measured
-
-	down, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
-	defer done()
-	err = errors.Join(err, s.processes.stopAll(down), s.sweep(down))
-	if s.ending { // else another agent goes on with what this one runs
-		err = errors.Join(err, s.finish(down))
-	}
-	err = errors.Join(err, s.reservation.release(), os.RemoveAll(jobs))
-	flush, done := context.WithTimeout(down, time.Second)
+	s.failure = errors.Join(err, s.leave(ctx, final), os.RemoveAll(jobs), gone(ln.Close()))
+	close(s.over) // whoever has released the lease is answered, when nothing is left that could be seen
+	flush, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
 	if hs.Shutdown(flush) != nil {
 		hs.Close()
 	}
-	log.Info("done", "err", err)
+	log.Info("done", "err", s.failure)
+	return s.failure
+}
+
+// gone is err unless it says that something is closed already.
+func gone(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// leave takes down what the agent still runs, and what else its life obliges it to.
+func (s *server) leave(ctx context.Context, final life) error {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
+	defer done()
+	err := s.processes.stopAll(ctx)
+	if final.phase == expired {
+		err = errors.Join(err, s.sweep(ctx, final.lease))
+	}
+	if final.phase == expired || final.phase == released { // else another agent goes on with what this one runs
+		err = errors.Join(err, s.finish(ctx))
+	}
+	s.mu.Lock()
+	s.giveBack()
+	s.mu.Unlock()
 	return err
 }
 
@@ -158,47 +185,73 @@ type server struct {
 	processes *processes
 	work      sync.WaitGroup // running jobs, and watches that are not forgotten
 
+	over    chan struct{} // closed when all is down that has to be
+	failure error         // then, what could not be
+
 	changing sync.Mutex // held while settings of the machine are changed or put back
 
 	mu          sync.Mutex
 	jobs        map[string]*job
 	watches     map[string]*watch
-	lease       *Lease
-	reservation *reservation // of the machine; nil: not asked for
-	since       time.Time    // of the run's first lease
+	life        life
+	ended       map[string]string // runs whose lease somebody has ended, and who
+	reservation *reservation      // of the machine; nil: not asked for
 	expiry      *time.Timer
-	ending      bool // no lease is given any more
-	orphans     bool // the lease ran out: the lab's containers are ours to remove
 }
+
+// phase is where an agent stands in its life. It goes from idle to leased, and from
+// both to one of the ends, of which there is no way back.
+type phase int
+
+const (
+	idle     phase = iota
+	leased         // somebody has claimed the agent
+	expired        // nobody has renewed the lease: the lab's containers are ours to remove
+	released       // by the holder, who has taken the containers down; or nobody had claimed it
+)
+
+// life is where an agent stands, with what belongs to that. It changes under the
+// server's lock, and goes by value to who works with it later.
+type life struct {
+	phase   phase
+	lease   Lease            // of leased and expired
+	since   time.Time        // of the run's first lease
+	earlier provision.Traces // of the run that this one has taken over from
+}
+
+func (l life) ending() bool { return l.phase == expired || l.phase == released }
 
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/info", s.info)
 	mux.HandleFunc("PUT /v1/lease", s.putLease)
 	mux.HandleFunc("DELETE /v1/lease", s.deleteLease)
-	mux.HandleFunc("PUT /v1/prepare", s.putPrepare)
-	mux.HandleFunc("DELETE /v1/cache", s.deleteCache)
-	mux.HandleFunc("PUT /v1/jobs/{id}", s.putJob)
+	mux.HandleFunc("PUT /v1/prepare", s.held(s.putPrepare))
+	mux.HandleFunc("DELETE /v1/cache", s.held(s.deleteCache))
+	mux.HandleFunc("PUT /v1/jobs/{id}", s.held(s.putJob))
 	mux.HandleFunc("GET /v1/jobs/{id}/events", s.jobEvents)
 	mux.HandleFunc("GET /v1/jobs/{id}/records", s.jobRecords)
-	mux.HandleFunc("DELETE /v1/jobs/{id}", s.deleteJob)
-	mux.HandleFunc("PUT /v1/watches/{id}", s.putWatch)
-	mux.HandleFunc("POST /v1/watches/{id}", s.endWatch)
-	mux.HandleFunc("DELETE /v1/watches/{id}", s.deleteWatch)
-	mux.HandleFunc("POST /v1/models", s.fetchModel)
-	mux.HandleFunc("PUT /v1/processes/{name}", s.putProcess)
+	mux.HandleFunc("DELETE /v1/jobs/{id}", s.held(s.deleteJob))
+	mux.HandleFunc("PUT /v1/watches/{id}", s.held(s.putWatch))
+	mux.HandleFunc("POST /v1/watches/{id}", s.held(s.endWatch))
+	mux.HandleFunc("DELETE /v1/watches/{id}", s.held(s.deleteWatch))
+	mux.HandleFunc("POST /v1/models", s.held(s.fetchModel))
+	mux.HandleFunc("PUT /v1/processes/{name}", s.held(s.putProcess))
 	mux.HandleFunc("GET /v1/processes", s.listProcesses)
 	mux.HandleFunc("GET /v1/processes/{name}", s.getProcess)
 	mux.HandleFunc("GET /v1/processes/{name}/logs", s.processLogs)
 	mux.HandleFunc("GET /v1/processes/{name}/files/{file}", s.processFile)
-	mux.HandleFunc("DELETE /v1/processes/{name}", s.deleteProcess)
+	mux.HandleFunc("DELETE /v1/processes/{name}", s.held(s.deleteProcess))
 	return mux
 }
 
 func (s *server) info(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in := Info{Binary: s.Binary, PID: os.Getpid(), Lease: s.lease, Now: time.Now()}
+	in := Info{Binary: s.Binary, PID: os.Getpid(), Now: time.Now()}
+	if l := s.life; l.phase == leased || l.phase == expired {
+		in.Lease = &l.lease
+	}
 	for _, j := range s.jobs {
 		if !j.finished() {
 			in.Jobs++
@@ -207,142 +260,251 @@ func (s *server) info(w http.ResponseWriter, r *http.Request) {
 	reply(w, in)
 }
 
+// Requests say for which store and run they are made. While there is a lease, only
+// those of its holder change anything.
+const (
+	headerStore = "Hcl-Store"
+	headerRun   = "Hcl-Run"
+)
+
+// heldBy reports whether a store's caller holds the lease: the run that has it, or one
+// that knows no run, as `hcl destroy` does.
+func (l Lease) heldBy(store, run string) bool {
+	return l.Store == store && (run == "" || run == l.Run)
+}
+
+// held lets those change something who hold the lease, and everybody while there is
+// none.
+func (s *server) held(do http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		now := s.life
+		s.mu.Unlock()
+		if now.phase == leased && !now.lease.heldBy(r.Header.Get(headerStore), r.Header.Get(headerRun)) {
+			refuse(w, refusal{Lease: now.lease})
+			return
+		}
+		do(w, r)
+	}
+}
+
+// granted is the answer to who gets the lease.
+type granted struct {
+	Lease
+	Earlier provision.Traces `json:"earlier,omitzero"` // of the run whose caller is gone, and whose tear-down is now this one's
+}
+
+// refusal is the answer to who does not get the lease, or has it no more.
+type refusal struct {
+	Lease        // that is in the way
+	Ended string `json:"ended,omitempty"` // who has ended the lease of the run that asks
+}
+
+// refuse answers 409.
+func refuse(w http.ResponseWriter, why refusal) {
+	why.Traces = provision.Traces{} // nobody else's business
+	w.WriteHeader(http.StatusConflict)
+	reply(w, why)
+}
+
 // putLease takes or renews the lease. Another store's live lease is refused with
 // 409 and that lease as the body, and so is one that reserves a machine which an
-// agent of another lab has reserved. An agent that is ending says 503.
+// agent of another lab has reserved, and that of a run whose lease somebody has ended.
+// An agent that is ending says 503.
 func (s *server) putLease(w http.ResponseWriter, r *http.Request) {
 	var want Lease
 	if !read(w, r, &want) {
 		return
 	}
+	if want.TTL <= 0 {
+		fail(w, http.StatusBadRequest, fmt.Errorf("a lease of %s is none", want.TTL))
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ending || s.ctx.Err() != nil {
+	if s.life.ending() || s.ctx.Err() != nil {
 		fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
 		return
 	}
-	if s.lease != nil && s.lease.Store != want.Store {
-		refuse(w, *s.lease)
+	if by, ok := s.ended[want.Run]; ok {
+		refuse(w, refusal{Ended: by})
 		return
 	}
-	now := time.Now()
-	since := s.since
-	if s.lease == nil || s.lease.Run != want.Run {
-		since = now
+	was := s.life
+	if was.phase == leased && was.lease.Store != want.Store {
+		refuse(w, refusal{Lease: was.lease})
+		return
+	}
+	now, next := time.Now(), was
+	anew := was.phase == idle || was.lease.Run != want.Run
+	if anew {
+		next.since, next.earlier = now, was.lease.Traces
 	}
 	want.Expires = now.Add(time.Duration(want.TTL))
-	if end := since.Add(time.Duration(want.MaxDuration)); want.MaxDuration > 0 && end.Before(want.Expires) {
+	if end := next.since.Add(time.Duration(want.MaxDuration)); want.MaxDuration > 0 && end.Before(want.Expires) {
 		want.Expires = end
 	}
 	if want.Reserve {
-		held, err := s.reserve(want)
+		by, err := s.reserve(want)
 		if err != nil {
 			fail(w, http.StatusInternalServerError, err)
 			return
 		}
-		if held != nil {
-			if s.lease == nil { // whoever waits asks again, and the agent stays for that
+		if by != nil {
+			if was.phase == idle { // whoever waits asks again, and the agent stays for that
 				s.expiry.Reset(unclaimed)
 			}
-			refuse(w, *held)
+			refuse(w, refusal{Lease: *by})
 			return
 		}
 	}
-	if s.lease == nil || s.lease.Run != want.Run {
+	if anew {
 		s.log.Info("leased", "lab", want.Lab, "run", want.Run, "holder", want.Holder, "ttl", want.TTL.String())
+		if was.phase == leased {
+			s.ended[was.lease.Run] = want.Holder // should its caller only have slept
+		}
 	}
-	s.lease, s.since = &want, since
+	next.phase, next.lease = leased, want
+	s.life = next
 	s.expiry.Reset(time.Until(want.Expires))
-	reply(w, s.lease)
+	reply(w, granted{want, next.earlier})
 }
 
-// refuse answers with the lease that is in the way.
-func refuse(w http.ResponseWriter, held Lease) {
-	held.Traces = provision.Traces{} // nobody else's business
-	w.WriteHeader(http.StatusConflict)
-	reply(w, held)
-}
-
-// deleteLease ends the agent. Only what it runs itself is stopped: the caller
-// has taken its containers down.
+// deleteLease ends the agent, for the lease's holder, or for whoever says in ?by= who
+// it is: then the holder is told when it comes again. Only what the agent runs itself is
+// stopped: the caller has taken its containers down. The answer comes when that is done.
 func (s *server) deleteLease(w http.ResponseWriter, r *http.Request) {
+	by := r.URL.Query().Get("by")
 	s.mu.Lock()
-	s.lease, s.ending = nil, true
+	switch now := s.life; {
+	case now.ending():
+	case now.phase == leased && by == "" && !now.lease.heldBy(r.Header.Get(headerStore), r.Header.Get(headerRun)):
+		s.mu.Unlock()
+		refuse(w, refusal{Lease: now.lease})
+		return
+	default:
+		if now.phase == leased && by != "" {
+			s.ended[now.lease.Run] = by
+			if err := writeEnded(s.Dir, s.ended); err != nil {
+				s.log.Error("note whose lease was ended", "err", err)
+			}
+		}
+		if s.ctx.Err() == nil {
+			s.life.phase = released
+		}
+	}
 	s.mu.Unlock()
-	if err := s.processes.stopAll(r.Context()); err != nil {
-		fail(w, http.StatusInternalServerError, err)
+	s.quit()
+	<-s.over // not r.Context(): that has ended with the agent
+	if s.failure != nil {
+		fail(w, http.StatusInternalServerError, s.failure)
 		return
 	}
-	// Not r.Context(): the lease may run out in this very moment.
-	down, done := context.WithTimeout(context.WithoutCancel(r.Context()), downWithin)
-	defer done()
-	changed := s.finish(down)
-	s.mu.Lock() // before the answer: whoever gets it may want the machine for another lab
-	err := s.reservation.release()
-	s.reservation = nil
-	s.mu.Unlock()
-	if err != nil {
-		s.log.Error("give the machine back", "err", err)
-	}
-	if changed != nil {
-		fail(w, http.StatusInternalServerError, changed)
-	} else {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	s.quit()
+	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *server) expired() {
-	s.mu.Lock()
-	if s.lease != nil {
-		if until := time.Until(s.lease.Expires); until > 0 { // renewed while the timer fired
-			s.expiry.Reset(until)
-			s.mu.Unlock()
-			return
-		}
-		s.orphans = true
-		s.log.Warn("the lease ran out: cleaning up", "lab", s.lease.Lab, "run", s.lease.Run, "holder", s.lease.Holder)
+// endedName is a file in the agent's directory with the runs whose lease was ended by
+// somebody else: their callers may be at work yet, and bring up another agent.
+const endedName = "ended.json"
+
+func readEnded(dir string) map[string]string {
+	ended := map[string]string{}
+	b, err := os.ReadFile(filepath.Join(dir, endedName))
+	if err != nil || json.Unmarshal(b, &ended) != nil {
+		return map[string]string{}
 	}
-	s.ending = true
-	s.mu.Unlock()
-	s.quit()
+	return ended
 }
 
-// sweep removes the lab's containers when the lease ran out, in their own graceful
-// way, and proves that the host is free again.
-func (s *server) sweep(ctx context.Context) error {
-	if !s.orphans {
-		return nil
-	}
-	c, err := provision.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: s.lease.Docker}, provision.SSH{}, s.log)
+func writeEnded(dir string, ended map[string]string) error {
+	b, err := json.Marshal(ended)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	traces := s.lease.Traces
-	traces.Mark = s.Dir + "/"
-	if s.lease.Docker != "" {
-		var found []provision.Found
-		found, err = c.List(ctx, map[string]string{"hcl.lab": s.lease.Lab})
-		errs := make([]error, len(found))
-		var wg sync.WaitGroup
-		for i, f := range found {
-			s.log.Info("removing", "container", f.Name)
-			traces.Containers = append(traces.Containers, f.ID)
-			wg.Go(func() { errs[i] = c.Stop(ctx, f.ID, provision.OwnGrace) })
-		}
-		wg.Wait()
-		err = errors.Join(err, errors.Join(errs...))
+	return renameio.WriteFile(filepath.Join(dir, endedName), b, 0o600)
+}
+
+// expired ends an agent that nobody has claimed, or not again.
+func (s *server) expired() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.ending() || s.ctx.Err() != nil {
+		return
 	}
+	switch l := s.life.lease; {
+	case s.life.phase == idle:
+		s.life.phase = released
+	case time.Until(l.Expires) > 0: // renewed while the timer fired
+		s.expiry.Reset(time.Until(l.Expires))
+		return
+	default:
+		s.life.phase = expired
+		s.log.Warn("the lease ran out: cleaning up", "lab", l.Lab, "run", l.Run, "holder", l.Holder)
+	}
+	s.quit()
+}
+
+// sweep removes the lab's containers, in their own graceful way, and proves that the
+// host is free again.
+func (s *server) sweep(ctx context.Context, l Lease) error {
+	traces := l.Traces
+	traces.Mark = s.Dir + "/"
+	var failed error
+	if l.Docker != "" {
+		// A daemon that is restarted or upgraded in this moment is waited for: nobody else will come.
+		policy := backoff.NewExponentialBackOff()
+		policy.InitialInterval, policy.MaxInterval = time.Second, 10*time.Second
+		_, failed = backoff.Retry(ctx, func() (struct{}, error) {
+			err := s.removeContainers(ctx, l, &traces)
+			if err != nil {
+				s.log.Warn("remove the lab's containers", "err", err)
+			}
+			return struct{}{}, err
+		}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(sweepWithin))
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
+	defer done()
+	c, err := s.withDocker(ctx, l)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	defer c.Close()
 	others, unclean := c.ProveGone(ctx, traces, cmp.Or(s.Release, provision.ReleaseWait))
 	if len(others) > 0 {
 		s.log.Warn("others use the GPUs", "processes", others)
 	}
-	if err = errors.Join(err, unclean); err == nil {
+	if err = errors.Join(failed, unclean); err == nil {
 		s.log.Info("the host is free again")
 		return nil
 	}
-	return errors.Join(err, MarkUnclean(ctx, c, *s.lease, traces, err))
+	return errors.Join(err, MarkUnclean(ctx, c, l, traces, err))
+}
+
+// withDocker is this machine with the daemon that runs a lease's containers.
+func (s *server) withDocker(ctx context.Context, l Lease) (*provision.Conn, error) {
+	return provision.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: l.Docker}, provision.SSH{}, s.log)
+}
+
+// removeContainers stops and removes the lab's containers side by side, and adds them to
+// the traces.
+func (s *server) removeContainers(ctx context.Context, l Lease, traces *provision.Traces) error {
+	c, err := s.withDocker(ctx, l)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	found, err := c.List(ctx, map[string]string{provision.LabelLab: l.Lab})
+	errs := make([]error, len(found))
+	var wg sync.WaitGroup
+	for i, f := range found {
+		s.log.Info("removing", "container", f.Name)
+		if !slices.Contains(traces.Containers, f.ID) {
+			traces.Containers = append(slices.Clone(traces.Containers), f.ID)
+		}
+		wg.Go(func() { errs[i] = c.Stop(ctx, f.ID, provision.OwnGrace) })
+	}
+	wg.Wait()
+	return errors.Join(err, errors.Join(errs...))
 }
 
 func reply(w http.ResponseWriter, v any) {

@@ -24,6 +24,7 @@ import (
 	"hclbench/provision"
 	"hclbench/sim"
 	"hclbench/telemetry"
+	"hclbench/testhost"
 )
 
 // agentDir in the environment makes the test binary an agent, which can be
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(testhost.Main(m))
 }
 
 // spawn starts an agent in a process of its own, which ends with the test.
@@ -140,20 +141,20 @@ func spec(url string, requests, tokens int) Job {
 func TestLeaseIsExclusive(t *testing.T) {
 	ctx := t.Context()
 	a, _ := serve(t, shortDir(t))
-	if err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
+	if _, err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
+	if _, err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 	var held *HeldError
-	if err := a.Lease(ctx, lease("run2", "storeB", time.Hour)); !errors.As(err, &held) {
+	if _, err := a.Lease(ctx, lease("run2", "storeB", time.Hour)); !errors.As(err, &held) {
 		t.Errorf("another store: %v, want a HeldError", err)
 	} else if !strings.Contains(err.Error(), "ada@laptop") || !strings.Contains(err.Error(), "run1") {
 		t.Errorf("the message does not say who: %v", err)
 	}
 	// The caller was killed and is back: its store proves that nobody else is.
-	if err := a.Lease(ctx, lease("run3", "storeA", time.Hour)); err != nil {
+	if _, err := a.Lease(ctx, lease("run3", "storeA", time.Hour)); err != nil {
 		t.Errorf("the same store again: %v", err)
 	}
 	info, err := a.Info(ctx)
@@ -165,7 +166,7 @@ func TestLeaseIsExclusive(t *testing.T) {
 func TestLeaseRunsOut(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
-	if err := a.Lease(t.Context(), lease("run", "store", 300*time.Millisecond)); err != nil {
+	if _, err := a.Lease(t.Context(), lease("run", "store", 300*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	name, err := Processes{a}.Start(t.Context(), shell("trap 'exit 0' TERM; while :; do sleep 0.05; done"))
@@ -208,7 +209,7 @@ func TestUncleanWithoutCaller(t *testing.T) {
 	a, ended := serveAs(t, Config{Dir: dir, Release: 100 * time.Millisecond})
 	l := lease("run", "store", 300*time.Millisecond)
 	l.Traces.Ports = []int{port}
-	if err := a.Lease(t.Context(), l); err != nil {
+	if _, err := a.Lease(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	unclean := new(provision.UncleanError)
@@ -231,7 +232,7 @@ func TestMaxDurationEndsARenewedLease(t *testing.T) {
 	l.MaxDuration = load.Duration(400 * time.Millisecond)
 	start := time.Now()
 	for {
-		if err := a.Lease(t.Context(), l); err != nil {
+		if _, err := a.Lease(t.Context(), l); err != nil {
 			break // it has ended
 		}
 		select {
@@ -443,7 +444,7 @@ func shell(script string) provision.Container {
 		Entrypoint: []provision.Text{provision.Plain("/bin/sh")},
 		Command:    []provision.Text{provision.Plain("-c"), provision.Plain(script)},
 		Env:        []provision.EnvVar{{Name: "TOKEN", Value: provision.Secret("canary")}},
-		Labels:     map[string]string{"hcl.lab": "lab"},
+		Labels:     map[string]string{provision.LabelLab: "lab"},
 		StopSignal: "SIGTERM",
 		StopGrace:  10 * time.Second,
 	}
@@ -493,10 +494,10 @@ func TestProcess(t *testing.T) {
 	if _, err := p.Start(ctx, ct); err == nil || !strings.Contains(err.Error(), "there already") {
 		t.Errorf("a second of the same name: %v", err)
 	}
-	if found, err := p.List(ctx, map[string]string{"hcl.lab": "lab"}); err != nil || len(found) != 1 || found[0].State != "exited" {
+	if found, err := p.List(ctx, map[string]string{provision.LabelLab: "lab"}); err != nil || len(found) != 1 || found[0].State != "exited" {
 		t.Errorf("List = %+v, %v", found, err)
 	}
-	if found, err := p.List(ctx, map[string]string{"hcl.lab": "other"}); err != nil || len(found) != 0 {
+	if found, err := p.List(ctx, map[string]string{provision.LabelLab: "other"}); err != nil || len(found) != 0 {
 		t.Errorf("List of another lab = %+v, %v", found, err)
 	}
 	state, err := os.ReadFile(filepath.Join(dir, "processes", "p", "state.json"))
@@ -674,6 +675,7 @@ func TestKilledBeforeItNoted(t *testing.T) {
 	}
 	cmd := exec.Command("sleep", "1000")
 	cmd.Dir = work
+	cmd.Env = append(os.Environ(), provision.ProcessMark+"="+filepath.Join(dir, "p"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

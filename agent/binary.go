@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -155,7 +156,7 @@ func install(ctx context.Context, c *provision.Conn, b binary, log *slog.Logger)
 		log.Warn("this hcl is linked with the C library of the machine that built it, and may not run on another or in containers: CGO_ENABLED=0 builds one that needs none, as make does", "host", c.Host().Name)
 	}
 	remote = path.Join(c.Home(), root, "bin", b.sha)
-	out, err := c.Run(ctx, fmt.Sprintf("mkdir -p -m 700 %s; if test -x %[2]s; then touch %[2]s; echo there; fi", quote(path.Dir(remote)), quote(remote)), nil)
+	out, err := c.Run(ctx, fmt.Sprintf("mkdir -p -m 700 %s; if test -x %[2]s; then touch %[2]s; echo there; fi", plain.Quote(path.Dir(remote)), plain.Quote(remote)), nil)
 	if err != nil || strings.TrimSpace(out) == "there" {
 		return remote, err
 	}

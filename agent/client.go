@@ -32,9 +32,16 @@ type Client struct {
 
 	binary string // path there; of a client that Start made
 
+	// Lost is called when the agent says that the host is another's now, or that
+	// somebody has ended this client's lease; from any goroutine, and maybe often. nil:
+	// nobody wants to know. It is set before the lease is taken.
+	Lost func(*HeldError)
+
 	up       func(context.Context) error // brings up an agent where none answers; nil: the client only looks
 	raising  sync.Mutex                  // one at a time
 	mu       sync.Mutex
+	lab      string
+	store    string        // for which requests are made
 	lease    *Lease        // the last that was given, which a new agent has to know
 	patience time.Duration // how long an agent that cannot be reached is asked again
 }
@@ -74,14 +81,19 @@ func (a *Client) Mark() string { return a.dir + "/" }
 func (a *Client) Binary() string { return a.binary }
 
 // HeldError says that somebody else is at work on a host: on the same lab, or,
-// where the machine is reserved, on another.
+// where the machine is reserved, on another. Nothing there is ours to take down but
+// what is known by a name of its own, as a container is.
 type HeldError struct {
 	Host  *provision.Host
 	Lab   string // ours
 	Lease Lease  // theirs
+	Ended string // who has ended our lease; empty: nobody, somebody else has theirs
 }
 
 func (e *HeldError) Error() string {
+	if e.Ended != "" {
+		return fmt.Sprintf("%s: the lease of this run was ended by %s", e.Host, e.Ended)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is in use by %s", e.Host, e.Lease.Holder)
 	if e.Lease.Lab != "" {
@@ -134,6 +146,12 @@ func (a *Client) open(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, err
 	}
+	a.mu.Lock()
+	req.Header.Set(headerStore, a.store)
+	if a.lease != nil {
+		req.Header.Set(headerRun, a.lease.Run)
+	}
+	a.mu.Unlock()
 	resp, err := a.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("agent on %s: %w", a.host, err)
@@ -141,9 +159,23 @@ func (a *Client) open(ctx context.Context, method, path string, in any) (*http.R
 	if resp.StatusCode >= 300 {
 		defer resp.Body.Close()
 		b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		if why := new(refusal); resp.StatusCode == http.StatusConflict && json.Unmarshal(b, why) == nil {
+			return nil, a.refused(why)
+		}
 		return nil, fmt.Errorf("agent on %s: %w", a.host, &statusError{resp.StatusCode, strings.TrimSpace(string(b))})
 	}
 	return resp, nil
+}
+
+// refused is what the agent says of who has the host, told also to [Client.Lost].
+func (a *Client) refused(why *refusal) error {
+	a.mu.Lock()
+	held, mine := &HeldError{Host: a.host, Lab: a.lab, Lease: why.Lease, Ended: why.Ended}, a.lease != nil
+	a.mu.Unlock()
+	if mine && a.Lost != nil {
+		a.Lost(held)
+	}
+	return held
 }
 
 // insist repeats an idempotent call while the agent cannot be reached, as long as
@@ -205,7 +237,8 @@ func (a *Client) raise(ctx context.Context) error {
 	if lease == nil {
 		return nil
 	}
-	return a.claim(ctx, *lease)
+	_, err := a.claim(ctx, *lease)
+	return err
 }
 
 // Info asks the agent about itself.
@@ -215,37 +248,47 @@ func (a *Client) Info(ctx context.Context) (Info, error) {
 }
 
 // Lease takes or renews the lease, of a new agent if the last has died or is
-// ending. A [*HeldError] says that somebody else has it, or the machine.
-func (a *Client) Lease(ctx context.Context, l Lease) error {
-	claim := func() error { return a.claim(ctx, l) }
+// ending. A [*HeldError] says that somebody else has it, or the machine. earlier is
+// what a run may have left whose caller is gone and whose lease this one has become.
+func (a *Client) Lease(ctx context.Context, l Lease) (earlier provision.Traces, err error) {
+	claim := func() error {
+		earlier, err = a.claim(ctx, l)
+		return err
+	}
 	if a.up == nil {
-		return claim()
+		err = claim()
+	} else {
+		err = a.insist(ctx, claim)
 	}
-	err := a.insist(ctx, claim)
-	if err == nil {
-		a.mu.Lock()
-		a.lease, a.patience = &l, max(leastPatience, time.Duration(l.TTL))
-		a.mu.Unlock()
-	}
-	return err
+	return earlier, err
 }
 
-func (a *Client) claim(ctx context.Context, l Lease) error {
-	err := a.call(ctx, "PUT", "/v1/lease", l, nil)
-	if status := new(statusError); errors.As(err, &status) && status.code == http.StatusConflict {
-		held := &HeldError{Host: a.host, Lab: l.Lab}
-		if json.Unmarshal([]byte(status.body), &held.Lease) == nil {
-			return held
-		}
+func (a *Client) claim(ctx context.Context, l Lease) (earlier provision.Traces, err error) {
+	var got granted
+	a.mu.Lock()
+	a.lab = l.Lab
+	a.mu.Unlock()
+	err = a.call(ctx, "PUT", "/v1/lease", l, &got)
+	if err == nil {
+		a.mu.Lock()
+		a.store, a.lease, a.patience = l.Store, &l, max(leastPatience, time.Duration(l.TTL))
+		a.mu.Unlock()
 	}
-	return err
+	return got.Earlier, err
 }
 
 // Release ends the agent after it has stopped what it runs, and returns when its
-// place is free.
-func (a *Client) Release(ctx context.Context) error {
-	err := a.call(ctx, "DELETE", "/v1/lease", nil, nil)
-	if errors.As(err, new(*statusError)) || errors.Is(err, provision.ErrUnreachable) || ctx.Err() != nil {
+// place is free. A [*HeldError] says that the lease is another's, who goes on with it.
+func (a *Client) Release(ctx context.Context) error { return a.release(ctx, "") }
+
+// release ends the agent, also where the lease is another's when by says for whom.
+func (a *Client) release(ctx context.Context, by string) error {
+	path := "/v1/lease"
+	if by != "" {
+		path += "?by=" + url.QueryEscape(by)
+	}
+	err := a.call(ctx, "DELETE", path, nil, nil)
+	if errors.As(err, new(*statusError)) || errors.As(err, new(*HeldError)) || errors.Is(err, provision.ErrUnreachable) || ctx.Err() != nil {
 		return err
 	}
 	// Otherwise it has ended over the answer: its time was up in the same moment.

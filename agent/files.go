@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -23,7 +24,7 @@ func Place(ctx context.Context, c *provision.Conn, local string) (remote string,
 		return "", err
 	}
 	remote = path.Join(c.Home(), root, "files", sum)
-	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then touch %[1]s; echo there; fi", quote(remote)), nil)
+	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then touch %[1]s; echo there; fi", plain.Quote(remote)), nil)
 	if err != nil || strings.TrimSpace(out) == "there" {
 		return remote, err
 	}
@@ -31,7 +32,7 @@ func Place(ctx context.Context, c *provision.Conn, local string) (remote string,
 	part := remote + ".part"
 	for _, f := range files {
 		to := path.Join(part, filepath.ToSlash(f))
-		if _, err := c.Run(ctx, "mkdir -p -m 700 "+quote(path.Dir(to)), nil); err != nil {
+		if _, err := c.Run(ctx, "mkdir -p -m 700 "+plain.Quote(path.Dir(to)), nil); err != nil {
 			return "", err
 		}
 		if err := c.Upload(ctx, filepath.Join(local, f), to, 0o600); err != nil {
@@ -39,7 +40,7 @@ func Place(ctx context.Context, c *provision.Conn, local string) (remote string,
 		}
 	}
 	// Another caller may have been quicker.
-	_, err = c.Run(ctx, fmt.Sprintf("if test -e %[2]s; then rm -r %[1]s; else mv %[1]s %[2]s; fi", quote(part), quote(remote)), nil)
+	_, err = c.Run(ctx, fmt.Sprintf("if test -e %[2]s; then rm -r %[1]s; else mv %[1]s %[2]s; fi", plain.Quote(part), plain.Quote(remote)), nil)
 	return remote, err
 }
 

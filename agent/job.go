@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/telemetry"
 )
 
@@ -87,6 +91,20 @@ func (o jobOrder) job() Job {
 	return o.Job
 }
 
+// secret are the words of an order that nothing may repeat: its secrets, and the
+// passwords in the addresses of its servers.
+func (o jobOrder) secret() plain.Secrets {
+	words := slices.Collect(maps.Values(o.Secrets))
+	for _, address := range append([]string{o.Load.Target.BaseURL}, o.Load.Target.BaseURLs...) {
+		if u, err := url.Parse(address); err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok {
+				words = append(words, password, u.User.String())
+			}
+		}
+	}
+	return plain.NewSecrets(words...)
+}
+
 var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
 
 // putJob starts a job, or does nothing when it is known: a caller that lost the
@@ -113,13 +131,14 @@ func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
 		j := &job{cancel: cancel, file: filepath.Join(s.Dir, "jobs", id+".jsonl"), more: make(chan struct{})}
 		s.jobs[id] = j
 		spec.Load.Calibrated = s.Calibrated
-		s.work.Go(func() { defer cancel(); j.run(ctx, spec) })
-		s.log.Info("job started", "job", id, "target", spec.Load.Target.BaseURL)
+		secrets := order.secret()
+		s.work.Go(func() { defer cancel(); j.run(ctx, spec, secrets) })
+		s.log.Info("job started", "job", id, "target", secrets.Hide(spec.Load.Target.BaseURL))
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (j *job) run(ctx context.Context, spec Job) {
+func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets) {
 	sampler := telemetry.Start(ctx, spec.Telemetry)
 	result, err := load.Run(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) })
 	var m Measured
@@ -131,7 +150,7 @@ func (j *job) run(ctx context.Context, spec Job) {
 		err = errors.Join(err, writeRecords(j.file, result.Records))
 	}
 	if err != nil {
-		done.Error = err.Error()
+		done.Error = secrets.Hide(err.Error())
 	}
 	j.add(done)
 }

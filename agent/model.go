@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"hclbench/origin"
+	"hclbench/plain"
 )
 
 // Model is one that a host is to have.
@@ -73,8 +74,9 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) {
 	s.log.Info("fetching", "model", want.Repo, "cache", dir)
 	commit, err := m.fetch(r.Context())
 	if err != nil {
-		s.log.Warn("fetching", "model", want.Repo, "err", err)
-		tell(modelEvent{Error: err.Error()})
+		why := plain.NewSecrets(want.Token).Hide(err.Error())
+		s.log.Warn("fetching", "model", want.Repo, "err", why)
+		tell(modelEvent{Error: why})
 		return
 	}
 	tell(modelEvent{Commit: commit})
@@ -88,10 +90,11 @@ func (s *server) who() string {
 	if err != nil {
 		machine = "another machine"
 	}
-	if s.lease == nil {
+	if s.life.phase != leased {
 		return "somebody on " + machine
 	}
-	return fmt.Sprintf("run %s of lab %s on %s, by %s", s.lease.Run, s.lease.Lab, machine, s.lease.Holder)
+	l := s.life.lease
+	return fmt.Sprintf("run %s of lab %s on %s, by %s", l.Run, l.Lab, machine, l.Holder)
 }
 
 // homePath is an absolute path for one that may begin with the home.

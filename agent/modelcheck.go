@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"hclbench/origin"
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -73,7 +74,7 @@ func findModel(dir, cache, revision string, run func(command string) (string, er
 	if revision == "" {
 		revision = "main"
 	}
-	out, err := run("set -- " + quote(dir) + " " + quote(cache) + " " + quote(revision) + "\n" + modelScript)
+	out, err := run("set -- " + plain.Quote(dir) + " " + plain.Quote(cache) + " " + plain.Quote(revision) + "\n" + modelScript)
 	if err != nil {
 		return ModelThere{}, err
 	}

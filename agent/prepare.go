@@ -9,8 +9,9 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
+
+	"github.com/google/renameio/v2"
 
 	"hclbench/provision"
 )
@@ -20,8 +21,8 @@ import (
 // it. What has to be put back stands in a file before anything is changed: an agent
 // that is killed leaves it to the next one.
 
-// preparedName is the file, in the one directory that hcl writes to on a host.
-const preparedName = "prepared.json"
+// preparedNote names the file, see [noteOf].
+const preparedNote = "prepared"
 
 // prepared is what stands in the file.
 type prepared struct {
@@ -48,18 +49,10 @@ func (s *server) putPrepare(w http.ResponseWriter, r *http.Request) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.mu.Lock()
-	reserved := s.reservation != nil && !s.ending
+	reserved := s.reservation != nil && !s.life.ending()
 	s.mu.Unlock()
 	if !reserved {
 		fail(w, http.StatusConflict, errors.New("the machine is not reserved"))
-		return
-	}
-	if err := s.putBack(r.Context(), true); err != nil {
-		fail(w, http.StatusUnprocessableEntity, err)
-		return
-	}
-	if want.Prepare == (provision.Prepare{}) {
-		reply(w, []provision.Change{})
 		return
 	}
 	c, err := here(r.Context(), s, provision.Host{Name: want.Host, Pos: want.Pos, GPUs: want.GPUs})
@@ -68,11 +61,19 @@ func (s *server) putPrepare(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.Close()
-	changes, err := c.Prepare(r.Context(), want.Prepare, s.note)
+	if err := s.putBack(r.Context(), c, true); err != nil {
+		fail(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	if want.Prepare == (provision.Prepare{}) {
+		reply(w, []provision.Change{})
+		return
+	}
+	changes, err := c.Prepare(r.Context(), want.Prepare, func(all []provision.Change) error { return s.note(c, all) })
 	if err != nil {
 		back, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), downWithin)
 		defer cancel()
-		fail(w, http.StatusUnprocessableEntity, errors.Join(err, s.putBack(back, true)))
+		fail(w, http.StatusUnprocessableEntity, errors.Join(err, s.putBack(back, c, true)))
 		return
 	}
 	for _, change := range changes {
@@ -87,21 +88,18 @@ func here(ctx context.Context, s *server, h provision.Host) (*provision.Conn, er
 	return provision.Dial(ctx, &h, provision.SSH{}, s.log)
 }
 
-func (s *server) preparedFile() string {
-	return filepath.Join(cmp.Or(s.Cache, s.Dir), preparedName)
+// preparedFile is in the one directory that hcl writes to on a host.
+func (s *server) preparedFile(c *provision.Conn) string {
+	return filepath.Join(cmp.Or(s.Cache, s.Dir), filepath.Base(noteOf(c, preparedNote)))
 }
 
 // note writes down what has to be put back.
-func (s *server) note(changes []provision.Change) error {
+func (s *server) note(c *provision.Conn, changes []provision.Change) error {
 	b, err := json.Marshal(prepared{s.Dir, changes})
 	if err != nil {
 		return err
 	}
-	file := s.preparedFile()
-	if err := os.WriteFile(file+".new", b, 0o600); err != nil {
-		return fmt.Errorf("note what has to be put back: %w", err)
-	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err := renameio.WriteFile(s.preparedFile(c), b, 0o600); err != nil {
 		return fmt.Errorf("note what has to be put back: %w", err)
 	}
 	return nil
@@ -109,8 +107,8 @@ func (s *server) note(changes []provision.Change) error {
 
 // putBack puts back what was changed, if anything was: by an agent in this directory,
 // or, with all, by any of this user's. The caller holds s.changing.
-func (s *server) putBack(ctx context.Context, all bool) error {
-	file := s.preparedFile()
+func (s *server) putBack(ctx context.Context, c *provision.Conn, all bool) error {
+	file := s.preparedFile(c)
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -125,11 +123,6 @@ func (s *server) putBack(ctx context.Context, all bool) error {
 	if p.Dir != s.Dir && !all {
 		return nil
 	}
-	c, err := here(ctx, s, provision.Host{Name: "local"})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	if err := c.Restore(ctx, p.Changes); err != nil {
 		return err
 	}
@@ -143,13 +136,18 @@ func (s *server) putBack(ctx context.Context, all bool) error {
 func (s *server) finish(ctx context.Context) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	return s.putBack(ctx, false)
+	c, err := here(ctx, s, provision.Host{Name: "local"})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return s.putBack(ctx, c, false)
 }
 
 // ReadPrepared returns what of the host's settings is changed now, for whatever lab of
 // this user, or was by an agent that was killed.
 func ReadPrepared(ctx context.Context, c *provision.Conn) ([]provision.Change, error) {
-	p, err := readNote[prepared](ctx, c, path.Join(c.Home(), root, preparedName))
+	p, err := readNote[prepared](ctx, c, noteOf(c, preparedNote))
 	if err != nil || p == nil {
 		return nil, err
 	}

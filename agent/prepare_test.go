@@ -66,7 +66,7 @@ func TestPrepare(t *testing.T) {
 	l.Reserve = true
 	set := func(a *Client) {
 		t.Helper()
-		if err := a.claim(t.Context(), l); err != nil {
+		if _, err := a.claim(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 		got, err := a.Prepare(t.Context())
@@ -103,7 +103,7 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("a lab that has nothing to do with it: %v, balancing %s", err, balancing())
 	}
 	spawn(t, second, shared)
-	if err := other.claim(t.Context(), l); err != nil {
+	if _, err := other.claim(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	if changes, err := other.Prepare(t.Context()); err != nil || len(changes) > 0 || balancing() != "1" {

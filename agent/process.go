@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,14 +39,14 @@ type processSpec struct {
 type process struct {
 	dir string
 	kept
-	done chan struct{} // closed when it has ended
+	done     chan struct{} // closed when it has ended
+	stopping sync.Mutex    // held by who stops it: the stop signal is sent once
 }
 
 // kept is state.json in a process's directory.
 type kept struct {
-	Name       string            `json:"name"`
-	PID        int               `json:"pid"`
-	Birth      string            `json:"birth"` // tells the process from a later one with the same pid
+	Name string `json:"name"`
+	identity
 	Labels     map[string]string `json:"labels"`
 	StopSignal string            `json:"stop_signal"`
 	StopGrace  time.Duration     `json:"stop_grace"`
@@ -60,10 +59,17 @@ type processes struct {
 	dir string
 	log *slog.Logger
 
-	mu  sync.Mutex
-	all map[string]*process
-	wg  sync.WaitGroup
+	mu     sync.Mutex
+	all    map[string]*process
+	closed bool           // nothing is started any more
+	wg     sync.WaitGroup // those who wait for the end of each
 }
+
+// Files in a process's directory, beside those that it is given.
+const (
+	logName   = "log"
+	stateName = "state.json"
+)
 
 // orphanPoll is how often a process that is not our child is looked at.
 const orphanPoll = 200 * time.Millisecond
@@ -79,8 +85,10 @@ func openProcesses(dir string, log *slog.Logger) (*processes, error) {
 		pr := &process{dir: filepath.Join(dir, e.Name()), done: make(chan struct{})}
 		if pr.kept, err = openKept(pr.dir); err != nil {
 			// The agent died before it could note the process that it started here.
-			killIn(pr.dir)
-			os.RemoveAll(pr.dir)
+			err = errors.Join(signalAll(marked(p.mark(e.Name())), syscall.SIGKILL), os.RemoveAll(pr.dir))
+			if err != nil {
+				log.Warn("clear what an earlier agent began", "name", e.Name(), "err", err)
+			}
 			continue
 		}
 		p.all[pr.Name] = pr
@@ -90,7 +98,7 @@ func openProcesses(dir string, log *slog.Logger) (*processes, error) {
 		}
 		log.Warn("found a process of an earlier agent", "name", pr.Name, "pid", pr.PID)
 		p.wg.Go(func() {
-			for birth(pr.PID) == pr.Birth && pr.Birth != "" {
+			for pr.alive() {
 				time.Sleep(orphanPoll)
 			}
 			p.ended(pr, -1)
@@ -99,20 +107,8 @@ func openProcesses(dir string, log *slog.Logger) (*processes, error) {
 	return p, nil
 }
 
-// killIn kills the process groups whose leaders work in a directory.
-func killIn(dir string) {
-	cwds, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	for _, link := range cwds {
-		if at, err := os.Readlink(link); err == nil && at == dir {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
-				syscall.Kill(-pid, syscall.SIGKILL)
-			}
-		}
-	}
-}
-
 func openKept(dir string) (k kept, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	b, err := os.ReadFile(filepath.Join(dir, stateName))
 	if err != nil {
 		return k, err
 	}
@@ -122,11 +118,19 @@ func openKept(dir string) (k kept, err error) {
 func (p *processes) start(name string, spec processSpec) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return errors.New("the agent is ending")
+	}
 	if p.all[name] != nil {
 		return fmt.Errorf("a process named %s is there already", name)
 	}
 	if len(spec.Argv) == 0 {
 		return errors.New("the command is empty")
+	}
+	for name := range spec.Files {
+		if name != filepath.Base(name) || name == logName || name == stateName || strings.HasPrefix(name, ".") {
+			return fmt.Errorf("a file of the process cannot be named %q", name)
+		}
 	}
 	argv := spec.Argv
 	if argv[0] == provision.Self {
@@ -140,13 +144,13 @@ func (p *processes) start(name string, spec processSpec) error {
 	if err := os.Mkdir(pr.dir, 0o700); err != nil {
 		return fmt.Errorf("make the process's directory: %w", err)
 	}
-	logfile, err := os.OpenFile(filepath.Join(pr.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	logfile, err := os.OpenFile(filepath.Join(pr.dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return errors.Join(fmt.Errorf("make the log: %w", err), os.RemoveAll(pr.dir))
 	}
 	defer logfile.Close()
 	for name, text := range spec.Files {
-		if err := os.WriteFile(filepath.Join(pr.dir, filepath.Base(name)), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(pr.dir, name), []byte(text), 0o600); err != nil {
 			return errors.Join(fmt.Errorf("make the file %s: %w", name, err), os.RemoveAll(pr.dir))
 		}
 	}
@@ -159,7 +163,7 @@ func (p *processes) start(name string, spec processSpec) error {
 		return errors.Join(fmt.Errorf("start %s: %w", spec.Argv[0], err), os.RemoveAll(pr.dir))
 	}
 	pr.kept = kept{
-		Name: name, PID: cmd.Process.Pid, Birth: birth(cmd.Process.Pid), Labels: spec.Labels,
+		Name: name, identity: identityOf(cmd.Process.Pid), Labels: spec.Labels,
 		StopSignal: spec.StopSignal, StopGrace: spec.StopGrace, Started: time.Now(),
 	}
 	p.all[name] = pr
@@ -169,7 +173,7 @@ func (p *processes) start(name string, spec processSpec) error {
 		p.ended(pr, exitCode(cmd.ProcessState))
 	})
 	if err != nil {
-		syscall.Kill(-pr.PID, syscall.SIGKILL)
+		err = errors.Join(err, p.kill(pr))
 	}
 	return err
 }
@@ -177,19 +181,10 @@ func (p *processes) start(name string, spec processSpec) error {
 // mark is what stands in the environment of a process and of all that it starts.
 func (p *processes) mark(name string) string { return filepath.Join(filepath.Dir(p.dir), name) }
 
-// marked lists the processes with a mark, as far as they are ours to look at.
-func marked(mark string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range all {
-		b, err := os.ReadFile(file)
-		if err != nil || !slices.Contains(strings.Split(string(b), "\x00"), provision.ProcessMark+"="+mark) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+// kill ends a process, its group and what carries its mark: helpers that it forked may
+// outlive it, and some leave the group.
+func (p *processes) kill(pr *process) error {
+	return signalAll(append(pr.group(), marked(p.mark(pr.Name))...), syscall.SIGKILL)
 }
 
 // exitCode is a shell's: 128 + n for a process that signal n ended.
@@ -215,7 +210,7 @@ func (pr *process) save() error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(pr.dir, "state.json"), b, 0o600)
+	return renameio.WriteFile(filepath.Join(pr.dir, stateName), b, 0o600)
 }
 
 func (p *processes) get(name string) *process {
@@ -231,6 +226,11 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 	if pr == nil {
 		return nil
 	}
+	pr.stopping.Lock()
+	defer pr.stopping.Unlock()
+	if p.get(name) != pr {
+		return nil // who was quicker has stopped it
+	}
 	if grace <= 0 {
 		grace = pr.StopGrace
 	}
@@ -241,7 +241,9 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 	select {
 	case <-pr.done:
 	default:
-		syscall.Kill(-pr.PID, signal)
+		if err := signalAll(pr.group(), signal); err != nil {
+			p.log.Warn("stop a process", "name", name, "err", err)
+		}
 		patience := time.NewTimer(grace)
 		defer patience.Stop()
 		select {
@@ -251,16 +253,14 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 		case <-ctx.Done():
 		}
 	}
-	// The group may outlive its leader: helpers that an engine forked. And some
-	// leave the group, but not their environment.
-	syscall.Kill(-pr.PID, syscall.SIGKILL)
-	for _, pid := range marked(p.mark(name)) {
-		syscall.Kill(pid, syscall.SIGKILL)
-	}
+	killed := p.kill(pr)
 	select {
 	case <-pr.done:
 	case <-ctx.Done():
-		return fmt.Errorf("stop %s: %w", name, ctx.Err())
+		return errors.Join(fmt.Errorf("stop %s: %w", name, ctx.Err()), killed)
+	}
+	if err := p.kill(pr); err != nil { // what it had forked in that moment
+		p.log.Warn("kill what a process has left", "name", name, "err", err)
 	}
 	p.mu.Lock()
 	delete(p.all, name)
@@ -268,9 +268,10 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 	return os.RemoveAll(pr.dir)
 }
 
-// stopAll stops everything, side by side.
+// stopAll stops everything, side by side. Nothing can be started after it.
 func (p *processes) stopAll(ctx context.Context) error {
 	p.mu.Lock()
+	p.closed = true
 	var names []string
 	for name := range p.all {
 		names = append(names, name)
@@ -282,7 +283,11 @@ func (p *processes) stopAll(ctx context.Context) error {
 		wg.Go(func() { errs[i] = p.stop(ctx, name, 0) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err // what cannot be stopped would be waited for in vain
+	}
+	p.wg.Wait()
+	return nil
 }
 
 func (pr *process) found() provision.Found {
@@ -291,22 +296,6 @@ func (pr *process) found() provision.Found {
 		f.State = "exited"
 	}
 	return f
-}
-
-// birth identifies a process among those that had its pid: its start time from
-// /proc. Empty when there is no such process, or no /proc.
-func birth(pid int) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
-	}
-	// The name of the program, in parentheses, may hold anything.
-	_, rest, ok := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 20 || fields[0] == "Z" {
-		return ""
-	}
-	return fields[19]
 }
 
 func (s *server) putProcess(w http.ResponseWriter, r *http.Request) {
@@ -359,7 +348,7 @@ func (s *server) processLogs(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, errors.New("there is no such process"))
 		return
 	}
-	f, err := os.Open(filepath.Join(pr.dir, "log"))
+	f, err := os.Open(filepath.Join(pr.dir, logName))
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
@@ -440,7 +429,10 @@ func (s *server) processFile(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) deleteProcess(w http.ResponseWriter, r *http.Request) {
 	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: the process's own
-	if err := s.processes.stop(r.Context(), r.PathValue("name"), grace); err != nil {
+	// A caller whose connection is lost must not cost the engine its grace.
+	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), max(grace, 0)+downWithin)
+	defer done()
+	if err := s.processes.stop(ctx, r.PathValue("name"), grace); err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
 	}

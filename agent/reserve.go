@@ -1,27 +1,40 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
+
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
-// A machine is reserved by its agent: the agent holds a lock on one file that
-// every user of the machine finds, and says in it who it works for and until
-// when. The kernel drops the lock with the agent, however that ends, so there is
-// never one that somebody has to break.
+// A machine is reserved by its agent: the agent holds a lock on one file that every
+// user of the machine finds. The kernel drops the lock with the agent, however that
+// ends, so there is never one that somebody has to break.
+//
+// Every user of the machine may lock that file, and write to it. So nothing stands in
+// it: who holds the lock is asked of the kernel, and what the holder says of its work
+// stands in a file that only the holder's user can write. It is words for people, and
+// nothing is done for what they say.
 
-// reservationName is the file in the directory of reservations.
+// reservationName is the file in the directory of reservations. What a holder says is
+// beside it, with its user's number behind the name.
 const reservationName = "hcl-reservation"
 
 // Reservations is the directory that all users of this machine share for locks,
@@ -39,145 +52,390 @@ func Reservations() string {
 const overdue = 2 * downWithin
 
 // reservation is a lock that is held.
-type reservation struct{ file *os.File }
+type reservation struct {
+	path string
+	file *os.File
+}
 
-// reserved is what stands in the file.
+// reserved is what a holder says.
 type reserved struct {
-	Lease Lease  `json:"lease"`
-	PID   int    `json:"pid"`
-	Birth string `json:"birth"`
-	UID   int    `json:"uid"`
+	identity
+	Lease Lease `json:"lease"`
 }
 
 // reserve takes the machine for a lease, or notes its new end. held is the lease
 // that has the machine already.
 func (s *server) reserve(l Lease) (held *Lease, err error) {
+	if s.reservation != nil && !s.reservation.stands() {
+		s.log.Warn("somebody has removed the lock file of the machine's reservation", "path", s.reservation.path)
+		s.giveBack()
+	}
 	if s.reservation == nil {
 		dir := s.Reservations
 		if dir == "" {
 			dir = Reservations()
 		}
-		s.reservation, held, err = takeReservation(filepath.Join(dir, reservationName), s.log.Warn)
-		if err != nil || held != nil {
-			return held, err
+		path := filepath.Join(dir, reservationName)
+		r, by, err := takeReservation(path)
+		if err == nil && r == nil && s.endHung(by) {
+			r, by, err = takeReservation(path)
 		}
+		if err != nil {
+			return nil, fmt.Errorf("reserve the machine: %w", err)
+		}
+		if r == nil {
+			return by.lease(path), nil
+		}
+		s.reservation = r
 	}
 	l.Traces = provision.Traces{}
-	return nil, s.reservation.write(reserved{Lease: l, PID: os.Getpid(), Birth: birth(os.Getpid()), UID: os.Getuid()})
+	if err := s.stand(l); err != nil {
+		s.log.Warn("note until when the machine is reserved", "err", err)
+	}
+	if err := s.reservation.tell(reserved{identity: identityOf(os.Getpid()), Lease: l}); err != nil {
+		s.log.Warn("tell others who has reserved the machine", "err", err)
+	}
+	return nil, nil
 }
 
-func takeReservation(path string, warn func(msg string, args ...any)) (*reservation, *Lease, error) {
-	f, err := openShared(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reserve the machine: %w", err)
+// giveBack gives the machine back, if it is reserved.
+func (s *server) giveBack() {
+	if s.reservation == nil {
+		return
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		var now reserved
-		if now, err = readReserved(f); err != nil {
-			f.Close()
-			return nil, &Lease{Holder: "somebody"}, nil // who is just writing it
+	if err := errors.Join(s.reservation.release(), os.Remove(filepath.Join(s.Dir, standingName))); err != nil {
+		s.log.Error("give the machine back", "err", err)
+	}
+	s.reservation = nil
+}
+
+// takeReservation takes the lock, or says who has it.
+func takeReservation(path string) (r *reservation, by owner, err error) {
+	for range 10 {
+		f, err := openShared(path)
+		if err != nil {
+			return nil, owner{}, err
 		}
-		if !now.hangs() || endHolder(f, now, warn) != nil {
-			f.Close()
-			return nil, &now.Lease, nil
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			by := ownerOf(f)
+			return nil, by, f.Close()
 		}
-		err = nil
+		if err != nil {
+			return nil, owner{}, errors.Join(err, f.Close())
+		}
+		if r := (&reservation{path, f}); r.stands() {
+			return r, owner{}, nil
+		}
+		f.Close() // whose name is gone, or another's: nobody else would find this lock
 	}
+	return nil, owner{}, fmt.Errorf("somebody removes %s again and again", path)
+}
+
+// stands reports whether the lock is on the file that others find.
+func (r *reservation) stands() bool {
+	mine, err := r.file.Stat()
 	if err != nil {
-		f.Close()
-		return nil, nil, fmt.Errorf("reserve the machine: %w", err)
+		return false
 	}
-	return &reservation{f}, nil, nil
+	found, err := os.Lstat(r.path)
+	return err == nil && os.SameFile(mine, found)
 }
 
-// hangs reports whether the holder is an agent of ours that does not come to its
-// end: it cannot clean up any more, and the lab's next apply will.
-func (r reserved) hangs() bool {
-	return time.Since(r.Lease.Expires) >= overdue && birth(r.PID) == r.Birth && r.UID == os.Getuid()
-}
-
-// endHolder kills the holder and takes the lock that the kernel drops with it.
-func endHolder(f *os.File, holder reserved, warn func(msg string, args ...any)) error {
-	warn("ending an agent that hangs", "pid", holder.PID, "lab", holder.Lease.Lab, "holder", holder.Lease.Holder)
-	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
+// tell writes down what the machine is reserved for.
+func (r *reservation) tell(v reserved) error {
+	b, err := json.Marshal(v)
+	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil || time.Now().After(end) {
-			return err
-		}
+	return renameio.WriteFile(wordsOf(r.path, os.Getuid()), append(b, '\n'), 0o644, renameio.IgnoreUmask())
+}
+
+// wordsOf is where a user tells what the machine is reserved for.
+func wordsOf(path string, uid int) string { return path + "." + strconv.Itoa(uid) }
+
+// release gives the machine back. The lock file stays: whoever waits has it open.
+func (r *reservation) release() error {
+	var err error
+	if me := (owner{identity: identityOf(os.Getpid()), uid: os.Getuid()}); me.told(r.path) != nil {
+		err = os.Remove(wordsOf(r.path, me.uid))
 	}
+	return errors.Join(err, r.file.Close())
 }
 
 // openShared opens a file that users share in a directory in which each may
 // remove only what is their own. Creating and opening are two steps: the kernel
 // does not let us open with O_CREATE what another user has created there
-// (fs.protected_regular).
+// (fs.protected_regular). What others may have put there instead of a file is not
+// followed, waited for or used.
 func openShared(path string) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		if !errors.Is(err, fs.ErrNotExist) {
+		f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+			if errors.Is(err, fs.ErrExist) {
+				continue
+			}
+			if err == nil {
+				err = f.Chmod(0o666) // whatever the umask is
+			}
 			return f, err
 		}
-		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if errors.Is(err, fs.ErrExist) {
-			continue
+		st, statErr := os.Lstat(path)
+		if statErr != nil {
+			return nil, errors.Join(err, statErr)
+		}
+		if err == nil && st.Mode().IsRegular() {
+			return f, nil
 		}
 		if err == nil {
-			err = f.Chmod(0o666) // whatever the umask is
+			f.Close()
 		}
-		return f, err
+		return nil, fmt.Errorf("%s, which hcl locks, is %s that %s has put there: `sudo rm -r %[1]s` removes it", path, kindOf(st), userOf(st))
 	}
 }
 
-func readReserved(f *os.File) (r reserved, err error) {
-	b := make([]byte, 64<<10)
-	n, _ := f.ReadAt(b, 0) // io.EOF: it is shorter
-	return r, json.Unmarshal(b[:n], &r)
+func kindOf(st fs.FileInfo) string {
+	switch {
+	case st.Mode().IsRegular():
+		return "a file closed to others"
+	case st.IsDir():
+		return "a directory"
+	case st.Mode()&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case st.Mode()&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	}
+	return "no file but a thing"
 }
 
-// write replaces what stands in the file by one write, longer than what was
-// there before or cut to its length.
-func (r *reservation) write(v reserved) error {
-	b, err := json.Marshal(v)
-	if err == nil {
-		_, err = r.file.WriteAt(append(b, '\n'), 0)
+func userOf(st fs.FileInfo) string {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		return "user " + userName(int(sys.Uid))
 	}
-	if err == nil {
-		err = r.file.Truncate(int64(len(b) + 1))
+	return "somebody"
+}
+
+// userName is a user's name, or the number of one without.
+func userName(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return plain.Line(u.Username)
 	}
+	return strconv.Itoa(uid)
+}
+
+// owner is who holds a lock, as the kernel says it. The zero value is somebody of whom
+// it does not tell.
+type owner struct {
+	identity
+	uid  int
+	name string // of the program, by its own word
+}
+
+// ownerOf asks the kernel who has locked a file.
+func ownerOf(f *os.File) owner {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return owner{}
+	}
+	dev := uint64(st.Dev) // its type is the platform's
+	at := fmt.Sprintf("%02x:%02x:%d", unix.Major(dev), unix.Minor(dev), st.Ino)
+	locks, _ := os.ReadFile("/proc/locks") // there on Linux
+	for line := range strings.Lines(string(locks)) {
+		fields := strings.Fields(line) // 1: FLOCK ADVISORY WRITE 4711 00:1b:42 0 EOF
+		if len(fields) < 6 || fields[1] != "FLOCK" || fields[5] != at {
+			continue
+		}
+		pid, err := strconv.Atoi(fields[4])
+		if err == nil && identityOf(pid).alive() {
+			return ownerWith(pid)
+		}
+		// It has left the lock to a child and ended: whoever has the file open has it now.
+		for _, pid := range pids() {
+			if pid != os.Getpid() && slices.Contains(opened(pid), f.Name()) {
+				return ownerWith(pid)
+			}
+		}
+	}
+	return owner{}
+}
+
+// opened are the files that a process has open, as far as that is ours to look at.
+func opened(pid int) []string {
+	var files []string
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, link := range links {
+		if file, err := os.Readlink(link); err == nil {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+func ownerWith(pid int) owner {
+	o := owner{identity: identityOf(pid), uid: -1}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // of one that ends meanwhile nothing is known
+	for line := range strings.Lines(string(status)) {
+		key, value, _ := strings.Cut(line, ":")
+		switch value = strings.TrimSpace(value); key {
+		case "Name":
+			o.name = plain.Line(value)
+		case "Uid": // real, effective, saved, of the file system
+			if first, _, ok := strings.Cut(value, "\t"); ok {
+				if uid, err := strconv.Atoi(first); err == nil {
+					o.uid = uid
+				}
+			}
+		}
+	}
+	return o
+}
+
+// lease is what there is to be told of who has the machine.
+func (o owner) lease(path string) *Lease {
+	if o.PID == 0 || o.uid < 0 {
+		return &Lease{Holder: "somebody who holds the lock " + path}
+	}
+	told := o.told(path)
+	if told == nil {
+		return &Lease{Holder: fmt.Sprintf("process %d (%s) of user %s, which holds the lock %s and tells nothing of its work", o.PID, o.name, userName(o.uid), path)}
+	}
+	login := ""
+	if o.uid != os.Getuid() {
+		login = userName(o.uid)
+	}
+	return told.readable(login)
+}
+
+// told is what the holder says of its work; nil when it says nothing.
+func (o owner) told(path string) *reserved {
+	f, err := os.OpenFile(wordsOf(path, o.uid), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return fmt.Errorf("note the reservation: %w", err)
-	}
-	return nil
-}
-
-// release gives the machine back. The file stays: whoever waits has it open.
-func (r *reservation) release() error {
-	if r == nil {
 		return nil
 	}
-	return errors.Join(r.file.Truncate(0), r.file.Close())
+	defer f.Close()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != o.uid {
+		return nil
+	}
+	var r reserved
+	if json.NewDecoder(io.LimitReader(f, 64<<10)).Decode(&r) != nil || r.PID != o.PID {
+		return nil
+	}
+	return &r
 }
 
-// ReadReservation returns the lease for which a machine is reserved, nil for
-// none. Where its agent was killed, the last lease is told until it runs out.
-func ReadReservation(ctx context.Context, c *provision.Conn) (*Lease, error) {
-	const look = `dir=/tmp; if [ "$(stat -c %%a /run/lock 2>/dev/null)" = 1777 ]; then dir=/run/lock; fi
-date +%%s; cat "$dir/%s" 2>/dev/null || true`
-	out, err := c.Run(ctx, fmt.Sprintf(look, reservationName), nil)
+// readable is what an agent says, made fit for people. login is its user, "" for ours.
+func (r reserved) readable(login string) *Lease {
+	word := func(s string) string { return plain.Cut(plain.Line(s), 200) }
+	l := Lease{Lab: word(r.Lease.Lab), Run: word(r.Lease.Run), Holder: word(r.Lease.Holder), Expires: r.Lease.Expires}
+	if login != "" {
+		l.Holder += " (login " + plain.Line(login) + ")"
+	}
+	return &l
+}
+
+// standingName is a file in the agent's own directory, which nobody else can write to.
+const standingName = "standing.json"
+
+// standing is what an agent that has reserved the machine notes of itself there: by it
+// another agent of the user sees that it hangs.
+type standing struct {
+	identity
+	Over time.Duration `json:"over"` // when its lease runs out, by [sinceBoot]
+}
+
+// stand notes until when the lease is.
+func (s *server) stand(l Lease) error {
+	b, err := json.Marshal(standing{identityOf(os.Getpid()), sinceBoot() + time.Until(l.Expires)})
 	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(s.Dir, standingName), b, 0o600)
+}
+
+// endHung kills who has the machine, if that is an agent of this very user that does
+// not come to its end: it cannot clean up any more, and the lab's next apply will.
+// That it is one the kernel says, and the note in its directory.
+func (s *server) endHung(o owner) bool {
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil || !o.alive() || o.uid != os.Getuid() {
+		return false
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", o.PID))
+	if err != nil || exe != self && (s.Cache == "" || filepath.Dir(exe) != filepath.Join(s.Cache, "bin")) {
+		return false
+	}
+	notes, err := filepath.Glob(filepath.Join(filepath.Dir(s.Dir), "*", standingName))
+	if err != nil {
+		return false
+	}
+	for _, note := range notes {
+		now, ok := readStanding(note)
+		if !ok || now.identity != o.identity || sinceBoot() < now.Over+overdue {
+			continue
+		}
+		s.log.Warn("ending an agent that hangs", "pid", o.PID, "dir", filepath.Dir(note))
+		if err := o.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			s.log.Error("end an agent that hangs", "pid", o.PID, "err", err)
+			return false
+		}
+		for end := time.Now().Add(5 * time.Second); o.alive() && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		return true
+	}
+	return false
+}
+
+// readStanding reads a note that this user has written.
+func readStanding(path string) (now standing, ok bool) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return now, false
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Getuid() || st.Mode&0o022 != 0 {
+		return now, false
+	}
+	return now, json.NewDecoder(io.LimitReader(f, 64<<10)).Decode(&now) == nil
+}
+
+// lookForReservation prints who has the lock, as the kernel says it: process, user if it
+// is another, and the program's name, a line each; then what that user says of it.
+const lookForReservation = `dir=/tmp; if [ "$(stat -c %%a /run/lock 2>/dev/null)" = 1777 ]; then dir=/run/lock; fi
+f=$dir/%s
+[ -f "$f" ] && [ ! -L "$f" ] || exit 0
+set -- $(stat -c '%%d %%i' "$f")
+at=$(printf '%%02x:%%02x:%%s' $((($1 >> 8) & 0xfff)) $((($1 & 0xff) | (($1 >> 12) & 0xfff00))) "$2")
+pid=
+while read -r _ kind _ _ by where _; do
+	if [ "$kind $where" = "FLOCK $at" ]; then pid=$by; break; fi
+done </proc/locks
+[ -n "$pid" ] || exit 0
+echo "$pid"
+uid=$(sed -n 's/^Uid:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
+[ -n "$uid" ] || exit 0
+if [ "$uid" = "$(id -u)" ]; then echo; else id -nu "$uid" 2>/dev/null || echo "$uid"; fi
+cat "/proc/$pid/comm" 2>/dev/null || echo
+t=$f.$uid
+if [ -f "$t" ] && [ ! -L "$t" ] && [ "$(stat -c %%u "$t")" = "$uid" ]; then head -c 65536 "$t"; fi
+true`
+
+// ReadReservation returns the lease for which a machine is reserved, nil for none.
+func ReadReservation(ctx context.Context, c *provision.Conn) (*Lease, error) {
+	out, err := c.Run(ctx, fmt.Sprintf(lookForReservation, reservationName), nil)
+	if err != nil || out == "" {
 		return nil, err
 	}
-	clock, text, _ := strings.Cut(out, "\n")
+	parts := strings.SplitN(out, "\n", 4)
+	if len(parts) < 4 { // the lock was left to a child
+		return &Lease{Holder: "somebody who holds the lock " + reservationName}, nil
+	}
 	var r reserved
-	if strings.TrimSpace(text) == "" || json.Unmarshal([]byte(text), &r) != nil {
-		return nil, nil // free, or being written
+	if json.NewDecoder(strings.NewReader(parts[3])).Decode(&r) != nil || strconv.Itoa(r.PID) != parts[0] {
+		return &Lease{Holder: fmt.Sprintf("process %s (%s) of user %s", plain.Line(parts[0]), plain.Line(parts[2]), cmp.Or(plain.Line(parts[1]), "(this login)"))}, nil
 	}
-	if now, err := strconv.ParseInt(clock, 10, 64); err == nil && time.Unix(now, 0).After(r.Lease.Expires.Add(overdue)) {
-		return nil, nil
-	}
-	return &r.Lease, nil
+	return r.readable(parts[1]), nil
 }

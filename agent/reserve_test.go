@@ -2,14 +2,22 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"hclbench/load"
+	"hclbench/provision"
 	"hclbench/sim"
+	"hclbench/testhost"
 )
 
 // TestReservation: two agents, of two labs, on one machine. The second is told who
@@ -27,20 +35,20 @@ func TestReservation(t *testing.T) {
 
 	theirs, ours := lease("run1", "storeA", time.Hour), lease("run2", "storeB", time.Hour)
 	theirs.Reserve, ours.Reserve, ours.Lab = true, true, "other"
-	if err := a.claim(t.Context(), theirs); err != nil {
+	if _, err := a.claim(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
 	held := new(HeldError)
-	if err := b.claim(t.Context(), ours); !errors.As(err, &held) || held.Lease.Run != "run1" || held.Lease.Lab != "lab" || held.Lease.Expires.IsZero() {
+	if _, err := b.claim(t.Context(), ours); !errors.As(err, &held) || held.Lease.Run != "run1" || held.Lease.Lab != "lab" || held.Lease.Expires.IsZero() {
 		t.Fatalf("the second lab: %v, want who has the machine", err)
 	}
 	// Who reserves nothing needs nothing.
 	ours.Reserve = false
-	if err := b.claim(t.Context(), ours); err != nil {
+	if _, err := b.claim(t.Context(), ours); err != nil {
 		t.Errorf("without a reservation: %v", err)
 	}
 	ours.Reserve = true
-	if err := a.claim(t.Context(), theirs); err != nil {
+	if _, err := a.claim(t.Context(), theirs); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 	// Killed, not released: the kernel gives the machine back.
@@ -48,17 +56,17 @@ func TestReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if err := b.claim(t.Context(), ours); err != nil {
+	if _, err := b.claim(t.Context(), ours); err != nil {
 		t.Errorf("after the first agent was killed: %v", err)
 	}
 	spawn(t, first, shared)
-	if err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
+	if _, err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
 		t.Errorf("the first lab again: %v, want who has the machine now", err)
 	}
 	if err := b.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.claim(t.Context(), theirs); err != nil {
+	if _, err := a.claim(t.Context(), theirs); err != nil {
 		t.Errorf("after the release: %v", err)
 	}
 }
@@ -71,29 +79,196 @@ func TestReservationOfAHungAgent(t *testing.T) {
 	a := newClient(local(t), filepath.Join(first, "sock"))
 	l := lease("run1", "storeA", time.Hour)
 	l.Reserve = true
-	if err := a.claim(t.Context(), l); err != nil {
+	if _, err := a.claim(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	// Its word, made old.
-	f, err := os.OpenFile(filepath.Join(first, reservationName), os.O_RDWR, 0)
+	// Its note, made old.
+	note := filepath.Join(first, standingName)
+	now, ok := readStanding(note)
+	if !ok || now.PID != cmd.Process.Pid || now.Over <= sinceBoot() {
+		t.Fatalf("the agent notes %+v, %v", now, ok)
+	}
+	now.Over = sinceBoot() - 2*overdue
+	b, err := json.Marshal(now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	now, err := readReserved(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now.Lease.Expires = time.Now().Add(-2 * overdue)
-	if err := (&reservation{f}).write(now); err != nil {
+	if err := os.WriteFile(note, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	spawn(t, second, first)
 	l.Store, l.Lab = "storeB", "other"
-	if err := newClient(local(t), filepath.Join(second, "sock")).claim(t.Context(), l); err != nil {
+	if _, err := newClient(local(t), filepath.Join(second, "sock")).claim(t.Context(), l); err != nil {
 		t.Errorf("claim = %v", err)
 	}
 	cmd.Wait() // or the test hangs
+}
+
+// bystander is a process of which nobody may end anything.
+func bystander(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd
+}
+
+// TestReservationBelievesNobody: whoever may lock the file can keep hcl away, and is
+// named. What stands in it, and in files beside it, ends no process.
+func TestReservationBelievesNobody(t *testing.T) {
+	dir := shortDir(t)
+	victim := bystander(t)
+	path := filepath.Join(dir, reservationName)
+	f, err := openShared(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	lie, err := json.Marshal(map[string]any{
+		"pid": victim.Process.Pid, "birth": birth(victim.Process.Pid), "boot": boot(), "uid": os.Getuid(), "over": 1,
+		"lease": map[string]any{"lab": "lie\x1b[2J", "ttl": "1s", "expires": "2001-01-01T00:00:00Z"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{path, wordsOf(path, os.Getuid())} {
+		if err := os.WriteFile(file, lie, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, _ := serve(t, dir)
+	l := lease("run", "store", time.Hour)
+	l.Reserve = true
+	held := new(HeldError)
+	want := fmt.Sprintf("process %d (", os.Getpid())
+	if _, err := a.claim(t.Context(), l); !errors.As(err, &held) || !strings.HasPrefix(held.Lease.Holder, want) || held.Lease.Lab != "" {
+		t.Errorf("claim = %v, want that it is in use by %s…", err, want)
+	}
+	if birth(victim.Process.Pid) == "" {
+		t.Error("a process was killed that somebody had named")
+	}
+	// Of its own work the holder may tell what it likes, in words that can be printed.
+	if lie, err = json.Marshal(reserved{identityOf(os.Getpid()), Lease{Lab: "lab\x1b[2J", Run: "r", Holder: "eve"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(wordsOf(path, os.Getuid()), lie, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.claim(t.Context(), l); !errors.As(err, &held) || held.Lease.Lab != "lab" || held.Lease.Holder != "eve" {
+		t.Errorf("claim = %v, want what the holder says", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.claim(t.Context(), l); err != nil {
+		t.Errorf("when the lock is free: %v", err)
+	}
+}
+
+// TestReservationOfAStrangeKind: what another user has put where the lock file belongs
+// is not followed, opened for ever or used, and its owner is named.
+func TestReservationOfAStrangeKind(t *testing.T) {
+	const nobody = 65534
+	for _, tt := range []struct {
+		kind string
+		make func(path string) error
+		says string // "": it can be used
+	}{
+		{"named pipe", func(path string) error { return syscall.Mkfifo(path, 0o666) }, "a named pipe that user nobody has put there"},
+		{"directory", func(path string) error { return os.Mkdir(path, 0o777) }, "a directory that user nobody has put there"},
+		{"link", func(path string) error { return os.Symlink(path+".target", path) }, "a symbolic link that user nobody has put there"},
+		{"closed file", func(path string) error { return os.WriteFile(path, nil, 0o600) }, ""},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			dir := shortDir(t)
+			path := filepath.Join(dir, reservationName)
+			if err := tt.make(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Lchown(path, nobody, nobody); err != nil {
+				t.Fatal(err)
+			}
+			a, _ := serve(t, dir)
+			l := lease("run", "store", time.Hour)
+			l.Reserve = true
+			_, err := a.claim(t.Context(), l)
+			if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+				t.Errorf("claim = %v, want %q", err, tt.says)
+			}
+			if _, err := os.Lstat(path + ".target"); err == nil {
+				t.Error("the link was followed")
+			}
+		})
+	}
+}
+
+// TestReservationIsReplaced: whoever has made the lock file can remove it. Who has
+// locked it learns at the next renewal that somebody else has the machine.
+func TestReservationIsReplaced(t *testing.T) {
+	first, second := shortDir(t), shortDir(t)
+	spawn(t, first, first)
+	spawn(t, second, first)
+	a, b := newClient(local(t), filepath.Join(first, "sock")), newClient(local(t), filepath.Join(second, "sock"))
+	theirs, ours := lease("run1", "storeA", time.Hour), lease("run2", "storeB", time.Hour)
+	theirs.Reserve, ours.Reserve, ours.Lab = true, true, "other"
+	if _, err := a.claim(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(first, reservationName)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.claim(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	held := new(HeldError)
+	if _, err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
+		t.Errorf("the first at its renewal: %v, want who has the machine now", err)
+	}
+}
+
+// TestReadReservation: status tells who has the machine without hcl's being there.
+func TestReadReservation(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Namespace: true})
+	c, err := provision.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, provision.SSH{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if l, err := ReadReservation(t.Context(), c); err != nil || l != nil {
+		t.Errorf("nobody has it: %+v, %v", l, err)
+	}
+	const script = `cd /run/lock && exec flock hcl-reservation sh -c 'chmod 666 hcl-reservation
+echo "{\"pid\":$PPID,\"lease\":{\"lab\":\"theirs\",\"run\":\"r\",\"holder\":\"eve\"}}" >hcl-reservation.65534; echo ready; read end'`
+	as := h.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script)
+	stdin, err := as.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := as.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := as.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stdin.Close(); as.Wait() })
+	waitFor(t, out, "ready")
+	l, err := ReadReservation(t.Context(), c)
+	if err != nil || l == nil || l.Lab != "theirs" || l.Holder != "eve (login nobody)" {
+		t.Errorf("ReadReservation = %+v, %v", l, err)
+	}
+	if out, err := h.Command("rm", "/run/lock/hcl-reservation.65534").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if l, err = ReadReservation(t.Context(), c); err != nil || l == nil || !strings.HasSuffix(l.Holder, " (flock) of user nobody") {
+		t.Errorf("without a word of its own: %+v, %v", l, err)
+	}
 }
 
 // TestAgentThatDies: the client brings up another, which knows the lease; the job
@@ -109,7 +284,7 @@ func TestAgentThatDies(t *testing.T) {
 		return nil
 	}
 	l := lease("run", "store", time.Hour)
-	if err := a.Lease(t.Context(), l); err != nil {
+	if _, err := a.Lease(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	dead := false

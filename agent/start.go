@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"strings"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -18,24 +18,30 @@ import (
 const root = ".cache/hcl"
 
 // dir is where the agent of a lab works for one of its hosts. Two host blocks may
-// be the same machine, as in every rehearsal. The name is short because a unix
-// socket's path may have no more than 107 bytes.
-func dir(home, lab, host string) string {
-	sum := sha256.Sum256([]byte(lab + "\x00" + host))
-	return path.Join(home, root, "agents", hex.EncodeToString(sum[:4]))
+// be the same machine, as in every rehearsal, and two machines may have one home. The
+// name is short because a unix socket's path may have no more than 107 bytes.
+func dir(c *provision.Conn, lab string) string {
+	sum := sha256.Sum256([]byte(lab + "\x00" + c.Host().Name + "\x00" + c.Machine()))
+	return path.Join(c.Home(), root, "agents", hex.EncodeToString(sum[:4]))
+}
+
+// noteOf is a file with what hcl has to remember of this machine, and of no other that
+// has the same home.
+func noteOf(c *provision.Conn, name string) string {
+	return path.Join(c.Home(), root, name+"-"+c.Machine()+".json")
 }
 
 // anyHCL is the command that runs any hcl binary which is there; where an agent is,
-// one is.
+// one is. Machines of other kinds may have put theirs into the same home.
 func anyHCL(home string) string {
-	return "sh -c " + quote(fmt.Sprintf(`for b in %s/*; do if [ -x "$b" ]; then exec "$b" "$@"; fi; done; echo no hcl there`,
-		quote(path.Join(home, root, "bin")))) + " sh"
+	return "sh -c " + plain.Quote(fmt.Sprintf(`for b in %s/*; do if [ -x "$b" ] && "$b" --version >/dev/null 2>&1; then exec "$b" "$@"; fi; done; echo no hcl there`,
+		plain.Quote(path.Join(home, root, "bin")))) + " sh"
 }
 
 // Mark is how the [provision.ProcessMark] of every process begins that an agent of
 // the lab starts on this host.
 func Mark(c *provision.Conn, lab string) string {
-	return dir(c.Home(), lab, c.Host().Name) + "/"
+	return dir(c, lab) + "/"
 }
 
 // answerWithin bounds how long an agent takes to say that it is there.
@@ -43,7 +49,8 @@ const answerWithin = 20 * time.Second
 
 // Attach returns the lab's agent on a host if one is at work there; nil if none.
 func Attach(ctx context.Context, c *provision.Conn, lab string) (*Client, error) {
-	a := newClient(c, path.Join(dir(c.Home(), lab, c.Host().Name), "sock"))
+	a := newClient(c, path.Join(dir(c, lab), "sock"))
+	a.lab = lab
 	there, err := a.there(ctx, c)
 	if !there {
 		a.Close()
@@ -95,6 +102,7 @@ func Start(ctx context.Context, c *provision.Conn, all Binaries, lab, store stri
 			if info.Lease != nil && info.Lease.Store != store {
 				return nil, &HeldError{Host: c.Host(), Lab: lab, Lease: *info.Lease}
 			}
+			a.store = store
 			// What it runs is found by label later.
 			if err := a.Release(ctx); err != nil {
 				return nil, err
@@ -103,26 +111,28 @@ func Start(ctx context.Context, c *provision.Conn, all Binaries, lab, store stri
 			a.Close()
 		}
 	}
-	a := newClient(c, path.Join(dir(c.Home(), lab, c.Host().Name), "sock"))
+	a := newClient(c, path.Join(dir(c, lab), "sock"))
+	a.lab, a.store = lab, store
 	a.binary = path.Join(c.Home(), root, "bin", b.sha)
 	a.up = func(ctx context.Context) error { return up(ctx, c, a, b, lab, log) }
 	if err := a.up(ctx); err != nil {
 		a.Close()
 		return nil, err
 	}
-	c.UseHCL(quote(a.binary))
+	c.UseHCL(plain.Quote(a.binary))
 	return a, nil
 }
 
-// End ends the lab's agent on a host, whoever has its lease. What it runs itself is
-// stopped.
-func End(ctx context.Context, c *provision.Conn, lab string) error {
+// End ends the lab's agent on a host, whoever has its lease, and with it that run: its
+// caller is told of by, for people, as soon as it comes again. What the agent runs itself
+// is stopped.
+func End(ctx context.Context, c *provision.Conn, lab, by string) error {
 	a, err := Attach(ctx, c, lab)
 	if err != nil || a == nil {
 		return err
 	}
 	defer a.Close()
-	return a.Release(ctx)
+	return a.release(ctx, by)
 }
 
 // up starts an agent unless one answers.
@@ -135,7 +145,7 @@ func up(ctx context.Context, c *provision.Conn, a *Client, b binary, lab string,
 		return err
 	}
 	command := fmt.Sprintf("%[1]s agent --detach --dir %[2]s --cache %[3]s",
-		quote(remote), quote(dir(c.Home(), lab, c.Host().Name)), quote(path.Join(c.Home(), root)))
+		plain.Quote(remote), plain.Quote(dir(c, lab)), plain.Quote(path.Join(c.Home(), root)))
 	_, err = c.Run(ctx, command, nil)
 	if err == nil {
 		_, err = a.Info(ctx)
@@ -145,5 +155,3 @@ func up(ctx context.Context, c *provision.Conn, a *Client, b binary, lab string,
 	}
 	return nil
 }
-
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

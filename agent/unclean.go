@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -24,7 +25,7 @@ type Unclean struct {
 	Traces provision.Traces `json:"traces"` // what to look for, to see whether it is gone
 }
 
-func uncleanFile(c *provision.Conn) string { return path.Join(c.Home(), root, "unclean.json") }
+func uncleanFile(c *provision.Conn) string { return noteOf(c, "unclean") }
 
 // MarkUnclean notes on the host that the tear-down of a run has failed with err.
 func MarkUnclean(ctx context.Context, c *provision.Conn, l Lease, traces provision.Traces, err error) error {
@@ -39,7 +40,7 @@ func MarkUnclean(ctx context.Context, c *provision.Conn, l Lease, traces provisi
 		return err
 	}
 	file := uncleanFile(c)
-	_, err = c.Run(ctx, fmt.Sprintf("umask 077 && mkdir -p %s && cat >%[2]s.new && mv %[2]s.new %[2]s", quote(path.Dir(file)), quote(file)), bytes.NewReader(b))
+	_, err = c.Run(ctx, fmt.Sprintf("umask 077 && mkdir -p %s && cat >%[2]s.new && mv %[2]s.new %[2]s", plain.Quote(path.Dir(file)), plain.Quote(file)), bytes.NewReader(b))
 	if err != nil {
 		return fmt.Errorf("note that the host is unclean: %w", err)
 	}
@@ -53,7 +54,7 @@ func ReadUnclean(ctx context.Context, c *provision.Conn) (*Unclean, error) {
 
 // readNote reads what hcl has noted in a file on the host; nil for nothing.
 func readNote[T any](ctx context.Context, c *provision.Conn, file string) (*T, error) {
-	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then cat %[1]s; fi", quote(file)), nil)
+	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then cat %[1]s; fi", plain.Quote(file)), nil)
 	if err != nil || strings.TrimSpace(out) == "" {
 		return nil, err
 	}
@@ -66,6 +67,6 @@ func readNote[T any](ctx context.Context, c *provision.Conn, file string) (*T, e
 
 // ForgetUnclean removes the note.
 func ForgetUnclean(ctx context.Context, c *provision.Conn) error {
-	_, err := c.Run(ctx, "rm -f "+quote(uncleanFile(c)), nil)
+	_, err := c.Run(ctx, "rm -f "+plain.Quote(uncleanFile(c)), nil)
 	return err
 }

@@ -18,7 +18,7 @@ import (
 // The labels that every container and process of a lab carries. They are how
 // destroy and the next apply find them, whoever left them there.
 const (
-	LabelLab        = "hcl.lab"
+	LabelLab        = provision.LabelLab
 	LabelRun        = "hcl.run"
 	LabelDeployment = "hcl.deployment"
 	LabelEngine     = "hcl.engine"

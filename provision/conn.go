@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ type Conn struct {
 	log      *slog.Logger
 	link     transport
 	home     string
+	machine  string
 	docker   *client.Client // to be had from api
 	answered atomic.Bool    // the Docker daemon has, once
 	stall    time.Duration  // how long a pull may be silent
@@ -85,16 +87,18 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 		link.close()
 		return nil, err
 	}
-	home, err := c.Run(ctx, `printf %s "$HOME"`, nil)
+	said, err := c.Run(ctx, `printf '%s\n' "$HOME"; { uname -n; cat /etc/machine-id || cat /var/lib/dbus/machine-id; } 2>/dev/null; true`, nil)
 	if err != nil {
 		link.close()
 		return nil, err
 	}
+	home, machine, _ := strings.Cut(said, "\n")
 	if !path.IsAbs(home) {
 		link.close()
 		return nil, fmt.Errorf("%s: the login has no home directory: $HOME is %q", h, home)
 	}
 	c.home = home
+	c.machine = fmt.Sprintf("%x", sha256.Sum256([]byte(machine)))[:8]
 	return c, nil
 }
 
@@ -115,6 +119,10 @@ func (c *Conn) Host() *Host { return c.host }
 
 // Home is the login's home directory on the host.
 func (c *Conn) Home() string { return c.home }
+
+// Machine tells the host from others that may have the same home directory, in eight
+// characters that can stand in the name of a file.
+func (c *Conn) Machine() string { return c.machine }
 
 // Run runs a command with sh -c on the host and returns its stdout. Its stdin
 // is read to its end, or until the command ends; nil is empty. A Read of stdin

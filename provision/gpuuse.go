@@ -22,6 +22,10 @@ var gpuUseScript string
 // processes where there are no containers to tell them by.
 const ProcessMark = "HCL_PROCESS"
 
+// LabelLab is the label with the lab's name that every container and process of a lab
+// carries: it tells ours from those of others.
+const LabelLab = "hcl.lab"
+
 // GPUUse is what a host's GPUs are in use for at one moment.
 type GPUUse struct {
 	Memory    []int64      `json:"memory,omitempty"` // bytes in use on each GPU, by its index; [NotTold]

@@ -1,0 +1,274 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/provision"
+)
+
+// another is a client of the same agent that stands for another store.
+func another(t *testing.T, dir, store string) *Client {
+	t.Helper()
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	a.store = store
+	t.Cleanup(a.Close)
+	return a
+}
+
+// TestStrangersChangeNothing: while a lease is held nobody else ends it, or what runs
+// under it.
+func TestStrangersChangeNothing(t *testing.T) {
+	dir := shortDir(t)
+	a, ended := serve(t, dir)
+	if _, err := a.Lease(t.Context(), lease("run", "store", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := Processes{a}.Start(t.Context(), shell("sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := another(t, dir, "other")
+	b.lease = &Lease{Run: "gone"}
+	told := 0
+	b.Lost = func(*HeldError) { told++ }
+	for what, err := range map[string]error{
+		"release":     b.Release(t.Context()),
+		"stop":        Processes{b}.Stop(t.Context(), name, time.Second),
+		"clear":       b.Clear(t.Context()),
+		"run nothing": b.call(t.Context(), "PUT", "/v1/jobs/j", Job{}, nil),
+	} {
+		if held := new(HeldError); !errors.As(err, &held) || held.Lease.Run != "run" {
+			t.Errorf("%s: %v, want who holds the lease", what, err)
+		}
+	}
+	if told != 4 {
+		t.Errorf("the client was told %d times that the host is another's, want 4", told)
+	}
+	// A run whose store's caller is gone may not end that of the next.
+	c := another(t, dir, "store")
+	c.lease = &Lease{Run: "earlier"}
+	if err := c.Release(t.Context()); !errors.As(err, new(*HeldError)) {
+		t.Errorf("release by an earlier run: %v", err)
+	}
+	if st, err := (Processes{a}).State(t.Context(), name); err != nil || !st.Running {
+		t.Errorf("the process: %+v, %v", st, err)
+	}
+	if found, err := (Processes{b}).List(t.Context(), nil); err != nil || len(found) != 1 {
+		t.Errorf("to look is free to all: %v, %v", found, err)
+	}
+	c.lease = nil // as hcl destroy of that store, which knows of no run
+	if err := c.Release(t.Context()); err != nil {
+		t.Errorf("release by the store: %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}
+
+// TestEndedByAnother: a run whose lease somebody has ended does not come back, not to
+// the next agent either.
+func TestEndedByAnother(t *testing.T) {
+	dir := shortDir(t)
+	a, ended := serve(t, dir)
+	if _, err := a.Lease(t.Context(), lease("run", "store", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := another(t, dir, "other").release(t.Context(), "eve, hcl destroy"); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	a, _ = serve(t, dir)
+	_, err := a.Lease(t.Context(), lease("run", "store", time.Hour))
+	if held := new(HeldError); !errors.As(err, &held) || !strings.Contains(err.Error(), "was ended by eve, hcl destroy") {
+		t.Errorf("the run that was ended: %v", err)
+	}
+	if _, err := a.Lease(t.Context(), lease("next", "store", time.Hour)); err != nil {
+		t.Errorf("the next run: %v", err)
+	}
+}
+
+// TestTakenOver: a caller that only slept while the next run of its store took over is
+// told so, and the next knows what it may have left.
+func TestTakenOver(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	first := lease("first", "store", time.Hour)
+	first.Traces.Ports = []int{8000}
+	if earlier, err := a.Lease(t.Context(), first); err != nil || len(earlier.Ports) > 0 {
+		t.Fatalf("%+v, %v", earlier, err)
+	}
+	for range 2 { // again, as after a lost answer
+		if earlier, err := a.Lease(t.Context(), lease("second", "store", time.Hour)); err != nil || len(earlier.Ports) != 1 {
+			t.Errorf("of the earlier run: %+v, %v", earlier, err)
+		}
+	}
+	if _, err := a.Lease(t.Context(), first); err == nil || !strings.Contains(err.Error(), "was ended by ada@laptop") {
+		t.Errorf("the first again: %v", err)
+	}
+}
+
+func TestNoLeaseOfNoTime(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	status := new(statusError)
+	if _, err := a.claim(t.Context(), lease("run", "store", 0)); !errors.As(err, &status) || status.code != http.StatusBadRequest {
+		t.Errorf("claim = %v, want that it is none", err)
+	}
+	if _, err := a.claim(t.Context(), lease("run", "store", 4)); err != nil {
+		t.Errorf("a lease of 4 ns: %v", err)
+	}
+}
+
+// TestReleaseOutlivesItsCaller: a caller that releases the lease and goes costs the
+// engine nothing of its grace, and the agent ends all the same.
+func TestReleaseOutlivesItsCaller(t *testing.T) {
+	dir := shortDir(t)
+	a, ended := serve(t, dir)
+	if _, err := a.Lease(t.Context(), lease("run", "store", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	bye, fifo := filepath.Join(dir, "bye"), filepath.Join(dir, "go")
+	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := (Processes{a}).Start(t.Context(), shell(`trap 'echo term; read x <`+fifo+`; echo bye >`+bye+`; exit 0' TERM; echo up; while :; do sleep 0.02; done`)); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := Processes{a}.Logs(t.Context(), "p", true, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	waitFor(t, logs, "up")
+	ctx, leave := context.WithCancel(t.Context())
+	released := make(chan error, 1)
+	go func() { released <- a.Release(ctx) }()
+	// The log's stream ends with the agent's serving; that the signal has come tells the file.
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(text(filepath.Join(dir, "processes", "p", "log")), "term"); {
+		if time.Now().After(end) {
+			t.Fatal("the engine got no stop signal within 20 s")
+		}
+	}
+	leave()
+	<-released
+	if err := os.WriteFile(fifo, []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	if got := text(bye); got != "bye\n" {
+		t.Errorf("the engine said %q before it ended, want its goodbye", got)
+	}
+}
+
+func text(file string) string {
+	b, _ := os.ReadFile(file)
+	return string(b)
+}
+
+// TestReleaseWhileCleaningUp: a caller that wakes up while its agent cleans up after it
+// disturbs nothing: the note that the host is unclean is written.
+func TestReleaseWhileCleaningUp(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	dir := shortDir(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	socket, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	server := exec.CommandContext(t.Context(), "sleep", "1000")
+	server.Env = append(os.Environ(), provision.ProcessMark+"="+dir+"/e")
+	server.ExtraFiles = []*os.File{socket}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
+	a, ended := serveAs(t, Config{Dir: dir, Release: time.Second})
+	l := lease("run", "store", 200*time.Millisecond)
+	l.Traces.Ports = []int{ln.Addr().(*net.TCPAddr).Port}
+	if _, err := a.Lease(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	for { // until it is cleaning up
+		if _, err := a.Lease(t.Context(), l); err != nil {
+			break
+		}
+		select {
+		case <-time.After(time.Duration(l.TTL) + 50*time.Millisecond):
+		case <-ended:
+			t.Fatal("the agent has ended already")
+		}
+	}
+	if err := a.Release(t.Context()); err == nil || !strings.Contains(err.Error(), "left unclean") {
+		t.Errorf("Release = %v, want what the clean-up has found", err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("Serve = nil, want that the host is unclean")
+	}
+	if u, err := ReadUnclean(t.Context(), local(t)); err != nil || u == nil || u.Run != "run" {
+		t.Errorf("the note: %+v, %v", u, err)
+	}
+}
+
+// TestNumberOfAnother: a process that has the number of one that an agent kept, be it
+// since a reboot or since it ended, is left alone.
+func TestNumberOfAnother(t *testing.T) {
+	for what, change := range map[string]func(*identity){
+		"another boot":   func(i *identity) { i.Boot = "earlier" },
+		"a later number": func(i *identity) { i.Birth = "1" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := shortDir(t)
+			victim := bystander(t)
+			k := kept{Name: "p", identity: identityOf(victim.Process.Pid), StopSignal: "SIGTERM"}
+			change(&k.identity)
+			work := filepath.Join(dir, "processes", "p")
+			if err := os.MkdirAll(work, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(work, stateName), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a, _ := serve(t, dir)
+			if err := (Processes{a}).Stop(t.Context(), "p", time.Second); err != nil {
+				t.Error(err)
+			}
+			if birth(victim.Process.Pid) == "" {
+				t.Error("a process was killed that only has the number")
+			}
+			if err := k.signal(0); !errors.Is(err, os.ErrProcessDone) {
+				t.Errorf("signal = %v, want that it is done", err)
+			}
+		})
+	}
+}
+
+// TestNamesOfFiles: what a process is given is beside what its agent keeps of it.
+func TestNamesOfFiles(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	for _, name := range []string{"log", "state.json", "../x", ".state", ""} {
+		ct := shell("exit 0")
+		ct.Files = []provision.File{{Name: name, Text: provision.Plain("x")}}
+		if _, err := (Processes{a}).Start(t.Context(), ct); err == nil || !strings.Contains(err.Error(), "cannot be named") {
+			t.Errorf("a file %q: %v", name, err)
+		}
+	}
+}
