@@ -80,11 +80,24 @@ const (
 	sweepWithin = downWithin - time.Minute
 )
 
+// ErrAtWork says that an agent is at work already.
+var ErrAtWork = errors.New("another agent works")
+
+// Answers reports whether an agent answers in a directory of this machine.
+func Answers(dir string) bool {
+	conn, err := net.Dial("unix", filepath.Join(dir, "sock"))
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
 // Serve runs an agent until its lease is released or runs out, or ctx ends; then
 // it stops what it still runs and, when the lease ran out, the lab's containers
 // as well, and looks whether the host is free again: what it finds it keeps for
-// [ReadUnclean]. ready is called once the socket answers. It fails at once when
-// another agent works in the directory.
+// [ReadUnclean]. ready is called once the socket answers. It fails at once, with
+// [ErrAtWork], when another agent works in the directory.
 func Serve(ctx context.Context, cfg Config, ready func()) error {
 	dir, log := cfg.Dir, cfg.Log
 	jobs := filepath.Join(dir, "jobs")
@@ -95,7 +108,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if ok, err := lock.TryLock(); err != nil || !ok {
-		return errors.Join(fmt.Errorf("another agent works in %s", dir), err)
+		return errors.Join(fmt.Errorf("%w in %s", ErrAtWork, dir), err)
 	}
 	defer lock.Close()
 	// Jobs end with their agent, and what nobody has fetched by then nobody will.

@@ -15,16 +15,17 @@ import (
 )
 
 // keepFor is how long what no caller has asked for stays on a host: another
-// version of hcl, the files of a data set, the logs of agents.
+// version of hcl, the files of a data set, what engines were built, the logs of agents.
 const keepFor = 30 * 24 * time.Hour
 
 // unfinished is how long half of an upload may lie there. Nobody goes on with it.
 const unfinished = 24 * time.Hour
 
 // clear removes what has not been used for so long from the one directory that
-// hcl writes to on a host: binaries that no other process runs, placed files, and
-// the directories of agents that have ended. While agents of other labs are at
-// work placed files stay for a day at least: their jobs may be reading them.
+// hcl writes to on a host: binaries that no other process runs, placed files, built
+// engines, and the directories of agents that have ended. While agents of other labs
+// are at work, on this machine or another with this home, all but their directories
+// stays for a day at least: their jobs may be reading it.
 func (s *server) clear(age time.Duration) error {
 	if s.Cache == "" {
 		return nil
@@ -36,16 +37,7 @@ func (s *server) clear(age time.Duration) error {
 			errs = append(errs, os.RemoveAll(path))
 		}
 	}
-	busy := executables()
-	s.each("bin", func(path string, st fs.FileInfo) {
-		switch {
-		case strings.HasPrefix(filepath.Base(path), "."): // on its way
-			old(path, st, unfinished)
-		case !busy[path]:
-			old(path, st, age)
-		}
-	})
-	files := age
+	used := age
 	s.each("agents", func(path string, st fs.FileInfo) {
 		if path == s.Dir {
 			return
@@ -53,7 +45,7 @@ func (s *server) clear(age time.Duration) error {
 		lock := flock.New(filepath.Join(path, "lock"))
 		defer lock.Close()
 		if free, err := lock.TryLock(); err != nil || !free {
-			files = max(files, unfinished)
+			used = max(used, unfinished)
 			return
 		}
 		if log, err := os.Stat(filepath.Join(path, "agent.log")); err == nil {
@@ -61,13 +53,24 @@ func (s *server) clear(age time.Duration) error {
 		}
 		old(path, st, age)
 	})
-	s.each("files", func(path string, st fs.FileInfo) {
-		if strings.HasSuffix(path, ".part") {
-			old(path, st, min(age, unfinished))
-		} else {
-			old(path, st, files)
+	busy := executables()
+	s.each("bin", func(path string, st fs.FileInfo) {
+		switch {
+		case strings.HasPrefix(filepath.Base(path), "."): // on its way
+			old(path, st, unfinished)
+		case !busy[path]:
+			old(path, st, used)
 		}
 	})
+	for _, folder := range []string{"files", "builds"} {
+		s.each(folder, func(path string, st fs.FileInfo) {
+			if strings.HasSuffix(path, ".part") && used == age {
+				old(path, st, min(age, unfinished))
+			} else {
+				old(path, st, used)
+			}
+		})
+	}
 	return errors.Join(errs...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,16 +46,31 @@ func Place(ctx context.Context, c *provision.Conn, local string) (remote string,
 }
 
 // inventory lists the regular files of a folder, relative to it, or is the one
-// file "." itself, with a sum over names and contents.
+// file "." itself, with a sum over names and contents. Links are what they lead to, as
+// for whoever reads the files here.
 func inventory(local string) (files []string, sum string, err error) {
 	h := sha256.New()
-	err = filepath.WalkDir(local, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		rel, err := filepath.Rel(local, p)
+	root, err := filepath.EvalSymlinks(local)
+	if err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", local, err)
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(p)
+		if err != nil {
+			return err
+		}
+		if d.Type()&fs.ModeSymlink != 0 && st.IsDir() {
+			return fmt.Errorf("%s is a link to a folder, which is not followed: name that folder itself", p)
+		}
+		if !st.Mode().IsRegular() {
+			return nil
 		}
 		f, err := os.Open(p)
 		if err != nil {
@@ -69,6 +85,9 @@ func inventory(local string) (files []string, sum string, err error) {
 		files = append(files, rel)
 		return nil
 	})
+	if err == nil && len(files) == 0 {
+		err = errors.New("there is no file")
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("read %s: %w", local, err)
 	}

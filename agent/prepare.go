@@ -155,19 +155,29 @@ func ReadPrepared(ctx context.Context, c *provision.Conn) ([]provision.Change, e
 }
 
 // Prepare has the agent set what the host's block wants for as long as the lease
-// lasts, and returns what was changed. It puts back what an earlier agent of this user
-// has left changed, also when the block wants nothing. The lease has to reserve the
-// machine.
+// lasts, and returns what was changed, after [Client.PutBack]. The lease has to reserve
+// the machine.
 func (a *Client) Prepare(ctx context.Context) ([]provision.Change, error) {
 	want := preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs}
 	if a.host.Prepare != nil {
 		want.Prepare = *a.host.Prepare
 	}
-	var changes []provision.Change
+	return a.prepare(ctx, want)
+}
+
+// PutBack has the agent put back what an earlier agent of this user has left changed, or
+// this one for an earlier run. The lease has to reserve the machine.
+func (a *Client) PutBack(ctx context.Context) error {
+	_, err := a.prepare(ctx, preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs})
+	return err
+}
+
+func (a *Client) prepare(ctx context.Context, want preparing) (changes []provision.Change, err error) {
 	put := func() error { return a.call(ctx, "PUT", "/v1/prepare", want, &changes) }
 	if a.up == nil {
-		return changes, put()
+		err = put()
+	} else {
+		err = a.insist(ctx, put)
 	}
-	err := a.insist(ctx, put)
 	return changes, err
 }

@@ -187,10 +187,11 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	defer conn.Close()
 	conn.UseRegistries(r.opt.Images)
 	s := &site{run: r, host: h, conn: conn, files: map[string]string{}}
-	if err := s.check(ctx, deployments); err != nil {
-		return err
+	if usesDocker(deployments) {
+		if _, err := conn.DockerVersion(ctx); err != nil {
+			return err
+		}
 	}
-
 	s.agent, err = agent.Start(ctx, conn, r.opt.Binaries, r.plan.Lab.Name, r.store.ID(), r.opt.Log)
 	if err != nil {
 		return err
@@ -210,14 +211,16 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		err = errors.Join(err, failed)
 	}()
 
-	if err := s.sweep(ctx, deployments); err != nil {
-		return err
-	}
-	if err := s.baseline(ctx); err != nil {
-		return err
-	}
-	if err := s.prepare(ctx, deployments); err != nil {
-		return err
+	for _, step := range []func() error{
+		func() error { return s.sweep(ctx, deployments) },
+		func() error { return s.restore(ctx) },
+		func() error { return s.check(ctx, deployments) },
+		func() error { return s.baseline(ctx) },
+		func() error { return s.prepare(ctx, deployments) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	here.site, here.lease = s, ctx
 	opened()
@@ -250,13 +253,9 @@ func (s *site) unmeasured(d *plan.Deployment, why *toldElsewhere) {
 	s.event(Event{Type: Failed, Host: s.host.Name, Engine: d.Engine.Label(), Message: fmt.Sprintf("%s: %v", d.Engine, why)})
 }
 
-// check holds the host against its block before anything is brought up.
+// check holds the host against its block before anything is brought up: as it is when
+// nobody else is at work there, and nothing of an earlier run is left.
 func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error {
-	if usesDocker(deployments) {
-		if _, err := s.conn.DockerVersion(ctx); err != nil {
-			return err
-		}
-	}
 	facts, err := s.conn.Facts(ctx)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 		s.event(Event{Type: Step, Host: s.host.Name, Engine: row.Engine, Message: fmt.Sprintf(format, args...)})
 	}
 	whole, growing := s.onHost(output), s.onHost(ct.Mounts[len(ct.Mounts)-1].Source)
-	there, err := s.conn.Run(ctx, fmt.Sprintf("mkdir -p %s && if test -d %s; then echo there; else mkdir -p %s; fi", shell(path.Dir(whole)), shell(whole), shell(growing)), nil)
+	there, err := s.conn.Run(ctx, fmt.Sprintf("mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi", shell(path.Dir(whole)), shell(whole), shell(growing)), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -130,6 +130,10 @@ func contract(ctx context.Context, c *provision.Conn, lab string, facts *provisi
 		return nil, err
 	}
 	facts.See(now)
+	changed, err := agent.ReadPrepared(ctx, c) // by a run that is at work, or was killed: the next puts it back
+	if err != nil {
+		return nil, err
+	}
 	ours := provision.Traces{Mark: agent.Mark(c, lab)}
 	if facts.Docker != "" {
 		found, err := c.List(ctx, map[string]string{plan.LabelLab: lab})
@@ -140,7 +144,7 @@ func contract(ctx context.Context, c *provision.Conn, lab string, facts *provisi
 			ours.Containers = append(ours.Containers, f.ID)
 		}
 	}
-	return provision.Contract(c.Host(), *facts, now, ours), nil
+	return provision.Contract(c.Host(), *facts, now.Without(changed), ours), nil
 }
 
 // keptOn are the directories of a host where the engines' models are kept.

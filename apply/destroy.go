@@ -92,26 +92,17 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool, opt Options) ([]Presence, error) {
 	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
 		p := Presence{Host: h}
-		a, err := agent.Start(ctx, c, opt.Binaries, scope.Lab, storeID, opt.Log)
-		if held := new(agent.HeldError); errors.As(err, &held) && force {
-			err = agent.End(ctx, c, scope.Lab)
-			if err == nil {
-				a, err = agent.Start(ctx, c, opt.Binaries, scope.Lab, storeID, opt.Log)
-			}
+		info, err := dismiss(ctx, c, scope.Lab, storeID, force, opt.Holder)
+		if err != nil {
+			return p, err
 		}
+		a, err := agent.Start(ctx, c, opt.Binaries, scope.Lab, storeID, opt.Log)
 		if err != nil {
 			return p, err
 		}
 		defer a.Close()
-		info, err := a.Info(ctx)
-		if err != nil {
-			return p, err
-		}
 		var traces provision.Traces
 		if l := info.Lease; l != nil {
-			if l.Store != storeID && !force {
-				return p, &agent.HeldError{Host: h, Lab: scope.Lab, Lease: *l}
-			}
 			traces = l.Traces
 		}
 		if p.Unclean, err = agent.ReadUnclean(ctx, c); err != nil {
@@ -154,6 +145,24 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 		}
 		return p, errors.Join(err, a.Release(ctx))
 	})
+}
+
+// dismiss looks who has the lab's lease on a host. Where that is another store's caller,
+// force ends it, and with it that caller's run.
+func dismiss(ctx context.Context, c *provision.Conn, lab, storeID string, force bool, by string) (info agent.Info, err error) {
+	a, err := agent.Attach(ctx, c, lab)
+	if err != nil || a == nil {
+		return info, err
+	}
+	defer a.Close()
+	info, err = a.Info(ctx)
+	if err != nil || info.Lease == nil || info.Lease.Store == storeID {
+		return info, err
+	}
+	if !force {
+		return info, &agent.HeldError{Host: c.Host(), Lab: lab, Lease: *info.Lease}
+	}
+	return info, agent.End(ctx, c, lab, cmp.Or(by, "hcl destroy --force"))
 }
 
 // visit does the same on every host, side by side.

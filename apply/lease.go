@@ -54,21 +54,12 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 		MaxDuration: load.Duration(lab.MaxDuration),
 		Reserve:     !s.plan.Rehearsal && (real(deployments) || s.sendsToReal()),
 	}
-	if usesDocker(deployments) {
-		var err error
-		if _, s.claim.Docker, err = s.conn.DockerAccess(ctx); err != nil {
-			return nil, nil, err
-		}
-	}
-	if info, err := s.agent.Info(ctx); err != nil {
-		return nil, nil, err
-	} else if info.Lease != nil { // of a caller that is gone
-		s.earlier = info.Lease.Traces
-	}
-	if err := s.take(ctx); err != nil {
-		return nil, nil, err
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	s.agent.Lost = func(held *agent.HeldError) { cancel(held) }
+	if err := s.take(ctx, deployments); err != nil {
+		cancel(nil)
+		return nil, nil, errors.Join(err, s.release(ctx)) // an agent that nobody has claimed is not left there
+	}
 	// Renewing outlives an interrupt: taking down takes its time too.
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var over <-chan time.Time
@@ -77,7 +68,7 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(min(lab.Lease/5, 30*time.Second))
+		tick := time.NewTicker(max(min(lab.Lease/5, 30*time.Second), time.Millisecond))
 		defer tick.Stop()
 		last := time.Now()
 		for lost := false; ; {
@@ -99,11 +90,9 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 				last = time.Now()
 			}
 			suspended := time.Since(began) > within+time.Second // meanwhile: it was no fair try
-			var held *agent.HeldError
 			switch {
-			case errors.As(err, &held):
-				cancel(err)
-				return
+			case errors.As(err, new(*agent.HeldError)):
+				return // the work has ended with it, see Lost
 			case err != nil && time.Since(last) > lab.Lease && !suspended && renewing.Err() == nil:
 				cancel(&outOfReach{s.host, last, err})
 				return
@@ -123,10 +112,19 @@ func (s *site) lease(ctx context.Context, deployments []*plan.Deployment) (conte
 		if errors.As(context.Cause(ctx), new(*outOfReach)) {
 			return nil
 		}
-		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer done()
-		return s.agent.Release(down)
+		return s.release(ctx)
 	}, nil
+}
+
+// release ends the host's agent, unless it is at work for somebody else.
+func (s *site) release(ctx context.Context) error {
+	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer done()
+	err := s.agent.Release(down)
+	if errors.As(err, new(*agent.HeldError)) {
+		return nil
+	}
+	return err
 }
 
 // real reports whether an engine runs for which a machine has to be reserved: a
@@ -150,10 +148,15 @@ func (s *site) sendsToReal() bool {
 // take claims the host, and waits for it when somebody else is at work there: as
 // long as was asked for, or, when it is this very run under the name of another
 // host block, to the end of that.
-func (s *site) take(ctx context.Context) error {
+func (s *site) take(ctx context.Context, deployments []*plan.Deployment) (err error) {
+	if usesDocker(deployments) {
+		if _, s.claim.Docker, err = s.conn.DockerAccess(ctx); err != nil {
+			return err
+		}
+	}
 	end := time.Now().Add(s.opt.Wait)
 	for told := false; ; {
-		err := s.agent.Lease(ctx, s.claim)
+		s.earlier, err = s.agent.Lease(ctx, s.claim)
 		held := new(agent.HeldError)
 		if !errors.As(err, &held) {
 			return err
@@ -167,7 +170,10 @@ func (s *site) take(ctx context.Context) error {
 		}
 		if !told {
 			told = true
-			message := fmt.Sprintf("waiting for %s, who is at work there for lab %s until %s unless renewed", held.Lease.Holder, held.Lease.Lab, held.Lease.Expires.Local().Format(time.TimeOnly))
+			message := "waiting for " + held.Lease.Holder
+			if held.Lease.Lab != "" {
+				message += fmt.Sprintf(", who is at work there for lab %s until %s unless renewed", held.Lease.Lab, held.Lease.Expires.Local().Format(time.TimeOnly))
+			}
 			if own {
 				message = "waiting: it is the same machine as another host of this lab, which is at work; two measurements on one machine measure each other"
 			}
@@ -188,7 +194,23 @@ func (s *site) renew(ctx context.Context, within time.Duration) error {
 	s.claimed.Lock()
 	claim := s.claim
 	s.claimed.Unlock()
-	return s.agent.Lease(ctx, claim)
+	_, err := s.agent.Lease(ctx, claim)
+	return err
+}
+
+// restore makes the host what it was before the run whose lease has become ours: its
+// engines are seen to be gone, and the settings that it had changed are put back. Only
+// then can be said what the host is.
+func (s *site) restore(ctx context.Context) error {
+	if !s.claim.Reserve {
+		return nil
+	}
+	if len(s.earlier.Containers) > 0 || len(s.earlier.Before.Memory) > 0 {
+		if _, err := s.conn.ProveGone(ctx, s.earlier, s.opt.Release); err != nil {
+			return errors.Join(err, agent.MarkUnclean(ctx, s.conn, s.claim, s.earlier, err))
+		}
+	}
+	return s.agent.PutBack(ctx)
 }
 
 // baseline notes what the GPUs are in use for before anything of ours runs, for
@@ -199,11 +221,6 @@ func (s *site) baseline(ctx context.Context) error {
 	}
 	if err := s.stillUnclean(ctx); err != nil {
 		return err
-	}
-	if len(s.earlier.Containers) > 0 || len(s.earlier.Before.Memory) > 0 {
-		if _, err := s.conn.ProveGone(ctx, s.earlier, s.opt.Release); err != nil {
-			return errors.Join(err, agent.MarkUnclean(ctx, s.conn, s.claim, s.earlier, err))
-		}
 	}
 	use, err := s.conn.GPUUse(ctx)
 	if err != nil {
@@ -253,6 +270,9 @@ func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provi
 	if errors.As(context.Cause(ctx), new(*outOfReach)) {
 		return nil
 	}
+	if errors.As(context.Cause(ctx), new(*agent.HeldError)) {
+		return s.withdraw(ctx, rt, id, ct)
+	}
 	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "stopping"})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+logTime+time.Minute)
 	defer cancel()
@@ -280,4 +300,16 @@ func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provi
 	}
 	s.event(Event{Type: Down, Host: s.host.Name, Engine: engine, Message: proved})
 	return nil
+}
+
+// withdraw removes an instance from a host that is somebody else's by now. What can be
+// seen there of ports and GPUs is theirs, and says nothing of ours.
+func (s *site) withdraw(ctx context.Context, rt runtime, id string, ct provision.Container) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+time.Minute)
+	defer cancel()
+	err := rt.Stop(ctx, id, ct.StopGrace)
+	if errors.As(err, new(*agent.HeldError)) { // a process is the agent's, and so is theirs of the same name
+		return nil
+	}
+	return err
 }

@@ -79,10 +79,11 @@ type GPUCondition struct {
 	Remap       string  `json:"row_remapping,omitempty"` // "pending", "failed" or ""
 }
 
-// Bits of nvidia-smi's clock reasons (NVML, nvmlClocksEventReasons): a clock that
-// somebody has set; hardware slowdown, software thermal, hardware thermal, power
+// Bits of nvidia-smi's clock reasons (NVML, nvmlClocksEventReasons): nothing to do; a
+// clock that somebody has set; hardware slowdown, software thermal, hardware thermal, power
 // brake.
 const (
+	idle          = 0x01
 	heldBySetting = 0x02
 	slowedByHeat  = 0x08 | 0x20 | 0x40 | 0x80
 )

@@ -171,6 +171,38 @@ func (p *Prepare) Steps(g GPUs) []string {
 	return steps
 }
 
+// Without is the condition as it will be when changes are put back.
+func (c Condition) Without(changes []Change) Condition {
+	c.GPUs = slices.Clone(c.GPUs)
+	for _, change := range changes {
+		if change.Setting == numa {
+			c.NUMABalancing = map[string]string{"on": "1", "off": "0"}[change.Was]
+		}
+		for _, i := range change.GPUs {
+			if i >= len(c.GPUs) {
+				continue
+			}
+			switch g := &c.GPUs[i]; change.Setting {
+			case lockedClock:
+				g.Clock = g.FreeClock
+				if g.Reasons&heldBySetting != 0 {
+					g.Reasons = max(g.Reasons&^heldBySetting, idle)
+				}
+				if g.Level != "" {
+					g.Level = "auto"
+				}
+			case powerLimit:
+				if watts, err := strconv.ParseFloat(strings.TrimSuffix(change.Was, " W"), 64); err == nil {
+					g.PowerLimit = watts
+				}
+			case persistence:
+				g.Persistence = map[string]string{"on": "Enabled", "off": "Disabled"}[change.Was]
+			}
+		}
+	}
+	return c
+}
+
 // values are what a setting is on each GPU, or one of the machine. "" is not known.
 func values(setting string, now Condition) []string {
 	if setting == numa {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +35,7 @@ func (a *app) agent() *cobra.Command {
 				return usage("--dir is required")
 			}
 			if detach {
-				return detached(dir, cache)
+				return detached(c.Context(), dir, cache)
 			}
 			self, err := os.Executable()
 			if err != nil {
@@ -56,28 +57,52 @@ func (a *app) agent() *cobra.Command {
 	return c
 }
 
-// detached starts the agent in a session of its own and waits until it answers.
-// What it says later goes to agent.log in dir.
-func detached(dir, cache string) error {
+// atWorkFor is how long an agent that is at work already may take to answer, or to be gone.
+const atWorkFor = 15 * time.Second
+
+// detached brings an agent up in a session of its own and waits until it answers; another
+// caller's, who was quicker, will do.
+func detached(ctx context.Context, dir, cache string) error {
+	ctx, cancel := context.WithTimeout(ctx, atWorkFor)
+	defer cancel()
+	for {
+		said, err := spawn(dir, cache)
+		if err == nil || !strings.Contains(said, agent.ErrAtWork.Error()) {
+			return err
+		}
+		if agent.Answers(dir) {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// spawn starts an agent and waits until it answers. What it says later goes to agent.log
+// in dir; what it has said before it ended comes with the error.
+func spawn(dir, cache string) (said string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the agent's directory: %w", err)
+		return "", fmt.Errorf("make the agent's directory: %w", err)
 	}
 	logfile, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("make the agent's log: %w", err)
+		return "", fmt.Errorf("make the agent's log: %w", err)
 	}
 	defer logfile.Close()
 	before, err := logfile.Seek(0, io.SeekEnd) // what earlier agents have said
 	if err != nil {
-		return fmt.Errorf("read the agent's log: %w", err)
+		return "", fmt.Errorf("read the agent's log: %w", err)
 	}
 	out, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer out.Close()
 	cmd := exec.CommandContext(context.Background(), self, "agent", "--dir", dir, "--cache", cache)
@@ -87,14 +112,15 @@ func detached(dir, cache string) error {
 	err = cmd.Start()
 	w.Close()
 	if err != nil {
-		return fmt.Errorf("start the agent: %w", err)
+		return "", fmt.Errorf("start the agent: %w", err)
 	}
 	// The pipe says "ready", or ends because the agent has.
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err == nil && strings.TrimSpace(line) == agentReady {
-		return cmd.Process.Release()
+		return "", cmd.Process.Release()
 	}
 	err = cmd.Wait()
-	said, readErr := io.ReadAll(io.NewSectionReader(logfile, before, 64<<10))
-	return errors.Join(fmt.Errorf("the agent ended at once: %s", strings.TrimSpace(string(said))), err, readErr)
+	b, readErr := io.ReadAll(io.NewSectionReader(logfile, before, 64<<10))
+	said = strings.TrimSpace(string(b))
+	return said, errors.Join(fmt.Errorf("the agent ended at once: %s", said), err, readErr)
 }

@@ -50,7 +50,9 @@ Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line i
 				for _, change := range p.Changed {
 					fmt.Fprintf(w, "%s\t-\tset for a run\t-\t%s\n", p.Host.Name, change)
 				}
-				if l := p.Reserved; l != nil {
+				if l := p.Reserved; l != nil && l.Lab == "" {
+					fmt.Fprintf(w, "%s\t-\tin use by %s\t-\t-\n", p.Host.Name, l.Holder)
+				} else if l != nil {
 					fmt.Fprintf(w, "%s\t-\tin use by %s for lab %s\t%s\tuntil %s unless renewed\n", p.Host.Name, l.Holder, l.Lab, l.Run, l.Expires.Local().Format(time.TimeOnly))
 				}
 				switch {
