@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,15 +22,16 @@ func TestClear(t *testing.T) {
 		other bool // another lab's agent is at work
 		want  []string
 	}{
-		"at the start of an agent": {keepFor, false, []string{"agents/b/agent.log", "agents/b/lock", "agents/mine", "bin/new", "files/half.part", "files/new"}},
+		"at the start of an agent": {keepFor, false, []string{"agents/b/agent.log", "agents/b/lock", "agents/mine", "bin/new", "builds/half.part/x", "builds/new/x", "files/half.part", "files/new"}},
 		"by destroy --cache":       {0, false, []string{"agents/mine"}},
-		"while another works":      {0, true, []string{"agents/b/agent.log", "agents/b/lock", "agents/mine", "files/new"}},
+		"while another works":      {0, true, []string{"agents/b/agent.log", "agents/b/lock", "agents/mine", "bin/new", "builds/half.part/x", "builds/new/x", "files/half.part", "files/new"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			for path, age := range map[string]time.Duration{
 				"bin/new": time.Hour, "bin/old": 40 * day, "bin/.old.hcl-X": 2 * day,
 				"files/new": time.Hour, "files/old": 40 * day, "files/half.part": time.Hour, "files/dead.part": 2 * day,
+				"builds/new/x": time.Hour, "builds/old/x": 40 * day, "builds/half.part/x": time.Hour,
 				"agents/a/agent.log": 40 * day, "agents/a/lock": 40 * day,
 				"agents/b/agent.log": time.Hour, "agents/b/lock": 40 * day,
 				"agents/mine/": time.Hour,
@@ -46,6 +48,9 @@ func TestClear(t *testing.T) {
 					t.Fatal(err)
 				}
 				when := time.Now().Add(-age)
+				if strings.HasPrefix(path, "builds/") {
+					file = filepath.Dir(file)
+				}
 				if err := os.Chtimes(file, when, when); err != nil {
 					t.Fatal(err)
 				}

@@ -66,7 +66,7 @@ func inventory(local string) (files []string, sum string, err error) {
 		if err != nil {
 			return err
 		}
-		if d.Type()&fs.ModeSymlink != 0 && st.IsDir() {
+		if d.Type()&fs.ModeSymlink != 0 && st.IsDir() && !strings.HasPrefix(d.Name(), ".") {
 			return fmt.Errorf("%s is a link to a folder, which is not followed: name that folder itself", p)
 		}
 		if !st.Mode().IsRegular() {

@@ -3,6 +3,7 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -58,8 +59,26 @@ func TestPlace(t *testing.T) {
 	}
 	read(filepath.Join(texts, "deep", "b.txt"), "B")
 
-	if _, err := Place(t.Context(), c, filepath.Join(from, "none")); err == nil {
-		t.Error("a file that is not there was brought")
+	// As in every cache of Hugging Face's: names are links to what has them.
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(from, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("one.json", "link.json")
+	read(place(filepath.Join(from, "link.json")), "1")
+	link("../one.json", "texts/c.txt")
+	link("texts", "more")
+	read(filepath.Join(place(filepath.Join(from, "more")), "c.txt"), "1")
+	link("deep", "texts/again")
+	for name, says := range map[string]string{"texts": "a link to a folder", "none": "no such file", "nothing": "there is no file"} {
+		if err := os.MkdirAll(filepath.Join(from, "nothing"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Place(t.Context(), c, filepath.Join(from, name)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
 	}
 	left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".cache/hcl/files/*.part"))
 	if err != nil || len(left) > 0 {
