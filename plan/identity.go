@@ -13,6 +13,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/provision"
 )
 
 // The labels that every container and process of a lab carries. They are how

@@ -409,7 +409,7 @@ func TestFaults(t *testing.T) {
 		rows[i].left = append(rows[i].left, left...)
 	}
 
-	for _, f := range faults {
+	for _, f := range slices.Concat(faults, agentFaults) {
 		if f.soak && soak == 0 {
 			continue
 		}
