@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,11 +45,13 @@ func (g *GPUs) source() Source {
 // toolPath is where vendors put their tools when logins do not look there.
 const toolPath = ":/usr/local/bin:/usr/bin:/opt/rocm/bin"
 
-// tool is a command of a vendor's tool, in a process group that ends with ctx.
+// tool is a command of a vendor's tool, in a process group that ends with ctx. It does
+// not outlive this process, nor the thread that starts it: whoever does has to stay on it.
 func tool(ctx context.Context, script string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+toolPath, "TZ=UTC")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithUs(cmd.SysProcAttr)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	return cmd
@@ -83,6 +86,8 @@ func (g *GPUs) streamNVIDIA(ctx context.Context, fields string, every time.Durat
 	if len(g.Only) > 0 {
 		args = append(args, "-i", strings.Join(g.Only, ","))
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd := tool(ctx, `exec nvidia-smi "$@" 2>&1`, args...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -155,6 +160,8 @@ fi
 exec amd-smi metric --power --usage --mem-usage --temperature --clock --json`
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd := tool(ctx, ask)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -323,9 +323,9 @@ func (s *scene) leftOn(host *testhost.Host) []string {
 		left = append(left, p.Command)
 	}
 	// What may stay is binaries, placed files, and of an agent that has ended its
-	// lock and its log.
+	// lock, its log, and whose leases were ended by force.
 	out, err := host.Command("sh", "-c", `cd /root/.cache/hcl 2>/dev/null || exit 0
-find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'`).CombinedOutput()
+find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log ! -name ended.json -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'`).CombinedOutput()
 	if err != nil {
 		left = append(left, "find: "+string(out))
 	}
