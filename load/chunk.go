@@ -8,7 +8,7 @@ import (
 
 // chunk is what matters of one chunk of a stream, of whichever protocol.
 type chunk struct {
-	content   bool   // text, an answer's content or its reasoning, is there and not empty
+	content   bool   // text, an answer's content, its reasoning or a tool call, is there and not empty
 	text      []byte // the content, without reasoning, as it stands between its quotes
 	finish    []byte // why generation ended; nil: it has not
 	usage     bool   // token counts are there
@@ -26,7 +26,9 @@ var errJSON = errors.New("not a JSON object")
 //
 // The members that it knows, by where they are:
 //
-//	choices[].text, choices[].{delta,message}.{content,reasoning_content,reasoning}, choices[].finish_reason
+//	choices[].text, choices[].finish_reason
+//	choices[].{delta,message}.{content,reasoning_content,reasoning}
+//	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}
 //	usage.{prompt_tokens,completion_tokens}
 //	text, meta_info.{prompt_tokens,completion_tokens,finish_reason.type}
 //	error, object = "error"
@@ -48,8 +50,7 @@ func (c *chunk) parse(data []byte) error {
 				s.skip()
 			}
 		case "error":
-			c.failed = s.peek() != 'n' || c.failed
-			s.skip()
+			c.failed = s.said() || c.failed
 		case "object":
 			if s.peek() == '"' {
 				c.failed = string(s.text()) == "error" || c.failed
@@ -63,6 +64,10 @@ func (c *chunk) parse(data []byte) error {
 	s.space()
 	if s.bad || s.i != len(data) {
 		return errJSON
+	}
+	switch string(c.finish) {
+	case "abort", "error": // the server gave the request up
+		c.failed = true
 	}
 	return nil
 }
@@ -83,6 +88,18 @@ func (c *chunk) choice(s *scanner) {
 					c.says(s)
 				case "reasoning_content", "reasoning":
 					c.content = s.filled() || c.content
+				case "tool_calls":
+					s.elements(func() {
+						s.members(func(key []byte) {
+							if string(key) == "function" {
+								c.call(s)
+							} else {
+								s.skip()
+							}
+						})
+					})
+				case "function_call":
+					c.call(s)
 				default:
 					s.skip()
 				}
@@ -104,6 +121,22 @@ func (c *chunk) says(s *scanner) {
 	if text := s.text(); len(text) > 0 {
 		c.content, c.text = true, text
 	}
+}
+
+// call reads a part of a tool call: its function's name, or of its arguments.
+func (c *chunk) call(s *scanner) {
+	if s.peek() != '{' {
+		s.skip()
+		return
+	}
+	s.members(func(key []byte) {
+		switch string(key) {
+		case "name", "arguments":
+			c.content = s.filled() || c.content
+		default:
+			s.skip()
+		}
+	})
 }
 
 // reason reads "length", or SGLang's {"type":"length",…}.
@@ -265,6 +298,23 @@ func (s *scanner) filled() bool {
 		return false
 	}
 	return len(s.text()) > 0
+}
+
+// said moves over a value and reports whether it says something: null, false, 0 and
+// an empty string do not.
+func (s *scanner) said() bool {
+	switch s.peek() {
+	case '"':
+		return s.filled()
+	case 'n', 'f':
+		s.skip()
+		return false
+	case '0':
+		n, ok := s.number()
+		return !ok || n != 0
+	}
+	s.skip()
+	return true
 }
 
 // number moves over a value and returns it if it is a whole number.

@@ -47,8 +47,8 @@ var (
 // kept. There are two, and the same tests hold both: one of our own for plain
 // HTTP on Linux, and net/http for TLS and for other systems.
 type client interface {
-	// open makes n connections beforehand, as far as the client can do that. What
-	// goes wrong shows when requests are sent.
+	// open makes connections beforehand until n are free, as far as the client can do
+	// that. What goes wrong shows when requests are sent.
 	open(ctx context.Context, n int)
 	// send sends one request, reads its answer to the end and fills in the record.
 	// It returns when the connection can be used again or has been dropped.

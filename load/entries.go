@@ -71,6 +71,8 @@ type collector struct {
 	found  []entry
 	source *Source
 	seen   int
+
+	skipped int64 // bytes before the first entry's line
 }
 
 func (c *collector) entry(what string, number int, at int64, raw []byte) {
@@ -97,6 +99,11 @@ func (c *collector) tooBad() error {
 }
 
 func (c *collector) scan(r *bufio.Reader) error {
+	const mark = "\uFEFF" // with which Windows' editors begin a text
+	if b, _ := r.Peek(len(mark)); string(b) == mark {
+		c.skipped = int64(len(mark))
+		r.Discard(len(mark))
+	}
 	for n := 1; ; n++ {
 		b, err := r.Peek(n)
 		if err != nil {
@@ -127,7 +134,7 @@ func (c *collector) array(r io.Reader) error {
 		if len(raw) > maxEntry {
 			return fmt.Errorf("entry %d is longer than %d MiB", n, maxEntry>>20)
 		}
-		c.entry("entry", n, d.InputOffset()-int64(len(raw)), raw)
+		c.entry("entry", n, c.skipped+d.InputOffset()-int64(len(raw)), raw)
 	}
 	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("after %d entries: %w", c.seen, err)
@@ -136,7 +143,7 @@ func (c *collector) array(r io.Reader) error {
 }
 
 func (c *collector) lines(r *bufio.Reader) error {
-	at := int64(0)
+	at := c.skipped
 	var long []byte
 	for n := 1; ; n++ {
 		line, err := r.ReadSlice('\n')

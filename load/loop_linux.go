@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -95,9 +96,10 @@ func (c *loops) readLag() *histogram {
 	return all
 }
 
-// open makes connections, some at a time.
+// open makes connections, some at a time, until n are free.
 func (c *loops) open(ctx context.Context, n int) {
 	c.mu.Lock()
+	c.idle = slices.DeleteFunc(c.idle, func(k *link) bool { return !k.alive() })
 	n -= len(c.idle)
 	c.mu.Unlock()
 	var dialers sync.WaitGroup

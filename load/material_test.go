@@ -477,3 +477,34 @@ func TestPromptsWithoutServer(t *testing.T) {
 		}
 	}
 }
+
+// TestTextSum: the checksum is that of the file, however much of it is read.
+func TestTextSum(t *testing.T) {
+	text := strings.Repeat("a line of text\n", maxCorpus/15+1000)
+	path := written(t, "long.txt", text)
+	want := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	read, sum, err := readCorpus(path)
+	if err != nil || sum != want || len(read) != maxCorpus {
+		t.Errorf("%d bytes read, %v, sha256 %s, want %s", len(read), err, sum, want)
+	}
+}
+
+// TestByteOrderMark: a file that begins with one is read as any other.
+func TestByteOrderMark(t *testing.T) {
+	const mark = "\uFEFF"
+	for name, text := range map[string]string{
+		"lines": mark + `{"prompt": "one", "output_tokens": 1}` + "\n" + `{"prompt": "two", "output_tokens": 1}`,
+		"array": mark + `[{"prompt": "one", "output_tokens": 1}, {"prompt": "two", "output_tokens": 1}]`,
+	} {
+		l, target := listening(t, false)
+		s := run(t, target, Workload{Dataset: Dataset{Kind: JSONL, Path: written(t, "p.jsonl", text)}, Requests: 2, Concurrency: 1, IgnoreEOS: true, Endpoint: Completions}).Summary
+		var prompts []string
+		for _, b := range l.bodies() {
+			prompts = append(prompts, b.prompt())
+		}
+		slices.Sort(prompts)
+		if diff := gocmp.Diff([]string{`"one"`, `"two"`}, prompts); diff != "" || s.Source.Bad != 0 {
+			t.Errorf("%s: %+v, prompts (-want +got):\n%s", name, s.Source, diff)
+		}
+	}
+}

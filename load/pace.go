@@ -158,11 +158,11 @@ func (p *phase) closed(ctx context.Context, crew [][]shift, atOnce bool, beside 
 			}
 			prepared.Done()
 			<-start
-			sleep := newSleeper()
+			sleep := newTimer()
 			defer sleep.stop()
 			idle := time.Duration(0)
 			for _, s := range shifts {
-				if !sleep.until(ctx, p.zero.Add(s.from)) {
+				if !p.arrive(ctx, sleep, s.from) {
 					return
 				}
 				for ready := max(s.from, idle); ready < s.to && ctx.Err() == nil; ready = idle {
@@ -183,13 +183,40 @@ func (p *phase) closed(ctx context.Context, crew [][]shift, atOnce bool, beside 
 		})
 	}
 	prepared.Wait()
-	p.g.client.open(ctx, len(crew))
+	p.g.client.open(ctx, atFirst(crew))
 	p.start()
 	close(start)
 	if beside != nil {
 		beside()
 	}
 	workers.Wait()
+}
+
+// connectAhead is how long before its first request a worker that begins later has a
+// connection made: shorter than servers keep one that is not used.
+const connectAhead = 500 * time.Millisecond
+
+// atFirst is how many of a crew need a connection when the clock starts.
+func atFirst(crew [][]shift) (n int) {
+	for _, shifts := range crew {
+		if shifts[0].from <= connectAhead {
+			n++
+		}
+	}
+	return n
+}
+
+// arrive waits for the beginning of a worker's shift, and sees to it that there is a
+// connection by then.
+func (p *phase) arrive(ctx context.Context, sleep sleeper, from time.Duration) bool {
+	if from > connectAhead && time.Since(p.zero) < from-connectAhead {
+		if !sleep.until(ctx, p.zero.Add(from-connectAhead)) {
+			return false
+		}
+		defer p.arriving.Add(-1)
+		p.g.client.open(ctx, int(p.arriving.Add(1)))
+	}
+	return sleep.until(ctx, p.zero.Add(from))
 }
 
 // open sends a request, or begins a conversation, at each moment of at, at most
@@ -200,7 +227,7 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer close(free)
-	sleep := newSleeper()
+	sleep := p.g.newSleeper(ctx)
 	defer sleep.stop()
 	started := 0
 	for _, due := range at {
@@ -255,26 +282,32 @@ func (p *phase) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	}
 }
 
-// sleeper waits for moments without making a timer for each.
-type sleeper struct{ timer *time.Timer }
-
-func newSleeper() sleeper {
-	t := time.NewTimer(0)
-	t.Stop()
-	return sleeper{t}
+// sleeper waits for one moment after the other.
+type sleeper interface {
+	// until reports whether t came before ctx ended.
+	until(ctx context.Context, t time.Time) bool
+	stop()
 }
 
-func (s sleeper) stop() { s.timer.Stop() }
+// timer is a sleeper by the runtime's timers.
+type timer struct{ *time.Timer }
 
-// until reports whether t came before ctx ended.
-func (s sleeper) until(ctx context.Context, t time.Time) bool {
+func newTimer() timer {
+	t := time.NewTimer(0)
+	t.Stop()
+	return timer{t}
+}
+
+func (s timer) stop() { s.Stop() }
+
+func (s timer) until(ctx context.Context, t time.Time) bool {
 	d := time.Until(t)
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	s.timer.Reset(d)
+	s.Reset(d)
 	select {
-	case <-s.timer.C:
+	case <-s.C:
 		return true
 	case <-ctx.Done():
 		return false

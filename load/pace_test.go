@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +58,7 @@ func pacedOf(t *testing.T, ctx context.Context, d Dataset, w Workload, service t
 		t.Fatal(err)
 	}
 	g.client = served(service)
+	g.newSleeper = func(context.Context) sleeper { return newTimer() } // of synthetic time
 	r, err := g.run(ctx)
 	if err != nil && ctx.Err() == nil {
 		t.Fatal(err)
@@ -187,5 +189,63 @@ func TestCancelled(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// opener is a client that counts the connections that are asked for.
+type opener struct {
+	served
+	asked *atomic.Int64
+}
+
+func (o opener) open(_ context.Context, n int) { o.asked.Add(int64(n)) }
+
+// TestRampConnects: a worker that begins late has its connection made shortly before,
+// and not at the start, when the server would close it meanwhile.
+func TestRampConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		w := Workload{Dataset: Dataset{Kind: Random, InputTokens: 1}, OutputTokens: 2, Endpoint: Completions, Requests: 20, Concurrency: 10, Ramp: Duration(20 * time.Second)}
+		g, err := newGenerator(Job{Target: Target{BaseURL: "http://x"}, Workload: w}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.client = opener{served(time.Second), &asked}
+		go func() {
+			for _, want := range []int64{1, 2, 3} { // at 0, 2, 4 s
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if got := asked.Load(); got != want {
+					t.Errorf("%d connections were asked for, want %d", got, want)
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		if _, err := g.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if asked.Load() != 10 {
+			t.Errorf("%d connections were asked for, want 10", asked.Load())
+		}
+	})
+}
+
+// TestClock: a clock wakes when it should, and when it need not wait any more.
+func TestClock(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newClock(ctx)
+	defer c.stop()
+	for range 20 {
+		at := time.Now().Add(700 * time.Microsecond)
+		if !c.until(ctx, at) || time.Now().Before(at) {
+			t.Fatal("woke too soon")
+		}
+	}
+	if !c.until(ctx, time.Now()) {
+		t.Error("what is now has come")
+	}
+	time.AfterFunc(time.Millisecond, cancel)
+	if c.until(ctx, time.Now().Add(time.Hour)) || c.until(ctx, time.Now()) {
+		t.Error("the context has ended")
 	}
 }

@@ -238,3 +238,35 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%d connections for 100 requests at once", n)
 	}
 }
+
+// TestOpenCountsTheLiving: connections that have ended since do not count as there.
+func TestOpenCountsTheLiving(t *testing.T) {
+	var opened atomic.Int64
+	target := conversation(t, func(net.Conn, int, int) bool { return false })
+	server := httptest.NewUnstartedServer(sim.New(instant(sim.Config{})))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	target.BaseURL = server.URL
+	s, err := newServer(target, Workload{Endpoint: Completions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ok := newLoopClient(s).(*loops)
+	if !ok {
+		return // net/http cannot
+	}
+	defer c.close()
+	c.open(t.Context(), 3)
+	for _, k := range c.idle {
+		k.since = k.since.Add(-idleTimeout) // long ago
+	}
+	c.open(t.Context(), 3)
+	if ask(t.Context(), c); opened.Load() != 6 {
+		t.Errorf("%d connections were made, want 3 and 3 again", opened.Load())
+	}
+}

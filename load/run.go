@@ -38,6 +38,8 @@ type generator struct {
 	material *material
 	client   client
 	progress func(Progress)
+
+	newSleeper func(context.Context) sleeper // of the schedule of arrivals
 }
 
 func newGenerator(job Job, progress func(Progress)) (*generator, error) {
@@ -58,7 +60,7 @@ func newGenerator(job Job, progress func(Progress)) (*generator, error) {
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	return &generator{job: job, template: t, client: c, progress: progress}, nil
+	return &generator{job: job, template: t, client: c, progress: progress, newSleeper: newClock}, nil
 }
 
 // sockets is how many connections a workload may need at once, as far as that
@@ -194,6 +196,8 @@ type phase struct {
 	zero    time.Time // from which all times of records count: its first prompts are made by then
 
 	next, sent, done, failed, chunks atomic.Int64
+
+	arriving atomic.Int64 // workers that have a connection made for their first request
 
 	tally tally
 

@@ -100,10 +100,11 @@ func (c cutPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 }
 
 // readCorpus reads the beginning of a file, or of the files of a folder in the
-// order of their names; those that begin with a dot are left out. sum is of what
-// was read.
+// order of their names; those that begin with a dot are left out. sum is the SHA-256
+// of the whole file, or of all those files one after the other.
 func readCorpus(path string) (text []byte, sum string, err error) {
 	var all bytes.Buffer
+	h := sha256.New()
 	err = filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -115,8 +116,6 @@ func readCorpus(path string) (text []byte, sum string, err error) {
 			return nil
 		case e.IsDir():
 			return nil
-		case all.Len() >= maxCorpus:
-			return fs.SkipAll
 		}
 		if info, err := os.Stat(name); err != nil {
 			return err
@@ -128,14 +127,18 @@ func readCorpus(path string) (text []byte, sum string, err error) {
 			return err
 		}
 		defer f.Close()
-		_, err = io.Copy(&all, io.LimitReader(f, int64(maxCorpus-all.Len())))
+		src := io.TeeReader(f, h)
+		if _, err := io.Copy(&all, io.LimitReader(src, int64(maxCorpus-all.Len()))); err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, src)
 		return err
 	})
-	h := sha256.Sum256(all.Bytes())
-	return all.Bytes(), hex.EncodeToString(h[:]), err
+	return all.Bytes(), hex.EncodeToString(h.Sum(nil)), err
 }
 
-// TextSum is the SHA-256, in hex, of what a data set of kind [Text] reads at a path.
+// TextSum is the SHA-256, in hex, of the text at a path: of a file as every tool says
+// it, of a folder that of its files one after the other in the order of their names.
 func TextSum(path string) (string, error) {
 	_, sum, err := readCorpus(path)
 	return sum, err
