@@ -396,7 +396,27 @@ func sections(rows []results.Row, all *seriesOf, about About) (out []section, fo
 	if len(more.figures)+len(more.left) > 0 {
 		out = append(out, more)
 	}
+	ids := unique{}
+	for i := range out {
+		out[i].id = ids.name("section " + out[i].id)[len("section "):]
+		for _, f := range out[i].figures {
+			f.id = ids.name(f.id)
+		}
+	}
 	return out, findings(benchmarks)
+}
+
+// unique gives out names, each once.
+type unique map[string]bool
+
+// name is the name, with a number where it is taken.
+func (u unique) name(name string) string {
+	free := name
+	for n := 2; u[free]; n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+	u[free] = true
+	return free
 }
 
 // benchmarkSections are the figures of each benchmark.
@@ -744,7 +764,7 @@ func slug(s string) string {
 			b.WriteByte('-')
 		}
 	}
-	return strings.Trim(b.String(), "-")
+	return cmp.Or(strings.Trim(b.String(), "-"), "x") // a name in another script
 }
 
 // counted is "1 point", "2 points".

@@ -48,6 +48,7 @@ func files(dir string, rows []results.Row, about About, suffix string, write fun
 		names = append(names, name)
 		return errors.Join(fill(f), f.Close())
 	}
+	taken := unique{}
 	drawn, _ := sections(rows, newSeries(rows, about.Layout.Series), about)
 	for _, s := range drawn {
 		for _, fig := range s.figures {
@@ -57,7 +58,7 @@ func files(dir string, rows []results.Row, about About, suffix string, write fun
 					name += "-" + slug(c.title)
 				}
 				d := fig.file(c)
-				if err := create(name+suffix, func(f *os.File) error { return write(d, f) }); err != nil {
+				if err := create(taken.name(name)+suffix, func(f *os.File) error { return write(d, f) }); err != nil {
 					return names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.id, err)
 				}
 			}

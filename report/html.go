@@ -3,10 +3,11 @@ package report
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html"
 	"html/template"
 	"io"
 	"slices"
@@ -63,6 +64,7 @@ type page struct {
 	Notes, Marks                       []string
 	Style                              template.CSS
 	Script                             template.JS
+	StyleHash, ScriptHash              string // what the page's policy lets in
 	Chips                              template.HTML
 	Tiles                              []tile
 	Findings                           []finding
@@ -70,8 +72,9 @@ type page struct {
 	References                         []pageReference
 	Spending                           [][]pageCell
 	Count                              string
-	Table                              template.HTML
-	Rest, CSV                          template.JS
+	Table                              pageTable
+	Rest                               [][]tableCell // those that the table does not show at once
+	CSV                                template.JS
 	Plan                               []pagePlan
 	Verdicts                           string
 	Doubts                             []doubt
@@ -104,7 +107,36 @@ type pageChart struct{ Wide, Narrow template.HTML }
 
 type pageReference struct {
 	Title, Source string
-	Table         template.HTML
+	Table         pageTable
+}
+
+// pageTable is a table of a page.
+type pageTable struct {
+	ID     string // empty: none
+	Groups []tableGroup
+	Heads  []tableHead
+	Rows   [][]tableCell
+}
+
+type tableGroup struct {
+	Name  string
+	Span  int
+	Class string
+}
+
+type tableHead struct {
+	Name  string
+	Key   string // by which it is sorted and filtered; empty: it is not
+	Class string // "n": numbers; "stay": the first column
+}
+
+// tableCell is one value. Those that a page does not show at once are its JSON.
+type tableCell struct {
+	Text  string `json:"t,omitempty"`
+	Sort  string `json:"v,omitempty"` // exact, where Text is not
+	Class string `json:"c,omitempty"` // where it is not the column's
+	Chip  int    `json:"k,omitempty"` // marker of a series, by its index, from 1; 0: none
+	Doubt int    `json:"d,omitempty"` // number of the reason against it; 0: none
 }
 
 type pageCell struct {
@@ -123,7 +155,8 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{Title: about.Title, Description: about.Description, Notes: about.Layout.Notes, Findings: found, Style: style, Script: template.JS(script)}
+	p := &page{Title: about.Title, Description: about.Description, Notes: about.Layout.Notes, Findings: found,
+		Style: style, Script: template.JS(script), StyleHash: policyHash(string(style)), ScriptHash: policyHash(string(script))}
 	p.Kicker, p.Chips = kicker(rows), chips(all.all)
 	for i := range rows {
 		if m := mark(rows[i]); m != "" && !slices.Contains(p.Marks, sentence(m)) {
@@ -135,7 +168,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	}
 	p.Tiles = tiles(rows, all)
 	for _, s := range figures {
-		x := pageSection{ID: s.id, Title: s.title, Left: s.left}
+		x := pageSection{ID: "part-" + s.id, Title: s.title, Left: s.left}
 		for _, f := range s.figures {
 			fig := f.page()
 			if slices.ContainsFunc(x.Figures, func(o pageFigure) bool { return o.Title == f.title }) {
@@ -165,6 +198,13 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	p.Hosts, p.Engines = environment(rows)
 	p.Footer = strings.TrimSpace("Written by hcl " + about.Version)
 	return p, nil
+}
+
+// policyHash names a part of the page in its content security policy: of all others
+// in it, whoever wrote them, the browser runs and obeys none.
+func policyHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // style is the page's, with the colours of the series in it.
@@ -302,7 +342,7 @@ func (f *figure) finding(of section) (finding, bool) {
 
 // chip is the marker of a series as it is in charts: a use of one of [chips].
 func chip(s *series) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg width="22" height="10" aria-hidden="true"><use href="#k%d"/></svg>`, s.index))
+	return template.HTML(fmt.Sprintf(`<svg width="22" height="10" aria-hidden="true"><use href="#k%d"/></svg>`, s.index+1))
 }
 
 // chips are the markers of all series, drawn once for a page.
@@ -310,7 +350,7 @@ func chips(all []*series) template.HTML {
 	var b bytes.Buffer
 	b.WriteString(`<svg width="0" height="0" class="chips" aria-hidden="true">`)
 	for _, s := range all {
-		fmt.Fprintf(&b, `<symbol id="k%d" viewBox="0 0 22 10">`, s.index)
+		fmt.Fprintf(&b, `<symbol id="k%d" viewBox="0 0 22 10">`, s.index+1)
 		for _, m := range []piece{
 			{at: []point{{1, 5}, {21, 5}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
 			{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5, colour: colourOf(s)},
@@ -416,46 +456,85 @@ func anyValue(rows []results.Row, m metric) bool {
 	return false
 }
 
-// resultsTable is every cell in a line: those that are shown at once as a table,
-// the others as a JSON list of their insides, for browsers take long to lay out
-// what nobody has asked for. It is written by hand: a template takes seconds for
-// ten thousand lines.
-func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []string) (table template.HTML, more template.JS) {
-	names := slices.DeleteFunc(axes(rows), func(name string) bool { return name == "engine" })
-	metrics := tableMetrics(rows, columns)
-	repeated, several := false, map[string]bool{}
-	for i := range rows {
-		repeated = repeated || rows[i].Repetition > 1
-		several[rows[i].Benchmark] = true
+// resultsTable is every cell in a line: those that are shown at once as a table, and
+// the others apart, for browsers take long to lay out what nobody has asked for.
+func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []string) (table pageTable, more [][]tableCell) {
+	sheet := newSheet(rows, all, doubts, columns)
+	table = pageTable{ID: "cells", Groups: groupsOf(sheet), Rows: [][]tableCell{}}
+	for _, c := range sheet {
+		table.Heads = append(table.Heads, c.head)
 	}
-	numeric := make([]bool, len(names))
-	for i, name := range names {
-		numeric[i] = true
-		for j := range rows {
-			if v, ok := rows[j].Axes.Value(name); ok {
-				if _, isNumber := float(v); !isNumber {
-					numeric[i] = false
-				}
-			}
+	more = [][]tableCell{}
+	for i := range rows {
+		line := make([]tableCell, len(sheet))
+		for j, c := range sheet {
+			line[j] = c.of(&rows[i])
+		}
+		if i < shownRows {
+			table.Rows = append(table.Rows, line)
+		} else {
+			more = append(more, line)
 		}
 	}
+	return table, more
+}
 
-	var b bytes.Buffer
-	type head struct {
-		group, name, key string
-		number           bool
+// sheetColumn is a column of a page's table.
+type sheetColumn struct {
+	group string
+	head  tableHead
+	of    func(r *results.Row) tableCell
+}
+
+// groupsOf are the titles above the columns: neighbours of one group have one.
+func groupsOf(sheet []sheetColumn) (groups []tableGroup) {
+	for i, c := range sheet {
+		if n := len(groups); c.group != "" && n > 0 && groups[n-1].Name == c.group {
+			groups[n-1].Span++
+			continue
+		}
+		g := tableGroup{Name: c.group, Span: 1}
+		if i == 0 {
+			g.Class = "stay"
+		}
+		groups = append(groups, g)
 	}
-	heads := []head{{"", "series", "series", false}}
-	if len(several) > 1 {
-		heads = append(heads, head{"", "benchmark", "benchmark", false})
+	return groups
+}
+
+// newSheet are the columns of the table of all cells.
+func newSheet(rows []results.Row, all *seriesOf, doubts []doubt, columns []string) []sheetColumn {
+	text := func(s string) tableCell { return tableCell{Text: dashed(s)} }
+	count := func(n int) tableCell { return tableCell{Text: whole(n), Sort: strconv.Itoa(n)} }
+	sheet := []sheetColumn{{"", tableHead{"series", "series", "stay"}, func(r *results.Row) tableCell {
+		s := all.find(r)
+		return tableCell{Text: s.label, Chip: s.index + 1}
+	}}}
+	add := func(group, name, key, class string, of func(r *results.Row) tableCell) {
+		sheet = append(sheet, sheetColumn{group, tableHead{name, strings.ToLower(key), class}, of})
 	}
-	for i, name := range names {
-		heads = append(heads, head{"", strings.ReplaceAll(name, "_", " "), name, numeric[i]})
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Benchmark != rows[0].Benchmark }) {
+		add("", "benchmark", "benchmark", "", func(r *results.Row) tableCell { return text(r.Benchmark) })
 	}
-	if repeated {
-		heads = append(heads, head{"", "rep", "repetition", true})
+	for _, name := range axes(rows) {
+		if name == "engine" {
+			continue
+		}
+		class := "n"
+		if slices.ContainsFunc(rows, func(r results.Row) bool { v, ok := r.Axes.Value(name); _, isNumber := float(v); return ok && !isNumber }) {
+			class = ""
+		}
+		add("", strings.ReplaceAll(name, "_", " "), name, class, func(r *results.Row) tableCell { return text(axisCell(r.Axes, name)) })
 	}
-	heads = append(heads, head{"Requests", "ok", "completed", true}, head{"Requests", "failed", "failed", true})
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Repetition > 1 }) {
+		add("", "rep", "repetition", "n", func(r *results.Row) tableCell { return count(r.Repetition) })
+	}
+	metrics := tableMetrics(rows, columns)
+	for _, m := range []metric{failed, completed} {
+		if !slices.Contains(columns, m.name) {
+			metrics = slices.Insert(metrics, 0, m)
+		}
+	}
 	for _, m := range metrics {
 		group, name := m.group, m.short
 		if m.unit != "" && name != m.unit {
@@ -465,107 +544,23 @@ func resultsTable(rows []results.Row, all *seriesOf, doubts []doubt, columns []s
 				name += ", " + m.unit
 			}
 		}
-		heads = append(heads, head{strings.Replace(group, "USD per million, USD", "USD per million", 1), name, m.name, true})
-	}
-	heads = append(heads, head{"", "verdict", "verdict", false})
-
-	b.WriteString(`<table class="grid" id="cells"><thead><tr>`)
-	for i := 0; i < len(heads); {
-		j := i + 1
-		for heads[i].group != "" && j < len(heads) && heads[j].group == heads[i].group {
-			j++
-		}
-		fmt.Fprintf(&b, `<th colspan="%d"%s>`, j-i, map[bool]string{true: ` class="stay"`}[i == 0])
-		if heads[i].group != "" {
-			fmt.Fprintf(&b, "<span>%s</span>", html.EscapeString(heads[i].group))
-		}
-		b.WriteString("</th>")
-		i = j
-	}
-	b.WriteString("</tr><tr>")
-	for i, h := range heads {
-		class := ""
-		if h.number {
-			class = ` class="n"`
-		} else if i == 0 {
-			class = ` class="stay"`
-		}
-		fmt.Fprintf(&b, `<th scope="col"%s data-name="%s" data-title="%[3]s"><button type="button">%[3]s</button></th>`, class, html.EscapeString(strings.ToLower(h.key)), html.EscapeString(h.name))
-	}
-	b.WriteString("</tr></thead>\n<tbody>\n")
-
-	var folded []string
-	shown := 0 // where the lines end that are a table
-	labels := map[*series]string{}
-	for _, s := range all.all {
-		labels[s] = string(chip(s)) + html.EscapeString(s.label)
-	}
-	text := func(s string) { fmt.Fprintf(&b, "<td>%s</td>", html.EscapeString(s)) }
-	count := func(n int) {
-		fmt.Fprintf(&b, `<td class="n" data-v="%d">%s</td>`, n, whole(n))
-	}
-	for i := range rows {
-		r := &rows[i]
-		if i == shownRows {
-			shown = b.Len()
-		}
-		from := b.Len()
-		b.WriteString(`<tr><td class="stay">`)
-		b.WriteString(labels[all.find(r)])
-		b.WriteString("</td>")
-		if len(several) > 1 {
-			text(r.Benchmark)
-		}
-		for j, name := range names {
-			if numeric[j] {
-				fmt.Fprintf(&b, `<td class="n">%s</td>`, html.EscapeString(dashed(axisCell(r.Axes, name))))
-			} else {
-				text(dashed(axisCell(r.Axes, name)))
+		add(strings.Replace(group, "USD per million, USD", "USD per million", 1), name, m.name, "n", func(r *results.Row) tableCell {
+			v, ok := m.value(r)
+			if !ok {
+				return text(none)
 			}
-		}
-		if repeated {
-			count(r.Repetition)
-		}
-		if r.Summary == nil {
-			b.WriteString(`<td class="n">–</td><td class="n">–</td>`)
-		} else {
-			count(r.Summary.Completed)
-			count(r.Summary.Failed)
-		}
-		for _, m := range metrics {
-			if v, ok := m.value(r); ok {
-				fmt.Fprintf(&b, `<td class="n" data-v="%s">%s</td>`, strconv.FormatFloat(v, 'g', 6, 64), number(v))
-			} else {
-				b.WriteString(`<td class="n">–</td>`)
-			}
-		}
+			return tableCell{Text: number(v), Sort: strconv.FormatFloat(v, 'g', 6, 64)}
+		})
+	}
+	add("", "verdict", "verdict", "", func(r *results.Row) tableCell {
 		v := r.Verdict().Verdict
-		fmt.Fprintf(&b, `<td class="%s" data-v="%s">%s`, v, v, v)
-		if n := doubtOf(doubts, r); n > 0 {
-			fmt.Fprintf(&b, ` <a href="#doubt-%d">%d</a>`, n, n)
+		c := tableCell{Text: v, Sort: v, Class: v, Doubt: doubtOf(doubts, r)}
+		if r.Stale {
+			c.Text += ", stale"
 		}
-		b.WriteString("</td></tr>\n")
-		if i >= shownRows {
-			line := b.Bytes()[from:]
-			folded = append(folded, string(line[len("<tr>"):len(line)-len("</tr>\n")]))
-		}
-	}
-	if len(folded) > 0 {
-		b.Truncate(shown)
-	}
-	b.WriteString("</tbody></table>")
-	return template.HTML(b.String()), scriptList(folded)
-}
-
-// scriptList is a list of markup as JSON that cannot end its element.
-func scriptList(all []string) template.JS {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // would make it half as long again
-	if len(all) == 0 || e.Encode(all) != nil {
-		return "[]" // texts always can be encoded
-	}
-	return template.JS(bytes.ReplaceAll(bytes.TrimSpace(b.Bytes()), []byte("</"), []byte(`<\/`)))
+		return c
+	})
+	return sheet
 }
 
 // dashed is a cell of a page's table.
@@ -580,33 +575,27 @@ func dashed(cell string) string {
 func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // referenceTable is one table of published figures beside measured ones.
-func referenceTable(all []Compared) template.HTML {
-	metrics := shown(all)
-	g := referenceGrid(all, metrics)
-	var b bytes.Buffer
-	b.WriteString(`<table class="grid"><thead><tr>`)
+func referenceTable(all []Compared) pageTable {
+	g := referenceGrid(all, shown(all))
+	var t pageTable
 	for _, group := range g.groups() {
-		fmt.Fprintf(&b, `<th colspan="%d">`, len(group))
-		if name := g.columns[group[0]].group; name != "" {
-			fmt.Fprintf(&b, "<span>%s</span>", html.EscapeString(name))
-		}
-		b.WriteString("</th>")
+		t.Groups = append(t.Groups, tableGroup{Name: g.columns[group[0]].group, Span: len(group)})
 	}
-	b.WriteString("</tr><tr>")
-	class := func(c column) string { return map[bool]string{false: ` class="n"`}[c.left] }
 	for _, c := range g.columns {
-		fmt.Fprintf(&b, "<th%s>%s</th>", class(c), html.EscapeString(strings.ReplaceAll(c.name, "_", " ")))
-	}
-	b.WriteString("</tr></thead><tbody>")
-	for i := range all {
-		b.WriteString("<tr>")
-		for _, c := range g.columns {
-			fmt.Fprintf(&b, "<td%s>%s</td>", class(c), html.EscapeString(dashed(c.cells[i])))
+		class := "n"
+		if c.left {
+			class = ""
 		}
-		b.WriteString("</tr>\n")
+		t.Heads = append(t.Heads, tableHead{Name: strings.ReplaceAll(c.name, "_", " "), Class: class})
 	}
-	b.WriteString("</tbody></table>")
-	return template.HTML(b.String())
+	for i := range all {
+		var line []tableCell
+		for _, c := range g.columns {
+			line = append(line, tableCell{Text: dashed(c.cells[i])})
+		}
+		t.Rows = append(t.Rows, line)
+	}
+	return t
 }
 
 // cells are the columns of a run's spending.
@@ -697,9 +686,6 @@ type pagePlan struct {
 }
 
 type named struct{ Name, Value string }
-
-// Values reads well in the template of axes.
-func (n named) Values() string { return n.Value }
 
 // maxMissing bounds the cells that are listed as not measured.
 const maxMissing = 200

@@ -78,19 +78,39 @@
   const table = one("cells");
   if (!table) return;
   const body = table.tBodies[0], heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
-  const rows = [...body.rows].map(line => ({ line, inside: line.innerHTML }));
-  rows.push(...JSON.parse(one("rest").textContent).map(inside => ({ inside })));
+  const rows = [...body.rows].map(line => ({ line }));
+  rows.push(...JSON.parse(one("rest").textContent).map(cells => ({ cells })));
   const first = 200, step = 1000;
   let limit = first;
-  const marks = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&#34;": "\"", "&#39;": "'", "&quot;": "\"", "&nbsp;": "\u00a0" };
-  const text = cell => cell.replace(/<[^>]*>/g, "").replace(/&[#\w]+;/g, m => marks[m] ?? m);
-  const read = row => row.values ??= row.inside.split("</td>").slice(0, -1).map(cell => {
-    const at = cell.indexOf("data-v=\"");
-    return at < 0 ? text(cell).toLowerCase() : cell.slice(at + 8, cell.indexOf("\"", at + 8)).toLowerCase();
-  });
-  const words = row => row.words ??= text(row.inside.replaceAll("</td>", " ")).toLowerCase();
+  const read = row => row.values ??= (row.line
+    ? [...row.line.cells].map(cell => cell.dataset.v ?? cell.textContent)
+    : row.cells.map(cell => cell.v ?? cell.t ?? "")).map(value => value.toLowerCase());
+  const words = row => row.words ??= (row.line ? [...row.line.cells].map(cell => cell.textContent) : row.cells.map(cell => cell.t ?? "")).join(" ").toLowerCase();
+  const made = (name, attributes, of) => {
+    const e = of ? document.createElementNS(of, name) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+    return e;
+  };
+  const svg = "http://www.w3.org/2000/svg";
   const line = row => {
-    if (!row.line) { row.line = document.createElement("tr"); row.line.innerHTML = row.inside; }
+    if (row.line) return row.line;
+    row.line = document.createElement("tr");
+    row.cells.forEach((cell, i) => {
+      const td = made("td", { class: cell.c ?? heads[i].className });
+      if (cell.v !== undefined) td.dataset.v = cell.v;
+      if (cell.k) {
+        const chip = made("svg", { width: 22, height: 10, "aria-hidden": true }, svg);
+        chip.append(made("use", { href: `#k${cell.k}` }, svg));
+        td.append(chip);
+      }
+      td.append(cell.t ?? "");
+      if (cell.d) {
+        const doubt = made("a", { href: `#doubt-${cell.d}` });
+        doubt.textContent = cell.d;
+        td.append(" ", doubt);
+      }
+      row.line.append(td);
+    });
     return row.line;
   };
   const idle = window.requestIdleCallback ?? (f => setTimeout(f));
@@ -125,6 +145,7 @@
     one("more").hidden = fits.length <= limit;
     one("more").textContent = `Show ${n(Math.min(step, fits.length - limit))} more`;
   };
+  one("filter").form.addEventListener("submit", e => e.preventDefault());
   one("filter").addEventListener("input", () => { limit = first; show(); });
   one("more").addEventListener("click", () => { limit += step; show(); });
   show();
