@@ -27,6 +27,7 @@ type Plan struct {
 	Lab         hcl.Lab
 	Dir         string // of the lab: what paths in it are relative to
 	Rehearsal   bool
+	Speed       float64           // of a rehearsal: how many times faster than real everything happens
 	Hosts       []*provision.Host // those that deployments use or send from, in the order of their first use
 	Deployments []*Deployment     // in the order in which they are carried out on each host
 

@@ -52,7 +52,7 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 		lab.Benchmarks = append(lab.Benchmarks, b)
 	}
 	p := New(&lab, Options{})
-	p.Rehearsal = true
+	p.Rehearsal, p.Speed = true, speed
 	return p, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,10 @@ func CSV(w io.Writer, rows []results.Row) error {
 		head = append(head, "axis_"+name)
 	}
 	head = append(head, "repetition", "started", "finished", "verdict", "reasons")
+	stale := slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale })
+	if stale {
+		head = append(head, "stale")
+	}
 	for _, m := range metrics {
 		head = append(head, m.name)
 	}
@@ -48,6 +53,9 @@ func CSV(w io.Writer, rows []results.Row) error {
 		}
 		v := r.Verdict()
 		line = append(line, strconv.Itoa(r.Repetition), stamp(r.Started), stamp(r.Finished), v.Verdict, strings.Join(v.Reasons, "; "))
+		if stale {
+			line = append(line, strconv.FormatBool(r.Stale))
+		}
 		for _, m := range metrics {
 			if v, ok := m.value(r); ok {
 				line = append(line, exact(v))

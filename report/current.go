@@ -24,7 +24,8 @@ type Planned struct {
 
 // OfPlan parts rows into those that a plan asks for and all others. The first are in
 // the plan's order, under its names, whatever they were called when they were
-// measured; rows has one measurement of each id at most. The others are marked stale.
+// measured; rows has one measurement of each id at most. What no plan ever asked for,
+// as what was imported, comes after them. The others are marked stale.
 func OfPlan(rows []results.Row, planned []Planned) (current, others []results.Row) {
 	byID := map[string]*results.Row{}
 	for i := range rows {
@@ -38,12 +39,21 @@ func OfPlan(rows []results.Row, planned []Planned) (current, others []results.Ro
 		}
 	}
 	for _, r := range rows {
-		if !asked[r.ID] {
+		switch {
+		case asked[r.ID]:
+		case r.Run.Command == "apply" || r.Run.Command == "rehearse":
 			r.Stale = true
 			others = append(others, r)
+		default:
+			current = append(current, r)
 		}
 	}
 	return current, others
+}
+
+// fresh are the rows that are not stale: what charts and summaries are made of.
+func fresh(rows []results.Row) []results.Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return r.Stale })
 }
 
 // name is the row under the names of the plan. What a run kept of its plan may lack
@@ -110,7 +120,8 @@ func identityOf(r *results.Row) string {
 	if r.Group != "" {
 		return r.Group
 	}
-	identity := maps.Clone(r.Identity)
+	identity := map[string]string{}
+	maps.Copy(identity, r.Identity)
 	delete(identity, "repetition")
 	d := &r.Deployment
 	known := struct {

@@ -49,7 +49,7 @@ func files(dir string, rows []results.Row, about About, suffix string, write fun
 		return errors.Join(fill(f), f.Close())
 	}
 	taken := unique{}
-	drawn, _ := sections(rows, newSeries(rows, about.Layout.Series), about)
+	drawn, _ := sections(fresh(rows), newSeries(rows, about.Layout.Series), about)
 	for _, s := range drawn {
 		for _, fig := range s.figures {
 			for i, c := range fig.charts {

@@ -146,7 +146,8 @@ type pageCell struct {
 
 func newPage(rows []results.Row, about About) (*page, error) {
 	all := newSeries(rows, about.Layout.Series)
-	figures, found := sections(rows, all, about)
+	current := fresh(rows)
+	figures, found := sections(current, all, about)
 	style, err := style()
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	for _, reason := range sharedReasons(rows) {
 		p.Marks = append(p.Marks, "All cells are suspect: "+reason)
 	}
-	p.Tiles = tiles(rows, all)
+	p.Tiles = tiles(current, all)
 	for _, s := range figures {
 		x := pageSection{ID: "part-" + s.id, Title: s.title, Left: s.left}
 		for _, f := range s.figures {

@@ -109,6 +109,9 @@ func MetricNames() []string {
 	return names
 }
 
+// IsMetric reports whether a layout may name a metric so.
+func IsMetric(name string) bool { _, ok := metricNamed(name); return ok }
+
 // ColumnNames are all that conditions may be about, besides the axes of a lab and
 // percentiles.
 func ColumnNames() []string { return newFields(nil).names() }

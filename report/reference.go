@@ -53,8 +53,8 @@ func Compare(rows []results.Row, references []Reference) []Compared {
 	known := map[string]*cell{}
 	for i := range rows {
 		r := &rows[i]
-		if r.Run.Command == "import" {
-			continue // published itself
+		if mark(*r) != "" || r.Stale {
+			continue // published itself, simulated, or of another lab than this one
 		}
 		key := r.Benchmark + fmt.Sprint(r.Axes)
 		if known[key] == nil {

@@ -18,7 +18,7 @@ type Repeated struct {
 	Deployment  string            `json:"deployment_id,omitempty"`
 	Axes        results.Axes      `json:"axes"`
 	Repetitions int               `json:"repetitions"` // that were measured
-	Figures     map[string]Spread `json:"figures"`     // by name; docs/report.md lists them
+	Figures     map[string]Spread `json:"figures"`     // by name, of those that are not suspect, or of all; docs/report.md lists them
 	rows        []*results.Row
 }
 
@@ -50,7 +50,7 @@ func Repetitions(rows []results.Row) []Repeated {
 		}
 		x.Figures = map[string]Spread{}
 		for _, m := range metrics {
-			if values := valuesOf(m, x.rows); len(values) > 0 {
+			if values := trusted(m, x.rows); len(values) > 0 {
 				x.Figures[m.name] = spread(values)
 			}
 		}
@@ -99,7 +99,16 @@ func spreadLines(repeated []Repeated, width int) []string {
 		}
 		return strings.Join(words, " ")
 	})
-	add(0, "", "n", false, func(r Repeated) string { return whole(r.Repetitions) })
+	add(0, "", "n", false, func(r Repeated) string {
+		used := 0
+		for _, s := range r.Figures {
+			used = max(used, s.N)
+		}
+		if used < r.Repetitions {
+			return fmt.Sprintf("%d of %d", used, r.Repetitions)
+		}
+		return whole(r.Repetitions)
+	})
 	for i, m := range []metric{outputThroughput, latency(ttft, "median"), latency(tpot, "median"), latency(e2el, "median"), goodput} {
 		add(90-10*i, m.group, strings.TrimSpace(m.short+" "+m.unit), false, func(r Repeated) string {
 			if s, ok := r.Figures[m.name]; ok {

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,11 +40,15 @@ func TestRepetitions(t *testing.T) {
 		is = append(is, short{r.Engine, r.Repetitions, r.Figures["output_throughput"], r.Figures["prefix_cache_hit_rate"]})
 	}
 	want := []short{
-		{"a", 3, Spread{3, 104, 100, 120}, Spread{3, 10.4, 10, 12}},
+		{"a", 3, Spread{2, 102, 100, 104}, Spread{2, 10.2, 10, 10.4}}, // without the suspect one
 		{"b", 2, Spread{2, 15, 10, 20}, Spread{2, 1.5, 1, 2}},
 	}
 	if diff := cmp.Diff(want, is); diff != "" {
 		t.Errorf("Repetitions (-want +got):\n%s", diff)
+	}
+
+	if lines := spreadLines(got, 0); !strings.Contains(strings.Join(lines, "\n"), "2 of 3") {
+		t.Errorf("nothing says that one is left out: %q", lines)
 	}
 
 	var b bytes.Buffer

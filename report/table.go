@@ -374,6 +374,9 @@ func verdicts(rows []results.Row, notes *footnotes) column {
 		if word, _, _ := strings.Cut(mark(r), ":"); mix && word != "" {
 			text += " (" + word + ")"
 		}
+		if r.Stale {
+			text += ", stale"
+		}
 		c.cells = append(c.cells, text)
 	}
 	if len(notes.texts) > 0 {

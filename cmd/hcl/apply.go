@@ -198,7 +198,8 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Ref
 	}
 	if !asJSON && len(rows) > 0 {
 		fmt.Fprintln(a.stdout)
-		err = a.printTables(wanted.Apply(rows, report.About{References: report.Compare(rows, published), Spending: report.Spent(rows)}))
+		rows, about := wanted.Apply(report.Sorted(rows, plannedCells(p)), report.About{References: report.Compare(rows, published), Spending: report.Spent(rows)})
+		err = a.printTables(rows, about, tableFlags{})
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "\nStored as run %s in %s\n", opt.Run.ID, placeOf(store))
 		}
@@ -219,11 +220,11 @@ func (a *app) writePage(ctx context.Context, store *results.Store, cfg *hcl.Conf
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(cfg.Dir, file)
 	}
-	rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: cfg.Lab.Name})
-	if err != nil || len(rows) == 0 {
+	v := &shown{store: store, cfg: cfg}
+	if err := v.ofLab(ctx, cfg.Lab.Name, selection{}); err != nil || len(v.rows) == 0 {
 		return err
 	}
-	rows, about, err := a.aboutRun(ctx, store, cfg, published, rows, selection{})
+	rows, about, err := a.about(ctx, v, published)
 	if err != nil {
 		return err
 	}

@@ -46,19 +46,23 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, run := c.Context(), args[0]
-			if output == "" {
-				output = run + ".bundle"
-			}
 			store, err := a.existing(c, []string{dir})
 			if err != nil {
 				return err
 			}
 			defer store.Close()
-			rows, err := store.Rows(ctx, results.Query{Run: run})
+			found, err := runNamed(ctx, store, "", run)
 			if err != nil {
 				return err
 			}
-			rows, about, err := a.aboutRun(ctx, store, nil, nil, rows, selection{run: run})
+			if run = found.ID; output == "" {
+				output = run + ".bundle"
+			}
+			v := &shown{store: store}
+			if err := v.ofRun(ctx, found); err != nil {
+				return err
+			}
+			rows, about, err := a.about(ctx, v, v.published(""))
 			if err != nil {
 				return err
 			}
@@ -106,6 +110,7 @@ const (
 type reported struct {
 	Lab         string             `json:"lab"`
 	Description string             `json:"description,omitempty"`
+	Speed       float64            `json:"speed,omitempty"` // of a rehearsal
 	Planned     []report.Planned   `json:"planned"`
 	References  []report.Reference `json:"references,omitempty"`
 	Layout      report.Layout      `json:"layout"`
@@ -126,12 +131,7 @@ func inputs(l *lab, p *plan.Plan, published []report.Reference) (map[string][]by
 		return nil, fmt.Errorf("keep the plan with the run: %w", err)
 	}
 	kept[inputPlan] = b.Bytes()
-	of := reported{Lab: l.text.Lab.Name, Description: l.text.Lab.Description, References: published, Layout: layout(l.text)}
-	for _, d := range p.Deployments {
-		for _, c := range d.Cells {
-			of.Planned = append(of.Planned, report.Planned{Benchmark: c.Benchmark, ID: c.ID, Axes: c.Axes})
-		}
-	}
+	of := reported{Lab: l.text.Lab.Name, Description: l.text.Lab.Description, Speed: p.Speed, Planned: plannedCells(p), References: published, Layout: layout(l.text)}
 	text, err := json.Marshal(of)
 	if err != nil {
 		return nil, fmt.Errorf("keep the report's part of the lab with the run: %w", err)

@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/hcl"
 	"hclbench/report"
 	"hclbench/results"
 )
 
 func (a *app) compare() *cobra.Command {
+	var lab labFlags
 	var dir, format, junit string
 	var metrics, failIf, allowed []string
 	formats := []string{"text", "markdown", "json", "benchstat"}
@@ -29,9 +31,10 @@ from chance is shown as ~, with how many repetitions would tell. Then it lists
 everything that went in and is not the same: image digests, versions, flags,
 environment, host.
 
-A and B are each a run (the beginning of its id), a lab's directory (the newest
-measurement of each cell), the URL of a shared store (the same, of the lab that
---lab names), what hcl report --json has written, or a file that hcl import reads.
+A and B are each a run (the beginning of its id), a lab's directory (the newest attempt
+at each cell that the lab asks for now), the URL of a shared store (the same, of the
+lab that --lab names), what hcl report --json has written, or a file that hcl import
+reads.
 
 --fail-if makes it a gate: a limit on the change of a metric ('goodput < -5%'), or a
 condition on B ('p99_ttft_ms > 500', 'failed > 0') as hcl results --where reads it,
@@ -83,7 +86,7 @@ wrong, 3 a limit of --fail-if is broken, or it is not known that it is kept.`,
 			var rows [2][]results.Row
 			for i, what := range args {
 				var err error
-				if names[i], rows[i], err = a.resultsOf(c.Context(), dir, what); err != nil {
+				if names[i], rows[i], err = a.resultsOf(c.Context(), lab, dir, what); err != nil {
 					return err
 				}
 			}
@@ -110,6 +113,7 @@ wrong, 3 a limit of --fail-if is broken, or it is not known that it is kept.`,
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which runs belong")
 	a.storeFlag(c)
+	lab.add(c)
 	c.Flags().StringArrayVar(&metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
 	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
 	c.Flags().StringSliceVar(&allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(append(report.Differing(), report.Suspects), ", "))
@@ -138,19 +142,16 @@ func brokenLimits(failing []report.Check) error {
 }
 
 // resultsOf reads a set of results: a lab's, a file's, or a run's.
-func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, rows []results.Row, err error) {
-	switch info, err := os.Stat(what); {
+func (a *app) resultsOf(ctx context.Context, lab labFlags, dir, what string) (name string, rows []results.Row, err error) {
+	info, err := os.Stat(what)
+	switch {
 	case results.IsShared(what):
 		store, err := a.openPlace(ctx, what, dir)
 		if err != nil {
 			return "", nil, err
 		}
 		defer store.Close()
-		lab, err := labIn(store, []string{dir})
-		if err != nil {
-			return "", nil, err
-		}
-		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: lab})
+		rows, err := a.attempts(ctx, store, lab, dir)
 		return "the newest of " + store.Name(), rows, err
 	case err == nil && info.IsDir():
 		store, err := a.openStoreOf(ctx, what)
@@ -161,11 +162,7 @@ func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, row
 			return "", nil, fmt.Errorf("nothing is stored for the lab in %s", what)
 		}
 		defer store.Close()
-		lab, err := labIn(store, []string{what})
-		if err != nil {
-			return "", nil, err
-		}
-		rows, err := store.Rows(ctx, results.Query{Latest: true, Lab: lab})
+		rows, err := a.attempts(ctx, store, lab, what)
 		return "the newest of " + what, rows, err
 	case err == nil:
 		rows, err := readRows(what)
@@ -179,20 +176,65 @@ func (a *app) resultsOf(ctx context.Context, dir, what string) (name string, row
 		return "", nil, fmt.Errorf("%s is neither a file nor a lab, and nothing is stored for the lab in %s", what, labDir([]string{dir}))
 	}
 	defer store.Close()
-	runs, err := store.Runs(ctx)
+	run, err := runNamed(ctx, store, "", what)
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("%s is neither a file nor a lab: %w", what, err)
 	}
-	runs = slices.DeleteFunc(runs, func(r results.Run) bool { return !strings.HasPrefix(r.ID, what) })
-	switch len(runs) {
-	case 0:
-		return "", nil, usage("%s is neither a file, nor a lab, nor the beginning of a run's id; hcl runs lists the runs", what)
-	case 1:
-	default:
-		return "", nil, usage("%s is the beginning of %d runs: %s to %s", what, len(runs), runs[0].ID, runs[len(runs)-1].ID)
+	rows, err = store.Rows(ctx, results.Query{Run: run.ID})
+	return "run " + run.ID, rows, err
+}
+
+// attempts are the newest attempt at each cell that the lab asks for now, whatever
+// came of it: an older measurement must not hide that there is none any more. Cells
+// without an attempt are among them, as not measured. Without the lab's text it is the
+// newest attempt at everything.
+func (a *app) attempts(ctx context.Context, store *results.Store, lab labFlags, dir string) ([]results.Row, error) {
+	name, err := labIn(store, []string{dir})
+	if err != nil {
+		return nil, err
 	}
-	rows, err = store.Rows(ctx, results.Query{Run: runs[0].ID})
-	return "run " + runs[0].ID, rows, err
+	rows, err := store.Rows(ctx, results.Query{Lab: name})
+	if err != nil {
+		return nil, err
+	}
+	rows = newest(rows)
+	l, err := a.readLab(lab, []string{dir})
+	if errors.Is(err, hcl.ErrNoLab) {
+		return rows, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.text == nil { // what is current cannot be said
+		return nil, errors.Join(a.show(l.problems), &exit{code: exitUsage})
+	}
+	cfg, err := l.planned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	planned, err := plannedOf(ctx, cfg, store, false)
+	if err != nil {
+		return nil, err
+	}
+	current, _ := report.OfPlan(rows, planned)
+	return append(current, report.Unmeasured(current, planned)...), nil
+}
+
+// newest are of each cell the row that was finished last.
+func newest(rows []results.Row) []results.Row {
+	at := map[string]int{}
+	var out []results.Row
+	for _, r := range rows {
+		i, ok := at[r.ID]
+		switch {
+		case !ok:
+			at[r.ID] = len(out)
+			out = append(out, r)
+		case !r.Finished.Before(out[i].Finished):
+			out[i] = r
+		}
+	}
+	return out
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.

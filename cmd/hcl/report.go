@@ -1,62 +1,32 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
 	"hclbench/load"
-	"hclbench/plan"
 	"hclbench/report"
 	"hclbench/results"
 )
 
-// selection is which results a verb is about.
-type selection struct {
-	run, cell, benchmark, where string
-	rehearsed                   bool
-}
-
-func (s *selection) add(a *app, c *cobra.Command) {
-	a.storeFlag(c)
-	c.Flags().StringVar(&s.run, "run", "", "only what this run measured")
-	c.Flags().StringVar(&s.cell, "cell", "", "only the cell whose `id` begins so")
-	c.Flags().StringVar(&s.benchmark, "benchmark", "", "only this benchmark")
-	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
-	c.Flags().StringVar(&s.where, "where", "", "only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
-	a.complete(c, "benchmark", func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") })
-}
-
-var errNothingStored = errors.New("nothing is stored")
-
-// rows reads them: of each cell the newest, unless a run is named.
+// rows are the newest measurements of everything that is stored, or all of a run.
 func (a *app) rows(c *cobra.Command, args []string, s selection) (*results.Store, []results.Row, error) {
-	store, err := a.existing(c, args)
-	if err != nil {
+	v := &shown{}
+	var err error
+	if v.store, err = a.existing(c, args); err != nil {
 		return nil, nil, err
 	}
-	lab, err := labIn(store, args)
-	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+	if err := a.read(c.Context(), v, args, s); err != nil {
+		return nil, nil, errors.Join(err, v.store.Close())
 	}
-	rows, err := store.Rows(c.Context(), results.Query{
-		Run: s.run, Lab: lab, Cell: s.cell, Benchmark: s.benchmark, Rehearsed: s.rehearsed, Latest: s.run == "",
-	})
-	if err == nil && s.where != "" {
-		if rows, err = report.Where(rows, s.where); err != nil {
-			err = &exit{exitUsage, fmt.Errorf("--where: %w", err)}
-		}
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
-	}
-	return store, rows, nil
+	return v.store, v.rows, nil
 }
 
 func (a *app) report() *cobra.Command {
@@ -66,8 +36,10 @@ func (a *app) report() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report [LAB]",
 		Short: "Show what was measured: a table, a page, charts",
-		Long: `Prints the newest measurement of each cell, or all of one run, and below it what
-the lab's reference blocks say was published, with the difference in percent.
+		Long: `Prints the newest measurement of each cell that the lab asks for now, under the names
+that it has now, or all of one run, and below it what the lab's reference blocks say
+was published, with the difference in percent. What was measured and is no longer in
+the lab is shown with --all, as stale.
 
 --html writes one page with everything in it: charts, the table to sort and to
 filter, published figures, time and money, verdicts, the environment. It opens
@@ -75,7 +47,8 @@ from disk and asks the network for nothing. --svg and --png write each chart as 
 file, with its data beside it.`,
 		Example: `  hcl report lab/
   hcl report lab/ --html report.html
-  hcl report --run 20261121-142501-k3f9 --json
+  hcl report --run 20261121-14 --json
+  hcl report lab/ --columns output_throughput,p99_ttft_ms --wide
   hcl report lab/ --benchmark online --svg charts/ --png charts/
   hcl report lab/ --csv > cells.csv
   hcl report examples/quickstart --rehearsed --markdown
@@ -86,21 +59,20 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			if err := out.check(); err != nil {
 				return err
 			}
-			cfg, err := a.labOf(c.Context(), lab, args)
-			if err != nil {
-				return err
+			v, err := a.shown(c, lab, args, which)
+			var published []report.Reference
+			if v != nil {
+				published = v.published(which.benchmark)
 			}
-			references := references(cfg, which.benchmark)
-			store, rows, err := a.rows(c, args, which)
 			switch {
 			case err == nil:
-				defer store.Close()
-			case errors.Is(err, errNothingStored) && len(references) > 0:
+				defer v.store.Close()
+			case errors.Is(err, errNothingStored) && len(published) > 0:
 				a.logger().Info("nothing is measured yet; this is what was published")
 			default:
 				return err
 			}
-			rows, about, err := a.aboutRun(c.Context(), store, cfg, references, rows, which)
+			rows, about, err := a.about(c.Context(), v, published)
 			if err != nil {
 				return err
 			}
@@ -111,6 +83,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 		},
 	}
 	which.add(a, c)
+	which.addAll(c)
 	lab.add(c)
 	out.add(c)
 	return c
@@ -120,6 +93,39 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 type reportFlags struct {
 	html, svg, png, title   string
 	asJSON, asCSV, markdown bool
+	table                   tableFlags
+}
+
+// tableFlags say what a table shows.
+type tableFlags struct {
+	wide    bool
+	columns []string
+}
+
+func (f *tableFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.wide, "wide", false, "leave no column out to fit the terminal")
+	c.Flags().StringSliceVar(&f.columns, "columns", nil, "show these `metrics`, named as in --csv; else the lab's, or those that matter most")
+}
+
+func (f *tableFlags) check() error {
+	for _, name := range f.columns {
+		if !report.IsMetric(name) {
+			return usage("--columns: there is no metric %q; there are %s, and percentiles such as p99_ttft_ms", name, strings.Join(report.MetricNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// options are those of a table with the columns of a layout, unless others are said.
+func (f *tableFlags) options(a *app, columns []string) report.Options {
+	opt := report.Options{Width: a.width(120), Columns: columns}
+	if f.wide {
+		opt.Width = 0
+	}
+	if f.columns != nil {
+		opt.Columns = f.columns
+	}
+	return opt
 }
 
 func (f *reportFlags) add(c *cobra.Command) {
@@ -130,6 +136,7 @@ func (f *reportFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print exact numbers as JSON")
 	c.Flags().BoolVar(&f.asCSV, "csv", false, "print exact numbers as comma-separated values")
 	c.Flags().BoolVar(&f.markdown, "markdown", false, "print the table as Markdown")
+	f.table.add(c)
 }
 
 func (f *reportFlags) check() error {
@@ -142,13 +149,14 @@ func (f *reportFlags) check() error {
 	if n > 1 {
 		return usage("--json, --csv and --markdown all print: take one of them")
 	}
-	return nil
+	return f.table.check()
 }
 
 // writeReport writes the files that are asked for, and prints: the table, unless
 // there is something else.
 func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags) error {
 	written := false
+	about.Layout.Columns = f.table.options(a, about.Layout.Columns).Columns
 	if f.html != "" {
 		if err := a.write(f.html, func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
 			return err
@@ -179,13 +187,13 @@ func (a *app) writeReport(rows []results.Row, about report.About, f reportFlags)
 	case written:
 		return nil
 	}
-	return a.printTables(rows, about)
+	return a.printTables(rows, about, f.table)
 }
 
 // printTables prints the table, below it what hosts with a price were held for, and
 // the published figures: of the cells that were measured, or all when none was.
-func (a *app) printTables(rows []results.Row, about report.About) error {
-	opt := report.Options{Width: a.width(120), Columns: about.Layout.Columns}
+func (a *app) printTables(rows []results.Row, about report.About, f tableFlags) error {
+	opt := f.options(a, about.Layout.Columns)
 	references := about.References
 	if len(rows) > 0 || len(references) == 0 {
 		if err := report.Table(a.stdout, rows, opt); err != nil {
@@ -224,14 +232,25 @@ func (a *app) printTables(rows []results.Row, about report.About) error {
 // needs no lab, only what was published and what was planned is in its text.
 func (a *app) labOf(ctx context.Context, f labFlags, args []string) (*hcl.Config, error) {
 	l, err := a.readLab(f, args)
-	if err != nil {
+	if errors.Is(err, hcl.ErrNoLab) {
 		return nil, nil // a folder with results alone
 	}
+	if err != nil {
+		return nil, err
+	}
 	if l.text == nil {
-		a.logger().Warn("the lab's text has mistakes or lacks variables, so that what it plans and what was published is left out; hcl validate shows them")
+		a.logger().Warn("the lab's text has mistakes or lacks variables, so that what it plans and what was published is left out, and stale results stand beside the others; hcl validate shows them")
 		return nil, nil
 	}
 	return l.planned(ctx)
+}
+
+// published are the published figures of what is shown.
+func (v *shown) published(benchmark string) []report.Reference {
+	if v.kept != nil {
+		return v.kept.published(benchmark)
+	}
+	return references(v.cfg, benchmark)
 }
 
 // references are the published figures of a lab.
@@ -263,71 +282,6 @@ func layout(cfg *hcl.Config) report.Layout {
 		l.Charts = append(l.Charts, report.Chart(c))
 	}
 	return l
-}
-
-// aboutRun is about, and what was published, as the lab's report block wants it,
-// with what it leaves of rows. Of one run it is what was kept with it, wherever the
-// run is now and whatever the lab's text says meanwhile.
-func (a *app) aboutRun(ctx context.Context, store *results.Store, cfg *hcl.Config, published []report.Reference, rows []results.Row, which selection) ([]results.Row, report.About, error) {
-	var of *reported
-	if store != nil && which.run != "" {
-		var err error
-		if of, err = keptReport(ctx, store, which.run); err != nil {
-			return nil, report.About{}, err
-		}
-	}
-	if of != nil {
-		cfg = nil
-		published = of.published(which.benchmark)
-	}
-	about, err := a.about(ctx, store, cfg, rows, which)
-	if err != nil {
-		return nil, about, err
-	}
-	var wanted report.Layout
-	switch {
-	case of != nil:
-		wanted = of.Layout
-		about.Title, about.Description = of.Lab, of.Description
-		for _, p := range of.Planned {
-			if which.cell == "" && which.where == "" && (which.benchmark == "" || p.Benchmark == which.benchmark) {
-				about.Planned = append(about.Planned, p)
-			}
-		}
-	case cfg != nil:
-		wanted = layout(cfg)
-	}
-	about.References = report.Compare(rows, published)
-	rows, about = wanted.Apply(rows, about)
-	return rows, about, nil
-}
-
-// about is what a report tells beside its rows.
-func (a *app) about(ctx context.Context, store *results.Store, cfg *hcl.Config, rows []results.Row, which selection) (report.About, error) {
-	about := report.About{Title: "Results", Version: version}
-	if len(rows) > 0 {
-		about.Title = cmp.Or(rows[0].Run.Lab, about.Title)
-	}
-	if cfg != nil {
-		about.Title, about.Description = cfg.Lab.Name, cfg.Lab.Description
-		for _, d := range plan.New(cfg, plan.Options{}).Deployments {
-			for _, c := range d.Cells {
-				if which.cell == "" && (which.benchmark == "" || c.Benchmark == which.benchmark) {
-					about.Planned = append(about.Planned, report.Planned{Benchmark: c.Benchmark, ID: c.ID, Axes: c.Axes})
-				}
-			}
-		}
-	}
-	if store == nil {
-		return about, nil
-	}
-	about.Records = func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) }
-	whole, err := wholeRuns(ctx, store, rows)
-	if err != nil {
-		return about, err
-	}
-	about.Spending = report.Spent(whole)
-	return about, nil
 }
 
 // wholeRuns are all cells of the runs that rows are from. They are read again
@@ -363,13 +317,14 @@ func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) ([
 
 func (a *app) export() *cobra.Command {
 	var which selection
+	var lab labFlags
 	var format, output string
 	var detailed bool
 	c := &cobra.Command{
 		Use:   "export [LAB]",
 		Short: "Write results in another tool's format",
-		Long: `Writes the newest measurement of each cell, or all of one run, in a format that
-other tools read:
+		Long: `Writes the newest measurement of each cell that the lab asks for now, or all of one
+run, in a format that other tools read:
 
 ` + formatsHelp + `
 
@@ -388,23 +343,25 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			if detailed && format != "vllm" && format != "sglang" {
 				return usage("--detailed goes with --format vllm or sglang; --format records has every request of itself")
 			}
-			store, rows, err := a.rows(c, args, which)
+			v, err := a.shown(c, lab, args, which)
 			if err != nil {
 				return err
 			}
-			defer store.Close()
-			rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.Summary == nil })
+			defer v.store.Close()
+			rows := slices.DeleteFunc(v.rows, func(r results.Row) bool { return r.Summary == nil })
 			if len(rows) == 0 {
 				return fmt.Errorf("no measured cell is selected")
 			}
 			return a.write(output, func(w io.Writer) error {
 				return writeRows(w, rows, format, detailed, func(r results.Row) ([]load.Record, error) {
-					return store.Records(c.Context(), r.RunID, r.ID)
+					return v.store.Records(c.Context(), r.RunID, r.ID)
 				})
 			})
 		},
 	}
 	which.add(a, c)
+	which.addAll(c)
+	lab.add(c)
 	c.Flags().StringVar(&format, "format", "vllm", "json, vllm, vllm-text, sglang, sglang-text or records")
 	c.Flags().BoolVar(&detailed, "detailed", false, "with the figures of every request, for vllm and sglang")
 	c.Flags().StringVar(&output, "output", "", "write there instead of to the terminal")

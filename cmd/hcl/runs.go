@@ -111,13 +111,15 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 
 func (a *app) results() *cobra.Command {
 	var which selection
+	var lab labFlags
+	var table tableFlags
 	var format string
 	formats := []string{"table", "markdown", "json", "csv"}
 	c := &cobra.Command{
 		Use:   "results [LAB]",
 		Short: "Pick measured cells by a condition",
-		Long: `Prints the newest measurement of each cell, or all of one run, that meets a
-condition: on axes, on metrics, and on what was measured where, by the names of
+		Long: `Prints the newest measurement of each cell that the lab asks for now, or all of one
+run, that meets a condition: on axes, on metrics, and on what was measured where, by the names of
 the columns that --format csv prints. The operators are =, !=, <, <=, >, >=, and,
 or, not and parentheses; * in a text stands for any characters; engine is the
 engine's name or its kind.`,
@@ -131,23 +133,34 @@ Exit codes: 0 done, 1 failed, 2 the condition or the command line is wrong.`,
 			if !slices.Contains(formats, format) {
 				return usage("--format %s: it is %s", format, strings.Join(formats, ", "))
 			}
-			store, rows, err := a.rows(c, args, which)
+			if err := table.check(); err != nil {
+				return err
+			}
+			v, err := a.shown(c, lab, args, which)
 			if err != nil {
 				return err
 			}
-			defer store.Close()
+			defer v.store.Close()
+			rows, about, err := a.about(c.Context(), v, nil)
+			if err != nil {
+				return err
+			}
+			opt := table.options(a, about.Layout.Columns)
 			switch format {
 			case "json":
 				return report.JSON(a.stdout, rows, report.About{Version: version})
 			case "csv":
 				return report.CSV(a.stdout, rows)
 			case "markdown":
-				return report.Markdown(a.stdout, rows, report.About{})
+				return report.Markdown(a.stdout, rows, report.About{Layout: report.Layout{Columns: opt.Columns}})
 			}
-			return report.Table(a.stdout, rows, report.Options{Width: a.width(120)})
+			return report.Table(a.stdout, rows, opt)
 		},
 	}
 	which.add(a, c)
+	which.addAll(c)
+	lab.add(c)
+	table.add(c)
 	c.Flags().StringVar(&format, "format", "table", strings.Join(formats, ", "))
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,8 +33,12 @@ func (a *app) moves() bool { return terminal(a.stderr) && os.Getenv("TERM") != "
 // colours reports whether stderr is a terminal that may be coloured.
 func (a *app) colours() bool { return a.moves() && os.Getenv("NO_COLOR") == "" }
 
-// width of the terminal that stdout is; otherwise when it is none.
+// width is what COLUMNS says, else that of the terminal that stdout is; otherwise when
+// it is none.
 func (a *app) width(otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
 	if f, ok := a.stdout.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			return w
