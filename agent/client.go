@@ -187,6 +187,7 @@ func (a *Client) insist(ctx context.Context, call func() error) error {
 	a.mu.Lock()
 	patience := a.patience
 	a.mu.Unlock()
+	var last error // before ctx ended: why it was not had in time, such as a host key that has changed
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := call()
 		if err == nil {
@@ -194,6 +195,9 @@ func (a *Client) insist(ctx context.Context, call func() error) error {
 		}
 		if final(err) {
 			return struct{}{}, backoff.Permanent(err)
+		}
+		if ctx.Err() == nil {
+			last = err
 		}
 		if e := a.raise(ctx); e != nil {
 			if final(e) {
@@ -203,6 +207,9 @@ func (a *Client) insist(ctx context.Context, call func() error) error {
 		}
 		return struct{}{}, err
 	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(patience))
+	if err != nil && ctx.Err() != nil && last != nil {
+		err = fmt.Errorf("%w (%w)", last, err)
+	}
 	return err
 }
 

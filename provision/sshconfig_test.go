@@ -112,6 +112,41 @@ func TestSSHConfigHostKey(t *testing.T) {
 	wantError(t, dial("no"), ErrHostKey, "has changed")
 }
 
+// TestHostKeyChangesInMidRun is a host that becomes another machine while we are
+// connected: whatever accepts new keys, a changed one is refused, and said to be.
+func TestHostKeyChangesInMidRun(t *testing.T) {
+	for _, how := range []string{"pinned", "known", "accept-new", "no"} {
+		t.Run(how, func(t *testing.T) {
+			h := testhost.New(t, testhost.Options{})
+			host, opt := block(h), strict(h)
+			says := "the host key of "
+			switch how {
+			case "pinned":
+				host.HostKey, opt.KnownHosts, says = h.HostKeyLine, nil, "the host presents the key"
+			case "accept-new", "no":
+				opt = writeConfig(t, "Host *\n  StrictHostKeyChecking %s\n  UserKnownHostsFile %s\n", how, filepath.Join(t.TempDir(), "known_hosts"))
+				opt.AcceptNew = func(*Host, string) bool { return true }
+			}
+			c := mustDial(t, host, opt)
+			mustRun(t, c, "true")
+			if err := h.ChangeHostKeys(true); err != nil {
+				t.Fatal(err)
+			}
+			h.Cut()
+			for range 2 {
+				_, err := c.Run(t.Context(), "true", nil)
+				wantError(t, err, ErrHostKey, says)
+				_, err = c.Dial(t.Context(), "unix", "/run/nobody")
+				wantError(t, err, ErrHostKey, says)
+			}
+			if err := h.ChangeHostKeys(false); err != nil {
+				t.Fatal(err)
+			}
+			mustRun(t, c, "true")
+		})
+	}
+}
+
 // TestCertificate logs in with a key that the host knows only by who signed it.
 func TestCertificate(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})

@@ -1,6 +1,7 @@
 package testhost
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -286,6 +287,31 @@ func (h *Host) Restart() error {
 	l.Close()
 	h.sshd.cut()
 	return h.sshd.listen(h.Addr)
+}
+
+// ChangeHostKeys gives the host other keys, as a machine has that was set up anew or
+// is another one, or its own ones back. Open connections are not touched.
+func (h *Host) ChangeHostKeys(on bool) error {
+	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
+		key := filepath.Join(h.Dir, "ssh_host_"+kind+"_key")
+		if !on {
+			if err := os.Rename(key+".own", key); err != nil {
+				return fmt.Errorf("bring a host key back: %w", err)
+			}
+			continue
+		}
+		args := []string{"-q", "-t", kind, "-N", "", "-f", key + ".other"}
+		if kind == "rsa" {
+			args = append(args, "-b", "2048")
+		}
+		if err := run(exec.Command(tool("ssh-keygen"), args...)); err != nil {
+			return err
+		}
+		if err := errors.Join(os.Rename(key, key+".own"), os.Rename(key+".other", key)); err != nil {
+			return fmt.Errorf("change a host key: %w", err)
+		}
+	}
+	return nil
 }
 
 // Connections returns how many SSH connections are open and how many there were

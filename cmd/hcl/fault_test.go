@@ -409,7 +409,7 @@ func TestFaults(t *testing.T) {
 		rows[i].left = append(rows[i].left, left...)
 	}
 
-	for _, f := range slices.Concat(faults, agentFaults) {
+	for _, f := range slices.Concat(faults, agentFaults, hostFaults) {
 		if f.soak && soak == 0 {
 			continue
 		}
