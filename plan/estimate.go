@@ -14,11 +14,11 @@ import (
 	"hclbench/results"
 )
 
-// Estimate is how long a plan takes and what it costs, by what was measured
-// before. Images and models that have to be fetched first are not in it.
+// Estimate is how long a plan takes and what it costs, by what its loads say and by
+// what was measured before. Images and models that have to be fetched first are not in it.
 type Estimate struct {
 	Seconds       float64        `json:"seconds"`            // until the last host is done; hosts work side by side
-	Cost          float64        `json:"cost_usd,omitempty"` // of the hosts that have a price, each for its own time
+	Cost          float64        `json:"cost_usd,omitempty"` // of the hosts that have a price, each for as long as it is taken
 	UnknownCells  int            `json:"unknown_cells"`      // like which nothing was measured; they are not in the sums
 	UnknownStarts int            `json:"unknown_starts"`     // of engines that have never served on their host; likewise
 	Hosts         []HostEstimate `json:"hosts"`              // those with work of which something is known
@@ -38,19 +38,24 @@ func (p *Plan) Estimate() *Estimate {
 	for _, h := range p.Hosts {
 		var takes time.Duration
 		for _, d := range p.Deployments {
-			if d.Host() != h {
+			own := d.Host() == h
+			if !own && !slices.Contains(d.Senders(), h) { // a sender is taken for as long as the engine's host
 				continue
 			}
+			unknown := 0
 			for _, c := range d.ToDo() {
 				if c.takes == 0 {
-					out.UnknownCells++
+					unknown++
 				}
 				takes += c.takes
 			}
-			if d.start == 0 {
+			takes += time.Duration(d.starts()) * d.start
+			if own {
+				out.UnknownCells += unknown
+			}
+			if own && d.start == 0 {
 				out.UnknownStarts += d.starts()
 			}
-			takes += time.Duration(d.starts()) * d.start
 		}
 		if takes > 0 {
 			e := HostEstimate{Host: h.Name, Seconds: takes.Seconds(), Cost: h.PricePerHour * takes.Hours()}
@@ -65,13 +70,13 @@ func (p *Plan) Estimate() *Estimate {
 	return out
 }
 
-// String is "Estimated from earlier measurements: 3h10m on h200, 2h on mi300x; $95.20."
+// String is "Estimated: 3h10m on h200, 2h on mi300x; $95.20. Not known, and not in it: 2 starts."
 func (e *Estimate) String() string {
 	var hosts []string
 	for _, h := range e.Hosts {
 		hosts = append(hosts, fmt.Sprintf("%s on %s", rough(h.Seconds), h.Host))
 	}
-	s := "Estimated from earlier measurements: " + strings.Join(hosts, ", ")
+	s := "Estimated: " + strings.Join(hosts, ", ")
 	if e.Cost > 0 {
 		s += fmt.Sprintf("; $%.2f", e.Cost)
 	}
@@ -82,10 +87,10 @@ func (e *Estimate) String() string {
 	if e.UnknownCells > 0 {
 		without = append(without, count(e.UnknownCells, "cell"))
 	}
-	if len(without) > 0 {
-		s += "; without " + strings.Join(without, " and ") + " like which nothing was measured"
+	if s += "."; len(without) > 0 {
+		s += " Not known, and not in it: " + strings.Join(without, " and ") + "."
 	}
-	return s + "."
+	return s
 }
 
 // rough is seconds as an estimate is said: "40s", "12m", "3h10m".

@@ -6,8 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
+	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -38,15 +40,15 @@ func TestEstimate(t *testing.T) {
 			// 63 rounds at concurrency 8, twice 8 at 64, and a start.
 			name: "the rest", opt: Options{Known: once},
 			want:  &Estimate{Seconds: 504 + 2*64 + 600, Cost: 36 * (504 + 2*64 + 600) / 3600., UnknownCells: 2, UnknownStarts: 1, Hosts: []HostEstimate{{"h200", 1232, 12.32}}},
-			reads: "Estimated from earlier measurements: 21m on h200; $12.32; without 1 start and 2 cells like which nothing was measured.",
+			reads: "Estimated: 21m on h200; $12.32. Not known, and not in it: 1 start and 2 cells.",
 		}, {
 			name: "again", opt: Options{Known: once, Rerun: true}, pick: "benchmark = online and engine = vllm",
 			want:  &Estimate{Seconds: 1000 + 504 + 600, Cost: 21.04, Hosts: []HostEstimate{{"h200", 2104, 21.04}}},
-			reads: "Estimated from earlier measurements: 35m on h200; $21.04.",
+			reads: "Estimated: 35m on h200; $21.04.",
 		}, {
 			name: "one alone", opt: Options{Known: once, Rerun: true}, pick: "benchmark = soak",
 			want:  &Estimate{Seconds: 2*64 + 600, Cost: 7.28, Hosts: []HostEstimate{{"h200", 728, 7.28}}},
-			reads: "Estimated from earlier measurements: 12m on h200; $7.28.",
+			reads: "Estimated: 12m on h200; $7.28.",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -92,6 +94,21 @@ func TestEstimateByPace(t *testing.T) {
 		if got := newHistory(nil).takes(c); got != test.want {
 			t.Errorf("%s: takes %s, want %s", name, got, test.want)
 		}
+	}
+}
+
+// TestEstimateOfSenders: a host that load is sent from is paid for as long as the
+// engine's.
+func TestEstimateOfSenders(t *testing.T) {
+	cfg := lab()
+	cfg.Benchmarks = cfg.Benchmarks[1:]
+	cfg.Hosts[0].PricePerHour = 30
+	c := &cfg.Benchmarks[0].Cells[0]
+	c.Workload.Duration, c.From = load.Duration(time.Hour), &provision.Host{Name: "client", PricePerHour: 2}
+	cfg.Engines[0].Flags = append(cfg.Engines[0].Flags, engines.Flag{Name: "host", Value: flagValue("0.0.0.0")})
+	e := New(cfg, Options{}).Estimate()
+	if e == nil || e.Cost != 64 || len(e.Hosts) != 2 || e.UnknownStarts != 1 || e.UnknownCells != 0 {
+		t.Errorf("two hours on a host for $30 and a client for $2: %+v", e)
 	}
 }
 
