@@ -43,7 +43,7 @@ var rooms = []room{
 	{"results", []string{"load", "telemetry", "plain"},
 		"keeps what the generator measured, whoever asked for it"},
 	{"agent", []string{"load", "provision", "telemetry", "origin", "plain"},
-		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that an old agent serves a new lab"},
+		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that a new kind of engine needs nothing of it; caller and agent are of one version, as a caller replaces an agent of another"},
 	{"calibrate", []string{"load", "sim", "plain"},
 		"holds the generator against the engine that knows the truth; whatever starts that engine is its caller's"},
 	{"load", []string{"tokenizer", "plain"},

@@ -140,6 +140,9 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	go func() { served <- hs.Serve(ln) }()
 	log.Info("serving", "socket", socket, "pid", os.Getpid())
 	ready()
+	if err := s.forgetKilled(); err != nil {
+		log.Warn("forget the reservation of an agent that was killed", "err", err)
+	}
 	if err := s.clear(keepFor); err != nil {
 		log.Warn("clear what is old", "err", err)
 	}

@@ -539,6 +539,71 @@ func TestStopIsGraceful(t *testing.T) {
 	}
 }
 
+// TestStopOutlivesItsCaller: an engine has its grace also when the connection is lost on
+// which it was told to stop.
+func TestStopOutlivesItsCaller(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	p := Processes{a}
+	if _, err := p.Start(t.Context(), shell(`trap 'echo term; sleep 0.5; echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Logs(t.Context(), "p", true, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	waitFor(t, r, "up")
+	ctx, leave := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.Stop(ctx, "p", time.Minute) }()
+	waitFor(t, r, "term")
+	leave()
+	if err := <-stopped; err == nil {
+		t.Error("the caller did not leave")
+	}
+	waitFor(t, r, "bye")
+	if err := p.Stop(t.Context(), "p", time.Minute); err != nil {
+		t.Errorf("told again: %v", err)
+	}
+}
+
+// TestSecretsOfAJob: what a job must not repeat is neither in the agent's log nor in what
+// it says of a failure.
+func TestSecretsOfAJob(t *testing.T) {
+	var log bytes.Buffer
+	var mu sync.Mutex
+	dir := shortDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, Config{Dir: dir, Binary: "test", Reservations: dir, Log: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))}, func() { close(ready) })
+	}()
+	<-ready
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	job := spec("http://ada:canary-password@127.0.0.1:1", 1, 1)
+	job.Load.Secrets = map[string]string{"api_key": "canary-token"}
+	job.Load.Workload.Dataset = load.Dataset{Kind: load.Text, Path: "/none/canary-token", InputTokens: 8}
+	if _, err := a.Run(t.Context(), "job", job, func(load.Progress) {}); err == nil || strings.Contains(err.Error(), "canary") {
+		t.Errorf("Run = %v", err)
+	}
+	cancel()
+	<-ended
+	if said := log.String(); strings.Contains(said, "canary") || !strings.Contains(said, "job started") {
+		t.Errorf("the agent's log:\n%s", said)
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
 // TestStopKillsTheGroup: a process that ignores its stop signal is killed after
 // the grace period, and so is what it has forked.
 func TestStopKillsTheGroup(t *testing.T) {

@@ -71,14 +71,12 @@ func (s *server) reserve(l Lease) (held *Lease, err error) {
 		s.giveBack()
 	}
 	if s.reservation == nil {
-		dir := s.Reservations
-		if dir == "" {
-			dir = Reservations()
-		}
-		path := filepath.Join(dir, reservationName)
+		path := s.reservationPath()
 		r, by, err := takeReservation(path)
-		if err == nil && r == nil && s.endHung(by) {
-			r, by, err = takeReservation(path)
+		if err == nil && r == nil && s.endHung(by) { // its threads end one by one, and the lock with the last
+			for end := time.Now().Add(5 * time.Second); err == nil && r == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				r, by, err = takeReservation(path)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reserve the machine: %w", err)
@@ -96,6 +94,23 @@ func (s *server) reserve(l Lease) (held *Lease, err error) {
 		s.log.Warn("tell others who has reserved the machine", "err", err)
 	}
 	return nil, nil
+}
+
+func (s *server) reservationPath() string {
+	return filepath.Join(cmp.Or(s.Reservations, Reservations()), reservationName)
+}
+
+// forgetKilled removes what an agent of this user has said of a reservation that ended
+// when it was killed, and what one in this directory has noted.
+func (s *server) forgetKilled() error {
+	var errs []error
+	words, standing := wordsOf(s.reservationPath(), os.Getuid()), filepath.Join(s.Dir, standingName)
+	for _, file := range []string{words, standing} {
+		if now, ok := readStanding(file); ok && !now.alive() {
+			errs = append(errs, os.Remove(file))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // giveBack gives the machine back, if it is reserved.
@@ -379,9 +394,6 @@ func (s *server) endHung(o owner) bool {
 		if err := o.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			s.log.Error("end an agent that hangs", "pid", o.PID, "err", err)
 			return false
-		}
-		for end := time.Now().Add(5 * time.Second); o.alive() && time.Now().Before(end); {
-			time.Sleep(10 * time.Millisecond)
 		}
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -102,6 +103,37 @@ func TestReservationOfAHungAgent(t *testing.T) {
 		t.Errorf("claim = %v", err)
 	}
 	cmd.Wait() // or the test hangs
+}
+
+// TestKilledAgentIsForgotten: what an agent that was killed has said of its reservation
+// goes with the next one, which need not reserve anything.
+func TestKilledAgentIsForgotten(t *testing.T) {
+	dir := shortDir(t)
+	cmd := spawn(t, dir, dir)
+	l := lease("run", "store", time.Hour)
+	l.Reserve = true
+	if _, err := newClient(local(t), filepath.Join(dir, "sock")).claim(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Wait()
+	files := []string{wordsOf(filepath.Join(dir, reservationName), os.Getuid()), filepath.Join(dir, standingName)}
+	for _, file := range files {
+		if _, err := os.Stat(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spawn(t, dir, dir)
+	if err := newClient(local(t), filepath.Join(dir, "sock")).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, want that it is gone", file, err)
+		}
+	}
 }
 
 // bystander is a process of which nobody may end anything.
