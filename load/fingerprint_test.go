@@ -17,7 +17,8 @@ var counts = map[string]bool{
 	"Requests": true, "Duration": true, "Concurrency": true, "Rate": true, "Burstiness": true, "OutputTokens": true, "IgnoreEOS": true,
 	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Mode": true, "Ramp": true,
 	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true,
-	"SLO": false, // computed from the records, whenever it is asked
+	"Hurried": false, // what is simulated at another speed is another engine
+	"SLO":     false, // computed from the records, whenever it is asked
 
 	"Dataset.Kind": true, "Dataset.InputTokens": true, "Dataset.RangeRatio": true, "Dataset.Convention": true, "Dataset.Seed": true,
 	"Dataset.Groups": true, "Dataset.PromptsPerGroup": true, "Dataset.PrefixTokens": true, "Dataset.QuestionTokens": true,

@@ -370,6 +370,23 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestVerdictHurried: an engine that is simulated at another speed is not judged by when
+// things came, but by what came.
+func TestVerdictHurried(t *testing.T) {
+	w, records := run1()
+	for i := range records {
+		records[i].Merged = 2
+	}
+	w.Hurried = true
+	if got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict; got.Verdict != Valid {
+		t.Errorf("merged chunks: %v, want valid", got)
+	}
+	records[0].Class = ClassStall
+	if got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict; got.Verdict != Suspect {
+		t.Errorf("a failed request: %v, want suspect", got)
+	}
+}
+
 // TestVerdictOfPauses: collections that delayed nothing noticeably are no reason.
 func TestVerdictOfPauses(t *testing.T) {
 	w, records := run1()

@@ -37,12 +37,8 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 	case s.OutputTokens == 0:
 		return Verdict{Void, []string{"no output tokens"}}
 	}
-	var reasons []string
-	because := func(is bool, format string, args ...any) {
-		if is {
-			reasons = append(reasons, fmt.Sprintf(format, args...))
-		}
-	}
+	var found reasons
+	because := found.because
 	because(s.Failed > 0, "%d of %d requests failed (%.1f %%): %s", s.Failed, s.Requests, percent(s.Failed, s.Requests), s.Failures())
 	because(s.WarmupFailed > 0, "%d of %d warm-up requests failed", s.WarmupFailed, s.Warmup)
 
@@ -61,6 +57,37 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 		because(off > maxLittle, "Little's law is off by %.0f %%: %.2f requests were in flight on average, throughput times latency says %.2f",
 			off*100, seen, s.MeanConcurrency)
 	}
+	if !w.Hurried {
+		found = append(found, untimely(w, s, records)...)
+	}
+	if x := s.Source; x != nil && x.Repeated == 0 {
+		what := "prompts"
+		if w.Dataset.Kind == Conversation {
+			what = "conversations"
+		}
+		because(float64(x.Warmed) > maxWarmed*float64(x.Measured), "%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them", x.Warmed, x.Measured, what)
+	}
+	if len(found) > 0 {
+		return Verdict{Suspect, found}
+	}
+	return Verdict{Verdict: Valid}
+}
+
+// reasons are why a summary is suspect.
+type reasons []string
+
+// because adds a reason when it is one.
+func (r *reasons) because(is bool, format string, args ...any) {
+	if is {
+		*r = append(*r, fmt.Sprintf(format, args...))
+	}
+}
+
+// untimely is what is wrong with when things were sent and read. Of an engine that is
+// simulated faster or slower than it is, that says nothing about the engine.
+func untimely(w Workload, s Summary, records []Record) reasons {
+	var found reasons
+	because := found.because
 	if filled, ok := filled(w, records); ok && s.Window == nil {
 		because(filled < (1-maxLittle)*float64(w.Concurrency), "%.2f requests were in flight while there were more to send, not %d: the generator fell behind",
 			filled, w.Concurrency)
@@ -87,24 +114,13 @@ func judge(w Workload, s Summary, records []Record) Verdict {
 		because(true, "%.0f %% of chunks came together with the one before, %.1f ms after those before them: %s; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
 			s.MergedShare*100, held, who)
 	}
-	if x := s.Source; x != nil && x.Repeated == 0 {
-		what := "prompts"
-		if w.Dataset.Kind == Conversation {
-			what = "conversations"
-		}
-		because(float64(x.Warmed) > maxWarmed*float64(x.Measured), "%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them", x.Warmed, x.Measured, what)
-	}
-
 	if c := s.Calibrated; c != nil && c.Bounded && s.Duration > 0 {
 		because(s.PeakConcurrency > c.Streams, "%d requests were in flight, and this machine's generator was found to be right up to %d", s.PeakConcurrency, c.Streams)
 		events := float64(s.ITL.Count+s.Completed) / s.Duration
 		because(events > c.Events, "%.0f chunks came in a second, and this machine's generator was found to be right up to %.0f", events, c.Events)
 	}
 
-	if len(reasons) > 0 {
-		return Verdict{Suspect, reasons}
-	}
-	return Verdict{Verdict: Valid}
+	return found
 }
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }

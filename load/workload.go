@@ -222,6 +222,7 @@ type Workload struct {
 	NoStream     bool     `json:"no_stream,omitempty"` // responses come whole
 	CutBeginning Duration `json:"warmup,omitempty"`    // this much of the run's beginning does not count
 	CutEnd       Duration `json:"cooldown,omitempty"`  // this much of its end does not count
+	Hurried      bool     `json:"hurried,omitempty"`   // sent to an engine that is simulated at another speed than its own
 }
 
 // DefaultStall is how long no token may come before a request has failed, and

@@ -93,6 +93,9 @@ func (e *Estimate) String() string {
 	return s
 }
 
+// Rough is how long something takes, as an estimate is said: "40s", "12m", "3h10m".
+func Rough(d time.Duration) string { return rough(d.Seconds()) }
+
 // rough is seconds as an estimate is said: "40s", "12m", "3h10m".
 func rough(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))

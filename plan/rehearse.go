@@ -63,6 +63,7 @@ func hurried(w load.Workload, speed float64) load.Workload {
 	shorter := func(d load.Duration) load.Duration { return load.Duration(float64(d) / speed) }
 	w.Rate, w.Duration, w.Ramp = faster(w.Rate), shorter(w.Duration), shorter(w.Ramp)
 	w.CutBeginning, w.CutEnd = shorter(w.CutBeginning), shorter(w.CutEnd)
+	w.Hurried = speed != 1
 	w.Stages = slices.Clone(w.Stages)
 	for i, s := range w.Stages {
 		w.Stages[i].Rate, w.Stages[i].Duration = faster(s.Rate), shorter(s.Duration)

@@ -90,6 +90,12 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Takes is how long an answer of so many tokens takes while n requests are in flight.
+func (c Config) Takes(n, tokens int) time.Duration {
+	p := c.withDefaults().Table.At(n)
+	return p.TTFT + time.Duration(max(tokens-1, 0))*p.ITL
+}
+
 // Server is a simulated engine. It is an [http.Handler]; make one with [New].
 type Server struct {
 	cfg      Config

@@ -205,7 +205,11 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Ref
 		}
 	}
 	if runErr != nil && ctx.Err() != nil {
-		return errors.Join(&exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and the next apply goes on from here")}, unclean(runErr), err)
+		next := "the next apply goes on from here"
+		if p.Rehearsal {
+			next = "the next rehearsal begins from the start"
+		}
+		return errors.Join(&exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and " + next)}, unclean(runErr), err)
 	}
 	return errors.Join(outcome(p, done, runErr), err)
 }
