@@ -60,7 +60,7 @@ var rooms = []room{
 		"text and numbers only: whoever has a tokenizer.json can use it, and nothing here can make it differ from Hugging Face's"},
 	{"provision", []string{"origin", "smi", "plain"},
 		"hosts and containers, whatever runs in them; images come from somewhere"},
-	{"smi", nil,
+	{"smi", []string{"plain"},
 		"forms of two tools' output, for whoever has run them"},
 	{"origin", []string{"plain"},
 		"the bottom: names, digests and bytes over HTTP; where they go, it is told"},

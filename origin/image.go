@@ -229,7 +229,7 @@ func (r *repository) token(ctx context.Context, params map[string]string) (strin
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusBadRequest:
-		return "", fmt.Errorf("%w: %s gives no token (%s)%s", ErrAccess, realm.Host, resp.Status, l.hint())
+		return "", fmt.Errorf("%w: %s gives no token (%d)%s", ErrAccess, realm.Host, resp.StatusCode, l.hint())
 	default:
 		return "", answered(resp)
 	}

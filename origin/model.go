@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"hclbench/plain"
 )
 
 // HuggingFace is the model hub.
@@ -144,6 +146,9 @@ type File struct {
 
 var sumForm = regexp.MustCompile(`^([0-9a-f]{64}|[0-9a-f]{40})$`)
 
+// maxFiles is more than any model has: an answer that goes on has no end.
+const maxFiles = 100_000
+
 // Files lists all files of a model at a commit. Errors are those of [Hub.Commit].
 func (h *Hub) Files(ctx context.Context, repo, commit string) ([]File, error) {
 	var files []File
@@ -152,7 +157,9 @@ func (h *Hub) Files(ctx context.Context, repo, commit string) ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ask %s for the files of %s: %w", strings.TrimPrefix(h.url(), "https://"), repo, err)
 		}
-		files, next = append(files, page...), after
+		if files, next = append(files, page...), after; len(files) > maxFiles || len(page) == 0 && next != "" {
+			return nil, fmt.Errorf("ask %s for the files of %s: its list has no end", strings.TrimPrefix(h.url(), "https://"), repo)
+		}
 	}
 	return files, nil
 }
@@ -179,7 +186,7 @@ func (h *Hub) list(ctx context.Context, path string) (files []File, next string,
 		if p.LFS != nil {
 			f.Sum = strings.TrimPrefix(p.LFS.OID, "sha256:")
 		}
-		if !filepath.IsLocal(f.Path) || !sumForm.MatchString(f.Sum) || f.Size < 0 {
+		if !filepath.IsLocal(f.Path) || plain.Line(f.Path) != f.Path || !sumForm.MatchString(f.Sum) || f.Size < 0 {
 			return nil, "", fmt.Errorf("the answer's file %q with sum %q and %d bytes is none", f.Path, f.Sum, f.Size)
 		}
 		files = append(files, f)

@@ -60,7 +60,7 @@ func answered(resp *http.Response) error {
 	if resp.StatusCode == http.StatusTooManyRequests {
 		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login", ErrNotReachable)
 	}
-	return fmt.Errorf("%w: it answers %s", ErrNotReachable, resp.Status)
+	return fmt.Errorf("%w: it answers %d %s", ErrNotReachable, resp.StatusCode, http.StatusText(resp.StatusCode))
 }
 
 func onThisMachine(hostport string) bool {

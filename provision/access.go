@@ -137,7 +137,7 @@ func (c *Conn) findDocker(ctx context.Context) (access, error) {
 		return access{}, err
 	}
 	seen := map[string][]string{}
-	for line := range strings.Lines(out) {
+	for line := range strings.Lines(plain.Text(out)) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		seen[name] = append(seen[name], value)
 	}

@@ -118,7 +118,7 @@ func (c *Conn) Condition(ctx context.Context, paths []string) (Condition, error)
 		return Condition{}, fmt.Errorf("look at the state of the host: %w", err)
 	}
 	after := time.Now()
-	now := parseCondition(out, before, after)
+	now := parseCondition(plain.Text(out), before, after)
 	now.CgroupDriver = info.CgroupDriver
 	for name := range info.Runtimes {
 		if name == "nvidia" {

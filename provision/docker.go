@@ -28,7 +28,7 @@ func (c *Conn) DockerVersion(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", c.wrap("ask Docker's version", err)
 	}
-	return version.Version, nil
+	return plain.Line(version.Version), nil
 }
 
 // logDriver is the one whose logs every daemon can read back.
@@ -156,7 +156,7 @@ func (c *Conn) Start(ctx context.Context, ct Container) (id string, err error) {
 		return "", c.wrap(doing, c.explainStart(ctx, ct, err))
 	}
 	for _, w := range created.Warnings {
-		c.log.Warn("docker warns about a container", "container", ct.Name, "warning", w)
+		c.log.Warn("docker warns about a container", "container", ct.Name, "warning", plain.Line(w))
 	}
 	err = c.bringFiles(ctx, created.ID, ct.Files)
 	if err == nil {
@@ -276,7 +276,7 @@ func (c *Conn) State(ctx context.Context, id string) (State, error) {
 		PID:       s.Pid,
 		ExitCode:  s.ExitCode,
 		OOMKilled: s.OOMKilled,
-		Error:     s.Error,
+		Error:     printable(s.Error),
 		Started:   started,
 		Finished:  finished,
 	}, nil
@@ -329,9 +329,12 @@ func (c *Conn) List(ctx context.Context, labels map[string]string) ([]Found, err
 	}
 	found := make([]Found, 0, len(listed))
 	for _, l := range listed {
-		f := Found{ID: l.ID, Image: l.Image, Labels: l.Labels, State: l.State}
+		f := Found{ID: plain.Line(l.ID), Image: plain.Line(l.Image), Labels: map[string]string{}, State: plain.Line(l.State)}
+		for k, v := range l.Labels {
+			f.Labels[k] = plain.Line(v)
+		}
 		if len(l.Names) > 0 {
-			f.Name = strings.TrimPrefix(l.Names[0], "/")
+			f.Name = plain.Line(strings.TrimPrefix(l.Names[0], "/"))
 		}
 		found = append(found, f)
 	}

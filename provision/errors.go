@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"hclbench/plain"
 )
 
 // What went wrong, where callers act differently on it. Compare with
@@ -34,18 +36,35 @@ func fail(h *Host, kind error, format string, args ...any) error {
 	return &failure{kind: kind, host: h, what: fmt.Errorf(format, args...)}
 }
 
-func (f *failure) Error() string { return f.host.String() + ": " + f.what.Error() }
+func (f *failure) Error() string { return f.host.String() + ": " + printable(f.what.Error()) }
 
 func (f *failure) Unwrap() []error { return []error{f.kind, f.what} }
 
 // wrap says what was tried and where, unless err says where itself.
 func wrap(h *Host, doing string, err error) error {
 	var told *failure
-	if errors.As(err, &told) {
-		return fmt.Errorf("%s: %w", doing, err)
+	if !errors.As(err, &told) {
+		doing = h.String() + ": " + doing
 	}
-	return fmt.Errorf("%s: %s: %w", h, doing, err)
+	return &worded{doing, err}
 }
+
+// worded is an error with what was tried before it.
+type worded struct {
+	doing string
+	err   error
+}
+
+func (w *worded) Error() string { return w.doing + ": " + printable(w.err.Error()) }
+
+func (w *worded) Unwrap() error { return w.err }
+
+// maxWords is how much of what an error says is passed on: hosts and daemons put words
+// of their own into it.
+const maxWords = 8 << 10
+
+// printable is the door for what hosts, their tools and daemons say in errors.
+func printable(words string) string { return plain.Cut(plain.Text(words), maxWords) }
 
 // CommandError is a command that ran on a host and did not exit with 0.
 type CommandError struct {
@@ -85,12 +104,13 @@ func shortCommand(command string) string {
 	return fmt.Sprintf("`%s`", line)
 }
 
-// lastLines returns the last n lines of s that are not empty, joined by " / ".
+// lastLines returns the last n lines of what a host has said that are not empty,
+// joined by " / ".
 func lastLines(s string, n int) string {
 	var lines []string
-	for line := range strings.Lines(s) {
+	for line := range strings.Lines(plain.Text(s)) {
 		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
+			lines = append(lines, plain.Cut(line, maxWords/stderrTail))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-n):], " / ")

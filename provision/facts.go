@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/smi"
 )
 
@@ -65,7 +66,7 @@ func (c *Conn) Facts(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, fmt.Errorf("gather facts: %w", err)
 	}
-	f := parseFacts(out)
+	f := parseFacts(plain.Text(out))
 	if c.host.Runtime == Docker || c.host.Runtime == "" {
 		f.Docker, err = c.DockerVersion(ctx)
 		if errors.Is(err, ErrUnreachable) {

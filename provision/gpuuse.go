@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/plain"
 	"hclbench/smi"
 )
 
@@ -89,7 +90,7 @@ func (c *Conn) GPUUse(ctx context.Context) (GPUUse, error) {
 	if err != nil {
 		return GPUUse{}, fmt.Errorf("ask what uses the GPUs: %w", err)
 	}
-	return parseGPUUse(out), nil
+	return parseGPUUse(plain.Text(out)), nil
 }
 
 func parseGPUUse(out string) GPUUse {

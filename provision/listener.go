@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hclbench/plain"
 )
 
 // ListenersVerb is the verb of the hcl binary that prints the [Listener]s of a port
@@ -264,6 +266,13 @@ func (c *Conn) Listeners(ctx context.Context, port int) ([]Listener, error) {
 	var all []Listener
 	if err := json.Unmarshal([]byte(out), &all); err != nil {
 		return nil, wrap(c.host, doing, err)
+	}
+	for i := range all {
+		all[i].User = plain.Line(all[i].User)
+		for j := range all[i].Holders {
+			h := &all[i].Holders[j]
+			h.Command, h.Container, h.Mark = plain.Line(h.Command), plain.Line(h.Container), plain.Line(h.Mark)
+		}
 	}
 	return all, nil
 }

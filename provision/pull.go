@@ -107,7 +107,8 @@ func (c *Conn) pull(ctx context.Context, image origin.Ref, progress func(PullPro
 	if present, err = c.inspectImage(ctx, image); err != nil {
 		return Image{}, err
 	}
-	if got != "" {
+	image.Digest = got
+	if _, err := origin.ParseRef(image.String()); err == nil && got != "" {
 		present.Digest = got
 	}
 	return present, nil

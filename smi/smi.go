@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/plain"
 )
 
 // GPU is what a tool says of one GPU.
@@ -45,9 +47,9 @@ func Parse(text string) (gpus []GPU, system Object, err error) {
 		rest = rest[start[1]-1:]
 		from := json.NewDecoder(strings.NewReader(rest))
 		from.UseNumber()
-		var any any
-		if from.Decode(&any) == nil && isData(any) {
-			printed = any
+		var next any
+		if from.Decode(&next) == nil && isData(next) {
+			printed = next
 		}
 		rest = rest[1:]
 	}
@@ -56,7 +58,7 @@ func Parse(text string) (gpus []GPU, system Object, err error) {
 		return list(printed), nil, nil
 	case map[string]any:
 		if said, ok := printed["error"].(string); ok {
-			return nil, nil, errors.New(said)
+			return nil, nil, errors.New(plain.Cut(plain.Line(said), 1<<10))
 		}
 		if all, ok := printed["gpu_data"].([]any); ok {
 			return list(all), nil, nil
@@ -74,7 +76,7 @@ var errForm = errors.New("what it printed is of no known form")
 // lastLine is an error of what a tool has said.
 func lastLine(text string) error {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return errors.New(cmp.Or(strings.TrimSpace(lines[len(lines)-1]), "it printed nothing"))
+	return errors.New(cmp.Or(strings.TrimSpace(plain.Cut(plain.Line(lines[len(lines)-1]), 1<<10)), "it printed nothing"))
 }
 
 // startOfJSON is where a line may begin it; a warning may begin with a bracket too.
@@ -155,7 +157,7 @@ type Value struct{ any any }
 func (v Value) Text() string {
 	switch said := v.any.(type) {
 	case string:
-		if s := strings.TrimSpace(said); !strings.HasPrefix(s, "N/A") {
+		if s := strings.TrimSpace(plain.Line(said)); !strings.HasPrefix(s, "N/A") {
 			return s
 		}
 	case json.Number:

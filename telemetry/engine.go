@@ -54,7 +54,12 @@ const (
 
 // source asks the engine. Shares are those since the reading before.
 func (e *Exports) source() Source {
-	client := &http.Client{Timeout: askWithin}
+	// The engine itself is asked: by way of no proxy, and nobody that it names.
+	client := &http.Client{
+		Timeout:       askWithin,
+		Transport:     &http.Transport{IdleConnTimeout: askWithin},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	before := map[string]float64{}
 	var drawn iterations
 	return polled(1, func(ctx context.Context) ([]Reading, error) {
@@ -110,7 +115,7 @@ func (e *Exports) ask(ctx context.Context, client *http.Client) ([]byte, error) 
 		return nil, fmt.Errorf("ask what the engine exports: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask what the engine exports: GET %s: %s", e.URL, resp.Status)
+		return nil, fmt.Errorf("ask what the engine exports: GET %s: %d %s", e.URL, resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	return text, nil
 }
@@ -128,6 +133,9 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 	} {
 		for _, name := range p.under {
 			found := samples[name]
+			if len(found) == 0 { // names of counters end so in newer forms of the format, and not in older ones
+				found = samples[strings.TrimSuffix(name, "_total")]
+			}
 			if len(found) == 0 {
 				continue
 			}

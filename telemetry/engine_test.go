@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,6 +63,35 @@ vllm:prefix_cache_queries_total{engine="0"} %d 1700000000000
 	}
 	if r.PrefixHitRate == nil || *r.PrefixHitRate != 0.25 || r.Acceptance != nil || len(r.Problems) > 0 {
 		t.Errorf("record %+v", r)
+	}
+}
+
+// TestCounterNames: counters are found with and without the ending that newer forms of
+// the format give them, and the gauge of one is not taken for another.
+func TestCounterNames(t *testing.T) {
+	for _, text := range []string{
+		"vllm:prefix_cache_hits_total 25\nvllm:prefix_cache_queries_total 100\n",
+		"vllm:prefix_cache_hits 25\nvllm:prefix_cache_queries 100\n",
+		"vllm:prefix_cache_hits 1\nvllm:prefix_cache_hits_total 25\nvllm:prefix_cache_queries{a=\"b\"} 100\n",
+	} {
+		values := map[string]float64{}
+		vllmNames.pick(parsePrometheus(text), values)
+		if diff := cmp.Diff(map[string]float64{hits: 25, queries: 100}, values); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// TestExportsSendElsewhere: nobody is asked whom an engine names.
+func TestExportsSendElsewhere(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another was asked") }))
+	defer other.Close()
+	engine := httptest.NewServer(http.RedirectHandler(other.URL+"/secret", http.StatusFound))
+	defer engine.Close()
+	e := Exports{URL: engine.URL}
+	err := e.source()(t.Context(), time.Millisecond, func(time.Time, ...Reading) {})
+	if err == nil || !strings.Contains(err.Error(), "302 Found") {
+		t.Errorf("error = %v", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/smi"
 )
 
@@ -103,7 +104,7 @@ func (g *GPUs) streamNVIDIA(ctx context.Context, fields string, every time.Durat
 			give(at, readings...)
 			since = 0
 		} else if text := strings.TrimSpace(lines.Text()); text != "" {
-			said = text // of a GPU that is lost it says so each time, and goes on with the others
+			said = plain.Cut(plain.Line(text), 1<<10) // of a GPU that is lost it says so each time, and goes on with the others
 			since++
 		}
 	}

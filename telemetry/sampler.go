@@ -143,12 +143,22 @@ func Start(ctx context.Context, p Plan) *Sampler {
 	return s
 }
 
-// keepReading begins a source anew, more and more seldom, when it fails.
+// longestPause is how long a source that gives nothing is left alone at most.
+const longestPause = 30 * time.Second
+
+// keepReading begins a source anew when it fails: more and more seldom as long as it
+// gives nothing.
 func (s *Sampler) keepReading(ctx context.Context, source Source) {
-	for pause := s.every; ctx.Err() == nil; pause *= 2 {
-		if err := source(ctx, s.every, s.add); err != nil && ctx.Err() == nil {
+	for pause := s.every; ctx.Err() == nil; pause = min(2*pause, max(longestPause, s.every)) {
+		began := pause
+		err := source(ctx, s.every, func(at time.Time, readings ...Reading) {
+			began = s.every
+			s.add(at, readings...)
+		})
+		if err != nil && ctx.Err() == nil {
 			s.problem(err.Error())
 		}
+		pause = began
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

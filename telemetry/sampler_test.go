@@ -94,6 +94,25 @@ func TestSourceIsBegunAnew(t *testing.T) {
 	}
 }
 
+// TestPauseOfASource: one that reads and fails now and then is begun anew at once, and
+// not ever more seldom.
+func TestPauseOfASource(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s := &Sampler{every: time.Millisecond}
+	begun := 0
+	s.keepReading(ctx, func(_ context.Context, _ time.Duration, give func(time.Time, ...Reading)) error {
+		if begun++; begun == 20 { // 2¹⁹ ms is nine minutes
+			cancel()
+		}
+		give(time.Now(), Reading{Host, CPU, "%", 1})
+		return errors.New("a hiccup")
+	})
+	if begun != 20 {
+		t.Errorf("begun %d times in 30 s, want 20", begun)
+	}
+}
+
 // TestSlowReadings: readings that take longer than the interval overlap, up to a
 // number, and an error of one ends the source when the others have ended.
 func TestSlowReadings(t *testing.T) {
