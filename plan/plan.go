@@ -149,8 +149,8 @@ type Counts struct {
 	Hosts       int `json:"hosts"`
 	Deployments int `json:"deployments"`
 	Cells       int `json:"cells"`
-	Measure     int `json:"measure"`
-	Stale       int `json:"stale"`
+	Measure     int `json:"measure"` // cells to be measured
+	Stale       int `json:"stale"`   // how many of those are stale
 	Done        int `json:"done"`
 	Starts      int `json:"starts"` // engine starts, each one a load of the model
 }
@@ -178,6 +178,7 @@ func (p *Plan) Count() Counts {
 			case Measure:
 				c.Measure++
 			case Stale:
+				c.Measure++
 				c.Stale++
 			case Done:
 				c.Done++
@@ -191,7 +192,7 @@ func (p *Plan) Count() Counts {
 // Empty reports whether there is nothing to do.
 func (p *Plan) Empty() bool {
 	n := p.Count()
-	return n.Measure+n.Stale == 0
+	return n.Measure == 0
 }
 
 // Options steer [New].

@@ -164,7 +164,7 @@ func TestWhatIsStale(t *testing.T) {
 			cfg := lab()
 			c.change(cfg)
 			p := New(cfg, Options{Known: known})
-			if n := p.Count(); n.Stale != c.stale || n.Measure != 0 || n.Done != 6-c.stale {
+			if n := p.Count(); n.Stale != c.stale || n.Measure != c.stale || n.Done != 6-c.stale {
 				t.Errorf("Count = %+v, want %d stale and the rest done", n, c.stale)
 			}
 			for _, d := range p.Deployments {
@@ -293,8 +293,9 @@ func TestHurried(t *testing.T) {
 			Timeout: load.Duration(time.Hour), Stall: load.Duration(time.Hour),
 		}
 	}
-	lab := of(time.Minute, 3)
-	if diff := cmp.Diff(of(3*time.Second, 60), hurried(lab, 20)); diff != "" {
+	lab, want := of(time.Minute, 3), of(3*time.Second, 60)
+	want.Hurried = true
+	if diff := cmp.Diff(want, hurried(lab, 20)); diff != "" {
 		t.Errorf("hurried (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(of(time.Minute, 3), lab); diff != "" {

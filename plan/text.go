@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hclbench/engines"
+	"hclbench/load"
 	"hclbench/origin"
 	"hclbench/provision"
 	"hclbench/results"
@@ -15,7 +16,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "1.3"
+const FormatVersion = "2.0"
 
 // By says what the text of a plan is grouped by.
 type By string
@@ -57,9 +58,9 @@ func (p *Plan) TextBy(w io.Writer, by By, verbose bool) error {
 	case n.Done == n.Cells && p.Of == nil:
 		fmt.Fprintf(b, "Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.\n", count(n.Cells, "cell"))
 	case n.Done == n.Cells:
-		fmt.Fprintf(b, "Up to date: the picked %s of %d are measured. `hcl report` shows them; --rerun measures again.\n", count(n.Cells, "cell"), of.Cells)
+		fmt.Fprintf(b, "Up to date: picked %d of %s, and all that is picked is measured. `hcl report` shows it; --rerun measures again.\n", n.Cells, count(of.Cells, "cell"))
 	default:
-		fmt.Fprintf(b, "Plan: %d to measure", n.Measure+n.Stale)
+		fmt.Fprintf(b, "Plan: %d to measure", n.Measure)
 		if n.Stale > 0 {
 			fmt.Fprintf(b, " (%d stale)", n.Stale)
 		}
@@ -185,14 +186,19 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 	if i := slices.IndexFunc(d.Cells, func(c *Cell) bool { return c.From != nil }); i >= 0 && len(d.Instances) > 0 {
 		fmt.Fprintf(b, "    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Job.Target.BaseURL)
 	}
-	benchmark := only
+	benchmark := ""
+	var shared []string
 	for _, c := range d.Cells {
 		if only != "" && c.Benchmark != only {
 			continue
 		}
 		if c.Benchmark != benchmark {
 			benchmark = c.Benchmark
-			fmt.Fprintf(b, "    benchmark %s\n", benchmark)
+			if only == "" {
+				fmt.Fprintf(b, "    benchmark %s\n", benchmark)
+			}
+			shared = common(d.of(benchmark))
+			fmt.Fprintf(b, "      load: %s\n", said(shared))
 		}
 		fmt.Fprintf(b, "      %s %s", map[Status]string{Measure: "+", Stale: "~", Done: "="}[c.Status], c.label())
 		if c.From != nil {
@@ -207,10 +213,18 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			b.WriteString("  " + c.Why)
 		}
 		b.WriteString("\n")
+		if own := c.differs(shared); verbose && own != "" {
+			fmt.Fprintf(b, "        load: %s\n", own)
+		}
 		if verbose && c.Offline != nil {
 			fmt.Fprintf(b, "        %s\n", d.line(c.Offline.Container))
 		}
 	}
+}
+
+// of are the deployment's cells of a benchmark.
+func (d *Deployment) of(benchmark string) []*Cell {
+	return slices.DeleteFunc(slices.Clone(d.Cells), func(c *Cell) bool { return c.Benchmark != benchmark })
 }
 
 // shortImage is an image with the first digits of its digest: a whole one pushes
@@ -299,6 +313,7 @@ type jsonCell struct {
 	From       string           `json:"from,omitempty"`
 	URL        string           `json:"url,omitempty"`
 	Command    []provision.Text `json:"command,omitempty"`
+	Load       load.Workload    `json:"load"`
 }
 
 // JSON writes the plan for programs; docs/plan.md describes the members.
@@ -319,7 +334,7 @@ func (p *Plan) JSON(w io.Writer) error {
 			}
 		}
 		for _, c := range d.Cells {
-			jc := jsonCell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition, Status: c.Status, Why: c.Why}
+			jc := jsonCell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition, Status: c.Status, Why: c.Why, Load: c.Job.Workload}
 			if c.From != nil {
 				jc.From, jc.URL = c.From.Name, c.Job.Target.BaseURL
 			}

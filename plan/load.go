@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/load"
+)
+
+// sends is a cell's load in words, the same number of them in the same order for
+// every cell; empty words say nothing.
+func (c *Cell) sends() []string {
+	w := c.Job.Workload
+	some := func(is bool, format string, args ...any) string {
+		if !is {
+			return ""
+		}
+		return fmt.Sprintf(format, args...)
+	}
+	span := func(d load.Duration) string { return time.Duration(d).String() }
+	pace := ""
+	switch {
+	case len(w.Stages) > 0:
+		var stages []string
+		for _, s := range w.Stages {
+			stages = append(stages, fmt.Sprintf("%v/s for %s", s.Rate, span(s.Duration)))
+		}
+		pace = strings.Join(stages, ", then ")
+	case w.Rate == load.Inf:
+		pace = "all at once"
+	case w.Rate > 0:
+		pace = fmt.Sprintf("%v requests/s", w.Rate)
+	}
+	var slo []string
+	for _, o := range w.SLO {
+		slo = append(slo, fmt.Sprintf("%s ≤ %s", o.Name(), span(o.Max)))
+	}
+	return []string{
+		some(w.Mode == load.Offline, "offline"),
+		some(w.Requests > 0, "%s", count(w.Requests, "request")),
+		some(w.Duration > 0, "for %s", span(w.Duration)),
+		pace,
+		some(w.Burstiness != 0 && w.Burstiness != 1, "burstiness %v", w.Burstiness),
+		some(w.Concurrency > 0, "concurrency %d", w.Concurrency),
+		some(w.Ramp > 0, "ramp %s", span(w.Ramp)),
+		prompts(w.Dataset),
+		some(w.OutputTokens > 0, "%s out", count(w.OutputTokens, "token")),
+		some(w.OutputTokens > 0 && !w.IgnoreEOS, "or fewer"),
+		some(w.Endpoint != "", "%s", w.Endpoint),
+		some(w.NoStream, "not streamed"),
+		some(w.Temperature != 0, "temperature %v", w.Temperature),
+		some(w.ExtraBody != "", "extra_body %s", w.ExtraBody),
+		some(w.Warmup > 0, "%d to warm up", w.Warmup),
+		some(w.CutBeginning > 0, "without the first %s", span(w.CutBeginning)),
+		some(w.CutEnd > 0, "without the last %s", span(w.CutEnd)),
+		strings.Join(slo, ", "),
+	}
+}
+
+// prompts is a data set in words.
+func prompts(d load.Dataset) string {
+	words := []string{d.Kind}
+	if d.Path != "" {
+		words = append(words, filepath.Base(d.Path))
+	}
+	switch {
+	case d.Kind == load.SharedPrefix:
+		words = append(words, fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, count(d.QuestionTokens, "token")))
+	case d.InputTokens > 0:
+		words = append(words, count(d.InputTokens, "token")+" in")
+	}
+	if d.Ranged() {
+		words = append(words, fmt.Sprintf("range_ratio %v (%s)", *d.RangeRatio, cmp.Or(d.Convention, load.ConventionSGLang)))
+	}
+	if d.Kind == load.Trace && d.Slowdown > 0 && d.Slowdown != 1 {
+		words = append(words, fmt.Sprintf("slowed down by %v", d.Slowdown))
+	}
+	return strings.Join(words, " ")
+}
+
+// common are the words that all these cells share, and in the place of every other an
+// empty one.
+func common(cells []*Cell) []string {
+	var all []string
+	for i, c := range cells {
+		words := c.sends()
+		if i == 0 {
+			all = words
+			continue
+		}
+		for j := range all {
+			if all[j] != words[j] {
+				all[j] = ""
+			}
+		}
+	}
+	return all
+}
+
+// differs is what of a cell's load the others do not share.
+func (c *Cell) differs(shared []string) string {
+	words := c.sends()
+	for i := range words {
+		if words[i] == shared[i] {
+			words[i] = ""
+		}
+	}
+	return said(words)
+}
+
+// said joins the words that say something.
+func said(words []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", ")
+}
