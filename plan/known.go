@@ -116,7 +116,7 @@ func (c *Cell) measured(known map[string]results.Known) (id string, k results.Kn
 		return c.ID, k, ok
 	}
 	byTag := c.id(d.byTag)
-	if old, had := known[byTag]; had && old.Digest == d.digest {
+	if old, had := known[byTag]; had && old.Digest == d.digest && (!ok || old.Finished.After(k.Finished)) {
 		return byTag, old, true
 	}
 	return c.ID, k, ok
