@@ -45,6 +45,7 @@ engine "vllm" "e" {
   env   = { HF_TOKEN = var.token }
   setup = ["echo its setup"]
   flags  = { api-key = var.key }
+  api_key = var.key
   config = { extra = [var.key] }
   container { stop_grace = "2s" }
 }

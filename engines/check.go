@@ -18,7 +18,7 @@ func trimFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 func Check(e *Engine) []FieldError {
 	var errs []FieldError
 	add := func(field, format string, args ...any) {
-		errs = append(errs, FieldError{field, fmt.Sprintf(format, args...)})
+		errs = append(errs, FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 	}
 	k := kinds[e.Kind]
 
@@ -96,6 +96,8 @@ func Check(e *Engine) []FieldError {
 			add("build.image", "%v.", err)
 		}
 	}
+	checkFlags(e, &errs)
+	checkKeys(e, &errs)
 	checkGPUs(e, add)
 	return errs
 }

@@ -169,5 +169,6 @@ func (e *Engine) intFlag(otherwise int, names ...string) int {
 // The lab language points it at the argument.
 type FieldError struct {
 	Field  string // the argument: "image", "flags", "model", "url", "port", "host", "command"
+	Key    string // of an argument that is an object: which one; empty: all of it
 	Detail string // full sentences: what is wrong, why, what to write instead
 }

@@ -46,7 +46,7 @@ func TestContainer(t *testing.T) {
 		"vllm-nvidia-download": {Kind: VLLM, Host: host("8xH200"), Image: "vllm/vllm-openai:v0.7.3",
 			Model: &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Cache: "/data/huggingface", Download: true}},
 		"vllm-nvidia-setup": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
-			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, Flags: []Flag{{"api-key", func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
+			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, APIKey: provision.Secret("canary"), Flags: []Flag{{"api-key", func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
 		"vllm-nvidia-subset": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Port: 8001,
 			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32e9, StopGrace: 120e9, Ulimits: []Ulimit{{"memlock", nil}, {"nofile", &files}}}},
 		"vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217",

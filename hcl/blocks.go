@@ -9,11 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"hclbench/engines"
 	"hclbench/load"
-	"hclbench/origin"
 	"hclbench/provision"
 )
 
@@ -294,67 +291,6 @@ func (l *lab) engine(i *instance, c *cell) {
 	if !i.incomplete {
 		l.checkEngine(i, e)
 	}
-}
-
-// checkEngine holds an engine against what its kind knows.
-func (l *lab) checkEngine(i *instance, e *engines.Engine) {
-	for _, f := range engines.Check(e) {
-		at, where := l.where(i, f.Field)
-		summary := "Wrong " + f.Field[strings.LastIndexByte(f.Field, '.')+1:]
-		if r, ok := blockRange(i.of.body, f.Field); ok {
-			at = r
-		} else if _, said := i.settings[f.Field]; !said && f.Field != "build" {
-			summary = "Missing argument"
-			if l.broken || l.misspelt[i.of.header][f.Field] {
-				continue
-			}
-		}
-		if summary == "Missing argument" {
-			l.err(at, summary, "%s", f.Detail)
-		} else {
-			l.errOnce(at, summary, "%s%s", f.Detail, where)
-		}
-	}
-	l.warnOfShownSecrets(i, e)
-	if ref, err := origin.ParseRef(e.Image); err == nil && ref.Floats() && !l.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
-		at, where := l.where(i, "image")
-		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s, or let `hcl lock` write down which one it is.%s", e.Image, ref.Name()+":v1.2.3", where)
-	}
-}
-
-// warnOfShownSecrets is about secrets that an engine gets on its command line.
-func (l *lab) warnOfShownSecrets(i *instance, e *engines.Engine) {
-	name := ""
-	if slices.ContainsFunc(e.Command, provision.Text.IsSecret) {
-		name = "command"
-	}
-	secret := func(f engines.Flag) bool { return f.Value != nil && f.Value.IsSecret() }
-	if e.Command == nil && !engines.HidesFlags(e) && slices.ContainsFunc(e.Flags, secret) {
-		name = "flags"
-	}
-	if name == "" || e.Host == nil || e.Kind == engines.Sim {
-		return
-	}
-	at, where := l.where(i, name)
-	l.warn(at, "Secret on a command line", "A sensitive value in %s stands in the list of processes on host.%s, which everybody there can read, though not in what Docker tells and hcl keeps. Where the engine reads it from a variable, give it in env.%s", name, e.Host.Name, where)
-}
-
-// where is the place of a setting, or of the block where it is not said. What is
-// inherited is shown at the block that inherits it: elsewhere it is right.
-func (l *lab) where(i *instance, name string) (at hcl.Range, note string) {
-	x, said := i.settings[name]
-	if !said {
-		return i.of.header, ""
-	}
-	own := x.body == i.of.body
-	for _, b := range i.of.body.Blocks {
-		own = own || x.body == b.Body
-	}
-	if own {
-		return x.at, ""
-	}
-	name = name[strings.LastIndexByte(name, '.')+1:]
-	return i.of.header, "\n\nWhat it says of " + name + " is inherited from " + pos(x.at) + "."
 }
 
 var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el|normalized_latency)(?:_p(\d{1,2})(?:_(\d+))?)?$`)

@@ -150,14 +150,7 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 func (l *lab) checkKeys(object *hclsyntax.ObjectConsExpr) {
 	first := map[string]hcl.Range{}
 	for _, item := range object.Items {
-		if len(item.KeyExpr.Variables()) > 0 {
-			continue
-		}
-		v, diags := item.KeyExpr.Value(nil)
-		if diags.HasErrors() || !v.IsKnown() {
-			continue
-		}
-		key, ok := asString(v)
+		key, ok := writtenKey(item)
 		if !ok {
 			continue
 		}
@@ -192,6 +185,15 @@ func (l *lab) errOnce(at hcl.Range, summary, format string, args ...any) {
 
 func (l *lab) warn(at hcl.Range, summary, format string, args ...any) {
 	l.problems.add(SeverityWarning, at, summary, fmt.Sprintf(format, args...))
+}
+
+// warnOnce is errOnce for warnings.
+func (l *lab) warnOnce(at hcl.Range, summary, format string, args ...any) {
+	key := problemKey{summary: summary, file: at.Filename, start: at.Start.Byte}
+	if !l.problems.seen[key] {
+		l.problems.seen[key] = true
+		l.warn(at, summary, format, args...)
+	}
 }
 
 // absent reports that something is not there, which cannot be known when a part

@@ -392,15 +392,15 @@ engine "vllm" "a" {
     text    = "a b"
     list    = ["x", 2]
     object  = { b = [1, true], a = null }
-    api-key = "k-${upper(var.key)}"
+    hf-token = "k-${upper(var.key)}"
   }
 }
 `+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), Vars{})
-	want := []string{`engine=vllm.a a --api-key (sensitive) --decimal 0.9 --list x --list 2 --object {"a":null,"b":[1,true]} --on --text a b --whole 8`}
+	want := []string{`engine=vllm.a a --decimal 0.9 --hf-token (sensitive) --list x --list 2 --object {"a":null,"b":[1,true]} --on --text a b --whole 8`}
 	if diff := cmp.Diff(want, cells(c)); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)
 	}
-	if key, _ := c.Engines[0].Flag("api-key"); key != "k-HUNTER2" {
+	if key, _ := c.Engines[0].Flag("hf-token"); key != "k-HUNTER2" {
 		t.Errorf("the clear value is %q, want k-HUNTER2", key)
 	}
 }

@@ -74,7 +74,7 @@ locals {
 
 engine "trtllm" "h200" {
   host  = host.h200
-  model = model.r1
+  model = model.r1-main
   image = var.trtllm_image
   env   = local.trtllm
   flags = {

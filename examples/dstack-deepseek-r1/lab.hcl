@@ -48,3 +48,10 @@ model "r1" {
   cache    = "/data/huggingface"                        # on each host
   size     = "689GB"
 }
+
+# This trtllm-serve takes no revision, and serves the repository's default branch.
+model "r1-main" {
+  repo  = model.r1.repo
+  cache = model.r1.cache
+  size  = model.r1.size
+}

@@ -42,6 +42,13 @@ model "r1" {
   size     = "689GB"
 }
 
+# This trtllm-serve takes no revision, and serves the repository's default branch.
+model "r1-main" {
+  repo  = model.r1.repo
+  cache = model.r1.cache
+  size  = model.r1.size
+}
+
 # --- 1. Choosing the engine ---------------------------------------------------
 
 engine "vllm" "baseline" {
@@ -64,7 +71,7 @@ engine "sglang" "baseline" {
 
 engine "trtllm" "baseline" {
   host  = host.h200
-  model = model.r1
+  model = model.r1-main
   image = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"
   flags = {
     tp_size = 8
