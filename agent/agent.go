@@ -289,19 +289,32 @@ func (l Lease) heldBy(store, run string) bool {
 	return l.Store == store && (run == "" || run == l.Run)
 }
 
-// held lets those change something who hold the lease, and everybody while there is
-// none.
+// held lets those change something who hold the lease, and while there is none
+// everybody but a run whose lease was ended.
 func (s *server) held(do http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		now := s.life
+		why := s.against(r)
 		s.mu.Unlock()
-		if now.phase == leased && !now.lease.heldBy(r.Header.Get(headerStore), r.Header.Get(headerRun)) {
-			refuse(w, refusal{Lease: now.lease})
+		if why != nil {
+			refuse(w, *why)
 			return
 		}
 		do(w, r)
 	}
+}
+
+// against is why a request must not change anything; nil when it may. The caller holds
+// s.mu.
+func (s *server) against(r *http.Request) *refusal {
+	store, run := r.Header.Get(headerStore), r.Header.Get(headerRun)
+	if by, ok := s.ended[run]; ok {
+		return &refusal{Ended: by}
+	}
+	if s.life.phase == leased && !s.life.lease.heldBy(store, run) {
+		return &refusal{Lease: s.life.lease}
+	}
+	return nil
 }
 
 // granted is the answer to who gets the lease.
@@ -392,22 +405,19 @@ func (s *server) putLease(w http.ResponseWriter, r *http.Request) {
 func (s *server) deleteLease(w http.ResponseWriter, r *http.Request) {
 	by := r.URL.Query().Get("by")
 	s.mu.Lock()
-	switch now := s.life; {
-	case now.ending():
-	case now.phase == leased && by == "" && !now.lease.heldBy(r.Header.Get(headerStore), r.Header.Get(headerRun)):
+	if why := s.against(r); why != nil && by == "" {
 		s.mu.Unlock()
-		refuse(w, refusal{Lease: now.lease})
+		refuse(w, *why)
 		return
-	default:
-		if now.phase == leased && by != "" {
-			s.ended[now.lease.Run] = by
+	}
+	if !s.life.ending() && s.ctx.Err() == nil {
+		if s.life.phase == leased && by != "" {
+			s.ended[s.life.lease.Run] = by
 			if err := writeEnded(s.Dir, s.ended); err != nil {
 				s.log.Error("note whose lease was ended", "err", err)
 			}
 		}
-		if s.ctx.Err() == nil {
-			s.life.phase = released
-		}
+		s.life.phase = released
 	}
 	s.mu.Unlock()
 	s.quit()

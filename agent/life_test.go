@@ -92,6 +92,11 @@ func TestEndedByAnother(t *testing.T) {
 	if held := new(HeldError); !errors.As(err, &held) || !strings.Contains(err.Error(), "was ended by eve, hcl destroy") {
 		t.Errorf("the run that was ended: %v", err)
 	}
+	back := another(t, dir, "store")
+	back.lease = &Lease{Run: "run"}
+	if err := back.Release(t.Context()); err == nil || !strings.Contains(err.Error(), "was ended by eve") {
+		t.Errorf("the run that was ended, on its way out: %v: whoever destroys may be using the agent", err)
+	}
 	if _, err := a.Lease(t.Context(), lease("next", "store", time.Hour)); err != nil {
 		t.Errorf("the next run: %v", err)
 	}

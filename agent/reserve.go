@@ -86,11 +86,10 @@ func (s *server) reserve(l Lease) (held *Lease, err error) {
 		}
 		s.reservation = r
 	}
-	l.Traces = provision.Traces{}
 	if err := s.stand(l); err != nil {
 		s.log.Warn("note until when the machine is reserved", "err", err)
 	}
-	if err := s.reservation.tell(reserved{identity: identityOf(os.Getpid()), Lease: l}); err != nil {
+	if err := s.reservation.tell(reserved{identityOf(os.Getpid()), Lease{Lab: l.Lab, Run: l.Run, Holder: l.Holder, Expires: l.Expires}}); err != nil {
 		s.log.Warn("tell others who has reserved the machine", "err", err)
 	}
 	return nil, nil
