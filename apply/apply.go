@@ -36,7 +36,7 @@ type Options struct {
 	Binaries agent.Binaries     // copied to the hosts
 	Images   *origin.Registries // as this machine sees them, with its logins; nil: the hosts' own logins alone
 	Log      *slog.Logger       // of the connections; nil: silent
-	Events   func(Event)        // called from one goroutine at a time; nil: nobody listens
+	Events   func(Event)        // called with one after the other; nobody at work waits for it; nil: nobody listens
 	Run      results.Run        // ID, Lab, Command and Version are set
 	Inputs   map[string][]byte  // what the run is made from, kept with it; nothing sensitive is in it
 	Hub      origin.Hub         // that hosts get models from, with its token
@@ -83,6 +83,10 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	if err := store.PutInputs(ctx, r.opt.Run.ID, opt.Inputs); err != nil {
 		return r.outcome, err
 	}
+	tell, told := tellEach(ctx, opt.Events)
+	r.tell = tell
+	defer told()
+	kept := r.keepEvents(ctx)
 	work := map[*provision.Host][]*plan.Deployment{}
 	for _, d := range p.Deployments {
 		if todo := d.ToDo(); len(todo) > 0 {
@@ -108,6 +112,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 		})
 	}
 	wg.Wait()
+	kept()
 
 	err := errors.Join(errs...)
 	outcome := "done"
@@ -127,6 +132,8 @@ type run struct {
 	store   *results.Store
 	opt     Options
 	secrets plain.Secrets              // of all that the run starts and asks
+	tell    func(Event)                // the listener, if there is one
+	note    func(results.Event)        // the store
 	places  map[*provision.Host]*place // where there is work
 
 	mu      sync.Mutex
@@ -482,7 +489,9 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		defer func() {
 			down = errors.Join(down, s.down(ctx, rt, id, name, ct))
 			row.Stopped = time.Now()
-			down = errors.Join(down, s.keepDeployment(context.WithoutCancel(ctx), *row))
+			keeping, done := Beyond(ctx, storePatience)
+			defer done()
+			down = errors.Join(down, s.keepDeployment(keeping, *row))
 		}()
 		in.Container = ct
 		engine = &instance{Instance: in, rt: rt, id: id}

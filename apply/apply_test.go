@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -429,7 +430,7 @@ func TestStrangers(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	push := func(t *testing.T, tag string, env map[string]string) string {
 		ref := host.Registry + "/engine:" + tag
-		env["HCL_SIM_SHARE_PORT"], env["ENGINE_TTFT"], env["ENGINE_ITL"] = "true", "2ms", "1ms"
+		env["HCL_SIM_SHARE_PORT"], env["ENGINE_TTFT"], env["ENGINE_ITL"] = "true", "2ms", cmp.Or(env["ENGINE_ITL"], "1ms")
 		host.PushEngine(t, ref, env)
 		return ref
 	}
@@ -496,7 +497,7 @@ func TestStrangers(t *testing.T) {
 	})
 	t.Run("a container that comes when the engine is measured", func(t *testing.T) {
 		b := newBench(t, host)
-		ref := push(t, "later", map[string]string{})
+		ref := push(t, "later", map[string]string{"ENGINE_ITL": "500ms"}) // long enough for it to come
 		r := against(t, b, ref, apply.Begin, func() { theirs(t, ref) })
 		if r.err != nil || r.Suspect != 2 || len(r.rows) != 2 {
 			t.Fatalf("%+v, %v, want 2 suspect cells", r.Outcome, r.err)
@@ -698,7 +699,7 @@ func TestLostConnection(t *testing.T) {
 func TestTwoCallers(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	ref := host.Registry + "/engine:1"
-	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms"})
+	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "400ms"})
 	first, second := newBench(t, host), newBench(t, host)
 	second.opt.Holder = "somebody else"
 	var other ran

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 )
@@ -90,6 +92,8 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 // holds the lease, unless force is set, which also forgets what is left. With
 // cache it removes what hcl keeps on the hosts as well. It returns what it removed.
 func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool, opt Options) ([]Presence, error) {
+	tell, told := tellEach(ctx, opt.Events)
+	defer told()
 	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
 		p := Presence{Host: h}
 		info, err := dismiss(ctx, c, scope.Lab, storeID, force, opt.Holder)
@@ -118,7 +122,7 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 		}
 		gone := func(f provision.Found) {
 			traces.Containers = append(traces.Containers, f.ID)
-			opt.Events(Event{Type: Step, Host: h.Name, Message: "removing " + f.Name})
+			tell(Event{Time: time.Now(), Type: Step, Host: h.Name, Message: plain.Line("removing " + f.Name)})
 		}
 		p.Processes, err = sweep(ctx, agent.Processes{Client: a}, scope.Lab, gone)
 		if scope.Docker(h) {

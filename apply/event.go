@@ -46,21 +46,52 @@ type Event struct {
 // levels are those events that are kept with the run.
 var levels = map[string]string{Ready: "info", Down: "info", Warning: "warn", Failed: "error"}
 
+// Spare reports whether the next event of its type says all that this one does.
+func (e Event) Spare() bool {
+	switch e.Type {
+	case Pull, Download, Waiting, Progress:
+		return true
+	}
+	return false
+}
+
+// tellPatience is how long after an interruption a listener, or the store, may take
+// for what they have not heard yet.
+const tellPatience = 10 * time.Second
+
+// tellEach returns how to tell a listener, nil for none, of events from anywhere. end
+// returns when all of them are told; when ctx has ended, not much later.
+func tellEach(ctx context.Context, listener func(Event)) (tell func(Event), end func()) {
+	if listener == nil {
+		return func(Event) {}, func() {}
+	}
+	q := NewQueue(listener, Event.Spare)
+	return q.Put, func() {
+		ctx, cancel := Beyond(ctx, tellPatience)
+		defer cancel()
+		q.Close(ctx)
+	}
+}
+
+// keepEvents has the store keep events beside the run. One that cannot be kept must
+// not end a measurement; if the store is broken, keeping a cell will say so.
+func (r *run) keepEvents(ctx context.Context) (end func()) {
+	ctx, cancel := Beyond(ctx, tellPatience)
+	q := NewQueue(func(e results.Event) { r.store.Event(ctx, r.opt.Run.ID, e) }, nil)
+	r.note = q.Put
+	return func() {
+		defer cancel()
+		q.Close(ctx)
+	}
+}
+
 // event tells the caller, and keeps what is worth keeping.
 func (r *run) event(e Event) {
 	e.Time = time.Now()
 	r.clean(&e.Message)
 	e.Listener = r.cleanListener(e.Listener)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.opt.Events != nil {
-		r.opt.Events(e)
-	}
+	r.tell(e)
 	if level := levels[e.Type]; level != "" {
-		// An event that cannot be kept must not end a measurement; if the store is
-		// broken, keeping the cell will say so.
-		r.store.Event(context.Background(), r.opt.Run.ID, results.Event{
-			Time: e.Time, Level: level, Host: e.Host, Engine: e.Engine, Cell: e.Cell, Message: e.Message,
-		})
+		r.note(results.Event{Time: e.Time, Level: level, Host: e.Host, Engine: e.Engine, Cell: e.Cell, Message: e.Message})
 	}
 }

@@ -49,7 +49,7 @@ func TestLoadFrom(t *testing.T) {
 		t.Errorf("%+v, %v; the client is reserved: %v; events %+v", r.Outcome, r.err, inUse, r.events)
 	}
 	for _, row := range r.rows {
-		if row.Summary == nil || row.Summary.Completed != 4 || row.Identity["load.from"] != "client" {
+		if row.Summary == nil || row.Summary.Completed != 4 || row.Identity["load.from"] != "another host" {
 			t.Errorf("row %v: %s %+v, identity %v", row.Axes, row.Error, row.Summary, row.Identity)
 		} else if row.Summary.Duration > 1.5 { // enough readings
 			checkEnergy(t, row)
@@ -73,6 +73,7 @@ func TestLoadFrom(t *testing.T) {
 	(&bench{TB: t, host: client}).noAgent()
 
 	// The address of the host block is the test's way to it, and not the client's.
+	b.store = newBench(t, host).store // where an engine listens counts for nothing
 	r = b.apply(t.Context(), listening("0.0.0.0"), nil)
 	if r.err != nil || r.Void != 2 || len(r.rows) != 2 || !strings.Contains(r.rows[0].Error, "does not reach the engine at "+host.IP) {
 		t.Errorf("without a way: %+v, %v, %+v", r.Outcome, r.err, r.rows)

@@ -102,7 +102,8 @@ func TestWait(t *testing.T) {
 	other = strings.ReplaceAll(other, "host.box", "host.same")
 	refused, waited := make(chan ran, 1), make(chan ran, 1)
 	asked := false
-	r := first.apply(t.Context(), one(ref, "", ""), func(e apply.Event) {
+	slow := one(ref, `env = { ENGINE_ITL = "400ms" }`, "") // it is at work as long as the others ask
+	r := first.apply(t.Context(), slow, func(e apply.Event) {
 		if e.Type != apply.Begin || asked {
 			return
 		}

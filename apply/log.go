@@ -23,7 +23,7 @@ func (s *site) keepLog(ctx context.Context, rt runtime, id, engine string) {
 	defer cancel()
 	log, err := rt.Logs(ctx, id, false, -1)
 	if err != nil {
-		s.note("the log is not kept", engine, err)
+		s.debug("the log is not kept", engine, err)
 		return
 	}
 	defer log.Close()
@@ -33,7 +33,7 @@ func (s *site) keepLog(ctx context.Context, rt runtime, id, engine string) {
 		err = s.store.PutInputs(ctx, s.opt.Run.ID, map[string][]byte{name: []byte(s.secrets.Text(string(text)))})
 	}
 	if err != nil {
-		s.note("the log is not kept whole", engine, err)
+		s.debug("the log is not kept whole", engine, err)
 	}
 }
 

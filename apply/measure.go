@@ -83,11 +83,15 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		s.addWatch(ctx, got.Telemetry, endWatch, from, got.Window())
 	}
 	out.Finished = time.Now()
-	if ctx.Err() != nil {
+	whole := runErr == nil && got.Summary != nil && got.Summary.Failed == 0
+	if ctx.Err() != nil && !whole {
 		return nil, nil // interrupted: not a measurement, and not a failure
 	}
+	if reserved.Err() != nil && whole { // just when it was over; that of this host ends with ctx
+		cause = nil
+	}
 
-	if reserved.Err() != nil { // the sender is lost, which says nothing of the engine
+	if reserved.Err() != nil && !whole { // the sender is lost, which says nothing of the engine
 		return nil, &toldElsewhere{from.host, context.Cause(reserved)}
 	}
 
@@ -100,7 +104,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 		lost = s.stillServes(ctx, d, p, row.Model, in)
 	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !whole:
 		return nil, nil
 	case lost != nil: // numbers from a dying engine are not a measurement
 		out.Error = withTail("the engine was lost in mid-cell: "+lost.Error(), s.tail(ctx, in))
@@ -189,7 +193,10 @@ func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, m
 }
 
 // keep stores a cell, counts it and tells of it.
+// An interruption does not end that: the cell has cost what it has cost.
 func (s *site) keep(ctx context.Context, row results.Deployment, out results.Cell, records []load.Record, tell func(Event)) error {
+	ctx, done := Beyond(ctx, storePatience)
+	defer done()
 	if err := s.keepCell(ctx, &out, records); err != nil {
 		return fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err)
 	}

@@ -61,7 +61,7 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 		tell := s.begin(*row, c)
 		out.Summary, out.Telemetry, unclean, err = s.runBench(ctx, d, *row, c, image)
 		out.Finished = time.Now()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && (err != nil || out.Summary == nil) {
 			return unclean, context.Cause(ctx) // interrupted: not a measurement, and not a failure
 		}
 		if err != nil {
@@ -182,7 +182,7 @@ func (s *site) servedOffline(d *plan.Deployment, bench *engines.Bench, told mark
 	}
 	clean, err := engines.WithoutSecrets(d.Engine, said)
 	if err != nil {
-		s.note("what it ran with is not known", d.Engine.Label(), err)
+		s.debug("what it ran with is not known", d.Engine.Label(), err)
 		return nil
 	}
 	return clean

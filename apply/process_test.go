@@ -18,7 +18,7 @@ import (
 func TestProcessRuntime(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
-	script := fmt.Sprintf("#!/bin/sh\nsetsid sleep 86399 &\ncat config.yaml\nexec %s sim vllm \"$@\" --ttft 2ms --itl 5ms\n", testhost.HCL(t))
+	script := fmt.Sprintf("#!/bin/sh\nsetsid sleep 86399 &\ncat config.yaml\nexec %s sim vllm \"$@\" --ttft 2ms --itl 150ms\n", testhost.HCL(t))
 	if err := host.Install("vllm", script); err != nil {
 		t.Fatal(err)
 	}

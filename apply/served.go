@@ -31,7 +31,7 @@ func (s *site) versions(ctx context.Context, d *plan.Deployment, id string) map[
 		versions, err = engines.ReadVersions(out)
 	}
 	if err != nil {
-		s.note("versions are not known", d.Engine.Label(), err)
+		s.debug("versions are not known", d.Engine.Label(), err)
 	}
 	return versions
 }
@@ -51,7 +51,7 @@ func (s *site) served(ctx context.Context, d *plan.Deployment) json.RawMessage {
 		if err == nil {
 			return said
 		}
-		s.note("what it serves with is not known", d.Engine.Label(), err)
+		s.debug("what it serves with is not known", d.Engine.Label(), err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (s *site) served(ctx context.Context, d *plan.Deployment) json.RawMessage {
 func (s *site) compareServed(d *plan.Deployment, served json.RawMessage) (doubts []string) {
 	differences, err := engines.Differences(d.Engine, served)
 	if err != nil {
-		s.note("what it serves with cannot be compared", d.Engine.Label(), err)
+		s.debug("what it serves with cannot be compared", d.Engine.Label(), err)
 	}
 	for _, diff := range differences {
 		s.event(Event{Type: Warning, Host: s.host.Name, Engine: d.Engine.Label(), Message: diff.String()})

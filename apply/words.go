@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"strings"
+	"time"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -64,6 +65,10 @@ func (r *run) cleanListener(l *results.Listener) *results.Listener {
 	return &c
 }
 
+// storePatience is how long after an interruption a store may take for what has cost
+// money to find out.
+const storePatience = 30 * time.Second
+
 // keepCell stores a cell, and the records of its requests.
 func (r *run) keepCell(ctx context.Context, out *results.Cell, records []load.Record) error {
 	r.clean(&out.Error, &out.CacheReset)
@@ -95,6 +100,6 @@ func (r *run) keepDeployment(ctx context.Context, row results.Deployment) error 
 }
 
 // note tells, to whoever debugs, what could not be found out of an engine.
-func (r *run) note(what, engine string, err error) {
+func (r *run) debug(what, engine string, err error) {
 	r.opt.Log.Debug(what, "engine", engine, "err", r.secrets.Text(err.Error()))
 }

@@ -35,7 +35,8 @@ every cell that is not up to date, takes everything down, stores the results in
 
 An interrupted apply goes on where it stopped. Ctrl-C takes everything down and
 ends; a second Ctrl-C leaves at once, and the hosts clean themselves when the
-lab's lease runs out. On a terminal apply asks before it begins.
+lab's lease runs out. Before it begins apply asks; without a terminal to ask at it takes
+--auto-approve.
 
 --only and --target carry out a part; the rest stays to be measured. --locked
 asks the registries and the model hub again, and refuses what hcl.lock does not
@@ -101,7 +102,7 @@ is left unclean, 130 interrupted.`,
 					return err
 				}
 				if asJSON {
-					return p.JSON(a.stdout)
+					return a.nothingToDo(p, "apply")
 				}
 				return p.Text(a.stdout, false)
 			}
@@ -113,7 +114,11 @@ is left unclean, 130 interrupted.`,
 					return err
 				}
 			}
-			if !approve && terminal(a.in) && terminal(a.stderr) {
+			switch {
+			case approve:
+			case !terminal(a.in):
+				return usage("nobody can be asked whether to carry this plan out: standard input is no terminal. To do it without asking:\n\n    hcl apply --auto-approve")
+			default:
 				yes, err := a.ask(ctx, "Carry this plan out?")
 				if err != nil {
 					return err
@@ -173,6 +178,16 @@ func (a *app) finishKilled(ctx context.Context, cfg *hcl.Config, store *results.
 	return store.FinishRun(ctx, last.ID, "interrupted", time.Now())
 }
 
+// nothingToDo tells a program that reads events of a run that did not have to begin.
+func (a *app) nothingToDo(p *plan.Plan, command string) error {
+	told := outlets{newOutlet(a.audience(true), readPatience)}
+	told.begin(beginning(p, results.Run{Lab: p.Lab.Name, Command: command, Version: version}))
+	return errors.Join(told.end(context.Background(), ending("", apply.Outcome{}, nil))...)
+}
+
+// readPatience is how long after an interruption those who read along are waited for.
+const readPatience = 5 * time.Second
+
 // carryOut runs the plan, shows it running, and prints what came of it beside
 // what was published, also when it failed half way: what was measured has cost
 // money.
@@ -183,12 +198,16 @@ func (a *app) carryOut(ctx context.Context, p *plan.Plan, published []report.Ref
 	}
 	defer journal.Close()
 	tell := newNotices(ctx, p.Lab.Notices)
-	told := audiences{&recorder{write: journal.Write}, a.audience(asJSON), tell}
+	told := outlets{
+		newOutlet(&recorder{write: journal.Write}, readPatience),
+		newOutlet(a.audience(asJSON), readPatience),
+		newOutlet(tell, noticeTimeout+readPatience),
+	}
 	told.begin(beginning(p, opt.Run))
 	opt.Events = told.event
 	done, runErr := apply.Run(ctx, p, store, opt)
-	told.end(ending(opt.Run.ID, done, runErr))
-	if err := tell.problems(); err != nil {
+	problems := told.end(ctx, ending(opt.Run.ID, done, runErr))
+	if err := errors.Join(append(problems, tell.problems())...); err != nil {
 		a.logger().Warn("not everybody could be told", "err", err)
 	}
 

@@ -115,6 +115,8 @@ type scene struct {
 	seen  []applyEvent
 	more  chan struct{} // closed and replaced at each event
 	ended chan struct{}
+	still sync.Mutex // who holds it keeps events from being read
+	out   *os.File   // that they are read from
 	kept  int // cells that were measured, by all applies
 }
 
@@ -140,12 +142,15 @@ func (s *scene) begin(args ...string) {
 	if err := s.cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
+	s.out = out.(*os.File)
 	go func() {
 		defer close(s.ended)
 		sc := bufio.NewScanner(out)
 		sc.Buffer(nil, 1<<20)
 		for {
+			s.still.Lock()
 			more := sc.Scan()
+			s.still.Unlock()
 			var e applyEvent
 			if more && json.Unmarshal(sc.Bytes(), &e) != nil {
 				continue // the last line of a caller that was killed
@@ -409,7 +414,7 @@ func TestFaults(t *testing.T) {
 		rows[i].left = append(rows[i].left, left...)
 	}
 
-	for _, f := range slices.Concat(faults, agentFaults, hostFaults) {
+	for _, f := range slices.Concat(faults, agentFaults, hostFaults, leftFaults) {
 		if f.soak && soak == 0 {
 			continue
 		}

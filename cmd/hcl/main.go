@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -31,17 +32,66 @@ const (
 	exitUnclean     = 5
 	exitToDo        = 6 // plan --detailed-exitcode alone: nothing else may look like it
 	exitInterrupted = 130
+	exitReaderLeft  = 141 // as of a program that dies of it
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal cancels and lets everything be taken down; after it the
-	// default is back, so that a second one leaves at once.
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	ctx, interrupt := context.WithCancel(context.Background())
+	catch(ctx, interrupt)
+	stdout, stderr := &output{File: os.Stdout, left: interrupt}, &output{File: os.Stderr, left: interrupt}
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, stdout, stderr))
+}
+
+// catch has the first signal interrupt, which lets everything be taken down. After it
+// the default is back for those that people send, so that a second one leaves at once.
+// A terminal that goes away may tell so more than once: that is no second signal.
+func catch(ctx context.Context, interrupt func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, func() { signal.Stop(signals) })
+	hangups := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(hangups, syscall.SIGHUP)
+	}
+	go func() {
+		select {
+		case <-signals:
+		case <-hangups:
+		case <-ctx.Done():
+		}
+		interrupt()
+	}()
+	// Without this a write to a reader who has left would end the process at once.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+}
+
+// errReaderLeft says that nobody reads any more what is printed.
+var errReaderLeft = errors.New("the reader of the output has left")
+
+// output is stdout or stderr. When its reader has left, that is an interruption: what
+// runs is taken down, as after Ctrl-C.
+type output struct {
+	*os.File
+	left func()
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.File.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		o.left()
+		err = fmt.Errorf("%w: %w", errReaderLeft, err)
+	}
+	return n, err
+}
+
+// WriteString and ReadFrom are the file's own otherwise.
+func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
+
+func (o *output) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{o}, r)
 }
 
 // app is what the verbs share.
@@ -97,8 +147,11 @@ func run(ctx context.Context, args []string, in *os.File, stdout, stderr io.Writ
 	if errors.As(err, new(*provision.UncleanError)) { // whatever else: somebody has to look at it
 		code = exitUnclean
 	}
+	if errors.Is(err, errReaderLeft) && ctx.Err() != nil && code != exitUnclean {
+		return exitReaderLeft
+	}
 	if e == nil || e.err != nil {
-		fmt.Fprintf(stderr, "%s %v\n", a.paint(red, "Error:"), err)
+		fmt.Fprintf(stderr, "%s %s\n", a.paint(red, "Error:"), plain.Text(err.Error()))
 	}
 	return code
 }

@@ -17,6 +17,7 @@ import (
 
 	"hclbench/apply"
 	"hclbench/hcl"
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -103,7 +104,11 @@ func (n *notices) end(e ended) {
 }
 
 // problems are those who could not be told, once the run is over.
-func (n *notices) problems() error { return errors.Join(n.failed...) }
+func (n *notices) problems() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return errors.Join(n.failed...)
+}
 
 func (n *notices) tell(about string, what notice) {
 	for _, one := range n.all {
@@ -156,7 +161,7 @@ func runNotice(ctx context.Context, command []provision.Text, text []byte) error
 	cmd.WaitDelay = time.Second
 	cmd.Stdin = bytes.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s: %w: %s", command[0], err, withoutSecrets(out, command...))
+		return fmt.Errorf("run %s: %w: %s", command[0], err, answer(out, command...))
 	}
 	return nil
 }
@@ -177,19 +182,20 @@ func post(ctx context.Context, to provision.Text, text []byte) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
-		return fmt.Errorf("post to %s: %s: %s", to, resp.Status, withoutSecrets(said, to, provision.Secret(r.URL.RequestURI())))
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		return fmt.Errorf("post to %s: %s: %s", to, resp.Status, answer(said, to, provision.Secret(r.URL.RequestURI())))
 	}
 	return nil
 }
 
-// withoutSecrets is what somebody answered, who may have quoted what he was told.
-func withoutSecrets(said []byte, told ...provision.Text) string {
-	s := string(bytes.TrimSpace(said))
+// answer is what somebody said who was told secrets, and may have quoted them.
+func answer(said []byte, told ...provision.Text) string {
+	var secrets []string
 	for _, text := range told {
-		if hidden := text.Reveal(); text.IsSecret() && len(hidden) > 1 {
-			s = strings.ReplaceAll(s, hidden, text.String())
-		}
+		secrets = append(secrets, text.Secrets()...)
 	}
-	return s
+	return plain.Cut(plain.NewSecrets(secrets...).Line(string(bytes.TrimSpace(said))), answerShown)
 }
+
+// answerShown is how much of an answer is shown, in bytes.
+const answerShown = 300

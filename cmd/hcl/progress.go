@@ -107,27 +107,6 @@ func (a *app) audience(asJSON bool) audience {
 	}
 }
 
-// audiences are told one after the other.
-type audiences []audience
-
-func (all audiences) begin(b begun) {
-	for _, a := range all {
-		a.begin(b)
-	}
-}
-
-func (all audiences) event(e apply.Event) {
-	for _, a := range all {
-		a.event(e)
-	}
-}
-
-func (all audiences) end(e ended) {
-	for _, a := range all {
-		a.end(e)
-	}
-}
-
 // recorder writes everything as JSON. The first error silences it: a reader who
 // has left, or a full disk, must not end a measurement.
 type recorder struct {

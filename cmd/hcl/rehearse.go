@@ -64,6 +64,9 @@ could not be run, 130 interrupted.`,
 			if err := pick(p, selection); err != nil {
 				return err
 			}
+			if p.Empty() && asJSON {
+				return a.nothingToDo(p, "rehearse")
+			}
 			if p.Empty() {
 				return p.Text(a.stdout, false)
 			}

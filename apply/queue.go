@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A queue that is long takes nothing more of what can be spared, and one that is full
+// takes nothing more at all.
+const (
+	queueLong = 1_000
+	queueFull = 100_000
+)
+
+// Queue hands values on, one at a time and in their order, to somebody who may be slow
+// or stand still. Nobody who puts one in waits for him.
+type Queue[T any] struct {
+	to    func(T)
+	spare func(T) bool
+
+	mu      sync.Mutex
+	waiting []T
+	more    chan struct{} // holds a token when there is something new
+	ended   chan struct{} // closed: nothing more comes
+	done    chan struct{} // closed: all is handed on
+	lost    int
+}
+
+// NewQueue returns a queue to somebody. spare reports of what the last value says more
+// than those before: they are left out where the queue is long; nil: of nothing.
+// It has to be closed.
+func NewQueue[T any](to func(T), spare func(T) bool) *Queue[T] {
+	q := &Queue[T]{to: to, spare: spare, more: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
+	go q.hand()
+	return q
+}
+
+// Put adds a value. It never waits.
+func (q *Queue[T]) Put(v T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.waiting)
+	if n >= queueFull || n >= queueLong && q.spare != nil && q.spare(v) {
+		q.lost++
+		return
+	}
+	q.waiting = append(q.waiting, v)
+	select {
+	case q.more <- struct{}{}:
+	default:
+	}
+}
+
+func (q *Queue[T]) hand() {
+	defer close(q.done)
+	for {
+		over := false
+		select {
+		case <-q.more:
+		case <-q.ended:
+			over = true
+		}
+		for v, ok := q.next(); ok; v, ok = q.next() {
+			q.to(v)
+		}
+		if over {
+			return
+		}
+	}
+}
+
+func (q *Queue[T]) next() (v T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return v, false
+	}
+	v = q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return v, true
+}
+
+// Close returns when all that was put in is handed on, or when ctx ends: whoever stands
+// still then gets nothing more, as soon as he goes on. It returns how many values were
+// left out. Nothing may be put in any more.
+func (q *Queue[T]) Close(ctx context.Context) (lost int) {
+	close(q.ended)
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lost += len(q.waiting)
+	q.waiting = nil
+	return q.lost
+}
+
+// Beyond returns a context with the values of ctx that ends d after it: for what has to
+// be brought to its end, and must not take for ever.
+func Beyond(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, cancel)
+		context.AfterFunc(on, func() { timer.Stop() })
+	})
+	return on, func() {
+		stop()
+		cancel()
+	}
+}

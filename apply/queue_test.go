@@ -1,0 +1,101 @@
+package apply
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// TestQueue: who stands still delays nobody, loses what can be spared first, and gets
+// nothing more once he is given up.
+func TestQueue(t *testing.T) {
+	var got []int
+	goOn := make(chan struct{})
+	q := NewQueue(func(v int) { <-goOn; got = append(got, v) }, func(v int) bool { return v%2 == 1 })
+	for v := range 3 * queueLong {
+		q.Put(v)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lost := q.Close(over); lost < queueLong {
+		t.Errorf("%d values are lost, want all that nobody took", lost)
+	}
+	close(goOn)
+	<-q.done
+	if len(got) > 1 {
+		t.Errorf("%d values came after he was given up", len(got)-1)
+	}
+
+	got = nil
+	q = NewQueue(func(v int) { got = append(got, v) }, nil)
+	for v := range 100 {
+		q.Put(v)
+	}
+	if lost := q.Close(t.Context()); lost != 0 || len(got) != 100 || !slices.IsSorted(got) {
+		t.Errorf("%d lost, got %v", lost, got)
+	}
+	spared := NewQueue(func(int) { <-goOn }, func(v int) bool { return v%2 == 1 })
+	goOn = make(chan struct{})
+	for v := range 4 * queueLong {
+		spared.Put(v)
+	}
+	spared.mu.Lock()
+	kept := len(spared.waiting)
+	spared.mu.Unlock()
+	close(goOn)
+	if lost := spared.Close(t.Context()); lost < queueLong || kept < 2*queueLong {
+		t.Errorf("of %d values %d are lost and %d were kept, want all even ones", 4*queueLong, lost, kept)
+	}
+}
+
+// TestBeyond: the rest of the work gets its time after an interruption, and no more.
+func TestBeyond(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	on, done := Beyond(ctx, time.Millisecond)
+	defer done()
+	if on.Err() != nil {
+		t.Error("it ended before what it outlives")
+	}
+	interrupt()
+	<-on.Done()
+	late, stop := Beyond(ctx, time.Hour)
+	if late.Err() != nil {
+		t.Error("after the interruption there is no time left")
+	}
+	stop()
+	if late.Err() == nil {
+		t.Error("it goes on when it is released")
+	}
+}
+
+// TestKeepInterrupted: a cell that was measured when Ctrl-C came is kept.
+func TestKeepInterrupted(t *testing.T) {
+	store, err := results.Open(t.Context(), filepath.Join(t.TempDir(), ".hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	row := results.Deployment{ID: "d", RunID: "r", Engine: "sim.e"}
+	if err := store.BeginRun(t.Context(), results.Run{ID: "r", Lab: "l", Started: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PutDeployment(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	s := &site{run: &run{store: store}}
+	out := results.Cell{ID: "c", RunID: "r", DeploymentID: "d", Started: time.Now(), Summary: &load.Summary{Verdict: load.Verdict{Verdict: load.Valid}}}
+	if err := s.keep(ctx, row, out, nil, nil); err != nil {
+		t.Error(err)
+	}
+	rows, err := store.Rows(t.Context(), results.Query{})
+	if err != nil || len(rows) != 1 {
+		t.Errorf("%d cells are kept, %v", len(rows), err)
+	}
+}
