@@ -315,7 +315,7 @@ func usesDocker(deployments []*plan.Deployment) bool {
 // sweep removes what an earlier run of this lab left on the host.
 func (s *site) sweep(ctx context.Context, deployments []*plan.Deployment) error {
 	runtimes := []runtime{agent.Processes{Client: s.agent}}
-	if usesDocker(deployments) {
+	if usesDocker(deployments) || !s.plan.Rehearsal && hasDocker(ctx, s.conn) { // what ran there before may have been another lab's text
 		runtimes = append(runtimes, s.conn)
 	}
 	for _, rt := range runtimes {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hclbench/engines"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -29,7 +30,7 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 		s.event(Event{Type: Step, Host: s.host.Name, Engine: row.Engine, Message: fmt.Sprintf(format, args...)})
 	}
 	whole, growing := s.onHost(output), s.onHost(ct.Mounts[len(ct.Mounts)-1].Source)
-	there, err := s.conn.Run(ctx, fmt.Sprintf("mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi", shell(path.Dir(whole)), shell(whole), shell(growing)), nil)
+	there, err := s.conn.Run(ctx, fmt.Sprintf("mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi", plain.Quote(path.Dir(whole)), plain.Quote(whole), plain.Quote(growing)), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 	if err := s.finished(ctx, d, s.conn, id, "the build", nil); err != nil {
 		return nil, err
 	}
-	_, err = s.conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s", shell(growing), shell(whole)), nil)
+	_, err = s.conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s", plain.Quote(growing), plain.Quote(whole)), nil)
 	if failed := new(provision.CommandError); errors.As(err, &failed) {
 		return nil, errors.New(withTail(fmt.Sprintf("the build ended, but left nothing in %s: %v", d.Engine.Build.Output, err), s.tail(ctx, &instance{rt: s.conn, id: id})))
 	} else if err != nil {
@@ -75,6 +76,3 @@ func (s *site) onHost(p string) string {
 	}
 	return p
 }
-
-// shell quotes a word for the host's shell.
-func shell(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

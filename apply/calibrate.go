@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"hclbench/agent"
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -36,7 +37,7 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 		if err != nil {
 			return p, err
 		}
-		out, err := c.Run(ctx, strings.Join(append([]string{remote, "calibrate"}, flags...), " "), nil)
+		out, err := c.Run(ctx, command(append([]string{remote, "calibrate"}, flags...)), nil)
 		if out != "" { // also when no load was measured rightly
 			mu.Lock()
 			defer mu.Unlock()
@@ -48,4 +49,13 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 		return p, err
 	})
 	return said, err
+}
+
+// command is a line for the host's shell.
+func command(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = plain.Quote(w)
+	}
+	return strings.Join(quoted, " ")
 }

@@ -1,11 +1,14 @@
 package apply
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,12 +20,24 @@ import (
 )
 
 // Scope says what of a lab is looked for, and where: on each host the agent's
-// processes, and Docker's containers where one of its engines runs in one.
+// processes and Docker's containers, since a lab that runs none there today may have
+// run some yesterday.
 type Scope struct {
 	Lab   string
 	Hosts []*provision.Host
-	// Docker reports whether the lab runs containers on a host.
+	// Docker reports whether the lab runs containers on a host, where it is an error
+	// that they cannot be looked for.
 	Docker func(*provision.Host) bool
+}
+
+// looksAtDocker reports whether there may be containers of the lab on the host.
+func (s Scope) looksAtDocker(ctx context.Context, c *provision.Conn) bool {
+	return s.Docker(c.Host()) || hasDocker(ctx, c)
+}
+
+func hasDocker(ctx context.Context, c *provision.Conn) bool {
+	_, err := c.DockerVersion(ctx)
+	return err == nil
 }
 
 // ScopeOf is where the lab's engines may have left something.
@@ -39,6 +54,7 @@ func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
 // Presence is what of a lab is on one host.
 type Presence struct {
 	Host       *provision.Host
+	Err        error              // why it could not be asked, or not of everything
 	Lease      *agent.Lease       // nil: nobody is at work
 	Reserved   *agent.Lease       // of the machine, for another lab; nil: for none
 	Unclean    *agent.Unclean     // what a tear-down has left; nil: nothing
@@ -79,7 +95,7 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 		if p.Reserved != nil && p.Reserved.Lab == scope.Lab {
 			p.Reserved = nil // that is the lease, or was
 		}
-		if scope.Docker(h) {
+		if scope.looksAtDocker(ctx, c) {
 			p.Containers, err = c.List(ctx, map[string]string{plan.LabelLab: scope.Lab})
 		}
 		return p, err
@@ -118,14 +134,14 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 			}
 			p.Unclean = nil
 		} else if p.Unclean != nil {
-			traces = p.Unclean.Traces
+			traces = together(p.Unclean.Traces, traces)
 		}
 		gone := func(f provision.Found) {
 			traces.Containers = append(traces.Containers, f.ID)
 			tell(Event{Time: time.Now(), Type: Step, Host: h.Name, Message: plain.Line("removing " + f.Name)})
 		}
 		p.Processes, err = sweep(ctx, agent.Processes{Client: a}, scope.Lab, gone)
-		if scope.Docker(h) {
+		if scope.looksAtDocker(ctx, c) {
 			var e error
 			p.Containers, e = sweep(ctx, c, scope.Lab, gone)
 			err = errors.Join(err, e)
@@ -169,6 +185,18 @@ func dismiss(ctx context.Context, c *provision.Conn, lab, storeID string, force 
 	return info, agent.End(ctx, c, lab, cmp.Or(by, "hcl destroy --force"))
 }
 
+// together are the traces of two runs; how the GPUs were before is known from the
+// older of them.
+func together(older, newer provision.Traces) provision.Traces {
+	older.Containers = slices.Concat(older.Containers, newer.Containers)
+	older.Ports = slices.Concat(older.Ports, newer.Ports)
+	older.Mark = cmp.Or(older.Mark, newer.Mark)
+	if len(older.Before.Memory) == 0 {
+		older.Before = newer.Before
+	}
+	return older
+}
+
 // visit does the same on every host, side by side.
 func visit(ctx context.Context, scope Scope, opt Options, do func(context.Context, *provision.Conn, *provision.Host) (Presence, error)) ([]Presence, error) {
 	if opt.Log == nil {
@@ -181,19 +209,19 @@ func visit(ctx context.Context, scope Scope, opt Options, do func(context.Contex
 		wg.Go(func() {
 			out[i].Host = h
 			c, err := provision.Dial(ctx, h, opt.SSH, opt.Log)
-			if err != nil {
-				errs[i] = err
-				return
+			if err == nil {
+				defer c.Close()
+				out[i], err = do(ctx, c, h)
 			}
-			defer c.Close()
-			out[i], errs[i] = do(ctx, c, h)
+			out[i].Err, errs[i] = err, err
 		})
 	}
 	wg.Wait()
 	return out, errors.Join(errs...)
 }
 
-// Logs passes an engine's log, from its container or process, on as it comes.
+// Logs passes an engine's log, from its container or process, on as it comes, without
+// its secrets and what is not fit for a terminal. It is an error that it breaks off.
 func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail int, opt Options, write func([]byte) error) error {
 	one := scope
 	one.Hosts = []*provision.Host{e.Host}
@@ -222,18 +250,34 @@ func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail
 			return Presence{}, err
 		}
 		defer logs.Close()
-		buf := make([]byte, 32<<10)
-		for {
-			n, err := logs.Read(buf)
-			if n > 0 {
-				if err := write(buf[:n]); err != nil {
-					return Presence{}, err
-				}
-			}
-			if err != nil {
-				return Presence{}, nil // the end, or the caller had enough
-			}
+		stop := context.AfterFunc(ctx, func() { logs.Close() })
+		defer stop()
+		err = passOn(logs, write, plain.NewSecrets(append(engines.Secrets(e), opt.Hub.Token)...))
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
+		return Presence{}, err
 	})
 	return err
+}
+
+// longestLine is how much of a log is taken for one line, in bytes.
+const longestLine = 256 << 10
+
+// passOn writes a log to its end, line by line.
+func passOn(log io.Reader, write func([]byte) error, secrets plain.Secrets) error {
+	for r := bufio.NewReaderSize(log, longestLine); ; {
+		line, err := r.ReadSlice('\n')
+		if len(line) > 0 {
+			if err := write([]byte(secrets.Text(string(line)))); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil && err != bufio.ErrBufferFull:
+			return fmt.Errorf("the log breaks off: %w", err)
+		}
+	}
 }

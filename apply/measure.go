@@ -14,6 +14,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -329,7 +330,7 @@ func (s *site) compileCache(ctx context.Context, d *plan.Deployment, ct provisio
 	if at == "" {
 		return ct, "", nil
 	}
-	there, err := s.conn.Run(ctx, "ls -A "+shell(s.onHost(at))+" 2>/dev/null || true", nil)
+	there, err := s.conn.Run(ctx, "ls -A "+plain.Quote(s.onHost(at))+" 2>/dev/null || true", nil)
 	if err != nil {
 		return ct, "", fmt.Errorf("look at the compile cache: %w", err)
 	}

@@ -117,7 +117,7 @@ type scene struct {
 	ended chan struct{}
 	still sync.Mutex // who holds it keeps events from being read
 	out   *os.File   // that they are read from
-	kept  int // cells that were measured, by all applies
+	kept  int        // cells that were measured, by all applies
 }
 
 type applyEvent struct {
