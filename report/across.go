@@ -33,53 +33,72 @@ func cached(r *results.Row) bool {
 	return kind == load.SharedPrefix || strings.Contains(kind, "shared-prefix") || strings.Contains(dataset(r), "shared-prefix")
 }
 
-// prefixFigure shows cells with shared prefixes beside those without: same GPUs,
-// same kind of engine, same concurrency and same length of the answers.
-func prefixFigure(cells []*sample) (*figure, string) {
-	type key struct {
-		gpus, kind          string
-		concurrency, output float64
+// prefixless is all that a cell was measured with but what concerns prefixes: the same
+// for two of which one had them and the other had not.
+func prefixless(s *sample) string {
+	r := s.rows[0]
+	d := &r.Deployment
+	identity := map[string]string{}
+	for name, value := range d.Identity {
+		if !strings.Contains(name, "prefix") && !strings.Contains(name, "radix") && r.Run.Command != "import" {
+			identity[name] = value
+		}
 	}
-	type pair struct{ without, with *sample }
-	var order []key
-	pairs := map[key]*pair{}
+	var others []string
+	for _, a := range r.Axes {
+		if !strings.Contains(a.Name, "prefix") && a.Name != "dataset" && a.Name != "engine" {
+			others = append(others, a.Name+"="+axisText(a.Value))
+		}
+	}
+	slices.Sort(others)
+	return fmt.Sprint(s.series.gpus, "\x00", s.series.kind, "\x00", d.Model, "\x00", d.Image, "\x00", identity, s.at, others, r.Job.Workload.Endpoint)
+}
+
+// prefixFigure shows cells with shared prefixes beside those without, where all else
+// that is known is the same. Where several fit, none is shown.
+func prefixFigure(cells []*sample) (*figure, string) {
+	type pair struct{ without, with []*sample }
+	var order []string
+	pairs := map[string]*pair{}
 	for _, s := range cells {
-		k := key{s.series.gpus, s.series.kind, s.at["concurrency"], s.at["output_tokens"]}
+		k := prefixless(s)
 		if pairs[k] == nil {
 			pairs[k] = &pair{}
 			order = append(order, k)
 		}
 		if cached(s.rows[0]) {
-			pairs[k].with = cmp.Or(pairs[k].with, s)
+			pairs[k].with = append(pairs[k].with, s)
 		} else {
-			pairs[k].without = cmp.Or(pairs[k].without, s)
+			pairs[k].without = append(pairs[k].without, s)
 		}
 	}
-	order = slices.DeleteFunc(order, func(k key) bool { return pairs[k].with == nil || pairs[k].without == nil })
+	order = slices.DeleteFunc(order, func(k string) bool { return len(pairs[k].with) != 1 || len(pairs[k].without) != 1 })
 	if len(order) == 0 {
 		return nil, "Prefix cache on and off: no engine was measured with and without shared prefixes under the same load."
 	}
-	slices.SortStableFunc(order, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.concurrency, b.concurrency), cmp.Compare(pairs[a].without.series.index, pairs[b].without.series.index))
+	slices.SortStableFunc(order, func(a, b string) int {
+		x, y := pairs[a].without[0], pairs[b].without[0]
+		return cmp.Or(cmp.Compare(x.at["concurrency"], y.at["concurrency"]), cmp.Compare(x.series.index, y.series.index))
 	})
 	f := &figure{id: "prefix-cache", title: "Prefix cache on and off",
 		under: "with shared prefixes in the series' colour, without them in grey, under the same load"}
 	for _, m := range []metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL} {
 		c := &chart{title: m.title, y: axis{unit: m.unit}}
 		for _, k := range order {
-			off, okOff := pairs[k].without.value(m)
-			on, okOn := pairs[k].with.value(m)
+			without, with := pairs[k].without[0], pairs[k].with[0]
+			off, okOff := without.value(m)
+			on, okOn := with.value(m)
 			if !okOff || !okOn {
 				continue
 			}
-			s := pairs[k].without.series
+			s := without.series
 			label := s.label
-			if k.concurrency > 0 {
-				label += ", " + short(k.concurrency) + " in flight"
+			if c := without.at["concurrency"]; c > 0 {
+				label += ", " + short(c) + " in flight"
 			}
 			c.groups = append(c.groups, group{label: label, bars: []bar{
-				{series: s, value: off.y, before: true, doubt: off.doubt, hover: label + "\nwithout: " + said(off.y, m)},
-				{series: s, value: on.y, after: percent(on.y/off.y - 1), doubt: on.doubt, hover: label + "\nwith: " + said(on.y, m)},
+				{series: s, value: off.y, before: true, doubt: off.doubt, mark: off.mark, hover: label + "\nwithout: " + said(off.y, m)},
+				{series: s, value: on.y, after: percent(on.y/off.y - 1), doubt: on.doubt, mark: on.mark, hover: label + "\nwith: " + said(on.y, m)},
 			}})
 		}
 		c.secondsOfBars()
@@ -112,10 +131,16 @@ func (c *chart) secondsOfBars() {
 	}
 }
 
-// percent is a change for people: "+12 %".
+// percent is a change for people: "+12 %". What is more than doubled, or less than a
+// tenth, is a factor: "×20", "÷700".
 func percent(change float64) string {
-	if math.IsNaN(change) || math.IsInf(change, 0) {
+	switch {
+	case math.IsNaN(change) || math.IsInf(change, 0):
 		return none
+	case change > 1:
+		return "×" + number(1+change)
+	case change > -1 && change < -0.9:
+		return "÷" + number(1/(1+change))
 	}
 	p := change * 100
 	digits := 0
@@ -164,8 +189,12 @@ func distributionFigure(cells []*sample, about About) (*figure, string) {
 	f := &figure{id: "distributions", title: "How latencies are distributed", under: "each series in its busiest cell"}
 	curves := map[*series]map[string][]dot{}
 	exact := 0
+	var unread []string
 	for _, s := range order {
-		curves[s] = about.curves(busiest[s].rows[0])
+		var err error
+		if curves[s], err = about.curves(busiest[s].rows[0]); err != nil {
+			unread = append(unread, fmt.Sprintf("The requests of %s cannot be read: %v.", s.label, err))
+		}
 		if curves[s] != nil {
 			exact++
 		}
@@ -178,6 +207,7 @@ func distributionFigure(cells []*sample, about About) (*figure, string) {
 	default:
 		f.readings = []string{"From every request where they were kept, else from percentiles."}
 	}
+	f.readings = append(f.readings, unread...)
 	for _, t := range []timing{ttft, tpot, e2el} {
 		c := &chart{title: sentence(t.title) + ": share of requests within", x: axis{title: sentence(t.title), unit: "ms"},
 			y: axis{unit: "%", zero: true, linear: true, to: 100}}
@@ -194,6 +224,7 @@ func distributionFigure(cells []*sample, about About) (*figure, string) {
 			for i := range l.dots {
 				p := &l.dots[i]
 				p.n = 1
+				p.mark = kindOfRun(x.rows[0])
 				p.hover = fmt.Sprintf("%s, %s\n%s %% within %s ms", s.label, x.load(), number(p.y), number(p.x))
 			}
 			c.lines = append(c.lines, l)
@@ -235,20 +266,22 @@ func quantiles(s load.Stats) []dot {
 // maxCurveRequests bounds the records that are read for one curve.
 const maxCurveRequests = 200_000
 
-// curves are the distributions of a cell from every one of its requests, by the
-// key of the timing; nil when they are not there.
-func (about About) curves(r *results.Row) map[string][]dot {
+// curves are the distributions of a cell from every one of its requests that its
+// figures are of, by the key of the timing; nil when they are not there.
+func (about About) curves(r *results.Row) (map[string][]dot, error) {
 	if about.Records == nil || r.Summary.Requests > maxCurveRequests {
-		return nil
+		return nil, nil
 	}
 	records, err := about.Records(r)
 	if err != nil || len(records) == 0 {
-		return nil
+		return nil, err
 	}
+	first := slices.MinFunc(records, func(a, b load.Record) int { return cmp.Compare(a.Sent, b.Sent) }).Sent
 	values := map[string][]float64{}
 	for i := range records {
 		q := &records[i]
-		if !q.OK() {
+		at := load.Duration(q.Sent - first)
+		if w := r.Summary.Window; !q.OK() || w != nil && (at < w.From || at >= w.To) {
 			continue
 		}
 		add := func(key string, ns float64) { values[key] = append(values[key], ns/1e6) }
@@ -272,7 +305,7 @@ func (about About) curves(r *results.Row) map[string][]dot {
 			out[key] = append(out[key], dot{x: v[at], y: 100 * float64(at+1) / float64(len(v))})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // maxTimelines bounds the cells that are shown over time.
@@ -311,6 +344,16 @@ func timelines(cells []*sample) []*figure {
 	return figures
 }
 
+// nearest is the index of the time that is nearest to at, of times that rise; −1: there
+// is none.
+func nearest(times []float64, at float64) int {
+	i, _ := slices.BinarySearch(times, at)
+	if i == len(times) || i > 0 && at-times[i-1] < times[i]-at {
+		i--
+	}
+	return i
+}
+
 // overTime are the quantities of a cell over time, each a chart.
 func overTime(x *sample) []*chart {
 	r := x.rows[0]
@@ -324,7 +367,7 @@ func overTime(x *sample) []*chart {
 			lines[i].plain = true
 			for j := range lines[i].dots {
 				p := &lines[i].dots[j]
-				p.n = 1
+				p.n, p.mark = 1, kindOfRun(r)
 				p.hover = fmt.Sprintf("%s s\n%s", number(p.x), strings.TrimSpace(number(p.y)+" "+unit))
 			}
 		}
@@ -371,8 +414,9 @@ func overTime(x *sample) []*chart {
 	return charts
 }
 
-// gathered is one quantity of all its sources: their sum or their mean at each
-// time that the first of them has.
+// gathered is one quantity of all its sources: their sum or their mean at each time
+// that the first of them has, of the values nearest to it. Where a source has none near,
+// there is none.
 func gathered(s *series, all []telemetry.Series, name string, factor float64, sum bool) line {
 	var of []telemetry.Series
 	for _, x := range all {
@@ -384,10 +428,14 @@ func gathered(s *series, all []telemetry.Series, name string, factor float64, su
 	if len(of) == 0 {
 		return l
 	}
-	for i, at := range of[0].At {
+	near := math.Inf(1) // half a step
+	for i := 1; i < len(of[0].At); i++ {
+		near = min(near, (of[0].At[i]-of[0].At[i-1])/2)
+	}
+	for _, at := range of[0].At {
 		total, n := 0.0, 0
 		for _, x := range of {
-			if i < len(x.Value) {
+			if i := nearest(x.At, at); i >= 0 && math.Abs(x.At[i]-at) <= near {
 				total += x.Value[i]
 				n++
 			}

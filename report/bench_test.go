@@ -62,7 +62,7 @@ func BenchmarkCurves(b *testing.B) {
 	r := row("vllm.h200", 4, 100, 20)
 	about := About{Records: func(*results.Row) ([]load.Record, error) { return records, nil }}
 	for b.Loop() {
-		if about.curves(&r) == nil {
+		if got, err := about.curves(&r); err != nil || got == nil {
 			b.Fatal("no curves")
 		}
 	}

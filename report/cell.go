@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/results"
 )
 
@@ -76,7 +77,7 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 			fmt.Fprintf(&b, "  %s  %-5s %s\n", e.Time.Local().Format(time.TimeOnly), e.Level, strings.ReplaceAll(e.Message, "\n", "\n    "))
 		}
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
 }
 

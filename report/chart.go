@@ -15,6 +15,7 @@ type chart struct {
 	groups []group // bars; there are no lines then
 	better string  // where good values are: "higher is better"
 	note   string  // what is the same for all of it, where nothing else says it
+	mark   string  // what it shows, where that is no measurement of ours
 	leads  []lead  // who is ahead along x; nil: there is nobody to be ahead of
 }
 
@@ -37,7 +38,8 @@ type dot struct {
 	of        int     // repetitions in all: those in doubt are left out where others are there
 	label     string  // beside it
 	hover     string
-	doubt     bool // suspect: drawn hollow
+	doubt     bool   // suspect: drawn hollow
+	mark      string // what it is, where it is no measurement of ours: "rehearsal", "imported"
 }
 
 // group are bars that belong together: one of each series, or with and without.
@@ -54,11 +56,13 @@ type bar struct {
 	hover  string
 	before bool // what the next one is compared with
 	doubt  bool
+	mark   string
 }
 
 const (
-	small = 11 // height of text in charts
-	tiny  = 10
+	small      = 11 // height of text in charts
+	tiny       = 10
+	markHeight = 14 // of the line that says that it is no measurement
 )
 
 // draw lays a chart out. With a legend it can stand alone.
@@ -67,6 +71,10 @@ func (c *chart) draw(width, height float64, legend bool) *drawing {
 	top := 8.0
 	if legend {
 		top = c.legend(d, top)
+	}
+	if c.mark != "" {
+		d.label(0, top+8, c.mark, piece{colour: ink, size: tiny, bold: true})
+		top += markHeight
 	}
 	title := c.title
 	if c.y.unit != "" {
@@ -150,6 +158,40 @@ func (c *chart) draw(width, height float64, legend bool) *drawing {
 		}
 	}
 	return d
+}
+
+// marked says what the chart shows, where that is no measurement of ours.
+func (c *chart) marked() string {
+	var kinds []string
+	add := func(kind string) {
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	for _, l := range c.lines {
+		if l.published || l.front {
+			continue
+		}
+		for _, p := range l.dots {
+			add(p.mark)
+		}
+	}
+	for _, g := range c.groups {
+		for _, b := range g.bars {
+			add(b.mark)
+		}
+	}
+	text := map[string]string{"rehearsal": "Rehearsal: simulated, not a measurement", "imported": "Imported: measured by others"}
+	var words []string
+	for _, kind := range kinds {
+		if kind != "" {
+			words = append(words, text[kind])
+		}
+	}
+	if len(words) > 0 && len(kinds) > len(words) {
+		words = append(words, "and measurements")
+	}
+	return strings.Join(words, "; ")
 }
 
 // values are all that the axes have to hold.
@@ -290,11 +332,15 @@ const (
 	barGap     = 3
 	groupGap   = 12
 	groupTitle = 16
+	symbolRoom = 10 // for the marker of its series
 )
 
 // barsHeight is how high a chart of bars is, legend aside.
 func (c *chart) barsHeight() float64 {
 	h := 38.0
+	if c.mark != "" {
+		h += markHeight
+	}
 	for _, g := range c.groups {
 		if g.label != "" {
 			h += groupTitle
@@ -310,7 +356,7 @@ func (c *chart) bars(d *drawing, title string, top float64) {
 	for _, g := range c.groups {
 		for _, b := range g.bars {
 			most = max(most, b.value)
-			after = max(after, textWidth(barText(b), tiny))
+			after = max(after, textWidth(barText(b), tiny)+symbolRoom)
 			foot = max(foot, textWidth(b.label, tiny))
 		}
 	}
@@ -342,7 +388,10 @@ func (c *chart) bars(d *drawing, title string, top float64) {
 			} else {
 				d.add(piece{shape: area, at: at, colour: colour, series: b.series, hover: b.hover})
 			}
-			d.label(foot+w+5, y+barHeight-2, barText(b), piece{colour: faint, size: tiny, series: b.series})
+			if !b.before { // colours alone may repeat
+				d.add(piece{shape: symbolOf(b.series), at: []point{{foot + w + 8, y + barHeight/2.0}}, size: 3, colour: colour, series: b.series})
+			}
+			d.label(foot+w+5+symbolRoom, y+barHeight-2, barText(b), piece{colour: faint, size: tiny, series: b.series})
 			y += barHeight + barGap
 		}
 		y += groupGap

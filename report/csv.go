@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/results"
 )
 
@@ -26,7 +27,7 @@ func CSV(w io.Writer, rows []results.Row) error {
 	}
 	head := []string{"lab", "run", "command", "cell", "benchmark", "engine", "kind", "host", "gpus", "gpu_count", "model", "image", "digest"}
 	for _, name := range names {
-		head = append(head, "axis_"+name)
+		head = append(head, csvText("axis_"+name))
 	}
 	head = append(head, "repetition", "started", "finished", "verdict", "reasons")
 	stale := slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale })
@@ -39,6 +40,7 @@ func CSV(w io.Writer, rows []results.Row) error {
 	if err := out.Write(head); err != nil {
 		return err
 	}
+	texts := len(head) - len(metrics) // what is no figure comes first
 	line := make([]string, 0, len(head))
 	for i := range rows {
 		r := &rows[i]
@@ -63,12 +65,25 @@ func CSV(w io.Writer, rows []results.Row) error {
 				line = append(line, "")
 			}
 		}
+		for j := range texts {
+			line[j] = csvText(line[j])
+		}
 		if err := out.Write(line); err != nil {
 			return err
 		}
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// csvText is text that no spreadsheet takes for a formula and no terminal for a
+// command.
+func csvText(s string) string {
+	s = plain.Line(s)
+	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) && !isNumber(s) {
+		return "'" + s
+	}
+	return s
 }
 
 // stamp is a time as text; what is not known is empty.
@@ -91,8 +106,8 @@ func (f *figure) csv() string {
 				continue // what is joined is there already
 			}
 			for _, p := range l.dots {
-				_ = out.Write([]string{c.title, l.series.label, l.series.engine, l.series.gpus, exact(p.x), unit(c.x), exact(p.y), unit(c.y),
-					p.label, strconv.Itoa(p.n), exact(p.low), exact(p.high), l.verdict(p)})
+				_ = out.Write([]string{c.title, csvText(l.series.label), csvText(l.series.engine), csvText(l.series.gpus), exact(p.x), unit(c.x), exact(p.y), unit(c.y),
+					csvText(p.label), strconv.Itoa(p.n), exact(p.low), exact(p.high), l.verdict(p)})
 			}
 		}
 		for _, g := range c.groups {
@@ -101,7 +116,7 @@ func (f *figure) csv() string {
 				if x.before {
 					label += ", without"
 				}
-				_ = out.Write([]string{c.title, x.series.label, x.series.engine, x.series.gpus, "", "", exact(x.value), unit(c.y), label, "", "", "", line{}.verdict(dot{doubt: x.doubt})})
+				_ = out.Write([]string{c.title, csvText(x.series.label), csvText(x.series.engine), csvText(x.series.gpus), "", "", exact(x.value), unit(c.y), csvText(label), "", "", "", line{}.verdict(dot{doubt: x.doubt, mark: x.mark})})
 			}
 		}
 	}
@@ -116,6 +131,8 @@ func (l line) verdict(d dot) string {
 		return "published"
 	case d.doubt:
 		return load.Suspect
+	case d.mark != "":
+		return d.mark
 	}
 	return load.Valid
 }

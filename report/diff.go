@@ -468,7 +468,7 @@ func (d *Difference) Write(w io.Writer, format string, width int) error {
 	default:
 		d.text(&b, width)
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
 }
 

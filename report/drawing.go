@@ -96,7 +96,7 @@ func symbolOf(s *series) shape {
 	if s == nil {
 		return circle
 	}
-	return []shape{circle, diamond, square, triangle}[s.variant()]
+	return []shape{circle, diamond, square, triangle}[s.marker]
 }
 
 // dashOf is how the lines of a series are drawn: the first GPU's are solid.
@@ -104,16 +104,14 @@ func dashOf(s *series) []float64 {
 	if s == nil {
 		return nil
 	}
-	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.variant()]
+	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.dash]
 }
-
-func (s *series) variant() int { return (s.gpu + s.index/len(palette())) % 4 }
 
 func colourOf(s *series) colour {
 	if s == nil {
 		return ink
 	}
-	return colour(s.index % len(palette()))
+	return colour(s.hue)
 }
 
 // strokes are the two of a cross.

@@ -122,6 +122,7 @@ func (s *sample) value(m metric) (d dot, ok bool) {
 	if len(values) == 0 {
 		return d, false
 	}
+	d.mark = kindOfRun(s.rows[0])
 	of := spread(values)
 	d.y, d.low, d.high = of.Median, of.Min, of.Max
 	d.n, d.of = of.N, len(sure)+len(doubted)
@@ -401,6 +402,9 @@ func sections(rows []results.Row, all *seriesOf, about About) (out []section, fo
 		out[i].id = ids.name("section " + out[i].id)[len("section "):]
 		for _, f := range out[i].figures {
 			f.id = ids.name(f.id)
+			for _, c := range f.charts {
+				c.mark = c.marked()
+			}
 		}
 	}
 	return out, findings(benchmarks)
@@ -621,7 +625,9 @@ func paretoFront(c *chart) (line, string) {
 	var all []owned
 	for _, l := range c.lines {
 		for _, p := range l.dots {
-			all = append(all, owned{p, l.series})
+			if !p.doubt { // what is suspect leads nothing
+				all = append(all, owned{p, l.series})
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(b.x, a.x), cmp.Compare(b.y, a.y)) })
@@ -657,6 +663,9 @@ type lead struct {
 	series *series // nil: fewer than two were measured there, or two are level
 	by     float64 // of the next one's value: 0.12 is 12 % more, −0.12 less
 	level  bool
+	// suspect is one that would be first or second, were it not in doubt: the lead says
+	// nothing of it. Nil: there is none.
+	suspect *series
 }
 
 // level is how little the first and the second may differ, as a share, before one
@@ -670,15 +679,19 @@ func leads(c *chart, m metric) []lead {
 	}
 	ahead := func(a, b float64) bool { return (a-b)*float64(m.better) > 0 }
 	var out []lead
-	any := false
+	found := false
 	for _, x := range c.x.ticks {
-		var first, second *dot
-		var of *series
+		var first, second, doubted *dot
+		var of, doubtedOf *series
 		for _, l := range c.lines {
 			for i := range l.dots {
 				d := &l.dots[i]
 				switch {
-				case d.x != x || d.doubt:
+				case d.x != x:
+				case d.doubt:
+					if doubted == nil || ahead(d.y, doubted.y) {
+						doubted, doubtedOf = d, l.series
+					}
 				case first == nil || ahead(d.y, first.y):
 					first, second, of = d, first, l.series
 				case second == nil || ahead(d.y, second.y):
@@ -692,11 +705,14 @@ func leads(c *chart, m metric) []lead {
 			if p.level = math.Abs(p.by) < level; p.level {
 				p.series = nil
 			}
-			any = true
+			found = true
+		}
+		if doubted != nil && (second == nil || ahead(doubted.y, second.y)) {
+			p.suspect = doubtedOf
 		}
 		out = append(out, p)
 	}
-	if !any {
+	if !found {
 		return nil
 	}
 	return out
@@ -738,7 +754,7 @@ func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *char
 			byLoad[load] = i
 			c.groups = append(c.groups, group{label: load})
 		}
-		c.groups[i].bars = append(c.groups[i].bars, bar{series: s.series, label: label, value: d.y, hover: hover(s, d, "", m), doubt: d.doubt})
+		c.groups[i].bars = append(c.groups[i].bars, bar{series: s.series, label: label, value: d.y, hover: hover(s, d, "", m), doubt: d.doubt, mark: d.mark})
 	}
 	return c
 }

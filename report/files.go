@@ -76,7 +76,8 @@ func (f *figure) file(c *chart) *drawing {
 	width, height := float64(fileWide), float64(fileHigh)
 	switch {
 	case c.groups != nil:
-		height = c.barsHeight() + 50
+		legend := c.legend(&drawing{width: width}, 8)
+		height = c.barsHeight() + legend
 	case f.hero:
 		width, height = fileHeroWide, fileHeroHigh
 	case f.wide:

@@ -332,7 +332,10 @@ func (f *figure) finding(of section) (finding, bool) {
 			case l.level:
 				cell.Label = "level"
 			case l.series != nil:
-				cell = findingCell{chip(l.series), l.series.label, percent(l.by)}
+				cell = findingCell{Chip: chip(l.series), Label: l.series.label, By: percent(l.by)}
+			}
+			if l.suspect != nil {
+				cell.Besides = l.suspect.label + " is suspect, and left out"
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -393,6 +396,15 @@ func tiles(rows []results.Row, all *seriesOf) []tile {
 			if best == nil {
 				continue
 			}
+			sure := 0
+			doubted := false // something suspect would be better
+			for _, s := range cells {
+				d, ok := s.value(m)
+				if ok && !d.doubt {
+					sure++
+				}
+				doubted = doubted || ok && d.doubt && (d.y-of.y)*float64(m.better) > 0
+			}
 			name := "Highest " + lower(m.title)
 			if m.better < 0 {
 				name = "Lowest " + lower(m.title)
@@ -400,6 +412,9 @@ func tiles(rows []results.Row, all *seriesOf) []tile {
 			where := slice{samples: []*sample{best}}.under()
 			if best.dataset != "" && slices.ContainsFunc(cells, func(s *sample) bool { return s.benchmark == best.benchmark && s.dataset != best.dataset }) {
 				where += ", " + best.dataset
+			}
+			if doubted {
+				where += fmt.Sprintf(", of the %s not in doubt; a suspect one is beyond", counted(sure, "cell"))
 			}
 			out = append(out, tile{name, number(of.y), m.unit, best.series.label, strings.Trim(best.benchmark+": "+where, ": ")})
 			break
@@ -424,6 +439,7 @@ type findingRow struct {
 type findingCell struct {
 	Chip      template.HTML
 	Label, By string
+	Besides   string // what the lead says nothing of
 }
 
 // shownRows are the rows that a page shows before it is asked for all.

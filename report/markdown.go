@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/plain"
 	"hclbench/results"
 )
 
@@ -59,7 +60,7 @@ func Markdown(w io.Writer, rows []results.Row, about About) error {
 	if len(rows)+len(about.References) == 0 {
 		b.WriteString("No results.\n")
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
 }
 

@@ -37,6 +37,12 @@ func fromSummary(of func(s *load.Summary) float64) func(r *results.Row) (float64
 	}
 }
 
+// requestsKnown reports whether a row counts its requests: what others published may not,
+// and a cell in which none was completed is void.
+func requestsKnown(r *results.Row) bool {
+	return r.Summary.Completed > 0 || r.Summary.Failed > 0 || r.Summary.Verdict.Verdict == load.Void
+}
+
 // fromTelemetry is a share that the engine has told, in percent.
 func fromTelemetry(of func(t *telemetry.Record) *float64) func(r *results.Row) (float64, bool) {
 	return func(r *results.Row) (float64, bool) {
@@ -69,9 +75,9 @@ var (
 	duration = metric{"duration_s", "Duration of the run", "", "duration", "s", -1,
 		fromSummary(func(s *load.Summary) float64 { return s.Duration })}
 	completed = metric{"completed", "Requests completed", "Requests", "ok", "", 0,
-		func(r *results.Row) (float64, bool) { return float64(r.Summary.Completed), true }}
+		func(r *results.Row) (float64, bool) { return float64(r.Summary.Completed), requestsKnown(r) }}
 	failed = metric{"failed", "Requests failed", "Requests", "failed", "", -1,
-		func(r *results.Row) (float64, bool) { return float64(r.Summary.Failed), true }}
+		func(r *results.Row) (float64, bool) { return float64(r.Summary.Failed), requestsKnown(r) }}
 	inputTokens = metric{"total_input_tokens", "Input tokens", "Tokens", "input", "", 0,
 		fromSummary(func(s *load.Summary) float64 { return float64(s.InputTokens) })}
 	outputTokens = metric{"total_output_tokens", "Output tokens", "Tokens", "output", "", 0,

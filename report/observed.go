@@ -71,8 +71,8 @@ func observed(r *results.Row) string {
 	}
 	if t.Energy > 0 && r.Summary != nil {
 		text := number(t.Energy) + " J of all its GPUs"
-		if n := r.Summary.OutputTokens; n > 0 {
-			text += ", " + number(t.Energy/float64(n)) + " per output token"
+		if v, ok := energyPerToken.value(r); ok {
+			text += ", " + number(v) + " per output token"
 		}
 		line("Energy", "%s", text)
 	}

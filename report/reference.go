@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/results"
 )
 
@@ -268,12 +269,12 @@ func References(w io.Writer, all []Compared, opt Options) error {
 		if of[0].Source != "" {
 			title += ", " + of[0].Source
 		}
-		for _, line := range wrap(strings.Split(title, ", "), ", ", opt.Width) {
+		for _, line := range wrap(strings.Split(plain.Line(title), ", "), ", ", opt.Width) {
 			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err
 			}
 		}
-		if _, err := fmt.Fprintf(w, "\n%s\n\n", strings.Join(lines, "\n")); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n\n", plain.Text(strings.Join(lines, "\n"))); err != nil {
 			return err
 		}
 	}

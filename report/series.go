@@ -14,8 +14,11 @@ import (
 // series is what one line of a chart stands for: an engine on its GPUs. Its colour
 // and its marker are the same in every chart of a report.
 type series struct {
-	index  int // of its colour
-	gpu    int // index of its kind of GPU, which is its marker
+	index  int // among all series
+	gpu    int // index of its kind of GPU
+	hue    int // of its engine's kind, as far as there are enough
+	marker int // of its GPU, likewise
+	dash   int
 	label  string
 	gpus   string // "8xH200"
 	engine string // "vllm.h200"
@@ -92,7 +95,49 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 		}
 		x.label = strings.TrimSpace(name + x.label)
 	}
+	s.looks()
 	return s
+}
+
+// variants is how many markers there are, and how many kinds of dashes.
+const variants = 4
+
+// looks gives each series a look of its own: the hue is that of its engine's kind, the
+// marker and the dashes are those of its GPUs, and where another one has both, it is the
+// next hue that is of no kind, then another marker, then other dashes. 32 series differ
+// in hue or marker, 128 in one of the three; no page can tell more apart.
+func (s *seriesOf) looks() {
+	hues := len(palette())
+	own := map[string]int{}
+	for _, x := range s.all {
+		if _, ok := own[x.kind]; !ok {
+			own[x.kind] = len(own) % hues
+		}
+	}
+	taken := map[[3]int]bool{}
+	place := func(x *series) {
+		for turn := range variants { // of the dashes against the marker
+			for step := range variants {
+				marker := (x.gpu + step) % variants
+				for i := range hues {
+					hue := own[x.kind]
+					if i > 0 { // those of no kind first
+						hue = (len(own) + i - 1) % hues
+					}
+					look := [3]int{hue, marker, (marker + turn) % variants}
+					if !taken[look] {
+						taken[look] = true
+						x.hue, x.marker, x.dash = look[0], look[1], look[2]
+						return
+					}
+				}
+			}
+		}
+		x.hue, x.marker, x.dash = own[x.kind], x.gpu%variants, x.gpu%variants
+	}
+	for _, x := range s.all {
+		place(x)
+	}
 }
 
 func (s *seriesOf) key(r *results.Row) string {

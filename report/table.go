@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/results"
 )
 
@@ -83,7 +84,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
 		paragraph(dropped, ", ")
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
 }
 
@@ -125,6 +126,12 @@ func mark(r results.Row) string {
 	}
 }
 
+// kindOfRun is the first word of [mark]: "rehearsal", "imported" or nothing.
+func kindOfRun(r *results.Row) string {
+	word, _, _ := strings.Cut(mark(*r), ":")
+	return word
+}
+
 // mixed reports whether measurements stand beside something else.
 func mixed(rows []results.Row) bool {
 	return slices.ContainsFunc(rows, func(r results.Row) bool { return mark(r) != mark(rows[0]) })
@@ -133,9 +140,9 @@ func mixed(rows []results.Row) bool {
 // identity are the columns that say which cell a line is.
 func identity(rows []results.Row) []column {
 	text := func(weight int, name string, of func(r results.Row) string) column {
-		c := column{name: name, left: true, weight: weight, constant: func(cell string) string { return name + " " + cell }}
+		c := column{name: plain.Line(name), left: true, weight: weight, constant: func(cell string) string { return plain.Line(name) + " " + cell }}
 		for _, r := range rows {
-			c.cells = append(c.cells, of(r))
+			c.cells = append(c.cells, plain.Line(of(r)))
 		}
 		return c
 	}
@@ -197,7 +204,7 @@ func axisText(v any) string {
 	if f, ok := v.(float64); ok {
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
-	return fmt.Sprint(v)
+	return plain.Line(fmt.Sprint(v))
 }
 
 func isNumber(s string) bool {
@@ -211,9 +218,9 @@ func counts(rows []results.Row) []column {
 	if len(rows) == 1 {
 		each = ""
 	}
-	ok := column{group: "requests", name: "ok", weight: 65,
+	good := column{group: "requests", name: "ok", weight: 65,
 		constant: func(cell string) string { return cell + " requests" + each }}
-	failed := column{group: "requests", name: "failed", weight: 95,
+	bad := column{group: "requests", name: "failed", weight: 95,
 		constant: func(cell string) string {
 			if cell == "0" {
 				return "none failed"
@@ -222,14 +229,25 @@ func counts(rows []results.Row) []column {
 		}}
 	for _, r := range rows {
 		if r.Summary == nil {
-			ok.cells, failed.cells = append(ok.cells, none), append(failed.cells, none)
+			good.cells, bad.cells = append(good.cells, none), append(bad.cells, none)
 			continue
 		}
-		ok.cells = append(ok.cells, whole(r.Summary.Completed))
-		failed.cells = append(failed.cells, whole(r.Summary.Failed))
+		good.cells = append(good.cells, countText(&r, completed))
+		bad.cells = append(bad.cells, countText(&r, failed))
 	}
-	return []column{ok, failed}
+	return []column{good, bad}
 }
+
+// countText is a count of a row, of a void one too.
+func countText(r *results.Row, m metric) string {
+	if v, ok := m.of(r); ok {
+		return whole(int64(v))
+	}
+	return none
+}
+
+// chosenWeight is above that of every column that nobody has chosen.
+const chosenWeight = 200
 
 // metrics are the columns of numbers. Those of a void cell are left out: they
 // are not a measurement.
@@ -237,7 +255,11 @@ func metrics(rows []results.Row, names []string) []column {
 	var columns []column
 	if names != nil {
 		for i, m := range chosen(names) {
-			columns = append(columns, m.column(rows, len(names)-i-1))
+			weight := chosenWeight + len(names) - i
+			if i == 0 {
+				weight = 0 // stays
+			}
+			columns = append(columns, m.column(rows, weight))
 		}
 		return columns
 	}
@@ -277,9 +299,9 @@ func metrics(rows []results.Row, names []string) []column {
 	itl := func(s *load.Summary) load.Stats { return s.ITL }
 	e2el := func(s *load.Summary) load.Stats { return s.E2EL }
 
-	add(0, "tok/s", "output", func(s *load.Summary) string { return number(s.OutputThroughput) })
-	add(40, "tok/s", "total", func(s *load.Summary) string { return number(s.TotalThroughput) })
-	add(45, "", "req/s", func(s *load.Summary) string { return number(s.RequestThroughput) })
+	add(0, "tok/s", "output", func(s *load.Summary) string { return numberOrNone(s.OutputThroughput) })
+	add(40, "tok/s", "total", func(s *load.Summary) string { return numberOrNone(s.TotalThroughput) })
+	add(45, "", "req/s", func(s *load.Summary) string { return numberOrNone(s.RequestThroughput) })
 	add(60, "", "goodput/s", func(s *load.Summary) string {
 		if s.Goodput == nil {
 			return none
@@ -302,6 +324,14 @@ func metrics(rows []results.Row, names []string) []column {
 	others(10, costTotal)
 	others(47, energyPerToken)
 	return columns
+}
+
+// numberOrNone is a figure that is known when it is above zero.
+func numberOrNone(v float64) string {
+	if v > 0 {
+		return number(v)
+	}
+	return none
 }
 
 // column is the metric of each row.
@@ -367,7 +397,7 @@ func verdicts(rows []results.Row, notes *footnotes) column {
 	}}
 	mix := mixed(rows)
 	for _, r := range rows {
-		text := r.Verdict().Verdict
+		text := plain.Line(r.Verdict().Verdict)
 		if n := notes.number(r); n > 0 {
 			text += fmt.Sprintf(" [%d]", n)
 		}
@@ -416,5 +446,5 @@ func reasons(r results.Row) string {
 	for i, reason := range all {
 		lines[i], _, _ = strings.Cut(reason, "\n")
 	}
-	return cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; ")
+	return plain.Line(cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; "))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/plain"
 )
 
 // Text prints one summary in full: what `hcl bench` shows. docs/method.md defines
@@ -78,7 +79,7 @@ func Text(w io.Writer, s *load.Summary) error {
 			fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
 		}
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
 }
 

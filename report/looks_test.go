@@ -1,0 +1,223 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/load"
+	"hclbench/results"
+	"hclbench/telemetry"
+)
+
+// TestLooks: no two series of a report look alike.
+func TestLooks(t *testing.T) {
+	for _, c := range []struct{ kinds, engines, gpus int }{{3, 1, 2}, {3, 4, 4}, {1, 8, 4}, {8, 2, 2}, {12, 2, 5}, {1, 32, 1}} {
+		var rows []results.Row
+		for k := range c.kinds {
+			for e := range c.engines {
+				for g := range c.gpus {
+					r := row(fmt.Sprintf("kind%d.e%d", k, e), 4, 100, 20)
+					r.Deployment.Kind, r.Deployment.GPUs = fmt.Sprint("kind", k), fmt.Sprintf("8xG%d", g)
+					rows = append(rows, r)
+				}
+			}
+		}
+		all := newSeries(rows, nil).all
+		lines, bars, hues := map[[3]int]bool{}, map[[2]int]bool{}, map[string]map[int]bool{}
+		for _, s := range all {
+			lines[[3]int{s.hue, s.marker, s.dash}] = true
+			bars[[2]int{s.hue, s.marker}] = true
+			if hues[s.kind] == nil {
+				hues[s.kind] = map[int]bool{}
+			}
+			hues[s.kind][s.hue] = true
+		}
+		if len(lines) != len(all) || len(all) <= 32 && len(bars) != len(all) {
+			t.Errorf("%+v: %d series have %d looks, and %d without dashes", c, len(all), len(lines), len(bars))
+		}
+		if c.engines == 1 && c.kinds <= 8 {
+			for kind, of := range hues {
+				if len(of) != 1 {
+					t.Errorf("%+v: %s has %d hues", c, kind, len(of))
+				}
+			}
+		}
+	}
+}
+
+// TestMarks: every chart and its data say what they show, and bars have room.
+func TestMarks(t *testing.T) {
+	for command, want := range map[string]string{"rehearse": "rehearsal", "import": "imported", "apply": "valid"} {
+		rows := matrix()
+		bars := matrix()[:1] // of one cell there are bars
+		for i := range 20 {
+			r := row(fmt.Sprintf("vllm.of-a-very-long-name-that-fills-a-legend-%d", i), 4, 100, 20)
+			bars = append(bars, r)
+		}
+		for _, rows := range [][]results.Row{rows, bars} {
+			for i := range rows {
+				rows[i].Run.Command = command
+			}
+			found, _ := sections(rows, newSeries(rows, nil), About{})
+			for _, s := range found {
+				for _, f := range s.figures {
+					if data := f.csv(); !strings.Contains(data, ","+want+"\n") || want != "valid" && strings.Contains(data, ",valid\n") {
+						t.Errorf("%s: %s has the data\n%.300s", command, f.id, data)
+					}
+					for _, c := range f.charts {
+						d := f.file(c)
+						if got := strings.Contains(d.svg(true), "Rehearsal") || strings.Contains(d.svg(true), "Imported"); got != (want != "valid") {
+							t.Errorf("%s: %s is marked: %t", command, f.id, got)
+						}
+						for _, m := range d.pieces {
+							for _, p := range m.at {
+								if p.y < -1 || p.y > d.height+1 {
+									t.Fatalf("%s: %s %s: something is at %.0f of %.0f", command, f.id, c.title, p.y, d.height)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSuspects: what is suspect is on no front and leads nothing, and that is said.
+func TestSuspects(t *testing.T) {
+	rows := []results.Row{
+		row("a.x", 4, 100, 20), row("b.x", 4, 100, 18), row("c.x", 4, 100, 10),
+		row("a.x", 16, 100, 20), row("b.x", 16, 100, 18), row("c.x", 16, 100, 10),
+	}
+	for i := range rows {
+		rows[i].Deployment.GPUCount = 8
+		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+		if rows[i].Deployment.Kind == "c" {
+			rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"hot"}}
+		}
+	}
+	all := newSeries(rows, nil)
+	found, ahead := sections(rows, all, About{})
+	front := 0
+	for _, s := range found {
+		for _, f := range s.figures {
+			for _, c := range f.charts {
+				if len(c.lines) > 0 && c.lines[0].front {
+					front += len(c.lines[0].dots)
+					for _, p := range c.lines[0].dots {
+						if v := 1000 / (rows[2].Summary.TPOT.Median); p.x > v*0.99 {
+							t.Errorf("the suspect point at %v is on the front", p.x)
+						}
+					}
+				}
+			}
+		}
+	}
+	if front == 0 || len(ahead) == 0 || !strings.Contains(ahead[0].Rows[0].Cells[0].Besides, "is suspect, and left out") {
+		t.Errorf("front of %d, ahead %+v", front, ahead)
+	}
+	if got := tiles(rows, all); !strings.Contains(got[0].Where, "of the 4 cells not in doubt; a suspect one is beyond") {
+		t.Errorf("tile %+v", got[0])
+	}
+}
+
+// TestUnknownIsNotZero: a figure that others did not publish is none.
+func TestUnknownIsNotZero(t *testing.T) {
+	r := row("vllm.h200", 4, 100, 20)
+	r.Run.Command = "import"
+	r.Summary = &load.Summary{OutputThroughput: 100, Verdict: load.Verdict{Verdict: load.Imported}}
+	other := r
+	other.Deployment.Engine, other.Axes = "sglang.h200", results.Axes{{Name: "engine", Value: "sglang.h200"}}
+	text := table(t, []results.Row{r, other}, 100)
+	if strings.Contains(text, "0 requests") || strings.Contains(text, "none failed") || strings.Contains(text, " 0 ") {
+		t.Errorf("what is not known is shown as 0:\n%s", text)
+	}
+	if _, ok := completed.value(&r); ok {
+		t.Error("requests are counted that nobody has counted")
+	}
+}
+
+func TestPercentFactors(t *testing.T) {
+	for change, want := range map[float64]string{0.12: "+12 %", 1: "+100 %", 19: "×20.0", -0.5: "−50 %", -0.9986: "÷714", -1: "−100 %"} {
+		if got := percent(change); got != want {
+			t.Errorf("percent(%v) = %q, want %q", change, got, want)
+		}
+	}
+}
+
+// TestPrintable: no word of others reaches a terminal or a spreadsheet as a command.
+func TestPrintable(t *testing.T) {
+	rows, about := evil()
+	const escape, formula = "\x1b]0;owned\a\x1b[2J", "=HYPERLINK(\"http://evil\")"
+	for i := range rows {
+		r := &rows[i]
+		r.Benchmark, r.Error, r.Summary.Verdict.Verdict = formula, escape, escape
+		r.Summary.Verdict.Reasons, r.Summary.ErrorSamples = []string{escape}, []string{escape}
+		r.Deployment.Engine, r.Deployment.Model, r.Deployment.Command = escape, formula, []string{escape}
+		r.Axes[len(r.Axes)-1].Value = formula
+		r.CacheReset = escape
+	}
+	about.References = Compare(rows, []Reference{{Benchmark: formula, Name: escape, Source: escape, Rows: []map[string]any{{"engine": escape, "output_throughput": 1}}}})
+	d, err := Diff(escape, rows, escape, rows, []string{"output_throughput"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(b *strings.Builder) error{
+		"table":      func(b *strings.Builder) error { return Table(b, rows[:3], Options{Width: 100}) },
+		"csv":        func(b *strings.Builder) error { return CSV(b, rows[:3]) },
+		"markdown":   func(b *strings.Builder) error { return Markdown(b, rows[:3], about) },
+		"cell":       func(b *strings.Builder) error { return Cell(b, rows[0], []results.Event{{Message: escape}}) },
+		"summary":    func(b *strings.Builder) error { return Text(b, rows[0].Summary) },
+		"references": func(b *strings.Builder) error { return References(b, about.References, Options{}) },
+		"comparison": func(b *strings.Builder) error { return d.Write(b, "text", 100) },
+		"benchstat":  func(b *strings.Builder) error { return d.Write(b, "benchstat", 100) },
+		"json":       func(b *strings.Builder) error { return JSON(b, rows[:3], about) },
+	} {
+		var b strings.Builder
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(b.String(), "\x1b\a\x9b") {
+			t.Errorf("%s: %.200q", name, b.String())
+		}
+		if name == "csv" && (strings.Contains(b.String(), ",=H") || strings.Contains(b.String(), `"=H`)) {
+			t.Errorf("%s has a formula: %.300q", name, b.String())
+		}
+	}
+}
+
+// TestWindow: curves are of the requests that the figures are of.
+func TestWindow(t *testing.T) {
+	r := row("vllm.h200", 4, 100, 20)
+	r.Summary.Window = &load.Window{From: 10e9, To: 20e9}
+	var records []load.Record
+	for i := range 30 {
+		at := load.Record{OutputTokens: 1, Sent: 5*time.Second + time.Duration(i)*time.Second}
+		at.First, at.Last = at.Sent+50e6, at.Sent+1e8
+		if i < 10 || i >= 20 {
+			at.Last = at.Sent + 9e9
+		}
+		records = append(records, at)
+	}
+	about := About{Records: func(*results.Row) ([]load.Record, error) { return records, nil }}
+	got, err := about.curves(&r)
+	if err != nil || len(got["e2el"]) != 10 || got["e2el"][9].x != 100 {
+		t.Errorf("curves of the window: %v, %v", got["e2el"], err)
+	}
+}
+
+// TestGathered: a source that lost a reading shifts nothing.
+func TestGathered(t *testing.T) {
+	one := telemetry.Series{Name: telemetry.Power, At: []float64{0, 1, 2, 3}, Value: []float64{10, 20, 30, 40}}
+	two := telemetry.Series{Name: telemetry.Power, At: []float64{0.1, 2.1, 3.1}, Value: []float64{1, 3, 4}}
+	l := gathered(nil, []telemetry.Series{one, two}, telemetry.Power, 1, true)
+	var got []string
+	for _, d := range l.dots {
+		got = append(got, fmt.Sprintf("%g:%g", d.x, d.y))
+	}
+	if want := "0:11 2:33 3:44"; strings.Join(got, " ") != want {
+		t.Errorf("gathered = %s, want %s", got, want)
+	}
+}
