@@ -65,7 +65,7 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.DurationVar(&b.warmup, "warmup", 0, "this much of the run's beginning does not count")
 	f.DurationVar(&b.cooldown, "cooldown", 0, "this much of its end does not count")
 	f.IntVar(&b.repeat, "repeat", 1, "measure so many times, each with prompts of its own")
-	f.StringSliceVar(&b.slo, "slo", nil, "bounds of good requests, `METRIC=DURATION`: "+strings.Join(load.ObjectiveMetrics(), ", "))
+	f.StringSliceVar(&b.slo, "slo", nil, "bounds of good requests, `METRIC=DURATION`, and with a percentile of all, as in ttft_p99=5s: "+strings.Join(load.ObjectiveMetrics(), ", "))
 
 	f.BoolVar(&b.stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
@@ -74,7 +74,8 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.DurationVar(&b.timeout, "timeout", 0, "for one request in all; 0 is 6h")
 	f.DurationVar(&b.stall, "stall", 0, "a request that brings no token for this long has failed; 0 is 5m")
 	f.Uint64Var(&b.Seed, "seed", 0, "of prompts and arrivals")
-	f.Float64SliceVar(&b.Percentiles, "percentiles", nil, "percentiles to print (default 50,90,95,99)")
+	f.Float64SliceVar(&b.Percentiles, "percentiles", nil, "percentiles to print")
+	f.Lookup("percentiles").DefValue = "50,90,95,99" // of a nil list
 }
 
 // job is what the flags ask for. Whatever is wrong with them is an error of usage.
@@ -134,7 +135,44 @@ func (b *benchFlags) job(c *cobra.Command, urls []string) (load.Job, error) {
 	if d.Kind != load.ShareGPT {
 		d.Filter = ""
 	}
+	if err := idle(said, w); err != nil {
+		return job, err
+	}
 	return job, sensible(w)
+}
+
+// idle turns away flags that would do nothing beside the others: who writes one wants
+// something of it.
+func idle(said func(string) bool, w *load.Workload) error {
+	if said("requests") && (said("duration") || said("stage")) || said("duration") && said("stage") {
+		return usage("--requests, --duration and --stage each say when the run ends: take one of them")
+	}
+	paced := w.Rate != 0 || slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate != 0 })
+	if said("burstiness") && !paced {
+		return usage("--burstiness is about the gaps between requests, so it goes with --rate")
+	}
+	if said("convention") && !said("range-ratio") {
+		return usage("--convention says what --range-ratio means, so it goes with that")
+	}
+	files := []string{load.ShareGPT, load.Text, load.JSONL, load.Conversation, load.Trace}
+	for _, f := range []struct {
+		names, kinds []string
+	}{
+		{[]string{"groups", "prompts-per-group", "prefix-tokens", "question-tokens"}, []string{load.SharedPrefix}},
+		{[]string{"path"}, files},
+		{[]string{"sha256"}, files},
+		{[]string{"filter"}, []string{load.ShareGPT}},
+		{[]string{"slowdown"}, []string{load.Trace}},
+		{[]string{"input-tokens"}, []string{load.Random, load.Text, load.ShareGPT}},
+		{[]string{"range-ratio"}, []string{load.Random, load.SharedPrefix}},
+	} {
+		for _, name := range f.names {
+			if said(name) && !slices.Contains(f.kinds, w.Dataset.Kind) {
+				return usage("--%s does nothing with --dataset %s: it is for %s", name, w.Dataset.Kind, strings.Join(f.kinds, ", "))
+			}
+		}
+	}
+	return nil
 }
 
 // sensible turns away what cannot be run, all of it, by the flags that say it.
@@ -276,16 +314,22 @@ func stagesOf(list []string) ([]load.Stage, error) {
 	return stages, nil
 }
 
-// objectives reads "ttft=500ms".
+// objectives reads "ttft=500ms" and "ttft_p99=5s".
 func objectives(list []string) ([]load.Objective, error) {
 	var slo []load.Objective
 	for _, text := range list {
-		metric, bound, _ := strings.Cut(text, "=")
+		name, bound, _ := strings.Cut(text, "=")
 		d, err := time.ParseDuration(bound)
-		if err != nil || d <= 0 || !slices.Contains(load.ObjectiveMetrics(), metric) {
-			return nil, usage("--slo %q: write a metric (%s) and its bound, such as ttft=500ms", text, strings.Join(load.ObjectiveMetrics(), ", "))
+		o := load.Objective{Max: load.Duration(d)}
+		metric, percentile, atPercentile := strings.Cut(name, "_p")
+		o.Metric = metric
+		if atPercentile && err == nil {
+			o.Percentile, err = strconv.ParseFloat(strings.ReplaceAll(percentile, "_", "."), 64)
 		}
-		slo = append(slo, load.Objective{Metric: metric, Max: load.Duration(d)})
+		if err != nil || d <= 0 || !slices.Contains(load.ObjectiveMetrics(), metric) || atPercentile && !(o.Percentile > 0 && o.Percentile < 100) {
+			return nil, usage("--slo %q: write a metric (%s), perhaps a percentile of it, and its bound, such as ttft=500ms or ttft_p99=5s", text, strings.Join(load.ObjectiveMetrics(), ", "))
+		}
+		slo = append(slo, o)
 	}
 	return slo, nil
 }

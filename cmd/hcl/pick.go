@@ -16,7 +16,7 @@ type pickFlags struct{ only, targets []string }
 
 func (f *pickFlags) add(a *app, c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.only, "only", nil, "only cells that meet this `condition`, such as 'benchmark = \"online\" and concurrency <= 64'; may be repeated")
-	c.Flags().StringArrayVar(&f.targets, "target", nil, "only this engine, host or benchmark: engine.vllm.h200; may be repeated")
+	c.Flags().StringArrayVar(&f.targets, "target", nil, "only this engine, host or benchmark, a `target` such as engine.vllm.h200; may be repeated")
 	a.complete(c, "only", func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "benchmark=") })
 	a.complete(c, "target", targetNames)
 }
