@@ -1,7 +1,9 @@
 package provision
 
 import (
+	"encoding/json"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -53,5 +55,42 @@ func TestDockerRun(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("DockerRun (-want +got):\n%s", diff)
+	}
+}
+
+// TestDockerRunAndStart holds what is shown against what is asked of Docker: each
+// setting of a container changes both. That they say the same is shown by Docker
+// itself, in TestContainer.
+func TestDockerRunAndStart(t *testing.T) {
+	all := everything()
+	all.GPUIDs, all.Privileged, all.PID = []string{"1"}, true, "container:abc"
+	all.Files = []File{{"config.yaml", Plain("key: 1")}}
+	asked := func(ct Container) string {
+		config, host, err := inDocker(ct, ct.HostGroups, "/home/me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal([]any{config, host})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	elsewhere := map[string]string{"Name": "an argument of its own", "Files": "copied into the container that was made"}
+	bare := Container{Image: "a:1"}
+	for i := range reflect.TypeFor[Container]().NumField() {
+		field := reflect.TypeFor[Container]().Field(i)
+		value := reflect.ValueOf(all).Field(i)
+		if value.IsZero() {
+			t.Errorf("%s is not among everything that can be asked for", field.Name)
+		}
+		ct := bare
+		reflect.ValueOf(&ct).Elem().Field(i).Set(value)
+		if DockerRun(ct) == DockerRun(bare) {
+			t.Errorf("docker run does not show %s", field.Name)
+		}
+		if _, other := elsewhere[field.Name]; other != (asked(ct) == asked(bare)) {
+			t.Errorf("Docker is not asked for %s, or is although it comes to it otherwise", field.Name)
+		}
 	}
 }
