@@ -91,7 +91,6 @@ var libraries = []struct {
 
 	{"golang.org/x/crypto/ssh", []string{"provision"}, "one room speaks SSH"},
 	{"github.com/skeema/knownhosts", []string{"provision"}, "one room speaks SSH"},
-	{"github.com/kevinburke/ssh_config", []string{"provision"}, "one room speaks SSH"},
 	{"github.com/pkg/sftp", []string{"provision"}, "one room speaks SSH"},
 	{"github.com/docker/docker", []string{"provision"}, "deprecated upstream: its successor must be able to replace it in one place"},
 	{"github.com/docker/go-connections", []string{"provision"}, "ports in the Docker client's terms"},

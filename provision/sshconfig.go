@@ -1,16 +1,11 @@
 package provision
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
-	"os/user"
 	"strings"
-
-	"github.com/kevinburke/ssh_config"
 )
 
 // configured is what the user's SSH configuration says of a host, beside what its
@@ -34,104 +29,66 @@ const maxHops = 8
 // the name that is looked up. Even "StrictHostKeyChecking no" never lets a changed
 // key in.
 func configure(h *Host, opt SSH) (*Host, SSH, error) {
-	var files []*ssh_config.Config
-	for _, name := range opt.configFiles() {
-		path, err := expandHome(name)
-		if err != nil {
-			return nil, opt, err
-		}
-		text, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, opt, fmt.Errorf("%s: read the SSH configuration: %w", h, err)
-		}
-		file, err := ssh_config.Decode(strings.NewReader(withoutMatches(string(text))))
-		if err != nil {
-			return nil, opt, fmt.Errorf("%s: read the SSH configuration %s: %w", h, path, err)
-		}
-		files = append(files, file)
-	}
 	alias, port, err := net.SplitHostPort(h.Address)
 	if err != nil {
 		alias, port = strings.Trim(h.Address, "[]"), ""
 	}
-	// All values of a keyword, of the first file that has it.
-	all := func(keyword string) []string {
-		for _, f := range files {
-			if values, err := f.GetAll(alias, keyword); err == nil && len(values) > 0 {
-				return values
-			}
-		}
-		return nil
-	}
-	one := func(keyword string) string {
-		if values := all(keyword); len(values) > 0 {
-			return strings.Trim(strings.TrimSpace(values[0]), `"`)
-		}
-		return ""
+	said, err := readSSHFiles(opt.configFiles(), alias, h.User)
+	if err != nil {
+		return nil, opt, fmt.Errorf("%s: %w", h, err)
 	}
 
 	out := *h
-	name := alias
-	if said := one("HostName"); said != "" {
-		name = strings.NewReplacer("%%", "%", "%h", alias).Replace(said)
-	}
+	name := said.hostName()
 	if port == "" {
-		port = one("Port")
+		port = said.one("Port")
 	}
 	if port == "" {
 		port = "22"
 	}
 	out.Address = net.JoinHostPort(name, port)
 	if out.User == "" {
-		out.User = one("User")
+		out.User = said.one("User")
 	}
 	expand := func(file string) string {
-		me := ""
-		if u, err := user.Current(); err == nil {
-			me = u.Username
-		}
-		remote := out.User
-		if remote == "" {
-			remote = me
-		}
 		home, err := os.UserHomeDir()
 		if err != nil {
 			home = "~"
 		}
-		return strings.NewReplacer("%%", "%", "%d", home, "%h", name, "%n", alias, "%p", port, "%r", remote, "%u", me).Replace(strings.Trim(file, `"`))
+		return strings.NewReplacer("%%", "%", "%d", home, "%h", name, "%n", alias, "%p", port, "%r", said.user(), "%u", localUser()).Replace(file)
 	}
-	for _, f := range all("IdentityFile") {
+	for _, f := range said.all("IdentityFile") {
 		if !strings.EqualFold(f, "none") {
 			opt.from.identities = append(opt.from.identities, expand(f))
 		}
 	}
-	for _, f := range all("CertificateFile") {
+	for _, f := range said.all("CertificateFile") {
 		opt.from.certificates = append(opt.from.certificates, expand(f))
 	}
-	opt.from.only = strings.EqualFold(one("IdentitiesOnly"), "yes")
-	switch strings.ToLower(one("StrictHostKeyChecking")) {
+	opt.from.only = strings.EqualFold(said.one("IdentitiesOnly"), "yes")
+	switch strings.ToLower(said.one("StrictHostKeyChecking")) {
 	case "accept-new", "no", "off":
 		opt.from.acceptNew = true
 	case "yes":
 		opt.from.neverAsk = true
 	}
-	if known := one("UserKnownHostsFile"); known != "" && opt.KnownHosts == nil {
+	if known := said.said["userknownhostsfile"]; len(known) > 0 && opt.KnownHosts == nil {
 		opt.KnownHosts = []string{}
-		for _, f := range strings.Fields(known) {
+		for _, f := range known[0] {
 			if !strings.EqualFold(f, "none") {
 				opt.KnownHosts = append(opt.KnownHosts, expand(f))
 			}
 		}
 	}
 	if out.Jump == nil {
-		jump := one("ProxyJump")
+		var jump string
+		if lines := said.said["proxyjump"]; len(lines) > 0 {
+			jump = strings.Join(lines[0], " ")
+		}
 		if out.Jump, err = jumpHosts(h, jump, alias, name); err != nil {
 			return nil, opt, err
 		}
-		if command := one("ProxyCommand"); jump == "" && command != "" && !strings.EqualFold(command, "none") {
+		if command := said.one("ProxyCommand"); jump == "" && command != "" && !strings.EqualFold(command, "none") {
 			return nil, opt, fail(h, ErrUnreachable, "the SSH configuration reaches %s by a ProxyCommand, which hcl does not run; use ProxyJump there, or jump in the host block", alias)
 		}
 	}
@@ -141,24 +98,6 @@ func configure(h *Host, opt SSH) (*Host, SSH, error) {
 		}
 	}
 	return &out, opt, nil
-}
-
-// withoutMatches blanks out the Match blocks whose criteria have to be tried out,
-// such as exec, which the library refuses.
-func withoutMatches(text string) string {
-	var out strings.Builder
-	skip := false
-	for line := range strings.Lines(text) {
-		words := strings.Fields(strings.ToLower(strings.Replace(line, "=", " ", 1)))
-		if len(words) > 0 && (words[0] == "host" || words[0] == "match") {
-			skip = words[0] == "match" && (len(words) < 2 || words[1] != "all" && words[1] != "host" && words[1] != "originalhost" || len(words) > 3)
-		}
-		if skip {
-			line = "\n"
-		}
-		out.WriteString(line)
-	}
-	return out.String()
 }
 
 // jumpHosts reads ProxyJump: "[user@]host[:port]", several separated by commas in

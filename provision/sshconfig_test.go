@@ -2,6 +2,7 @@ package provision
 
 import (
 	"bytes"
+	cmp2 "cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -65,6 +66,92 @@ Host *
 	}
 	if open, _ := bastion.Connections(); open != 1 {
 		t.Errorf("%d connections to the jump host, want 1", open)
+	}
+}
+
+// TestAsSSHReadsIt holds what we make of configurations against what ssh does.
+func TestAsSSHReadsIt(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one.conf", "User one\nHost inner\n  Port 1\n  HostName one.example\nMatch exec true host none\n  Port 99\n")
+	write("two.conf", "User two\nIdentityFile /k/two\n")
+	configs := []string{
+		"",
+		"Host box\n  HostName first\n  Port 1\nHost *\n  HostName second\n  Port 2\n  User star\n",
+		"Port 7\nHost box\n  Port 8\n",
+		"host=box\n  hostname = \"a.example\"\n  PORT\t=\t9 # why\n",
+		"Host b?x *.example !no.example\n  User pattern\nHost !box *\n  User other\nHost inner # the other\n  Port 5\n",
+		"Match all\n  User all\n",
+		"Match host box,other\n  User matched\nMatch !host box\n  User unmatched\n",
+		"Host box\n  HostName real.example\nMatch host real.example\n  User byreal\nMatch originalhost box\n  Port 44\nMatch host box\n  Port 55\n",
+		"Host box\n  User ada\nMatch user ada\n  Port 11\nMatch user bob\n  Port 12\n",
+		"Match localuser nobodyatall\n  User x\nMatch localuser root,nobody user *\n  Port 3\n",
+		"Match host *.example\n  User x\nMatch host \"box\" user *\n  Port 17\n",
+		"Match final\n  User y\nMatch canonical all\n  User z\n",
+		"Include DIR/one.conf\nHost *\n  User star\n  Port 6\n",
+		"Include DIR/*.conf\n",
+		"Host other\n  Include DIR/one.conf\nHost *\n  Include DIR/two.conf\n",
+		"Include DIR/missing DIR/two.conf\n",
+		"IdentityFile /k/a\nHost box\n  IdentityFile \"/k/b c\"\n  IdentityFile /k/a\n  CertificateFile /k/cert\nHost *\n  IdentityFile /k/d\n  IdentitiesOnly yes\n",
+		"UserKnownHostsFile /k/one \"/k/t w o\"\nStrictHostKeyChecking accept-new\n",
+		"StrictHostKeyChecking no\nHost *\n  StrictHostKeyChecking yes\n",
+		"Host box\n  ProxyJump ada@gate:2222\nHost *\n  ProxyJump gate2\n",
+		"Host box\n  ProxyJump none\nHost *\n  ProxyJump gate2\n",
+		"Host box\n  ProxyCommand none\nHost *\n  ProxyJump gate2\n",
+		"Host box\n  ProxyJump gate\nHost *\n  ProxyCommand nc %h %p\n",
+		"Host box inner\n  HostName %h.example\nHost *.example\n  User example\n",
+		"Host  'box'\n  User \"two words\"\n\n# Host box\n   # more\nHost *\n\tPort 66\n",
+	}
+	for _, text := range configs {
+		write("config", text)
+		for _, name := range []string{"box", "inner", "no.example", "other"} {
+			out, err := exec.Command("ssh", "-G", "-F", filepath.Join(dir, "config"), name).CombinedOutput()
+			if err != nil {
+				t.Fatalf("ssh -G: %v: %s\n%s", err, out, text)
+			}
+			want := map[string][]string{}
+			for line := range strings.Lines(string(out)) {
+				key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+				want[key] = append(want[key], value)
+			}
+			said, err := readSSHFiles([]string{filepath.Join(dir, "config")}, name, "")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			got := map[string][]string{
+				"hostname": {said.hostName()}, "user": {said.user()}, "port": {cmp2.Or(said.one("Port"), "22")},
+			}
+			for key, word := range map[string]string{"identitiesonly": said.one("IdentitiesOnly"), "stricthostkeychecking": said.one("StrictHostKeyChecking"), "proxyjump": said.one("ProxyJump")} {
+				if was := map[string]string{"yes": "true", "no": "false"}[word]; key == "stricthostkeychecking" && was != "" {
+					word = was
+				}
+				if word != "" && word != "none" {
+					got[key] = []string{word}
+				}
+			}
+			if files := said.all("IdentityFile"); len(files) > 0 {
+				got["identityfile"] = files
+			}
+			if files := said.all("CertificateFile"); len(files) > 0 {
+				got["certificatefile"] = files
+			}
+			if files := said.said["userknownhostsfile"]; len(files) > 0 {
+				got["userknownhostsfile"] = []string{strings.Join(files[0], " ")}
+			}
+			for key := range want {
+				unset := got[key] == nil && (key == "proxyjump" || key == "certificatefile")
+				if diff := cmp.Diff(want[key], got[key]); (got[key] != nil || unset) && diff != "" {
+					t.Errorf("%s of %s (-ssh +hcl):\n%s\n%s", key, name, diff, text)
+				}
+			}
+			if got["proxyjump"] != nil && want["proxyjump"] == nil {
+				t.Errorf("%s jumps to %v, ssh does not:\n%s", name, got["proxyjump"], text)
+			}
+		}
 	}
 }
 
