@@ -31,10 +31,9 @@ const (
 
 // The bounds within which a number counts as right.
 const (
-	maxTTFTError  = 5.0 // ms, of the p99
-	maxITLError   = 1.0 // ms, of the p99, or maxITLOfITL, whichever is more
-	maxITLOfITL   = 0.1
-	maxMergeShare = 0.2
+	maxTTFTError = 5.0 // ms, of the p99
+	maxITLError  = 1.0 // ms, of the p99, or maxITLOfITL, whichever is more
+	maxITLOfITL  = 0.1
 )
 
 // Rung is one load of the ladder: requests in flight, each of which brings a
@@ -122,9 +121,17 @@ func beyond(r Rung, steps []Step) bool {
 	return false
 }
 
-// measure runs the generator against an engine. Requests begin one after the
-// other in the time of one answer: all at once, the engine's and the generator's
-// beginnings would be what is measured.
+// workload is the load of a rung. Its requests begin as those of a closed loop do, all
+// at once, and are all as long, so that they stay in step: what is found right is right
+// of such loads, and of easier ones.
+func (r Rung) workload() load.Workload {
+	return load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: inputTokens}, OutputTokens: max(int(r.Round/r.ITL), 2), IgnoreEOS: true,
+		Endpoint: load.Completions, Concurrency: r.Streams, Requests: rounds * r.Streams, Timeout: load.Duration(time.Minute),
+	}
+}
+
+// measure runs the generator against an engine.
 func (r Rung) measure(ctx context.Context, start Engine) (s Step, err error) {
 	s = Step{Streams: r.Streams, ITL: load.Duration(r.ITL), Offered: r.Events()}
 	url, stop, err := start(ctx, sim.Config{TTFT: ttft, ITL: r.ITL})
@@ -136,16 +143,7 @@ func (r Rung) measure(ctx context.Context, start Engine) (s Step, err error) {
 			err = e
 		}
 	}()
-	tokens := max(int(r.Round/r.ITL), 2)
-	job := load.Job{
-		Target: load.Target{BaseURL: url, Model: sim.DefaultModel},
-		Workload: load.Workload{
-			Dataset: load.Dataset{Kind: load.Random, InputTokens: inputTokens}, OutputTokens: tokens, IgnoreEOS: true,
-			Endpoint: load.Completions, Concurrency: r.Streams, Requests: rounds * r.Streams, Ramp: load.Duration(r.Round),
-			Timeout: load.Duration(time.Minute),
-		},
-		Percentiles: []float64{50, 99},
-	}
+	job := load.Job{Target: load.Target{BaseURL: url, Model: sim.DefaultModel}, Workload: r.workload(), Percentiles: []float64{50, 99}}
 	result, err := load.Run(ctx, job, nil)
 	if err != nil {
 		return s, err
@@ -191,7 +189,7 @@ func (s *Step) compare(got *load.Summary, truth sim.Truth) {
 	limit := max(maxITLError, maxITLOfITL*float64(s.ITL)/1e6)
 	because(math.Abs(s.ITLp99) > limit, "ITL p99 is off by %.1f ms", s.ITLp99)
 	because(math.Abs(s.ITLp50) > limit, "ITL p50 is off by %.1f ms", s.ITLp50)
-	because(s.Merged > maxMergeShare, "%.0f %% of chunks came together with the one before", 100*s.Merged)
+	because(s.Merged > load.MaxMergedShare, "%.0f %% of chunks came together with the one before", 100*s.Merged)
 }
 
 // Limits is up to where steps showed the numbers to be right.

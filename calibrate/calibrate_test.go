@@ -54,6 +54,17 @@ func TestClimb(t *testing.T) {
 	}
 }
 
+// TestStartsAsLoadsDo: what is certified of a closed loop has begun as one does.
+func TestStartsAsLoadsDo(t *testing.T) {
+	w := Rung{1024, 20 * time.Millisecond, time.Second}.workload()
+	if err := w.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if w.Ramp != 0 || w.Rate != 0 || w.Dataset.Ranged() || w.Concurrency != 1024 {
+		t.Errorf("%+v, want a closed loop without a ramp, of one length", w)
+	}
+}
+
 // TestCompare: what makes numbers wrong.
 func TestCompare(t *testing.T) {
 	spread := func(median, p99 float64) load.Stats {
