@@ -124,6 +124,10 @@ type Summary struct {
 	// had not been calibrated.
 	Calibrated *Calibrated `json:"calibrated,omitempty"`
 	Verdict    Verdict     `json:"verdict"`
+	// Unknown are the figures that whoever measured this has not told, by their names
+	// in JSON ("failed", "itl_ms.mean"): they are 0 here, and absent from the JSON
+	// form. Nil: we have measured, and know them all.
+	Unknown []string `json:"unknown,omitempty"`
 
 	Window    *Window  `json:"window,omitempty"`    // which part of the run this is; nil: all of it
 	Untrimmed *Summary `json:"untrimmed,omitempty"` // the whole run, where its beginning or end was cut
