@@ -33,8 +33,11 @@ func (s Summary) Contradictions(limit int) []string {
 		found = append(found, fmt.Sprintf("Little's law: %d requests of %.2f s in %.2f s make %.2f in flight, and no more than %d were allowed",
 			s.Completed, s.E2EL.Mean/1e3, s.Duration, flying, limit))
 	}
+	// A duration of which two decimals are printed may be half a hundredth off, which is
+	// much of a short one.
+	rounding := maxRounding + min(halfCent/s.Duration, 1)
 	rate := func(name string, stated, count float64) {
-		differ(stated, count/s.Duration, maxRounding, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s",
+		differ(stated, count/s.Duration, rounding, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s",
 			name, stated, count, s.Duration, count/s.Duration)
 	}
 	rate("a request throughput", s.RequestThroughput, float64(s.Completed))

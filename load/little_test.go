@@ -35,6 +35,8 @@ func TestContradictions(t *testing.T) {
 		"in order": {func(s *Summary) {
 			s.TTFT = Stats{Mean: 100, Median: 99, Min: 1, Max: 120, Percentiles: map[string]float64{"50": 99, "99": 120}}
 		}, 8, ""},
+		"a short run":         {func(s *Summary) { *s = Summary{Duration: 0.18, Completed: 10, RequestThroughput: 56.32} }, 0, ""},
+		"a short run, wrong":  {func(s *Summary) { *s = Summary{Duration: 0.18, Completed: 10, RequestThroughput: 59.32} }, 0, "a request throughput of 59.32/s"},
 		"throughput, rounded": {func(s *Summary) { s.RequestThroughput, s.OutputThroughput = 2.004, 200.9 }, 8, ""},
 	} {
 		s := sound

@@ -75,9 +75,13 @@ var (
 	duration = metric{"duration_s", "Duration of the run", "", "duration", "s", -1,
 		fromSummary(func(s *load.Summary) float64 { return s.Duration })}
 	completed = metric{"completed", "Requests completed", "Requests", "ok", "", 0,
-		func(r *results.Row) (float64, bool) { return float64(r.Summary.Completed), requestsKnown(r) }}
+		func(r *results.Row) (float64, bool) {
+			return float64(r.Summary.Completed), requestsKnown(r) && r.Summary.Knows("completed")
+		}}
 	failed = metric{"failed", "Requests failed", "Requests", "failed", "", -1,
-		func(r *results.Row) (float64, bool) { return float64(r.Summary.Failed), requestsKnown(r) }}
+		func(r *results.Row) (float64, bool) {
+			return float64(r.Summary.Failed), requestsKnown(r) && r.Summary.Knows("failed")
+		}}
 	inputTokens = metric{"total_input_tokens", "Input tokens", "Tokens", "input", "", 0,
 		fromSummary(func(s *load.Summary) float64 { return float64(s.InputTokens) })}
 	outputTokens = metric{"total_output_tokens", "Output tokens", "Tokens", "output", "", 0,

@@ -62,6 +62,9 @@ func (d dialect) write(w io.Writer, o *object) error {
 		fmt.Fprintln(&b, strings.Repeat(fill, left)+text+strings.Repeat(fill, blockWidth-len(text)-left))
 	}
 	title(blockTitle, "=")
+	if o.has(rehearsal) {
+		fmt.Fprintln(&b, rehearsalRow)
+	}
 	for _, r := range d.head {
 		r.write(&b, o)
 	}
@@ -84,6 +87,9 @@ func (d dialect) write(w io.Writer, o *object) error {
 	_, err := w.Write(b.Bytes())
 	return err
 }
+
+// rehearsalRow is the one row of ours in a block: it is not to be taken for one of theirs.
+const rehearsalRow = "A rehearsal, with a simulated engine: nothing was measured"
 
 func (r blockRow) write(b *bytes.Buffer, o *object) {
 	v, number := o.number(r.key)
@@ -188,19 +194,19 @@ type readBlock struct {
 }
 
 func readRows(rows []string) readBlock {
-	d := vllmDialect()
-	if slices.ContainsFunc(rows, func(row string) bool { return strings.HasPrefix(row, "Backend:") }) {
-		d = sglangDialect()
-	}
+	d := dialectOf(rows)
 	known := map[string]blockRow{}
 	for _, r := range slices.Concat(d.head, d.last) {
 		known[strings.ToLower(r.label)] = r
 	}
 	known["total throughput (tok/s):"] = known["total token throughput (tok/s):"] // of old
-	metric := regexp.MustCompile(`^(Mean|Median|Max|P[0-9.]+) (.+) \(ms\):$`)
+	metric := metricRow()
 	o := &object{}
 	var rates []float64
 	for _, row := range rows {
+		if row == rehearsalRow {
+			o.add(rehearsal, true)
+		}
 		i := strings.LastIndex(row, ":")
 		if i < 0 {
 			continue // a title
@@ -231,4 +237,35 @@ func readRows(rows []string) readBlock {
 		o.add(positions, rates)
 	}
 	return readBlock{d, o}
+}
+
+// metricRow is a row of a latency, with its statistic and its name.
+func metricRow() *regexp.Regexp {
+	return regexp.MustCompile(`^(Mean|Median|Max|P[0-9.]+) (.+) \(ms\):$`)
+}
+
+// dialectOf is the dialect that has more of the rows, of which people leave some out.
+func dialectOf(rows []string) dialect {
+	has := func(d dialect) (n int) {
+		labels := map[string]bool{}
+		for _, r := range slices.Concat(d.head, d.last) {
+			labels[strings.ToLower(r.label)] = true
+		}
+		names := map[string]bool{}
+		for _, m := range d.metrics {
+			names[m.name] = true
+		}
+		metric := metricRow()
+		for _, row := range rows {
+			label := strings.TrimSpace(row[:strings.LastIndex(row, ":")+1])
+			if m := metric.FindStringSubmatch(label); labels[strings.ToLower(label)] || m != nil && names[m[2]] {
+				n++
+			}
+		}
+		return n
+	}
+	if sglang := sglangDialect(); has(sglang) > has(vllmDialect()) {
+		return sglang
+	}
+	return vllmDialect()
 }

@@ -178,7 +178,9 @@ func (c *Cell) accept(run string) error {
 }
 
 // originFormats are the formats that a cell can have been read from.
-func originFormats() []string { return []string{"vllm", "sglang"} }
+func originFormats() []string {
+	return []string{formatVLLM, formatSGLang, formatThroughput, formatLatency}
+}
 
 func acceptAxes(axes Axes) error {
 	seen := map[string]bool{}

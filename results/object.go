@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/load"
 )
 
 // object is a JSON object whose members keep their order and their spelling, so
@@ -53,6 +56,62 @@ next:
 		out.add(key, o.values[key])
 	}
 	return out
+}
+
+// split takes the members from key on out of the object and returns them, unless there
+// is a place for the records in it already.
+func (o *object) split(key string) *object {
+	rest := &object{}
+	at := slices.Index(o.keys, key)
+	if at < 0 || slices.ContainsFunc(o.keys, func(k string) bool { return slices.Contains(detailed(), k) }) {
+		return rest
+	}
+	for _, k := range o.keys[at:] {
+		rest.add(k, o.values[k])
+		delete(o.values, k)
+	}
+	o.keys = o.keys[:at]
+	return rest
+}
+
+// withoutPlaces is the object without the places where records were.
+func (o *object) withoutPlaces() *object {
+	var empty []string
+	for _, key := range detailed() {
+		if !o.has(key) {
+			empty = append(empty, key)
+		}
+	}
+	return o.without(empty...)
+}
+
+// addFloat adds a number as Python spells a float, "1.0", so that a reader with types
+// gets the one that it expects.
+func (o *object) addFloat(key string, v float64) {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		o.add(key, v) // which is an error
+		return
+	}
+	o.add(key, json.RawMessage(pythonFloat(v)))
+}
+
+// addFigure adds a figure of a summary, by its name there, or null where it is not
+// known.
+func (o *object) addFigure(s *load.Summary, name, key string, v float64) {
+	if !s.Knows(name) {
+		o.add(key, nil)
+		return
+	}
+	o.addFloat(key, v)
+}
+
+// addCount is addFigure for whole numbers.
+func (o *object) addCount(s *load.Summary, name, key string, n int64) {
+	if !s.Knows(name) {
+		o.add(key, nil)
+		return
+	}
+	o.add(key, n)
 }
 
 // has reports whether a member is there and says something.

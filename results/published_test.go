@@ -37,10 +37,12 @@ func TestReadCSV(t *testing.T) {
 				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{
 					"Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
 				}},
+				Unknown: append(ours(), "failed", "requests", "peak_concurrency", "peak_output_throughput", "ttft_ms.median", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max",
+					"itl_ms.mean", "itl_ms.std", "itl_ms.min", "itl_ms.max", "e2el_ms.median", "e2el_ms.std", "e2el_ms.min", "e2el_ms.max"),
 			},
 		},
 	}}
-	if diff := cmp.Diff(want, rows, cmpopts.IgnoreFields(Cell{}, "Finished")); diff != "" {
+	if diff := cmp.Diff(want, rows, cmpopts.IgnoreFields(Cell{}, "Finished"), cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("ReadCSV (-want +got):\n%s", diff)
 	}
 
@@ -63,6 +65,7 @@ func TestReadCSV(t *testing.T) {
 		"gpu,output_throughput\nH200,fast\n": `row 2: output_throughput is "fast", which is no figure`,
 		"output_throughput\n1\n\"2\n":        "read table",
 		"output_throughput\n-1\n":            "which is no figure",
+		"total_input_tokens\n1e300\n":        "number of tokens",
 	} {
 		if _, _, err := ReadCSV(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadCSV(%q) = %v, want %q", text, err, want)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,14 +56,13 @@ func sglangObject(r Row) (*object, error) {
 	s, w := r.Summary, r.Job.Workload
 	d := w.Dataset
 	o := &object{}
+	o.addOf(r)
 	o.add("tag", nil)
 	o.add("backend", sglangBackend(r.Deployment.Kind, w.Endpoint))
 	o.add("dataset_name", sglangDataset(d.Kind))
-	o.add("request_rate", asked(w))
+	o.addRate(w)
 	if d.Kind == load.Trace {
 		o.add("request_rate", "trace")
-	} else if w.Rate > 0 && w.Rate != load.Inf { // a float, as Python writes it
-		o.add("request_rate", json.RawMessage(pythonFloat(float64(w.Rate))))
 	}
 	o.add("max_concurrency", orNull(w.Concurrency))
 	o.add("sharegpt_output_len", orNull(d.OutputTokens))
@@ -84,38 +84,38 @@ func sglangObject(r Row) (*object, error) {
 		info = r.Deployment.Served
 	}
 	o.add("server_info", info)
-	o.add("duration", s.Duration)
-	o.add("completed", s.Completed)
-	o.add("failed", s.Failed)
-	o.add("total_input_tokens", s.InputTokens)
-	o.add("total_input_text_tokens", s.InputTokens)
+	o.addFigure(s, "duration_s", "duration", s.Duration)
+	o.addCount(s, "completed", "completed", int64(s.Completed))
+	o.addCount(s, "failed", "failed", int64(s.Failed))
+	o.addCount(s, "input_tokens", "total_input_tokens", s.InputTokens)
+	o.addCount(s, "input_tokens", "total_input_text_tokens", s.InputTokens)
 	o.add("total_input_vision_tokens", 0)
-	o.add("total_output_tokens", s.OutputTokens)
+	o.addCount(s, "output_tokens", "total_output_tokens", s.OutputTokens)
 	o.add("total_output_tokens_retokenized", nil)
-	o.add("request_throughput", s.RequestThroughput)
-	o.add("input_throughput", s.InputThroughput)
-	o.add("output_throughput", s.OutputThroughput)
-	o.add("total_throughput", s.TotalThroughput)
+	o.addFigure(s, "request_throughput", "request_throughput", s.RequestThroughput)
+	o.addFigure(s, "input_throughput", "input_throughput", s.InputThroughput)
+	o.addFigure(s, "output_throughput", "output_throughput", s.OutputThroughput)
+	o.addFigure(s, "total_throughput", "total_throughput", s.TotalThroughput)
 	for i, m := range sglangDialect().metrics {
 		stats := []load.Stats{s.E2EL, s.TTFT, s.TPOT, s.ITL}[i]
-		o.addStats(m, stats, func(s load.Stats) []string {
+		o.addStats(s, m, stats, func(s load.Stats) []string {
 			return slices.DeleteFunc([]string{"90", "95", "99"}, func(p string) bool {
 				_, there := s.Percentiles[p]
 				return !there
 			})
 		})
 		if m.hasMax {
-			o.add("max_"+m.key+"_ms", stats.Max)
+			o.addFigure(s, "itl_ms.max", "max_"+m.key+"_ms", stats.Max)
 		}
 	}
-	o.add("concurrency", s.MeanConcurrency)
+	o.addFigure(s, "mean_concurrency", "concurrency", s.MeanConcurrency)
 	var perStep *float64
 	if r.Telemetry != nil {
 		perStep = r.Telemetry.StepTokens
 	}
 	o.add("accept_length", perStep)
-	o.add("max_output_tokens_per_s", s.PeakOutputThroughput)
-	o.add("max_concurrent_requests", s.PeakConcurrency)
+	o.addFigure(s, "peak_output_throughput", "max_output_tokens_per_s", s.PeakOutputThroughput)
+	o.addCount(s, "peak_concurrency", "max_concurrent_requests", int64(s.PeakConcurrency))
 	if t := r.Telemetry; t != nil && t.PrefixHitRate != nil {
 		report := &object{}
 		report.add("cache_hit_rate_pct", 100**t.PrefixHitRate)
@@ -161,7 +161,7 @@ func readSGLang(c *Cell, o *object) {
 		}
 	}
 	s.InputThroughput, s.MeanConcurrency = o.float("input_throughput"), o.float("concurrency")
-	if s.TotalThroughput = o.float("total_throughput"); s.TotalThroughput == 0 {
+	if s.TotalThroughput = o.float("total_throughput"); s.TotalThroughput == 0 && s.InputThroughput > 0 && s.OutputThroughput > 0 {
 		s.TotalThroughput = s.InputThroughput + s.OutputThroughput // it is not in lines of old
 	}
 	m := sglangDialect().metrics
@@ -172,7 +172,7 @@ func readSGLang(c *Cell, o *object) {
 // sglangDialect is the block of bench_serving.
 func sglangDialect() dialect {
 	return dialect{
-		name: "sglang",
+		name: formatSGLang,
 		head: []blockRow{
 			{"Backend:", "backend", asSpelt},
 			{"Traffic request rate:", "request_rate", asSpelt},
@@ -232,8 +232,11 @@ func sglangDataset(kind string) string {
 	return kind
 }
 
-// pythonFloat spells a number as Python does: 10 is 10.0.
+// pythonFloat spells a number as Python does: 10 is 10.0, and 0.00001 is 1e-05.
 func pythonFloat(f float64) string {
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
 	s := strconv.FormatFloat(f, 'f', -1, 64)
 	if !strings.Contains(s, ".") {
 		s += ".0"

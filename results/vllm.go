@@ -44,7 +44,7 @@ func vllmJSON(r Row, records []load.Record, detailed bool) ([]byte, error) {
 func exported(r Row, o *object, err error) ([]byte, error) {
 	var line []byte
 	if err == nil {
-		line, err = o.line()
+		line, err = o.withoutPlaces().line()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("export cell %s: %w", r.ID, err)
@@ -89,6 +89,7 @@ func vllmObject(r Row) (*object, error) {
 	}
 
 	o := &object{}
+	o.addOf(r)
 	o.add("date", s.Started.Local().Format(vllmDate))
 	o.add("endpoint_type", vllmBackend(w.Endpoint))
 	o.add("backend", vllmBackend(w.Endpoint))
@@ -96,41 +97,62 @@ func vllmObject(r Row) (*object, error) {
 	o.add("model_id", r.Job.Target.Model)
 	o.add("tokenizer_id", r.Job.Target.Model)
 	o.add("num_prompts", requests)
-	o.add("request_rate", asked(w))
-	o.add("burstiness", burstiness)
+	o.addRate(w)
+	o.addFloat("burstiness", float64(burstiness))
 	o.add("max_concurrency", orNull(w.Concurrency))
-	o.add("duration", s.Duration)
-	o.add("completed", s.Completed)
-	o.add("failed", s.Failed)
-	o.add("total_input_tokens", s.InputTokens)
-	o.add("total_output_tokens", s.OutputTokens)
-	o.add("request_throughput", s.RequestThroughput)
-	o.add("request_goodput", s.Goodput)
-	o.add("output_throughput", s.OutputThroughput)
-	o.add("total_token_throughput", s.TotalThroughput)
-	o.add("max_output_tokens_per_s", s.PeakOutputThroughput)
-	o.add("max_concurrent_requests", s.PeakConcurrency)
-	o.add("rtfx", 0.0) // audio only
+	o.addFigure(s, "duration_s", "duration", s.Duration)
+	o.addCount(s, "completed", "completed", int64(s.Completed))
+	o.addCount(s, "failed", "failed", int64(s.Failed))
+	o.addCount(s, "input_tokens", "total_input_tokens", s.InputTokens)
+	o.addCount(s, "output_tokens", "total_output_tokens", s.OutputTokens)
+	o.addFigure(s, "request_throughput", "request_throughput", s.RequestThroughput)
+	if o.add("request_goodput", nil); s.Goodput != nil {
+		o.addFloat("request_goodput", *s.Goodput)
+	}
+	o.addFigure(s, "output_throughput", "output_throughput", s.OutputThroughput)
+	o.addFigure(s, "total_throughput", "total_token_throughput", s.TotalThroughput)
+	o.addFigure(s, "peak_output_throughput", "max_output_tokens_per_s", s.PeakOutputThroughput)
+	o.addCount(s, "peak_concurrency", "max_concurrent_requests", int64(s.PeakConcurrency))
+	o.addFloat("rtfx", 0) // audio only
 	if t := r.Telemetry; t != nil && t.Acceptance != nil {
-		o.add("spec_decode_acceptance_rate", 100**t.Acceptance)
+		o.addFloat("spec_decode_acceptance_rate", 100**t.Acceptance)
 	}
 	if t := r.Telemetry; t != nil && t.StepTokens != nil {
-		o.add("spec_decode_acceptance_length", *t.StepTokens)
+		o.addFloat("spec_decode_acceptance_length", *t.StepTokens)
 	}
 	for i, m := range vllmDialect().metrics {
-		o.addStats(m, []load.Stats{s.TTFT, s.TPOT, s.ITL, s.E2EL}[i], percentiles)
+		o.addStats(s, m, []load.Stats{s.TTFT, s.TPOT, s.ITL, s.E2EL}[i], percentiles)
 	}
 	return o, nil
 }
 
 // addStats adds the members of one metric, with the percentiles that which picks.
-func (o *object) addStats(m blockMetric, s load.Stats, which func(load.Stats) []string) {
-	o.add("mean_"+m.key+"_ms", s.Mean)
-	o.add("median_"+m.key+"_ms", s.Median)
-	o.add("std_"+m.key+"_ms", s.Std)
+func (o *object) addStats(of *load.Summary, m blockMetric, s load.Stats, which func(load.Stats) []string) {
+	figure := strings.Replace(m.key, "e2e_latency", "e2el", 1) + "_ms."
+	o.addFigure(of, figure+"mean", "mean_"+m.key+"_ms", s.Mean)
+	o.addFigure(of, figure+"median", "median_"+m.key+"_ms", s.Median)
+	o.addFigure(of, figure+"std", "std_"+m.key+"_ms", s.Std)
 	for _, p := range which(s) {
-		o.add("p"+p+"_"+m.key+"_ms", s.Percentiles[p])
+		o.addFloat("p"+p+"_"+m.key+"_ms", s.Percentiles[p])
 	}
+}
+
+// addOf marks what was not measured, so that nobody who reads it again takes it for a
+// measurement.
+func (o *object) addOf(r Row) {
+	if r.Run.Command == "rehearse" {
+		o.add(rehearsal, true)
+	}
+}
+
+// addRate adds the rate that was asked for in the words of both tools, where a closed
+// loop sends all at once as far as its cap lets it.
+func (o *object) addRate(w load.Workload) {
+	if w.Rate == 0 || w.Rate == load.Inf {
+		o.add("request_rate", load.Inf)
+		return
+	}
+	o.addFloat("request_rate", float64(w.Rate))
 }
 
 // vllmDate is how vLLM writes the time of a measurement, in local time.
@@ -142,9 +164,6 @@ func readVLLM(c *Cell, o *object) {
 		c.Started = t
 	}
 	c.Job.Target.Model = o.text("model_id")
-	if n := int(o.whole("num_prompts")); n > 0 {
-		w.Requests = n
-	}
 	w.Burstiness = load.Rate(o.float("burstiness"))
 	switch backend := cmp.Or(o.text("backend"), o.text("endpoint_type")); {
 	case strings.HasSuffix(backend, "chat"):
@@ -170,19 +189,10 @@ func readVLLM(c *Cell, o *object) {
 // gaps is how many there are between tokens that come one by one.
 func gaps(s *load.Summary) int { return max(0, int(s.OutputTokens)-s.Completed) }
 
-// asked is the rate in the words of both tools, where a closed loop sends all at
-// once as far as its cap lets it.
-func asked(w load.Workload) load.Rate {
-	if w.Rate == 0 {
-		return load.Inf
-	}
-	return w.Rate
-}
-
 // vllmDialect is the block of `vllm bench serve`.
 func vllmDialect() dialect {
 	return dialect{
-		name: "vllm",
+		name: formatVLLM,
 		head: []blockRow{
 			{"Successful requests:", "completed", whole},
 			{"Failed requests:", "failed", whole},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,9 @@ func (a *app) importVerb() *cobra.Command {
 		Short: "Bring results of others into the store",
 		Long: `Reads what other tools have measured and what others have published, and stores
 it beside what was measured here, marked as imported wherever it is shown: the
-JSON and the text block of vllm bench serve and of SGLang's bench_serving, and
-tables (*.csv) whose first line names the columns. docs/results.md lists the
+JSON and the text block of vllm bench serve and of SGLang's bench_serving, the JSON
+of vllm bench throughput and latency, and tables (*.csv, *.tsv) whose first line
+names the columns. docs/results.md lists the
 columns that are understood. A plan never takes an imported result for one of its
 cells. Importing a file again puts the new figures in the place of the old.
 
@@ -167,7 +169,7 @@ func readResults(name string) (rows []imported, unused []string, err error) {
 		return nil, nil, err
 	}
 	defer in.Close()
-	if strings.EqualFold(filepath.Ext(name), ".csv") {
+	if slices.Contains([]string{".csv", ".tsv"}, strings.ToLower(filepath.Ext(name))) {
 		published, left, err := results.ReadCSV(in)
 		if err != nil {
 			return nil, nil, err
@@ -177,12 +179,12 @@ func readResults(name string) (rows []imported, unused []string, err error) {
 			rows = append(rows, imported{cell: p.Cell, deployment: p.Deployment})
 		}
 	} else {
-		measured, err := results.Import(in)
+		measured, left, err := results.Import(in)
 		if err != nil {
 			return nil, nil, err
 		}
+		unused = left
 		for _, m := range measured {
-			m.Axes = axesOf(m.Cell)
 			rows = append(rows, imported{cell: m.Cell, deployment: deploymentOf(m.Cell), records: m.Records})
 		}
 	}
@@ -232,23 +234,6 @@ func gpuName(gpus string) string {
 	return strings.TrimSpace(name)
 }
 
-// axesOf are the axes of a cell that another tool has measured.
-func axesOf(c results.Cell) results.Axes {
-	var axes results.Axes
-	add := func(name string, value any, known bool) {
-		if known {
-			axes = append(axes, results.Axis{Name: name, Value: value})
-		}
-	}
-	w, s := c.Job.Workload, c.Summary
-	add("concurrency", int64(w.Concurrency), w.Concurrency > 0)
-	add("rate", float64(w.Rate), w.Rate > 0 && w.Rate != load.Inf)
-	n := int64(max(s.Completed, 1)) // of equal lengths, when the count says so
-	add("input_tokens", s.InputTokens/n, s.InputTokens > 0 && s.InputTokens%n == 0)
-	add("output_tokens", s.OutputTokens/n, s.OutputTokens > 0 && s.OutputTokens%n == 0)
-	return axes
-}
-
 // deploymentOf is what a result of another tool says of the server.
 func deploymentOf(c results.Cell) results.Deployment {
 	d := results.Deployment{Model: c.Job.Target.Model}
@@ -258,7 +243,7 @@ func deploymentOf(c results.Cell) results.Deployment {
 	}
 	if c.Origin != nil && json.Unmarshal(c.Origin.Fields, &said) == nil {
 		switch backend := strings.ToLower(said.Backend); {
-		case strings.HasPrefix(backend, "vllm"):
+		case strings.HasPrefix(backend, "vllm") || strings.HasPrefix(c.Origin.Format, "vllm-"): // its offline tools
 			d.Kind = "vllm"
 		case strings.HasPrefix(backend, "sglang"):
 			d.Kind = "sglang"
