@@ -21,7 +21,14 @@ func Text(w io.Writer, s *load.Summary) error {
 		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
 	}
 
-	line("Requests", "%s sent, %s completed, %s failed%s", whole(s.Requests), whole(s.Completed), whole(s.Failed), orNothing(s.Failures()))
+	known := func(name, n string) string {
+		if !s.Knows(name) {
+			return "unknown" // others have measured, and do not tell
+		}
+		return n
+	}
+	line("Requests", "%s sent, %s completed, %s failed%s", known("requests", whole(s.Requests)), known("completed", whole(s.Completed)),
+		known("failed", whole(s.Failed)), orNothing(s.Failures()))
 	line("Duration", "%s s from the first dispatch to the last response", number(s.Duration))
 	line("Input", "%s tokens%s", whole(s.InputTokens), asked(s.InputTokens, s.AskedInput))
 	line("Output", "%s tokens%s", whole(s.OutputTokens), asked(s.OutputTokens, s.AskedOutput))
