@@ -112,7 +112,7 @@ func (l *modelLook) unasked(m *engines.Model, there agent.ModelThere, err error)
 }
 
 // giveToken says how a model comes that wants a token.
-const giveToken = "give the engine one with env = { HF_TOKEN = env(\"HF_TOKEN\") }, or write download = true into the model's block and set HF_TOKEN here"
+const giveToken = "give the engine one with env = { HF_TOKEN = sensitive(env(\"HF_TOKEN\")) }, or write download = true into the model's block and set HF_TOKEN here"
 
 // coming is a model that is not there, or not whole, and will be fetched.
 func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hub, there agent.ModelThere, now agent.ModelProgress, missing []origin.File) provision.Finding {

@@ -34,9 +34,17 @@ func Format(name string, text []byte) ([]byte, *Problems) {
 	if end := bytes.TrimRight(out, " \t\r\n"); len(end) == 0 {
 		out = nil
 	} else {
-		out = settle(append(end, '\n'))
+		out = settle(append(end, lineEnd(text)...))
 	}
 	return out, l.problems
+}
+
+// lineEnd is how a text ends its lines: as it ends the first.
+func lineEnd(text []byte) string {
+	if first, _, _ := bytes.Cut(text, []byte("\n")); bytes.HasSuffix(first, []byte("\r")) {
+		return "\r\n"
+	}
+	return "\n"
 }
 
 // invalid finds the first byte that is not UTF-8.

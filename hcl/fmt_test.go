@@ -110,3 +110,11 @@ func tokens(text []byte) []string {
 	}
 	return out
 }
+
+// TestFormatKeepsLineEnds: a text of another system is not given two kinds of line ends.
+func TestFormatKeepsLineEnds(t *testing.T) {
+	got, p := Format("lab.hcl", []byte("locals {\r\na = 1\r\n}\r\n\r\n"))
+	if want := "locals {\r\n  a = 1\r\n}\r\n"; p.HasErrors() || string(got) != want {
+		t.Errorf("Format = %q, want %q", got, want)
+	}
+}

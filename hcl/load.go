@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/rivo/uniseg"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
@@ -114,6 +116,11 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 			d.Detail += " If the value is text, put all of it in quotes."
 		}
 	}
+	if at, open := openQuote(diags, text); open {
+		l.syntax[pos(at)] = true
+		l.problems.add(SeverityError, at, "Text without an end", "The text that begins here has no closing quote in its line, so nothing that follows in the file can be read. Close it; for a text of several lines, write \\n, or <<EOT.")
+		diags = nil
+	}
 	for _, d := range diags {
 		// After the first mistake in a line, the others mean little.
 		if d.Subject == nil || !l.syntax[pos(*d.Subject)] {
@@ -144,6 +151,27 @@ func (l *lab) parse(name string, text []byte) *hclsyntax.Body {
 		return &hclsyntax.Body{}
 	}
 	return body
+}
+
+// openQuote is where the first mistake of a text is a quote that its line does not
+// close. Everything behind it is then inside out.
+func openQuote(diags hcl.Diagnostics, text []byte) (hcl.Range, bool) {
+	if len(diags) == 0 || diags[0].Subject == nil || diags[0].Summary != "Invalid multi-line string" && diags[0].Summary != "Unterminated template string" {
+		return hcl.Range{}, false
+	}
+	at := *diags[0].Subject
+	begin := bytes.LastIndexByte(text[:min(at.Start.Byte, len(text))], '\n') + 1
+	line := text[begin:]
+	if end := bytes.IndexByte(line, '\n'); end >= 0 {
+		line = line[:end]
+	}
+	quote := bytes.LastIndexByte(line, '"')
+	if quote < 0 {
+		return at, true
+	}
+	at.Start = hcl.Pos{Line: at.Start.Line, Column: uniseg.GraphemeClusterCount(string(line[:quote])) + 1, Byte: begin + quote}
+	at.End = hcl.Pos{Line: at.Start.Line, Column: at.Start.Column + 1, Byte: at.Start.Byte + 1}
+	return at, true
 }
 
 // checkKeys finds a key that an object has twice: HCL keeps the last, in silence.

@@ -336,6 +336,23 @@ func TestListOnCommandLine(t *testing.T) {
 	}
 }
 
+// TestValuesAreBounded: a text, or a list, that doubles forty times is a mistake and not
+// the end of the machine's memory.
+func TestValuesAreBounded(t *testing.T) {
+	for _, double := range []string{"\"${local.v%d}${local.v%d}\"", "[local.v%d, local.v%d]", "{ a = local.v%d, b = local.v%d }"} {
+		var b strings.Builder
+		b.WriteString("locals {\n  v0 = \"0123456789\"\n")
+		for i := range 40 {
+			fmt.Fprintf(&b, "  v%d = "+double+"\n", i+1, i, i)
+		}
+		b.WriteString("}\n")
+		_, p := loadText(t, b.String(), Vars{})
+		if text := printed(t, p); !strings.Contains(text, "Value too large") {
+			t.Errorf("%s:\n%.2000s", double, text)
+		}
+	}
+}
+
 func TestInherits(t *testing.T) {
 	c := mustLoad(t, common+`
 engine "sglang" "child" {

@@ -98,7 +98,11 @@ func (l *lab) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 		ctx := &hcl.EvalContext{Variables: vars, Functions: l.functions}
 		value, diags := expr.Value(ctx)
 		l.report(diags)
-		if !diags.HasErrors() {
+		switch {
+		case diags.HasErrors():
+		case tooLarge(value):
+			l.errOnce(expr.Range(), "Value too large", "The value is larger than %d MiB, or has more than %d parts. It probably grows by itself.", maxText>>20, maxParts)
+		default:
 			v = value
 		}
 	}
@@ -512,4 +516,41 @@ func (i *instance) asObject() cty.Value {
 		}
 	}
 	return cty.ObjectVal(attrs)
+}
+
+// A value is bounded, so that a lab that doubles a text forty times cannot take all of
+// the machine's memory.
+const (
+	maxText  = 64 << 20
+	maxParts = 1_000_000
+)
+
+// tooLarge walks a value no further than it takes to know.
+func tooLarge(v cty.Value) bool {
+	text, parts := 0, 0
+	var walk func(v cty.Value) bool
+	walk = func(v cty.Value) bool {
+		v, _ = v.Unmark()
+		if parts++; parts > maxParts {
+			return true
+		}
+		if !v.IsKnown() || v.IsNull() {
+			return false
+		}
+		switch t := v.Type(); {
+		case t == cty.String:
+			text += len(v.AsString())
+			return text > maxText
+		case t.IsObjectType() && t.HasAttribute(identity):
+			return false // a block: each of its arguments was looked at
+		case v.CanIterateElements():
+			for it := v.ElementIterator(); it.Next(); {
+				if _, e := it.Element(); walk(e) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return walk(v)
 }

@@ -9,18 +9,22 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
 // Text returns the lab's files by name, with what is sensitive replaced: defaults
-// and values of sensitive variables, what is given to sensitive(…), keys. A text
+// and values of sensitive variables, what is given to sensitive(…), keys, and what
+// locals and variables in those are made of. A text
 // in quotes that is replaced in one place is replaced wherever it stands, in a
 // comment too.
 func (c *Config) Text() map[string][]byte {
-	secret := slices.Clone(c.text.hidden)
-	add := func(e hclsyntax.Expression) {
-		if _, reference := e.(*hclsyntax.ScopeTraversalExpr); !reference {
-			secret = append(secret, e.Range())
+	h := hiding{ranges: slices.Clone(c.text.hidden), bodies: c.text.bodies, seen: map[string]bool{}}
+	for name, text := range c.text.files {
+		if filepath.Base(name) == VarsFile {
+			if f, _ := hclsyntax.ParseConfig(text, name, hcl.InitialPos); f != nil {
+				h.values, _ = f.Body.(*hclsyntax.Body)
+			}
 		}
 	}
 	for _, body := range c.text.bodies {
@@ -28,22 +32,23 @@ func (c *Config) Text() map[string][]byte {
 			switch n := n.(type) {
 			case *hclsyntax.Attribute:
 				if n.Name == "api_key" {
-					add(n.Expr)
+					h.add(n.Expr)
 				}
 			case *hclsyntax.FunctionCallExpr:
 				if n.Name == "sensitive" {
 					for _, arg := range n.Args {
-						add(arg)
+						h.add(arg)
 					}
 				}
 			}
 			return nil
 		})
 	}
+	secret := h.ranges
 	slices.SortFunc(secret, func(a, b hcl.Range) int { return cmp.Compare(a.Start.Byte, b.Start.Byte) })
 	shown := []byte(`"` + provision.Redacted + `"`)
 	files := map[string][]byte{}
-	var quoted [][]byte
+	var quoted []string
 	for name, text := range c.text.files {
 		if c.text.outside[name] {
 			continue
@@ -60,20 +65,68 @@ func (c *Config) Text() map[string][]byte {
 			}
 			for i, words := 0, bytes.Split(text[at.Start.Byte:end], []byte(`"`)); i < len(words); i++ {
 				if i%2 == 1 && len(words[i]) >= minQuoted {
-					quoted = append(quoted, words[i])
+					quoted = append(quoted, string(words[i]))
 				}
 			}
 			done = end
 		}
 		files[filepath.Base(name)] = append(out, text[done:]...)
 	}
+	secrets := plain.NewSecrets(quoted...)
 	for name, text := range files {
-		for _, word := range quoted {
-			text = bytes.ReplaceAll(text, word, []byte(provision.Redacted))
-		}
-		files[name] = text
+		files[name] = []byte(secrets.Hide(string(text)))
 	}
 	return files
+}
+
+// hiding collects what of a lab's text is secret.
+type hiding struct {
+	ranges []hcl.Range
+	bodies []*hclsyntax.Body
+	values *hclsyntax.Body // of lab.hclvars; nil: there is none
+	seen   map[string]bool // references that were followed
+}
+
+// add hides an expression, and what the locals and variables in it are made of.
+func (h *hiding) add(e hclsyntax.Expression) {
+	if _, reference := e.(*hclsyntax.ScopeTraversalExpr); !reference {
+		h.ranges = append(h.ranges, e.Range())
+	}
+	for _, t := range e.Variables() {
+		name, ok := "", false
+		if len(t) > 1 {
+			name, ok = stepName(t[1])
+		}
+		if root := t.RootName(); ok && !h.seen[root+"."+name] {
+			h.seen[root+"."+name] = true
+			h.follow(root, name)
+		}
+	}
+}
+
+// follow hides what a local or a variable is made of.
+func (h *hiding) follow(root, name string) {
+	said := func(body *hclsyntax.Body, attribute string) {
+		if body == nil {
+			return
+		}
+		if a, ok := body.Attributes[attribute]; ok {
+			h.add(a.Expr)
+		}
+	}
+	if root == "var" {
+		said(h.values, name)
+	}
+	for _, body := range h.bodies {
+		for _, b := range body.Blocks {
+			switch {
+			case root == "local" && b.Type == localsBlock.name:
+				said(b.Body, name)
+			case root == "var" && b.Type == variableBlock.name && len(b.Labels) == 1 && b.Labels[0] == name:
+				said(b.Body, "default")
+			}
+		}
+	}
 }
 
 // minQuoted is how long a text in quotes must be to be replaced everywhere: what

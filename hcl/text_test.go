@@ -69,3 +69,50 @@ engine "vllm" "box" {
 		}
 	}
 }
+
+// TestTextFollows: a key that a local or a plain variable holds is not kept either, and
+// of two secrets of which one begins like the other nothing stays.
+func TestTextFollows(t *testing.T) {
+	src := &Source{Dir: ".", Files: map[string][]byte{
+		"lab.hcl": []byte(`locals {
+  key    = "canary-local"
+  longer = "${local.key}-and-more"
+  shown  = "stays here"
+}
+
+variable "plain" {
+  default = "canary-default"
+}
+
+variable "given" {
+  type = string
+}
+
+engine "external" "a" {
+  url     = "http://203.0.113.7:8000" # canary-local, canary-local-and-more
+  api_key = local.longer
+}
+
+engine "external" "b" {
+  url     = "http://203.0.113.7:8001"
+  api_key = sensitive("${var.plain}${var.given}")
+}
+
+locals {
+  two = [sensitive("canary-abcd"), sensitive("canary-abcdefgh")] # canary-abcdefgh
+}
+`),
+		VarsFile: []byte("given = \"canary-given\"\n"),
+	}}
+	cfg, problems := Load(src, Vars{})
+	if problems.HasErrors() {
+		t.Fatal(printed(t, problems))
+	}
+	all := ""
+	for _, file := range cfg.Text() {
+		all += string(file)
+	}
+	if strings.Contains(all, "canary") || strings.Contains(all, "efgh") || !strings.Contains(all, "stays here") {
+		t.Errorf("the text has a secret, or lacks what is none:\n%s", all)
+	}
+}
