@@ -219,9 +219,9 @@ func refused(status int, line, kind string, whole bool) (class, text string) {
 	return "", ""
 }
 
-// withBody adds an error's body to its text.
+// withBody adds an error's body to its text, unless it says the same.
 func withBody(text string, body []byte) string {
-	if b := bytes.TrimSpace(body); len(b) > 0 {
+	if b := bytes.TrimSpace(body); len(b) > 0 && !strings.HasSuffix(text, string(b)) {
 		return text + ": " + shorten(b)
 	}
 	return text

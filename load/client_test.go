@@ -140,6 +140,7 @@ func testAnswers(t *testing.T, with maker) {
 		{"500", "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 19\r\n\r\n {\"error\":\"no KV\"}\n", failed(ClassStatus, `status 500 Internal Server Error: {"error":"no KV"}`)},
 		{"429", "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n", failed(ClassStatus, `status 429 Too Many Requests`)},
 		{"503 of a proxy", "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n" + strings.Repeat("x", 9000), failed(ClassStatus, "status 503 Service Unavailable: "+strings.Repeat("x", maxErrorText)+"…")},
+		{"a body that says the same", "HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\nNot Found\n", failed(ClassStatus, "status 404 Not Found")},
 		{"redirect", "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n", failed(ClassStatus, "status 302 Found")},
 		{"wrong content type", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", failed(ClassMalformed, `content type "application/json" instead of a stream: {}`)},
 		{"truncated", streamHead + text("a") + text("b"), failed(ClassTruncated, "the stream ended without [DONE] after 2 chunks")},

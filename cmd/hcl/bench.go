@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -159,8 +161,11 @@ func (a *app) runBench(ctx context.Context, job load.Job, repeat int, format, ou
 	var doubts []string
 	for _, r := range rows {
 		if v := r.Verdict(); v.Verdict != load.Valid {
-			doubts = append(doubts, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(v.Reasons, "; ")))
+			doubts = append(doubts, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(slices.Concat(v.Reasons, r.Summary.ErrorSamples), "; ")))
 		}
+	}
+	if text := wantsText(job.Workload, rows[0].Summary); text != "" {
+		fmt.Fprintln(a.stderr, text)
 	}
 	if len(doubts) == 0 {
 		return nil
@@ -172,8 +177,22 @@ func (a *app) runBench(ctx context.Context, job load.Job, repeat int, format, ou
 	return e
 }
 
+// wantsText is what to try with a server that refuses every prompt of token ids: some
+// take prompts as text only.
+func wantsText(w load.Workload, s *load.Summary) string {
+	ids := w.Endpoint == load.Completions && w.Dataset.Kind != load.JSONL
+	if !ids || s.Completed > 0 || s.Statuses[http.StatusBadRequest]+s.Statuses[http.StatusUnprocessableEntity] == 0 {
+		return ""
+	}
+	return "Prompts were sent as token ids, which not every server takes. To send text, say --endpoint chat, or --dataset jsonl."
+}
+
 // benchText prints each measurement, and all of them together.
 func benchText(w io.Writer, rows []results.Row) error {
+	t := rows[0].Job.Target
+	if _, err := fmt.Fprintf(w, "%-19s %s at %s\n", "Model", cmp.Or(plain.Line(t.Model), "not said"), strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", ")); err != nil {
+		return err
+	}
 	for i, r := range rows {
 		if len(rows) > 1 {
 			if _, err := fmt.Fprintf(w, "Repetition %d of %d\n\n", i+1, len(rows)); err != nil {
