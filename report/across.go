@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -33,8 +34,9 @@ func cached(r *results.Row) bool {
 	return kind == load.SharedPrefix || strings.Contains(kind, "shared-prefix") || strings.Contains(dataset(r), "shared-prefix")
 }
 
-// prefixless is all that a cell was measured with but what concerns prefixes: the same
-// for two of which one had them and the other had not.
+// prefixless is all that a cell was measured with but what concerns prefixes, and the
+// exact length of the prompts: the same for two of which one had shared prefixes and the
+// other had not.
 func prefixless(s *sample) string {
 	r := s.rows[0]
 	d := &r.Deployment
@@ -44,48 +46,76 @@ func prefixless(s *sample) string {
 			identity[name] = value
 		}
 	}
+	at := maps.Clone(s.at)
+	delete(at, "input_tokens")
 	var others []string
 	for _, a := range r.Axes {
-		if !strings.Contains(a.Name, "prefix") && a.Name != "dataset" && a.Name != "engine" {
+		if !strings.Contains(a.Name, "prefix") && !slices.Contains([]string{"dataset", "engine", "input_tokens"}, a.Name) {
 			others = append(others, a.Name+"="+axisText(a.Value))
 		}
 	}
 	slices.Sort(others)
-	return fmt.Sprint(s.series.gpus, "\x00", s.series.kind, "\x00", d.Model, "\x00", d.Image, "\x00", identity, s.at, others, r.Job.Workload.Endpoint)
+	return fmt.Sprint(s.series.gpus, "\x00", s.series.kind, "\x00", d.Model, "\x00", d.Image, "\x00", identity, at, others, r.Job.Workload.Endpoint)
 }
 
-// prefixFigure shows cells with shared prefixes beside those without, where all else
-// that is known is the same. Where several fit, none is shown.
-func prefixFigure(cells []*sample) (*figure, string) {
-	type pair struct{ without, with []*sample }
-	var order []string
-	pairs := map[string]*pair{}
+// promptTokens is how long the prompts of a cell were on average; 0: not known.
+func promptTokens(s *sample) float64 {
+	if x := s.rows[0].Summary; x.InputTokens > 0 && x.Completed > 0 {
+		return float64(x.InputTokens) / float64(x.Completed)
+	}
+	return s.at["input_tokens"]
+}
+
+// alike is how far the lengths of prompts may lie apart, as a share, that are the same
+// load with shared prefixes and without.
+const alike = 0.05
+
+// prefixPair are two cells of which one had shared prefixes.
+type prefixPair struct{ without, with *sample }
+
+// prefixPairs are the cells with shared prefixes beside those without, where all else
+// that is known is the same. Where several fit, there is no pair.
+func prefixPairs(cells []*sample) (pairs []prefixPair) {
+	key := map[*sample]string{}
+	like := map[string][]*sample{}
 	for _, s := range cells {
-		k := prefixless(s)
-		if pairs[k] == nil {
-			pairs[k] = &pair{}
-			order = append(order, k)
+		key[s] = prefixless(s)
+		like[key[s]] = append(like[key[s]], s)
+	}
+	fits := func(s *sample) (found []*sample) {
+		for _, o := range like[key[s]] {
+			x, y := promptTokens(s), promptTokens(o)
+			if cached(o.rows[0]) != cached(s.rows[0]) && x > 0 && math.Abs(x-y) <= alike*x {
+				found = append(found, o)
+			}
 		}
+		return found
+	}
+	for _, s := range cells {
 		if cached(s.rows[0]) {
-			pairs[k].with = append(pairs[k].with, s)
-		} else {
-			pairs[k].without = append(pairs[k].without, s)
+			if others := fits(s); len(others) == 1 && len(fits(others[0])) == 1 {
+				pairs = append(pairs, prefixPair{without: others[0], with: s})
+			}
 		}
 	}
-	order = slices.DeleteFunc(order, func(k string) bool { return len(pairs[k].with) != 1 || len(pairs[k].without) != 1 })
-	if len(order) == 0 {
+	slices.SortStableFunc(pairs, func(a, b prefixPair) int {
+		return cmp.Or(cmp.Compare(a.without.at["concurrency"], b.without.at["concurrency"]), cmp.Compare(a.without.series.index, b.without.series.index))
+	})
+	return pairs
+}
+
+// prefixFigure shows what shared prefixes change.
+func prefixFigure(cells []*sample) (*figure, string) {
+	pairs := prefixPairs(cells)
+	if len(pairs) == 0 {
 		return nil, "Prefix cache on and off: no engine was measured with and without shared prefixes under the same load."
 	}
-	slices.SortStableFunc(order, func(a, b string) int {
-		x, y := pairs[a].without[0], pairs[b].without[0]
-		return cmp.Or(cmp.Compare(x.at["concurrency"], y.at["concurrency"]), cmp.Compare(x.series.index, y.series.index))
-	})
 	f := &figure{id: "prefix-cache", title: "Prefix cache on and off",
 		under: "with shared prefixes in the series' colour, without them in grey, under the same load"}
 	for _, m := range []metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL} {
 		c := &chart{title: m.title, y: axis{unit: m.unit}}
-		for _, k := range order {
-			without, with := pairs[k].without[0], pairs[k].with[0]
+		for _, p := range pairs {
+			without, with := p.without, p.with
 			off, okOff := without.value(m)
 			on, okOn := with.value(m)
 			if !okOff || !okOn {
