@@ -51,7 +51,7 @@ func TestLockedImage(t *testing.T) {
 	if err := os.Remove(filepath.Join(u.lab, lock.Name)); err != nil {
 		t.Fatal(err)
 	}
-	if out, said, code := u.run("plan"); code != exitDone || !strings.Contains(out, "stale: image vllm/vllm-openai@sha256:") {
+	if out, said, code := u.run("plan"); code != exitDone || !strings.Contains(out, "stale: image sha256:") {
 		t.Errorf("plan without the lock: exit %d\n%s%s", code, out, said)
 	}
 }
