@@ -47,7 +47,8 @@ func OpenShared(ctx context.Context, place, dir string, log *slog.Logger) (*Stor
 	db := &database{DB: stdlib.OpenDB(*cfg), shared: true, name: sharedName(cfg), log: log}
 	// One for locks, the others for hosts that store cells at once.
 	db.SetMaxOpenConns(5)
-	s := &Store{dir: dir, db: db, claims: &claims{db: db, held: map[int64]string{}}}
+	lost, lose := context.WithCancelCause(context.WithoutCancel(ctx))
+	s := &Store{dir: dir, db: db, claims: &claims{db: db, held: map[int64]string{}, lost: lost, lose: lose}}
 	if err := s.begin(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("open store %s: %w", db.name, err)
@@ -76,13 +77,14 @@ func sharedName(cfg *pgx.ConnConfig) string {
 type claims struct {
 	db *database
 
-	mu     sync.Mutex
-	conn   *sql.Conn
-	who    string
-	held   map[int64]string
-	warned bool // that a lost claim could not be taken again
-	stop   context.CancelFunc
-	done   chan struct{}
+	mu   sync.Mutex
+	conn *sql.Conn
+	who  string
+	held map[int64]string
+	lost context.Context // ends when somebody else has a claim of ours
+	lose context.CancelCauseFunc
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // claimsLookedAfter is how often they are.
@@ -170,15 +172,38 @@ func (c *claims) renew(ctx context.Context) {
 	for key, what := range c.held {
 		var got bool
 		if err := c.conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, key).Scan(&got); err != nil || !got {
-			if err == nil && !c.warned {
-				c.warned = true
-				c.db.log.Warn("the connection to the store was lost, and with it a lock that somebody else has now", "store", c.db.name, "lock", what)
+			if err == nil {
+				c.isLost(ctx, key, what)
 			}
 			c.drop() // all are tried again
 			return
 		}
 	}
-	c.warned = false
+}
+
+// isLost looks who has a claim of ours. The server may not have seen yet that the
+// connection is gone with which we took it: then it is still ours.
+func (c *claims) isLost(ctx context.Context, key int64, what string) {
+	by, err := c.db.claimed(ctx)
+	// PostgreSQL cuts a long name off.
+	if who := by[key]; err == nil && !strings.HasPrefix(c.who, who) {
+		c.lose(fmt.Errorf("%w: the connection to store %s was lost, and %s is %s's now", ErrLocked, c.db.name, what, who))
+	}
+}
+
+// Held is ctx until somebody else has what this store has locked, which happens when
+// the connection to a shared store is lost for long enough; its cause is then ErrLocked,
+// and says who. Whoever measures under a lock measures under this.
+func (s *Store) Held(ctx context.Context) (held context.Context, stop func()) {
+	if !s.Shared() { // the lock of a folder goes with the process alone
+		return ctx, func() {}
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	after := context.AfterFunc(s.claims.lost, func() { cancel(context.Cause(s.claims.lost)) })
+	return held, func() {
+		after()
+		cancel(nil)
+	}
 }
 
 // give gives a claim back.
@@ -203,6 +228,7 @@ func (c *claims) close() {
 		c.stop()
 		<-c.done
 	}
+	defer c.lose(nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn != nil {

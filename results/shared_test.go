@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,4 +154,32 @@ func TestTextThatPostgresRefuses(t *testing.T) {
 	check(t, s.PutCell(t.Context(), cell, testRecords()))
 	var throughput float64
 	check(t, s.db.QueryRow(`SELECT output_throughput FROM results`).Scan(&throughput)) // the view reads it too
+}
+
+// TestLostLock: a lock that somebody else has taken, while the connection to the server
+// was lost, ends what is done under it.
+func TestLostLock(t *testing.T) {
+	place := testhost.Database(t)
+	a, b := open(t, place), open(t, place)
+	_, err := a.Lock(t.Context(), "lab", "hcl apply mine/")
+	check(t, err)
+	held, stop := a.Held(t.Context())
+	defer stop()
+	locked := func() error {
+		_, err := b.db.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()`)
+		check(t, err)
+		_, err = b.Lock(t.Context(), "lab", "hcl apply theirs/")
+		return err
+	}
+	for err = locked(); errors.Is(err, ErrLocked); err = locked() {
+	}
+	check(t, err)
+	select {
+	case <-held.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the lock was lost, and nothing has ended")
+	}
+	if cause := context.Cause(held); !errors.Is(cause, ErrLocked) || !strings.Contains(cause.Error(), "lab lab is hcl apply theirs/ (process ") {
+		t.Errorf("cause: %v", cause)
+	}
 }

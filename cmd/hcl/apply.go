@@ -89,6 +89,8 @@ is left unclean, 130 interrupted.`,
 			}
 			defer store.Close()
 			defer unlock()
+			ctx, release := store.Held(ctx)
+			defer release()
 			past, err := again.options(ctx, store)
 			if err != nil {
 				return err

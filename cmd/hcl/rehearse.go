@@ -76,6 +76,8 @@ could not be run, 130 interrupted.`,
 			}
 			defer store.Close()
 			defer unlock()
+			ctx, release := store.Held(ctx)
+			defer release()
 			if err := l.inputsThere(p); err != nil {
 				return err
 			}
