@@ -15,9 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,6 +97,9 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 		}
 	}
 	r.places = places(work)
+	interrupted := ctx
+	ctx, r.stop = context.WithCancelCause(ctx)
+	defer r.stop(nil)
 	errs := make([]error, len(p.Hosts))
 	var wg sync.WaitGroup
 	for i, h := range p.Hosts {
@@ -117,8 +122,8 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	err := errors.Join(errs...)
 	outcome := "done"
 	switch {
-	case ctx.Err() != nil:
-		outcome, err = "interrupted", errors.Join(context.Cause(ctx), err)
+	case interrupted.Err() != nil:
+		outcome, err = "interrupted", errors.Join(context.Cause(interrupted), err)
 	case err != nil:
 		outcome = "failed"
 	}
@@ -134,6 +139,7 @@ type run struct {
 	secrets plain.Secrets              // of all that the run starts and asks
 	tell    func(Event)                // the listener, if there is one
 	note    func(results.Event)        // the store
+	stop    context.CancelCauseFunc    // ends the work on all hosts
 	places  map[*provision.Host]*place // where there is work
 
 	mu      sync.Mutex
@@ -256,7 +262,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 }
 
 // unmeasured tells of a deployment whose cells are left to the next apply.
-func (s *site) unmeasured(d *plan.Deployment, why *toldElsewhere) {
+func (s *site) unmeasured(d *plan.Deployment, why error) {
 	s.event(Event{Type: Failed, Host: s.host.Name, Engine: d.Engine.Label(), Message: fmt.Sprintf("%s: %v", d.Engine, why)})
 }
 
@@ -368,14 +374,19 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		}
 	}
 	// Before the engine: loading a model takes long, and costs.
-	for _, c := range d.ToDo() {
-		from, _ := s.sender(ctx, c)
-		if err := from.place(ctx, c.Job.Workload.Dataset); err != nil {
-			return err
-		}
-	}
 	todo := d.ToDo()
-	err := s.model(ctx, d, &row)
+	err := s.placeAll(ctx, todo)
+	switch {
+	case err == nil:
+		err = s.model(ctx, d, &row)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, new(*toldElsewhere)):
+		s.unmeasured(d, err)
+		return nil
+	case !errors.As(err, new(*fs.PathError)): // it is the host that cannot be used
+		return err
+	}
 	var unclean error
 	if err == nil {
 		unclean, err = s.build(ctx, d, &row)
@@ -450,7 +461,11 @@ func (s *site) giveUp(ctx context.Context, row results.Deployment, cells []*plan
 		out := s.cellRow(row, c)
 		out.Finished = out.Started
 		out.Error = why.Error()
-		if err := s.keep(ctx, row, out, nil, nil); err != nil {
+		what, _, _ := strings.Cut(why.Error(), "\n")
+		if err := s.keep(ctx, row, out, nil, func(e Event) { // without a number: it was never begun
+			e.Host, e.Engine, e.Benchmark, e.Cell, e.Axes, e.Message = s.host.Name, row.Engine, c.Benchmark, c.ID, c.Axes, what
+			s.event(e)
+		}); err != nil {
 			return err
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"hclbench/agent"
@@ -120,6 +122,11 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	if err := s.keep(ctx, row, out, got.Records, tell); err != nil {
 		return nil, err
 	}
+	if err := full(from.host, runErr); err != nil && from != s {
+		return nil, &toldElsewhere{from.host, err}
+	} else if err != nil {
+		return nil, err
+	}
 	return lost, nil
 }
 
@@ -167,6 +174,33 @@ func (s *site) place(ctx context.Context, d load.Dataset) error {
 	return nil
 }
 
+// placeAll brings the files that cells read to where their load is sent from.
+func (s *site) placeAll(ctx context.Context, cells []*plan.Cell) error {
+	for _, c := range cells {
+		from, _ := s.sender(ctx, c)
+		err := from.place(ctx, c.Job.Workload.Dataset)
+		switch {
+		case err != nil && from != s && !errors.As(err, new(*fs.PathError)):
+			return &toldElsewhere{from.host, err}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// errFull says that a host keeps nothing more of what is measured there.
+var errFull = errors.New("its disk is full, and what is measured there is lost; free some of what ~/.cache/hcl lies on, and the next apply goes on from here")
+
+// full reports whether a host had no room for what came of a cell: those that follow
+// would be measured for nothing.
+func full(h *provision.Host, err error) error {
+	if err == nil || !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %w", h, errFull, err)
+}
+
 // stillServes reports why the engine does not answer a small request any more.
 func (s *site) stillServes(ctx context.Context, d *plan.Deployment, p *prober, model string, in *instance) error {
 	if err := s.alive(ctx, in); err != nil {
@@ -199,7 +233,11 @@ func (s *site) keep(ctx context.Context, row results.Deployment, out results.Cel
 	ctx, done := Beyond(ctx, storePatience)
 	defer done()
 	if err := s.keepCell(ctx, &out, records); err != nil {
-		return fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err)
+		// What follows could not be kept either, and costs money.
+		err = fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err)
+		s.event(Event{Type: Failed, Host: s.host.Name, Engine: row.Engine, Message: err.Error()})
+		s.stop(err)
+		return err
 	}
 	verdict := out.Verdict()
 	s.mu.Lock()

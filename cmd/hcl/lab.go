@@ -131,19 +131,20 @@ func newRun(lab, command string) results.Run {
 	return results.Run{ID: results.NewRunID(now), Lab: lab, Command: command, Version: version, Started: now}
 }
 
-// leaves are the errors that errors.Join has joined.
-func leaves(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []error
-		for _, e := range joined.Unwrap() {
-			all = append(all, leaves(e)...)
-		}
-		return all
-	}
+// leaves are the errors that errors.Join has joined: those whose text is that of their
+// parts, line by line. One with a sentence of its own is a whole.
+func leaves(err error) (all []error) {
 	if err == nil {
 		return nil
 	}
-	return []error{err}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || err.Error() != errors.Join(joined.Unwrap()...).Error() {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		all = append(all, leaves(e)...)
+	}
+	return all
 }
 
 // brief is err without what was shown when it happened: of hosts that failed

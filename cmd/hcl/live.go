@@ -195,6 +195,10 @@ func (m *model) event(e apply.Event) {
 	case apply.Progress:
 		r.current = e.Progress
 	case apply.End:
+		if e.Number == 0 { // it was never begun; why has been told of its engine
+			r.left.without(e.Cell)
+			break
+		}
 		r.left.ended(e.Cell, e.Time.Sub(r.began))
 		r.cell, r.current = "", nil
 	}
@@ -206,6 +210,9 @@ func (s styles) said(e apply.Event) string {
 	case apply.Ready:
 		return s.good.Render("✓") + " " + s.bold.Render(e.Engine) + " " + e.Message
 	case apply.End:
+		if e.Number == 0 {
+			break
+		}
 		what := fmt.Sprintf(" %s %s  %s  ", s.bold.Render(e.Engine), coordinates(e), s.faint.Render(fmt.Sprintf("(%d of %d)", e.Number, e.Of)))
 		switch {
 		case e.Summary == nil:
@@ -351,6 +358,14 @@ func (l *left) ended(cell string, took time.Duration) {
 	if l != nil {
 		l.done += l.work[cell]
 		l.spent += took
+	}
+}
+
+// without takes out a cell that nobody begins any more.
+func (l *left) without(cell string) {
+	if l != nil {
+		l.total -= l.work[cell]
+		delete(l.work, cell)
 	}
 }
 

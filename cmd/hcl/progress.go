@@ -183,6 +183,9 @@ func (l *lines) event(e apply.Event) {
 			l.log.Info(numbered(e), append(where, "at", advanced(*e.Progress))...)
 		}
 	case apply.End:
+		if e.Number == 0 { // why has been told of its engine
+			break
+		}
 		if e.Summary == nil {
 			l.log.Error(numbered(e)+" failed", append(where, "cell", coordinates(e), "why", e.Message)...)
 		} else {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/agent"
 	"hclbench/apply"
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/plain"
 	"hclbench/plan"
 )
 
@@ -41,25 +44,11 @@ Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line i
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "HOST\tENGINE\tSTATE\tRUN\tNAME")
 			for _, p := range all {
-				for _, f := range append(p.Containers, p.Processes...) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Host.Name, f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name)
-				}
-				if u := p.Unclean; u != nil {
-					fmt.Fprintf(w, "%s\t-\tunclean since %s\t%s\t%s\n", p.Host.Name, u.Time.Local().Format(time.DateTime), u.Run, strings.Join(u.Left, "; "))
-				}
-				for _, change := range p.Changed {
-					fmt.Fprintf(w, "%s\t-\tset for a run\t-\t%s\n", p.Host.Name, change)
-				}
-				if l := p.Reserved; l != nil && l.Lab == "" {
-					fmt.Fprintf(w, "%s\t-\tin use by %s\t-\t-\n", p.Host.Name, l.Holder)
-				} else if l != nil {
-					fmt.Fprintf(w, "%s\t-\tin use by %s for lab %s\t%s\tuntil %s unless renewed\n", p.Host.Name, l.Holder, l.Lab, l.Run, l.Expires.Local().Format(time.TimeOnly))
-				}
-				switch {
-				case p.Lease != nil:
-					fmt.Fprintf(w, "%s\t-\tleased by %s\t%s\tuntil %s unless renewed\n", p.Host.Name, p.Lease.Holder, p.Lease.Run, p.Lease.Expires.Local().Format(time.TimeOnly))
-				case len(p.Containers)+len(p.Processes) == 0 && p.Unclean == nil && p.Reserved == nil && p.Changed == nil:
-					fmt.Fprintf(w, "%s\t-\tnothing\t-\t-\n", p.Host.Name)
+				for _, row := range statusOf(p) {
+					for i := range row { // words of hosts and of others' callers
+						row[i] = plain.Line(row[i])
+					}
+					fmt.Fprintf(w, "%s\t%s\n", p.Host.Name, strings.Join(row, "\t"))
 				}
 			}
 			if e := w.Flush(); err == nil {
@@ -74,6 +63,38 @@ Exit codes: 0 done, 1 a host could not be asked, 2 the lab or the command line i
 	lab.add(c)
 	connect.add(c)
 	return c
+}
+
+// statusOf is what is said of a host, in rows of engine, state, run and name.
+func statusOf(p apply.Presence) (rows [][]string) {
+	add := func(row ...string) { rows = append(rows, row) }
+	until := func(l *agent.Lease) string {
+		return "until " + l.Expires.Local().Format(time.TimeOnly) + " unless renewed"
+	}
+	for _, f := range append(p.Containers, p.Processes...) {
+		add(f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name)
+	}
+	if u := p.Unclean; u != nil {
+		add("-", "unclean since "+u.Time.Local().Format(time.DateTime), u.Run, strings.Join(u.Left, "; "))
+	}
+	for _, change := range p.Changed {
+		add("-", "set for a run", "-", change.String())
+	}
+	if l := p.Reserved; l != nil && l.Lab == "" {
+		add("-", "in use by "+l.Holder, "-", "-")
+	} else if l != nil {
+		add("-", "in use by "+l.Holder+" for lab "+l.Lab, l.Run, until(l))
+	}
+	if l := p.Lease; l != nil {
+		add("-", "leased by "+l.Holder, l.Run, until(l))
+	}
+	switch {
+	case p.Err != nil:
+		add("-", "could not be asked", "-", "why stands below")
+	case len(rows) == 0:
+		add("-", "nothing", "-", "-")
+	}
+	return rows
 }
 
 func (a *app) logs() *cobra.Command {
@@ -121,10 +142,14 @@ Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 130 interr
 			if err != nil {
 				return err
 			}
-			return apply.Logs(c.Context(), apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), engine, follow, tail, opt, func(b []byte) error {
+			err = apply.Logs(c.Context(), apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), engine, follow, tail, opt, func(b []byte) error {
 				_, err := a.stdout.Write(b)
 				return err
 			})
+			if c.Context().Err() != nil && !errors.Is(err, errReaderLeft) {
+				return &exit{code: exitInterrupted}
+			}
+			return err
 		},
 	}
 	lab.add(c)
