@@ -191,6 +191,9 @@ func TestWatchInBrowser(t *testing.T) {
 	event := func(e apply.Event) {
 		at = at.Add(time.Second)
 		e.Time, e.Host, e.Engine = at, "h200", "vllm.h200"
+		if e.Cell != "" && e.Cell != "c4" {
+			e.Number, e.Of = int(e.Cell[1]-'0'), 4
+		}
 		told.event(e)
 		if told.err != nil {
 			t.Fatal(told.err)
@@ -202,6 +205,7 @@ func TestWatchInBrowser(t *testing.T) {
 			{Cell: "c1", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}, Work: 10},
 			{Cell: "c2", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(128)}}, Work: 30},
 			{Cell: "c3", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(256)}}, Work: 60},
+			{Cell: "c4", Host: "h200", Engine: "vllm.h200", Benchmark: "offline", Work: 10},
 		}})
 	event(apply.Event{Type: apply.Step, Message: "pulling vllm/vllm-openai:v0.11.0"})
 	event(apply.Event{Type: apply.Pull, Pull: &provision.PullProgress{Bytes: 4_200_000_000, Total: 12_000_000_000}})
@@ -259,7 +263,7 @@ func TestWatchInBrowser(t *testing.T) {
 			}
 		}
 	}
-	see("pull", "deepseek-r1", "running", "0 of 3", "4.2 of 12.0 GB")
+	see("pull", "deepseek-r1", "running", "0 of 4", "4.2 of 12.0 GB")
 	event(apply.Event{Type: apply.Step, Message: "looking for model deepseek-ai/DeepSeek-R1"})
 	event(apply.Event{Type: apply.Download, Download: &apply.Fetched{Repo: "deepseek-ai/DeepSeek-R1", ModelProgress: agent.ModelProgress{Bytes: 120_100_000_000, Total: 688_600_000_000}}})
 	see("download", "downloading deepseek-ai/DeepSeek-R1", "120.1 of 688.6 GB")
@@ -271,16 +275,17 @@ func TestWatchInBrowser(t *testing.T) {
 	for i := range 12 {
 		event(apply.Event{Type: apply.Progress, Cell: "c2", Progress: &load.Progress{Done: 10 * i, Total: 500, InFlight: 128, Elapsed: float64(i), OutputTokens: int64(800 * i * (10 + i%3))}})
 	}
-	see("load", "1 of 3", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts")
+	see("load", "1 of 4", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts")
 
 	event(apply.Event{Type: apply.End, Cell: "c2", Summary: &load.Summary{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Mean: 22_300}, TPOT: load.Stats{Mean: 109}, E2EL: load.Stats{Mean: 109_000},
 		Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{"a fifth of the requests failed"}}}})
 	event(apply.Event{Type: apply.Begin, Cell: "c3"})
 	event(apply.Event{Type: apply.End, Cell: "c3", Message: "the server stopped answering: <b>503</b>"})
 	event(apply.Event{Type: apply.Down, Message: "stopped, removed, port closed"})
-	told.end(ended{Time: at, Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Suspect: 1, Void: 1})
+	event(apply.Event{Type: apply.End, Cell: "c4", Message: "does not serve"}) // never begun
+	told.end(ended{Time: at, Type: "outcome", Run: "r1", Planned: 4, Valid: 1, Suspect: 1, Void: 2})
 	journal.Close()
-	see("end", "3 of 3", "ended, not all cells could be measured", "online: concurrency=128: suspect: a fifth of the requests failed", "online: concurrency=256: the server stopped answering: <b>503</b>", "finished")
+	see("end", "4 of 4", "ended, not all cells could be measured", "online: concurrency=128: suspect: a fifth of the requests failed", "online: concurrency=256: the server stopped answering: <b>503</b>", "finished")
 
 	for i, tab := range tabs {
 		var controls int
