@@ -303,6 +303,38 @@ echo "{\"pid\":$PPID,\"lease\":{\"lab\":\"theirs\",\"run\":\"r\",\"holder\":\"ev
 	}
 }
 
+// TestReservationClosed: an ordinary login, and a lock file that another user has made
+// and closed. It is named; nothing hangs.
+func TestReservationClosed(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Namespace: true, Login: "ada"})
+	if out, err := h.Command("install", "-m", "600", "-o", "nobody", "/dev/null", "/run/lock/"+reservationName).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	log := slog.New(slog.DiscardHandler)
+	c, err := provision.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, provision.SSH{}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	binaries, err := ReadBinaries(testhost.HCL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Start(t.Context(), c, binaries, "lab", "store", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	l := lease("run", "store", time.Hour)
+	l.Reserve = true
+	if _, err := a.Lease(t.Context(), l); err == nil || !strings.Contains(err.Error(), "a file closed to others that user nobody has put there") {
+		t.Errorf("Lease = %v", err)
+	}
+	if err := a.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAgentThatDies: the client brings up another, which knows the lease; the job
 // that ran is lost, and that is said.
 func TestAgentThatDies(t *testing.T) {
