@@ -115,17 +115,10 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	if err := errors.Join(os.RemoveAll(jobs), os.Mkdir(jobs, 0o700)); err != nil {
 		return fmt.Errorf("clear what an earlier agent has left: %w", err)
 	}
-
-	socket := filepath.Join(dir, "sock")
-	os.Remove(socket) // left by an agent that was killed; the lock says that it is gone
-	ln, err := net.Listen("unix", socket)
+	ln, err := listen(dir)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return errors.Join(err, ln.Close())
-	}
-
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &server{Config: cfg, ctx: ctx, log: log, quit: cancel, jobs: map[string]*job{}, watches: map[string]*watch{}, over: make(chan struct{}), ended: readEnded(dir)}
@@ -133,16 +126,16 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
+	if err := s.forgetKilled(); err != nil {
+		log.Warn("forget the reservation of an agent that was killed", "err", err)
+	}
 	s.expiry = time.AfterFunc(unclaimed, s.expired)
 
 	hs := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
 	served := make(chan error, 1)
 	go func() { served <- hs.Serve(ln) }()
-	log.Info("serving", "socket", socket, "pid", os.Getpid())
+	log.Info("serving", "dir", dir, "pid", os.Getpid())
 	ready()
-	if err := s.forgetKilled(); err != nil {
-		log.Warn("forget the reservation of an agent that was killed", "err", err)
-	}
 	if err := s.clear(keepFor); err != nil {
 		log.Warn("clear what is old", "err", err)
 	}
@@ -166,6 +159,20 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	}
 	log.Info("done", "err", s.failure)
 	return s.failure
+}
+
+// listen opens the agent's socket, which only its user can.
+func listen(dir string) (net.Listener, error) {
+	socket := filepath.Join(dir, "sock")
+	os.Remove(socket) // left by an agent that was killed; the lock says that it is gone
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	return ln, nil
 }
 
 // gone is err unless it says that something is closed already.
