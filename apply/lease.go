@@ -210,7 +210,10 @@ func (s *site) restore(ctx context.Context) error {
 			return errors.Join(err, agent.MarkUnclean(ctx, s.conn, s.claim, s.earlier, err))
 		}
 	}
-	return s.agent.PutBack(ctx)
+	if err := s.agent.PutBack(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrContract, err)
+	}
+	return nil
 }
 
 // baseline notes what the GPUs are in use for before anything of ours runs, for
