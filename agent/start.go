@@ -34,7 +34,7 @@ func noteOf(c *provision.Conn, name string) string {
 // anyHCL is the command that runs any hcl binary which is there; where an agent is,
 // one is. Machines of other kinds may have put theirs into the same home.
 func anyHCL(home string) string {
-	return "sh -c " + plain.Quote(fmt.Sprintf(`for b in %s/*; do if [ -x "$b" ] && "$b" --version >/dev/null 2>&1; then exec "$b" "$@"; fi; done; echo no hcl there`,
+	return "sh -c " + plain.Quote(fmt.Sprintf(`for b in %s/*; do if [ -x "$b" ] && "$b" --version </dev/null >/dev/null 2>&1; then exec "$b" "$@"; fi; done; echo no hcl there`,
 		plain.Quote(path.Join(home, root, "bin")))) + " sh"
 }
 
