@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -486,6 +487,20 @@ func TestTextSum(t *testing.T) {
 	read, sum, err := readCorpus(path)
 	if err != nil || sum != want || len(read) != maxCorpus {
 		t.Errorf("%d bytes read, %v, sha256 %s, want %s", len(read), err, sum, want)
+	}
+}
+
+// TestTextOfLinks: a link to a folder is that folder, and a link to a file that file.
+func TestTextOfLinks(t *testing.T) {
+	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	outside := written(t, "outside.txt", "two")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one"), 0o600), os.Symlink(outside, filepath.Join(dir, "b.txt")), os.Symlink(dir, at)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, at} {
+		if text, _, err := readCorpus(path); err != nil || string(text) != "onetwo" {
+			t.Errorf("readCorpus(%s) = %q, %v", path, text, err)
+		}
 	}
 }
 

@@ -103,6 +103,9 @@ func (c cutPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 // order of their names; those that begin with a dot are left out. sum is the SHA-256
 // of the whole file, or of all those files one after the other.
 func readCorpus(path string) (text []byte, sum string, err error) {
+	if path, err = filepath.EvalSymlinks(path); err != nil { // a link to a folder would be no folder
+		return nil, "", err
+	}
 	var all bytes.Buffer
 	h := sha256.New()
 	err = filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
