@@ -61,13 +61,14 @@ func (l *lab) benchmark(b *hclsyntax.Block) Benchmark {
 		out.Cells = append(out.Cells, x)
 	}
 	left, count := 0, 0
+	held := map[*hclsyntax.Block]bool{}
 	expand := func(t table) {
 		l.expand(out.Name, t, func(c *cell) bool {
 			if count++; count > maxCells {
 				l.tooManyCells(t.block)
 				return false
 			}
-			if l.excluded(excludes, c) {
+			if l.excluded(excludes, held, c) {
 				left++
 				return true
 			}
@@ -90,15 +91,71 @@ func (l *lab) benchmark(b *hclsyntax.Block) Benchmark {
 	}
 	if !multiplied {
 		c := &cell{benchmark: out.Name, values: map[string]cty.Value{}, object: cty.EmptyObjectVal}
-		if !l.excluded(excludes, c) {
+		if !l.excluded(excludes, held, c) {
 			add(c, b)
 		}
 	}
 	if left > 0 && left == count && len(out.Cells) == 0 {
 		l.warn(excludes[0].DefRange(), "Every cell is excluded", "The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing. Let when be true for fewer of them.", count, out.Name)
 	}
+	if count > 0 {
+		l.warnIdleExcludes(excludes, held)
+	}
 	l.warnIdleAxes(b)
+	l.warnOfPublished(b, out)
 	return out
+}
+
+// warnIdleExcludes points at exclude blocks that leave nothing out. One that hangs on a
+// variable may with another value.
+func (l *lab) warnIdleExcludes(excludes []*hclsyntax.Block, held map[*hclsyntax.Block]bool) {
+	if l.broken || l.problems.HasErrors() {
+		return
+	}
+	for _, x := range excludes {
+		a, ok := x.Body.Attributes["when"]
+		if !ok || held[x] || slices.ContainsFunc(l.referencesOf(a.Expr).all, func(t hcl.Traversal) bool { return t.RootName() == "var" || t.RootName() == "local" }) {
+			continue
+		}
+		l.warn(a.Expr.Range(), "Exclude without effect", "This holds for no cell, or only for such as another exclude block leaves out. A number is never equal to a text: 4 is not \"4\".")
+	}
+}
+
+// warnOfPublished is about rows of published numbers that say an engine which the lab
+// does not have, and about columns written in the lab that are a slip of a metric or an
+// axis.
+func (l *lab) warnOfPublished(b *hclsyntax.Block, out Benchmark) {
+	if l.broken || l.problems.HasErrors() {
+		return
+	}
+	var blocks []*hclsyntax.Block
+	for _, n := range b.Body.Blocks {
+		if n.Type == referenceBlock.name {
+			blocks = append(blocks, n)
+		}
+	}
+	if len(blocks) != len(out.References) {
+		return
+	}
+	there := l.namesIn("engine")
+	for i, r := range out.References {
+		a := blocks[i].Body.Attributes["rows"]
+		for _, row := range r.Rows {
+			if name, ok := row["engine"].(string); ok && !slices.Contains(there, name) {
+				l.warnOnce(a.Expr.Range(), "Unknown engine", "Rows of the reference %q are about an engine %q, which the lab does not have, so they stand beside nothing.%s", r.Name, name, didYouMean(name, there, nil))
+				break
+			}
+		}
+		if _, written := a.Expr.(*hclsyntax.TupleConsExpr); !written {
+			continue // a table of somebody else has columns of its own
+		}
+		known := slices.Concat(metricNames(out.Percentiles), ColumnNames(), l.axisNames())
+		for _, column := range r.Columns {
+			if hint := didYouMean(column, known, nil); hint != "" && !isMetric(column) && !slices.Contains(known, column) {
+				l.warn(a.Expr.Range(), "Unknown column", "The column %q of the reference %q is neither a metric nor an axis, so it stands beside nothing.%s", column, r.Name, hint)
+			}
+		}
+	}
 }
 
 // split separates the named arguments of a benchmark, which hold for all of its
@@ -117,8 +174,8 @@ func split(b *hclsyntax.Block, names ...string) (all *hclsyntax.Body, each *hcls
 	return all, &block
 }
 
-// excluded reports whether an exclude block leaves the cell out.
-func (l *lab) excluded(excludes []*hclsyntax.Block, c *cell) bool {
+// excluded reports whether an exclude block leaves the cell out, and notes which.
+func (l *lab) excluded(excludes []*hclsyntax.Block, held map[*hclsyntax.Block]bool, c *cell) bool {
 	for _, x := range excludes {
 		a, ok := x.Body.Attributes["when"]
 		if !ok {
@@ -126,6 +183,7 @@ func (l *lab) excluded(excludes []*hclsyntax.Block, c *cell) bool {
 		}
 		v := l.eval(a.Expr, c)
 		if when, _ := l.convert(mustArgument(excludeBlock, "when"), v, a.Expr, c).(bool); when {
+			held[x] = true
 			return true
 		}
 	}
@@ -474,10 +532,19 @@ func (l *lab) warnIdleAxes(b *hclsyntax.Block) {
 	if used[""] {
 		return
 	}
+	multiplied := map[string]bool{}
+	for _, t := range tables(b) {
+		for _, f := range t.factors {
+			for _, a := range f.attrs {
+				multiplied[a.Name] = true
+			}
+		}
+	}
 	for _, m := range b.Body.Blocks {
 		for _, a := range inOrder(m.Body.Attributes) {
 			// What advances with other axes, in a zip, may be there as a name.
-			if m.Type == "matrix" && !used[a.Name] {
+			alone := m.Type == "include" && len(multiplied) > 0 && !multiplied[a.Name]
+			if (m.Type == "matrix" || alone) && !used[a.Name] {
 				l.warn(a.NameRange, "Axis without effect", "Nothing uses matrix.%s, so its values make no difference: each would be measured for nothing. Use it in the benchmark or in an engine that it names, or remove it.", a.Name)
 			}
 		}

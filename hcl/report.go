@@ -176,15 +176,57 @@ func (l *lab) chart(b *hclsyntax.Block, columns, metrics []string, known func(at
 	if x := s["where"]; x.value != nil && !l.broken {
 		names := slices.Concat(columns, metrics)
 		var mistake *where.Error
-		if _, err := where.Parse(out.Where, names); errors.As(err, &mistake) {
+		_, comparisons, err := where.Read(out.Where, names)
+		if errors.As(err, &mistake) {
 			detail := strings.TrimSuffix(title(mistake.Detail), ".") + "."
 			if name := mistake.Name; name != "" {
 				detail = fmt.Sprintf("Results have no column %q.%s Write an axis of a benchmark, %s, or a metric such as \"p99_ttft_ms\".", name, didYouMean(name, names, nil), inWords(ColumnNames(), "or"))
 			}
 			l.err(x.at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
 		}
+		l.warnOfStrangers(x.at, comparisons)
 	}
 	return out
+}
+
+// warnOfStrangers is about comparisons with a benchmark, an engine or a host that the lab
+// does not have.
+func (l *lab) warnOfStrangers(at hcl.Range, comparisons []where.Comparison) {
+	for _, c := range comparisons {
+		there := l.namesIn(c.Name)
+		if c.Negated || len(there) == 0 || c.Op != "=" && c.Op != "==" || slices.ContainsFunc(there, func(name string) bool { return where.Match(c.Value, name) }) {
+			continue
+		}
+		l.warn(at, "Nothing to compare", "The lab has no %s %q, so the condition %s = %s never holds.%s", c.Name, c.Value, c.Name, c.Value, didYouMean(c.Value, there, nil))
+	}
+}
+
+// namesIn are what results of this lab can have in a column; nil: anything.
+func (l *lab) namesIn(column string) []string {
+	var names []string
+	for _, d := range l.order {
+		all := []*declared{d}
+		if d.isGroup() {
+			all = d.members
+		}
+		for _, m := range all {
+			_, label, _ := strings.Cut(m.address, ".")
+			switch {
+			case column == "engine" && d.typ == engineBlock:
+				names = append(names, label, d.kind, d.name, m.address, m.fullName())
+			case column == "kind" && d.typ == engineBlock:
+				names = append(names, d.kind)
+			case column == "host" && d.typ == hostBlock:
+				names = append(names, m.fullName(), label, m.address)
+			}
+		}
+	}
+	for _, b := range l.benchmarks {
+		if column == "benchmark" {
+			names = append(names, b.Labels[0])
+		}
+	}
+	return names
 }
 
 // eachName calls do for the names in an argument, with the range of each where
