@@ -117,7 +117,7 @@ func (c *Conn) dialDocker(ctx context.Context) (net.Conn, error) {
 		}
 		c.forget(way)
 		if found { // it was there a moment ago
-			return nil, fail(c.host, errAway, "the Docker daemon at %s went away: %w", way.socket(), err)
+			return nil, fail(c.host, ErrDockerAway, "the Docker daemon at %s went away: %w", way.socket(), err)
 		}
 	}
 }
@@ -214,15 +214,15 @@ func (c *Conn) noDocker(seen map[string][]string, tried []string, refused error)
 	path := func(addresses []string) string { return access{address: addresses[0]}.socket() }
 	switch login := strings.Join(seen["login"], ""); {
 	case refused != nil && slices.Contains(seen["tool"], "docker"):
-		return fail(h, errAway, "%s is there, but nobody answers: the Docker daemon has died, start it with `sudo systemctl start docker` (%w%s)", path(seen["usable"]), refused, also)
+		return fail(h, ErrDockerAway, "%s is there, but nobody answers: the Docker daemon has died, start it with `sudo systemctl start docker` (%w%s)", path(seen["usable"]), refused, also)
 	case refused != nil:
-		return fail(h, errAway, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding), and there is no docker command that could stand in", path(seen["usable"]), refused)
+		return fail(h, ErrDockerAway, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding), and there is no docker command that could stand in", path(seen["usable"]), refused)
 	case len(seen["usable"]) > 0:
-		return fail(h, errAway, "the Docker daemon does not answer%s", also)
+		return fail(h, ErrDockerAway, "the Docker daemon does not answer%s", also)
 	case len(seen["denied"]) > 0:
 		return fail(h, ErrNoDocker, "%[1]s may not use %[2]s: add it to the group that may, usually with `sudo usermod -aG docker %[1]s`, and connect again, or let it use sudo without a password%[3]s", login, path(seen["denied"]), also)
 	case slices.Contains(seen["tool"], "docker"), slices.Contains(seen["tool"], "dockerd"):
-		return fail(h, errAway, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", sockets(seen["absent"]))
+		return fail(h, ErrDockerAway, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", sockets(seen["absent"]))
 	default:
 		return fail(h, ErrNoDocker, "Docker is not installed: there is no %s (install it as in https://docs.docker.com/engine/install/, name another socket with docker, or set runtime = \"process\" on a box that is itself a container)", sockets(seen["absent"]))
 	}

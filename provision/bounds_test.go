@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -105,4 +107,22 @@ func TestTail(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", tt.write, got, tt.want)
 		}
 	}
+}
+
+// TestDockerHangs is a daemon that takes the question and does not answer.
+func TestDockerHangs(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	silent, err := net.Listen("unix", filepath.Join(h.Home, "silent.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	host := block(h)
+	host.Docker = "/root/silent.sock"
+	c := mustDial(t, host, strict(h))
+	c.answer = time.Second
+	_, err = c.DockerVersion(t.Context())
+	wantError(t, err, ErrDockerAway, "host h200", "has not answered for 1s")
+	_, err = c.List(t.Context(), map[string]string{LabelLab: "x"})
+	wantError(t, err, ErrNoDocker, "has not answered for 1s")
 }

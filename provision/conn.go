@@ -34,6 +34,7 @@ type Conn struct {
 	answered atomic.Bool    // the Docker daemon has, once
 	stall    time.Duration  // how long a pull may be silent
 	pause    time.Duration  // before a pull is tried again; it doubles
+	answer   time.Duration  // how long the daemon may take for an answer
 
 	caller  *origin.Registries // see UseRegistries; nil: none
 	secrets string             // path of the hcl binary there, see HideSecrets
@@ -80,7 +81,7 @@ func Dial(ctx context.Context, h *Host, opt SSH, log *slog.Logger) (*Conn, error
 		}
 		link = t
 	}
-	c := &Conn{host: h, log: log, link: link, stall: pullStall, pause: pullPause, looking: semaphore.NewWeighted(1), ssh: opt, changing: semaphore.NewWeighted(1), lanes: []*lane{{link, pipesBeside}}}
+	c := &Conn{host: h, log: log, link: link, stall: pullStall, pause: pullPause, answer: answerWithin, looking: semaphore.NewWeighted(1), ssh: opt, changing: semaphore.NewWeighted(1), lanes: []*lane{{link, pipesBeside}}}
 	c.life, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.docker, err = newDocker(c); err != nil {

@@ -45,7 +45,7 @@ func newDocker(c *Conn) (*client.Client, error) {
 // api is Docker's client, once the daemon and it have agreed on a version. The
 // client would do that by itself, but go on with any version when it cannot ask.
 func (c *Conn) api(ctx context.Context) (*client.Client, error) {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := c.soon(ctx)
 	defer cancel()
 	err := c.docker.NewVersionError(ctx, oldestAPI, "hcl")
 	if err == nil {
@@ -57,13 +57,13 @@ func (c *Conn) api(ctx context.Context) (*client.Client, error) {
 }
 
 // soon bounds a question to the daemon.
-func soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("%w: the Docker daemon has not answered for %s and may hang, see `journalctl -u docker` there", ErrNoDocker, answerWithin))
+func (c *Conn) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.answer, fail(c.host, ErrDockerAway, "the Docker daemon has not answered for %s and may hang: see `journalctl -u docker` there", c.answer))
 }
 
 // query puts a question to the daemon, again if the connection is lost over it.
 func query[T any](ctx context.Context, c *Conn, question func(context.Context, *client.Client) (T, error)) (answer T, err error) {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := c.soon(ctx)
 	defer cancel()
 	err = again(ctx, func() error {
 		api, err := c.api(ctx)
@@ -91,8 +91,9 @@ func again(ctx context.Context, do func() error) error {
 	return err
 }
 
-// errAway is a daemon that nobody can reach although the host can be.
-var errAway = fmt.Errorf("daemon away: %w", ErrNoDocker)
+// ErrDockerAway is the [ErrNoDocker] of a host that has a daemon which does not run or
+// answer at the moment: there may be containers of ours.
+var ErrDockerAway = fmt.Errorf("daemon away: %w", ErrNoDocker)
 
 // awayFor is how long a daemon that has answered before may be away: long enough
 // for a restart, as an update of its package does.
@@ -104,7 +105,7 @@ func (c *Conn) whenBack(ctx context.Context, do func() error) error {
 	until := time.Now().Add(awayFor)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := do()
-		if !errors.Is(err, errAway) || !c.answered.Load() || time.Now().After(until) {
+		if !errors.Is(err, ErrDockerAway) || !c.answered.Load() || time.Now().After(until) {
 			return err
 		}
 		c.log.Info("the Docker daemon is away, waiting for it", "host", c.host.Name)
@@ -210,7 +211,7 @@ func (s *socket) broken(ctx context.Context, err error) error {
 	case errors.As(err, &undialled):
 		err = undialled.error
 	case errors.As(err, new(*CommandError)):
-		err = fail(s.conn.host, errAway, "what stands between us and the Docker daemon has ended: %w", err)
+		err = fail(s.conn.host, ErrDockerAway, "what stands between us and the Docker daemon has ended: %w", err)
 	case s.conn.host.Local():
 		err = fail(s.conn.host, ErrNoDocker, "the Docker daemon went away: %w", err)
 	default:
