@@ -74,7 +74,7 @@ func statistics() []string { return []string{"mean", "median", "std", "min", "ma
 // besides the axes of the lab.
 func ColumnNames() []string {
 	return slices.Concat(loadColumns(), seriesColumns(),
-		[]string{"dataset", "lab", "run", "command", "cell", "digest", "verdict", "repetition", "gpu_count"})
+		[]string{"dataset", "lab", "run", "command", "cell", "digest", "verdict", "slo", "repetition", "gpu_count"})
 }
 
 // loadColumns are the quantities of the load that charts have along an axis.

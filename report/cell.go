@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/results"
 )
@@ -38,8 +39,13 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 	line("Engine", "%s on %s %s", d.Engine, d.Host, d.GPUs)
 	line("Model", "%s", d.Model)
 	line("Image", "%s", strings.TrimSpace(d.Image+" "+d.Digest))
-	line("Command", "%s", strings.Join(d.Command, " "))
-	line("Ready", "%s s after its start", number(d.Ready))
+	line("Command", "%s", commandText(d.Command))
+	switch {
+	case d.Ready > 0:
+		line("Ready", "%s s after its start", number(d.Ready))
+	case len(d.Command) > 0 && r.Verdict().Verdict == load.Void:
+		line("Ready", "never, as far as is known")
+	}
 	for _, p := range d.Phases {
 		line("", "%s s %s", number(p.Seconds), p.Name)
 	}
@@ -79,6 +85,15 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 	}
 	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
+}
+
+// commandText is a command as a shell would take it.
+func commandText(argv []string) string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = plain.Quote(w)
+	}
+	return strings.Join(words, " ")
 }
 
 // first is a name in the first line of several.

@@ -73,3 +73,20 @@ func TestCell(t *testing.T) {
 		t.Errorf("a cell without a measurement, %v:\n%s", err, b.String())
 	}
 }
+
+// TestNeverServed: an engine that never served was not ready after 0 s, and its command
+// can be run as it is printed.
+func TestNeverServed(t *testing.T) {
+	r := row("vllm.h200", 16, 240, 27.33)
+	r.Summary, r.Error = nil, "CUDA out of memory"
+	r.Deployment.Command = []string{"sh", "-c", "echo it's $HOME"}
+	var b bytes.Buffer
+	if err := Cell(&b, r, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}

@@ -30,6 +30,10 @@ func CSV(w io.Writer, rows []results.Row) error {
 		head = append(head, csvText("axis_"+name))
 	}
 	head = append(head, "repetition", "started", "finished", "verdict", "reasons")
+	slo := slices.ContainsFunc(rows, func(r results.Row) bool { return metText(&r) != "" })
+	if slo {
+		head = append(head, "slo")
+	}
 	stale := slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale })
 	if stale {
 		head = append(head, "stale")
@@ -55,6 +59,9 @@ func CSV(w io.Writer, rows []results.Row) error {
 		}
 		v := r.Verdict()
 		line = append(line, strconv.Itoa(r.Repetition), stamp(r.Started), stamp(r.Finished), v.Verdict, strings.Join(v.Reasons, "; "))
+		if slo {
+			line = append(line, metText(r))
+		}
 		if stale {
 			line = append(line, strconv.FormatBool(r.Stale))
 		}

@@ -19,7 +19,8 @@ type Planned struct {
 	Engine     string // "vllm.h200"
 	Host       string
 	Axes       results.Axes
-	Repetition int // from 1
+	Repetition int              // from 1
+	SLO        []load.Objective `json:",omitempty"`
 }
 
 // OfPlan parts rows into those that a plan asks for and all others. The first are in
@@ -49,6 +50,58 @@ func OfPlan(rows []results.Row, planned []Planned) (current, others []results.Ro
 		}
 	}
 	return current, others
+}
+
+// Judge holds what was measured against the SLO that the lab has now, where it is
+// another than that of the day. records reads the requests of a row; where they cannot
+// be read, a row is judged by its figures.
+func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) ([]load.Record, error)) {
+	slo := map[string][]load.Objective{}
+	for _, p := range planned {
+		slo[p.ID] = p.SLO
+	}
+	for i := range rows {
+		r := &rows[i]
+		now, ok := slo[r.ID]
+		if !ok || r.Stale || r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) && len(r.Summary.Objectives) == len(now) {
+			continue
+		}
+		var all []load.Record
+		if len(now) > 0 {
+			all, _ = records(r) // without them the figures say it
+		}
+		s := r.Summary.Under(now, all)
+		r.Summary, r.Job.Workload.SLO = &s, now
+	}
+}
+
+// attained says whether a cell meets every line of its SLO, and which it misses; ok is
+// false where there is none.
+func attained(r *results.Row) (met bool, missed []string, ok bool) {
+	if r.Verdict().Verdict == load.Void || r.Summary == nil || len(r.Summary.Objectives) == 0 {
+		return false, nil, false
+	}
+	known := true
+	for _, o := range r.Summary.Objectives {
+		switch {
+		case o.Count == 0:
+			known = false // neither requests nor a figure say anything of it
+		case !o.Met:
+			missed = append(missed, o.Name())
+		}
+	}
+	return missed == nil, missed, known || missed != nil
+}
+
+// metText is "met" or "missed"; empty where there is no SLO.
+func metText(r *results.Row) string {
+	switch met, _, ok := attained(r); {
+	case !ok:
+		return ""
+	case met:
+		return "met"
+	}
+	return "missed"
 }
 
 // fresh are the rows that are not stale: what charts and summaries are made of.

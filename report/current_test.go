@@ -1,10 +1,14 @@
 package report
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/load"
 	"hclbench/results"
 )
 
@@ -74,5 +78,44 @@ func TestGroups(t *testing.T) {
 		if got := Repetitions([]results.Row{a, b}); len(got) != 0 {
 			t.Errorf("%s differs, and the two are taken for repetitions", name)
 		}
+	}
+}
+
+// TestJudge: goodput and the lines of an SLO are those of the lab of today.
+func TestJudge(t *testing.T) {
+	line := func(metric string, percentile float64, bound time.Duration) load.Objective {
+		return load.Objective{Metric: metric, Percentile: percentile, Max: load.Duration(bound)}
+	}
+	r := row("vllm.a", 4, 100, 20)
+	r.ID = "1"
+	other := row("vllm.a", 16, 100, 20)
+	other.ID = "2"
+	r.Job.Workload.SLO = []load.Objective{line("ttft", 0, time.Hour)}
+	old := 99.0
+	r.Summary.Goodput = &old
+	records := []load.Record{{First: 5e6, Last: 2e9, End: 2e9, OutputTokens: 2}, {First: 300e6, Last: 2e9, End: 2e9, OutputTokens: 2}}
+	slo := []load.Objective{line("ttft", 99, 200*time.Millisecond), line("e2el", 99, time.Millisecond)}
+	rows := []results.Row{r, other}
+	Judge(rows, []Planned{{ID: "1", SLO: slo}, {ID: "2"}}, func(*results.Row) ([]load.Record, error) { return records, nil })
+	if g := rows[0].Summary.Goodput; g == nil || *g == old {
+		t.Errorf("goodput is still %v", g)
+	}
+	if *r.Summary.Goodput != old || len(r.Summary.Objectives) > 0 {
+		t.Error("the caller's summary is changed")
+	}
+	for condition, want := range map[string]int{`slo = "missed"`: 1, `slo = "met"`: 0, `slo_ttft_p99 = "met"`: 1, `slo_e2el_p99 = "missed"`: 1, `slo_e2el_p99 = "met"`: 0} {
+		if got, err := Where(rows, condition); err != nil || len(got) != want {
+			t.Errorf("%s: %d rows, %v; want %d", condition, len(got), err, want)
+		}
+	}
+	if text := table(t, rows, 120); !strings.Contains(text, "missed e2el_p99") {
+		t.Errorf("the table does not say it:\n%s", text)
+	}
+	var page, csv, doc strings.Builder
+	if err := errors.Join(HTML(&page, rows, About{}), CSV(&csv, rows), JSON(&doc, rows, About{})); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), "missed e2el_p99") || !strings.Contains(csv.String(), ",missed,") || !strings.Contains(doc.String(), `"met": true`) {
+		t.Error("page, CSV or JSON do not say it")
 	}
 }

@@ -157,7 +157,7 @@ func newEngine(d *results.Deployment) pageEngine {
 			e.Blocks = append(e.Blocks, pageBlock{name, text})
 		}
 	}
-	block("Command", strings.Join(d.Command, " "))
+	block("Command", commandText(d.Command))
 	var identity []string
 	for _, name := range slices.Sorted(maps.Keys(d.Identity)) {
 		identity = append(identity, name+" = "+d.Identity[name])

@@ -569,6 +569,15 @@ func newSheet(rows []results.Row, all *seriesOf, doubts []doubt, columns []strin
 			return tableCell{Text: number(v), Sort: strconv.FormatFloat(v, 'g', 6, 64)}
 		})
 	}
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return metText(&r) != "" }) {
+		add("", "SLO", "slo", "", func(r *results.Row) tableCell {
+			c := tableCell{Text: dashed(cmp.Or(metText(r), none)), Sort: metText(r)}
+			if _, missed, _ := attained(r); missed != nil {
+				c.Text += " " + strings.Join(missed, ", ")
+			}
+			return c
+		})
+	}
 	add("", "verdict", "verdict", "", func(r *results.Row) tableCell {
 		v := r.Verdict().Verdict
 		c := tableCell{Text: v, Sort: v, Class: v, Doubt: doubtOf(doubts, r)}

@@ -261,7 +261,7 @@ func metrics(rows []results.Row, names []string) []column {
 			}
 			columns = append(columns, m.column(rows, weight))
 		}
-		return columns
+		return append(columns, sloColumn(rows)...)
 	}
 	add := func(weight int, group, name string, of func(s *load.Summary) string) {
 		c := column{group: group, name: name, weight: weight}
@@ -308,6 +308,7 @@ func metrics(rows []results.Row, names []string) []column {
 		}
 		return number(*s.Goodput)
 	})
+	columns = append(columns, sloColumn(rows)...)
 	others(62, prefixHits)
 	others(63, acceptance)
 	others(63, stepTokens)
@@ -324,6 +325,25 @@ func metrics(rows []results.Row, names []string) []column {
 	others(10, costTotal)
 	others(47, energyPerToken)
 	return columns
+}
+
+// sloColumn says which cells meet their SLO, and which lines of it the others miss; nil:
+// there is none.
+func sloColumn(rows []results.Row) []column {
+	c := column{name: "SLO", weight: 61, left: true}
+	for i := range rows {
+		text := none
+		if met, missed, ok := attained(&rows[i]); ok && met {
+			text = "met"
+		} else if ok {
+			text = "missed " + strings.Join(missed, ", ")
+		}
+		c.cells = append(c.cells, text)
+	}
+	if !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) {
+		return nil
+	}
+	return []column{c}
 }
 
 // numberOrNone is a figure that is known when it is above zero.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/load"
 	"hclbench/results"
 	"hclbench/where"
 )
@@ -45,6 +46,23 @@ func (f fields) of(r *results.Row) where.Values {
 	}
 }
 
+// metLine is "met" or "missed" of one line of a cell's SLO; empty where it has none.
+func metLine(r *results.Row, name string) string {
+	if r.Verdict().Verdict == load.Void || r.Summary == nil {
+		return ""
+	}
+	for _, o := range r.Summary.Objectives {
+		switch {
+		case o.Name() != name || o.Count == 0:
+		case o.Met:
+			return "met"
+		default:
+			return "missed"
+		}
+	}
+	return ""
+}
+
 // newFields are the names that conditions on these rows may use.
 func newFields(rows []results.Row) fields {
 	text := func(of func(r *results.Row) string) field {
@@ -64,11 +82,20 @@ func newFields(rows []results.Row) fields {
 		"image":      text(func(r *results.Row) string { return r.Deployment.Image }),
 		"digest":     text(func(r *results.Row) string { return r.Deployment.Digest }),
 		"verdict":    text(func(r *results.Row) string { return r.Verdict().Verdict }),
+		"slo":        text(metText),
 		"repetition": func(r *results.Row) (any, bool) { return float64(r.Repetition), true },
 		"gpu_count":  func(r *results.Row) (any, bool) { return float64(gpuCount(r)), gpuCount(r) > 0 },
 	}
 	for _, m := range allMetrics(rows) {
 		all[m.name] = func(r *results.Row) (any, bool) { return m.value(r) }
+	}
+	for i := range rows {
+		if rows[i].Summary == nil {
+			continue
+		}
+		for _, o := range rows[i].Summary.Objectives {
+			all["slo_"+o.Name()] = text(func(r *results.Row) string { return metLine(r, o.Name()) })
+		}
 	}
 	for _, d := range dimensions {
 		all[d.name] = func(r *results.Row) (any, bool) {

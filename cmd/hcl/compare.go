@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
+	"hclbench/load"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -217,6 +218,7 @@ func (a *app) attempts(ctx context.Context, store *results.Store, lab labFlags, 
 		return nil, err
 	}
 	current, _ := report.OfPlan(rows, planned)
+	report.Judge(current, planned, func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) })
 	return append(current, report.Unmeasured(current, planned)...), nil
 }
 

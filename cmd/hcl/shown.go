@@ -163,6 +163,7 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 		return nil
 	}
 	current, others := report.OfPlan(rows, v.planned)
+	report.Judge(current, v.planned, func(r *results.Row) ([]load.Record, error) { return v.store.Records(ctx, r.RunID, r.ID) })
 	v.rows = current
 	if s.all || s.cell != "" { // who names a cell wants it
 		v.rows = append(v.rows, others...)
@@ -209,7 +210,7 @@ func plannedCells(p *plan.Plan) []report.Planned {
 			host = h.Name
 		}
 		for _, c := range d.Cells {
-			all = append(all, report.Planned{ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: host, Axes: c.Axes, Repetition: c.Repetition})
+			all = append(all, report.Planned{ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: host, Axes: c.Axes, Repetition: c.Repetition, SLO: c.Job.Workload.SLO})
 		}
 	}
 	return all
