@@ -30,9 +30,18 @@ type Scope struct {
 	Docker func(*provision.Host) bool
 }
 
-// looksAtDocker reports whether there may be containers of the lab on the host.
-func (s Scope) looksAtDocker(ctx context.Context, c *provision.Conn) bool {
-	return s.Docker(c.Host()) || hasDocker(ctx, c)
+// looksAtDocker reports whether containers of the lab are looked for on the host. unseen
+// says why they cannot be although there is a Docker, of which the lab of today has no
+// need.
+func (s Scope) looksAtDocker(ctx context.Context, c *provision.Conn) (look bool, unseen error) {
+	if s.Docker(c.Host()) {
+		return true, nil
+	}
+	_, err := c.DockerVersion(ctx)
+	if errors.Is(err, provision.ErrDockerAway) {
+		unseen = fmt.Errorf("containers of the lab, if there are any, cannot be seen: %w", err)
+	}
+	return err == nil, unseen
 }
 
 func hasDocker(ctx context.Context, c *provision.Conn) bool {
@@ -55,6 +64,7 @@ func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
 type Presence struct {
 	Host       *provision.Host
 	Err        error              // why it could not be asked, or not of everything
+	Unseen     error              // why containers cannot be seen that an earlier text of the lab may have had; nil: they are
 	Lease      *agent.Lease       // nil: nobody is at work
 	Reserved   *agent.Lease       // of the machine, for another lab; nil: for none
 	Unclean    *agent.Unclean     // what a tear-down has left; nil: nothing
@@ -95,7 +105,8 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 		if p.Reserved != nil && p.Reserved.Lab == scope.Lab {
 			p.Reserved = nil // that is the lease, or was
 		}
-		if scope.looksAtDocker(ctx, c) {
+		var look bool
+		if look, p.Unseen = scope.looksAtDocker(ctx, c); look {
 			p.Containers, err = c.List(ctx, map[string]string{plan.LabelLab: scope.Lab})
 		}
 		return p, err
@@ -141,7 +152,11 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 			tell(Event{Time: time.Now(), Type: Step, Host: h.Name, Message: plain.Line("removing " + f.Name)})
 		}
 		p.Processes, err = sweep(ctx, agent.Processes{Client: a}, scope.Lab, gone)
-		if scope.looksAtDocker(ctx, c) {
+		look, unseen := scope.looksAtDocker(ctx, c)
+		if p.Unseen = unseen; unseen != nil {
+			tell(Event{Time: time.Now(), Type: Warning, Host: h.Name, Message: plain.Line(unseen.Error())})
+		}
+		if look {
 			var e error
 			p.Containers, e = sweep(ctx, c, scope.Lab, gone)
 			err = errors.Join(err, e)
@@ -261,15 +276,26 @@ func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail
 	return err
 }
 
-// longestLine is how much of a log is taken for one line, in bytes.
-const longestLine = 256 << 10
+// longestLine is how much of a log is taken for one line, and longestSecret, how long a
+// secret may be in one that is longer; in bytes.
+const (
+	longestLine   = 256 << 10
+	longestSecret = 32 << 10
+)
 
 // passOn writes a log to its end, line by line.
 func passOn(log io.Reader, write func([]byte) error, secrets plain.Secrets) error {
+	rest := "" // of a line that is longer: the beginning of a secret may be at its end
 	for r := bufio.NewReaderSize(log, longestLine); ; {
 		line, err := r.ReadSlice('\n')
-		if len(line) > 0 {
-			if err := write([]byte(secrets.Text(string(line)))); err != nil {
+		text := secrets.Text(rest + string(line))
+		rest = ""
+		if err == bufio.ErrBufferFull {
+			cut := max(0, len(text)-longestSecret)
+			text, rest = text[:cut], text[cut:]
+		}
+		if text != "" {
+			if err := write([]byte(text)); err != nil {
 				return err
 			}
 		}

@@ -160,7 +160,7 @@ func TestAgentKilled(t *testing.T) {
 	host, ref := engineOn(t, testhost.Options{})
 	b := newBench(t, host)
 	killed := false
-	r := b.apply(t.Context(), one(ref, "", ""), func(e apply.Event) {
+	r := b.apply(t.Context(), one(ref, `env = { ENGINE_ITL = "400ms" }`, ""), func(e apply.Event) {
 		if e.Type != apply.Progress || killed {
 			return
 		}

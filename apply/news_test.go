@@ -129,6 +129,13 @@ func TestPassOn(t *testing.T) {
 	if want := "one (sensitive)\nlast"; err != nil || said.String() != want {
 		t.Errorf("passOn = %v, wrote %q, want %q", err, said.String(), want)
 	}
+	for _, before := range []int{0, 1, 5, 10} { // wherever a line that is too long is taken apart
+		said.Reset()
+		long := strings.Repeat("x", longestLine-before) + "hush-hush" + strings.Repeat("y", longestLine)
+		if err := passOn(strings.NewReader(long), write, secrets); err != nil || strings.Contains(said.String(), "hush") || said.Len() != len(long)+2 {
+			t.Errorf("%d bytes before the end of a piece: %v, %d bytes, want %d", before, err, said.Len(), len(long)+2)
+		}
+	}
 	lost := io.MultiReader(strings.NewReader("one\n"), iotest.ErrReader(io.ErrUnexpectedEOF))
 	if err := passOn(lost, write, secrets); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "breaks off") {
 		t.Errorf("of a connection that is lost: %v", err)

@@ -168,7 +168,7 @@ func (a *app) finishKilled(ctx context.Context, cfg *hcl.Config, store *results.
 		return nil
 	}
 	l := a.logger()
-	opt.Events = func(e apply.Event) { l.Info(e.Message, "host", e.Host) }
+	opt.Events = func(e apply.Event) { tellRemoved(l, e) }
 	_, err = apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), store.ID(), false, false, opt)
 	switch {
 	case errors.As(err, new(*provision.UncleanError)):

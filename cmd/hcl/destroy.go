@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/charmbracelet/log"
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
@@ -58,7 +59,7 @@ unclean, 130 interrupted.`,
 			default: // what costs by the hour does not wait for a disk or a database
 				log.Warn("the store of results cannot be opened", "err", err)
 			}
-			opt.Events = func(e apply.Event) { log.Info(e.Message, "host", e.Host) }
+			opt.Events = func(e apply.Event) { tellRemoved(log, e) }
 			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), id, force, cache, opt)
 			n := 0
 			for _, p := range removed {
@@ -84,4 +85,13 @@ unclean, 130 interrupted.`,
 	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease, or the store of results cannot be opened; and forget what could not be cleaned")
 	c.Flags().BoolVar(&cache, "cache", false, "also remove ~/.cache/hcl from the hosts: binaries and files of data sets")
 	return c
+}
+
+// tellRemoved says what is removed, and what could not be looked for.
+func tellRemoved(to *log.Logger, e apply.Event) {
+	if e.Type == apply.Warning {
+		to.Warn(e.Message, "host", e.Host)
+	} else {
+		to.Info(e.Message, "host", e.Host)
+	}
 }

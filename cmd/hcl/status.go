@@ -88,6 +88,9 @@ func statusOf(p apply.Presence) (rows [][]string) {
 	if l := p.Lease; l != nil {
 		add("-", "leased by "+l.Holder, l.Run, until(l))
 	}
+	if p.Unseen != nil {
+		add("-", "Docker does not answer", "-", p.Unseen.Error())
+	}
 	switch {
 	case p.Err != nil:
 		add("-", "could not be asked", "-", "why stands below")
