@@ -24,7 +24,7 @@ func (a *app) apply() *cobra.Command {
 	var connect connectFlags
 	var again againFlags
 	var asJSON, approve, locked bool
-	var wait time.Duration
+	var wait span
 	c := &cobra.Command{
 		Use:   "apply [LAB]",
 		Short: "Bring the engines up, measure, take everything down, report",
@@ -129,7 +129,7 @@ is left unclean, 130 interrupted.`,
 					return &exit{exitFailed, errors.New("not approved; nothing was done")}
 				}
 			}
-			opt.Run, opt.Wait = newRun(cfg.Lab.Name, "apply"), wait
+			opt.Run, opt.Wait = newRun(cfg.Lab.Name, "apply"), time.Duration(wait)
 			published := references(cfg, "")
 			if opt.Inputs, err = inputs(l, p, published); err != nil {
 				return err
@@ -144,7 +144,7 @@ is left unclean, 130 interrupted.`,
 	c.Flags().BoolVar(&locked, "locked", false, "refuse what is not locked in hcl.lock or has moved since")
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
-	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for a host that somebody else is at work on")
+	c.Flags().Var(&wait, "wait", "wait so long for a host that somebody else is at work on")
 	again.add(c)
 	return c
 }

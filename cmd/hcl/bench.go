@@ -78,6 +78,7 @@ suspect or void, 130 interrupted.`,
 	}
 	f.add(c)
 	c.Flags().StringVar(&format, "format", "text", "text, json, vllm, vllm-text, sglang, sglang-text or records")
+	words(c, "format", append([]string{"text"}, formats()...)...)
 	c.Flags().StringVar(&output, "output", "", "write there instead of to the terminal")
 	return c
 }

@@ -93,6 +93,12 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			return err
 		},
 	}
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.runNames(c, nil, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which the run belongs")
 	a.storeFlag(c)
 	c.Flags().StringVarP(&output, "output", "o", "", "write to this `file`; else RUN.bundle")

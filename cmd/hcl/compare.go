@@ -112,13 +112,18 @@ wrong, 3 a limit of --fail-if is broken, or it is not known that it is kept.`,
 			return brokenLimits(d.Failing())
 		},
 	}
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return a.runNames(c, nil, begun), cobra.ShellCompDirectiveKeepOrder // files and labs too
+	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which runs belong")
 	a.storeFlag(c)
 	lab.add(c)
 	c.Flags().StringArrayVar(&metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
+	words(c, "metric", report.DefaultMetrics()...)
 	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
 	c.Flags().StringSliceVar(&allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(append(report.Differing(), report.Suspects), ", "))
 	c.Flags().StringVar(&format, "format", "text", strings.Join(formats, ", "))
+	words(c, "format", formats...)
 	c.Flags().StringVar(&junit, "junit", "", "write every limit of every cell as a test to this `file`")
 	return c
 }

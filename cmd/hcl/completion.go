@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -115,6 +117,45 @@ func (a *app) found(c *cobra.Command, args []string, find finder) ([]cobra.Compl
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return find(l.text), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRun completes a flag with the runs that are kept.
+func (a *app) completeRun(c *cobra.Command, flag string) {
+	err := c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return a.runNames(c, args, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	})
+	if err != nil {
+		panic(err.Error() + ". This is a bug in hcl.")
+	}
+}
+
+// runNames are the ids of the runs of the lab that the arguments or --lab name, the
+// newest first, with what they were.
+func (a *app) runNames(c *cobra.Command, args []string, begun string) []cobra.Completion {
+	if f := c.Flags().Lookup("lab"); f != nil {
+		args = []string{f.Value.String()}
+	}
+	a.stderr = io.Discard // a shell completes, and nobody reads
+	store, err := a.openExisting(c.Context(), labDir(args))
+	if err != nil || store == nil {
+		return nil
+	}
+	defer store.Close()
+	lab, err := labIn(store, args)
+	if err != nil {
+		return nil
+	}
+	runs, err := store.Runs(c.Context())
+	if err != nil {
+		return nil
+	}
+	var out []cobra.Completion
+	for _, r := range slices.Backward(runs) {
+		if (lab == "" || r.Lab == lab) && strings.HasPrefix(r.ID, begun) {
+			out = append(out, r.ID+"\t"+oneLine(r.Command+" "+r.Outcome))
+		}
+	}
+	return out
 }
 
 // words completes a flag that takes one of these.

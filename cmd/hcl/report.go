@@ -363,6 +363,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 	which.addAll(c)
 	lab.add(c)
 	c.Flags().StringVar(&format, "format", "vllm", "json, vllm, vllm-text, sglang, sglang-text or records")
+	words(c, "format", formats()...)
 	c.Flags().BoolVar(&detailed, "detailed", false, "with the figures of every request, for vllm and sglang")
 	c.Flags().StringVar(&output, "output", "", "write there instead of to the terminal")
 	return c

@@ -162,6 +162,7 @@ Exit codes: 0 done, 1 failed, 2 the condition or the command line is wrong.`,
 	lab.add(c)
 	table.add(c)
 	c.Flags().StringVar(&format, "format", "table", strings.Join(formats, ", "))
+	words(c, "format", formats...)
 	return c
 }
 
@@ -191,6 +192,13 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 				return err
 			}
 			defer store.Close()
+			if run != "" {
+				named, err := runNamed(ctx, store, "", run)
+				if err != nil {
+					return err
+				}
+				run = named.ID
+			}
 			rows, err := store.Rows(ctx, results.Query{Run: run, Cell: args[0], Rehearsed: rehearsed, Latest: run == ""})
 			if err != nil {
 				return err
@@ -224,7 +232,8 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file")
 	a.storeFlag(c)
-	c.Flags().StringVar(&run, "run", "", "as this run measured it")
+	c.Flags().StringVar(&run, "run", "", "as the run whose `id` begins so measured it")
+	a.completeRun(c, "run")
 	c.Flags().BoolVar(&rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
 	c.Flags().BoolVar(&asJSON, "json", false, "print exact numbers as JSON")
 	return c
@@ -232,7 +241,7 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 
 func (a *app) gc() *cobra.Command {
 	var dry bool
-	var older time.Duration
+	var older span
 	var keep int
 	c := &cobra.Command{
 		Use:   "gc [LAB]",
@@ -245,14 +254,14 @@ holds the newest measurement of a cell. Nothing has to be measured again.
 Rehearsals are counted apart. Runs that came in a bundle stay.`,
 		Example: `  hcl gc --dry-run
   hcl gc lab/ --keep 10
-  hcl gc lab/ --older-than 720h
+  hcl gc lab/ --older-than 30d
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 		Args: atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
 			if older < 0 {
-				return usage("--older-than must be at least 0, such as 720h")
+				return usage("--older-than must be at least 0, such as 30d")
 			}
 			if keep < 1 && c.Flags().Changed("keep") {
 				return usage("--keep must be at least 1, the newest run")
@@ -271,7 +280,7 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 			}
 			which := results.Outdated{Keep: keep, Lab: lab}
 			if c.Flags().Changed("older-than") {
-				which.Before = time.Now().Add(-older)
+				which.Before = time.Now().Add(-time.Duration(older))
 			}
 			found, err := store.Litter(ctx, which)
 			if err != nil {
@@ -312,6 +321,6 @@ Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
 	a.storeFlag(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would go")
 	c.Flags().IntVar(&keep, "keep", 0, "also runs beyond the newest `N` of which every cell was measured again")
-	c.Flags().DurationVar(&older, "older-than", 0, "also runs that ended so long ago and of which every cell was measured again")
+	c.Flags().Var(&older, "older-than", "also runs that ended so long ago and of which every cell was measured again")
 	return c
 }

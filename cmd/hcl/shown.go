@@ -33,6 +33,7 @@ func (s *selection) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&s.benchmark, "benchmark", "", "only this benchmark")
 	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
 	c.Flags().StringVar(&s.where, "where", "", "only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
+	a.completeRun(c, "run")
 	a.complete(c, "benchmark", func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") })
 }
 

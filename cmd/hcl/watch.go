@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,9 +22,10 @@ func (a *app) attach() *cobra.Command {
 		Short: "Follow a run from another terminal",
 		Long: `Shows what happens in a run of this lab, from its beginning on, as the terminal
 that started it does. Without RUN it is the newest one; one that is over is shown
-as it was. Nothing that is done here reaches the run: Ctrl-C ends only the view.`,
+as it was. RUN is the beginning of its id. Nothing that is done here reaches the run:
+Ctrl-C ends only the view.`,
 		Example: `  hcl attach
-  hcl attach 20261121T140311-7c2e --lab lab/
+  hcl attach 20261121-140311-7c2e --lab lab/
   hcl attach --json | jq -r 'select(.type == "warning").message'
 
 Exit codes: 0 the run is over, 1 it died or cannot be followed, 2 the command line is
@@ -35,6 +37,9 @@ wrong, 130 interrupted.`,
 				return err
 			}
 			end, err := follow(c.Context(), store, run, a.audience(asJSON))
+			if c.Context().Err() != nil {
+				return &exit{exitInterrupted, errors.New("interrupted; the run goes on")}
+			}
 			if err == nil && !asJSON {
 				_, err = fmt.Fprintln(a.stdout, end)
 			}
@@ -90,10 +95,17 @@ func journalOf(dir string, args []string) (store, run string, err error) {
 		return "", "", fmt.Errorf("nothing was run in %s yet", relative(labDir([]string{dir})))
 	case len(args) == 0:
 		return store, runs[0], nil
-	case !slices.Contains(runs, args[0]):
-		return "", "", usage("there is no run %q to follow; the newest is %s", args[0], runs[0])
+	case slices.Contains(runs, args[0]):
+		return store, args[0], nil
 	}
-	return store, args[0], nil
+	found := slices.DeleteFunc(slices.Clone(runs), func(id string) bool { return !strings.HasPrefix(id, args[0]) })
+	switch len(found) {
+	case 0:
+		return "", "", usage("there is no run %q to follow; the newest is %s", args[0], runs[0])
+	case 1:
+		return store, found[0], nil
+	}
+	return "", "", usage("%s is the beginning of %d runs: %s to %s", args[0], len(found), found[len(found)-1], found[0])
 }
 
 func journalNames(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
