@@ -81,12 +81,17 @@ func (g *grid) layout() (widths []int, total int) {
 	return widths, total - gap
 }
 
-// fit leaves out columns, the least important first, until the grid is at most
-// width wide, and returns the names of those that it left out, in order. Zero is
-// no limit.
+// fit shortens long names in the middle, leaves out columns, the least important first,
+// and shortens names more, until the grid is at most width wide. It returns the names of
+// the columns that it left out, in order. Zero is no limit.
 func (g *grid) fit(width int) (dropped []string) {
 	out := map[string]bool{}
 	order := g.columns
+	if _, total := g.layout(); width > 0 && total > width {
+		for i := range g.columns {
+			g.shorten(i, max(longName, width/3))
+		}
+	}
 	for width > 0 {
 		if _, total := g.layout(); total <= width {
 			break
@@ -103,12 +108,53 @@ func (g *grid) fit(width int) (dropped []string) {
 		out[g.columns[least].label()] = true
 		g.columns = append(append([]column{}, g.columns[:least]...), g.columns[least+1:]...)
 	}
+	for width > 0 {
+		_, total := g.layout()
+		widest := g.widestName()
+		if total <= width || widest < 0 {
+			break
+		}
+		g.shorten(widest, max(shortestName, g.columns[widest].width()-(total-width)))
+	}
 	for _, c := range order {
 		if out[c.label()] {
 			dropped = append(dropped, c.label())
 		}
 	}
 	return dropped
+}
+
+const (
+	longName     = 24 // runes that a name may have before a figure gives way to it
+	shortestName = 9
+)
+
+// widestName is the widest column of text that can be shortened; −1: there is none.
+func (g *grid) widestName() int {
+	widest := -1
+	for i, c := range g.columns {
+		if w := c.width(); c.left && w > max(shortestName, utf8.RuneCountInString(c.name)) && (widest < 0 || w > g.columns[widest].width()) {
+			widest = i
+		}
+	}
+	return widest
+}
+
+// shorten cuts the middle out of what is longer than n runes in a column of text.
+func (g *grid) shorten(column, n int) {
+	c := &g.columns[column]
+	if !c.left || c.width() <= n {
+		return
+	}
+	cells := make([]string, len(c.cells))
+	for i, cell := range c.cells {
+		if r := []rune(cell); len(r) > n {
+			half := (n - 1) / 2
+			cell = string(r[:n-1-half]) + "…" + string(r[len(r)-half:])
+		}
+		cells[i] = cell
+	}
+	c.cells = cells
 }
 
 // label names the column where it stands alone: "TTFT p99".

@@ -271,3 +271,23 @@ func TestWriteErrors(t *testing.T) {
 		f.Close()
 	}
 }
+
+// TestNarrow: no line of a table is wider than it may be, however long names are.
+func TestNarrow(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		if i%2 == 1 {
+			rows[i].Deployment.Engine += "-" + strings.Repeat("long-", 15)
+			rows[i].Axes[0].Value = rows[i].Deployment.Engine
+		}
+		rows[i].Benchmark = []string{"online-with-a-name-of-its-own", "offline"}[i%2]
+		rows[i].Axes = append(rows[i].Axes, results.Axis{Name: "dataset", Value: "generated-shared-prefix"})
+	}
+	rows[0].Axes[len(rows[0].Axes)-1].Value = "random"
+	for _, width := range []int{80, 100, 120} {
+		text := table(t, rows, width)
+		if !strings.Contains(text, "output") {
+			t.Errorf("%d wide, without a figure:\n%s", width, text)
+		}
+	}
+}
