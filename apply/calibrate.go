@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"hclbench/agent"
 	"hclbench/plain"
@@ -37,6 +38,8 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 		if err != nil {
 			return p, err
 		}
+		ctx, cancel := context.WithTimeoutCause(ctx, calibrateWithin, fmt.Errorf("it has not ended within %s", calibrateWithin))
+		defer cancel()
 		out, err := c.Run(ctx, command(append([]string{remote, "calibrate"}, flags...)), nil)
 		if out != "" { // also when no load was measured rightly
 			mu.Lock()
@@ -50,6 +53,9 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 	})
 	return said, err
 }
+
+// calibrateWithin is far longer than the longest calibration takes.
+const calibrateWithin = time.Hour
 
 // command is a line for the host's shell.
 func command(words []string) string {

@@ -13,9 +13,9 @@ const (
 	// runWithin bounds a command of [Conn.Run] whose context has no deadline.
 	runWithin = 5 * time.Minute
 
-	// maxOutput bounds what such a command prints. The longest answers, of models with
-	// thousands of files, have less than a tenth of it.
-	maxOutput = 16 << 20
+	// maxOutput bounds what such a command prints. The longest answers hold the index of
+	// a model, which for the largest is some 10 MB.
+	maxOutput = 64 << 20
 
 	// maxStderr is how much of its end is kept of what a command says on stderr.
 	maxStderr = 64 << 10

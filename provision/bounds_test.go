@@ -51,7 +51,7 @@ func TestForceCommand(t *testing.T) {
 func TestRunBounds(t *testing.T) {
 	places(t, func(t *testing.T, c *Conn, _ string) {
 		out, err := c.Run(t.Context(), "cat /dev/zero", nil)
-		wantError(t, err, nil, "run `cat /dev/zero`", "more than 16 MiB")
+		wantError(t, err, nil, "run `cat /dev/zero`", "more than 64 MiB")
 		if len(out) != maxOutput {
 			t.Errorf("%d bytes came, want %d", len(out), maxOutput)
 		}

@@ -129,7 +129,7 @@ func (c *Conn) Machine() string { return c.machine }
 // is read to its end, or until the command ends; nil is empty. A Read of stdin
 // that does not return is left behind soon after. When ctx ends, the command
 // gets SIGTERM and soon SIGKILL; so it does after 5 minutes where ctx has no deadline,
-// and when it prints more than 16 MiB. A command that fails is a
+// and when it prints more than 64 MiB. A command that fails is a
 // [*CommandError], with its stdout returned as well; one whose connection is
 // lost is [ErrUnreachable], and is not run a second time.
 func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string, error) {
