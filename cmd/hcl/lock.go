@@ -83,6 +83,10 @@ Exit codes: 0 done, 1 something could not be found out, and nothing was written;
 // writeLock writes the file if it changes, and says what changed.
 func (a *app) writeLock(l *lab, entries []lock.Entry, upgrade bool) error {
 	old, path := l.locked, l.lockPath()
+	if old == nil && !slices.ContainsFunc(entries, func(e lock.Entry) bool { return e.Sort != lock.SortHCL }) {
+		_, err := fmt.Fprintln(a.stdout, "There is nothing to lock: every image, model and data file of the lab means the same for ever.")
+		return err
+	}
 	file := lock.Merge(old, entries, upgrade)
 	var added, moved, same, gone int
 	for _, e := range entries {

@@ -284,9 +284,13 @@ func plural(n int, what string) string {
 // flag with one dash gets the second.
 func doubleDash(root *cobra.Command, args []string) []string {
 	known := map[string]bool{}
+	takes := map[string]bool{} // flags whose value is the next word
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
-		add := func(f *pflag.Flag) { known[f.Name] = true }
+		add := func(f *pflag.Flag) {
+			known[f.Name] = true
+			takes[f.Name] = takes[f.Name] || f.NoOptDefVal == ""
+		}
 		c.Flags().VisitAll(add)
 		c.PersistentFlags().VisitAll(add)
 		for _, sub := range c.Commands() {
@@ -300,11 +304,17 @@ func doubleDash(root *cobra.Command, args []string) []string {
 	if len(args) > 0 && args[0] == provision.SecretsVerb {
 		return out // an engine's
 	}
+	value := false
 	for i, arg := range out {
+		if value {
+			value = false
+			continue
+		}
 		if arg == "--" {
 			break
 		}
-		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		name, _, said := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		value = strings.HasPrefix(arg, "-") && takes[name] && !said
 		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && known[name] {
 			out[i] = "-" + arg
 		}
