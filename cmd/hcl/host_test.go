@@ -324,10 +324,41 @@ benchmark "b" {
 	if out, said, _ := u.run("check"); !strings.Contains(out, "vllm/vllm-openai:v0.7.3") {
 		t.Errorf("check does not know the image:\n%s%s", out, said)
 	}
+	follow := u.command("logs", "vllm.e", "--follow")
+	log, err := follow.StdoutPipe()
+	if err == nil {
+		err = follow.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bufio.NewScanner(log).Scan() {
+		t.Error("the log that is followed says nothing")
+	}
+	if err := follow.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if follow.Wait(); follow.ProcessState.ExitCode() != exitInterrupted {
+		t.Errorf("logs --follow after Ctrl-C: exit %d, want %d", follow.ProcessState.ExitCode(), exitInterrupted)
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
+
+	// The engine is taken out of the lab, which has no container any more.
+	file := filepath.Join(u.lab, "lab.hcl")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.NewReplacer(`engine "vllm" "e"`, `engine "sim" "e"`, `  image = "vllm/vllm-openai:v0.7.3"`+"\n", "", "engine.vllm.e", "engine.sim.e").Replace(string(text))
+	if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, said, _ := u.run("status"); !strings.Contains(status, "vllm.e") {
+		t.Errorf("status of the edited lab says:\n%s%s", status, said)
+	}
 	if out, said, code := u.run("destroy"); code != 0 || !strings.Contains(out, "Removed one engine of lab axes") {
 		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
 	}
