@@ -137,6 +137,10 @@ func TestUnknownIsNotZero(t *testing.T) {
 	if _, ok := completed.value(&r); ok {
 		t.Error("requests are counted that nobody has counted")
 	}
+	r.Summary.Completed, r.Summary.Unknown = 10, []string{"failed"}
+	if _, ok := failed.value(&r); ok {
+		t.Error("failures are counted that nobody has counted")
+	}
 }
 
 func TestPercentFactors(t *testing.T) {
