@@ -159,7 +159,7 @@ func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
 	case opt.StrictFacts && len(changed) > 0:
 		c.Status, c.Why = Stale, strings.Join(changed, ", ")
 	default:
-		c.Status, c.ID, c.Digest = Done, id, k.Digest
+		c.Status, c.ID, c.Digest, c.HostChanged = Done, id, k.Digest, changed
 		if k.Verdict != load.Valid {
 			c.Why += ", " + k.Verdict
 		}

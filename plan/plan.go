@@ -81,6 +81,9 @@ type Cell struct {
 	Why        string           // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
 	Digest     string           // of a cell that is done: the image that it was measured with
 	Facts      *provision.Facts // of a cell that is done: what its host was then; nil: not known
+	// HostChanged says, of a cell that is done, in what its host is not as it was then, as
+	// far as it was seen since.
+	HostChanged []string
 
 	deployment *Deployment
 	load       *loadIdentity

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"hclbench/load"
 	"hclbench/results"
@@ -21,6 +22,9 @@ type Planned struct {
 	Axes       results.Axes
 	Repetition int              // from 1
 	SLO        []load.Objective `json:",omitempty"`
+
+	// HostChanged says in what the host is not as it was when the cell was measured.
+	HostChanged []string `json:",omitempty"`
 }
 
 // OfPlan parts rows into those that a plan asks for and all others. The first are in
@@ -116,7 +120,32 @@ func (p Planned) name(r results.Row) results.Row {
 	r.Deployment.Engine = cmp.Or(p.Engine, r.Deployment.Engine)
 	r.Deployment.Host = cmp.Or(p.Host, r.Deployment.Host)
 	r.Repetition = cmp.Or(p.Repetition, r.Repetition)
+	r.HostChanged = p.HostChanged
 	return r
+}
+
+// hostChanges says, a sentence for each change, how many cells were measured on a host
+// that is no longer as it was then.
+func hostChanges(rows []results.Row) []string {
+	var sentences []string
+	cells := map[string]int{}
+	for _, r := range rows {
+		if len(r.HostChanged) > 0 {
+			s := fmt.Sprintf("Host %s has changed since %%s: %s.", r.Deployment.Host, strings.ReplaceAll(strings.Join(r.HostChanged, ", "), "%", "%%"))
+			if cells[s] == 0 {
+				sentences = append(sentences, s)
+			}
+			cells[s]++
+		}
+	}
+	for i, s := range sentences {
+		were := "1 of these cells was measured"
+		if n := cells[s]; n > 1 {
+			were = fmt.Sprintf("%d of these cells were measured", n)
+		}
+		sentences[i] = fmt.Sprintf(s, were)
+	}
+	return sentences
 }
 
 // Unmeasured are the planned cells that no row is of, as void rows.

@@ -79,6 +79,7 @@ type page struct {
 	Verdicts                           string
 	Doubts                             []doubt
 	Hosts                              []pageHost
+	HostChanges                        []string
 	Engines                            []pageEngine
 }
 
@@ -186,6 +187,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	for _, s := range about.Spending {
 		p.Spending = append(p.Spending, s.cells())
 	}
+	p.HostChanges = hostChanges(rows)
 	p.Doubts = doubts(rows, all)
 	p.Table, p.Rest = resultsTable(rows, all, p.Doubts, about.Layout.Columns)
 	p.Count = counted(len(rows), "cell")

@@ -73,6 +73,10 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	for i, text := range notes.texts {
 		paragraph(strings.Fields(fmt.Sprintf("[%d] %s", i+1, text)), " ")
 	}
+	for _, text := range hostChanges(rows) {
+		b.WriteByte('\n')
+		paragraph(strings.Fields(text), " ")
+	}
 	if lines := spreadLines(Repetitions(rows), opt.Width); lines != nil {
 		b.WriteByte('\n')
 		for _, line := range lines {

@@ -118,6 +118,9 @@ type Row struct {
 	Group string `json:"group,omitempty"`
 	// Stale says that a plan is at hand and does not ask for this cell.
 	Stale bool `json:"stale,omitempty"`
+	// HostChanged says in what the host is not as it was when the cell was measured
+	// there, as far as it was seen since: "driver 550.54.15 → 570.86.15".
+	HostChanged []string `json:"host_changed,omitempty"`
 	// Damaged says what of it cannot be read in the store; empty: nothing. The cell is
 	// then void, and says so.
 	Damaged string `json:"-"`

@@ -113,6 +113,18 @@ benchmark "b" {
 	if out := run("plan"); !strings.Contains(out, "; the host has changed since: "+changed) {
 		t.Errorf("the plan does not say %q:\n%s", changed, out)
 	}
+	want := "Host here has changed since 1 of these cells was measured: " + changed + "."
+	if out := run("report"); !strings.Contains(out, want) {
+		t.Errorf("the report does not say %q:\n%s", want, out)
+	}
+	if out := run("report", "--json"); !strings.Contains(out, changed) {
+		t.Errorf("as JSON the report does not say %q:\n%s", changed, out)
+	}
+	page := filepath.Join(dir, "page.html")
+	run("report", "--html", page)
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("the page does not say %q, %v", want, err)
+	}
 	if out := run("plan", "--strict-facts"); !strings.Contains(out, "~ concurrency=1  stale: "+changed) {
 		t.Errorf("with --strict-facts the plan does not say %q:\n%s", changed, out)
 	}
