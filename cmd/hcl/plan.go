@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/plan"
+	"hclbench/results"
 )
 
 func (a *app) plan() *cobra.Command {
@@ -96,6 +98,9 @@ func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []st
 	}
 	if store != nil {
 		defer store.Close()
+		if err := a.going(c.Context(), store, cfg.Lab.Name); err != nil {
+			return nil, nil, err
+		}
 	}
 	opt, err := again.options(c.Context(), store)
 	if err != nil {
@@ -110,4 +115,28 @@ func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []st
 		a.logger().Warn(err.Error())
 	}
 	return p, strange, nil
+}
+
+// going says which runs of the lab go on: what they are to measure is still in the plan.
+func (a *app) going(ctx context.Context, store *results.Store, lab string) error {
+	runs, err := store.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, r := range runs {
+		if r.Outcome == "" && r.Lab == lab && r.Command == "apply" {
+			open = append(open, r.ID)
+		}
+	}
+	alive, err := store.Running(ctx, open)
+	if err != nil {
+		return err
+	}
+	for _, id := range open {
+		if alive[id] {
+			a.logger().Info("a run of this lab goes on, and the plan has what it is still to measure; hcl attach follows it", "run", id)
+		}
+	}
+	return nil
 }
