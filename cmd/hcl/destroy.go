@@ -83,7 +83,7 @@ unclean, 130 interrupted.`,
 	connect.add(c)
 	a.storeFlag(c)
 	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease, or the store of results cannot be opened; and forget what could not be cleaned")
-	c.Flags().BoolVar(&cache, "cache", false, "also remove ~/.cache/hcl from the hosts: binaries and files of data sets")
+	c.Flags().BoolVar(&cache, "cache", false, "also remove ~/.cache/hcl from the hosts: binaries, files of data sets and what engines have built")
 	return c
 }
 
