@@ -236,6 +236,23 @@ const (
 // DefaultPercentiles are those that the field prints.
 func DefaultPercentiles() []float64 { return []float64{50, 90, 95, 99} }
 
+// Takes is how long the load takes by its own pace; 0 where the answers decide that.
+func (w Workload) Takes() time.Duration {
+	switch {
+	case w.Duration > 0:
+		return time.Duration(w.Duration)
+	case len(w.Stages) > 0:
+		var sum time.Duration
+		for _, s := range w.Stages {
+			sum += time.Duration(s.Duration)
+		}
+		return sum
+	case w.Rate > 0 && w.Rate != Inf:
+		return time.Duration(float64(w.Requests) / float64(w.Rate) * float64(time.Second))
+	}
+	return 0
+}
+
 // Longest is the length of the longest prompt and of the longest answer, in
 // tokens; 0 for what only the data set's file tells.
 func (w Workload) Longest() (input, output int) {

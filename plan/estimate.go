@@ -183,18 +183,8 @@ func (h *history) start(engine string, host *provision.Host) time.Duration {
 // of the same engine, or else of one on the same host, whose load is most alike.
 // 0 when nothing tells.
 func (h *history) takes(c *Cell) time.Duration {
-	w := c.Job.Workload
-	switch {
-	case w.Duration > 0:
-		return time.Duration(w.Duration)
-	case len(w.Stages) > 0:
-		var sum time.Duration
-		for _, s := range w.Stages {
-			sum += time.Duration(s.Duration)
-		}
-		return sum
-	case w.Rate > 0 && w.Rate != load.Inf && w.Requests > 0:
-		return time.Duration(float64(w.Requests) / float64(w.Rate) * float64(time.Second))
+	if own := c.Job.Workload.Takes(); own > 0 {
+		return own
 	}
 	s, lane, ok := loop(c.load.pairs)
 	if !ok {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/sim"
 )
@@ -137,18 +136,10 @@ func expected(p *plan.Plan, speed float64) string {
 // simulated is how long a cell takes on a simulated engine; 0: that is not known.
 func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
 	w := c.Job.Workload
-	switch {
-	case w.Duration > 0:
-		return time.Duration(w.Duration)
-	case len(w.Stages) > 0:
-		var sum time.Duration
-		for _, s := range w.Stages {
-			sum += time.Duration(s.Duration)
-		}
-		return sum
-	case w.Rate > 0 && w.Rate != load.Inf:
-		return time.Duration(float64(w.Requests) / float64(w.Rate) * float64(time.Second))
-	case c.Offline != nil || len(d.Instances) == 0 || w.Concurrency == 0 || w.OutputTokens == 0:
+	if own := w.Takes(); own > 0 {
+		return own
+	}
+	if c.Offline != nil || len(d.Instances) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 {
 		return 0
 	}
 	ct := d.Instances[0].Container
