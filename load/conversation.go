@@ -89,10 +89,7 @@ func (s *spoken) add(who string, text *string) error {
 // enough.
 func conversations(ctx context.Context, job Job, total int) (*material, error) {
 	w := job.Workload
-	f, found, source, err := job.entries(func(raw []byte) error {
-		_, err := parseTalk(raw)
-		return err
-	})
+	f, found, source, err := job.entries(w.sound())
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,55 @@ const (
 	maxEntry = 64 << 20
 )
 
+// CheckInputs reads the files of the job's data set as a run does, but for counting
+// tokens, and says what makes them no use: here that takes seconds, and a run finds it
+// only when the engine is up.
+func (j Job) CheckInputs() error {
+	d := j.Workload.Dataset
+	if d.Tokenizer != "" {
+		if _, err := loadTokens(j, d.Tokenizer); err != nil {
+			return err
+		}
+	}
+	if d.Kind == Text {
+		text, _, err := readCorpus(j.file(d.Path))
+		if err == nil && len(text) == 0 {
+			err = errors.New("it is empty")
+		}
+		if err != nil {
+			return fmt.Errorf("read the text of data set %s: %w", filepath.Base(d.Path), err)
+		}
+	}
+	sound := j.Workload.sound()
+	if sound == nil {
+		return nil
+	}
+	f, found, source, err := j.entries(sound)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return errors.Join(fmt.Errorf("data set file %s has no entry that can be used%s", filepath.Base(d.Path), firstOf(source.BadLines)), f.Close())
+	}
+	return f.Close()
+}
+
+// sound says what is wrong with an entry of the data set's file; nil for a data set
+// whose file has no entries, or that has none.
+func (w Workload) sound() func(raw []byte) error {
+	switch w.Dataset.Kind {
+	case ShareGPT:
+		return func(raw []byte) error { _, _, err := firstTurns(raw); return err }
+	case JSONL:
+		return func(raw []byte) error { _, _, err := parseLine(raw, w.OutputTokens); return err }
+	case Conversation:
+		return func(raw []byte) error { _, err := parseTalk(raw); return err }
+	case Trace:
+		return func(raw []byte) error { _, err := parseRow(raw); return err }
+	}
+	return nil
+}
+
 // errSkip says that an entry is sound, but not one to use.
 var errSkip = errors.New("not used")
 

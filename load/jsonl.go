@@ -35,10 +35,7 @@ func parseLine(raw []byte, asked int) (prompt string, output int, err error) {
 // jsonLines takes prompts from a file in random order.
 func jsonLines(ctx context.Context, job Job, total int) (*material, error) {
 	w := job.Workload
-	f, found, source, err := job.entries(func(raw []byte) error {
-		_, _, err := parseLine(raw, w.OutputTokens)
-		return err
-	})
+	f, found, source, err := job.entries(w.sound())
 	if err != nil {
 		return nil, err
 	}

@@ -60,10 +60,7 @@ func firstTurns(raw []byte) (prompt, answer string, err error) {
 // shareGPT takes the first question and the length of the first answer of
 // conversations in random order, until there are enough.
 func shareGPT(ctx context.Context, job Job, total int) (*material, error) {
-	f, found, source, err := job.entries(func(raw []byte) error {
-		_, _, err := firstTurns(raw)
-		return err
-	})
+	f, found, source, err := job.entries(job.Workload.sound())
 	if err != nil {
 		return nil, err
 	}

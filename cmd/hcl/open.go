@@ -257,14 +257,42 @@ func (l *lab) inputs(p *plan.Plan) (missing, strange []error) {
 	return missing, strange
 }
 
-// inputsThere refuses a plan whose data files are not there or not the right ones:
-// nothing is started before.
+// inputsThere refuses a plan whose data files are not there, not the right ones, or
+// nothing that prompts can be made of: nothing is started before.
 func (l *lab) inputsThere(p *plan.Plan) error {
 	missing, strange := l.inputs(p)
-	if errs := append(missing, strange...); len(errs) > 0 {
+	errs := append(missing, strange...)
+	if len(errs) == 0 {
+		errs = unusable(p)
+	}
+	if len(errs) > 0 {
 		return &exit{exitUsage, errors.Join(errs...)}
 	}
 	return nil
+}
+
+// unusable are the data files that cells to be measured read and that are of no use.
+func unusable(p *plan.Plan) []error {
+	var errs []error
+	read := map[string]bool{}
+	for _, d := range p.Deployments {
+		for _, c := range d.ToDo() {
+			job := c.Job
+			job.Files = map[string]string{}
+			for _, path := range job.Workload.Dataset.Inputs() {
+				job.Files[path] = p.Local(path)
+			}
+			key := fmt.Sprintf("%s %v %v", job.Workload.Dataset.Kind, job.Files, job.Workload.OutputTokens > 0)
+			if len(job.Files) == 0 || read[key] {
+				continue
+			}
+			read[key] = true
+			if err := job.CheckInputs(); err != nil {
+				errs = append(errs, fmt.Errorf("benchmark %s: %w", c.Benchmark, err))
+			}
+		}
+	}
+	return errs
 }
 
 // pin is the lab with what is locked put in: images by digest beside their tag,
