@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ func Fingerprint(e *Engine) map[string]string {
 	f.host(e)
 	f.command(e)
 	f.container(e)
-	f.build(e.Build)
+	f.build(e)
 	return f
 }
 
@@ -104,8 +105,15 @@ func (f fingerprint) truth(name string, v *bool) {
 	}
 }
 
-// listening are the flags that say where an engine listens and what it calls its model.
-var listening = []string{"host", "port", "served-model-name"}
+// isListening tells the flags that say where an engine listens and what it calls its
+// model.
+func isListening(flag string) bool {
+	switch strings.ReplaceAll(flag, "_", "-") {
+	case "--host", "--port", "--served-model-name":
+		return true
+	}
+	return false
+}
 
 // command adds what is run: the lab's flags, configuration and environment, or its
 // whole command. What hcl puts around them follows from the kind.
@@ -114,17 +122,23 @@ func (f fingerprint) command(e *Engine) {
 	f.words(e.Command)
 	for _, flag := range e.Flags {
 		name := "--" + strings.ReplaceAll(flag.Name, "_", "-")
+		if isListening(name) {
+			continue
+		}
 		value := ""
 		if flag.Value != nil {
 			value = word(*flag.Value)
 		}
 		f[name] = strings.TrimSpace(f[name] + " " + value)
 	}
-	for _, name := range listening {
-		delete(f, "--"+name)
-	}
 	if config := e.Config.String(); config != "" {
 		f.members("config", json.RawMessage(config))
+		if e.Kind == VLLM || e.Kind == SGLang { // whose members are flags
+			maps.DeleteFunc(f, func(name, _ string) bool {
+				member, ok := strings.CutPrefix(name, "config.")
+				return ok && isListening("--"+member)
+			})
+		}
 	}
 	for _, v := range e.Env {
 		f["env "+v.Name] = v.Value.String()
@@ -132,24 +146,52 @@ func (f fingerprint) command(e *Engine) {
 }
 
 // words splits a command into its flags, so that a difference reads "--tp 8 → 4" and
-// not as two long lines.
+// not as two long lines. The order of flags means something where one has several
+// words, for they may be a command of their own, to which what follows belongs.
 func (f fingerprint) words(argv []provision.Text) {
-	key := "command"
+	const command = "command"
+	key, values := command, 0
+	skip, nested := false, false
+	var order []string
 	for _, w := range argv {
-		if s := w.String(); strings.HasPrefix(s, "--") && !w.IsSecret() {
+		s := w.String()
+		switch {
+		case w.IsSecret() || !strings.HasPrefix(s, "--"):
+			if skip {
+				skip = false
+				continue
+			}
+		case isListening(before(s, "=")):
+			// Its one value says where: what comes after that is the command's again.
+			key, skip = command, !strings.Contains(s, "=")
+			continue
+		default:
 			name, value, assigned := strings.Cut(s, "=")
 			if _, again := f[name]; again {
 				f[name] += " " + name // not the same as one flag with both values
 			} else {
 				f[name] = ""
 			}
-			if key = name; !assigned {
+			order = append(order, name)
+			nested = nested || name == "--"
+			key, values, skip = name, 0, false
+			if !assigned {
 				continue
 			}
 			w = provision.Plain(value)
 		}
 		f[key] = strings.TrimSpace(f[key] + " " + word(w))
+		values++
+		nested = nested || key != command && values > 1
 	}
+	if nested {
+		f.list("command.order", order)
+	}
+}
+
+func before(s, sep string) string {
+	s, _, _ = strings.Cut(s, sep)
+	return s
 }
 
 // word is a value so that it cannot be taken for two.
@@ -160,18 +202,22 @@ func word(t provision.Text) string {
 	return plain.Quote(t.String())
 }
 
-// members adds the members of a JSON object under dotted names.
+// members adds the members of a JSON object under dotted names. An object without
+// members is a value: to some engines it says "with the defaults".
 func (f fingerprint) members(name string, value json.RawMessage) {
 	var object map[string]json.RawMessage
 	var text string
 	switch {
-	case json.Unmarshal(value, &object) == nil && object != nil:
+	case json.Unmarshal(value, &object) == nil && len(object) > 0:
 		for member, v := range object {
+			if strings.Contains(member, ".") {
+				member = strconv.Quote(member)
+			}
 			f.members(name+"."+member, v)
 		}
-	case json.Unmarshal(value, &text) == nil:
+	case json.Unmarshal(value, &text) == nil && string(value) != "null" && !json.Valid([]byte(text)):
 		f[name] = text
-	default:
+	default: // a text that reads like another value, "8", keeps its quotes
 		var b bytes.Buffer
 		json.Compact(&b, value) // it was valid
 		f[name] = b.String()
@@ -213,12 +259,15 @@ func (f fingerprint) container(e *Engine) {
 }
 
 // build adds what makes what the engine serves; where it is kept counts for nothing.
-func (f fingerprint) build(b *Build) {
+func (f fingerprint) build(e *Engine) {
+	b := e.Build
 	if b == nil {
 		return
 	}
 	f.set("build.commands", strings.Join(b.Commands, "\n"))
-	f.set("build.image", exactImage(b.Image))
+	if image := exactImage(b.Image); image != exactImage(e.Image) {
+		f.set("build.image", image)
+	}
 	f.unordered("build.inputs", b.Inputs)
 }
 
