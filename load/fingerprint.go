@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,9 +14,11 @@ import (
 
 // Fingerprint is everything about a workload that can change a number, as named
 // words. A data file counts by its content; by its path only as long as its checksum is
-// not known. A default counts the same whether it is said or not. An SLO does not
-// count: what it asks for is computed from the records, whenever it is asked.
+// not known. A default counts the same whether it is said or not, and what has no
+// effect does not count. Nor does an SLO: what it asks for is computed from the records,
+// whenever it is asked.
 func (w Workload) Fingerprint() map[string]string {
+	w = w.effective()
 	f := fingerprint{}
 	f.set("mode", w.Mode)
 	f.set("endpoint", w.Endpoint)
@@ -32,7 +35,9 @@ func (w Workload) Fingerprint() map[string]string {
 	f.truth("ignore_eos", w.IgnoreEOS)
 	f.float("temperature", w.Temperature)
 	f.truth("no_stream", w.NoStream)
-	f.set("extra_body", compact(w.ExtraBody))
+	if body := compact(w.ExtraBody); body != "{}" {
+		f.set("extra_body", body)
+	}
 	f.number("warmup_requests", w.Warmup)
 	f.duration("warmup", w.CutBeginning)
 	f.duration("cooldown", w.CutEnd)
@@ -44,6 +49,22 @@ func (w Workload) Fingerprint() map[string]string {
 	}
 	f.dataset(w.Dataset)
 	return f
+}
+
+// effective is the workload without what has no effect on it: nothing is sent to a
+// server offline, a trace has times of its own, and only a rate has arrivals.
+func (w Workload) effective() Workload {
+	if w.Mode == Offline {
+		return Workload{Mode: Offline, Dataset: w.Dataset, Requests: w.Requests, OutputTokens: w.OutputTokens}
+	}
+	if w.Dataset.Kind == Trace {
+		w.Rate, w.Ramp, w.Stages = 0, 0, nil
+	}
+	paced := func(r Rate) bool { return r != 0 && r != Inf }
+	if !paced(w.Rate) && !slices.ContainsFunc(w.Stages, func(s Stage) bool { return paced(s.Rate) }) {
+		w.Burstiness = 0
+	}
+	return w
 }
 
 // fingerprint collects pairs; a value that says nothing is left out.

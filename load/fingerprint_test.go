@@ -32,7 +32,7 @@ func fingerprinted() Workload {
 	return Workload{
 		Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: &ratio, Path: "data/prompts.jsonl", SHA256: strings.Repeat("0", 64),
 			Tokenizer: "tokenizer.json", TokenizerSHA256: strings.Repeat("1", 64)},
-		Requests: 500, Concurrency: 16, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2,
+		Requests: 500, Concurrency: 16, Rate: 5, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2,
 	}
 }
 
@@ -123,6 +123,7 @@ func TestFingerprint(t *testing.T) {
 		`extra_body = {"a":"<x>","b":[1.0,2]}`,
 		"ignore_eos = true",
 		"output_tokens = 800",
+		"rate = 5",
 		"requests = 500",
 		"stages = 1m0s rate 2, 1s concurrency 3",
 	}
