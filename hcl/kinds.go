@@ -248,6 +248,9 @@ var (
 			if err := load.CheckHeader(name, t.Reveal()); err != nil {
 				return wrong("%s.", title(err.Error()))
 			}
+			if slices.ContainsFunc(list, func(h provision.EnvVar) bool { return strings.EqualFold(h.Name, name) }) {
+				return wrong("The header %s is there twice: capitals mean nothing in its name.", name)
+			}
 			list = append(list, provision.EnvVar{Name: name, Value: t})
 			return fits
 		})
