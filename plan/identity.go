@@ -7,12 +7,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/load"
 	"hclbench/provision"
 )
 
@@ -50,8 +52,10 @@ func (i *identities) load(c hcl.Cell) *loadIdentity {
 	if c.From != nil {
 		pairs["load.from"] = cmp.Or(c.From.GPUs.String(), "another host")
 	}
-	for _, h := range c.Headers {
-		pairs["load.headers."+h.Name] = h.Value.String()
+	if c.Workload.Mode != load.Offline { // which sends nothing
+		for _, h := range c.Headers {
+			pairs["load.headers."+http.CanonicalHeaderKey(h.Name)] = h.Value.String()
+		}
 	}
 	text := canonical(pairs)
 	known, ok := i.loads[string(text)]

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ const twin = "twin"
 
 // identify gives deployments and cells their ids. They are pure functions of what can
 // change a number, but for twins: of several equal engines one is identified by that
-// alone, and the others by their labels too. Which one is asked of what is known, so
+// alone, and the others by their names too. Which one is asked of what is known, so
 // that adding, removing or moving a twin measures no other one again, and none takes
 // over the numbers of another.
 func (p *Plan) identify(known map[string]results.Known) {
@@ -35,10 +36,13 @@ func (p *Plan) identify(known map[string]results.Known) {
 		equal[text] = append(equal[text], d)
 	}
 	for _, text := range order {
-		first := nameless(equal[text], known)
+		names := namesOf(equal[text])
+		first := nameless(equal[text], names, known)
 		for i, d := range equal[text] {
-			if i != first {
-				d.Identity[twin] = d.Engine.Label()
+			if i == first {
+				*d = *d.called("")
+			} else {
+				*d = *d.called(names[i])
 			}
 		}
 	}
@@ -47,22 +51,32 @@ func (p *Plan) identify(known map[string]results.Known) {
 	}
 }
 
+// namesOf are the names that tell equal deployments apart: their labels, and of those
+// of one engine, which an axis turned without making another of it, also a number.
+func namesOf(equal []*Deployment) []string {
+	names, met := make([]string, len(equal)), map[string]int{}
+	for i, d := range equal {
+		names[i] = d.Engine.Label()
+		if met[names[i]]++; met[names[i]] > 1 {
+			names[i] += " " + strconv.Itoa(met[d.Engine.Label()])
+		}
+	}
+	return names
+}
+
 // nameless picks, of equal deployments, the one that needs no name in its identity; -1
 // for none.
-func nameless(equal []*Deployment, known map[string]results.Known) int {
-	id := hash(canonical(equal[0].Identity))
+func nameless(equal []*Deployment, names []string, known map[string]results.Known) int {
 	var unnamed []int
 	taken := false // the nameless id has measurements of another engine
 	for i, d := range equal {
-		own := maps.Clone(d.Identity)
-		own[twin] = d.Engine.Label()
-		named := hash(canonical(own))
-		if slices.ContainsFunc(d.Cells, func(c *Cell) bool { _, ok := known[c.id(named)]; return ok }) {
+		named, bare := d.called(names[i]), d.called("")
+		if slices.ContainsFunc(d.Cells, func(c *Cell) bool { _, _, ok := named.measured(c, known); return ok }) {
 			continue
 		}
 		unnamed = append(unnamed, i)
 		for _, c := range d.Cells {
-			if k, ok := known[c.id(id)]; ok {
+			if _, k, ok := bare.measured(c, known); ok {
 				if k.Engine == d.Engine.Label() {
 					return i
 				}
@@ -77,18 +91,28 @@ func nameless(equal []*Deployment, known map[string]results.Known) int {
 	return -1
 }
 
-// identify sets the deployment's id, its cells' ids, and what is named after them.
-func (d *Deployment) identify(lab string) {
-	d.ID = hash(canonical(d.Identity))
+// called is the deployment under the name that tells it from its twins; "" for none.
+func (d *Deployment) called(name string) *Deployment {
+	out := *d
+	out.Identity = maps.Clone(d.Identity)
+	if name != "" {
+		out.Identity[twin] = name
+	}
+	out.ID = hash(canonical(out.Identity))
 	if ref, err := origin.ParseRef(d.Engine.Image); err == nil && ref.Digest != "" && ref.Tag != "" {
 		unpinned := *d.Engine
 		unpinned.Image = ref.Name() + ":" + ref.Tag
 		tagged := engines.Fingerprint(&unpinned)
-		if name := d.Identity[twin]; name != "" {
+		if name != "" {
 			tagged[twin] = name
 		}
-		d.byTag, d.digest = hash(canonical(tagged)), ref.Digest
+		out.byTag, out.digest = hash(canonical(tagged)), ref.Digest
 	}
+	return &out
+}
+
+// identify names what is named after the deployment's id, and gives its cells theirs.
+func (d *Deployment) identify(lab string) {
 	for i := range d.Instances {
 		ct := &d.Instances[i].Container
 		ct.Name = containerName(lab, d.Engine, d.ID)
@@ -107,19 +131,19 @@ func (d *Deployment) identify(lab string) {
 	}
 }
 
-// measured is what is known of the cell, and under which id: its own, or the one that
-// it had before its image was pinned, if the tag meant the same image then.
-func (c *Cell) measured(known map[string]results.Known) (id string, k results.Known, ok bool) {
-	d := c.deployment
-	k, ok = known[c.ID]
+// measured is what is known of a cell of the deployment, and under which id: its own, or
+// the one that it had before its image was pinned, if the tag meant the same image then.
+func (d *Deployment) measured(c *Cell, known map[string]results.Known) (id string, k results.Known, ok bool) {
+	id = c.id(d.ID)
+	k, ok = known[id]
 	if d.byTag == "" || ok && k.Verdict != load.Void {
-		return c.ID, k, ok
+		return id, k, ok
 	}
 	byTag := c.id(d.byTag)
 	if old, had := known[byTag]; had && old.Digest == d.digest && (!ok || old.Finished.After(k.Finished)) {
 		return byTag, old, true
 	}
-	return c.ID, k, ok
+	return id, k, ok
 }
 
 // compare holds every cell against what is known.
@@ -131,7 +155,7 @@ func (p *Plan) compare(opt Options) {
 		d.start = past.start(d.Engine.Label(), d.Host())
 		for _, c := range d.Cells {
 			c.Status = Measure
-			id, k, ok := c.measured(opt.Known)
+			id, k, ok := d.measured(c, opt.Known)
 			if !ok {
 				k, ok := earlier.nearest(c)
 				c.takes = cmp.Or(past.takes(c), k.Took)
