@@ -257,6 +257,12 @@ func TestLeads(t *testing.T) {
 		cmp.AllowUnexported(lead{}, series{}), cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
 		t.Errorf("level, alone, ahead (-want +got):\n%s", diff)
 	}
+
+	// Two that serve nothing within their SLO are level.
+	c = &chart{x: axis{ticks: []float64{1}}, lines: []line{{series: a, dots: []dot{{x: 1}}}, {series: b, dots: []dot{{x: 1}}}}}
+	if got := leads(c, goodput); len(got) != 1 || !got[0].level || got[0].series != nil {
+		t.Errorf("of 0 and 0 one is ahead: %+v", got)
+	}
 }
 
 // A reason against all cells sets none of them apart.

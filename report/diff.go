@@ -27,6 +27,7 @@ type Difference struct {
 	OnlyA         int         `json:"only_in_a"` // cells that the other has not
 	OnlyB         int         `json:"only_in_b"`
 	Inputs        []InputDiff `json:"inputs"`           // what went in and is not the same
+	Notes         []string    `json:"notes,omitempty"`  // what holds of either as a whole
 	Checks        []Check     `json:"checks,omitempty"` // of limits, where there are any
 
 	onlyA, onlyB []CellDiff
@@ -138,6 +139,14 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 			d.Cells = append(d.Cells, c)
 		}
 	}
+	for _, side := range []struct {
+		name string
+		rows []results.Row
+	}{{"A", a}, {"B", b}} {
+		for _, sentence := range hostChanges(side.rows) {
+			d.Notes = append(d.Notes, side.name+": "+sentence)
+		}
+	}
 	d.OnlyA, d.OnlyB = len(d.onlyA), len(d.onlyB)
 	d.Inputs = append(d.Inputs, allInputs(d.Cells)...)
 	return d, nil
@@ -220,8 +229,14 @@ func byKey(sets []*set, key func(*set) string) map[string][]*set {
 func newCellDiff(a, b []*results.Row) CellDiff {
 	r := slices.Concat(b, a)[0] // under the newer names
 	c := CellDiff{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Axes: r.Axes, VerdictA: worst(a), VerdictB: worst(b), a: a, b: b}
-	if a != nil && b != nil {
-		c.Unlike = unlike(a[0], b[0])
+	for _, x := range notVoid(a) { // what measured nothing is like anything
+		for _, y := range notVoid(b) {
+			for _, u := range unlike(x, y) {
+				if !slices.ContainsFunc(c.Unlike, func(known Unlike) bool { return known.What == u.What }) {
+					c.Unlike = append(c.Unlike, u)
+				}
+			}
+		}
 	}
 	return c
 }
@@ -371,7 +386,11 @@ func allInputs(cells []CellDiff) []InputDiff {
 	n := map[InputDiff]int{}
 	var order []InputDiff
 	for _, c := range cells {
-		for _, i := range inputDiffs(c.a[0], c.b[0]) {
+		a, b := ofInputs(c.a), ofInputs(c.b)
+		if a == nil || b == nil {
+			continue
+		}
+		for _, i := range inputDiffs(a, b) {
 			if n[i] == 0 {
 				order = append(order, i)
 			}
@@ -382,6 +401,17 @@ func allInputs(cells []CellDiff) []InputDiff {
 		order[i].Cells = n[order[i]]
 	}
 	return order
+}
+
+// ofInputs is the repetition that says what went into a cell: the first that measured
+// something, or else that was tried. Nil: nothing is known to have gone in.
+func ofInputs(rows []*results.Row) *results.Row {
+	for _, r := range slices.Concat(notVoid(rows), rows) {
+		if r.Summary != nil || r.RunID != "" {
+			return r
+		}
+	}
+	return nil
 }
 
 // inputDiffs are what went into two measurements of a cell and differs.
@@ -603,7 +633,22 @@ func (d *Difference) rest() string {
 			words = append(words, fmt.Sprintf("%d only in %s", side.n, side.name))
 		}
 	}
+	var voidA, voidB int
+	for _, c := range d.Cells {
+		if len(notVoid(c.a)) == 0 {
+			voidA++
+		}
+		if len(notVoid(c.b)) == 0 {
+			voidB++
+		}
+	}
 	s := counted(len(d.Cells), "cell") + " in both"
+	if voidA > 0 {
+		s += fmt.Sprintf(" (%d void in A)", voidA)
+	}
+	if voidB > 0 {
+		s += fmt.Sprintf(" (%d void in B)", voidB)
+	}
 	if len(words) > 0 {
 		s += ", " + strings.Join(words, ", ")
 	}
@@ -670,8 +715,8 @@ func orNone(s string) string {
 
 func (d *Difference) text(b *bytes.Buffer, width int) {
 	fmt.Fprintf(b, "A: %s\nB: %s\n%s\n", plain.Line(d.A), plain.Line(d.B), d.rest())
-	for _, line := range d.verdicts() {
-		fmt.Fprintln(b, line)
+	for _, line := range slices.Concat(d.Notes, d.verdicts()) {
+		fmt.Fprintln(b, plain.Line(line))
 	}
 	titles, grids := d.tables()
 	for i, g := range grids {
@@ -681,10 +726,11 @@ func (d *Difference) text(b *bytes.Buffer, width int) {
 			fmt.Fprintln(b, line)
 		}
 	}
-	if len(d.Cells) == 0 {
+	compared := slices.ContainsFunc(d.Cells, func(c CellDiff) bool { return ofInputs(c.a) != nil && ofInputs(c.b) != nil })
+	switch {
+	case !compared:
 		return
-	}
-	if len(d.Inputs) == 0 {
+	case len(d.Inputs) == 0:
 		b.WriteString("\nEverything that is known to have gone in is the same.\n")
 		return
 	}
@@ -695,7 +741,11 @@ func (d *Difference) text(b *bytes.Buffer, width int) {
 }
 
 func (d *Difference) markdown(b *bytes.Buffer) {
-	fmt.Fprintf(b, "A: %s  \nB: %s  \n%s\n", markdownText(d.A), markdownText(d.B), strings.Join(append([]string{d.rest()}, d.verdicts()...), "  \n"))
+	var escaped []string
+	for _, note := range d.Notes {
+		escaped = append(escaped, markdownText(note))
+	}
+	fmt.Fprintf(b, "A: %s  \nB: %s  \n%s\n", markdownText(d.A), markdownText(d.B), strings.Join(slices.Concat([]string{d.rest()}, escaped, d.verdicts()), "  \n"))
 	titles, grids := d.tables()
 	for i, g := range grids {
 		fmt.Fprintf(b, "\n**%s**\n\n", titles[i])

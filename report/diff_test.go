@@ -197,3 +197,30 @@ func TestDiff(t *testing.T) {
 		t.Errorf("Diff of an unknown metric = %v", err)
 	}
 }
+
+// A comparison says of each side what has no figures, and whose host is another now.
+func TestDiffTells(t *testing.T) {
+	a, b := repeated("vllm.h200", 4, 100), repeated("vllm.h200", 4, 100)
+	a, b = append(a, repeated("vllm.h200", 8, 200)...), append(b, repeated("vllm.h200", 8, 200)...)
+	b[0].HostChanged = []string{"driver 550 → 570"}
+	b[1] = Unmeasured(b[:1], []Planned{{ID: "x", Benchmark: "online", Engine: "vllm.h200", Axes: b[1].Axes}})[0]
+	d, err := Diff("a", a, "b", b, DefaultMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string][]string{
+		"text":     {"2 cells in both (1 void in B)\n", "B: Host h200 has changed since 1 of these cells was measured: driver 550 → 570.\n", "\nEverything that is known to have gone in is the same.\n"},
+		"markdown": {"2 cells in both (1 void in B)", "B: Host h200 has changed"},
+		"json":     {`"B: Host h200 has changed since`},
+	} {
+		var out bytes.Buffer
+		if err := d.Write(&out, format, 100); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", format, want, out.String())
+			}
+		}
+	}
+}

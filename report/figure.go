@@ -702,7 +702,7 @@ func leads(c *chart, m metric) []lead {
 		p := lead{x: x}
 		if second != nil {
 			p.series, p.by = of, first.y/second.y-1
-			if p.level = math.Abs(p.by) < level; p.level {
+			if p.level = first.y == second.y || math.Abs(p.by) < level; p.level {
 				p.series = nil
 			}
 			found = true

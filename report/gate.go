@@ -42,6 +42,9 @@ func ParseLimit(text string) (Limit, error) {
 		if _, ok := metricNamed(m[1]); !ok {
 			return Limit{}, fmt.Errorf("%q is not a limit: there is no metric %q", text, m[1])
 		}
+		if m[2] == "<" && v <= -100 {
+			return Limit{}, fmt.Errorf("%q is not a limit: nothing falls by more than 100 %%", text)
+		}
 		return Limit{Text: text, Metric: m[1], below: m[2] == "<", at: v}, nil
 	}
 	parts := compared.FindAllStringSubmatch(text, -1)
@@ -165,22 +168,19 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 	if r := allSuspect(c.b); r != nil && !suspects {
 		return Unknown, "it is suspect in B: " + reasonOf(r)
 	}
-	if l.Metric == "" {
-		return Pass, ""
+	if l.Metric != "" {
+		switch r := allSuspect(c.a); {
+		case c.twins:
+			return Unknown, "two different things are called so in B"
+		case c.a == nil:
+			return Skipped, "it is only in B: there is nothing to compare it with"
+		case len(notVoid(c.a)) == 0:
+			return Unknown, "it is void in A: " + reasonOf(c.a[0])
+		case r != nil && !suspects:
+			return Unknown, "it is suspect in A: " + reasonOf(r)
+		}
 	}
-	if c.twins {
-		return Unknown, "two different things are called so in B"
-	}
-	if c.a == nil {
-		return Skipped, "it is only in B: there is nothing to compare it with"
-	}
-	if c.VerdictA == load.Void && len(notVoid(c.a)) == 0 {
-		return Unknown, "it is void in A: " + reasonOf(c.a[0])
-	}
-	if r := allSuspect(c.a); r != nil && !suspects {
-		return Unknown, "it is suspect in A: " + reasonOf(r)
-	}
-	if before, after := mostFailed(c.a), mostFailed(c.b); before == 0 && after > 0 {
+	if after := mostFailed(c.b); after > 0 && noneFailed(c.a) && !l.about(failed) {
 		return Fail, fmt.Sprintf("%s failed in B, none in A", counted(after, "request"))
 	}
 	for _, u := range c.Unlike {
@@ -266,6 +266,17 @@ func allSuspect(rows []*results.Row) *results.Row {
 		return nil
 	}
 	return rows[0]
+}
+
+// about reports whether the limit is a condition on this metric.
+func (l Limit) about(m metric) bool {
+	return l.Metric == "" && slices.ContainsFunc(compared.FindAllStringSubmatch(l.Text, -1), func(p []string) bool { return p[1] == m.name })
+}
+
+// noneFailed reports whether it is known that no request failed in any repetition.
+func noneFailed(rows []*results.Row) bool {
+	values := valuesOf(failed, rows)
+	return len(values) > 0 && len(values) == len(notVoid(rows)) && slices.Max(values) == 0
 }
 
 // mostFailed is how many requests failed in the worst of the repetitions.

@@ -132,6 +132,14 @@ func TestGate(t *testing.T) {
 		{"missing, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { return rows[:1] }, nil, "it is missing in B"},
 		{"any failure", "failed > 0", func(rows []results.Row) []results.Row { rows[0].Summary.Failed = 1; return rows }, nil, "failed is 1"},
 		{"new, and failing", "failed > 0", func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 1; return rows }, func(rows []results.Row) []results.Row { return rows[:1] }, "failed is 1"},
+		{"a second repetition on other GPUs", lost, func(rows []results.Row) []results.Row {
+			r := rows[1]
+			r.Repetition, r.Deployment.Facts = 2, json.RawMessage(`{"gpus":[{"name":"NVIDIA H100"}]}`)
+			return append(rows, r)
+		}, nil, "another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
+		{"a rehearsal, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Run.Command = "rehearse"; return rows }, nil, "another kind of run"},
+		{"another model, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Deployment.Model = "small"; return rows }, nil, "another model"},
+		{"requests fail, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil, "3 requests failed in B, none in A"},
 		{"no valid one", "verdict != valid", verdict(load.Imported), nil, "verdict is imported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -174,6 +182,16 @@ func TestGate(t *testing.T) {
 			r.Repetition, r.Summary = 2, &s
 			return append(rows, r)
 		}, nil},
+		{"a repetition without an engine, before", lost, func(rows []results.Row) []results.Row {
+			rows[1].Group = "g"
+			r := rows[1]
+			r.Repetition, r.Summary, r.Error, r.Deployment = 2, nil, "not measured", results.Deployment{Engine: r.Deployment.Engine}
+			return []results.Row{rows[0], r, rows[1]}
+		}, nil, nil},
+		{"fewer failures than are allowed", "failed > 5", nil, func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil},
+		{"failures that A did not count", lost, func(rows []results.Row) []results.Row { rows[1].Summary.Unknown = []string{"failed"}; return rows },
+			func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil},
+		{"a value of other cells", "engine = 'sglang' and p99_ttft_ms > 500", nil, func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, nil},
 		{"another SLO", lost, nil, func(rows []results.Row) []results.Row {
 			rows[0].Job.Workload.SLO = []load.Objective{{Metric: "ttft", Max: 1}}
 			return rows
@@ -203,6 +221,7 @@ func TestParseLimit(t *testing.T) {
 		"output_throughput > +Inf%":    "no number of percent",
 		"speed < -5%":                  `no metric "speed"`,
 		"failed > 0 and goodput < -5%": "stands alone",
+		"output_throughput < -100%":    "falls by more than 100",
 		"p99_ttft_ms > 5s":             "5s is none",
 		"p99_ttft_ms > 'late'":         "is none",
 	} {
