@@ -35,6 +35,9 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 	}
 	line("Run", "%s  hcl %s of %s, %s", r.RunID, r.Run.Command, r.Run.Lab, r.Run.Version)
 	line("Measured", "%s, %s", r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Round(100*time.Millisecond))
+	if r.Stale {
+		line("Stale", "the lab no longer asks for it")
+	}
 	d := r.Deployment
 	line("Engine", "%s on %s %s", d.Engine, d.Host, d.GPUs)
 	line("Model", "%s", d.Model)
@@ -64,6 +67,7 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 		}
 		line("Host", "%s", text)
 	}
+	line("Changed since", "%s", strings.Join(r.HostChanged, "\n"))
 	for i, name := range slices.Sorted(maps.Keys(r.Identity)) {
 		line(first(i, "Identity"), "%s: %s", name, r.Identity[name])
 	}

@@ -148,6 +148,18 @@ func hostChanges(rows []results.Row) []string {
 	return sentences
 }
 
+// Group says of rows what their plan said they have in common with their repetitions,
+// where that is not known. It leaves their names.
+func Group(rows []results.Row, planned []Planned) {
+	of := map[string]string{}
+	for _, p := range planned {
+		of[p.ID] = p.Group
+	}
+	for i := range rows {
+		rows[i].Group = cmp.Or(rows[i].Group, of[rows[i].ID])
+	}
+}
+
 // Unmeasured are the planned cells that no row is of, as void rows.
 func Unmeasured(rows []results.Row, planned []Planned) []results.Row {
 	measured := map[string]bool{}

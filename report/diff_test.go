@@ -224,3 +224,13 @@ func TestDiffTells(t *testing.T) {
 		}
 	}
 }
+
+// What a run kept of its plan tells that a cell is the same under another name.
+func TestDiffOfRunRenamed(t *testing.T) {
+	a, b := repeated("vllm.h200", 4, 100), repeated("vllm.h200", 4, 100)
+	Group(a, []Planned{{ID: a[0].ID, Group: "g"}})
+	b[0].Group, b[0].Benchmark = "g", "serving"
+	if d, err := Diff("run a", a, "b", b, DefaultMetrics()); err != nil || len(d.Cells) != 1 {
+		t.Errorf("%v, %+v", err, d)
+	}
+}

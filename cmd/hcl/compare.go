@@ -101,7 +101,7 @@ wrong, 3 a limit of --fail-if is broken, or it is not known that it is kept.`,
 			if len(d.Cells) == 0 && limits == nil {
 				return errors.New("the two have no cell in common: cells are the same when their benchmark and all their axes are")
 			}
-			if err := d.Write(a.stdout, format, a.width(120)); err != nil {
+			if err := d.Write(a.stdout, format, a.width(0)); err != nil {
 				return err
 			}
 			if junit != "" {
@@ -186,8 +186,9 @@ func (a *app) resultsOf(ctx context.Context, lab labFlags, dir, what string) (na
 	if err != nil {
 		return "", nil, fmt.Errorf("%s is neither a file nor a lab: %w", what, err)
 	}
-	rows, err = store.Rows(ctx, results.Query{Run: run.ID})
-	return "run " + run.ID, rows, err
+	v := shown{store: store}
+	err = v.ofRun(ctx, run)
+	return "run " + run.ID, v.rows, err
 }
 
 // attempts are the newest attempt at each cell that the lab asks for now, whatever

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/load"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -168,13 +170,15 @@ Exit codes: 0 done, 1 failed, 2 the condition or the command line is wrong.`,
 
 func (a *app) showCell() *cobra.Command {
 	var dir, run string
+	var lab labFlags
 	var asJSON, rehearsed bool
 	c := &cobra.Command{
 		Use:   "show CELL",
 		Short: "Show one measured cell in full",
 		Long: `Prints all that is known of a cell: its figures with every percentile, what was
 measured on what, what its identity is made of, and what happened meanwhile.
-CELL is the beginning of its id. Without --run it is its newest measurement.`,
+CELL is the beginning of its id. Without --run it is its newest measurement, under the
+names that the lab has now, and says whether the lab still asks for it.`,
 		Example: `  hcl show 3f9ac2
   hcl show 3f9ac2 --run 20261121-142501-k3f9 --json
 
@@ -214,6 +218,12 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 				}
 				return fmt.Errorf("%d cells begin with %q:\n%s", len(rows), args[0], strings.Join(ids, "\n"))
 			}
+			engine := rows[0].Deployment.Engine // as the events of the day call it
+			if run == "" {
+				if err := a.asPlanned(ctx, store, lab, dir, &rows[0]); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return report.JSON(a.stdout, rows, report.About{Version: version})
 			}
@@ -223,7 +233,7 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 			}
 			var events []results.Event
 			for _, e := range all {
-				if e.Cell == rows[0].ID || e.Cell == "" && e.Engine == rows[0].Deployment.Engine {
+				if e.Cell == rows[0].ID || e.Cell == "" && e.Engine == engine {
 					events = append(events, e)
 				}
 			}
@@ -232,11 +242,29 @@ Exit codes: 0 done, 1 there is no such cell or several, 2 the command line is wr
 	}
 	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file")
 	a.storeFlag(c)
+	lab.add(c)
 	c.Flags().StringVar(&run, "run", "", "as the run whose `id` begins so measured it")
 	a.completeRun(c, "run")
 	c.Flags().BoolVar(&rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
 	c.Flags().BoolVar(&asJSON, "json", false, "print exact numbers as JSON")
 	return c
+}
+
+// asPlanned gives a result what the lab says of its cell now: its names, its SLO,
+// whether it asks for it at all.
+func (a *app) asPlanned(ctx context.Context, store *results.Store, lab labFlags, dir string, r *results.Row) error {
+	cfg, err := a.labOf(ctx, lab, []string{dir})
+	if err != nil || cfg == nil || r.Run.Lab != cfg.Lab.Name {
+		return err
+	}
+	planned, err := plannedOf(ctx, cfg, store, r.Run.Command == "rehearse")
+	if err != nil || planned == nil {
+		return err
+	}
+	current, others := report.OfPlan([]results.Row{*r}, planned)
+	report.Judge(current, planned, func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) })
+	*r = slices.Concat(current, others)[0] // under the first of its names
+	return nil
 }
 
 func (a *app) gc() *cobra.Command {

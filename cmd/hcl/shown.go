@@ -144,6 +144,7 @@ func (v *shown) ofRun(ctx context.Context, run results.Run) (err error) {
 	if v.rows, err = v.store.Rows(ctx, results.Query{Run: run.ID}); err != nil {
 		return err
 	}
+	report.Group(v.rows, v.planned)
 	v.rows = report.Sorted(v.rows, v.planned)
 	return nil
 }
