@@ -64,9 +64,15 @@ func (s *Sums) Of(ctx context.Context, path string) (string, error) {
 	case !info.IsDir():
 		return "", fmt.Errorf("read data set: %s is not a regular file", path)
 	}
+	if path, err = filepath.EvalSymlinks(path); err != nil { // a link to a folder would be no folder
+		return "", fmt.Errorf("read data set: %w", err)
+	}
 	all := sha256.New()
 	err = filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
 			return err
 		}
 		sum, err := s.of(ctx, name)

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -89,5 +90,32 @@ func TestSums(t *testing.T) {
 	kept = filepath.Join(large, "nowhere")
 	if got := sum(large); got != plain(large) {
 		t.Errorf("without a place to keep: %q", got)
+	}
+}
+
+// TestSumsOfLinks: a link to a folder is that folder, and one in it to a file is a file of it.
+func TestSumsOfLinks(t *testing.T) {
+	dir := t.TempDir()
+	folder, link, outside := filepath.Join(dir, "folder"), filepath.Join(dir, "link"), filepath.Join(dir, "outside")
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.Symlink("folder", link), os.Symlink("../outside", filepath.Join(folder, "linked"))); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, text := range []string{"one", "another"} {
+		if err := os.WriteFile(outside, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		of, err := new(Sums).Of(t.Context(), folder)
+		through, also := new(Sums).Of(t.Context(), link)
+		if err := errors.Join(err, also); err != nil {
+			t.Fatal(err)
+		}
+		if of != through {
+			t.Errorf("the folder is %s, and through a link %s", of, through)
+		}
+		seen[of] = true
+	}
+	if len(seen) != 2 {
+		t.Error("what a link in the folder means makes no difference")
 	}
 }
