@@ -223,7 +223,11 @@ func (a *app) attempts(ctx context.Context, store *results.Store, lab labFlags, 
 	if err != nil {
 		return nil, err
 	}
-	current, _ := report.OfPlan(rows, planned)
+	found, err := byOthers(ctx, store, results.Query{Lab: name}, rows, planned)
+	if err != nil {
+		return nil, err
+	}
+	current, _ := report.OfPlan(newest(append(rows, found...)), planned)
 	report.Judge(current, planned, func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) })
 	return append(current, report.Unmeasured(current, planned)...), nil
 }

@@ -164,7 +164,14 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 		v.rows = report.Sorted(rows, nil)
 		return nil
 	}
-	current, others := report.OfPlan(rows, v.planned)
+	found, err := byOthers(ctx, v.store, results.Query{Lab: lab, Rehearsed: s.rehearsed}, rows, v.planned)
+	if err != nil {
+		return err
+	}
+	for _, f := range found { // in the place of attempts that brought nothing
+		rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.ID == f.ID })
+	}
+	current, others := report.OfPlan(append(rows, found...), v.planned)
 	report.Judge(current, v.planned, func(r *results.Row) ([]load.Record, error) { return v.store.Records(ctx, r.RunID, r.ID) })
 	v.rows = current
 	if s.all || s.cell != "" { // who names a cell wants it
@@ -173,6 +180,31 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 		v.stale = len(others)
 	}
 	return nil
+}
+
+// byOthers are measurements by other labs in a shared store, of cells that a lab asks for
+// and has not measured itself: what one has measured is up to date for all. own selects
+// what the lab has of its own, which is rows.
+func byOthers(ctx context.Context, store *results.Store, own results.Query, rows []results.Row, planned []report.Planned) ([]results.Row, error) {
+	if own.Lab == "" || own.Rehearsed {
+		return nil, nil
+	}
+	lacking := map[string]bool{}
+	for _, p := range planned {
+		lacking[p.ID] = true
+	}
+	for i := range rows {
+		if rows[i].Verdict().Verdict != load.Void {
+			delete(lacking, rows[i].ID)
+		}
+	}
+	if len(lacking) == 0 {
+		return nil, nil
+	}
+	all, err := store.Rows(ctx, results.Query{Latest: true})
+	return slices.DeleteFunc(all, func(r results.Row) bool {
+		return !lacking[r.ID] || r.Run.Lab == own.Lab || r.Verdict().Verdict == load.Void
+	}), err
 }
 
 // plannedOf are the cells that a lab asks for now, those of a benchmark together; of
