@@ -32,13 +32,13 @@ type Scope struct {
 
 // looksAtDocker reports whether containers of the lab are looked for on the host. unseen
 // says why they cannot be although there is a Docker, of which the lab of today has no
-// need.
+// need; a host whose block says that engines run as processes is not doubted.
 func (s Scope) looksAtDocker(ctx context.Context, c *provision.Conn) (look bool, unseen error) {
 	if s.Docker(c.Host()) {
 		return true, nil
 	}
 	_, err := c.DockerVersion(ctx)
-	if errors.Is(err, provision.ErrDockerAway) {
+	if errors.Is(err, provision.ErrDockerAway) && c.Host().Runtime != provision.Process {
 		unseen = fmt.Errorf("containers of the lab, if there are any, cannot be seen: %w", err)
 	}
 	return err == nil, unseen

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // standard is the client that the standard library makes: for TLS, and for
@@ -159,6 +163,9 @@ func (s *sight) trace() *httptrace.ClientTrace {
 				conn = secure.NetConn()
 			}
 			s.meter, s.reused = conn.(*meter), info.Reused // no other is dialled
+			if s.reused {
+				s.meter.kept.Store(true)
+			}
 		},
 		GotFirstResponseByte: func() { s.answered.Store(true) },
 	}
@@ -171,6 +178,7 @@ type meter struct {
 	base  time.Time
 	reads atomic.Int64
 	at    atomic.Int64 // when the last one returned, from base
+	kept  atomic.Bool  // it is about to carry another request
 	buf   []byte
 	rest  []byte // of buf, not yet handed on
 }
@@ -180,6 +188,37 @@ const meterSize = 20 << 10
 
 func newMeter(conn net.Conn) *meter {
 	return &meter{Conn: conn, base: time.Now(), buf: make([]byte, meterSize)}
+}
+
+// Write looks first whether a kept connection is still there. One that the server has
+// ended is refused before anything is written, and net/http takes another for a
+// request of which nothing has gone out.
+func (m *meter) Write(p []byte) (int, error) {
+	if m.kept.CompareAndSwap(true, false) && !quiet(m.Conn) {
+		return 0, errEnded
+	}
+	return m.Conn.Write(p)
+}
+
+var errEnded = errors.New("the server has ended a connection that was kept")
+
+// quiet reports whether nothing waits to be read, not even the end: so is a connection
+// on which all was answered.
+func quiet(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	still := false
+	err = raw.Control(func(fd uintptr) {
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		still = errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
+	})
+	return still || err != nil
 }
 
 func (m *meter) Read(p []byte) (int, error) {
