@@ -535,7 +535,7 @@ func (d *Difference) tables() (titles []string, grids []*grid) {
 		if m.unit != "" {
 			title += ", " + m.unit
 		}
-		if g.rows > 1 && sure.same() { // said once
+		if sure.same() && sure.cells[0] != "" { // said once
 			g.columns = g.columns[:5]
 			title += ": " + sure.cells[0]
 		}
@@ -543,6 +543,26 @@ func (d *Difference) tables() (titles []string, grids []*grid) {
 		grids = append(grids, g)
 	}
 	return titles, grids
+}
+
+// notesBelow leaves numbers of what the last column says, where there is no room for
+// its sentences, and returns them.
+func (g *grid) notesBelow(width int) (notes []string) {
+	last := &g.columns[len(g.columns)-1]
+	if _, total := g.layout(); width == 0 || total <= width || !last.left {
+		return nil
+	}
+	for i, text := range last.cells {
+		if text == "" {
+			continue
+		}
+		n := slices.Index(notes, text)
+		if n < 0 {
+			n, notes = len(notes), append(notes, text)
+		}
+		last.cells[i] = fmt.Sprintf("[%d]", n+1)
+	}
+	return notes
 }
 
 // name is the cell's engine and axes.
@@ -721,9 +741,15 @@ func (d *Difference) text(b *bytes.Buffer, width int) {
 	titles, grids := d.tables()
 	for i, g := range grids {
 		fmt.Fprintf(b, "\n%s\n", titles[i])
+		below := g.notesBelow(width)
 		g.fit(width)
 		for _, line := range g.lines() {
 			fmt.Fprintln(b, line)
+		}
+		for n, text := range below {
+			for _, line := range wrap(strings.Fields(fmt.Sprintf("[%d] %s", n+1, text)), " ", width) {
+				fmt.Fprintln(b, line)
+			}
 		}
 	}
 	compared := slices.ContainsFunc(d.Cells, func(c CellDiff) bool { return ofInputs(c.a) != nil && ofInputs(c.b) != nil })
