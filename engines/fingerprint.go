@@ -81,6 +81,7 @@ func (f fingerprint) host(e *Engine) {
 		if n := len(e.Container.GPUIDs); n > 0 {
 			g.Count = n
 		}
+		g.Model = strings.ToUpper(g.Model) // the contract does not tell h200 from H200
 		f.set("gpus", g.String())
 	}
 	f.list("gpu_ids", e.Container.GPUIDs)

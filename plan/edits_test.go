@@ -109,6 +109,7 @@ var harmless = []edit{
 	{"another login", `"ubuntu"`, `"root"`, ""},
 	{"another price", `price_per_hour = 20`, `price_per_hour = 31.5`, ""},
 	{"no price", `price_per_hour = 20`, ``, ""},
+	{"the GPUs in small letters", `8xH200`, `8xh200`, ""},
 	{"a contract", `price_per_hour = 20`, "require { memory = \"1GB\" }", ""},
 	{"the host renamed", `box`, `machine`, ""},
 	{"the model renamed", `"m"`, `"r1"`, "rename model.m to model.r1"},
