@@ -67,6 +67,9 @@ func namesOf(equal []*Deployment) []string {
 // nameless picks, of equal deployments, the one that needs no name in its identity; -1
 // for none.
 func nameless(equal []*Deployment, names []string, known map[string]results.Known) int {
+	if len(known) == 0 {
+		return 0
+	}
 	var unnamed []int
 	taken := false // the nameless id has measurements of another engine
 	for i, d := range equal {
