@@ -34,7 +34,9 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 		line("Repetition", "%d", r.Repetition)
 	}
 	line("Run", "%s  hcl %s of %s, %s", r.RunID, r.Run.Command, r.Run.Lab, r.Run.Version)
-	line("Measured", "%s, %s", r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Round(100*time.Millisecond))
+	if !r.Started.IsZero() { // others do not tell
+		line("Measured", "%s, %s", r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Round(100*time.Millisecond))
+	}
 	if r.Stale {
 		line("Stale", "the lab no longer asks for it")
 	}

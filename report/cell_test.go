@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
+	"hclbench/load"
 	"hclbench/results"
 	"hclbench/telemetry"
 )
@@ -87,6 +89,39 @@ func TestNeverServed(t *testing.T) {
 	for _, want := range []string{"Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// What others have published without counts is shown, and what they have not is not 0.
+func TestCellOfOthers(t *testing.T) {
+	r := row("vllm.h200", 16, 240, 27)
+	r.Started, r.Finished, r.Run.Command = time.Time{}, time.Time{}, "import"
+	r.Summary = &load.Summary{OutputThroughput: 500, Verdict: load.Verdict{Verdict: load.Imported},
+		TTFT: load.Stats{Median: 111, Percentiles: map[string]float64{"99": 333}},
+		Unknown: []string{"requests", "completed", "failed", "duration_s", "input_tokens", "output_tokens", "asked_input_tokens",
+			"asked_output_tokens", "request_throughput", "input_throughput", "total_throughput", "ttft_ms.mean", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max"}}
+	counted := r
+	s := *r.Summary
+	s.TTFT.Count = 64
+	counted.Summary = &s
+	for name, r := range map[string]results.Row{"alone": r, "with counts": counted} {
+		var cell, table bytes.Buffer
+		if err := Cell(&cell, r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := Table(&table, []results.Row{r}, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for where, got := range map[string]string{"cell": cell.String(), "table": table.String()} {
+			if !strings.Contains(got, "111") || !strings.Contains(got, "333") {
+				t.Errorf("%s, %s: the latencies are not there:\n%s", name, where, got)
+			}
+			for _, wrong := range []string{"0001-", " 0 tokens", " 0 requests/s", " 0 s ", " 0 input", "  0 ", "0.00"} {
+				if strings.Contains(got, wrong) {
+					t.Errorf("%s, %s: %q stands for what is not known:\n%s", name, where, wrong, got)
+				}
+			}
 		}
 	}
 }

@@ -57,7 +57,7 @@ func Compare(rows []results.Row, references []Reference) []Compared {
 		if mark(*r) != "" || r.Stale {
 			continue // published itself, simulated, or of another lab than this one
 		}
-		key := r.Benchmark + fmt.Sprint(r.Axes)
+		key := groupOf(r) // two things of the same axes are no repetitions
 		if known[key] == nil {
 			known[key] = &cell{axes: r.Axes}
 			cells[r.Benchmark] = append(cells[r.Benchmark], known[key])

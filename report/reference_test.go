@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/results"
 )
 
 // What a column is, `hcl import` says; of it, metrics are compared.
@@ -118,5 +119,17 @@ func TestMarkdownText(t *testing.T) {
 	b.Reset()
 	if err := Markdown(&b, nil, About{}); err != nil || b.String() != "No results.\n" {
 		t.Errorf("of nothing: %q, %v", b.String(), err)
+	}
+}
+
+// Two engines of the same axes are not repetitions of one cell.
+func TestCompareOfTwins(t *testing.T) {
+	rows := []results.Row{row("vllm.h200", 4, 100, 20), row("sglang.h200", 4, 100, 20)}
+	for i := range rows {
+		rows[i].Axes = results.Axes{{Name: "concurrency", Value: int64(4)}}
+	}
+	got := Compare(rows, []Reference{{Benchmark: "online", Rows: []map[string]any{{"concurrency": int64(4), "output_throughput": 500.0}}}})
+	if len(got) != 1 || got[0].Cell != "" || got[0].Figures[0].Measured != nil {
+		t.Errorf("a figure is compared with two engines at once: %+v", got)
 	}
 }

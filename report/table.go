@@ -288,7 +288,8 @@ func metrics(rows []results.Row, names []string) []column {
 	}
 	stat := func(weight int, metric, name string, stats func(*load.Summary) load.Stats, of func(load.Stats) (float64, bool)) {
 		add(weight, metric+" ms", name, func(s *load.Summary) string {
-			if v, ok := of(stats(s)); ok && stats(s).Count > 0 {
+			v, ok := of(stats(s))
+			if ok && told(s, strings.ToLower(metric)+"_ms", name, stats(s).Count, v) {
 				return number(v)
 			}
 			return none

@@ -29,9 +29,20 @@ func Text(w io.Writer, s *load.Summary) error {
 	}
 	line("Requests", "%s sent, %s completed, %s failed%s", known("requests", whole(s.Requests)), known("completed", whole(s.Completed)),
 		known("failed", whole(s.Failed)), orNothing(s.Failures()))
-	line("Duration", "%s s from the first dispatch to the last response", number(s.Duration))
-	line("Input", "%s tokens%s", whole(s.InputTokens), asked(s.InputTokens, s.AskedInput))
-	line("Output", "%s tokens%s", whole(s.OutputTokens), asked(s.OutputTokens, s.AskedOutput))
+	if s.Knows("duration_s") {
+		line("Duration", "%s s from the first dispatch to the last response", number(s.Duration))
+	}
+	for _, t := range []struct {
+		name, member string
+		n, asked     int64
+	}{{"Input", "input_tokens", s.InputTokens, s.AskedInput}, {"Output", "output_tokens", s.OutputTokens, s.AskedOutput}} {
+		if !s.Knows("asked_" + t.member) {
+			t.asked = t.n
+		}
+		if s.Knows(t.member) {
+			line(t.name, "%s tokens%s", whole(t.n), asked(t.n, t.asked))
+		}
+	}
 	if s.UsageMissing > 0 {
 		line("", "counted by chunks in %s requests whose stream brought no usage", whole(s.UsageMissing))
 	}
@@ -44,11 +55,19 @@ func Text(w io.Writer, s *load.Summary) error {
 	if s.PeakOutputThroughput > 0 {
 		best = ", " + number(s.PeakOutputThroughput) + " in the best second"
 	}
-	throughput := [][2]string{
-		{number(s.OutputThroughput), "output tokens/s" + best},
-		{number(s.InputThroughput), "input tokens/s"},
-		{number(s.TotalThroughput), "input and output tokens/s"},
-		{number(s.RequestThroughput), "requests/s"},
+	var throughput [][2]string
+	for _, t := range []struct {
+		member, text string
+		v            float64
+	}{
+		{"output_throughput", "output tokens/s" + best, s.OutputThroughput},
+		{"input_throughput", "input tokens/s", s.InputThroughput},
+		{"total_throughput", "input and output tokens/s", s.TotalThroughput},
+		{"request_throughput", "requests/s", s.RequestThroughput},
+	} {
+		if s.Knows(t.member) {
+			throughput = append(throughput, [2]string{number(t.v), t.text})
+		}
 	}
 	if s.Goodput != nil {
 		throughput = append(throughput, [2]string{number(*s.Goodput), "requests/s within the SLO (goodput)"})
@@ -106,21 +125,32 @@ func asked(got, asked int64) string {
 	return ", " + whole(asked) + " asked for"
 }
 
+// told reports whether one figure of a latency is known, by the name of its column: a 0
+// is one where requests were counted and nobody says that it is not.
+func told(s *load.Summary, member, name string, count int, v float64) bool {
+	if name == "p50" {
+		name = "median"
+	}
+	return v > 0 || count > 0 && s.Knows(member+"."+name)
+}
+
 // latencies are the times of a summary, a line each, with the percentiles that
 // any of them has. The median is there already.
 func latencies(s *load.Summary) *grid {
 	type metric struct {
-		name  string
-		stats load.Stats
+		name, member string
+		stats        load.Stats
 	}
 	metrics := slices.DeleteFunc([]metric{
-		{"TTFT  to the first token", s.TTFT},
-		{"TPOT  per token after it", s.TPOT},
-		{"ITL   between chunks", s.ITL},
-		{"E2EL  whole request", s.E2EL},
-		{"Queue in the generator", s.Queue},
-		{"Late against schedule", s.SendLag},
-	}, func(m metric) bool { return m.stats.Count == 0 })
+		{"TTFT  to the first token", "ttft_ms", s.TTFT},
+		{"TPOT  per token after it", "tpot_ms", s.TPOT},
+		{"ITL   between chunks", "itl_ms", s.ITL},
+		{"E2EL  whole request", "e2el_ms", s.E2EL},
+		{"Queue in the generator", "queue_ms", s.Queue},
+		{"Late against schedule", "send_lag_ms", s.SendLag},
+	}, func(m metric) bool { // others publish figures without the count
+		return m.stats.Count == 0 && m.stats.Mean == 0 && m.stats.Median == 0 && len(m.stats.Percentiles) == 0
+	})
 
 	g := &grid{rows: len(metrics)}
 	label := column{name: "Latency (ms)", left: true}
@@ -131,7 +161,7 @@ func latencies(s *load.Summary) *grid {
 	add := func(name string, of func(load.Stats) (float64, bool)) {
 		c := column{name: name}
 		for _, m := range metrics {
-			if v, ok := of(m.stats); ok {
+			if v, ok := of(m.stats); ok && told(s, m.member, name, m.stats.Count, v) {
 				c.cells = append(c.cells, number(v))
 			} else {
 				c.cells = append(c.cells, none)
