@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 func TestChangedHost(t *testing.T) {
 	dir := t.TempDir()
 	text := `lab "small" {}
+variable "port" { type = number }
 variable "levels" {
   type    = list(number)
   default = [1, 2]
@@ -29,7 +31,7 @@ host "here" {
 }
 engine "sim" "e" {
   host  = host.here
-  port  = 18477
+  port  = var.port
   flags = { ttft = "5ms", itl = "1ms" }
 }
 dataset "random" "d" { input_tokens = 8 }
@@ -47,10 +49,14 @@ benchmark "b" {
 	if err := os.WriteFile(filepath.Join(dir, "lab.hcl"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
 	run := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command(testhost.HCL(t), append(args, dir)...)
-		cmd.Env = append(os.Environ(), "HOME="+dir)
+		cmd.Env = append(os.Environ(), "HOME="+dir, fmt.Sprint("HCL_VAR_port=", port))
 		out, err := cmd.CombinedOutput()
 		if code := cmd.ProcessState.ExitCode(); code != 0 && code != 3 { // 3: a busy machine makes cells suspect
 			t.Fatalf("hcl %s: %v\n%s", strings.Join(args, " "), err, out)

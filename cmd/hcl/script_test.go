@@ -54,6 +54,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("REPO", root)
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			e.Setenv("HCL_VAR_port", fmt.Sprint(port)) // of the engine in a lab that asks for one
 			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "serve": serve, "names": names, "postgres": postgres},
