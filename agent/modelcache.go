@@ -183,11 +183,6 @@ func isCommit(s string) bool {
 	return err == nil && len(s) == 2*sha1.Size
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // kept is the commit of the model as it is there, when the hub cannot be asked.
 func (m *modelCache) kept(ctx context.Context, why error) (string, error) {
 	there, err := findModel("", m.in(), m.revision, func(command string) (string, error) {

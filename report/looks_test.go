@@ -183,7 +183,7 @@ func TestPrintable(t *testing.T) {
 		if err := write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if strings.ContainsAny(b.String(), "\x1b\a\x9b") {
+		if strings.ContainsAny(b.String(), "\x1b\a\u009b") {
 			t.Errorf("%s: %.200q", name, b.String())
 		}
 		if name == "csv" && (strings.Contains(b.String(), ",=H") || strings.Contains(b.String(), `"=H`)) {
