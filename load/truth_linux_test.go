@@ -240,7 +240,7 @@ func TestTimeoutHasADefault(t *testing.T) {
 func TestOneAddress(t *testing.T) {
 	bothClients(t, func(t *testing.T, with maker) {
 		target := conversation(t, func(conn net.Conn, _, _ int) bool {
-			io.WriteString(conn, inChunks(text("a")+usage(5, 1)+end)+"0\r\n\r\n")
+			io.WriteString(conn, strings.Replace(inChunks(text("a")+usage(5, 1)+end), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)+"0\r\n\r\n")
 			return false
 		})
 		target.BaseURL = strings.Replace(target.BaseURL, "127.0.0.1", "localhost", 1)
