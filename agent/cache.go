@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,25 +22,32 @@ const keepFor = 30 * 24 * time.Hour
 // unfinished is how long half of an upload may lie there. Nobody goes on with it.
 const unfinished = 24 * time.Hour
 
+// cache is the one directory that hcl writes to on a host.
+type cache struct {
+	root string // empty: there is none
+	own  string // the agent's own directory in it
+	log  *slog.Logger
+}
+
 // clear removes what has not been used for so long from the one directory that
 // hcl writes to on a host: binaries that no other process runs, placed files, built
 // engines, and the directories of agents that have ended. While agents of other labs
 // are at work, on this machine or another with this home, all but their directories
 // stays for a day at least: their jobs may be reading it.
-func (s *server) clear(age time.Duration) error {
-	if s.Cache == "" {
+func (c cache) clear(age time.Duration) error {
+	if c.root == "" {
 		return nil
 	}
 	var errs []error
 	old := func(path string, st fs.FileInfo, age time.Duration) {
 		if time.Since(st.ModTime()) >= age {
-			s.log.Info("clearing", "path", path)
+			c.log.Info("clearing", "path", path)
 			errs = append(errs, os.RemoveAll(path))
 		}
 	}
 	used := age
-	s.each("agents", func(path string, st fs.FileInfo) {
-		if path == s.Dir {
+	c.each("agents", func(path string, st fs.FileInfo) {
+		if path == c.own {
 			return
 		}
 		lock := flock.New(filepath.Join(path, "lock"))
@@ -54,7 +62,7 @@ func (s *server) clear(age time.Duration) error {
 		old(path, st, age)
 	})
 	busy := executables()
-	s.each("bin", func(path string, st fs.FileInfo) {
+	c.each("bin", func(path string, st fs.FileInfo) {
 		switch {
 		case strings.HasPrefix(filepath.Base(path), "."): // on its way
 			old(path, st, unfinished)
@@ -63,7 +71,7 @@ func (s *server) clear(age time.Duration) error {
 		}
 	})
 	for _, folder := range []string{"files", "builds"} {
-		s.each(folder, func(path string, st fs.FileInfo) {
+		c.each(folder, func(path string, st fs.FileInfo) {
 			if strings.HasSuffix(path, ".part") && used == age {
 				old(path, st, min(age, unfinished))
 			} else {
@@ -75,11 +83,11 @@ func (s *server) clear(age time.Duration) error {
 }
 
 // each visits what lies in a folder of the cache.
-func (s *server) each(folder string, visit func(path string, st fs.FileInfo)) {
-	entries, _ := os.ReadDir(filepath.Join(s.Cache, folder)) // it may not be there
+func (c cache) each(folder string, visit func(path string, st fs.FileInfo)) {
+	entries, _ := os.ReadDir(filepath.Join(c.root, folder)) // it may not be there
 	for _, e := range entries {
 		if st, err := e.Info(); err == nil {
-			visit(filepath.Join(s.Cache, folder, e.Name()), st)
+			visit(filepath.Join(c.root, folder, e.Name()), st)
 		}
 	}
 }
@@ -97,8 +105,8 @@ func executables() map[string]bool {
 	return running
 }
 
-func (s *server) deleteCache(w http.ResponseWriter, r *http.Request) {
-	if err := s.clear(0); err != nil {
+func (c cache) forget(w http.ResponseWriter, r *http.Request) {
+	if err := c.clear(0); err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
 	}

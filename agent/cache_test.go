@@ -62,7 +62,7 @@ func TestClear(t *testing.T) {
 				}
 				defer lock.Close()
 			}
-			s := &server{Config: Config{Dir: filepath.Join(root, "agents/mine"), Cache: root}, log: slog.New(slog.DiscardHandler)}
+			s := cache{own: filepath.Join(root, "agents/mine"), root: root, log: slog.New(slog.DiscardHandler)}
 			if err := s.clear(c.age); err != nil {
 				t.Fatal(err)
 			}

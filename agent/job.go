@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -67,6 +68,17 @@ func (j *job) finished() bool {
 	return len(j.events) > 0 && j.events[len(j.events)-1].Done
 }
 
+// wait returns when the job is done.
+func (j *job) wait() {
+	for {
+		_, more := j.from(0)
+		if j.finished() {
+			return
+		}
+		<-more
+	}
+}
+
 // from returns the events from n on, and a channel that is closed when there are
 // more.
 func (j *job) from(n int) ([]Event, <-chan struct{}) {
@@ -105,11 +117,60 @@ func (o jobOrder) secret() plain.Secrets {
 	return plain.NewSecrets(words...)
 }
 
+// works are what runs for callers for as long as the agent does.
+type works struct {
+	ctx   context.Context // ends when the agent does
+	mu    sync.Mutex
+	group sync.WaitGroup
+}
+
+// begin runs do, unless the agent is ending; then it reports false.
+func (w *works) begin(do func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return false
+	}
+	w.group.Go(do)
+	return true
+}
+
+// wait returns when all that was begun has ended. The agent's context is over.
+func (w *works) wait() {
+	w.mu.Lock() // whatever passed the test in begin is in the group
+	w.mu.Unlock()
+	w.group.Wait()
+}
+
+// jobs are the runs of the generator that a caller may still ask about.
+type jobs struct {
+	dir        string // of their records
+	calibrated *load.Calibrated
+	works      *works
+	log        *slog.Logger
+
+	mu  sync.Mutex
+	all map[string]*job
+}
+
+// running counts those that are not done.
+func (js *jobs) running() int {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	n := 0
+	for _, j := range js.all {
+		if !j.finished() {
+			n++
+		}
+	}
+	return n
+}
+
 var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
 
-// putJob starts a job, or does nothing when it is known: a caller that lost the
+// put starts a job, or does nothing when it is known: a caller that lost the
 // answer may ask again.
-func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
+func (js *jobs) put(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !jobID.MatchString(id) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the id of a job", id))
@@ -119,21 +180,20 @@ func (s *server) putJob(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &order) {
 		return
 	}
-	spec := order.job()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
-		return
-	}
-	if s.jobs[id] == nil {
-		ctx, cancel := context.WithCancel(s.ctx)
-		j := &job{cancel: cancel, file: filepath.Join(s.Dir, "jobs", id+".jsonl"), more: make(chan struct{})}
-		s.jobs[id] = j
-		spec.Load.Calibrated = s.Calibrated
-		secrets := order.secret()
-		s.work.Go(func() { defer cancel(); j.run(ctx, spec, secrets) })
-		s.log.Info("job started", "job", id, "target", secrets.Hide(spec.Load.Target.BaseURL))
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if js.all[id] == nil {
+		spec, secrets := order.job(), order.secret()
+		spec.Load.Calibrated = js.calibrated
+		ctx, cancel := context.WithCancel(js.works.ctx)
+		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"), more: make(chan struct{})}
+		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets) }) {
+			cancel()
+			failEnding(w)
+			return
+		}
+		js.all[id] = j
+		js.log.Info("job started", "job", id, "target", secrets.Hide(spec.Load.Target.BaseURL))
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -189,20 +249,21 @@ func writeRecords(file string, records []load.Record) error {
 	return nil
 }
 
-func (s *server) job(w http.ResponseWriter, r *http.Request) *job {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.jobs[r.PathValue("id")]
+// find returns the job that a request names, or answers 404.
+func (js *jobs) find(w http.ResponseWriter, r *http.Request) *job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	j := js.all[r.PathValue("id")]
 	if j == nil {
 		fail(w, http.StatusNotFound, fmt.Errorf("there is no job %s", r.PathValue("id")))
 	}
 	return j
 }
 
-// jobEvents streams the events from ?from=N on, one JSON object a line, until
+// events streams the events from ?from=N on, one JSON object a line, until
 // the job is done.
-func (s *server) jobEvents(w http.ResponseWriter, r *http.Request) {
-	j := s.job(w, r)
+func (js *jobs) events(w http.ResponseWriter, r *http.Request) {
+	j := js.find(w, r)
 	if j == nil {
 		return
 	}
@@ -231,7 +292,7 @@ func (s *server) jobEvents(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			// The agent is ending or the caller is gone. A job that ends with the
 			// agent still has a last event to tell.
-			if s.ctx.Err() == nil {
+			if js.works.ctx.Err() == nil {
 				return
 			}
 			<-more
@@ -239,8 +300,8 @@ func (s *server) jobEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *server) jobRecords(w http.ResponseWriter, r *http.Request) {
-	if j := s.job(w, r); j != nil {
+func (js *jobs) records(w http.ResponseWriter, r *http.Request) {
+	if j := js.find(w, r); j != nil {
 		if _, err := os.Stat(j.file); err != nil { // 404 would mean that the job is not known
 			fail(w, http.StatusGone, errors.New("the records were not kept"))
 			return
@@ -250,21 +311,15 @@ func (s *server) jobRecords(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deleteJob stops a job and forgets it and its records.
-func (s *server) deleteJob(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	j := s.jobs[r.PathValue("id")]
-	delete(s.jobs, r.PathValue("id"))
-	s.mu.Unlock()
+// forget stops a job and forgets it and its records.
+func (js *jobs) forget(w http.ResponseWriter, r *http.Request) {
+	js.mu.Lock()
+	j := js.all[r.PathValue("id")]
+	delete(js.all, r.PathValue("id"))
+	js.mu.Unlock()
 	if j != nil {
 		j.cancel()
-		for !j.finished() {
-			_, more := j.from(0)
-			if j.finished() {
-				break
-			}
-			<-more
-		}
+		j.wait()
 		if err := os.Remove(j.file); err != nil && !errors.Is(err, os.ErrNotExist) {
 			fail(w, http.StatusInternalServerError, err)
 			return

@@ -66,35 +66,20 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) {
 		flush.Flush()
 	}
 	m := modelCache{
-		dir: dir, repo: want.Repo, revision: want.Revision, who: s.who(),
+		dir: dir, repo: want.Repo, revision: want.Revision, who: s.lessor.who(),
 		hub:   origin.Hub{Client: origin.Client{UserAgent: want.Agent}, URL: want.Hub, Token: want.Token},
 		pause: fetchPause, stall: fetchStall,
 		progress: func(p ModelProgress) { tell(modelEvent{Progress: &p}) },
 	}
-	s.log.Info("fetching", "model", want.Repo, "cache", dir)
+	s.Log.Info("fetching", "model", want.Repo, "cache", dir)
 	commit, err := m.fetch(r.Context())
 	if err != nil {
 		why := plain.NewSecrets(want.Token).Hide(err.Error())
-		s.log.Warn("fetching", "model", want.Repo, "err", why)
+		s.Log.Warn("fetching", "model", want.Repo, "err", why)
 		tell(modelEvent{Error: why})
 		return
 	}
 	tell(modelEvent{Commit: commit})
-}
-
-// who is at work here, for others: "run r1 of lab l on box, by ada@laptop, pid 4711".
-func (s *server) who() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	machine, err := os.Hostname()
-	if err != nil {
-		machine = "another machine"
-	}
-	if s.life.phase != leased {
-		return "somebody on " + machine
-	}
-	l := s.life.lease
-	return fmt.Sprintf("run %s of lab %s on %s, by %s", l.Run, l.Lab, machine, l.Holder)
 }
 
 // homePath is an absolute path for one that may begin with the home.

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/google/renameio/v2"
 
@@ -38,24 +40,30 @@ type preparing struct {
 	Prepare provision.Prepare `json:"prepare"`
 }
 
-// putPrepare sets what is wanted for as long as the lease lasts, and answers with the
+// settings are those of the machine that the agent has changed for a lease.
+type settings struct {
+	dir, cache string // the agent's own, and the one that hcl writes to on a host
+	reserved   func() bool
+	log        *slog.Logger
+
+	changing sync.Mutex // held while they are changed or put back
+}
+
+// put sets what is wanted for as long as the lease lasts, and answers with the
 // changes. What is changed already, by whomever, is put back before. Only who has
 // reserved the machine may, or 409. What cannot be done is 422, with nothing changed.
-func (s *server) putPrepare(w http.ResponseWriter, r *http.Request) {
+func (s *settings) put(w http.ResponseWriter, r *http.Request) {
 	var want preparing
 	if !read(w, r, &want) {
 		return
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	s.mu.Lock()
-	reserved := s.reservation != nil && !s.life.ending()
-	s.mu.Unlock()
-	if !reserved {
+	if !s.reserved() {
 		fail(w, http.StatusConflict, errors.New("the machine is not reserved"))
 		return
 	}
-	c, err := here(r.Context(), s, provision.Host{Name: want.Host, Pos: want.Pos, GPUs: want.GPUs})
+	c, err := here(r.Context(), s.log, provision.Host{Name: want.Host, Pos: want.Pos, GPUs: want.GPUs})
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
@@ -83,19 +91,19 @@ func (s *server) putPrepare(w http.ResponseWriter, r *http.Request) {
 }
 
 // here is this machine, as the agent works on it.
-func here(ctx context.Context, s *server, h provision.Host) (*provision.Conn, error) {
+func here(ctx context.Context, log *slog.Logger, h provision.Host) (*provision.Conn, error) {
 	h.Address, h.Runtime = provision.LocalAddress, provision.Process
-	return provision.Dial(ctx, &h, provision.SSH{}, s.log)
+	return provision.Dial(ctx, &h, provision.SSH{}, log)
 }
 
 // preparedFile is in the one directory that hcl writes to on a host.
-func (s *server) preparedFile(c *provision.Conn) string {
-	return filepath.Join(cmp.Or(s.Cache, s.Dir), filepath.Base(noteOf(c, preparedNote)))
+func (s *settings) preparedFile(c *provision.Conn) string {
+	return filepath.Join(cmp.Or(s.cache, s.dir), filepath.Base(noteOf(c, preparedNote)))
 }
 
 // note writes down what has to be put back.
-func (s *server) note(c *provision.Conn, changes []provision.Change) error {
-	b, err := json.Marshal(prepared{s.Dir, changes})
+func (s *settings) note(c *provision.Conn, changes []provision.Change) error {
+	b, err := json.Marshal(prepared{s.dir, changes})
 	if err != nil {
 		return err
 	}
@@ -107,7 +115,7 @@ func (s *server) note(c *provision.Conn, changes []provision.Change) error {
 
 // putBack puts back what was changed, if anything was: by an agent in this directory,
 // or, with all, by any of this user's. The caller holds s.changing.
-func (s *server) putBack(ctx context.Context, c *provision.Conn, all bool) error {
+func (s *settings) putBack(ctx context.Context, c *provision.Conn, all bool) error {
 	file := s.preparedFile(c)
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +128,7 @@ func (s *server) putBack(ctx context.Context, c *provision.Conn, all bool) error
 	if err != nil {
 		return fmt.Errorf("read what has to be put back: %w", err)
 	}
-	if p.Dir != s.Dir && !all {
+	if p.Dir != s.dir && !all {
 		return nil
 	}
 	if err := c.Restore(ctx, p.Changes); err != nil {
@@ -133,10 +141,10 @@ func (s *server) putBack(ctx context.Context, c *provision.Conn, all bool) error
 }
 
 // finish puts back what was changed for the lease.
-func (s *server) finish(ctx context.Context) error {
+func (s *settings) finish(ctx context.Context) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	c, err := here(ctx, s, provision.Host{Name: "local"})
+	c, err := here(ctx, s.log, provision.Host{Name: "local"})
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,17 +63,24 @@ type reserved struct {
 	Lease Lease `json:"lease"`
 }
 
+// machine is what an agent needs to reserve the one that it runs on.
+type machine struct {
+	dir, cache, locks string // the agent's own, the one that hcl writes to, and that of the lock file
+	log               *slog.Logger
+	reservation       *reservation // nil: it is not reserved
+}
+
 // reserve takes the machine for a lease, or notes its new end. held is the lease
 // that has the machine already.
-func (s *server) reserve(l Lease) (held *Lease, err error) {
-	if s.reservation != nil && !s.reservation.stands() {
-		s.log.Warn("somebody has removed the lock file of the machine's reservation", "path", s.reservation.path)
-		s.giveBack()
+func (m *machine) reserve(l Lease) (held *Lease, err error) {
+	if m.reservation != nil && !m.reservation.stands() {
+		m.log.Warn("somebody has removed the lock file of the machine's reservation", "path", m.reservation.path)
+		m.giveBack()
 	}
-	if s.reservation == nil {
-		path := s.reservationPath()
+	if m.reservation == nil {
+		path := m.reservationPath()
 		r, by, err := takeReservation(path)
-		if err == nil && r == nil && s.endHung(by) { // its threads end one by one, and the lock with the last
+		if err == nil && r == nil && m.endHung(by) { // its threads end one by one, and the lock with the last
 			for end := time.Now().Add(5 * time.Second); err == nil && r == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				r, by, err = takeReservation(path)
 			}
@@ -84,26 +91,26 @@ func (s *server) reserve(l Lease) (held *Lease, err error) {
 		if r == nil {
 			return by.lease(path), nil
 		}
-		s.reservation = r
+		m.reservation = r
 	}
-	if err := s.stand(l); err != nil {
-		s.log.Warn("note until when the machine is reserved", "err", err)
+	if err := m.stand(l); err != nil {
+		m.log.Warn("note until when the machine is reserved", "err", err)
 	}
-	if err := s.reservation.tell(reserved{identityOf(os.Getpid()), Lease{Lab: l.Lab, Run: l.Run, Holder: l.Holder, Expires: l.Expires}}); err != nil {
-		s.log.Warn("tell others who has reserved the machine", "err", err)
+	if err := m.reservation.tell(reserved{identityOf(os.Getpid()), Lease{Lab: l.Lab, Run: l.Run, Holder: l.Holder, Expires: l.Expires}}); err != nil {
+		m.log.Warn("tell others who has reserved the machine", "err", err)
 	}
 	return nil, nil
 }
 
-func (s *server) reservationPath() string {
-	return filepath.Join(cmp.Or(s.Reservations, Reservations()), reservationName)
+func (m *machine) reservationPath() string {
+	return filepath.Join(cmp.Or(m.locks, Reservations()), reservationName)
 }
 
 // forgetKilled removes what an agent of this user has said of a reservation that ended
 // when it was killed, and what one in this directory has noted.
-func (s *server) forgetKilled() error {
+func (m *machine) forgetKilled() error {
 	var errs []error
-	words, standing := wordsOf(s.reservationPath(), os.Getuid()), filepath.Join(s.Dir, standingName)
+	words, standing := wordsOf(m.reservationPath(), os.Getuid()), filepath.Join(m.dir, standingName)
 	for _, file := range []string{words, standing} {
 		if now, ok := readStanding(file); ok && !now.alive() {
 			errs = append(errs, os.Remove(file))
@@ -113,14 +120,14 @@ func (s *server) forgetKilled() error {
 }
 
 // giveBack gives the machine back, if it is reserved.
-func (s *server) giveBack() {
-	if s.reservation == nil {
+func (m *machine) giveBack() {
+	if m.reservation == nil {
 		return
 	}
-	if err := errors.Join(s.reservation.release(), os.Remove(filepath.Join(s.Dir, standingName))); err != nil {
-		s.log.Error("give the machine back", "err", err)
+	if err := errors.Join(m.reservation.release(), os.Remove(filepath.Join(m.dir, standingName))); err != nil {
+		m.log.Error("give the machine back", "err", err)
 	}
-	s.reservation = nil
+	m.reservation = nil
 }
 
 // takeReservation takes the lock, or says who has it.
@@ -238,117 +245,6 @@ func userName(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// owner is who holds a lock, as the kernel says it. The zero value is somebody of whom
-// it does not tell.
-type owner struct {
-	identity
-	uid  int
-	name string // of the program, by its own word
-}
-
-// ownerOf asks the kernel who has locked a file.
-func ownerOf(f *os.File) owner {
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return owner{}
-	}
-	dev := uint64(st.Dev) // its type is the platform's
-	at := fmt.Sprintf("%02x:%02x:%d", unix.Major(dev), unix.Minor(dev), st.Ino)
-	locks, _ := os.ReadFile("/proc/locks") // there on Linux
-	for line := range strings.Lines(string(locks)) {
-		fields := strings.Fields(line) // 1: FLOCK ADVISORY WRITE 4711 00:1b:42 0 EOF
-		if len(fields) < 6 || fields[1] != "FLOCK" || fields[5] != at {
-			continue
-		}
-		pid, err := strconv.Atoi(fields[4])
-		if err == nil && identityOf(pid).alive() {
-			return ownerWith(pid)
-		}
-		// It has left the lock to a child and ended: whoever has the file open has it now.
-		for _, pid := range pids() {
-			if pid != os.Getpid() && slices.Contains(opened(pid), f.Name()) {
-				return ownerWith(pid)
-			}
-		}
-	}
-	return owner{}
-}
-
-// opened are the files that a process has open, as far as that is ours to look at.
-func opened(pid int) []string {
-	var files []string
-	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	for _, link := range links {
-		if file, err := os.Readlink(link); err == nil {
-			files = append(files, file)
-		}
-	}
-	return files
-}
-
-func ownerWith(pid int) owner {
-	o := owner{identity: identityOf(pid), uid: -1}
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // of one that ends meanwhile nothing is known
-	for line := range strings.Lines(string(status)) {
-		key, value, _ := strings.Cut(line, ":")
-		switch value = strings.TrimSpace(value); key {
-		case "Name":
-			o.name = plain.Line(value)
-		case "Uid": // real, effective, saved, of the file system
-			if first, _, ok := strings.Cut(value, "\t"); ok {
-				if uid, err := strconv.Atoi(first); err == nil {
-					o.uid = uid
-				}
-			}
-		}
-	}
-	return o
-}
-
-// lease is what there is to be told of who has the machine.
-func (o owner) lease(path string) *Lease {
-	if o.PID == 0 || o.uid < 0 {
-		return &Lease{Holder: "somebody who holds the lock " + path}
-	}
-	told := o.told(path)
-	if told == nil {
-		return &Lease{Holder: fmt.Sprintf("process %d (%s) of user %s, which holds the lock %s and tells nothing of its work", o.PID, o.name, userName(o.uid), path)}
-	}
-	login := ""
-	if o.uid != os.Getuid() {
-		login = userName(o.uid)
-	}
-	return told.readable(login)
-}
-
-// told is what the holder says of its work; nil when it says nothing.
-func (o owner) told(path string) *reserved {
-	f, err := os.OpenFile(wordsOf(path, o.uid), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != o.uid {
-		return nil
-	}
-	var r reserved
-	if json.NewDecoder(io.LimitReader(f, 64<<10)).Decode(&r) != nil || r.PID != o.PID {
-		return nil
-	}
-	return &r
-}
-
-// readable is what an agent says, made fit for people. login is its user, "" for ours.
-func (r reserved) readable(login string) *Lease {
-	word := func(s string) string { return plain.Cut(plain.Line(s), 200) }
-	l := Lease{Lab: word(r.Lease.Lab), Run: word(r.Lease.Run), Holder: word(r.Lease.Holder), Expires: r.Lease.Expires}
-	if login != "" {
-		l.Holder += " (login " + plain.Line(login) + ")"
-	}
-	return &l
-}
-
 // standingName is a file in the agent's own directory, which nobody else can write to.
 const standingName = "standing.json"
 
@@ -360,27 +256,27 @@ type standing struct {
 }
 
 // stand notes until when the lease is.
-func (s *server) stand(l Lease) error {
+func (m *machine) stand(l Lease) error {
 	b, err := json.Marshal(standing{identityOf(os.Getpid()), sinceBoot() + time.Until(l.Expires)})
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(s.Dir, standingName), b, 0o600)
+	return renameio.WriteFile(filepath.Join(m.dir, standingName), b, 0o600)
 }
 
 // endHung kills who has the machine, if that is an agent of this very user that does
 // not come to its end: it cannot clean up any more, and the lab's next apply will.
 // That it is one the kernel says, and the note in its directory.
-func (s *server) endHung(o owner) bool {
+func (m *machine) endHung(o owner) bool {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil || !o.alive() || o.uid != os.Getuid() {
 		return false
 	}
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", o.PID))
-	if err != nil || exe != self && (s.Cache == "" || filepath.Dir(exe) != filepath.Join(s.Cache, "bin")) {
+	if err != nil || exe != self && (m.cache == "" || filepath.Dir(exe) != filepath.Join(m.cache, "bin")) {
 		return false
 	}
-	notes, err := filepath.Glob(filepath.Join(filepath.Dir(s.Dir), "*", standingName))
+	notes, err := filepath.Glob(filepath.Join(filepath.Dir(m.dir), "*", standingName))
 	if err != nil {
 		return false
 	}
@@ -389,9 +285,9 @@ func (s *server) endHung(o owner) bool {
 		if !ok || now.identity != o.identity || sinceBoot() < now.Over+overdue {
 			continue
 		}
-		s.log.Warn("ending an agent that hangs", "pid", o.PID, "dir", filepath.Dir(note))
+		m.log.Warn("ending an agent that hangs", "pid", o.PID, "dir", filepath.Dir(note))
 		if err := o.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			s.log.Error("end an agent that hangs", "pid", o.PID, "err", err)
+			m.log.Error("end an agent that hangs", "pid", o.PID, "err", err)
 			return false
 		}
 		return true

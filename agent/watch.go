@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"hclbench/telemetry"
@@ -21,8 +22,16 @@ type watch struct {
 // errWatchLost says that nothing of a watch is left.
 var errWatchLost = errors.New("the agent has ended meanwhile, and with it what it had read")
 
-// putWatch begins to read, or does nothing when the watch is known.
-func (s *server) putWatch(w http.ResponseWriter, r *http.Request) {
+// watches are those that a caller may still ask about.
+type watches struct {
+	works *works
+
+	mu  sync.Mutex
+	all map[string]*watch
+}
+
+// put begins to read, or does nothing when the watch is known.
+func (ws *watches) put(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !jobID.MatchString(id) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the id of a watch", id))
@@ -32,31 +41,32 @@ func (s *server) putWatch(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &plan) {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
-		return
-	}
-	if s.watches[id] == nil {
-		ctx, cancel := context.WithCancel(s.ctx)
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.all[id] == nil {
+		ctx, cancel := context.WithCancel(ws.works.ctx)
 		sampler := telemetry.Start(ctx, plan)
-		s.watches[id] = &watch{sampler, cancel}
-		s.work.Go(func() { <-ctx.Done(); sampler.Stop(telemetry.Window{}) })
+		if !ws.works.begin(func() { <-ctx.Done(); sampler.Stop(telemetry.Window{}) }) {
+			cancel()
+			sampler.Stop(telemetry.Window{})
+			failEnding(w)
+			return
+		}
+		ws.all[id] = &watch{sampler, cancel}
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// endWatch ends the reading and answers with the record of a window. It can be
-// asked again: the watch is forgotten only by deleteWatch.
-func (s *server) endWatch(w http.ResponseWriter, r *http.Request) {
+// end ends the reading and answers with the record of a window. It can be asked
+// again: only forget forgets the watch.
+func (ws *watches) end(w http.ResponseWriter, r *http.Request) {
 	var window telemetry.Window
 	if !read(w, r, &window) {
 		return
 	}
-	s.mu.Lock()
-	known := s.watches[r.PathValue("id")]
-	s.mu.Unlock()
+	ws.mu.Lock()
+	known := ws.all[r.PathValue("id")]
+	ws.mu.Unlock()
 	if known == nil {
 		fail(w, http.StatusNotFound, fmt.Errorf("there is no watch %s", r.PathValue("id")))
 		return
@@ -64,13 +74,13 @@ func (s *server) endWatch(w http.ResponseWriter, r *http.Request) {
 	reply(w, known.sampler.Stop(window))
 }
 
-func (s *server) deleteWatch(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	if known := s.watches[r.PathValue("id")]; known != nil {
+func (ws *watches) forget(w http.ResponseWriter, r *http.Request) {
+	ws.mu.Lock()
+	if known := ws.all[r.PathValue("id")]; known != nil {
 		known.cancel()
-		delete(s.watches, r.PathValue("id"))
+		delete(ws.all, r.PathValue("id"))
 	}
-	s.mu.Unlock()
+	ws.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
 }
 

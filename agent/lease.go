@@ -1,0 +1,324 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+// Lease is one caller's claim on the agent: for which lab, by whom, and for how
+// long without being renewed.
+type Lease struct {
+	Lab         string        `json:"lab"`
+	Run         string        `json:"run"`
+	Store       string        `json:"store"`  // id of the caller's results store: the same store may take over
+	Holder      string        `json:"holder"` // for people: "ada@laptop, hcl apply, pid 4711"
+	TTL         load.Duration `json:"ttl"`
+	MaxDuration load.Duration `json:"max_duration,omitempty"` // since the run's first lease; 0: no limit
+	Docker      string        `json:"docker,omitempty"`       // the daemon that runs the lab's containers, see [provision.Conn.DockerAccess]; empty: none does
+	Reserve     bool          `json:"reserve,omitempty"`      // nobody else's lease may be on this machine meanwhile
+	Expires     time.Time     `json:"expires,omitzero"`       // set by the agent
+
+	// Traces is what is looked for after the tear-down; the containers and
+	// processes are known to the agent.
+	Traces provision.Traces `json:"traces,omitzero"`
+}
+
+// unclaimed is how long an agent that nobody claims stays.
+const unclaimed = 2 * time.Minute
+
+// phase is where an agent stands in its life. It goes from idle to leased, and from
+// both to one of the ends, of which there is no way back.
+type phase int
+
+const (
+	idle     phase = iota
+	leased         // somebody has claimed the agent
+	expired        // nobody has renewed the lease: the lab's containers are ours to remove
+	released       // by the holder, who has taken the containers down; or nobody had claimed it
+)
+
+// life is where an agent stands, with what belongs to that. It changes under the
+// lessor's lock, and goes by value to who works with it later.
+type life struct {
+	phase   phase
+	lease   Lease            // of leased and expired
+	since   time.Time        // of the run's first lease
+	earlier provision.Traces // of the run that this one has taken over from
+}
+
+func (l life) ending() bool { return l.phase == expired || l.phase == released }
+
+// lessor gives the agent's lease, and with it the machine, and knows what is owed when
+// it is over.
+type lessor struct {
+	dir  string
+	ctx  context.Context // ends when the agent does
+	quit context.CancelFunc
+	over *over
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	life    life
+	ended   map[string]string // runs whose lease somebody has ended, and who
+	machine machine
+	expiry  *time.Timer
+}
+
+// over is how the agent's life ends.
+type over struct {
+	done chan struct{} // closed when all is down that has to be
+	err  error         // then, what could not be
+}
+
+// final is the life at its end, when the agent's context is over.
+func (o *lessor) final() life {
+	o.expiry.Stop()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.life
+}
+
+// current is the lease that somebody holds, or held last; nil when there is none.
+func (o *lessor) current() *Lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.life.phase != leased && o.life.phase != expired {
+		return nil
+	}
+	l := o.life.lease
+	return &l
+}
+
+// reserved reports whether the machine is reserved for the lease.
+func (o *lessor) reserved() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.machine.reservation != nil && !o.life.ending()
+}
+
+func (o *lessor) giveBack() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.machine.giveBack()
+}
+
+// Requests say for which store and run they are made. While there is a lease, only
+// those of its holder change anything.
+const (
+	headerStore = "Hcl-Store"
+	headerRun   = "Hcl-Run"
+)
+
+// heldBy reports whether a store's caller holds the lease: the run that has it, or one
+// that knows no run, as `hcl destroy` does.
+func (l Lease) heldBy(store, run string) bool {
+	return l.Store == store && (run == "" || run == l.Run)
+}
+
+// held lets those change something who hold the lease, and while there is none
+// everybody but a run whose lease was ended.
+func (o *lessor) held(do http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		o.mu.Lock()
+		why := o.against(r)
+		o.mu.Unlock()
+		if why != nil {
+			refuse(w, *why)
+			return
+		}
+		do(w, r)
+	}
+}
+
+// against is why a request must not change anything; nil when it may. The caller holds
+// o.mu.
+func (o *lessor) against(r *http.Request) *refusal {
+	store, run := r.Header.Get(headerStore), r.Header.Get(headerRun)
+	if by, ok := o.ended[run]; ok {
+		return &refusal{Ended: by}
+	}
+	if o.life.phase == leased && !o.life.lease.heldBy(store, run) {
+		return &refusal{Lease: o.life.lease}
+	}
+	return nil
+}
+
+// granted is the answer to who gets the lease.
+type granted struct {
+	Lease
+	Earlier provision.Traces `json:"earlier,omitzero"` // of the run whose caller is gone, and whose tear-down is now this one's
+}
+
+// refusal is the answer to who does not get the lease, or has it no more.
+type refusal struct {
+	Lease        // that is in the way
+	Ended string `json:"ended,omitempty"` // who has ended the lease of the run that asks
+}
+
+// refuse answers 409.
+func refuse(w http.ResponseWriter, why refusal) {
+	why.Traces = provision.Traces{} // nobody else's business
+	w.WriteHeader(http.StatusConflict)
+	reply(w, why)
+}
+
+// put takes or renews the lease. Another store's live lease is refused with
+// 409 and that lease as the body, and so is one that reserves a machine which an
+// agent of another lab has reserved, and that of a run whose lease somebody has ended.
+// An agent that is ending says 503.
+func (o *lessor) put(w http.ResponseWriter, r *http.Request) {
+	var want Lease
+	if !read(w, r, &want) {
+		return
+	}
+	if want.TTL <= 0 {
+		fail(w, http.StatusBadRequest, fmt.Errorf("a lease of %s is none", want.TTL))
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.life.ending() || o.ctx.Err() != nil {
+		failEnding(w)
+		return
+	}
+	if by, ok := o.ended[want.Run]; ok {
+		refuse(w, refusal{Ended: by})
+		return
+	}
+	was := o.life
+	if was.phase == leased && was.lease.Store != want.Store {
+		refuse(w, refusal{Lease: was.lease})
+		return
+	}
+	now, next := time.Now(), was
+	anew := was.phase == idle || was.lease.Run != want.Run
+	if anew {
+		next.since, next.earlier = now, was.lease.Traces
+	}
+	want.Expires = now.Add(time.Duration(want.TTL))
+	if end := next.since.Add(time.Duration(want.MaxDuration)); want.MaxDuration > 0 && end.Before(want.Expires) {
+		want.Expires = end
+	}
+	if want.Reserve {
+		by, err := o.machine.reserve(want)
+		if err != nil {
+			fail(w, http.StatusInternalServerError, err)
+			return
+		}
+		if by != nil {
+			if was.phase == idle { // whoever waits asks again, and the agent stays for that
+				o.expiry.Reset(unclaimed)
+			}
+			refuse(w, refusal{Lease: *by})
+			return
+		}
+	}
+	if anew {
+		o.log.Info("leased", "lab", want.Lab, "run", want.Run, "holder", want.Holder, "ttl", want.TTL.String())
+		if was.phase == leased {
+			o.ended[was.lease.Run] = want.Holder // should its caller only have slept
+		}
+	}
+	next.phase, next.lease = leased, want
+	o.life = next
+	o.expiry.Reset(time.Until(want.Expires))
+	reply(w, granted{want, next.earlier})
+}
+
+// end ends the agent, for the lease's holder, or for whoever says in ?by= who
+// it is: then the holder is told when it comes again. Only what the agent runs itself is
+// stopped: the caller has taken its containers down. The answer comes when that is done.
+func (o *lessor) end(w http.ResponseWriter, r *http.Request) {
+	by := r.URL.Query().Get("by")
+	o.mu.Lock()
+	if why := o.against(r); why != nil && by == "" {
+		o.mu.Unlock()
+		refuse(w, *why)
+		return
+	}
+	if !o.life.ending() && o.ctx.Err() == nil {
+		if o.life.phase == leased && by != "" {
+			o.ended[o.life.lease.Run] = by
+			if err := writeEnded(o.dir, o.ended); err != nil {
+				o.log.Error("note whose lease was ended", "err", err)
+			}
+		}
+		o.life.phase = released
+	}
+	o.mu.Unlock()
+	o.quit()
+	<-o.over.done // not r.Context(): that has ended with the agent
+	if o.over.err != nil {
+		fail(w, http.StatusInternalServerError, o.over.err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// endedName is a file in the agent's directory with the runs whose lease was ended by
+// somebody else: their callers may be at work yet, and bring up another agent.
+const endedName = "ended.json"
+
+func readEnded(dir string) map[string]string {
+	ended := map[string]string{}
+	b, err := os.ReadFile(filepath.Join(dir, endedName))
+	if err != nil || json.Unmarshal(b, &ended) != nil {
+		return map[string]string{}
+	}
+	return ended
+}
+
+func writeEnded(dir string, ended map[string]string) error {
+	b, err := json.Marshal(ended)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, endedName), b, 0o600)
+}
+
+// expired ends an agent that nobody has claimed, or not again.
+func (o *lessor) expired() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.life.ending() || o.ctx.Err() != nil {
+		return
+	}
+	switch l := o.life.lease; {
+	case o.life.phase == idle:
+		o.life.phase = released
+	case time.Until(l.Expires) > 0: // renewed while the timer fired
+		o.expiry.Reset(time.Until(l.Expires))
+		return
+	default:
+		o.life.phase = expired
+		o.log.Warn("the lease ran out: cleaning up", "lab", l.Lab, "run", l.Run, "holder", l.Holder)
+	}
+	o.quit()
+}
+
+// who is at work here, for others: "run r1 of lab l on box, by ada@laptop, pid 4711".
+func (o *lessor) who() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "another machine"
+	}
+	if o.life.phase != leased {
+		return "somebody on " + machine
+	}
+	l := o.life.lease
+	return fmt.Sprintf("run %s of lab %s on %s, by %s", l.Run, l.Lab, machine, l.Holder)
+}

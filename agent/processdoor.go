@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"hclbench/provision"
+)
+
+// What callers ask about processes.
+
+func (p *processes) put(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if !jobID.MatchString(name) {
+		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the name of a process", name))
+		return
+	}
+	var spec processSpec
+	if !read(w, r, &spec) {
+		return
+	}
+	if err := p.start(name, spec); err != nil {
+		fail(w, http.StatusConflict, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (p *processes) list(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	found := []provision.Found{}
+	for _, pr := range p.all {
+		found = append(found, pr.found())
+	}
+	p.mu.Unlock()
+	reply(w, found)
+}
+
+func (p *processes) state(w http.ResponseWriter, r *http.Request) {
+	pr := p.get(r.PathValue("name"))
+	if pr == nil {
+		fail(w, http.StatusNotFound, errors.New("there is no such process"))
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := provision.State{Running: pr.Finished.IsZero(), ExitCode: pr.ExitCode, Started: pr.Started, Finished: pr.Finished}
+	if st.Running {
+		st.PID = pr.PID
+	}
+	reply(w, st)
+}
+
+// logs sends the log: with ?tail=N its last N lines, with ?follow=1 what
+// comes until the process has ended.
+func (p *processes) logs(w http.ResponseWriter, r *http.Request) {
+	pr := p.get(r.PathValue("name"))
+	if pr == nil {
+		fail(w, http.StatusNotFound, errors.New("there is no such process"))
+		return
+	}
+	f, err := os.Open(filepath.Join(pr.dir, logName))
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	defer f.Close()
+	if n, err := strconv.Atoi(r.URL.Query().Get("tail")); err == nil && n >= 0 {
+		if err := seekTail(f, n); err != nil {
+			fail(w, http.StatusInternalServerError, err)
+			return
+		}
+	}
+	rc := http.NewResponseController(w)
+	tick := time.NewTicker(orphanPoll / 2)
+	defer tick.Stop()
+	for ended := false; ; {
+		if _, err := io.Copy(w, f); err != nil || rc.Flush() != nil || ended || r.URL.Query().Get("follow") == "" {
+			return
+		}
+		select {
+		case <-pr.done:
+			ended = true // once more, for what was written last
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// seekTail moves f to its last n lines, looking at no more than 1 MiB.
+func seekTail(f *os.File, n int) error {
+	const most = 1 << 20
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	from := max(end-most, 0)
+	b := make([]byte, end-from)
+	if _, err := f.ReadAt(b, from); err != nil && err != io.EOF {
+		return err
+	}
+	at := len(bytes.TrimSuffix(b, []byte("\n")))
+	for ; n > 0 && at >= 0; n-- {
+		at = bytes.LastIndexByte(b[:at], '\n')
+	}
+	_, err = f.Seek(from+int64(min(at+1, len(b))), io.SeekStart)
+	return err
+}
+
+// headerWritten is when a file was written, more exactly than Last-Modified has it.
+const headerWritten = "Hcl-Written"
+
+// file answers with a file that the process has written into its own
+// directory.
+func (p *processes) file(w http.ResponseWriter, r *http.Request) {
+	pr := p.get(r.PathValue("name"))
+	if pr == nil {
+		http.Error(w, "no such process", http.StatusNotFound)
+		return
+	}
+	name := filepath.Base(r.PathValue("file")) // nothing outside of the directory
+	f, err := os.Open(filepath.Join(pr.dir, name))
+	if err != nil {
+		http.Error(w, "the process has written no file "+name, http.StatusNotFound)
+		return
+	}
+	defer f.Close()
+	found, err := f.Stat()
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set(headerWritten, found.ModTime().Format(time.RFC3339Nano))
+	if _, err := io.Copy(w, f); err != nil {
+		p.log.Warn("send a file of a process", "name", pr.Name, "file", name, "err", err)
+	}
+}
+
+func (p *processes) forget(w http.ResponseWriter, r *http.Request) {
+	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: the process's own
+	// A caller whose connection is lost must not cost the engine its grace.
+	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), max(grace, 0)+downWithin)
+	defer done()
+	if err := p.stop(ctx, r.PathValue("name"), grace); err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
