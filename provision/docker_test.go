@@ -668,7 +668,7 @@ func TestNoGPU(t *testing.T) {
 	}
 
 	id := mustStart(t, c, server("plain"))
-	if err := h.KillDocker(); err != nil {
+	if err := h.Docker.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.DockerVersion(t.Context())
@@ -689,7 +689,7 @@ func TestNoGPU(t *testing.T) {
 	// What has to be done waits for a daemon that is being restarted.
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Stop(t.Context(), id, time.Second) }()
-	if err := h.StartDocker(); err != nil {
+	if err := h.Docker.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-stopped; err != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// docker is the host's own daemon. It has nothing in common with one that the
+// Docker is the host's own daemon. It has nothing in common with one that the
 // machine may have: not its configuration, directories, sockets or containerd.
-type docker struct {
+type Docker struct {
 	m      *machine
 	images *registries // nil: the daemon finds no way to any registry
 	socket string
@@ -24,15 +24,16 @@ type docker struct {
 	exited chan struct{}
 }
 
-func newDocker(m *machine, images *registries) *docker {
-	return &docker{m: m, images: images, socket: filepath.Join(m.dir, "docker.sock")}
+func newDocker(m *machine, images *registries) *Docker {
+	return &Docker{m: m, images: images, socket: filepath.Join(m.dir, "docker.sock")}
 }
 
 // dockerStart is how long the daemon may take to answer; one to two seconds are
 // usual, more on a busy machine.
 const dockerStart = 60 * time.Second
 
-func (d *docker) start() error {
+// Start starts the daemon, or starts it again with the images and containers it had.
+func (d *Docker) Start() error {
 	in := func(name string) string { return filepath.Join(d.m.dir, name) }
 	// A daemon that was killed leaves its pidfile, and refuses to start where
 	// the number in it happens to be alive.
@@ -95,7 +96,7 @@ func (d *docker) start() error {
 }
 
 // answers asks the daemon whether it is ready.
-func (d *docker) answers() bool {
+func (d *Docker) answers() bool {
 	conn, err := net.DialTimeout("unix", d.socket, time.Second)
 	if err != nil {
 		return false
@@ -111,7 +112,7 @@ func (d *docker) answers() bool {
 }
 
 // signal sends a signal to the daemon by the number it has on the host.
-func (d *docker) signal(name string) error {
+func (d *Docker) signal(name string) error {
 	text, err := os.ReadFile(filepath.Join(d.m.dir, "docker.pid"))
 	if err != nil {
 		return fmt.Errorf("read dockerd's pidfile: %w", err)
@@ -120,13 +121,13 @@ func (d *docker) signal(name string) error {
 }
 
 // wait returns when the daemon, if it was started, has ended.
-func (d *docker) wait() {
+func (d *Docker) wait() {
 	if d.exited != nil {
 		<-d.exited
 	}
 }
 
-func (d *docker) stop(signal string) error {
+func (d *Docker) end(signal string) error {
 	if err := d.signal(signal); err != nil {
 		return err
 	}
@@ -138,26 +139,23 @@ func (d *docker) stop(signal string) error {
 	}
 }
 
-// StopDocker stops the daemon in the ordinary way, which stops its containers.
-func (h *Host) StopDocker() error { return h.docker.stop("TERM") }
+// Stop stops the daemon in the ordinary way, which stops its containers.
+func (d *Docker) Stop() error { return d.end("TERM") }
+
+// Kill kills the daemon; its containers run on.
+func (d *Docker) Kill() error { return d.end("KILL") }
 
 // KeepContainers has the daemon, from its next start on, leave containers running
 // while it is away, and find them again ("live-restore").
-func (h *Host) KeepContainers() { h.docker.liveRestore = true }
+func (d *Docker) KeepContainers() { d.liveRestore = true }
 
-// KillDocker kills the daemon; its containers run on.
-func (h *Host) KillDocker() error { return h.docker.stop("KILL") }
-
-// StartDocker starts the daemon again, with the images and containers it had.
-func (h *Host) StartDocker() error { return h.docker.start() }
-
-// DockerPID returns the daemon's process, as the test sees it.
-func (h *Host) DockerPID() (int, error) {
-	for _, pid := range children(h.docker.cmd.Process.Pid) {
+// PID returns the daemon's process, as the test sees it.
+func (d *Docker) PID() (int, error) {
+	for _, pid := range children(d.cmd.Process.Pid) {
 		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 		if err == nil && strings.TrimSpace(string(name)) == "dockerd" {
 			return pid, nil
 		}
 	}
-	return 0, fmt.Errorf("find dockerd of %s: it does not run", h.Name)
+	return 0, fmt.Errorf("find dockerd of %s: it does not run", d.m.name)
 }

@@ -70,6 +70,7 @@ type Host struct {
 	HostKeyLine  string   // its ed25519 key, "ssh-ed25519 AAAA…"
 	HostKeys     []string // all its keys, each "type base64"
 	Socket       string   // Docker's socket, valid on the host and for the test; on the host also /var/run/docker.sock
+	Docker       *Docker  // its daemon; nil without one
 	Registry     string   // "IP:port" of a plain HTTP registry, as the test and the daemon reach it
 	Home         string   // User's home directory, as the test sees it
 	Dir          string   // all its files
@@ -78,7 +79,6 @@ type Host struct {
 	opt     Options
 	machine *machine
 	sshd    *sshd
-	docker  *docker
 	images  *registries
 }
 
@@ -147,9 +147,9 @@ func start(t testing.TB, opt Options) (h *Host, err error) {
 		if opt.NoWayOut {
 			reached = nil
 		}
-		h.docker = newDocker(h.machine, reached)
-		h.Socket = h.docker.socket
-		if err := h.docker.start(); err != nil {
+		h.Docker = newDocker(h.machine, reached)
+		h.Socket = h.Docker.socket
+		if err := h.Docker.Start(); err != nil {
 			return nil, err
 		}
 	}
@@ -167,8 +167,8 @@ func (h *Host) stop() error {
 	if h.machine != nil {
 		h.machine.kill()
 	}
-	if h.docker != nil {
-		h.docker.wait()
+	if h.Docker != nil {
+		h.Docker.wait()
 	}
 	return removeDir(h.Dir)
 }

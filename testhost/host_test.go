@@ -287,23 +287,23 @@ func TestDocker(t *testing.T) {
 		t.Errorf("/v1/models through a published port = %s, want org/other in it", got)
 	}
 
-	pid, err := h.DockerPID()
+	pid, err := h.Docker.PID()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.KillDocker(); err != nil {
+	if err := h.Docker.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.StartDocker(); err != nil {
+	if err := h.Docker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := h.DockerPID(); err != nil || now == pid {
+	if now, err := h.Docker.PID(); err != nil || now == pid {
 		t.Errorf("dockerd after restart: process %d, %v; want another than %d", now, err, pid)
 	}
 	if status, text := engineAPI(t, h, "GET", "/containers/"+id+"/json", nil, nil); status != http.StatusOK {
 		t.Errorf("container after restart: %d %s", status, text)
 	}
-	if err := h.StopDocker(); err != nil {
+	if err := h.Docker.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := h.Processes(); err != nil || len(left) > 0 {

@@ -55,8 +55,12 @@ func startMachine(hostname, dir string, opt Options) (*machine, error) {
 		return nil, fmt.Errorf("make pipe: %w", err)
 	}
 	defer said.Close()
+	sudo := ""
+	if opt.Sudo {
+		sudo = "sudo"
+	}
 	var complaint bytes.Buffer
-	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, vendorOf(opt.GPU), opt.Login, map[bool]string{true: "sudo"}[opt.Sudo])
+	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, vendorOf(opt.GPU), opt.Login, sudo)
 	m.cmd.Env = []string{"PATH=" + systemPath}
 	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = in, out, &complaint
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setsid: true}
@@ -226,7 +230,10 @@ func (m *machine) kill() {
 // Link takes the host's network cable out, or puts it back in. Nothing is told to
 // either end: packets are lost. The host needs a network of its own.
 func (h *Host) Link(up bool) error {
-	state := map[bool]string{true: "up", false: "down"}[up]
+	state := "down"
+	if up {
+		state = "up"
+	}
 	return run(exec.Command(tool("ip"), "link", "set", deviceOf(h.machine.name), state))
 }
 

@@ -681,18 +681,18 @@ var faults = []fault{
 	{name: "dockerd restarted in mid-cell", strike: func(s *scene) {
 		s.begin()
 		s.await("progress", "", 1)
-		s.must(s.host.StopDocker())
-		s.must(s.host.StartDocker())
+		s.must(s.host.Docker.Stop())
+		s.must(s.host.Docker.Start())
 	}},
 	{name: "dockerd restarted in mid-cell, with live-restore", whole: true, strike: func(s *scene) {
-		s.host.KeepContainers()
-		s.must(s.host.StopDocker())
-		s.must(s.host.StartDocker())
+		s.host.Docker.KeepContainers()
+		s.must(s.host.Docker.Stop())
+		s.must(s.host.Docker.Start())
 		s.begin()
 		s.await("progress", "", 1)
-		s.must(s.host.StopDocker())
+		s.must(s.host.Docker.Stop())
 		s.await("step", "stopping", 1) // the engine serves on; taking it down takes the daemon
-		s.must(s.host.StartDocker())
+		s.must(s.host.Docker.Start())
 	}},
 	{name: "agent killed in mid-cell", whole: true, strike: func(s *scene) {
 		s.begin()

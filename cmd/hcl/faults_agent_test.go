@@ -93,14 +93,14 @@ func (s *scene) daemonAway() {
 	s.Helper()
 	s.begin()
 	s.await("progress", "", 1)
-	s.must(s.host.StopDocker())
+	s.must(s.host.Docker.Stop())
 	s.kill()
 	log := func() string {
 		out, _ := s.host.Command("sh", "-c", "cat /root/.cache/hcl/agents/*/agent.log").Output()
 		return string(out)
 	}
 	eventually(s.T, "the agent looks for containers in vain", s.lease+20*time.Second, func() bool { return strings.Contains(log(), "remove the lab's containers") })
-	s.must(s.host.StartDocker())
+	s.must(s.host.Docker.Start())
 	eventually(s.T, "the host has cleaned itself", 30*time.Second, func() bool { return len(s.left()) == 0 })
 }
 
@@ -173,9 +173,9 @@ var agentFaults = []fault{
 	}},
 	{name: "dockerd away when the lease ends", lease: 4 * time.Second, strike: (*scene).daemonAway},
 	{name: "dockerd away when the lease ends, with live-restore", lease: 4 * time.Second, strike: func(s *scene) {
-		s.host.KeepContainers()
-		s.must(s.host.StopDocker())
-		s.must(s.host.StartDocker())
+		s.host.Docker.KeepContainers()
+		s.must(s.host.Docker.Stop())
+		s.must(s.host.Docker.Start())
 		s.daemonAway()
 	}},
 	{name: "a stranger holds the lock of the machine and lies", says: "of user nobody", strike: func(s *scene) {
