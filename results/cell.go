@@ -6,7 +6,6 @@
 package results
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -25,55 +24,6 @@ type Run struct {
 	Finished time.Time `json:"finished,omitzero"` // zero: still going, or died
 	Outcome  string    `json:"outcome,omitempty"` // "done", "failed", "interrupted", …; empty: see Finished
 	Bundled  bool      `json:"-"`                 // it was measured elsewhere and came in a bundle
-}
-
-// Deployment is one start of an engine.
-type Deployment struct {
-	ID       string            `json:"id"`
-	RunID    string            `json:"run_id"`
-	Engine   string            `json:"engine"` // "vllm.h200"
-	Kind     string            `json:"kind"`
-	Host     string            `json:"host"`
-	GPUs     string            `json:"gpus"` // "8xH200"
-	Model    string            `json:"model"`
-	Image    string            `json:"image"`           // as written
-	Digest   string            `json:"digest"`          // what really ran; empty for a process
-	Command  []string          `json:"command"`         // secrets redacted
-	Identity map[string]string `json:"identity"`        // what the deployment id is the hash of
-	Facts    json.RawMessage   `json:"facts,omitempty"` // of the host, when it was measured
-	Started  time.Time         `json:"started"`
-	Ready    float64           `json:"ready_s"` // from container start to the first proven token
-
-	GPUCount     int               `json:"gpu_count,omitempty"`      // GPUs that the engine uses; 0: not known
-	PricePerHour float64           `json:"price_per_hour,omitempty"` // USD for the whole host; 0: not known
-	Versions     map[string]string `json:"versions,omitempty"`       // inside the container: "vllm", "torch", "cuda", …
-	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with
-	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
-	CompileCache string            `json:"compile_cache,omitempty"`  // "cold" or "warm": whether an earlier start had left kernels; empty: none is kept
-	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known, or somebody else runs it
-	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
-}
-
-// Phase is a part of getting ready: pulling, loading weights, compiling, capturing
-// graphs.
-type Phase struct {
-	Name    string  `json:"name"`
-	Seconds float64 `json:"seconds"`
-}
-
-// Listener is whether the server that answered on an engine's port was the one that
-// the run had started, and not an older one or somebody else's.
-type Listener struct {
-	Proved bool   `json:"proved"`
-	By     string `json:"by"` // what proved it, or why it could not be
-}
-
-// String is the proof for people.
-func (l Listener) String() string {
-	if l.Proved {
-		return l.By
-	}
-	return "not proved to be the one that was started: " + l.By
 }
 
 // Cell is one measured cell.

@@ -23,14 +23,14 @@ func runTargets(r *Run, damage *error) []any {
 const deploymentColumns = `d.id, d.run_id, d.engine, d.kind, d.host, d.gpus, d.model, d.image, d.digest,
 	d.command, d.identity, d.facts, d.started, coalesce(d.ready_s, 0),
 	coalesce(d.gpu_count, 0), coalesce(d.price_per_hour, 0), d.versions, d.served, d.phases, d.stopped,
-	coalesce(d.compile_cache, ''), d.listener`
+	coalesce(d.compile_cache, ''), d.listener, d.members`
 
 func deploymentTargets(d *Deployment, damage *error) []any {
 	return []any{textColumn{&d.ID}, textColumn{&d.RunID}, textColumn{&d.Engine}, textColumn{&d.Kind}, textColumn{&d.Host},
 		textColumn{&d.GPUs}, textColumn{&d.Model}, textColumn{&d.Image}, textColumn{&d.Digest},
 		jsonColumn{&d.Command, damage}, jsonColumn{&d.Identity, damage}, jsonColumn{&d.Facts, damage}, timeColumn{&d.Started, damage}, &d.Ready,
 		&d.GPUCount, &d.PricePerHour, jsonColumn{&d.Versions, damage}, jsonColumn{&d.Served, damage}, jsonColumn{&d.Phases, damage}, timeColumn{&d.Stopped, damage},
-		&d.CompileCache, jsonColumn{&d.Listener, damage}}
+		&d.CompileCache, jsonColumn{&d.Listener, damage}, jsonColumn{&d.Members, damage}}
 }
 
 const cellColumns = `c.id, c.run_id, c.deployment_id, c.benchmark, c.axes, c.repetition, c.identity, c.job,

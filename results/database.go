@@ -22,7 +22,7 @@ import (
 // database is what the store's statements run on: SQLite in a file of its own, or
 // PostgreSQL on a server that a team shares. Statements are written once, in what
 // both understand, with ? for parameters. Where the two differ is said here, and
-// of the schema in [postgresSchema].
+// of the schema in schema/.
 type database struct {
 	*sql.DB
 	shared   bool          // PostgreSQL

@@ -129,6 +129,11 @@ func (d *Deployment) accept(run string) error {
 	}
 	err := errors.Join(dated(d.Started, d.Stopped), counted("number of GPUs", d.GPUCount), counted("price", d.PricePerHour),
 		counted("time to get ready", d.Ready), oneLine(&d.Engine, &d.Kind, &d.Host, &d.GPUs, &d.Model, &d.Image, &d.Digest, &d.CompileCache))
+	for i := range d.Members {
+		m := &d.Members[i]
+		err = errors.Join(err, oneLine(&m.Role, &m.Host, &m.GPUs, &m.Image, &m.Digest), counted("price", m.Price),
+			counted("number of a member", m.Instance, m.Rank, m.GPUCount))
+	}
 	if d.RunID != run {
 		err = fmt.Errorf("it is of run %q", plain.Cut(d.RunID, 40))
 	}

@@ -207,17 +207,36 @@ type Seen struct {
 // Seen returns what was seen of hosts in all runs that measured, oldest first.
 func (s *Store) Seen(ctx context.Context) ([]Seen, error) {
 	all, err := collect(ctx, s.db, "read what was seen of hosts",
-		`SELECT d.run_id, d.id, r.lab, d.host, d.started, d.facts FROM deployments d JOIN runs r ON r.id = d.run_id
-			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' AND d.facts IS NOT NULL ORDER BY d.started`, nil,
-		func(scan func(...any) error) (seen Seen, err error) {
+		`SELECT r.lab, `+deploymentColumns+` FROM deployments d JOIN runs r ON r.id = d.run_id
+			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' ORDER BY d.started`, nil,
+		func(scan func(...any) error) (seen []Seen, err error) {
+			var lab string
+			var d Deployment
 			var damage error
-			err = scan(&seen.RunID, &seen.Deployment, &seen.Lab, &seen.Host, timeColumn{&seen.Started, &damage}, jsonColumn{&seen.Facts, &damage})
-			if damage != nil {
-				seen.Facts = nil
+			err = scanInto(scan, []any{&lab}, deploymentTargets(&d, &damage))
+			if damage == nil {
+				seen = d.seen(lab)
 			}
 			return seen, err
 		})
-	return slices.DeleteFunc(all, func(seen Seen) bool { return seen.Facts == nil }), err
+	return slices.Concat(all...), err
+}
+
+// seen is what was seen of the deployment's hosts.
+func (d *Deployment) seen(lab string) (all []Seen) {
+	add := func(host string, facts json.RawMessage) {
+		known := slices.ContainsFunc(all, func(s Seen) bool { return s.Host == host })
+		if facts != nil && !known {
+			all = append(all, Seen{d.RunID, d.ID, lab, host, d.Started, facts})
+		}
+	}
+	for _, m := range d.All() {
+		add(m.Host, m.Facts)
+	}
+	if len(all) == 0 { // somebody else runs the engine
+		add(d.Host, d.Facts)
+	}
+	return all
 }
 
 // from is the part of a statement that says which cells.

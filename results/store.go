@@ -327,8 +327,8 @@ func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
 }
 
 func putDeployment(ctx context.Context, on executor, d Deployment) error {
-	var text [5]string
-	for i, v := range []any{d.Command, d.Identity, d.Versions, d.Phases, d.Listener} {
+	var text [6]string
+	for i, v := range []any{d.Command, d.Identity, d.Versions, d.Phases, d.Listener, d.Members} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return err
@@ -337,11 +337,11 @@ func putDeployment(ctx context.Context, on executor, d Deployment) error {
 	}
 	_, err := on.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
 		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped,
-		compile_cache, listener`),
+		compile_cache, listener, members`),
 		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
 		text[0], text[1], optional(printableJSON(d.Facts)), stamp(d.Started), d.Ready,
 		d.GPUCount, d.PricePerHour, text[2], optional(printableJSON(d.Served)), text[3], optionalStamp(d.Stopped),
-		d.CompileCache, text[4])
+		d.CompileCache, text[4], text[5])
 	return err
 }
 

@@ -299,7 +299,7 @@ func testNewerSchemaIsRefused(t *testing.T, place string) {
 	check(t, err)
 	check(t, s.Close())
 	_, err = openPlace(t.Context(), place)
-	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("version 99, this hcl knows up to %d", len(migrations()))) {
+	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), fmt.Sprintf("version 99, this hcl knows up to %d", schemaVersion)) {
 		t.Errorf("Open of a newer store: %v", err)
 	}
 }
@@ -426,7 +426,7 @@ func testMigrateTwice(t *testing.T, place string) {
 	check(t, s.db.migrate(t.Context())) // nothing to do
 	version, err := s.db.version(t.Context())
 	check(t, err)
-	if version != len(migrations()) {
+	if version != schemaVersion {
 		t.Errorf("version = %d", version)
 	}
 }

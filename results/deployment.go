@@ -1,0 +1,176 @@
+package results
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Deployment is one start of an engine: one container or process, or several that
+// work as one. It says what its members have in common; what is a member's own stands
+// in Members. [Deployment.All] puts the two together.
+type Deployment struct {
+	ID       string            `json:"id"`
+	RunID    string            `json:"run_id"`
+	Engine   string            `json:"engine"` // "vllm.h200"
+	Kind     string            `json:"kind"`
+	Host     string            `json:"host"` // of all members: "h200", or "h200-1, h200-2"
+	GPUs     string            `json:"gpus"` // of these hosts: "8xH200"
+	Model    string            `json:"model"`
+	Image    string            `json:"image"`           // as written
+	Digest   string            `json:"digest"`          // what really ran; empty for a process
+	Command  []string          `json:"command"`         // secrets redacted
+	Identity map[string]string `json:"identity"`        // what the deployment id is the hash of
+	Facts    json.RawMessage   `json:"facts,omitempty"` // of the host, when it was measured
+	Started  time.Time         `json:"started"`
+	Ready    float64           `json:"ready_s"` // from container start to the first proven token
+
+	GPUCount     int               `json:"gpu_count,omitempty"`      // GPUs that the engine uses; 0: not known
+	PricePerHour float64           `json:"price_per_hour,omitempty"` // USD for the whole hosts; 0: not known
+	Versions     map[string]string `json:"versions,omitempty"`       // inside the container: "vllm", "torch", "cuda", …
+	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with
+	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
+	CompileCache string            `json:"compile_cache,omitempty"`  // "cold" or "warm": whether an earlier start had left kernels; empty: none is kept
+	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known, or somebody else runs it
+	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
+	Members      []Member          `json:"members,omitempty"`        // in order of starting; none: one, or somebody else runs the engine
+}
+
+// Member is one container or process of a deployment. What it leaves empty is as the
+// deployment says.
+type Member struct {
+	Role     string            `json:"role,omitempty"` // "serve", "prefill", "decode", "router"
+	Instance int               `json:"instance"`       // of the role, from 0
+	Rank     int               `json:"rank"`           // in the instance, from 0
+	Host     string            `json:"host,omitempty"`
+	GPUs     string            `json:"gpus,omitempty"` // of its host
+	Image    string            `json:"image,omitempty"`
+	Digest   string            `json:"digest,omitempty"`
+	Command  []string          `json:"command,omitempty"`
+	Facts    json.RawMessage   `json:"facts,omitempty"`
+	GPUCount int               `json:"gpu_count,omitempty"` // that it uses
+	Price    float64           `json:"price_per_hour,omitempty"`
+	Versions map[string]string `json:"versions,omitempty"`
+	Listener *Listener         `json:"listener,omitempty"`
+}
+
+// SetMembers says of which members the deployment is. All are whole: what they have
+// in common becomes the deployment's, hosts and GPUs are added up.
+func (d *Deployment) SetMembers(all []Member) {
+	d.Members = slices.Clone(all)
+	d.Host, d.GPUs, d.GPUCount, d.PricePerHour = "", "", 0, 0
+	hosts := map[string]bool{}
+	for _, m := range all {
+		d.GPUCount += m.GPUCount
+		if !hosts[m.Host] {
+			hosts[m.Host] = true
+			d.Host, d.GPUs = join(d.Host, m.Host), addGPUs(d.GPUs, m.GPUs)
+			d.PricePerHour += m.Price
+		}
+	}
+	if len(all) == 1 {
+		m := &d.Members[0]
+		m.Host, m.GPUs, m.GPUCount, m.Price = "", "", 0, 0
+	}
+	share(&d.Image, d.Members, func(m *Member) *string { return &m.Image })
+	share(&d.Digest, d.Members, func(m *Member) *string { return &m.Digest })
+	share(&d.Command, d.Members, func(m *Member) *[]string { return &m.Command })
+	share(&d.Facts, d.Members, func(m *Member) *json.RawMessage { return &m.Facts })
+	share(&d.Versions, d.Members, func(m *Member) *map[string]string { return &m.Versions })
+	share(&d.Listener, d.Members, func(m *Member) **Listener { return &m.Listener })
+}
+
+// share makes the deployment's what is the same of all members.
+func share[T any](whole *T, members []Member, of func(*Member) *T) {
+	var none T
+	*whole = none
+	if len(members) == 0 {
+		return
+	}
+	first := *of(&members[0])
+	for i := range members {
+		if !reflect.DeepEqual(*of(&members[i]), first) {
+			return
+		}
+	}
+	*whole = first
+	for i := range members {
+		*of(&members[i]) = none
+	}
+}
+
+// All returns the members, each with what it has in common with the others. A
+// deployment that was stored without is of one; an engine that somebody else runs has
+// none.
+func (d *Deployment) All() []Member {
+	all := slices.Clone(d.Members)
+	if len(all) == 0 && (len(d.Command) > 0 || d.Image != "") {
+		all = make([]Member, 1)
+	}
+	for i := range all {
+		m := &all[i]
+		if len(all) == 1 {
+			m.GPUCount, m.Price = d.GPUCount, d.PricePerHour
+			m.Host, m.GPUs = d.Host, d.GPUs
+		}
+		m.Image, m.Digest = cmp.Or(m.Image, d.Image), cmp.Or(m.Digest, d.Digest)
+		m.Listener = cmp.Or(m.Listener, d.Listener)
+		if m.Command == nil {
+			m.Command = d.Command
+		}
+		if m.Facts == nil {
+			m.Facts = d.Facts
+		}
+		if m.Versions == nil {
+			m.Versions = d.Versions
+		}
+	}
+	return all
+}
+
+func join(list, name string) string {
+	if list == "" || name == "" {
+		return list + name
+	}
+	return list + ", " + name
+}
+
+// addGPUs adds "8xH200" and "8xH200" up to "16xH200"; GPUs of another model stand
+// beside them.
+func addGPUs(sum, more string) string {
+	count, model, _ := strings.Cut(sum, "x")
+	again, other, _ := strings.Cut(more, "x")
+	n, err := strconv.Atoi(count)
+	m, wrong := strconv.Atoi(again)
+	if err != nil || wrong != nil || model != other {
+		return join(sum, more)
+	}
+	return fmt.Sprintf("%dx%s", n+m, model)
+}
+
+// Phase is a part of getting ready: pulling, loading weights, compiling, capturing
+// graphs.
+type Phase struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Listener is whether the server that answered on an engine's port was the one that
+// the run had started, and not an older one or somebody else's.
+type Listener struct {
+	Proved bool   `json:"proved"`
+	By     string `json:"by"` // what proved it, or why it could not be
+}
+
+// String is the proof for people.
+func (l Listener) String() string {
+	if l.Proved {
+		return l.By
+	}
+	return "not proved to be the one that was started: " + l.By
+}

@@ -1,0 +1,1 @@
+ALTER TABLE cells ADD COLUMN origin TEXT; -- JSON: what another tool wrote

@@ -1,0 +1,7 @@
+CREATE TABLE inputs ( -- what a run was made from
+	run_id  TEXT NOT NULL REFERENCES runs (id),
+	name    TEXT NOT NULL,
+	content BLOB NOT NULL,
+	PRIMARY KEY (run_id, name)
+);
+ALTER TABLE runs ADD COLUMN bundled INTEGER NOT NULL DEFAULT 0; -- 1: it came from another store

@@ -1,0 +1,1 @@
+ALTER TABLE deployments ADD COLUMN members TEXT; -- JSON: what each container or process has of its own
