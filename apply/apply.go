@@ -405,7 +405,7 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 	if unclean, err := s.offline(ctx, d, &row, todo); err != nil || unclean != nil {
 		return errors.Join(err, unclean)
 	}
-	todo = slices.DeleteFunc(todo, func(c *plan.Cell) bool { return c.Offline != nil })
+	todo = slices.DeleteFunc(todo, func(c *plan.Cell) bool { return c.Batch() != nil })
 	for len(todo) > 0 {
 		row.Phases = slices.Clone(built)
 		consumed, down, err := s.up(ctx, d, &row, todo)

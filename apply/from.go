@@ -110,10 +110,10 @@ func (s *site) together(ctx context.Context, d *plan.Deployment) (done func(), e
 
 // sender is the site that a cell's load is sent from, and the context of its lease.
 func (s *site) sender(ctx context.Context, c *plan.Cell) (*site, context.Context) {
-	if c.From == nil {
+	if c.From() == nil {
 		return s, ctx
 	}
-	p := s.places[c.From]
+	p := s.places[c.From()]
 	return p.site, p.lease
 }
 
@@ -123,11 +123,11 @@ const reachWithin = 20 * time.Second
 
 // reaches reports why the cell's load would not get from the sender to the engine.
 func (s *site) reaches(ctx context.Context, c *plan.Cell) error {
-	if c.From == nil {
+	if c.From() == nil {
 		return nil
 	}
 	from, _ := s.sender(ctx, c)
-	u, err := url.Parse(c.Job.Target.BaseURL)
+	u, err := url.Parse(c.Load().Target.BaseURL)
 	if err != nil {
 		return err
 	}

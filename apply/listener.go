@@ -124,7 +124,9 @@ func inodes(all []provision.Listener) (list []uint64) {
 func addresses(d *plan.Deployment) (list []netip.Addr) {
 	urls := []string{engines.BaseURL(d.Engine)}
 	for _, c := range d.ToDo() {
-		urls = append(urls, c.Job.Target.BaseURL)
+		if l := c.Load(); l != nil {
+			urls = append(urls, l.Target.BaseURL)
+		}
 	}
 	for _, text := range urls {
 		u, err := url.Parse(text)

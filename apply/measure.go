@@ -26,7 +26,7 @@ func (s *site) cellRow(row results.Deployment, c *plan.Cell) results.Cell {
 	return results.Cell{
 		ID: c.ID, RunID: s.opt.Run.ID, DeploymentID: row.ID,
 		Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
-		Identity: c.Identity(), Job: c.Job, Started: time.Now(),
+		Identity: c.Identity(), Job: c.Task.Stored(), Started: time.Now(),
 	}
 }
 
@@ -67,7 +67,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	endWatch := s.watch(running, s.opt.Run.ID+"."+c.ID, beside)
 	for attempt := 0; runErr == nil; attempt++ {
 		out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
-		job := out.Job                  // as the host gets it; where its files lie there is of no interest later
+		job := out.Job.Job              // as the host gets it; where its files lie there is of no interest later
 		job.Files = from.files
 		out.CacheReset = resetCache(ctx, p, d.Engine)
 		got, runErr = from.agent.Run(running, fmt.Sprintf("%s.%s.%d", s.opt.Run.ID, c.ID, attempt), agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
@@ -82,7 +82,7 @@ func (s *site) measure(ctx context.Context, d *plan.Deployment, row results.Depl
 	cause := context.Cause(running)
 	cancel(nil)
 	<-watched
-	if c.From != nil {
+	if c.From() != nil {
 		s.addWatch(ctx, got.Telemetry, endWatch, from, got.Window())
 	}
 	out.Finished = time.Now()
@@ -178,7 +178,7 @@ func (s *site) place(ctx context.Context, d load.Dataset) error {
 func (s *site) placeAll(ctx context.Context, cells []*plan.Cell) error {
 	for _, c := range cells {
 		from, _ := s.sender(ctx, c)
-		err := from.place(ctx, c.Job.Workload.Dataset)
+		err := from.place(ctx, c.Task.Stored().Prompts().Dataset)
 		switch {
 		case err != nil && from != s && !errors.As(err, new(*fs.PathError)):
 			return &toldElsewhere{from.host, err}

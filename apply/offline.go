@@ -34,7 +34,7 @@ import (
 func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Deployment, cells []*plan.Cell) (unclean, err error) {
 	image := ""
 	for _, c := range cells {
-		if c.Offline == nil {
+		if c.Batch() == nil {
 			continue
 		}
 		if image == "" && d.Instances[0].Runtime == provision.Docker {
@@ -46,7 +46,7 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 				s.event(Event{Type: Failed, Host: s.host.Name, Engine: row.Engine, Message: fmt.Sprintf("%s: %v", d.Engine, err)})
 				var rest []*plan.Cell
 				for _, c := range cells {
-					if c.Offline != nil {
+					if c.Batch() != nil {
 						rest = append(rest, c)
 					}
 				}
@@ -78,7 +78,8 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 // the host and its GPUs said of themselves meanwhile; err says why there is no
 // measurement.
 func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, image string) (sum *load.Summary, read *telemetry.Record, unclean, err error) {
-	in, bench := d.Instances[0], c.Offline
+	in, batch := d.Instances[0], c.Batch()
+	bench := &batch.Bench
 	rt, ct := s.runtime(in.Runtime), bench.Container
 	if in.Runtime == provision.Docker {
 		ct.Image = image
@@ -97,9 +98,9 @@ func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Dep
 	expected, at := cmp.Or(bench.Prompts, bench.Dataset), ""
 	switch {
 	case bench.Prompts != "":
-		at, source, err = s.placePrompts(ctx, c.Job)
+		at, source, err = s.placePrompts(ctx, batch.Prompts(batch.Seed))
 	case bench.Dataset != "":
-		at, source, err = s.datasetFile(c.Job.Workload.Dataset)
+		at, source, err = s.datasetFile(batch.Dataset)
 	}
 	switch {
 	case err != nil:
@@ -283,7 +284,6 @@ func (s *site) placePrompts(ctx context.Context, job load.Job) (remote string, s
 	if err != nil {
 		return "", nil, fmt.Errorf("write the prompts: %w", err)
 	}
-	job.Workload.Endpoint = load.Completions // token ids wherever they are known
 	job.Files = map[string]string{}
 	for _, path := range job.Workload.Dataset.Inputs() {
 		job.Files[path] = s.plan.Local(path)

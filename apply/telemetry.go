@@ -19,16 +19,16 @@ import (
 // load comes from another or there is none.
 func readWhile(d *plan.Deployment, c *plan.Cell) (job, watch telemetry.Plan) {
 	gpus := gpusRead(d)
-	if c.Offline != nil {
+	if c.Batch() != nil {
 		return job, telemetry.Plan{Host: true, GPUs: gpus}
 	}
 	job = telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
-	if c.From == nil {
+	if c.From() == nil {
 		job.GPUs = gpus
 		return job, watch
 	}
 	if job.Engine != nil {
-		job.Engine.URL = strings.Replace(job.Engine.URL, engines.BaseURL(d.Engine), c.Job.Target.BaseURL, 1)
+		job.Engine.URL = strings.Replace(job.Engine.URL, engines.BaseURL(d.Engine), c.Load().Target.BaseURL, 1)
 	}
 	watch.GPUs = gpus
 	return job, watch

@@ -61,11 +61,11 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 		}
 		// What another host sends the load to is read here all the same, and so is
 		// what an engine's own benchmark does.
-		job, watch = readWhile(d, &plan.Cell{From: &provision.Host{Name: "client"}})
+		job, watch = readWhile(d, &plan.Cell{Task: &plan.Load{From: &provision.Host{Name: "client"}}})
 		if count(job) != 0 || !job.Host || count(watch) != c.count || watch.Host {
 			t.Errorf("%s with GPUs %v and load from elsewhere: the job reads %+v, and a watch %+v", c.kind, c.only, job, watch)
 		}
-		job, watch = readWhile(d, &plan.Cell{Offline: &engines.Bench{}})
+		job, watch = readWhile(d, &plan.Cell{Task: &plan.Batch{}})
 		if job != (telemetry.Plan{}) || count(watch) != c.count || !watch.Host {
 			t.Errorf("%s with GPUs %v, offline: the job reads %+v, and a watch %+v", c.kind, c.only, job, watch)
 		}

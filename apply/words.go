@@ -29,11 +29,13 @@ func secretsOf(p *plan.Plan, token string) plain.Secrets {
 			texts = append(texts, in.Container.Texts()...)
 		}
 		for _, c := range d.Cells {
-			if c.Offline != nil {
-				texts = append(texts, c.Offline.Container.Texts()...)
-			}
-			for _, header := range c.Job.Secrets { // a key is repeated without the word before it, too
-				words = append(words, header, strings.TrimPrefix(header, load.Bearer("")))
+			switch t := c.Task.(type) {
+			case *plan.Batch:
+				texts = append(texts, t.Bench.Container.Texts()...)
+			case *plan.Load:
+				for _, header := range t.Secrets { // a key is repeated without the word before it, too
+					words = append(words, header, strings.TrimPrefix(header, load.Bearer("")))
+				}
 			}
 		}
 		for _, t := range texts {

@@ -193,7 +193,7 @@ func (l *lab) excluded(excludes []*hclsyntax.Block, held map[*hclsyntax.Block]bo
 // cell evaluates a benchmark in one cell.
 func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	s := l.read(b.Body, benchmarkBlock, c)
-	out := Cell{Workload: workload(s), Headers: get[[]provision.EnvVar](s, "load.headers")}
+	out := Cell{Workload: workload(s), Offline: get[string](s, "mode") == offline, Headers: get[[]provision.EnvVar](s, "load.headers")}
 	good, sends := s.whole(), s.whole("engine", "load.headers", "load.from")
 	if d := get[*declared](s, "engine"); d != nil {
 		i := l.instance(d, c)
@@ -217,9 +217,9 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 		out.From, _ = i.value.(*provision.Host)
 		good = good && out.From != nil
 	}
-	if !l.checkWorkload(b, s, &out.Workload) {
+	if !l.checkWorkload(b, s, &out.Workload, out.Offline) {
 		good = false
-	} else if sends {
+	} else if sends && !out.Offline {
 		good = l.checkRules(b, s, out.Workload) && good
 	}
 	if good {
@@ -232,6 +232,9 @@ func (l *lab) cell(b *hclsyntax.Block, c *cell) (Cell, bool) {
 	}
 	return out, good
 }
+
+// offline is the mode of a benchmark that sends nothing to a server.
+const offline = "offline"
 
 func workload(s settings) load.Workload {
 	w := load.Workload{
@@ -253,9 +256,6 @@ func workload(s settings) load.Workload {
 		NoStream:     !getOr(s, "load.stream", true),
 		CutBeginning: load.Duration(get[time.Duration](s, "load.warmup")),
 		CutEnd:       load.Duration(get[time.Duration](s, "load.cooldown")),
-	}
-	if get[string](s, "mode") == load.Offline {
-		w.Mode = load.Offline
 	}
 	for _, name := range sortedNames(s, "slo") {
 		o, _ := parseObjective(name)
@@ -281,7 +281,7 @@ func (l *lab) checkOutputs(b *hclsyntax.Block, s settings, d *declared, w load.W
 var pacing = []string{"load.concurrency", "load.rate", "load.burstiness", "load.ramp", "load.stages", "load.stream", "load.endpoint", "load.from"}
 
 // checkWorkload holds the arguments of a benchmark against each other.
-func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bool {
+func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload, offline bool) bool {
 	good := true
 	header := b.DefRange()
 	_, requests := s["requests"]
@@ -290,7 +290,6 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 	_, dataset := s["dataset"]
 	misspelt := l.misspelt[header]
 	traced := w.Dataset.Kind == load.Trace
-	offline := w.Mode == load.Offline
 	switch {
 	case staged && (requests || duration):
 		x, name := s["requests"], "requests"
@@ -351,9 +350,9 @@ func (l *lab) checkWorkload(b *hclsyntax.Block, s settings, w *load.Workload) bo
 	return good
 }
 
-// Offline is what an offline cell runs instead of a load on a server. The error
-// says, for the author of the lab, why its engine has no such benchmark.
-func (c Cell) Offline(seed uint64) (engines.Bench, error) {
+// Bench is what an offline cell runs instead of a load on a server. The error says,
+// for the author of the lab, why its engine has no such benchmark.
+func (c Cell) Bench(seed uint64) (engines.Bench, error) {
 	w, d := c.Workload, c.Workload.Dataset
 	b := engines.Batch{
 		Requests: w.Requests, Kind: d.Kind, InputTokens: d.InputTokens, OutputTokens: max(w.OutputTokens, d.OutputTokens), Seed: seed,
@@ -379,14 +378,14 @@ func (l *lab) checkTogether(s settings, c Cell) bool {
 			return false
 		}
 	}
-	if c.From != nil && c.From != e.Host && w.Mode != load.Offline {
+	if c.From != nil && c.From != e.Host && !c.Offline {
 		if _, err := engines.RemoteURL(e); err != nil {
 			l.errOnce(s["load.from"].at, "Engine out of reach", "The load is sent from host.%s, and there is no way from there to %s: %s. Let it listen on one address of its host that the other reaches, or on all, where a firewall keeps the world out:\n\n    flags = { host = \"10.0.0.5\" }", c.From.Name, e.Address(), err)
 			return false
 		}
 	}
-	if w.Mode == load.Offline {
-		if _, err := c.Offline(0); err != nil {
+	if c.Offline {
+		if _, err := c.Bench(0); err != nil {
 			l.errOnce(s["mode"].at, "No offline benchmark", "Offline, an engine runs a benchmark of its own, and %s cannot: %s.", e.Address(), err)
 			return false
 		}
@@ -394,7 +393,7 @@ func (l *lab) checkTogether(s settings, c Cell) bool {
 			l.warn(s["mode"].at, "Version not known", "The version of %s decides how its offline benchmark is started, and %s. Say it in the engine:\n\n    version = \"0.7.3\"", e.Address(), why)
 		}
 	}
-	if !l.checkWith(s, e, w) {
+	if !l.checkWith(s, c) {
 		return false
 	}
 	most, flag, said := engines.MaxContext(e)

@@ -22,9 +22,6 @@ const (
 // checkRules holds a load against the rules that it has wherever it is written; what
 // is missing has been reported.
 func (l *lab) checkRules(b *hclsyntax.Block, s settings, w load.Workload) bool {
-	if w.Mode == load.Offline {
-		return true // nothing is sent
-	}
 	good := true
 	for _, p := range w.Problems() {
 		at, said := placeOf(b, s, p.Field)
@@ -78,8 +75,9 @@ func (l *lab) warnOfPace(s settings, w load.Workload) {
 }
 
 // checkWith holds what a load sends against what the engine serves.
-func (l *lab) checkWith(s settings, e *engines.Engine, w load.Workload) bool {
-	if x, said := s["load.endpoint"]; said && w.Endpoint == load.Generate && !engines.HasGenerate(e) && w.Mode != load.Offline {
+func (l *lab) checkWith(s settings, c Cell) bool {
+	e, w := c.Engine, c.Workload
+	if x, said := s["load.endpoint"]; said && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
 		l.errOnce(x.at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q.", e.Address(), e.Kind, load.Completions, load.Chat)
 		return false
 	}

@@ -352,7 +352,7 @@ var (
 			{name: "dataset", kind: reference("dataset"), required: true, doc: "What is sent: `dataset.KIND.NAME`."},
 			{name: "requests", kind: whole(1, 1<<30), fallback: "this or `duration` is required, except with `stages` or a trace", doc: "How many requests each cell measures."},
 			{name: "duration", kind: lasting(100*time.Millisecond, 0), fallback: "as for `requests`", doc: "For how long each cell sends requests."},
-			{name: "mode", kind: word("online", load.Offline), fallback: `"online"`, doc: "`\"online\"` sends requests to the server; `\"offline\"` runs the engine's own offline benchmark in a container of its own."},
+			{name: "mode", kind: word("online", offline), fallback: `"online"`, doc: "`\"online\"` sends requests to the server; `\"offline\"` runs the engine's own offline benchmark in a container of its own."},
 			{name: "repeat", kind: whole(1, 1000), fallback: "`1`", doc: "How often each cell is measured."},
 			{name: "percentiles", kind: percentiles, fallback: "`[50, 90, 95, 99]`", doc: "Shown beside mean and median."},
 			description,

@@ -20,7 +20,6 @@ import (
 func (w Workload) Fingerprint() map[string]string {
 	w = w.effective()
 	f := fingerprint{}
-	f.set("mode", w.Mode)
 	f.set("endpoint", w.Endpoint)
 	f.number("requests", w.Requests)
 	f.duration("duration", w.Duration)
@@ -51,12 +50,9 @@ func (w Workload) Fingerprint() map[string]string {
 	return f
 }
 
-// effective is the workload without what has no effect on it: nothing is sent to a
-// server offline, a trace has times of its own, and only a rate has arrivals.
+// effective is the workload without what has no effect on it: a trace has times of its
+// own, and only a rate has arrivals.
 func (w Workload) effective() Workload {
-	if w.Mode == Offline {
-		return Workload{Mode: Offline, Dataset: w.Dataset, Requests: w.Requests, OutputTokens: w.OutputTokens}
-	}
 	if w.Dataset.Kind == Trace {
 		w.Rate, w.Ramp, w.Stages = 0, 0, nil
 	}

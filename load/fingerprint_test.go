@@ -15,7 +15,7 @@ import (
 // load. A new member has to be added here, and thought about.
 var counts = map[string]bool{
 	"Requests": true, "Duration": true, "Concurrency": true, "Rate": true, "Burstiness": true, "OutputTokens": true, "IgnoreEOS": true,
-	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Mode": true, "Ramp": true,
+	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Ramp": true,
 	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true,
 	"Hurried": false, // what is simulated at another speed is another engine
 	"SLO":     false, // computed from the records, whenever it is asked
@@ -158,5 +158,21 @@ func TestSameLoad(t *testing.T) {
 	before := w.Fingerprint()
 	if w.Dataset.Path = "b.jsonl"; maps.Equal(before, w.Fingerprint()) {
 		t.Error("without a checksum the path does not count")
+	}
+}
+
+// TestFingerprintOfBatch: what the engine's own benchmark is given, and nothing of how a
+// load would be sent.
+func TestFingerprintOfBatch(t *testing.T) {
+	w := fingerprinted()
+	got := Batch{Dataset: w.Dataset, Requests: w.Requests, OutputTokens: w.OutputTokens}.Fingerprint()
+	want := map[string]string{"mode": "offline", "requests": "500", "output_tokens": "800"}
+	for name, value := range w.Fingerprint() {
+		if strings.HasPrefix(name, "dataset.") {
+			want[name] = value
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pairs (-want +got):\n%s", diff)
 	}
 }

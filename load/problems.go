@@ -13,7 +13,7 @@ import (
 // The lab language points it at the argument, the command line at the flag.
 type FieldError struct {
 	// Field is the argument's name in a lab: of a benchmark or its load ("requests",
-	// "rate", "stages", "slo", "mode"), of its data set after a dot
+	// "rate", "stages", "slo"), of its data set after a dot
 	// ("dataset.path"). It may be one that is missing.
 	Field string
 	Text  string // what is wrong and what to say instead, without the field's name at its beginning
@@ -41,9 +41,6 @@ func (w Workload) Check() error {
 // Problems are the rules that a workload breaks, all of them: what cannot be sent,
 // whatever the server. They are the same for a lab and for the command line.
 func (w Workload) Problems() []FieldError {
-	if w.Mode != "" {
-		return []FieldError{{"mode", fmt.Sprintf("mode %q is no load on a server: an engine runs a benchmark of its own", w.Mode)}}
-	}
 	var all problems
 	w.Dataset.problems(&all)
 	w.sizes(&all)

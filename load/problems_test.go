@@ -17,7 +17,6 @@ func TestProblems(t *testing.T) {
 		edit  func(*Workload)
 		field string
 	}{
-		"an offline benchmark":      {func(w *Workload) { w.Mode = Offline }, "mode"},
 		"no end":                    {func(w *Workload) { w.Requests = 0 }, "requests"},
 		"negative requests":         {func(w *Workload) { w.Requests = -1 }, "requests"},
 		"a nanosecond":              {func(w *Workload) { w.Requests, w.Duration = 0, 1 }, "duration"},

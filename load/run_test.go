@@ -289,7 +289,6 @@ func TestBadJobs(t *testing.T) {
 		{func(w *Workload) { w.Stages = []Stage{{Duration: 1, Rate: 1}} }, "go without them"},
 		{func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Rate: 1}} }, "stage 1: its duration is 0s"},
 		{func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Duration: 1}} }, "stage 1: one of rate and concurrency"},
-		{func(w *Workload) { w.Mode = Offline }, "is no load on a server"},
 		{func(w *Workload) { w.Dataset.InputTokens = 0 }, "input tokens 0"},
 		{func(w *Workload) { w.Dataset.RangeRatio = ratio(1.5) }, "range ratio 1.5"},
 		{func(w *Workload) { w.Dataset.Convention = "hf" }, `convention "hf"`},

@@ -171,10 +171,6 @@ const (
 	Generate    = "generate"    // SGLang's /generate; prompts travel as token ids
 )
 
-// Offline is the mode in which an engine's own offline benchmark is run, instead
-// of requests sent to its server.
-const Offline = "offline"
-
 // Stage is a part of a load with a pace of its own.
 type Stage struct {
 	Duration    Duration `json:"duration"`
@@ -216,7 +212,6 @@ type Workload struct {
 	Stall        Duration    `json:"stall,omitempty"`           // without a token from the server; 0 means [DefaultStall]
 	SLO          []Objective `json:"slo,omitempty"`
 
-	Mode         string   `json:"mode,omitempty"`      // [Offline], or empty: online
 	Ramp         Duration `json:"ramp,omitempty"`      // the pace grows from nothing to what is asked over this long
 	Stages       []Stage  `json:"stages,omitempty"`    // one after the other, instead of Requests and Duration
 	NoStream     bool     `json:"no_stream,omitempty"` // responses come whole

@@ -1,18 +1,6 @@
 package load
 
-import (
-	"strings"
-	"testing"
-)
-
-// TestOfflineIsNoLoad: it is refused in one sentence, before anything is sent.
-func TestOfflineIsNoLoad(t *testing.T) {
-	w := Workload{Dataset: Dataset{Kind: Random, InputTokens: 8}, Requests: 1, Concurrency: 1, OutputTokens: 8, Endpoint: Completions, Mode: Offline}
-	r, err := Run(t.Context(), Job{Target: Target{BaseURL: "http://127.0.0.1:1"}, Workload: w}, nil)
-	if want := `mode "offline" is no load`; r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("Run = %v, %v; want one error with %q", r, err, want)
-	}
-}
+import "testing"
 
 func TestLongest(t *testing.T) {
 	half := 0.5

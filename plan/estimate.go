@@ -167,7 +167,7 @@ func loop(identity map[string]string) (s shape, lane float64, ok bool) {
 	}
 	requests := number("requests") + number("warmup_requests")
 	lanes, input, output := number("concurrency"), max(number("dataset.input_tokens"), 1), max(number("output_tokens"), 1)
-	if requests == 0 || lanes == 0 || identity["load.rate"] != "" || identity["load.duration"] != "" || identity["load.mode"] != "" {
+	if requests == 0 || lanes == 0 || identity["load.rate"] != "" || identity["load.duration"] != "" {
 		return s, 0, false
 	}
 	return shape{math.Log(lanes), math.Log(input), math.Log(output)}, math.Ceil(requests/lanes) * output, true
@@ -183,7 +183,7 @@ func (h *history) start(engine string, host *provision.Host) time.Duration {
 // of the same engine, or else of one on the same host, whose load is most alike.
 // 0 when nothing tells.
 func (h *history) takes(c *Cell) time.Duration {
-	if own := c.Job.Workload.Takes(); own > 0 {
+	if own := c.Task.Takes(); own > 0 {
 		return own
 	}
 	s, lane, ok := loop(c.load.pairs)

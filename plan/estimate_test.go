@@ -85,12 +85,11 @@ func TestEstimateByPace(t *testing.T) {
 		"stages":         {load.Workload{Stages: []load.Stage{{Duration: load.Duration(time.Minute)}, {Duration: load.Duration(time.Second)}}}, 61 * time.Second},
 		"open loop":      {load.Workload{Requests: 300, Rate: 2}, 150 * time.Second},
 		"all at once":    {load.Workload{Requests: 300, Rate: load.Inf}, 0},
-		"offline":        {load.Workload{Requests: 300, Concurrency: 1, Mode: load.Offline}, 0},
 		"nothing before": {load.Workload{Requests: 300, Concurrency: 1}, 0},
 	} {
 		cfg := lab()
 		c := New(cfg, Options{}).Deployments[0].Cells[0]
-		c.Job.Workload, c.load = test.w, newIdentities().load(hcl.Cell{Workload: test.w})
+		c.Load().Workload, c.load = test.w, newIdentities().load(hcl.Cell{Workload: test.w})
 		if got := newHistory(nil).takes(c); got != test.want {
 			t.Errorf("%s: takes %s, want %s", name, got, test.want)
 		}

@@ -26,11 +26,11 @@ func TestHeaders(t *testing.T) {
 
 	c := planned(provision.Plain("canary-key"), header("X-Team", provision.Plain("bench")), header("X-Token", provision.Secret("canary")))
 	target := load.Target{BaseURL: "http://a:1", BaseURLs: []string{"http://b:2"}, Headers: map[string]string{"X-Team": "bench"}}
-	if diff := cmp.Diff(target, c.Job.Target); diff != "" {
+	if diff := cmp.Diff(target, c.Load().Target); diff != "" {
 		t.Errorf("target (-want +got):\n%s", diff)
 	}
 	secrets := map[string]string{"Authorization": "Bearer canary-key", "X-Token": "canary"}
-	if diff := cmp.Diff(secrets, c.Job.Secrets); diff != "" {
+	if diff := cmp.Diff(secrets, c.Load().Secrets); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 	id := c.Identity()

@@ -14,7 +14,6 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
-	"hclbench/load"
 	"hclbench/provision"
 )
 
@@ -45,14 +44,18 @@ func newIdentities() *identities { return &identities{loads: map[string]*loadIde
 // key, which opens a door and steers nothing, not at all. Of a host that the load is
 // sent from it counts that it is another than the engine's, and what it has.
 func (i *identities) load(c hcl.Cell) *loadIdentity {
+	counts := c.Workload.Fingerprint
+	if c.Offline {
+		counts = batchOf(c).Fingerprint
+	}
 	pairs := map[string]string{}
-	for name, value := range c.Workload.Fingerprint() {
+	for name, value := range counts() {
 		pairs["load."+name] = value
 	}
 	if c.From != nil {
 		pairs["load.from"] = cmp.Or(c.From.GPUs.String(), "another host")
 	}
-	if c.Workload.Mode != load.Offline { // which sends nothing
+	if !c.Offline { // which sends nothing
 		for _, h := range c.Headers {
 			pairs["load.headers."+http.CanonicalHeaderKey(h.Name)] = h.Value.String()
 		}
@@ -78,8 +81,8 @@ func (c *Cell) Identity() map[string]string {
 	if c.occurrence > 1 {
 		id["occurrence"] = strconv.Itoa(c.occurrence)
 	}
-	if c.tool != "" {
-		id["offline"] = c.tool
+	if tool := c.tool(); tool != "" {
+		id["offline"] = tool
 	}
 	return id
 }
@@ -87,11 +90,19 @@ func (c *Cell) Identity() map[string]string {
 // group is the id of the cell's repetitions together, and id that of the cell: pure
 // functions of what the cell is.
 func (c *Cell) group(deployment string) string {
-	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d\n%s%s", deployment, c.occurrence, c.load.text, c.tool))
+	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d\n%s%s", deployment, c.occurrence, c.load.text, c.tool()))
 }
 
 func (c *Cell) id(deployment string) string {
-	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d repetition=%d\n%s%s", deployment, c.occurrence, c.Repetition, c.load.text, c.tool))
+	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d repetition=%d\n%s%s", deployment, c.occurrence, c.Repetition, c.load.text, c.tool()))
+}
+
+// tool is how the benchmark of a batch starts, which is part of its ids.
+func (c *Cell) tool() string {
+	if b := c.Batch(); b != nil {
+		return b.started
+	}
+	return ""
 }
 
 // seed is what the cell's prompts and arrivals are drawn with: it depends on the load and

@@ -127,9 +127,9 @@ func (d *Deployment) identify(lab string) {
 	}
 	for _, c := range d.Cells {
 		c.ID, c.Group = c.id(d.ID), c.group(d.ID)
-		if c.Offline != nil {
+		if b := c.Batch(); b != nil {
 			in := d.Instances[0].Container
-			c.Offline.Container.Name, c.Offline.Container.Labels = in.Name+"-offline", in.Labels
+			b.Bench.Container.Name, b.Bench.Container.Labels = in.Name+"-offline", in.Labels
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestSameLoadTwice(t *testing.T) {
 	ids, seeds := map[string]bool{}, map[uint64]bool{}
 	d := p.Deployments[0]
 	for _, c := range d.Cells {
-		ids[c.ID], seeds[c.Job.Seed] = true, true
+		ids[c.ID], seeds[c.Load().Seed] = true, true
 	}
 	if len(ids) != len(d.Cells) || len(seeds) != len(d.Cells) {
 		t.Errorf("%d cells have %d ids and %d seeds", len(d.Cells), len(ids), len(seeds))
@@ -108,13 +108,13 @@ func TestPaired(t *testing.T) {
 	p := New(lab(), Options{})
 	vllm, sglang := p.Deployments[0].Cells, p.Deployments[1].Cells
 	for i := range sglang {
-		if a, b := vllm[i].Job.Seed, sglang[i].Job.Seed; a != b || vllm[i].ID == sglang[i].ID {
+		if a, b := vllm[i].Load().Seed, sglang[i].Load().Seed; a != b || vllm[i].ID == sglang[i].ID {
 			t.Errorf("cell %d: seeds %d and %d, ids %s and %s", i, a, b, vllm[i].ID, sglang[i].ID)
 		}
 	}
 	seeds, groups := map[uint64]bool{}, map[string]int{}
 	for _, c := range vllm {
-		seeds[c.Job.Seed] = true
+		seeds[c.Load().Seed] = true
 		groups[c.Group]++
 	}
 	if len(seeds) != len(vllm) {

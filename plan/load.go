@@ -11,10 +11,9 @@ import (
 	"hclbench/load"
 )
 
-// sends is a cell's load in words, the same number of them in the same order for
-// every cell; empty words say nothing.
-func (c *Cell) sends() []string {
-	w := c.Job.Workload
+// loadWords are a load in words, the same number of them in the same order for every
+// load; empty words say nothing.
+func loadWords(w load.Workload) []string {
 	some := func(is bool, format string, args ...any) string {
 		if !is {
 			return ""
@@ -40,7 +39,7 @@ func (c *Cell) sends() []string {
 		slo = append(slo, fmt.Sprintf("%s ≤ %s", o.Name(), span(o.Max)))
 	}
 	return []string{
-		some(w.Mode == load.Offline, "offline"),
+		"", // what task it is, if not a load
 		some(w.Requests > 0, "%s", count(w.Requests, "request")),
 		some(w.Duration > 0, "for %s", span(w.Duration)),
 		pace,
@@ -87,7 +86,7 @@ func prompts(d load.Dataset) string {
 func common(cells []*Cell) []string {
 	var all []string
 	for i, c := range cells {
-		words := c.sends()
+		words := c.Task.words()
 		if i == 0 {
 			all = words
 			continue
@@ -103,7 +102,7 @@ func common(cells []*Cell) []string {
 
 // differs is what of a cell's load the others do not share.
 func (c *Cell) differs(shared []string) string {
-	words := c.sends()
+	words := c.Task.words()
 	for i := range words {
 		if words[i] == shared[i] {
 			words[i] = ""

@@ -7,17 +7,14 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"hclbench/engines"
 	"hclbench/hcl"
-	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/results"
 )
@@ -74,9 +71,7 @@ type Cell struct {
 	Benchmark  string
 	Axes       results.Axes
 	Repetition int // from 1
-	Job        load.Job
-	Offline    *engines.Bench  // run instead of the job, in a container or process of its own; nil: online
-	From       *provision.Host // where the load is sent from; nil: the host of the deployment
+	Task       Task
 	Status     Status
 	Why        string           // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
 	Digest     string           // of a cell that is done: the image that it was measured with
@@ -87,7 +82,6 @@ type Cell struct {
 
 	deployment *Deployment
 	load       *loadIdentity
-	tool       string        // of an offline cell: the engine's benchmark, or the lab's command of it
 	occurrence int           // from 1: of equal loads on the same deployment
 	takes      time.Duration // estimated; 0: not known
 }
@@ -104,14 +98,14 @@ func (d *Deployment) ToDo() []*Cell {
 }
 
 // starts is how often the engine is started when all goes well: once to serve,
-// and once for each offline cell.
+// and once for each batch.
 func (d *Deployment) starts() int {
 	if len(d.Instances) == 0 {
 		return 0
 	}
 	n, serves := 0, 0
 	for _, c := range d.ToDo() {
-		if c.Offline != nil {
+		if c.Batch() != nil {
 			n++
 		} else {
 			serves = 1
@@ -125,8 +119,8 @@ func (d *Deployment) starts() int {
 func (d *Deployment) Senders() []*provision.Host {
 	var list []*provision.Host
 	for _, c := range d.ToDo() {
-		if c.From != nil && !slices.Contains(list, c.From) {
-			list = append(list, c.From)
+		if h := c.From(); h != nil && !slices.Contains(list, h) {
+			list = append(list, h)
 		}
 	}
 	return list
@@ -135,7 +129,7 @@ func (d *Deployment) Senders() []*provision.Host {
 // uses reports whether an engine of the deployment is on a host, or load comes from
 // there.
 func (d *Deployment) uses(h *provision.Host) bool {
-	return d.Host() == h || slices.ContainsFunc(d.Cells, func(c *Cell) bool { return c.From == h })
+	return d.Host() == h || slices.ContainsFunc(d.Cells, func(c *Cell) bool { return c.From() == h })
 }
 
 // Host is where the deployment's engine serves, or where the load runs when
@@ -227,7 +221,7 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 					p.Hosts = append(p.Hosts, h)
 				}
 			}
-			if c.From == d.Host() || c.Workload.Mode == load.Offline {
+			if c.From == d.Host() || c.Offline {
 				c.From = nil
 			}
 			if c.From != nil && !slices.Contains(p.Hosts, c.From) {
@@ -261,54 +255,16 @@ func deployment(e *engines.Engine) *Deployment {
 
 // cell fills in what is measured.
 func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
-	out.Benchmark, out.From, out.deployment = b.Name, c.From, d
-	out.Job = load.Job{
-		Target:      load.Target{BaseURL: engines.BaseURL(d.Engine), BaseURLs: engines.MoreURLs(d.Engine), Model: engines.ServedModel(d.Engine)},
-		Workload:    c.Workload,
-		Seed:        out.seed(),
-		Percentiles: b.Percentiles,
+	out.Benchmark, out.deployment = b.Name, d
+	task, err := newTask(d.Engine, b, c, out.seed())
+	if err != nil {
+		panic(fmt.Sprintf("plan a cell of benchmark %s: %v. The text was checked: this is a bug in hcl.", b.Name, err))
 	}
-	if c.From != nil {
-		url, err := engines.RemoteURL(d.Engine)
-		if err != nil {
-			panic(fmt.Sprintf("plan load from host %s on %s: %v. The text was checked: this is a bug in hcl.", c.From.Name, d.Engine, err))
-		}
-		out.Job.Target.BaseURL = url
-	}
-	out.addHeaders(d.Engine.APIKey, c.Headers)
+	out.Task = task
 	for _, a := range c.Axes {
 		out.Axes = append(out.Axes, results.Axis(a))
 	}
-	if c.Workload.Mode == load.Offline {
-		bench, err := c.Offline(out.Job.Seed)
-		if err != nil {
-			panic(fmt.Sprintf("plan a cell of benchmark %s: %v. The text was checked: this is a bug in hcl.", b.Name, err))
-		}
-		out.Offline = &bench
-		out.tool = cmp.Or(strings.Join(d.Engine.OfflineCommand, " "), bench.Tool)
-	}
 	return out
-}
-
-// addHeaders gives the job its headers: those that are secrets apart, so that they
-// are never written down.
-func (c *Cell) addHeaders(key provision.Text, headers []provision.EnvVar) {
-	set := func(m *map[string]string, name, value string) {
-		if *m == nil {
-			*m = map[string]string{}
-		}
-		(*m)[name] = value
-	}
-	if k := key.Reveal(); k != "" {
-		set(&c.Job.Secrets, load.Authorization, load.Bearer(k))
-	}
-	for _, h := range headers {
-		if h.Value.IsSecret() {
-			set(&c.Job.Secrets, h.Name, h.Value.Reveal())
-		} else {
-			set(&c.Job.Target.Headers, h.Name, h.Value.Reveal())
-		}
-	}
 }
 
 // text is the form in which the store gives a cell's axes.

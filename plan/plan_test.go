@@ -108,7 +108,7 @@ func TestIdentitiesAreStableAndDistinct(t *testing.T) {
 			t.Errorf("deployment %s has id %s, then %s", d.Engine.Address(), d.ID, b.Deployments[i].ID)
 		}
 		for j, c := range d.Cells {
-			if other := b.Deployments[i].Cells[j]; c.ID != other.ID || c.Job.Seed != other.Job.Seed {
+			if other := b.Deployments[i].Cells[j]; c.ID != other.ID || c.Load().Seed != other.Load().Seed {
 				t.Errorf("cell %s has id %s, then %s", c.label(), c.ID, other.ID)
 			}
 			if seen[c.ID] {
@@ -311,7 +311,7 @@ func TestExternal(t *testing.T) {
 	if len(d.Instances) != 0 || !d.LoadHost.Local() || p.Count().Starts != 0 {
 		t.Errorf("an external engine is planned as %+v", d)
 	}
-	if got, want := d.Cells[0].Job.Target.BaseURL, "http://192.0.2.1:8000"; got != want {
+	if got, want := d.Cells[0].Load().Target.BaseURL, "http://192.0.2.1:8000"; got != want {
 		t.Errorf("target = %s, want %s", got, want)
 	}
 }
@@ -332,17 +332,17 @@ func TestLoadFrom(t *testing.T) {
 	}
 	local, own, remote := from(nil), from(&provision.Host{Name: "h200"}), from(client)
 	id := func(p *Plan) string { return p.Deployments[0].Cells[0].ID }
-	if id(own) != id(local) || own.Deployments[0].Cells[0].From != nil {
+	if id(own) != id(local) || own.Deployments[0].Cells[0].From() != nil {
 		t.Errorf("from the engine's own host it is %s, and without a word %s", id(own), id(local))
 	}
 	if id(remote) == id(local) || remote.Deployments[0].ID != local.Deployments[0].ID {
 		t.Errorf("from another host the cell is %s of deployment %s, want another cell than %s of %s", id(remote), remote.Deployments[0].ID, id(local), local.Deployments[0].ID)
 	}
 	c := remote.Deployments[0].Cells[0]
-	if got, want := c.Job.Target.BaseURL, "http://203.0.113.7:8000"; got != want || c.Identity()["load.from"] != "another host" {
+	if got, want := c.Load().Target.BaseURL, "http://203.0.113.7:8000"; got != want || c.Identity()["load.from"] != "another host" {
 		t.Errorf("target %s, want %s; identity %v", got, want, c.Identity())
 	}
-	if got := local.Deployments[0].Cells[0].Job.Target.BaseURL; got != "http://127.0.0.1:8000" {
+	if got := local.Deployments[0].Cells[0].Load().Target.BaseURL; got != "http://127.0.0.1:8000" {
 		t.Errorf("beside the engine the target is %s", got)
 	}
 	if diff := cmp.Diff([]*provision.Host{client}, remote.Deployments[0].Senders()); diff != "" || len(remote.Hosts) != 2 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"hclbench/engines"
-	"hclbench/load"
 	"hclbench/origin"
 	"hclbench/provision"
 	"hclbench/results"
@@ -183,8 +182,8 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			fmt.Fprintf(b, "    %s\n", d.line(in.Container))
 		}
 	}
-	if i := slices.IndexFunc(d.Cells, func(c *Cell) bool { return c.From != nil }); i >= 0 && len(d.Instances) > 0 {
-		fmt.Fprintf(b, "    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Job.Target.BaseURL)
+	if i := slices.IndexFunc(d.Cells, func(c *Cell) bool { return c.From() != nil }); i >= 0 && len(d.Instances) > 0 {
+		fmt.Fprintf(b, "    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Load().Target.BaseURL)
 	}
 	benchmark := ""
 	var shared []string
@@ -201,8 +200,8 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 			fmt.Fprintf(b, "      load: %s\n", said(shared))
 		}
 		fmt.Fprintf(b, "      %s %s", map[Status]string{Measure: "+", Stale: "~", Done: "="}[c.Status], c.label())
-		if c.From != nil {
-			fmt.Fprintf(b, " from host %s", c.From.Name)
+		if h := c.From(); h != nil {
+			fmt.Fprintf(b, " from host %s", h.Name)
 		}
 		switch {
 		case c.Status == Done:
@@ -216,8 +215,8 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 		if own := c.differs(shared); verbose && own != "" {
 			fmt.Fprintf(b, "        load: %s\n", own)
 		}
-		if verbose && c.Offline != nil {
-			fmt.Fprintf(b, "        %s\n", d.line(c.Offline.Container))
+		if t := c.Batch(); verbose && t != nil {
+			fmt.Fprintf(b, "        %s\n", d.line(t.Bench.Container))
 		}
 	}
 }
@@ -313,7 +312,7 @@ type jsonCell struct {
 	From       string           `json:"from,omitempty"`
 	URL        string           `json:"url,omitempty"`
 	Command    []provision.Text `json:"command,omitempty"`
-	Load       load.Workload    `json:"load"`
+	Load       any              `json:"load"`
 }
 
 // JSON writes the plan for programs; docs/plan.md describes the members.
@@ -334,12 +333,14 @@ func (p *Plan) JSON(w io.Writer) error {
 			}
 		}
 		for _, c := range d.Cells {
-			jc := jsonCell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition, Status: c.Status, Why: c.Why, Load: c.Job.Workload}
-			if c.From != nil {
-				jc.From, jc.URL = c.From.Name, c.Job.Target.BaseURL
-			}
-			if c.Offline != nil {
-				jc.Command = argv(c.Offline.Container)
+			jc := jsonCell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition, Status: c.Status, Why: c.Why, Load: c.Task.Stored().Work()}
+			switch t := c.Task.(type) {
+			case *Load:
+				if t.From != nil {
+					jc.From, jc.URL = t.From.Name, t.Target.BaseURL
+				}
+			case *Batch:
+				jc.Command = argv(t.Bench.Container)
 			}
 			jd.Cells = append(jd.Cells, jc)
 		}

@@ -30,7 +30,7 @@ func cached(r *results.Row) bool {
 			return v == "on" || v == "true" || v == "yes"
 		}
 	}
-	kind := strings.ReplaceAll(r.Job.Workload.Dataset.Kind, "_", "-")
+	kind := strings.ReplaceAll(r.Job.Prompts().Dataset.Kind, "_", "-")
 	return kind == load.SharedPrefix || strings.Contains(kind, "shared-prefix") || strings.Contains(dataset(r), "shared-prefix")
 }
 

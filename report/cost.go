@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"hclbench/load"
 	"hclbench/results"
 )
 
@@ -153,7 +152,7 @@ func Spent(rows []results.Row) []Spending {
 			}
 		}
 		measured := span{r.Started, r.Finished}
-		if r.Job.Workload.Mode == load.Offline { // it loads the model itself
+		if r.Job.Batch != nil { // it loads the model itself
 			measured.from = r.Finished
 			if r.Summary != nil {
 				measured.from = r.Finished.Add(-time.Duration(r.Summary.Duration * float64(time.Second)))

@@ -53,7 +53,7 @@ func TestSpent(t *testing.T) {
 	unpriced.Deployment.PricePerHour, unpriced.Deployment.Stopped = 0, time.Time{}
 	// 12 minutes to load the model, 8 of work, before the same engine served.
 	offline := cell("both", "e", -20, 0)
-	offline.Job.Workload.Mode, offline.Summary.Duration = load.Offline, 480
+	offline.Job.Batch, offline.Summary.Duration = &load.Batch{}, 480
 	got := Spent([]results.Row{
 		cell("h200", "a", 10, 20), cell("h200", "a", 20, 30),
 		cell("h200", "b", 25, 40), // at the same time as another one

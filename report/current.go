@@ -222,8 +222,8 @@ func identityOf(r *results.Row) string {
 		Cell, Deployment             map[string]string
 		ID, Kind, GPUs, Model, Image string
 		Command                      []string
-		Workload                     load.Workload
-	}{identity, d.Identity, r.DeploymentID, d.Kind, d.GPUs, d.Model, d.Image, d.Command, r.Job.Workload}
+		Work                         any
+	}{identity, d.Identity, r.DeploymentID, d.Kind, d.GPUs, d.Model, d.Image, d.Command, r.Job.Work()}
 	text, err := json.Marshal(known)
 	if err != nil {
 		text = fmt.Append(nil, known) // a rate that is no number

@@ -365,17 +365,22 @@ func gpusSeen(r *results.Row) string {
 // loadOf is what was sent, as JSON, without what says how to judge it, how long to
 // wait for it and where its data lay.
 func loadOf(r *results.Row) string {
-	w := r.Job.Workload
+	t := r.Job
+	w, d := &t.Workload, &t.Workload.Dataset
+	if t.Batch != nil {
+		b := *t.Batch
+		t.Batch, d = &b, &b.Dataset
+	}
 	w.SLO, w.Timeout, w.Stall = nil, 0, 0
-	if w.Dataset.SHA256 != "" {
-		w.Dataset.Path = ""
+	if d.SHA256 != "" {
+		d.Path = ""
 	}
-	if w.Dataset.TokenizerSHA256 != "" {
-		w.Dataset.Tokenizer = ""
+	if d.TokenizerSHA256 != "" {
+		d.Tokenizer = ""
 	}
-	text, err := json.Marshal(w)
+	text, err := json.Marshal(t.Work())
 	if err != nil {
-		return fmt.Sprint(w)
+		return fmt.Sprint(t.Work())
 	}
 	return string(text)
 }

@@ -242,28 +242,30 @@ type dimension struct {
 	name  string // of the axis in a lab
 	title string
 	unit  string
-	of    func(w load.Workload) float64 // 0: not said
+	of    func(t *results.Task) float64 // 0: not said
 }
 
 var dimensions = []dimension{
-	{"concurrency", "Concurrency", "requests in flight", func(w load.Workload) float64 { return float64(w.Concurrency) }},
-	{"rate", "Request rate", "requests per second", func(w load.Workload) float64 {
-		if w.Rate == load.Inf {
+	{"concurrency", "Concurrency", "requests in flight", func(t *results.Task) float64 { return float64(t.Workload.Concurrency) }},
+	{"rate", "Request rate", "requests per second", func(t *results.Task) float64 {
+		if t.Workload.Rate == load.Inf {
 			return 0
 		}
-		return float64(w.Rate)
+		return float64(t.Workload.Rate)
 	}},
-	{"batch", "Batch", "requests", func(w load.Workload) float64 {
-		if w.Mode != load.Offline {
+	{"batch", "Batch", "requests", func(t *results.Task) float64 {
+		if t.Batch == nil {
 			return 0
 		}
-		return float64(w.Requests)
+		return float64(t.Batch.Requests)
 	}},
-	{"input_tokens", "Input length", "tokens", func(w load.Workload) float64 {
-		return float64(cmp.Or(w.Dataset.InputTokens, w.Dataset.PrefixTokens+w.Dataset.QuestionTokens))
+	{"input_tokens", "Input length", "tokens", func(t *results.Task) float64 {
+		d := t.Prompts().Dataset
+		return float64(cmp.Or(d.InputTokens, d.PrefixTokens+d.QuestionTokens))
 	}},
-	{"output_tokens", "Output length", "tokens", func(w load.Workload) float64 {
-		return float64(cmp.Or(w.OutputTokens, w.Dataset.OutputTokens))
+	{"output_tokens", "Output length", "tokens", func(t *results.Task) float64 {
+		p := t.Prompts()
+		return float64(cmp.Or(p.OutputTokens, p.Dataset.OutputTokens))
 	}},
 }
 
@@ -277,7 +279,7 @@ func (d dimension) value(r *results.Row) (float64, bool) {
 			return v, v > 0
 		}
 	}
-	v := d.of(r.Job.Workload)
+	v := d.of(&r.Job)
 	return v, v > 0
 }
 
@@ -287,7 +289,7 @@ func dataset(r *results.Row) string {
 	if v, ok := r.Axes.Value("dataset"); ok {
 		return axisText(v)
 	}
-	return r.Job.Workload.Dataset.Kind
+	return r.Job.Prompts().Dataset.Kind
 }
 
 // sortedByKey are a map's values in the order of its keys.

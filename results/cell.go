@@ -35,7 +35,7 @@ type Cell struct {
 	Axes         Axes              `json:"axes"`
 	Repetition   int               `json:"repetition"` // from 1
 	Identity     map[string]string `json:"identity"`   // what the cell id is the hash of
-	Job          load.Job          `json:"job"`
+	Job          Task              `json:"job"`
 	Started      time.Time         `json:"started"`
 	Finished     time.Time         `json:"finished"`
 	CacheReset   string            `json:"cache_reset,omitempty"` // what was done to the prefix cache before it: "flushed", "unsupported", "failed: …"

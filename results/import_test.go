@@ -64,10 +64,10 @@ func TestImportVLLM(t *testing.T) {
 	want := Cell{
 		Started: when, Finished: when.Add(4 * time.Second),
 		Axes: Axes{{"concurrency", int64(8)}, {"rate", 2.5}, {"input_tokens", int64(10)}, {"output_tokens", int64(3)}, {"label", "nightly"}, {"gpu", "H200"}},
-		Job: load.Job{
+		Job: Task{Job: load.Job{
 			Target:   load.Target{Model: "m"},
 			Workload: load.Workload{Requests: 3, Concurrency: 8, Rate: 2.5, Burstiness: 1, Endpoint: load.Chat},
-		},
+		}},
 		Summary: &load.Summary{
 			Started: when, Duration: 4, Requests: 3, Completed: 2, Failed: 1, InputTokens: 20, OutputTokens: 6,
 			RequestThroughput: 0.5, InputThroughput: 5, OutputThroughput: 1.5, TotalThroughput: 6.5, Goodput: &goodput,

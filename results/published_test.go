@@ -28,7 +28,7 @@ func TestReadCSV(t *testing.T) {
 		Deployment: Deployment{Kind: "trtllm", GPUs: "8xH200"},
 		Cell: Cell{
 			Axes: Axes{{"concurrency", int64(4)}, {"input_tokens", int64(3200)}, {"output_tokens", int64(800)}, {"dataset", "shared"}, {"note", "warm"}},
-			Job:  load.Job{Workload: load.Workload{Requests: 10, Concurrency: 4, OutputTokens: 800, Dataset: load.Dataset{Kind: "shared", InputTokens: 1024}}},
+			Job:  Task{Job: load.Job{Workload: load.Workload{Requests: 10, Concurrency: 4, OutputTokens: 800, Dataset: load.Dataset{Kind: "shared", InputTokens: 1024}}}},
 			Summary: &load.Summary{
 				Requests: 10, Completed: 10, Duration: 100, InputTokens: 32000, OutputTokens: 8000,
 				RequestThroughput: 0.1, InputThroughput: 320, OutputThroughput: 80, TotalThroughput: 400, MeanConcurrency: 111.1,

@@ -77,7 +77,7 @@ func testCell(run, id string) Cell {
 		ID: id, RunID: run, DeploymentID: "d1", Benchmark: "online",
 		Axes: Axes{{"engine", "vllm.h200"}, {"concurrency", int64(64)}, {"ratio", 1.0}, {"chunked", true}}, Repetition: 1,
 		Identity: map[string]string{"deployment": "d1", "load": "concurrency=64"},
-		Job: load.Job{
+		Job: Task{Job: load.Job{
 			Target: load.Target{BaseURL: "http://127.0.0.1:8000", Model: "m"},
 			Workload: load.Workload{
 				Dataset:  load.Dataset{Kind: load.Random, InputTokens: 3200, RangeRatio: &ratio, Convention: load.ConventionVLLM},
@@ -85,7 +85,7 @@ func testCell(run, id string) Cell {
 				Timeout: load.Duration(90 * time.Second), SLO: []load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(5 * time.Second)}},
 			},
 			Seed: 1<<64 - 1, Percentiles: []float64{50, 99.9},
-		},
+		}},
 		Started: noon, Finished: noon.Add(time.Minute), CacheReset: "flushed",
 		Summary: &load.Summary{
 			Started: noon, Duration: 59.999999999, Requests: 500, Completed: 499, Failed: 1,

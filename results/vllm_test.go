@@ -21,10 +21,10 @@ func stats(mean, median, std, p99 float64) load.Stats {
 func vllmRow() Row {
 	return Row{Cell: Cell{
 		ID: "c1",
-		Job: load.Job{
+		Job: Task{Job: load.Job{
 			Target:   load.Target{Model: "m<1>"},
 			Workload: load.Workload{Requests: 2048, Concurrency: 1024, Endpoint: load.Completions},
-		},
+		}},
 		Summary: &load.Summary{
 			Started: time.Date(2026, 11, 21, 14, 25, 1, 0, time.Local), Duration: 6.1632, Requests: 2048, Completed: 2048,
 			InputTokens: 65536, OutputTokens: 262144,

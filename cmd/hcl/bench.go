@@ -136,7 +136,7 @@ func (a *app) runBench(ctx context.Context, job load.Job, repeat int, format, ou
 			break
 		}
 		rows = append(rows, results.Row{
-			Cell: results.Cell{Benchmark: "bench", Job: job, Repetition: i + 1, Started: started, Finished: time.Now(), Summary: &result.Summary},
+			Cell: results.Cell{Benchmark: "bench", Job: results.Task{Job: job}, Repetition: i + 1, Started: started, Finished: time.Now(), Summary: &result.Summary},
 			Run:  results.Run{Command: "bench", Version: version, Started: started},
 		})
 		records = append(records, result.Records)

@@ -249,7 +249,7 @@ func (l *lab) inputs(p *plan.Plan) (missing, strange []error) {
 	}
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
-			set := c.Job.Workload.Dataset
+			set := c.Task.Stored().Prompts().Dataset
 			check(c, dataFile{set.Path, set.SHA256})
 			check(c, dataFile{set.Tokenizer, set.TokenizerSHA256})
 		}
@@ -277,12 +277,16 @@ func unusable(p *plan.Plan) []error {
 	read := map[string]bool{}
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
-			job := c.Job
+			set := c.Task.Stored().Prompts()
+			job := set.Prompts(0)
+			if l := c.Load(); l != nil {
+				job = l.Job
+			}
 			job.Files = map[string]string{}
-			for _, path := range job.Workload.Dataset.Inputs() {
+			for _, path := range set.Dataset.Inputs() {
 				job.Files[path] = p.Local(path)
 			}
-			key := fmt.Sprintf("%s %v %v", job.Workload.Dataset.Kind, job.Files, job.Workload.OutputTokens > 0)
+			key := fmt.Sprintf("%s %v %v", set.Dataset.Kind, job.Files, set.OutputTokens > 0)
 			if len(job.Files) == 0 || read[key] {
 				continue
 			}

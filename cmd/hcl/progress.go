@@ -73,11 +73,14 @@ func beginning(p *plan.Plan, run results.Run) begun {
 	}
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
-			w := c.Job.Workload
+			all, atOnce := c.Task.Stored().Prompts(), 1
+			if l := c.Load(); l != nil {
+				atOnce = max(l.Workload.Concurrency, 1)
+			}
 			b.Cells = append(b.Cells, begunCell{
 				Cell: c.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
 				// Its tokens by its concurrency.
-				Work: float64(max(w.Requests, 1)) / float64(max(w.Concurrency, 1)) * float64(max(w.OutputTokens, 1)),
+				Work: float64(max(all.Requests, 1)) / float64(atOnce) * float64(max(all.OutputTokens, 1)),
 			})
 		}
 	}

@@ -135,11 +135,15 @@ func expected(p *plan.Plan, speed float64) string {
 
 // simulated is how long a cell takes on a simulated engine; 0: that is not known.
 func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
-	w := c.Job.Workload
+	l := c.Load()
+	if l == nil {
+		return 0
+	}
+	w := l.Workload
 	if own := w.Takes(); own > 0 {
 		return own
 	}
-	if c.Offline != nil || len(d.Instances) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 {
+	if len(d.Instances) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 {
 		return 0
 	}
 	ct := d.Instances[0].Container

@@ -244,7 +244,7 @@ func plannedCells(p *plan.Plan) []report.Planned {
 			host = h.Name
 		}
 		for _, c := range d.Cells {
-			all = append(all, report.Planned{ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: host, Axes: c.Axes, Repetition: c.Repetition, SLO: c.Job.Workload.SLO, HostChanged: c.HostChanged})
+			all = append(all, report.Planned{ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: host, Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, HostChanged: c.HostChanged})
 		}
 	}
 	return all
