@@ -22,6 +22,7 @@ import (
 // TestCheck: a user looks at two boxes, one of which somebody else uses, and is
 // kept from using it.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
 	lab := strings.NewReplacer("%LEASE%", "1m", "%HOST%", `%HOST%
   gpus    = "8xH200"
@@ -70,6 +71,7 @@ func TestCheck(t *testing.T) {
 // TestCheckModels: what hcl check says of models, wherever they are and come from,
 // and that apply warns of the same before it starts anything.
 func TestCheckModels(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
 	files := map[string][]byte{"config.json": []byte("{}")}
 	for i := range 5 {

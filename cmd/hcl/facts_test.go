@@ -18,6 +18,7 @@ import (
 // TestChangedHost measures a lab, lets a later run see another kernel on its host, and
 // reads what the plan says, and what apply says of what it still has to do there.
 func TestChangedHost(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	text := `lab "small" {}
 variable "port" { type = number }

@@ -374,6 +374,7 @@ func (s *scene) survives() (left []string) {
 // TestFaults breaks everything that can break while a lab is applied. After each,
 // the next apply finishes the matrix and nothing is left anywhere.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	soak, err := strconv.Atoi(os.Getenv(soakRuns))
 	if err != nil && os.Getenv(soakRuns) != "" {
 		t.Fatalf("%s: %v", soakRuns, err)

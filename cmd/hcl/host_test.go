@@ -187,6 +187,7 @@ variable "word" {
 // TestKilled: apply is killed in the middle of a cell. destroy removes
 // everything of the lab and nothing else, and the next apply goes on.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
 	host.PushEngine(t, "somebody/else:1", nil)
@@ -288,6 +289,7 @@ func TestKilled(t *testing.T) {
 // its container while the lease still runs, and so do status and logs, and check
 // knows its image.
 func TestDestroyEngineOfMatrix(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
 	u := newPerson(t, host, `
@@ -371,6 +373,7 @@ benchmark "b" {
 // run out the host has cleaned itself. It is a host as they are handed out: a login
 // that may use Docker only by sudo, and an sshd that forwards nothing.
 func TestNobodyComesBack(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200", Login: "ada", Sudo: true, SSHD: []string{"DisableForwarding yes"}})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "50ms"})
 	lab := strings.NewReplacer("%LEASE%", "3s", "%HOST%", "%HOST%\n  gpus = \"8xH200\"\n  prepare {\n    power_cap = 600\n    lock_clocks = 1500\n  }",
@@ -435,6 +438,7 @@ func TestNobodyComesBack(t *testing.T) {
 
 // TestFirstContact: what a user reads who connects to a host for the first time.
 func TestFirstContact(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Namespace: true})
 	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "1m"))
 	known := filepath.Join(u.home, ".ssh", "known_hosts")
@@ -473,6 +477,7 @@ func TestFirstContact(t *testing.T) {
 // TestCtrlC: the first takes everything down and ends with 130; while an engine
 // takes its time to stop, a second leaves at once.
 func TestCtrlC(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms"})
 	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "10m"))
@@ -518,6 +523,7 @@ func TestCtrlC(t *testing.T) {
 // comes is in its table, with the members that it names. Its model comes with a token
 // that nobody else gets to see.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/events.md")
 	if err != nil {
 		t.Fatal(err)
@@ -639,6 +645,7 @@ func TestEvents(t *testing.T) {
 // TestImageFromCaller: the host has no way out, and its image comes from a
 // registry that wants a login, which only this machine has.
 func TestImageFromCaller(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, NoWayOut: true})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", nil)
 	host.RequireLogin("docker.io", "ada", "canary-7f3a")

@@ -20,6 +20,7 @@ import (
 // TestLockedImage: the tag has moved since it was locked, and apply runs what is
 // locked, on a real daemon.
 func TestLockedImage(t *testing.T) {
+	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	const image = "vllm/vllm-openai:v0.7.3"
 	locked := host.PushEngine(t, image, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "2ms"})

@@ -75,6 +75,7 @@ func TestServersThatDoNotServe(t *testing.T) {
 // TestNoRedirectIsFollowed: a server must not choose whom the machine asks, with the
 // key that is meant for the server.
 func TestNoRedirectIsFollowed(t *testing.T) {
+	t.Parallel()
 	var followed atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		followed.Add(1)

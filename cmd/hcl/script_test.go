@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -22,8 +23,18 @@ func TestMain(m *testing.M) {
 		canary(os.Args[2:])
 		return
 	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		flag.Set("test.parallel", sideBySide)
+	}
 	os.Exit(testhost.Main(m))
 }
+
+// sideBySide is how many parallel tests run at once: they mostly wait, for hosts, engines
+// and leases, so it is more than there are processors.
+const sideBySide = "4"
 
 // TestScripts runs every script in testdata/script with the real binary: what a
 // user types, and what they read. The commands beside testscript's own:
@@ -35,6 +46,7 @@ func TestMain(m *testing.M) {
 //	                         is in DIR; $VAR is host:port
 //	postgres VAR             an empty database on a real server; $VAR is its URL
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	bin := filepath.Dir(testhost.HCL(t))
 	root, err := filepath.Abs("../..")
 	if err != nil {

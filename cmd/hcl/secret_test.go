@@ -47,7 +47,8 @@ benchmark "b" {
 // that repeat both when they fail. The secrets reach them, and are in no output,
 // no file and no process list.
 func TestSecretsOfALoad(t *testing.T) {
-	const key, tenant = "canary-key-5d1f", "canary-tenant-90ab"
+	t.Parallel()
+	const key, tenant = "canary-load-5d1f", "canary-load-90ab"
 	var listed atomic.Bool // a process list has shown one
 	var served [2]atomic.Int64
 	guarded := func(served *atomic.Int64) string {
@@ -62,7 +63,7 @@ func TestSecretsOfALoad(t *testing.T) {
 			if loading {
 				lists, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 				for _, name := range lists {
-					if line, err := os.ReadFile(name); err == nil && bytes.Contains(line, []byte("canary-")) {
+					if line, err := os.ReadFile(name); err == nil && bytes.Contains(line, []byte("canary-load")) {
 						listed.Store(true)
 					}
 				}
