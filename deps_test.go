@@ -26,11 +26,11 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "sim", "lock", "provision", "origin", "telemetry", "examples", "plain"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "load/measure", "load/prompts", "load/wire", "sim", "lock", "provision", "origin", "telemetry", "examples", "plain"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
-	{"apply", []string{"plan", "results", "load", "engines", "provision", "agent", "origin", "telemetry", "plain"},
+	{"apply", []string{"plan", "results", "load", "load/prompts", "engines", "provision", "agent", "origin", "telemetry", "plain"},
 		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
 	{"plan", []string{"hcl", "engines", "provision", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of origin only how an image's name is read"},
@@ -42,12 +42,18 @@ var rooms = []room{
 		"renders what was measured; it works where no host and no lab is"},
 	{"results", []string{"load", "telemetry", "plain"},
 		"keeps what the generator measured, whoever asked for it"},
-	{"agent", []string{"load", "provision", "telemetry", "origin", "plain"},
+	{"agent", []string{"load", "load/measure", "provision", "telemetry", "origin", "plain"},
 		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that a new kind of engine needs nothing of it; caller and agent are of one version, as a caller replaces an agent of another"},
-	{"calibrate", []string{"load", "sim", "plain"},
+	{"calibrate", []string{"load", "load/measure", "load/wire", "sim", "plain"},
 		"holds the generator against the engine that knows the truth; whatever starts that engine is its caller's"},
-	{"load", []string{"tokenizer", "plain"},
-		"a load generator that anyone can point at any server; it counts and cuts prompts as the model does"},
+	{"load/measure", []string{"load", "load/prompts", "load/wire", "plain"},
+		"a load generator that anyone can point at any server: it joins what is asked, how it is carried, and what comes of it"},
+	{"load/prompts", []string{"load", "load/wire", "tokenizer", "plain"},
+		"counts and cuts prompts as the model does, or asks the server to, as the load asks it"},
+	{"load/wire", []string{"load", "plain"},
+		"carries requests and stamps answers; what they say, it is told"},
+	{"load", nil,
+		"the nouns that others store and show: whoever knows them pulls in no generator"},
 	{"sim", nil,
 		"the generator is held against it, so it must share no code with the generator"},
 	{"lock", []string{"origin", "plain"},
@@ -119,8 +125,8 @@ var libraries = []struct {
 	{"github.com/cenkalti/backoff/v5", []string{"provision", "agent"}, "retrying is for connections, nothing else"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
 	{"github.com/google/renameio/v2", []string{"results", "agent", "provision", "lock", "calibrate", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
-	{"golang.org/x/sync", []string{"cmd/hcl", "apply", "load", "provision", "lock"}, "bounded concurrency"},
-	{"golang.org/x/sys", []string{"load", "agent", "sim", "testhost"}, "clocks, processes, sockets and namespaces of the kernel"},
+	{"golang.org/x/sync", []string{"cmd/hcl", "apply", "provision", "lock"}, "bounded concurrency"},
+	{"golang.org/x/sys", []string{"load/measure", "load/wire", "agent", "sim", "testhost"}, "clocks, processes, sockets and namespaces of the kernel"},
 
 	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},
 	{"github.com/charmbracelet/x/vt", nil, "tests: a terminal, and what is seen on it"},
@@ -155,7 +161,7 @@ func violations(packages []pkg) []string {
 		if p.ImportPath == module && len(p.Imports) == 0 {
 			continue // this test
 		}
-		i := slices.IndexFunc(rooms, func(r room) bool { return within(p.ImportPath, module+"/"+r.folder) })
+		i := roomOf(p.ImportPath)
 		if i < 0 {
 			found = append(found, fmt.Sprintf("%s: no room of this name: say in deps_test.go what it may import", p.ImportPath))
 			continue
@@ -180,10 +186,16 @@ func violations(packages []pkg) []string {
 	return slices.Compact(found)
 }
 
+// roomOf is the place of a path's room in the list, -1 for none. A folder in a room
+// that has a line of its own stands before the room.
+func roomOf(path string) int {
+	return slices.IndexFunc(rooms, func(r room) bool { return within(path, module+"/"+r.folder) })
+}
+
 // forbidden says why a room may not import a path; empty when it may.
 func forbidden(r room, path string, may, modules []string) string {
-	if rest, ours := strings.CutPrefix(path, module+"/"); ours {
-		if within(rest, r.folder) || slices.ContainsFunc(may, func(folder string) bool { return within(rest, folder) }) {
+	if within(path, module) {
+		if i := roomOf(path); i >= 0 && (rooms[i].folder == r.folder || slices.Contains(may, rooms[i].folder)) {
 			return ""
 		}
 		return r.why
@@ -248,7 +260,7 @@ func TestPolicy(t *testing.T) {
 		{"room below", pkg{ImportPath: "hclbench/plan", Imports: []string{"context", "net/http", "hclbench/hcl", "hclbench/results"}}, nil},
 		{"room itself", pkg{ImportPath: "hclbench/load/trace", Imports: []string{"hclbench/load"}, XTestImports: []string{"hclbench/load/trace"}}, nil},
 		{"room above", pkg{ImportPath: "hclbench/load", Imports: []string{"hclbench/provision"}},
-			[]string{"hclbench/load may not import hclbench/provision: a load generator that anyone can point at any server; it counts and cuts prompts as the model does"}},
+			[]string{"hclbench/load may not import hclbench/provision: the nouns that others store and show: whoever knows them pulls in no generator"}},
 		{"similar name", pkg{ImportPath: "hclbench/report", Imports: []string{"hclbench/loadx"}},
 			[]string{"hclbench/report may not import hclbench/loadx: renders what was measured; it works where no host and no lab is"}},
 		{"library in its room", pkg{ImportPath: "hclbench/hcl", Imports: []string{"github.com/hashicorp/hcl/v2/hclsyntax"}}, nil},

@@ -20,6 +20,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"hclbench/load"
+	"hclbench/load/measure"
 	"hclbench/plain"
 	"hclbench/telemetry"
 )
@@ -200,7 +201,7 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) {
 
 func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets) {
 	sampler := telemetry.Start(ctx, spec.Telemetry)
-	result, err := load.Run(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) })
+	result, err := measure.Run(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) })
 	var m Measured
 	if result != nil {
 		m = Measured{Summary: &result.Summary, Records: result.Records}

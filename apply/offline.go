@@ -21,6 +21,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/load/prompts"
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -289,7 +290,7 @@ func (s *site) placePrompts(ctx context.Context, job load.Job) (remote string, s
 		job.Files[path] = s.plan.Local(path)
 	}
 	out := bufio.NewWriter(f)
-	source, err = load.Prompts(ctx, job, func(i int, prompt []byte, output int) error {
+	source, err = prompts.Make(ctx, job, func(i int, prompt []byte, output int) error {
 		return engines.WritePrompt(out, i, prompt, output)
 	})
 	if err := errors.Join(err, out.Flush(), f.Close()); err != nil {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/load/measure"
+	"hclbench/load/wire"
 	"hclbench/sim"
 )
 
@@ -144,7 +146,7 @@ func (r Rung) measure(ctx context.Context, start Engine) (s Step, err error) {
 		}
 	}()
 	job := load.Job{Target: load.Target{BaseURL: url, Model: sim.DefaultModel}, Workload: r.workload(), Percentiles: []float64{50, 99}}
-	result, err := load.Run(ctx, job, nil)
+	result, err := measure.Run(ctx, job, nil)
 	if err != nil {
 		return s, err
 	}
@@ -161,7 +163,7 @@ func truthOf(ctx context.Context, url string) (t sim.Truth, err error) {
 	if err != nil {
 		return t, err
 	}
-	resp, err := load.Direct().Do(req)
+	resp, err := wire.Direct().Do(req)
 	if err != nil {
 		return t, fmt.Errorf("ask the engine for the truth: %w", err)
 	}

@@ -10,9 +10,9 @@ import (
 // less than 2⁻¹⁰ of themselves, so that three digits are right.
 const histogramBits = 10
 
-// histogram counts times, however many, in less than half a megabyte. Its count,
+// Histogram counts times, however many, in less than half a megabyte. Its count,
 // mean, standard deviation, least and greatest are exact.
-type histogram struct {
+type Histogram struct {
 	buckets        []int64
 	count          int64
 	sum            time.Duration
@@ -20,7 +20,7 @@ type histogram struct {
 	least, largest time.Duration
 }
 
-func (h *histogram) add(d time.Duration) {
+func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
 	i := bucket(uint64(d))
 	if i >= len(h.buckets) {
@@ -32,11 +32,11 @@ func (h *histogram) add(d time.Duration) {
 	}
 	h.count++
 	h.sum += d
-	h.squares += ms(d) * ms(d)
+	h.squares += Ms(d) * Ms(d)
 	h.least, h.largest = min(h.least, d), max(h.largest, d)
 }
 
-func (h *histogram) merge(other *histogram) {
+func (h *Histogram) Merge(other *Histogram) {
 	if other.count == 0 {
 		return
 	}
@@ -69,8 +69,8 @@ func middle(i int) time.Duration {
 	return time.Duration(low + (uint64(1)<<exponent-1)/2)
 }
 
-// stats describes what was counted.
-func (h *histogram) stats(percentiles []float64) Stats {
+// Stats describes what was counted.
+func (h *Histogram) Stats(percentiles []float64) Stats {
 	s := Stats{Count: int(h.count), Percentiles: make(map[string]float64, len(percentiles))}
 	for _, p := range percentiles {
 		s.Percentiles[percentileKey(p)] = h.percentile(p)
@@ -79,15 +79,24 @@ func (h *histogram) stats(percentiles []float64) Stats {
 		return s
 	}
 	n := float64(h.count)
-	s.Mean = ms(h.sum) / n
+	s.Mean = Ms(h.sum) / n
 	s.Std = math.Sqrt(max(h.squares/n-s.Mean*s.Mean, 0))
-	s.Median, s.Min, s.Max = h.percentile(50), ms(h.least), ms(h.largest)
+	s.Median, s.Min, s.Max = h.percentile(50), Ms(h.least), Ms(h.largest)
 	return s
+}
+
+// describe is stats, and nil of nothing.
+func DescribeLag(h *Histogram, percentiles []float64) *Stats {
+	if h == nil || h.count == 0 {
+		return nil
+	}
+	s := h.Stats(percentiles)
+	return &s
 }
 
 // percentile is that of the sorted values in milliseconds, as for exact ones,
 // with the middle of a bucket for each value in it.
-func (h *histogram) percentile(p float64) float64 {
+func (h *Histogram) percentile(p float64) float64 {
 	if h.count == 0 {
 		return 0
 	}
@@ -101,17 +110,17 @@ func (h *histogram) percentile(p float64) float64 {
 }
 
 // nth is the n-th of the sorted values, from 0.
-func (h *histogram) nth(n int64) float64 {
+func (h *Histogram) nth(n int64) float64 {
 	switch {
 	case n <= 0:
-		return ms(h.least)
+		return Ms(h.least)
 	case n >= h.count-1:
-		return ms(h.largest)
+		return Ms(h.largest)
 	}
 	for i, c := range h.buckets {
 		if n -= c; n < 0 {
-			return ms(min(max(middle(i), h.least), h.largest))
+			return Ms(min(max(middle(i), h.least), h.largest))
 		}
 	}
-	return ms(h.largest)
+	return Ms(h.largest)
 }

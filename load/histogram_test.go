@@ -16,20 +16,20 @@ func TestHistogram(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	percentiles := []float64{0, 1, 50, 90, 99, 99.9, 100}
 	for range 200 {
-		var whole, part histogram
+		var whole, part Histogram
 		var values []float64
 		scale := math.Pow(10, float64(r.IntN(11)))
 		for i := range 1 + r.IntN(3000) {
 			d := time.Duration(scale * r.ExpFloat64())
-			values = append(values, ms(d))
+			values = append(values, Ms(d))
 			if i%3 == 0 {
-				part.add(d)
+				part.Add(d)
 			} else {
-				whole.add(d)
+				whole.Add(d)
 			}
 		}
-		whole.merge(&part)
-		want, got := describe(values, percentiles), whole.stats(percentiles)
+		whole.Merge(&part)
+		want, got := Describe(values, percentiles), whole.Stats(percentiles)
 		if diff := cmp.Diff(want, got, approx(1e-3)); diff != "" {
 			t.Fatalf("of %d values (-exact +histogram):\n%s", len(values), diff)
 		}

@@ -1,8 +1,8 @@
 package load
 
 import (
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -68,7 +68,7 @@ func (s Summary) Under(slo []Objective, records []Record) Summary {
 // attained judges each line of an SLO.
 func (s *Summary) attained(slo []Objective, records []Record) []Attainment {
 	if s.Window != nil {
-		records = s.Window.sent(records)
+		records = s.Window.Sent(records)
 	}
 	var list []Attainment
 	for _, o := range slo {
@@ -84,7 +84,7 @@ func (s *Summary) attained(slo []Objective, records []Record) []Attainment {
 			a.Met = within == len(records) // a request that failed has met nothing
 		case o.Percentile != 0:
 			a.Count, a.Value = s.at(o, own, records)
-			a.Met = a.Count > 0 && a.Value <= ms(time.Duration(o.Max))
+			a.Met = a.Count > 0 && a.Value <= Ms(time.Duration(o.Max))
 		}
 		list = append(list, a)
 	}
@@ -103,13 +103,13 @@ func (s *Summary) at(o Objective, own []float64, records []Record) (count int, v
 		for i := range records {
 			if r := &records[i]; r.OK() {
 				for _, g := range r.Gaps {
-					own = append(own, ms(g))
+					own = append(own, Ms(g))
 				}
 			}
 		}
 	}
 	slices.Sort(own)
-	return len(own), percentile(own, o.Percentile)
+	return len(own), Percentile(own, o.Percentile)
 }
 
 // values are the requests' own values in milliseconds, and how many requests are
@@ -122,35 +122,13 @@ func (o Objective) values(records []Record) (own []float64, within int) {
 		}
 		v, ok := r.own(o.Metric)
 		if ok {
-			own = append(own, ms(v))
+			own = append(own, Ms(v))
 		}
 		if v <= time.Duration(o.Max) {
 			within++
 		}
 	}
 	return own, within
-}
-
-// own is a completed request's own value of a metric. One of a single token has no
-// TPOT, one of a single chunk no ITL; both then are 0, which is within any bound.
-func (r *Record) own(metric string) (v time.Duration, ok bool) {
-	switch metric {
-	case "ttft":
-		return r.First - r.Sent, true
-	case "tpot":
-		if r.OutputTokens > 1 {
-			return (r.Last - r.First) / time.Duration(r.OutputTokens-1), true
-		}
-	case "itl":
-		if gaps := len(r.Gaps) + r.Dropped; gaps > 0 {
-			return (r.Last - r.First) / time.Duration(gaps), true
-		}
-	case "e2el":
-		return r.Last - r.Sent, true
-	case "normalized_latency":
-		return (r.Last - r.Sent) / time.Duration(max(1, r.OutputTokens)), true
-	}
-	return 0, false
 }
 
 // ofRequests are the lines of an SLO that say which requests are good: those
@@ -172,25 +150,15 @@ func ofRequests(slo []Objective) []Objective {
 	return list
 }
 
-// good reports whether each of a request's own values is within every bound.
-func (r *Record) good(bounds []Objective) bool {
-	for _, o := range bounds {
-		if v, _ := r.own(o.Metric); v > time.Duration(o.Max) {
-			return false
-		}
-	}
-	return true
-}
-
 // goodput is good requests per second: of all, or of those that ended in the
 // summary's window. Nil without an SLO or without records.
 func (s *Summary) goodput(slo []Objective, records []Record) *float64 {
 	if len(slo) == 0 || len(records) == 0 || s.Duration <= 0 {
 		return nil
 	}
-	from, to := time.Duration(0), forever
+	from, to := time.Duration(0), time.Duration(math.MaxInt64)
 	if s.Window != nil {
-		first := firstDispatch(records)
+		first := FirstDispatch(records)
 		from, to = first+time.Duration(s.Window.From), first+time.Duration(s.Window.To)
 	}
 	bounds, n := ofRequests(slo), 0
@@ -202,6 +170,3 @@ func (s *Summary) goodput(slo []Objective, records []Record) *float64 {
 	per := float64(n) / s.Duration
 	return &per
 }
-
-// percentileKey is how a percentile is named in [Stats].
-func percentileKey(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) }

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// maxPrompts bounds the shuffled order of shared-prefix prompts.
+const maxPrompts = 10_000_000
+
 // FieldError is a rule that a workload breaks, and the argument that it is about.
 // The lab language points it at the argument, the command line at the flag.
 type FieldError struct {
@@ -85,7 +88,7 @@ func (w Workload) ending(p *problems) {
 	p.add(w.Duration > 0 && w.Duration < Duration(leastDuration), "duration", "in %v nothing is measured: write %v or more", w.Duration, leastDuration)
 	p.add(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages", "stages say how long a run takes and at which rate: requests, duration and rate go without them")
 	p.add(staged && traced, "stages", "a trace says when requests are sent, and so do stages")
-	if end := w.end(); end > 0 && w.CutBeginning >= 0 && w.CutEnd >= 0 && !traced {
+	if end := w.End(); end > 0 && w.CutBeginning >= 0 && w.CutEnd >= 0 && !traced {
 		p.add(time.Duration(w.CutBeginning+w.CutEnd) >= end, "warmup", "a warm-up of %v and a cool-down of %v leave nothing of a run of %v", w.CutBeginning, w.CutEnd, end)
 	}
 }
@@ -153,8 +156,8 @@ func (d Dataset) problems(p *problems) {
 	}
 }
 
-// check is what is wrong with a data set, as one error.
-func (d Dataset) check() error {
+// Check is what is wrong with a data set, as one error.
+func (d Dataset) Check() error {
 	var all problems
 	d.problems(&all)
 	var errs []error

@@ -64,3 +64,5 @@ func TestProblems(t *testing.T) {
 		t.Errorf("%+v, want all at once", p)
 	}
 }
+
+func ratio(r float64) *float64 { return &r }

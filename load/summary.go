@@ -1,219 +1,213 @@
 package load
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
-// errorSamples is how many distinct error messages a summary keeps.
-const errorSamples = 5
+// Summary is what one run measured. docs/method.md defines each number.
+type Summary struct {
+	Started      time.Time      `json:"started"`
+	Duration     float64        `json:"duration_s"` // first dispatch to last response
+	Requests     int            `json:"requests"`   // dispatched
+	Completed    int            `json:"completed"`
+	Failed       int            `json:"failed"`
+	Errors       map[string]int `json:"errors,omitempty"`        // by class
+	Statuses     map[int]int    `json:"statuses,omitempty"`      // those of class [ClassStatus], by status
+	ErrorSamples []string       `json:"error_samples,omitempty"` // the first few distinct messages
 
-// summarize computes what records say, over a time d.
-func summarize(w Workload, percentiles []float64, started time.Time, d time.Duration, records []Record) Summary {
-	if percentiles == nil {
-		percentiles = DefaultPercentiles()
-	}
-	s := Summary{Started: started, Duration: d.Seconds(), Requests: len(records)}
-	list := func() []float64 { return make([]float64, 0, len(records)) }
-	ttft, tpot, e2el, perToken, queue, lag := list(), list(), list(), list(), list(), list()
-	gaps := 0
-	lost, between := 0, time.Duration(0) // gaps that were not kept, and the time of all gaps
-	for i := range records {
-		gaps += len(records[i].Gaps)
-	}
-	itl := make([]float64, 0, gaps)
-	for i := range records {
-		r := &records[i]
-		queue = append(queue, ms(r.Sent-r.Scheduled))
-		lag = append(lag, ms(r.Sent-r.Ready))
-		if !r.OK() {
-			s.fail(r)
-			continue
-		}
-		s.Completed++
-		s.InputTokens += int64(r.InputTokens)
-		s.OutputTokens += int64(r.OutputTokens)
-		s.AskedInput += int64(r.AskedInput)
-		s.AskedOutput += int64(r.AskedOutput)
-		s.MergedChunks += r.Merged
-		if r.NoUsage {
-			s.UsageMissing++
-		}
-		if !w.NoStream {
-			ttft = append(ttft, ms(r.First-r.Sent))
-		}
-		e2el = append(e2el, ms(r.Last-r.Sent))
-		if r.OutputTokens > 0 {
-			perToken = append(perToken, ms(r.Last-r.Sent)/float64(r.OutputTokens))
-		}
-		if r.OutputTokens > 1 && !w.NoStream {
-			tpot = append(tpot, ms(r.Last-r.First)/float64(r.OutputTokens-1))
-		}
-		for _, g := range r.Gaps {
-			itl = append(itl, ms(g))
-		}
-		lost += r.Dropped
-		between += r.Last - r.First
-	}
-	s.TTFT = describe(ttft, percentiles)
-	s.TPOT = describe(tpot, percentiles)
-	s.ITL = describe(itl, percentiles)
-	if lost > 0 {
-		s.ITL.Count += lost
-		s.ITL.Mean = ms(between) / float64(s.ITL.Count)
-		s.ITLFrom = FromSample
-	}
-	if s.ITL.Count > 0 {
-		s.MergedShare = float64(s.MergedChunks) / float64(s.ITL.Count)
-	}
-	s.E2EL = describe(e2el, percentiles)
-	s.PerToken = describe(perToken, percentiles)
-	s.Queue = describe(queue, percentiles)
-	s.SendLag = describe(lag, percentiles)
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	AskedInput   int64 `json:"asked_input_tokens"`      // of completed requests
+	AskedOutput  int64 `json:"asked_output_tokens"`     // of completed requests
+	UsageMissing int   `json:"usage_missing,omitempty"` // completed requests whose stream brought no usage; counted by chunks
 
-	s.PeakConcurrency = mostInFlight(records, math.MinInt64, math.MaxInt64)
-	if d > 0 {
-		per := func(n float64) float64 { return n / d.Seconds() }
-		s.RequestThroughput = per(float64(s.Completed))
-		s.InputThroughput = per(float64(s.InputTokens))
-		s.OutputThroughput = per(float64(s.OutputTokens))
-		s.TotalThroughput = per(float64(s.InputTokens + s.OutputTokens))
-		s.MeanConcurrency = per(s.E2EL.Mean * float64(s.E2EL.Count) / 1e3)
-		if s.PeakOutputThroughput = peakOutput(records); d < time.Second {
-			s.PeakOutputThroughput = s.OutputThroughput // there is no better second
-		}
-	}
-	s.Objectives, s.Goodput = s.attained(w.SLO, records), s.goodput(w.SLO, records)
-	s.Verdict = judge(w, s, records)
-	return s
+	RequestThroughput float64  `json:"request_throughput"` // completed / duration
+	InputThroughput   float64  `json:"input_throughput"`   // tokens/s
+	OutputThroughput  float64  `json:"output_throughput"`  // tokens/s
+	TotalThroughput   float64  `json:"total_throughput"`   // tokens/s
+	Goodput           *float64 `json:"goodput,omitempty"`  // good requests/s; nil without an SLO
+	// Objectives is how the cell stands to each line of its SLO, in the SLO's order.
+	Objectives []Attainment `json:"objectives,omitempty"`
+
+	TTFT Stats `json:"ttft_ms"`
+	TPOT Stats `json:"tpot_ms"`
+	ITL  Stats `json:"itl_ms"`
+	E2EL Stats `json:"e2el_ms"`
+	// PerToken is the normalised latency: E2EL / output tokens.
+	PerToken Stats `json:"normalized_latency_ms"`
+	Queue    Stats `json:"queue_ms"` // Sent − Scheduled: waiting in the generator
+	// SendLag is how late requests left against an absolute schedule, waiting for
+	// the concurrency cap not counted: the generator's own error.
+	SendLag Stats `json:"send_lag_ms"`
+
+	MeanConcurrency      float64 `json:"mean_concurrency"`       // Σ E2EL / duration
+	PeakConcurrency      int     `json:"peak_concurrency"`       // by sweep line
+	PeakOutputThroughput float64 `json:"peak_output_throughput"` // tokens in the best whole second; of less than a second, OutputThroughput
+
+	// MergedChunks came in the same read as the chunk before, so that the gap
+	// between the two is not known. MergedShare is their share of all gaps.
+	MergedChunks int     `json:"merged_chunks"`
+	MergedShare  float64 `json:"merged_share"`
+
+	// ITLFrom says how the spread of ITL is known when there were too many gaps to
+	// keep: [FromHistogram] or [FromSample]. Empty: from every gap.
+	ITLFrom string `json:"itl_from,omitempty"`
+
+	// ReadLag is how long what had come may have waited until it was read, at most
+	// and of each read: the loop's own delay. Nil when the client cannot tell: with
+	// TLS, and on other systems than Linux.
+	ReadLag   *Stats  `json:"read_lag_ms,omitempty"`
+	GCPauses  int     `json:"gc_pauses,omitempty"`       // of the generator, while measuring
+	GCPauseMs float64 `json:"gc_pause_ms,omitempty"`     // all of them together
+	GCLongest float64 `json:"gc_pause_max_ms,omitempty"` // the longest of the last 256
+
+	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
+	WarmupFailed int     `json:"warmup_failed,omitempty"`
+	CPUShare     float64 `json:"client_cpu_share"` // of one core, this process, while measuring
+	// Cores is how many cores the generator could use; 0: not known.
+	Cores  int     `json:"client_cores,omitempty"`
+	Source *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
+	// Calibrated is what was known of the machine that ran the generator; nil: it
+	// had not been calibrated.
+	Calibrated *Calibrated `json:"calibrated,omitempty"`
+	Verdict    Verdict     `json:"verdict"`
+	// Unknown are the figures that whoever measured this has not told, by their names
+	// in JSON ("failed", "itl_ms.mean"): they are 0 here, and absent from the JSON
+	// form. Nil: we have measured, and know them all.
+	Unknown []string `json:"unknown,omitempty"`
+
+	Window    *Window  `json:"window,omitempty"`    // which part of the run this is; nil: all of it
+	Untrimmed *Summary `json:"untrimmed,omitempty"` // the whole run, where its beginning or end was cut
+	Steady    *Summary `json:"steady,omitempty"`    // the steady state of a closed loop, where one was found
+	Series    *Series  `json:"series,omitempty"`    // the whole run over time
 }
 
-func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+// The verdicts of a cell.
+const (
+	Valid    = "valid"
+	Imported = "imported" // measured by others, and nothing in it contradicts the rest
+	Suspect  = "suspect"  // measured, but with reasons to doubt
+	Void     = "void"     // not a measurement
+)
 
-func (s *Summary) fail(r *Record) {
-	s.Failed++
-	if s.Errors == nil {
-		s.Errors = map[string]int{}
-	}
-	s.Errors[r.Class]++
-	if r.Status != 0 {
-		if s.Statuses == nil {
-			s.Statuses = map[int]int{}
+// Verdict says whether numbers can be trusted, and why not.
+type Verdict struct {
+	Verdict string   `json:"verdict"`
+	Reasons []string `json:"reasons,omitempty"`
+}
+
+// Calibrated is up to where the generator's numbers were found to be right on a
+// machine, with a server that knew what it sent.
+type Calibrated struct {
+	Streams   int     `json:"streams"` // requests in flight
+	Events    float64 `json:"events_per_s"`
+	TTFTError float64 `json:"ttft_p99_error_ms"` // the greatest up to there
+	ITLError  float64 `json:"itl_p99_error_ms"`
+	Bounded   bool    `json:"bounded"` // beyond, they were wrong; false: more was not tried
+}
+
+// Series is a run over time, from its first dispatch. Every list has a value for
+// each interval; the last one may be cut short by the end of the run.
+type Series struct {
+	Every        Duration  `json:"every"`         // 1s, doubled until the run fits into 600 intervals
+	InFlight     []float64 `json:"in_flight"`     // mean
+	OutputTokens []float64 `json:"output_tokens"` // per second, of completed requests
+	TTFT         []float64 `json:"ttft_p50_ms"`   // of requests whose first token came in the interval; 0: none did
+}
+
+// How the spread of ITL is known, when not from every gap.
+const (
+	FromHistogram = "histogram" // of all gaps: median and percentiles are right to three digits, the rest is exact
+	FromSample    = "sample"    // the gaps of every second, fourth, … request; count and mean are exact
+)
+
+// MaxLittle is how far Little's law may be off, relative.
+const MaxLittle = 0.05
+
+// MaxMergedShare is the share of chunks that may come together with the one before:
+// with more, when each came is not known.
+const MaxMergedShare = 0.2
+
+// Failures lists failed requests by what happened to them, HTTP's statuses each by
+// itself: "3 × HTTP 429, 1 × stall". It is empty when none failed.
+func (s *Summary) Failures() string {
+	var list []string
+	add := func(n int, what string) {
+		if n > 0 {
+			list = append(list, fmt.Sprintf("%d × %s", n, what))
 		}
-		s.Statuses[r.Status]++
 	}
-	text := r.Class + ": " + r.Error
-	if len(s.ErrorSamples) < errorSamples && !slices.Contains(s.ErrorSamples, text) {
-		s.ErrorSamples = append(s.ErrorSamples, text)
+	known := 0
+	for _, code := range slices.Sorted(maps.Keys(s.Statuses)) {
+		add(s.Statuses[code], fmt.Sprintf("HTTP %d", code))
+		known += s.Statuses[code]
 	}
+	for _, class := range slices.Sorted(maps.Keys(s.Errors)) {
+		n := s.Errors[class]
+		if class == ClassStatus {
+			n -= known
+		}
+		add(n, class)
+	}
+	return strings.Join(list, ", ")
 }
 
-// describe sorts x.
-func describe(x, percentiles []float64) Stats {
-	s := Stats{Count: len(x), Percentiles: make(map[string]float64, len(percentiles))}
-	slices.Sort(x)
-	for _, p := range percentiles {
-		s.Percentiles[percentileKey(p)] = percentile(x, p)
-	}
-	if len(x) == 0 {
-		return s
-	}
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	s.Mean = sum / float64(len(x))
-	squares := 0.0
-	for _, v := range x {
-		squares += (v - s.Mean) * (v - s.Mean)
-	}
-	s.Std = math.Sqrt(squares / float64(len(x)))
-	s.Median, s.Min, s.Max = percentile(x, 50), x[0], x[len(x)-1]
-	return s
+// Window is a part of a run, in time from its first dispatch.
+type Window struct {
+	From Duration `json:"from"` // included
+	To   Duration `json:"to"`   // not included
 }
 
-// percentile interpolates linearly between the two nearest of the sorted values,
-// as numpy.percentile does unless told otherwise. Of nothing it is 0.
-func percentile(sorted []float64, p float64) float64 {
-	if len(sorted) == 0 {
-		return 0
+// Parts are the summary and those beside it.
+func (s *Summary) Parts() []*Summary {
+	all := []*Summary{s}
+	for _, x := range []*Summary{s.Untrimmed, s.Steady} {
+		if x != nil {
+			all = append(all, x)
+		}
 	}
-	h := float64(len(sorted)-1) * p / 100
-	i := int(h)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
+	return all
 }
 
-// mostInFlight sweeps over requests, failed ones too, from their sending to their
-// end: the most in flight at one moment of those between two.
-func mostInFlight(records []Record, from, to time.Duration) (peak int) {
-	starts := make([]time.Duration, 0, len(records))
-	ends := make([]time.Duration, 0, len(records))
+// FirstDispatch is the moment from which a run's time counts.
+func FirstDispatch(records []Record) time.Duration {
+	first := time.Duration(math.MaxInt64)
 	for i := range records {
-		if r := &records[i]; r.End > from && r.Sent < to {
-			starts, ends = append(starts, max(r.Sent, from)), append(ends, min(r.End, to))
-		}
+		first = min(first, records[i].Sent)
 	}
-	slices.Sort(starts)
-	slices.Sort(ends)
-	over := 0
-	for i, t := range starts {
-		// One that ends when another starts has made room for it.
-		for over < len(ends) && ends[over] <= t {
-			over++
-		}
-		peak = max(peak, i+1-over)
-	}
-	return peak
+	return first
 }
 
-// timeInFlight is the sum of the times of all requests, failed ones too.
-func timeInFlight(records []Record) (sum time.Duration) {
-	for i := range records {
-		sum += records[i].End - records[i].Sent
+// Sent are the records of the requests that were sent in a window: where they lie
+// together, which is nearly always so, a part of those that were given.
+func (x Window) Sent(records []Record) []Record {
+	first := FirstDispatch(records)
+	within := func(r Record) bool {
+		at := r.Sent - first
+		return at >= time.Duration(x.From) && at < time.Duration(x.To)
 	}
-	return sum
-}
-
-// peakOutput is the most tokens of completed requests in one second, of seconds
-// that count from the first dispatch. A request's tokens are spread evenly over
-// its chunks.
-func peakOutput(records []Record) float64 {
-	zero := time.Duration(math.MaxInt64)
+	from, to, n := len(records), 0, 0
 	for i := range records {
-		zero = min(zero, records[i].Sent)
-	}
-	var seconds []float64
-	add := func(at time.Duration, tokens float64) {
-		i := int((at - zero) / time.Second)
-		for len(seconds) <= i {
-			seconds = append(seconds, 0)
-		}
-		seconds[i] += tokens
-	}
-	for i := range records {
-		r := &records[i]
-		if !r.OK() {
-			continue
-		}
-		chunks := len(r.Gaps) + r.Dropped + 1
-		each := float64(r.OutputTokens) / float64(chunks)
-		at := r.First
-		add(at, each)
-		for i := 1; i < chunks; i++ {
-			if r.Dropped > 0 { // evenly in time, too
-				at = r.First + time.Duration(i)*(r.Last-r.First)/time.Duration(chunks-1)
-			} else {
-				at += r.Gaps[i-1]
-			}
-			add(at, each)
+		if within(records[i]) {
+			from, to, n = min(from, i), i+1, n+1
 		}
 	}
-	if len(seconds) == 0 {
-		return 0
+	if n == 0 {
+		return nil
 	}
-	return slices.Max(seconds)
+	if to-from == n {
+		return records[from:to:to]
+	}
+	inside := make([]Record, 0, n)
+	for _, r := range records[from:to] {
+		if within(r) {
+			inside = append(inside, r)
+		}
+	}
+	return inside
 }

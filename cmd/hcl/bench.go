@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/load"
+	"hclbench/load/measure"
+	"hclbench/load/wire"
 	"hclbench/plain"
 	"hclbench/report"
 	"hclbench/results"
@@ -106,7 +108,7 @@ func onlyModel(ctx context.Context, job load.Job) (string, error) {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := load.Direct().Do(req)
+	resp, err := wire.Direct().Do(req)
 	if err != nil {
 		return "", fmt.Errorf("ask the server for its model: %w", err)
 	}
@@ -127,7 +129,7 @@ func (a *app) runBench(ctx context.Context, job load.Job, repeat int, format, ou
 	var failed error
 	for i := range repeat {
 		started := time.Now()
-		result, err := load.Run(ctx, job, a.benchProgress())
+		result, err := measure.Run(ctx, job, a.benchProgress())
 		if terminal(a.stderr) {
 			fmt.Fprint(a.stderr, "\r\x1b[K")
 		}

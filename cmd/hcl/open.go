@@ -15,6 +15,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
+	"hclbench/load/prompts"
 	"hclbench/lock"
 	"hclbench/plan"
 )
@@ -215,7 +216,7 @@ func (l *lab) checksums(ctx context.Context, cfg *hcl.Config, f *lock.File) (map
 			d := c.Workload.Dataset
 			for _, path := range d.Inputs() {
 				if path == d.Path && d.Kind == load.Text {
-					find(asText+path, func() (string, error) { return load.TextSum(l.local(path)) })
+					find(asText+path, func() (string, error) { return prompts.TextSum(l.local(path)) })
 					if f.Datasets[path] == "" {
 						continue
 					}
@@ -291,7 +292,7 @@ func unusable(p *plan.Plan) []error {
 				continue
 			}
 			read[key] = true
-			if err := job.CheckInputs(); err != nil {
+			if err := prompts.CheckInputs(job); err != nil {
 				errs = append(errs, fmt.Errorf("benchmark %s: %w", c.Benchmark, err))
 			}
 		}

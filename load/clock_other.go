@@ -1,8 +1,0 @@
-//go:build !linux
-
-package load
-
-import "context"
-
-// newClock is a timer: nothing finer is known of this system.
-func newClock(context.Context) sleeper { return newTimer() }

@@ -1,0 +1,100 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Contradictions says which of a summary's figures cannot be true together, each
+// in words: what was measured always agrees, what is published need not.
+// limit is the highest concurrency that was allowed; 0: not known.
+//
+// By Little's law the mean number of requests in flight is their throughput times
+// their mean latency. A summary of a window is not looked at, because its counts
+// and its throughputs are of different requests.
+func (s Summary) Contradictions(limit int) []string {
+	if s.Window != nil || s.Duration <= 0 {
+		return nil
+	}
+	var found []string
+	differ := func(stated, is, by float64, format string, args ...any) {
+		if stated > 0 && is > 0 && math.Abs(stated-is) > by*is+halfCent {
+			found = append(found, fmt.Sprintf(format, args...))
+		}
+	}
+	flying := float64(s.Completed) * s.E2EL.Mean / 1e3 / s.Duration
+	differ(s.MeanConcurrency, flying, MaxLittle,
+		"Little's law: a mean concurrency of %.2f is given, and %d requests of %.2f s in %.2f s make %.2f",
+		s.MeanConcurrency, s.Completed, s.E2EL.Mean/1e3, s.Duration, flying)
+	if limit > 0 && flying > (1+MaxLittle)*float64(limit) {
+		found = append(found, fmt.Sprintf("Little's law: %d requests of %.2f s in %.2f s make %.2f in flight, and no more than %d were allowed",
+			s.Completed, s.E2EL.Mean/1e3, s.Duration, flying, limit))
+	}
+	// A duration of which two decimals are printed may be half a hundredth off, which is
+	// much of a short one.
+	rounding := maxRounding + min(halfCent/s.Duration, 1)
+	rate := func(name string, stated, count float64) {
+		differ(stated, count/s.Duration, rounding, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s",
+			name, stated, count, s.Duration, count/s.Duration)
+	}
+	rate("a request throughput", s.RequestThroughput, float64(s.Completed))
+	rate("an input throughput", s.InputThroughput, float64(s.InputTokens))
+	rate("an output throughput", s.OutputThroughput, float64(s.OutputTokens))
+	if s.TTFT.Count > 0 && s.E2EL.Count > 0 && s.TTFT.Mean > s.E2EL.Mean {
+		found = append(found, fmt.Sprintf("the first token comes after %.2f ms on average, and the last after %.2f ms", s.TTFT.Mean, s.E2EL.Mean))
+	}
+	for _, t := range []struct {
+		name string
+		Stats
+	}{{"TTFT", s.TTFT}, {"TPOT", s.TPOT}, {"ITL", s.ITL}, {"E2EL", s.E2EL}} {
+		if wrong := t.disorder(); wrong != "" {
+			found = append(found, t.name+": "+wrong)
+		}
+	}
+	// Where all answers are of one length, the means of requests add up, and a gap
+	// between chunks holds at least one token.
+	if n := int64(s.Completed); n > 0 && s.OutputTokens%n == 0 && s.OutputTokens > n && s.TTFT.Mean > 0 && s.TPOT.Mean > 0 {
+		outputs := float64(s.OutputTokens / n)
+		differ(s.E2EL.Mean, s.TTFT.Mean+(outputs-1)*s.TPOT.Mean, MaxLittle,
+			"a mean E2EL of %.2f ms is given, and a TTFT of %.2f ms with %.0f times a TPOT of %.2f ms make %.2f ms",
+			s.E2EL.Mean, s.TTFT.Mean, outputs-1, s.TPOT.Mean, s.TTFT.Mean+(outputs-1)*s.TPOT.Mean)
+		// Some tools count a gap before the end of a stream, too.
+		if outputs > 1/MaxLittle && s.ITL.Mean > 0 && s.ITL.Mean < (1-MaxLittle)*s.TPOT.Mean-halfCent {
+			found = append(found, fmt.Sprintf("a mean ITL of %.2f ms is given, and it cannot be below the TPOT of %.2f ms", s.ITL.Mean, s.TPOT.Mean))
+		}
+	}
+	return found
+}
+
+// disorder names two statistics of which the smaller is larger.
+func (s Stats) disorder() string {
+	type point struct {
+		at    float64
+		name  string
+		value float64
+	}
+	points := []point{{50, "median", s.Median}, {100, "max", s.Max}, {0, "min", s.Min}}
+	for name, v := range s.Percentiles {
+		if at, err := strconv.ParseFloat(name, 64); err == nil {
+			points = append(points, point{at, "p" + name, v})
+		}
+	}
+	points = slices.DeleteFunc(points, func(p point) bool { return p.value <= 0 }) // not given
+	slices.SortFunc(points, func(a, b point) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name)) })
+	for i := 1; i < len(points); i++ {
+		if a, b := points[i-1], points[i]; a.value > b.value+halfCent && a.at < b.at {
+			return fmt.Sprintf("the %s of %.2f ms is above the %s of %.2f ms", a.name, a.value, b.name, b.value)
+		}
+	}
+	return ""
+}
+
+// A throughput may be off from its count by its time by a share, and all that is
+// printed with two decimals by half a hundredth.
+const (
+	maxRounding = 0.01
+	halfCent    = 0.005
+)

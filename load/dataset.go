@@ -1,0 +1,129 @@
+package load
+
+import (
+	"fmt"
+	"math"
+)
+
+// The data set kinds.
+const (
+	Random       = "random"        // random tokens of an exact length
+	SharedPrefix = "shared-prefix" // groups of prompts with a common beginning (SGLang's generated-shared-prefix)
+	ShareGPT     = "sharegpt"      // the first turns of recorded conversations
+	Text         = "text"          // a file or folder of text, cut to an exact length
+	JSONL        = "jsonl"         // prompts in a file, one JSON object to a line
+	Conversation = "conversation"  // conversations of several turns
+	Trace        = "trace"         // requests with timestamps (Mooncake's JSONL), replayed
+)
+
+// DatasetKinds lists the data set kinds in the order in which help names them.
+func DatasetKinds() []string {
+	return []string{Random, SharedPrefix, ShareGPT, Text, JSONL, Conversation, Trace}
+}
+
+// The two meanings that range_ratio has: vLLM and SGLang use the same word for
+// different ranges.
+const (
+	// ConventionSGLang draws lengths from [L·r, L]; r = 1 is fixed length.
+	ConventionSGLang = "sglang"
+	// ConventionVLLM draws lengths from [L·(1−r), L·(1+r)]; r = 0 is fixed length.
+	ConventionVLLM = "vllm"
+)
+
+// Dataset says what prompts are made of. Which members mean something depends on
+// the kind.
+type Dataset struct {
+	Kind        string   `json:"kind"`                   // one of [DatasetKinds]
+	InputTokens int      `json:"input_tokens,omitempty"` // prompt length: random, text; of sharegpt, an exact cut, 0: as recorded
+	RangeRatio  *float64 `json:"range_ratio,omitempty"`  // of prompts and outputs, as with both peers; nil: every one is exactly as long as asked
+	Convention  string   `json:"convention,omitempty"`   // what RangeRatio means; empty means [ConventionSGLang]
+	Seed        uint64   `json:"seed,omitempty"`         // mixed into every cell's own seed
+
+	Groups          int     `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
+	PromptsPerGroup int     `json:"prompts_per_group,omitempty"` // shared-prefix
+	PrefixTokens    int     `json:"prefix_tokens,omitempty"`     // shared-prefix: length of a beginning
+	QuestionTokens  int     `json:"question_tokens,omitempty"`   // shared-prefix: length of what follows it
+	Path            string  `json:"path,omitempty"`              // of the file, or for text the folder, relative to the lab's directory
+	SHA256          string  `json:"sha256,omitempty"`            // of the file, 64 hex digits; empty: whatever is there
+	Filter          string  `json:"filter,omitempty"`            // sharegpt: which conversations count, [ConventionSGLang] or [ConventionVLLM]
+	OutputTokens    int     `json:"output_tokens,omitempty"`     // sharegpt: an exact cut of the answers; 0: as recorded
+	Slowdown        float64 `json:"slowdown,omitempty"`          // trace: times between requests are multiplied by this; 0 means 1
+	Tokenizer       string  `json:"tokenizer,omitempty"`         // path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
+	TokenizerSHA256 string  `json:"tokenizer_sha256,omitempty"`  // of that file, 64 hex digits; empty: whatever is there
+}
+
+// OwnOutputs reports whether the data set itself says how long answers are, so
+// that a workload need not.
+func (d Dataset) OwnOutputs() bool {
+	switch d.Kind {
+	case ShareGPT, JSONL, Conversation, Trace:
+		return true
+	}
+	return false
+}
+
+// Ranged reports whether lengths are drawn from a range.
+func (d Dataset) Ranged() bool {
+	switch {
+	case d.RangeRatio == nil:
+		return false
+	case d.Kind == Random && d.Convention == ConventionVLLM:
+		return *d.RangeRatio != 0
+	}
+	return *d.RangeRatio != 1
+}
+
+// WithoutServer says why prompts of the data set cannot be made where no server is.
+func (d Dataset) WithoutServer() error {
+	switch d.Kind {
+	case Conversation, Trace:
+		return fmt.Errorf("a data set of kind %q is no batch of prompts", d.Kind)
+	case ShareGPT, Text, JSONL:
+		if d.Tokenizer == "" {
+			return fmt.Errorf("no server is there to count the tokens of a data set of kind %q: name the model's tokenizer in it, tokenizer = \"tokenizer.json\"", d.Kind)
+		}
+	}
+	return nil
+}
+
+// Source is what a data set that is read from files was made of, for the
+// results.
+type Source struct {
+	Tokenizer string   `json:"tokenizer,omitempty"` // who counted: "tokenizer.json sha256:…", "server" or "none"
+	SHA256    string   `json:"sha256,omitempty"`    // of the file that was read
+	Prompts   int      `json:"prompts,omitempty"`   // different ones that there were to send; of conversations, how many; 0: not known
+	LeftOut   int      `json:"left_out,omitempty"`  // by the filter, or as too short, before there were enough
+	Bad       int      `json:"bad,omitempty"`       // entries of the file that could not be used
+	BadLines  []string `json:"bad_lines,omitempty"` // the first few of them, and why
+	Repeated  int      `json:"repeated,omitempty"`  // requests with a prompt that an earlier one had
+	Warmed    int      `json:"warmed,omitempty"`    // different prompts, or conversations, that were measured and that the warm-up had sent before
+	Measured  int      `json:"measured,omitempty"`  // of so many; 0 where Warmed is
+}
+
+// Inputs returns the paths that the data set reads, as they are written: a path
+// may be a folder. A job's Files says where each lies on the machine that runs it.
+func (d Dataset) Inputs() []string {
+	var paths []string
+	for _, p := range []string{d.Path, d.Tokenizer} {
+		if p != "" {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+// Span is a range of lengths, both ends included.
+type Span struct{ Low, High int }
+
+// Lengths is what a length and a range ratio mean in a convention. No length is
+// below 1.
+func Lengths(n int, ratio *float64, convention string) Span {
+	if ratio == nil {
+		return Span{n, n}
+	}
+	l, r := float64(n), *ratio
+	if convention == ConventionVLLM {
+		return Span{max(1, int(math.Floor(l*(1-r)))), max(1, int(math.Ceil(l*(1+r))))}
+	}
+	return Span{max(1, int(l*r)), n}
+}

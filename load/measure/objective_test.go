@@ -1,0 +1,119 @@
+package measure
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+)
+
+// sentEvery are n completed requests, one sent each second, whose TTFT are 1, 2, …
+// times unit and which end half a second later.
+func sentEvery(second, unit time.Duration, n int) []load.Record {
+	var records []load.Record
+	for i := range n {
+		at := time.Duration(i) * second
+		first := at + time.Duration(i+1)*unit
+		records = append(records, load.Record{Seq: i, Sent: at, First: first, Last: first + 500*msec, End: first + 500*msec,
+			Gaps: []time.Duration{100 * msec, 400 * msec}, OutputTokens: 3})
+	}
+	return records
+}
+
+// TestObjectives: a line with a percentile bounds the percentile, one without
+// bounds each request.
+func TestObjectives(t *testing.T) {
+	share := func(f float64) *float64 { return &f }
+	records := sentEvery(time.Second, 10*msec, 101) // TTFT 10 to 1010 ms
+	slo := []load.Objective{
+		{Metric: "ttft", Percentile: 99, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 99, Max: load.Duration(999 * msec)}, {Metric: "ttft", Percentile: 50, Max: load.Duration(510 * msec)},
+		{Metric: "ttft", Percentile: 0, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 0, Max: load.Duration(1010 * msec)},
+		{Metric: "itl", Percentile: 75, Max: load.Duration(399 * msec)}, {Metric: "itl", Percentile: 0, Max: load.Duration(250 * msec)}, {Metric: "tpot", Percentile: 90, Max: load.Duration(250 * msec)},
+		{Metric: "e2el", Percentile: 99.9, Max: load.Duration(1509 * msec)}, {Metric: "normalized_latency", Percentile: 100, Max: load.Duration(504 * msec)},
+	}
+	want := []load.Attainment{
+		{Objective: slo[0], Count: 101, Value: 1000, Within: share(100. / 101), Met: true}, {Objective: slo[1], Count: 101, Value: 1000, Within: share(99. / 101), Met: false}, {Objective: slo[2], Count: 101, Value: 510, Within: share(51. / 101), Met: true},
+		{Objective: slo[3], Count: 101, Value: 1010, Within: share(100. / 101), Met: false}, {Objective: slo[4], Count: 101, Value: 1010, Within: share(1), Met: true},
+		{Objective: slo[5], Count: 202, Value: 400, Within: share(1), Met: false}, {Objective: slo[6], Count: 101, Value: 250, Within: share(1), Met: true}, {Objective: slo[7], Count: 101, Value: 250, Within: share(1), Met: true},
+		{Objective: slo[8], Count: 101, Value: 1509, Within: share(100. / 101), Met: true}, {Objective: slo[9], Count: 101, Value: 1510. / 3, Within: share(1), Met: true},
+	}
+	w := load.Workload{Requests: 101, Concurrency: 1, SLO: slo}
+	s := Summarize(w, []float64{99}, time.Time{}, 102*time.Second, records)
+	if diff := cmp.Diff(want, s.Objectives, approx(1e-6)); diff != "" {
+		t.Errorf("objectives (-want +got):\n%s", diff)
+	}
+
+	t.Run("failed requests are not within", func(t *testing.T) {
+		records := append(sentEvery(time.Second, 10*msec, 3), load.Record{Seq: 3, Sent: time.Second, End: time.Second, Class: load.ClassStatus})
+		got := load.Summary{}.Under([]load.Objective{{Metric: "ttft", Percentile: 0, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 99, Max: load.Duration(time.Second)}}, records).Objectives
+		if got[0].Met || *got[0].Within != 0.75 || !got[1].Met || *got[1].Within != 0.75 {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("of the window", func(t *testing.T) {
+		w := w
+		w.SLO, w.CutEnd = []load.Objective{{Metric: "ttft", Percentile: 100, Max: load.Duration(500 * msec)}, {Metric: "e2el", Percentile: 0, Max: load.Duration(900 * msec)}}, load.Duration(52*time.Second)
+		s := Summarize(w, nil, time.Time{}, 102*time.Second, records)
+		if a := s.Objectives[0]; !a.Met || a.Count != 50 || a.Value != 500 {
+			t.Errorf("of the first 50 s: %+v", a)
+		}
+		if a := s.Untrimmed.Objectives[0]; a.Met || a.Count != 101 {
+			t.Errorf("of the whole run: %+v", a)
+		}
+	})
+	t.Run("an SLO of today", func(t *testing.T) {
+		none, cut := w, load.Duration(52*time.Second)
+		none.SLO, none.CutEnd, w.CutEnd = nil, cut, cut
+		then, now := Summarize(none, nil, time.Time{}, 102*time.Second, records), Summarize(w, nil, time.Time{}, 102*time.Second, records)
+		if diff := cmp.Diff(now, then.Under(w.SLO, records)); diff != "" {
+			t.Errorf("measured with it, and without (-with +judged later):\n%s", diff)
+		}
+		if diff := cmp.Diff(then, now.Under(nil, records)); diff != "" {
+			t.Errorf("without any (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("without records", func(t *testing.T) {
+		got := s.Under([]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 42, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 0, Max: load.Duration(time.Second)}}, nil)
+		if o := got.Objectives; !o[0].Met || o[0].Value != 1000 || o[1].Met || o[1].Count != 0 || o[2].Met || got.Goodput != nil {
+			t.Errorf("%+v, goodput %v", o, got.Goodput)
+		}
+	})
+	t.Run("JSON", func(t *testing.T) {
+		text, err := json.Marshal(s.Objectives[0])
+		const want = `{"metric":"ttft","percentile":99,"max":"1s","count":101,"value_ms":1000,"within":0.9900990099009901,"met":true}`
+		if err != nil || string(text) != want {
+			t.Errorf("%s, %v, want %s", text, err, want)
+		}
+	})
+}
+
+// TestGoodputOfPercentiles: of several lines about one metric, the one that bounds
+// the most requests says which are good.
+func TestGoodputOfPercentiles(t *testing.T) {
+	records := sentEvery(time.Second, 10*msec, 100)
+	for _, c := range []struct {
+		slo  []load.Objective
+		want float64 // of 100
+	}{
+		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}}, 50},
+		{[]load.Objective{{Metric: "ttft", Percentile: 50, Max: load.Duration(100 * msec)}, {Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}}, 50},
+		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}, {Metric: "ttft", Percentile: 0, Max: load.Duration(800 * msec)}}, 80},
+		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}, {Metric: "e2el", Percentile: 50, Max: load.Duration(700 * msec)}}, 20},
+	} {
+		s := load.Summary{Duration: 1}.Under(c.slo, records)
+		if s.Goodput == nil || *s.Goodput != c.want {
+			t.Errorf("%v: goodput %v, want %v", c.slo, s.Goodput, c.want)
+		}
+	}
+}
+
+func TestObjectiveName(t *testing.T) {
+	for want, o := range map[string]load.Objective{"ttft": {Metric: "ttft"}, "ttft_p99": {Metric: "ttft", Percentile: 99}, "e2el_p99_9": {Metric: "e2el", Percentile: 99.9}} {
+		if got := o.Name(); got != want {
+			t.Errorf("%+v is named %s, want %s", o, got, want)
+		}
+	}
+}

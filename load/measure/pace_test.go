@@ -1,0 +1,257 @@
+package measure
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/load/prompts"
+	"hclbench/load/wire"
+)
+
+func TestArrivals(t *testing.T) {
+	const n, rate = 20000, load.Rate(50)
+	for _, c := range []struct {
+		shape load.Rate
+		cv    float64 // coefficient of variation of the gaps: 1/√shape
+	}{
+		{0, 1}, {1, 1}, {0.25, 2}, {4, 0.5}, {load.Inf, 0},
+	} {
+		at := arrivals(n, legs(load.Workload{Rate: rate}), c.shape, 3)
+		if got, want := at[n-1], seconds(n/float64(rate)); got != want {
+			t.Errorf("shape %v: the last arrival is at %v, want exactly %v", c.shape, got, want)
+		}
+		var squares float64
+		before := time.Duration(0)
+		for i, a := range at {
+			if a < before {
+				t.Fatalf("shape %v: arrival %d at %v, after one at %v", c.shape, i, a, before)
+			}
+			d := (a - before).Seconds() - 1/float64(rate)
+			squares += d * d
+			before = a
+		}
+		if cv := math.Sqrt(squares/n) * float64(rate); math.Abs(cv-c.cv) > 0.05*max(c.cv, 0.01) {
+			t.Errorf("shape %v: gaps vary by %.3f of their mean, want %.3f", c.shape, cv, c.cv)
+		}
+	}
+	one := legs(load.Workload{Rate: 1})
+	if !cmp.Equal(arrivals(9, one, 1, 3), arrivals(9, one, 1, 3)) || cmp.Equal(arrivals(9, one, 1, 3), arrivals(9, one, 1, 4)) {
+		t.Error("a schedule is not a function of its seed")
+	}
+}
+
+// paced runs a workload in a bubble of synthetic time, with a server that takes
+// service for every request.
+func paced(t *testing.T, ctx context.Context, w load.Workload, service time.Duration) (load.Summary, []load.Record) {
+	t.Helper()
+	return pacedOf(t, ctx, load.Dataset{Kind: load.Random, InputTokens: 1}, w, service)
+}
+
+func pacedOf(t *testing.T, ctx context.Context, d load.Dataset, w load.Workload, service time.Duration) (load.Summary, []load.Record) {
+	t.Helper()
+	w.Dataset, w.OutputTokens, w.Endpoint = d, 2, load.Completions
+	g, err := newGenerator(load.Job{Target: load.Target{BaseURL: "http://x"}, Workload: w, Seed: 5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.client = served(service)
+	g.newSleeper = func(context.Context) sleeper { return newTimer() } // of synthetic time
+	r, err := g.run(ctx)
+	if err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	return r.Summary, r.Records
+}
+
+// served is a client whose requests all take so long.
+type served time.Duration
+
+func (served) Open(context.Context, int) {}
+
+func (served) ReadLag() *load.Histogram { return nil }
+
+func (served) Close() {}
+
+func (s served) Send(ctx context.Context, _ []byte, x wire.Exchange) {
+	x.Record.Sent = x.Since()
+	select {
+	case <-time.After(time.Duration(s)):
+		now := x.Since()
+		x.Record.First, x.Record.Last, x.Record.End = now, now, now
+		x.Record.InputTokens, x.Record.OutputTokens, x.Record.Gaps = 1, 2, []time.Duration{0}
+	case <-ctx.Done():
+		x.Record.Fail(x.Since(), load.ClassCancelled, "")
+	}
+}
+
+type moment struct{ Scheduled, Ready, Sent time.Duration }
+
+func moments(records []load.Record) []moment {
+	var m []moment
+	for _, r := range records {
+		m = append(m, moment{r.Scheduled, r.Ready, r.Sent})
+	}
+	return m
+}
+
+func TestPace(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		name    string
+		w       load.Workload
+		service time.Duration
+		want    []moment
+	}{
+		{"closed", load.Workload{Requests: 5, Concurrency: 2}, 3 * s,
+			[]moment{{0, 0, 0}, {0, 0, 0}, {3 * s, 3 * s, 3 * s}, {3 * s, 3 * s, 3 * s}, {6 * s, 6 * s, 6 * s}}},
+		{"closed, more workers than requests", load.Workload{Requests: 2, Concurrency: 9}, s, []moment{{0, 0, 0}, {0, 0, 0}}},
+		{"closed, by time", load.Workload{Duration: load.Duration(5 * s), Concurrency: 1}, 3 * s, []moment{{0, 0, 0}, {3 * s, 3 * s, 3 * s}}},
+		{"all at once", load.Workload{Requests: 3, Rate: load.Inf}, s, []moment{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}},
+		{"all at once, capped", load.Workload{Requests: 3, Rate: load.Inf, Concurrency: 1}, s, []moment{{0, 0, 0}, {0, s, s}, {0, 2 * s, 2 * s}}},
+		{"open", load.Workload{Requests: 3, Rate: 2, Burstiness: load.Inf}, 9 * s, []moment{{s / 2, s / 2, s / 2}, {s, s, s}, {3 * s / 2, 3 * s / 2, 3 * s / 2}}},
+		{"open, capped", load.Workload{Requests: 4, Rate: 1, Burstiness: load.Inf, Concurrency: 1}, 5 * s / 2,
+			[]moment{{s, s, s}, {2 * s, 7 * s / 2, 7 * s / 2}, {3 * s, 6 * s, 6 * s}, {4 * s, 17 * s / 2, 17 * s / 2}}},
+		{"open, by time", load.Workload{Duration: load.Duration(5 * s / 2), Rate: 1, Burstiness: load.Inf}, s, []moment{{s, s, s}, {2 * s, 2 * s, 2 * s}}},
+		{"closed, ramped", load.Workload{Requests: 6, Concurrency: 4, Ramp: load.Duration(4 * s)}, 5 * s / 2,
+			[]moment{{0, 0, 0}, {s, s, s}, {2 * s, 2 * s, 2 * s}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {3 * s, 3 * s, 3 * s}, {7 * s / 2, 7 * s / 2, 7 * s / 2}}},
+		// Half a t² until 2 s, and then 2 a second.
+		{"open, ramped", load.Workload{Requests: 4, Rate: 2, Burstiness: load.Inf, Ramp: load.Duration(2 * s)}, s,
+			[]moment{{1414213562, 1414213562, 1414213562}, {2 * s, 2 * s, 2 * s}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {3 * s, 3 * s, 3 * s}}},
+		{"open, ramped, by time", load.Workload{Duration: load.Duration(3 * s), Rate: 2, Burstiness: load.Inf, Ramp: load.Duration(4 * s)}, s,
+			[]moment{{2 * s, 2 * s, 2 * s}, {2828427125, 2828427125, 2828427125}}},
+		{"stages of rates", load.Workload{Burstiness: load.Inf, Stages: []load.Stage{{Duration: load.Duration(2 * s), Rate: 1}, {Duration: load.Duration(s), Rate: 4}}}, 9 * s,
+			[]moment{{s, s, s}, {2 * s, 2 * s, 2 * s}, {9 * s / 4, 9 * s / 4, 9 * s / 4}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {11 * s / 4, 11 * s / 4, 11 * s / 4}, {3 * s, 3 * s, 3 * s}}},
+		// The worker of the second stage that the first had as well is still busy.
+		{"stages of concurrencies", load.Workload{Stages: []load.Stage{{Duration: load.Duration(4 * s), Concurrency: 1}, {Duration: load.Duration(2 * s), Concurrency: 2}, {Duration: load.Duration(3 * s), Concurrency: 1}}}, 5 * s / 2,
+			[]moment{{0, 0, 0}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {4 * s, 4 * s, 4 * s}, {5 * s, 5 * s, 5 * s}, {15 * s / 2, 15 * s / 2, 15 * s / 2}}},
+		{"stages of both", load.Workload{Burstiness: load.Inf, Stages: []load.Stage{{Duration: load.Duration(2 * s), Concurrency: 1}, {Duration: load.Duration(s), Rate: 2}}}, 3 * s / 2,
+			[]moment{{0, 0, 0}, {3 * s / 2, 3 * s / 2, 3 * s / 2}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {3 * s, 3 * s, 3 * s}}},
+		{"a stage at once", load.Workload{Concurrency: 2, Stages: []load.Stage{{Duration: load.Duration(s), Rate: load.Inf}}}, 3 * s, []moment{{0, 0, 0}, {0, 0, 0}}},
+		{"open, by time and requests", load.Workload{Duration: load.Duration(9 * s), Requests: 1, Rate: 1, Burstiness: load.Inf}, s, []moment{{s, s, s}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, records := paced(t, t.Context(), c.w, c.service)
+				if diff := cmp.Diff(c.want, moments(records)); diff != "" {
+					t.Errorf("moments (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestPoisson: in synthetic time every request leaves exactly when it is due, and
+// none is lost.
+func TestPoisson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := load.Workload{Requests: 5000, Rate: 1000}
+		s, records := paced(t, t.Context(), w, 700*time.Millisecond)
+		for i, at := range arrivals(5000, legs(w), 1, prompts.Seed(load.Job{Workload: w, Seed: 5})) {
+			if records[i].Seq != i || records[i].Scheduled != at || records[i].Sent != at {
+				t.Fatalf("request %d left at %v as %d, and was due at %v", i, records[i].Sent, records[i].Seq, at)
+			}
+		}
+		if s.SendLag.Max != 0 || s.Queue.Max != 0 || s.Completed != 5000 {
+			t.Errorf("%d completed, lag %v, queue %v, want 5000, 0, 0", s.Completed, s.SendLag.Max, s.Queue.Max)
+		}
+		// On average 1,000/s × 0.7 s are in flight while requests are sent.
+		if s.PeakConcurrency < 700 || s.PeakConcurrency > 900 {
+			t.Errorf("peak concurrency %d", s.PeakConcurrency)
+		}
+	})
+}
+
+// TestCancelled: a run that is stopped ends at once and keeps what it has.
+func TestCancelled(t *testing.T) {
+	for name, w := range map[string]load.Workload{
+		"closed": {Requests: 100, Concurrency: 2}, "open": {Requests: 100, Rate: 1, Burstiness: load.Inf},
+		"capped": {Requests: 100, Rate: 1, Burstiness: load.Inf, Concurrency: 1}, "at once": {Requests: 100, Rate: load.Inf, Concurrency: 3},
+		"warming up": {Requests: 1, Concurrency: 1, Warmup: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				s, records := paced(t, ctx, w, 2*time.Second)
+				if took := time.Since(began); took != 9500*time.Millisecond {
+					t.Errorf("ended after %v, want 9.5s", took)
+				}
+				if len(records) != s.Requests || s.Requests != s.Completed+s.Failed || s.Errors[load.ClassCancelled] != s.Failed {
+					t.Errorf("%d records, %+v", len(records), s)
+				}
+				if name != "warming up" && (s.Completed < 3 || s.Failed < 1) {
+					t.Errorf("%d completed, %d cancelled", s.Completed, s.Failed)
+				}
+				if s.Verdict.Verdict == load.Valid {
+					t.Error("a run that was stopped is valid")
+				}
+			})
+		})
+	}
+}
+
+// opener is a client that counts the connections that are asked for.
+type opener struct {
+	served
+	asked *atomic.Int64
+}
+
+func (o opener) Open(_ context.Context, n int) { o.asked.Add(int64(n)) }
+
+// TestRampConnects: a worker that begins late has its connection made shortly before,
+// and not at the start, when the server would close it meanwhile.
+func TestRampConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 1}, OutputTokens: 2, Endpoint: load.Completions, Requests: 20, Concurrency: 10, Ramp: load.Duration(20 * time.Second)}
+		g, err := newGenerator(load.Job{Target: load.Target{BaseURL: "http://x"}, Workload: w}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.client = opener{served(time.Second), &asked}
+		go func() {
+			for _, want := range []int64{1, 2, 3} { // at 0, 2, 4 s
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if got := asked.Load(); got != want {
+					t.Errorf("%d connections were asked for, want %d", got, want)
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		if _, err := g.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if asked.Load() != 10 {
+			t.Errorf("%d connections were asked for, want 10", asked.Load())
+		}
+	})
+}
+
+// TestClock: a clock wakes when it should, and when it need not wait any more.
+func TestClock(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newClock(ctx)
+	defer c.stop()
+	for range 20 {
+		at := time.Now().Add(700 * time.Microsecond)
+		if !c.until(ctx, at) || time.Now().Before(at) {
+			t.Fatal("woke too soon")
+		}
+	}
+	if !c.until(ctx, time.Now()) {
+		t.Error("what is now has come")
+	}
+	time.AfterFunc(time.Millisecond, cancel)
+	if c.until(ctx, time.Now().Add(time.Hour)) || c.until(ctx, time.Now()) {
+		t.Error("the context has ended")
+	}
+}

@@ -1,0 +1,314 @@
+// Package measure carries out a job: it sends requests at the asked pace, computes
+// the figures from their records, and judges whether these can be trusted.
+package measure
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hclbench/load"
+	"hclbench/load/prompts"
+	"hclbench/load/wire"
+)
+
+// progressEvery is how often a run says where it stands.
+const progressEvery = 500 * time.Millisecond
+
+// Run carries out one job: warm-up requests, then the measurement. progress may
+// be nil; it is called from one goroutine, about every half second and at the
+// end of each of the two.
+//
+// The error is nil when every request was sent and has had its answer, whatever
+// the answers were: failed requests are data. When ctx ends the run ends at
+// once, and Run returns ctx's error together with what was measured until then.
+// The result is nil only when the job cannot be run at all.
+func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load.Result, error) {
+	g, err := newGenerator(job, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer g.client.Close()
+	return g.run(ctx)
+}
+
+// generator is one run.
+type generator struct {
+	job      load.Job
+	template load.Template
+	material *prompts.Material
+	client   wire.Client
+	progress func(load.Progress)
+
+	newSleeper func(context.Context) sleeper // of the schedule of arrivals
+}
+
+func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error) {
+	if err := job.Workload.Check(); err != nil {
+		return nil, err
+	}
+	t, err := load.NewTemplate(job.Target, job.Workload)
+	if err != nil {
+		return nil, err
+	}
+	if err := wire.AllowFiles(sockets(job.Workload)); err != nil {
+		return nil, err
+	}
+	c, err := wire.New(job)
+	if err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(load.Progress) {}
+	}
+	return &generator{job: job, template: t, client: c, progress: progress, newSleeper: newClock}, nil
+}
+
+// sockets is how many connections a workload may need at once, as far as that
+// can be known beforehand.
+func sockets(w load.Workload) int {
+	most := w.Concurrency
+	for _, s := range w.Stages {
+		most = max(most, s.Concurrency)
+	}
+	switch {
+	case most > 0 && w.Requests > 0:
+		return min(most, w.Requests)
+	case most > 0:
+		return most
+	case w.Rate == load.Inf:
+		return w.Requests
+	}
+	return 0
+}
+
+// requests is how many requests there will be; 0 when time alone ends the run.
+func requests(w load.Workload) int {
+	staged := len(w.Stages) > 0
+	switch {
+	case staged && slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate == 0 || s.Rate == load.Inf }):
+		return 0
+	case w.Dataset.Kind == load.Conversation && (staged || w.Duration > 0):
+		return w.Requests // of conversations, only their beginnings have a rate
+	case staged:
+		return fit(legs(w), w.End())
+	case timed(w):
+		return arriving(w)
+	}
+	return w.Requests
+}
+
+func (g *generator) run(ctx context.Context) (*load.Result, error) {
+	w := g.job.Workload
+	total, err := g.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var warm *phase
+	if w.Warmup > 0 {
+		c := w.Concurrency
+		if c == 0 {
+			c = 16 // enough for a server to capture its graphs and fill its caches
+		}
+		warm = g.newPhase(prompts.ForWarmup, w.Warmup)
+		warm.watched(func() { warm.closed(ctx, crew(min(c, w.Warmup), 0, 0), false, nil) })
+	}
+	p := g.newPhase(prompts.ForPrompt, total)
+	g.client.ReadLag() // of the warm-up
+	var used spent
+	var took time.Duration
+	p.watched(func() {
+		p.pace(ctx)
+		used, took = p.before.since() // what comes now is ours to compute, and measures nothing
+	})
+
+	records := withoutSecrets(g.job, p.collect())
+	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
+	p.tally.complete(&s)
+	s = s.Under(w.SLO, records) // by all gaps
+	lag := load.DescribeLag(g.client.ReadLag(), lagPercentiles())
+	s.Source = g.drawn(p, warm)
+	for _, x := range s.Parts() {
+		x.ReadLag = lag
+		used.write(x, took)
+		if warm != nil {
+			x.Warmup, x.WarmupFailed = w.Warmup, int(warm.failed.Load())
+		}
+		x.Calibrated = g.job.Calibrated
+		x.Verdict = judged(x, w, records)
+	}
+	if ctx.Err() != nil {
+		return &load.Result{Summary: s, Records: records}, ctx.Err()
+	}
+	return &load.Result{Summary: s, Records: records}, nil
+}
+
+// drawn is what the measurement took from the data set, after the warm-up.
+func (g *generator) drawn(p, warm *phase) *load.Source {
+	took := func(p *phase) int {
+		switch {
+		case p == nil:
+			return 0
+		case g.material.Talks != nil:
+			return p.begun
+		}
+		return int(p.sent.Load())
+	}
+	return g.material.Drawn(took(p), took(warm))
+}
+
+// prepare makes the data set ready, and says how many requests there will be.
+func (g *generator) prepare(ctx context.Context) (total int, err error) {
+	w := g.job.Workload
+	total = requests(w)
+	if w.Dataset.Kind == load.Trace {
+		total = w.Requests
+	}
+	if g.material, err = prompts.Open(ctx, g.job, total); err != nil {
+		return 0, fmt.Errorf("prepare data set %s: %w", w.Dataset.Kind, hide(g.job, err))
+	}
+	if rows := len(g.material.Rows); w.Dataset.Kind == load.Trace {
+		total = rows
+	}
+	g.template, err = load.TemplateOf(g.job.Target, w, g.material.AsText)
+	return total, err
+}
+
+// duration is the time from the first dispatch to the last response.
+func duration(records []load.Record) time.Duration {
+	if len(records) == 0 {
+		return 0
+	}
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	for i := range records {
+		first, last = min(first, records[i].Sent), max(last, records[i].End)
+	}
+	return last - first
+}
+
+// phase is the warm-up or the measurement.
+type phase struct {
+	g       *generator
+	prompts prompts.Prompts
+	warmup  bool
+	total   int // requests; 0: bounded by time
+	began   time.Time
+	before  spent     // when it started
+	zero    time.Time // from which all times of records count: its first prompts are made by then
+
+	next, sent, done, failed, chunks atomic.Int64
+
+	arriving atomic.Int64 // workers that have a connection made for their first request
+
+	tally tally
+
+	mu      sync.Mutex
+	records [][]load.Record // one list of each worker
+	begun   int             // conversations
+	granted int             // requests, to conversations
+}
+
+func (g *generator) newPhase(use uint64, total int) *phase {
+	p := &phase{g: g, warmup: use == prompts.ForWarmup, total: total, began: time.Now(), tally: tally{limit: maxGaps}}
+	if g.material.Prompts != nil {
+		p.prompts = g.material.Prompts(use)
+	}
+	return p
+}
+
+// start is the moment from which the phase's times count.
+func (p *phase) start() {
+	p.before = spentNow()
+	p.zero = time.Now()
+}
+
+// watched does work while progress is told.
+func (p *phase) watched(work func()) {
+	stop := make(chan struct{})
+	var teller sync.WaitGroup
+	teller.Go(func() {
+		t := time.NewTicker(progressEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				p.g.progress(p.state())
+			case <-stop:
+				p.g.progress(p.state())
+				return
+			}
+		}
+	})
+	work()
+	close(stop)
+	teller.Wait()
+}
+
+func (p *phase) state() load.Progress {
+	done, sent := p.done.Load(), p.sent.Load()
+	return load.Progress{
+		Elapsed: time.Since(p.began).Seconds(),
+		Sent:    int(sent), Done: int(done), Failed: int(p.failed.Load()), InFlight: int(sent - done),
+		OutputTokens: p.chunks.Load(), Total: p.total, Warmup: p.warmup,
+	}
+}
+
+// collect returns what all workers wrote down, in the order of dispatch.
+func (p *phase) collect() []load.Record {
+	n := 0
+	for _, r := range p.records {
+		n += len(r)
+	}
+	all := make([]load.Record, 0, n)
+	for i, r := range p.records {
+		all = append(all, r...)
+		p.records[i] = nil // there may be millions
+	}
+	slices.SortFunc(all, func(a, b load.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	p.tally.giveBack(all)
+	// Prompts are made in this order, but need not leave in it.
+	slices.SortStableFunc(all, func(a, b load.Record) int { return cmp.Compare(a.Sent, b.Sent) })
+	return all
+}
+
+// worker sends one request at a time.
+type worker struct {
+	p       *phase
+	records []load.Record
+	talk    *prompts.Dialogue // under way, with another turn to come
+	heard   []byte            // the answer to its last turn
+}
+
+func (p *phase) newWorker() *worker { return &worker{p: p} }
+
+func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
+	p := w.p
+	w.records = append(w.records, load.Record{
+		Seq: t.seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.input, AskedOutput: t.output,
+	})
+	r := &w.records[len(w.records)-1]
+	p.sent.Add(1)
+	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.job.Workload.NoStream}
+	if w.heard = w.heard[:0]; t.talk != nil {
+		x.Text = &w.heard
+	}
+	p.g.client.Send(ctx, t.body, x)
+	if !r.OK() {
+		p.failed.Add(1)
+	}
+	p.tally.settle(r)
+	w.talk = p.heard(t.talk, r.OK(), w.heard)
+	p.done.Add(1)
+}
+
+// finish hands over what the worker has seen.
+func (w *worker) finish() {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	w.p.records = append(w.p.records, w.records)
+}

@@ -1,0 +1,399 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/load/prompts"
+	"hclbench/sim"
+)
+
+func ratio(r float64) *float64 { return &r }
+
+func job(w load.Workload) load.Job {
+	return load.Job{Target: load.Target{Model: "m"}, Workload: w, Seed: 7}
+}
+
+// engine starts a simulated engine for one test.
+func engine(t testing.TB, c sim.Config) (*sim.Server, load.Target) {
+	t.Helper()
+	s := sim.New(c)
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return s, load.Target{BaseURL: h.URL, Model: sim.DefaultModel}
+}
+
+// instant is an engine that never makes a test wait.
+func instant(c sim.Config) sim.Config {
+	c.TTFT, c.ITL = -1, -1
+	return c
+}
+
+func run(t testing.TB, target load.Target, w load.Workload) *load.Result {
+	t.Helper()
+	r, err := Run(t.Context(), load.Job{Target: target, Workload: w, Seed: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func within(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if !near(got, want, share) {
+		t.Errorf("%s is %.4g, and the truth is %.4g: more than %.1f %% off", what, got, want, share*100)
+	}
+}
+
+func near(got, want, share float64) bool { return math.Abs(got-want) <= share*want }
+
+// besideTruth measures a server and asks it what it did.
+func besideTruth(t testing.TB, concurrency int, itl time.Duration, tokens int) (load.Summary, sim.Truth) {
+	t.Helper()
+	server, target := engine(t, sim.Config{TTFT: 50 * time.Millisecond, ITL: itl})
+	r := run(t, target, load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 100}, Requests: 2 * concurrency, Concurrency: concurrency,
+		OutputTokens: tokens, IgnoreEOS: true, Endpoint: load.Completions,
+	})
+	return r.Summary, server.Truth()
+}
+
+// TestTruth holds the generator against what the server knows that it sent.
+// Counts are equal in every run. Times are those of a machine that others use
+// too, and a generator that gets no processor for 50 ms cannot tell when
+// something came: of five runs, one has to be undisturbed.
+func TestTruth(t *testing.T) {
+	concurrency, itl, tokens := 64, 20*time.Millisecond, 128
+	if raceDetector {
+		concurrency, itl, tokens = 16, 40*time.Millisecond, 64
+	}
+	for range 5 {
+		s, truth := besideTruth(t, concurrency, itl, tokens)
+		type totals struct {
+			Completed     int
+			Input, Output int64
+			Gaps, Peak    int
+		}
+		want := totals{truth.Completed, truth.PromptTokens, truth.CompletionTokens, truth.ITL.Count, truth.PeakInFlight}
+		if diff := cmp.Diff(want, totals{s.Completed, s.InputTokens, s.OutputTokens, s.ITL.Count, s.PeakConcurrency}); diff != "" {
+			t.Fatalf("totals (-server +generator):\n%s", diff)
+		}
+		if n := int64(2 * concurrency); s.OutputTokens != n*int64(tokens) || s.InputTokens != n*100 {
+			t.Fatalf("%d output and %d input tokens, want %d and %d", s.OutputTokens, s.InputTokens, n*int64(tokens), n*100)
+		}
+		if s.TTFT.Mean < truth.TTFT.Mean {
+			t.Fatalf("mean TTFT %v ms is below the server's own %v ms", s.TTFT.Mean, truth.TTFT.Mean)
+		}
+		t.Logf("generator and truth: mean TPOT %.3f, %.3f, median ITL %.3f, %.3f, mean TTFT %.2f, %.2f ms",
+			s.TPOT.Mean, truth.TPOT.Mean, s.ITL.Median, truth.ITL.Median, s.TTFT.Mean, truth.TTFT.Mean)
+		if near(s.TPOT.Mean, truth.TPOT.Mean, 0.01) && near(s.ITL.Mean, truth.ITL.Mean, 0.01) && near(s.ITL.Median, truth.ITL.Median, 0.01) {
+			return
+		}
+	}
+	t.Error("mean TPOT, mean ITL and median ITL were never all within 1 % of the truth")
+}
+
+// TestRate: the rate that was asked for is the rate that is sent.
+func TestRate(t *testing.T) {
+	server, target := engine(t, instant(sim.Config{}))
+	w := load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 10}, Requests: 1000, Rate: 200,
+		OutputTokens: 2, IgnoreEOS: true, Endpoint: load.Completions,
+	}
+	for name, burstiness := range map[string]load.Rate{"poisson": 1, "constant": load.Inf} {
+		t.Run(name, func(t *testing.T) {
+			server.ResetTruth()
+			w.Burstiness = burstiness
+			r := run(t, target, w)
+			if truth := server.Truth(); r.Summary.Completed != 1000 || truth.Completed != 1000 {
+				t.Fatalf("%d completed, %d by the server: %v", r.Summary.Completed, truth.Completed, r.Summary.Errors)
+			}
+			// From the start of the schedule to its last request: 5 s.
+			within(t, "rate", 1000/r.Records[999].Sent.Seconds(), 200, 0.01)
+		})
+	}
+}
+
+// TestEndpoints: prompts and answers are counted exactly by every protocol.
+func TestEndpoints(t *testing.T) {
+	for _, endpoint := range []string{load.Completions, load.Chat, load.Generate} {
+		t.Run(endpoint, func(t *testing.T) {
+			server, target := engine(t, instant(sim.Config{}))
+			r := run(t, target, load.Workload{
+				Dataset: load.Dataset{Kind: load.Random, InputTokens: 300, RangeRatio: ratio(0.5)}, Requests: 20, Concurrency: 4,
+				OutputTokens: 30, IgnoreEOS: true, Endpoint: endpoint,
+			})
+			s, truth := r.Summary, server.Truth()
+			if s.Completed != 20 || s.UsageMissing != 0 {
+				t.Errorf("%d completed, %d without usage: %v", s.Completed, s.UsageMissing, s.ErrorSamples)
+			}
+			if s.InputTokens != s.AskedInput || s.InputTokens != truth.PromptTokens || s.InputTokens < 20*150 || s.InputTokens > 20*300 {
+				t.Errorf("%d input tokens, %d asked for, %d by the server", s.InputTokens, s.AskedInput, truth.PromptTokens)
+			}
+			if s.OutputTokens != s.AskedOutput || s.OutputTokens != truth.CompletionTokens {
+				t.Errorf("%d output tokens, %d asked for, %d by the server", s.OutputTokens, s.AskedOutput, truth.CompletionTokens)
+			}
+			if int64(s.ITL.Count) != s.OutputTokens-20 {
+				t.Errorf("%d gaps of %d tokens in 20 requests", s.ITL.Count, s.OutputTokens)
+			}
+		})
+	}
+}
+
+// TestConnectionsAreKept: a worker sends all its requests over one connection.
+func TestConnectionsAreKept(t *testing.T) {
+	var opened atomic.Int64
+	server := httptest.NewUnstartedServer(sim.New(instant(sim.Config{})))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	s := run(t, load.Target{BaseURL: server.URL}, load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 2000}, Requests: 200, Concurrency: 4, OutputTokens: 20, Endpoint: load.Completions,
+	}).Summary
+	// One that is free a moment too late for the next request makes it open
+	// another; that happens now and then, not every time.
+	if s.Completed != 200 || opened.Load() > 20 {
+		t.Errorf("%d completed over %d connections, want 200 over about 4", s.Completed, opened.Load())
+	}
+}
+
+func TestSpeculative(t *testing.T) {
+	server, target := engine(t, sim.Config{TTFT: time.Millisecond, ITL: 5 * time.Millisecond, TokensPerChunk: 4})
+	s := run(t, target, load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 8, Concurrency: 8, OutputTokens: 41, IgnoreEOS: true, Endpoint: load.Completions,
+	}).Summary
+	truth := server.Truth()
+	if s.OutputTokens != 8*41 || s.ITL.Count != 8*10 {
+		t.Errorf("%d tokens, %d gaps, want %d and %d", s.OutputTokens, s.ITL.Count, 8*41, 8*10)
+	}
+	within(t, "mean TPOT", s.TPOT.Mean, truth.TPOT.Mean, 0.1)
+	within(t, "mean ITL", s.ITL.Mean, truth.ITL.Mean, 0.1)
+}
+
+func TestFaults(t *testing.T) {
+	w := load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 12, Concurrency: 3, OutputTokens: 8, IgnoreEOS: true, Endpoint: load.Completions,
+	}
+	suspicion := func(t *testing.T, s load.Summary, part string) {
+		t.Helper()
+		if s.Verdict.Verdict != load.Suspect || !strings.Contains(strings.Join(s.Verdict.Reasons, "\n"), part) {
+			t.Errorf("verdict %q, want suspect with %q", s.Verdict, part)
+		}
+	}
+	t.Run("fails now and then", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{FailEvery: 4}))
+		s := run(t, target, w).Summary
+		if s.Completed != 9 || s.Failed != 3 || s.Errors[load.ClassStatus] != 3 || !strings.Contains(s.ErrorSamples[0], "simulated failure") || len(s.ErrorSamples) != 1 {
+			t.Errorf("%d completed, %d failed, %v, %q", s.Completed, s.Failed, s.Errors, s.ErrorSamples)
+		}
+		suspicion(t, s, "3 of 12 requests failed (25.0 %): 3 × HTTP 500")
+	})
+	t.Run("stops early", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{StopAfter: 2}))
+		r := run(t, target, w)
+		if r.Summary.OutputTokens != 24 || r.Records[0].Finish != "stop" {
+			t.Errorf("%d tokens, finish %q, want 24, stop", r.Summary.OutputTokens, r.Records[0].Finish)
+		}
+		suspicion(t, r.Summary, "12 of 12 requests did not bring the output tokens asked for (24 instead of 96 in all)")
+	})
+	t.Run("hangs", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{HangAfter: 9}))
+		w := w
+		w.Stall = load.Duration(100 * time.Millisecond)
+		s := run(t, target, w).Summary
+		if s.Completed != 9 || s.Errors[load.ClassStall] != 3 {
+			t.Errorf("%d completed, %v, want 9 and 3 stalls", s.Completed, s.Errors)
+		}
+	})
+	t.Run("is not there", func(t *testing.T) {
+		s := run(t, load.Target{BaseURL: "http://127.0.0.1:1"}, w).Summary
+		if s.Verdict.Verdict != load.Void || s.Errors[load.ClassConnect] != 12 {
+			t.Errorf("verdict %v, %v", s.Verdict, s.Errors)
+		}
+	})
+	t.Run("fails while warming up", func(t *testing.T) {
+		_, target := engine(t, instant(sim.Config{FailEvery: 17}))
+		w := w
+		w.Warmup = 20
+		s := run(t, target, w).Summary
+		if s.Requests != 12 || s.Completed != 12 || s.Warmup != 20 || s.WarmupFailed != 1 {
+			t.Errorf("%d of %d completed, %d of %d warm-up requests failed, want 12 of 12 and 1 of 20", s.Completed, s.Requests, s.WarmupFailed, s.Warmup)
+		}
+		suspicion(t, s, "1 of 20 warm-up requests failed")
+	})
+}
+
+// TestCancelRun: what was measured until a run is stopped is there.
+func TestCancelRun(t *testing.T) {
+	server, target := engine(t, instant(sim.Config{HangAfter: 5}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := Run(ctx, load.Job{Target: target, Workload: load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 100, Concurrency: 2, OutputTokens: 8, Endpoint: load.Completions,
+	}}, func(p load.Progress) {
+		if p.Done == 5 && p.InFlight == 2 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want context.Canceled", err)
+	}
+	if s := r.Summary; s.Completed != 5 || s.Errors[load.ClassCancelled] != 2 || len(r.Records) != 7 || s.Verdict.Verdict != load.Suspect {
+		t.Errorf("%d completed, %v, %d records, %v", s.Completed, s.Errors, len(r.Records), s.Verdict)
+	}
+	if truth := server.Truth(); truth.Completed != 5 {
+		t.Errorf("the server completed %d", truth.Completed)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	_, target := engine(t, sim.Config{TTFT: 300 * time.Millisecond, ITL: -1})
+	var seen []load.Progress
+	_, err := Run(t.Context(), load.Job{Target: target, Workload: load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 8, Concurrency: 2, OutputTokens: 3, Endpoint: load.Completions, Warmup: 2,
+	}}, func(p load.Progress) { seen = append(seen, p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !seen[0].Warmup || seen[0].Total != 2 || seen[0].Done != 2 {
+		t.Errorf("first %+v, want the end of the warm-up", seen[0])
+	}
+	if len(seen) < 3 {
+		t.Errorf("%d reports in more than a second", len(seen))
+	}
+	last := seen[len(seen)-1]
+	last.Elapsed = 0
+	if diff := cmp.Diff(load.Progress{Sent: 8, Done: 8, OutputTokens: 24, Total: 8}, last); diff != "" {
+		t.Errorf("last (-want +got):\n%s", diff)
+	}
+}
+
+func TestBadJobs(t *testing.T) {
+	good := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 1, Concurrency: 1, OutputTokens: 1, Endpoint: load.Completions}
+	for _, c := range []struct {
+		edit func(*load.Workload)
+		want string
+	}{
+		{func(w *load.Workload) { w.Dataset.Kind = "alpaca" }, `"alpaca" is not known`},
+		{func(w *load.Workload) { w.Dataset.Kind = load.ShareGPT }, "a path is needed"},
+		{func(w *load.Workload) { w.Dataset.Kind, w.Dataset.Path = load.ShareGPT, "no/such.json" }, "open data set file such.json: no such file or directory"},
+		{func(w *load.Workload) { w.Dataset.Kind = load.SharedPrefix }, "groups 0"},
+		{func(w *load.Workload) { w.Dataset.Filter = "hf" }, `filter "hf"`},
+		{func(w *load.Workload) { w.Stages = []load.Stage{{Duration: 1, Rate: 1}} }, "go without them"},
+		{func(w *load.Workload) { w.Requests, w.Stages = 0, []load.Stage{{Rate: 1}} }, "stage 1: its duration is 0s"},
+		{func(w *load.Workload) { w.Requests, w.Stages = 0, []load.Stage{{Duration: 1}} }, "stage 1: one of rate and concurrency"},
+		{func(w *load.Workload) { w.Dataset.InputTokens = 0 }, "input tokens 0"},
+		{func(w *load.Workload) { w.Dataset.RangeRatio = ratio(1.5) }, "range ratio 1.5"},
+		{func(w *load.Workload) { w.Dataset.Convention = "hf" }, `convention "hf"`},
+		{func(w *load.Workload) { w.OutputTokens = 0 }, "output tokens 0"},
+		{func(w *load.Workload) { w.Requests = 0 }, "neither requests nor duration"},
+		{func(w *load.Workload) { w.Requests = -1 }, "a negative number"},
+		{func(w *load.Workload) { w.Concurrency = 0 }, "neither rate nor concurrency"},
+		{func(w *load.Workload) { w.Rate = -1 }, "below zero"},
+		{func(w *load.Workload) { w.Rate, w.Concurrency, w.Requests, w.Duration = load.Inf, 0, 0, 1 }, "all at once without an end"},
+		{func(w *load.Workload) { w.Endpoint = "embeddings" }, `endpoint "embeddings"`},
+		{func(w *load.Workload) { w.ExtraBody = "{" }, "extra body"},
+		{func(w *load.Workload) { w.SLO = []load.Objective{{Metric: "tea"}} }, `SLO metric "tea": write one of ttft, tpot, itl, e2el, normalized_latency`},
+		{func(w *load.Workload) { w.SLO, w.NoStream = []load.Objective{{Metric: "itl"}}, true }, `SLO metric "itl": without a stream`},
+		{func(w *load.Workload) { w.Concurrency, w.Requests = 1<<40, 1<<40 }, "open files"},
+	} {
+		w := good
+		c.edit(&w)
+		r, err := Run(t.Context(), load.Job{Target: load.Target{BaseURL: "http://127.0.0.1:1"}, Workload: w}, nil)
+		if r != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Run() = %v, %v, want an error with %q", r, err, c.want)
+		}
+	}
+	if _, err := Run(t.Context(), load.Job{Workload: good}, nil); err == nil || !strings.Contains(err.Error(), "base URL") {
+		t.Errorf("Run() without a URL: %v", err)
+	}
+}
+
+// BenchmarkTruth is how far the generator is from the truth, at concurrency 64
+// and an ITL of 20 ms.
+func BenchmarkTruth(b *testing.B) {
+	var tpot, itl, ttft float64
+	for b.Loop() {
+		s, truth := besideTruth(b, 64, 20*time.Millisecond, 128)
+		tpot += s.TPOT.Mean/truth.TPOT.Mean - 1
+		itl += s.ITL.Median/truth.ITL.Median - 1
+		ttft += s.TTFT.Mean - truth.TTFT.Mean
+	}
+	n := float64(b.N)
+	b.ReportMetric(100*tpot/n, "tpot-error-%")
+	b.ReportMetric(100*itl/n, "itl-error-%")
+	b.ReportMetric(ttft/n, "ttft-added-ms")
+}
+
+// BenchmarkRun is a whole run against a server in the same process, which writes
+// as fast as it can: the processor time is that of both.
+func BenchmarkRun(b *testing.B) {
+	_, target := engine(b, instant(sim.Config{}))
+	w := load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 100}, Requests: 256, Concurrency: 64, OutputTokens: 128, IgnoreEOS: true, Endpoint: load.Completions,
+	}
+	before := processorTime()
+	tokens := 0.0
+	for b.Loop() {
+		tokens += float64(run(b, target, w).Summary.OutputTokens)
+	}
+	b.ReportMetric(tokens/b.Elapsed().Seconds(), "tokens/s")
+	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/tokens, "cpu-ns/token")
+}
+
+// TestGapsAreBounded: a run keeps no more gaps than its tally may hold.
+func TestGapsAreBounded(t *testing.T) {
+	_, target := engine(t, instant(sim.Config{}))
+	g, err := newGenerator(load.Job{Target: target, Workload: load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 4}, Requests: 16, Concurrency: 2, OutputTokens: 6, IgnoreEOS: true, Endpoint: load.Completions,
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.client.Close()
+	total, err := g.prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := g.newPhase(prompts.ForPrompt, total)
+	p.tally.limit = 20
+	p.pace(t.Context())
+	kept, all := 0, 0
+	for _, r := range p.collect() {
+		kept += len(r.Gaps)
+		all += len(r.Gaps) + r.Dropped
+	}
+	if kept > 20 || kept == 0 || all != 16*5 {
+		t.Errorf("%d of %d gaps are kept, want at most 20 of 80", kept, all)
+	}
+}
+
+// TestGapsStay: whatever the order in which requests leave, each has its gaps.
+func TestGapsStay(t *testing.T) {
+	p := &phase{tally: tally{limit: maxGaps}}
+	for seq := range 10 {
+		r := load.Record{Seq: seq, Sent: time.Duration(seq*7%10) * msec, Gaps: []time.Duration{time.Duration(seq)}}
+		p.tally.settle(&r)
+		p.records = append(p.records, []load.Record{r})
+	}
+	for i, r := range p.collect() {
+		if r.Sent != time.Duration(i)*msec || r.Dropped != 0 || len(r.Gaps) != 1 || r.Gaps[0] != time.Duration(r.Seq) {
+			t.Errorf("record %d: %+v", i, r)
+		}
+	}
+}

@@ -1,0 +1,433 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hclbench/load"
+)
+
+const msec = time.Millisecond
+
+func approx(tolerance float64) cmp.Option { return cmpopts.EquateApprox(tolerance, tolerance) }
+
+// TestSummarize is a run small enough for every number to be worked out by hand.
+func TestSummarize(t *testing.T) {
+	records := []load.Record{
+		// TTFT 100, E2EL 400, TPOT 300/3 = 100, 4 tokens in 3 chunks.
+		{Seq: 0, Scheduled: 0, Ready: 0, Sent: 0, First: 100 * msec, Last: 400 * msec, End: 500 * msec, Gaps: []time.Duration{100 * msec, 200 * msec},
+			InputTokens: 10, OutputTokens: 4, AskedInput: 10, AskedOutput: 4, Finish: "length"},
+		// TTFT 300, E2EL 300, no TPOT: one token.
+		{Seq: 1, Scheduled: 0, Ready: 150 * msec, Sent: 200 * msec, First: 500 * msec, Last: 500 * msec, End: 500 * msec,
+			InputTokens: 20, OutputTokens: 1, AskedInput: 20, AskedOutput: 1},
+		// TTFT 200, E2EL 1200, TPOT 1000/2 = 500; both later chunks in one read.
+		{Seq: 2, Scheduled: 500 * msec, Ready: 500 * msec, Sent: 500 * msec, First: 700 * msec, Last: 1700 * msec, End: 2000 * msec, Gaps: []time.Duration{1000 * msec, 0}, Merged: 1,
+			InputTokens: 30, OutputTokens: 3, AskedInput: 30, AskedOutput: 3},
+		{Seq: 3, Scheduled: 600 * msec, Ready: 600 * msec, Sent: 600 * msec, End: 900 * msec, Class: load.ClassStatus, Status: 503, Error: "status 503", AskedInput: 99, AskedOutput: 99},
+	}
+	w := load.Workload{Requests: 4, Concurrency: 3, IgnoreEOS: true, SLO: []load.Objective{
+		{Metric: "ttft", Max: load.Duration(250 * msec)}, {Metric: "tpot", Max: load.Duration(100 * msec)}, {Metric: "e2el", Max: load.Duration(time.Second)},
+	}}
+	started := time.Unix(1742300000, 0)
+	got := Summarize(w, []float64{0, 75, 99.9, 100}, started, 2*time.Second, records)
+	half := 0.5
+	goodput := 0.5 // request 0 only: 1 has TTFT 300, 2 has TPOT 500
+	want := load.Summary{
+		Started: started, Duration: 2, Requests: 4, Completed: 3, Failed: 1,
+		Errors: map[string]int{load.ClassStatus: 1}, Statuses: map[int]int{503: 1}, ErrorSamples: []string{"status: status 503"},
+		InputTokens: 60, OutputTokens: 8, AskedInput: 60, AskedOutput: 8,
+		RequestThroughput: 1.5, InputThroughput: 30, OutputThroughput: 4, TotalThroughput: 34, Goodput: &goodput,
+		// Of four requests one failed; two of three are within each bound.
+		Objectives: []load.Attainment{{Objective: w.SLO[0], Count: 3, Value: 300, Within: &half, Met: false}, {Objective: w.SLO[1], Count: 2, Value: 500, Within: &half, Met: false}, {Objective: w.SLO[2], Count: 3, Value: 1200, Within: &half, Met: false}},
+		// Percentiles: 75 of {100, 200, 300} is at h = 1.5; 99.9 at h = 1.998.
+		TTFT: load.Stats{Count: 3, Mean: 200, Median: 200, Std: math.Sqrt(20000. / 3), Min: 100, Max: 300, Percentiles: map[string]float64{"0": 100, "75": 250, "99.9": 299.8, "100": 300}},
+		// 75 of {100, 500} is at h = 0.75.
+		TPOT: load.Stats{Count: 2, Mean: 300, Median: 300, Std: 200, Min: 100, Max: 500, Percentiles: map[string]float64{"0": 100, "75": 400, "99.9": 499.6, "100": 500}},
+		// {0, 100, 200, 1000}: 75 at h = 2.25, 99.9 at h = 2.997.
+		ITL: load.Stats{Count: 4, Mean: 325, Median: 150, Std: math.Sqrt((325.*325 + 225*225 + 125*125 + 675*675) / 4), Min: 0, Max: 1000, Percentiles: map[string]float64{"0": 0, "75": 400, "99.9": 997.6, "100": 1000}},
+		// {300, 400, 1200}
+		E2EL: load.Stats{Count: 3, Mean: 1900. / 3, Median: 400, Std: math.Sqrt((90000.+160000+1440000)/3 - 1900.*1900/9), Min: 300, Max: 1200, Percentiles: map[string]float64{"0": 300, "75": 800, "99.9": 1198.4, "100": 1200}},
+		// {400/4, 300/1, 1200/3}
+		PerToken: load.Stats{Count: 3, Mean: 800. / 3, Median: 300, Std: math.Sqrt((10000.+90000+160000)/3 - 800.*800/9), Min: 100, Max: 400, Percentiles: map[string]float64{"0": 100, "75": 350, "99.9": 399.8, "100": 400}},
+		// {0, 0, 0, 200}: failed requests waited too.
+		Queue:   load.Stats{Count: 4, Mean: 50, Median: 0, Std: math.Sqrt(7500), Max: 200, Percentiles: map[string]float64{"0": 0, "75": 50, "99.9": 199.4, "100": 200}},
+		SendLag: load.Stats{Count: 4, Mean: 12.5, Median: 0, Std: math.Sqrt(468.75), Max: 50, Percentiles: map[string]float64{"0": 0, "75": 12.5, "99.9": 49.85, "100": 50}},
+		// Σ E2EL / D = 1.9/2. In flight: 0 and 1 until 500 ms, where 2 takes their
+		// place, and 3 beside it.
+		MeanConcurrency: 0.95, PeakConcurrency: 2,
+		// The first second has 4 + 1 + 1 tokens, the next 2.
+		PeakOutputThroughput: 6, MergedChunks: 1, MergedShare: 0.25,
+		// 500 + 300 + 500 + 300 ms in the first second, then 1000. Of request 2, one
+		// token at 700 ms and two between then and 1700 ms.
+		Series: &load.Series{Every: load.Duration(time.Second), InFlight: []float64{1.6, 1}, OutputTokens: []float64{4 + 1 + 1.6, 1.4}, TTFT: []float64{200, 0}},
+		Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{
+			"1 of 4 requests failed (25.0 %): 1 × HTTP 503",
+			"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
+			"25 % of chunks came together with the one before, 433.3 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
+		}},
+	}
+	if diff := cmp.Diff(want, got, approx(1e-9)); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+func TestSummarizeNothing(t *testing.T) {
+	got := Summarize(load.Workload{}, nil, time.Time{}, 0, nil)
+	none := load.Stats{Percentiles: map[string]float64{"50": 0, "90": 0, "95": 0, "99": 0}}
+	want := load.Summary{TTFT: none, TPOT: none, ITL: none, E2EL: none, PerToken: none, Queue: none, SendLag: none, Verdict: load.Verdict{Verdict: load.Void, Reasons: []string{"no request was sent"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
+	}
+}
+
+// randomRecords is a run without sense, but with every feature of one.
+func randomRecords(r *rand.Rand) (records []load.Record, d time.Duration) {
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	for i := range 1 + r.IntN(60) {
+		scheduled := time.Duration(r.Int64N(int64(3 * time.Second)))
+		x := load.Record{Seq: i, Scheduled: scheduled, Ready: scheduled + time.Duration(r.IntN(1e8)), AskedInput: 5, AskedOutput: 9}
+		x.Sent = x.Ready + time.Duration(r.IntN(1e7))
+		x.First = x.Sent + time.Duration(r.IntN(1e9))
+		x.Last = x.First
+		for range r.IntN(12) {
+			g := time.Duration(r.IntN(1e8))
+			x.Gaps = append(x.Gaps, g)
+			x.Last += g
+		}
+		x.End = x.Last + time.Duration(r.IntN(1e7))
+		x.InputTokens, x.OutputTokens = r.IntN(9), (1+r.IntN(3))*(len(x.Gaps)+1)
+		x.Merged, x.NoUsage = r.IntN(len(x.Gaps)+1), r.IntN(9) == 0
+		if r.IntN(5) == 0 {
+			x.Class, x.Error = []string{load.ClassStall, load.ClassServer}[r.IntN(2)], fmt.Sprint(r.IntN(9))
+		}
+		first, last = min(first, x.Sent), max(last, x.End)
+		records = append(records, x)
+	}
+	return records, last - first
+}
+
+// TestSummarizeNaively holds Summarize against the plainest possible reading of
+// the definitions, on random records.
+func TestSummarizeNaively(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		records, d := randomRecords(r)
+		got := Summarize(load.Workload{SLO: []load.Objective{{Metric: "e2el", Max: load.Duration(time.Second)}}}, []float64{12.5, 99}, time.Time{}, d, records)
+		var ok []load.Record
+		for _, x := range records {
+			if x.Class == "" {
+				ok = append(ok, x)
+			}
+		}
+		seconds := d.Seconds()
+		sum := func(f func(load.Record) float64) (total float64) {
+			for _, x := range ok {
+				total += f(x)
+			}
+			return total
+		}
+		var itl, tpot, perToken []float64
+		good := 0.0
+		for _, x := range ok {
+			for _, g := range x.Gaps {
+				itl = append(itl, g.Seconds()*1000)
+			}
+			if x.OutputTokens > 1 {
+				tpot = append(tpot, (x.Last-x.First).Seconds()*1000/float64(x.OutputTokens-1))
+			}
+			perToken = append(perToken, (x.Last-x.Sent).Seconds()*1000/float64(x.OutputTokens))
+			if x.Last-x.Sent <= time.Second {
+				good++
+			}
+		}
+		good /= seconds
+		each := func(list []load.Record, f func(load.Record) time.Duration) (v []float64) {
+			for _, x := range list {
+				v = append(v, f(x).Seconds()*1000)
+			}
+			return v
+		}
+		// The peak, by looking at every moment at which it could be reached.
+		peak := 0
+		for _, at := range records {
+			n := 0
+			for _, x := range records {
+				if x.Sent <= at.Sent && at.Sent < x.End {
+					n++
+				}
+			}
+			peak = max(peak, n)
+		}
+		first := slices.MinFunc(records, func(a, b load.Record) int { return int(a.Sent - b.Sent) }).Sent
+		best := map[int]float64{}
+		most := 0.0
+		for _, x := range ok {
+			at := x.First
+			for i := 0; i <= len(x.Gaps); i++ {
+				s := int((at - first).Seconds())
+				best[s] += float64(x.OutputTokens) / float64(len(x.Gaps)+1)
+				most = max(most, best[s])
+				if i < len(x.Gaps) {
+					at += x.Gaps[i]
+				}
+			}
+		}
+		input, output := sum(func(x load.Record) float64 { return float64(x.InputTokens) }), sum(func(x load.Record) float64 { return float64(x.OutputTokens) })
+		merged := sum(func(x load.Record) float64 { return float64(x.Merged) })
+		if seconds < 1 {
+			most = output / seconds
+		}
+		want := load.Summary{
+			Duration: seconds, Requests: len(records), Completed: len(ok), Failed: len(records) - len(ok),
+			InputTokens: int64(input), OutputTokens: int64(output), AskedInput: int64(5 * len(ok)), AskedOutput: int64(9 * len(ok)),
+			RequestThroughput: float64(len(ok)) / seconds, InputThroughput: input / seconds, OutputThroughput: output / seconds,
+			TotalThroughput: (input + output) / seconds, Goodput: &good,
+			TTFT: naive(each(ok, func(x load.Record) time.Duration { return x.First - x.Sent })), TPOT: naive(tpot), ITL: naive(itl),
+			E2EL:            naive(each(ok, func(x load.Record) time.Duration { return x.Last - x.Sent })),
+			PerToken:        naive(perToken),
+			Queue:           naive(each(records, func(x load.Record) time.Duration { return x.Sent - x.Scheduled })),
+			SendLag:         naive(each(records, func(x load.Record) time.Duration { return x.Sent - x.Ready })),
+			MeanConcurrency: sum(func(x load.Record) float64 { return (x.Last - x.Sent).Seconds() }) / seconds,
+			PeakConcurrency: peak, PeakOutputThroughput: most, MergedChunks: int(merged),
+		}
+		if len(itl) > 0 {
+			want.MergedShare = merged / float64(len(itl))
+		}
+		if diff := cmp.Diff(want, got, approx(1e-9), cmpopts.IgnoreFields(load.Summary{}, "Objectives", "Verdict", "Errors", "ErrorSamples", "UsageMissing", "Series")); diff != "" {
+			t.Fatalf("summary (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func naive(x []float64) load.Stats {
+	s := load.Stats{Count: len(x), Percentiles: map[string]float64{"12.5": 0, "99": 0}}
+	if len(x) == 0 {
+		return s
+	}
+	slices.Sort(x)
+	at := func(p float64) float64 {
+		h := float64(len(x)-1) * p / 100
+		lo, hi := math.Floor(h), math.Ceil(h)
+		return x[int(lo)]*(1-(h-lo)) + x[int(hi)]*(h-lo)
+	}
+	n := float64(len(x))
+	for _, v := range x {
+		s.Mean += v / n
+	}
+	for _, v := range x {
+		s.Std += (v - s.Mean) * (v - s.Mean) / n
+	}
+	s.Std = math.Sqrt(s.Std)
+	s.Median, s.Min, s.Max = at(50), x[0], x[len(x)-1]
+	s.Percentiles["12.5"], s.Percentiles["99"] = at(12.5), at(99)
+	return s
+}
+
+// TestNumpy holds percentiles against what numpy.percentile printed.
+func TestNumpy(t *testing.T) {
+	x := []float64{15, 20, 35, 40, 50}
+	for p, want := range map[float64]float64{0: 15, 5: 16, 25: 20, 30: 23, 40: 29, 50: 35, 75: 40, 90: 46, 99: 49.6, 99.9: 49.96, 100: 50} {
+		if got := load.Percentile(x, p); math.Abs(got-want) > 1e-9 {
+			t.Errorf("percentile %v = %v, want %v", p, got, want)
+		}
+	}
+}
+
+// run1 is a run without a flaw: closed loop, concurrency 2, six requests of 10
+// tokens, one second each.
+func run1() (load.Workload, []load.Record) {
+	w := load.Workload{Requests: 6, Concurrency: 2, IgnoreEOS: true, Endpoint: load.Completions, OutputTokens: 10}
+	var records []load.Record
+	for i := range 6 {
+		sent := time.Duration(i/2) * time.Second
+		x := load.Record{Seq: i, Scheduled: sent, Ready: sent, Sent: sent, First: sent + 100*msec, Last: sent + time.Second, End: sent + time.Second,
+			InputTokens: 5, AskedInput: 5, OutputTokens: 10, AskedOutput: 10}
+		for range 9 {
+			x.Gaps = append(x.Gaps, 100*msec)
+		}
+		records = append(records, x)
+	}
+	return w, records
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(w *load.Workload, records []load.Record)
+		want load.Verdict
+	}{
+		{"valid", func(*load.Workload, []load.Record) {}, load.Verdict{Verdict: load.Valid, Reasons: nil}},
+		{"all failed", func(_ *load.Workload, r []load.Record) {
+			for i := range r {
+				r[i].Class = load.ClassStall
+			}
+			r[0].Class, r[0].Status = load.ClassStatus, 429
+			r[1].Class, r[1].Status = load.ClassStatus, 503
+			r[2].Class = load.ClassStatus // stored before its status was
+		}, load.Verdict{Verdict: load.Void, Reasons: []string{"none of 6 requests completed: 1 × HTTP 429, 1 × HTTP 503, 3 × stall, 1 × status"}}},
+		{"no tokens", func(_ *load.Workload, r []load.Record) {
+			for i := range r {
+				r[i].OutputTokens = 0
+			}
+		}, load.Verdict{Verdict: load.Void, Reasons: []string{"no output tokens"}}},
+		{"short", func(_ *load.Workload, r []load.Record) { r[0].OutputTokens = 9 },
+			load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 6 requests did not bring the output tokens asked for (59 instead of 60 in all)"}}},
+		{"short, as it may be", func(w *load.Workload, r []load.Record) { r[0].OutputTokens, w.IgnoreEOS = 9, false }, load.Verdict{Verdict: load.Valid, Reasons: nil}},
+		{"other prompts", func(_ *load.Workload, r []load.Record) { r[0].InputTokens, r[1].InputTokens = 6, 4 },
+			load.Verdict{Verdict: load.Suspect, Reasons: []string{"2 of 6 prompts were not as long for the server as they were made (30 instead of 30 tokens in all)"}}},
+		{"chat templates", func(w *load.Workload, r []load.Record) { r[0].InputTokens, w.Endpoint = 26, load.Chat }, load.Verdict{Verdict: load.Valid, Reasons: nil}},
+		{"no usage", func(_ *load.Workload, r []load.Record) { r[5].NoUsage = true },
+			load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 6 answers came without token counts: chunks were counted instead"}}},
+		{"too few", func(w *load.Workload, _ []load.Record) { w.Concurrency = 7 },
+			load.Verdict{Verdict: load.Suspect, Reasons: []string{"6 completed requests cannot fill a concurrency of 7"}}},
+		{"the server holds streams", func(_ *load.Workload, r []load.Record) {
+			for i := range r {
+				r[i].Last -= 100 * msec
+				r[i].Gaps = r[i].Gaps[1:]
+			}
+		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"Little's law is off by 10 %: 2.00 requests were in flight on average, throughput times latency says 1.80"}}},
+		{"the generator lags", func(_ *load.Workload, r []load.Record) {
+			for i := range r {
+				r[i].Sent += time.Duration(i/2) * 200 * msec
+				r[i].First += time.Duration(i/2) * 200 * msec
+				r[i].Last += time.Duration(i/2) * 200 * msec
+				r[i].End += time.Duration(i/2) * 200 * msec
+			}
+		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"1.67 requests were in flight while there were more to send, not 2: the generator fell behind"}}},
+		{"late sends", func(w *load.Workload, r []load.Record) {
+			w.Rate = 2
+			for i := range r {
+				r[i].Ready -= 6 * msec
+			}
+		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"requests left up to 6.0 ms late (p99; the limit here is 5.0 ms)"}}},
+		{"late for so fast a server", func(w *load.Workload, r []load.Record) {
+			w.Rate = 2
+			for i := range r {
+				r[i].Ready -= 3 * msec
+				for j := range r[i].Gaps {
+					r[i].Gaps[j] = 20 * msec
+				}
+			}
+		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"requests left up to 3.0 ms late (p99; the limit here is 2.0 ms)"}}},
+		{"late for answers that come whole", func(w *load.Workload, r []load.Record) {
+			w.Rate, w.NoStream = 2, true
+			for i := range r {
+				r[i].Ready, r[i].First, r[i].Gaps = r[i].Ready-3*msec, r[i].Last, nil
+			}
+		}, load.Verdict{Verdict: load.Valid, Reasons: nil}},
+		{"few, under a cap", func(w *load.Workload, _ []load.Record) { w.Rate, w.Concurrency = 2, 64 }, load.Verdict{Verdict: load.Valid, Reasons: nil}},
+		{"merged, and still in time", func(_ *load.Workload, r []load.Record) {
+			for i := range r { // nine reads of two chunks each, 0.4 ms apart
+				for j := range r[i].Gaps {
+					r[i].Gaps[j] = 400 * time.Microsecond * time.Duration(j%2)
+				}
+				r[i].Merged = 5
+				r[i].First = r[i].Last - 2*msec
+			}
+		}, load.Verdict{Verdict: load.Valid, Reasons: nil}},
+		{"a proxy before a fast server", func(_ *load.Workload, r []load.Record) {
+			for i := range r { // what the server sends every 4 ms comes every 36 ms
+				r[i].Gaps = []time.Duration{0, 0, 0, 0, 36 * msec, 0, 0, 0, 0}
+				r[i].Merged, r[i].First = 8, r[i].Last-36*msec
+			}
+		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"89 % of chunks came together with the one before, 36.0 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}}},
+		{"merged", func(_ *load.Workload, r []load.Record) {
+			for i := range r {
+				r[i].Merged = 2
+			}
+		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"22 % of chunks came together with the one before, 128.6 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}}},
+	} {
+		w, records := run1()
+		c.edit(&w, records)
+		got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+	w, records := run1()
+	s := Summarize(w, nil, time.Time{}, duration(records), records)
+	s.CPUShare, s.Cores, s.Warmup, s.WarmupFailed = 2, 2, 4, 1
+	if got := judge(w, s, records); got.Verdict != load.Suspect || len(got.Reasons) != 2 {
+		t.Errorf("busy, and a warm-up request failed: %v, want suspect for two reasons", got)
+	}
+	s = Summarize(w, nil, time.Time{}, duration(records), records)
+	for c, want := range map[load.Calibrated]load.Verdict{
+		{Streams: 2, Events: 1000, Bounded: true}: {Verdict: load.Valid},
+		{Streams: 1, Events: 1000, Bounded: true}: {Verdict: load.Suspect, Reasons: []string{"2 requests were in flight, and this machine's generator was found to be right up to 1"}},
+		{Streams: 2, Events: 19, Bounded: true}:   {Verdict: load.Suspect, Reasons: []string{"20 chunks came in a second, and this machine's generator was found to be right up to 19"}},
+		{Streams: 1, Events: 1}:                   {Verdict: load.Valid}, // more was not tried
+	} {
+		s.Calibrated = &c
+		if diff := cmp.Diff(want, judge(w, s, records)); diff != "" {
+			t.Errorf("calibrated %+v (-want +got):\n%s", c, diff)
+		}
+	}
+}
+
+// TestVerdictHurried: an engine that is simulated at another speed is not judged by when
+// things came, but by what came.
+func TestVerdictHurried(t *testing.T) {
+	w, records := run1()
+	for i := range records {
+		records[i].Merged = 2
+	}
+	w.Hurried = true
+	if got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict; got.Verdict != load.Valid {
+		t.Errorf("merged chunks: %v, want valid", got)
+	}
+	records[0].Class = load.ClassStall
+	if got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict; got.Verdict != load.Suspect {
+		t.Errorf("a failed request: %v, want suspect", got)
+	}
+}
+
+// TestVerdictOfPauses: collections that delayed nothing noticeably are no reason.
+func TestVerdictOfPauses(t *testing.T) {
+	w, records := run1()
+	s := Summarize(w, nil, time.Time{}, duration(records), records)
+	for pause, want := range map[float64]string{4.9: load.Valid, 29: load.Valid, 31: load.Suspect} {
+		s.GCPauseMs = pause
+		if got := judge(w, s, records); got.Verdict != want {
+			t.Errorf("%v ms of 3 s: %v, want %s", pause, got, want)
+		}
+	}
+	s.Duration, s.GCPauseMs = 0.01, 4
+	for _, reason := range judge(w, s, records).Reasons {
+		if strings.Contains(reason, "garbage") {
+			t.Errorf("4 ms of 10 ms: %s", reason)
+		}
+	}
+}
+
+// TestPeakOfAnInstant: of a run of less than a second, no second is worse than all
+// of it.
+func TestPeakOfAnInstant(t *testing.T) {
+	records := []load.Record{{First: 100 * msec, Last: 200 * msec, End: 250 * msec, OutputTokens: 5, Gaps: []time.Duration{100 * msec}}}
+	s := Summarize(load.Workload{}, nil, time.Time{}, 250*msec, records)
+	if s.PeakOutputThroughput != 20 || s.OutputThroughput != 20 {
+		t.Errorf("peak %v, on average %v, want 20", s.PeakOutputThroughput, s.OutputThroughput)
+	}
+}
+
+// TestNothingInTheWindow says why, where all requests were answered.
+func TestNothingInTheWindow(t *testing.T) {
+	w, records := run1()
+	for cut, want := range map[time.Duration]string{
+		time.Hour:   "nothing is left of the run without its warm-up and cool-down",
+		2500 * msec: "no request was sent from 2.5s to 3s of the run, which is the part that counts",
+	} {
+		w.CutBeginning = load.Duration(cut)
+		s := Summarize(w, nil, time.Time{}, duration(records), records)
+		if diff := cmp.Diff(load.Verdict{Verdict: load.Void, Reasons: []string{want}}, s.Verdict); diff != "" {
+			t.Errorf("%v cut off (-want +got):\n%s", cut, diff)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package prompts
+
+import (
+	"math/rand/v2"
+	"strconv"
+
+	"hclbench/load"
+)
+
+// Random token ids are drawn from [minID, maxID). Tokenizers keep their special
+// tokens at either end: below some hundred ids (Llama 2, Mistral, Gemma) or
+// above the whole vocabulary (Llama 3, Qwen, DeepSeek); and no model in use has
+// fewer than 32,000 entries. So every id of the range is an ordinary token of
+// every model, and none of them ends a text.
+const (
+	minID = 1000
+	maxID = 30000
+)
+
+func draw(s load.Span, r *rand.Rand) int { return s.Low + r.IntN(s.High-s.Low+1) }
+
+// synthetic writes random tokens as JSON: a list of ids, or a string of words.
+type synthetic struct {
+	b     []byte
+	words bool
+	n     int // tokens so far
+}
+
+func newSynthetic(b []byte, words bool) synthetic {
+	if words {
+		return synthetic{b: append(b, '"'), words: true}
+	}
+	return synthetic{b: append(b, '[')}
+}
+
+// add draws n tokens from r.
+func (s *synthetic) add(r *rand.Rand, n int) {
+	b := s.b
+	for range n {
+		switch {
+		case s.words && s.n > 0:
+			b = append(b, ' ')
+		case s.n > 0:
+			b = append(b, ',')
+		}
+		if s.words {
+			b = append(b, vocabulary[r.IntN(len(vocabulary))]...)
+		} else {
+			b = strconv.AppendInt(b, int64(minID+r.IntN(maxID-minID)), 10)
+		}
+		s.n++
+	}
+	s.b = b
+}
+
+func (s *synthetic) end() []byte {
+	if s.words {
+		return append(s.b, '"')
+	}
+	return append(s.b, ']')
+}
+
+// bytesPerToken is what a token id with its comma takes, as does a common word.
+const bytesPerToken = 6
+
+// randomPrompts are of kind [Random].
+type randomPrompts struct {
+	seed, use     uint64
+	input, output load.Span
+	words         bool
+}
+
+func NewRandomPrompts(job load.Job, use uint64) randomPrompts {
+	w, d := job.Workload, job.Workload.Dataset
+	return randomPrompts{
+		seed: Seed(job), use: use, words: w.Endpoint == load.Chat,
+		input:  load.Lengths(d.InputTokens, d.RangeRatio, d.Convention),
+		output: load.Lengths(w.OutputTokens, d.RangeRatio, d.Convention),
+	}
+}
+
+func (p randomPrompts) Size() int { return bytesPerToken * p.input.High }
+
+func (p randomPrompts) Append(b []byte, i int) (_ []byte, input, output int) {
+	r := Random(p.seed, p.use, uint64(i))
+	input, output = draw(p.input, r), draw(p.output, r)
+	s := newSynthetic(b, p.words)
+	s.add(r, input)
+	return s.end(), input, output
+}
+
+// sharedPrompts are of kind [SharedPrefix]: each of a number of groups has a
+// beginning of its own, and so many prompts that go on from there.
+type sharedPrompts struct {
+	seed, use                uint64
+	prefix, question, output load.Span
+	each                     int   // prompts of a group
+	order                    []int // of the prompts of all groups
+	words                    bool
+}
+
+func newSharedPrompts(job load.Job, use uint64) sharedPrompts {
+	w, d := job.Workload, job.Workload.Dataset
+	span := func(n int) load.Span { return load.Lengths(n, d.RangeRatio, load.ConventionSGLang) }
+	return sharedPrompts{
+		seed: Seed(job), use: use, words: w.Endpoint == load.Chat,
+		prefix: span(d.PrefixTokens), question: span(d.QuestionTokens), output: span(w.OutputTokens),
+		each:  d.PromptsPerGroup,
+		order: Random(Seed(job), forOrder, use).Perm(d.Groups * d.PromptsPerGroup),
+	}
+}
+
+func (p sharedPrompts) Size() int { return bytesPerToken * (p.prefix.High + p.question.High) }
+
+func (p sharedPrompts) Append(b []byte, i int) (_ []byte, input, output int) {
+	k := p.order[i%len(p.order)]
+	group := Random(p.seed^scramble(p.use), forGroup, uint64(k/p.each))
+	own := Random(p.seed, p.use, uint64(k))
+	prefix, question, output := draw(p.prefix, group), draw(p.question, own), draw(p.output, own)
+	s := newSynthetic(b, p.words)
+	s.add(group, prefix)
+	s.add(own, question)
+	return s.end(), prefix + question, output
+}
+
+// vocabulary is common short English words, each one token in the tokenizers in
+// use when a space goes before it. A prompt of n of them is about n tokens long:
+// the server's own count is what is reported.
+var vocabulary = [64]string{
+	"the", "of", "and", "to", "in", "is", "that", "it", "was", "for", "on", "are", "as", "with", "they", "at",
+	"be", "this", "from", "have", "or", "by", "one", "had", "not", "but", "what", "all", "were", "when", "we", "there",
+	"can", "an", "your", "which", "their", "said", "if", "do", "will", "each", "about", "how", "up", "out", "them", "then",
+	"she", "many", "some", "so", "these", "would", "other", "into", "has", "more", "her", "two", "like", "him", "see", "time",
+}

@@ -1,0 +1,109 @@
+package prompts
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"hclbench/load"
+)
+
+// blockTokens is how many tokens of a prompt one hash id of a trace stands for
+// (Mooncake's block).
+const blockTokens = 512
+
+// Row is one request of a trace.
+type Row struct {
+	At            time.Duration // from the first
+	input, output int
+	hashes        []int64 // one for each block of the prompt; equal blocks are equal tokens
+}
+
+// parseRow reads a line of Mooncake's JSONL.
+func parseRow(raw []byte) (Row, error) {
+	var l struct {
+		Timestamp    *float64 `json:"timestamp"` // ms
+		InputLength  int      `json:"input_length"`
+		OutputLength int      `json:"output_length"`
+		HashIDs      []int64  `json:"hash_ids"`
+	}
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return Row{}, plainError(err)
+	}
+	switch {
+	case l.Timestamp == nil:
+		return Row{}, errors.New("no number \"timestamp\"")
+	case !(math.Abs(*l.Timestamp) < 1e12): // some thirty years
+		return Row{}, fmt.Errorf("\"timestamp\" is %v ms", *l.Timestamp)
+	case l.InputLength < 1:
+		return Row{}, fmt.Errorf("\"input_length\" is %d", l.InputLength)
+	case l.OutputLength < 1:
+		return Row{}, fmt.Errorf("\"output_length\" is %d", l.OutputLength)
+	}
+	return Row{time.Duration(math.Round(*l.Timestamp / 1e3 * 1e9)), l.InputLength, l.OutputLength, l.HashIDs}, nil
+}
+
+// trace reads the requests of a trace and puts them in the order of their times.
+func trace(job load.Job) (*Material, error) {
+	var rows []Row
+	f, _, source, err := entries(job, func(raw []byte) error {
+		r, err := parseRow(raw)
+		if err == nil {
+			rows = append(rows, r)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("read the trace: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, errors.New("the trace has no requests" + firstOf(source.BadLines))
+	}
+	w := job.Workload
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.At, b.At) })
+	slowdown, zero := cmp.Or(w.Dataset.Slowdown, 1), rows[0].At
+	for i := range rows {
+		rows[i].At = time.Duration(math.Round(float64(rows[i].At-zero) * slowdown))
+		if w.OutputTokens > 0 {
+			rows[i].output = w.OutputTokens
+		}
+	}
+	if w.Requests > 0 {
+		rows = rows[:min(len(rows), w.Requests)]
+	}
+	if end := time.Duration(w.Duration); end > 0 {
+		n, _ := slices.BinarySearchFunc(rows, end, func(r Row, t time.Duration) int { return cmp.Compare(r.At, t) })
+		rows = rows[:n]
+	}
+	source.Prompts = len(rows)
+	return &Material{Rows: rows, source: source, Prompts: func(use uint64) Prompts {
+		return traced{seed: Seed(job), use: use, rows: rows, words: w.Endpoint == load.Chat}
+	}}, nil
+}
+
+// traced are the prompts of kind [Trace].
+type traced struct {
+	seed, use uint64
+	rows      []Row
+	words     bool
+}
+
+func (p traced) Size() int { return bytesPerToken * 4 * blockTokens }
+
+func (p traced) Append(b []byte, i int) (_ []byte, input, output int) {
+	r := p.rows[i%len(p.rows)]
+	s := newSynthetic(b, p.words)
+	for _, hash := range r.hashes {
+		s.add(Random(p.seed^scramble(p.use), forBlock, uint64(hash)), min(blockTokens, r.input-s.n))
+	}
+	// What no hash stands for is like no other prompt.
+	s.add(Random(p.seed, p.use, uint64(i)), r.input-s.n)
+	return s.end(), r.input, r.output
+}

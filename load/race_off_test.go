@@ -1,6 +1,0 @@
-//go:build !race
-
-package load
-
-// raceDetector makes everything in this process about ten times slower.
-const raceDetector = false

@@ -1,0 +1,87 @@
+package load
+
+import (
+	"time"
+)
+
+func (r *Record) Fail(at time.Duration, class, text string) {
+	r.End, r.Class, r.Error = at, class, text
+	if class != ClassStatus {
+		r.Status = 0
+	}
+}
+
+// own is a completed request's own value of a metric. One of a single token has no
+// TPOT, one of a single chunk no ITL; both then are 0, which is within any bound.
+func (r *Record) own(metric string) (v time.Duration, ok bool) {
+	switch metric {
+	case "ttft":
+		return r.First - r.Sent, true
+	case "tpot":
+		if r.OutputTokens > 1 {
+			return (r.Last - r.First) / time.Duration(r.OutputTokens-1), true
+		}
+	case "itl":
+		if gaps := len(r.Gaps) + r.Dropped; gaps > 0 {
+			return (r.Last - r.First) / time.Duration(gaps), true
+		}
+	case "e2el":
+		return r.Last - r.Sent, true
+	case "normalized_latency":
+		return (r.Last - r.Sent) / time.Duration(max(1, r.OutputTokens)), true
+	}
+	return 0, false
+}
+
+// good reports whether each of a request's own values is within every bound.
+func (r *Record) good(bounds []Objective) bool {
+	for _, o := range bounds {
+		if v, _ := r.own(o.Metric); v > time.Duration(o.Max) {
+			return false
+		}
+	}
+	return true
+}
+
+// Record is one request as it was seen from here. Times count from the start of
+// the measurement, on the monotonic clock.
+type Record struct {
+	Seq       int           `json:"seq"`
+	Scheduled time.Duration `json:"scheduled"` // when its arrival was due; closed loop: when it became the next to send
+	Ready     time.Duration `json:"ready"`     // Scheduled, or when the concurrency cap let it go, if that was later
+	Sent      time.Duration `json:"sent"`      // just before the request was written
+	First     time.Duration `json:"first"`     // first chunk with content, or a whole answer; 0: none came
+	Last      time.Duration `json:"last"`      // last chunk with content, or a whole answer
+	End       time.Duration `json:"end"`       // the answer was complete, or had failed
+	// Gaps are the times between successive content chunks, len = chunks−1. A run
+	// of millions of tokens keeps those of every second, fourth, … request.
+	Gaps         []time.Duration `json:"gaps,omitempty"`
+	Dropped      int             `json:"gaps_dropped,omitempty"` // gaps that were not kept: they are in the summary's ITL only
+	Merged       int             `json:"merged,omitempty"`       // content chunks that one read brought together with the one before: their gap is 0
+	InputTokens  int             `json:"input_tokens"`           // by the server's usage
+	OutputTokens int             `json:"output_tokens"`          // by the server's usage, never what was asked for
+	NoUsage      bool            `json:"no_usage,omitempty"`     // the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
+	AskedInput   int             `json:"asked_input"`            // length of the prompt that was made
+	AskedOutput  int             `json:"asked_output"`
+	Finish       string          `json:"finish,omitempty"` // "length", "stop"
+	Class        string          `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
+	Status       int             `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]
+	Error        string          `json:"error,omitempty"`  // with the response's body, shortened
+}
+
+// OK reports whether the request succeeded.
+func (r *Record) OK() bool { return r.Class == "" }
+
+// The classes of failed requests.
+const (
+	ClassConnect   = "connect"   // no connection
+	ClassStale     = "stale"     // the server ended a connection that it had kept as the request went out on it
+	ClassStatus    = "status"    // an HTTP status other than 200
+	ClassTruncated = "truncated" // the stream ended before it was complete
+	ClassMalformed = "malformed" // what came is not the protocol
+	ClassServer    = "server"    // an error object inside the stream
+	ClassStall     = "stall"     // no token for Workload.Stall
+	ClassTimeout   = "timeout"   // Workload.Timeout ran out
+	ClassEmpty     = "empty"     // the answer was whole but brought no token
+	ClassCancelled = "cancelled" // the run was stopped while it was in flight
+)

@@ -1,0 +1,63 @@
+package load
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// percentileKey is how a percentile is named in [Stats].
+func percentileKey(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) }
+
+// Stats describe one metric over the successful requests (ITL: over all gaps).
+// Milliseconds, except where the metric is not a time.
+type Stats struct {
+	Count       int                `json:"count"`
+	Mean        float64            `json:"mean"`
+	Median      float64            `json:"median"`
+	Std         float64            `json:"std"` // population, ddof 0, as numpy
+	Min         float64            `json:"min"`
+	Max         float64            `json:"max"`
+	Percentiles map[string]float64 `json:"percentiles"` // "99", "99.9": linear interpolation, as numpy
+}
+
+func Ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// Describe sorts x.
+func Describe(x, percentiles []float64) Stats {
+	s := Stats{Count: len(x), Percentiles: make(map[string]float64, len(percentiles))}
+	slices.Sort(x)
+	for _, p := range percentiles {
+		s.Percentiles[percentileKey(p)] = Percentile(x, p)
+	}
+	if len(x) == 0 {
+		return s
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	s.Mean = sum / float64(len(x))
+	squares := 0.0
+	for _, v := range x {
+		squares += (v - s.Mean) * (v - s.Mean)
+	}
+	s.Std = math.Sqrt(squares / float64(len(x)))
+	s.Median, s.Min, s.Max = Percentile(x, 50), x[0], x[len(x)-1]
+	return s
+}
+
+// Percentile interpolates linearly between the two nearest of the sorted values,
+// as numpy.percentile does unless told otherwise. Of nothing it is 0.
+func Percentile(sorted []float64, p float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	h := float64(len(sorted)-1) * p / 100
+	i := int(h)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
+}

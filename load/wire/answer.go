@@ -1,0 +1,198 @@
+package wire
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"hclbench/load"
+)
+
+// answer writes down what the events of one stream say.
+type answer struct {
+	rec    *load.Record
+	count  *atomic.Int64 // content chunks of the whole run
+	text   *[]byte       // takes the content; nil: nobody wants it
+	chunk  chunk
+	chunks int  // with content
+	before int  // the read that brought the last of them
+	usage  bool // there was one
+	// Where the text comes whole with every event, and not only what is new, a
+	// chunk has content when it has more tokens than the one before.
+	counted int
+	moved   time.Duration // when the last content came
+}
+
+// mostChunks is how many chunks with content an answer may have for the tokens that
+// were asked for: a token may come in pieces, and a server that cannot count may
+// send some more, but one that never stops is not waited for.
+func mostChunks(asked int) int { return 2*asked + 1000 }
+
+const (
+	// firstGaps is for how many gaps there is room at once.
+	firstGaps = 4 << 10
+	// bytesPerAsked is more than a token and all that is said of it take.
+	bytesPerAsked = 16 << 10
+)
+
+// streamError is a failure that the stream itself tells of.
+type streamError struct{ class, text string }
+
+func (e *streamError) Error() string { return e.text }
+
+// event takes the next event; over when it was the last one of the answer.
+func (a *answer) event(ev event) (over bool, err error) {
+	r, c := a.rec, &a.chunk
+	if string(ev.data) == done {
+		r.End = ev.at
+		return true, a.close()
+	}
+	if err := c.parse(ev.data); err != nil {
+		return false, &streamError{load.ClassMalformed, err.Error() + ": " + Shorten(ev.data)}
+	}
+	if c.failed {
+		return false, &streamError{load.ClassServer, Shorten(ev.data)}
+	}
+	if c.finish != nil {
+		r.Finish = reason(c.finish)
+	}
+	if c.usage {
+		a.usage = true
+		r.InputTokens, r.OutputTokens = c.prompt, c.completed
+		if c.whole {
+			c.content = c.content && c.completed > a.counted
+			a.counted = c.completed
+		}
+	}
+	if !c.content {
+		return false, nil
+	}
+	if a.chunks >= mostChunks(r.AskedOutput) {
+		return false, &streamError{load.ClassMalformed, fmt.Sprintf("the answer did not end: %d chunks came of an answer for which %d tokens were asked", a.chunks, r.AskedOutput)}
+	}
+	if a.text != nil {
+		*a.text = append(*a.text, c.text...)
+	}
+	if a.chunks == 0 {
+		r.First = ev.at
+		// Not earlier: requests that fail at once can be many.
+		r.Gaps = make([]time.Duration, 0, min(max(r.AskedOutput-1, 0), firstGaps))
+	} else {
+		r.Gaps = append(r.Gaps, ev.at-r.Last)
+		if ev.read == a.before {
+			r.Merged++
+		}
+	}
+	r.Last, a.moved, a.before = ev.at, ev.at, ev.read
+	a.chunks++
+	a.count.Add(1)
+	return false, nil
+}
+
+// close judges an answer that is whole.
+func (a *answer) close() error {
+	if a.chunks == 0 {
+		return &streamError{load.ClassEmpty, fmt.Sprintf("the answer was whole but brought no text; tokens by its usage: %d", a.rec.OutputTokens)}
+	}
+	if !a.usage {
+		a.rec.NoUsage = true
+		a.rec.InputTokens, a.rec.OutputTokens = a.rec.AskedInput, a.chunks
+	}
+	return nil
+}
+
+// cut is the failure of an answer whose stream ended too soon.
+func (a *answer) cut() error {
+	return &streamError{load.ClassTruncated, fmt.Sprintf("the stream ended without %s after %d chunks", done, a.chunks)}
+}
+
+// Stream reads one answer: what its reads brought goes in, and it says when the
+// answer is over.
+type Stream struct {
+	events events
+	answer answer
+	whole  bool   // there are no events: the answer is one JSON object
+	body   []byte // of a whole answer, as far as it has come
+	at     time.Duration
+}
+
+// maxAnswer bounds an answer that is not streamed, whatever was asked for.
+const maxAnswer = 64 << 20
+
+func (s *Stream) Reset(x Exchange) {
+	s.events.reset()
+	s.answer = answer{rec: x.Record, count: x.Chunks, text: x.Text, before: -1}
+	s.whole, s.body, s.at = x.Whole, s.body[:0], 0
+	if cap(s.body) > smallBuffer {
+		s.body = nil
+	}
+}
+
+// moved is when the answer last came nearer to its end: content came, or a part of
+// an answer that is not streamed. 0: nothing has.
+func (s *Stream) moved() time.Duration {
+	if s.whole {
+		return s.at
+	}
+	return s.answer.moved
+}
+
+// Feed takes what a read brought. Once over or failed, nothing more is fed.
+func (s *Stream) Feed(b []byte, at time.Duration, read int) (over bool, err error) {
+	if s.whole {
+		if len(b) > 0 {
+			s.body, s.at = append(s.body, b...), at
+		}
+		if most := min(maxAnswer, 1<<20+bytesPerAsked*max(0, min(s.answer.rec.AskedOutput, maxAnswer/bytesPerAsked))); len(s.body) > most {
+			return false, &streamError{load.ClassMalformed, fmt.Sprintf("the answer did not end: more than %d bytes came of an answer for which %d tokens were asked", most, s.answer.rec.AskedOutput)}
+		}
+		return false, nil // its end is that of the HTTP message
+	}
+	s.events.feed(b, at, read)
+	for {
+		ev, ok, err := s.events.next()
+		if err != nil {
+			return false, &streamError{load.ClassMalformed, err.Error()}
+		}
+		if !ok {
+			return false, nil
+		}
+		if over, err := s.answer.event(ev); over || err != nil {
+			return over, err
+		}
+	}
+}
+
+// end says what the end of the stream makes of the answer: nil when it is whole.
+func (s *Stream) end() error {
+	if s.whole {
+		if len(s.body) == 0 {
+			return &streamError{load.ClassEmpty, "the answer has no body"}
+		}
+		s.answer.rec.End = s.at
+		if _, err := s.answer.event(event{data: s.body, at: s.at}); err != nil {
+			return err
+		}
+		return s.answer.close()
+	}
+	ev, ok := s.events.end()
+	if !ok {
+		return s.answer.cut()
+	}
+	over, err := s.answer.event(ev)
+	if !over && err == nil {
+		return s.answer.cut()
+	}
+	return err
+}
+
+// reason makes a string of a finish reason, without making the usual ones anew.
+func reason(b []byte) string {
+	switch string(b) {
+	case "length":
+		return "length"
+	case "stop":
+		return "stop"
+	}
+	return Shorten(b)
+}

@@ -1,0 +1,186 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+)
+
+// chunk is what matters of one chunk of a stream, of whichever protocol.
+type chunk struct {
+	content   bool   // text, an answer's content, its reasoning or a tool call, is there and not empty
+	text      []byte // the content, without reasoning, as it stands between its quotes
+	finish    []byte // why generation ended; nil: it has not
+	usage     bool   // token counts are there
+	prompt    int    // tokens, if usage
+	completed int    // tokens, if usage
+	whole     bool   // the text is all of it so far, not only what is new
+	failed    bool   // the chunk is an error object
+}
+
+var errJSON = errors.New("not a JSON object")
+
+// parse reads a chunk in one pass, whatever the order of its members, without
+// making anything. Of several choices only the content of any counts: the
+// generator asks for one.
+//
+// The members that it knows, by where they are:
+//
+//	choices[].text, choices[].finish_reason
+//	choices[].{delta,message}.{content,reasoning_content,reasoning}
+//	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}
+//	usage.{prompt_tokens,completion_tokens}
+//	text, meta_info.{prompt_tokens,completion_tokens,finish_reason.type}
+//	error, object = "error"
+func (c *chunk) parse(data []byte) error {
+	*c = chunk{}
+	s := scanner{b: data}
+	s.space()
+	s.members(func(key []byte) {
+		switch string(key) {
+		case "choices":
+			s.elements(func() { c.choice(&s) })
+		case "text":
+			c.content = s.filled() || c.content
+			c.whole = true
+		case "usage", "meta_info":
+			if s.peek() == '{' {
+				c.counts(&s)
+			} else {
+				s.skip()
+			}
+		case "error":
+			c.failed = s.said() || c.failed
+		case "object":
+			if s.peek() == '"' {
+				c.failed = string(s.text()) == "error" || c.failed
+			} else {
+				s.skip()
+			}
+		default:
+			s.skip()
+		}
+	})
+	s.space()
+	if s.bad || s.i != len(data) {
+		return errJSON
+	}
+	switch string(c.finish) {
+	case "abort", "error": // the server gave the request up
+		c.failed = true
+	}
+	return nil
+}
+
+func (c *chunk) choice(s *scanner) {
+	s.members(func(key []byte) {
+		switch string(key) {
+		case "text":
+			c.says(s)
+		case "delta", "message":
+			if s.peek() != '{' {
+				s.skip()
+				return
+			}
+			s.members(func(key []byte) {
+				switch string(key) {
+				case "content":
+					c.says(s)
+				case "reasoning_content", "reasoning":
+					c.content = s.filled() || c.content
+				case "tool_calls":
+					s.elements(func() {
+						s.members(func(key []byte) {
+							if string(key) == "function" {
+								c.call(s)
+							} else {
+								s.skip()
+							}
+						})
+					})
+				case "function_call":
+					c.call(s)
+				default:
+					s.skip()
+				}
+			})
+		case "finish_reason":
+			c.reason(s)
+		default:
+			s.skip()
+		}
+	})
+}
+
+// says reads content.
+func (c *chunk) says(s *scanner) {
+	if s.peek() != '"' {
+		s.skip()
+		return
+	}
+	if text := s.text(); len(text) > 0 {
+		c.content, c.text = true, text
+	}
+}
+
+// call reads a part of a tool call: its function's name, or of its arguments.
+func (c *chunk) call(s *scanner) {
+	if s.peek() != '{' {
+		s.skip()
+		return
+	}
+	s.members(func(key []byte) {
+		switch string(key) {
+		case "name", "arguments":
+			c.content = s.filled() || c.content
+		default:
+			s.skip()
+		}
+	})
+}
+
+// reason reads "length", or SGLang's {"type":"length",…}.
+func (c *chunk) reason(s *scanner) {
+	switch s.peek() {
+	case '"':
+		c.finish = s.text()
+	case '{':
+		s.members(func(key []byte) {
+			if string(key) == "type" && s.peek() == '"' {
+				c.finish = s.text()
+				return
+			}
+			s.skip()
+		})
+	default:
+		s.skip()
+	}
+}
+
+func (c *chunk) counts(s *scanner) {
+	prompt, completed := false, false
+	s.members(func(key []byte) {
+		switch string(key) {
+		case "prompt_tokens":
+			c.prompt, prompt = s.number()
+		case "completion_tokens":
+			c.completed, completed = s.number()
+		case "finish_reason":
+			c.reason(s)
+		default:
+			s.skip()
+		}
+	})
+	c.usage = prompt && completed || c.usage
+}
+
+func numeric(c byte) bool {
+	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
+}
+
+func (s *scanner) word(w string) {
+	if !bytes.HasPrefix(s.b[s.i:], []byte(w)) {
+		s.fail()
+		return
+	}
+	s.i += len(w)
+}

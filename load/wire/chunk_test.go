@@ -1,0 +1,187 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+)
+
+// Events as servers send them.
+const (
+	vllmChunk = `data: {"id":"cmpl-8f3e","object":"text_completion","created":1742300000,"model":"deepseek-ai/DeepSeek-R1","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}` + "\n\n"
+	vllmUsage = `data: {"id":"cmpl-8f3e","object":"text_completion","created":1742300000,"model":"deepseek-ai/DeepSeek-R1","choices":[],"usage":{"prompt_tokens":3200,"total_tokens":4000,"completion_tokens":800,"prompt_tokens_details":null}}` + "\n\n"
+	chatRole  = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1742300000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n"
+	chatChunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1742300000,"model":"m","choices":[{"index":0,"delta":{"content":" \"the\\\n\u00e4"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
+	// sglangChunk is from SGLang's own endpoint.
+	sglangChunk = `data: {"text":" the of","meta_info":{"id":"a1","finish_reason":{"type":"length","length":2},"prompt_tokens":7,"completion_tokens":2,"cached_tokens":0,"e2e_latency":0.031}}` + "\n\n"
+	trtChunk    = `data: {"id":"cmpl-1","object":"text_completion","created":1742300000,"model":"m","choices":[{"index":0,"text":" x","token_ids":null,"logprobs":null,"context_logits":null,"finish_reason":null,"stop_reason":null,"disaggregated_params":null}]}` + "\n\n"
+)
+
+func data(event string) []byte {
+	return []byte(strings.TrimSuffix(strings.TrimPrefix(event, "data: "), "\n\n"))
+}
+
+func TestChunk(t *testing.T) {
+	type want struct {
+		Content       bool
+		Finish        string
+		Usage         bool
+		Prompt, Count int
+		Whole, Failed bool
+	}
+	for _, c := range []struct {
+		name, in string
+		want     want
+	}{
+		{"vllm", string(data(vllmChunk)), want{Content: true}},
+		{"usage", string(data(vllmUsage)), want{Usage: true, Prompt: 3200, Count: 800}},
+		{"role", string(data(chatRole)), want{}},
+		{"chat", string(data(chatChunk)), want{Content: true}},
+		{"sglang", string(data(sglangChunk)), want{Content: true, Finish: "length", Usage: true, Prompt: 7, Count: 2, Whole: true}},
+		{"trtllm", string(data(trtChunk)), want{Content: true}},
+		{"another order", `{"usage":{"completion_tokens":3,"prompt_tokens":4},"choices":[{"finish_reason":"stop","text":"","index":0}],"id":1}`,
+			want{Finish: "stop", Usage: true, Prompt: 4, Count: 3}},
+		{"reasoning", `{"choices":[{"delta":{"content":null,"reasoning_content":"hm"}}]}`, want{Content: true}},
+		{"reasoning by its newer name", `{"choices":[{"delta":{"reasoning":"hm"}}]}`, want{Content: true}},
+		{"null delta", `{"choices":[{"delta":null,"finish_reason":"length"}]}`, want{Finish: "length"}},
+		{"null choices", `{"choices":null}`, want{}},
+		{"escapes", `{"choices":[{"te\u0078t":"\\\""}],"x\"y":"}"}`, want{Content: true}},
+		{"space", " {\n\t\"choices\" : [ { \"text\" : \"a\" } ] }\r\n ", want{Content: true}},
+		{"text elsewhere", `{"choices":[{"logprobs":{"text":"a","content":["b"]},"text":""}],"delta":{"content":"c"}}`, want{}},
+		{"counts that are none", `{"usage":{"completion_tokens":-1,"prompt_tokens":1.5}}`, want{}},
+		{"half a usage", `{"usage":{"completion_tokens":5}}`, want{Count: 5}},
+		{"error object", `{"error":{"message":"no","code":400}}`, want{Failed: true}},
+		{"older error", `{"object":"error","message":"no"}`, want{Failed: true}},
+		{"no error", `{"error":null,"object":"text_completion"}`, want{}},
+		{"errors that say nothing", `{"error":"","choices":[{"text":"a"}]}`, want{Content: true}},
+		{"false is no error", `{"error":false}`, want{}},
+		{"0 is no error", `{"error":0}`, want{}},
+		{"an error in words", `{"error":"out of memory"}`, want{Failed: true}},
+		{"an error that is true", `{"error":true}`, want{Failed: true}},
+		{"sglang gives up", `{"text":"","meta_info":{"finish_reason":{"type":"abort","message":"no"},"prompt_tokens":1,"completion_tokens":0}}`,
+			want{Finish: "abort", Usage: true, Prompt: 1, Whole: true, Failed: true}},
+		{"vllm gives up", `{"choices":[{"text":"","finish_reason":"abort"}]}`, want{Finish: "abort", Failed: true}},
+		{"a tool's name", `{"choices":[{"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":""}}]}}]}`, want{Content: true}},
+		{"its arguments", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a"}}]}}]}`, want{Content: true}},
+		{"a tool call of nothing", `{"choices":[{"delta":{"content":"","tool_calls":[{"index":0,"function":{"name":"","arguments":null}}]}}]}`, want{}},
+		{"no tool calls", `{"choices":[{"delta":{"tool_calls":[]}}]}`, want{}},
+		{"tool calls that are none", `{"choices":[{"delta":{"tool_calls":null,"function_call":null}}]}`, want{}},
+		{"an older call", `{"choices":[{"delta":{"function_call":{"name":"weather"}}}]}`, want{Content: true}},
+		{"a call in a whole answer", `{"choices":[{"message":{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`,
+			want{Content: true, Finish: "tool_calls"}},
+		{"invalid UTF-8", "{\"choices\":[{\"text\":\"\xff\xfe\"}]}", want{Content: true}},
+	} {
+		var got chunk
+		if err := got.parse([]byte(c.in)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, want{got.content, string(got.finish), got.usage, got.prompt, got.completed, got.whole, got.failed}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestChunkMalformed(t *testing.T) {
+	for _, in := range []string{
+		``, ` `, `null`, `[]`, `"a"`, `7`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{,}`, `{"a" 1}`, `{a:1}`, `{"a":1}x`, `{"a":1}{}`,
+		`{"choices":[{"text":"a" "finish_reason":null}]}`, `{"choices":[{]}`, `{"choices":[{"text":"a}]}`, `{"a":tru}`, `{"a":nul`, `{"a":[1,]}`,
+		`{"a":"\`, `{"usage":{"completion_tokens":}}`, `<html>`, strings.Repeat(`{"a":`, 1000), `{"a":` + strings.Repeat(`[`, 1000),
+	} {
+		var c chunk
+		if err := c.parse([]byte(in)); err == nil {
+			t.Errorf("parse(%.60s): no error", in)
+		}
+	}
+}
+
+// compareChunk holds a chunk against encoding/json: every JSON object that is
+// not nested too deeply is read, and of those in which no name comes twice the
+// content is the same.
+func compareChunk(t *testing.T, in []byte) {
+	t.Helper()
+	var c chunk
+	err := c.parse(in)
+	if !json.Valid(in) || bytes.Count(in, []byte("{"))+bytes.Count(in, []byte("[")) > maxDepth {
+		return
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(in, &object) != nil || object == nil {
+		if err == nil {
+			t.Errorf("parse(%s): no error for what is no object", in)
+		}
+		return
+	}
+	if err != nil {
+		t.Errorf("parse(%s) = %v, and it is JSON", in, err)
+		return
+	}
+	if strings.Count(string(in), `"text"`) > 1 || strings.Count(string(in), `"delta"`) > 0 || strings.Contains(string(in), `\`) {
+		return
+	}
+	var choices []map[string]json.RawMessage
+	var top, text string
+	json.Unmarshal(object["text"], &top) // what is no string is empty
+	if json.Unmarshal(object["choices"], &choices) == nil && strings.Count(string(in), `"choices"`) == 1 && len(choices) == 1 {
+		json.Unmarshal(choices[0]["text"], &text)
+		if want := top != "" || text != ""; want != c.content {
+			t.Errorf("parse(%s): content %v, want %v", in, c.content, want)
+		}
+	}
+}
+
+// BenchmarkStream is the cost of one event: framing, parsing and stamping.
+func BenchmarkStream(b *testing.B) {
+	for name, event := range map[string]string{"vllm": vllmChunk, "chat": chatChunk, "sglang": sglangChunk} {
+		b.Run(name, func(b *testing.B) {
+			const n = 1000
+			text := strings.Repeat(event, n)
+			zero := time.Now()
+			r := load.Record{AskedOutput: n}
+			count := new(atomic.Int64)
+			var s Stream
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Reset(Exchange{Record: &r, Chunks: count})
+				for i, rest := 0, []byte(text); len(rest) > 0; i++ {
+					size := min(len(rest), 4<<10)
+					if _, err := s.Feed(rest[:size], time.Since(zero), i); err != nil {
+						b.Fatal(err)
+					}
+					rest = rest[size:]
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/event")
+		})
+	}
+}
+
+// TestStreamAllocatesNothing: an event costs no memory.
+func TestStreamAllocatesNothing(t *testing.T) {
+	text := []byte(strings.Repeat(vllmChunk, 100))
+	r := load.Record{AskedOutput: 100}
+	count := new(atomic.Int64)
+	var s Stream
+	if n := testing.AllocsPerRun(10, func() {
+		s.Reset(Exchange{Record: &r, Chunks: count})
+		for i, rest := 0, text; len(rest) > 0; i++ {
+			size := min(len(rest), 301) // events over two reads too
+			if _, err := s.Feed(rest[:size], 0, i); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[size:]
+		}
+		if len(r.Gaps) != 99 {
+			t.Fatalf("%d gaps", len(r.Gaps))
+		}
+	}); n > 1 { // the gaps
+		t.Errorf("100 events made %v allocations, want one for all gaps", n)
+	}
+}

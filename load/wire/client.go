@@ -1,0 +1,260 @@
+// Package wire carries requests to a server over HTTP/1.1, and stamps and reads what
+// streams back. Two clients do that, and the same tests hold both: an event loop of
+// our own for plain HTTP on Linux, and net/http for TLS and other systems.
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"hclbench/load"
+	"hclbench/plain"
+)
+
+const (
+	// idleTimeout is shorter than the five seconds after which the engines'
+	// servers (uvicorn) drop an idle connection, so that no request goes out on
+	// one that is being closed.
+	idleTimeout = 4 * time.Second
+	// drainTimeout bounds the wait for the end of a stream after its [DONE].
+	drainTimeout = time.Second
+	// dialTimeout bounds the setting up of a connection, where stall and timeout of
+	// the request do not.
+	dialTimeout = 30 * time.Second
+	// staleWithin is how soon a kept connection ends whose server had closed it when
+	// the request went out: a way there and back.
+	staleWithin = time.Second
+	// maxErrorText bounds what is kept of an error's body.
+	maxErrorText = 512
+	// maxErrorBody bounds what is read of it.
+	maxErrorBody = 64 << 10
+)
+
+var (
+	errStall   = errors.New("no token from the server")
+	errTimeout = errors.New("the request took too long")
+	errDrained = errors.New("the stream did not end after " + done)
+)
+
+// Client carries requests to the server over HTTP/1.1 with connections that are
+// kept. There are two, and the same tests hold both: one of our own for plain
+// HTTP on Linux, and net/http for TLS and for other systems.
+type Client interface {
+	// open makes connections beforehand until n are free, as far as the client can do
+	// that. What goes wrong shows when requests are sent.
+	Open(ctx context.Context, n int)
+	// send sends one request, reads its answer to the end and fills in the record.
+	// It returns when the connection can be used again or has been dropped.
+	Send(ctx context.Context, body []byte, x Exchange)
+	// readLag is how late reads were since it was asked before; nil when the client
+	// cannot tell.
+	ReadLag() *load.Histogram
+	// close drops all connections. No request may be under way.
+	Close()
+}
+
+// Exchange is one request on its way: where what is seen of it is written.
+type Exchange struct {
+	Record *load.Record
+	Zero   time.Time     // from which the record's times count
+	Chunks *atomic.Int64 // content chunks of the whole run
+	Whole  bool          // the answer is one JSON object instead of a stream
+	Text   *[]byte       // takes the answer's content, as it stands in JSON strings; nil: nobody wants it
+}
+
+func (x Exchange) Since() time.Duration { return time.Since(x.Zero) }
+
+// server is what clients know of the server under load.
+type server struct {
+	base           *url.URL
+	path           string      // of the endpoint
+	headers        [][2]string // sent beside those that every request has
+	stall, timeout time.Duration
+	dialer         *dialer
+}
+
+// patience is ctx for what has to be over before a request has stalled or has taken
+// too long, when nothing comes.
+func (s server) patience(ctx context.Context) (_ context.Context, done func()) {
+	after, cause := s.stall, errStall
+	if s.timeout < after {
+		after, cause = s.timeout, errTimeout
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(after, func() { cancel(cause) }) // not a deadline, which the dialer would take for its own
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// stale is the failure of a request that went out on a connection that was used
+// before: it ended at once, and no byte of an answer came. The server had closed it,
+// or the request was not welcome; which of both cannot be told from here.
+func stale(text string) (class, _ string) {
+	return load.ClassStale, "the server ended a connection that it had kept, as the request went out on it: " + text
+}
+
+// dialer makes connections to the one address that it has found for the server's
+// name: so no name is looked up while measuring, and all of the load goes to one
+// server even where the name has several.
+type dialer struct {
+	host string // "name:port"
+
+	mu   sync.Mutex
+	addr netip.AddrPort // that has answered; not valid: none yet
+}
+
+func newDialer(base *url.URL) *dialer {
+	port := base.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
+	}
+	return &dialer{host: net.JoinHostPort(base.Hostname(), port)}
+}
+
+func (d *dialer) dial(ctx context.Context) (*net.TCPConn, error) {
+	d.mu.Lock()
+	host := d.host
+	if d.addr.IsValid() {
+		host = d.addr.String()
+	}
+	d.mu.Unlock()
+	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: -1}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	tcp := conn.(*net.TCPConn) // as "tcp" was asked for
+	d.mu.Lock()
+	d.addr = tcp.RemoteAddr().(*net.TCPAddr).AddrPort()
+	d.mu.Unlock()
+	return tcp, nil
+}
+
+func (s server) url() string { return strings.TrimSuffix(s.base.String(), "/") + s.path }
+
+func newServer(t load.Target, w load.Workload) (server, error) {
+	base, err := url.Parse(t.BaseURL)
+	if err != nil {
+		var outer *url.Error // it repeats the URL, with a password that may be in it
+		if errors.As(err, &outer) {
+			err = outer.Err
+		}
+		return server{}, fmt.Errorf("base URL: %w", err)
+	}
+	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return server{}, fmt.Errorf("base URL %q: write it as http://host:port", base.Redacted())
+	}
+	if base.RawQuery != "" || base.Fragment != "" || base.ForceQuery {
+		return server{}, fmt.Errorf("base URL %q: a query or a fragment would be sent with no request; leave it out", base.Redacted())
+	}
+	if base.User != nil {
+		return server{}, fmt.Errorf("base URL %q: a password in it would be stored with the results; send the header Authorization instead, as a secret", base.Redacted())
+	}
+	s := server{
+		dialer:  newDialer(base),
+		base:    base,
+		path:    map[string]string{load.Completions: "/v1/completions", load.Chat: "/v1/chat/completions", load.Generate: "/generate"}[w.Endpoint],
+		stall:   time.Duration(w.Stall),
+		timeout: time.Duration(w.Timeout),
+	}
+	if s.stall == 0 {
+		s.stall = load.DefaultStall
+	}
+	if s.timeout == 0 {
+		s.timeout = load.DefaultTimeout
+	}
+	if s.headers, err = t.Fields(); err != nil {
+		return server{}, err
+	}
+	return s, nil
+}
+
+func newClient(s server) Client {
+	if s.base.Scheme == "http" {
+		if c := newLoopClient(s); c != nil {
+			return c
+		}
+	}
+	return newStandardClient(s)
+}
+
+// refused says why a response cannot be the answer, a stream or whole; class is
+// empty when it can. kind is the content type.
+func refused(status int, line, kind string, whole bool) (class, text string) {
+	want, what := "text/event-stream", "a stream"
+	if whole {
+		want, what = "application/json", "JSON"
+	}
+	switch {
+	case status != 200:
+		return load.ClassStatus, "status " + plain.Line(line)
+	case kind != "" && !strings.HasPrefix(strings.ToLower(kind), want):
+		return load.ClassMalformed, fmt.Sprintf("content type %q instead of %s", kind, what)
+	}
+	return "", ""
+}
+
+// withBody adds an error's body to its text, unless it says the same.
+func withBody(text string, body []byte) string {
+	if b := bytes.TrimSpace(body); len(b) > 0 && !strings.HasSuffix(text, string(b)) {
+		return text + ": " + Shorten(b)
+	}
+	return text
+}
+
+// Shorten makes a line of what a server sent.
+func Shorten(b []byte) string {
+	return plain.Cut(plain.Line(string(b[:min(len(b), 2*maxErrorText)])), maxErrorText)
+}
+
+// classify says what kind of failure an error of a request is; cause is why we
+// gave it up ourselves, nil when we did not.
+func (s server) classify(cause, err error) (class, text string) {
+	var stream *streamError
+	switch {
+	case errors.As(err, &stream):
+		return stream.class, stream.text
+	case errors.Is(cause, errStall):
+		return load.ClassStall, fmt.Sprintf("%v for %v", errStall, s.stall)
+	case errors.Is(cause, errTimeout):
+		return load.ClassTimeout, fmt.Sprintf("%v: more than %v", errTimeout, s.timeout)
+	case cause != nil:
+		return load.ClassCancelled, cause.Error()
+	case errors.Is(err, errHTTP):
+		return load.ClassMalformed, Shorten([]byte(err.Error()))
+	}
+	text = described(err)
+	// net/http has no types for what is not HTTP.
+	if strings.Contains(text, "malformed") || strings.Contains(text, "invalid byte in chunk length") {
+		return load.ClassMalformed, text
+	}
+	return load.ClassTruncated, text
+}
+
+// described is an error's text without what differs between requests that
+// failed alike, the port on this side, and without the name of who read it.
+func described(err error) string {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	if errors.Is(err, syscall.EMFILE) {
+		return fmt.Sprintf("all of the %d files that may be open are: raise the limit with ulimit -n", fileLimit())
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Addr != nil {
+		return fmt.Sprintf("%s %s: %v", op.Op, op.Addr, op.Err)
+	}
+	return strings.TrimPrefix(Shorten([]byte(err.Error())), "net/http: HTTP/1.x transport connection broken: ")
+}

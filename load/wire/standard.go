@@ -1,0 +1,313 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hclbench/load"
+)
+
+// standard is the client that the standard library makes: for TLS, and for
+// systems without a client of our own.
+type standard struct {
+	server
+	http    *http.Client
+	readers sync.Pool // of *reader
+}
+
+// reader is what reading one answer needs.
+type reader struct {
+	stream Stream
+	buf    [4 << 10]byte
+}
+
+func newStandardClient(s server) *standard {
+	return &standard{
+		server: s,
+		// No proxy from the environment and no compression: both would be
+		// measured instead of the engine. A redirect is an answer like another.
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					conn, err := s.dialer.dial(ctx)
+					if err != nil {
+						return nil, err
+					}
+					return newMeter(conn), nil
+				},
+				DisableCompression:  true,
+				MaxIdleConns:        0, // no limit
+				MaxIdleConnsPerHost: 1 << 20,
+				IdleConnTimeout:     idleTimeout,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		readers: sync.Pool{New: func() any { return new(reader) }},
+	}
+}
+
+func (c *standard) Close() { c.http.CloseIdleConnections() }
+
+// Open does nothing: net/http cannot connect without a request.
+func (c *standard) Open(context.Context, int) {}
+
+// ReadLag is not known: goroutines wait for their reads in the runtime.
+func (c *standard) ReadLag() *load.Histogram { return nil }
+
+func (c *standard) Send(parent context.Context, body []byte, x Exchange) {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	w := newWatch(x.Zero, cancel, c.stall, c.timeout)
+	defer w.stop()
+
+	var seen sight
+	traced := httptrace.WithClientTrace(ctx, seen.trace())
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.url(), bytes.NewReader(body))
+	if err != nil {
+		x.Record.Fail(x.Since(), load.ClassConnect, err.Error())
+		return
+	}
+	// A POST without an idempotency key goes out once: net/http takes another
+	// connection only when nothing of the request was written.
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	for _, h := range c.headers {
+		req.Header.Set(h[0], h[1])
+	}
+	x.Record.Sent = x.Since()
+	w.start(x.Record.Sent)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		at := x.Since()
+		class, text := c.classify(context.Cause(ctx), err)
+		switch {
+		case class != load.ClassTruncated:
+		case seen.meter == nil:
+			class = load.ClassConnect
+		case seen.reused && !seen.answered.Load() && at-x.Record.Sent < staleWithin:
+			class, text = stale(text)
+		}
+		x.Record.Fail(at, class, text)
+		return
+	}
+	defer resp.Body.Close()
+	src := &stamped{src: resp.Body, zero: x.Zero, meter: seen.meter}
+	if class, text := refused(resp.StatusCode, resp.Status, resp.Header.Get("Content-Type"), x.Whole); class != "" {
+		b, _ := io.ReadAll(io.LimitReader(src, maxErrorBody)) // what came before an error is still the message
+		text = withBody(text, b)
+		if err := context.Cause(ctx); err != nil {
+			class, text = c.classify(err, err)
+		}
+		if class == load.ClassStatus {
+			x.Record.Status = resp.StatusCode
+		}
+		x.Record.Fail(x.Since(), class, text)
+		return
+	}
+	r := c.readers.Get().(*reader)
+	defer c.readers.Put(r)
+	r.stream.Reset(x)
+	if err := r.read(src, w); err != nil {
+		class, text := c.classify(context.Cause(ctx), err)
+		x.Record.Fail(x.Since(), class, text)
+		return
+	}
+	// The answer is complete. What is left is the end of the HTTP message, without
+	// which the connection could not be used again.
+	w.drain()
+	io.CopyN(io.Discard, src, 4<<10)
+}
+
+// read reads a stream to its [DONE].
+func (r *reader) read(src *stamped, w *watch) error {
+	for {
+		n, err := src.Read(r.buf[:])
+		over, wrong := r.stream.Feed(r.buf[:n], src.at, src.number)
+		if over || wrong != nil {
+			return wrong
+		}
+		if moved := r.stream.moved(); moved > 0 {
+			w.moved.Store(int64(moved))
+		}
+		if err == io.EOF {
+			return r.stream.end()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// sight is what net/http tells of a request on its way.
+type sight struct {
+	meter    *meter // of its connection; nil: it has got none
+	reused   bool   // the connection had carried another request
+	answered atomic.Bool
+}
+
+func (s *sight) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			conn := info.Conn
+			if secure, ok := conn.(*tls.Conn); ok {
+				conn = secure.NetConn()
+			}
+			s.meter, s.reused = conn.(*meter), info.Reused // no other is dialled
+			if s.reused {
+				s.meter.kept.Store(true)
+			}
+		},
+		GotFirstResponseByte: func() { s.answered.Store(true) },
+	}
+}
+
+// meter is a connection that counts and stamps what is read from the socket, below
+// TLS: a read of TLS brings one record at a time, however many have come.
+type meter struct {
+	net.Conn
+	base  time.Time
+	reads atomic.Int64
+	at    atomic.Int64 // when the last one returned, from base
+	kept  atomic.Bool  // it is about to carry another request
+	buf   []byte
+	rest  []byte // of buf, not yet handed on
+}
+
+// meterSize is how much of what waits one read takes: more than a record of TLS.
+const meterSize = 20 << 10
+
+func newMeter(conn net.Conn) *meter {
+	return &meter{Conn: conn, base: time.Now(), buf: make([]byte, meterSize)}
+}
+
+// Write looks first whether a kept connection is still there. One that the server has
+// ended is refused before anything is written, and net/http takes another for a
+// request of which nothing has gone out.
+func (m *meter) Write(p []byte) (int, error) {
+	if m.kept.CompareAndSwap(true, false) && !quiet(m.Conn) {
+		return 0, errEnded
+	}
+	return m.Conn.Write(p)
+}
+
+var errEnded = errors.New("the server has ended a connection that was kept")
+
+// quiet reports whether nothing waits to be read, not even the end: so is a connection
+// on which all was answered.
+func quiet(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	still := false
+	err = raw.Control(func(fd uintptr) {
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		still = errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
+	})
+	return still || err != nil
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if len(m.rest) == 0 && len(p) > 0 {
+		n, err := m.Conn.Read(m.buf)
+		if n == 0 {
+			return 0, err // what came with bytes comes again without
+		}
+		m.at.Store(int64(time.Since(m.base)))
+		m.reads.Add(1)
+		m.rest = m.buf[:n]
+	}
+	n := copy(p, m.rest)
+	m.rest = m.rest[n:]
+	return n, nil
+}
+
+// stamped remembers when the read of the socket returned that brought what its last
+// Read returned, and which one it was.
+type stamped struct {
+	src    io.Reader
+	zero   time.Time
+	meter  *meter
+	at     time.Duration
+	number int
+}
+
+func (s *stamped) Read(p []byte) (int, error) {
+	n, err := s.src.Read(p)
+	s.at = s.meter.base.Sub(s.zero) + time.Duration(s.meter.at.Load())
+	s.number = int(s.meter.reads.Load())
+	return n, err
+}
+
+// watch ends a request that is silent or that takes too long. One timer looks
+// after both, and moves itself on: reading costs it nothing.
+type watch struct {
+	zero           time.Time
+	cancel         context.CancelCauseFunc
+	stall, timeout time.Duration
+	sent           time.Duration
+	moved          atomic.Int64 // when the answer came nearer to its end: a token came
+	timer          *time.Timer
+
+	mu       sync.Mutex // so that a late look does not undo a drain
+	draining bool
+}
+
+func newWatch(zero time.Time, cancel context.CancelCauseFunc, stall, timeout time.Duration) *watch {
+	w := &watch{zero: zero, cancel: cancel, stall: stall, timeout: timeout}
+	w.timer = time.AfterFunc(time.Hour, w.look)
+	w.timer.Stop()
+	return w
+}
+
+func (w *watch) start(sent time.Duration) {
+	w.sent = sent
+	w.moved.Store(int64(sent))
+	w.timer.Reset(w.left(sent))
+}
+
+func (w *watch) stop() { w.timer.Stop() }
+
+// drain gives the end of the stream a short time of its own.
+func (w *watch) drain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.draining = true
+	w.timer.Reset(drainTimeout)
+}
+
+func (w *watch) left(now time.Duration) time.Duration {
+	return min(time.Duration(w.moved.Load())+w.stall, w.sent+w.timeout) - now
+}
+
+func (w *watch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Since(w.zero)
+	switch left := w.left(now); {
+	case w.draining:
+		w.cancel(errDrained)
+	case left > 0:
+		w.timer.Reset(left)
+	case now-w.sent >= w.timeout:
+		w.cancel(errTimeout)
+	default:
+		w.cancel(errStall)
+	}
+}

@@ -1,0 +1,296 @@
+package wire
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hclbench/load"
+)
+
+// TestNothingIsRepeated: a request that a kept connection took with it is a failed
+// request of a class of its own, and the server sees it once.
+func TestNothingIsRepeated(t *testing.T) { bothClients(t, testNothingIsRepeated) }
+
+func testNothingIsRepeated(t *testing.T, with maker) {
+	for _, how := range []string{"closed", "reset"} {
+		t.Run(how, func(t *testing.T) {
+			var seen atomic.Int64
+			target := conversation(t, func(conn net.Conn, c, i int) bool {
+				seen.Add(1)
+				if c == 0 && i == 1 { // the second request on the first connection
+					if how == "reset" {
+						conn.(*net.TCPConn).SetLinger(0)
+					}
+					return false
+				}
+				io.WriteString(conn, inChunks(text("a")+usage(5, 1)+end)+"0\r\n\r\n")
+				return true
+			})
+			c := with.client(t, target, load.Workload{Endpoint: load.Completions})
+			if first := ask(t.Context(), c); !first.OK() {
+				t.Fatalf("%s: %s", first.Class, first.Error)
+			}
+			second := ask(t.Context(), c)
+			if second.Class != load.ClassStale || seen.Load() != 2 {
+				t.Errorf("class %q (%s), and the server saw %d requests, want %q and 2", second.Class, second.Error, seen.Load(), load.ClassStale)
+			}
+			if third := ask(t.Context(), c); !third.OK() {
+				t.Errorf("after it: %s: %s", third.Class, third.Error)
+			}
+		})
+	}
+}
+
+// TestFirstRequestIsNotStale: what ends on a new connection is no matter of keeping
+// connections.
+func TestFirstRequestIsNotStale(t *testing.T) {
+	bothClients(t, func(t *testing.T, with maker) {
+		target := raw(t, func(net.Conn, <-chan struct{}) {})
+		if got := with.send(t, t.Context(), target, load.Workload{Endpoint: load.Completions}); got.Class != load.ClassTruncated {
+			t.Errorf("class %q (%s), want %q", got.Class, got.Error, load.ClassTruncated)
+		}
+	})
+}
+
+// held keeps what is written until it is let go, so that it travels together.
+type held struct {
+	net.Conn
+	hold bool
+	kept []byte
+}
+
+func (h *held) Write(b []byte) (int, error) {
+	if !h.hold {
+		return h.Conn.Write(b)
+	}
+	h.kept = append(h.kept, b...)
+	return len(b), nil
+}
+
+func (h *held) letGo() {
+	h.hold = false
+	h.Conn.Write(h.kept)
+}
+
+// overTLS serves a script over TLS, for a client that trusts it.
+func overTLS(t *testing.T, script func(secure *tls.Conn, below *held)) Client {
+	t.Helper()
+	certified := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(certified.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		below := &held{Conn: conn}
+		secure := tls.Server(below, &tls.Config{Certificates: certified.TLS.Certificates})
+		if _, err := http.ReadRequest(bufio.NewReader(secure)); err == nil {
+			script(secure, below)
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	s, err := newServer(load.Target{BaseURL: "https://" + l.Addr().String()}, load.Workload{Endpoint: load.Completions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newStandardClient(s)
+	c.http.Transport.(*http.Transport).TLSClientConfig = certified.Client().Transport.(*http.Transport).TLSClientConfig
+	t.Cleanup(c.Close)
+	return c
+}
+
+// TestMergedOverTLS: chunks that came together are counted as such, however many
+// records of TLS they are.
+func TestMergedOverTLS(t *testing.T) {
+	const tokens = 20
+	c := overTLS(t, func(secure *tls.Conn, below *held) {
+		io.WriteString(secure, streamHead)
+		below.hold = true
+		for i := range tokens {
+			io.WriteString(secure, text(fmt.Sprint(i))) // a record each
+		}
+		io.WriteString(secure, usage(5, tokens)+end)
+		below.letGo()
+	})
+	r := ask(t.Context(), c)
+	if !r.OK() || len(r.Gaps) != tokens-1 || r.Merged != tokens-1 || r.Last != r.First {
+		t.Errorf("%s %s: %d of %d gaps are of chunks that came together, in %v; want all", r.Class, r.Error, r.Merged, len(r.Gaps), r.Last-r.First)
+	}
+}
+
+// TestDialHasItsTime: a connection that does not come about takes no longer than
+// the request may.
+func TestDialHasItsTime(t *testing.T) {
+	bothClients(t, func(t *testing.T, with maker) {
+		// A listener whose queue is full answers no more.
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+			t.Fatal(err)
+		}
+		at, err := unix.Getsockname(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := fmt.Sprintf("127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
+		for range 4 {
+			conn, err := net.DialTimeout("tcp", addr, 50*time.Millisecond)
+			if err != nil {
+				break
+			}
+			defer conn.Close()
+		}
+		for _, c := range []struct {
+			stall, timeout time.Duration
+			class          string
+		}{{time.Hour, 50 * time.Millisecond, load.ClassTimeout}, {50 * time.Millisecond, time.Hour, load.ClassStall}} {
+			got := with.send(t, t.Context(), load.Target{BaseURL: "http://" + addr}, load.Workload{Endpoint: load.Completions, Stall: load.Duration(c.stall), Timeout: load.Duration(c.timeout)})
+			if took := got.End - got.Sent; got.Class != c.class || took > 10*time.Second {
+				t.Errorf("class %q (%s) after %v, want %q after 50ms", got.Class, got.Error, took, c.class)
+			}
+		}
+	})
+}
+
+// TestEndless: an answer that never ends is given up, whatever it goes on with, and
+// costs no more memory than one that does.
+func TestEndless(t *testing.T) { bothClients(t, testEndless) }
+
+func testEndless(t *testing.T, with maker) {
+	drip := func(first, again string, every time.Duration) func(net.Conn, <-chan struct{}) {
+		return func(conn net.Conn, done <-chan struct{}) {
+			io.WriteString(conn, first)
+			tick := time.NewTicker(every)
+			defer tick.Stop()
+			for {
+				select {
+				case <-done:
+					return
+				case <-tick.C:
+					if _, err := io.WriteString(conn, again); err != nil {
+						return
+					}
+				}
+			}
+		}
+	}
+	const empty = `data: {"choices":[{"index":0,"text":"","finish_reason":null}]}` + "\n\n"
+	for _, c := range []struct {
+		name   string
+		script func(net.Conn, <-chan struct{})
+		class  string
+		text   string
+	}{
+		{"comments", drip(streamHead, ": still here\n\n", 5*time.Millisecond), load.ClassStall, "no token"},
+		{"a header", drip("HTTP/1.1 200 OK\r\nX-Slow: ", "x", 5*time.Millisecond), load.ClassStall, "no token"},
+		{"empty chunks", drip(streamHead+text("a"), empty, 5*time.Millisecond), load.ClassStall, "no token"},
+		{"an error's body", drip("HTTP/1.1 500 No\r\n\r\n", "x", 5*time.Millisecond), load.ClassStall, "no token"},
+		{"tokens", drip(streamHead, strings.Repeat(text("a"), 50), time.Millisecond), load.ClassMalformed, "the answer did not end: 1006 chunks came of an answer for which 3 tokens were asked"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := with.send(t, t.Context(), raw(t, c.script), load.Workload{Endpoint: load.Completions, Stall: load.Duration(200 * time.Millisecond)})
+			if got.Class != c.class || !strings.Contains(got.Error, c.text) || len(got.Gaps) > 1100 {
+				t.Errorf("class %q (%s), %d gaps, want %q, %q", got.Class, got.Error, len(got.Gaps), c.class, c.text)
+			}
+		})
+	}
+	t.Run("an answer without a stream", func(t *testing.T) {
+		target := raw(t, drip("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{", strings.Repeat(" ", 64<<10), time.Millisecond/2))
+		r := load.Record{AskedOutput: 3}
+		with.client(t, target, load.Workload{Endpoint: load.Completions}).Send(t.Context(), []byte("{}"), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64), Whole: true})
+		if r.Class != load.ClassMalformed || !strings.Contains(r.Error, "the answer did not end") {
+			t.Errorf("class %q (%s), want %q", r.Class, r.Error, load.ClassMalformed)
+		}
+	})
+}
+
+// TestTimeoutHasADefault: a request that nobody bounds is bounded as those of the
+// peers' clients are.
+func TestTimeoutHasADefault(t *testing.T) {
+	s, err := newServer(load.Target{BaseURL: "http://h:1"}, load.Workload{Endpoint: load.Chat})
+	if err != nil || s.timeout != 6*time.Hour || s.stall != 5*time.Minute {
+		t.Errorf("timeout %v, stall %v, %v", s.timeout, s.stall, err)
+	}
+}
+
+// TestOneAddress: both clients keep to the address that has answered.
+func TestOneAddress(t *testing.T) {
+	bothClients(t, func(t *testing.T, with maker) {
+		target := conversation(t, func(conn net.Conn, _, _ int) bool {
+			io.WriteString(conn, strings.Replace(inChunks(text("a")+usage(5, 1)+end), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1)+"0\r\n\r\n")
+			return false
+		})
+		target.BaseURL = strings.Replace(target.BaseURL, "127.0.0.1", "localhost", 1)
+		s, err := newServer(target, load.Workload{Endpoint: load.Completions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := with(s)
+		defer c.Close()
+		if r := ask(t.Context(), c); !r.OK() {
+			t.Fatalf("%s: %s", r.Class, r.Error)
+		}
+		s.dialer.host = "nowhere.invalid:1" // a name that is looked up again is not found
+		if r := ask(t.Context(), c); !r.OK() {
+			t.Errorf("the second connection: %s: %s", r.Class, r.Error)
+		}
+	})
+}
+
+// TestReadLagOfTheFirstRead: a loop that finds something at its first look has not
+// been late since the beginning of time.
+func TestReadLagOfTheFirstRead(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[1])
+	l, err := newLoop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := l.add(pair[0], &net.TCPAddr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := load.Record{AskedOutput: 1}
+	k.post([]byte("request"), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)}, false)
+	if _, err := unix.Write(pair[1], []byte(inChunks(text("a")+usage(1, 1)+end)+"0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(l.run)
+	for state := byte(busy); state == busy || state == answered; {
+		state = <-k.ended
+	}
+	l.stop()
+	running.Wait()
+	if lag := l.lag.Stats(nil); !r.OK() || lag.Count == 0 || lag.Max > 60e3 {
+		t.Errorf("%s %s, %d reads, up to %v ms late", r.Class, r.Error, lag.Count, lag.Max)
+	}
+}
