@@ -309,7 +309,7 @@ func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error 
 
 func usesDocker(deployments []*plan.Deployment) bool {
 	for _, d := range deployments {
-		for _, in := range d.Instances {
+		for _, in := range d.Members {
 			if in.Runtime == provision.Docker {
 				return true
 			}
@@ -365,10 +365,10 @@ func (s *site) deployment(ctx context.Context, d *plan.Deployment) error {
 		Image: d.Engine.Image, Identity: d.Identity, Facts: s.facts, Started: time.Now(),
 	}
 	s.compareFacts(d)
-	if len(d.Instances) > 0 { // else somebody else pays for it
+	if len(d.Members) > 0 { // else somebody else pays for it
 		row.GPUCount, row.PricePerHour = gpusUsed(d.Engine), s.host.PricePerHour
 	}
-	for _, in := range d.Instances {
+	for _, in := range d.Members {
 		for _, w := range append(append([]provision.Text{}, in.Container.Entrypoint...), in.Container.Command...) {
 			row.Command = append(row.Command, w.String())
 		}
@@ -478,7 +478,7 @@ func (s *site) giveUp(ctx context.Context, row results.Deployment, cells []*plan
 func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployment, todo []*plan.Cell) (consumed int, down, err error) {
 	name := row.Engine
 	var engine *instance // nil: somebody else runs it
-	for _, in := range d.Instances {
+	for _, in := range d.Members {
 		rt, ct := s.runtime(in.Runtime), in.Container
 		if in.Runtime == provision.Docker {
 			if ct.Image, err = s.image(ctx, d, row); err != nil {
@@ -509,7 +509,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 			down = errors.Join(down, s.keepDeployment(keeping, *row))
 		}()
 		in.Container = ct
-		engine = &instance{Instance: in, rt: rt, id: id}
+		engine = &instance{Member: in, rt: rt, id: id}
 		row.Started = time.Now()
 		now, err := s.ready(ctx, d, engine)
 		if err != nil {
@@ -525,7 +525,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 			row.Versions = found
 		}
 	}
-	if len(d.Instances) == 0 {
+	if len(d.Members) == 0 {
 		now, err := s.ready(ctx, d, nil)
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)

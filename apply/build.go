@@ -44,7 +44,7 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 	}
 	ct.Image = image.ID
 	ct, _ = engines.CompileCache(d.Engine, ct, image.ID)
-	in := d.Instances[0].Container
+	in := d.Members[0].Container
 	ct.Name, ct.Labels = in.Name+"-build", maps.Clone(in.Labels)
 	ct.Labels[plan.LabelRun] = s.opt.Run.ID
 	tell("building %s", d.Engine.Build.Output)

@@ -23,7 +23,7 @@ const devicesWithin = 2 * time.Minute
 // running hcl in one: before a model is loaded for an hour to find that it does not.
 // Once for an image and what it asks for.
 func (s *site) proveGPUs(ctx context.Context, d *plan.Deployment, image string) error {
-	ct := d.Instances[0].Container
+	ct := d.Members[0].Container
 	want := s.host.GPUs.Count
 	switch {
 	case want == 0 || ct.GPUs == 0 && len(ct.GPUIDs) == 0 && len(ct.Devices) == 0:

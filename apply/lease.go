@@ -131,7 +131,7 @@ func (s *site) release(ctx context.Context) error {
 // simulated one disturbs nobody.
 func real(deployments []*plan.Deployment) bool {
 	for _, d := range deployments {
-		if len(d.Instances) > 0 && d.Engine.Kind != engines.Sim {
+		if len(d.Members) > 0 && d.Engine.Kind != engines.Sim {
 			return true
 		}
 	}

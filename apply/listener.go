@@ -25,7 +25,7 @@ import (
 
 // instance is an engine that was started.
 type instance struct {
-	plan.Instance
+	plan.Member
 	rt      runtime
 	id      string
 	sockets []uint64 // that were proved to be its own and to take its connections; nil: they could not be seen

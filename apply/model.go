@@ -34,14 +34,14 @@ func (f Fetched) Left() time.Duration {
 // cache lacks otherwise the engine fetches itself.
 func (s *site) model(ctx context.Context, d *plan.Deployment, row *results.Deployment) error {
 	m := d.Engine.Model
-	if m == nil || len(d.Instances) == 0 || d.Engine.Kind == engines.Sim {
+	if m == nil || len(d.Members) == 0 || d.Engine.Kind == engines.Sim {
 		return nil
 	}
 	switch {
 	case m.Download:
 		return s.fetch(ctx, m, row)
 	case path.IsAbs(m.Repo):
-		there, err := agent.ModelIn(ctx, s.conn, onHost(d.Instances[0].Container, m.Repo))
+		there, err := agent.ModelIn(ctx, s.conn, onHost(d.Members[0].Container, m.Repo))
 		if err == nil {
 			err = there.Whole()
 		}

@@ -38,7 +38,7 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 		if c.Batch() == nil {
 			continue
 		}
-		if image == "" && d.Instances[0].Runtime == provision.Docker {
+		if image == "" && d.Members[0].Runtime == provision.Docker {
 			if image, err = s.image(ctx, d, row); err != nil {
 				if ctx.Err() != nil {
 					return nil, context.Cause(ctx)
@@ -79,7 +79,7 @@ func (s *site) offline(ctx context.Context, d *plan.Deployment, row *results.Dep
 // the host and its GPUs said of themselves meanwhile; err says why there is no
 // measurement.
 func (s *site) runBench(ctx context.Context, d *plan.Deployment, row results.Deployment, c *plan.Cell, image string) (sum *load.Summary, read *telemetry.Record, unclean, err error) {
-	in, batch := d.Instances[0], c.Batch()
+	in, batch := d.Members[0], c.Batch()
 	bench := &batch.Bench
 	rt, ct := s.runtime(in.Runtime), bench.Container
 	if in.Runtime == provision.Docker {

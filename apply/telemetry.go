@@ -38,7 +38,7 @@ func readWhile(d *plan.Deployment, c *plan.Cell) (job, watch telemetry.Plan) {
 // engine has none, nor has one that somebody else runs.
 func gpusRead(d *plan.Deployment) *telemetry.GPUs {
 	gpus := d.Host().GPUs
-	if len(d.Instances) == 0 || gpus.Count == 0 || d.Engine.Kind == engines.Sim {
+	if len(d.Members) == 0 || gpus.Count == 0 || d.Engine.Kind == engines.Sim {
 		return nil
 	}
 	if only := d.Engine.Container.GPUIDs; len(only) > 0 {

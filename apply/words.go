@@ -25,7 +25,7 @@ func secretsOf(p *plan.Plan, token string) plain.Secrets {
 	for _, d := range p.Deployments {
 		words = append(words, engines.Secrets(d.Engine)...)
 		var texts []provision.Text
-		for _, in := range d.Instances {
+		for _, in := range d.Members {
 			texts = append(texts, in.Container.Texts()...)
 		}
 		for _, c := range d.Cells {

@@ -259,7 +259,7 @@ func TestPlans(t *testing.T) {
 			p := plan.New(read(t, folder(name), want.vars...), plan.Options{})
 			loads, cells, total := map[string]int{}, map[string]int{}, 0
 			for _, d := range p.Deployments {
-				if len(d.Instances) > 0 {
+				if len(d.Members) > 0 {
 					loads[d.Host().Name]++
 				}
 				for _, c := range d.Cells {
@@ -294,11 +294,11 @@ func commands(p *plan.Plan) (names []string, by map[string]string) {
 	for _, d := range p.Deployments {
 		name := strings.TrimPrefix(d.Engine.Address(), "engine.")
 		text := "served at " + d.Engine.URL
-		if len(d.Instances) > 0 {
-			ct := d.Instances[0].Container
+		if len(d.Members) > 0 {
+			ct := d.Members[0].Container
 			ct.Name, ct.Labels = "", nil // what the lab does not say
 			text = provision.DockerRun(ct)
-			if d.Instances[0].Runtime == provision.Process {
+			if d.Members[0].Runtime == provision.Process {
 				text = "process " + text
 			}
 		}

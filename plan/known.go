@@ -116,8 +116,8 @@ func (d *Deployment) called(name string) *Deployment {
 
 // identify names what is named after the deployment's id, and gives its cells theirs.
 func (d *Deployment) identify(lab string) {
-	for i := range d.Instances {
-		ct := &d.Instances[i].Container
+	for i := range d.Members {
+		ct := &d.Members[i].Container
 		ct.Name = containerName(lab, d.Engine, d.ID)
 		ct.Labels = map[string]string{
 			LabelLab:        lab,
@@ -128,7 +128,7 @@ func (d *Deployment) identify(lab string) {
 	for _, c := range d.Cells {
 		c.ID, c.Group = c.id(d.ID), c.group(d.ID)
 		if b := c.Batch(); b != nil {
-			in := d.Instances[0].Container
+			in := d.Members[0].Container
 			b.Bench.Container.Name, b.Bench.Container.Labels = in.Name+"-offline", in.Labels
 		}
 	}

@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -34,26 +35,31 @@ type Plan struct {
 }
 
 // Deployment is one start of an engine and the cells that are measured on it.
-// It has a list of instances because an engine may span hosts.
 type Deployment struct {
-	ID        string
-	Engine    *engines.Engine
-	Instances []Instance        // none for an engine that someone else runs
-	LoadHost  *provision.Host   // where the load generator runs
-	Identity  map[string]string // what ID is the hash of
-	Cells     []*Cell
+	ID       string
+	Engine   *engines.Engine
+	Members  []Member          // in the order of starting; none for an engine that someone else runs
+	Identity map[string]string // what ID is the hash of
+	Cells    []*Cell
 
 	start  time.Duration // until it serves, estimated; 0: not known
 	byTag  string        // its id when its image was not pinned yet; empty: it is not, or has no tag
 	digest string        // what its image is pinned to then
 }
 
-// Instance is one container or process of a deployment.
-type Instance struct {
+// Member is one container or process of a deployment.
+type Member struct {
+	Role      string // what it does in the deployment: [Serve]
+	Instance  int    // which of those of its role, from 0
+	Rank      int    // which of those that are one instance together, from 0
 	Host      *provision.Host
 	Runtime   provision.Runtime
 	Container provision.Container
+	Ports     []int // of its host, that it listens on; the first is its server's
 }
+
+// Serve is the role of a member that answers requests from beginning to end.
+const Serve = "serve"
 
 // Status says what apply does with a cell.
 type Status string
@@ -100,7 +106,7 @@ func (d *Deployment) ToDo() []*Cell {
 // starts is how often the engine is started when all goes well: once to serve,
 // and once for each batch.
 func (d *Deployment) starts() int {
-	if len(d.Instances) == 0 {
+	if len(d.Members) == 0 {
 		return 0
 	}
 	n, serves := 0, 0
@@ -114,8 +120,28 @@ func (d *Deployment) starts() int {
 	return n + serves
 }
 
-// Senders are the other hosts that send load to the deployment in what is to be
-// done, in the order of their first use.
+// Hosts are those that the deployment needs for what is to be done: where it serves, its
+// other members' hosts, and those that send load, in the order of their first use.
+func (d *Deployment) Hosts() []*provision.Host { return d.hosts(d.ToDo()) }
+
+func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
+	list := []*provision.Host{d.Host()}
+	add := func(h *provision.Host) {
+		if h != nil && !slices.Contains(list, h) {
+			list = append(list, h)
+		}
+	}
+	for _, m := range d.Members {
+		add(m.Host)
+	}
+	for _, c := range cells {
+		add(c.From())
+	}
+	return list
+}
+
+// Senders are the other hosts that send load to the deployment in what is to be done,
+// in the order of their first use.
 func (d *Deployment) Senders() []*provision.Host {
 	var list []*provision.Host
 	for _, c := range d.ToDo() {
@@ -126,19 +152,13 @@ func (d *Deployment) Senders() []*provision.Host {
 	return list
 }
 
-// uses reports whether an engine of the deployment is on a host, or load comes from
-// there.
-func (d *Deployment) uses(h *provision.Host) bool {
-	return d.Host() == h || slices.ContainsFunc(d.Cells, func(c *Cell) bool { return c.From() == h })
-}
-
 // Host is where the deployment's engine serves, or where the load runs when
 // someone else runs it.
 func (d *Deployment) Host() *provision.Host {
-	if len(d.Instances) > 0 {
-		return d.Instances[0].Host
+	if len(d.Members) > 0 {
+		return d.Members[0].Host
 	}
-	return d.LoadHost
+	return cmp.Or(d.Engine.Host, local)
 }
 
 // Counts sums a plan up.
@@ -217,20 +237,19 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 				d = deployment(c.Engine)
 				byEngine[c.Engine] = d
 				p.Deployments = append(p.Deployments, d)
-				if h := d.Host(); !slices.Contains(p.Hosts, h) {
-					p.Hosts = append(p.Hosts, h)
-				}
 			}
 			if c.From == d.Host() || c.Offline {
 				c.From = nil
-			}
-			if c.From != nil && !slices.Contains(p.Hosts, c.From) {
-				p.Hosts = append(p.Hosts, c.From)
 			}
 			same := ids.load(c)
 			again[at{d, same}]++
 			for rep := range max(b.Repeat, 1) {
 				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: same, occurrence: again[at{d, same}]}))
+			}
+			for _, h := range d.hosts(d.Cells[len(d.Cells)-1:]) {
+				if !slices.Contains(p.Hosts, h) {
+					p.Hosts = append(p.Hosts, h)
+				}
 			}
 		}
 	}
@@ -243,12 +262,10 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
 
 func deployment(e *engines.Engine) *Deployment {
-	d := &Deployment{Engine: e, LoadHost: e.Host, Identity: engines.Fingerprint(e)}
-	if d.LoadHost == nil {
-		d.LoadHost = local
-	}
+	d := &Deployment{Engine: e, Identity: engines.Fingerprint(e)}
 	if engines.Runtime(e) != "" {
-		d.Instances = []Instance{{Host: e.Host, Runtime: engines.Runtime(e), Container: engines.Container(e)}}
+		ct := engines.Container(e)
+		d.Members = []Member{{Role: Serve, Host: e.Host, Runtime: engines.Runtime(e), Container: ct, Ports: []int{ct.Port}}}
 	}
 	return d
 }

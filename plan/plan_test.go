@@ -260,7 +260,7 @@ func TestRehearse(t *testing.T) {
 	}
 	ports := map[int]bool{}
 	for _, d := range p.Deployments {
-		in := d.Instances[0]
+		in := d.Members[0]
 		if !in.Host.Local() || in.Runtime != provision.Process {
 			t.Errorf("%s runs on %s as %s", d.Engine.Address(), in.Host.Address, in.Runtime)
 		}
@@ -308,7 +308,7 @@ func TestExternal(t *testing.T) {
 	cfg.Benchmarks = []hcl.Benchmark{{Name: "b", Repeat: 1, Cells: []hcl.Cell{{Engine: &engines.Engine{Kind: engines.External, Name: "cluster", URL: "http://192.0.2.1:8000"}}}}}
 	p := New(cfg, Options{})
 	d := p.Deployments[0]
-	if len(d.Instances) != 0 || !d.LoadHost.Local() || p.Count().Starts != 0 {
+	if len(d.Members) != 0 || !d.Host().Local() || p.Count().Starts != 0 {
 		t.Errorf("an external engine is planned as %+v", d)
 	}
 	if got, want := d.Cells[0].Load().Target.BaseURL, "http://192.0.2.1:8000"; got != want {

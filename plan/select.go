@@ -140,7 +140,7 @@ func (p *Plan) Select(s Selection) error {
 		p.Targets = append(p.Targets, t.text)
 	}
 	p.Hosts = slices.DeleteFunc(slices.Clone(p.Hosts), func(h *provision.Host) bool {
-		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return d.uses(h) })
+		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return slices.Contains(d.hosts(d.Cells), h) })
 	})
 	return nil
 }

@@ -83,7 +83,7 @@ func (p *Plan) byHost(b *strings.Builder, verbose bool) {
 		for _, d := range p.Deployments {
 			if d.Host() == h {
 				d.text(b, d.Engine.Address(), "", verbose)
-			} else if d.uses(h) {
+			} else if slices.Contains(d.hosts(d.Cells), h) {
 				fmt.Fprintf(b, "\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host().Name)
 			}
 		}
@@ -93,7 +93,7 @@ func (p *Plan) byHost(b *strings.Builder, verbose bool) {
 // works reports whether anything is measured on a host.
 func (p *Plan) works(h *provision.Host) bool {
 	return slices.ContainsFunc(p.Deployments, func(d *Deployment) bool {
-		return len(d.ToDo()) > 0 && (d.Host() == h || slices.Contains(d.Senders(), h))
+		return len(d.ToDo()) > 0 && slices.Contains(d.Hosts(), h)
 	})
 }
 
@@ -175,14 +175,14 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 		if build, _, ok := engines.BuildContainer(e); ok {
 			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", provision.DockerRun(build))
 		}
-		for _, in := range d.Instances {
+		for _, in := range d.Members {
 			for _, f := range in.Container.Files {
 				fmt.Fprintf(b, "    %s:\n      %s\n", f.Name, strings.ReplaceAll(strings.TrimSpace(f.Text.String()), "\n", "\n      "))
 			}
 			fmt.Fprintf(b, "    %s\n", d.line(in.Container))
 		}
 	}
-	if i := slices.IndexFunc(d.Cells, func(c *Cell) bool { return c.From() != nil }); i >= 0 && len(d.Instances) > 0 {
+	if i := slices.IndexFunc(d.Cells, func(c *Cell) bool { return c.From() != nil }); i >= 0 && len(d.Members) > 0 {
 		fmt.Fprintf(b, "    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Load().Target.BaseURL)
 	}
 	benchmark := ""
@@ -325,7 +325,7 @@ func (p *Plan) JSON(w io.Writer) error {
 	}
 	for _, d := range p.Deployments {
 		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
-		for _, in := range d.Instances {
+		for _, in := range d.Members {
 			jd.Command = argv(in.Container)
 			if in.Runtime == provision.Docker {
 				ct := in.Container

@@ -143,10 +143,10 @@ func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
 	if own := w.Takes(); own > 0 {
 		return own
 	}
-	if len(d.Instances) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 {
+	if len(d.Members) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 {
 		return 0
 	}
-	ct := d.Instances[0].Container
+	ct := d.Members[0].Container
 	var words []string
 	for _, w := range append(slices.Clone(ct.Entrypoint), ct.Command...) {
 		words = append(words, w.Reveal())
