@@ -22,6 +22,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/sim"
 	"hclbench/telemetry"
 	"hclbench/testhost"
@@ -79,9 +80,9 @@ func shortDir(t *testing.T) string {
 }
 
 // local is a connection to this machine.
-func local(t *testing.T) *provision.Conn {
+func local(t *testing.T) *reach.Conn {
 	t.Helper()
-	c, err := provision.Dial(t.Context(), &provision.Host{Name: "here", Address: provision.LocalAddress}, provision.SSH{}, slog.New(slog.DiscardHandler))
+	c, err := reach.Dial(t.Context(), &provision.Host{Name: "here", Address: provision.LocalAddress}, reach.SSH{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"strings"
 
 	"hclbench/plain"
-	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // carried is what a release carries for its hosts; a plain build carries nothing.
@@ -129,7 +129,7 @@ func (b binary) unpacked(use func(path string) error) error {
 }
 
 // pick returns the binary for a host.
-func (b Binaries) pick(ctx context.Context, c *provision.Conn) (binary, error) {
+func (b Binaries) pick(ctx context.Context, c *reach.Conn) (binary, error) {
 	platform, err := c.Run(ctx, "uname -sm", nil)
 	if err != nil {
 		return binary{}, err
@@ -143,7 +143,7 @@ func (b Binaries) pick(ctx context.Context, c *provision.Conn) (binary, error) {
 
 // Install copies the binary for a host there, if it is not there yet, and returns
 // its path there.
-func Install(ctx context.Context, c *provision.Conn, b Binaries, log *slog.Logger) (remote string, err error) {
+func Install(ctx context.Context, c *reach.Conn, b Binaries, log *slog.Logger) (remote string, err error) {
 	found, err := b.pick(ctx, c)
 	if err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func Install(ctx context.Context, c *provision.Conn, b Binaries, log *slog.Logge
 	return install(ctx, c, found, log)
 }
 
-func install(ctx context.Context, c *provision.Conn, b binary, log *slog.Logger) (remote string, err error) {
+func install(ctx context.Context, c *reach.Conn, b binary, log *slog.Logger) (remote string, err error) {
 	if b.path != "" && !c.Host().Local() && needsLoader(b.path) {
 		log.Warn("this hcl is linked with the C library of the machine that built it, and may not run on another or in containers: CGO_ENABLED=0 builds one that needs none, as make does", "host", c.Host().Name)
 	}

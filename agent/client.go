@@ -20,6 +20,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/telemetry"
 )
 
@@ -54,7 +55,7 @@ var ErrJobLost = errors.New("the agent ended in the middle of the job")
 // up takes so long until another can take its place.
 const leastPatience = downWithin + time.Minute
 
-func newClient(c *provision.Conn, socket string) *Client {
+func newClient(c *reach.Conn, socket string) *Client {
 	c.UseHCL(anyHCL(c.Home()))
 	return &Client{
 		host:     c.Host(),

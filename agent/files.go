@@ -14,12 +14,12 @@ import (
 	"strings"
 
 	"hclbench/plain"
-	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // Place brings a file or a folder of the caller to a host, where it is kept under
 // its SHA-256 and so travels once, and returns where it lies there.
-func Place(ctx context.Context, c *provision.Conn, local string) (remote string, err error) {
+func Place(ctx context.Context, c *reach.Conn, local string) (remote string, err error) {
 	files, sum, err := inventory(local)
 	if err != nil {
 		return "", err

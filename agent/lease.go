@@ -26,7 +26,7 @@ type Lease struct {
 	Holder      string        `json:"holder"` // for people: "ada@laptop, hcl apply, pid 4711"
 	TTL         load.Duration `json:"ttl"`
 	MaxDuration load.Duration `json:"max_duration,omitempty"` // since the run's first lease; 0: no limit
-	Docker      string        `json:"docker,omitempty"`       // the daemon that runs the lab's containers, see [provision.Conn.DockerAccess]; empty: none does
+	Docker      string        `json:"docker,omitempty"`       // the daemon that runs the lab's containers, see [docker.Daemon.Access]; empty: none does
 	Reserve     bool          `json:"reserve,omitempty"`      // nobody else's lease may be on this machine meanwhile
 	Expires     time.Time     `json:"expires,omitzero"`       // set by the agent
 

@@ -93,7 +93,7 @@ func TestFetchModel(t *testing.T) {
 	if last.Total != total || last.Files != 4 {
 		t.Errorf("the progress ends with %+v, want %d bytes in 4 files", last, total)
 	}
-	there := look(t, "", root)
+	there := lookIn(t, "", root)
 	if err := there.Whole(); err != nil || there.Commit != commit {
 		t.Errorf("what was fetched is at commit %q and %v", there.Commit, err)
 	}
@@ -190,7 +190,7 @@ func TestFetchBreaksOff(t *testing.T) {
 	if _, err := os.Stat(wrong.in("blobs", hub.Sum(shard))); err == nil {
 		t.Error("wrong bytes have got the file's name")
 	}
-	if err := look(t, wrong.in("snapshots", hub.Commit), "").Whole(); err == nil {
+	if err := lookIn(t, wrong.in("snapshots", hub.Commit), "").Whole(); err == nil {
 		t.Error("a model that did not come is whole")
 	}
 
@@ -348,7 +348,7 @@ func TestFetchThroughAgent(t *testing.T) {
 	if asked := hub.Asked(); !slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, shard+"@") && a != shard+"@0" }) {
 		t.Errorf("asked for %v, want the shard from the middle", asked)
 	}
-	if err := look(t, "", cachePath(cache, hub.Repo)).Whole(); err != nil {
+	if err := lookIn(t, "", cachePath(cache, hub.Repo)).Whole(); err != nil {
 		t.Error(err)
 	}
 	for _, root := range []string{cache, dir} {
@@ -362,7 +362,7 @@ func TestFetchThroughAgent(t *testing.T) {
 }
 
 // look finds what this machine has of a model.
-func look(t *testing.T, dir, cache string) ModelThere {
+func lookIn(t *testing.T, dir, cache string) ModelThere {
 	t.Helper()
 	there, err := findModel(dir, cache, "", func(command string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
@@ -379,7 +379,7 @@ func TestModelThere(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a model")
 	check := func(want ...string) {
 		t.Helper()
-		err := look(t, dir, "").Whole()
+		err := lookIn(t, dir, "").Whole()
 		if len(want) == 0 && err != nil {
 			t.Errorf("Whole = %v, want none", err)
 		}

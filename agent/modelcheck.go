@@ -22,6 +22,7 @@ import (
 	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // modelScript prints what a host has of a model. Its arguments are a directory, or
@@ -45,17 +46,17 @@ type ModelThere struct {
 
 // ModelIn looks at a directory of the host that should hold a model. A path that
 // begins with "~/" is below the home. Nothing is changed there.
-func ModelIn(ctx context.Context, c *provision.Conn, dir string) (ModelThere, error) {
+func ModelIn(ctx context.Context, c *reach.Conn, dir string) (ModelThere, error) {
 	return lookForModel(ctx, c, dir, "", "")
 }
 
 // ModelInCache looks at Hugging Face's cache directory on the host for a revision of
 // a model; "" is main. Paths are those of [ModelIn].
-func ModelInCache(ctx context.Context, c *provision.Conn, cache, repo, revision string) (ModelThere, error) {
+func ModelInCache(ctx context.Context, c *reach.Conn, cache, repo, revision string) (ModelThere, error) {
 	return lookForModel(ctx, c, "", cachePath(cache, repo), revision)
 }
 
-func lookForModel(ctx context.Context, c *provision.Conn, dir, cache, revision string) (ModelThere, error) {
+func lookForModel(ctx context.Context, c *reach.Conn, dir, cache, revision string) (ModelThere, error) {
 	home := func(p string) string {
 		if rest, ok := strings.CutPrefix(p, "~/"); ok {
 			return path.Join(c.Home(), rest)

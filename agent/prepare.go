@@ -16,6 +16,8 @@ import (
 	"github.com/google/renameio/v2"
 
 	"hclbench/provision"
+	"hclbench/provision/look"
+	"hclbench/provision/reach"
 )
 
 // What a host block has set on its host is put back by the agent, as the last thing
@@ -77,7 +79,7 @@ func (s *settings) put(w http.ResponseWriter, r *http.Request) {
 		reply(w, []provision.Change{})
 		return
 	}
-	changes, err := c.Prepare(r.Context(), want.Prepare, func(all []provision.Change) error { return s.note(c, all) })
+	changes, err := look.Prepare(r.Context(), c, want.Prepare, func(all []provision.Change) error { return s.note(c, all) })
 	if err != nil {
 		back, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), downWithin)
 		defer cancel()
@@ -91,18 +93,18 @@ func (s *settings) put(w http.ResponseWriter, r *http.Request) {
 }
 
 // here is this machine, as the agent works on it.
-func here(ctx context.Context, log *slog.Logger, h provision.Host) (*provision.Conn, error) {
+func here(ctx context.Context, log *slog.Logger, h provision.Host) (*reach.Conn, error) {
 	h.Address, h.Runtime = provision.LocalAddress, provision.Process
-	return provision.Dial(ctx, &h, provision.SSH{}, log)
+	return reach.Dial(ctx, &h, reach.SSH{}, log)
 }
 
 // preparedFile is in the one directory that hcl writes to on a host.
-func (s *settings) preparedFile(c *provision.Conn) string {
+func (s *settings) preparedFile(c *reach.Conn) string {
 	return filepath.Join(cmp.Or(s.cache, s.dir), filepath.Base(noteOf(c, preparedNote)))
 }
 
 // note writes down what has to be put back.
-func (s *settings) note(c *provision.Conn, changes []provision.Change) error {
+func (s *settings) note(c *reach.Conn, changes []provision.Change) error {
 	b, err := json.Marshal(prepared{s.dir, changes})
 	if err != nil {
 		return err
@@ -115,7 +117,7 @@ func (s *settings) note(c *provision.Conn, changes []provision.Change) error {
 
 // putBack puts back what was changed, if anything was: by an agent in this directory,
 // or, with all, by any of this user's. The caller holds s.changing.
-func (s *settings) putBack(ctx context.Context, c *provision.Conn, all bool) error {
+func (s *settings) putBack(ctx context.Context, c *reach.Conn, all bool) error {
 	file := s.preparedFile(c)
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +133,7 @@ func (s *settings) putBack(ctx context.Context, c *provision.Conn, all bool) err
 	if p.Dir != s.dir && !all {
 		return nil
 	}
-	if err := c.Restore(ctx, p.Changes); err != nil {
+	if err := look.Restore(ctx, c, p.Changes); err != nil {
 		return err
 	}
 	for _, change := range p.Changes {
@@ -154,7 +156,7 @@ func (s *settings) finish(ctx context.Context) error {
 
 // ReadPrepared returns what of the host's settings is changed now, for whatever lab of
 // this user, or was by an agent that was killed.
-func ReadPrepared(ctx context.Context, c *provision.Conn) ([]provision.Change, error) {
+func ReadPrepared(ctx context.Context, c *reach.Conn) ([]provision.Change, error) {
 	p, err := readNote[prepared](ctx, c, noteOf(c, preparedNote))
 	if err != nil || p == nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hclbench/plain"
-	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // A machine is reserved by its agent: the agent holds a lock on one file that every
@@ -331,7 +331,7 @@ if [ -f "$t" ] && [ ! -L "$t" ] && [ "$(stat -c %%u "$t")" = "$uid" ]; then head
 true`
 
 // ReadReservation returns the lease for which a machine is reserved, nil for none.
-func ReadReservation(ctx context.Context, c *provision.Conn) (*Lease, error) {
+func ReadReservation(ctx context.Context, c *reach.Conn) (*Lease, error) {
 	out, err := c.Run(ctx, fmt.Sprintf(lookForReservation, reservationName), nil)
 	if err != nil || out == "" {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/sim"
 	"hclbench/testhost"
 )
@@ -267,7 +268,7 @@ func TestReservationIsReplaced(t *testing.T) {
 // TestReadReservation: status tells who has the machine without hcl's being there.
 func TestReadReservation(t *testing.T) {
 	h := testhost.New(t, testhost.Options{Namespace: true})
-	c, err := provision.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, provision.SSH{}, slog.New(slog.DiscardHandler))
+	c, err := reach.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, reach.SSH{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +312,7 @@ func TestReservationClosed(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	log := slog.New(slog.DiscardHandler)
-	c, err := provision.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, provision.SSH{}, log)
+	c, err := reach.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, reach.SSH{}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

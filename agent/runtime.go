@@ -3,15 +3,16 @@ package agent
 import (
 	"context"
 	"fmt"
-	"hclbench/provision"
 	"io"
 	"net/url"
 	"strconv"
 	"time"
+
+	"hclbench/provision"
 )
 
-// Processes runs engines as processes of the agent: what Docker's methods of
-// [provision.Conn] do for containers.
+// Processes runs engines as processes of the agent: what
+// [docker.Daemon] does for containers.
 type Processes struct{ *Client }
 
 // Start starts the container's command as a process and returns its name.

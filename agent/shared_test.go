@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/telemetry"
 	"hclbench/testhost"
 )
@@ -31,11 +32,11 @@ func TestSharedHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	at := func(h *testhost.Host, lab string) (*provision.Conn, *Client) {
+	at := func(h *testhost.Host, lab string) (*reach.Conn, *Client) {
 		t.Helper()
 		block := &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine,
 			GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}, Prepare: &provision.Prepare{PowerCap: 400}}
-		c, err := provision.Dial(t.Context(), block, provision.SSH{}, log)
+		c, err := reach.Dial(t.Context(), block, reach.SSH{}, log)
 		if err != nil {
 			t.Fatal(err)
 		}

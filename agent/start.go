@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hclbench/plain"
-	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // root is the only directory that hcl writes to on a host, below its user's home.
@@ -20,14 +20,14 @@ const root = ".cache/hcl"
 // dir is where the agent of a lab works for one of its hosts. Two host blocks may
 // be the same machine, as in every rehearsal, and two machines may have one home. The
 // name is short because a unix socket's path may have no more than 107 bytes.
-func dir(c *provision.Conn, lab string) string {
+func dir(c *reach.Conn, lab string) string {
 	sum := sha256.Sum256([]byte(lab + "\x00" + c.Host().Name + "\x00" + c.Machine()))
 	return path.Join(c.Home(), root, "agents", hex.EncodeToString(sum[:4]))
 }
 
 // noteOf is a file with what hcl has to remember of this machine, and of no other that
 // has the same home.
-func noteOf(c *provision.Conn, name string) string {
+func noteOf(c *reach.Conn, name string) string {
 	return path.Join(c.Home(), root, name+"-"+c.Machine()+".json")
 }
 
@@ -40,7 +40,7 @@ func anyHCL(home string) string {
 
 // Mark is how the [provision.ProcessMark] of every process begins that an agent of
 // the lab starts on this host.
-func Mark(c *provision.Conn, lab string) string {
+func Mark(c *reach.Conn, lab string) string {
 	return dir(c, lab) + "/"
 }
 
@@ -48,7 +48,7 @@ func Mark(c *provision.Conn, lab string) string {
 const answerWithin = 20 * time.Second
 
 // Attach returns the lab's agent on a host if one is at work there; nil if none.
-func Attach(ctx context.Context, c *provision.Conn, lab string) (*Client, error) {
+func Attach(ctx context.Context, c *reach.Conn, lab string) (*Client, error) {
 	a := newClient(c, path.Join(dir(c, lab), "sock"))
 	a.lab = lab
 	there, err := a.there(ctx, c)
@@ -60,7 +60,7 @@ func Attach(ctx context.Context, c *provision.Conn, lab string) (*Client, error)
 }
 
 // there reports whether the agent answers.
-func (a *Client) there(ctx context.Context, c *provision.Conn) (bool, error) {
+func (a *Client) there(ctx context.Context, c *reach.Conn) (bool, error) {
 	soon, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("the agent does not answer within %s", answerWithin))
 	defer cancel()
 	_, err := a.Info(soon)
@@ -84,7 +84,7 @@ func (a *Client) there(ctx context.Context, c *provision.Conn) (bool, error) {
 // One of another version of hcl is ended first; when another store's caller holds
 // its lease, that is a [*HeldError]. Should the agent die later, the client
 // brings up another.
-func Start(ctx context.Context, c *provision.Conn, all Binaries, lab, store string, log *slog.Logger) (*Client, error) {
+func Start(ctx context.Context, c *reach.Conn, all Binaries, lab, store string, log *slog.Logger) (*Client, error) {
 	b, err := all.pick(ctx, c)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func Start(ctx context.Context, c *provision.Conn, all Binaries, lab, store stri
 // End ends the lab's agent on a host, whoever has its lease, and with it that run: its
 // caller is told of by, for people, as soon as it comes again. What the agent runs itself
 // is stopped.
-func End(ctx context.Context, c *provision.Conn, lab, by string) error {
+func End(ctx context.Context, c *reach.Conn, lab, by string) error {
 	a, err := Attach(ctx, c, lab)
 	if err != nil || a == nil {
 		return err
@@ -136,7 +136,7 @@ func End(ctx context.Context, c *provision.Conn, lab, by string) error {
 }
 
 // up starts an agent unless one answers.
-func up(ctx context.Context, c *provision.Conn, a *Client, b binary, lab string, log *slog.Logger) error {
+func up(ctx context.Context, c *reach.Conn, a *Client, b binary, lab string, log *slog.Logger) error {
 	if there, err := a.there(ctx, c); there || err != nil {
 		return err
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"hclbench/provision"
+	"hclbench/provision/docker"
+	"hclbench/provision/look"
+	"hclbench/provision/reach"
 )
 
 // downWithin bounds how long an agent whose time is over takes for cleaning up, and
@@ -45,7 +48,7 @@ func (s *server) sweep(ctx context.Context, l Lease) error {
 		return errors.Join(failed, err)
 	}
 	defer c.Close()
-	others, unclean := c.ProveGone(ctx, traces, cmp.Or(s.Release, provision.ReleaseWait))
+	others, unclean := look.ProveGone(ctx, c, traces, cmp.Or(s.Release, provision.ReleaseWait))
 	if len(others) > 0 {
 		s.Log.Warn("others use the GPUs", "processes", others)
 	}
@@ -57,8 +60,8 @@ func (s *server) sweep(ctx context.Context, l Lease) error {
 }
 
 // withDocker is this machine with the daemon that runs a lease's containers.
-func (s *server) withDocker(ctx context.Context, l Lease) (*provision.Conn, error) {
-	return provision.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: l.Docker}, provision.SSH{}, s.Log)
+func (s *server) withDocker(ctx context.Context, l Lease) (*reach.Conn, error) {
+	return reach.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: l.Docker}, reach.SSH{}, s.Log)
 }
 
 // removeContainers stops and removes the lab's containers side by side, and adds them to
@@ -69,7 +72,8 @@ func (s *server) removeContainers(ctx context.Context, l Lease, traces *provisio
 		return err
 	}
 	defer c.Close()
-	found, err := c.List(ctx, map[string]string{provision.LabelLab: l.Lab})
+	daemon := docker.New(c, nil)
+	found, err := daemon.List(ctx, map[string]string{provision.LabelLab: l.Lab})
 	errs := make([]error, len(found))
 	var wg sync.WaitGroup
 	for i, f := range found {
@@ -77,7 +81,7 @@ func (s *server) removeContainers(ctx context.Context, l Lease, traces *provisio
 		if !slices.Contains(traces.Containers, f.ID) {
 			traces.Containers = append(slices.Clone(traces.Containers), f.ID)
 		}
-		wg.Go(func() { errs[i] = c.Stop(ctx, f.ID, provision.OwnGrace) })
+		wg.Go(func() { errs[i] = daemon.Stop(ctx, f.ID, docker.OwnGrace) })
 	}
 	wg.Wait()
 	return errors.Join(err, errors.Join(errs...))

@@ -12,6 +12,7 @@ import (
 
 	"hclbench/plain"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // Unclean is what a host is left with that could not be cleaned. It is kept on
@@ -25,10 +26,10 @@ type Unclean struct {
 	Traces provision.Traces `json:"traces"` // what to look for, to see whether it is gone
 }
 
-func uncleanFile(c *provision.Conn) string { return noteOf(c, "unclean") }
+func uncleanFile(c *reach.Conn) string { return noteOf(c, "unclean") }
 
 // MarkUnclean notes on the host that the tear-down of a run has failed with err.
-func MarkUnclean(ctx context.Context, c *provision.Conn, l Lease, traces provision.Traces, err error) error {
+func MarkUnclean(ctx context.Context, c *reach.Conn, l Lease, traces provision.Traces, err error) error {
 	u := Unclean{Time: time.Now(), Lab: l.Lab, Run: l.Run, Holder: l.Holder, Traces: traces}
 	if unclean := new(provision.UncleanError); errors.As(err, &unclean) {
 		u.Left = unclean.Left
@@ -48,12 +49,12 @@ func MarkUnclean(ctx context.Context, c *provision.Conn, l Lease, traces provisi
 }
 
 // ReadUnclean returns what an earlier run has left on the host, nil for nothing.
-func ReadUnclean(ctx context.Context, c *provision.Conn) (*Unclean, error) {
+func ReadUnclean(ctx context.Context, c *reach.Conn) (*Unclean, error) {
 	return readNote[Unclean](ctx, c, uncleanFile(c))
 }
 
 // readNote reads what hcl has noted in a file on the host; nil for nothing.
-func readNote[T any](ctx context.Context, c *provision.Conn, file string) (*T, error) {
+func readNote[T any](ctx context.Context, c *reach.Conn, file string) (*T, error) {
 	out, err := c.Run(ctx, fmt.Sprintf("if test -e %[1]s; then cat %[1]s; fi", plain.Quote(file)), nil)
 	if err != nil || strings.TrimSpace(out) == "" {
 		return nil, err
@@ -66,7 +67,7 @@ func readNote[T any](ctx context.Context, c *provision.Conn, file string) (*T, e
 }
 
 // ForgetUnclean removes the note.
-func ForgetUnclean(ctx context.Context, c *provision.Conn) error {
+func ForgetUnclean(ctx context.Context, c *reach.Conn) error {
 	_, err := c.Run(ctx, "rm -f "+plain.Quote(uncleanFile(c)), nil)
 	return err
 }

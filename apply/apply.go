@@ -29,12 +29,15 @@ import (
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/docker"
+	"hclbench/provision/look"
+	"hclbench/provision/reach"
 	"hclbench/results"
 )
 
 // Options is what carrying out needs besides the plan.
 type Options struct {
-	SSH      provision.SSH
+	SSH      reach.SSH
 	Binaries agent.Binaries     // copied to the hosts
 	Images   *origin.Registries // as this machine sees them, with its logins; nil: the hosts' own logins alone
 	Log      *slog.Logger       // of the connections; nil: silent
@@ -161,7 +164,8 @@ type runtime interface {
 type site struct {
 	*run
 	host    *provision.Host
-	conn    *provision.Conn
+	conn    *reach.Conn
+	docker  *docker.Daemon
 	agent   *agent.Client
 	known   provision.Facts
 	facts   json.RawMessage  // known, as it is stored
@@ -179,7 +183,7 @@ func (s *site) runtime(r provision.Runtime) runtime {
 	if r == provision.Process {
 		return agent.Processes{Client: s.agent}
 	}
-	return s.conn
+	return s.docker
 }
 
 // host does all the work of one host, and keeps it as long as others send from it.
@@ -193,15 +197,14 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 	defer given()
 	defer opened()
 	r.event(Event{Type: Step, Host: h.Name, Message: "connecting"})
-	conn, err := provision.Dial(ctx, h, r.opt.SSH, r.opt.Log)
+	conn, err := reach.Dial(ctx, h, r.opt.SSH, r.opt.Log)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	conn.UseRegistries(r.opt.Images)
-	s := &site{run: r, host: h, conn: conn, files: map[string]string{}}
+	s := &site{run: r, host: h, conn: conn, docker: docker.New(conn, r.opt.Images), files: map[string]string{}}
 	if usesDocker(deployments) {
-		if _, err := conn.DockerVersion(ctx); err != nil {
+		if _, err := s.docker.Version(ctx); err != nil {
 			return err
 		}
 	}
@@ -210,7 +213,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, deployments []*plan.D
 		return err
 	}
 	defer s.agent.Close()
-	conn.HideSecrets(s.agent.Binary())
+	s.docker.HideSecrets(s.agent.Binary())
 	all := ctx
 	ctx, release, err := s.lease(ctx, deployments)
 	if err != nil {
@@ -269,13 +272,13 @@ func (s *site) unmeasured(d *plan.Deployment, why error) {
 // check holds the host against its block before anything is brought up: as it is when
 // nobody else is at work there, and nothing of an earlier run is left.
 func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error {
-	facts, err := s.conn.Facts(ctx)
+	facts, err := look.Facts(ctx, s.conn, s.docker)
 	if err != nil {
 		return err
 	}
 	var findings []provision.Finding
 	if !s.plan.Rehearsal {
-		if findings, err = contract(ctx, s.conn, s.plan.Lab.Name, &facts, keptOn(s.host, enginesOf(deployments))); err != nil {
+		if findings, err = contract(ctx, s.conn, s.docker, s.plan.Lab.Name, &facts, keptOn(s.host, enginesOf(deployments))); err != nil {
 			return err
 		}
 	}
@@ -298,7 +301,7 @@ func (s *site) check(ctx context.Context, deployments []*plan.Deployment) error 
 	if s.plan.Rehearsal || s.host.GPUs.Count == 0 {
 		return nil
 	}
-	needed, err := needs(ctx, s.conn, facts, enginesOf(deployments), s.opt)
+	needed, err := needs(ctx, s.conn, s.docker, facts, enginesOf(deployments), s.opt)
 	for _, f := range needed {
 		if f.Level != provision.OK {
 			s.event(Event{Type: Warning, Host: s.host.Name, Message: sentence(f)})
@@ -321,8 +324,8 @@ func usesDocker(deployments []*plan.Deployment) bool {
 // sweep removes what an earlier run of this lab left on the host.
 func (s *site) sweep(ctx context.Context, deployments []*plan.Deployment) error {
 	runtimes := []runtime{agent.Processes{Client: s.agent}}
-	if usesDocker(deployments) || !s.plan.Rehearsal && hasDocker(ctx, s.conn) { // what ran there before may have been another lab's text
-		runtimes = append(runtimes, s.conn)
+	if usesDocker(deployments) || !s.plan.Rehearsal && hasDocker(ctx, s.docker) { // what ran there before may have been another lab's text
+		runtimes = append(runtimes, s.docker)
 	}
 	for _, rt := range runtimes {
 		if _, err := sweep(ctx, rt, s.plan.Lab.Name, func(f provision.Found) {
@@ -488,7 +491,7 @@ func (s *site) up(ctx context.Context, d *plan.Deployment, row *results.Deployme
 		if ct, row.CompileCache, err = s.compileCache(ctx, d, ct); err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
-		if err := s.conn.PortFree(ctx, ct.Port); err != nil {
+		if err := s.conn.PortFree(ctx, ct.Port, s.docker.Name); err != nil {
 			return 0, nil, fmt.Errorf("%s: %w", d.Engine, err)
 		}
 		if err := s.willListen(ctx, ct.Port); err != nil {

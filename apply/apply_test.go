@@ -21,6 +21,7 @@ import (
 	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/results"
 	"hclbench/testhost"
 )
@@ -48,7 +49,7 @@ func newBench(t testing.TB, host *testhost.Host) *bench {
 		t.Fatal(err)
 	}
 	return &bench{TB: t, host: host, store: store, opt: apply.Options{
-		SSH:      provision.SSH{KnownHosts: []string{host.KnownHosts}},
+		SSH:      reach.SSH{KnownHosts: []string{host.KnownHosts}},
 		Binaries: binaries,
 		Holder:   "the test",
 	}}

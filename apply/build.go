@@ -12,7 +12,7 @@ import (
 	"hclbench/engines"
 	"hclbench/plain"
 	"hclbench/plan"
-	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/results"
 )
 
@@ -49,17 +49,17 @@ func (s *site) build(ctx context.Context, d *plan.Deployment, row *results.Deplo
 	ct.Labels[plan.LabelRun] = s.opt.Run.ID
 	tell("building %s", d.Engine.Build.Output)
 	started := time.Now()
-	id, err := s.conn.Start(ctx, ct)
+	id, err := s.docker.Start(ctx, ct)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { unclean = s.down(ctx, s.conn, id, row.Engine, ct) }()
-	if err := s.finished(ctx, d, s.conn, id, "the build", nil); err != nil {
+	defer func() { unclean = s.down(ctx, s.docker, id, row.Engine, ct) }()
+	if err := s.finished(ctx, d, s.docker, id, "the build", nil); err != nil {
 		return nil, err
 	}
 	_, err = s.conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s", plain.Quote(growing), plain.Quote(whole)), nil)
-	if failed := new(provision.CommandError); errors.As(err, &failed) {
-		return nil, errors.New(withTail(fmt.Sprintf("the build ended, but left nothing in %s: %v", d.Engine.Build.Output, err), s.tail(ctx, &instance{rt: s.conn, id: id})))
+	if failed := new(reach.CommandError); errors.As(err, &failed) {
+		return nil, errors.New(withTail(fmt.Sprintf("the build ended, but left nothing in %s: %v", d.Engine.Build.Output, err), s.tail(ctx, &instance{rt: s.docker, id: id})))
 	} else if err != nil {
 		return nil, err
 	}

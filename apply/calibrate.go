@@ -10,6 +10,7 @@ import (
 	"hclbench/agent"
 	"hclbench/plain"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // Calibrate runs "hcl calibrate" with these flags on every host of the scope,
@@ -18,7 +19,7 @@ import (
 func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (map[string]string, error) {
 	var mu sync.Mutex
 	said := map[string]string{}
-	_, err := visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
+	_, err := visit(ctx, scope, opt, func(ctx context.Context, c *reach.Conn, h *provision.Host) (Presence, error) {
 		p := Presence{Host: h}
 		a, err := agent.Attach(ctx, c, scope.Lab)
 		if err != nil {

@@ -15,6 +15,9 @@ import (
 	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/docker"
+	"hclbench/provision/look"
+	"hclbench/provision/reach"
 )
 
 // Checked is a host held against its contract.
@@ -35,29 +38,29 @@ func Check(ctx context.Context, lab string, hosts []*provision.Host, all []*engi
 	for i, h := range hosts {
 		wg.Go(func() {
 			out[i].Host = h
-			out[i].Findings, out[i].Err = look(ctx, lab, h, all, opt)
+			out[i].Findings, out[i].Err = checkHost(ctx, lab, h, all, opt)
 		})
 	}
 	wg.Wait()
 	return out
 }
 
-func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
-	c, err := provision.Dial(ctx, h, opt.SSH, opt.Log)
+func checkHost(ctx context.Context, lab string, h *provision.Host, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+	c, err := reach.Dial(ctx, h, opt.SSH, opt.Log)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	c.UseRegistries(opt.Images)
-	facts, err := c.Facts(ctx)
+	d := docker.New(c, opt.Images)
+	facts, err := look.Facts(ctx, c, d)
 	if err != nil {
 		return nil, err
 	}
-	findings, err := contract(ctx, c, lab, &facts, keptOn(h, all))
+	findings, err := contract(ctx, c, d, lab, &facts, keptOn(h, all))
 	if err != nil {
 		return nil, err
 	}
-	needed, err := needs(ctx, c, facts, all, opt)
+	needed, err := needs(ctx, c, d, facts, all, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +70,10 @@ func look(ctx context.Context, lab string, h *provision.Host, all []*engines.Eng
 
 // needs says of the images and models of engines whether they are there, and where
 // they will come from. None of it keeps other engines of the host from starting.
-func needs(ctx context.Context, c *provision.Conn, facts provision.Facts, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+func needs(ctx context.Context, c *reach.Conn, d *docker.Daemon, facts provision.Facts, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
 	var pulled []provision.Finding
 	if facts.Docker != "" {
-		pulled = images(ctx, c, all)
+		pulled = images(ctx, c.Host(), d, all)
 	}
 	kept, err := models(ctx, c, all, opt.Hub)
 	return append(pulled, kept...), err
@@ -78,15 +81,15 @@ func needs(ctx context.Context, c *provision.Conn, facts provision.Facts, all []
 
 // images says of each image that engines of the host run in whether it is there, or
 // fits.
-func images(ctx context.Context, c *provision.Conn, all []*engines.Engine) []provision.Finding {
+func images(ctx context.Context, h *provision.Host, d *docker.Daemon, all []*engines.Engine) []provision.Finding {
 	var findings []provision.Finding
 	var seen []string
 	for _, e := range all {
-		if e.Host != c.Host() || e.Image == "" || engines.Runtime(e) != provision.Docker || slices.Contains(seen, e.Image) {
+		if e.Host != h || e.Image == "" || engines.Runtime(e) != provision.Docker || slices.Contains(seen, e.Image) {
 			continue
 		}
 		seen = append(seen, e.Image)
-		room, err := c.ImageRoom(ctx, e.Image)
+		room, err := d.Images.Room(ctx, e.Image)
 		f := provision.Finding{Check: "image", Want: e.Image, Level: provision.OK}
 		switch {
 		case errors.Is(err, origin.ErrNotFound):
@@ -108,14 +111,14 @@ func images(ctx context.Context, c *provision.Conn, all []*engines.Engine) []pro
 
 // leftThere says what a run could not clean up there, whether its caller was told
 // or was gone. apply itself looks when its own sweep is over.
-func leftThere(ctx context.Context, c *provision.Conn) ([]provision.Finding, error) {
+func leftThere(ctx context.Context, c *reach.Conn) ([]provision.Finding, error) {
 	u, err := agent.ReadUnclean(ctx, c)
 	if err != nil || u == nil {
 		return nil, err
 	}
 	f := provision.Finding{Check: "left behind", Level: provision.Blocked, Have: strings.Join(u.Left, "; "), Want: "nothing",
 		Advice: fmt.Sprintf("run %s of lab %s (%s, %s) could not clean up. Where GPU memory is not given back, it takes a reset of the GPUs by their owner or a reboot. `hcl destroy` looks again, and `hcl destroy --force` forgets it", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime))}
-	if _, err := c.ProveGone(ctx, u.Traces, 0); err == nil {
+	if _, err := look.ProveGone(ctx, c, u.Traces, 0); err == nil {
 		f.Level, f.Have, f.Advice = provision.OK, "what run "+u.Run+" had left is gone", ""
 	}
 	return []provision.Finding{f}, nil
@@ -124,8 +127,8 @@ func leftThere(ctx context.Context, c *provision.Conn) ([]provision.Finding, err
 // contract holds a host against its contract, and adds the state that it is in to its
 // facts. What an earlier run of the lab has left there is swept before anything starts,
 // and uses the GPUs by right.
-func contract(ctx context.Context, c *provision.Conn, lab string, facts *provision.Facts, paths []string) ([]provision.Finding, error) {
-	now, err := c.Condition(ctx, paths)
+func contract(ctx context.Context, c *reach.Conn, d *docker.Daemon, lab string, facts *provision.Facts, paths []string) ([]provision.Finding, error) {
+	now, err := look.Condition(ctx, c, d, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +139,7 @@ func contract(ctx context.Context, c *provision.Conn, lab string, facts *provisi
 	}
 	ours := provision.Traces{Mark: agent.Mark(c, lab)}
 	if facts.Docker != "" {
-		found, err := c.List(ctx, map[string]string{plan.LabelLab: lab})
+		found, err := d.List(ctx, map[string]string{plan.LabelLab: lab})
 		if err != nil {
 			return nil, err
 		}

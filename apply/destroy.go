@@ -17,6 +17,9 @@ import (
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/docker"
+	"hclbench/provision/look"
+	"hclbench/provision/reach"
 )
 
 // Scope says what of a lab is looked for, and where: on each host the agent's
@@ -33,31 +36,31 @@ type Scope struct {
 // looksAtDocker reports whether containers of the lab are looked for on the host. unseen
 // says why they cannot be although there is a Docker, of which the lab of today has no
 // need; a host whose block says that engines run as processes is not doubted.
-func (s Scope) looksAtDocker(ctx context.Context, c *provision.Conn) (look bool, unseen error) {
-	if s.Docker(c.Host()) {
+func (s Scope) looksAtDocker(ctx context.Context, h *provision.Host, d *docker.Daemon) (look bool, unseen error) {
+	if s.Docker(h) {
 		return true, nil
 	}
-	_, err := c.DockerVersion(ctx)
-	if errors.Is(err, provision.ErrDockerAway) && c.Host().Runtime != provision.Process {
+	_, err := d.Version(ctx)
+	if errors.Is(err, provision.ErrDockerAway) && h.Runtime != provision.Process {
 		unseen = fmt.Errorf("containers of the lab, if there are any, cannot be seen: %w", err)
 	}
 	return err == nil, unseen
 }
 
-func hasDocker(ctx context.Context, c *provision.Conn) bool {
-	_, err := c.DockerVersion(ctx)
+func hasDocker(ctx context.Context, d *docker.Daemon) bool {
+	_, err := d.Version(ctx)
 	return err == nil
 }
 
 // ScopeOf is where the lab's engines may have left something.
 func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
-	docker := map[*provision.Host]bool{}
+	uses := map[*provision.Host]bool{}
 	for _, e := range all {
 		if engines.Runtime(e) == provision.Docker {
-			docker[e.Host] = true
+			uses[e.Host] = true
 		}
 	}
-	return Scope{Lab: lab, Hosts: hosts, Docker: func(h *provision.Host) bool { return docker[h] }}
+	return Scope{Lab: lab, Hosts: hosts, Docker: func(h *provision.Host) bool { return uses[h] }}
 }
 
 // Presence is what of a lab is on one host.
@@ -76,7 +79,7 @@ type Presence struct {
 // Status looks at every host, side by side. Hosts that cannot be asked are in
 // the error; the others are in the answer all the same.
 func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
-	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
+	return visit(ctx, scope, opt, func(ctx context.Context, c *reach.Conn, h *provision.Host) (Presence, error) {
 		p := Presence{Host: h}
 		a, err := agent.Attach(ctx, c, scope.Lab)
 		if err != nil {
@@ -105,9 +108,10 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 		if p.Reserved != nil && p.Reserved.Lab == scope.Lab {
 			p.Reserved = nil // that is the lease, or was
 		}
-		var look bool
-		if look, p.Unseen = scope.looksAtDocker(ctx, c); look {
-			p.Containers, err = c.List(ctx, map[string]string{plan.LabelLab: scope.Lab})
+		d := docker.New(c, nil)
+		var seen bool
+		if seen, p.Unseen = scope.looksAtDocker(ctx, h, d); seen {
+			p.Containers, err = d.List(ctx, map[string]string{plan.LabelLab: scope.Lab})
 		}
 		return p, err
 	})
@@ -121,7 +125,7 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool, opt Options) ([]Presence, error) {
 	tell, told := tellEach(ctx, opt.Events)
 	defer told()
-	return visit(ctx, scope, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
+	return visit(ctx, scope, opt, func(ctx context.Context, c *reach.Conn, h *provision.Host) (Presence, error) {
 		p := Presence{Host: h}
 		info, err := dismiss(ctx, c, scope.Lab, storeID, force, opt.Holder)
 		if err != nil {
@@ -152,18 +156,19 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 			tell(Event{Time: time.Now(), Type: Step, Host: h.Name, Message: plain.Line("removing " + f.Name)})
 		}
 		p.Processes, err = sweep(ctx, agent.Processes{Client: a}, scope.Lab, gone)
-		look, unseen := scope.looksAtDocker(ctx, c)
+		d := docker.New(c, nil)
+		seen, unseen := scope.looksAtDocker(ctx, h, d)
 		if p.Unseen = unseen; unseen != nil {
 			tell(Event{Time: time.Now(), Type: Warning, Host: h.Name, Message: plain.Line(unseen.Error())})
 		}
-		if look {
+		if seen {
 			var e error
-			p.Containers, e = sweep(ctx, c, scope.Lab, gone)
+			p.Containers, e = sweep(ctx, d, scope.Lab, gone)
 			err = errors.Join(err, e)
 		}
 		traces.Mark = a.Mark()
 		if err == nil {
-			_, err = c.ProveGone(ctx, traces, cmp.Or(opt.Release, provision.ReleaseWait))
+			_, err = look.ProveGone(ctx, c, traces, cmp.Or(opt.Release, provision.ReleaseWait))
 			switch {
 			case err != nil && !force:
 				l := agent.Lease{Lab: scope.Lab, Holder: opt.Holder}
@@ -184,7 +189,7 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 
 // dismiss looks who has the lab's lease on a host. Where that is another store's caller,
 // force ends it, and with it that caller's run.
-func dismiss(ctx context.Context, c *provision.Conn, lab, storeID string, force bool, by string) (info agent.Info, err error) {
+func dismiss(ctx context.Context, c *reach.Conn, lab, storeID string, force bool, by string) (info agent.Info, err error) {
 	a, err := agent.Attach(ctx, c, lab)
 	if err != nil || a == nil {
 		return info, err
@@ -213,7 +218,7 @@ func together(older, newer provision.Traces) provision.Traces {
 }
 
 // visit does the same on every host, side by side.
-func visit(ctx context.Context, scope Scope, opt Options, do func(context.Context, *provision.Conn, *provision.Host) (Presence, error)) ([]Presence, error) {
+func visit(ctx context.Context, scope Scope, opt Options, do func(context.Context, *reach.Conn, *provision.Host) (Presence, error)) ([]Presence, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
@@ -223,7 +228,7 @@ func visit(ctx context.Context, scope Scope, opt Options, do func(context.Contex
 	for i, h := range scope.Hosts {
 		wg.Go(func() {
 			out[i].Host = h
-			c, err := provision.Dial(ctx, h, opt.SSH, opt.Log)
+			c, err := reach.Dial(ctx, h, opt.SSH, opt.Log)
 			if err == nil {
 				defer c.Close()
 				out[i], err = do(ctx, c, h)
@@ -240,8 +245,8 @@ func visit(ctx context.Context, scope Scope, opt Options, do func(context.Contex
 func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail int, opt Options, write func([]byte) error) error {
 	one := scope
 	one.Hosts = []*provision.Host{e.Host}
-	_, err := visit(ctx, one, opt, func(ctx context.Context, c *provision.Conn, h *provision.Host) (Presence, error) {
-		var rt runtime = c
+	_, err := visit(ctx, one, opt, func(ctx context.Context, c *reach.Conn, h *provision.Host) (Presence, error) {
+		var rt runtime = docker.New(c, nil)
 		if engines.Runtime(e) == provision.Process {
 			a, err := agent.Attach(ctx, c, scope.Lab)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/look"
 )
 
 // devicesWithin bounds the look at what a container gets: a driver may hang.
@@ -60,7 +61,7 @@ func (s *site) proveGPUs(ctx context.Context, d *plan.Deployment, image string) 
 }
 
 // devices is what a container with the settings of another finds.
-func (s *site) devices(ctx context.Context, ct provision.Container, image string) (found provision.Devices, err error) {
+func (s *site) devices(ctx context.Context, ct provision.Container, image string) (found look.Devices, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, fmt.Errorf("no answer within %s: a driver may hang", devicesWithin))
 	defer cancel()
 	err = s.within(ctx, provision.Container{
@@ -68,7 +69,7 @@ func (s *site) devices(ctx context.Context, ct provision.Container, image string
 		GPUs: ct.GPUs, GPUIDs: ct.GPUIDs, Devices: ct.Devices, HostGroups: ct.HostGroups,
 		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
 		Network: "none",
-	}, &found, provision.DevicesVerb)
+	}, &found, look.DevicesVerb)
 	return found, err
 }
 
@@ -81,20 +82,20 @@ func (s *site) within(ctx context.Context, ct provision.Container, out any, word
 	}
 	ct.Mounts = []provision.Mount{{Source: s.agent.Binary(), Target: binary, ReadOnly: true}}
 	ct.Labels[plan.LabelRun] = s.opt.Run.ID
-	id, err := s.conn.Start(ctx, ct)
+	id, err := s.docker.Start(ctx, ct)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer done()
-		err = errors.Join(err, s.conn.Stop(down, id, engines.StopGrace))
+		err = errors.Join(err, s.docker.Stop(down, id, engines.StopGrace))
 	}()
-	state, err := s.conn.Wait(ctx, id)
+	state, err := s.docker.Wait(ctx, id)
 	if err != nil {
 		return err
 	}
-	logs, err := s.conn.Logs(ctx, id, false, -1)
+	logs, err := s.docker.Logs(ctx, id, false, -1)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/look"
 )
 
 // waitPoll is how often a host that somebody else is at work on is asked again.
@@ -150,7 +151,7 @@ func (s *site) sendsToReal() bool {
 // host block, to the end of that.
 func (s *site) take(ctx context.Context, deployments []*plan.Deployment) (err error) {
 	if usesDocker(deployments) {
-		if _, s.claim.Docker, err = s.conn.DockerAccess(ctx); err != nil {
+		if _, s.claim.Docker, err = s.docker.Access(ctx); err != nil {
 			return err
 		}
 	}
@@ -206,7 +207,7 @@ func (s *site) restore(ctx context.Context) error {
 		return nil
 	}
 	if len(s.earlier.Containers) > 0 || len(s.earlier.Before.Memory) > 0 {
-		if _, err := s.conn.ProveGone(ctx, s.earlier, s.opt.Release); err != nil {
+		if _, err := look.ProveGone(ctx, s.conn, s.earlier, s.opt.Release); err != nil {
 			return errors.Join(err, agent.MarkUnclean(ctx, s.conn, s.claim, s.earlier, err))
 		}
 	}
@@ -225,7 +226,7 @@ func (s *site) baseline(ctx context.Context) error {
 	if err := s.stillUnclean(ctx); err != nil {
 		return err
 	}
-	use, err := s.conn.GPUUse(ctx)
+	use, err := look.GPUUse(ctx, s.conn)
 	if err != nil {
 		return err
 	}
@@ -259,7 +260,7 @@ func (s *site) stillUnclean(ctx context.Context) error {
 	if err != nil || u == nil {
 		return err
 	}
-	if _, err := s.conn.ProveGone(ctx, u.Traces, 0); err != nil {
+	if _, err := look.ProveGone(ctx, s.conn, u.Traces, 0); err != nil {
 		return fmt.Errorf("run %s of lab %s (%s, %s) has left something: %w", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime), err)
 	}
 	s.event(Event{Type: Step, Host: s.host.Name, Message: "what run " + u.Run + " had left there is gone"})
@@ -289,7 +290,7 @@ func (s *site) down(ctx context.Context, rt runtime, id, engine string, ct provi
 		err = &provision.UncleanError{Host: s.host, Left: []string{fmt.Sprintf("%s, which could not be taken down: %v", ct.Name, err)}}
 	} else {
 		var others []provision.GPUProcess
-		others, err = s.conn.ProveGone(ctx, traces, s.opt.Release)
+		others, err = look.ProveGone(ctx, s.conn, traces, s.opt.Release)
 		for _, p := range others {
 			s.event(Event{Type: Warning, Host: s.host.Name, Engine: engine, Message: "somebody else uses its GPUs since it was measured: " + p.String()})
 		}

@@ -15,6 +15,7 @@ import (
 	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/results"
 )
 
@@ -72,7 +73,7 @@ func (s *site) listener(ctx context.Context, d *plan.Deployment, in *instance) (
 	}
 	switch {
 	case len(found.theirs) > 0:
-		return results.Listener{}, s.conn.Foreign(ctx, found.theirs, len(found.ours) > 0)
+		return results.Listener{}, s.conn.Foreign(ctx, found.theirs, len(found.ours) > 0, s.docker.Name)
 	case len(found.unseen) > 0:
 		return s.byStart(ctx, d, in, why)
 	}
@@ -200,7 +201,7 @@ func (s *site) inside(ctx context.Context, in *instance) (all []provision.Listen
 		// To look at a process takes what the process may do.
 		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
 		Network: ct.Network, PID: "container:" + in.id,
-	}, &all, provision.ListenersVerb, strconv.Itoa(ct.Port))
+	}, &all, reach.ListenersVerb, strconv.Itoa(ct.Port))
 	return all, err
 }
 

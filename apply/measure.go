@@ -382,7 +382,7 @@ func (s *site) compileCache(ctx context.Context, d *plan.Deployment, ct provisio
 // pull brings an image to the host.
 func (s *site) pull(ctx context.Context, engine, image string) (provision.Image, error) {
 	s.event(Event{Type: Step, Host: s.host.Name, Engine: engine, Message: "pulling " + image})
-	got, err := s.conn.Pull(ctx, image, func(p provision.PullProgress) {
+	got, err := s.docker.Images.Pull(ctx, image, func(p provision.PullProgress) {
 		s.event(Event{Type: Pull, Host: s.host.Name, Engine: engine, Pull: &p})
 	})
 	if err != nil {

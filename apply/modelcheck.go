@@ -14,6 +14,7 @@ import (
 	"hclbench/engines"
 	"hclbench/origin"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 )
 
 // hubWithin bounds how long the hub is asked about one model.
@@ -21,7 +22,7 @@ const hubWithin = 20 * time.Second
 
 // models says of each model that engines of the host use whether it is there, and
 // where it will come from.
-func models(ctx context.Context, c *provision.Conn, all []*engines.Engine, hub origin.Hub) ([]provision.Finding, error) {
+func models(ctx context.Context, c *reach.Conn, all []*engines.Engine, hub origin.Hub) ([]provision.Finding, error) {
 	look := &modelLook{conn: c, hub: hub, free: map[string]int64{}}
 	var findings []provision.Finding
 	var seen []*engines.Model
@@ -45,7 +46,7 @@ func models(ctx context.Context, c *provision.Conn, all []*engines.Engine, hub o
 
 // modelLook looks at one host's models.
 type modelLook struct {
-	conn *provision.Conn
+	conn *reach.Conn
 	hub  origin.Hub
 	free map[string]int64 // bytes, by disk: what models before have left for those after
 }

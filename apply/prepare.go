@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"hclbench/plan"
+	"hclbench/provision/look"
 )
 
 // prepare has the agent set what the host's block wants, and puts back what a killed
@@ -26,7 +27,7 @@ func (s *site) prepare(ctx context.Context, deployments []*plan.Deployment) erro
 	for _, c := range changes {
 		s.event(Event{Type: Step, Host: s.host.Name, Message: "set " + c.String() + ", until the end"})
 	}
-	now, err := s.conn.Condition(ctx, keptOn(s.host, enginesOf(deployments)))
+	now, err := look.Condition(ctx, s.conn, s.docker, keptOn(s.host, enginesOf(deployments)))
 	if err != nil {
 		return err
 	}

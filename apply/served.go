@@ -21,10 +21,10 @@ func (s *site) versions(ctx context.Context, d *plan.Deployment, id string) map[
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	err := s.conn.Exec(ctx, id, command)
+	err := s.docker.Exec(ctx, id, command)
 	var out []byte
 	if err == nil {
-		out, _, err = s.conn.ReadFile(ctx, id, engines.VersionsFile)
+		out, _, err = s.docker.ReadFile(ctx, id, engines.VersionsFile)
 	}
 	var versions map[string]string
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/provision/docker"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -72,7 +73,7 @@ func TestContainer(t *testing.T) {
 			if errs := Check(e); len(errs) > 0 {
 				t.Fatalf("Check = %v", errs)
 			}
-			got := strings.ReplaceAll(provision.DockerRun(Container(e)), " --", " \\\n  --") + "\n"
+			got := strings.ReplaceAll(docker.Run(Container(e)), " --", " \\\n  --") + "\n"
 			if strings.Contains(got, "canary") {
 				t.Errorf("a secret is shown:\n%s", got)
 			}

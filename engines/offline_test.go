@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/provision/docker"
 )
 
 // TestOffline holds the command of each tool against its golden file.
@@ -39,7 +40,7 @@ func TestOffline(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, b.Tool+", result in "+b.Result+"\n"+provision.DockerRun(b.Container)+"\n")
+			golden(t, name, b.Tool+", result in "+b.Result+"\n"+docker.Run(b.Container)+"\n")
 		})
 	}
 	for _, c := range []struct {

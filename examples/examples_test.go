@@ -19,6 +19,7 @@ import (
 	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/docker"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -297,7 +298,7 @@ func commands(p *plan.Plan) (names []string, by map[string]string) {
 		if len(d.Members) > 0 {
 			ct := d.Members[0].Container
 			ct.Name, ct.Labels = "", nil // what the lab does not say
-			text = provision.DockerRun(ct)
+			text = docker.Run(ct)
 			if d.Members[0].Runtime == provision.Process {
 				text = "process " + text
 			}

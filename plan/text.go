@@ -10,6 +10,7 @@ import (
 	"hclbench/engines"
 	"hclbench/origin"
 	"hclbench/provision"
+	"hclbench/provision/docker"
 	"hclbench/results"
 )
 
@@ -173,7 +174,7 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 	}
 	if verbose {
 		if build, _, ok := engines.BuildContainer(e); ok {
-			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", provision.DockerRun(build))
+			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", docker.Run(build))
 		}
 		for _, in := range d.Members {
 			for _, f := range in.Container.Files {
@@ -241,7 +242,7 @@ func shortImage(image string) string {
 // line is how a person would start the container, or the process.
 func (d *Deployment) line(ct provision.Container) string {
 	if engines.Runtime(d.Engine) == provision.Docker {
-		return provision.DockerRun(ct)
+		return docker.Run(ct)
 	}
 	var out []string
 	for _, w := range argv(ct) {

@@ -131,7 +131,7 @@ func (c *contract) prepare() {
 	if p == nil {
 		return
 	}
-	changes, err := p.changes(c.host.GPUs.Vendor, c.now)
+	changes, err := p.Changes(c.host.GPUs.Vendor, c.now)
 	var will []string
 	for _, change := range changes {
 		will = append(will, change.String())
@@ -186,7 +186,7 @@ func (c *contract) gpus() {
 	if len(others) > 0 {
 		have += ", but " + strings.Join(slices.Sorted(maps.Keys(others)), " and ")
 	}
-	tool := map[Vendor]string{NVIDIA: "nvidia-smi", AMD: cmp.Or(c.now.amdTool, rocmSMI)}[h.GPUs.Vendor]
+	tool := map[Vendor]string{NVIDIA: "nvidia-smi", AMD: cmp.Or(c.now.AMDTool, RocmSMI)}[h.GPUs.Vendor]
 	bus, told := c.now.PCI[h.GPUs.Vendor], 0
 	for _, g := range c.facts.GPUs {
 		if g.Vendor == h.GPUs.Vendor {
@@ -252,7 +252,7 @@ func (c *contract) users(ours Traces) {
 	var who []string
 	mine := false
 	for _, p := range c.now.Use.Processes {
-		if ours.ours(p.Container, p.Mark) {
+		if ours.Ours(p.Container, p.Mark) {
 			mine = true
 		} else {
 			who = append(who, p.String())
@@ -269,7 +269,7 @@ func (c *contract) users(ours Traces) {
 	var held []string
 	for i, used := range c.now.Use.Memory {
 		if used > idleMemory {
-			held = append(held, fmt.Sprintf("gpu%d: %s", i, mebibytes(used)))
+			held = append(held, fmt.Sprintf("gpu%d: %s", i, Mebibytes(used)))
 		}
 	}
 	have = "free"

@@ -3,7 +3,6 @@ package provision
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"hclbench/plain"
 )
@@ -21,6 +20,10 @@ var (
 	ErrNoContainer    = errors.New("no such container") // never was, or not any more
 	ErrNameTaken      = errors.New("container name taken")
 	ErrNoGPURuntime   = errors.New("docker cannot hand out GPUs")
+
+	// ErrDockerAway is the ErrNoDocker of a host that has a daemon which does not run or
+	// answer at the moment: there may be containers of ours.
+	ErrDockerAway = fmt.Errorf("daemon away: %w", ErrNoDocker)
 )
 
 // failure is an error with a kind, one of the sentinels above, and words of its
@@ -31,8 +34,8 @@ type failure struct {
 	what error
 }
 
-// fail makes a failure about a host; a %w in format stays visible to errors.Is.
-func fail(h *Host, kind error, format string, args ...any) error {
+// Fail makes a failure about a host; a %w in format stays visible to errors.Is.
+func Fail(h *Host, kind error, format string, args ...any) error {
 	return &failure{kind: kind, host: h, what: fmt.Errorf(format, args...)}
 }
 
@@ -40,8 +43,8 @@ func (f *failure) Error() string { return f.host.String() + ": " + printable(f.w
 
 func (f *failure) Unwrap() []error { return []error{f.kind, f.what} }
 
-// wrap says what was tried and where, unless err says where itself.
-func wrap(h *Host, doing string, err error) error {
+// Wrap says what was tried and where, unless err says where itself.
+func Wrap(h *Host, doing string, err error) error {
 	var told *failure
 	if !errors.As(err, &told) {
 		doing = h.String() + ": " + doing
@@ -65,53 +68,3 @@ const maxWords = 8 << 10
 
 // printable is the door for what hosts, their tools and daemons say in errors.
 func printable(words string) string { return plain.Cut(plain.Text(words), maxWords) }
-
-// CommandError is a command that ran on a host and did not exit with 0.
-type CommandError struct {
-	Host     string // as [Host.String] says it
-	Command  string
-	ExitCode int // -1 when a signal ended it
-	Signal   string
-	Stderr   string // its last 64 KiB
-}
-
-// stderrTail is how many of the last lines of stderr a message holds.
-const stderrTail = 5
-
-// Error names the command and the last lines of its stderr.
-func (e *CommandError) Error() string {
-	how := fmt.Sprintf("exited with %d", e.ExitCode)
-	if e.Signal != "" {
-		how = "ended by signal " + e.Signal
-	}
-	text := fmt.Sprintf("%s: %s %s", e.Host, shortCommand(e.Command), how)
-	if tail := lastLines(e.Stderr, stderrTail); tail != "" {
-		text += ": " + tail
-	}
-	return text
-}
-
-// shortCommand is a command as a message shows it: its first line, not too long.
-func shortCommand(command string) string {
-	const most = 100
-	line, rest, _ := strings.Cut(strings.TrimSpace(command), "\n")
-	if r := []rune(line); len(r) > most {
-		return fmt.Sprintf("`%s…`", string(r[:most]))
-	}
-	if rest != "" {
-		return fmt.Sprintf("`%s …`", line)
-	}
-	return fmt.Sprintf("`%s`", line)
-}
-
-// lastLines returns the last n lines of what a host has said that are not empty,
-// joined by " / ".
-func lastLines(s string, n int) string {
-	var lines []string
-	for line := range strings.Lines(plain.Text(s)) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, plain.Cut(line, maxWords/stderrTail))
-		}
-	}
-	return strings.Join(lines[max(0, len(lines)-n):], " / ")
-}

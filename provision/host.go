@@ -1,13 +1,19 @@
-// Package provision reaches hosts, tells what they are, and runs containers on
-// them: SSH or the local machine, and the Docker daemon behind either.
+// Package provision has the nouns of the places where engines run: a host with its
+// GPUs and its contract, a container, an image, what was seen of them, and what may go
+// wrong. It is pure.
 //
-// It knows nothing of engines, benchmarks, labs or results: a container is an
-// image, a command and settings, and labels are opaque pairs. SSH and Docker
-// libraries are imported here and nowhere else.
+// The rooms below it do the work: reach connects to hosts, docker runs containers
+// there, look finds out what hosts are. None of them knows of engines, benchmarks,
+// labs or results: a container is an image, a command and settings, and labels are
+// opaque pairs.
 package provision
 
 import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -102,4 +108,27 @@ func (h *Host) String() string {
 		return "host " + h.Name
 	}
 	return fmt.Sprintf("host %s (%s)", h.Name, h.Pos)
+}
+
+// CheckHostKey says what is wrong with the text of a public key that is none: a type,
+// and in base64 the type and numbers, each with its length before it.
+func CheckHostKey(key string) error {
+	fields := strings.Fields(key)
+	if len(fields) < 2 {
+		return errors.New("there is no type and key in it")
+	}
+	rest, err := base64.StdEncoding.DecodeString(fields[1])
+	var parts []string
+	for err == nil && len(rest) > 0 {
+		if len(rest) < 4 || uint64(len(rest)-4) < uint64(binary.BigEndian.Uint32(rest)) {
+			err = io.ErrUnexpectedEOF
+			break
+		}
+		end := 4 + binary.BigEndian.Uint32(rest)
+		parts, rest = append(parts, string(rest[4:end])), rest[end:]
+	}
+	if err != nil || len(parts) < 2 || parts[0] != fields[0] {
+		return errors.New("the key in it cannot be read")
+	}
+	return nil
 }

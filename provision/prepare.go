@@ -2,14 +2,11 @@ package provision
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"hclbench/plain"
 )
 
 // Prepare is what a host block has set for as long as engines run there. Zero values
@@ -87,10 +84,10 @@ func (p *Prepare) preparations(v Vendor, tool string) []preparation {
 		return append([]string{"nvidia-smi", "-i", strings.Join(ids(gpus), ",")}, option...)
 	}
 	rocm := func(gpus []int, option ...string) []string {
-		return slices.Concat([]string{rocmSMI, "-d"}, ids(gpus), option)
+		return slices.Concat([]string{RocmSMI, "-d"}, ids(gpus), option)
 	}
 	amd := func(verb string, gpus []int, option ...string) []string {
-		return slices.Concat([]string{amdSMI, verb, "--gpu"}, ids(gpus), option)
+		return slices.Concat([]string{AMDSMI, verb, "--gpu"}, ids(gpus), option)
 	}
 	if p.PersistenceMode != nil {
 		// First and last: without it the driver forgets the others when it is idle.
@@ -101,7 +98,7 @@ func (p *Prepare) preparations(v Vendor, tool string) []preparation {
 		set := preparation{name: powerLimit, want: watts(p.PowerCap),
 			how: func(gpus []int, value string) []string { return nvidia(gpus, "-pl", number(value)) }}
 		switch {
-		case v == AMD && tool == amdSMI:
+		case v == AMD && tool == AMDSMI:
 			set.how = func(gpus []int, value string) []string { return amd("set", gpus, "--power-cap", number(value)) }
 		case v == AMD:
 			set.how = func(gpus []int, value string) []string {
@@ -115,7 +112,7 @@ func (p *Prepare) preparations(v Vendor, tool string) []preparation {
 			how:  func(gpus []int, value string) []string { return nvidia(gpus, "-lgc", number(value)+","+number(value)) },
 			undo: func(gpus []int, _ string) []string { return nvidia(gpus, "-rgc") }}
 		switch {
-		case v == AMD && tool == amdSMI:
+		case v == AMD && tool == AMDSMI:
 			set.how = func(gpus []int, value string) []string { return amd("set", gpus, "--perf-determinism", number(value)) }
 			set.undo = func(gpus []int, _ string) []string { return amd("reset", gpus, "--perf-determinism") }
 		case v == AMD:
@@ -147,8 +144,8 @@ func (p *Prepare) Steps(g GPUs) []string {
 		return nil
 	}
 	var steps []string
-	newer := p.preparations(g.Vendor, amdSMI)
-	for i, s := range p.preparations(g.Vendor, rocmSMI) {
+	newer := p.preparations(g.Vendor, AMDSMI)
+	for i, s := range p.preparations(g.Vendor, RocmSMI) {
 		var gpus []int
 		if s.name != numa {
 			for i := range g.Count {
@@ -160,7 +157,7 @@ func (p *Prepare) Steps(g GPUs) []string {
 			back = "then `" + strings.Join(s.undo(gpus, ""), " ") + "`"
 		}
 		how := "`" + strings.Join(s.how(gpus, s.want), " ") + "`"
-		if other := newer[i].how(gpus, s.want); other[0] == amdSMI {
+		if other := newer[i].how(gpus, s.want); other[0] == AMDSMI {
 			how += " (where that is not there `" + strings.Join(other, " ") + "`)"
 		}
 		steps = append(steps, fmt.Sprintf("%s %s: %s, %s", s.name, s.want, how, back))
@@ -206,7 +203,7 @@ func (c Condition) Without(changes []Change) Condition {
 // values are what a setting is on each GPU, or one of the machine. "" is not known.
 func values(setting string, now Condition) []string {
 	if setting == numa {
-		return []string{settings(now)[numa]}
+		return []string{now.Settings()[numa]}
 	}
 	var all []string
 	for _, g := range now.GPUs {
@@ -216,10 +213,10 @@ func values(setting string, now Condition) []string {
 }
 
 // changes are what has to be changed on a host in this state, and why it cannot be.
-func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
+func (p *Prepare) Changes(v Vendor, now Condition) ([]Change, error) {
 	var all []Change
 	var errs []error
-	for _, s := range p.preparations(v, now.amdTool) {
+	for _, s := range p.preparations(v, now.AMDTool) {
 		var seen []string
 		groups := map[string][]int{}
 		for i, was := range values(s.name, now) {
@@ -250,7 +247,7 @@ func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
 		}
 	}
 	for i, g := range now.GPUs {
-		if p.PowerCap > 0 && g.SecondLimit > 0 && now.amdTool == amdSMI {
+		if p.PowerCap > 0 && g.SecondLimit > 0 && now.AMDTool == AMDSMI {
 			errs = append(errs, fmt.Errorf("power limit: GPU %d has a second one (%s), which amd-smi may set with the first, so it could not be put back: set them by hand", i, watts(g.SecondLimit)))
 		}
 		if p.ECC != nil && onOff(g.ECC) != switched(*p.ECC) {
@@ -268,67 +265,9 @@ func (p *Prepare) changes(v Vendor, now Condition) ([]Change, error) {
 	return all, errors.Join(errs...)
 }
 
-// Prepare sets what p wants, and reads it back. note is called with all that will be
-// changed before anything is; when it fails nothing is. When a setting cannot be
-// made, some are: what was noted has to be restored.
-func (c *Conn) Prepare(ctx context.Context, p Prepare, note func([]Change) error) ([]Change, error) {
-	now, err := c.Condition(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	all, err := p.changes(c.host.GPUs.Vendor, now)
-	if err != nil {
-		return nil, fmt.Errorf("prepare %s: %w", c.host, err)
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	if err := note(all); err != nil {
-		return nil, err
-	}
-	var said []string
-	for _, change := range all {
-		words, err := c.change(ctx, change.Set)
-		if err != nil {
-			return nil, fmt.Errorf("prepare %s: %w", c.host, err)
-		}
-		said = append(said, words)
-	}
-	if err := c.holds(ctx, all, said, func(c Change) string { return c.Now }); err != nil {
-		return nil, fmt.Errorf("prepare %s: %w", c.host, err)
-	}
-	return all, nil
-}
-
-// Restore puts back what was changed, the last first, and reads it back. What is
-// neither as it was nor as it was set, somebody else has set since: it is left alone.
-func (c *Conn) Restore(ctx context.Context, all []Change) error {
-	if len(all) == 0 {
-		return nil
-	}
-	now, err := c.Condition(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("put back the settings of %s: %w", c.host, err)
-	}
-	var errs []error
-	var done []Change
-	var said []string
-	for _, change := range slices.Backward(all) {
-		if change.Setting != lockedClock && slices.ContainsFunc(change.of(now), func(is string) bool { return is != change.Was && is != change.Now }) {
-			c.log.Warn("somebody else has changed a setting since; it is left alone", "setting", change.String())
-			continue
-		}
-		if words, err := c.change(ctx, change.Undo); err != nil {
-			errs = append(errs, err)
-		} else {
-			done, said = append(done, change), append(said, words)
-		}
-	}
-	errs = append(errs, c.holds(ctx, done, said, func(c Change) string { return c.Was }))
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("put back the settings of %s: %w", c.host, err)
-	}
-	return nil
+// Back is the change that puts this one back.
+func (c Change) Back() Change {
+	return Change{Setting: c.Setting, GPUs: c.GPUs, Was: c.Now, Now: c.Was, Set: c.Undo, Undo: c.Set}
 }
 
 // of are the values of the change's setting, where it was changed.
@@ -346,54 +285,26 @@ func (c Change) of(now Condition) []string {
 	return mine
 }
 
-// holds reads back whether all settings are what they should be: AMD's tools end well
-// also where they refuse. A lock of NVIDIA's clocks is not read back: the driver does not
-// tell of it until there is load. said is what the tools have said of each.
-func (c *Conn) holds(ctx context.Context, all []Change, said []string, want func(Change) string) error {
-	now, err := c.Condition(ctx, nil)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i, change := range all {
-		if change.Setting == lockedClock && change.Set[0] == "nvidia-smi" {
-			continue
-		}
-		for _, is := range change.of(now) {
-			// Of AMD's clocks it can be read that they are held, and not at what.
-			held := change.Setting == lockedClock && is != "" && is != free && want(change) != free
-			if is != want(change) && !held {
-				errs = append(errs, fmt.Errorf("%s is %s, although it was set to %s by `%s`%s", change.Setting, cmp.Or(is, "not known"), want(change), strings.Join(change.Set, " "), said[i]))
-				break
-			}
-		}
-	}
-	return errors.Join(errs...)
+// Foreign reports whether the setting is neither as it was nor as it was set.
+func (c Change) Foreign(now Condition) bool {
+	foreign := func(is string) bool { return is != c.Was && is != c.Now }
+	return c.Setting != lockedClock && slices.ContainsFunc(c.of(now), foreign)
 }
 
-// change runs a command that changes a setting, and again by sudo when the login may
-// not. It returns what the tool has said last, as the end of a sentence.
-func (c *Conn) change(ctx context.Context, argv []string) (said string, err error) {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		words[i] = plain.Quote(w)
+// Check is an error when the setting is not as it was set. A lock of NVIDIA's clocks is
+// not read back: the driver does not tell of it until there is load. said is what the
+// tool has said.
+func (c Change) Check(now Condition, said string) error {
+	if c.Setting == lockedClock && c.Set[0] == "nvidia-smi" {
+		return nil
 	}
-	const script = `PATH=$PATH:/usr/local/bin:/usr/bin:/sbin:/usr/sbin:/opt/rocm/bin
-tool=$(command -v %[1]s) || { echo "there is no %[1]s" >&2; exit 127; }
-said=$("$tool" %[2]s 2>&1) && { echo "$said"; exit 0; }
-[ "$(id -u)" != 0 ] || { echo "$said" >&2; exit 1; }
-also=$(sudo -n "$tool" %[2]s 2>&1) && { echo "$also"; exit 0; }
-echo "$said" >&2
-echo "with sudo: $also" >&2
-exit 1`
-	out, err := c.Run(ctx, fmt.Sprintf(script, words[0], strings.Join(words[1:], " ")), nil)
-	if failed := new(CommandError); errors.As(err, &failed) {
-		return "", fmt.Errorf("`%s`: %s (it takes root: log in as root, or let the login use sudo without a password)", strings.Join(argv, " "), lastLines(failed.Stderr, 3))
-	}
-	for line := range strings.Lines(out) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "=") { // rocm-smi's frame
-			said = ", which said: " + line
+	for _, is := range c.of(now) {
+		// Of AMD's clocks it can be read that they are held, and not at what.
+		held := c.Setting == lockedClock && is != "" && is != free && c.Now != free
+		if is != c.Now && !held {
+			return fmt.Errorf("%s is %s, although it was set to %s by `%s`%s",
+				c.Setting, cmp.Or(is, "not known"), c.Now, strings.Join(c.Set, " "), said)
 		}
 	}
-	return said, err
+	return nil
 }

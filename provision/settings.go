@@ -3,13 +3,14 @@ package provision
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // See adds the state that a host is in to what it is. changed is what was set there
 // meanwhile, of which the tools do not tell all.
 func (f *Facts) See(c Condition, changed ...Change) {
-	f.Settings, f.Condition = settings(c), &c
+	f.Settings, f.Condition = c.Settings(), &c
 	for _, change := range changed {
 		if change.Setting == lockedClock {
 			f.Settings[lockedClock] = change.Now
@@ -17,10 +18,10 @@ func (f *Facts) See(c Condition, changed ...Change) {
 	}
 }
 
-// settings are what of a host's state somebody may have set otherwise, and changes
+// Settings are what of a host's state somebody may have set otherwise, and changes
 // numbers, by names for people. What is not known is not there. Where GPUs differ, it
 // says how many have what.
-func settings(c Condition) map[string]string {
+func (c Condition) Settings() map[string]string {
 	all := map[string]string{}
 	set := func(name, value string) {
 		if value != "" {
@@ -60,8 +61,8 @@ func settings(c Condition) map[string]string {
 
 // lockedMemory is how much memory a login may lock, for people.
 func (c Condition) lockedMemory() string {
-	if kib := number(c.LockedMemory); kib > 0 {
-		return mebibytes(kib << 10)
+	if kib, _ := strconv.ParseInt(c.LockedMemory, 10, 64); kib > 0 {
+		return Mebibytes(kib << 10)
 	}
 	return c.LockedMemory
 }

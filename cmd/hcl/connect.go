@@ -5,16 +5,16 @@ import (
 	"io"
 	"net"
 
-	"github.com/spf13/cobra"
+	"hclbench/provision/reach"
 
-	"hclbench/provision"
+	"github.com/spf13/cobra"
 )
 
 // connect is what a caller reaches its agent and engines by where sshd forwards
 // nothing.
 func (a *app) connect() *cobra.Command {
 	return &cobra.Command{
-		Use:    provision.ConnectVerb + " NETWORK ADDRESS",
+		Use:    reach.ConnectVerb + " NETWORK ADDRESS",
 		Short:  "Be a connection on standard input and output",
 		Hidden: true, // the connection to a host uses it
 		Args:   cobra.ExactArgs(2),
@@ -25,7 +25,7 @@ func (a *app) connect() *cobra.Command {
 				return err
 			}
 			defer conn.Close()
-			if _, err := fmt.Fprintln(a.stdout, provision.BridgeConnected); err != nil {
+			if _, err := fmt.Fprintln(a.stdout, reach.BridgeConnected); err != nil {
 				return err
 			}
 			go func() {

@@ -251,7 +251,7 @@ func (s *scene) must(err error) {
 
 // engine is the container of ours that runs.
 func (s *scene) engine() string {
-	return docker(s.T, s.host, "ps", "--quiet", "--filter", "label=hcl.lab=fault")
+	return inDocker(s.T, s.host, "ps", "--quiet", "--filter", "label=hcl.lab=fault")
 }
 
 // loseCaller takes the caller away from its host, as strike does, and waits until
@@ -719,7 +719,7 @@ var faults = []fault{
 	{name: "container OOM-killed in mid-cell", says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"}, strike: func(s *scene) {
 		s.begin()
 		s.await("ready", "", 1)
-		docker(s.T, s.host, "update", "--memory", "128m", "--memory-swap", "128m", s.engine())
+		inDocker(s.T, s.host, "update", "--memory", "128m", "--memory-swap", "128m", s.engine())
 		s.await("warning", "the engine is lost", 1)
 		s.cmd.Process.Signal(os.Interrupt)
 		s.end(time.Minute)
@@ -766,17 +766,17 @@ var faults = []fault{
 	}},
 	{name: "somebody's container on the port and the GPU", says: "port 8000 is in use by process", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
 		s.must(s.host.UseGPUs(testhost.GPUUse{GPU: 0, PID: 1, MiB: 5000, Name: "python3"}))
-		docker(s.T, s.host, "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm", "vllm/vllm-openai:v0.7.3", "serve", "x", "--port", "8000")
-		eventually(s.T, "theirs listens", 20*time.Second, func() bool { return strings.Contains(docker(s.T, s.host, "logs", "theirs"), "startup complete") })
+		inDocker(s.T, s.host, "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm", "vllm/vllm-openai:v0.7.3", "serve", "x", "--port", "8000")
+		eventually(s.T, "theirs listens", 20*time.Second, func() bool { return strings.Contains(inDocker(s.T, s.host, "logs", "theirs"), "startup complete") })
 		s.begin()
 		s.end(time.Minute)
 		if !strings.Contains(s.told(), "somebody else uses its GPUs") {
 			s.Errorf("nobody is told of the GPU:\n%s", s.told())
 		}
-		if got := docker(s.T, s.host, "ps", "--format", "{{.Names}}"); got != "theirs" {
+		if got := inDocker(s.T, s.host, "ps", "--format", "{{.Names}}"); got != "theirs" {
 			s.Errorf("their container: %q", got)
 		}
-		docker(s.T, s.host, "rm", "--force", "theirs")
+		inDocker(s.T, s.host, "rm", "--force", "theirs")
 		s.must(s.host.UseGPUs())
 	}},
 	{name: "process killed in mid-cell, without Docker", process: true, says: "the engine was lost in mid-cell", strike: func(s *scene) {

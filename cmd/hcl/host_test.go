@@ -116,7 +116,7 @@ func (u *person) until(event string) *exec.Cmd {
 	return nil
 }
 
-func docker(t *testing.T, host *testhost.Host, args ...string) string {
+func inDocker(t *testing.T, host *testhost.Host, args ...string) string {
 	t.Helper()
 	out, err := host.Command("docker", args...).CombinedOutput()
 	if err != nil {
@@ -194,10 +194,10 @@ func TestKilled(t *testing.T) {
 	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "10m"))
 
 	// Somebody else's container, which looks a bit like ours.
-	docker(t, host, "run", "--detach", "--name", "hcl-slow-vllm-e-else", "--label", "hcl.lab=other", "--network=none", "somebody/else:1", "vllm", "serve", "x")
+	inDocker(t, host, "run", "--detach", "--name", "hcl-slow-vllm-e-else", "--label", "hcl.lab=other", "--network=none", "somebody/else:1", "vllm", "serve", "x")
 
 	cmd := u.until("progress")
-	if got := docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow"); strings.Count(got, "\n") != 0 || got == "" {
+	if got := inDocker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow"); strings.Count(got, "\n") != 0 || got == "" {
 		t.Errorf("in mid-cell these run: %q", got)
 	}
 	status, said, _ := u.run("status")
@@ -215,18 +215,18 @@ func TestKilled(t *testing.T) {
 
 	// The secret is in the engine's environment: it is not in what Docker tells of
 	// the container, in no command line here or there, and in no log.
-	id := docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
-	if told := docker(t, host, "inspect", id) + docker(t, host, "logs", id); strings.Contains(told, "canary-") || !strings.Contains(told, "--first") {
+	id := inDocker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
+	if told := inDocker(t, host, "inspect", id) + inDocker(t, host, "logs", id); strings.Contains(told, "canary-") || !strings.Contains(told, "--first") {
 		t.Errorf("Docker tells a secret:\n%s", told)
 	}
-	if top := docker(t, host, "top", id); strings.Contains(top, "canary-") || !strings.Contains(top, "--config /hcl/config.yaml --first 1") {
+	if top := inDocker(t, host, "top", id); strings.Contains(top, "canary-") || !strings.Contains(top, "--config /hcl/config.yaml --first 1") {
 		t.Errorf("the process list tells a secret, or not where the engine finds it:\n%s", top)
 	}
 	config, err := exec.Command("sh", "-c", "docker -H unix://"+host.Socket+" cp "+id+":/hcl/config.yaml - | tar -xO").Output()
 	if err != nil || string(config) != "{\n  \"another-key\": \"canary-7f3a\",\n  \"some-key\": \"of canary-word\"\n}\n" {
 		t.Errorf("the engine reads %s, %v", config, err)
 	}
-	pid := docker(t, host, "inspect", "--format", "{{.State.Pid}}", id)
+	pid := inDocker(t, host, "inspect", "--format", "{{.State.Pid}}", id)
 	if found, err := host.Command("sh", "-c", "cat /proc/"+pid+"/environ /proc/$(cat /proc/"+pid+"/task/"+pid+"/children | cut -d' ' -f1)/environ").Output(); err != nil || !strings.Contains(string(found), "HF_TOKEN=canary-7f3a") {
 		t.Errorf("the secret does not reach the engine: %v", err)
 	}
@@ -238,7 +238,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow") == "" {
+	if inDocker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow") == "" {
 		t.Fatal("the container died with its caller: there is nothing to destroy")
 	}
 
@@ -251,7 +251,7 @@ func TestKilled(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "Removed one engine of lab slow") {
 		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
 	}
-	if got := docker(t, host, "ps", "--all", "--format", "{{.Names}} {{.State}}"); got != "hcl-slow-vllm-e-else running" {
+	if got := inDocker(t, host, "ps", "--all", "--format", "{{.Names}} {{.State}}"); got != "hcl-slow-vllm-e-else running" {
 		t.Errorf("after destroy these are left: %s", got)
 	}
 	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
@@ -269,7 +269,7 @@ func TestKilled(t *testing.T) {
 	if out, said, code := u.run("plan", "--detailed-exitcode"); code != 0 {
 		t.Errorf("the plan at the end: exit %d\n%s%s", code, out, said)
 	}
-	if got := docker(t, host, "ps", "--all", "--format", "{{.Names}}"); got != "hcl-slow-vllm-e-else" {
+	if got := inDocker(t, host, "ps", "--all", "--format", "{{.Names}}"); got != "hcl-slow-vllm-e-else" {
 		t.Errorf("at the end these are left: %s", got)
 	}
 
@@ -364,7 +364,7 @@ benchmark "b" {
 	if out, said, code := u.run("destroy"); code != 0 || !strings.Contains(out, "Removed one engine of lab axes") {
 		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
 	}
-	if got := docker(t, host, "ps", "--all", "--quiet"); got != "" {
+	if got := inDocker(t, host, "ps", "--all", "--quiet"); got != "" {
 		t.Errorf("after destroy these are left: %s", got)
 	}
 }
@@ -396,7 +396,7 @@ func TestNobodyComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	eventually(t, "the container is gone", 30*time.Second, func() bool { return docker(t, host, "ps", "--all", "--quiet") == "" })
+	eventually(t, "the container is gone", 30*time.Second, func() bool { return inDocker(t, host, "ps", "--all", "--quiet") == "" })
 	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
 	if got := settings(); got != free {
 		t.Errorf("after the lease the GPUs have %s, want %s", got, free)
@@ -489,7 +489,7 @@ func TestCtrlC(t *testing.T) {
 	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
 		t.Errorf("exit %d, want %d", got, exitInterrupted)
 	}
-	if got := docker(t, host, "ps", "--all", "--quiet"); got != "" {
+	if got := inDocker(t, host, "ps", "--all", "--quiet"); got != "" {
 		t.Errorf("left: %s", got)
 	}
 	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
@@ -585,8 +585,8 @@ func TestEvents(t *testing.T) {
 	for sc := bufio.NewScanner(read); sc.Scan(); {
 		out += sc.Text() + "\n"
 		if strings.Contains(sc.Text(), `"type":"ready"`) {
-			id := docker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
-			secret("what Docker tells of the engine", []byte(docker(t, host, "inspect", id)+docker(t, host, "logs", id)+docker(t, host, "top", id)), nil)
+			id := inDocker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
+			secret("what Docker tells of the engine", []byte(inDocker(t, host, "inspect", id)+inDocker(t, host, "logs", id)+inDocker(t, host, "top", id)), nil)
 			processes()
 			looked.Add(1)
 		}

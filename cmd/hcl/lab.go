@@ -17,6 +17,7 @@ import (
 	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/results"
 )
 
@@ -48,7 +49,7 @@ func (a *app) options(ctx context.Context, f connectFlags) (apply.Options, error
 		Hub:      modelHub(),
 		Log:      a.connections(),
 		Holder:   holder(),
-		SSH: provision.SSH{
+		SSH: reach.SSH{
 			AcceptNew: func(h *provision.Host, fingerprint string) bool {
 				if f.acceptNew {
 					defer a.questions.alone()()

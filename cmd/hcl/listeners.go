@@ -4,16 +4,16 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/spf13/cobra"
+	"hclbench/provision/reach"
 
-	"hclbench/provision"
+	"github.com/spf13/cobra"
 )
 
 // listeners is what runs on a host, and in the container of an engine, to see who
 // waits for connections to the engine's port.
 func (a *app) listeners() *cobra.Command {
 	return &cobra.Command{
-		Use:    provision.ListenersVerb + " PORT",
+		Use:    reach.ListenersVerb + " PORT",
 		Short:  "Print who listens on a port here, as JSON",
 		Hidden: true, // apply runs it
 		Args:   cobra.ExactArgs(1),
@@ -22,7 +22,7 @@ func (a *app) listeners() *cobra.Command {
 			if err != nil {
 				return usage("%q is not a port", args[0])
 			}
-			found, err := provision.LookAtListeners(int(port))
+			found, err := reach.LookAtListeners(int(port))
 			if err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 
 	"hclbench/plain"
 	"hclbench/provision"
+	"hclbench/provision/docker"
 )
 
 // The exit codes are part of the interface; every verb's help names its own.
@@ -301,7 +302,7 @@ func doubleDash(root *cobra.Command, args []string) []string {
 	known["help"], known["version"] = true, true
 	out := make([]string, len(args))
 	copy(out, args)
-	if len(args) > 0 && args[0] == provision.SecretsVerb {
+	if len(args) > 0 && args[0] == docker.SecretsVerb {
 		return out // an engine's
 	}
 	value := false

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"hclbench/provision/docker"
 
-	"hclbench/provision"
+	"github.com/spf13/cobra"
 )
 
 // withEnv is the first thing that runs in a container that is given secrets.
 func (a *app) withEnv() *cobra.Command {
 	return &cobra.Command{
-		Use:                provision.SecretsVerb + " FILE COMMAND...",
+		Use:                docker.SecretsVerb + " FILE COMMAND...",
 		Short:              "Become a command with the variables and words of a file, and remove the file",
 		Hidden:             true, // containers of ours begin with it
 		DisableFlagParsing: true, // they are the command's

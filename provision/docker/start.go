@@ -1,0 +1,350 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+	"github.com/docker/go-connections/nat"
+
+	"hclbench/plain"
+	"hclbench/provision"
+	"hclbench/provision/reach"
+)
+
+// logDriver is the one whose logs every daemon can read back.
+const logDriver = "json-file"
+
+// logOptions keep a container's log from filling the disk in a long run; its
+// end survives the turn of the file.
+var logOptions = map[string]string{"max-size": "100m", "max-file": "2"}
+
+// inDocker is a container in Docker's terms. groups are the numeric ids of its
+// host groups, home is where "~/" in a mount's source points.
+func inDocker(ct provision.Container, groups []string, home string) (*container.Config, *container.HostConfig, error) {
+	config := &container.Config{
+		Image:      ct.Image,
+		Cmd:        reveal(ct.Command),
+		Labels:     ct.Labels,
+		User:       ct.User,
+		WorkingDir: ct.WorkDir,
+		StopSignal: ct.StopSignal,
+	}
+	host := &container.HostConfig{
+		GroupAdd:      groups,
+		CapAdd:        ct.CapAdd,
+		SecurityOpt:   ct.SecurityOpt,
+		Privileged:    ct.Privileged,
+		IpcMode:       container.IpcMode(ct.IPC),
+		PidMode:       container.PidMode(ct.PID),
+		NetworkMode:   container.NetworkMode(ct.Network),
+		ShmSize:       ct.ShmSize,
+		Init:          &ct.Init,
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // a crash is a result, not something to hide
+		LogConfig:     container.LogConfig{Type: logDriver, Config: logOptions},
+	}
+	if ct.Entrypoint != nil {
+		config.Entrypoint = reveal(ct.Entrypoint)
+		if len(config.Entrypoint) == 0 {
+			config.Entrypoint = []string{""} // Docker's way to say "none, not even the image's"
+		}
+	}
+	for _, e := range ct.Env {
+		config.Env = append(config.Env, e.Name+"="+e.Value.Reveal())
+	}
+	if ct.StopGrace > 0 {
+		seconds := int(math.Ceil(ct.StopGrace.Seconds()))
+		config.StopTimeout = &seconds
+	}
+	for _, m := range ct.Mounts {
+		source := m.Source
+		if rest, ok := strings.CutPrefix(source, "~/"); ok {
+			source = path.Join(home, rest)
+		}
+		if strings.Contains(source+m.Target, ":") {
+			return nil, nil, fmt.Errorf("mount %s at %s: a path with a colon cannot be mounted", source, m.Target)
+		}
+		// Of Docker's two kinds of mounts, this is the one that creates a
+		// missing source on every version.
+		bind := source + ":" + m.Target
+		if m.ReadOnly {
+			bind += ":ro"
+		}
+		host.Binds = append(host.Binds, bind)
+	}
+	if len(ct.GPUIDs) > 0 {
+		host.DeviceRequests = []container.DeviceRequest{{DeviceIDs: ct.GPUIDs, Capabilities: [][]string{{"gpu"}}}}
+	} else if ct.GPUs != 0 {
+		host.DeviceRequests = []container.DeviceRequest{{Count: ct.GPUs, Capabilities: [][]string{{"gpu"}}}}
+	}
+	for _, d := range ct.Devices {
+		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
+	}
+	for _, u := range ct.Ulimits {
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
+	}
+	if ct.Published() {
+		port := nat.Port(strconv.Itoa(ct.Port) + "/tcp")
+		config.ExposedPorts = nat.PortSet{port: {}} // without it, Docker ignores the binding
+		host.PortBindings = nat.PortMap{port: {{HostIP: "127.0.0.1", HostPort: strconv.Itoa(ct.Port)}}}
+	}
+	return config, host, nil
+}
+
+func reveal(texts []provision.Text) []string {
+	var clear []string
+	for _, t := range texts {
+		clear = append(clear, t.Reveal())
+	}
+	return clear
+}
+
+// createWithin bounds a daemon that creates or starts a container: drivers have to
+// open every GPU for it.
+const createWithin = 10 * time.Minute
+
+// Start creates a container and starts it; its image must be on the host, see
+// [Images.Pull]. When it does not start, nothing is left behind. Its errors are
+// [provision.ErrNameTaken], [provision.ErrPortTaken], [provision.ErrNoGPURuntime] and [provision.ErrImageNotFound],
+// with what to do.
+func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, err error) {
+	doing := "start container " + ct.Name
+	if ct.Network != "none" { // on the host's network Docker would not notice
+		if err := d.conn.PortFree(ctx, ct.Port, d.Name); err != nil {
+			return "", d.wrap(doing, err)
+		}
+	}
+	groups, err := d.groupIDs(ctx, ct.HostGroups)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", doing, err)
+	}
+	ct, err = d.hideSecrets(ctx, ct)
+	if err != nil {
+		return "", d.wrap(doing, err)
+	}
+	config, host, err := inDocker(ct, groups, d.conn.Home())
+	if err != nil {
+		return "", d.wrap(doing, err)
+	}
+	api, err := d.api(ctx)
+	if err != nil {
+		return "", d.wrap(doing, err)
+	}
+	making, cancel := context.WithTimeoutCause(ctx, createWithin, fmt.Errorf("the Docker daemon has not done it within %s: a driver may hang", createWithin))
+	defer cancel()
+	var created container.CreateResponse
+	err = d.whenBack(making, func() (err error) {
+		created, err = api.ContainerCreate(making, config, host, nil, nil, ct.Name)
+		return err
+	})
+	if err != nil {
+		return "", d.wrap(doing, d.explainStart(ctx, ct, err))
+	}
+	for _, w := range created.Warnings {
+		d.log.Warn("docker warns about a container", "container", ct.Name, "warning", plain.Line(w))
+	}
+	err = d.bringFiles(ctx, created.ID, ct.Files)
+	if err == nil {
+		err = api.ContainerStart(making, created.ID, container.StartOptions{})
+	}
+	if err != nil {
+		err = d.explainStart(ctx, ct, err)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		return "", errors.Join(d.wrap(doing, err), d.Stop(ctx, created.ID, 0))
+	}
+	return created.ID, nil
+}
+
+// cleanupTimeout bounds the removal of what a failed start has left.
+const cleanupTimeout = 30 * time.Second
+
+// groupIDs looks up the host's numeric ids of groups. One that does not exist
+// there owns nothing there, so it is left out.
+func (d *Daemon) groupIDs(ctx context.Context, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	words := make([]string, len(names))
+	for i, n := range names {
+		words[i] = plain.Quote(n)
+	}
+	out, err := d.conn.Run(ctx, "getent group "+strings.Join(words, " "), nil)
+	var failed *reach.CommandError
+	const someNotFound = 2
+	if err != nil && !(errors.As(err, &failed) && failed.ExitCode == someNotFound) {
+		return nil, err
+	}
+	var ids []string
+	found := make(map[string]bool)
+	for line := range strings.Lines(out) {
+		if fields := strings.Split(line, ":"); len(fields) >= 3 { // name:password:id:members
+			ids = append(ids, fields[2])
+			found[fields[0]] = true
+		}
+	}
+	for _, n := range names {
+		if _, err := strconv.Atoi(n); err != nil && !found[n] {
+			d.log.Warn("group does not exist on the host, left out", "group", n)
+		}
+	}
+	return ids, nil
+}
+
+// explainStart turns the daemon's refusal to create or start a container into
+// what to do about it.
+func (d *Daemon) explainStart(ctx context.Context, ct provision.Container, err error) error {
+	switch {
+	case errdefs.IsConflict(err) && says(err, "name"):
+		return provision.Fail(d.host, provision.ErrNameTaken, "a container with that name exists (%w): look at it with `docker inspect %s`, and remove it with `docker rm` when nobody needs it", err, ct.Name)
+	case errdefs.IsNotFound(err) && says(err, "no such image"):
+		return provision.Fail(d.host, provision.ErrImageNotFound, "image %s is not on the host: pull it first (%w)", ct.Image, err)
+	case says(err, "could not select device driver"):
+		return provision.Fail(d.host, provision.ErrNoGPURuntime, "Docker has no NVIDIA runtime (%w): install nvidia-container-toolkit, then `sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker`", err)
+	case says(err, "nvidia-container-cli", "nvidia-container-runtime", "libnvidia-ml"):
+		return provision.Fail(d.host, provision.ErrNoGPURuntime, "the NVIDIA runtime does not find a working driver (%w): see whether `nvidia-smi` works on the host; after a driver update it takes a reboot", err)
+	case says(err, "/dev/kfd", "/dev/dri"):
+		return provision.Fail(d.host, provision.ErrNoGPURuntime, "the host has no AMD GPU devices (%w): see whether the amdgpu driver is loaded, with `lsmod | grep amdgpu` and `ls /dev/kfd /dev/dri`", err)
+	case says(err, "port is already allocated", "address already in use"):
+		return d.conn.PortTaken(ctx, ct.Port, d.Name)
+	case says(err, "error setting rlimit"):
+		return provision.Fail(d.host, errLimit, "the Docker daemon may not raise the limit %[1]s (%[2]w): leave it to the daemon, with container { ulimits = { %[1]s = null } } in the engine block", refusedLimit(ct, err), err)
+	}
+	return err
+}
+
+// errLimit is a kind of failure that no caller tells apart today.
+var errLimit = errors.New("limit not raised")
+
+// refusedLimit names the limit of a container that the daemon, which knows it
+// by the kernel's number, could not set.
+func refusedLimit(ct provision.Container, err error) string {
+	for _, u := range ct.Ulimits {
+		limit := container.Ulimit{Name: u.Name}
+		if r, unknown := limit.GetRlimit(); unknown == nil && says(err, fmt.Sprintf("rlimit type %d:", r.Type)) {
+			return u.Name
+		}
+	}
+	return "memlock" // the one that engines need, and daemons may not raise
+}
+
+// Name is what a container is called; "" where that is not known.
+func (d *Daemon) Name(ctx context.Context, id string) string {
+	found, err := d.inspect(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(found.Name, "/")
+}
+
+func (d *Daemon) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
+	found, err := query(ctx, d, func(ctx context.Context, api *client.Client) (container.InspectResponse, error) {
+		return api.ContainerInspect(ctx, id)
+	})
+	return found, absent(err)
+}
+
+// absent marks the daemon's answer that it knows no such container.
+func absent(err error) error {
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("%w (%w)", provision.ErrNoContainer, err)
+	}
+	return err
+}
+
+// State says what a container is doing. [provision.ErrNoContainer] when it is gone.
+func (d *Daemon) State(ctx context.Context, id string) (provision.State, error) {
+	doing := "inspect container " + provision.ShortID(id)
+	found, err := d.inspect(ctx, id)
+	if err != nil {
+		return provision.State{}, d.wrap(doing, err)
+	}
+	s := found.State
+	started, startErr := time.Parse(time.RFC3339Nano, s.StartedAt)
+	finished, finishErr := time.Parse(time.RFC3339Nano, s.FinishedAt)
+	if err := errors.Join(startErr, finishErr); err != nil {
+		return provision.State{}, d.wrap(doing, err)
+	}
+	return provision.State{
+		Running:   s.Running,
+		PID:       s.Pid,
+		ExitCode:  s.ExitCode,
+		OOMKilled: s.OOMKilled,
+		Error:     plain.Line(s.Error),
+		Started:   started,
+		Finished:  finished,
+	}, nil
+}
+
+// Wait waits until a container does not run, and returns its state then.
+// [provision.ErrNoContainer] when it is gone.
+func (d *Daemon) Wait(ctx context.Context, id string) (provision.State, error) {
+	err := d.wait(ctx, id, container.WaitConditionNotRunning)
+	if err != nil {
+		return provision.State{}, d.wrap("wait for container "+provision.ShortID(id), err)
+	}
+	return d.State(ctx, id)
+}
+
+func (d *Daemon) wait(ctx context.Context, id string, until container.WaitCondition) error {
+	api, err := d.api(ctx)
+	if err != nil {
+		return err
+	}
+	ended, failed := api.ContainerWait(ctx, id, until)
+	select {
+	case <-ended:
+		return nil
+	case err := <-failed: // when ctx ends, too
+		return absent(err)
+	}
+}
+
+// List finds every container that has all those labels, stopped ones too,
+// sorted by name. At least one label is needed: nobody asks for every container
+// of a host by intention.
+func (d *Daemon) List(ctx context.Context, labels map[string]string) ([]provision.Found, error) {
+	if len(labels) == 0 {
+		return nil, fmt.Errorf("%s: list containers: no label was given", d.host)
+	}
+	wanted := filters.NewArgs()
+	for k, v := range labels {
+		wanted.Add("label", k+"="+v)
+	}
+	var listed []container.Summary
+	err := d.whenBack(ctx, func() (err error) {
+		listed, err = query(ctx, d, func(ctx context.Context, api *client.Client) ([]container.Summary, error) {
+			return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
+		})
+		return err
+	})
+	if err != nil {
+		return nil, d.wrap("list containers", err)
+	}
+	found := make([]provision.Found, 0, len(listed))
+	for _, l := range listed {
+		f := provision.Found{ID: plain.Line(l.ID), Image: plain.Line(l.Image), Labels: map[string]string{}, State: plain.Line(l.State)}
+		for k, v := range l.Labels {
+			f.Labels[k] = plain.Line(v)
+		}
+		if len(l.Names) > 0 {
+			f.Name = plain.Line(strings.TrimPrefix(l.Names[0], "/"))
+		}
+		found = append(found, f)
+	}
+	slices.SortFunc(found, func(a, b provision.Found) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
+	return found, nil
+}
+
+// shortID is a container's id as Docker shows it.
+func shortID(id string) string { return id[:min(len(id), 12)] }

@@ -1,0 +1,123 @@
+// Package look finds out what a host is and what state it is in: facts, settings,
+// what uses its GPUs, and that nothing of what was taken down is left. It also sets
+// what a host's block wants set, and reads it back.
+//
+// What it finds is in the nouns of package provision, which also decide what is good.
+package look
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"hclbench/provision"
+	"hclbench/provision/docker"
+	"hclbench/provision/reach"
+	"hclbench/smi"
+)
+
+// factsScript prints one fact per line as NAME=VALUE; what it does not find, it
+// leaves out.
+//
+//go:embed facts.sh
+var factsScript string
+
+// within bounds a driver that hangs, which broken GPUs make it do.
+const within = time.Minute
+
+// run runs a script that asks the tools of a host.
+func run(ctx context.Context, c *reach.Conn, script string) (lines, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("nothing came within %s: a driver may hang", within))
+	defer cancel()
+	out, err := c.Run(ctx, script, nil)
+	if err != nil {
+		return nil, err
+	}
+	return readLines(out), nil
+}
+
+// Facts finds out what the host is. A tool that is not there or fails is no
+// error; it is told in Facts.Problems where something was expected of it.
+func Facts(ctx context.Context, c *reach.Conn, d *docker.Daemon) (provision.Facts, error) {
+	said, err := run(ctx, c, factsScript)
+	if err != nil {
+		return provision.Facts{}, fmt.Errorf("gather facts: %w", err)
+	}
+	f := parseFacts(said)
+	if c.Host().Runtime == provision.Process {
+		return f, nil
+	}
+	f.Docker, err = d.Version(ctx)
+	if errors.Is(err, provision.ErrUnreachable) {
+		return provision.Facts{}, fmt.Errorf("gather facts: %w", err)
+	}
+	if err == nil {
+		f.DockerBy, _, err = d.Access(ctx)
+	}
+	if err != nil {
+		f.NoDocker = err.Error()
+	}
+	return f, nil
+}
+
+func parseFacts(said lines) provision.Facts {
+	f := provision.Facts{
+		Hostname:    said.one("hostname"),
+		OS:          said.one("os"),
+		Kernel:      said.one("kernel"),
+		Arch:        said.one("arch"),
+		CPUModel:    strings.TrimSpace(said.one("cpu")),
+		CPUs:        int(said.number("cpus")),
+		MemoryBytes: said.number("memory_kib") << 10,
+		ROCm:        said.one("rocm_version"),
+		Toolkit:     said.one("toolkit"),
+	}
+	for _, line := range said["nvidia"] {
+		if gpu, ok := parseNVIDIA(line); ok {
+			f.GPUs = append(f.GPUs, gpu)
+		} else if line != "" {
+			f.Problems = append(f.Problems, "nvidia-smi: "+line)
+		}
+	}
+	read := func(gpus []smi.GPU, system smi.Object) {
+		for _, g := range gpus {
+			f.GPUs = append(f.GPUs, amdGPU(g, system))
+		}
+	}
+	f.Problems = append(f.Problems, said.ask([]tool{{provision.RocmSMI, "rocm", read}, {provision.AMDSMI, "amd", read}})...)
+	return f
+}
+
+// parseNVIDIA reads a line of nvidia-smi: name, memory in MiB, driver.
+func parseNVIDIA(line string) (provision.GPU, bool) {
+	fields := strings.Split(line, ", ")
+	if len(fields) != 3 {
+		return provision.GPU{}, false
+	}
+	return provision.GPU{
+		Vendor:      provision.NVIDIA,
+		Name:        strings.TrimSpace(fields[0]),
+		MemoryBytes: number(fields[1]) << 20,
+		Driver:      strings.TrimSpace(fields[2]),
+	}, true
+}
+
+// amdGPU is a GPU of rocm-smi --showproductname --showmeminfo vram --showdriverversion
+// --json or amd-smi static --asic --vram --driver --json.
+func amdGPU(g smi.GPU, system smi.Object) provision.GPU {
+	memory, ok := g.At("VRAM Total Memory (B)").Bytes("B")
+	if !ok {
+		memory, _ = g.At("vram", "size").Bytes("") // it comes with its unit
+	}
+	return provision.GPU{
+		Vendor: provision.AMD,
+		Name: cmp.Or(g.At("Card Series").Text(), g.At("Device Name").Text(),
+			g.At("Card Model").Text(), g.At("asic", "market_name").Text()),
+		MemoryBytes: memory,
+		Driver:      cmp.Or(system.At("Driver version").Text(), g.At("driver", "version").Text()),
+	}
+}

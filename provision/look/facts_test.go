@@ -1,0 +1,106 @@
+package look
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/provision"
+	"hclbench/provision/docker"
+	"hclbench/provision/reach/reachtest"
+	"hclbench/testhost"
+)
+
+func TestFacts(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Name: "h200-a", GPU: "8xH200"})
+	host := reachtest.Block(h)
+	host.Runtime = provision.Process
+	c := reachtest.Dial(t, host, reachtest.Strict(h))
+	f, err := Facts(t.Context(), c, docker.New(c, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gpus []provision.GPU
+	for range 8 {
+		gpus = append(gpus, provision.GPU{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20, Driver: "550.144.03"})
+	}
+	if diff := cmp.Diff(gpus, f.GPUs); diff != "" {
+		t.Errorf("GPUs (-want +got):\n%s", diff)
+	}
+	if f.Hostname != "h200-a" || f.OS == "" || f.Kernel == "" || f.Arch == "" || f.CPUs < 1 || f.MemoryBytes < 1<<28 || f.Problems != nil {
+		t.Errorf("Facts = %+v", f)
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back provision.Facts
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(f, back); diff != "" {
+		t.Errorf("Facts through JSON (-want +got):\n%s", diff)
+	}
+
+	if err := h.Install("nvidia-smi", "#!/bin/sh\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n"); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = Facts(t.Context(), c, docker.New(c, nil)); err != nil {
+		t.Fatal(err)
+	}
+	host.GPUs = provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}
+	got := finding(provision.Contract(host, f, provision.Condition{}, provision.Traces{}), "gpus")
+	if got.Level != provision.Blocked || got.Have != "none" || !strings.Contains(got.Advice, "Driver/library version mismatch") {
+		t.Errorf("with a broken driver: %+v", got)
+	}
+}
+
+// TestFactsOfAMD is a host with AMD's GPUs whose Docker is not there, and whose login
+// has a shell of its own kind.
+func TestFactsOfAMD(t *testing.T) {
+	h := testhost.New(t, testhost.Options{GPU: "8xMI300X", SSHD: []string{`ForceCommand exec tcsh -c "$SSH_ORIGINAL_COMMAND"`}})
+	c := reachtest.Connect(t, h)
+	f, err := Facts(t.Context(), c, docker.New(c, nil))
+	if err != nil || f.Docker != "" || f.NoDocker == "" || f.Problems != nil {
+		t.Errorf("Facts = %+v, %v", f, err)
+	}
+	if len(f.GPUs) != 8 || f.GPUs[0].Vendor != provision.AMD || f.GPUs[0].MemoryBytes < 100<<30 || f.GPUs[0].Driver == "" {
+		t.Errorf("GPUs = %+v, want eight MI300X", f.GPUs)
+	}
+	want := reachtest.Block(h)
+	want.GPUs = provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}
+	if got := finding(provision.Contract(want, f, provision.Condition{}, provision.Traces{}), "gpus"); got.Level != provision.OK {
+		t.Errorf("gpus: %+v", got)
+	}
+}
+
+func TestLocalFacts(t *testing.T) {
+	c := reachtest.Local(t)
+	f, err := Facts(t.Context(), c, docker.New(c, nil))
+	if err != nil || f.Hostname == "" || f.CPUs < 1 {
+		t.Errorf("Facts = %+v, %v", f, err)
+	}
+}
+
+func TestParseFacts(t *testing.T) {
+	got := parseFacts(readLines(strings.Join([]string{
+		"hostname=spark", "cpus=20", "memory_kib=1024", "cpu=Cortex-X925",
+		"nvidia=NVIDIA GB10, [N/A], 580.95.05",
+		"rocm=WARNING: AMD GPU device(s) is/are in a low-power state",
+		`rocm={"card0": {"Card Series": "N/A", "Device Name": "AMD Instinct MI300X", "VRAM Total Memory (B)": "206141652992"},`,
+		`rocm= "system": {"Driver version": "6.10.5"}}`,
+		"",
+	}, "\n")))
+	want := provision.Facts{
+		Hostname: "spark", CPUModel: "Cortex-X925", CPUs: 20, MemoryBytes: 1 << 20,
+		GPUs: []provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA GB10", MemoryBytes: 0, Driver: "580.95.05"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992, Driver: "6.10.5"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("parseFacts (-want +got):\n%s", diff)
+	}
+	if got := parseFacts(readLines("rocm=ERROR: no driver\n")); len(got.Problems) != 1 || got.Problems[0] != "rocm-smi: ERROR: no driver" {
+		t.Errorf("parseFacts of a broken rocm-smi = %+v", got)
+	}
+}

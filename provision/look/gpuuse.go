@@ -1,0 +1,126 @@
+package look
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/provision"
+	"hclbench/provision/reach"
+	"hclbench/smi"
+)
+
+// gpuUseScript prints what the vendors' tools say of memory and processes, one
+// fact per line as NAME=VALUE, and whose the processes are.
+//
+//go:embed gpuuse.sh
+var gpuUseScript string
+
+// GPUUse asks the vendor's tool what the GPUs are in use for. A host without
+// such a tool has none in use. A tool that fails is told in Problems.
+func GPUUse(ctx context.Context, c *reach.Conn) (provision.GPUUse, error) {
+	said, err := run(ctx, c, gpuUseScript)
+	if err != nil {
+		return provision.GPUUse{}, fmt.Errorf("ask what uses the GPUs: %w", err)
+	}
+	return parseGPUUse(said), nil
+}
+
+// gpuUse is a use that is being put together.
+type gpuUse struct {
+	provision.GPUUse
+	memory map[int]int64  // of processes, summed over the GPUs
+	names  map[int]string // of processes, as the tools say them
+}
+
+func parseGPUUse(said lines) provision.GPUUse {
+	u := gpuUse{memory: map[int]int64{}, names: map[int]string{}}
+	u.nvidia(said)
+	u.Problems = append(u.Problems, said.ask([]tool{
+		{provision.RocmSMI, "rocm", u.rocm},
+		{provision.AMDSMI, "amdmem", u.amdMemory},
+		{provision.AMDSMI, "amdapp", u.amdProcesses},
+	})...)
+	for _, line := range said["pid"] {
+		f := strings.SplitN(line, "|", 4)
+		pid, err := strconv.Atoi(f[0])
+		known := slices.ContainsFunc(u.Processes, func(p provision.GPUProcess) bool { return p.PID == pid })
+		if err != nil || len(f) != 4 || known { // on several GPUs
+			continue
+		}
+		p := provision.GPUProcess{PID: pid, Memory: u.memory[pid], Container: f[1], Mark: f[2], Name: f[3]}
+		if p.Name == "" { // it has just ended, or is not ours to look at
+			p.Name = u.names[pid]
+		}
+		u.Processes = append(u.Processes, p)
+	}
+	return u.GPUUse
+}
+
+// nvidia reads what nvidia-smi has said of GPUs, "index, MiB", and of processes, "pid,
+// MiB, name".
+func (u *gpuUse) nvidia(said lines) {
+	for _, line := range said["nvidia"] {
+		index, used, ok := strings.Cut(line, ", ")
+		n, err := strconv.ParseUint(index, 10, 10)
+		switch {
+		case line == "":
+		case err != nil || !ok || strings.Contains(used, ", "):
+			u.Problems = append(u.Problems, "nvidia-smi: "+line)
+		default:
+			mib, err := strconv.ParseInt(used, 10, 64)
+			u.Add(int(n), mib<<20, err == nil)
+		}
+	}
+	for _, line := range said["app"] {
+		fields := strings.SplitN(line, ", ", 3)
+		if pid, err := strconv.Atoi(fields[0]); err == nil && len(fields) == 3 {
+			u.memory[pid] += number(fields[1]) << 20
+			u.names[pid] = fields[2]
+		}
+	}
+}
+
+// rocm reads rocm-smi --showmeminfo vram --showpids --json. Of all cards together it
+// has a line for each process, "name, GPUs, bytes, …, …" in lower case; a name with
+// spaces is more than one word of it.
+func (u *gpuUse) rocm(cards []smi.GPU, system smi.Object) {
+	for _, card := range cards {
+		used, ok := card.At("VRAM Total Used Memory (B)").Bytes("B")
+		u.Add(card.Index, used, ok)
+	}
+	for k := range system {
+		pid, err := strconv.Atoi(strings.TrimPrefix(k, "PID"))
+		words := strings.Split(system.At(k).Text(), ", ")
+		if err != nil || len(words) < 5 {
+			continue
+		}
+		u.names[pid] = strings.Join(words[:len(words)-4], " ")
+		u.memory[pid] = number(words[len(words)-3])
+	}
+}
+
+// amdMemory reads amd-smi metric --mem-usage --json.
+func (u *gpuUse) amdMemory(gpus []smi.GPU, _ smi.Object) {
+	for _, g := range gpus {
+		used, ok := g.At("mem_usage", "used_vram").Bytes("")
+		u.Add(g.Index, used, ok)
+	}
+}
+
+// amdProcesses reads amd-smi process --json. Where nothing runs a sentence stands in
+// the place of a process.
+func (u *gpuUse) amdProcesses(gpus []smi.GPU, _ smi.Object) {
+	for _, g := range gpus {
+		for _, p := range g.At("process_list").Items() {
+			if pid, ok := p.At("process_info", "pid").Number(); ok {
+				bytes, _ := p.At("process_info", "memory_usage", "vram_mem").Bytes("")
+				u.names[int(pid)] = p.At("process_info", "name").Text()
+				u.memory[int(pid)] += bytes
+			}
+		}
+	}
+}

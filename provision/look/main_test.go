@@ -1,0 +1,10 @@
+package look
+
+import (
+	"os"
+	"testing"
+
+	"hclbench/testhost"
+)
+
+func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }

@@ -1,0 +1,249 @@
+package reach
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"hclbench/provision"
+)
+
+// usualKeys are the private keys that are offered when a host block names none,
+// in OpenSSH's order of preference for what is common today.
+var usualKeys = []string{"id_ed25519", "id_ecdsa", "id_rsa"}
+
+// keyring is what one handshake may offer, and the story of how it came about,
+// for the message when nothing was accepted.
+type keyring struct {
+	signers []ssh.Signer
+	tried   []string // in words, one per source
+	agent   net.Conn // nil when none answers
+}
+
+// close lets go of the agent; signers of the agent work no more after it.
+func (k *keyring) close() {
+	if k.agent != nil {
+		k.agent.Close()
+	}
+}
+
+func (k *keyring) note(format string, args ...any) {
+	k.tried = append(k.tried, fmt.Sprintf(format, args...))
+}
+
+// openKeyring gathers keys: the host's identity file and no other, or else the
+// agent's keys and the usual files in ~/.ssh. Only a named file that cannot be
+// used is an error. asking is called around questions to the user.
+func openKeyring(ctx context.Context, h *provision.Host, opt SSH, asking func() (done func())) (*keyring, error) {
+	k := new(keyring)
+	agentKeys := k.askAgent(ctx)
+	if h.IdentityFile != "" {
+		file, err := expandHome(h.IdentityFile)
+		if err != nil {
+			return k, err
+		}
+		signer, err := readKey(file, opt.Passphrase, agentKeys, asking)
+		if err != nil {
+			return k, provision.Fail(h, provision.ErrAuth, "identity_file %s: %w", h.IdentityFile, err)
+		}
+		k.signers, k.tried = withCertificates(file, signer, nil), nil
+		k.note("identity_file %s (%s)", h.IdentityFile, ssh.FingerprintSHA256(signer.PublicKey()))
+		return k, nil
+	}
+	files := opt.from.identities
+	if len(files) == 0 {
+		k.signers = append(k.signers, agentKeys...)
+		for _, name := range usualKeys {
+			files = append(files, "~/.ssh/"+name)
+		}
+	} else if !opt.from.only {
+		// Behind those that the configuration names: hosts try only a few.
+		defer func() { k.signers = append(k.signers, slices.DeleteFunc(slices.Clone(agentKeys), k.has)...) }()
+	}
+	for _, name := range files {
+		file, err := expandHome(name)
+		if err != nil {
+			return k, err
+		}
+		switch signer, err := readKey(file, opt.Passphrase, agentKeys, asking); {
+		case errors.Is(err, os.ErrNotExist):
+			k.note("%s is not there", file)
+		case err != nil:
+			k.note("%s not used: %v", file, err)
+		case k.has(signer):
+			k.note("%s is in the agent", file)
+		default:
+			k.signers = append(k.signers, withCertificates(file, signer, opt.from.certificates)...)
+			k.note("%s (%s)", file, ssh.FingerprintSHA256(signer.PublicKey()))
+		}
+	}
+	return k, nil
+}
+
+func (k *keyring) has(signer ssh.Signer) bool {
+	return find(k.signers, signer.PublicKey()) != nil
+}
+
+// withCertificates returns a key, and before it the key with each certificate for
+// it: FILE-cert.pub beside the file, and those of the configuration.
+func withCertificates(file string, signer ssh.Signer, configured []string) []ssh.Signer {
+	var all []ssh.Signer
+	for _, name := range append([]string{file + "-cert.pub"}, configured...) {
+		name, err := expandHome(name)
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // most keys have none
+		}
+		public, _, _, _, err := ssh.ParseAuthorizedKey(text)
+		if err != nil {
+			continue
+		}
+		if certificate, ok := public.(*ssh.Certificate); ok {
+			// An error says that it is for another key.
+			if certified, err := ssh.NewCertSigner(certificate, signer); err == nil {
+				all = append(all, certified)
+			}
+		}
+	}
+	return append(all, signer)
+}
+
+// find returns the signer for a public key, or nil.
+func find(signers []ssh.Signer, key ssh.PublicKey) ssh.Signer {
+	for _, s := range signers {
+		if string(s.PublicKey().Marshal()) == string(key.Marshal()) {
+			return s
+		}
+	}
+	return nil
+}
+
+// askAgent returns the agent's keys. An agent that does not answer is no error:
+// there may be files.
+func (k *keyring) askAgent(ctx context.Context) []ssh.Signer {
+	socket := os.Getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		k.note("no SSH agent (SSH_AUTH_SOCK is not set)")
+		return nil
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		k.note("the SSH agent does not answer: %v", err)
+		return nil
+	}
+	k.agent = conn
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	err = conn.SetDeadline(time.Now().Add(agentWithin))
+	var signers []ssh.Signer
+	if err == nil {
+		signers, err = agent.NewClient(conn).Signers()
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Now().Add(signWithin))
+	}
+	if err != nil {
+		k.note("the SSH agent does not answer: %v", err)
+		return nil
+	}
+	k.note("keys of the SSH agent: %d", len(signers))
+	return signers
+}
+
+// readKey reads a private key file. An encrypted one whose public half is in
+// the agent is signed for there; any other is asked a passphrase for, once, and
+// only when the host wants a signature of it.
+func readKey(file string, passphrase func(string) (string, error), agentKeys []ssh.Signer, asking func() func()) (ssh.Signer, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	var locked *ssh.PassphraseMissingError
+	if !errors.As(err, &locked) {
+		if err != nil {
+			return nil, fmt.Errorf("not a private key that hcl can read: %w", err)
+		}
+		return signer, nil
+	}
+	if locked.PublicKey != nil {
+		if s := find(agentKeys, locked.PublicKey); s != nil {
+			return s, nil
+		}
+	}
+	if passphrase == nil {
+		return nil, errors.New("the key is encrypted and nobody can be asked for its passphrase: add it to the SSH agent with ssh-add")
+	}
+	unlock := sync.OnceValues(func() (ssh.Signer, error) {
+		defer asking()()
+		words, err := passphrase(file)
+		if err != nil {
+			return nil, fmt.Errorf("passphrase of %s: %w", file, err)
+		}
+		s, err := ssh.ParsePrivateKeyWithPassphrase(text, []byte(words))
+		if err != nil {
+			return nil, fmt.Errorf("decrypt %s: %w", file, err)
+		}
+		return s, nil
+	})
+	if locked.PublicKey == nil {
+		return unlock() // an old PEM file does not say which key it holds
+	}
+	return &lockedKey{public: locked.PublicKey, unlock: unlock}, nil
+}
+
+// lockedKey is an encrypted key that is opened when it is first used.
+type lockedKey struct {
+	public ssh.PublicKey
+	unlock func() (ssh.Signer, error)
+}
+
+func (k *lockedKey) PublicKey() ssh.PublicKey { return k.public }
+
+func (k *lockedKey) Sign(r io.Reader, data []byte) (*ssh.Signature, error) {
+	return k.SignWithAlgorithm(r, data, "")
+}
+
+func (k *lockedKey) SignWithAlgorithm(r io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
+	signer, err := k.unlock()
+	if err != nil {
+		return nil, &keyError{err}
+	}
+	if s, ok := signer.(ssh.AlgorithmSigner); ok && algorithm != "" {
+		return s.SignWithAlgorithm(r, data, algorithm)
+	}
+	return signer.Sign(rand.Reader, data)
+}
+
+// keyError tells a key that could not be opened from a host that refused it.
+type keyError struct{ error }
+
+func (e *keyError) Unwrap() error { return e.error }
+
+// expandHome turns a leading "~/" into the caller's home directory.
+func expandHome(file string) (string, error) {
+	rest, ok := strings.CutPrefix(file, "~/")
+	if !ok {
+		return file, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find home directory: %w", err)
+	}
+	return filepath.Join(home, rest), nil
+}

@@ -1,0 +1,175 @@
+package reach
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/semaphore"
+
+	"hclbench/provision"
+)
+
+// Conn is a host that answers. Everything goes over one SSH connection, or, for
+// [provision.LocalAddress], straight to this machine. A lost connection is dialled again
+// on the next use. Its methods may be called from many goroutines.
+type Conn struct {
+	host    *provision.Host
+	log     *slog.Logger
+	link    transport
+	home    string
+	machine string
+
+	ssh      SSH                 // as it was dialled
+	changing *semaphore.Weighted // a lock that a context can stop waiting for; guards lanes
+	lanes    []*lane             // what pipes go over; the first is link
+
+	hcl     atomic.Pointer[string] // see UseHCL
+	life    context.Context        // ends with Close
+	end     context.CancelFunc
+	reading sync.WaitGroup // pipes
+}
+
+// transport is how a host is spoken to: [sshTransport] or [localTransport].
+type transport interface {
+	// run runs command with sh -c. An exit code other than 0 is a *CommandError.
+	run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error
+	dial(ctx context.Context, network, addr string) (net.Conn, error)
+	// listen listens on a port of the host's loopback address.
+	listen(ctx context.Context) (net.Listener, error)
+	// upload creates the folder of remote when it is missing.
+	upload(ctx context.Context, local, remote string, mode fs.FileMode) error
+	close() error
+}
+
+// Dial connects to a host: over SSH, or to the local machine. It makes one
+// attempt; ctx bounds it and ends it at any point of the handshake. Its errors
+// are [provision.ErrUnreachable], [provision.ErrAuth], [provision.ErrHostKey] or [provision.ErrHostKeyUnknown], and say
+// what to do. A nil log is silent.
+func Dial(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*Conn, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("host", h.Name)
+	var link transport = &localTransport{host: h}
+	if !h.Local() {
+		t, err := dialSSH(ctx, h, opt, log, keepaliveEvery)
+		if err != nil {
+			return nil, err
+		}
+		link = t
+	}
+	c := &Conn{host: h, log: log, link: link, ssh: opt, changing: semaphore.NewWeighted(1), lanes: []*lane{{link, pipesBeside}}}
+	c.life, c.end = context.WithCancel(context.Background())
+	said, err := c.Run(ctx, `printf '%s\n' "$HOME"; { uname -n; cat /etc/machine-id || cat /var/lib/dbus/machine-id; } 2>/dev/null; true`, nil)
+	if err != nil {
+		link.close()
+		return nil, err
+	}
+	home, machine, _ := strings.Cut(said, "\n")
+	if !path.IsAbs(home) {
+		link.close()
+		return nil, fmt.Errorf("%s: the login has no home directory: $HOME is %q", h, home)
+	}
+	c.home = home
+	c.machine = fmt.Sprintf("%x", sha256.Sum256([]byte(machine)))[:8]
+	return c, nil
+}
+
+// Close ends the connection and everything that goes over it, and waits until
+// it is gone.
+func (c *Conn) Close() error {
+	c.end()
+	err := c.link.close()
+	c.reading.Wait() // after that nobody adds a lane
+	for _, l := range c.lanes[1:] {
+		err = errors.Join(err, l.link.close())
+	}
+	return err
+}
+
+// Log is where the connection tells what it does.
+func (c *Conn) Log() *slog.Logger { return c.log }
+
+// Host is the host that was dialled.
+func (c *Conn) Host() *provision.Host { return c.host }
+
+// Home is the login's home directory on the host.
+func (c *Conn) Home() string { return c.home }
+
+// Machine tells the host from others that may have the same home directory, in eight
+// characters that can stand in the name of a file.
+func (c *Conn) Machine() string { return c.machine }
+
+// Run runs a command with sh -c on the host and returns its stdout. Its stdin
+// is read to its end, or until the command ends; nil is empty. A Read of stdin
+// that does not return is left behind soon after. When ctx ends, the command
+// gets SIGTERM and soon SIGKILL; so it does after 5 minutes where ctx has no deadline,
+// and when it prints more than 64 MiB. A command that fails is a
+// [*CommandError], with its stdout returned as well; one whose connection is
+// lost is [provision.ErrUnreachable], and is not run a second time.
+func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string, error) {
+	if _, bound := ctx.Deadline(); !bound {
+		var cancel func()
+		ctx, cancel = context.WithTimeoutCause(ctx, runWithin, fmt.Errorf("it has not ended within %s: what it waits for there may hang, such as a file system", runWithin))
+		defer cancel()
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	tooMuch := fmt.Errorf("it prints more than %d MiB, which no answer has", maxOutput>>20)
+	stdout, stderr := &bounded{most: maxOutput, full: func() { stop(tooMuch) }}, &tail{most: maxStderr}
+	err := c.link.run(ctx, command, stdin, stdout, stderr)
+	if failed, ok := err.(*CommandError); ok {
+		failed.Stderr = stderr.String()
+	}
+	if stdout.over && !errors.Is(err, tooMuch) { // it ended meanwhile
+		err = provision.Wrap(c.host, "run "+shortCommand(command), tooMuch)
+	}
+	return string(stdout.text), err
+}
+
+// Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a
+// path. Over SSH the connection is a channel, which does not know deadlines:
+// bound what uses it by closing it. Where sshd does not forward, hcl makes it there,
+// see [Conn.UseHCL].
+func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := c.link.dial(ctx, network, addr)
+	if command := c.hcl.Load(); Refused(err) && command != nil {
+		return c.dialBridge(ctx, *command, network, addr, err)
+	}
+	return conn, err
+}
+
+// DialStraight is Dial, but for what hcl does in the place of sshd.
+func (c *Conn) DialStraight(ctx context.Context, network, addr string) (net.Conn, error) {
+	return c.link.dial(ctx, network, addr)
+}
+
+// Listen listens on a port of the host's loopback address.
+func (c *Conn) Listen(ctx context.Context) (net.Listener, error) { return c.link.listen(ctx) }
+
+// Refused reports whether a host has answered that it does not open a connection.
+func Refused(err error) bool { return errors.As(err, new(*ssh.OpenChannelError)) }
+
+// Upload copies the local file to the host, whole or not at all: under another
+// name first, then renamed over what is there. A remote path that begins with
+// "~/" is below [Conn.Home]; its folder is created when it is missing.
+func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
+	if rest, ok := strings.CutPrefix(remote, "~/"); ok {
+		remote = path.Join(c.home, rest)
+	}
+	if err := c.link.upload(ctx, local, remote, mode); err != nil {
+		return provision.Wrap(c.host, fmt.Sprintf("upload %s to %s", local, remote), err)
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package reach
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// ListenersVerb is the verb of the hcl binary that prints the [provision.Listener]s of a port
+// as JSON. It runs on a host, and in an engine's namespaces.
+const ListenersVerb = "listeners"
+
+// LookAtListeners finds who waits for connections to a port here, in the order of
+// [provision.Listener.Rank].
+func LookAtListeners(port int) ([]provision.Listener, error) {
+	var all []provision.Listener
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile("/proc/thread-self/net/" + table) // of the network in which this very thread would listen
+		if errors.Is(err, fs.ErrNotExist) && table == "tcp6" {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for listeners: %w", err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if l, ok := parseListener(line); ok && int(l.Address.Port()) == port {
+				all = append(all, l)
+			}
+		}
+	}
+	for i, l := range all {
+		all[i].Mine = l.User == strconv.Itoa(os.Getuid())
+		if u, err := user.LookupId(l.User); err == nil {
+			all[i].User = u.Username
+		}
+	}
+	slices.SortStableFunc(all, func(a, b provision.Listener) int { return cmp.Compare(a.Rank(), b.Rank()) })
+	if len(all) > 0 {
+		hold(all)
+	}
+	return all, nil
+}
+
+// parseListener reads a line of /proc/net/tcp or tcp6, of a socket in state LISTEN.
+func parseListener(line string) (l provision.Listener, ok bool) {
+	const local, state, uid, inode, listen = 1, 3, 7, 9, "0A"
+	fields := strings.Fields(line)
+	if len(fields) <= inode || fields[state] != listen {
+		return l, false
+	}
+	ip, port, _ := strings.Cut(fields[local], ":")
+	raw, err := hex.DecodeString(ip)
+	if err != nil || len(raw)%4 != 0 {
+		return l, false
+	}
+	for at := 0; at < len(raw); at += 4 { // words of the machine's own order
+		binary.NativeEndian.PutUint32(raw[at:], binary.BigEndian.Uint32(raw[at:]))
+	}
+	addr, sized := netip.AddrFromSlice(raw)
+	n, errPort := strconv.ParseUint(port, 16, 16)
+	l.Inode, err = strconv.ParseUint(fields[inode], 10, 64)
+	l.Address, l.User = netip.AddrPortFrom(addr, uint16(n)), fields[uid]
+	return l, sized && err == nil && errPort == nil
+}
+
+// containerID is the last such id in a control group: the others are of those that
+// contain the container.
+var containerID = regexp.MustCompile(`.*\b([0-9a-f]{64})\b`)
+
+// hold finds the processes that have the sockets open.
+func hold(all []provision.Listener) {
+	sockets := map[string]int{}
+	for i, l := range all {
+		sockets[fmt.Sprintf("socket:[%d]", l.Inode)] = i
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
+	for _, dir := range processes {
+		open, err := os.ReadDir(dir + "/fd")
+		if err != nil {
+			continue // it has ended, or is not ours to look at
+		}
+		var holds []int
+		for _, fd := range open {
+			target, err := os.Readlink(filepath.Join(dir, "fd", fd.Name()))
+			if i, ok := sockets[target]; ok && err == nil && !slices.Contains(holds, i) {
+				holds = append(holds, i)
+			}
+		}
+		if len(holds) == 0 {
+			continue
+		}
+		h := holder(dir)
+		for _, i := range holds {
+			all[i].Holders = append(all[i].Holders, h)
+		}
+	}
+}
+
+// holder describes the process of a directory below /proc; what cannot be read is
+// left out.
+func holder(dir string) (h provision.Holder) {
+	h.PID, _ = strconv.Atoi(filepath.Base(dir))
+	read := func(name string) string {
+		b, _ := os.ReadFile(filepath.Join(dir, name))
+		return string(b)
+	}
+	h.Command = commandOf(read("cmdline"), strings.TrimSpace(read("comm")))
+	for line := range strings.Lines(read("cgroup")) {
+		if found := containerID.FindStringSubmatch(line); found != nil {
+			h.Container = found[1]
+		}
+	}
+	for v := range strings.SplitSeq(read("environ"), "\x00") {
+		if mark, ok := strings.CutPrefix(v, provision.ProcessMark+"="); ok {
+			h.Mark = mark
+		}
+	}
+	for pid := h.PID; pid > 0; {
+		parent, group, ok := parents(pid)
+		if !ok {
+			break
+		}
+		if pid == h.PID {
+			h.Lineage = append(h.Lineage, group)
+		}
+		h.Lineage = append(h.Lineage, parent)
+		pid = parent
+	}
+	return h
+}
+
+// parents are a process's parent and process group.
+func parents(pid int) (parent, group int, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, false
+	}
+	// The name of the program, in parentheses, may hold anything.
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 3 {
+		return 0, 0, false
+	}
+	parent, err = strconv.Atoi(fields[1])
+	group, errGroup := strconv.Atoi(fields[2])
+	return parent, group, err == nil && errGroup == nil
+}
+
+// commandLength is how much of a command names a process.
+const commandLength = 80
+
+// commandOf is what of a command line names the process and is no secret.
+func commandOf(cmdline, name string) string {
+	var words []string
+	for w := range strings.SplitSeq(strings.TrimRight(cmdline, "\x00"), "\x00") {
+		if strings.HasPrefix(w, "-") && w != "-m" { // Python's, whose module tells more than "python3"
+			break
+		}
+		words = append(words, w)
+	}
+	command := strings.TrimSpace(strings.Join(words, " "))
+	if command == "" {
+		return name
+	}
+	if len(command) > commandLength {
+		command = strings.ToValidUTF8(command[:commandLength], "") + "…"
+	}
+	return command
+}
+
+// listenersWithin bounds the look: it reads what the kernel has at hand.
+const listenersWithin = 30 * time.Second
+
+// errNoHCL says that a connection does not know of an hcl on its host.
+var errNoHCL = errors.New("no hcl is known there")
+
+// Listeners finds who waits for connections to a port of the host, by hcl there, see
+// [Conn.UseHCL].
+func (c *Conn) Listeners(ctx context.Context, port int) ([]provision.Listener, error) {
+	if c.host.Local() {
+		return LookAtListeners(port)
+	}
+	const doing = "look for listeners"
+	hcl := c.hcl.Load()
+	if hcl == nil {
+		return nil, provision.Wrap(c.host, doing, errNoHCL)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, listenersWithin, fmt.Errorf("nothing came within %s", listenersWithin))
+	defer cancel()
+	out, err := c.Run(ctx, fmt.Sprintf("%s %s %d", *hcl, ListenersVerb, port), nil)
+	if err != nil {
+		return nil, provision.Wrap(c.host, doing, err)
+	}
+	var all []provision.Listener
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		return nil, provision.Wrap(c.host, doing, err)
+	}
+	for i := range all {
+		all[i].User = plain.Line(all[i].User)
+		for j := range all[i].Holders {
+			h := &all[i].Holders[j]
+			h.Command, h.Container, h.Mark = plain.Line(h.Command), plain.Line(h.Container), plain.Line(h.Mark)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,273 @@
+package reach
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sshSettings are what files of ssh_config(5) say of one host, as ssh itself would
+// take them: `ssh -G` is what they are held against.
+//
+// A library there is knows no Match but by host, fails at the others in a file that is
+// included, and takes included files in any order.
+type sshSettings struct {
+	alias string                // the name that is looked up
+	login string                // what the caller says; "": nothing
+	final bool                  // the files are read for the second time
+	again bool                  // there is a Match that holds only then
+	said  map[string][][]string // by keyword, in small letters: the words of each line that holds for the host, the first before
+}
+
+// readSSHFiles reads the files, the most important first. One that is not there says
+// nothing.
+func readSSHFiles(files []string, alias, login string) (*sshSettings, error) {
+	s := &sshSettings{alias: alias, login: login, said: map[string][][]string{}}
+	err := s.readAll(files)
+	if err == nil && s.again {
+		s.final = true
+		err = s.readAll(files) // what has been said stays before what is said now
+	}
+	return s, err
+}
+
+func (s *sshSettings) readAll(files []string) error {
+	for _, file := range files {
+		folder := "~/.ssh" // of what is included by a relative name
+		if strings.HasPrefix(file, "/etc/ssh/") {
+			folder = "/etc/ssh"
+		}
+		if err := s.read(file, folder, true, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxIncluded is how deep files may include one another, as in ssh.
+const maxIncluded = 16
+
+func (s *sshSettings) read(name, folder string, holds bool, depth int) error {
+	file, err := expandHome(name)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the SSH configuration: %w", err)
+	}
+	if depth > maxIncluded {
+		return fmt.Errorf("read the SSH configuration: %s: files include one another too deep", file)
+	}
+	outer, number := holds, 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		words, err := sshWords(line)
+		if err != nil {
+			return fmt.Errorf("read the SSH configuration: %s:%d: %w", file, number, err)
+		}
+		if len(words) == 0 {
+			continue
+		}
+		switch keyword, words := strings.ToLower(words[0]), words[1:]; keyword {
+		case "host":
+			holds = outer && matchesAny(words, s.alias)
+		case "match":
+			holds = outer && s.match(words)
+		case "include":
+			err = s.include(words, folder, holds, depth)
+		default:
+			other := map[string]string{"proxyjump": "proxycommand", "proxycommand": "proxyjump"}[keyword]
+			if holds && len(words) > 0 && s.said[other] == nil { // of these two, the first counts
+				s.said[keyword] = append(s.said[keyword], words)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sshSettings) include(patterns []string, folder string, holds bool, depth int) error {
+	for _, pattern := range patterns {
+		if !path.IsAbs(pattern) && !strings.HasPrefix(pattern, "~/") {
+			pattern = folder + "/" + pattern
+		}
+		pattern, err := expandHome(pattern)
+		if err != nil {
+			return err
+		}
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return fmt.Errorf("read the SSH configuration: Include %s: %w", pattern, err)
+		}
+		for _, file := range files { // sorted
+			if err := s.read(file, folder, holds, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// match reports whether the criteria of a Match line hold. One that has to be tried
+// out, such as exec, or is not known, never does.
+func (s *sshSettings) match(words []string) bool {
+	for len(words) > 0 {
+		criterion, not := strings.CutPrefix(words[0], "!")
+		words = words[1:]
+		switch strings.ToLower(criterion) {
+		case "all":
+			if not {
+				return false
+			}
+			continue
+		case "final", "canonical":
+			s.again = s.again || strings.EqualFold(criterion, "final")
+			if s.final == not {
+				return false
+			}
+			continue
+		}
+		criterion, patterns, joined := strings.Cut(criterion, "=")
+		if !joined {
+			if len(words) == 0 {
+				return false
+			}
+			patterns, words = words[0], words[1:]
+		}
+		var of string
+		switch strings.ToLower(criterion) {
+		case "host":
+			of = s.hostName()
+		case "originalhost":
+			of = s.alias
+		case "user":
+			of = s.user()
+		case "localuser":
+			of = localUser()
+		default:
+			return false
+		}
+		if matchesAny(strings.Split(patterns, ","), of) == not {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesAny reports whether a name fits one of the patterns and none with a "!".
+func matchesAny(patterns []string, name string) bool {
+	found := false
+	for _, pattern := range patterns {
+		pattern, not := strings.CutPrefix(pattern, "!")
+		// Brackets mean nothing in such patterns, and a "*" takes slashes too.
+		escaped := strings.NewReplacer(`\`, `\\`, "[", `\[`, "/", "\x00").Replace(pattern)
+		fits, err := path.Match(escaped, strings.ReplaceAll(name, "/", "\x00"))
+		if err == nil && fits {
+			if not {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// one is the first word of the first line with a keyword, which is the one that counts.
+func (s *sshSettings) one(keyword string) string {
+	if lines := s.said[strings.ToLower(keyword)]; len(lines) > 0 {
+		return lines[0][0]
+	}
+	return ""
+}
+
+// all are the first words of all lines with a keyword that may come more than once.
+func (s *sshSettings) all(keyword string) []string {
+	var words []string
+	for _, line := range s.said[strings.ToLower(keyword)] {
+		if !slices.Contains(words, line[0]) {
+			words = append(words, line[0])
+		}
+	}
+	return words
+}
+
+// hostName is the host's real name, as far as has been read.
+func (s *sshSettings) hostName() string {
+	if said := s.one("HostName"); said != "" {
+		return strings.NewReplacer("%%", "%", "%h", s.alias).Replace(said)
+	}
+	return s.alias
+}
+
+// user is the login, as far as has been read.
+func (s *sshSettings) user() string {
+	for _, login := range []string{s.login, s.one("User")} {
+		if login != "" {
+			return login
+		}
+	}
+	return localUser()
+}
+
+func localUser() string {
+	if me, err := user.Current(); err == nil {
+		return me.Username
+	}
+	return ""
+}
+
+// sshWords are the words of a line: a keyword and its arguments, with an equals sign
+// between if one likes. Words with blanks stand in quotes, and a "#" begins a comment.
+func sshWords(line string) ([]string, error) {
+	line = strings.TrimSpace(line)
+	end := strings.IndexAny(line, " \t=\"")
+	if line == "" || line[0] == '#' {
+		return nil, nil
+	}
+	if end < 0 {
+		return []string{line}, nil
+	}
+	words, rest := []string{line[:end]}, strings.TrimLeft(line[end:], " \t")
+	rest = strings.TrimLeft(strings.TrimPrefix(rest, "="), " \t")
+	for rest != "" && rest[0] != '#' {
+		var word strings.Builder
+		quoted := byte(0)
+		i := 0
+		for ; i < len(rest); i++ {
+			switch c := rest[i]; {
+			case c == '\\' && i+1 < len(rest) && (strings.IndexByte(`"'\`, rest[i+1]) >= 0 || quoted == 0 && rest[i+1] == ' '):
+				i++
+				word.WriteByte(rest[i])
+				continue
+			case quoted == 0 && (c == ' ' || c == '\t'):
+			case quoted == 0 && (c == '"' || c == '\''):
+				quoted = c
+				continue
+			case quoted != 0 && c == quoted:
+				quoted = 0
+				continue
+			default:
+				word.WriteByte(c)
+				continue
+			}
+			break
+		}
+		if quoted != 0 {
+			return nil, errors.New("a quote has no end")
+		}
+		words, rest = append(words, word.String()), strings.TrimLeft(rest[i:], " \t")
+	}
+	return words, nil
+}
