@@ -11,137 +11,183 @@ import (
 	"hclbench/provision"
 )
 
-func trimFloat(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+// What Check and Doubts say, where it is long.
+const (
+	urlOfOurs = "Only engines of kind %q have a url: they are run by someone else. " +
+		"This one is started by hcl and listens on its host."
+	noHost         = "An engine of kind %q must say on which host it runs, for example:\n\n    host = host.h200"
+	noImage        = "An engine of kind %q runs in a container and needs the exact image, for example:\n\n    image = %q"
+	noModel        = "An engine of kind %q serves a model, so it must name one, for example:\n\n    model = model.r1"
+	noCommand      = "hcl does not know how a server of kind %q is started. Give its whole command as a list of words."
+	portAmongFlags = "The port is said once, as an argument of its own, so that hcl knows where to reach the server:\n\n    port = 8000"
+	notOnHost      = "%q is not a path on the host. Begin with a slash, or with ~/ for the home of the user there."
+	oldConfig      = "The engine reads a configuration file since version %s, and the image %s is older. " +
+		"Say in flags what stands in config, by the same names."
+	twoConfigs = "The flag %q names a configuration file too, and an engine of kind %q reads one. Remove one of them."
+	noBuild    = "A build makes what the server serves, in a container, and an engine of kind %q%s has none. Remove the block."
+	noCommands = "A build block says how the output is made, for example:\n\n" +
+		"    commands = [\"trtllm-build --checkpoint_dir /tmp/checkpoint --output_dir /build/model\"]"
+	noOutput = "A build block says where in the container its commands leave the output, as an absolute path, " +
+		"for example:\n\n    output = \"/build/model\""
+	noURL         = "An engine of kind %q needs the url of the server, for example:\n\n    url = \"http://203.0.113.7:8000\""
+	badURL        = "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\""
+	passwordInURL = "The url has a password in it, which would be stored with the results. " +
+		"Write what the server asks for as api_key, or as a header of the load."
+	notOurs    = "An engine of kind %q is run by someone else, so hcl can set no %s for it. Remove the argument."
+	nvidiaKind = "TensorRT-LLM runs on NVIDIA GPUs only, and host.%s has %s. " +
+		"Serve the model there with an engine of kind \"sglang\" or \"vllm\"."
+	nvidiaImage = "The image %s is built for NVIDIA GPUs, but host.%s has %s. Images for AMD are for example %s."
+	amdImage    = "The image %s is built for AMD GPUs, but host.%s has %s. An image for NVIDIA is for example %s."
+	notGPUCount = "The flag %s is a number of GPUs, a whole number of at least 1, and not %q."
+	notShare    = "The flag %s is a share of the GPUs' memory, above 0 and at most 1, such as 0.9, and not %q."
+	noKeySent   = "The server asks for this key, and hcl sends none: it would refuse every request. " +
+		"Say it for the requests as well, for example:\n\n    api_key = var.key"
+)
+
+// findings are mistakes, or doubts, in the order in which they were found.
+type findings []FieldError
+
+func (f *findings) add(field, format string, args ...any) { f.of(field, "", format, args...) }
+
+// of is add for one key of an argument.
+func (f *findings) of(field, key, format string, args ...any) {
+	*f = append(*f, FieldError{Field: field, Key: key, Detail: fmt.Sprintf(format, args...)})
+}
 
 // Check returns every mistake in an engine that its kind knows about, without
 // contacting anything.
 func Check(e *Engine) []FieldError {
-	var errs []FieldError
-	add := func(field, format string, args ...any) {
-		errs = append(errs, FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
-	}
-	k := kinds[e.Kind]
-
+	var found findings
 	if e.Kind == External {
-		checkExternal(e, add)
-		return errs
+		e.checkExternal(&found)
+		return found
 	}
+	e.checkStart(&found)
+	e.checkRepeats(&found)
+	e.checkCompileCache(&found)
+	e.checkConfig(&found)
+	e.checkBuild(&found)
+	e.checkFlagValues(&found)
+	e.checkKeys(&found)
+	e.checkGPUs(&found)
+	return found
+}
+
+// checkStart: all is there that a server is started with.
+func (e *Engine) checkStart(found *findings) {
+	k := kinds[e.Kind]
 	if e.URL != "" {
-		add(urlField(e), "Only engines of kind %q have a url: they are run by someone else. This one is started by hcl and listens on its host.", External)
+		found.add(e.urlField(), urlOfOurs, External)
 	}
 	if e.Host == nil {
-		add("host", "An engine of kind %q must say on which host it runs, for example:\n\n    host = host.h200", e.Kind)
+		found.add("host", noHost, e.Kind)
 	}
-
-	switch Runtime(e) {
-	case provision.Docker:
-		if e.Image == "" {
-			add("image", "An engine of kind %q runs in a container and needs the exact image, for example:\n\n    image = %q", e.Kind, exampleImage[e.Kind])
-		}
-	case provision.Process:
-		if e.Image != "" && e.Kind == Sim {
-			add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")
-		}
+	switch {
+	case Runtime(e) == provision.Docker && e.Image == "":
+		found.add("image", noImage, e.Kind, k.image)
+	case e.Kind == Sim && e.Image != "":
+		found.add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")
 	}
 	if _, err := origin.ParseRef(e.Image); e.Image != "" && err != nil {
-		add("image", "%v.", err)
+		found.add("image", "%v.", err)
 	}
 	if e.Model == nil && k.needsModel && e.Command == nil {
-		add("model", "An engine of kind %q serves a model, so it must name one, for example:\n\n    model = model.r1", e.Kind)
+		found.add("model", noModel, e.Kind)
 	}
-	if e.Kind == OpenAI {
-		if e.Command == nil {
-			add("command", "hcl does not know how a server of kind %q is started. Give its whole command as a list of words.", OpenAI)
-		}
-		if e.Port == 0 {
-			add("port", "hcl does not know where a server of kind %q listens. Give the port.", OpenAI)
-		}
+	if k.program == nil && e.Command == nil {
+		found.add("command", noCommand, e.Kind)
 	}
-	flagsOrConfig := func(name string) string {
-		if _, set := e.configured([]string{name}); set {
+	if Port(e) == 0 {
+		found.add("port", "hcl does not know where a server of kind %q listens. Give the port.", e.Kind)
+	}
+}
+
+// checkRepeats: no flag says what an argument says.
+func (e *Engine) checkRepeats(found *findings) {
+	where := func(flag string) string {
+		if _, set := e.configured([]string{flag}); set {
 			return "config"
 		}
 		return "flags"
 	}
 	if _, set := e.Flag("port"); set {
-		add(flagsOrConfig("port"), "The port is said once, as an argument of its own, so that hcl knows where to reach the server:\n\n    port = 8000")
+		found.add(where("port"), portAmongFlags)
 	}
-	for _, name := range []string{"model", "model-path", "model_path"} {
-		if _, set := e.Flag(name); set && e.Model != nil {
-			add(flagsOrConfig(name), "%q repeats what the model argument says. Remove one of them.", name)
+	for _, flag := range []string{"model", "model-path", "model_path"} {
+		if _, set := e.Flag(flag); set && e.Model != nil {
+			found.add(where(flag), "%q repeats what the model argument says. Remove one of them.", flag)
 		}
 	}
+}
+
+func (e *Engine) checkCompileCache(found *findings) {
 	switch at := e.CompileCache; {
 	case at == "":
 	case e.Kind == Sim:
-		add("compile_cache", "The simulated engine compiles nothing. Remove the argument.")
+		found.add("compile_cache", "The simulated engine compiles nothing. Remove the argument.")
 	case Runtime(e) == provision.Process && !strings.HasPrefix(at, "/"):
-		add("compile_cache", "%q is not an absolute path on the host.", at)
+		found.add("compile_cache", "%q is not an absolute path on the host.", at)
 	case !strings.HasPrefix(at, "/") && !strings.HasPrefix(at, "~/"):
-		add("compile_cache", "%q is not a path on the host. Begin with a slash, or with ~/ for the home of the user there.", at)
+		found.add("compile_cache", notOnHost, at)
 	}
-	if e.Config.Reveal() != "" {
-		checkConfig(e, add)
-	}
-	if b := e.Build; b != nil {
-		switch {
-		case Runtime(e) != provision.Docker || !k.needsModel:
-			add("build", "A build makes what the server serves, in a container, and an engine of kind %q%s has none. Remove the block.", e.Kind, onProcessHost(e))
-		case len(b.Commands) == 0:
-			add("build", "A build block says how the output is made, for example:\n\n    commands = [\"trtllm-build --checkpoint_dir /tmp/checkpoint --output_dir /build/model\"]")
-		case !strings.HasPrefix(b.Output, "/"):
-			add("build", "A build block says where in the container its commands leave the output, as an absolute path, for example:\n\n    output = \"/build/model\"")
-		}
-		if _, err := origin.ParseRef(b.Image); b.Image != "" && err != nil {
-			add("build.image", "%v.", err)
-		}
-	}
-	checkFlags(e, &errs)
-	checkKeys(e, &errs)
-	checkGPUs(e, add)
-	return errs
 }
 
-// checkConfig is for an engine with a configuration file.
-func checkConfig(e *Engine, add func(field, format string, args ...any)) {
+func (e *Engine) checkConfig(found *findings) {
+	if e.Config.Reveal() == "" {
+		return
+	}
 	if e.Kind == Sim {
-		add("config", "The simulated engine reads no configuration file. Remove the argument, or say it in flags.")
+		found.add("config", "The simulated engine reads no configuration file. Remove the argument, or say it in flags.")
 	}
 	if since, reads := ReadsConfig(e); since != "" && !reads && e.Command == nil {
-		add("config", "The engine reads a configuration file since version %s, and the image %s is older. Say in flags what stands in config, by the same names.", since, e.Image)
+		found.add("config", oldConfig, since, e.Image)
 	}
 	for _, f := range e.Flags {
 		if f.Name == "config" || f.Name == "extra_llm_api_options" {
-			add("config", "The flag %q names a configuration file too, and an engine of kind %q reads one. Remove one of them.", f.Name, e.Kind)
+			found.add("config", twoConfigs, f.Name, e.Kind)
 		}
 	}
 }
 
-func onProcessHost(e *Engine) string {
-	if e.Host != nil && e.Host.Runtime == provision.Process {
-		return " on a host whose runtime is \"process\""
+func (e *Engine) checkBuild(found *findings) {
+	b := e.Build
+	if b == nil {
+		return
 	}
-	return ""
+	switch {
+	case Runtime(e) != provision.Docker || !kinds[e.Kind].needsModel:
+		where := ""
+		if e.onProcessHost() {
+			where = " on a host whose runtime is \"process\""
+		}
+		found.add("build", noBuild, e.Kind, where)
+	case len(b.Commands) == 0:
+		found.add("build", noCommands)
+	case !strings.HasPrefix(b.Output, "/"):
+		found.add("build", noOutput)
+	}
+	if _, err := origin.ParseRef(b.Image); b.Image != "" && err != nil {
+		found.add("build.image", "%v.", err)
+	}
 }
 
 // urlField is the argument that says where an external engine is.
-func urlField(e *Engine) string {
+func (e *Engine) urlField() string {
 	if len(e.URLs) > 0 {
 		return "urls"
 	}
 	return "url"
 }
 
-func checkExternal(e *Engine, add func(field, format string, args ...any)) {
-	field := urlField(e)
+func (e *Engine) checkExternal(found *findings) {
 	if e.URL == "" {
-		add("url", "An engine of kind %q needs the url of the server, for example:\n\n    url = \"http://203.0.113.7:8000\"", External)
+		found.add("url", noURL, External)
 	} else {
 		for _, s := range append([]string{e.URL}, e.URLs...) {
 			if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				add(field, "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\"", s)
+				found.add(e.urlField(), badURL, s)
 			} else if u.User != nil {
-				add(field, "The url has a password in it, which would be stored with the results. Write what the server asks for as api_key, or as a header of the load.")
+				found.add(e.urlField(), passwordInURL)
 			}
 		}
 	}
@@ -160,12 +206,64 @@ func checkExternal(e *Engine, add func(field, format string, args ...any)) {
 		{"build", e.Build != nil},
 	} {
 		if arg.set {
-			add(arg.field, "An engine of kind %q is run by someone else, so hcl can set no %s for it. Remove the argument.", External, arg.field)
+			found.add(arg.field, notOurs, External, arg.field)
 		}
 	}
 }
 
-func checkGPUs(e *Engine, add func(field, format string, args ...any)) {
+// gpuCounts and memoryShares are flags whose values every version reads alike: a whole
+// number of at least 1, and a share of one.
+var (
+	gpuCounts = strings.Fields(`tensor-parallel-size tp tp-size pipeline-parallel-size pp pp-size
+		data-parallel-size dp dp-size ep ep-size expert-parallel-size`)
+	memoryShares = strings.Fields(`gpu-memory-utilization mem-fraction-static
+		kv-cache-free-gpu-memory-fraction free-gpu-memory-fraction`)
+)
+
+// checkFlagValues holds the values of well-known flags against what they can be.
+func (e *Engine) checkFlagValues(found *findings) {
+	if !kinds[e.Kind].needsModel || e.Command != nil {
+		return
+	}
+	for _, f := range e.Flags {
+		value := provision.Text{}
+		if f.Value != nil {
+			value = *f.Value
+		}
+		if value.IsSecret() {
+			continue
+		}
+		switch name := dashed(f.Name); {
+		case slices.Contains(gpuCounts, name):
+			if n, err := strconv.Atoi(value.Reveal()); err != nil || n < 1 {
+				found.of("flags", f.Name, notGPUCount, f.Name, value)
+			}
+		case slices.Contains(memoryShares, name):
+			if x, err := strconv.ParseFloat(value.Reveal(), 64); err != nil || !(x > 0 && x <= 1) {
+				found.of("flags", f.Name, notShare, f.Name, value)
+			}
+		}
+	}
+}
+
+// checkKeys finds a server that asks for a key which nobody sends it: it would refuse
+// every request, also those that find out whether it is ready.
+func (e *Engine) checkKeys(found *findings) {
+	k := kinds[e.Kind]
+	if !k.keyFlag || e.Command != nil || e.APIKey.Reveal() != "" {
+		return
+	}
+	byEnv := func(v provision.EnvVar) bool { return v.Name == k.keyEnv && v.Value.Reveal() != "" }
+	if _, set := e.configured([]string{"api-key", "api_key"}); set {
+		found.add("config", noKeySent)
+	} else if _, asks := e.Flag("api-key", "api_key"); asks {
+		found.of("flags", "api-key", noKeySent)
+	} else if slices.ContainsFunc(e.Env, byEnv) {
+		found.of("env", k.keyEnv, noKeySent)
+	}
+}
+
+func (e *Engine) checkGPUs(found *findings) {
 	if e.Host == nil || e.Host.GPUs.Count == 0 {
 		return
 	}
@@ -177,10 +275,10 @@ func checkGPUs(e *Engine, add func(field, format string, args ...any)) {
 	seen := map[string]bool{}
 	for _, id := range e.Container.GPUIDs {
 		if i, err := strconv.Atoi(id); err == nil && (i < 0 || i >= h.GPUs.Count) {
-			add("container.gpu_ids", "There is no GPU %s: host.%s has %s, numbered from 0 to %d.", id, h.Name, h.GPUs, h.GPUs.Count-1)
+			found.add("container.gpu_ids", "There is no GPU %s: host.%s has %s, numbered from 0 to %d.", id, h.Name, h.GPUs, h.GPUs.Count-1)
 		}
 		if seen[id] {
-			add("container.gpu_ids", "gpu_ids names GPU %s twice. Each GPU counts once.", id)
+			found.add("container.gpu_ids", "gpu_ids names GPU %s twice. Each GPU counts once.", id)
 		}
 		seen[id] = true
 	}
@@ -191,33 +289,16 @@ func checkGPUs(e *Engine, add func(field, format string, args ...any)) {
 				field, asks = "config", "Flags and config ask"
 			}
 		}
-		add(field, "%s for %d GPUs (tensor × pipeline × data parallel), but %s.", asks, need, of)
+		found.add(field, "%s for %d GPUs (tensor × pipeline × data parallel), but %s.", asks, need, of)
 	}
-	switch h.GPUs.Vendor {
-	case provision.AMD:
-		if e.Kind == TRTLLM {
-			add("host", "TensorRT-LLM runs on NVIDIA GPUs only, and host.%s has %s. Serve the model there with an engine of kind \"sglang\" or \"vllm\".", h.Name, h.GPUs)
-		} else if nvidiaOnly(e.Image) {
-			add("image", "The image %s is built for NVIDIA GPUs, but host.%s has %s. Images for AMD are for example %s.", e.Image, h.Name, h.GPUs, amdImage[e.Kind])
-		}
-	case provision.NVIDIA:
-		if amdOnly(e.Image) {
-			add("image", "The image %s is built for AMD GPUs, but host.%s has %s. An image for NVIDIA is for example %s.", e.Image, h.Name, h.GPUs, exampleImage[e.Kind])
-		}
+	switch k := kinds[e.Kind]; {
+	case h.GPUs.Vendor == provision.AMD && k.nvidia:
+		found.add("host", nvidiaKind, h.Name, h.GPUs)
+	case h.GPUs.Vendor == provision.AMD && nvidiaOnly(e.Image):
+		found.add("image", nvidiaImage, e.Image, h.Name, h.GPUs, k.forAMD)
+	case h.GPUs.Vendor == provision.NVIDIA && amdOnly(e.Image):
+		found.add("image", amdImage, e.Image, h.Name, h.GPUs, k.image)
 	}
-}
-
-var exampleImage = map[string]string{
-	SGLang: "lmsysorg/sglang:v0.5.12",
-	VLLM:   "vllm/vllm-openai:v0.11.0",
-	TRTLLM: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
-	OpenAI: "registry.example.com/team/server:1.2",
-}
-
-var amdImage = map[string]string{
-	SGLang: "lmsysorg/sglang:v0.5.12-rocm700-mi30x or rocm/sglang-staging:20250212",
-	VLLM:   "vllm/vllm-openai-rocm or rocm/vllm-dev",
-	OpenAI: "one whose name says rocm",
 }
 
 func amdOnly(image string) bool { return strings.Contains(strings.ToLower(image), "rocm") }

@@ -3,6 +3,7 @@ package engines
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -25,17 +26,18 @@ func ConfigFile(e *Engine) string {
 
 // ReadsConfig reports whether the engine reads each of its flags from a
 // configuration file as well, as far as its image tells, and since which version the
-// engines of its kind do (vllm-project/vllm#7737, sgl-project/sglang#10534); "" for a
-// kind whose file has other things in it, or that has none.
+// engines of its kind do; "" for a kind whose file has other things in it, or that has none.
 func ReadsConfig(e *Engine) (since string, ok bool) {
-	switch e.Kind {
-	case VLLM:
-		return "0.6.0", !e.before(0, 6, 0)
-	case SGLang:
-		return "0.5.3", !e.before(0, 5, 3)
+	k := kinds[e.Kind]
+	if !k.configHasFlags() {
+		return "", false
 	}
-	return "", false
+	v := k.configSince
+	return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]), !e.before(v[0], v[1], v[2])
 }
+
+// configHasFlags reports whether the configuration file holds the server's own flags.
+func (k kind) configHasFlags() bool { return k.configSince != [3]int{} }
 
 // configured is [Engine.Flag] for the configuration file, whose members are called
 // like the flags, with dashes or underscores.

@@ -29,7 +29,7 @@ func Container(e *Engine) provision.Container {
 		Env:        slices.Clone(e.Env),
 		Port:       Port(e),
 		Init:       true,
-		StopSignal: kinds[e.Kind].stopSignal,
+		StopSignal: "SIGTERM",
 		StopGrace:  StopGrace,
 	}
 	e = e.withSecretsInFile()
@@ -46,42 +46,13 @@ func Container(e *Engine) provision.Container {
 		if e.Build != nil {
 			c.Mounts = append(c.Mounts, e.Build.mount(e))
 		}
-	} else if e.Model != nil && e.Kind != Sim && strings.HasPrefix(e.Model.Cache, "/") {
+	} else if e.Model != nil && Real(e) && strings.HasPrefix(e.Model.Cache, "/") {
 		cache(&c, e.Model, e.Model.Cache)
 	}
 	compileCache(&c, e)
 	override(&c, e.Container)
 	slices.SortStableFunc(c.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	return c
-}
-
-// serverCommand is the argv of the server, wrapped in a shell when commands of
-// the lab run before it.
-func serverCommand(e *Engine) []provision.Text {
-	argv := e.Command
-	if argv == nil {
-		argv = kinds[e.Kind].server(e, Port(e))
-	}
-	if len(e.Setup) == 0 {
-		return argv
-	}
-	// exec, so that the stop signal reaches the server and not a shell.
-	script := []provision.Text{provision.Plain("set -e\n" + strings.Join(e.Setup, "\n") + "\nexec")}
-	for _, a := range argv {
-		script = append(script, provision.Plain(" "), quoteText(a))
-	}
-	return []provision.Text{provision.Plain("/bin/sh"), provision.Plain("-c"), provision.Concat(script...)}
-}
-
-// quote makes one word of a shell.
-func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
-
-// quoteText is quote for what may be secret.
-func quoteText(word provision.Text) provision.Text {
-	if !word.IsSecret() {
-		return provision.Plain(quote(word.Reveal()))
-	}
-	return provision.Partly(quote(word.Reveal()), word.String(), word.Secrets())
 }
 
 // model mounts the model, or the cache that holds it.

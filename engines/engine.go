@@ -25,9 +25,6 @@ const (
 	Sim      = "sim"      // the simulated engine in the hcl binary
 )
 
-// Kinds lists the engine kinds in the order in which help names them.
-func Kinds() []string { return []string{SGLang, VLLM, TRTLLM, OpenAI, External, Sim} }
-
 // Model is a model as a model block describes it.
 type Model struct {
 	Name     string

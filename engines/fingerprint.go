@@ -134,7 +134,7 @@ func (f fingerprint) command(e *Engine) {
 	}
 	if config := e.Config.String(); config != "" {
 		f.members("config", json.RawMessage(config))
-		if e.Kind == VLLM || e.Kind == SGLang { // whose members are flags
+		if kinds[e.Kind].configHasFlags() {
 			maps.DeleteFunc(f, func(name, _ string) bool {
 				member, ok := strings.CutPrefix(name, "config.")
 				return ok && isListening("--"+member)

@@ -8,7 +8,7 @@ import (
 
 // TestFlagNames: the tables are written with care: dashes, each name once.
 func TestFlagNames(t *testing.T) {
-	for kind := range flagNames {
+	for _, kind := range inferenceKinds {
 		names := KnownFlags(kind)
 		slices.Sort(names)
 		for i, name := range names {

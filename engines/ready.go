@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"hclbench/provision"
 )
 
 // Readiness says how to tell that a server really serves.
@@ -23,18 +21,14 @@ type Readiness struct {
 // ReadinessOf returns how the engine is to be waited for.
 func ReadinessOf(e *Engine) Readiness {
 	k := kinds[e.Kind]
-	r := Readiness{
+	return Readiness{
 		Health:      k.health,
 		HealthEvery: max(k.healthEvery, 250*time.Millisecond),
 		Models:      "/v1/models",
 		Model:       ServedModel(e),
-		Stall:       e.Ready.Stall,
+		Stall:       cmp.Or(e.Ready.Stall, DefaultStall),
 		Timeout:     e.Ready.Timeout,
 	}
-	if r.Stall == 0 {
-		r.Stall = DefaultStall
-	}
-	return r
 }
 
 // CacheReset is the request that drops the engine's prefix cache. ok is false
@@ -47,7 +41,7 @@ func CacheReset(e *Engine) (method, path, why string, ok bool) {
 	case r.needsEnv != "" && !e.hasEnv(r.needsEnv):
 		return "", "", e.Kind + " offers it only with env " + r.needsEnv, false
 	}
-	return r.method, r.path, "", true
+	return "POST", r.path, "", true
 }
 
 const coreFailed = "the engine's core failed"
@@ -112,33 +106,6 @@ func submatches(r *regexp.Regexp, line string) []string {
 	return slices.DeleteFunc(m[1:], func(s string) bool { return s == "" })
 }
 
-// Simulated is the engine's stand-in for a rehearsal: the simulated engine on
-// this machine, listening on port, serving the same model under the same name
-// and speaking like the kind it stands for, at speed times its usual pace.
-func Simulated(e *Engine, host *provision.Host, port int, speed float64) *Engine {
-	s := &Engine{
-		Kind: Sim, Declared: cmp.Or(e.Declared, e.Kind), Name: e.Name, Instance: e.Instance, Description: e.Description,
-		Host: host, Model: e.Model, Port: port, Ready: e.Ready, Pos: e.Pos,
-	}
-	if e.Kind == Sim {
-		s.Flags = append(s.Flags, e.Flags...)
-	} else {
-		s.Model = &Model{Repo: ServedModel(e)}
-		if s.Model.Repo == "" {
-			s.Model.Repo = "rehearsal"
-		}
-		if e.Kind == SGLang || e.Kind == VLLM || e.Kind == TRTLLM {
-			as := provision.Plain(e.Kind)
-			s.Flags = append(s.Flags, Flag{Name: "as", Value: &as})
-		}
-	}
-	if speed != 1 {
-		v := provision.Plain(trimFloat(speed))
-		s.Flags = append(s.Flags, Flag{Name: "speed", Value: &v})
-	}
-	return s
-}
-
 // Progress is what an engine that is coming up is doing, by its log.
 type Progress struct {
 	Phase string // "loading weights"
@@ -176,6 +143,3 @@ var phases = []struct {
 	{"capturing graphs", regexp.MustCompile(`(?i)captur\w* (?:batches|(?:cuda |hip )?graph)`)},
 	{"starting the server", regexp.MustCompile(`Started server process|Waiting for application startup`)},
 }
-
-// HasGenerate reports whether the server may have SGLang's own endpoint, /generate.
-func HasGenerate(e *Engine) bool { return e.Kind != VLLM && e.Kind != TRTLLM }

@@ -2,20 +2,14 @@ package engines
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 )
 
-// What the engines' Python prints of what it runs with, as soon as it is settled:
-// "name=value" after "name=value", as repr() and str() write them.
-var (
-	vllmServed   = regexp.MustCompile(`Initializing a V[01] LLM engine \(.*?\) with config: (.*)$`)
-	sglangServed = regexp.MustCompile(`^(?:\[.*?\] )?server_args=ServerArgs\((.*)\)$`)
-)
-
 // ServedIn is what a line of the benchmark's log says that its engine runs with, as
 // a JSON object for [WithoutSecrets] and [Differences]; nil: it says nothing of that.
+// The engines' Python prints it as soon as it is settled, "name=value" after
+// "name=value", as repr() and str() write them.
 func (b *Bench) ServedIn(line string) json.RawMessage {
 	if b.served == nil {
 		return nil

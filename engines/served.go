@@ -3,6 +3,7 @@ package engines
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,75 +20,11 @@ func (d Difference) String() string {
 	return fmt.Sprintf("--%s asks for %s, the engine serves with %s (%s)", d.Flag, d.Asked, d.Served, d.Field)
 }
 
-// served says under which name an engine tells what a flag has set.
+// served says under which name an engine tells what flags have set. What engines set anew
+// from other flags is not among them.
 type served struct {
-	field string   // path of members, separated by dots
-	flags []string // spellings that set it, with dashes
-	not   bool     // the flags say the opposite of the field
-}
-
-// servedFields are, by kind, what an engine tells of itself by the names of its
-// flags: SGLang's ServerArgs (srt/server_args.py), whose members are its flags,
-// the parts of VllmConfig (vllm/config) that vLLM tells as JSON, or in its log, and
-// what the report of TensorRT-LLM's benchmark says of the world that it ran in
-// (tensorrt_llm/bench/dataclasses/reporting.py); its server tells nothing. What the
-// engines themselves set anew from other flags is not here.
-var servedFields = map[string][]served{
-	SGLang: {
-		{field: "tp_size", flags: []string{"tp", "tp-size", "tensor-parallel-size"}},
-		{field: "dp_size", flags: []string{"dp", "dp-size", "data-parallel-size"}},
-		{field: "pp_size", flags: []string{"pp", "pp-size", "pipeline-parallel-size"}},
-		{field: "context_length", flags: []string{"context-length"}},
-		{field: "dtype", flags: []string{"dtype"}},
-		{field: "quantization", flags: []string{"quantization"}},
-		{field: "kv_cache_dtype", flags: []string{"kv-cache-dtype"}},
-		{field: "mem_fraction_static", flags: []string{"mem-fraction-static"}},
-		{field: "chunked_prefill_size", flags: []string{"chunked-prefill-size"}},
-		{field: "max_running_requests", flags: []string{"max-running-requests"}},
-		{field: "enable_dp_attention", flags: []string{"enable-dp-attention"}},
-		{field: "disable_radix_cache", flags: []string{"disable-radix-cache"}},
-		{field: "disable_cuda_graph", flags: []string{"disable-cuda-graph"}},
-		{field: "speculative_num_steps", flags: []string{"speculative-num-steps"}},
-		{field: "speculative_num_draft_tokens", flags: []string{"speculative-num-draft-tokens"}},
-	},
-	VLLM: {
-		{field: "vllm_config.parallel_config.tensor_parallel_size", flags: []string{"tensor-parallel-size", "tp"}},
-		{field: "vllm_config.parallel_config.pipeline_parallel_size", flags: []string{"pipeline-parallel-size", "pp"}},
-		{field: "vllm_config.parallel_config.data_parallel_size", flags: []string{"data-parallel-size", "dp"}},
-		{field: "vllm_config.parallel_config.enable_expert_parallel", flags: []string{"enable-expert-parallel"}},
-		{field: "vllm_config.model_config.max_model_len", flags: []string{"max-model-len"}},
-		{field: "data.0.max_model_len", flags: []string{"max-model-len"}}, // of /v1/models
-		{field: "vllm_config.model_config.dtype", flags: []string{"dtype"}},
-		{field: "vllm_config.model_config.quantization", flags: []string{"quantization", "q"}},
-		{field: "vllm_config.cache_config.cache_dtype", flags: []string{"kv-cache-dtype"}},
-		{field: "vllm_config.cache_config.gpu_memory_utilization", flags: []string{"gpu-memory-utilization"}},
-		{field: "vllm_config.cache_config.enable_prefix_caching", flags: []string{"enable-prefix-caching"}},
-		{field: "vllm_config.cache_config.enable_prefix_caching", flags: []string{"no-enable-prefix-caching"}, not: true},
-		{field: "vllm_config.scheduler_config.enable_chunked_prefill", flags: []string{"enable-chunked-prefill"}},
-		{field: "vllm_config.scheduler_config.enable_chunked_prefill", flags: []string{"no-enable-chunked-prefill"}, not: true},
-		{field: "vllm_config.scheduler_config.max_num_batched_tokens", flags: []string{"max-num-batched-tokens"}},
-		{field: "vllm_config.scheduler_config.max_num_seqs", flags: []string{"max-num-seqs"}},
-		// Of the log, see vllmServed.
-		{field: "tensor_parallel_size", flags: []string{"tensor-parallel-size", "tp"}},
-		{field: "pipeline_parallel_size", flags: []string{"pipeline-parallel-size", "pp"}},
-		{field: "data_parallel_size", flags: []string{"data-parallel-size", "dp"}},
-		{field: "max_seq_len", flags: []string{"max-model-len"}},
-		{field: "dtype", flags: []string{"dtype"}},
-		{field: "quantization", flags: []string{"quantization", "q"}},
-		{field: "kv_cache_dtype", flags: []string{"kv-cache-dtype"}},
-		{field: "enforce_eager", flags: []string{"enforce-eager"}},
-		{field: "enable_prefix_caching", flags: []string{"enable-prefix-caching"}},
-		{field: "enable_prefix_caching", flags: []string{"no-enable-prefix-caching"}, not: true},
-		{field: "chunked_prefill_enabled", flags: []string{"enable-chunked-prefill"}},
-		{field: "chunked_prefill_enabled", flags: []string{"no-enable-chunked-prefill"}, not: true},
-	},
-	TRTLLM: {
-		{field: "world_info.tp_size", flags: []string{"tp-size"}},
-		{field: "world_info.pp_size", flags: []string{"pp-size"}},
-		{field: "world_info.max_batch_size", flags: []string{"max-batch-size"}},
-		{field: "world_info.max_num_tokens", flags: []string{"max-num-tokens"}},
-		{field: "world_info.kv_cache_percentage", flags: []string{"kv-cache-free-gpu-memory-fraction"}},
-	},
+	field string // path of members, separated by dots
+	flags string // spellings that set it, with dashes; after "no-" they say the opposite
 }
 
 // Differences compares what an engine says it runs with, as [WithoutSecrets]
@@ -109,14 +46,14 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 	}
 	var out []Difference
 	for _, f := range e.Flags {
-		for _, known := range servedFields[e.Kind] {
+		for _, known := range kinds[e.Kind].served {
 			if !known.setBy(f.Name) || e.rewrites(known.field) || f.Value != nil && f.Value.IsSecret() {
 				continue
 			}
 			asked := "true"
 			if f.Value != nil {
 				asked = f.Value.Reveal()
-			} else if known.not {
+			} else if strings.HasPrefix(dashed(f.Name), "no-") {
 				asked = "false"
 			}
 			is, told := member(said, known.field)
@@ -130,12 +67,7 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 }
 
 func (s served) setBy(flag string) bool {
-	for _, name := range s.flags {
-		if strings.ReplaceAll(flag, "_", "-") == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(s.flags), strings.ReplaceAll(flag, "_", "-"))
 }
 
 // rewrites reports whether the engine, as it is started, computes a field anew:

@@ -64,7 +64,7 @@ var installs = regexp.MustCompile(`\b(?:pip3?|uv pip)\b.*\binstall\b.*\b(vllm|sg
 // VersionUnknown says why the version of an engine cannot be told, which decides how its
 // offline benchmark is started; empty: it can, or nothing hangs on it.
 func VersionUnknown(e *Engine) string {
-	if e.Version != "" || len(e.OfflineCommand) > 0 || e.Kind != VLLM {
+	if e.Version != "" || len(e.OfflineCommand) > 0 || !kinds[e.Kind].startsDiffer {
 		return ""
 	}
 	if slices.ContainsFunc(e.Setup, installs.MatchString) {

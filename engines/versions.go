@@ -24,11 +24,10 @@ const VersionsFile = "/tmp/hcl-versions.json"
 // Versions is the command that finds out, inside the engine's container, the
 // versions of the engine and of what it is made of; nil: the kind has none to tell.
 func Versions(e *Engine) []string {
-	switch e.Kind {
-	case SGLang, VLLM, TRTLLM:
-		return []string{"python3", "-c", versionsScript, VersionsFile}
+	if !kinds[e.Kind].needsModel {
+		return nil
 	}
-	return nil
+	return []string{"python3", "-c", versionsScript, VersionsFile}
 }
 
 // ReadVersions reads what the command of [Versions] has written: by name, such as
@@ -39,23 +38,6 @@ func ReadVersions(text []byte) (map[string]string, error) {
 		return nil, fmt.Errorf("read versions: %w", err)
 	}
 	return versions, nil
-}
-
-// ServedConfig are the paths at which an engine tells what it runs with, the
-// newest spelling first; nil: it does not. The first that answers says all.
-func ServedConfig(e *Engine) []string {
-	switch e.Kind {
-	case SGLang:
-		return []string{"/server_info", "/get_server_info"}
-	case VLLM:
-		if e.hasEnv(vllmDevMode) {
-			return []string{"/server_info?config_format=json", "/v1/models"}
-		}
-		return []string{"/v1/models"}
-	case TRTLLM, OpenAI:
-		return []string{"/v1/models"}
-	}
-	return nil
 }
 
 // WithoutSecrets returns what an engine says of itself without the members that

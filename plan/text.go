@@ -165,7 +165,7 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 		b.WriteString("  " + e.URL)
 	}
 	b.WriteString("\n")
-	if m := e.Model; m != nil && m.Download && e.Kind != engines.Sim {
+	if m := e.Model; m != nil && m.Download && engines.Real(e) {
 		size := ""
 		if m.Size > 0 {
 			size = fmt.Sprintf(" (%.0f GB)", float64(m.Size)/1e9)

@@ -1,0 +1,90 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"hclbench/provision"
+)
+
+const loopback = "127.0.0.1"
+
+// Port is where the engine listens on its host; 0 for an external one.
+func Port(e *Engine) int {
+	if e.Port != 0 {
+		return e.Port
+	}
+	return kinds[e.Kind].port
+}
+
+// listens is the address that the engine listens on: what its flags say, and else
+// the loopback address, of its host's network; in a network of its own, where Docker
+// forwards the port to it, all. A command of the lab's own tells nothing.
+func listens(e *Engine) string {
+	if host, said := e.Flag("host"); said && e.Command == nil {
+		return host
+	}
+	if e.Container.Network == "bridge" && Runtime(e) == provision.Docker {
+		return "0.0.0.0"
+	}
+	return loopback
+}
+
+// open reports whether an address means all of a host's.
+func open(address string) bool { ip := net.ParseIP(address); return ip != nil && ip.IsUnspecified() }
+
+// BaseURL is where the engine is reached from its own host, without a path.
+func BaseURL(e *Engine) string {
+	if e.Kind == External {
+		return base(e.URL)
+	}
+	at := listens(e)
+	if open(at) {
+		at = loopback
+	}
+	return e.urlAt(at)
+}
+
+func (e *Engine) urlAt(host string) string {
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(Port(e)))
+}
+
+// RemoteURL is where the engine is reached from another host of the lab, without a
+// path: the one address that its flag host says, or, when that means all, or the
+// lab has a command of its own, the address of its host block. The error says why
+// there is no way to it.
+func RemoteURL(e *Engine) (string, error) {
+	if e.Kind == External {
+		return base(e.URL), nil
+	}
+	at := listens(e)
+	if network := e.Container.Network; network == "bridge" || network == "none" {
+		return "", fmt.Errorf("with network = %q its port is open to its own host only", network)
+	}
+	if e.Command != nil || open(at) {
+		at = e.Host.Address
+		if host, _, err := net.SplitHostPort(at); err == nil {
+			at = host
+		}
+		if e.Host.Local() {
+			return "", errors.New("its host is this machine, which has no address for others")
+		}
+	} else if ip := net.ParseIP(at); at == "localhost" || ip != nil && ip.IsLoopback() {
+		return "", fmt.Errorf("it listens on %s only, so that nothing of a rented box is open to the network", at)
+	}
+	return e.urlAt(at), nil
+}
+
+// MoreURLs are the other servers of an external engine, as [BaseURL] is the first.
+func MoreURLs(e *Engine) []string {
+	var list []string
+	for _, u := range e.URLs {
+		list = append(list, base(u))
+	}
+	return list
+}
+
+func base(url string) string { return strings.TrimSuffix(strings.TrimRight(url, "/"), "/v1") }

@@ -1,0 +1,126 @@
+package engines
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"time"
+
+	"hclbench/telemetry"
+)
+
+var sglang = kind{
+	program: func(e *Engine) []string {
+		return []string{"python3", "-m", "sglang.launch_server", "--model-path", e.serves()}
+	},
+	port:         30000,
+	needsModel:   true,
+	revisionFlag: true,
+	configFlag:   "config",
+	configSince:  [3]int{0, 5, 3}, // sgl-project/sglang#10534
+	keyFlag:      true,
+	image:        "lmsysorg/sglang:v0.5.12",
+	forAMD:       "lmsysorg/sglang:v0.5.12-rocm700-mi30x or rocm/sglang-staging:20250212",
+	families:     []string{"sglang", "sgl-"},
+
+	modelID: servedName,
+	// It generates a token and takes a second; asked more often it disturbs the server.
+	health:      "/health",
+	healthEvery: 2 * time.Second,
+	reset:       reset{path: "/flush_cache"},
+	generate:    true,
+	exports: func(e *Engine) *telemetry.Exports {
+		if _, enabled := e.Flag("enable-metrics", "enable_metrics"); !enabled {
+			return nil
+		}
+		return sglangExports()
+	},
+	tells:  func(*Engine) []string { return []string{"/server_info", "/get_server_info"} },
+	served: sglangFields,
+	bench:  sglangBench,
+}
+
+// sglangExports are the names of srt/metrics/collector.py.
+func sglangExports() *telemetry.Exports {
+	return &telemetry.Exports{
+		Running:    []string{"sglang:num_running_reqs"},
+		Waiting:    []string{"sglang:num_queue_reqs"},
+		KVCache:    []string{"sglang:token_usage"},
+		Hits:       []string{"sglang:cached_tokens_total"},
+		Queries:    []string{"sglang:prompt_tokens_total"},
+		AcceptRate: []string{"sglang:spec_accept_rate"},
+		StepTokens: []string{"sglang:spec_accept_length"},
+	}
+}
+
+// sglangFields are members of ServerArgs (srt/server_args.py), which are its flags.
+var sglangFields = []served{
+	{"tp_size", "tp tp-size tensor-parallel-size"},
+	{"dp_size", "dp dp-size data-parallel-size"},
+	{"pp_size", "pp pp-size pipeline-parallel-size"},
+	{"context_length", "context-length"},
+	{"dtype", "dtype"},
+	{"quantization", "quantization"},
+	{"kv_cache_dtype", "kv-cache-dtype"},
+	{"mem_fraction_static", "mem-fraction-static"},
+	{"chunked_prefill_size", "chunked-prefill-size"},
+	{"max_running_requests", "max-running-requests"},
+	{"enable_dp_attention", "enable-dp-attention"},
+	{"disable_radix_cache", "disable-radix-cache"},
+	{"disable_cuda_graph", "disable-cuda-graph"},
+	{"speculative_num_steps", "speculative-num-steps"},
+	{"speculative_num_draft_tokens", "speculative-num-draft-tokens"},
+}
+
+// What its benchmark writes in its log. It ends its engine before it leaves its figures,
+// which takes seconds.
+var (
+	sglangBegins = regexp.MustCompile(`^Benchmark\.\.\.`)
+	sglangServed = regexp.MustCompile(`^(?:\[.*?\] )?server_args=ServerArgs\((.*)\)$`)
+)
+
+// sglangBench is sglang/bench_offline_throughput.py, which takes all of the server's own
+// arguments.
+func sglangBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
+	out.Tool, out.Begins, out.served = "sglang.bench_offline_throughput", sglangBegins, sglangServed
+	data, err := sglangData(e, out)
+	argv = append(e.started("python3", "-m", out.Tool), "--model-path", e.benchModel())
+	argv = append(append(argv, data...), "--seed", out.Batch.seed(), "--result-filename", out.Result)
+	return argv, e.Flags, err
+}
+
+// sglangData are the arguments that say what it makes prompts of.
+func sglangData(e *Engine, out *Bench) ([]string, error) {
+	b := out.Batch
+	if err := b.fits("SGLang", SGLang); err != nil {
+		return nil, err
+	}
+	if b.Kind == SharedPrefix && e.before(0, 4, 4) {
+		return nil, errors.New("hcl knows the shared prefixes of SGLang's benchmark from 0.4.4 on, when its arguments got other names")
+	}
+	outputs := strconv.Itoa(b.OutputTokens)
+	data := func(name string, more ...string) []string {
+		return append([]string{"--dataset-name", name, "--num-prompts", strconv.Itoa(b.Requests)}, more...)
+	}
+	switch {
+	case b.Kind == SharedPrefix:
+		return data("generated-shared-prefix",
+			"--gsp-num-groups", strconv.Itoa(b.Groups),
+			"--gsp-prompts-per-group", strconv.Itoa(b.PromptsPerGroup),
+			"--gsp-system-prompt-len", strconv.Itoa(b.PrefixTokens),
+			"--gsp-question-len", strconv.Itoa(b.QuestionTokens),
+			"--gsp-output-len", outputs), nil
+	case b.Kind == Random:
+		share := "1"
+		if b.RangeOf != "" {
+			share = b.ratio()
+		}
+		return data("random", "--random-input-len", strconv.Itoa(b.InputTokens), "--random-output-len", outputs,
+			"--random-range-ratio", share), nil
+	}
+	out.Dataset = datasetPath
+	if b.OutputTokens == 0 {
+		return data("sharegpt", "--dataset-path", datasetPath), nil
+	}
+	return data("sharegpt", "--dataset-path", datasetPath, "--sharegpt-output-len", outputs), nil
+}

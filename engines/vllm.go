@@ -1,0 +1,169 @@
+package engines
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/telemetry"
+)
+
+// vllmDevMode opens vLLM's requests that are not for users: the cache reset and
+// the configuration it serves with, but also others that change the server.
+const vllmDevMode = "VLLM_SERVER_DEV_MODE=1"
+
+var vllm = kind{
+	program:      func(e *Engine) []string { return []string{"vllm", "serve", e.serves()} },
+	port:         8000,
+	needsModel:   true,
+	revisionFlag: true,
+	configFlag:   "config",
+	configSince:  [3]int{0, 6, 0}, // vllm-project/vllm#7737
+	keyFlag:      true,
+	keyEnv:       "VLLM_API_KEY",
+	startsDiffer: true,
+	image:        "vllm/vllm-openai:v0.11.0",
+	forAMD:       "vllm/vllm-openai-rocm or rocm/vllm-dev",
+	families:     []string{"vllm"},
+
+	modelID: servedName,
+	health:  "/health",
+	reset:   reset{"/reset_prefix_cache", vllmDevMode},
+	exports: func(*Engine) *telemetry.Exports { return vllmExports() },
+	tells: func(e *Engine) []string {
+		if e.hasEnv(vllmDevMode) {
+			return []string{"/server_info?config_format=json", "/v1/models"}
+		}
+		return models(e)
+	},
+	served: vllmFields,
+	bench:  vllmBench,
+}
+
+// vllmExports are the names of vLLM since 0.6 (V0 and V1, vllm/v1/metrics/loggers.py).
+func vllmExports() *telemetry.Exports {
+	return &telemetry.Exports{
+		Running:  []string{"vllm:num_requests_running"},
+		Waiting:  []string{"vllm:num_requests_waiting"},
+		KVCache:  []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"},
+		Preempt:  []string{"vllm:num_preemptions_total"},
+		Hits:     []string{"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"},
+		Queries:  []string{"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"},
+		Accepted: []string{"vllm:spec_decode_num_accepted_tokens_total"},
+		Drafted:  []string{"vllm:spec_decode_num_draft_tokens_total"},
+		Drafts:   []string{"vllm:spec_decode_num_drafts_total"},
+	}
+}
+
+// vllmFields are the parts of VllmConfig (vllm/config) that vLLM tells as JSON, and those
+// that it tells in its log, see vllmServed.
+var vllmFields = []served{
+	{"vllm_config.parallel_config.tensor_parallel_size", "tensor-parallel-size tp"},
+	{"vllm_config.parallel_config.pipeline_parallel_size", "pipeline-parallel-size pp"},
+	{"vllm_config.parallel_config.data_parallel_size", "data-parallel-size dp"},
+	{"vllm_config.parallel_config.enable_expert_parallel", "enable-expert-parallel"},
+	{"vllm_config.model_config.max_model_len", "max-model-len"},
+	{"data.0.max_model_len", "max-model-len"}, // of /v1/models
+	{"vllm_config.model_config.dtype", "dtype"},
+	{"vllm_config.model_config.quantization", "quantization q"},
+	{"vllm_config.cache_config.cache_dtype", "kv-cache-dtype"},
+	{"vllm_config.cache_config.gpu_memory_utilization", "gpu-memory-utilization"},
+	{"vllm_config.cache_config.enable_prefix_caching", "enable-prefix-caching no-enable-prefix-caching"},
+	{"vllm_config.scheduler_config.enable_chunked_prefill", "enable-chunked-prefill no-enable-chunked-prefill"},
+	{"vllm_config.scheduler_config.max_num_batched_tokens", "max-num-batched-tokens"},
+	{"vllm_config.scheduler_config.max_num_seqs", "max-num-seqs"},
+
+	{"tensor_parallel_size", "tensor-parallel-size tp"},
+	{"pipeline_parallel_size", "pipeline-parallel-size pp"},
+	{"data_parallel_size", "data-parallel-size dp"},
+	{"max_seq_len", "max-model-len"},
+	{"dtype", "dtype"},
+	{"quantization", "quantization q"},
+	{"kv_cache_dtype", "kv-cache-dtype"},
+	{"enforce_eager", "enforce-eager"},
+	{"enable_prefix_caching", "enable-prefix-caching no-enable-prefix-caching"},
+	{"chunked_prefill_enabled", "enable-chunked-prefill no-enable-chunked-prefill"},
+}
+
+// What its benchmark writes in its log. It ends its engine before it leaves its figures,
+// which takes seconds.
+var (
+	vllmOutputs = regexp.MustCompile(`^Total num output tokens: +(\d+)$`)
+	vllmDone    = regexp.MustCompile(`^Processed prompts: +100%`) // the bar of LLM.generate
+	vllmServed  = regexp.MustCompile(`Initializing a V[01] LLM engine \(.*?\) with config: (.*)$`)
+)
+
+// vllmBench is vllm/benchmarks/throughput.py. Before 0.9 it was a script beside the
+// package: in the working directory of vLLM's own images, and in /app/vllm of AMD's.
+func vllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
+	out.Ends, out.Outputs, out.served = vllmDone, vllmOutputs, vllmServed
+	data, err := vllmData(e, out)
+	argv = e.started("vllm", "bench", "throughput")
+	if out.Tool = "vllm bench throughput"; e.before(0, 9, 0) {
+		script := "benchmarks/benchmark_throughput.py"
+		if amdOnly(e.Image) {
+			script = "/app/vllm/" + script
+		}
+		out.Tool, argv = "benchmark_throughput.py", e.started("python3", script)
+	}
+	argv = append(argv, "--model", e.benchModel(), "--num-prompts", strconv.Itoa(out.Batch.Requests))
+	argv = append(append(argv, data...), "--seed", out.Batch.seed(), "--output-json", out.Result)
+	flags = slices.DeleteFunc(slices.Clone(e.Flags), func(f Flag) bool {
+		return slices.Contains(vllmServerFlags, strings.ReplaceAll(f.Name, "_", "-"))
+	})
+	return argv, flags, err
+}
+
+// vllmData are the arguments that say what it makes prompts of.
+func vllmData(e *Engine, out *Bench) ([]string, error) {
+	b, old := out.Batch, e.before(0, 9, 0)
+	if err := b.fits("vLLM", VLLM); err != nil {
+		return nil, err
+	}
+	switch {
+	case b.RangeOf != "" && old:
+		return nil, errors.New("the benchmark of vLLM before 0.9 has one length for all prompts: remove range_ratio")
+	case b.RangeOf != "" && b.Ratio >= 1:
+		return nil, errors.New("the benchmark of vLLM has ranges from n·(1-ratio) to n·(1+ratio): write a range_ratio below 1")
+	case b.Kind == ShareGPT && old && b.OutputTokens == 0:
+		return nil, errors.New("the benchmark of vLLM before 0.9 does not tell how much it generated: say output_tokens")
+	case b.Kind == SharedPrefix && e.before(0, 13, 0): // until pull request 29663 it takes random prompts, and says nothing
+		return nil, errors.New("the benchmark of vLLM before 0.13 has no shared prefixes")
+	case b.Kind == SharedPrefix:
+		return []string{"--dataset-name", "prefix_repetition",
+			"--prefix-repetition-num-prefixes", strconv.Itoa(b.Groups),
+			"--prefix-repetition-prefix-len", strconv.Itoa(b.PrefixTokens),
+			"--prefix-repetition-suffix-len", strconv.Itoa(b.QuestionTokens),
+			"--prefix-repetition-output-len", strconv.Itoa(b.OutputTokens)}, nil
+	}
+	var data []string
+	if !old {
+		data = []string{"--dataset-name", b.Kind}
+	}
+	switch {
+	case b.Kind == Random:
+		data = append(data, "--input-len", strconv.Itoa(b.InputTokens))
+	case old:
+		out.Dataset, data = datasetPath, append(data, "--dataset", datasetPath)
+	default:
+		out.Dataset, data = datasetPath, append(data, "--dataset-path", datasetPath)
+	}
+	if b.OutputTokens > 0 {
+		data = append(data, "--output-len", strconv.Itoa(b.OutputTokens))
+	}
+	if b.RangeOf != "" {
+		data = append(data, "--random-range-ratio", b.ratio())
+	}
+	return data, nil
+}
+
+// vllmServerFlags are those of vLLM's server that its engine does not have.
+var vllmServerFlags = strings.Fields(`
+	allow-credentials allowed-headers allowed-methods allowed-origins api-key api-server-count chat-template
+	chat-template-content-format disable-fastapi-docs disable-frontend-multiprocessing disable-log-requests
+	disable-uvicorn-access-log enable-auto-tool-choice enable-prompt-tokens-details enable-log-requests
+	enable-request-id-headers enable-server-load-tracking enable-ssl-refresh headless host lora-modules
+	max-log-len middleware response-role return-tokens-as-token-ids root-path seed ssl-ca-certs ssl-cert-reqs
+	ssl-certfile ssl-keyfile tool-call-parser tool-parser-plugin uvicorn-log-level`)
