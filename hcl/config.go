@@ -8,8 +8,6 @@
 package hcl
 
 import (
-	"time"
-
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
@@ -25,39 +23,7 @@ type Config struct {
 	Engines    []*engines.Engine
 	Benchmarks []Benchmark
 	Report     Report
-
-	text *Problems
 }
-
-// Lab is the lab block: what holds for everything in it.
-type Lab struct {
-	Name        string // the block's label, else the directory's name
-	Description string
-	Lease       time.Duration // hosts clean themselves this long after losing contact
-	MaxDuration time.Duration // nothing of the lab lives longer; 0: no limit
-	Notices     []Notice
-}
-
-// What a notice may be about.
-const (
-	NoticeEnd     = "end"     // a run has ended well
-	NoticeFailure = "failure" // a run has ended with an error, or a host or an engine has failed
-	NoticeIdle    = "idle"    // a host that costs money has nothing to do
-)
-
-// Notice is somebody who is told what becomes of a run.
-type Notice struct {
-	On      []string         // which of the above
-	Command []provision.Text // nil: none
-	URL     provision.Text   // empty: none
-	Idle    time.Duration    // how long a host may have nothing to do
-}
-
-// DefaultIdle is the idle of a notice that does not say.
-const DefaultIdle = 10 * time.Minute
-
-// DefaultLease is the lease of a lab that does not say.
-const DefaultLease = 15 * time.Minute
 
 // Benchmark is a benchmark block, its matrix expanded.
 type Benchmark struct {
@@ -68,15 +34,6 @@ type Benchmark struct {
 	Cells       []Cell      // in declared order, the last axis turning fastest
 	References  []Reference // published numbers, to be printed beside what is measured
 	Pos         string
-}
-
-// Reference is a table of numbers that someone else published.
-type Reference struct {
-	Name    string
-	Source  string           // where they are published, usually a URL
-	Columns []string         // in the order of the file, as far as the text tells it
-	Rows    []map[string]any // values are int64, float64, bool or string, by column; what is empty is not there
-	Pos     string
 }
 
 // Cell is one point of a benchmark's matrix.

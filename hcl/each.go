@@ -17,7 +17,7 @@ const maxInstances = 10_000
 // isGroup reports whether the block has for_each, so that a reference to it is a
 // map of instances.
 func (d *declared) isGroup() bool {
-	if d.parent != nil || d.body == nil || d.typ != hostBlock && d.typ != engineBlock {
+	if d.parent != nil || d.body == nil || !d.typ.takesForEach() {
 		return false
 	}
 	_, ok := d.body.Attributes["for_each"]
@@ -52,12 +52,12 @@ var instanceKey = regexp.MustCompile(`^[\p{L}\p{N}_.:/@+=,-]{1,100}$`)
 // written for a list, by key for a map. Where for_each is wrong, which is
 // reported, there is one whose key is not known, so that the rest of the block
 // is still checked.
-func (l *lab) expandEach(d *declared) []*declared {
+func (s *scope) expandEach(d *declared) []*declared {
 	if d.expanded {
 		return d.members
 	}
 	d.expanded = true
-	keys, values, good := l.eachEntries(d)
+	keys, values, good := s.eachEntries(d)
 	for i, key := range keys {
 		d.members = append(d.members, d.member(key, cty.StringVal(key), values[i]))
 	}
@@ -76,104 +76,121 @@ func (d *declared) member(key string, keyValue, value cty.Value) *declared {
 	}
 }
 
+const (
+	secretKeys = `The keys of for_each name the instances in plans and results, and how many there are shows too,
+so it cannot be sensitive. Single values in it may be.`
+	secretKey        = "The keys of for_each name the instances in plans and results, so they cannot be sensitive."
+	tooManyInstances = "for_each has %d entries, and at most %d are made. It is probably longer than was meant."
+	keyNoText        = `The entries of a list in for_each become keys, so they are texts or numbers, and number %d is %s.
+Write a map, { KEY = … }.`
+	invalidKey = `%s cannot be the key of an instance. Keys are made of letters, digits and _ . : / @ + = , -
+because they appear in references, names and results.`
+	keyGivenTwice = `for_each holds %s more than once, and each instance needs a key of its own.
+Remove one, or write a map, { KEY = … }.`
+)
+
 // eachEntries evaluates for_each.
-func (l *lab) eachEntries(d *declared) (keys []string, values []cty.Value, good bool) {
+func (s *scope) eachEntries(d *declared) (keys []string, values []cty.Value, good bool) {
 	expr := d.body.Attributes["for_each"].Expr
 	at := expr.Range()
-	l.stack = append(l.stack, d)
-	v := l.eval(expr, nil)
-	l.stack = l.stack[:len(l.stack)-1]
-	switch t := v.Type(); {
+	var v cty.Value
+	s.within(d, func() { v = s.eval(expr, nil) })
+	switch {
 	case v.IsMarked():
-		l.err(at, "Sensitive value would show", "The keys of for_each name the instances in plans and results, and how many there are shows too, so it cannot be sensitive. Single values in it may be.")
+		s.err(at, "Sensitive value would show", secretKeys)
 		return nil, nil, false
 	case !v.IsKnown():
-		l.noteUnknown(at)
+		s.noteUnknown(at)
 		return nil, nil, false
 	case v.IsNull() || !v.CanIterateElements():
-		l.err(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, describe(v))
+		s.err(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, describe(v))
 		return nil, nil, false
 	case v.LengthInt() > maxInstances:
-		l.err(at, "Too many instances", "for_each has %d entries, and at most %d are made. It is probably longer than was meant.", v.LengthInt(), maxInstances)
+		s.err(at, "Too many instances", tooManyInstances, v.LengthInt(), maxInstances)
 		return nil, nil, false
-	default:
-		list := !t.IsMapType() && !t.IsObjectType()
-		good = true
-		seen := map[string]bool{}
-		for it := v.ElementIterator(); it.Next(); {
-			k, value := it.Element()
-			at := at
-			if list {
-				k, at = value, elementRange(expr, len(keys))
-			}
-			key, ok := "", false
-			if k.IsKnown() {
-				key, ok = asString(k)
-			}
-			switch {
-			case k.IsMarked():
-				l.err(at, "Sensitive value would show", "The keys of for_each name the instances in plans and results, so they cannot be sensitive.")
-				good = false
-			case !k.IsKnown():
-				l.noteUnknown(at)
-				good = false
-			case !ok:
-				l.err(at, "Wrong value", "The entries of a list in for_each become keys, so they are texts or numbers, and number %d is %s. Write a map, { KEY = … }.", len(keys)+1, describe(k))
-				good = false
-			case !instanceKey.MatchString(key):
-				l.err(at, "Invalid key", "%s cannot be the key of an instance. Keys are made of letters, digits and _ . : / @ + = , - because they appear in references, names and results.", describe(k))
-				good = false
-			case seen[key]:
-				l.err(at, "Key given twice", "for_each holds %s more than once, and each instance needs a key of its own. Remove one, or write a map, { KEY = … }.", describe(k))
-				good = false
-			}
-			seen[key] = true
-			keys, values = append(keys, key), append(values, value)
-		}
-		return keys, values, good
 	}
+	good = true
+	seen := map[string]bool{}
+	for it := v.ElementIterator(); it.Next(); {
+		k, value := it.Element()
+		at := at
+		if isList(v) {
+			k, at = value, elementRange(expr, len(keys))
+		}
+		key, ok := s.instanceKey(k, seen, at)
+		good = good && ok
+		seen[key] = true
+		keys, values = append(keys, key), append(values, value)
+	}
+	return keys, values, good
 }
 
+// instanceKey is the key that an entry of for_each has. It reports one that cannot be.
+func (s *scope) instanceKey(k cty.Value, before map[string]bool, at hcl.Range) (key string, good bool) {
+	text := false
+	if k.IsKnown() {
+		key, text = asString(k)
+	}
+	switch {
+	case k.IsMarked():
+		s.err(at, "Sensitive value would show", secretKey)
+	case !k.IsKnown():
+		s.noteUnknown(at)
+	case !text:
+		s.err(at, "Wrong value", keyNoText, len(before)+1, describe(k))
+	case !instanceKey.MatchString(key):
+		s.err(at, "Invalid key", invalidKey, describe(k))
+	case before[key]:
+		s.err(at, "Key given twice", keyGivenTwice, describe(k))
+	default:
+		good = true
+	}
+	return key, good
+}
+
+const noForEach = `each.key and each.value are the entry of for_each that an instance is made for. They can be used in %s blocks that
+have for_each, in all arguments but for_each itself; not here.`
+
 // eachValue is what each stands for in the block that is being evaluated.
-func (l *lab) eachValue(t hcl.Traversal) (cty.Value, bool) {
-	at := t.SourceRange()
-	if len(l.stack) == 0 || l.stack[len(l.stack)-1].parent == nil {
-		l.err(at, "No for_each here", "each.key and each.value are the entry of for_each that an instance is made for. They can be used in host and engine blocks that have for_each, in all arguments but for_each itself; not here.")
+func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
+	at, in := t.SourceRange(), s.top()
+	if in == nil || in.parent == nil {
+		var may []string
+		for _, t := range s.types {
+			if t.takesForEach() {
+				may = append(may, t.name)
+			}
+		}
+		s.err(at, "No for_each here", noForEach, inWords(may, "and"))
 		return cty.DynamicVal, false
 	}
 	if len(t) > 1 {
 		if name, ok := stepName(t[1]); ok && name != "key" && name != "value" {
-			hint := didYouMean(name, []string{"key", "value"}, func(s string) string { return "each." + s })
+			hint := didYouMean(name, []string{"key", "value"}, below(eachRoot))
 			if hint == "" {
 				hint = fmt.Sprintf(" Did you mean each.value.%s?", name)
 			}
-			l.err(at, "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
+			s.err(at, "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
 			return cty.DynamicVal, false
 		}
 	}
-	return l.stack[len(l.stack)-1].each, true
+	return in.each, true
 }
 
 // group is what a reference to a block with for_each stands for: an object of
 // its instances.
-func (l *lab) group(d *declared, c *cell) cty.Value {
-	members := l.expandEach(d)
+func (s *scope) group(d *declared, c *cell) cty.Value {
+	members := s.expandEach(d)
 	if d.wrong {
 		return cty.DynamicVal
 	}
-	key := ""
-	if axes := l.axesOf(d); len(axes) > 0 {
-		if c == nil {
-			c = anyCell
-		}
-		key = c.key(axes)
-	}
+	c, key := s.cellOf(d, c)
 	if v, ok := d.objects[key]; ok {
 		return v
 	}
 	objects := map[string]cty.Value{}
 	for _, m := range members {
-		objects[m.key] = l.instance(m, c).object
+		objects[m.key] = s.instance(m, c).object
 	}
 	if d.objects == nil {
 		d.objects = map[string]cty.Value{}
@@ -183,8 +200,8 @@ func (l *lab) group(d *declared, c *cell) cty.Value {
 }
 
 // knownMember reports a reference to an instance that there is not.
-func (l *lab) knownMember(t hcl.Traversal, d *declared) bool {
-	n := referenceLength(t.RootName())
+func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
+	n := s.referenceLength(t.RootName())
 	if !d.isGroup() || len(t) <= n {
 		return true
 	}
@@ -205,7 +222,7 @@ func (l *lab) knownMember(t hcl.Traversal, d *declared) bool {
 	default:
 		return true
 	}
-	members := l.expandEach(d)
+	members := s.expandEach(d)
 	if d.wrong {
 		return true
 	}
@@ -219,15 +236,15 @@ func (l *lab) knownMember(t hcl.Traversal, d *declared) bool {
 	at := t[n].SourceRange()
 	switch {
 	case len(keys) == 0:
-		l.err(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.address)
-	case bare && slices.Contains(d.typ.attributeNames(), key):
-		l.err(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say of which one you mean %s: %s[%q].%s", d.address, d.typ.name, key, d.address, keys[0], key)
+		s.err(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.address)
+	case bare && slices.Contains(d.typ.argumentNames(true), key):
+		s.err(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say of which one you mean %s: %s[%q].%s", d.address, d.typ.name, key, d.address, keys[0], key)
 	default:
 		hint := didYouMean(key, keys, nil)
 		if hint == "" && len(keys) <= 5 {
 			hint = fmt.Sprintf(" Its keys are %s.", inWords(quoted(keys), "and"))
 		}
-		l.err(at, "Unknown instance", "The for_each of %s has no key %q.%s", d.address, key, hint)
+		s.err(at, "Unknown instance", "The for_each of %s has no key %q.%s", d.address, key, hint)
 	}
 	return false
 }
@@ -252,7 +269,7 @@ func groupOf(v cty.Value) *declared {
 // splatGroups lets a splat run over what is a map of blocks: engine.vllm[*], and
 // engine.vllm.all[*] of a block with for_each. HCL's own splat would take the
 // map for a single value.
-func (l *lab) splatGroups(body *hclsyntax.Body) {
+func (s *scope) splatGroups(body *hclsyntax.Body) {
 	hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
 		splat, ok := n.(*hclsyntax.SplatExpr)
 		if !ok {
@@ -263,12 +280,11 @@ func (l *lab) splatGroups(body *hclsyntax.Body) {
 			return nil
 		}
 		t := source.Traversal
-		n1 := referenceLength(t.RootName())
-		if r := t.RootName(); r == "var" || r == "local" || r == "matrix" || n1 == 0 {
+		steps, targets := s.referenceLength(t.RootName()), s.targets(t)
+		if len(targets) == 0 || targets[0].typ.make == nil {
 			return nil
 		}
-		targets := l.targets(t)
-		if len(t) == n1-1 && len(targets) > 0 || len(t) == n1 && len(targets) == 1 && targets[0].isGroup() {
+		if len(t) == steps-1 || len(t) == steps && len(targets) == 1 && targets[0].isGroup() {
 			at := source.Range()
 			splat.Source = &hclsyntax.FunctionCallExpr{
 				Name: "values", Args: []hclsyntax.Expression{source},
@@ -279,22 +295,25 @@ func (l *lab) splatGroups(body *hclsyntax.Body) {
 	})
 }
 
+const nameOfTwo = `%s and %s would both be named %q in results, labels and containers.
+Write another key, or give one of the blocks another name.`
+
 // checkNames finds instances whose name is that of another block: all["a"] is
 // all-a in results, labels and containers.
-func (l *lab) checkNames() {
+func (s *scope) checkNames() {
 	taken := map[string]*declared{}
-	for _, d := range l.order {
-		all := []*declared{d}
-		if d.isGroup() {
-			all = l.expandEach(d)
+	for _, d := range s.order {
+		if !d.typ.takesForEach() {
+			continue
 		}
-		if d.wrong || d.typ != hostBlock && d.typ != engineBlock {
+		all := s.all(d)
+		if d.wrong {
 			continue
 		}
 		for _, m := range all {
 			name := d.typ.name + "." + m.kind + "." + m.fullName()
 			if other, ok := taken[name]; ok {
-				l.errOnce(d.header, "Name given twice", "%s and %s would both be named %q in results, labels and containers. Write another key, or give one of the blocks another name.", other.address, m.address, m.fullName())
+				s.errOnce(d.header, "Name given twice", nameOfTwo, other.address, m.address, m.fullName())
 			}
 			taken[name] = m
 		}

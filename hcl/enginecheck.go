@@ -13,50 +13,66 @@ import (
 	"hclbench/provision"
 )
 
+const (
+	twoAddresses = "The engine says url and urls. Put all of its servers into urls, and remove url."
+	emptyURLs    = `"urls" is empty. Write the servers that requests go to in turn, such as
+["http://203.0.113.7:8000", "http://203.0.113.8:8000"].`
+	floatingImage = "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as\n" +
+		"%s:v1.2.3, or let `hcl lock` write down which one it is.%s"
+)
+
 // checkEngine holds an engine against what its kind knows.
-func (l *lab) checkEngine(i *instance, e *engines.Engine) {
-	for _, f := range engines.Check(e) {
-		at, where := l.entry(i, f.Field, f.Key)
-		if f.Key != "" && where != "" {
-			continue // told where it is said
-		}
-		summary := "Wrong " + f.Field[strings.LastIndexByte(f.Field, '.')+1:]
-		if r, ok := blockRange(i.of.body, f.Field); ok {
-			at = r
-		} else if _, said := i.settings[f.Field]; !said && f.Field != "build" {
-			summary = "Missing argument"
-			if l.broken || l.misspelt[i.of.header][f.Field] {
-				continue
-			}
-		}
-		if summary == "Missing argument" {
-			l.err(at, summary, "%s", f.Detail)
-		} else {
-			l.errOnce(at, summary, "%s%s", f.Detail, where)
+func checkEngine(b *block, e *engines.Engine) {
+	if urls := b.arg("urls"); urls.said() {
+		if url := b.arg("url"); url.said() {
+			b.errOnce(url.at, "Two addresses", twoAddresses)
+			b.incomplete = true
+		} else if urls.fits() && e.URL == "" {
+			b.errOnce(urls.at, "Wrong value", emptyURLs)
+			b.incomplete = true
 		}
 	}
-	l.doubt(i, e)
-	l.warnOfShownSecrets(i, e)
-	l.warnOfClearSecrets(i, e)
-	l.warnOfFlags(i, e)
-	if ref, err := origin.ParseRef(e.Image); err == nil && ref.Floats() && !l.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
-		at, where := l.where(i, "image")
-		l.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as %s, or let `hcl lock` write down which one it is.%s", e.Image, ref.Name()+":v1.2.3", where)
+	if b.incomplete {
+		return
+	}
+	for _, f := range engines.Check(e) {
+		b.mistake(f)
+	}
+	for _, f := range engines.Doubts(e) { // what is inherited is told where it is said
+		if at, inherited := b.entry(f.Field, f.Key); inherited == "" {
+			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+		}
+	}
+	b.warnOfShownSecrets(e)
+	b.warnOfClearSecrets(e)
+	b.warnOfFlags(e)
+	ref, err := origin.ParseRef(e.Image)
+	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
+		at, inherited := b.where("image")
+		b.warn(at, "Image without a version", floatingImage, e.Image, ref.Name(), inherited)
 	}
 }
 
-// doubt warns of what hardly works. What is inherited is told where it is said.
-func (l *lab) doubt(i *instance, e *engines.Engine) {
-	for _, f := range engines.Doubts(e) {
-		if at, inherited := l.entry(i, f.Field, f.Key); inherited == "" {
-			l.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
-		}
+// mistake reports what an engine's kind finds wrong.
+func (b *block) mistake(f engines.FieldError) {
+	at, inherited := b.entry(f.Field, f.Key)
+	switch own := b.said[f.Field]; {
+	case f.Key != "" && inherited != "": // told where it is said
+	case !own.said() && f.Field != "build":
+		b.missing(b.header, f.Field, "Missing argument", "%s", f.Detail)
+	default:
+		b.errOnce(at, "Wrong "+f.Field[strings.LastIndexByte(f.Field, '.')+1:], "%s%s", f.Detail, inherited)
 	}
 }
+
+const (
+	flagOfOther = "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s."
+	unknownFlag = "hcl knows of no version of %q with the flag %s.%s"
+)
 
 // warnOfFlags is about flags that no version of the engine has and that look like one
 // of it, or like another engine's.
-func (l *lab) warnOfFlags(i *instance, e *engines.Engine) {
+func (b *block) warnOfFlags(e *engines.Engine) {
 	if e.Command != nil {
 		return
 	}
@@ -66,14 +82,15 @@ func (l *lab) warnOfFlags(i *instance, e *engines.Engine) {
 			continue
 		}
 		seen[f.Name] = true
-		at, inherited := l.entry(i, "flags", f.Name)
+		at, inherited := b.entry("flags", f.Name)
 		if inherited != "" {
 			continue
 		}
+		bare := strings.TrimPrefix(f.Name, "no-")
 		if other, here := engines.FlagElsewhere(e.Kind, f.Name); other != "" {
-			l.warnOnce(at, "Unknown flag", "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s.", e.Kind, f.Name, other, here)
-		} else if hint := didYouMean(strings.TrimPrefix(f.Name, "no-"), engines.KnownFlags(e.Kind), plainly); hint != "" && len(f.Name) > shortFlag {
-			l.warnOnce(at, "Unknown flag", "hcl knows of no version of %q with the flag %s.%s", e.Kind, f.Name, hint)
+			b.warnOnce(at, "Unknown flag", flagOfOther, e.Kind, f.Name, other, here)
+		} else if hint := didYouMean(bare, engines.KnownFlags(e.Kind), plainly); hint != "" && len(f.Name) > shortFlag {
+			b.warnOnce(at, "Unknown flag", unknownFlag, e.Kind, f.Name, hint)
 		}
 	}
 }
@@ -81,8 +98,11 @@ func (l *lab) warnOfFlags(i *instance, e *engines.Engine) {
 // shortFlag is so short that another flag is always near.
 const shortFlag = 6
 
+const secretInList = `A sensitive value in %s stands in the list of processes on host.%s, which everybody there can read,
+though not in what Docker tells and hcl keeps. Where the engine reads it from a variable, give it in env.%s`
+
 // warnOfShownSecrets is about secrets that an engine gets on its command line.
-func (l *lab) warnOfShownSecrets(i *instance, e *engines.Engine) {
+func (b *block) warnOfShownSecrets(e *engines.Engine) {
 	name := ""
 	if slices.ContainsFunc(e.Command, provision.Text.IsSecret) {
 		name = "command"
@@ -94,13 +114,14 @@ func (l *lab) warnOfShownSecrets(i *instance, e *engines.Engine) {
 	if name == "" || e.Host == nil || e.Kind == engines.Sim {
 		return
 	}
-	at, where := l.where(i, name)
-	l.warn(at, "Secret on a command line", "A sensitive value in %s stands in the list of processes on host.%s, which everybody there can read, though not in what Docker tells and hcl keeps. Where the engine reads it from a variable, give it in env.%s", name, e.Host.Name, where)
+	at, inherited := b.where(name)
+	b.warn(at, "Secret on a command line", secretInList, name, e.Host.Name, inherited)
 }
 
 var (
 	// secretName is the name of something that is kept from others.
-	secretName = regexp.MustCompile(`(?i)^(hf[_-]token|.*[_-](api[_-]?key|token|secret|password)|api[_-]?key|authorization|password|secret)$`)
+	secretName = regexp.MustCompile(
+		`(?i)^(hf[_-]token|.*[_-](api[_-]?key|token|secret|password)|api[_-]?key|authorization|password|secret)$`)
 	// secretForm is how well-known tokens begin.
 	secretForm = regexp.MustCompile(`^(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA|Bearer )[A-Za-z0-9._-]{6,}`)
 )
@@ -108,75 +129,80 @@ var (
 // secretInClear reports whether a value that is shown is one that hardly should be.
 func secretInClear(name string, value provision.Text) bool {
 	clear := value.Reveal()
-	return !value.IsSecret() && (secretForm.MatchString(clear) || len(clear) > 7 && secretName.MatchString(name) && !strings.HasPrefix(clear, "/"))
+	named := len(clear) > 7 && secretName.MatchString(name) && !strings.HasPrefix(clear, "/")
+	return !value.IsSecret() && (named || secretForm.MatchString(clear))
 }
 
+const clearSecret = `The value of %s looks like a secret, and is shown in plans and kept with the results. Mark it, as a variable with
+sensitive = true, or as here:
+
+    %s = sensitive(env(%q))`
+
 // warnOfClearSecrets is about tokens and keys that are written down as any other text.
-func (l *lab) warnOfClearSecrets(i *instance, e *engines.Engine) {
+func (b *block) warnOfClearSecrets(e *engines.Engine) {
+	warn := func(argument, key string) {
+		at, inherited := b.entry(argument, key)
+		if inherited != "" {
+			return
+		}
+		hidden := at
+		if item, _ := b.item(argument, key); item != nil {
+			at, hidden = item.KeyExpr.Range(), item.ValueExpr.Range()
+		}
+		b.hidden = append(b.hidden, hidden)
+		variable := strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+		b.warnOnce(at, "Secret in clear", clearSecret, key, key, variable)
+	}
 	for _, v := range e.Env {
 		if secretInClear(v.Name, v.Value) {
-			l.secretInClear(i, "env", v.Name)
+			warn("env", v.Name)
 		}
 	}
 	for _, f := range e.Flags {
 		if f.Value != nil && secretInClear(f.Name, *f.Value) {
-			l.secretInClear(i, "flags", f.Name)
+			warn("flags", f.Name)
 		}
 	}
 }
 
-func (l *lab) secretInClear(i *instance, argument, key string) {
-	at, inherited := l.entry(i, argument, key)
-	if inherited != "" {
-		return
-	}
-	hidden := at
-	if item, _ := l.item(i, argument, key); item != nil {
-		at, hidden = item.KeyExpr.Range(), item.ValueExpr.Range()
-	}
-	l.problems.hidden = append(l.problems.hidden, hidden)
-	l.warnOnce(at, "Secret in clear", "The value of %s looks like a secret, and is shown in plans and kept with the results. Mark it, as a variable with sensitive = true, or as here:\n\n    %s = sensitive(env(%q))", key, key, strings.ToUpper(strings.ReplaceAll(key, "-", "_")))
-}
-
 // where is the place of a setting, or of the block where it is not said. What is
 // inherited is shown at the block that inherits it: elsewhere it is right.
-func (l *lab) where(i *instance, name string) (at hcl.Range, note string) {
-	x, said := i.settings[name]
-	if !said {
-		return i.of.header, ""
+func (b *block) where(name string) (at hcl.Range, note string) {
+	x := b.said[name] // the engine's kind may name what no argument is
+	if !x.said() {
+		return b.header, ""
 	}
-	own := x.body == i.of.body
-	for _, b := range i.of.body.Blocks {
-		own = own || x.body == b.Body
+	own := x.body == b.body
+	for _, n := range b.body.Blocks {
+		own = own || x.body == n.Body
 	}
 	if own {
 		return x.at, ""
 	}
-	name = name[strings.LastIndexByte(name, '.')+1:]
-	return i.of.header, "\n\nWhat it says of " + name + " is inherited from " + pos(x.at) + "."
+	return b.header, "\n\nWhat it says of " + name[strings.LastIndexByte(name, '.')+1:] + " is inherited from " + pos(x.at) + "."
 }
 
 // entry is where, of one key of an object and its value. Note is not empty as well where
 // the object stands in this block and the key comes from what it inherits.
-func (l *lab) entry(i *instance, name, key string) (at hcl.Range, note string) {
-	at, note = l.where(i, name)
+func (b *block) entry(name, key string) (at hcl.Range, note string) {
+	at, note = b.where(name)
 	if key == "" || note != "" {
 		return at, note
 	}
-	item, found := l.item(i, name, key)
+	item, found := b.item(name, key)
 	switch {
 	case !found:
 		return at, ""
 	case item == nil:
-		return i.of.header, "\n\nWhat it says of " + key + " is inherited."
+		return b.header, "\n\nWhat it says of " + key + " is inherited."
 	}
 	return hcl.RangeBetween(item.KeyExpr.Range(), item.ValueExpr.Range()), ""
 }
 
 // item is where a block's own object says a key; nil: it does not. False: the object is
 // not written there as one.
-func (l *lab) item(i *instance, name, key string) (*hclsyntax.ObjectConsItem, bool) {
-	a, own := i.of.body.Attributes[name]
+func (b *block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
+	a, own := b.body.Attributes[name]
 	if !own {
 		return nil, false
 	}
@@ -193,16 +219,4 @@ func (l *lab) item(i *instance, name, key string) (*hclsyntax.ObjectConsItem, bo
 		}
 	}
 	return nil, true
-}
-
-// writtenKey is the key of an object's item, where the text shows it.
-func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
-	if len(item.KeyExpr.Variables()) > 0 {
-		return "", false
-	}
-	v, diags := item.KeyExpr.Value(nil)
-	if diags.HasErrors() || !v.IsKnown() {
-		return "", false
-	}
-	return asString(v)
 }

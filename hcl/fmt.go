@@ -16,19 +16,15 @@ import (
 // parse only the problems are returned, and they are never nil; name is the
 // file's in them.
 func Format(name string, text []byte) ([]byte, *Problems) {
-	l := &lab{
-		problems: &Problems{files: map[string][]byte{}, outside: map[string]bool{}, seen: map[problemKey]bool{}},
-		syntax:   map[string]bool{},
-	}
-	body := l.parse(name, text)
+	p := newProblems()
+	p.bodies = []*hclsyntax.Body{p.parse(name, text)}
 	if at, ok := invalid(name, text); ok {
 		// The scanner takes some broken characters for others.
-		l.problems.add(SeverityError, at, "Not UTF-8", "Labs are UTF-8 text, and this byte is none. Was the file saved with another encoding?")
+		p.add(SeverityError, at, "Not UTF-8", "Labs are UTF-8 text, and this byte is none. Was the file saved with another encoding?")
 	}
-	l.problems.sort()
-	l.problems.addContext([]*hclsyntax.Body{body})
-	if l.problems.HasErrors() {
-		return nil, l.problems
+	p.finish()
+	if p.HasErrors() {
+		return nil, p
 	}
 	out := settle(text)
 	if end := bytes.TrimRight(out, " \t\r\n"); len(end) == 0 {
@@ -36,7 +32,7 @@ func Format(name string, text []byte) ([]byte, *Problems) {
 	} else {
 		out = settle(append(end, lineEnd(text)...))
 	}
-	return out, l.problems
+	return out, p
 }
 
 // lineEnd is how a text ends its lines: as it ends the first.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	yaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
@@ -18,7 +19,7 @@ import (
 )
 
 // functionSet is what expressions can call.
-func (l *lab) functionSet() map[string]function.Function {
+func functionSet(dir string, vars Vars) map[string]function.Function {
 	return map[string]function.Function{
 		"abs":                    stdlib.AbsoluteFunc,
 		"can":                    tryfunc.CanFunc,
@@ -33,8 +34,8 @@ func (l *lab) functionSet() map[string]function.Function {
 		"csvdecode":              stdlib.CSVDecodeFunc,
 		"distinct":               stdlib.DistinctFunc,
 		"element":                stdlib.ElementFunc,
-		"env":                    l.envFunc(),
-		"file":                   l.fileFunc(),
+		"env":                    envFunc(vars),
+		"file":                   fileFunc(dir),
 		"flatten":                stdlib.FlattenFunc,
 		"floor":                  stdlib.FloorFunc,
 		"format":                 bounded(stdlib.FormatFunc),
@@ -91,19 +92,25 @@ func (l *lab) functionSet() map[string]function.Function {
 	}
 }
 
-func unknownFunction(name string, known map[string]function.Function) (summary, detail string) {
-	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, didYouMean(name, slices.Sorted(maps.Keys(known)), plainly))
+// unknownFunction is what is said of a function that there is not.
+func unknownFunction(name string, ctx *hcl.EvalContext) (summary, detail string) {
+	var known []string
+	for ; ctx != nil; ctx = ctx.Parent() {
+		known = slices.AppendSeq(known, maps.Keys(ctx.Functions))
+	}
+	slices.Sort(known)
+	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, didYouMean(name, known, plainly))
 }
 
 // fileFunc reads a text file, relative to the lab's directory.
-func (l *lab) fileFunc() function.Function {
+func fileFunc(dir string) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "path", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			path := args[0].AsString()
 			if !filepath.IsAbs(path) {
-				path = filepath.Join(l.src.Dir, path)
+				path = filepath.Join(dir, path)
 			}
 			text, err := readRegular(path)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -121,12 +128,12 @@ func (l *lab) fileFunc() function.Function {
 }
 
 // envFunc reads the environment; what is not set is the empty text.
-func (l *lab) envFunc() function.Function {
+func envFunc(vars Vars) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "name", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			s, _ := l.vars.lookup(args[0].AsString())
+			s, _ := vars.lookup(args[0].AsString())
 			return cty.StringVal(s), nil
 		},
 	})
@@ -135,9 +142,12 @@ func (l *lab) envFunc() function.Function {
 // sensitiveFunc marks a value that does not come from a sensitive variable, such
 // as env("HF_TOKEN").
 var sensitiveFunc = function.New(&function.Spec{
-	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true}},
-	Type:   func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
-	Impl:   func(args []cty.Value, _ cty.Type) (cty.Value, error) { return sensitive(args[0]), nil },
+	Params: []function.Parameter{{
+		Name: "value", Type: cty.DynamicPseudoType,
+		AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
+	}},
+	Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return sensitive(args[0]), nil },
 })
 
 // boundedProduct is setproduct with an end: a slip in a lab must not take all of
@@ -168,7 +178,8 @@ func bounded(f function.Function) function.Function {
 		Params:   f.Params(),
 		VarParam: f.VarParam(),
 		Type: func(args []cty.Value) (cty.Type, error) {
-			if a, _ := args[0].Unmark(); a.Type() == cty.String && a.IsKnown() && !a.IsNull() && wideFormat.MatchString(a.AsString()) {
+			a, _ := args[0].Unmark()
+			if a.Type() == cty.String && a.IsKnown() && !a.IsNull() && wideFormat.MatchString(a.AsString()) {
 				return cty.NilType, function.NewArgErrorf(0, "a width of more than three digits")
 			}
 			return f.ReturnTypeForValues(args)

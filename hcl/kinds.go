@@ -1,9 +1,11 @@
 package hcl
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,397 +26,336 @@ type kind struct {
 	refers string // the block type whose blocks it refers to, or ""
 	merges bool   // an engine's value is laid over the one it inherits, key by key
 	// convert turns a value that is known, not null and, unless secret, not
-	// sensitive into what a Config holds. A *wrongValue says what is wrong.
-	convert func(v cty.Value) (any, *wrongValue)
+	// sensitive into what a Config holds; a *declared stands for what that block
+	// becomes. A misfit says what is wrong. nil: whoever knows the block reads it.
+	convert func(v cty.Value) (any, error)
 }
 
-// wrongValue says why a value does not fit, in more detail than its kind's want.
-// The zero value adds nothing.
-type wrongValue struct {
-	hint string // more sentences
+// of is a kind whose values become a T.
+type of[T any] struct{ kind }
+
+// misfit says why a value does not fit, in more detail than its kind's want.
+type misfit string
+
+func (m misfit) Error() string { return string(m) }
+
+// noFit is a misfit of which the kind's want says all.
+const noFit misfit = ""
+
+func wrong(format string, args ...any) error { return misfit(fmt.Sprintf(format, args...)) }
+
+func kindOf[T any](noun, want string, convert func(v cty.Value) (T, error)) of[T] {
+	return of[T]{kind{noun: noun, want: want, convert: func(v cty.Value) (any, error) {
+		x, err := convert(v)
+		return x, err
+	}}}
 }
 
-var fits *wrongValue
-
-func wrong(format string, args ...any) *wrongValue {
-	return &wrongValue{hint: fmt.Sprintf(format, args...)}
+// secretly is a kind whose values may be sensitive.
+func secretly[T any](k of[T]) of[T] {
+	k.secret = true
+	return k
 }
 
-// The kinds of values.
+// merging is a kind of object that is laid over what is inherited.
+func merging[T any](k of[T]) of[T] {
+	k.merges = true
+	return secretly(k)
+}
+
+// parsed is a kind that is written as a text, or as a number or bool that stands for
+// its text. Of a mistake that is no misfit the kind's want says all.
+func parsed[T any](noun, want string, parse func(s string) (T, error)) of[T] {
+	return kindOf(noun, want, func(v cty.Value) (x T, err error) {
+		s, ok := asString(v)
+		if !ok {
+			return x, noFit
+		}
+		x, err = parse(s)
+		if m := misfit(""); err != nil && !errors.As(err, &m) {
+			err = noFit
+		}
+		return x, err
+	})
+}
+
+// inQuotes is parsed for what a bare number cannot stand for.
+func inQuotes[T any](k of[T], otherwise error) of[T] {
+	convert := k.convert
+	k.convert = func(v cty.Value) (any, error) {
+		if v.Type() != cty.String {
+			return nil, otherwise
+		}
+		return convert(v)
+	}
+	return k
+}
+
+// listOf is a list, with a kind for its elements.
+func listOf[T any](noun, want string, element func(e cty.Value) (T, error)) of[[]T] {
+	return kindOf(noun, want, func(v cty.Value) ([]T, error) { return elements(v, element) })
+}
+
+// filled is a list with something in it.
+func filled[T any](k of[[]T]) of[[]T] {
+	convert := k.convert
+	k.convert = func(v cty.Value) (any, error) {
+		list, err := convert(v)
+		if err == nil && len(list.([]T)) == 0 {
+			return nil, wrong("This one is empty.")
+		}
+		return list, err
+	}
+	return k
+}
+
+// distinct is a list of texts that are all different.
+func distinct(k of[[]string]) of[[]string] {
+	convert := k.convert
+	k.convert = func(v cty.Value) (any, error) {
+		x, err := convert(v)
+		if err != nil {
+			return nil, err
+		}
+		list := x.([]string)
+		for i, s := range list {
+			if slices.Contains(list[:i], s) {
+				return nil, wrong("%q is there twice.", s)
+			}
+		}
+		return list, nil
+	}
+	return k
+}
+
+// Kinds whose values stay expressions.
 var (
-	anything       = kind{noun: "any value", want: "a value", convert: func(v cty.Value) (any, *wrongValue) { return v, fits }}
 	typeExpression = kind{noun: "type", want: "a type such as string, number or list(string)"}
 	instances      = kind{noun: "map or list", want: `a map, such as { a = "203.0.113.1" }, or a list of texts, such as ["a", "b"]`}
 	axisPoint      = kind{noun: "value of an axis", want: "a number, a text, true, false, or a block"}
 	axis           = kind{noun: "list", want: "a list of values, such as [1, 4, 16]"}
+	anything       = kind{noun: "any value", want: "a value", convert: func(v cty.Value) (any, error) { return v, nil }}
+)
 
-	text = kind{noun: "text", want: "text in quotes", convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok {
-			return nil, &wrongValue{}
-		}
-		return s, fits
-	}}
-	truth = kind{noun: "true or false", want: "true or false", convert: func(v cty.Value) (any, *wrongValue) {
-		b, err := convert.Convert(v, cty.Bool)
-		if err != nil || b.IsNull() {
-			return nil, &wrongValue{}
-		}
-		return b.True(), fits
-	}}
-	duration = lasting(time.Millisecond, 0)
-	bound    = lasting(time.Nanosecond, 0)
-	size     = kind{noun: "size", want: `a size such as "32GB" (decimal) or "32GiB" (binary)`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		n, good := parseSize(s)
-		if !ok || !good || v.Type() != cty.String {
-			return nil, &wrongValue{}
-		}
-		return n, fits
-	}}
-	rate = kind{noun: "rate", want: `a number above 0, or "inf"`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok {
-			return nil, &wrongValue{}
-		}
-		r, err := load.ParseRate(s)
-		if err != nil || r == 0 {
-			return nil, &wrongValue{}
-		}
-		return r, fits
-	}}
-	gpus = kind{noun: "GPUs", want: `a count and a model, such as "8xH200" or "8xMI300X"`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok {
-			return nil, &wrongValue{}
-		}
-		g, err := provision.ParseGPUs(s)
-		if err != nil {
-			return nil, &wrongValue{}
-		}
-		return g, fits
-	}}
-	versions = kind{noun: "version", want: `a version with a bound, such as ">= 550.144" or ">= 550, < 580"`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok {
-			return nil, &wrongValue{}
-		}
-		x, err := provision.ParseVersions(s)
-		if err != nil {
-			return nil, &wrongValue{}
-		}
-		return x, fits
-	}}
-	engineVersion = kind{noun: "version", want: `a version, such as "0.7.3"`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok || v.Type() != cty.String || engines.CheckVersion(s) != nil {
-			return nil, &wrongValue{}
-		}
-		return s, fits
-	}}
-	texts = kind{noun: "list of texts", want: `a list of texts, such as ["a", "b"]`, convert: func(v cty.Value) (any, *wrongValue) {
-		list, w := elements(v, func(e cty.Value) (string, *wrongValue) {
-			s, ok := asString(e)
-			if !ok {
-				return "", &wrongValue{}
-			}
-			return s, fits
-		})
-		return list, w
-	}}
-	names = kind{noun: "list of names", want: `a list of names, such as ["gpus", "engine"]`, convert: func(v cty.Value) (any, *wrongValue) {
-		return someNames(v)
-	}}
-	oneOrMore = kind{noun: "name or list of names", want: `a name, or a list of names such as ["median_ttft_ms", "median_tpot_ms"]`, convert: func(v cty.Value) (any, *wrongValue) {
-		if s, ok := asString(v); ok {
-			return []string{s}, fits
-		}
-		return someNames(v)
-	}}
-	htmlFile = kind{noun: "file", want: `the name of a page, such as "report.html"`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok || filepath.Ext(s) != ".html" {
-			return nil, &wrongValue{}
-		}
-		return s, fits
-	}}
-	words = kind{noun: "list of texts", want: `a list of words, such as ["python3", "-m", "server"]`, secret: true, convert: func(v cty.Value) (any, *wrongValue) {
-		list, w := elements(v, asText)
-		return list, w
-	}}
-	secretText = kind{noun: "text", want: "a text", secret: true, convert: func(v cty.Value) (any, *wrongValue) {
-		t, w := asText(v)
-		if w != fits {
-			return nil, w
-		}
-		return t, fits
-	}}
-	mounts = kind{noun: "list of mounts", want: `a list of mounts, such as ["/on/host:/in/container:ro"]`, convert: func(v cty.Value) (any, *wrongValue) {
-		list, w := elements(v, func(e cty.Value) (provision.Mount, *wrongValue) {
-			s, _ := asString(e)
-			return parseMount(s)
-		})
-		return list, w
-	}}
-	ulimits = kind{noun: "map of limits", want: `an object with a whole number for each limit, -1 for none, such as { memlock = -1, nofile = 1048576 }`, convert: func(v cty.Value) (any, *wrongValue) {
-		var out []engines.Ulimit
-		w := entries(v, func(name string, e cty.Value) *wrongValue {
-			if e.IsNull() {
-				out = append(out, engines.Ulimit{Name: name})
-				return fits
-			}
-			f, ok := asFloat(e)
-			n := int64(f)
-			if !ok || float64(n) != f || n < -1 {
-				return &wrongValue{}
-			}
-			out = append(out, engines.Ulimit{Name: name, Value: &n})
-			return fits
-		})
-		return out, w
-	}}
-	percentiles = kind{noun: "list of numbers", want: "a list of percentiles between 1 and 100, such as [50, 99, 99.9]", convert: func(v cty.Value) (any, *wrongValue) {
-		list, w := elements(v, func(e cty.Value) (float64, *wrongValue) {
-			f, ok := asFloat(e)
-			if !ok || f <= 0 || f >= 100 {
-				return 0, &wrongValue{}
-			}
-			if f < 1 {
-				return 0, wrong("Percentiles are percents: write %s for %s.", formatNumber(big.NewFloat(f*100)), formatNumber(big.NewFloat(f)))
-			}
-			return f, fits
-		})
-		if w == fits && len(list) == 0 {
-			return nil, wrong("This one is empty.")
-		}
-		return list, w
-	}}
-	object = kind{noun: "object", want: `an object, such as { top_p = 0.9 }`, convert: func(v cty.Value) (any, *wrongValue) {
-		if !v.Type().IsObjectType() && !v.Type().IsMapType() {
-			return nil, &wrongValue{}
-		}
-		s, ok := asJSON(v)
-		if !ok {
-			return nil, &wrongValue{}
-		}
-		return s, fits
-	}}
-	hexDigest = kind{noun: "text", want: "a SHA-256 in 64 hex digits, as sha256sum prints it", convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok || !sha256Form.MatchString(s) {
-			return nil, &wrongValue{}
-		}
-		return strings.ToLower(s), fits
-	}}
-	stages = kind{noun: "list of stages", want: `a list of stages, such as [{ duration = "1m", rate = 2 }, { duration = "1m", rate = 4 }]`, convert: func(v cty.Value) (any, *wrongValue) {
-		list, w := elements(v, asStage)
-		if w == fits && len(list) == 0 {
-			return nil, wrong("This one is empty.")
-		}
-		return list, w
-	}}
-	rows = kind{noun: "list of objects", want: `a list of objects, such as csvdecode(file("published.csv"))`, convert: func(v cty.Value) (any, *wrongValue) {
-		list, w := elements(v, asRow)
-		if w == fits && len(list) == 0 {
-			return nil, wrong("This one is empty.")
-		}
-		return list, w
-	}}
-	environment = kind{noun: "map of texts", want: `an object with a text for each variable, such as { NAME = "value" }`, secret: true, merges: true, convert: func(v cty.Value) (any, *wrongValue) {
-		env := []provision.EnvVar{}
-		w := entries(v, func(name string, e cty.Value) *wrongValue {
-			if name == "" || strings.ContainsAny(name, "= \x00") {
-				return wrong("%q is not a name that an environment variable can have.", name)
-			}
-			if plain, _ := e.Unmark(); plain.IsNull() {
-				return fits // as if it were not there
-			}
-			t, w := asText(e)
-			env = append(env, provision.EnvVar{Name: name, Value: t})
-			return w
-		})
-		return env, w
-	}}
-	headers = kind{noun: "map of texts", want: `an object with a text for each header, such as { X-Tenant = "bench" }`, secret: true, convert: func(v cty.Value) (any, *wrongValue) {
-		list := []provision.EnvVar{}
-		w := entries(v, func(name string, e cty.Value) *wrongValue {
-			if plain, _ := e.Unmark(); plain.IsNull() {
-				return fits
-			}
-			t, w := asText(e)
-			if w != fits {
-				return w
-			}
-			if err := load.CheckHeader(name, t.Reveal()); err != nil {
-				return wrong("%s.", title(err.Error()))
-			}
-			if slices.ContainsFunc(list, func(h provision.EnvVar) bool { return strings.EqualFold(h.Name, name) }) {
-				return wrong("The header %s is there twice: capitals mean nothing in its name.", name)
-			}
-			list = append(list, provision.EnvVar{Name: name, Value: t})
-			return fits
-		})
-		return list, w
-	}}
-	flags = kind{noun: "map of flags", want: `an object with a value for each flag, such as { tp = 8, trust-remote-code = true }`, secret: true, merges: true, convert: func(v cty.Value) (any, *wrongValue) {
-		var out flagList
-		w := entries(v, out.add)
-		return out, w
-	}}
-	document = kind{noun: "object", want: `an object, such as { kv_cache_config = { dtype = "fp8" } }`, secret: true, merges: true, convert: asDocument}
-	jumpHost = kind{noun: "host", want: `a host, such as host.bastion or "user@bastion:22"`, refers: "host", convert: func(v cty.Value) (any, *wrongValue) {
-		if d := referred(v, "host"); d != nil {
-			return d, fits
-		}
-		s, ok := asString(v)
-		if !ok || v.Type() != cty.String {
-			return nil, &wrongValue{}
-		}
-		h := &provision.Host{Name: s, Address: s, Runtime: provision.Docker}
-		if user, address, ok := strings.Cut(s, "@"); ok {
-			h.User, h.Address = user, address
-		}
-		if why := wrongAddress(h.Address); why != "" {
-			return nil, wrong("%s", why)
-		}
-		return h, fits
-	}}
+// Kinds of single values.
+var (
+	text       = parsed("text", "text in quotes", func(s string) (string, error) { return s, nil })
+	secretText = secretly(kindOf("text", "a text", asText))
+	truth      = kindOf("true or false", "true or false", asBool)
+	duration   = lasting(time.Millisecond, 0)
+	size       = parsed("size", `a size such as "32GB" (decimal) or "32GiB" (binary)`, parseSize)
+	rate       = parsed("rate", `a number above 0, or "inf"`, parseRate)
+	gpus       = parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
+	versions   = parsed("version", `a version with a bound, such as ">= 550.144" or ">= 550, < 580"`, provision.ParseVersions)
+	hexDigest  = parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", parseSHA256)
+	htmlFile   = parsed("file", `the name of a page, such as "report.html"`, parseHTMLName)
+
+	engineVersion = inQuotes(parsed("version", `a version, such as "0.7.3"`, func(s string) (string, error) {
+		return s, engines.CheckVersion(s)
+	}), noFit)
+)
+
+// Kinds of lists.
+var (
+	texts  = listOf("list of texts", `a list of texts, such as ["a", "b"]`, asPlainText)
+	words  = secretly(listOf("list of texts", `a list of words, such as ["python3", "-m", "server"]`, asText))
+	mounts = listOf("list of mounts", `a list of mounts, such as ["/on/host:/in/container:ro"]`, asMount)
+	names  = filled(distinct(listOf("list of names", `a list of names, such as ["gpus", "engine"]`, asPlainText)))
+	stages = filled(listOf("list of stages",
+		`a list of stages, such as [{ duration = "1m", rate = 2 }, { duration = "1m", rate = 4 }]`, asStage))
+	rows = filled(listOf("list of objects", `a list of objects, such as csvdecode(file("published.csv"))`, asRow))
+
+	percentiles = filled(listOf("list of numbers",
+		"a list of percentiles between 1 and 100, such as [50, 99, 99.9]", asPercentile))
+	oneOrMore = kindOf("name or list of names",
+		`a name, or a list of names such as ["median_ttft_ms", "median_tpot_ms"]`, asNames)
+)
+
+// Kinds of objects.
+var (
+	object      = kindOf("object", `an object, such as { top_p = 0.9 }`, asObject)
+	document    = merging(kindOf("object", `an object, such as { kv_cache_config = { dtype = "fp8" } }`, asDocument))
+	flags       = merging(kindOf("map of flags", `an object with a value for each flag, such as { tp = 8, trust-remote-code = true }`, asFlags))
+	environment = merging(kindOf("map of texts", `an object with a text for each variable, such as { NAME = "value" }`, asEnvironment))
+	headers     = secretly(kindOf("map of texts", `an object with a text for each header, such as { X-Tenant = "bench" }`, asHeaders))
+	ulimits     = kindOf("map of limits",
+		`an object with a whole number for each limit, -1 for none, such as { memlock = -1, nofile = 1048576 }`, asUlimits)
 )
 
 // lasting is a duration within bounds; most 0: of any length.
-func lasting(least, most time.Duration) kind {
-	return kind{noun: "duration", want: `a duration such as "90s", "15m" or "1h30m"`, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok || v.Type() != cty.String {
-			return nil, wrong("A bare number has no unit.")
-		}
+func lasting(least, most time.Duration) of[time.Duration] {
+	const want = `a duration such as "90s", "15m" or "1h30m"`
+	return inQuotes(parsed("duration", want, func(s string) (time.Duration, error) {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
-			return nil, &wrongValue{}
+			return 0, noFit
 		case d <= 0:
-			return nil, wrong("It must be longer than nothing.")
+			return 0, wrong("It must be longer than nothing.")
 		case d < least:
-			return nil, wrong("The shortest is %s.", least)
+			return 0, wrong("The shortest is %s.", least)
 		case most > 0 && d > most:
-			return nil, wrong("The longest is %s.", most)
+			return 0, wrong("The longest is %s.", most)
 		}
-		return d, fits
-	}}
-}
-
-// someNames are names in a list, each once.
-func someNames(v cty.Value) (any, *wrongValue) {
-	var seen []string
-	_, w := elements(v, func(e cty.Value) (string, *wrongValue) {
-		s, ok := asString(e)
-		if !ok {
-			return "", &wrongValue{}
-		}
-		if slices.Contains(seen, s) {
-			return "", wrong("%q is there twice.", s)
-		}
-		seen = append(seen, s)
-		return s, fits
-	})
-	if w == fits && len(seen) == 0 {
-		return nil, wrong("This one is empty.")
-	}
-	return seen, w
+		return d, nil
+	}), wrong("A bare number has no unit."))
 }
 
 // word is one of a few texts.
-func word(allowed ...string) kind {
-	want := inWords(quoted(allowed), "or")
-	return kind{noun: want, want: want, convert: func(v cty.Value) (any, *wrongValue) {
-		s, ok := asString(v)
-		if !ok {
-			return nil, &wrongValue{}
+func word[T ~string](allowed ...T) of[T] {
+	known := plainTexts(allowed)
+	want := inWords(quoted(known), "or")
+	return parsed(want, want, func(s string) (T, error) {
+		if !slices.Contains(known, s) {
+			return "", wrong("%s", strings.TrimSpace(didYouMean(s, known, nil)))
 		}
-		if !slices.Contains(allowed, s) {
-			return nil, wrong("%s", strings.TrimSpace(didYouMean(s, allowed, nil)))
-		}
-		return s, fits
-	}}
+		return T(s), nil
+	})
 }
 
 // wordList is a list of some of a few texts, each at most once.
-func wordList(allowed ...string) kind {
+func wordList(allowed ...string) of[[]string] {
 	want := "a list of " + inWords(quoted(allowed), "and")
-	return kind{noun: want, want: want, convert: func(v cty.Value) (any, *wrongValue) {
-		var seen []string
-		list, w := elements(v, func(e cty.Value) (string, *wrongValue) {
-			s, ok := asString(e)
-			if !ok {
-				return "", &wrongValue{}
-			}
-			if !slices.Contains(allowed, s) {
-				return "", wrong("There is no %q. %s", s, strings.TrimSpace(didYouMean(s, allowed, nil)))
-			}
-			if slices.Contains(seen, s) {
-				return "", wrong("%q is there twice.", s)
-			}
-			seen = append(seen, s)
-			return s, fits
-		})
-		return list, w
-	}}
+	return distinct(listOf(want, want, func(e cty.Value) (string, error) {
+		s, err := asPlainText(e)
+		if err == nil && !slices.Contains(allowed, s) {
+			return "", wrong("There is no %q. %s", s, strings.TrimSpace(didYouMean(s, allowed, nil)))
+		}
+		return s, err
+	}))
 }
 
-// whole is an integer within bounds; converted to int64.
-func whole(least, most int64) kind {
+// whole is an integer within bounds.
+func whole[N int | int64 | uint64](least, most N) of[N] {
 	want := fmt.Sprintf("a whole number between %d and %d", least, most)
 	if most > 65535 {
 		want = fmt.Sprintf("a whole number of at least %d", least)
 	}
-	return kind{noun: "whole number", want: want, convert: func(v cty.Value) (any, *wrongValue) {
+	return kindOf("whole number", want, func(v cty.Value) (N, error) {
 		n, err := convert.Convert(v, cty.Number)
 		if err != nil || n.IsNull() {
-			return nil, &wrongValue{}
+			return 0, noFit
 		}
 		i, exact := n.AsBigFloat().Int64()
-		if exact != big.Exact || i < least {
-			return nil, &wrongValue{}
+		if exact != big.Exact || i < int64(least) {
+			return 0, noFit
 		}
-		if i > most {
-			return nil, wrong("The largest is %d.", most)
+		if i > int64(most) {
+			return 0, wrong("The largest is %d.", most)
 		}
-		return i, fits
-	}}
+		return N(i), nil
+	})
 }
 
 // number is a float64 within bounds.
-func number(least, most float64) kind {
+func number(least, most float64) of[float64] {
 	want := fmt.Sprintf("a number between %v and %v", least, most)
 	if most >= 1e6 {
 		want = fmt.Sprintf("a number of at least %v", least)
 	}
-	return kind{noun: "number", want: want, convert: func(v cty.Value) (any, *wrongValue) {
+	return kindOf("number", want, func(v cty.Value) (float64, error) {
 		f, ok := asFloat(v)
 		if !ok || f < least || f > most {
-			return nil, &wrongValue{}
+			return 0, noFit
 		}
-		return f, fits
-	}}
+		return f, nil
+	})
 }
 
-// reference is a block of the named type; converted to its *declared.
-func reference(block string) kind {
-	example := map[string]string{"engine": "engine.vllm.h200", "dataset": "dataset.random.short"}[block]
-	if example == "" {
-		example = block + ".name"
-	}
+// reference is a block of the named type, which becomes an N.
+func reference[N any](block, example string) of[*N] {
 	article := "a "
-	if block == "engine" {
+	if strings.HasPrefix(block, "e") {
 		article = "an "
 	}
-	return kind{noun: block, want: fmt.Sprintf("%s%s of this lab, such as %s", article, block, example), refers: block, convert: func(v cty.Value) (any, *wrongValue) {
+	want := article + block + " of this lab, such as " + example
+	return of[*N]{kind{noun: block, want: want, refers: block, convert: func(v cty.Value) (any, error) {
 		if d := referred(v, block); d != nil {
-			return d, fits
+			return d, nil
 		}
 		if d := referred(v, ""); d != nil {
 			return nil, wrong("%s is something else.", d.address)
 		}
-		return nil, &wrongValue{}
+		return nil, noFit
+	}}}
+}
+
+// Kinds of references.
+var (
+	hostOfLab    = reference[provision.Host]("host", "host.name")
+	modelOfLab   = reference[engines.Model]("model", "model.name")
+	engineOfLab  = reference[engines.Engine]("engine", "engine.vllm.h200")
+	datasetOfLab = reference[load.Dataset]("dataset", "dataset.random.short")
+	jumpHost     = of[*provision.Host]{kind{
+		noun: "host", want: `a host, such as host.bastion or "user@bastion:22"`, refers: "host", convert: asJump,
 	}}
+)
+
+var (
+	sizeForm   = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([KMGT]i?)?B$`)
+	sha256Form = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+)
+
+func parseSHA256(s string) (string, error) {
+	if !sha256Form.MatchString(s) {
+		return "", noFit
+	}
+	return strings.ToLower(s), nil
+}
+
+func parseHTMLName(s string) (string, error) {
+	if filepath.Ext(s) != ".html" {
+		return "", noFit
+	}
+	return s, nil
+}
+
+func parseRate(s string) (load.Rate, error) {
+	r, err := load.ParseRate(s)
+	if err == nil && r == 0 {
+		err = noFit
+	}
+	return r, err
+}
+
+func asNames(v cty.Value) ([]string, error) {
+	if s, ok := asString(v); ok {
+		return []string{s}, nil
+	}
+	list, err := names.convert(v)
+	if err != nil {
+		return nil, err
+	}
+	return list.([]string), nil
+}
+
+func asPercentile(v cty.Value) (float64, error) {
+	f, ok := asFloat(v)
+	if !ok || f <= 0 || f >= 100 {
+		return 0, noFit
+	}
+	if f < 1 {
+		return 0, wrong("Percentiles are percents: write %s for %s.",
+			formatNumber(big.NewFloat(f*100)), formatNumber(big.NewFloat(f)))
+	}
+	return f, nil
+}
+
+// asJump is a declared host, or one that the text says whole.
+func asJump(v cty.Value) (any, error) {
+	if d := referred(v, "host"); d != nil {
+		return d, nil
+	}
+	s, ok := asString(v)
+	if !ok || v.Type() != cty.String {
+		return nil, noFit
+	}
+	h := &provision.Host{Name: s, Address: s, Runtime: provision.Docker}
+	if user, address, ok := strings.Cut(s, "@"); ok {
+		h.User, h.Address = user, address
+	}
+	if why := wrongAddress(h.Address); why != "" {
+		return nil, wrong("%s", why)
+	}
+	return h, nil
 }

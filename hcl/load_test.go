@@ -793,8 +793,8 @@ func TestParseSize(t *testing.T) {
 		"32GB": 32e9, "32GiB": 32 << 30, "1.5TB": 15e11, "512 MiB": 512 << 20, "7B": 7,
 		"32": 0, "32G": 0, "GB": 0, "-1GB": 0, "1e3GB": 0, "99999999999TB": 0,
 	} {
-		if got, ok := parseSize(in); ok != (want != 0) || ok && got != want {
-			t.Errorf("parseSize(%q) = %d, %v, want %d", in, got, ok, want)
+		if got, err := parseSize(in); (err == nil) != (want != 0) || got != want {
+			t.Errorf("parseSize(%q) = %d, %v, want %d", in, got, err, want)
 		}
 	}
 }

@@ -1,11 +1,11 @@
 package hcl
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -19,30 +19,62 @@ const (
 	hotTest      = 2.0                    // temperature; what the OpenAI API allows at most
 )
 
+const (
+	pacedByTrace = `A trace says when each request is sent, so %s has no effect. To make it faster or slower,
+write slowdown in the data set.`
+	pacedOffline   = "An engine's offline benchmark is given all requests at once and has no server, so %s has no effect."
+	idleBurstiness = `burstiness shapes the times between arrivals, which only a rate has. Here the next request is sent when one
+is done.`
+	fewRequests = `With fewer requests than may be in flight, the concurrency is never reached, and the numbers are those of a
+lower one. Write at least as many requests as the highest concurrency; several times as many is usual.`
+)
+
+// warnOfPacing is about arguments of load blocks that have no effect here.
+func warnOfPacing(b *block, d *draft) {
+	w := d.Workload
+	traced := w.Dataset.Kind == load.Trace
+	idle, why := []string(nil), pacedByTrace
+	switch {
+	case d.Offline:
+		idle = []string{"concurrency", "rate", "burstiness", "ramp", "stages", "stream", "endpoint", "from"}
+		why = pacedOffline
+	case traced && b.arg("dataset").said():
+		idle = []string{"rate", "burstiness", "ramp", "stages"}
+	}
+	for _, name := range idle {
+		if x := b.arg("load." + name); x.said() {
+			b.warn(x.at, "No effect", why, name)
+		}
+	}
+	paced := b.arg("load.rate").said() || b.arg("load.stages").said() || d.Offline || traced
+	if x := b.arg("load.burstiness"); x.said() && !paced {
+		b.warn(x.at, "No effect", idleBurstiness)
+	}
+	if x := b.arg("requests"); x.fits() && w.Requests < w.Concurrency && !d.Offline {
+		b.add(SeverityWarning, x.at, "Fewer requests than concurrency", fold(fewRequests),
+			fmt.Sprintf("requests is %d", w.Requests), fmt.Sprintf("concurrency is %d", w.Concurrency))
+	}
+}
+
 // checkRules holds a load against the rules that it has wherever it is written; what
 // is missing has been reported.
-func (l *lab) checkRules(b *hclsyntax.Block, s settings, w load.Workload) bool {
+func checkRules(b *block, w load.Workload) bool {
 	good := true
 	for _, p := range w.Problems() {
-		at, said := placeOf(b, s, p.Field)
-		if !said {
-			continue
+		if at, said := placeOf(b, p.Field); said {
+			b.errOnce(at, "Wrong load", "%s.", title(p.Text))
+			good = false
 		}
-		l.errOnce(at, "Wrong load", "%s.", title(p.Text))
-		good = false
 	}
 	if good {
-		l.warnOfPace(s, w)
+		warnOfPace(b, w)
 	}
 	return good
 }
 
 // placeOf is where a benchmark says something; of its data set, where it names it. A
 // data set that needs another endpoint needs one to be said.
-func placeOf(b *hclsyntax.Block, s settings, field string) (hcl.Range, bool) {
-	if field == "slo" {
-		return blockRange(b.Body, field)
-	}
+func placeOf(b *block, field string) (hcl.Range, bool) {
 	names := []string{"load." + field, field}
 	if field == "endpoint" || field == "dataset.tokenizer" {
 		names = []string{"load.endpoint", "dataset"}
@@ -50,47 +82,58 @@ func placeOf(b *hclsyntax.Block, s settings, field string) (hcl.Range, bool) {
 		names = []string{"dataset"}
 	}
 	for _, name := range names {
-		if x, said := s[name]; said {
+		if x := b.said[name]; x.said() {
 			return x.at, true
 		}
 	}
 	return hcl.Range{}, false
 }
 
+const (
+	timeoutShort  = "Requests that take longer than %s fail, and nearly every answer of a model does."
+	hardlyAny     = "At %v requests a second and for %s there are %.2g requests to be expected."
+	endlessLoad   = "At %v requests a second, %d requests take more than %.0f days."
+	sglangsOwn    = "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q."
+	tooHot        = "At %v the next token is nearly any token, and the OpenAI API takes at most %v."
+	veryLongInput = `A prompt of %d tokens and an answer of %d make %d, which few models take. If this one does,
+say so in the flags of %s, so that it is checked.`
+)
+
 // warnOfPace is about times and rates that hardly anybody means.
-func (l *lab) warnOfPace(s settings, w load.Workload) {
-	if x, said := s["load.timeout"]; said && w.Timeout > 0 && time.Duration(w.Timeout) < shortTimeout {
-		l.warn(x.at, "Short timeout", "Requests that take longer than %s fail, and nearly every answer of a model does.", time.Duration(w.Timeout))
+func warnOfPace(b *block, w load.Workload) {
+	if x, limit := b.arg("load.timeout"), time.Duration(w.Timeout); x.fits() && limit < shortTimeout {
+		b.warn(x.at, "Short timeout", timeoutShort, limit)
 	}
 	if w.Rate == load.Inf || w.Rate <= 0 {
 		return
 	}
-	at := s["load.rate"].at
-	if expected := float64(w.Rate) * time.Duration(w.Duration).Seconds(); w.Duration > 0 && expected < 1 {
-		l.warn(at, "Hardly any request", "At %v requests a second and for %s there are %.2g requests to be expected.", float64(w.Rate), w.Duration, expected)
+	at, rate := b.arg("load.rate").at, float64(w.Rate)
+	if expected := rate * time.Duration(w.Duration).Seconds(); w.Duration > 0 && expected < 1 {
+		b.warn(at, "Hardly any request", hardlyAny, rate, w.Duration, expected)
 	}
-	if seconds := float64(w.Requests) / float64(w.Rate); seconds > longCell.Seconds() {
-		l.warn(at, "Endless load", "At %v requests a second, %d requests take more than %.0f days.", float64(w.Rate), w.Requests, longCell.Hours()/24)
+	if seconds := float64(w.Requests) / rate; seconds > longCell.Seconds() {
+		b.warn(at, "Endless load", endlessLoad, rate, w.Requests, longCell.Hours()/24)
 	}
 }
 
-// checkWith holds what a load sends against what the engine serves.
-func (l *lab) checkWith(s settings, c Cell) bool {
+// checkSent holds what a load sends against what the engine serves.
+func checkSent(b *block, c Cell) bool {
 	e, w := c.Engine, c.Workload
-	if x, said := s["load.endpoint"]; said && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
-		l.errOnce(x.at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q.", e.Address(), e.Kind, load.Completions, load.Chat)
+	x := b.arg("load.endpoint")
+	if x.said() && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
+		b.errOnce(x.at, "No such endpoint", sglangsOwn, e.Address(), e.Kind, load.Completions, load.Chat)
 		return false
 	}
-	if x, said := s["load.temperature"]; said && w.Temperature > hotTest {
-		l.warn(x.at, "High temperature", "At %v the next token is nearly any token, and the OpenAI API takes at most %v.", w.Temperature, hotTest)
+	if x := b.arg("load.temperature"); x.said() && w.Temperature > hotTest {
+		b.warn(x.at, "High temperature", tooHot, w.Temperature, hotTest)
 	}
 	input, output := w.Longest()
 	if _, _, said := engines.MaxContext(e); !said && input+output > longPrompt && e.Kind != engines.Sim {
-		x, ok := s["load.output_tokens"]
-		if !ok || output < input {
-			x = s["dataset"]
+		x := b.arg("load.output_tokens")
+		if !x.said() || output < input {
+			x = b.arg("dataset")
 		}
-		l.warn(x.at, "Very long context", "A prompt of %d tokens and an answer of %d make %d, which few models take. If this one does, say so in the flags of %s, so that it is checked.", input, output, input+output, e.Address())
+		b.warn(x.at, "Very long context", veryLongInput, input, output, input+output, e.Address())
 	}
 	return true
 }

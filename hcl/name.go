@@ -23,7 +23,7 @@ func NameOf(src *Source) (string, error) {
 			continue
 		}
 		for _, b := range body.Blocks {
-			if b.Type == labBlock.name && len(b.Labels) == 1 && labName.MatchString(b.Labels[0]) {
+			if b.Type == "lab" && len(b.Labels) == 1 && labName.form.MatchString(b.Labels[0]) {
 				return b.Labels[0], nil
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/rivo/uniseg"
 
 	"hclbench/provision"
@@ -164,21 +163,4 @@ func wrap(text string, width int) []string {
 		out = append(out, current)
 	}
 	return out
-}
-
-// addContext names the block around each problem.
-func (p *Problems) addContext(bodies []*hclsyntax.Body) {
-	for i, x := range p.list {
-		for _, body := range bodies {
-			for _, b := range body.Blocks {
-				r := b.Range()
-				if r.Filename == x.File && r.Start.Byte < x.Start.Byte && x.Start.Byte < r.End.Byte {
-					p.list[i].Context = b.Type
-					for _, label := range b.Labels {
-						p.list[i].Context += fmt.Sprintf(" %q", label)
-					}
-				}
-			}
-		}
-	}
 }

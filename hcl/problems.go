@@ -3,10 +3,10 @@ package hcl
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
@@ -38,22 +38,34 @@ type Problem struct {
 	End      Position `json:"end"`
 }
 
-// Problems are all the problems of a lab, ordered by file and position.
+// Problems are all the problems of a lab, ordered by file and position, and the text
+// that they are about.
 type Problems struct {
-	list  []Problem
-	files map[string][]byte
-	// outside are the names under files that are no files: "--var x".
-	outside map[string]bool
-	// hidden are ranges of text that hold sensitive values in clear: a default, a
-	// line of lab.hclvars. Snippets leave them out.
-	hidden []hcl.Range
-	seen   map[problemKey]bool
-	bodies []*hclsyntax.Body // of the lab's files
+	labText
+	list []Problem
+	seen map[problemKey]bool
+	// broken: a file does not parse, so what seems to be missing may stand in the
+	// part that was lost, and is not reported.
+	broken bool
+	syntax map[string]bool // the lines that do not parse, "lab.hcl:12"
+	// misspelt are the names in each block that are a slip of others: what is there under
+	// a wrong name is not missing as well.
+	misspelt map[hcl.Range]map[string]bool
+	each     *declared // the instance of for_each that is being read; nil: none
 }
 
 type problemKey struct {
 	summary, detail, file string
 	start                 int
+}
+
+func newProblems() *Problems {
+	return &Problems{
+		labText:  labText{files: map[string][]byte{}, outside: map[string]bool{}},
+		seen:     map[problemKey]bool{},
+		syntax:   map[string]bool{},
+		misspelt: map[hcl.Range]map[string]bool{},
+	}
 }
 
 // HasErrors reports whether one of the problems is an error.
@@ -77,6 +89,67 @@ func (p *Problems) Count() (errors, warnings int) {
 // List returns the problems, ordered by file and position.
 func (p *Problems) List() []Problem { return slices.Clone(p.list) }
 
+// err keeps a mistake. The detail may be broken into lines as [fold] joins them.
+func (p *Problems) err(at hcl.Range, summary, format string, args ...any) {
+	if p.broken && p.syntax[pos(at)] {
+		return // half of a line means nothing
+	}
+	p.add(SeverityError, at, summary, fold(fmt.Sprintf(format, args...)))
+}
+
+func (p *Problems) warn(at hcl.Range, summary, format string, args ...any) {
+	p.add(SeverityWarning, at, summary, fold(fmt.Sprintf(format, args...)))
+}
+
+// errOnce is err for what may be wrong in one cell after the other, each time in
+// other words: only the first is kept.
+func (p *Problems) errOnce(at hcl.Range, summary, format string, args ...any) {
+	if !p.first(at, summary) {
+		return
+	}
+	before := len(p.list)
+	p.err(at, summary, format, args...)
+	if p.each != nil && len(p.list) > before {
+		p.list[before].Values = []string{fmt.Sprintf("each.key is %q", p.each.key)}
+	}
+}
+
+// warnOnce is errOnce for warnings.
+func (p *Problems) warnOnce(at hcl.Range, summary, format string, args ...any) {
+	if p.first(at, summary) {
+		p.warn(at, summary, format, args...)
+	}
+}
+
+// first reports whether nothing of this summary was found at this place before.
+func (p *Problems) first(at hcl.Range, summary string) bool {
+	key := problemKey{summary: summary, file: at.Filename, start: at.Start.Byte}
+	if p.seen[key] {
+		return false
+	}
+	p.seen[key] = true
+	return true
+}
+
+// absent reports that something is not there, which cannot be known when a part
+// of the text was lost to a syntax error.
+func (p *Problems) absent(at hcl.Range, summary, format string, args ...any) {
+	if !p.broken {
+		p.err(at, summary, format, args...)
+	}
+}
+
+// missing is absent for something that a block needs under a name.
+func (p *Problems) missing(block hcl.Range, name, summary, format string, args ...any) {
+	if !p.misspelt[block][name] {
+		p.absent(block, summary, format, args...)
+	}
+}
+
+// settled reports whether nothing is wrong so far: what hardly anybody means is told
+// only of a lab that is right.
+func (p *Problems) settled() bool { return !p.broken && !p.HasErrors() }
+
 // add keeps a problem unless the same one was found at the same place before:
 // an expression in a matrix is evaluated once per cell.
 func (p *Problems) add(severity string, at hcl.Range, summary, detail string, values ...string) {
@@ -95,63 +168,66 @@ func (p *Problems) add(severity string, at hcl.Range, summary, detail string, va
 	p.list = append(p.list, x)
 }
 
-func (p *Problems) sort() {
+// finish puts the problems in order, and names the block around each.
+func (p *Problems) finish() {
 	slices.SortStableFunc(p.list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start.Byte, b.Start.Byte))
 	})
-}
-
-// didYouMean is " Did you mean x?" for the known name nearest to the wrong one,
-// or "" when none is near. The suggestion is shown as say(name); nil: in quotes.
-func didYouMean(wrong string, known []string, say func(string) string) string {
-	best := nearest(wrong, known)
-	if best == "" {
-		return ""
-	}
-	if say == nil {
-		say = func(s string) string { return fmt.Sprintf("%q", s) }
-	}
-	return " Did you mean " + say(best) + "?"
-}
-
-// nearest is the known name that the wrong one is a slip of, or "".
-func nearest(wrong string, known []string) string {
-	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
-	best, bestDistance := "", 3
-	for _, name := range known {
-		d := levenshtein.Distance(plain(wrong), plain(name), nil)
-		if d < bestDistance && 2*d <= max(len(wrong), len(name)) {
-			best, bestDistance = name, d
+	for i, x := range p.list {
+		for _, body := range p.bodies {
+			for _, b := range body.Blocks {
+				r := b.Range()
+				if r.Filename == x.File && r.Start.Byte < x.Start.Byte && x.Start.Byte < r.End.Byte {
+					p.list[i].Context = strings.Join(append([]string{b.Type}, quoted(b.Labels)...), " ")
+				}
+			}
 		}
 	}
-	return best
 }
 
-// inWords joins names as a sentence does: "a, b or c".
-func inWords(names []string, last string) string {
-	switch n := len(names); n {
-	case 0:
-		return ""
-	case 1:
-		return names[0]
-	default:
-		return strings.Join(names[:n-1], ", ") + " " + last + " " + names[n-1]
+const hiddenMistake = `What is wrong cannot be said here, since a sensitive value takes part in this expression.
+Try it with a harmless value that is not sensitive.`
+
+// report turns the HCL library's diagnostics into problems.
+func (p *Problems) report(diags hcl.Diagnostics) {
+	for _, d := range diags {
+		severity := SeverityError
+		if d.Severity == hcl.DiagWarning {
+			severity = SeverityWarning
+		}
+		at := hcl.Range{}
+		if d.Subject != nil {
+			at = *d.Subject
+		} else if d.Context != nil {
+			at = *d.Context
+		}
+		summary, detail := d.Summary, d.Detail
+		call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d)
+		if ok && call.CalledFunctionName() != "" {
+			summary, detail = unknownFunction(call.CalledFunctionName(), d.EvalContext)
+		}
+		var values []string
+		if d.Expression != nil && d.EvalContext != nil {
+			if marked(d.EvalContext) && secretsInvolved(d) {
+				// The library and the functions quote what they were given, and what they
+				// computed from it.
+				detail = fold(hiddenMistake)
+			} else {
+				values = explain(d.Expression.Variables(), d.EvalContext)
+			}
+		}
+		if p.first(at, summary) { // in other cells it would say the same of other values
+			p.add(severity, at, summary, detail, values...)
+		}
 	}
 }
 
-// ticked are names as Markdown shows code.
-func ticked(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = "`" + n + "`"
-	}
-	return out
+// inOrder returns attributes as they are written; HCL keeps them in a map.
+func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
+	return slices.SortedFunc(maps.Values(attrs), func(a, b *hclsyntax.Attribute) int {
+		return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte
+	})
 }
 
-func quoted(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = fmt.Sprintf("%q", n)
-	}
-	return out
-}
+// pos is a range as people write it: "lab.hcl:12".
+func pos(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }

@@ -25,20 +25,18 @@ func TestReferenceTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"functions": functionTable()}
-	for _, k := range datasetKinds {
-		want["dataset "+k.kind] = blockTable(k)
-	}
 	var walk func(b *blockType)
 	walk = func(b *blockType) {
 		want["block "+b.name] = blockTable(b)
-		if b == datasetBlock {
+		for _, v := range b.variants {
 			want["block "+b.name] = b.doc + "\n\n"
+			want[b.name+" "+v.kind] = blockTable(v)
 		}
 		for _, n := range b.blocks {
 			walk(n.typ)
 		}
 	}
-	for _, b := range blockTypes() {
+	for _, b := range language() {
 		walk(b)
 	}
 	region := regexp.MustCompile(`(?s)<!-- generated: (.*?) -->\n(.*?)<!-- end -->`)
@@ -101,12 +99,8 @@ func blockTable(b *blockType) string {
 }
 
 func functionTable() string {
-	l := &lab{}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(l.functionSet())) {
-		names = append(names, "`"+name+"`")
-	}
-	return strings.Join(names, ", ") + ".\n"
+	names := slices.Sorted(maps.Keys(functionSet("", Vars{})))
+	return strings.Join(ticked(names), ", ") + ".\n"
 }
 
 // TestReferenceExamples reads every example of the page. Those that are marked

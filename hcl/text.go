@@ -13,21 +13,73 @@ import (
 	"hclbench/provision"
 )
 
+// labText is the text that a lab was read from, and what of it is not shown.
+type labText struct {
+	files map[string][]byte
+	// outside are the names under files that are no files: "--var x".
+	outside map[string]bool
+	// hidden are ranges of text that hold sensitive values in clear: a default, a
+	// line of lab.hclvars. Snippets leave them out.
+	hidden []hcl.Range
+	bodies []*hclsyntax.Body // of the lab's files
+}
+
 // Text returns the lab's files by name, with what is sensitive replaced: defaults
 // and values of sensitive variables, what is given to sensitive(…), keys, and what
 // locals and variables in those are made of. A text
 // in quotes that is replaced in one place is replaced wherever it stands, in a
 // comment too.
-func (c *Config) Text() map[string][]byte {
-	h := hiding{ranges: slices.Clone(c.text.hidden), bodies: c.text.bodies, seen: map[string]bool{}}
-	for name, text := range c.text.files {
+func (t *labText) Text() map[string][]byte {
+	secret := t.secretRanges()
+	files := map[string][]byte{}
+	var words []string
+	for name, text := range t.files {
+		if !t.outside[name] {
+			shown, hidden := withoutRanges(name, text, secret)
+			files[filepath.Base(name)] = shown
+			words = append(words, hidden...)
+		}
+	}
+	secrets := plain.NewSecrets(words...)
+	for name, text := range files {
+		files[name] = []byte(secrets.Hide(string(text)))
+	}
+	return files
+}
+
+// withoutRanges replaces ranges of a file, and returns the texts in quotes that were
+// in them.
+func withoutRanges(name string, text []byte, secret []hcl.Range) (out []byte, words []string) {
+	done := 0
+	for _, at := range secret {
+		end := min(at.End.Byte, len(text))
+		if at.Filename != name || end <= done {
+			continue
+		}
+		if at.Start.Byte >= done {
+			out = slices.Concat(out, text[done:at.Start.Byte], []byte(quote(provision.Redacted)))
+		}
+		for i, word := range bytes.Split(text[at.Start.Byte:end], []byte(`"`)) {
+			if i%2 == 1 && len(word) >= minQuoted {
+				words = append(words, string(word))
+			}
+		}
+		done = end
+	}
+	return append(out, text[done:]...), words
+}
+
+// secretRanges are where the text holds what is sensitive, in order.
+func (t *labText) secretRanges() []hcl.Range {
+	h := hiding{ranges: slices.Clone(t.hidden), bodies: t.bodies, seen: map[string]bool{}}
+	for name, text := range t.files {
 		if filepath.Base(name) == VarsFile {
 			if f, _ := hclsyntax.ParseConfig(text, name, hcl.InitialPos); f != nil {
 				h.values, _ = f.Body.(*hclsyntax.Body)
 			}
 		}
 	}
-	for _, body := range c.text.bodies {
+	for _, body := range t.bodies {
 		hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
 			switch n := n.(type) {
 			case *hclsyntax.Attribute:
@@ -44,39 +96,8 @@ func (c *Config) Text() map[string][]byte {
 			return nil
 		})
 	}
-	secret := h.ranges
-	slices.SortFunc(secret, func(a, b hcl.Range) int { return cmp.Compare(a.Start.Byte, b.Start.Byte) })
-	shown := []byte(`"` + provision.Redacted + `"`)
-	files := map[string][]byte{}
-	var quoted []string
-	for name, text := range c.text.files {
-		if c.text.outside[name] {
-			continue
-		}
-		var out []byte
-		done := 0
-		for _, at := range secret {
-			end := min(at.End.Byte, len(text))
-			if at.Filename != name || end <= done {
-				continue
-			}
-			if at.Start.Byte >= done {
-				out = slices.Concat(out, text[done:at.Start.Byte], shown)
-			}
-			for i, words := 0, bytes.Split(text[at.Start.Byte:end], []byte(`"`)); i < len(words); i++ {
-				if i%2 == 1 && len(words[i]) >= minQuoted {
-					quoted = append(quoted, string(words[i]))
-				}
-			}
-			done = end
-		}
-		files[filepath.Base(name)] = append(out, text[done:]...)
-	}
-	secrets := plain.NewSecrets(quoted...)
-	for name, text := range files {
-		files[name] = []byte(secrets.Hide(string(text)))
-	}
-	return files
+	slices.SortFunc(h.ranges, func(a, b hcl.Range) int { return cmp.Compare(a.Start.Byte, b.Start.Byte) })
+	return h.ranges
 }
 
 // hiding collects what of a lab's text is secret.
@@ -120,9 +141,9 @@ func (h *hiding) follow(root, name string) {
 	for _, body := range h.bodies {
 		for _, b := range body.Blocks {
 			switch {
-			case root == "local" && b.Type == localsBlock.name:
+			case root == "local" && b.Type == "locals":
 				said(b.Body, name)
-			case root == "var" && b.Type == variableBlock.name && len(b.Labels) == 1 && b.Labels[0] == name:
+			case root == "var" && b.Type == "variable" && len(b.Labels) == 1 && b.Labels[0] == name:
 				said(b.Body, "default")
 			}
 		}

@@ -48,11 +48,11 @@ engine "vllm" "box" {
 `),
 		VarsFile: []byte("given = \"canary-given\"\n"),
 	}}
-	cfg, problems := Load(src, Vars{})
+	_, problems := Load(src, Vars{})
 	if problems.HasErrors() {
 		t.Fatal(problems.list)
 	}
-	text := cfg.Text()
+	text := problems.Text()
 	if len(text) != 2 {
 		t.Errorf("%d files are kept; want 2", len(text))
 	}
@@ -104,12 +104,12 @@ locals {
 `),
 		VarsFile: []byte("given = \"canary-given\"\n"),
 	}}
-	cfg, problems := Load(src, Vars{})
+	_, problems := Load(src, Vars{})
 	if problems.HasErrors() {
 		t.Fatal(printed(t, problems))
 	}
 	all := ""
-	for _, file := range cfg.Text() {
+	for _, file := range problems.Text() {
 		all += string(file)
 	}
 	if strings.Contains(all, "canary") || strings.Contains(all, "efgh") || !strings.Contains(all, "stays here") {

@@ -12,6 +12,44 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
+func variableBlock() *blockType {
+	const types = "`string`, `number`, `bool`, `list(…)`, `set(…)`, `map(…)`, `object({…})`, `tuple([…])`, `any`"
+	return &blockType{
+		name: "variable", labels: []label{{what: "name", form: identifier}}, root: "var",
+		doc: "A value that is given from outside.",
+		args: []argument{
+			unbound("type", typeExpression, "any type", "What values it takes: "+types+"."),
+			unbound("default", anything, "the variable must be set",
+				"The value where none is given. It refers to no other, but may call functions: `env(\"HOME\")`."),
+			unbound("sensitive", truth.kind, "`false`", "The value is never printed, stored, logged or hashed in clear."),
+			unbound("description", text.kind, "", "What it is, for people."),
+		},
+		blocks: []nested{{typ: validationBlock(), many: true}},
+	}
+}
+
+func validationBlock() *blockType {
+	return &blockType{
+		name: "validation",
+		doc:  "A rule that the variable's value must meet.",
+		args: []argument{
+			unbound("condition", truth.kind, required, "True when the value is good."),
+			unbound("error_message", text.kind, required, "What to say otherwise: a full sentence."),
+		},
+	}
+}
+
+func localsBlock() *blockType {
+	return &blockType{
+		name: "locals", root: "local",
+		doc:  "Names for values that are used more than once: each argument is one, referred to as `local.NAME`.",
+		free: &argument{kind: anything},
+	}
+}
+
+// envPrefix begins the names of variables of the environment that are for a lab.
+const envPrefix = "HCL_VAR_"
+
 // given is a value for a variable, from outside of the lab's own files.
 type given struct {
 	value cty.Value
@@ -19,121 +57,147 @@ type given struct {
 	at    hcl.Range
 }
 
+// variables gives the variables of a lab their values.
+type variables struct {
+	*reader
+	names []string
+	given map[string]given
+}
+
+const (
+	noVariable = "The lab declares no variable %q.%s"
+	idleValue  = "The lab declares no variable %q, so this value has no effect.%s"
+	idleEnv    = "The lab declares no variable %q, so %s in the environment has no effect.%s"
+)
+
 // setVariables gives every variable its value, the strongest of: --var,
 // --var-file, lab.hclvars, HCL_VAR_name, default.
-func (l *lab) setVariables(varsFile string) {
-	var names []string
-	for _, d := range l.order {
-		if d.typ == variableBlock {
-			names = append(names, d.name)
+func (r *reader) setVariables(varsFile string) {
+	x := &variables{reader: r, given: map[string]given{}}
+	var all []*declared
+	for _, d := range r.order {
+		if d.typ.root == "var" {
+			all, x.names = append(all, d), append(x.names, d.name)
 		}
 	}
-	values := map[string]given{}
-	for _, name := range names {
-		if s, ok := l.vars.lookup("HCL_VAR_" + name); ok {
-			values[name] = given{cty.StringVal(s), true, l.outside("HCL_VAR_"+name, s, 0)}
-		}
-	}
-	l.misspeltEnv(names)
+	x.readEnvironment()
 	if varsFile != "" {
-		l.readVars(varsFile, l.src.Files[varsFile], names, values)
+		x.readFile(varsFile, r.src.Files[varsFile])
 	}
-	for _, path := range l.vars.Files {
+	for _, path := range r.vars.Files {
 		text, err := readRegular(path)
 		if err != nil {
-			l.err(l.outside("--var-file", path, 0), "Cannot read file", "The file of values cannot be read: %v.", err)
+			r.err(r.typed("--var-file", path, 0), "Cannot read file", "The file of values cannot be read: %v.", err)
 			continue
 		}
-		l.readVars(path, text, names, values)
+		x.readFile(path, text)
 	}
-	for _, arg := range l.vars.Values {
-		name, s, ok := strings.Cut(arg, "=")
-		switch {
-		case !ok || name == "":
-			l.err(l.outside("--var", arg, 0), "Wrong value", "A variable's value is given as --var name=value.")
-		case !slices.Contains(names, name):
-			at := l.outside("--var "+name, arg, 0)
-			l.problems.hidden = append(l.problems.hidden, at) // perhaps a secret whose name is misspelt
-			l.absent(at, "Unknown variable", "The lab declares no variable %q.%s", name, didYouMean(name, names, nil))
-		default:
-			values[name] = given{cty.StringVal(s), true, l.outside("--var "+name, arg, len(name)+1)}
-		}
+	for _, arg := range r.vars.Values {
+		x.readArgument(arg)
 	}
-	for _, d := range l.order {
-		if d.typ == variableBlock && !d.wrong {
-			v, ok := values[d.name]
-			l.setVariable(d, v, ok)
+	for _, d := range all {
+		if !d.wrong {
+			x.set(d)
 		}
 	}
 	// Only now, so that a condition may refer to other variables.
-	for _, d := range l.order {
-		if d.typ == variableBlock && d.val != nil {
-			l.validate(d)
+	for _, d := range all {
+		if d.val != nil {
+			x.validate(d)
 		}
 	}
 }
 
-// misspeltEnv warns of HCL_VAR_name whose name is a slip. What is like no variable of
-// the lab may be meant for another one.
-func (l *lab) misspeltEnv(names []string) {
-	for _, kv := range l.vars.Env {
+// readArgument reads name=value.
+func (x *variables) readArgument(arg string) {
+	name, s, ok := strings.Cut(arg, "=")
+	switch {
+	case !ok || name == "":
+		x.err(x.typed("--var", arg, 0), "Wrong value", "A variable's value is given as --var name=value.")
+	case !slices.Contains(x.names, name):
+		at := x.typed("--var "+name, arg, 0)
+		x.hidden = append(x.hidden, at) // perhaps a secret whose name is misspelt
+		x.absent(at, "Unknown variable", noVariable, name, didYouMean(name, x.names, nil))
+	default:
+		x.given[name] = given{cty.StringVal(s), true, x.typed("--var "+name, arg, len(name)+1)}
+	}
+}
+
+// readEnvironment reads HCL_VAR_name, and warns where the name is a slip. What is like
+// no variable of the lab may be meant for another one.
+func (x *variables) readEnvironment() {
+	for _, name := range x.names {
+		if s, ok := x.vars.lookup(envPrefix + name); ok {
+			x.given[name] = given{cty.StringVal(s), true, x.typed(envPrefix+name, s, 0)}
+		}
+	}
+	for _, kv := range x.vars.Env {
 		full, _, _ := strings.Cut(kv, "=")
-		name, ok := strings.CutPrefix(full, "HCL_VAR_")
-		if hint := didYouMean(name, names, func(s string) string { return "HCL_VAR_" + s }); ok && hint != "" && !slices.Contains(names, name) {
-			l.warn(l.outside(full, "", 0), "Unknown variable", "The lab declares no variable %q, so %s in the environment has no effect.%s", name, full, hint)
+		name, ok := strings.CutPrefix(full, envPrefix)
+		if !ok || slices.Contains(x.names, name) {
+			continue
+		}
+		if hint := didYouMean(name, x.names, func(s string) string { return envPrefix + s }); hint != "" {
+			x.warn(x.typed(full, "", 0), "Unknown variable", idleEnv, name, full, hint)
 		}
 	}
 }
 
-// outside gives text that is in no file a name and a range, so that problems can
+// typed gives text that is in no file a name and a range, so that problems can
 // point into it.
-func (l *lab) outside(name, text string, from int) hcl.Range {
-	l.problems.files[name] = []byte(text)
-	l.problems.outside[name] = true
+func (p *Problems) typed(name, text string, from int) hcl.Range {
+	p.files[name] = []byte(text)
+	p.outside[name] = true
 	at := hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}
 	at.Start.Byte, at.Start.Column = from, 1+from
 	at.End.Byte, at.End.Column = len(text), 1+len(text)
 	return at
 }
 
-// readVars reads a file of values: name = literal, one each.
-func (l *lab) readVars(name string, text []byte, known []string, into map[string]given) {
-	l.problems.files[name] = text
+const blockOfValues = `A file of values holds only lines such as
+
+    name = "value"
+
+Blocks belong in the lab's *.hcl files.`
+
+// readFile reads a file of values: name = literal, one each.
+func (x *variables) readFile(name string, text []byte) {
+	x.files[name] = text
 	f, diags := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
 	if diags.HasErrors() {
 		// What the text around a mistake holds cannot be told from a secret.
-		l.problems.hidden = append(l.problems.hidden, hcl.Range{Filename: name, End: hcl.Pos{Byte: len(text) + 1}})
+		x.hidden = append(x.hidden, hcl.Range{Filename: name, End: hcl.Pos{Byte: len(text) + 1}})
 	}
-	l.report(diags)
+	x.report(diags)
 	body, ok := f.Body.(*hclsyntax.Body)
 	if !ok {
 		return
 	}
 	for _, b := range body.Blocks {
-		l.err(b.DefRange(), "Block among values", "A file of values holds only lines such as\n\n    name = \"value\"\n\nBlocks belong in the lab's *.hcl files.")
+		x.err(b.DefRange(), "Block among values", blockOfValues)
 	}
 	for _, a := range inOrder(body.Attributes) {
-		if !slices.Contains(known, a.Name) {
-			l.problems.hidden = append(l.problems.hidden, a.Expr.Range())
-			if !l.broken {
-				l.warn(a.NameRange, "Unknown variable", "The lab declares no variable %q, so this value has no effect.%s", a.Name, didYouMean(a.Name, known, nil))
+		known := slices.Contains(x.names, a.Name)
+		if !known || isSensitive(x.declared["var."+a.Name]) {
+			x.hidden = append(x.hidden, a.Expr.Range())
+		}
+		if !known {
+			if !x.broken {
+				x.warn(a.NameRange, "Unknown variable", idleValue, a.Name, didYouMean(a.Name, x.names, nil))
 			}
 			continue
 		}
-		if d := l.declared["var."+a.Name]; l.isSensitive(d) {
-			l.problems.hidden = append(l.problems.hidden, a.Expr.Range())
-		}
 		v, diags := a.Expr.Value(nil)
-		l.report(diags)
+		x.report(diags)
 		if diags.HasErrors() {
 			v = cty.DynamicVal
 		}
-		into[a.Name] = given{v, false, a.Expr.Range()}
+		x.given[a.Name] = given{v, false, a.Expr.Range()}
 	}
 }
 
 // isSensitive is decided from the text: what is not plainly false counts.
-func (l *lab) isSensitive(d *declared) bool {
+func isSensitive(d *declared) bool {
 	if d.wrong {
 		return true
 	}
@@ -145,149 +209,169 @@ func (l *lab) isSensitive(d *declared) bool {
 	return diags.HasErrors() || !v.RawEquals(cty.False) && !(v.IsKnown() && v.IsNull())
 }
 
-func (l *lab) setVariable(d *declared, g given, isGiven bool) {
-	secret := l.isSensitive(d)
-	want, defaults := cty.DynamicPseudoType, (*typeexpr.Defaults)(nil)
-	if a, ok := d.body.Attributes["type"]; ok {
-		t, def, diags := typeexpr.TypeConstraintWithDefaults(a.Expr)
-		for _, x := range diags {
-			x.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
-		}
-		l.report(diags)
-		if diags.HasErrors() {
-			return
-		}
-		want, defaults = t, def
+// variable is one of them, with the type that its values have.
+type variable struct {
+	*declared
+	secret   bool
+	want     cty.Type
+	defaults *typeexpr.Defaults
+}
+
+const withoutValue = `The variable %q has no default and no value was given. Give it one with
+
+    --var %s=…
+
+or in %s, or in the environment as %s%s.`
+
+// set gives a variable its value, or reports why it has none.
+func (x *variables) set(d *declared) {
+	v, ok := x.readType(d)
+	if !ok {
+		return
 	}
 	if a, ok := d.body.Attributes["sensitive"]; ok {
-		v := l.literal(a.Expr)
-		if v == cty.NilVal || l.convert(argument{name: "sensitive", kind: truth}, v, a.Expr, nil) == nil && !v.IsNull() {
+		on := x.literal(a.Expr)
+		if on == cty.NilVal || x.convert(unbound(a.Name, truth.kind, "", ""), on, a.Expr, nil) == nil && !on.IsNull() {
 			return
 		}
 	}
+	g, isGiven := x.given[d.name]
 	if a, ok := d.body.Attributes["default"]; ok {
-		if secret {
-			l.problems.hidden = append(l.problems.hidden, a.Expr.Range())
+		if v.secret {
+			x.hidden = append(x.hidden, a.Expr.Range())
 		}
-		v := l.literal(a.Expr)
-		if v == cty.NilVal {
+		otherwise := x.literal(a.Expr)
+		if otherwise == cty.NilVal {
 			return
 		}
 		// The default is checked even where another value is given.
-		checked := l.fitVariable(d, v, want, defaults, secret, a.Expr.Range())
+		d.val = x.fit(v, otherwise, a.Expr.Range())
 		if !isGiven {
-			d.val = checked
 			return
 		}
+		d.val = nil
 	}
 	if !isGiven {
-		l.err(d.header, "Variable without a value", "The variable %q has no default and no value was given. Give it one with\n\n    --var %s=…\n\nor in %s, or in the environment as HCL_VAR_%s.", d.name, d.name, VarsFile, d.name)
+		x.err(d.header, "Variable without a value", withoutValue, d.name, d.name, VarsFile, envPrefix, d.name)
 		return
 	}
-	if secret {
-		l.problems.hidden = append(l.problems.hidden, g.at)
+	if v.secret {
+		x.hidden = append(x.hidden, g.at)
 	}
-	v := g.value
-	if g.raw && want != cty.DynamicPseudoType && !want.IsPrimitiveType() {
-		// As in Terraform: what is not a plain text, number or bool is typed as an
-		// expression.
-		expr, diags := hclsyntax.ParseExpression([]byte(v.AsString()), g.at.Filename, g.at.Start)
-		if !diags.HasErrors() {
-			var more hcl.Diagnostics
-			v, more = expr.Value(nil)
-			diags = append(diags, more...)
-		}
-		if diags.HasErrors() && !strings.ContainsAny(g.value.AsString(), "[{") {
-			example := "[1, 2]"
-			if want.IsMapType() || want.IsObjectType() {
-				example = `{ name = "value" }`
-			}
-			l.err(g.at, "Wrong value", "The variable %q is of type %s, whose values are written as in HCL, with quotes round texts: --var '%s=%s'.", d.name, typeexpr.TypeString(want), d.name, example)
-			return
-		}
-		if secret && diags.HasErrors() {
-			l.err(g.at, "Wrong value", "The value of the sensitive variable %q cannot be read as an expression.", d.name)
-			return
-		}
-		l.report(diags)
-		if diags.HasErrors() {
+	if g.raw && v.want != cty.DynamicPseudoType && !v.want.IsPrimitiveType() {
+		if g.value, ok = x.asExpression(v, g); !ok {
 			return
 		}
 	}
-	d.val = l.fitVariable(d, v, want, defaults, secret, g.at)
+	d.val = x.fit(v, g.value, g.at)
 }
 
-// literal evaluates an expression that may refer to nothing; NilVal when it is
-// wrong.
-func (l *lab) literal(expr hclsyntax.Expression) cty.Value {
-	for _, t := range expr.Variables() {
-		l.err(t.SourceRange(), "Reference in a literal", "A variable's arguments are read before anything else has a value, so they cannot refer to %s. Use locals for values that derive from others.", t.RootName())
-		return cty.NilVal
+// readType reads what values a variable takes.
+func (x *variables) readType(d *declared) (v variable, ok bool) {
+	v = variable{declared: d, secret: isSensitive(d), want: cty.DynamicPseudoType}
+	a, said := d.body.Attributes["type"]
+	if !said {
+		return v, true
 	}
-	v, diags := expr.Value(&hcl.EvalContext{Functions: l.functions})
-	l.report(diags)
-	if diags.HasErrors() {
-		return cty.NilVal
+	var diags hcl.Diagnostics
+	v.want, v.defaults, diags = typeexpr.TypeConstraintWithDefaults(a.Expr)
+	for _, d := range diags {
+		d.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
 	}
-	return v
+	x.report(diags)
+	return v, !diags.HasErrors()
 }
 
-// fitVariable converts a value to the variable's type.
-func (l *lab) fitVariable(d *declared, v cty.Value, want cty.Type, defaults *typeexpr.Defaults, secret bool, at hcl.Range) *cty.Value {
-	if defaults != nil && !v.IsNull() && v.IsKnown() {
-		v = defaults.Apply(v)
+const (
+	asInHCL = `The variable %q is of type %s, whose values are written as in HCL, with quotes round texts:
+--var '%s=%s'.`
+	noExpression = "The value of the sensitive variable %q cannot be read as an expression."
+	otherType    = "The variable %q is of type %s, and this value is not.%s"
+)
+
+// asExpression reads a value that was typed. As in Terraform, what is not a plain text,
+// number or bool is typed as an expression.
+func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
+	typed := g.value.AsString()
+	value := cty.NilVal
+	expr, diags := hclsyntax.ParseExpression([]byte(typed), g.at.Filename, g.at.Start)
+	if !diags.HasErrors() {
+		var more hcl.Diagnostics
+		value, more = expr.Value(nil)
+		diags = append(diags, more...)
 	}
-	out, err := convert.Convert(v, want)
+	switch {
+	case diags.HasErrors() && !strings.ContainsAny(typed, "[{"):
+		example := "[1, 2]"
+		if v.want.IsMapType() || v.want.IsObjectType() {
+			example = `{ name = "value" }`
+		}
+		x.err(g.at, "Wrong value", asInHCL, v.name, typeexpr.TypeString(v.want), v.name, example)
+	case diags.HasErrors() && v.secret:
+		x.err(g.at, "Wrong value", noExpression, v.name)
+	default:
+		x.report(diags)
+	}
+	return value, !diags.HasErrors()
+}
+
+// fit converts a value to the variable's type; nil, with a problem reported, when it
+// does not fit.
+func (x *variables) fit(v variable, value cty.Value, at hcl.Range) *cty.Value {
+	if v.defaults != nil && !value.IsNull() && value.IsKnown() {
+		value = v.defaults.Apply(value)
+	}
+	out, err := convert.Convert(value, v.want)
 	if err != nil {
 		why := fmt.Sprintf(" %s.", title(err.Error()))
-		if secret {
+		if v.secret {
 			why = ""
 		}
-		l.err(at, "Wrong value", "The variable %q is of type %s, and this value is not.%s", d.name, typeexpr.TypeString(want), why)
+		x.err(at, "Wrong value", otherType, v.name, typeexpr.TypeString(v.want), why)
 		return nil
 	}
-	if secret {
+	if v.secret {
 		out = sensitive(out)
 	}
 	return &out
 }
 
 // validate holds a variable against its validation blocks.
-func (l *lab) validate(d *declared) {
-	for _, b := range d.body.Blocks {
-		if b.Type != "validation" {
-			continue
-		}
+func (x *variables) validate(d *declared) {
+	for _, b := range blocksOf(d.body, "validation") {
 		condition, hasCondition := b.Body.Attributes["condition"]
 		message, hasMessage := b.Body.Attributes["error_message"]
 		if !hasCondition || !hasMessage {
 			continue
 		}
-		verdict := l.eval(condition.Expr, nil)
-		ok, _ := verdict.Unmark()
-		if !ok.IsKnown() {
+		verdict := x.eval(condition.Expr, nil)
+		plain, _ := verdict.Unmark()
+		if !plain.IsKnown() {
 			continue
 		}
-		good, w := truth.convert(ok)
-		if w != fits {
-			l.err(condition.Expr.Range(), "Wrong value", "%q must be true or false, not %s.", "condition", describe(verdict))
+		good, err := asBool(plain)
+		if err != nil {
+			x.err(condition.Expr.Range(), "Wrong value", `"condition" must be true or false, not %s.`, describe(verdict))
 			continue
 		}
-		if good.(bool) {
+		if good {
 			continue
 		}
-		text := l.eval(message.Expr, nil)
-		said := "(the message holds a sensitive value)"
-		if !text.ContainsMarked() {
-			s, ok := "", false
-			if text.IsKnown() {
-				s, ok = asString(text)
-			}
-			if !ok {
-				continue
-			}
-			said = s
+		if said, ok := x.message(message.Expr); ok {
+			x.add(SeverityError, d.header, "Invalid value for variable",
+				said+"\n\nThis was checked by the rule at "+pos(b.DefRange())+".", x.explain(condition.Expr, nil)...)
 		}
-		l.problems.add(SeverityError, d.header, "Invalid value for variable", said+"\n\nThis was checked by the rule at "+pos(b.DefRange())+".", l.explain(condition.Expr, nil)...)
 	}
+}
+
+// message is what a rule says.
+func (x *variables) message(expr hclsyntax.Expression) (string, bool) {
+	v := x.eval(expr, nil)
+	if v.ContainsMarked() {
+		return "(the message holds a sensitive value)", true
+	}
+	if !v.IsKnown() {
+		return "", false
+	}
+	return asString(v)
 }

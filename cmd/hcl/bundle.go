@@ -126,7 +126,7 @@ type reported struct {
 // its lock, the plan, and what the report needs of them.
 func inputs(l *lab, p *plan.Plan, published []report.Reference) (map[string][]byte, error) {
 	kept := map[string][]byte{}
-	for name, text := range l.text.Text() {
+	for name, text := range l.problems.Text() {
 		kept[inputLab+name] = text
 	}
 	if l.locked != nil {

@@ -1,0 +1,421 @@
+package hcl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"hclbench/load"
+)
+
+// maxCells bounds a benchmark: more is a slip in an axis, and would fill the
+// memory.
+const maxCells = 100_000
+
+// expansion turns a benchmark block into its cells.
+type expansion struct {
+	*reader
+	typ      *blockType
+	block    *hclsyntax.Block
+	out      *Benchmark
+	excludes []*hclsyntax.Block
+	held     map[*hclsyntax.Block]bool // those that left something out
+	seen     map[string]bool           // the cells, by key
+	count    int                       // of cells in the matrix
+	left     int                       // how many of them are excluded
+}
+
+const everyCellOut = `The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing.
+Let when be true for fewer of them.`
+
+// benchmark expands a benchmark block into its cells.
+func (r *reader) benchmark(written *hclsyntax.Block, t *blockType) Benchmark {
+	out := Benchmark{
+		Name: written.Labels[0], Repeat: 1, Percentiles: load.DefaultPercentiles(), Pos: pos(written.DefRange()),
+	}
+	b := &block{reader: r, typ: t, body: written.Body, header: written.DefRange(), said: settings{}}
+	b.evaluate(b.body, t, "", true)
+	b.bind(t, "", &draft{Benchmark: &out})
+	x := &expansion{
+		reader: r, typ: t, block: written, out: &out, excludes: blocksOf(written.Body, "exclude"),
+		held: map[*hclsyntax.Block]bool{}, seen: map[string]bool{},
+	}
+	out.References = x.references()
+	x.expand()
+	if x.left > 0 && x.left == x.count && len(out.Cells) == 0 {
+		r.warn(x.excludes[0].DefRange(), "Every cell is excluded", everyCellOut, x.count, out.Name)
+	}
+	if r.settled() {
+		x.warnOfExcludes()
+		x.warnOfAxes()
+		x.warnOfReferences()
+	}
+	return out
+}
+
+// expand makes the cells, in the order in which their blocks are written.
+func (x *expansion) expand() {
+	next := tables(x.block)
+	one := len(next) == 0
+	for _, n := range x.block.Body.Blocks {
+		switch {
+		case n.Type == "include":
+			one = false
+			if c := x.included(n); c != nil {
+				x.add(c, n)
+			}
+		case n.Type == "matrix" || n.Type == "zip" && len(next) > 0 && next[0].block.Type == "zip":
+			x.multiply(next[0])
+			next = next[1:]
+		}
+	}
+	if one {
+		c := &cell{benchmark: x.out.Name, values: map[string]cty.Value{}, object: cty.EmptyObjectVal}
+		if !x.excluded(c) {
+			x.add(c, x.block)
+		}
+	}
+}
+
+const givenTwice = `Some of these cells are in the benchmark already. They are measured once, in the place where they are written
+first.`
+
+// add reads a cell of a block.
+func (x *expansion) add(c *cell, from *hclsyntax.Block) {
+	read, ok := x.cell(c)
+	if !ok {
+		x.lost = append(x.lost, x.block.DefRange())
+		return
+	}
+	key := cellKey(read)
+	if x.seen[key] {
+		x.warn(from.DefRange(), "Cell given twice", givenTwice)
+		return
+	}
+	x.seen[key] = true
+	x.out.Cells = append(x.out.Cells, read)
+}
+
+// excluded reports whether an exclude block leaves the cell out, and notes which.
+func (x *expansion) excluded(c *cell) bool {
+	t, _ := x.typ.nested("exclude")
+	for _, e := range x.excludes {
+		b := &block{reader: x.reader, typ: t.typ, body: e.Body, header: e.DefRange(), cell: c, said: settings{}}
+		b.evaluate(b.body, b.typ, "", false)
+		var out exclusion
+		if b.bind(b.typ, "", &out); out.when {
+			x.held[e] = true
+			return true
+		}
+	}
+	return false
+}
+
+// multiply adds each cell of a table, in declared order.
+func (x *expansion) multiply(t table) {
+	base := &cell{benchmark: x.out.Name, values: map[string]cty.Value{}, partial: true}
+	if !x.nameAxes(t, base) {
+		return
+	}
+	// An axis that does not refer to others has the same values in all cells.
+	fixed := make([][][]cty.Value, len(t.factors))
+	product := 1
+	for i, f := range t.factors {
+		if !slices.ContainsFunc(f.attrs, func(a *hclsyntax.Attribute) bool { return mentionsMatrix(a.Expr) }) {
+			fixed[i] = x.rows(f, nil)
+			product = min(product*len(fixed[i]), maxCells+1)
+		}
+	}
+	if product > maxCells {
+		x.tooManyCells(t.block)
+		return
+	}
+	x.turn(t, base, fixed, 0)
+}
+
+// turn goes through the values of the factors from the i-th on; false: there are too
+// many cells.
+func (x *expansion) turn(t table, base *cell, fixed [][][]cty.Value, i int) bool {
+	if i == len(t.factors) {
+		return x.point(t, &cell{benchmark: base.benchmark, axes: base.axes, values: maps.Clone(base.values)})
+	}
+	f, rows := t.factors[i], fixed[i]
+	if rows == nil {
+		base.object = cty.ObjectVal(base.values)
+		rows = x.rows(f, base)
+	}
+	for _, row := range rows {
+		for n, a := range f.attrs {
+			base.values[a.Name] = row[n]
+		}
+		if !x.turn(t, base, fixed, i+1) {
+			return false
+		}
+	}
+	for _, a := range f.attrs {
+		delete(base.values, a.Name)
+	}
+	return true
+}
+
+// point adds a cell that is not excluded.
+func (x *expansion) point(t table, c *cell) bool {
+	x.settle(c)
+	if x.count++; x.count > maxCells {
+		x.tooManyCells(t.block)
+		return false
+	}
+	if x.excluded(c) {
+		x.left++
+	} else {
+		x.add(c, t.block)
+	}
+	return true
+}
+
+func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
+	x.err(matrix.DefRange(), "Too many cells",
+		"The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
+}
+
+const (
+	emptyZip = `The zip block has no axis. Each argument in it is one, and they advance together, such as
+
+    input_tokens  = [1000, 4000]
+    output_tokens = [2000, 200]`
+	emptyMatrix = `The matrix block has no axis. Each argument in it is one, such as
+
+    concurrency = [1, 4, 16]`
+	emptyInclude = `The include block names no cell. Each argument in it is the value of an axis, such as
+
+    concurrency = 4`
+	axisTwice = `The axis %q is at %s already, and in a cell it has one value. Give this one another name, or remove it.`
+)
+
+// nameAxes sets the axes of a table's cells. It reports what keeps it from having
+// cells at all.
+func (x *expansion) nameAxes(t table, c *cell) bool {
+	good := true
+	at := map[string]hcl.Range{}
+	for _, f := range t.factors {
+		if f.zip != nil && len(f.attrs) == 0 {
+			x.absent(f.zip.DefRange(), "Empty zip", emptyZip)
+			good = false
+		}
+		for _, a := range f.attrs {
+			if first, twice := at[a.Name]; twice {
+				x.err(a.NameRange, "Axis given twice", axisTwice, a.Name, pos(first))
+				good = false
+			}
+			at[a.Name] = a.NameRange
+			c.axes = append(c.axes, a.Name)
+		}
+	}
+	if len(t.factors) == 0 {
+		x.absent(t.block.DefRange(), "Empty matrix", emptyMatrix)
+		good = false
+	}
+	return good
+}
+
+const unevenZip = `The axes of a zip block advance together, the first values of all, then the second, so each must have as many as
+the others: %s. Axes that are to be multiplied belong in a matrix block.`
+
+// rows are the values that a factor's axes take, one after the other.
+func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
+	lists := make([][]cty.Value, len(f.attrs))
+	unknown := false
+	for i, a := range f.attrs {
+		lists[i] = x.axisValues(a, f.zip != nil, c)
+		unknown = unknown || len(lists[i]) == 1 && !lists[i][0].IsKnown()
+	}
+	n := len(lists[0])
+	uneven := func(list []cty.Value) bool { return len(list) != n }
+	if f.zip != nil && !unknown && slices.ContainsFunc(lists, uneven) {
+		var have []string
+		for i, a := range f.attrs {
+			have = append(have, fmt.Sprintf("%s has %d", a.Name, len(lists[i])))
+		}
+		x.errOnce(f.zip.DefRange(), "Axes of different length", unevenZip, inWords(have, "and"))
+		unknown = true
+	}
+	if unknown && f.zip != nil {
+		return [][]cty.Value{slices.Repeat([]cty.Value{cty.DynamicVal}, len(lists))}
+	}
+	rows := make([][]cty.Value, n)
+	for r := range rows {
+		for i := range lists {
+			rows[r] = append(rows[r], lists[i][r])
+		}
+	}
+	return rows
+}
+
+// included is the one cell of an include block; nil, with problems reported, when
+// there is none.
+func (x *expansion) included(b *hclsyntax.Block) *cell {
+	attrs := inOrder(b.Body.Attributes)
+	c := &cell{
+		benchmark: x.out.Name, values: map[string]cty.Value{}, partial: true, included: pos(b.DefRange()),
+		axes: mapped(attrs, func(a *hclsyntax.Attribute) string { return a.Name }),
+	}
+	if len(attrs) == 0 {
+		x.absent(b.DefRange(), "Empty include", emptyInclude)
+		return nil
+	}
+	for _, a := range attrs {
+		c.object = cty.ObjectVal(c.values)
+		v := x.eval(a.Expr, c)
+		if !identifier.form.MatchString(a.Name) {
+			x.err(a.NameRange, "Invalid name", notAnAxis, a.Name)
+			v = cty.DynamicVal
+		}
+		c.values[a.Name] = x.axisPoint(a.Name, v, a.Expr.Range(), func() string {
+			hint := ""
+			if isList(v) {
+				hint = " An include block is one cell: write one for each, or a matrix block."
+			}
+			return fmt.Sprintf(notOnePoint, a.Name, describe(v), hint)
+		})
+	}
+	c.partial = false
+	x.settle(c)
+	return c
+}
+
+const (
+	notAnAxis   = "%q cannot be the name of an axis. A name is made of letters, digits, - and _, and begins with a letter."
+	notOnePoint = `The value of an axis is a number, a text, true, false, or an engine or other block, because it names the cell in
+results, and %q is %s.%s`
+	notAPoint = `The values of an axis are numbers, texts, true, false, or engines and other blocks, because they name the cell in
+results. Value %d of %q is %s.%s`
+	secretAxis = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
+	valueTwice = `The axis %q holds %s more than once. A cell is measured once; to measure it several times,
+write repeat = … in the benchmark.`
+	emptyAxis = "The axis %q has no values, so the matrix has no cells. Give it at least one, or remove it."
+	severalOf = " %[1]s has for_each, so it is several: write values(%[1]s) for all of them, and concat(…) to join lists."
+	allOf     = " For all instances of %[2]s, write %[1]s = values(%[2]s)."
+)
+
+// axisPoint is a value of an axis. One that is wrong is reported, and stands as an
+// unknown one, so that the rest of the benchmark is still checked.
+func (x *expansion) axisPoint(axis string, v cty.Value, at hcl.Range, unfit func() string) cty.Value {
+	switch {
+	case v.IsMarked():
+		x.err(at, "Sensitive value would show", secretAxis, axis)
+		return cty.DynamicVal
+	case !v.IsKnown():
+		x.noteUnknown(at)
+	case axisValue(v) == nil:
+		x.err(at, "Wrong value", "%s", unfit())
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// axisValues evaluates an axis.
+func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []cty.Value {
+	unknown := []cty.Value{cty.DynamicVal}
+	if !identifier.form.MatchString(a.Name) {
+		x.err(a.NameRange, "Invalid name", notAnAxis, a.Name)
+		return unknown
+	}
+	at := a.Expr.Range()
+	list := x.eval(a.Expr, c)
+	switch {
+	case list.IsMarked():
+		x.err(at, "Sensitive value would show", secretAxis, a.Name)
+		return unknown
+	case !list.IsKnown():
+		x.noteUnknown(at)
+		return unknown
+	case !isList(list):
+		hint := ""
+		if axisValue(list) != nil {
+			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, describe(list))
+		} else if g := groupOf(list); g != nil {
+			hint = fmt.Sprintf(allOf, a.Name, g.address)
+		}
+		x.err(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axis.want, describe(list), hint)
+		return unknown
+	case list.LengthInt() == 0:
+		x.err(at, "Empty axis", emptyAxis, a.Name)
+		return unknown
+	}
+	var values []cty.Value
+	seen := map[string]bool{}
+	n := 0
+	for it := list.ElementIterator(); it.Next(); n++ {
+		_, v := it.Element()
+		at := elementRange(a.Expr, n)
+		v = x.axisPoint(a.Name, v, at, func() string {
+			hint := ""
+			if g := groupOf(v); g != nil {
+				hint = fmt.Sprintf(severalOf, g.address)
+			}
+			return fmt.Sprintf(notAPoint, n+1, a.Name, describe(v), hint)
+		})
+		if v.IsKnown() && !zipped { // in a zip, other axes tell the cells apart
+			key := axisKey(v)
+			if seen[key] {
+				x.warn(at, "Value given twice", valueTwice, a.Name, describe(v))
+				continue
+			}
+			seen[key] = true
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+const (
+	idleExclude = `This holds for no cell, or only for such as another exclude block leaves out.
+A number is never equal to a text: 4 is not "4".`
+	idleAxis = `Nothing uses matrix.%s, so its values make no difference: each would be measured for nothing.
+Use it in the benchmark or in an engine that it names, or remove it.`
+)
+
+// warnOfExcludes points at exclude blocks that leave nothing out. One that hangs on a
+// variable may with another value.
+func (x *expansion) warnOfExcludes() {
+	variable := func(t hcl.Traversal) bool { return t.RootName() == "var" || t.RootName() == "local" }
+	for _, e := range x.excludes {
+		a, ok := e.Body.Attributes["when"]
+		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
+			x.warn(a.Expr.Range(), "Exclude without effect", idleExclude)
+		}
+	}
+}
+
+// warnOfAxes points at axes that nothing uses: their cells would all be the same.
+func (x *expansion) warnOfAxes() {
+	used := map[string]hcl.Range{}
+	x.eachReference(x.block.Body, func(t hcl.Traversal) { x.noteAxes(t, used) })
+	for _, d := range x.order {
+		maps.Copy(used, x.axesOf(d))
+	}
+	if _, all := used[""]; all {
+		return
+	}
+	multiplied := map[string]bool{}
+	for _, t := range tables(x.block) {
+		for _, f := range t.factors {
+			for _, a := range f.attrs {
+				multiplied[a.Name] = true
+			}
+		}
+	}
+	for _, m := range x.block.Body.Blocks {
+		for _, a := range inOrder(m.Body.Attributes) {
+			// What advances with other axes, in a zip, may be there as a name.
+			alone := m.Type == "include" && len(multiplied) > 0 && !multiplied[a.Name]
+			if _, ok := used[a.Name]; !ok && (m.Type == "matrix" || alone) {
+				x.warn(a.NameRange, "Axis without effect", idleAxis, a.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package hcl
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+func hostBlock() *blockType {
+	return &blockType{
+		name: "host", labels: []label{{what: "name", form: identifier}}, root: "host",
+		doc: "A machine that engines run on.",
+		args: []argument{
+			forEach,
+			arg("address", text, func(h *provision.Host, s string) { h.Address = s }, required,
+				"Where it is reached: `\"host\"`, `\"host:port\"` or a name of your SSH configuration; "+
+					"`\"local\"` is the machine that `hcl` runs on, without SSH."),
+			arg("user", text, func(h *provision.Host, s string) { h.User = s },
+				"your SSH configuration, else your own user name", "Who to log in as."),
+			arg("identity_file", text, func(h *provision.Host, s string) { h.IdentityFile = s },
+				"your SSH configuration, else the SSH agent and the usual files in `~/.ssh`",
+				"A private key; `~` is your home directory."),
+			arg("host_key", text, func(h *provision.Host, s string) { h.HostKey = s }, "`known_hosts` decides",
+				"The host's public key, pinned: `\"ssh-ed25519 AAAA…\"`."),
+			arg("jump", jumpHost, func(h *provision.Host, jump *provision.Host) { h.Jump = jump },
+				"your SSH configuration, else a direct connection",
+				"Connect through this host: `host.NAME`, or `\"user@host:port\"`."),
+			arg("gpus", gpus, func(h *provision.Host, g provision.GPUs) { h.GPUs = g }, "none are asked for",
+				"What must be there, count and model: `\"8xH200\"`, `\"8xMI300X\"`."),
+			arg("runtime", word(provision.Docker, provision.Process),
+				func(h *provision.Host, r provision.Runtime) { h.Runtime = r }, `"docker"`,
+				"How engines run: each in a container, or, for machines that are themselves containers, as processes."),
+			arg("docker", text, func(h *provision.Host, s string) { h.Docker = s }, "looked for",
+				"Path of the Docker socket on the host, or an address such as `\"tcp://127.0.0.1:2375\"`. It is looked for "+
+					"where `$DOCKER_HOST` says, at `/var/run/docker.sock`, and at the login's own `$XDG_RUNTIME_DIR/docker.sock`."),
+			arg("image_from", word(provision.FromRegistry, provision.FromCaller),
+				func(h *provision.Host, from provision.ImageFrom) { h.ImageFrom = from }, `"registry"`,
+				"Who fetches images: the host from their registries, or, for a host without a way out, the machine of "+
+					"`hcl apply`, which hands on the layers that the host lacks."),
+			arg("price_per_hour", number(0, 1e6), func(h *provision.Host, usd float64) { h.PricePerHour = usd }, "not said",
+				"USD, for the cost in plans and reports."),
+			described(func(h *provision.Host, s string) { h.Description = s }),
+		},
+		blocks: []nested{
+			part(requireBlock(), func(h *provision.Host) *provision.Require {
+				h.Require = &provision.Require{}
+				return h.Require
+			}),
+			part(prepareBlock(), func(h *provision.Host) *provision.Prepare {
+				h.Prepare = &provision.Prepare{}
+				return h.Prepare
+			}),
+		},
+		make: becomes(func(d *declared) *provision.Host {
+			return &provision.Host{
+				Name: d.fullName(), Pos: pos(d.header), Runtime: provision.Docker, ImageFrom: provision.FromRegistry,
+			}
+		}),
+		check: checks(checkHost),
+	}
+}
+
+func requireBlock() *blockType {
+	type require = provision.Require
+	return &blockType{
+		name: "require",
+		doc:  "What the host must be besides `gpus`, checked before anything starts.",
+		args: []argument{
+			arg("driver", versions, func(r *require, v provision.Versions) { r.Driver = v }, "any",
+				"Version of the GPU driver: `\">= 550.144\"`, `\">= 550, < 580\"`."),
+			arg("rocm", versions, func(r *require, v provision.Versions) { r.ROCm = v }, "any", "Version of ROCm."),
+			arg("gpu_memory", size, func(r *require, n int64) { r.GPUMemory = n }, "any", "On each GPU, at least."),
+			arg("memory", size, func(r *require, n int64) { r.Memory = n }, "any", "Of the host's own, at least."),
+			arg("disk_free", size, func(r *require, n int64) { r.DiskFree = n }, "any",
+				"Where images and model caches are kept, at least."),
+			arg("idle_gpus", truth, func(r *require, on bool) { r.IdleGPUs = on }, "`false`", "Nobody else uses the GPUs."),
+			arg("numa_balancing", truth, func(r *require, on bool) { r.NUMABalancing = &on }, "either",
+				"Whether the kernel's automatic NUMA balancing is on."),
+		},
+	}
+}
+
+func prepareBlock() *blockType {
+	type prepare = provision.Prepare
+	return &blockType{
+		name: "prepare",
+		doc: "What is set on the host while engines run there, and put back afterwards. " +
+			"It takes root, or `sudo` without a password.",
+		args: []argument{
+			arg("persistence_mode", truth, func(p *prepare, on bool) { p.PersistenceMode = &on }, "as it is",
+				"NVIDIA's driver keeps its settings while no GPU is in use."),
+			arg("power_cap", number(1, 10000), func(p *prepare, watts float64) { p.PowerCap = watts }, "as it is",
+				"Power that each GPU may draw, in watts."),
+			arg("lock_clocks", whole[int64](1, 10000), func(p *prepare, mhz int64) { p.LockClocks = mhz }, "as they are",
+				"Clock of each GPU's cores, in MHz: on NVIDIA it is held there, on AMD it goes no higher "+
+					"(performance determinism)."),
+			arg("numa_balancing", truth, func(p *prepare, on bool) { p.NUMABalancing = &on }, "as it is",
+				"The kernel's automatic NUMA balancing."),
+			arg("ecc", truth, func(p *prepare, on bool) { p.ECC = &on }, "either",
+				"Whether the GPUs' memory has ECC. It is only checked: to set it takes a reset."),
+		},
+	}
+}
+
+// orNull is how an argument is left out by an expression.
+const orNull = " To leave it out, write null, or remove the argument."
+
+const (
+	emptyAddress = `Write the host's name or IP address, or "local" for the machine that hcl runs on.`
+	emptyGPUs    = `"gpus" is empty, so nothing would be checked. Write which GPUs must be there, such as "8xH200".` + orNull
+	notHostKey   = `%q is not a public key: %v. Write one such as "ssh-ed25519 AAAA…", as it stands in the host's
+/etc/ssh/ssh_host_ed25519_key.pub.`
+	unknownGPU = `hcl knows no GPU %q, and takes it for one of %s.%s The host is refused unless its driver tells of such GPUs.`
+	noSSH      = `The host's address is "local", the machine that hcl runs on. It is reached without SSH, so %s has no effect.`
+	localJump  = `host.%s is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.`
+	noROCm     = "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's."
+)
+
+// checkHost holds what a host block says against what hosts, keys and GPUs are.
+func checkHost(b *block, h *provision.Host) {
+	h.IdentityFile = b.vars.atHome(h.IdentityFile)
+	if !b.empty("address", emptyAddress) && h.Address != "" {
+		if why := wrongAddress(h.Address); why != "" {
+			b.wrongly("address", "%q is not the address of a host. %s", h.Address, why)
+		}
+	}
+	b.empty("identity_file", "Write the file of a private key."+orNull)
+	if !b.empty("host_key", "Write the host's public key."+orNull) && h.HostKey != "" {
+		if err := provision.CheckHostKey(h.HostKey); err != nil {
+			b.wrongly("host_key", notHostKey, plain.Cut(h.HostKey, maxShown), err)
+		}
+	}
+	gpus := b.arg("gpus")
+	if raw, ok := asString(gpus.raw); gpus.said() && ok && strings.TrimSpace(raw) == "" {
+		b.errIn(b.expression("gpus"), nil, emptyGPUs)
+		b.incomplete = true
+	}
+	if model := h.GPUs.Model; gpus.said() && model != "" && !knownGPU(model) {
+		b.warn(gpus.at, "Unknown GPU", unknownGPU, model, makerOf(h.GPUs), didYouMean(model, gpuModels(), nil))
+	}
+	if x := b.arg("require.rocm"); x.said() && h.GPUs.Vendor == provision.NVIDIA {
+		b.errOnce(x.at, "No ROCm here", noROCm, h.GPUs)
+	}
+	if h.Prepare != nil {
+		checkPrepare(b, h)
+	}
+	jump := b.arg("jump")
+	if h.Jump != nil && h.Jump.Pos == "" {
+		h.Jump.Pos = pos(jump.at)
+	}
+	if h.Jump != nil && h.Jump.Local() {
+		b.err(jump.at, "Wrong value", localJump, h.Jump.Name)
+	}
+	if h.Local() {
+		for _, name := range []string{"user", "identity_file", "host_key", "jump"} {
+			if x := b.arg(name); x.said() {
+				b.warn(x.at, "No effect", noSSH, name)
+			}
+		}
+	}
+}
+
+const (
+	noPersistence = "It is NVIDIA's, and this host has %s, whose driver keeps its settings anyway. Remove the argument."
+	noGPUsHere    = `The host block does not say which GPUs the machine has, so %s cannot be set. Add gpus, such as "8xH200".`
+	contradiction = "The host's require block wants the opposite. Remove one of them."
+)
+
+func checkPrepare(b *block, h *provision.Host) {
+	if x := b.arg("prepare.persistence_mode"); x.said() && h.GPUs.Vendor == provision.AMD {
+		b.errOnce(x.at, "No persistence mode here", noPersistence, h.GPUs)
+	}
+	for _, name := range []string{"persistence_mode", "power_cap", "lock_clocks", "ecc"} {
+		if x := b.arg("prepare." + name); x.said() && h.GPUs.Count == 0 {
+			b.errOnce(x.at, "No GPUs here", noGPUsHere, name)
+		}
+	}
+	set := h.Prepare.NUMABalancing
+	if h.Require != nil && set != nil && h.Require.NUMABalancing != nil && *h.Require.NUMABalancing != *set {
+		b.errOnce(b.arg("prepare.numa_balancing").at, "Contradiction", contradiction)
+	}
+}
+
+// wrongly reports an argument whose value is wrong, of which no more is said.
+func (b *block) wrongly(name, format string, args ...any) {
+	b.errOnce(b.arg(name).at, "Wrong value", format, args...)
+	b.incomplete = true
+}
+
+// empty reports an argument whose text has nothing in it, which is not the same as
+// an argument that is left out: a variable that is not set often stands behind it.
+func (b *block) empty(name, write string) bool {
+	s, isText := b.arg(name).value.(string)
+	if !isText || strings.TrimSpace(s) != "" {
+		return false
+	}
+	b.errIn(b.expression(name), nil, quote(name)+" is empty. "+write)
+	b.incomplete = true
+	return true
+}
+
+// expression is what an argument was written as.
+func (b *block) expression(name string) hclsyntax.Expression {
+	x := b.arg(name)
+	if a, ok := x.body.Attributes[name]; ok {
+		return a.Expr
+	}
+	return &hclsyntax.LiteralValueExpr{Val: x.raw, SrcRange: x.at}
+}
+
+// atHome expands a leading ~ to the caller's home directory.
+func (v Vars) atHome(path string) string {
+	if path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
+	}
+	home, ok := v.lookup("HOME")
+	if !ok {
+		var err error
+		if home, err = os.UserHomeDir(); err != nil {
+			return path
+		}
+	}
+	return filepath.Join(home, path[1:])
+}
+
+const (
+	userInAddress = "The user has an argument of its own: address = %q, user = %q."
+	urlAsAddress  = "It is not a URL. Write only the host, and the port where it is not 22: %q."
+	noAddress     = `Write the host's name or IP address, with the port where it is not 22: "203.0.113.7" or "gpu1.example.com:2222".`
+	numbersOfIP   = "The numbers of an IP address are between 0 and 255."
+	notAPort      = " is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22."
+)
+
+// likeIPv4 is what is meant as an address of numbers.
+var likeIPv4 = regexp.MustCompile(`^\d+(\.\d+){3}$`)
+
+// wrongAddress says what is wrong with the address of a host, or "".
+func wrongAddress(s string) string {
+	if user, rest, ok := strings.Cut(s, "@"); ok {
+		return fmt.Sprintf(userInAddress, rest, user)
+	}
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		return fmt.Sprintf(urlAsAddress, rest)
+	}
+	if s == "" || strings.ContainsAny(s, " \t\n/\\\"'") {
+		return noAddress
+	}
+	host, after, hasPort := strings.Cut(s, ":")
+	if likeIPv4.MatchString(host) && net.ParseIP(host) == nil {
+		return numbersOfIP
+	}
+	if hasPort && !strings.Contains(after, ":") {
+		if port, err := strconv.Atoi(after); err != nil || port < 1 || port > 65535 || host == "" {
+			return quote(after) + notAPort
+		}
+	}
+	return ""
+}
+
+// knownGPU takes "A100-SXM4-80GB" for an A100.
+func knownGPU(model string) bool {
+	first, _, _ := strings.Cut(model, "-")
+	return slices.ContainsFunc(gpuModels(), func(known string) bool {
+		return strings.EqualFold(known, model) || strings.EqualFold(known, first)
+	})
+}
+
+func makerOf(g provision.GPUs) string {
+	if g.Vendor == provision.AMD {
+		return "AMD"
+	}
+	return "NVIDIA"
+}
+
+// gpuModels are the GPUs of data centres and workstations that inference runs on. Of
+// two that are as near to a slip, the first is suggested.
+func gpuModels() []string {
+	return strings.Fields(`
+		H200 H100 H800 H20 GH200 B200 B100 B300 GB200 GB300
+		A100 A800 A40 A30 A10G A10 A16 A2 L40S L40 L20 L4 L2 T4 V100 V100S P100 P40
+		A6000 A5000 A4000 RTX6000 RTX5000 RTX4000 RTX5090 RTX5080 RTX4090 RTX4080 RTX3090 RTX3080
+		RTXPRO6000 RTX-PRO-6000 DGX-Spark GB10
+		MI300X MI300A MI308X MI325X MI350X MI355X MI250X MI250 MI210 MI100 MI50 MI60
+		W7900 W7800 R9700`)
+}

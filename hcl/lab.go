@@ -1,0 +1,180 @@
+package hcl
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"hclbench/provision"
+)
+
+// Lab is the lab block: what holds for everything in it.
+type Lab struct {
+	Name        string // the block's label, else the directory's name
+	Description string
+	Lease       time.Duration // hosts clean themselves this long after losing contact
+	MaxDuration time.Duration // nothing of the lab lives longer; 0: no limit
+	Notices     []Notice
+}
+
+// What a notice may be about.
+const (
+	NoticeEnd     = "end"     // a run has ended well
+	NoticeFailure = "failure" // a run has ended with an error, or a host or an engine has failed
+	NoticeIdle    = "idle"    // a host that costs money has nothing to do
+)
+
+// Notice is somebody who is told what becomes of a run.
+type Notice struct {
+	On      []string         // which of the above
+	Command []provision.Text // nil: none
+	URL     provision.Text   // empty: none
+	Idle    time.Duration    // how long a host may have nothing to do
+}
+
+// DefaultIdle is the idle of a notice that does not say.
+const DefaultIdle = 10 * time.Minute
+
+// DefaultLease is the lease of a lab that does not say.
+const DefaultLease = 15 * time.Minute
+
+func labBlock() *blockType {
+	return &blockType{
+		name: "lab", labels: []label{{what: "name", form: labName}}, once: true,
+		doc: "What holds for everything in the lab. At most one; without it the lab has the name of its directory.",
+		args: []argument{
+			arg("lease", lasting(2*time.Second, 24*time.Hour), func(l *Lab, d time.Duration) { l.Lease = d }, `"15m"`,
+				"Hosts clean themselves this long after losing contact with `hcl`."),
+			arg("max_duration", duration, func(l *Lab, d time.Duration) { l.MaxDuration = d }, "no limit",
+				"Nothing of the lab lives longer than this, whatever happens."),
+			described(func(l *Lab, s string) { l.Description = s }),
+		},
+		blocks: []nested{{typ: noticeBlock(), many: true}},
+		check:  checks(checkLab),
+	}
+}
+
+func noticeBlock() *blockType {
+	return &blockType{
+		name: "notice",
+		doc:  "Somebody who is told what becomes of a run, by a command or a web address.",
+		args: []argument{
+			arg("on", wordList(NoticeEnd, NoticeFailure, NoticeIdle), func(n *Notice, on []string) { n.On = on }, "all three",
+				"What is told: the end of a run that went well; its end with an error, or that a host or an engine "+
+					"failed; a host with a price that has had nothing to do for `idle` while the run goes on."),
+			arg("command", words, func(n *Notice, argv []provision.Text) { n.Command = argv }, "none",
+				"Run on the machine of `hcl apply`, with the notice as JSON on its standard input."),
+			arg("url", secretText, func(n *Notice, s provision.Text) { n.URL = s }, "none",
+				"Gets the notice as JSON by POST; its member `text` is what chat services show. May be sensitive."),
+			arg("idle", duration, func(n *Notice, d time.Duration) { n.Idle = d }, `"10m"`,
+				"How long a host may have nothing to do."),
+		},
+		check: checks(checkNotice),
+	}
+}
+
+// readLab reads the lab block, or says what holds without one.
+func (r *reader) readLab() Lab {
+	lab := Lab{Name: dirName(r.src.Dir), Lease: DefaultLease}
+	for _, b := range r.blocks["lab"] {
+		lab.Name = b.Labels[0]
+		t := labBlock()
+		r.read(b, t, &lab)
+		for _, n := range b.Body.Blocks {
+			if inner, ok := t.nested(n.Type); ok {
+				notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
+				r.read(n, inner.typ, &notice)
+				lab.Notices = append(lab.Notices, notice)
+			}
+		}
+	}
+	return lab
+}
+
+var notInLabName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// dirName is the name of a lab that has none of its own: its directory's.
+func dirName(path string) string {
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		dir = path
+	}
+	name := notInLabName.ReplaceAllString(filepath.Base(dir), "-")
+	if !labName.form.MatchString(name) {
+		return "lab"
+	}
+	return name
+}
+
+// shortLease is a lease that an ordinary hiccup of a network outlasts.
+const shortLease = 10 * time.Second
+
+const (
+	leaseTooShort = `With a lease of %s, a hiccup of the network of that length lets a host clean itself in the middle of a
+measurement.`
+	lifeTooShort = `Nothing of the lab lives longer than %s, which is less than its lease of %s: a run that is not over by then
+is cut off.`
+)
+
+// checkLab is about leases that end runs too early, or for nothing.
+func checkLab(b *block, lab *Lab) {
+	if x := b.arg("lease"); x.fits() && lab.Lease < shortLease {
+		b.warn(x.at, "Short lease", leaseTooShort, lab.Lease)
+	}
+	if x := b.arg("max_duration"); x.fits() && lab.MaxDuration < lab.Lease {
+		b.warn(x.at, "Shorter than the lease", lifeTooShort, lab.MaxDuration, lab.Lease)
+	}
+}
+
+const (
+	nobodyToTell = `A notice block says who is told: by url = "https://…", or by command = ["program", …].
+Write one of them, or remove the block.`
+	emptyCommand = `"command" is empty. Write the program and its arguments, such as ["notify-send", "hcl"].`
+	notAnAddress = `"url" must be an address such as "https://hooks.example.com/T0001".`
+)
+
+func checkNotice(b *block, n *Notice) {
+	command, address := b.arg("command"), b.arg("url")
+	if !command.said() && !address.said() {
+		b.absent(b.header, "Nobody to tell", nobodyToTell)
+	}
+	switch {
+	case !command.fits():
+	case len(n.Command) == 0:
+		b.err(command.at, "Wrong value", emptyCommand)
+	default:
+		b.checkProgram(command.at, n.Command[0].Reveal())
+	}
+	if address.fits() {
+		u, err := url.Parse(n.URL.Reveal())
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			b.err(address.at, "Wrong value", notAnAddress)
+		}
+	}
+}
+
+const noProgram = `There is no program %q on this machine, so nobody would be told. It is run where hcl apply runs:
+if that is another machine, all is well.`
+
+// checkProgram warns of a program that is not there. Where there is no PATH to look
+// along, nothing is known.
+func (b *block) checkProgram(at hcl.Range, name string) {
+	search, _ := b.vars.lookup("PATH")
+	places := filepath.SplitList(search)
+	if strings.ContainsRune(name, filepath.Separator) {
+		places = []string{""}
+	}
+	for _, dir := range places {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && !info.IsDir() {
+			return
+		}
+	}
+	if len(places) > 0 {
+		b.warn(at, "Program not found", noProgram, name)
+	}
+}

@@ -1,0 +1,82 @@
+package hcl
+
+import (
+	"regexp"
+	"strings"
+
+	"hclbench/engines"
+)
+
+func modelBlock() *blockType {
+	return &blockType{
+		name: "model", labels: []label{{what: "name", form: identifier}}, root: "model",
+		doc: "A model that engines serve.",
+		args: []argument{
+			arg("repo", text, func(m *engines.Model, s string) { m.Repo = s }, required,
+				"Its Hugging Face repository, `\"deepseek-ai/DeepSeek-R1\"`, or a directory of the host, "+
+					"which is mounted into engines at the same path and looked through before they start."),
+			arg("revision", text, func(m *engines.Model, s string) { m.Revision = s }, "the repository's default branch",
+				"A commit, branch or tag. Only a commit stays the same."),
+			arg("cache", text, func(m *engines.Model, s string) { m.Cache = s }, "none is mounted",
+				"Hugging Face cache directory on the host; mounted into every engine."),
+			arg("download", truth, func(m *engines.Model, on bool) { m.Download = on },
+				"`false`: engines fetch what is missing",
+				"Bring the model into `cache` before an engine starts: resumed, checked against the hub's checksums, "+
+					"with the token in `HF_TOKEN` of `hcl apply`, which no container sees. "+
+					"Engines then run with `HF_HUB_OFFLINE=1`."),
+			arg("size", size, func(m *engines.Model, n int64) { m.Size = n }, "not said",
+				"Of the weights, for the time and disk in plans."),
+			// For people alone: nothing reads it.
+			unbound("description", text.kind, "", "What it is, for people."),
+		},
+		make:  becomes(func(d *declared) *engines.Model { return &engines.Model{Name: d.name, Pos: pos(d.header)} }),
+		check: checks(checkModel),
+	}
+}
+
+const (
+	emptyRepo       = `Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`
+	nothingToFetch  = "%q is a directory on the host, and is taken as it is. Remove download."
+	noPlaceToKeep   = "Say where the model is kept on the host, for example:\n\n    cache = \"/data/huggingface\""
+	relativePath    = `%q is not an absolute path. Write the directory on the host, such as "/data/huggingface".`
+	notARepo        = "%q is not the name of a model. %s."
+	repoOrDirectory = `Write ORG/NAME, such as "deepseek-ai/DeepSeek-R1", or the absolute path of a directory on the host`
+)
+
+// checkModel holds what a model block says against what hub and hosts have.
+func checkModel(b *block, m *engines.Model) {
+	if !b.empty("repo", emptyRepo) {
+		b.empty("cache", "Write the directory on the host that keeps models."+orNull)
+		b.checkRepo(m.Repo)
+	}
+	cache := b.arg("cache")
+	if m.Download && m.Repo != "" {
+		switch at := b.arg("download").at; {
+		case strings.HasPrefix(m.Repo, "/"):
+			b.errOnce(at, "Nothing to download", nothingToFetch, m.Repo)
+		case !cache.fits():
+			b.errOnce(at, "No place for the download", noPlaceToKeep)
+		}
+	}
+	if cache.fits() && !onHost(m.Cache) {
+		b.errOnce(cache.at, "Wrong value", relativePath, m.Cache)
+	}
+}
+
+// repoForm is a repository of the model hub: ORG/NAME, and NAME of those that are
+// older than organizations.
+var repoForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
+
+// checkRepo holds a model's repository against the names that the hub has.
+func (b *block) checkRepo(repo string) {
+	if repo == "" || strings.HasPrefix(repo, "/") || repoForm.MatchString(repo) {
+		return
+	}
+	hint := repoOrDirectory
+	if _, path, isURL := strings.Cut(repo, "://"); isURL {
+		if _, bare, ok := strings.Cut(path, "/"); ok && repoForm.MatchString(strings.Trim(bare, "/")) {
+			hint = "It is written without the address of the hub: " + strings.TrimSuffix(strings.Trim(bare, "/"), ".")
+		}
+	}
+	b.wrongly("repo", notARepo, repo, hint)
+}

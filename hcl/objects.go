@@ -1,0 +1,306 @@
+package hcl
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/provision"
+)
+
+var flagName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// asFlags are the flags of an engine, sorted by name. A flag that is given a list
+// stands once for each of its values.
+func asFlags(v cty.Value) ([]engines.Flag, error) {
+	var all []engines.Flag
+	err := entries(v, func(name string, e cty.Value) error {
+		values, err := asFlag(name, e)
+		for _, value := range values {
+			all = append(all, engines.Flag{Name: name, Value: value})
+		}
+		return err
+	})
+	return all, err
+}
+
+// Why a flag cannot be as it is written.
+const (
+	dashedFlag   = "Write the name without dashes: %s instead of %q."
+	secretSwitch = `The flag %s is true or false, which decides whether it is on the command line at all and would show.
+Such a value cannot be sensitive.`
+	nameOfNoFlag = "%q is not the name of a flag."
+)
+
+// asFlag are the values of one flag: nil stands for a flag that has none.
+func asFlag(name string, v cty.Value) ([]*provision.Text, error) {
+	if bare := strings.TrimLeft(name, "-"); bare != name && flagName.MatchString(bare) {
+		return nil, wrong(dashedFlag, bare, name)
+	}
+	if !flagName.MatchString(name) {
+		return nil, wrong(nameOfNoFlag, name)
+	}
+	plain, _ := v.Unmark()
+	switch {
+	case plain.IsNull():
+		return nil, nil
+	case plain.Type() == cty.Bool:
+		if v.IsMarked() {
+			return nil, wrong(secretSwitch, name)
+		}
+		if plain.True() {
+			return []*provision.Text{nil}, nil
+		}
+		return nil, nil
+	case isList(plain):
+		return elements(v, func(e cty.Value) (*provision.Text, error) {
+			value, err := asText(e)
+			return &value, err
+		})
+	case isObject(plain):
+		s, ok := asJSON(plain)
+		if !ok {
+			return nil, wrong("The value of %s has no form as JSON.", name)
+		}
+		value := provision.Plain(s)
+		if v.ContainsMarked() {
+			value = provision.Secret(s)
+		}
+		return []*provision.Text{&value}, nil
+	}
+	value, err := asText(v)
+	return []*provision.Text{&value}, err
+}
+
+func asEnvironment(v cty.Value) ([]provision.EnvVar, error) {
+	return asVariables(v, func(_ []provision.EnvVar, x provision.EnvVar) error {
+		if x.Name == "" || strings.ContainsAny(x.Name, "= \x00") {
+			return wrong("%q is not a name that an environment variable can have.", x.Name)
+		}
+		return nil
+	})
+}
+
+func asHeaders(v cty.Value) ([]provision.EnvVar, error) {
+	return asVariables(v, func(before []provision.EnvVar, x provision.EnvVar) error {
+		if err := load.CheckHeader(x.Name, x.Value.Reveal()); err != nil {
+			return wrong("%s.", title(err.Error()))
+		}
+		if slices.ContainsFunc(before, func(h provision.EnvVar) bool { return strings.EqualFold(h.Name, x.Name) }) {
+			return wrong("The header %s is there twice: capitals mean nothing in its name.", x.Name)
+		}
+		return nil
+	})
+}
+
+// asVariables are named texts, sorted by name. What is null is as if it were not there.
+func asVariables(v cty.Value, check func(before []provision.EnvVar, x provision.EnvVar) error) ([]provision.EnvVar, error) {
+	list := []provision.EnvVar{}
+	err := entries(v, func(name string, e cty.Value) error {
+		if isNull(e) {
+			return nil
+		}
+		value, err := asText(e)
+		x := provision.EnvVar{Name: name, Value: value}
+		if err == nil {
+			err = check(list, x)
+		}
+		list = append(list, x)
+		return err
+	})
+	return list, err
+}
+
+func asUlimits(v cty.Value) ([]engines.Ulimit, error) {
+	var out []engines.Ulimit
+	err := entries(v, func(name string, e cty.Value) error {
+		limit := engines.Ulimit{Name: name}
+		if !e.IsNull() {
+			f, ok := asFloat(e)
+			n := int64(f)
+			if !ok || float64(n) != f || n < -1 {
+				return noFit
+			}
+			limit.Value = &n
+		}
+		out = append(out, limit)
+		return nil
+	})
+	return out, err
+}
+
+func asMount(v cty.Value) (provision.Mount, error) {
+	s, _ := asString(v)
+	parts := strings.Split(s, ":")
+	m := provision.Mount{}
+	switch {
+	case len(parts) == 3 && (parts[2] == "ro" || parts[2] == "rw"):
+		m.ReadOnly = parts[2] == "ro"
+	case len(parts) != 2:
+		return m, noFit
+	}
+	m.Source, m.Target = parts[0], parts[1]
+	if !onHost(m.Source) || !strings.HasPrefix(m.Target, "/") {
+		return m, wrong("Both paths of %q must begin with a slash: what is on the host, then where it appears in the container.", s)
+	}
+	return m, nil
+}
+
+// onHost reports whether a path names the same file from wherever it is used on a host.
+func onHost(path string) bool { return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~/") }
+
+// asObject is the JSON text of an object.
+func asObject(v cty.Value) (string, error) {
+	s, ok := "", isObject(v)
+	if ok {
+		s, ok = asJSON(v)
+	}
+	if !ok {
+		return "", noFit
+	}
+	return s, nil
+}
+
+// asDocument is the indented JSON text of an object. Members that are null are left
+// out, and sensitive values are not shown.
+func asDocument(v cty.Value) (provision.Text, error) {
+	if !isObject(v) {
+		return provision.Text{}, noFit
+	}
+	members := map[string]cty.Value{}
+	for name, m := range v.AsValueMap() {
+		if !isNull(m) {
+			members[name] = m
+		}
+	}
+	v = cty.ObjectVal(members)
+	var secrets []string
+	clear, ok := asJSON(v)
+	shown, also := asJSON(redacted(v, &secrets))
+	if !ok || !also {
+		return provision.Text{}, wrong("Something in it has no form as JSON.")
+	}
+	if len(members) == 0 {
+		return provision.Text{}, nil
+	}
+	return provision.Partly(indented(clear), indented(shown), secrets), nil
+}
+
+// redacted replaces what is sensitive in a value, and notes the texts in it.
+func redacted(v cty.Value, secrets *[]string) cty.Value {
+	switch {
+	case v.IsMarked():
+		plain, _ := v.UnmarkDeep()
+		cty.Walk(plain, func(_ cty.Path, inner cty.Value) (bool, error) {
+			if t, err := asText(inner); err == nil {
+				*secrets = append(*secrets, t.Reveal())
+			}
+			return true, nil
+		})
+		return cty.StringVal(provision.Redacted)
+	case isObject(v):
+		members := map[string]cty.Value{}
+		for it := v.ElementIterator(); it.Next(); { // in a fixed order
+			name, m := it.Element()
+			members[name.AsString()] = redacted(m, secrets)
+		}
+		return cty.ObjectVal(members)
+	case isList(v):
+		list := v.AsValueSlice()
+		for i := range list {
+			list[i] = redacted(list[i], secrets)
+		}
+		return cty.TupleVal(list)
+	}
+	return v
+}
+
+// indented is valid JSON as people read it.
+func indented(text string) string {
+	var b bytes.Buffer
+	json.Indent(&b, []byte(text), "", "  ") // it is valid
+	return b.String() + "\n"
+}
+
+// stage is what one stage of a load says.
+func stage() *blockType {
+	return &blockType{args: []argument{
+		arg("duration", duration, func(s *load.Stage, d time.Duration) { s.Duration = load.Duration(d) }, required, ""),
+		arg("rate", rate, func(s *load.Stage, r load.Rate) { s.Rate = r }, "", ""),
+		arg("concurrency", whole(1, 1_000_000), func(s *load.Stage, n int) { s.Concurrency = n }, "", ""),
+	}}
+}
+
+func asStage(v cty.Value) (load.Stage, error) {
+	var s load.Stage
+	t := stage()
+	err := entries(v, func(name string, e cty.Value) error {
+		a, ok := t.argument(name)
+		if !ok {
+			return wrong("A stage has a duration, and a rate or a concurrency, and no %q.", name)
+		}
+		if e.IsNull() {
+			return nil
+		}
+		x, err := a.kind.convert(e)
+		if err != nil {
+			return wrong("The %s of a stage is %s, not %s.", name, a.kind.want, describe(e))
+		}
+		a.set(&s, name, x)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return s, err
+	case s.Duration == 0:
+		return s, wrong("Each stage needs a duration.")
+	case (s.Rate != 0) == (s.Concurrency != 0):
+		return s, wrong("Each stage has either a rate or a concurrency.")
+	}
+	return s, nil
+}
+
+var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// asRow reads a row of published numbers. A text that is a number counts as one,
+// because CSV knows only texts; what is empty is left out.
+func asRow(v cty.Value) (map[string]any, error) {
+	row := map[string]any{}
+	return row, entries(v, func(name string, e cty.Value) error {
+		if e.IsNull() {
+			return nil
+		}
+		switch e.Type() {
+		case cty.Bool, cty.Number:
+			row[name] = axisValue(e)
+		case cty.String:
+			if x := asColumn(strings.TrimSpace(e.AsString())); x != "" {
+				row[name] = x
+			}
+		default:
+			return wrong("In the column %q it holds %s, and a cell of a table is a number, a text, true or false.", name, describe(e))
+		}
+		return nil
+	})
+}
+
+func asColumn(s string) any {
+	if !numberForm.MatchString(s) {
+		return s
+	}
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return i
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil {
+		return f
+	}
+	return s
+}

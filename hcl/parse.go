@@ -1,0 +1,124 @@
+package hcl
+
+import (
+	"bytes"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/rivo/uniseg"
+	"github.com/zclconf/go-cty/cty"
+)
+
+const openText = `The text that begins here has no closing quote in its line, so nothing that follows in the file can be read.
+Close it; for a text of several lines, write \n, or <<EOT.`
+
+// parse parses one file; what could be parsed of a broken one is still checked.
+func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
+	p.files[name] = text
+	f, diags := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
+	p.broken = p.broken || diags.HasErrors()
+	if at, open := openQuote(diags, text); open {
+		p.syntax[pos(at)] = true
+		p.add(SeverityError, at, "Text without an end", fold(openText))
+		diags = nil
+	}
+	for _, d := range diags {
+		if d.Summary == "Missing newline after argument" {
+			d.Detail += " If the value is text, put all of it in quotes."
+		}
+		// After the first mistake in a line, the others mean little.
+		if d.Subject == nil || !p.syntax[pos(*d.Subject)] {
+			p.report(hcl.Diagnostics{d})
+		}
+		if d.Subject != nil {
+			p.syntax[pos(*d.Subject)] = true
+		}
+	}
+	if f == nil {
+		return &hclsyntax.Body{}
+	}
+	body, _ := f.Body.(*hclsyntax.Body)
+	diags = hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.ObjectConsExpr:
+			p.checkKeys(n)
+		case *hclsyntax.LiteralValueExpr:
+			return checkNumber(n)
+		}
+		return nil
+	})
+	if diags.HasErrors() {
+		p.report(diags)
+		return &hclsyntax.Body{}
+	}
+	return body
+}
+
+// maxExponent is of two: a number beyond it would take gigabytes when written out as text.
+const maxExponent = 1100
+
+func checkNumber(n *hclsyntax.LiteralValueExpr) hcl.Diagnostics {
+	if n.Val.Type() != cty.Number || !n.Val.IsKnown() || n.Val.IsNull() {
+		return nil
+	}
+	if exp := n.Val.AsBigFloat().MantExp(nil); exp <= maxExponent && exp >= -maxExponent {
+		return nil
+	}
+	return hcl.Diagnostics{{
+		Severity: hcl.DiagError, Subject: &n.SrcRange,
+		Summary: "Number out of range", Detail: "Numbers between 1e-300 and 1e300 can be written.",
+	}}
+}
+
+// openQuote is where the first mistake of a text is a quote that its line does not
+// close. Everything behind it is then inside out.
+func openQuote(diags hcl.Diagnostics, text []byte) (hcl.Range, bool) {
+	if len(diags) == 0 || diags[0].Subject == nil {
+		return hcl.Range{}, false
+	}
+	if s := diags[0].Summary; s != "Invalid multi-line string" && s != "Unterminated template string" {
+		return hcl.Range{}, false
+	}
+	at := *diags[0].Subject
+	begin := bytes.LastIndexByte(text[:min(at.Start.Byte, len(text))], '\n') + 1
+	line, _, _ := bytes.Cut(text[begin:], []byte("\n"))
+	n := bytes.LastIndexByte(line, '"')
+	if n < 0 {
+		return at, true
+	}
+	column := uniseg.GraphemeClusterCount(string(line[:n])) + 1
+	at.Start = hcl.Pos{Line: at.Start.Line, Column: column, Byte: begin + n}
+	at.End = hcl.Pos{Line: at.Start.Line, Column: column + 1, Byte: begin + n + 1}
+	return at, true
+}
+
+const keyTwice = `The object has the key %q at %s already, and only one of the values would count.
+Remove one, or give it another key.`
+
+// checkKeys finds a key that an object has twice: HCL keeps the last, in silence.
+func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
+	first := map[string]hcl.Range{}
+	for _, item := range object.Items {
+		key, ok := writtenKey(item)
+		if !ok {
+			continue
+		}
+		if at, twice := first[key]; twice {
+			p.err(item.KeyExpr.Range(), "Key given twice", keyTwice, key, pos(at))
+			continue
+		}
+		first[key] = item.KeyExpr.Range()
+	}
+}
+
+// writtenKey is the key of an object's item, where the text shows it.
+func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
+	if len(item.KeyExpr.Variables()) > 0 {
+		return "", false
+	}
+	v, diags := item.KeyExpr.Value(nil)
+	if diags.HasErrors() || !v.IsKnown() {
+		return "", false
+	}
+	return asString(v)
+}

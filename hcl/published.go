@@ -1,0 +1,148 @@
+package hcl
+
+import (
+	"encoding/csv"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Reference is a table of numbers that someone else published.
+type Reference struct {
+	Name    string
+	Source  string           // where they are published, usually a URL
+	Columns []string         // in the order of the file, as far as the text tells it
+	Rows    []map[string]any // values are int64, float64, bool or string, by column; what is empty is not there
+	Pos     string
+}
+
+func referenceBlock() *blockType {
+	return &blockType{
+		name: "reference", labels: []label{{what: "name", form: anyText}},
+		doc: "Published numbers, printed and drawn beside what is measured. Its name is any text.",
+		args: []argument{
+			arg("source", text, func(r *Reference, s string) { r.Source = s }, "not said",
+				"Where they are published, usually a URL."),
+			arg("rows", rows, func(r *Reference, list []map[string]any) { r.Rows = list }, required,
+				"A list of objects, such as `csvdecode(file(\"published.csv\"))`. "+
+					"The columns named like axes say which cell a row belongs to."),
+		},
+	}
+}
+
+// references reads the reference blocks of a benchmark, which hold for all cells.
+func (x *expansion) references() []Reference {
+	var all []Reference
+	outer, _ := x.typ.nested("reference")
+	for _, b := range x.block.Body.Blocks {
+		if b.Type != outer.typ.name || len(b.Labels) == 0 {
+			continue
+		}
+		r := Reference{Name: b.Labels[0], Pos: pos(b.DefRange())}
+		said := x.read(b, outer.typ, &r).said
+		if r.Rows == nil {
+			continue
+		}
+		if i := slices.IndexFunc(all, func(other Reference) bool { return other.Name == r.Name }); i >= 0 {
+			x.err(b.DefRange(), "Duplicate reference block",
+				"The benchmark has a reference named %q at %s already. Give this one another name.", r.Name, all[i].Pos)
+			continue
+		}
+		r.Columns = x.columns(b.Body.Attributes["rows"].Expr, said["rows"].raw)
+		all = append(all, r)
+	}
+	return all
+}
+
+// columns are the columns of rows, in the order of the text as far as it shows:
+// objects have no order of their own.
+func (r *reader) columns(expr hclsyntax.Expression, rows cty.Value) []string {
+	there := map[string]bool{}
+	for it := rows.ElementIterator(); it.Next(); {
+		_, row := it.Element()
+		for name := range row.AsValueMap() {
+			there[name] = true
+		}
+	}
+	var out []string
+	for _, name := range append(r.writtenColumns(expr), slices.Sorted(maps.Keys(there))...) {
+		if there[name] {
+			out = append(out, name)
+			delete(there, name)
+		}
+	}
+	return out
+}
+
+// writtenColumns are the columns as the text has them, where it shows them.
+func (r *reader) writtenColumns(expr hclsyntax.Expression) (written []string) {
+	switch x := expr.(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if x.Name != "csvdecode" || len(x.Args) != 1 {
+			break
+		}
+		if v, _ := r.eval(x.Args[0], nil).Unmark(); v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
+			written, _ = csv.NewReader(strings.NewReader(v.AsString())).Read()
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, e := range x.Exprs {
+			object, ok := e.(*hclsyntax.ObjectConsExpr)
+			if !ok {
+				continue
+			}
+			for _, item := range object.Items {
+				if name := hcl.ExprAsKeyword(item.KeyExpr); name != "" {
+					written = append(written, name)
+				}
+			}
+		}
+	}
+	return written
+}
+
+const (
+	rowsOfStranger = "Rows of the reference %q are about an engine %q, which the lab does not have, so they stand beside nothing.%s"
+	columnOfNone   = "The column %q of the reference %q is neither a metric nor an axis, so it stands beside nothing.%s"
+)
+
+// warnOfReferences is about rows of published numbers that say an engine which the lab
+// does not have, and about columns written in the lab that are a slip of a metric or an
+// axis.
+func (x *expansion) warnOfReferences() {
+	there := x.namesIn("engine")
+	known := slices.Concat(metricNames(x.out.Percentiles), ColumnNames(), x.axisNames())
+	for _, r := range x.out.References {
+		rows := x.rowsOf(r)
+		if rows == nil {
+			continue
+		}
+		for _, row := range r.Rows {
+			if name, ok := row["engine"].(string); ok && !slices.Contains(there, name) {
+				x.warnOnce(rows.Range(), "Unknown engine", rowsOfStranger, r.Name, name, didYouMean(name, there, nil))
+				break
+			}
+		}
+		if _, written := rows.(*hclsyntax.TupleConsExpr); !written {
+			continue // a table of somebody else has columns of its own
+		}
+		for _, column := range r.Columns {
+			if hint := didYouMean(column, known, nil); hint != "" && !isMetric(column) && !slices.Contains(known, column) {
+				x.warn(rows.Range(), "Unknown column", columnOfNone, column, r.Name, hint)
+			}
+		}
+	}
+}
+
+// rowsOf is where the rows of a reference are written.
+func (x *expansion) rowsOf(r Reference) hclsyntax.Expression {
+	for _, b := range x.block.Body.Blocks {
+		if b.Type == "reference" && pos(b.DefRange()) == r.Pos {
+			return b.Body.Attributes["rows"].Expr
+		}
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+package hcl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// reader makes nouns of blocks: it evaluates what their arguments say, and lays it into
+// the fields that the language binds them to.
+type reader struct {
+	*scope
+	src    *Source
+	vars   Vars
+	fixed  map[hclsyntax.Expression]setting // what is the same in every cell, converted
+	sorted map[*hclsyntax.Body][]*hclsyntax.Attribute
+	lost   []hcl.Range // where a cell was left out because something in it is wrong
+}
+
+// settings are what a block says, evaluated: an argument under its name, a nested
+// block under its own, and what that says under "block.argument". What is null is as
+// if it were not said.
+type settings map[string]setting
+
+type setting struct {
+	raw   cty.Value // as written, or as merged with what was inherited
+	value any       // what the argument's kind made of it; nil: wrong or unknown
+	at    hcl.Range // of the value; of a block its header
+	body  *hclsyntax.Body
+}
+
+func (x setting) said() bool { return x.body != nil }
+
+// fits reports whether something is said, and right.
+func (x setting) fits() bool { return x.value != nil }
+
+// isThere is the value of a nested block.
+type isThere struct{}
+
+// block is a block of the lab while it is read.
+type block struct {
+	*reader
+	typ        *blockType
+	of         *declared // nil: nothing can refer to it
+	body       *hclsyntax.Body
+	header     hcl.Range
+	cell       *cell // nil: it is the same in every cell
+	said       settings
+	incomplete bool // something in it is wrong or unknown
+}
+
+// read evaluates a block outside of any cell and lays it into a noun.
+func (r *reader) read(b *hclsyntax.Block, t *blockType, noun any) *block {
+	x := &block{reader: r, typ: t, body: b.Body, header: b.DefRange(), said: settings{}}
+	x.evaluate(x.body, t, "", false)
+	x.become(noun)
+	return x
+}
+
+// readInstance makes what a declared block stands for in a cell.
+func (r *reader) readInstance(i *instance, c *cell) {
+	d := i.of
+	b := &block{reader: r, typ: d.typ.ofKind(d.kind), of: d, body: d.body, header: d.header, cell: c, said: settings{}}
+	i.said = b.said
+	if a, ok := d.body.Attributes["inherits"]; ok {
+		b.inherit(a)
+	}
+	b.evaluate(b.body, b.typ, "", false)
+	i.noun = d.typ.make(d)
+	b.become(i.noun)
+	i.incomplete = b.incomplete
+}
+
+// arg is what the block says under a name that its type knows.
+func (b *block) arg(name string) setting {
+	x, ok := b.said[name]
+	if !ok && !b.typ.knows(name) {
+		panic("nothing in " + b.typ.title() + " is named " + name + ". This is a bug in hcl.")
+	}
+	return x
+}
+
+// knows reports whether something in such a block has this name: "load.rate".
+func (t *blockType) knows(name string) bool {
+	block, below, inside := strings.Cut(name, ".")
+	n, isBlock := t.nested(block)
+	if isBlock && inside {
+		return n.typ.knows(below)
+	}
+	_, isArgument := t.argument(block)
+	return isBlock || isArgument
+}
+
+// whole reports whether everything that is said, but what is named, has a value.
+func (b *block) whole(but ...string) bool {
+	for name, x := range b.said {
+		if !x.fits() && !slices.Contains(but, name) {
+			return false
+		}
+	}
+	return true
+}
+
+const otherKind = `An engine inherits from another of its own kind, and %s is not of kind %q: their flags differ.
+Share what they have in common through locals.`
+
+// inherit begins with what another block of the kind says.
+func (b *block) inherit(a *hclsyntax.Attribute) {
+	v := b.eval(a.Expr, b.cell)
+	if v.IsKnown() && v.IsNull() {
+		return
+	}
+	inherits, _ := b.typ.argument(a.Name)
+	parent, _ := b.convert(inherits, v, a.Expr, b.cell).(*declared)
+	switch {
+	case parent == nil:
+		b.incomplete = true
+	case parent.kind != b.of.kind:
+		b.err(a.Expr.Range(), "Wrong value", otherKind, parent.address, b.of.kind)
+		b.incomplete = true
+	default:
+		from := b.instance(parent, b.cell)
+		b.incomplete = from.incomplete
+		maps.Copy(b.said, from.said)
+		delete(b.said, "inherits")
+		delete(b.said, "description")
+	}
+}
+
+const noMatrixHere = "%q holds for all cells of a benchmark, so it cannot depend on matrix.*. Write two benchmarks."
+
+// evaluate lays what a body says over what is said already. Blocks that may be given
+// several times are left to who knows them.
+func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shared bool) {
+	for _, a := range b.inOrder(body) {
+		arg, ok := t.argument(a.Name)
+		switch {
+		case !ok || arg.kind.convert == nil || arg.shared != shared:
+		case shared && mentionsMatrix(a.Expr):
+			b.err(a.Expr.Range(), "No matrix here", noMatrixHere, a.Name)
+		default:
+			b.evaluateArgument(body, t, arg, a.Expr, prefix+a.Name)
+		}
+	}
+	seen := map[string]bool{} // a second block is reported
+	for _, n := range body.Blocks {
+		inner, ok := t.nested(n.Type)
+		name := prefix + n.Type
+		if !ok || inner.part == nil || shared || seen[name] {
+			continue
+		}
+		seen[name] = true
+		b.said[name] = setting{value: isThere{}, at: n.DefRange(), body: n.Body}
+		b.evaluate(n.Body, inner.typ, name+".", false)
+	}
+}
+
+func (b *block) evaluateArgument(body *hclsyntax.Body, t *blockType, arg argument, expr hclsyntax.Expression, name string) {
+	if x, ok := b.fixed[expr]; ok {
+		b.said[name] = x
+		return
+	}
+	at := expr.Range()
+	raw := b.eval(expr, b.cell)
+	if raw.IsKnown() && raw.IsNull() {
+		delete(b.said, name)
+		if arg.required {
+			b.err(at, "Missing argument", "%s needs the argument %q, and here it is null: %s.", title(t.title()), arg.name, arg.kind.want)
+			b.said[name] = setting{raw: raw, at: at, body: body}
+		}
+		return
+	}
+	if inherited, ok := b.said[name]; ok && arg.kind.merges {
+		raw = overlay(inherited.raw, raw)
+	}
+	x := setting{raw: raw, value: b.convert(arg, raw, expr, b.cell), at: at, body: body}
+	if r := b.referencesOf(expr); !arg.kind.merges && !r.matrix && !r.each {
+		b.fixed[expr] = x
+	}
+	b.said[name] = x
+}
+
+// become lays what is said into the noun, and checks the whole.
+func (b *block) become(noun any) {
+	b.bind(b.typ, "", noun)
+	b.incomplete = b.incomplete || !b.whole()
+	for _, a := range b.typ.args {
+		if _, said := b.said[a.name]; a.required && !said {
+			b.incomplete = true
+		}
+	}
+	if b.typ.check != nil {
+		b.typ.check(b, noun)
+	}
+}
+
+func (b *block) bind(t *blockType, prefix string, noun any) {
+	for _, a := range t.args {
+		b.lay(a, prefix+a.name, noun)
+	}
+	if t.free != nil {
+		for _, name := range slices.Sorted(maps.Keys(b.said)) {
+			if rest, ok := strings.CutPrefix(name, prefix); ok {
+				a := *t.free
+				a.name = rest
+				b.lay(a, name, noun)
+			}
+		}
+	}
+	for _, n := range t.blocks {
+		if n.part != nil && b.said[prefix+n.typ.name].said() {
+			b.bind(n.typ, prefix+n.typ.name+".", n.part(noun))
+		}
+	}
+}
+
+// lay sets the field of an argument. Of a block that is referred to it sets what that
+// becomes.
+func (b *block) lay(a argument, name string, noun any) {
+	x := b.said[name]
+	if !x.fits() || a.set == nil {
+		return
+	}
+	value := x.value
+	if d, ok := value.(*declared); ok {
+		i := b.instance(d, b.cell)
+		value = i.noun
+		if i.incomplete {
+			x.value = nil
+			b.said[name] = x
+		}
+	}
+	if value != nil {
+		a.set(noun, a.name, value)
+	}
+}
+
+// overlay merges two objects key by key; what is null in the second is removed.
+func overlay(under, over cty.Value) cty.Value {
+	if !isObject(under) || !isObject(over) {
+		return over
+	}
+	merged := map[string]cty.Value{}
+	maps.Copy(merged, under.AsValueMap())
+	for name, v := range over.AsValueMap() {
+		if isNull(v) {
+			delete(merged, name)
+			continue
+		}
+		merged[name] = v
+	}
+	return cty.ObjectVal(merged)
+}
+
+const (
+	secretShown = `The value of %q derives from a sensitive one, and it would be shown in plans, results or labels, or decide what
+is in them. Sensitive values can be given to env, flags, config and command.`
+	secretNames = `The names in %[1]s are always shown, but here all of it is sensitive, names too.
+Write the names in the lab and only the values from the sensitive value:
+
+    %[1]s = { NAME = var.secrets.NAME }`
+)
+
+// convert turns a value into what the argument's kind makes of it; nil, with a
+// problem reported, when it does not fit, and nil when it is unknown.
+func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *cell) any {
+	at := expr.Range()
+	// A block that is referred to may itself hold sensitive and unknown values.
+	known, shown := raw.IsKnown(), raw.IsMarked()
+	if a.kind.refers == "" {
+		known, shown = raw.IsWhollyKnown(), raw.ContainsMarked()
+	}
+	switch {
+	case !known:
+		if c != anyCell {
+			r.noteUnknown(at)
+		}
+		return nil
+	case shown && !a.kind.secret:
+		r.err(at, "Sensitive value would show", secretShown, a.name)
+		return nil
+	case raw.IsMarked() && a.kind.merges:
+		r.err(at, "Sensitive value would show", secretNames, a.name)
+		return nil
+	}
+	v, err := a.kind.convert(raw)
+	if err == nil {
+		return v
+	}
+	r.errIn(expr, c, r.unfit(a, raw, err.Error()))
+	return nil
+}
+
+// unfit says why a value does not fit an argument.
+func (r *reader) unfit(a argument, raw cty.Value, hint string) string {
+	detail := fmt.Sprintf("%q must be %s", a.name, a.kind.want)
+	if got := describe(raw); got != "a list" && got != "an object" || hint == "" {
+		detail += ", not " + got
+	}
+	detail += "."
+	if hint != "" {
+		detail += " " + hint
+	}
+	if a.kind.refers != "" && raw.Type() == cty.String && !raw.IsMarked() {
+		detail += r.meantReference(a.kind.refers, raw.AsString())
+	}
+	if g := groupOf(raw); g != nil && a.kind.refers == g.typ.name {
+		detail += fmt.Sprintf(" %s has for_each, so it is several: say which, such as %s.", g.address, g.members[0].address)
+	}
+	return detail
+}
+
+// errIn reports the value of an expression, with what its references stand for.
+func (r *reader) errIn(expr hclsyntax.Expression, c *cell, detail string) {
+	before := len(r.list)
+	r.errOnce(expr.Range(), "Wrong value", "%s", detail)
+	if len(r.list) > before {
+		r.list[before].Values = r.explain(expr, c)
+	}
+}
+
+// meantReference is for a text where a reference belongs.
+func (r *reader) meantReference(block, text string) string {
+	for _, d := range r.order {
+		if d.typ.name == block && (d.name == text || d.address == text || d.kind+"."+d.name == text) {
+			return fmt.Sprintf(" Did you mean %s, without quotes?", d.address)
+		}
+	}
+	return ""
+}
+
+// inOrder is inOrder for a body that is read once per cell.
+func (r *reader) inOrder(body *hclsyntax.Body) []*hclsyntax.Attribute {
+	attrs, ok := r.sorted[body]
+	if !ok {
+		attrs = inOrder(body.Attributes)
+		r.sorted[body] = attrs
+	}
+	return attrs
+}
