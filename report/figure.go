@@ -33,11 +33,11 @@ type section struct {
 // stands in the table.
 const maxSlices = 4
 
-// sample is one cell with all its repetitions.
+// sample is a cell as charts show it.
 type sample struct {
 	benchmark string
 	series    *series
-	rows      []*results.Row
+	rows      []*results.Row     // all its repetitions
 	at        map[string]float64 // along each dimension, by its name
 	dataset   string
 	shared    []string // reasons against all cells, which set none of them apart
@@ -70,33 +70,19 @@ func (s *sample) doubtful(v load.Verdict) bool {
 }
 
 // samples are all cells that measured something, in their order.
-func samples(rows []results.Row, all *seriesOf) []*sample {
-	var out []*sample
-	byKey := map[string]*sample{}
+func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 	shared := sharedReasons(rows)
-	for i := range rows {
-		r := &rows[i]
-		if r.Verdict().Verdict == load.Void {
-			continue
+	key := func(r *results.Row) string {
+		if all.by == nil {
+			return fmt.Sprint(all.find(r).index, "\x00", labelOf(r), "\x00", identityOf(r))
 		}
-		s := &sample{benchmark: r.Benchmark, series: all.find(r), dataset: dataset(r), shared: shared, at: map[string]float64{}}
-		for _, d := range dimensions {
-			if v, ok := d.value(r); ok {
-				s.at[d.name] = v
-			}
-		}
-		key := fmt.Sprint(s.series.index, "\x00", groupOf(r))
-		if all.by != nil { // the lab says what is told apart; of the rest there is only the load
-			load := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
-			key = fmt.Sprint(s.benchmark, "\x00", s.series.index, "\x00", s.dataset, s.at, load)
-		}
-		if known := byKey[key]; known != nil {
-			known.rows = append(known.rows, r)
-			continue
-		}
-		s.rows = []*results.Row{r}
-		byKey[key] = s
-		out = append(out, s)
+		// The lab says what is told apart; of the rest there is only the load.
+		axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
+		return fmt.Sprint(r.Benchmark, "\x00", all.find(r).index, "\x00", dataset(r), placeOf(r), axes)
+	}
+	for _, c := range cellsBy(rows, isMeasured, key) {
+		r := c.rows[0]
+		out = append(out, &sample{benchmark: r.Benchmark, series: all.find(r), rows: c.rows, at: placeOf(r), dataset: dataset(r), shared: shared})
 	}
 	return out
 }
@@ -104,28 +90,15 @@ func samples(rows []results.Row, all *seriesOf) []*sample {
 // value is the median of a metric over the repetitions, with the lowest and the
 // highest: over those that are not in doubt, or, where all of them are, over all.
 func (s *sample) value(m metric) (d dot, ok bool) {
-	var sure, doubted []float64
-	for _, r := range s.rows {
-		v, ok := m.value(r)
-		switch {
-		case !ok:
-		case s.doubtful(r.Verdict()):
-			doubted = append(doubted, v)
-		default:
-			sure = append(sure, v)
-		}
-	}
-	values := sure
-	if len(sure) == 0 {
-		values, d.doubt = doubted, true
-	}
+	values, sure := trusted(m, s.rows, s.doubtful)
 	if len(values) == 0 {
 		return d, false
 	}
+	d.doubt = !sure
 	d.mark = kindOfRun(s.rows[0])
 	of := spread(values)
 	d.y, d.low, d.high = of.Median, of.Min, of.Max
-	d.n, d.of = of.N, len(sure)+len(doubted)
+	d.n, d.of = of.N, len(valuesOf(m, s.rows))
 	return d, true
 }
 
