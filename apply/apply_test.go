@@ -365,8 +365,8 @@ func TestBadEngines(t *testing.T) {
 			t.Errorf("no warning tells of it: %+v", r.events)
 		}
 		for _, row := range r.rows {
-			if !slices.Contains(row.Summary.Verdict.Reasons, says) {
-				t.Errorf("the reasons are %q", row.Summary.Verdict.Reasons)
+			if !slices.Contains(row.Summary.Verdict.Texts(), says) {
+				t.Errorf("the reasons are %q", row.Summary.Verdict.Texts())
 			}
 		}
 		b.clean()
@@ -504,8 +504,8 @@ func TestStrangers(t *testing.T) {
 			t.Fatalf("%+v, %v, want 2 suspect cells", r.Outcome, r.err)
 		}
 		for _, row := range r.rows {
-			if !strings.Contains(strings.Join(row.Summary.Verdict.Reasons, "\n"), "in container theirs, which this run has not started, listens there beside the engine") {
-				t.Errorf("the reasons are %q", row.Summary.Verdict.Reasons)
+			if !strings.Contains(strings.Join(row.Summary.Verdict.Texts(), "\n"), "in container theirs, which this run has not started, listens there beside the engine") {
+				t.Errorf("the reasons are %q", row.Summary.Verdict.Texts())
 			}
 		}
 		end(t)

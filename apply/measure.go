@@ -136,7 +136,7 @@ func unanswered(s *load.Summary) string {
 	if why := strings.Join(s.ErrorSamples, "; "); why != "" {
 		return "no request was answered: " + why
 	}
-	return strings.Join(s.Verdict.Reasons, "; ")
+	return strings.Join(s.Verdict.Texts(), "; ")
 }
 
 // agentLosses is how often a cell is measured anew because the agent has died.

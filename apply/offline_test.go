@@ -146,7 +146,7 @@ func TestOffline(t *testing.T) {
 				input, output = 4*5, 4*3 // what the tool itself says
 				doubt = "--tensor-parallel-size asks for 8, the engine serves with 4 (tensor_parallel_size)"
 			}
-			if s == nil || s.Completed != 4 || s.InputTokens != input || s.OutputTokens != output || strings.Join(s.Verdict.Reasons, "; ") != doubt {
+			if s == nil || s.Completed != 4 || s.InputTokens != input || s.OutputTokens != output || strings.Join(s.Verdict.Texts(), "; ") != doubt {
 				t.Errorf("%s on %s measured %+v %s", row.Benchmark, row.Deployment.Engine, s, row.Error)
 			}
 		case row.Deployment.Engine == "vllm.broken":

@@ -129,5 +129,5 @@ func doubt(s *load.Summary, reasons ...string) {
 	if len(reasons) > 0 && s.Verdict.Verdict == load.Valid {
 		s.Verdict.Verdict = load.Suspect
 	}
-	s.Verdict.Reasons = append(s.Verdict.Reasons, reasons...)
+	s.Verdict.Reasons = append(s.Verdict.Reasons, load.Because(reasons...)...)
 }

@@ -33,7 +33,7 @@ func TestThrottledGPUsMakeACellSuspect(t *testing.T) {
 	} {
 		s := &load.Summary{Duration: 10, Window: c.window, Verdict: load.Verdict{Verdict: load.Valid}}
 		throttled(s, &telemetry.Record{Series: c.series})
-		if got := strings.Join(s.Verdict.Reasons, "; "); s.Verdict.Verdict != c.verdict || !strings.Contains(got, c.reason) || c.reason == "" && got != "" {
+		if got := strings.Join(s.Verdict.Texts(), "; "); s.Verdict.Verdict != c.verdict || !strings.Contains(got, c.reason) || c.reason == "" && got != "" {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, s.Verdict.Verdict, got, c.verdict, c.reason)
 		}
 	}

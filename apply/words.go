@@ -76,7 +76,9 @@ func (r *run) keepCell(ctx context.Context, out *results.Cell, records []load.Re
 	r.clean(&out.Error, &out.CacheReset)
 	if s := out.Summary; s != nil {
 		r.cleanAll(s.ErrorSamples)
-		r.cleanAll(s.Verdict.Reasons)
+		for i := range s.Verdict.Reasons {
+			r.clean(&s.Verdict.Reasons[i].Text)
+		}
 	}
 	if t := out.Telemetry; t != nil {
 		r.cleanAll(t.Problems)

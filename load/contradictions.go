@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Contradictions says which of a summary's figures cannot be true together, each
@@ -15,58 +16,100 @@ import (
 // By Little's law the mean number of requests in flight is their throughput times
 // their mean latency. A summary of a window is not looked at, because its counts
 // and its throughputs are of different requests.
-func (s Summary) Contradictions(limit int) []string {
+func (s Summary) Contradictions(limit int) []Reason {
 	if s.Window != nil || s.Duration <= 0 {
 		return nil
 	}
-	var found []string
-	differ := func(stated, is, by float64, format string, args ...any) {
-		if stated > 0 && is > 0 && math.Abs(stated-is) > by*is+halfCent {
-			found = append(found, fmt.Sprintf(format, args...))
+	var found contradictions
+	found.concurrency(s, limit)
+	found.throughput(s)
+	found.latencies(s)
+	return found
+}
+
+// ofFlight are what Little's law holds together.
+var ofFlight = []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"}
+
+// contradictions are those found so far.
+type contradictions []Reason
+
+// add notes that metrics cannot be true together.
+func (c *contradictions) add(metrics []string, format string, args ...any) {
+	*c = append(*c, Reason{Code: "contradiction", Text: fmt.Sprintf(format, args...), Metrics: metrics})
+}
+
+// apart reports whether a stated figure differs from what it is by more than a share,
+// and than rounding makes.
+func apart(stated, is, by float64) bool {
+	return stated > 0 && is > 0 && math.Abs(stated-is) > by*is+halfCent
+}
+
+// concurrency holds the mean number in flight against Little's law. Where all else fits
+// the concurrency that was asked for, only the stated mean is doubted.
+func (c *contradictions) concurrency(s Summary, limit int) {
+	flying := float64(s.Completed) * s.E2EL.Mean / 1e3 / s.Duration
+	if apart(s.MeanConcurrency, flying, MaxLittle) {
+		metrics := []string{"mean_concurrency"}
+		if apart(float64(limit), flying, MaxLittle) || limit == 0 {
+			metrics = ofFlight
+		}
+		c.add(metrics, "Little's law: a mean concurrency of %.2f is given, and %d requests of %.2f s in %.2f s make %.2f",
+			s.MeanConcurrency, s.Completed, s.E2EL.Mean/1e3, s.Duration, flying)
+	}
+	if limit > 0 && flying > (1+MaxLittle)*float64(limit) {
+		c.add(ofFlight,
+			"Little's law: %d requests of %.2f s in %.2f s make %.2f in flight, and no more than %d were allowed",
+			s.Completed, s.E2EL.Mean/1e3, s.Duration, flying, limit)
+	}
+}
+
+// throughput holds each against its count. A duration of which two decimals are printed
+// may be half a hundredth off, which is much of a short one.
+func (c *contradictions) throughput(s Summary) {
+	rounding := maxRounding + min(halfCent/s.Duration, 1)
+	for _, t := range []struct {
+		metrics       []string
+		name          string
+		stated, count float64
+	}{
+		{[]string{"request_throughput"}, "a request throughput", s.RequestThroughput, float64(s.Completed)},
+		{[]string{"input_throughput", "total_throughput"}, "an input throughput", s.InputThroughput, float64(s.InputTokens)},
+		{[]string{"output_throughput", "total_throughput"}, "an output throughput", s.OutputThroughput, float64(s.OutputTokens)},
+	} {
+		if is := t.count / s.Duration; apart(t.stated, is, rounding) {
+			c.add(t.metrics, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s", t.name, t.stated, t.count, s.Duration, is)
 		}
 	}
-	flying := float64(s.Completed) * s.E2EL.Mean / 1e3 / s.Duration
-	differ(s.MeanConcurrency, flying, MaxLittle,
-		"Little's law: a mean concurrency of %.2f is given, and %d requests of %.2f s in %.2f s make %.2f",
-		s.MeanConcurrency, s.Completed, s.E2EL.Mean/1e3, s.Duration, flying)
-	if limit > 0 && flying > (1+MaxLittle)*float64(limit) {
-		found = append(found, fmt.Sprintf("Little's law: %d requests of %.2f s in %.2f s make %.2f in flight, and no more than %d were allowed",
-			s.Completed, s.E2EL.Mean/1e3, s.Duration, flying, limit))
-	}
-	// A duration of which two decimals are printed may be half a hundredth off, which is
-	// much of a short one.
-	rounding := maxRounding + min(halfCent/s.Duration, 1)
-	rate := func(name string, stated, count float64) {
-		differ(stated, count/s.Duration, rounding, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s",
-			name, stated, count, s.Duration, count/s.Duration)
-	}
-	rate("a request throughput", s.RequestThroughput, float64(s.Completed))
-	rate("an input throughput", s.InputThroughput, float64(s.InputTokens))
-	rate("an output throughput", s.OutputThroughput, float64(s.OutputTokens))
+}
+
+// latencies holds each against itself and the others.
+func (c *contradictions) latencies(s Summary) {
 	if s.TTFT.Count > 0 && s.E2EL.Count > 0 && s.TTFT.Mean > s.E2EL.Mean {
-		found = append(found, fmt.Sprintf("the first token comes after %.2f ms on average, and the last after %.2f ms", s.TTFT.Mean, s.E2EL.Mean))
+		c.add([]string{"ttft", "e2el"}, "the first token comes after %.2f ms on average, and the last after %.2f ms", s.TTFT.Mean, s.E2EL.Mean)
 	}
 	for _, t := range []struct {
 		name string
 		Stats
 	}{{"TTFT", s.TTFT}, {"TPOT", s.TPOT}, {"ITL", s.ITL}, {"E2EL", s.E2EL}} {
 		if wrong := t.disorder(); wrong != "" {
-			found = append(found, t.name+": "+wrong)
+			c.add([]string{strings.ToLower(t.name)}, "%s: %s", t.name, wrong)
 		}
 	}
 	// Where all answers are of one length, the means of requests add up, and a gap
 	// between chunks holds at least one token.
-	if n := int64(s.Completed); n > 0 && s.OutputTokens%n == 0 && s.OutputTokens > n && s.TTFT.Mean > 0 && s.TPOT.Mean > 0 {
-		outputs := float64(s.OutputTokens / n)
-		differ(s.E2EL.Mean, s.TTFT.Mean+(outputs-1)*s.TPOT.Mean, MaxLittle,
-			"a mean E2EL of %.2f ms is given, and a TTFT of %.2f ms with %.0f times a TPOT of %.2f ms make %.2f ms",
-			s.E2EL.Mean, s.TTFT.Mean, outputs-1, s.TPOT.Mean, s.TTFT.Mean+(outputs-1)*s.TPOT.Mean)
-		// Some tools count a gap before the end of a stream, too.
-		if outputs > 1/MaxLittle && s.ITL.Mean > 0 && s.ITL.Mean < (1-MaxLittle)*s.TPOT.Mean-halfCent {
-			found = append(found, fmt.Sprintf("a mean ITL of %.2f ms is given, and it cannot be below the TPOT of %.2f ms", s.ITL.Mean, s.TPOT.Mean))
-		}
+	n := int64(s.Completed)
+	if n == 0 || s.OutputTokens%n != 0 || s.OutputTokens <= n || s.TTFT.Mean <= 0 || s.TPOT.Mean <= 0 {
+		return
 	}
-	return found
+	outputs := float64(s.OutputTokens / n)
+	if sum := s.TTFT.Mean + (outputs-1)*s.TPOT.Mean; apart(s.E2EL.Mean, sum, MaxLittle) {
+		c.add([]string{"ttft", "tpot", "e2el"}, "a mean E2EL of %.2f ms is given, and a TTFT of %.2f ms with %.0f times a TPOT of %.2f ms make %.2f ms",
+			s.E2EL.Mean, s.TTFT.Mean, outputs-1, s.TPOT.Mean, sum)
+	}
+	// Some tools count a gap before the end of a stream, too.
+	if outputs > 1/MaxLittle && s.ITL.Mean > 0 && s.ITL.Mean < (1-MaxLittle)*s.TPOT.Mean-halfCent {
+		c.add([]string{"tpot", "itl"}, "a mean ITL of %.2f ms is given, and it cannot be below the TPOT of %.2f ms", s.ITL.Mean, s.TPOT.Mean)
+	}
 }
 
 // disorder names two statistics of which the smaller is larger.

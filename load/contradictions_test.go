@@ -42,8 +42,21 @@ func TestContradictions(t *testing.T) {
 		s := sound
 		test.change(&s)
 		got := s.Contradictions(test.limit)
-		if test.want == "" && got != nil || test.want != "" && !strings.Contains(strings.Join(got, "\n"), test.want) {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
+		texts := strings.Join(Verdict{Reasons: got}.Texts(), "\n")
+		if test.want == "" && got != nil || !strings.Contains(texts, test.want) {
+			t.Errorf("%s: %q, want %q", name, texts, test.want)
+		}
+	}
+}
+
+// TestContradictionsConcern: what contradicts nothing but itself costs the other figures
+// nothing.
+func TestContradictionsConcern(t *testing.T) {
+	s := Summary{Duration: 100, Completed: 200, MeanConcurrency: 9, E2EL: Stats{Count: 200, Mean: 4000}}
+	for limit, want := range map[int]bool{8: false, 0: true, 16: true} {
+		v := Verdict{Suspect, s.Contradictions(limit)}
+		if !v.Doubts("mean_concurrency") || v.Doubts("e2el") != want || v.Doubts("ttft") {
+			t.Errorf("of a concurrency of %d: %+v", limit, v)
 		}
 	}
 }

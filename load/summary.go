@@ -87,20 +87,6 @@ type Summary struct {
 	Series    *Series  `json:"series,omitempty"`    // the whole run over time
 }
 
-// The verdicts of a cell.
-const (
-	Valid    = "valid"
-	Imported = "imported" // measured by others, and nothing in it contradicts the rest
-	Suspect  = "suspect"  // measured, but with reasons to doubt
-	Void     = "void"     // not a measurement
-)
-
-// Verdict says whether numbers can be trusted, and why not.
-type Verdict struct {
-	Verdict string   `json:"verdict"`
-	Reasons []string `json:"reasons,omitempty"`
-}
-
 // Calibrated is up to where the generator's numbers were found to be right on a
 // machine, with a server that knew what it sent.
 type Calibrated struct {

@@ -17,45 +17,63 @@ import (
 // CSV writes every row with exact numbers: who and where it is, a column for each
 // axis, then every metric that any row has. docs/report.md names the columns.
 func CSV(w io.Writer, rows []results.Row) error {
-	s := &sheet{rows: len(rows)}
-	text := func(name string, of func(r *results.Row) string) {
-		c := column{key: csvText(name)}.with(len(rows), func(i int) entry { return entry{Text: csvText(of(&rows[i]))} })
-		s.columns = append(s.columns, c)
-	}
-	for _, word := range textColumns {
-		text(word.name, word.of)
-	}
-	for _, name := range axes(rows) {
-		text("axis_"+name, func(r *results.Row) string { return axisOf(r.Axes, name) })
-	}
-	text("repetition", func(r *results.Row) string { return strconv.Itoa(r.Repetition) })
-	text("started", func(r *results.Row) string { return stamp(r.Started) })
-	text("finished", func(r *results.Row) string { return stamp(r.Finished) })
-	text("verdict", func(r *results.Row) string { return r.Verdict().Verdict })
-	text("reasons", func(r *results.Row) string { return strings.Join(r.Verdict().Reasons, "; ") })
-	if slices.ContainsFunc(rows, func(r results.Row) bool { return metText(&r) != "" }) {
-		text("slo", metText)
-	}
-	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale }) {
-		text("stale", func(r *results.Row) string { return strconv.FormatBool(r.Stale) })
-	}
+	out := csv.NewWriter(w)
+	names := axes(rows)
+	var metrics []metric
 	for _, m := range allMetrics(rows) {
-		if c := m.column(rows, 0); c.known() {
-			s.columns = append(s.columns, c)
+		if anyValue(rows, m) {
+			metrics = append(metrics, m)
 		}
 	}
-	return s.csv(w)
-}
-
-// csv writes the sheet under the keys of its columns.
-func (s *sheet) csv(w io.Writer) error {
-	out := csv.NewWriter(w)
-	line := make([]string, len(s.columns))
-	for row := -1; row < s.rows; row++ {
-		for i, c := range s.columns {
-			if line[i] = c.key; row >= 0 {
-				line[i] = c.exact(row)
+	head := []string{"lab", "run", "command", "cell", "benchmark", "engine", "kind", "host", "gpus", "gpu_count", "model", "image", "digest"}
+	for _, name := range names {
+		head = append(head, csvText("axis_"+name))
+	}
+	head = append(head, "repetition", "started", "finished", "verdict", "reasons")
+	slo := slices.ContainsFunc(rows, func(r results.Row) bool { return metText(&r) != "" })
+	if slo {
+		head = append(head, "slo")
+	}
+	stale := slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale })
+	if stale {
+		head = append(head, "stale")
+	}
+	for _, m := range metrics {
+		head = append(head, m.name)
+	}
+	if err := out.Write(head); err != nil {
+		return err
+	}
+	texts := len(head) - len(metrics) // what is no figure comes first
+	line := make([]string, 0, len(head))
+	for i := range rows {
+		r := &rows[i]
+		d := &r.Deployment
+		line = append(line[:0], r.Run.Lab, r.RunID, r.Run.Command, r.ID, r.Benchmark, d.Engine, d.Kind, d.Host, d.GPUs, strconv.Itoa(gpuCount(r)), d.Model, d.Image, d.Digest)
+		for _, name := range names {
+			v, ok := r.Axes.Value(name)
+			if !ok {
+				v = ""
 			}
+			line = append(line, axisText(v))
+		}
+		v := r.Verdict()
+		line = append(line, strconv.Itoa(r.Repetition), stamp(r.Started), stamp(r.Finished), v.Verdict, strings.Join(v.Texts(), "; "))
+		if slo {
+			line = append(line, metText(r))
+		}
+		if stale {
+			line = append(line, strconv.FormatBool(r.Stale))
+		}
+		for _, m := range metrics {
+			if v, ok := m.value(r); ok {
+				line = append(line, exact(v))
+			} else {
+				line = append(line, "")
+			}
+		}
+		for j := range texts {
+			line[j] = csvText(line[j])
 		}
 		if err := out.Write(line); err != nil {
 			return err
@@ -64,9 +82,6 @@ func (s *sheet) csv(w io.Writer) error {
 	out.Flush()
 	return out.Error()
 }
-
-// exact is a number as it was measured.
-func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // csvText is text that no spreadsheet takes for a formula and no terminal for a
 // command.

@@ -122,7 +122,7 @@ func TestDiff(t *testing.T) {
 		b[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"570.2"}],"settings":{"ecc":"off"},"condition":{"clock_skew":2}}`)
 		b[i].Deployment.Versions = map[string]string{"torch": "2.6"}
 	}
-	b[8].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"hot"}}
+	b[8].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
 	d, err := Diff("run a", a, "run b", b, []string{"output_throughput"})
 	if err != nil {
 		t.Fatal(err)
@@ -181,9 +181,9 @@ func TestDiff(t *testing.T) {
 	}
 
 	for format, want := range map[string]string{
-		"text":         "cells in both, 1 only in A\nin all cells: benchmark online, engine vllm.h200, output_tokens 128\noutput_throughput: 1 worse, 1 better, 1 level\n\nOutput",
+		"text":         "cells in both, 1 only in A\noutput_throughput: 1 worse, 1 better, 1 level\n\nOutput",
 		"text, inputs": "\nWhat else is not the same\nengine     what went in          A      B      cells\nvllm.h200  --tp                  8      4          3\n",
-		"markdown":     "| concurrency | A | B | change |  |\n|---:|---:|---:|---:|---|\n| 4 | 100 ±1% | 90.0 ±2% | -10.0 % |",
+		"markdown":     "| benchmark | cell | A | B | change |  |\n|---|---|---:|---:|---:|---|\n| online | vllm.h200 concurrency=4 output\\_tokens=128 | 100 ±1% | 90.0 ±2% | -10.0 % |",
 		"json":         `"change_percent": -10`,
 		"benchstat":    "side: B\nresults: run b\nBenchmarkOnline/engine=vllm.h200/concurrency=4/output_tokens=128\t1\t90 output_throughput\n",
 	} {

@@ -21,7 +21,7 @@ func evil() ([]results.Row, About) {
 		r := row(attack, int64(1+i), 100, 20)
 		r.ID, r.RunID, r.Benchmark, r.Error, r.CacheReset = attack, attack, attack, attack, attack
 		r.Axes = append(r.Axes, results.Axis{Name: attack, Value: attack})
-		r.Summary.Verdict = load.Verdict{Verdict: attack, Reasons: []string{attack}}
+		r.Summary.Verdict = load.Verdict{Verdict: attack, Reasons: load.Because(attack)}
 		r.Identity = map[string]string{attack: attack}
 		r.Run.Lab, r.Run.Command = attack, attack
 		d := &r.Deployment

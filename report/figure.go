@@ -33,11 +33,11 @@ type section struct {
 // stands in the table.
 const maxSlices = 4
 
-// sample is a cell as charts show it.
+// sample is one cell with all its repetitions.
 type sample struct {
 	benchmark string
 	series    *series
-	rows      []*results.Row     // all its repetitions
+	rows      []*results.Row
 	at        map[string]float64 // along each dimension, by its name
 	dataset   string
 	shared    []string // reasons against all cells, which set none of them apart
@@ -53,36 +53,50 @@ func sharedReasons(rows []results.Row) (shared []string) {
 			continue
 		}
 		if first {
-			shared, first = slices.Clone(v.Reasons), false
+			shared, first = v.Texts(), false
 		}
-		shared = slices.DeleteFunc(shared, func(reason string) bool { return !slices.Contains(v.Reasons, reason) })
+		shared = slices.DeleteFunc(shared, func(reason string) bool { return !slices.Contains(v.Texts(), reason) })
 	}
 	return shared
 }
 
-// doubtful reports whether a suspect cell is so for reasons of its own.
-func (s *sample) doubtful(v load.Verdict) bool {
-	if v.Verdict != load.Suspect {
-		return false
+// doubtful reports whether a metric of a suspect cell is so for reasons of its own.
+func (s *sample) doubtful(v load.Verdict, m metric) bool {
+	if v.Verdict != load.Suspect || len(v.Reasons) == 0 {
+		return v.Verdict == load.Suspect
 	}
-	own := slices.ContainsFunc(v.Reasons, func(reason string) bool { return !slices.Contains(s.shared, reason) })
-	return own || len(v.Reasons) == 0
+	v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons), func(r load.Reason) bool { return slices.Contains(s.shared, r.Text) })
+	return len(v.Reasons) > 0 && v.Doubts(m.name)
 }
 
 // samples are all cells that measured something, in their order.
-func samples(rows []results.Row, all *seriesOf) (out []*sample) {
+func samples(rows []results.Row, all *seriesOf) []*sample {
+	var out []*sample
+	byKey := map[string]*sample{}
 	shared := sharedReasons(rows)
-	key := func(r *results.Row) string {
-		if all.by == nil {
-			return fmt.Sprint(all.find(r).index, "\x00", labelOf(r), "\x00", identityOf(r))
+	for i := range rows {
+		r := &rows[i]
+		if r.Verdict().Verdict == load.Void {
+			continue
 		}
-		// The lab says what is told apart; of the rest there is only the load.
-		axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
-		return fmt.Sprint(r.Benchmark, "\x00", all.find(r).index, "\x00", dataset(r), placeOf(r), axes)
-	}
-	for _, c := range cellsBy(rows, isMeasured, key) {
-		r := c.rows[0]
-		out = append(out, &sample{benchmark: r.Benchmark, series: all.find(r), rows: c.rows, at: placeOf(r), dataset: dataset(r), shared: shared})
+		s := &sample{benchmark: r.Benchmark, series: all.find(r), dataset: dataset(r), shared: shared, at: map[string]float64{}}
+		for _, d := range dimensions {
+			if v, ok := d.value(r); ok {
+				s.at[d.name] = v
+			}
+		}
+		key := fmt.Sprint(s.series.index, "\x00", groupOf(r))
+		if all.by != nil { // the lab says what is told apart; of the rest there is only the load
+			load := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
+			key = fmt.Sprint(s.benchmark, "\x00", s.series.index, "\x00", s.dataset, s.at, load)
+		}
+		if known := byKey[key]; known != nil {
+			known.rows = append(known.rows, r)
+			continue
+		}
+		s.rows = []*results.Row{r}
+		byKey[key] = s
+		out = append(out, s)
 	}
 	return out
 }
@@ -90,15 +104,28 @@ func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 // value is the median of a metric over the repetitions, with the lowest and the
 // highest: over those that are not in doubt, or, where all of them are, over all.
 func (s *sample) value(m metric) (d dot, ok bool) {
-	values, sure := trusted(m, s.rows, s.doubtful)
+	var sure, doubted []float64
+	for _, r := range s.rows {
+		v, ok := m.value(r)
+		switch {
+		case !ok:
+		case s.doubtful(r.Verdict(), m):
+			doubted = append(doubted, v)
+		default:
+			sure = append(sure, v)
+		}
+	}
+	values := sure
+	if len(sure) == 0 {
+		values, d.doubt = doubted, true
+	}
 	if len(values) == 0 {
 		return d, false
 	}
-	d.doubt = !sure
 	d.mark = kindOfRun(s.rows[0])
 	of := spread(values)
 	d.y, d.low, d.high = of.Median, of.Min, of.Max
-	d.n, d.of = of.N, len(valuesOf(m, s.rows))
+	d.n, d.of = of.N, len(sure)+len(doubted)
 	return d, true
 }
 

@@ -62,7 +62,7 @@ func TestGate(t *testing.T) {
 	const lost, late = "output_throughput < -5%", "p99_ttft_ms > 10%"
 	verdict := func(v string) func([]results.Row) []results.Row {
 		return func(rows []results.Row) []results.Row {
-			rows[1].Summary.Verdict = load.Verdict{Verdict: v, Reasons: []string{"because"}}
+			rows[1].Summary.Verdict = load.Verdict{Verdict: v, Reasons: load.Because("because")}
 			return rows
 		}
 	}
@@ -178,7 +178,7 @@ func TestGate(t *testing.T) {
 		{"one of two repetitions suspect", lost, nil, func(rows []results.Row) []results.Row {
 			r := rows[1]
 			s := *r.Summary
-			s.OutputThroughput, s.Verdict = 1, load.Verdict{Verdict: load.Suspect, Reasons: []string{"hot"}}
+			s.OutputThroughput, s.Verdict = 1, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
 			r.Repetition, r.Summary = 2, &s
 			return append(rows, r)
 		}, nil},

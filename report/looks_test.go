@@ -95,7 +95,7 @@ func TestSuspects(t *testing.T) {
 		rows[i].Deployment.GPUCount = 8
 		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
 		if rows[i].Deployment.Kind == "c" {
-			rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"hot"}}
+			rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
 		}
 	}
 	all := newSeries(rows, nil)
@@ -158,7 +158,7 @@ func TestPrintable(t *testing.T) {
 	for i := range rows {
 		r := &rows[i]
 		r.Benchmark, r.Error, r.Summary.Verdict.Verdict = formula, escape, escape
-		r.Summary.Verdict.Reasons, r.Summary.ErrorSamples = []string{escape}, []string{escape}
+		r.Summary.Verdict.Reasons, r.Summary.ErrorSamples = load.Because(escape), []string{escape}
 		r.Deployment.Engine, r.Deployment.Model, r.Deployment.Command = escape, formula, []string{escape}
 		r.Axes[len(r.Axes)-1].Value = formula
 		r.CacheReset = escape

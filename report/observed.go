@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"hclbench/results"
@@ -35,15 +34,35 @@ func observed(r *results.Row) string {
 	if t == nil {
 		return ""
 	}
-	var lines [][]string
+	title, mean, least, most := column{name: "Meanwhile", left: true}, column{name: "mean"}, column{name: "min"}, column{name: "max"}
+	g := &grid{}
 	for _, q := range quantities {
-		if values := readings(t, q.name, q.host); len(values) > 0 && !(q.rare && slices.Max(values) == 0) {
-			lines = append(lines, []string{q.title, number(mean(values) * q.scale), number(slices.Min(values) * q.scale), number(slices.Max(values) * q.scale)})
+		sum, n, low, high := 0.0, 0, 0.0, 0.0
+		for _, s := range t.Series {
+			if s.Name != q.name || (s.Of == telemetry.Host) != q.host {
+				continue
+			}
+			for _, v := range s.Value {
+				v *= q.scale
+				if n == 0 {
+					low, high = v, v
+				}
+				sum, n, low, high = sum+v, n+1, min(low, v), max(high, v)
+			}
 		}
+		if n == 0 || q.rare && high == 0 {
+			continue
+		}
+		g.rows++
+		title.cells = append(title.cells, q.title)
+		mean.cells = append(mean.cells, number(sum/float64(n)))
+		least.cells = append(least.cells, number(low))
+		most.cells = append(most.cells, number(high))
 	}
 	var b strings.Builder
-	if len(lines) > 0 {
-		for _, l := range tabulate([]column{{name: "Meanwhile", left: true}, {name: "mean"}, {name: "min"}, {name: "max"}}, lines).lines() {
+	if g.rows > 0 {
+		g.columns = []column{title, mean, least, most}
+		for _, l := range g.lines() {
 			b.WriteString(l + "\n")
 		}
 	}
@@ -78,14 +97,4 @@ func observed(r *results.Row) string {
 		line(first(i, "Not read"), "%s", p)
 	}
 	return b.String()
-}
-
-// readings are all values of a quantity, of the host or of anything else.
-func readings(t *telemetry.Record, name string, host bool) (values []float64) {
-	for _, s := range t.Series {
-		if s.Name == name && (s.Of == telemetry.Host) == host {
-			values = append(values, s.Value...)
-		}
-	}
-	return values
 }

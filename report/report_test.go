@@ -116,10 +116,10 @@ func table(t *testing.T, rows []results.Row, width int) string {
 func TestTable(t *testing.T) {
 	doubtful := func() []results.Row {
 		rows := matrix()
-		rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"3 of 64 requests failed", "the generator used 97 % of a core"}}
+		rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("3 of 64 requests failed", "the generator used 97 % of a core")}
 		rows[1].Summary.Completed, rows[1].Summary.Failed = 61, 3
 		rows[2].Summary, rows[2].Error = nil, "the server stopped answering: 503 Service Unavailable"
-		rows[4].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: []string{"all requests failed"}}
+		rows[4].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
 		rows[4].Summary.Completed, rows[4].Summary.Failed = 0, 64
 		rows[5].Summary, rows[5].Error = nil, "the server stopped answering: 503 Service Unavailable"
 		return rows
@@ -189,9 +189,9 @@ func TestText(t *testing.T) {
 	troubled.UsageMissing = 2
 	troubled.ITL = load.Stats{}
 	troubled.Queue, troubled.SendLag = stats(0.012), stats(0.0004)
-	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []string{"5 of 64 requests failed", "1,000 output tokens fewer than asked for"}}
+	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("5 of 64 requests failed", "1,000 output tokens fewer than asked for")}
 	for name, s := range map[string]*load.Summary{
-		"bench": plain, "bench-troubled": troubled, "bench-empty": {Verdict: load.Verdict{Verdict: load.Void, Reasons: []string{"no request was sent"}}},
+		"bench": plain, "bench-troubled": troubled, "bench-empty": {Verdict: load.Verdict{Verdict: load.Void, Reasons: load.Because("no request was sent")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

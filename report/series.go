@@ -154,14 +154,25 @@ func (s *seriesOf) label(r *results.Row) string {
 		return s.extra(r)
 	}
 	var parts []string
+	d := &r.Deployment
 	for _, name := range s.by {
-		part := wordOf(r, name)
+		part := ""
 		switch v, isAxis := r.Axes.Value(name); {
 		case name == "gpus":
-			part = gpuName(part)
+			part = gpuName(d.GPUs)
 		case name == "kind":
-			part = kindName(kind(&r.Deployment))
-		case part == "" && isAxis:
+			part = kindName(kind(d))
+		case name == "engine":
+			part = d.Engine
+		case name == "host":
+			part = d.Host
+		case name == "model":
+			part = d.Model
+		case name == "image":
+			part = d.Image
+		case name == "benchmark":
+			part = r.Benchmark
+		case isAxis:
 			part = strings.ReplaceAll(name, "_", " ") + " " + axisText(v)
 		}
 		if part != "" {
@@ -270,17 +281,6 @@ func (d dimension) value(r *results.Row) (float64, bool) {
 	}
 	v := d.of(&r.Job)
 	return v, v > 0
-}
-
-// placeOf is where the row lies along each dimension, by its name.
-func placeOf(r *results.Row) map[string]float64 {
-	at := map[string]float64{}
-	for _, d := range dimensions {
-		if v, ok := d.value(r); ok {
-			at[d.name] = v
-		}
-	}
-	return at
 }
 
 // dataset is what a cell's prompts are of, where that is not the same for all

@@ -108,7 +108,7 @@ func TestImportedFailures(t *testing.T) {
 			}
 			cells, _ := read(t, c.text)
 			s := cells[0].Summary
-			if s.Failed != c.failed || s.Knows("failed") != c.known || s.Verdict.Verdict != c.verdict || !strings.Contains(strings.Join(s.Verdict.Reasons, "; "), c.reason) {
+			if s.Failed != c.failed || s.Knows("failed") != c.known || s.Verdict.Verdict != c.verdict || !strings.Contains(strings.Join(s.Verdict.Texts(), "; "), c.reason) {
 				t.Errorf("failed %d (known: %v), %v", s.Failed, s.Knows("failed"), s.Verdict)
 			}
 		})

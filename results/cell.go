@@ -52,7 +52,7 @@ func (c *Cell) Verdict() load.Verdict {
 		if reason == "" {
 			reason = "not measured"
 		}
-		return load.Verdict{Verdict: load.Void, Reasons: []string{reason}}
+		return load.Verdict{Verdict: load.Void, Reasons: load.Because(reason)}
 	}
 	return c.Summary.Verdict
 }

@@ -103,7 +103,7 @@ func testDamagedRow(t *testing.T, place string) {
 				switch v := r.Verdict(); {
 				case r.ID == "c2" && (r.Damaged != "" || v.Verdict != load.Suspect):
 					t.Errorf("the other row: %q, %v", r.Damaged, v)
-				case r.ID == "c1" && (!strings.Contains(r.Damaged, "its row is damaged in the store") || v.Verdict != load.Void || !strings.Contains(v.Reasons[0], "damaged")):
+				case r.ID == "c1" && (!strings.Contains(r.Damaged, "its row is damaged in the store") || v.Verdict != load.Void || !strings.Contains(v.Reasons[0].Text, "damaged")):
 					t.Errorf("the damaged row: %q, %v", r.Damaged, v)
 				}
 			}

@@ -368,11 +368,11 @@ func unknownFigures(s *load.Summary, told map[string]bool) []string {
 func importedVerdict(s *load.Summary, limit int) load.Verdict {
 	wrong := s.Contradictions(limit)
 	if s.Failed > 0 {
-		wrong = append([]string{fmt.Sprintf("%d of %d requests failed", s.Failed, s.Requests)}, wrong...)
+		wrong = append(load.Because(fmt.Sprintf("%d of %d requests failed", s.Failed, s.Requests)), wrong...)
 	}
 	switch {
 	case s.Completed == 0 && s.Knows("completed"):
-		return load.Verdict{Verdict: load.Void, Reasons: append([]string{"no request was completed"}, wrong...)}
+		return load.Verdict{Verdict: load.Void, Reasons: append(load.Because("no request was completed"), wrong...)}
 	case len(wrong) > 0:
 		return load.Verdict{Verdict: load.Suspect, Reasons: wrong}
 	}

@@ -74,7 +74,7 @@ func TestImportVLLM(t *testing.T) {
 			PeakOutputThroughput: 3, PeakConcurrency: 3,
 			TTFT: load.Stats{Count: 2, Mean: 250, Median: 250, Percentiles: map[string]float64{"99": 250, "99.9": 251}},
 			TPOT: load.Stats{Percentiles: map[string]float64{}}, ITL: load.Stats{Percentiles: map[string]float64{}}, E2EL: load.Stats{Percentiles: map[string]float64{}},
-			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 3 requests failed"}},
+			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 3 requests failed")},
 			Unknown: append(ours(), "mean_concurrency", "ttft_ms.max", "ttft_ms.min"),
 		},
 		Origin: &Origin{Format: "vllm", Fields: got.Origin.Fields},
@@ -208,7 +208,7 @@ func TestImportRefuses(t *testing.T) {
 // named.
 func TestImportContradiction(t *testing.T) {
 	in := importOne(t, `{"dataset_name": "random", "max_concurrency": 4, "duration": 5630.8, "completed": 500, "mean_e2e_latency_ms": 45046.0, "concurrency": 111.06}`)
-	got := strings.Join(in.Summary.Verdict.Reasons, "\n")
+	got := strings.Join(in.Summary.Verdict.Texts(), "\n")
 	if want := "Little's law: a mean concurrency of 111.06 is given, and 500 requests of 45.05 s in 5630.80 s make 4.00"; !strings.Contains(got, want) {
 		t.Errorf("reasons:\n%s\nwant %q", got, want)
 	}

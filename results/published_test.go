@@ -34,9 +34,11 @@ func TestReadCSV(t *testing.T) {
 				RequestThroughput: 0.1, InputThroughput: 320, OutputThroughput: 80, TotalThroughput: 400, MeanConcurrency: 111.1,
 				TTFT: load.Stats{Count: 10, Mean: 250.5, Percentiles: map[string]float64{"99": 300}},
 				ITL:  load.Stats{Count: 7990, Median: 20}, E2EL: load.Stats{Count: 10, Mean: 38000},
-				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{
-					"Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
-				}},
+				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []load.Reason{{
+					Text:    "Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
+					Code:    "contradiction",
+					Metrics: []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"},
+				}}},
 				Unknown: append(ours(), "failed", "requests", "peak_concurrency", "peak_output_throughput", "ttft_ms.median", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max",
 					"itl_ms.mean", "itl_ms.std", "itl_ms.min", "itl_ms.max", "e2el_ms.median", "e2el_ms.std", "e2el_ms.min", "e2el_ms.max"),
 			},

@@ -93,7 +93,7 @@ func testCell(run, id string) Cell {
 			InputTokens: 1 << 40, OutputTokens: 399200, RequestThroughput: 8.31666, OutputThroughput: 1e4 / 3, TotalThroughput: 1e5 / 3,
 			Goodput: &goodput, TTFT: stats, TPOT: stats, ITL: stats, E2EL: stats, Queue: stats, SendLag: stats,
 			MeanConcurrency: 63.9, PeakConcurrency: 64, PeakOutputThroughput: 4000, CPUShare: 0.2,
-			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 500 requests failed"}},
+			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 500 requests failed")},
 		},
 		Telemetry: &telemetry.Record{
 			Interval: 1, Expected: 8, Missing: 1, Energy: 1234.5, PrefixHitRate: &ratio, Acceptance: &ratio, Problems: []string{"gpu7: nvidia-smi said nothing"},

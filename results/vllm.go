@@ -66,7 +66,7 @@ func VLLMText(w io.Writer, r Row) error {
 // nil when it is not. An error says that there is nothing to export.
 func foreign(r Row, format string) (*object, error) {
 	if r.Summary == nil {
-		return nil, fmt.Errorf("there is no measurement: %s", strings.Join(r.Verdict().Reasons, "; "))
+		return nil, fmt.Errorf("there is no measurement: %s", strings.Join(r.Verdict().Texts(), "; "))
 	}
 	if r.Origin == nil || r.Origin.Format != format {
 		return nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/load"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -94,7 +95,7 @@ func wrongIn(ctx context.Context, store *results.Store, r results.Row) (wrong []
 		return []string{r.Damaged}, nil
 	}
 	if r.Summary != nil {
-		wrong = r.Summary.Contradictions(r.Job.Workload.Concurrency)
+		wrong = load.Verdict{Reasons: r.Summary.Contradictions(r.Job.Workload.Concurrency)}.Texts()
 	}
 	if store != nil {
 		if err := store.CheckRecords(ctx, r.RunID, r.ID); errors.Is(err, results.ErrDamaged) {

@@ -164,7 +164,7 @@ func (a *app) runBench(ctx context.Context, job load.Job, repeat int, format, ou
 	var doubts []string
 	for _, r := range rows {
 		if v := r.Verdict(); v.Verdict != load.Valid {
-			doubts = append(doubts, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(slices.Concat(v.Reasons, r.Summary.ErrorSamples), "; ")))
+			doubts = append(doubts, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(slices.Concat(v.Texts(), r.Summary.ErrorSamples), "; ")))
 		}
 	}
 	if text := wantsText(job.Workload, rows[0].Summary); text != "" {

@@ -286,7 +286,7 @@ func figures(s *load.Summary) []any {
 		out = append(out, "failed", s.Failed)
 	}
 	if s.Verdict.Verdict != load.Valid {
-		out = append(out, "verdict", s.Verdict.Verdict, "why", strings.Join(s.Verdict.Reasons, "; "))
+		out = append(out, "verdict", s.Verdict.Verdict, "why", strings.Join(s.Verdict.Texts(), "; "))
 	}
 	return out
 }

@@ -278,7 +278,7 @@ func TestWatchInBrowser(t *testing.T) {
 	see("load", "1 of 4", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts")
 
 	event(apply.Event{Type: apply.End, Cell: "c2", Summary: &load.Summary{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Count: 400, Mean: 22_300}, TPOT: load.Stats{Count: 400, Mean: 109}, E2EL: load.Stats{Count: 400, Mean: 109_000},
-		Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{"a fifth of the requests failed"}}}})
+		Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a fifth of the requests failed")}}})
 	event(apply.Event{Type: apply.Begin, Cell: "c3"})
 	event(apply.Event{Type: apply.End, Cell: "c3", Message: "the server stopped answering: <b>503</b>"})
 	event(apply.Event{Type: apply.Down, Message: "stopped, removed, port closed"})

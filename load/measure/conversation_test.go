@@ -130,7 +130,7 @@ func TestWarmedConversations(t *testing.T) {
 			Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "chats.json", chats(talks))}, Endpoint: load.Chat,
 			Requests: 30, Concurrency: 1, Warmup: 8, OutputTokens: 2, IgnoreEOS: true,
 		}).Summary
-		told := strings.Contains(strings.Join(s.Verdict.Reasons, "\n"), "had been sent by the warm-up")
+		told := strings.Contains(strings.Join(s.Verdict.Texts(), "\n"), "had been sent by the warm-up")
 		if s.Source.Warmed != warmed || told != (warmed > 0) {
 			t.Errorf("%d conversations: %+v, %q", talks, *s.Source, s.Verdict)
 		}

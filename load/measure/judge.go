@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -26,103 +25,153 @@ const (
 func judge(w load.Workload, s load.Summary, records []load.Record) load.Verdict {
 	switch {
 	case s.Requests == 0:
-		return load.Verdict{Verdict: load.Void, Reasons: []string{"no request was sent"}}
+		return void(nothingSent)
 	case s.Completed == 0:
-		return load.Verdict{Verdict: load.Void, Reasons: []string{fmt.Sprintf("none of %d requests completed: %s", s.Requests, s.Failures())}}
+		return void(noneCompleted, s.Requests, s.Failures())
 	case s.OutputTokens == 0:
-		return load.Verdict{Verdict: load.Void, Reasons: []string{"no output tokens"}}
+		return void(noOutput)
 	}
 	var found reasons
-	because := found.because
-	because(s.Failed > 0, "%d of %d requests failed (%.1f %%): %s", s.Failed, s.Requests, percent(s.Failed, s.Requests), s.Failures())
-	because(s.WarmupFailed > 0, "%d of %d warm-up requests failed", s.WarmupFailed, s.Warmup)
-
-	output, input := miscounted(records)
-	because(w.IgnoreEOS && output > 0, "%d of %d requests did not bring the output tokens asked for (%d instead of %d in all)",
-		output, s.Completed, s.OutputTokens, s.AskedOutput)
-	because(w.Endpoint != load.Chat && input > 0, "%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)",
-		input, s.Completed, s.InputTokens, s.AskedInput)
-	because(s.UsageMissing > 0, "%d of %d answers came without token counts: chunks were counted instead", s.UsageMissing, s.Completed)
-	because(s.Completed < w.Concurrency && s.Window == nil && !timed(w), "%d completed requests cannot fill a concurrency of %d", s.Completed, w.Concurrency)
-
-	area := timeInFlight(records)
-	if seen := area.Seconds() / s.Duration; s.Duration > 0 && seen > 0 && s.Window == nil {
-		// Little's law: both are the mean number of requests in flight.
-		off := math.Abs(seen-s.MeanConcurrency) / seen
-		because(off > load.MaxLittle, "Little's law is off by %.0f %%: %.2f requests were in flight on average, throughput times latency says %.2f",
-			off*100, seen, s.MeanConcurrency)
-	}
+	found.counts(w, s, records)
+	found.littlesLaw(s, records)
 	if !w.Hurried {
-		found = append(found, untimely(w, s, records)...)
+		found.pace(w, s, records)
+		found.generator(s)
+		found.merged(s)
+		found.calibration(s)
 	}
-	if x := s.Source; x != nil && x.Repeated == 0 {
-		what := "prompts"
-		if w.Dataset.Kind == load.Conversation {
-			what = "conversations"
-		}
-		because(float64(x.Warmed) > maxWarmed*float64(x.Measured), "%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them", x.Warmed, x.Measured, what)
-	}
-	if len(found) > 0 {
-		return load.Verdict{Verdict: load.Suspect, Reasons: found}
+	found.warmed(w, s)
+	return found.verdict()
+}
+
+// reasons are why a summary is suspect.
+type reasons []load.Reason
+
+func (r reasons) verdict() load.Verdict {
+	if len(r) > 0 {
+		return load.Verdict{Verdict: load.Suspect, Reasons: r}
 	}
 	return load.Verdict{Verdict: load.Valid}
 }
 
-// reasons are why a summary is suspect.
-type reasons []string
-
 // because adds a reason when it is one.
-func (r *reasons) because(is bool, format string, args ...any) {
+func (r *reasons) because(is bool, d doubt, args ...any) {
 	if is {
-		*r = append(*r, fmt.Sprintf(format, args...))
+		*r = append(*r, d.reason(args...))
 	}
 }
 
-// untimely is what is wrong with when things were sent and read. Of an engine that is
-// simulated faster or slower than it is, that says nothing about the engine.
-func untimely(w load.Workload, s load.Summary, records []load.Record) reasons {
-	var found reasons
-	because := found.because
-	if filled, ok := filled(w, records); ok && s.Window == nil {
-		because(filled < (1-load.MaxLittle)*float64(w.Concurrency), "%.2f requests were in flight while there were more to send, not %d: the generator fell behind",
-			filled, w.Concurrency)
+// above adds a reason when a value is above its limit.
+func (r *reasons) above(value, limit float64, d doubt, args ...any) {
+	if value > limit {
+		reason := d.reason(args...)
+		reason.Value, reason.Limit = value, limit
+		*r = append(*r, reason)
+	}
+}
+
+// below adds a reason when a value is below its limit.
+func (r *reasons) below(value, limit float64, d doubt, args ...any) {
+	if value < limit {
+		reason := d.reason(args...)
+		reason.Value, reason.Limit = value, limit
+		*r = append(*r, reason)
+	}
+}
+
+// counts is what is wrong with how many requests and tokens there were.
+func (r *reasons) counts(w load.Workload, s load.Summary, records []load.Record) {
+	r.above(float64(s.Failed), 0, requestsFailed, s.Failed, s.Requests, percent(s.Failed, s.Requests), s.Failures())
+	r.above(float64(s.WarmupFailed), 0, warmupFailed, s.WarmupFailed, s.Warmup)
+	output, input := miscounted(records)
+	r.because(w.IgnoreEOS && output > 0, otherOutputs, output, s.Completed, s.OutputTokens, s.AskedOutput)
+	r.because(w.Endpoint != load.Chat && input > 0, otherPrompts, input, s.Completed, s.InputTokens, s.AskedInput)
+	r.above(float64(s.UsageMissing), 0, noUsage, s.UsageMissing, s.Completed)
+	if s.Window == nil && !timed(w) {
+		r.below(float64(s.Completed), float64(w.Concurrency), tooFew, s.Completed, w.Concurrency)
+	}
+}
+
+// littlesLaw holds the requests that were in flight against throughput and latency.
+func (r *reasons) littlesLaw(s load.Summary, records []load.Record) {
+	seen := timeInFlight(records).Seconds() / s.Duration
+	if !(s.Duration > 0 && seen > 0) || s.Window != nil {
+		return
+	}
+	off := math.Abs(seen-s.MeanConcurrency) / seen
+	r.above(off, load.MaxLittle, littleOff, off*100, seen, s.MeanConcurrency)
+}
+
+// pace is what is wrong with when requests were sent. Of an engine that is simulated
+// faster or slower than it is, that says nothing about the engine, as does all that
+// follows here.
+func (r *reasons) pace(w load.Workload, s load.Summary, records []load.Record) {
+	if mean, ok := filled(w, records); ok && s.Window == nil {
+		r.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), fellBehind, mean, w.Concurrency)
 	}
 	if timed(w) {
-		lag := lateness(records)
 		limit := maxSendLag
 		if s.ITL.Count > 0 { // without, nothing finer than an answer is measured
 			limit = min(maxSendLag, max(minSendLag, maxSendLagOfITL*s.ITL.Median))
 		}
-		because(lag > limit, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)", lag, limit)
+		lag := lateness(records)
+		r.above(lag, limit, sentLate, lag, limit)
 	}
-	if l := s.ReadLag; l != nil {
-		because(l.Percentiles["99"] > maxReadLag, "what had come was read up to %.1f ms late (p99; the limit is %.1f ms)", l.Percentiles["99"], maxReadLag)
-	}
-	because(s.GCPauseMs > max(maxReadLag, maxGCShare*s.Duration*1e3), "garbage collection stopped the generator for %.1f ms of %.3g s", s.GCPauseMs, s.Duration)
-	cores := float64(s.Cores)
-	because(cores > 0 && s.CPUShare > maxCPUShare*cores, "the generator used %.0f %% of the %.0f cores that it may use", s.CPUShare/cores*100, cores)
-	if held := held(&s); s.MergedShare > load.MaxMergedShare && held > max(minSendLag, min(maxReadLag, maxHeldOfTTFT*s.TTFT.Median)) {
-		who := "something between here and the engine buffers, such as a proxy, or the engine sends in bursts"
-		if l := s.ReadLag; l == nil || l.Percentiles["99"] > maxReadLag {
-			who += ", or the generator could not keep up"
-		}
-		because(true, "%.0f %% of chunks came together with the one before, %.1f ms after those before them: %s; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
-			s.MergedShare*100, held, who)
-	}
-	if c := s.Calibrated; c != nil && c.Bounded && s.Duration > 0 {
-		because(s.PeakConcurrency > c.Streams, "%d requests were in flight, and this machine's generator was found to be right up to %d", s.PeakConcurrency, c.Streams)
-		events := float64(s.ITL.Count+s.Completed) / s.Duration
-		because(events > c.Events, "%.0f chunks came in a second, and this machine's generator was found to be right up to %.0f", events, c.Events)
-	}
+}
 
-	return found
+// generator is what is wrong with the process that sent and read.
+func (r *reasons) generator(s load.Summary) {
+	if l := s.ReadLag; l != nil {
+		r.above(l.Percentiles["99"], maxReadLag, readLate, l.Percentiles["99"], maxReadLag)
+	}
+	r.above(s.GCPauseMs, max(maxReadLag, maxGCShare*s.Duration*1e3), paused, s.GCPauseMs, s.Duration)
+	if cores := float64(s.Cores); cores > 0 {
+		r.above(s.CPUShare/cores, maxCPUShare, busy, s.CPUShare/cores*100, cores)
+	}
+}
+
+// merged is what chunks that came together hide.
+func (r *reasons) merged(s load.Summary) {
+	held := heldBack(s)
+	if s.MergedShare <= load.MaxMergedShare || held <= max(minSendLag, min(maxReadLag, maxHeldOfTTFT*s.TTFT.Median)) {
+		return
+	}
+	who := byOthers
+	if l := s.ReadLag; l == nil || l.Percentiles["99"] > maxReadLag {
+		who += byUs
+	}
+	r.above(s.MergedShare, load.MaxMergedShare, mergedChunks, s.MergedShare*100, held, who)
+}
+
+// calibration holds the load against what the generator was found to be right with.
+func (r *reasons) calibration(s load.Summary) {
+	c := s.Calibrated
+	if c == nil || !c.Bounded || s.Duration <= 0 {
+		return
+	}
+	r.above(float64(s.PeakConcurrency), float64(c.Streams), beyondStreams, s.PeakConcurrency, c.Streams)
+	events := float64(s.ITL.Count+s.Completed) / s.Duration
+	r.above(events, c.Events, beyondEvents, events, c.Events)
+}
+
+// warmed is prompts that a prefix cache may know from the warm-up.
+func (r *reasons) warmed(w load.Workload, s load.Summary) {
+	x := s.Source
+	if x == nil || x.Repeated > 0 {
+		return
+	}
+	what := "prompts"
+	if w.Dataset.Kind == load.Conversation {
+		what = "conversations"
+	}
+	r.above(float64(x.Warmed), maxWarmed*float64(x.Measured), sentBefore, x.Warmed, x.Measured, what)
 }
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
-// held is the mean time between reads that brought chunks, in milliseconds: how
+// heldBack is the mean time between reads that brought chunks, in milliseconds: how
 // long something may have held the first chunk of each back.
-func held(s *load.Summary) float64 {
+func heldBack(s load.Summary) float64 {
 	if s.MergedShare >= 1 {
 		return s.ITL.Mean * float64(s.ITL.Count)
 	}

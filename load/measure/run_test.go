@@ -191,7 +191,7 @@ func TestFaults(t *testing.T) {
 	}
 	suspicion := func(t *testing.T, s load.Summary, part string) {
 		t.Helper()
-		if s.Verdict.Verdict != load.Suspect || !strings.Contains(strings.Join(s.Verdict.Reasons, "\n"), part) {
+		if s.Verdict.Verdict != load.Suspect || !strings.Contains(strings.Join(s.Verdict.Texts(), "\n"), part) {
 			t.Errorf("verdict %q, want suspect with %q", s.Verdict, part)
 		}
 	}

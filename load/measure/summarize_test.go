@@ -68,11 +68,11 @@ func TestSummarize(t *testing.T) {
 		// 500 + 300 + 500 + 300 ms in the first second, then 1000. Of request 2, one
 		// token at 700 ms and two between then and 1700 ms.
 		Series: &load.Series{Every: load.Duration(time.Second), InFlight: []float64{1.6, 1}, OutputTokens: []float64{4 + 1 + 1.6, 1.4}, TTFT: []float64{200, 0}},
-		Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []string{
+		Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because(
 			"1 of 4 requests failed (25.0 %): 1 × HTTP 503",
 			"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
 			"25 % of chunks came together with the one before, 433.3 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
-		}},
+		)},
 	}
 	if diff := cmp.Diff(want, got, approx(1e-9)); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
@@ -82,7 +82,7 @@ func TestSummarize(t *testing.T) {
 func TestSummarizeNothing(t *testing.T) {
 	got := Summarize(load.Workload{}, nil, time.Time{}, 0, nil)
 	none := load.Stats{Percentiles: map[string]float64{"50": 0, "90": 0, "95": 0, "99": 0}}
-	want := load.Summary{TTFT: none, TPOT: none, ITL: none, E2EL: none, PerToken: none, Queue: none, SendLag: none, Verdict: load.Verdict{Verdict: load.Void, Reasons: []string{"no request was sent"}}}
+	want := load.Summary{TTFT: none, TPOT: none, ITL: none, E2EL: none, PerToken: none, Queue: none, SendLag: none, Verdict: load.Verdict{Verdict: load.Void, Reasons: load.Because("no request was sent")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
@@ -272,28 +272,28 @@ func TestVerdict(t *testing.T) {
 			r[0].Class, r[0].Status = load.ClassStatus, 429
 			r[1].Class, r[1].Status = load.ClassStatus, 503
 			r[2].Class = load.ClassStatus // stored before its status was
-		}, load.Verdict{Verdict: load.Void, Reasons: []string{"none of 6 requests completed: 1 × HTTP 429, 1 × HTTP 503, 3 × stall, 1 × status"}}},
+		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("none of 6 requests completed: 1 × HTTP 429, 1 × HTTP 503, 3 × stall, 1 × status")}},
 		{"no tokens", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].OutputTokens = 0
 			}
-		}, load.Verdict{Verdict: load.Void, Reasons: []string{"no output tokens"}}},
+		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("no output tokens")}},
 		{"short", func(_ *load.Workload, r []load.Record) { r[0].OutputTokens = 9 },
-			load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 6 requests did not bring the output tokens asked for (59 instead of 60 in all)"}}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 6 requests did not bring the output tokens asked for (59 instead of 60 in all)")}},
 		{"short, as it may be", func(w *load.Workload, r []load.Record) { r[0].OutputTokens, w.IgnoreEOS = 9, false }, load.Verdict{Verdict: load.Valid, Reasons: nil}},
 		{"other prompts", func(_ *load.Workload, r []load.Record) { r[0].InputTokens, r[1].InputTokens = 6, 4 },
-			load.Verdict{Verdict: load.Suspect, Reasons: []string{"2 of 6 prompts were not as long for the server as they were made (30 instead of 30 tokens in all)"}}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("2 of 6 prompts were not as long for the server as they were made (30 instead of 30 tokens in all)")}},
 		{"chat templates", func(w *load.Workload, r []load.Record) { r[0].InputTokens, w.Endpoint = 26, load.Chat }, load.Verdict{Verdict: load.Valid, Reasons: nil}},
 		{"no usage", func(_ *load.Workload, r []load.Record) { r[5].NoUsage = true },
-			load.Verdict{Verdict: load.Suspect, Reasons: []string{"1 of 6 answers came without token counts: chunks were counted instead"}}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 6 answers came without token counts: chunks were counted instead")}},
 		{"too few", func(w *load.Workload, _ []load.Record) { w.Concurrency = 7 },
-			load.Verdict{Verdict: load.Suspect, Reasons: []string{"6 completed requests cannot fill a concurrency of 7"}}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("6 completed requests cannot fill a concurrency of 7")}},
 		{"the server holds streams", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].Last -= 100 * msec
 				r[i].Gaps = r[i].Gaps[1:]
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"Little's law is off by 10 %: 2.00 requests were in flight on average, throughput times latency says 1.80"}}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("Little's law is off by 10 %: 2.00 requests were in flight on average, throughput times latency says 1.80")}},
 		{"the generator lags", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].Sent += time.Duration(i/2) * 200 * msec
@@ -301,13 +301,13 @@ func TestVerdict(t *testing.T) {
 				r[i].Last += time.Duration(i/2) * 200 * msec
 				r[i].End += time.Duration(i/2) * 200 * msec
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"1.67 requests were in flight while there were more to send, not 2: the generator fell behind"}}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1.67 requests were in flight while there were more to send, not 2: the generator fell behind")}},
 		{"late sends", func(w *load.Workload, r []load.Record) {
 			w.Rate = 2
 			for i := range r {
 				r[i].Ready -= 6 * msec
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"requests left up to 6.0 ms late (p99; the limit here is 5.0 ms)"}}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("requests left up to 6.0 ms late (p99; the limit here is 5.0 ms)")}},
 		{"late for so fast a server", func(w *load.Workload, r []load.Record) {
 			w.Rate = 2
 			for i := range r {
@@ -316,7 +316,7 @@ func TestVerdict(t *testing.T) {
 					r[i].Gaps[j] = 20 * msec
 				}
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"requests left up to 3.0 ms late (p99; the limit here is 2.0 ms)"}}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("requests left up to 3.0 ms late (p99; the limit here is 2.0 ms)")}},
 		{"late for answers that come whole", func(w *load.Workload, r []load.Record) {
 			w.Rate, w.NoStream = 2, true
 			for i := range r {
@@ -338,18 +338,21 @@ func TestVerdict(t *testing.T) {
 				r[i].Gaps = []time.Duration{0, 0, 0, 0, 36 * msec, 0, 0, 0, 0}
 				r[i].Merged, r[i].First = 8, r[i].Last-36*msec
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"89 % of chunks came together with the one before, 36.0 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("89 % of chunks came together with the one before, 36.0 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not")}},
 		{"merged", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].Merged = 2
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: []string{"22 % of chunks came together with the one before, 128.6 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("22 % of chunks came together with the one before, 128.6 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not")}},
 	} {
 		w, records := run1()
 		c.edit(&w, records)
 		got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict
-		if diff := cmp.Diff(c.want, got); diff != "" {
+		if diff := cmp.Diff(c.want.String(), got.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		if slices.ContainsFunc(got.Reasons, func(r load.Reason) bool { return r.Code == "" }) {
+			t.Errorf("%s: a reason without a code: %+v", c.name, got.Reasons)
 		}
 	}
 	w, records := run1()
@@ -361,14 +364,33 @@ func TestVerdict(t *testing.T) {
 	s = Summarize(w, nil, time.Time{}, duration(records), records)
 	for c, want := range map[load.Calibrated]load.Verdict{
 		{Streams: 2, Events: 1000, Bounded: true}: {Verdict: load.Valid},
-		{Streams: 1, Events: 1000, Bounded: true}: {Verdict: load.Suspect, Reasons: []string{"2 requests were in flight, and this machine's generator was found to be right up to 1"}},
-		{Streams: 2, Events: 19, Bounded: true}:   {Verdict: load.Suspect, Reasons: []string{"20 chunks came in a second, and this machine's generator was found to be right up to 19"}},
+		{Streams: 1, Events: 1000, Bounded: true}: {Verdict: load.Suspect, Reasons: load.Because("2 requests were in flight, and this machine's generator was found to be right up to 1")},
+		{Streams: 2, Events: 19, Bounded: true}:   {Verdict: load.Suspect, Reasons: load.Because("20 chunks came in a second, and this machine's generator was found to be right up to 19")},
 		{Streams: 1, Events: 1}:                   {Verdict: load.Valid}, // more was not tried
 	} {
 		s.Calibrated = &c
-		if diff := cmp.Diff(want, judge(w, s, records)); diff != "" {
+		if diff := cmp.Diff(want.String(), judge(w, s, records).String()); diff != "" {
 			t.Errorf("calibrated %+v (-want +got):\n%s", c, diff)
 		}
+	}
+}
+
+// TestReasons: a reason says what was found, what would have been right, and which
+// figures it concerns.
+func TestReasons(t *testing.T) {
+	w, records := run1()
+	w.Rate = 2
+	for i := range records {
+		records[i].Ready -= 6 * msec
+		records[i].Merged = 2
+	}
+	v := Summarize(w, nil, time.Time{}, duration(records), records).Verdict
+	want := []load.Reason{
+		{Code: "send-lag", Value: 6, Limit: 5},
+		{Code: "merged-chunks", Value: 12. / 54, Limit: 0.2, Metrics: []string{"ttft", "tpot", "itl"}},
+	}
+	if diff := cmp.Diff(want, v.Reasons, approx(1e-9), cmpopts.IgnoreFields(load.Reason{}, "Text")); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }
 
@@ -401,8 +423,8 @@ func TestVerdictOfPauses(t *testing.T) {
 	}
 	s.Duration, s.GCPauseMs = 0.01, 4
 	for _, reason := range judge(w, s, records).Reasons {
-		if strings.Contains(reason, "garbage") {
-			t.Errorf("4 ms of 10 ms: %s", reason)
+		if strings.Contains(reason.Text, "garbage") {
+			t.Errorf("4 ms of 10 ms: %s", reason.Text)
 		}
 	}
 }
@@ -426,7 +448,7 @@ func TestNothingInTheWindow(t *testing.T) {
 	} {
 		w.CutBeginning = load.Duration(cut)
 		s := Summarize(w, nil, time.Time{}, duration(records), records)
-		if diff := cmp.Diff(load.Verdict{Verdict: load.Void, Reasons: []string{want}}, s.Verdict); diff != "" {
+		if diff := cmp.Diff(load.Verdict{Verdict: load.Void, Reasons: load.Because(want)}, s.Verdict); diff != "" {
 			t.Errorf("%v cut off (-want +got):\n%s", cut, diff)
 		}
 	}

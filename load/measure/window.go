@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"fmt"
 	"time"
 
 	"hclbench/load"
@@ -44,7 +43,7 @@ func summarizeWindow(x load.Window, w load.Workload, percentiles []float64, star
 	if to <= from || len(records) == 0 {
 		s := summarize(w, percentiles, started, 0, nil)
 		s.Window = &x
-		s.Verdict = load.Verdict{Verdict: load.Void, Reasons: []string{"nothing is left of the run without its warm-up and cool-down"}}
+		s.Verdict = void(noWindow)
 		return s
 	}
 	inside := x.Sent(records)
@@ -97,7 +96,7 @@ func judged(s *load.Summary, w load.Workload, records []load.Record) load.Verdic
 		return s.Verdict
 	}
 	if s.Requests == 0 {
-		return load.Verdict{Verdict: load.Void, Reasons: []string{fmt.Sprintf("no request was sent from %v to %v of the run, which is the part that counts", s.Window.From, s.Window.To)}}
+		return void(emptyWindow, s.Window.From, s.Window.To)
 	}
 	v := judge(w, *s, s.Window.Sent(records))
 	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Kind == load.Trace {
@@ -109,11 +108,10 @@ func judged(s *load.Summary, w load.Workload, records []load.Record) load.Verdic
 	for i := range records {
 		area += max(0, min(records[i].End, to)-max(records[i].Sent, from))
 	}
-	if mean := float64(area) / float64(to-from); mean < (1-load.MaxLittle)*float64(w.Concurrency) {
-		v.Verdict = load.Suspect
-		v.Reasons = append(v.Reasons, fmt.Sprintf("%.2f requests were in flight on average, not %d: the window is not full", mean, w.Concurrency))
-	}
-	return v
+	mean := float64(area) / float64(to-from)
+	found := reasons(v.Reasons)
+	found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
+	return found.verdict()
 }
 
 // tokens is how many output tokens came from one moment (included) to another:
