@@ -19,42 +19,44 @@ import (
 	"hclbench/agent"
 )
 
-// ready is what a detached agent prints once it answers.
+// agentReady is what a detached agent prints once it answers.
 const agentReady = "ready"
 
-func (a *app) agent() *cobra.Command {
-	var dir, cache string
-	var detach bool
-	c := &cobra.Command{
-		Use:    "agent",
-		Short:  "Work on a host for a caller elsewhere",
-		Hidden: true, // apply starts it
-		Args:   none,
-		RunE: func(c *cobra.Command, args []string) error {
-			if dir == "" {
-				return usage("--dir is required")
-			}
-			if detach {
-				return detached(c.Context(), dir, cache)
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			sha, err := agent.SHA(self)
-			if err != nil {
-				return err
-			}
-			log := slog.New(slog.NewTextHandler(a.stderr, nil))
-			return agent.Serve(c.Context(), agent.Config{Dir: dir, Cache: cache, Binary: sha, Calibrated: calibrated(log), Log: log}, func() {
-				fmt.Fprintln(a.stdout, agentReady)
-			})
-		},
-	}
-	c.Flags().StringVar(&dir, "dir", "", "where it works")
-	c.Flags().StringVar(&cache, "cache", "", "where all of hcl is on this host")
-	c.Flags().BoolVar(&detach, "detach", false, "go on in a session of its own, and return once it answers")
+// agentOptions say where an agent works.
+type agentOptions struct {
+	dir, cache string
+	detach     bool
+}
+
+func agentVerb(t *console) *cobra.Command {
+	var o agentOptions
+	c := hiddenVerb("agent", "Work on a host for a caller elsewhere", none,
+		func(ctx context.Context, _ []string) error { return runAgent(ctx, t, o) })
+	c.Flags().StringVar(&o.dir, "dir", "", "where it works")
+	c.Flags().StringVar(&o.cache, "cache", "", "where all of hcl is on this host")
+	c.Flags().BoolVar(&o.detach, "detach", false, "go on in a session of its own, and return once it answers")
 	return c
+}
+
+func runAgent(ctx context.Context, t *console, o agentOptions) error {
+	if o.dir == "" {
+		return usage("--dir is required")
+	}
+	if o.detach {
+		return detached(ctx, o.dir, o.cache)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	sha, err := agent.SHA(self)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(t.stderr, nil))
+	return agent.Serve(ctx, agent.Config{Dir: o.dir, Cache: o.cache, Binary: sha, Calibrated: calibrated(log), Log: log}, func() {
+		fmt.Fprintln(t.stdout, agentReady)
+	})
 }
 
 // atWorkFor is how long an agent that is at work already may take to answer, or to be gone.

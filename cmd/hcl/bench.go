@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"hclbench/load"
@@ -25,64 +24,112 @@ import (
 	"hclbench/results"
 )
 
-func (a *app) bench() *cobra.Command {
-	var f benchFlags
-	var format, output string
-	c := &cobra.Command{
-		Use:   "bench URL...",
-		Short: "Run only the load generator, against a running server",
-		Long: `Sends requests to a server that speaks the OpenAI API (or SGLang's /generate),
-and prints what was measured. Nothing is stored unless --output says where. With
-several URLs of the same model, requests go to each in turn.
+// benchOptions are what is sent, and the form in which the figures leave.
+type benchOptions struct {
+	benchFlags
+	format, output string
+}
 
-Without --rate, --concurrency requests are in flight at any time; with --rate,
-requests leave on a schedule, and --concurrency is a cap. Each --stage is a part of
-the run with a pace of its own.
-
-A key does not belong on a command line, which every user of the machine can read:
---api-key-file and --api-key-env say where it is, --header-file has other headers.
-What they hold is in no output.
-
-Formats:
-` + formatsHelp,
-		Example: `  hcl bench http://127.0.0.1:8000 --concurrency 64 --requests 500 --repeat 3
-  hcl bench http://127.0.0.1:8000 --rate 10 --requests 1000 --format vllm --output r.json
-  hcl bench http://127.0.0.1:8000 --dataset sharegpt --path sharegpt.json --concurrency 32
-  hcl bench http://127.0.0.1:8000 --stage 1m,rate=2 --stage 1m,rate=8 --slo ttft=500ms,tpot=50ms
-  hcl bench https://a.example.com https://b.example.com --api-key-env KEY --concurrency 8
-
-Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 the measurement is
-suspect or void, 130 interrupted.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("name the server's URL, such as http://127.0.0.1:8000\nSee '%s --help'.", c.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkFormat(format, append([]string{"text"}, formats()...)); err != nil {
-				return err
-			}
-			job, err := f.job(c, args)
-			if err != nil {
-				return err
-			}
-			for _, name := range f.exposed {
-				a.logger().Warn("a key in --header can be read by every user of this machine; put it into a file and name that with --header-file", "header", name)
-			}
-			if job.Target.Model == "" {
-				if job.Target.Model, err = onlyModel(c.Context(), job); err != nil {
-					return err
-				}
-			}
-			return a.runBench(c.Context(), job, f.repeat, format, output)
-		},
-	}
-	f.add(c)
-	c.Flags().StringVar(&format, "format", "text", "text, json, vllm, vllm-text, sglang, sglang-text or records")
-	words(c, "format", append([]string{"text"}, formats()...)...)
-	c.Flags().StringVar(&output, "output", "", "write there instead of to the terminal")
+func benchVerb(t *console) *cobra.Command {
+	var o benchOptions
+	c := verb("bench", atLeastOne("name the server's URL, such as http://127.0.0.1:8000"),
+		func(ctx context.Context, args []string) error { return runBench(ctx, t, o, args) })
+	c.Long += "\n\nFormats:\n" + formatsHelp
+	c.PreRun = func(c *cobra.Command, _ []string) { o.said = c.Flags().Changed }
+	o.add(c)
+	all := append([]string{"text"}, formats()...)
+	c.Flags().StringVar(&o.format, "format", "text", oneOf(all))
+	words(c, "format", all...)
+	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
 	return c
+}
+
+const exposedKey = "a key in --header can be read by every user of this machine; put it into a file and name that with --header-file"
+
+func runBench(ctx context.Context, t *console, o benchOptions, urls []string) error {
+	if err := checkFormat(o.format, append([]string{"text"}, formats()...)); err != nil {
+		return err
+	}
+	job, err := o.job(urls)
+	if err != nil {
+		return err
+	}
+	for _, name := range o.exposed {
+		t.logger().Warn(exposedKey, "header", name)
+	}
+	if job.Target.Model == "" {
+		if job.Target.Model, err = onlyModel(ctx, job); err != nil {
+			return err
+		}
+	}
+	m, failed := sendTimes(ctx, t, job, o.repeat)
+	if len(m.rows) == 0 {
+		return failed
+	}
+	if err := t.write(o.output, func(w io.Writer) error {
+		if o.format == "text" {
+			return benchText(w, m.rows)
+		}
+		return writeRows(w, m.rows, o.format, false, func(r results.Row) ([]load.Record, error) { return m.records[r.Repetition-1], nil })
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
+	}
+	if text := wantsText(job.Workload, m.rows[0].Summary); text != "" {
+		fmt.Fprintln(t.stderr, text)
+	}
+	return doubts(m.rows, o.format == "text" && o.output == "") // the text says so itself
+}
+
+// measured is a load that was sent so many times.
+type measured struct {
+	rows    []results.Row
+	records [][]load.Record // of each row
+}
+
+// sendTimes sends the load so many times, each time with prompts of its own, up to the first
+// that fails.
+func sendTimes(ctx context.Context, t *console, job load.Job, times int) (m measured, err error) {
+	job.Calibrated = calibrated(slog.New(t.logger()))
+	for i := range times {
+		started := time.Now()
+		result, err := measure.Run(ctx, job, benchProgress(t))
+		if terminal(t.stderr) {
+			fmt.Fprint(t.stderr, "\r\x1b[K")
+		}
+		if result == nil {
+			return m, err
+		}
+		m.rows = append(m.rows, results.Row{
+			Cell: results.Cell{
+				Benchmark: "bench", Job: results.Task{Job: job}, Repetition: i + 1,
+				Started: started, Finished: time.Now(), Summary: &result.Summary,
+			},
+			Run: results.Run{Command: "bench", Version: version, Started: started},
+		})
+		m.records = append(m.records, result.Records)
+		if err != nil {
+			return m, err
+		}
+		job.Seed++
+	}
+	return m, nil
+}
+
+// doubts is the error of measurements that are not valid; it says nothing when that was said.
+func doubts(rows []results.Row, said bool) error {
+	var why []string
+	for _, r := range rows {
+		if v := r.Verdict(); v.Verdict != load.Valid {
+			why = append(why, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(slices.Concat(v.Texts(), r.Summary.ErrorSamples), "; ")))
+		}
+	}
+	switch {
+	case len(why) == 0:
+		return nil
+	case said:
+		return &exit{code: exitCells}
+	}
+	return &exit{exitCells, errors.New(strings.Join(slices.Compact(why), "\n"))}
 }
 
 // baseURL accepts a server's URL with or without /v1.
@@ -120,66 +167,6 @@ func onlyModel(ctx context.Context, job load.Job) (string, error) {
 	return list.Data[0].ID, nil
 }
 
-// runBench measures the job, as often as it is to be repeated, each time with
-// prompts of its own.
-func (a *app) runBench(ctx context.Context, job load.Job, repeat int, format, output string) error {
-	job.Calibrated = calibrated(slog.New(a.logger()))
-	var rows []results.Row
-	var records [][]load.Record
-	var failed error
-	for i := range repeat {
-		started := time.Now()
-		result, err := measure.Run(ctx, job, a.benchProgress())
-		if terminal(a.stderr) {
-			fmt.Fprint(a.stderr, "\r\x1b[K")
-		}
-		failed = err
-		if result == nil {
-			break
-		}
-		rows = append(rows, results.Row{
-			Cell: results.Cell{Benchmark: "bench", Job: results.Task{Job: job}, Repetition: i + 1, Started: started, Finished: time.Now(), Summary: &result.Summary},
-			Run:  results.Run{Command: "bench", Version: version, Started: started},
-		})
-		records = append(records, result.Records)
-		if err != nil {
-			break
-		}
-		job.Seed++
-	}
-	if len(rows) == 0 {
-		return failed
-	}
-	if e := a.write(output, func(w io.Writer) error {
-		if format == "text" {
-			return benchText(w, rows)
-		}
-		return writeRows(w, rows, format, false, func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil })
-	}); e != nil {
-		return errors.Join(e, failed)
-	}
-	if failed != nil {
-		return failed
-	}
-	var doubts []string
-	for _, r := range rows {
-		if v := r.Verdict(); v.Verdict != load.Valid {
-			doubts = append(doubts, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(slices.Concat(v.Texts(), r.Summary.ErrorSamples), "; ")))
-		}
-	}
-	if text := wantsText(job.Workload, rows[0].Summary); text != "" {
-		fmt.Fprintln(a.stderr, text)
-	}
-	if len(doubts) == 0 {
-		return nil
-	}
-	e := &exit{code: exitCells}
-	if format != "text" || output != "" { // the text says so itself
-		e.err = errors.New(strings.Join(slices.Compact(doubts), "\n"))
-	}
-	return e
-}
-
 // wantsText is what to try with a server that refuses every prompt of token ids: some
 // take prompts as text only.
 func wantsText(w load.Workload, s *load.Summary) string {
@@ -214,34 +201,14 @@ func benchText(w io.Writer, rows []results.Row) error {
 	return report.Together(w, rows)
 }
 
-func (a *app) benchProgress() func(load.Progress) {
-	l := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{"progress": time.Now()}}
+func benchProgress(t *console) func(load.Progress) {
+	log, last := t.logger(), time.Now()
 	return func(p load.Progress) {
-		if terminal(a.stderr) {
-			fmt.Fprintf(a.stderr, "\r\x1b[K%s", advanced(p))
-		} else if now := time.Now(); now.Sub(l.last["progress"]) > linePause {
-			l.last["progress"] = now
-			l.log.Info(advanced(p))
+		if terminal(t.stderr) {
+			fmt.Fprintf(t.stderr, "\r\x1b[K%s", advanced(p))
+		} else if now := time.Now(); now.Sub(last) > linePause {
+			last = now
+			log.Info(advanced(p))
 		}
 	}
-}
-
-// write writes to a file, whole or not at all, or to stdout when output is "".
-func (a *app) write(output string, to func(io.Writer) error) error {
-	if output == "" {
-		return to(a.stdout)
-	}
-	f, err := renameio.NewPendingFile(output, renameio.WithPermissions(0o644))
-	if err != nil {
-		return fmt.Errorf("write %s: %w", output, err)
-	}
-	defer f.Cleanup()
-	if err := to(f); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("write %s: %w", output, err)
-	}
-	fmt.Fprintln(a.stderr, "Written to", output)
-	return nil
 }

@@ -27,7 +27,8 @@ type benchFlags struct {
 	stopAtEOS                bool
 	repeat                   int
 
-	exposed []string // headers whose value on the command line looks like a key
+	said    func(flag string) bool // on the command line
+	exposed []string               // headers whose value on the command line looks like a key
 }
 
 func (b *benchFlags) add(c *cobra.Command) {
@@ -79,10 +80,9 @@ func (b *benchFlags) add(c *cobra.Command) {
 }
 
 // job is what the flags ask for. Whatever is wrong with them is an error of usage.
-func (b *benchFlags) job(c *cobra.Command, urls []string) (load.Job, error) {
-	said := c.Flags().Changed
+func (b *benchFlags) job(urls []string) (load.Job, error) {
 	job := b.Job
-	w, d := &job.Workload, &job.Workload.Dataset
+	w := &job.Workload
 	for i, u := range urls {
 		base, err := baseURL(u)
 		switch {
@@ -116,29 +116,34 @@ func (b *benchFlags) job(c *cobra.Command, urls []string) (load.Job, error) {
 	w.IgnoreEOS = !b.stopAtEOS
 	w.Duration, w.Timeout, w.Stall = load.Duration(b.duration), load.Duration(b.timeout), load.Duration(b.stall)
 	w.Ramp, w.CutBeginning, w.CutEnd = load.Duration(b.ramp), load.Duration(b.warmup), load.Duration(b.cooldown)
-	// What is not said is as the data set has it.
-	if said("range-ratio") {
+	b.asDatasetHas(w)
+	if err := idle(b.said, w); err != nil {
+		return job, err
+	}
+	return job, sensible(w)
+}
+
+// asDatasetHas is what is not said: it is as the data set has it.
+func (b *benchFlags) asDatasetHas(w *load.Workload) {
+	d := &w.Dataset
+	if b.said("range-ratio") {
 		d.RangeRatio = &b.rangeRatio
 	}
-	if !said("input-tokens") && d.Kind != load.Random && d.Kind != load.Text {
+	if !b.said("input-tokens") && d.Kind != load.Random && d.Kind != load.Text {
 		d.InputTokens = 0
 	}
-	if !said("output-tokens") && d.OwnOutputs() {
+	if !b.said("output-tokens") && d.OwnOutputs() {
 		w.OutputTokens = 0
 	}
-	if !said("endpoint") && d.Kind == load.Conversation {
+	if !b.said("endpoint") && d.Kind == load.Conversation {
 		w.Endpoint = load.Chat
 	}
-	if !said("requests") && (w.Duration > 0 || len(w.Stages) > 0 || d.Kind == load.Trace) {
+	if !b.said("requests") && (w.Duration > 0 || len(w.Stages) > 0 || d.Kind == load.Trace) {
 		w.Requests = 0
 	}
 	if d.Kind != load.ShareGPT {
 		d.Filter = ""
 	}
-	if err := idle(said, w); err != nil {
-		return job, err
-	}
-	return job, sensible(w)
 }
 
 // idle turns away flags that would do nothing beside the others: who writes one wants

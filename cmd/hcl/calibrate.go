@@ -29,79 +29,59 @@ import (
 // steppedHeader goes before lines of [stepped].
 const steppedHeader = "STREAMS\tEVENTS/S\tTTFT P50\tTTFT P99\tITL P50\tITL P99\tCPU\tVERDICT"
 
-func (a *app) calibrate() *cobra.Command {
-	var lab labFlags
-	var connect connectFlags
-	var quick, asJSON bool
-	var maxStreams int
-	c := &cobra.Command{
-		Use:   "calibrate [LAB]",
-		Short: "Find out up to where the load generator's numbers can be trusted",
-		Long: `Measures a simulated engine on this machine, with more and more streams and
-tokens per second, and holds what the load generator says against what the
-engine knows that it sent. With a lab, that is done on the hosts of its engines.
+type calibrateOptions struct {
+	lab        labFlags
+	connect    connectFlags
+	quick      bool
+	maxStreams int
+	json       bool
+}
 
-The outcome is kept below the user's cache directory. Measurements on this
-machine beyond it are suspect, with a reason that says so.
-
-TTFT and ITL are the errors of the generator, measured less true.`,
-		Example: `  hcl calibrate
-  hcl calibrate --quick --json
-  hcl calibrate lab/
-
-Exit codes: 0 done, 1 failed, or no load can be trusted, 2 the lab or the command line is wrong,
-130 interrupted.`,
-		Args: atMost(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if maxStreams < 0 {
-				return usage("--max-streams cannot be negative")
-			}
-			if len(args) == 1 {
-				flags := []string{"--max-streams", strconv.Itoa(maxStreams), "--quick=" + strconv.FormatBool(quick)}
-				return a.calibrateHosts(c.Context(), lab, connect, args, asJSON, flags)
-			}
-			return a.calibrateHere(c.Context(), calibrate.Ladder(quick, maxStreams), asJSON)
-		},
-	}
-	c.Flags().BoolVar(&quick, "quick", false, "two small steps: shows that it works, not how far")
-	c.Flags().IntVar(&maxStreams, "max-streams", 0, "try no more streams at a time; 0 is 10000")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the outcome as JSON")
-	lab.add(c)
-	connect.add(c)
+func calibrateVerb(t *console) *cobra.Command {
+	var o calibrateOptions
+	c := verb("calibrate", atMost(1), func(ctx context.Context, args []string) error {
+		if o.maxStreams < 0 {
+			return usage("--max-streams cannot be negative")
+		}
+		if len(args) == 0 {
+			return calibrateHere(ctx, t, o)
+		}
+		o.lab.named(args)
+		return calibrateHosts(ctx, t, o)
+	})
+	c.Flags().BoolVar(&o.quick, "quick", false, "two small steps: shows that it works, not how far")
+	c.Flags().IntVar(&o.maxStreams, "max-streams", 0, "try no more streams at a time; 0 is 10000")
+	c.Flags().BoolVar(&o.json, "json", false, "print the outcome as JSON")
+	o.lab.add(c)
+	o.connect.add(c)
 	return c
 }
 
-func (a *app) calibrateHere(ctx context.Context, ladder []calibrate.Rung, asJSON bool) error {
+func calibrateHere(ctx context.Context, t *console, o calibrateOptions) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	t := a.steps(asJSON)
-	steps, err := calibrate.Climb(ctx, ladder, func(ctx context.Context, cfg sim.Config) (string, func() error, error) {
+	start := func(ctx context.Context, cfg sim.Config) (string, func() error, error) {
 		return engineOf(ctx, self, cfg)
-	}, t)
+	}
+	tell := steps(t.stdout)
+	if o.json {
+		tell = steps(io.Discard)
+	}
+	climbed, err := calibrate.Climb(ctx, calibrate.Ladder(o.quick, o.maxStreams), start, tell)
 	if err != nil {
 		return err
 	}
-	found := calibrate.Of(calibrate.ThisMachine(version), time.Now(), steps)
-	kept, err := calibrate.Kept(found.Machine)
+	found := calibrate.Of(calibrate.ThisMachine(version), time.Now(), climbed)
+	kept, err := keep(t, found)
 	if err != nil {
-		a.logger().Warn(err.Error())
+		return err
 	}
-	last := ""
-	if found.Narrower(kept) {
-		last = fmt.Sprintf("Not kept: that of %s tried more.", kept.Measured.Local().Format(time.DateTime))
+	if o.json {
+		err = t.json(found)
 	} else {
-		path, err := found.Keep()
-		if err != nil {
-			return err
-		}
-		last = "Kept in " + path + "."
-	}
-	if asJSON {
-		err = a.printJSON(found)
-	} else {
-		_, err = fmt.Fprintf(a.stdout, "\n%s%s\n", concluded(found), last)
+		_, err = fmt.Fprintf(t.stdout, "\n%s%s\n", concluded(found), kept)
 	}
 	if err == nil && found.Limits.Streams == 0 {
 		err = errors.New("on this machine no load was measured rightly: is it busy with something else?")
@@ -109,22 +89,31 @@ func (a *app) calibrateHere(ctx context.Context, ladder []calibrate.Rung, asJSON
 	return err
 }
 
+// keep keeps a calibration, unless that which is kept tried more, and says what it did.
+func keep(t *console, found calibrate.Calibration) (string, error) {
+	kept, err := calibrate.Kept(found.Machine)
+	if err != nil {
+		t.logger().Warn(err.Error())
+	}
+	if found.Narrower(kept) {
+		return fmt.Sprintf("Not kept: that of %s tried more.", kept.Measured.Local().Format(time.DateTime)), nil
+	}
+	path, err := found.Keep()
+	return "Kept in " + path + ".", err
+}
+
 // steps prints steps as they come: a table whose columns are as wide as needed
 // for what is usual.
-func (a *app) steps(asJSON bool) func(calibrate.Step) {
-	w := a.stdout
-	if asJSON {
-		w = io.Discard
-	}
+func steps(out io.Writer) func(calibrate.Step) {
 	first := true
 	return func(s calibrate.Step) {
-		t := tabwriter.NewWriter(w, 11, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(out, 11, 0, 2, ' ', 0)
 		if first {
-			fmt.Fprintln(t, steppedHeader)
+			fmt.Fprintln(w, steppedHeader)
 		}
 		first = false
-		fmt.Fprintln(t, stepped(s))
-		t.Flush()
+		fmt.Fprintln(w, stepped(s))
+		w.Flush()
 	}
 }
 
@@ -149,12 +138,6 @@ func concluded(c calibrate.Calibration) string {
 		text += "More was not tried.\n"
 	}
 	return text
-}
-
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 // engineOf starts a simulated engine in a process of its own.
@@ -184,16 +167,12 @@ func engineOf(ctx context.Context, self string, c sim.Config) (url string, stop 
 }
 
 // calibrateHosts does it where the lab's engines run.
-func (a *app) calibrateHosts(ctx context.Context, lab labFlags, connect connectFlags, args []string, asJSON bool, flags []string) error {
-	l, err := a.openLab(lab, args)
+func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
+	l, opt, err := forHosts(ctx, t, o.lab, o.connect)
 	if err != nil {
 		return err
 	}
 	cfg := l.text
-	opt, err := a.options(ctx, connect)
-	if err != nil {
-		return err
-	}
 	var hosts []*provision.Host
 	for _, e := range cfg.Engines {
 		if e.Host != nil && !slices.Contains(hosts, e.Host) {
@@ -203,7 +182,8 @@ func (a *app) calibrateHosts(ctx context.Context, lab labFlags, connect connectF
 	if len(hosts) == 0 {
 		return usage("no engine of this lab runs on a host")
 	}
-	said, err := apply.Calibrate(ctx, apply.ScopeOf(cfg.Lab.Name, hosts, cfg.Engines), opt, append(flags, "--json")...)
+	flags := []string{"--max-streams", strconv.Itoa(o.maxStreams), "--quick=" + strconv.FormatBool(o.quick), "--json"}
+	said, err := apply.Calibrate(ctx, apply.ScopeOf(cfg.Lab.Name, hosts, cfg.Engines), opt, flags...)
 	found := map[string]calibrate.Calibration{}
 	for _, h := range hosts {
 		text, ok := said[h.Name]
@@ -216,19 +196,23 @@ func (a *app) calibrateHosts(ctx context.Context, lab labFlags, connect connectF
 			continue
 		}
 		found[h.Name] = c
-		if !asJSON {
-			fmt.Fprintf(a.stdout, "%s: %d × %s\n", h.Name, c.Machine.Cores, c.Machine.CPU)
-			each := a.steps(false)
-			for _, s := range c.Steps {
-				each(s)
-			}
-			fmt.Fprintf(a.stdout, "%s\n", concluded(c))
+		if !o.json {
+			writeCalibration(t.stdout, h.Name, c)
 		}
 	}
-	if asJSON {
-		err = errors.Join(a.printJSON(found), err)
+	if o.json {
+		err = errors.Join(t.json(found), err)
 	}
 	return err
+}
+
+func writeCalibration(w io.Writer, host string, c calibrate.Calibration) {
+	fmt.Fprintf(w, "%s: %d × %s\n", host, c.Machine.Cores, c.Machine.CPU)
+	tell := steps(w)
+	for _, s := range c.Steps {
+		tell(s)
+	}
+	fmt.Fprintf(w, "%s\n", concluded(c))
 }
 
 // calibrated is what is known of the generator on this machine; what cannot be

@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("a box that somebody uses: exit %d\n%s", code, out)
 	}
 	out, said, code = u.run("check")
-	if code != exitContract || !strings.Contains(out, "python3 (process 4711, 20000 MiB)") || !strings.Contains(out, "host box (lab.hcl:7)") || !strings.Contains(said, "of one host, 1 cannot be used") {
+	if code != exitContract || !strings.Contains(out, "python3 (process 4711, 20000 MiB)") || !strings.Contains(out, "host box (lab.hcl:7)") || !strings.Contains(said, "of 1 host, 1 cannot be used") {
 		t.Errorf("the table: exit %d\n%s%s", code, out, said)
 	}
 	_, said, code = u.run("apply", "--auto-approve")

@@ -12,120 +12,116 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
-	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/report"
 	"hclbench/results"
 )
 
-func (a *app) compare() *cobra.Command {
-	var lab labFlags
-	var dir, format, junit string
-	var metrics, failIf, allowed []string
-	formats := []string{"text", "markdown", "json", "benchstat"}
-	c := &cobra.Command{
-		Use:   "compare A B",
-		Short: "Show what changed between two runs, and why",
-		Long: `Compares the cells that two sets of results have in common: the medians over
-their repetitions, the change in percent, and whether the repetitions tell the
-two apart (Mann–Whitney U test, p below 0.05). A change that they do not tell
-from chance is shown as ~, with how many repetitions would tell. Then it lists
-everything that went in and is not the same: image digests, versions, flags,
-environment, host.
+type compareOptions struct {
+	lab     labFlags
+	store   storeFlags
+	metrics []string
+	failIf  []string
+	allowed []string
+	format  string
+	junit   string
+}
 
-A and B are each a run (the beginning of its id), a lab's directory (the newest attempt
-at each cell that the lab asks for now), the URL of a shared store (the same, of the
-lab that --lab names), what hcl report --json has written, or a file that hcl import
-reads.
-
---fail-if makes it a gate: a limit on the change of a metric ('goodput < -5%'), or a
-condition on B ('p99_ttft_ms > 500', 'failed > 0') as hcl results --where reads it,
-which no repetition of a cell may meet. The exit code is 3 when a cell breaks one, and
-also when it cannot be said whether it does: the cell is missing or void in B, or
-suspect, requests fail in it that did not in A, its figure is not known, or it is of
-other GPUs, another model or another load. --allow names what may be so on purpose.`,
-		Example: `  hcl compare 20261120-1 20261121-1
-  hcl compare baseline.json . --fail-if 'output_throughput < -5%' --junit compare.xml
-  hcl compare old-lab/ new-lab/ --metric p99_ttft_ms --metric goodput
-  hcl compare main.json . --fail-if 'p99_ttft_ms > 500' --fail-if 'failed > 0'
-  hcl compare h100.json . --fail-if 'goodput < 0%' --allow gpus
-  hcl compare postgres://ada@db.example/bench . --lab .
-  hcl compare A B --format benchstat | benchstat -col side -
-
-Exit codes: 0 done, and every cell keeps every limit, 1 failed, 2 the command line is
-wrong, 3 a limit of --fail-if is broken, or it is not known that it is kept.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usage("name two sets of results: runs, labs or files\nSee '%s --help'.", c.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if !slices.Contains(formats, format) {
-				return usage("--format %s: it is %s", format, strings.Join(formats, ", "))
-			}
-			var limits []report.Limit
-			for _, text := range failIf {
-				l, err := report.ParseLimit(text)
-				if err != nil {
-					return usage("--fail-if: %w", err)
-				}
-				limits = append(limits, l)
-				if l.Metric != "" && !slices.Contains(metrics, l.Metric) {
-					metrics = append(metrics, l.Metric)
-				}
-			}
-			if junit != "" && limits == nil {
-				return usage("--junit writes what came of limits: give one, --fail-if 'output_throughput < -5%%'")
-			}
-			exceptions := append(report.Differing(), report.Suspects)
-			for _, what := range allowed {
-				if !slices.Contains(exceptions, what) {
-					return usage("--allow %s: it is %s", what, strings.Join(exceptions, ", "))
-				}
-			}
-			var names [2]string
-			var rows [2][]results.Row
-			for i, what := range args {
-				var err error
-				if names[i], rows[i], err = a.resultsOf(c.Context(), lab, dir, what); err != nil {
-					return err
-				}
-			}
-			d, err := report.Diff(names[0], rows[0], names[1], rows[1], metrics)
-			if err != nil {
-				return &exit{exitUsage, err}
-			}
-			if err := d.Check(limits, allowed); err != nil {
-				return &exit{exitUsage, fmt.Errorf("--fail-if: %w", err)}
-			}
-			if len(d.Cells) == 0 && limits == nil {
-				return errors.New("the two have no cell in common: cells are the same when their benchmark and all their axes are")
-			}
-			if err := d.Write(a.stdout, format, a.width(0)); err != nil {
-				return err
-			}
-			if junit != "" {
-				if err := a.write(junit, d.JUnit); err != nil {
-					return err
-				}
-			}
-			return brokenLimits(d.Failing())
-		},
-	}
+func compareVerb(t *console) *cobra.Command {
+	var o compareOptions
+	c := verb("compare", exactly(2, "name two sets of results: runs, labs or files"),
+		func(ctx context.Context, args []string) error { return runCompare(ctx, t, o, [2]string(args)) })
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return a.runNames(c, nil, begun), cobra.ShellCompDirectiveKeepOrder // files and labs too
+		return runNames(t, c, nil, begun), cobra.ShellCompDirectiveKeepOrder // files and labs too
 	}
-	c.Flags().StringVar(&dir, "lab", ".", "the lab's `directory` or file, to which runs belong")
-	a.storeFlag(c)
-	lab.add(c)
-	c.Flags().StringArrayVar(&metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
+	o.lab.addPath(c, ", to which runs belong")
+	o.store.add(c)
+	o.lab.add(c)
+	f := c.Flags()
+	f.StringArrayVar(&o.metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
 	words(c, "metric", report.DefaultMetrics()...)
-	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
-	c.Flags().StringSliceVar(&allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(append(report.Differing(), report.Suspects), ", "))
-	c.Flags().StringVar(&format, "format", "text", strings.Join(formats, ", "))
-	words(c, "format", formats...)
-	c.Flags().StringVar(&junit, "junit", "", "write every limit of every cell as a test to this `file`")
+	f.StringArrayVar(&o.failIf, "fail-if", nil,
+		"a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
+	f.StringSliceVar(&o.allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(allowable(), ", "))
+	f.StringVar(&o.format, "format", "text", strings.Join(diffFormats(), ", "))
+	words(c, "format", diffFormats()...)
+	f.StringVar(&o.junit, "junit", "", "write every limit of every cell as a test to this `file`")
 	return c
+}
+
+func diffFormats() []string { return []string{"text", "markdown", "json", "benchstat"} }
+
+// allowable is what a gate can be told not to mind.
+func allowable() []string { return append(report.Differing(), report.Suspects) }
+
+const nothingInCommon = "the two have no cell in common: cells are the same when their benchmark and all their axes are"
+
+func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]string) error {
+	limits, err := o.check()
+	if err != nil {
+		return err
+	}
+	var names [2]string
+	var rows [2][]results.Row
+	for i, what := range sets {
+		if names[i], rows[i], err = o.results(ctx, t, what); err != nil {
+			return err
+		}
+	}
+	d, err := report.Diff(names[0], rows[0], names[1], rows[1], o.compared(limits))
+	if err != nil {
+		return &exit{exitUsage, err}
+	}
+	if err := d.Check(limits, o.allowed); err != nil {
+		return &exit{exitUsage, fmt.Errorf("--fail-if: %w", err)}
+	}
+	if len(d.Cells) == 0 && limits == nil {
+		return errors.New(nothingInCommon)
+	}
+	if err := d.Write(t.stdout, o.format, t.width(0)); err != nil {
+		return err
+	}
+	if o.junit != "" {
+		if err := t.write(o.junit, d.JUnit); err != nil {
+			return err
+		}
+	}
+	return brokenLimits(d.Failing())
+}
+
+// check reads the limits, and refuses flags that cannot be.
+func (o compareOptions) check() (limits []report.Limit, err error) {
+	if !slices.Contains(diffFormats(), o.format) {
+		return nil, usage("--format %s: it is %s", o.format, strings.Join(diffFormats(), ", "))
+	}
+	for _, text := range o.failIf {
+		l, err := report.ParseLimit(text)
+		if err != nil {
+			return nil, usage("--fail-if: %w", err)
+		}
+		limits = append(limits, l)
+	}
+	if o.junit != "" && limits == nil {
+		return nil, usage("--junit writes what came of limits: give one, --fail-if 'output_throughput < -5%%'")
+	}
+	for _, what := range o.allowed {
+		if !slices.Contains(allowable(), what) {
+			return nil, usage("--allow %s: it is %s", what, strings.Join(allowable(), ", "))
+		}
+	}
+	return limits, nil
+}
+
+// compared are the metrics that are compared: those that are asked for and those with a
+// limit.
+func (o compareOptions) compared(limits []report.Limit) []string {
+	metrics := slices.Clone(o.metrics)
+	for _, l := range limits {
+		if l.Metric != "" && !slices.Contains(metrics, l.Metric) {
+			metrics = append(metrics, l.Metric)
+		}
+	}
+	return metrics
 }
 
 // mostLimits bounds the broken limits that an error names.
@@ -136,7 +132,7 @@ func brokenLimits(failing []report.Check) error {
 	if len(failing) == 0 {
 		return nil
 	}
-	lines := []string{plural(len(failing), "limit") + " not kept:"}
+	lines := []string{plain.Count(len(failing), "limit") + " not kept:"}
 	for i, c := range failing {
 		if i == mostLimits {
 			lines = append(lines, fmt.Sprintf("and %d more", len(failing)-i))
@@ -147,44 +143,53 @@ func brokenLimits(failing []report.Check) error {
 	return &exit{exitCells, errors.New(strings.Join(lines, "\n  "))}
 }
 
-// resultsOf reads a set of results: a lab's, a file's, or a run's.
-func (a *app) resultsOf(ctx context.Context, lab labFlags, dir, what string) (name string, rows []results.Row, err error) {
+// results reads a set of results: a lab's, a file's, or a run's.
+func (o compareOptions) results(ctx context.Context, t *console, what string) (name string, rows []results.Row, err error) {
 	info, err := os.Stat(what)
+	of := o.lab
+	var store *results.Store
 	switch {
 	case results.IsShared(what):
-		store, err := a.openPlace(ctx, what, dir)
-		if err != nil {
-			return "", nil, err
-		}
-		defer store.Close()
-		rows, err := a.attempts(ctx, store, lab, dir)
-		return "the newest of " + store.Name(), rows, err
+		store, err = openStore(ctx, t, what, of.path)
 	case err == nil && info.IsDir():
-		store, err := a.openStoreOf(ctx, what)
-		if err != nil {
-			return "", nil, err
+		if of.path = what; hasStore(what) { // its own goes before the one that is shared
+			store, err = openStore(ctx, t, "", what)
+		} else {
+			store, err = o.store.look(ctx, t, what)
 		}
-		if store == nil {
-			return "", nil, fmt.Errorf("nothing is stored for the lab in %s", what)
+		if err == nil && store == nil {
+			err = fmt.Errorf("nothing is stored for the lab in %s", what)
 		}
-		defer store.Close()
-		rows, err := a.attempts(ctx, store, lab, what)
-		return "the newest of " + what, rows, err
 	case err == nil:
 		rows, err := readRows(what)
 		return what, rows, err
+	default:
+		return o.ofRun(ctx, t, what)
 	}
-	store, err := a.openExisting(ctx, labDir([]string{dir}))
+	if err != nil {
+		return "", nil, err
+	}
+	defer store.Close()
+	if name = "the newest of " + what; results.IsShared(what) {
+		name = "the newest of " + store.Name() // without the password
+	}
+	rows, err = attempts(ctx, t, store, of)
+	return name, rows, err
+}
+
+// ofRun reads what one run of the lab measured.
+func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (name string, rows []results.Row, err error) {
+	store, err := o.store.look(ctx, t, o.lab.dir())
 	if err != nil {
 		return "", nil, err
 	}
 	if store == nil {
-		return "", nil, fmt.Errorf("%s is neither a file nor a lab, and nothing is stored for the lab in %s", what, labDir([]string{dir}))
+		return "", nil, fmt.Errorf("%s is neither a file nor a lab, and nothing is stored for the lab in %s", id, o.lab.dir())
 	}
 	defer store.Close()
-	run, err := runNamed(ctx, store, "", what)
+	run, err := runNamed(ctx, store, "", id)
 	if err != nil {
-		return "", nil, fmt.Errorf("%s is neither a file nor a lab: %w", what, err)
+		return "", nil, fmt.Errorf("%s is neither a file nor a lab: %w", id, err)
 	}
 	v := shown{store: store}
 	err = v.ofRun(ctx, run)
@@ -195,8 +200,8 @@ func (a *app) resultsOf(ctx context.Context, lab labFlags, dir, what string) (na
 // came of it: an older measurement must not hide that there is none any more. Cells
 // without an attempt are among them, as not measured. Without the lab's text it is the
 // newest attempt at everything.
-func (a *app) attempts(ctx context.Context, store *results.Store, lab labFlags, dir string) ([]results.Row, error) {
-	name, err := labIn(store, []string{dir})
+func attempts(ctx context.Context, t *console, store *results.Store, of labFlags) ([]results.Row, error) {
+	name, err := of.labIn(store)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +210,7 @@ func (a *app) attempts(ctx context.Context, store *results.Store, lab labFlags, 
 		return nil, err
 	}
 	rows = newest(rows)
-	l, err := a.readLab(lab, []string{dir})
+	l, err := of.read(t)
 	if errors.Is(err, hcl.ErrNoLab) {
 		return rows, nil
 	}
@@ -213,7 +218,7 @@ func (a *app) attempts(ctx context.Context, store *results.Store, lab labFlags, 
 		return nil, err
 	}
 	if l.text == nil { // what is current cannot be said
-		return nil, errors.Join(a.show(l.problems), &exit{code: exitUsage})
+		return nil, l.shown(t)
 	}
 	cfg, err := l.planned(ctx)
 	if err != nil {
@@ -228,25 +233,8 @@ func (a *app) attempts(ctx context.Context, store *results.Store, lab labFlags, 
 		return nil, err
 	}
 	current, _ := report.OfPlan(newest(append(rows, found...)), planned)
-	report.Judge(current, planned, func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) })
+	report.Judge(current, planned, recordsOf(ctx, store))
 	return append(current, report.Unmeasured(current, planned)...), nil
-}
-
-// newest are of each cell the row that was finished last.
-func newest(rows []results.Row) []results.Row {
-	at := map[string]int{}
-	var out []results.Row
-	for _, r := range rows {
-		i, ok := at[r.ID]
-		switch {
-		case !ok:
-			at[r.ID] = len(out)
-			out = append(out, r)
-		case !r.Finished.Before(out[i].Finished):
-			out[i] = r
-		}
-	}
-	return out
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.
@@ -262,13 +250,5 @@ func readRows(name string) ([]results.Row, error) {
 	if json.Unmarshal(text, &ours) == nil && ours.FormatVersion != "" {
 		return ours.Rows, nil
 	}
-	read, _, err := readResults(name)
-	if err != nil {
-		return nil, &exit{exitUsage, fmt.Errorf("%s: %w", name, err)}
-	}
-	var rows []results.Row
-	for _, r := range read {
-		rows = append(rows, results.Row{Cell: r.cell, Deployment: r.deployment, Run: results.Run{Command: "import"}})
-	}
-	return rows, nil
+	return foreignRows(name)
 }

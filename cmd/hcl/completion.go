@@ -10,138 +10,76 @@ import (
 	"hclbench/hcl"
 )
 
-// completion is a verb of our own, so that its help reads as the others' does.
-func (a *app) completion() *cobra.Command {
-	scripts := []struct {
-		shell, load string
-		write       func(root *cobra.Command, w io.Writer) error
-	}{
-		{"bash", "  source <(hcl completion bash)\n  hcl completion bash > /etc/bash_completion.d/hcl",
-			func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) }},
-		{"zsh", "  hcl completion zsh > \"${fpath[1]}/_hcl\"",
-			func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) }},
-		{"fish", "  hcl completion fish > ~/.config/fish/completions/hcl.fish",
-			func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) }},
-		{"powershell", "  hcl completion powershell | Out-String | Invoke-Expression",
-			func(root *cobra.Command, w io.Writer) error { return root.GenPowerShellCompletionWithDesc(w) }},
-	}
-	c := &cobra.Command{
-		Use:   "completion SHELL",
-		Short: "Print what lets a shell complete hcl's words",
-		Long: `Prints a script for a shell: bash, zsh, fish or powershell. Once it is loaded,
-the shell completes verbs and flags, and with them the engines, hosts, benchmarks
-and runs of the lab.`,
-		Example: scripts[0].load + `
-
-Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
-		Args: func(c *cobra.Command, args []string) error {
-			return usage("which shell? bash, zsh, fish or powershell\nSee '%s --help'.", c.CommandPath())
-		},
-		RunE: func(c *cobra.Command, args []string) error { return c.Help() },
-	}
-	for _, s := range scripts {
-		c.AddCommand(&cobra.Command{
-			Use:   s.shell,
-			Short: "Print the script for " + s.shell,
-			Long:  "Prints the script that lets " + s.shell + " complete hcl's words.",
-			Example: s.load + `
-
-Exit codes: 0 done, 1 failed, 2 the command line is wrong.`,
-			Args: none,
-			RunE: func(c *cobra.Command, args []string) error { return s.write(c.Root(), a.stdout) },
-		})
-	}
-	return c
-}
-
-// helpVerb is hcl help VERB, with our exit code for a verb that is not there.
-func (a *app) helpVerb() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [VERB]",
-		Short: "Explain a verb",
-		Long:  "Explains a verb: what it does, its flags, examples and exit codes.",
-		Example: `  hcl help apply
-
-Exit codes: 0 done, 2 there is no such verb.`,
-		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			var out []cobra.Completion
-			if len(args) == 0 {
-				for _, verb := range c.Root().Commands() {
-					if verb.IsAvailableCommand() {
-						out = append(out, verb.Name()+"\t"+verb.Short)
-					}
-				}
-			}
-			return out, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			verb, rest, err := c.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return c.Root().Args(c.Root(), rest)
-			}
-			verb.InitDefaultHelpFlag()
-			return verb.Help()
-		},
-	}
-}
-
 // finder finds what a lab has for a shell that completes; it must be cheap, and
 // what is wrong with the lab is not its business.
 type finder func(*hcl.Config) []string
 
-// complete completes a flag with what the lab has that the arguments name.
-func (a *app) complete(c *cobra.Command, flag string, find finder) {
-	err := c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return a.found(c, args, find)
-	})
-	if err != nil {
+// completes has a shell complete the values of a flag.
+func completes(c *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err.Error() + ". This is a bug in hcl.")
 	}
 }
 
-// found lists names of the lab at the path that args or --lab name, quietly.
-func (a *app) found(c *cobra.Command, args []string, find finder) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if f := c.Flags().Lookup("lab"); f != nil {
-		args = []string{f.Value.String()}
-	}
-	var vars labFlags
-	var err error
-	if vars.vars, err = c.Flags().GetStringArray("var"); err != nil {
-		vars.vars = nil // the verb has no such flag
-	}
-	if vars.varFiles, err = c.Flags().GetStringArray("var-file"); err != nil {
-		vars.varFiles = nil
-	}
-	l, err := a.readLab(vars, args)
-	if err != nil || l.text == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return find(l.text), cobra.ShellCompDirectiveNoFileComp
+// words completes a flag that takes one of these.
+func words(c *cobra.Command, flag string, of ...string) {
+	completes(c, flag, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeRun completes a flag with the runs that are kept.
-func (a *app) completeRun(c *cobra.Command, flag string) {
-	err := c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return a.runNames(c, args, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	})
-	if err != nil {
-		panic(err.Error() + ". This is a bug in hcl.")
+// firstOnly completes the first argument of a verb that takes one.
+func firstOnly(values cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return values(c, args, begun)
 	}
 }
 
-// runNames are the ids of the runs of the lab that the arguments or --lab name, the
-// newest first, with what they were.
-func (a *app) runNames(c *cobra.Command, args []string, begun string) []cobra.Completion {
-	if f := c.Flags().Lookup("lab"); f != nil {
-		args = []string{f.Value.String()}
+// labOf is the lab that the arguments or --lab name, with the variables that are set.
+func labOf(c *cobra.Command, args []string) labFlags {
+	var f labFlags
+	f.named(args)
+	if flag := c.Flags().Lookup("lab"); flag != nil {
+		f.path = flag.Value.String()
 	}
-	a.stderr = io.Discard // a shell completes, and nobody reads
-	store, err := a.openExisting(c.Context(), labDir(args))
+	f.vars, _ = c.Flags().GetStringArray("var") // not every verb has such flags
+	f.varFiles, _ = c.Flags().GetStringArray("var-file")
+	return f
+}
+
+// fromLab completes with what the lab has that the arguments or --lab name, quietly.
+func fromLab(t *console, find finder) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		l, err := labOf(c, args).read(t)
+		if err != nil || l.text == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return find(l.text), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// runIDs completes with the runs that are kept of the lab that the arguments or --lab name.
+func runIDs(t *console) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return runNames(t, c, args, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// runNames are the ids of runs, the newest first, with what they were.
+func runNames(t *console, c *cobra.Command, args []string, begun string) []cobra.Completion {
+	t.stderr = io.Discard // a shell completes, and nobody reads
+	var from storeFlags
+	if flag := c.Flags().Lookup("store"); flag != nil {
+		from.url = flag.Value.String()
+	}
+	of := labOf(c, args)
+	store, err := from.look(c.Context(), t, of.dir())
 	if err != nil || store == nil {
 		return nil
 	}
 	defer store.Close()
-	lab, err := labIn(store, args)
+	lab, err := of.labIn(store)
 	if err != nil {
 		return nil
 	}
@@ -156,11 +94,4 @@ func (a *app) runNames(c *cobra.Command, args []string, begun string) []cobra.Co
 		}
 	}
 	return out
-}
-
-// words completes a flag that takes one of these.
-func words(c *cobra.Command, flag string, of ...string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err.Error() + ". This is a bug in hcl.")
-	}
 }

@@ -7,7 +7,7 @@ import (
 
 // TestDoubleDash: flags may have one dash, and values stay as they are.
 func TestDoubleDash(t *testing.T) {
-	root := (&app{}).root()
+	root := rootOf(&console{})
 	for _, tt := range []struct{ args, want []string }{
 		{[]string{"apply", "-auto-approve", "lab"}, []string{"apply", "--auto-approve", "lab"}},
 		{[]string{"plan", "-var", "-json", "-json"}, []string{"plan", "--var", "-json", "--json"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -8,83 +9,81 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
+	"hclbench/plain"
 	"hclbench/results"
 )
 
-func (a *app) destroy() *cobra.Command {
-	var lab labFlags
-	var connect connectFlags
-	var force, cache bool
-	c := &cobra.Command{
-		Use:   "destroy [LAB]",
-		Short: "Remove everything of this lab from its hosts",
-		Long: `Removes every container and process of this lab from its hosts, in the graceful
-way and whoever left it there, and ends the lab's agents. They are found by their
-labels; what carries none of this lab is never touched. Then it looks whether the
-hosts are free: nothing of ours on a GPU, its memory given back, the ports closed.
-Results are kept. --cache removes what hcl keeps on the hosts as well, which it
-otherwise does 30 days after it was last used.`,
-		Example: `  hcl destroy
-  hcl destroy lab/ --force
-  hcl destroy --cache
+type destroyOptions struct {
+	lab     labFlags
+	store   storeFlags
+	connect connectFlags
+	force   bool
+	cache   bool
+}
 
-Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 5 a host is left
-unclean, 130 interrupted.`,
-		Args: atMost(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			ctx := c.Context()
-			l, err := a.openLab(lab, args)
-			if err != nil {
-				return err
-			}
-			cfg := l.text
-			opt, err := a.options(ctx, connect)
-			if err != nil {
-				return err
-			}
-			log := a.logger()
-			id := ""
-			store, unlock, err := a.openLocked(ctx, cfg, "hcl destroy")
-			switch {
-			case err == nil:
-				defer store.Close()
-				defer unlock()
-				id = store.ID()
-			case errors.Is(err, results.ErrLocked):
-				return fmt.Errorf("%w\nStop it with Ctrl-C: it takes down what it has brought up", err)
-			case ctx.Err() != nil:
-				return err
-			case !force:
-				return fmt.Errorf("%w\nWithout its results hcl cannot tell whether what runs there is this lab's own: --force removes all the same what carries its name", err)
-			default: // what costs by the hour does not wait for a disk or a database
-				log.Warn("the store of results cannot be opened", "err", err)
-			}
-			opt.Events = func(e apply.Event) { tellRemoved(log, e) }
-			removed, err := apply.Destroy(ctx, apply.ScopeOf(cfg.Lab.Name, cfg.Hosts, cfg.Engines), id, force, cache, opt)
-			n := 0
-			for _, p := range removed {
-				n += len(p.Containers) + len(p.Processes)
-			}
-			if err != nil {
-				return err
-			}
-			switch n {
-			case 0:
-				_, err = fmt.Fprintf(a.stdout, "Nothing of lab %s is on its hosts.\n", cfg.Lab.Name)
-			case 1:
-				_, err = fmt.Fprintf(a.stdout, "Removed one engine of lab %s.\n", cfg.Lab.Name)
-			default:
-				_, err = fmt.Fprintf(a.stdout, "Removed %d engines of lab %s.\n", n, cfg.Lab.Name)
-			}
-			return err
-		},
-	}
-	lab.add(c)
-	connect.add(c)
-	a.storeFlag(c)
-	c.Flags().BoolVar(&force, "force", false, "also where somebody else's apply of this lab holds the lease, or the store of results cannot be opened; and forget what could not be cleaned")
-	c.Flags().BoolVar(&cache, "cache", false, "also remove ~/.cache/hcl from the hosts: binaries, files of data sets and what engines have built")
+func destroyVerb(t *console) *cobra.Command {
+	var o destroyOptions
+	c := labVerb("destroy", &o.lab, func(ctx context.Context) error { return runDestroy(ctx, t, o) })
+	o.connect.add(c)
+	o.store.add(c)
+	c.Flags().BoolVar(&o.force, "force", false, "also where somebody else's apply of this lab holds the lease, "+
+		"or the store of results cannot be opened; and forget what could not be cleaned")
+	c.Flags().BoolVar(&o.cache, "cache", false,
+		"also remove ~/.cache/hcl from the hosts: binaries, files of data sets and what engines have built")
 	return c
+}
+
+func runDestroy(ctx context.Context, t *console, o destroyOptions) error {
+	l, opt, err := forHosts(ctx, t, o.lab, o.connect)
+	if err != nil {
+		return err
+	}
+	store, done, err := o.locked(ctx, t, l)
+	if err != nil {
+		return err
+	}
+	defer done()
+	log := t.logger()
+	opt.Events = func(e apply.Event) { tellRemoved(log, e) }
+	removed, err := apply.Destroy(ctx, l.scope(), store, o.force, o.cache, opt)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, p := range removed {
+		n += len(p.Containers) + len(p.Processes)
+	}
+	if n == 0 {
+		_, err = fmt.Fprintf(t.stdout, "Nothing of lab %s is on its hosts.\n", l.text.Lab.Name)
+	} else {
+		_, err = fmt.Fprintf(t.stdout, "Removed %s of lab %s.\n", plain.Count(n, "engine"), l.text.Lab.Name)
+	}
+	return err
+}
+
+const (
+	stopItFirst = "%w\nStop it with Ctrl-C: it takes down what it has brought up"
+	whoseIsIt   = "%w\nWithout its results hcl cannot tell whether what runs there is this lab's own: " +
+		"--force removes all the same what carries its name"
+)
+
+// locked is the id of the lab's store, which nobody measures into until done; empty:
+// it cannot be opened, and that was told.
+func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (id string, done func(), err error) {
+	store, done, err := o.store.locked(ctx, t, l.text, "hcl destroy")
+	switch {
+	case err == nil:
+		return store.ID(), done, nil
+	case errors.Is(err, results.ErrLocked):
+		return "", nil, fmt.Errorf(stopItFirst, err)
+	case ctx.Err() != nil:
+		return "", nil, err
+	case !o.force:
+		return "", nil, fmt.Errorf(whoseIsIt, err)
+	}
+	// What costs by the hour does not wait for a disk or a database.
+	t.logger().Warn("the store of results cannot be opened", "err", err)
+	return "", func() {}, nil
 }
 
 // tellRemoved says what is removed, and what could not be looked for.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,51 +18,38 @@ import (
 	"hclbench/hcl"
 )
 
-func (a *app) fmt() *cobra.Command {
-	var check, showDiff, recursive bool
-	c := &cobra.Command{
-		Use:   "fmt [PATH...|-]",
-		Short: "Rewrite labs in canonical form",
-		Long: `Rewrites *.hcl and *.hclvars in canonical form and lists the files that changed.
-A PATH is a file, or a directory whose files are meant; without one it is the
-current directory. - reads standard input and writes to standard output. Only
-white space changes; a file that does not parse is left as it is, and reported.`,
-		Example: `  hcl fmt
-  hcl fmt --check --diff examples/*/
-  hcl fmt - < lab.hcl
+type fmtOptions struct{ check, diff, recursive bool }
 
-Exit codes: 0 done, 1 a file cannot be read or written, 2 a text does not parse or
-the command line is wrong, 3 with --check: something would change.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 && slices.Contains(args, "-") {
-				return usage("- is standard input, and stands alone")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			f := formatter{app: a, check: check, diff: showDiff}
-			if len(args) == 1 && args[0] == "-" {
-				text, err := io.ReadAll(a.in)
-				if err != nil {
-					return fmt.Errorf("read standard input: %w", err)
-				}
-				f.stdin(text)
-			} else {
-				files, err := formattable(args, recursive)
-				if err != nil {
-					return err
-				}
-				for _, name := range files {
-					f.file(name)
-				}
-			}
-			return f.outcome()
-		},
-	}
-	c.Flags().BoolVar(&check, "check", false, "write nothing; exit with 3 when something would change")
-	c.Flags().BoolVar(&showDiff, "diff", false, "show what changes")
-	c.Flags().BoolVarP(&recursive, "recursive", "r", false, "also directories below")
+func fmtVerb(t *console) *cobra.Command {
+	var o fmtOptions
+	c := verb("fmt", nil, func(_ context.Context, args []string) error { return runFmt(t, o, args) })
+	c.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 3 when something would change")
+	c.Flags().BoolVar(&o.diff, "diff", false, "show what changes")
+	c.Flags().BoolVarP(&o.recursive, "recursive", "r", false, "also directories below")
 	return c
+}
+
+func runFmt(t *console, o fmtOptions, paths []string) error {
+	f := formatter{console: t, fmtOptions: o}
+	switch {
+	case len(paths) > 1 && slices.Contains(paths, "-"):
+		return usage("- is standard input, and stands alone")
+	case len(paths) == 1 && paths[0] == "-":
+		text, err := io.ReadAll(t.in)
+		if err != nil {
+			return fmt.Errorf("read standard input: %w", err)
+		}
+		f.stdin(text)
+	default:
+		files, err := formattable(paths, o.recursive)
+		if err != nil {
+			return err
+		}
+		for _, name := range files {
+			f.file(name)
+		}
+	}
+	return f.outcome()
 }
 
 // formattable lists the files that paths mean, each once.
@@ -109,16 +97,16 @@ func formattable(paths []string, recursive bool) ([]string, error) {
 
 // formatter goes over files, and remembers what the exit code is.
 type formatter struct {
-	*app
-	check, diff bool
-	changed     bool
-	code        int
+	*console
+	fmtOptions
+	changed bool
+	code    int
 }
 
 // format returns the canonical text; false when there is none.
 func (f *formatter) format(name string, text []byte) ([]byte, bool) {
 	out, problems := hcl.Format(name, text)
-	if err := problems.Write(f.stderr, f.width(100), terminal(f.stderr) && os.Getenv("NO_COLOR") == ""); err != nil {
+	if err := problems.Write(f.stderr, f.width(100), f.colours()); err != nil {
 		f.fail(err)
 	}
 	if problems.HasErrors() {

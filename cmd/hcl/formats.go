@@ -25,12 +25,17 @@ const formatsHelp = `  json         our own: exact numbers, and everything that 
   sglang-text  the block that it prints
   records      one JSON object for each request, one a line`
 
+// oneOf lists words of which one is to be said: "a, b or c".
+func oneOf(all []string) string {
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " or " + all[last]
+}
+
 func checkFormat(format string, known []string) error {
 	if slices.Contains(known, format) {
 		return nil
 	}
-	last := len(known) - 1
-	return usage("--format %s: it is %s or %s", format, strings.Join(known[:last], ", "), known[last])
+	return usage("--format %s: it is %s", format, oneOf(known))
 }
 
 // writeRows writes rows in a format. records reads those of a row; detailed adds

@@ -18,7 +18,7 @@ import (
 // TestHelp: every verb says what it is, what it does, how it is used and what
 // its exit codes mean, and every flag what it is for.
 func TestHelp(t *testing.T) {
-	root := (&app{}).root()
+	root := rootOf(&console{})
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.Hidden {

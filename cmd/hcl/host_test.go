@@ -248,7 +248,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("destroy without a store: exit %d\n%s", code, said)
 	}
 	out, said, code := u.run("destroy", noStore, "--force")
-	if code != 0 || !strings.Contains(out, "Removed one engine of lab slow") {
+	if code != 0 || !strings.Contains(out, "Removed 1 engine of lab slow") {
 		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
 	}
 	if got := inDocker(t, host, "ps", "--all", "--format", "{{.Names}} {{.State}}"); got != "hcl-slow-vllm-e-else running" {
@@ -361,7 +361,7 @@ benchmark "b" {
 	if status, said, _ := u.run("status"); !strings.Contains(status, "vllm.e") {
 		t.Errorf("status of the edited lab says:\n%s%s", status, said)
 	}
-	if out, said, code := u.run("destroy"); code != 0 || !strings.Contains(out, "Removed one engine of lab axes") {
+	if out, said, code := u.run("destroy"); code != 0 || !strings.Contains(out, "Removed 1 engine of lab axes") {
 		t.Errorf("destroy: exit %d\n%s%s", code, out, said)
 	}
 	if got := inDocker(t, host, "ps", "--all", "--quiet"); got != "" {

@@ -1,15 +1,16 @@
 package main
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,42 +52,41 @@ func templateList() []template {
 // way, and values that may be secret.
 const ignored = ".hcl/\n*.hclvars\n"
 
-func (a *app) init() *cobra.Command {
-	var name string
+func initVerb(t *console) *cobra.Command {
 	list := templateList()
-	var names, lines []string
+	var name string
+	c := verb("init", atMost(1), func(_ context.Context, args []string) error {
+		dir := "."
+		if len(args) > 0 {
+			dir = args[0]
+		}
+		return runInit(t.stdout, dir, name)
+	})
+	var names []string
+	c.Long += "\n\nThe templates are:"
 	for _, t := range list {
 		names = append(names, t.name)
-		lines = append(lines, fmt.Sprintf("  %-10s %s", t.name, t.what))
+		c.Long += fmt.Sprintf("\n  %-10s %s", t.name, t.what)
 	}
-	c := &cobra.Command{
-		Use:   "init [DIR]",
-		Short: "Write a small lab to start from",
-		Long: `Writes a lab to start from: lab.hcl, lab.hclvars with what is yours where there is
-something, and a .gitignore. The lab is named after the directory, which is made
-if it is not there. Nothing is asked and nothing overwritten.
-
-The templates are:
-` + strings.Join(lines, "\n"),
-		Example: `  hcl init first
-  hcl init --template h200 deepseek
-
-Exit codes: 0 done, 1 failed, 2 the command line is wrong, or there is a lab already.`,
-		Args: atMost(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			i := slices.IndexFunc(list, func(t template) bool { return t.name == name })
-			if i < 0 {
-				return usage("--template %s: it is %s", name, strings.Join(names, ", "))
-			}
-			return a.initialise(labPath(args), list[i])
-		},
-	}
-	c.Flags().StringVar(&name, "template", list[0].name, "`which` lab: "+strings.Join(names, ", "))
+	c.Flags().StringVar(&name, "template", names[0], "`which` lab: "+strings.Join(names, ", "))
 	words(c, "template", names...)
 	return c
 }
 
-func (a *app) initialise(dir string, t template) error {
+// runInit writes a lab of the template's name into a directory.
+func runInit(w io.Writer, dir, name string) error {
+	var names []string
+	for _, t := range templateList() {
+		if t.name == name {
+			return t.write(w, dir)
+		}
+		names = append(names, t.name)
+	}
+	return usage("--template %s: it is %s", name, strings.Join(names, ", "))
+}
+
+// write writes the lab, and tells of it.
+func (t template) write(w io.Writer, dir string) error {
 	if err := vacant(dir); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (a *app) initialise(dir string, t template) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("make the lab's directory: %w", err)
 	}
-	fmt.Fprintf(a.stdout, "Wrote %s:\n", t.what)
+	fmt.Fprintf(w, "Wrote %s:\n", t.what)
 	for _, name := range []string{"lab.hcl", "lab.hclvars", ".gitignore"} {
 		text, ok := files[name]
 		if !ok {
@@ -115,13 +115,13 @@ func (a *app) initialise(dir string, t template) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "  %s\n", file)
+		fmt.Fprintf(w, "  %s\n", file)
 	}
 	where := ""
 	if filepath.Clean(dir) != "." {
 		where = ", in " + dir
 	}
-	_, err = fmt.Fprintf(a.stdout, "\nNext%s:\n%s\n", where, t.next)
+	_, err = fmt.Fprintf(w, "\nNext%s:\n%s\n", where, t.next)
 	return err
 }
 

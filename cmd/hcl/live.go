@@ -25,9 +25,10 @@ type live struct {
 	done    chan struct{} // closed when it no longer does
 }
 
-func (a *app) newLive() *live {
-	l := newLive(a.stderr, a.colours(), func() { a.questions.show(nil) })
-	a.questions.show(l)
+// liveOn draws on a console, until somebody is asked something there.
+func liveOn(t *console) *live {
+	l := newLive(t.stderr, t.colours(), func() { t.questions.show(nil) })
+	t.questions.show(l)
 	return l
 }
 

@@ -166,7 +166,7 @@ func TestAsk(t *testing.T) {
 		}
 		fmt.Fprint(w, tt.typed)
 		w.Close()
-		a := &app{in: r, stderr: &bytes.Buffer{}}
+		a := &console{in: r, stderr: &bytes.Buffer{}}
 		if got, err := a.ask(t.Context(), "Really?"); got != tt.want || err != nil {
 			t.Errorf("ask of %q = %v, %v, want %v", tt.typed, got, err, tt.want)
 		}
@@ -181,7 +181,7 @@ func TestAsk(t *testing.T) {
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	said := &prompted{cancel: cancel}
-	a := &app{in: r, stderr: said}
+	a := &console{in: r, stderr: said}
 	var e *exit
 	if got, err := a.ask(ctx, "Really?"); got || !errors.As(err, &e) || e.code != exitInterrupted {
 		t.Errorf("ask = %v, %v, want exit %d", got, err, exitInterrupted)

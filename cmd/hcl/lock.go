@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
-	"hclbench/load"
 	"hclbench/lock"
 	"hclbench/origin"
 	"hclbench/provision"
@@ -22,104 +22,88 @@ import (
 // answerTimeout bounds one question to a registry or the model hub.
 const answerTimeout = 30 * time.Second
 
-func (a *app) lock() *cobra.Command {
-	var lab labFlags
-	var upgrade bool
-	c := &cobra.Command{
-		Use:   "lock [LAB]",
-		Short: "Write down what images and models mean today",
-		Long: `Asks the registries which digest each image's tag stands for, and the model hub
-which commit each model's branch is, takes the checksum of each data set, and
-writes hcl.lock beside the lab. Nothing is pulled. From then on plan and apply use
-exactly these, on every host and every day.
+type lockOptions struct {
+	lab     labFlags
+	upgrade bool
+}
 
-What is in the file stays as it is; only what is missing is asked. --upgrade asks
-about everything again, and drops what the lab does not name any more.
-
-Private registries are asked with the logins of Docker's config.json and its
-credential helpers, the model hub with the token in HF_TOKEN. HF_ENDPOINT names
-another hub. In front of a line, + is new, ~ has moved, = is as it was, - is gone.`,
-		Example: `  hcl lock
-  hcl lock lab/ --upgrade
-  hcl apply lab/ --locked
-
-Exit codes: 0 done, 1 something could not be found out, and nothing was written;
-2 the lab or the command line is wrong, 130 interrupted.`,
-		Args: atMost(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			l, err := a.openLab(lab, args)
-			if err != nil {
-				return err
-			}
-			if l.lockErr != nil {
-				return l.lockErr
-			}
-			r, err := resolver(l)
-			if err != nil {
-				return err
-			}
-			missing := func(e lock.Entry) bool { return e.Old == "" }
-			if upgrade {
-				missing = nil
-			}
-			entries := r.Ask(c.Context(), wants(l.text).Entries(l.locked), missing)
-			var unknown []error
-			for _, e := range entries {
-				if e.Err != nil {
-					unknown = append(unknown, e.Err)
-				}
-			}
-			if len(unknown) > 0 {
-				return fmt.Errorf("lock: %w\nNothing was written", errors.Join(unknown...))
-			}
-			return a.writeLock(l, entries, upgrade)
-		},
-	}
-	lab.add(c)
-	c.Flags().BoolVar(&upgrade, "upgrade", false, "ask about everything again")
+func lockVerb(t *console) *cobra.Command {
+	var o lockOptions
+	c := labVerb("lock", &o.lab, func(ctx context.Context) error { return runLock(ctx, t, o) })
+	c.Flags().BoolVar(&o.upgrade, "upgrade", false, "ask about everything again")
 	return c
 }
 
+func runLock(ctx context.Context, t *console, o lockOptions) error {
+	l, err := o.lab.open(t)
+	if err != nil {
+		return err
+	}
+	if l.lockErr != nil {
+		return l.lockErr
+	}
+	r, err := resolver(l)
+	if err != nil {
+		return err
+	}
+	missing := func(e lock.Entry) bool { return e.Old == "" }
+	if o.upgrade {
+		missing = nil
+	}
+	entries := r.Ask(ctx, wants(l.text).Entries(l.locked), missing)
+	var unknown []error
+	for _, e := range entries {
+		if e.Err != nil {
+			unknown = append(unknown, e.Err)
+		}
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("lock: %w\nNothing was written", errors.Join(unknown...))
+	}
+	return writeLock(t.stdout, l, entries, o.upgrade)
+}
+
+const nothingToLock = "There is nothing to lock: every image, model and data file of the lab means the same for ever."
+
 // writeLock writes the file if it changes, and says what changed.
-func (a *app) writeLock(l *lab, entries []lock.Entry, upgrade bool) error {
+func writeLock(w io.Writer, l *lab, entries []lock.Entry, upgrade bool) error {
 	old, path := l.locked, l.lockPath()
 	if old == nil && !slices.ContainsFunc(entries, func(e lock.Entry) bool { return e.Sort != lock.SortHCL }) {
-		_, err := fmt.Fprintln(a.stdout, "There is nothing to lock: every image, model and data file of the lab means the same for ever.")
+		_, err := fmt.Fprintln(w, nothingToLock)
 		return err
 	}
 	file := lock.Merge(old, entries, upgrade)
-	var added, moved, same, gone int
+	n := map[byte]int{}
+	say := func(sign byte, format string, args ...any) {
+		n[sign]++
+		fmt.Fprintf(w, "%c "+format+"\n", append([]any{sign}, args...)...)
+	}
 	for _, e := range entries {
 		name := label(e)
 		switch {
 		case e.Old == "":
-			added++
-			fmt.Fprintf(a.stdout, "+ %s  %s\n", name, shortened(e.New))
+			say('+', "%s  %s", name, shortened(e.New))
 		case e.Sort == lock.SortHCL && e.Moved() && !upgrade:
-			same++
-			fmt.Fprintf(a.stdout, "= %s  %s (this is %s; --upgrade writes it down)\n", name, e.Old, e.New)
+			say('=', "%s  %s (this is %s; --upgrade writes it down)", name, e.Old, e.New)
 		case e.Moved():
-			moved++
-			fmt.Fprintf(a.stdout, "~ %s  %s → %s\n", name, shortened(e.Old), shortened(e.New))
+			say('~', "%s  %s → %s", name, shortened(e.Old), shortened(e.New))
 		default:
-			same++
-			fmt.Fprintf(a.stdout, "= %s  %s\n", name, shortened(e.Old))
+			say('=', "%s  %s", name, shortened(e.Old))
 		}
 	}
 	if old != nil {
 		for _, name := range dropped(old, file) {
-			gone++
-			fmt.Fprintf(a.stdout, "- %s\n", name)
+			say('-', "%s", name)
 		}
-	}
-	if old != nil && added+moved+gone == 0 {
-		_, err := fmt.Fprintf(a.stdout, "\n%s is up to date.\n", path)
-		return err
+		if n['+']+n['~']+n['-'] == 0 {
+			_, err := fmt.Fprintf(w, "\n%s is up to date.\n", path)
+			return err
+		}
 	}
 	if err := file.Write(l.text.Dir); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "\nWrote %s: %d new, %d moved, %d as before, %d gone.\n", path, added, moved, same, gone)
+	_, err := fmt.Fprintf(w, "\nWrote %s: %d new, %d moved, %d as before, %d gone.\n", path, n['+'], n['~'], n['='], n['-'])
 	return err
 }
 
@@ -184,10 +168,6 @@ func fromHub(e *engines.Engine) bool {
 	return e.Model != nil && e.Kind != engines.Sim && e.Kind != engines.External && !strings.HasPrefix(e.Model.Repo, "/")
 }
 
-// open reports whether a data set is of a file whose checksum the lab leaves
-// open.
-func open(d load.Dataset) bool { return d.Path != "" && d.SHA256 == "" }
-
 // wants is everything in the lab whose name can mean something else tomorrow.
 func wants(cfg *hcl.Config) lock.Wants {
 	w := lock.Wants{HCL: version}
@@ -207,21 +187,19 @@ func wants(cfg *hcl.Config) lock.Wants {
 			w.Models = append(w.Models, lock.Model{Repo: e.Model.Repo, Revision: e.Model.Revision})
 		}
 	}
-	for _, b := range cfg.Benchmarks {
-		for _, c := range b.Cells {
-			if open(c.Workload.Dataset) {
-				w.Datasets = append(w.Datasets, c.Workload.Dataset.Path)
-			}
-			if t := c.Workload.Dataset.Tokenizer; t != "" {
-				w.Datasets = append(w.Datasets, t)
-			}
+	for d := range datasets(cfg) {
+		if d.Path != "" && d.SHA256 == "" { // the lab leaves its checksum open
+			w.Datasets = append(w.Datasets, d.Path)
+		}
+		if d.Tokenizer != "" {
+			w.Datasets = append(w.Datasets, d.Tokenizer)
 		}
 	}
 	return w
 }
 
 // notLocked says what of a lab with an hcl.lock is not in it.
-func (a *app) notLocked(l *lab) {
+func (l *lab) notLocked(w io.Writer) {
 	if l.locked == nil {
 		return
 	}
@@ -232,9 +210,15 @@ func (a *app) notLocked(l *lab) {
 		}
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(a.stderr, "Not in %s: %s. hcl lock adds what is missing.\n\n", l.lockPath(), strings.Join(missing, ", "))
+		fmt.Fprintf(w, "Not in %s: %s. hcl lock adds what is missing.\n\n", l.lockPath(), strings.Join(missing, ", "))
 	}
 }
+
+const lockBroken = `%s does not hold any more, and --locked was asked for:
+
+    %s
+
+hcl lock adds what is missing, hcl lock --upgrade takes what has moved`
 
 // unmoved refuses a lab of which something is not locked, or means something
 // else today than the lock says.
@@ -268,7 +252,7 @@ func (l *lab) unmoved(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case len(wrong) > 0:
-		return usage("%s does not hold any more, and --locked was asked for:\n\n    %s\n\nhcl lock adds what is missing, hcl lock --upgrade takes what has moved", path, strings.Join(append(wrong, unknown...), "\n    "))
+		return usage(lockBroken, path, strings.Join(append(wrong, unknown...), "\n    "))
 	case len(unknown) > 0:
 		return fmt.Errorf("whether %s still holds could not be found out:\n\n    %s", path, strings.Join(unknown, "\n    "))
 	}

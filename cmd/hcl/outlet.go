@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hclbench/apply"
+	"hclbench/plain"
 )
 
 // outlet is an audience that may be slow or stand still: it is told beside the run,
@@ -43,7 +44,7 @@ func (o *outlet) close(ctx context.Context) error {
 	ctx, cancel := apply.Beyond(ctx, o.patience)
 	defer cancel()
 	if lost := o.queue.Close(ctx); lost > 0 {
-		return fmt.Errorf("%s not read in time and left out", map[bool]string{true: "one event was", false: fmt.Sprintf("%d events were", lost)}[lost == 1])
+		return fmt.Errorf("not read in time and left out: %s", plain.Count(lost, "event"))
 	}
 	return nil
 }

@@ -14,11 +14,13 @@ import (
 // pickFlags are the flags of every verb that can do a part of a plan.
 type pickFlags struct{ only, targets []string }
 
-func (f *pickFlags) add(a *app, c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.only, "only", nil, "only cells that meet this `condition`, such as 'benchmark = \"online\" and concurrency <= 64'; may be repeated")
-	c.Flags().StringArrayVar(&f.targets, "target", nil, "only this engine, host or benchmark, a `target` such as engine.vllm.h200; may be repeated")
-	a.complete(c, "only", func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "benchmark=") })
-	a.complete(c, "target", targetNames)
+func (f *pickFlags) add(t *console, c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.only, "only", nil,
+		"only cells that meet this `condition`, such as 'benchmark = \"online\" and concurrency <= 64'; may be repeated")
+	c.Flags().StringArrayVar(&f.targets, "target", nil,
+		"only this engine, host or benchmark, a `target` such as engine.vllm.h200; may be repeated")
+	completes(c, "only", fromLab(t, func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "benchmark=") }))
+	completes(c, "target", fromLab(t, targetNames))
 }
 
 // selection reads the flags before anything else is looked at.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -10,99 +11,83 @@ import (
 	"hclbench/results"
 )
 
-func (a *app) plan() *cobra.Command {
-	var lab labFlags
-	var cells pickFlags
-	var by string
-	var again againFlags
-	var asJSON, detailed, verbose bool
-	c := &cobra.Command{
-		Use:   "plan [LAB]",
-		Short: "Show what apply would do",
-		Long: `Shows what apply would do: which engines are started where, which cells are
-measured on them, which are up to date and which are stale, and why. Nothing is
-contacted.
+type planOptions struct {
+	lab      labFlags
+	store    storeFlags
+	cells    pickFlags
+	again    againFlags
+	by       string
+	json     bool
+	detailed bool
+	verbose  bool
+}
 
-In front of a cell, + is to be measured, ~ is stale and to be measured again,
-= is up to date.
-
---only and --target plan a part: cells that meet a condition on benchmark, engine,
-host, repetition and the axes, or everything of an engine, a host or a benchmark.
-Where there is an hcl.lock, images are named by their locked digest, and models by
-their locked commit.`,
-		Example: `  hcl plan
-  hcl plan lab/ --var h200_address=203.0.113.7
-  hcl plan --by benchmark
-  hcl plan --only 'benchmark = "online" and engine = "vllm" and concurrency <= 64'
-  hcl plan --target host.h200 --verbose
-  hcl plan --json | jq '.summary'
-
-Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong.
-With --detailed-exitcode also 6: there is something to do.`,
-		Args: atMost(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			grouping, err := group(by)
-			var p *plan.Plan
-			var strange []error
-			if err == nil {
-				p, strange, err = a.planned(c, lab, cells, args, again)
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = p.JSON(a.stdout)
-			} else {
-				err = p.TextBy(a.stdout, grouping, verbose)
-			}
-			if err == nil && len(strange) > 0 {
-				err = &exit{exitUsage, errors.Join(strange...)}
-			}
-			if err == nil && detailed && !p.Empty() {
-				return &exit{code: exitToDo}
-			}
-			return err
-		},
-	}
-	lab.add(c)
-	cells.add(a, c)
-	a.storeFlag(c)
-	c.Flags().StringVar(&by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
+func planVerb(t *console) *cobra.Command {
+	var o planOptions
+	c := labVerb("plan", &o.lab, func(ctx context.Context) error { return runPlan(ctx, t, o) })
+	o.cells.add(t, c)
+	o.store.add(c)
+	c.Flags().StringVar(&o.by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
 	words(c, "by", string(plan.ByHost), string(plan.ByEngine), string(plan.ByBenchmark))
-	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
-	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "exit with 6 where there is something to do")
-	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the command behind each engine")
-	again.add(c)
+	c.Flags().BoolVar(&o.json, "json", false, "print the plan as JSON")
+	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit with 6 where there is something to do")
+	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "show the command behind each engine")
+	o.again.add(c)
 	return c
 }
 
-// planned is what apply would do, and what is wrong with the data files that it
+func runPlan(ctx context.Context, t *console, o planOptions) error {
+	grouping, err := group(o.by)
+	if err != nil {
+		return err
+	}
+	p, strange, err := planOf(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = p.JSON(t.stdout)
+	} else {
+		err = p.TextBy(t.stdout, grouping, o.verbose)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(strange) > 0:
+		return &exit{exitUsage, errors.Join(strange...)}
+	case o.detailed && !p.Empty():
+		return &exit{code: exitToDo}
+	}
+	return nil
+}
+
+// planOf is what apply would do, and what is wrong with the data files that it
 // would refuse. A file that is not here may be where apply is run.
-func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []string, again againFlags) (p *plan.Plan, strange []error, err error) {
-	selection, err := cells.selection()
+func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, strange []error, err error) {
+	selection, err := o.cells.selection()
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := a.openLab(lab, args)
+	l, err := o.lab.open(t)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := l.planned(c.Context())
+	cfg, err := l.planned(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	a.notLocked(l)
-	store, err := a.openExisting(c.Context(), cfg.Dir)
+	l.notLocked(t.stderr)
+	store, err := o.store.look(ctx, t, cfg.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	if store != nil {
 		defer store.Close()
-		if err := a.going(c.Context(), store, cfg.Lab.Name); err != nil {
+		if err := going(ctx, t, store, cfg.Lab.Name); err != nil {
 			return nil, nil, err
 		}
 	}
-	opt, err := again.options(c.Context(), store)
+	opt, err := o.again.options(ctx, store)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,31 +97,25 @@ func (a *app) planned(c *cobra.Command, lab labFlags, cells pickFlags, args []st
 	}
 	missing, strange := l.inputs(p)
 	for _, err := range missing {
-		a.logger().Warn(err.Error())
+		t.logger().Warn(err.Error())
 	}
 	return p, strange, nil
 }
 
+const goesOn = "a run of this lab goes on, and the plan has what it is still to measure; hcl attach follows it"
+
 // going says which runs of the lab go on: what they are to measure is still in the plan.
-func (a *app) going(ctx context.Context, store *results.Store, lab string) error {
+func going(ctx context.Context, t *console, store *results.Store, lab string) error {
 	runs, err := store.Runs(ctx)
 	if err != nil {
 		return err
 	}
-	var open []string
+	runs = slices.DeleteFunc(runs, func(r results.Run) bool { return r.Lab != lab || r.Command != "apply" })
+	alive, err := goingOn(ctx, store, runs)
 	for _, r := range runs {
-		if r.Outcome == "" && r.Lab == lab && r.Command == "apply" {
-			open = append(open, r.ID)
+		if alive[r.ID] {
+			t.logger().Info(goesOn, "run", r.ID)
 		}
 	}
-	alive, err := store.Running(ctx, open)
-	if err != nil {
-		return err
-	}
-	for _, id := range open {
-		if alive[id] {
-			a.logger().Info("a run of this lab goes on, and the plan has what it is still to measure; hcl attach follows it", "run", id)
-		}
-	}
-	return nil
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"hclbench/agent"
 	"hclbench/apply"
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -97,16 +98,16 @@ func ending(run string, o apply.Outcome, err error) ended {
 
 // audience is who watches on this terminal: a program that reads JSON, a person
 // before a live view, or a log.
-func (a *app) audience(asJSON bool) audience {
+func (t *console) audience(asJSON bool) audience {
 	switch {
 	case asJSON:
-		enc := json.NewEncoder(a.stdout)
+		enc := json.NewEncoder(t.stdout)
 		enc.SetEscapeHTML(false)
 		return &recorder{write: enc.Encode}
-	case a.moves():
-		return a.newLive()
+	case t.moves():
+		return liveOn(t)
 	default:
-		return a.lines()
+		return newLines(t)
 	}
 }
 
@@ -138,8 +139,8 @@ type lines struct {
 	at   time.Time            // of the event that is being told
 }
 
-func (a *app) lines() *lines {
-	l := &lines{log: a.logger(), w: a.stderr, last: map[string]time.Time{}}
+func newLines(t *console) *lines {
+	l := &lines{log: t.logger(), w: t.stderr, last: map[string]time.Time{}}
 	l.log.SetTimeFunction(func(time.Time) time.Time { return l.at })
 	return l
 }
@@ -227,7 +228,7 @@ func axes(all results.Axes) string {
 func pulled(p provision.PullProgress) string {
 	s := fmt.Sprintf("%d of %d layers", p.Done, p.Layers)
 	if p.Total > 0 {
-		s += fmt.Sprintf(", %s of %s", size(p.Bytes), size(p.Total))
+		s += fmt.Sprintf(", %s of %s", plain.Bytes(p.Bytes), plain.Bytes(p.Total))
 	}
 	return s
 }
@@ -235,25 +236,14 @@ func pulled(p provision.PullProgress) string {
 // downloaded says how far a model is: "120.1 GB of 688.6 GB, 34 of 163 files,
 // 1.2 GB/s, 7m54s left".
 func downloaded(f apply.Fetched) string {
-	s := fmt.Sprintf("%s of %s, %d of %d files", size(f.Bytes), size(f.Total), f.Done, f.Files)
+	s := fmt.Sprintf("%s of %s, %d of %d files", plain.Bytes(f.Bytes), plain.Bytes(f.Total), f.Done, f.Files)
 	if f.Phase == agent.WaitingFor {
 		return s + ", waiting for " + f.For + ", who fetches it too"
 	}
 	if left := f.Left(); left > 0 {
-		s += fmt.Sprintf(", %s/s, %s left", size(int64(f.Rate)), left.Round(time.Second))
+		s += fmt.Sprintf(", %s/s, %s left", plain.Bytes(int64(f.Rate)), left.Round(time.Second))
 	}
 	return s
-}
-
-func size(n int64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
-	default:
-		return fmt.Sprintf("%.0f kB", float64(n)/1e3)
-	}
 }
 
 func advanced(p load.Progress) string {

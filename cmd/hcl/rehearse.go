@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -10,95 +11,49 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/hcl"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/sim"
 )
 
-func (a *app) rehearse() *cobra.Command {
-	var lab labFlags
-	var cells pickFlags
-	var asJSON bool
-	speed := 1.0
-	c := &cobra.Command{
-		Use:   "rehearse [LAB]",
-		Short: "Carry the lab out on this machine with simulated engines",
-		Long: `Carries the whole lab out on this machine: no SSH, no Docker, no GPU. Every
-engine is a simulated one that speaks like the kind it stands for. It finds
-mistakes before the rental starts. Its results are marked as rehearsed and never
-mixed with measured ones; every cell is run, whatever is up to date. How long it
-takes is said before it begins. Faster than real, cells are not judged by how exactly
-requests were sent and answers read: those limits are for real engines.`,
-		Example: `  hcl rehearse examples/quickstart
-  hcl rehearse lab/ --speed 20
-  hcl rehearse lab/ --only 'benchmark = "online" and concurrency = 1'
+type rehearseOptions struct {
+	workFlags
+	speed float64
+}
 
-Exit codes: 0 done, 1 failed, 2 the lab or the command line is wrong, 3 some cells
-could not be run, 130 interrupted.`,
-		Args: atMost(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			ctx := c.Context()
-			if !(speed >= slowest && speed <= fastest) { // no number is neither
-				return usage("--speed is how many times faster than real the rehearsal runs: a number from %v to %v", slowest, fastest)
-			}
-			selection, err := cells.selection()
-			if err != nil {
-				return err
-			}
-			l, err := a.openLab(lab, args)
-			if err != nil {
-				return err
-			}
-			cfg, err := l.planned(ctx)
-			if err != nil {
-				return err
-			}
-			opt, err := a.options(ctx, connectFlags{})
-			if err != nil {
-				return err
-			}
-			p, err := plan.Rehearse(cfg, speed, freePort)
-			if err != nil {
-				return err
-			}
-			if err := pick(p, selection); err != nil {
-				return err
-			}
-			if p.Empty() && asJSON {
-				return a.nothingToDo(p, "rehearse")
-			}
-			if p.Empty() {
-				return p.Text(a.stdout, false)
-			}
-			store, unlock, err := a.openLocked(ctx, cfg, "hcl rehearse")
-			if err != nil {
-				return err
-			}
-			defer store.Close()
-			defer unlock()
-			ctx, release := store.Held(ctx)
-			defer release()
-			if err := l.inputsThere(p); err != nil {
-				return err
-			}
-			if !asJSON {
-				if err := p.Text(a.stderr, false); err != nil {
-					return err
-				}
-				fmt.Fprint(a.stderr, expected(p, speed))
-			}
-			opt.Run = newRun(cfg.Lab.Name, "rehearse")
-			if opt.Inputs, err = inputs(l, p, references(cfg, "")); err != nil {
-				return err
-			}
-			return a.carryOut(ctx, p, nil, layout(cfg), store, opt, asJSON)
-		},
-	}
-	lab.add(c)
-	cells.add(a, c)
-	a.storeFlag(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
-	c.Flags().Float64Var(&speed, "speed", 1, "run this many times faster than the engines would")
+func rehearseVerb(t *console) *cobra.Command {
+	var o rehearseOptions
+	c := labVerb("rehearse", &o.lab, func(ctx context.Context) error { return runRehearse(ctx, t, o) })
+	o.add(t, c)
+	c.Flags().Float64Var(&o.speed, "speed", 1, "run this many times faster than the engines would")
 	return c
+}
+
+func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
+	if !(o.speed >= slowest && o.speed <= fastest) { // no number is neither
+		return usage("--speed is how many times faster than real the rehearsal runs: a number from %v to %v", slowest, fastest)
+	}
+	simulated := func(cfg *hcl.Config) (*plan.Plan, error) { return plan.Rehearse(cfg, o.speed, freePort) }
+	w, err := o.prepare(ctx, t, "rehearse", connectFlags{}, simulated)
+	if err != nil {
+		return err
+	}
+	if w.plan.Empty() {
+		return w.nothingToDo()
+	}
+	ctx, done, err := w.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := w.announce(); err != nil {
+		return err
+	}
+	if !o.json {
+		fmt.Fprint(t.stderr, expected(w.plan, o.speed))
+	}
+	return w.carryOut(ctx)
 }
 
 // The bounds of --speed. What is faster than a clock ticks is no rehearsal.
@@ -124,7 +79,7 @@ func expected(p *plan.Plan, speed float64) string {
 	}
 	text := "It takes about " + plan.Rough(longest)
 	if unknown > 0 {
-		text += fmt.Sprintf(", and what %s take beside that, whose answers have no set length", plural(unknown, "cell"))
+		text += fmt.Sprintf(", and what %s take beside that, whose answers have no set length", plain.Count(unknown, "cell"))
 	}
 	const long, quicker = 3 * time.Minute, 20.0
 	if longest > long && speed < quicker {

@@ -10,31 +10,32 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/log"
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
-	"hclbench/load"
-	"hclbench/plan"
 	"hclbench/report"
 	"hclbench/results"
 )
 
 // selection is which results a verb is about.
 type selection struct {
+	store                       storeFlags
 	run, cell, benchmark, where string
 	rehearsed                   bool
 	all                         bool // also what the lab no longer asks for
 }
 
-func (s *selection) add(a *app, c *cobra.Command) {
-	a.storeFlag(c)
+func (s *selection) add(t *console, c *cobra.Command) {
+	s.store.add(c)
 	c.Flags().StringVar(&s.run, "run", "", "only what the run whose `id` begins so measured")
 	c.Flags().StringVar(&s.cell, "cell", "", "only the cell whose `id` begins so")
 	c.Flags().StringVar(&s.benchmark, "benchmark", "", "only this benchmark")
 	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
-	c.Flags().StringVar(&s.where, "where", "", "only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
-	a.completeRun(c, "run")
-	a.complete(c, "benchmark", func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") })
+	c.Flags().StringVar(&s.where, "where", "",
+		"only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
+	completes(c, "run", runIDs(t))
+	completes(c, "benchmark", fromLab(t, func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") }))
 }
 
 func (s *selection) addAll(c *cobra.Command) {
@@ -51,37 +52,35 @@ type shown struct {
 	stale   int              // results that are stored and left out, because the lab does not ask for them
 }
 
-var errNothingStored = errors.New("nothing is stored")
-
-// results opens the store of a lab and reads what is selected: of each cell of the lab
+// shown opens the store of a lab and reads what is selected: of each cell of the lab
 // as it is now the newest measurement, under the names that it has now, or one run as
 // it was. What is selected by name and not there is an error. The caller closes the
 // store.
-func (a *app) shown(c *cobra.Command, lab labFlags, args []string, s selection) (*shown, error) {
-	ctx := c.Context()
-	if _, err := os.Stat(labPath(args)); errors.Is(err, os.ErrNotExist) {
-		return nil, usage("there is no %s: name a lab's directory or file", labPath(args))
+func (s selection) shown(ctx context.Context, t *console, of labFlags) (*shown, error) {
+	if _, err := os.Stat(of.path); errors.Is(err, os.ErrNotExist) {
+		return nil, usage("there is no %s: name a lab's directory or file", of.path)
 	}
 	v := &shown{}
 	if s.run == "" {
 		var err error
-		if v.cfg, err = a.labOf(ctx, lab, args); err != nil {
+		if v.cfg, err = of.planned(ctx, t); err != nil {
 			return nil, err
 		}
 	}
-	var err error
-	if v.store, err = a.existing(c, args); err != nil {
-		return v, err
-	}
-	if err := a.read(ctx, v, args, s); err != nil {
-		return nil, errors.Join(err, v.store.Close())
-	}
-	return v, nil
+	return v, s.read(ctx, t, v, of)
 }
 
-// read fills in what is selected of an open store.
-func (a *app) read(ctx context.Context, v *shown, args []string, s selection) error {
-	lab, err := labIn(v.store, args)
+// read opens the store and fills in what is selected of it.
+func (s selection) read(ctx context.Context, t *console, v *shown, of labFlags) (err error) {
+	if v.store, err = s.store.existing(ctx, t, of); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, v.store.Close())
+		}
+	}()
+	lab, err := of.labIn(v.store)
 	if err != nil {
 		return err
 	}
@@ -99,8 +98,28 @@ func (a *app) read(ctx context.Context, v *shown, args []string, s selection) er
 	if err := v.pick(s); err != nil {
 		return err
 	}
-	a.hint(ctx, v, lab, s)
+	v.hint(ctx, t.logger(), lab, s)
 	return nil
+}
+
+const textIsWrong = "the lab's text has mistakes or lacks variables, so that what it plans and what was published is left out, " +
+	"and stale results stand beside the others; hcl validate shows them"
+
+// planned is what is planned of the lab whose results are shown, or nil: they need no
+// lab, only what was published and what was planned is in its text.
+func (f labFlags) planned(ctx context.Context, t *console) (*hcl.Config, error) {
+	l, err := f.read(t)
+	if errors.Is(err, hcl.ErrNoLab) {
+		return nil, nil // a folder with results alone
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.text == nil {
+		t.logger().Warn(textIsWrong)
+		return nil, nil
+	}
+	return l.planned(ctx)
 }
 
 // runNamed is the run of a lab, or of all of them, whose id begins so.
@@ -109,28 +128,19 @@ func runNamed(ctx context.Context, store *results.Store, lab, id string) (result
 	if err != nil {
 		return results.Run{}, err
 	}
-	var all []string
-	var found []results.Run
-	for _, r := range runs {
-		switch {
-		case r.ID == id:
+	var ids []string
+	for _, r := range slices.Backward(runs) {
+		if r.ID == id {
 			return r, nil
-		case lab != "" && r.Lab != lab:
-			continue
-		case strings.HasPrefix(r.ID, id):
-			found = append(found, r)
 		}
-		all = append(all, r.ID)
+		if lab == "" || r.Lab == lab {
+			ids = append(ids, r.ID)
+		}
 	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return results.Run{}, usage("%s is the beginning of %d runs: %s to %s", id, len(found), found[0].ID, found[len(found)-1].ID)
-	case len(all) == 0:
-		return results.Run{}, usage("there is no run %s: nothing was run yet", id)
+	if id, err = oneRun(id, ids); err != nil {
+		return results.Run{}, err
 	}
-	return results.Run{}, usage("there is no run whose id begins with %s; the newest is %s, and hcl runs lists them", id, all[len(all)-1])
+	return runs[slices.IndexFunc(runs, func(r results.Run) bool { return r.ID == id })], nil
 }
 
 // ofRun reads what one run measured, as it was called then.
@@ -172,7 +182,7 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 		rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.ID == f.ID })
 	}
 	current, others := report.OfPlan(append(rows, found...), v.planned)
-	report.Judge(current, v.planned, func(r *results.Row) ([]load.Record, error) { return v.store.Records(ctx, r.RunID, r.ID) })
+	report.Judge(current, v.planned, recordsOf(ctx, v.store))
 	v.rows = current
 	if s.all || s.cell != "" { // who names a cell wants it
 		v.rows = append(v.rows, others...)
@@ -180,97 +190,6 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 		v.stale = len(others)
 	}
 	return nil
-}
-
-// byOthers are measurements by other labs in a shared store, of cells that a lab asks for
-// and has not measured itself: what one has measured is up to date for all. own selects
-// what the lab has of its own, which is rows.
-func byOthers(ctx context.Context, store *results.Store, own results.Query, rows []results.Row, planned []report.Planned) ([]results.Row, error) {
-	if own.Lab == "" || own.Rehearsed {
-		return nil, nil
-	}
-	lacking := map[string]bool{}
-	for _, p := range planned {
-		lacking[p.ID] = true
-	}
-	for i := range rows {
-		if rows[i].Verdict().Verdict != load.Void {
-			delete(lacking, rows[i].ID)
-		}
-	}
-	if len(lacking) == 0 {
-		return nil, nil
-	}
-	all, err := store.Rows(ctx, results.Query{Latest: true})
-	return slices.DeleteFunc(all, func(r results.Row) bool {
-		return !lacking[r.ID] || r.Run.Lab == own.Lab || r.Verdict().Verdict == load.Void
-	}), err
-}
-
-// plannedOf are the cells that a lab asks for now, those of a benchmark together; of
-// a rehearsal at the speed of the last one. Nil: it is not known.
-func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehearsed bool) ([]report.Planned, error) {
-	var p *plan.Plan
-	if rehearsed {
-		speed, err := lastSpeed(ctx, store, cfg.Lab.Name)
-		if err != nil || speed == 0 {
-			return nil, err
-		}
-		if p, err = plan.Rehearse(cfg, speed, func() (int, error) { return 1, nil }); err != nil {
-			return nil, err
-		}
-	} else {
-		past, err := againFlags{}.options(ctx, store)
-		if err != nil {
-			return nil, err
-		}
-		p = plan.New(cfg, past)
-	}
-	all := plannedCells(p)
-	at := map[string]int{}
-	for i, b := range cfg.Benchmarks {
-		at[b.Name] = i
-	}
-	slices.SortStableFunc(all, func(a, b report.Planned) int { return cmp.Compare(at[a.Benchmark], at[b.Benchmark]) })
-	return all, nil
-}
-
-// plannedCells are the cells of a plan, as reports want them.
-func plannedCells(p *plan.Plan) []report.Planned {
-	all := []report.Planned{}
-	for _, d := range p.Deployments {
-		host := ""
-		if h := d.Host(); h != nil {
-			host = h.Name
-		}
-		for _, c := range d.Cells {
-			all = append(all, report.Planned{ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: host, Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, HostChanged: c.HostChanged})
-		}
-	}
-	return all
-}
-
-// lastSpeed is how fast the newest rehearsal of a lab was; 0: there was none, or it
-// did not keep that.
-func lastSpeed(ctx context.Context, store *results.Store, lab string) (float64, error) {
-	if store == nil {
-		return 0, nil
-	}
-	runs, err := store.Runs(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range slices.Backward(runs) {
-		if r.Command != "rehearse" || r.Bundled || r.Lab != lab {
-			continue
-		}
-		kept, err := keptReport(ctx, store, r.ID)
-		if err != nil || kept == nil {
-			return 0, err
-		}
-		return kept.Speed, nil
-	}
-	return 0, nil
 }
 
 // pick leaves what has the cell, the benchmark, and meets the condition.
@@ -317,21 +236,18 @@ func only(planned []report.Planned, keep func(report.Planned) bool) []report.Pla
 }
 
 // hint says what else there is, where that may be what was meant.
-func (a *app) hint(ctx context.Context, v *shown, lab string, s selection) {
+func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selection) {
 	if v.stale > 0 {
-		a.logger().Info("left out what the lab no longer asks for; --all shows it", "results", v.stale)
+		log.Info("left out what the lab no longer asks for; --all shows it", "results", v.stale)
 	}
-	if len(v.rows) > 0 {
-		return
-	}
-	if s.where != "" {
-		a.logger().Info("no result meets the condition", "where", s.where)
-		return
-	}
-	if s.run == "" && !s.rehearsed {
+	switch {
+	case len(v.rows) > 0:
+	case s.where != "":
+		log.Info("no result meets the condition", "where", s.where)
+	case s.run == "" && !s.rehearsed:
 		rehearsed, err := v.store.Rows(ctx, results.Query{Lab: lab, Rehearsed: true, Latest: true})
 		if err == nil && len(rehearsed) > 0 {
-			a.logger().Info("nothing is measured yet; --rehearsed shows what was rehearsed")
+			log.Info("nothing is measured yet; --rehearsed shows what was rehearsed")
 		}
 	}
 }
@@ -339,7 +255,7 @@ func (a *app) hint(ctx context.Context, v *shown, lab string, s selection) {
 // about is what a report tells beside its rows, with what the layout leaves of them.
 // Of one run it is what was kept with it, wherever the run is now and whatever the
 // lab's text says meanwhile.
-func (a *app) about(ctx context.Context, v *shown, published []report.Reference) ([]results.Row, report.About, error) {
+func (v *shown) about(ctx context.Context, published []report.Reference) ([]results.Row, report.About, error) {
 	about := report.About{Title: "Results", Version: version, Planned: v.planned}
 	if len(v.rows) > 0 {
 		about.Title = cmp.Or(v.rows[0].Run.Lab, about.Title)
@@ -354,7 +270,7 @@ func (a *app) about(ctx context.Context, v *shown, published []report.Reference)
 		about.Title, about.Description = v.cfg.Lab.Name, v.cfg.Lab.Description
 	}
 	if v.store != nil {
-		about.Records = func(r *results.Row) ([]load.Record, error) { return v.store.Records(ctx, r.RunID, r.ID) }
+		about.Records = recordsOf(ctx, v.store)
 		whole, err := wholeRuns(ctx, v.store, v.rows)
 		if err != nil {
 			return nil, about, err

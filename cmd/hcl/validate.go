@@ -1,8 +1,9 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -10,56 +11,44 @@ import (
 	"hclbench/plan"
 )
 
-func (a *app) validate() *cobra.Command {
-	var lab labFlags
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "validate [LAB]",
-		Short: "Check the text of a lab",
-		Long:  `Checks everything that the text alone can show. Nothing is contacted.`,
-		Example: `  hcl validate lab/
-  hcl validate --json | jq '.problems[].summary'
+type validateOptions struct {
+	lab  labFlags
+	json bool
+}
 
-Exit codes: 0 the lab is right, 1 it cannot be read, 2 it is wrong.`,
-		Args: atMost(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if asJSON {
-				return a.validateJSON(lab, args)
-			}
-			l, err := a.openLab(lab, args)
-			if err != nil {
-				return err
-			}
-			n := plan.New(l.text, plan.Options{}).Count()
-			_, err = fmt.Fprintf(a.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, n)
-			return err
-		},
-	}
-	lab.add(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the problems as JSON, with their ranges")
+func validateVerb(t *console) *cobra.Command {
+	var o validateOptions
+	c := labVerb("validate", &o.lab, func(context.Context) error { return runValidate(t, o) })
+	c.Flags().BoolVar(&o.json, "json", false, "print the problems as JSON, with their ranges")
 	return c
 }
 
-func (a *app) validateJSON(lab labFlags, args []string) error {
-	l, err := a.readLab(lab, args)
+func runValidate(t *console, o validateOptions) error {
+	if o.json {
+		return validateJSON(t, o.lab)
+	}
+	l, err := o.lab.open(t)
+	if err != nil {
+		return err
+	}
+	n := plan.New(l.text, plan.Options{}).Count()
+	_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, n)
+	return err
+}
+
+func validateJSON(t *console, of labFlags) error {
+	l, err := of.read(t)
 	if err != nil {
 		return err
 	}
 	errors, warnings := l.problems.Count()
-	list := l.problems.List()
-	if list == nil {
-		list = []hcl.Problem{}
-	}
-	enc := json.NewEncoder(a.stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(struct {
+	if err := t.json(struct {
 		FormatVersion string        `json:"format_version"`
 		Valid         bool          `json:"valid"`
 		Errors        int           `json:"errors"`
 		Warnings      int           `json:"warnings"`
 		Problems      []hcl.Problem `json:"problems"`
-	}{"1.0", errors == 0, errors, warnings, list}); err != nil {
+	}{"1.0", errors == 0, errors, warnings, slices.Concat([]hcl.Problem{}, l.problems.List())}); err != nil {
 		return err
 	}
 	if errors > 0 {

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -20,7 +21,7 @@ import (
 var watchPage []byte
 
 // serveRun serves the page of a run until ctx ends.
-func (a *app) serveRun(ctx context.Context, store, run, address string) error {
+func serveRun(ctx context.Context, w io.Writer, store, run, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("serve the page: %w", err)
@@ -32,7 +33,7 @@ func (a *app) serveRun(ctx context.Context, store, run, address string) error {
 		page.token = rand.Text()
 		link += "?token=" + page.token
 	}
-	fmt.Fprintf(a.stdout, "Run %s: %s\n", run, link)
+	fmt.Fprintf(w, "Run %s: %s\n", run, link)
 
 	server := &http.Server{
 		Handler:           page,

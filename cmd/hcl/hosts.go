@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/agent"
+	"hclbench/apply"
+	"hclbench/origin"
+	"hclbench/provision"
+	"hclbench/provision/reach"
+)
+
+// connectFlags are the flags of every verb that reaches hosts.
+type connectFlags struct{ acceptNew bool }
+
+func (f *connectFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.acceptNew, "accept-new-host-keys", false, "add the key of a host that is not known yet to ~/.ssh/known_hosts; a changed key is always refused")
+}
+
+// options is what the rooms below need to reach hosts.
+func (f connectFlags) options(ctx context.Context, t *console) (apply.Options, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
+	}
+	binaries, err := agent.ReadBinaries(self)
+	if err != nil {
+		return apply.Options{}, err
+	}
+	images, err := registries()
+	if err != nil {
+		return apply.Options{}, err
+	}
+	return apply.Options{
+		Binaries: binaries,
+		Images:   images,
+		Hub:      modelHub(),
+		Log:      t.connections(),
+		Holder:   holder(),
+		SSH: reach.SSH{
+			AcceptNew:  func(h *provision.Host, fingerprint string) bool { return f.accepts(ctx, t, h, fingerprint) },
+			Passphrase: func(file string) (string, error) { return t.passphrase(ctx, file) },
+		},
+	}, nil
+}
+
+const unknownKey = `The key of %s at %s is not known:
+
+    %s
+
+Is it the right one, to be added to known_hosts?`
+
+// accepts says whether the key of a host that is not known yet is accepted: by the flag,
+// or by the person at the terminal.
+func (f connectFlags) accepts(ctx context.Context, t *console, h *provision.Host, fingerprint string) bool {
+	if f.acceptNew {
+		defer t.questions.alone()()
+		t.logger().Warn("accepting a new host key", "host", h.Name, "address", h.Address, "fingerprint", fingerprint)
+		return true
+	}
+	if !terminal(t.in) || !terminal(t.stderr) {
+		return false
+	}
+	yes, err := t.ask(ctx, fmt.Sprintf(unknownKey, h, h.Address, fingerprint))
+	return yes && err == nil
+}
+
+// forHosts is what a verb needs that works on the hosts of a lab.
+func forHosts(ctx context.Context, t *console, of labFlags, connect connectFlags) (*lab, apply.Options, error) {
+	l, err := of.open(t)
+	if err != nil {
+		return nil, apply.Options{}, err
+	}
+	opt, err := connect.options(ctx, t)
+	return l, opt, err
+}
+
+// scope is everything of the lab that can be on hosts.
+func (l *lab) scope() apply.Scope {
+	return apply.ScopeOf(l.text.Lab.Name, l.text.Hosts, l.text.Engines)
+}
+
+// registries are asked with the logins of this machine.
+func registries() (*origin.Registries, error) {
+	config := os.Getenv("DOCKER_CONFIG")
+	if config == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("find Docker's config.json: %w", err)
+		}
+		config = filepath.Join(home, ".docker")
+	}
+	return &origin.Registries{
+		Client: origin.Client{UserAgent: userAgent()},
+		Logins: origin.LocalLogins(config),
+	}, nil
+}
+
+// modelHub is the model hub as this machine's environment has it, under the names
+// of Hugging Face's own tools.
+func modelHub() origin.Hub {
+	return origin.Hub{Client: origin.Client{UserAgent: userAgent()}, URL: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")}
+}
+
+// userAgent is what other people's servers are told.
+func userAgent() string { return "hcl/" + version }
+
+// holder says who holds a lease: "ada@laptop, pid 4711".
+func holder() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s@%s, pid %d", name, host, os.Getpid())
+}
