@@ -9,7 +9,6 @@ import (
 
 	"hclbench/engines"
 	"hclbench/load"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/telemetry"
 )
@@ -54,9 +53,10 @@ func TestMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told marks
-		w := newWait()
+		w := &wait{members: []*member{{tell: teller{to: func(Event) {}}}}}
+		w.begin()
 		w.line = func(line string) { told.see(&bench, line) }
-		w.read(strings.NewReader(c.log), func(string) {}, func(error) {})
+		w.read(0, strings.NewReader(c.log), func(error) {})
 		if told.begins.IsZero() == c.begins || told.ends.IsZero() == c.ends {
 			t.Errorf("%s: %+v", kind, told)
 		}
@@ -70,9 +70,9 @@ func TestDatasetFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const sum = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945" // of "[]"
-	s := &site{run: &run{plan: &plan.Plan{Dir: dir}}, files: map[string]string{"chats.json": "/there"}}
+	local := filepath.Join(dir, "chats.json")
 	for _, c := range []struct{ sum, want string }{{"", ""}, {strings.ToUpper(sum), ""}, {strings.Repeat("0", 64), "chats.json: its sha256 is " + sum}} {
-		at, source, err := s.datasetFile(load.Dataset{Kind: load.ShareGPT, Path: "chats.json", SHA256: c.sum})
+		at, source, err := datasetFile(local, "/there", load.Dataset{Kind: load.ShareGPT, Path: "chats.json", SHA256: c.sum})
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("sha256 %s: %v, want an error with %q", c.sum, err, c.want)

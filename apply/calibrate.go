@@ -2,57 +2,57 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/agent"
 	"hclbench/plain"
-	"hclbench/provision"
-	"hclbench/provision/reach"
 )
 
 // Calibrate runs "hcl calibrate" with these flags on every host of the scope,
 // side by side, and returns what it printed, by the host's name. A host where
 // somebody is at work is left alone: both would be disturbed.
 func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (map[string]string, error) {
-	var mu sync.Mutex
-	said := map[string]string{}
-	_, err := visit(ctx, scope, opt, func(ctx context.Context, c *reach.Conn, h *provision.Host) (Presence, error) {
-		p := Presence{Host: h}
-		a, err := agent.Attach(ctx, c, scope.Lab)
-		if err != nil {
-			return p, err
+	opt = opt.filled()
+	found, errs := visit(ctx, scope.Hosts, opt, func(ctx context.Context, c reached) (string, error) {
+		if err := unused(ctx, c, scope.Lab); err != nil {
+			return "", err
 		}
-		if a != nil {
-			defer a.Close()
-			info, err := a.Info(ctx)
-			if err != nil {
-				return p, err
-			}
-			if info.Lease != nil {
-				return p, &agent.HeldError{Host: h, Lab: scope.Lab, Lease: *info.Lease}
-			}
-		}
-		remote, err := agent.Install(ctx, c, opt.Binaries, opt.Log)
+		remote, err := agent.Install(ctx, c.conn, opt.Binaries, opt.Log)
 		if err != nil {
-			return p, err
+			return "", err
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, calibrateWithin, fmt.Errorf("it has not ended within %s", calibrateWithin))
 		defer cancel()
-		out, err := c.Run(ctx, command(append([]string{remote, "calibrate"}, flags...)), nil)
-		if out != "" { // also when no load was measured rightly
-			mu.Lock()
-			defer mu.Unlock()
-			said[h.Name] = out
-		}
+		out, err := c.conn.Run(ctx, command(append([]string{remote, "calibrate"}, flags...)), nil)
 		if err != nil {
-			err = fmt.Errorf("calibrate on %s: %w", h, err)
+			err = fmt.Errorf("calibrate on %s: %w", c.conn.Host(), err)
 		}
-		return p, err
+		return out, err
 	})
-	return said, err
+	said := map[string]string{}
+	for i, out := range found {
+		if out != "" { // also when no load was measured rightly
+			said[scope.Hosts[i].Name] = out
+		}
+	}
+	return said, errors.Join(errs...)
+}
+
+// unused reports who is at work on a host for the lab.
+func unused(ctx context.Context, c reached, lab string) error {
+	a, err := agent.Attach(ctx, c.conn, lab)
+	if err != nil || a == nil {
+		return err
+	}
+	defer a.Close()
+	info, err := a.Info(ctx)
+	if err == nil && info.Lease != nil {
+		return &agent.HeldError{Host: c.conn.Host(), Lab: lab, Lease: *info.Lease}
+	}
+	return err
 }
 
 // calibrateWithin is far longer than the longest calibration takes.

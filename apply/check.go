@@ -4,20 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/origin"
-	"hclbench/plan"
 	"hclbench/provision"
-	"hclbench/provision/docker"
 	"hclbench/provision/look"
-	"hclbench/provision/reach"
 )
 
 // Checked is a host held against its contract.
@@ -30,66 +25,57 @@ type Checked struct {
 // Check looks at all hosts at once and starts nothing there. The answer is in
 // the order of the hosts.
 func Check(ctx context.Context, lab string, hosts []*provision.Host, all []*engines.Engine, opt Options) []Checked {
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
+	opt = opt.filled()
+	found, errs := visit(ctx, hosts, opt, func(ctx context.Context, c reached) ([]provision.Finding, error) {
+		return c.findings(ctx, lab, all, opt)
+	})
 	out := make([]Checked, len(hosts))
-	var wg sync.WaitGroup
 	for i, h := range hosts {
-		wg.Go(func() {
-			out[i].Host = h
-			out[i].Findings, out[i].Err = checkHost(ctx, lab, h, all, opt)
-		})
+		out[i] = Checked{h, found[i], errs[i]}
 	}
-	wg.Wait()
 	return out
 }
 
-func checkHost(ctx context.Context, lab string, h *provision.Host, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
-	c, err := reach.Dial(ctx, h, opt.SSH, opt.Log)
+func (c reached) findings(ctx context.Context, lab string, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+	facts, err := look.Facts(ctx, c.conn, c.docker)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	d := docker.New(c, opt.Images)
-	facts, err := look.Facts(ctx, c, d)
+	findings, err := c.contract(ctx, lab, &facts, keptOn(c.conn.Host(), all))
 	if err != nil {
 		return nil, err
 	}
-	findings, err := contract(ctx, c, d, lab, &facts, keptOn(h, all))
+	needed, err := c.needs(ctx, facts, all, opt)
 	if err != nil {
 		return nil, err
 	}
-	needed, err := needs(ctx, c, d, facts, all, opt)
-	if err != nil {
-		return nil, err
-	}
-	unclean, err := leftThere(ctx, c)
+	unclean, err := c.leftThere(ctx)
 	return slices.Concat(findings, needed, unclean), err
 }
 
 // needs says of the images and models of engines whether they are there, and where
 // they will come from. None of it keeps other engines of the host from starting.
-func needs(ctx context.Context, c *reach.Conn, d *docker.Daemon, facts provision.Facts, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+func (c reached) needs(ctx context.Context, facts provision.Facts, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
 	var pulled []provision.Finding
 	if facts.Docker != "" {
-		pulled = images(ctx, c.Host(), d, all)
+		pulled = c.images(ctx, all)
 	}
-	kept, err := models(ctx, c, all, opt.Hub)
+	kept, err := c.models(ctx, all, opt.Hub)
 	return append(pulled, kept...), err
 }
 
 // images says of each image that engines of the host run in whether it is there, or
 // fits.
-func images(ctx context.Context, h *provision.Host, d *docker.Daemon, all []*engines.Engine) []provision.Finding {
+func (c reached) images(ctx context.Context, all []*engines.Engine) []provision.Finding {
 	var findings []provision.Finding
 	var seen []string
 	for _, e := range all {
-		if e.Host != h || e.Image == "" || engines.Runtime(e) != provision.Docker || slices.Contains(seen, e.Image) {
+		pulled := e.Host == c.conn.Host() && e.Image != "" && engines.Runtime(e) == provision.Docker
+		if !pulled || slices.Contains(seen, e.Image) {
 			continue
 		}
 		seen = append(seen, e.Image)
-		room, err := d.Images.Room(ctx, e.Image)
+		room, err := c.docker.Images.Room(ctx, e.Image)
 		f := provision.Finding{Check: "image", Want: e.Image, Level: provision.OK}
 		switch {
 		case errors.Is(err, origin.ErrNotFound):
@@ -109,16 +95,21 @@ func images(ctx context.Context, h *provision.Host, d *docker.Daemon, all []*eng
 	return findings
 }
 
+// adviceUnclean says what to do with a host that a run could not clean up.
+const adviceUnclean = "run %s of lab %s (%s, %s) could not clean up. Where GPU memory is not given back, " +
+	"it takes a reset of the GPUs by their owner or a reboot. " +
+	"`hcl destroy` looks again, and `hcl destroy --force` forgets it"
+
 // leftThere says what a run could not clean up there, whether its caller was told
 // or was gone. apply itself looks when its own sweep is over.
-func leftThere(ctx context.Context, c *reach.Conn) ([]provision.Finding, error) {
-	u, err := agent.ReadUnclean(ctx, c)
+func (c reached) leftThere(ctx context.Context) ([]provision.Finding, error) {
+	u, err := agent.ReadUnclean(ctx, c.conn)
 	if err != nil || u == nil {
 		return nil, err
 	}
 	f := provision.Finding{Check: "left behind", Level: provision.Blocked, Have: strings.Join(u.Left, "; "), Want: "nothing",
-		Advice: fmt.Sprintf("run %s of lab %s (%s, %s) could not clean up. Where GPU memory is not given back, it takes a reset of the GPUs by their owner or a reboot. `hcl destroy` looks again, and `hcl destroy --force` forgets it", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime))}
-	if _, err := look.ProveGone(ctx, c, u.Traces, 0); err == nil {
+		Advice: fmt.Sprintf(adviceUnclean, u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime))}
+	if _, err := look.ProveGone(ctx, c.conn, u.Traces, 0); err == nil {
 		f.Level, f.Have, f.Advice = provision.OK, "what run "+u.Run+" had left is gone", ""
 	}
 	return []provision.Finding{f}, nil
@@ -127,19 +118,19 @@ func leftThere(ctx context.Context, c *reach.Conn) ([]provision.Finding, error) 
 // contract holds a host against its contract, and adds the state that it is in to its
 // facts. What an earlier run of the lab has left there is swept before anything starts,
 // and uses the GPUs by right.
-func contract(ctx context.Context, c *reach.Conn, d *docker.Daemon, lab string, facts *provision.Facts, paths []string) ([]provision.Finding, error) {
-	now, err := look.Condition(ctx, c, d, paths)
+func (c reached) contract(ctx context.Context, lab string, facts *provision.Facts, paths []string) ([]provision.Finding, error) {
+	now, err := look.Condition(ctx, c.conn, c.docker, paths)
 	if err != nil {
 		return nil, err
 	}
 	facts.See(now)
-	changed, err := agent.ReadPrepared(ctx, c) // by a run that is at work, or was killed: the next puts it back
+	changed, err := agent.ReadPrepared(ctx, c.conn) // by a run that is at work, or was killed: the next puts it back
 	if err != nil {
 		return nil, err
 	}
-	ours := provision.Traces{Mark: agent.Mark(c, lab)}
+	ours := provision.Traces{Mark: agent.Mark(c.conn, lab)}
 	if facts.Docker != "" {
-		found, err := d.List(ctx, map[string]string{plan.LabelLab: lab})
+		found, err := c.docker.List(ctx, ofLab(lab))
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +138,7 @@ func contract(ctx context.Context, c *reach.Conn, d *docker.Daemon, lab string, 
 			ours.Containers = append(ours.Containers, f.ID)
 		}
 	}
-	return provision.Contract(c.Host(), *facts, now.Without(changed), ours), nil
+	return provision.Contract(c.conn.Host(), *facts, now.Without(changed), ours), nil
 }
 
 // keptOn are the directories of a host where the engines' models are kept.
@@ -159,14 +150,6 @@ func keptOn(h *provision.Host, all []*engines.Engine) []string {
 		}
 	}
 	return paths
-}
-
-func enginesOf(deployments []*plan.Deployment) []*engines.Engine {
-	var all []*engines.Engine
-	for _, d := range deployments {
-		all = append(all, d.Engine)
-	}
-	return all
 }
 
 // sentence is a finding that is not good.

@@ -24,48 +24,40 @@ import (
 // a vLLM asks for, beside it. So it is looked up whose the sockets are that take the
 // connections, which no server can be asked.
 
-// instance is an engine that was started.
-type instance struct {
-	plan.Member
-	rt      runtime
-	id      string
-	sockets []uint64 // that were proved to be its own and to take its connections; nil: they could not be seen
-}
-
 // listener finds out whether connections to the engine go to what was started and to
 // nobody else. That somebody else listens is the error; that it cannot be found out
 // is told in the answer.
-func (s *site) listener(ctx context.Context, d *plan.Deployment, in *instance) (results.Listener, error) {
-	ct := in.Container
-	if in.Runtime == provision.Docker && ct.Published() {
+func (e *engine) listener(ctx context.Context, m *member) (results.Listener, error) {
+	ct := m.Container
+	if m.Runtime == provision.Docker && ct.Published() {
 		return results.Listener{Proved: true, By: fmt.Sprintf("Docker gives port %d to its container alone", ct.Port)}, nil
 	}
-	all, err := s.conn.Listeners(ctx, ct.Port)
+	all, err := m.at.conn.Listeners(ctx, ct.Port)
 	if errors.Is(err, provision.ErrUnreachable) {
 		return results.Listener{}, err
 	}
 	if err != nil {
-		return s.byStart(ctx, d, in, err.Error())
+		return e.byStart(ctx, m, err.Error())
 	}
-	taking := takingFor(d, all)
+	taking := takingFor(e.d, all)
 	if len(taking) == 0 {
-		return s.byStart(ctx, d, in, fmt.Sprintf("no socket is seen that listens on port %d", ct.Port))
+		return e.byStart(ctx, m, fmt.Sprintf("no socket is seen that listens on port %d", ct.Port))
 	}
-	st, err := in.rt.State(ctx, in.id)
+	st, err := m.rt.State(ctx, m.id)
 	if err != nil {
 		return results.Listener{}, err
 	}
 	ours := func(h provision.Holder) bool {
-		if in.Runtime == provision.Docker {
-			return h.Container == in.id
+		if m.Runtime == provision.Docker {
+			return h.Container == m.id
 		}
-		return st.PID != 0 && (h.PID == st.PID || slices.Contains(h.Lineage, st.PID)) || h.Mark == s.agent.Mark()+in.id
+		return st.PID != 0 && (h.PID == st.PID || slices.Contains(h.Lineage, st.PID)) || h.Mark == m.at.agent.Mark()+m.id
 	}
-	found := judge(taking, ours, in.Runtime == provision.Process)
+	found := judge(taking, ours, m.Runtime == provision.Process)
 	why := "the login may not see which process holds the socket"
-	if in.Runtime == provision.Docker && len(found.theirs)+len(found.unseen) > 0 {
+	if m.Runtime == provision.Docker && len(found.theirs)+len(found.unseen) > 0 {
 		// Whoever is in the container sees what holds the container's sockets.
-		inside, err := s.inside(ctx, in)
+		inside, err := m.inside(ctx)
 		if err != nil {
 			why += ", and nobody could look from inside of the container: " + err.Error()
 		}
@@ -73,13 +65,13 @@ func (s *site) listener(ctx context.Context, d *plan.Deployment, in *instance) (
 	}
 	switch {
 	case len(found.theirs) > 0:
-		return results.Listener{}, s.conn.Foreign(ctx, found.theirs, len(found.ours) > 0, s.docker.Name)
+		return results.Listener{}, m.at.conn.Foreign(ctx, found.theirs, len(found.ours) > 0, m.at.docker.Name)
 	case len(found.unseen) > 0:
-		return s.byStart(ctx, d, in, why)
+		return e.byStart(ctx, m, why)
 	}
-	in.sockets = inodes(taking)
+	m.sockets = inodes(taking)
 	place := "its process group"
-	if in.Runtime == provision.Docker {
+	if m.Runtime == provision.Docker {
 		place = "its container"
 	}
 	return results.Listener{Proved: true, By: fmt.Sprintf("%s alone listens on port %d", place, ct.Port)}, nil
@@ -87,16 +79,17 @@ func (s *site) listener(ctx context.Context, d *plan.Deployment, in *instance) (
 
 // joined says who listens on the engine's port now and did not when it was proved to
 // be alone there; where that cannot be seen, nothing.
-func (s *site) joined(ctx context.Context, d *plan.Deployment, in *instance) (doubts []string) {
-	if in == nil || in.sockets == nil {
+func (e *engine) joined(ctx context.Context) (doubts []string) {
+	m := e.front()
+	if m == nil || m.sockets == nil {
 		return nil
 	}
-	all, err := s.conn.Listeners(ctx, in.Container.Port)
-	isNew := func(inode uint64) bool { return !slices.Contains(in.sockets, inode) }
-	if err != nil || !slices.ContainsFunc(inodes(takingFor(d, all)), isNew) {
+	all, err := m.at.conn.Listeners(ctx, m.Container.Port)
+	isNew := func(inode uint64) bool { return !slices.Contains(m.sockets, inode) }
+	if err != nil || !slices.ContainsFunc(inodes(takingFor(e.d, all)), isNew) {
 		return nil
 	}
-	if _, err := s.listener(ctx, d, in); errors.Is(err, provision.ErrPortTaken) {
+	if _, err := e.listener(ctx, m); errors.Is(err, provision.ErrPortTaken) {
 		doubts = append(doubts, err.Error())
 	}
 	return doubts
@@ -192,15 +185,15 @@ const insideWithin = time.Minute
 
 // inside finds the listeners on the engine's port, and their processes as far as they
 // are the container's.
-func (s *site) inside(ctx context.Context, in *instance) (all []provision.Listener, err error) {
+func (m *member) inside(ctx context.Context) (all []provision.Listener, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, insideWithin, fmt.Errorf("no answer within %s", insideWithin))
 	defer cancel()
-	ct := in.Container
-	err = s.within(ctx, provision.Container{
+	ct := m.Container
+	err = m.at.within(ctx, provision.Container{
 		Name: ct.Name + "-listeners", Image: ct.Image, Labels: maps.Clone(ct.Labels),
 		// To look at a process takes what the process may do.
 		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
-		Network: ct.Network, PID: "container:" + in.id,
+		Network: ct.Network, PID: "container:" + m.id,
 	}, &all, reach.ListenersVerb, strconv.Itoa(ct.Port))
 	return all, err
 }
@@ -215,30 +208,38 @@ const startSlack = 2 * time.Second
 
 // byStart falls back on when the server says that it has started, where nobody can
 // see whose the sockets are: a server that is older than the engine is not the engine.
-func (s *site) byStart(ctx context.Context, d *plan.Deployment, in *instance, why string) (results.Listener, error) {
-	p := s.prober(engines.BaseURL(d.Engine), d.Engine)
-	defer p.close()
+func (e *engine) byStart(ctx context.Context, m *member, why string) (results.Listener, error) {
+	server := e.server(engines.BaseURL(e.d.Engine))
+	defer server.close()
 	var said []byte
 	var began float64
-	err := p.get(ctx, "/metrics", &said)
+	err := server.get(ctx, "/metrics", &said)
 	if m := startTime.FindSubmatch(said); err == nil && m != nil {
 		began, err = strconv.ParseFloat(string(m[1]), 64)
 	}
 	if err != nil || began == 0 {
 		return results.Listener{By: why}, nil
 	}
-	st, err := in.rt.State(ctx, in.id)
+	st, err := m.rt.State(ctx, m.id)
 	if err != nil {
 		return results.Listener{}, err
 	}
-	return olderOrNot(s.host, in.Container.Port, time.UnixMicro(int64(began*1e6)), st.Started)
+	return olderOrNot(m.Host, m.Container.Port, time.UnixMicro(int64(began*1e6)), st.Started)
 }
+
+// What the start of a server says of whose it is.
+const (
+	olderServer = "%s: %w: the server that answers on port %d runs since %s, and the engine was started at %s. " +
+		"See which it is with\n\n    sudo ss -ltnp 'sport = :%d'\n\n  on the host and stop it, or give the engine another port"
+	youngerServer = "the server on port %d says that it started %.1f s after the engine was"
+)
 
 // olderOrNot compares the start of a server with the start of what should be it.
 func olderOrNot(h *provision.Host, port int, server, engine time.Time) (results.Listener, error) {
 	if server.Before(engine.Add(-startSlack)) {
-		return results.Listener{}, fmt.Errorf("%s: %w: the server that answers on port %d runs since %s, and the engine was started at %s. See which it is with\n\n    sudo ss -ltnp 'sport = :%d'\n\n  on the host and stop it, or give the engine another port",
-			h, provision.ErrPortTaken, port, server.Local().Format(time.DateTime), engine.Local().Format(time.DateTime), port)
+		since, at := server.Local().Format(time.DateTime), engine.Local().Format(time.DateTime)
+		return results.Listener{}, fmt.Errorf(olderServer, h, provision.ErrPortTaken, port, since, at, port)
 	}
-	return results.Listener{Proved: true, By: fmt.Sprintf("the server on port %d says that it started %.1f s after the engine was", port, max(0, server.Sub(engine).Seconds()))}, nil
+	after := max(0, server.Sub(engine).Seconds())
+	return results.Listener{Proved: true, By: fmt.Sprintf(youngerServer, port, after)}, nil
 }

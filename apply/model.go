@@ -9,7 +9,6 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
 )
@@ -29,27 +28,43 @@ func (f Fetched) Left() time.Duration {
 	return time.Duration(float64(f.Total-f.Bytes) / f.Rate * float64(time.Second))
 }
 
-// model sees to it, before anything is started, that the engine's model is on the
-// host: fetched where the lab says so, and whole where it is a directory. What a
+// model sees to it, before anything is started, that the engine's model is on its
+// hosts: fetched where the lab says so, and whole where it is a directory. What a
 // cache lacks otherwise the engine fetches itself.
-func (s *site) model(ctx context.Context, d *plan.Deployment, row *results.Deployment) error {
-	m := d.Engine.Model
-	if m == nil || len(d.Members) == 0 || d.Engine.Kind == engines.Sim {
+func (t *trial) model(ctx context.Context) error {
+	m := t.d.Engine.Model
+	if m == nil || t.d.Engine.Kind == engines.Sim {
 		return nil
 	}
-	switch {
-	case m.Download:
-		return s.fetch(ctx, m, row)
-	case path.IsAbs(m.Repo):
-		there, err := agent.ModelIn(ctx, s.conn, onHost(d.Members[0].Container, m.Repo))
-		if err == nil {
-			err = there.Whole()
-		}
-		if err != nil {
-			return fmt.Errorf("model %s (%s): %w. Copy it there again, or correct repo", m.Name, m.Pos, err)
+	commits := map[*provision.Host]string{}
+	for i, in := range t.d.Members {
+		s := t.at[in.Host]
+		switch commit, there := commits[in.Host]; {
+		case there:
+			t.noteCommit(i, commit)
+		case m.Download:
+			commit, err := t.fetch(ctx, s, m)
+			if err != nil {
+				return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
+			}
+			commits[in.Host] = commit
+			t.noteCommit(i, commit)
+		case path.IsAbs(m.Repo):
+			there, err := agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo))
+			if err == nil {
+				err = there.Whole()
+			}
+			if err != nil {
+				return fmt.Errorf("model %s (%s): %w. Copy it there again, or correct repo", m.Name, m.Pos, err)
+			}
 		}
 	}
 	return nil
+}
+
+// noteCommit notes what the revision of a member's model was.
+func (t *trial) noteCommit(i int, commit string) {
+	t.rows[i].Versions = map[string]string{"model commit": commit}
 }
 
 // onHost is where a path of the engine lies on the host: below the mount that holds
@@ -65,16 +80,13 @@ func onHost(ct provision.Container, file string) string {
 	return at
 }
 
-// fetch has the host's agent bring a model, and tells how far it is.
-func (s *site) fetch(ctx context.Context, m *engines.Model, row *results.Deployment) error {
-	tell := func(kind, format string, args ...any) {
-		s.event(Event{Type: kind, Host: s.host.Name, Engine: row.Engine, Message: fmt.Sprintf(format, args...)})
-	}
-	tell(Step, "looking for model %s in %s", m.Repo, m.Cache)
+// fetch has a host's agent bring a model, tells how far it is, and returns its commit.
+func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit string, err error) {
+	hub := s.opt.Hub
+	t.tell.say(Step, "looking for model %s in %s", m.Repo, m.Cache)
 	started, began, from := time.Now(), time.Time{}, int64(0)
-	commit, err := s.agent.FetchModel(ctx, agent.Model{
-		Repo: m.Repo, Revision: m.Revision, Cache: m.Cache,
-		Hub: s.opt.Hub.URL, Token: s.opt.Hub.Token, Agent: s.opt.Hub.UserAgent,
+	commit, err = s.agent.FetchModel(ctx, agent.Model{
+		Repo: m.Repo, Revision: m.Revision, Cache: m.Cache, Hub: hub.URL, Token: hub.Token, Agent: hub.UserAgent,
 	}, func(p agent.ModelProgress) {
 		if began.IsZero() && p.Bytes == p.Total {
 			return // it is there
@@ -86,19 +98,12 @@ func (s *site) fetch(ctx context.Context, m *engines.Model, row *results.Deploym
 		if took := time.Since(began).Seconds(); took > 1 {
 			news.Rate = max(0, float64(p.Bytes-from)/took)
 		}
-		s.event(Event{Type: Download, Host: s.host.Name, Engine: row.Engine, Download: &news})
+		t.tell.tell(Event{Type: Download, Download: &news})
 	})
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
+		return "", err
 	}
-	row.Phases = append(row.Phases, results.Phase{Name: "fetching the model", Seconds: time.Since(started).Seconds()})
-	row.Versions = map[string]string{modelCommit: commit}
-	tell(Step, "model %s is there, at commit %s", m.Repo, commit[:min(len(commit), 12)])
-	return nil
+	t.row.Phases = append(t.row.Phases, results.Phase{Name: "fetching the model", Seconds: time.Since(started).Seconds()})
+	t.tell.say(Step, "model %s is there, at commit %s", m.Repo, commit[:min(len(commit), 12)])
+	return commit, nil
 }
-
-// modelCommit is among a deployment's versions: what the model's revision was.
-const modelCommit = "model commit"

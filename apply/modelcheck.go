@@ -22,12 +22,13 @@ const hubWithin = 20 * time.Second
 
 // models says of each model that engines of the host use whether it is there, and
 // where it will come from.
-func models(ctx context.Context, c *reach.Conn, all []*engines.Engine, hub origin.Hub) ([]provision.Finding, error) {
-	look := &modelLook{conn: c, hub: hub, free: map[string]int64{}}
+func (c reached) models(ctx context.Context, all []*engines.Engine, hub origin.Hub) ([]provision.Finding, error) {
+	look := &modelLook{conn: c.conn, hub: hub, free: map[string]int64{}}
 	var findings []provision.Finding
 	var seen []*engines.Model
 	for _, e := range all {
-		if e.Host != c.Host() || e.Model == nil || e.Kind == engines.Sim || e.Kind == engines.External || slices.Contains(seen, e.Model) {
+		none := e.Host != c.conn.Host() || e.Model == nil || e.Kind == engines.Sim || e.Kind == engines.External
+		if none || slices.Contains(seen, e.Model) {
 			continue
 		}
 		seen = append(seen, e.Model)
@@ -59,14 +60,13 @@ func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Fin
 			return provision.Finding{}, err
 		}
 		if err := there.Whole(); err != nil {
-			return provision.Finding{Level: provision.Blocked, Have: line(err), Advice: "no engine can load it: copy it there again, or correct repo"}, nil
+			return provision.Finding{Level: provision.Blocked, Have: line(err), Advice: copyAgain}, nil
 		}
 		return provision.Finding{Level: provision.OK, Have: whole(there)}, nil
 	}
 	cache := hubCache(e)
 	if cache == "" {
-		return provision.Finding{Level: provision.Warning, Have: "kept nowhere",
-			Advice: "each start of an engine fetches it anew: write cache = \"/data/huggingface\" into its block, and download = true to have it there before"}, nil
+		return provision.Finding{Level: provision.Warning, Have: "kept nowhere", Advice: keepIt}, nil
 	}
 	there, err := agent.ModelInCache(ctx, l.conn, cache, m.Repo, m.Revision)
 	if err != nil {
@@ -112,11 +112,22 @@ func (l *modelLook) unasked(m *engines.Model, there agent.ModelThere, err error)
 	return f
 }
 
-// giveToken says how a model comes that wants a token.
-const giveToken = "give the engine one with env = { HF_TOKEN = sensitive(env(\"HF_TOKEN\")) }, or write download = true into the model's block and set HF_TOKEN here"
+// What to do about a model that is not there, or not whole.
+const (
+	copyAgain = "no engine can load it: copy it there again, or correct repo"
+	giveToken = "give the engine one with env = { HF_TOKEN = sensitive(env(\"HF_TOKEN\")) }, " +
+		"or write download = true into the model's block and set HF_TOKEN here"
+	keepIt = "each start of an engine fetches it anew: write cache = \"/data/huggingface\" into its block, " +
+		"and download = true to have it there before"
+	fetchFirst = "the engine fetches it as it starts, without a check of what comes: " +
+		"write download = true into the model's block, and hcl has it there before"
+	makeRoom = "%s are still to come and there is no room on %s: make some, " +
+		"or give the model a cache on another disk"
+)
 
 // coming is a model that is not there, or not whole, and will be fetched.
-func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hub, there agent.ModelThere, now agent.ModelProgress, missing []origin.File) provision.Finding {
+func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hub,
+	there agent.ModelThere, now agent.ModelProgress, missing []origin.File) provision.Finding {
 	m, room := e.Model, now.Total-now.Bytes
 	f := provision.Finding{Level: provision.OK, Have: "not there, " + provision.Bytes(room)}
 	if now.Bytes > 0 {
@@ -133,7 +144,7 @@ func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hu
 	err := mayRead(ctx, hub, m, smallest)
 	switch {
 	case there.Mount != "" && free < room:
-		f.Level, f.Advice = provision.Blocked, fmt.Sprintf("%s are still to come and there is no room on %s: make some, or give the model a cache on another disk", provision.Bytes(room), there.Mount)
+		f.Level, f.Advice = provision.Blocked, fmt.Sprintf(makeRoom, provision.Bytes(room), there.Mount)
 		return f
 	case m.Download && err != nil:
 		f.Level, f.Advice = provision.Blocked, "it cannot be downloaded: "+line(err)
@@ -142,7 +153,7 @@ func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hu
 	case err != nil:
 		f.Level, f.Advice = provision.Warning, "the engine may not get it: "+line(err)+"; "+giveToken
 	default:
-		f.Level, f.Advice = provision.Warning, "the engine fetches it as it starts, without a check of what comes: write download = true into the model's block, and hcl has it there before"
+		f.Level, f.Advice = provision.Warning, fetchFirst
 	}
 	l.free[there.Mount] = free - room
 	return f
@@ -185,7 +196,8 @@ func hubCache(e *engines.Engine) string {
 	if engines.Runtime(e) == provision.Process {
 		return at
 	}
-	if source := onHost(ct, at); source != at || slices.ContainsFunc(ct.Mounts, func(m provision.Mount) bool { return m.Target == at }) {
+	mounted := slices.ContainsFunc(ct.Mounts, func(m provision.Mount) bool { return m.Target == at })
+	if source := onHost(ct, at); mounted || source != at {
 		return source
 	}
 	return ""

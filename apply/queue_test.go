@@ -89,9 +89,9 @@ func TestKeepInterrupted(t *testing.T) {
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	s := &site{run: &run{store: store}}
+	k := &keeper{store: store, run: "r"}
 	out := results.Cell{ID: "c", RunID: "r", DeploymentID: "d", Started: time.Now(), Summary: &load.Summary{Verdict: load.Verdict{Verdict: load.Valid}}}
-	if err := s.keep(ctx, row, out, nil, nil); err != nil {
+	if err := k.cell(ctx, &out, nil); err != nil {
 		t.Error(err)
 	}
 	rows, err := store.Rows(t.Context(), results.Query{})

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,50 +11,66 @@ import (
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/telemetry"
 )
+
+// watching is what is read on one host while a cell is measured, beside the job that
+// sends its load.
+type watching struct {
+	host *provision.Host
+	plan telemetry.Plan
+	end  endWatch
+}
 
 // readWhile says what is read while a cell of the deployment is measured: by the
 // job that sends its load, the host that it is sent from and what the engine
 // exports; and the GPUs that the engine has, by a watch of their host's where the
 // load comes from another or there is none.
-func readWhile(d *plan.Deployment, c *plan.Cell) (job, watch telemetry.Plan) {
-	gpus := gpusRead(d)
-	if c.Batch() != nil {
-		return job, telemetry.Plan{Host: true, GPUs: gpus}
+func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []watching) {
+	from := cmp.Or(c.From(), d.Host())
+	l := c.Load()
+	if l != nil {
+		job = telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
+		if job.Engine != nil && l.From != nil {
+			job.Engine.URL = strings.Replace(job.Engine.URL, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
+		}
 	}
-	job = telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
-	if c.From() == nil {
-		job.GPUs = gpus
-		return job, watch
+	for _, h := range servingOn(d) {
+		gpus := gpusRead(d, h)
+		switch {
+		case c.Batch() != nil:
+			beside = append(beside, watching{host: h, plan: telemetry.Plan{Host: true, GPUs: gpus}})
+		case h == from:
+			job.GPUs = gpus
+		case gpus != nil:
+			beside = append(beside, watching{host: h, plan: telemetry.Plan{GPUs: gpus}})
+		}
 	}
-	if job.Engine != nil {
-		job.Engine.URL = strings.Replace(job.Engine.URL, engines.BaseURL(d.Engine), c.Load().Target.BaseURL, 1)
-	}
-	watch.GPUs = gpus
-	return job, watch
+	return job, beside
 }
 
-// gpusRead are the GPUs that a deployment's engine has, nil for none. A simulated
-// engine has none, nor has one that somebody else runs.
-func gpusRead(d *plan.Deployment) *telemetry.GPUs {
-	gpus := d.Host().GPUs
-	if len(d.Members) == 0 || gpus.Count == 0 || d.Engine.Kind == engines.Sim {
+// gpusRead are the GPUs of a host that a deployment's engine has, nil for none. A
+// simulated engine has none, nor has one that somebody else runs.
+func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
+	if len(d.Members) == 0 || h.GPUs.Count == 0 || d.Engine.Kind == engines.Sim {
 		return nil
 	}
 	if only := d.Engine.Container.GPUIDs; len(only) > 0 {
-		return &telemetry.GPUs{Vendor: string(gpus.Vendor), Count: len(only), Only: only}
+		return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: len(only), Only: only}
 	}
-	return &telemetry.GPUs{Vendor: string(gpus.Vendor), Count: gpus.Count}
+	return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: h.GPUs.Count}
 }
 
-// watch begins to read on the host what a plan says, and returns how that is ended.
-// What goes wrong is a problem of the record and never of the measurement. The
-// record is nil when the plan asks for nothing.
-func (s *site) watch(ctx context.Context, id string, p telemetry.Plan) (end func(context.Context, telemetry.Window) *telemetry.Record) {
-	if p == (telemetry.Plan{}) {
-		return func(context.Context, telemetry.Window) *telemetry.Record { return nil }
-	}
+// watchID names what is read beside a cell.
+func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }
+
+// endWatch ends what is read on a host, and returns what was read in a window of it.
+type endWatch func(context.Context, telemetry.Window) *telemetry.Record
+
+// watch begins to read on the host what a plan says. What goes wrong is a problem of
+// the record and never of the measurement.
+func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) endWatch {
 	begun := s.agent.Watch(ctx, id, p)
 	return func(ctx context.Context, w telemetry.Window) *telemetry.Record {
 		r, err := s.agent.EndWatch(ctx, id, w)
@@ -67,27 +84,30 @@ func (s *site) watch(ctx context.Context, id string, p telemetry.Plan) (end func
 	}
 }
 
-// addWatch ends a watch of this host and adds what it has read to the record of the
-// job that has sent the load from another, whose clock says when that was.
-func (s *site) addWatch(ctx context.Context, to *telemetry.Record, end func(context.Context, telemetry.Window) *telemetry.Record, from *site, sent telemetry.Window) {
+// clocksUnknown says why what one host did cannot be set beside what another sent.
+const clocksUnknown = "what the GPUs of %s did cannot be set beside the load: its clock is not known: %v"
+
+// add ends a watch and adds what it has read to the record of the job that has sent the
+// load from another host, whose clock says when that was.
+func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *session, sent telemetry.Window) {
 	var err error
 	w := telemetry.Window{}
 	if sent.Known() { // else the sender may be out of reach
 		asking, cancel := context.WithTimeout(ctx, askTimeout)
-		here, errHere := s.agent.Ahead(asking)
+		here, errHere := at.agent.Ahead(asking)
 		there, errThere := from.agent.Ahead(asking)
 		cancel()
 		if err = errors.Join(errHere, errThere); err == nil {
 			w = sent.By(here - there)
 		}
 	}
-	gpus := end(ctx, w)
+	gpus := b.end(ctx, w)
 	if to == nil || gpus == nil {
 		return
 	}
 	to.Add(gpus)
 	if err != nil {
-		to.Problems = append(to.Problems, fmt.Sprintf("what the GPUs of %s did cannot be set beside the load: its clock is not known: %v", s.host, err))
+		to.Problems = append(to.Problems, fmt.Sprintf(clocksUnknown, b.host, err))
 	}
 }
 

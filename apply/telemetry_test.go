@@ -55,19 +55,25 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 			}
 			return p.GPUs.Count
 		}
-		job, watch := readWhile(d, &plan.Cell{})
-		if count(job) != c.count || !job.Host || watch != (telemetry.Plan{}) {
-			t.Errorf("%s with GPUs %v: the job reads %+v, and a watch %+v", c.kind, c.only, job, watch)
-		}
-		// What another host sends the load to is read here all the same, and so is
+		// What another host sends the load to is read beside it all the same, and so is
 		// what an engine's own benchmark does.
-		job, watch = readWhile(d, &plan.Cell{Task: &plan.Load{From: &provision.Host{Name: "client"}}})
-		if count(job) != 0 || !job.Host || count(watch) != c.count || watch.Host {
-			t.Errorf("%s with GPUs %v and load from elsewhere: the job reads %+v, and a watch %+v", c.kind, c.only, job, watch)
-		}
-		job, watch = readWhile(d, &plan.Cell{Task: &plan.Batch{}})
-		if job != (telemetry.Plan{}) || count(watch) != c.count || !watch.Host {
-			t.Errorf("%s with GPUs %v, offline: the job reads %+v, and a watch %+v", c.kind, c.only, job, watch)
+		for _, task := range []struct {
+			plan.Task
+			job, beside         int // GPUs
+			jobHost, besideHost bool
+		}{
+			{&plan.Load{}, c.count, 0, true, false},
+			{&plan.Load{From: &provision.Host{Name: "client"}}, 0, c.count, true, false},
+			{&plan.Batch{}, 0, c.count, false, true},
+		} {
+			job, beside := readWhile(d, &plan.Cell{Task: task.Task})
+			var watch telemetry.Plan
+			if len(beside) > 0 {
+				watch = beside[0].plan
+			}
+			if count(job) != task.job || job.Host != task.jobHost || count(watch) != task.beside || watch.Host != task.besideHost || len(beside) > 1 {
+				t.Errorf("%s with GPUs %v, %T: the job reads %+v, and beside it %+v", c.kind, c.only, task.Task, job, beside)
+			}
 		}
 	}
 }

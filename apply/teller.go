@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"hclbench/load"
@@ -30,6 +31,8 @@ type Event struct {
 	Type      string                  `json:"type"`
 	Host      string                  `json:"host,omitempty"`
 	Engine    string                  `json:"engine,omitempty"` // "vllm.h200"
+	Role      string                  `json:"role,omitempty"`   // of the member, where an engine has several
+	Rank      int                     `json:"rank,omitempty"`
 	Benchmark string                  `json:"benchmark,omitempty"`
 	Cell      string                  `json:"cell,omitempty"` // its id
 	Axes      results.Axes            `json:"axes,omitempty"`
@@ -55,43 +58,51 @@ func (e Event) Spare() bool {
 	return false
 }
 
+// teller tells of one thing: a host, an engine on it, a member of that engine or a cell.
+// Nobody who tells is kept waiting, and no lock is held meanwhile.
+type teller struct {
+	about Event // host, engine, role and rank; of a cell its benchmark, id, axes and number
+	to    func(Event)
+}
+
+// tell tells an event of the thing.
+func (t teller) tell(e Event) {
+	a := t.about
+	e.Time, e.Host, e.Engine, e.Role, e.Rank = time.Now(), a.Host, a.Engine, a.Role, a.Rank
+	e.Benchmark, e.Cell, e.Axes, e.Number, e.Of = a.Benchmark, a.Cell, a.Axes, a.Number, a.Of
+	t.to(e)
+}
+
+// say tells a message.
+func (t teller) say(kind, format string, args ...any) {
+	t.tell(Event{Type: kind, Message: fmt.Sprintf(format, args...)})
+}
+
+// engine is the teller of an engine on the host.
+func (t teller) engine(label string) teller {
+	t.about.Engine = label
+	return t
+}
+
 // tellPatience is how long after an interruption a listener, or the store, may take
 // for what they have not heard yet.
 const tellPatience = 10 * time.Second
 
-// tellEach returns how to tell a listener, nil for none, of events from anywhere. end
-// returns when all of them are told; when ctx has ended, not much later.
-func tellEach(ctx context.Context, listener func(Event)) (tell func(Event), end func()) {
+// queued hands events on to somebody who may be slow. end returns when all of them are
+// handed on; when ctx has ended, not much later.
+func queued[T any](ctx context.Context, to func(context.Context, T), spare func(T) bool) (put func(T), end func()) {
+	ctx, cancel := Beyond(ctx, tellPatience)
+	q := NewQueue(func(v T) { to(ctx, v) }, spare)
+	return q.Put, func() {
+		defer cancel()
+		q.Close(ctx)
+	}
+}
+
+// listening returns how to tell a listener, nil for none, of events from anywhere.
+func listening(ctx context.Context, listener func(Event)) (tell func(Event), end func()) {
 	if listener == nil {
 		return func(Event) {}, func() {}
 	}
-	q := NewQueue(listener, Event.Spare)
-	return q.Put, func() {
-		ctx, cancel := Beyond(ctx, tellPatience)
-		defer cancel()
-		q.Close(ctx)
-	}
-}
-
-// keepEvents has the store keep events beside the run. One that cannot be kept must
-// not end a measurement; if the store is broken, keeping a cell will say so.
-func (r *run) keepEvents(ctx context.Context) (end func()) {
-	ctx, cancel := Beyond(ctx, tellPatience)
-	q := NewQueue(func(e results.Event) { r.store.Event(ctx, r.opt.Run.ID, e) }, nil)
-	r.note = q.Put
-	return func() {
-		defer cancel()
-		q.Close(ctx)
-	}
-}
-
-// event tells the caller, and keeps what is worth keeping.
-func (r *run) event(e Event) {
-	e.Time = time.Now()
-	r.clean(&e.Message)
-	e.Listener = r.cleanListener(e.Listener)
-	r.tell(e)
-	if level := levels[e.Type]; level != "" {
-		r.note(results.Event{Time: e.Time, Level: level, Host: e.Host, Engine: e.Engine, Cell: e.Cell, Message: e.Message})
-	}
+	return queued(ctx, func(_ context.Context, e Event) { listener(e) }, Event.Spare)
 }

@@ -1,0 +1,186 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/plain"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/look"
+	"hclbench/results"
+)
+
+// images brings the image of each member to its host, before any of them starts, and
+// notes what it is: what the tag means now, whatever it means later.
+func (t *trial) images(ctx context.Context) error {
+	t.parts = slices.Clone(t.d.Members)
+	for i := range t.parts {
+		in := &t.parts[i]
+		if in.Runtime != provision.Docker {
+			continue
+		}
+		s, started := t.at[in.Host], time.Now()
+		image, err := s.pull(ctx, in.Container.Image, t.tell)
+		if err != nil {
+			return err
+		}
+		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
+		t.rows[i].Digest = image.Digest
+		t.compareDigest(image)
+		in.Container.Image = image.ID
+		if err := s.proveGPUs(ctx, in.Container, t.d.Engine.Image, t.tell); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pull brings an image to the place.
+func (s *session) pull(ctx context.Context, image string, tell teller) (provision.Image, error) {
+	tell.say(Step, "pulling %s", image)
+	got, err := s.docker.Images.Pull(ctx, image, func(p provision.PullProgress) { tell.tell(Event{Type: Pull, Pull: &p}) })
+	if err == nil && got.Local {
+		tell.say(Warning, "the registry cannot be reached; using the image that the host has of %s", image)
+	}
+	return got, err
+}
+
+// tagMoved warns that new cells stand beside old ones of another image.
+const tagMoved = "%s means another image now, %s, than when %d of the cells that are up to date were measured, %s; " +
+	"--rerun measures them again, and an image written with its digest cannot move"
+
+// compareDigest warns when a tag has moved since cells that count as up to date
+// were measured: the new cells would stand beside them as if nothing had changed.
+func (t *trial) compareDigest(image provision.Image) {
+	moved, before := 0, ""
+	for _, c := range t.d.Cells {
+		if c.Status == plan.Done && c.Digest != "" && image.Digest != "" && c.Digest != image.Digest {
+			moved, before = moved+1, c.Digest
+		}
+	}
+	if moved > 0 {
+		t.tell.say(Warning, tagMoved, image.Ref, image.Digest, moved, before)
+	}
+}
+
+// compileCache gives a container the part of its engine's compile cache that
+// belongs to its image, and tells whether an earlier start has left something
+// there: "cold" or "warm"; "" for an engine that keeps nothing.
+func (s *session) compileCache(ctx context.Context, e *engines.Engine, ct provision.Container) (provision.Container, string, error) {
+	ct, at := engines.CompileCache(e, ct, ct.Image)
+	if at == "" {
+		return ct, "", nil
+	}
+	there, err := s.conn.Run(ctx, "ls -A "+plain.Quote(s.path(at))+" 2>/dev/null || true", nil)
+	if err != nil {
+		return ct, "", fmt.Errorf("look at the compile cache: %w", err)
+	}
+	if strings.TrimSpace(there) == "" {
+		return ct, "cold", nil
+	}
+	return ct, "warm", nil
+}
+
+// devicesWithin bounds the look at what a container gets: a driver may hang.
+const devicesWithin = 2 * time.Minute
+
+// What to do where a container does not get the GPUs.
+const (
+	adviceNVIDIA = "see whether `docker run --rm --gpus all %s nvidia-smi` works there; " +
+		"the container toolkit may have to be configured (sudo nvidia-ctk runtime configure --runtime=docker), " +
+		"Docker restarted, or the driver's device nodes made (nvidia-smi on the host does)"
+	adviceAMD = "see whether `rocm-smi` works there, and who owns the devices, with `ls -l /dev/kfd /dev/dri`"
+)
+
+// proveGPUs sees whether a container gets its GPUs, by running hcl in one of its image:
+// before a model is loaded for an hour to find that it does not. Once for an image and
+// what it asks for. name is the image as the lab has it.
+func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name string, tell teller) error {
+	want := s.host.GPUs.Count
+	switch {
+	case want == 0 || ct.GPUs == 0 && len(ct.GPUIDs) == 0 && len(ct.Devices) == 0:
+		return nil
+	case len(ct.GPUIDs) > 0:
+		want = len(ct.GPUIDs)
+	case ct.GPUs > 0:
+		want = ct.GPUs
+	}
+	key := fmt.Sprint(ct.Image, want, ct.GPUs, ct.GPUIDs, ct.Devices, ct.HostGroups, ct.User, ct.Privileged)
+	if slices.Contains(s.proved, key) {
+		return nil
+	}
+	found, err := s.devices(ctx, ct)
+	switch {
+	case errors.Is(err, provision.ErrNoGPURuntime) || ctx.Err() != nil:
+		return err
+	case err != nil:
+		tell.say(Warning, "whether its container gets the GPUs could not be seen: %v", err)
+		return nil
+	}
+	if lack := found.Lacks(s.host.GPUs.Vendor, want); lack != "" {
+		advice := fmt.Sprintf(adviceNVIDIA, name)
+		if s.host.GPUs.Vendor == provision.AMD {
+			advice = adviceAMD
+		}
+		return fmt.Errorf("%w: in a container on %s, %s: %s", provision.ErrNoGPURuntime, s.host, lack, advice)
+	}
+	s.proved = append(s.proved, key)
+	return nil
+}
+
+// devices is what a container with the settings of another finds.
+func (s *session) devices(ctx context.Context, ct provision.Container) (found look.Devices, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, fmt.Errorf("no answer within %s: a driver may hang", devicesWithin))
+	defer cancel()
+	err = s.within(ctx, provision.Container{
+		Name: ct.Name + "-devices", Image: ct.Image, Labels: maps.Clone(ct.Labels),
+		GPUs: ct.GPUs, GPUIDs: ct.GPUIDs, Devices: ct.Devices, HostGroups: ct.HostGroups,
+		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
+		Network: "none",
+	}, &found, look.DevicesVerb)
+	return found, err
+}
+
+// within runs hcl in a container of its own, and decodes what it prints.
+func (s *session) within(ctx context.Context, ct provision.Container, out any, words ...string) (err error) {
+	const binary = "/.hcl/hcl"
+	ct.Entrypoint = []provision.Text{provision.Plain(binary)}
+	for _, w := range words {
+		ct.Command = append(ct.Command, provision.Plain(w))
+	}
+	ct.Mounts = []provision.Mount{{Source: s.agent.Binary(), Target: binary, ReadOnly: true}}
+	ct.Labels[plan.LabelRun] = s.work.claim.Run
+	id, err := s.docker.Start(ctx, ct)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer done()
+		err = errors.Join(err, s.docker.Stop(down, id, engines.StopGrace))
+	}()
+	state, err := s.docker.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	logs, err := s.docker.Logs(ctx, id, false, -1)
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	said, err := io.ReadAll(io.LimitReader(logs, 1<<20))
+	if err == nil && json.Unmarshal(said, out) != nil {
+		err = fmt.Errorf("exit status %d: %s", state.ExitCode, bytes.TrimSpace(said))
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// Engines, their tools and servers repeat what they were given, with the secrets in
+// it: in a log, in the answer to a request, in the line with which they die. All that
+// a run tells or keeps goes through [run.told] and a [keeper], and there the secrets of
+// all its engines are taken out of it, with whatever else is not fit for a terminal.
+
+// secretsOf are the secrets that the engines of a plan are given, and the hub's token.
+func secretsOf(p *plan.Plan, token string) plain.Secrets {
+	words := []string{token}
+	for _, d := range p.Deployments {
+		words = append(words, engines.Secrets(d.Engine)...)
+		var texts []provision.Text
+		for _, in := range d.Members {
+			texts = append(texts, in.Container.Texts()...)
+		}
+		for _, c := range d.Cells {
+			switch t := c.Task.(type) {
+			case *plan.Batch:
+				texts = append(texts, t.Bench.Container.Texts()...)
+			case *plan.Load:
+				for _, header := range t.Secrets { // a key is repeated without the word before it, too
+					words = append(words, header, strings.TrimPrefix(header, load.Bearer("")))
+				}
+			}
+		}
+		for _, t := range texts {
+			words = append(words, t.Secrets()...)
+		}
+	}
+	return plain.NewSecrets(words...)
+}
+
+// keeper puts what a run finds out into the store. An interruption does not end that:
+// it has cost what it has cost. What cannot be kept is the failure of the whole run,
+// since what follows could not be kept either, and costs money.
+type keeper struct {
+	store   *results.Store
+	run     string
+	secrets plain.Secrets
+}
+
+// storePatience is how long after an interruption a store may take for what has cost
+// money to find out.
+const storePatience = 30 * time.Second
+
+// clean makes each of the texts fit to be told and kept.
+func (k *keeper) clean(texts ...*string) {
+	for _, t := range texts {
+		*t = k.secrets.Text(*t)
+	}
+}
+
+func (k *keeper) cleanAll(texts []string) {
+	for i := range texts {
+		k.clean(&texts[i])
+	}
+}
+
+func (k *keeper) cleanListener(l *results.Listener) *results.Listener {
+	if l == nil {
+		return nil
+	}
+	c := *l
+	k.clean(&c.By)
+	return &c
+}
+
+func (k *keeper) cleanVersions(all map[string]string) map[string]string {
+	if all == nil {
+		return nil
+	}
+	clean := make(map[string]string, len(all))
+	for name, version := range all {
+		clean[k.secrets.Line(name)] = k.secrets.Line(version)
+	}
+	return clean
+}
+
+// cell stores a cell, and the records of its requests.
+func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Record) error {
+	k.clean(&out.Error, &out.CacheReset)
+	if s := out.Summary; s != nil {
+		k.cleanAll(s.ErrorSamples)
+		for i := range s.Verdict.Reasons {
+			k.clean(&s.Verdict.Reasons[i].Text)
+		}
+	}
+	if t := out.Telemetry; t != nil {
+		k.cleanAll(t.Problems)
+	}
+	for i := range records {
+		k.clean(&records[i].Error, &records[i].Finish)
+	}
+	ctx, done := Beyond(ctx, storePatience)
+	defer done()
+	if err := k.store.PutCell(ctx, *out, records); err != nil {
+		return failed(ofRun, nil, fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err))
+	}
+	return nil
+}
+
+// deployment stores a deployment as far as it is known. Its members are its own.
+func (k *keeper) deployment(ctx context.Context, row results.Deployment) error {
+	k.clean(&row.Model)
+	row.Listener, row.Versions = k.cleanListener(row.Listener), k.cleanVersions(row.Versions)
+	for i := range row.Members {
+		m := &row.Members[i]
+		m.Listener, m.Versions = k.cleanListener(m.Listener), k.cleanVersions(m.Versions)
+	}
+	ctx, done := Beyond(ctx, storePatience)
+	defer done()
+	return failed(ofRun, nil, k.store.PutDeployment(ctx, row))
+}
+
+// log stores a log of an engine beside the run.
+func (k *keeper) log(ctx context.Context, engine string, text []byte) error {
+	name := fmt.Sprintf("logs/%s-%s.log", engine, time.Now().UTC().Format("20060102-150405.000"))
+	return k.store.PutInputs(ctx, k.run, map[string][]byte{name: []byte(k.secrets.Text(string(text)))})
+}

@@ -1,0 +1,242 @@
+// Package apply carries a plan out: connect, check, bring up, wait, measure,
+// record, take down. It is the only room that orchestrates.
+//
+// A [session] is one place at work, a [trial] one deployment that is carried out over
+// the sessions of its hosts. The [scheduler] has trials run side by side where they
+// share no host, and one after the other where they do, and so do the cells of a
+// trial, because two measurements on one machine measure each other. Whatever is
+// brought up is taken down on every way out, in reverse order, with a context of its
+// own. The room prints nothing: what happens is told to Options.Events.
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/origin"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/reach"
+	"hclbench/results"
+)
+
+// Options is what carrying out needs besides the plan.
+type Options struct {
+	SSH      reach.SSH
+	Binaries agent.Binaries     // copied to the hosts
+	Images   *origin.Registries // as this machine sees them, with its logins; nil: the hosts' own logins alone
+	Log      *slog.Logger       // of the connections; nil: silent
+	Events   func(Event)        // called with one after the other; nobody at work waits for it; nil: nobody listens
+	Run      results.Run        // ID, Lab, Command and Version are set
+	Inputs   map[string][]byte  // what the run is made from, kept with it; nothing sensitive is in it
+	Hub      origin.Hub         // that hosts get models from, with its token
+	Holder   string             // who holds the leases, for people
+	Wait     time.Duration      // how long to wait for a host that somebody else is at work on; 0: not
+	Release  time.Duration      // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
+}
+
+// filled has what may be left out.
+func (o Options) filled() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Release = cmp.Or(o.Release, provision.ReleaseWait)
+	return o
+}
+
+// Outcome counts what a run did.
+type Outcome struct {
+	Planned int // cells that were to be measured
+	Valid   int
+	Suspect int
+	Void    int // attempted without a measurement; Planned minus all is what was not reached
+}
+
+// ErrContract says that a host is not what its block says.
+var ErrContract = errors.New("the host does not meet its contract")
+
+// HostError is why the work on a host ended early. An event of type [Failed] has
+// told it already.
+type HostError struct {
+	Host string
+	Err  error
+	text string // of Err, fit to be told
+}
+
+func (e *HostError) Error() string { return e.text }
+func (e *HostError) Unwrap() error { return e.Err }
+
+// run is a plan that is being carried out.
+type run struct {
+	plan  *plan.Plan
+	opt   Options
+	keep  *keeper
+	tell  func(Event)             // the listener, if there is one
+	note  func(results.Event)     // the store
+	stop  context.CancelCauseFunc // ends the work on all hosts
+	sched *scheduler
+
+	mu      sync.Mutex
+	outcome Outcome
+	begun   int // cells that were begun, for "cell 3 of 12"
+}
+
+// Run carries the plan out and keeps the results in the store, whose lock the
+// caller holds. Cells and deployments that fail are data in the store; the error
+// tells of hosts that could not be used, left unclean, or an interruption.
+func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (Outcome, error) {
+	opt = opt.filled()
+	opt.Run.Started = time.Now()
+	r := &run{plan: p, opt: opt, keep: &keeper{store, opt.Run.ID, secretsOf(p, opt.Hub.Token)}}
+	if err := store.BeginRun(ctx, opt.Run); err != nil {
+		return r.outcome, err
+	}
+	if err := store.PutInputs(ctx, opt.Run.ID, opt.Inputs); err != nil {
+		return r.outcome, err
+	}
+	tell, told := listening(ctx, opt.Events)
+	defer told()
+	// An event that cannot be kept must not end a measurement; if the store is broken,
+	// keeping a cell will say so.
+	note, noted := queued(ctx, func(ctx context.Context, e results.Event) { store.Event(ctx, opt.Run.ID, e) }, nil)
+	r.tell, r.note = tell, note
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.stop = stop
+	err := r.all(work)
+	noted()
+
+	outcome := "done"
+	switch {
+	case ctx.Err() != nil:
+		outcome, err = "interrupted", errors.Join(context.Cause(ctx), err)
+	case err != nil:
+		outcome = "failed"
+	}
+	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return r.outcome, errors.Join(err, store.FinishRun(finish, opt.Run.ID, outcome, time.Now()))
+}
+
+// all carries out every deployment that has something to do, and returns what the work
+// on hosts has ended with.
+func (r *run) all(ctx context.Context) error {
+	var todo []*plan.Deployment
+	for _, d := range r.plan.Deployments {
+		if n := len(d.ToDo()); n > 0 {
+			todo = append(todo, d)
+			r.outcome.Planned += n
+		}
+	}
+	r.sched = newScheduler(todo)
+	errs := make([]error, len(r.plan.Hosts))
+	var wg sync.WaitGroup
+	for i, h := range r.plan.Hosts {
+		if p := r.sched.places[h]; p != nil {
+			w := r.workAt(h, p.line)
+			wg.Go(func() { errs[i] = r.host(ctx, h, w) })
+		}
+	}
+	for _, d := range todo {
+		wg.Go(func() { r.carryOut(ctx, d) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// host opens a place for the trials that need it, and closes it when none does any more.
+func (r *run) host(ctx context.Context, h *provision.Host, w work) error {
+	tell := teller{about: Event{Host: h.Name}, to: r.told}
+	s, err := open(ctx, h, w, r.opt, tell)
+	if err != nil {
+		r.sched.lose(h, nil)
+	} else {
+		r.sched.opened(h, s)
+		err = errors.Join(r.sched.ended(h)...)
+		if s.lease.held.Err() != nil {
+			err = errors.Join(context.Cause(s.lease.held), err)
+		}
+	}
+	err = errors.Join(err, s.close())
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil {
+		tell.say(Failed, "%v", err)
+	}
+	return &HostError{h.Name, err, r.keep.secrets.Text(err.Error())}
+}
+
+// workAt is what a host is needed for by those that stand in line there. The machine is
+// reserved where an engine runs that a neighbour would disturb: not a simulated one.
+func (r *run) workAt(h *provision.Host, line []*plan.Deployment) work {
+	lab := r.plan.Lab
+	w := work{rehearsal: r.plan.Rehearsal, claim: agent.Lease{
+		Lab: lab.Name, Run: r.opt.Run.ID, Store: r.keep.store.ID(), Holder: r.opt.Holder,
+		TTL: load.Duration(lab.Lease), MaxDuration: load.Duration(lab.MaxDuration),
+	}}
+	for _, d := range line {
+		w.shared = w.shared || len(d.Hosts()) > 1
+		if len(d.Members) > 0 && d.Engine.Kind != engines.Sim && !r.plan.Rehearsal {
+			w.claim.Reserve = true
+		}
+		if slices.Contains(servingOn(d), h) {
+			w.engines = append(w.engines, d.Engine)
+		}
+		for _, m := range d.Members {
+			w.docker = w.docker || m.Host == h && m.Runtime == provision.Docker
+		}
+	}
+	return w
+}
+
+// carryOut carries out a deployment when its hosts are free.
+func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
+	at, err := r.sched.take(ctx, d)
+	defer r.sched.give(d)
+	t := newTrial(r, d, at)
+	t.settle(ctx, err)
+	if at != nil {
+		t.carryOut()
+	}
+}
+
+// told tells the caller of an event, and keeps what is worth keeping.
+func (r *run) told(e Event) {
+	r.keep.clean(&e.Message)
+	e.Listener = r.keep.cleanListener(e.Listener)
+	r.tell(e)
+	if level := levels[e.Type]; level != "" {
+		r.note(results.Event{Time: e.Time, Level: level, Host: e.Host, Engine: e.Engine, Cell: e.Cell, Message: e.Message})
+	}
+}
+
+// begin counts a cell as begun, and returns its number in the run.
+func (r *run) begin() (number, of int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun++
+	return r.begun, r.outcome.Planned
+}
+
+// count counts what came of a cell.
+func (r *run) count(verdict string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch verdict {
+	case load.Valid:
+		r.outcome.Valid++
+	case load.Suspect:
+		r.outcome.Suspect++
+	default:
+		r.outcome.Void++
+	}
+}

@@ -1,0 +1,143 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"hclbench/plan"
+	"hclbench/provision"
+)
+
+// scheduler says which trial runs when. Trials stand in line at each of their places,
+// those of their engine and those that their load is sent from, in the plan's order. A
+// trial begins when it is the first at all of them, and so has them to itself; and as
+// the order is the same everywhere, nobody waits in a circle.
+type scheduler struct {
+	mu     sync.Mutex
+	places map[*provision.Host]*place
+	news   chan struct{} // closed, and made anew, when something has changed
+}
+
+// place is a host of the run. It stays reserved until no trial needs it any more.
+type place struct {
+	line    []*plan.Deployment // those that need it and have not ended
+	session *session           // nil: not open yet
+	over    bool               // it cannot be used, or not any more
+	errs    []error            // why, where trials have found out
+	idle    chan struct{}      // closed when nobody needs it any more
+}
+
+// newScheduler takes the deployments that have something to do.
+func newScheduler(deployments []*plan.Deployment) *scheduler {
+	s := &scheduler{places: map[*provision.Host]*place{}, news: make(chan struct{})}
+	for _, d := range deployments {
+		for _, h := range d.Hosts() {
+			if s.places[h] == nil {
+				s.places[h] = &place{idle: make(chan struct{})}
+			}
+			s.places[h].line = append(s.places[h].line, d)
+		}
+	}
+	return s
+}
+
+// servingOn are the hosts of a deployment's engine, each once; where the load runs when
+// somebody else runs the engine.
+func servingOn(d *plan.Deployment) []*provision.Host {
+	all := []*provision.Host{d.Host()}
+	for _, m := range d.Members {
+		if !slices.Contains(all, m.Host) {
+			all = append(all, m.Host)
+		}
+	}
+	return all
+}
+
+// change changes a place, and lets those who wait look again.
+func (s *scheduler) change(h *provision.Host, how func(*place)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how(s.places[h])
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// opened says that a host can be used, until its lease ends.
+func (s *scheduler) opened(h *provision.Host, session *session) {
+	s.change(h, func(p *place) { p.session = session })
+	context.AfterFunc(session.lease.held, func() { s.lose(h, nil) })
+}
+
+// lose says that a host cannot be used any more, and why, unless it tells that itself.
+func (s *scheduler) lose(h *provision.Host, err error) {
+	s.change(h, func(p *place) {
+		p.over = true
+		if err != nil {
+			p.errs = append(p.errs, err)
+		}
+	})
+}
+
+// take waits until the deployment may be carried out, and returns the sessions of its
+// hosts, which are its own until [scheduler.give]; none when ctx ends. It is a failure
+// that one of them cannot be used.
+func (s *scheduler) take(ctx context.Context, d *plan.Deployment) (map[*provision.Host]*session, error) {
+	for {
+		s.mu.Lock()
+		news := s.news
+		at, err := s.try(d)
+		s.mu.Unlock()
+		if at != nil || err != nil {
+			return at, err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// try takes the hosts of a deployment if it is the first in line at all of them. The
+// lock is held.
+func (s *scheduler) try(d *plan.Deployment) (map[*provision.Host]*session, error) {
+	at, first := map[*provision.Host]*session{}, true
+	for _, h := range d.Hosts() {
+		switch p := s.places[h]; {
+		case p.over && slices.Contains(servingOn(d), h):
+			return nil, &failure{scope: ofHost, host: h} // its own error says why
+		case p.over:
+			return nil, unusable(h)
+		default:
+			at[h] = p.session
+			first = first && p.session != nil && p.line[0] == d
+		}
+	}
+	if !first {
+		return nil, nil
+	}
+	return at, nil
+}
+
+// give is the end of a trial, also of one that took nothing.
+func (s *scheduler) give(d *plan.Deployment) {
+	for _, h := range d.Hosts() {
+		s.change(h, func(p *place) {
+			p.line = slices.DeleteFunc(p.line, func(other *plan.Deployment) bool { return other == d })
+			if len(p.line) == 0 {
+				close(p.idle)
+			}
+		})
+	}
+}
+
+// ended waits until nobody needs a host any more, and returns what the trials have
+// found out of it.
+func (s *scheduler) ended(h *provision.Host) []error {
+	p := s.places[h]
+	<-p.idle
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.errs
+}

@@ -1,0 +1,220 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// server is an engine's server, asked through the connection of its host.
+type server struct {
+	base  string
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
+	http  *http.Client
+	key   provision.Text      // what it asks for; empty: nothing
+	shown func(string) string // makes an answer fit to be told
+}
+
+// server is the engine's at a URL.
+func (e *engine) server(base string) *server {
+	s := &server{base: base, dial: e.home().conn.Dial, key: e.d.Engine.APIKey, shown: e.secrets.Line}
+	s.http = &http.Client{
+		Transport: &http.Transport{DialContext: s.dial, MaxIdleConnsPerHost: 1},
+		// A server must not choose whom this machine asks, with its key.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s
+}
+
+func (s *server) close() { s.http.CloseIdleConnections() }
+
+// errNoWay says that the host did not even refuse: it is out of reach, and nothing
+// is known of the engine.
+var errNoWay = errors.New("the host is out of reach")
+
+// open reports whether something listens.
+func (s *server) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c, err := s.dial(ctx, "tcp", addressOf(s.base))
+	if ctx.Err() != nil || errors.Is(err, provision.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", errNoWay, err)
+	}
+	if err != nil {
+		return fmt.Errorf("nothing listens on %s yet", addressOf(s.base))
+	}
+	return c.Close()
+}
+
+// get fetches path and decodes the answer into out, unless that is nil.
+func (s *server) get(ctx context.Context, path string, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return s.do(ctx, "GET", path, nil, out)
+}
+
+func (s *server) do(ctx context.Context, method, path string, in []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(in))
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	key := s.key.Reveal()
+	if key != "" {
+		req.Header.Set(load.Authorization, load.Bearer(key))
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	status := s.part(resp.Status)
+	switch {
+	case resp.StatusCode/100 == 3:
+		return &answerError{resp.StatusCode, fmt.Sprintf(noRedirect, method, path, status, s.part(resp.Header.Get("Location")))}
+	case resp.StatusCode != http.StatusOK:
+		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, status, s.part(string(body)))}
+	}
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *[]byte: // as it is
+		*out = body
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("%s %s: not what this engine answers: %s", method, path, s.part(string(body)))
+	}
+	return nil
+}
+
+const noRedirect = "%s %s: %s, to %s; hcl follows no redirect: a url has to be the server's own"
+
+type answerError struct {
+	code int
+	text string
+}
+
+func (e *answerError) Error() string { return e.text }
+
+// answerShown is how much of an answer an error shows, in bytes.
+const answerShown = 300
+
+// part is the beginning of an answer, on one line.
+func (s *server) part(answer string) string {
+	return plain.Cut(strings.Join(strings.Fields(s.shown(answer)), " "), answerShown)
+}
+
+// unlistedError says that a server does not list the model.
+type unlistedError struct {
+	path, want string
+	listed     []string
+}
+
+func (e *unlistedError) Error() string {
+	switch {
+	case e.want == "" || len(e.listed) == 0:
+		return fmt.Sprintf("GET %s: no model is listed", e.path)
+	default:
+		return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, plain.Cut(strings.Join(e.listed, ", "), answerShown))
+	}
+}
+
+const unshownModel = "GET %s: the model %q has a name that cannot be shown: say in a model block which one is meant"
+
+// model returns the name under which the model is served. Without a name to look
+// for it is the first that is listed.
+func (s *server) model(ctx context.Context, path, want string) (string, error) {
+	var list struct {
+		Data []struct{ ID string }
+	}
+	if err := s.get(ctx, path, &list); err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, m := range list.Data {
+		ids = append(ids, m.ID)
+	}
+	switch {
+	case want != "" && slices.Contains(ids, want):
+		return want, nil
+	case want == "" && len(ids) > 0:
+		if s.shown(ids[0]) != ids[0] {
+			return "", fmt.Errorf(unshownModel, path, s.shown(ids[0]))
+		}
+		return ids[0], nil
+	}
+	for i, id := range ids {
+		ids[i] = s.shown(id)
+	}
+	return "", &unlistedError{path, want, ids}
+}
+
+// errNoToken says that a server answers without an error, and without a token.
+var errNoToken = errors.New("the server answers, but generates no token")
+
+// Requests for one token of a model.
+const (
+	oneToken     = `{"model":%s,"prompt":"Hello","max_tokens":1,"temperature":0}`
+	oneChatToken = `{"model":%s,"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,"temperature":0}`
+)
+
+// generate has the server make one token, the only proof that it serves.
+func (s *server) generate(ctx context.Context, model string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	name, err := json.Marshal(model)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Choices []json.RawMessage
+		Usage   *struct {
+			Completion int `json:"completion_tokens"`
+		}
+	}
+	err = s.do(ctx, "POST", "/v1/completions", fmt.Appendf(nil, oneToken, name), &answer)
+	if status := new(answerError); errors.As(err, &status) && status.code == http.StatusNotFound {
+		err = s.do(ctx, "POST", "/v1/chat/completions", fmt.Appendf(nil, oneChatToken, name), &answer)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(answer.Choices) == 0 || answer.Usage != nil && answer.Usage.Completion == 0:
+		return errNoToken
+	}
+	return nil
+}
+
+// resetCache drops the engine's prefix cache and says what came of it.
+func (s *server) resetCache(ctx context.Context, e *engines.Engine) string {
+	method, path, why, ok := engines.CacheReset(e)
+	if !ok {
+		return "unsupported: " + why
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if err := s.do(ctx, method, path, nil, nil); err != nil {
+		return "failed: " + err.Error()
+	}
+	return "flushed"
+}

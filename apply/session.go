@@ -1,0 +1,297 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/provision"
+	"hclbench/provision/look"
+)
+
+// session is one place at work: its connection, its agent, the lease, and what it is.
+// It knows no plan.
+type session struct {
+	work work
+	host *provision.Host
+	opt  Options
+	tell teller
+	reached
+	agent *agent.Client
+	lease *lease
+
+	facts   provision.Facts
+	earlier provision.Traces  // of an earlier run, whose tear-down became ours
+	changed bool              // its settings, see [session.settings]
+	files   map[string]string // what data sets read: path as the lab has it → path on the host
+	proved  []string          // what was seen to get its GPUs, see [session.proveGPUs]
+}
+
+// work is what a session is for.
+type work struct {
+	claim     agent.Lease
+	engines   []*engines.Engine // that will run there
+	docker    bool              // in containers, some of them
+	shared    bool              // the run needs the place together with others
+	rehearsal bool
+}
+
+// open connects to a place, takes its lease and makes it ready for engines. What an
+// earlier run has left there is removed, and what the place is not, but should be, is
+// the error. A session has to be closed, also one of which only a part could be opened.
+func open(ctx context.Context, h *provision.Host, w work, opt Options, tell teller) (*session, error) {
+	s := &session{work: w, host: h, opt: opt, tell: tell, files: map[string]string{}}
+	tell.say(Step, "connecting")
+	var err error
+	if s.reached, err = dial(ctx, h, opt); err != nil {
+		return s, err
+	}
+	if w.docker {
+		if _, err := s.docker.Version(ctx); err != nil {
+			return s, err
+		}
+	}
+	s.agent, err = agent.Start(ctx, s.conn, opt.Binaries, w.claim.Lab, w.claim.Store, opt.Log)
+	if err != nil {
+		return s, err
+	}
+	s.docker.HideSecrets(s.agent.Binary())
+	if err := s.claim(ctx); err != nil {
+		return s, err
+	}
+	for _, step := range []func(context.Context) error{s.sweep, s.restore, s.check, s.baseline, s.settings} {
+		if err := step(s.lease.held); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// close gives the place back.
+func (s *session) close() (err error) {
+	if s.lease != nil {
+		err = s.lease.give()
+	}
+	if s.changed && err == nil {
+		s.tell.say(Step, "its settings are as they were")
+	}
+	if s.agent != nil {
+		s.agent.Close()
+	}
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	return err
+}
+
+// claim takes the lease and has it renewed.
+func (s *session) claim(ctx context.Context) error {
+	l := &lease{host: s.host, agent: s.agent, tell: s.tell, claim: s.work.claim, stop: func() {}}
+	l.held, l.lose = context.WithCancelCause(ctx)
+	s.lease = l
+	s.agent.Lost = func(held *agent.HeldError) { l.lose(held) }
+	var err error
+	if s.work.docker {
+		if _, l.claim.Docker, err = s.docker.Access(ctx); err != nil {
+			return err
+		}
+	}
+	if s.earlier, err = l.take(l.held, s.opt.Wait, s.work.shared); err != nil {
+		return err
+	}
+	l.begin(ctx)
+	return nil
+}
+
+// runtime is how engines run on a place: Docker there, or the agent's processes.
+func (s *session) runtime(r provision.Runtime) runtime {
+	if r == provision.Process {
+		return agent.Processes{Client: s.agent}
+	}
+	return s.docker
+}
+
+// sweep removes what an earlier run of this lab left on the place.
+func (s *session) sweep(ctx context.Context) error {
+	runtimes := []runtime{agent.Processes{Client: s.agent}}
+	if s.work.docker || !s.work.rehearsal && hasDocker(ctx, s.docker) { // what ran there may have been another lab's text
+		runtimes = append(runtimes, s.docker)
+	}
+	for _, rt := range runtimes {
+		if _, err := sweep(ctx, rt, s.work.claim.Lab, func(f provision.Found) {
+			s.earlier.Containers = append(s.earlier.Containers, f.ID)
+			s.tell.say(Step, "removing %s, left by run %s", f.Name, leftBy(f))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restore makes the place what it was before the run whose lease has become ours: its
+// engines are seen to be gone, and the settings that it had changed are put back. Only
+// then can be said what the place is.
+func (s *session) restore(ctx context.Context) error {
+	if !s.work.claim.Reserve {
+		return nil
+	}
+	if len(s.earlier.Containers) > 0 || len(s.earlier.Before.Memory) > 0 {
+		if _, err := look.ProveGone(ctx, s.conn, s.earlier, s.opt.Release); err != nil {
+			return errors.Join(err, agent.MarkUnclean(ctx, s.conn, s.lease.current(), s.earlier, err))
+		}
+	}
+	if err := s.agent.PutBack(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrContract, err)
+	}
+	return nil
+}
+
+// check holds the place against its block before anything is started: as it is when
+// nobody else is at work there, and nothing of an earlier run is left.
+func (s *session) check(ctx context.Context) (err error) {
+	if s.facts, err = look.Facts(ctx, s.conn, s.docker); err != nil || s.work.rehearsal {
+		return err
+	}
+	findings, err := s.contract(ctx, s.work.claim.Lab, &s.facts, keptOn(s.host, s.work.engines))
+	if err != nil {
+		return err
+	}
+	errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}
+	for _, f := range findings {
+		switch {
+		case f.Level == provision.Blocked:
+			errs = append(errs, errors.New("  - "+sentence(f)))
+		case f.Level == provision.Warning && s.host.GPUs.Count > 0:
+			s.tell.say(Warning, "%s", sentence(f))
+		}
+	}
+	if len(errs) > 1 {
+		return errors.Join(errs...)
+	}
+	if s.host.GPUs.Count == 0 {
+		return nil
+	}
+	needed, err := s.needs(ctx, s.facts, s.work.engines, s.opt)
+	for _, f := range needed {
+		if f.Level != provision.OK {
+			s.tell.say(Warning, "%s", sentence(f))
+		}
+	}
+	return err
+}
+
+// baseline notes what the GPUs are in use for before anything of ours runs, for
+// the proof at the end, and has the agent know it too.
+func (s *session) baseline(ctx context.Context) error {
+	if !s.work.claim.Reserve {
+		return nil
+	}
+	if err := s.stillUnclean(ctx); err != nil {
+		return err
+	}
+	use, err := look.GPUUse(ctx, s.conn)
+	if err != nil {
+		return err
+	}
+	for _, p := range use.Problems {
+		s.tell.say(Warning, "whether its GPUs are free again afterwards cannot be proved: %s", p)
+	}
+	for _, p := range use.Processes {
+		s.tell.say(Warning, "somebody else uses its GPUs: %s", p)
+	}
+	return s.lease.note(ctx, func(t *provision.Traces) { t.Before = use })
+}
+
+// leftSomething is an earlier run that could not clean up, and has not since.
+const leftSomething = "run %s of lab %s (%s, %s) has left something: %w"
+
+// stillUnclean looks whether what an earlier run could not clean is there still,
+// and forgets it when it is gone.
+func (s *session) stillUnclean(ctx context.Context) error {
+	u, err := agent.ReadUnclean(ctx, s.conn)
+	if err != nil || u == nil {
+		return err
+	}
+	if _, err := look.ProveGone(ctx, s.conn, u.Traces, 0); err != nil {
+		return fmt.Errorf(leftSomething, u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime), err)
+	}
+	s.tell.say(Step, "what run %s had left there is gone", u.Run)
+	return agent.ForgetUnclean(ctx, s.conn)
+}
+
+// settings has the agent set what the host's block wants, and puts back what a killed
+// agent has left set. The agent puts it back when the lease ends, however it ends.
+// What the place is like then is what is kept with the results.
+func (s *session) settings(ctx context.Context) error {
+	if !s.work.claim.Reserve {
+		return nil
+	}
+	changes, err := s.agent.Prepare(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrContract, err)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	s.changed = true
+	for _, c := range changes {
+		s.tell.say(Step, "set %s, until the end", c)
+	}
+	now, err := look.Condition(ctx, s.conn, s.docker, keptOn(s.host, s.work.engines))
+	if err == nil {
+		s.facts.See(now, changes...)
+	}
+	return err
+}
+
+// place brings files of the lab to the place, each once. local says where one lies here.
+func (s *session) place(ctx context.Context, files []string, local func(string) string) error {
+	for _, file := range files {
+		if s.files[file] != "" {
+			continue
+		}
+		s.tell.say(Step, "bringing %s to the host", file)
+		remote, err := agent.Place(ctx, s.conn, local(file))
+		if err != nil {
+			return err
+		}
+		s.files[file] = remote
+	}
+	return nil
+}
+
+// path is a path of the place that may begin with its home.
+func (s *session) path(p string) string {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		return path.Join(s.conn.Home(), rest)
+	}
+	return p
+}
+
+// willListen has the agent know, before anything listens there, of ports that it may
+// have to see closed.
+func (s *session) willListen(ctx context.Context, ports []int) error {
+	return s.lease.note(ctx, func(t *provision.Traces) {
+		for _, port := range ports {
+			if !slices.Contains(t.Ports, port) {
+				t.Ports = append(slices.Clone(t.Ports), port)
+			}
+		}
+	})
+}
+
+// factsText is the facts, as they are stored.
+func (s *session) factsText() json.RawMessage {
+	text, err := json.Marshal(s.facts)
+	if err != nil {
+		panic(fmt.Sprintf("marshal facts: %v. This is a bug in hcl.", err))
+	}
+	return text
+}

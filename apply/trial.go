@@ -1,0 +1,357 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// trial is one deployment that is carried out over the sessions of its hosts.
+type trial struct {
+	*engine
+	run   *run
+	row   results.Deployment // what is known of it
+	rows  []results.Member   // and of each of its members, whole
+	parts []plan.Member      // its members, with the images that their tags mean now
+	built []results.Phase    // what came before each start
+
+	left   []*plan.Cell // that are not dealt with
+	doubts []string     // why every measurement of this start is suspect
+}
+
+func newTrial(r *run, d *plan.Deployment, at map[*provision.Host]*session) *trial {
+	h := d.Host()
+	tell := teller{about: Event{Host: h.Name, Engine: d.Engine.Label()}, to: r.told}
+	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets}, run: r, left: d.ToDo()}
+	t.row = results.Deployment{
+		ID: d.ID, RunID: r.opt.Run.ID,
+		Engine: d.Engine.Label(), Kind: d.Engine.Kind,
+		Host: h.Name, GPUs: h.GPUs.String(), Model: engines.ServedModel(d.Engine),
+		Image: d.Engine.Image, Identity: d.Identity, Started: time.Now(),
+	}
+	if at == nil { // it will not be carried out
+		return t
+	}
+	t.row.Facts = t.home().factsText()
+	for _, in := range d.Members {
+		m := results.Member{
+			Role: in.Role, Instance: in.Instance, Rank: in.Rank, Host: in.Host.Name, GPUs: in.Host.GPUs.String(), Image: d.Engine.Image, Facts: at[in.Host].factsText(),
+			GPUCount: gpusUsed(d.Engine), Price: in.Host.PricePerHour,
+		}
+		for _, w := range slices.Concat(in.Container.Entrypoint, in.Container.Command) {
+			m.Command = append(m.Command, w.String())
+		}
+		t.rows = append(t.rows, m)
+	}
+	// What runs in a container of its own comes before the engine that serves the rest.
+	slices.SortStableFunc(t.left, func(a, b *plan.Cell) int { return order(a) - order(b) })
+	return t
+}
+
+func order(c *plan.Cell) int {
+	if c.Batch() != nil {
+		return 0
+	}
+	return 1
+}
+
+// sender is the session that a cell's load is sent from.
+func (t *trial) sender(c *plan.Cell) *session {
+	if h := c.From(); h != nil {
+		return t.at[h]
+	}
+	return t.home()
+}
+
+// carryOut measures the deployment's cells, and starts the engine as often as it is lost:
+// each start deals with a cell, so that it ends.
+func (t *trial) carryOut() {
+	ctx, done := t.held()
+	defer done()
+	t.compareFacts()
+	t.settle(ctx, t.prepare(ctx))
+	for len(t.left) > 0 {
+		t.settle(ctx, t.attempt(ctx))
+	}
+}
+
+// settle decides what failures cost, each by its scope.
+func (t *trial) settle(ctx context.Context, err error) {
+	for _, f := range failures(err, ofDeployment) {
+		left := t.left
+		if f.scope >= ofDeployment {
+			t.left = nil
+		}
+		switch {
+		case f.scope == ofRun:
+			t.tell.say(Failed, "%v", f)
+			t.run.stop(f)
+		case f.scope == ofHost:
+			t.run.sched.lose(f.host, f.err)
+		case ctx.Err() != nil: // it was broken off, which is no failure
+		case f.scope == ofStart:
+			t.tell.say(Warning, "the engine is lost: %v", f)
+		case f.scope == ofDeployment:
+			why := fmt.Errorf("%s: %w", t.d.Engine, f)
+			t.tell.say(Failed, "%v", why)
+			t.settle(ctx, t.giveUp(ctx, left, why))
+		case f.scope == ofSender:
+			t.tell.say(Failed, "%s: %v", t.d.Engine, f)
+		}
+	}
+	if ctx.Err() != nil {
+		t.left = nil
+	}
+}
+
+// giveUp keeps, for each cell that cannot be measured, why.
+func (t *trial) giveUp(ctx context.Context, cells []*plan.Cell, why error) error {
+	if err := t.keepRow(ctx); err != nil {
+		return err
+	}
+	what, _, _ := strings.Cut(why.Error(), "\n")
+	for _, c := range cells {
+		m := t.measurement(c)
+		m.out.Finished, m.out.Error = m.out.Started, why.Error()
+		if err := t.keep(ctx, m, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep stores what came of a cell, counts it and tells of it.
+func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
+	if err := t.run.keep.cell(ctx, &m.out, m.records); err != nil {
+		return err
+	}
+	t.run.count(m.out.Verdict().Verdict)
+	m.tell.tell(Event{Type: End, Summary: m.out.Summary, Message: what})
+	return nil
+}
+
+// keepRow stores what is known of the deployment by now.
+func (t *trial) keepRow(ctx context.Context) error {
+	if len(t.rows) > 0 {
+		t.row.SetMembers(t.rows)
+	}
+	return t.run.keep.deployment(ctx, t.row)
+}
+
+// prepare brings what the engine and its load need to their hosts. It comes before the
+// engine: loading a model takes long, and costs.
+func (t *trial) prepare(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{t.placeFiles, t.model, t.build, t.images} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	t.built = t.row.Phases
+	return nil
+}
+
+// placeFiles brings the files that cells read to where their load is sent from.
+func (t *trial) placeFiles(ctx context.Context) error {
+	for _, c := range t.left {
+		from := t.sender(c)
+		err := from.place(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local)
+		switch {
+		case err == nil:
+		case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read
+			return failed(ofDeployment, nil, err)
+		case from != t.home():
+			return failed(ofSender, from.host, fmt.Errorf(senderLost, err))
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		default:
+			return failed(ofHost, from.host, err)
+		}
+	}
+	return nil
+}
+
+// attempt measures the next cell by the engine's own tool, or starts the engine and
+// measures cells by load until there are no more, or the engine is lost.
+func (t *trial) attempt(ctx context.Context) (err error) {
+	t.row.Phases = slices.Clone(t.built)
+	if t.left[0].Batch() != nil {
+		return t.cell(ctx, (*measurement).batch)
+	}
+	defer func() { err = errors.Join(err, t.stop(ctx)) }()
+	if err := t.start(ctx); err != nil {
+		return err
+	}
+	for len(t.left) > 0 {
+		if err := t.cell(ctx, (*measurement).load); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cell measures the next cell in one way or the other, and keeps what came of it. It
+// returns what costs more than the cell.
+func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context) error) error {
+	m := t.measurement(t.left[0])
+	m.tell.about.Number, m.tell.about.Of = t.run.begin()
+	m.tell.tell(Event{Type: Begin})
+	var more []error
+	for _, f := range failures(how(m, ctx), ofCell) {
+		switch f.scope {
+		case ofStart:
+			m.void(withTail("the engine was lost in mid-cell: "+f.Error(), t.tail(ctx)))
+			more = append(more, f)
+		case ofCell:
+			m.void(f.Error())
+		default:
+			more = append(more, f)
+		}
+	}
+	if m.out.Summary == nil && m.out.Error == "" || ctx.Err() != nil && m.out.Summary == nil {
+		return errors.Join(more...) // interrupted: not a measurement, and not a failure
+	}
+	t.left = t.left[1:]
+	if m.out.Finished.IsZero() {
+		m.out.Finished = time.Now()
+	}
+	return errors.Join(append(more, t.keep(ctx, m, m.out.Error))...)
+}
+
+// start brings the engine up, member by member, and waits until it serves.
+func (t *trial) start(ctx context.Context) error {
+	for _, in := range t.parts {
+		s := t.at[in.Host]
+		var err error
+		if in.Container, t.row.CompileCache, err = s.compileCache(ctx, t.d.Engine, in.Container); err != nil {
+			return err
+		}
+		for _, port := range in.Ports {
+			if err := s.conn.PortFree(ctx, port, s.docker.Name); err != nil {
+				return err
+			}
+		}
+		if err := s.willListen(ctx, in.Ports); err != nil {
+			return err
+		}
+		t.tell.say(Step, "%s", starting(t.row.CompileCache))
+		m, err := t.launch(ctx, in)
+		if err != nil {
+			return err
+		}
+		t.members = append(t.members, m)
+	}
+	if len(t.members) > 0 {
+		t.row.Started = t.members[0].started
+	}
+	return t.serves(ctx)
+}
+
+func starting(compileCache string) string {
+	if compileCache == "" {
+		return "starting"
+	}
+	return "starting with a " + compileCache + " compile cache"
+}
+
+// serves waits until the engine serves, and notes what it is.
+func (t *trial) serves(ctx context.Context) error {
+	now, err := t.ready(ctx)
+	if err != nil {
+		return err
+	}
+	t.row.Model, t.row.Phases = now.model, append(t.row.Phases, now.phases...)
+	for i, m := range t.members {
+		if found := t.versions(ctx, m); len(found) > 0 {
+			maps.Copy(found, t.rows[i].Versions)
+			t.rows[i].Versions = found
+		}
+	}
+	if len(t.members) > 0 {
+		t.rows[0].Listener = now.listener
+	}
+	t.row.Ready = time.Since(t.row.Started).Seconds()
+	t.row.Served = t.served(ctx)
+	t.doubts = t.compareServed(t.row.Served)
+	if err := t.keepRow(ctx); err != nil {
+		return err
+	}
+	serves := fmt.Sprintf("serves %s after %.1f s", t.row.Model, t.row.Ready)
+	if l := now.listener; l != nil && l.Proved {
+		serves += "; " + l.By
+	} else if l != nil && !t.run.plan.Rehearsal {
+		t.tell.say(Warning, "the server is %s", l)
+	}
+	t.tell.tell(Event{Type: Ready, Message: serves, Listener: now.listener})
+	return nil
+}
+
+// stop takes the engine down in reverse order, and notes when that was.
+func (t *trial) stop(ctx context.Context) error {
+	if len(t.members) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, m := range slices.Backward(t.members) {
+		errs = append(errs, t.down(ctx, m))
+	}
+	t.members = nil
+	t.row.Stopped = time.Now()
+	return errors.Join(append(errs, t.keepRow(ctx))...)
+}
+
+// down takes one member down, and keeps what it has said.
+func (t *trial) down(ctx context.Context, m *member) error {
+	switch {
+	case m.at.lease.unreachable():
+		return nil
+	case m.at.lease.heldByOther():
+		return failed(ofHost, m.Host, m.withdraw(ctx))
+	}
+	m.tell.say(Step, "stopping")
+	t.keepLog(ctx, m)
+	return failed(ofHost, m.Host, m.down(ctx))
+}
+
+// gpusUsed is how many of its host's GPUs an engine uses: those that the lab gives
+// it, or that its flags ask for; all where flags do not tell.
+func gpusUsed(e *engines.Engine) int {
+	switch {
+	case e.Host == nil || e.Host.GPUs.Count == 0:
+		return 0
+	case len(e.Container.GPUIDs) > 0:
+		return len(e.Container.GPUIDs)
+	case e.Kind == engines.SGLang || e.Kind == engines.VLLM || e.Kind == engines.TRTLLM:
+		return min(engines.GPUs(e), e.Host.GPUs.Count)
+	}
+	return e.Host.GPUs.Count
+}
+
+// hostChanged warns that new cells stand beside old ones of a host that was another.
+const hostChanged = "%s has changed since %d of the cells that are up to date were measured: %s; " +
+	"--strict-facts measures them again"
+
+// compareFacts warns when the host is not as it was when cells that count as up to date
+// were measured there.
+func (t *trial) compareFacts() {
+	s, told := t.home(), map[string]int{}
+	for _, c := range t.d.Cells {
+		if c.Status == plan.Done && c.Facts != nil {
+			if changed := strings.Join(s.facts.Differences(*c.Facts), ", "); changed != "" {
+				told[changed]++
+			}
+		}
+	}
+	for _, changed := range slices.Sorted(maps.Keys(told)) {
+		t.tell.say(Warning, hostChanged, s.host, told[changed], changed)
+	}
+}

@@ -1,0 +1,132 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/provision"
+)
+
+// visit does the same on every host, side by side. What it finds, and why it could not
+// look, is in the order of the hosts.
+func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options,
+	do func(context.Context, reached) (T, error)) (found []T, errs []error) {
+	found, errs = make([]T, len(hosts)), make([]error, len(hosts))
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() {
+			c, err := dial(ctx, h, opt)
+			if err == nil {
+				defer c.conn.Close()
+				found[i], err = do(ctx, c)
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	return found, errs
+}
+
+// Scope says what of a lab is looked for, and where: on each host the agent's
+// processes and Docker's containers, since a lab that runs none there today may have
+// run some yesterday.
+type Scope struct {
+	Lab   string
+	Hosts []*provision.Host
+	// Docker reports whether the lab runs containers on a host, where it is an error
+	// that they cannot be looked for.
+	Docker func(*provision.Host) bool
+}
+
+// looksAtDocker reports whether containers of the lab are looked for on the host. unseen
+// says why they cannot be although there is a Docker, of which the lab of today has no
+// need; a host whose block says that engines run as processes is not doubted.
+func (s Scope) looksAtDocker(ctx context.Context, c reached) (look bool, unseen error) {
+	if s.Docker(c.conn.Host()) {
+		return true, nil
+	}
+	_, err := c.docker.Version(ctx)
+	if errors.Is(err, provision.ErrDockerAway) && c.conn.Host().Runtime != provision.Process {
+		unseen = fmt.Errorf("containers of the lab, if there are any, cannot be seen: %w", err)
+	}
+	return err == nil, unseen
+}
+
+// ScopeOf is where the lab's engines may have left something.
+func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
+	docker := map[*provision.Host]bool{}
+	for _, e := range all {
+		if engines.Runtime(e) == provision.Docker {
+			docker[e.Host] = true
+		}
+	}
+	return Scope{Lab: lab, Hosts: hosts, Docker: func(h *provision.Host) bool { return docker[h] }}
+}
+
+// Presence is what of a lab is on one host.
+type Presence struct {
+	Host       *provision.Host
+	Err        error              // why it could not be asked, or not of everything
+	Unseen     error              // why containers cannot be seen that an earlier text of the lab may have had; nil: they are
+	Lease      *agent.Lease       // nil: nobody is at work
+	Reserved   *agent.Lease       // of the machine, for another lab; nil: for none
+	Unclean    *agent.Unclean     // what a tear-down has left; nil: nothing
+	Changed    []provision.Change // settings that are to be put back
+	Containers []provision.Found
+	Processes  []provision.Found
+}
+
+// Status looks at every host, side by side. Hosts that cannot be asked are in
+// the error; the others are in the answer all the same.
+func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
+	found, errs := visit(ctx, scope.Hosts, opt.filled(), scope.status)
+	return presences(scope.Hosts, found, errs)
+}
+
+// presences are the answers with their hosts, and what could not be asked.
+func presences(hosts []*provision.Host, found []Presence, errs []error) ([]Presence, error) {
+	for i, h := range hosts {
+		found[i].Host, found[i].Err = h, errs[i]
+	}
+	return found, errors.Join(errs...)
+}
+
+// status looks at one host.
+func (s Scope) status(ctx context.Context, c reached) (p Presence, err error) {
+	a, err := agent.Attach(ctx, c.conn, s.Lab)
+	if err != nil {
+		return p, err
+	}
+	if a != nil {
+		defer a.Close()
+		info, err := a.Info(ctx)
+		if err != nil {
+			return p, err
+		}
+		p.Lease = info.Lease
+		if p.Processes, err = (agent.Processes{Client: a}).List(ctx, ofLab(s.Lab)); err != nil {
+			return p, err
+		}
+	}
+	if p.Unclean, err = agent.ReadUnclean(ctx, c.conn); err != nil {
+		return p, err
+	}
+	if p.Changed, err = agent.ReadPrepared(ctx, c.conn); err != nil {
+		return p, err
+	}
+	if p.Reserved, err = agent.ReadReservation(ctx, c.conn); err != nil {
+		return p, err
+	}
+	if p.Reserved != nil && p.Reserved.Lab == s.Lab {
+		p.Reserved = nil // that is the lease, or was
+	}
+	var look bool
+	if look, p.Unseen = s.looksAtDocker(ctx, c); look {
+		p.Containers, err = c.docker.List(ctx, ofLab(s.Lab))
+	}
+	return p, err
+}

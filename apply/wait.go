@@ -1,0 +1,440 @@
+package apply
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/plain"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// waitError says why what was waited for does not come.
+type waitError struct {
+	what  string   // "does not serve", or the tool that was waited for
+	why   string   // "exited with code 3", "nothing has moved for 15m0s"
+	probe string   // what the last probe has found; empty: nothing
+	tail  []string // the last log lines
+}
+
+func (e *waitError) Error() string {
+	text := e.what + ": " + e.why
+	if e.probe != "" {
+		text += "\n  last probe: " + e.probe
+	}
+	return withTail(text, e.tail)
+}
+
+// probe is one thing that has to be seen of an engine.
+type probe struct {
+	look  func(context.Context) error
+	every time.Duration // how often it may be asked; 0: at each look
+}
+
+// wait is what is known about members that are waited for: that they serve, or that
+// they end.
+type wait struct {
+	what    string // see [waitError]
+	members []*member
+	stall   time.Duration // how long nothing may move
+	tell    teller
+	shown   func(string) string // makes a log line fit to be told
+	line    func(string)        // is told of each line as it comes; nil: nobody is
+
+	same     standing  // the answer that is given again and again
+	newest   string    // the log line that was told last
+	newestAt time.Time // when that was
+
+	mu    sync.Mutex
+	moved time.Time
+	asked bool // it listens: what it says may be of our own looks at it
+	seen  news
+	last  string // that a probe has found
+	logs  []*memberLog
+	up    comingUp
+	at    engines.Progress // the last that it has told
+	fatal *fatalLine       // the first, or the first cause after a line that follows from one
+}
+
+// memberLog is what of a member's log is remembered.
+type memberLog struct {
+	tail  []string
+	ended chan struct{} // closed when it has been read to its end
+}
+
+// waitFor is a wait for members of the trial.
+func (e *engine) waitFor(what string, members ...*member) *wait {
+	w := &wait{
+		what: what, members: members, stall: engines.ReadinessOf(e.d.Engine).Stall,
+		tell: e.tell, shown: e.secrets.Line,
+	}
+	w.begin()
+	return w
+}
+
+func (w *wait) begin() {
+	w.moved, w.newestAt = time.Now(), time.Now()
+	for range w.members {
+		w.logs = append(w.logs, &memberLog{ended: make(chan struct{})})
+	}
+}
+
+// How often a member's state is asked while it is waited for, in looks of a probe.
+const (
+	lookEvery = 100 * time.Millisecond
+	stateAt   = 5
+)
+
+// until waits until each of the probes has succeeded, one after the other; without any,
+// until the members have ended well. It gives up at once when a member fails, when one
+// logs a line that no engine comes back from or when somebody else's server has the
+// port; soon, when the server answers what waiting does not change; and otherwise when
+// nothing has moved for the stall time.
+func (w *wait) until(ctx context.Context, probes ...probe) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop, err := w.follow(ctx, cancel)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	serves := len(probes) > 0
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var asked time.Time
+	for look := 0; ; look++ {
+		if look%stateAt == 0 {
+			if ended, err := w.ended(ctx, serves); ended || err != nil {
+				return err
+			}
+		}
+		if serves && time.Since(asked) >= probes[0].every {
+			good, err := w.look(ctx, probes[0], len(probes) == 1)
+			if err != nil {
+				return err
+			}
+			asked = time.Now()
+			if good && len(probes) == 1 {
+				return nil
+			}
+			if good {
+				probes, asked = probes[1:], time.Time{}
+				continue
+			}
+		}
+		if w.idle() > w.stall {
+			return w.failed(fmt.Sprintf("nothing has moved for %s", w.stall))
+		}
+		w.tellNews(serves)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return w.failed(w.withExit(ctx))
+		}
+	}
+}
+
+// look looks once. The error says that there is no use in looking again.
+func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err error) {
+	found := p.look(ctx)
+	switch {
+	case found == nil:
+		w.move()
+		w.same = standing{}
+		return true, nil
+	case errors.Is(found, provision.ErrPortTaken):
+		return false, found
+	case errors.Is(found, errNoWay), errors.Is(found, provision.ErrUnreachable):
+		w.move()
+		w.same = standing{}
+		return false, nil
+	}
+	w.probed(found)
+	w.same.see(found, time.Now())
+	if hopeless(found, len(w.members) > 0, last) && w.same.lasts() > min(hopelessAfter, w.stall) {
+		return false, w.failed(fmt.Sprintf(answersInVain, w.same.lasts().Round(time.Second)))
+	}
+	return false, nil
+}
+
+const answersInVain = "for %s its server has answered what waiting does not change"
+
+// ended reports whether all members have ended well. Those that serve never do.
+func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
+	running := 0
+	for i, m := range w.members {
+		st, err := m.rt.State(ctx, m.id)
+		switch {
+		case errors.Is(err, provision.ErrNoContainer):
+			return false, w.failedAt(i, errRemoved.Error())
+		case err != nil: // out of reach, which is no silence of the engine's
+			w.move()
+			running++
+			continue
+		case st.Running:
+			running++
+			continue
+		}
+		w.lastWords(i)
+		if serves || st.ExitCode != 0 || st.OOMKilled || st.Error != "" {
+			why := exit(st)
+			if cause := w.cause(); cause != nil {
+				why += " after it said: " + cause.Error()
+			}
+			return false, w.failedAt(i, why)
+		}
+	}
+	return !serves && running == 0, nil
+}
+
+// toolNews is how often the newest line of a tool's log is told.
+const toolNews = 10 * time.Second
+
+// tellNews tells what a server answers instead of serving, or the newest line of a tool.
+func (w *wait) tellNews(serves bool) {
+	if serves {
+		if w.listening() && w.same.due(w.idle()) {
+			w.tell.say(Waiting, "it does not serve yet: %s", w.same.text)
+		}
+		return
+	}
+	lines := w.lines(0)
+	if len(lines) > 0 && lines[len(lines)-1] != w.newest && time.Since(w.newestAt) > toolNews {
+		w.newest, w.newestAt = lines[len(lines)-1], time.Now()
+		w.tell.say(Waiting, "%s: %s", w.what, plain.Cut(w.shown(w.newest), 200))
+	}
+}
+
+// exitPatience is how long an engine may take to exit after a fatal line, for
+// its exit code to be told with it.
+const exitPatience = 3 * time.Second
+
+// withExit is why there is no use in waiting any more, and how the engine has ended for it.
+func (w *wait) withExit(ctx context.Context) string {
+	why := context.Cause(ctx).Error()
+	if !errors.As(context.Cause(ctx), new(*fatalLine)) {
+		return why
+	}
+	if ended := endsSoon(context.WithoutCancel(ctx), w.members); ended != nil {
+		return fmt.Sprintf("%v after it said: %s", ended, why)
+	}
+	return why
+}
+
+// firstEnded reports how the first of members has ended that has.
+func firstEnded(ctx context.Context, members []*member) error {
+	for _, m := range members {
+		if err := m.alive(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endsSoon is [firstEnded] for those that may take a moment, [exitPatience], to end.
+func endsSoon(ctx context.Context, members []*member) error {
+	ctx, cancel := context.WithTimeout(ctx, exitPatience)
+	defer cancel()
+	tick := time.NewTicker(exitPatience / 10)
+	defer tick.Stop()
+	for {
+		if err := firstEnded(ctx, members); err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// fatalLine is a log line after which no engine comes up.
+type fatalLine struct {
+	engines.Fatal
+	line string
+}
+
+func (e *fatalLine) Error() string {
+	if e.Rank != "" {
+		return fmt.Sprintf("%s (rank %s): %s", e.Means, e.Rank, e.line)
+	}
+	return e.Means + ": " + e.line
+}
+
+// follow reads the logs beside whoever waits, tells what moves in them, and gives up
+// when a line says that there is no use in waiting. stop returns when it reads no more.
+func (w *wait) follow(ctx context.Context, giveUp context.CancelCauseFunc) (stop func(), err error) {
+	var reading sync.WaitGroup
+	var stops []func()
+	stop = func() {
+		for _, end := range stops {
+			end()
+		}
+		reading.Wait()
+	}
+	for i, m := range w.members {
+		logs, err := m.rt.Logs(ctx, m.id, true, -1)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		detach := context.AfterFunc(ctx, func() { logs.Close() })
+		stops = append(stops, func() {
+			detach()
+			logs.Close()
+		})
+		reading.Go(func() { w.read(i, logs, giveUp) })
+	}
+	return stop, nil
+}
+
+// read follows a member's log until it ends. It tells the news of the engine's progress,
+// and gives up when a line says that there is no use in waiting.
+func (w *wait) read(i int, logs io.Reader, giveUp context.CancelCauseFunc) {
+	defer close(w.logs[i].ended)
+	for r := bufio.NewReaderSize(logs, 64<<10); ; {
+		b, err := r.ReadSlice('\n')
+		if line := strings.TrimSpace(string(b)); line != "" {
+			// Progress bars rewrite their line: what counts is what stands there.
+			line = strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
+			if text := w.said(i, line); text != "" {
+				w.members[i].tell.say(Waiting, "%s", text)
+			}
+			if w.line != nil {
+				w.line(line)
+			}
+			if f, ok := engines.FatalLine(line); ok {
+				w.gaveUp(&fatalLine{f, line}, giveUp)
+			}
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return
+		}
+	}
+}
+
+// said notes a line of a member's log, and returns what to tell of it.
+func (w *wait) said(i int, line string) (text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, progress := engines.ProgressOf(line)
+	if w.seen.in(line) || !w.asked || progress && p != w.at {
+		w.moved = time.Now()
+	}
+	log := w.logs[i]
+	if log.tail = append(log.tail, line); len(log.tail) > tailLines {
+		log.tail = log.tail[1:]
+	}
+	if progress {
+		w.at = p
+		text = w.up.see(p, time.Now())
+	}
+	return text
+}
+
+// gaveUp notes a fatal line, unless a better one is known, and gives up: at once for a
+// cause, and a little later for what follows from one, whose line may still come.
+func (w *wait) gaveUp(f *fatalLine, giveUp context.CancelCauseFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.fatal == nil && f.Follows:
+		w.fatal = f
+		time.AfterFunc(exitPatience, func() { giveUp(w.cause()) })
+	case w.fatal == nil || w.fatal.Follows && !f.Follows:
+		w.fatal = f
+		giveUp(f)
+	}
+}
+
+// cause is why there is no use in waiting, as far as the logs say.
+func (w *wait) cause() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fatal == nil {
+		return nil
+	}
+	return w.fatal
+}
+
+// phases are what coming up took, now that it has ended.
+func (w *wait) phases() []results.Phase {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.up.end(time.Now())
+}
+
+// lastWords waits for the end of the log of a member that has ended.
+func (w *wait) lastWords(i int) {
+	select {
+	case <-w.logs[i].ended:
+	case <-time.After(exitPatience):
+	}
+}
+
+func (w *wait) move() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moved = time.Now()
+}
+
+// listens notes that the server takes connections: from now on it may log every look
+// at it, which is no progress of its own.
+func (w *wait) listens() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = true
+}
+
+func (w *wait) listening() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked
+}
+
+// probed notes what a look at the server said; an answer of another form than all
+// before is progress too.
+func (w *wait) probed(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = err.Error()
+	if w.seen.in("answer: " + w.last) {
+		w.moved = time.Now()
+	}
+}
+
+func (w *wait) idle() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.moved)
+}
+
+// lines are the last of a member's log.
+func (w *wait) lines(i int) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i >= len(w.logs) {
+		return nil
+	}
+	return slices.Clone(w.logs[i].tail)
+}
+
+// failed is that the wait is over, with the log of the member that serves, the first one.
+func (w *wait) failed(why string) error { return w.failedAt(0, why) }
+
+// failedAt is [wait.failed] of a member.
+func (w *wait) failedAt(i int, why string) error {
+	tail := w.lines(i)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &waitError{what: w.what, why: why, probe: w.last, tail: tail}
+}
