@@ -641,18 +641,3 @@ func TestGreeting(t *testing.T) {
 		}
 	}
 }
-
-func TestSSHAddress(t *testing.T) {
-	for in, want := range map[string]string{
-		"gpu1":             "gpu1:22",
-		"gpu1:2222":        "gpu1:2222",
-		"203.0.113.20":     "203.0.113.20:22",
-		"2001:db8::1":      "[2001:db8::1]:22",
-		"[2001:db8::1]":    "[2001:db8::1]:22",
-		"[2001:db8::1]:23": "[2001:db8::1]:23",
-	} {
-		if got := sshAddress(in); got != want {
-			t.Errorf("sshAddress(%q) = %q, want %q", in, got, want)
-		}
-	}
-}

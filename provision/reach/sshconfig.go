@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -25,6 +26,14 @@ type configured struct {
 // maxHops bounds a chain of jump hosts that a configuration makes.
 const maxHops = 8
 
+// What is wrong with jump hosts of the configuration.
+const (
+	noProxyCommand = "the SSH configuration reaches %s by a ProxyCommand, which hcl does not run; " +
+		"use ProxyJump there, or jump in the host block"
+	inCircle = "its jump hosts go in a circle: more than %d of them"
+	noJump   = "the SSH configuration's ProxyJump %q names no host"
+)
+
 // configure fills in, from the files of ssh_config(5), what the host's block does
 // not say: HostName, Port, User, IdentityFile, CertificateFile, IdentitiesOnly,
 // ProxyJump, UserKnownHostsFile and StrictHostKeyChecking. The block's address is
@@ -39,34 +48,26 @@ func configure(h *provision.Host, opt SSH) (*provision.Host, SSH, error) {
 	if err != nil {
 		return nil, opt, fmt.Errorf("%s: %w", h, err)
 	}
-
 	out := *h
-	name := said.hostName()
-	if port == "" {
-		port = said.one("Port")
-	}
-	if port == "" {
-		port = "22"
-	}
-	out.Address = net.JoinHostPort(name, port)
-	if out.User == "" {
-		out.User = said.one("User")
-	}
-	expand := func(file string) string {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			home = "~"
-		}
-		return strings.NewReplacer("%%", "%", "%d", home, "%h", name, "%n", alias, "%p", port, "%r", said.user(), "%u", localUser()).Replace(file)
-	}
-	for _, f := range said.all("IdentityFile") {
-		if !strings.EqualFold(f, "none") {
-			opt.from.identities = append(opt.from.identities, expand(f))
+	port = cmp.Or(port, said.one("Port"), "22")
+	out.Address = net.JoinHostPort(said.hostName(), port)
+	out.User = cmp.Or(out.User, said.one("User"))
+	if out.Jump == nil {
+		if out.Jump, err = said.jump(h); err != nil {
+			return nil, opt, err
 		}
 	}
-	for _, f := range said.all("CertificateFile") {
-		opt.from.certificates = append(opt.from.certificates, expand(f))
+	if out.Jump != nil {
+		if opt.from.hops++; opt.from.hops > maxHops {
+			return nil, opt, provision.Fail(h, provision.ErrUnreachable, inCircle, maxHops)
+		}
 	}
+	expand := said.expander(port)
+	if known := said.said["userknownhostsfile"]; len(known) > 0 && opt.KnownHosts == nil {
+		opt.KnownHosts = append([]string{}, files(known[0], expand)...)
+	}
+	opt.from.identities = files(said.all("IdentityFile"), expand)
+	opt.from.certificates = files(said.all("CertificateFile"), expand)
 	opt.from.only = strings.EqualFold(said.one("IdentitiesOnly"), "yes")
 	switch strings.ToLower(said.one("StrictHostKeyChecking")) {
 	case "accept-new", "no", "off":
@@ -74,32 +75,38 @@ func configure(h *provision.Host, opt SSH) (*provision.Host, SSH, error) {
 	case "yes":
 		opt.from.neverAsk = true
 	}
-	if known := said.said["userknownhostsfile"]; len(known) > 0 && opt.KnownHosts == nil {
-		opt.KnownHosts = []string{}
-		for _, f := range known[0] {
-			if !strings.EqualFold(f, "none") {
-				opt.KnownHosts = append(opt.KnownHosts, expand(f))
-			}
-		}
-	}
-	if out.Jump == nil {
-		var jump string
-		if lines := said.said["proxyjump"]; len(lines) > 0 {
-			jump = strings.Join(lines[0], " ")
-		}
-		if out.Jump, err = jumpHosts(h, jump, alias, name); err != nil {
-			return nil, opt, err
-		}
-		if command := said.one("ProxyCommand"); jump == "" && command != "" && !strings.EqualFold(command, "none") {
-			return nil, opt, provision.Fail(h, provision.ErrUnreachable, "the SSH configuration reaches %s by a ProxyCommand, which hcl does not run; use ProxyJump there, or jump in the host block", alias)
-		}
-	}
-	if out.Jump != nil {
-		if opt.from.hops++; opt.from.hops > maxHops {
-			return nil, opt, provision.Fail(h, provision.ErrUnreachable, "its jump hosts go in a circle: more than %d of them", maxHops)
-		}
-	}
 	return &out, opt, nil
+}
+
+// files are the names of files that the configuration says; "none" is no file.
+func files(words []string, expand *strings.Replacer) (names []string) {
+	for _, w := range words {
+		if !strings.EqualFold(w, "none") {
+			names = append(names, expand.Replace(w))
+		}
+	}
+	return names
+}
+
+// expander puts in what "%h" and the like stand for.
+func (s *sshSettings) expander(port string) *strings.Replacer {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "~"
+	}
+	return strings.NewReplacer("%%", "%", "%d", home, "%h", s.hostName(), "%n", s.alias, "%p", port,
+		"%r", s.user(), "%u", localUser())
+}
+
+// jump is the jump host that the configuration says; nil: none.
+func (s *sshSettings) jump(h *provision.Host) (*provision.Host, error) {
+	if lines := s.said["proxyjump"]; len(lines) > 0 {
+		return jumpHosts(h, strings.Join(lines[0], " "), s.alias, s.hostName())
+	}
+	if command := s.one("ProxyCommand"); command != "" && !strings.EqualFold(command, "none") {
+		return nil, provision.Fail(h, provision.ErrUnreachable, noProxyCommand, s.alias)
+	}
+	return nil, nil
 }
 
 // jumpHosts reads ProxyJump: "[user@]host[:port]", several separated by commas in
@@ -124,7 +131,7 @@ func jumpHosts(h *provision.Host, text, alias, name string) (*provision.Host, er
 			host = strings.Trim(address, "[]")
 		}
 		if host == "" {
-			return nil, provision.Fail(h, provision.ErrUnreachable, "the SSH configuration's ProxyJump %q names no host", text)
+			return nil, provision.Fail(h, provision.ErrUnreachable, noJump, text)
 		}
 		if host == alias || host == name {
 			return last, nil
