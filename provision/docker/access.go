@@ -121,31 +121,26 @@ func (w *ways) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// find tries the ways one after the other: sockets that the login may use,
-// straight and by the docker command there, then those that only root may use.
+// find tries the ways one after the other, and keeps why each does not go.
 func (w *ways) find(ctx context.Context) (access, error) {
-	var words string
-	switch address := w.host.Docker; {
-	case strings.Contains(address, "://"):
-		words = plain.Quote(address)
-	case address != "":
-		words = plain.Quote("unix://" + address)
-	}
-	out, err := w.conn.Run(ctx, "set -- "+words+"\n"+accessScript, nil)
+	seen, err := w.look(ctx)
 	if err != nil {
 		return access{}, err
 	}
-	seen := map[string][]string{}
-	for line := range strings.Lines(plain.Text(out)) {
-		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
-		seen[name] = append(seen[name], value)
-	}
 	var tried []string
-	var refused error
-	try := func(way access) (bool, error) {
+	var refused error // the first refusal of a socket that is there
+	for _, way := range seen.ways(w.host.Local()) {
 		err := w.try(ctx, way)
-		if err == nil || ctx.Err() != nil || errors.Is(err, provision.ErrUnreachable) {
-			return err == nil, err
+		if err == nil {
+			// A daemon may just have come up, and the straight way goes now.
+			straight := access{address: way.address}
+			if way.tool && !way.sudo && refused != nil && w.try(ctx, straight) == nil {
+				way = straight
+			}
+			return way, nil
+		}
+		if ctx.Err() != nil || errors.Is(err, provision.ErrUnreachable) {
+			return way, err
 		}
 		why := err.Error()
 		if failed := new(reach.CommandError); errors.As(err, &failed) {
@@ -154,39 +149,21 @@ func (w *ways) find(ctx context.Context) (access, error) {
 			refused, why = err, "no answer"
 		}
 		tried = append(tried, fmt.Sprintf("%s (%s)", way, why))
-		return false, nil
 	}
-	tool := slices.Contains(seen["tool"], "docker")
-	var ways []access
-	for _, address := range seen["usable"] {
-		direct := access{address: address}
-		if direct.socket() != "" {
-			ways = append(ways, direct)
-		}
-		// On this machine nothing stands between us and the socket.
-		if tool && !(w.host.Local() && direct.socket() != "") {
-			ways = append(ways, access{address: address, tool: true})
-		}
+	return access{}, seen.none(w.host, tried, refused)
+}
+
+// look asks where daemons may listen.
+func (w *ways) look(ctx context.Context) (seen, error) {
+	var addresses []string
+	switch address := w.host.Docker; {
+	case strings.Contains(address, "://"):
+		addresses = []string{address}
+	case address != "":
+		addresses = []string{"unix://" + address}
 	}
-	if tool && slices.Contains(seen["tool"], "sudo") {
-		for _, address := range seen["denied"] {
-			ways = append(ways, access{address: address, tool: true, sudo: true})
-		}
-	}
-	for _, way := range ways {
-		ok, err := try(way)
-		if err != nil {
-			return way, err
-		}
-		// A daemon may just have come up, and the straight way goes now.
-		if straight := (access{address: way.address}); ok && way.tool && !way.sudo && refused != nil && w.try(ctx, straight) == nil {
-			way = straight
-		}
-		if ok {
-			return way, nil
-		}
-	}
-	return access{}, w.none(seen, tried, refused)
+	said, err := w.conn.Ask(ctx, accessScript, addresses...)
+	return seen{said}, err
 }
 
 // try is nil where a daemon answers.
@@ -202,29 +179,72 @@ func (w *ways) try(ctx context.Context, way access) error {
 	return err
 }
 
-// none says why none of the ways goes, and what to do. seen is what the script
-// has said.
-func (w *ways) none(seen map[string][]string, tried []string, refused error) error {
-	h := w.host
+// seen is what the script has said: addresses that are "usable", "denied" or "absent",
+// each "tool" that is there, and the "login".
+type seen struct{ reach.Answers }
+
+func (s seen) tool(name string) bool { return slices.Contains(s.Answers["tool"], name) }
+
+// ways are those that there may be, in the order in which they are tried: sockets that
+// the login may use, straight and by the docker command there, then those that only
+// root may use. On this machine nothing stands between us and a socket.
+func (s seen) ways(local bool) (all []access) {
+	for _, address := range s.Answers["usable"] {
+		direct := access{address: address}
+		isSocket := direct.socket() != ""
+		if isSocket {
+			all = append(all, direct)
+		}
+		if s.tool("docker") && !(local && isSocket) {
+			all = append(all, access{address: address, tool: true})
+		}
+	}
+	if s.tool("docker") && s.tool("sudo") {
+		for _, address := range s.Answers["denied"] {
+			all = append(all, access{address: address, tool: true, sudo: true})
+		}
+	}
+	return all
+}
+
+// Why Docker cannot be used, and what to do.
+const (
+	daemonDied = "%s is there, but nobody answers: the Docker daemon has died, " +
+		"start it with `sudo systemctl start docker` (%w%s)"
+	daemonOrSSHD = "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids " +
+		"the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding), " +
+		"and there is no docker command that could stand in"
+	daemonSilent = "the Docker daemon does not answer%s"
+	daemonDenied = "%[1]s may not use %[2]s: add it to the group that may, usually with " +
+		"`sudo usermod -aG docker %[1]s`, and connect again, or let it use sudo without a password%[3]s"
+	daemonDown = "the Docker daemon does not run: there is no %s " +
+		"(start it with `sudo systemctl start docker`, or name another socket with docker)"
+	notInstalled = "Docker is not installed: there is no %s (install it as in " +
+		"https://docs.docker.com/engine/install/, name another socket with docker, " +
+		"or set runtime = \"process\" on a box that is itself a container)"
+)
+
+// none says why none of the ways goes. tried are those that were, and refused the
+// refusal of a socket.
+func (s seen) none(h *provision.Host, tried []string, refused error) error {
 	var also string
 	if len(tried) > 0 {
 		also = "; tried: " + strings.Join(tried, ", ")
 	}
-	path := func(addresses []string) string { return access{address: addresses[0]}.socket() }
-	switch login := strings.Join(seen["login"], ""); {
-	case refused != nil && slices.Contains(seen["tool"], "docker"):
-		return provision.Fail(h, provision.ErrDockerAway, "%s is there, but nobody answers: the Docker daemon has died, start it with `sudo systemctl start docker` (%w%s)", path(seen["usable"]), refused, also)
+	usable, denied := s.Answers["usable"], s.Answers["denied"]
+	switch {
+	case refused != nil && s.tool("docker"):
+		return provision.Fail(h, provision.ErrDockerAway, daemonDied, sockets(usable[:1]), refused, also)
 	case refused != nil:
-		return provision.Fail(h, provision.ErrDockerAway, "%s is there, but nobody answers (%w): either the Docker daemon has died, or sshd forbids the forwarding of sockets (AllowStreamLocalForwarding, DisableForwarding), and there is no docker command that could stand in", path(seen["usable"]), refused)
-	case len(seen["usable"]) > 0:
-		return provision.Fail(h, provision.ErrDockerAway, "the Docker daemon does not answer%s", also)
-	case len(seen["denied"]) > 0:
-		return provision.Fail(h, provision.ErrNoDocker, "%[1]s may not use %[2]s: add it to the group that may, usually with `sudo usermod -aG docker %[1]s`, and connect again, or let it use sudo without a password%[3]s", login, path(seen["denied"]), also)
-	case slices.Contains(seen["tool"], "docker"), slices.Contains(seen["tool"], "dockerd"):
-		return provision.Fail(h, provision.ErrDockerAway, "the Docker daemon does not run: there is no %s (start it with `sudo systemctl start docker`, or name another socket with docker)", sockets(seen["absent"]))
-	default:
-		return provision.Fail(h, provision.ErrNoDocker, "Docker is not installed: there is no %s (install it as in https://docs.docker.com/engine/install/, name another socket with docker, or set runtime = \"process\" on a box that is itself a container)", sockets(seen["absent"]))
+		return provision.Fail(h, provision.ErrDockerAway, daemonOrSSHD, sockets(usable[:1]), refused)
+	case len(usable) > 0:
+		return provision.Fail(h, provision.ErrDockerAway, daemonSilent, also)
+	case len(denied) > 0:
+		return provision.Fail(h, provision.ErrNoDocker, daemonDenied, s.One("login"), sockets(denied[:1]), also)
+	case s.tool("docker"), s.tool("dockerd"):
+		return provision.Fail(h, provision.ErrDockerAway, daemonDown, sockets(s.Answers["absent"]))
 	}
+	return provision.Fail(h, provision.ErrNoDocker, notInstalled, sockets(s.Answers["absent"]))
 }
 
 // sockets are the paths of addresses.

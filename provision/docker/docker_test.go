@@ -593,15 +593,12 @@ func testEverything(t *testing.T, h *testhost.Host, c *Daemon) {
 	// Whoever makes it may die before it is started: it is found, and its files go
 	// with it.
 	ct.Name, ct.Labels = "never-started", map[string]string{"hcl.lab": "cut short"}
-	config, host, err := inDocker(ct, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	asked := newSpec(ct, nil, "")
 	api, err := c.api(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := api.ContainerCreate(t.Context(), config, host, nil, nil, ct.Name)
+	made, err := api.ContainerCreate(t.Context(), &asked.config, &asked.host, nil, nil, ct.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

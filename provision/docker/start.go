@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,99 +13,11 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/client"
-	"github.com/docker/go-connections/nat"
 
 	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/reach"
 )
-
-// logDriver is the one whose logs every daemon can read back.
-const logDriver = "json-file"
-
-// logOptions keep a container's log from filling the disk in a long run; its
-// end survives the turn of the file.
-var logOptions = map[string]string{"max-size": "100m", "max-file": "2"}
-
-// inDocker is a container in Docker's terms. groups are the numeric ids of its
-// host groups, home is where "~/" in a mount's source points.
-func inDocker(ct provision.Container, groups []string, home string) (*container.Config, *container.HostConfig, error) {
-	config := &container.Config{
-		Image:      ct.Image,
-		Cmd:        reveal(ct.Command),
-		Labels:     ct.Labels,
-		User:       ct.User,
-		WorkingDir: ct.WorkDir,
-		StopSignal: ct.StopSignal,
-	}
-	host := &container.HostConfig{
-		GroupAdd:      groups,
-		CapAdd:        ct.CapAdd,
-		SecurityOpt:   ct.SecurityOpt,
-		Privileged:    ct.Privileged,
-		IpcMode:       container.IpcMode(ct.IPC),
-		PidMode:       container.PidMode(ct.PID),
-		NetworkMode:   container.NetworkMode(ct.Network),
-		ShmSize:       ct.ShmSize,
-		Init:          &ct.Init,
-		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}, // a crash is a result, not something to hide
-		LogConfig:     container.LogConfig{Type: logDriver, Config: logOptions},
-	}
-	if ct.Entrypoint != nil {
-		config.Entrypoint = reveal(ct.Entrypoint)
-		if len(config.Entrypoint) == 0 {
-			config.Entrypoint = []string{""} // Docker's way to say "none, not even the image's"
-		}
-	}
-	for _, e := range ct.Env {
-		config.Env = append(config.Env, e.Name+"="+e.Value.Reveal())
-	}
-	if ct.StopGrace > 0 {
-		seconds := int(math.Ceil(ct.StopGrace.Seconds()))
-		config.StopTimeout = &seconds
-	}
-	for _, m := range ct.Mounts {
-		source := m.Source
-		if rest, ok := strings.CutPrefix(source, "~/"); ok {
-			source = path.Join(home, rest)
-		}
-		if strings.Contains(source+m.Target, ":") {
-			return nil, nil, fmt.Errorf("mount %s at %s: a path with a colon cannot be mounted", source, m.Target)
-		}
-		// Of Docker's two kinds of mounts, this is the one that creates a
-		// missing source on every version.
-		bind := source + ":" + m.Target
-		if m.ReadOnly {
-			bind += ":ro"
-		}
-		host.Binds = append(host.Binds, bind)
-	}
-	if len(ct.GPUIDs) > 0 {
-		host.DeviceRequests = []container.DeviceRequest{{DeviceIDs: ct.GPUIDs, Capabilities: [][]string{{"gpu"}}}}
-	} else if ct.GPUs != 0 {
-		host.DeviceRequests = []container.DeviceRequest{{Count: ct.GPUs, Capabilities: [][]string{{"gpu"}}}}
-	}
-	for _, d := range ct.Devices {
-		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
-	}
-	for _, u := range ct.Ulimits {
-		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: u.Name, Soft: u.Soft, Hard: u.Hard})
-	}
-	if ct.Published() {
-		port := nat.Port(strconv.Itoa(ct.Port) + "/tcp")
-		config.ExposedPorts = nat.PortSet{port: {}} // without it, Docker ignores the binding
-		host.PortBindings = nat.PortMap{port: {{HostIP: "127.0.0.1", HostPort: strconv.Itoa(ct.Port)}}}
-	}
-	return config, host, nil
-}
-
-func reveal(texts []provision.Text) []string {
-	var clear []string
-	for _, t := range texts {
-		clear = append(clear, t.Reveal())
-	}
-	return clear
-}
 
 // createWithin bounds a daemon that creates or starts a container: drivers have to
 // open every GPU for it.
@@ -132,9 +42,9 @@ func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, 
 	if err != nil {
 		return "", d.wrap(doing, err)
 	}
-	config, host, err := inDocker(ct, groups, d.conn.Home())
-	if err != nil {
-		return "", d.wrap(doing, err)
+	asked := newSpec(ct, groups, d.conn.Home())
+	if asked.err != nil {
+		return "", d.wrap(doing, asked.err)
 	}
 	api, err := d.api(ctx)
 	if err != nil {
@@ -144,7 +54,7 @@ func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, 
 	defer cancel()
 	var created container.CreateResponse
 	err = d.whenBack(making, func() (err error) {
-		created, err = api.ContainerCreate(making, config, host, nil, nil, ct.Name)
+		created, err = api.ContainerCreate(making, &asked.config, &asked.host, nil, nil, ct.Name)
 		return err
 	})
 	if err != nil {

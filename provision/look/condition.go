@@ -42,7 +42,7 @@ func Condition(ctx context.Context, c *reach.Conn, d *docker.Daemon, paths []str
 		paths = []string{c.Home()}
 	}
 	before := time.Now()
-	said, err := run(ctx, c, "set -- "+words(paths)+"\n"+conditionScript)
+	said, err := run(ctx, c, conditionScript, paths...)
 	if err != nil {
 		return provision.Condition{}, fmt.Errorf("look at the state of the host: %w", err)
 	}
@@ -64,32 +64,32 @@ type condition struct {
 func parseCondition(said lines, before, after time.Time) provision.Condition {
 	c := condition{said: said, Condition: provision.Condition{
 		PCI:           map[provision.Vendor]int{},
-		KFD:           device(said["kfd"]),
-		DRI:           device(said["dri"]),
-		NUMABalancing: said.one("numa_balancing"),
-		CommandLine:   said.one("cmdline"),
-		Governor:      said.one("governor"),
-		HugePages:     said.one("hugepages"),
+		KFD:           device(said.Answers["kfd"]),
+		DRI:           device(said.Answers["dri"]),
+		NUMABalancing: said.One("numa_balancing"),
+		CommandLine:   said.One("cmdline"),
+		Governor:      said.One("governor"),
+		HugePages:     said.One("hugepages"),
 		OpenFiles:     said.number("files"),
-		LockedMemory:  said.one("memlock"),
+		LockedMemory:  said.One("memlock"),
 		SharedMemory:  said.number("shm_kib") << 10,
-		Kernel:        said["kernel"],
-		KernelUnread:  len(said["log"]) > 0,
+		Kernel:        said.Answers["kernel"],
+		KernelUnread:  len(said.Answers["log"]) > 0,
 		DiskFree:      map[string]int64{},
 		Skew:          skew(said.number("time"), before, after),
 	}}
-	for _, line := range said["topology"] {
+	for _, line := range said.Answers["topology"] {
 		c.Topology += line + "\n"
 	}
-	for _, line := range said["disk"] {
+	for _, line := range said.Answers["disk"] {
 		if free, path, ok := strings.Cut(line, " "); ok && free != "" {
 			c.DiskFree[path] = number(free) << 10
 		}
 	}
-	for _, line := range said["partition"] {
+	for _, line := range said.Answers["partition"] {
 		c.Partitions = append(c.Partitions, strings.ReplaceAll(line, " ", "/"))
 	}
-	for _, line := range said["mec"] {
+	for _, line := range said.Answers["mec"] {
 		c.MEC = append(c.MEC, int(number(line)))
 	}
 	c.nvidia()
@@ -101,11 +101,11 @@ func parseCondition(said lines, before, after time.Time) provision.Condition {
 }
 
 // device is how a kind of devices can be used: as the worst of them.
-func device(lines []string) string {
+func device(said []string) string {
 	switch {
-	case len(lines) == 0:
+	case len(said) == 0:
 		return ""
-	case slices.ContainsFunc(lines, func(line string) bool { return line != "usable" }):
+	case slices.ContainsFunc(said, func(line string) bool { return line != "usable" }):
 		return "there"
 	}
 	return "usable"
@@ -124,7 +124,7 @@ func skew(at int64, before, after time.Time) time.Duration {
 // bus counts the GPUs on the PCI bus, and returns the addresses of AMD's, sorted.
 func (c *condition) bus() (addresses []string) {
 	makers := map[string]provision.Vendor{"0x10de": provision.NVIDIA, "0x1002": provision.AMD}
-	for _, line := range c.said["pci"] {
+	for _, line := range c.said.Answers["pci"] {
 		id, address, _ := strings.Cut(line, " ")
 		c.PCI[makers[id]]++
 		if makers[id] == provision.AMD {
@@ -148,7 +148,7 @@ func (c *condition) gpu(index int) *provision.GPUCondition {
 // order.
 func (c *condition) nvidia() {
 	var answered []int
-	for _, line := range c.said["nvidia"] {
+	for _, line := range c.said.Answers["nvidia"] {
 		if index, g, ok := parseGPUCondition(line); ok {
 			*c.gpu(index) = g
 			answered = append(answered, index)
@@ -157,7 +157,7 @@ func (c *condition) nvidia() {
 		}
 	}
 	pairs := func(name string, read func(g *provision.GPUCondition, first, second string)) {
-		all := c.said[name]
+		all := c.said.Answers[name]
 		for i, line := range all[:min(len(all), len(answered))] {
 			first, second, _ := strings.Cut(line, ", ")
 			read(c.gpu(answered[i]), first, second)
@@ -259,7 +259,7 @@ func (c *condition) links(_ *provision.GPUCondition, of smi.GPU) {
 // known whose the counts are.
 func (c *condition) addErrors(addresses []string) {
 	counts := map[string]string{} // by address
-	for _, line := range c.said["ras"] {
+	for _, line := range c.said.Answers["ras"] {
 		address, count, _ := strings.Cut(line, " ")
 		counts[address] = count
 	}

@@ -41,7 +41,7 @@ func recorded(t *testing.T, box string, edits ...string) (*provision.Host, provi
 		text = []byte(strings.Replace(string(text), edits[i], edits[i+1], 1))
 	}
 	at := time.Unix(1740830400, 5e8)
-	now := parseCondition(readLines(string(text)), at, at)
+	now := parseCondition(read(string(text)), at, at)
 	now.Toolkit, now.CgroupDriver = "nvidia runtime", "systemd"
 	gpus, err := provision.ParseGPUs(box)
 	if err != nil {
@@ -267,14 +267,14 @@ func TestCondition(t *testing.T) {
 func TestAMDSMI(t *testing.T) {
 	const facts = `amd=[{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "device_id": "0x74a1"}, "driver": {"name": "amdgpu", "version": "6.10.5"}, "vram": {"type": "HBM", "size": {"value": 196592, "unit": "MB"}}}]`
 	want := []provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 196592 << 20, Driver: "6.10.5"}}
-	if diff := cmp.Diff(want, parseFacts(readLines(facts)).GPUs); diff != "" {
+	if diff := cmp.Diff(want, parseFacts(read(facts)).GPUs); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
 	for _, limit := range []string{
 		`{"gpu_data": [{"gpu": 0, "limit": {"ppt0": {"max_power_limit": {"value": 750, "unit": "W"}, "socket_power_limit": {"value": 600, "unit": "W"}}, "ppt1": {"socket_power_limit": "N/A"}}}, {"gpu": 1, "limit": {"ppt0": {"socket_power_limit": "N/A"}}}]}`,
 		`[{"gpu": 0, "limit": {"max_power": {"value": 750, "unit": "W"}, "socket_power": {"value": 600, "unit": "W"}}}, {"gpu": 1, "limit": {}}]`,
 	} {
-		now := parseCondition(readLines("limit="+limit+"\nlevel="+`{"gpu_data": [{"gpu": 0, "perf_level": "AMDSMI_DEV_PERF_LEVEL_AUTO"}]}`+"\npower_default=750000000\nras=0000:05:00.0 ue: 0 ce: 0\npci=0x1002 0000:26:00.0\npci=0x1002 0000:05:00.0\n"), time.Time{}, time.Time{})
+		now := parseCondition(read("limit="+limit+"\nlevel="+`{"gpu_data": [{"gpu": 0, "perf_level": "AMDSMI_DEV_PERF_LEVEL_AUTO"}]}`+"\npower_default=750000000\nras=0000:05:00.0 ue: 0 ce: 0\npci=0x1002 0000:26:00.0\npci=0x1002 0000:05:00.0\n"), time.Time{}, time.Time{})
 		want := []provision.GPUCondition{{ECC: "Enabled", PowerLimit: 600, Default: 750, Level: "auto"}, {Default: 750}}
 		if diff := cmp.Diff(want, now.GPUs); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", limit, diff)

@@ -30,14 +30,11 @@ var factsScript string
 const within = time.Minute
 
 // run runs a script that asks the tools of a host.
-func run(ctx context.Context, c *reach.Conn, script string) (lines, error) {
+func run(ctx context.Context, c *reach.Conn, script string, args ...string) (lines, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("nothing came within %s: a driver may hang", within))
 	defer cancel()
-	out, err := c.Run(ctx, script, nil)
-	if err != nil {
-		return nil, err
-	}
-	return readLines(out), nil
+	said, err := c.Ask(ctx, script, args...)
+	return lines{said}, err
 }
 
 // Facts finds out what the host is. A tool that is not there or fails is no
@@ -66,17 +63,17 @@ func Facts(ctx context.Context, c *reach.Conn, d *docker.Daemon) (provision.Fact
 
 func parseFacts(said lines) provision.Facts {
 	f := provision.Facts{
-		Hostname:    said.one("hostname"),
-		OS:          said.one("os"),
-		Kernel:      said.one("kernel"),
-		Arch:        said.one("arch"),
-		CPUModel:    strings.TrimSpace(said.one("cpu")),
+		Hostname:    said.One("hostname"),
+		OS:          said.One("os"),
+		Kernel:      said.One("kernel"),
+		Arch:        said.One("arch"),
+		CPUModel:    strings.TrimSpace(said.One("cpu")),
 		CPUs:        int(said.number("cpus")),
 		MemoryBytes: said.number("memory_kib") << 10,
-		ROCm:        said.one("rocm_version"),
-		Toolkit:     said.one("toolkit"),
+		ROCm:        said.One("rocm_version"),
+		Toolkit:     said.One("toolkit"),
 	}
-	for _, line := range said["nvidia"] {
+	for _, line := range said.Answers["nvidia"] {
 		if gpu, ok := parseNVIDIA(line); ok {
 			f.GPUs = append(f.GPUs, gpu)
 		} else if line != "" {

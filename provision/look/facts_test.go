@@ -85,7 +85,7 @@ func TestLocalFacts(t *testing.T) {
 }
 
 func TestParseFacts(t *testing.T) {
-	got := parseFacts(readLines(strings.Join([]string{
+	got := parseFacts(read(strings.Join([]string{
 		"hostname=spark", "cpus=20", "memory_kib=1024", "cpu=Cortex-X925",
 		"nvidia=NVIDIA GB10, [N/A], 580.95.05",
 		"rocm=WARNING: AMD GPU device(s) is/are in a low-power state",
@@ -100,7 +100,7 @@ func TestParseFacts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("parseFacts (-want +got):\n%s", diff)
 	}
-	if got := parseFacts(readLines("rocm=ERROR: no driver\n")); len(got.Problems) != 1 || got.Problems[0] != "rocm-smi: ERROR: no driver" {
+	if got := parseFacts(read("rocm=ERROR: no driver\n")); len(got.Problems) != 1 || got.Problems[0] != "rocm-smi: ERROR: no driver" {
 		t.Errorf("parseFacts of a broken rocm-smi = %+v", got)
 	}
 }

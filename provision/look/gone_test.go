@@ -49,7 +49,7 @@ func TestParseGPUUse(t *testing.T) {
 			provision.GPUUse{Problems: []string{"rocm-smi: ERROR:root:Driver not initialized (amdgpu not found in modules)"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, parseGPUUse(readLines(c.out))); diff != "" {
+			if diff := cmp.Diff(c.want, parseGPUUse(read(c.out))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -44,7 +44,7 @@ func parseGPUUse(said lines) provision.GPUUse {
 		{provision.AMDSMI, "amdmem", u.amdMemory},
 		{provision.AMDSMI, "amdapp", u.amdProcesses},
 	})...)
-	for _, line := range said["pid"] {
+	for _, line := range said.Answers["pid"] {
 		f := strings.SplitN(line, "|", 4)
 		pid, err := strconv.Atoi(f[0])
 		known := slices.ContainsFunc(u.Processes, func(p provision.GPUProcess) bool { return p.PID == pid })
@@ -63,7 +63,7 @@ func parseGPUUse(said lines) provision.GPUUse {
 // nvidia reads what nvidia-smi has said of GPUs, "index, MiB", and of processes, "pid,
 // MiB, name".
 func (u *gpuUse) nvidia(said lines) {
-	for _, line := range said["nvidia"] {
+	for _, line := range said.Answers["nvidia"] {
 		index, used, ok := strings.Cut(line, ", ")
 		n, err := strconv.ParseUint(index, 10, 10)
 		switch {
@@ -75,7 +75,7 @@ func (u *gpuUse) nvidia(said lines) {
 			u.Add(int(n), mib<<20, err == nil)
 		}
 	}
-	for _, line := range said["app"] {
+	for _, line := range said.Answers["app"] {
 		fields := strings.SplitN(line, ", ", 3)
 		if pid, err := strconv.Atoi(fields[0]); err == nil && len(fields) == 3 {
 			u.memory[pid] += number(fields[1]) << 20

@@ -4,35 +4,17 @@ import (
 	"strconv"
 	"strings"
 
-	"hclbench/plain"
+	"hclbench/provision/reach"
 	"hclbench/smi"
 )
 
-// lines are what a script has printed, a fact a line as NAME=VALUE: the values of each
-// name in their order.
-type lines map[string][]string
+// lines are the answers of a script.
+type lines struct{ reach.Answers }
 
-func readLines(out string) lines {
-	l := lines{}
-	for line := range strings.Lines(plain.Text(out)) {
-		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
-		l[name] = append(l[name], value)
-	}
-	return l
-}
-
-// one is the last value of a name, "" where there is none.
-func (l lines) one(name string) string {
-	if all := l[name]; len(all) > 0 {
-		return all[len(all)-1]
-	}
-	return ""
-}
-
-func (l lines) number(name string) int64 { return number(l.one(name)) }
+func (l lines) number(name string) int64 { return number(l.One(name)) }
 
 // text is what stands in all lines of a name.
-func (l lines) text(name string) string { return strings.Join(append(l[name], ""), "\n") }
+func (l lines) text(name string) string { return strings.Join(append(l.Answers[name], ""), "\n") }
 
 // tool is one of AMD's, and what it tells of GPUs in the lines of a name.
 type tool struct {
@@ -61,13 +43,4 @@ func (l lines) ask(tools []tool) (problems []string) {
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	return n
-}
-
-// words are texts as words for a shell.
-func words(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, t := range texts {
-		quoted[i] = plain.Quote(t)
-	}
-	return strings.Join(quoted, " ")
 }

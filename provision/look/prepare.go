@@ -97,7 +97,7 @@ exit 1`
 // runAsRoot runs a command that changes a setting. It returns what the tool has said
 // last, as the end of a sentence.
 func runAsRoot(ctx context.Context, c *reach.Conn, argv []string) (said string, err error) {
-	out, err := c.Run(ctx, fmt.Sprintf(asRoot, words(argv[:1]), words(argv[1:])), nil)
+	out, err := c.Run(ctx, fmt.Sprintf(asRoot, reach.Words(argv[:1]), reach.Words(argv[1:])), nil)
 	if failed := new(reach.CommandError); errors.As(err, &failed) {
 		return "", fmt.Errorf("`%s`: %s (it takes root: log in as root, or let the login use sudo without a password)",
 			strings.Join(argv, " "), reach.LastLines(failed.Stderr, 3))

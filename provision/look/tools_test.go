@@ -11,7 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/provision/reach"
 )
+
+// read reads what a script has printed.
+func read(out string) lines { return lines{reach.ReadAnswers(out)} }
 
 // as puts a script's name for a tool before each line that it has printed.
 func as(name, printed string) string {
@@ -67,7 +71,7 @@ func TestFactsOfReleases(t *testing.T) {
 		{"amd-smi of ROCm 6 without a driver", as("amd", `{"error": "AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'", "code": -1034}`),
 			nil, "amd-smi: AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'"},
 	} {
-		f := parseFacts(readLines(c.out))
+		f := parseFacts(read(c.out))
 		if diff := cmp.Diff(c.want, f.GPUs); diff != "" || strings.Join(f.Problems, "; ") != c.problem {
 			t.Errorf("%s: GPUs (-want +got):\n%s\nproblems %q, want %q", c.name, diff, f.Problems, c.problem)
 		}
@@ -90,7 +94,7 @@ func TestUseOfReleases(t *testing.T) {
 		{"amd-smi of ROCm 7 by a login that may not", as("amdmem", "amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command 'metric' requires elevation. Error code: -10\n"),
 			provision.GPUUse{Problems: []string{"amd-smi: amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command 'metric' requires elevation. Error code: -10"}}},
 	} {
-		if diff := cmp.Diff(c.want, parseGPUUse(readLines(c.out))); diff != "" {
+		if diff := cmp.Diff(c.want, parseGPUUse(read(c.out))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -122,7 +126,7 @@ func see(t *testing.T, programs map[string]string) provision.Condition {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parseCondition(readLines(string(out)), time.Now(), time.Now())
+	return parseCondition(read(string(out)), time.Now(), time.Now())
 }
 
 // TestConditionOfDrivers: nvidia-smi refuses a whole query for one name that it does

@@ -68,13 +68,10 @@ func TestDockerRunAndStart(t *testing.T) {
 	all.GPUIDs, all.Privileged, all.PID = []string{"1"}, true, "container:abc"
 	all.Files = []provision.File{{Name: "config.yaml", Text: provision.Plain("key: 1")}}
 	asked := func(ct provision.Container) string {
-		config, host, err := inDocker(ct, ct.HostGroups, "/home/me")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal([]any{config, host})
-		if err != nil {
-			t.Fatal(err)
+		s := newSpec(ct, ct.HostGroups, "/home/me")
+		text, err := json.Marshal([]any{s.config, s.host})
+		if s.err != nil || err != nil {
+			t.Fatal(s.err, err)
 		}
 		return string(text)
 	}
