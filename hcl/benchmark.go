@@ -3,7 +3,6 @@ package hcl
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -24,25 +23,17 @@ const (
 func benchmarkBlock() *blockType {
 	return &blockType{
 		name: "benchmark", labels: []label{{what: "name", form: identifier}},
-		doc: "What is measured: a matrix of cells, each one engine under one load.",
 		args: []argument{
-			arg("engine", engineOfLab, func(d *draft, e *engines.Engine) { d.Engine = e }, required,
-				"What is measured: `engine.KIND.NAME` or `matrix.engine`."),
-			arg("dataset", datasetOfLab, func(d *draft, x *dataset) { d.Workload.Dataset = *x }, required,
-				"What is sent: `dataset.KIND.NAME`."),
-			arg("requests", whole(1, 1<<30), func(d *draft, n int) { d.Workload.Requests = n },
-				"this or `duration` is required, except with `stages` or a trace", "How many requests each cell measures."),
-			arg("duration", lasting(100*time.Millisecond, 0),
-				func(d *draft, long time.Duration) { d.Workload.Duration = load.Duration(long) }, "as for `requests`",
-				"For how long each cell sends requests."),
-			arg("mode", word(online, offline), func(d *draft, mode string) { d.Offline = mode == offline }, `"online"`,
-				"`\"online\"` sends requests to the server; `\"offline\"` runs the engine's own offline benchmark "+
-					"in a container of its own."),
-			shared(arg("repeat", whole(1, 1000), func(d *draft, n int) { d.Repeat = n }, "`1`",
-				"How often each cell is measured.")),
-			shared(arg("percentiles", percentiles, func(d *draft, list []float64) { d.Percentiles = list },
-				"`[50, 90, 95, 99]`", "Shown beside mean and median.")),
-			shared(described(func(d *draft, s string) { d.Description = s })),
+			arg("engine", engineOfLab, func(d *draft, e *engines.Engine) { d.Engine = e }).
+				must("What is measured: `engine.KIND.NAME` or `matrix.engine`."),
+			arg("dataset", datasetOfLab, func(d *draft, x *dataset) { d.Workload.Dataset = *x }).
+				must("What is sent: `dataset.KIND.NAME`."),
+			arg("requests", whole(1, 1<<30), func(d *draft, n int) { d.Workload.Requests = n }),
+			arg("duration", longEnough, func(d *draft, t load.Duration) { d.Workload.Duration = t }),
+			arg("mode", mode, func(d *draft, mode string) { d.Offline = mode == offline }),
+			arg("repeat", whole(1, 1000), func(d *draft, n int) { d.Repeat = n }).inCommon(),
+			arg("percentiles", percentiles, func(d *draft, list []float64) { d.Percentiles = list }).inCommon(),
+			described(func(d *draft, s string) { d.Description = s }).inCommon(),
 		},
 		blocks: []nested{
 			{typ: matrixBlock(), many: true},

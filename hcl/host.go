@@ -16,53 +16,34 @@ import (
 	"hclbench/provision"
 )
 
+// addressHint says what the address of a host is.
+const addressHint = "Where it is reached: `\"host\"`, `\"host:port\"` or a name of your SSH configuration; " +
+	"`\"local\"` is the machine that `hcl` runs on, without SSH."
+
 func hostBlock() *blockType {
+	type host = provision.Host
 	return &blockType{
 		name: "host", labels: []label{{what: "name", form: identifier}}, root: "host",
-		doc: "A machine that engines run on.",
 		args: []argument{
-			forEach,
-			arg("address", text, func(h *provision.Host, s string) { h.Address = s }, required,
-				"Where it is reached: `\"host\"`, `\"host:port\"` or a name of your SSH configuration; "+
-					"`\"local\"` is the machine that `hcl` runs on, without SSH."),
-			arg("user", text, func(h *provision.Host, s string) { h.User = s },
-				"your SSH configuration, else your own user name", "Who to log in as."),
-			arg("identity_file", text, func(h *provision.Host, s string) { h.IdentityFile = s },
-				"your SSH configuration, else the SSH agent and the usual files in `~/.ssh`",
-				"A private key; `~` is your home directory."),
-			arg("host_key", text, func(h *provision.Host, s string) { h.HostKey = s }, "`known_hosts` decides",
-				"The host's public key, pinned: `\"ssh-ed25519 AAAA…\"`."),
-			arg("jump", jumpHost, func(h *provision.Host, jump *provision.Host) { h.Jump = jump },
-				"your SSH configuration, else a direct connection",
-				"Connect through this host: `host.NAME`, or `\"user@host:port\"`."),
-			arg("gpus", gpus, func(h *provision.Host, g provision.GPUs) { h.GPUs = g }, "none are asked for",
-				"What must be there, count and model: `\"8xH200\"`, `\"8xMI300X\"`."),
-			arg("runtime", word(provision.Docker, provision.Process),
-				func(h *provision.Host, r provision.Runtime) { h.Runtime = r }, `"docker"`,
-				"How engines run: each in a container, or, for machines that are themselves containers, as processes."),
-			arg("docker", text, func(h *provision.Host, s string) { h.Docker = s }, "looked for",
-				"Path of the Docker socket on the host, or an address such as `\"tcp://127.0.0.1:2375\"`. It is looked for "+
-					"where `$DOCKER_HOST` says, at `/var/run/docker.sock`, and at the login's own `$XDG_RUNTIME_DIR/docker.sock`."),
-			arg("image_from", word(provision.FromRegistry, provision.FromCaller),
-				func(h *provision.Host, from provision.ImageFrom) { h.ImageFrom = from }, `"registry"`,
-				"Who fetches images: the host from their registries, or, for a host without a way out, the machine of "+
-					"`hcl apply`, which hands on the layers that the host lacks."),
-			arg("price_per_hour", number(0, 1e6), func(h *provision.Host, usd float64) { h.PricePerHour = usd }, "not said",
-				"USD, for the cost in plans and reports."),
-			described(func(h *provision.Host, s string) { h.Description = s }),
+			forEach(),
+			arg("address", text, func(h *host, s string) { h.Address = s }).must(addressHint),
+			arg("user", text, func(h *host, s string) { h.User = s }),
+			arg("identity_file", text, func(h *host, s string) { h.IdentityFile = s }),
+			arg("host_key", text, func(h *host, s string) { h.HostKey = s }),
+			arg("jump", jumpHost, func(h *host, jump *host) { h.Jump = jump }),
+			arg("gpus", gpus, func(h *host, g provision.GPUs) { h.GPUs = g }),
+			arg("runtime", engineRuntime, func(h *host, r provision.Runtime) { h.Runtime = r }),
+			arg("docker", text, func(h *host, s string) { h.Docker = s }),
+			arg("image_from", imageFrom, func(h *host, from provision.ImageFrom) { h.ImageFrom = from }),
+			arg("price_per_hour", number(0, 1e6), func(h *host, usd float64) { h.PricePerHour = usd }),
+			described(func(h *host, s string) { h.Description = s }),
 		},
 		blocks: []nested{
-			part(requireBlock(), func(h *provision.Host) *provision.Require {
-				h.Require = &provision.Require{}
-				return h.Require
-			}),
-			part(prepareBlock(), func(h *provision.Host) *provision.Prepare {
-				h.Prepare = &provision.Prepare{}
-				return h.Prepare
-			}),
+			part(requireBlock(), func(h *host) *provision.Require { return fresh(&h.Require) }),
+			part(prepareBlock(), func(h *host) *provision.Prepare { return fresh(&h.Prepare) }),
 		},
-		make: becomes(func(d *declared) *provision.Host {
-			return &provision.Host{
+		make: becomes(func(d *declared) *host {
+			return &host{
 				Name: d.fullName(), Pos: pos(d.header), Runtime: provision.Docker, ImageFrom: provision.FromRegistry,
 			}
 		}),
@@ -74,18 +55,14 @@ func requireBlock() *blockType {
 	type require = provision.Require
 	return &blockType{
 		name: "require",
-		doc:  "What the host must be besides `gpus`, checked before anything starts.",
 		args: []argument{
-			arg("driver", versions, func(r *require, v provision.Versions) { r.Driver = v }, "any",
-				"Version of the GPU driver: `\">= 550.144\"`, `\">= 550, < 580\"`."),
-			arg("rocm", versions, func(r *require, v provision.Versions) { r.ROCm = v }, "any", "Version of ROCm."),
-			arg("gpu_memory", size, func(r *require, n int64) { r.GPUMemory = n }, "any", "On each GPU, at least."),
-			arg("memory", size, func(r *require, n int64) { r.Memory = n }, "any", "Of the host's own, at least."),
-			arg("disk_free", size, func(r *require, n int64) { r.DiskFree = n }, "any",
-				"Where images and model caches are kept, at least."),
-			arg("idle_gpus", truth, func(r *require, on bool) { r.IdleGPUs = on }, "`false`", "Nobody else uses the GPUs."),
-			arg("numa_balancing", truth, func(r *require, on bool) { r.NUMABalancing = &on }, "either",
-				"Whether the kernel's automatic NUMA balancing is on."),
+			arg("driver", versions, func(r *require, v provision.Versions) { r.Driver = v }),
+			arg("rocm", versions, func(r *require, v provision.Versions) { r.ROCm = v }),
+			arg("gpu_memory", size, func(r *require, n int64) { r.GPUMemory = n }),
+			arg("memory", size, func(r *require, n int64) { r.Memory = n }),
+			arg("disk_free", size, func(r *require, n int64) { r.DiskFree = n }),
+			arg("idle_gpus", truth, func(r *require, on bool) { r.IdleGPUs = on }),
+			arg("numa_balancing", truth, func(r *require, on bool) { r.NUMABalancing = &on }),
 		},
 	}
 }
@@ -94,20 +71,12 @@ func prepareBlock() *blockType {
 	type prepare = provision.Prepare
 	return &blockType{
 		name: "prepare",
-		doc: "What is set on the host while engines run there, and put back afterwards. " +
-			"It takes root, or `sudo` without a password.",
 		args: []argument{
-			arg("persistence_mode", truth, func(p *prepare, on bool) { p.PersistenceMode = &on }, "as it is",
-				"NVIDIA's driver keeps its settings while no GPU is in use."),
-			arg("power_cap", number(1, 10000), func(p *prepare, watts float64) { p.PowerCap = watts }, "as it is",
-				"Power that each GPU may draw, in watts."),
-			arg("lock_clocks", whole[int64](1, 10000), func(p *prepare, mhz int64) { p.LockClocks = mhz }, "as they are",
-				"Clock of each GPU's cores, in MHz: on NVIDIA it is held there, on AMD it goes no higher "+
-					"(performance determinism)."),
-			arg("numa_balancing", truth, func(p *prepare, on bool) { p.NUMABalancing = &on }, "as it is",
-				"The kernel's automatic NUMA balancing."),
-			arg("ecc", truth, func(p *prepare, on bool) { p.ECC = &on }, "either",
-				"Whether the GPUs' memory has ECC. It is only checked: to set it takes a reset."),
+			arg("persistence_mode", truth, func(p *prepare, on bool) { p.PersistenceMode = &on }),
+			arg("power_cap", number(1, 10000), func(p *prepare, watts float64) { p.PowerCap = watts }),
+			arg("lock_clocks", whole[int64](1, 10000), func(p *prepare, mhz int64) { p.LockClocks = mhz }),
+			arg("numa_balancing", truth, func(p *prepare, on bool) { p.NUMABalancing = &on }),
+			arg("ecc", truth, func(p *prepare, on bool) { p.ECC = &on }),
 		},
 	}
 }

@@ -142,7 +142,9 @@ var (
 	text       = parsed("text", "text in quotes", func(s string) (string, error) { return s, nil })
 	secretText = secretly(kindOf("text", "a text", asText))
 	truth      = kindOf("true or false", "true or false", asBool)
-	duration   = lasting(time.Millisecond, 0)
+	duration   = lasting[time.Duration](time.Millisecond, 0)
+	longEnough = lasting[load.Duration](100*time.Millisecond, 0)
+	span       = lasting[load.Duration](time.Millisecond, 0) // of a load
 	size       = parsed("size", `a size such as "32GB" (decimal) or "32GiB" (binary)`, parseSize)
 	rate       = parsed("rate", `a number above 0, or "inf"`, parseRate)
 	gpus       = parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
@@ -153,6 +155,15 @@ var (
 	engineVersion = inQuotes(parsed("version", `a version, such as "0.7.3"`, func(s string) (string, error) {
 		return s, engines.CheckVersion(s)
 	}), noFit)
+)
+
+// Kinds of words.
+var (
+	engineRuntime = word(provision.Docker, provision.Process)
+	imageFrom     = word(provision.FromRegistry, provision.FromCaller)
+	endpoint      = word(load.Completions, load.Chat, load.Generate)
+	convention    = word(load.ConventionSGLang, load.ConventionVLLM)
+	mode          = word(online, offline)
 )
 
 // Kinds of lists.
@@ -183,9 +194,9 @@ var (
 )
 
 // lasting is a duration within bounds; most 0: of any length.
-func lasting(least, most time.Duration) of[time.Duration] {
+func lasting[D time.Duration | load.Duration](least, most time.Duration) of[D] {
 	const want = `a duration such as "90s", "15m" or "1h30m"`
-	return inQuotes(parsed("duration", want, func(s string) (time.Duration, error) {
+	return inQuotes(parsed("duration", want, func(s string) (D, error) {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
@@ -197,7 +208,7 @@ func lasting(least, most time.Duration) of[time.Duration] {
 		case most > 0 && d > most:
 			return 0, wrong("The longest is %s.", most)
 		}
-		return d, nil
+		return D(d), nil
 	}), wrong("A bare number has no unit."))
 }
 

@@ -46,12 +46,9 @@ const DefaultLease = 15 * time.Minute
 func labBlock() *blockType {
 	return &blockType{
 		name: "lab", labels: []label{{what: "name", form: labName}}, once: true,
-		doc: "What holds for everything in the lab. At most one; without it the lab has the name of its directory.",
 		args: []argument{
-			arg("lease", lasting(2*time.Second, 24*time.Hour), func(l *Lab, d time.Duration) { l.Lease = d }, `"15m"`,
-				"Hosts clean themselves this long after losing contact with `hcl`."),
-			arg("max_duration", duration, func(l *Lab, d time.Duration) { l.MaxDuration = d }, "no limit",
-				"Nothing of the lab lives longer than this, whatever happens."),
+			arg("lease", lasting[time.Duration](2*time.Second, 24*time.Hour), func(l *Lab, d time.Duration) { l.Lease = d }),
+			arg("max_duration", duration, func(l *Lab, d time.Duration) { l.MaxDuration = d }),
 			described(func(l *Lab, s string) { l.Description = s }),
 		},
 		blocks: []nested{{typ: noticeBlock(), many: true}},
@@ -62,17 +59,11 @@ func labBlock() *blockType {
 func noticeBlock() *blockType {
 	return &blockType{
 		name: "notice",
-		doc:  "Somebody who is told what becomes of a run, by a command or a web address.",
 		args: []argument{
-			arg("on", wordList(NoticeEnd, NoticeFailure, NoticeIdle), func(n *Notice, on []string) { n.On = on }, "all three",
-				"What is told: the end of a run that went well; its end with an error, or that a host or an engine "+
-					"failed; a host with a price that has had nothing to do for `idle` while the run goes on."),
-			arg("command", words, func(n *Notice, argv []provision.Text) { n.Command = argv }, "none",
-				"Run on the machine of `hcl apply`, with the notice as JSON on its standard input."),
-			arg("url", secretText, func(n *Notice, s provision.Text) { n.URL = s }, "none",
-				"Gets the notice as JSON by POST; its member `text` is what chat services show. May be sensitive."),
-			arg("idle", duration, func(n *Notice, d time.Duration) { n.Idle = d }, `"10m"`,
-				"How long a host may have nothing to do."),
+			arg("on", wordList(NoticeEnd, NoticeFailure, NoticeIdle), func(n *Notice, on []string) { n.On = on }),
+			arg("command", words, func(n *Notice, argv []provision.Text) { n.Command = argv }),
+			arg("url", secretText, func(n *Notice, s provision.Text) { n.URL = s }),
+			arg("idle", duration, func(n *Notice, d time.Duration) { n.Idle = d }),
 		},
 		check: checks(checkNotice),
 	}

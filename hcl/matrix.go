@@ -9,9 +9,7 @@ import (
 
 func matrixBlock() *blockType {
 	return &blockType{
-		name: "matrix",
-		doc: "Each argument is an axis: a list of values. The benchmark is measured at every combination, in the order written, " +
-			"the last axis turning fastest. Several matrix blocks add up. An axis may refer to those above it.",
+		name:   "matrix",
 		free:   &argument{kind: axis},
 		blocks: []nested{{typ: zipBlock(), many: true}},
 	}
@@ -20,8 +18,6 @@ func matrixBlock() *blockType {
 func zipBlock() *blockType {
 	return &blockType{
 		name: "zip",
-		doc: "Axes that advance together: the first values of all, then the second, and so on. " +
-			"In a matrix block it is one more factor of that block; beside matrix blocks it is a factor of each of them.",
 		free: &argument{kind: axis},
 	}
 }
@@ -29,7 +25,6 @@ func zipBlock() *blockType {
 func includeBlock() *blockType {
 	return &blockType{
 		name: "include",
-		doc:  "One more cell: each argument is the value of an axis. `exclude` does not leave it out.",
 		free: &argument{kind: axisPoint},
 	}
 }
@@ -40,10 +35,8 @@ type exclusion struct{ when bool }
 func excludeBlock() *blockType {
 	return &blockType{
 		name: "exclude",
-		doc:  "Leaves cells out.",
 		args: []argument{
-			arg("when", truth, func(x *exclusion, on bool) { x.when = on }, required,
-				"True for the cells that are left out, in terms of `matrix.*`."),
+			arg("when", truth, func(x *exclusion, on bool) { x.when = on }).must("True for the cells that are left out, in terms of `matrix.*`."),
 		},
 	}
 }

@@ -7,27 +7,20 @@ import (
 	"hclbench/engines"
 )
 
+// repoHint says what the repository of a model is.
+const repoHint = "Its Hugging Face repository, `\"deepseek-ai/DeepSeek-R1\"`, or a directory of the host, " +
+	"which is mounted into engines at the same path and looked through before they start."
+
 func modelBlock() *blockType {
 	return &blockType{
 		name: "model", labels: []label{{what: "name", form: identifier}}, root: "model",
-		doc: "A model that engines serve.",
 		args: []argument{
-			arg("repo", text, func(m *engines.Model, s string) { m.Repo = s }, required,
-				"Its Hugging Face repository, `\"deepseek-ai/DeepSeek-R1\"`, or a directory of the host, "+
-					"which is mounted into engines at the same path and looked through before they start."),
-			arg("revision", text, func(m *engines.Model, s string) { m.Revision = s }, "the repository's default branch",
-				"A commit, branch or tag. Only a commit stays the same."),
-			arg("cache", text, func(m *engines.Model, s string) { m.Cache = s }, "none is mounted",
-				"Hugging Face cache directory on the host; mounted into every engine."),
-			arg("download", truth, func(m *engines.Model, on bool) { m.Download = on },
-				"`false`: engines fetch what is missing",
-				"Bring the model into `cache` before an engine starts: resumed, checked against the hub's checksums, "+
-					"with the token in `HF_TOKEN` of `hcl apply`, which no container sees. "+
-					"Engines then run with `HF_HUB_OFFLINE=1`."),
-			arg("size", size, func(m *engines.Model, n int64) { m.Size = n }, "not said",
-				"Of the weights, for the time and disk in plans."),
-			// For people alone: nothing reads it.
-			unbound("description", text.kind, "", "What it is, for people."),
+			arg("repo", text, func(m *engines.Model, s string) { m.Repo = s }).must(repoHint),
+			arg("revision", text, func(m *engines.Model, s string) { m.Revision = s }),
+			arg("cache", text, func(m *engines.Model, s string) { m.Cache = s }),
+			arg("download", truth, func(m *engines.Model, on bool) { m.Download = on }),
+			arg("size", size, func(m *engines.Model, n int64) { m.Size = n }),
+			forPeople(),
 		},
 		make:  becomes(func(d *declared) *engines.Model { return &engines.Model{Name: d.name, Pos: pos(d.header)} }),
 		check: checks(checkModel),

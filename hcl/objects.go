@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -233,9 +232,9 @@ func indented(text string) string {
 // stage is what one stage of a load says.
 func stage() *blockType {
 	return &blockType{args: []argument{
-		arg("duration", duration, func(s *load.Stage, d time.Duration) { s.Duration = load.Duration(d) }, required, ""),
-		arg("rate", rate, func(s *load.Stage, r load.Rate) { s.Rate = r }, "", ""),
-		arg("concurrency", whole(1, 1_000_000), func(s *load.Stage, n int) { s.Concurrency = n }, "", ""),
+		arg("duration", span, func(s *load.Stage, d load.Duration) { s.Duration = d }),
+		arg("rate", rate, func(s *load.Stage, r load.Rate) { s.Rate = r }),
+		arg("concurrency", whole(1, 1_000_000), func(s *load.Stage, n int) { s.Concurrency = n }),
 	}}
 }
 

@@ -20,16 +20,16 @@ type Reference struct {
 	Pos     string
 }
 
+// rowsHint says what published numbers look like.
+const rowsHint = "A list of objects, such as `csvdecode(file(\"published.csv\"))`. " +
+	"The columns named like axes say which cell a row belongs to."
+
 func referenceBlock() *blockType {
 	return &blockType{
 		name: "reference", labels: []label{{what: "name", form: anyText}},
-		doc: "Published numbers, printed and drawn beside what is measured. Its name is any text.",
 		args: []argument{
-			arg("source", text, func(r *Reference, s string) { r.Source = s }, "not said",
-				"Where they are published, usually a URL."),
-			arg("rows", rows, func(r *Reference, list []map[string]any) { r.Rows = list }, required,
-				"A list of objects, such as `csvdecode(file(\"published.csv\"))`. "+
-					"The columns named like axes say which cell a row belongs to."),
+			arg("source", text, func(r *Reference, s string) { r.Source = s }),
+			arg("rows", rows, func(r *Reference, list []map[string]any) { r.Rows = list }).must(rowsHint),
 		},
 	}
 }

@@ -16,40 +16,28 @@ import (
 
 const referencePage = "../docs/language.md"
 
-// TestReferenceTables holds docs/language.md to the schema: between two comments
-// stands what is generated from it, for every block. With -update it is
-// rewritten.
+// TestReferenceTables holds docs/language.md to the schema: between two comments stand
+// the arguments and blocks of each block, in order, with their types. What they mean, and
+// what holds where they are not said, is written there alone. With -update the tables get
+// what they lack.
 func TestReferenceTables(t *testing.T) {
 	page, err := os.ReadFile(referencePage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"functions": functionTable()}
-	var walk func(b *blockType)
-	walk = func(b *blockType) {
-		want["block "+b.name] = blockTable(b)
-		for _, v := range b.variants {
-			want["block "+b.name] = b.doc + "\n\n"
-			want[b.name+" "+v.kind] = blockTable(v)
-		}
-		for _, n := range b.blocks {
-			walk(n.typ)
-		}
-	}
-	for _, b := range language() {
-		walk(b)
-	}
-	region := regexp.MustCompile(`(?s)<!-- generated: (.*?) -->\n(.*?)<!-- end -->`)
+	region := regexp.MustCompile(`(?s)<!-- schema: (.*?) -->\n(.*?)<!-- end -->`)
+	tables := schemaTables()
 	rewritten := region.ReplaceAllStringFunc(string(page), func(s string) string {
-		name := region.FindStringSubmatch(s)[1]
-		table, ok := want[name]
+		m := region.FindStringSubmatch(s)
+		table, ok := tables[m[1]]
 		if !ok {
-			t.Errorf("the page has a region %q, which nothing generates", name)
+			t.Errorf("the page has a region %q, which is no part of the language", m[1])
+			return s
 		}
-		delete(want, name)
-		return "<!-- generated: " + name + " -->\n" + table + "<!-- end -->"
+		delete(tables, m[1])
+		return "<!-- schema: " + m[1] + " -->\n" + table(m[2]) + "<!-- end -->"
 	})
-	for _, name := range slices.Sorted(maps.Keys(want)) {
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		t.Errorf("the page lacks the region %q", name)
 	}
 	if *update {
@@ -61,25 +49,56 @@ func TestReferenceTables(t *testing.T) {
 	if diff := cmp.Diff(rewritten, string(page)); diff != "" {
 		t.Errorf("the page differs from the schema; go test ./hcl -update rewrites it (-want +got):\n%s", diff)
 	}
+	if i := strings.Index(rewritten, untold); i >= 0 {
+		t.Errorf("the page says nothing about an argument: %s", rewritten[strings.LastIndexByte(rewritten[:i], '\n')+1:i])
+	}
 }
 
-func blockTable(b *blockType) string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "%s\n\n", b.doc)
-	if len(b.args) > 0 {
-		s.WriteString("| argument | type | default | |\n|---|---|---|---|\n")
-		for _, a := range b.args {
-			fallback := a.fallback
-			switch {
-			case a.required:
-				fallback = "**required**"
-			case fallback == "":
-				fallback = "none"
-			case strings.HasPrefix(fallback, `"`):
-				fallback = "`" + fallback + "`"
-			}
-			fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", a.name, a.kind.noun, fallback, a.doc)
+// schemaTables are what makes the regions of the page, by name, of what stands there.
+func schemaTables() map[string]func(page string) string {
+	all := map[string]func(string) string{"functions": func(string) string { return functionTable() }}
+	var walk func(b *blockType)
+	walk = func(b *blockType) {
+		all["block "+b.name] = func(page string) string { return blockTable(b, page) }
+		for _, v := range b.variants {
+			all["block "+b.name] = func(page string) string { return page }
+			all[b.name+" "+v.kind] = func(page string) string { return blockTable(v, page) }
 		}
+		for _, n := range b.blocks {
+			walk(n.typ)
+		}
+	}
+	for _, b := range language() {
+		walk(b)
+	}
+	return all
+}
+
+// untold stands where an argument wants words.
+const untold = "| **?** | **?** |"
+
+var row = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| .*? (\\| .* \\| .* \\|)$")
+
+// blockTable is the table of a block, with the words that the page has for it.
+func blockTable(b *blockType, page string) string {
+	words := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(page, -1) {
+		words[m[1]] = m[2]
+	}
+	doc, _, _ := strings.Cut(page, "\n\n")
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s\n\n", doc)
+	for i, a := range b.args {
+		if i == 0 {
+			s.WriteString("| argument | type | default | |\n|---|---|---|---|\n")
+		}
+		said := words[a.name]
+		if needed := strings.HasPrefix(said, "| **required** |"); said == "" || a.required && !needed {
+			said = untold
+		}
+		fmt.Fprintf(&s, "| `%s` | %s %s\n", a.name, a.kind.noun, said)
+	}
+	if len(b.args) > 0 {
 		s.WriteByte('\n')
 	}
 	for _, n := range b.blocks {

@@ -48,30 +48,16 @@ const (
 func reportBlock() *blockType {
 	return &blockType{
 		name: "report", once: true,
-		doc: "What the lab wants in its report: `hcl report` in all of its forms, and the page that `hcl apply` writes. " +
-			"At most one; without it the report follows from what was measured. No part of any result's identity.",
 		args: []argument{
-			arg("title", text, func(r *Report, s string) { r.Title = s }, "the lab's name", "The page's."),
-			arg("description", text, func(r *Report, s string) { r.Description = s }, "the lab's",
-				"What was measured and why, below the title."),
-			arg("notes", texts, func(r *Report, list []string) { r.Notes = list }, "none",
-				"Paragraphs before the figures: what came out, what to keep in mind."),
-			arg("output", htmlFile, func(r *Report, s string) { r.Output = s }, "no page is written",
-				"Where `hcl apply` writes the page when it ends, relative to the lab's directory: `\"report.html\"`."),
-			arg("series", names, func(r *Report, list []string) { r.Series = list },
-				"the GPUs, the engine, and what the lab varies of engines",
-				"What makes a series of the charts, with a colour of its own: "+inWords(ticked(seriesColumns()), "or")+
-					" or an axis. Cells that are then alike are shown as repetitions are."),
-			arg("columns", names, func(r *Report, list []string) { r.Columns = list }, "those that matter most",
-				"Metrics of the tables, in order."),
-			arg("automatic", wordList(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines),
-				func(r *Report, list []string) { r.Automatic = list }, "all four",
-				"Which charts follow from what was measured, besides the `chart` blocks: along what each benchmark turns, "+
-					"shared prefixes against none, latency distributions, busiest cells over time. `[]` is none."),
-			arg("references", truth, func(r *Report, on bool) { r.References = on }, "`true`",
-				"Show published figures beside the measured ones."),
-			arg("prices", truth, func(r *Report, on bool) { r.Prices = on }, "`true`",
-				"Show what hosts with a `price_per_hour` and their tokens cost."),
+			arg("title", text, func(r *Report, s string) { r.Title = s }),
+			arg("description", text, func(r *Report, s string) { r.Description = s }),
+			arg("notes", texts, func(r *Report, list []string) { r.Notes = list }),
+			arg("output", htmlFile, func(r *Report, s string) { r.Output = s }),
+			arg("series", names, func(r *Report, list []string) { r.Series = list }),
+			arg("columns", names, func(r *Report, list []string) { r.Columns = list }),
+			arg("automatic", wordList(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines), func(r *Report, list []string) { r.Automatic = list }),
+			arg("references", truth, func(r *Report, on bool) { r.References = on }),
+			arg("prices", truth, func(r *Report, on bool) { r.Prices = on }),
 		},
 		blocks: []nested{{typ: chartBlock(), many: true}},
 	}
@@ -80,20 +66,13 @@ func reportBlock() *blockType {
 func chartBlock() *blockType {
 	return &blockType{
 		name: "chart", labels: []label{{what: "title", form: anyText}},
-		doc: "A chart before the automatic ones. Its title is any text. " +
-			"Where more of the load differs than `x`, there is one for each combination.",
 		args: []argument{
-			arg("x", text, func(c *Chart, s string) { c.X = s }, required,
-				"Along the axis: "+inWords(ticked(loadColumns()), "or")+
-					"; a metric; or any other axis or column, which makes bars."),
-			arg("y", oneOrMore, func(c *Chart, list []string) { c.Y = list }, required,
-				"A metric, or a list of metrics with a panel for each."),
-			arg("where", text, func(c *Chart, s string) { c.Where = s }, "all cells",
-				"Only cells that meet a condition, as with `hcl report --where`: "+
-					"`\"benchmark = 'online' and output_tokens = 800\"`."),
-			arg("label", word(loadColumns()...), func(c *Chart, s string) { c.Label = s }, "the one with most points",
-				"Where `x` is a metric: what stands beside the points."),
-			arg("note", text, func(c *Chart, s string) { c.Note = s }, "none", "A sentence below it."),
+			arg("x", text, func(c *Chart, s string) { c.X = s }).must("Along the axis: " +
+				inWords(ticked(loadColumns()), "or") + "; a metric; or any other axis or column, which makes bars."),
+			arg("y", oneOrMore, func(c *Chart, list []string) { c.Y = list }).must("A metric, or a list of metrics with a panel for each."),
+			arg("where", text, func(c *Chart, s string) { c.Where = s }),
+			arg("label", word(loadColumns()...), func(c *Chart, s string) { c.Label = s }),
+			arg("note", text, func(c *Chart, s string) { c.Note = s }),
 		},
 	}
 }

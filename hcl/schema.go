@@ -10,7 +10,7 @@ import (
 type blockType struct {
 	name   string
 	labels []label
-	doc    string
+	hint   string // of a block that another needs: what it is
 	args   []argument
 	free   *argument // takes any name
 	blocks []nested
@@ -39,12 +39,9 @@ type argument struct {
 	name     string
 	kind     kind
 	required bool
-	fallback string // what holds when it is not said, in words
-	doc      string
-	shared   bool // the same in all cells of a benchmark
-
-	named func(name string) bool // of a free argument: which names it takes; nil: all
-	hint  string                 // what such names look like
+	shared   bool                   // the same in all cells of a benchmark
+	named    func(name string) bool // of a free argument: which names it takes; nil: all
+	hint     string                 // of a required argument: what it is; of a free one: what its names look like
 
 	// set lays a value into the noun that the block becomes; nil: the value is for
 	// expressions, or read by whoever knows the block.
@@ -61,12 +58,9 @@ type nested struct {
 	part func(noun any) any
 }
 
-// required says that an argument must be there.
-const required = "required"
-
 // arg is an argument and the place of its value in the noun N that its block becomes.
-func arg[N, T any](name string, k of[T], set func(*N, T), fallback, doc string) argument {
-	a := unbound(name, k.kind, fallback, doc)
+func arg[N, T any](name string, k of[T], set func(*N, T)) argument {
+	a := unbound(name, k.kind)
 	a.set = func(noun any, _ string, value any) { set(noun.(*N), value.(T)) }
 	return a
 }
@@ -76,13 +70,17 @@ func free[N, T any](k of[T], set func(n *N, name string, value T)) *argument {
 	return &argument{kind: k.kind, set: func(noun any, name string, value any) { set(noun.(*N), name, value.(T)) }}
 }
 
-// unbound is an argument that the evaluator reads by itself.
-func unbound(name string, k kind, fallback, doc string) argument {
-	return argument{name: name, kind: k, required: fallback == required, fallback: fallback, doc: doc}
+// unbound is an argument that the evaluator reads by itself, or nobody.
+func unbound(name string, k kind) argument { return argument{name: name, kind: k} }
+
+// must marks an argument that has to be there.
+func (a argument) must(hint string) argument {
+	a.required, a.hint = true, hint
+	return a
 }
 
-// shared marks an argument that all cells of a benchmark have in common.
-func shared(a argument) argument {
+// inCommon marks an argument that all cells of a benchmark share.
+func (a argument) inCommon() argument {
 	a.shared = true
 	return a
 }
@@ -90,6 +88,12 @@ func shared(a argument) argument {
 // part is a block that becomes a part of the noun N around it.
 func part[N, P any](t *blockType, of func(*N) *P) nested {
 	return nested{typ: t, part: func(noun any) any { return of(noun.(*N)) }}
+}
+
+// fresh is a part that is there only where the block is.
+func fresh[P any](field **P) *P {
+	*field = new(P)
+	return *field
 }
 
 // becomes is the noun that a block stands for when none of its arguments is said.
@@ -184,14 +188,11 @@ func (t *blockType) title() string {
 	return "a " + t.name + " block"
 }
 
-// Arguments that several blocks have.
-var (
-	forEach = unbound("for_each", instances, "one instance",
-		"Makes one instance for each entry of a map, or each text or number of a list. "+
-			"In the block, `each.key` and `each.value` are the entry.")
-)
+// forEach makes several of a block.
+func forEach() argument { return unbound("for_each", instances) }
 
 // described is the argument description.
-func described[N any](set func(*N, string)) argument {
-	return arg("description", text, set, "", "What it is, for people.")
-}
+func described[N any](set func(*N, string)) argument { return arg("description", text, set) }
+
+// forPeople is a description that nothing reads.
+func forPeople() argument { return unbound("description", text.kind) }

@@ -202,12 +202,12 @@ func (c *checker) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range
 	}
 	for _, a := range t.args {
 		if _, said := body.Attributes[a.name]; a.required && !said {
-			c.missing(header, a.name, "Missing argument", "%s needs the argument %q. %s", title(t.title()), a.name, a.doc)
+			c.missing(header, a.name, "Missing argument", "%s needs the argument %q. %s", title(t.title()), a.name, a.hint)
 		}
 	}
 	for _, n := range t.blocks {
 		if _, said := seen[n.typ.name]; n.required && !said {
-			c.missing(header, n.typ.name, "Missing block", "%s needs a block %s { … }. %s", title(t.title()), n.typ.name, n.typ.doc)
+			c.missing(header, n.typ.name, "Missing block", "%s needs a block %s { … }. %s", title(t.title()), n.typ.name, n.typ.hint)
 		}
 	}
 }

@@ -16,13 +16,11 @@ func variableBlock() *blockType {
 	const types = "`string`, `number`, `bool`, `list(…)`, `set(…)`, `map(…)`, `object({…})`, `tuple([…])`, `any`"
 	return &blockType{
 		name: "variable", labels: []label{{what: "name", form: identifier}}, root: "var",
-		doc: "A value that is given from outside.",
 		args: []argument{
-			unbound("type", typeExpression, "any type", "What values it takes: "+types+"."),
-			unbound("default", anything, "the variable must be set",
-				"The value where none is given. It refers to no other, but may call functions: `env(\"HOME\")`."),
-			unbound("sensitive", truth.kind, "`false`", "The value is never printed, stored, logged or hashed in clear."),
-			unbound("description", text.kind, "", "What it is, for people."),
+			unbound("type", typeExpression),
+			unbound("default", anything),
+			unbound("sensitive", truth.kind),
+			forPeople(),
 		},
 		blocks: []nested{{typ: validationBlock(), many: true}},
 	}
@@ -31,10 +29,9 @@ func variableBlock() *blockType {
 func validationBlock() *blockType {
 	return &blockType{
 		name: "validation",
-		doc:  "A rule that the variable's value must meet.",
 		args: []argument{
-			unbound("condition", truth.kind, required, "True when the value is good."),
-			unbound("error_message", text.kind, required, "What to say otherwise: a full sentence."),
+			unbound("condition", truth.kind).must("True when the value is good."),
+			unbound("error_message", text.kind).must("What to say otherwise: a full sentence."),
 		},
 	}
 }
@@ -42,7 +39,6 @@ func validationBlock() *blockType {
 func localsBlock() *blockType {
 	return &blockType{
 		name: "locals", root: "local",
-		doc:  "Names for values that are used more than once: each argument is one, referred to as `local.NAME`.",
 		free: &argument{kind: anything},
 	}
 }
@@ -231,7 +227,7 @@ func (x *variables) set(d *declared) {
 	}
 	if a, ok := d.body.Attributes["sensitive"]; ok {
 		on := x.literal(a.Expr)
-		if on == cty.NilVal || x.convert(unbound(a.Name, truth.kind, "", ""), on, a.Expr, nil) == nil && !on.IsNull() {
+		if on == cty.NilVal || x.convert(unbound(a.Name, truth.kind), on, a.Expr, nil) == nil && !on.IsNull() {
 			return
 		}
 	}
