@@ -18,8 +18,8 @@ import (
 // what was measured before. Images and models that have to be fetched first are not in it.
 type Estimate struct {
 	Seconds       float64        `json:"seconds"`            // until the last host is done; hosts work side by side
-	Cost          float64        `json:"cost_usd,omitempty"` // of the hosts that have a price, each for as long as it is taken
-	UnknownCells  int            `json:"unknown_cells"`      // like which nothing was measured; they are not in the sums
+	Cost          float64        `json:"cost_usd,omitempty"` // of the hosts with a price, each for as long as it is taken
+	UnknownCells  int            `json:"unknown_cells"`      // nothing like them was measured; they are not in the sums
 	UnknownStarts int            `json:"unknown_starts"`     // of engines that have never served on their host; likewise
 	Hosts         []HostEstimate `json:"hosts"`              // those with work of which something is known
 }

@@ -89,7 +89,7 @@ func TestEstimateByPace(t *testing.T) {
 	} {
 		cfg := lab()
 		c := New(cfg, Options{}).Deployments[0].Cells[0]
-		c.Load().Workload, c.load = test.w, newIdentities().load(hcl.Cell{Workload: test.w})
+		c.Load().Workload, c.load = test.w, loads{}.of(hcl.Cell{Workload: test.w})
 		if got := newHistory(nil).takes(c); got != test.want {
 			t.Errorf("%s: takes %s, want %s", name, got, test.want)
 		}

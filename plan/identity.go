@@ -10,20 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
-	"hclbench/engines"
 	"hclbench/hcl"
-	"hclbench/provision"
-)
-
-// The labels that every container and process of a lab carries. They are how
-// destroy and the next apply find them, whoever left them there.
-const (
-	LabelLab        = provision.LabelLab
-	LabelRun        = "hcl.run"
-	LabelDeployment = "hcl.deployment"
-	LabelEngine     = "hcl.engine"
 )
 
 // loadIdentity is the load's part of a cell's identity. Cells with the same load share one.
@@ -32,18 +20,14 @@ type loadIdentity struct {
 	text  []byte // the pairs in their order, to be hashed
 }
 
-// identities makes the text of a load once, however many cells share it.
-type identities struct {
-	loads map[string]*loadIdentity // by their text
-}
+// loads keep the identity of a load once, by its text, however many cells share it.
+type loads map[string]*loadIdentity
 
-func newIdentities() *identities { return &identities{loads: map[string]*loadIdentity{}} }
-
-// load is everything about a cell's load that can change a number: the workload and the
+// of is everything about a cell's load that can change a number: the workload and the
 // headers that it is sent with. Secret headers count as "(sensitive)", and the engine's
 // key, which opens a door and steers nothing, not at all. Of a host that the load is
 // sent from it counts that it is another than the engine's, and what it has.
-func (i *identities) load(c hcl.Cell) *loadIdentity {
+func (l loads) of(c hcl.Cell) *loadIdentity {
 	counts := c.Workload.Fingerprint
 	if c.Offline {
 		counts = batchOf(c).Fingerprint
@@ -61,12 +45,10 @@ func (i *identities) load(c hcl.Cell) *loadIdentity {
 		}
 	}
 	text := canonical(pairs)
-	known, ok := i.loads[string(text)]
-	if !ok {
-		known = &loadIdentity{pairs, text}
-		i.loads[string(text)] = known
+	if l[string(text)] == nil {
+		l[string(text)] = &loadIdentity{pairs, text}
 	}
-	return known
+	return l[string(text)]
 }
 
 // Identity is everything that can change the cell's numbers: the deployment's
@@ -87,14 +69,17 @@ func (c *Cell) Identity() map[string]string {
 	return id
 }
 
-// group is the id of the cell's repetitions together, and id that of the cell: pure
-// functions of what the cell is.
-func (c *Cell) group(deployment string) string {
-	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d\n%s%s", deployment, c.occurrence, c.load.text, c.tool()))
+// id is the cell's, and group that of its repetitions together: pure functions of what
+// the cell is.
+func (c *Cell) id(deployment string) string {
+	return c.hash(deployment, fmt.Sprintf(" repetition=%d", c.Repetition))
 }
 
-func (c *Cell) id(deployment string) string {
-	return hash(fmt.Appendf(nil, "deployment=%s occurrence=%d repetition=%d\n%s%s", deployment, c.occurrence, c.Repetition, c.load.text, c.tool()))
+func (c *Cell) group(deployment string) string { return c.hash(deployment, "") }
+
+func (c *Cell) hash(deployment, repetition string) string {
+	const form = "deployment=%s occurrence=%d%s\n%s%s"
+	return hash(fmt.Appendf(nil, form, deployment, c.occurrence, repetition, c.load.text, c.tool()))
 }
 
 // tool is how the benchmark of a batch starts, which is part of its ids.
@@ -129,65 +114,4 @@ func canonical(identity map[string]string) []byte {
 func hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
-}
-
-// difference says in words what separates two identities.
-func difference(old, now map[string]string) string {
-	var parts []string
-	for _, k := range differing(old, now) {
-		was, had := old[k]
-		is, has := now[k]
-		switch {
-		case !had:
-			parts = append(parts, strings.TrimSpace("+ "+k+" "+is))
-		case !has:
-			parts = append(parts, strings.TrimSpace("- "+k+" "+was))
-		default:
-			parts = append(parts, fmt.Sprintf("%s %s → %s", k, orNothing(was), orNothing(is)))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// differing are the names of what separates two identities, sorted.
-func differing(old, now map[string]string) []string {
-	keys := map[string]bool{}
-	for _, m := range []map[string]string{old, now} {
-		for k := range m {
-			was, had := old[k]
-			is, has := now[k]
-			if k != "deployment" && (had != has || was != is) { // it sums the others up
-				keys[k] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(keys))
-}
-
-func orNothing(s string) string {
-	if s == "" {
-		return `""`
-	}
-	return s
-}
-
-// maxContainerName leaves room for the id in what the agent takes for the name of a
-// process, 100 characters.
-const maxContainerName = 90
-
-// containerName is unique on a host and tells a person what it is.
-func containerName(lab string, e *engines.Engine, id string) string {
-	name := "hcl-" + clean(lab) + "-" + clean(e.Kind) + "-" + clean(e.Name)
-	return name[:min(len(name), maxContainerName)] + "-" + id[:6]
-}
-
-// clean keeps what Docker allows in a name.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '-':
-			return r
-		}
-		return '-'
-	}, s)
 }

@@ -7,12 +7,9 @@
 package plan
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"hclbench/engines"
 	"hclbench/hcl"
@@ -32,133 +29,6 @@ type Plan struct {
 	Only    []string // what [Plan.Select] was asked for
 	Targets []string
 	Of      *Counts // of the whole lab, when only a part is planned; nil otherwise
-}
-
-// Deployment is one start of an engine and the cells that are measured on it.
-type Deployment struct {
-	ID       string
-	Engine   *engines.Engine
-	Members  []Member          // in the order of starting; none for an engine that someone else runs
-	Identity map[string]string // what ID is the hash of
-	Cells    []*Cell
-
-	start  time.Duration // until it serves, estimated; 0: not known
-	byTag  string        // its id when its image was not pinned yet; empty: it is not, or has no tag
-	digest string        // what its image is pinned to then
-}
-
-// Member is one container or process of a deployment.
-type Member struct {
-	Role      string // what it does in the deployment: [Serve]
-	Instance  int    // which of those of its role, from 0
-	Rank      int    // which of those that are one instance together, from 0
-	Host      *provision.Host
-	Runtime   provision.Runtime
-	Container provision.Container
-	Ports     []int // of its host, that it listens on; the first is its server's
-}
-
-// Serve is the role of a member that answers requests from beginning to end.
-const Serve = "serve"
-
-// Status says what apply does with a cell.
-type Status string
-
-const (
-	Measure Status = "measure" // there is no measurement of it
-	Done    Status = "done"    // there is one, with the same identity
-	Stale   Status = "stale"   // there is one, of something else: Why tells the difference
-)
-
-// Cell is one measurement.
-type Cell struct {
-	ID         string // of the measurement; of one that is done the id in the store
-	Group      string // the id of all the repetitions of the cell together
-	Benchmark  string
-	Axes       results.Axes
-	Repetition int // from 1
-	Task       Task
-	Status     Status
-	Why        string           // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
-	Digest     string           // of a cell that is done: the image that it was measured with
-	Facts      *provision.Facts // of a cell that is done: what its host was then; nil: not known
-	// HostChanged says, of a cell that is done, in what its host is not as it was then, as
-	// far as it was seen since.
-	HostChanged []string
-
-	deployment *Deployment
-	load       *loadIdentity
-	occurrence int           // from 1: of equal loads on the same deployment
-	takes      time.Duration // estimated; 0: not known
-}
-
-// ToDo returns the cells that are to be measured.
-func (d *Deployment) ToDo() []*Cell {
-	var todo []*Cell
-	for _, c := range d.Cells {
-		if c.Status != Done {
-			todo = append(todo, c)
-		}
-	}
-	return todo
-}
-
-// starts is how often the engine is started when all goes well: once to serve,
-// and once for each batch.
-func (d *Deployment) starts() int {
-	if len(d.Members) == 0 {
-		return 0
-	}
-	n, serves := 0, 0
-	for _, c := range d.ToDo() {
-		if c.Batch() != nil {
-			n++
-		} else {
-			serves = 1
-		}
-	}
-	return n + serves
-}
-
-// Hosts are those that the deployment needs for what is to be done: where it serves, its
-// other members' hosts, and those that send load, in the order of their first use.
-func (d *Deployment) Hosts() []*provision.Host { return d.hosts(d.ToDo()) }
-
-func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
-	list := []*provision.Host{d.Host()}
-	add := func(h *provision.Host) {
-		if h != nil && !slices.Contains(list, h) {
-			list = append(list, h)
-		}
-	}
-	for _, m := range d.Members {
-		add(m.Host)
-	}
-	for _, c := range cells {
-		add(c.From())
-	}
-	return list
-}
-
-// Senders are the other hosts that send load to the deployment in what is to be done,
-// in the order of their first use.
-func (d *Deployment) Senders() []*provision.Host {
-	var list []*provision.Host
-	for _, c := range d.ToDo() {
-		if h := c.From(); h != nil && !slices.Contains(list, h) {
-			list = append(list, h)
-		}
-	}
-	return list
-}
-
-// Host is where the deployment's engine serves, or where the load runs when
-// someone else runs it.
-func (d *Deployment) Host() *provision.Host {
-	if len(d.Members) > 0 {
-		return d.Members[0].Host
-	}
-	return cmp.Or(d.Engine.Host, local)
 }
 
 // Counts sums a plan up.
@@ -192,13 +62,13 @@ func (p *Plan) Count() Counts {
 		c.Cells += len(d.Cells)
 		for _, cell := range d.Cells {
 			switch cell.Status {
-			case Measure:
-				c.Measure++
-			case Stale:
-				c.Measure++
-				c.Stale++
 			case Done:
 				c.Done++
+			case Stale:
+				c.Stale++
+				fallthrough
+			default:
+				c.Measure++
 			}
 		}
 		c.Starts += d.starts()
@@ -208,8 +78,7 @@ func (p *Plan) Count() Counts {
 
 // Empty reports whether there is nothing to do.
 func (p *Plan) Empty() bool {
-	n := p.Count()
-	return n.Measure == 0
+	return p.Count().Measure == 0
 }
 
 // Options steer [New].
@@ -224,7 +93,7 @@ type Options struct {
 func New(cfg *hcl.Config, opt Options) *Plan {
 	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir}
 	byEngine := map[*engines.Engine]*Deployment{}
-	ids := newIdentities()
+	same := loads{}
 	type at struct {
 		deployment *Deployment
 		load       *loadIdentity
@@ -241,10 +110,10 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 			if c.From == d.Host() || c.Offline {
 				c.From = nil
 			}
-			same := ids.load(c)
-			again[at{d, same}]++
+			met := at{d, same.of(c)}
+			again[met]++
 			for rep := range max(b.Repeat, 1) {
-				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: same, occurrence: again[at{d, same}]}))
+				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: met.load, occurrence: again[met]}))
 			}
 			for _, h := range d.hosts(d.Cells[len(d.Cells)-1:]) {
 				if !slices.Contains(p.Hosts, h) {
@@ -256,39 +125,4 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 	p.identify(opt.Known)
 	p.compare(opt)
 	return p
-}
-
-// local is where the load runs when no host block is involved.
-var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
-
-func deployment(e *engines.Engine) *Deployment {
-	d := &Deployment{Engine: e, Identity: engines.Fingerprint(e)}
-	if engines.Runtime(e) != "" {
-		ct := engines.Container(e)
-		d.Members = []Member{{Role: Serve, Host: e.Host, Runtime: engines.Runtime(e), Container: ct, Ports: []int{ct.Port}}}
-	}
-	return d
-}
-
-// cell fills in what is measured.
-func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
-	out.Benchmark, out.deployment = b.Name, d
-	task, err := newTask(d.Engine, b, c, out.seed())
-	if err != nil {
-		panic(fmt.Sprintf("plan a cell of benchmark %s: %v. The text was checked: this is a bug in hcl.", b.Name, err))
-	}
-	out.Task = task
-	for _, a := range c.Axes {
-		out.Axes = append(out.Axes, results.Axis(a))
-	}
-	return out
-}
-
-// text is the form in which the store gives a cell's axes.
-func text(a results.Axes) string {
-	b, err := json.Marshal(a)
-	if err != nil {
-		panic(fmt.Sprintf("marshal axes: %v. This is a bug in hcl.", err))
-	}
-	return string(b)
 }

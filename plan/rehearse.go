@@ -27,7 +27,9 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 			h = local
 		}
 		if hosts[h] == nil {
-			hosts[h] = &provision.Host{Name: h.Name, Address: provision.LocalAddress, GPUs: h.GPUs, Runtime: provision.Process, Pos: h.Pos}
+			here := *local
+			here.Name, here.GPUs, here.Pos = h.Name, h.GPUs, h.Pos
+			hosts[h] = &here
 		}
 		return hosts[h]
 	}

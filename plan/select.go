@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/agext/levenshtein"
-
 	"hclbench/engines"
 	"hclbench/provision"
 	"hclbench/where"
@@ -78,7 +76,8 @@ func parseTarget(text string) (target, error) {
 		return fail(utf8.RuneCountInString(text), "Which %s? %s", sort, example)
 	}
 	if i := strings.IndexAny(name, "[]"); i >= 0 && sort != "engine" {
-		return fail(utf8.RuneCountInString(text[:len(sort)+1+i]), "A target is whole; --only picks cells: --only 'benchmark = \"%s\" and concurrency <= 64'", name[:i])
+		const whole = "A target is whole; --only picks cells: --only 'benchmark = \"%s\" and concurrency <= 64'"
+		return fail(utf8.RuneCountInString(text[:len(sort)+1+i]), whole, name[:i])
 	}
 	if sort == "engine" && !strings.Contains(name, ".") && !strings.Contains(name, "*") {
 		name += ".*" // all of a kind
@@ -118,14 +117,12 @@ func (p *Plan) Select(s Selection) error {
 	var kept []*Deployment
 	for _, d := range p.Deployments {
 		part := *d
-		part.Cells = nil
-		for _, c := range d.Cells {
-			wanted := len(only) == 0 || slices.ContainsFunc(only, func(holds where.Condition) bool { return holds(values(d, c)) })
-			targeted := len(s.targets) == 0 || slices.ContainsFunc(s.targets, func(t target) bool { return t.picks(d, c) })
-			if wanted && targeted {
-				part.Cells = append(part.Cells, c)
-			}
-		}
+		part.Cells = slices.DeleteFunc(slices.Clone(d.Cells), func(c *Cell) bool {
+			wanted := func(holds where.Condition) bool { return holds(values(d, c)) }
+			targeted := func(t target) bool { return t.picks(d, c) }
+			return len(only) > 0 && !slices.ContainsFunc(only, wanted) ||
+				len(s.targets) > 0 && !slices.ContainsFunc(s.targets, targeted)
+		})
 		if len(part.Cells) > 0 {
 			kept = append(kept, &part)
 		}
@@ -149,7 +146,7 @@ func (p *Plan) Select(s Selection) error {
 func (p *Plan) explainTargets(targets []target) error {
 	for _, t := range targets {
 		picks := false
-		there := newNames()
+		var there names
 		for d, c := range p.cells() {
 			picks = picks || t.picks(d, c)
 			switch t.sort {
@@ -215,11 +212,8 @@ func asNumber(v any) (float64, bool) {
 
 // conditions reads the arguments of --only. Each must pick something.
 func (p *Plan) conditions(texts []string) ([]where.Condition, error) {
-	known := newNames()
-	for _, name := range []string{nameBenchmark, nameEngine, nameHost, nameRepetition} {
-		known.add(name)
-	}
-	benchmarks := newNames()
+	known := names{nameBenchmark, nameEngine, nameHost, nameRepetition}
+	var benchmarks names
 	for _, c := range p.cells() {
 		benchmarks.add(c.Benchmark)
 		for _, a := range c.Axes {
@@ -228,7 +222,7 @@ func (p *Plan) conditions(texts []string) ([]where.Condition, error) {
 	}
 	var all []where.Condition
 	for _, text := range texts {
-		holds, comparisons, err := where.Read(text, known.list)
+		holds, comparisons, err := where.Read(text, known)
 		if err != nil {
 			return nil, notRead(err, benchmarks)
 		}
@@ -251,16 +245,17 @@ func (p *Plan) any(holds where.Condition) bool {
 }
 
 // notRead is the error of an --only that is no condition.
-func notRead(err error, benchmarks *names) error {
+func notRead(err error, benchmarks names) error {
 	var mistake *where.Error
 	if !errors.As(err, &mistake) {
 		return err
 	}
 	detail := strings.ToUpper(mistake.Detail[:1]) + strings.TrimSuffix(mistake.Detail[1:], ".") + "."
-	if name := strings.TrimPrefix(mistake.Name, "benchmark."); benchmarks.has(name) {
+	if name := strings.TrimPrefix(mistake.Name, "benchmark."); slices.Contains(benchmarks, name) {
 		detail = fmt.Sprintf("There is no %q to compare. Perhaps benchmark = %q is meant?", mistake.Name, name)
 	} else {
-		detail += fmt.Sprintf("\nAn example: benchmark = %q and engine = \"vllm.*\" and concurrency <= 64", benchmarks.first("online"))
+		example := append(benchmarks, "online")[0]
+		detail += fmt.Sprintf("\nAn example: benchmark = %q and engine = \"vllm.*\" and concurrency <= 64", example)
 	}
 	return &SelectionError{"--only", mistake.Text, 1 + utf8.RuneCountInString(mistake.Text[:mistake.At]), detail}
 }
@@ -268,13 +263,13 @@ func notRead(err error, benchmarks *names) error {
 // explainOnly says why a condition picks nothing: because of the first comparison
 // that no cell meets, or because no cell meets all that have to be met.
 func (p *Plan) explainOnly(text string, comparisons []where.Comparison) error {
-	used := newNames()
+	var used names
 	for _, c := range comparisons {
 		used.add(c.Name)
 		if c.Negated || p.any(c.Holds) {
 			continue
 		}
-		there := newNames()
+		var there names
 		for d, cell := range p.cells() {
 			switch v, ok := values(d, cell)(c.Name); v := v.(type) {
 			case []string:
@@ -286,9 +281,11 @@ func (p *Plan) explainOnly(text string, comparisons []where.Comparison) error {
 			}
 		}
 		at := 1 + utf8.RuneCountInString(text[:c.At])
-		return &SelectionError{"--only", text, at, there.say(fmt.Sprintf("No cell has %s %s %s.", c.Name, c.Op, c.Value), c.Value)}
+		none := fmt.Sprintf("No cell has %s %s %s.", c.Name, c.Op, c.Value)
+		return &SelectionError{"--only", text, at, there.say(none, c.Value)}
 	}
-	return &SelectionError{"--only", text, 1, fmt.Sprintf("No cell meets this condition on %s, although its parts are met one by one.", strings.Join(used.list, ", "))}
+	none := fmt.Sprintf("No cell meets this condition on %s, although its parts are met one by one.", strings.Join(used, ", "))
+	return &SelectionError{"--only", text, 1, none}
 }
 
 // cells goes over all cells with their deployments.
@@ -305,46 +302,23 @@ func (p *Plan) cells() iter.Seq2[*Deployment, *Cell] {
 }
 
 // names are different texts in the order in which they came.
-type names struct {
-	list []string
-	seen map[string]bool
-}
-
-func newNames() *names { return &names{seen: map[string]bool{}} }
+type names []string
 
 func (n *names) add(name string) {
-	if !n.seen[name] {
-		n.seen[name] = true
-		n.list = append(n.list, name)
+	if !slices.Contains(*n, name) {
+		*n = append(*n, name)
 	}
-}
-
-func (n *names) has(name string) bool { return n.seen[name] }
-
-// first is the first name, or another when there is none.
-func (n *names) first(otherwise string) string {
-	if len(n.list) == 0 {
-		return otherwise
-	}
-	return n.list[0]
 }
 
 // say appends to a sentence what is meant perhaps, and what there is.
-func (n *names) say(sentence, wrong string) string {
-	best, bestDistance := "", 3
-	for _, name := range n.list {
-		if d := levenshtein.Distance(wrong, name, nil); wrong != "" && d < bestDistance && 2*d <= max(len(wrong), len(name)) {
-			best, bestDistance = name, d
-		}
-	}
-	if best != "" {
-		sentence += fmt.Sprintf(" Did you mean %q?", best)
+func (n names) say(sentence, wrong string) string {
+	if near := where.Nearest(wrong, n); near != "" {
+		sentence += fmt.Sprintf(" Did you mean %q?", near)
 	}
 	const most = 20
-	list := n.list
 	more := ""
-	if len(list) > most {
-		list, more = list[:most], fmt.Sprintf(" and %d more", len(list)-most)
+	if len(n) > most {
+		n, more = n[:most], fmt.Sprintf(" and %d more", len(n)-most)
 	}
-	return sentence + " There are: " + strings.Join(list, ", ") + more + "."
+	return sentence + " There are: " + strings.Join(n, ", ") + more + "."
 }

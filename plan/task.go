@@ -128,7 +128,9 @@ func (b *Batch) Stored() results.Task {
 func (b *Batch) Takes() time.Duration { return 0 }
 
 func (b *Batch) words() []string {
-	words := loadWords(load.Workload{Dataset: b.Dataset, Requests: b.Requests, OutputTokens: b.OutputTokens, IgnoreEOS: true})
+	w := b.Prompts(b.Seed).Workload
+	w.IgnoreEOS, w.Endpoint = true, ""
+	words := loadWords(w)
 	words[0] = "offline"
 	return words
 }

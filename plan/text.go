@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -11,12 +11,7 @@ import (
 	"hclbench/origin"
 	"hclbench/provision"
 	"hclbench/provision/docker"
-	"hclbench/results"
 )
-
-// FormatVersion of the JSON form: a change of the minor number adds, one of the
-// major number breaks.
-const FormatVersion = "2.0"
 
 // By says what the text of a plan is grouped by.
 type By string
@@ -33,98 +28,110 @@ func (p *Plan) Text(w io.Writer, verbose bool) error { return p.TextBy(w, ByHost
 
 // TextBy is [Plan.Text] in another grouping.
 func (p *Plan) TextBy(w io.Writer, by By, verbose bool) error {
-	b := &strings.Builder{}
-	n, of := p.Count(), p.Of
-	if of == nil {
-		of = &n
-	}
-	fmt.Fprintf(b, "Lab %s: %s on %s, %s.\n", p.Lab.Name,
+	t := &printer{verbose: verbose}
+	n := p.Count()
+	of := cmp.Or(p.Of, &n)
+	t.f("Lab %s: %s on %s, %s.\n", p.Lab.Name,
 		part(n.Deployments, of.Deployments, "deployment"), part(n.Hosts, of.Hosts, "host"), part(n.Cells, of.Cells, "cell"))
 	if p.Rehearsal {
-		b.WriteString("This is a rehearsal: every engine is simulated on this machine.\n")
+		t.f("This is a rehearsal: every engine is simulated on this machine.\n")
 	}
 	switch by {
 	case ByEngine:
-		p.byEngine(b, verbose)
+		t.byEngine(p)
 	case ByBenchmark:
-		p.byBenchmark(b, verbose)
+		t.byBenchmark(p)
 	default:
-		p.byHost(b, verbose)
+		t.byHost(p)
 	}
-	b.WriteString("\n")
-	switch {
-	case n.Cells == 0:
-		b.WriteString("Nothing to measure: the lab has no cells.\n")
-	case n.Done == n.Cells && p.Of == nil:
-		fmt.Fprintf(b, "Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.\n", count(n.Cells, "cell"))
-	case n.Done == n.Cells:
-		fmt.Fprintf(b, "Up to date: picked %d of %s, and all that is picked is measured. `hcl report` shows it; --rerun measures again.\n", n.Cells, count(of.Cells, "cell"))
-	default:
-		fmt.Fprintf(b, "Plan: %d to measure", n.Measure)
-		if n.Stale > 0 {
-			fmt.Fprintf(b, " (%d stale)", n.Stale)
-		}
-		fmt.Fprintf(b, ", %d up to date; %s of an engine.\n", n.Done, count(n.Starts, "start"))
-		if e := p.Estimate(); e != nil {
-			fmt.Fprintf(b, "%s\n", e)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
+	t.f("\n%s\n", p.outcome(n, of))
+	_, err := io.WriteString(w, t.String())
 	return err
 }
 
-func (p *Plan) byHost(b *strings.Builder, verbose bool) {
+// outcome is what comes of the plan, in a sentence or two.
+func (p *Plan) outcome(n Counts, of *Counts) string {
+	switch {
+	case n.Cells == 0:
+		return "Nothing to measure: the lab has no cells."
+	case n.Done == n.Cells && p.Of == nil:
+		return fmt.Sprintf("Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.", count(n.Cells, "cell"))
+	case n.Done == n.Cells:
+		return fmt.Sprintf("Up to date: picked %d of %s, and all that is picked is measured. "+
+			"`hcl report` shows it; --rerun measures again.", n.Cells, count(of.Cells, "cell"))
+	}
+	s := fmt.Sprintf("Plan: %d to measure", n.Measure)
+	if n.Stale > 0 {
+		s += fmt.Sprintf(" (%d stale)", n.Stale)
+	}
+	s += fmt.Sprintf(", %d up to date; %s of an engine.", n.Done, count(n.Starts, "start"))
+	if e := p.Estimate(); e != nil {
+		s += "\n" + e.String()
+	}
+	return s
+}
+
+// printer writes a plan for people.
+type printer struct {
+	strings.Builder
+	verbose bool
+}
+
+func (t *printer) f(format string, args ...any) { fmt.Fprintf(t, format, args...) }
+
+func (t *printer) byHost(p *Plan) {
 	for _, h := range p.Hosts {
-		fmt.Fprintf(b, "\n%s\n", describe(h))
-		if !p.Rehearsal && p.works(h) {
+		t.f("\n%s\n", describe(h))
+		if p.works(h) {
 			for _, step := range h.Prepare.Steps(h.GPUs) {
-				fmt.Fprintf(b, "  ! %s\n", step)
+				t.f("  ! %s\n", step)
 			}
 		}
 		for _, d := range p.Deployments {
 			if d.Host() == h {
-				d.text(b, d.Engine.Address(), "", verbose)
+				t.deployment(d, d.Engine.Address(), "")
 			} else if slices.Contains(d.hosts(d.Cells), h) {
-				fmt.Fprintf(b, "\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host().Name)
+				t.f("\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host().Name)
 			}
 		}
 	}
 }
 
-// works reports whether anything is measured on a host.
+// works reports whether anything is measured on a host, and so what is to be set there
+// is set.
 func (p *Plan) works(h *provision.Host) bool {
-	return slices.ContainsFunc(p.Deployments, func(d *Deployment) bool {
+	return !p.Rehearsal && slices.ContainsFunc(p.Deployments, func(d *Deployment) bool {
 		return len(d.ToDo()) > 0 && slices.Contains(d.Hosts(), h)
 	})
 }
 
 // byEngine brings together what an engine block became: it is several
 // deployments when it uses matrix.*.
-func (p *Plan) byEngine(b *strings.Builder, verbose bool) {
-	there := newNames()
+func (t *printer) byEngine(p *Plan) {
+	var there names
 	for _, d := range p.Deployments {
 		there.add(d.Engine.Address())
 	}
-	for _, address := range there.list {
-		fmt.Fprintf(b, "\n%s\n", address)
+	for _, address := range there {
+		t.f("\n%s\n", address)
 		for _, d := range p.Deployments {
 			if d.Engine.Address() == address {
-				d.text(b, "host "+d.Host().Name, "", verbose)
+				t.deployment(d, "host "+d.Host().Name, "")
 			}
 		}
 	}
 }
 
-func (p *Plan) byBenchmark(b *strings.Builder, verbose bool) {
-	there := newNames()
+func (t *printer) byBenchmark(p *Plan) {
+	var there names
 	for _, c := range p.cells() {
 		there.add(c.Benchmark)
 	}
-	for _, name := range there.list {
-		fmt.Fprintf(b, "\nbenchmark %s\n", name)
+	for _, name := range there {
+		t.f("\nbenchmark %s\n", name)
 		for _, d := range p.Deployments {
-			if slices.ContainsFunc(d.Cells, func(c *Cell) bool { return c.Benchmark == name }) {
-				d.text(b, d.Engine.Address()+" on host "+d.Host().Name, name, verbose)
+			if len(d.of(name)) > 0 {
+				t.deployment(d, d.Engine.Address()+" on host "+d.Host().Name, name)
 			}
 		}
 	}
@@ -153,38 +160,28 @@ func describe(h *provision.Host) string {
 	return s + ")"
 }
 
-// text writes a deployment under a title. only, when it is not empty, is the one
+// deployment writes a deployment under a title. only, when it is not empty, is the one
 // benchmark whose cells are shown.
-func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) {
+func (t *printer) deployment(d *Deployment, title, only string) {
 	e := d.Engine
-	fmt.Fprintf(b, "\n  %s  %s", title, d.ID)
-	switch {
-	case e.Image != "":
-		b.WriteString("  " + shortImage(e.Image))
-	case e.URL != "":
-		b.WriteString("  " + e.URL)
+	t.f("\n  %s  %s", title, d.ID)
+	if what := cmp.Or(shortImage(e.Image), e.URL); what != "" {
+		t.f("  %s", what)
 	}
-	b.WriteString("\n")
+	t.f("\n")
 	if m := e.Model; m != nil && m.Download && engines.Real(e) {
 		size := ""
 		if m.Size > 0 {
 			size = fmt.Sprintf(" (%.0f GB)", float64(m.Size)/1e9)
 		}
-		fmt.Fprintf(b, "    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
+		t.f("    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
 	}
-	if verbose {
-		if build, _, ok := engines.BuildContainer(e); ok {
-			fmt.Fprintf(b, "    built first, unless its output is there:\n    %s\n", docker.Run(build))
-		}
-		for _, in := range d.Members {
-			for _, f := range in.Container.Files {
-				fmt.Fprintf(b, "    %s:\n      %s\n", f.Name, strings.ReplaceAll(strings.TrimSpace(f.Text.String()), "\n", "\n      "))
-			}
-			fmt.Fprintf(b, "    %s\n", d.line(in.Container))
-		}
+	if t.verbose {
+		t.commands(d)
 	}
-	if i := slices.IndexFunc(d.Cells, func(c *Cell) bool { return c.From() != nil }); i >= 0 && len(d.Members) > 0 {
-		fmt.Fprintf(b, "    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Load().Target.BaseURL)
+	open := func(c *Cell) bool { return c.From() != nil }
+	if i := slices.IndexFunc(d.Cells, open); i >= 0 && len(d.Members) > 0 {
+		t.f("    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Load().Target.BaseURL)
 	}
 	benchmark := ""
 	var shared []string
@@ -195,30 +192,48 @@ func (d *Deployment) text(b *strings.Builder, title, only string, verbose bool) 
 		if c.Benchmark != benchmark {
 			benchmark = c.Benchmark
 			if only == "" {
-				fmt.Fprintf(b, "    benchmark %s\n", benchmark)
+				t.f("    benchmark %s\n", benchmark)
 			}
 			shared = common(d.of(benchmark))
-			fmt.Fprintf(b, "      load: %s\n", said(shared))
+			t.f("      load: %s\n", said(shared))
 		}
-		fmt.Fprintf(b, "      %s %s", map[Status]string{Measure: "+", Stale: "~", Done: "="}[c.Status], c.label())
-		if h := c.From(); h != nil {
-			fmt.Fprintf(b, " from host %s", h.Name)
+		t.cell(c, shared)
+	}
+}
+
+// commands are what is run behind a deployment.
+func (t *printer) commands(d *Deployment) {
+	if build, _, ok := engines.BuildContainer(d.Engine); ok {
+		t.f("    built first, unless its output is there:\n    %s\n", docker.Run(build))
+	}
+	for _, m := range d.Members {
+		for _, f := range m.Container.Files {
+			text := strings.TrimSpace(f.Text.String())
+			t.f("    %s:\n      %s\n", f.Name, strings.ReplaceAll(text, "\n", "\n      "))
 		}
-		switch {
-		case c.Status == Done:
-			b.WriteString("  up to date: " + c.Why)
-		case c.Status == Stale:
-			b.WriteString("  stale: " + c.Why)
-		case c.Why != "":
-			b.WriteString("  " + c.Why)
-		}
-		b.WriteString("\n")
-		if own := c.differs(shared); verbose && own != "" {
-			fmt.Fprintf(b, "        load: %s\n", own)
-		}
-		if t := c.Batch(); verbose && t != nil {
-			fmt.Fprintf(b, "        %s\n", d.line(t.Bench.Container))
-		}
+		t.f("    %s\n", d.line(m.Container))
+	}
+}
+
+// cell writes a cell, of which shared says what its load has in common with others.
+func (t *printer) cell(c *Cell, shared []string) {
+	marks := map[Status][2]string{Measure: {"+", ""}, Stale: {"~", "stale: "}, Done: {"=", "up to date: "}}
+	t.f("      %s %s", marks[c.Status][0], c.label())
+	if h := c.From(); h != nil {
+		t.f(" from host %s", h.Name)
+	}
+	if why := marks[c.Status][1] + c.Why; why != "" {
+		t.f("  %s", why)
+	}
+	t.f("\n")
+	if !t.verbose {
+		return
+	}
+	if own := c.differs(shared); own != "" {
+		t.f("        load: %s\n", own)
+	}
+	if b := c.Batch(); b != nil {
+		t.f("        %s\n", c.deployment.line(b.Bench.Container))
 	}
 }
 
@@ -253,102 +268,4 @@ func (d *Deployment) line(ct provision.Container) string {
 
 func argv(ct provision.Container) []provision.Text {
 	return append(slices.Clone(ct.Entrypoint), ct.Command...)
-}
-
-// label is the cell's coordinates without the engine, which the lines above say.
-func (c *Cell) label() string {
-	var parts []string
-	for _, a := range c.Axes {
-		if a.Name != "engine" {
-			parts = append(parts, fmt.Sprintf("%s=%v", a.Name, a.Value))
-		}
-	}
-	if c.Repetition > 1 {
-		parts = append(parts, fmt.Sprintf("repetition=%d", c.Repetition))
-	}
-	if len(parts) == 0 {
-		return "one cell"
-	}
-	return strings.Join(parts, " ")
-}
-
-type jsonPlan struct {
-	FormatVersion string           `json:"format_version"`
-	Lab           string           `json:"lab"`
-	Rehearsal     bool             `json:"rehearsal,omitempty"`
-	Only          []string         `json:"only,omitempty"`
-	Targets       []string         `json:"targets,omitempty"`
-	Summary       Counts           `json:"summary"`
-	Of            *Counts          `json:"of,omitempty"`
-	Estimate      *Estimate        `json:"estimate,omitempty"`
-	Prepare       []jsonPrepare    `json:"prepare,omitempty"`
-	Deployments   []jsonDeployment `json:"deployments"`
-}
-
-// jsonPrepare is what is set on a host while it is at work.
-type jsonPrepare struct {
-	Host string `json:"host"`
-	provision.Prepare
-	Steps []string `json:"steps"`
-}
-
-type jsonDeployment struct {
-	ID        string               `json:"id"`
-	Host      string               `json:"host"`
-	Engine    string               `json:"engine"`
-	Image     string               `json:"image,omitempty"`
-	URL       string               `json:"url,omitempty"`
-	Command   []provision.Text     `json:"command,omitempty"`
-	Container *provision.Container `json:"container,omitempty"`
-	Cells     []jsonCell           `json:"cells"`
-}
-
-type jsonCell struct {
-	ID         string           `json:"id"`
-	Benchmark  string           `json:"benchmark"`
-	Axes       results.Axes     `json:"axes"`
-	Repetition int              `json:"repetition"`
-	Status     Status           `json:"status"`
-	Why        string           `json:"why,omitempty"`
-	From       string           `json:"from,omitempty"`
-	URL        string           `json:"url,omitempty"`
-	Command    []provision.Text `json:"command,omitempty"`
-	Load       any              `json:"load"`
-}
-
-// JSON writes the plan for programs; docs/plan.md describes the members.
-func (p *Plan) JSON(w io.Writer) error {
-	out := jsonPlan{FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets, Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Deployments: []jsonDeployment{}}
-	for _, h := range p.Hosts {
-		if h.Prepare != nil && !p.Rehearsal && p.works(h) {
-			out.Prepare = append(out.Prepare, jsonPrepare{h.Name, *h.Prepare, h.Prepare.Steps(h.GPUs)})
-		}
-	}
-	for _, d := range p.Deployments {
-		jd := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Image: d.Engine.Image, URL: d.Engine.URL, Cells: []jsonCell{}}
-		for _, in := range d.Members {
-			jd.Command = argv(in.Container)
-			if in.Runtime == provision.Docker {
-				ct := in.Container
-				jd.Container = &ct
-			}
-		}
-		for _, c := range d.Cells {
-			jc := jsonCell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition, Status: c.Status, Why: c.Why, Load: c.Task.Stored().Work()}
-			switch t := c.Task.(type) {
-			case *Load:
-				if t.From != nil {
-					jc.From, jc.URL = t.From.Name, t.Target.BaseURL
-				}
-			case *Batch:
-				jc.Command = argv(t.Bench.Container)
-			}
-			jd.Cells = append(jd.Cells, jc)
-		}
-		out.Deployments = append(out.Deployments, jd)
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
 }

@@ -202,17 +202,22 @@ func (p *parser) one() (Condition, error) {
 // unknown says what could be meant by a name that is not there.
 func (p *parser) unknown(name string) string {
 	known := slices.Sorted(slices.Values(p.known))
-	best, distance := "", 3
-	for _, k := range known {
-		if d := levenshtein.Distance(name, k, nil); d < distance && 2*d <= max(len(name), len(k)) {
-			best, distance = k, d
-		}
-	}
 	meant := ""
-	if best != "" {
-		meant = fmt.Sprintf(" Did you mean %q?", best)
+	if near := Nearest(name, known); near != "" {
+		meant = fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return fmt.Sprintf("there is no %q to compare.%s There are %s.", name, meant, strings.Join(known, ", "))
+}
+
+// Nearest is the name of a list that was meant by a wrong one, perhaps; empty: none.
+func Nearest(wrong string, list []string) string {
+	best, distance := "", 3
+	for _, name := range list {
+		if d := levenshtein.Distance(wrong, name, nil); d < distance && 2*d <= max(len(wrong), len(name)) {
+			best, distance = name, d
+		}
+	}
+	return best
 }
 
 // compared is one comparison of a value.

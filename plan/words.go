@@ -68,7 +68,8 @@ func prompts(d load.Dataset) string {
 	}
 	switch {
 	case d.Kind == load.SharedPrefix:
-		words = append(words, fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, count(d.QuestionTokens, "token")))
+		asks := count(d.QuestionTokens, "token")
+		words = append(words, fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, asks))
 	case d.InputTokens > 0:
 		words = append(words, count(d.InputTokens, "token")+" in")
 	}

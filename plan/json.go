@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"encoding/json"
+	"io"
+
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// FormatVersion of the JSON form: a change of the minor number adds, one of the
+// major number breaks.
+const FormatVersion = "2.0"
+
+type jsonPlan struct {
+	FormatVersion string           `json:"format_version"`
+	Lab           string           `json:"lab"`
+	Rehearsal     bool             `json:"rehearsal,omitempty"`
+	Only          []string         `json:"only,omitempty"`
+	Targets       []string         `json:"targets,omitempty"`
+	Summary       Counts           `json:"summary"`
+	Of            *Counts          `json:"of,omitempty"`
+	Estimate      *Estimate        `json:"estimate,omitempty"`
+	Prepare       []jsonPrepare    `json:"prepare,omitempty"`
+	Deployments   []jsonDeployment `json:"deployments"`
+}
+
+// jsonPrepare is what is set on a host while it is at work.
+type jsonPrepare struct {
+	Host string `json:"host"`
+	provision.Prepare
+	Steps []string `json:"steps"`
+}
+
+type jsonDeployment struct {
+	ID        string               `json:"id"`
+	Host      string               `json:"host"`
+	Engine    string               `json:"engine"`
+	Image     string               `json:"image,omitempty"`
+	URL       string               `json:"url,omitempty"`
+	Command   []provision.Text     `json:"command,omitempty"`
+	Container *provision.Container `json:"container,omitempty"`
+	Cells     []jsonCell           `json:"cells"`
+}
+
+type jsonCell struct {
+	ID         string           `json:"id"`
+	Benchmark  string           `json:"benchmark"`
+	Axes       results.Axes     `json:"axes"`
+	Repetition int              `json:"repetition"`
+	Status     Status           `json:"status"`
+	Why        string           `json:"why,omitempty"`
+	From       string           `json:"from,omitempty"`
+	URL        string           `json:"url,omitempty"`
+	Command    []provision.Text `json:"command,omitempty"`
+	Load       any              `json:"load"`
+}
+
+// JSON writes the plan for programs; docs/plan.md describes the members.
+func (p *Plan) JSON(w io.Writer) error {
+	out := jsonPlan{
+		FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets,
+		Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Deployments: []jsonDeployment{},
+	}
+	for _, h := range p.Hosts {
+		if h.Prepare != nil && p.works(h) {
+			out.Prepare = append(out.Prepare, jsonPrepare{h.Name, *h.Prepare, h.Prepare.Steps(h.GPUs)})
+		}
+	}
+	for _, d := range p.Deployments {
+		out.Deployments = append(out.Deployments, d.json())
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func (d *Deployment) json() jsonDeployment {
+	e := d.Engine
+	out := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: e.Label(), Image: e.Image, URL: e.URL, Cells: []jsonCell{}}
+	for _, m := range d.Members {
+		out.Command = argv(m.Container)
+		if m.Runtime == provision.Docker {
+			out.Container = &m.Container
+		}
+	}
+	for _, c := range d.Cells {
+		jc := jsonCell{
+			ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
+			Status: c.Status, Why: c.Why, Load: c.Task.Stored().Work(),
+		}
+		switch t := c.Task.(type) {
+		case *Load:
+			if t.From != nil {
+				jc.From, jc.URL = t.From.Name, t.Target.BaseURL
+			}
+		case *Batch:
+			jc.Command = argv(t.Bench.Container)
+		}
+		out.Cells = append(out.Cells, jc)
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// measured is what is known of a cell of the deployment, and under which id: its own, or
+// the one that it had before its image was pinned, if the tag meant the same image then.
+func (d *Deployment) measured(c *Cell, known map[string]results.Known) (id string, k results.Known, ok bool) {
+	id = c.id(d.ID)
+	k, ok = known[id]
+	if d.byTag == "" || ok && k.Verdict != load.Void {
+		return id, k, ok
+	}
+	byTag := c.id(d.byTag)
+	if old, had := known[byTag]; had && old.Digest == d.digest && (!ok || old.Finished.After(k.Finished)) {
+		return byTag, old, true
+	}
+	return id, k, ok
+}
+
+// compare holds every cell against what is known.
+func (p *Plan) compare(opt Options) {
+	earlier := newEarlier(p.Lab.Name, opt.Known)
+	seen := newSeen(p.Lab.Name, opt.Seen)
+	past := newHistory(opt.Known)
+	for _, d := range p.Deployments {
+		d.start = past.start(d.Engine.Label(), d.Host())
+		for _, c := range d.Cells {
+			c.Status = Measure
+			id, k, ok := d.measured(c, opt.Known)
+			if !ok {
+				k, ok := earlier.nearest(c)
+				c.takes = cmp.Or(past.takes(c), k.Took)
+				if ok {
+					c.Status, c.Why = Stale, difference(k.Identity, c.Identity())
+				}
+				continue
+			}
+			c.takes = cmp.Or(k.Took, past.takes(c))
+			c.known(id, k, opt, seen)
+		}
+	}
+}
+
+// known sets the status of a cell of which there is a measurement.
+func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
+	at := k.Finished.Local().Format(time.DateTime)
+	c.Why = "measured " + at
+	changed := seen.changes(c, k)
+	switch {
+	case opt.Rerun:
+		c.Why += ", again because of --rerun"
+	case k.Verdict == load.Void:
+		c.Why = "the last attempt, " + at + ", brought no measurement"
+	case opt.StrictFacts && len(changed) > 0:
+		c.Status, c.Why = Stale, strings.Join(changed, ", ")
+	default:
+		c.Status, c.ID, c.Digest, c.HostChanged = Done, id, k.Digest, changed
+		if k.Verdict != load.Valid {
+			c.Why += ", " + k.Verdict
+		}
+		if h := c.deployment.Host().Name; k.Host != "" && k.Host != h {
+			c.Why += ", on host " + k.Host
+		}
+		if len(changed) > 0 {
+			c.Why += "; the host has changed since: " + strings.Join(changed, ", ")
+		}
+	}
+}
+
+// place is where a cell stands in a lab.
+type place struct {
+	benchmark, axes string
+	repetition      int
+}
+
+// earlier are the measurements of a lab by their places.
+type earlier map[place][]results.Known
+
+// newEarlier takes what the lab itself has measured: of others, and of what was
+// imported, nothing has become stale.
+func newEarlier(lab string, known map[string]results.Known) earlier {
+	all := earlier{}
+	for _, k := range known {
+		if k.Lab == lab && !k.Imported && k.Verdict != load.Void {
+			at := place{k.Benchmark, k.Axes, k.Repetition}
+			all[at] = append(all[at], k)
+		}
+	}
+	return all
+}
+
+// nearest is the measurement at the cell's place that differs least from it; of several
+// the newest.
+func (e earlier) nearest(c *Cell) (results.Known, bool) {
+	list := e[place{c.Benchmark, text(c.Axes), c.Repetition}]
+	if len(list) == 0 {
+		return results.Known{}, false
+	}
+	identity := c.Identity()
+	return slices.MinFunc(list, func(a, b results.Known) int {
+		apart := len(differing(a.Identity, identity)) - len(differing(b.Identity, identity))
+		return cmp.Or(apart, b.Finished.Compare(a.Finished), cmp.Compare(b.RunID, a.RunID))
+	}), true
+}
+
+// difference says in words what separates two identities.
+func difference(old, now map[string]string) string {
+	var parts []string
+	for _, k := range differing(old, now) {
+		was, had := old[k]
+		is, has := now[k]
+		switch {
+		case !had:
+			parts = append(parts, strings.TrimSpace("+ "+k+" "+is))
+		case !has:
+			parts = append(parts, strings.TrimSpace("- "+k+" "+was))
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s → %s", k, cmp.Or(was, `""`), cmp.Or(is, `""`)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// differing are the names of what separates two identities, sorted.
+func differing(old, now map[string]string) []string {
+	keys := map[string]bool{}
+	for _, m := range []map[string]string{old, now} {
+		for k := range m {
+			was, had := old[k]
+			is, has := now[k]
+			if k != "deployment" && (had != has || was != is) { // it sums the others up
+				keys[k] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
