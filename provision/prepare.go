@@ -64,77 +64,78 @@ const (
 	numa        = "numa balancing"
 )
 
-// preparation is one setting: what is wanted, and how each vendor's tool sets it.
-type preparation struct {
-	name string
-	want string
-	how  func(gpus []int, value string) []string
-	undo func(gpus []int, was string) []string // nil: as how, with what it was
+// nvidiaSMI is NVIDIA's tool.
+const nvidiaSMI = "nvidia-smi"
+
+// commands set a setting with a tool, and put it back: "" is set it to what it was. In
+// place of LIST and IDS stand the numbers of GPUs, as one word or one each; in place of
+// NUMBER and SWITCH the value.
+var commands = map[string]map[string]struct{ set, undo string }{
+	persistence: {
+		nvidiaSMI: {"nvidia-smi -i LIST -pm SWITCH", ""},
+	},
+	powerLimit: {
+		nvidiaSMI: {"nvidia-smi -i LIST -pl NUMBER", ""},
+		RocmSMI:   {"rocm-smi -d IDS --setpoweroverdrive NUMBER --autorespond y", ""},
+		AMDSMI:    {"amd-smi set --gpu IDS --power-cap NUMBER", ""},
+	},
+	lockedClock: {
+		nvidiaSMI: {"nvidia-smi -i LIST -lgc NUMBER,NUMBER", "nvidia-smi -i LIST -rgc"},
+		RocmSMI:   {"rocm-smi -d IDS --setperfdeterminism NUMBER", "rocm-smi -d IDS --resetperfdeterminism"},
+		AMDSMI:    {"amd-smi set --gpu IDS --perf-determinism NUMBER", "amd-smi reset --gpu IDS --perf-determinism"},
+	},
+	numa: {
+		nvidiaSMI: {"sysctl -q -w kernel.numa_balancing=SWITCH", ""},
+	},
 }
 
-// preparations are the settings that p changes with that vendor's tool, in the order in
-// which they have to be set; they are put back the other way round. tool is that of
-// AMD's two which is there.
-func (p *Prepare) preparations(v Vendor, tool string) []preparation {
-	var all []preparation
-	digit := func(word string) string { return map[string]string{"on": "1", "off": "0"}[word] }
-	number := func(value string) string { n, _, _ := strings.Cut(value, " "); return n }
-	ids := func(gpus []int) []string { return strings.Fields(strings.Trim(fmt.Sprint(gpus), "[]")) }
-	nvidia := func(gpus []int, option ...string) []string {
-		return append([]string{"nvidia-smi", "-i", strings.Join(ids(gpus), ",")}, option...)
+// setting is one that is prepared: what is wanted, and how it is set and put back.
+type setting struct{ name, want, set, undo string }
+
+// settings are those that p changes with that vendor's tool, in the order in which they
+// have to be set; they are put back the other way round. Persistence is the first and the
+// last: without it the driver forgets the others when it is idle. tool is that of AMD's
+// two which is there.
+func (p *Prepare) settings(v Vendor, tool string) []setting {
+	switch {
+	case v != AMD:
+		tool = nvidiaSMI
+	case tool != AMDSMI:
+		tool = RocmSMI
 	}
-	rocm := func(gpus []int, option ...string) []string {
-		return slices.Concat([]string{RocmSMI, "-d"}, ids(gpus), option)
-	}
-	amd := func(verb string, gpus []int, option ...string) []string {
-		return slices.Concat([]string{AMDSMI, verb, "--gpu"}, ids(gpus), option)
-	}
-	if p.PersistenceMode != nil {
-		// First and last: without it the driver forgets the others when it is idle.
-		all = append(all, preparation{name: persistence, want: switched(*p.PersistenceMode),
-			how: func(gpus []int, value string) []string { return nvidia(gpus, "-pm", digit(value)) }})
-	}
-	if p.PowerCap > 0 {
-		set := preparation{name: powerLimit, want: watts(p.PowerCap),
-			how: func(gpus []int, value string) []string { return nvidia(gpus, "-pl", number(value)) }}
-		switch {
-		case v == AMD && tool == AMDSMI:
-			set.how = func(gpus []int, value string) []string { return amd("set", gpus, "--power-cap", number(value)) }
-		case v == AMD:
-			set.how = func(gpus []int, value string) []string {
-				return rocm(gpus, "--setpoweroverdrive", number(value), "--autorespond", "y")
-			}
+	var all []setting
+	add := func(name, want string, wanted bool) {
+		if !wanted {
+			return
 		}
-		all = append(all, set)
-	}
-	if p.LockClocks > 0 {
-		set := preparation{name: lockedClock, want: fmt.Sprintf("%d MHz", p.LockClocks),
-			how:  func(gpus []int, value string) []string { return nvidia(gpus, "-lgc", number(value)+","+number(value)) },
-			undo: func(gpus []int, _ string) []string { return nvidia(gpus, "-rgc") }}
-		switch {
-		case v == AMD && tool == AMDSMI:
-			set.how = func(gpus []int, value string) []string { return amd("set", gpus, "--perf-determinism", number(value)) }
-			set.undo = func(gpus []int, _ string) []string { return amd("reset", gpus, "--perf-determinism") }
-		case v == AMD:
-			set.how = func(gpus []int, value string) []string { return rocm(gpus, "--setperfdeterminism", number(value)) }
-			set.undo = func(gpus []int, _ string) []string { return rocm(gpus, "--resetperfdeterminism") }
+		command, ok := commands[name][tool]
+		if !ok { // there is one way only
+			command = commands[name][nvidiaSMI]
 		}
-		all = append(all, set)
+		all = append(all, setting{name, want, command.set, cmp.Or(command.undo, command.set)})
 	}
-	if p.NUMABalancing != nil {
-		all = append(all, preparation{name: numa, want: switched(*p.NUMABalancing),
-			how: func(_ []int, value string) []string {
-				return []string{"sysctl", "-q", "-w", "kernel.numa_balancing=" + digit(value)}
-			}})
-	}
+	isOn := func(s *bool) bool { return s != nil && *s }
+	add(persistence, switched(isOn(p.PersistenceMode)), p.PersistenceMode != nil)
+	add(powerLimit, watts(p.PowerCap), p.PowerCap > 0)
+	add(lockedClock, fmt.Sprintf("%d MHz", p.LockClocks), p.LockClocks > 0)
+	add(numa, switched(isOn(p.NUMABalancing)), p.NUMABalancing != nil)
 	return all
 }
 
-func switched(on bool) string {
-	if on {
-		return "on"
+// commandOf is a command for GPUs and a value, such as "on" or "700 W".
+func commandOf(template string, gpus []int, value string) []string {
+	ids := strings.Fields(strings.Trim(fmt.Sprint(gpus), "[]"))
+	number, _, _ := strings.Cut(value, " ")
+	put := strings.NewReplacer("LIST", strings.Join(ids, ","), "NUMBER", number, "SWITCH", digit(value == "on"))
+	var words []string
+	for word := range strings.FieldsSeq(template) {
+		if word == "IDS" {
+			words = append(words, ids...)
+		} else {
+			words = append(words, put.Replace(word))
+		}
 	}
-	return "off"
+	return words
 }
 
 // Steps say for a plan what p does on a host with those GPUs, and how it is put back. A
@@ -143,22 +144,23 @@ func (p *Prepare) Steps(g GPUs) []string {
 	if p == nil {
 		return nil
 	}
-	var steps []string
-	newer := p.preparations(g.Vendor, AMDSMI)
-	for i, s := range p.preparations(g.Vendor, RocmSMI) {
+	line := func(template, value string) string {
 		var gpus []int
-		if s.name != numa {
-			for i := range g.Count {
-				gpus = append(gpus, i)
-			}
+		for i := range g.Count {
+			gpus = append(gpus, i)
 		}
+		return strings.Join(commandOf(template, gpus, value), " ")
+	}
+	var steps []string
+	newer := p.settings(g.Vendor, AMDSMI)
+	for i, s := range p.settings(g.Vendor, RocmSMI) {
 		back := "then back to what it was"
-		if s.undo != nil {
-			back = "then `" + strings.Join(s.undo(gpus, ""), " ") + "`"
+		if s.undo != s.set {
+			back = "then `" + line(s.undo, "") + "`"
 		}
-		how := "`" + strings.Join(s.how(gpus, s.want), " ") + "`"
-		if other := newer[i].how(gpus, s.want); other[0] == AMDSMI {
-			how += " (where that is not there `" + strings.Join(other, " ") + "`)"
+		how := "`" + line(s.set, s.want) + "`"
+		if other := newer[i].set; other != s.set {
+			how += " (where that is not there `" + line(other, s.want) + "`)"
 		}
 		steps = append(steps, fmt.Sprintf("%s %s: %s, %s", s.name, s.want, how, back))
 	}
@@ -173,7 +175,7 @@ func (c Condition) Without(changes []Change) Condition {
 	c.GPUs = slices.Clone(c.GPUs)
 	for _, change := range changes {
 		if change.Setting == numa {
-			c.NUMABalancing = map[string]string{"on": "1", "off": "0"}[change.Was]
+			c.NUMABalancing = digit(change.Was == "on")
 		}
 		for _, i := range change.GPUs {
 			if i >= len(c.GPUs) {
@@ -203,63 +205,86 @@ func (c Condition) Without(changes []Change) Condition {
 // values are what a setting is on each GPU, or one of the machine. "" is not known.
 func values(setting string, now Condition) []string {
 	if setting == numa {
-		return []string{now.Settings()[numa]}
+		return []string{onOff(now.NUMABalancing)}
 	}
 	var all []string
 	for _, g := range now.GPUs {
-		all = append(all, map[string]string{persistence: onOff(g.Persistence), powerLimit: watts(g.PowerLimit), lockedClock: g.clocks()}[setting])
+		switch setting {
+		case persistence:
+			all = append(all, onOff(g.Persistence))
+		case powerLimit:
+			all = append(all, watts(g.PowerLimit))
+		case lockedClock:
+			all = append(all, g.clocks())
+		}
 	}
 	return all
 }
 
-// changes are what has to be changed on a host in this state, and why it cannot be.
+// Why settings cannot be made.
+const (
+	unreadable = "%s: it cannot be read there, so it could not be put back"
+	heldClocks = "clocks of GPU %d are held already (%s), which could not be put back: free them first, with " +
+		"`sudo nvidia-smi -rgc` and `sudo nvidia-smi -rac`, `sudo rocm-smi --setperflevel auto`, " +
+		"or `sudo amd-smi set --gpu all --perf-level AUTO`"
+	twoLimits = "power limit: GPU %d has a second one (%s), which amd-smi may set with the first, " +
+		"so it could not be put back: set them by hand"
+	otherECC    = "ecc of GPU %d is %s, where %s is wanted: it takes a reset, which hcl does not do (%s)"
+	firmwareECC = "on AMD it is the firmware's: ask the host's maker"
+	forgets     = "persistence mode of GPU %d is off, so the driver would forget power_cap and lock_clocks " +
+		"before an engine runs: add persistence_mode = true"
+)
+
+// Changes are what has to be changed on a host in this state, and why it cannot be.
 func (p *Prepare) Changes(v Vendor, now Condition) ([]Change, error) {
 	var all []Change
 	var errs []error
-	for _, s := range p.preparations(v, now.AMDTool) {
-		var seen []string
-		groups := map[string][]int{}
-		for i, was := range values(s.name, now) {
-			switch {
-			case was == s.want:
-				continue
-			case was == "":
-				errs = append(errs, fmt.Errorf("%s: it cannot be read there, so it could not be put back", s.name))
-			case s.name == lockedClock && was != free:
-				errs = append(errs, fmt.Errorf("clocks of GPU %d are held already (%s), which could not be put back: free them first, with `sudo nvidia-smi -rgc` and `sudo nvidia-smi -rac`, `sudo rocm-smi --setperflevel auto`, or `sudo amd-smi set --gpu all --perf-level AUTO`", i, was))
-			}
-			if !slices.Contains(seen, was) {
-				seen = append(seen, was)
-			}
-			groups[was] = append(groups[was], i)
-		}
-		for _, was := range seen {
-			c := Change{Setting: s.name, GPUs: groups[was], Was: was, Now: s.want}
-			undo := s.undo
-			if undo == nil {
-				undo = s.how
-			}
-			c.Set, c.Undo = s.how(c.GPUs, s.want), undo(c.GPUs, was)
-			if s.name == numa {
-				c.GPUs = nil
-			}
-			all = append(all, c)
-		}
+	for _, s := range p.settings(v, now.AMDTool) {
+		changes, err := s.changes(now)
+		all, errs = append(all, changes...), append(errs, err)
 	}
 	for i, g := range now.GPUs {
 		if p.PowerCap > 0 && g.SecondLimit > 0 && now.AMDTool == AMDSMI {
-			errs = append(errs, fmt.Errorf("power limit: GPU %d has a second one (%s), which amd-smi may set with the first, so it could not be put back: set them by hand", i, watts(g.SecondLimit)))
+			errs = append(errs, fmt.Errorf(twoLimits, i, watts(g.SecondLimit)))
 		}
 		if p.ECC != nil && onOff(g.ECC) != switched(*p.ECC) {
-			how := "on AMD it is the firmware's: ask the host's maker"
+			how := firmwareECC
 			if v != AMD {
-				how = fmt.Sprintf("sudo nvidia-smi -i %d -e %s, and reboot", i, map[bool]string{true: "1", false: "0"}[*p.ECC])
+				how = fmt.Sprintf("sudo nvidia-smi -i %d -e %s, and reboot", i, digit(*p.ECC))
 			}
-			errs = append(errs, fmt.Errorf("ecc of GPU %d is %s, where %s is wanted: it takes a reset, which hcl does not do (%s)", i, orNone(onOff(g.ECC)), switched(*p.ECC), how))
+			errs = append(errs, fmt.Errorf(otherECC, i, orNone(onOff(g.ECC)), switched(*p.ECC), how))
 		}
 		off := g.Persistence == "Disabled" && (p.PersistenceMode == nil || !*p.PersistenceMode)
 		if v == NVIDIA && off && (p.PowerCap > 0 || p.LockClocks > 0) {
-			errs = append(errs, fmt.Errorf("persistence mode of GPU %d is off, so the driver would forget power_cap and lock_clocks before an engine runs: add persistence_mode = true", i))
+			errs = append(errs, fmt.Errorf(forgets, i))
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// changes are those of one setting: GPUs on which it was the same are changed together.
+func (s setting) changes(now Condition) (all []Change, err error) {
+	var errs []error
+	for i, was := range values(s.name, now) {
+		switch {
+		case was == s.want:
+			continue
+		case was == "":
+			errs = append(errs, fmt.Errorf(unreadable, s.name))
+		case s.name == lockedClock && was != free:
+			errs = append(errs, fmt.Errorf(heldClocks, i, was))
+		}
+		at := slices.IndexFunc(all, func(c Change) bool { return c.Was == was })
+		if at < 0 {
+			at, all = len(all), append(all, Change{Setting: s.name, Was: was, Now: s.want})
+		}
+		all[at].GPUs = append(all[at].GPUs, i)
+	}
+	for i := range all {
+		c := &all[i]
+		c.Set, c.Undo = commandOf(s.set, c.GPUs, s.want), commandOf(s.undo, c.GPUs, c.Was)
+		if s.name == numa {
+			c.GPUs = nil
 		}
 	}
 	return all, errors.Join(errs...)

@@ -47,7 +47,7 @@ func (c Condition) Settings() map[string]string {
 	set("mec firmware", counted(firmware))
 	set("gpu partitions", counted(c.Partitions))
 	set("gpu links", links(c.Topology))
-	set("numa balancing", map[string]string{"0": "off", "1": "on"}[c.NUMABalancing])
+	set("numa balancing", onOff(c.NUMABalancing))
 	for _, word := range strings.Fields(c.CommandLine) {
 		if value, ok := strings.CutPrefix(word, "iommu="); ok {
 			set("iommu", value)
@@ -67,8 +67,24 @@ func (c Condition) lockedMemory() string {
 	return c.LockedMemory
 }
 
+// onOff is what tools and the kernel say of a setting, for people; "" where they do not.
 func onOff(s string) string {
-	return map[string]string{"Enabled": "on", "Disabled": "off"}[s]
+	return map[string]string{"Enabled": "on", "1": "on", "Disabled": "off", "0": "off"}[s]
+}
+
+func switched(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// digit is a switch as the kernel and the tools take it.
+func digit(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
 }
 
 func watts(w float64) string {
