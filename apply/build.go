@@ -33,24 +33,17 @@ func (t *trial) build(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	built := map[*provision.Host]bool{}
-	for _, in := range t.d.Members {
-		if built[in.Host] {
+	for i, in := range t.d.Members {
+		if t.before(i) >= 0 {
 			continue
 		}
-		built[in.Host] = true
-		in.Container, in.Runtime, in.Ports = named(ct, in.Container), provision.Docker, nil
+		ct.Name, ct.Labels = in.Container.Name+"-build", maps.Clone(in.Container.Labels)
+		in.Container, in.Runtime, in.Ports = ct, provision.Docker, nil
 		if err := t.buildOn(ctx, in, output); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// named is the container of a build, named for what it is built for.
-func named(ct, engine provision.Container) provision.Container {
-	ct.Name, ct.Labels = engine.Name+"-build", maps.Clone(engine.Labels)
-	return ct
 }
 
 func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err error) {

@@ -11,6 +11,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/origin"
+	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/look"
 )
@@ -85,7 +86,7 @@ func (c reached) images(ctx context.Context, all []*engines.Engine) []provision.
 		case room.There:
 			f.Have = "there"
 		default:
-			f.Have = fmt.Sprintf("%s to pull; %s free at %s", provision.Bytes(room.Pull), provision.Bytes(room.Free), room.Path)
+			f.Have = fmt.Sprintf("%s to pull; %s free at %s", plain.Bytes(room.Pull), plain.Bytes(room.Free), room.Path)
 			if !room.Fits() {
 				f.Level, f.Advice = provision.Blocked, room.Lack(e.Image)
 			}

@@ -142,13 +142,19 @@ func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name st
 func (s *session) devices(ctx context.Context, ct provision.Container) (found look.Devices, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, fmt.Errorf("no answer within %s: a driver may hang", devicesWithin))
 	defer cancel()
-	err = s.within(ctx, provision.Container{
-		Name: ct.Name + "-devices", Image: ct.Image, Labels: maps.Clone(ct.Labels),
-		GPUs: ct.GPUs, GPUIDs: ct.GPUIDs, Devices: ct.Devices, HostGroups: ct.HostGroups,
-		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
-		Network: "none",
-	}, &found, look.DevicesVerb)
+	like := mayAs(ct, "-devices")
+	like.GPUs, like.GPUIDs, like.Devices, like.HostGroups = ct.GPUs, ct.GPUIDs, ct.Devices, ct.HostGroups
+	like.Network = "none"
+	err = s.within(ctx, like, &found, look.DevicesVerb)
 	return found, err
+}
+
+// mayAs is a container of the same image that may do what another may.
+func mayAs(ct provision.Container, suffix string) provision.Container {
+	return provision.Container{
+		Name: ct.Name + suffix, Image: ct.Image, Labels: maps.Clone(ct.Labels),
+		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
+	}
 }
 
 // within runs hcl in a container of its own, and decodes what it prints.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -188,13 +187,9 @@ const insideWithin = time.Minute
 func (m *member) inside(ctx context.Context) (all []provision.Listener, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, insideWithin, fmt.Errorf("no answer within %s", insideWithin))
 	defer cancel()
-	ct := m.Container
-	err = m.at.within(ctx, provision.Container{
-		Name: ct.Name + "-listeners", Image: ct.Image, Labels: maps.Clone(ct.Labels),
-		// To look at a process takes what the process may do.
-		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
-		Network: ct.Network, PID: "container:" + m.id,
-	}, &all, reach.ListenersVerb, strconv.Itoa(ct.Port))
+	ct := mayAs(m.Container, "-listeners") // to look at a process takes what the process may do
+	ct.Network, ct.PID = m.Container.Network, "container:"+m.id
+	err = m.at.within(ctx, ct, &all, reach.ListenersVerb, strconv.Itoa(m.Container.Port))
 	return all, err
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
 )
@@ -36,19 +38,17 @@ func (t *trial) model(ctx context.Context) error {
 	if m == nil || t.d.Engine.Kind == engines.Sim {
 		return nil
 	}
-	commits := map[*provision.Host]string{}
 	for i, in := range t.d.Members {
 		s := t.at[in.Host]
-		switch commit, there := commits[in.Host]; {
-		case there:
-			t.noteCommit(i, commit)
+		switch before := t.before(i); {
+		case before >= 0:
+			t.rows[i].Versions = t.rows[before].Versions
 		case m.Download:
 			commit, err := t.fetch(ctx, s, m)
 			if err != nil {
 				return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
 			}
-			commits[in.Host] = commit
-			t.noteCommit(i, commit)
+			t.rows[i].Versions = map[string]string{modelCommit: commit}
 		case path.IsAbs(m.Repo):
 			there, err := agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo))
 			if err == nil {
@@ -62,9 +62,13 @@ func (t *trial) model(ctx context.Context) error {
 	return nil
 }
 
-// noteCommit notes what the revision of a member's model was.
-func (t *trial) noteCommit(i int, commit string) {
-	t.rows[i].Versions = map[string]string{"model commit": commit}
+// modelCommit is among a member's versions: what the model's revision was.
+const modelCommit = "model commit"
+
+// before is an earlier member on the same host, which has what all of them need; -1: none.
+func (t *trial) before(i int) int {
+	h := t.d.Members[i].Host
+	return slices.IndexFunc(t.d.Members[:i], func(m plan.Member) bool { return m.Host == h })
 }
 
 // onHost is where a path of the engine lies on the host: below the mount that holds

@@ -13,6 +13,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/origin"
+	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/reach"
 )
@@ -62,7 +63,7 @@ func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Fin
 		if err := there.Whole(); err != nil {
 			return provision.Finding{Level: provision.Blocked, Have: line(err), Advice: copyAgain}, nil
 		}
-		return provision.Finding{Level: provision.OK, Have: whole(there)}, nil
+		return provision.Finding{Level: provision.OK, Have: whole(there.Files())}, nil
 	}
 	cache := hubCache(e)
 	if cache == "" {
@@ -81,13 +82,13 @@ func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Fin
 	case err != nil && ctx.Err() != nil:
 		return provision.Finding{}, context.Cause(ctx)
 	case err != nil && there.Whole() == nil:
-		return provision.Finding{Level: provision.OK, Have: whole(there) + ", as it says itself"}, nil
+		return provision.Finding{Level: provision.OK, Have: whole(there.Files()) + ", as it says itself"}, nil
 	case err != nil:
 		return l.unasked(m, there, err), nil
 	}
 	now, missing := there.Missing(files)
 	if len(missing) == 0 {
-		return provision.Finding{Level: provision.OK, Have: "whole, " + counted(now.Files, now.Total)}, nil
+		return provision.Finding{Level: provision.OK, Have: whole(now.Files, now.Total)}, nil
 	}
 	return l.coming(ctx, e, hub, there, now, missing), nil
 }
@@ -96,7 +97,7 @@ func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Fin
 func (l *modelLook) unasked(m *engines.Model, there agent.ModelThere, err error) provision.Finding {
 	f := provision.Finding{Level: provision.Warning, Have: "not there"}
 	if n, size := there.Files(); n > 0 {
-		f.Have = fmt.Sprintf("%s of it there, %s", provision.Bytes(size), line(there.Whole()))
+		f.Have = fmt.Sprintf("%s of it there, %s", plain.Bytes(size), line(there.Whole()))
 	}
 	refused := errors.Is(err, origin.ErrAccess) || errors.Is(err, origin.ErrNotFound)
 	switch {
@@ -129,22 +130,22 @@ const (
 func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hub,
 	there agent.ModelThere, now agent.ModelProgress, missing []origin.File) provision.Finding {
 	m, room := e.Model, now.Total-now.Bytes
-	f := provision.Finding{Level: provision.OK, Have: "not there, " + provision.Bytes(room)}
+	f := provision.Finding{Level: provision.OK, Have: "not there, " + plain.Bytes(room)}
 	if now.Bytes > 0 {
-		f.Have = fmt.Sprintf("%s of %s there, without %s", provision.Bytes(now.Bytes), provision.Bytes(now.Total), some(missing))
+		f.Have = fmt.Sprintf("%s of %s there, without %s", plain.Bytes(now.Bytes), plain.Bytes(now.Total), some(missing))
 	}
 	free, known := l.free[there.Mount]
 	if !known {
 		free = there.Free
 	}
 	if there.Mount != "" {
-		f.Have += fmt.Sprintf("; %s of disk free", provision.Bytes(free))
+		f.Have += fmt.Sprintf("; %s of disk free", plain.Bytes(free))
 	}
 	smallest := slices.MinFunc(missing, func(a, b origin.File) int { return cmp.Compare(a.Size, b.Size) })
 	err := mayRead(ctx, hub, m, smallest)
 	switch {
 	case there.Mount != "" && free < room:
-		f.Level, f.Advice = provision.Blocked, fmt.Sprintf(makeRoom, provision.Bytes(room), there.Mount)
+		f.Level, f.Advice = provision.Blocked, fmt.Sprintf(makeRoom, plain.Bytes(room), there.Mount)
 		return f
 	case m.Download && err != nil:
 		f.Level, f.Advice = provision.Blocked, "it cannot be downloaded: "+line(err)
@@ -213,17 +214,8 @@ func tokenOf(e *engines.Engine) string {
 	return ""
 }
 
-func whole(there agent.ModelThere) string {
-	n, size := there.Files()
-	return "whole, " + counted(n, size)
-}
-
-// counted is "163 files, 688.6 GB".
-func counted(files int, size int64) string {
-	if files == 1 {
-		return "one file, " + provision.Bytes(size)
-	}
-	return fmt.Sprintf("%d files, %s", files, provision.Bytes(size))
+func whole(files int, size int64) string {
+	return "whole, " + plain.Count(files, "file") + ", " + plain.Bytes(size)
 }
 
 // some names files, not all of many.

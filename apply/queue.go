@@ -20,18 +20,19 @@ type Queue[T any] struct {
 	spare func(T) bool
 
 	mu      sync.Mutex
+	more    *sync.Cond // there is something new, or nothing more comes
 	waiting []T
-	more    chan struct{} // holds a token when there is something new
-	ended   chan struct{} // closed: nothing more comes
-	done    chan struct{} // closed: all is handed on
+	ended   bool
 	lost    int
+	done    chan struct{} // closed: all is handed on
 }
 
 // NewQueue returns a queue to somebody. spare reports of what the last value says more
 // than those before: they are left out where the queue is long; nil: of nothing.
 // It has to be closed.
 func NewQueue[T any](to func(T), spare func(T) bool) *Queue[T] {
-	q := &Queue[T]{to: to, spare: spare, more: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
+	q := &Queue[T]{to: to, spare: spare, done: make(chan struct{})}
+	q.more = sync.NewCond(&q.mu)
 	go q.hand()
 	return q
 }
@@ -46,46 +47,37 @@ func (q *Queue[T]) Put(v T) {
 		return
 	}
 	q.waiting = append(q.waiting, v)
-	select {
-	case q.more <- struct{}{}:
-	default:
-	}
+	q.more.Signal()
 }
 
+// hand hands values on until the queue is closed and empty. No lock is held meanwhile.
 func (q *Queue[T]) hand() {
 	defer close(q.done)
-	for {
-		over := false
-		select {
-		case <-q.more:
-		case <-q.ended:
-			over = true
-		}
-		for v, ok := q.next(); ok; v, ok = q.next() {
-			q.to(v)
-		}
-		if over {
-			return
-		}
-	}
-}
-
-func (q *Queue[T]) next() (v T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		return v, false
+	for {
+		for len(q.waiting) == 0 {
+			if q.ended {
+				return
+			}
+			q.more.Wait()
+		}
+		v := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.mu.Unlock()
+		q.to(v)
+		q.mu.Lock()
 	}
-	v = q.waiting[0]
-	q.waiting = q.waiting[1:]
-	return v, true
 }
 
 // Close returns when all that was put in is handed on, or when ctx ends: whoever stands
 // still then gets nothing more, as soon as he goes on. It returns how many values were
 // left out. Nothing may be put in any more.
 func (q *Queue[T]) Close(ctx context.Context) (lost int) {
-	close(q.ended)
+	q.mu.Lock()
+	q.ended = true
+	q.more.Signal()
+	q.mu.Unlock()
 	select {
 	case <-q.done:
 	case <-ctx.Done():

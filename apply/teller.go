@@ -78,12 +78,6 @@ func (t teller) say(kind, format string, args ...any) {
 	t.tell(Event{Type: kind, Message: fmt.Sprintf(format, args...)})
 }
 
-// engine is the teller of an engine on the host.
-func (t teller) engine(label string) teller {
-	t.about.Engine = label
-	return t
-}
-
 // tellPatience is how long after an interruption a listener, or the store, may take
 // for what they have not heard yet.
 const tellPatience = 10 * time.Second

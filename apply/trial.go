@@ -183,7 +183,7 @@ func (t *trial) placeFiles(ctx context.Context) error {
 // attempt measures the next cell by the engine's own tool, or starts the engine and
 // measures cells by load until there are no more, or the engine is lost.
 func (t *trial) attempt(ctx context.Context) (err error) {
-	t.row.Phases = slices.Clone(t.built)
+	t.row.Phases, t.row.Served = slices.Clone(t.built), nil
 	if t.left[0].Batch() != nil {
 		return t.cell(ctx, (*measurement).batch)
 	}

@@ -37,16 +37,15 @@ func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options,
 type Scope struct {
 	Lab   string
 	Hosts []*provision.Host
-	// Docker reports whether the lab runs containers on a host, where it is an error
-	// that they cannot be looked for.
-	Docker func(*provision.Host) bool
+	// where the lab runs containers: there it is an error that they cannot be looked for
+	docker map[*provision.Host]bool
 }
 
 // looksAtDocker reports whether containers of the lab are looked for on the host. unseen
 // says why they cannot be although there is a Docker, of which the lab of today has no
 // need; a host whose block says that engines run as processes is not doubted.
 func (s Scope) looksAtDocker(ctx context.Context, c reached) (look bool, unseen error) {
-	if s.Docker(c.conn.Host()) {
+	if s.docker[c.conn.Host()] {
 		return true, nil
 	}
 	_, err := c.docker.Version(ctx)
@@ -58,13 +57,13 @@ func (s Scope) looksAtDocker(ctx context.Context, c reached) (look bool, unseen 
 
 // ScopeOf is where the lab's engines may have left something.
 func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
-	docker := map[*provision.Host]bool{}
+	s := Scope{Lab: lab, Hosts: hosts, docker: map[*provision.Host]bool{}}
 	for _, e := range all {
 		if engines.Runtime(e) == provision.Docker {
-			docker[e.Host] = true
+			s.docker[e.Host] = true
 		}
 	}
-	return Scope{Lab: lab, Hosts: hosts, Docker: func(h *provision.Host) bool { return docker[h] }}
+	return s
 }
 
 // Presence is what of a lab is on one host.

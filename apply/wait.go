@@ -106,7 +106,7 @@ func (w *wait) until(ctx context.Context, probes ...probe) error {
 		return err
 	}
 	defer stop()
-	serves := len(probes) > 0
+	all, serves := len(probes), len(probes) > 0
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var asked time.Time
@@ -133,7 +133,7 @@ func (w *wait) until(ctx context.Context, probes ...probe) error {
 		if w.idle() > w.stall {
 			return w.failed(fmt.Sprintf("nothing has moved for %s", w.stall))
 		}
-		w.tellNews(serves)
+		w.tellNews(serves, len(probes) < all)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -198,12 +198,13 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 // toolNews is how often the newest line of a tool's log is told.
 const toolNews = 10 * time.Second
 
-// tellNews tells what a server answers instead of serving, or the newest line of a tool.
-func (w *wait) tellNews(serves bool) {
+// tellNews tells what a server that listens answers instead of serving, or the newest
+// line of a tool.
+func (w *wait) tellNews(serves, listens bool) {
+	if listens && w.same.due(w.idle()) {
+		w.tell.say(Waiting, "it does not serve yet: %s", w.same.text)
+	}
 	if serves {
-		if w.listening() && w.same.due(w.idle()) {
-			w.tell.say(Waiting, "it does not serve yet: %s", w.same.text)
-		}
 		return
 	}
 	lines := w.lines(0)
@@ -393,12 +394,6 @@ func (w *wait) listens() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = true
-}
-
-func (w *wait) listening() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.asked
 }
 
 // probed notes what a look at the server said; an answer of another form than all
