@@ -26,7 +26,7 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "agent", "calibrate", "load", "load/measure", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "results", "results/bundle", "results/formats", "agent", "calibrate", "load", "load/measure", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
@@ -38,8 +38,14 @@ var rooms = []room{
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
 	{"engines", []string{"provision", "telemetry", "origin", "plain"},
 		"pure functions from engine and host to a container, and to the names of what it exports; of origin only how an image's name is read"},
-	{"report", []string{"results", "load", "telemetry", "where", "plain"},
-		"renders what was measured; it works where no host and no lab is"},
+	{"report", []string{"results", "results/formats", "load", "telemetry", "where", "plain"},
+		"renders what was measured; it works where no host and no lab is; of formats only what the columns of a published table mean"},
+	{"results/bundle", []string{"results", "results/door", "load", "plain"},
+		"a run as one file, out of a store and into another"},
+	{"results/formats", []string{"results", "results/door", "load", "plain"},
+		"what other tools write, and what people publish"},
+	{"results/door", []string{"results", "load", "plain"},
+		"the one door for what others have written: bounded, printable, and looked at wholly"},
 	{"results", []string{"load", "telemetry", "plain"},
 		"keeps what the generator measured, whoever asked for it"},
 	{"agent", []string{"load", "load/measure", "provision", "provision/docker", "provision/look", "provision/reach", "telemetry", "origin", "plain"},

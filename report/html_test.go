@@ -16,6 +16,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/results"
+	"hclbench/results/formats"
 	"hclbench/telemetry"
 	"hclbench/testhost"
 )
@@ -32,7 +33,7 @@ func dstack(t testing.TB) []results.Row {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		published, _, err := results.ReadCSV(f)
+		published, _, err := formats.ReadTable(f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/results"
+	"hclbench/results/formats"
 )
 
 // Reference is a table of figures that someone else published for the cells of a
@@ -170,7 +171,7 @@ func publishedAxes(published map[string]any) results.Axes {
 
 // publishedFigures are a row's columns that are metrics, in the order of tables.
 func publishedFigures(published map[string]any) []Figure {
-	r := results.Row{Cell: results.Cell{Summary: results.PublishedFigures(published)}}
+	r := results.Row{Cell: results.Cell{Summary: formats.Figures(published)}}
 	var figures []Figure
 	for _, m := range allMetrics([]results.Row{r}) {
 		if v, ok := m.value(&r); ok && m.better != 0 && m.name != failed.name && m.name != interactivity.name {

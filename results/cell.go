@@ -1,11 +1,11 @@
-// Package results keeps what was measured, and reads and writes the formats of
-// other tools.
+// Package results keeps what was measured.
 //
 // It knows what a measurement is, not how one is made: hosts, engines and
 // deployments are text here. The database is imported here and nowhere else.
 package results
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -43,6 +43,27 @@ type Cell struct {
 	Summary      *load.Summary     `json:"summary,omitempty"`
 	Telemetry    *telemetry.Record `json:"telemetry,omitempty"` // of the GPUs and the engine; nil: nothing was read
 	Origin       *Origin           `json:"origin,omitempty"`    // what it was read from; nil: we have measured it
+}
+
+// Origin is what a cell was read from, when another tool has measured it.
+type Origin struct {
+	Format string `json:"format"` // one of OriginFormats
+	// Fields are the tool's own object, spelt as it was, less what the records of
+	// the cell hold: with them it can be written again without loss.
+	Fields json.RawMessage `json:"fields"`
+}
+
+// The tools whose results are read.
+const (
+	OriginVLLM       = "vllm"            // vllm bench serve
+	OriginSGLang     = "sglang"          // bench_serving
+	OriginThroughput = "vllm-throughput" // vllm bench throughput
+	OriginLatency    = "vllm-latency"    // vllm bench latency
+)
+
+// OriginFormats are all of them.
+func OriginFormats() []string {
+	return []string{OriginVLLM, OriginSGLang, OriginThroughput, OriginLatency}
 }
 
 // Verdict is the cell's verdict; a cell without a measurement is void.

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 )
@@ -41,10 +40,6 @@ func cellTargets(c *Cell, damage *error, json func(v any) sql.Scanner) []any {
 	return []any{&c.ID, &c.RunID, &c.DeploymentID, &c.Benchmark, json(&c.Axes), &c.Repetition,
 		json(&c.Identity), json(&c.Job), timeColumn{&c.Started, damage}, timeColumn{&c.Finished, damage},
 		&c.CacheReset, &c.Error, json(&c.Summary), json(&c.Telemetry), json(&c.Origin)}
-}
-
-func scanInto(scan func(...any) error, targets ...[]any) error {
-	return scan(slices.Concat(targets...)...)
 }
 
 // textColumn reads text; null is empty.
@@ -126,4 +121,32 @@ func decode(all []*undecoded) {
 		})
 	}
 	work.Wait()
+}
+
+// timeFormat has a fixed width, so that texts sort as the times do.
+const timeFormat = "2006-01-02T15:04:05.000000000Z"
+
+func stamp(t time.Time) string { return t.UTC().Format(timeFormat) }
+
+func optionalStamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return stamp(t)
+}
+
+// truth is a yes or no as SQLite keeps it.
+func truth(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// optional is text for a column that is null when there is none.
+func optional[T ~string | ~[]byte](v T) any {
+	if len(v) == 0 {
+		return nil
+	}
+	return string(v)
 }

@@ -2,7 +2,6 @@ package results
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
 	"hclbench/testhost"
@@ -33,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(testhost.Main(m))
 	}
 	children := map[string]func(ctx context.Context, dir string, args []string) error{
-		"write": writeCells, "fill": fillDisk, "lock": holdLock, "journal": writeJournal, "bundle": importBundles, "look": readOnly,
+		"write": writeCells, "fill": fillDisk, "lock": holdLock, "journal": writeJournal, "look": readOnly,
 	}
 	// The folder may have blanks in its name.
 	if err := children[job[0]](context.Background(), os.Getenv(childEnv+"_DIR"), job[1:]); err != nil {
@@ -203,65 +200,6 @@ func orphans(t *testing.T, dir, run string, cells int) []string {
 		names = append(names, found...)
 	}
 	return names[min(cells, len(names)):]
-}
-
-// importBundles is a process that imports a bundle again and again.
-func importBundles(ctx context.Context, dir string, args []string) error {
-	b, err := os.ReadFile(args[0])
-	if err != nil {
-		return err
-	}
-	s, err := openPlace(ctx, dir)
-	if err != nil {
-		return err
-	}
-	fmt.Println("open")
-	for {
-		if _, err := s.ImportBundle(ctx, bytes.NewReader(b)); err != nil {
-			return err
-		}
-	}
-}
-
-// TestKillImport: whatever moment of an import dies, what was measured here stays,
-// and the next import makes the run whole.
-func TestKillImport(t *testing.T) {
-	from, b := bundled(t, t.TempDir())
-	file := filepath.Join(t.TempDir(), "run.bundle")
-	check(t, os.WriteFile(file, b, 0o644))
-	dir := t.TempDir()
-	s := open(t, dir)
-	fill(t, s, testRun("own"), testCell("own", "own1"))
-	check(t, s.FinishRun(t.Context(), "own", "done", noon.Add(time.Hour)))
-	own := everything(t, s, "own")
-	check(t, s.Close())
-	for i := range 20 {
-		cmd := child(t, dir, "bundle "+file)
-		out, err := cmd.StdoutPipe()
-		check(t, err)
-		check(t, cmd.Start())
-		if !bufio.NewScanner(out).Scan() {
-			t.Fatal("the child ended by itself")
-		}
-		<-time.After(rand.N(20 * time.Millisecond)) // an import takes about so long
-		check(t, cmd.Process.Kill())
-		if err := cmd.Wait(); err == nil {
-			t.Fatal("the child ended by itself")
-		}
-		s, err := Open(t.Context(), dir)
-		if err != nil {
-			t.Fatalf("after kill %d: %v", i, err)
-		}
-		if diff := cmp.Diff(own, everything(t, s, "own")); diff != "" {
-			t.Errorf("after kill %d, what was measured here (-want +got):\n%s", i, diff)
-		}
-		_, err = s.ImportBundle(t.Context(), bytes.NewReader(b))
-		check(t, err)
-		if diff := cmp.Diff(everything(t, from, bundledRun), everything(t, s, bundledRun)); diff != "" {
-			t.Errorf("after kill %d, the run of the bundle (-want +got):\n%s", i, diff)
-		}
-		check(t, s.Close())
-	}
 }
 
 func TestTwoProcesses(t *testing.T) { everywhere(t, testTwoProcesses) }

@@ -101,8 +101,9 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// collect runs a query and reads every row of its answer; what names it in errors.
-func collect[T any](ctx context.Context, d *database, what, query string, args []any, read func(scan func(...any) error) (T, error)) (all []T, err error) {
+// collect runs a query and reads every row of its answer into what it is told to; what
+// names it in errors.
+func collect[T any](ctx context.Context, d *database, what, query string, args []any, into func(*T) []any) (all []T, err error) {
 	if d.shared {
 		query, args = numbered(query), storable(args)
 	}
@@ -114,8 +115,8 @@ func collect[T any](ctx context.Context, d *database, what, query string, args [
 		}
 		defer rows.Close()
 		for rows.Next() {
-			v, err := read(rows.Scan)
-			if err != nil {
+			var v T
+			if err := rows.Scan(into(&v)...); err != nil {
 				return err
 			}
 			all = append(all, v)
@@ -127,6 +128,9 @@ func collect[T any](ctx context.Context, d *database, what, query string, args [
 	}
 	return all, nil
 }
+
+// column reads the one column of an answer.
+func column[T any](v *T) []any { return []any{v} }
 
 // patiently does something again while the server is away: what was measured for
 // an hour must not be lost because a database was restarted.

@@ -69,7 +69,7 @@ func (d *Deployment) SetMembers(all []Member) {
 		d.GPUCount += m.GPUCount
 		if !hosts[m.Host] {
 			hosts[m.Host] = true
-			d.Host, d.GPUs = join(d.Host, m.Host), addGPUs(d.GPUs, m.GPUs)
+			d.Host, d.GPUs = joined(d.Host, m.Host), addGPUs(d.GPUs, m.GPUs)
 			d.PricePerHour += m.Price
 		}
 	}
@@ -133,7 +133,7 @@ func (d *Deployment) All() []Member {
 	return all
 }
 
-func join(list, name string) string {
+func joined(list, name string) string {
 	if list == "" || name == "" {
 		return list + name
 	}
@@ -148,7 +148,7 @@ func addGPUs(sum, more string) string {
 	n, err := strconv.Atoi(count)
 	m, wrong := strconv.Atoi(again)
 	if err != nil || wrong != nil || model != other {
-		return join(sum, more)
+		return joined(sum, more)
 	}
 	return fmt.Sprintf("%dx%s", n+m, model)
 }

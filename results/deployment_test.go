@@ -35,9 +35,9 @@ func TestMembers(t *testing.T) {
 		d := testDeployment("r1")
 		d.SetMembers(c.members)
 		check(t, s.PutDeployment(t.Context(), d))
-		stored, _, err := s.readDeployments(t.Context(), "r1")
+		all, _, err := readDeployments(t.Context(), s.db, "r1")
 		check(t, err)
-		got := stored[d.ID]
+		got := all[0]
 		if diff := cmp.Diff(c.members, got.All()); diff != "" {
 			t.Errorf("%s: All (-want +got):\n%s", name, diff)
 		}

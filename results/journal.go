@@ -141,12 +141,6 @@ func Follow(ctx context.Context, dir, run string, each func(line []byte) error) 
 	}
 }
 
-// journalHeld reports whether somebody still writes a run's journal.
-func journalHeld(dir, run string) (bool, error) {
-	over, err := abandoned(journalFile(dir, run))
-	return !over, err
-}
-
 // abandoned reports whether nobody writes a journal any more.
 func abandoned(path string) (bool, error) {
 	if _, err := os.Stat(path); err != nil {

@@ -28,8 +28,8 @@ func TestJournal(t *testing.T) {
 		t.Error("a second journal of the same run was begun")
 	}
 	check(t, j.Write(journalLine{1}))
-	if running, err := journalHeld(dir, "r1"); err != nil || !running {
-		t.Errorf("journalHeld = %v, %v while it is written", running, err)
+	if over, err := abandoned(journalFile(dir, "r1")); err != nil || over {
+		t.Errorf("abandoned = %v, %v while it is written", over, err)
 	}
 
 	var got []string
@@ -52,8 +52,8 @@ func TestJournal(t *testing.T) {
 	if diff := cmp.Diff([]string{`{"n":1}`, `{"n":2}`}, got); diff != "" {
 		t.Errorf("Follow (-want +got):\n%s", diff)
 	}
-	if running, err := journalHeld(dir, "r1"); err != nil || running {
-		t.Errorf("journalHeld = %v, %v after its end", running, err)
+	if over, err := abandoned(journalFile(dir, "r1")); err != nil || !over {
+		t.Errorf("abandoned = %v, %v after its end", over, err)
 	}
 
 	j, err = NewJournal(dir, "r2")

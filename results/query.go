@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -46,34 +48,117 @@ type Known struct {
 	Digest     string            // of the image that ran; empty for a process
 }
 
+// Count is what a run holds.
+type Count struct {
+	Valid, Imported, Suspect, Void int
+}
+
+// Cells is how many there are.
+func (c Count) Cells() int { return c.Valid + c.Imported + c.Suspect + c.Void }
+
+// Counts returns how many cells of each verdict every run holds, by its id.
+func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
+	type line struct {
+		run, verdict string
+		n            int
+	}
+	lines, err := collect(ctx, s.db, "count cells", `SELECT run_id, verdict, count(*) FROM cells GROUP BY run_id, verdict`, nil,
+		func(l *line) []any { return []any{&l.run, &l.verdict, &l.n} })
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]Count{}
+	for _, l := range lines {
+		c := counts[l.run]
+		switch l.verdict {
+		case load.Valid:
+			c.Valid = l.n
+		case load.Imported:
+			c.Imported = l.n
+		case load.Suspect:
+			c.Suspect = l.n
+		default:
+			c.Void = l.n
+		}
+		counts[l.run] = c
+	}
+	return counts, nil
+}
+
 // Runs returns all runs, oldest first.
 func (s *Store) Runs(ctx context.Context) ([]Run, error) {
-	runs, _, err := s.readRuns(ctx)
+	runs, _, err := readRuns(ctx, s.db)
 	return runs, err
 }
 
+// damaged is what cannot be read of a thing.
+type damaged[T any] struct {
+	thing T
+	why   error
+}
+
 // readRuns returns the runs with what is damaged of them, by id.
-func (s *Store) readRuns(ctx context.Context) ([]Run, map[string]error, error) {
-	damaged := map[string]error{}
-	runs, err := collect(ctx, s.db, "read runs", `SELECT `+runColumns+` FROM runs r ORDER BY r.started, r.id`, nil,
-		func(scan func(...any) error) (r Run, err error) {
-			var damage error
-			if err = scanInto(scan, runTargets(&r, &damage)); damage != nil {
-				damaged[r.ID] = damage
-			}
-			return r, err
-		})
-	return runs, damaged, err
+func readRuns(ctx context.Context, db *database) ([]Run, map[string]error, error) {
+	all, err := collect(ctx, db, "read runs", `SELECT `+runColumns+` FROM runs r ORDER BY r.started, r.id`, nil,
+		func(d *damaged[Run]) []any { return runTargets(&d.thing, &d.why) })
+	runs, why := apart(all, func(r Run) string { return r.ID })
+	return runs, why, err
+}
+
+// readDeployments returns the deployments of a run, in the order in which they were
+// stored, with what is damaged of them, by id.
+func readDeployments(ctx context.Context, db *database, run string) ([]Deployment, map[string]error, error) {
+	all, err := collect(ctx, db, "read deployments",
+		`SELECT `+deploymentColumns+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
+		func(d *damaged[Deployment]) []any { return deploymentTargets(&d.thing, &d.why) })
+	deployments, why := apart(all, func(d Deployment) string { return d.ID })
+	return deployments, why, err
+}
+
+// apart are the things and, by their ids, why some are damaged.
+func apart[T any](all []damaged[T], id func(T) string) (things []T, why map[string]error) {
+	why = map[string]error{}
+	for _, d := range all {
+		things = append(things, d.thing)
+		if d.why != nil {
+			why[id(d.thing)] = d.why
+		}
+	}
+	return things, why
+}
+
+// Deployments returns the deployments of a run, in the order in which they were
+// stored. One that cannot be read is an error.
+func (s *Store) Deployments(ctx context.Context, run string) ([]Deployment, error) {
+	all, why, err := readDeployments(ctx, s.db, run)
+	for id, damage := range why {
+		err = errors.Join(err, fmt.Errorf("deployment %s: %w", id, damage))
+	}
+	return all, err
 }
 
 // Events returns what happened in a run, in the order in which it was stored.
 func (s *Store) Events(ctx context.Context, run string) ([]Event, error) {
 	return collect(ctx, s.db, "read events of run "+run,
 		`SELECT time, level, host, engine, cell, message FROM events WHERE run_id = ? ORDER BY rowid`, []any{run},
-		func(scan func(...any) error) (e Event, err error) {
-			err = scan(timeColumn{&e.Time, new(error)}, &e.Level, &e.Host, &e.Engine, &e.Cell, &e.Message)
-			return e, err
+		func(e *Event) []any {
+			return []any{timeColumn{&e.Time, new(error)}, &e.Level, &e.Host, &e.Engine, &e.Cell, &e.Message}
 		})
+}
+
+// Inputs returns what PutInputs has kept.
+func (s *Store) Inputs(ctx context.Context, run string) (map[string][]byte, error) {
+	type input struct {
+		name    string
+		content []byte
+	}
+	all, err := collect(ctx, s.db, "read inputs of run "+run, `SELECT name, content FROM inputs WHERE run_id = ?`, []any{run},
+		func(i *input) []any { return []any{&i.name, &i.content} })
+	inputs := map[string][]byte{}
+	for _, i := range all {
+		inputs[i.name] = i.content
+	}
+	return inputs, err
 }
 
 // Rows returns the cells that q selects, in the order in which they were measured.
@@ -86,12 +171,13 @@ func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 		damage error
 	}
 	entries, err := collect(ctx, s.db, "read results", `SELECT `+cellColumns+from+` ORDER BY c.started, c.rowid`, args,
-		func(scan func(...any) error) (*entry, error) {
+		func(at **entry) []any {
 			e := &entry{}
-			return e, scan(cellTargets(&e.row.Cell, &e.damage, func(v any) sql.Scanner {
+			*at = e
+			return cellTargets(&e.row.Cell, &e.damage, func(v any) sql.Scanner {
 				e.json = append(e.json, &undecoded{v: v})
 				return e.json[len(e.json)-1]
-			})...)
+			})
 		})
 	if err != nil {
 		return nil, err
@@ -109,12 +195,12 @@ func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 		}
 		rows = append(rows, e.row)
 	}
-	return rows, s.join(ctx, rows)
+	return rows, join(ctx, s.db, rows)
 }
 
 // join gives rows the runs and deployments that they are of.
-func (s *Store) join(ctx context.Context, rows []Row) error {
-	all, damagedRuns, err := s.readRuns(ctx)
+func join(ctx context.Context, db *database, rows []Row) error {
+	all, damagedRuns, err := readRuns(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -122,74 +208,63 @@ func (s *Store) join(ctx context.Context, rows []Row) error {
 	for _, r := range all {
 		runs[r.ID] = r
 	}
-	type of struct {
-		all     map[string]Deployment
-		damaged map[string]error
-	}
-	deployments := map[string]of{} // by run
+	type key struct{ run, id string }
+	deployments, damagedOf := map[key]Deployment{}, map[key]error{}
+	read := map[string]bool{} // runs
 	for i := range rows {
 		r := &rows[i]
-		d, read := deployments[r.RunID]
-		if !read {
-			if d.all, d.damaged, err = s.readDeployments(ctx, r.RunID); err != nil {
+		if !read[r.RunID] {
+			read[r.RunID] = true
+			of, why, err := readDeployments(ctx, db, r.RunID)
+			if err != nil {
 				return err
 			}
-			deployments[r.RunID] = d
+			for _, d := range of {
+				deployments[key{r.RunID, d.ID}], damagedOf[key{r.RunID, d.ID}] = d, why[d.ID]
+			}
 		}
-		r.Run, r.Deployment = runs[r.RunID], d.all[r.DeploymentID]
+		k := key{r.RunID, r.DeploymentID}
+		r.Run, r.Deployment = runs[r.RunID], deployments[k]
 		r.damage("the row of its run", damagedRuns[r.RunID])
-		r.damage("the row of its deployment "+r.DeploymentID, d.damaged[r.DeploymentID])
+		r.damage("the row of its deployment "+r.DeploymentID, damagedOf[k])
 	}
 	return nil
-}
-
-// readDeployments returns the deployments of a run with what is damaged of them, by id.
-func (s *Store) readDeployments(ctx context.Context, run string) (map[string]Deployment, map[string]error, error) {
-	of, damaged := map[string]Deployment{}, map[string]error{}
-	_, err := collect(ctx, s.db, "read deployments", `SELECT `+deploymentColumns+` FROM deployments d WHERE d.run_id = ?`, []any{run},
-		func(scan func(...any) error) (d Deployment, err error) {
-			var damage error
-			if err = scanInto(scan, deploymentTargets(&d, &damage)); damage != nil {
-				damaged[d.ID] = damage
-			}
-			of[d.ID] = d
-			return d, err
-		})
-	return of, damaged, err
 }
 
 // Known returns what is known about each cell that was ever measured, by cell
 // id. A rehearsal measures nothing.
 func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 	type entry struct {
-		id    string
-		known Known
+		id      string
+		known   Known
+		started time.Time
+		ready   float64
+		damage  error
 	}
 	from, args := Query{Latest: true}.from()
 	entries, err := collect(ctx, s.db, "read what is known",
 		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, coalesce(d.digest, ''),
 			c.started, coalesce(d.engine, ''), coalesce(d.host, ''), coalesce(d.ready_s, 0),
 			c.deployment_id, r.lab, r.command = 'import'`+from, args,
-		func(scan func(...any) error) (e entry, err error) {
+		func(at **entry) []any {
+			e := &entry{}
+			*at = e
 			k := &e.known
-			var started time.Time
-			var ready float64
-			var damage error
-			err = scan(&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished, &damage}, &k.Benchmark, &k.Axes, &k.Repetition,
-				jsonColumn{&k.Identity, &damage}, &k.Digest, timeColumn{&started, &damage}, &k.Engine, &k.Host, &ready,
-				&k.Deployment, &k.Lab, &k.Imported)
-			k.Took, k.Ready = k.Finished.Sub(started), time.Duration(ready*float64(time.Second))
-			if damage != nil { // what cannot be read is no measurement
-				k.Verdict, k.Took = load.Void, 0
-			}
-			return e, err
+			return []any{&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished, &e.damage}, &k.Benchmark, &k.Axes, &k.Repetition,
+				jsonColumn{&k.Identity, &e.damage}, &k.Digest, timeColumn{&e.started, &e.damage}, &k.Engine, &k.Host, &e.ready,
+				&k.Deployment, &k.Lab, &k.Imported}
 		})
 	if err != nil {
 		return nil, err
 	}
 	known := make(map[string]Known, len(entries))
 	for _, e := range entries {
-		known[e.id] = e.known
+		k := e.known
+		k.Took, k.Ready = k.Finished.Sub(e.started), time.Duration(e.ready*float64(time.Second))
+		if e.damage != nil { // what cannot be read is no measurement
+			k.Verdict, k.Took = load.Void, 0
+		}
+		known[e.id] = k
 	}
 	return known, nil
 }
@@ -205,21 +280,22 @@ type Seen struct {
 }
 
 // Seen returns what was seen of hosts in all runs that measured, oldest first.
-func (s *Store) Seen(ctx context.Context) ([]Seen, error) {
-	all, err := collect(ctx, s.db, "read what was seen of hosts",
+func (s *Store) Seen(ctx context.Context) (all []Seen, err error) {
+	type entry struct {
+		lab string
+		d   Deployment
+		why error
+	}
+	entries, err := collect(ctx, s.db, "read what was seen of hosts",
 		`SELECT r.lab, `+deploymentColumns+` FROM deployments d JOIN runs r ON r.id = d.run_id
 			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' ORDER BY d.started`, nil,
-		func(scan func(...any) error) (seen []Seen, err error) {
-			var lab string
-			var d Deployment
-			var damage error
-			err = scanInto(scan, []any{&lab}, deploymentTargets(&d, &damage))
-			if damage == nil {
-				seen = d.seen(lab)
-			}
-			return seen, err
-		})
-	return slices.Concat(all...), err
+		func(e *entry) []any { return append([]any{&e.lab}, deploymentTargets(&e.d, &e.why)...) })
+	for _, e := range entries {
+		if e.why == nil {
+			all = append(all, e.d.seen(e.lab)...)
+		}
+	}
+	return all, err
 }
 
 // seen is what was seen of the deployment's hosts.

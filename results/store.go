@@ -1,24 +1,14 @@
 package results
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
-	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
-
-	"github.com/gofrs/flock"
-	_ "modernc.org/sqlite" // the "sqlite" driver
 
 	"hclbench/load"
 	"hclbench/plain"
@@ -32,172 +22,29 @@ type Store struct {
 	dir     string
 	id      string
 	db      *database
+	place   place
 	dropped []Dropped
-	refuses error // why nothing can be written in the folder; nil: it can
-
-	claims *claims // of a shared store
-	mu     sync.Mutex
-	begun  map[string]*flock.Flock // in a folder: of the runs that this process has begun, by id
-}
-
-// Event is something worth keeping that happened in a run.
-type Event struct {
-	Time    time.Time `json:"time"`
-	Level   string    `json:"level"` // "info", "warn", "error"
-	Host    string    `json:"host,omitempty"`
-	Engine  string    `json:"engine,omitempty"`
-	Cell    string    `json:"cell,omitempty"`
-	Message string    `json:"message"`
 }
 
 // ErrLocked says that somebody else holds the store's lock.
 var ErrLocked = errors.New("the store is in use")
 
-// Open opens the store in dir, and makes it when there is none. It changes an
-// older schema to this program's, and refuses a newer one with ErrNewer.
-func Open(ctx context.Context, dir string) (_ *Store, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("open store %s: %w", dir, err)
-		}
-	}()
-	if dir, err = filepath.Abs(dir); err != nil {
+// newStore makes a store that was just opened usable.
+func newStore(ctx context.Context, dir string, db *database, at place) (*Store, error) {
+	s := &Store{dir: dir, db: db, place: at}
+	if err := db.migrate(ctx); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "records"), 0o755); err != nil {
-		return nil, err
+	if err := db.get(ctx, `SELECT id FROM store`, nil, &s.id); err != nil {
+		return nil, fmt.Errorf("read the store's id: %w", err)
 	}
-	s := &Store{dir: dir, begun: map[string]*flock.Flock{}}
-	// Going over to write-ahead logging and migrating are two things that SQLite's
-	// own locks do not order between processes.
-	done, err := s.alone(ctx)
-	if err == nil {
-		defer done()
-		err = s.openFolder(ctx, url.Values{
-			"_journal_mode": {"WAL"},
-			// Every commit is on disk before it is reported: cells take minutes to
-			// measure, and a commit milliseconds.
-			"_synchronous":  {"FULL"},
-			"_foreign_keys": {"1"},
-			// A transaction that begins by reading cannot wait for another writer.
-			"_txlock": {"immediate"},
-		})
-	}
-	if err != nil && ctx.Err() == nil {
-		if why := s.unwritable(); why != nil {
-			// What cannot be written can be read all the same.
-			s.refuses = fmt.Errorf("the store can only be read: %w", why)
-		}
-	}
-	if s.refuses != nil {
-		only := url.Values{"mode": {"ro"}}
-		if info, statErr := os.Stat(filepath.Join(dir, databaseFile+"-wal")); statErr != nil || info.Size() == 0 {
-			only.Set("immutable", "1")
-		}
-		err = s.openFolder(ctx, only)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// databaseFile is the name of a folder's database.
-const databaseFile = "results.db"
-
-// openFolder opens the database of a folder.
-func (s *Store) openFolder(ctx context.Context, options url.Values) error {
-	if err := s.lostDatabase(); err != nil {
-		return err
-	}
-	options.Set("_busy_timeout", "30000")
-	options.Set("_error_rc", "1")
-	name := url.URL{Scheme: "file", Path: filepath.Join(s.dir, databaseFile), RawQuery: options.Encode()}
-	db, err := sql.Open("sqlite", name.String())
-	if err != nil {
-		return err
-	}
-	// SQLite has one writer; a second connection would only wait for the first.
-	db.SetMaxOpenConns(1)
-	s.db = &database{DB: db, name: s.dir, refuses: s.refuses}
-	if err := s.begin(ctx); err != nil {
-		return errors.Join(err, db.Close())
-	}
-	return nil
-}
-
-// lostDatabase refuses a folder with records and without the database that knows of
-// them: a new one would have everything measured again.
-func (s *Store) lostDatabase() error {
-	file := filepath.Join(s.dir, databaseFile)
-	for _, name := range []string{file, file + "-wal"} {
-		if info, err := os.Stat(name); err == nil && info.Size() > 0 {
-			return nil
-		}
-	}
-	entries, err := os.ReadDir(s.recordsDir())
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	return fmt.Errorf("%s is empty or gone, and there are %d files in %s: bring it back from a copy, or move %s away to begin anew",
-		databaseFile, len(entries), s.recordsDir(), s.dir)
-}
-
-// unwritable says why nothing can be written in the folder; nil: it can.
-func (s *Store) unwritable() error {
-	f, err := os.CreateTemp(s.dir, ".writable-")
-	if err == nil {
-		_, err = f.Write(make([]byte, 1<<16))
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	for _, why := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
-		if errors.Is(err, why) {
-			return err
-		}
-	}
-	return nil
-}
-
-// alone waits until no other process opens the folder, or changes more of it than its
-// database. A shared store orders that itself.
-func (s *Store) alone(ctx context.Context) (done func(), err error) {
-	if s.Shared() {
-		return func() {}, nil
-	}
-	opening := flock.New(filepath.Join(s.dir, "opening"))
-	if _, err := opening.TryLockContext(ctx, 10*time.Millisecond); err != nil {
-		return nil, errors.Join(err, opening.Close())
-	}
-	return func() { opening.Close() }, nil
-}
-
-// begin makes a store that was just opened usable.
-func (s *Store) begin(ctx context.Context) error {
-	if err := s.db.migrate(ctx); err != nil {
-		return err
-	}
-	if err := s.db.get(ctx, `SELECT id FROM store`, nil, &s.id); err != nil {
-		return fmt.Errorf("read the store's id: %w", err)
-	}
-	s.tidy(ctx)
-	return ctx.Err()
+	s.dropped = tidy(ctx, dir, db, at)
+	return s, ctx.Err()
 }
 
 // Close closes the database. A run that was begun and not finished counts as cut
 // off from now on. In a folder, it does not give back a lock.
-func (s *Store) Close() error {
-	if s.claims != nil {
-		s.claims.close()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for _, lock := range s.begun {
-		errs = append(errs, lock.Close())
-	}
-	s.begun = nil
-	return errors.Join(append(errs, s.db.Close())...)
-}
+func (s *Store) Close() error { return errors.Join(s.place.close(), s.db.Close()) }
 
 // Path is the store's folder; of a shared store, the one for what only this machine
 // needs.
@@ -207,17 +54,10 @@ func (s *Store) Path() string { return s.dir }
 func (s *Store) Name() string { return s.db.name }
 
 // Shared reports whether it is a store that a team shares.
-func (s *Store) Shared() bool { return s.claims != nil }
+func (s *Store) Shared() bool { return s.db.shared }
 
 // ID is random and was made when the store was: it tells one store from another.
 func (s *Store) ID() string { return s.id }
-
-// holder is what the lock file says about who has the lock.
-type holder struct {
-	PID   int       `json:"pid"`
-	Who   string    `json:"who"`
-	Since time.Time `json:"since"`
-}
 
 // Lock takes a lab for one apply at a time; a store in a folder has one lab. Who is
 // what others are told about it. It does not wait: when somebody else has the lock,
@@ -227,48 +67,19 @@ func (s *Store) Lock(ctx context.Context, lab, who string) (unlock func() error,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s.Shared() {
-		return s.lockShared(ctx, "lab "+lab, who)
-	}
-	path := filepath.Join(s.dir, "lock")
-	lock := flock.New(path)
-	got, err := lock.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock store %s: %w", s.dir, err)
-	}
-	if !got {
-		var h holder
-		if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, &h) != nil {
-			return nil, fmt.Errorf("lock store %s: %w", s.dir, ErrLocked)
-		}
-		return nil, fmt.Errorf("lock store %s: %w by %s (process %d, since %s)",
-			s.dir, ErrLocked, h.Who, h.PID, h.Since.Local().Format(time.DateTime))
-	}
-	b, err := json.Marshal(holder{PID: os.Getpid(), Who: who, Since: time.Now().Truncate(time.Second)})
-	if err == nil {
-		// In place: a renamed file would be another lock.
-		err = os.WriteFile(path, append(b, '\n'), 0o644)
-	}
-	if err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("lock store %s: %w", s.dir, err)
-	}
-	return func() error {
-		return errors.Join(os.Truncate(path, 0), lock.Close())
-	}, nil
+	return s.place.lock(ctx, lab, who)
 }
 
-func (s *Store) lockShared(ctx context.Context, what, who string) (func() error, error) {
-	got, err := s.claims.take(ctx, what, who)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s in store %s: %w", what, s.Name(), err)
-	}
-	if !got {
-		by, err := s.db.claimed(ctx)
-		return nil, errors.Join(fmt.Errorf("lock %s in store %s: %w by %s", what, s.Name(), ErrLocked,
-			cmp.Or(by[claimKey(what)], "somebody who has just given it back")), err)
-	}
-	return func() error { return s.claims.give(context.WithoutCancel(ctx), what) }, nil
+// Held is ctx until somebody else has what this store has locked, which happens when
+// the connection to a shared store is lost for long enough; its cause is then ErrLocked,
+// and says who. Whoever measures under a lock measures under this.
+func (s *Store) Held(ctx context.Context) (held context.Context, stop func()) {
+	return s.place.held(ctx)
+}
+
+// Running reports of each of these runs whether a process is at it.
+func (s *Store) Running(ctx context.Context, runs []string) (map[string]bool, error) {
+	return s.place.running(ctx, runs)
 }
 
 // NewRunID makes an id for a run that starts at t, such as
@@ -277,23 +88,43 @@ func NewRunID(t time.Time) string {
 	return t.UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:4])
 }
 
+// IsRunID knows what [NewRunID] makes.
+func IsRunID(id string) bool { return runID.MatchString(id) }
+
+var runID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-z]{4}$`)
+
+// checkID refuses ids that cannot be part of a file name.
+func checkID(ids ...string) error {
+	for _, id := range ids {
+		if id == "" || strings.HasPrefix(id, ".") || strings.ContainsAny(id, "/\\\x00") {
+			return fmt.Errorf("%q is not an id", id)
+		}
+	}
+	return nil
+}
+
 // BeginRun stores a run that has started. Until FinishRun or Close, others see that
 // it goes on.
 func (s *Store) BeginRun(ctx context.Context, r Run) error {
-	if err := checkID(r.ID); err != nil {
-		return fmt.Errorf("store run: %w", err)
+	err := checkID(r.ID)
+	if err == nil {
+		err = s.place.begin(ctx, r.ID)
 	}
-	err := s.hold(ctx, r.ID)
 	if err == nil {
 		// Not patiently: nobody can tell whose row a second try would find.
 		if err = putRun(ctx, statements{s.db.DB, s.db.shared}, r); err != nil {
-			err = errors.Join(err, s.release(context.WithoutCancel(ctx), r.ID))
+			err = errors.Join(err, s.place.end(context.WithoutCancel(ctx), r.ID))
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("store run %s: %w", r.ID, full(err))
+	return storing(err, "run", r.ID)
+}
+
+// storing says what could not be stored.
+func storing(err error, what ...string) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("store %s: %w", strings.TrimSpace(strings.Join(what, " ")), full(err))
 }
 
 func putRun(ctx context.Context, on executor, r Run) error {
@@ -309,7 +140,7 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 		if n, err := res.RowsAffected(); err == nil && n == 0 {
 			return fmt.Errorf("finish run %s: there is no such run", id)
 		}
-		err = s.release(ctx, id)
+		err = s.place.end(ctx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("finish run %s: %w", id, full(err))
@@ -320,27 +151,20 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 // PutDeployment stores a deployment of a run, in place of what was stored about
 // it before.
 func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
-	if err := putDeployment(ctx, s.db, d); err != nil {
-		return fmt.Errorf("store deployment %s: %w", d.ID, full(err))
-	}
-	return nil
+	return storing(putDeployment(ctx, s.db, d), "deployment", d.ID)
 }
 
 func putDeployment(ctx context.Context, on executor, d Deployment) error {
-	var text [6]string
-	for i, v := range []any{d.Command, d.Identity, d.Versions, d.Phases, d.Listener, d.Members} {
-		b, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		text[i] = string(printableJSON(b))
+	text, err := columnsOf(d.Command, d.Identity, d.Versions, d.Phases, d.Listener, d.Members)
+	if err != nil {
+		return err
 	}
-	_, err := on.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
+	_, err = on.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
 		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped,
 		compile_cache, listener, members`),
 		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
-		text[0], text[1], optional(printableJSON(d.Facts)), stamp(d.Started), d.Ready,
-		d.GPUCount, d.PricePerHour, text[2], optional(printableJSON(d.Served)), text[3], optionalStamp(d.Stopped),
+		text[0], text[1], optional(plain.JSON(d.Facts)), stamp(d.Started), d.Ready,
+		d.GPUCount, d.PricePerHour, text[2], optional(plain.JSON(d.Served)), text[3], optionalStamp(d.Stopped),
 		d.CompileCache, text[4], text[5])
 	return err
 }
@@ -348,126 +172,89 @@ func putDeployment(ctx context.Context, on executor, d Deployment) error {
 // PutCell stores a cell and the records of its requests, in place of what the
 // same run stored about it before. When it returns nil, both are on disk; when
 // it does not, the cell is not stored.
-func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("store cell %s: %w", c.ID, full(err))
-		}
-	}()
-	for _, id := range []string{c.ID, c.RunID} {
-		if err := checkID(id); err != nil {
-			return err
-		}
+func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) error {
+	err := checkID(c.ID, c.RunID)
+	var p packed
+	if err == nil {
+		p, err = pack(records)
 	}
-	if s.Shared() {
-		return s.db.change(ctx, func(tx statements) error {
-			name := ""
-			if len(records) > 0 {
-				name = sharedRecords
-			}
-			if err := putCell(ctx, tx, c, name, recordsMark{}); err != nil {
-				return err
-			}
-			return putRecords(ctx, tx, c.RunID, c.ID, records)
+	if err == nil {
+		err = s.place.keep(ctx, scope{c.RunID, c.ID}, map[string]packed{c.ID: p}, func(tx statements, names map[string]string) error {
+			return putCell(ctx, tx, c, names[c.ID], p.mark)
 		})
 	}
-
-	// The file comes first: a file without a row is litter, a row without its
-	// file would be a lie.
-	before, _, err := s.recordsFile(ctx, c.RunID, c.ID)
-	if err != nil && !errors.Is(err, ErrNoCell) {
-		return err
-	}
-	var file string
-	var mark recordsMark
-	if len(records) > 0 {
-		file = newRecordsFile(s.recordsDir(), c.RunID, c.ID)
-		if mark, err = writeRecords(filepath.Join(s.recordsDir(), file), records); err != nil {
-			return fmt.Errorf("write its records: %w", err)
-		}
-	}
-	err = putCell(ctx, s.db, c, file, mark)
-
-	// An error does not always mean that the row is not there: ctx may have ended
-	// just after the commit. So the row is asked which file may go.
-	now, _, lookErr := s.recordsFile(context.WithoutCancel(ctx), c.RunID, c.ID)
-	for _, name := range []string{before, file} {
-		if name != "" && name != now && (lookErr == nil || errors.Is(lookErr, ErrNoCell)) {
-			os.Remove(filepath.Join(s.recordsDir(), name)) // else it is litter, which hurts nobody
-		}
-	}
-	return err
+	return storing(err, "cell", c.ID)
 }
 
-// putCell stores the row of a cell, with the name of the file of its records.
-func putCell(ctx context.Context, on executor, c Cell, file string, mark recordsMark) error {
-	var text [6]string
-	for i, v := range []any{c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry, c.Origin} {
-		b, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		if text[i] = string(printableJSON(b)); text[i] == "null" && i > 2 {
-			text[i] = "" // there is none
+// putCell stores the row of a cell, with the name of where its records are.
+func putCell(ctx context.Context, on executor, c Cell, records string, mark recordsMark) error {
+	text, err := columnsOf(c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry, c.Origin)
+	if err != nil {
+		return err
+	}
+	for i := 3; i < len(text); i++ {
+		if text[i] == "null" { // there is none
+			text[i] = ""
 		}
 	}
-	_, err := on.exec(ctx, upsert("cells", 2, `run_id, id, deployment_id, benchmark, axes, repetition, identity, job,
+	_, err = on.exec(ctx, upsert("cells", 2, `run_id, id, deployment_id, benchmark, axes, repetition, identity, job,
 		started, finished, cache_reset, error, verdict, summary, records, records_sum, records_count, telemetry, origin`),
 		c.RunID, c.ID, c.DeploymentID, c.Benchmark, text[0], c.Repetition, text[1], text[2],
 		stamp(c.Started), stamp(c.Finished), plain.Line(c.CacheReset), plain.Text(c.Error), c.Verdict().Verdict,
-		optional(text[3]), optional(file), optional(mark.sum), mark.count, optional(text[4]), optional(text[5]))
+		optional(text[3]), optional(records), optional(mark.sum), mark.count, optional(text[4]), optional(text[5]))
 	return err
+}
+
+// columnsOf are values as columns of JSON have them.
+func columnsOf(values ...any) ([]string, error) {
+	text := make([]string, len(values))
+	for i, v := range values {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		text[i] = string(plain.JSON(b))
+	}
+	return text, nil
+}
+
+// Event is something worth keeping that happened in a run.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Level   string    `json:"level"` // "info", "warn", "error"
+	Host    string    `json:"host,omitempty"`
+	Engine  string    `json:"engine,omitempty"`
+	Cell    string    `json:"cell,omitempty"`
+	Message string    `json:"message"`
 }
 
 // Event stores something that happened in a run.
 func (s *Store) Event(ctx context.Context, run string, e Event) error {
-	if err := putEvent(ctx, s.db, run, e); err != nil {
-		return fmt.Errorf("store event of run %s: %w", run, full(err))
-	}
-	return nil
+	return storing(putEvent(ctx, s.db, run, e), "event of run", run)
 }
 
 // putEvent gives the event an id, so that a statement that is run twice, because
 // nobody could tell whether it was, stores it once.
 func putEvent(ctx context.Context, on executor, run string, e Event) error {
-	_, err := on.exec(ctx,
-		`INSERT INTO events (run_id, time, level, host, engine, cell, message, id) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+	_, err := on.exec(ctx, `INSERT INTO events (run_id, time, level, host, engine, cell, message, id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
 		run, stamp(e.Time), e.Level, e.Host, e.Engine, e.Cell, plain.Text(e.Message), rand.Text())
 	return err
 }
 
-// checkID refuses ids that cannot be part of a file name.
-func checkID(id string) error {
-	if id == "" || strings.HasPrefix(id, ".") || strings.ContainsAny(id, "/\\\x00") {
-		return fmt.Errorf("%q is not an id", id)
+// PutInputs keeps what a run was made from, by name: the lab's text, its lock,
+// the plan; and below "logs/" what its engines said. What must not be shown has to be
+// gone from it.
+func (s *Store) PutInputs(ctx context.Context, run string, inputs map[string][]byte) error {
+	for name, content := range inputs {
+		if err := putInput(ctx, s.db, run, name, content); err != nil {
+			return storing(err, "input", name, "of run", run)
+		}
 	}
 	return nil
 }
 
-// timeFormat has a fixed width, so that texts sort as the times do.
-const timeFormat = "2006-01-02T15:04:05.000000000Z"
-
-func stamp(t time.Time) string { return t.UTC().Format(timeFormat) }
-
-func optionalStamp(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return stamp(t)
-}
-
-// truth is a yes or no as SQLite keeps it.
-func truth(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// optional is text for a column that is null when there is none.
-func optional[T ~string | ~[]byte](v T) any {
-	if len(v) == 0 {
-		return nil
-	}
-	return string(v)
+func putInput(ctx context.Context, on executor, run, name string, content []byte) error {
+	_, err := on.exec(ctx, upsert("inputs", 2, "run_id, name, content"), run, name, content)
+	return err
 }

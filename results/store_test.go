@@ -401,7 +401,7 @@ func testCellAgain(t *testing.T, place string) {
 		t.Errorf("got %d records", len(records))
 	}
 	if !s.Shared() {
-		files, err := os.ReadDir(s.recordsDir())
+		files, err := os.ReadDir(recordsDir(s))
 		check(t, err)
 		if len(files) != 1 {
 			t.Errorf("got files %v", files)
@@ -430,3 +430,5 @@ func testMigrateTwice(t *testing.T, place string) {
 		t.Errorf("version = %d", version)
 	}
 }
+
+func recordsDir(s *Store) string { return filepath.Join(s.dir, "records") }

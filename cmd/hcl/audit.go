@@ -122,7 +122,7 @@ func wrongIn(ctx context.Context, store *results.Store, r results.Row) (wrong []
 		wrong = load.Verdict{Reasons: r.Summary.Contradictions(r.Job.Workload.Concurrency)}.Texts()
 	}
 	if store != nil {
-		if err := store.CheckRecords(ctx, r.RunID, r.ID); errors.Is(err, results.ErrDamaged) {
+		if _, err := store.Records(ctx, r.RunID, r.ID); errors.Is(err, results.ErrDamaged) {
 			wrong = append(wrong, err.Error())
 		} else if err != nil {
 			return nil, err

@@ -37,7 +37,7 @@ func benchVerb(t *console) *cobra.Command {
 	c.Long += "\n\nFormats:\n" + formatsHelp
 	c.PreRun = func(c *cobra.Command, _ []string) { o.said = c.Flags().Changed }
 	o.add(c)
-	all := append([]string{"text"}, formats()...)
+	all := append([]string{"text"}, formatNames()...)
 	c.Flags().StringVar(&o.format, "format", "text", oneOf(all))
 	words(c, "format", all...)
 	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
@@ -47,7 +47,7 @@ func benchVerb(t *console) *cobra.Command {
 const exposedKey = "a key in --header can be read by every user of this machine; put it into a file and name that with --header-file"
 
 func runBench(ctx context.Context, t *console, o benchOptions, urls []string) error {
-	if err := checkFormat(o.format, append([]string{"text"}, formats()...)); err != nil {
+	if err := checkFormat(o.format, append([]string{"text"}, formatNames()...)); err != nil {
 		return err
 	}
 	job, err := o.job(urls)

@@ -12,7 +12,7 @@ import (
 
 	"hclbench/plain"
 	"hclbench/report"
-	"hclbench/results"
+	"hclbench/results/bundle"
 )
 
 type bundleOptions struct {
@@ -62,8 +62,8 @@ func runBundle(ctx context.Context, t *console, o bundleOptions, id string) erro
 		output = run.ID + ".bundle"
 	}
 	if err := writeWhole(output, func(w io.Writer) error {
-		err := store.WriteBundle(ctx, w, run.ID, map[string][]byte{"report.html": page.Bytes(), "report.txt": table.Bytes()})
-		if errors.Is(err, results.ErrNoRun) {
+		err := bundle.Write(ctx, w, store, run.ID, map[string][]byte{"report.html": page.Bytes(), "report.txt": table.Bytes()})
+		if errors.Is(err, bundle.ErrNoRun) {
 			err = fmt.Errorf("%w; hcl runs lists the runs", err)
 		}
 		return err

@@ -25,15 +25,15 @@ func exportVerb(t *console) *cobra.Command {
 	c.Long += "\n\nThe formats are:\n" + formatsHelp
 	o.which.add(t, c)
 	o.which.addAll(c)
-	c.Flags().StringVar(&o.format, "format", "vllm", oneOf(formats()))
-	words(c, "format", formats()...)
+	c.Flags().StringVar(&o.format, "format", "vllm", oneOf(formatNames()))
+	words(c, "format", formatNames()...)
 	c.Flags().BoolVar(&o.detailed, "detailed", false, "with the figures of every request, for vllm and sglang")
 	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
 	return c
 }
 
 func runExport(ctx context.Context, t *console, o exportOptions) error {
-	if err := checkFormat(o.format, formats()); err != nil {
+	if err := checkFormat(o.format, formatNames()); err != nil {
 		return err
 	}
 	if o.detailed && o.format != "vllm" && o.format != "sglang" {

@@ -3,54 +3,34 @@ package main
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"hclbench/load"
 	"hclbench/results"
+	"hclbench/results/formats"
 )
 
-// imported is a cell on its way into the store.
-type imported struct {
-	cell       results.Cell
-	deployment results.Deployment
-	records    []load.Record
-}
-
 // readForeign reads a file of another tool; what it does not say is not filled in.
-func readForeign(name string) (rows []imported, unused []string, err error) {
+func readForeign(name string) (rows []formats.Result, unused []string, err error) {
 	in, err := os.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer in.Close()
+	read := formats.Read
 	if slices.Contains([]string{".csv", ".tsv"}, strings.ToLower(filepath.Ext(name))) {
-		published, left, err := results.ReadCSV(in)
-		if err != nil {
-			return nil, nil, err
-		}
-		unused = left
-		for _, p := range published {
-			rows = append(rows, imported{cell: p.Cell, deployment: p.Deployment})
-		}
-	} else {
-		measured, left, err := results.Import(in)
-		if err != nil {
-			return nil, nil, err
-		}
-		unused = left
-		for _, m := range measured {
-			rows = append(rows, imported{cell: m.Cell, deployment: deploymentOf(m.Cell), records: m.Records})
-		}
+		read = formats.ReadTable
+	}
+	if rows, unused, err = read(in); err != nil {
+		return nil, nil, err
 	}
 	base := filepath.Base(name)
 	for i := range rows {
-		rows[i].cell.Benchmark = strings.TrimSuffix(base, filepath.Ext(base))
-		rows[i].deployment.Engine = rows[i].deployment.Kind
+		rows[i].Cell.Benchmark = strings.TrimSuffix(base, filepath.Ext(base))
+		rows[i].Deployment.Engine = rows[i].Deployment.Kind
 	}
 	return rows, unused, nil
 }
@@ -63,14 +43,14 @@ func foreignRows(name string) ([]results.Row, error) {
 	}
 	var rows []results.Row
 	for _, r := range read {
-		rows = append(rows, results.Row{Cell: r.cell, Deployment: r.deployment, Run: results.Run{Command: "import"}})
+		rows = append(rows, results.Row{Cell: r.Cell, Deployment: r.Deployment, Run: results.Run{Command: "import"}})
 	}
 	return rows, nil
 }
 
 // complete fills in what a file does not say.
-func (f importFlags) complete(r *imported) error {
-	d := &r.deployment
+func (f importFlags) complete(r *formats.Result) error {
+	d := &r.Deployment
 	d.GPUs = cmp.Or(f.gpus, d.GPUs)
 	if f.count > 0 && d.GPUs != "" && !strings.ContainsAny(d.GPUs[:1], "0123456789") {
 		d.GPUs = fmt.Sprintf("%dx%s", f.count, d.GPUs)
@@ -91,8 +71,8 @@ func (f importFlags) complete(r *imported) error {
 	if f.engine == "" {
 		d.Engine = d.Kind + "." + cmp.Or(gpuName(d.GPUs), "elsewhere")
 	}
-	r.cell.Benchmark = cmp.Or(f.benchmark, r.cell.Benchmark)
-	r.cell.Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, r.cell.Axes...)
+	r.Cell.Benchmark = cmp.Or(f.benchmark, r.Cell.Benchmark)
+	r.Cell.Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, r.Cell.Axes...)
 	return nil
 }
 
@@ -106,30 +86,9 @@ func gpuName(gpus string) string {
 	return strings.TrimSpace(name)
 }
 
-// deploymentOf is what a result of another tool says of the server.
-func deploymentOf(c results.Cell) results.Deployment {
-	d := results.Deployment{Model: c.Job.Target.Model}
-	var said struct {
-		Backend string `json:"backend"`
-		Model   string `json:"model_id"`
-	}
-	if c.Origin != nil && json.Unmarshal(c.Origin.Fields, &said) == nil {
-		switch backend := strings.ToLower(said.Backend); {
-		case strings.HasPrefix(backend, "vllm") || strings.HasPrefix(c.Origin.Format, "vllm-"): // its offline tools
-			d.Kind = "vllm"
-		case strings.HasPrefix(backend, "sglang"):
-			d.Kind = "sglang"
-		case strings.HasPrefix(backend, "trt") || strings.HasPrefix(backend, "tensorrt"):
-			d.Kind = "trtllm"
-		}
-		d.Model = cmp.Or(d.Model, said.Model)
-	}
-	return d
-}
-
 // identify gives ids that the same figures get again, and no plan ever does.
-func (r *imported) identify(run string) {
-	d, c := &r.deployment, &r.cell
+func identify(r *formats.Result, run string) {
+	d, c := &r.Deployment, &r.Cell
 	c.Identity = map[string]string{
 		"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": strings.Join(d.Command, " "),
 		"benchmark": c.Benchmark, "axes": fmt.Sprint(c.Axes), "repetition": fmt.Sprint(c.Repetition),

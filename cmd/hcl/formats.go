@@ -10,10 +10,11 @@ import (
 	"hclbench/load"
 	"hclbench/report"
 	"hclbench/results"
+	"hclbench/results/formats"
 )
 
-// formats are the forms in which results leave, by the name that --format has.
-func formats() []string {
+// formatNames are the forms in which results leave, by the name that --format has.
+func formatNames() []string {
 	return []string{"json", "vllm", "vllm-text", "sglang", "sglang-text", "records"}
 }
 
@@ -59,19 +60,13 @@ func writeRows(w io.Writer, rows []results.Row, format string, detailed bool, re
 		if err != nil {
 			return err
 		}
-		switch {
-		case format == "vllm" && detailed:
-			err = line(results.VLLMDetailedJSON(r, all))
-		case format == "vllm":
-			err = line(results.VLLMJSON(r))
-		case format == "vllm-text":
-			err = results.VLLMText(w, r)
-		case format == "sglang" && detailed:
-			err = line(results.SGLangDetailedJSON(r, all))
-		case format == "sglang":
-			err = line(results.SGLangJSON(r))
-		case format == "sglang-text":
-			err = results.SGLangText(w, r)
+		switch tool, text, known := formats.Named(format); {
+		case text:
+			err = tool.Text(w, r)
+		case known && detailed:
+			err = line(tool.Detailed(r, all))
+		case known:
+			err = line(tool.JSON(r))
 		case format == "records":
 			err = writeRecords(w, r, all)
 		default:

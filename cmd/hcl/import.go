@@ -15,6 +15,8 @@ import (
 
 	"hclbench/plain"
 	"hclbench/results"
+	"hclbench/results/bundle"
+	"hclbench/results/formats"
 )
 
 type importOptions struct {
@@ -73,7 +75,7 @@ func runImport(ctx context.Context, t *console, o importOptions, files []string)
 }
 
 // readFiles reads every file but bundles, which it names.
-func readFiles(t *console, names []string, as importFlags) (rows []imported, bundles []string, err error) {
+func readFiles(t *console, names []string, as importFlags) (rows []formats.Result, bundles []string, err error) {
 	var errs []error
 	for _, name := range names {
 		if is, err := isBundle(name); err != nil {
@@ -113,7 +115,7 @@ func newImport(of labFlags, store *results.Store) (results.Run, error) {
 
 // importRows stores what others have measured as one run, whole or not at all, and counts
 // the cells that contradict themselves.
-func importRows(ctx context.Context, store *results.Store, run results.Run, rows []imported) (doubtful int, err error) {
+func importRows(ctx context.Context, store *results.Store, run results.Run, rows []formats.Result) (doubtful int, err error) {
 	if err := store.BeginRun(ctx, run); err != nil {
 		return 0, err
 	}
@@ -124,17 +126,17 @@ func importRows(ctx context.Context, store *results.Store, run results.Run, rows
 	}()
 	repeated := map[string]int{}
 	for _, r := range rows {
-		key := fmt.Sprint(r.deployment.Engine, r.deployment.GPUs, r.deployment.Model, r.cell.Benchmark, r.cell.Axes)
+		key := fmt.Sprint(r.Deployment.Engine, r.Deployment.GPUs, r.Deployment.Model, r.Cell.Benchmark, r.Cell.Axes)
 		repeated[key]++
-		r.cell.Repetition = repeated[key]
-		r.identify(run.ID)
-		if err := store.PutDeployment(ctx, r.deployment); err != nil {
+		r.Cell.Repetition = repeated[key]
+		identify(&r, run.ID)
+		if err := store.PutDeployment(ctx, r.Deployment); err != nil {
 			return 0, err
 		}
-		if err := store.PutCell(ctx, r.cell, r.records); err != nil {
+		if err := store.PutCell(ctx, r.Cell, r.Records); err != nil {
 			return 0, err
 		}
-		if len(r.cell.Summary.Contradictions(r.cell.Job.Workload.Concurrency)) > 0 {
+		if len(r.Cell.Summary.Contradictions(r.Cell.Job.Workload.Concurrency)) > 0 {
 			doubtful++
 		}
 	}
@@ -152,12 +154,12 @@ func isBundle(name string) (bool, error) {
 	if _, err := io.ReadFull(f, begin[:]); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return false, err
 	}
-	return results.IsBundle(begin[:]), nil
+	return bundle.Is(begin[:]), nil
 }
 
 // importBundles reads all of them to their ends before it keeps the first.
 func importBundles(ctx context.Context, w io.Writer, store *results.Store, names []string) (err error) {
-	var all []*results.Incoming
+	var all []*bundle.Incoming
 	defer func() {
 		for _, in := range all {
 			err = errors.Join(err, in.Close())
@@ -189,11 +191,11 @@ func importBundles(ctx context.Context, w io.Writer, store *results.Store, names
 	return nil
 }
 
-func receiveBundle(ctx context.Context, store *results.Store, name string) (*results.Incoming, error) {
+func receiveBundle(ctx context.Context, store *results.Store, name string) (*bundle.Incoming, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return store.ReceiveBundle(ctx, f)
+	return bundle.Receive(ctx, f, store)
 }

@@ -1,4 +1,4 @@
-package results
+package formats
 
 import (
 	"bytes"
@@ -12,12 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hclbench/load"
+	"hclbench/results"
 	"hclbench/telemetry"
 )
 
-func importOne(t *testing.T, text string) Imported {
+func importOne(t *testing.T, text string) Result {
 	t.Helper()
-	all, _, err := Import(strings.NewReader(text))
+	all, _, err := Read(strings.NewReader(text))
 	check(t, err)
 	if len(all) != 1 {
 		t.Fatalf("Import found %d results, want 1", len(all))
@@ -25,16 +26,31 @@ func importOne(t *testing.T, text string) Imported {
 	return all[0]
 }
 
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// axes are axes, each name before its value.
+func axes(pairs ...any) (all results.Axes) {
+	for i := 0; i < len(pairs); i += 2 {
+		all = append(all, results.Axis{Name: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return all
+}
+
 // again writes what was imported in the format that it came in.
-func again(t *testing.T, in Imported, text func(*bytes.Buffer, Row) error) string {
+func again(t *testing.T, in Result, text func(*bytes.Buffer, results.Row) error) string {
 	t.Helper()
 	var b bytes.Buffer
-	check(t, text(&b, Row{Cell: in.Cell}))
+	check(t, text(&b, results.Row{Cell: in.Cell}))
 	return b.String()
 }
 
-func asVLLMText(b *bytes.Buffer, r Row) error   { return VLLMText(b, r) }
-func asSGLangText(b *bytes.Buffer, r Row) error { return SGLangText(b, r) }
+func asVLLMText(b *bytes.Buffer, r results.Row) error   { return vllm().Text(b, r) }
+func asSGLangText(b *bytes.Buffer, r results.Row) error { return sglang().Text(b, r) }
 
 // vllmSaved is an object of --save-result --save-detailed with what vLLM may put
 // there: metadata, a ramp, speculative decoding, and a member that nobody knows.
@@ -52,8 +68,8 @@ const vllmSaved = `{"date": "20261120-093000", "endpoint_type": "openai-chat", "
 const vllmArrays = `, "input_lens": [10, 10, 10], "output_lens": [3, 3, 0], "ttfts": [0.25, 0.25, 0], ` +
 	`"itls": [[0.125, 0.125], [0.5, 0.25], []], "start_times": [0, 1.5, 2], "errors": ["", "", "Bad Gateway"]`
 
-// ours are the figures that only this program's generator measures of itself.
-func ours() []string {
+// generatorOnly are the figures that only this program's generator measures of itself.
+func generatorOnly() []string {
 	return []string{"asked_input_tokens", "asked_output_tokens", "client_cpu_share", "merged_chunks", "merged_share", "normalized_latency_ms", "queue_ms", "send_lag_ms"}
 }
 
@@ -61,10 +77,10 @@ func TestImportVLLM(t *testing.T) {
 	got := importOne(t, vllmSaved+vllmArrays+"}")
 	goodput := 0.25
 	when := time.Date(2026, 11, 20, 9, 30, 0, 0, time.Local)
-	want := Cell{
+	want := results.Cell{
 		Started: when, Finished: when.Add(4 * time.Second),
-		Axes: Axes{{"concurrency", int64(8)}, {"rate", 2.5}, {"input_tokens", int64(10)}, {"output_tokens", int64(3)}, {"label", "nightly"}, {"gpu", "H200"}},
-		Job: Task{Job: load.Job{
+		Axes: axes("concurrency", int64(8), "rate", 2.5, "input_tokens", int64(10), "output_tokens", int64(3), "label", "nightly", "gpu", "H200"),
+		Job: results.Task{Job: load.Job{
 			Target:   load.Target{Model: "m"},
 			Workload: load.Workload{Requests: 3, Concurrency: 8, Rate: 2.5, Burstiness: 1, Endpoint: load.Chat},
 		}},
@@ -75,9 +91,9 @@ func TestImportVLLM(t *testing.T) {
 			TTFT: load.Stats{Count: 2, Mean: 250, Median: 250, Percentiles: map[string]float64{"99": 250, "99.9": 251}},
 			TPOT: load.Stats{Percentiles: map[string]float64{}}, ITL: load.Stats{Percentiles: map[string]float64{}}, E2EL: load.Stats{Percentiles: map[string]float64{}},
 			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 3 requests failed")},
-			Unknown: append(ours(), "mean_concurrency", "ttft_ms.max", "ttft_ms.min"),
+			Unknown: append(generatorOnly(), "mean_concurrency", "ttft_ms.max", "ttft_ms.min"),
 		},
-		Origin: &Origin{Format: "vllm", Fields: got.Origin.Fields},
+		Origin: &results.Origin{Format: "vllm", Fields: got.Origin.Fields},
 	}
 	if diff := cmp.Diff(want, got.Cell, cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("cell (-want +got):\n%s", diff)
@@ -99,27 +115,27 @@ func TestImportVLLM(t *testing.T) {
 // member for member and digit for digit.
 func TestImportLosesNothing(t *testing.T) {
 	in := importOne(t, vllmSaved+vllmArrays+"}")
-	got, err := VLLMDetailedJSON(Row{Cell: in.Cell}, in.Records)
+	got, err := vllm().Detailed(results.Row{Cell: in.Cell}, in.Records)
 	check(t, err)
 	if diff := cmp.Diff(compact(t, vllmSaved+vllmArrays+"}"), compact(t, string(got))); diff != "" {
 		t.Errorf("vLLM, detailed (-want +got):\n%s", diff)
 	}
-	got, err = VLLMJSON(Row{Cell: in.Cell})
+	got, err = vllm().JSON(results.Row{Cell: in.Cell})
 	check(t, err)
 	if diff := cmp.Diff(compact(t, vllmSaved+"}"), compact(t, string(got))); diff != "" {
 		t.Errorf("vLLM (-want +got):\n%s", diff)
 	}
 
-	line, err := SGLangDetailedJSON(sglangRow(), []load.Record{{First: time.Second, Gaps: []time.Duration{time.Millisecond}, InputTokens: 4, OutputTokens: 2}})
+	line, err := sglang().Detailed(sglangRow(), []load.Record{{First: time.Second, Gaps: []time.Duration{time.Millisecond}, InputTokens: 4, OutputTokens: 2}})
 	check(t, err)
 	in = importOne(t, string(line))
-	got, err = SGLangDetailedJSON(Row{Cell: in.Cell}, in.Records)
+	got, err = sglang().Detailed(results.Row{Cell: in.Cell}, in.Records)
 	check(t, err)
 	if diff := cmp.Diff(sortedMembers(t, line), sortedMembers(t, got)); diff != "" {
 		t.Errorf("SGLang, detailed (-want +got):\n%s", diff)
 	}
 
-	for file, write := range map[string]func(*bytes.Buffer, Row) error{
+	for file, write := range map[string]func(*bytes.Buffer, results.Row) error{
 		"testdata/vllm-serve.txt": asVLLMText, "testdata/vllm-spec.txt": asVLLMText, "testdata/sglang-serve.txt": asSGLangText,
 	} {
 		text, err := os.ReadFile(file)
@@ -152,7 +168,7 @@ func TestImportOfOurs(t *testing.T) {
 		return []any{s.Duration, s.Completed, s.InputTokens, s.OutputTokens, s.RequestThroughput, s.OutputThroughput,
 			s.TotalThroughput, s.PeakConcurrency, s.PeakOutputThroughput, s.TTFT.Mean, s.TPOT.Median, s.ITL.Std, s.E2EL.Percentiles["99"]}
 	}
-	for format, write := range map[string]func(Row) ([]byte, error){"vllm": VLLMJSON, "sglang": SGLangJSON} {
+	for format, write := range map[string]func(results.Row) ([]byte, error){"vllm": vllm().JSON, "sglang": sglang().JSON} {
 		line, err := write(row)
 		check(t, err)
 		in := importOne(t, string(line))
@@ -173,7 +189,7 @@ func TestImportOfOurs(t *testing.T) {
 func TestImportSeveral(t *testing.T) {
 	one := `{"backend": "sglang", "dataset_name": "Infinity \" Infinity", "request_rate": Infinity, "max_concurrency": null, "accept_length": NaN, "duration": 2.0, "completed": 4}`
 	for name, text := range map[string]string{"lines": one + "\n" + one + "\n", "array": "[" + one + ",\n" + one + "]"} {
-		all, _, err := Import(strings.NewReader(text))
+		all, _, err := Read(strings.NewReader(text))
 		check(t, err)
 		if len(all) != 2 {
 			t.Fatalf("%s: %d results, want 2", name, len(all))
@@ -182,7 +198,7 @@ func TestImportSeveral(t *testing.T) {
 		if w.Rate != load.Inf || w.Endpoint != load.Generate || w.Dataset.Kind != `Infinity " Infinity` {
 			t.Errorf("%s: workload %+v", name, w)
 		}
-		if line, err := SGLangJSON(Row{Cell: all[1].Cell}); err != nil || !json.Valid(line) {
+		if line, err := sglang().JSON(results.Row{Cell: all[1].Cell}); err != nil || !json.Valid(line) {
 			t.Errorf("%s: %v: not JSON: %s", name, err, line)
 		}
 	}
@@ -198,8 +214,8 @@ func TestImportRefuses(t *testing.T) {
 		`{"duration": 1, "completed": -1}`: `no number "completed"`,
 		`{"duration": 1, "completed": 1, "ttfts": "x"}`: "ttfts",
 	} {
-		if _, _, err := Import(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Import(%q): %v, want %q", text, err, want)
+		if _, _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Read(%q): %v, want %q", text, err, want)
 		}
 	}
 }
@@ -214,7 +230,7 @@ func TestImportContradiction(t *testing.T) {
 	}
 }
 
-func sglangRow() Row {
+func sglangRow() results.Row {
 	r := vllmRow()
 	s := r.Summary
 	s.Duration, s.RequestThroughput, s.InputThroughput, s.OutputThroughput = 6.2992, 325.12, 10403.99, 41615.96
@@ -233,7 +249,7 @@ func TestSGLangText(t *testing.T) {
 	text, err := os.ReadFile("testdata/sglang-serve.txt")
 	check(t, err)
 	var got bytes.Buffer
-	check(t, SGLangText(&got, sglangRow()))
+	check(t, sglang().Text(&got, sglangRow()))
 	// We never tokenize an answer again.
 	want := strings.Replace(string(text), "Total generated tokens (retokenized):    262144    \n", "", 1)
 	if diff := cmp.Diff(want, got.String()); diff != "" {
@@ -245,10 +261,10 @@ func TestSGLangJSON(t *testing.T) {
 	row := sglangRow()
 	hits := 0.25
 	row.Telemetry = &telemetry.Record{PrefixHitRate: &hits}
-	row.Deployment = Deployment{Kind: "sglang", Served: json.RawMessage(`{"model_path":"m"}`)}
+	row.Deployment = results.Deployment{Kind: "sglang", Served: json.RawMessage(`{"model_path":"m"}`)}
 	row.Job.Workload.Dataset = load.Dataset{Kind: load.Random, InputTokens: 32}
 	row.Job.Workload.OutputTokens = 128
-	text, err := SGLangJSON(row)
+	text, err := sglang().JSON(row)
 	check(t, err)
 	keys, got := members(t, text)
 	wantKeys := strings.Fields(`tag backend dataset_name request_rate max_concurrency sharegpt_output_len random_input_len random_output_len

@@ -1,4 +1,4 @@
-package results
+package formats
 
 import (
 	"fmt"
@@ -9,19 +9,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/results"
 )
 
 // told is what an import tells of each row, on a line.
-func told(cells []Cell) (lines []string) {
+func told(cells []results.Cell) (lines []string) {
 	for _, c := range cells {
 		lines = append(lines, fmt.Sprint(c.Axes))
 	}
 	return lines
 }
 
-func importCells(t *testing.T, text string) (cells []Cell, unused []string) {
+func importCells(t *testing.T, text string) (cells []results.Cell, unused []string) {
 	t.Helper()
-	all, unused, err := Import(strings.NewReader(text))
+	all, unused, err := Read(strings.NewReader(text))
 	check(t, err)
 	for _, one := range all {
 		cells = append(cells, one.Cell)
@@ -29,9 +30,9 @@ func importCells(t *testing.T, text string) (cells []Cell, unused []string) {
 	return cells, unused
 }
 
-func csvCells(t *testing.T, text string) (cells []Cell, unused []string) {
+func csvCells(t *testing.T, text string) (cells []results.Cell, unused []string) {
 	t.Helper()
-	all, unused, err := ReadCSV(strings.NewReader(text))
+	all, unused, err := ReadTable(strings.NewReader(text))
 	check(t, err)
 	for _, one := range all {
 		cells = append(cells, one.Cell)
@@ -44,7 +45,7 @@ func csvCells(t *testing.T, text string) (cells []Cell, unused []string) {
 func TestTellApart(t *testing.T) {
 	const object = `{"backend": "vllm", "num_prompts": 10, "completed": 10, "duration": 5.0, "max_concurrency": 4, "mean_ttft_ms": %d, %s}` + "\n"
 	for name, c := range map[string]struct {
-		read   func(*testing.T, string) ([]Cell, []string)
+		read   func(*testing.T, string) ([]results.Cell, []string)
 		text   string
 		want   []string
 		unused string
@@ -132,7 +133,7 @@ func TestImportedUnknown(t *testing.T) {
 	if s.TPOT.Mean != 20 || s.TotalThroughput != 935840 {
 		t.Errorf("TPOT %v, total %v", s.TPOT.Mean, s.TotalThroughput)
 	}
-	line, err := VLLMJSON(Row{Cell: cells[0]})
+	line, err := vllm().JSON(results.Row{Cell: cells[0]})
 	check(t, err)
 	_, got := members(t, line)
 	if got["completed"] != nil || got["output_throughput"] != nil || got["total_token_throughput"] != 935840.0 || got["mean_ttft_ms"] != nil || got["median_ttft_ms"] != 5.0 {
@@ -151,12 +152,12 @@ func TestImportedUnknown(t *testing.T) {
 func TestOtherTools(t *testing.T) {
 	in := importOne(t, `{"elapsed_time": 50.0, "num_requests": 1000, "total_num_tokens": 500000, "requests_per_second": 20.0, "tokens_per_second": 10000.0}`)
 	s := in.Summary
-	if in.Origin.Format != formatThroughput || s.Completed != 1000 || s.Duration != 50 || s.TotalThroughput != 10000 || s.Knows("output_throughput") || fmt.Sprint(in.Axes) != "[{batch 1000}]" || s.Verdict.Verdict != load.Imported {
+	if in.Origin.Format != results.OriginThroughput || s.Completed != 1000 || s.Duration != 50 || s.TotalThroughput != 10000 || s.Knows("output_throughput") || fmt.Sprint(in.Axes) != "[{batch 1000}]" || s.Verdict.Verdict != load.Imported {
 		t.Errorf("vllm bench throughput: %+v %v", s, in.Axes)
 	}
 	in = importOne(t, `{"avg_latency": 1.5, "latencies": [1.25, 1.5, 1.75], "percentiles": {"10": 1.3, "50": 1.5, "99": 1.75}}`)
 	s = in.Summary
-	if in.Origin.Format != formatLatency || s.E2EL.Mean != 1500 || s.E2EL.Median != 1500 || s.E2EL.Percentiles["99"] != 1750 || s.E2EL.Count != 3 || s.Knows("completed") || s.Verdict.Verdict != load.Imported {
+	if in.Origin.Format != results.OriginLatency || s.E2EL.Mean != 1500 || s.E2EL.Median != 1500 || s.E2EL.Percentiles["99"] != 1750 || s.E2EL.Count != 3 || s.Knows("completed") || s.Verdict.Verdict != load.Imported {
 		t.Errorf("vllm bench latency: %+v", s)
 	}
 
@@ -171,7 +172,7 @@ func TestOtherTools(t *testing.T) {
 	}
 
 	in = importOne(t, `{"num_prompts": 10, "completed": 10, "duration": 60.0, "model_id": "m", "dataset_name": "sharegpt", "mean_e2el_ms": 5.0}`)
-	if in.Origin.Format != formatVLLM || in.Summary.E2EL.Mean != 5 {
+	if in.Origin.Format != results.OriginVLLM || in.Summary.E2EL.Mean != 5 {
 		t.Errorf("--metadata dataset_name=sharegpt: %s %+v", in.Origin.Format, in.Summary.E2EL)
 	}
 
@@ -185,7 +186,7 @@ func TestOtherTools(t *testing.T) {
 		}
 	}
 	in = importOne(t, short)
-	if in.Origin.Format != formatSGLang || in.Summary.E2EL.Mean != 2978.74 || in.Summary.InputThroughput != 10403.99 {
+	if in.Origin.Format != results.OriginSGLang || in.Summary.E2EL.Mean != 2978.74 || in.Summary.InputThroughput != 10403.99 {
 		t.Errorf("a shortened block: %s %+v", in.Origin.Format, in.Summary)
 	}
 }
@@ -196,17 +197,18 @@ func TestRehearsalIsNoMeasurement(t *testing.T) {
 	row := sglangRow()
 	row.Run.Command = "rehearse"
 	texts := map[string]string{}
-	for name, write := range map[string]func(Row) ([]byte, error){"vllm": VLLMJSON, "sglang": SGLangJSON} {
+	for name, write := range map[string]func(results.Row) ([]byte, error){"vllm": vllm().JSON, "sglang": sglang().JSON} {
 		line, err := write(row)
 		check(t, err)
 		texts[name] = string(line)
 	}
-	var vllm, sglang strings.Builder
-	check(t, VLLMText(&vllm, row))
-	check(t, SGLangText(&sglang, row))
-	texts["vllm-text"], texts["sglang-text"] = vllm.String(), sglang.String()
+	for name, tool := range map[string]Tool{"vllm-text": vllm(), "sglang-text": sglang()} {
+		var b strings.Builder
+		check(t, tool.Text(&b, row))
+		texts[name] = b.String()
+	}
 	for name, text := range texts {
-		if _, _, err := Import(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "of a rehearsal") {
+		if _, _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "of a rehearsal") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -221,7 +223,7 @@ func TestImportedTextIsPrintable(t *testing.T) {
 	if strings.ContainsAny(text, "\x1b\a") || strings.Contains(text, "u001b") {
 		t.Errorf("%q", text)
 	}
-	_, _, err := ReadCSV(strings.NewReader("colour" + escape + "\nred\n"))
+	_, _, err := ReadTable(strings.NewReader("colour" + escape + "\nred\n"))
 	if err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("ReadCSV: %q", err)
 	}
@@ -232,7 +234,7 @@ func TestImportedTextIsPrintable(t *testing.T) {
 func TestExportedTypes(t *testing.T) {
 	row := vllmRow()
 	row.Job.Workload.Rate = 2
-	text, err := VLLMDetailedJSON(row, []load.Record{{OutputTokens: 1, First: 5}})
+	text, err := vllm().Detailed(row, []load.Record{{OutputTokens: 1, First: 5}})
 	check(t, err)
 	for _, want := range []string{`"request_rate": 2.0`, `"burstiness": 1.0`, `"max_output_tokens_per_s": 51128.0`, `"completed": 2048,`, `"rtfx": 0.0`,
 		`"ttfts": [`, `"errors": [""], "max_output_tokens_per_s"`} {

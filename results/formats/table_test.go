@@ -1,4 +1,4 @@
-package results
+package formats
 
 import (
 	"fmt"
@@ -11,10 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hclbench/load"
+	"hclbench/results"
 )
 
-func TestReadCSV(t *testing.T) {
-	rows, unused, err := ReadCSV(strings.NewReader("\ufeffGPU,backend,max_concurrency,random_input_len,random_output_len,dataset_name,duration,completed,total_input_tokens,total_output_tokens," +
+func TestReadTable(t *testing.T) {
+	rows, unused, err := ReadTable(strings.NewReader("\ufeffGPU,backend,max_concurrency,random_input_len,random_output_len,dataset_name,duration,completed,total_input_tokens,total_output_tokens," +
 		"Mean TTFT (ms),P99 TTFT (ms),p50_itl_ms,mean_e2e_latency_ms,concurrency,note,workers,,\n" +
 		"8xh200,trt-llm,4,1024,800,shared,100,10,32000,8000,250.5,300,20,38000,111.1,warm,25\n" +
 		",,,,\n"))
@@ -24,11 +25,11 @@ func TestReadCSV(t *testing.T) {
 	if diff := cmp.Diff([]string{"workers"}, unused); diff != "" {
 		t.Errorf("unused (-want +got):\n%s", diff)
 	}
-	want := []Published{{
-		Deployment: Deployment{Kind: "trtllm", GPUs: "8xH200"},
-		Cell: Cell{
-			Axes: Axes{{"concurrency", int64(4)}, {"input_tokens", int64(3200)}, {"output_tokens", int64(800)}, {"dataset", "shared"}, {"note", "warm"}},
-			Job:  Task{Job: load.Job{Workload: load.Workload{Requests: 10, Concurrency: 4, OutputTokens: 800, Dataset: load.Dataset{Kind: "shared", InputTokens: 1024}}}},
+	want := []Result{{
+		Deployment: results.Deployment{Kind: "trtllm", GPUs: "8xH200"},
+		Cell: results.Cell{
+			Axes: axes("concurrency", int64(4), "input_tokens", int64(3200), "output_tokens", int64(800), "dataset", "shared", "note", "warm"),
+			Job:  results.Task{Job: load.Job{Workload: load.Workload{Requests: 10, Concurrency: 4, OutputTokens: 800, Dataset: load.Dataset{Kind: "shared", InputTokens: 1024}}}},
 			Summary: &load.Summary{
 				Requests: 10, Completed: 10, Duration: 100, InputTokens: 32000, OutputTokens: 8000,
 				RequestThroughput: 0.1, InputThroughput: 320, OutputThroughput: 80, TotalThroughput: 400, MeanConcurrency: 111.1,
@@ -39,16 +40,16 @@ func TestReadCSV(t *testing.T) {
 					Code:    "contradiction",
 					Metrics: []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"},
 				}}},
-				Unknown: append(ours(), "failed", "requests", "peak_concurrency", "peak_output_throughput", "ttft_ms.median", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max",
+				Unknown: append(generatorOnly(), "failed", "requests", "peak_concurrency", "peak_output_throughput", "ttft_ms.median", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max",
 					"itl_ms.mean", "itl_ms.std", "itl_ms.min", "itl_ms.max", "e2el_ms.median", "e2el_ms.std", "e2el_ms.min", "e2el_ms.max"),
 			},
 		},
 	}}
-	if diff := cmp.Diff(want, rows, cmpopts.IgnoreFields(Cell{}, "Finished"), cmpopts.SortSlices(strings.Compare)); diff != "" {
+	if diff := cmp.Diff(want, rows, cmpopts.IgnoreFields(results.Cell{}, "Finished"), cmpopts.IgnoreUnexported(Result{}), cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("ReadCSV (-want +got):\n%s", diff)
 	}
 
-	rows, _, err = ReadCSV(strings.NewReader("input_tokens,vllm_output_throughput_tok_s,sglang_output_throughput_tok_s\n1000,\"1,124.66\",971.49\n"))
+	rows, _, err = ReadTable(strings.NewReader("input_tokens,vllm_output_throughput_tok_s,sglang_output_throughput_tok_s\n1000,\"1,124.66\",971.49\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,15 +70,15 @@ func TestReadCSV(t *testing.T) {
 		"output_throughput\n-1\n":            "which is no figure",
 		"total_input_tokens\n1e300\n":        "number of tokens",
 	} {
-		if _, _, err := ReadCSV(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ReadCSV(%q) = %v, want %q", text, err, want)
+		if _, _, err := ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadTable(%q) = %v, want %q", text, err, want)
 		}
 	}
 }
 
 // TestPublishedStudies reads the tables of the studies in examples.
 func TestPublishedStudies(t *testing.T) {
-	files, err := filepath.Glob("../examples/*/published/*.csv")
+	files, err := filepath.Glob("../../examples/*/published/*.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestPublishedStudies(t *testing.T) {
 	for _, name := range files {
 		f, err := os.Open(name)
 		check(t, err)
-		rows, unused, err := ReadCSV(f)
+		rows, unused, err := ReadTable(f)
 		f.Close()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -101,7 +102,7 @@ func TestPublishedStudies(t *testing.T) {
 				contradict++
 			}
 		}
-		got[strings.TrimPrefix(name, "../examples/")] = fmt.Sprintf("%d rows, %d contradict themselves, unused %v", len(rows), contradict, unused)
+		got[strings.TrimPrefix(name, "../../examples/")] = fmt.Sprintf("%d rows, %d contradict themselves, unused %v", len(rows), contradict, unused)
 	}
 	want := map[string]string{
 		"dstack-deepseek-r1/published/offline.csv":      "63 rows, 0 contradict themselves, unused [total_num_tokens]",

@@ -1,10 +1,10 @@
-package results
+package bundle
 
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"hclbench/load"
+	"hclbench/results"
 	"hclbench/testhost"
 )
 
@@ -94,7 +95,7 @@ func (e *edits) add(name string, content []byte) {
 // index changes bundle.json, whose things are maps and lists of the JSON.
 func (e *edits) index(change func(index map[string]any)) {
 	e.Helper()
-	f := e.file(bundleIndex)
+	f := e.file(indexName)
 	var index map[string]any
 	d := json.NewDecoder(bytes.NewReader(f.content))
 	d.UseNumber()
@@ -143,12 +144,15 @@ func (e *edits) set(path string, value any) {
 const cell = "cells.1."
 
 // records stand for the file of the records of that cell.
-const recordsOfCell = bundleRecords + bundledCell + recordsSuffix
+const recordsOfCell = recordsDir + bundledCell + results.RecordsSuffix
 
 // TestHostileBundle: whatever is changed in a good bundle, what cannot be is refused
 // with a reason, nothing of it is kept, and the good copy that was there stays.
 func TestHostileBundle(t *testing.T) {
 	_, good := bundled(t, t.TempDir())
+	stores := []*results.Store{open(t, t.TempDir()), open(t, t.TempDir())}
+	_, err := importInto(t.Context(), stores[1], bytes.NewReader(good))
+	check(t, err)
 	escape := "\x1b]0;owned\a"
 	for name, c := range map[string]struct {
 		edit func(e *edits)
@@ -159,7 +163,7 @@ func TestHostileBundle(t *testing.T) {
 		"run id of another form":    {func(e *edits) { e.set("run.id", "20261121-120000-k3f9\n") }, "is not the id of a run"},
 		"no run":                    {func(e *edits) { e.index(func(x map[string]any) { delete(x, "run") }) }, "is not the id of a run"},
 		"command":                   {func(e *edits) { e.set("run.command", "measured") }, "command"},
-		"outcome of an import":      {func(e *edits) { e.set("run.outcome", importing) }, "not whole"},
+		"outcome of an import":      {func(e *edits) { e.set("run.outcome", results.Importing) }, "not whole"},
 		"lab of 5 KB":               {func(e *edits) { e.set("run.lab", strings.Repeat("x", 5000)) }, "a name has 5000 bytes"},
 		"time before time":          {func(e *edits) { e.set("run.started", "0000-01-01T00:00:00Z") }, "in the year 0"},
 		"time after time":           {func(e *edits) { e.set(cell+"finished", "9999-12-31T23:59:59-23:00") }, "in the year 10000"},
@@ -198,17 +202,17 @@ func TestHostileBundle(t *testing.T) {
 		"recorded that is no cell":  {func(e *edits) { e.set("recorded", []string{"0123456789ff"}) }, "are missing"},
 		"recorded twice":            {func(e *edits) { e.set("recorded", []string{bundledCell, bundledCell}) }, "it says of"},
 		"recorded without records":  {func(e *edits) { e.set("recorded", []string{bundledCell, bundledVoid}) }, "are missing"},
-		"records of no cell":        {func(e *edits) { e.add(bundleRecords+"0123456789ff"+recordsSuffix, e.file(recordsOfCell).content) }, "there are records of"},
+		"records of no cell":        {func(e *edits) { e.add(recordsDir+"0123456789ff"+results.RecordsSuffix, e.file(recordsOfCell).content) }, "there are records of"},
 		"records that are not told": {func(e *edits) { e.set("recorded", nil) }, "there are records of"},
 		"records that are empty":    {func(e *edits) { e.file(recordsOfCell).content = nil }, "no record"},
 		"records cut off":           {func(e *edits) { f := e.file(recordsOfCell); f.content = f.content[:len(f.content)/2] }, recordsOfCell},
 		"records of something else": {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, "[1]") }, recordsOfCell},
 		"records of times past":     {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, `{"sent":-5}`) }, "request 0: its time cannot be"},
 		"events that are an object": {func(e *edits) { e.set("events", map[string]int{}) }, "in place of a list"},
-		"index cut off":             {func(e *edits) { f := e.file(bundleIndex); f.content = f.content[:len(f.content)-9] }, bundleIndex},
-		"index of something else":   {func(e *edits) { e.file(bundleIndex).content = []byte("[]") }, "in place of {"},
+		"index cut off":             {func(e *edits) { f := e.file(indexName); f.content = f.content[:len(f.content)-9] }, indexName},
+		"index of something else":   {func(e *edits) { e.file(indexName).content = []byte("[]") }, "in place of {"},
 		"index with a member twice": {func(e *edits) {
-			f := e.file(bundleIndex)
+			f := e.file(indexName)
 			f.content = append([]byte(`{"bundle_version":1,`), f.content[1:]...)
 		}, "twice"},
 		"no index":        {func(e *edits) { e.files = e.files[1:] }, "there is no bundle.json"},
@@ -221,10 +225,11 @@ func TestHostileBundle(t *testing.T) {
 		}, "is not the name of a plain file"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			t.Parallel()
 			e := &edits{t, unpackBundle(t, good)}
 			c.edit(e)
-			refused(t, good, packBundle(t, e.files), c.want)
+			for _, s := range stores {
+				refused(t, s, packBundle(t, e.files), c.want)
+			}
 		})
 	}
 }
@@ -236,37 +241,29 @@ func twice(list string) func(*edits) {
 	}
 }
 
-// refused holds that a bundle is refused with a reason, by an empty store and by one
-// that has a good copy of it, and that both are afterwards as they were.
-func refused(t *testing.T, good, bad []byte, want string) {
+// refused holds that a bundle is refused with a reason, and that the store is
+// afterwards as it was, whether it has a good copy of the bundle or not.
+func refused(t *testing.T, s *results.Store, bad []byte, want string) {
 	t.Helper()
-	for _, copies := range []int{0, 1} {
-		dir := t.TempDir()
-		s := open(t, dir)
-		for range copies {
-			_, err := s.ImportBundle(t.Context(), bytes.NewReader(good))
-			check(t, err)
-		}
-		before := contents(t, s)
-		_, err := s.ImportBundle(t.Context(), bytes.NewReader(bad))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\x1b\a") {
-			t.Errorf("ImportBundle: %q, want %q", err, want)
-		}
-		if diff := cmp.Diff(before, contents(t, s)); diff != "" {
-			t.Errorf("the store with %d copies was changed (-want +got):\n%s", copies, diff)
-		}
+	before := holds(t, s)
+	_, err := importInto(t.Context(), s, bytes.NewReader(bad))
+	if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\x1b\a") {
+		t.Errorf("it was let in: %q, want %q", err, want)
+	}
+	if diff := cmp.Diff(before, holds(t, s)); diff != "" {
+		t.Errorf("the store was changed (-want +got):\n%s", diff)
 	}
 }
 
-// contents is all that a folder's store has, in its database and beside it.
-func contents(t *testing.T, s *Store) (all []any) {
+// holds is all that a folder's store has, in its database and beside it.
+func holds(t *testing.T, s *results.Store) (all []any) {
 	t.Helper()
 	runs, err := s.Runs(t.Context())
 	check(t, err)
 	for _, r := range runs {
 		all = append(all, everything(t, s, r.ID))
 	}
-	check(t, filepath.WalkDir(s.dir, func(path string, e os.DirEntry, err error) error {
+	check(t, filepath.WalkDir(s.Path(), func(path string, e os.DirEntry, err error) error {
 		all = append(all, path)
 		return err
 	}))
@@ -298,7 +295,7 @@ func TestBundleOfOthers(t *testing.T) {
 	for name, place := range map[string]string{"folder": t.TempDir(), "postgres": testhost.Database(t)} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, place)
-			_, err := s.ImportBundle(t.Context(), bytes.NewReader(packBundle(t, e.files)))
+			_, err := importInto(t.Context(), s, bytes.NewReader(packBundle(t, e.files)))
 			check(t, err)
 			text := fmt.Sprintf("%q", everything(t, s, bundledRun))
 			for _, bad := range []string{`\x1b`, `\u001b`, `\u202e`, `\a`, "52;c"} {
@@ -333,7 +330,7 @@ func TestBundleBounds(t *testing.T) {
 		"events without end":    {func(e *edits) { e.raw("events", "["+strings.Repeat(event+",", mib)+event+"]") }, func(l *limits) { l.things = 1000 }},
 		"one long cell":         {func(e *edits) { e.raw("cells", `[{"error":"`+strings.Repeat("x", 60*mib)+`"}]`) }, func(l *limits) { l.element = mib }},
 		"a long unknown member": {func(e *edits) { e.raw("more", `"`+strings.Repeat("x", 60*mib)+`"`) }, func(l *limits) { l.element = mib }},
-		"a long index":          {func(e *edits) { e.file(bundleIndex).content = bytes.Repeat([]byte(" "), 60*mib) }, func(l *limits) { l.index = mib }},
+		"a long index":          {func(e *edits) { e.file(indexName).content = bytes.Repeat([]byte(" "), 60*mib) }, func(l *limits) { l.index = mib }},
 		"a long input":          {func(e *edits) { e.add("inputs/x", make([]byte, 60*mib)) }, func(l *limits) { l.file = mib }},
 		"much for people":       {func(e *edits) { e.add("report.html", make([]byte, 60*mib)) }, func(l *limits) { l.total = mib }},
 		"many files": {func(e *edits) {
@@ -347,14 +344,14 @@ func TestBundleBounds(t *testing.T) {
 			c.edit(e)
 			bad := packBundle(t, e.files)
 			s := open(t, t.TempDir())
-			before := contents(t, s)
-			l := doorLimits()
+			before := holds(t, s)
+			l := farAbove()
 			c.limits(&l)
 			e.files = nil
 			runtime.GC()
 			var at, then runtime.MemStats
 			runtime.ReadMemStats(&at)
-			if in, err := s.receive(t.Context(), bytes.NewReader(bad), l); err == nil {
+			if in, err := receive(t.Context(), bytes.NewReader(bad), s, l); err == nil {
 				t.Errorf("it was let in: %+v", in.run)
 			}
 			runtime.ReadMemStats(&then)
@@ -362,7 +359,7 @@ func TestBundleBounds(t *testing.T) {
 			if took := then.TotalAlloc - at.TotalAlloc; took > 48*mib {
 				t.Errorf("refusing %d bytes took %d MiB", len(bad), took>>20)
 			}
-			if diff := cmp.Diff(before, contents(t, s)); diff != "" {
+			if diff := cmp.Diff(before, holds(t, s)); diff != "" {
 				t.Errorf("the store was changed (-want +got):\n%s", diff)
 			}
 		})
@@ -376,7 +373,7 @@ const event = `{"time":"2026-11-21T12:00:00Z","level":"info","message":""}`
 func (e *edits) raw(key, value string) {
 	e.Helper()
 	e.index(func(x map[string]any) { delete(x, key) })
-	f := e.file(bundleIndex)
+	f := e.file(indexName)
 	f.content = fmt.Appendf(bytes.TrimSuffix(f.content, []byte("}")), ",%q:%s}", key, value)
 }
 
@@ -384,87 +381,16 @@ func (e *edits) raw(key, value string) {
 func TestKeepAfterCancel(t *testing.T) {
 	_, good := bundled(t, t.TempDir())
 	s := open(t, t.TempDir())
-	before := contents(t, s)
-	in, err := s.ReceiveBundle(t.Context(), bytes.NewReader(good))
+	before := holds(t, s)
+	in, err := Receive(t.Context(), bytes.NewReader(good), s)
 	check(t, err)
-	if err := in.Keep(cancelled(t)); err == nil {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := in.Keep(cancelled); err == nil {
 		t.Error("Keep with a cancelled context: no error")
 	}
 	check(t, in.Close())
-	if diff := cmp.Diff(before, contents(t, s)); diff != "" {
+	if diff := cmp.Diff(before, holds(t, s)); diff != "" {
 		t.Errorf("the store was changed (-want +got):\n%s", diff)
-	}
-}
-
-// TestIncomingCutOff: what an import that was killed has laid down, and the files that
-// it had begun to keep, go when the store is opened next.
-func TestIncomingCutOff(t *testing.T) {
-	_, good := bundled(t, t.TempDir())
-	dir := t.TempDir()
-	s := open(t, dir)
-	own := "20261121-120000-k3f9-" + strings.Repeat("a", 12) + recordsSuffix // of another run, whose id only begins so
-	in, err := s.ReceiveBundle(t.Context(), bytes.NewReader(good))
-	check(t, err)
-	other := open(t, dir) // while it is at work
-	if _, err := os.Stat(in.dir); err != nil || len(other.Dropped()) > 0 {
-		t.Errorf("another process has seen to it: %v, %v", err, other.Dropped())
-	}
-	moved, err := in.move()
-	check(t, err)
-	check(t, in.held.Close()) // as the end of a process does
-	check(t, s.Close())
-	if len(moved) != 1 || moved[0] != bundledRun+"-"+bundledCell+recordsSuffix {
-		t.Fatalf("moved %q", moved)
-	}
-	for _, name := range []string{own, "20261121-120000-k3f9a-b" + recordsSuffix} {
-		if name != own {
-			check(t, os.WriteFile(filepath.Join(dir, "records", name), nil, 0o644))
-		}
-	}
-	again := open(t, dir)
-	entries, err := os.ReadDir(filepath.Join(dir, "records"))
-	check(t, err)
-	if dropped := again.Dropped(); len(dropped) != 1 || dropped[0].Run != bundledRun || !dropped[0].Imported || dropped[0].Files != 1 || dropped[0].Err != nil {
-		t.Errorf("dropped %+v; want one import with one file", dropped)
-	}
-	if len(entries) != 1 || entries[0].Name() != "20261121-120000-k3f9a-b"+recordsSuffix {
-		t.Errorf("records has %v; want the file of another run alone", entries)
-	}
-	if _, err := os.Stat(in.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder of the import: %v", err)
-	}
-}
-
-func TestIsRecordsOf(t *testing.T) {
-	for file, want := range map[string]bool{
-		"20261121-120000-k3f9-0123456789ab.jsonl.zst":     true,
-		"20261121-120000-k3f9-0123456789ab.2.jsonl.zst":   true,
-		".20261121-120000-k3f9-0123456789ab.jsonl.zst123": true,
-		"20261121-120000-k3f9-x-0123456789ab.jsonl.zst":   false,
-		"20261121-120000-k3f9a-0123456789ab.jsonl.zst":    false,
-		"20261121-120000-k3f9-0123456789ab.txt":           false,
-		"20261121-120000-k3f9-.jsonl.zst":                 false,
-	} {
-		if got := isRecordsOf("20261121-120000-k3f9", file); got != want {
-			t.Errorf("isRecordsOf(%q) = %v", file, got)
-		}
-	}
-	if isRecordsOf("20261121", "20261121-120000-k3f9-0123456789ab.jsonl.zst") {
-		t.Error("the beginning of an id is taken for the id")
-	}
-}
-
-func TestPrintableJSON(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"a":"b","n":1.50,"u":"ü \"q\" \n"}`:     `{"a":"b","n":1.50,"u":"ü \"q\" \n"}`,
-		`{"\u001b[2Ja" : ["\u001b[31mred", 1e3]}`: `{"a" : ["red", 1e3]}`,
-		"[\"\xff\"]": `["` + "\ufffd" + `"]`,
-		`["\u202eturned", "kept \u003c", "\\u001b[m"]`: `["` + "\ufffd" + `turned", "kept \u003c", "\\u001b[m"]`,
-		`"not ended`: `"not ended`,
-		`null`:       `null`,
-	} {
-		if got := string(printableJSON([]byte(in))); got != want {
-			t.Errorf("printableJSON(%q) = %q, want %q", in, got, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package results
+package formats
 
 import (
 	"bytes"
@@ -46,14 +46,10 @@ func (o *object) addNumber(key, text string) {
 // without is the object less some members.
 func (o *object) without(keys ...string) *object {
 	out := &object{err: o.err}
-next:
 	for _, key := range o.keys {
-		for _, k := range keys {
-			if k == key {
-				continue next
-			}
+		if !slices.Contains(keys, key) {
+			out.add(key, o.values[key])
 		}
-		out.add(key, o.values[key])
 	}
 	return out
 }
@@ -85,6 +81,18 @@ func (o *object) withoutPlaces() *object {
 	return o.without(empty...)
 }
 
+// pythonFloat spells a number as Python does: 10 is 10.0, and 0.00001 is 1e-05.
+func pythonFloat(f float64) string {
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
 // addFloat adds a number as Python spells a float, "1.0", so that a reader with types
 // gets the one that it expects.
 func (o *object) addFloat(key string, v float64) {
@@ -95,23 +103,22 @@ func (o *object) addFloat(key string, v float64) {
 	o.add(key, json.RawMessage(pythonFloat(v)))
 }
 
-// addFigure adds a figure of a summary, by its name there, or null where it is not
-// known.
-func (o *object) addFigure(s *load.Summary, name, key string, v float64) {
+// addFigure adds a figure of a summary, or null where it is not known.
+func (o *object) addFigure(s *load.Summary, name, key string) {
 	if !s.Knows(name) {
 		o.add(key, nil)
 		return
 	}
-	o.addFloat(key, v)
-}
-
-// addCount is addFigure for whole numbers.
-func (o *object) addCount(s *load.Summary, name, key string, n int64) {
-	if !s.Knows(name) {
-		o.add(key, nil)
-		return
+	switch at := figureNamed(name).of(s).(type) {
+	case *float64:
+		o.addFloat(key, *at)
+	case **float64:
+		if o.add(key, nil); *at != nil {
+			o.addFloat(key, **at)
+		}
+	default:
+		o.add(key, at)
 	}
-	o.add(key, n)
 }
 
 // has reports whether a member is there and says something.

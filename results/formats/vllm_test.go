@@ -1,4 +1,4 @@
-package results
+package formats
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/results"
 )
 
 func stats(mean, median, std, p99 float64) load.Stats {
@@ -18,10 +19,10 @@ func stats(mean, median, std, p99 float64) load.Stats {
 }
 
 // vllmRow is the run whose block is in testdata/vllm-serve.txt, as vLLM printed it.
-func vllmRow() Row {
-	return Row{Cell: Cell{
+func vllmRow() results.Row {
+	return results.Row{Cell: results.Cell{
 		ID: "c1",
-		Job: Task{Job: load.Job{
+		Job: results.Task{Job: load.Job{
 			Target:   load.Target{Model: "m<1>"},
 			Workload: load.Workload{Requests: 2048, Concurrency: 1024, Endpoint: load.Completions},
 		}},
@@ -40,7 +41,7 @@ func TestVLLMText(t *testing.T) {
 	want, err := os.ReadFile("testdata/vllm-serve.txt")
 	check(t, err)
 	var got bytes.Buffer
-	check(t, VLLMText(&got, vllmRow()))
+	check(t, vllm().Text(&got, vllmRow()))
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("VLLMText (-want +got):\n%s", diff)
 	}
@@ -53,7 +54,7 @@ func TestVLLMTextOptionalRows(t *testing.T) {
 	row.Summary.Goodput = &goodput
 	row.Summary.TTFT.Percentiles = map[string]float64{"99.9": 4, "50": 2, "9": 1, "99": 3}
 	var got bytes.Buffer
-	check(t, VLLMText(&got, row))
+	check(t, vllm().Text(&got, row))
 	for _, want := range []string{
 		"Failed requests:                         0         \nRequest rate configured (RPS):           2.50      \nBenchmark duration",
 		"Request throughput (req/s):              332.30    \nRequest goodput (req/s):                 1.50      \nOutput",
@@ -83,7 +84,7 @@ func members(t *testing.T, text []byte) (keys []string, values map[string]any) {
 }
 
 func TestVLLMJSON(t *testing.T) {
-	text, err := VLLMJSON(vllmRow())
+	text, err := vllm().JSON(vllmRow())
 	check(t, err)
 	if bytes.Count(text, []byte("\n")) != 1 {
 		t.Errorf("not one line: %s", text)
@@ -122,7 +123,7 @@ func TestVLLMJSONOpenLoop(t *testing.T) {
 	goodput := 2.25
 	row.Job.Workload = load.Workload{Duration: load.Duration(time.Minute), Rate: 2.5, Burstiness: 0.5, Endpoint: load.Chat}
 	row.Summary.Goodput = &goodput
-	text, err := VLLMJSON(row)
+	text, err := vllm().JSON(row)
 	check(t, err)
 	_, got := members(t, text)
 	for key, want := range map[string]any{
@@ -137,7 +138,7 @@ func TestVLLMJSONOpenLoop(t *testing.T) {
 
 func TestVLLMDetailedJSON(t *testing.T) {
 	ms := time.Millisecond
-	text, err := VLLMDetailedJSON(vllmRow(), []load.Record{
+	text, err := vllm().Detailed(vllmRow(), []load.Record{
 		{Sent: 500 * ms, First: 750 * ms, Last: 1000 * ms, Gaps: []time.Duration{125 * ms, 125 * ms}, InputTokens: 10, OutputTokens: 3},
 		{Sent: 1000 * ms, AskedInput: 12, Class: load.ClassStatus, Error: "503"},
 	})
@@ -160,11 +161,11 @@ func TestVLLMDetailedJSON(t *testing.T) {
 }
 
 func TestVLLMWithoutMeasurement(t *testing.T) {
-	row := Row{Cell: Cell{ID: "c1", Error: "the container exited"}}
-	if _, err := VLLMJSON(row); err == nil || !strings.Contains(err.Error(), "cell c1: there is no measurement: the container exited") {
+	row := results.Row{Cell: results.Cell{ID: "c1", Error: "the container exited"}}
+	if _, err := vllm().JSON(row); err == nil || !strings.Contains(err.Error(), "cell c1: there is no measurement: the container exited") {
 		t.Errorf("VLLMJSON: %v", err)
 	}
-	if err := VLLMText(new(bytes.Buffer), row); err == nil {
+	if err := vllm().Text(new(bytes.Buffer), row); err == nil {
 		t.Error("VLLMText: no error")
 	}
 }

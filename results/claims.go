@@ -6,70 +6,11 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
-	"net"
-	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 )
-
-// IsShared reports whether a place is the URL of a store that a team shares.
-func IsShared(place string) bool {
-	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
-}
-
-// serverPatience is for how long a server that is away is waited for, in the
-// middle of something: a restart with recovery, a failover.
-const serverPatience = 10 * time.Minute
-
-// OpenShared opens the store in a PostgreSQL database, and makes it when there is
-// none. What only this machine needs, the journals of its runs, is below dir. A
-// password that the URL does not have is looked for as libpq does: PGPASSWORD,
-// ~/.pgpass, a service. A server that cannot be reached is an error at once;
-// later, it is waited for.
-func OpenShared(ctx context.Context, place, dir string, log *slog.Logger) (*Store, error) {
-	cfg, err := pgx.ParseConfig(place)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err) // pgx leaves the password out
-	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 10 * time.Second
-	}
-	if _, ok := cfg.RuntimeParams["application_name"]; !ok {
-		cfg.RuntimeParams["application_name"] = "hcl"
-	}
-	db := &database{DB: stdlib.OpenDB(*cfg), shared: true, name: sharedName(cfg), log: log}
-	// One for locks, the others for hosts that store cells at once.
-	db.SetMaxOpenConns(5)
-	lost, lose := context.WithCancelCause(context.WithoutCancel(ctx))
-	s := &Store{dir: dir, db: db, claims: &claims{db: db, held: map[int64]string{}, lost: lost, lose: lose}}
-	if err := s.begin(ctx); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("open store %s: %w", db.name, err)
-	}
-	db.patience = serverPatience
-	return s, nil
-}
-
-// sharedName is the URL without its password and without what only connections need.
-func sharedName(cfg *pgx.ConnConfig) string {
-	u := url.URL{Scheme: "postgres", User: url.User(cfg.User), Path: "/" + cfg.Database}
-	switch {
-	case strings.HasPrefix(cfg.Host, "/"):
-		u.RawQuery = "host=" + cfg.Host
-	case cfg.Port != 5432:
-		u.Host = net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
-	default:
-		u.Host = cfg.Host
-	}
-	return u.String()
-}
 
 // claims are locks on a shared database: advisory ones, which live as long as the
 // connection that took them. A server that is restarted forgets them, so that they
@@ -85,6 +26,11 @@ type claims struct {
 	lose context.CancelCauseFunc
 	stop context.CancelFunc
 	done chan struct{}
+}
+
+func newClaims(ctx context.Context, db *database) *claims {
+	lost, lose := context.WithCancelCause(context.WithoutCancel(ctx))
+	return &claims{db: db, held: map[int64]string{}, lost: lost, lose: lose}
 }
 
 // claimsLookedAfter is how often they are.
@@ -191,21 +137,6 @@ func (c *claims) isLost(ctx context.Context, key int64, what string) {
 	}
 }
 
-// Held is ctx until somebody else has what this store has locked, which happens when
-// the connection to a shared store is lost for long enough; its cause is then ErrLocked,
-// and says who. Whoever measures under a lock measures under this.
-func (s *Store) Held(ctx context.Context) (held context.Context, stop func()) {
-	if !s.Shared() { // the lock of a folder goes with the process alone
-		return ctx, func() {}
-	}
-	held, cancel := context.WithCancelCause(ctx)
-	after := context.AfterFunc(s.claims.lost, func() { cancel(context.Cause(s.claims.lost)) })
-	return held, func() {
-		after()
-		cancel(nil)
-	}
-}
-
 // give gives a claim back.
 func (c *claims) give(ctx context.Context, what string) error {
 	c.mu.Lock()
@@ -253,16 +184,10 @@ func (d *database) claimed(ctx context.Context) (map[int64]string, error) {
 		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
 		WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted
 		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`, nil,
-		func(scan func(...any) error) (c claim, err error) {
-			err = scan(&c.key, &c.who)
-			return c, err
-		})
-	if err != nil {
-		return nil, err
-	}
+		func(c *claim) []any { return []any{&c.key, &c.who} })
 	by := map[int64]string{}
 	for _, c := range all {
 		by[c.key] = c.who
 	}
-	return by, nil
+	return by, err
 }

@@ -1,0 +1,155 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"hclbench/results"
+)
+
+// ErrNoRun says that the store has no such run.
+var ErrNoRun = errors.New("there is no such run")
+
+// Write writes a run as a bundle, with more files for people beside it. The same run
+// gives the same bytes.
+func Write(ctx context.Context, w io.Writer, store *results.Store, run string, more map[string][]byte) error {
+	if err := write(ctx, w, store, run, more); err != nil {
+		return fmt.Errorf("bundle run %s: %w", run, err)
+	}
+	return nil
+}
+
+func write(ctx context.Context, w io.Writer, store *results.Store, run string, more map[string][]byte) error {
+	all, err := read(ctx, store, run)
+	if err != nil {
+		return err
+	}
+	inputs, err := store.Inputs(ctx, run)
+	if err != nil {
+		return err
+	}
+	var index bytes.Buffer
+	enc := json.NewEncoder(&index)
+	enc.SetEscapeHTML(false) // JSON from elsewhere is kept as it is
+	if err := enc.Encode(all); err != nil {
+		return err
+	}
+	out, err := newWriter(w, all.Run.Started)
+	if err != nil {
+		return err
+	}
+	out.file(indexName, index.Bytes())
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		at := name
+		if !strings.HasPrefix(name, logsDir) {
+			at = inputsDir + name
+		}
+		out.file(at, inputs[name])
+	}
+	for _, id := range all.Recorded {
+		out.records(ctx, store, run, id)
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		out.file(name, more[name])
+	}
+	return out.close()
+}
+
+// read is all of a run but the records of its cells and its inputs.
+func read(ctx context.Context, store *results.Store, run string) (all contents, err error) {
+	all.Version = version
+	runs, err := store.Runs(ctx)
+	if err != nil {
+		return all, err
+	}
+	i := slices.IndexFunc(runs, func(r results.Run) bool { return r.ID == run })
+	if i < 0 {
+		return all, ErrNoRun
+	}
+	all.Run = runs[i]
+	if all.Deployments, err = store.Deployments(ctx, run); err != nil {
+		return all, err
+	}
+	if all.Events, err = store.Events(ctx, run); err != nil {
+		return all, err
+	}
+	rows, err := store.Rows(ctx, results.Query{Run: run})
+	if err != nil {
+		return all, err
+	}
+	for _, r := range rows {
+		if r.Damaged != "" {
+			return all, fmt.Errorf("cell %s: %s", r.ID, r.Damaged)
+		}
+		all.Cells = append(all.Cells, r.Cell)
+		// Records have to be whole: a bundle that nobody can read later is no bundle.
+		records, err := store.Records(ctx, run, r.ID)
+		if err != nil {
+			return all, err
+		}
+		if len(records) > 0 {
+			all.Recorded = append(all.Recorded, r.ID)
+		}
+	}
+	return all, nil
+}
+
+// writer writes files into a bundle until the first error.
+type writer struct {
+	packed *zstd.Encoder
+	files  *tar.Writer
+	at     time.Time // of all files
+	err    error
+}
+
+func newWriter(w io.Writer, at time.Time) (*writer, error) {
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	return &writer{packed: z, files: tar.NewWriter(z), at: at.Truncate(time.Second)}, nil
+}
+
+func (w *writer) add(name string, size int64, content io.Reader) {
+	if w.err == nil {
+		h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: w.at, Format: tar.FormatPAX}
+		w.err = w.files.WriteHeader(&h)
+	}
+	if w.err == nil {
+		_, w.err = io.Copy(w.files, content)
+	}
+}
+
+func (w *writer) file(name string, content []byte) {
+	w.add(name, int64(len(content)), bytes.NewReader(content))
+}
+
+// records adds the records of a cell.
+func (w *writer) records(ctx context.Context, store *results.Store, run, id string) {
+	if w.err != nil {
+		return
+	}
+	content, size, err := store.PackedRecords(ctx, run, id)
+	if w.err = err; err == nil {
+		w.add(recordsDir+id+results.RecordsSuffix, size, content)
+		w.err = errors.Join(w.err, content.Close())
+	}
+}
+
+func (w *writer) close() error {
+	if w.err == nil {
+		w.err = w.files.Close()
+	}
+	return errors.Join(w.err, w.packed.Close())
+}

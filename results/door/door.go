@@ -1,0 +1,106 @@
+// Package door is where what others have written comes in, and nowhere else: bundles,
+// and files of other tools. Ids have the form in which they are made, words that mean
+// something are among those that are known, numbers are such as can be counted or
+// measured, texts can be shown on any terminal, and nothing is larger than there is
+// room for.
+package door
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/plain"
+)
+
+// ErrTooLarge says that something is larger than the door lets in.
+var ErrTooLarge = errors.New("it is larger than anything that hcl writes")
+
+// Leash is a reader that ends in ErrTooLarge when more than Left bytes come.
+type Leash struct {
+	io.Reader
+	Left int64
+}
+
+// Read implements [io.Reader].
+func (l *Leash) Read(b []byte) (int, error) {
+	if int64(len(b)) > l.Left+1 {
+		b = b[:max(l.Left+1, 0)]
+	}
+	n, err := l.Reader.Read(b)
+	if l.Left -= int64(n); l.Left < 0 {
+		return 0, ErrTooLarge
+	}
+	return n, err
+}
+
+// maxFile bounds a file that is read whole.
+const maxFile = 1 << 30
+
+// File reads a file whole.
+func File(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(&Leash{r, maxFile})
+	if errors.Is(err, ErrTooLarge) {
+		err = fmt.Errorf("longer than %d MiB", maxFile>>20)
+	}
+	return text, err
+}
+
+// IsThingID knows the hashes of cells and deployments.
+func IsThingID(id string) bool { return thingID.MatchString(id) }
+
+var thingID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
+
+// maxName bounds what stands on one line: names, images, models.
+const maxName = 4 << 10
+
+// Lines makes texts fit to stand in a table.
+func Lines(texts ...*string) error {
+	for _, s := range texts {
+		if *s = plain.Line(*s); len(*s) > maxName {
+			return fmt.Errorf("a name has %d bytes: %s", len(*s), plain.Cut(*s, 40))
+		}
+	}
+	return nil
+}
+
+// Name refuses a name that cannot be shown as it is.
+func Name(name string) error {
+	shown := name
+	if err := Lines(&shown); err != nil || shown == name {
+		return err
+	}
+	return fmt.Errorf("%q cannot be shown", plain.Cut(name, 40))
+}
+
+// oneOf refuses a word that is none of those that mean something.
+func oneOf(what, word string, words ...string) error {
+	if !slices.Contains(words, word) {
+		return fmt.Errorf("its %s is %q, which is not one of %s", what, plain.Cut(word, 40), strings.Join(words, ", "))
+	}
+	return nil
+}
+
+// dated refuses times that a store cannot keep.
+func dated(times ...time.Time) error {
+	for _, t := range times {
+		if y := t.UTC().Year(); y < 1 || y > 9999 {
+			return fmt.Errorf("one of its times is in the year %d", y)
+		}
+	}
+	return nil
+}
+
+// counted refuses numbers that nothing can be counted or measured by.
+func counted[T int | int64 | float64 | time.Duration](what string, numbers ...T) error {
+	for _, n := range numbers {
+		if !(n >= 0) || float64(n) > 1<<62 {
+			return fmt.Errorf("its %s cannot be %v", what, n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package door
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/results"
+)
+
+// Run makes a run from elsewhere fit to be kept, or says why it is none.
+func Run(r *results.Run) error {
+	if !results.IsRunID(r.ID) {
+		return fmt.Errorf("%q is not the id of a run", plain.Cut(r.ID, 40))
+	}
+	if r.Outcome == results.Importing {
+		return fmt.Errorf("run %s was not whole where it comes from", r.ID)
+	}
+	err := errors.Join(oneOf("command", r.Command, "apply", "rehearse", "bench", "import"),
+		dated(r.Started, r.Finished), Lines(&r.Lab, &r.Version, &r.Outcome))
+	if err != nil {
+		return fmt.Errorf("run %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// Deployment makes a deployment from elsewhere fit to be kept with a run.
+func Deployment(d *results.Deployment, run string) error {
+	if !IsThingID(d.ID) {
+		return fmt.Errorf("%q is not the id of a deployment", plain.Cut(d.ID, 40))
+	}
+	err := errors.Join(ofRun(d.RunID, run), dated(d.Started, d.Stopped), gpus(d.GPUCount), counted("price", d.PricePerHour),
+		counted("time to get ready", d.Ready), Lines(&d.Engine, &d.Kind, &d.Host, &d.GPUs, &d.Model, &d.Image, &d.Digest, &d.CompileCache))
+	for i := range d.Members {
+		m := &d.Members[i]
+		err = errors.Join(err, gpus(m.GPUCount), counted("number", m.Instance, m.Rank), counted("price", m.Price),
+			Lines(&m.Role, &m.Host, &m.GPUs, &m.Image, &m.Digest))
+	}
+	if err != nil {
+		return fmt.Errorf("deployment %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// ofRun refuses what belongs to another run.
+func ofRun(id, run string) error {
+	if id != run {
+		return fmt.Errorf("it is of run %q", plain.Cut(id, 40))
+	}
+	return nil
+}
+
+func gpus(n int) error {
+	if n > math.MaxInt32 {
+		return fmt.Errorf("it has %d GPUs", n)
+	}
+	return counted("number of GPUs", n)
+}
+
+// Cell makes a cell from elsewhere fit to be kept with a run.
+func Cell(c *results.Cell, run string) error {
+	if !IsThingID(c.ID) {
+		return fmt.Errorf("%q is not the id of a cell", plain.Cut(c.ID, 40))
+	}
+	err := errors.Join(ofRun(c.RunID, run), dated(c.Started, c.Finished), Lines(&c.Benchmark, &c.CacheReset), Axes(c.Axes))
+	if !IsThingID(c.DeploymentID) {
+		err = errors.Join(err, fmt.Errorf("%q is not the id of a deployment", plain.Cut(c.DeploymentID, 40)))
+	}
+	if c.Repetition < 1 || c.Repetition > math.MaxInt32 {
+		err = errors.Join(err, fmt.Errorf("it is repetition %d", c.Repetition))
+	}
+	if c.Summary != nil {
+		err = errors.Join(err, oneOf("verdict", c.Summary.Verdict.Verdict, verdicts()...), Summary(c.Summary))
+	}
+	if c.Telemetry != nil {
+		for _, s := range c.Telemetry.Series {
+			if len(s.At) != len(s.Value) {
+				err = errors.Join(err, fmt.Errorf("%s of %s has %d times and %d values",
+					plain.Cut(s.Name, 40), plain.Cut(s.Of, 40), len(s.At), len(s.Value)))
+			}
+		}
+	}
+	if c.Origin != nil {
+		err = errors.Join(err, oneOf("origin", c.Origin.Format, results.OriginFormats()...))
+		if !bytes.HasPrefix(bytes.TrimSpace(c.Origin.Fields), []byte("{")) {
+			err = errors.Join(err, errors.New("its origin is not an object"))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cell %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+func verdicts() []string { return []string{load.Valid, load.Imported, load.Suspect, load.Void} }
+
+// Axes makes the coordinates of a cell fit to stand in a table.
+func Axes(axes results.Axes) error {
+	seen := map[string]bool{}
+	for i := range axes {
+		x := &axes[i]
+		if err := Lines(&x.Name); err != nil {
+			return err
+		}
+		if seen[x.Name] {
+			return fmt.Errorf("it has the axis %q twice", x.Name)
+		}
+		seen[x.Name] = true
+		if s, ok := x.Value.(string); ok {
+			if err := Lines(&s); err != nil {
+				return err
+			}
+			x.Value = s
+		}
+	}
+	return nil
+}
+
+// Summary looks at what tables and charts are made of.
+func Summary(s *load.Summary) error {
+	err := errors.Join(dated(s.Started),
+		counted("duration", s.Duration), counted("number of requests", s.Requests, s.Completed, s.Failed),
+		counted("number of tokens", s.InputTokens, s.OutputTokens, s.AskedInput, s.AskedOutput),
+		counted("throughput", s.RequestThroughput, s.InputThroughput, s.OutputThroughput, s.TotalThroughput, s.PeakOutputThroughput),
+		counted("concurrency", s.MeanConcurrency, float64(s.PeakConcurrency)))
+	for _, t := range []load.Stats{s.TTFT, s.TPOT, s.ITL, s.E2EL} {
+		err = errors.Join(err, counted("latency", float64(t.Count), t.Mean, t.Median, t.Std, t.Min, t.Max))
+		for p, v := range t.Percentiles {
+			if at, wrong := strconv.ParseFloat(p, 64); wrong != nil || !(at >= 0 && at <= 100) {
+				err = errors.Join(err, fmt.Errorf("%q is no percentile", plain.Cut(p, 40)))
+			}
+			err = errors.Join(err, counted("latency", v))
+		}
+	}
+	if x := s.Series; x != nil && (x.Every <= 0 || len(x.OutputTokens) != len(x.InFlight) || len(x.TTFT) != len(x.InFlight)) {
+		err = errors.Join(err, errors.New("its lists over time are not of one length"))
+	}
+	for _, part := range []*load.Summary{s.Untrimmed, s.Steady} {
+		if part != nil {
+			err = errors.Join(err, oneOf("verdict", part.Verdict.Verdict, append(verdicts(), "")...), Summary(part))
+		}
+	}
+	return err
+}
+
+// Event makes an event from elsewhere fit to be kept.
+func Event(e *results.Event) error {
+	e.Message = plain.Text(e.Message)
+	err := errors.Join(dated(e.Time), oneOf("level", e.Level, "info", "warn", "error"), Lines(&e.Host, &e.Engine, &e.Cell))
+	if err != nil {
+		return fmt.Errorf("event: %w", err)
+	}
+	return nil
+}
+
+// Record makes a record from elsewhere fit to be kept.
+func Record(r *load.Record) error {
+	err := errors.Join(counted("time", r.Scheduled, r.Ready, r.Sent, r.First, r.Last, r.End), counted("gap", r.Gaps...),
+		counted("number", r.Seq, r.Dropped, r.Merged, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput), Lines(&r.Finish, &r.Class))
+	if err != nil {
+		return fmt.Errorf("request %d: %w", r.Seq, err)
+	}
+	return nil
+}

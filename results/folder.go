@@ -1,0 +1,396 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	_ "modernc.org/sqlite" // the "sqlite" driver
+)
+
+// folder is a store of its own: a database, and beside it files of records. Locks are
+// the file system's.
+type folder struct {
+	dir string
+	db  *database
+
+	mu    sync.Mutex
+	begun map[string]*flock.Flock // of the runs that this process has begun, by id
+}
+
+// databaseFile is the name of a folder's database.
+const databaseFile = "results.db"
+
+// Open opens the store in dir, and makes it when there is none. It changes an
+// older schema to this program's, and refuses a newer one with ErrNewer. What cannot
+// be written can be read all the same.
+func Open(ctx context.Context, dir string) (*Store, error) {
+	s, err := openFolder(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func openFolder(ctx context.Context, dir string) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{dir: dir, begun: map[string]*flock.Flock{}}
+	if err := os.MkdirAll(f.records(), 0o755); err != nil {
+		return nil, err
+	}
+	var s *Store
+	// Going over to write-ahead logging and migrating are two things that SQLite's
+	// own locks do not order between processes.
+	done, err := f.alone(ctx)
+	if err == nil {
+		defer done()
+		s, err = f.store(ctx, nil, url.Values{
+			"_journal_mode": {"WAL"},
+			// Every commit is on disk before it is reported: cells take minutes to
+			// measure, and a commit milliseconds.
+			"_synchronous":  {"FULL"},
+			"_foreign_keys": {"1"},
+			// A transaction that begins by reading cannot wait for another writer.
+			"_txlock": {"immediate"},
+		})
+	}
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	why := unwritable(dir)
+	if why == nil {
+		return nil, err
+	}
+	options := url.Values{"mode": {"ro"}}
+	if info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal")); err != nil || info.Size() == 0 {
+		options.Set("immutable", "1")
+	}
+	return f.store(ctx, fmt.Errorf("the store can only be read: %w", why), options)
+}
+
+// store opens the database. Refuses says why nothing can be written; nil: it can.
+func (f *folder) store(ctx context.Context, refuses error, options url.Values) (*Store, error) {
+	if err := f.lostDatabase(); err != nil {
+		return nil, err
+	}
+	options.Set("_busy_timeout", "30000")
+	options.Set("_error_rc", "1")
+	name := url.URL{Scheme: "file", Path: filepath.Join(f.dir, databaseFile), RawQuery: options.Encode()}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	// SQLite has one writer; a second connection would only wait for the first.
+	db.SetMaxOpenConns(1)
+	f.db = &database{DB: db, name: f.dir, refuses: refuses}
+	s, err := newStore(ctx, f.dir, f.db, f)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// records is the folder with one file of records per cell.
+func (f *folder) records() string { return filepath.Join(f.dir, "records") }
+
+// lostDatabase refuses a folder with records and without the database that knows of
+// them: a new one would have everything measured again.
+func (f *folder) lostDatabase() error {
+	file := filepath.Join(f.dir, databaseFile)
+	for _, name := range []string{file, file + "-wal"} {
+		if info, err := os.Stat(name); err == nil && info.Size() > 0 {
+			return nil
+		}
+	}
+	entries, err := os.ReadDir(f.records())
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s is empty or gone, and there are %d files in %s: bring it back from a copy, or move %s away to begin anew",
+		databaseFile, len(entries), f.records(), f.dir)
+}
+
+// unwritable says why nothing can be written in a folder; nil: it can.
+func unwritable(dir string) error {
+	f, err := os.CreateTemp(dir, ".writable-")
+	if err == nil {
+		_, err = f.Write(make([]byte, 1<<16))
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	for _, why := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, why) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *folder) alone(ctx context.Context) (done func(), err error) {
+	opening := flock.New(filepath.Join(f.dir, "opening"))
+	if _, err := opening.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, errors.Join(err, opening.Close())
+	}
+	return func() { opening.Close() }, nil
+}
+
+func (f *folder) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	for _, lock := range f.begun {
+		errs = append(errs, lock.Close())
+	}
+	f.begun = nil
+	return errors.Join(errs...)
+}
+
+// holder is what the lock file says about who has the lock.
+type holder struct {
+	PID   int       `json:"pid"`
+	Who   string    `json:"who"`
+	Since time.Time `json:"since"`
+}
+
+func (f *folder) lock(_ context.Context, _, who string) (unlock func() error, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("lock store %s: %w", f.dir, err)
+		}
+	}()
+	path := filepath.Join(f.dir, "lock")
+	lock := flock.New(path)
+	got, err := lock.TryLock()
+	if err != nil {
+		return nil, err
+	}
+	if !got {
+		var h holder
+		if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, &h) != nil {
+			return nil, ErrLocked
+		}
+		return nil, fmt.Errorf("%w by %s (process %d, since %s)", ErrLocked, h.Who, h.PID, h.Since.Local().Format(time.DateTime))
+	}
+	b, err := json.Marshal(holder{PID: os.Getpid(), Who: who, Since: time.Now().Truncate(time.Second)})
+	if err == nil {
+		// In place: a renamed file would be another lock.
+		err = os.WriteFile(path, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return func() error { return errors.Join(os.Truncate(path, 0), lock.Close()) }, nil
+}
+
+// held is ctx: the lock of a folder goes with the process alone.
+func (f *folder) held(ctx context.Context) (held context.Context, stop func()) { return ctx, func() {} }
+
+// runningFile is locked by the process that is at a run.
+func (f *folder) runningFile(run string) string { return filepath.Join(f.dir, "running", run) }
+
+func (f *folder) begin(_ context.Context, run string) error {
+	path := f.runningFile(run)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	lock := flock.New(path)
+	got, err := lock.TryLock()
+	if err == nil && !got {
+		err = busy(run)
+	}
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun[run] = lock
+	return nil
+}
+
+func (f *folder) end(_ context.Context, run string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	lock := f.begun[run]
+	if lock == nil {
+		return nil
+	}
+	delete(f.begun, run)
+	return errors.Join(os.Remove(lock.Path()), lock.Close())
+}
+
+func (f *folder) running(_ context.Context, runs []string) (map[string]bool, error) {
+	going := map[string]bool{}
+	for _, run := range runs {
+		path := f.runningFile(run)
+		if _, err := os.Stat(path); err != nil {
+			path = journalFile(f.dir, run) // an older hcl shows it by the run's journal alone
+		}
+		over, err := abandoned(path)
+		if err != nil {
+			return nil, err
+		}
+		going[run] = !over
+	}
+	return going, nil
+}
+
+// keep has files come first: a file without a row is litter, a row without its file
+// would be a lie.
+func (f *folder) keep(
+	ctx context.Context, of scope, records map[string]packed, rows func(tx statements, names map[string]string) error,
+) error {
+	if f.db.refuses != nil {
+		return f.db.refuses
+	}
+	before, err := f.named(ctx, of)
+	if err != nil {
+		return err
+	}
+	names, err := f.layDown(of.run, records)
+	if err == nil {
+		err = f.db.change(ctx, func(tx statements) error { return rows(tx, names) })
+	}
+	// An error does not always mean that the rows are not there: ctx may have ended
+	// just after the commit. So they are asked which files may go.
+	now, lookErr := f.named(context.WithoutCancel(ctx), of)
+	if lookErr != nil {
+		return errors.Join(err, lookErr)
+	}
+	for _, name := range names {
+		before[name] = true
+	}
+	for name := range before {
+		if !now[name] {
+			os.Remove(filepath.Join(f.records(), name)) // else it is litter, which hurts nobody
+		}
+	}
+	return err
+}
+
+// layDown gives records their files, and returns the names of those that are there,
+// by cell, also with an error.
+func (f *folder) layDown(run string, records map[string]packed) (names map[string]string, err error) {
+	names = map[string]string{}
+	for cell, p := range records {
+		if p.mark.count == 0 {
+			continue
+		}
+		name := newRecordsFile(f.records(), run, cell)
+		if err := p.moveTo(filepath.Join(f.records(), name)); err != nil {
+			return names, fmt.Errorf("write its records: %w", err)
+		}
+		names[cell] = name
+	}
+	if len(names) == 0 {
+		return names, nil
+	}
+	return names, syncDir(f.records())
+}
+
+// named are the files that rows name.
+func (f *folder) named(ctx context.Context, of scope) (map[string]bool, error) {
+	query, args := `SELECT records FROM cells WHERE records IS NOT NULL`, []any{}
+	if of.run != "" {
+		query, args = query+` AND run_id = ?`, append(args, of.run)
+	}
+	if of.cell != "" {
+		query, args = query+` AND id = ?`, append(args, of.cell)
+	}
+	all, err := collect(ctx, f.db, "read records", query, args, column[string])
+	names := map[string]bool{}
+	for _, name := range all {
+		names[name] = true
+	}
+	return names, err
+}
+
+func (f *folder) open(_ context.Context, _, _, name string) (io.ReadCloser, int64, error) {
+	file, err := os.Open(filepath.Join(f.records(), name))
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
+}
+
+// drop removes files of records that no cell names, whole or begun, and what showed
+// that the run went on.
+func (f *folder) drop(ctx context.Context, d *Dropped) error {
+	keep, err := f.named(ctx, scope{})
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(f.records())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if keep[e.Name()] || !isRecordsOf(d.Run, e.Name()) {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			d.Files, d.Bytes = d.Files+1, d.Bytes+info.Size()
+		}
+		if err := removed(os.Remove(filepath.Join(f.records(), e.Name()))); err != nil {
+			return err
+		}
+	}
+	return removed(os.Remove(f.runningFile(d.Run)))
+}
+
+// removed is err, unless somebody else was faster.
+func removed(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (f *folder) measure(ctx context.Context, runs map[string]int64) (lost []Litter, err error) {
+	type named struct{ file, run string }
+	all, err := collect(ctx, f.db, "read records", `SELECT records, run_id FROM cells WHERE records IS NOT NULL`, nil,
+		func(n *named) []any { return []any{&n.file, &n.run} })
+	if err != nil {
+		return nil, err
+	}
+	runOf := map[string]string{}
+	for _, n := range all {
+		runOf[n.file] = n.run
+	}
+	entries, err := os.ReadDir(f.records())
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) || err == nil && e.IsDir() {
+			continue // a file that was being written is whole now, under its own name
+		}
+		if err != nil {
+			return nil, err
+		}
+		run, used := runOf[e.Name()]
+		if _, goes := runs[run]; used && goes {
+			runs[run] += info.Size()
+		} else if !used && time.Since(info.ModTime()) > litterAge {
+			lost = append(lost, Litter{Path: filepath.Join("records", e.Name()), Bytes: info.Size(), Why: "records of no cell"})
+		}
+	}
+	return lost, nil
+}

@@ -1,0 +1,296 @@
+package formats
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/results"
+	"hclbench/results/door"
+)
+
+// Result is what was read of one measurement of others.
+type Result struct {
+	results.Cell                    // without ids and benchmark, which they do not know
+	Deployment   results.Deployment // engine, kind, GPUs, model and command, as far as they are told
+	Records      []load.Record      // where every request was written down; nil: it was not
+	numbers      numbers            // that nobody understands here
+}
+
+// Read reads what `vllm bench serve`, `throughput` or `latency` or SGLang's
+// bench_serving has written or printed, and finds out by itself which of them:
+// objects of --save-result and --append-result, lines of --output-file (where a bare
+// Infinity or NaN is understood), an array of such objects, or text with result
+// blocks in it.
+//
+// The summary has the figures that the format has, and names those that it has not
+// in [load.Summary.Unknown]; docs/method.md says where they mean something else than
+// ours. Every member of the tool's object is kept in [results.Cell.Origin]. What the
+// load was, and what --metadata and other members say of the engine, are axes. The
+// verdict is "imported", because neither tool looks whether it kept up, and "suspect"
+// where requests failed or the figures contradict each other.
+//
+// Unused are members with a number that nobody understands here.
+func Read(r io.Reader) (all []Result, unused []string, err error) {
+	text, err := door.File(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read results: %w", err)
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+		all, err = readJSON(plain.JSON(strictJSON(text)))
+	} else {
+		all, err = readText(plain.Text(string(text)))
+	}
+	if err == nil && len(all) == 0 {
+		err = errors.New("read results: there is neither an object nor a \"Serving Benchmark Result\" block")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return all, tellApart(all), nil
+}
+
+func readText(text string) (all []Result, err error) {
+	for _, b := range readBlocks(text) {
+		one, err := readResult(b.tool.format, b.object)
+		if err != nil {
+			return nil, fmt.Errorf("read result block %d: %w", len(all)+1, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func readJSON(text []byte) (all []Result, err error) {
+	var raws []json.RawMessage
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("read result %d: %w", len(raws)+1, err)
+		}
+		raws = append(raws, raw)
+	}
+	if len(raws) == 1 && raws[0][0] == '[' {
+		if err := json.Unmarshal(raws[0], &raws); err != nil {
+			return nil, fmt.Errorf("read results: %w", err)
+		}
+	}
+	for i, raw := range raws {
+		o, err := readObject(raw)
+		var one Result
+		if err == nil {
+			one, err = readResult(formatOf(o), o)
+		}
+		if err == nil {
+			one.Axes = append(one.Axes, o.texts()...)
+			err = door.Axes(one.Axes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read result %d: %w", i+1, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// formatOf tells by its members what has written an object. Of vLLM's own, some are in
+// no other; its --metadata can add any.
+func formatOf(o *object) string {
+	has := func(keys ...string) bool { return slices.ContainsFunc(keys, o.has) }
+	switch {
+	case has("num_prompts", "model_id", "tokenizer_id", "endpoint_type", "total_token_throughput"):
+		return results.OriginVLLM
+	case has("mean_e2e_latency_ms", "total_throughput", "dataset_name"):
+		return results.OriginSGLang
+	case o.has("avg_latency") && has("latencies", "percentiles"):
+		return results.OriginLatency
+	case o.has("elapsed_time") && o.has("num_requests") && !o.has("completed"):
+		return results.OriginThroughput
+	}
+	return results.OriginVLLM
+}
+
+// reader reads the objects of one format.
+type reader struct {
+	required []string // members that are numbers
+	read     func(c *results.Cell, o *object) (told map[string]bool)
+}
+
+func readerOf(format string) reader {
+	switch format {
+	case results.OriginThroughput:
+		return reader{[]string{"num_requests", "elapsed_time"}, readThroughput}
+	case results.OriginLatency:
+		return reader{[]string{"avg_latency"}, readLatency}
+	}
+	t, _, _ := Named(format)
+	return reader{[]string{"completed", "duration"}, t.read}
+}
+
+// readResult makes a cell of a tool's object.
+func readResult(format string, o *object) (one Result, err error) {
+	if o.has(rehearsal) {
+		return one, errors.New("it is of a rehearsal, with a simulated engine: nothing was measured")
+	}
+	of := readerOf(format)
+	for _, key := range of.required {
+		if v, ok := o.number(key); !ok || v < 0 {
+			return one, fmt.Errorf("it has no number %q, so it is not a result of vllm bench or of bench_serving", key)
+		}
+	}
+	records, kept, err := readRecords(o)
+	if err != nil {
+		return one, err
+	}
+	fields, err := kept.line()
+	if err != nil {
+		return one, err
+	}
+	s := &load.Summary{}
+	one.Records, one.numbers = records, o.numbers()
+	one.Summary, one.Origin = s, &results.Origin{Format: format, Fields: bytes.TrimSpace(fields)}
+	one.Job.Workload.Endpoint = load.Completions
+	told := of.read(&one.Cell, o)
+	var errs []string
+	if o.has("errors") && o.into("errors", &errs) == nil { // SGLang counts them nowhere
+		failed := len(slices.DeleteFunc(errs, func(e string) bool { return e == "" }))
+		s.Failed, told["failed"] = max(s.Failed, failed), true
+	}
+	s.Requests = max(s.Requests, s.Completed+s.Failed)
+	one.Finished = one.Started.Add(time.Duration(s.Duration * float64(time.Second)))
+	s.Started = one.Started
+	judge(s, told, one.Job.Workload.Concurrency)
+	one.Deployment = deploymentOf(format, o, one.Job.Target.Model)
+	return one, errors.Join(door.Summary(s), door.Axes(one.Axes),
+		door.Lines(&one.Job.Target.Model, &one.Job.Workload.Dataset.Kind, &one.Deployment.Model))
+}
+
+// deploymentOf is what a result of another tool says of the server.
+func deploymentOf(format string, o *object, model string) results.Deployment {
+	d := results.Deployment{Model: cmp.Or(model, o.text("model_id"))}
+	for _, backend := range []struct{ prefix, kind string }{
+		{"vllm", "vllm"}, {"sglang", "sglang"}, {"trt", "trtllm"}, {"tensorrt", "trtllm"},
+	} {
+		if strings.HasPrefix(strings.ToLower(o.text("backend")), backend.prefix) {
+			d.Kind = backend.kind
+		}
+	}
+	if format == results.OriginThroughput || format == results.OriginLatency {
+		d.Kind = "vllm" // its offline tools
+	}
+	return d
+}
+
+// read reads a result of a tool that sends over HTTP, and returns which figures it has.
+func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
+	s, w := c.Summary, &c.Job.Workload
+	told = map[string]bool{}
+	for _, m := range slices.Concat(t.members, t.after) {
+		if v, ok := o.number(m.key); ok && m.figure != "" && !told[m.figure] {
+			figureNamed(m.figure).set(s, v)
+			told[m.figure] = true
+		}
+	}
+	if asked := int(o.whole("num_prompts")); asked > 0 {
+		// All that were asked for were sent; those without an answer are in no count.
+		s.Requests, s.Failed = asked, max(s.Failed, asked-s.Completed)
+		told["requests"], told["failed"] = true, true
+	}
+	w.Requests = max(s.Requests, s.Completed+s.Failed)
+	w.Concurrency, w.Rate = int(o.whole("max_concurrency")), load.Rate(o.float("request_rate"))
+	if math.IsInf(float64(w.Rate), 1) && w.Concurrency > 0 {
+		w.Rate = 0 // a closed loop is what both tools make of it
+	}
+	readLatencies(s, o, told)
+	t.readLoad(c, o)
+	if c.Axes = loadAxes(*c); t.format == results.OriginSGLang && o.has("dataset_name") {
+		c.Axes = append(c.Axes, results.Axis{Name: "dataset", Value: o.text("dataset_name")})
+	}
+	return told
+}
+
+// readLatencies reads latencies in milliseconds, and those in seconds where there are no
+// others. A name without a unit is taken to be of seconds, as Python's clocks are,
+// unless that were longer than the whole run.
+func readLatencies(s *load.Summary, o *object, told map[string]bool) {
+	bare, longest := 1e3, 0.0
+	for _, key := range o.keys {
+		if l, ok := latencyNamed(key); ok && l.unit == "" {
+			longest = max(longest, o.float(key))
+		}
+	}
+	if longest > s.Duration {
+		bare = 1
+	}
+	for _, t := range timings() {
+		t.of(s).Percentiles = map[string]float64{}
+	}
+	factors := map[string]float64{"ms": 1, "s": 1e3, "": bare}
+	for _, unit := range []string{"", "s", "ms"} { // the last one counts
+		for _, key := range o.keys {
+			l, ok := latencyNamed(key)
+			if v, number := o.number(key); ok && number && l.unit == unit {
+				l.set(s, factors[unit]*v)
+				told[l.told()] = true
+			}
+		}
+	}
+}
+
+// loadAxes are what the load was.
+func loadAxes(c results.Cell) (axes results.Axes) {
+	add := func(name string, value any, known bool) {
+		if known {
+			axes = append(axes, results.Axis{Name: name, Value: value})
+		}
+	}
+	w, s := c.Job.Workload, c.Summary
+	add("concurrency", int64(w.Concurrency), w.Concurrency > 0)
+	add("rate", float64(w.Rate), w.Rate > 0 && w.Rate != load.Inf)
+	n := int64(max(s.Completed, 1)) // of equal lengths, when the count says so
+	add("input_tokens", s.InputTokens/n, s.InputTokens > 0 && s.InputTokens%n == 0)
+	add("output_tokens", s.OutputTokens/n, s.OutputTokens > 0 && s.OutputTokens%n == 0)
+	return axes
+}
+
+// readThroughput reads a result of vllm bench throughput, which sends all at once.
+func readThroughput(c *results.Cell, o *object) map[string]bool {
+	s := c.Summary
+	s.Completed, s.Duration = int(o.whole("num_requests")), o.float("elapsed_time")
+	s.RequestThroughput, s.TotalThroughput = o.float("requests_per_second"), o.float("tokens_per_second")
+	s.Requests, c.Job.Workload.Requests = s.Completed, s.Completed
+	c.Axes = results.Axes{{Name: "batch", Value: int64(s.Completed)}}
+	return map[string]bool{"completed": true, "requests": true, "duration_s": true,
+		"request_throughput": o.has("requests_per_second"), "total_throughput": o.has("tokens_per_second")}
+}
+
+// readLatency reads a result of vllm bench latency: how long one batch takes, in
+// seconds, and not of how many requests that is.
+func readLatency(c *results.Cell, o *object) map[string]bool {
+	t := &c.Summary.E2EL
+	t.Mean, t.Percentiles = 1e3*o.float("avg_latency"), map[string]float64{}
+	var latencies []float64
+	var percentiles map[string]float64
+	if o.into("latencies", &latencies) == nil {
+		t.Count = len(latencies)
+	}
+	if o.into("percentiles", &percentiles) == nil {
+		for p, v := range percentiles {
+			t.Percentiles[p] = 1e3 * v
+		}
+	}
+	t.Median = t.Percentiles["50"]
+	return map[string]bool{"e2el_ms.mean": true}
+}

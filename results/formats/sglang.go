@@ -1,0 +1,194 @@
+package formats
+
+import (
+	"slices"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// sglang is SGLang's own load generator, bench_serving. Its line is valid JSON here: an
+// unbounded rate is "inf", where SGLang writes a bare Infinity, which no reader of JSON
+// but Python's takes. Answers are counted by the server and never tokenized again, so
+// that total_output_tokens_retokenized is null and has no row. Two members are more than
+// SGLang has: failed, which it does not count, and max_itl_ms, which it only prints.
+func sglang() Tool {
+	return Tool{
+		format: results.OriginSGLang,
+		members: []member{
+			{key: "tag", value: null},
+			{key: "backend", value: sglangBackend},
+			{key: "dataset_name", value: func(r *results.Row) any { return sglangDataset(r.Job.Prompts().Dataset.Kind) }},
+			{key: "request_rate", value: sglangRate},
+			{key: "max_concurrency", value: maxConcurrency},
+			{key: "sharegpt_output_len", value: func(r *results.Row) any { return orNull(r.Job.Prompts().Dataset.OutputTokens) }},
+			{key: "random_input_len", value: ofRandom(func(b load.Batch) any { return b.Dataset.InputTokens })},
+			{key: "random_output_len", value: ofRandom(func(b load.Batch) any { return b.OutputTokens })},
+			{key: "random_range_ratio", value: ofRandom(sglangRatio)},
+			{key: "server_info", value: sglangInfo},
+			{key: "duration", figure: "duration_s"},
+			{key: "completed", figure: "completed"},
+			{key: "failed", figure: "failed"},
+			{key: "total_input_tokens", figure: "input_tokens"},
+			{key: "total_input_text_tokens", figure: "input_tokens"},
+			{key: "total_input_vision_tokens", value: func(*results.Row) any { return 0 }},
+			{key: "total_output_tokens", figure: "output_tokens"},
+			{key: "total_output_tokens_retokenized", value: null},
+			{key: "request_throughput", figure: "request_throughput"},
+			{key: "input_throughput", figure: "input_throughput"},
+			{key: "output_throughput", figure: "output_throughput"},
+			{key: "total_throughput", figure: "total_throughput"},
+		},
+		latencies: []section{
+			{key: "e2e_latency", name: "E2E Latency", title: "End-to-End Latency"},
+			{key: "ttft", name: "TTFT", title: "Time to First Token"},
+			{key: "tpot", name: "TPOT", title: "Time per Output Token (excl. 1st token)"},
+			{key: "itl", name: "ITL", title: "Inter-Token Latency", hasMax: true},
+		},
+		percentiles: func(s load.Stats) []string {
+			return slices.DeleteFunc(percentiles(s), func(p string) bool { return p != "90" && p != "95" && p != "99" })
+		},
+		after: []member{
+			{key: "concurrency", figure: "mean_concurrency"},
+			{key: "accept_length", value: func(r *results.Row) any {
+				if t := r.Telemetry; t != nil && t.StepTokens != nil {
+					return t.StepTokens
+				}
+				return nil
+			}},
+			{key: "max_output_tokens_per_s", figure: "peak_output_throughput"},
+			{key: "max_concurrent_requests", figure: "peak_concurrency"},
+			{key: "cache_report", value: func(r *results.Row) any {
+				if t := r.Telemetry; t != nil && t.PrefixHitRate != nil {
+					return map[string]float64{"cache_hit_rate_pct": 100 * *t.PrefixHitRate}
+				}
+				return absent{}
+			}},
+		},
+		head: []blockRow{
+			{"Backend:", "backend", asSpelt},
+			{"Traffic request rate:", "request_rate", asSpelt},
+			{"Max request concurrency:", "max_concurrency", orNotSet},
+			{"Successful requests:", "completed", whole},
+			{"Benchmark duration (s):", "duration", hundredth},
+			{"Total input tokens:", "total_input_tokens", whole},
+			{"Total input text tokens:", "total_input_text_tokens", whole},
+			{"Total generated tokens:", "total_output_tokens", whole},
+			{"Total generated tokens (retokenized):", "total_output_tokens_retokenized", whole},
+			{"Request throughput (req/s):", "request_throughput", hundredth},
+			{"Input token throughput (tok/s):", "input_throughput", hundredth},
+			{"Output token throughput (tok/s):", "output_throughput", hundredth},
+			{"Peak output token throughput (tok/s):", "max_output_tokens_per_s", hundredth},
+			{"Peak concurrent requests:", "max_concurrent_requests", whole},
+			{"Total token throughput (tok/s):", "total_throughput", hundredth},
+			{"Concurrency:", "concurrency", hundredth},
+			{"Accept length:", "accept_length", hundredth},
+		},
+		readLoad: readSGLang,
+	}
+}
+
+// sglangRate is the rate, or that requests come when a trace says.
+func sglangRate(r *results.Row) any {
+	if r.Job.Workload.Dataset.Kind == load.Trace {
+		return "trace"
+	}
+	return rate(r)
+}
+
+// ofRandom is what only random prompts have.
+func ofRandom(of func(load.Batch) any) func(*results.Row) any {
+	return func(r *results.Row) any {
+		b := r.Job.Prompts()
+		if b.Dataset.Kind != load.Random {
+			return nil
+		}
+		return of(b)
+	}
+}
+
+func sglangRatio(b load.Batch) any {
+	switch d := b.Dataset; {
+	case d.RangeRatio == nil:
+		return 1.0
+	case d.Convention == load.ConventionSGLang:
+		return *d.RangeRatio
+	}
+	return nil
+}
+
+func sglangInfo(r *results.Row) any {
+	if r.Deployment.Kind == "sglang" && len(r.Deployment.Served) > 0 {
+		return r.Deployment.Served
+	}
+	return nil
+}
+
+func readSGLang(c *results.Cell, o *object) {
+	s, w := c.Summary, &c.Job.Workload
+	d := &w.Dataset
+	d.Kind = o.text("dataset_name")
+	for _, kind := range load.DatasetKinds() {
+		if sglangDataset(kind) == d.Kind {
+			d.Kind = kind
+		}
+	}
+	d.OutputTokens = int(o.whole("sharegpt_output_len"))
+	if d.Kind == load.Random {
+		d.InputTokens, w.OutputTokens = int(o.whole("random_input_len")), int(o.whole("random_output_len"))
+		if ratio, ok := o.number("random_range_ratio"); ok {
+			d.RangeRatio, d.Convention = &ratio, load.ConventionSGLang
+		}
+	}
+	switch backend := o.text("backend"); {
+	case strings.HasSuffix(backend, "chat"):
+		w.Endpoint = load.Chat
+	case backend == "sglang" || backend == "sglang-native":
+		w.Endpoint = load.Generate
+	}
+	var info struct {
+		ModelPath       string `json:"model_path"`
+		ServedModelName string `json:"served_model_name"`
+	}
+	if o.into("server_info", &info) == nil { // of another form: the model is not known
+		c.Job.Target.Model = info.ServedModelName
+		if info.ServedModelName == "" {
+			c.Job.Target.Model = info.ModelPath
+		}
+	}
+	if s.TotalThroughput == 0 && s.InputThroughput > 0 && s.OutputThroughput > 0 {
+		s.TotalThroughput = s.InputThroughput + s.OutputThroughput // it is not in lines of old
+	}
+}
+
+// sglangBackend is what --backend would have been.
+func sglangBackend(r *results.Row) any {
+	backend := "vllm" // which is its word for any server that speaks the OpenAI API
+	if r.Deployment.Kind == "sglang" {
+		backend = "sglang-oai"
+	}
+	switch r.Job.Workload.Endpoint {
+	case load.Generate:
+		return "sglang"
+	case load.Chat:
+		return backend + "-chat"
+	}
+	return backend
+}
+
+// sglangDataset is SGLang's name for a data set; one that it does not have keeps
+// its own.
+func sglangDataset(kind string) string {
+	switch kind {
+	case load.Random:
+		return "random-ids"
+	case load.SharedPrefix:
+		return "generated-shared-prefix"
+	case load.JSONL:
+		return "custom"
+	case load.Trace:
+		return "mooncake"
+	}
+	return kind
+}

@@ -1,0 +1,217 @@
+package formats
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/results"
+	"hclbench/results/door"
+)
+
+// ReadTable reads a table of published figures whose first line names the columns.
+// Names are understood in the spellings of `vllm bench serve`, of SGLang's
+// bench_serving and of well-known studies, whatever their case and punctuation;
+// docs/results.md lists them. A metric whose name begins with that of an engine
+// ("vllm_output_throughput_tok_s") makes a row of its own. Other columns with text
+// tell rows apart, and become axes; so do those with whole numbers where rows would
+// else be taken for repetitions of each other. The names of the rest are returned.
+// Columns are parted by commas, semicolons or tabs.
+//
+// What a row does not have is in [load.Summary.Unknown]. Throughputs that it lacks
+// are computed where its counts and its duration allow it.
+func ReadTable(r io.Reader) (rows []Result, unused []string, err error) {
+	if rows, unused, err = readTable(r); err != nil {
+		return nil, nil, fmt.Errorf("read table: %w", err)
+	}
+	return rows, unused, nil
+}
+
+func readTable(r io.Reader) (rows []Result, unused []string, err error) {
+	lines, err := readLines(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(lines) < 2 {
+		return nil, nil, errors.New("it has no rows")
+	}
+	columns := columnsNamed(lines[0])
+	if !slices.ContainsFunc(columns, func(c column) bool { return c.set != nil }) {
+		return nil, nil, fmt.Errorf("none of its columns is a figure that is known here, such as output_throughput or mean_ttft_ms: it has %s",
+			plain.Cut(plain.Line(strings.Join(lines[0], ", ")), 400))
+	}
+	for n, line := range lines[1:] {
+		made, err := readRow(columns, line)
+		for i := range made {
+			err = errors.Join(err, door.Summary(made[i].Summary), door.Axes(made[i].Axes))
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("row %d: %w", n+2, err)
+		}
+		rows = append(rows, made...)
+	}
+	tellApart(rows)
+	for _, c := range columns {
+		axis := slices.ContainsFunc(rows, func(r Result) bool { _, ok := r.Axes.Value(c.name); return ok })
+		if c.name != "" && c.set == nil && c.text == nil && !axis {
+			unused = append(unused, plain.Line(c.written))
+		}
+	}
+	return rows, unused, nil
+}
+
+// readLines reads the cells of a table.
+func readLines(r io.Reader) ([][]string, error) {
+	text, err := door.File(r)
+	if err != nil {
+		return nil, err
+	}
+	text = []byte(plain.Text(string(bytes.TrimPrefix(text, []byte("\ufeff")))))
+	in := csv.NewReader(bytes.NewReader(text))
+	in.FieldsPerRecord = -1 // spreadsheets end some lines early
+	in.Comma = separator(text)
+	return in.ReadAll()
+}
+
+// separator is what parts the columns of a table.
+func separator(text []byte) rune {
+	head, _, _ := bytes.Cut(text, []byte("\n"))
+	for _, sep := range ",\t;" {
+		if bytes.ContainsRune(head, sep) {
+			return sep
+		}
+	}
+	return ','
+}
+
+// readRow makes the rows of a line: one, or one for each engine that its columns name.
+func readRow(columns []column, line []string) (rows []Result, err error) {
+	engines := []string{""}
+	for _, c := range columns {
+		if c.engine != "" && !slices.Contains(engines, c.engine) {
+			engines = append(engines, c.engine)
+		}
+	}
+	if len(engines) > 1 {
+		engines = engines[1:]
+	}
+	for _, engine := range engines {
+		r := Result{Cell: results.Cell{Summary: &load.Summary{}}, Deployment: results.Deployment{Kind: engine}}
+		told := map[string]bool{}
+		for i, c := range columns {
+			if i >= len(line) || c.engine != "" && c.engine != engine {
+				continue
+			}
+			if err := r.readColumn(c, strings.TrimSpace(plain.Line(line[i])), told); err != nil {
+				return nil, err
+			}
+		}
+		if len(told) > 0 {
+			r.complete(told)
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+// readColumn takes in what a row has in one column, and notes which figures it tells.
+func (r *Result) readColumn(c column, text string, told map[string]bool) error {
+	v, err := parseNumber(text)
+	switch {
+	case text == "" || c.name == "":
+	case c.text != nil:
+		c.text(r, text)
+	case c.set != nil && err != nil && c.axis != "":
+		r.Axes = append(r.Axes, results.Axis{Name: c.axis, Value: text})
+	case c.set != nil && (err != nil || math.IsNaN(v) || v < 0):
+		return fmt.Errorf("%s is %q, which is no figure", plain.Line(c.written), plain.Cut(text, 80))
+	case c.set != nil && math.IsInf(v, 1): // no limit, which is what absence says too
+	case c.set != nil:
+		c.set(&r.Cell, v)
+		told[c.figure] = true
+	case err != nil:
+		r.Axes = append(r.Axes, results.Axis{Name: c.name, Value: text})
+	case !math.IsNaN(v) && !math.IsInf(v, 0):
+		r.numbers.add(c.name, v)
+	}
+	return nil
+}
+
+// parseNumber reads a number in which commas may part thousands.
+func parseNumber(text string) (float64, error) {
+	return strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(text), ",", ""), 64)
+}
+
+// complete fills in what follows from the rest.
+func (r *Result) complete(told map[string]bool) {
+	s, d := r.Summary, &r.Deployment
+	if d.Kind == "" && len(d.Command) > 0 {
+		d.Kind = engineKind(strings.Join(d.Command, " "))
+	}
+	if s.Requests > 0 && told["completed"] { // those without an answer are in no count
+		s.Failed, told["failed"] = max(s.Failed, s.Requests-s.Completed), true
+	}
+	s.Requests = max(s.Requests, s.Completed+s.Failed)
+	w := &r.Job.Workload
+	if w.Requests = cmp.Or(w.Requests, s.Requests); w.Concurrency == 0 && w.Rate == 0 && s.Requests > 0 {
+		addAxis(&r.Cell, "batch", float64(s.Requests)) // all at once
+	}
+	if s.Duration > 0 {
+		fill := func(rate *float64, count int64) { *rate = cmp.Or(*rate, float64(count)/s.Duration) }
+		fill(&s.RequestThroughput, int64(s.Completed))
+		fill(&s.InputThroughput, s.InputTokens)
+		fill(&s.OutputThroughput, s.OutputTokens)
+		if s.InputTokens > 0 && s.OutputTokens > 0 {
+			fill(&s.TotalThroughput, s.InputTokens+s.OutputTokens)
+		}
+	}
+	r.setLength("input_tokens", s.InputTokens)
+	r.setLength("output_tokens", s.OutputTokens)
+	judge(s, told, w.Concurrency)
+}
+
+// setLength sets the axis of a length to what was sent: benchmarks print the length that
+// random prompts would have, whatever the data set is.
+func (r *Result) setLength(axis string, tokens int64) {
+	n := int64(r.Summary.Completed)
+	for i, x := range r.Axes {
+		if x.Name == axis && n > 0 && tokens > 0 && tokens%n == 0 {
+			r.Axes[i].Value = tokens / n
+		}
+	}
+}
+
+// Figures are the figures among the columns of one published row, by the names that
+// [ReadTable] understands. Values are int64, float64 or text; what is no number is left
+// out, and nothing is computed.
+func Figures(row map[string]any) *load.Summary {
+	c := results.Cell{Summary: &load.Summary{}}
+	all := guesses()
+	for _, name := range slices.Sorted(maps.Keys(row)) {
+		m := guess(all, normalName(name))
+		if m.set == nil {
+			continue
+		}
+		switch v := row[name].(type) {
+		case int64:
+			m.set(&c, float64(v))
+		case float64:
+			m.set(&c, v)
+		case string:
+			if f, err := parseNumber(v); err == nil {
+				m.set(&c, f)
+			}
+		}
+	}
+	return c.Summary
+}

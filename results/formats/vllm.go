@@ -1,0 +1,121 @@
+package formats
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// vllm is `vllm bench serve`. Two numbers differ by definition from what it computes
+// under their name: max_concurrent_requests is the true peak, where vLLM counts every
+// request that touches a second, and max_output_tokens_per_s counts tokens, where vLLM
+// counts messages.
+func vllm() Tool {
+	return Tool{
+		format: results.OriginVLLM,
+		members: []member{
+			{key: "date", value: func(r *results.Row) any { return r.Summary.Started.Local().Format(vllmDate) }},
+			{key: "endpoint_type", value: vllmBackend},
+			{key: "backend", value: vllmBackend},
+			{key: "label", value: null},
+			{key: "model_id", value: model},
+			{key: "tokenizer_id", value: model},
+			{key: "num_prompts", value: func(r *results.Row) any { return cmp.Or(r.Job.Prompts().Requests, r.Summary.Requests) }},
+			{key: "request_rate", value: rate},
+			{key: "burstiness", value: func(r *results.Row) any { return float64(cmp.Or(r.Job.Workload.Burstiness, 1)) }},
+			{key: "max_concurrency", value: maxConcurrency},
+			{key: "duration", figure: "duration_s"},
+			{key: "completed", figure: "completed"},
+			{key: "failed", figure: "failed"},
+			{key: "total_input_tokens", figure: "input_tokens"},
+			{key: "total_output_tokens", figure: "output_tokens"},
+			{key: "request_throughput", figure: "request_throughput"},
+			{key: "request_goodput", figure: "goodput"},
+			{key: "output_throughput", figure: "output_throughput"},
+			{key: "total_token_throughput", figure: "total_throughput"},
+			{key: "max_output_tokens_per_s", figure: "peak_output_throughput"},
+			{key: "max_concurrent_requests", figure: "peak_concurrency"},
+			{key: "rtfx", value: func(*results.Row) any { return 0.0 }}, // audio only
+			{key: "spec_decode_acceptance_rate", value: func(r *results.Row) any {
+				if t := r.Telemetry; t != nil && t.Acceptance != nil {
+					return 100 * *t.Acceptance
+				}
+				return absent{}
+			}},
+			{key: "spec_decode_acceptance_length", value: func(r *results.Row) any {
+				if t := r.Telemetry; t != nil && t.StepTokens != nil {
+					return *t.StepTokens
+				}
+				return absent{}
+			}},
+		},
+		latencies: []section{
+			{key: "ttft", name: "TTFT", title: "Time to First Token"},
+			{key: "tpot", name: "TPOT", title: "Time per Output Token (excl. 1st token)"},
+			{key: "itl", name: "ITL", title: "Inter-token Latency"},
+			{key: "e2el", name: "E2EL", title: "End-to-end Latency"},
+		},
+		percentiles: percentiles,
+		head: []blockRow{
+			{"Successful requests:", "completed", whole},
+			{"Failed requests:", "failed", whole},
+			{"Maximum request concurrency:", "max_concurrency", whole},
+			{"Request rate configured (RPS):", "request_rate", hundredth},
+			{"Benchmark duration (s):", "duration", hundredth},
+			{"Total input tokens:", "total_input_tokens", whole},
+			{"Total generated tokens:", "total_output_tokens", whole},
+			{"Request throughput (req/s):", "request_throughput", hundredth},
+			{"Request goodput (req/s):", "request_goodput", hundredth},
+			{"Output token throughput (tok/s):", "output_throughput", hundredth},
+			{"Peak output token throughput (tok/s):", "max_output_tokens_per_s", hundredth},
+			{"Peak concurrent requests:", "max_concurrent_requests", hundredth},
+			{"Total token throughput (tok/s):", "total_token_throughput", hundredth},
+		},
+		tail: "Speculative Decoding",
+		last: []blockRow{
+			{"Acceptance rate (%):", "spec_decode_acceptance_rate", hundredth},
+			{"Acceptance length:", "spec_decode_acceptance_length", hundredth},
+			{"Drafts:", "spec_decode_num_drafts", whole},
+			{"Draft tokens:", "spec_decode_draft_tokens", whole},
+			{"Accepted tokens:", "spec_decode_accepted_tokens", whole},
+		},
+		readLoad: readVLLM,
+	}
+}
+
+// vllmDate is how vLLM writes the time of a measurement, in local time.
+const vllmDate = "20060102-150405"
+
+// vllmBackend is what --backend would have been. vLLM has none for SGLang's own
+// endpoint; "sglang" is what SGLang's generator calls it.
+func vllmBackend(r *results.Row) any {
+	switch r.Job.Workload.Endpoint {
+	case load.Chat:
+		return "openai-chat"
+	case load.Generate:
+		return "sglang"
+	}
+	return "openai"
+}
+
+func readVLLM(c *results.Cell, o *object) {
+	s, w := c.Summary, &c.Job.Workload
+	if t, err := time.ParseInLocation(vllmDate, o.text("date"), time.Local); err == nil {
+		c.Started = t
+	}
+	c.Job.Target.Model = o.text("model_id")
+	w.Burstiness = load.Rate(o.float("burstiness"))
+	switch backend := cmp.Or(o.text("backend"), o.text("endpoint_type")); {
+	case strings.HasSuffix(backend, "chat"):
+		w.Endpoint = load.Chat
+	case backend == "sglang":
+		w.Endpoint = load.Generate
+	}
+	if s.Duration > 0 {
+		s.InputThroughput = float64(s.InputTokens) / s.Duration
+		s.MeanConcurrency = float64(s.Completed) * s.E2EL.Mean / 1e3 / s.Duration
+	}
+}

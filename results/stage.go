@@ -1,0 +1,175 @@
+package results
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/gofrs/flock"
+
+	"hclbench/load"
+)
+
+// Stage is a folder beside the store in which a run from elsewhere is laid down, until
+// all of it was looked at. The store knows nothing of it yet. It is of no use to two
+// goroutines at once.
+type Stage struct {
+	store   *Store
+	dir     string
+	lock    *flock.Flock
+	records map[string]packed // by cell
+	files   int
+}
+
+// The folder's name begins so; while it is in use, somebody holds its lock. It says
+// of which run it is once files of it may be among the store's.
+const (
+	stagePrefix = "import-"
+	stageLock   = "lock"
+	stageRun    = "run"
+)
+
+// Stage makes a folder for a run from elsewhere. Close it in any case.
+func (s *Store) Stage(ctx context.Context) (*Stage, error) {
+	g := &Stage{store: s, records: map[string]packed{}}
+	if err := g.open(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+func (g *Stage) open(ctx context.Context) error {
+	if err := os.MkdirAll(g.store.dir, 0o755); err != nil {
+		return err
+	}
+	done, err := g.store.place.alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if g.dir, err = os.MkdirTemp(g.store.dir, stagePrefix); err != nil {
+		return err
+	}
+	g.lock = flock.New(filepath.Join(g.dir, stageLock))
+	return g.lock.Lock()
+}
+
+// Close removes what is laid down.
+func (g *Stage) Close() error {
+	if g.dir == "" {
+		return nil
+	}
+	err := os.RemoveAll(g.dir)
+	if g.lock != nil {
+		err = errors.Join(err, g.lock.Close())
+	}
+	if g.store.Shared() {
+		os.Remove(g.store.dir) // where it was made for this alone
+	}
+	return err
+}
+
+// File is a path in the folder that no file has yet.
+func (g *Stage) File() string {
+	g.files++
+	return filepath.Join(g.dir, strconv.Itoa(g.files))
+}
+
+// Records lays down the records of a cell: all hands them over one after the other.
+func (g *Stage) Records(cell string, all func(put func(*load.Record) error) error) (err error) {
+	f, err := os.Create(g.File())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w, err := newRecordsWriter(f)
+	if err != nil {
+		return err
+	}
+	err = all(w.write)
+	mark, closing := w.close()
+	if err = errors.Join(err, closing); err != nil {
+		return err
+	}
+	g.records[cell] = packed{mark: mark, file: f.Name()}
+	return f.Sync()
+}
+
+// Recorded are how many records of each cell are laid down.
+func (g *Stage) Recorded() map[string]int {
+	counts := map[string]int{}
+	for cell, p := range g.records {
+		counts[cell] = p.mark.count
+	}
+	return counts
+}
+
+// Rows take the rows of a run that is kept.
+type Rows struct {
+	ctx   context.Context
+	tx    statements
+	run   string
+	stage *Stage
+	names map[string]string
+}
+
+// Deployment keeps a deployment.
+func (r *Rows) Deployment(d Deployment) error { return putDeployment(r.ctx, r.tx, d) }
+
+// Cell keeps a cell, with the records that are laid down of it.
+func (r *Rows) Cell(c Cell) error {
+	return putCell(r.ctx, r.tx, c, r.names[c.ID], r.stage.records[c.ID].mark)
+}
+
+// Event keeps something that happened.
+func (r *Rows) Event(e Event) error { return putEvent(r.ctx, r.tx, r.run, e) }
+
+// Input keeps something that the run was made from.
+func (r *Rows) Input(name string, content []byte) error {
+	return putInput(r.ctx, r.tx, r.run, name, content)
+}
+
+// Keep puts the run into the store, whole or not at all, with the rows that put hands
+// over, which must bear being called twice. It stands apart from what was measured here:
+// only a query for this run finds it, and no plan takes its cells for done. The same run
+// from an earlier bundle makes room; one that was measured here is not touched.
+func (g *Stage) Keep(ctx context.Context, run Run, put func(*Rows) error) error {
+	err := g.keep(ctx, run, put)
+	if err != nil {
+		return fmt.Errorf("import run %s: %w", run.ID, full(err))
+	}
+	return nil
+}
+
+func (g *Stage) keep(ctx context.Context, run Run, put func(*Rows) error) error {
+	s := g.store
+	done, err := s.place.alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var bundled bool
+	switch err := s.db.get(ctx, `SELECT bundled FROM runs WHERE id = ?`, []any{run.ID}, &bundled); {
+	case err == nil && !bundled:
+		return errors.New("it was measured here")
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(g.dir, stageRun), []byte(run.ID), 0o644); err != nil {
+		return err
+	}
+	run.Bundled = true
+	return s.place.keep(ctx, scope{run: run.ID}, g.records, func(tx statements, names map[string]string) error {
+		if err := forget(ctx, tx, run.ID); err != nil {
+			return err
+		}
+		if err := putRun(ctx, tx, run); err != nil {
+			return err
+		}
+		return put(&Rows{ctx, tx, run.ID, g, names})
+	})
+}
