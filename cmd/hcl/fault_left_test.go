@@ -11,9 +11,7 @@ import (
 
 // leftFaults are those of who reads along, and of who leaves.
 var leftFaults = []fault{
-	{name: "terminal goes away in mid-cell", says: "interrupted; what ran is taken down", strike: func(s *scene) {
-		s.begin()
-		s.await("progress", "", 1)
+	{name: "terminal goes away in mid-cell", at: midCell, says: "interrupted; what ran is taken down", strike: func(s *scene) {
 		s.must(s.cmd.Process.Signal(syscall.SIGHUP))
 		s.await("step", "stopping", 1)
 		s.must(s.cmd.Process.Signal(syscall.SIGHUP)) // a terminal may say so twice
@@ -22,9 +20,7 @@ var leftFaults = []fault{
 		}
 		s.nothingLeft()
 	}},
-	{name: "reader of the events leaves in mid-cell", says: "interrupted; what ran is taken down", strike: func(s *scene) {
-		s.begin()
-		s.await("progress", "", 1)
+	{name: "reader of the events leaves in mid-cell", at: midCell, says: "interrupted; what ran is taken down", strike: func(s *scene) {
 		s.must(s.out.Close())
 		if code := s.end(time.Minute); code != exitInterrupted {
 			s.Errorf("exit %d, want %d", code, exitInterrupted)

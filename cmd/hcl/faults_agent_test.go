@@ -42,8 +42,7 @@ func (s *scene) finishes(who string) {
 // host, who must not notice that it wakes up.
 func (s *scene) wakes() {
 	s.Helper()
-	s.begin()
-	s.await("progress", "", 1)
+	s.reach(midCell)
 	s.loseCaller(func() { s.must(s.cmd.Process.Signal(syscall.SIGSTOP)) })
 	other := s.other()
 	other.edit(fmt.Sprintf("lease = %q", s.lease.String()), `lease = "10m"`)
@@ -91,8 +90,7 @@ func (s *scene) takesOver() {
 // gone has run out.
 func (s *scene) daemonAway() {
 	s.Helper()
-	s.begin()
-	s.await("progress", "", 1)
+	s.reach(midCell)
 	s.must(s.host.Docker.Stop())
 	s.kill()
 	log := func() string {
@@ -108,9 +106,7 @@ func (s *scene) daemonAway() {
 var agentFaults = []fault{
 	{name: "caller asleep past its lease while another works", lease: 3 * time.Second, says: "is in use by", strike: (*scene).wakes},
 	{name: "caller asleep past its lease while another works, without Docker", process: true, lease: 3 * time.Second, says: "is in use by", strike: (*scene).wakes},
-	{name: "another caller destroys by force", says: "was ended by", strike: func(s *scene) {
-		s.begin()
-		s.await("progress", "", 1)
+	{name: "another caller destroys by force", at: midCell, says: "was ended by", strike: func(s *scene) {
 		if out, said, code := s.other().run("destroy", "--force"); code != exitDone {
 			s.Errorf("destroy: exit %d\n%s%s", code, out, said)
 		}
@@ -130,8 +126,7 @@ var agentFaults = []fault{
 	{name: "two callers of locked clocks, who wait", whole: true, opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
 		s.forGPUs()
 		other := s.other()
-		s.begin()
-		s.await("progress", "", 1)
+		s.reach(midCell)
 		other.begin("--wait", "5m")
 		other.await("step", "waiting for", 1)
 		other.finishes("the other")
@@ -139,8 +134,7 @@ var agentFaults = []fault{
 	{name: "another lab refused", whole: true, strike: func(s *scene) {
 		other := s.other()
 		other.edit(`lab "fault"`, `lab "other"`)
-		s.begin()
-		s.await("progress", "", 1)
+		s.reach(midCell)
 		if _, said, code := other.run("apply"); code != exitFailed || !strings.Contains(said, "is in use by") {
 			s.Errorf("the other lab: exit %d\n%s", code, said)
 		}
@@ -155,15 +149,13 @@ var agentFaults = []fault{
 	}},
 	{name: "kill -9 of the caller with locked clocks", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
 		s.forGPUs()
-		s.begin()
-		s.await("progress", "", 1)
+		s.reach(midCell)
 		s.kill()
 		s.takesOver()
 	}},
 	{name: "kill -9 of caller and agent with locked clocks", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
 		s.forGPUs()
-		s.begin()
-		s.await("progress", "", 1)
+		s.reach(midCell)
 		s.killAgent(s.host)
 		s.kill()
 		if got := s.clocks(); got != "held" {

@@ -9,9 +9,7 @@ import (
 
 // hostFaults are what becomes of hosts and of the way to them.
 var hostFaults = []fault{
-	{name: "host key changed in mid-cell", lease: 5 * time.Second, says: "the host key of", strike: func(s *scene) {
-		s.begin()
-		s.await("progress", "", 1)
+	{name: "host key changed in mid-cell", at: midCell, lease: 5 * time.Second, says: "the host key of", strike: func(s *scene) {
 		s.loseCaller(func() {
 			s.must(s.host.ChangeHostKeys(true))
 			s.host.Cut()
@@ -23,8 +21,7 @@ var hostFaults = []fault{
 		gate := testhost.New(s.T, testhost.Options{Name: "gate"})
 		s.knows(gate)
 		s.edit(`host "box" {`, fmt.Sprintf("host \"gate\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\nhost \"box\" {\n  jump = host.gate", gate.Addr, gate.User, gate.IdentityFile))
-		s.begin()
-		s.await("progress", "", 1)
+		s.reach(midCell)
 		if open, _ := gate.Connections(); open == 0 {
 			s.Errorf("nobody goes by way of the jump host")
 		}
@@ -33,9 +30,5 @@ var hostFaults = []fault{
 		<-time.After(5 * time.Second)
 		gate.Refuse(false)
 	}},
-	{name: "kill -9 of the caller, Docker by sudo", lease: 5 * time.Second, opt: testhost.Options{Login: "someone", Sudo: true}, strike: func(s *scene) {
-		s.begin()
-		s.await("progress", "", 1)
-		s.loseCaller(s.kill)
-	}},
+	{name: "kill -9 of the caller, Docker by sudo", at: midCell, lease: 5 * time.Second, opt: testhost.Options{Login: "someone", Sudo: true}, strike: (*scene).abandon},
 }

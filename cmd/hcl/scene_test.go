@@ -1,0 +1,423 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hclbench/testhost"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// faultLab is two engines with two cells each, so that something is done, under
+// way and still to come wherever a fault strikes.
+const faultLab = `
+lab "fault" { lease = "%LEASE%" }
+host "box" {
+  %HOST%
+}
+model "m" { repo = "m" }
+engine "vllm" "a" {
+  host  = host.box
+  model = model.m
+  %IMAGE%
+  ready { stall = "20s" }
+  container { stop_grace = "%GRACE%" }
+}
+engine "vllm" "b" {
+  host  = host.box
+  model = model.m
+  %IMAGE%
+  env   = { B = "b" }
+  ready { stall = "20s" }
+  container { stop_grace = "%GRACE%" }
+}
+dataset "random" "d" { input_tokens = 8 }
+benchmark "b" {
+  matrix {
+    engine      = [engine.vllm.a, engine.vllm.b]
+    concurrency = [1, 2]
+  }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 8 * matrix.concurrency
+  load {
+    concurrency   = matrix.concurrency
+    output_tokens = 20
+    stall         = "5s"
+  }
+}`
+
+const faultCells = 4
+
+// faultGrace is how long its engines may take to stop, and with the lease how long
+// after the loss of its caller a host may take to be clean.
+const faultGrace = 10 * time.Second
+
+// faultText is the lab with a lease, on a host with Docker or without.
+func faultText(lease string, process bool) string {
+	image, host := `image = "vllm/vllm-openai:v0.7.3"`, "%HOST%"
+	if process {
+		image, host = "", `%HOST%
+  runtime = "process"`
+	}
+	return strings.NewReplacer("%LEASE%", lease, "%IMAGE%", image, "%HOST%", host, "%GRACE%", faultGrace.String()).Replace(faultLab)
+}
+
+// moment is when something of an apply has come for the nth time.
+type moment struct {
+	name, kind, text string
+	nth              int
+}
+
+var (
+	midPull = moment{"in mid-pull", "pull", "", 2}
+	midLoad = moment{"in mid-load", "waiting", "", 1}
+	midCell = moment{"in mid-cell", "progress", "", 1}
+)
+
+// scene is a host, a user, and hcl apply under way.
+type scene struct {
+	*person
+	hub    *testhost.Hub // nil: models come from nowhere
+	host   *testhost.Host
+	sender *testhost.Host // of the load; nil: host
+	lease  time.Duration
+	clean  time.Duration // how long after the loss of its caller the host was clean; 0: it did not lose it
+	cmd    *exec.Cmd
+	said   bytes.Buffer // stderr, when it has ended
+
+	mu    sync.Mutex
+	seen  []applyEvent
+	more  chan struct{} // closed and replaced at each event
+	ended chan struct{}
+	still sync.Mutex // who holds it keeps events from being read
+	out   *os.File   // that they are read from
+	kept  int        // cells that were measured, by all applies
+}
+
+type applyEvent struct {
+	Type    string
+	Message string
+	Number  int
+	Summary *struct{ Completed int }
+	Cells   []struct{ Cell string }
+}
+
+// begin starts hcl apply.
+func (s *scene) begin(args ...string) {
+	s.Helper()
+	s.cmd = s.command(append([]string{"apply", "--json"}, args...)...)
+	s.seen, s.more, s.ended = nil, make(chan struct{}), make(chan struct{})
+	s.said.Reset()
+	s.cmd.Stderr = &s.said
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.out = out.(*os.File)
+	go func() {
+		defer close(s.ended)
+		sc := bufio.NewScanner(out)
+		sc.Buffer(nil, 1<<20)
+		for {
+			s.still.Lock()
+			more := sc.Scan()
+			s.still.Unlock()
+			var e applyEvent
+			if more && json.Unmarshal(sc.Bytes(), &e) != nil {
+				continue // the last line of a caller that was killed
+			}
+			s.mu.Lock()
+			if more {
+				s.seen = append(s.seen, e)
+				if e.Type == "end" && e.Summary != nil {
+					s.kept++
+				}
+			}
+			close(s.more)
+			s.more = make(chan struct{})
+			s.mu.Unlock()
+			if !more {
+				break
+			}
+		}
+		s.cmd.Wait()
+	}()
+}
+
+// reach begins an apply, and returns when it has come to the moment.
+func (s *scene) reach(m moment) {
+	s.Helper()
+	if m == midPull {
+		s.host.SlowRegistry(1 << 20)
+	}
+	s.begin()
+	s.await(m.kind, m.text, m.nth)
+}
+
+// await returns when an event of the type, whose message holds text, has come for
+// the nth time.
+func (s *scene) await(kind, text string, nth int) {
+	s.Helper()
+	limit := time.After(time.Minute)
+	for {
+		s.mu.Lock()
+		n, more := 0, s.more
+		for _, e := range s.seen {
+			if e.Type == kind && strings.Contains(e.Message, text) {
+				n++
+			}
+		}
+		s.mu.Unlock()
+		if n >= nth {
+			return
+		}
+		select {
+		case <-more:
+		case <-s.ended:
+			s.Fatalf("apply ended before %q came: %s", kind+" "+text, s.said.String())
+		case <-limit:
+			s.Fatalf("%q did not come within a minute", kind+" "+text)
+		}
+	}
+}
+
+// end waits for the apply's end and returns its exit code.
+func (s *scene) end(within time.Duration) int {
+	s.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(within):
+		s.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines say where it hangs
+		<-s.ended
+		s.Fatalf("apply has not ended after %s:\n%s", within, s.said.String())
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// phase is what the apply was doing last.
+func (s *scene) phase() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) == 0 {
+		return "starting"
+	}
+	last := s.seen[len(s.seen)-1]
+	if last.Type == "step" {
+		word, _, _ := strings.Cut(last.Message, " ")
+		return word
+	}
+	return last.Type
+}
+
+func (s *scene) link(host *testhost.Host, up bool) {
+	s.Helper()
+	s.must(host.Link(up))
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// engine is the container of ours that runs.
+func (s *scene) engine() string {
+	return inDocker(s.T, s.host, "ps", "--quiet", "--filter", "label=hcl.lab=fault")
+}
+
+// loseCaller takes the caller away from its host, as strike does, and waits until
+// the host has cleaned itself: its lease later, and at most the engines' grace.
+func (s *scene) loseCaller(strike func()) {
+	s.Helper()
+	start := time.Now()
+	strike()
+	eventually(s.T, "the host has cleaned itself", s.lease+faultGrace, func() bool { return len(s.left()) == 0 })
+	s.clean = time.Since(start)
+}
+
+// hang leaves the host on its own for good, and waits for the caller to give up.
+func (s *scene) hang() {
+	s.Helper()
+	s.loseCaller(func() { s.link(s.host, false) })
+	s.end(3 * time.Minute)
+	s.link(s.host, true)
+}
+
+// kill ends the caller as nothing can be caught.
+func (s *scene) kill() {
+	s.Helper()
+	s.must(s.cmd.Process.Kill())
+	<-s.ended
+}
+
+// abandon leaves the host on its own for good, the caller killed.
+func (s *scene) abandon() {
+	s.Helper()
+	s.loseCaller(s.kill)
+}
+
+// killAgent ends a host's agents likewise.
+func (s *scene) killAgent(host *testhost.Host) {
+	s.Helper()
+	for _, p := range agents(s.T, host) {
+		if strings.Contains(p.Command, " agent") {
+			s.must(syscall.Kill(p.PID, syscall.SIGKILL))
+		}
+	}
+}
+
+// signalEngine sends a signal to the engine's process on a host without Docker.
+func (s *scene) signalEngine(signal syscall.Signal) {
+	s.Helper()
+	for _, p := range s.processes() {
+		s.must(syscall.Kill(p.PID, signal))
+	}
+}
+
+// processes are the engines that run as such.
+func (s *scene) processes() []testhost.Process {
+	all, err := s.host.Processes()
+	s.must(err)
+	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, " sim vllm ") })
+}
+
+// left is what is on the hosts that should not be there: containers, processes,
+// files of ours.
+func (s *scene) left() []string {
+	left := s.leftOn(s.host)
+	if s.sender != nil {
+		left = append(left, s.leftOn(s.sender)...)
+	}
+	return left
+}
+
+func (s *scene) leftOn(host *testhost.Host) []string {
+	var left []string
+	if host.Socket != "" {
+		out, err := host.Command("docker", "ps", "--all", "--format", "{{.Names}}", "--filter", "label=hcl.lab").CombinedOutput()
+		if err != nil {
+			left = append(left, "docker does not answer: "+string(out))
+		} else {
+			left = append(left, strings.Fields(string(out))...)
+		}
+	}
+	for _, p := range append(agents(s.T, host), s.processes()...) {
+		left = append(left, p.Command)
+	}
+	// What may stay is binaries, placed files, and of an agent that has ended its
+	// lock, its log, and whose leases were ended by force.
+	out, err := host.Command("sh", "-c", `cd /root/.cache/hcl 2>/dev/null || exit 0
+find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log ! -name ended.json -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'`).CombinedOutput()
+	if err != nil {
+		left = append(left, "find: "+string(out))
+	}
+	return append(left, strings.Fields(string(out))...)
+}
+
+// survives applies the lab again until the matrix is finished, and holds what was
+// done to what was to be done: nothing measured twice, nothing left.
+func (s *scene) survives() (left []string) {
+	s.Helper()
+	kept := s.kept
+	s.begin()
+	if code := s.end(3 * time.Minute); code != exitDone && code != exitCells {
+		s.Errorf("the next apply: exit %d\n%s", code, s.said.String())
+	}
+	begun := 0
+	for _, e := range s.seen {
+		if e.Type == "begin" {
+			begun++
+		}
+	}
+	// A caller that was killed may have stored one more than it could tell.
+	if todo := faultCells - kept; begun > todo || begun < todo-1 {
+		s.Errorf("the next apply measured %d cells, with %d of %d done before", begun, kept, faultCells)
+	}
+	if out, said, code := s.run("plan", "--detailed-exitcode"); code != 0 {
+		s.Errorf("the plan at the end: exit %d\n%s%s", code, out, said)
+	}
+	eventually(s.T, fmt.Sprintf("nothing is left; now %v", s.left()), 10*time.Second, func() bool { left = s.left(); return len(left) == 0 })
+	return left
+}
+
+// told is everything that apply has said.
+func (s *scene) told() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, e := range s.seen {
+		if e.Message != "" {
+			b.WriteString(e.Message + "\n")
+		}
+	}
+	return b.String() + s.said.String()
+}
+
+// fetched is what the hub of a scene has beside a config.json.
+var fetched = bytes.Repeat([]byte("weights."), 1<<19)
+
+const fetchedFile = "model.bin"
+
+func newScene(t *testing.T, f fault) *scene {
+	t.Helper()
+	opt := f.opt
+	opt.Docker, opt.Registry, opt.Namespace = !f.process, !f.process, true
+	host := testhost.New(t, opt)
+	lease := cmp.Or(f.lease, 10*time.Minute)
+	s := &scene{host: host, lease: lease}
+	lab := faultText(lease.String(), f.process)
+	if f.sender {
+		s.sender = testhost.New(t, testhost.Options{Name: "client", Namespace: true})
+		at, _, err := host.Cable(s.sender)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of the engines' cells, those of the first have their load sent from there.
+		begin := strings.Index(lab, "benchmark ")
+		engine := strings.NewReplacer("engine.vllm.a, engine.vllm.b", "engine.vllm.b", `"b"`, `"here"`).Replace(lab[begin:])
+		lab = strings.NewReplacer("ready {", fmt.Sprintf("flags = { host = %q }\n  ready {", at), "load {", "load {\n    from = host.client",
+			"engine.vllm.a, engine.vllm.b", "engine.vllm.a").Replace(lab) + "\n" + engine +
+			fmt.Sprintf("\nhost \"client\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\n", s.sender.Addr, s.sender.User, s.sender.IdentityFile)
+	}
+	if f.hub {
+		s.hub = testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{"config.json": []byte("{}"), fetchedFile: fetched})
+		lab = strings.Replace(lab, `{ repo = "m" }`, fmt.Sprintf("{\n  repo     = \"org/model\"\n  cache    = %q\n  download = true\n}", t.TempDir()), 1)
+	}
+	s.person = newPerson(t, host, lab)
+	if f.sender {
+		s.knows(s.sender)
+	}
+	if f.hub {
+		s.env = append(s.env, "HF_ENDPOINT="+s.hub.URL)
+	}
+	if f.process {
+		s.must(host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
+		return s
+	}
+	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"}
+	maps.Copy(env, f.engine)
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", env)
+	return s
+}
+
+// repair gives the engine's image, under the tag that the lab names, no fault any
+// more.
+func (s *scene) repair() {
+	s.host.PushEngine(s.T, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+}
