@@ -63,6 +63,25 @@ type Outcome struct {
 // ErrContract says that a host is not what its block says.
 var ErrContract = errors.New("the host does not meet its contract")
 
+// Error is why a run did not come to its end.
+type Error struct {
+	Cause error        // of an interruption; nil: it was not interrupted
+	Hosts []*HostError // where the work ended early
+	Store error        // that the run's end could not be kept
+}
+
+func (e *Error) Error() string   { return errors.Join(e.Unwrap()...).Error() }
+func (e *Error) Unwrap() []error { return []error{e.Cause, e.AtHosts(), e.Store} }
+
+// AtHosts is what the work on hosts has ended with.
+func (e *Error) AtHosts() error {
+	var all []error
+	for _, h := range e.Hosts {
+		all = append(all, h)
+	}
+	return errors.Join(all...)
+}
+
 // HostError is why the work on a host ended early. An event of type [Failed] has
 // told it already.
 type HostError struct {
@@ -111,24 +130,28 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop
-	err := r.all(work)
+	err := &Error{Hosts: r.all(work)}
 	noted()
 
 	outcome := "done"
 	switch {
 	case ctx.Err() != nil:
-		outcome, err = "interrupted", errors.Join(context.Cause(ctx), err)
-	case err != nil:
+		outcome, err.Cause = "interrupted", context.Cause(ctx)
+	case len(err.Hosts) > 0:
 		outcome = "failed"
 	}
 	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	return r.outcome, errors.Join(err, store.FinishRun(finish, opt.Run.ID, outcome, time.Now()))
+	err.Store = store.FinishRun(finish, opt.Run.ID, outcome, time.Now())
+	if outcome == "done" && err.Store == nil {
+		return r.outcome, nil
+	}
+	return r.outcome, err
 }
 
 // all carries out every deployment that has something to do, and returns what the work
 // on hosts has ended with.
-func (r *run) all(ctx context.Context) error {
+func (r *run) all(ctx context.Context) []*HostError {
 	var todo []*plan.Deployment
 	for _, d := range r.plan.Deployments {
 		if n := len(d.ToDo()); n > 0 {
@@ -137,23 +160,23 @@ func (r *run) all(ctx context.Context) error {
 		}
 	}
 	r.sched = newScheduler(todo)
-	errs := make([]error, len(r.plan.Hosts))
+	ended := make([]*HostError, len(r.plan.Hosts))
 	var wg sync.WaitGroup
 	for i, h := range r.plan.Hosts {
 		if p := r.sched.places[h]; p != nil {
 			w := r.workAt(h, p.line)
-			wg.Go(func() { errs[i] = r.host(ctx, h, w) })
+			wg.Go(func() { ended[i] = r.host(ctx, h, w) })
 		}
 	}
 	for _, d := range todo {
 		wg.Go(func() { r.carryOut(ctx, d) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return slices.DeleteFunc(ended, func(e *HostError) bool { return e == nil })
 }
 
 // host opens a place for the trials that need it, and closes it when none does any more.
-func (r *run) host(ctx context.Context, h *provision.Host, w work) error {
+func (r *run) host(ctx context.Context, h *provision.Host, w work) *HostError {
 	tell := teller{about: Event{Host: h.Name}, to: r.told}
 	s, err := open(ctx, h, w, r.opt, tell)
 	if err != nil {

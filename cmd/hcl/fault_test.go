@@ -325,7 +325,7 @@ var faults = []fault{
 		strike: (*scene).portIsTaken},
 	{name: "process killed in mid-cell, without Docker", at: midCell, process: true, says: "the engine was lost in mid-cell",
 		strike: func(s *scene) { s.signalEngine(syscall.SIGKILL) }},
-	{name: "process hangs in mid-cell, without Docker", at: midCell, process: true, soak: true, says: "of the 4 cells, ",
+	{name: "process hangs in mid-cell, without Docker", at: midCell, process: true, soak: true, says: "of 4 cells, ",
 		strike: func(s *scene) { s.signalEngine(syscall.SIGSTOP) }},
 	{name: "caller killed in mid-cell, without Docker, and nobody comes", at: midCell, process: true, lease: 5 * time.Second, strike: (*scene).abandon},
 	{name: "agent killed in mid-cell, without Docker", at: midCell, process: true, whole: true, strike: func(s *scene) { s.killAgent(s.host) }},

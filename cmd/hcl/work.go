@@ -129,7 +129,7 @@ func (w *work) carryOut(ctx context.Context) error {
 			next = "the next rehearsal begins from the start"
 		}
 		interrupted := &exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and " + next)}
-		return errors.Join(interrupted, unclean(runErr), err)
+		return errors.Join(interrupted, leftBy(runErr), err)
 	}
 	return errors.Join(outcome(w.plan, done, runErr), err)
 }
