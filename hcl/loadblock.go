@@ -1,8 +1,6 @@
 package hcl
 
 import (
-	"regexp"
-	"strconv"
 	"time"
 
 	"hclbench/load"
@@ -49,12 +47,12 @@ func requestArguments() []argument {
 
 func sloBlock() *blockType {
 	bound := free(lasting[load.Duration](time.Nanosecond, 0), func(w *load.Workload, name string, most load.Duration) {
-		o, _ := parseObjective(name)
+		o, _ := load.ParseObjective(name)
 		o.Max = most
 		w.SLO = append(w.SLO, o)
 	})
 	bound.named = func(name string) bool {
-		_, ok := parseObjective(name)
+		_, ok := load.ParseObjective(name)
 		return ok
 	}
 	bound.hint = "A bound is named for a metric (ttft, tpot, itl, e2el or normalized_latency), " +
@@ -63,21 +61,4 @@ func sloBlock() *blockType {
 		name: "slo",
 		free: bound,
 	}
-}
-
-var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el|normalized_latency)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
-
-// parseObjective reads "ttft_p99" or "e2el_p99_9".
-func parseObjective(name string) (load.Objective, bool) {
-	m := objectiveName.FindStringSubmatch(name)
-	if m == nil {
-		return load.Objective{}, false
-	}
-	o := load.Objective{Metric: m[1]}
-	if m[2] == "" {
-		return o, true
-	}
-	p, err := strconv.ParseFloat(m[2]+"."+m[3]+"0", 64)
-	o.Percentile = p
-	return o, err == nil && p > 0 && p < 100
 }

@@ -2,7 +2,9 @@ package load
 
 import (
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,6 +22,23 @@ type Objective struct {
 // tokens.
 func ObjectiveMetrics() []string {
 	return []string{"ttft", "tpot", "itl", "e2el", "normalized_latency"}
+}
+
+var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el|normalized_latency)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
+
+// ParseObjective reads the metric of a bound, and its percentile: "ttft_p99" or "e2el_p99_9".
+func ParseObjective(name string) (Objective, bool) {
+	m := objectiveName.FindStringSubmatch(name)
+	if m == nil {
+		return Objective{}, false
+	}
+	o := Objective{Metric: m[1]}
+	if m[2] == "" {
+		return o, true
+	}
+	p, err := strconv.ParseFloat(m[2]+"."+m[3]+"0", 64)
+	o.Percentile = p
+	return o, err == nil && p > 0 && p < 100
 }
 
 // OfStream reports whether the bound is on something that only a stream shows.

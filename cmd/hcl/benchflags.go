@@ -319,21 +319,19 @@ func stagesOf(list []string) ([]load.Stage, error) {
 	return stages, nil
 }
 
+const writeObjective = "--slo %q: write a metric (%s), perhaps a percentile of it, and its bound, such as ttft=500ms or ttft_p99=5s"
+
 // objectives reads "ttft=500ms" and "ttft_p99=5s".
 func objectives(list []string) ([]load.Objective, error) {
 	var slo []load.Objective
 	for _, text := range list {
 		name, bound, _ := strings.Cut(text, "=")
-		d, err := time.ParseDuration(bound)
-		o := load.Objective{Max: load.Duration(d)}
-		metric, percentile, atPercentile := strings.Cut(name, "_p")
-		o.Metric = metric
-		if atPercentile && err == nil {
-			o.Percentile, err = strconv.ParseFloat(strings.ReplaceAll(percentile, "_", "."), 64)
+		o, known := load.ParseObjective(strings.ReplaceAll(name, ".", "_"))
+		most, err := time.ParseDuration(bound)
+		if !known || err != nil || most <= 0 {
+			return nil, usage(writeObjective, text, strings.Join(load.ObjectiveMetrics(), ", "))
 		}
-		if err != nil || d <= 0 || !slices.Contains(load.ObjectiveMetrics(), metric) || atPercentile && !(o.Percentile > 0 && o.Percentile < 100) {
-			return nil, usage("--slo %q: write a metric (%s), perhaps a percentile of it, and its bound, such as ttft=500ms or ttft_p99=5s", text, strings.Join(load.ObjectiveMetrics(), ", "))
-		}
+		o.Max = load.Duration(most)
 		slo = append(slo, o)
 	}
 	return slo, nil

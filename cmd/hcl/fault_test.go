@@ -317,9 +317,7 @@ var faults = []fault{
 	}},
 	{name: "two callers at once", at: midCell, whole: true, strike: func(s *scene) {
 		other := newPerson(s.T, s.host, faultText("10m", false))
-		if _, said, code := other.run("apply"); code != exitFailed || !strings.Contains(said, "is in use by") {
-			s.Errorf("the second caller: exit %d\n%s", code, said)
-		}
+		other.tells("apply", exitFailed, "is in use by")
 	}},
 	{name: "somebody's container on the port and the GPU", says: "port 8000 is in use by process", opt: testhost.Options{GPU: "8xH200"},
 		strike: (*scene).portIsTaken},

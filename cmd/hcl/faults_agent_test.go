@@ -107,9 +107,7 @@ var agentFaults = []fault{
 	{name: "caller asleep past its lease while another works", lease: 3 * time.Second, says: "is in use by", strike: (*scene).wakes},
 	{name: "caller asleep past its lease while another works, without Docker", process: true, lease: 3 * time.Second, says: "is in use by", strike: (*scene).wakes},
 	{name: "another caller destroys by force", at: midCell, says: "was ended by", strike: func(s *scene) {
-		if out, said, code := s.other().run("destroy", "--force"); code != exitDone {
-			s.Errorf("destroy: exit %d\n%s%s", code, out, said)
-		}
+		s.other().tells("destroy --force", exitDone)
 		if code := s.end(time.Minute); code != exitFailed {
 			s.Errorf("the one whose lab was destroyed: exit %d\n%s", code, s.told())
 		}
@@ -135,9 +133,7 @@ var agentFaults = []fault{
 		other := s.other()
 		other.edit(`lab "fault"`, `lab "other"`)
 		s.reach(midCell)
-		if _, said, code := other.run("apply"); code != exitFailed || !strings.Contains(said, "is in use by") {
-			s.Errorf("the other lab: exit %d\n%s", code, said)
-		}
+		other.tells("apply", exitFailed, "is in use by")
 		// The one that was released ends by itself, and nobody waits for it.
 		eventually(s.T, "one agent is on the host", 10*time.Second, func() bool {
 			n := 0

@@ -45,16 +45,12 @@ func TestLockedImage(t *testing.T) {
 	if code != exitDone || !strings.Contains(out, `"digest": "`+locked) || strings.Contains(out, moved) {
 		t.Errorf("report: exit %d\n%s%s", code, out, said)
 	}
-	if out, said, code := u.run("plan", "--detailed-exitcode"); code != exitDone {
-		t.Errorf("plan afterwards: exit %d\n%s%s", code, out, said)
-	}
+	u.tells("plan --detailed-exitcode", exitDone)
 	// Without the lock, it is another image, and the plan says so.
 	if err := os.Remove(filepath.Join(u.lab, lock.Name)); err != nil {
 		t.Fatal(err)
 	}
-	if out, said, code := u.run("plan"); code != exitDone || !strings.Contains(out, "stale: image sha256:") {
-		t.Errorf("plan without the lock: exit %d\n%s%s", code, out, said)
-	}
+	u.tells("plan", exitDone, "stale: image sha256:")
 }
 
 // TestPin: what of a lab is to be locked, and what of it the lock changes.
