@@ -80,9 +80,7 @@ func checkCell(b *block, d *draft) {
 }
 
 const (
-	needsOutputs = `The load block needs the argument "output_tokens": prompts of kind %q do not say how long the answers are to be.
-Write it, for example output_tokens = 256.`
-	twoOutputs = "The load block says output_tokens, and so does %s. Remove one of them."
+	needsOutputs = "Prompts of kind %q do not say how long answers are. Say it here, for example output_tokens = 256."
 )
 
 // checkOutputs: somebody must say how long answers are, and only one.
@@ -96,18 +94,13 @@ func checkOutputs(b *block, d *draft) {
 	case !said.said() && block.said() && !d.Workload.Dataset.OwnOutputs() && !from.wrong:
 		b.missing(block.at, "output_tokens", "Missing argument", needsOutputs, from.kind)
 	case said.fits() && d.Workload.Dataset.OutputTokens > 0:
-		b.errOnce(said.at, "Two output lengths", twoOutputs, from.address)
+		b.errOnce(said.at, "Two output lengths",
+			"Both the load block and %s say output_tokens. Remove one.", from.address)
 	}
 }
 
 const (
-	stagesEnd       = "The stages of the load say how long a cell takes. Remove %s, or the stages."
-	noTimeOffline   = "An engine's offline benchmark runs a number of requests, not for a time. Say requests instead."
-	requestsOffline = "An engine's offline benchmark runs a number of requests. Say how many, for example requests = 512."
-	noEnd           = `A benchmark needs to know when a cell is done. Say how many requests it measures, requests = 500,
-or for how long it sends them, duration = "2m".`
-	twoEnds = `The benchmark says both requests and duration. A cell ends after so many requests or after so long;
-remove one of them.`
+	stagesEnd = "The stages say how long a cell takes. Remove %s, or the stages."
 )
 
 // checkEnd: something must say when a cell is done, and only one thing.
@@ -121,29 +114,32 @@ func checkEnd(b *block, d *draft) bool {
 	case staged && requests.said():
 		b.err(requests.at, "Two ways to end", stagesEnd, "requests")
 	case d.Offline && long.said():
-		b.err(long.at, "No duration offline", noTimeOffline)
+		b.err(long.at, "No duration offline",
+			"An offline benchmark runs a number of requests, not for a time. Write requests.")
 	case d.Offline && !requests.said() && !misspelt["requests"]:
-		b.absent(b.header, "Missing argument", requestsOffline)
+		b.absent(b.header, "Missing argument",
+			"An offline benchmark runs a number of requests. Say how many, for example requests = 512.")
 	case requests.said() && long.said():
-		b.err(long.at, "Two ways to end", twoEnds)
+		b.err(long.at, "Two ways to end",
+			"A cell ends after so many requests or after so long. Remove requests or duration.")
 	case requests.said() || long.said() || staged || traced || misspelt["requests"] || misspelt["duration"]:
 		return true
 	default:
-		b.absent(b.header, "Missing argument", noEnd)
+		b.absent(b.header, "Missing argument",
+			`Nothing says when a cell is done. Write requests = 500, or duration = "2m".`)
 	}
 	return false
 }
 
 const (
-	noPace = `The load block says neither concurrency (so many requests in flight) nor rate (so many requests per second).
-Write one of them; rate = "inf" sends all at once.`
-	rateTwice        = "The stages say the rate, each its own. Remove rate, or the stages."
-	concurrencyTwice = `The stages say the concurrency, each its own, and the load block says one for all. Remove one of them.`
+	noPace = `The load block needs concurrency (requests in flight) or rate (requests per second).
+rate = "inf" sends all at once.`
 )
 
 // checkPace: something must say when requests are sent, and only one thing.
 func checkPace(b *block, d *draft) bool {
-	block, concurrency, rate, stages := b.arg("load"), b.arg("load.concurrency"), b.arg("load.rate"), b.arg("load.stages")
+	block, stages := b.arg("load"), b.arg("load.stages")
+	concurrency, rate := b.arg("load.concurrency"), b.arg("load.rate")
 	paced := concurrency.said() || rate.said() || stages.said() || d.Workload.Dataset.Kind == load.Trace || d.Offline
 	misspelt := b.misspelt[block.at]
 	good := true
@@ -152,11 +148,12 @@ func checkPace(b *block, d *draft) bool {
 		good = false
 	}
 	if stages.said() && rate.said() {
-		b.err(rate.at, "Two paces", rateTwice)
+		b.err(rate.at, "Two paces", "Each stage says its rate. Remove rate, or the stages.")
 		good = false
 	}
 	if stages.said() && concurrency.said() && stagesInFlight(d.Workload) {
-		b.err(stages.at, "Two paces", concurrencyTwice)
+		b.err(stages.at, "Two paces",
+			"Each stage says its concurrency, and the load block says another. Remove one.")
 		good = false
 	}
 	return good
@@ -179,7 +176,8 @@ func (c Cell) Bench(seed uint64) (engines.Bench, error) {
 	b := engines.Batch{
 		Requests: w.Requests, Kind: d.Kind, InputTokens: d.InputTokens,
 		OutputTokens: max(w.OutputTokens, d.OutputTokens), Seed: seed,
-		Groups: d.Groups, PromptsPerGroup: d.PromptsPerGroup, PrefixTokens: d.PrefixTokens, QuestionTokens: d.QuestionTokens,
+		Groups: d.Groups, PromptsPerGroup: d.PromptsPerGroup,
+		PrefixTokens: d.PrefixTokens, QuestionTokens: d.QuestionTokens,
 		Filter: cmp.Or(d.Filter, load.ConventionSGLang),
 	}
 	if d.Ranged() {
@@ -193,18 +191,16 @@ func (c Cell) Bench(seed uint64) (engines.Bench, error) {
 }
 
 const (
-	twoKeys = `%s says api_key, which is sent as the header Authorization, and the load has one of its own.
-Remove one of them.`
-	outOfReach = `The load is sent from host.%s, and there is no way from there to %s: %s. Let it listen on one address of its
-host that the other reaches, or on all, where a firewall keeps the world out:
+	twoKeys    = "%s has an api_key, which is sent as the header Authorization. Remove that or the header."
+	outOfReach = `The load is sent from host.%s, which cannot reach %s: %s.
+Let the engine listen on an address that the other host reaches, or on all of them behind a firewall:
 
     flags = { host = "10.0.0.5" }`
-	noBench        = "Offline, an engine runs a benchmark of its own, and %s cannot: %s."
 	versionUnknown = `The version of %s decides how its offline benchmark is started, and %s. Say it in the engine:
 
     version = "0.7.3"`
-	contextShort = `A prompt of %d tokens and an answer of %d make %d, and the flag %s of %s allows %d in all: the server would refuse
-the requests. Raise the flag, ask for less, or leave these cells out:
+	contextShort = `A prompt of %d tokens and an answer of %d make %d, and the flag %s of %s allows %d: the server would refuse them.
+Raise the flag, ask for less, or leave these cells out:
 
     exclude { when = … }`
 )
@@ -227,7 +223,7 @@ func checkTogether(b *block, c Cell) bool {
 	if c.Offline {
 		mode := b.arg("mode").at
 		if _, err := c.Bench(0); err != nil {
-			b.errOnce(mode, "No offline benchmark", noBench, e.Address(), err)
+			b.errOnce(mode, "No offline benchmark", "%s cannot run this offline: %s.", e.Address(), err)
 			return false
 		}
 		if why := engines.VersionUnknown(e); why != "" {

@@ -46,12 +46,9 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 }
 
 const (
-	matrixNotHere = `matrix.* stands for a cell of a benchmark's matrix. It can be used in benchmark blocks, where each cell has
-values of its own, and in the engines that a benchmark names; not here.`
-	axisBelow = `The axis %q has no value here. An axis can refer to those above it, and in a zip block to those above the
-block.`
-	axisNotIncluded = `The include block at %s gives the axis %q no value, and it is used here. An include block says a whole cell:
-every axis that the benchmark and its engine use.%s`
+	axisBelow       = "The axis %q has no value here: an axis can refer to those above it, and in a zip block to those above the block."
+	axisNotIncluded = `The include block at %s gives the axis %q no value. An include block is a whole cell:
+it names every axis that the benchmark and its engine use.%s`
 	noMatrix = `Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write one:
 
     matrix {
@@ -66,7 +63,8 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	at := t.SourceRange()
 	switch {
 	case c == nil:
-		s.err(at, "No matrix here", matrixNotHere)
+		s.err(at, "No matrix here",
+			"matrix.* is a cell of a benchmark. Only benchmark blocks and the engines that they name can use it.")
 		return cty.DynamicVal, false
 	case c == anyCell:
 		return cty.DynamicVal, true

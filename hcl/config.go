@@ -41,7 +41,7 @@ type Cell struct {
 	Axes     []Axis
 	Engine   *engines.Engine
 	Workload load.Workload
-	Offline  bool               // of the workload the engine's own benchmark is given what it can be given; nothing is sent
+	Offline  bool               // nothing is sent: the engine's own benchmark is given what it takes of the workload
 	Headers  []provision.EnvVar // sent with every request, sorted by name; values may be secrets
 	From     *provision.Host    // where the load is sent from; nil: the engine's own host
 }

@@ -87,8 +87,7 @@ func newDataset(d *declared) *dataset {
 	return &dataset{Kind: d.kind}
 }
 
-const idleConvention = `convention says what range_ratio means, and there is no range_ratio: every prompt is exactly
-input_tokens long.`
+const idleConvention = "convention says what range_ratio means, and there is no range_ratio: all prompts have input_tokens tokens."
 
 // checkDataset is about arguments that only some kinds have.
 func checkDataset(b *block, d *dataset) {

@@ -77,16 +77,11 @@ func (d *declared) member(key string, keyValue, value cty.Value) *declared {
 }
 
 const (
-	secretKeys = `The keys of for_each name the instances in plans and results, and how many there are shows too,
-so it cannot be sensitive. Single values in it may be.`
-	secretKey        = "The keys of for_each name the instances in plans and results, so they cannot be sensitive."
-	tooManyInstances = "for_each has %d entries, and at most %d are made. It is probably longer than was meant."
-	keyNoText        = `The entries of a list in for_each become keys, so they are texts or numbers, and number %d is %s.
-Write a map, { KEY = … }.`
-	invalidKey = `%s cannot be the key of an instance. Keys are made of letters, digits and _ . : / @ + = , -
-because they appear in references, names and results.`
-	keyGivenTwice = `for_each holds %s more than once, and each instance needs a key of its own.
-Remove one, or write a map, { KEY = … }.`
+	secretKeys = `The keys of for_each name the instances in plans and results, and their number shows too.
+So it cannot be sensitive; single values in it can.`
+	tooManyInstances = "for_each has %d entries; at most %d are made. It is probably longer than was meant."
+	keyNoText        = "A list in for_each holds keys, texts or numbers, and number %d is %s. Write a map, { KEY = … }."
+	invalidKey       = "%s cannot be a key: keys are letters, digits and _ . : / @ + = , - since they appear in names and results."
 )
 
 // eachEntries evaluates for_each.
@@ -133,7 +128,8 @@ func (s *scope) instanceKey(k cty.Value, before map[string]bool, at hcl.Range) (
 	}
 	switch {
 	case k.IsMarked():
-		s.err(at, "Sensitive value would show", secretKey)
+		s.err(at, "Sensitive value would show",
+			"The keys of for_each name the instances in plans and results, so they cannot be sensitive.")
 	case !k.IsKnown():
 		s.noteUnknown(at)
 	case !text:
@@ -141,15 +137,16 @@ func (s *scope) instanceKey(k cty.Value, before map[string]bool, at hcl.Range) (
 	case !instanceKey.MatchString(key):
 		s.err(at, "Invalid key", invalidKey, describe(k))
 	case before[key]:
-		s.err(at, "Key given twice", keyGivenTwice, describe(k))
+		s.err(at, "Key given twice",
+			"for_each has the key %s more than once. Remove one, or write a map, { KEY = … }.", describe(k))
 	default:
 		good = true
 	}
 	return key, good
 }
 
-const noForEach = `each.key and each.value are the entry of for_each that an instance is made for. They can be used in %s blocks that
-have for_each, in all arguments but for_each itself; not here.`
+const noForEach = `each.key and each.value stand for an entry of for_each. Only %s blocks that have for_each can use them,
+and not in for_each itself.`
 
 // eachValue is what each stands for in the block that is being evaluated.
 func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
@@ -238,7 +235,8 @@ func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 	case len(keys) == 0:
 		s.err(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.address)
 	case bare && slices.Contains(d.typ.argumentNames(true), key):
-		s.err(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say of which one you mean %s: %s[%q].%s", d.address, d.typ.name, key, d.address, keys[0], key)
+		s.err(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which one you mean: %[1]s[%[3]q].%[4]s",
+			d.address, d.typ.name, keys[0], key)
 	default:
 		hint := didYouMean(key, keys, nil)
 		if hint == "" && len(keys) <= 5 {
@@ -295,8 +293,7 @@ func (s *scope) splatGroups(body *hclsyntax.Body) {
 	})
 }
 
-const nameOfTwo = `%s and %s would both be named %q in results, labels and containers.
-Write another key, or give one of the blocks another name.`
+const nameOfTwo = "%s and %s would both be named %q in results, labels and containers. Rename one."
 
 // checkNames finds instances whose name is that of another block: all["a"] is
 // all-a in results, labels and containers.

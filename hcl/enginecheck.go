@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	twoAddresses = "The engine says url and urls. Put all of its servers into urls, and remove url."
-	emptyURLs    = `"urls" is empty. Write the servers that requests go to in turn, such as
-["http://203.0.113.7:8000", "http://203.0.113.8:8000"].`
-	floatingImage = "%s may be another image tomorrow, and results would not be comparable. Name a version or a digest, such as\n" +
-		"%s:v1.2.3, or let `hcl lock` write down which one it is.%s"
+	floatingImage = "%s may be another image tomorrow, and results would not be comparable. " +
+		"Name a version or a digest, such as %s:v1.2.3, or let `hcl lock` write down which one it is.%s"
 )
 
 // checkEngine holds an engine against what its kind knows.
 func checkEngine(b *block, e *engines.Engine) {
 	if urls := b.arg("urls"); urls.said() {
 		if url := b.arg("url"); url.said() {
-			b.errOnce(url.at, "Two addresses", twoAddresses)
+			b.errOnce(url.at, "Two addresses",
+				"The engine says url and urls. Put all of its servers into urls, and remove url.")
 			b.incomplete = true
 		} else if urls.fits() && e.URL == "" {
-			b.errOnce(urls.at, "Wrong value", emptyURLs)
+			b.errOnce(urls.at, "Wrong value",
+				`"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
 			b.incomplete = true
 		}
 	}
@@ -67,7 +66,6 @@ func (b *block) mistake(f engines.FieldError) {
 
 const (
 	flagOfOther = "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s."
-	unknownFlag = "hcl knows of no version of %q with the flag %s.%s"
 )
 
 // warnOfFlags is about flags that no version of the engine has and that look like one
@@ -90,7 +88,8 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 		if other, here := engines.FlagElsewhere(e.Kind, f.Name); other != "" {
 			b.warnOnce(at, "Unknown flag", flagOfOther, e.Kind, f.Name, other, here)
 		} else if hint := didYouMean(bare, engines.KnownFlags(e.Kind), plainly); hint != "" && len(f.Name) > shortFlag {
-			b.warnOnce(at, "Unknown flag", unknownFlag, e.Kind, f.Name, hint)
+			b.warnOnce(at, "Unknown flag",
+				"hcl knows of no version of %q with the flag %s.%s", e.Kind, f.Name, hint)
 		}
 	}
 }
@@ -98,8 +97,8 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 // shortFlag is so short that another flag is always near.
 const shortFlag = 6
 
-const secretInList = `A sensitive value in %s stands in the list of processes on host.%s, which everybody there can read,
-though not in what Docker tells and hcl keeps. Where the engine reads it from a variable, give it in env.%s`
+const secretInList = `A sensitive value in %s shows in the list of processes on host.%s, which everybody there can read.
+If the engine can read it from a variable, give it in env.%s`
 
 // warnOfShownSecrets is about secrets that an engine gets on its command line.
 func (b *block) warnOfShownSecrets(e *engines.Engine) {
@@ -133,8 +132,8 @@ func secretInClear(name string, value provision.Text) bool {
 	return !value.IsSecret() && (named || secretForm.MatchString(clear))
 }
 
-const clearSecret = `The value of %s looks like a secret, and is shown in plans and kept with the results. Mark it, as a variable with
-sensitive = true, or as here:
+const clearSecret = `The value of %s looks like a secret, and is shown in plans and kept with the results.
+Give it by a variable with sensitive = true, or so:
 
     %s = sensitive(env(%q))`
 
@@ -179,7 +178,8 @@ func (b *block) where(name string) (at hcl.Range, note string) {
 	if own {
 		return x.at, ""
 	}
-	return b.header, "\n\nWhat it says of " + name[strings.LastIndexByte(name, '.')+1:] + " is inherited from " + pos(x.at) + "."
+	bare := name[strings.LastIndexByte(name, '.')+1:]
+	return b.header, "\n\nWhat it says of " + bare + " is inherited from " + pos(x.at) + "."
 }
 
 // entry is where, of one key of an object and its value. Note is not empty as well where

@@ -29,8 +29,7 @@ type expansion struct {
 	left     int                       // how many of them are excluded
 }
 
-const everyCellOut = `The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing.
-Let when be true for fewer of them.`
+const everyCellOut = "The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing. Exclude fewer."
 
 // benchmark expands a benchmark block into its cells.
 func (r *reader) benchmark(written *hclsyntax.Block, t *blockType) Benchmark {
@@ -81,9 +80,6 @@ func (x *expansion) expand() {
 	}
 }
 
-const givenTwice = `Some of these cells are in the benchmark already. They are measured once, in the place where they are written
-first.`
-
 // add reads a cell of a block.
 func (x *expansion) add(c *cell, from *hclsyntax.Block) {
 	read, ok := x.cell(c)
@@ -93,7 +89,8 @@ func (x *expansion) add(c *cell, from *hclsyntax.Block) {
 	}
 	key := cellKey(read)
 	if x.seen[key] {
-		x.warn(from.DefRange(), "Cell given twice", givenTwice)
+		x.warn(from.DefRange(), "Cell given twice",
+			"Some of these cells are in the benchmark already. Each is measured once, where it is written first.")
 		return
 	}
 	x.seen[key] = true
@@ -193,7 +190,6 @@ const (
 	emptyInclude = `The include block names no cell. Each argument in it is the value of an axis, such as
 
     concurrency = 4`
-	axisTwice = `The axis %q is at %s already, and in a cell it has one value. Give this one another name, or remove it.`
 )
 
 // nameAxes sets the axes of a table's cells. It reports what keeps it from having
@@ -208,7 +204,8 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 		}
 		for _, a := range f.attrs {
 			if first, twice := at[a.Name]; twice {
-				x.err(a.NameRange, "Axis given twice", axisTwice, a.Name, pos(first))
+				x.err(a.NameRange, "Axis given twice",
+					"The axis %q is at %s already. Rename this one, or remove it.", a.Name, pos(first))
 				good = false
 			}
 			at[a.Name] = a.NameRange
@@ -222,8 +219,8 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 	return good
 }
 
-const unevenZip = `The axes of a zip block advance together, the first values of all, then the second, so each must have as many as
-the others: %s. Axes that are to be multiplied belong in a matrix block.`
+const unevenZip = `The axes of a zip block advance together, so all must have the same number of values: %s.
+To multiply axes, put them into a matrix block.`
 
 // rows are the values that a factor's axes take, one after the other.
 func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
@@ -288,17 +285,15 @@ func (x *expansion) included(b *hclsyntax.Block) *cell {
 }
 
 const (
-	notAnAxis   = "%q cannot be the name of an axis. A name is made of letters, digits, - and _, and begins with a letter."
-	notOnePoint = `The value of an axis is a number, a text, true, false, or an engine or other block, because it names the cell in
-results, and %q is %s.%s`
-	notAPoint = `The values of an axis are numbers, texts, true, false, or engines and other blocks, because they name the cell in
-results. Value %d of %q is %s.%s`
+	notAnAxis   = "%q cannot be the name of an axis. It is made of letters, digits, - and _, and begins with a letter."
+	notOnePoint = `A value of an axis names the cell in results, so it is a number, a text, true, false, or an engine or other block.
+%q is %s.%s`
+	notAPoint = `The values of an axis name cells in results, so they are numbers, texts, true, false, or engines and other blocks.
+Value %d of %q is %s.%s`
 	secretAxis = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
-	valueTwice = `The axis %q holds %s more than once. A cell is measured once; to measure it several times,
-write repeat = … in the benchmark.`
-	emptyAxis = "The axis %q has no values, so the matrix has no cells. Give it at least one, or remove it."
-	severalOf = " %[1]s has for_each, so it is several: write values(%[1]s) for all of them, and concat(…) to join lists."
-	allOf     = " For all instances of %[2]s, write %[1]s = values(%[2]s)."
+	valueTwice = "The axis %q has %s more than once, and a cell is measured once. To measure it again, write repeat = …."
+	severalOf  = " %[1]s has for_each, so it is several: write values(%[1]s), and join lists by concat(…)."
+	allOf      = " For all instances of %[2]s, write %[1]s = values(%[2]s)."
 )
 
 // axisPoint is a value of an axis. One that is wrong is reported, and stands as an
@@ -343,7 +338,8 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []c
 		x.err(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axis.want, describe(list), hint)
 		return unknown
 	case list.LengthInt() == 0:
-		x.err(at, "Empty axis", emptyAxis, a.Name)
+		x.err(at, "Empty axis",
+			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
 		return unknown
 	}
 	var values []cty.Value
@@ -373,10 +369,8 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []c
 }
 
 const (
-	idleExclude = `This holds for no cell, or only for such as another exclude block leaves out.
-A number is never equal to a text: 4 is not "4".`
-	idleAxis = `Nothing uses matrix.%s, so its values make no difference: each would be measured for nothing.
-Use it in the benchmark or in an engine that it names, or remove it.`
+	idleExclude = `This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`
+	idleAxis    = "Nothing uses matrix.%s, so all its values would give the same cell. Use it, or remove it."
 )
 
 // warnOfExcludes points at exclude blocks that leave nothing out. One that hangs on a

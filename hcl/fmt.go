@@ -20,7 +20,8 @@ func Format(name string, text []byte) ([]byte, *Problems) {
 	p.bodies = []*hclsyntax.Body{p.parse(name, text)}
 	if at, ok := invalid(name, text); ok {
 		// The scanner takes some broken characters for others.
-		p.add(SeverityError, at, "Not UTF-8", "Labs are UTF-8 text, and this byte is none. Was the file saved with another encoding?")
+		p.add(SeverityError, at, "Not UTF-8",
+			"Labs are UTF-8 text, and this byte is none. Was the file saved with another encoding?")
 	}
 	p.finish()
 	if p.HasErrors() {

@@ -114,7 +114,7 @@ func fileFunc(dir string) function.Function {
 			}
 			text, err := readRegular(path)
 			if errors.Is(err, fs.ErrNotExist) {
-				return cty.NilVal, function.NewArgErrorf(0, "there is no file %s; paths are relative to the lab's directory", path)
+				err = fmt.Errorf("there is no file %s", path)
 			}
 			if err != nil {
 				return cty.NilVal, function.NewArgErrorf(0, "%v; paths are relative to the lab's directory", err)

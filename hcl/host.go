@@ -87,12 +87,11 @@ const orNull = " To leave it out, write null, or remove the argument."
 const (
 	emptyAddress = `Write the host's name or IP address, or "local" for the machine that hcl runs on.`
 	emptyGPUs    = `"gpus" is empty, so nothing would be checked. Write which GPUs must be there, such as "8xH200".` + orNull
-	notHostKey   = `%q is not a public key: %v. Write one such as "ssh-ed25519 AAAA…", as it stands in the host's
+	notHostKey   = `%q is not a public key: %v. Write one such as "ssh-ed25519 AAAA…", from the host's
 /etc/ssh/ssh_host_ed25519_key.pub.`
-	unknownGPU = `hcl knows no GPU %q, and takes it for one of %s.%s The host is refused unless its driver tells of such GPUs.`
-	noSSH      = `The host's address is "local", the machine that hcl runs on. It is reached without SSH, so %s has no effect.`
+	unknownGPU = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
+	noSSH      = `The address is "local", the machine that hcl runs on, which needs no SSH: %s has no effect.`
 	localJump  = `host.%s is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.`
-	noROCm     = "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's."
 )
 
 // checkHost holds what a host block says against what hosts, keys and GPUs are.
@@ -118,7 +117,7 @@ func checkHost(b *block, h *provision.Host) {
 		b.warn(gpus.at, "Unknown GPU", unknownGPU, model, makerOf(h.GPUs), didYouMean(model, gpuModels(), nil))
 	}
 	if x := b.arg("require.rocm"); x.said() && h.GPUs.Vendor == provision.NVIDIA {
-		b.errOnce(x.at, "No ROCm here", noROCm, h.GPUs)
+		b.errOnce(x.at, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
 	}
 	if h.Prepare != nil {
 		checkPrepare(b, h)
@@ -140,9 +139,7 @@ func checkHost(b *block, h *provision.Host) {
 }
 
 const (
-	noPersistence = "It is NVIDIA's, and this host has %s, whose driver keeps its settings anyway. Remove the argument."
-	noGPUsHere    = `The host block does not say which GPUs the machine has, so %s cannot be set. Add gpus, such as "8xH200".`
-	contradiction = "The host's require block wants the opposite. Remove one of them."
+	noPersistence = "It is NVIDIA's, and this host has %s, whose driver always keeps its settings. Remove the argument."
 )
 
 func checkPrepare(b *block, h *provision.Host) {
@@ -151,12 +148,14 @@ func checkPrepare(b *block, h *provision.Host) {
 	}
 	for _, name := range []string{"persistence_mode", "power_cap", "lock_clocks", "ecc"} {
 		if x := b.arg("prepare." + name); x.said() && h.GPUs.Count == 0 {
-			b.errOnce(x.at, "No GPUs here", noGPUsHere, name)
+			b.errOnce(x.at, "No GPUs here",
+				`%s is set on GPUs, and the host block names none. Add gpus, such as "8xH200".`, name)
 		}
 	}
 	set := h.Prepare.NUMABalancing
 	if h.Require != nil && set != nil && h.Require.NUMABalancing != nil && *h.Require.NUMABalancing != *set {
-		b.errOnce(b.arg("prepare.numa_balancing").at, "Contradiction", contradiction)
+		b.errOnce(b.arg("prepare.numa_balancing").at, "Contradiction",
+			"The host's require block wants the opposite. Remove one of them.")
 	}
 }
 
@@ -205,7 +204,7 @@ func (v Vars) atHome(path string) string {
 const (
 	userInAddress = "The user has an argument of its own: address = %q, user = %q."
 	urlAsAddress  = "It is not a URL. Write only the host, and the port where it is not 22: %q."
-	noAddress     = `Write the host's name or IP address, with the port where it is not 22: "203.0.113.7" or "gpu1.example.com:2222".`
+	noAddress     = `Write a name or an IP address, with the port unless it is 22: "203.0.113.7" or "gpu1.example.com:2222".`
 	numbersOfIP   = "The numbers of an IP address are between 0 and 255."
 	notAPort      = " is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22."
 )

@@ -131,7 +131,7 @@ func distinct(k of[[]string]) of[[]string] {
 // Kinds whose values stay expressions.
 var (
 	typeExpression = kind{noun: "type", want: "a type such as string, number or list(string)"}
-	instances      = kind{noun: "map or list", want: `a map, such as { a = "203.0.113.1" }, or a list of texts, such as ["a", "b"]`}
+	instances      = kind{noun: "map or list", want: `a map, such as { a = "203.0.113.1" }, or a list, such as ["a", "b"]`}
 	axisPoint      = kind{noun: "value of an axis", want: "a number, a text, true, false, or a block"}
 	axis           = kind{noun: "list", want: "a list of values, such as [1, 4, 16]"}
 	anything       = kind{noun: "any value", want: "a value", convert: func(v cty.Value) (any, error) { return v, nil }}
@@ -143,12 +143,13 @@ var (
 	secretText = secretly(kindOf("text", "a text", asText))
 	truth      = kindOf("true or false", "true or false", asBool)
 	duration   = lasting[time.Duration](time.Millisecond, 0)
+	leaseTime  = lasting[time.Duration](2*time.Second, 24*time.Hour)
 	longEnough = lasting[load.Duration](100*time.Millisecond, 0)
 	span       = lasting[load.Duration](time.Millisecond, 0) // of a load
 	size       = parsed("size", `a size such as "32GB" (decimal) or "32GiB" (binary)`, parseSize)
 	rate       = parsed("rate", `a number above 0, or "inf"`, parseRate)
 	gpus       = parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
-	versions   = parsed("version", `a version with a bound, such as ">= 550.144" or ">= 550, < 580"`, provision.ParseVersions)
+	versions   = parsed("version", `a version with a bound, such as ">= 550, < 580"`, provision.ParseVersions)
 	hexDigest  = parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", parseSHA256)
 	htmlFile   = parsed("file", `the name of a page, such as "report.html"`, parseHTMLName)
 
@@ -164,6 +165,7 @@ var (
 	endpoint      = word(load.Completions, load.Chat, load.Generate)
 	convention    = word(load.ConventionSGLang, load.ConventionVLLM)
 	mode          = word(online, offline)
+	automatic     = wordList(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines)
 )
 
 // Kinds of lists.
@@ -186,11 +188,11 @@ var (
 var (
 	object      = kindOf("object", `an object, such as { top_p = 0.9 }`, asObject)
 	document    = merging(kindOf("object", `an object, such as { kv_cache_config = { dtype = "fp8" } }`, asDocument))
-	flags       = merging(kindOf("map of flags", `an object with a value for each flag, such as { tp = 8, trust-remote-code = true }`, asFlags))
-	environment = merging(kindOf("map of texts", `an object with a text for each variable, such as { NAME = "value" }`, asEnvironment))
-	headers     = secretly(kindOf("map of texts", `an object with a text for each header, such as { X-Tenant = "bench" }`, asHeaders))
+	flags       = merging(kindOf("map of flags", `an object, such as { tp = 8, trust-remote-code = true }`, asFlags))
+	environment = merging(kindOf("map of texts", `an object with texts, such as { NAME = "value" }`, asEnvironment))
+	headers     = secretly(kindOf("map of texts", `an object with texts, such as { X-Tenant = "bench" }`, asHeaders))
 	ulimits     = kindOf("map of limits",
-		`an object with a whole number for each limit, -1 for none, such as { memlock = -1, nofile = 1048576 }`, asUlimits)
+		`an object with whole numbers, -1 for none, such as { memlock = -1, nofile = 1048576 }`, asUlimits)
 )
 
 // lasting is a duration within bounds; most 0: of any length.

@@ -47,7 +47,7 @@ func labBlock() *blockType {
 	return &blockType{
 		name: "lab", labels: []label{{what: "name", form: labName}}, once: true,
 		args: []argument{
-			arg("lease", lasting[time.Duration](2*time.Second, 24*time.Hour), func(l *Lab, d time.Duration) { l.Lease = d }),
+			arg("lease", leaseTime, func(l *Lab, d time.Duration) { l.Lease = d }),
 			arg("max_duration", duration, func(l *Lab, d time.Duration) { l.MaxDuration = d }),
 			described(func(l *Lab, s string) { l.Description = s }),
 		},
@@ -106,10 +106,8 @@ func dirName(path string) string {
 const shortLease = 10 * time.Second
 
 const (
-	leaseTooShort = `With a lease of %s, a hiccup of the network of that length lets a host clean itself in the middle of a
-measurement.`
-	lifeTooShort = `Nothing of the lab lives longer than %s, which is less than its lease of %s: a run that is not over by then
-is cut off.`
+	leaseTooShort = "When the network fails for %s, a host with this lease cleans itself in the middle of a measurement."
+	lifeTooShort  = "Nothing of the lab lives longer than %s, which is less than its lease of %s. Longer runs are cut off."
 )
 
 // checkLab is about leases that end runs too early, or for nothing.
@@ -122,35 +120,27 @@ func checkLab(b *block, lab *Lab) {
 	}
 }
 
-const (
-	nobodyToTell = `A notice block says who is told: by url = "https://…", or by command = ["program", …].
-Write one of them, or remove the block.`
-	emptyCommand = `"command" is empty. Write the program and its arguments, such as ["notify-send", "hcl"].`
-	notAnAddress = `"url" must be an address such as "https://hooks.example.com/T0001".`
-)
-
 func checkNotice(b *block, n *Notice) {
 	command, address := b.arg("command"), b.arg("url")
 	if !command.said() && !address.said() {
-		b.absent(b.header, "Nobody to tell", nobodyToTell)
+		b.absent(b.header, "Nobody to tell",
+			`A notice block needs url = "https://…" or command = ["program", …]. Write one, or remove the block.`)
 	}
 	switch {
 	case !command.fits():
 	case len(n.Command) == 0:
-		b.err(command.at, "Wrong value", emptyCommand)
+		b.err(command.at, "Wrong value",
+			`"command" is empty. Write the program and its arguments, such as ["notify-send", "hcl"].`)
 	default:
 		b.checkProgram(command.at, n.Command[0].Reveal())
 	}
 	if address.fits() {
 		u, err := url.Parse(n.URL.Reveal())
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			b.err(address.at, "Wrong value", notAnAddress)
+			b.err(address.at, "Wrong value", `"url" must be an address such as "https://hooks.example.com/T0001".`)
 		}
 	}
 }
-
-const noProgram = `There is no program %q on this machine, so nobody would be told. It is run where hcl apply runs:
-if that is another machine, all is well.`
 
 // checkProgram warns of a program that is not there. Where there is no PATH to look
 // along, nothing is known.
@@ -166,6 +156,7 @@ func (b *block) checkProgram(at hcl.Range, name string) {
 		}
 	}
 	if len(places) > 0 {
-		b.warn(at, "Program not found", noProgram, name)
+		b.warn(at, "Program not found",
+			"This machine has no program %q. That is fine only if hcl apply will run on another one.", name)
 	}
 }

@@ -64,20 +64,16 @@ func newReader(p *Problems, src *Source, vars Vars) *reader {
 	return r
 }
 
-const (
-	notKnownHere = `This value depends on something that is decided only in a cell of a benchmark's matrix, so it is not known here.
-Refer to matrix.* directly, or in the engine that uses it.`
-	cellLost = "Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl."
-)
-
 // admitLosses reports what is missing from the Config although nothing was found wrong:
 // a lab is never smaller than it is written.
 func (r *reader) admitLosses() {
 	if !r.HasErrors() && r.unknown.Filename != "" {
-		r.err(r.unknown, "Value not known", notKnownHere)
+		r.err(r.unknown, "Value not known",
+			"This value is known only in a cell of a benchmark. Use matrix.* itself, or the engine that uses it.")
 	}
 	if !r.HasErrors() && len(r.lost) > 0 {
-		r.err(r.lost[0], "Cell left out", cellLost)
+		r.err(r.lost[0], "Cell left out",
+			"Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
 	}
 }
 

@@ -20,13 +20,10 @@ const (
 )
 
 const (
-	pacedByTrace = `A trace says when each request is sent, so %s has no effect. To make it faster or slower,
-write slowdown in the data set.`
-	pacedOffline   = "An engine's offline benchmark is given all requests at once and has no server, so %s has no effect."
-	idleBurstiness = `burstiness shapes the times between arrivals, which only a rate has. Here the next request is sent when one
-is done.`
-	fewRequests = `With fewer requests than may be in flight, the concurrency is never reached, and the numbers are those of a
-lower one. Write at least as many requests as the highest concurrency; several times as many is usual.`
+	pacedByTrace = "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
+	pacedOffline = "An offline benchmark has all requests at once and no server, so %s has no effect."
+	fewRequests  = `With fewer requests than may be in flight, the concurrency is never reached.
+Write at least as many requests as the highest concurrency; several times as many is usual.`
 )
 
 // warnOfPacing is about arguments of load blocks that have no effect here.
@@ -48,7 +45,8 @@ func warnOfPacing(b *block, d *draft) {
 	}
 	paced := b.arg("load.rate").said() || b.arg("load.stages").said() || d.Offline || traced
 	if x := b.arg("load.burstiness"); x.said() && !paced {
-		b.warn(x.at, "No effect", idleBurstiness)
+		b.warn(x.at, "No effect",
+			"burstiness shapes the times between arrivals, and without a rate there are none.")
 	}
 	if x := b.arg("requests"); x.fits() && w.Requests < w.Concurrency && !d.Offline {
 		b.add(SeverityWarning, x.at, "Fewer requests than concurrency", fold(fewRequests),
@@ -90,29 +88,28 @@ func placeOf(b *block, field string) (hcl.Range, bool) {
 }
 
 const (
-	timeoutShort  = "Requests that take longer than %s fail, and nearly every answer of a model does."
-	hardlyAny     = "At %v requests a second and for %s there are %.2g requests to be expected."
-	endlessLoad   = "At %v requests a second, %d requests take more than %.0f days."
 	sglangsOwn    = "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q."
-	tooHot        = "At %v the next token is nearly any token, and the OpenAI API takes at most %v."
-	veryLongInput = `A prompt of %d tokens and an answer of %d make %d, which few models take. If this one does,
-say so in the flags of %s, so that it is checked.`
+	veryLongInput = `A prompt of %d tokens and an answer of %d make %d, which few models take.
+If this one does, say so in the flags of %s, so that it is checked.`
 )
 
 // warnOfPace is about times and rates that hardly anybody means.
 func warnOfPace(b *block, w load.Workload) {
 	if x, limit := b.arg("load.timeout"), time.Duration(w.Timeout); x.fits() && limit < shortTimeout {
-		b.warn(x.at, "Short timeout", timeoutShort, limit)
+		b.warn(x.at, "Short timeout",
+			"Requests that take longer than %s fail, and nearly every answer of a model does.", limit)
 	}
 	if w.Rate == load.Inf || w.Rate <= 0 {
 		return
 	}
 	at, rate := b.arg("load.rate").at, float64(w.Rate)
 	if expected := rate * time.Duration(w.Duration).Seconds(); w.Duration > 0 && expected < 1 {
-		b.warn(at, "Hardly any request", hardlyAny, rate, w.Duration, expected)
+		b.warn(at, "Hardly any request",
+			"At %v requests a second and for %s there are %.2g requests to be expected.", rate, w.Duration, expected)
 	}
 	if seconds := float64(w.Requests) / rate; seconds > longCell.Seconds() {
-		b.warn(at, "Endless load", endlessLoad, rate, w.Requests, longCell.Hours()/24)
+		b.warn(at, "Endless load",
+			"At %v requests a second, %d requests take more than %.0f days.", rate, w.Requests, longCell.Hours()/24)
 	}
 }
 
@@ -125,7 +122,8 @@ func checkSent(b *block, c Cell) bool {
 		return false
 	}
 	if x := b.arg("load.temperature"); x.said() && w.Temperature > hotTest {
-		b.warn(x.at, "High temperature", tooHot, w.Temperature, hotTest)
+		b.warn(x.at, "High temperature",
+			"At %v the next token is nearly any token, and the OpenAI API takes at most %v.", w.Temperature, hotTest)
 	}
 	input, output := w.Longest()
 	if _, _, said := engines.MaxContext(e); !said && input+output > longPrompt && e.Kind != engines.Sim {

@@ -36,7 +36,8 @@ func excludeBlock() *blockType {
 	return &blockType{
 		name: "exclude",
 		args: []argument{
-			arg("when", truth, func(x *exclusion, on bool) { x.when = on }).must("True for the cells that are left out, in terms of `matrix.*`."),
+			arg("when", truth, func(x *exclusion, on bool) { x.when = on }).
+				must("True for the cells that are left out, in terms of `matrix.*`."),
 		},
 	}
 }

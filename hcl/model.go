@@ -28,12 +28,8 @@ func modelBlock() *blockType {
 }
 
 const (
-	emptyRepo       = `Write the model's Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`
-	nothingToFetch  = "%q is a directory on the host, and is taken as it is. Remove download."
-	noPlaceToKeep   = "Say where the model is kept on the host, for example:\n\n    cache = \"/data/huggingface\""
-	relativePath    = `%q is not an absolute path. Write the directory on the host, such as "/data/huggingface".`
-	notARepo        = "%q is not the name of a model. %s."
-	repoOrDirectory = `Write ORG/NAME, such as "deepseek-ai/DeepSeek-R1", or the absolute path of a directory on the host`
+	emptyRepo       = `Write a Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`
+	repoOrDirectory = `Write ORG/NAME, such as "deepseek-ai/DeepSeek-R1", or the absolute path of a directory of the host`
 )
 
 // checkModel holds what a model block says against what hub and hosts have.
@@ -46,13 +42,16 @@ func checkModel(b *block, m *engines.Model) {
 	if m.Download && m.Repo != "" {
 		switch at := b.arg("download").at; {
 		case strings.HasPrefix(m.Repo, "/"):
-			b.errOnce(at, "Nothing to download", nothingToFetch, m.Repo)
+			b.errOnce(at, "Nothing to download",
+				"%q is a directory on the host, and is taken as it is. Remove download.", m.Repo)
 		case !cache.fits():
-			b.errOnce(at, "No place for the download", noPlaceToKeep)
+			b.errOnce(at, "No place for the download",
+				"Say where the model is kept on the host, for example:\n\n    cache = \"/data/huggingface\"")
 		}
 	}
 	if cache.fits() && !onHost(m.Cache) {
-		b.errOnce(cache.at, "Wrong value", relativePath, m.Cache)
+		b.errOnce(cache.at, "Wrong value",
+			`%q is not an absolute path. Write the directory on the host, such as "/data/huggingface".`, m.Cache)
 	}
 }
 
@@ -71,5 +70,5 @@ func (b *block) checkRepo(repo string) {
 			hint = "It is written without the address of the hub: " + strings.TrimSuffix(strings.Trim(bare, "/"), ".")
 		}
 	}
-	b.wrongly("repo", notARepo, repo, hint)
+	b.wrongly("repo", "%q is not the name of a model. %s.", repo, hint)
 }

@@ -34,8 +34,7 @@ func asFlags(v cty.Value) ([]engines.Flag, error) {
 // Why a flag cannot be as it is written.
 const (
 	dashedFlag   = "Write the name without dashes: %s instead of %q."
-	secretSwitch = `The flag %s is true or false, which decides whether it is on the command line at all and would show.
-Such a value cannot be sensitive.`
+	secretSwitch = "The flag %s is on or off, which the command line shows, so it cannot be sensitive."
 	nameOfNoFlag = "%q is not the name of a flag."
 )
 
@@ -79,8 +78,10 @@ func asFlag(name string, v cty.Value) ([]*provision.Text, error) {
 	return []*provision.Text{&value}, err
 }
 
-func asEnvironment(v cty.Value) ([]provision.EnvVar, error) {
-	return asVariables(v, func(_ []provision.EnvVar, x provision.EnvVar) error {
+type envVar = provision.EnvVar
+
+func asEnvironment(v cty.Value) ([]envVar, error) {
+	return asVariables(v, func(_ []envVar, x envVar) error {
 		if x.Name == "" || strings.ContainsAny(x.Name, "= \x00") {
 			return wrong("%q is not a name that an environment variable can have.", x.Name)
 		}
@@ -88,12 +89,12 @@ func asEnvironment(v cty.Value) ([]provision.EnvVar, error) {
 	})
 }
 
-func asHeaders(v cty.Value) ([]provision.EnvVar, error) {
-	return asVariables(v, func(before []provision.EnvVar, x provision.EnvVar) error {
+func asHeaders(v cty.Value) ([]envVar, error) {
+	return asVariables(v, func(before []envVar, x envVar) error {
 		if err := load.CheckHeader(x.Name, x.Value.Reveal()); err != nil {
 			return wrong("%s.", title(err.Error()))
 		}
-		if slices.ContainsFunc(before, func(h provision.EnvVar) bool { return strings.EqualFold(h.Name, x.Name) }) {
+		if slices.ContainsFunc(before, func(h envVar) bool { return strings.EqualFold(h.Name, x.Name) }) {
 			return wrong("The header %s is there twice: capitals mean nothing in its name.", x.Name)
 		}
 		return nil
@@ -101,14 +102,14 @@ func asHeaders(v cty.Value) ([]provision.EnvVar, error) {
 }
 
 // asVariables are named texts, sorted by name. What is null is as if it were not there.
-func asVariables(v cty.Value, check func(before []provision.EnvVar, x provision.EnvVar) error) ([]provision.EnvVar, error) {
-	list := []provision.EnvVar{}
+func asVariables(v cty.Value, check func(before []envVar, x envVar) error) ([]envVar, error) {
+	list := []envVar{}
 	err := entries(v, func(name string, e cty.Value) error {
 		if isNull(e) {
 			return nil
 		}
 		value, err := asText(e)
-		x := provision.EnvVar{Name: name, Value: value}
+		x := envVar{Name: name, Value: value}
 		if err == nil {
 			err = check(list, x)
 		}
@@ -148,7 +149,7 @@ func asMount(v cty.Value) (provision.Mount, error) {
 	}
 	m.Source, m.Target = parts[0], parts[1]
 	if !onHost(m.Source) || !strings.HasPrefix(m.Target, "/") {
-		return m, wrong("Both paths of %q must begin with a slash: what is on the host, then where it appears in the container.", s)
+		return m, wrong("Both paths of %q must begin with a slash: the one on the host, then the one in the container.", s)
 	}
 	return m, nil
 }
@@ -285,7 +286,7 @@ func asRow(v cty.Value) (map[string]any, error) {
 				row[name] = x
 			}
 		default:
-			return wrong("In the column %q it holds %s, and a cell of a table is a number, a text, true or false.", name, describe(e))
+			return wrong("The column %q has %s, and a cell of a table is a number, a text, true or false.", name, describe(e))
 		}
 		return nil
 	})

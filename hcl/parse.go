@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-const openText = `The text that begins here has no closing quote in its line, so nothing that follows in the file can be read.
+const openText = `The text that begins here has no closing quote in its line, so the rest of the file cannot be read.
 Close it; for a text of several lines, write \n, or <<EOT.`
 
 // parse parses one file; what could be parsed of a broken one is still checked.
@@ -92,8 +92,7 @@ func openQuote(diags hcl.Diagnostics, text []byte) (hcl.Range, bool) {
 	return at, true
 }
 
-const keyTwice = `The object has the key %q at %s already, and only one of the values would count.
-Remove one, or give it another key.`
+const keyTwice = "The object has the key %q at %s already, and only one value would count. Remove or rename one."
 
 // checkKeys finds a key that an object has twice: HCL keeps the last, in silence.
 func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {

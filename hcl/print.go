@@ -65,7 +65,8 @@ func (p *Problems) write(b *bytes.Buffer, x Problem, width int, color bool) {
 		if before, marked, after, ok := p.snippet(x, width-10); ok {
 			number := fmt.Sprint(x.Start.Line)
 			fmt.Fprintf(b, "  %s %s%s%s\n", paint(dim, number+" |"), before, paint(bold, marked), after)
-			fmt.Fprintf(b, "  %s %s%s\n", paint(dim, strings.Repeat(" ", len(number))+" |"), blank(before), paint(tone, strings.Repeat("^", max(1, uniseg.StringWidth(marked)))))
+			line := strings.Repeat("^", max(1, uniseg.StringWidth(marked)))
+			fmt.Fprintf(b, "  %s %s%s\n", paint(dim, blank(number)+" |"), blank(before), paint(tone, line))
 		}
 		for _, v := range x.Values {
 			fmt.Fprintf(b, "    %s\n", paint(dim, v))
@@ -107,7 +108,8 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 	const window = 400
 	from, end = max(from, x.Start.Byte-window), min(end, x.Start.Byte+window)
 	to = min(to, end+window)
-	before, marked, after = printable(text[from:x.Start.Byte]), printable(text[x.Start.Byte:end]), strings.TrimRight(printable(text[end:to])+tail, " ")
+	before, marked = printable(text[from:x.Start.Byte]), printable(text[x.Start.Byte:end])
+	after = strings.TrimRight(printable(text[end:to])+tail, " ")
 	if cut := len([]rune(before)) - width/2; cut > 0 && uniseg.StringWidth(before+marked+after) > width {
 		before = "…" + string([]rune(before)[cut:])
 	}

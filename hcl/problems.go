@@ -185,7 +185,7 @@ func (p *Problems) finish() {
 	}
 }
 
-const hiddenMistake = `What is wrong cannot be said here, since a sensitive value takes part in this expression.
+const hiddenMistake = `What is wrong cannot be said here: a sensitive value takes part in this expression.
 Try it with a harmless value that is not sensitive.`
 
 // report turns the HCL library's diagnostics into problems.

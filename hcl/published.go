@@ -105,8 +105,8 @@ func (r *reader) writtenColumns(expr hclsyntax.Expression) (written []string) {
 }
 
 const (
-	rowsOfStranger = "Rows of the reference %q are about an engine %q, which the lab does not have, so they stand beside nothing.%s"
-	columnOfNone   = "The column %q of the reference %q is neither a metric nor an axis, so it stands beside nothing.%s"
+	rowsOfStranger = "Rows of the reference %q name an engine %q, which the lab does not have. They stand beside nothing.%s"
+	columnOfNone   = "The column %q of the reference %q is neither a metric nor an axis. It stands beside nothing.%s"
 )
 
 // warnOfReferences is about rows of published numbers that say an engine which the lab
@@ -130,7 +130,10 @@ func (x *expansion) warnOfReferences() {
 			continue // a table of somebody else has columns of its own
 		}
 		for _, column := range r.Columns {
-			if hint := didYouMean(column, known, nil); hint != "" && !isMetric(column) && !slices.Contains(known, column) {
+			if isMetric(column) || slices.Contains(known, column) {
+				continue
+			}
+			if hint := didYouMean(column, known, nil); hint != "" {
 				x.warn(rows.Range(), "Unknown column", columnOfNone, column, r.Name, hint)
 			}
 		}

@@ -106,7 +106,7 @@ func (b *block) whole(but ...string) bool {
 	return true
 }
 
-const otherKind = `An engine inherits from another of its own kind, and %s is not of kind %q: their flags differ.
+const otherKind = `%s is not of kind %q: an engine inherits only from its own kind, as flags differ.
 Share what they have in common through locals.`
 
 // inherit begins with what another block of the kind says.
@@ -144,7 +144,7 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 		case shared && mentionsMatrix(a.Expr):
 			b.err(a.Expr.Range(), "No matrix here", noMatrixHere, a.Name)
 		default:
-			b.evaluateArgument(body, t, arg, a.Expr, prefix+a.Name)
+			b.evaluateArgument(body, t, arg, a, prefix+a.Name)
 		}
 	}
 	seen := map[string]bool{} // a second block is reported
@@ -160,7 +160,8 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 	}
 }
 
-func (b *block) evaluateArgument(body *hclsyntax.Body, t *blockType, arg argument, expr hclsyntax.Expression, name string) {
+func (b *block) evaluateArgument(body *hclsyntax.Body, t *blockType, arg argument, a *hclsyntax.Attribute, name string) {
+	expr := a.Expr
 	if x, ok := b.fixed[expr]; ok {
 		b.said[name] = x
 		return
@@ -170,7 +171,8 @@ func (b *block) evaluateArgument(body *hclsyntax.Body, t *blockType, arg argumen
 	if raw.IsKnown() && raw.IsNull() {
 		delete(b.said, name)
 		if arg.required {
-			b.err(at, "Missing argument", "%s needs the argument %q, and here it is null: %s.", title(t.title()), arg.name, arg.kind.want)
+			b.err(at, "Missing argument", "%s needs the argument %q, and here it is null: %s.",
+				title(t.title()), arg.name, arg.kind.want)
 			b.said[name] = setting{raw: raw, at: at, body: body}
 		}
 		return
@@ -258,8 +260,8 @@ func overlay(under, over cty.Value) cty.Value {
 }
 
 const (
-	secretShown = `The value of %q derives from a sensitive one, and it would be shown in plans, results or labels, or decide what
-is in them. Sensitive values can be given to env, flags, config and command.`
+	secretShown = `The value of %q comes from a sensitive one, and would show in plans, results or labels.
+Sensitive values can be given to env, flags, config and command.`
 	secretNames = `The names in %[1]s are always shown, but here all of it is sensitive, names too.
 Write the names in the lab and only the values from the sensitive value:
 
@@ -310,7 +312,7 @@ func (r *reader) unfit(a argument, raw cty.Value, hint string) string {
 		detail += r.meantReference(a.kind.refers, raw.AsString())
 	}
 	if g := groupOf(raw); g != nil && a.kind.refers == g.typ.name {
-		detail += fmt.Sprintf(" %s has for_each, so it is several: say which, such as %s.", g.address, g.members[0].address)
+		detail += fmt.Sprintf(" %s has for_each: say which one, such as %s.", g.address, g.members[0].address)
 	}
 	return detail
 }

@@ -30,7 +30,7 @@ func (s *scope) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 		case diags.HasErrors():
 		case tooLarge(value):
 			s.errOnce(expr.Range(), "Value too large",
-				"The value is larger than %d MiB, or has more than %d parts. It probably grows by itself.", maxText>>20, maxParts)
+				"The value has more than %d MiB, or %d parts. It probably grows by itself.", maxText>>20, maxParts)
 		default:
 			v = value
 		}
@@ -45,8 +45,8 @@ func (s *scope) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 // wrong.
 func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
 	for _, t := range expr.Variables() {
-		s.err(t.SourceRange(), "Reference in a literal", `A variable's arguments are read before anything else has a value,
-so they cannot refer to %s. Use locals for values that derive from others.`, t.RootName())
+		s.err(t.SourceRange(), "Reference in a literal",
+			"A variable has its value before all else, so it cannot refer to %s. Use locals instead.", t.RootName())
 		return cty.NilVal
 	}
 	v, diags := expr.Value(&hcl.EvalContext{Functions: s.functions})
@@ -156,9 +156,10 @@ func (s *scope) known(t hcl.Traversal) bool {
 	if n == 0 {
 		hint := didYouMean(root, s.roots(), nil)
 		if len(t) == 1 {
-			s.err(at, "Unknown reference", "%q refers to nothing. If it is meant as text, put it in quotes: %q.%s", root, root, hint)
+			s.err(at, "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
 		} else {
-			s.err(at, "Unknown reference", "No reference begins with %q.%s References begin with %s.", root, hint, inWords(s.roots(), "or"))
+			s.err(at, "Unknown reference", "No reference begins with %q.%s References begin with %s.",
+				root, hint, inWords(s.roots(), "or"))
 		}
 		return false
 	}
@@ -222,10 +223,9 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 }
 
 const (
-	circleInGroup = `An instance of %[1]s refers to %[1]s itself, all of whose instances are evaluated together.
+	circleInGroup = `An instance of %[1]s refers to %[1]s itself, and all its instances are evaluated together.
 Put what they share into locals.`
-	circleOfOne = "%s refers to itself, so it has no value."
-	circle      = "These refer to each other in a circle, so none of them has a value:\n\n    %s"
+	circle = "These refer to each other in a circle, so none of them has a value:\n\n    %s"
 )
 
 // enter reports a circle: a reference to something that is being evaluated just
@@ -248,7 +248,7 @@ func (s *scope) enter(d *declared, at hcl.Range) bool {
 	case s.stack[i].parent != nil:
 		s.err(at, "Circular reference", circleInGroup, d.address)
 	default:
-		s.err(at, "Circular reference", circleOfOne, d.address)
+		s.err(at, "Circular reference", "%s refers to itself, so it has no value.", d.address)
 	}
 	return false
 }

@@ -55,7 +55,7 @@ func reportBlock() *blockType {
 			arg("output", htmlFile, func(r *Report, s string) { r.Output = s }),
 			arg("series", names, func(r *Report, list []string) { r.Series = list }),
 			arg("columns", names, func(r *Report, list []string) { r.Columns = list }),
-			arg("automatic", wordList(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines), func(r *Report, list []string) { r.Automatic = list }),
+			arg("automatic", automatic, func(r *Report, list []string) { r.Automatic = list }),
 			arg("references", truth, func(r *Report, on bool) { r.References = on }),
 			arg("prices", truth, func(r *Report, on bool) { r.Prices = on }),
 		},
@@ -69,7 +69,8 @@ func chartBlock() *blockType {
 		args: []argument{
 			arg("x", text, func(c *Chart, s string) { c.X = s }).must("Along the axis: " +
 				inWords(ticked(loadColumns()), "or") + "; a metric; or any other axis or column, which makes bars."),
-			arg("y", oneOrMore, func(c *Chart, list []string) { c.Y = list }).must("A metric, or a list of metrics with a panel for each."),
+			arg("y", oneOrMore, func(c *Chart, list []string) { c.Y = list }).
+				must("A metric, or a list of metrics with a panel for each."),
 			arg("where", text, func(c *Chart, s string) { c.Where = s }),
 			arg("label", word(loadColumns()...), func(c *Chart, s string) { c.Label = s }),
 			arg("note", text, func(c *Chart, s string) { c.Note = s }),
@@ -125,7 +126,6 @@ func (x *reportReader) charts(report *hclsyntax.Block, t *blockType) []Chart {
 }
 
 const (
-	noMetric   = "There is no metric %q.%s"
 	allMetrics = " There are %s, and %s, or a percentile, of %s: p99_ttft_ms."
 	noSeries   = "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark."
 )
@@ -138,7 +138,7 @@ func (x *reportReader) checkMetric(at hcl.Range, name string) {
 	if hint == "" {
 		hint = fmt.Sprintf(allMetrics, inWords(figures(), "and"), inWords(statistics(), "or"), inWords(timings(), "or"))
 	}
-	x.err(at, "Unknown metric", noMetric, name, hint)
+	x.err(at, "Unknown metric", "There is no metric %q.%s", name, hint)
 }
 
 func (x *reportReader) checkSeries(at hcl.Range, name string) {
@@ -148,9 +148,7 @@ func (x *reportReader) checkSeries(at hcl.Range, name string) {
 }
 
 const (
-	nothingToDraw = `Results have no %q to draw along an axis.%s Write %s, another axis of a benchmark,
-or a metric such as "median_e2el_ms".`
-	needlessLabel = "The points of this chart lie along %s, so they need no label. Remove label, or let x be a metric."
+	nothingToDraw = `Results have no %q to draw along an axis.%s Write %s, another axis, or a metric such as "median_e2el_ms".`
 	noColumn      = `Results have no column %q.%s Write an axis of a benchmark, %s, or a metric such as "p99_ttft_ms".`
 	nothingLike   = "The lab has no %s %q, so the condition %[1]s = %[3]s never holds.%[4]s"
 )
@@ -161,7 +159,8 @@ func (x *reportReader) checkChart(b *block, c Chart) {
 		x.absent(along.at, "Unknown column", nothingToDraw, c.X, didYouMean(c.X, all, nil), inWords(loadColumns(), "or"))
 	}
 	if label := b.arg("label"); label.fits() && c.X != "" && !isMetric(c.X) {
-		x.err(label.at, "No effect", needlessLabel, c.X)
+		x.err(label.at, "No effect",
+			"The points of this chart lie along %s and need no label. Remove it, or let x be a metric.", c.X)
 	}
 	x.eachName(b.body, "y", c.Y, x.checkMetric)
 	if condition := b.arg("where"); condition.fits() && !x.broken {
@@ -191,8 +190,8 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 
 // eachName calls do for the names in an argument, with the range of each where
 // they are written one by one.
-func (x *reportReader) eachName(body *hclsyntax.Body, argument string, names []string, do func(at hcl.Range, name string)) {
-	a, said := body.Attributes[argument]
+func (x *reportReader) eachName(b *hclsyntax.Body, argument string, names []string, do func(hcl.Range, string)) {
+	a, said := b.Attributes[argument]
 	if !said {
 		return
 	}

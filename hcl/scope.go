@@ -24,7 +24,7 @@ type scope struct {
 	stack     []*declared // what is being evaluated
 	refs      map[hclsyntax.Expression]*references
 	constants map[hclsyntax.Expression]cty.Value // those that are the same in every cell
-	unknown   hcl.Range                          // where a value turned out to be unknown without a problem that says why
+	unknown   hcl.Range                          // where a value is unknown, and no problem says why
 
 	fill func(i *instance, c *cell) // reads a block
 }

@@ -41,7 +41,6 @@ const (
     }`
 	onlyOne       = "A lab has at most one %s block, and one stands at %s already. Put everything into one."
 	benchmarkName = "A benchmark named %q stands at %s already. Give this one another name."
-	nameTaken     = "%s is declared at %s already. Give this one another name."
 )
 
 // declareAll checks the shape of a file's blocks and notes what they declare.
@@ -123,7 +122,8 @@ func firstLabel(b *hclsyntax.Block) string {
 
 func (c *checker) add(d *declared) {
 	if other, taken := c.declared[d.address]; taken {
-		c.err(d.header, "Duplicate "+d.typ.name+" block", nameTaken, d.address, pos(other.header))
+		c.err(d.header, "Duplicate "+d.typ.name+" block",
+			"%s is declared at %s already. Give this one another name.", d.address, pos(other.header))
 		return
 	}
 	c.declared[d.address] = d
@@ -131,11 +131,10 @@ func (c *checker) add(d *declared) {
 }
 
 const (
-	tooLongName = `A name has at most %d characters, because it becomes a part of others, of containers for example, and this
-one has %d. Give a shorter one, and say the rest in description.`
-	notAName    = "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names."
-	labelCount  = "A block of type %s takes %s, and this one has %d. Write %s { … }."
-	unknownKind = "There is no %s kind %q.%s The kinds are %s."
+	tooLongName = `A name has at most %d characters, since containers are named after it, and this one has %d.
+Shorten it, and say the rest in description.`
+	notAName   = "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names."
+	labelCount = "A block of type %s takes %s, and this one has %d. Write %s { … }."
 )
 
 // checkLabels reports whether a block has the labels that its type takes.
@@ -165,7 +164,8 @@ func (c *checker) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 func (c *checker) checkLabel(b *hclsyntax.Block, t *blockType, l label, said string, at hcl.Range) bool {
 	switch {
 	case l.kinds != nil && !slices.Contains(l.kinds, said):
-		c.err(at, "Unknown "+t.name+" kind", unknownKind, t.name, said, didYouMean(said, l.kinds, nil), inWords(quoted(l.kinds), "and"))
+		c.err(at, "Unknown "+t.name+" kind", "There is no %s kind %q.%s The kinds are %s.",
+			t.name, said, didYouMean(said, l.kinds, nil), inWords(quoted(l.kinds), "and"))
 		// It counts as declared, so that references to it are not wrong as well.
 		d := newDeclared(b, t)
 		d.wrong = true
@@ -202,12 +202,14 @@ func (c *checker) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range
 	}
 	for _, a := range t.args {
 		if _, said := body.Attributes[a.name]; a.required && !said {
-			c.missing(header, a.name, "Missing argument", "%s needs the argument %q. %s", title(t.title()), a.name, a.hint)
+			c.missing(header, a.name, "Missing argument", "%s needs the argument %q. %s",
+				title(t.title()), a.name, a.hint)
 		}
 	}
 	for _, n := range t.blocks {
 		if _, said := seen[n.typ.name]; n.required && !said {
-			c.missing(header, n.typ.name, "Missing block", "%s needs a block %s { … }. %s", title(t.title()), n.typ.name, n.typ.hint)
+			c.missing(header, n.typ.name, "Missing block", "%s needs a block %s { … }. %s",
+				title(t.title()), n.typ.name, n.typ.hint)
 		}
 	}
 }
@@ -219,7 +221,7 @@ func (c *checker) checkNested(b *hclsyntax.Block, t *blockType, n nested, seen m
 	if len(n.typ.labels) > 0 {
 		c.checkLabels(b, n.typ)
 	} else if len(b.Labels) > 0 {
-		c.err(b.LabelRanges[0], "Wrong number of labels", "A block of type %s takes no label. Write %s { … }.", b.Type, b.Type)
+		c.err(b.LabelRanges[0], "Wrong number of labels", "A block of type %s takes no label. Write %[1]s { … }.", b.Type)
 	}
 	if first, twice := seen[b.Type]; twice && !n.many {
 		c.err(at, "Duplicate "+b.Type+" block", oneInBlock, b.Type, t.title(), pos(first))
@@ -232,7 +234,7 @@ func (c *checker) checkNested(b *hclsyntax.Block, t *blockType, n nested, seen m
 func (c *checker) unknownArgument(a *hclsyntax.Attribute, t *blockType, header hcl.Range) {
 	at := a.NameRange
 	if _, ok := t.nested(a.Name); ok {
-		c.err(at, "Block written as argument", "%s is a block: write it without the equals sign, %s { … }.", a.Name, a.Name)
+		c.err(at, "Block written as argument", "%s is a block: write it without the equals sign, %[1]s { … }.", a.Name)
 		return
 	}
 	if t.free != nil {
@@ -247,7 +249,8 @@ func (c *checker) unknownArgument(a *hclsyntax.Attribute, t *blockType, header h
 
 func (c *checker) unknownBlock(b *hclsyntax.Block, t *blockType, header hcl.Range) {
 	if _, isArgument := t.argument(b.Type); isArgument && t.free == nil {
-		c.err(b.TypeRange, "Argument written as block", "%s is an argument: write it with an equals sign, %s = { … }.", b.Type, b.Type)
+		c.err(b.TypeRange, "Argument written as block",
+			"%s is an argument: write it with an equals sign, %[1]s = { … }.", b.Type)
 		return
 	}
 	known := t.blockNames()

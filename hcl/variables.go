@@ -61,9 +61,7 @@ type variables struct {
 }
 
 const (
-	noVariable = "The lab declares no variable %q.%s"
-	idleValue  = "The lab declares no variable %q, so this value has no effect.%s"
-	idleEnv    = "The lab declares no variable %q, so %s in the environment has no effect.%s"
+	idleValue = "The lab declares no variable %q, so this value has no effect.%s"
 )
 
 // setVariables gives every variable its value, the strongest of: --var,
@@ -113,7 +111,7 @@ func (x *variables) readArgument(arg string) {
 	case !slices.Contains(x.names, name):
 		at := x.typed("--var "+name, arg, 0)
 		x.hidden = append(x.hidden, at) // perhaps a secret whose name is misspelt
-		x.absent(at, "Unknown variable", noVariable, name, didYouMean(name, x.names, nil))
+		x.absent(at, "Unknown variable", "The lab declares no variable %q.%s", name, didYouMean(name, x.names, nil))
 	default:
 		x.given[name] = given{cty.StringVal(s), true, x.typed("--var "+name, arg, len(name)+1)}
 	}
@@ -134,7 +132,8 @@ func (x *variables) readEnvironment() {
 			continue
 		}
 		if hint := didYouMean(name, x.names, func(s string) string { return envPrefix + s }); hint != "" {
-			x.warn(x.typed(full, "", 0), "Unknown variable", idleEnv, name, full, hint)
+			x.warn(x.typed(full, "", 0), "Unknown variable",
+				"The lab declares no variable %q, so %s in the environment has no effect.%s", name, full, hint)
 		}
 	}
 }
@@ -279,10 +278,7 @@ func (x *variables) readType(d *declared) (v variable, ok bool) {
 }
 
 const (
-	asInHCL = `The variable %q is of type %s, whose values are written as in HCL, with quotes round texts:
---var '%s=%s'.`
-	noExpression = "The value of the sensitive variable %q cannot be read as an expression."
-	otherType    = "The variable %q is of type %s, and this value is not.%s"
+	asInHCL = "The variable %q is of type %s. Write its value as in HCL, with quotes round texts: --var '%s=%s'."
 )
 
 // asExpression reads a value that was typed. As in Terraform, what is not a plain text,
@@ -304,7 +300,8 @@ func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 		}
 		x.err(g.at, "Wrong value", asInHCL, v.name, typeexpr.TypeString(v.want), v.name, example)
 	case diags.HasErrors() && v.secret:
-		x.err(g.at, "Wrong value", noExpression, v.name)
+		x.err(g.at, "Wrong value",
+			"The value of the sensitive variable %q cannot be read as an expression.", v.name)
 	default:
 		x.report(diags)
 	}
@@ -323,7 +320,8 @@ func (x *variables) fit(v variable, value cty.Value, at hcl.Range) *cty.Value {
 		if v.secret {
 			why = ""
 		}
-		x.err(at, "Wrong value", otherType, v.name, typeexpr.TypeString(v.want), why)
+		x.err(at, "Wrong value",
+			"The variable %q is of type %s, and this value is not.%s", v.name, typeexpr.TypeString(v.want), why)
 		return nil
 	}
 	if v.secret {
