@@ -388,7 +388,7 @@ func (x *expansion) warnOfExcludes() {
 // warnOfAxes points at axes that nothing uses: their cells would all be the same.
 func (x *expansion) warnOfAxes() {
 	used := map[string]hcl.Range{}
-	x.eachReference(x.block.Body, func(t hcl.Traversal) { x.noteAxes(t, used) })
+	eachReference(x.block.Body, func(t hcl.Traversal) { x.noteAxes(t, used) })
 	for _, d := range x.order {
 		maps.Copy(used, x.axesOf(d))
 	}

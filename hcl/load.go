@@ -47,11 +47,11 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 
 func newReader(p *Problems, src *Source, vars Vars) *reader {
 	s := &scope{
-		Problems:  p,
-		types:     language(),
+		Problems: p,
+		register: &register{
+			types: language(), declared: map[string]*declared{}, blocks: map[string][]*hclsyntax.Block{},
+		},
 		functions: functionSet(src.Dir, vars),
-		declared:  map[string]*declared{},
-		blocks:    map[string][]*hclsyntax.Block{},
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},
 	}

@@ -15,11 +15,8 @@ import (
 // scope is what the expressions of a lab can refer to, and what it stands for.
 type scope struct {
 	*Problems
-	types     []*blockType
+	*register
 	functions map[string]function.Function
-	declared  map[string]*declared // by address: everything that can be referred to
-	order     []*declared          // as written
-	blocks    map[string][]*hclsyntax.Block
 
 	stack     []*declared // what is being evaluated
 	refs      map[hclsyntax.Expression]*references
@@ -27,33 +24,6 @@ type scope struct {
 	unknown   hcl.Range                          // where a value is unknown, and no problem says why
 
 	fill func(i *instance, c *cell) // reads a block
-}
-
-// declared is something that expressions can refer to.
-type declared struct {
-	typ     *blockType
-	address string // "engine.vllm.h200", "var.x", "local.y"
-	kind    string // engines and data sets
-	name    string
-	header  hcl.Range
-	body    *hclsyntax.Body
-	expr    hclsyntax.Expression // locals only
-	wrong   bool                 // reported already: references to it are unknown, silently
-	used    bool                 // something else refers to it
-
-	// With for_each a block is a group of instances, and each of them is declared
-	// like a block of its own, with the group as its parent.
-	expanded bool
-	members  []*declared          // of a group, once expanded
-	objects  map[string]cty.Value // of a group: what expressions see, by the cell's key
-	parent   *declared            // of an instance
-	key      string               // of an instance
-	each     cty.Value            // of an instance: what each stands for in it
-
-	val       *cty.Value // variables and locals, once known
-	instances map[string]*instance
-	evaluated []*instance          // the same, in order
-	axes      map[string]hcl.Range // what it uses of matrix.*, once known
 }
 
 // instance is a declared block, evaluated: once, or for what uses matrix.*, once per
@@ -64,25 +34,6 @@ type instance struct {
 	noun       any       // what the block becomes: *provision.Host, *engines.Model, …
 	object     cty.Value // what expressions see
 	incomplete bool      // something in it is wrong or unknown: no more is said about it
-}
-
-func newDeclared(b *hclsyntax.Block, t *blockType) *declared {
-	root := t.root
-	if root == "" {
-		root = t.name
-	}
-	d := &declared{typ: t, name: b.Labels[len(b.Labels)-1], body: b.Body, header: b.DefRange()}
-	d.address = root + "." + strings.Join(b.Labels, ".")
-	if t.ownKinds() {
-		d.kind = b.Labels[0]
-	}
-	return d
-}
-
-// typeOf is the type of a block that may stand by itself.
-func (s *scope) typeOf(name string) *blockType {
-	i := slices.IndexFunc(s.types, func(t *blockType) bool { return t.name == name })
-	return s.types[i]
 }
 
 // all are the block, or with for_each its instances.
@@ -118,88 +69,6 @@ func referred(v cty.Value, block string) *declared {
 	return d
 }
 
-// The roots of references that are no block.
-const (
-	matrixRoot = "matrix"
-	eachRoot   = "each"
-)
-
-// roots are what references begin with.
-func (s *scope) roots() []string {
-	var roots []string
-	for _, t := range s.types {
-		if t.root != "" {
-			roots = append(roots, t.root)
-		}
-	}
-	return append(roots, matrixRoot, eachRoot)
-}
-
-// referenceLength is how many steps an address below this root has; 0: it is none of a
-// block's or of an axis.
-func (s *scope) referenceLength(root string) int {
-	if root == matrixRoot {
-		return 2
-	}
-	for _, t := range s.types {
-		if t.root == root {
-			return 1 + max(1, len(t.labels))
-		}
-	}
-	return 0
-}
-
-// targets are the declared things that a reference names; all of a type or kind
-// when it names only that.
-func (s *scope) targets(t hcl.Traversal) []*declared {
-	prefix := t.RootName()
-	n := s.referenceLength(prefix)
-	if n == 0 {
-		return nil
-	}
-	for _, step := range t[1:min(len(t), n)] {
-		name, ok := stepName(step)
-		if !ok {
-			break
-		}
-		prefix += "." + name
-	}
-	if d, ok := s.declared[prefix]; ok {
-		return []*declared{d}
-	}
-	if strings.Count(prefix, ".")+1 >= n {
-		return nil
-	}
-	var all []*declared
-	for _, d := range s.order {
-		if strings.HasPrefix(d.address, prefix+".") {
-			all = append(all, d)
-		}
-	}
-	return all
-}
-
-func stepName(s hcl.Traverser) (string, bool) {
-	switch s := s.(type) {
-	case hcl.TraverseAttr:
-		return s.Name, true
-	case hcl.TraverseIndex:
-		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() && !s.Key.IsMarked() {
-			return s.Key.AsString(), true
-		}
-	}
-	return "", false
-}
-
-// axisOf is the axis that a reference to the matrix names; "": all of it.
-func axisOf(t hcl.Traversal) string {
-	if len(t) < 2 {
-		return ""
-	}
-	axis, _ := stepName(t[1])
-	return axis
-}
-
 // references are the references that an expression makes.
 type references struct {
 	all    []hcl.Traversal
@@ -227,51 +96,6 @@ func (s *scope) referencesOf(expr hclsyntax.Expression) *references {
 func (s *scope) silence(expr hclsyntax.Expression) {
 	s.constants[expr] = cty.DynamicVal
 	s.refs[expr] = &references{}
-}
-
-// axesOf are the axes of a matrix that a block uses, itself or through what it refers
-// to, and where.
-func (s *scope) axesOf(d *declared) map[string]hcl.Range {
-	switch {
-	case !d.typ.perCell || d.body == nil:
-		return nil
-	case d.parent != nil:
-		return s.axesOf(d.parent)
-	case d.axes != nil:
-		return d.axes
-	}
-	d.axes = map[string]hcl.Range{} // also ends a circle
-	s.eachReference(d.body, func(t hcl.Traversal) { s.noteAxes(t, d.axes) })
-	return d.axes
-}
-
-// noteAxes adds the axes that a reference uses.
-func (s *scope) noteAxes(t hcl.Traversal, axes map[string]hcl.Range) {
-	note := func(axis string, at hcl.Range) {
-		if _, known := axes[axis]; !known {
-			axes[axis] = at
-		}
-	}
-	if t.RootName() == matrixRoot {
-		note(axisOf(t), t.SourceRange())
-	}
-	for _, other := range s.targets(t) {
-		for axis, at := range s.axesOf(other) {
-			note(axis, at)
-		}
-	}
-}
-
-// eachReference calls do with the references of a body, in order.
-func (s *scope) eachReference(b *hclsyntax.Body, do func(t hcl.Traversal)) {
-	for _, a := range inOrder(b.Attributes) {
-		for _, t := range a.Expr.Variables() {
-			do(t)
-		}
-	}
-	for _, n := range b.Blocks {
-		s.eachReference(n.Body, do)
-	}
 }
 
 // noteUnknown remembers where a value turned out to be unknown, for the case
@@ -321,29 +145,6 @@ func (s *scope) namesIn(column string) []string {
 		for _, b := range s.blocks["benchmark"] {
 			names = append(names, b.Labels[0])
 		}
-	}
-	return names
-}
-
-// axisNames are the axes of all benchmarks, as written.
-func (s *scope) axisNames() []string {
-	var names []string
-	var walk func(body *hclsyntax.Body)
-	walk = func(body *hclsyntax.Body) {
-		for _, b := range body.Blocks {
-			if b.Type != "matrix" && b.Type != "zip" && b.Type != "include" {
-				continue
-			}
-			for _, a := range inOrder(b.Body.Attributes) {
-				if !slices.Contains(names, a.Name) {
-					names = append(names, a.Name)
-				}
-			}
-			walk(b.Body)
-		}
-	}
-	for _, b := range s.blocks["benchmark"] {
-		walk(b.Body)
 	}
 	return names
 }
@@ -402,17 +203,6 @@ func (i *instance) asObject() cty.Value {
 		}
 	}
 	return cty.ObjectVal(attrs)
-}
-
-// under are the addresses of what is declared below a root.
-func (s *scope) under(root string) []string {
-	var known []string
-	for _, d := range s.order {
-		if strings.HasPrefix(d.address, root+".") {
-			known = append(known, d.address)
-		}
-	}
-	return known
 }
 
 // sortedAddresses are the addresses of things, in order.

@@ -1,0 +1,225 @@
+package hcl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// register is what the blocks of a lab declare.
+type register struct {
+	types    []*blockType                  // of the language
+	declared map[string]*declared          // by address: everything that can be referred to
+	order    []*declared                   // the same, as written
+	blocks   map[string][]*hclsyntax.Block // those that nothing refers to, by type
+}
+
+// declared is something that expressions can refer to.
+type declared struct {
+	typ     *blockType
+	address string // "engine.vllm.h200", "var.x", "local.y"
+	kind    string // engines and data sets
+	name    string
+	header  hcl.Range
+	body    *hclsyntax.Body
+	expr    hclsyntax.Expression // locals only
+	wrong   bool                 // reported already: references to it are unknown, silently
+	used    bool                 // something else refers to it
+
+	// With for_each a block is a group of instances, and each of them is declared
+	// like a block of its own, with the group as its parent.
+	expanded bool
+	members  []*declared          // of a group, once expanded
+	objects  map[string]cty.Value // of a group: what expressions see, by the cell's key
+	parent   *declared            // of an instance
+	key      string               // of an instance
+	each     cty.Value            // of an instance: what each stands for in it
+
+	val       *cty.Value // variables and locals, once known
+	instances map[string]*instance
+	evaluated []*instance          // the same, in order
+	axes      map[string]hcl.Range // what it uses of matrix.*, once known
+}
+
+func newDeclared(b *hclsyntax.Block, t *blockType) *declared {
+	root := t.root
+	if root == "" {
+		root = t.name
+	}
+	d := &declared{typ: t, name: b.Labels[len(b.Labels)-1], body: b.Body, header: b.DefRange()}
+	d.address = root + "." + strings.Join(b.Labels, ".")
+	if t.ownKinds() {
+		d.kind = b.Labels[0]
+	}
+	return d
+}
+
+// The roots of references that are no block.
+const (
+	matrixRoot = "matrix"
+	eachRoot   = "each"
+)
+
+// typeOf is the type of a block that may stand by itself.
+func (g *register) typeOf(name string) *blockType {
+	i := slices.IndexFunc(g.types, func(t *blockType) bool { return t.name == name })
+	return g.types[i]
+}
+
+// roots are what references begin with.
+func (g *register) roots() []string {
+	var roots []string
+	for _, t := range g.types {
+		if t.root != "" {
+			roots = append(roots, t.root)
+		}
+	}
+	return append(roots, matrixRoot, eachRoot)
+}
+
+// referenceLength is how many steps an address below this root has; 0: it is none of a
+// block's or of an axis.
+func (g *register) referenceLength(root string) int {
+	if root == matrixRoot {
+		return 2
+	}
+	for _, t := range g.types {
+		if t.root == root {
+			return 1 + max(1, len(t.labels))
+		}
+	}
+	return 0
+}
+
+// targets are the declared things that a reference names; all of a type or kind
+// when it names only that.
+func (g *register) targets(t hcl.Traversal) []*declared {
+	prefix := t.RootName()
+	n := g.referenceLength(prefix)
+	if n == 0 {
+		return nil
+	}
+	for _, step := range t[1:min(len(t), n)] {
+		name, ok := stepName(step)
+		if !ok {
+			break
+		}
+		prefix += "." + name
+	}
+	if d, ok := g.declared[prefix]; ok {
+		return []*declared{d}
+	}
+	if strings.Count(prefix, ".")+1 >= n {
+		return nil
+	}
+	var all []*declared
+	for _, d := range g.order {
+		if strings.HasPrefix(d.address, prefix+".") {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// axesOf are the axes of a matrix that a block uses, itself or through what it refers
+// to, and where.
+func (g *register) axesOf(d *declared) map[string]hcl.Range {
+	switch {
+	case !d.typ.perCell || d.body == nil:
+		return nil
+	case d.parent != nil:
+		return g.axesOf(d.parent)
+	case d.axes != nil:
+		return d.axes
+	}
+	d.axes = map[string]hcl.Range{} // also ends a circle
+	eachReference(d.body, func(t hcl.Traversal) { g.noteAxes(t, d.axes) })
+	return d.axes
+}
+
+// noteAxes adds the axes that a reference uses.
+func (g *register) noteAxes(t hcl.Traversal, axes map[string]hcl.Range) {
+	note := func(axis string, at hcl.Range) {
+		if _, known := axes[axis]; !known {
+			axes[axis] = at
+		}
+	}
+	if t.RootName() == matrixRoot {
+		note(axisOf(t), t.SourceRange())
+	}
+	for _, other := range g.targets(t) {
+		for axis, at := range g.axesOf(other) {
+			note(axis, at)
+		}
+	}
+}
+
+// eachReference calls do with the references of a body, in order.
+func eachReference(b *hclsyntax.Body, do func(t hcl.Traversal)) {
+	for _, a := range inOrder(b.Attributes) {
+		for _, t := range a.Expr.Variables() {
+			do(t)
+		}
+	}
+	for _, n := range b.Blocks {
+		eachReference(n.Body, do)
+	}
+}
+
+// axisNames are the axes of all benchmarks, as written.
+func (g *register) axisNames() []string {
+	var names []string
+	var walk func(body *hclsyntax.Body)
+	walk = func(body *hclsyntax.Body) {
+		for _, b := range body.Blocks {
+			if b.Type != "matrix" && b.Type != "zip" && b.Type != "include" {
+				continue
+			}
+			for _, a := range inOrder(b.Body.Attributes) {
+				if !slices.Contains(names, a.Name) {
+					names = append(names, a.Name)
+				}
+			}
+			walk(b.Body)
+		}
+	}
+	for _, b := range g.blocks["benchmark"] {
+		walk(b.Body)
+	}
+	return names
+}
+
+// under are the addresses of what is declared below a root.
+func (g *register) under(root string) []string {
+	var known []string
+	for _, d := range g.order {
+		if strings.HasPrefix(d.address, root+".") {
+			known = append(known, d.address)
+		}
+	}
+	return known
+}
+
+func stepName(s hcl.Traverser) (string, bool) {
+	switch s := s.(type) {
+	case hcl.TraverseAttr:
+		return s.Name, true
+	case hcl.TraverseIndex:
+		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() && !s.Key.IsMarked() {
+			return s.Key.AsString(), true
+		}
+	}
+	return "", false
+}
+
+// axisOf is the axis that a reference to the matrix names; "": all of it.
+func axisOf(t hcl.Traversal) string {
+	if len(t) < 2 {
+		return ""
+	}
+	axis, _ := stepName(t[1])
+	return axis
+}
