@@ -299,36 +299,28 @@ func TestBadEngines(t *testing.T) {
 		return ref
 	}
 
-	t.Run("image not found", func(t *testing.T) {
-		b := newBench(t, host)
-		r := b.apply(t.Context(), one(host.Registry+"/no/such:1", "", ""), nil)
-		b.wantVoid(r, 2, "no/such:1", "engine.vllm.e (lab.hcl:")
-		b.clean()
-	})
-	t.Run("exits while starting", func(t *testing.T) {
-		b := newBench(t, host)
-		r := b.apply(t.Context(), one(push(t, "exit"), "", ""), nil)
-		b.wantVoid(r, 2, "exited with code 3", "last log lines:")
-		b.clean()
-	})
-	t.Run("never ready", func(t *testing.T) {
-		b := newBench(t, host)
-		r := b.apply(t.Context(), one(push(t, "never-ready"), `ready { stall = "1s" }`, ""), nil)
-		b.wantVoid(r, 2, "nothing has moved for 1s", "last probe: GET /health: 503")
-		b.clean()
-	})
-	t.Run("not ready in time", func(t *testing.T) {
-		b := newBench(t, host)
-		r := b.apply(t.Context(), one(push(t, "never-ready"), `ready { timeout = "1s" }`, ""), nil)
-		b.wantVoid(r, 2, "not ready after 1s", "last probe")
-		b.clean()
-	})
-	t.Run("fatal log line", func(t *testing.T) {
-		b := newBench(t, host)
-		r := b.apply(t.Context(), one(push(t, "fatal-log"), "", ""), nil)
-		b.wantVoid(r, 2, "out of GPU memory", "CUDA out of memory")
-		b.clean()
-	})
+	for name, c := range map[string]struct {
+		fault, engine string
+		says          []string
+	}{
+		"image not found":      {"", "", []string{"/engine:", "engine.vllm.e (lab.hcl:"}},
+		"exits while starting": {"exit", "", []string{"exited with code 3", "last log lines:"}},
+		"never ready":          {"never-ready", `ready { stall = "1s" }`, []string{"nothing has moved for 1s", "last probe: GET /health: 503"}},
+		"not ready in time":    {"never-ready", `ready { timeout = "1s" }`, []string{"not ready after 1s", "last probe"}},
+		"fatal log line":       {"fatal-log", "", []string{"out of GPU memory", "CUDA out of memory"}},
+		// The server serves what its command line says, and it ignores its stop signal.
+		"wrong model": {"ignore-term", "command = [\"vllm\", \"serve\", \"other\", \"--port\", \"8000\"]\nready { stall = \"1s\" }",
+			[]string{"the model m is not listed, only other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, ref := newBench(t, host), host.Registry+"/engine:none"
+			if c.fault != "" {
+				ref = push(t, c.fault)
+			}
+			b.wantVoid(b.apply(t.Context(), one(ref, c.engine, ""), nil), 2, c.says...)
+			b.clean()
+		})
+	}
 	t.Run("slow start shows its phases", func(t *testing.T) {
 		b := newBench(t, host)
 		r := b.apply(t.Context(), one(push(t, "slow-start=1s"), "", ""), nil)
@@ -370,16 +362,6 @@ func TestBadEngines(t *testing.T) {
 			}
 		}
 		b.clean()
-	})
-	t.Run("wrong model", func(t *testing.T) {
-		b := newBench(t, host)
-		// The server serves what its command line says, and that is not what is
-		// asked for.
-		text := strings.Replace(one(push(t, "ignore-term"), `command = ["vllm", "serve", "other", "--port", "8000"]
-  ready { stall = "1s" }`, ""), "ignore-term", "ignore-term", 1)
-		r := b.apply(t.Context(), text, nil)
-		b.wantVoid(r, 2, "the model m is not listed, only other")
-		b.clean() // and it ignored its stop signal
 	})
 	t.Run("hangs in mid-cell", func(t *testing.T) {
 		b := newBench(t, host)

@@ -67,7 +67,7 @@ var ErrContract = errors.New("the host does not meet its contract")
 type Error struct {
 	Cause error        // of an interruption; nil: it was not interrupted
 	Hosts []*HostError // where the work ended early
-	Store error        // that the run's end could not be kept
+	Store error        // that something could not be kept
 }
 
 func (e *Error) Error() string   { return errors.Join(e.Unwrap()...).Error() }
@@ -137,12 +137,14 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	switch {
 	case ctx.Err() != nil:
 		outcome, err.Cause = "interrupted", context.Cause(ctx)
+	case work.Err() != nil:
+		outcome, err.Store = "failed", context.Cause(work)
 	case len(err.Hosts) > 0:
 		outcome = "failed"
 	}
 	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	err.Store = store.FinishRun(finish, opt.Run.ID, outcome, time.Now())
+	err.Store = errors.Join(err.Store, store.FinishRun(finish, opt.Run.ID, outcome, time.Now()))
 	if outcome == "done" && err.Store == nil {
 		return r.outcome, nil
 	}
@@ -184,12 +186,14 @@ func (r *run) host(ctx context.Context, h *provision.Host, w work) *HostError {
 	} else {
 		r.sched.opened(h, s)
 		err = errors.Join(r.sched.ended(h)...)
-		if s.lease.held.Err() != nil {
+		if ctx.Err() == nil && s.lease.held.Err() != nil {
 			err = errors.Join(context.Cause(s.lease.held), err)
 		}
 	}
-	err = errors.Join(err, s.close())
-	if err == nil {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		err = nil // it was broken off, which is no failure of the host
+	}
+	if err = errors.Join(err, s.close()); err == nil {
 		return nil
 	}
 	if ctx.Err() == nil {
