@@ -44,8 +44,8 @@ func (o *object) others() []string {
 func knownMembers() map[string]bool {
 	known := map[string]bool{}
 	for _, t := range tools() {
-		for _, m := range slices.Concat(t.members, t.after) {
-			known[m.key] = true
+		for _, key := range strings.Fields(t.members + " " + t.after) {
+			known[key] = true
 		}
 		for _, r := range slices.Concat(t.head, t.last) {
 			known[r.key] = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"hclbench/load"
@@ -103,9 +104,21 @@ func addAxis(c *results.Cell, name string, v float64) {
 	}
 }
 
+// known are the guesses, made once.
+var known = sync.OnceValue(guesses)
+
+// figureOf is the figure that a member of a tool's object is. SGLang calls it
+// concurrency how many requests there were.
+func figureOf(member string) string {
+	if member == "concurrency" {
+		return "mean_concurrency"
+	}
+	return known()[member].figure
+}
+
 // guess is what a normal name means.
-func guess(all map[string]meaning, name string) meaning {
-	if m, ok := all[name]; ok {
+func guess(name string) meaning {
+	if m, ok := known()[name]; ok {
 		return m
 	}
 	l, ok := latencyNamed(strings.Replace(name, "p50_", "median_", 1))
@@ -121,7 +134,6 @@ func guess(all map[string]meaning, name string) meaning {
 
 // columnsNamed are the columns of a table by the names in its head.
 func columnsNamed(head []string) []column {
-	all := guesses()
 	names := make([]string, len(head))
 	mean := false // how many requests there were stands beside how many there might be
 	for i, written := range head {
@@ -134,9 +146,9 @@ func columnsNamed(head []string) []column {
 		if mean && name == "concurrency" {
 			name = "mean_concurrency" // as SGLang calls it
 		}
-		c.meaning = guess(all, name)
+		c.meaning = guess(name)
 		if engine, rest, ok := strings.Cut(name, "_"); ok && (engine == "vllm" || engine == "sglang" || engine == "trtllm") {
-			if m := guess(all, rest); m.set != nil {
+			if m := guess(rest); m.set != nil {
 				c.engine, c.meaning = engine, m
 			}
 		}

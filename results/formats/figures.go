@@ -25,7 +25,7 @@ func figures() []figure {
 		{"failed", "failed failed_requests", func(s *load.Summary) any { return &s.Failed }},
 		{"requests", "num_prompts", func(s *load.Summary) any { return &s.Requests }},
 		{"duration_s", "duration duration_s elapsed_time benchmark_duration_s", func(s *load.Summary) any { return &s.Duration }},
-		{"input_tokens", "total_input_tokens", func(s *load.Summary) any { return &s.InputTokens }},
+		{"input_tokens", "total_input_tokens total_input_text_tokens", func(s *load.Summary) any { return &s.InputTokens }},
 		{"output_tokens", "total_output_tokens total_generated_tokens", func(s *load.Summary) any { return &s.OutputTokens }},
 		{"request_throughput", "request_throughput requests_per_second request_throughput_req_s",
 			func(s *load.Summary) any { return &s.RequestThroughput }},

@@ -13,26 +13,21 @@ import (
 
 	"hclbench/load"
 	"hclbench/results"
+	"hclbench/telemetry"
 )
 
 // Tool is a load generator of others, whose object and whose block are written and read.
 type Tool struct {
-	format      string   // as [results.Origin] has it
-	members     []member // of its object before the latencies
+	format      string                            // as [results.Origin] has it
+	members     string                            // of its object before the latencies, in order
+	values      map[string]func(*results.Row) any // of members that are no figures
 	latencies   []section
 	percentiles func(load.Stats) []string // that its object has
-	after       []member
-	head        []blockRow // of its block, before the latencies
-	tail        string     // title of the rows after them
+	after       string                    // members after the latencies
+	head        []blockRow                // of its block, before the latencies
+	tail        string                    // title of the rows after them
 	last        []blockRow
 	readLoad    func(*results.Cell, *object) // what the load was, as far as only this tool says it so
-}
-
-// member is a member of a tool's object: a figure, or something else.
-type member struct {
-	key    string
-	figure string // by its name in a summary's JSON
-	value  func(*results.Row) any
 }
 
 // section is one latency in a tool's object and block. Its figures are mean, median,
@@ -63,41 +58,25 @@ func Named(format string) (t Tool, text, ok bool) {
 
 // JSON is the cell as the tool's object, on one line: of vLLM's --save-result, or of
 // SGLang's --output-file. A cell without a measurement is an error.
-func (t Tool) JSON(r results.Row) ([]byte, error) {
-	o, err := t.object(r)
-	return exported(r, o, err)
-}
+func (t Tool) JSON(r results.Row) ([]byte, error) { return t.line(r, nil) }
 
 // Detailed is JSON with the arrays of vLLM's --save-detailed or of SGLang's
 // --output-details: one element per request, failed ones included, and times in
 // seconds since the measurement began. The generated texts are not kept, and so are
 // empty, unless they came with an import.
 func (t Tool) Detailed(r results.Row, records []load.Record) ([]byte, error) {
-	o, err := t.object(r)
-	if err == nil {
-		o.addRecords(records)
-		if t.format == results.OriginSGLang { // which does not say when requests began
-			o = o.without("start_times")
-		}
-	}
-	return exported(r, o, err)
+	return t.line(r, func(o *object) { o.addRecords(records) })
 }
 
-// Text writes the cell as the block that the tool prints, to the character. A cell
-// without a measurement is an error.
-func (t Tool) Text(w io.Writer, r results.Row) error {
-	o, err := t.object(r)
-	if err != nil {
-		return fmt.Errorf("export cell %s: %w", r.ID, err)
-	}
-	return t.writeBlock(w, o)
-}
-
-// exported is the object as a line, or why there is none.
-func exported(r results.Row, o *object, err error) ([]byte, error) {
+func (t Tool) line(r results.Row, detail func(*object)) ([]byte, error) {
+	o, err := t.object(r, detail)
 	var line []byte
 	if err == nil {
-		line, err = o.withoutPlaces().line()
+		hidden := slices.DeleteFunc(detailed(), o.has) // places where records were
+		if t.format == results.OriginSGLang {          // which does not say when requests began
+			hidden = append(hidden, "start_times")
+		}
+		line, err = o.without(hidden...).line()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("export cell %s: %w", r.ID, err)
@@ -105,44 +84,67 @@ func exported(r results.Row, o *object, err error) ([]byte, error) {
 	return line, nil
 }
 
+// Text writes the cell as the block that the tool prints, to the character. A cell
+// without a measurement is an error.
+func (t Tool) Text(w io.Writer, r results.Row) error {
+	o, err := t.object(r, nil)
+	if err != nil {
+		return fmt.Errorf("export cell %s: %w", r.ID, err)
+	}
+	return t.writeBlock(w, o)
+}
+
 // rehearsal is the member with which exports of a rehearsal are marked, which no other
 // tool has: nobody who reads it again takes it for a measurement.
 const rehearsal = "rehearsal"
 
-// object is the cell as the tool's object; the one that it was read from, where that was
-// the tool's.
-func (t Tool) object(r results.Row) (*object, error) {
+// detailsBefore is the member before which both tools have their arrays.
+const detailsBefore = "max_output_tokens_per_s"
+
+// object is the cell as the tool's object, or the one that it was read from, where that
+// was the tool's; detail adds the arrays of each request.
+func (t Tool) object(r results.Row, detail func(*object)) (*object, error) {
 	if r.Summary == nil {
 		return nil, fmt.Errorf("there is no measurement: %s", strings.Join(r.Verdict().Texts(), "; "))
 	}
 	if r.Origin != nil && r.Origin.Format == t.format {
-		return readObject(r.Origin.Fields)
+		o, err := readObject(r.Origin.Fields)
+		if err == nil && detail != nil {
+			detail(o)
+		}
+		return o, err
 	}
 	o := &object{}
 	if r.Run.Command == "rehearse" {
 		o.add(rehearsal, true)
 	}
-	o.addMembers(t.members, r)
+	add := func(members string) {
+		for _, key := range strings.Fields(members) {
+			if key == detailsBefore && detail != nil {
+				detail(o)
+			}
+			if value := t.values[key]; value != nil {
+				o.addValue(key, value(&r))
+			} else {
+				o.addFigure(r.Summary, figureOf(key), key)
+			}
+		}
+	}
+	add(t.members)
 	for _, l := range t.latencies {
 		o.addLatency(r.Summary, l, t.percentiles)
 	}
-	o.addMembers(t.after, r)
+	add(t.after)
 	return o, nil
 }
 
-func (o *object) addMembers(members []member, r results.Row) {
-	for _, m := range members {
-		if m.figure != "" {
-			o.addFigure(r.Summary, m.figure, m.key)
-			continue
-		}
-		switch v := m.value(&r).(type) {
-		case absent:
-		case float64:
-			o.addFloat(m.key, v)
-		default:
-			o.add(m.key, v)
-		}
+func (o *object) addValue(key string, value any) {
+	switch v := value.(type) {
+	case absent:
+	case float64:
+		o.addFloat(key, v)
+	default:
+		o.add(key, v)
 	}
 }
 
@@ -172,6 +174,16 @@ func orNull(n int) any {
 		return nil
 	}
 	return n
+}
+
+// engineSays is what the engine told, times a factor; absent where it told nothing.
+func engineSays(of func(*telemetry.Record) *float64, factor float64) func(*results.Row) any {
+	return func(r *results.Row) any {
+		if r.Telemetry == nil || of(r.Telemetry) == nil {
+			return absent{}
+		}
+		return factor * *of(r.Telemetry)
+	}
 }
 
 func maxConcurrency(r *results.Row) any { return orNull(r.Job.Workload.Concurrency) }

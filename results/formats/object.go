@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,33 +53,6 @@ func (o *object) without(keys ...string) *object {
 		}
 	}
 	return out
-}
-
-// split takes the members from key on out of the object and returns them, unless there
-// is a place for the records in it already.
-func (o *object) split(key string) *object {
-	rest := &object{}
-	at := slices.Index(o.keys, key)
-	if at < 0 || slices.ContainsFunc(o.keys, func(k string) bool { return slices.Contains(detailed(), k) }) {
-		return rest
-	}
-	for _, k := range o.keys[at:] {
-		rest.add(k, o.values[k])
-		delete(o.values, k)
-	}
-	o.keys = o.keys[:at]
-	return rest
-}
-
-// withoutPlaces is the object without the places where records were.
-func (o *object) withoutPlaces() *object {
-	var empty []string
-	for _, key := range detailed() {
-		if !o.has(key) {
-			empty = append(empty, key)
-		}
-	}
-	return o.without(empty...)
 }
 
 // pythonFloat spells a number as Python does: 10 is 10.0, and 0.00001 is 1e-05.
@@ -213,38 +187,20 @@ func readObject(raw []byte) (*object, error) {
 	return o, o.err
 }
 
-// strictJSON replaces what Python's json writes for numbers that JSON has none
-// for: Infinity becomes "inf", as vLLM itself writes it elsewhere, NaN null.
+// pythonOnly are texts, and what Python's json writes for numbers that JSON has none for.
+var pythonOnly = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
+
+// strictJSON replaces such numbers: Infinity becomes "inf", as vLLM itself writes it
+// elsewhere, NaN null.
 func strictJSON(b []byte) []byte {
 	if !bytes.Contains(b, []byte("Infinity")) && !bytes.Contains(b, []byte("NaN")) {
 		return b
 	}
-	out := make([]byte, 0, len(b))
-	quoted := false
-	for i := 0; i < len(b); i++ {
-		rest := b[i:]
-		switch {
-		case quoted && b[i] == '\\' && i+1 < len(b):
-			out = append(out, b[i], b[i+1])
-			i++
-			continue
-		case b[i] == '"':
-			quoted = !quoted
-		case quoted:
-		case bytes.HasPrefix(rest, []byte("-Infinity")):
-			out = append(out, `"-inf"`...)
-			i += len("-Infinity") - 1
-			continue
-		case bytes.HasPrefix(rest, []byte("Infinity")):
-			out = append(out, `"inf"`...)
-			i += len("Infinity") - 1
-			continue
-		case bytes.HasPrefix(rest, []byte("NaN")):
-			out = append(out, "null"...)
-			i += len("NaN") - 1
-			continue
+	strict := map[string]string{"Infinity": `"inf"`, "-Infinity": `"-inf"`, "NaN": "null"}
+	return pythonOnly.ReplaceAllFunc(b, func(found []byte) []byte {
+		if found[0] == '"' {
+			return found
 		}
-		out = append(out, b[i])
-	}
-	return out
+		return []byte(strict[string(found)])
+	})
 }

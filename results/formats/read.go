@@ -197,10 +197,11 @@ func deploymentOf(format string, o *object, model string) results.Deployment {
 func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
 	s, w := c.Summary, &c.Job.Workload
 	told = map[string]bool{}
-	for _, m := range slices.Concat(t.members, t.after) {
-		if v, ok := o.number(m.key); ok && m.figure != "" && !told[m.figure] {
-			figureNamed(m.figure).set(s, v)
-			told[m.figure] = true
+	for _, key := range strings.Fields(t.members + " " + t.after) {
+		name := figureOf(key)
+		if v, ok := o.number(key); ok && t.values[key] == nil && !told[name] {
+			figureNamed(name).set(s, v)
+			told[name] = true
 		}
 	}
 	if asked := int(o.whole("num_prompts")); asked > 0 {

@@ -103,18 +103,13 @@ func (o *object) addRecords(records []load.Record) {
 			itls[i] = append(itls[i], gap.Seconds())
 		}
 	}
-	// Where the tools have them, unless they came from a file, which says where.
-	rest := o.split("max_output_tokens_per_s")
 	o.add("input_lens", inputs)
 	o.add("output_lens", outputs)
 	o.add("ttfts", ttfts)
 	o.add("itls", itls)
 	o.add("start_times", starts)
-	if !o.has("generated_texts") && !rest.has("generated_texts") {
+	if !o.has("generated_texts") {
 		o.add("generated_texts", make([]string, n))
 	}
 	o.add("errors", errs)
-	for _, key := range rest.keys {
-		o.add(key, rest.values[key])
-	}
 }

@@ -16,29 +16,35 @@ import (
 func sglang() Tool {
 	return Tool{
 		format: results.OriginSGLang,
-		members: []member{
-			{key: "tag", value: null},
-			{key: "backend", value: sglangBackend},
-			{key: "dataset_name", value: func(r *results.Row) any { return sglangDataset(r.Job.Prompts().Dataset.Kind) }},
-			{key: "request_rate", value: sglangRate},
-			{key: "max_concurrency", value: maxConcurrency},
-			{key: "sharegpt_output_len", value: func(r *results.Row) any { return orNull(r.Job.Prompts().Dataset.OutputTokens) }},
-			{key: "random_input_len", value: ofRandom(func(b load.Batch) any { return b.Dataset.InputTokens })},
-			{key: "random_output_len", value: ofRandom(func(b load.Batch) any { return b.OutputTokens })},
-			{key: "random_range_ratio", value: ofRandom(sglangRatio)},
-			{key: "server_info", value: sglangInfo},
-			{key: "duration", figure: "duration_s"},
-			{key: "completed", figure: "completed"},
-			{key: "failed", figure: "failed"},
-			{key: "total_input_tokens", figure: "input_tokens"},
-			{key: "total_input_text_tokens", figure: "input_tokens"},
-			{key: "total_input_vision_tokens", value: func(*results.Row) any { return 0 }},
-			{key: "total_output_tokens", figure: "output_tokens"},
-			{key: "total_output_tokens_retokenized", value: null},
-			{key: "request_throughput", figure: "request_throughput"},
-			{key: "input_throughput", figure: "input_throughput"},
-			{key: "output_throughput", figure: "output_throughput"},
-			{key: "total_throughput", figure: "total_throughput"},
+		members: `tag backend dataset_name request_rate max_concurrency sharegpt_output_len random_input_len random_output_len
+			random_range_ratio server_info duration completed failed total_input_tokens total_input_text_tokens
+			total_input_vision_tokens total_output_tokens total_output_tokens_retokenized
+			request_throughput input_throughput output_throughput total_throughput`,
+		values: map[string]func(*results.Row) any{
+			"tag":                             null,
+			"backend":                         sglangBackend,
+			"dataset_name":                    func(r *results.Row) any { return sglangDataset(r.Job.Prompts().Dataset.Kind) },
+			"request_rate":                    sglangRate,
+			"max_concurrency":                 maxConcurrency,
+			"sharegpt_output_len":             func(r *results.Row) any { return orNull(r.Job.Prompts().Dataset.OutputTokens) },
+			"random_input_len":                ofRandom(func(b load.Batch) any { return b.Dataset.InputTokens }),
+			"random_output_len":               ofRandom(func(b load.Batch) any { return b.OutputTokens }),
+			"random_range_ratio":              ofRandom(sglangRatio),
+			"server_info":                     sglangInfo,
+			"total_input_vision_tokens":       func(*results.Row) any { return 0 },
+			"total_output_tokens_retokenized": null,
+			"accept_length": func(r *results.Row) any {
+				if t := r.Telemetry; t != nil && t.StepTokens != nil {
+					return t.StepTokens
+				}
+				return nil
+			},
+			"cache_report": func(r *results.Row) any {
+				if t := r.Telemetry; t != nil && t.PrefixHitRate != nil {
+					return map[string]float64{"cache_hit_rate_pct": 100 * *t.PrefixHitRate}
+				}
+				return absent{}
+			},
 		},
 		latencies: []section{
 			{key: "e2e_latency", name: "E2E Latency", title: "End-to-End Latency"},
@@ -49,23 +55,7 @@ func sglang() Tool {
 		percentiles: func(s load.Stats) []string {
 			return slices.DeleteFunc(percentiles(s), func(p string) bool { return p != "90" && p != "95" && p != "99" })
 		},
-		after: []member{
-			{key: "concurrency", figure: "mean_concurrency"},
-			{key: "accept_length", value: func(r *results.Row) any {
-				if t := r.Telemetry; t != nil && t.StepTokens != nil {
-					return t.StepTokens
-				}
-				return nil
-			}},
-			{key: "max_output_tokens_per_s", figure: "peak_output_throughput"},
-			{key: "max_concurrent_requests", figure: "peak_concurrency"},
-			{key: "cache_report", value: func(r *results.Row) any {
-				if t := r.Telemetry; t != nil && t.PrefixHitRate != nil {
-					return map[string]float64{"cache_hit_rate_pct": 100 * *t.PrefixHitRate}
-				}
-				return absent{}
-			}},
-		},
+		after: "concurrency accept_length max_output_tokens_per_s max_concurrent_requests cache_report",
 		head: []blockRow{
 			{"Backend:", "backend", asSpelt},
 			{"Traffic request rate:", "request_rate", asSpelt},

@@ -196,9 +196,8 @@ func (r *Result) setLength(axis string, tokens int64) {
 // out, and nothing is computed.
 func Figures(row map[string]any) *load.Summary {
 	c := results.Cell{Summary: &load.Summary{}}
-	all := guesses()
 	for _, name := range slices.Sorted(maps.Keys(row)) {
-		m := guess(all, normalName(name))
+		m := guess(normalName(name))
 		if m.set == nil {
 			continue
 		}

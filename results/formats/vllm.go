@@ -7,6 +7,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/results"
+	"hclbench/telemetry"
 )
 
 // vllm is `vllm bench serve`. Two numbers differ by definition from what it computes
@@ -16,41 +17,24 @@ import (
 func vllm() Tool {
 	return Tool{
 		format: results.OriginVLLM,
-		members: []member{
-			{key: "date", value: func(r *results.Row) any { return r.Summary.Started.Local().Format(vllmDate) }},
-			{key: "endpoint_type", value: vllmBackend},
-			{key: "backend", value: vllmBackend},
-			{key: "label", value: null},
-			{key: "model_id", value: model},
-			{key: "tokenizer_id", value: model},
-			{key: "num_prompts", value: func(r *results.Row) any { return cmp.Or(r.Job.Prompts().Requests, r.Summary.Requests) }},
-			{key: "request_rate", value: rate},
-			{key: "burstiness", value: func(r *results.Row) any { return float64(cmp.Or(r.Job.Workload.Burstiness, 1)) }},
-			{key: "max_concurrency", value: maxConcurrency},
-			{key: "duration", figure: "duration_s"},
-			{key: "completed", figure: "completed"},
-			{key: "failed", figure: "failed"},
-			{key: "total_input_tokens", figure: "input_tokens"},
-			{key: "total_output_tokens", figure: "output_tokens"},
-			{key: "request_throughput", figure: "request_throughput"},
-			{key: "request_goodput", figure: "goodput"},
-			{key: "output_throughput", figure: "output_throughput"},
-			{key: "total_token_throughput", figure: "total_throughput"},
-			{key: "max_output_tokens_per_s", figure: "peak_output_throughput"},
-			{key: "max_concurrent_requests", figure: "peak_concurrency"},
-			{key: "rtfx", value: func(*results.Row) any { return 0.0 }}, // audio only
-			{key: "spec_decode_acceptance_rate", value: func(r *results.Row) any {
-				if t := r.Telemetry; t != nil && t.Acceptance != nil {
-					return 100 * *t.Acceptance
-				}
-				return absent{}
-			}},
-			{key: "spec_decode_acceptance_length", value: func(r *results.Row) any {
-				if t := r.Telemetry; t != nil && t.StepTokens != nil {
-					return *t.StepTokens
-				}
-				return absent{}
-			}},
+		members: `date endpoint_type backend label model_id tokenizer_id num_prompts request_rate burstiness max_concurrency
+			duration completed failed total_input_tokens total_output_tokens request_throughput request_goodput
+			output_throughput total_token_throughput max_output_tokens_per_s max_concurrent_requests rtfx
+			spec_decode_acceptance_rate spec_decode_acceptance_length`,
+		values: map[string]func(*results.Row) any{
+			"date":                          func(r *results.Row) any { return r.Summary.Started.Local().Format(vllmDate) },
+			"endpoint_type":                 vllmBackend,
+			"backend":                       vllmBackend,
+			"label":                         null,
+			"model_id":                      model,
+			"tokenizer_id":                  model,
+			"num_prompts":                   func(r *results.Row) any { return cmp.Or(r.Job.Prompts().Requests, r.Summary.Requests) },
+			"request_rate":                  rate,
+			"burstiness":                    func(r *results.Row) any { return float64(cmp.Or(r.Job.Workload.Burstiness, 1)) },
+			"max_concurrency":               maxConcurrency,
+			"rtfx":                          func(*results.Row) any { return 0.0 }, // audio only
+			"spec_decode_acceptance_rate":   engineSays(func(t *telemetry.Record) *float64 { return t.Acceptance }, 100),
+			"spec_decode_acceptance_length": engineSays(func(t *telemetry.Record) *float64 { return t.StepTokens }, 1),
 		},
 		latencies: []section{
 			{key: "ttft", name: "TTFT", title: "Time to First Token"},
