@@ -1,10 +1,8 @@
 package results
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +10,7 @@ import (
 )
 
 // Deployment is one start of an engine: one container or process, or several that
-// work as one. It says what its members have in common; what is a member's own stands
-// in Members. [Deployment.All] puts the two together.
+// work as one. Of several, it says what holds of all, and what the first one is.
 type Deployment struct {
 	ID       string            `json:"id"`
 	RunID    string            `json:"run_id"`
@@ -38,11 +35,10 @@ type Deployment struct {
 	CompileCache string            `json:"compile_cache,omitempty"`  // "cold" or "warm": whether an earlier start had left kernels; empty: none is kept
 	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known, or somebody else runs it
 	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
-	Members      []Member          `json:"members,omitempty"`        // in order of starting; none: one, or somebody else runs the engine
+	Members      []Member          `json:"members,omitempty"`        // of several, in order of starting
 }
 
-// Member is one container or process of a deployment. What it leaves empty is as the
-// deployment says.
+// Member is one container or process of a deployment.
 type Member struct {
 	Role     string            `json:"role,omitempty"` // "serve", "prefill", "decode", "router"
 	Instance int               `json:"instance"`       // of the role, from 0
@@ -59,11 +55,12 @@ type Member struct {
 	Listener *Listener         `json:"listener,omitempty"`
 }
 
-// SetMembers says of which members the deployment is. All are whole: what they have
-// in common becomes the deployment's, hosts and GPUs are added up.
+// SetMembers says of which members the deployment is. Their hosts and GPUs are added up.
 func (d *Deployment) SetMembers(all []Member) {
-	d.Members = slices.Clone(all)
-	d.Host, d.GPUs, d.GPUCount, d.PricePerHour = "", "", 0, 0
+	first := all[0]
+	d.Image, d.Digest, d.Command, d.Facts, d.Versions, d.Listener =
+		first.Image, first.Digest, first.Command, first.Facts, first.Versions, first.Listener
+	d.Host, d.GPUs, d.GPUCount, d.PricePerHour, d.Members = "", "", 0, 0, nil
 	hosts := map[string]bool{}
 	for _, m := range all {
 		d.GPUCount += m.GPUCount
@@ -73,64 +70,21 @@ func (d *Deployment) SetMembers(all []Member) {
 			d.PricePerHour += m.Price
 		}
 	}
-	if len(all) == 1 {
-		m := &d.Members[0]
-		m.Host, m.GPUs, m.GPUCount, m.Price = "", "", 0, 0
-	}
-	share(&d.Image, d.Members, func(m *Member) *string { return &m.Image })
-	share(&d.Digest, d.Members, func(m *Member) *string { return &m.Digest })
-	share(&d.Command, d.Members, func(m *Member) *[]string { return &m.Command })
-	share(&d.Facts, d.Members, func(m *Member) *json.RawMessage { return &m.Facts })
-	share(&d.Versions, d.Members, func(m *Member) *map[string]string { return &m.Versions })
-	share(&d.Listener, d.Members, func(m *Member) **Listener { return &m.Listener })
-}
-
-// share makes the deployment's what is the same of all members.
-func share[T any](whole *T, members []Member, of func(*Member) *T) {
-	var none T
-	*whole = none
-	if len(members) == 0 {
-		return
-	}
-	first := *of(&members[0])
-	for i := range members {
-		if !reflect.DeepEqual(*of(&members[i]), first) {
-			return
-		}
-	}
-	*whole = first
-	for i := range members {
-		*of(&members[i]) = none
+	if len(all) > 1 {
+		d.Members = slices.Clone(all)
 	}
 }
 
-// All returns the members, each with what it has in common with the others. A
-// deployment that was stored without is of one; an engine that somebody else runs has
-// none.
+// All returns the members: of a deployment that says nothing of them itself, if it was
+// started; an engine that somebody else runs has none.
 func (d *Deployment) All() []Member {
-	all := slices.Clone(d.Members)
-	if len(all) == 0 && (len(d.Command) > 0 || d.Image != "") {
-		all = make([]Member, 1)
+	if len(d.Members) > 0 || len(d.Command) == 0 && d.Image == "" {
+		return d.Members
 	}
-	for i := range all {
-		m := &all[i]
-		if len(all) == 1 {
-			m.GPUCount, m.Price = d.GPUCount, d.PricePerHour
-			m.Host, m.GPUs = d.Host, d.GPUs
-		}
-		m.Image, m.Digest = cmp.Or(m.Image, d.Image), cmp.Or(m.Digest, d.Digest)
-		m.Listener = cmp.Or(m.Listener, d.Listener)
-		if m.Command == nil {
-			m.Command = d.Command
-		}
-		if m.Facts == nil {
-			m.Facts = d.Facts
-		}
-		if m.Versions == nil {
-			m.Versions = d.Versions
-		}
-	}
-	return all
+	return []Member{{
+		Role: "serve", Host: d.Host, GPUs: d.GPUs, Image: d.Image, Digest: d.Digest, Command: d.Command, Facts: d.Facts,
+		GPUCount: d.GPUCount, Price: d.PricePerHour, Versions: d.Versions, Listener: d.Listener,
+	}}
 }
 
 func joined(list, name string) string {

@@ -37,30 +37,16 @@ type Outdated struct {
 
 // Litter finds what can go: files of records that no cell names, which a killed
 // process leaves behind, journals of runs that are over, and outdated runs.
-func (s *Store) Litter(ctx context.Context, which Outdated) ([]Litter, error) {
-	found, err := s.litter(ctx, which)
-	if err != nil {
-		return nil, fmt.Errorf("look for litter in store %s: %w", s.Name(), err)
-	}
-	slices.SortFunc(found, func(a, b Litter) int {
-		return cmp.Or(strings.Compare(a.Run, b.Run), strings.Compare(a.Path, b.Path))
-	})
-	return found, nil
-}
-
-func (s *Store) litter(ctx context.Context, which Outdated) ([]Litter, error) {
+func (s *Store) Litter(ctx context.Context, which Outdated) (found []Litter, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("look for litter in store %s: %w", s.Name(), err)
+		}
+	}()
 	sizes := map[string]int64{} // of outdated runs
 	if !which.Before.IsZero() || which.Keep > 0 {
-		runs, err := s.Runs(ctx)
-		if err != nil {
+		if sizes, err = outdated(ctx, s.db, s.place, which); err != nil {
 			return nil, err
-		}
-		gone, err := s.outdated(ctx, runs, which)
-		if err != nil {
-			return nil, err
-		}
-		for _, run := range gone {
-			sizes[run] = 0
 		}
 	}
 	lost, err := s.place.measure(ctx, sizes)
@@ -71,10 +57,13 @@ func (s *Store) litter(ctx context.Context, which Outdated) ([]Litter, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := append(lost, journals...)
 	for run, bytes := range sizes {
 		found = append(found, Litter{Run: run, Bytes: bytes, Why: "every cell of it was measured again since"})
 	}
+	found = slices.Concat(found, lost, journals)
+	slices.SortFunc(found, func(a, b Litter) int {
+		return cmp.Or(strings.Compare(a.Run, b.Run), strings.Compare(a.Path, b.Path))
+	})
 	return found, nil
 }
 
@@ -107,9 +96,13 @@ type group struct {
 
 func groupOf(r Run) group { return group{r.Lab, r.Command == "rehearse"} }
 
-// outdated are the runs that which names.
-func (s *Store) outdated(ctx context.Context, runs []Run, which Outdated) (gone []string, err error) {
-	spared, err := s.needed(ctx, runs)
+// outdated are the runs that which names, with no size yet.
+func outdated(ctx context.Context, db *database, at place, which Outdated) (gone map[string]int64, err error) {
+	runs, _, err := readRuns(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	spared, err := needed(ctx, db, runs)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +112,11 @@ func (s *Store) outdated(ctx context.Context, runs []Run, which Outdated) (gone 
 			open = append(open, r.ID)
 		}
 	}
-	going, err := s.Running(ctx, open)
+	going, err := at.running(ctx, open)
 	if err != nil {
 		return nil, err
 	}
+	gone = map[string]int64{}
 	newer := map[group]int{}
 	for _, r := range slices.Backward(runs) {
 		if r.Bundled {
@@ -135,19 +129,19 @@ func (s *Store) outdated(ctx context.Context, runs []Run, which Outdated) (gone 
 		newer[groupOf(r)]++
 		if (which.Lab == "" || r.Lab == which.Lab) && !spared[r.ID] && !going[r.ID] &&
 			newer[groupOf(r)] > which.Keep && (which.Before.IsZero() || ended.Before(which.Before)) {
-			gone = append(gone, r.ID)
+			gone[r.ID] = 0
 		}
 	}
 	return gone, nil
 }
 
 // needed are the runs that hold the measurement that counts for a cell.
-func (s *Store) needed(ctx context.Context, runs []Run) (map[string]bool, error) {
+func needed(ctx context.Context, db *database, runs []Run) (map[string]bool, error) {
 	type cell struct {
 		id, run, verdict string
 		finished         time.Time
 	}
-	cells, err := collect(ctx, s.db, "read cells", `SELECT id, run_id, verdict, finished FROM cells ORDER BY finished, rowid`, nil,
+	cells, err := collect(ctx, db, "read cells", `SELECT id, run_id, verdict, finished FROM cells ORDER BY finished, rowid`, nil,
 		func(c *cell) []any { return []any{&c.id, &c.run, &c.verdict, timeColumn{&c.finished, nil}} })
 	if err != nil {
 		return nil, err

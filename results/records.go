@@ -37,7 +37,7 @@ const RecordsSuffix = ".jsonl.zst"
 // dispatched: none when the cell was stored without. A cell that the store does
 // not have is ErrNoCell; records that are not those that were stored are ErrDamaged.
 func (s *Store) Records(ctx context.Context, run, cell string) (records []load.Record, err error) {
-	if records, err = s.readRecords(ctx, run, cell); err != nil {
+	if records, err = readRecords(ctx, s.db, s.place, run, cell); err != nil {
 		return nil, fmt.Errorf("read records of cell %s in run %s: %w", cell, run, err)
 	}
 	return records, nil
@@ -45,12 +45,12 @@ func (s *Store) Records(ctx context.Context, run, cell string) (records []load.R
 
 // readRecords holds what it reads against what was noted when it was stored; an older
 // hcl has noted nothing.
-func (s *Store) readRecords(ctx context.Context, run, cell string) ([]load.Record, error) {
-	name, mark, err := s.db.recordsOf(ctx, run, cell)
+func readRecords(ctx context.Context, db *database, at place, run, cell string) ([]load.Record, error) {
+	name, mark, err := db.recordsOf(ctx, run, cell)
 	if err != nil || name == "" {
 		return nil, err
 	}
-	content, _, err := s.place.open(ctx, run, cell, name)
+	content, _, err := at.open(ctx, run, cell, name)
 	if errors.Is(err, os.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
