@@ -119,12 +119,13 @@ func vllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
 // vllmData are the arguments that say what it makes prompts of.
 func vllmData(e *Engine, out *Bench) ([]string, error) {
 	b, old := out.Batch, e.before(0, 9, 0)
+	if b.RangeOf != "" && old {
+		return nil, errors.New("the benchmark of vLLM before 0.9 has one length for all prompts: remove range_ratio")
+	}
 	if err := b.fits("vLLM", VLLM); err != nil {
 		return nil, err
 	}
 	switch {
-	case b.RangeOf != "" && old:
-		return nil, errors.New("the benchmark of vLLM before 0.9 has one length for all prompts: remove range_ratio")
 	case b.RangeOf != "" && b.Ratio >= 1:
 		return nil, errors.New("the benchmark of vLLM has ranges from n·(1-ratio) to n·(1+ratio): write a range_ratio below 1")
 	case b.Kind == ShareGPT && old && b.OutputTokens == 0:

@@ -68,10 +68,9 @@ func runAudit(ctx context.Context, t *console, o auditOptions, names []string, f
 	if files {
 		rows, err = rowsOf(names)
 	} else {
-		var of labFlags
-		of.named(names)
+		o.which.lab.named(names)
 		v := &shown{}
-		if err = o.which.read(ctx, t, v, of); err == nil {
+		if err = o.which.read(ctx, t, v); err == nil {
 			defer v.store.Close()
 		}
 		store, rows = v.store, v.rows

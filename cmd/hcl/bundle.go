@@ -17,7 +17,6 @@ import (
 
 type bundleOptions struct {
 	lab    labFlags
-	store  storeFlags
 	output string
 }
 
@@ -27,13 +26,13 @@ func bundleVerb(t *console) *cobra.Command {
 		func(ctx context.Context, args []string) error { return runBundle(ctx, t, o, args[0]) })
 	c.ValidArgsFunction = firstOnly(runIDs(t))
 	o.lab.addPath(c, ", to which the run belongs")
-	o.store.add(c)
+	o.lab.addStore(c)
 	c.Flags().StringVarP(&o.output, "output", "o", "", "write to this `file`; else RUN.bundle")
 	return c
 }
 
 func runBundle(ctx context.Context, t *console, o bundleOptions, id string) error {
-	store, err := o.store.existing(ctx, t, o.lab)
+	store, err := o.lab.existing(ctx, t)
 	if err != nil {
 		return err
 	}

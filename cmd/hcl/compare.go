@@ -19,7 +19,6 @@ import (
 
 type compareOptions struct {
 	lab     labFlags
-	store   storeFlags
 	metrics []string
 	failIf  []string
 	allowed []string
@@ -35,7 +34,7 @@ func compareVerb(t *console) *cobra.Command {
 		return runNames(t, c, nil, begun), cobra.ShellCompDirectiveKeepOrder // files and labs too
 	}
 	o.lab.addPath(c, ", to which runs belong")
-	o.store.add(c)
+	o.lab.addStore(c)
 	o.lab.add(c)
 	f := c.Flags()
 	f.StringArrayVar(&o.metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
@@ -150,12 +149,12 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 	var store *results.Store
 	switch {
 	case results.IsShared(what):
-		store, err = openStore(ctx, t, what, of.path)
+		store, err = openPlace(ctx, t, what, of.path)
 	case err == nil && info.IsDir():
 		if of.path = what; hasStore(what) { // its own goes before the one that is shared
-			store, err = openStore(ctx, t, "", what)
+			store, err = openPlace(ctx, t, "", what)
 		} else {
-			store, err = o.store.look(ctx, t, what)
+			store, err = of.look(ctx, t)
 		}
 		if err == nil && store == nil {
 			err = fmt.Errorf("nothing is stored for the lab in %s", what)
@@ -179,7 +178,7 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 
 // ofRun reads what one run of the lab measured.
 func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (name string, rows []results.Row, err error) {
-	store, err := o.store.look(ctx, t, o.lab.dir())
+	store, err := o.lab.look(ctx, t)
 	if err != nil {
 		return "", nil, err
 	}

@@ -43,7 +43,8 @@ func labOf(c *cobra.Command, args []string) labFlags {
 	if flag := c.Flags().Lookup("lab"); flag != nil {
 		f.path = flag.Value.String()
 	}
-	f.vars, _ = c.Flags().GetStringArray("var") // not every verb has such flags
+	f.store, _ = c.Flags().GetString("store") // not every verb has these flags
+	f.vars, _ = c.Flags().GetStringArray("var")
 	f.varFiles, _ = c.Flags().GetStringArray("var-file")
 	return f
 }
@@ -69,12 +70,8 @@ func runIDs(t *console) cobra.CompletionFunc {
 // runNames are the ids of runs, the newest first, with what they were.
 func runNames(t *console, c *cobra.Command, args []string, begun string) []cobra.Completion {
 	t.stderr = io.Discard // a shell completes, and nobody reads
-	var from storeFlags
-	if flag := c.Flags().Lookup("store"); flag != nil {
-		from.url = flag.Value.String()
-	}
 	of := labOf(c, args)
-	store, err := from.look(c.Context(), t, of.dir())
+	store, err := of.look(c.Context(), t)
 	if err != nil || store == nil {
 		return nil
 	}

@@ -15,7 +15,6 @@ import (
 
 type destroyOptions struct {
 	lab     labFlags
-	store   storeFlags
 	connect connectFlags
 	force   bool
 	cache   bool
@@ -25,7 +24,7 @@ func destroyVerb(t *console) *cobra.Command {
 	var o destroyOptions
 	c := labVerb("destroy", &o.lab, func(ctx context.Context) error { return runDestroy(ctx, t, o) })
 	o.connect.add(c)
-	o.store.add(c)
+	o.lab.addStore(c)
 	c.Flags().BoolVar(&o.force, "force", false, "also where somebody else's apply of this lab holds the lease, "+
 		"or the store of results cannot be opened; and forget what could not be cleaned")
 	c.Flags().BoolVar(&o.cache, "cache", false,
@@ -70,7 +69,7 @@ const (
 // locked is the id of the lab's store, which nobody measures into until done; empty:
 // it cannot be opened, and that was told.
 func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (id string, done func(), err error) {
-	store, done, err := o.store.locked(ctx, t, l.text, "hcl destroy")
+	store, done, err := o.lab.locked(ctx, t, l.text.Lab.Name, "hcl destroy")
 	switch {
 	case err == nil:
 		return store.ID(), done, nil

@@ -15,7 +15,7 @@ import (
 )
 
 type gcOptions struct {
-	store storeFlags
+	lab   labFlags
 	dry   bool
 	keep  int
 	older span
@@ -25,36 +25,31 @@ type gcOptions struct {
 func gcVerb(t *console) *cobra.Command {
 	var o gcOptions
 	c := verb("gc", atMost(1), func(ctx context.Context, args []string) error {
-		var of labFlags
-		of.named(args)
-		return runGC(ctx, t, o, of)
+		o.lab.named(args)
+		return runGC(ctx, t, o)
 	})
 	c.PreRun = func(c *cobra.Command, _ []string) { o.said = c.Flags().Changed }
-	o.store.add(c)
+	o.lab.addStore(c)
 	c.Flags().BoolVar(&o.dry, "dry-run", false, "only say what would go")
 	c.Flags().IntVar(&o.keep, "keep", 0, "also runs beyond the newest `N` of which every cell was measured again")
 	c.Flags().Var(&o.older, "older-than", "also runs that ended so long ago and of which every cell was measured again")
 	return c
 }
 
-func runGC(ctx context.Context, t *console, o gcOptions, of labFlags) error {
+func runGC(ctx context.Context, t *console, o gcOptions) error {
 	if o.older < 0 {
 		return usage("--older-than must be at least 0, such as 30d")
 	}
 	if o.keep < 1 && o.said("keep") {
 		return usage("--keep must be at least 1, the newest run")
 	}
-	store, err := o.store.existing(ctx, t, of)
+	store, lab, err := o.lab.results(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	lab, err := of.labIn(store)
-	if err != nil {
-		return err
-	}
 	if lab == "" && store.Shared() {
-		return usage("%s has the results of several labs, and %s has no lab: name the one whose results may go", store.Name(), of.path)
+		return usage("%s has the results of several labs, and %s has no lab: name the one whose results may go", store.Name(), o.lab.path)
 	}
 	which := results.Outdated{Keep: o.keep, Lab: lab}
 	if o.said("older-than") {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,15 +19,8 @@ import (
 )
 
 type importOptions struct {
-	lab   labFlags
-	store storeFlags
-	as    importFlags
-}
-
-// importFlags are what files do not say.
-type importFlags struct {
-	benchmark, engine, gpus, model string
-	count                          int
+	lab    labFlags
+	unsaid formats.Unsaid
 }
 
 func importVerb(t *console) *cobra.Command {
@@ -36,22 +28,22 @@ func importVerb(t *console) *cobra.Command {
 	c := verb("import", atLeastOne("name the files to import"),
 		func(ctx context.Context, args []string) error { return runImport(ctx, t, o, args) })
 	o.lab.addPath(c, ", beside which results are kept")
-	o.store.add(c)
-	c.Flags().StringVar(&o.as.benchmark, "benchmark", "", "the benchmark's `name`; else the file's")
-	c.Flags().StringVar(&o.as.engine, "engine", "", "the engine, as `KIND.NAME`; else as the file says")
-	c.Flags().StringVar(&o.as.gpus, "gpus", "", "what it ran on, such as `8xH200`; else as the file says")
-	c.Flags().IntVar(&o.as.count, "gpu-count", 0, "how many GPUs it ran on, where the file says only which")
-	c.Flags().StringVar(&o.as.model, "model", "", "the model; else as the file says")
+	o.lab.addStore(c)
+	c.Flags().StringVar(&o.unsaid.Benchmark, "benchmark", "", "the benchmark's `name`; else the file's")
+	c.Flags().StringVar(&o.unsaid.Engine, "engine", "", "the engine, as `KIND.NAME`; else as the file says")
+	c.Flags().StringVar(&o.unsaid.GPUs, "gpus", "", "what it ran on, such as `8xH200`; else as the file says")
+	c.Flags().IntVar(&o.unsaid.Count, "gpu-count", 0, "how many GPUs it ran on, where the file says only which")
+	c.Flags().StringVar(&o.unsaid.Model, "model", "", "the model; else as the file says")
 	return c
 }
 
 // runImport reads all files before anything is stored.
 func runImport(ctx context.Context, t *console, o importOptions, files []string) error {
-	rows, bundles, err := readFiles(t, files, o.as)
+	rows, bundles, err := readFiles(t, files, o.unsaid)
 	if err != nil {
 		return &exit{exitUsage, err}
 	}
-	store, err := o.store.open(ctx, t, o.lab.dir())
+	store, err := o.lab.openStore(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -59,11 +51,16 @@ func runImport(ctx context.Context, t *console, o importOptions, files []string)
 	if err := importBundles(ctx, t.stdout, store, bundles); err != nil || len(rows) == 0 {
 		return err
 	}
-	run, err := newImport(o.lab, store)
+	dir, err := filepath.Abs(o.lab.dir())
 	if err != nil {
 		return err
 	}
-	doubtful, err := importRows(ctx, store, run, rows)
+	named, err := o.lab.labIn(store)
+	if err != nil {
+		return err
+	}
+	run := newRun(cmp.Or(named, filepath.Base(dir)), "import")
+	doubtful, err := formats.Keep(ctx, store, run, rows)
 	if err != nil {
 		return err
 	}
@@ -75,7 +72,7 @@ func runImport(ctx context.Context, t *console, o importOptions, files []string)
 }
 
 // readFiles reads every file but bundles, which it names.
-func readFiles(t *console, names []string, as importFlags) (rows []formats.Result, bundles []string, err error) {
+func readFiles(t *console, names []string, unsaid formats.Unsaid) (rows []formats.Result, bundles []string, err error) {
 	var errs []error
 	for _, name := range names {
 		if is, err := isBundle(name); err != nil {
@@ -85,17 +82,14 @@ func readFiles(t *console, names []string, as importFlags) (rows []formats.Resul
 			bundles = append(bundles, name)
 			continue
 		}
-		read, unused, err := readForeign(name)
+		read, unused, err := formats.ReadFile(name)
 		for i := range read {
-			if err == nil {
-				err = as.complete(&read[i])
+			if e := unsaid.Complete(&read[i]); e != nil && err == nil {
+				err = fmt.Errorf("%s: %w; say it: --engine vllm.h200", name, e)
 			}
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-			continue
-		}
-		if len(unused) > 0 {
+		errs = append(errs, err)
+		if len(unused) > 0 && err == nil {
 			t.logger().Warn("figures that are not used", "file", name, "named", strings.Join(unused, ", "))
 		}
 		rows = append(rows, read...)
@@ -103,44 +97,17 @@ func readFiles(t *console, names []string, as importFlags) (rows []formats.Resul
 	return rows, bundles, errors.Join(errs...)
 }
 
-// newImport is the run that imported results become.
-func newImport(of labFlags, store *results.Store) (results.Run, error) {
-	dir, err := filepath.Abs(of.dir())
+// foreignRows reads a file of another tool, to be looked at and not to be stored.
+func foreignRows(name string) ([]results.Row, error) {
+	read, _, err := formats.ReadFile(name)
 	if err != nil {
-		return results.Run{}, err
+		return nil, &exit{exitUsage, err}
 	}
-	named, err := of.labIn(store)
-	return newRun(cmp.Or(named, filepath.Base(dir)), "import"), err
-}
-
-// importRows stores what others have measured as one run, whole or not at all, and counts
-// the cells that contradict themselves.
-func importRows(ctx context.Context, store *results.Store, run results.Run, rows []formats.Result) (doubtful int, err error) {
-	if err := store.BeginRun(ctx, run); err != nil {
-		return 0, err
+	var rows []results.Row
+	for _, r := range read {
+		rows = append(rows, results.Row{Cell: r.Cell, Deployment: r.Deployment, Run: results.Run{Command: "import"}})
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, store.Remove(context.WithoutCancel(ctx), results.Litter{Run: run.ID}))
-		}
-	}()
-	repeated := map[string]int{}
-	for _, r := range rows {
-		key := fmt.Sprint(r.Deployment.Engine, r.Deployment.GPUs, r.Deployment.Model, r.Cell.Benchmark, r.Cell.Axes)
-		repeated[key]++
-		r.Cell.Repetition = repeated[key]
-		identify(&r, run.ID)
-		if err := store.PutDeployment(ctx, r.Deployment); err != nil {
-			return 0, err
-		}
-		if err := store.PutCell(ctx, r.Cell, r.Records); err != nil {
-			return 0, err
-		}
-		if len(r.Cell.Summary.Contradictions(r.Cell.Job.Workload.Concurrency)) > 0 {
-			doubtful++
-		}
-	}
-	return doubtful, store.FinishRun(ctx, run.ID, "done", time.Now())
+	return rows, nil
 }
 
 // isBundle looks at how a file begins.

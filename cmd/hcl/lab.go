@@ -11,11 +11,12 @@ import (
 	"hclbench/lock"
 )
 
-// labFlags say which lab a verb is about, and set its variables.
+// labFlags say which lab a verb is about, set its variables, and say where its results are.
 type labFlags struct {
 	path     string // of its directory or file
 	vars     []string
 	varFiles []string
+	store    string // see [labFlags.shared]
 }
 
 func (f *labFlags) add(c *cobra.Command) {

@@ -12,7 +12,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"hclbench/plain"
 )
@@ -90,4 +93,26 @@ func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) 
 
 func (o *output) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{o}, r)
+}
+
+func versionVerb(t *console) *cobra.Command {
+	return verb("version", none, func(context.Context, []string) error {
+		_, err := fmt.Fprintln(t.stdout, "hcl "+version+built())
+		return err
+	})
+}
+
+// built names the compiler and, where it is known, the commit.
+func built() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	s := " (" + info.GoVersion
+	for _, kv := range info.Settings {
+		if kv.Key == "vcs.revision" {
+			s += ", " + kv.Value[:min(12, len(kv.Value))]
+		}
+	}
+	return s + ")"
 }

@@ -13,7 +13,6 @@ import (
 
 type planOptions struct {
 	lab      labFlags
-	store    storeFlags
 	cells    pickFlags
 	again    againFlags
 	by       string
@@ -26,7 +25,7 @@ func planVerb(t *console) *cobra.Command {
 	var o planOptions
 	c := labVerb("plan", &o.lab, func(ctx context.Context) error { return runPlan(ctx, t, o) })
 	o.cells.add(t, c)
-	o.store.add(c)
+	o.lab.addStore(c)
 	c.Flags().StringVar(&o.by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
 	words(c, "by", string(plan.ByHost), string(plan.ByEngine), string(plan.ByBenchmark))
 	c.Flags().BoolVar(&o.json, "json", false, "print the plan as JSON")
@@ -77,7 +76,7 @@ func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, stran
 		return nil, nil, err
 	}
 	l.notLocked(t.stderr)
-	store, err := o.store.look(ctx, t, cfg.Dir)
+	store, err := o.lab.look(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,4 +117,25 @@ func going(ctx context.Context, t *console, store *results.Store, lab string) er
 		}
 	}
 	return err
+}
+
+// againFlags say what is measured again although there is a measurement.
+type againFlags struct{ rerun, strictFacts bool }
+
+func (f *againFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.rerun, "rerun", false, "measure again what is up to date")
+	c.Flags().BoolVar(&f.strictFacts, "strict-facts", false, "measure again what was measured on a host that is no longer as it was: another driver, machine, setting")
+}
+
+// options are what a plan has to know of earlier measurements; there may be no store yet.
+func (f againFlags) options(ctx context.Context, store *results.Store) (opt plan.Options, err error) {
+	opt = plan.Options{Rerun: f.rerun, StrictFacts: f.strictFacts}
+	if store == nil {
+		return opt, nil
+	}
+	if opt.Known, err = store.Known(ctx); err != nil {
+		return opt, err
+	}
+	opt.Seen, err = store.Seen(ctx)
+	return opt, err
 }

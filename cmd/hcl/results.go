@@ -12,14 +12,13 @@ import (
 
 type resultsOptions struct {
 	which  selection
-	lab    labFlags
 	table  tableFlags
 	format string
 }
 
 func resultsVerb(t *console) *cobra.Command {
 	var o resultsOptions
-	c := labVerb("results", &o.lab, func(ctx context.Context) error { return runResults(ctx, t, o) })
+	c := labVerb("results", &o.which.lab, func(ctx context.Context) error { return runResults(ctx, t, o) })
 	o.which.add(t, c)
 	o.which.addAll(c)
 	o.table.add(c)
@@ -37,7 +36,7 @@ func runResults(ctx context.Context, t *console, o resultsOptions) error {
 	if err := o.table.check(); err != nil {
 		return err
 	}
-	v, err := o.which.shown(ctx, t, o.lab)
+	v, err := o.which.shown(ctx, t)
 	if err != nil {
 		return err
 	}

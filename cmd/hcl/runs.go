@@ -15,32 +15,27 @@ import (
 )
 
 type runsOptions struct {
-	store storeFlags
-	json  bool
+	lab  labFlags
+	json bool
 }
 
 func runsVerb(t *console) *cobra.Command {
 	var o runsOptions
 	c := verb("runs", atMost(1), func(ctx context.Context, args []string) error {
-		var of labFlags
-		of.named(args)
-		return runRuns(ctx, t, o, of)
+		o.lab.named(args)
+		return runRuns(ctx, t, o)
 	})
-	o.store.add(c)
+	o.lab.addStore(c)
 	c.Flags().BoolVar(&o.json, "json", false, "print the list as JSON")
 	return c
 }
 
-func runRuns(ctx context.Context, t *console, o runsOptions, of labFlags) error {
-	store, err := o.store.existing(ctx, t, of)
+func runRuns(ctx context.Context, t *console, o runsOptions) error {
+	store, lab, err := o.lab.results(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	lab, err := of.labIn(store)
-	if err != nil {
-		return err
-	}
 	lines, err := runLines(ctx, store, lab)
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 
 type showOptions struct {
 	lab       labFlags
-	store     storeFlags
 	run       string
 	rehearsed bool
 	json      bool
@@ -26,7 +25,7 @@ func showVerb(t *console) *cobra.Command {
 	var o showOptions
 	c := verb("show", exactly(1, nameOneCell), func(ctx context.Context, args []string) error { return runShow(ctx, t, o, args[0]) })
 	o.lab.addPath(c, "")
-	o.store.add(c)
+	o.lab.addStore(c)
 	o.lab.add(c)
 	c.Flags().StringVar(&o.run, "run", "", "as the run whose `id` begins so measured it")
 	completes(c, "run", runIDs(t))
@@ -39,7 +38,7 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 	if cell == "" {
 		return usage(nameOneCell)
 	}
-	store, err := o.store.existing(ctx, t, o.lab)
+	store, err := o.lab.existing(ctx, t)
 	if err != nil {
 		return err
 	}

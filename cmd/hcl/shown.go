@@ -20,14 +20,14 @@ import (
 
 // selection is which results a verb is about.
 type selection struct {
-	store                       storeFlags
+	lab                         labFlags
 	run, cell, benchmark, where string
 	rehearsed                   bool
 	all                         bool // also what the lab no longer asks for
 }
 
 func (s *selection) add(t *console, c *cobra.Command) {
-	s.store.add(c)
+	s.lab.addStore(c)
 	c.Flags().StringVar(&s.run, "run", "", "only what the run whose `id` begins so measured")
 	c.Flags().StringVar(&s.cell, "cell", "", "only the cell whose `id` begins so")
 	c.Flags().StringVar(&s.benchmark, "benchmark", "", "only this benchmark")
@@ -56,23 +56,24 @@ type shown struct {
 // as it is now the newest measurement, under the names that it has now, or one run as
 // it was. What is selected by name and not there is an error. The caller closes the
 // store.
-func (s selection) shown(ctx context.Context, t *console, of labFlags) (*shown, error) {
-	if _, err := os.Stat(of.path); errors.Is(err, os.ErrNotExist) {
-		return nil, usage("there is no %s: name a lab's directory or file", of.path)
+func (s selection) shown(ctx context.Context, t *console) (*shown, error) {
+	if _, err := os.Stat(s.lab.path); errors.Is(err, os.ErrNotExist) {
+		return nil, usage("there is no %s: name a lab's directory or file", s.lab.path)
 	}
 	v := &shown{}
 	if s.run == "" {
 		var err error
-		if v.cfg, err = of.planned(ctx, t); err != nil {
+		if v.cfg, err = s.lab.planned(ctx, t); err != nil {
 			return nil, err
 		}
 	}
-	return v, s.read(ctx, t, v, of)
+	return v, s.read(ctx, t, v)
 }
 
 // read opens the store and fills in what is selected of it.
-func (s selection) read(ctx context.Context, t *console, v *shown, of labFlags) (err error) {
-	if v.store, err = s.store.existing(ctx, t, of); err != nil {
+func (s selection) read(ctx context.Context, t *console, v *shown) (err error) {
+	var lab string
+	if v.store, lab, err = s.lab.results(ctx, t); err != nil {
 		return err
 	}
 	defer func() {
@@ -80,10 +81,6 @@ func (s selection) read(ctx context.Context, t *console, v *shown, of labFlags) 
 			err = errors.Join(err, v.store.Close())
 		}
 	}()
-	lab, err := of.labIn(v.store)
-	if err != nil {
-		return err
-	}
 	if s.run != "" {
 		run, err := runNamed(ctx, v.store, lab, s.run)
 		if err != nil {

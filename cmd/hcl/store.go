@@ -19,11 +19,9 @@ import (
 // storeVariable is where the place of the store is looked for without --store.
 const storeVariable = "HCL_STORE"
 
-// storeFlags are of every verb that opens the store.
-type storeFlags struct{ url string }
-
-func (f *storeFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.url, "store", "",
+// addStore is for verbs that open the store.
+func (f *labFlags) addStore(c *cobra.Command) {
+	c.Flags().StringVar(&f.store, "store", "",
 		"keep results in this PostgreSQL database, `postgres://USER@HOST/NAME`, and not beside the lab; else "+storeVariable)
 }
 
@@ -31,16 +29,16 @@ const passwordSeen = "everybody on this machine can see the password in --store;
 	storeVariable + " keep it to yourself"
 
 // shared is the URL of the store that a team shares; empty: there is none.
-func (f storeFlags) shared(t *console) (string, error) {
-	place := cmp.Or(f.url, os.Getenv(storeVariable))
+func (f labFlags) shared(t *console) (string, error) {
+	place := cmp.Or(f.store, os.Getenv(storeVariable))
 	if place != "" && !results.IsShared(place) {
 		from := "--store"
-		if f.url == "" {
+		if f.store == "" {
 			from = storeVariable
 		}
 		return "", usage("%s is not the URL of a PostgreSQL database, such as postgres://ada@db.example/bench", from)
 	}
-	if u, err := url.Parse(f.url); err == nil && f.url != "" {
+	if u, err := url.Parse(f.store); err == nil && f.store != "" {
 		if _, has := u.User.Password(); has || u.Query().Has("password") {
 			t.logger().Warn(passwordSeen)
 		}
@@ -51,18 +49,18 @@ func (f storeFlags) shared(t *console) (string, error) {
 // storeDir is where a lab's results are kept, unless they are shared.
 func storeDir(dir string) string { return filepath.Join(dir, ".hcl") }
 
-// open opens the store of a lab, and makes it when there is none.
-func (f storeFlags) open(ctx context.Context, t *console, dir string) (*results.Store, error) {
+// openStore opens the store of a lab, and makes it when there is none.
+func (f labFlags) openStore(ctx context.Context, t *console) (*results.Store, error) {
 	place, err := f.shared(t)
 	if err != nil {
 		return nil, err
 	}
-	return openStore(ctx, t, place, dir)
+	return openPlace(ctx, t, place, f.dir())
 }
 
-// openStore opens a shared store, or without a place that of the lab in dir, and
+// openPlace opens a shared store, or without a place that of the lab in dir, and
 // says what was dropped meanwhile.
-func openStore(ctx context.Context, t *console, place, dir string) (store *results.Store, err error) {
+func openPlace(ctx context.Context, t *console, place, dir string) (store *results.Store, err error) {
 	if place != "" {
 		store, err = results.OpenShared(ctx, place, storeDir(dir), slog.New(t.logger()))
 	} else {
@@ -79,15 +77,12 @@ func openStore(ctx context.Context, t *console, place, dir string) (store *resul
 
 // look opens a store for reading, or returns nil when nothing was ever stored: looking
 // must leave no trace.
-func (f storeFlags) look(ctx context.Context, t *console, dir string) (*results.Store, error) {
+func (f labFlags) look(ctx context.Context, t *console) (*results.Store, error) {
 	place, err := f.shared(t)
-	if err != nil {
+	if err != nil || place == "" && !hasStore(f.dir()) {
 		return nil, err
 	}
-	if place == "" && !hasStore(dir) {
-		return nil, nil
-	}
-	return openStore(ctx, t, place, dir)
+	return openPlace(ctx, t, place, f.dir())
 }
 
 // hasStore reports whether results are kept beside the lab in dir.
@@ -99,21 +94,32 @@ func hasStore(dir string) bool {
 var errNothingStored = errors.New("nothing is stored")
 
 // existing opens the store of a lab in which something was measured.
-func (f storeFlags) existing(ctx context.Context, t *console, of labFlags) (*results.Store, error) {
-	store, err := f.look(ctx, t, of.dir())
+func (f labFlags) existing(ctx context.Context, t *console) (*results.Store, error) {
+	store, err := f.look(ctx, t)
 	if err == nil && store == nil {
-		err = &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, of.dir())}
+		err = &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, f.dir())}
 	}
 	return store, err
 }
 
-// locked opens a store for a lab into which nobody else measures until it is closed.
-func (f storeFlags) locked(ctx context.Context, t *console, cfg *hcl.Config, who string) (*results.Store, func(), error) {
-	store, err := f.open(ctx, t, cfg.Dir)
+// results is existing, with the name of the lab that is meant; see [labFlags.labIn].
+func (f labFlags) results(ctx context.Context, t *console) (store *results.Store, lab string, err error) {
+	if store, err = f.existing(ctx, t); err != nil {
+		return nil, "", err
+	}
+	if lab, err = f.labIn(store); err != nil {
+		return nil, "", errors.Join(err, store.Close())
+	}
+	return store, lab, nil
+}
+
+// locked opens the store of a lab into which nobody else measures until it is closed.
+func (f labFlags) locked(ctx context.Context, t *console, lab, who string) (*results.Store, func(), error) {
+	store, err := f.openStore(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
-	unlock, err := store.Lock(ctx, cfg.Lab.Name, who)
+	unlock, err := store.Lock(ctx, lab, who)
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}

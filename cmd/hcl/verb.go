@@ -2,12 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"hclbench/plain"
+	"hclbench/provision"
 	"hclbench/provision/docker"
 )
 
@@ -140,3 +146,90 @@ func doubleDash(root *cobra.Command, args []string) []string {
 	}
 	return out
 }
+
+// The exit codes are part of the interface; every verb's help names its own.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitCells       = 3
+	exitContract    = 4
+	exitUnclean     = 5
+	exitToDo        = 6 // plan --detailed-exitcode alone: nothing else may look like it
+	exitInterrupted = 130
+	exitReaderLeft  = 141 // as of a program that dies of it
+)
+
+// exit is an error with an exit code of its own. A nil err has been printed.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exit{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// exitOf is the exit code for what a verb came to, and whether its error is still to be
+// shown.
+func exitOf(ctx context.Context, err error) (code int, shown bool) {
+	if err == nil {
+		return exitDone, true
+	}
+	code = exitFailed
+	var e *exit
+	if errors.As(err, &e) {
+		code = e.code
+	}
+	if ctx.Err() != nil {
+		code = exitInterrupted
+	}
+	if errors.As(err, new(*provision.UncleanError)) { // whatever else: somebody has to look at it
+		code = exitUnclean
+	}
+	if errors.Is(err, errReaderLeft) && code == exitInterrupted {
+		return exitReaderLeft, true
+	}
+	return code, e != nil && e.err == nil
+}
+
+// span is a flag's duration that may be said in days: "30d", "1d12h", "90m".
+type span time.Duration
+
+var withDays = regexp.MustCompile(`^([0-9]+)d(.*)$`)
+
+func (s *span) Set(text string) error {
+	rest := text
+	var sum time.Duration
+	if m := withDays.FindStringSubmatch(text); m != nil {
+		const day, most = 24 * time.Hour, 100_000
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n > most {
+			return fmt.Errorf("%s is more than %d days", text, most)
+		}
+		sum, rest = time.Duration(n)*day, m[2]
+	}
+	if rest != "" {
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			return fmt.Errorf("%q is no duration; write 30d, 12h or 1h30m", text)
+		}
+		sum += d
+	}
+	*s = span(sum)
+	return nil
+}
+
+func (s *span) String() string { return time.Duration(*s).String() }
+
+// Type is what help shows for it.
+func (s *span) Type() string { return "duration" }

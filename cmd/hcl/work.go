@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
 	"hclbench/hcl"
+	"hclbench/plain"
 	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -20,7 +23,6 @@ import (
 // workFlags are the flags of the verbs that carry a plan out.
 type workFlags struct {
 	lab   labFlags
-	store storeFlags
 	cells pickFlags
 	json  bool
 }
@@ -28,7 +30,7 @@ type workFlags struct {
 // add adds all but those of the lab.
 func (f *workFlags) add(t *console, c *cobra.Command) {
 	f.cells.add(t, c)
-	f.store.add(c)
+	f.lab.addStore(c)
 	c.Flags().BoolVar(&f.json, "json", false, "print what happens as one JSON object a line, and nothing else")
 }
 
@@ -70,7 +72,7 @@ func (f workFlags) prepare(
 // open opens the store, into which nobody else measures this lab until done. The context
 // ends also when that is no longer sure.
 func (w *work) open(ctx context.Context) (held context.Context, done func(), err error) {
-	store, unlock, err := w.flags.store.locked(ctx, w.console, w.cfg, "hcl "+w.command)
+	store, unlock, err := w.flags.lab.locked(ctx, w.console, w.cfg.Lab.Name, "hcl "+w.command)
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -209,4 +211,53 @@ func relative(path string) string {
 		}
 	}
 	return path
+}
+
+// outcome turns what a run did into the verb's error.
+func outcome(p *plan.Plan, o apply.Outcome, err error) error {
+	switch {
+	case errors.As(err, new(*provision.UncleanError)):
+		return &exit{exitUnclean, brief(err)}
+	case errors.Is(err, apply.ErrContract):
+		return &exit{exitContract, brief(err)}
+	case err != nil:
+		return brief(err)
+	case o.Planned > 0 && o.Void == o.Planned:
+		return &exit{exitFailed, errors.New("no cell could be measured")}
+	}
+	var doubts []string
+	if o.Suspect > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d suspect", o.Suspect))
+	}
+	if o.Void > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d without a measurement", o.Void))
+	}
+	if o.Void > 0 || o.Suspect > 0 && !p.Rehearsal {
+		return &exit{exitCells, fmt.Errorf("of %s, %s", plain.Count(o.Planned, "cell"), strings.Join(doubts, " and "))}
+	}
+	return nil
+}
+
+// brief is err without what was shown when it happened: of hosts that failed
+// only the names are left.
+func brief(err error) error {
+	failed := new(apply.Error)
+	if !errors.As(err, &failed) || len(failed.Hosts) == 0 {
+		return err
+	}
+	var hosts []string
+	for _, h := range failed.Hosts {
+		hosts = append(hosts, h.Host)
+	}
+	early := fmt.Errorf("the work on host %s ended early; the reason stands above", strings.Join(hosts, ", "))
+	return errors.Join(failed.Cause, failed.Store, early)
+}
+
+// leftBy is what an interrupted run could not clean or keep.
+func leftBy(err error) error {
+	failed := new(apply.Error)
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return errors.Join(failed.AtHosts(), failed.Store)
 }

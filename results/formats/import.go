@@ -1,0 +1,135 @@
+package formats
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/results"
+)
+
+// ReadFile reads a file of another tool, a table by its ending, and names the figures in
+// it that are not used. What it does not say is not filled in, but for the benchmark,
+// which is the file's name.
+func ReadFile(name string) (all []Result, unused []string, err error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	read := Read
+	if slices.Contains([]string{".csv", ".tsv"}, strings.ToLower(filepath.Ext(name))) {
+		read = ReadTable
+	}
+	if all, unused, err = read(in); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	base := filepath.Base(name)
+	for i := range all {
+		all[i].Cell.Benchmark = strings.TrimSuffix(base, filepath.Ext(base))
+		all[i].Deployment.Engine = all[i].Deployment.Kind
+	}
+	return all, unused, nil
+}
+
+// Unsaid is what files do not say of their results.
+type Unsaid struct {
+	Benchmark, Engine, GPUs, Model string // Engine is KIND.NAME
+	Count                          int    // of GPUs, where the file says only which
+}
+
+// What is wrong with the engine of a result.
+var (
+	ErrNoEngine   = errors.New("the file does not say which engine it was")
+	ErrEngineName = errors.New("an engine is written KIND.NAME, such as vllm.h200")
+)
+
+// Complete fills in what a file does not say.
+func (u Unsaid) Complete(r *Result) error {
+	d := &r.Deployment
+	d.GPUs = cmp.Or(u.GPUs, d.GPUs)
+	if u.Count > 0 && d.GPUs != "" && !strings.ContainsAny(d.GPUs[:1], "0123456789") {
+		d.GPUs = fmt.Sprintf("%dx%s", u.Count, d.GPUs)
+	}
+	d.GPUCount = u.Count
+	d.Model = cmp.Or(u.Model, d.Model)
+	d.Host = "elsewhere"
+	if u.Engine != "" {
+		kind, name, _ := strings.Cut(u.Engine, ".")
+		if kind == "" || name == "" {
+			return ErrEngineName
+		}
+		d.Kind, d.Engine = kind, u.Engine
+	} else if d.Kind == "" {
+		return ErrNoEngine
+	} else {
+		d.Engine = d.Kind + "." + cmp.Or(gpuName(d.GPUs), "elsewhere")
+	}
+	r.Cell.Benchmark = cmp.Or(u.Benchmark, r.Cell.Benchmark)
+	r.Cell.Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, r.Cell.Axes...)
+	return nil
+}
+
+// Keep stores what others have measured as one run, whole or not at all, and counts the
+// cells that contradict themselves.
+func Keep(ctx context.Context, store *results.Store, run results.Run, all []Result) (doubtful int, err error) {
+	if err := store.BeginRun(ctx, run); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, store.Remove(context.WithoutCancel(ctx), results.Litter{Run: run.ID}))
+		}
+	}()
+	repeated := map[string]int{}
+	for _, r := range all {
+		key := fmt.Sprint(r.Deployment.Engine, r.Deployment.GPUs, r.Deployment.Model, r.Cell.Benchmark, r.Cell.Axes)
+		repeated[key]++
+		r.Cell.Repetition = repeated[key]
+		identify(&r, run.ID)
+		if err := store.PutDeployment(ctx, r.Deployment); err != nil {
+			return 0, err
+		}
+		if err := store.PutCell(ctx, r.Cell, r.Records); err != nil {
+			return 0, err
+		}
+		if len(r.Cell.Summary.Contradictions(r.Cell.Job.Workload.Concurrency)) > 0 {
+			doubtful++
+		}
+	}
+	return doubtful, store.FinishRun(ctx, run.ID, "done", time.Now())
+}
+
+// gpuName is a GPU's model in small letters, without how many there are: "8xMI300X" is
+// mi300x.
+func gpuName(gpus string) string {
+	name := strings.ToLower(gpus)
+	if count, model, ok := strings.Cut(name, "x"); ok && model != "" && strings.Trim(count, "0123456789 ") == "" {
+		name = model
+	}
+	return strings.TrimSpace(name)
+}
+
+// identify gives ids that the same figures get again, and no plan ever does.
+func identify(r *Result, run string) {
+	d, c := &r.Deployment, &r.Cell
+	c.Identity = map[string]string{
+		"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": strings.Join(d.Command, " "),
+		"benchmark": c.Benchmark, "axes": fmt.Sprint(c.Axes), "repetition": fmt.Sprint(c.Repetition),
+	}
+	d.Identity = map[string]string{"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": c.Identity["command"]}
+	d.RunID, d.ID, d.Started = run, hashOf(d.Identity), c.Started
+	c.RunID, c.DeploymentID, c.ID = run, d.ID, hashOf(c.Identity)
+}
+
+// hashOf is the id of an imported thing. Maps print in the order of their keys.
+func hashOf(identity map[string]string) string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, identity)))[:12]
+}
