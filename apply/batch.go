@@ -255,14 +255,15 @@ func datasetFile(local, remote string, d load.Dataset) (at string, source *load.
 // throughputs and what they are made of. No tool gives the times of requests.
 func summaryOf(b engines.Batch, r engines.BenchResult, measured telemetry.Window) *load.Summary {
 	sum := &load.Summary{
-		Started: measured.Zero, Duration: r.Seconds,
-		Requests: b.Requests, Completed: r.Requests, Failed: max(b.Requests-r.Requests, 0),
-		InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
-		RequestThroughput: float64(r.Requests) / r.Seconds,
-		InputThroughput:   float64(r.InputTokens) / r.Seconds,
-		OutputThroughput:  float64(r.OutputTokens) / r.Seconds,
-		TotalThroughput:   float64(r.InputTokens+r.OutputTokens) / r.Seconds,
-		Verdict:           load.Verdict{Verdict: load.Valid},
+		Part: load.Part{Figures: load.Figures{
+			Started: measured.Zero, Duration: r.Seconds,
+			Requests: b.Requests, Completed: r.Requests, Failed: max(b.Requests-r.Requests, 0),
+			InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
+			RequestThroughput: float64(r.Requests) / r.Seconds,
+			InputThroughput:   float64(r.InputTokens) / r.Seconds,
+			OutputThroughput:  float64(r.OutputTokens) / r.Seconds,
+			TotalThroughput:   float64(r.InputTokens+r.OutputTokens) / r.Seconds,
+		}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}},
 	}
 	sum.AskedInput, sum.AskedOutput = b.Asked(r.Requests)
 	if sum.Failed > 0 {

@@ -90,7 +90,7 @@ func TestKeepInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	k := &keeper{store: store, run: "r"}
-	out := results.Cell{ID: "c", RunID: "r", DeploymentID: "d", Started: time.Now(), Summary: &load.Summary{Verdict: load.Verdict{Verdict: load.Valid}}}
+	out := results.Cell{ID: "c", RunID: "r", DeploymentID: "d", Started: time.Now(), Summary: &load.Summary{Part: load.Part{Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}}}}
 	if err := k.cell(ctx, &out, nil); err != nil {
 		t.Error(err)
 	}

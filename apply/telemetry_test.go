@@ -31,7 +31,7 @@ func TestThrottledGPUsMakeACellSuspect(t *testing.T) {
 		{"hot only outside of the window", []telemetry.Series{series("gpu0", 1, 0, 0, 1)}, &load.Window{From: load.Duration(5e8), To: load.Duration(25e8)}, load.Valid, ""},
 		{"at the power limit", []telemetry.Series{{Of: "gpu0", Name: telemetry.PowerCapped, At: []float64{0}, Value: []float64{1}}}, nil, load.Valid, ""},
 	} {
-		s := &load.Summary{Duration: 10, Window: c.window, Verdict: load.Verdict{Verdict: load.Valid}}
+		s := &load.Summary{Part: load.Part{Figures: load.Figures{Duration: 10}, Window: c.window, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}}}
 		throttled(s, &telemetry.Record{Series: c.series})
 		if got := strings.Join(s.Verdict.Texts(), "; "); s.Verdict.Verdict != c.verdict || !strings.Contains(got, c.reason) || c.reason == "" && got != "" {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, s.Verdict.Verdict, got, c.verdict, c.reason)

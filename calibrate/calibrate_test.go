@@ -71,7 +71,7 @@ func TestCompare(t *testing.T) {
 		return load.Stats{Median: median, Percentiles: map[string]float64{"99": p99}}
 	}
 	truth := sim.Truth{CompletionTokens: 100, TTFT: sim.Spread{Median: 50, P99: 60}, ITL: sim.Spread{Median: 20, P99: 21}}
-	right := load.Summary{Requests: 4, OutputTokens: 100, TTFT: spread(50.5, 64), ITL: spread(20.1, 22.5)}
+	right := load.Summary{Part: load.Part{Figures: load.Figures{Requests: 4, OutputTokens: 100, TTFT: spread(50.5, 64), ITL: spread(20.1, 22.5)}}}
 	for name, c := range map[string]struct {
 		change func(*load.Summary)
 		want   []string

@@ -9,17 +9,21 @@ import (
 // and what rounding makes of true ones is not.
 func TestContradictions(t *testing.T) {
 	sound := Summary{
-		Duration: 100, Completed: 200, InputTokens: 4000, OutputTokens: 20000,
-		RequestThroughput: 2, InputThroughput: 40, OutputThroughput: 200, MeanConcurrency: 8,
-		TTFT: Stats{Count: 200, Mean: 100}, E2EL: Stats{Count: 200, Mean: 4000},
+		Part: Part{Figures: Figures{
+			Duration: 100, Completed: 200, InputTokens: 4000, OutputTokens: 20000,
+			RequestThroughput: 2, InputThroughput: 40, OutputThroughput: 200, MeanConcurrency: 8,
+			TTFT: Stats{Count: 200, Mean: 100}, E2EL: Stats{Count: 200, Mean: 4000},
+		}},
 	}
 	for name, test := range map[string]struct {
 		change func(s *Summary)
 		limit  int
 		want   string // "": nothing is found
 	}{
-		"sound":              {func(s *Summary) {}, 8, ""},
-		"little is known":    {func(s *Summary) { *s = Summary{Duration: 100, Completed: 200, OutputThroughput: 7} }, 0, ""},
+		"sound": {func(s *Summary) {}, 8, ""},
+		"little is known": {func(s *Summary) {
+			*s = Summary{Part: Part{Figures: Figures{Duration: 100, Completed: 200, OutputThroughput: 7}}}
+		}, 0, ""},
 		"two decimals":       {func(s *Summary) { s.Completed, s.RequestThroughput = 1, 0.01; s.Duration = 68; s.MeanConcurrency = 0 }, 0, "an input throughput of 40.00/s"},
 		"a window":           {func(s *Summary) { s.Window, s.OutputThroughput = &Window{}, 300 }, 8, ""},
 		"concurrency":        {func(s *Summary) { s.MeanConcurrency = 9 }, 0, "Little's law: a mean concurrency of 9.00 is given, and 200 requests of 4.00 s in 100.00 s make 8.00"},
@@ -35,8 +39,12 @@ func TestContradictions(t *testing.T) {
 		"in order": {func(s *Summary) {
 			s.TTFT = Stats{Mean: 100, Median: 99, Min: 1, Max: 120, Percentiles: map[string]float64{"50": 99, "99": 120}}
 		}, 8, ""},
-		"a short run":         {func(s *Summary) { *s = Summary{Duration: 0.18, Completed: 10, RequestThroughput: 56.32} }, 0, ""},
-		"a short run, wrong":  {func(s *Summary) { *s = Summary{Duration: 0.18, Completed: 10, RequestThroughput: 59.32} }, 0, "a request throughput of 59.32/s"},
+		"a short run": {func(s *Summary) {
+			*s = Summary{Part: Part{Figures: Figures{Duration: 0.18, Completed: 10, RequestThroughput: 56.32}}}
+		}, 0, ""},
+		"a short run, wrong": {func(s *Summary) {
+			*s = Summary{Part: Part{Figures: Figures{Duration: 0.18, Completed: 10, RequestThroughput: 59.32}}}
+		}, 0, "a request throughput of 59.32/s"},
 		"throughput, rounded": {func(s *Summary) { s.RequestThroughput, s.OutputThroughput = 2.004, 200.9 }, 8, ""},
 	} {
 		s := sound
@@ -52,7 +60,7 @@ func TestContradictions(t *testing.T) {
 // TestContradictionsConcern: what contradicts nothing but itself costs the other figures
 // nothing.
 func TestContradictionsConcern(t *testing.T) {
-	s := Summary{Duration: 100, Completed: 200, MeanConcurrency: 9, E2EL: Stats{Count: 200, Mean: 4000}}
+	s := Summary{Part: Part{Figures: Figures{Duration: 100, Completed: 200, MeanConcurrency: 9, E2EL: Stats{Count: 200, Mean: 4000}}}}
 	for limit, want := range map[int]bool{8: false, 0: true, 16: true} {
 		v := Verdict{Suspect, s.Contradictions(limit)}
 		if !v.Doubts("mean_concurrency") || v.Doubts("e2el") != want || v.Doubts("ttft") {

@@ -85,8 +85,8 @@ func (h *Histogram) Stats(percentiles []float64) Stats {
 	return s
 }
 
-// describe is stats, and nil of nothing.
-func DescribeLag(h *Histogram, percentiles []float64) *Stats {
+// Describe is stats, and nil of nothing.
+func (h *Histogram) Describe(percentiles []float64) *Stats {
 	if h == nil || h.count == 0 {
 		return nil
 	}

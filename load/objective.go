@@ -74,18 +74,23 @@ type Attainment struct {
 // changes. records are those of the whole run. Without them lines with a percentile
 // are judged by the summary's figures where it has them, and goodput is not known.
 func (s Summary) Under(slo []Objective, records []Record) Summary {
-	s.Objectives, s.Goodput = s.attained(slo, records), s.goodput(slo, records)
-	for _, part := range []**Summary{&s.Untrimmed, &s.Steady} {
+	s.Part = s.Part.under(slo, records)
+	for _, part := range []**Part{&s.Untrimmed, &s.Steady} {
 		if *part != nil {
-			x := (*part).Under(slo, records)
+			x := (*part).under(slo, records)
 			*part = &x
 		}
 	}
 	return s
 }
 
+func (s Part) under(slo []Objective, records []Record) Part {
+	s.Objectives, s.Goodput = s.attained(slo, records), s.goodput(slo, records)
+	return s
+}
+
 // attained judges each line of an SLO.
-func (s *Summary) attained(slo []Objective, records []Record) []Attainment {
+func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 	if s.Window != nil {
 		records = s.Window.Sent(records)
 	}
@@ -112,7 +117,7 @@ func (s *Summary) attained(slo []Objective, records []Record) []Attainment {
 
 // at is the percentile that an objective is about, and of how many values: as the
 // summary has it or, where it does not show that percentile, from the records.
-func (s *Summary) at(o Objective, own []float64, records []Record) (count int, value float64) {
+func (s *Part) at(o Objective, own []float64, records []Record) (count int, value float64) {
 	stats := map[string]Stats{"ttft": s.TTFT, "tpot": s.TPOT, "itl": s.ITL, "e2el": s.E2EL, "normalized_latency": s.PerToken}[o.Metric]
 	if v, ok := stats.Percentiles[percentileKey(o.Percentile)]; ok {
 		return stats.Count, v
@@ -171,7 +176,7 @@ func ofRequests(slo []Objective) []Objective {
 
 // goodput is good requests per second: of all, or of those that ended in the
 // summary's window. Nil without an SLO or without records.
-func (s *Summary) goodput(slo []Objective, records []Record) *float64 {
+func (s *Part) goodput(slo []Objective, records []Record) *float64 {
 	if len(slo) == 0 || len(records) == 0 || s.Duration <= 0 {
 		return nil
 	}

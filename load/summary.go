@@ -11,6 +11,30 @@ import (
 
 // Summary is what one run measured. docs/method.md defines each number.
 type Summary struct {
+	Part           // that counts
+	Source *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
+	// Unknown are the figures that whoever measured this has not told, by their names
+	// in JSON ("failed", "itl_ms.mean"): they are 0 here, and absent from the JSON
+	// form. Nil: we have measured, and know them all.
+	Unknown []string `json:"unknown,omitempty"`
+
+	Untrimmed *Part   `json:"untrimmed,omitempty"` // the whole run, where its beginning or end was cut
+	Steady    *Part   `json:"steady,omitempty"`    // the steady state of a closed loop, where one was found
+	Series    *Series `json:"series,omitempty"`    // the whole run over time
+}
+
+// Part is a run, or a part of it: what was seen of the server, what that took here, and
+// what is to be thought of it.
+type Part struct {
+	Window *Window `json:"window,omitempty"` // which part of the run; nil: all of it
+	Figures
+	Generator
+	Judgement
+}
+
+// Figures are what the records of requests say of a server. Those of several senders are
+// the figures of all their records.
+type Figures struct {
 	Started      time.Time      `json:"started"`
 	Duration     float64        `json:"duration_s"` // first dispatch to last response
 	Requests     int            `json:"requests"`   // dispatched
@@ -26,13 +50,10 @@ type Summary struct {
 	AskedOutput  int64 `json:"asked_output_tokens"`     // of completed requests
 	UsageMissing int   `json:"usage_missing,omitempty"` // completed requests whose stream brought no usage; counted by chunks
 
-	RequestThroughput float64  `json:"request_throughput"` // completed / duration
-	InputThroughput   float64  `json:"input_throughput"`   // tokens/s
-	OutputThroughput  float64  `json:"output_throughput"`  // tokens/s
-	TotalThroughput   float64  `json:"total_throughput"`   // tokens/s
-	Goodput           *float64 `json:"goodput,omitempty"`  // good requests/s; nil without an SLO
-	// Objectives is how the cell stands to each line of its SLO, in the SLO's order.
-	Objectives []Attainment `json:"objectives,omitempty"`
+	RequestThroughput float64 `json:"request_throughput"` // completed / duration
+	InputThroughput   float64 `json:"input_throughput"`   // tokens/s
+	OutputThroughput  float64 `json:"output_throughput"`  // tokens/s
+	TotalThroughput   float64 `json:"total_throughput"`   // tokens/s
 
 	TTFT Stats `json:"ttft_ms"`
 	TPOT Stats `json:"tpot_ms"`
@@ -57,34 +78,32 @@ type Summary struct {
 	// ITLFrom says how the spread of ITL is known when there were too many gaps to
 	// keep: [FromHistogram] or [FromSample]. Empty: from every gap.
 	ITLFrom string `json:"itl_from,omitempty"`
+}
 
+// Generator is what sending and reading took of the process that did it.
+type Generator struct {
 	// ReadLag is how long what had come may have waited until it was read, at most
 	// and of each read: the loop's own delay. Nil when the client cannot tell: with
 	// TLS, and on other systems than Linux.
 	ReadLag   *Stats  `json:"read_lag_ms,omitempty"`
-	GCPauses  int     `json:"gc_pauses,omitempty"`       // of the generator, while measuring
+	GCPauses  int     `json:"gc_pauses,omitempty"`       // while measuring
 	GCPauseMs float64 `json:"gc_pause_ms,omitempty"`     // all of them together
 	GCLongest float64 `json:"gc_pause_max_ms,omitempty"` // the longest of the last 256
 
 	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
 	WarmupFailed int     `json:"warmup_failed,omitempty"`
-	CPUShare     float64 `json:"client_cpu_share"` // of one core, this process, while measuring
-	// Cores is how many cores the generator could use; 0: not known.
-	Cores  int     `json:"client_cores,omitempty"`
-	Source *Source `json:"source,omitempty"` // what prompts were read from; nil: none were
-	// Calibrated is what was known of the machine that ran the generator; nil: it
-	// had not been calibrated.
+	CPUShare     float64 `json:"client_cpu_share"`       // of one core, while measuring
+	Cores        int     `json:"client_cores,omitempty"` // that it could use; 0: not known
+	// Calibrated is what was known of its machine; nil: it had not been calibrated.
 	Calibrated *Calibrated `json:"calibrated,omitempty"`
-	Verdict    Verdict     `json:"verdict"`
-	// Unknown are the figures that whoever measured this has not told, by their names
-	// in JSON ("failed", "itl_ms.mean"): they are 0 here, and absent from the JSON
-	// form. Nil: we have measured, and know them all.
-	Unknown []string `json:"unknown,omitempty"`
+}
 
-	Window    *Window  `json:"window,omitempty"`    // which part of the run this is; nil: all of it
-	Untrimmed *Summary `json:"untrimmed,omitempty"` // the whole run, where its beginning or end was cut
-	Steady    *Summary `json:"steady,omitempty"`    // the steady state of a closed loop, where one was found
-	Series    *Series  `json:"series,omitempty"`    // the whole run over time
+// Judgement is what figures are worth, and whether they are good enough.
+type Judgement struct {
+	Verdict Verdict  `json:"verdict"`
+	Goodput *float64 `json:"goodput,omitempty"` // good requests/s; nil without an SLO
+	// Objectives is how the cell stands to each line of its SLO, in the SLO's order.
+	Objectives []Attainment `json:"objectives,omitempty"`
 }
 
 // Calibrated is up to where the generator's numbers were found to be right on a
@@ -121,7 +140,7 @@ const MaxMergedShare = 0.2
 
 // Failures lists failed requests by what happened to them, HTTP's statuses each by
 // itself: "3 × HTTP 429, 1 × stall". It is empty when none failed.
-func (s *Summary) Failures() string {
+func (s *Figures) Failures() string {
 	var list []string
 	add := func(n int, what string) {
 		if n > 0 {
@@ -149,10 +168,10 @@ type Window struct {
 	To   Duration `json:"to"`   // not included
 }
 
-// Parts are the summary and those beside it.
-func (s *Summary) Parts() []*Summary {
-	all := []*Summary{s}
-	for _, x := range []*Summary{s.Untrimmed, s.Steady} {
+// Parts are the part that counts and those beside it.
+func (s *Summary) Parts() []*Part {
+	all := []*Part{&s.Part}
+	for _, x := range []*Part{s.Untrimmed, s.Steady} {
 		if x != nil {
 			all = append(all, x)
 		}

@@ -10,8 +10,10 @@ import (
 
 // TestUnknown: what is not known is not in the JSON, and what is read back is the same.
 func TestUnknown(t *testing.T) {
-	s := Summary{Duration: 2, Completed: 3, ITL: Stats{Count: 1, Median: 5, Percentiles: map[string]float64{}}, TTFT: Stats{Percentiles: map[string]float64{}},
-		Unknown: []string{"failed", "itl_ms.mean", "itl_ms.std", "output_throughput"}}
+	s := Summary{
+		Part:    Part{Figures: Figures{Duration: 2, Completed: 3, ITL: Stats{Count: 1, Median: 5, Percentiles: map[string]float64{}}, TTFT: Stats{Percentiles: map[string]float64{}}}},
+		Unknown: []string{"failed", "itl_ms.mean", "itl_ms.std", "output_throughput"},
+	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)

@@ -97,10 +97,14 @@ func TestNeverServed(t *testing.T) {
 func TestCellOfOthers(t *testing.T) {
 	r := row("vllm.h200", 16, 240, 27)
 	r.Started, r.Finished, r.Run.Command = time.Time{}, time.Time{}, "import"
-	r.Summary = &load.Summary{OutputThroughput: 500, Verdict: load.Verdict{Verdict: load.Imported},
-		TTFT: load.Stats{Median: 111, Percentiles: map[string]float64{"99": 333}},
+	r.Summary = &load.Summary{
+		Part: load.Part{Figures: load.Figures{
+			OutputThroughput: 500,
+			TTFT:             load.Stats{Median: 111, Percentiles: map[string]float64{"99": 333}},
+		}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Imported}}},
 		Unknown: []string{"requests", "completed", "failed", "duration_s", "input_tokens", "output_tokens", "asked_input_tokens",
-			"asked_output_tokens", "request_throughput", "input_throughput", "total_throughput", "ttft_ms.mean", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max"}}
+			"asked_output_tokens", "request_throughput", "input_throughput", "total_throughput", "ttft_ms.mean", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max"},
+	}
 	counted := r
 	s := *r.Summary
 	s.TTFT.Count = 64

@@ -127,7 +127,7 @@ func TestSuspects(t *testing.T) {
 func TestUnknownIsNotZero(t *testing.T) {
 	r := row("vllm.h200", 4, 100, 20)
 	r.Run.Command = "import"
-	r.Summary = &load.Summary{OutputThroughput: 100, Verdict: load.Verdict{Verdict: load.Imported}}
+	r.Summary = &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 100}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Imported}}}}
 	other := r
 	other.Deployment.Engine, other.Axes = "sglang.h200", results.Axes{{Name: "engine", Value: "sglang.h200"}}
 	text := table(t, []results.Row{r, other}, 100)

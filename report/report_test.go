@@ -60,13 +60,14 @@ func row(engine string, concurrency int64, ttft, itl float64) results.Row {
 			Axes:       results.Axes{{Name: "engine", Value: engine}, {Name: "concurrency", Value: concurrency}, {Name: "output_tokens", Value: int64(tokens)}},
 			Repetition: 1, Started: start, Finished: start.Add(time.Minute),
 			Summary: &load.Summary{
-				Started: start, Duration: 64 / throughput, Requests: 64, Completed: 64,
-				InputTokens: 64 * 1024, AskedInput: 64 * 1024, OutputTokens: 64 * tokens, AskedOutput: 64 * tokens,
-				RequestThroughput: throughput, OutputThroughput: throughput * tokens,
-				InputThroughput: throughput * 1024, TotalThroughput: throughput * (tokens + 1024),
-				TTFT: stats(ttft), TPOT: stats(itl), ITL: stats(itl), E2EL: stats(seconds * 1000),
-				MeanConcurrency: float64(concurrency) * 0.98, PeakConcurrency: int(concurrency), PeakOutputThroughput: throughput * tokens * 1.1,
-				CPUShare: 0.0312, Verdict: load.Verdict{Verdict: load.Valid},
+				Part: load.Part{Figures: load.Figures{
+					Started: start, Duration: 64 / throughput, Requests: 64, Completed: 64,
+					InputTokens: 64 * 1024, AskedInput: 64 * 1024, OutputTokens: 64 * tokens, AskedOutput: 64 * tokens,
+					RequestThroughput: throughput, OutputThroughput: throughput * tokens,
+					InputThroughput: throughput * 1024, TotalThroughput: throughput * (tokens + 1024),
+					TTFT: stats(ttft), TPOT: stats(itl), ITL: stats(itl), E2EL: stats(seconds * 1000),
+					MeanConcurrency: float64(concurrency) * 0.98, PeakConcurrency: int(concurrency), PeakOutputThroughput: throughput * tokens * 1.1,
+				}, Generator: load.Generator{CPUShare: 0.0312}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}},
 			},
 		},
 		Deployment: results.Deployment{Engine: engine, Kind: "vllm", Host: "h200", GPUs: "8xH200", Model: "deepseek-ai/DeepSeek-R1"},
@@ -191,7 +192,7 @@ func TestText(t *testing.T) {
 	troubled.Queue, troubled.SendLag = stats(0.012), stats(0.0004)
 	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("5 of 64 requests failed", "1,000 output tokens fewer than asked for")}
 	for name, s := range map[string]*load.Summary{
-		"bench": plain, "bench-troubled": troubled, "bench-empty": {Verdict: load.Verdict{Verdict: load.Void, Reasons: load.Because("no request was sent")}},
+		"bench": plain, "bench-troubled": troubled, "bench-empty": {Part: load.Part{Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Void, Reasons: load.Because("no request was sent")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

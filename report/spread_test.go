@@ -18,7 +18,7 @@ func TestRepetitions(t *testing.T) {
 		hits := throughput / 1000
 		r := results.Row{Cell: results.Cell{
 			Benchmark: "b", Axes: results.Axes{{Name: "concurrency", Value: concurrency}}, Repetition: repetition,
-			Summary:   &load.Summary{Completed: 1, OutputThroughput: throughput, Verdict: load.Verdict{Verdict: verdict}},
+			Summary:   &load.Summary{Part: load.Part{Figures: load.Figures{Completed: 1, OutputThroughput: throughput}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: verdict}}}},
 			Telemetry: &telemetry.Record{PrefixHitRate: &hits},
 		}}
 		r.Deployment.Engine = engine

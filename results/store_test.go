@@ -88,12 +88,15 @@ func testCell(run, id string) Cell {
 		}},
 		Started: noon, Finished: noon.Add(time.Minute), CacheReset: "flushed",
 		Summary: &load.Summary{
-			Started: noon, Duration: 59.999999999, Requests: 500, Completed: 499, Failed: 1,
-			Errors: map[string]int{load.ClassStall: 1}, ErrorSamples: []string{"no byte for 5m"},
-			InputTokens: 1 << 40, OutputTokens: 399200, RequestThroughput: 8.31666, OutputThroughput: 1e4 / 3, TotalThroughput: 1e5 / 3,
-			Goodput: &goodput, TTFT: stats, TPOT: stats, ITL: stats, E2EL: stats, Queue: stats, SendLag: stats,
-			MeanConcurrency: 63.9, PeakConcurrency: 64, PeakOutputThroughput: 4000, CPUShare: 0.2,
-			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 500 requests failed")},
+			Part: load.Part{Figures: load.Figures{
+				Started: noon, Duration: 59.999999999, Requests: 500, Completed: 499, Failed: 1,
+				Errors: map[string]int{load.ClassStall: 1}, ErrorSamples: []string{"no byte for 5m"},
+				InputTokens: 1 << 40, OutputTokens: 399200, RequestThroughput: 8.31666, OutputThroughput: 1e4 / 3, TotalThroughput: 1e5 / 3, TTFT: stats, TPOT: stats, ITL: stats, E2EL: stats, Queue: stats, SendLag: stats,
+				MeanConcurrency: 63.9, PeakConcurrency: 64, PeakOutputThroughput: 4000,
+			}, Judgement: load.Judgement{
+				Goodput: &goodput,
+				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 500 requests failed")},
+			}, Generator: load.Generator{CPUShare: 0.2}},
 		},
 		Telemetry: &telemetry.Record{
 			Interval: 1, Expected: 8, Missing: 1, Energy: 1234.5, PrefixHitRate: &ratio, Acceptance: &ratio, Problems: []string{"gpu7: nvidia-smi said nothing"},

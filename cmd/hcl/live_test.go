@@ -148,7 +148,7 @@ func TestLiveLine(t *testing.T) {
 	if got := []rune(text)[:80]; !strings.Contains(string(got), "left") || !strings.Contains(string(got), "250 of 500 requests") {
 		t.Errorf("at 80 columns the line is %q", string(got))
 	}
-	offline := &load.Summary{OutputThroughput: 381299}
+	offline := &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 381299}}}
 	if got, want := short(offline), "381299 tok/s"; got != want {
 		t.Errorf("an offline cell is %q, want %q", got, want)
 	}

@@ -68,10 +68,12 @@ func readPublished(t testing.TB) []published {
 			outputs:     int(number("total_output_tokens") / number("completed")),
 			inFlight:    number("request_throughput") * number("mean_e2e_latency_ms") / 1e3,
 			figures: load.Summary{
-				Duration: number("duration"), Completed: int(number("completed")),
-				InputTokens: int64(number("total_input_tokens")), OutputTokens: int64(number("total_output_tokens")),
-				RequestThroughput: number("request_throughput"), InputThroughput: number("input_throughput"), OutputThroughput: number("output_throughput"),
-				MeanConcurrency: number("concurrency"), E2EL: load.Stats{Mean: number("mean_e2e_latency_ms")},
+				Part: load.Part{Figures: load.Figures{
+					Duration: number("duration"), Completed: int(number("completed")),
+					InputTokens: int64(number("total_input_tokens")), OutputTokens: int64(number("total_output_tokens")),
+					RequestThroughput: number("request_throughput"), InputThroughput: number("input_throughput"), OutputThroughput: number("output_throughput"),
+					MeanConcurrency: number("concurrency"), E2EL: load.Stats{Mean: number("mean_e2e_latency_ms")},
+				}},
 			},
 			throughput: number("output_throughput"),
 			ttft:       number("mean_ttft_ms"), tpot: number("mean_tpot_ms"),

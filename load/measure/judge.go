@@ -20,9 +20,38 @@ const (
 	maxWarmed       = 0.05 // of the prompts measured
 )
 
-// judge says whether a summary can be trusted. It looks at nothing but what was
-// recorded, so that its answer is the same wherever and whenever it is asked.
-func judge(w load.Workload, s load.Summary, records []load.Record) load.Verdict {
+// verdict says whether a part of the run can be trusted. source is what its prompts
+// were read from, where that is known.
+func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
+	w, x := e.workload, p.Window
+	if x == nil {
+		return judge(w, p, source, e.records)
+	}
+	switch {
+	case x.To <= x.From:
+		return p.Verdict
+	case p.Requests == 0:
+		return void(emptyWindow, x.From, x.To)
+	}
+	v := judge(w, p, source, x.Sent(e.records))
+	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Kind == load.Trace {
+		return v
+	}
+	first := load.FirstDispatch(e.records)
+	from, to := first+time.Duration(x.From), first+time.Duration(x.To)
+	area := time.Duration(0)
+	for i := range e.records {
+		area += max(0, min(e.records[i].End, to)-max(e.records[i].Sent, from))
+	}
+	mean := float64(area) / float64(to-from)
+	found := reasons(v.Reasons)
+	found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
+	return found.verdict()
+}
+
+// judge looks at nothing but what was recorded, so that its answer is the same wherever
+// and whenever it is asked.
+func judge(w load.Workload, s load.Part, source *load.Source, records []load.Record) load.Verdict {
 	switch {
 	case s.Requests == 0:
 		return void(nothingSent)
@@ -40,7 +69,7 @@ func judge(w load.Workload, s load.Summary, records []load.Record) load.Verdict 
 		found.merged(s)
 		found.calibration(s)
 	}
-	found.warmed(w, s)
+	found.warmed(w, source)
 	return found.verdict()
 }
 
@@ -80,7 +109,7 @@ func (r *reasons) below(value, limit float64, d doubt, args ...any) {
 }
 
 // counts is what is wrong with how many requests and tokens there were.
-func (r *reasons) counts(w load.Workload, s load.Summary, records []load.Record) {
+func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 	r.above(float64(s.Failed), 0, requestsFailed, s.Failed, s.Requests, percent(s.Failed, s.Requests), s.Failures())
 	r.above(float64(s.WarmupFailed), 0, warmupFailed, s.WarmupFailed, s.Warmup)
 	output, input := miscounted(records)
@@ -93,7 +122,7 @@ func (r *reasons) counts(w load.Workload, s load.Summary, records []load.Record)
 }
 
 // littlesLaw holds the requests that were in flight against throughput and latency.
-func (r *reasons) littlesLaw(s load.Summary, records []load.Record) {
+func (r *reasons) littlesLaw(s load.Part, records []load.Record) {
 	seen := timeInFlight(records).Seconds() / s.Duration
 	if !(s.Duration > 0 && seen > 0) || s.Window != nil {
 		return
@@ -105,7 +134,7 @@ func (r *reasons) littlesLaw(s load.Summary, records []load.Record) {
 // pace is what is wrong with when requests were sent. Of an engine that is simulated
 // faster or slower than it is, that says nothing about the engine, as does all that
 // follows here.
-func (r *reasons) pace(w load.Workload, s load.Summary, records []load.Record) {
+func (r *reasons) pace(w load.Workload, s load.Part, records []load.Record) {
 	if mean, ok := filled(w, records); ok && s.Window == nil {
 		r.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), fellBehind, mean, w.Concurrency)
 	}
@@ -120,7 +149,7 @@ func (r *reasons) pace(w load.Workload, s load.Summary, records []load.Record) {
 }
 
 // generator is what is wrong with the process that sent and read.
-func (r *reasons) generator(s load.Summary) {
+func (r *reasons) generator(s load.Part) {
 	if l := s.ReadLag; l != nil {
 		r.above(l.Percentiles["99"], maxReadLag, readLate, l.Percentiles["99"], maxReadLag)
 	}
@@ -131,7 +160,7 @@ func (r *reasons) generator(s load.Summary) {
 }
 
 // merged is what chunks that came together hide.
-func (r *reasons) merged(s load.Summary) {
+func (r *reasons) merged(s load.Part) {
 	held := heldBack(s)
 	if s.MergedShare <= load.MaxMergedShare || held <= max(minSendLag, min(maxReadLag, maxHeldOfTTFT*s.TTFT.Median)) {
 		return
@@ -144,7 +173,7 @@ func (r *reasons) merged(s load.Summary) {
 }
 
 // calibration holds the load against what the generator was found to be right with.
-func (r *reasons) calibration(s load.Summary) {
+func (r *reasons) calibration(s load.Part) {
 	c := s.Calibrated
 	if c == nil || !c.Bounded || s.Duration <= 0 {
 		return
@@ -155,8 +184,7 @@ func (r *reasons) calibration(s load.Summary) {
 }
 
 // warmed is prompts that a prefix cache may know from the warm-up.
-func (r *reasons) warmed(w load.Workload, s load.Summary) {
-	x := s.Source
+func (r *reasons) warmed(w load.Workload, x *load.Source) {
 	if x == nil || x.Repeated > 0 {
 		return
 	}
@@ -171,7 +199,7 @@ func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
 // heldBack is the mean time between reads that brought chunks, in milliseconds: how
 // long something may have held the first chunk of each back.
-func heldBack(s load.Summary) float64 {
+func heldBack(s load.Part) float64 {
 	if s.MergedShare >= 1 {
 		return s.ITL.Mean * float64(s.ITL.Count)
 	}

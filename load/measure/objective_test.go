@@ -103,7 +103,7 @@ func TestGoodputOfPercentiles(t *testing.T) {
 		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}, {Metric: "ttft", Percentile: 0, Max: load.Duration(800 * msec)}}, 80},
 		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}, {Metric: "e2el", Percentile: 50, Max: load.Duration(700 * msec)}}, 20},
 	} {
-		s := load.Summary{Duration: 1}.Under(c.slo, records)
+		s := load.Summary{Part: load.Part{Figures: load.Figures{Duration: 1}}}.Under(c.slo, records)
 		if s.Goodput == nil || *s.Goodput != c.want {
 			t.Errorf("%v: goodput %v, want %v", c.slo, s.Goodput, c.want)
 		}

@@ -120,32 +120,28 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	}
 	p := g.newPhase(prompts.ForPrompt, total)
 	g.client.ReadLag() // of the warm-up
-	var used spent
-	var took time.Duration
+	var took load.Generator
 	p.watched(func() {
 		p.pace(ctx)
-		used, took = p.before.since() // what comes now is ours to compute, and measures nothing
+		took = p.before.since() // what comes now is ours to compute, and measures nothing
 	})
 
 	records := withoutSecrets(g.job, p.collect())
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	p.tally.complete(&s)
 	s = s.Under(w.SLO, records) // by all gaps
-	lag := load.DescribeLag(g.client.ReadLag(), lagPercentiles())
 	s.Source = g.drawn(p, warm)
-	for _, x := range s.Parts() {
-		x.ReadLag = lag
-		used.write(x, took)
-		if warm != nil {
-			x.Warmup, x.WarmupFailed = w.Warmup, int(warm.failed.Load())
-		}
-		x.Calibrated = g.job.Calibrated
-		x.Verdict = judged(x, w, records)
+	took.ReadLag, took.Calibrated = g.client.ReadLag().Describe(lagPercentiles()), g.job.Calibrated
+	if warm != nil {
+		took.Warmup, took.WarmupFailed = w.Warmup, int(warm.failed.Load())
 	}
-	if ctx.Err() != nil {
-		return &load.Result{Summary: s, Records: records}, ctx.Err()
+	source := s.Source
+	for _, part := range s.Parts() {
+		part.Generator = took
+		part.Verdict = evidence{workload: w, records: records}.verdict(*part, source)
+		source = nil // what the warm-up has sent before is said once
 	}
-	return &load.Result{Summary: s, Records: records}, nil
+	return &load.Result{Summary: s, Records: records}, ctx.Err()
 }
 
 // drawn is what the measurement took from the data set, after the warm-up.

@@ -21,14 +21,13 @@ func newSeries(d time.Duration, records []load.Record) *load.Series {
 	}
 	n := int((d + width - 1) / width)
 	first := load.FirstDispatch(records)
-	s := &load.Series{Every: load.Duration(width), InFlight: inFlight(records, first, width, n), OutputTokens: make([]float64, n+1), TTFT: make([]float64, n)}
+	s := &load.Series{Every: load.Duration(width), InFlight: inFlight(records, first, width, n), OutputTokens: spread(records, first, width, n+1), TTFT: make([]float64, n)}
 	waits := make([][]float64, n)
 	for i := range records {
 		r := &records[i]
 		if !r.OK() {
 			continue
 		}
-		spread(r, first, width, s.OutputTokens)
 		if at := int((r.First - first) / width); at >= 0 {
 			at = min(at, n-1) // the last moment of the run is in it
 			waits[at] = append(waits[at], load.Ms(r.First-r.Sent))

@@ -11,100 +11,153 @@ import (
 // errorSamples is how many distinct error messages a summary keeps.
 const errorSamples = 5
 
-// summarize computes what records say, over a time d.
-func summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration, records []load.Record) load.Summary {
+// Summarize computes what a run measured from its records; docs/method.md
+// defines each number. d is the time from the first dispatch to the last
+// response. Where the workload cuts the beginning or the end, the summary is of
+// what is left, with that of the whole run beside it. What records do not hold
+// (the warm-up requests and the client's CPU share) stays zero.
+func Summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration, records []load.Record) load.Summary {
 	if percentiles == nil {
 		percentiles = load.DefaultPercentiles()
 	}
-	s := load.Summary{Started: started, Duration: d.Seconds(), Requests: len(records)}
+	e := evidence{w, percentiles, started, records}
+	whole := load.Part{Figures: e.figures(d, records)}
+	whole.Verdict = e.verdict(whole, nil)
+	s := load.Summary{Part: whole, Series: newSeries(d, records)}
+	if w.CutBeginning > 0 || w.CutEnd > 0 {
+		s.Part = e.within(load.Window{From: w.CutBeginning, To: load.Duration(d) - w.CutEnd})
+		s.Untrimmed = &whole
+	}
+	if window, ok := steady(w, d, records); ok {
+		part := e.within(window)
+		s.Steady = &part
+	}
+	return s.Under(w.SLO, records)
+}
+
+// evidence is what a run has left behind.
+type evidence struct {
+	workload    load.Workload
+	percentiles []float64
+	started     time.Time
+	records     []load.Record
+}
+
+// samples are what is described of the requests of a run, each in milliseconds.
+type samples struct {
+	ttft, tpot, itl, e2el, perToken, queue, lag []float64
+
+	lost    int           // gaps that were not kept
+	between time.Duration // of all gaps
+}
+
+func newSamples(records []load.Record) samples {
 	list := func() []float64 { return make([]float64, 0, len(records)) }
-	ttft, tpot, e2el, perToken, queue, lag := list(), list(), list(), list(), list(), list()
 	gaps := 0
-	lost, between := 0, time.Duration(0) // gaps that were not kept, and the time of all gaps
 	for i := range records {
 		gaps += len(records[i].Gaps)
 	}
-	itl := make([]float64, 0, gaps)
-	for i := range records {
-		r := &records[i]
-		queue = append(queue, load.Ms(r.Sent-r.Scheduled))
-		lag = append(lag, load.Ms(r.Sent-r.Ready))
-		if !r.OK() {
-			failed(&s, r)
-			continue
-		}
-		s.Completed++
-		s.InputTokens += int64(r.InputTokens)
-		s.OutputTokens += int64(r.OutputTokens)
-		s.AskedInput += int64(r.AskedInput)
-		s.AskedOutput += int64(r.AskedOutput)
-		s.MergedChunks += r.Merged
-		if r.NoUsage {
-			s.UsageMissing++
-		}
-		if !w.NoStream {
-			ttft = append(ttft, load.Ms(r.First-r.Sent))
-		}
-		e2el = append(e2el, load.Ms(r.Last-r.Sent))
-		if r.OutputTokens > 0 {
-			perToken = append(perToken, load.Ms(r.Last-r.Sent)/float64(r.OutputTokens))
-		}
-		if r.OutputTokens > 1 && !w.NoStream {
-			tpot = append(tpot, load.Ms(r.Last-r.First)/float64(r.OutputTokens-1))
-		}
-		for _, g := range r.Gaps {
-			itl = append(itl, load.Ms(g))
-		}
-		lost += r.Dropped
-		between += r.Last - r.First
+	return samples{
+		ttft: list(), tpot: list(), e2el: list(), perToken: list(), queue: list(), lag: list(),
+		itl: make([]float64, 0, gaps),
 	}
-	s.TTFT = load.Describe(ttft, percentiles)
-	s.TPOT = load.Describe(tpot, percentiles)
-	s.ITL = load.Describe(itl, percentiles)
-	if lost > 0 {
-		s.ITL.Count += lost
-		s.ITL.Mean = load.Ms(between) / float64(s.ITL.Count)
-		s.ITLFrom = load.FromSample
-	}
-	if s.ITL.Count > 0 {
-		s.MergedShare = float64(s.MergedChunks) / float64(s.ITL.Count)
-	}
-	s.E2EL = load.Describe(e2el, percentiles)
-	s.PerToken = load.Describe(perToken, percentiles)
-	s.Queue = load.Describe(queue, percentiles)
-	s.SendLag = load.Describe(lag, percentiles)
-
-	s.PeakConcurrency = mostInFlight(records, math.MinInt64, math.MaxInt64)
-	if d > 0 {
-		per := func(n float64) float64 { return n / d.Seconds() }
-		s.RequestThroughput = per(float64(s.Completed))
-		s.InputThroughput = per(float64(s.InputTokens))
-		s.OutputThroughput = per(float64(s.OutputTokens))
-		s.TotalThroughput = per(float64(s.InputTokens + s.OutputTokens))
-		s.MeanConcurrency = per(s.E2EL.Mean * float64(s.E2EL.Count) / 1e3)
-		if s.PeakOutputThroughput = peakOutput(records); d < time.Second {
-			s.PeakOutputThroughput = s.OutputThroughput // there is no better second
-		}
-	}
-	s.Verdict = judge(w, s, records)
-	return s
 }
 
-func failed(s *load.Summary, r *load.Record) {
-	s.Failed++
-	if s.Errors == nil {
-		s.Errors = map[string]int{}
+// add takes the times of a completed request.
+func (s *samples) add(r *load.Record, streamed bool) {
+	if streamed {
+		s.ttft = append(s.ttft, load.Ms(r.First-r.Sent))
 	}
-	s.Errors[r.Class]++
-	if r.Status != 0 {
-		if s.Statuses == nil {
-			s.Statuses = map[int]int{}
+	s.e2el = append(s.e2el, load.Ms(r.Last-r.Sent))
+	if r.OutputTokens > 0 {
+		s.perToken = append(s.perToken, load.Ms(r.Last-r.Sent)/float64(r.OutputTokens))
+	}
+	if r.OutputTokens > 1 && streamed {
+		s.tpot = append(s.tpot, load.Ms(r.Last-r.First)/float64(r.OutputTokens-1))
+	}
+	for _, g := range r.Gaps {
+		s.itl = append(s.itl, load.Ms(g))
+	}
+	s.lost += r.Dropped
+	s.between += r.Last - r.First
+}
+
+// figures computes what records say, over a time d.
+func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
+	f := load.Figures{Started: e.started, Duration: d.Seconds(), Requests: len(records)}
+	x := newSamples(records)
+	for i := range records {
+		r := &records[i]
+		x.queue = append(x.queue, load.Ms(r.Sent-r.Scheduled))
+		x.lag = append(x.lag, load.Ms(r.Sent-r.Ready))
+		if !r.OK() {
+			failed(&f, r)
+			continue
 		}
-		s.Statuses[r.Status]++
+		completed(&f, r)
+		x.add(r, !e.workload.NoStream)
+	}
+	e.describe(&f, x)
+	f.PeakConcurrency = mostInFlight(records, math.MinInt64, math.MaxInt64)
+	if d > 0 {
+		per := func(n float64) float64 { return n / d.Seconds() }
+		f.RequestThroughput = per(float64(f.Completed))
+		f.InputThroughput = per(float64(f.InputTokens))
+		f.OutputThroughput = per(float64(f.OutputTokens))
+		f.TotalThroughput = per(float64(f.InputTokens + f.OutputTokens))
+		f.MeanConcurrency = per(f.E2EL.Mean * float64(f.E2EL.Count) / 1e3)
+		if f.PeakOutputThroughput = peakOutput(records); d < time.Second {
+			f.PeakOutputThroughput = f.OutputThroughput // there is no better second
+		}
+	}
+	return f
+}
+
+// describe notes the spread of each time.
+func (e evidence) describe(f *load.Figures, x samples) {
+	for _, t := range []struct {
+		to     *load.Stats
+		values []float64
+	}{{&f.TTFT, x.ttft}, {&f.TPOT, x.tpot}, {&f.ITL, x.itl}, {&f.E2EL, x.e2el}, {&f.PerToken, x.perToken}, {&f.Queue, x.queue}, {&f.SendLag, x.lag}} {
+		*t.to = load.Describe(t.values, e.percentiles)
+	}
+	if x.lost > 0 {
+		f.ITL.Count += x.lost
+		f.ITL.Mean = load.Ms(x.between) / float64(f.ITL.Count)
+		f.ITLFrom = load.FromSample
+	}
+	if f.ITL.Count > 0 {
+		f.MergedShare = float64(f.MergedChunks) / float64(f.ITL.Count)
+	}
+}
+
+func completed(f *load.Figures, r *load.Record) {
+	f.Completed++
+	f.InputTokens += int64(r.InputTokens)
+	f.OutputTokens += int64(r.OutputTokens)
+	f.AskedInput += int64(r.AskedInput)
+	f.AskedOutput += int64(r.AskedOutput)
+	f.MergedChunks += r.Merged
+	if r.NoUsage {
+		f.UsageMissing++
+	}
+}
+
+func failed(f *load.Figures, r *load.Record) {
+	f.Failed++
+	if f.Errors == nil {
+		f.Errors = map[string]int{}
+	}
+	f.Errors[r.Class]++
+	if r.Status != 0 {
+		if f.Statuses == nil {
+			f.Statuses = map[int]int{}
+		}
+		f.Statuses[r.Status]++
 	}
 	text := r.Class + ": " + r.Error
-	if len(s.ErrorSamples) < errorSamples && !slices.Contains(s.ErrorSamples, text) {
-		s.ErrorSamples = append(s.ErrorSamples, text)
+	if len(f.ErrorSamples) < errorSamples && !slices.Contains(f.ErrorSamples, text) {
+		f.ErrorSamples = append(f.ErrorSamples, text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"slices"
 	"time"
 
 	"hclbench/load"
@@ -13,45 +14,22 @@ const (
 	steadyOfRun = 0.1
 )
 
-// Summarize computes what a run measured from its records; docs/method.md
-// defines each number. d is the time from the first dispatch to the last
-// response. Where the workload cuts the beginning or the end, the summary is of
-// what is left, with that of the whole run beside it. What records do not hold
-// (the warm-up requests and the client's CPU share) stays zero.
-func Summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration, records []load.Record) load.Summary {
-	whole := summarize(w, percentiles, started, d, records)
-	s := whole
-	if w.CutBeginning > 0 || w.CutEnd > 0 {
-		window := load.Window{From: w.CutBeginning, To: load.Duration(d) - w.CutEnd}
-		s = summarizeWindow(window, w, percentiles, started, records)
-		s.Untrimmed = &whole
-	}
-	if window, ok := steady(w, d, records); ok {
-		x := summarizeWindow(window, w, percentiles, started, records)
-		s.Steady = &x
-	}
-	s.Series = newSeries(d, records)
-	return s.Under(w.SLO, records)
-}
-
-// summarize is the summary of a window. Latencies and counts are of the requests
+// within is the part of the run in a window. Latencies and counts are of the requests
 // that were sent in it; throughputs and concurrencies are of what happened in it,
 // whenever it began.
-func summarizeWindow(x load.Window, w load.Workload, percentiles []float64, started time.Time, records []load.Record) load.Summary {
-	first := load.FirstDispatch(records)
+func (e evidence) within(x load.Window) load.Part {
+	part := load.Part{Window: &x}
+	first := load.FirstDispatch(e.records)
 	from, to := first+time.Duration(x.From), first+time.Duration(x.To)
-	if to <= from || len(records) == 0 {
-		s := summarize(w, percentiles, started, 0, nil)
-		s.Window = &x
-		s.Verdict = void(noWindow)
-		return s
+	if to <= from || len(e.records) == 0 {
+		part.Figures, part.Verdict = e.figures(0, nil), void(noWindow)
+		return part
 	}
-	inside := x.Sent(records)
-	s := summarize(w, percentiles, started, to-from, inside)
-	s.Window = &x
+	part.Figures = e.figures(to-from, x.Sent(e.records))
+	f := &part.Figures
 	completed, input, output, waiting := 0, 0, 0.0, time.Duration(0)
-	for i := range records {
-		r := &records[i]
+	for i := range e.records {
+		r := &e.records[i]
 		if !r.OK() {
 			continue
 		}
@@ -65,56 +43,20 @@ func summarizeWindow(x load.Window, w load.Workload, percentiles []float64, star
 		waiting += max(0, min(r.Last, to)-max(r.Sent, from))
 	}
 	per := func(n float64) float64 { return n / (to - from).Seconds() }
-	s.RequestThroughput = per(float64(completed))
-	s.InputThroughput, s.OutputThroughput = per(float64(input)), per(output)
-	s.TotalThroughput = s.InputThroughput + s.OutputThroughput
-	s.MeanConcurrency = per(waiting.Seconds())
-	s.PeakConcurrency = mostInFlight(records, from, to)
-	s.PeakOutputThroughput = s.OutputThroughput
+	f.RequestThroughput = per(float64(completed))
+	f.InputThroughput, f.OutputThroughput = per(float64(input)), per(output)
+	f.TotalThroughput = f.InputThroughput + f.OutputThroughput
+	f.MeanConcurrency = per(waiting.Seconds())
+	f.PeakConcurrency = mostInFlight(e.records, from, to)
+	f.PeakOutputThroughput = f.OutputThroughput
 	if whole := int((to - from) / time.Second); whole > 0 {
-		tokens := make([]float64, whole)
-		for i := range records {
-			if records[i].OK() {
-				spread(&records[i], from, time.Second, tokens)
-			}
-		}
-		s.PeakOutputThroughput = 0
-		for _, n := range tokens {
-			s.PeakOutputThroughput = max(s.PeakOutputThroughput, n)
-		}
+		f.PeakOutputThroughput = slices.Max(spread(e.records, from, time.Second, whole))
 	}
-	s.Verdict = judged(&s, w, records)
-	return s
+	part.Verdict = e.verdict(part, nil)
+	return part
 }
 
-// judged is the verdict on a summary of a run with these records.
-func judged(s *load.Summary, w load.Workload, records []load.Record) load.Verdict {
-	if s.Window == nil {
-		return judge(w, *s, records)
-	}
-	if s.Window.To <= s.Window.From {
-		return s.Verdict
-	}
-	if s.Requests == 0 {
-		return void(emptyWindow, s.Window.From, s.Window.To)
-	}
-	v := judge(w, *s, s.Window.Sent(records))
-	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Kind == load.Trace {
-		return v
-	}
-	first := load.FirstDispatch(records)
-	from, to := first+time.Duration(s.Window.From), first+time.Duration(s.Window.To)
-	area := time.Duration(0)
-	for i := range records {
-		area += max(0, min(records[i].End, to)-max(records[i].Sent, from))
-	}
-	mean := float64(area) / float64(to-from)
-	found := reasons(v.Reasons)
-	found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
-	return found.verdict()
-}
-
-// tokens is how many output tokens came from one moment (included) to another:
+// tokensOf is how many output tokens came from one moment (included) to another:
 // one with the first chunk, and the others evenly until the last.
 func tokensOf(r *load.Record, from, to time.Duration) float64 {
 	n := 0.0
@@ -131,17 +73,22 @@ func tokensOf(r *load.Record, from, to time.Duration) float64 {
 	}
 }
 
-// spread adds a request's tokens to the buckets that begin at from.
-func spread(r *load.Record, from, width time.Duration, buckets []float64) {
-	first := max(0, int((r.First-from)/width))
-	last := min(len(buckets)-1, int((r.Last-from)/width))
-	if r.Last < from {
-		return
+// spread is how many tokens of completed requests came in each of n intervals from from
+// on.
+func spread(records []load.Record, from, width time.Duration, n int) []float64 {
+	buckets := make([]float64, n)
+	for i := range records {
+		r := &records[i]
+		if !r.OK() || r.Last < from {
+			continue
+		}
+		first, last := max(0, int((r.First-from)/width)), min(n-1, int((r.Last-from)/width))
+		for i := first; i <= last; i++ {
+			at := from + time.Duration(i)*width
+			buckets[i] += tokensOf(r, at, at+width)
+		}
 	}
-	for i := first; i <= last; i++ {
-		at := from + time.Duration(i)*width
-		buckets[i] += tokensOf(r, at, at+width)
-	}
+	return buckets
 }
 
 // inFlight is the mean number of requests in flight in each bucket from from on.

@@ -68,8 +68,7 @@ func TestWindow(t *testing.T) {
 		t.Errorf("window (-want +got):\n%s", diff)
 	}
 	whole := Summarize(load.Workload{Rate: 1, Endpoint: load.Completions, SLO: w.SLO}, []float64{50}, time.Time{}, 10*s, records)
-	whole.Series = nil
-	if diff := cmp.Diff(&whole, got.Untrimmed); diff != "" {
+	if diff := cmp.Diff(&whole.Part, got.Untrimmed); diff != "" {
 		t.Errorf("untrimmed (-without a window +beside it):\n%s", diff)
 	}
 	for _, cut := range []load.Duration{load.Duration(6 * s), load.Duration(60 * s)} {
@@ -91,7 +90,7 @@ func TestWindowNaively(t *testing.T) {
 		zero := slices.MinFunc(records, func(a, b load.Record) int { return int(a.Sent - b.Sent) }).Sent
 		in := func(at time.Duration) bool { return at-zero >= cut && at-zero < d-end }
 		var sent []load.Record
-		want := load.Summary{Duration: (d - cut - end).Seconds()}
+		want := load.Summary{Part: load.Part{Figures: load.Figures{Duration: (d - cut - end).Seconds()}}}
 		var ttft, e2el []float64
 		for _, x := range records {
 			if in(x.Sent) {
@@ -143,8 +142,12 @@ func TestWindowNaively(t *testing.T) {
 			want.PeakConcurrency = max(want.PeakConcurrency, n)
 		}
 		pick := func(s load.Summary) load.Summary {
-			return load.Summary{Duration: s.Duration, Requests: s.Requests, Completed: s.Completed, OutputTokens: s.OutputTokens, TTFT: s.TTFT, E2EL: s.E2EL,
-				RequestThroughput: s.RequestThroughput, InputThroughput: s.InputThroughput, PeakConcurrency: s.PeakConcurrency}
+			return load.Summary{
+				Part: load.Part{Figures: load.Figures{
+					Duration: s.Duration, Requests: s.Requests, Completed: s.Completed, OutputTokens: s.OutputTokens, TTFT: s.TTFT, E2EL: s.E2EL,
+					RequestThroughput: s.RequestThroughput, InputThroughput: s.InputThroughput, PeakConcurrency: s.PeakConcurrency,
+				}},
+			}
 		}
 		if diff := cmp.Diff(pick(want), pick(got), approx(1e-9)); diff != "" {
 			t.Fatalf("window (-want +got):\n%s", diff)

@@ -122,6 +122,19 @@ func Axes(axes results.Axes) error {
 
 // Summary looks at what tables and charts are made of.
 func Summary(s *load.Summary) error {
+	err := figures(&s.Figures)
+	if x := s.Series; x != nil && (x.Every <= 0 || len(x.OutputTokens) != len(x.InFlight) || len(x.TTFT) != len(x.InFlight)) {
+		err = errors.Join(err, errors.New("its lists over time are not of one length"))
+	}
+	for _, part := range []*load.Part{s.Untrimmed, s.Steady} {
+		if part != nil {
+			err = errors.Join(err, oneOf("verdict", part.Verdict.Verdict, append(verdicts(), "")...), figures(&part.Figures))
+		}
+	}
+	return err
+}
+
+func figures(s *load.Figures) error {
 	err := errors.Join(dated(s.Started),
 		counted("duration", s.Duration), counted("number of requests", s.Requests, s.Completed, s.Failed),
 		counted("number of tokens", s.InputTokens, s.OutputTokens, s.AskedInput, s.AskedOutput),
@@ -134,14 +147,6 @@ func Summary(s *load.Summary) error {
 				err = errors.Join(err, fmt.Errorf("%q is no percentile", plain.Cut(p, 40)))
 			}
 			err = errors.Join(err, counted("latency", v))
-		}
-	}
-	if x := s.Series; x != nil && (x.Every <= 0 || len(x.OutputTokens) != len(x.InFlight) || len(x.TTFT) != len(x.InFlight)) {
-		err = errors.Join(err, errors.New("its lists over time are not of one length"))
-	}
-	for _, part := range []*load.Summary{s.Untrimmed, s.Steady} {
-		if part != nil {
-			err = errors.Join(err, oneOf("verdict", part.Verdict.Verdict, append(verdicts(), "")...), Summary(part))
 		}
 	}
 	return err

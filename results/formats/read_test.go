@@ -85,12 +85,16 @@ func TestImportVLLM(t *testing.T) {
 			Workload: load.Workload{Requests: 3, Concurrency: 8, Rate: 2.5, Burstiness: 1, Endpoint: load.Chat},
 		}},
 		Summary: &load.Summary{
-			Started: when, Duration: 4, Requests: 3, Completed: 2, Failed: 1, InputTokens: 20, OutputTokens: 6,
-			RequestThroughput: 0.5, InputThroughput: 5, OutputThroughput: 1.5, TotalThroughput: 6.5, Goodput: &goodput,
-			PeakOutputThroughput: 3, PeakConcurrency: 3,
-			TTFT: load.Stats{Count: 2, Mean: 250, Median: 250, Percentiles: map[string]float64{"99": 250, "99.9": 251}},
-			TPOT: load.Stats{Percentiles: map[string]float64{}}, ITL: load.Stats{Percentiles: map[string]float64{}}, E2EL: load.Stats{Percentiles: map[string]float64{}},
-			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 3 requests failed")},
+			Part: load.Part{Figures: load.Figures{
+				Started: when, Duration: 4, Requests: 3, Completed: 2, Failed: 1, InputTokens: 20, OutputTokens: 6,
+				RequestThroughput: 0.5, InputThroughput: 5, OutputThroughput: 1.5, TotalThroughput: 6.5,
+				PeakOutputThroughput: 3, PeakConcurrency: 3,
+				TTFT: load.Stats{Count: 2, Mean: 250, Median: 250, Percentiles: map[string]float64{"99": 250, "99.9": 251}},
+				TPOT: load.Stats{Percentiles: map[string]float64{}}, ITL: load.Stats{Percentiles: map[string]float64{}}, E2EL: load.Stats{Percentiles: map[string]float64{}},
+			}, Judgement: load.Judgement{
+				Goodput: &goodput,
+				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 3 requests failed")},
+			}},
 			Unknown: append(generatorOnly(), "mean_concurrency", "ttft_ms.max", "ttft_ms.min"),
 		},
 		Origin: &results.Origin{Format: "vllm", Fields: got.Origin.Fields},

@@ -31,15 +31,18 @@ func TestReadTable(t *testing.T) {
 			Axes: axes("concurrency", int64(4), "input_tokens", int64(3200), "output_tokens", int64(800), "dataset", "shared", "note", "warm"),
 			Job:  results.Task{Job: load.Job{Workload: load.Workload{Requests: 10, Concurrency: 4, OutputTokens: 800, Dataset: load.Dataset{Kind: "shared", InputTokens: 1024}}}},
 			Summary: &load.Summary{
-				Requests: 10, Completed: 10, Duration: 100, InputTokens: 32000, OutputTokens: 8000,
-				RequestThroughput: 0.1, InputThroughput: 320, OutputThroughput: 80, TotalThroughput: 400, MeanConcurrency: 111.1,
-				TTFT: load.Stats{Count: 10, Mean: 250.5, Percentiles: map[string]float64{"99": 300}},
-				ITL:  load.Stats{Count: 7990, Median: 20}, E2EL: load.Stats{Count: 10, Mean: 38000},
-				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []load.Reason{{
-					Text:    "Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
-					Code:    "contradiction",
-					Metrics: []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"},
-				}}},
+				Part: load.Part{Figures: load.Figures{
+					Requests: 10, Completed: 10, Duration: 100, InputTokens: 32000, OutputTokens: 8000,
+					RequestThroughput: 0.1, InputThroughput: 320, OutputThroughput: 80, TotalThroughput: 400, MeanConcurrency: 111.1,
+					TTFT: load.Stats{Count: 10, Mean: 250.5, Percentiles: map[string]float64{"99": 300}},
+					ITL:  load.Stats{Count: 7990, Median: 20}, E2EL: load.Stats{Count: 10, Mean: 38000},
+				}, Judgement: load.Judgement{
+					Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []load.Reason{{
+						Text:    "Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
+						Code:    "contradiction",
+						Metrics: []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"},
+					}}},
+				}},
 				Unknown: append(generatorOnly(), "failed", "requests", "peak_concurrency", "peak_output_throughput", "ttft_ms.median", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max",
 					"itl_ms.mean", "itl_ms.std", "itl_ms.min", "itl_ms.max", "e2el_ms.median", "e2el_ms.std", "e2el_ms.min", "e2el_ms.max"),
 			},

@@ -27,12 +27,14 @@ func vllmRow() results.Row {
 			Workload: load.Workload{Requests: 2048, Concurrency: 1024, Endpoint: load.Completions},
 		}},
 		Summary: &load.Summary{
-			Started: time.Date(2026, 11, 21, 14, 25, 1, 0, time.Local), Duration: 6.1632, Requests: 2048, Completed: 2048,
-			InputTokens: 65536, OutputTokens: 262144,
-			RequestThroughput: 332.30, OutputThroughput: 42533.89, TotalThroughput: 53167.36,
-			PeakOutputThroughput: 51128, PeakConcurrency: 2047,
-			TTFT: stats(347.39, 357.09, 10, 523.97), TPOT: stats(20.08, 19.87, 20, 22.36),
-			ITL: stats(20.08, 19.99, 30, 64.18), E2EL: stats(2897.21, 2841.78, 40, 3330.21),
+			Part: load.Part{Figures: load.Figures{
+				Started: time.Date(2026, 11, 21, 14, 25, 1, 0, time.Local), Duration: 6.1632, Requests: 2048, Completed: 2048,
+				InputTokens: 65536, OutputTokens: 262144,
+				RequestThroughput: 332.30, OutputThroughput: 42533.89, TotalThroughput: 53167.36,
+				PeakOutputThroughput: 51128, PeakConcurrency: 2047,
+				TTFT: stats(347.39, 357.09, 10, 523.97), TPOT: stats(20.08, 19.87, 20, 22.36),
+				ITL: stats(20.08, 19.99, 30, 64.18), E2EL: stats(2897.21, 2841.78, 40, 3330.21),
+			}},
 		},
 	}}
 }
