@@ -42,7 +42,7 @@ var rooms = []room{
 		"renders what was measured; it works where no host and no lab is; of formats only what the columns of a published table mean"},
 	{"results/bundle", []string{"results", "results/door", "load", "plain"},
 		"a run as one file, out of a store and into another"},
-	{"results/formats", []string{"results", "results/door", "load", "plain"},
+	{"results/formats", []string{"results", "results/door", "load", "telemetry", "plain"},
 		"what other tools write, and what people publish"},
 	{"results/door", []string{"results", "load", "plain"},
 		"the one door for what others have written: bounded, printable, and looked at wholly"},
