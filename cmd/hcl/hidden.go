@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -76,28 +77,31 @@ func listenersVerb(t *console) *cobra.Command {
 
 // secretsVerb is the first thing that runs in a container that is given secrets.
 func secretsVerb(*console) *cobra.Command {
-	c := hiddenVerb(docker.SecretsVerb+" FILE COMMAND...", "Become a command with the variables and words of a file, and remove the file", nil,
+	c := hiddenVerb(docker.SecretsVerb+" COMMAND...", "Become a command with the variables and words that are read here", nil,
 		func(_ context.Context, args []string) error {
-			if len(args) < 2 {
-				return usage("a file and a command are required")
+			if len(args) < 1 {
+				return usage("a command is required")
 			}
-			return becomeWith(args[0], args[1:])
+			return becomeWith(os.Stdin, args)
 		})
 	c.DisableFlagParsing = true // they are the command's
 	return c
 }
 
-// becomeWith becomes the command, with the variables and words of a file that it removes.
-func becomeWith(file string, words []string) error {
-	entries, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("read the secrets: %w", err)
+// becomeWith becomes the command, with the variables and words that it reads. Its own
+// standard input is empty.
+func becomeWith(stdin *os.File, words []string) error {
+	said, err := io.ReadAll(stdin)
+	entries, whole := strings.CutSuffix(string(said), "\x00\x00")
+	if err != nil || !whole {
+		return fmt.Errorf("the secrets have not come: whoever started this is gone (%w)", cmp.Or(err, io.ErrUnexpectedEOF))
 	}
-	if err := os.Remove(file); err != nil {
-		return fmt.Errorf("remove the secrets: %w", err)
+	stdin.Close()
+	if _, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0); err != nil { // takes the lowest number, which is free now
+		return fmt.Errorf("open %s: %w", os.DevNull, err)
 	}
 	env, name := os.Environ(), words[0]
-	for entry := range strings.SplitSeq(strings.TrimSuffix(string(entries), "\x00"), "\x00") {
+	for entry := range strings.SplitSeq(entries, "\x00") {
 		word, ok := strings.CutPrefix(entry, "=")
 		if !ok {
 			env = append(env, entry)

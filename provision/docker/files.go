@@ -30,13 +30,12 @@ func (d *Daemon) bringFiles(ctx context.Context, id string, files []provision.Fi
 	return nil
 }
 
-// packFiles is the archive of files and their directory. Whoever the engine runs
-// as must be able to read them, and to remove the one with secrets, so the
-// directory is open to all; in the container there is nobody else.
+// packFiles is the archive of files and their directory. Whoever the engine runs as
+// must be able to read them; in the container there is nobody else.
 func packFiles(files []provision.File) ([]byte, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
-	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: provision.FilesDir[1:] + "/", Mode: 0o777})
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: provision.FilesDir[1:] + "/", Mode: 0o755})
 	for _, f := range files {
 		text := f.Text.Reveal()
 		if err == nil {

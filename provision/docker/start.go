@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, 
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", doing, err)
 	}
-	ct, err = d.hideSecrets(ctx, ct)
+	ct, secrets, err := d.hideSecrets(ctx, ct)
 	if err != nil {
 		return "", d.wrap(doing, err)
 	}
@@ -46,34 +47,66 @@ func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, 
 	if asked.err != nil {
 		return "", d.wrap(doing, asked.err)
 	}
-	api, err := d.api(ctx)
-	if err != nil {
-		return "", d.wrap(doing, err)
+	if secrets != "" { // given once, and ended
+		asked.config.OpenStdin, asked.config.StdinOnce, asked.config.AttachStdin = true, true, true
 	}
-	making, cancel := context.WithTimeoutCause(ctx, createWithin, fmt.Errorf("the Docker daemon has not done it within %s: a driver may hang", createWithin))
+	making, cancel := context.WithTimeoutCause(ctx, createWithin, errCreate)
 	defer cancel()
-	var created container.CreateResponse
-	err = d.whenBack(making, func() (err error) {
-		created, err = api.ContainerCreate(making, &asked.config, &asked.host, nil, nil, ct.Name)
-		return err
-	})
+	created, err := d.create(making, ct.Name, asked)
 	if err != nil {
 		return "", d.wrap(doing, d.explainStart(ctx, ct, err))
 	}
-	for _, w := range created.Warnings {
-		d.log.Warn("docker warns about a container", "container", ct.Name, "warning", plain.Line(w))
-	}
-	err = d.bringFiles(ctx, created.ID, ct.Files)
-	if err == nil {
-		err = api.ContainerStart(making, created.ID, container.StartOptions{})
-	}
-	if err != nil {
+	if err := d.begin(making, created, ct.Files, secrets); err != nil {
 		err = d.explainStart(ctx, ct, err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
-		return "", errors.Join(d.wrap(doing, err), d.Stop(ctx, created.ID, 0))
+		return "", errors.Join(d.wrap(doing, err), d.Stop(ctx, created, 0))
 	}
-	return created.ID, nil
+	return created, nil
+}
+
+var errCreate = fmt.Errorf("the Docker daemon has not done it within %s: a driver may hang", createWithin)
+
+// create creates a container.
+func (d *Daemon) create(ctx context.Context, name string, asked *spec) (id string, err error) {
+	api, err := d.api(ctx)
+	if err != nil {
+		return "", err
+	}
+	var created container.CreateResponse
+	err = d.whenBack(ctx, func() (err error) {
+		created, err = api.ContainerCreate(ctx, &asked.config, &asked.host, nil, nil, name)
+		return err
+	})
+	for _, w := range created.Warnings {
+		d.log.Warn("docker warns about a container", "container", name, "warning", plain.Line(w))
+	}
+	return created.ID, err
+}
+
+// begin brings its files into a container that was created, starts it, and tells it its
+// secrets.
+func (d *Daemon) begin(ctx context.Context, id string, files []provision.File, secrets string) error {
+	if err := d.bringFiles(ctx, id, files); err != nil {
+		return err
+	}
+	api, err := d.api(ctx)
+	if err != nil {
+		return err
+	}
+	if secrets == "" {
+		return api.ContainerStart(ctx, id, container.StartOptions{})
+	}
+	stdin, err := d.stdin(ctx, id) // before it runs: what it reads ends when nobody is there
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	if err := api.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdin, secrets)
+	return err
 }
 
 // cleanupTimeout bounds the removal of what a failed start has left.
