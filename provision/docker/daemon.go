@@ -84,7 +84,9 @@ func New(conn *reach.Conn, registries *origin.Registries) *Daemon {
 // Version returns the daemon's version, such as "28.5.2". Its error is
 // [provision.ErrNoDocker] with what to do, when Docker is not there or may not be used.
 func (d *Daemon) Version(ctx context.Context) (string, error) {
-	version, err := query(ctx, d, func(ctx context.Context, api *client.Client) (types.Version, error) { return api.ServerVersion(ctx) })
+	version, err := query(ctx, d, func(ctx context.Context, api *client.Client) (types.Version, error) {
+		return api.ServerVersion(ctx)
+	})
 	if err != nil {
 		return "", d.wrap("ask Docker's version", err)
 	}
@@ -102,7 +104,9 @@ type About struct {
 
 // About asks the daemon about itself.
 func (d *Daemon) About(ctx context.Context) (About, error) {
-	info, err := query(ctx, d, func(ctx context.Context, api *client.Client) (system.Info, error) { return api.Info(ctx) })
+	info, err := query(ctx, d, func(ctx context.Context, api *client.Client) (system.Info, error) {
+		return api.Info(ctx)
+	})
 	if err != nil {
 		return About{}, d.wrap("ask Docker about itself", err)
 	}
@@ -133,6 +137,12 @@ func (d *Daemon) Access(ctx context.Context) (by, address string, err error) {
 	return way.String(), address, nil
 }
 
+// What is wrong with a daemon.
+const (
+	tooOld = "the Docker daemon is not one that hcl can use (%w): it takes Docker 19.03 or newer"
+	hangs  = "the Docker daemon has not answered for %s and may hang: see `journalctl -u docker` there"
+)
+
 // api is Docker's client, once the daemon and it have agreed on a version. The
 // client would do that by itself, but go on with any version when it cannot ask.
 func (d *Daemon) api(ctx context.Context) (*client.Client, error) {
@@ -146,24 +156,24 @@ func (d *Daemon) api(ctx context.Context) (*client.Client, error) {
 	if err == nil {
 		d.answered.Store(true)
 	} else if !unanswered(err) {
-		err = provision.Fail(d.host, provision.ErrNoDocker, "the Docker daemon is not one that hcl can use (%w): it takes Docker 19.03 or newer", err)
+		err = d.fail(provision.ErrNoDocker, tooOld, err)
 	}
 	return c, err
 }
 
 // soon bounds a question to the daemon.
 func (d *Daemon) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d.answer, provision.Fail(d.host, provision.ErrDockerAway, "the Docker daemon has not answered for %s and may hang: see `journalctl -u docker` there", d.answer))
+	return context.WithTimeoutCause(ctx, d.answer, d.fail(provision.ErrDockerAway, hangs, d.answer))
 }
 
 // query puts a question to the daemon, again if the connection is lost over it.
-func query[T any](ctx context.Context, d *Daemon, question func(context.Context, *client.Client) (T, error)) (answer T, err error) {
+func query[T any](ctx context.Context, d *Daemon, ask func(context.Context, *client.Client) (T, error)) (answer T, err error) {
 	ctx, cancel := d.soon(ctx)
 	defer cancel()
 	err = again(ctx, func() error {
 		api, err := d.api(ctx)
 		if err == nil {
-			answer, err = question(ctx, api)
+			answer, err = ask(ctx, api)
 		}
 		return err
 	})
@@ -242,6 +252,11 @@ func (d *Daemon) wrap(doing string, err error) error {
 		err = e.cause
 	}
 	return provision.Wrap(d.host, doing, err)
+}
+
+// fail makes a failure about the daemon's host.
+func (d *Daemon) fail(kind error, format string, args ...any) error {
+	return provision.Fail(d.host, kind, format, args...)
 }
 
 // socket carries requests to the daemon of a host, in whatever way it is reached.

@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 
 	images "github.com/docker/docker/api/types/image"
@@ -21,22 +20,22 @@ import (
 // address, which daemons take without TLS. It is a port forwarded to this process
 // by the connection, and answered by an [origin.Mirror], so only layers that the
 // daemon does not have travel, and it checks each against its digest.
-func (i *Images) pullThroughCaller(ctx context.Context, image origin.Ref, progress func(provision.PullProgress)) (provision.Image, error) {
+func (i *Images) pullThroughCaller(ctx context.Context, image origin.Ref, tell progress) (provision.Image, error) {
 	if image.Pinned() {
 		if present, err := i.inspectKept(ctx, image, image.Digest); !errors.Is(err, provision.ErrImageNotFound) {
 			return present, err
 		}
 	}
 	if i.registries == nil {
-		return provision.Image{}, provision.Fail(i.d.host, provision.ErrImageNotFound, "%s is to come from the caller, which asks no registries", image)
+		return provision.Image{}, i.d.fail(provision.ErrImageNotFound, noCaller, image)
 	}
-	present, err := i.inspect(ctx, image)
-	if err != nil && !errors.Is(err, provision.ErrImageNotFound) {
+	present, err := i.present(ctx, image)
+	if err != nil {
 		return provision.Image{}, err
 	}
-	here := err == nil
 	var digestNow string
-	err = i.pullTry(ctx, image, progress, func(err error) bool { return here && errors.Is(err, origin.ErrNotReachable) }, func() error {
+	usable := func(err error) bool { return errors.Is(err, origin.ErrNotReachable) }
+	instead, err := i.bring(ctx, image, tell, present, usable, func() error {
 		mirror, err := i.registries.Mirror(ctx, image.String())
 		if err != nil {
 			return err
@@ -45,32 +44,45 @@ func (i *Images) pullThroughCaller(ctx context.Context, image origin.Ref, progre
 		if _, err := i.inspectKept(ctx, image, digestNow); !errors.Is(err, provision.ErrImageNotFound) {
 			return err // it is there
 		}
-		return i.pullMirrored(ctx, image, mirror, progress)
+		return i.pullMirrored(ctx, image, mirror, tell)
 	})
-	switch {
-	case err == nil:
-	case errors.Is(err, origin.ErrNotFound):
-		return provision.Image{}, provision.Fail(i.d.host, provision.ErrImageNotFound, "%w: check the image's name and tag", err)
-	case errors.Is(err, origin.ErrAccess):
-		return provision.Image{}, provision.Fail(i.d.host, errRegistryAuth, "%s does not let this machine pull %s: %w", image.Registry, image, err)
-	case errors.Is(err, origin.ErrNotReachable) && !here:
-		return provision.Image{}, fmt.Errorf("from here, as image_from says: %w", err)
-	case errors.Is(err, origin.ErrNotReachable):
-		i.d.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
-		present.Local = true
-		return present, nil
-	default:
-		return provision.Image{}, i.explainPull(image, err)
+	if err != nil {
+		return provision.Image{}, i.explainMirror(image, err)
+	}
+	if instead != nil {
+		return *instead, nil
 	}
 	return i.inspectKept(ctx, image, digestNow)
 }
 
+// Why an image does not come through the caller, and what to do.
+const (
+	noCaller  = "%s is to come from the caller, which asks no registries"
+	notLetUs  = "%s does not let this machine pull %s: %w"
+	noForward = "the host lets nothing listen on its loopback address for this machine (%w): " +
+		`image_from = "caller" needs sshd's AllowTcpForwarding`
+)
+
+// explainMirror says what to do about an image that the caller did not get, or the host
+// not from it.
+func (i *Images) explainMirror(image origin.Ref, err error) error {
+	switch {
+	case errors.Is(err, origin.ErrNotFound):
+		return i.d.fail(provision.ErrImageNotFound, "%w: check the image's name and tag", err)
+	case errors.Is(err, origin.ErrAccess):
+		return i.d.fail(errRegistryAuth, notLetUs, image.Registry, image, err)
+	case errors.Is(err, origin.ErrNotReachable):
+		return fmt.Errorf("from here, as image_from says: %w", err)
+	}
+	return i.explainPull(image, err)
+}
+
 // pullMirrored serves the mirror on the host for as long as the daemon pulls from
 // it, and has the image keep its names.
-func (i *Images) pullMirrored(ctx context.Context, image origin.Ref, mirror *origin.Mirror, progress func(provision.PullProgress)) error {
+func (i *Images) pullMirrored(ctx context.Context, image origin.Ref, mirror *origin.Mirror, tell progress) error {
 	forwarded, err := i.d.conn.Listen(ctx)
 	if err != nil {
-		return &noAnswer{provision.Fail(i.d.host, errNoForward, "the host lets nothing listen on its loopback address for this machine (%w): image_from = \"caller\" needs sshd's AllowTcpForwarding", err)}
+		return &noAnswer{i.d.fail(errNoForward, noForward, err)}
 	}
 	listener := &bridged{Listener: forwarded}
 	server := &http.Server{Handler: mirror, ErrorLog: log.New(io.Discard, "", 0)}
@@ -85,7 +97,7 @@ func (i *Images) pullMirrored(ctx context.Context, image origin.Ref, mirror *ori
 		listener.wait()
 	}()
 	ref := origin.Ref{Registry: forwarded.Addr().String(), Repository: mirror.Name, Digest: mirror.Digest}
-	if _, err := i.download(ctx, ref, "", progress); err != nil {
+	if _, err := i.download(ctx, ref, "", tell); err != nil {
 		return err
 	}
 	api, err := i.d.api(ctx)
@@ -106,31 +118,6 @@ func (i *Images) pullMirrored(ctx context.Context, image origin.Ref, mirror *ori
 
 // errNoForward is a kind of failure that no caller tells apart today.
 var errNoForward = errors.New("no forwarding")
-
-// keptName begins the names under which hosts keep images that came through a
-// caller: a daemon notes the digest of an image only with the registry that it
-// came from.
-const keptName = "hcl.local/image:" + keptTag
-const keptTag = "sha256-"
-
-func kept(digest string) origin.Ref {
-	return origin.Ref{Registry: "hcl.local", Repository: "image", Tag: keptTag + strings.TrimPrefix(digest, "sha256:")}
-}
-
-// inspectKept describes an image by its digest, whichever way it came.
-func (i *Images) inspectKept(ctx context.Context, image origin.Ref, digest string) (provision.Image, error) {
-	exact := image
-	exact.Digest = digest
-	present, err := i.inspect(ctx, exact)
-	if errors.Is(err, provision.ErrImageNotFound) {
-		present, err = i.inspect(ctx, kept(digest))
-	}
-	if err != nil {
-		return provision.Image{}, err
-	}
-	present.Ref, present.Digest = image.String(), digest
-	return present, nil
-}
 
 // bridged is a listener whose connections know deadlines, without which the HTTP
 // server would wait for ever after a request: SSH's channels do not.

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
 	images "github.com/docker/docker/api/types/image"
-	"github.com/docker/docker/client"
 
 	"hclbench/origin"
 	"hclbench/provision"
@@ -27,30 +25,25 @@ const (
 	pullPause = 5 * time.Second
 )
 
-// Images are the images of a daemon, and where they come from.
-type Images struct {
-	d          *Daemon
-	registries *origin.Registries // of the caller; nil: none
-	stall      time.Duration      // how long a pull may be silent
-	pause      time.Duration      // before a pull is tried again; it doubles
-}
+// progress is told how far a pull is.
+type progress = func(provision.PullProgress)
 
 // Pull brings an image to the host. The registry is always asked what a tag
 // means today; only an image that is pinned by @sha256 and already there is
 // taken as it is. When the registry cannot be asked but the image is there,
 // that one is used, with Image.Local set; so is one that was built on the host
-// and that no registry has. progress, which may be nil, is called from the
+// and that no registry has. tell, which may be nil, is called from the
 // calling goroutine. [provision.ErrImageNotFound] when the registry has no such image. An
 // image for which there is certainly no room is not pulled, see [Images.Room].
-func (i *Images) Pull(ctx context.Context, image string, progress func(provision.PullProgress)) (provision.Image, error) {
-	if progress == nil {
-		progress = func(provision.PullProgress) {}
+func (i *Images) Pull(ctx context.Context, image string, tell progress) (provision.Image, error) {
+	if tell == nil {
+		tell = func(provision.PullProgress) {}
 	}
 	ref, err := origin.ParseRef(image)
 	if err != nil {
-		return provision.Image{}, provision.Fail(i.d.host, provision.ErrImageNotFound, "%w", err)
+		return provision.Image{}, i.d.fail(provision.ErrImageNotFound, "%w", err)
 	}
-	found, err := i.pull(ctx, ref, progress)
+	found, err := i.pull(ctx, ref, tell)
 	if err != nil {
 		return provision.Image{}, i.d.wrap("pull "+image, err)
 	}
@@ -58,52 +51,69 @@ func (i *Images) Pull(ctx context.Context, image string, progress func(provision
 	return found, nil
 }
 
-func (i *Images) pull(ctx context.Context, image origin.Ref, progress func(provision.PullProgress)) (provision.Image, error) {
+func (i *Images) pull(ctx context.Context, image origin.Ref, tell progress) (provision.Image, error) {
 	if err := i.checkRoom(ctx, image); err != nil {
 		return provision.Image{}, err
 	}
 	if i.d.host.ImageFrom == provision.FromCaller {
-		return i.pullThroughCaller(ctx, image, progress)
+		return i.pullThroughCaller(ctx, image, tell)
 	}
-	present, err := i.inspect(ctx, image)
-	if err != nil && !errors.Is(err, provision.ErrImageNotFound) {
+	present, err := i.present(ctx, image)
+	if err != nil {
 		return provision.Image{}, err
 	}
-	here := err == nil
-	if here && image.Pinned() {
-		return present, nil
+	if present != nil && image.Pinned() {
+		return *present, nil
 	}
 	var got string
-	err = i.pullTry(ctx, image, progress, func(err error) bool { return here && mayUse(present, err) }, func() error {
+	usable := func(err error) bool { return mayUse(*present, err) }
+	instead, err := i.bring(ctx, image, tell, present, usable, func() error {
 		login, err := i.registryAuth(ctx, image.Registry)
 		if err != nil {
 			return &noAnswer{err} // nobody has been asked
 		}
-		got, err = i.download(ctx, image, login, progress)
+		got, err = i.download(ctx, image, login, tell)
 		return err
 	})
-	switch {
-	case err == nil:
-	case here && mayUse(present, err):
-		i.d.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
-		present.Local = true
-		return present, nil
-	default:
+	if err != nil {
 		return provision.Image{}, i.explainPull(image, err)
 	}
-	if present, err = i.inspect(ctx, image); err != nil {
+	if instead != nil {
+		return *instead, nil
+	}
+	found, err := i.inspect(ctx, image)
+	if err != nil {
 		return provision.Image{}, err
 	}
 	image.Digest = got
 	if _, err := origin.ParseRef(image.String()); err == nil && got != "" {
-		present.Digest = got
+		found.Digest = got
 	}
-	return present, nil
+	return found, nil
+}
+
+// bring downloads an image. Where that fails and the one that is present may be used
+// for such an error, it returns that one instead.
+func (i *Images) bring(
+	ctx context.Context, image origin.Ref, tell progress,
+	present *provision.Image, usable func(error) bool, download func() error,
+) (instead *provision.Image, err error) {
+	enough := func(err error) bool { return present != nil && usable(err) }
+	err = i.pullTry(ctx, image, tell, enough, download)
+	if err == nil || !enough(err) {
+		return nil, err
+	}
+	i.d.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
+	local := *present
+	local.Local = true
+	return &local, nil
 }
 
 // pullTry downloads, again with pauses when it fails for a reason that may pass,
 // unless enough says that nobody needs it.
-func (i *Images) pullTry(ctx context.Context, image origin.Ref, progress func(provision.PullProgress), enough func(error) bool, download func() error) error {
+func (i *Images) pullTry(
+	ctx context.Context, image origin.Ref, tell progress, enough func(error) bool, download func() error,
+) error {
 	pause := i.pause
 	for try := 1; ; try++ {
 		// The daemon gives up a pull that nobody listens to.
@@ -112,7 +122,7 @@ func (i *Images) pullTry(ctx context.Context, image origin.Ref, progress func(pr
 			return err
 		}
 		i.d.log.Warn("pull failed, trying again", "image", image, "in", pause, "err", err)
-		progress(provision.PullProgress{Phase: "trying again"})
+		tell(provision.PullProgress{Phase: "trying again"})
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -153,23 +163,33 @@ func notFound(err error) bool {
 }
 
 func unauthorized(err error) bool {
-	return errdefs.IsUnauthorized(err) || says(err, "unauthorized", "authentication required", "no basic auth credentials", "denied")
+	return errdefs.IsUnauthorized(err) ||
+		says(err, "unauthorized", "authentication required", "no basic auth credentials", "denied")
 }
 
 func diskFull(err error) bool { return says(err, "no space left on device") }
 
+// Why an image does not come, and what to do.
+const (
+	diskIsFull   = "the disk with Docker's images is full (%w): see `docker system df`, and make room"
+	noneOrSecret = "there is no image %s, or it is private (%w): check its name; " +
+		"for a private one run `docker login %s`, here or on the host"
+	noneThere = "%s has no image %s (%w): check its name and tag"
+	noLogin   = "%s does not let the host pull %s (%w): run `docker login %[1]s`, here or on the host"
+	noMove    = "nothing has moved for %s: see the host's connection to %s, and its disk"
+)
+
 // explainPull says what to do about an image that did not come.
 func (i *Images) explainPull(image origin.Ref, err error) error {
-	registry := image.Registry
-	switch {
+	switch registry := image.Registry; {
 	case diskFull(err):
-		return provision.Fail(i.d.host, errDiskFull, "the disk with Docker's images is full (%w): see `docker system df`, and make room", err)
+		return i.d.fail(errDiskFull, diskIsFull, err)
 	case notFound(err) && unauthorized(err):
-		return provision.Fail(i.d.host, provision.ErrImageNotFound, "there is no image %s, or it is private (%w): check its name; for a private one run `docker login %s`, here or on the host", image, err, registry)
+		return i.d.fail(provision.ErrImageNotFound, noneOrSecret, image, err, registry)
 	case notFound(err):
-		return provision.Fail(i.d.host, provision.ErrImageNotFound, "%s has no image %s (%w): check its name and tag", registry, image, err)
+		return i.d.fail(provision.ErrImageNotFound, noneThere, registry, image, err)
 	case unauthorized(err):
-		return provision.Fail(i.d.host, errRegistryAuth, "%s does not let the host pull %s (%w): run `docker login %s`, here or on the host", registry, image, err, registry)
+		return i.d.fail(errRegistryAuth, noLogin, registry, image, err)
 	}
 	return err
 }
@@ -182,11 +202,11 @@ var (
 
 // download has the daemon fetch an image, and returns the digest that the
 // registry gave.
-func (i *Images) download(ctx context.Context, image origin.Ref, login string, progress func(provision.PullProgress)) (digest string, err error) {
+func (i *Images) download(ctx context.Context, image origin.Ref, login string, tell progress) (digest string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(i.stall, func() {
-		cancel(provision.Fail(i.d.host, errStalled, "nothing has moved for %s: see the host's connection to %s, and its disk", i.stall, image.Registry))
+		cancel(i.d.fail(errStalled, noMove, i.stall, image.Registry))
 	})
 	defer stalled.Stop()
 
@@ -216,108 +236,7 @@ func (i *Images) download(ctx context.Context, image origin.Ref, login string, p
 			return "", errors.New(m.Error)
 		}
 		if track.add(m) {
-			progress(track.sum())
+			tell(track.sum())
 		}
 	}
-}
-
-// pullMessage is one line of the daemon's account of a pull.
-type pullMessage struct {
-	ID             string // of a layer, or the tag
-	Status         string
-	ProgressDetail struct{ Current, Total int64 }
-	Error          string
-}
-
-// pullTracker adds up what the daemon says about each layer.
-type pullTracker struct {
-	layers map[string]*pullLayer
-	phase  string
-	digest string
-}
-
-type pullLayer struct {
-	bytes, total int64
-	done         bool
-}
-
-// add takes in one line; it reports whether the sum has changed.
-func (t *pullTracker) add(m pullMessage) bool {
-	if digest, ok := strings.CutPrefix(m.Status, "Digest: "); ok {
-		t.digest = digest
-		return false
-	}
-	if t.layers == nil {
-		t.layers, t.phase = make(map[string]*pullLayer), "asking the registry"
-	}
-	if m.ID == "" || strings.HasPrefix(m.Status, "Pulling from ") {
-		return false
-	}
-	layer := t.layers[m.ID]
-	if layer == nil {
-		layer = new(pullLayer)
-		t.layers[m.ID] = layer
-	}
-	switch m.Status {
-	case "Downloading":
-		t.phase = "downloading"
-		layer.bytes = m.ProgressDetail.Current
-		layer.total = max(layer.total, m.ProgressDetail.Total)
-	case "Verifying Checksum", "Download complete":
-		layer.bytes = layer.total
-	case "Extracting":
-		t.phase = "unpacking"
-		layer.total = max(layer.total, m.ProgressDetail.Total)
-		layer.bytes = layer.total
-	case "Pull complete", "Already exists":
-		layer.bytes = layer.total
-		layer.done = true
-	}
-	return true
-}
-
-func (t *pullTracker) sum() provision.PullProgress {
-	p := provision.PullProgress{Layers: len(t.layers), Phase: t.phase}
-	for _, l := range t.layers {
-		p.Bytes += l.bytes
-		p.Total += l.total
-		if l.done {
-			p.Done++
-		}
-	}
-	return p
-}
-
-// inspect describes an image on the host; [provision.ErrImageNotFound] when it is
-// not there.
-func (i *Images) inspect(ctx context.Context, image origin.Ref) (provision.Image, error) {
-	// A tag beside a digest says nothing, and Docker stores none.
-	found, err := query(ctx, i.d, func(ctx context.Context, api *client.Client) (images.InspectResponse, error) {
-		return api.ImageInspect(ctx, image.Exact())
-	})
-	if errdefs.IsNotFound(err) {
-		return provision.Image{}, provision.Fail(i.d.host, provision.ErrImageNotFound, "image %s is not on the host (%w)", image, err)
-	}
-	if err != nil {
-		return provision.Image{}, err
-	}
-	digest := image.Digest
-	if digest == "" {
-		for _, tag := range found.RepoTags {
-			if sum, ok := strings.CutPrefix(tag, keptName); ok {
-				digest = "sha256:" + sum
-			}
-		}
-		for _, d := range found.RepoDigests {
-			if of, err := origin.ParseRef(d); err == nil && of.Name() == image.Name() {
-				digest = of.Digest
-				break
-			}
-		}
-	}
-	is := provision.Image{Ref: image.String(), ID: found.ID, Digest: digest, Size: found.Size}
-	if config := found.Config; config != nil {
-		is.Entrypoint, is.Cmd, is.StopSignal = config.Entrypoint, config.Cmd, config.StopSignal
-	}
-	return is, nil
 }

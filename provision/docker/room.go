@@ -140,7 +140,7 @@ func (i *Images) checkRoom(ctx context.Context, image origin.Ref) error {
 	case err != nil:
 		i.d.log.Debug("how much room the image takes is not known", "image", image, "err", err)
 	case !room.Fits():
-		return provision.Fail(i.d.host, errDiskFull, "%s", room.Lack(image.String()))
+		return i.d.fail(errDiskFull, "%s", room.Lack(image.String()))
 	}
 	return nil
 }

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
-	"github.com/docker/docker/client"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -144,24 +141,39 @@ func (d *Daemon) groupIDs(ctx context.Context, names []string) ([]string, error)
 	return ids, nil
 }
 
+// What is wrong with a container that does not start, and what to do.
+const (
+	nameTaken = "a container with that name exists (%w): look at it with `docker inspect %s`, " +
+		"and remove it with `docker rm` when nobody needs it"
+	notPulled = "image %s is not on the host: pull it first (%w)"
+	noRuntime = "Docker has no NVIDIA runtime (%w): install nvidia-container-toolkit, then " +
+		"`sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker`"
+	noDriver = "the NVIDIA runtime does not find a working driver (%w): see whether `nvidia-smi` works on the host; " +
+		"after a driver update it takes a reboot"
+	noAMD = "the host has no AMD GPU devices (%w): see whether the amdgpu driver is loaded, " +
+		"with `lsmod | grep amdgpu` and `ls /dev/kfd /dev/dri`"
+	limitKept = "the Docker daemon may not raise the limit %[1]s (%[2]w): leave it to the daemon, " +
+		"with container { ulimits = { %[1]s = null } } in the engine block"
+)
+
 // explainStart turns the daemon's refusal to create or start a container into
 // what to do about it.
 func (d *Daemon) explainStart(ctx context.Context, ct provision.Container, err error) error {
 	switch {
 	case errdefs.IsConflict(err) && says(err, "name"):
-		return provision.Fail(d.host, provision.ErrNameTaken, "a container with that name exists (%w): look at it with `docker inspect %s`, and remove it with `docker rm` when nobody needs it", err, ct.Name)
+		return d.fail(provision.ErrNameTaken, nameTaken, err, ct.Name)
 	case errdefs.IsNotFound(err) && says(err, "no such image"):
-		return provision.Fail(d.host, provision.ErrImageNotFound, "image %s is not on the host: pull it first (%w)", ct.Image, err)
+		return d.fail(provision.ErrImageNotFound, notPulled, ct.Image, err)
 	case says(err, "could not select device driver"):
-		return provision.Fail(d.host, provision.ErrNoGPURuntime, "Docker has no NVIDIA runtime (%w): install nvidia-container-toolkit, then `sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker`", err)
+		return d.fail(provision.ErrNoGPURuntime, noRuntime, err)
 	case says(err, "nvidia-container-cli", "nvidia-container-runtime", "libnvidia-ml"):
-		return provision.Fail(d.host, provision.ErrNoGPURuntime, "the NVIDIA runtime does not find a working driver (%w): see whether `nvidia-smi` works on the host; after a driver update it takes a reboot", err)
+		return d.fail(provision.ErrNoGPURuntime, noDriver, err)
 	case says(err, "/dev/kfd", "/dev/dri"):
-		return provision.Fail(d.host, provision.ErrNoGPURuntime, "the host has no AMD GPU devices (%w): see whether the amdgpu driver is loaded, with `lsmod | grep amdgpu` and `ls /dev/kfd /dev/dri`", err)
+		return d.fail(provision.ErrNoGPURuntime, noAMD, err)
 	case says(err, "port is already allocated", "address already in use"):
 		return d.conn.PortTaken(ctx, ct.Port, d.Name)
 	case says(err, "error setting rlimit"):
-		return provision.Fail(d.host, errLimit, "the Docker daemon may not raise the limit %[1]s (%[2]w): leave it to the daemon, with container { ulimits = { %[1]s = null } } in the engine block", refusedLimit(ct, err), err)
+		return d.fail(errLimit, limitKept, refusedLimit(ct, err), err)
 	}
 	return err
 }
@@ -179,114 +191,6 @@ func refusedLimit(ct provision.Container, err error) string {
 		}
 	}
 	return "memlock" // the one that engines need, and daemons may not raise
-}
-
-// Name is what a container is called; "" where that is not known.
-func (d *Daemon) Name(ctx context.Context, id string) string {
-	found, err := d.inspect(ctx, id)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimPrefix(found.Name, "/")
-}
-
-func (d *Daemon) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
-	found, err := query(ctx, d, func(ctx context.Context, api *client.Client) (container.InspectResponse, error) {
-		return api.ContainerInspect(ctx, id)
-	})
-	return found, absent(err)
-}
-
-// absent marks the daemon's answer that it knows no such container.
-func absent(err error) error {
-	if errdefs.IsNotFound(err) {
-		return fmt.Errorf("%w (%w)", provision.ErrNoContainer, err)
-	}
-	return err
-}
-
-// State says what a container is doing. [provision.ErrNoContainer] when it is gone.
-func (d *Daemon) State(ctx context.Context, id string) (provision.State, error) {
-	doing := "inspect container " + provision.ShortID(id)
-	found, err := d.inspect(ctx, id)
-	if err != nil {
-		return provision.State{}, d.wrap(doing, err)
-	}
-	s := found.State
-	started, startErr := time.Parse(time.RFC3339Nano, s.StartedAt)
-	finished, finishErr := time.Parse(time.RFC3339Nano, s.FinishedAt)
-	if err := errors.Join(startErr, finishErr); err != nil {
-		return provision.State{}, d.wrap(doing, err)
-	}
-	return provision.State{
-		Running:   s.Running,
-		PID:       s.Pid,
-		ExitCode:  s.ExitCode,
-		OOMKilled: s.OOMKilled,
-		Error:     plain.Line(s.Error),
-		Started:   started,
-		Finished:  finished,
-	}, nil
-}
-
-// Wait waits until a container does not run, and returns its state then.
-// [provision.ErrNoContainer] when it is gone.
-func (d *Daemon) Wait(ctx context.Context, id string) (provision.State, error) {
-	err := d.wait(ctx, id, container.WaitConditionNotRunning)
-	if err != nil {
-		return provision.State{}, d.wrap("wait for container "+provision.ShortID(id), err)
-	}
-	return d.State(ctx, id)
-}
-
-func (d *Daemon) wait(ctx context.Context, id string, until container.WaitCondition) error {
-	api, err := d.api(ctx)
-	if err != nil {
-		return err
-	}
-	ended, failed := api.ContainerWait(ctx, id, until)
-	select {
-	case <-ended:
-		return nil
-	case err := <-failed: // when ctx ends, too
-		return absent(err)
-	}
-}
-
-// List finds every container that has all those labels, stopped ones too,
-// sorted by name. At least one label is needed: nobody asks for every container
-// of a host by intention.
-func (d *Daemon) List(ctx context.Context, labels map[string]string) ([]provision.Found, error) {
-	if len(labels) == 0 {
-		return nil, fmt.Errorf("%s: list containers: no label was given", d.host)
-	}
-	wanted := filters.NewArgs()
-	for k, v := range labels {
-		wanted.Add("label", k+"="+v)
-	}
-	var listed []container.Summary
-	err := d.whenBack(ctx, func() (err error) {
-		listed, err = query(ctx, d, func(ctx context.Context, api *client.Client) ([]container.Summary, error) {
-			return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
-		})
-		return err
-	})
-	if err != nil {
-		return nil, d.wrap("list containers", err)
-	}
-	found := make([]provision.Found, 0, len(listed))
-	for _, l := range listed {
-		f := provision.Found{ID: plain.Line(l.ID), Image: plain.Line(l.Image), Labels: map[string]string{}, State: plain.Line(l.State)}
-		for k, v := range l.Labels {
-			f.Labels[k] = plain.Line(v)
-		}
-		if len(l.Names) > 0 {
-			f.Name = plain.Line(strings.TrimPrefix(l.Names[0], "/"))
-		}
-		found = append(found, f)
-	}
-	slices.SortFunc(found, func(a, b provision.Found) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
-	return found, nil
 }
 
 // shortID is a container's id as Docker shows it.

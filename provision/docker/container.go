@@ -1,0 +1,128 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// Name is what a container is called; "" where that is not known.
+func (d *Daemon) Name(ctx context.Context, id string) string {
+	found, err := d.inspect(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(found.Name, "/")
+}
+
+func (d *Daemon) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
+	found, err := query(ctx, d, func(ctx context.Context, api *client.Client) (container.InspectResponse, error) {
+		return api.ContainerInspect(ctx, id)
+	})
+	return found, absent(err)
+}
+
+// absent marks the daemon's answer that it knows no such container.
+func absent(err error) error {
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("%w (%w)", provision.ErrNoContainer, err)
+	}
+	return err
+}
+
+// State says what a container is doing. [provision.ErrNoContainer] when it is gone.
+func (d *Daemon) State(ctx context.Context, id string) (provision.State, error) {
+	doing := "inspect container " + provision.ShortID(id)
+	found, err := d.inspect(ctx, id)
+	if err != nil {
+		return provision.State{}, d.wrap(doing, err)
+	}
+	s := found.State
+	started, startErr := time.Parse(time.RFC3339Nano, s.StartedAt)
+	finished, finishErr := time.Parse(time.RFC3339Nano, s.FinishedAt)
+	if err := errors.Join(startErr, finishErr); err != nil {
+		return provision.State{}, d.wrap(doing, err)
+	}
+	return provision.State{
+		Running:   s.Running,
+		PID:       s.Pid,
+		ExitCode:  s.ExitCode,
+		OOMKilled: s.OOMKilled,
+		Error:     plain.Line(s.Error),
+		Started:   started,
+		Finished:  finished,
+	}, nil
+}
+
+// Wait waits until a container does not run, and returns its state then.
+// [provision.ErrNoContainer] when it is gone.
+func (d *Daemon) Wait(ctx context.Context, id string) (provision.State, error) {
+	err := d.wait(ctx, id, container.WaitConditionNotRunning)
+	if err != nil {
+		return provision.State{}, d.wrap("wait for container "+provision.ShortID(id), err)
+	}
+	return d.State(ctx, id)
+}
+
+func (d *Daemon) wait(ctx context.Context, id string, until container.WaitCondition) error {
+	api, err := d.api(ctx)
+	if err != nil {
+		return err
+	}
+	ended, failed := api.ContainerWait(ctx, id, until)
+	select {
+	case <-ended:
+		return nil
+	case err := <-failed: // when ctx ends, too
+		return absent(err)
+	}
+}
+
+// List finds every container that has all those labels, stopped ones too,
+// sorted by name. At least one label is needed: nobody asks for every container
+// of a host by intention.
+func (d *Daemon) List(ctx context.Context, labels map[string]string) ([]provision.Found, error) {
+	if len(labels) == 0 {
+		return nil, fmt.Errorf("%s: list containers: no label was given", d.host)
+	}
+	wanted := filters.NewArgs()
+	for k, v := range labels {
+		wanted.Add("label", k+"="+v)
+	}
+	var listed []container.Summary
+	err := d.whenBack(ctx, func() (err error) {
+		listed, err = query(ctx, d, func(ctx context.Context, api *client.Client) ([]container.Summary, error) {
+			return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
+		})
+		return err
+	})
+	if err != nil {
+		return nil, d.wrap("list containers", err)
+	}
+	found := make([]provision.Found, 0, len(listed))
+	for _, l := range listed {
+		f := provision.Found{
+			ID: plain.Line(l.ID), Image: plain.Line(l.Image), Labels: map[string]string{}, State: plain.Line(l.State),
+		}
+		for k, v := range l.Labels {
+			f.Labels[k] = plain.Line(v)
+		}
+		if len(l.Names) > 0 {
+			f.Name = plain.Line(strings.TrimPrefix(l.Names[0], "/"))
+		}
+		found = append(found, f)
+	}
+	slices.SortFunc(found, func(a, b provision.Found) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
+	return found, nil
+}
