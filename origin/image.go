@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -190,36 +191,14 @@ func (r *repository) authorize(ctx context.Context, challenge string) (string, e
 func (r *repository) token(ctx context.Context, params map[string]string) (string, error) {
 	l := r.login
 	realm, err := url.Parse(params["realm"])
-	if err != nil || realm.Host == "" || realm.Scheme != "https" && !(realm.Scheme == "http" && onThisMachine(realm.Host)) {
+	isSafe := err == nil && (realm.Scheme == "https" || realm.Scheme == "http" && onThisMachine(realm.Host))
+	if !isSafe || realm.Host == "" {
 		return "", fmt.Errorf("%w: it sends us to %q for a token, which is not an https address", ErrAccess, params["realm"])
 	}
-	scope := params["scope"]
-	if scope == "" {
-		scope = "repository:" + r.ref.Repository + ":pull"
-	}
-	form := url.Values{"service": {params["service"]}, "scope": {scope}}
-	var req *http.Request
-	if l.Identity != "" {
-		form.Set("grant_type", "refresh_token")
-		form.Set("refresh_token", l.Identity)
-		form.Set("client_id", "hcl")
-		req, err = http.NewRequestWithContext(ctx, http.MethodPost, realm.String(), strings.NewReader(form.Encode()))
-	} else {
-		query := realm.Query()
-		for name, values := range form {
-			query[name] = values
-		}
-		realm.RawQuery = query.Encode()
-		req, err = http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), nil)
-	}
+	scope := cmp.Or(params["scope"], "repository:"+r.ref.Repository+":pull")
+	req, err := l.tokenRequest(ctx, realm, url.Values{"service": {params["service"]}, "scope": {scope}})
 	if err != nil {
 		return "", err
-	}
-	switch {
-	case l.Identity != "":
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	case l.User != "":
-		req.SetBasicAuth(l.User, l.Password)
 	}
 	resp, err := r.client.do(req)
 	if err != nil {
@@ -240,13 +219,33 @@ func (r *repository) token(ctx context.Context, params map[string]string) (strin
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer); err != nil {
 		return "", fmt.Errorf("read token: %w", err)
 	}
-	if answer.Token == "" {
-		answer.Token = answer.AccessToken
-	}
-	if answer.Token == "" {
+	token := cmp.Or(answer.Token, answer.AccessToken)
+	if token == "" {
 		return "", fmt.Errorf("%w: %s gives an empty token", ErrAccess, realm.Host)
 	}
-	return "Bearer " + answer.Token, nil
+	return "Bearer " + token, nil
+}
+
+// tokenRequest asks for a token, with the login if there is one.
+func (l Login) tokenRequest(ctx context.Context, realm *url.URL, form url.Values) (*http.Request, error) {
+	if l.Identity != "" {
+		form.Set("grant_type", "refresh_token")
+		form.Set("refresh_token", l.Identity)
+		form.Set("client_id", "hcl")
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, realm.String(), strings.NewReader(form.Encode()))
+		if err == nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		return req, err
+	}
+	query := realm.Query()
+	maps.Copy(query, form)
+	realm.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), nil)
+	if err == nil && l.User != "" {
+		req.SetBasicAuth(l.User, l.Password)
+	}
+	return req, err
 }
 
 // parseChallenge takes apart a WWW-Authenticate header:

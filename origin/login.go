@@ -65,11 +65,19 @@ func (l Login) None() bool { return l.User == "" && l.Identity == "" }
 func (l Login) hint() string {
 	switch {
 	case l.None() && l.helper != "":
-		return fmt.Sprintf(". Its login is kept by the credential helper %q, which gives none: try docker-credential-%s list, or log in anew", l.helper, l.helper)
+		return fmt.Sprintf(". Its login is kept by the credential helper %q, which gives none: "+
+			"try docker-credential-%[1]s list, or log in anew", l.helper)
 	case l.None():
 		return strings.TrimSuffix(". Log in with: docker login "+l.registry, " docker.io")
 	}
 	return ", or the login in Docker's config.json may not see it"
+}
+
+// dockerConfig is Docker's config.json, as far as it has logins.
+type dockerConfig struct {
+	Auths       map[string]struct{ Auth, IdentityToken string }
+	CredsStore  string
+	CredHelpers map[string]string
 }
 
 // Find returns the login for a registry, "docker.io" or "nvcr.io"; none when there
@@ -84,34 +92,45 @@ func (l Logins) Find(ctx context.Context, registry string) (Login, error) {
 	if l.Config == nil {
 		return login, nil
 	}
+	var config dockerConfig
 	text, err := l.Config(ctx)
+	if err == nil && strings.TrimSpace(string(text)) != "" {
+		err = json.Unmarshal(text, &config)
+	}
+	found := false
+	if err == nil {
+		found, err = config.login(names, &login)
+	}
 	if err != nil {
 		return login, fmt.Errorf("read Docker's config.json: %w", err)
 	}
-	if len(strings.TrimSpace(string(text))) == 0 {
+	if found {
 		return login, nil
 	}
-	var config struct {
-		Auths       map[string]struct{ Auth, IdentityToken string }
-		CredsStore  string
-		CredHelpers map[string]string
-	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		return login, fmt.Errorf("read Docker's config.json: %w", err)
-	}
+	return login, l.askHelper(ctx, config, names, &login)
+}
+
+// login fills in the login that the file itself has for one of the names.
+func (c dockerConfig) login(names []string, login *Login) (found bool, err error) {
 	for _, name := range names {
-		entry, ok := config.Auths[name]
+		entry, ok := c.Auths[name]
 		if !ok || entry.Auth == "" && entry.IdentityToken == "" {
 			continue
 		}
 		clear, err := base64.StdEncoding.DecodeString(entry.Auth)
 		if err != nil {
-			return login, fmt.Errorf("read Docker's config.json: the login for %s is not base64", name)
+			return false, fmt.Errorf("the login for %s is not base64", name)
 		}
 		login.User, login.Password, _ = strings.Cut(strings.TrimRight(string(clear), "\x00"), ":")
 		login.Identity = entry.IdentityToken
-		return login, nil
+		return true, nil
 	}
+	return false, nil
+}
+
+// askHelper fills in the login that a credential helper has. One that is missing or
+// knows nothing is as good as none: most images want no login.
+func (l Logins) askHelper(ctx context.Context, config dockerConfig, names []string, login *Login) error {
 	asks := names[0]
 	login.helper = config.CredsStore
 	for _, name := range names {
@@ -121,21 +140,18 @@ func (l Logins) Find(ctx context.Context, registry string) (Login, error) {
 		}
 	}
 	if login.helper == "" {
-		return login, nil
+		return nil
 	}
-	// A helper that is missing or knows nothing is as good as none: most images
-	// want no login.
 	var answer struct{ Username, Secret string }
 	out, err := l.Helper(ctx, login.helper, asks)
-	if ctx.Err() != nil {
-		return login, context.Cause(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil || json.Unmarshal(out, &answer) != nil:
+	case answer.Username == "<token>":
+		login.Identity = answer.Secret
+	default:
+		login.User, login.Password = answer.Username, answer.Secret
 	}
-	if err != nil || json.Unmarshal(out, &answer) != nil {
-		return login, nil
-	}
-	login.User, login.Password = answer.Username, answer.Secret
-	if answer.Username == "<token>" {
-		login.User, login.Password, login.Identity = "", "", answer.Secret
-	}
-	return login, nil
+	return nil
 }

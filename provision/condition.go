@@ -19,15 +19,15 @@ type Condition struct {
 	HugePages     string           `json:"hugepages,omitempty"`  // transparent ones: "always", "madvise", "never"
 	OpenFiles     int64            `json:"open_files,omitempty"` // of a login; 0: unlimited or not known
 	LockedMemory  string           `json:"memlock,omitempty"`    // of a login: KiB, or "unlimited"
-	Topology      string           `json:"topology,omitempty"`   // how GPUs are connected, as the vendor's tool draws it
-	Partitions    []string         `json:"partitions,omitempty"` // into how many each of AMD's is split, its processors and its memory: "SPX/NPS1" is whole
+	Topology      string           `json:"topology,omitempty"`   // how GPUs are connected, as their tool draws it
+	Partitions    []string         `json:"partitions,omitempty"` // how AMD's are split: "SPX/NPS1" is whole
 	SharedMemory  int64            `json:"shared_memory_bytes,omitempty"`
 	Kernel        []string         `json:"kernel_log,omitempty"` // its last lines about failed GPUs and lack of memory
 	KernelUnread  bool             `json:"kernel_log_unread,omitempty"`
 	DiskFree      map[string]int64 `json:"disk_free_bytes,omitempty"` // by path
 	Skew          time.Duration    `json:"clock_skew"`                // the host's clock ahead of ours
 	CgroupDriver  string           `json:"cgroup_driver,omitempty"`   // Docker's: "systemd", "cgroupfs"
-	Toolkit       string           `json:"toolkit,omitempty"`         // how Docker hands out NVIDIA GPUs: "nvidia runtime", "cdi"; "" not seen
+	Toolkit       string           `json:"toolkit,omitempty"`         // Docker's for NVIDIA: "nvidia runtime", "cdi", ""
 	Use           GPUUse           `json:"gpu_use,omitzero"`
 	Problems      []string         `json:"problems,omitempty"`
 

@@ -50,12 +50,12 @@ type Container struct {
 	GPUs        int      `json:"gpus,omitempty"`        // -1: all; 0: none
 	GPUIDs      []string `json:"gpu_ids,omitempty"`     // these and no others; overrides GPUs
 	Devices     []string `json:"devices,omitempty"`     // paths on the host, such as /dev/kfd
-	HostGroups  []string `json:"host_groups,omitempty"` // names, turned into the host's numeric ids when the container is created: they often do not exist in the image
+	HostGroups  []string `json:"host_groups,omitempty"` // names, of which images often have none: the host's numbers are taken
 	CapAdd      []string `json:"cap_add,omitempty"`
 	SecurityOpt []string `json:"security_opt,omitempty"`
 	Privileged  bool     `json:"privileged,omitempty"`
 	IPC         string   `json:"ipc,omitempty"`      // "host" or ""
-	PID         string   `json:"-"`                  // "container:" and an id: it sees the processes of that one; never of an engine
+	PID         string   `json:"-"`                  // "container:" and an id, whose processes it sees; never of an engine
 	Network     string   `json:"network,omitempty"`  // "host", "bridge" (Port is published on 127.0.0.1), or "none"
 	ShmSize     int64    `json:"shm_size,omitempty"` // bytes; 0: the daemon's default
 	Ulimits     []Ulimit `json:"ulimits,omitempty"`

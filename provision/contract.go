@@ -37,18 +37,20 @@ const (
 
 // What to do about it.
 const (
-	setBalancing  = "echo %s | sudo tee /proc/sys/kernel/numa_balancing"
-	moreShared    = "sudo mount -o remount,size=32G /dev/shm, or shm_size in the engine's container block"
-	moreMemory    = "the block's require asks for a machine with more"
-	moreDisk      = "make room: docker system prune, or remove models that are not needed"
-	moreFiles     = "each request in flight is an open file: raise nofile in /etc/security/limits.conf"
-	moreLocked    = "transfers to GPUs need memory that stays in place: raise memlock in /etc/security/limits.conf"
-	largerPages   = "memory of the host is mapped in small pages: echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+	setBalancing = "echo %s | sudo tee /proc/sys/kernel/numa_balancing"
+	moreShared   = "sudo mount -o remount,size=32G /dev/shm, or shm_size in the engine's container block"
+	moreMemory   = "the block's require asks for a machine with more"
+	moreDisk     = "make room: docker system prune, or remove models that are not needed"
+	moreFiles    = "each request in flight is an open file: raise nofile in /etc/security/limits.conf"
+	moreLocked   = "transfers to GPUs need memory that stays in place: raise memlock in /etc/security/limits.conf"
+	largerPages  = "memory of the host is mapped in small pages: " +
+		"echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
 	fixedGovernor = "clocks follow the load, and so do latencies: sudo cpupower frequency-set -g performance"
 	setClock      = "times of host and caller cannot be laid side by side: sudo timedatectl set-ntp true"
 	failedGPUs    = "GPUs have failed since the machine was started: reboot it, and ask its owner when it happens again"
 	killed        = "processes were killed for lack of memory since the machine was started"
-	unreadLog     = "failed GPUs would be told there: sudo sysctl kernel.dmesg_restrict=0, or add the login to the group adm"
+	unreadLog     = "failed GPUs would be told there: sudo sysctl kernel.dmesg_restrict=0, " +
+		"or add the login to the group adm"
 )
 
 // Contract holds a host against its block, what the block requires, and what
@@ -192,7 +194,8 @@ func (c *contract) numa() {
 	switch {
 	case want != nil:
 		advice := fmt.Sprintf(setBalancing, digit(*want))
-		c.block("numa balancing", (state == "on") == *want, cmp.Or(state, "not in this kernel"), switched(*want), advice)
+		have := cmp.Or(state, "not in this kernel")
+		c.block("numa balancing", (state == "on") == *want, have, switched(*want), advice)
 	case state != "" && c.host.GPUs.Vendor == AMD:
 		advice := "GPUs may stall while memory is moved: " + fmt.Sprintf(setBalancing, digit(false))
 		c.warn("numa balancing", state != "on", state, "off", advice)
@@ -211,7 +214,8 @@ func (c *contract) machine() {
 		}
 	}
 	if now.OpenFiles > 0 {
-		c.warn("open files", now.OpenFiles >= minFiles, fmt.Sprint(now.OpenFiles), fmt.Sprintf("at least %d", minFiles), moreFiles)
+		want := fmt.Sprintf("at least %d", minFiles)
+		c.warn("open files", now.OpenFiles >= minFiles, fmt.Sprint(now.OpenFiles), want, moreFiles)
 	}
 	if locked := now.lockedMemory(); locked != "" && gpus && !c.inDocker { // containers have limits of their own
 		c.warn("locked memory", locked == "unlimited", locked, "unlimited", moreLocked)

@@ -22,14 +22,15 @@ const (
 	installDriver = "%d are on the PCI bus, and %s tells of none: install the driver"
 	fallenOff     = "%d are on the PCI bus, and %s tells of %d: look for those that have fallen off with " +
 		"`sudo dmesg | grep -E 'Xid|amdgpu'`, and reboot"
-	noGPU       = "%s found no GPU, and none is on the PCI bus"
-	untold      = "power limits, clocks and memory errors of the GPUs are not told, so they are not checked: see what the tool says there"
+	noGPU  = "%s found no GPU, and none is on the PCI bus"
+	untold = "power limits, clocks and memory errors of the GPUs are not told, so they are not checked: " +
+		"see what the tool says there"
 	otherDriver = "install a driver that the block's require allows, and reboot"
 	otherROCm   = "install a ROCm that the block's require allows; its version is read from /opt/rocm/.info/version"
 	moreOnGPU   = "the block's require asks for GPUs with more memory"
 	endUsers    = "they take memory and time from what is measured: ask their owner to end them"
-	resetGPUs   = "an earlier process has left it allocated: sudo nvidia-smi --gpu-reset, sudo rocm-smi --gpureset -d N, " +
-		"sudo amd-smi reset --gpu N --gpureset, or a reboot"
+	resetGPUs   = "an earlier process has left it allocated: sudo nvidia-smi --gpu-reset, " +
+		"sudo rocm-smi --gpureset -d N, sudo amd-smi reset --gpu N --gpureset, or a reboot"
 	noToolkit = "Docker tells of no way to hand out GPUs: install the NVIDIA container toolkit, " +
 		"sudo nvidia-ctk runtime configure --runtime=docker, sudo systemctl restart docker"
 	losesGPUs = "any `systemctl daemon-reload`, an update of packages say, takes the GPUs from running containers: " +
@@ -207,7 +208,8 @@ func (c *contract) amdDriver() {
 	}
 	if len(c.now.MEC) > 0 {
 		oldest := slices.Min(c.now.MEC)
-		c.warn("mec firmware", oldest >= oldestMEC, fmt.Sprint(oldest), fmt.Sprintf("at least %d", oldestMEC), oldFirmware)
+		want := fmt.Sprintf("at least %d", oldestMEC)
+		c.warn("mec firmware", oldest >= oldestMEC, fmt.Sprint(oldest), want, oldFirmware)
 	}
 }
 
@@ -233,16 +235,19 @@ func (c *contract) device(check, name, state string) {
 type stateAdvice struct{ ecc, power, clocks, throttling string }
 
 var nvidiaAdvice = stateAdvice{
-	ecc:        "GPUs with and without ECC are not the same: sudo nvidia-smi -e 1, and reboot",
-	power:      "somebody has lowered it: sudo nvidia-smi -pl with the default",
-	clocks:     "somebody holds them: sudo nvidia-smi -rgc, sudo nvidia-smi -rac",
-	throttling: "heat or the power brake holds clocks down: look at cooling and power supplies with nvidia-smi -q -d PERFORMANCE",
+	ecc:    "GPUs with and without ECC are not the same: sudo nvidia-smi -e 1, and reboot",
+	power:  "somebody has lowered it: sudo nvidia-smi -pl with the default",
+	clocks: "somebody holds them: sudo nvidia-smi -rgc, sudo nvidia-smi -rac",
+	throttling: "heat or the power brake holds clocks down: look at cooling and power supplies " +
+		"with nvidia-smi -q -d PERFORMANCE",
 }
 
 var amdAdvice = stateAdvice{
-	ecc:        "some GPUs count no memory errors: look at the driver with `sudo dmesg | grep -i ras`",
-	power:      "somebody has lowered it: sudo rocm-smi --resetpoweroverdrive, or sudo amd-smi reset --gpu all --power-cap",
-	clocks:     "somebody holds them: sudo rocm-smi --setperflevel auto, or sudo amd-smi set --gpu all --perf-level AUTO",
+	ecc: "some GPUs count no memory errors: look at the driver with `sudo dmesg | grep -i ras`",
+	power: "somebody has lowered it: sudo rocm-smi --resetpoweroverdrive, " +
+		"or sudo amd-smi reset --gpu all --power-cap",
+	clocks: "somebody holds them: sudo rocm-smi --setperflevel auto, " +
+		"or sudo amd-smi set --gpu all --perf-level AUTO",
 	throttling: "a limit holds clocks down: look at cooling and power supplies with amd-smi metric --throttle",
 }
 
@@ -276,7 +281,9 @@ func (c *contract) states() {
 		})
 	}
 	if p := c.host.Prepare; first.clocks() != "" && (p == nil || p.LockClocks == 0) {
-		c.each("clocks", free, advice.clocks, func(g GPUCondition) string { return when(g.clocks() != free, g.clocks()) })
+		c.each("clocks", free, advice.clocks, func(g GPUCondition) string {
+			return when(g.clocks() != free, g.clocks())
+		})
 	}
 	c.each("throttling", "none", advice.throttling, GPUCondition.slowed)
 }

@@ -20,7 +20,7 @@ type Facts struct {
 	ROCm        string   `json:"rocm,omitempty"`              // its version
 	Toolkit     string   `json:"container_toolkit,omitempty"` // NVIDIA's, its version
 	Docker      string   `json:"docker,omitempty"`            // "" where Docker is not there or not used
-	DockerBy    string   `json:"docker_access,omitempty"`     // how it is reached: its socket, or the command that stands between
+	DockerBy    string   `json:"docker_access,omitempty"`     // its socket, or the command that stands between
 	NoDocker    string   `json:"no_docker,omitempty"`         // why it cannot be used, where it should be
 	Problems    []string `json:"problems,omitempty"`          // what the GPUs' tools said instead
 

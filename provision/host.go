@@ -69,7 +69,9 @@ func ParseGPUs(s string) (GPUs, error) {
 			g = GPUs{Count: count, Model: strings.TrimSpace(model)}
 		}
 	}
-	if g.Count < 1 || g.Model == "" || strings.ContainsAny(g.Model, " \t\n") || !strings.ContainsAny(g.Model, "0123456789") || strings.Trim(g.Model, "0123456789") == "" {
+	const digits = "0123456789"
+	named := strings.ContainsAny(g.Model, digits) && strings.Trim(g.Model, digits) != ""
+	if g.Count < 1 || !named || strings.ContainsAny(g.Model, " \t\n") {
 		return GPUs{}, fmt.Errorf("%q is not a count and a model, such as 8xH200 or 8xMI300X", s)
 	}
 	g.Vendor = NVIDIA
@@ -91,7 +93,7 @@ type Host struct {
 	Jump         *Host  // connect through this host; nil: directly
 	GPUs         GPUs
 	Runtime      Runtime   // empty means [Docker]
-	Docker       string    // path of the Docker socket, or an address such as "tcp://127.0.0.1:2375"; empty: it is looked for
+	Docker       string    // path of its socket, or an address such as "tcp://127.0.0.1:2375"; empty: it is looked for
 	ImageFrom    ImageFrom // empty means [FromRegistry]
 	PricePerHour float64   // USD; 0: not said
 	Require      *Require  // nil: nothing more

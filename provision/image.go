@@ -49,6 +49,8 @@ func (r ImageRoom) Fits() bool { return r.There || r.Disk <= r.Free }
 
 // Lack says what is missing for an image that does not fit, and what to do.
 func (r ImageRoom) Lack(image string) string {
-	return fmt.Sprintf("%s has layers of %s still to come, which unpack to %s at least, and %s has %s free: see `docker system df`, and make room with `docker image prune --all`, or keep Docker's data on another disk (data-root in /etc/docker/daemon.json)",
+	return fmt.Sprintf("%s has layers of %s still to come, which unpack to %s at least, and %s has %s free: "+
+		"see `docker system df`, and make room with `docker image prune --all`, "+
+		"or keep Docker's data on another disk (data-root in /etc/docker/daemon.json)",
 		image, Bytes(r.Pull), Bytes(r.Disk), r.Path, Bytes(r.Free))
 }

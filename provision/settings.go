@@ -138,7 +138,8 @@ func counted(values []string) string {
 func links(topology string) string {
 	var rows [][]string
 	for line := range strings.Lines(topology) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == fmt.Sprintf("GPU%d", len(rows)) && !strings.HasPrefix(f[1], "GPU") {
+		next := fmt.Sprintf("GPU%d", len(rows))
+		if f := strings.Fields(line); len(f) > 1 && f[0] == next && !strings.HasPrefix(f[1], "GPU") {
 			rows = append(rows, f[1:])
 		}
 	}

@@ -27,7 +27,8 @@ type Traces struct {
 // Ours reports whether a process, with its container and its [ProcessMark], belongs
 // to what was taken down.
 func (t Traces) Ours(container, mark string) bool {
-	return container != "" && slices.Contains(t.Containers, container) || t.Mark != "" && strings.HasPrefix(mark, t.Mark)
+	return container != "" && slices.Contains(t.Containers, container) ||
+		t.Mark != "" && strings.HasPrefix(mark, t.Mark)
 }
 
 // UncleanError says that something of ours is left on a host although it was
@@ -38,14 +39,17 @@ type UncleanError struct {
 }
 
 func (e *UncleanError) Error() string {
-	return fmt.Sprintf("%s is left unclean:\n  - %s\nNothing more is started there. What nobody gives back takes a reset of the GPUs by their owner (`sudo nvidia-smi --gpu-reset`, `sudo rocm-smi --gpureset -d N`, `sudo amd-smi reset --gpu N --gpureset`) or a reboot; the next apply looks again",
+	return fmt.Sprintf("%s is left unclean:\n  - %s\nNothing more is started there. "+
+		"What nobody gives back takes a reset of the GPUs by their owner (`sudo nvidia-smi --gpu-reset`, "+
+		"`sudo rocm-smi --gpureset -d N`, `sudo amd-smi reset --gpu N --gpureset`) or a reboot; the next apply looks again",
 		e.Host, strings.Join(e.Left, "\n  - "))
 }
 
 // Held compares the GPUs with what they were.
 func (t Traces) Held(now GPUUse) (left []string, others []GPUProcess) {
-	if now.told() < t.Before.told() {
-		return []string{fmt.Sprintf("%d GPUs answered before, now %d: %s", t.Before.told(), now.told(), strings.Join(now.Problems, "; "))}, nil
+	if before, told := t.Before.told(), now.told(); told < before {
+		why := strings.Join(now.Problems, "; ")
+		return []string{fmt.Sprintf("%d GPUs answered before, now %d: %s", before, told, why)}, nil
 	}
 	var theirs int64
 	for _, p := range now.Processes {

@@ -65,7 +65,7 @@ func (e *Exports) source() Source {
 	return polled(1, func(ctx context.Context) ([]Reading, error) {
 		text, err := e.ask(ctx, client)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("ask what the engine exports: %w", err)
 		}
 		values := map[string]float64{}
 		if e.Iterations {
@@ -75,49 +75,52 @@ func (e *Exports) source() Source {
 		} else {
 			e.pick(parsePrometheus(string(text)), values)
 		}
-		var readings []Reading
-		for _, g := range []struct{ name, unit string }{{Running, ""}, {Waiting, ""}, {KVCache, ""}, {Preemptions, ""}, {Accepted, ""}, {StepTokens, ""}} {
-			if v, ok := values[g.name]; ok {
-				readings = append(readings, Reading{Engine, g.name, g.unit, v})
-			}
-		}
-		for _, share := range []struct{ name, part, whole string }{{PrefixHits, hits, queries}, {Accepted, accepted, drafted}} {
-			part, ok := values[share.part]
-			whole, ok2 := values[share.whole]
-			if !ok || !ok2 {
-				continue
-			}
-			readings = append(readings, Reading{counters, share.part, "", part}, Reading{counters, share.whole, "", whole})
-			if was, there := before[share.whole]; there && whole > was {
-				readings = append(readings, Reading{Engine, share.name, "", (part - before[share.part]) / (whole - was)})
-			}
-			before[share.part], before[share.whole] = part, whole
-		}
-		if steps, ok := values[drafts]; ok {
-			readings = append(readings, Reading{counters, drafts, "", steps})
-		}
-		return readings, nil
+		return readingsOf(values, before), nil
 	})
+}
+
+// readingsOf are the readings of values, by their names. Shares are those of what has
+// come since before, which is brought up to date.
+func readingsOf(values, before map[string]float64) (readings []Reading) {
+	for _, name := range []string{Running, Waiting, KVCache, Preemptions, Accepted, StepTokens} {
+		if v, ok := values[name]; ok {
+			readings = append(readings, reading(Engine, name, v))
+		}
+	}
+	for _, share := range [][3]string{{PrefixHits, hits, queries}, {Accepted, accepted, drafted}} {
+		name, ofPart, ofWhole := share[0], share[1], share[2]
+		part, ok := values[ofPart]
+		whole, ok2 := values[ofWhole]
+		if !ok || !ok2 {
+			continue
+		}
+		readings = append(readings, reading(counters, ofPart, part), reading(counters, ofWhole, whole))
+		if was, there := before[ofWhole]; there && whole > was {
+			readings = append(readings, reading(Engine, name, (part-before[ofPart])/(whole-was)))
+		}
+		before[ofPart], before[ofWhole] = part, whole
+	}
+	if steps, ok := values[drafts]; ok {
+		readings = append(readings, reading(counters, drafts, steps))
+	}
+	return readings
 }
 
 func (e *Exports) ask(ctx context.Context, client *http.Client) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask what the engine exports: %w", err)
+		return nil, err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask what the engine exports: %w", err)
+		return nil, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxExports))
-	if err != nil {
-		return nil, fmt.Errorf("ask what the engine exports: %w", err)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %d %s", e.URL, resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask what the engine exports: GET %s: %d %s", e.URL, resp.StatusCode, http.StatusText(resp.StatusCode))
-	}
-	return text, nil
+	return text, err
 }
 
 // pick finds the values by their names. Several engine ranks each have their own:

@@ -29,7 +29,7 @@ const (
 type GPUs struct {
 	Vendor string   `json:"vendor"`         // [NVIDIA] or [AMD]
 	Count  int      `json:"count"`          // how many are expected to answer
-	Only   []string `json:"only,omitempty"` // these, as the vendor's tool names them: an index, NVIDIA also a UUID; nil: all
+	Only   []string `json:"only,omitempty"` // these, as the tool names them: an index, or a UUID; nil: all
 }
 
 // amdAtOnce is how many of AMD's tools run at once: they are begun anew for each
@@ -61,7 +61,8 @@ func tool(ctx context.Context, script string, args ...string) *exec.Cmd {
 // nvidiaFields are what nvidia-smi is asked for, as its --help-query-gpu names
 // them. The reasons for clocks have had another name before driver 535; drivers
 // since then understand both.
-const nvidiaFields = "timestamp,index,power.draw,utilization.gpu,memory.used,temperature.gpu,clocks.sm,clocks.mem,clocks_throttle_reasons.active"
+const nvidiaFields = "timestamp,index,power.draw,utilization.gpu,memory.used,temperature.gpu," +
+	"clocks.sm,clocks.mem,clocks_throttle_reasons.active"
 
 // Bits of nvidia-smi's clock reasons (NVML, nvmlClocksEventReasons).
 const (
@@ -71,19 +72,20 @@ const (
 
 // watchNVIDIA lets one nvidia-smi repeat itself: beginning one takes longer than
 // a reading, and without persistence mode a second of the driver's time.
-func (g *GPUs) watchNVIDIA(ctx context.Context, every time.Duration, give func(time.Time, ...Reading)) error {
-	fields := nvidiaFields
-	err := g.streamNVIDIA(ctx, fields, every, give)
-	if err != nil && strings.Contains(err.Error(), "clocks_throttle_reasons") {
-		err = g.streamNVIDIA(ctx, strings.Replace(fields, "clocks_throttle_reasons", "clocks_event_reasons", 1), every, give)
+func (g *GPUs) watchNVIDIA(ctx context.Context, every time.Duration, give giver) error {
+	const older, newer = "clocks_throttle_reasons", "clocks_event_reasons"
+	err := g.streamNVIDIA(ctx, nvidiaFields, every, give)
+	if err != nil && strings.Contains(err.Error(), older) {
+		err = g.streamNVIDIA(ctx, strings.Replace(nvidiaFields, older, newer, 1), every, give)
 	}
 	return err
 }
 
-func (g *GPUs) streamNVIDIA(ctx context.Context, fields string, every time.Duration, give func(time.Time, ...Reading)) error {
+func (g *GPUs) streamNVIDIA(ctx context.Context, fields string, every time.Duration, give giver) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	args := []string{"--query-gpu=" + fields, "--format=csv,noheader,nounits", "-lms", strconv.FormatInt(every.Milliseconds(), 10)}
+	ms := strconv.FormatInt(every.Milliseconds(), 10)
+	args := []string{"--query-gpu=" + fields, "--format=csv,noheader,nounits", "-lms", ms}
 	if len(g.Only) > 0 {
 		args = append(args, "-i", strings.Join(g.Only, ","))
 	}
@@ -104,7 +106,8 @@ func (g *GPUs) streamNVIDIA(ctx context.Context, fields string, every time.Durat
 			give(at, readings...)
 			since = 0
 		} else if text := strings.TrimSpace(lines.Text()); text != "" {
-			said = plain.Cut(plain.Line(text), 1<<10) // of a GPU that is lost it says so each time, and goes on with the others
+			// Of a GPU that is lost it says so each time, and goes on with the others.
+			said = plain.Cut(plain.Line(text), 1<<10)
 			since++
 		}
 	}
@@ -132,16 +135,19 @@ func parseNVIDIA(line string, now time.Time) (at time.Time, readings []Reading, 
 	if err != nil || now.Sub(at).Abs() > 10*time.Second {
 		at = now
 	}
-	for i, q := range []struct {
-		name, unit string
-		scale      float64
-	}{{Power, "W", 1}, {Utilisation, "%", 1}, {Memory, "B", 1 << 20}, {Temperature, "°C", 1}, {SMClock, "MHz", 1}, {MemoryClock, "MHz", 1}} {
-		if v, err := strconv.ParseFloat(f[2+i], 64); err == nil {
-			readings = append(readings, Reading{of, q.name, q.unit, v * q.scale})
+	for i, name := range []string{Power, Utilisation, Memory, Temperature, SMClock, MemoryClock} {
+		v, err := strconv.ParseFloat(f[2+i], 64)
+		if err != nil {
+			continue
 		}
+		if name == Memory {
+			v *= 1 << 20
+		}
+		readings = append(readings, reading(of, name, v))
 	}
 	if mask, err := strconv.ParseUint(strings.TrimPrefix(f[8], "0x"), 16, 64); err == nil {
-		readings = append(readings, Reading{of, Throttled, "", flag(mask&slowed != 0)}, Reading{of, PowerCapped, "", flag(mask&swPowerCap != 0)})
+		readings = append(readings,
+			reading(of, Throttled, flag(mask&slowed != 0)), reading(of, PowerCapped, flag(mask&swPowerCap != 0)))
 	}
 	return at, readings, true
 }
@@ -202,17 +208,19 @@ func amdReadings(g smi.GPU) []Reading {
 	of := fmt.Sprintf("gpu%d", g.Index)
 	var readings []Reading
 	for _, q := range []struct {
-		name, unit string
-		value      smi.Value
+		name  string
+		value smi.Value
 	}{
-		{Power, "W", smi.First(g.At("Current Socket Graphics Package Power (W)"), g.At("Average Graphics Package Power (W)"), g.At("power", "socket_power"))},
-		{Utilisation, "%", smi.First(g.At("GPU use (%)"), g.At("usage", "gfx_activity"))},
-		{Temperature, "°C", smi.First(g.At("Temperature (Sensor junction) (C)"), g.At("temperature", "hotspot"), g.At("Temperature (Sensor edge) (C)"), g.At("temperature", "edge"))},
-		{SMClock, "MHz", smi.First(g.At("sclk clock speed:"), g.At("clock", "gfx_0", "clk"))},
-		{MemoryClock, "MHz", smi.First(g.At("mclk clock speed:"), g.At("clock", "mem_0", "clk"))},
+		{Power, smi.First(g.At("Current Socket Graphics Package Power (W)"),
+			g.At("Average Graphics Package Power (W)"), g.At("power", "socket_power"))},
+		{Utilisation, smi.First(g.At("GPU use (%)"), g.At("usage", "gfx_activity"))},
+		{Temperature, smi.First(g.At("Temperature (Sensor junction) (C)"), g.At("temperature", "hotspot"),
+			g.At("Temperature (Sensor edge) (C)"), g.At("temperature", "edge"))},
+		{SMClock, smi.First(g.At("sclk clock speed:"), g.At("clock", "gfx_0", "clk"))},
+		{MemoryClock, smi.First(g.At("mclk clock speed:"), g.At("clock", "mem_0", "clk"))},
 	} {
 		if v, ok := q.value.Number(); ok {
-			readings = append(readings, Reading{of, q.name, q.unit, v})
+			readings = append(readings, reading(of, q.name, v))
 		}
 	}
 	used, ok := g.At("VRAM Total Used Memory (B)").Bytes("B")
@@ -220,10 +228,10 @@ func amdReadings(g smi.GPU) []Reading {
 		used, ok = g.At("mem_usage", "used_vram").Bytes("") // it comes with its unit
 	}
 	if ok {
-		readings = append(readings, Reading{of, Memory, "B", float64(used)})
+		readings = append(readings, reading(of, Memory, float64(used)))
 	}
 	if is := g.At("power", "throttle_status").Text(); is == "THROTTLED" || is == "UNTHROTTLED" {
-		readings = append(readings, Reading{of, Throttled, "", flag(is == "THROTTLED")})
+		readings = append(readings, reading(of, Throttled, flag(is == "THROTTLED")))
 	}
 	return readings
 }

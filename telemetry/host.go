@@ -23,11 +23,11 @@ func hostSource() Source {
 		var readings []Reading
 		nowBusy, nowAll := processorTime(string(stat))
 		if all > 0 && nowAll > all {
-			readings = append(readings, Reading{Host, CPU, "%", 100 * (nowBusy - busy) / (nowAll - all)})
+			readings = append(readings, reading(Host, CPU, 100*(nowBusy-busy)/(nowAll-all)))
 		}
 		busy, all = nowBusy, nowAll
 		if used, ok := memoryInUse(string(memory)); ok {
-			readings = append(readings, Reading{Host, Memory, "B", used})
+			readings = append(readings, reading(Host, Memory, used))
 		}
 		return readings, nil
 	})

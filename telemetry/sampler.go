@@ -25,15 +25,20 @@ type Reading struct {
 	Value          float64
 }
 
+func reading(of, name string, value float64) Reading { return Reading{of, name, units[name], value} }
+
+// giver takes what was read at a moment.
+type giver = func(at time.Time, readings ...Reading)
+
 // Source reads until ctx ends, about once an interval, and gives what it has
 // read at which moment. It returns why it cannot go on; it is then begun anew.
-type Source func(ctx context.Context, every time.Duration, give func(at time.Time, readings ...Reading)) error
+type Source func(ctx context.Context, every time.Duration, give giver) error
 
 // polled makes a source of a function that reads once. Readings that take longer than
 // the interval are begun while others are under way, atOnce at most; where that is not
 // enough they come as fast as they can, and those in between are missing.
 func polled(atOnce int, read func(ctx context.Context) ([]Reading, error)) Source {
-	return func(ctx context.Context, every time.Duration, give func(time.Time, ...Reading)) error {
+	return func(ctx context.Context, every time.Duration, give giver) error {
 		type result struct {
 			at       time.Time
 			readings []Reading

@@ -34,6 +34,11 @@ const (
 	StepTokens  = "tokens_per_step"        // tokens that one step of speculative decoding brings, its own one included
 )
 
+// units are those of the series that have one.
+var units = map[string]string{
+	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%",
+}
+
 // Record is what was read while one cell was measured.
 type Record struct {
 	Interval float64  `json:"interval_s"` // between two readings, as planned

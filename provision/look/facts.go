@@ -29,9 +29,11 @@ var factsScript string
 // within bounds a driver that hangs, which broken GPUs make it do.
 const within = time.Minute
 
+var errSilent = fmt.Errorf("nothing came within %s: a driver may hang", within)
+
 // run runs a script that asks the tools of a host.
 func run(ctx context.Context, c *reach.Conn, script string, args ...string) (lines, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("nothing came within %s: a driver may hang", within))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errSilent)
 	defer cancel()
 	said, err := c.Ask(ctx, script, args...)
 	return lines{said}, err
@@ -85,7 +87,8 @@ func parseFacts(said lines) provision.Facts {
 			f.GPUs = append(f.GPUs, amdGPU(g, system))
 		}
 	}
-	f.Problems = append(f.Problems, said.ask([]tool{{provision.RocmSMI, "rocm", read}, {provision.AMDSMI, "amd", read}})...)
+	tools := []tool{{provision.RocmSMI, "rocm", read}, {provision.AMDSMI, "amd", read}}
+	f.Problems = append(f.Problems, said.ask(tools)...)
 	return f
 }
 

@@ -17,7 +17,9 @@ import (
 // ports. Otherwise it returns an [provision.UncleanError] with what is still there, or why
 // that cannot be found out. What others have put on the GPUs meanwhile is
 // returned, and no error.
-func ProveGone(ctx context.Context, c *reach.Conn, t provision.Traces, patience time.Duration) (others []provision.GPUProcess, err error) {
+func ProveGone(
+	ctx context.Context, c *reach.Conn, t provision.Traces, patience time.Duration,
+) (others []provision.GPUProcess, err error) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for every := 50 * time.Millisecond; ; every = min(2*every, 2*time.Second) {
@@ -40,7 +42,9 @@ func ProveGone(ctx context.Context, c *reach.Conn, t provision.Traces, patience 
 }
 
 // stillThere says what is there at this moment.
-func stillThere(ctx context.Context, c *reach.Conn, t provision.Traces) (left []string, others []provision.GPUProcess, err error) {
+func stillThere(
+	ctx context.Context, c *reach.Conn, t provision.Traces,
+) (left []string, others []provision.GPUProcess, err error) {
 	for _, port := range t.Ports {
 		listens, err := stillListens(ctx, c, t, port)
 		if err != nil {

@@ -14,7 +14,9 @@ import (
 // Prepare sets what p wants, and reads it back. note is called with all that will be
 // changed before anything is; when it fails nothing is. When a setting cannot be
 // made, some are: what was noted has to be restored.
-func Prepare(ctx context.Context, c *reach.Conn, p provision.Prepare, note func([]provision.Change) error) ([]provision.Change, error) {
+func Prepare(
+	ctx context.Context, c *reach.Conn, p provision.Prepare, note func([]provision.Change) error,
+) ([]provision.Change, error) {
 	now, err := Condition(ctx, c, nil, nil)
 	if err != nil {
 		return nil, err

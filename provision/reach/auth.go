@@ -168,7 +168,9 @@ func (k *keyring) askAgent(ctx context.Context) []ssh.Signer {
 // readKey reads a private key file. An encrypted one whose public half is in
 // the agent is signed for there; any other is asked a passphrase for, once, and
 // only when the host wants a signature of it.
-func readKey(file string, passphrase func(string) (string, error), agentKeys []ssh.Signer, asking func() func()) (ssh.Signer, error) {
+func readKey(
+	file string, passphrase func(string) (string, error), agentKeys []ssh.Signer, asking func() func(),
+) (ssh.Signer, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -187,7 +189,8 @@ func readKey(file string, passphrase func(string) (string, error), agentKeys []s
 		}
 	}
 	if passphrase == nil {
-		return nil, errors.New("the key is encrypted and nobody can be asked for its passphrase: add it to the SSH agent with ssh-add")
+		return nil, errors.New("the key is encrypted and nobody can be asked for its passphrase: " +
+			"add it to the SSH agent with ssh-add")
 	}
 	unlock := sync.OnceValues(func() (ssh.Signer, error) {
 		defer asking()()

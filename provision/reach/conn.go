@@ -52,6 +52,13 @@ type transport interface {
 	close() error
 }
 
+// whoAndWhere prints the login's home, and what tells the machine from others.
+const whoAndWhere = `printf '%s\n' "$HOME"
+{ uname -n; cat /etc/machine-id || cat /var/lib/dbus/machine-id; } 2>/dev/null; true`
+
+// errTooLong is a command that does not end.
+var errTooLong = fmt.Errorf("it has not ended within %s: what it waits for there may hang, such as a file system", runWithin)
+
 // Dial connects to a host: over SSH, or to the local machine. It makes one
 // attempt; ctx bounds it and ends it at any point of the handshake. Its errors
 // are [provision.ErrUnreachable], [provision.ErrAuth], [provision.ErrHostKey] or [provision.ErrHostKeyUnknown], and say
@@ -69,9 +76,12 @@ func Dial(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*C
 		}
 		link = t
 	}
-	c := &Conn{host: h, log: log, link: link, ssh: opt, changing: semaphore.NewWeighted(1), lanes: []*lane{{link, pipesBeside}}}
+	c := &Conn{
+		host: h, log: log, link: link, ssh: opt,
+		changing: semaphore.NewWeighted(1), lanes: []*lane{{link, pipesBeside}},
+	}
 	c.life, c.end = context.WithCancel(context.Background())
-	said, err := c.Run(ctx, `printf '%s\n' "$HOME"; { uname -n; cat /etc/machine-id || cat /var/lib/dbus/machine-id; } 2>/dev/null; true`, nil)
+	said, err := c.Run(ctx, whoAndWhere, nil)
 	if err != nil {
 		link.close()
 		return nil, err
@@ -121,7 +131,7 @@ func (c *Conn) Machine() string { return c.machine }
 func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string, error) {
 	if _, bound := ctx.Deadline(); !bound {
 		var cancel func()
-		ctx, cancel = context.WithTimeoutCause(ctx, runWithin, fmt.Errorf("it has not ended within %s: what it waits for there may hang, such as a file system", runWithin))
+		ctx, cancel = context.WithTimeoutCause(ctx, runWithin, errTooLong)
 		defer cancel()
 	}
 	ctx, stop := context.WithCancelCause(ctx)

@@ -16,6 +16,20 @@ import (
 	"hclbench/provision"
 )
 
+// What is wrong with a host's key, and what to do.
+const (
+	noKey = `host_key is not a public key such as "ssh-ed25519 AAAA…" (%w): ` +
+		"take it from the host's /etc/ssh/ssh_host_ed25519_key.pub"
+	otherKey = "the host presents the key %s, host_key is %s: this is another machine, or it was set up anew; " +
+		"when you know that it was, put its new key into the host block"
+	newKey = "the host key of %s is not known: %s (%s). Compare it with what the provider shows, " +
+		"or on the host with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`; " +
+		"then accept it with --accept-new-host-keys, or write host_key = %q into the host block"
+	hasChanged = "the host key of %s has changed: %s:%d has %s, the host presents %s. " +
+		"Somebody may be between you and the host, or it was set up anew; " +
+		"when you know that it was, forget the old key with `ssh-keygen -f %s -R %s`"
+)
+
 // hostKeys decides whether a host is the one that is meant.
 type hostKeys struct {
 	check      ssh.HostKeyCallback
@@ -97,7 +111,7 @@ func knownHostsFiles(opt SSH) ([]string, error) {
 func pinnedHostKey(h *provision.Host) (*hostKeys, error) {
 	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(h.HostKey))
 	if err != nil {
-		return nil, provision.Fail(h, provision.ErrHostKey, `host_key is not a public key such as "ssh-ed25519 AAAA…" (%w): take it from the host's /etc/ssh/ssh_host_ed25519_key.pub`, err)
+		return nil, provision.Fail(h, provision.ErrHostKey, noKey, err)
 	}
 	algorithms := []string{want.Type()}
 	if want.Type() == ssh.KeyAlgoRSA {
@@ -107,23 +121,25 @@ func pinnedHostKey(h *provision.Host) (*hostKeys, error) {
 		if string(got.Marshal()) == string(want.Marshal()) {
 			return nil
 		}
-		return provision.Fail(h, provision.ErrHostKey, "the host presents the key %s, host_key is %s: this is another machine, or it was set up anew; when you know that it was, put its new key into the host block",
-			describeKey(got), describeKey(want))
+		return provision.Fail(h, provision.ErrHostKey, otherKey, describeKey(got), describeKey(want))
 	}
 	return &hostKeys{check: check, algorithms: algorithms, expects: "host_key"}, nil
 }
 
 // unknownKey asks about a host that no file knows, and remembers a yes.
-func unknownKey(h *provision.Host, address string, key ssh.PublicKey, files []string, opt SSH, asking func() func()) error {
+func unknownKey(
+	h *provision.Host, address string, key ssh.PublicKey, files []string, opt SSH, asking func() func(),
+) error {
 	switch {
 	case opt.from.acceptNew:
-		opt.from.log.Warn("accepting a new host key, as the SSH configuration says", "address", address, "key", describeKey(key))
+		opt.from.log.Warn("accepting a new host key, as the SSH configuration says",
+			"address", address, "key", describeKey(key))
 	case opt.from.neverAsk || opt.AcceptNew == nil || !ask(h, key, opt, asking):
 		looked := "no known_hosts file was given"
 		if len(files) > 0 {
 			looked = "looked in " + strings.Join(files, " and ")
 		}
-		return provision.Fail(h, provision.ErrHostKeyUnknown, "the host key of %s is not known: %s (%s). Compare it with what the provider shows, or on the host with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`; then accept it with --accept-new-host-keys, or write host_key = %q into the host block",
+		return provision.Fail(h, provision.ErrHostKeyUnknown, newKey,
 			address, describeKey(key), looked, authorizedKey(key))
 	}
 	if len(files) == 0 {
@@ -149,8 +165,9 @@ func changedKey(h *provision.Host, address string, got ssh.PublicKey, want []xkn
 			break
 		}
 	}
-	return provision.Fail(h, provision.ErrHostKey, "the host key of %s has changed: %s:%d has %s, the host presents %s. Somebody may be between you and the host, or it was set up anew; when you know that it was, forget the old key with `ssh-keygen -f %s -R %s`",
-		address, old.Filename, old.Line, describeKey(old.Key), describeKey(got), plain.Quote(old.Filename), plain.Quote(knownhosts.Normalize(address)))
+	return provision.Fail(h, provision.ErrHostKey, hasChanged,
+		address, old.Filename, old.Line, describeKey(old.Key), describeKey(got),
+		plain.Quote(old.Filename), plain.Quote(knownhosts.Normalize(address)))
 }
 
 // appendKnownHost adds one line, and creates the file when it is missing. It

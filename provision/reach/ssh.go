@@ -73,7 +73,9 @@ type sshTransport struct {
 	end     context.CancelFunc
 }
 
-func dialSSH(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger, keepalive time.Duration) (*sshTransport, error) {
+func dialSSH(
+	ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger, keepalive time.Duration,
+) (*sshTransport, error) {
 	opt.from.log = log
 	link, err := dialLink(ctx, h, opt, keepalive)
 	if err != nil {

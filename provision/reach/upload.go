@@ -118,7 +118,9 @@ func explainSFTP(client *sftp.Client, folder string, size int64, err error) erro
 	case disk.Files > 0 && disk.Favail == 0:
 		return fmt.Errorf("the disk with %s is full: it takes no more files (%w)", folder, err)
 	case disk.Bavail*disk.Frsize < uint64(max(size, 1)):
-		return fmt.Errorf("the disk with %s is full: it has %s free, of %s that are needed (%w)", folder, provision.Bytes(int64(disk.Bavail*disk.Frsize)), provision.Bytes(size), err)
+		free := provision.Bytes(int64(disk.Bavail * disk.Frsize))
+		return fmt.Errorf("the disk with %s is full: it has %s free, of %s that are needed (%w)",
+			folder, free, provision.Bytes(size), err)
 	}
 	return fmt.Errorf("the host does not say why; a quota may be used up (%w)", err)
 }
