@@ -107,7 +107,8 @@ func (l Logins) Find(ctx context.Context, registry string) (Login, error) {
 	if found {
 		return login, nil
 	}
-	return login, l.askHelper(ctx, config, names, &login)
+	err = l.askHelper(ctx, config, names, &login)
+	return login, err
 }
 
 // login fills in the login that the file itself has for one of the names.
