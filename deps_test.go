@@ -38,7 +38,11 @@ var rooms = []room{
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
 	{"engines", []string{"provision", "telemetry", "origin", "plain"},
 		"pure functions from engine and host to a container, and to the names of what it exports; of origin only how an image's name is read"},
-	{"report", []string{"results", "results/formats", "load", "telemetry", "where", "plain"},
+	{"report/chart", []string{"report/number"},
+		"lines and bars become SVG and pixels; what they are of, it is told, so that it knows neither cells nor results"},
+	{"report/number", nil,
+		"numbers as people read them, in charts as in tables"},
+	{"report", []string{"report/chart", "report/number", "results", "results/formats", "load", "telemetry", "where", "plain"},
 		"renders what was measured; it works where no host and no lab is; of formats only what the columns of a published table mean"},
 	{"results/bundle", []string{"results", "results/door", "load", "plain"},
 		"a run as one file, out of a store and into another"},
@@ -127,7 +131,7 @@ var libraries = []struct {
 	{"github.com/distribution/reference", []string{"origin", "testhost"}, "one reading of image references, Docker's own"},
 	{"golang.org/x/term", []string{"cmd/hcl"}, "the terminal is the command's"},
 
-	{"golang.org/x/image", []string{"report"}, "charts as pictures: polygons and letters become pixels in one room"},
+	{"golang.org/x/image", []string{"report/chart"}, "charts as pictures: polygons and letters become pixels in one room"},
 
 	{"modernc.org/sqlite", []string{"results"}, "the database is an index that only the store knows"},
 	{"github.com/jackc/pgx/v5", []string{"results"}, "the database of a store that a team shares; pure Go, behind database/sql"},

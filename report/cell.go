@@ -12,6 +12,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -47,12 +48,12 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 	line("Command", "%s", commandText(d.Command))
 	switch {
 	case d.Ready > 0:
-		line("Ready", "%s s after its start", number(d.Ready))
+		line("Ready", "%s s after its start", number.Text(d.Ready))
 	case len(d.Command) > 0 && r.Verdict().Verdict == load.Void:
 		line("Ready", "never, as far as is known")
 	}
 	for _, p := range d.Phases {
-		line("", "%s s %s", number(p.Seconds), p.Name)
+		line("", "%s s %s", number.Text(p.Seconds), p.Name)
 	}
 	line("Compile cache", "%s", d.CompileCache)
 	if d.Listener != nil {

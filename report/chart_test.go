@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"image/png"
 	"io"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hclbench/load"
+	"hclbench/report/chart"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -28,60 +28,6 @@ func readDoc(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// Whatever the values, they lie within the axis, ticks rise, and there are neither
-// none nor many.
-func TestScale(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
-		values := make([]float64, 1+random.IntN(6))
-		size := math.Pow(10, float64(random.IntN(12)-4))
-		for i := range values {
-			values[i] = size * random.Float64() * math.Pow(10, float64(random.IntN(3)))
-		}
-		a := axis{zero: random.IntN(2) == 0, log: random.IntN(4) == 0, linear: random.IntN(4) == 0}
-		if slices.Min(values) <= 0 {
-			a.log = false
-		}
-		s, ticks := a.fit(values, 0, 500, 2+random.IntN(8))
-		for _, v := range values {
-			if at := s.at(v); math.IsNaN(at) || at < -1e-6 || at > 500+1e-6 {
-				t.Fatalf("%+v of %v: %v is drawn at %v of 500", a, values, v, at)
-			}
-		}
-		if len(ticks) < 1 || len(ticks) > 16 || !slices.IsSorted(ticks) {
-			t.Fatalf("%+v of %v has the ticks %v", a, values, ticks)
-		}
-		for _, v := range ticks {
-			if text := short(v); len(text) > 14 && !s.log {
-				t.Fatalf("%+v of %v has the tick %s", a, values, text)
-			}
-		}
-	}
-}
-
-func TestTicks(t *testing.T) {
-	for _, c := range []struct {
-		axis   axis
-		values []float64
-		want   []float64
-	}{
-		{axis{zero: true}, []float64{83, 915}, []float64{0, 250, 500, 750, 1000}},
-		{axis{zero: true}, []float64{20, 137}, []float64{0, 50, 100, 150}},
-		{axis{zero: true}, []float64{300, 27_000}, []float64{500, 1000, 2000, 5000, 10_000, 20_000}},
-		{axis{zero: true, linear: true, to: 100}, []float64{1, 99}, []float64{0, 25, 50, 75, 100}},
-		{axis{zero: true}, []float64{7, 7}, []float64{0, 2, 4, 6, 8}},
-		{axis{ticks: []float64{4, 8, 16}}, []float64{4, 8, 16}, []float64{4, 8, 16}},
-	} {
-		_, got := c.axis.fit(c.values, 0, 300, 4)
-		if c.values[1] == 27_000 {
-			_, got = c.axis.fit(c.values, 0, 300, 6)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%+v of %v (-want +got):\n%s", c.axis, c.values, diff)
-		}
-	}
 }
 
 // Every chart is a file that others can read: SVG that is XML with nothing of the
@@ -182,10 +128,10 @@ func TestSeries(t *testing.T) {
 	all := newSeries(rows, nil)
 	var labels []string
 	for i, s := range all.all {
-		if s.index != i {
-			t.Errorf("%s has the index %d at %d", s.label, s.index, i)
+		if s.Index != i {
+			t.Errorf("%s has the index %d at %d", s.Label, s.Index, i)
 		}
-		labels = append(labels, s.label)
+		labels = append(labels, s.Label)
 	}
 	want := []string{"MI300X · vLLM", "MI300X · SGLang", "H200 · SGLang", "H200 · vLLM", "H200 · TensorRT-LLM"}
 	if diff := cmp.Diff(want, labels); diff != "" {
@@ -203,7 +149,7 @@ func TestSeries(t *testing.T) {
 	rows[4].Deployment.Engine = "vllm.tuned"
 	labels = nil
 	for _, s := range newSeries(rows, nil).all {
-		labels = append(labels, s.label)
+		labels = append(labels, s.Label)
 	}
 	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM h200, attention flash", "8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM h200, attention mla"}
 	if diff := cmp.Diff(want, labels); diff != "" {
@@ -217,7 +163,7 @@ func TestSeries(t *testing.T) {
 	}
 	labels = nil
 	for _, s := range newSeries(rows, nil).all {
-		labels = append(labels, s.label)
+		labels = append(labels, s.Label)
 	}
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Errorf("labels of a rehearsal (-want +got):\n%s", diff)
@@ -239,7 +185,7 @@ func TestLeads(t *testing.T) {
 	}
 	var got []string
 	for _, l := range leads(all[0].against(medianTTFT), medianTTFT) {
-		got = append(got, fmt.Sprintf("%s %s %s", short(l.x), l.series.label, percent(l.by)))
+		got = append(got, fmt.Sprintf("%s %s %s", number.Short(l.x), l.series.Label, number.Change(l.by)))
 	}
 	// The rows of TensorRT-LLM contradict themselves in their mean concurrency only, which
 	// is no doubt about their TTFT.
@@ -249,18 +195,18 @@ func TestLeads(t *testing.T) {
 		t.Errorf("ahead in TTFT (-want +got):\n%s", diff)
 	}
 
-	a, b := &series{label: "a"}, &series{label: "b"}
-	c := &chart{x: axis{ticks: []float64{1, 2, 3}}, lines: []line{
-		{series: a, dots: []dot{{x: 1, y: 100}, {x: 2, y: 100}, {x: 3, y: 100}}},
-		{series: b, dots: []dot{{x: 1, y: 100.5}, {x: 3, y: 200}}},
+	a, b := &chart.Series{Label: "a"}, &chart.Series{Label: "b"}
+	c := &chart.Panel{X: chart.Axis{Ticks: []float64{1, 2, 3}}, Lines: []chart.Line{
+		{Series: a, Dots: []chart.Dot{{X: 1, Y: 100}, {X: 2, Y: 100}, {X: 3, Y: 100}}},
+		{Series: b, Dots: []chart.Dot{{X: 1, Y: 100.5}, {X: 3, Y: 200}}},
 	}}
 	if diff := cmp.Diff([]lead{{x: 1, level: true, by: 0.005}, {x: 2}, {x: 3, series: b, by: 1}}, leads(c, outputThroughput),
-		cmp.AllowUnexported(lead{}, series{}), cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
+		cmp.AllowUnexported(lead{}, chart.Series{}), cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
 		t.Errorf("level, alone, ahead (-want +got):\n%s", diff)
 	}
 
 	// Two that serve nothing within their SLO are level.
-	c = &chart{x: axis{ticks: []float64{1}}, lines: []line{{series: a, dots: []dot{{x: 1}}}, {series: b, dots: []dot{{x: 1}}}}}
+	c = &chart.Panel{X: chart.Axis{Ticks: []float64{1}}, Lines: []chart.Line{{Series: a, Dots: []chart.Dot{{X: 1}}}, {Series: b, Dots: []chart.Dot{{X: 1}}}}}
 	if got := leads(c, goodput); len(got) != 1 || !got[0].level || got[0].series != nil {
 		t.Errorf("of 0 and 0 one is ahead: %+v", got)
 	}
@@ -279,7 +225,7 @@ func TestSharedReasons(t *testing.T) {
 	}
 	doubts := func() (n int) {
 		for _, s := range samples(rows, newSeries(rows, nil)) {
-			if d, _ := s.value(outputThroughput); d.doubt {
+			if d, _ := s.value(outputThroughput); d.Doubt {
 				n++
 			}
 		}

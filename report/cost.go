@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -113,6 +114,29 @@ func (s Spending) String() string {
 // held is Held as people say it: "35s", "2h10m0s".
 func (s Spending) held() string {
 	return time.Duration(s.Held * float64(time.Second)).Round(time.Second).String()
+}
+
+// spendingSheet is what runs had of hosts.
+func spendingSheet(all []Spending) *sheet {
+	var lines [][]string
+	for _, s := range all {
+		part := func(v float64) string {
+			if s.Held <= 0 {
+				return ""
+			}
+			return number.Text(100 * v / s.Held)
+		}
+		money := func(v float64) string {
+			if s.Price <= 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.2f", v)
+		}
+		lines = append(lines, []string{s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle), money(s.Price), money(s.Cost), money(s.IdleCost)})
+	}
+	return tabulate([]column{{name: "Run", left: true}, {name: "Host", left: true}, {name: "Held"},
+		{group: "% of it", name: "Starting"}, {group: "% of it", name: "Measuring"}, {group: "% of it", name: "Idle"},
+		{group: "USD", name: "per hour"}, {group: "USD", name: "in all"}, {group: "USD", name: "of it idle"}}, lines)
 }
 
 // Spent adds up what runs had of their hosts. It knows what rows know: an engine

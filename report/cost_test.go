@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hclbench/load"
+	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/telemetry"
 )
@@ -113,7 +114,7 @@ func TestCSV(t *testing.T) {
 		line := lines[i+1]
 		want := ""
 		if r.Summary != nil {
-			want = exact(r.Summary.OutputThroughput)
+			want = number.Exact(r.Summary.OutputThroughput)
 		}
 		if got := line[column["output_throughput"]]; got != want {
 			t.Errorf("cell %s: output_throughput %q, want %q", r.ID, got, want)

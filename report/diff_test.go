@@ -181,9 +181,9 @@ func TestDiff(t *testing.T) {
 	}
 
 	for format, want := range map[string]string{
-		"text":         "cells in both, 1 only in A\noutput_throughput: 1 worse, 1 better, 1 level\n\nOutput",
+		"text":         "cells in both, 1 only in A\nin all cells: benchmark online, engine vllm.h200, output_tokens 128\noutput_throughput: 1 worse, 1 better, 1 level\n\nOutput",
 		"text, inputs": "\nWhat else is not the same\nengine     what went in          A      B      cells\nvllm.h200  --tp                  8      4          3\n",
-		"markdown":     "| benchmark | cell | A | B | change |  |\n|---|---|---:|---:|---:|---|\n| online | vllm.h200 concurrency=4 output\\_tokens=128 | 100 ±1% | 90.0 ±2% | -10.0 % |",
+		"markdown":     "| concurrency | A | B | change |  |\n|---:|---:|---:|---:|---|\n| 4 | 100 ±1% | 90.0 ±2% | -10.0 % |",
 		"json":         `"change_percent": -10`,
 		"benchstat":    "side: B\nresults: run b\nBenchmarkOnline/engine=vllm.h200/concurrency=4/output_tokens=128\t1\t90 output_throughput\n",
 	} {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -32,8 +33,6 @@ type hostFacts struct {
 	} `json:"gpus"`
 }
 
-type pageHost struct{ Name, GPUs, Driver, CPU, Memory, System, Docker, Settings string }
-
 // made is what a host's facts say of what it is, without the moment at which it was
 // looked at: free disks and temperatures explain nothing that was measured.
 func made(facts json.RawMessage) map[string]any {
@@ -47,48 +46,44 @@ func made(facts json.RawMessage) map[string]any {
 
 type pageEngine struct {
 	Name   string
-	Facts  []named
+	Facts  []fact
 	Blocks []pageBlock
 }
 
 type pageBlock struct{ Name, Text string }
 
-// environment is what the cells were measured on: each host, and each deployment
-// once.
-func environment(rows []results.Row) ([]pageHost, []pageEngine) {
-	var hosts []pageHost
-	var engines []pageEngine
-	seen := map[string]bool{}
+// hostSheet is what is known of each host.
+func hostSheet(rows []results.Row) *sheet {
+	columns := []column{{name: "Host", left: true}, {name: "GPUs", left: true}, {name: "Driver", left: true}, {name: "Processors", left: true}, {name: "Memory, GiB"},
+		{name: "System", left: true}, {name: "Docker", left: true}, {name: "Settings", left: true}}
+	var hosts [][]string
 	for i := range rows {
-		d := &rows[i].Deployment
-		if host, ok := newHost(d); ok && !slices.Contains(hosts, host) {
+		host, ok := hostLine(&rows[i].Deployment)
+		if ok && !slices.ContainsFunc(hosts, func(known []string) bool { return slices.Equal(known, host) }) {
 			hosts = append(hosts, host)
 		}
-		if key := d.ID + d.Digest + d.Engine + d.GPUs + string(d.Served); !seen["engine"+key] {
-			seen["engine"+key] = true
-			engines = append(engines, newEngine(d))
-		}
 	}
-	return hosts, engines
+	return tabulate(columns, hosts)
 }
 
-func newHost(d *results.Deployment) (pageHost, bool) {
+// hostLine is a host in the columns of [hostSheet].
+func hostLine(d *results.Deployment) ([]string, bool) {
 	var f hostFacts
 	if len(d.Facts) == 0 || json.Unmarshal(d.Facts, &f) != nil {
-		return pageHost{}, false // whoever stored them had something else in mind
+		return nil, false // whoever stored them had something else in mind
 	}
-	h := pageHost{Name: d.Host, GPUs: gpuName(d.GPUs), System: strings.Trim(f.OS+", "+f.Kernel, ", "), Docker: f.Docker, CPU: f.CPUModel}
+	cpu, memory, gpus, docker := f.CPUModel, "", gpuName(d.GPUs), f.Docker
 	if f.CPUs > 0 {
-		h.CPU = strings.TrimSpace(fmt.Sprintf("%d × %s", f.CPUs, cmp.Or(f.CPUModel, "?")))
+		cpu = fmt.Sprintf("%d × %s", f.CPUs, cmp.Or(f.CPUModel, "?"))
 	}
 	if f.MemoryBytes > 0 {
-		h.Memory = number(float64(f.MemoryBytes) / (1 << 30))
+		memory = number.Text(float64(f.MemoryBytes) / (1 << 30))
 	}
 	var models, drivers []string
 	for _, g := range f.GPUs {
 		name := g.Name
 		if g.MemoryBytes > 0 {
-			name += fmt.Sprintf(" %s GiB", number(float64(g.MemoryBytes)/(1<<30)))
+			name += fmt.Sprintf(" %s GiB", number.Text(float64(g.MemoryBytes)/(1<<30)))
 		}
 		if !slices.Contains(models, name) {
 			models = append(models, name)
@@ -98,28 +93,44 @@ func newHost(d *results.Deployment) (pageHost, bool) {
 		}
 	}
 	if len(models) > 0 {
-		h.GPUs = fmt.Sprintf("%d × %s", len(f.GPUs), strings.Join(models, ", "))
+		gpus = fmt.Sprintf("%d × %s", len(f.GPUs), strings.Join(models, ", "))
 	}
 	if f.ROCm != "" {
 		drivers = append(drivers, "ROCm "+f.ROCm)
 	}
-	h.Driver = strings.Join(drivers, ", ")
 	if f.Toolkit != "" {
-		h.Docker += ", container toolkit " + f.Toolkit
+		docker += ", container toolkit " + f.Toolkit
 	}
-	var settings []string
-	for _, name := range slices.Sorted(maps.Keys(f.Settings)) {
-		settings = append(settings, name+" "+f.Settings[name])
+	return []string{d.Host, gpus, strings.Join(drivers, ", "), cpu, memory, strings.Trim(f.OS+", "+f.Kernel, ", "), docker,
+		strings.Join(inOrder(f.Settings, " "), ", ")}, true
+}
+
+// inOrder are the names of a map with their values, "torch 2.7.0".
+func inOrder(m map[string]string, separator string) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, name+separator+m[name])
 	}
-	h.Settings = strings.Join(settings, ", ")
-	return h, true
+	return all
+}
+
+// engines are the deployments on which the cells were measured, each once.
+func engines(rows []results.Row) (all []pageEngine) {
+	seen := map[string]bool{}
+	for i := range rows {
+		d := &rows[i].Deployment
+		if key := d.ID + d.Digest + d.Engine + d.GPUs + string(d.Served); !seen[key] {
+			seen[key] = true
+			all = append(all, newEngine(d))
+		}
+	}
+	return all
 }
 
 func newEngine(d *results.Deployment) pageEngine {
 	e := pageEngine{Name: cmp.Or(d.Engine, d.ID)}
 	add := func(name, value string) {
 		if value != "" {
-			e.Facts = append(e.Facts, named{name, value})
+			e.Facts = append(e.Facts, fact{name, value})
 		}
 	}
 	add("Kind", kindName(d.Kind))
@@ -132,17 +143,13 @@ func newEngine(d *results.Deployment) pageEngine {
 	add("Model", d.Model)
 	add("Image", d.Image)
 	add("Digest", d.Digest)
-	var versions []string
-	for _, name := range slices.Sorted(maps.Keys(d.Versions)) {
-		versions = append(versions, name+" "+d.Versions[name])
-	}
-	add("Versions", strings.Join(versions, ", "))
+	add("Versions", strings.Join(inOrder(d.Versions, " "), ", "))
 	if d.Ready > 0 {
-		add("Ready in", number(d.Ready)+" s")
+		add("Ready in", number.Text(d.Ready)+" s")
 	}
 	var phases []string
 	for _, p := range d.Phases {
-		phases = append(phases, fmt.Sprintf("%s %s s", p.Name, number(p.Seconds)))
+		phases = append(phases, fmt.Sprintf("%s %s s", p.Name, number.Text(p.Seconds)))
 	}
 	add("of it", strings.Join(phases, ", "))
 	add("Compile cache", d.CompileCache)
@@ -150,7 +157,7 @@ func newEngine(d *results.Deployment) pageEngine {
 		add("Server", d.Listener.String())
 	}
 	if d.PricePerHour > 0 {
-		add("Price", number(d.PricePerHour)+" USD per hour, the whole host")
+		add("Price", number.Text(d.PricePerHour)+" USD per hour, the whole host")
 	}
 	block := func(name, text string) {
 		if text != "" {
@@ -158,11 +165,7 @@ func newEngine(d *results.Deployment) pageEngine {
 		}
 	}
 	block("Command", commandText(d.Command))
-	var identity []string
-	for _, name := range slices.Sorted(maps.Keys(d.Identity)) {
-		identity = append(identity, name+" = "+d.Identity[name])
-	}
-	block("Identity", strings.Join(identity, "\n"))
+	block("Identity", strings.Join(inOrder(d.Identity, " = "), "\n"))
 	var served bytes.Buffer
 	if len(d.Served) > 0 && json.Indent(&served, d.Served, "", "  ") == nil {
 		block("Served configuration", served.String())

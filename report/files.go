@@ -7,31 +7,26 @@ import (
 	"os"
 	"path/filepath"
 
+	"hclbench/report/chart"
 	"hclbench/results"
-)
-
-// Sizes of charts as files.
-const (
-	fileWide, fileHigh         = 720, 400
-	fileHeroWide, fileHeroHigh = 960, 520
 )
 
 // SVG writes every chart of the page as a file of a folder, with its data beside
 // it as CSV, and returns their names. The folder is made; files of the same names
 // are replaced.
 func SVG(dir string, rows []results.Row, about About) ([]string, error) {
-	return files(dir, rows, about, ".svg", func(d *drawing, f *os.File) error {
-		_, err := fmt.Fprintln(f, d.svg(true))
+	return files(dir, rows, about, ".svg", func(d *chart.Drawing, f *os.File) error {
+		_, err := fmt.Fprintln(f, d.SVG(true))
 		return err
 	})
 }
 
 // PNG is [SVG] as pictures of twice as many pixels.
 func PNG(dir string, rows []results.Row, about About) ([]string, error) {
-	return files(dir, rows, about, ".png", func(d *drawing, f *os.File) error { return d.writePNG(f) })
+	return files(dir, rows, about, ".png", func(d *chart.Drawing, f *os.File) error { return d.PNG(f) })
 }
 
-func files(dir string, rows []results.Row, about About, suffix string, write func(d *drawing, f *os.File) error) ([]string, error) {
+func files(dir string, rows []results.Row, about About, suffix string, write func(d *chart.Drawing, f *os.File) error) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -55,7 +50,7 @@ func files(dir string, rows []results.Row, about About, suffix string, write fun
 			for i, c := range fig.charts {
 				name := fig.id
 				if len(fig.charts) > 1 {
-					name += "-" + slug(c.title)
+					name += "-" + slug(c.Title)
 				}
 				d := fig.file(c)
 				if err := create(taken.name(name)+suffix, func(f *os.File) error { return write(d, f) }); err != nil {
@@ -68,26 +63,4 @@ func files(dir string, rows []results.Row, about About, suffix string, write fun
 		}
 	}
 	return names, nil
-}
-
-// file is a chart that stands alone: with its legend, and with what is the same
-// for all of it as the end of its title.
-func (f *figure) file(c *chart) *drawing {
-	width, height := float64(fileWide), float64(fileHigh)
-	switch {
-	case c.groups != nil:
-		legend := c.legend(&drawing{width: width}, 8)
-		height = c.barsHeight() + legend
-	case f.hero:
-		width, height = fileHeroWide, fileHeroHigh
-	case f.wide:
-		height = overHigh + 60
-	}
-	alone := *c
-	if f.under != "" && f.id != "prefix-cache" {
-		alone.note = f.under
-	}
-	d := alone.draw(width, height, true)
-	d.margin = 16
-	return d
 }

@@ -1,17 +1,15 @@
 package report
 
 import (
-	"encoding/xml"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"hclbench/load"
 	"hclbench/plain"
+	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/where"
 )
@@ -159,10 +157,9 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 		return Unknown, "it is missing in B"
 	}
 	for _, r := range c.b {
-		if v := r.Verdict(); known(v.Verdict) && v.Verdict != load.Void {
-			continue
+		if !isMeasured(r) || !slices.Contains(verdicts(), r.Verdict().Verdict) {
+			return Fail, "it is void in B: " + reasonOf(r)
 		}
-		return Fail, "it is void in B: " + reasonOf(r)
 	}
 	suspects := slices.Contains(allowed, Suspects)
 	if r := allSuspect(c.b); r != nil && !suspects {
@@ -181,11 +178,11 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 		}
 	}
 	if after := mostFailed(c.b); after > 0 && noneFailed(c.a) && !l.about(failed) {
-		return Fail, fmt.Sprintf("%s failed in B, none in A", counted(after, "request"))
+		return Fail, fmt.Sprintf("%s failed in B, none in A", number.Count(after, "request"))
 	}
 	for _, u := range c.Unlike {
 		if !slices.Contains(allowed, u.What) {
-			return Unknown, fmt.Sprintf("it is not of the same thing: another %s, %s was %s", u.What, plain.Cut(orNone(u.B), 200), plain.Cut(orNone(u.A), 200))
+			return Unknown, fmt.Sprintf("it is not of the same thing: another %s, %s was %s", u.What, u.short(u.B), u.short(u.A))
 		}
 	}
 	return Pass, ""
@@ -212,9 +209,9 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 		return Pass, ""
 	}
 	if math.IsInf(float64(f.Change), 0) {
-		return Fail, fmt.Sprintf("from 0 to %s", number(f.B.Median))
+		return Fail, fmt.Sprintf("from 0 to %s", number.Text(f.B.Median))
 	}
-	return Fail, fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number(f.A.Median), number(f.B.Median))
+	return Fail, fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median), number.Text(f.B.Median))
 }
 
 // value holds each repetition of B against a condition.
@@ -250,96 +247,7 @@ func hasAny(of where.Values, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := of(name); return ok })
 }
 
-// known reports whether a verdict is one of ours.
-func known(verdict string) bool {
-	return slices.Contains([]string{load.Valid, load.Imported, load.Suspect, load.Void}, verdict)
-}
-
-func notVoid(rows []*results.Row) []*results.Row {
-	return slices.DeleteFunc(slices.Clone(rows), func(r *results.Row) bool { return r.Verdict().Verdict == load.Void })
-}
-
-// allSuspect is the first of the repetitions, when none of them is free of doubt.
-func allSuspect(rows []*results.Row) *results.Row {
-	rows = notVoid(rows)
-	if len(rows) == 0 || slices.ContainsFunc(rows, func(r *results.Row) bool { return r.Verdict().Verdict != load.Suspect }) {
-		return nil
-	}
-	return rows[0]
-}
-
 // about reports whether the limit is a condition on this metric.
 func (l Limit) about(m metric) bool {
 	return l.Metric == "" && slices.ContainsFunc(compared.FindAllStringSubmatch(l.Text, -1), func(p []string) bool { return p[1] == m.name })
-}
-
-// noneFailed reports whether it is known that no request failed in any repetition.
-func noneFailed(rows []*results.Row) bool {
-	values := valuesOf(failed, rows)
-	return len(values) > 0 && len(values) == len(notVoid(rows)) && slices.Max(values) == 0
-}
-
-// mostFailed is how many requests failed in the worst of the repetitions.
-func mostFailed(rows []*results.Row) int {
-	most := 0
-	for _, r := range rows {
-		if r.Summary != nil {
-			most = max(most, r.Summary.Failed)
-		}
-	}
-	return most
-}
-
-// reasonOf is the first line of what stands against a row.
-func reasonOf(r *results.Row) string {
-	_, reason, _ := strings.Cut(reasons(*r), ": ")
-	if reason == "" {
-		reason = "no reason is given"
-	}
-	return plain.Line(reason)
-}
-
-// JUnit writes the checks as test cases that CI systems show: one for each limit of
-// each cell. What cannot be said is a failure too.
-func (d *Difference) JUnit(w io.Writer) error {
-	type note struct {
-		Message string `xml:"message,attr"`
-	}
-	type testCase struct {
-		Class   string `xml:"classname,attr"`
-		Name    string `xml:"name,attr"`
-		Failure *note  `xml:"failure,omitempty"`
-		Skipped *note  `xml:"skipped,omitempty"`
-	}
-	type suite struct {
-		XMLName  xml.Name   `xml:"testsuite"`
-		Name     string     `xml:"name,attr"`
-		Tests    int        `xml:"tests,attr"`
-		Failures int        `xml:"failures,attr"`
-		Skipped  int        `xml:"skipped,attr"`
-		Cases    []testCase `xml:"testcase"`
-	}
-	s := suite{Name: "hcl compare"}
-	for _, c := range d.Checks {
-		t := testCase{Class: c.Benchmark, Name: c.Cell + ": " + c.Limit}
-		switch c.Result {
-		case Fail:
-			t.Failure = &note{c.String()}
-			s.Failures++
-		case Unknown:
-			t.Failure = &note{"unknown: " + c.String()}
-			s.Failures++
-		case Skipped:
-			t.Skipped = &note{c.Why}
-			s.Skipped++
-		}
-		s.Tests++
-		s.Cases = append(s.Cases, t)
-	}
-	text, err := xml.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
-	return err
 }

@@ -162,50 +162,52 @@ func TestPage(t *testing.T) {
 			if err := errors.Join(HTML(f, c.rows, c.about), f.Close()); err != nil {
 				t.Fatal(err)
 			}
-			for _, view := range []testhost.View{{Width: 1440, Height: 900}, {Width: 1440, Height: 900, Dark: true}, {Width: 390, Height: 844}, {Width: 390, Height: 844, Dark: true}} {
-				tab := b.Open(t, "file://"+path, view)
-				name := fmt.Sprintf("%s-%d", c.name, view.Width)
-				if view.Dark {
-					name += "-dark"
-				}
+			wide, phone := testhost.View{Width: 1440, Height: 900}, testhost.View{Width: 390, Height: 844}
+			tab := b.Open(t, "file://"+path, wide)
+			picture := func(name string) {
 				if *pictures != "" {
-					if err := os.WriteFile(filepath.Join(*pictures, name+".png"), tab.Picture(t), 0o644); err != nil {
+					if err := os.WriteFile(filepath.Join(*pictures, c.name+"-"+name+".png"), tab.Picture(t), 0o644); err != nil {
 						t.Fatal(err)
 					}
 				}
-				look(t, tab, view)
-				var figures []string
-				tab.Eval(t, `[...document.querySelectorAll("figure")].map(f => f.id.slice(4))`, &figures)
-				for _, want := range c.figures {
-					if !slices.Contains(figures, want) {
-						t.Errorf("%s: no figure %s among %q", name, want, figures)
-					}
-				}
-				var left string
-				tab.Eval(t, `[...document.querySelectorAll(".left li")].map(l => l.textContent).join("\n")`, &left)
-				if !strings.Contains(left, c.left) {
-					t.Errorf("%s: what is left out is %q, want %q", name, left, c.left)
-				}
-				if !view.Dark && len(c.rows) > 0 {
-					use(t, tab, view)
-				}
-				if got := tab.Requests(); len(got) != 1 {
-					t.Errorf("%s asks for %q, want only itself", name, got)
-				}
-				for _, p := range tab.Problems() {
-					t.Errorf("%s: %s", name, p)
+			}
+			for _, view := range []testhost.View{wide, phone} {
+				for _, dark := range []bool{false, true} {
+					view.Dark = dark
+					tab.Look(t, view)
+					picture(fmt.Sprintf("%d-dark-%t", view.Width, dark))
+					look(t, tab, view)
 				}
 			}
-			printed := b.Open(t, "file://"+path, testhost.View{Width: 718, Height: 1000, Print: true})
+			var figures []string
+			tab.Eval(t, `[...document.querySelectorAll("figure")].map(f => f.id.slice(4))`, &figures)
+			for _, want := range c.figures {
+				if !slices.Contains(figures, want) {
+					t.Errorf("no figure %s among %q", want, figures)
+				}
+			}
+			var left string
+			tab.Eval(t, `[...document.querySelectorAll(".left li")].map(l => l.textContent).join("\n")`, &left)
+			if !strings.Contains(left, c.left) {
+				t.Errorf("what is left out is %q, want %q", left, c.left)
+			}
+			for _, view := range []testhost.View{phone, wide} { // after what is dark: the theme's button outdoes the system
+				if tab.Look(t, view); len(c.rows) > 0 {
+					use(t, tab, view)
+				}
+			}
+			tab.Look(t, testhost.View{Width: 718, Height: 1000, Print: true})
+			picture("print")
 			var hidden []string
-			printed.Eval(t, `[...document.querySelectorAll("nav, .filter, .take, #theme")].filter(e => e.offsetParent).map(e => e.outerHTML)`, &hidden)
+			tab.Eval(t, `[...document.querySelectorAll("nav, .filter, .take, #theme")].filter(e => e.offsetParent).map(e => e.outerHTML)`, &hidden)
 			if len(hidden) > 0 {
 				t.Errorf("on paper there are %q", hidden)
 			}
-			if *pictures != "" {
-				if err := os.WriteFile(filepath.Join(*pictures, c.name+"-print.png"), printed.Picture(t), 0o644); err != nil {
-					t.Fatal(err)
-				}
+			if got := tab.Requests(); len(got) != 1 {
+				t.Errorf("it asks for %q, want only itself", got)
+			}
+			for _, p := range tab.Problems() {
+				t.Error(p)
 			}
 		})
 	}
@@ -255,6 +257,10 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 		})()`, &values)
 		return values
 	}
+	filter := func(text string) {
+		tab.Eval(t, `(() => { const f = document.getElementById("filter"); f.value = "`+text+`"; f.dispatchEvent(new Event("input")); })()`, nil)
+	}
+	filter("") // as it was opened, however it was used before
 	click := `[...document.querySelectorAll("#cells [data-name=output_throughput] button")].forEach(b => b.click())`
 	tab.Eval(t, click, nil)
 	if got := column("output_throughput"); !slices.IsSorted(got) || len(got) < 2 {
@@ -267,9 +273,6 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 		t.Errorf("sorted by throughput, the other way: %v", got)
 	}
 
-	filter := func(text string) {
-		tab.Eval(t, `(() => { const f = document.getElementById("filter"); f.value = "`+text+`"; f.dispatchEvent(new Event("input")); })()`, nil)
-	}
 	before := len(column("concurrency"))
 	filter("concurrency>=16")
 	got = column("concurrency")

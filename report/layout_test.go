@@ -21,17 +21,17 @@ func drawn(t *testing.T, l Layout) (charts, missing []string) {
 	for _, f := range sections[0].figures {
 		for _, c := range f.charts {
 			var of []string
-			for _, x := range c.lines {
-				of = append(of, x.series.label)
+			for _, x := range c.Lines {
+				of = append(of, x.Series.Label)
 			}
-			for _, g := range c.groups {
+			for _, g := range c.Groups {
 				labels := []string{}
-				for _, b := range g.bars {
-					labels = append(labels, b.label)
+				for _, b := range g.Bars {
+					labels = append(labels, b.Label)
 				}
-				of = append(of, g.label+": "+strings.Join(labels, " "))
+				of = append(of, g.Label+": "+strings.Join(labels, " "))
 			}
-			charts = append(charts, strings.Join([]string{f.id, c.title, f.under, strings.Join(of, "; ")}, " | "))
+			charts = append(charts, strings.Join([]string{f.id, c.Title, f.under, strings.Join(of, "; ")}, " | "))
 		}
 	}
 	return charts, sections[0].left

@@ -2,50 +2,23 @@ package report
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"hclbench/load"
+	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/telemetry"
 )
 
-// TestLooks: no two series of a report look alike.
-func TestLooks(t *testing.T) {
-	for _, c := range []struct{ kinds, engines, gpus int }{{3, 1, 2}, {3, 4, 4}, {1, 8, 4}, {8, 2, 2}, {12, 2, 5}, {1, 32, 1}} {
-		var rows []results.Row
-		for k := range c.kinds {
-			for e := range c.engines {
-				for g := range c.gpus {
-					r := row(fmt.Sprintf("kind%d.e%d", k, e), 4, 100, 20)
-					r.Deployment.Kind, r.Deployment.GPUs = fmt.Sprint("kind", k), fmt.Sprintf("8xG%d", g)
-					rows = append(rows, r)
-				}
-			}
-		}
-		all := newSeries(rows, nil).all
-		lines, bars, hues := map[[3]int]bool{}, map[[2]int]bool{}, map[string]map[int]bool{}
-		for _, s := range all {
-			lines[[3]int{s.hue, s.marker, s.dash}] = true
-			bars[[2]int{s.hue, s.marker}] = true
-			if hues[s.kind] == nil {
-				hues[s.kind] = map[int]bool{}
-			}
-			hues[s.kind][s.hue] = true
-		}
-		if len(lines) != len(all) || len(all) <= 32 && len(bars) != len(all) {
-			t.Errorf("%+v: %d series have %d looks, and %d without dashes", c, len(all), len(lines), len(bars))
-		}
-		if c.engines == 1 && c.kinds <= 8 {
-			for kind, of := range hues {
-				if len(of) != 1 {
-					t.Errorf("%+v: %s has %d hues", c, kind, len(of))
-				}
-			}
-		}
-	}
-}
+// hovers are what stands in a drawing without being drawn.
+var hovers = regexp.MustCompile(`<title>[^<]*</title>|>[^<]*</text>`)
+
+// heights are those of texts, circles, and corners of everything else in a drawing.
+var heights = regexp.MustCompile(`(?: c?y="|[\d.],)(-?[\d.]+)`)
 
 // TestMarks: every chart and its data say what they show, and bars have room.
 func TestMarks(t *testing.T) {
@@ -68,14 +41,12 @@ func TestMarks(t *testing.T) {
 					}
 					for _, c := range f.charts {
 						d := f.file(c)
-						if got := strings.Contains(d.svg(true), "Rehearsal") || strings.Contains(d.svg(true), "Imported"); got != (want != "valid") {
+						if got := strings.Contains(d.SVG(true), "Rehearsal") || strings.Contains(d.SVG(true), "Imported"); got != (want != "valid") {
 							t.Errorf("%s: %s is marked: %t", command, f.id, got)
 						}
-						for _, m := range d.pieces {
-							for _, p := range m.at {
-								if p.y < -1 || p.y > d.height+1 {
-									t.Fatalf("%s: %s %s: something is at %.0f of %.0f", command, f.id, c.title, p.y, d.height)
-								}
+						for _, at := range heights.FindAllStringSubmatch(hovers.ReplaceAllString(d.SVG(false), ""), -1) {
+							if y, err := strconv.ParseFloat(at[1], 64); err != nil || y < -1 || y > d.Height+1 {
+								t.Fatalf("%s: %s %s: something is at %s of %.0f", command, f.id, c.Title, at[1], d.Height)
 							}
 						}
 					}
@@ -104,11 +75,11 @@ func TestSuspects(t *testing.T) {
 	for _, s := range found {
 		for _, f := range s.figures {
 			for _, c := range f.charts {
-				if len(c.lines) > 0 && c.lines[0].front {
-					front += len(c.lines[0].dots)
-					for _, p := range c.lines[0].dots {
-						if v := 1000 / (rows[2].Summary.TPOT.Median); p.x > v*0.99 {
-							t.Errorf("the suspect point at %v is on the front", p.x)
+				if len(c.Lines) > 0 && c.Lines[0].Front {
+					front += len(c.Lines[0].Dots)
+					for _, p := range c.Lines[0].Dots {
+						if v := 1000 / (rows[2].Summary.TPOT.Median); p.X > v*0.99 {
+							t.Errorf("the suspect point at %v is on the front", p.X)
 						}
 					}
 				}
@@ -145,8 +116,8 @@ func TestUnknownIsNotZero(t *testing.T) {
 
 func TestPercentFactors(t *testing.T) {
 	for change, want := range map[float64]string{0.12: "+12 %", 1: "+100 %", 19: "×20.0", -0.5: "−50 %", -0.9986: "÷714", -1: "−100 %"} {
-		if got := percent(change); got != want {
-			t.Errorf("percent(%v) = %q, want %q", change, got, want)
+		if got := number.Change(change); got != want {
+			t.Errorf("number.Change(%v) = %q, want %q", change, got, want)
 		}
 	}
 }
@@ -207,7 +178,7 @@ func TestWindow(t *testing.T) {
 	}
 	about := About{Records: func(*results.Row) ([]load.Record, error) { return records, nil }}
 	got, err := about.curves(&r)
-	if err != nil || len(got["e2el"]) != 10 || got["e2el"][9].x != 100 {
+	if err != nil || len(got["e2el"]) != 10 || got["e2el"][9].X != 100 {
 		t.Errorf("curves of the window: %v, %v", got["e2el"], err)
 	}
 }
@@ -216,10 +187,10 @@ func TestWindow(t *testing.T) {
 func TestGathered(t *testing.T) {
 	one := telemetry.Series{Name: telemetry.Power, At: []float64{0, 1, 2, 3}, Value: []float64{10, 20, 30, 40}}
 	two := telemetry.Series{Name: telemetry.Power, At: []float64{0.1, 2.1, 3.1}, Value: []float64{1, 3, 4}}
-	l := gathered(nil, []telemetry.Series{one, two}, telemetry.Power, 1, true)
+	l := gathered([]telemetry.Series{one, two}, telemetry.Power, 1, true)
 	var got []string
-	for _, d := range l.dots {
-		got = append(got, fmt.Sprintf("%g:%g", d.x, d.y))
+	for _, d := range l.Dots {
+		got = append(got, fmt.Sprintf("%g:%g", d.X, d.Y))
 	}
 	if want := "0:11 2:33 3:44"; strings.Join(got, " ") != want {
 		t.Errorf("gathered = %s, want %s", got, want)

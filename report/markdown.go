@@ -16,46 +16,37 @@ import (
 // that.
 func Markdown(w io.Writer, rows []results.Row, about About) error {
 	var b bytes.Buffer
-	if title := about.Layout.Title; title != "" {
-		fmt.Fprintf(&b, "## %s\n\n", markdownText(title))
-	}
-	for _, text := range append([]string{about.Layout.Description}, about.Layout.Notes...) {
+	paragraph := func(text string) {
 		if text != "" {
 			fmt.Fprintf(&b, "%s\n\n", markdownText(text))
 		}
 	}
+	if title := about.Layout.Title; title != "" {
+		fmt.Fprintf(&b, "## %s\n\n", markdownText(title))
+	}
+	for _, text := range slices.Concat([]string{about.Layout.Description}, about.Layout.Notes) {
+		paragraph(text)
+	}
 	if len(rows) > 0 {
-		notes := newFootnotes(rows)
-		var columns []column
-		constant := origin(rows)
-		for _, c := range append(slices.Concat(identity(rows), counts(rows), metrics(rows, about.Layout.Columns)), verdicts(rows, notes)) {
-			switch {
-			case c.constant == nil || !c.same():
-				columns = append(columns, c)
-			case c.cells[0] != "" && c.cells[0] != none:
-				constant = append(constant, c.constant(c.cells[0]))
-			}
-		}
-		if text := mark(rows[0]); text != "" && !mixed(rows) {
-			fmt.Fprintf(&b, "%s\n\n", markdownText(sentence(text)))
-		}
-		fmt.Fprintf(&b, "%s\n\n", markdownText(strings.Join(constant, ", ")))
-		markdownTable(&b, columns)
-		for i, text := range notes.texts {
-			fmt.Fprintf(&b, "\n[%d] %s\n", i+1, markdownText(text))
+		notes := newDoubts(rows)
+		cells, common := newSheet(rows, about.Layout.Columns, notes)
+		paragraph(sentence(commonMark(rows)))
+		paragraph(strings.Join(slices.Concat(origin(rows), common), ", "))
+		cells.markdown(&b)
+		for i, d := range notes {
+			fmt.Fprintf(&b, "\n[%d] %s\n", i+1, markdownText(d.Text))
 		}
 	}
 	for _, of := range byReference(about.References) {
 		if len(rows) > 0 {
 			b.WriteByte('\n')
 		}
-		title := fmt.Sprintf("Published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)
-		fmt.Fprintf(&b, "%s", markdownText(title))
+		b.WriteString(markdownText(fmt.Sprintf("Published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)))
 		if of[0].Source != "" {
 			fmt.Fprintf(&b, ", <%s>", of[0].Source)
 		}
 		b.WriteString("\n\n")
-		markdownTable(&b, referenceGrid(of, shown(of)).columns)
+		referenceSheet(of, shown(of)).markdown(&b)
 	}
 	if len(rows)+len(about.References) == 0 {
 		b.WriteString("No results.\n")
@@ -64,25 +55,23 @@ func Markdown(w io.Writer, rows []results.Row, about About) error {
 	return err
 }
 
-func markdownTable(b *bytes.Buffer, columns []column) {
-	b.WriteByte('|')
-	for _, c := range columns {
-		fmt.Fprintf(b, " %s |", markdownText(strings.TrimSpace(c.group+" "+c.name)))
-	}
-	b.WriteString("\n|")
-	for _, c := range columns {
-		b.WriteString(map[bool]string{true: "---|", false: "---:|"}[c.left])
-	}
-	b.WriteByte('\n')
-	if len(columns) == 0 {
-		return
-	}
-	for i := range columns[0].cells {
-		b.WriteByte('|')
-		for _, c := range columns {
-			fmt.Fprintf(b, " %s |", markdownText(c.cells[i]))
+// markdown writes the sheet as a table of Markdown.
+func (s *sheet) markdown(b *bytes.Buffer) {
+	line := func(of func(c column) string) {
+		for _, c := range s.columns {
+			b.WriteString("|" + of(c))
 		}
-		b.WriteByte('\n')
+		b.WriteString("|\n")
+	}
+	line(func(c column) string { return " " + markdownText(strings.TrimSpace(c.group+" "+c.name)) + " " })
+	line(func(c column) string {
+		if c.left {
+			return "---"
+		}
+		return "---:"
+	})
+	for row := range s.rows {
+		line(func(c column) string { return " " + markdownText(c.text(row)) + " " })
 	}
 }
 

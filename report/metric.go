@@ -65,7 +65,7 @@ var (
 		fromSummary(func(s *load.Summary) float64 { return s.InputThroughput })}
 	peakThroughput = metric{"peak_output_throughput", "Output throughput, best second", "Throughput", "peak", "tok/s", 1,
 		fromSummary(func(s *load.Summary) float64 { return s.PeakOutputThroughput })}
-	goodput = metric{"goodput", "Goodput: requests within the SLO", "", "goodput", "req/s", 1,
+	goodput = metric{"goodput", "Goodput: requests within the SLO", "", "goodput/s", "req/s", 1,
 		func(r *results.Row) (float64, bool) {
 			if r.Summary.Goodput == nil {
 				return 0, false
@@ -135,28 +135,35 @@ func latency(t timing, statistic string) metric {
 		m.short = "p50"
 	}
 	m.of = func(r *results.Row) (float64, bool) {
-		s := t.of(r.Summary)
-		var v float64
-		switch statistic {
-		case "mean":
-			v = s.Mean
-		case "median":
-			v = s.Median
-		case "std":
-			v = s.Std
-		case "min":
-			v = s.Min
-		case "max":
-			v = s.Max
-		default:
-			v = s.Percentiles[statistic[1:]]
-		}
-		return v, v > 0
+		return figureOf(r.Summary, t.of(r.Summary), t.key+"_ms", statistic)
 	}
 	return m
 }
 
-// all are the figures of a table in full: those of tokens and requests, the
+// figureOf is one statistic of a timing, whose member of a summary is this; ok is false
+// where nobody knows it. A 0 is known where values were counted and nobody says that it
+// is not.
+func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float64, ok bool) {
+	switch statistic {
+	case "mean":
+		v = of.Mean
+	case "median":
+		v = of.Median
+	case "std":
+		v = of.Std
+	case "min":
+		v = of.Min
+	case "max":
+		v = of.Max
+	default:
+		if v, ok = of.Percentiles[statistic[1:]]; !ok {
+			return 0, false
+		}
+	}
+	return v, v > 0 || v == 0 && of.Count > 0 && s.Knows(member+"."+statistic)
+}
+
+// allMetrics are the figures of a table in full: those of tokens and requests, the
 // latencies with every percentile that any of the rows has, what it cost.
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,

@@ -2,8 +2,10 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/telemetry"
 )
@@ -34,35 +36,15 @@ func observed(r *results.Row) string {
 	if t == nil {
 		return ""
 	}
-	title, mean, least, most := column{name: "Meanwhile", left: true}, column{name: "mean"}, column{name: "min"}, column{name: "max"}
-	g := &grid{}
+	var lines [][]string
 	for _, q := range quantities {
-		sum, n, low, high := 0.0, 0, 0.0, 0.0
-		for _, s := range t.Series {
-			if s.Name != q.name || (s.Of == telemetry.Host) != q.host {
-				continue
-			}
-			for _, v := range s.Value {
-				v *= q.scale
-				if n == 0 {
-					low, high = v, v
-				}
-				sum, n, low, high = sum+v, n+1, min(low, v), max(high, v)
-			}
+		if values := readings(t, q.name, q.host); len(values) > 0 && !(q.rare && slices.Max(values) == 0) {
+			lines = append(lines, []string{q.title, number.Text(mean(values) * q.scale), number.Text(slices.Min(values) * q.scale), number.Text(slices.Max(values) * q.scale)})
 		}
-		if n == 0 || q.rare && high == 0 {
-			continue
-		}
-		g.rows++
-		title.cells = append(title.cells, q.title)
-		mean.cells = append(mean.cells, number(sum/float64(n)))
-		least.cells = append(least.cells, number(low))
-		most.cells = append(most.cells, number(high))
 	}
 	var b strings.Builder
-	if g.rows > 0 {
-		g.columns = []column{title, mean, least, most}
-		for _, l := range g.lines() {
+	if len(lines) > 0 {
+		for _, l := range tabulate([]column{{name: "Meanwhile", left: true}, {name: "mean"}, {name: "min"}, {name: "max"}}, lines).lines() {
 			b.WriteString(l + "\n")
 		}
 	}
@@ -70,9 +52,9 @@ func observed(r *results.Row) string {
 		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	if t.Energy > 0 && r.Summary != nil {
-		text := number(t.Energy) + " J of all its GPUs"
+		text := number.Text(t.Energy) + " J of all its GPUs"
 		if v, ok := energyPerToken.value(r); ok {
-			text += ", " + number(v) + " per output token"
+			text += ", " + number.Text(v) + " per output token"
 		}
 		line("Energy", "%s", text)
 	}
@@ -87,14 +69,24 @@ func observed(r *results.Row) string {
 		{"", t.StepTokens, 1, " tokens a step"},
 	} {
 		if x.value != nil {
-			line(x.name, "%s%s", number(*x.value*x.scale), x.unit)
+			line(x.name, "%s%s", number.Text(*x.value*x.scale), x.unit)
 		}
 	}
 	if t.Missing > 0 {
-		line("Readings", "%s of %s did not come", whole(t.Missing), whole(t.Expected))
+		line("Readings", "%s of %s did not come", number.Whole(t.Missing), number.Whole(t.Expected))
 	}
 	for i, p := range t.Problems {
 		line(first(i, "Not read"), "%s", p)
 	}
 	return b.String()
+}
+
+// readings are all values of a quantity, of the host or of anything else.
+func readings(t *telemetry.Record, name string, host bool) (values []float64) {
+	for _, s := range t.Series {
+		if s.Name == name && (s.Of == telemetry.Host) == host {
+			values = append(values, s.Value...)
+		}
+	}
+	return values
 }

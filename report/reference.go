@@ -1,14 +1,15 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
-	"hclbench/load"
 	"hclbench/plain"
+	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/results/formats"
 )
@@ -47,50 +48,34 @@ type Figure struct {
 // have the values of the row's columns of the same names. A row that fits several
 // cells that differ in more than their repetition is compared with none.
 func Compare(rows []results.Row, references []Reference) []Compared {
-	type cell struct {
-		axes results.Axes
-		rows []*results.Row
-	}
-	cells := map[string][]*cell{} // by benchmark
-	known := map[string]*cell{}
-	for i := range rows {
-		r := &rows[i]
-		if mark(*r) != "" || r.Stale {
-			continue // published itself, simulated, or of another lab than this one
-		}
-		key := groupOf(r) // two things of the same axes are no repetitions
-		if known[key] == nil {
-			known[key] = &cell{axes: r.Axes}
-			cells[r.Benchmark] = append(cells[r.Benchmark], known[key])
-		}
-		if r.Verdict().Verdict != load.Void {
-			known[key].rows = append(known[key].rows, r)
-		}
-	}
+	// What was published itself, simulated, or is of another lab than this one, is not
+	// compared; and two things of the same axes are no repetitions.
+	known := cells(rows, func(r *results.Row) bool { return mark(*r) == "" && !r.Stale })
 	var out []Compared
 	for _, ref := range references {
 		for _, published := range ref.Rows {
 			c := Compared{Benchmark: ref.Benchmark, Reference: ref.Name, Source: ref.Source, Axes: publishedAxes(published)}
 			var fits []*cell
-			for _, x := range cells[ref.Benchmark] {
-				if fit(x.axes, published) {
+			for _, x := range known {
+				if x.rows[0].Benchmark == ref.Benchmark && fit(x.rows[0].Axes, published) {
 					fits = append(fits, x)
 				}
 			}
 			var of []*results.Row
 			if len(fits) == 1 {
-				of = fits[0].rows
-				c.Axes = fits[0].axes
+				of = notVoid(fits[0].rows)
+				c.Axes = fits[0].rows[0].Axes
 			}
 			if len(of) > 0 {
 				c.Cell = of[0].ID
 			}
 			for _, m := range publishedFigures(published) {
 				f := m
-				if d, ok := (&sample{rows: of}).value(m.of); ok {
-					f.Measured = &d.y
+				if values, _ := trusted(m.of, of, isSuspect); len(values) > 0 {
+					measured := spread(values).Median
+					f.Measured = &measured
 					if f.Published != 0 {
-						change := (d.y/f.Published - 1) * 100
+						change := (measured/f.Published - 1) * 100
 						f.Change = &change
 					}
 				}
@@ -256,30 +241,22 @@ func (m metric) header() string {
 // References prints published figures beside measured ones, a table for each
 // reference, as wide as fits.
 func References(w io.Writer, all []Compared, opt Options) error {
+	var b bytes.Buffer
 	for _, of := range byReference(all) {
 		metrics := shown(of)
-		var lines []string
-		for n := len(metrics); n >= 1; n-- {
-			g := referenceGrid(of, metrics[:n])
-			lines = g.lines()
-			if _, total := g.layout(); opt.Width == 0 || total <= opt.Width {
-				break
-			}
+		s := referenceSheet(of, metrics)
+		for n := len(metrics) - 1; n >= 1 && s.over(opt.Width) > 0; n-- {
+			s = referenceSheet(of, metrics[:n])
 		}
 		title := fmt.Sprintf("published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)
 		if of[0].Source != "" {
 			title += ", " + of[0].Source
 		}
-		for _, line := range wrap(strings.Split(plain.Line(title), ", "), ", ", opt.Width) {
-			if _, err := fmt.Fprintln(w, line); err != nil {
-				return err
-			}
-		}
-		if _, err := fmt.Fprintf(w, "\n%s\n\n", plain.Text(strings.Join(lines, "\n"))); err != nil {
-			return err
-		}
+		title = strings.Join(wrap(strings.Split(plain.Line(title), ", "), ", ", opt.Width), "\n")
+		fmt.Fprintf(&b, "%s\n\n%s\n\n", title, strings.Join(s.lines(), "\n"))
 	}
-	return nil
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
 }
 
 // byReference keeps together what stands in one table.
@@ -295,74 +272,38 @@ func byReference(all []Compared) [][]Compared {
 	return out
 }
 
-// referenceGrid has a column for each axis and three for each metric, or one where
+// referenceSheet has a column for each axis and three for each metric, or one where
 // nothing was measured.
-func referenceGrid(all []Compared, metrics []metric) *grid {
-	g := &grid{rows: len(all)}
-	for _, name := range referenceAxes(all) {
-		c := column{name: name}
-		for _, x := range all {
-			c.cells = append(c.cells, axisCell(x.Axes, name))
-		}
-		c.left = !slices.ContainsFunc(c.cells, isNumber)
-		g.columns = append(g.columns, c)
+func referenceSheet(all []Compared, metrics []metric) *sheet {
+	s := &sheet{rows: len(all)}
+	for _, name := range axisNames(len(all), func(i int) results.Axes { return all[i].Axes }) {
+		c := column{name: name}.filled(len(all), func(i int) string { return axisOf(all[i].Axes, name) })
+		s.columns = append(s.columns, c.aligned())
 	}
-	if with, _ := Measured(all); len(with) == 0 {
-		for _, m := range metrics {
-			c := column{name: m.header()}
-			for i := range all {
-				text, _, _ := all[i].figure(m.name).texts()
-				c.cells = append(c.cells, text)
-			}
-			g.columns = append(g.columns, c)
-		}
-		return g
-	}
+	with, _ := Measured(all)
 	for _, m := range metrics {
-		published := column{group: m.header(), name: "published"}
-		measured := column{group: m.header(), name: "measured"}
-		change := column{group: m.header(), name: "change"}
-		for i := range all {
-			p, v, d := all[i].figure(m.name).texts()
-			published.cells, measured.cells, change.cells = append(published.cells, p), append(measured.cells, v), append(change.cells, d)
+		parts := []column{{group: m.header(), name: "published"}, {group: m.header(), name: "measured"}, {group: m.header(), name: "change"}}
+		if len(with) == 0 {
+			parts = []column{{name: m.header()}}
 		}
-		g.columns = append(g.columns, published, measured, change)
-	}
-	return g
-}
-
-// referenceAxes are the axes by which the rows of a table are told apart.
-func referenceAxes(all []Compared) []string {
-	var names []string
-	for _, x := range all {
-		for _, a := range x.Axes {
-			if !slices.Contains(names, a.Name) {
-				names = append(names, a.Name)
-			}
+		for part, c := range parts {
+			s.columns = append(s.columns, c.filled(len(all), func(i int) string { return all[i].figure(m.name).texts()[part] }))
 		}
 	}
-	return names
-}
-
-func axisCell(axes results.Axes, name string) string {
-	if v, ok := axes.Value(name); ok {
-		return axisText(v)
-	}
-	return none
+	return s
 }
 
 // texts are a figure for people: published, measured, change.
-func (f *Figure) texts() (published, measured, change string) {
-	published, measured, change = none, none, none
+func (f *Figure) texts() (parts [3]string) {
 	if f == nil {
-		return
+		return parts
 	}
-	published = number(f.Published)
+	parts[0] = number.Text(f.Published)
 	if f.Measured != nil {
-		measured = number(*f.Measured)
+		parts[1] = number.Text(*f.Measured)
 	}
 	if f.Change != nil {
-		change = percent(*f.Change / 100)
+		parts[2] = number.Change(*f.Change / 100)
 	}
-	return
+	return parts
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -245,12 +246,12 @@ func TestNumber(t *testing.T) {
 		0.001: "0.00100", 0.00001: "<0.001", -1234.5: "-1,234", -0.5: "-0.500",
 		math.Inf(1): "-",
 	} {
-		if got := number(v); got != want {
-			t.Errorf("number(%v) = %q, want %q", v, got, want)
+		if got := number.Text(v); got != want {
+			t.Errorf("number.Text(%v) = %q, want %q", v, got, want)
 		}
 	}
-	if got := number(math.NaN()); got != "-" {
-		t.Errorf("number(NaN) = %q", got)
+	if got := number.Text(math.NaN()); got != "-" {
+		t.Errorf("number.Text(NaN) = %q", got)
 	}
 }
 

@@ -8,27 +8,14 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/report/chart"
 	"hclbench/results"
 )
 
-// series is what one line of a chart stands for: an engine on its GPUs. Its colour
-// and its marker are the same in every chart of a report.
-type series struct {
-	index  int // among all series
-	gpu    int // index of its kind of GPU
-	hue    int // of its engine's kind, as far as there are enough
-	marker int // of its GPU, likewise
-	dash   int
-	label  string
-	gpus   string // "8xH200"
-	engine string // "vllm.h200"
-	kind   string
-}
-
 // seriesOf is the series of each row.
 type seriesOf struct {
-	all     []*series
-	byKey   map[string]*series
+	all     []*chart.Series
+	byKey   map[string]*chart.Series
 	varying []string // axes of the engine that are not the same everywhere
 	by      []string // columns that make a series instead; nil: none are said
 }
@@ -36,7 +23,7 @@ type seriesOf struct {
 // newSeries finds the series of rows: GPU × engine × whatever the lab varies of
 // engines, or the columns that are said, ordered by GPU and then as they come.
 func newSeries(rows []results.Row, by []string) *seriesOf {
-	s := &seriesOf{byKey: map[string]*series{}, by: by}
+	s := &seriesOf{byKey: map[string]*chart.Series{}, by: by}
 	for _, name := range axes(rows) {
 		if ofLoad(name) || name == "engine" {
 			continue
@@ -59,85 +46,44 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 		}
 		key := s.key(&rows[i])
 		if s.byKey[key] == nil {
-			x := &series{gpus: d.GPUs, engine: d.Engine, kind: kind(d), gpu: slices.Index(gpus, d.GPUs), label: s.label(&rows[i])}
+			x := &chart.Series{GPUs: d.GPUs, Engine: d.Engine, Kind: kind(d), GPU: slices.Index(gpus, d.GPUs), Label: s.label(&rows[i])}
 			s.byKey[key] = x
 			s.all = append(s.all, x)
 		}
 	}
-	slices.SortStableFunc(s.all, func(a, b *series) int { return cmp.Compare(a.gpu, b.gpu) })
+	slices.SortStableFunc(s.all, func(a, b *chart.Series) int { return cmp.Compare(a.GPU, b.GPU) })
 
 	// The kind alone names an engine where it is the only one of its kind on its GPUs.
 	engines := map[[2]string][]string{}
 	for _, x := range s.all {
-		k := [2]string{x.gpus, x.kind}
-		if !slices.Contains(engines[k], x.engine) {
-			engines[k] = append(engines[k], x.engine)
+		k := [2]string{x.GPUs, x.Kind}
+		if !slices.Contains(engines[k], x.Engine) {
+			engines[k] = append(engines[k], x.Engine)
 		}
 	}
-	several := func(gpus string) bool { return hostGPUs(gpus) != hostGPUs(s.all[0].gpus) }
+	several := func(gpus string) bool { return hostGPUs(gpus) != hostGPUs(s.all[0].GPUs) }
 	counts := slices.ContainsFunc(gpus, several) // of GPUs differ: they belong to the names
 	for i, x := range s.all {
-		x.index = i
+		x.Index = i
 		if by != nil {
 			continue // its columns name it
 		}
-		name := kindName(x.kind)
-		if len(engines[[2]string{x.gpus, x.kind}]) > 1 {
-			_, own, _ := strings.Cut(x.engine, ".")
+		name := kindName(x.Kind)
+		if len(engines[[2]string{x.GPUs, x.Kind}]) > 1 {
+			_, own, _ := strings.Cut(x.Engine, ".")
 			name += " " + own
 		}
-		if x.gpus != "" {
-			gpu := gpuName(x.gpus)
+		if x.GPUs != "" {
+			gpu := gpuName(x.GPUs)
 			if _, model, found := strings.Cut(gpu, "×"); found && !counts {
 				gpu = model
 			}
 			name = gpu + " · " + name
 		}
-		x.label = strings.TrimSpace(name + x.label)
+		x.Label = strings.TrimSpace(name + x.Label)
 	}
-	s.looks()
+	chart.Look(s.all)
 	return s
-}
-
-// variants is how many markers there are, and how many kinds of dashes.
-const variants = 4
-
-// looks gives each series a look of its own: the hue is that of its engine's kind, the
-// marker and the dashes are those of its GPUs, and where another one has both, it is the
-// next hue that is of no kind, then another marker, then other dashes. 32 series differ
-// in hue or marker, 128 in one of the three; no page can tell more apart.
-func (s *seriesOf) looks() {
-	hues := len(palette())
-	own := map[string]int{}
-	for _, x := range s.all {
-		if _, ok := own[x.kind]; !ok {
-			own[x.kind] = len(own) % hues
-		}
-	}
-	taken := map[[3]int]bool{}
-	place := func(x *series) {
-		for turn := range variants { // of the dashes against the marker
-			for step := range variants {
-				marker := (x.gpu + step) % variants
-				for i := range hues {
-					hue := own[x.kind]
-					if i > 0 { // those of no kind first
-						hue = (len(own) + i - 1) % hues
-					}
-					look := [3]int{hue, marker, (marker + turn) % variants}
-					if !taken[look] {
-						taken[look] = true
-						x.hue, x.marker, x.dash = look[0], look[1], look[2]
-						return
-					}
-				}
-			}
-		}
-		x.hue, x.marker, x.dash = own[x.kind], x.gpu%variants, x.gpu%variants
-	}
-	for _, x := range s.all {
-		place(x)
-	}
 }
 
 func (s *seriesOf) key(r *results.Row) string {
@@ -154,25 +100,14 @@ func (s *seriesOf) label(r *results.Row) string {
 		return s.extra(r)
 	}
 	var parts []string
-	d := &r.Deployment
 	for _, name := range s.by {
-		part := ""
+		part := wordOf(r, name)
 		switch v, isAxis := r.Axes.Value(name); {
 		case name == "gpus":
-			part = gpuName(d.GPUs)
+			part = gpuName(part)
 		case name == "kind":
-			part = kindName(kind(d))
-		case name == "engine":
-			part = d.Engine
-		case name == "host":
-			part = d.Host
-		case name == "model":
-			part = d.Model
-		case name == "image":
-			part = d.Image
-		case name == "benchmark":
-			part = r.Benchmark
-		case isAxis:
+			part = kindName(kind(&r.Deployment))
+		case part == "" && isAxis:
 			part = strings.ReplaceAll(name, "_", " ") + " " + axisText(v)
 		}
 		if part != "" {
@@ -193,7 +128,7 @@ func (s *seriesOf) extra(r *results.Row) string {
 	return b.String()
 }
 
-func (s *seriesOf) find(r *results.Row) *series { return s.byKey[s.key(r)] }
+func (s *seriesOf) find(r *results.Row) *chart.Series { return s.byKey[s.key(r)] }
 
 // kind of a deployment's engine. What stood in for an engine in a rehearsal is named
 // after that.
@@ -283,6 +218,17 @@ func (d dimension) value(r *results.Row) (float64, bool) {
 	return v, v > 0
 }
 
+// placeOf is where the row lies along each dimension, by its name.
+func placeOf(r *results.Row) map[string]float64 {
+	at := map[string]float64{}
+	for _, d := range dimensions {
+		if v, ok := d.value(r); ok {
+			at[d.name] = v
+		}
+	}
+	return at
+}
+
 // dataset is what a cell's prompts are of, where that is not the same for all
 // cells of its benchmark.
 func dataset(r *results.Row) string {
@@ -299,14 +245,6 @@ func sortedByKey[K cmp.Ordered, V any](m map[K]V) []V {
 		values = append(values, m[k])
 	}
 	return values
-}
-
-// sentence begins with a capital.
-func sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // upper is the name of a timing as the field writes it.

@@ -7,7 +7,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -36,332 +36,186 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		_, err := fmt.Fprintln(w, "No results.")
 		return err
 	}
-	notes := newFootnotes(rows)
-	columns := slices.Concat(identity(rows), counts(rows), metrics(rows, opt.Columns))
-	columns = append(columns, verdicts(rows, notes))
-
-	var constant []string
-	g := &grid{rows: len(rows)}
-	for _, c := range columns {
-		switch {
-		case c.constant == nil || !c.same():
-			g.columns = append(g.columns, c)
-		case c.cells[0] != "" && c.cells[0] != none:
-			constant = append(constant, c.constant(c.cells[0]))
-		}
-	}
-	dropped := g.fit(opt.Width)
+	notes := newDoubts(rows)
+	cells, common := newSheet(rows, opt.Columns, notes)
+	dropped := cells.fit(opt.Width)
 
 	var b bytes.Buffer
-	paragraph := func(words []string, separator string) {
-		for _, line := range wrap(words, separator, opt.Width) {
-			fmt.Fprintln(&b, line)
-		}
-	}
-	paragraph(origin(rows), ", ")
-	if text := mark(rows[0]); text != "" && !mixed(rows) {
-		fmt.Fprintln(&b, text)
-	}
-	paragraph(constant, ", ")
-	b.WriteByte('\n')
-	for _, line := range g.lines() {
-		fmt.Fprintln(&b, line)
-	}
-	if len(notes.texts) > 0 {
-		b.WriteByte('\n')
-	}
-	for i, text := range notes.texts {
-		paragraph(strings.Fields(fmt.Sprintf("[%d] %s", i+1, text)), " ")
-	}
-	for _, text := range hostChanges(rows) {
-		b.WriteByte('\n')
-		paragraph(strings.Fields(text), " ")
-	}
-	if lines := spreadLines(Repetitions(rows), opt.Width); lines != nil {
-		b.WriteByte('\n')
+	write := func(lines []string) {
 		for _, line := range lines {
 			fmt.Fprintln(&b, line)
 		}
 	}
+	below := func(text string) { write(wrap(strings.Fields(text), " ", opt.Width)) }
+	write(wrap(origin(rows), ", ", opt.Width))
+	if text := commonMark(rows); text != "" {
+		fmt.Fprintln(&b, text)
+	}
+	write(wrap(common, ", ", opt.Width))
+	b.WriteByte('\n')
+	write(cells.lines())
+	if len(notes) > 0 {
+		b.WriteByte('\n')
+	}
+	for i, d := range notes {
+		below(fmt.Sprintf("[%d] %s", i+1, d.Text))
+	}
+	for _, text := range hostChanges(rows) {
+		b.WriteByte('\n')
+		below(text)
+	}
+	if lines := spreadLines(Repetitions(rows), opt.Width); lines != nil {
+		b.WriteByte('\n')
+		write(lines)
+	}
 	if len(dropped) > 0 {
 		b.WriteByte('\n')
 		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
-		paragraph(dropped, ", ")
+		write(wrap(dropped, ", ", opt.Width))
 	}
 	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
 }
 
-// none stands where there is no value.
-const none = "-"
-
-// origin says which labs and runs the cells come from.
-func origin(rows []results.Row) []string {
-	var labs, runs []string
-	for _, r := range rows {
-		if !slices.Contains(labs, r.Run.Lab) && r.Run.Lab != "" {
-			labs = append(labs, r.Run.Lab)
-		}
-		if !slices.Contains(runs, r.RunID) {
-			runs = append(runs, r.RunID)
-		}
-	}
-	var words []string
-	if len(labs) > 0 {
-		words = append(words, "lab "+strings.Join(labs, ", "))
-	}
-	if len(runs) == 1 {
-		words = append(words, "run "+runs[0])
-	} else {
-		words = append(words, fmt.Sprintf("%d runs from %s to %s", len(runs), slices.Min(runs), slices.Max(runs)))
-	}
-	return words
+// newSheet is the table of rows, with the metrics of these names or those that matter
+// most, and what all rows have in common, in words.
+func newSheet(rows []results.Row, names []string, notes doubts) (s *sheet, common []string) {
+	s = &sheet{rows: len(rows), columns: slices.Concat(
+		identity(rows), axisColumns(rows), repetitionColumns(rows), figureColumns(rows, names, tabled(rows)), verdictColumn(rows, notes))}
+	return s, s.project()
 }
 
-// mark says of a cell that is not a measurement of ours what it is.
-func mark(r results.Row) string {
-	switch r.Run.Command {
-	case "rehearse":
-		return "rehearsal: simulated engines, not a measurement"
-	case "import":
-		return "imported: measured by others"
-	default:
-		return ""
-	}
+// telling is a column that stays unless all rows have the same in it.
+func telling(name string) column {
+	return column{key: name, name: name, left: true, constant: func(text string) string { return name + " " + text }}
 }
 
-// kindOfRun is the first word of [mark]: "rehearsal", "imported" or nothing.
-func kindOfRun(r *results.Row) string {
-	word, _, _ := strings.Cut(mark(*r), ":")
-	return word
-}
-
-// mixed reports whether measurements stand beside something else.
-func mixed(rows []results.Row) bool {
-	return slices.ContainsFunc(rows, func(r results.Row) bool { return mark(r) != mark(rows[0]) })
-}
-
-// identity are the columns that say which cell a line is.
+// identity are the columns that say what was measured on what.
 func identity(rows []results.Row) []column {
-	text := func(weight int, name string, of func(r results.Row) string) column {
-		c := column{name: plain.Line(name), left: true, weight: weight, constant: func(cell string) string { return plain.Line(name) + " " + cell }}
-		for _, r := range rows {
-			c.cells = append(c.cells, plain.Line(of(r)))
-		}
-		return c
+	of := func(weight int, name string, say func(r *results.Row) string) column {
+		c := telling(name)
+		c.weight = weight
+		return c.filled(len(rows), func(i int) string { return say(&rows[i]) })
 	}
-	columns := []column{
-		text(0, "benchmark", func(r results.Row) string { return r.Benchmark }),
-		text(0, "engine", func(r results.Row) string { return r.Deployment.Engine }),
-		text(28, "model", func(r results.Row) string { return r.Deployment.Model }),
-		text(58, "host", func(r results.Row) string { return r.Deployment.Host }),
-		text(55, "gpus", func(r results.Row) string { return r.Deployment.GPUs }),
+	return []column{
+		of(0, "benchmark", func(r *results.Row) string { return r.Benchmark }),
+		of(0, "engine", func(r *results.Row) string { return r.Deployment.Engine }),
+		of(28, "model", func(r *results.Row) string { return r.Deployment.Model }),
+		of(58, "host", func(r *results.Row) string { return r.Deployment.Host }),
+		of(55, "gpus", func(r *results.Row) string { return r.Deployment.GPUs }),
 	}
+}
+
+// axisColumns are the axes, without an axis "engine" that says what a column says already.
+func axisColumns(rows []results.Row) (columns []column) {
 	for _, name := range axes(rows) {
-		c := text(0, name, func(r results.Row) string {
-			v, ok := r.Axes.Value(name)
-			if !ok {
-				return none
-			}
-			return axisText(v)
-		})
-		c.left = !slices.ContainsFunc(c.cells, isNumber)
-		if name == "engine" && !slices.ContainsFunc(rows, func(r results.Row) bool {
+		c := telling(plain.Line(name)).filled(len(rows), func(i int) string { return axisOf(rows[i].Axes, name) }).aligned()
+		if name != "engine" || slices.ContainsFunc(rows, func(r results.Row) bool {
 			v, ok := r.Axes.Value(name)
 			return ok && v != r.Deployment.Engine
 		}) {
-			continue // there is that column already
+			columns = append(columns, c)
 		}
-		columns = append(columns, c)
 	}
-	repetition := text(0, "rep", func(r results.Row) string { return strconv.Itoa(r.Repetition) })
-	repetition.left = false
+	return columns
+}
+
+// repetitionColumns tell measurements of one cell apart: by their repetition, and by
+// their run where several have measured it.
+func repetitionColumns(rows []results.Row) (columns []column) {
+	repetition := column{key: "repetition", name: "rep"}.filled(len(rows), func(i int) string { return strconv.Itoa(rows[i].Repetition) })
 	if !repetition.same() {
 		columns = append(columns, repetition)
 	}
 	runs := map[string]string{} // of each cell
 	for _, r := range rows {
 		if run, ok := runs[r.ID]; ok && run != r.RunID {
-			columns = append(columns, text(0, "run", func(r results.Row) string { return r.RunID }))
-			break
+			return append(columns, telling("run").filled(len(rows), func(i int) string { return rows[i].RunID }))
 		}
 		runs[r.ID] = r.RunID
 	}
 	return columns
 }
 
-// axes are the names of all axes, each benchmark's in its own order.
-func axes(rows []results.Row) []string {
-	var names []string
-	for _, r := range rows {
-		for _, a := range r.Axes {
-			if !slices.Contains(names, a.Name) {
-				names = append(names, a.Name)
-			}
-		}
-	}
-	return names
-}
-
-// axisText is the value as the lab's text has it: 6400, not 6,400.
-func axisText(v any) string {
-	if f, ok := v.(float64); ok {
-		return strconv.FormatFloat(f, 'g', -1, 64)
-	}
-	return plain.Line(fmt.Sprint(v))
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.ParseFloat(s, 64)
-	return err == nil
-}
-
-// counts are the columns of how many requests went well and how many did not.
+// counts are the columns of how many requests went well and how many did not, of void
+// cells too.
 func counts(rows []results.Row) []column {
 	each := " each"
 	if len(rows) == 1 {
 		each = ""
 	}
-	good := column{group: "requests", name: "ok", weight: 65,
-		constant: func(cell string) string { return cell + " requests" + each }}
-	bad := column{group: "requests", name: "failed", weight: 95,
-		constant: func(cell string) string {
-			if cell == "0" {
+	count := func(m metric, weight int, constant func(text string) string) column {
+		c := column{key: m.name, group: "requests", name: m.short, weight: weight, constant: constant}
+		return c.with(len(rows), func(i int) entry {
+			if rows[i].Summary == nil {
+				return entry{}
+			}
+			v, ok := m.of(&rows[i])
+			if !ok {
+				return entry{}
+			}
+			return entry{Text: number.Whole(int64(v)), Sort: number.Exact(v)}
+		})
+	}
+	return []column{
+		count(completed, 65, func(text string) string { return text + " requests" + each }),
+		count(failed, 95, func(text string) string {
+			if text == "0" {
 				return "none failed"
 			}
-			return cell + " failed" + each
-		}}
-	for _, r := range rows {
-		if r.Summary == nil {
-			good.cells, bad.cells = append(good.cells, none), append(bad.cells, none)
-			continue
-		}
-		good.cells = append(good.cells, countText(&r, completed))
-		bad.cells = append(bad.cells, countText(&r, failed))
+			return text + " failed" + each
+		}),
 	}
-	return []column{good, bad}
 }
 
-// countText is a count of a row, of a void one too.
-func countText(r *results.Row, m metric) string {
-	if v, ok := m.of(r); ok {
-		return whole(int64(v))
+// weighted is a metric with the weight of its column.
+type weighted struct {
+	weight int
+	metric
+}
+
+// tabled are the figures of a table for which nobody has chosen any.
+func tabled(rows []results.Row) []weighted {
+	tail := "p" + tailPercentile(rows)
+	return []weighted{
+		{0, outputThroughput}, {40, totalThroughput}, {45, requestThroughput}, {60, goodput},
+		{62, prefixHits}, {63, acceptance}, {63, stepTokens},
+		{20, latency(ttft, "mean")}, {90, medianTTFT}, {80, latency(ttft, tail)},
+		{85, latency(tpot, "mean")}, {30, latency(tpot, tail)},
+		{35, latency(itl, "median")}, {50, latency(itl, tail)},
+		{70, medianE2EL}, {25, latency(e2el, tail)},
+		{57, costOutput}, {10, costTotal}, {47, energyPerToken},
 	}
-	return none
 }
 
 // chosenWeight is above that of every column that nobody has chosen.
 const chosenWeight = 200
 
-// metrics are the columns of numbers. Those of a void cell are left out: they
-// are not a measurement.
-func metrics(rows []results.Row, names []string) []column {
-	var columns []column
-	if names != nil {
-		for i, m := range chosen(names) {
-			weight := chosenWeight + len(names) - i
-			if i == 0 {
-				weight = 0 // stays
-			}
-			columns = append(columns, m.column(rows, weight))
+// figureColumns are the columns of what was measured: the figures of these names, whether
+// any row has them or not, or else those of automatic that a row has. Void cells have
+// counts alone.
+func figureColumns(rows []results.Row, names []string, automatic []weighted) []column {
+	columns := slices.DeleteFunc(counts(rows), func(c column) bool { return slices.Contains(names, c.key) })
+	for i, m := range chosen(names) {
+		weight := chosenWeight + len(names) - i
+		if i == 0 {
+			weight = 0 // stays
 		}
-		return append(columns, sloColumn(rows)...)
+		columns = append(columns, m.column(rows, weight))
 	}
-	add := func(weight int, group, name string, of func(s *load.Summary) string) {
-		c := column{group: group, name: name, weight: weight}
-		for _, r := range rows {
-			if r.Verdict().Verdict == load.Void {
-				c.cells = append(c.cells, none)
-			} else {
-				c.cells = append(c.cells, of(r.Summary))
+	if names == nil {
+		for _, m := range automatic {
+			if c := m.column(rows, m.weight); c.known() || m.weight == 0 {
+				columns = append(columns, c)
 			}
 		}
-		if slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) || weight == 0 {
-			columns = append(columns, c)
-		}
 	}
-	others := func(weight int, m metric) {
-		c := m.column(rows, weight)
-		if slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) {
-			columns = append(columns, c)
-		}
-	}
-	stat := func(weight int, metric, name string, stats func(*load.Summary) load.Stats, of func(load.Stats) (float64, bool)) {
-		add(weight, metric+" ms", name, func(s *load.Summary) string {
-			v, ok := of(stats(s))
-			if ok && told(s, strings.ToLower(metric)+"_ms", name, stats(s).Count, v) {
-				return number(v)
-			}
-			return none
-		})
-	}
-	mean := func(s load.Stats) (float64, bool) { return s.Mean, true }
-	median := func(s load.Stats) (float64, bool) { return s.Median, true }
-	tail := tailPercentile(rows)
-	worst := func(s load.Stats) (float64, bool) { v, ok := s.Percentiles[tail]; return v, ok }
-	ttft := func(s *load.Summary) load.Stats { return s.TTFT }
-	tpot := func(s *load.Summary) load.Stats { return s.TPOT }
-	itl := func(s *load.Summary) load.Stats { return s.ITL }
-	e2el := func(s *load.Summary) load.Stats { return s.E2EL }
-
-	add(0, "tok/s", "output", func(s *load.Summary) string { return numberOrNone(s.OutputThroughput) })
-	add(40, "tok/s", "total", func(s *load.Summary) string { return numberOrNone(s.TotalThroughput) })
-	add(45, "", "req/s", func(s *load.Summary) string { return numberOrNone(s.RequestThroughput) })
-	add(60, "", "goodput/s", func(s *load.Summary) string {
-		if s.Goodput == nil {
-			return none
-		}
-		return number(*s.Goodput)
-	})
-	columns = append(columns, sloColumn(rows)...)
-	others(62, prefixHits)
-	others(63, acceptance)
-	others(63, stepTokens)
-	stat(20, "TTFT", "mean", ttft, mean)
-	stat(90, "TTFT", "p50", ttft, median)
-	stat(80, "TTFT", "p"+tail, ttft, worst)
-	stat(85, "TPOT", "mean", tpot, mean)
-	stat(30, "TPOT", "p"+tail, tpot, worst)
-	stat(35, "ITL", "p50", itl, median)
-	stat(50, "ITL", "p"+tail, itl, worst)
-	stat(70, "E2EL", "p50", e2el, median)
-	stat(25, "E2EL", "p"+tail, e2el, worst)
-	others(57, costOutput)
-	others(10, costTotal)
-	others(47, energyPerToken)
-	return columns
-}
-
-// sloColumn says which cells meet their SLO, and which lines of it the others miss; nil:
-// there is none.
-func sloColumn(rows []results.Row) []column {
-	c := column{name: "SLO", weight: 61, left: true}
-	for i := range rows {
-		text := none
-		if met, missed, ok := attained(&rows[i]); ok && met {
-			text = "met"
-		} else if ok {
-			text = "missed " + strings.Join(missed, ", ")
-		}
-		c.cells = append(c.cells, text)
-	}
-	if !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != none }) {
-		return nil
-	}
-	return []column{c}
-}
-
-// numberOrNone is a figure that is known when it is above zero.
-func numberOrNone(v float64) string {
-	if v > 0 {
-		return number(v)
-	}
-	return none
+	return append(columns, sloColumn(rows)...)
 }
 
 // column is the metric of each row.
 func (m metric) column(rows []results.Row, weight int) column {
-	c := column{group: m.group, name: m.short, weight: weight}
+	c := column{key: m.name, group: m.group, name: m.short, weight: weight}
 	switch {
 	case m.group == "Throughput":
 		c.group = m.unit
@@ -372,17 +226,55 @@ func (m metric) column(rows []results.Row, weight int) column {
 		if !strings.HasPrefix(m.short, m.unit) {
 			c.name += " " + m.unit
 		}
-	case m.group == "" && m.unit != "" && m.unit != m.short:
+	case m.group == "" && m.unit != "" && !strings.HasSuffix(m.short, "/s"):
 		c.name += " " + m.unit
 	}
-	for i := range rows {
-		cell := none
+	return c.with(len(rows), func(i int) entry {
 		if v, ok := m.value(&rows[i]); ok {
-			cell = number(v)
+			return entry{Text: number.Text(v), Sort: number.Exact(v)}
 		}
-		c.cells = append(c.cells, cell)
+		return entry{}
+	})
+}
+
+// sloColumn says which cells meet their SLO, and which lines of it the others miss; nil:
+// there is none.
+func sloColumn(rows []results.Row) []column {
+	c := column{key: "slo", name: "SLO", weight: 61, left: true}.with(len(rows), func(i int) entry {
+		met := metText(&rows[i])
+		_, missed, _ := attained(&rows[i])
+		return entry{Text: strings.TrimSpace(met + " " + strings.Join(missed, ", ")), Sort: met}
+	})
+	if !c.known() {
+		return nil
 	}
-	return c
+	return []column{c}
+}
+
+// verdictColumn says whether a line can be trusted. A doubt stands in its line.
+func verdictColumn(rows []results.Row, notes doubts) []column {
+	c := column{key: "verdict", name: "verdict", left: true}
+	if len(notes) == 0 {
+		c.constant = func(text string) string {
+			if len(rows) == 1 {
+				return text
+			}
+			return "all " + text
+		}
+	}
+	mix := mixed(rows)
+	return []column{c.with(len(rows), func(i int) entry {
+		r := &rows[i]
+		verdict := plain.Line(r.Verdict().Verdict)
+		e := entry{Text: verdict, Sort: verdict, Class: verdict, Doubt: notes.number(reasons(*r))}
+		if word := kindOfRun(r); mix && word != "" {
+			e.Text += " (" + word + ")"
+		}
+		if r.Stale {
+			e.Text += ", stale"
+		}
+		return e
+	})}
 }
 
 // tailPercentile is the percentile that stands for the slowest requests: 99, or
@@ -410,66 +302,4 @@ func tailPercentile(rows []results.Row) string {
 		}
 	}
 	return best
-}
-
-// verdicts is the column that says whether a line can be trusted.
-func verdicts(rows []results.Row, notes *footnotes) column {
-	c := column{name: "verdict", left: true, constant: func(cell string) string {
-		if len(rows) == 1 {
-			return cell
-		}
-		return "all " + cell
-	}}
-	mix := mixed(rows)
-	for _, r := range rows {
-		text := plain.Line(r.Verdict().Verdict)
-		if n := notes.number(r); n > 0 {
-			text += fmt.Sprintf(" [%d]", n)
-		}
-		if word, _, _ := strings.Cut(mark(r), ":"); mix && word != "" {
-			text += " (" + word + ")"
-		}
-		if r.Stale {
-			text += ", stale"
-		}
-		c.cells = append(c.cells, text)
-	}
-	if len(notes.texts) > 0 {
-		c.constant = nil // a doubt stands in its line
-	}
-	return c
-}
-
-// footnotes are the reasons against cells, each text once.
-type footnotes struct{ texts []string }
-
-func newFootnotes(rows []results.Row) *footnotes {
-	f := &footnotes{}
-	for _, r := range rows {
-		if text := reasons(r); text != "" && !slices.Contains(f.texts, text) {
-			f.texts = append(f.texts, text)
-		}
-	}
-	return f
-}
-
-// number is the number of the cell's footnote, 0 when it has none.
-func (f *footnotes) number(r results.Row) int { return slices.Index(f.texts, reasons(r)) + 1 }
-
-// reasons are in one line each: an error may have pages, with the last log lines
-// of an engine, which stay in the store.
-func reasons(r results.Row) string {
-	v := r.Verdict()
-	all := v.Texts()
-	if r.Error != "" && !slices.Contains(all, r.Error) {
-		all = slices.Concat(all, []string{r.Error})
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	lines := make([]string, len(all))
-	for i, reason := range all {
-		lines[i], _, _ = strings.Cut(reason, "\n")
-	}
-	return plain.Line(cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; "))
 }

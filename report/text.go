@@ -1,189 +1,171 @@
 package report
 
 import (
-	"bytes"
-	"fmt"
-	"io"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
-
-	"hclbench/load"
-	"hclbench/plain"
+	"unicode/utf8"
 )
 
-// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines
-// the names.
-func Text(w io.Writer, s *load.Summary) error {
-	var b bytes.Buffer
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
-	}
+const gap = 2 // blanks between columns
 
-	known := func(name, n string) string {
-		if !s.Knows(name) {
-			return "unknown" // others have measured, and do not tell
+// layout gives each column a width: its own, and more where the title of its
+// group needs it.
+func (s *sheet) layout() (widths []int, total int) {
+	widths = make([]int, len(s.columns))
+	for _, group := range s.groups() {
+		span := -gap
+		for _, i := range group {
+			widths[i] = s.columns[i].width()
+			span += widths[i] + gap
 		}
-		return n
-	}
-	line("Requests", "%s sent, %s completed, %s failed%s", known("requests", whole(s.Requests)), known("completed", whole(s.Completed)),
-		known("failed", whole(s.Failed)), orNothing(s.Failures()))
-	if s.Knows("duration_s") {
-		line("Duration", "%s s from the first dispatch to the last response", number(s.Duration))
-	}
-	for _, t := range []struct {
-		name, member string
-		n, asked     int64
-	}{{"Input", "input_tokens", s.InputTokens, s.AskedInput}, {"Output", "output_tokens", s.OutputTokens, s.AskedOutput}} {
-		if !s.Knows("asked_" + t.member) {
-			t.asked = t.n
+		title := utf8.RuneCountInString(s.columns[group[0]].group)
+		if len(group) > 1 {
+			title += 4 // "- title -"
 		}
-		if s.Knows(t.member) {
-			line(t.name, "%s tokens%s", whole(t.n), asked(t.n, t.asked))
+		if title > span {
+			widths[group[0]] += title - span
+			span = title
 		}
+		total += span + gap
 	}
-	if s.UsageMissing > 0 {
-		line("", "counted by chunks in %s requests whose stream brought no usage", whole(s.UsageMissing))
-	}
-	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
-		line("In flight", "%s requests on average, %s at most", number(s.MeanConcurrency), whole(s.PeakConcurrency))
-	}
-	b.WriteByte('\n')
-
-	best := ""
-	if s.PeakOutputThroughput > 0 {
-		best = ", " + number(s.PeakOutputThroughput) + " in the best second"
-	}
-	var throughput [][2]string
-	for _, t := range []struct {
-		member, text string
-		v            float64
-	}{
-		{"output_throughput", "output tokens/s" + best, s.OutputThroughput},
-		{"input_throughput", "input tokens/s", s.InputThroughput},
-		{"total_throughput", "input and output tokens/s", s.TotalThroughput},
-		{"request_throughput", "requests/s", s.RequestThroughput},
-	} {
-		if s.Knows(t.member) {
-			throughput = append(throughput, [2]string{number(t.v), t.text})
-		}
-	}
-	if s.Goodput != nil {
-		throughput = append(throughput, [2]string{number(*s.Goodput), "requests/s within the SLO (goodput)"})
-	}
-	width := 0
-	for _, t := range throughput {
-		width = max(width, len(t[0]))
-	}
-	for i, t := range throughput {
-		name := ""
-		if i == 0 {
-			name = "Throughput"
-		}
-		line(name, "%*s %s", width, t[0], t[1])
-	}
-	b.WriteByte('\n')
-
-	if g := latencies(s); g.rows > 0 {
-		for _, l := range g.lines() {
-			fmt.Fprintln(&b, l)
-		}
-		b.WriteByte('\n')
-	}
-
-	if s.PeakConcurrency > 0 {
-		line("Generator", "%s%% of one core", number(100*s.CPUShare))
-	}
-	line("Verdict", "%s", s.Verdict.Verdict)
-	for _, r := range s.Verdict.Texts() {
-		fmt.Fprintln(&b, "  -", r)
-	}
-	if len(s.ErrorSamples) > 0 {
-		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
-		for _, e := range s.ErrorSamples {
-			fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
-		}
-	}
-	_, err := io.WriteString(w, plain.Text(b.String()))
-	return err
+	return widths, total - gap
 }
 
-// orNothing puts what there is to say into brackets.
-func orNothing(text string) string {
-	if text == "" {
-		return ""
+// fit shortens long names in the middle, leaves out columns, the least important first,
+// and shortens names more, until the sheet is at most width wide. It returns the names of
+// the columns that it left out, in order. Zero is no limit.
+func (s *sheet) fit(width int) (dropped []string) {
+	if s.over(width) <= 0 {
+		return nil
 	}
-	return " (" + text + ")"
+	for i := range s.columns {
+		s.shorten(i, max(longName, width/3))
+	}
+	var labels []string
+	for _, c := range s.columns {
+		labels = append(labels, c.label())
+	}
+	kept := slices.Clone(labels)
+	for s.over(width) > 0 {
+		least := -1
+		for i, c := range s.columns {
+			if c.weight > 0 && (least < 0 || c.weight < s.columns[least].weight) {
+				least = i
+			}
+		}
+		if least < 0 {
+			break
+		}
+		s.columns, kept = slices.Delete(s.columns, least, least+1), slices.Delete(kept, least, least+1)
+	}
+	for over := s.over(width); over > 0 && s.widestName() >= 0; over = s.over(width) {
+		widest := s.widestName()
+		s.shorten(widest, max(shortestName, s.columns[widest].width()-over))
+	}
+	return slices.DeleteFunc(labels, func(label string) bool { return slices.Contains(kept, label) })
 }
 
-// asked is said when a server took or gave other than what was asked for.
-func asked(got, asked int64) string {
-	if got == asked {
-		return ""
+// over is by how much the sheet is wider than it may be.
+func (s *sheet) over(width int) int {
+	if width == 0 {
+		return 0
 	}
-	return ", " + whole(asked) + " asked for"
+	_, total := s.layout()
+	return total - width
 }
 
-// told reports whether one figure of a latency is known, by the name of its column: a 0
-// is one where requests were counted and nobody says that it is not.
-func told(s *load.Summary, member, name string, count int, v float64) bool {
-	if name == "p50" {
-		name = "median"
+const (
+	longName     = 24 // runes that a name may have before a figure gives way to it
+	shortestName = 9
+)
+
+// widestName is the widest column of text that can be shortened; −1: there is none.
+func (s *sheet) widestName() int {
+	widest, most := -1, shortestName
+	for i, c := range s.columns {
+		if w := c.width(); c.left && w > most && w > utf8.RuneCountInString(c.name) {
+			widest, most = i, w
+		}
 	}
-	return v > 0 || count > 0 && s.Knows(member+"."+name)
+	return widest
 }
 
-// latencies are the times of a summary, a line each, with the percentiles that
-// any of them has. The median is there already.
-func latencies(s *load.Summary) *grid {
-	type metric struct {
-		name, member string
-		stats        load.Stats
+// shorten cuts the middle out of what is longer than n runes in a column of text.
+func (s *sheet) shorten(column, n int) {
+	c := s.columns[column]
+	if !c.left || c.width() <= n {
+		return
 	}
-	metrics := slices.DeleteFunc([]metric{
-		{"TTFT  to the first token", "ttft_ms", s.TTFT},
-		{"TPOT  per token after it", "tpot_ms", s.TPOT},
-		{"ITL   between chunks", "itl_ms", s.ITL},
-		{"E2EL  whole request", "e2el_ms", s.E2EL},
-		{"Queue in the generator", "queue_ms", s.Queue},
-		{"Late against schedule", "send_lag_ms", s.SendLag},
-	}, func(m metric) bool { // others publish figures without the count
-		return m.stats.Count == 0 && m.stats.Mean == 0 && m.stats.Median == 0 && len(m.stats.Percentiles) == 0
+	s.columns[column] = c.with(s.rows, func(i int) entry {
+		e := c.entries[i]
+		if r := []rune(c.text(i)); len(r) > n {
+			half := (n - 1) / 2
+			e = entry{Text: string(r[:n-1-half]) + "…" + string(r[len(r)-half:])}
+		}
+		return e
 	})
+}
 
-	g := &grid{rows: len(metrics)}
-	label := column{name: "Latency (ms)", left: true}
-	for _, m := range metrics {
-		label.cells = append(label.cells, m.name)
-	}
-	g.columns = append(g.columns, label)
-	add := func(name string, of func(load.Stats) (float64, bool)) {
-		c := column{name: name}
-		for _, m := range metrics {
-			if v, ok := of(m.stats); ok && told(s, m.member, name, m.stats.Count, v) {
-				c.cells = append(c.cells, number(v))
-			} else {
-				c.cells = append(c.cells, none)
-			}
+// lines writes the sheet, without blanks at the ends of lines.
+func (s *sheet) lines() []string {
+	widths, _ := s.layout()
+	var top, head []string
+	for _, group := range s.groups() {
+		span := -gap
+		for _, i := range group {
+			span += widths[i] + gap
+			head = append(head, s.columns[i].align(s.columns[i].name, widths[i]))
 		}
-		g.columns = append(g.columns, c)
-	}
-	add("mean", func(s load.Stats) (float64, bool) { return s.Mean, true })
-	add("std", func(s load.Stats) (float64, bool) { return s.Std, true })
-	add("min", func(s load.Stats) (float64, bool) { return s.Min, true })
-	add("p50", func(s load.Stats) (float64, bool) { return s.Median, true })
-	seen := map[float64]string{}
-	for _, m := range metrics {
-		for p := range m.stats.Percentiles {
-			if v, err := strconv.ParseFloat(p, 64); err == nil && v != 50 {
-				seen[v] = p
-			}
+		title := s.columns[group[0]].group
+		if len(group) > 1 {
+			title = " " + title + " "
+			dashes := span - utf8.RuneCountInString(title)
+			title = strings.Repeat("-", dashes/2) + title + strings.Repeat("-", dashes-dashes/2)
 		}
+		top = append(top, s.columns[group[0]].align(title, span))
 	}
-	for _, v := range slices.Sorted(maps.Keys(seen)) {
-		add("p"+seen[v], func(s load.Stats) (float64, bool) { f, ok := s.Percentiles[seen[v]]; return f, ok })
+	lines := []string{join(top), join(head)}
+	if lines[0] == "" {
+		lines = lines[1:]
 	}
-	add("max", func(s load.Stats) (float64, bool) { return s.Max, true })
-	return g
+	for r := range s.rows {
+		var cells []string
+		for i, c := range s.columns {
+			cells = append(cells, c.align(c.text(r), widths[i]))
+		}
+		lines = append(lines, join(cells))
+	}
+	return lines
+}
+
+func (c column) align(s string, width int) string {
+	pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+	if c.left {
+		return s + pad
+	}
+	return pad + s
+}
+
+func join(cells []string) string {
+	return strings.TrimRight(strings.Join(cells, strings.Repeat(" ", gap)), " ")
+}
+
+// wrap joins words with a separator, in lines of at most width; zero is no limit.
+func wrap(words []string, separator string, width int) []string {
+	var lines []string
+	line := ""
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += separator
+		}
+		if line != "" && width > 0 && utf8.RuneCountInString(strings.TrimRight(line+word, " ")) > width {
+			lines = append(lines, strings.TrimRight(line, " "))
+			line = ""
+		}
+		line += word
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -3,9 +3,9 @@ package report
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
-	"hclbench/load"
 	"hclbench/results"
 	"hclbench/where"
 )
@@ -46,18 +46,31 @@ func (f fields) of(r *results.Row) where.Values {
 	}
 }
 
-// metLine is "met" or "missed" of one line of a cell's SLO; empty where it has none.
-func metLine(r *results.Row, name string) string {
-	if r.Verdict().Verdict == load.Void || r.Summary == nil {
-		return ""
-	}
-	for _, o := range r.Summary.Objectives {
-		switch {
-		case o.Name() != name || o.Count == 0:
-		case o.Met:
-			return "met"
-		default:
-			return "missed"
+// textColumns are the columns of text that every row has, in the order of [CSV].
+var textColumns = []struct {
+	name string
+	of   func(r *results.Row) string
+}{
+	{"lab", func(r *results.Row) string { return r.Run.Lab }},
+	{"run", func(r *results.Row) string { return r.RunID }},
+	{"command", func(r *results.Row) string { return r.Run.Command }},
+	{"cell", func(r *results.Row) string { return r.ID }},
+	{"benchmark", func(r *results.Row) string { return r.Benchmark }},
+	{"engine", func(r *results.Row) string { return r.Deployment.Engine }},
+	{"kind", func(r *results.Row) string { return r.Deployment.Kind }},
+	{"host", func(r *results.Row) string { return r.Deployment.Host }},
+	{"gpus", func(r *results.Row) string { return r.Deployment.GPUs }},
+	{"gpu_count", func(r *results.Row) string { return strconv.Itoa(gpuCount(r)) }},
+	{"model", func(r *results.Row) string { return r.Deployment.Model }},
+	{"image", func(r *results.Row) string { return r.Deployment.Image }},
+	{"digest", func(r *results.Row) string { return r.Deployment.Digest }},
+}
+
+// wordOf is a row's text in a column of [textColumns].
+func wordOf(r *results.Row, name string) string {
+	for _, w := range textColumns {
+		if w.name == name {
+			return w.of(r)
 		}
 	}
 	return ""
@@ -69,23 +82,16 @@ func newFields(rows []results.Row) fields {
 		return func(r *results.Row) (any, bool) { s := of(r); return s, s != "" }
 	}
 	all := fields{
-		"lab":        text(func(r *results.Row) string { return r.Run.Lab }),
-		"run":        text(func(r *results.Row) string { return r.RunID }),
-		"command":    text(func(r *results.Row) string { return r.Run.Command }),
-		"cell":       text(func(r *results.Row) string { return r.ID }),
-		"benchmark":  text(func(r *results.Row) string { return r.Benchmark }),
-		"kind":       func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" },
-		"host":       text(func(r *results.Row) string { return r.Deployment.Host }),
-		"gpus":       text(func(r *results.Row) string { return r.Deployment.GPUs }),
 		"dataset":    text(dataset),
-		"model":      text(func(r *results.Row) string { return r.Deployment.Model }),
-		"image":      text(func(r *results.Row) string { return r.Deployment.Image }),
-		"digest":     text(func(r *results.Row) string { return r.Deployment.Digest }),
 		"verdict":    text(func(r *results.Row) string { return r.Verdict().Verdict }),
 		"slo":        text(metText),
 		"repetition": func(r *results.Row) (any, bool) { return float64(r.Repetition), true },
-		"gpu_count":  func(r *results.Row) (any, bool) { return float64(gpuCount(r)), gpuCount(r) > 0 },
 	}
+	for _, word := range textColumns {
+		all[word.name] = text(word.of)
+	}
+	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
+	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(gpuCount(r)), gpuCount(r) > 0 }
 	for _, m := range allMetrics(rows) {
 		all[m.name] = func(r *results.Row) (any, bool) { return m.value(r) }
 	}

@@ -225,29 +225,10 @@ func (b *Browser) Open(t testing.TB, url string, view View) *Tab {
 		t.Fatalf("open a tab: %v", err)
 	}
 	tab.session = target.SessionID
-	media, scheme := "screen", "light"
-	if view.Print {
-		media = "print"
+	for _, method := range []string{"Network.enable", "Page.enable", "Runtime.enable", "Log.enable"} {
+		tab.prepare(t, method, map[string]any{})
 	}
-	if view.Dark {
-		scheme = "dark"
-	}
-	for _, c := range []struct {
-		method string
-		params map[string]any
-	}{
-		{"Network.enable", nil}, {"Page.enable", nil},
-		{"Emulation.setDeviceMetricsOverride", map[string]any{"width": view.Width, "height": view.Height, "deviceScaleFactor": 1, "mobile": view.Width < 600}},
-		{"Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}},
-		{"Runtime.enable", nil}, {"Log.enable", nil},
-	} {
-		if c.params == nil {
-			c.params = map[string]any{}
-		}
-		if err := b.call(tab.session, c.method, c.params, nil); err != nil {
-			t.Fatalf("prepare the tab: %v", err)
-		}
-	}
+	tab.Look(t, view)
 	b.mu.Lock()
 	b.tabs[tab.session] = tab // events count from here
 	b.mu.Unlock()
@@ -260,6 +241,27 @@ func (b *Browser) Open(t testing.TB, url string, view View) *Tab {
 		t.Fatalf("%s is not loaded after %s", url, browserPatience)
 	}
 	return tab
+}
+
+// Look has the page looked at in another way from now on.
+func (tab *Tab) Look(t testing.TB, view View) {
+	t.Helper()
+	media, scheme := "screen", "light"
+	if view.Print {
+		media = "print"
+	}
+	if view.Dark {
+		scheme = "dark"
+	}
+	tab.prepare(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": view.Width, "height": view.Height, "deviceScaleFactor": 1, "mobile": view.Width < 600})
+	tab.prepare(t, "Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
+}
+
+func (tab *Tab) prepare(t testing.TB, method string, params map[string]any) {
+	t.Helper()
+	if err := tab.browser.call(tab.session, method, params, nil); err != nil {
+		t.Fatalf("prepare the tab: %v", err)
+	}
 }
 
 // Eval runs JavaScript in the page and reads its value, or that of its promise,

@@ -1,15 +1,15 @@
-package report
+package chart
 
 import (
 	"strings"
 	"unicode"
 )
 
-// drawing is a chart laid out: pieces in the order in which they are painted. It is
+// Drawing is a chart laid out: pieces in the order in which they are painted. It is
 // data, so that the page, a file and a picture show the same.
-type drawing struct {
-	width, height float64 // in points, which are CSS pixels
-	margin        float64 // around it
+type Drawing struct {
+	Width, Height float64 // in points, which are CSS pixels
+	Margin        float64 // around it
 	title         string  // for who cannot see it
 	pieces        []piece
 }
@@ -24,7 +24,7 @@ type piece struct {
 	fill   colour // of a symbol that is hollow: paper
 	width  float64
 	dash   []float64
-	series *series // what it belongs to; nil: the chart
+	series *Series // what it belongs to; nil: the chart
 	hover  string  // what pointing at it says
 
 	text   string
@@ -68,21 +68,21 @@ const (
 	// From 0: the series.
 )
 
-// palette are the colours of the series on paper: eight that stay apart for
+// Palette are the colours of the series on paper: eight that stay apart for
 // people with any kind of colour blindness, as far as eight can, and as dark as
 // lines need to be. Markers and dashes say the same once more.
-func palette() []string {
+func Palette() []string {
 	return []string{"#0072b2", "#d55e00", "#009e73", "#b0488c", "#a67c00", "#5b5fc7", "#2b9ecb", "#7a4a2b"}
 }
 
-// night is the palette on a dark ground.
-func night() []string {
+// Night is the palette on a dark ground.
+func Night() []string {
 	return []string{"#56a8e8", "#ff8f47", "#2fc79a", "#ea93c6", "#e3b93f", "#a3a6ff", "#7fd6f5", "#c99a76"}
 }
 
-func (d *drawing) add(m ...piece) { d.pieces = append(d.pieces, m...) }
+func (d *Drawing) add(m ...piece) { d.pieces = append(d.pieces, m...) }
 
-func (d *drawing) label(x, y float64, s string, m piece) {
+func (d *Drawing) label(x, y float64, s string, m piece) {
 	m.shape, m.at, m.text = words, []point{{x, y}}, s
 	if m.size == 0 {
 		m.size = 11
@@ -92,7 +92,7 @@ func (d *drawing) label(x, y float64, s string, m piece) {
 
 // symbolOf is the marker of a series: its GPU's, and another one when the colours
 // begin again.
-func symbolOf(s *series) shape {
+func symbolOf(s *Series) shape {
 	if s == nil {
 		return circle
 	}
@@ -100,14 +100,14 @@ func symbolOf(s *series) shape {
 }
 
 // dashOf is how the lines of a series are drawn: the first GPU's are solid.
-func dashOf(s *series) []float64 {
+func dashOf(s *Series) []float64 {
 	if s == nil {
 		return nil
 	}
 	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.dash]
 }
 
-func colourOf(s *series) colour {
+func colourOf(s *Series) colour {
 	if s == nil {
 		return ink
 	}

@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"fmt"
@@ -22,8 +22,8 @@ import (
 // good screens have.
 const density = 2
 
-// writePNG paints the drawing on white paper.
-func (d *drawing) writePNG(w io.Writer) error {
+// PNG paints the drawing on white paper.
+func (d *Drawing) PNG(w io.Writer) error {
 	p, err := newPainter(d)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ type faceKey struct {
 	bold bool
 }
 
-func newPainter(d *drawing) (*painter, error) {
+func newPainter(d *Drawing) (*painter, error) {
 	regular, err := opentype.Parse(goregular.TTF)
 	if err != nil {
 		return nil, fmt.Errorf("read the font: %w", err)
@@ -57,8 +57,8 @@ func newPainter(d *drawing) (*painter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the bold font: %w", err)
 	}
-	margin := int(d.margin * density)
-	img := image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.width*density))+margin, int(math.Ceil(d.height*density))+margin))
+	margin := int(d.Margin * density)
+	img := image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.Width*density))+margin, int(math.Ceil(d.Height*density))+margin))
 	draw.Draw(img, img.Bounds(), image.NewUniform(rgb(paper)), image.Point{}, draw.Src)
 	return &painter{img: img, regular: regular, bold: bold, faces: map[faceKey]font.Face{}}, nil
 }

@@ -2,9 +2,7 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -54,58 +52,6 @@ func OfPlan(rows []results.Row, planned []Planned) (current, others []results.Ro
 		}
 	}
 	return current, others
-}
-
-// Judge holds what was measured against the SLO that the lab has now, where it is
-// another than that of the day. records reads the requests of a row; where they cannot
-// be read, a row is judged by its figures.
-func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) ([]load.Record, error)) {
-	slo := map[string][]load.Objective{}
-	for _, p := range planned {
-		slo[p.ID] = p.SLO
-	}
-	for i := range rows {
-		r := &rows[i]
-		now, ok := slo[r.ID]
-		if !ok || r.Stale || r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) && len(r.Summary.Objectives) == len(now) {
-			continue
-		}
-		var all []load.Record
-		if len(now) > 0 {
-			all, _ = records(r) // without them the figures say it
-		}
-		s := r.Summary.Under(now, all)
-		r.Summary, r.Job.Workload.SLO = &s, now
-	}
-}
-
-// attained says whether a cell meets every line of its SLO, and which it misses; ok is
-// false where there is none.
-func attained(r *results.Row) (met bool, missed []string, ok bool) {
-	if r.Verdict().Verdict == load.Void || r.Summary == nil || len(r.Summary.Objectives) == 0 {
-		return false, nil, false
-	}
-	known := true
-	for _, o := range r.Summary.Objectives {
-		switch {
-		case o.Count == 0:
-			known = false // neither requests nor a figure say anything of it
-		case !o.Met:
-			missed = append(missed, o.Name())
-		}
-	}
-	return missed == nil, missed, known || missed != nil
-}
-
-// metText is "met" or "missed"; empty where there is no SLO.
-func metText(r *results.Row) string {
-	switch met, _, ok := attained(r); {
-	case !ok:
-		return ""
-	case met:
-		return "met"
-	}
-	return "missed"
 }
 
 // fresh are the rows that are not stale: what charts and summaries are made of.
@@ -202,46 +148,4 @@ func Sorted(rows []results.Row, planned []Planned) []results.Row {
 		out[i] = all[i].row
 	}
 	return out
-}
-
-// groupOf is the same for the repetitions of a cell and for nothing else. The names
-// are in it, for what is called otherwise is another line of a table.
-func groupOf(r *results.Row) string { return labelOf(r) + "\x00" + identityOf(r) }
-
-// identityOf is what the plan says of the cell without its repetition, or else all
-// that is known to have gone into the measurement.
-func identityOf(r *results.Row) string {
-	if r.Group != "" {
-		return r.Group
-	}
-	identity := map[string]string{}
-	maps.Copy(identity, r.Identity)
-	delete(identity, "repetition")
-	d := &r.Deployment
-	known := struct {
-		Cell, Deployment             map[string]string
-		ID, Kind, GPUs, Model, Image string
-		Command                      []string
-		Work                         any
-	}{identity, d.Identity, r.DeploymentID, d.Kind, d.GPUs, d.Model, d.Image, d.Command, r.Job.Work()}
-	text, err := json.Marshal(known)
-	if err != nil {
-		text = fmt.Append(nil, known) // a rate that is no number
-	}
-	return string(text)
-}
-
-// labelOf is what a cell is called: its benchmark, its engine, and its axes in any
-// order.
-func labelOf(r *results.Row) string {
-	key := r.Benchmark
-	if _, ok := r.Axes.Value("engine"); !ok {
-		key += "\x00" + r.Deployment.Engine
-	}
-	axes := slices.Clone(r.Axes)
-	slices.SortFunc(axes, func(a, b results.Axis) int { return cmp.Compare(a.Name, b.Name) })
-	for _, a := range axes {
-		key += "\x00" + a.Name + "=" + axisText(a.Value)
-	}
-	return key
 }

@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"bytes"
@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// sans are the fonts of pages and pictures, all of them there already.
-const sans = `system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif`
+// Sans are the fonts of pages and pictures, all of them there already.
+const Sans = `system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif`
 
-// svg writes a drawing. As a part of a page its colours are the page's variables,
+// SVG writes a drawing. As a part of a page its colours are the page's variables,
 // so that they follow the theme; as a file it brings its own.
-func (d *drawing) svg(file bool) string {
+func (d *Drawing) SVG(file bool) string {
 	var b bytes.Buffer
-	width, height := d.width+2*d.margin, d.height+2*d.margin
+	width, height := d.Width+2*d.Margin, d.Height+2*d.Margin
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="%s %s %s %s" role="img" aria-label="%s"`,
-		num(-d.margin), num(-d.margin), num(width), num(height), html.EscapeString(d.title))
+		num(-d.Margin), num(-d.Margin), num(width), num(height), html.EscapeString(d.title))
 	if file {
-		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(width), num(height), html.EscapeString(sans))
+		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(width), num(height), html.EscapeString(Sans))
 	}
 	b.WriteString(">\n")
 	paint := func(c colour) string { return css(c) }
 	if file {
 		paint = onPaper
-		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.margin), num(-d.margin), onPaper(paper))
+		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.Margin), num(-d.Margin), onPaper(paper))
 	}
 	for _, m := range d.pieces {
 		m.svg(&b, paint)
@@ -39,7 +39,7 @@ func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
 	if group {
 		b.WriteString("<g")
 		if m.series != nil {
-			fmt.Fprintf(b, ` data-s="%d"`, m.series.index)
+			fmt.Fprintf(b, ` data-s="%d"`, m.series.Index)
 		}
 		if m.hover != "" {
 			b.WriteString(` class="pt"`)
@@ -154,7 +154,7 @@ func onPaper(c colour) string {
 	case shade:
 		return "#c4c7cb"
 	}
-	return palette()[c]
+	return Palette()[c]
 }
 
 func coordinates(points []point) string {
@@ -177,4 +177,22 @@ func num(v float64) string {
 		return "0"
 	}
 	return s
+}
+
+// Symbols are the markers of all series, as symbols that a page can use.
+func Symbols(all []*Series) string {
+	var b bytes.Buffer
+	b.WriteString(`<svg width="0" height="0" class="chips" aria-hidden="true">`)
+	for _, s := range all {
+		fmt.Fprintf(&b, `<symbol id="k%d" viewBox="0 0 22 10">`, s.Chip())
+		for _, m := range []piece{
+			{at: []point{{1, 5}, {21, 5}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
+			{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5, colour: colourOf(s)},
+		} {
+			m.svg(&b, css)
+		}
+		b.WriteString("</symbol>\n")
+	}
+	b.WriteString("</svg>")
+	return b.String()
 }

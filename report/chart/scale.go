@@ -1,4 +1,4 @@
-package report
+package chart
 
 import (
 	"math"
@@ -27,23 +27,23 @@ func (s scale) at(v float64) float64 {
 // logarithmic axis shows both.
 const wide = 30
 
-// axis is how one direction of a chart reads.
-type axis struct {
-	title  string
-	unit   string
-	log    bool      // whatever the values are
-	linear bool      // likewise
-	zero   bool      // begins at 0, unless it is logarithmic
-	ticks  []float64 // nil: round numbers
-	to     float64   // ends there; 0: after the greatest value
+// Axis is how one direction of a chart reads.
+type Axis struct {
+	Title  string
+	Unit   string
+	Log    bool      // whatever the values are
+	Linear bool      // likewise
+	Zero   bool      // begins at 0, unless it is logarithmic
+	Ticks  []float64 // nil: round numbers
+	To     float64   // ends there; 0: after the greatest value
 }
 
 // fit is the scale of an axis for values, and its ticks, at most about n.
-func (a axis) fit(values []float64, start, end float64, n int) (scale, []float64) {
+func (a Axis) fit(values []float64, start, end float64, n int) (scale, []float64) {
 	lowest, highest := slices.Min(values), slices.Max(values)
-	s := scale{start: start, end: end, log: a.log || !a.linear && lowest > 0 && highest/lowest > wide}
-	if a.ticks != nil {
-		s.from, s.to = a.ticks[0], a.ticks[len(a.ticks)-1]
+	s := scale{start: start, end: end, log: a.Log || !a.Linear && lowest > 0 && highest/lowest > wide}
+	if a.Ticks != nil {
+		s.from, s.to = a.Ticks[0], a.Ticks[len(a.Ticks)-1]
 		pad := 0.04 // of the axis on both sides, so that markers stay inside
 		if s.log {
 			f := math.Pow(s.to/s.from, pad)
@@ -55,7 +55,7 @@ func (a axis) fit(values []float64, start, end float64, n int) (scale, []float64
 			w := (s.to - s.from) * pad
 			s.from, s.to = s.from-w, s.to+w
 		}
-		return s, spaced(a.ticks, s, math.Abs(end-start)/float64(max(n, 1)))
+		return s, spaced(a.Ticks, s, math.Abs(end-start)/float64(max(n, 1)))
 	}
 	if s.log {
 		ticks := logTicks(lowest, highest, n)
@@ -64,11 +64,11 @@ func (a axis) fit(values []float64, start, end float64, n int) (scale, []float64
 	}
 	// From 0, where that costs little room, and where a difference is so small that
 	// it would look like one.
-	if spread := highest - lowest; a.zero || lowest < spread/2 || spread < 0.1*highest {
+	if spread := highest - lowest; a.Zero || lowest < spread/2 || spread < 0.1*highest {
 		lowest = min(lowest, 0)
 	}
-	if a.to > 0 {
-		highest = a.to
+	if a.To > 0 {
+		highest = a.To
 	}
 	if highest == lowest {
 		highest = lowest + 1
@@ -85,7 +85,7 @@ func (a axis) fit(values []float64, start, end float64, n int) (scale, []float64
 	}
 	s.from, s.to = ticks[0], ticks[len(ticks)-1]
 	// Half a step of nothing at the top is enough.
-	if len(ticks) > 2 && highest < ticks[len(ticks)-2]+step*0.5 && a.to == 0 {
+	if len(ticks) > 2 && highest < ticks[len(ticks)-2]+step*0.5 && a.To == 0 {
 		ticks = ticks[:len(ticks)-1]
 		s.to = ticks[len(ticks)-1] + step*0.5
 	}

@@ -1,0 +1,200 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"hclbench/report/chart"
+	"hclbench/results"
+)
+
+// views are the figures of a slice of a benchmark, in order.
+var views = []struct {
+	id      string                              // in the names of files; empty: that of the dimension
+	applies func(d dimension) bool              // along which dimensions there is one
+	draw    func(x slice, b *benchmark) *figure // without charts: there is nothing to show
+}{
+	{"latency", pushed, throughputAgainstLatency},
+	{"", func(dimension) bool { return true }, againstDimension},
+	{"tails", pushed, tails},
+	{"pareto", pushed, pareto},
+}
+
+// pushed reports whether more of a dimension is more load, not other requests.
+func pushed(d dimension) bool {
+	return d.name == "concurrency" || d.name == "rate" || d.name == "batch"
+}
+
+// benchmark is one benchmark, whose figures are drawn.
+type benchmark struct {
+	name      string
+	cells     []*sample
+	tail      string // percentile of its slowest requests: "p99"
+	published publishedOf
+}
+
+// benchmarkSections are the figures of each benchmark.
+func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
+	var order []string
+	of := map[string][]*sample{}
+	for _, s := range cells {
+		if of[s.benchmark] == nil {
+			order = append(order, s.benchmark)
+		}
+		of[s.benchmark] = append(of[s.benchmark], s)
+	}
+	for _, name := range order {
+		var rows []results.Row
+		for _, s := range of[name] {
+			rows = append(rows, *s.rows[0])
+		}
+		b := &benchmark{name, of[name], "p" + tailPercentile(rows), published}
+		if x := b.section(); len(x.figures) > 0 {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// section are the figures of the benchmark: of its slices, or else its cells side by
+// side.
+func (b *benchmark) section() section {
+	out := section{id: slug(b.name), title: b.name}
+	for _, d := range dimensions {
+		all := slicesAlong(d, b.cells)
+		if more := len(all) - maxSlices; more > 0 {
+			out.left = append(out.left, fmt.Sprintf("%s: %d more combinations of the other axes have lines along %s; they are in the table.",
+				b.name, more, strings.ToLower(d.title)))
+			all = all[:maxSlices]
+		}
+		for n, x := range all {
+			out.figures = append(out.figures, b.figures(out.id, d, n, x)...)
+		}
+	}
+	if len(out.figures) == 0 {
+		if f := comparison(b.cells); f != nil {
+			f.id = out.id + "-cells"
+			out.figures = append(out.figures, f)
+		}
+	}
+	return out
+}
+
+// figures are those of the n-th slice along a dimension.
+func (b *benchmark) figures(section string, d dimension, n int, x slice) (out []*figure) {
+	for _, v := range views {
+		if !v.applies(d) {
+			continue
+		}
+		f := v.draw(x, b)
+		if !f.drawn() {
+			continue
+		}
+		parts := []string{section, d.name, v.id}
+		switch {
+		case v.id == "":
+			parts = parts[:2]
+		case d.name == "concurrency": // most labs turn it
+			parts = []string{section, v.id}
+		}
+		if f.id = strings.Join(parts, "-"); n > 0 {
+			f.id += fmt.Sprintf("-%d", n+1)
+		}
+		f.under = x.under()
+		out = append(out, f)
+	}
+	return out
+}
+
+func throughputAgainstLatency(x slice, _ *benchmark) *figure {
+	f := &figure{hero: true, readings: []string{"Numbers beside the points: " + lower(x.along.title) + "."}}
+	for _, m := range [][2]metric{{medianE2EL, outputThroughput}, {medianE2EL, totalThroughput}, {duration, totalThroughput}} {
+		c := x.tradeoff(m[0], m[1])
+		f.title, f.charts = m[1].title+" against "+lower(m[0].title), []*chart.Panel{c}
+		if !c.Empty() {
+			break
+		}
+	}
+	return f
+}
+
+// againstDimension are the main figures along the slice's dimension, and who is ahead.
+func againstDimension(x slice, b *benchmark) *figure {
+	f := &figure{title: "Against " + lower(x.along.title), leads: map[*chart.Panel][]lead{}}
+	whole := []metric{medianE2EL}
+	if x.along.name == "batch" {
+		whole = append(whole, duration)
+	}
+	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {medianTTFT}, {medianTPOT}, whole, {goodput}, {energyPerToken}} {
+		for _, m := range choice {
+			c := x.against(m)
+			if c.Empty() {
+				continue
+			}
+			f.leads[c] = leads(c, m)
+			b.published.add(f, c, x, m)
+			f.charts = append(f.charts, c)
+			break
+		}
+	}
+	return f
+}
+
+func tails(x slice, b *benchmark) *figure {
+	f := &figure{title: "Tails against " + lower(x.along.title)}
+	for _, t := range []timing{ttft, tpot, itl, e2el} {
+		f.charts = append(f.charts, x.against(latency(t, b.tail)))
+	}
+	return f
+}
+
+func pareto(x slice, _ *benchmark) *figure {
+	c := x.tradeoff(interactivity, perGPU)
+	c.X.Title, c.X.Unit = "Interactivity", "output tokens per second per user"
+	f := &figure{title: "Throughput per GPU against interactivity", hero: true, charts: []*chart.Panel{c}}
+	if front, said := paretoFront(c); len(front.Dots) > 0 {
+		c.Lines = append([]chart.Line{front}, c.Lines...)
+		f.readings = []string{said}
+	}
+	return f
+}
+
+// maxGroups bounds the bars that are worth looking at.
+const maxGroups = 12
+
+// comparison shows cells that lie along no dimension as bars; nil: there are too many.
+func comparison(cells []*sample) *figure {
+	f := &figure{title: "Cells side by side"}
+	for _, m := range []metric{outputThroughput, totalThroughput, medianTTFT, medianTPOT, medianE2EL} {
+		c := loads(cells, m, func(*sample) (string, bool) { return "", true })
+		if len(c.Groups) > 0 && len(c.Groups) <= maxGroups && !(m.name == totalThroughput.name && len(f.charts) > 0) {
+			f.charts = append(f.charts, c)
+		}
+	}
+	if len(f.charts) == 0 {
+		return nil
+	}
+	return f
+}
+
+// loads are a metric of cells as bars, those under the same load together; foot is
+// what stands at a bar, and whether there is one.
+func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *chart.Panel {
+	c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit}, Better: better(m)}
+	byLoad := map[string]int{}
+	for _, s := range cells {
+		d, ok := s.value(m)
+		label, has := foot(s)
+		if !ok || !has {
+			continue
+		}
+		i, known := byLoad[s.load()]
+		if !known {
+			i = len(c.Groups)
+			byLoad[s.load()] = i
+			c.Groups = append(c.Groups, chart.Group{Label: s.load()})
+		}
+		c.Groups[i].Bars = append(c.Groups[i].Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y, Hover: hover(s, d, "", m), Doubt: d.Doubt, Mark: d.Mark})
+	}
+	return c
+}

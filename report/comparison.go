@@ -1,0 +1,187 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hclbench/results"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Difference is what changed between two sets of results.
+type Difference struct {
+	FormatVersion string      `json:"format_version"`
+	A             string      `json:"a"` // what they are: runs, files
+	B             string      `json:"b"`
+	Cells         []CellDiff  `json:"cells"`     // that both have
+	OnlyA         int         `json:"only_in_a"` // cells that the other has not
+	OnlyB         int         `json:"only_in_b"`
+	Inputs        []InputDiff `json:"inputs"`           // what went in and is not the same
+	Notes         []string    `json:"notes,omitempty"`  // what holds of either as a whole
+	Checks        []Check     `json:"checks,omitempty"` // of limits, where there are any
+
+	onlyA, onlyB []CellDiff
+	fields       fields // that a condition may be about
+}
+
+// CellDiff is one cell as both have it.
+type CellDiff struct {
+	Benchmark string       `json:"benchmark"`
+	Engine    string       `json:"engine"`
+	Axes      results.Axes `json:"axes"`
+	VerdictA  string       `json:"verdict_a"` // the worst of its repetitions
+	VerdictB  string       `json:"verdict_b"`
+	Figures   []FigureDiff `json:"figures"` // that both have
+	// Unlike is why the two are not of the same thing: other GPUs, another model,
+	// another load. Empty: they are, as far as is known.
+	Unlike []Unlike `json:"unlike,omitempty"`
+
+	a, b  []*results.Row
+	twins bool // B has different things of this name
+}
+
+// Unlike is something that makes two cells not comparable.
+type Unlike struct {
+	What string `json:"what"` // one of [Differing]
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// FigureDiff is one metric of a cell.
+type FigureDiff struct {
+	Metric string  `json:"metric"`
+	Unit   string  `json:"unit,omitempty"`
+	Better string  `json:"better,omitempty"` // "higher" or "lower"
+	A      Spread  `json:"a"`
+	B      Spread  `json:"b"`
+	Change Percent `json:"change_percent"` // of the median of B against that of A
+	P      float64 `json:"p"`              // of the Mann–Whitney U test, two-sided
+	// Significant says that the repetitions tell the two apart: P is below 0.05.
+	Significant bool `json:"significant"`
+	// Needed is how many repetitions of each would be, by an estimate; 0: enough
+	// were made, or nothing can be said.
+	Needed int `json:"repetitions_needed,omitempty"`
+
+	of metric
+}
+
+// Percent is a change. From zero it is infinite, which JSON writes as null.
+type Percent float64
+
+// MarshalJSON writes a number, or null for what none can say.
+func (p Percent) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(p), 0) || math.IsNaN(float64(p)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(p))
+}
+
+// DefaultMetrics are those that a comparison shows when none is named.
+func DefaultMetrics() []string {
+	return []string{"output_throughput", "median_ttft_ms", "p99_ttft_ms", "median_tpot_ms", "median_e2el_ms"}
+}
+
+// Diff compares what two sets of results have of the same cells. Metrics are named
+// as in [CSV]; an unknown one is an error.
+func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []string) (*Difference, error) {
+	var metrics []metric
+	for _, name := range names {
+		m, ok := metricNamed(name)
+		if !ok {
+			var known []string
+			for _, m := range allMetrics(slices.Concat(a, b)) {
+				known = append(known, m.name)
+			}
+			return nil, fmt.Errorf("there is no metric %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+		}
+		metrics = append(metrics, m)
+	}
+	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{}, Inputs: []InputDiff{}, fields: newFields(slices.Concat(a, b))}
+	kept := func(r *results.Row) bool { return !r.Stale } // what no plan asks for is compared with nothing
+	for _, c := range match(cells(a, kept), cells(b, kept)) {
+		switch {
+		case c.b == nil:
+			d.onlyA = append(d.onlyA, c)
+		case c.a == nil:
+			d.onlyB = append(d.onlyB, c)
+		default:
+			for _, m := range metrics {
+				if f, ok := figureDiff(m, c.a, c.b); ok {
+					c.Figures = append(c.Figures, f)
+				}
+			}
+			d.Cells = append(d.Cells, c)
+		}
+	}
+	for _, side := range []struct {
+		name string
+		rows []results.Row
+	}{{"A", a}, {"B", b}} {
+		for _, sentence := range hostChanges(side.rows) {
+			d.Notes = append(d.Notes, side.name+": "+sentence)
+		}
+	}
+	d.OnlyA, d.OnlyB = len(d.onlyA), len(d.onlyB)
+	d.Inputs = append(d.Inputs, allInputs(d.Cells)...)
+	return d, nil
+}
+
+func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
+	a, _ := trusted(m, rowsA, isSuspect)
+	b, _ := trusted(m, rowsB, isSuspect)
+	if len(a) == 0 || len(b) == 0 {
+		return FigureDiff{}, false
+	}
+	f := FigureDiff{Metric: m.name, Unit: m.unit, A: spread(a), B: spread(b), P: rankTest(a, b), of: m}
+	f.Better = map[int]string{1: "higher", -1: "lower"}[m.better]
+	f.Change = changeOf(f.A.Median, f.B.Median)
+	f.Significant = f.P < significance
+	if !f.Significant {
+		if f.Needed = needed(a, b); f.Needed == 0 && (len(a) < fewest || len(b) < fewest) {
+			f.Needed = fewest
+		}
+	}
+	return f, true
+}
+
+// changeOf is the change from a to b in percent.
+func changeOf(a, b float64) Percent {
+	switch {
+	case a == b:
+		return 0
+	case a == 0:
+		return Percent(math.Inf(cmp.Compare(b, a)))
+	}
+	return Percent((b - a) / math.Abs(a) * 100)
+}
+
+// chance reports whether there are enough repetitions to tell the two apart, and they
+// do not.
+func (f FigureDiff) chance() bool { return !f.Significant && min(f.A.N, f.B.N) >= fewest }
+
+// verdict is what became of a figure: "level" is what chance explains, or, with too
+// few repetitions to tell, less than 1 %.
+func (f FigureDiff) verdict() string {
+	switch up := f.Change > 0; {
+	case f.chance() || !f.Significant && math.Abs(float64(f.Change)) < 100*level:
+		return "level"
+	case f.Better == "":
+		return "changed"
+	case up == (f.Better == "higher"):
+		return "better"
+	default:
+		return "worse"
+	}
+}
+
+// figure is that of a metric; nil: one of the two has none.
+func (c *CellDiff) figure(name string) *FigureDiff {
+	for i := range c.Figures {
+		if c.Figures[i].Metric == name {
+			return &c.Figures[i]
+		}
+	}
+	return nil
+}

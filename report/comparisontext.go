@@ -1,0 +1,264 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/report/number"
+	"hclbench/results"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Write writes the comparison: "text", "markdown", "json" or "benchstat", which is
+// the benchmark format of Go with each repetition on a line of its own.
+func (d *Difference) Write(w io.Writer, format string, width int) error {
+	var b bytes.Buffer
+	switch format {
+	case "json":
+		enc := json.NewEncoder(&b)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(d); err != nil {
+			return err
+		}
+	case "benchstat":
+		d.benchstat(&b)
+	case "markdown":
+		d.markdown(&b)
+	default:
+		d.text(&b, width)
+	}
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
+}
+
+// sheets are the cells, a table for each metric, and in words what all cells have in
+// common: the tables have the columns in which cells differ.
+func (d *Difference) sheets() (common, titles []string, sheets []*sheet) {
+	var rows []results.Row
+	var metrics []metric
+	for _, c := range d.Cells {
+		rows = append(rows, *slices.Concat(c.b, c.a)[0])
+		for _, f := range c.Figures {
+			if !slices.ContainsFunc(metrics, func(m metric) bool { return m.name == f.Metric }) {
+				metrics = append(metrics, f.of)
+			}
+		}
+	}
+	names := &sheet{rows: len(rows), columns: append(identity(rows)[:2], axisColumns(rows)...)}
+	if common = names.project(); common != nil && len(rows) > 1 {
+		common[0] = "in all cells: " + common[0]
+	}
+	for _, m := range metrics {
+		title, s := d.sheet(m, names)
+		titles, sheets = append(titles, title), append(sheets, s)
+	}
+	return common, titles, sheets
+}
+
+// sheet is one metric of all cells that have it; names are the columns that tell cells
+// apart.
+func (d *Difference) sheet(m metric, names *sheet) (title string, s *sheet) {
+	var lines [][]string
+	var at []int
+	for i, c := range d.Cells {
+		if f := c.figure(m.name); f != nil {
+			at = append(at, i)
+			lines = append(lines, []string{f.A.text(), f.B.text(), f.text(), f.doubt(c)})
+		}
+	}
+	s = tabulate([]column{{name: "A"}, {name: "B"}, {name: "change"}, {left: true, blank: true}}, lines)
+	title = m.title
+	if m.unit != "" {
+		title += ", " + m.unit
+	}
+	if doubt := s.columns[3]; doubt.same() && doubt.known() { // said once
+		s.columns = s.columns[:3]
+		title += ": " + doubt.text(0)
+	}
+	var picked []column
+	for _, c := range names.columns {
+		picked = append(picked, c.with(len(at), func(i int) entry { return c.entries[at[i]] }))
+	}
+	s.columns = append(picked, s.columns...)
+	return title, s
+}
+
+// name is the cell's engine and axes.
+func (c CellDiff) name() string { return cellName(c.Engine, c.Axes) }
+
+// text is the change, or ~ where the repetitions do not tell the two apart.
+func (f FigureDiff) text() string {
+	if f.chance() {
+		return "~"
+	}
+	return f.Change.text()
+}
+
+// text is a change for people. What is more than doubled is said as a factor.
+func (p Percent) text() string {
+	v := math.Round(float64(p)*10) / 10
+	switch {
+	case math.IsInf(v, 0):
+		return "from 0"
+	case v == 0:
+		return "0.0 %"
+	case v > 100:
+		return "×" + number.Text(1+float64(p)/100)
+	}
+	return fmt.Sprintf("%+.1f %%", v)
+}
+
+// doubt says how sure a change is.
+func (f FigureDiff) doubt(c CellDiff) string {
+	var words []string
+	switch n := min(f.A.N, f.B.N); {
+	case f.Significant || n >= fewest:
+		words = append(words, fmt.Sprintf("p=%.3f n=%d+%d", f.P, f.A.N, f.B.N))
+		if !f.Significant && f.Needed > 0 {
+			words = append(words, fmt.Sprintf("some %d repetitions would tell", f.Needed))
+		}
+	default:
+		words = append(words, fmt.Sprintf("n=%d+%d, at least %d tell chance apart", f.A.N, f.B.N, max(f.Needed, fewest)))
+	}
+	for _, side := range []struct {
+		name, verdict string
+		rows          []*results.Row
+		used          int
+	}{{"A", c.VerdictA, c.a, f.A.N}, {"B", c.VerdictB, c.b, f.B.N}} {
+		switch {
+		case side.verdict == load.Valid:
+		case side.used < len(side.rows):
+			words = append(words, fmt.Sprintf("%s %d of %d, the others %s", side.name, side.used, len(side.rows), side.verdict))
+		default:
+			words = append(words, side.name+" "+side.verdict)
+		}
+	}
+	for _, u := range c.Unlike {
+		words = append(words, "another "+u.What)
+	}
+	return strings.Join(words, ", ")
+}
+
+// rest says what was not compared.
+func (d *Difference) rest() string {
+	var words []string
+	for _, side := range []struct {
+		n    int
+		name string
+	}{{d.OnlyA, "A"}, {d.OnlyB, "B"}} {
+		if side.n > 0 {
+			words = append(words, fmt.Sprintf("%d only in %s", side.n, side.name))
+		}
+	}
+	var voidA, voidB int
+	for _, c := range d.Cells {
+		if len(notVoid(c.a)) == 0 {
+			voidA++
+		}
+		if len(notVoid(c.b)) == 0 {
+			voidB++
+		}
+	}
+	s := number.Count(len(d.Cells), "cell") + " in both"
+	if voidA > 0 {
+		s += fmt.Sprintf(" (%d void in A)", voidA)
+	}
+	if voidB > 0 {
+		s += fmt.Sprintf(" (%d void in B)", voidB)
+	}
+	if len(words) > 0 {
+		s += ", " + strings.Join(words, ", ")
+	}
+	return s
+}
+
+// verdicts say of each metric in a line how many cells are better and worse.
+func (d *Difference) verdicts() (lines []string) {
+	n := map[string]map[string]int{}
+	var order []string
+	for _, c := range d.Cells {
+		for _, f := range c.Figures {
+			if n[f.Metric] == nil {
+				n[f.Metric] = map[string]int{}
+				order = append(order, f.Metric)
+			}
+			n[f.Metric][f.verdict()]++
+		}
+	}
+	for _, name := range order {
+		var parts []string
+		for _, word := range []string{"worse", "better", "changed", "level"} {
+			if k := n[name][word]; k > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", k, word))
+			}
+		}
+		lines = append(lines, name+": "+strings.Join(parts, ", "))
+	}
+	return lines
+}
+
+// inputSheet is what went in and differs.
+func (d *Difference) inputSheet() *sheet {
+	var lines [][]string
+	for _, i := range d.Inputs {
+		lines = append(lines, []string{i.Engine, i.Name, i.A, i.B, strconv.Itoa(i.Cells)})
+	}
+	return tabulate([]column{{name: "engine", left: true}, {name: "what went in", left: true}, {name: "A", left: true}, {name: "B", left: true}, {name: "cells"}}, lines)
+}
+
+func (d *Difference) text(b *bytes.Buffer, width int) {
+	common, titles, sheets := d.sheets()
+	fmt.Fprintf(b, "A: %s\nB: %s\n%s\n", plain.Line(d.A), plain.Line(d.B), d.rest())
+	for _, line := range slices.Concat(wrap(common, ", ", width), d.Notes, d.verdicts()) {
+		fmt.Fprintln(b, plain.Line(line))
+	}
+	for i, s := range sheets {
+		fmt.Fprintf(b, "\n%s\n", titles[i])
+		below := s.notesBelow(width)
+		s.fit(width)
+		for _, line := range s.lines() {
+			fmt.Fprintln(b, line)
+		}
+		for n, text := range below {
+			for _, line := range wrap(strings.Fields(fmt.Sprintf("[%d] %s", n+1, text)), " ", width) {
+				fmt.Fprintln(b, line)
+			}
+		}
+	}
+	compared := slices.ContainsFunc(d.Cells, func(c CellDiff) bool { return ofInputs(c.a) != nil && ofInputs(c.b) != nil })
+	switch {
+	case !compared:
+		return
+	case len(d.Inputs) == 0:
+		b.WriteString("\nEverything that is known to have gone in is the same.\n")
+		return
+	}
+	b.WriteString("\nWhat else is not the same\n")
+	for _, line := range d.inputSheet().lines() {
+		fmt.Fprintln(b, line)
+	}
+}
+
+func (d *Difference) markdown(b *bytes.Buffer) {
+	common, titles, sheets := d.sheets()
+	head := slices.Concat([]string{"A: " + d.A, "B: " + d.B, d.rest()}, wrap(common, ", ", 0), d.Notes, d.verdicts())
+	for i, line := range head {
+		head[i] = markdownText(line)
+	}
+	fmt.Fprintln(b, strings.Join(head, "  \n"))
+	for i, s := range sheets {
+		fmt.Fprintf(b, "\n**%s**\n\n", titles[i])
+		s.markdown(b)
+	}
+	if len(d.Inputs) > 0 {
+		b.WriteString("\n**What else is not the same**\n\n")
+		d.inputSheet().markdown(b)
+	}
+}

@@ -1,0 +1,121 @@
+package report
+
+import (
+	"fmt"
+	"hclbench/load"
+	"hclbench/report/chart"
+	"hclbench/report/number"
+	"hclbench/results"
+	"slices"
+	"strings"
+	"time"
+)
+
+// kicker says in a line where the rows are from.
+func kicker(rows []results.Row) string {
+	if len(rows) == 0 {
+		return "No results"
+	}
+	parts := []string{number.Count(len(rows), "cell")}
+	engines, gpus, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	first, last := time.Time{}, time.Time{}
+	for i := range rows {
+		r := &rows[i]
+		engines[r.Deployment.Engine] = true
+		if r.Deployment.GPUs != "" {
+			gpus[r.Deployment.GPUs] = true
+		}
+		if r.Deployment.Host != "" {
+			hosts[r.Deployment.Host] = true
+		}
+		if first.IsZero() || !r.Started.IsZero() && r.Started.Before(first) {
+			first = r.Started
+		}
+		if r.Finished.After(last) {
+			last = r.Finished
+		}
+	}
+	parts = append(parts, number.Count(len(engines), "engine"))
+	if len(gpus) > 1 {
+		parts = append(parts, number.Count(len(gpus), "kind")+" of GPU")
+	}
+	if len(hosts) > 0 {
+		parts = append(parts, number.Count(len(hosts), "host"))
+	}
+	if !first.IsZero() && mark(rows[0]) == "" {
+		from, to := first.UTC().Format("2 January 2006"), last.UTC().Format("2 January 2006")
+		if from == to || last.IsZero() {
+			parts = append(parts, from)
+		} else {
+			parts = append(parts, from+" to "+to)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+func verdictCounts(rows []results.Row) string {
+	n := map[string]int{}
+	for i := range rows {
+		n[rows[i].Verdict().Verdict]++
+	}
+	text := fmt.Sprintf("%s: %s valid, ", number.Count(len(rows), "cell"), number.Whole(n[load.Valid]))
+	if n[load.Imported] > 0 {
+		text += number.Whole(n[load.Imported]) + " imported, not measured here, "
+	}
+	return text + fmt.Sprintf("%s suspect, %s void.", number.Whole(n[load.Suspect]), number.Whole(n[load.Void]))
+}
+
+// tile is a figure that stands out.
+type tile struct{ Name, Value, Unit, Whose, Where string }
+
+// tiles are the best of each of the main figures.
+func tiles(rows []results.Row, all *seriesOf) (out []tile) {
+	cells := samples(rows, all)
+	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {perGPU}, {medianTTFT}, {interactivity}, {costOutput}, {energyPerToken}} {
+		for _, m := range choice {
+			if t, ok := bestOf(m, cells); ok {
+				out = append(out, t)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// bestOf is the best of a metric that is not in doubt; false: there is none.
+func bestOf(m metric, cells []*sample) (tile, bool) {
+	var best, suspect *sample
+	var of, beyond chart.Dot
+	sure := 0
+	ahead := func(d chart.Dot, than *sample, y float64) bool { return than == nil || (d.Y-y)*float64(m.better) > 0 }
+	for _, s := range cells {
+		d, ok := s.value(m)
+		switch {
+		case !ok:
+		case d.Doubt:
+			if ahead(d, suspect, beyond.Y) {
+				suspect, beyond = s, d
+			}
+		default:
+			sure++
+			if ahead(d, best, of.Y) {
+				best, of = s, d
+			}
+		}
+	}
+	if best == nil {
+		return tile{}, false
+	}
+	name := "Highest " + lower(m.title)
+	if m.better < 0 {
+		name = "Lowest " + lower(m.title)
+	}
+	where := slice{samples: []*sample{best}}.under()
+	if best.dataset != "" && slices.ContainsFunc(cells, func(s *sample) bool { return s.benchmark == best.benchmark && s.dataset != best.dataset }) {
+		where += ", " + best.dataset
+	}
+	if suspect != nil && ahead(beyond, best, of.Y) {
+		where += fmt.Sprintf(", of the %s not in doubt; a suspect one is beyond", number.Count(sure, "cell"))
+	}
+	return tile{name, number.Text(of.Y), m.unit, best.series.Label, strings.Trim(best.benchmark+": "+where, ": ")}, true
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"hclbench/results"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// InputDiff is something that went into measurements and differs.
+type InputDiff struct {
+	Engine string `json:"engine"`
+	Name   string `json:"name"` // "--tp", "image digest", "host: kernel", "version: torch"
+	A      string `json:"a"`    // empty: not there
+	B      string `json:"b"`
+	Cells  int    `json:"cells"` // that it concerns
+}
+
+// allInputs are what went into the cells and differs, each with how many cells it
+// concerns.
+func allInputs(cells []CellDiff) []InputDiff {
+	n := map[InputDiff]int{}
+	var order []InputDiff
+	for _, c := range cells {
+		a, b := ofInputs(c.a), ofInputs(c.b)
+		if a == nil || b == nil {
+			continue
+		}
+		for _, i := range inputDiffs(a, b) {
+			if n[i] == 0 {
+				order = append(order, i)
+			}
+			n[i]++
+		}
+	}
+	for i := range order {
+		order[i].Cells = n[order[i]]
+	}
+	return order
+}
+
+// ofInputs is the repetition that says what went into a cell: the first that measured
+// something, or else that was tried. Nil: nothing is known to have gone in.
+func ofInputs(rows []*results.Row) *results.Row {
+	for _, r := range slices.Concat(notVoid(rows), rows) {
+		if r.Summary != nil || r.RunID != "" {
+			return r
+		}
+	}
+	return nil
+}
+
+// inputDiffs are what went into two measurements of a cell and differs.
+func inputDiffs(a, b *results.Row) []InputDiff {
+	x, y := inputsOf(a), inputsOf(b)
+	names := maps.Clone(x)
+	maps.Copy(names, y)
+	var out []InputDiff
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if x[name] != y[name] {
+			out = append(out, InputDiff{Engine: a.Deployment.Engine, Name: name, A: x[name], B: y[name]})
+		}
+	}
+	return out
+}
+
+// inputsOf is everything that is known to have gone into a measurement, by name.
+func inputsOf(r *results.Row) map[string]string {
+	d := &r.Deployment
+	in := map[string]string{
+		"engine": d.Engine, "host": d.Host, "gpus": d.GPUs, "model": d.Model, "image": d.Image, "image digest": d.Digest,
+		"hcl": r.Run.Version, "prefix cache": r.CacheReset,
+	}
+	for name, v := range d.Identity {
+		in[name] = v
+	}
+	for name, v := range r.Identity {
+		if name != "deployment" { // it sums the others up
+			in[name] = v
+		}
+	}
+	for name, v := range d.Versions {
+		in["version: "+name] = v
+	}
+	flatten(in, "host:", made(d.Facts))
+	var served any
+	if json.Unmarshal(d.Served, &served) == nil {
+		flatten(in, "served:", served)
+	}
+	return in
+}
+
+// flatten puts the leaves of a JSON value into a map: "host: gpus[0].driver".
+func flatten(out map[string]string, name string, v any) {
+	join := func(part string) string {
+		if strings.HasSuffix(name, ":") {
+			return name + " " + part
+		}
+		return name + "." + part
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			flatten(out, join(k), x)
+		}
+	case []any:
+		for i, x := range v {
+			flatten(out, fmt.Sprintf("%s[%d]", name, i), x)
+		}
+	case float64:
+		out[name] = strconv.FormatFloat(v, 'f', -1, 64)
+	case nil:
+	default:
+		out[name] = fmt.Sprint(v)
+	}
+}

@@ -1,0 +1,192 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"hclbench/report/chart"
+	"hclbench/report/number"
+)
+
+// lead is who is ahead at one place along a chart, and by how much.
+type lead struct {
+	x      float64
+	series *chart.Series // nil: fewer than two were measured there, or two are level
+	by     float64       // of the next one's value: 0.12 is 12 % more, −0.12 less
+	level  bool
+	// suspect is one that would be first or second, were it not in doubt: the lead says
+	// nothing of it. Nil: there is none.
+	suspect *chart.Series
+}
+
+// level is how little the first and the second may differ, as a share, before one
+// of them is ahead.
+const level = 0.01
+
+// leads are those of a chart at each of its ticks; nil: there is nobody to be ahead of.
+func leads(c *chart.Panel, m metric) (out []lead) {
+	if m.better == 0 || len(c.Lines) < 2 {
+		return nil
+	}
+	found := false
+	for _, x := range c.X.Ticks {
+		l, ahead := leadAt(c, m, x)
+		found = found || ahead
+		out = append(out, l)
+	}
+	if !found {
+		return nil
+	}
+	return out
+}
+
+// leadAt is who is ahead at one place; false: fewer than two were measured there.
+func leadAt(c *chart.Panel, m metric, x float64) (lead, bool) {
+	type owned struct {
+		chart.Dot
+		of *chart.Series
+	}
+	var sure, doubted []owned
+	for _, l := range c.Lines {
+		for _, d := range l.Dots {
+			switch {
+			case d.X != x:
+			case d.Doubt:
+				doubted = append(doubted, owned{d, l.Series})
+			default:
+				sure = append(sure, owned{d, l.Series})
+			}
+		}
+	}
+	best := func(a, b owned) int { return cmp.Compare(b.Y*float64(m.better), a.Y*float64(m.better)) }
+	slices.SortStableFunc(sure, best)
+	slices.SortStableFunc(doubted, best)
+	p := lead{x: x}
+	if len(doubted) > 0 && (len(sure) < 2 || best(doubted[0], sure[1]) < 0) {
+		p.suspect = doubted[0].of
+	}
+	if len(sure) < 2 {
+		return p, false
+	}
+	first, second := sure[0], sure[1]
+	p.by = first.Y/second.Y - 1
+	if p.level = first.Y == second.Y || math.Abs(p.by) < level; !p.level {
+		p.series = first.of
+	}
+	return p, true
+}
+
+// finding is who is ahead in one figure: a row for each of its charts, a column for each
+// place along their axis.
+type finding struct {
+	Figure, Under, Along string
+	Head                 []string
+	Rows                 []findingRow
+}
+
+type findingRow struct {
+	Metric string
+	Cells  []findingCell
+}
+
+// findingCell is one place; without a label nobody is ahead there.
+type findingCell struct {
+	Chip      int // marker of the series, by its index, from 1
+	Label, By string
+	Besides   string // what the lead says nothing of
+}
+
+// findings are who is ahead in the figures, in the first of those that differ in
+// what is under them only.
+func findings(sections []section) (out []finding) {
+	for _, s := range sections {
+		found := map[string]bool{}
+		for _, f := range s.figures {
+			if x := f.finding(s); x.Rows != nil && !found[f.title] {
+				found[f.title] = true
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+func (f *figure) finding(of section) finding {
+	x := finding{Figure: of.title, Under: f.under}
+	for _, c := range f.charts {
+		leads := f.leads[c]
+		if leads == nil {
+			continue
+		}
+		row := findingRow{Metric: c.Title}
+		var head []string
+		for _, l := range leads {
+			head = append(head, number.Short(l.x))
+			row.Cells = append(row.Cells, l.cell())
+		}
+		if x.Rows == nil {
+			x.Along, x.Head = c.X.Title, head
+		}
+		x.Rows = append(x.Rows, row)
+	}
+	return x
+}
+
+func (l lead) cell() (cell findingCell) {
+	switch {
+	case l.level:
+		cell.Label = "level"
+	case l.series != nil:
+		cell = findingCell{Chip: l.series.Chip(), Label: l.series.Label, By: number.Change(l.by)}
+	}
+	if l.suspect != nil {
+		cell.Besides = l.suspect.Label + " is suspect, and left out"
+	}
+	return cell
+}
+
+// paretoFront are the points that no other one surpasses in both directions, and
+// what they say.
+func paretoFront(c *chart.Panel) (front chart.Line, said string) {
+	type owned struct {
+		chart.Dot
+		of *chart.Series
+	}
+	var all []owned
+	for _, l := range c.Lines {
+		for _, p := range l.Dots {
+			if !p.Doubt { // what is suspect leads nothing
+				all = append(all, owned{p, l.Series})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(b.Y, a.Y)) })
+	front = chart.Line{Front: true}
+	best := math.Inf(-1)
+	count := map[*chart.Series]int{}
+	for _, p := range all {
+		if p.Y > best {
+			best = p.Y
+			front.Dots = append(front.Dots, chart.Dot{X: p.X, Y: p.Y, N: 1})
+			count[p.of]++
+		}
+	}
+	slices.Reverse(front.Dots)
+	var parts []string
+	for _, s := range c.Series() {
+		if n := count[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", s.Label, n))
+		}
+	}
+	const joins = "The dashed line joins the %s that no other one surpasses in both directions"
+	switch {
+	case len(parts) > 1:
+		return front, fmt.Sprintf(joins+": %s.", number.Count(len(front.Dots), "point"), strings.Join(parts, ", "))
+	case len(parts) == 1 && len(c.Series()) > 1:
+		return front, fmt.Sprintf(joins+". All are of one series.", "points")
+	}
+	return front, fmt.Sprintf(joins+".", "points")
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/plain"
+	"hclbench/results"
+)
+
+// origin says which labs and runs the cells come from.
+func origin(rows []results.Row) []string {
+	var labs, runs []string
+	for _, r := range rows {
+		if !slices.Contains(labs, r.Run.Lab) && r.Run.Lab != "" {
+			labs = append(labs, r.Run.Lab)
+		}
+		if !slices.Contains(runs, r.RunID) {
+			runs = append(runs, r.RunID)
+		}
+	}
+	var words []string
+	if len(labs) > 0 {
+		words = append(words, "lab "+strings.Join(labs, ", "))
+	}
+	if len(runs) == 1 {
+		words = append(words, "run "+runs[0])
+	} else {
+		words = append(words, fmt.Sprintf("%d runs from %s to %s", len(runs), slices.Min(runs), slices.Max(runs)))
+	}
+	return words
+}
+
+// mark says of a cell that is not a measurement of ours what it is.
+func mark(r results.Row) string {
+	switch r.Run.Command {
+	case "rehearse":
+		return "rehearsal: simulated engines, not a measurement"
+	case "import":
+		return "imported: measured by others"
+	default:
+		return ""
+	}
+}
+
+// kindOfRun is the first word of [mark]: "rehearsal", "imported" or nothing.
+func kindOfRun(r *results.Row) string {
+	word, _, _ := strings.Cut(mark(*r), ":")
+	return word
+}
+
+// mixed reports whether measurements stand beside something else.
+func mixed(rows []results.Row) bool {
+	return slices.ContainsFunc(rows, func(r results.Row) bool { return mark(r) != mark(rows[0]) })
+}
+
+// commonMark is the [mark] of all rows; empty where they are of several kinds.
+func commonMark(rows []results.Row) string {
+	if mixed(rows) {
+		return ""
+	}
+	return mark(rows[0])
+}
+
+// axes are the names of all axes, each benchmark's in its own order.
+func axes(rows []results.Row) []string {
+	return axisNames(len(rows), func(i int) results.Axes { return rows[i].Axes })
+}
+
+// axisNames are the names of the axes of n things, each once.
+func axisNames(n int, of func(i int) results.Axes) (names []string) {
+	for i := range n {
+		for _, a := range of(i) {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
+// axisOf is the value of an axis as text; empty where there is no such axis.
+func axisOf(axes results.Axes, name string) string {
+	if v, ok := axes.Value(name); ok {
+		return axisText(v)
+	}
+	return ""
+}
+
+// axisText is the value as the lab's text has it: 6400, not 6,400.
+func axisText(v any) string {
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return plain.Line(fmt.Sprint(v))
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}

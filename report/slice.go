@@ -1,0 +1,171 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hclbench/report/chart"
+	"hclbench/report/number"
+)
+
+// slice is a projection of the cells of a benchmark: they differ in their series and
+// along one dimension, and are the same in all others.
+type slice struct {
+	along   dimension
+	samples []*sample
+	points  int
+}
+
+// maxSlices bounds the figures of one kind in one benchmark: what else there is
+// stands in the table.
+const maxSlices = 4
+
+// slicesAlong finds the slices with a line in them, those with the most points
+// first.
+func slicesAlong(along dimension, samples []*sample) (out []slice) {
+	var order []string
+	byKey := map[string]*slice{}
+	for _, s := range samples {
+		if _, ok := s.at[along.name]; !ok {
+			continue
+		}
+		key := s.benchmark + "\x00" + s.dataset
+		for _, d := range dimensions {
+			if d.name != along.name && !(along.name == "batch" && d.name == "concurrency") {
+				key += fmt.Sprintf("\x00%v", s.at[d.name])
+			}
+		}
+		if byKey[key] == nil {
+			order = append(order, key)
+			byKey[key] = &slice{along: along}
+		}
+		byKey[key].samples = append(byKey[key].samples, s)
+	}
+	for _, key := range order {
+		x := byKey[key]
+		values := map[*chart.Series]map[float64]bool{}
+		for _, s := range x.samples {
+			if values[s.series] == nil {
+				values[s.series] = map[float64]bool{}
+			}
+			values[s.series][s.at[along.name]] = true
+		}
+		for _, v := range values {
+			if len(v) > 1 {
+				x.points += len(v)
+			}
+		}
+		if x.points > 0 {
+			out = append(out, *x)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b slice) int { return b.points - a.points })
+	return out
+}
+
+// under says what is the same for all cells of the slice.
+func (x slice) under() string {
+	s := x.samples[0]
+	var parts []string
+	for _, p := range [][2]string{{"input_tokens", "%s tokens in"}, {"output_tokens", "%s tokens out"}, {"concurrency", "%s in flight"},
+		{"rate", "%s requests per second"}, {"batch", "batches of %s"}} {
+		if v, ok := s.at[p[0]]; ok && p[0] != x.along.name {
+			parts = append(parts, fmt.Sprintf(p[1], number.Short(v)))
+		}
+	}
+	if s.dataset != "" && x.along.name != "" {
+		parts = append(parts, s.dataset)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ticks are the values that the slice has along its dimension.
+func (x slice) ticks() []float64 {
+	seen := map[float64]float64{}
+	for _, s := range x.samples {
+		v := s.at[x.along.name]
+		seen[v] = v
+	}
+	return sortedByKey(seen)
+}
+
+// lines are the series of the slice, drawn from their points along its dimension.
+func (x slice) lines(point func(s *sample) (chart.Dot, bool)) (lines []chart.Line) {
+	samples := slices.Clone(x.samples)
+	slices.SortStableFunc(samples, func(a, b *sample) int { return cmp.Compare(a.at[x.along.name], b.at[x.along.name]) })
+	bySeries := map[int]*chart.Line{}
+	for _, s := range samples {
+		d, ok := point(s)
+		if !ok {
+			continue
+		}
+		if bySeries[s.series.Index] == nil {
+			bySeries[s.series.Index] = &chart.Line{Series: s.series}
+		}
+		bySeries[s.series.Index].Dots = append(bySeries[s.series.Index].Dots, d)
+	}
+	for _, l := range sortedByKey(bySeries) {
+		lines = append(lines, *l)
+	}
+	return lines
+}
+
+// sortDots puts dots into an order, and leaves those side by side that are the same in it.
+func sortDots(dots []chart.Dot, by func(d chart.Dot) float64) {
+	slices.SortStableFunc(dots, func(a, b chart.Dot) int { return cmp.Compare(by(a), by(b)) })
+}
+
+// against is a metric along the slice's dimension.
+func (x slice) against(m metric) *chart.Panel {
+	ticks := x.ticks()
+	c := &chart.Panel{Title: m.title, Better: better(m),
+		X: chart.Axis{Title: x.along.title, Unit: x.along.unit, Ticks: ticks, Log: len(ticks) > 2 && ticks[len(ticks)-1]/ticks[0] >= 4},
+		Y: chart.Axis{Unit: m.unit, Zero: true, Linear: m.better > 0}}
+	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
+		d, ok := s.value(m)
+		d.X = s.at[x.along.name]
+		d.Hover = hover(s, d, x.along.name, m)
+		return d, ok
+	})
+	c.Seconds()
+	return c
+}
+
+// tradeoff is one metric over another, a point for each place along the slice's
+// dimension.
+func (x slice) tradeoff(mx, my metric) *chart.Panel {
+	c := &chart.Panel{Title: my.title, Better: corner(mx, my),
+		X: chart.Axis{Title: mx.title, Unit: mx.unit}, Y: chart.Axis{Unit: my.unit, Zero: true, Linear: true}}
+	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
+		dx, okX := s.value(mx)
+		d, okY := s.value(my)
+		d.X, d.Doubt = dx.Y, d.Doubt || dx.Doubt
+		d.Label = number.Short(s.at[x.along.name])
+		d.Hover = hover(s, d, x.along.name, my) + "\n" + said(dx.Y, mx)
+		return d, okX && okY
+	})
+	c.Seconds()
+	return c
+}
+
+// better says where good values of a metric are.
+func better(m metric) string {
+	return map[int]string{1: "higher is better", -1: "lower is better"}[m.better]
+}
+
+// corner says where good points are.
+func corner(mx, my metric) string {
+	if mx.better == 0 || my.better == 0 {
+		return ""
+	}
+	across, up := "right", "up"
+	if mx.better < 0 {
+		across = "left"
+	}
+	if my.better < 0 {
+		up = "down"
+	}
+	return up + " and to the " + across + " is better"
+}

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/report/number"
+)
+
+// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines
+// the names.
+func Text(w io.Writer, s *load.Summary) error {
+	var b bytes.Buffer
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
+	}
+
+	known := func(name, n string) string {
+		if !s.Knows(name) {
+			return "unknown" // others have measured, and do not tell
+		}
+		return n
+	}
+	line("Requests", "%s sent, %s completed, %s failed%s", known("requests", number.Whole(s.Requests)), known("completed", number.Whole(s.Completed)),
+		known("failed", number.Whole(s.Failed)), orNothing(s.Failures()))
+	if s.Knows("duration_s") {
+		line("Duration", "%s s from the first dispatch to the last response", number.Text(s.Duration))
+	}
+	for _, t := range []struct {
+		name, member string
+		n, asked     int64
+	}{{"Input", "input_tokens", s.InputTokens, s.AskedInput}, {"Output", "output_tokens", s.OutputTokens, s.AskedOutput}} {
+		if !s.Knows("asked_" + t.member) {
+			t.asked = t.n
+		}
+		if s.Knows(t.member) {
+			line(t.name, "%s tokens%s", number.Whole(t.n), asked(t.n, t.asked))
+		}
+	}
+	if s.UsageMissing > 0 {
+		line("", "counted by chunks in %s requests whose stream brought no usage", number.Whole(s.UsageMissing))
+	}
+	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
+		line("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency), number.Whole(s.PeakConcurrency))
+	}
+	b.WriteByte('\n')
+
+	best := ""
+	if s.PeakOutputThroughput > 0 {
+		best = ", " + number.Text(s.PeakOutputThroughput) + " in the best second"
+	}
+	var throughput [][2]string
+	for _, t := range []struct {
+		member, text string
+		v            float64
+	}{
+		{"output_throughput", "output tokens/s" + best, s.OutputThroughput},
+		{"input_throughput", "input tokens/s", s.InputThroughput},
+		{"total_throughput", "input and output tokens/s", s.TotalThroughput},
+		{"request_throughput", "requests/s", s.RequestThroughput},
+	} {
+		if s.Knows(t.member) {
+			throughput = append(throughput, [2]string{number.Text(t.v), t.text})
+		}
+	}
+	if s.Goodput != nil {
+		throughput = append(throughput, [2]string{number.Text(*s.Goodput), "requests/s within the SLO (goodput)"})
+	}
+	width := 0
+	for _, t := range throughput {
+		width = max(width, len(t[0]))
+	}
+	for i, t := range throughput {
+		name := ""
+		if i == 0 {
+			name = "Throughput"
+		}
+		line(name, "%*s %s", width, t[0], t[1])
+	}
+	b.WriteByte('\n')
+
+	if g := latencies(s); g.rows > 0 {
+		for _, l := range g.lines() {
+			fmt.Fprintln(&b, l)
+		}
+		b.WriteByte('\n')
+	}
+
+	if s.PeakConcurrency > 0 {
+		line("Generator", "%s%% of one core", number.Text(100*s.CPUShare))
+	}
+	line("Verdict", "%s", s.Verdict.Verdict)
+	for _, r := range s.Verdict.Texts() {
+		fmt.Fprintln(&b, "  -", r)
+	}
+	if len(s.ErrorSamples) > 0 {
+		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
+		for _, e := range s.ErrorSamples {
+			fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
+		}
+	}
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
+}
+
+// orNothing puts what there is to say into brackets.
+func orNothing(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// asked is said when a server took or gave other than what was asked for.
+func asked(got, asked int64) string {
+	if got == asked {
+		return ""
+	}
+	return ", " + number.Whole(asked) + " asked for"
+}
+
+// latencies are the times of a summary, a line each, with the percentiles that
+// any of them has. The median is there already.
+func latencies(s *load.Summary) *sheet {
+	type timing struct {
+		name, member string
+		stats        load.Stats
+	}
+	timings := slices.DeleteFunc([]timing{
+		{"TTFT  to the first token", "ttft_ms", s.TTFT},
+		{"TPOT  per token after it", "tpot_ms", s.TPOT},
+		{"ITL   between chunks", "itl_ms", s.ITL},
+		{"E2EL  whole request", "e2el_ms", s.E2EL},
+		{"Queue in the generator", "queue_ms", s.Queue},
+		{"Late against schedule", "send_lag_ms", s.SendLag},
+	}, func(t timing) bool { // others publish figures without the count
+		return t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0
+	})
+	percentiles := map[float64]string{}
+	for _, t := range timings {
+		for p := range t.stats.Percentiles {
+			if v, err := strconv.ParseFloat(p, 64); err == nil && v != 50 {
+				percentiles[v] = "p" + p
+			}
+		}
+	}
+	label := column{name: "Latency (ms)", left: true}.filled(len(timings), func(i int) string { return timings[i].name })
+	table := &sheet{rows: len(timings), columns: []column{label}}
+	for _, statistic := range slices.Concat([]string{"mean", "std", "min", "median"}, sortedByKey(percentiles), []string{"max"}) {
+		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
+		table.columns = append(table.columns, c.filled(len(timings), func(i int) string {
+			if v, ok := figureOf(s, timings[i].stats, timings[i].member, statistic); ok {
+				return number.Text(v)
+			}
+			return ""
+		}))
+	}
+	return table
+}
