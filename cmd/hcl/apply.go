@@ -16,7 +16,6 @@ import (
 
 type applyOptions struct {
 	workFlags
-	connect connectFlags
 	again   againFlags
 	locked  bool
 	approve bool
@@ -25,9 +24,9 @@ type applyOptions struct {
 
 func applyVerb(t *console) *cobra.Command {
 	var o applyOptions
-	c := labVerb("apply", &o.lab, func(ctx context.Context) error { return runApply(ctx, t, o) })
+	c := labVerb("apply", &o.hosts.labFlags, func(ctx context.Context) error { return runApply(ctx, t, o) })
 	o.add(t, c)
-	o.connect.add(c)
+	o.hosts.addAccept(c)
 	c.Flags().BoolVar(&o.locked, "locked", false, "refuse what is not locked in hcl.lock or has moved since")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	c.Flags().Var(&o.wait, "wait", "wait so long for a host that somebody else is at work on")
@@ -37,7 +36,7 @@ func applyVerb(t *console) *cobra.Command {
 
 func runApply(ctx context.Context, t *console, o applyOptions) error {
 	anew := func(cfg *hcl.Config) (*plan.Plan, error) { return plan.New(cfg, plan.Options{}), nil }
-	w, err := o.prepare(ctx, t, "apply", o.connect, anew)
+	w, err := o.prepare(ctx, t, "apply", anew)
 	if err != nil {
 		return err
 	}

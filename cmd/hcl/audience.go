@@ -19,13 +19,9 @@ import (
 	"hclbench/results"
 )
 
-// audience is somebody who is told what happens in a run, from one goroutine at
-// a time: first begin, last end.
-type audience interface {
-	begin(begun)
-	event(apply.Event)
-	end(ended)
-}
+// audience is told what happens in a run, from one goroutine at a time: what has begun,
+// each [apply.Event], what has ended.
+type audience func(what any)
 
 // begun is the first thing that is told of a run: what is going to happen.
 type begun struct {
@@ -104,11 +100,11 @@ func (t *console) audience(asJSON bool) audience {
 	case asJSON:
 		enc := json.NewEncoder(t.stdout)
 		enc.SetEscapeHTML(false)
-		return &recorder{write: enc.Encode}
+		return (&recorder{write: enc.Encode}).tell
 	case t.moves():
-		return liveOn(t)
+		return liveOn(t).tell
 	default:
-		return newLines(t)
+		return newLines(t).tell
 	}
 }
 
@@ -124,10 +120,6 @@ func (r *recorder) tell(v any) {
 		r.err = r.write(v)
 	}
 }
-
-func (r *recorder) begin(b begun)       { r.tell(b) }
-func (r *recorder) event(e apply.Event) { r.tell(e) }
-func (r *recorder) end(e ended)         { r.tell(e) }
 
 // Between two lines about the same thing there is at least this long.
 const linePause = 10 * time.Second
@@ -146,8 +138,11 @@ func newLines(t *console) *lines {
 	return l
 }
 
-func (l *lines) begin(begun) {}
-func (l *lines) end(ended)   {}
+func (l *lines) tell(what any) {
+	if e, ok := what.(apply.Event); ok {
+		l.event(e)
+	}
+}
 
 // due limits lines that repeat.
 func (l *lines) due(e apply.Event, about string) bool {
@@ -290,26 +285,11 @@ type outlet struct {
 }
 
 func newOutlet(to audience, patience time.Duration) *outlet {
-	hand := func(v any) {
-		switch v := v.(type) {
-		case begun:
-			to.begin(v)
-		case apply.Event:
-			to.event(v)
-		case ended:
-			to.end(v)
-		}
-	}
-	spare := func(v any) bool {
-		e, ok := v.(apply.Event)
+	return &outlet{apply.NewQueue(to, func(what any) bool {
+		e, ok := what.(apply.Event)
 		return ok && e.Spare()
-	}
-	return &outlet{apply.NewQueue(hand, spare), patience}
+	}), patience}
 }
-
-func (o *outlet) begin(b begun)       { o.queue.Put(b) }
-func (o *outlet) event(e apply.Event) { o.queue.Put(e) }
-func (o *outlet) end(e ended)         { o.queue.Put(e) }
 
 // close returns when the audience has heard all, and after an interruption in any case
 // when its patience is over.
@@ -325,23 +305,15 @@ func (o *outlet) close(ctx context.Context) error {
 // outlets are told side by side.
 type outlets []*outlet
 
-func (all outlets) begin(b begun) {
+func (all outlets) tell(what any) {
 	for _, o := range all {
-		o.begin(b)
-	}
-}
-
-func (all outlets) event(e apply.Event) {
-	for _, o := range all {
-		o.event(e)
+		o.queue.Put(what)
 	}
 }
 
 // end tells of the end, and waits until everybody knows.
 func (all outlets) end(ctx context.Context, e ended) (problems []error) {
-	for _, o := range all {
-		o.end(e)
-	}
+	all.tell(e)
 	for _, o := range all {
 		if err := o.close(ctx); err != nil {
 			problems = append(problems, err)

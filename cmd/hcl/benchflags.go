@@ -206,71 +206,61 @@ func flagOf(field string) string {
 // addHeaders gives the job its headers: those of the command line in clear, which
 // they are already, those of files and the environment as secrets.
 func (b *benchFlags) addHeaders(job *load.Job) error {
+	job.Target.Headers, job.Secrets = map[string]string{}, map[string]string{}
 	for _, text := range b.headers {
 		name, value, err := header(text)
 		if err != nil {
 			return usage("--header: %w", err)
 		}
-		if job.Target.Headers == nil {
-			job.Target.Headers = map[string]string{}
-		}
 		if secretName(name) {
 			b.exposed = append(b.exposed, name)
-			addSecret(job, name, value)
-			continue
+			job.Secrets[name] = value
+		} else {
+			job.Target.Headers[name] = value
 		}
-		job.Target.Headers[name] = value
 	}
 	if b.headerFile != "" {
 		text, err := os.ReadFile(b.headerFile)
 		if err != nil {
 			return usage("--header-file: %w", err)
 		}
-		n := 0
-		for line := range strings.Lines(string(text)) {
-			n++
+		for n, line := range strings.Split(string(text), "\n") {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}
 			name, value, err := header(line)
 			if err != nil {
-				return usage("--header-file %s, line %d: %w", b.headerFile, n, err)
+				return usage("--header-file %s, line %d: %w", b.headerFile, n+1, err)
 			}
-			addSecret(job, name, value)
+			job.Secrets[name] = value
 		}
 	}
-	key, from := "", ""
-	if b.apiKeyFile != "" {
+	return b.addKey(job)
+}
+
+// addKey gives the job the key that requests carry, if one is named.
+func (b *benchFlags) addKey(job *load.Job) error {
+	key, from := os.Getenv(b.apiKeyEnv), "--api-key-env "+b.apiKeyEnv
+	switch {
+	case b.apiKeyFile == "" && b.apiKeyEnv == "":
+		return nil
+	case b.apiKeyFile != "" && b.apiKeyEnv != "":
+		return usage("--api-key-file and --api-key-env are two keys; say one of them")
+	case b.apiKeyFile != "":
 		text, err := os.ReadFile(b.apiKeyFile)
 		if err != nil {
 			return usage("--api-key-file: %w", err)
 		}
-		key, from = strings.TrimSpace(string(text)), "--api-key-file "+b.apiKeyFile
+		key, from = string(text), "--api-key-file "+b.apiKeyFile
 	}
-	if b.apiKeyEnv != "" {
-		if from != "" {
-			return usage("--api-key-file and --api-key-env are two keys; say one of them")
-		}
-		key, from = strings.TrimSpace(os.Getenv(b.apiKeyEnv)), "--api-key-env "+b.apiKeyEnv
-	}
-	if from == "" {
-		return nil
-	}
-	if key == "" {
+	if key = strings.TrimSpace(key); key == "" {
 		return usage("%s: there is no key in it", from)
 	}
 	if err := load.CheckHeader(load.Authorization, load.Bearer(key)); err != nil {
 		return usage("%s: %w", from, err)
 	}
-	addSecret(job, load.Authorization, load.Bearer(key))
+	job.Secrets[load.Authorization] = load.Bearer(key)
 	return nil
-}
-
-func addSecret(job *load.Job, name, value string) {
-	if job.Secrets == nil {
-		job.Secrets = map[string]string{}
-	}
-	job.Secrets[name] = value
 }
 
 // header reads "NAME: VALUE". Its errors do not show the value.

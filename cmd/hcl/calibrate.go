@@ -30,8 +30,7 @@ import (
 const steppedHeader = "STREAMS\tEVENTS/S\tTTFT P50\tTTFT P99\tITL P50\tITL P99\tCPU\tVERDICT"
 
 type calibrateOptions struct {
-	lab        labFlags
-	connect    connectFlags
+	hosts      hostFlags
 	quick      bool
 	maxStreams int
 	json       bool
@@ -46,14 +45,14 @@ func calibrateVerb(t *console) *cobra.Command {
 		if len(args) == 0 {
 			return calibrateHere(ctx, t, o)
 		}
-		o.lab.named(args)
+		o.hosts.named(args)
 		return calibrateHosts(ctx, t, o)
 	})
 	c.Flags().BoolVar(&o.quick, "quick", false, "two small steps: shows that it works, not how far")
 	c.Flags().IntVar(&o.maxStreams, "max-streams", 0, "try no more streams at a time; 0 is 10000")
 	c.Flags().BoolVar(&o.json, "json", false, "print the outcome as JSON")
-	o.lab.add(c)
-	o.connect.add(c)
+	o.hosts.add(c)
+	o.hosts.addAccept(c)
 	return c
 }
 
@@ -168,7 +167,7 @@ func engineOf(ctx context.Context, self string, c sim.Config) (url string, stop 
 
 // calibrateHosts does it where the lab's engines run.
 func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
-	l, opt, err := forHosts(ctx, t, o.lab, o.connect)
+	l, opt, err := o.hosts.reach(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -17,21 +17,20 @@ import (
 )
 
 type checkOptions struct {
-	lab     labFlags
-	connect connectFlags
-	json    bool
+	hosts hostFlags
+	json  bool
 }
 
 func checkVerb(t *console) *cobra.Command {
 	var o checkOptions
-	c := labVerb("check", &o.lab, func(ctx context.Context) error { return runCheck(ctx, t, o) })
-	o.connect.add(c)
+	c := labVerb("check", &o.hosts.labFlags, func(ctx context.Context) error { return runCheck(ctx, t, o) })
+	o.hosts.addAccept(c)
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
 }
 
 func runCheck(ctx context.Context, t *console, o checkOptions) error {
-	l, opt, err := forHosts(ctx, t, o.lab, o.connect)
+	l, opt, err := o.hosts.reach(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func compareVerb(t *console) *cobra.Command {
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
 	f.StringSliceVar(&o.allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(allowable(), ", "))
-	f.StringVar(&o.format, "format", "text", strings.Join(diffFormats(), ", "))
+	f.StringVar(&o.format, "format", "text", oneOf(diffFormats()))
 	words(c, "format", diffFormats()...)
 	f.StringVar(&o.junit, "junit", "", "write every limit of every cell as a test to this `file`")
 	return c
@@ -90,8 +90,8 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 
 // check reads the limits, and refuses flags that cannot be.
 func (o compareOptions) check() (limits []report.Limit, err error) {
-	if !slices.Contains(diffFormats(), o.format) {
-		return nil, usage("--format %s: it is %s", o.format, strings.Join(diffFormats(), ", "))
+	if err := checkFormat(o.format, diffFormats()); err != nil {
+		return nil, err
 	}
 	for _, text := range o.failIf {
 		l, err := report.ParseLimit(text)

@@ -14,17 +14,16 @@ import (
 )
 
 type destroyOptions struct {
-	lab     labFlags
-	connect connectFlags
-	force   bool
-	cache   bool
+	hosts hostFlags
+	force bool
+	cache bool
 }
 
 func destroyVerb(t *console) *cobra.Command {
 	var o destroyOptions
-	c := labVerb("destroy", &o.lab, func(ctx context.Context) error { return runDestroy(ctx, t, o) })
-	o.connect.add(c)
-	o.lab.addStore(c)
+	c := labVerb("destroy", &o.hosts.labFlags, func(ctx context.Context) error { return runDestroy(ctx, t, o) })
+	o.hosts.addAccept(c)
+	o.hosts.addStore(c)
 	c.Flags().BoolVar(&o.force, "force", false, "also where somebody else's apply of this lab holds the lease, "+
 		"or the store of results cannot be opened; and forget what could not be cleaned")
 	c.Flags().BoolVar(&o.cache, "cache", false,
@@ -33,7 +32,7 @@ func destroyVerb(t *console) *cobra.Command {
 }
 
 func runDestroy(ctx context.Context, t *console, o destroyOptions) error {
-	l, opt, err := forHosts(ctx, t, o.lab, o.connect)
+	l, opt, err := o.hosts.reach(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ const (
 // locked is the id of the lab's store, which nobody measures into until done; empty:
 // it cannot be opened, and that was told.
 func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (id string, done func(), err error) {
-	store, done, err := o.lab.locked(ctx, t, l.text.Lab.Name, "hcl destroy")
+	store, done, err := o.hosts.locked(ctx, t, l.text.Lab.Name, "hcl destroy")
 	switch {
 	case err == nil:
 		return store.ID(), done, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -30,26 +31,36 @@ func fmtVerb(t *console) *cobra.Command {
 }
 
 func runFmt(t *console, o fmtOptions, paths []string) error {
-	f := formatter{console: t, fmtOptions: o}
-	switch {
-	case len(paths) > 1 && slices.Contains(paths, "-"):
+	if len(paths) > 1 && slices.Contains(paths, "-") {
 		return usage("- is standard input, and stands alone")
-	case len(paths) == 1 && paths[0] == "-":
-		text, err := io.ReadAll(t.in)
-		if err != nil {
-			return fmt.Errorf("read standard input: %w", err)
-		}
-		f.stdin(text)
-	default:
-		files, err := formattable(paths, o.recursive)
-		if err != nil {
+	}
+	files := paths
+	if len(paths) != 1 || paths[0] != "-" {
+		var err error
+		if files, err = formattable(paths, o.recursive); err != nil {
 			return err
 		}
-		for _, name := range files {
-			f.file(name)
+	}
+	changed, code := false, exitDone
+	for _, name := range files {
+		differs, err := o.format(t, name)
+		changed = changed || differs
+		e := new(exit)
+		switch {
+		case errors.As(err, &e):
+			code = e.code // it has been printed
+		case err != nil:
+			fmt.Fprintf(t.stderr, "%s %v\n", t.paint(red, "Error:"), err)
+			code = max(code, exitFailed)
 		}
 	}
-	return f.outcome()
+	if code == exitDone && o.check && changed {
+		code = exitCells
+	}
+	if code != exitDone {
+		return &exit{code: code}
+	}
+	return nil
 }
 
 // formattable lists the files that paths mean, each once.
@@ -95,73 +106,42 @@ func formattable(paths []string, recursive bool) ([]string, error) {
 	}), nil
 }
 
-// formatter goes over files, and remembers what the exit code is.
-type formatter struct {
-	*console
-	fmtOptions
-	changed bool
-	code    int
-}
-
-// format returns the canonical text; false when there is none.
-func (f *formatter) format(name string, text []byte) ([]byte, bool) {
+// format brings one text into canonical form, and reports whether that differs. The text
+// of standard input is printed, a file's is written to it.
+func (o fmtOptions) format(t *console, name string) (differs bool, err error) {
+	stdin := name == "-"
+	read := func() ([]byte, error) { return os.ReadFile(name) }
+	if stdin {
+		name, read = "<stdin>", func() ([]byte, error) { return io.ReadAll(t.in) }
+	}
+	text, err := read()
+	if err != nil {
+		return false, err
+	}
 	out, problems := hcl.Format(name, text)
-	if err := problems.Write(f.stderr, f.width(100), f.colours()); err != nil {
-		f.fail(err)
+	if err := problems.Write(t.stderr, t.width(100), t.colours()); err != nil {
+		return false, err
 	}
 	if problems.HasErrors() {
-		f.code = exitUsage
-		return nil, false
+		return false, &exit{code: exitUsage}
 	}
-	f.changed = f.changed || !bytes.Equal(text, out)
-	return out, true
-}
-
-func (f *formatter) fail(err error) {
-	fmt.Fprintf(f.stderr, "%s %v\n", f.paint(red, "Error:"), err)
-	if f.code == exitDone {
-		f.code = exitFailed
-	}
-}
-
-func (f *formatter) print(b []byte) {
-	if _, err := f.stdout.Write(b); err != nil {
-		f.fail(err)
-	}
-}
-
-func (f *formatter) stdin(text []byte) {
-	const name = "<stdin>"
-	out, ok := f.format(name, text)
+	differs = !bytes.Equal(text, out)
+	print := []byte(name + "\n")
 	switch {
-	case !ok:
-	case f.diff:
-		f.print(diff.Diff(name, text, name, out))
-	case !f.check:
-		f.print(out)
+	case o.diff:
+		print = diff.Diff(name, text, name, out)
+	case stdin && o.check:
+		print = nil
+	case stdin:
+		print = out
 	}
-}
-
-func (f *formatter) file(name string) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		f.fail(err)
-		return
+	if differs || stdin {
+		_, err = t.stdout.Write(print)
 	}
-	out, ok := f.format(name, text)
-	if !ok || bytes.Equal(text, out) {
-		return
+	if differs && !o.check && !stdin {
+		err = errors.Join(err, rewrite(name, out))
 	}
-	if f.diff {
-		f.print(diff.Diff(name, text, name, out))
-	} else {
-		f.print([]byte(name + "\n"))
-	}
-	if !f.check {
-		if err := rewrite(name, out); err != nil {
-			f.fail(err)
-		}
-	}
+	return differs, err
 }
 
 // rewrite replaces a file whole or not at all; it keeps its mode, and a link
@@ -177,16 +157,6 @@ func rewrite(name string, text []byte) error {
 	}
 	if err := renameio.WriteFile(target, text, info.Mode().Perm(), renameio.WithStaticPermissions(info.Mode().Perm())); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-func (f *formatter) outcome() error {
-	if f.code == exitDone && f.check && f.changed {
-		f.code = exitCells
-	}
-	if f.code != exitDone {
-		return &exit{code: f.code}
 	}
 	return nil
 }

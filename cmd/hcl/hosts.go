@@ -16,15 +16,30 @@ import (
 	"hclbench/provision/reach"
 )
 
-// connectFlags are the flags of every verb that reaches hosts.
-type connectFlags struct{ acceptNew bool }
+// hostFlags are the flags of every verb that reaches the hosts of a lab.
+type hostFlags struct {
+	labFlags
+	acceptNew bool
+}
 
-func (f *connectFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.acceptNew, "accept-new-host-keys", false, "add the key of a host that is not known yet to ~/.ssh/known_hosts; a changed key is always refused")
+// addAccept adds all but those of the lab.
+func (f *hostFlags) addAccept(c *cobra.Command) {
+	c.Flags().BoolVar(&f.acceptNew, "accept-new-host-keys", false,
+		"add the key of a host that is not known yet to ~/.ssh/known_hosts; a changed key is always refused")
+}
+
+// reach opens the lab, with what is needed to reach its hosts.
+func (f hostFlags) reach(ctx context.Context, t *console) (*lab, apply.Options, error) {
+	l, err := f.open(t)
+	if err != nil {
+		return nil, apply.Options{}, err
+	}
+	opt, err := f.options(ctx, t)
+	return l, opt, err
 }
 
 // options is what the rooms below need to reach hosts.
-func (f connectFlags) options(ctx context.Context, t *console) (apply.Options, error) {
+func (f hostFlags) options(ctx context.Context, t *console) (apply.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
@@ -58,7 +73,7 @@ Is it the right one, to be added to known_hosts?`
 
 // accepts says whether the key of a host that is not known yet is accepted: by the flag,
 // or by the person at the terminal.
-func (f connectFlags) accepts(ctx context.Context, t *console, h *provision.Host, fingerprint string) bool {
+func (f hostFlags) accepts(ctx context.Context, t *console, h *provision.Host, fingerprint string) bool {
 	if f.acceptNew {
 		defer t.questions.alone()()
 		t.logger().Warn("accepting a new host key", "host", h.Name, "address", h.Address, "fingerprint", fingerprint)
@@ -69,16 +84,6 @@ func (f connectFlags) accepts(ctx context.Context, t *console, h *provision.Host
 	}
 	yes, err := t.ask(ctx, fmt.Sprintf(unknownKey, h, h.Address, fingerprint))
 	return yes && err == nil
-}
-
-// forHosts is what a verb needs that works on the hosts of a lab.
-func forHosts(ctx context.Context, t *console, of labFlags, connect connectFlags) (*lab, apply.Options, error) {
-	l, err := of.open(t)
-	if err != nil {
-		return nil, apply.Options{}, err
-	}
-	opt, err := connect.options(ctx, t)
-	return l, opt, err
 }
 
 // scope is everything of the lab that can be on hosts.

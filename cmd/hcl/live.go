@@ -76,18 +76,16 @@ func (l *live) pause() {
 // resume draws again.
 func (l *live) resume() { l.program.RestoreTerminal() }
 
-func (l *live) begin(b begun) { l.program.Send(b) }
-
-func (l *live) event(e apply.Event) {
-	l.program.Send(e)
-	if said := l.styles.said(e); said != "" {
-		l.program.Send(tea.Println(said)()) // in the order of events, and before the end
+func (l *live) tell(what any) {
+	l.program.Send(what)
+	switch what := what.(type) {
+	case apply.Event:
+		if said := l.styles.said(what); said != "" {
+			l.program.Send(tea.Println(said)()) // in the order of events, and before the end
+		}
+	case ended:
+		<-l.done
 	}
-}
-
-func (l *live) end(e ended) {
-	l.program.Send(e)
-	<-l.done
 }
 
 type second time.Time

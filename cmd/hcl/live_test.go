@@ -85,13 +85,13 @@ func TestLiveScrolled(t *testing.T) {
 			for i := range hosts {
 				b.Hosts = append(b.Hosts, begunHost{Name: fmt.Sprintf("host%d", i)})
 			}
-			l.begin(b)
+			l.tell(b)
 			s.eventually(t, "the hosts", func(lines []string) bool {
 				return strings.HasPrefix(lines[len(lines)-1], fmt.Sprintf("host%d  waiting", hosts-1))
 			})
 			var want []string
 			for i := range 4 {
-				l.event(apply.Event{Time: now, Type: apply.Ready, Host: "host0", Engine: fmt.Sprintf("sim.e%d", i), Message: "serves m"})
+				l.tell(apply.Event{Time: now, Type: apply.Ready, Host: "host0", Engine: fmt.Sprintf("sim.e%d", i), Message: "serves m"})
 				want = append(want, fmt.Sprintf("✓ sim.e%d serves m", i))
 				s.eventually(t, want[i], func(lines []string) bool { return slices.Contains(lines, want[i]) })
 			}
@@ -104,7 +104,7 @@ func TestLiveScrolled(t *testing.T) {
 			if !slices.Equal(tail, want) {
 				t.Errorf("the screen ends in\n%s\nwant\n%s", strings.Join(view, "\n"), strings.Join(want, "\n"))
 			}
-			l.end(ended{})
+			l.tell(ended{})
 			if got := s.lines(); len(got) == 0 || got[len(got)-1] != "✓ sim.e3 serves m" {
 				t.Errorf("afterwards the screen shows\n%s", strings.Join(got, "\n"))
 			}
@@ -120,9 +120,9 @@ func TestLiveAsksNothing(t *testing.T) {
 			t.Setenv("TERM", kind)
 			s := &screen{vt: vt.NewEmulator(80, 24)}
 			l := newLive(s, coloured, func() {}, tea.WithWindowSize(80, 24))
-			l.begin(begun{Time: time.Now(), Hosts: []begunHost{{Name: "box"}}})
-			l.event(apply.Event{Time: time.Now(), Type: apply.Ready, Host: "box", Engine: "sim.e", Message: "serves m"})
-			l.end(ended{})
+			l.tell(begun{Time: time.Now(), Hosts: []begunHost{{Name: "box"}}})
+			l.tell(apply.Event{Time: time.Now(), Type: apply.Ready, Host: "box", Engine: "sim.e", Message: "serves m"})
+			l.tell(ended{})
 			got := s.got.String()
 			for _, question := range []string{"\x1b[6n", "\x1b]10;?", "\x1b]11;?", "$p", "\x1b[c", "\x1b[>", "\x1b[?u", "\x1bP+q"} {
 				if strings.Contains(got, question) {

@@ -14,19 +14,18 @@ import (
 )
 
 type logsOptions struct {
-	lab     labFlags
-	connect connectFlags
-	follow  bool
-	tail    int
+	hosts  hostFlags
+	follow bool
+	tail   int
 }
 
 func logsVerb(t *console) *cobra.Command {
 	var o logsOptions
 	c := verb("logs", exactly(1, "name one engine, such as vllm.h200"),
 		func(ctx context.Context, args []string) error { return runLogs(ctx, t, o, args[0]) })
-	o.lab.add(c)
-	o.lab.addPath(c, "")
-	o.connect.add(c)
+	o.hosts.add(c)
+	o.hosts.addPath(c, "")
+	o.hosts.addAccept(c)
 	c.ValidArgsFunction = firstOnly(fromLab(t, func(cfg *hcl.Config) []string { return engineNames(cfg, "") }))
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what comes")
 	c.Flags().IntVar(&o.tail, "tail", -1, "only the last `n` lines; -1 is all")
@@ -34,7 +33,7 @@ func logsVerb(t *console) *cobra.Command {
 }
 
 func runLogs(ctx context.Context, t *console, o logsOptions, name string) error {
-	l, opt, err := forHosts(ctx, t, o.lab, o.connect)
+	l, opt, err := o.hosts.reach(ctx, t)
 	if err != nil {
 		return err
 	}

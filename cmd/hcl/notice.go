@@ -58,10 +58,17 @@ func newNotices(ctx context.Context, all []hcl.Notice) *notices {
 	return &notices{ctx: context.WithoutCancel(ctx), all: all, paid: map[string]bool{}, idle: map[string][]*time.Timer{}}
 }
 
-func (n *notices) begin(b begun) {
-	n.run = b
-	for _, h := range b.Hosts {
-		n.paid[h.Name] = h.PricePerHour > 0
+func (n *notices) hear(what any) {
+	switch what := what.(type) {
+	case begun:
+		n.run = what
+		for _, h := range what.Hosts {
+			n.paid[h.Name] = h.PricePerHour > 0
+		}
+	case apply.Event:
+		n.event(what)
+	case ended:
+		n.end(what)
 	}
 }
 

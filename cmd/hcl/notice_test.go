@@ -46,20 +46,20 @@ func TestNotices(t *testing.T) {
 	}
 
 	n := newNotices(t.Context(), all)
-	n.begin(begun{Run: "r1", Lab: "lab", Command: "apply", Hosts: []begunHost{{Name: "paid", PricePerHour: 20}, {Name: "free"}}})
-	n.event(apply.Event{Type: apply.Down, Host: "free"})
-	n.event(apply.Event{Type: apply.Down, Host: "paid"})
+	n.hear(begun{Run: "r1", Lab: "lab", Command: "apply", Hosts: []begunHost{{Name: "paid", PricePerHour: 20}, {Name: "free"}}})
+	n.hear(apply.Event{Type: apply.Down, Host: "free"})
+	n.hear(apply.Event{Type: apply.Down, Host: "paid"})
 	want := notice{Notice: "idle", Lab: "lab", Run: "r1", Host: "paid", Text: "hcl apply of lab: host paid is paid for and has had nothing to do for 1ms"}
 	if diff := cmp.Diff(want, next()); diff != "" {
 		t.Errorf("notice (-want +got):\n%s", diff)
 	}
-	n.event(apply.Event{Type: apply.Failed, Host: "free", Engine: "vllm.h200", Message: "out of memory\nwith a page of log"})
+	n.hear(apply.Event{Type: apply.Failed, Host: "free", Engine: "vllm.h200", Message: "out of memory\nwith a page of log"})
 	want = notice{Notice: "failure", Lab: "lab", Run: "r1", Host: "free", Engine: "vllm.h200", Text: "hcl apply of lab: free vllm.h200: out of memory"}
 	if diff := cmp.Diff(want, next()); diff != "" {
 		t.Errorf("notice (-want +got):\n%s", diff)
 	}
 	outcome := ended{Run: "r1", Planned: 2, Valid: 2}
-	n.end(outcome)
+	n.hear(outcome)
 	want = notice{Notice: "end", Lab: "lab", Run: "r1", Text: "hcl apply of lab: Run r1 is over: 2 valid", Outcome: &outcome}
 	if diff := cmp.Diff(want, next()); diff != "" {
 		t.Errorf("notice (-want +got):\n%s", diff)
@@ -87,8 +87,8 @@ func TestNoticesThatFail(t *testing.T) {
 		{On: []string{hcl.NoticeFailure}, Command: []provision.Text{provision.Plain("sh"), provision.Plain("-c"), provision.Plain("echo broken $0; exit 3"), provision.Secret("canary")}},
 		{On: []string{hcl.NoticeEnd}, Command: []provision.Text{provision.Plain("not told, for this is no good end")}},
 	})
-	n.begin(begun{Run: "r1"})
-	n.end(ended{Run: "r1", Error: "the box burns"})
+	n.hear(begun{Run: "r1"})
+	n.hear(ended{Run: "r1", Error: "the box burns"})
 	err := n.problems()
 	if err == nil {
 		t.Fatal("no problem")

@@ -24,7 +24,7 @@ type rehearseOptions struct {
 
 func rehearseVerb(t *console) *cobra.Command {
 	var o rehearseOptions
-	c := labVerb("rehearse", &o.lab, func(ctx context.Context) error { return runRehearse(ctx, t, o) })
+	c := labVerb("rehearse", &o.hosts.labFlags, func(ctx context.Context) error { return runRehearse(ctx, t, o) })
 	o.add(t, c)
 	c.Flags().Float64Var(&o.speed, "speed", 1, "run this many times faster than the engines would")
 	return c
@@ -35,7 +35,7 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 		return usage("--speed is how many times faster than real the rehearsal runs: a number from %v to %v", slowest, fastest)
 	}
 	simulated := func(cfg *hcl.Config) (*plan.Plan, error) { return plan.Rehearse(cfg, o.speed, freePort) }
-	w, err := o.prepare(ctx, t, "rehearse", connectFlags{}, simulated)
+	w, err := o.prepare(ctx, t, "rehearse", simulated)
 	if err != nil {
 		return err
 	}

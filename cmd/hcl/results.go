@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +20,7 @@ func resultsVerb(t *console) *cobra.Command {
 	o.which.add(t, c)
 	o.which.addAll(c)
 	o.table.add(c)
-	c.Flags().StringVar(&o.format, "format", "table", strings.Join(tableFormats(), ", "))
+	c.Flags().StringVar(&o.format, "format", "table", oneOf(tableFormats()))
 	words(c, "format", tableFormats()...)
 	return c
 }
@@ -30,8 +28,8 @@ func resultsVerb(t *console) *cobra.Command {
 func tableFormats() []string { return []string{"table", "markdown", "json", "csv"} }
 
 func runResults(ctx context.Context, t *console, o resultsOptions) error {
-	if !slices.Contains(tableFormats(), o.format) {
-		return usage("--format %s: it is %s", o.format, strings.Join(tableFormats(), ", "))
+	if err := checkFormat(o.format, tableFormats()); err != nil {
+		return err
 	}
 	if err := o.table.check(); err != nil {
 		return err

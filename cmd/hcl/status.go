@@ -18,20 +18,15 @@ import (
 	"hclbench/plan"
 )
 
-type statusOptions struct {
-	lab     labFlags
-	connect connectFlags
-}
-
 func statusVerb(t *console) *cobra.Command {
-	var o statusOptions
-	c := labVerb("status", &o.lab, func(ctx context.Context) error { return runStatus(ctx, t, o) })
-	o.connect.add(c)
+	var of hostFlags
+	c := labVerb("status", &of.labFlags, func(ctx context.Context) error { return runStatus(ctx, t, of) })
+	of.addAccept(c)
 	return c
 }
 
-func runStatus(ctx context.Context, t *console, o statusOptions) error {
-	l, opt, err := forHosts(ctx, t, o.lab, o.connect)
+func runStatus(ctx context.Context, t *console, of hostFlags) error {
+	l, opt, err := of.reach(ctx, t)
 	if err != nil {
 		return err
 	}

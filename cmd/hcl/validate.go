@@ -24,35 +24,27 @@ func validateVerb(t *console) *cobra.Command {
 }
 
 func runValidate(t *console, o validateOptions) error {
-	if o.json {
-		return validateJSON(t, o.lab)
-	}
-	l, err := o.lab.open(t)
+	l, err := o.lab.read(t)
 	if err != nil {
 		return err
 	}
-	n := plan.New(l.text, plan.Options{}).Count()
-	_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, n)
-	return err
-}
-
-func validateJSON(t *console, of labFlags) error {
-	l, err := of.read(t)
-	if err != nil {
+	if !o.json {
+		if err := l.shown(t); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, plan.New(l.text, plan.Options{}).Count())
 		return err
 	}
 	errors, warnings := l.problems.Count()
-	if err := t.json(struct {
+	err = t.json(struct {
 		FormatVersion string        `json:"format_version"`
 		Valid         bool          `json:"valid"`
 		Errors        int           `json:"errors"`
 		Warnings      int           `json:"warnings"`
 		Problems      []hcl.Problem `json:"problems"`
-	}{"1.0", errors == 0, errors, warnings, slices.Concat([]hcl.Problem{}, l.problems.List())}); err != nil {
-		return err
+	}{"1.0", errors == 0, errors, warnings, slices.Concat([]hcl.Problem{}, l.problems.List())})
+	if err == nil && errors > 0 {
+		err = &exit{code: exitUsage}
 	}
-	if errors > 0 {
-		return &exit{code: exitUsage}
-	}
-	return nil
+	return err
 }

@@ -117,29 +117,18 @@ const wasKilled = "run %s ended without a word: its process was killed. Its host
 func follow(ctx context.Context, store, run string, to audience) (end ended, err error) {
 	over := false
 	err = results.Follow(ctx, store, run, func(line []byte) error {
-		var kind struct {
-			Type string `json:"type"`
-		}
-		if err := json.Unmarshal(line, &kind); err != nil {
-			return fmt.Errorf("read the journal of run %s: %w", run, err)
-		}
-		var err error
-		switch kind.Type {
-		case "run":
-			err = told(line, to.begin)
-		case "outcome":
-			over = true
-			err = told(line, func(e ended) { end = e; to.end(e) })
-		default:
-			err = told(line, to.event)
-		}
+		what, err := heardOf(line)
 		if err != nil {
 			return fmt.Errorf("read the journal of run %s: %w", run, err)
 		}
+		if e, ok := what.(ended); ok {
+			end, over = e, true
+		}
+		to(what)
 		return nil
 	})
 	if !over {
-		to.end(ended{Type: "outcome", Run: run}) // the view is taken down in any case
+		to(ended{Type: "outcome", Run: run}) // the view is taken down in any case
 	}
 	if err == nil && !over {
 		err = fmt.Errorf(wasKilled, run)
@@ -164,12 +153,23 @@ func (e ended) String() string {
 	return s
 }
 
-// told passes a line of the journal on as what it is.
-func told[T begun | apply.Event | ended](line []byte, to func(T)) error {
-	var v T
-	if err := json.Unmarshal(line, &v); err != nil {
-		return err
+// heardOf is a line of a journal as what it is.
+func heardOf(line []byte) (any, error) {
+	var kind struct{ Type string }
+	err := json.Unmarshal(line, &kind)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind.Type == "run":
+		return decoded[begun](line)
+	case kind.Type == "outcome":
+		return decoded[ended](line)
 	}
-	to(v)
-	return nil
+	return decoded[apply.Event](line)
+}
+
+func decoded[T any](line []byte) (any, error) {
+	var v T
+	err := json.Unmarshal(line, &v)
+	return v, err
 }

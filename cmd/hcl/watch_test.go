@@ -36,8 +36,8 @@ func beginJournal(t *testing.T) (dir string, journal *results.Journal) {
 	}
 	t.Cleanup(func() { journal.Close() })
 	told := recorder{write: journal.Write}
-	told.begin(begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}})
-	told.event(apply.Event{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}})
+	told.tell(begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}})
+	told.tell(apply.Event{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}})
 	if told.err != nil {
 		t.Fatal(told.err)
 	}
@@ -51,21 +51,28 @@ type heard struct {
 	Ended  []ended
 }
 
-func (h *heard) begin(b begun)       { h.Begun = append(h.Begun, b) }
-func (h *heard) event(e apply.Event) { h.Events = append(h.Events, e) }
-func (h *heard) end(e ended)         { h.Ended = append(h.Ended, e) }
+func (h *heard) hear(what any) {
+	switch what := what.(type) {
+	case begun:
+		h.Begun = append(h.Begun, what)
+	case apply.Event:
+		h.Events = append(h.Events, what)
+	case ended:
+		h.Ended = append(h.Ended, what)
+	}
+}
 
 func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	dir, journal := beginJournal(t)
 	told := recorder{write: journal.Write}
-	told.event(apply.Event{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}})
-	told.end(ended{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1})
+	told.tell(apply.Event{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}})
+	told.tell(ended{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1})
 	journal.Close()
 
 	var got heard
-	end, err := follow(ctx, dir, "r1", &got)
+	end, err := follow(ctx, dir, "r1", got.hear)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +95,7 @@ func TestFollow(t *testing.T) {
 	dir, journal = beginJournal(t)
 	journal.Close()
 	var died heard
-	_, err = follow(ctx, dir, "r1", &died)
+	_, err = follow(ctx, dir, "r1", died.hear)
 	if err == nil || !strings.Contains(err.Error(), "its process was killed") || len(died.Ended) != 1 {
 		t.Errorf("follow of a run that died = %v, told of %d ends", err, len(died.Ended))
 	}
@@ -194,12 +201,12 @@ func TestWatchInBrowser(t *testing.T) {
 		if e.Cell != "" && e.Cell != "c4" {
 			e.Number, e.Of = int(e.Cell[1]-'0'), 4
 		}
-		told.event(e)
+		told.tell(e)
 		if told.err != nil {
 			t.Fatal(told.err)
 		}
 	}
-	told.begin(begun{Time: at, Type: "run", Run: "r1", Lab: "deepseek-r1", Command: "apply", Version: "1.2.3",
+	told.tell(begun{Time: at, Type: "run", Run: "r1", Lab: "deepseek-r1", Command: "apply", Version: "1.2.3",
 		Hosts: []begunHost{{Name: "h200", GPUs: "8xH200", PricePerHour: 28}},
 		Cells: []begunCell{
 			{Cell: "c1", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}, Work: 10},
@@ -284,7 +291,7 @@ func TestWatchInBrowser(t *testing.T) {
 	event(apply.Event{Type: apply.End, Cell: "c3", Message: "the server stopped answering: <b>503</b>"})
 	event(apply.Event{Type: apply.Down, Message: "stopped, removed, port closed"})
 	event(apply.Event{Type: apply.End, Cell: "c4", Message: "does not serve"}) // never begun
-	told.end(ended{Time: at, Type: "outcome", Run: "r1", Planned: 4, Valid: 1, Suspect: 1, Void: 2})
+	told.tell(ended{Time: at, Type: "outcome", Run: "r1", Planned: 4, Valid: 1, Suspect: 1, Void: 2})
 	journal.Close()
 	see("end", "4 of 4", "ended, not all cells could be measured", "online: concurrency=128: suspect: a fifth of the requests failed", "online: concurrency=256: the server stopped answering: <b>503</b>", "finished")
 

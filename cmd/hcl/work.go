@@ -22,7 +22,7 @@ import (
 
 // workFlags are the flags of the verbs that carry a plan out.
 type workFlags struct {
-	lab   labFlags
+	hosts hostFlags
 	cells pickFlags
 	json  bool
 }
@@ -30,7 +30,7 @@ type workFlags struct {
 // add adds all but those of the lab.
 func (f *workFlags) add(t *console, c *cobra.Command) {
 	f.cells.add(t, c)
-	f.lab.addStore(c)
+	f.hosts.addStore(c)
 	c.Flags().BoolVar(&f.json, "json", false, "print what happens as one JSON object a line, and nothing else")
 }
 
@@ -50,14 +50,14 @@ type work struct {
 // prepare reads the lab and drafts its plan. What is wrong with the command line or the
 // lab is said before anything is opened: it must leave no trace.
 func (f workFlags) prepare(
-	ctx context.Context, t *console, command string, connect connectFlags, draft func(*hcl.Config) (*plan.Plan, error),
+	ctx context.Context, t *console, command string, draft func(*hcl.Config) (*plan.Plan, error),
 ) (*work, error) {
 	w := &work{console: t, flags: f, command: command}
 	var err error
 	if w.selection, err = f.cells.selection(); err != nil {
 		return nil, err
 	}
-	if w.lab, w.opt, err = forHosts(ctx, t, f.lab, connect); err != nil {
+	if w.lab, w.opt, err = f.hosts.reach(ctx, t); err != nil {
 		return nil, err
 	}
 	if w.cfg, err = w.lab.planned(ctx); err != nil {
@@ -72,7 +72,7 @@ func (f workFlags) prepare(
 // open opens the store, into which nobody else measures this lab until done. The context
 // ends also when that is no longer sure.
 func (w *work) open(ctx context.Context) (held context.Context, done func(), err error) {
-	store, unlock, err := w.flags.lab.locked(ctx, w.console, w.cfg.Lab.Name, "hcl "+w.command)
+	store, unlock, err := w.flags.hosts.locked(ctx, w.console, w.cfg.Lab.Name, "hcl "+w.command)
 	if err != nil {
 		return ctx, nil, err
 	}
@@ -99,7 +99,7 @@ func (w *work) nothingToDo() error {
 		return w.plan.Text(w.stdout, false)
 	}
 	told := outlets{newOutlet(w.audience(true), readPatience)}
-	told.begin(beginning(w.plan, results.Run{Lab: w.plan.Lab.Name, Command: w.command, Version: version}))
+	told.tell(beginning(w.plan, results.Run{Lab: w.plan.Lab.Name, Command: w.command, Version: version}))
 	return errors.Join(told.end(context.Background(), ending("", apply.Outcome{}, nil))...)
 }
 
@@ -146,12 +146,12 @@ func (w *work) measure(ctx context.Context) (done apply.Outcome, runErr, err err
 	defer journal.Close()
 	tell := newNotices(ctx, w.plan.Lab.Notices)
 	told := outlets{
-		newOutlet(&recorder{write: journal.Write}, readPatience),
+		newOutlet((&recorder{write: journal.Write}).tell, readPatience),
 		newOutlet(w.audience(w.flags.json), readPatience),
-		newOutlet(tell, noticeTimeout+readPatience),
+		newOutlet(tell.hear, noticeTimeout+readPatience),
 	}
-	told.begin(beginning(w.plan, w.opt.Run))
-	w.opt.Events = told.event
+	told.tell(beginning(w.plan, w.opt.Run))
+	w.opt.Events = func(e apply.Event) { told.tell(e) }
 	done, runErr = apply.Run(ctx, w.plan, w.store, w.opt)
 	problems := told.end(ctx, ending(w.opt.Run.ID, done, runErr))
 	if err := errors.Join(append(problems, tell.problems())...); err != nil {
