@@ -11,7 +11,7 @@ func readLab(t *testing.T, text string) *hcl.Config {
 	t.Helper()
 	cfg, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(text)}}, hcl.Vars{})
 	if problems.HasErrors() {
-		t.Fatalf("the lab is wrong: %+v", problems.List()[0])
+		t.Fatalf("the lab is wrong: %+v\n%s", problems.List()[0], text)
 	}
 	return cfg
 }
@@ -40,6 +40,12 @@ benchmark "b" {
   }
 }
 `
+
+// turnedWith is the lab with other arguments of its load and of its benchmark.
+func turnedWith(load, benchmark string) string {
+	return strings.NewReplacer("ARGUMENT", "", "VALUES", "[1]",
+		"concurrency   = 4", load, "requests = 100", "requests = 100\n"+benchmark).Replace(turned)
+}
 
 // TestEqualByAxis: engines that an axis turns without making them others have ids of
 // their own, and keep their numbers when the axis changes.
@@ -94,23 +100,22 @@ func TestPinnedTwins(t *testing.T) {
 // TestHeaderNames: the case of a header's name means nothing.
 func TestHeaderNames(t *testing.T) {
 	of := func(name string) *hcl.Config {
-		return readLab(t, strings.NewReplacer("ARGUMENT", "", "VALUES", "[1]", "concurrency   = 4", "concurrency = 4\nheaders = { "+name+" = \"a\" }").Replace(turned))
+		return readLab(t, turnedWith("concurrency = 4\nheaders = { "+name+" = \"a\" }", ""))
 	}
 	known := measured(New(of("X-Team"), Options{}))
 	if n := New(of("x-team"), Options{Known: known}).Count(); n.Done != 1 {
 		t.Errorf("another case: %+v", n)
 	}
-	twice := strings.NewReplacer("ARGUMENT", "", "VALUES", "[1]", "concurrency   = 4", "concurrency = 4\nheaders = { x-a = \"a\", X-A = \"b\" }").Replace(turned)
-	if _, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(twice)}}, hcl.Vars{}); !problems.HasErrors() {
+	twice := []byte(turnedWith("concurrency = 4\nheaders = { x-a = \"a\", X-A = \"b\" }", ""))
+	source := &hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": twice}}
+	if _, problems := hcl.Load(source, hcl.Vars{}); !problems.HasErrors() {
 		t.Error("one header with two values is let pass")
 	}
 }
 
 // TestWithoutEffect: an argument that has no effect on a load measures nothing again.
 func TestWithoutEffect(t *testing.T) {
-	of := func(argument, mode string) *hcl.Config {
-		return readLab(t, strings.NewReplacer("ARGUMENT", "", "VALUES", "[1]", "concurrency   = 4", argument, "requests = 100", "requests = 100\n"+mode).Replace(turned))
-	}
+	of := func(argument, mode string) *hcl.Config { return readLab(t, turnedWith(argument, mode)) }
 	for _, tt := range []struct{ mode, before, after string }{
 		{"", "concurrency = 4", "concurrency = 4\n extra_body = {}"},
 		{"", "concurrency = 4", "concurrency = 4\n burstiness = 2"},

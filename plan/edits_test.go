@@ -164,6 +164,11 @@ var changes = []edit{
 	{"shared memory", `"e" {`, "\"e\" {\n  container { shm_size = \"32GB\" }", "vllm sglang trtllm openai"},
 	{"some of the GPUs", `"e" {`, "\"e\" {\n  container { gpu_ids = [\"0\"] }", "openai"},
 	{"a mount", `"e" {`, "\"e\" {\n  container { mounts = [\"/a:/b\"] }", "vllm sglang trtllm openai"},
+	{"no host network", `"e" {`, "\"e\" {\n  container { network = \"bridge\" }", "vllm sglang trtllm openai"},
+	{"as a process", `gpus  `, "runtime = \"process\"\n  gpus", "vllm sglang trtllm"},
+	{"a command of its own", `"e" {`, "\"e\" {\n  command = [\"serve2\"]", "vllm sglang trtllm sim"},
+	{"a server more", `url     = "http://192.0.2.1:8000"`, `urls = ["http://192.0.2.1:8000", "http://192.0.2.2:8000"]`, "external"},
+	{"what it builds", `"e" {`, "\"e\" {\n  build {\n    commands = [\"make\"]\n    output = \"/e\"\n  }", "trtllm"},
 	{"held clocks", `price_per_hour = 20`, "prepare { lock_clocks = 1500 }", "vllm sglang trtllm openai"},
 	{"a power cap", `price_per_hour = 20`, "prepare { power_cap = 500 }", "vllm sglang trtllm openai"},
 	{"the server", `192.0.2.1:8000`, `192.0.2.2:8000`, "external"},
@@ -210,14 +215,7 @@ benchmark "b" {
   load { output_tokens = 64 }
 }
 `
-	of := func(more string) *hcl.Config {
-		t.Helper()
-		cfg, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(strings.Replace(text, `"e" {`, `"e" {`+more, 1))}}, hcl.Vars{})
-		if problems.HasErrors() {
-			t.Fatalf("the lab is wrong: %+v", problems.List()[0])
-		}
-		return cfg
-	}
+	of := func(more string) *hcl.Config { return readLab(t, strings.Replace(text, `"e" {`, `"e" {`+more, 1)) }
 	known := measured(New(of(""), Options{}))
 	for more, want := range map[string]Status{
 		"": Done, "\n version = \"0.11.0\"": Done, "\n version = \"0.6.0\"": Stale, "\n offline_command = [\"bench\"]": Stale,
@@ -234,14 +232,7 @@ benchmark "b" {
 func TestTableOfEdits(t *testing.T) {
 	for _, kind := range engines.Kinds() {
 		lab := strings.ReplaceAll(strings.ReplaceAll(editedLab, "ENGINE", editedEngines[kind]), "KIND", kind)
-		read := func(what, text string) *hcl.Config {
-			cfg, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(text)}}, hcl.Vars{})
-			if problems.HasErrors() {
-				t.Fatalf("%s, %s: the lab is wrong: %+v", kind, what, problems.List()[0])
-			}
-			return cfg
-		}
-		known := measured(New(read("as it is", lab), Options{}))
+		known := measured(New(readLab(t, lab), Options{}))
 		done := func(e edit) bool {
 			text := lab
 			if from, to, ok := strings.Cut(strings.TrimPrefix(e.kinds, "rename "), " to "); ok {
@@ -250,8 +241,7 @@ func TestTableOfEdits(t *testing.T) {
 			if !strings.Contains(text, e.old) {
 				t.Errorf("%s, %s: the lab has no %q", kind, e.what, e.old)
 			}
-			cfg := read(e.what, strings.ReplaceAll(text, e.old, e.new))
-			return New(cfg, Options{Known: known}).Deployments[0].Cells[0].Status == Done
+			return New(readLab(t, strings.ReplaceAll(text, e.old, e.new)), Options{Known: known}).Deployments[0].Cells[0].Status == Done
 		}
 		of := func(e edit) bool {
 			return e.kinds == "" || strings.HasPrefix(e.kinds, "rename ") || strings.Contains(e.kinds, kind)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/provision"
@@ -24,7 +22,8 @@ func twins(names ...string) *hcl.Config {
 	for _, name := range names {
 		e, h := *cfg.Engines[0], *cfg.Engines[0].Host
 		e.Name, h.Name, e.Host = name, name, &h
-		b.Cells = append(b.Cells, hcl.Cell{Engine: &e, Axes: []hcl.Axis{{Name: "engine", Value: e.Label()}}, Workload: load.Workload{Requests: 1, Concurrency: 1}})
+		axes := []hcl.Axis{{Name: "engine", Value: e.Label()}}
+		b.Cells = append(b.Cells, hcl.Cell{Engine: &e, Axes: axes, Workload: load.Workload{Requests: 1, Concurrency: 1}})
 	}
 	cfg.Benchmarks = []hcl.Benchmark{b}
 	return cfg
@@ -169,7 +168,8 @@ func TestNearest(t *testing.T) {
 	}
 	foreign := known[slices.Sorted(maps.Keys(known))[0]]
 	for i, k := range []results.Known{{Lab: "another"}, {Lab: foreign.Lab, Imported: true}} {
-		k.Verdict, k.Benchmark, k.Axes, k.Repetition, k.Finished, k.Identity = load.Valid, "soak", "[]", 3, foreign.Finished, map[string]string{"x": "y"}
+		k.Verdict, k.Benchmark, k.Axes, k.Repetition = load.Valid, "soak", "[]", 3
+		k.Finished, k.Identity = foreign.Finished, map[string]string{"x": "y"}
 		known[fmt.Sprint("foreign", i)] = k
 	}
 	cfg := lab()
@@ -190,7 +190,8 @@ func TestNearest(t *testing.T) {
 // was measured there.
 func TestChangedHost(t *testing.T) {
 	facts := func(driver string) json.RawMessage {
-		b, err := json.Marshal(provision.Facts{Hostname: "gpu1", GPUs: []provision.GPU{{Name: "NVIDIA H200", Driver: driver}}, Settings: map[string]string{"ecc": "on"}})
+		gpus := []provision.GPU{{Name: "NVIDIA H200", Driver: driver}}
+		b, err := json.Marshal(provision.Facts{Hostname: "gpu1", GPUs: gpus, Settings: map[string]string{"ecc": "on"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,104 +227,5 @@ func TestChangedHost(t *testing.T) {
 	moved.Hosts[0].Name = "h200-b"
 	if why := New(moved, Options{Known: known}).Deployments[0].Cells[0].Why; !strings.HasSuffix(why, ", on host h200") {
 		t.Errorf("of a cell that was measured on another host: %q", why)
-	}
-}
-
-// engineEdits change no number, whatever the kind of the engine, and engineChanges may.
-var engineEdits = map[string]func(*engines.Engine){
-	"renamed":             func(e *engines.Engine) { e.Name, e.Instance = "another", "" },
-	"described":           func(e *engines.Engine) { e.Description = "another" },
-	"another port":        func(e *engines.Engine) { e.Port = 12345 },
-	"another host name":   func(e *engines.Engine) { e.Host.Name = "another" },
-	"another address":     func(e *engines.Engine) { e.Host.Address = "198.51.100.9" },
-	"another price":       func(e *engines.Engine) { e.Host.PricePerHour = 99 },
-	"another login":       func(e *engines.Engine) { e.Host.User, e.Host.IdentityFile = "root", "/key" },
-	"another key":         func(e *engines.Engine) { e.APIKey = provision.Secret("another") },
-	"more patience":       func(e *engines.Engine) { e.Ready = engines.Ready{Stall: time.Hour, Timeout: 2 * time.Hour} },
-	"another cache":       func(e *engines.Engine) { e.Model.Cache = "/mnt/cache" },
-	"brought by hcl":      func(e *engines.Engine) { e.Model.Download = true },
-	"kernels are kept":    func(e *engines.Engine) { e.CompileCache = "/data/kernels" },
-	"a stricter contract": func(e *engines.Engine) { e.Host.Require = &provision.Require{} },
-}
-
-var engineChanges = map[string]func(*engines.Engine){
-	"another model":    func(e *engines.Engine) { e.Model.Repo = "org/other" },
-	"another revision": func(e *engines.Engine) { e.Model.Revision = "abc" },
-	"another GPU":      func(e *engines.Engine) { e.Host.GPUs.Model = "H100" },
-	"fewer GPUs":       func(e *engines.Engine) { e.Host.GPUs.Count = 4 },
-	"some of the GPUs": func(e *engines.Engine) { e.Container.GPUIDs = []string{"0"} },
-	"a flag":           func(e *engines.Engine) { e.Flags = append(e.Flags, engines.Flag{Name: "x"}) },
-	"a variable":       func(e *engines.Engine) { e.Env = append(e.Env, provision.EnvVar{Name: "X"}) },
-	"a configuration":  func(e *engines.Engine) { e.Config = provision.Plain(`{"x": 1}`) },
-	"a setup":          func(e *engines.Engine) { e.Setup = []string{"pip install x"} },
-	"held clocks":      func(e *engines.Engine) { e.Host.Prepare = &provision.Prepare{LockClocks: 1500} },
-	"as a process":     func(e *engines.Engine) { e.Host.Runtime = provision.Process },
-	"a command":        func(e *engines.Engine) { e.Command = []provision.Text{provision.Plain("serve2")} },
-	"another image":    func(e *engines.Engine) { e.Image = "org/another:v1" },
-	"shared memory":    func(e *engines.Engine) { e.Container.ShmSize = 1 << 30 },
-	"a mount":          func(e *engines.Engine) { e.Container.Mounts = []provision.Mount{{Source: "/a", Target: "/b"}} },
-	"no host network":  func(e *engines.Engine) { e.Container.Network = "bridge" },
-	"another kind":     func(e *engines.Engine) { e.Kind = cmp.Or(otherKind[e.Kind], e.Kind) },
-	"another server":   func(e *engines.Engine) { e.URL = "http://another:8000" },
-	"one server more":  func(e *engines.Engine) { e.URLs = []string{"http://second:8000"} },
-	"what it builds":   func(e *engines.Engine) { e.Build = &engines.Build{Commands: []string{"make"}, Output: "/e"} },
-}
-
-var otherKind = map[string]string{engines.VLLM: engines.SGLang, engines.SGLang: engines.VLLM, engines.TRTLLM: engines.VLLM}
-
-// TestEdits is the promise of the product, edit by edit and for every kind of engine: a
-// cell is up to date when nothing that can change its number has changed.
-func TestEdits(t *testing.T) {
-	// Which changes mean nothing to a kind: an external engine is known by its servers
-	// and its model, and only it has a URL. A process has no container and no image.
-	nothing := map[string]func(kind string) bool{
-		"a mount":         func(k string) bool { return k == engines.External || k == engines.Sim },
-		"another server":  func(k string) bool { return k != engines.External },
-		"one server more": func(k string) bool { return k != engines.External },
-		"another kind":    func(k string) bool { return otherKind[k] == "" },
-		"a command":       func(k string) bool { return k == engines.External },
-		"as a process":    func(k string) bool { return k == engines.External || k == engines.Sim },
-		"shared memory":   func(k string) bool { return k == engines.External || k == engines.Sim },
-		"no host network": func(k string) bool { return k == engines.External || k == engines.Sim },
-	}
-	forExternal := []string{"another model", "another server", "one server more"}
-	of := func(kind string, edit func(*engines.Engine)) *hcl.Config {
-		cfg := lab()
-		e := &engines.Engine{Kind: kind, Name: "e", Model: &engines.Model{Repo: "org/model", Cache: "/data"},
-			Host: &provision.Host{Name: "box", Address: "203.0.113.7", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}}}
-		switch kind {
-		case engines.External:
-			e.URL = "http://192.0.2.1:8000"
-		case engines.OpenAI:
-			e.Command, e.Image, e.Port = []provision.Text{provision.Plain("serve"), provision.Plain("--port"), provision.Plain("${port}")}, "org/server:v1", 8000
-		default:
-			e.Image = "org/" + kind + ":v1"
-		}
-		edit(e)
-		cfg.Benchmarks = []hcl.Benchmark{{Name: "b", Cells: []hcl.Cell{{Engine: e, Workload: load.Workload{Requests: 8, Concurrency: 2}}}}}
-		return cfg
-	}
-	for _, kind := range engines.Kinds() {
-		known := measured(New(of(kind, func(*engines.Engine) {}), Options{}))
-		done := func(edit func(*engines.Engine)) bool {
-			return New(of(kind, edit), Options{Known: known}).Count().Done == 1
-		}
-		for name, edit := range engineEdits {
-			if !done(edit) {
-				t.Errorf("%s, %s: measured again for nothing", kind, name)
-			}
-		}
-		for name, change := range engineChanges {
-			means := nothing[name] == nil || !nothing[name](kind)
-			if kind == engines.External {
-				if name == "what it builds" {
-					continue // the language refuses it
-				}
-				means = slices.Contains(forExternal, name)
-			}
-			if got := !done(change); got != means {
-				t.Errorf("%s, %s: measured again: %v, want %v", kind, name, got, means)
-			}
-		}
 	}
 }

@@ -82,14 +82,11 @@ func TestSelectCounts(t *testing.T) {
 	if got, want := whole.Count(), (Counts{Hosts: 2, Deployments: 2, Cells: 6, Measure: 5, Done: 1, Starts: 2}); got != want {
 		t.Errorf("Count of the whole = %+v, want %+v", got, want)
 	}
+	const first = "Lab r1: 1 of 2 deployments on 1 of 2 hosts, 1 of 6 cells.\n"
+	if got := printed(t, p, false); !strings.HasPrefix(got, first) {
+		t.Errorf("text begins %q, want %q", strings.SplitAfter(got, "\n")[0], first)
+	}
 	var b bytes.Buffer
-	if err := p.Text(&b, false); err != nil {
-		t.Fatal(err)
-	}
-	if want := "Lab r1: 1 of 2 deployments on 1 of 2 hosts, 1 of 6 cells.\n"; !strings.HasPrefix(b.String(), want) {
-		t.Errorf("text begins %q, want %q", strings.SplitAfter(b.String(), "\n")[0], want)
-	}
-	b.Reset()
 	if err := p.JSON(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -236,11 +233,7 @@ func TestPinnedImage(t *testing.T) {
 	if got, want := p.Deployments[0].Identity["image"], strings.TrimPrefix(digest, "@"); got != want {
 		t.Errorf("identity's image = %s, want %s", got, want)
 	}
-	var b bytes.Buffer
-	if err := p.Text(&b, false); err != nil {
-		t.Fatal(err)
-	}
-	if want := "vllm/vllm-openai:v0.7.3@sha256:0123456789ab\n"; !strings.Contains(b.String(), want) {
-		t.Errorf("the plan does not show %q:\n%s", want, b.String())
+	if got, want := printed(t, p, false), "vllm/vllm-openai:v0.7.3@sha256:0123456789ab\n"; !strings.Contains(got, want) {
+		t.Errorf("the plan does not show %q:\n%s", want, got)
 	}
 }
