@@ -35,7 +35,7 @@ func (f Fetched) Left() time.Duration {
 // cache lacks otherwise the engine fetches itself.
 func (t *trial) model(ctx context.Context) error {
 	m := t.d.Engine.Model
-	if m == nil || t.d.Engine.Kind == engines.Sim {
+	if m == nil || !engines.Real(t.d.Engine) {
 		return nil
 	}
 	for i, in := range t.d.Members {

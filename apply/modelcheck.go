@@ -28,7 +28,7 @@ func (c reached) models(ctx context.Context, all []*engines.Engine, hub origin.H
 	var findings []provision.Finding
 	var seen []*engines.Model
 	for _, e := range all {
-		none := e.Host != c.conn.Host() || e.Model == nil || e.Kind == engines.Sim || e.Kind == engines.External
+		none := e.Host != c.conn.Host() || e.Model == nil || !engines.Real(e)
 		if none || slices.Contains(seen, e.Model) {
 			continue
 		}

@@ -212,7 +212,7 @@ func (r *run) workAt(h *provision.Host, line []*plan.Deployment) work {
 	}}
 	for _, d := range line {
 		w.shared = w.shared || len(d.Hosts()) > 1
-		if len(d.Members) > 0 && d.Engine.Kind != engines.Sim && !r.plan.Rehearsal {
+		if engines.Real(d.Engine) && !r.plan.Rehearsal {
 			w.claim.Reserve = true
 		}
 		if slices.Contains(servingOn(d), h) {

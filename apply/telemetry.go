@@ -53,7 +53,7 @@ func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []w
 // gpusRead are the GPUs of a host that a deployment's engine has, nil for none. A
 // simulated engine has none, nor has one that somebody else runs.
 func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
-	if len(d.Members) == 0 || h.GPUs.Count == 0 || d.Engine.Kind == engines.Sim {
+	if !engines.Real(d.Engine) || h.GPUs.Count == 0 {
 		return nil
 	}
 	if only := d.Engine.Container.GPUIDs; len(only) > 0 {

@@ -46,7 +46,7 @@ func newTrial(r *run, d *plan.Deployment, at map[*provision.Host]*session) *tria
 	for _, in := range d.Members {
 		m := results.Member{
 			Role: in.Role, Instance: in.Instance, Rank: in.Rank, Host: in.Host.Name, GPUs: in.Host.GPUs.String(), Image: d.Engine.Image, Facts: at[in.Host].factsText(),
-			GPUCount: gpusUsed(d.Engine), Price: in.Host.PricePerHour,
+			GPUCount: engines.GPUsUsed(d.Engine), Price: in.Host.PricePerHour,
 		}
 		for _, w := range slices.Concat(in.Container.Entrypoint, in.Container.Command) {
 			m.Command = append(m.Command, w.String())
@@ -320,20 +320,6 @@ func (t *trial) down(ctx context.Context, m *member) error {
 	m.tell.say(Step, "stopping")
 	t.keepLog(ctx, m)
 	return failed(ofHost, m.Host, m.down(ctx))
-}
-
-// gpusUsed is how many of its host's GPUs an engine uses: those that the lab gives
-// it, or that its flags ask for; all where flags do not tell.
-func gpusUsed(e *engines.Engine) int {
-	switch {
-	case e.Host == nil || e.Host.GPUs.Count == 0:
-		return 0
-	case len(e.Container.GPUIDs) > 0:
-		return len(e.Container.GPUIDs)
-	case e.Kind == engines.SGLang || e.Kind == engines.VLLM || e.Kind == engines.TRTLLM:
-		return min(engines.GPUs(e), e.Host.GPUs.Count)
-	}
-	return e.Host.GPUs.Count
 }
 
 // hostChanged warns that new cells stand beside old ones of a host that was another.

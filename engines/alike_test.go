@@ -7,14 +7,6 @@ import (
 	"hclbench/provision"
 )
 
-func commandOf(words ...string) []provision.Text {
-	var argv []provision.Text
-	for _, w := range words {
-		argv = append(argv, provision.Plain(w))
-	}
-	return argv
-}
-
 // TestOtherEngine: what looks alike and is not.
 func TestOtherEngine(t *testing.T) {
 	command := func(words ...string) func(*Engine) { return func(e *Engine) { e.Command = commandOf(words...) } }

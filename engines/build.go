@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -24,7 +25,7 @@ func BuildContainer(e *Engine) (c provision.Container, output string, ok bool) {
 	}
 	c = Container(e)
 	c.Image = e.Build.image(e)
-	c.Entrypoint = []provision.Text{provision.Plain("/bin/sh"), provision.Plain("-c")}
+	c.Entrypoint = plainWords([]string{"/bin/sh", "-c"})
 	// What an earlier attempt has left belongs to the container's user.
 	script := "set -e\nfind " + quote(e.Build.Output) + " -mindepth 1 -delete\n" + strings.Join(e.Build.Commands, "\n")
 	c.Command = []provision.Text{provision.Plain(script)}
@@ -35,12 +36,7 @@ func BuildContainer(e *Engine) (c provision.Container, output string, ok bool) {
 	return c, kept.Source, true
 }
 
-func (b *Build) image(e *Engine) string {
-	if b.Image != "" {
-		return b.Image
-	}
-	return e.Image
-}
+func (b *Build) image(e *Engine) string { return cmp.Or(b.Image, e.Image) }
 
 // mount is the output in the engine's container.
 func (b *Build) mount(e *Engine) provision.Mount {

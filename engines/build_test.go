@@ -77,7 +77,7 @@ func TestBuildIsKept(t *testing.T) {
 		"the GPUs":   {func(e *Engine) { e.Host.GPUs.Model = "B200" }, true},
 		"a variable": {func(e *Engine) { e.Env = nil }, true},
 		"the token":  {func(e *Engine) { e.Env[0].Value = provision.Secret("another") }, false},
-		"the flags":  {func(e *Engine) { e.Flags = []Flag{{Name: "x"}} }, false},
+		"the flags":  {func(e *Engine) { e.Flags = flagsOf("x") }, false},
 		"the port":   {func(e *Engine) { e.Port = 9000 }, false},
 	} {
 		e := compiled()

@@ -38,6 +38,7 @@ const (
 		"Serve the model there with an engine of kind \"sglang\" or \"vllm\"."
 	nvidiaImage = "The image %s is built for NVIDIA GPUs, but host.%s has %s. Images for AMD are for example %s."
 	amdImage    = "The image %s is built for AMD GPUs, but host.%s has %s. An image for NVIDIA is for example %s."
+	noGPU       = "There is no GPU %s: host.%s has %s, numbered from 0 to %d."
 	notGPUCount = "The flag %s is a number of GPUs, a whole number of at least 1, and not %q."
 	notShare    = "The flag %s is a share of the GPUs' memory, above 0 and at most 1, such as 0.9, and not %q."
 	noKeySent   = "The server asks for this key, and hcl sends none: it would refuse every request. " +
@@ -105,7 +106,7 @@ func (e *Engine) checkStart(found *findings) {
 // checkRepeats: no flag says what an argument says.
 func (e *Engine) checkRepeats(found *findings) {
 	where := func(flag string) string {
-		if _, set := e.configured([]string{flag}); set {
+		if _, set := e.configured(flag); set {
 			return "config"
 		}
 		return "flags"
@@ -226,10 +227,7 @@ func (e *Engine) checkFlagValues(found *findings) {
 		return
 	}
 	for _, f := range e.Flags {
-		value := provision.Text{}
-		if f.Value != nil {
-			value = *f.Value
-		}
+		value := f.text()
 		if value.IsSecret() {
 			continue
 		}
@@ -254,7 +252,7 @@ func (e *Engine) checkKeys(found *findings) {
 		return
 	}
 	byEnv := func(v provision.EnvVar) bool { return v.Name == k.keyEnv && v.Value.Reveal() != "" }
-	if _, set := e.configured([]string{"api-key", "api_key"}); set {
+	if _, set := e.configured("api-key"); set {
 		found.add("config", noKeySent)
 	} else if _, asks := e.Flag("api-key", "api_key"); asks {
 		found.of("flags", "api-key", noKeySent)
@@ -275,7 +273,7 @@ func (e *Engine) checkGPUs(found *findings) {
 	seen := map[string]bool{}
 	for _, id := range e.Container.GPUIDs {
 		if i, err := strconv.Atoi(id); err == nil && (i < 0 || i >= h.GPUs.Count) {
-			found.add("container.gpu_ids", "There is no GPU %s: host.%s has %s, numbered from 0 to %d.", id, h.Name, h.GPUs, h.GPUs.Count-1)
+			found.add("container.gpu_ids", noGPU, id, h.Name, h.GPUs, h.GPUs.Count-1)
 		}
 		if seen[id] {
 			found.add("container.gpu_ids", "gpu_ids names GPU %s twice. Each GPU counts once.", id)

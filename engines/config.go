@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -39,45 +40,16 @@ func ReadsConfig(e *Engine) (since string, ok bool) {
 // configHasFlags reports whether the configuration file holds the server's own flags.
 func (k kind) configHasFlags() bool { return k.configSince != [3]int{} }
 
-// configured is [Engine.Flag] for the configuration file, whose members are called
-// like the flags, with dashes or underscores.
-func (e *Engine) configured(names []string) (string, bool) {
+// configFlags are the members of the configuration file as flags, by their names with
+// dashes. What is null or false is none, and a list is a flag with several values.
+func (e *Engine) configFlags() []Flag {
 	var members map[string]json.RawMessage
 	if text := e.Config.Reveal(); text == "" || json.Unmarshal([]byte(text), &members) != nil {
-		return "", false
+		return nil
 	}
-	for _, name := range names {
-		for _, spelt := range []string{strings.ReplaceAll(name, "-", "_"), strings.ReplaceAll(name, "_", "-")} {
-			v, said := members[spelt]
-			var s string
-			switch {
-			case !said || string(v) == "false" || string(v) == "null":
-				continue
-			case string(v) == "true":
-				return "", true
-			case json.Unmarshal(v, &s) == nil:
-				return s, true
-			}
-			return string(v), true
-		}
-	}
-	return "", false
-}
-
-// withoutConfig is the engine with the members of its configuration file as flags,
-// where those are what the file holds. What its flags say already stands.
-func (e *Engine) withoutConfig() *Engine {
-	var members map[string]json.RawMessage
-	if text := e.Config.Reveal(); text == "" || json.Unmarshal([]byte(text), &members) != nil {
-		return e
-	}
-	like := *e
-	like.Config, like.Flags = provision.Text{}, slices.Clone(e.Flags)
-	for member, v := range members {
-		name := strings.ReplaceAll(member, "_", "-")
-		if slices.ContainsFunc(e.Flags, func(f Flag) bool { return strings.ReplaceAll(f.Name, "_", "-") == name }) {
-			continue
-		}
+	var flags []Flag
+	for _, member := range slices.Sorted(maps.Keys(members)) {
+		v, name := members[member], strings.ReplaceAll(member, "_", "-")
 		var list []json.RawMessage
 		if json.Unmarshal(v, &list) != nil {
 			list = []json.RawMessage{v}
@@ -86,11 +58,40 @@ func (e *Engine) withoutConfig() *Engine {
 			switch string(v) {
 			case "false", "null":
 			case "true":
-				like.Flags = append(like.Flags, Flag{Name: name})
+				flags = append(flags, Flag{Name: name})
 			default:
 				text := e.memberText(v)
-				like.Flags = append(like.Flags, Flag{Name: name, Value: &text})
+				flags = append(flags, Flag{Name: name, Value: &text})
 			}
+		}
+	}
+	return flags
+}
+
+// configured is the first of the named flags that the configuration file has.
+func (e *Engine) configured(names ...string) (Flag, bool) {
+	flags := e.configFlags()
+	for _, name := range names {
+		name = strings.ReplaceAll(name, "_", "-")
+		if i := slices.IndexFunc(flags, func(f Flag) bool { return f.Name == name }); i >= 0 {
+			return flags[i], true
+		}
+	}
+	return Flag{}, false
+}
+
+// withoutConfig is the engine with the members of its configuration file as flags,
+// where those are what the file holds. What its flags say already stands.
+func (e *Engine) withoutConfig() *Engine {
+	if e.Config.Reveal() == "" {
+		return e
+	}
+	like := *e
+	like.Config, like.Flags = provision.Text{}, slices.Clone(e.Flags)
+	for _, f := range e.configFlags() {
+		said := func(own Flag) bool { return strings.ReplaceAll(own.Name, "_", "-") == f.Name }
+		if !slices.ContainsFunc(e.Flags, said) {
+			like.Flags = append(like.Flags, f)
 		}
 	}
 	slices.SortStableFunc(like.Flags, func(a, b Flag) int { return strings.Compare(a.Name, b.Name) })
@@ -100,49 +101,46 @@ func (e *Engine) withoutConfig() *Engine {
 // withSecretsInFile is the engine with its sensitive flags in its configuration file,
 // where it reads flags from there: everybody on a host can read a command line.
 func (e *Engine) withSecretsInFile() *Engine {
-	sensitive := map[string]bool{}
+	values := map[string][]provision.Text{}
 	for _, f := range e.Flags {
-		if f.Value != nil && f.Value.IsSecret() {
-			sensitive[f.Name] = true
+		if f.text().IsSecret() {
+			values[f.Name] = nil
 		}
 	}
-	if len(sensitive) == 0 || !HidesFlags(e) {
+	if len(values) == 0 || !HidesFlags(e) {
 		return e
 	}
 	like := *e
 	like.Flags = nil
-	values := map[string][]provision.Text{}
+	secrets := e.Config.Secrets()
 	for _, f := range e.Flags {
-		if !sensitive[f.Name] {
+		if _, hidden := values[f.Name]; !hidden {
 			like.Flags = append(like.Flags, f)
 		} else if f.Value != nil {
 			values[f.Name] = append(values[f.Name], *f.Value)
+			secrets = append(secrets, f.Value.Secrets()...)
 		}
 	}
-	secrets := e.Config.Secrets()
 	// file is the text of the file, with values as of says them.
-	file := func(config string, of func(provision.Text) string) string {
-		members := map[string]json.RawMessage{}
-		json.Unmarshal([]byte(config), &members) // it is an object, or nothing
+	file := func(of func(provision.Text) string) string {
+		members := map[string]any{}
+		dec := json.NewDecoder(strings.NewReader(of(e.Config)))
+		dec.UseNumber()
+		dec.Decode(&members) // it is an object, or nothing
 		for name, list := range values {
 			var texts []string
 			for _, v := range list {
 				texts = append(texts, of(v))
 			}
-			if members[name], _ = json.Marshal(texts); len(texts) == 1 {
-				members[name], _ = json.Marshal(texts[0])
+			if members[name] = texts; len(texts) == 1 {
+				members[name] = texts[0]
 			}
 		}
 		b, _ := json.MarshalIndent(members, "", "  ") // it came from JSON
 		return string(b) + "\n"
 	}
-	for _, list := range values {
-		for _, v := range list {
-			secrets = append(secrets, v.Secrets()...)
-		}
-	}
 	slices.Sort(secrets)
-	like.Config = provision.Partly(file(e.Config.Reveal(), provision.Text.Reveal), file(e.Config.String(), provision.Text.String), slices.Compact(secrets))
+	like.Config = provision.Partly(file(provision.Text.Reveal), file(provision.Text.String), slices.Compact(secrets))
 	return &like
 }
 
@@ -162,7 +160,8 @@ func (e *Engine) memberText(v json.RawMessage) provision.Text {
 		json.Compact(&b, v) // it was valid
 		s = b.String()
 	}
-	if slices.ContainsFunc(e.Config.Secrets(), func(secret string) bool { return secret != "" && strings.Contains(s, secret) }) {
+	holds := func(secret string) bool { return secret != "" && strings.Contains(s, secret) }
+	if slices.ContainsFunc(e.Config.Secrets(), holds) {
 		return provision.Secret(s)
 	}
 	return provision.Plain(s)

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -116,30 +117,17 @@ func gpus(c *provision.Container, e *Engine) {
 func override(c *provision.Container, s ContainerSettings) {
 	if len(s.Entrypoint) > 0 {
 		c.Command = append(slices.Clone(c.Entrypoint), c.Command...)
-		c.Entrypoint = nil
-		for _, w := range s.Entrypoint {
-			c.Entrypoint = append(c.Entrypoint, provision.Plain(w))
-		}
+		c.Entrypoint = plainWords(s.Entrypoint)
 	}
 	if s.ShmSize > 0 {
 		// The host's /dev/shm has a size of its own; asking for one means a
 		// private one.
 		c.ShmSize, c.IPC = s.ShmSize, ""
 	}
-	if s.IPC != "" {
-		c.IPC = s.IPC
-	}
-	if s.Network != "" {
-		c.Network = s.Network
-	}
+	c.IPC, c.Network, c.User = cmp.Or(s.IPC, c.IPC), cmp.Or(s.Network, c.Network), cmp.Or(s.User, c.User)
+	c.StopGrace = cmp.Or(s.StopGrace, c.StopGrace)
 	if s.Privileged != nil {
 		c.Privileged = *s.Privileged
-	}
-	if s.User != "" {
-		c.User = s.User
-	}
-	if s.StopGrace > 0 {
-		c.StopGrace = s.StopGrace
 	}
 	c.CapAdd = union(c.CapAdd, s.CapAdd)
 	c.SecurityOpt = union(c.SecurityOpt, s.SecurityOpt)

@@ -5,7 +5,8 @@ const (
 		"passed on. Put them into command, or remove one of the two."
 	imageOfOther = "The image %s is of kind %q by its name, and this engine is of kind %q: its command would not be there."
 	noRevision   = "TensorRT-LLM takes the repository's default branch: not all of its versions have a flag for a revision, " +
-		"so hcl gives none. Where yours has it, say it in flags = { revision = %q }; else serve a directory of the host that holds that revision."
+		"so hcl gives none. Where yours has it, say it in flags = { revision = %q }; else serve a directory of the host " +
+		"that holds that revision."
 	unevenGPUs = "The flags ask for %d of %d GPUs (tensor × pipeline × data parallel), which do not divide them evenly. " +
 		"Models are rarely made for such a number."
 	lowPort = "Ports below 1024 are for root, and often taken: 22 is SSH's. Write one above, such as 8000."

@@ -141,15 +141,20 @@ func (e *Engine) String() string {
 // "" and true for a bare flag. One that stands in the configuration file counts,
 // where the command line does not have it.
 func (e *Engine) Flag(names ...string) (string, bool) {
-	for _, f := range e.Flags {
-		if slices.Contains(names, f.Name) {
-			if f.Value == nil {
-				return "", true
-			}
-			return f.Value.Reveal(), true
-		}
+	i := slices.IndexFunc(e.Flags, func(f Flag) bool { return slices.Contains(names, f.Name) })
+	if i >= 0 {
+		return e.Flags[i].text().Reveal(), true
 	}
-	return e.configured(names)
+	f, ok := e.configured(names...)
+	return f.text().Reveal(), ok
+}
+
+// text is the flag's value; of a bare one it is empty.
+func (f Flag) text() provision.Text {
+	if f.Value == nil {
+		return provision.Text{}
+	}
+	return *f.Value
 }
 
 // intFlag is [Engine.Flag] for whole numbers; otherwise when unset or not one.

@@ -29,6 +29,26 @@ func value(s string) *provision.Text {
 	return &t
 }
 
+func secret(s string) *provision.Text {
+	t := provision.Secret(s)
+	return &t
+}
+
+// flagsOf are flags written as "name=value" or "name".
+func flagsOf(words ...string) []Flag {
+	var out []Flag
+	for _, w := range words {
+		f := Flag{Name: w}
+		if name, v, said := strings.Cut(w, "="); said {
+			f = Flag{name, value(v)}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func commandOf(words ...string) []provision.Text { return plainWords(words) }
+
 var r1 = &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Revision: "56d4cbb", Cache: "/data/huggingface"}
 
 // TestContainer holds the container of each engine kind on each GPU vendor
@@ -39,11 +59,11 @@ func TestContainer(t *testing.T) {
 	yes, files := true, int64(1<<20)
 	cases := map[string]*Engine{
 		"sglang-nvidia": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Env: token,
-			Flags: []Flag{{"enable-dp-attention", nil}, {"tp", value("8")}, {"trust-remote-code", nil}}},
+			Flags: flagsOf("enable-dp-attention", "tp=8", "trust-remote-code")},
 		"sglang-amd": {Kind: SGLang, Host: host("8xMI300X"), Model: r1, Image: "rocm/sglang-staging:20250212", Env: token,
-			Flags: []Flag{{"tp", value("8")}}},
+			Flags: flagsOf("tp=8")},
 		"vllm-nvidia": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Env: token,
-			Flags: []Flag{{"tensor-parallel-size", value("8")}}},
+			Flags: flagsOf("tensor-parallel-size=8")},
 		"vllm-nvidia-download": {Kind: VLLM, Host: host("8xH200"), Image: "vllm/vllm-openai:v0.7.3",
 			Model: &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Cache: "/data/huggingface", Download: true}},
 		"vllm-nvidia-setup": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
@@ -52,17 +72,17 @@ func TestContainer(t *testing.T) {
 			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32e9, StopGrace: 120e9, Ulimits: []Ulimit{{"memlock", nil}, {"nofile", &files}}}},
 		"vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217",
 			Env:       []provision.EnvVar{{Name: "VLLM_FP8_PADDING", Value: provision.Plain("0")}},
-			Flags:     []Flag{{"max-model-len", value("32768")}},
+			Flags:     flagsOf("max-model-len=32768"),
 			Container: ContainerSettings{Privileged: &yes, CapAdd: []string{"SYS_PTRACE", "IPC_LOCK"}, Devices: []string{"/dev/infiniband"}}},
 		"vllm-amd-subset": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:x", Container: ContainerSettings{GPUIDs: []string{"4", "5"}}},
 		"trtllm-nvidia": {Kind: TRTLLM, Host: host("8xH200"), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
-			Flags: []Flag{{"backend", value("pytorch")}, {"ep_size", value("4")}, {"tp_size", value("8")}}},
+			Flags: flagsOf("backend=pytorch", "ep_size=4", "tp_size=8")},
 		"vllm-compile-cache": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", CompileCache: "~/.cache/hcl/compiled",
 			Env: []provision.EnvVar{{Name: "TRITON_CACHE_DIR", Value: provision.Plain("/tmp/triton")}}},
 		"trtllm-config": {Kind: TRTLLM, Host: host("8xH200"), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
 			Config: provision.Partly(`{"stream_interval": 10, "key": "canary"}`, `{"stream_interval": 10, "key": "(sensitive)"}`, []string{"canary"})},
 		"openai-nvidia": {Kind: OpenAI, Host: host("1xH200"), Image: "registry.example.com/server:1.2", Port: 9000,
-			Command: []provision.Text{provision.Plain("/serve"), provision.Plain("--listen=127.0.0.1:9000")}},
+			Command: commandOf("/serve", "--listen=127.0.0.1:9000")},
 		"vllm-cpu": {Kind: VLLM, Host: host(""), Model: r1, Image: "vllm/vllm-openai:v0.7.3"},
 		"entrypoint": {Kind: VLLM, Host: host(""), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 			Container: ContainerSettings{Entrypoint: []string{"numactl", "--interleave=all"}, Network: "bridge", IPC: "private"}},
@@ -176,10 +196,10 @@ func TestCheck(t *testing.T) {
 		"nvidia image on amd":    {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
 		"rocm image on nvidia":   {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
 		"own image on amd":       {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
-		"too many gpus":          {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"pipeline-parallel-size", value("2")}, {"tensor-parallel-size", value("8")}}}, "flags", "ask for 16 GPUs"},
-		"gpus of a subset":       {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"tensor-parallel-size", value("4")}}, Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
-		"dp attention":           {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"dp-size", value("8")}, {"enable-dp-attention", nil}, {"tp", value("8")}}}, "", ""},
-		"port among the flags":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: []Flag{{"port", value("9000")}}}, "flags", "port = 8000"},
+		"too many gpus":          {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("pipeline-parallel-size=2", "tensor-parallel-size=8")}, "flags", "ask for 16 GPUs"},
+		"gpus of a subset":       {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("tensor-parallel-size=4"), Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
+		"dp attention":           {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("dp-size=8", "enable-dp-attention", "tp=8")}, "", ""},
+		"port among the flags":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("port=9000")}, "flags", "port = 8000"},
 		"gpus of a config":       {Engine{Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
 		"config of an old image": {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Config: provision.Plain(`{"a": 1}`)}, "config", "since version 0.5.3"},
 		"config of a new image":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"a": 1}`)}, "", ""},
@@ -239,7 +259,7 @@ func TestServedModel(t *testing.T) {
 		want string
 	}{
 		{Engine{Kind: VLLM, Model: r1}, "deepseek-ai/DeepSeek-R1"},
-		{Engine{Kind: VLLM, Model: r1, Flags: []Flag{{"served-model-name", value("r1 other")}}}, "r1"},
+		{Engine{Kind: VLLM, Model: r1, Flags: flagsOf("served-model-name=r1 other")}, "r1"},
 		{Engine{Kind: SGLang, Model: local}, "/data/models/R1"},
 		{Engine{Kind: TRTLLM, Model: local}, "R1"},
 		{Engine{Kind: External}, ""},
@@ -351,7 +371,7 @@ func TestProgressOf(t *testing.T) {
 // secret along.
 func TestSimulated(t *testing.T) {
 	e := &Engine{Kind: VLLM, Name: "h200", Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
-		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: []Flag{{"served-model-name", value("r1")}}}
+		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: flagsOf("served-model-name=r1")}
 	here := &provision.Host{Name: "box", Address: provision.LocalAddress}
 	ct := Container(Simulated(e, here, 4711, 20))
 	var words []string
@@ -366,7 +386,7 @@ func TestSimulated(t *testing.T) {
 
 // TestExports: an engine that does not export is not asked.
 func TestExports(t *testing.T) {
-	enabled := []Flag{{"enable-metrics", nil}}
+	enabled := flagsOf("enable-metrics")
 	for name, c := range map[string]struct {
 		e    Engine
 		want string
@@ -375,7 +395,7 @@ func TestExports(t *testing.T) {
 		"sglang":            {Engine{Kind: SGLang}, ""},
 		"sglang, told to":   {Engine{Kind: SGLang, Flags: enabled}, "http://127.0.0.1:30000/metrics"},
 		"trtllm":            {Engine{Kind: TRTLLM}, "http://127.0.0.1:8000/metrics"},
-		"simulated sglang":  {Engine{Kind: Sim, Port: 1, Flags: []Flag{{"as", value("sglang")}}}, "http://127.0.0.1:1/metrics"},
+		"simulated sglang":  {Engine{Kind: Sim, Port: 1, Flags: flagsOf("as=sglang")}, "http://127.0.0.1:1/metrics"},
 		"some other server": {Engine{Kind: OpenAI, Port: 1}, ""},
 	} {
 		got := ""
@@ -384,6 +404,23 @@ func TestExports(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: Exports = %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestGPUsUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		engine Engine
+		want   int
+	}{
+		"of a host without any":  {Engine{Kind: VLLM, Host: host("")}, 0},
+		"one is what vLLM takes": {Engine{Kind: VLLM, Host: host("8xH200")}, 1},
+		"by its flags":           {Engine{Kind: VLLM, Host: host("8xH200"), Flags: flagsOf("tensor-parallel-size=4")}, 4},
+		"named":                  {Engine{Kind: VLLM, Host: host("8xH200"), Container: ContainerSettings{GPUIDs: []string{"0", "3"}}}, 2},
+		"who knows":              {Engine{Kind: OpenAI, Host: host("8xH200")}, 8},
+	} {
+		if got := GPUsUsed(&c.engine); got != c.want {
+			t.Errorf("%s: %d GPUs, want %d", name, got, c.want)
 		}
 	}
 }

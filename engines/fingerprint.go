@@ -95,8 +95,12 @@ func (f fingerprint) host(e *Engine) {
 	if p.PowerCap != 0 {
 		f.set("prepare.power_cap", strconv.FormatFloat(p.PowerCap, 'g', -1, 64))
 	}
-	if p.LockClocks != 0 {
-		f.set("prepare.lock_clocks", strconv.FormatInt(p.LockClocks, 10))
+	f.number("prepare.lock_clocks", p.LockClocks)
+}
+
+func (f fingerprint) number(name string, n int64) {
+	if n != 0 {
+		f.set(name, strconv.FormatInt(n, 10))
 	}
 }
 
@@ -235,9 +239,7 @@ func (f fingerprint) container(e *Engine) {
 	c := Container(e)
 	f.set("network", c.Network)
 	f.set("ipc", c.IPC)
-	if c.ShmSize > 0 {
-		f.set("shm_size", strconv.FormatInt(c.ShmSize, 10))
-	}
+	f.number("shm_size", c.ShmSize)
 	if c.Privileged {
 		f.set("privileged", "true")
 	}

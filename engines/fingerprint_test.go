@@ -36,7 +36,7 @@ func fingerprinted() map[string]*Engine {
 			Command: []provision.Text{provision.Plain("ollama"), provision.Plain("serve"), provision.Plain("--port=1"), provision.Plain("--host"), provision.Plain("::"),
 				provision.Plain("--a"), provision.Plain("b c"), provision.Plain("d"), provision.Plain("--a=e"), provision.Plain("--key"), provision.Secret("canary")}, Port: 1},
 		External: {Kind: External, Name: "gateway", URL: "http://gateway:8000/v1", URLs: []string{"http://second:8000"}, Model: &Model{Repo: "org/large"}},
-		Sim:      {Kind: Sim, Name: "fast", Flags: []Flag{{Name: "itl", Value: text("3ms")}}},
+		Sim:      {Kind: Sim, Name: "fast", Flags: flagsOf("itl=3ms")},
 	}
 }
 
@@ -254,13 +254,13 @@ func TestSameEngine(t *testing.T) {
 		t.Errorf("one digest, two names (-a +b):\n%s", diff)
 	}
 	one, two := *fingerprinted()[SGLang], *fingerprinted()[SGLang]
-	one.Flags, two.Flags = []Flag{{Name: "x", Value: text("a b")}}, []Flag{{Name: "x", Value: text("a")}, {Name: "x", Value: text("b")}}
+	one.Flags, two.Flags = flagsOf("x=a b"), flagsOf("x=a", "x=b")
 	if maps.Equal(Fingerprint(&one), Fingerprint(&two)) {
 		t.Error(`["a b"] and ["a", "b"] of one flag are the same engine`)
 	}
 	one.Flags, two.Flags = nil, nil
-	one.Command = []provision.Text{provision.Plain("--x"), provision.Plain("a"), provision.Plain("--x"), provision.Plain("b")}
-	two.Command = []provision.Text{provision.Plain("--x"), provision.Plain("a"), provision.Plain("b")}
+	one.Command = commandOf("--x", "a", "--x", "b")
+	two.Command = commandOf("--x", "a", "b")
 	if maps.Equal(Fingerprint(&one), Fingerprint(&two)) {
 		t.Error("a repeated flag and one with two values are the same engine")
 	}

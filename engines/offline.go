@@ -77,7 +77,7 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 	k := kinds[e.Kind]
 	switch {
 	case k.bench == nil:
-		return Bench{}, fmt.Errorf("hcl knows the offline benchmarks of %q, %q and %q, and this engine is of kind %q", SGLang, VLLM, TRTLLM, e.Kind)
+		return Bench{}, fmt.Errorf(noBench, SGLang, VLLM, TRTLLM, e.Kind)
 	case e.Kind != Sim && e.Command != nil:
 		return Bench{}, errors.New(benchOfCommand)
 	case e.Kind != Sim && e.Model == nil:
@@ -107,8 +107,17 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 	return out, nil
 }
 
-const benchOfCommand = "the lab gives the whole command of its server, which does not tell how its benchmark is started: " +
-	"say image, model and flags instead of command"
+// Why there is no benchmark.
+const (
+	noBench        = "hcl knows the offline benchmarks of %q, %q and %q, and this engine is of kind %q"
+	benchOfCommand = "the lab gives the whole command of its server, which does not tell how its benchmark " +
+		"is started: say image, model and flags instead of command"
+	ownRanges = "the benchmark of %s has ranges of lengths for random prompts alone, and by its own convention: " +
+		"convention = %q"
+	notAllPrompts = "its prompts are those of all groups, each once: %d groups of %d are %d requests, " +
+		"and the benchmark says %d"
+	otherKinds = "the benchmark of %s takes data sets of kind %q, %q and %q, and this one is of kind %q"
+)
 
 // seed is the batch's seed as every tool takes it: numpy's is of 32 bits.
 func (b Batch) seed() string { return strconv.FormatUint(b.Seed&math.MaxInt32, 10) }
@@ -136,16 +145,15 @@ func (b Batch) fits(tool, kind string) error {
 	all := b.Groups * b.PromptsPerGroup
 	switch {
 	case b.RangeOf != "" && (b.Kind != Random || b.RangeOf != kind):
-		return fmt.Errorf("the benchmark of %s has ranges of lengths for random prompts alone, and by its own convention: convention = %q", tool, kind)
+		return fmt.Errorf(ownRanges, tool, kind)
 	case b.Kind == ShareGPT && b.Filter != kind:
 		return fmt.Errorf("the benchmark of %s leaves out conversations as %[1]s does: write filter = %q in the data set", tool, kind)
 	case b.Kind == ShareGPT && b.InputTokens > 0:
 		return fmt.Errorf("the benchmark of %s cuts no conversation to a length: remove input_tokens from the data set", tool)
 	case b.Kind == SharedPrefix && b.Requests != all: // it makes all prompts of all groups, no fewer, and no more
-		return fmt.Errorf("its prompts are those of all groups, each once: %d groups of %d are %d requests, and the benchmark says %d",
-			b.Groups, b.PromptsPerGroup, all, b.Requests)
+		return fmt.Errorf(notAllPrompts, b.Groups, b.PromptsPerGroup, all, b.Requests)
 	case b.Kind != Random && b.Kind != ShareGPT && b.Kind != SharedPrefix:
-		return fmt.Errorf("the benchmark of %s takes data sets of kind %q, %q and %q, and this one is of kind %q", tool, Random, SharedPrefix, ShareGPT, b.Kind)
+		return fmt.Errorf(otherKinds, tool, Random, SharedPrefix, ShareGPT, b.Kind)
 	}
 	return nil
 }
@@ -219,18 +227,15 @@ func (b Batch) ReadResult(text []byte, outputs int64) (BenchResult, error) {
 	var out BenchResult
 	switch {
 	case r.ElapsedTime > 0:
-		out = BenchResult{Requests: r.NumRequests, Seconds: r.ElapsedTime, OutputTokens: cmp.Or(outputs, b.fixedOutputs(r.NumRequests))}
-		out.InputTokens = r.TotalNumTokens - out.OutputTokens
+		outputs = cmp.Or(outputs, b.fixedOutputs(r.NumRequests))
+		out = BenchResult{r.NumRequests, r.ElapsedTime, r.TotalNumTokens - outputs, outputs}
 	case r.TotalLatency > 0:
 		// The first versions count no requests.
-		out = BenchResult{Requests: cmp.Or(r.SuccessfulRequests, b.Requests), Seconds: r.TotalLatency, InputTokens: r.TotalInputTokens, OutputTokens: r.TotalOutputTokens}
+		out = BenchResult{cmp.Or(r.SuccessfulRequests, b.Requests), r.TotalLatency, r.TotalInputTokens, r.TotalOutputTokens}
 	case r.Performance.TotalLatencyMs > 0:
-		n := float64(r.RequestInfo.NumRequests)
-		out = BenchResult{
-			Requests: r.RequestInfo.NumRequests, Seconds: r.Performance.TotalLatencyMs / 1000,
-			InputTokens:  int64(math.Round(n * r.RequestInfo.AvgInputLength)),
-			OutputTokens: int64(math.Round(n * r.RequestInfo.AvgOutputLength)),
-		}
+		all := func(mean float64) int64 { return int64(math.Round(float64(r.RequestInfo.NumRequests) * mean)) }
+		info := r.RequestInfo
+		out = BenchResult{info.NumRequests, r.Performance.TotalLatencyMs / 1000, all(info.AvgInputLength), all(info.AvgOutputLength)}
 	}
 	if out.Requests <= 0 || out.InputTokens < 0 || out.OutputTokens <= 0 {
 		return BenchResult{}, fmt.Errorf("read the benchmark's result: it says no requests, time or tokens: %.300s", text)

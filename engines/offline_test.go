@@ -14,11 +14,11 @@ import (
 // TestOffline holds the command of each tool against its golden file.
 func TestOffline(t *testing.T) {
 	batch := Batch{Requests: 512, Kind: Random, InputTokens: 3200, OutputTokens: 800, Seed: 7}
-	trt := []Flag{{"kv_cache_free_gpu_memory_fraction", value("0.9")}, {"tokenizer", value("/root/.cache/DeepSeek-R1")}, {"tp_size", value("8")}, {"trust_remote_code", nil}}
+	trt := flagsOf("kv_cache_free_gpu_memory_fraction=0.9", "tokenizer=/root/.cache/DeepSeek-R1", "tp_size=8", "trust_remote_code")
 	for name, e := range map[string]*Engine{
 		"offline-vllm": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0",
-			Flags: []Flag{{"api-key", value("k")}, {"max-model-len", value("32768")}, {"tensor-parallel-size", value("8")}}},
-		"offline-vllm-config": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", Flags: []Flag{{"max-model-len", value("32768")}},
+			Flags: flagsOf("api-key=k", "max-model-len=32768", "tensor-parallel-size=8")},
+		"offline-vllm-config": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", Flags: flagsOf("max-model-len=32768"),
 			Config: provision.Partly(`{"api-key": "k", "max_model_len": 1, "trust-remote-code": true, "enforce-eager": false, "seed": null,
 				"hf-overrides": {"a": [1, 2]}, "lora-modules": ["x"], "middle": ["a", "b"], "hf-token": "canary"}`, "", []string{"canary"})},
 		"offline-vllm-old":  {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"pip install ray"}},
@@ -27,13 +27,13 @@ func TestOffline(t *testing.T) {
 		"offline-vllm-command": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"git clone x /tmp/vllm"},
 			OfflineCommand: []string{"python3", "/tmp/vllm/benchmarks/benchmark_throughput.py"}},
 		"offline-sglang": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.2",
-			Flags: []Flag{{"context-length", value("32768")}, {"tp", value("8")}}},
+			Flags: flagsOf("context-length=32768", "tp=8")},
 		"offline-trtllm":        {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Flags: trt},
 		"offline-trtllm-config": {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Config: provision.Plain(`{"backend": "pytorch"}`)},
 		"offline-trtllm-built": {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:0.17.0", Flags: trt,
 			Build: &Build{Commands: []string{"make"}, Output: "/engine"}},
 		"offline-sim": {Kind: Sim, Host: &provision.Host{Name: "here", Runtime: provision.Process}, Model: r1,
-			Flags: []Flag{{"as", value("sglang")}, {"itl", value("1ms")}}},
+			Flags: flagsOf("as=sglang", "itl=1ms")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := Offline(e, batch)
@@ -47,7 +47,7 @@ func TestOffline(t *testing.T) {
 		e    *Engine
 		want string
 	}{
-		{&Engine{Kind: VLLM, Model: r1, Command: []provision.Text{provision.Plain("serve")}}, "instead of command"},
+		{&Engine{Kind: VLLM, Model: r1, Command: commandOf("serve")}, "instead of command"},
 		{&Engine{Kind: OpenAI, Model: r1}, `of kind "openai"`},
 	} {
 		if _, err := Offline(c.e, batch); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -19,13 +19,13 @@ func TestServedIn(t *testing.T) {
 		flags            []Flag
 		want             []string
 	}{
-		{"vllm agrees", VLLM, v1, []Flag{{"tensor-parallel-size", value("8")}, {"max-model-len", value("32K")}, {"dtype", value("bf16")}, {"quantization", value("fp8")}, {"enable-prefix-caching", nil}}, nil},
-		{"vllm differs", VLLM, v1, []Flag{{"kv-cache-dtype", value("fp8")}, {"no-enable-chunked-prefill", nil}, {"enforce-eager", nil}},
+		{"vllm agrees", VLLM, v1, flagsOf("tensor-parallel-size=8", "max-model-len=32K", "dtype=bf16", "quantization=fp8", "enable-prefix-caching"), nil},
+		{"vllm differs", VLLM, v1, flagsOf("kv-cache-dtype=fp8", "no-enable-chunked-prefill", "enforce-eager"),
 			[]string{"kv_cache_dtype: auto", "chunked_prefill_enabled: true", "enforce_eager: false"}},
-		{"older vllm differs", VLLM, v0, []Flag{{"tensor-parallel-size", value("8")}, {"dtype", value("half")}}, []string{"tensor_parallel_size: 4"}},
-		{"sglang agrees", SGLang, sglang, []Flag{{"tp", value("8")}, {"mem-fraction-static", value("0.88")}, {"disable-radix-cache", nil}}, nil},
-		{"sglang differs", SGLang, sglang, []Flag{{"context-length", value("32768")}, {"kv-cache-dtype", value("fp8_e4m3")}}, []string{"context_length: none", "kv_cache_dtype: fp8_e5m2"}},
-		{"another line", SGLang, "Benchmark...", []Flag{{"tp", value("4")}}, nil},
+		{"older vllm differs", VLLM, v0, flagsOf("tensor-parallel-size=8", "dtype=half"), []string{"tensor_parallel_size: 4"}},
+		{"sglang agrees", SGLang, sglang, flagsOf("tp=8", "mem-fraction-static=0.88", "disable-radix-cache"), nil},
+		{"sglang differs", SGLang, sglang, flagsOf("context-length=32768", "kv-cache-dtype=fp8_e4m3"), []string{"context_length: none", "kv_cache_dtype: fp8_e5m2"}},
+		{"another line", SGLang, "Benchmark...", flagsOf("tp=4"), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := &Engine{Kind: c.kind, Host: host("8xH200"), Model: r1, Image: "image:v0.11.0", Flags: c.flags}
@@ -49,7 +49,7 @@ func TestServedIn(t *testing.T) {
 
 // TestServedWith does that with the report of trtllm-bench.
 func TestServedWith(t *testing.T) {
-	e := &Engine{Kind: TRTLLM, Flags: []Flag{{"tp_size", value("8")}, {"max_batch_size", value("256")}, {"kv_cache_free_gpu_memory_fraction", value("0.9")}}}
+	e := &Engine{Kind: TRTLLM, Flags: flagsOf("tp_size=8", "max_batch_size=256", "kv_cache_free_gpu_memory_fraction=0.9")}
 	said := (&Bench{}).ServedWith([]byte(`{"engine": {"model": "m"}, "world_info": {"tp_size": 8, "max_batch_size": 128, "kv_cache_percentage": 0.90}, "performance": {"total_latency_ms": 1}}`))
 	if strings.Contains(string(said), "performance") {
 		t.Errorf("figures are no configuration: %s", said)

@@ -47,7 +47,7 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 	var out []Difference
 	for _, f := range e.Flags {
 		for _, known := range kinds[e.Kind].served {
-			if !known.setBy(f.Name) || e.rewrites(known.field) || f.Value != nil && f.Value.IsSecret() {
+			if !known.setBy(f.Name) || e.rewrites(known.field) || f.text().IsSecret() {
 				continue
 			}
 			asked := "true"
@@ -60,7 +60,7 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 			if !told || freeChoice(asked) || agree(asked, is) {
 				continue
 			}
-			out = append(out, Difference{Flag: f.Name, Asked: asked, Field: strings.TrimPrefix(known.field, "vllm_config."), Served: is})
+			out = append(out, Difference{f.Name, asked, strings.TrimPrefix(known.field, "vllm_config."), is})
 		}
 	}
 	return out, nil

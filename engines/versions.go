@@ -4,9 +4,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -61,9 +61,7 @@ func Secrets(e *Engine) (clear []string) {
 		texts = append(texts, v.Value)
 	}
 	for _, f := range e.Flags {
-		if f.Value != nil {
-			texts = append(texts, *f.Value)
-		}
+		texts = append(texts, f.text())
 	}
 	for _, t := range texts {
 		clear = append(clear, t.Secrets()...)
@@ -71,17 +69,22 @@ func Secrets(e *Engine) (clear []string) {
 	return slices.DeleteFunc(clear, func(s string) bool { return s == "" })
 }
 
+var (
+	// passing are members that change from one moment to the next, or describe the machine.
+	passing      = regexp.MustCompile(`(?i)^(internal_states|system_env|created|permission)$`)
+	secretMember = regexp.MustCompile(`(?i)(key|hf_token)$|password|secret`)
+)
+
 // cleaned is a part of a served configuration without secrets, and without each of the
 // words where it is the whole value, however short.
 func cleaned(v any, secrets plain.Secrets, words []string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, inner := range v {
-			lower := strings.ToLower(name)
 			switch {
-			case lower == "internal_states" || lower == "system_env" || lower == "created" || lower == "permission":
+			case passing.MatchString(name):
 				delete(v, name)
-			case strings.HasSuffix(lower, "key") || strings.HasSuffix(lower, "hf_token") || strings.Contains(lower, "password") || strings.Contains(lower, "secret"):
+			case secretMember.MatchString(name):
 				if inner != nil && inner != "" {
 					v[name] = provision.Redacted
 				}

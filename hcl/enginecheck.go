@@ -110,7 +110,7 @@ func (b *block) warnOfShownSecrets(e *engines.Engine) {
 	if e.Command == nil && !engines.HidesFlags(e) && slices.ContainsFunc(e.Flags, secret) {
 		name = "flags"
 	}
-	if name == "" || e.Host == nil || e.Kind == engines.Sim {
+	if name == "" || e.Host == nil || !engines.Real(e) {
 		return
 	}
 	at, inherited := b.where(name)

@@ -97,18 +97,6 @@ func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
 	return list
 }
 
-// Senders are the other hosts that send load to the deployment in what is to be done,
-// in the order of their first use.
-func (d *Deployment) Senders() []*provision.Host {
-	var list []*provision.Host
-	for _, c := range d.ToDo() {
-		if h := c.From(); h != nil && !slices.Contains(list, h) {
-			list = append(list, h)
-		}
-	}
-	return list
-}
-
 // Host is where the deployment's engine serves, or where the load runs when
 // someone else runs it.
 func (d *Deployment) Host() *provision.Host {

@@ -39,7 +39,7 @@ func (p *Plan) Estimate() *Estimate {
 		var takes time.Duration
 		for _, d := range p.Deployments {
 			own := d.Host() == h
-			if !own && !slices.Contains(d.Senders(), h) { // a sender is taken for as long as the engine's host
+			if !slices.Contains(d.Hosts(), h) { // a sender is taken for as long as the engine's host
 				continue
 			}
 			unknown := 0

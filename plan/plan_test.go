@@ -308,8 +308,8 @@ func TestLoadFrom(t *testing.T) {
 	if got := local.Deployments[0].Cells[0].Load().Target.BaseURL; got != "http://127.0.0.1:8000" {
 		t.Errorf("beside the engine the target is %s", got)
 	}
-	if diff := cmp.Diff([]*provision.Host{client}, remote.Deployments[0].Senders()); diff != "" || len(remote.Hosts) != 2 {
-		t.Errorf("senders (-want +got):\n%s\n%d hosts", diff, len(remote.Hosts))
+	if diff := cmp.Diff([]*provision.Host{remote.Hosts[0], client}, remote.Deployments[0].Hosts()); diff != "" || len(remote.Hosts) != 2 {
+		t.Errorf("hosts (-want +got):\n%s\n%d hosts", diff, len(remote.Hosts))
 	}
 	text := printed(t, remote, false)
 	for _, want := range []string{

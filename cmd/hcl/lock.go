@@ -164,11 +164,6 @@ func resolver(l *lab) (*lock.Resolver, error) {
 	}, nil
 }
 
-// fromHub reports whether an engine loads its model from the model hub.
-func fromHub(e *engines.Engine) bool {
-	return e.Model != nil && e.Kind != engines.Sim && e.Kind != engines.External && !strings.HasPrefix(e.Model.Repo, "/")
-}
-
 // wants is everything in the lab whose name can mean something else tomorrow.
 func wants(cfg *hcl.Config) lock.Wants {
 	w := lock.Wants{HCL: version}
@@ -184,7 +179,7 @@ func wants(cfg *hcl.Config) lock.Wants {
 				image(e.Build.Image)
 			}
 		}
-		if fromHub(e) && !lock.Commit(e.Model.Revision) {
+		if engines.FromHub(e) && !lock.Commit(e.Model.Revision) {
 			w.Models = append(w.Models, lock.Model{Repo: e.Model.Repo, Revision: e.Model.Revision})
 		}
 	}
@@ -266,7 +261,7 @@ func pin(cfg *hcl.Config, f *lock.File) *hcl.Config {
 	out := *cfg
 	models := map[*engines.Model]*engines.Model{}
 	model := func(e *engines.Engine) *engines.Model {
-		if !fromHub(e) {
+		if !engines.FromHub(e) {
 			return e.Model
 		}
 		if models[e.Model] == nil {
