@@ -96,6 +96,8 @@ var rooms = []room{
 		"the program in the images of test hosts is the simulated engine"},
 	{"testhost/sweep", []string{"testhost"},
 		"clears what interrupted tests left"},
+	{"testhost/golden", nil,
+		"test support for every room: files that tests are held against"},
 	{"testhost", nil,
 		"test support for every room, so it can know none"},
 }
@@ -148,7 +150,7 @@ var libraries = []struct {
 
 	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},
 	{"github.com/charmbracelet/x/vt", nil, "tests: a terminal, and what is seen on it"},
-	{"github.com/google/go-cmp", nil, "tests"},
+	{"github.com/google/go-cmp", []string{"testhost/golden"}, "tests"},
 	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/hcl"}, "hcl fmt shows what it would change"},
 	{"github.com/rogpeppe/go-internal", nil, "tests"},
 	{"golang.org/x/tools", nil, "tests"},

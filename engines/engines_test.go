@@ -1,9 +1,6 @@
 package engines
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +9,8 @@ import (
 
 	"hclbench/provision"
 	"hclbench/provision/docker"
+	"hclbench/testhost/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func host(gpus string) *provision.Host {
 	g, err := provision.ParseGPUs(gpus)
@@ -97,28 +93,8 @@ func TestContainer(t *testing.T) {
 			if strings.Contains(got, "canary") {
 				t.Errorf("a secret is shown:\n%s", got)
 			}
-			golden(t, name, got)
+			golden.Check(t, name+".golden", got)
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); -update writes it:\n%s", file, diff)
 	}
 }
 

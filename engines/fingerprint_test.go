@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/testhost/golden"
 )
 
 // fingerprinted is an engine of each kind with everything that its kind may have.
@@ -51,7 +52,7 @@ func TestFingerprints(t *testing.T) {
 			fmt.Fprintf(&b, "  %s = %q\n", name, pairs[name])
 		}
 	}
-	golden(t, "fingerprints", b.String())
+	golden.Check(t, "fingerprints.golden", b.String())
 	if strings.Contains(b.String(), "canary") {
 		t.Error("a fingerprint holds a secret")
 	}

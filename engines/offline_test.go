@@ -9,6 +9,7 @@ import (
 
 	"hclbench/provision"
 	"hclbench/provision/docker"
+	"hclbench/testhost/golden"
 )
 
 // TestOffline holds the command of each tool against its golden file.
@@ -40,7 +41,7 @@ func TestOffline(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, b.Tool+", result in "+b.Result+"\n"+docker.Run(b.Container)+"\n")
+			golden.Check(t, name+".golden", b.Tool+", result in "+b.Result+"\n"+docker.Run(b.Container)+"\n")
 		})
 	}
 	for _, c := range []struct {

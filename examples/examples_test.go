@@ -5,7 +5,6 @@ package examples_test
 
 import (
 	"encoding/csv"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,9 +19,8 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/docker"
+	"hclbench/testhost/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // example is what a lab plans to.
 type example struct {
@@ -322,19 +320,7 @@ func TestCommands(t *testing.T) {
 			for _, n := range names {
 				fmt.Fprintf(&b, "engine.%s\n%s\n\n", n, by[n])
 			}
-			file := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
-			if *update {
-				if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
-			golden, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(golden), b.String()); diff != "" {
-				t.Errorf("commands; -update rewrites them (-want +got):\n%s", diff)
-			}
+			golden.Check(t, strings.ReplaceAll(name, " ", "-")+".golden", b.String())
 			for engine, words := range want.words {
 				// A command behind setup is quoted twice; who reads it sees through.
 				by[engine] = strings.ReplaceAll(by[engine], `'\''`, `'`)

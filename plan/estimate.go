@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/results"
 )
@@ -82,10 +83,10 @@ func (e *Estimate) String() string {
 	}
 	var without []string
 	if e.UnknownStarts > 0 {
-		without = append(without, count(e.UnknownStarts, "start"))
+		without = append(without, plain.Count(e.UnknownStarts, "start"))
 	}
 	if e.UnknownCells > 0 {
-		without = append(without, count(e.UnknownCells, "cell"))
+		without = append(without, plain.Count(e.UnknownCells, "cell"))
 	}
 	if s += "."; len(without) > 0 {
 		s += " Not known, and not in it: " + strings.Join(without, " and ") + "."

@@ -13,6 +13,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/results"
 )
@@ -44,7 +45,7 @@ type Counts struct {
 
 // String is "2 deployments on 1 host, 6 cells".
 func (c Counts) String() string {
-	return fmt.Sprintf("%s on %s, %s", count(c.Deployments, "deployment"), count(c.Hosts, "host"), count(c.Cells, "cell"))
+	return fmt.Sprintf("%s on %s, %s", plain.Count(c.Deployments, "deployment"), plain.Count(c.Hosts, "host"), plain.Count(c.Cells, "cell"))
 }
 
 // Local is where a path of the lab lies on this machine.

@@ -3,9 +3,6 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +14,8 @@ import (
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/results"
+	"hclbench/testhost/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func flagValue(s string) *provision.Text {
 	t := provision.Plain(s)
@@ -339,7 +335,7 @@ func TestText(t *testing.T) {
 	cfg.Engines[1].Flags = []engines.Flag{{Name: "tp", Value: flagValue("8")}}
 	at := known[New(lab(), Options{}).Deployments[0].Cells[0].ID].Finished.Local().Format(time.DateTime)
 	got := strings.ReplaceAll(printed(t, New(cfg, Options{Known: known}), true), at, "TIME")
-	golden(t, "plan.txt", got)
+	golden.Check(t, "plan.txt", got)
 	if strings.Contains(got, "canary") {
 		t.Error("the plan shows a secret")
 	}
@@ -350,7 +346,7 @@ func TestJSON(t *testing.T) {
 	if err := New(lab(), Options{}).JSON(&b); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "plan.json", b.String())
+	golden.Check(t, "plan.json", b.String())
 	var back struct {
 		FormatVersion string `json:"format_version"`
 		Deployments   []struct{ Cells []struct{ Status string } }
@@ -360,25 +356,5 @@ func TestJSON(t *testing.T) {
 	}
 	if back.FormatVersion != FormatVersion || len(back.Deployments) != 2 || back.Deployments[0].Cells[0].Status != "measure" {
 		t.Errorf("read back: %+v", back)
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); -update writes it:\n%s", file, diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/hcl"
+	"hclbench/testhost/golden"
 )
 
 // picked selects from the lab and returns the cells that are left.
@@ -217,7 +218,7 @@ func TestGroupings(t *testing.T) {
 		if err := New(lab(), Options{}).TextBy(&b, by, false); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "plan-by-"+string(by)+".txt", b.String())
+		golden.Check(t, "plan-by-"+string(by)+".txt", b.String())
 	}
 }
 

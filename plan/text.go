@@ -9,6 +9,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/origin"
+	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/docker"
 )
@@ -55,16 +56,16 @@ func (p *Plan) outcome(n Counts, of *Counts) string {
 	case n.Cells == 0:
 		return "Nothing to measure: the lab has no cells."
 	case n.Done == n.Cells && p.Of == nil:
-		return fmt.Sprintf("Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.", count(n.Cells, "cell"))
+		return fmt.Sprintf("Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.", plain.Count(n.Cells, "cell"))
 	case n.Done == n.Cells:
 		return fmt.Sprintf("Up to date: picked %d of %s, and all that is picked is measured. "+
-			"`hcl report` shows it; --rerun measures again.", n.Cells, count(of.Cells, "cell"))
+			"`hcl report` shows it; --rerun measures again.", n.Cells, plain.Count(of.Cells, "cell"))
 	}
 	s := fmt.Sprintf("Plan: %d to measure", n.Measure)
 	if n.Stale > 0 {
 		s += fmt.Sprintf(" (%d stale)", n.Stale)
 	}
-	s += fmt.Sprintf(", %d up to date; %s of an engine.", n.Done, count(n.Starts, "start"))
+	s += fmt.Sprintf(", %d up to date; %s of an engine.", n.Done, plain.Count(n.Starts, "start"))
 	if e := p.Estimate(); e != nil {
 		s += "\n" + e.String()
 	}
@@ -140,16 +141,9 @@ func (t *printer) byBenchmark(p *Plan) {
 // part is "3 cells", or "3 of 12 cells" of a restricted plan.
 func part(n, of int, what string) string {
 	if n == of {
-		return count(n, what)
+		return plain.Count(n, what)
 	}
-	return fmt.Sprintf("%d of %s", n, count(of, what))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d of %s", n, plain.Count(of, what))
 }
 
 func describe(h *provision.Host) string {

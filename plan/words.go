@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/plain"
 )
 
 // loadWords are a load in words, the same number of them in the same order for every
@@ -40,14 +41,14 @@ func loadWords(w load.Workload) []string {
 	}
 	return []string{
 		"", // what task it is, if not a load
-		some(w.Requests > 0, "%s", count(w.Requests, "request")),
+		some(w.Requests > 0, "%s", plain.Count(w.Requests, "request")),
 		some(w.Duration > 0, "for %s", span(w.Duration)),
 		pace,
 		some(w.Burstiness != 0 && w.Burstiness != 1, "burstiness %v", w.Burstiness),
 		some(w.Concurrency > 0, "concurrency %d", w.Concurrency),
 		some(w.Ramp > 0, "ramp %s", span(w.Ramp)),
 		prompts(w.Dataset),
-		some(w.OutputTokens > 0, "%s out", count(w.OutputTokens, "token")),
+		some(w.OutputTokens > 0, "%s out", plain.Count(w.OutputTokens, "token")),
 		some(w.OutputTokens > 0 && !w.IgnoreEOS, "or fewer"),
 		some(w.Endpoint != "", "%s", w.Endpoint),
 		some(w.NoStream, "not streamed"),
@@ -68,10 +69,10 @@ func prompts(d load.Dataset) string {
 	}
 	switch {
 	case d.Kind == load.SharedPrefix:
-		asks := count(d.QuestionTokens, "token")
+		asks := plain.Count(d.QuestionTokens, "token")
 		words = append(words, fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, asks))
 	case d.InputTokens > 0:
-		words = append(words, count(d.InputTokens, "token")+" in")
+		words = append(words, plain.Count(d.InputTokens, "token")+" in")
 	}
 	if d.Ranged() {
 		words = append(words, fmt.Sprintf("range_ratio %v (%s)", *d.RangeRatio, cmp.Or(d.Convention, load.ConventionSGLang)))

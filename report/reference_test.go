@@ -10,6 +10,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/results"
+	"hclbench/testhost/golden"
 )
 
 // What a column is, `hcl import` says; of it, metrics are compared.
@@ -86,12 +87,12 @@ func TestCompare(t *testing.T) {
 	if err := References(&b, got, Options{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "references.golden", b.String())
+	golden.Check(t, "references.golden", b.String())
 	b.Reset()
 	if err := Markdown(&b, rows, About{References: got}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "markdown.golden", b.String())
+	golden.Check(t, "markdown.golden", b.String())
 
 	// What nobody measured is shown without columns for it.
 	b.Reset()

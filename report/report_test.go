@@ -3,10 +3,8 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,30 +15,8 @@ import (
 	"hclbench/load"
 	"hclbench/report/number"
 	"hclbench/results"
+	"hclbench/testhost/golden"
 )
-
-var update = flag.Bool("update", false, "write what the tests print as their golden files")
-
-// golden compares with testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 var start = time.Date(2026, 11, 21, 14, 25, 1, 0, time.UTC)
 
@@ -175,7 +151,7 @@ func TestTable(t *testing.T) {
 		"one":            {matrix()[:1], 100},
 		"none":           {nil, 100},
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name+".txt", table(t, c.rows, c.width)) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", table(t, c.rows, c.width)) })
 	}
 }
 
@@ -200,7 +176,7 @@ func TestText(t *testing.T) {
 			if err := Text(&b, s); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+".txt", b.String())
+			golden.Check(t, name+".txt", b.String())
 		})
 	}
 }
@@ -213,7 +189,7 @@ func TestJSON(t *testing.T) {
 	if err := JSON(&b, rows, About{}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "rows.json", b.String())
+	golden.Check(t, "rows.json", b.String())
 
 	var got struct {
 		Rows []struct {
