@@ -105,7 +105,7 @@ func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *sessi
 	if to == nil || gpus == nil {
 		return
 	}
-	to.Add(gpus)
+	to.Add(gpus, b.host.Name)
 	if err != nil {
 		to.Problems = append(to.Problems, fmt.Sprintf(clocksUnknown, b.host, err))
 	}
@@ -136,7 +136,7 @@ func throttled(s *load.Summary, r *telemetry.Record) {
 			}
 		}
 		if n > 0 && on/float64(n) > maxThrottled {
-			held = append(held, fmt.Sprintf("%s for %.0f %%", t.Of, 100*on/float64(n)))
+			held = append(held, fmt.Sprintf("%s for %.0f %%", t.Source(), 100*on/float64(n)))
 		}
 	}
 	if len(held) > 0 {

@@ -289,3 +289,19 @@ func TestHost(t *testing.T) {
 }
 
 func trim(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// TestAdd: two hosts have a gpu0 each.
+func TestAdd(t *testing.T) {
+	r := &Record{Series: []Series{{Of: "gpu0", Name: Power}}, Expected: 10, Energy: 1}
+	r.Add(&Record{Series: []Series{{Of: "gpu0", Name: Power}}, Expected: 10, Missing: 1, Energy: 2, Problems: []string{"late"}}, "h200-b")
+	want := &Record{
+		Series:   []Series{{Of: "gpu0", Name: Power}, {Host: "h200-b", Of: "gpu0", Name: Power}},
+		Problems: []string{"late"}, Expected: 20, Missing: 1, Energy: 3,
+	}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if a, b := r.Series[0].Source(), r.Series[1].Source(); a != "gpu0" || b != "h200-b gpu0" {
+		t.Errorf("sources %q, %q", a, b)
+	}
+}

@@ -64,10 +64,13 @@ type Record struct {
 	StepTokens    *float64 `json:"tokens_per_step,omitempty"`
 }
 
-// Add adds what was read of other things over the same window. What is said of the
+// Add adds what was read on another host over the same window. What is said of the
 // whole window by the engine stays.
-func (r *Record) Add(of *Record) {
-	r.Series = append(r.Series, of.Series...)
+func (r *Record) Add(of *Record, host string) {
+	for _, s := range of.Series {
+		s.Host = host
+		r.Series = append(r.Series, s)
+	}
 	r.Problems = append(r.Problems, of.Problems...)
 	r.Expected += of.Expected
 	r.Missing += of.Missing
@@ -76,9 +79,18 @@ func (r *Record) Add(of *Record) {
 
 // Series is one quantity of one source over time.
 type Series struct {
-	Of    string    `json:"of"`   // "gpu0", Host or Engine
-	Name  string    `json:"name"` // one of the constants above
+	Host  string    `json:"host,omitempty"` // its name; empty: the one that has sent the load
+	Of    string    `json:"of"`             // "gpu0", Host or Engine
+	Name  string    `json:"name"`           // one of the constants above
 	Unit  string    `json:"unit,omitempty"`
 	At    []float64 `json:"at_s"`  // seconds since the start of the measurement, rising
 	Value []float64 `json:"value"` // as many
+}
+
+// Source names what the series is of, among all hosts: "gpu0", "h200-b gpu0".
+func (s Series) Source() string {
+	if s.Host == "" {
+		return s.Of
+	}
+	return s.Host + " " + s.Of
 }
