@@ -112,7 +112,7 @@ var libraries = []struct {
 	{"github.com/hashicorp/hcl/v2", []string{"hcl"}, "no other room sees an expression or a diagnostic of it"},
 	{"github.com/zclconf/go-cty", []string{"hcl"}, "values leave the room as our own nouns"},
 	{"github.com/zclconf/go-cty-yaml", []string{"hcl"}, "the function yamldecode"},
-	{"github.com/agext/levenshtein", []string{"hcl", "where"}, "suggestions in diagnostics"},
+	{"github.com/agext/levenshtein", []string{"where"}, "suggestions in diagnostics"},
 	{"github.com/rivo/uniseg", []string{"hcl"}, "columns of diagnostics"},
 
 	{"golang.org/x/crypto/ssh", []string{"provision/reach"}, "one room speaks SSH"},

@@ -12,21 +12,25 @@ import (
 // Load reads a lab. The Config is nil if there is any error, and all mistakes
 // that the text can show are among the Problems, which are never nil.
 func Load(src *Source, vars Vars) (*Config, *Problems) {
-	p := newProblems()
-	r := newReader(p, src, vars)
-	names, varsFile := src.labFiles()
+	r := newReader(src, vars, language())
+	return r.load(), r.Problems
+}
+
+// load reads the lab; nil: there are errors.
+func (r *reader) load() *Config {
+	names, varsFile := r.src.labFiles()
 	for _, name := range names {
-		p.bodies = append(p.bodies, p.parse(name, src.Files[name]))
+		r.bodies = append(r.bodies, r.parse(name, r.src.Files[name]))
 	}
-	for _, body := range p.bodies {
+	for _, body := range r.bodies {
 		(&checker{r.scope}).declareAll(body)
 	}
-	for _, body := range p.bodies {
+	for _, body := range r.bodies {
 		r.splatGroups(body)
 	}
 	r.setVariables(varsFile)
 
-	c := &Config{Dir: src.Dir, Lab: r.readLab()}
+	c := &Config{Dir: r.src.Dir, Lab: r.readLab()}
 	for _, d := range r.order {
 		r.finish(d, c)
 	}
@@ -38,19 +42,17 @@ func Load(src *Source, vars Vars) (*Config, *Problems) {
 	r.checkNames()
 	r.warnOfUnused(names)
 	r.admitLosses()
-	p.finish()
-	if p.HasErrors() {
-		return nil, p
+	r.Problems.finish()
+	if r.HasErrors() {
+		return nil
 	}
-	return c, p
+	return c
 }
 
-func newReader(p *Problems, src *Source, vars Vars) *reader {
+func newReader(src *Source, vars Vars, types []*blockType) *reader {
 	s := &scope{
-		Problems: p,
-		register: &register{
-			types: language(), declared: map[string]*declared{}, blocks: map[string][]*hclsyntax.Block{},
-		},
+		Problems:  newProblems(),
+		register:  &register{types: types, declared: map[string]*declared{}, blocks: map[string][]*hclsyntax.Block{}},
 		functions: functionSet(src.Dir, vars),
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"hclbench/where"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func (c *checker) declareAll(body *hclsyntax.Body) {
 // are not reported as well.
 func (c *checker) declareMisspelt(b *hclsyntax.Block) {
 	for _, t := range c.types {
-		if len(b.Labels) > 0 && len(b.Labels) == len(t.labels) && nearest(b.Type, []string{t.name}) != "" {
+		if len(b.Labels) > 0 && len(b.Labels) == len(t.labels) && where.Nearest(b.Type, []string{t.name}) != "" {
 			d := newDeclared(b, t)
 			d.wrong = true
 			if _, taken := c.declared[d.address]; !taken {
@@ -242,7 +243,7 @@ func (c *checker) unknownArgument(a *hclsyntax.Attribute, t *blockType, header h
 		return
 	}
 	known := t.argumentNames(false)
-	c.misspelt[header][nearest(a.Name, known)] = true
+	c.misspelt[header][where.Nearest(a.Name, known)] = true
 	c.err(at, "Unknown argument", "There is no argument %q in %s.%s%s", a.Name, t.title(),
 		didYouMean(a.Name, append(known, t.blockNames()...), nil), c.elsewhere(a.Name, t))
 }
@@ -254,7 +255,7 @@ func (c *checker) unknownBlock(b *hclsyntax.Block, t *blockType, header hcl.Rang
 		return
 	}
 	known := t.blockNames()
-	c.misspelt[header][nearest(b.Type, known)] = true
+	c.misspelt[header][where.Nearest(b.Type, known)] = true
 	c.absent(b.TypeRange, "Unknown block type", "There is no block %q in %s.%s%s", b.Type, t.title(),
 		didYouMean(b.Type, append(known, t.argumentNames(false)...), nil), c.elsewhere(b.Type, t))
 }

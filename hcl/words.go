@@ -4,13 +4,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agext/levenshtein"
+	"hclbench/where"
 )
 
 // didYouMean is " Did you mean x?" for the known name nearest to the wrong one,
 // or "" when none is near. The suggestion is shown as say(name); nil: in quotes.
 func didYouMean(wrong string, known []string, say func(string) string) string {
-	best := nearest(wrong, known)
+	best := where.Nearest(wrong, known)
 	if best == "" {
 		return ""
 	}
@@ -26,19 +26,6 @@ func below(root string) func(string) string {
 }
 
 func plainly(s string) string { return s }
-
-// nearest is the known name that the wrong one is a slip of, or "".
-func nearest(wrong string, known []string) string {
-	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
-	best, bestDistance := "", 3
-	for _, name := range known {
-		d := levenshtein.Distance(plain(wrong), plain(name), nil)
-		if d < bestDistance && 2*d <= max(len(wrong), len(name)) {
-			best, bestDistance = name, d
-		}
-	}
-	return best
-}
 
 // inWords joins names as a sentence does: "a, b or c".
 func inWords(names []string, last string) string {

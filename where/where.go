@@ -210,10 +210,12 @@ func (p *parser) unknown(name string) string {
 }
 
 // Nearest is the name of a list that was meant by a wrong one, perhaps; empty: none.
+// Capitals make no difference, nor whether words are joined by - or _.
 func Nearest(wrong string, list []string) string {
+	same := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "-", "_") }
 	best, distance := "", 3
 	for _, name := range list {
-		if d := levenshtein.Distance(wrong, name, nil); d < distance && 2*d <= max(len(wrong), len(name)) {
+		if d := levenshtein.Distance(same(wrong), same(name), nil); d < distance && 2*d <= max(len(wrong), len(name)) {
 			best, distance = name, d
 		}
 	}
