@@ -91,7 +91,7 @@ const (
 /etc/ssh/ssh_host_ed25519_key.pub.`
 	unknownGPU = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
 	noSSH      = `The address is "local", the machine that hcl runs on, which needs no SSH: %s has no effect.`
-	localJump  = `host.%s is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.`
+	localJump  = "This is the machine that hcl runs on, so there is nothing to jump over. Remove the argument."
 )
 
 // checkHost holds what a host block says against what hosts, keys and GPUs are.
@@ -127,7 +127,7 @@ func checkHost(b *block, h *provision.Host) {
 		h.Jump.Pos = pos(jump.at)
 	}
 	if h.Jump != nil && h.Jump.Local() {
-		b.err(jump.at, "Wrong value", localJump, h.Jump.Name)
+		b.err(jump.at, "Wrong value", localJump)
 	}
 	if h.Local() {
 		for _, name := range []string{"user", "identity_file", "host_key", "jump"} {

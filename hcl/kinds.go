@@ -96,36 +96,39 @@ func listOf[T any](noun, want string, element func(e cty.Value) (T, error)) of[[
 	return kindOf(noun, want, func(v cty.Value) ([]T, error) { return elements(v, element) })
 }
 
-// filled is a list with something in it.
-func filled[T any](k of[[]T]) of[[]T] {
+// checked is a kind with one more rule.
+func (k of[T]) checked(rule func(x T) error) of[T] {
 	convert := k.convert
 	k.convert = func(v cty.Value) (any, error) {
-		list, err := convert(v)
-		if err == nil && len(list.([]T)) == 0 {
-			return nil, wrong("This one is empty.")
+		x, err := convert(v)
+		if err == nil {
+			err = rule(x.(T))
 		}
-		return list, err
+		return x, err
 	}
 	return k
 }
 
+// filled is a list with something in it.
+func filled[T any](k of[[]T]) of[[]T] {
+	return k.checked(func(list []T) error {
+		if len(list) == 0 {
+			return wrong("This one is empty.")
+		}
+		return nil
+	})
+}
+
 // distinct is a list of texts that are all different.
 func distinct(k of[[]string]) of[[]string] {
-	convert := k.convert
-	k.convert = func(v cty.Value) (any, error) {
-		x, err := convert(v)
-		if err != nil {
-			return nil, err
-		}
-		list := x.([]string)
+	return k.checked(func(list []string) error {
 		for i, s := range list {
 			if slices.Contains(list[:i], s) {
-				return nil, wrong("%q is there twice.", s)
+				return wrong("%q is there twice.", s)
 			}
 		}
-		return list, nil
-	}
-	return k
+		return nil
+	})
 }
 
 // Kinds whose values stay expressions.

@@ -74,7 +74,7 @@ func (r *reader) readLab() Lab {
 	lab := Lab{Name: dirName(r.src.Dir), Lease: DefaultLease}
 	for _, b := range r.blocks["lab"] {
 		lab.Name = b.Labels[0]
-		t := labBlock()
+		t := r.typeOf("lab")
 		r.read(b, t, &lab)
 		for _, n := range b.Body.Blocks {
 			if inner, ok := t.nested(n.Type); ok {

@@ -67,15 +67,3 @@ func TestLabs(t *testing.T) {
 		})
 	}
 }
-
-// TestTenMistakes counts: none hides another, and none is reported twice.
-func TestTenMistakes(t *testing.T) {
-	a, err := txtar.ParseFile("../testdata/labs/ten.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, p := loadText(t, string(a.Files[0].Data), Vars{})
-	if got, warnings := p.Count(); got != 10 || warnings != 0 {
-		t.Errorf("%d errors and %d warnings, want 10 and 0:\n%s", got, warnings, printed(t, p))
-	}
-}

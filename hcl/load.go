@@ -57,11 +57,7 @@ func newReader(src *Source, vars Vars, types []*blockType) *reader {
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},
 	}
-	r := &reader{
-		scope: s, src: src, vars: vars,
-		fixed:  map[hclsyntax.Expression]setting{},
-		sorted: map[*hclsyntax.Body][]*hclsyntax.Attribute{},
-	}
+	r := &reader{scope: s, src: src, vars: vars}
 	s.fill = r.readInstance
 	return r
 }

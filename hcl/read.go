@@ -15,11 +15,9 @@ import (
 // the fields that the language binds them to.
 type reader struct {
 	*scope
-	src    *Source
-	vars   Vars
-	fixed  map[hclsyntax.Expression]setting // what is the same in every cell, converted
-	sorted map[*hclsyntax.Body][]*hclsyntax.Attribute
-	lost   []hcl.Range // where a cell was left out because something in it is wrong
+	src  *Source
+	vars Vars
+	lost []hcl.Range // where a cell was left out because something in it is wrong
 }
 
 // settings are what a block says, evaluated: an argument under its name, a nested
@@ -137,7 +135,7 @@ const noMatrixHere = "%q holds for all cells of a benchmark, so it cannot depend
 // evaluate lays what a body says over what is said already. Blocks that may be given
 // several times are left to who knows them.
 func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shared bool) {
-	for _, a := range b.inOrder(body) {
+	for _, a := range inOrder(body.Attributes) {
 		arg, ok := t.argument(a.Name)
 		switch {
 		case !ok || arg.kind.convert == nil || arg.shared != shared:
@@ -162,10 +160,6 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 
 func (b *block) evaluateArgument(body *hclsyntax.Body, t *blockType, arg argument, a *hclsyntax.Attribute, name string) {
 	expr := a.Expr
-	if x, ok := b.fixed[expr]; ok {
-		b.said[name] = x
-		return
-	}
 	at := expr.Range()
 	raw := b.eval(expr, b.cell)
 	if raw.IsKnown() && raw.IsNull() {
@@ -180,11 +174,7 @@ func (b *block) evaluateArgument(body *hclsyntax.Body, t *blockType, arg argumen
 	if inherited, ok := b.said[name]; ok && arg.kind.merges {
 		raw = overlay(inherited.raw, raw)
 	}
-	x := setting{raw: raw, value: b.convert(arg, raw, expr, b.cell), at: at, body: body}
-	if r := b.referencesOf(expr); !arg.kind.merges && !r.matrix && !r.each {
-		b.fixed[expr] = x
-	}
-	b.said[name] = x
+	b.said[name] = setting{raw: raw, value: b.convert(arg, raw, expr, b.cell), at: at, body: body}
 }
 
 // become lays what is said into the noun, and checks the whole.
@@ -334,14 +324,4 @@ func (r *reader) meantReference(block, text string) string {
 		}
 	}
 	return ""
-}
-
-// inOrder is inOrder for a body that is read once per cell.
-func (r *reader) inOrder(body *hclsyntax.Body) []*hclsyntax.Attribute {
-	attrs, ok := r.sorted[body]
-	if !ok {
-		attrs = inOrder(body.Attributes)
-		r.sorted[body] = attrs
-	}
-	return attrs
 }

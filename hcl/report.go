@@ -95,7 +95,7 @@ func (r *reader) readReport(benchmarks []Benchmark) Report {
 		x.metrics = append(x.metrics, metricNames(b.Percentiles)...)
 	}
 	for _, b := range r.blocks["report"] {
-		t := reportBlock()
+		t := r.typeOf("report")
 		r.read(b, t, &out)
 		x.eachName(b.Body, "series", out.Series, x.checkSeries)
 		x.eachName(b.Body, "columns", out.Columns, x.checkMetric)
