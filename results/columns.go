@@ -1,98 +1,186 @@
 package results
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
+
+	"hclbench/plain"
 )
 
-// Each list of columns stands beside the fields that they are read into.
+// table are the columns of a row, the keys first, each bound to what it is read into
+// and written from.
+type table []column
 
-const runColumns = `r.id, r.lab, r.command, r.version, r.started, r.finished, r.outcome, r.bundled`
-
-// Where damage is not nil, a column that cannot be read is noted there, and its
-// target is left alone.
-
-func runTargets(r *Run, damage *error) []any {
-	return []any{&r.ID, &r.Lab, &r.Command, &r.Version, timeColumn{&r.Started, damage}, timeColumn{&r.Finished, damage}, &r.Outcome, &r.Bundled}
+type column struct {
+	name     string
+	at       any  // a pointer to a text, a number, a time, yes or no, or what is kept as JSON
+	optional bool // null where there is none
 }
 
-const deploymentColumns = `d.id, d.run_id, d.engine, d.kind, d.host, d.gpus, d.model, d.image, d.digest,
-	d.command, d.identity, d.facts, d.started, coalesce(d.ready_s, 0),
-	coalesce(d.gpu_count, 0), coalesce(d.price_per_hour, 0), d.versions, d.served, d.phases, d.stopped,
-	coalesce(d.compile_cache, ''), d.listener, d.members`
-
-func deploymentTargets(d *Deployment, damage *error) []any {
-	return []any{textColumn{&d.ID}, textColumn{&d.RunID}, textColumn{&d.Engine}, textColumn{&d.Kind}, textColumn{&d.Host},
-		textColumn{&d.GPUs}, textColumn{&d.Model}, textColumn{&d.Image}, textColumn{&d.Digest},
-		jsonColumn{&d.Command, damage}, jsonColumn{&d.Identity, damage}, jsonColumn{&d.Facts, damage}, timeColumn{&d.Started, damage}, &d.Ready,
-		&d.GPUCount, &d.PricePerHour, jsonColumn{&d.Versions, damage}, jsonColumn{&d.Served, damage}, jsonColumn{&d.Phases, damage}, timeColumn{&d.Stopped, damage},
-		&d.CompileCache, jsonColumn{&d.Listener, damage}, jsonColumn{&d.Members, damage}}
+func runTable(r *Run) table {
+	return table{
+		{"id", &r.ID, false}, {"lab", &r.Lab, false}, {"command", &r.Command, false}, {"version", &r.Version, false},
+		{"started", &r.Started, false}, {"finished", &r.Finished, true}, {"outcome", &r.Outcome, false}, {"bundled", &r.Bundled, false},
+	}
 }
 
-const cellColumns = `c.id, c.run_id, c.deployment_id, c.benchmark, c.axes, c.repetition, c.identity, c.job,
-	c.started, c.finished, c.cache_reset, c.error, c.summary, c.telemetry, c.origin`
-
-// cellTargets has JSON read into what json makes of its targets.
-func cellTargets(c *Cell, damage *error, json func(v any) sql.Scanner) []any {
-	return []any{&c.ID, &c.RunID, &c.DeploymentID, &c.Benchmark, json(&c.Axes), &c.Repetition,
-		json(&c.Identity), json(&c.Job), timeColumn{&c.Started, damage}, timeColumn{&c.Finished, damage},
-		&c.CacheReset, &c.Error, json(&c.Summary), json(&c.Telemetry), json(&c.Origin)}
+func deploymentTable(d *Deployment) table {
+	return table{
+		{"run_id", &d.RunID, false}, {"id", &d.ID, false}, {"engine", &d.Engine, false}, {"kind", &d.Kind, false},
+		{"host", &d.Host, false}, {"gpus", &d.GPUs, false}, {"model", &d.Model, false}, {"image", &d.Image, false},
+		{"digest", &d.Digest, false}, {"command", &d.Command, false}, {"identity", &d.Identity, false}, {"facts", &d.Facts, true},
+		{"started", &d.Started, false}, {"ready_s", &d.Ready, false}, {"gpu_count", &d.GPUCount, true},
+		{"price_per_hour", &d.PricePerHour, true}, {"versions", &d.Versions, true}, {"served", &d.Served, true},
+		{"phases", &d.Phases, true}, {"stopped", &d.Stopped, true}, {"compile_cache", &d.CompileCache, true},
+		{"listener", &d.Listener, true}, {"members", &d.Members, true},
+	}
 }
 
-// textColumn reads text; null is empty.
-type textColumn struct{ s *string }
+func cellTable(c *Cell) table {
+	return table{
+		{"run_id", &c.RunID, false}, {"id", &c.ID, false}, {"deployment_id", &c.DeploymentID, false}, {"benchmark", &c.Benchmark, false},
+		{"axes", &c.Axes, false}, {"repetition", &c.Repetition, false}, {"identity", &c.Identity, false}, {"job", &c.Job, false},
+		{"started", &c.Started, false}, {"finished", &c.Finished, false}, {"cache_reset", &c.CacheReset, false},
+		{"error", &c.Error, false}, {"summary", &c.Summary, true}, {"telemetry", &c.Telemetry, true}, {"origin", &c.Origin, true},
+	}
+}
 
-// Scan implements [sql.Scanner].
-func (c textColumn) Scan(v any) error {
-	var n sql.NullString
-	err := n.Scan(v)
-	*c.s = n.String
+// names are the columns, for a SELECT from a table of that name.
+func (t table) names(of string) string {
+	names := make([]string, len(t))
+	for i, c := range t {
+		names[i] = of + "." + c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// targets are what an answer is read into. What cannot be read is noted in damage; JSON
+// goes to what later makes of its place, if there is such a function.
+func (t table) targets(damage *error, later func(at any) sql.Scanner) []any {
+	targets := make([]any, len(t))
+	for i, c := range t {
+		targets[i] = field{c.at, damage}
+		switch c.at.(type) {
+		case *string, *int, *float64, *bool, *time.Time:
+		default:
+			if later != nil {
+				targets[i] = later(c.at)
+			}
+		}
+	}
+	return targets
+}
+
+// put stores a row, in place of the one with the same keys, which are the first columns;
+// without keys there must be none.
+func (t table) put(ctx context.Context, on executor, name string, keys int) error {
+	var names, set []string
+	var values []any
+	for i, c := range t {
+		v, err := c.value()
+		if err != nil {
+			return err
+		}
+		if names, values = append(names, c.name), append(values, v); i >= keys {
+			set = append(set, c.name+" = excluded."+c.name)
+		}
+	}
+	query := fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s)", name, strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
+	if keys > 0 {
+		query += fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", strings.Join(names[:keys], ", "), strings.Join(set, ", "))
+	}
+	_, err := on.exec(ctx, query, values...)
 	return err
 }
 
-// timeColumn reads what stamp writes; null is the zero time.
-type timeColumn struct {
-	t      *time.Time
+// value is what a column is given.
+func (c column) value() (any, error) {
+	switch at := c.at.(type) {
+	case *string:
+		if *at == "" && c.optional {
+			return nil, nil
+		}
+		return *at, nil
+	case *int:
+		return *at, nil
+	case *float64:
+		return *at, nil
+	case *bool: // as SQLite keeps it
+		if *at {
+			return 1, nil
+		}
+		return 0, nil
+	case *time.Time:
+		if at.IsZero() && c.optional {
+			return nil, nil
+		}
+		return at.UTC().Format(timeFormat), nil
+	case *[]byte:
+		return *at, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(c.at); err != nil {
+		return nil, err
+	}
+	text := string(bytes.TrimSpace(plain.JSON(b.Bytes())))
+	if text == "null" && c.optional {
+		return nil, nil
+	}
+	return text, nil
+}
+
+// timeFormat has a fixed width, so that texts sort as the times do.
+const timeFormat = "2006-01-02T15:04:05.000000000Z"
+
+// field is what a column is read into; null is its zero value. Where damage is not nil,
+// a column that cannot be read is noted there.
+type field struct {
+	at     any
 	damage *error
 }
 
 // Scan implements [sql.Scanner].
-func (c timeColumn) Scan(v any) error {
-	var n sql.NullString
-	if err := n.Scan(v); err != nil || !n.Valid {
-		*c.t = time.Time{}
+func (f field) Scan(v any) error {
+	switch at := f.at.(type) {
+	case *string:
+		return scan(at, v)
+	case *int:
+		return scan(at, v)
+	case *float64:
+		return scan(at, v)
+	case *bool:
+		return scan(at, v)
+	}
+	var text string
+	if err := scan(&text, v); err != nil || text == "" {
 		return err
 	}
-	t, err := time.Parse(timeFormat, n.String)
-	*c.t = t
-	return noted(c.damage, err)
-}
-
-// noted is err where nobody notes damage, and otherwise nil.
-func noted(damage *error, err error) error {
-	if damage == nil || err == nil {
-		return err
+	var err error
+	if at, ok := f.at.(*time.Time); ok {
+		*at, err = time.Parse(timeFormat, text)
+	} else {
+		err = json.Unmarshal([]byte(text), f.at)
 	}
-	*damage = err
-	return nil
-}
-
-// jsonColumn reads JSON; null leaves the target as it is.
-type jsonColumn struct {
-	v      any
-	damage *error
-}
-
-// Scan implements [sql.Scanner].
-func (c jsonColumn) Scan(v any) error {
-	var n sql.NullString
-	if err := n.Scan(v); err != nil || !n.Valid {
-		return err
+	if err != nil && f.damage != nil {
+		*f.damage, err = err, nil
 	}
-	return noted(c.damage, json.Unmarshal([]byte(n.String), c.v))
+	return err
+}
+
+func scan[T any](at *T, v any) error {
+	var n sql.Null[T]
+	err := n.Scan(v)
+	*at = n.V
+	return err
 }
 
 // undecoded is JSON that is decoded when all rows are read, on all cores: of ten
@@ -121,32 +209,4 @@ func decode(all []*undecoded) {
 		})
 	}
 	work.Wait()
-}
-
-// timeFormat has a fixed width, so that texts sort as the times do.
-const timeFormat = "2006-01-02T15:04:05.000000000Z"
-
-func stamp(t time.Time) string { return t.UTC().Format(timeFormat) }
-
-func optionalStamp(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return stamp(t)
-}
-
-// truth is a yes or no as SQLite keeps it.
-func truth(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// optional is text for a column that is null when there is none.
-func optional[T ~string | ~[]byte](v T) any {
-	if len(v) == 0 {
-		return nil
-	}
-	return string(v)
 }

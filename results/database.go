@@ -46,9 +46,7 @@ type executor interface {
 }
 
 func (s statements) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if s.shared {
-		query, args = numbered(query), storable(args)
-	}
+	query, args = said(s.shared, query, args)
 	return s.on.ExecContext(ctx, query, args...)
 }
 
@@ -67,9 +65,7 @@ func (d *database) exec(ctx context.Context, query string, args ...any) (res sql
 
 // get reads the one row of an answer; none is [sql.ErrNoRows].
 func (d *database) get(ctx context.Context, query string, args []any, targets ...any) error {
-	if d.shared {
-		query, args = numbered(query), storable(args)
-	}
+	query, args = said(d.shared, query, args)
 	return d.patiently(ctx, func() error { return d.QueryRowContext(ctx, query, args...).Scan(targets...) })
 }
 
@@ -104,9 +100,7 @@ func ignoreDone(err error) error {
 // collect runs a query and reads every row of its answer into what it is told to; what
 // names it in errors.
 func collect[T any](ctx context.Context, d *database, what, query string, args []any, into func(*T) []any) (all []T, err error) {
-	if d.shared {
-		query, args = numbered(query), storable(args)
-	}
+	query, args = said(d.shared, query, args)
 	err = d.patiently(ctx, func() error {
 		all = nil
 		rows, err := d.QueryContext(ctx, query, args...)
@@ -129,8 +123,8 @@ func collect[T any](ctx context.Context, d *database, what, query string, args [
 	return all, nil
 }
 
-// column reads the one column of an answer.
-func column[T any](v *T) []any { return []any{v} }
+// only reads the one column of an answer.
+func only[T any](v *T) []any { return []any{v} }
 
 // patiently does something again while the server is away: what was measured for
 // an hour must not be lost because a database was restarted.
@@ -203,6 +197,14 @@ func full(err error) error {
 	return err
 }
 
+// said is a statement as the database wants it.
+func said(shared bool, query string, args []any) (string, []any) {
+	if shared {
+		return numbered(query), storable(args)
+	}
+	return query, args
+}
+
 // numbered writes $1, $2, … for each ?, as PostgreSQL wants its parameters. No
 // statement has one in a text.
 func numbered(query string) string {
@@ -233,16 +235,4 @@ func storable(args []any) []any {
 		out[i] = arg
 	}
 	return out
-}
-
-// upsert is a statement that stores a row in place of the one with the same keys.
-// The keys are the first columns.
-func upsert(table string, keys int, columns string) string {
-	names := strings.Split(strings.Join(strings.Fields(columns), ""), ",")
-	var set []string
-	for _, name := range names[keys:] {
-		set = append(set, name+" = excluded."+name)
-	}
-	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s) ON CONFLICT (%s) DO UPDATE SET %s", table, strings.Join(names, ", "),
-		strings.Repeat(", ?", len(names)-1), strings.Join(names[:keys], ", "), strings.Join(set, ", "))
 }

@@ -309,7 +309,7 @@ func (f *folder) named(ctx context.Context, of scope) (map[string]bool, error) {
 	if of.cell != "" {
 		query, args = query+` AND id = ?`, append(args, of.cell)
 	}
-	all, err := collect(ctx, f.db, "read records", query, args, column[string])
+	all, err := collect(ctx, f.db, "read records", query, args, only[string])
 	names := map[string]bool{}
 	for _, name := range all {
 		names[name] = true

@@ -142,7 +142,7 @@ func needed(ctx context.Context, db *database, runs []Run) (map[string]bool, err
 		finished         time.Time
 	}
 	cells, err := collect(ctx, db, "read cells", `SELECT id, run_id, verdict, finished FROM cells ORDER BY finished, rowid`, nil,
-		func(c *cell) []any { return []any{&c.id, &c.run, &c.verdict, timeColumn{&c.finished, nil}} })
+		func(c *cell) []any { return []any{&c.id, &c.run, &c.verdict, field{&c.finished, nil}} })
 	if err != nil {
 		return nil, err
 	}

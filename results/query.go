@@ -15,10 +15,9 @@ import (
 
 // Query selects cells. The zero value selects every measured one.
 type Query struct {
-	Run       string // of this run only
-	Lab       string // of this lab only; it says nothing when Run is set
-	Cell      string // whose id begins so
-	Benchmark string
+	Run  string // of this run only
+	Lab  string // of this lab only; it says nothing when Run is set
+	Cell string // whose id begins so
 	// Latest selects one measurement per cell id: the newest that is not void,
 	// and the newest void one only when there is no other.
 	Latest bool
@@ -59,30 +58,18 @@ func (c Count) Cells() int { return c.Valid + c.Imported + c.Suspect + c.Void }
 // Counts returns how many cells of each verdict every run holds, by its id.
 func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 	type line struct {
-		run, verdict string
-		n            int
+		run string
+		Count
 	}
-	lines, err := collect(ctx, s.db, "count cells", `SELECT run_id, verdict, count(*) FROM cells GROUP BY run_id, verdict`, nil,
-		func(l *line) []any { return []any{&l.run, &l.verdict, &l.n} })
-	if err != nil {
-		return nil, err
-	}
+	lines, err := collect(ctx, s.db, "count cells", `SELECT run_id, count(*) FILTER (WHERE verdict = 'valid'),
+			count(*) FILTER (WHERE verdict = 'imported'), count(*) FILTER (WHERE verdict = 'suspect'),
+			count(*) FILTER (WHERE verdict NOT IN ('valid', 'imported', 'suspect')) FROM cells GROUP BY run_id`, nil,
+		func(l *line) []any { return []any{&l.run, &l.Valid, &l.Imported, &l.Suspect, &l.Void} })
 	counts := map[string]Count{}
 	for _, l := range lines {
-		c := counts[l.run]
-		switch l.verdict {
-		case load.Valid:
-			c.Valid = l.n
-		case load.Imported:
-			c.Imported = l.n
-		case load.Suspect:
-			c.Suspect = l.n
-		default:
-			c.Void = l.n
-		}
-		counts[l.run] = c
+		counts[l.run] = l.Count
 	}
-	return counts, nil
+	return counts, err
 }
 
 // Runs returns all runs, oldest first.
@@ -99,8 +86,8 @@ type damaged[T any] struct {
 
 // readRuns returns the runs with what is damaged of them, by id.
 func readRuns(ctx context.Context, db *database) ([]Run, map[string]error, error) {
-	all, err := collect(ctx, db, "read runs", `SELECT `+runColumns+` FROM runs r ORDER BY r.started, r.id`, nil,
-		func(d *damaged[Run]) []any { return runTargets(&d.thing, &d.why) })
+	all, err := collect(ctx, db, "read runs", `SELECT `+runTable(new(Run)).names("r")+` FROM runs r ORDER BY r.started, r.id`, nil,
+		func(d *damaged[Run]) []any { return runTable(&d.thing).targets(&d.why, nil) })
 	runs, why := apart(all, func(r Run) string { return r.ID })
 	return runs, why, err
 }
@@ -109,8 +96,8 @@ func readRuns(ctx context.Context, db *database) ([]Run, map[string]error, error
 // stored, with what is damaged of them, by id.
 func readDeployments(ctx context.Context, db *database, run string) ([]Deployment, map[string]error, error) {
 	all, err := collect(ctx, db, "read deployments",
-		`SELECT `+deploymentColumns+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
-		func(d *damaged[Deployment]) []any { return deploymentTargets(&d.thing, &d.why) })
+		`SELECT `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
+		func(d *damaged[Deployment]) []any { return deploymentTable(&d.thing).targets(&d.why, nil) })
 	deployments, why := apart(all, func(d Deployment) string { return d.ID })
 	return deployments, why, err
 }
@@ -142,7 +129,7 @@ func (s *Store) Events(ctx context.Context, run string) ([]Event, error) {
 	return collect(ctx, s.db, "read events of run "+run,
 		`SELECT time, level, host, engine, cell, message FROM events WHERE run_id = ? ORDER BY rowid`, []any{run},
 		func(e *Event) []any {
-			return []any{timeColumn{&e.Time, new(error)}, &e.Level, &e.Host, &e.Engine, &e.Cell, &e.Message}
+			return []any{field{&e.Time, new(error)}, &e.Level, &e.Host, &e.Engine, &e.Cell, &e.Message}
 		})
 }
 
@@ -170,11 +157,11 @@ func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 		json   []*undecoded
 		damage error
 	}
-	entries, err := collect(ctx, s.db, "read results", `SELECT `+cellColumns+from+` ORDER BY c.started, c.rowid`, args,
+	entries, err := collect(ctx, s.db, "read results", `SELECT `+cellTable(new(Cell)).names("c")+from+` ORDER BY c.started, c.rowid`, args,
 		func(at **entry) []any {
 			e := &entry{}
 			*at = e
-			return cellTargets(&e.row.Cell, &e.damage, func(v any) sql.Scanner {
+			return cellTable(&e.row.Cell).targets(&e.damage, func(v any) sql.Scanner {
 				e.json = append(e.json, &undecoded{v: v})
 				return e.json[len(e.json)-1]
 			})
@@ -243,15 +230,15 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 	}
 	from, args := Query{Latest: true}.from()
 	entries, err := collect(ctx, s.db, "read what is known",
-		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, coalesce(d.digest, ''),
-			c.started, coalesce(d.engine, ''), coalesce(d.host, ''), coalesce(d.ready_s, 0),
+		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, d.digest,
+			c.started, d.engine, d.host, d.ready_s,
 			c.deployment_id, r.lab, r.command = 'import'`+from, args,
 		func(at **entry) []any {
 			e := &entry{}
 			*at = e
 			k := &e.known
-			return []any{&e.id, &k.Verdict, &k.RunID, timeColumn{&k.Finished, &e.damage}, &k.Benchmark, &k.Axes, &k.Repetition,
-				jsonColumn{&k.Identity, &e.damage}, &k.Digest, timeColumn{&e.started, &e.damage}, &k.Engine, &k.Host, &e.ready,
+			return []any{&e.id, &k.Verdict, &k.RunID, field{&k.Finished, &e.damage}, &k.Benchmark, &k.Axes, &k.Repetition,
+				field{&k.Identity, &e.damage}, field{&k.Digest, nil}, field{&e.started, &e.damage}, field{&k.Engine, nil}, field{&k.Host, nil}, field{&e.ready, nil},
 				&k.Deployment, &k.Lab, &k.Imported}
 		})
 	if err != nil {
@@ -287,9 +274,9 @@ func (s *Store) Seen(ctx context.Context) (all []Seen, err error) {
 		why error
 	}
 	entries, err := collect(ctx, s.db, "read what was seen of hosts",
-		`SELECT r.lab, `+deploymentColumns+` FROM deployments d JOIN runs r ON r.id = d.run_id
+		`SELECT r.lab, `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d JOIN runs r ON r.id = d.run_id
 			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' ORDER BY d.started`, nil,
-		func(e *entry) []any { return append([]any{&e.lab}, deploymentTargets(&e.d, &e.why)...) })
+		func(e *entry) []any { return append([]any{&e.lab}, deploymentTable(&e.d).targets(&e.why, nil)...) })
 	for _, e := range entries {
 		if e.why == nil {
 			all = append(all, e.d.seen(e.lab)...)
@@ -332,9 +319,6 @@ func (q Query) from() (sql string, args []any) {
 	}
 	if q.Cell != "" {
 		and("substr(c.id, 1, length(?)) = ?", q.Cell, q.Cell)
-	}
-	if q.Benchmark != "" {
-		and("c.benchmark = ?", q.Benchmark)
 	}
 	sql = `
 		FROM cells c

@@ -94,13 +94,11 @@ type recordsMark struct {
 // recordsOf is what the row of a cell says of where its records are, empty when it was
 // stored without, and what was noted of them.
 func (d *database) recordsOf(ctx context.Context, run, cell string) (name string, mark recordsMark, err error) {
-	var count sql.NullInt64
 	err = d.get(ctx, `SELECT records, records_sum, records_count FROM cells WHERE run_id = ? AND id = ?`, []any{run, cell},
-		textColumn{&name}, textColumn{&mark.sum}, &count)
+		field{&name, nil}, field{&mark.sum, nil}, field{&mark.count, nil})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNoCell
 	}
-	mark.count = int(count.Int64)
 	return name, mark, err
 }
 

@@ -118,7 +118,9 @@ type Rows struct {
 }
 
 // Deployment keeps a deployment.
-func (r *Rows) Deployment(d Deployment) error { return putDeployment(r.ctx, r.tx, d) }
+func (r *Rows) Deployment(d Deployment) error {
+	return deploymentTable(&d).put(r.ctx, r.tx, "deployments", 2)
+}
 
 // Cell keeps a cell, with the records that are laid down of it.
 func (r *Rows) Cell(c Cell) error {
@@ -167,7 +169,7 @@ func (g *Stage) keep(ctx context.Context, run Run, put func(*Rows) error) error 
 		if err := forget(ctx, tx, run.ID); err != nil {
 			return err
 		}
-		if err := putRun(ctx, tx, run); err != nil {
+		if err := runTable(&run).put(ctx, tx, "runs", 0); err != nil {
 			return err
 		}
 		return put(&Rows{ctx, tx, run.ID, g, names})

@@ -3,7 +3,6 @@ package results
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -112,7 +111,7 @@ func (s *Store) BeginRun(ctx context.Context, r Run) error {
 	}
 	if err == nil {
 		// Not patiently: nobody can tell whose row a second try would find.
-		if err = putRun(ctx, statements{s.db.DB, s.db.shared}, r); err != nil {
+		if err = runTable(&r).put(ctx, statements{s.db.DB, s.db.shared}, "runs", 0); err != nil {
 			err = errors.Join(err, s.place.end(context.WithoutCancel(ctx), r.ID))
 		}
 	}
@@ -127,15 +126,10 @@ func storing(err error, what ...string) error {
 	return fmt.Errorf("store %s: %w", strings.TrimSpace(strings.Join(what, " ")), full(err))
 }
 
-func putRun(ctx context.Context, on executor, r Run) error {
-	_, err := on.exec(ctx, `INSERT INTO runs (id, lab, command, version, started, finished, outcome, bundled) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.Lab, r.Command, r.Version, stamp(r.Started), optionalStamp(r.Finished), r.Outcome, truth(r.Bundled))
-	return err
-}
-
 // FinishRun stores how and when a run ended.
 func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time) error {
-	res, err := s.db.exec(ctx, `UPDATE runs SET finished = ?, outcome = ? WHERE id = ?`, optionalStamp(at), outcome, id)
+	finished, _ := column{at: &at, optional: true}.value()
+	res, err := s.db.exec(ctx, `UPDATE runs SET finished = ?, outcome = ? WHERE id = ?`, finished, outcome, id)
 	if err == nil {
 		if n, err := res.RowsAffected(); err == nil && n == 0 {
 			return fmt.Errorf("finish run %s: there is no such run", id)
@@ -151,22 +145,7 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 // PutDeployment stores a deployment of a run, in place of what was stored about
 // it before.
 func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
-	return storing(putDeployment(ctx, s.db, d), "deployment", d.ID)
-}
-
-func putDeployment(ctx context.Context, on executor, d Deployment) error {
-	text, err := columnsOf(d.Command, d.Identity, d.Versions, d.Phases, d.Listener, d.Members)
-	if err != nil {
-		return err
-	}
-	_, err = on.exec(ctx, upsert("deployments", 2, `run_id, id, engine, kind, host, gpus, model, image, digest,
-		command, identity, facts, started, ready_s, gpu_count, price_per_hour, versions, served, phases, stopped,
-		compile_cache, listener, members`),
-		d.RunID, d.ID, d.Engine, d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest,
-		text[0], text[1], optional(plain.JSON(d.Facts)), stamp(d.Started), d.Ready,
-		d.GPUCount, d.PricePerHour, text[2], optional(plain.JSON(d.Served)), text[3], optionalStamp(d.Stopped),
-		d.CompileCache, text[4], text[5])
-	return err
+	return storing(deploymentTable(&d).put(ctx, s.db, "deployments", 2), "deployment", d.ID)
 }
 
 // PutCell stores a cell and the records of its requests, in place of what the
@@ -188,34 +167,10 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) erro
 
 // putCell stores the row of a cell, with the name of where its records are.
 func putCell(ctx context.Context, on executor, c Cell, records string, mark recordsMark) error {
-	text, err := columnsOf(c.Axes, c.Identity, c.Job, c.Summary, c.Telemetry, c.Origin)
-	if err != nil {
-		return err
-	}
-	for i := 3; i < len(text); i++ {
-		if text[i] == "null" { // there is none
-			text[i] = ""
-		}
-	}
-	_, err = on.exec(ctx, upsert("cells", 2, `run_id, id, deployment_id, benchmark, axes, repetition, identity, job,
-		started, finished, cache_reset, error, verdict, summary, records, records_sum, records_count, telemetry, origin`),
-		c.RunID, c.ID, c.DeploymentID, c.Benchmark, text[0], c.Repetition, text[1], text[2],
-		stamp(c.Started), stamp(c.Finished), plain.Line(c.CacheReset), plain.Text(c.Error), c.Verdict().Verdict,
-		optional(text[3]), optional(records), optional(mark.sum), mark.count, optional(text[4]), optional(text[5]))
-	return err
-}
-
-// columnsOf are values as columns of JSON have them.
-func columnsOf(values ...any) ([]string, error) {
-	text := make([]string, len(values))
-	for i, v := range values {
-		b, err := json.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		text[i] = string(plain.JSON(b))
-	}
-	return text, nil
+	c.CacheReset, c.Error = plain.Line(c.CacheReset), plain.Text(c.Error)
+	verdict := c.Verdict().Verdict
+	return append(cellTable(&c), column{"verdict", &verdict, false}, column{"records", &records, true},
+		column{"records_sum", &mark.sum, true}, column{"records_count", &mark.count, false}).put(ctx, on, "cells", 2)
 }
 
 // Event is something worth keeping that happened in a run.
@@ -238,7 +193,7 @@ func (s *Store) Event(ctx context.Context, run string, e Event) error {
 func putEvent(ctx context.Context, on executor, run string, e Event) error {
 	_, err := on.exec(ctx, `INSERT INTO events (run_id, time, level, host, engine, cell, message, id)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-		run, stamp(e.Time), e.Level, e.Host, e.Engine, e.Cell, plain.Text(e.Message), rand.Text())
+		run, e.Time.UTC().Format(timeFormat), e.Level, e.Host, e.Engine, e.Cell, plain.Text(e.Message), rand.Text())
 	return err
 }
 
@@ -255,6 +210,5 @@ func (s *Store) PutInputs(ctx context.Context, run string, inputs map[string][]b
 }
 
 func putInput(ctx context.Context, on executor, run, name string, content []byte) error {
-	_, err := on.exec(ctx, upsert("inputs", 2, "run_id, name, content"), run, name, content)
-	return err
+	return table{{"run_id", &run, false}, {"name", &name, false}, {"content", &content, false}}.put(ctx, on, "inputs", 2)
 }

@@ -211,7 +211,7 @@ func testQuery(t *testing.T, place string) {
 	}
 	fill(t, s, testRun("r1"), cell("r1", "aa1", load.Valid, 2), cell("r1", "ab1", load.Valid, 1), cell("r1", "b", load.Void, 3))
 	offline := cell("r2", "b", load.Void, 10)
-	offline.Benchmark = "offline"
+
 	fill(t, s, testRun("r2"), cell("r2", "aa1", load.Suspect, 11), offline, cell("r2", "ab1", load.Void, 12))
 	rehearsal := testRun("r3")
 	rehearsal.Command = "rehearse"
@@ -226,7 +226,6 @@ func testQuery(t *testing.T, place string) {
 		"a rehearsal":           {Query{Run: "r3"}, "r3/aa1"},
 		"all rehearsals":        {Query{Rehearsed: true, Latest: true}, "r3/aa1"},
 		"prefix":                {Query{Cell: "a"}, "r1/ab1 r1/aa1 r2/aa1 r2/ab1"},
-		"benchmark":             {Query{Benchmark: "offline"}, "r2/b"},
 		"latest":                {Query{Latest: true}, "r1/ab1 r2/b r2/aa1"},
 		"latest of one run":     {Query{Latest: true, Run: "r2", Cell: "ab"}, "r2/ab1"},
 		"prefix is no wildcard": {Query{Cell: "%"}, ""},
