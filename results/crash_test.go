@@ -118,10 +118,10 @@ func checkCells(t *testing.T, s *Store, q Query, done []string) int {
 }
 
 // TestKill: whenever a process dies that stores cells, the store opens, holds every
-// cell that was done, and says what it dropped.
+// cell that was done, and says what it dropped. Each run of the test has other moments.
 func TestKill(t *testing.T) {
-	t.Run("folder", func(t *testing.T) { testKill(t, t.TempDir(), 100) })
-	t.Run("postgres", func(t *testing.T) { testKill(t, testhost.Database(t), 20) })
+	t.Run("folder", func(t *testing.T) { testKill(t, t.TempDir(), 50) })
+	t.Run("postgres", func(t *testing.T) { testKill(t, testhost.Database(t), 10) })
 }
 
 func testKill(t *testing.T, place string, kills int) {

@@ -267,7 +267,7 @@ func TestKillImport(t *testing.T) {
 	measure(t, s, owned(t))
 	own := everything(t, s, ownRun)
 	check(t, s.Close())
-	for i := range 20 {
+	for i := range 10 {
 		exe, err := os.Executable()
 		check(t, err)
 		cmd := exec.CommandContext(t.Context(), exe)

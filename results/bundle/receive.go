@@ -109,7 +109,7 @@ func (in *Incoming) unpack(ctx context.Context, r io.Reader) error {
 		switch {
 		case h.Typeflag == tar.TypeDir || h.Typeflag == tar.TypeXGlobalHeader:
 			continue
-		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(name) || door.Name(name) != nil:
+		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(name) || plain.Line(name) != name || len(name) > door.MaxName:
 			return fmt.Errorf("%q is not the name of a plain file", plain.Cut(h.Name, 80))
 		case seen[name]:
 			return fmt.Errorf("%q is in it twice", name)

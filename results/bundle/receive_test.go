@@ -321,18 +321,18 @@ func TestBundleBounds(t *testing.T) {
 		edit   func(e *edits)
 		limits func(*limits)
 	}{
-		"records of nothing": {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, strings.Repeat("{}\n", 20*mib)) }, func(l *limits) { l.records = mib }},
+		"records of nothing": {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, strings.Repeat("{}\n", 8*mib)) }, func(l *limits) { l.records = mib }},
 		"one long record": {func(e *edits) {
-			e.file(recordsOfCell).content = zstdOf(t, `{"error":"`+strings.Repeat("x", 60*mib)+`"}`)
+			e.file(recordsOfCell).content = zstdOf(t, `{"error":"`+strings.Repeat("x", 20*mib)+`"}`)
 		}, func(l *limits) { l.element = mib }},
-		"recorded without end":  {func(e *edits) { e.raw("recorded", "["+strings.Repeat(`"",`, 20*mib)+`""]`) }, func(l *limits) {}},
-		"cells without end":     {func(e *edits) { e.raw("cells", "["+strings.Repeat(`{},`, 20*mib)+`{}]`) }, func(l *limits) {}},
-		"events without end":    {func(e *edits) { e.raw("events", "["+strings.Repeat(event+",", mib)+event+"]") }, func(l *limits) { l.things = 1000 }},
-		"one long cell":         {func(e *edits) { e.raw("cells", `[{"error":"`+strings.Repeat("x", 60*mib)+`"}]`) }, func(l *limits) { l.element = mib }},
-		"a long unknown member": {func(e *edits) { e.raw("more", `"`+strings.Repeat("x", 60*mib)+`"`) }, func(l *limits) { l.element = mib }},
-		"a long index":          {func(e *edits) { e.file(indexName).content = bytes.Repeat([]byte(" "), 60*mib) }, func(l *limits) { l.index = mib }},
-		"a long input":          {func(e *edits) { e.add("inputs/x", make([]byte, 60*mib)) }, func(l *limits) { l.file = mib }},
-		"much for people":       {func(e *edits) { e.add("report.html", make([]byte, 60*mib)) }, func(l *limits) { l.total = mib }},
+		"recorded without end":  {func(e *edits) { e.raw("recorded", "["+strings.Repeat(`"",`, 8*mib)+`""]`) }, func(l *limits) {}},
+		"cells without end":     {func(e *edits) { e.raw("cells", "["+strings.Repeat(`{},`, 8*mib)+`{}]`) }, func(l *limits) {}},
+		"events without end":    {func(e *edits) { e.raw("events", "["+strings.Repeat(event+",", mib/4)+event+"]") }, func(l *limits) { l.things = 1000 }},
+		"one long cell":         {func(e *edits) { e.raw("cells", `[{"error":"`+strings.Repeat("x", 20*mib)+`"}]`) }, func(l *limits) { l.element = mib }},
+		"a long unknown member": {func(e *edits) { e.raw("more", `"`+strings.Repeat("x", 20*mib)+`"`) }, func(l *limits) { l.element = mib }},
+		"a long index":          {func(e *edits) { e.file(indexName).content = bytes.Repeat([]byte(" "), 20*mib) }, func(l *limits) { l.index = mib }},
+		"a long input":          {func(e *edits) { e.add("inputs/x", make([]byte, 20*mib)) }, func(l *limits) { l.file = mib }},
+		"much for people":       {func(e *edits) { e.add("report.html", make([]byte, 20*mib)) }, func(l *limits) { l.total = mib }},
 		"many files": {func(e *edits) {
 			for i := range 20 {
 				e.add(fmt.Sprint("x", i), nil)

@@ -55,26 +55,17 @@ func IsThingID(id string) bool { return thingID.MatchString(id) }
 
 var thingID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
-// maxName bounds what stands on one line: names, images, models.
-const maxName = 4 << 10
+// MaxName bounds what stands on one line: names, images, models.
+const MaxName = 4 << 10
 
 // Lines makes texts fit to stand in a table.
 func Lines(texts ...*string) error {
 	for _, s := range texts {
-		if *s = plain.Line(*s); len(*s) > maxName {
+		if *s = plain.Line(*s); len(*s) > MaxName {
 			return fmt.Errorf("a name has %d bytes: %s", len(*s), plain.Cut(*s, 40))
 		}
 	}
 	return nil
-}
-
-// Name refuses a name that cannot be shown as it is.
-func Name(name string) error {
-	shown := name
-	if err := Lines(&shown); err != nil || shown == name {
-		return err
-	}
-	return fmt.Errorf("%q cannot be shown", plain.Cut(name, 40))
 }
 
 // oneOf refuses a word that is none of those that mean something.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,19 +58,7 @@ func (f figure) set(s *load.Summary, v float64) {
 }
 
 // zero reports whether a figure is 0, or not there.
-func (f figure) zero(s *load.Summary) bool {
-	switch at := f.of(s).(type) {
-	case *int:
-		return *at == 0
-	case *int64:
-		return *at == 0
-	case *float64:
-		return *at == 0
-	case **float64:
-		return *at == nil
-	}
-	return true
-}
+func (f figure) zero(s *load.Summary) bool { return reflect.ValueOf(f.of(s)).Elem().IsZero() }
 
 // figureNamed finds a figure by its name in a summary's JSON, the statistics of
 // latencies among them: "ttft_ms.mean".

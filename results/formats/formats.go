@@ -72,8 +72,8 @@ func (t Tool) line(r results.Row, detail func(*object)) ([]byte, error) {
 	o, err := t.object(r, detail)
 	var line []byte
 	if err == nil {
-		hidden := slices.DeleteFunc(detailed(), o.has) // places where records were
-		if t.format == results.OriginSGLang {          // which does not say when requests began
+		hidden := slices.DeleteFunc(detailed(), o.has)         // places where records were
+		if detail != nil && t.format == results.OriginSGLang { // which does not say when requests began
 			hidden = append(hidden, "start_times")
 		}
 		line, err = o.without(hidden...).line()

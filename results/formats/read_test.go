@@ -41,17 +41,6 @@ func axes(pairs ...any) (all results.Axes) {
 	return all
 }
 
-// again writes what was imported in the format that it came in.
-func again(t *testing.T, in Result, text func(*bytes.Buffer, results.Row) error) string {
-	t.Helper()
-	var b bytes.Buffer
-	check(t, text(&b, results.Row{Cell: in.Cell}))
-	return b.String()
-}
-
-func asVLLMText(b *bytes.Buffer, r results.Row) error   { return vllm().Text(b, r) }
-func asSGLangText(b *bytes.Buffer, r results.Row) error { return sglang().Text(b, r) }
-
 // vllmSaved is an object of --save-result --save-detailed with what vLLM may put
 // there: metadata, a ramp, speculative decoding, and a member that nobody knows.
 const vllmSaved = `{"date": "20261120-093000", "endpoint_type": "openai-chat", "backend": "openai-chat", "label": "nightly", ` +
@@ -139,13 +128,15 @@ func TestImportLosesNothing(t *testing.T) {
 		t.Errorf("SGLang, detailed (-want +got):\n%s", diff)
 	}
 
-	for file, write := range map[string]func(*bytes.Buffer, results.Row) error{
-		"testdata/vllm-serve.txt": asVLLMText, "testdata/vllm-spec.txt": asVLLMText, "testdata/sglang-serve.txt": asSGLangText,
+	for file, tool := range map[string]Tool{
+		"testdata/vllm-serve.txt": vllm(), "testdata/vllm-spec.txt": vllm(), "testdata/sglang-serve.txt": sglang(),
 	} {
 		text, err := os.ReadFile(file)
 		check(t, err)
 		in := importOne(t, "some log\n"+string(text)+"the end\n")
-		if diff := cmp.Diff(string(text), again(t, in, write)); diff != "" {
+		var again bytes.Buffer
+		check(t, tool.Text(&again, results.Row{Cell: in.Cell}))
+		if diff := cmp.Diff(string(text), again.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 	}
