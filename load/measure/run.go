@@ -40,8 +40,7 @@ func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load
 // generator is one run.
 type generator struct {
 	job      load.Job
-	template load.Template
-	material *prompts.Material
+	set      *prompts.Set
 	client   wire.Client
 	progress func(load.Progress)
 
@@ -50,10 +49,6 @@ type generator struct {
 
 func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error) {
 	if err := job.Workload.Check(); err != nil {
-		return nil, err
-	}
-	t, err := load.NewTemplate(job.Target, job.Workload)
-	if err != nil {
 		return nil, err
 	}
 	if err := wire.AllowFiles(sockets(job.Workload)); err != nil {
@@ -66,7 +61,7 @@ func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error
 	if progress == nil {
 		progress = func(load.Progress) {}
 	}
-	return &generator{job: job, template: t, client: c, progress: progress, newSleeper: newClock}, nil
+	return &generator{job: job, client: c, progress: progress, newSleeper: newClock}, nil
 }
 
 // sockets is how many connections a workload may need at once, as far as that
@@ -116,13 +111,13 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 			c = 16 // enough for a server to capture its graphs and fill its caches
 		}
 		warm = g.newPhase(prompts.ForWarmup, w.Warmup)
-		warm.watched(func() { warm.closed(ctx, crew(min(c, w.Warmup), 0, 0), false, nil) })
+		warm.watched(func() { warm.follow(ctx, pace{crew: crew(min(c, w.Warmup), 0, 0)}) })
 	}
 	p := g.newPhase(prompts.ForPrompt, total)
 	g.client.ReadLag() // of the warm-up
 	var took load.Generator
 	p.watched(func() {
-		p.pace(ctx)
+		p.follow(ctx, paceOf(w, prompts.Seed(g.job), g.set.Due))
 		took = p.before.since() // what comes now is ours to compute, and measures nothing
 	})
 
@@ -130,11 +125,13 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	p.tally.complete(&s)
 	s = s.Under(w.SLO, records) // by all gaps
-	s.Source = g.drawn(p, warm)
 	took.ReadLag, took.Calibrated = g.client.ReadLag().Describe(lagPercentiles()), g.job.Calibrated
+	warmed := 0
 	if warm != nil {
+		warmed = warm.queue.Begun()
 		took.Warmup, took.WarmupFailed = w.Warmup, int(warm.failed.Load())
 	}
+	s.Source = g.set.Drawn(p.queue.Begun(), warmed)
 	source := s.Source
 	for _, part := range s.Parts() {
 		part.Generator = took
@@ -144,35 +141,19 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	return &load.Result{Summary: s, Records: records}, ctx.Err()
 }
 
-// drawn is what the measurement took from the data set, after the warm-up.
-func (g *generator) drawn(p, warm *phase) *load.Source {
-	took := func(p *phase) int {
-		switch {
-		case p == nil:
-			return 0
-		case g.material.Talks != nil:
-			return p.begun
-		}
-		return int(p.sent.Load())
-	}
-	return g.material.Drawn(took(p), took(warm))
-}
-
 // prepare makes the data set ready, and says how many requests there will be.
 func (g *generator) prepare(ctx context.Context) (total int, err error) {
 	w := g.job.Workload
-	total = requests(w)
-	if w.Dataset.Kind == load.Trace {
+	if total = requests(w); w.Dataset.Kind == load.Trace {
 		total = w.Requests
 	}
-	if g.material, err = prompts.Open(ctx, g.job, total); err != nil {
+	if g.set, err = prompts.Open(ctx, g.job, total); err != nil {
 		return 0, fmt.Errorf("prepare data set %s: %w", w.Dataset.Kind, hide(g.job, err))
 	}
-	if rows := len(g.material.Rows); w.Dataset.Kind == load.Trace {
-		total = rows
+	if g.set.Due != nil {
+		total = len(g.set.Due)
 	}
-	g.template, err = load.TemplateOf(g.job.Target, w, g.material.AsText)
-	return total, err
+	return total, nil
 }
 
 // duration is the time from the first dispatch to the last response.
@@ -189,15 +170,15 @@ func duration(records []load.Record) time.Duration {
 
 // phase is the warm-up or the measurement.
 type phase struct {
-	g       *generator
-	prompts prompts.Prompts
-	warmup  bool
-	total   int // requests; 0: bounded by time
-	began   time.Time
-	before  spent     // when it started
-	zero    time.Time // from which all times of records count: its first prompts are made by then
+	g      *generator
+	queue  prompts.Queue
+	warmup bool
+	total  int // requests; 0: bounded by time
+	began  time.Time
+	before spent     // when it started
+	zero   time.Time // from which all times of records count: its first prompts are made by then
 
-	next, sent, done, failed, chunks atomic.Int64
+	sent, done, failed, chunks atomic.Int64
 
 	arriving atomic.Int64 // workers that have a connection made for their first request
 
@@ -205,16 +186,13 @@ type phase struct {
 
 	mu      sync.Mutex
 	records [][]load.Record // one list of each worker
-	begun   int             // conversations
-	granted int             // requests, to conversations
 }
 
 func (g *generator) newPhase(use uint64, total int) *phase {
-	p := &phase{g: g, warmup: use == prompts.ForWarmup, total: total, began: time.Now(), tally: tally{limit: maxGaps}}
-	if g.material.Prompts != nil {
-		p.prompts = g.material.Prompts(use)
+	return &phase{
+		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: total,
+		began: time.Now(), tally: tally{limit: maxGaps},
 	}
-	return p
 }
 
 // start is the moment from which the phase's times count.
@@ -270,41 +248,4 @@ func (p *phase) collect() []load.Record {
 	// Prompts are made in this order, but need not leave in it.
 	slices.SortStableFunc(all, func(a, b load.Record) int { return cmp.Compare(a.Sent, b.Sent) })
 	return all
-}
-
-// worker sends one request at a time.
-type worker struct {
-	p       *phase
-	records []load.Record
-	talk    *prompts.Dialogue // under way, with another turn to come
-	heard   []byte            // the answer to its last turn
-}
-
-func (p *phase) newWorker() *worker { return &worker{p: p} }
-
-func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
-	p := w.p
-	w.records = append(w.records, load.Record{
-		Seq: t.seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.input, AskedOutput: t.output,
-	})
-	r := &w.records[len(w.records)-1]
-	p.sent.Add(1)
-	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.job.Workload.NoStream}
-	if w.heard = w.heard[:0]; t.talk != nil {
-		x.Text = &w.heard
-	}
-	p.g.client.Send(ctx, t.body, x)
-	if !r.OK() {
-		p.failed.Add(1)
-	}
-	p.tally.settle(r)
-	w.talk = p.heard(t.talk, r.OK(), w.heard)
-	p.done.Add(1)
-}
-
-// finish hands over what the worker has seen.
-func (w *worker) finish() {
-	w.p.mu.Lock()
-	defer w.p.mu.Unlock()
-	w.p.records = append(w.p.records, w.records)
 }

@@ -113,11 +113,11 @@ func beLeast() (any, error) {
 	}
 	runtime.LockOSThread()
 	w := job.Workload
-	tmpl, err := load.NewTemplate(job.Target, w)
+	set, err := prompts.Open(context.Background(), job, w.Requests)
 	if err != nil {
 		return nil, err
 	}
-	prompts := prompts.NewRandomPrompts(job, prompts.ForPrompt)
+	queue := set.Queue(prompts.ForPrompt, w.Requests)
 	host := strings.TrimPrefix(job.Target.BaseURL, "http://")
 	addr, err := net.ResolveTCPAddr("tcp", host)
 	if err != nil {
@@ -131,7 +131,8 @@ func beLeast() (any, error) {
 	}
 	next := 0
 	post := func(fd int) error {
-		body, _, _ := body(tmpl, prompts, next)
+		session, _ := queue.Next()
+		body := session.Request().Body
 		next++
 		_, err := unix.Write(fd, fmt.Appendf(nil, "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", host, len(body), body))
 		return err

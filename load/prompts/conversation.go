@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"hclbench/load"
 )
@@ -12,7 +14,7 @@ import (
 // talk is one conversation: what its user says, turn by turn.
 type talk struct {
 	system []byte // a JSON string; nil: none
-	Turns  []turn
+	turns  []turn
 }
 
 // turn is one request of a conversation.
@@ -88,10 +90,10 @@ func (s *spoken) add(who string, text *string) error {
 }
 
 // conversations takes conversations in random order, until their turns are
-// enough.
-func conversations(ctx context.Context, job load.Job, total int) (*Material, error) {
+// enough. The warm-up opens conversations of its own.
+func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 	w := job.Workload
-	f, found, source, err := entries(job, sound(w))
+	f, err := entries(job, sound(w))
 	if err != nil {
 		return nil, err
 	}
@@ -102,38 +104,34 @@ func conversations(ctx context.Context, job load.Job, total int) (*Material, err
 			return nil, fmt.Errorf("%w, or say output_tokens in the load", err)
 		}
 	}
-	source.Tokenizer = whoCounts(t)
-	var talks []talk
+	f.source.Tokenizer = whoCounts(t)
+	var all []talk
 	turns := 0
-	// The warm-up opens conversations of its own.
-	for _, k := range Random(Seed(job), forOrder, 0).Perm(len(found)) {
-		if turns >= wanted(total, w) {
-			break
-		}
-		raw, err := found[k].read(f)
-		if err != nil {
-			return nil, err
-		}
+	err = f.shuffled(Seed(job), func(raw []byte) (enough bool, err error) {
 		s, err := parseTalk(raw)
 		if err != nil {
-			return nil, fmt.Errorf("read the data set file again: %w", err)
+			return false, fmt.Errorf("read the data set file again: %w", err)
 		}
 		one, err := s.talk(ctx, t, w.OutputTokens)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if len(one.Turns) == 0 {
-			source.LeftOut++
-			continue
+		if len(one.turns) == 0 {
+			f.source.LeftOut++
+			return false, nil
 		}
-		turns += len(one.Turns)
-		talks = append(talks, one)
+		turns += len(one.turns)
+		all = append(all, one)
+		return turns >= wanted(total, w), nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if len(talks) == 0 {
-		return nil, fmt.Errorf("no conversation is left: %d were without a question, and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no conversation is left: %d were without a question, and %d bad%s", f.source.LeftOut, f.source.Bad, firstOf(f.source.BadLines))
 	}
-	source.Prompts = len(talks)
-	return &Material{Talks: talks, source: source, AsText: true}, nil
+	f.source.Prompts = len(all)
+	return &Set{talks: all, source: f.source, asText: true}, nil
 }
 
 // talk says how long the answers are to be: as asked, or as recorded.
@@ -154,26 +152,70 @@ func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
 			}
 			output = max(n, 1)
 		}
-		out.Turns = append(out.Turns, turn{quoted(says), output})
+		out.turns = append(out.turns, turn{quoted(says), output})
 	}
 	return out, nil
 }
 
-// Dialogue is a conversation under way: one request after the other, each with
-// all that was said before.
-type Dialogue struct {
-	talk  *talk
-	Turns int    // that it may have
-	Next  int    // turn
-	said  []byte // the messages so far, each with a comma behind it
+// talks hands out conversations, in their order and then again. Each may have as many
+// turns as it has, as far as the requests go.
+type talks struct {
+	set      *Set
+	total    int  // requests; 0: as many as are asked for
+	backward bool // begins with those that the measurement comes to last
+
+	next atomic.Int64 // request
+
+	mu      sync.Mutex
+	begun   int
+	granted int // requests, to conversations
 }
 
-func NewDialogue(t *talk, turns int) *Dialogue {
-	d := &Dialogue{talk: t, Turns: turns}
+func (q *talks) Next() (Session, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := q.begun % len(q.set.talks)
+	if q.backward {
+		i = len(q.set.talks) - 1 - i
+	}
+	t := &q.set.talks[i]
+	turns := len(t.turns)
+	if q.total > 0 {
+		turns = min(turns, q.total-q.granted)
+	}
+	if turns == 0 {
+		return nil, false
+	}
+	q.begun++
+	q.granted += turns
+	d := &dialogue{of: q, talk: t, turns: turns}
 	if t.system != nil {
 		d.said = appendMessage(nil, "system", t.system)
 	}
-	return d
+	return d, true
+}
+
+func (q *talks) Begun() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.begun
+}
+
+// giveBack takes requests that are not sent, for other conversations.
+func (q *talks) giveBack(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.granted -= n
+}
+
+// dialogue is a conversation under way: one request after the other, each with
+// all that was said before.
+type dialogue struct {
+	of    *talks
+	talk  *talk
+	turns int    // that it may have
+	next  int    // turn
+	said  []byte // the messages so far, each with a comma behind it
 }
 
 func appendMessage(b []byte, role string, text []byte) []byte {
@@ -182,20 +224,26 @@ func appendMessage(b []byte, role string, text []byte) []byte {
 	return append(b, "},"...)
 }
 
-// Ask is the next request: the list of messages, and how many tokens are asked for.
-func (d *Dialogue) Ask() (messages []byte, output int) {
-	t := d.talk.Turns[d.Next]
+func (d *dialogue) Request() Request {
+	t := d.talk.turns[d.next]
 	d.said = appendMessage(d.said, "user", t.says)
-	messages = make([]byte, 0, len(d.said)+2)
+	messages := make([]byte, 0, len(d.said)+2)
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
-	return append(messages, ']'), t.output
+	messages = append(messages, ']')
+	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output), Output: t.output}
 }
 
-// Hear takes the answer, as it stood between the quotes of JSON strings, and
-// reports whether there is another turn.
-func (d *Dialogue) Hear(answer []byte) bool {
+func (*dialogue) Listens() bool { return true }
+
+// Heard takes the answer, as it stood between the quotes of JSON strings. A conversation
+// whose turn failed does not go on.
+func (d *dialogue) Heard(ok bool, answer []byte) bool {
+	d.next++
+	if !ok {
+		d.of.giveBack(d.turns - d.next)
+		return false
+	}
 	text := append(append([]byte{'"'}, answer...), '"')
 	d.said = appendMessage(d.said, "assistant", text)
-	d.Next++
-	return d.Next < d.Turns
+	return d.next < d.turns
 }

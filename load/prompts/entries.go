@@ -50,30 +50,24 @@ func CheckInputs(j load.Job) error {
 	if sound == nil {
 		return nil
 	}
-	f, found, source, err := entries(j, sound)
+	f, err := entries(j, sound)
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		return errors.Join(fmt.Errorf("data set file %s has no entry that can be used%s", filepath.Base(d.Path), firstOf(source.BadLines)), f.Close())
+	if len(f.found) == 0 {
+		err = fmt.Errorf("data set file %s has no entry that can be used%s", filepath.Base(d.Path), firstOf(f.source.BadLines))
 	}
-	return f.Close()
+	return errors.Join(err, f.Close())
 }
 
 // sound says what is wrong with an entry of the data set's file; nil for a data set
 // whose file has no entries, or that has none.
 func sound(w load.Workload) func(raw []byte) error {
-	switch w.Dataset.Kind {
-	case load.ShareGPT:
-		return func(raw []byte) error { _, _, err := firstTurns(raw); return err }
-	case load.JSONL:
-		return func(raw []byte) error { _, _, err := parseLine(raw, w.OutputTokens); return err }
-	case load.Conversation:
-		return func(raw []byte) error { _, err := parseTalk(raw); return err }
-	case load.Trace:
-		return func(raw []byte) error { _, err := parseRow(raw); return err }
+	k := kinds()[w.Dataset.Kind]
+	if k.sound == nil {
+		return nil
 	}
-	return nil
+	return func(raw []byte) error { return k.sound(w, raw) }
 }
 
 // errSkip says that an entry is sound, but not one to use.
@@ -85,16 +79,22 @@ type entry struct {
 	length int
 }
 
+// file is a data set's file whose entries have been looked at, and not kept.
+type file struct {
+	*os.File
+	found  []entry
+	source *load.Source
+}
+
 // entries reads through a file of JSON values, one to a line or all in an array,
 // without keeping it, and returns where those lie that sound finds sound. It
 // makes sure of the checksum, and counts and names bad entries.
-func entries(j load.Job, sound func(raw []byte) error) (*os.File, []entry, *load.Source, error) {
+func entries(j load.Job, sound func(raw []byte) error) (file, error) {
 	d := j.Workload.Dataset
 	f, err := openFile(j, d.Path)
 	if err != nil {
-		return nil, nil, nil, err
+		return file{}, err
 	}
-	name := filepath.Base(d.Path)
 	c := collector{sound: sound, source: &load.Source{}}
 	sum := sha256.New()
 	src := io.TeeReader(f, sum)
@@ -111,9 +111,23 @@ func entries(j load.Job, sound func(raw []byte) error) (*os.File, []entry, *load
 		err = c.tooBad()
 	}
 	if err != nil {
-		return nil, nil, nil, errors.Join(fmt.Errorf("read data set file %s: %w", name, err), f.Close())
+		return file{}, errors.Join(fmt.Errorf("read data set file %s: %w", filepath.Base(d.Path), err), f.Close())
 	}
-	return f, c.found, c.source, nil
+	return file{f, c.found, c.source}, nil
+}
+
+// shuffled hands over the entries in random order, until there are enough.
+func (f file) shuffled(seed uint64, take func(raw []byte) (enough bool, err error)) error {
+	for _, k := range Random(seed, forOrder, 0).Perm(len(f.found)) {
+		raw := make([]byte, f.found[k].length)
+		if _, err := f.ReadAt(raw, f.found[k].at); err != nil {
+			return fmt.Errorf("read the data set file again: %w", err)
+		}
+		if enough, err := take(raw); enough || err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // collector goes through the entries of a file.
@@ -220,15 +234,6 @@ func (c *collector) lines(r *bufio.Reader) error {
 			return err
 		}
 	}
-}
-
-// read reads one entry again.
-func (e entry) read(f io.ReaderAt) ([]byte, error) {
-	raw := make([]byte, e.length)
-	if _, err := f.ReadAt(raw, e.at); err != nil {
-		return nil, fmt.Errorf("read the data set file again: %w", err)
-	}
-	return raw, nil
 }
 
 // plainError is what is wrong with a JSON value, without Go's words for it.

@@ -35,9 +35,9 @@ func parseLine(raw []byte, asked int) (prompt string, output int, err error) {
 }
 
 // jsonLines takes prompts from a file in random order.
-func jsonLines(ctx context.Context, job load.Job, total int) (*Material, error) {
+func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 	w := job.Workload
-	f, found, source, err := entries(job, sound(w))
+	f, err := entries(job, sound(w))
 	if err != nil {
 		return nil, err
 	}
@@ -46,22 +46,17 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Material, error) 
 	if err != nil {
 		return nil, err
 	}
-	source.Tokenizer = whoCounts(t)
-	order := Random(Seed(job), forOrder, 0).Perm(len(found))
+	f.source.Tokenizer = whoCounts(t)
 	var items []item
-	for _, k := range order[:min(len(order), wanted(total, w))] {
-		raw, err := found[k].read(f)
-		if err != nil {
-			return nil, err
-		}
+	err = f.shuffled(Seed(job), func(raw []byte) (enough bool, err error) {
 		prompt, output, err := parseLine(raw, w.OutputTokens)
 		if err != nil {
-			return nil, fmt.Errorf("read the data set file again: %w", err)
+			return false, fmt.Errorf("read the data set file again: %w", err)
 		}
 		it := item{output: output}
 		if t != nil {
 			if it.ids, err = t.encode(ctx, prompt); err != nil {
-				return nil, err
+				return false, err
 			}
 			it.input = len(it.ids)
 		}
@@ -69,6 +64,10 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Material, error) 
 			it.ids, it.text = nil, quoted(prompt)
 		}
 		items = append(items, it)
+		return len(items) == wanted(total, w), nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return ready(items, w.Warmup, source)
+	return ready(items, w.Warmup, f.source)
 }

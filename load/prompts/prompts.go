@@ -3,14 +3,56 @@
 package prompts
 
 import (
+	"sync/atomic"
+
 	"hclbench/load"
 )
 
-// body is the body of request i and the lengths that it asks for.
-func body(t load.Template, p Prompts, i int) (b []byte, input, output int) {
-	prompt, input, output := p.Append(make([]byte, 0, p.Size()+2), i)
-	return t.Fill(prompt, output), input, output
+// maker makes the prompts of a run, or of its warm-up. Prompt i is the same in
+// whatever order they are made, and several goroutines may make them.
+type maker interface {
+	// append writes prompt i behind b as JSON: a list of token ids, or a string.
+	// Input and output are the lengths that this request asks for; input is 0
+	// where nobody has counted.
+	append(b []byte, i int) (_ []byte, input, output int)
+	// size is about how many bytes a prompt takes.
+	size() int
 }
+
+// rows are prompts that each stand alone.
+type rows struct {
+	maker
+	template load.Template
+	total    int // 0: as many as are asked for
+	next     atomic.Int64
+}
+
+func (q *rows) Next() (Session, bool) {
+	i := int(q.next.Add(1)) - 1
+	return &row{q, i}, q.total == 0 || i < q.total
+}
+
+func (q *rows) Begun() int {
+	if n := int(q.next.Load()); q.total == 0 || n < q.total {
+		return n
+	}
+	return q.total
+}
+
+// row is a session of one request.
+type row struct {
+	of *rows
+	i  int
+}
+
+func (r *row) Request() Request {
+	prompt, input, output := r.of.append(make([]byte, 0, r.of.size()+2), r.i)
+	return Request{Seq: r.i, Body: r.of.template.Fill(prompt, output), Input: input, Output: output}
+}
+
+func (*row) Listens() bool { return false }
+
+func (*row) Heard(bool, []byte) bool { return false }
 
 // item is one prompt that was read: token ids or, without a tokenizer, a string
 // as JSON.
@@ -36,23 +78,12 @@ func newListed(items []item, skip int) listed {
 	return l
 }
 
-func (l listed) Size() int { return l.bytes }
+func (l listed) size() int { return l.bytes }
 
-func (l listed) Append(b []byte, i int) (_ []byte, input, output int) {
+func (l listed) append(b []byte, i int) (_ []byte, input, output int) {
 	it := &l.items[(i+l.skip)%len(l.items)]
 	if it.text != nil {
 		return append(b, it.text...), it.input, it.output
 	}
 	return appendIDs(b, it.ids), it.input, it.output
-}
-
-// Prompts makes the prompts of a run, or of its warm-up. Prompt i is the same in
-// whatever order they are made, and several goroutines may make them.
-type Prompts interface {
-	// append writes prompt i behind b as JSON: a list of token ids, or a string.
-	// Input and output are the lengths that this request asks for; input is 0
-	// where nobody has counted.
-	Append(b []byte, i int) (_ []byte, input, output int)
-	// size is about how many bytes a prompt takes.
-	Size() int
 }

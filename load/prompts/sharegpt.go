@@ -61,8 +61,8 @@ func firstTurns(raw []byte) (prompt, answer string, err error) {
 
 // shareGPT takes the first question and the length of the first answer of
 // conversations in random order, until there are enough.
-func shareGPT(ctx context.Context, job load.Job, total int) (*Material, error) {
-	f, found, source, err := entries(job, sound(job.Workload))
+func shareGPT(ctx context.Context, job load.Job, total int) (*Set, error) {
+	f, err := entries(job, sound(job.Workload))
 	if err != nil {
 		return nil, err
 	}
@@ -71,57 +71,61 @@ func shareGPT(ctx context.Context, job load.Job, total int) (*Material, error) {
 	if err != nil {
 		return nil, err
 	}
-	source.Tokenizer = t.name()
-	w, d := job.Workload, job.Workload.Dataset
-	asked := max(w.OutputTokens, d.OutputTokens)
-	bounds := filterOf(d.Filter)
+	f.source.Tokenizer = t.name()
 	var items []item
-	for _, k := range Random(Seed(job), forOrder, 0).Perm(len(found)) {
-		if len(items) == wanted(total, w) {
-			break
-		}
-		raw, err := found[k].read(f)
+	err = f.shuffled(Seed(job), func(raw []byte) (enough bool, err error) {
+		it, ok, err := firstQuestion(ctx, job.Workload, t, raw)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		prompt, answer, err := firstTurns(raw)
-		if err != nil {
-			return nil, fmt.Errorf("read the data set file again: %w", err)
-		}
-		it := item{output: asked}
-		if it.ids, err = t.encode(ctx, prompt); err != nil {
-			return nil, err
-		}
-		if asked == 0 {
-			if it.output, err = count(ctx, t, answer); err != nil {
-				return nil, err
-			}
-		}
-		if n := d.InputTokens; n > 0 {
-			if len(it.ids) < n {
-				source.LeftOut++
-				continue
-			}
-			if w.Endpoint == load.Chat && len(it.ids) > n {
-				text, ok := t.decode(it.ids[:n])
-				if !ok {
-					return nil, errors.New("to cut prompts for /v1/chat/completions the data set needs a tokenizer.json: the server's /tokenize does not turn tokens back into text")
-				}
-				prompt = text
-			}
-			it.ids = it.ids[:n:n]
-		}
-		it.input = len(it.ids)
-		if !bounds.passes(it.input, it.output, asked > 0) {
-			source.LeftOut++
-			continue
-		}
-		if w.Endpoint == load.Chat {
-			it.ids, it.text = nil, quoted(prompt)
+		if !ok {
+			f.source.LeftOut++
+			return false, nil
 		}
 		items = append(items, it)
+		return len(items) == wanted(total, job.Workload), nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return ready(items, w.Warmup, source)
+	return ready(items, job.Workload.Warmup, f.source)
+}
+
+// firstQuestion is the prompt of one conversation; ok is false when the data set leaves
+// it out.
+func firstQuestion(ctx context.Context, w load.Workload, t tokens, raw []byte) (it item, ok bool, err error) {
+	prompt, answer, err := firstTurns(raw)
+	if err != nil {
+		return it, false, fmt.Errorf("read the data set file again: %w", err)
+	}
+	asked := max(w.OutputTokens, w.Dataset.OutputTokens)
+	it.output = asked
+	if it.ids, err = t.encode(ctx, prompt); err != nil {
+		return it, false, err
+	}
+	if asked == 0 {
+		if it.output, err = count(ctx, t, answer); err != nil {
+			return it, false, err
+		}
+	}
+	if n := w.Dataset.InputTokens; n > 0 {
+		if len(it.ids) < n {
+			return it, false, nil
+		}
+		if w.Endpoint == load.Chat && len(it.ids) > n {
+			text, ok := t.decode(it.ids[:n])
+			if !ok {
+				return it, false, errNoDecoder
+			}
+			prompt = text
+		}
+		it.ids = it.ids[:n:n]
+	}
+	it.input = len(it.ids)
+	if w.Endpoint == load.Chat {
+		it.ids, it.text = nil, quoted(prompt)
+	}
+	return it, filterOf(w.Dataset.Filter).passes(it.input, it.output, asked > 0), nil
 }
 
 // wanted is how many prompts a run and its warm-up need.

@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"context"
 	"math/rand/v2"
 	"strconv"
 
@@ -70,7 +71,12 @@ type randomPrompts struct {
 	words         bool
 }
 
-func NewRandomPrompts(job load.Job, use uint64) randomPrompts {
+// randomTokens are made here, and so nothing is read.
+func randomTokens(_ context.Context, job load.Job, _ int) (*Set, error) {
+	return &Set{rows: func(use uint64) maker { return newRandomPrompts(job, use) }}, nil
+}
+
+func newRandomPrompts(job load.Job, use uint64) randomPrompts {
 	w, d := job.Workload, job.Workload.Dataset
 	return randomPrompts{
 		seed: Seed(job), use: use, words: w.Endpoint == load.Chat,
@@ -79,9 +85,9 @@ func NewRandomPrompts(job load.Job, use uint64) randomPrompts {
 	}
 }
 
-func (p randomPrompts) Size() int { return bytesPerToken * p.input.High }
+func (p randomPrompts) size() int { return bytesPerToken * p.input.High }
 
-func (p randomPrompts) Append(b []byte, i int) (_ []byte, input, output int) {
+func (p randomPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	r := Random(p.seed, p.use, uint64(i))
 	input, output = draw(p.input, r), draw(p.output, r)
 	s := newSynthetic(b, p.words)
@@ -99,6 +105,10 @@ type sharedPrompts struct {
 	words                    bool
 }
 
+func sharedPrefixes(_ context.Context, job load.Job, _ int) (*Set, error) {
+	return &Set{rows: func(use uint64) maker { return newSharedPrompts(job, use) }}, nil
+}
+
 func newSharedPrompts(job load.Job, use uint64) sharedPrompts {
 	w, d := job.Workload, job.Workload.Dataset
 	span := func(n int) load.Span { return load.Lengths(n, d.RangeRatio, load.ConventionSGLang) }
@@ -110,9 +120,9 @@ func newSharedPrompts(job load.Job, use uint64) sharedPrompts {
 	}
 }
 
-func (p sharedPrompts) Size() int { return bytesPerToken * (p.prefix.High + p.question.High) }
+func (p sharedPrompts) size() int { return bytesPerToken * (p.prefix.High + p.question.High) }
 
-func (p sharedPrompts) Append(b []byte, i int) (_ []byte, input, output int) {
+func (p sharedPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	k := p.order[i%len(p.order)]
 	group := Random(p.seed^scramble(p.use), forGroup, uint64(k/p.each))
 	own := Random(p.seed, p.use, uint64(k))

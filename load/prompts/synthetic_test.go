@@ -42,11 +42,11 @@ func job(w load.Workload) load.Job {
 }
 
 func TestPromptIDs(t *testing.T) {
-	p := NewRandomPrompts(job(load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 3200}, OutputTokens: 800, Endpoint: load.Completions}), ForPrompt)
+	p := newRandomPrompts(job(load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 3200}, OutputTokens: 800, Endpoint: load.Completions}), ForPrompt)
 	var sum, n float64
 	seen := map[string]bool{}
 	for i := range 20 {
-		b, input, output := p.Append(nil, i)
+		b, input, output := p.append(nil, i)
 		var ids []int
 		if err := json.Unmarshal(b, &ids); err != nil {
 			t.Fatal(err)
@@ -77,15 +77,15 @@ func TestPromptIDs(t *testing.T) {
 func TestPromptIsItsOwn(t *testing.T) {
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 50, RangeRatio: ratio(0.1)}, OutputTokens: 9, Endpoint: load.Completions}
 	make1 := func(j load.Job, use uint64, i int) string {
-		b, _, _ := NewRandomPrompts(j, use).Append(nil, i)
+		b, _, _ := newRandomPrompts(j, use).append(nil, i)
 		return string(b)
 	}
 	base := make1(job(w), ForPrompt, 5)
-	p := NewRandomPrompts(job(w), ForPrompt)
+	p := newRandomPrompts(job(w), ForPrompt)
 	for i := range 5 {
-		p.Append(nil, i)
+		p.append(nil, i)
 	}
-	again, _, _ := p.Append(nil, 5)
+	again, _, _ := p.append(nil, 5)
 	if string(again) != base {
 		t.Error("prompt 5 is another after prompts 0 to 4")
 	}
@@ -103,10 +103,10 @@ func TestPromptIsItsOwn(t *testing.T) {
 
 // TestRanges: all lengths of a range are drawn, and none beside it.
 func TestRanges(t *testing.T) {
-	p := NewRandomPrompts(job(load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 6, RangeRatio: ratio(0.5), Convention: load.ConventionVLLM}, OutputTokens: 4, Endpoint: load.Chat}), ForPrompt)
+	p := newRandomPrompts(job(load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 6, RangeRatio: ratio(0.5), Convention: load.ConventionVLLM}, OutputTokens: 4, Endpoint: load.Chat}), ForPrompt)
 	in, out := map[int]int{}, map[int]int{}
 	for i := range 500 {
-		b, input, output := p.Append(nil, i)
+		b, input, output := p.append(nil, i)
 		if n := len(strings.Fields(string(b))); n != input {
 			t.Fatalf("%d words of %d", n, input)
 		}
@@ -145,9 +145,9 @@ func TestBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := NewRandomPrompts(job(c.w), ForPrompt)
-		b, _, _ := body(tmpl, p, 3)
-		prompt, _, _ := p.Append(nil, 3)
+		p := newRandomPrompts(job(c.w), ForPrompt)
+		b := (&row{&rows{maker: p, template: tmpl}, 3}).Request().Body
+		prompt, _, _ := p.append(nil, 3)
 		if diff := cmp.Diff(c.want, strings.Replace(string(b), string(prompt), "PROMPT", 1)); diff != "" {
 			t.Errorf("%s body (-want +got):\n%s", c.w.Endpoint, diff)
 		}
@@ -167,9 +167,9 @@ func BenchmarkBody(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			p := NewRandomPrompts(job(w), ForPrompt)
+			q := &rows{maker: newRandomPrompts(job(w), ForPrompt), template: tmpl}
 			for i := 0; b.Loop(); i++ {
-				body(tmpl, p, i)
+				(&row{q, i}).Request()
 			}
 		})
 	}

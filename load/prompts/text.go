@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -26,7 +25,7 @@ const (
 
 // pieces makes prompts of a text: cuts of an exact number of tokens, each from a
 // place of its own.
-func pieces(ctx context.Context, job load.Job) (*Material, error) {
+func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 	w, d := job.Workload, job.Workload.Dataset
 	t, err := needTokens(ctx, job)
 	if err != nil {
@@ -54,14 +53,14 @@ func pieces(ctx context.Context, job load.Job) (*Material, error) {
 	}
 	if w.Endpoint == load.Chat {
 		if _, ok := t.decode(ids[:1]); !ok {
-			return nil, errors.New("to cut text for /v1/chat/completions the data set needs a tokenizer.json: the server's /tokenize does not turn tokens back into text")
+			return nil, errNoDecoder
 		}
 	}
 	places := len(ids) - d.InputTokens + 1
-	return &Material{
+	return &Set{
 		source: &load.Source{Tokenizer: t.name(), SHA256: sum, Prompts: places},
-		AsText: w.Endpoint == load.Chat,
-		Prompts: func(use uint64) Prompts {
+		asText: w.Endpoint == load.Chat,
+		rows: func(use uint64) maker {
 			return cutPrompts{seed: Seed(job), use: use, ids: ids, places: places, input: d.InputTokens, output: w.OutputTokens, text: w.Endpoint == load.Chat, tokens: t}
 		},
 	}, nil
@@ -89,9 +88,9 @@ type cutPrompts struct {
 	tokens        tokens
 }
 
-func (c cutPrompts) Size() int { return bytesPerToken * c.input }
+func (c cutPrompts) size() int { return bytesPerToken * c.input }
 
-func (c cutPrompts) Append(b []byte, i int) (_ []byte, input, output int) {
+func (c cutPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	at := Random(c.seed, c.use, uint64(i)).IntN(c.places)
 	ids := c.ids[at : at+c.input]
 	if c.text {

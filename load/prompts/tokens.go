@@ -33,6 +33,10 @@ type tokens interface {
 // errNoTokenizer: the server has no endpoint for it.
 var errNoTokenizer = errors.New("the server has no /tokenize")
 
+// errNoDecoder: text that is cut is put together again from its tokens.
+var errNoDecoder = errors.New("to cut text for /v1/chat/completions the data set needs a tokenizer.json: " +
+	"the server's /tokenize does not turn tokens back into text")
+
 // newTokens is the data set's own tokenizer, or the server's. It is nil when
 // there is neither.
 func newTokens(ctx context.Context, job load.Job) (tokens, error) {

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,15 +17,15 @@ import (
 // (Mooncake's block).
 const blockTokens = 512
 
-// Row is one request of a trace.
-type Row struct {
-	At            time.Duration // from the first
+// recording is one request of a trace.
+type recording struct {
+	at            time.Duration // from the first
 	input, output int
 	hashes        []int64 // one for each block of the prompt; equal blocks are equal tokens
 }
 
-// parseRow reads a line of Mooncake's JSONL.
-func parseRow(raw []byte) (Row, error) {
+// parseRecording reads a line of Mooncake's JSONL.
+func parseRecording(raw []byte) (recording, error) {
 	var l struct {
 		Timestamp    *float64 `json:"timestamp"` // ms
 		InputLength  int      `json:"input_length"`
@@ -32,26 +33,26 @@ func parseRow(raw []byte) (Row, error) {
 		HashIDs      []int64  `json:"hash_ids"`
 	}
 	if err := json.Unmarshal(raw, &l); err != nil {
-		return Row{}, plainError(err)
+		return recording{}, plainError(err)
 	}
 	switch {
 	case l.Timestamp == nil:
-		return Row{}, errors.New("no number \"timestamp\"")
+		return recording{}, errors.New("no number \"timestamp\"")
 	case !(math.Abs(*l.Timestamp) < 1e12): // some thirty years
-		return Row{}, fmt.Errorf("\"timestamp\" is %v ms", *l.Timestamp)
+		return recording{}, fmt.Errorf("\"timestamp\" is %v ms", *l.Timestamp)
 	case l.InputLength < 1:
-		return Row{}, fmt.Errorf("\"input_length\" is %d", l.InputLength)
+		return recording{}, fmt.Errorf("\"input_length\" is %d", l.InputLength)
 	case l.OutputLength < 1:
-		return Row{}, fmt.Errorf("\"output_length\" is %d", l.OutputLength)
+		return recording{}, fmt.Errorf("\"output_length\" is %d", l.OutputLength)
 	}
-	return Row{time.Duration(math.Round(*l.Timestamp / 1e3 * 1e9)), l.InputLength, l.OutputLength, l.HashIDs}, nil
+	return recording{time.Duration(math.Round(*l.Timestamp / 1e3 * 1e9)), l.InputLength, l.OutputLength, l.HashIDs}, nil
 }
 
 // trace reads the requests of a trace and puts them in the order of their times.
-func trace(job load.Job) (*Material, error) {
-	var rows []Row
-	f, _, source, err := entries(job, func(raw []byte) error {
-		r, err := parseRow(raw)
+func trace(_ context.Context, job load.Job, _ int) (*Set, error) {
+	var rows []recording
+	f, err := entries(job, func(raw []byte) error {
+		r, err := parseRecording(raw)
 		if err == nil {
 			rows = append(rows, r)
 		}
@@ -64,13 +65,13 @@ func trace(job load.Job) (*Material, error) {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
 	if len(rows) == 0 {
-		return nil, errors.New("the trace has no requests" + firstOf(source.BadLines))
+		return nil, errors.New("the trace has no requests" + firstOf(f.source.BadLines))
 	}
 	w := job.Workload
-	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.At, b.At) })
-	slowdown, zero := cmp.Or(w.Dataset.Slowdown, 1), rows[0].At
+	slices.SortStableFunc(rows, func(a, b recording) int { return cmp.Compare(a.at, b.at) })
+	slowdown, zero := cmp.Or(w.Dataset.Slowdown, 1), rows[0].at
 	for i := range rows {
-		rows[i].At = time.Duration(math.Round(float64(rows[i].At-zero) * slowdown))
+		rows[i].at = time.Duration(math.Round(float64(rows[i].at-zero) * slowdown))
 		if w.OutputTokens > 0 {
 			rows[i].output = w.OutputTokens
 		}
@@ -79,11 +80,15 @@ func trace(job load.Job) (*Material, error) {
 		rows = rows[:min(len(rows), w.Requests)]
 	}
 	if end := time.Duration(w.Duration); end > 0 {
-		n, _ := slices.BinarySearchFunc(rows, end, func(r Row, t time.Duration) int { return cmp.Compare(r.At, t) })
+		n, _ := slices.BinarySearchFunc(rows, end, func(r recording, t time.Duration) int { return cmp.Compare(r.at, t) })
 		rows = rows[:n]
 	}
-	source.Prompts = len(rows)
-	return &Material{Rows: rows, source: source, Prompts: func(use uint64) Prompts {
+	f.source.Prompts = len(rows)
+	due := make([]time.Duration, len(rows))
+	for i, r := range rows {
+		due[i] = r.at
+	}
+	return &Set{Due: due, source: f.source, rows: func(use uint64) maker {
 		return traced{seed: Seed(job), use: use, rows: rows, words: w.Endpoint == load.Chat}
 	}}, nil
 }
@@ -91,13 +96,13 @@ func trace(job load.Job) (*Material, error) {
 // traced are the prompts of kind [Trace].
 type traced struct {
 	seed, use uint64
-	rows      []Row
+	rows      []recording
 	words     bool
 }
 
-func (p traced) Size() int { return bytesPerToken * 4 * blockTokens }
+func (p traced) size() int { return bytesPerToken * 4 * blockTokens }
 
-func (p traced) Append(b []byte, i int) (_ []byte, input, output int) {
+func (p traced) append(b []byte, i int) (_ []byte, input, output int) {
 	r := p.rows[i%len(p.rows)]
 	s := newSynthetic(b, p.words)
 	for _, hash := range r.hashes {

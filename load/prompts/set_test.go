@@ -31,7 +31,7 @@ func TestSharedPrefixLengths(t *testing.T) {
 	outputs := map[int]int{}
 	prefixes := map[int]int{}
 	for i := range 4000 {
-		b, input, output := p.Append(nil, i)
+		b, input, output := p.append(nil, i)
 		if n := bytes.Count(b, []byte(",")) + 1; n != input {
 			t.Fatalf("%d ids, said to be %d", n, input)
 		}
@@ -60,7 +60,7 @@ func TestPromptsWithoutServer(t *testing.T) {
 	sent := newSharedPrompts(job(w), ForPrompt)
 	n := 0
 	source, err := Make(t.Context(), job(w), func(i int, prompt []byte, output int) error {
-		if want, _, _ := sent.Append(nil, i); string(prompt) != string(want) || output != 7 || i != n {
+		if want, _, _ := sent.append(nil, i); string(prompt) != string(want) || output != 7 || i != n {
 			t.Errorf("prompt %d = %s with %d tokens of output, want %s", i, prompt, output, want)
 		}
 		n++

@@ -1,0 +1,208 @@
+package measure
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"hclbench/load"
+	"hclbench/load/prompts"
+	"hclbench/load/wire"
+)
+
+// ticket is one request to be sent.
+type ticket struct {
+	prompts.Request
+	session   prompts.Session // that it belongs to
+	scheduled time.Duration
+}
+
+// take makes the next request of a session ready or, without one, the first of
+// another; ok is false when none is left.
+func (p *phase) take(s prompts.Session) (t ticket, ok bool) {
+	if s == nil {
+		if s, ok = p.queue.Next(); !ok {
+			return ticket{}, false
+		}
+	}
+	return ticket{Request: s.Request(), session: s}, true
+}
+
+// follow sends requests at a pace and waits for the answers.
+func (p *phase) follow(ctx context.Context, x pace) {
+	if p.total > 0 {
+		x.crew = x.crew[:min(len(x.crew), p.total)]
+	}
+	// The first prompts are made before the clock starts.
+	start := make(chan struct{})
+	var prepared, workers sync.WaitGroup
+	prepared.Add(len(x.crew))
+	for _, shifts := range x.crew {
+		workers.Go(func() {
+			w := p.newWorker()
+			defer w.finish()
+			first, taken := ticket{}, false
+			if shifts[0].from == 0 {
+				first, taken = p.take(nil)
+			}
+			prepared.Done()
+			<-start
+			w.closed(ctx, shifts, x.atOnce, first, taken)
+		})
+	}
+	prepared.Wait()
+	p.g.client.Open(ctx, x.atFirst())
+	p.start()
+	close(start)
+	p.open(ctx, x.due, x.limit)
+	workers.Wait()
+}
+
+// open begins a session at each moment of at, at most limit of them at a time (0: any
+// number). One that the limit holds up goes as soon as another is over.
+func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
+	if len(at) == 0 {
+		return
+	}
+	free := make(chan ticket)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer close(free)
+	sleep := p.g.newSleeper(ctx)
+	defer sleep.stop()
+	started := 0
+	for _, due := range at {
+		t, ok := p.take(nil)
+		if !ok {
+			return
+		}
+		t.scheduled = due
+		if !sleep.until(ctx, p.zero.Add(due)) {
+			return
+		}
+		select {
+		case free <- t:
+			continue
+		default:
+		}
+		if limit == 0 || started < limit {
+			started++
+			workers.Go(func() {
+				w := p.newWorker()
+				defer w.finish()
+				w.serve(ctx, t, free)
+			})
+			continue
+		}
+		select {
+		case free <- t:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// worker sends one request at a time.
+type worker struct {
+	p       *phase
+	records []load.Record
+	session prompts.Session // under way, with another request to come
+	heard   []byte          // the answer to its last request
+}
+
+func (p *phase) newWorker() *worker { return &worker{p: p} }
+
+// closed sends one request after the other in its shifts, until none is left. first is
+// the first of them, where taken says that it has been made.
+func (w *worker) closed(ctx context.Context, shifts []shift, atOnce bool, t ticket, taken bool) {
+	p := w.p
+	sleep := newTimer()
+	defer sleep.stop()
+	idle := time.Duration(0)
+	for _, s := range shifts {
+		if !p.arrive(ctx, sleep, s.from) {
+			return
+		}
+		for ready := max(s.from, idle); ready < s.to && ctx.Err() == nil; ready = idle {
+			if !taken {
+				if t, taken = p.take(w.session); !taken {
+					return
+				}
+			}
+			t.scheduled = ready
+			if atOnce {
+				t.scheduled = 0
+			}
+			w.do(ctx, t, ready)
+			taken = false
+			idle = time.Since(p.zero)
+		}
+	}
+}
+
+// arrive waits for the beginning of a worker's shift, and sees to it that there is a
+// connection by then.
+func (p *phase) arrive(ctx context.Context, sleep sleeper, from time.Duration) bool {
+	if from > connectAhead && time.Since(p.zero) < from-connectAhead {
+		if !sleep.until(ctx, p.zero.Add(from-connectAhead)) {
+			return false
+		}
+		defer p.arriving.Add(-1)
+		p.g.client.Open(ctx, int(p.arriving.Add(1)))
+	}
+	return sleep.until(ctx, p.zero.Add(from))
+}
+
+// serve carries out one session after another, as they come.
+func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
+	p := w.p
+	ready, end := t.scheduled, p.g.job.Workload.End()
+	for {
+		w.do(ctx, t, ready)
+		idle := time.Since(p.zero)
+		ok := true
+		for w.session != nil && ctx.Err() == nil && (end == 0 || idle < end) {
+			if t, ok = p.take(w.session); !ok {
+				return
+			}
+			t.scheduled = idle
+			w.do(ctx, t, idle)
+			idle = time.Since(p.zero)
+		}
+		w.session = nil
+		if t, ok = <-more; !ok || ctx.Err() != nil {
+			return
+		}
+		ready = max(t.scheduled, idle)
+	}
+}
+
+// do sends a request and waits for its answer.
+func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
+	p := w.p
+	w.records = append(w.records, load.Record{
+		Seq: t.Seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.Input, AskedOutput: t.Output,
+	})
+	r := &w.records[len(w.records)-1]
+	p.sent.Add(1)
+	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.job.Workload.NoStream}
+	if w.heard = w.heard[:0]; t.session.Listens() {
+		x.Text = &w.heard
+	}
+	p.g.client.Send(ctx, t.Body, x)
+	if !r.OK() {
+		p.failed.Add(1)
+	}
+	p.tally.settle(r)
+	if w.session = nil; t.session.Heard(r.OK(), w.heard) {
+		w.session = t.session
+	}
+	p.done.Add(1)
+}
+
+// finish hands over what the worker has seen.
+func (w *worker) finish() {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	w.p.records = append(w.p.records, w.records)
+}

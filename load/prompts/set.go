@@ -1,0 +1,158 @@
+package prompts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"hclbench/load"
+)
+
+// enough is how many prompts are made ready for a run that only time ends.
+const enough = 10_000
+
+// Set is a data set made ready for a run.
+type Set struct {
+	Due []time.Duration // trace: when each session is due; nil: the load says
+
+	rows     func(use uint64) maker
+	asText   bool // prompts are strings, also where they could be token ids
+	talks    []talk
+	source   *load.Source // nil: made here
+	template load.Template
+}
+
+// kind is how data sets of one kind are made ready.
+type kind struct {
+	// open reads what is needed; total is how many requests are measured, 0: nobody
+	// knows beforehand.
+	open func(ctx context.Context, job load.Job, total int) (*Set, error)
+	// sound says what is wrong with an entry of the file. Nil: it has no entries.
+	sound func(w load.Workload, raw []byte) error
+}
+
+// kinds are all of them, by their names.
+func kinds() map[string]kind {
+	return map[string]kind{
+		load.Random:       {open: randomTokens},
+		load.SharedPrefix: {open: sharedPrefixes},
+		load.ShareGPT:     {shareGPT, func(_ load.Workload, raw []byte) error { _, _, err := firstTurns(raw); return err }},
+		load.Text:         {open: pieces},
+		load.JSONL:        {jsonLines, func(w load.Workload, raw []byte) error { _, _, err := parseLine(raw, w.OutputTokens); return err }},
+		load.Conversation: {conversations, func(_ load.Workload, raw []byte) error { _, err := parseTalk(raw); return err }},
+		load.Trace:        {trace, func(_ load.Workload, raw []byte) error { _, err := parseRecording(raw); return err }},
+	}
+}
+
+// Open reads what a job's data set needs. total is how many requests are measured; 0:
+// nobody knows beforehand.
+func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
+	set, err := open(ctx, job, total)
+	if err != nil {
+		return nil, err
+	}
+	set.template, err = load.TemplateOf(job.Target, job.Workload, set.asText)
+	return set, err
+}
+
+func open(ctx context.Context, job load.Job, total int) (*Set, error) {
+	k, ok := kinds()[job.Workload.Dataset.Kind]
+	if !ok {
+		return nil, fmt.Errorf("data set kind %q is not known", job.Workload.Dataset.Kind)
+	}
+	return k.open(ctx, job, total)
+}
+
+// Queue are the sessions of a warm-up or a measurement of so many requests; 0: until
+// time is up.
+func (s *Set) Queue(use uint64, total int) Queue {
+	if s.talks != nil {
+		return &talks{set: s, total: total, backward: use == ForWarmup}
+	}
+	return &rows{maker: s.rows(use), template: s.template, total: total}
+}
+
+// fileOf is where a path of the data set lies on this machine.
+func fileOf(j load.Job, path string) string { return cmp.Or(j.Files[path], path) }
+
+// Make makes the prompts that a job measures, without sending them and without a
+// server: each as JSON, a list of token ids or a text, with the number of tokens
+// that it asks for. The source is nil where no file was read.
+func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, output int) error) (*load.Source, error) {
+	if err := errors.Join(job.Workload.Dataset.Check(), job.Workload.Dataset.WithoutServer()); err != nil {
+		return nil, err
+	}
+	n := job.Workload.Requests
+	m, err := open(ctx, job, n)
+	if err != nil {
+		return nil, err
+	}
+	all := m.rows(ForPrompt)
+	var b []byte
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		var output int
+		b, _, output = all.append(b[:0], i)
+		if err := each(i, b, output); err != nil {
+			return nil, err
+		}
+	}
+	return m.Drawn(n, 0), nil
+}
+
+// ready makes material of the prompts that were read. The warm-up takes the last of
+// them, to which the measurement comes last.
+func ready(items []item, warmup int, source *load.Source) (*Set, error) {
+	if len(items) == 0 {
+		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
+	}
+	source.Prompts = len(items)
+	return &Set{
+		asText: items[0].text != nil,
+		source: source,
+		rows: func(use uint64) maker {
+			if use == ForWarmup {
+				return newListed(items, max(0, len(items)-warmup))
+			}
+			return newListed(items, 0)
+		},
+	}, nil
+}
+
+// Drawn is the source of a run that has measured and warmed up with so many sessions.
+func (m *Set) Drawn(measured, warmed int) *load.Source {
+	if m.source == nil {
+		return nil
+	}
+	s := *m.source
+	if m.talks == nil {
+		s.Repeated = max(0, measured-s.Prompts)
+	}
+	measured, warmed = min(measured, s.Prompts), min(warmed, s.Prompts)
+	if again := measured + warmed - s.Prompts; again > 0 {
+		s.Measured, s.Warmed = measured, again
+	}
+	return &s
+}
+
+func firstOf(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return " (" + lines[0] + ")"
+}
+
+// openFile opens a file of the data set.
+func openFile(j load.Job, path string) (*os.File, error) {
+	f, err := os.Open(fileOf(j, path))
+	if err != nil {
+		return nil, fmt.Errorf("open data set file %s: %w", filepath.Base(path), errors.Unwrap(err))
+	}
+	return f, nil
+}
