@@ -2,10 +2,11 @@ package report
 
 import (
 	"fmt"
-	"hclbench/results"
-	"hclbench/where"
 	"slices"
 	"strings"
+
+	"hclbench/results"
+	"hclbench/where"
 )
 
 // asked are the charts that the layout asks for, and why some of them are missing.

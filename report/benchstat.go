@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"hclbench/report/number"
-	"hclbench/results"
 	"strings"
 	"unicode"
+
+	"hclbench/report/number"
+	"hclbench/results"
 )
 
 // benchstat writes the rows of both sides, told apart by the key "side":

@@ -41,7 +41,7 @@ func TestCell(t *testing.T) {
 	for _, want := range []string{
 		"Engine              vllm.h200 on h200 8xH200\n",
 		"Image               vllm/vllm-openai:v0.7.3 sha256:abc\n",
-		"                    61.5 s loading weights\n",
+		"of it               61.5 s loading weights\n",
 		"Versions            torch 2.5.1\n                    vllm 0.7.3\n",
 		"                      \"os\": \"Ubuntu\"\n",
 		"Identity            --tp: 8\n                    deployment: d1\n",

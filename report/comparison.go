@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hclbench/results"
 	"math"
 	"slices"
 	"strings"
+
+	"hclbench/results"
 )
 
 // Difference is what changed between two sets of results.

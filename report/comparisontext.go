@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"hclbench/load"
-	"hclbench/plain"
-	"hclbench/report/number"
-	"hclbench/results"
 	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/report/number"
+	"hclbench/results"
 )
 
 // Write writes the comparison: "text", "markdown", "json" or "benchstat", which is

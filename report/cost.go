@@ -2,13 +2,9 @@ package report
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -80,135 +76,4 @@ func hostGPUs(gpus string) int {
 		return 0
 	}
 	return count
-}
-
-// Spending is what one run had of one host.
-type Spending struct {
-	Run   string  `json:"run"`
-	Host  string  `json:"host"`
-	Price float64 `json:"price_per_hour,omitempty"` // USD; 0: not known
-
-	// Held is the time from the first start of an engine to the end of the last, in
-	// seconds. It divides into Starting (until engines served), Measuring (cells)
-	// and Idle, which is the rest: stopping, checks, waiting.
-	Held      float64 `json:"held_s"`
-	Starting  float64 `json:"starting_s"`
-	Measuring float64 `json:"measuring_s"`
-	Idle      float64 `json:"idle_s"`
-
-	Cost     float64 `json:"cost_usd,omitempty"`      // of Held
-	IdleCost float64 `json:"idle_cost_usd,omitempty"` // of Idle
-}
-
-// String is what a run had of a host, in a line.
-func (s Spending) String() string {
-	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
-	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
-		s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle))
-	if s.Price > 0 {
-		line += fmt.Sprintf("; %.2f USD, %.2f of it idle", s.Cost, s.IdleCost)
-	}
-	return line
-}
-
-// held is Held as people say it: "35s", "2h10m0s".
-func (s Spending) held() string {
-	return time.Duration(s.Held * float64(time.Second)).Round(time.Second).String()
-}
-
-// spendingSheet is what runs had of hosts.
-func spendingSheet(all []Spending) *sheet {
-	var lines [][]string
-	for _, s := range all {
-		part := func(v float64) string {
-			if s.Held <= 0 {
-				return ""
-			}
-			return number.Text(100 * v / s.Held)
-		}
-		money := func(v float64) string {
-			if s.Price <= 0 {
-				return ""
-			}
-			return fmt.Sprintf("%.2f", v)
-		}
-		lines = append(lines, []string{s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle), money(s.Price), money(s.Cost), money(s.IdleCost)})
-	}
-	return tabulate([]column{{name: "Run", left: true}, {name: "Host", left: true}, {name: "Held"},
-		{group: "% of it", name: "Starting"}, {group: "% of it", name: "Measuring"}, {group: "% of it", name: "Idle"},
-		{group: "USD", name: "per hour"}, {group: "USD", name: "in all"}, {group: "USD", name: "of it idle"}}, lines)
-}
-
-// Spent adds up what runs had of their hosts. It knows what rows know: an engine
-// that never came to a cell is not in them. What was imported or rehearsed has
-// held no host.
-func Spent(rows []results.Row) []Spending {
-	type key struct{ run, host string }
-	type span struct{ from, to time.Time }
-	var order []key
-	spans := map[key]*span{}
-	spending := map[key]*Spending{}
-	busy := map[key][]span{}
-	seen := map[key]map[string]bool{}
-	for i := range rows {
-		r := &rows[i]
-		d := r.Deployment
-		if r.Run.Command != "apply" || d.Host == "" || d.Started.IsZero() {
-			continue
-		}
-		k := key{r.RunID, d.Host}
-		s := spending[k]
-		if s == nil {
-			order = append(order, k)
-			s = &Spending{Run: r.RunID, Host: d.Host, Price: d.PricePerHour}
-			spending[k], spans[k], seen[k] = s, &span{d.Started, d.Started}, map[string]bool{}
-		}
-		s.Price = max(s.Price, d.PricePerHour)
-		all := spans[k]
-		for _, begin := range []time.Time{d.Started, r.Started} {
-			if begin.Before(all.from) {
-				all.from = begin
-			}
-		}
-		for _, end := range []time.Time{d.Stopped, r.Finished} {
-			if end.After(all.to) {
-				all.to = end
-			}
-		}
-		measured := span{r.Started, r.Finished}
-		if r.Job.Batch != nil { // it loads the model itself
-			measured.from = r.Finished
-			if r.Summary != nil {
-				measured.from = r.Finished.Add(-time.Duration(r.Summary.Duration * float64(time.Second)))
-			}
-			s.Starting += measured.from.Sub(r.Started).Seconds()
-		}
-		busy[k] = append(busy[k], measured)
-		if !seen[k][d.ID] {
-			seen[k][d.ID] = true
-			s.Starting += d.Ready
-		}
-	}
-	var out []Spending
-	for _, k := range order {
-		s := spending[k]
-		s.Held = spans[k].to.Sub(spans[k].from).Seconds()
-		// Two engines may be measured on one host at once: time counts once.
-		slices.SortFunc(busy[k], func(a, b span) int { return a.from.Compare(b.from) })
-		var until time.Time
-		for _, b := range busy[k] {
-			from := b.from
-			if from.Before(until) {
-				from = until
-			}
-			if b.to.After(from) {
-				s.Measuring += b.to.Sub(from).Seconds()
-				until = b.to
-			}
-		}
-		s.Idle = max(0, s.Held-s.Measuring-s.Starting)
-		s.Cost, s.IdleCost = s.Price*s.Held/3600, s.Price*s.Idle/3600
-		out = append(out, *s)
-	}
-	return out
 }

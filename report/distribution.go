@@ -3,12 +3,13 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
+
 	"hclbench/load"
 	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
-	"slices"
-	"strconv"
 )
 
 const (

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
-	"hclbench/load"
-	"hclbench/report/chart"
-	"hclbench/report/number"
 	"html/template"
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/load"
+	"hclbench/report/chart"
+	"hclbench/report/number"
 )
 
 // Sizes of charts, by the room there is: on a wide page, on a phone, in a file.

@@ -47,10 +47,8 @@ func made(facts json.RawMessage) map[string]any {
 type pageEngine struct {
 	Name   string
 	Facts  []fact
-	Blocks []pageBlock
+	Blocks []fact
 }
-
-type pageBlock struct{ Name, Text string }
 
 // hostSheet is what is known of each host.
 func hostSheet(rows []results.Row) *sheet {
@@ -58,16 +56,27 @@ func hostSheet(rows []results.Row) *sheet {
 		{name: "System", left: true}, {name: "Docker", left: true}, {name: "Settings", left: true}}
 	var hosts [][]string
 	for i := range rows {
-		host, ok := hostLine(&rows[i].Deployment)
-		if ok && !slices.ContainsFunc(hosts, func(known []string) bool { return slices.Equal(known, host) }) {
-			hosts = append(hosts, host)
+		for _, m := range hostsOf(&rows[i].Deployment) {
+			host, ok := hostLine(m)
+			if ok && !slices.ContainsFunc(hosts, func(known []string) bool { return slices.Equal(known, host) }) {
+				hosts = append(hosts, host)
+			}
 		}
 	}
 	return tabulate(columns, hosts)
 }
 
+// hostsOf are the members of a deployment, whose hosts are known; of an engine that
+// somebody else runs, what is known of its host.
+func hostsOf(d *results.Deployment) []results.Member {
+	if all := d.All(); len(all) > 0 {
+		return all
+	}
+	return []results.Member{{Host: d.Host, GPUs: d.GPUs, GPUCount: d.GPUCount, Price: d.PricePerHour, Facts: d.Facts}}
+}
+
 // hostLine is a host in the columns of [hostSheet].
-func hostLine(d *results.Deployment) ([]string, bool) {
+func hostLine(d results.Member) ([]string, bool) {
 	var f hostFacts
 	if len(d.Facts) == 0 || json.Unmarshal(d.Facts, &f) != nil {
 		return nil, false // whoever stored them had something else in mind
@@ -127,48 +136,56 @@ func engines(rows []results.Row) (all []pageEngine) {
 }
 
 func newEngine(d *results.Deployment) pageEngine {
-	e := pageEngine{Name: cmp.Or(d.Engine, d.ID)}
-	add := func(name, value string) {
-		if value != "" {
-			e.Facts = append(e.Facts, fact{name, value})
-		}
-	}
-	add("Kind", kindName(d.Kind))
-	add("Host", d.Host)
 	gpus := gpuName(d.GPUs)
 	if n := hostGPUs(d.GPUs); d.GPUCount > 0 && d.GPUCount < n {
 		gpus += fmt.Sprintf(", %d of them used", d.GPUCount)
 	}
-	add("GPUs", gpus)
-	add("Model", d.Model)
-	add("Image", d.Image)
-	add("Digest", d.Digest)
-	add("Versions", strings.Join(inOrder(d.Versions, " "), ", "))
+	e := pageEngine{Name: cmp.Or(d.Engine, d.ID), Facts: slices.Concat([]fact{{"Kind", kindName(d.Kind)}, {"Host", d.Host}, {"GPUs", gpus}}, deploymentFacts(d))}
+	for _, m := range d.All() {
+		e.Blocks = append(e.Blocks, fact{"Command" + ofMember(d, m), commandText(m.Command)})
+	}
+	e.Blocks = append(e.Blocks, fact{"Identity", strings.Join(inOrder(d.Identity, " = "), "\n")})
+	var served bytes.Buffer
+	if len(d.Served) > 0 && json.Indent(&served, d.Served, "", "  ") == nil {
+		e.Blocks = append(e.Blocks, fact{"Served configuration", served.String()})
+	}
+	empty := func(f fact) bool { return f.Value == "" }
+	e.Facts, e.Blocks = slices.DeleteFunc(e.Facts, empty), slices.DeleteFunc(e.Blocks, empty)
+	return e
+}
+
+// deploymentFacts are what is known of an engine that served; what is not is empty.
+func deploymentFacts(d *results.Deployment) []fact {
+	var ready string
 	if d.Ready > 0 {
-		add("Ready in", number.Text(d.Ready)+" s")
+		ready = number.Text(d.Ready) + " s after its start"
 	}
 	var phases []string
 	for _, p := range d.Phases {
-		phases = append(phases, fmt.Sprintf("%s %s s", p.Name, number.Text(p.Seconds)))
+		phases = append(phases, number.Text(p.Seconds)+" s "+p.Name)
 	}
-	add("of it", strings.Join(phases, ", "))
-	add("Compile cache", d.CompileCache)
+	facts := []fact{
+		{"Model", d.Model}, {"Image", strings.TrimSpace(d.Image + " " + d.Digest)}, {"Ready", ready},
+		{"of it", strings.Join(phases, "\n")},
+		{"Compile cache", d.CompileCache}, {"Versions", strings.Join(inOrder(d.Versions, " "), "\n")},
+	}
 	if d.Listener != nil {
-		add("Server", d.Listener.String())
+		facts = append(facts, fact{"Server", d.Listener.String()})
 	}
 	if d.PricePerHour > 0 {
-		add("Price", number.Text(d.PricePerHour)+" USD per hour, the whole host")
+		facts = append(facts, fact{"Price", number.Text(d.PricePerHour) + " USD per hour, all GPUs of its hosts"})
 	}
-	block := func(name, text string) {
-		if text != "" {
-			e.Blocks = append(e.Blocks, pageBlock{name, text})
-		}
+	for _, m := range d.Members {
+		of := strings.Join(slices.DeleteFunc([]string{"on " + m.Host, m.GPUs, m.Image, m.Digest}, func(s string) bool { return s == "" }), ", ")
+		facts = append(facts, fact{"Member", strings.TrimPrefix(ofMember(d, m), " of ") + " " + of})
 	}
-	block("Command", commandText(d.Command))
-	block("Identity", strings.Join(inOrder(d.Identity, " = "), "\n"))
-	var served bytes.Buffer
-	if len(d.Served) > 0 && json.Indent(&served, d.Served, "", "  ") == nil {
-		block("Served configuration", served.String())
+	return facts
+}
+
+// ofMember says which of several members of a deployment is meant: " of prefill 0, rank 1".
+func ofMember(d *results.Deployment, m results.Member) string {
+	if len(d.Members) < 2 {
+		return ""
 	}
-	return e
+	return fmt.Sprintf(" of %s %d, rank %d", cmp.Or(m.Role, "member"), m.Instance, m.Rank)
 }

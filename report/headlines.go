@@ -2,13 +2,14 @@ package report
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"hclbench/load"
 	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
-	"slices"
-	"strings"
-	"time"
 )
 
 // kicker says in a line where the rows are from.

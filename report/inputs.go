@@ -3,11 +3,12 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"hclbench/results"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/results"
 )
 
 // InputDiff is something that went into measurements and differs.
@@ -85,7 +86,13 @@ func inputsOf(r *results.Row) map[string]string {
 	for name, v := range d.Versions {
 		in["version: "+name] = v
 	}
-	flatten(in, "host:", made(d.Facts))
+	for _, m := range hostsOf(d) {
+		name := "host:"
+		if len(d.Members) > 0 {
+			name = "host " + m.Host + ":"
+		}
+		flatten(in, name, made(m.Facts))
+	}
 	var served any
 	if json.Unmarshal(d.Served, &served) == nil {
 		flatten(in, "served:", served)

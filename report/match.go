@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hclbench/plain"
-	"hclbench/results"
 	"maps"
 	"slices"
 	"strings"
+
+	"hclbench/plain"
+	"hclbench/results"
 )
 
 // match finds for each cell of A that of B: what is the same and is called the same;
@@ -116,15 +117,19 @@ func gpusSaid(r *results.Row) string {
 	return r.Deployment.GPUs
 }
 
-// gpusSeen are the GPUs that were found on the host; empty: nobody looked.
+// gpusSeen are the GPUs that were found on the hosts; empty: nobody looked.
 func gpusSeen(r *results.Row) string {
-	var f hostFacts
-	if json.Unmarshal(r.Deployment.Facts, &f) != nil || len(f.GPUs) == 0 {
-		return ""
-	}
 	n := map[string]int{}
-	for _, g := range f.GPUs {
-		n[g.Name]++
+	looked := map[string]bool{}
+	for _, m := range hostsOf(&r.Deployment) {
+		var f hostFacts
+		if looked[m.Host] || json.Unmarshal(m.Facts, &f) != nil {
+			continue
+		}
+		looked[m.Host] = true
+		for _, g := range f.GPUs {
+			n[g.Name]++
+		}
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(n)) {

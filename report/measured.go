@@ -3,11 +3,11 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"hclbench/load"
-	"hclbench/report/number"
-	"hclbench/results"
 	"slices"
 	"strings"
+
+	"hclbench/report/number"
+	"hclbench/results"
 )
 
 // pagePlan is what a benchmark asked for and what came of it.
@@ -24,75 +24,75 @@ type fact struct{ Name, Value string }
 const maxMissing = 200
 
 // plans say of each benchmark what it turned and what is not measured.
-func plans(rows []results.Row, planned []Planned) []pagePlan {
-	var order []string
-	axesOf := map[string][]results.Axes{}
-	add := func(benchmark string, axes results.Axes) {
-		if axesOf[benchmark] == nil {
-			order = append(order, benchmark)
-		}
-		axesOf[benchmark] = append(axesOf[benchmark], axes)
+func plans(rows []results.Row, planned []Planned) (out []pagePlan) {
+	asked := map[string]int{} // cells of each benchmark
+	for _, c := range planned {
+		asked[c.Benchmark]++
 	}
-	verdict := map[string]string{}
+	all := slices.Clone(planned)
+	of := map[string]*results.Row{}
 	measured := map[string]int{}
 	for i := range rows {
 		r := &rows[i]
-		verdict[r.ID] = r.Verdict().Verdict
-		if verdict[r.ID] != load.Void {
+		of[r.ID] = r
+		if isMeasured(r) {
 			measured[r.Benchmark]++
 		}
-	}
-	missing := map[string][]string{}
-	for _, c := range planned {
-		add(c.Benchmark, c.Axes)
-		if v, ok := verdict[c.ID]; !ok {
-			missing[c.Benchmark] = append(missing[c.Benchmark], c.place())
-		} else if v == load.Void {
-			missing[c.Benchmark] = append(missing[c.Benchmark], c.place()+": void")
+		if asked[r.Benchmark] == 0 { // nobody knows what was asked for, but this
+			all = append(all, Planned{ID: r.ID, Benchmark: r.Benchmark, Axes: r.Axes})
 		}
 	}
-	counts := map[string]int{}
-	for _, c := range planned {
-		counts[c.Benchmark]++
+	byBenchmark := map[string][]Planned{}
+	var order []string
+	for _, c := range all {
+		if byBenchmark[c.Benchmark] == nil {
+			order = append(order, c.Benchmark)
+		}
+		byBenchmark[c.Benchmark] = append(byBenchmark[c.Benchmark], c)
 	}
-	for i := range rows {
-		if counts[rows[i].Benchmark] == 0 {
-			add(rows[i].Benchmark, rows[i].Axes)
-			if verdict[rows[i].ID] == load.Void {
-				missing[rows[i].Benchmark] = append(missing[rows[i].Benchmark], Planned{Axes: rows[i].Axes}.place()+": void")
+	for _, name := range order {
+		p := pagePlan{Benchmark: name, Axes: turned(byBenchmark[name])}
+		for _, c := range byBenchmark[name] {
+			switch r := of[c.ID]; {
+			case r == nil:
+				p.Missing = append(p.Missing, c.place())
+			case !isMeasured(r):
+				p.Missing = append(p.Missing, c.place()+": void")
 			}
 		}
-	}
-	var out []pagePlan
-	for _, name := range order {
-		p := pagePlan{Benchmark: name, Missing: missing[name]}
-		if n := counts[name]; n > 0 {
+		p.Counts = number.Count(measured[name], "cell") + " measured. The lab's text is not at hand, so what else it asks for is not known."
+		if n := asked[name]; n > 0 {
 			p.Counts = fmt.Sprintf("%s planned, %s not measured.", number.Count(n, "cell"), number.Whole(len(p.Missing)))
-		} else {
-			p.Counts = fmt.Sprintf("%s measured. The lab's text is not at hand, so what else it asks for is not known.", number.Count(measured[name], "cell"))
 		}
 		if more := len(p.Missing) - maxMissing; more > 0 {
 			p.Missing = append(p.Missing[:maxMissing:maxMissing], fmt.Sprintf("and %s more", number.Whole(more)))
 		}
-		for _, axis := range axisNames(len(axesOf[name]), func(i int) results.Axes { return axesOf[name][i] }) {
-			var values []string
-			for _, axes := range axesOf[name] {
-				if v, ok := axes.Value(axis); ok && !slices.Contains(values, axisText(v)) {
-					values = append(values, axisText(v))
-				}
-			}
-			if !slices.ContainsFunc(values, func(v string) bool { return !isNumber(v) }) {
-				slices.SortFunc(values, func(a, b string) int {
-					x, _ := float(a) // all of them are numbers
-					y, _ := float(b)
-					return cmp.Compare(x, y)
-				})
-			}
-			p.Axes = append(p.Axes, fact{strings.ReplaceAll(axis, "_", " "), strings.Join(values, ", ")})
-		}
 		out = append(out, p)
 	}
 	return out
+}
+
+// turned are the axes of cells with all their values; numbers rise.
+func turned(cells []Planned) (axes []fact) {
+	for _, axis := range axisNames(len(cells), func(i int) results.Axes { return cells[i].Axes }) {
+		var values []string
+		numbers := true
+		for _, c := range cells {
+			if text := axisOf(c.Axes, axis); text != "" && !slices.Contains(values, text) {
+				values = append(values, text)
+				numbers = numbers && isNumber(text)
+			}
+		}
+		if numbers {
+			slices.SortFunc(values, func(a, b string) int {
+				x, _ := float(a) // all of them are numbers
+				y, _ := float(b)
+				return cmp.Compare(x, y)
+			})
+		}
+		axes = append(axes, fact{strings.ReplaceAll(axis, "_", " "), strings.Join(values, ", ")})
+	}
+	return axes
 }
 
 // axesText is a cell's place: ", concurrency 64, output tokens 800".

@@ -3,14 +3,15 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"hclbench/load"
-	"hclbench/report/chart"
-	"hclbench/report/number"
-	"hclbench/results"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+
+	"hclbench/load"
+	"hclbench/report/chart"
+	"hclbench/report/number"
+	"hclbench/results"
 )
 
 // cached reports whether a cell could find prefixes in the engine's cache, as far

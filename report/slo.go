@@ -1,9 +1,10 @@
 package report
 
 import (
+	"slices"
+
 	"hclbench/load"
 	"hclbench/results"
-	"slices"
 )
 
 // Judge holds what was measured against the SLO that the lab has now, where it is

@@ -2,13 +2,14 @@ package report
 
 import (
 	"fmt"
-	"hclbench/report/chart"
-	"hclbench/report/number"
-	"hclbench/telemetry"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"hclbench/report/chart"
+	"hclbench/report/number"
+	"hclbench/telemetry"
 )
 
 // maxTimelines bounds the cells that are shown over time.

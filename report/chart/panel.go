@@ -2,10 +2,11 @@ package chart
 
 import (
 	"cmp"
-	"hclbench/report/number"
 	"math"
 	"slices"
 	"strings"
+
+	"hclbench/report/number"
 )
 
 // Panel is what one panel shows: lines over an axis, or bars.

@@ -1,13 +1,14 @@
 package chart
 
 import (
-	"hclbench/report/number"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/report/number"
 )
 
 // Whatever the values, they lie within the axis, ticks rise, and there are neither

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"hclbench/report/number"
+	"hclbench/results"
+)
+
+// Spending is what one run had of one host.
+type Spending struct {
+	Run   string  `json:"run"`
+	Host  string  `json:"host"`
+	Price float64 `json:"price_per_hour,omitempty"` // USD; 0: not known
+
+	// Held is the time from the first start of an engine to the end of the last, in
+	// seconds. It divides into Starting (until engines served), Measuring (cells)
+	// and Idle, which is the rest: stopping, checks, waiting.
+	Held      float64 `json:"held_s"`
+	Starting  float64 `json:"starting_s"`
+	Measuring float64 `json:"measuring_s"`
+	Idle      float64 `json:"idle_s"`
+
+	Cost     float64 `json:"cost_usd,omitempty"`      // of Held
+	IdleCost float64 `json:"idle_cost_usd,omitempty"` // of Idle
+}
+
+// String is what a run had of a host, in a line.
+func (s Spending) String() string {
+	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
+	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
+		s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle))
+	if s.Price > 0 {
+		line += fmt.Sprintf("; %.2f USD, %.2f of it idle", s.Cost, s.IdleCost)
+	}
+	return line
+}
+
+// held is Held as people say it: "35s", "2h10m0s".
+func (s Spending) held() string {
+	return time.Duration(s.Held * float64(time.Second)).Round(time.Second).String()
+}
+
+// spendingSheet is what runs had of hosts.
+func spendingSheet(all []Spending) *sheet {
+	var lines [][]string
+	for _, s := range all {
+		part := func(v float64) string {
+			if s.Held <= 0 {
+				return ""
+			}
+			return number.Text(100 * v / s.Held)
+		}
+		money := func(v float64) string {
+			if s.Price <= 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.2f", v)
+		}
+		lines = append(lines, []string{s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle), money(s.Price), money(s.Cost), money(s.IdleCost)})
+	}
+	return tabulate([]column{{name: "Run", left: true}, {name: "Host", left: true}, {name: "Held"},
+		{group: "% of it", name: "Starting"}, {group: "% of it", name: "Measuring"}, {group: "% of it", name: "Idle"},
+		{group: "USD", name: "per hour"}, {group: "USD", name: "in all"}, {group: "USD", name: "of it idle"}}, lines)
+}
+
+// Spent adds up what runs had of their hosts. It knows what rows know: an engine
+// that never came to a cell is not in them. What was imported or rehearsed has
+// held no host.
+func Spent(rows []results.Row) (out []Spending) {
+	type key struct{ run, host string }
+	var order []*stay
+	stays := map[key]*stay{}
+	for i := range rows {
+		r := &rows[i]
+		if r.Run.Command != "apply" || r.Deployment.Started.IsZero() {
+			continue
+		}
+		seen := map[string]bool{"": true}
+		for _, m := range hostsOf(&r.Deployment) {
+			if seen[m.Host] {
+				continue
+			}
+			seen[m.Host] = true
+			k := key{r.RunID, m.Host}
+			if stays[k] == nil {
+				begin := r.Deployment.Started
+				stays[k] = &stay{Spending: Spending{Run: r.RunID, Host: m.Host}, whole: span{begin, begin}, deployments: map[string]bool{}}
+				order = append(order, stays[k])
+			}
+			stays[k].add(r, m.Price)
+		}
+	}
+	for _, s := range order {
+		out = append(out, s.total())
+	}
+	return out
+}
+
+type span struct{ from, to time.Time }
+
+// reach makes the span long enough for another one.
+func (s *span) reach(o span) {
+	if o.from.Before(s.from) {
+		s.from = o.from
+	}
+	if o.to.After(s.to) {
+		s.to = o.to
+	}
+}
+
+// stay is what a run had of one host while it is added up.
+type stay struct {
+	Spending
+	whole       span
+	busy        []span          // measuring
+	deployments map[string]bool // whose starting is counted
+}
+
+// add counts one row.
+func (s *stay) add(r *results.Row, price float64) {
+	d := &r.Deployment
+	s.Price = max(s.Price, price)
+	s.whole.reach(span{d.Started, d.Stopped})
+	s.whole.reach(span{r.Started, r.Finished})
+	measured := span{r.Started, r.Finished}
+	if r.Job.Batch != nil { // it loads the model itself
+		measured.from = r.Finished
+		if r.Summary != nil {
+			measured.from = r.Finished.Add(-time.Duration(r.Summary.Duration * float64(time.Second)))
+		}
+		s.Starting += measured.from.Sub(r.Started).Seconds()
+	}
+	s.busy = append(s.busy, measured)
+	if !s.deployments[d.ID] {
+		s.deployments[d.ID] = true
+		s.Starting += d.Ready
+	}
+}
+
+// total divides the time that was held. Two engines may be measured on one host at once:
+// time counts once.
+func (s *stay) total() Spending {
+	s.Held = s.whole.to.Sub(s.whole.from).Seconds()
+	slices.SortFunc(s.busy, func(a, b span) int { return a.from.Compare(b.from) })
+	var until time.Time
+	for _, b := range s.busy {
+		if b.from.Before(until) {
+			b.from = until
+		}
+		if b.to.After(b.from) {
+			s.Measuring += b.to.Sub(b.from).Seconds()
+			until = b.to
+		}
+	}
+	s.Idle = max(0, s.Held-s.Measuring-s.Starting)
+	s.Cost, s.IdleCost = s.Price*s.Held/3600, s.Price*s.Idle/3600
+	return s.Spending
+}
