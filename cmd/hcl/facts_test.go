@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,14 +11,12 @@ import (
 
 	"hclbench/provision"
 	"hclbench/results"
-	"hclbench/testhost"
 )
 
 // TestChangedHost measures a lab, lets a later run see another kernel on its host, and
 // reads what the plan says, and what apply says of what it still has to do there.
 func TestChangedHost(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	text := `lab "small" {}
 variable "port" { type = number }
 variable "levels" {
@@ -47,30 +44,19 @@ benchmark "b" {
   }
 }
 `
-	if err := os.WriteFile(filepath.Join(dir, "lab.hcl"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	port, err := freePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) string {
-		t.Helper()
-		cmd := exec.Command(testhost.HCL(t), append(args, dir)...)
-		cmd.Env = append(os.Environ(), "HOME="+dir, fmt.Sprint("HCL_VAR_port=", port))
-		out, err := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != 0 && code != 3 { // 3: a busy machine makes cells suspect
-			t.Fatalf("hcl %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-		return string(out)
-	}
-	run("apply", "--auto-approve", "--var", "levels=[1]")
-	if out := run("plan"); !strings.Contains(out, "= concurrency=1  up to date") || strings.Contains(out, "has changed") {
+	u := newLocal(t, text)
+	u.env = append(u.env, fmt.Sprint("HCL_VAR_port=", port))
+	u.tells("apply --var levels=[1]", applied)
+	if out := u.tells("plan", exitDone, "= concurrency=1  up to date"); strings.Contains(out, "has changed") {
 		t.Errorf("nothing has changed, and the plan says:\n%s", out)
 	}
 
 	ctx := t.Context()
-	store, err := results.Open(ctx, filepath.Join(dir, ".hcl"))
+	store, err := results.Open(ctx, storeDir(u.lab))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,25 +103,14 @@ benchmark "b" {
 		t.Fatal(err)
 	}
 	changed := "kernel 0.0.1 → 9.9.9"
-	if out := run("plan"); !strings.Contains(out, "; the host has changed since: "+changed) {
-		t.Errorf("the plan does not say %q:\n%s", changed, out)
-	}
 	want := "Host here has changed since 1 of these cells was measured: " + changed + "."
-	if out := run("report"); !strings.Contains(out, want) {
-		t.Errorf("the report does not say %q:\n%s", want, out)
-	}
-	if out := run("report", "--json"); !strings.Contains(out, changed) {
-		t.Errorf("as JSON the report does not say %q:\n%s", changed, out)
-	}
-	page := filepath.Join(dir, "page.html")
-	run("report", "--html", page)
-	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), want) {
+	u.tells("plan", exitDone, "; the host has changed since: "+changed)
+	u.tells("report", exitDone, want)
+	u.tells("report --json", exitDone, changed)
+	u.tells("report --html page.html", exitDone)
+	if page, err := os.ReadFile(filepath.Join(u.lab, "page.html")); err != nil || !strings.Contains(string(page), want) {
 		t.Errorf("the page does not say %q, %v", want, err)
 	}
-	if out := run("plan", "--strict-facts"); !strings.Contains(out, "~ concurrency=1  stale: "+changed) {
-		t.Errorf("with --strict-facts the plan does not say %q:\n%s", changed, out)
-	}
-	if out, want := run("apply", "--auto-approve"), "has changed since 1 of the cells that are up to date were measured: kernel 0.0.1 → "+kernel; !strings.Contains(out, want) {
-		t.Errorf("apply does not say %q:\n%s", want, out)
-	}
+	u.tells("plan --strict-facts", exitDone, "~ concurrency=1  stale: "+changed)
+	u.tells("apply", applied, "has changed since 1 of the cells that are up to date were measured: kernel 0.0.1 → "+kernel)
 }

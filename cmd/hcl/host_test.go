@@ -34,12 +34,24 @@ type person struct {
 
 func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
 	t.Helper()
-	u := &person{T: t, hcl: testhost.HCL(t), home: t.TempDir(), lab: t.TempDir()}
+	reached := fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", host.Addr, host.User, host.IdentityFile)
+	u := newLocal(t, strings.ReplaceAll(lab, "%HOST%", reached))
 	if err := os.Mkdir(filepath.Join(u.home, ".ssh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	u.knows(host)
-	lab = strings.ReplaceAll(lab, "%HOST%", fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", host.Addr, host.User, host.IdentityFile))
+	return u
+}
+
+// newLocal is somebody whose lab is on this machine.
+func newLocal(t *testing.T, lab string) *person {
+	t.Helper()
+	home, err := os.MkdirTemp("", "h") // short, for the agent's socket is below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	u := &person{T: t, hcl: testhost.HCL(t), home: home, lab: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(u.lab, "lab.hcl"), []byte(lab), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"hclbench/plan"
 	"hclbench/results"
 )
 
@@ -31,9 +33,11 @@ func TestPlanWhileRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := func() string {
-		var out, said bytes.Buffer
-		if code := run(t.Context(), []string{"plan", dir}, os.Stdin, &out, &said); code != exitDone {
-			t.Fatalf("plan: exit %d\n%s%s", code, out.String(), said.String())
+		t.Helper()
+		var said bytes.Buffer
+		c := &console{stdout: io.Discard, stderr: &said}
+		if err := runPlan(t.Context(), c, planOptions{lab: labFlags{path: dir}, by: string(plan.ByHost)}); err != nil {
+			t.Fatal(err)
 		}
 		return said.String()
 	}

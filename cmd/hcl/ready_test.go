@@ -84,21 +84,10 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	defer elsewhere.Close()
 	sends := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/v1/models", http.StatusTemporaryRedirect))
 	defer sends.Close()
-	dir, err := os.MkdirTemp("", "r") // short, for the agent's socket is below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	u := &person{T: t, hcl: testhost.HCL(t), home: dir, lab: t.TempDir()}
-	text := strings.NewReplacer("urls    = [%q, %q]", fmt.Sprintf("url = %q\n  ready { stall = \"1s\" }", sends.URL)).Replace(guardedLab)
-	if err := os.WriteFile(u.lab+"/lab.hcl", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab := strings.Replace(guardedLab, "urls    = [%q, %q]", fmt.Sprintf("url = %q\n  ready { stall = \"1s\" }", sends.URL), 1)
+	u := newLocal(t, lab)
 	u.env = append(u.env, "HCL_VAR_key=canary-key", "HCL_VAR_tenant=canary-tenant")
-	out, said, code := u.run("apply")
-	if want := "GET /v1/models: 307 Temporary Redirect, to " + elsewhere.URL + "/v1/models; hcl follows no redirect"; code != exitFailed || !strings.Contains(said, want) {
-		t.Errorf("exit %d, want a failure that says %q\n%s%s", code, want, out, said)
-	}
+	u.tells("apply", exitFailed, "GET /v1/models: 307 Temporary Redirect, to "+elsewhere.URL+"/v1/models; hcl follows no redirect")
 	if n := followed.Load(); n != 0 {
 		t.Errorf("%d requests went where the server sent them", n)
 	}

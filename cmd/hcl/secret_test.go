@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"hclbench/sim"
-	"hclbench/testhost"
 )
 
 const guardedLab = `
@@ -79,46 +78,22 @@ func TestSecretsOfALoad(t *testing.T) {
 		return s.URL
 	}
 
-	dir, err := os.MkdirTemp("", "k") // short, for the agent's socket is below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	lab, home := filepath.Join(dir, "lab"), filepath.Join(dir, "home")
-	for _, d := range []string{lab, home} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text := fmt.Sprintf(guardedLab, guarded(&served[0]), guarded(&served[1]))
-	if err := os.WriteFile(filepath.Join(lab, "lab.hcl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	hcl := testhost.HCL(t)
-	grep := func(when string) {
-		t.Helper()
-		if found, _ := exec.Command("grep", "-rl", "canary-", dir).Output(); len(found) > 0 {
-			t.Errorf("%s, a secret is in %s", when, found)
-		}
-	}
-	for _, args := range [][]string{
-		{"validate"}, {"plan", "--json"}, {"plan", "--verbose"}, {"apply", "--auto-approve", "--json"}, {"apply", "--auto-approve", "--rerun"},
-		{"report"}, {"report", "--json"}, {"export", "--format", "records"}, {"export", "--format", "vllm", "--detailed"},
+	u := newLocal(t, fmt.Sprintf(guardedLab, guarded(&served[0]), guarded(&served[1])))
+	u.env = append(u.env, "HCL_VAR_key="+key, "HCL_VAR_tenant="+tenant)
+	for _, command := range []string{
+		"validate", "plan --json", "plan --verbose", "apply --json", "apply --rerun",
+		"report", "report --json", "export --format records", "export --format vllm --detailed",
 	} {
-		cmd := exec.CommandContext(t.Context(), hcl, append(args[:1:1], append([]string{lab}, args[1:]...)...)...)
-		cmd.Env = append(os.Environ(), "HOME="+home, "HCL_VAR_key="+key, "HCL_VAR_tenant="+tenant)
-		out, err := cmd.CombinedOutput()
-		if exit, ok := err.(*exec.ExitError); err != nil && !(ok && exit.ExitCode() == exitCells) {
-			t.Fatalf("hcl %s: %v\n%s", strings.Join(args, " "), err, out)
+		said := u.tells(command, applied)
+		if strings.Contains(said, "canary-") {
+			t.Errorf("hcl %s shows a secret:\n%s", command, said)
 		}
-		if strings.Contains(string(out), "canary-") {
-			t.Errorf("hcl %s shows a secret:\n%s", strings.Join(args, " "), out)
+		if strings.HasPrefix(command, "export") && !strings.Contains(said, "failed for (sensitive) of (sensitive)") {
+			t.Errorf("hcl %s does not have what the servers answered:\n%s", command, said)
 		}
-		if args[0] == "export" && !strings.Contains(string(out), "failed for (sensitive) of (sensitive)") {
-			t.Errorf("hcl %s does not have what the servers answered:\n%s", strings.Join(args, " "), out)
+		if found, _ := exec.Command("grep", "-rl", "canary-", u.home, u.lab).Output(); len(found) > 0 {
+			t.Errorf("after hcl %s, a secret is in %s", command, found)
 		}
-		grep("after hcl " + strings.Join(args, " "))
 	}
 	if listed.Load() {
 		t.Error("a secret is on a command line")
