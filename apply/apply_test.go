@@ -274,19 +274,23 @@ engine "vllm" "e" {
   image = "` + image + `"
   container { stop_grace = "2s" }
   ` + engine + `
+}` + measuring("output_tokens = [4, 8]", "engine.vllm.e", "output_tokens = matrix.output_tokens\n"+load)
 }
+
+// measuring is a benchmark of 4 requests, 2 at a time.
+func measuring(matrix, engine, load string) string {
+	return fmt.Sprintf(`
 dataset "random" "d" { input_tokens = 8 }
 benchmark "b" {
-  matrix { output_tokens = [4, 8] }
-  engine   = engine.vllm.e
+  matrix { %s }
+  engine   = %s
   dataset  = dataset.random.d
   requests = 4
   load {
-    concurrency   = 2
-    output_tokens = matrix.output_tokens
-    ` + load + `
+    concurrency = 2
+    %s
   }
-}`
+}`, matrix, engine, load)
 }
 
 // TestBadEngines: whatever an engine does, the message says what happened, what
@@ -544,18 +548,7 @@ engine "vllm" "bad" {
   image = "vllm/vllm-openai:v1"
   model = model.m
 }
-model "m" { repo = "m" }
-dataset "random" "d" { input_tokens = 8 }
-benchmark "b" {
-  matrix { engine = [engine.vllm.bad, engine.sim.good] }
-  engine   = matrix.engine
-  dataset  = dataset.random.d
-  requests = 2
-  load {
-    concurrency   = 1
-    output_tokens = 2
-  }
-}`
+model "m" { repo = "m" }` + measuring("engine = [engine.vllm.bad, engine.sim.good]", "matrix.engine", "output_tokens = 2")
 	}
 	key := fmt.Sprintf("\nuser = \"root\"\nidentity_file = %q", host.IdentityFile)
 	stranger := filepath.Join(t.TempDir(), "id")

@@ -126,7 +126,8 @@ func (m *measurement) giveInput(ctx context.Context, in *plan.Member) (source *l
 }
 
 // result waits for the end of a tool and reads what it has measured.
-func (m *measurement) result(ctx context.Context, tool *member, bench *engines.Bench) (told marks, r engines.BenchResult, err error) {
+func (m *measurement) result(ctx context.Context, tool *member,
+	bench *engines.Bench) (told marks, r engines.BenchResult, err error) {
 	w := m.t.waitFor(bench.Tool, tool)
 	w.line = func(line string) { told.see(bench, line) }
 	if err := w.until(ctx); err != nil {

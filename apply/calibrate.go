@@ -24,7 +24,8 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 		if err != nil {
 			return "", err
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, calibrateWithin, fmt.Errorf("it has not ended within %s", calibrateWithin))
+		late := fmt.Errorf("it has not ended within %s", calibrateWithin)
+		ctx, cancel := context.WithTimeoutCause(ctx, calibrateWithin, late)
 		defer cancel()
 		out, err := c.conn.Run(ctx, command(append([]string{remote, "calibrate"}, flags...)), nil)
 		if err != nil {

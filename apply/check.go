@@ -28,7 +28,7 @@ type Checked struct {
 func Check(ctx context.Context, lab string, hosts []*provision.Host, all []*engines.Engine, opt Options) []Checked {
 	opt = opt.filled()
 	found, errs := visit(ctx, hosts, opt, func(ctx context.Context, c reached) ([]provision.Finding, error) {
-		return c.findings(ctx, lab, all, opt)
+		return newChecker(c, lab, all, opt.Hub).findings(ctx)
 	})
 	out := make([]Checked, len(hosts))
 	for i, h := range hosts {
@@ -37,16 +37,37 @@ func Check(ctx context.Context, lab string, hosts []*provision.Host, all []*engi
 	return out
 }
 
-func (c reached) findings(ctx context.Context, lab string, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+// checker holds a host against its contract, and against what engines need there.
+type checker struct {
+	reached
+	lab     string
+	engines []*engines.Engine // of the host
+	hub     origin.Hub
+	free    map[string]int64 // bytes, by disk: what models before have left for those after
+}
+
+// newChecker takes the engines of all hosts.
+func newChecker(c reached, lab string, all []*engines.Engine, hub origin.Hub) *checker {
+	k := &checker{reached: c, lab: lab, hub: hub, free: map[string]int64{}}
+	for _, e := range all {
+		if e.Host == c.conn.Host() {
+			k.engines = append(k.engines, e)
+		}
+	}
+	return k
+}
+
+// findings is everything that is found.
+func (c *checker) findings(ctx context.Context) ([]provision.Finding, error) {
 	facts, err := look.Facts(ctx, c.conn, c.docker)
 	if err != nil {
 		return nil, err
 	}
-	findings, err := c.contract(ctx, lab, &facts, keptOn(c.conn.Host(), all))
+	findings, err := c.contract(ctx, &facts)
 	if err != nil {
 		return nil, err
 	}
-	needed, err := c.needs(ctx, facts, all, opt)
+	needed, err := c.needs(ctx, facts)
 	if err != nil {
 		return nil, err
 	}
@@ -56,23 +77,21 @@ func (c reached) findings(ctx context.Context, lab string, all []*engines.Engine
 
 // needs says of the images and models of engines whether they are there, and where
 // they will come from. None of it keeps other engines of the host from starting.
-func (c reached) needs(ctx context.Context, facts provision.Facts, all []*engines.Engine, opt Options) ([]provision.Finding, error) {
+func (c *checker) needs(ctx context.Context, facts provision.Facts) ([]provision.Finding, error) {
 	var pulled []provision.Finding
 	if facts.Docker != "" {
-		pulled = c.images(ctx, all)
+		pulled = c.images(ctx)
 	}
-	kept, err := c.models(ctx, all, opt.Hub)
+	kept, err := c.models(ctx)
 	return append(pulled, kept...), err
 }
 
-// images says of each image that engines of the host run in whether it is there, or
-// fits.
-func (c reached) images(ctx context.Context, all []*engines.Engine) []provision.Finding {
+// images says of each image that engines run in whether it is there, or fits.
+func (c *checker) images(ctx context.Context) []provision.Finding {
 	var findings []provision.Finding
 	var seen []string
-	for _, e := range all {
-		pulled := e.Host == c.conn.Host() && e.Image != "" && engines.Runtime(e) == provision.Docker
-		if !pulled || slices.Contains(seen, e.Image) {
+	for _, e := range c.engines {
+		if e.Image == "" || engines.Runtime(e) != provision.Docker || slices.Contains(seen, e.Image) {
 			continue
 		}
 		seen = append(seen, e.Image)
@@ -103,13 +122,15 @@ const adviceUnclean = "run %s of lab %s (%s, %s) could not clean up. Where GPU m
 
 // leftThere says what a run could not clean up there, whether its caller was told
 // or was gone. apply itself looks when its own sweep is over.
-func (c reached) leftThere(ctx context.Context) ([]provision.Finding, error) {
+func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
 	u, err := agent.ReadUnclean(ctx, c.conn)
 	if err != nil || u == nil {
 		return nil, err
 	}
-	f := provision.Finding{Check: "left behind", Level: provision.Blocked, Have: strings.Join(u.Left, "; "), Want: "nothing",
-		Advice: fmt.Sprintf(adviceUnclean, u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime))}
+	f := provision.Finding{
+		Check: "left behind", Level: provision.Blocked, Have: strings.Join(u.Left, "; "), Want: "nothing",
+		Advice: fmt.Sprintf(adviceUnclean, u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime)),
+	}
 	if _, err := look.ProveGone(ctx, c.conn, u.Traces, 0); err == nil {
 		f.Level, f.Have, f.Advice = provision.OK, "what run "+u.Run+" had left is gone", ""
 	}
@@ -119,8 +140,8 @@ func (c reached) leftThere(ctx context.Context) ([]provision.Finding, error) {
 // contract holds a host against its contract, and adds the state that it is in to its
 // facts. What an earlier run of the lab has left there is swept before anything starts,
 // and uses the GPUs by right.
-func (c reached) contract(ctx context.Context, lab string, facts *provision.Facts, paths []string) ([]provision.Finding, error) {
-	now, err := look.Condition(ctx, c.conn, c.docker, paths)
+func (c *checker) contract(ctx context.Context, facts *provision.Facts) ([]provision.Finding, error) {
+	now, err := look.Condition(ctx, c.conn, c.docker, c.keptOn())
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +150,9 @@ func (c reached) contract(ctx context.Context, lab string, facts *provision.Fact
 	if err != nil {
 		return nil, err
 	}
-	ours := provision.Traces{Mark: agent.Mark(c.conn, lab)}
+	ours := provision.Traces{Mark: agent.Mark(c.conn, c.lab)}
 	if facts.Docker != "" {
-		found, err := c.docker.List(ctx, ofLab(lab))
+		found, err := c.docker.List(ctx, ofLab(c.lab))
 		if err != nil {
 			return nil, err
 		}
@@ -142,11 +163,11 @@ func (c reached) contract(ctx context.Context, lab string, facts *provision.Fact
 	return provision.Contract(c.conn.Host(), *facts, now.Without(changed), ours), nil
 }
 
-// keptOn are the directories of a host where the engines' models are kept.
-func keptOn(h *provision.Host, all []*engines.Engine) []string {
+// keptOn are the directories where the engines' models are kept.
+func (c *checker) keptOn() []string {
 	var paths []string
-	for _, e := range all {
-		if e.Host == h && e.Model != nil && e.Model.Cache != "" && !slices.Contains(paths, e.Model.Cache) {
+	for _, e := range c.engines {
+		if e.Model != nil && e.Model.Cache != "" && !slices.Contains(paths, e.Model.Cache) {
 			paths = append(paths, e.Model.Cache)
 		}
 	}

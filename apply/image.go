@@ -76,7 +76,8 @@ func (t *trial) compareDigest(image provision.Image) {
 // compileCache gives a container the part of its engine's compile cache that
 // belongs to its image, and tells whether an earlier start has left something
 // there: "cold" or "warm"; "" for an engine that keeps nothing.
-func (s *session) compileCache(ctx context.Context, e *engines.Engine, ct provision.Container) (provision.Container, string, error) {
+func (s *session) compileCache(ctx context.Context, e *engines.Engine,
+	ct provision.Container) (provision.Container, string, error) {
 	ct, at := engines.CompileCache(e, ct, ct.Image)
 	if at == "" {
 		return ct, "", nil
@@ -140,7 +141,8 @@ func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name st
 
 // devices is what a container with the settings of another finds.
 func (s *session) devices(ctx context.Context, ct provision.Container) (found look.Devices, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, fmt.Errorf("no answer within %s: a driver may hang", devicesWithin))
+	late := fmt.Errorf("no answer within %s: a driver may hang", devicesWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, late)
 	defer cancel()
 	like := mayAs(ct, "-devices")
 	like.GPUs, like.GPUIDs, like.Devices, like.HostGroups = ct.GPUs, ct.GPUIDs, ct.Devices, ct.HostGroups

@@ -225,7 +225,8 @@ func (e *engine) byStart(ctx context.Context, m *member, why string) (results.Li
 // What the start of a server says of whose it is.
 const (
 	olderServer = "%s: %w: the server that answers on port %d runs since %s, and the engine was started at %s. " +
-		"See which it is with\n\n    sudo ss -ltnp 'sport = :%d'\n\n  on the host and stop it, or give the engine another port"
+		"See which it is with\n\n    sudo ss -ltnp 'sport = :%d'\n\n" +
+		"  on the host and stop it, or give the engine another port"
 	youngerServer = "the server on port %d says that it started %.1f s after the engine was"
 )
 

@@ -13,11 +13,20 @@ import (
 	"hclbench/provision"
 )
 
+// Log is a log that is wanted, and where it goes.
+type Log struct {
+	Engine *engines.Engine
+	Follow bool
+	Tail   int // how many of its last lines; -1: all of it
+	Write  func([]byte) error
+}
+
 // Logs passes an engine's log, from its container or process, on as it comes, without
 // its secrets and what is not fit for a terminal. It is an error that it breaks off.
-func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail int, opt Options, write func([]byte) error) error {
+func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
+	e := log.Engine
 	secrets := plain.NewSecrets(append(engines.Secrets(e), opt.Hub.Token)...)
-	_, errs := visit(ctx, []*provision.Host{e.Host}, opt.filled(), func(ctx context.Context, c reached) (done bool, err error) {
+	pass := func(ctx context.Context, c reached) (done bool, err error) {
 		rt := runtime(c.docker)
 		if engines.Runtime(e) == provision.Process {
 			a, err := agent.Attach(ctx, c.conn, scope.Lab)
@@ -30,31 +39,32 @@ func Logs(ctx context.Context, scope Scope, e *engines.Engine, follow bool, tail
 			defer a.Close()
 			rt = agent.Processes{Client: a}
 		}
-		logs, err := logOf(ctx, rt, scope.Lab, e, follow, tail)
+		logs, err := log.open(ctx, rt, scope.Lab)
 		if err != nil {
 			return false, err
 		}
 		defer logs.Close()
 		defer context.AfterFunc(ctx, func() { logs.Close() })()
-		err = passOn(logs, write, secrets)
+		err = passOn(logs, log.Write, secrets)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return true, err
-	})
+	}
+	_, errs := visit(ctx, []*provision.Host{e.Host}, opt.filled(), pass)
 	return errs[0]
 }
 
-// logOf opens the log of a lab's engine.
-func logOf(ctx context.Context, rt runtime, lab string, e *engines.Engine, follow bool, tail int) (io.ReadCloser, error) {
-	found, err := rt.List(ctx, map[string]string{plan.LabelLab: lab, plan.LabelEngine: e.Label()})
+// open opens the log of the lab's engine.
+func (l Log) open(ctx context.Context, rt runtime, lab string) (io.ReadCloser, error) {
+	found, err := rt.List(ctx, map[string]string{plan.LabelLab: lab, plan.LabelEngine: l.Engine.Label()})
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s does not run on %s", e, e.Host)
+		return nil, fmt.Errorf("%s does not run on %s", l.Engine, l.Engine.Host)
 	}
-	return rt.Logs(ctx, found[0].ID, follow, tail)
+	return rt.Logs(ctx, found[0].ID, l.Follow, l.Tail)
 }
 
 // longestLine is how much of a log is taken for one line, and longestSecret, how long a

@@ -135,7 +135,8 @@ func (m *measurement) watch(ctx context.Context, end context.CancelCauseFunc) {
 const agentLosses = 2
 
 // send has the sender's agent send the load, and returns what was measured.
-func (m *measurement) send(ctx context.Context, from *session, server *server, read telemetry.Plan) (got agent.Measured, err error) {
+func (m *measurement) send(ctx context.Context, from *session, server *server,
+	read telemetry.Plan) (got agent.Measured, err error) {
 	if from != m.t.home() {
 		if err := reaches(ctx, from, m.cell.Load().Target.BaseURL); err != nil {
 			return got, err

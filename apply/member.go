@@ -88,10 +88,12 @@ func (m *member) down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+time.Minute)
 	defer cancel()
 	claim := s.lease.current()
-	traces := provision.Traces{Before: claim.Traces.Before, Containers: []string{m.id}, Ports: m.Ports, Mark: s.agent.Mark()}
+	traces := provision.Traces{Containers: []string{m.id}, Ports: m.Ports, Mark: s.agent.Mark()}
+	traces.Before = claim.Traces.Before
 	err := m.rt.Stop(ctx, m.id, ct.StopGrace)
 	if err != nil {
-		err = &provision.UncleanError{Host: m.Host, Left: []string{fmt.Sprintf("%s, which could not be taken down: %v", ct.Name, err)}}
+		left := fmt.Sprintf("%s, which could not be taken down: %v", ct.Name, err)
+		err = &provision.UncleanError{Host: m.Host, Left: []string{left}}
 	} else {
 		var others []provision.GPUProcess
 		others, err = look.ProveGone(ctx, s.conn, traces, s.opt.Release)

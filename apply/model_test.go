@@ -61,18 +61,7 @@ engine "vllm" "fetched" {
 engine "vllm" "broken" {
   host  = host.box
   model = model.broken
-}
-dataset "random" "d" { input_tokens = 8 }
-benchmark "b" {
-  matrix { engine = [engine.vllm.fetched, engine.vllm.broken] }
-  engine   = matrix.engine
-  dataset  = dataset.random.d
-  requests = 4
-  load {
-    concurrency   = 2
-    output_tokens = 4
-  }
-}`, cache, broken)
+}`, cache, broken) + measuring("engine = [engine.vllm.fetched, engine.vllm.broken]", "matrix.engine", "output_tokens = 4")
 	r := b.apply(t.Context(), text, nil)
 	if r.err != nil {
 		t.Fatal(r.err)

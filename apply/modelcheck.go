@@ -15,25 +15,22 @@ import (
 	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
-	"hclbench/provision/reach"
 )
 
 // hubWithin bounds how long the hub is asked about one model.
 const hubWithin = 20 * time.Second
 
-// models says of each model that engines of the host use whether it is there, and
-// where it will come from.
-func (c reached) models(ctx context.Context, all []*engines.Engine, hub origin.Hub) ([]provision.Finding, error) {
-	look := &modelLook{conn: c.conn, hub: hub, free: map[string]int64{}}
+// models says of each model that engines use whether it is there, and where it will
+// come from.
+func (c *checker) models(ctx context.Context) ([]provision.Finding, error) {
 	var findings []provision.Finding
 	var seen []*engines.Model
-	for _, e := range all {
-		none := e.Host != c.conn.Host() || e.Model == nil || !engines.Real(e)
-		if none || slices.Contains(seen, e.Model) {
+	for _, e := range c.engines {
+		if e.Model == nil || !engines.Real(e) || slices.Contains(seen, e.Model) {
 			continue
 		}
 		seen = append(seen, e.Model)
-		f, err := look.model(ctx, e)
+		f, err := c.model(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -46,17 +43,11 @@ func (c reached) models(ctx context.Context, all []*engines.Engine, hub origin.H
 	return findings, nil
 }
 
-// modelLook looks at one host's models.
-type modelLook struct {
-	conn *reach.Conn
-	hub  origin.Hub
-	free map[string]int64 // bytes, by disk: what models before have left for those after
-}
-
-func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Finding, error) {
+// model says it of the model of one engine.
+func (c *checker) model(ctx context.Context, e *engines.Engine) (provision.Finding, error) {
 	m := e.Model
 	if path.IsAbs(m.Repo) {
-		there, err := agent.ModelIn(ctx, l.conn, onHost(engines.Container(e), m.Repo))
+		there, err := agent.ModelIn(ctx, c.conn, onHost(engines.Container(e), m.Repo))
 		if err != nil {
 			return provision.Finding{}, err
 		}
@@ -69,11 +60,11 @@ func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Fin
 	if cache == "" {
 		return provision.Finding{Level: provision.Warning, Have: "kept nowhere", Advice: keepIt}, nil
 	}
-	there, err := agent.ModelInCache(ctx, l.conn, cache, m.Repo, m.Revision)
+	there, err := agent.ModelInCache(ctx, c.conn, cache, m.Repo, m.Revision)
 	if err != nil {
 		return provision.Finding{}, err
 	}
-	hub := l.hub
+	hub := c.hub
 	if !m.Download {
 		hub.Token = tokenOf(e) // as the engine will ask
 	}
@@ -84,17 +75,17 @@ func (l *modelLook) model(ctx context.Context, e *engines.Engine) (provision.Fin
 	case err != nil && there.Whole() == nil:
 		return provision.Finding{Level: provision.OK, Have: whole(there.Files()) + ", as it says itself"}, nil
 	case err != nil:
-		return l.unasked(m, there, err), nil
+		return c.unasked(m, there, err), nil
 	}
 	now, missing := there.Missing(files)
 	if len(missing) == 0 {
 		return provision.Finding{Level: provision.OK, Have: whole(now.Files, now.Total)}, nil
 	}
-	return l.coming(ctx, e, hub, there, now, missing), nil
+	return c.coming(ctx, e, hub, there, now, missing), nil
 }
 
 // unasked is a model that is not whole, and of which the hub tells nothing.
-func (l *modelLook) unasked(m *engines.Model, there agent.ModelThere, err error) provision.Finding {
+func (c *checker) unasked(m *engines.Model, there agent.ModelThere, err error) provision.Finding {
 	f := provision.Finding{Level: provision.Warning, Have: "not there"}
 	if n, size := there.Files(); n > 0 {
 		f.Have = fmt.Sprintf("%s of it there, %s", plain.Bytes(size), line(there.Whole()))
@@ -127,14 +118,14 @@ const (
 )
 
 // coming is a model that is not there, or not whole, and will be fetched.
-func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hub,
+func (c *checker) coming(ctx context.Context, e *engines.Engine, hub origin.Hub,
 	there agent.ModelThere, now agent.ModelProgress, missing []origin.File) provision.Finding {
 	m, room := e.Model, now.Total-now.Bytes
 	f := provision.Finding{Level: provision.OK, Have: "not there, " + plain.Bytes(room)}
 	if now.Bytes > 0 {
 		f.Have = fmt.Sprintf("%s of %s there, without %s", plain.Bytes(now.Bytes), plain.Bytes(now.Total), some(missing))
 	}
-	free, known := l.free[there.Mount]
+	free, known := c.free[there.Mount]
 	if !known {
 		free = there.Free
 	}
@@ -156,7 +147,7 @@ func (l *modelLook) coming(ctx context.Context, e *engines.Engine, hub origin.Hu
 	default:
 		f.Level, f.Advice = provision.Warning, fetchFirst
 	}
-	l.free[there.Mount] = free - room
+	c.free[there.Mount] = free - room
 	return f
 }
 

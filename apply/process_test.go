@@ -48,18 +48,7 @@ engine "vllm" "e" {
   api_key = var.key
   config = { extra = [var.key] }
   container { stop_grace = "2s" }
-}
-dataset "random" "d" { input_tokens = 8 }
-benchmark "b" {
-  matrix { output_tokens = [4, 8] }
-  engine   = engine.vllm.e
-  dataset  = dataset.random.d
-  requests = 4
-  load {
-    concurrency   = 2
-    output_tokens = matrix.output_tokens
-  }
-}`
+}` + measuring("output_tokens = [4, 8]", "engine.vllm.e", "output_tokens = matrix.output_tokens")
 	cfg := b.load(text)
 	scope := apply.ScopeOf("rented", cfg.Hosts, cfg.Engines)
 	looked := false
@@ -73,7 +62,8 @@ benchmark "b" {
 			t.Errorf("status: %+v, %v", seen, err)
 		}
 		var log strings.Builder
-		err = apply.Logs(t.Context(), scope, cfg.Engines[0], false, -1, b.opt, func(p []byte) error { log.Write(p); return nil })
+		write := func(p []byte) error { log.Write(p); return nil }
+		err = apply.Logs(t.Context(), scope, apply.Log{Engine: cfg.Engines[0], Tail: -1, Write: write}, b.opt)
 		if err != nil || !strings.Contains(log.String(), "startup complete") {
 			t.Errorf("logs: %q, %v", log.String(), err)
 		}

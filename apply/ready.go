@@ -35,9 +35,7 @@ func (e *engine) ready(ctx context.Context) (now serving, err error) {
 	defer server.close()
 	port := probe{look: func(ctx context.Context) error {
 		err := server.open(ctx)
-		if err == nil {
-			w.listens()
-		}
+		w.asked.Store(err == nil)
 		return err
 	}}
 	ours := probe{look: func(ctx context.Context) error {

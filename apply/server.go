@@ -90,7 +90,8 @@ func (s *server) do(ctx context.Context, method, path string, in []byte, out any
 	status := s.part(resp.Status)
 	switch {
 	case resp.StatusCode/100 == 3:
-		return &answerError{resp.StatusCode, fmt.Sprintf(noRedirect, method, path, status, s.part(resp.Header.Get("Location")))}
+		to := s.part(resp.Header.Get("Location"))
+		return &answerError{resp.StatusCode, fmt.Sprintf(noRedirect, method, path, status, to)}
 	case resp.StatusCode != http.StatusOK:
 		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, status, s.part(string(body)))}
 	}
@@ -135,7 +136,8 @@ func (e *unlistedError) Error() string {
 	case e.want == "" || len(e.listed) == 0:
 		return fmt.Sprintf("GET %s: no model is listed", e.path)
 	default:
-		return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, plain.Cut(strings.Join(e.listed, ", "), answerShown))
+		listed := plain.Cut(strings.Join(e.listed, ", "), answerShown)
+		return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, listed)
 	}
 }
 

@@ -159,7 +159,7 @@ func (s *session) check(ctx context.Context) (err error) {
 	if s.facts, err = look.Facts(ctx, s.conn, s.docker); err != nil || s.work.rehearsal {
 		return err
 	}
-	findings, err := s.contract(ctx, s.work.claim.Lab, &s.facts, keptOn(s.host, s.work.engines))
+	findings, err := s.checker().contract(ctx, &s.facts)
 	if err != nil {
 		return err
 	}
@@ -178,13 +178,17 @@ func (s *session) check(ctx context.Context) (err error) {
 	if s.host.GPUs.Count == 0 {
 		return nil
 	}
-	needed, err := s.needs(ctx, s.facts, s.work.engines, s.opt)
+	needed, err := s.checker().needs(ctx, s.facts)
 	for _, f := range needed {
 		if f.Level != provision.OK {
 			s.tell.say(Warning, "%s", sentence(f))
 		}
 	}
 	return err
+}
+
+func (s *session) checker() *checker {
+	return newChecker(s.reached, s.work.claim.Lab, s.work.engines, s.opt.Hub)
 }
 
 // baseline notes what the GPUs are in use for before anything of ours runs, for
@@ -244,7 +248,7 @@ func (s *session) settings(ctx context.Context) error {
 	for _, c := range changes {
 		s.tell.say(Step, "set %s, until the end", c)
 	}
-	now, err := look.Condition(ctx, s.conn, s.docker, keptOn(s.host, s.work.engines))
+	now, err := look.Condition(ctx, s.conn, s.docker, s.checker().keptOn())
 	if err == nil {
 		s.facts.See(now, changes...)
 	}

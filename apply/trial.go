@@ -45,7 +45,8 @@ func newTrial(r *run, d *plan.Deployment, at map[*provision.Host]*session) *tria
 	t.row.Facts = t.home().factsText()
 	for _, in := range d.Members {
 		m := results.Member{
-			Role: in.Role, Instance: in.Instance, Rank: in.Rank, Host: in.Host.Name, GPUs: in.Host.GPUs.String(), Image: d.Engine.Image, Facts: at[in.Host].factsText(),
+			Role: in.Role, Instance: in.Instance, Rank: in.Rank, Image: d.Engine.Image,
+			Host: in.Host.Name, GPUs: in.Host.GPUs.String(), Facts: at[in.Host].factsText(),
 			GPUCount: engines.GPUsUsed(d.Engine), Price: in.Host.PricePerHour,
 		}
 		for _, w := range slices.Concat(in.Container.Entrypoint, in.Container.Command) {

@@ -70,7 +70,7 @@ func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
 type Presence struct {
 	Host       *provision.Host
 	Err        error              // why it could not be asked, or not of everything
-	Unseen     error              // why containers cannot be seen that an earlier text of the lab may have had; nil: they are
+	Unseen     error              // why containers of an earlier text of the lab cannot be seen; nil: they are
 	Lease      *agent.Lease       // nil: nobody is at work
 	Reserved   *agent.Lease       // of the machine, for another lab; nil: for none
 	Unclean    *agent.Unclean     // what a tear-down has left; nil: nothing

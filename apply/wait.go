@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hclbench/engines"
@@ -53,9 +54,10 @@ type wait struct {
 	newest   string    // the log line that was told last
 	newestAt time.Time // when that was
 
+	asked atomic.Bool // it listens: what it says may be of our own looks at it
+
 	mu    sync.Mutex
 	moved time.Time
-	asked bool // it listens: what it says may be of our own looks at it
 	seen  news
 	last  string // that a probe has found
 	logs  []*memberLog
@@ -131,13 +133,13 @@ func (w *wait) until(ctx context.Context, probes ...probe) error {
 			}
 		}
 		if w.idle() > w.stall {
-			return w.failed(fmt.Sprintf("nothing has moved for %s", w.stall))
+			return w.failed(0, fmt.Sprintf("nothing has moved for %s", w.stall))
 		}
 		w.tellNews(serves, len(probes) < all)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return w.failed(w.withExit(ctx))
+			return w.failed(0, w.withExit(ctx))
 		}
 	}
 }
@@ -160,7 +162,7 @@ func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err err
 	w.probed(found)
 	w.same.see(found, time.Now())
 	if hopeless(found, len(w.members) > 0, last) && w.same.lasts() > min(hopelessAfter, w.stall) {
-		return false, w.failed(fmt.Sprintf(answersInVain, w.same.lasts().Round(time.Second)))
+		return false, w.failed(0, fmt.Sprintf(answersInVain, w.same.lasts().Round(time.Second)))
 	}
 	return false, nil
 }
@@ -174,7 +176,7 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 		st, err := m.rt.State(ctx, m.id)
 		switch {
 		case errors.Is(err, provision.ErrNoContainer):
-			return false, w.failedAt(i, errRemoved.Error())
+			return false, w.failed(i, errRemoved.Error())
 		case err != nil: // out of reach, which is no silence of the engine's
 			w.move()
 			running++
@@ -189,7 +191,7 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 			if cause := w.cause(); cause != nil {
 				why += " after it said: " + cause.Error()
 			}
-			return false, w.failedAt(i, why)
+			return false, w.failed(i, why)
 		}
 	}
 	return !serves && running == 0, nil
@@ -328,7 +330,7 @@ func (w *wait) said(i int, line string) (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, progress := engines.ProgressOf(line)
-	if w.seen.in(line) || !w.asked || progress && p != w.at {
+	if w.seen.in(line) || !w.asked.Load() || progress && p != w.at {
 		w.moved = time.Now()
 	}
 	log := w.logs[i]
@@ -388,14 +390,6 @@ func (w *wait) move() {
 	w.moved = time.Now()
 }
 
-// listens notes that the server takes connections: from now on it may log every look
-// at it, which is no progress of its own.
-func (w *wait) listens() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked = true
-}
-
 // probed notes what a look at the server said; an answer of another form than all
 // before is progress too.
 func (w *wait) probed(err error) {
@@ -423,11 +417,8 @@ func (w *wait) lines(i int) []string {
 	return slices.Clone(w.logs[i].tail)
 }
 
-// failed is that the wait is over, with the log of the member that serves, the first one.
-func (w *wait) failed(why string) error { return w.failedAt(0, why) }
-
-// failedAt is [wait.failed] of a member.
-func (w *wait) failedAt(i int, why string) error {
+// failed is that the wait is over, with the last log lines of a member.
+func (w *wait) failed(i int, why string) error {
 	tail := w.lines(i)
 	w.mu.Lock()
 	defer w.mu.Unlock()

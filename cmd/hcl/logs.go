@@ -41,10 +41,11 @@ func runLogs(ctx context.Context, t *console, o logsOptions, name string) error 
 	if err != nil {
 		return err
 	}
-	err = apply.Logs(ctx, l.scope(), engine, o.follow, o.tail, opt, func(b []byte) error {
+	write := func(b []byte) error {
 		_, err := t.stdout.Write(b)
 		return err
-	})
+	}
+	err = apply.Logs(ctx, l.scope(), apply.Log{Engine: engine, Follow: o.follow, Tail: o.tail, Write: write}, opt)
 	if ctx.Err() != nil && !errors.Is(err, errReaderLeft) {
 		return &exit{code: exitInterrupted}
 	}
