@@ -38,8 +38,8 @@ type Cell struct {
 	Job          Task              `json:"job"`
 	Started      time.Time         `json:"started"`
 	Finished     time.Time         `json:"finished"`
-	CacheReset   string            `json:"cache_reset,omitempty"` // what was done to the prefix cache before it: "flushed", "unsupported", "failed: …"
-	Error        string            `json:"error,omitempty"`       // why there is no measurement; Summary is then nil or partial
+	CacheReset   string            `json:"cache_reset,omitempty"` // of the prefix cache: "flushed", "unsupported", "failed: …"
+	Error        string            `json:"error,omitempty"`       // why there is no measurement
 	Summary      *load.Summary     `json:"summary,omitempty"`
 	Telemetry    *telemetry.Record `json:"telemetry,omitempty"` // of the GPUs and the engine; nil: nothing was read
 	Origin       *Origin           `json:"origin,omitempty"`    // what it was read from; nil: we have measured it

@@ -32,8 +32,8 @@ type Deployment struct {
 	Versions     map[string]string `json:"versions,omitempty"`       // inside the container: "vllm", "torch", "cuda", …
 	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with
 	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
-	CompileCache string            `json:"compile_cache,omitempty"`  // "cold" or "warm": whether an earlier start had left kernels; empty: none is kept
-	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known, or somebody else runs it
+	CompileCache string            `json:"compile_cache,omitempty"`  // "cold", or "warm" with kernels of an earlier start; empty: none
+	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known
 	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
 	Members      []Member          `json:"members,omitempty"`        // of several, in order of starting
 }

@@ -238,7 +238,8 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 			*at = e
 			k := &e.known
 			return []any{&e.id, &k.Verdict, &k.RunID, field{&k.Finished, &e.damage}, &k.Benchmark, &k.Axes, &k.Repetition,
-				field{&k.Identity, &e.damage}, field{&k.Digest, nil}, field{&e.started, &e.damage}, field{&k.Engine, nil}, field{&k.Host, nil}, field{&e.ready, nil},
+				field{&k.Identity, &e.damage}, field{&k.Digest, nil}, field{&e.started, &e.damage},
+				field{&k.Engine, nil}, field{&k.Host, nil}, field{&e.ready, nil},
 				&k.Deployment, &k.Lab, &k.Imported}
 		})
 	if err != nil {

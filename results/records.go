@@ -131,12 +131,12 @@ func pack(records []load.Record) (packed, error) {
 	return packed{mark: mark, content: b.Bytes()}, err
 }
 
-// open reads them.
-func (p packed) open() (io.ReadCloser, error) {
+// bytes are all of them.
+func (p packed) bytes() ([]byte, error) {
 	if p.file == "" {
-		return io.NopCloser(bytes.NewReader(p.content)), nil
+		return p.content, nil
 	}
-	return os.Open(p.file)
+	return os.ReadFile(p.file)
 }
 
 // moveTo makes them a file, which is whole and on disk, or not there.

@@ -1,16 +1,16 @@
 package results
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -163,62 +163,21 @@ func putRecords(ctx context.Context, tx statements, run, cell string, p packed) 
 	if _, err := tx.exec(ctx, `DELETE FROM records WHERE run_id = ? AND cell = ?`, run, cell); err != nil || p.mark.count == 0 {
 		return err
 	}
-	content, err := p.open()
-	if err != nil {
-		return err
-	}
-	defer content.Close()
-	parts := bufio.NewReaderSize(content, recordsPart)
-	for n := 1; ; n++ {
-		part, err := parts.Peek(recordsPart)
-		if err != nil && err != io.EOF {
-			return err
-		}
-		if len(part) == 0 {
-			return nil
-		}
-		_, err = tx.exec(ctx, `INSERT INTO records (run_id, cell, part, content) VALUES (?, ?, ?, ?)`, run, cell, n, part)
-		if err != nil {
-			return err
-		}
-		if _, err := parts.Discard(len(part)); err != nil {
-			return err
+	content, err := p.bytes()
+	n := 0
+	for part := range slices.Chunk(content, recordsPart) {
+		if n++; err == nil {
+			_, err = tx.exec(ctx, `INSERT INTO records (run_id, cell, part, content) VALUES (?, ?, ?, ?)`, run, cell, n, part)
 		}
 	}
+	return err
 }
 
 func (s *server) open(ctx context.Context, run, cell, _ string) (content io.ReadCloser, size int64, err error) {
-	err = s.db.get(ctx, `SELECT coalesce(sum(length(content)), 0) FROM records WHERE run_id = ? AND cell = ?`, []any{run, cell}, &size)
-	next := func(n int) (part []byte, err error) {
-		err = s.db.get(ctx, `SELECT content FROM records WHERE run_id = ? AND cell = ? AND part = ?`, []any{run, cell, n}, &part)
-		return part, err
-	}
-	return io.NopCloser(&partReader{next: next}), size, err
-}
-
-// partReader reads what putRecords has stored, one part at a time.
-type partReader struct {
-	next func(n int) ([]byte, error)
-	n    int
-	left []byte
-}
-
-// Read implements [io.Reader].
-func (r *partReader) Read(b []byte) (int, error) {
-	if len(r.left) == 0 {
-		r.n++
-		part, err := r.next(r.n)
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, io.EOF
-		}
-		if err != nil {
-			return 0, err
-		}
-		r.left = part
-	}
-	n := copy(b, r.left)
-	r.left = r.left[n:]
-	return n, nil
+	parts, err := collect(ctx, s.db, "read parts", `SELECT content FROM records WHERE run_id = ? AND cell = ? ORDER BY part`,
+		[]any{run, cell}, only[[]byte])
+	all := slices.Concat(parts...)
+	return io.NopCloser(bytes.NewReader(all)), int64(len(all)), err
 }
 
 // drop has nothing to do: what is half done was rolled back.
@@ -226,12 +185,12 @@ func (s *server) drop(context.Context, *Dropped) error { return nil }
 
 func (s *server) measure(ctx context.Context, runs map[string]int64) (lost []Litter, err error) {
 	for run := range runs {
-		var bytes int64
-		err := s.db.get(ctx, `SELECT coalesce(sum(length(content)), 0) FROM records WHERE run_id = ?`, []any{run}, &bytes)
+		var size int64
+		err := s.db.get(ctx, `SELECT coalesce(sum(length(content)), 0) FROM records WHERE run_id = ?`, []any{run}, &size)
 		if err != nil {
 			return nil, fmt.Errorf("read the size of run %s: %w", run, err)
 		}
-		runs[run] = bytes
+		runs[run] = size
 	}
 	return nil, nil
 }

@@ -37,8 +37,8 @@ func (d Dropped) String() string {
 	case d.Imported:
 		return fmt.Sprintf("the import of run %s was cut off; nothing of it is kept, import it again", d.Run)
 	}
-	return fmt.Sprintf("run %s was cut off; finished cells, which are kept: %d; half-written files of records, which are removed: %d (%d bytes)",
-		d.Run, d.Cells, d.Files, d.Bytes)
+	return fmt.Sprintf("run %s was cut off; finished cells, which are kept: %d; "+
+		"half-written files of records, which are removed: %d (%d bytes)", d.Run, d.Cells, d.Files, d.Bytes)
 }
 
 // Dropped is what opening the store found of processes that were cut off. It is
@@ -88,7 +88,7 @@ func tidyRuns(ctx context.Context, db *database, at place) (dropped []Dropped, e
 
 func tidyRun(ctx context.Context, db *database, at place, d *Dropped) error {
 	if d.Imported {
-		return removeRun(ctx, at, d.Run)
+		return errors.Join(removeRun(ctx, at, d.Run), at.drop(ctx, d))
 	}
 	if err := db.get(ctx, `SELECT count(*) FROM cells WHERE run_id = ?`, []any{d.Run}, &d.Cells); err != nil {
 		return err
