@@ -19,7 +19,7 @@ type kind struct {
 	revisionFlag  bool                     // every version takes the model's revision as a flag
 	click         bool                     // its flags are read by click and not by argparse: see flagWords
 	configFlag    string                   // names its configuration file; empty: it reads none
-	configSince   [3]int                   // the version since which the file holds the server's own flags; zero: it does not
+	configSince   [3]int                   // since which version the file holds the server's own flags; zero: never
 	keyFlag       bool                     // the flag api-key closes its server
 	keyEnv        string                   // the variable that does the same
 	startsDiffer  bool                     // its version decides how its offline benchmark is started

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -52,18 +53,26 @@ var fatal = []struct {
 	means string
 	line  *regexp.Regexp
 }{
-	{"the GPUs' memory is not free", regexp.MustCompile(`Free memory on device .* on startup is less than desired GPU memory utilization|The memory capacity is unbalanced`)},
-	{"out of GPU memory", regexp.MustCompile(`torch\.(cuda\.)?OutOfMemoryError|CUDA out of memory|HIP out of memory|CUDA error: out of memory|HSA_STATUS_ERROR_OUT_OF_RESOURCES`)},
-	{"no room for the KV cache", regexp.MustCompile(`No available memory for the cache blocks`)},
-	{"its container has no GPUs, or has lost them", regexp.MustCompile(`Failed to initialize NVML|No (?:CUDA|HIP) GPUs are available|no ROCm-capable device|no CUDA-capable device|Failed to infer device type`)},
-	{"the GPU faulted", regexp.MustCompile(`CUDA_ERROR_ILLEGAL_ADDRESS|Memory access fault by GPU node|no TensileLibrary_lazy_gfx`)},
-	{"the GPUs cannot talk to each other", regexp.MustCompile(`NCCL error:|ncclUnhandledCudaError|Watchdog caught collective operation timeout`)},
-	{"the port is taken", regexp.MustCompile(`\[Errno 98\]|Address already in use`)},
-	{"the engine does not know an argument", regexp.MustCompile(`error: unrecognized arguments|error: argument .*: invalid choice`)},
-	{"the model cannot be fetched", regexp.MustCompile(`(401|403) Client Error|is not a valid model identifier|does not appear to have a file named|GatedRepoError`)},
-	{"the disk is full", regexp.MustCompile(`No space left on device`)},
-	{coreFailed, regexp.MustCompile(`Engine core initialization failed|WorkerProc failed to start|EngineDeadError|Scheduler hit an exception|DataParallelController hit an exception|Received sigquit from a child process`)},
+	{"the GPUs' memory is not free", anyOf(`Free memory on device .* on startup is less than desired GPU memory utilization`,
+		`The memory capacity is unbalanced`)},
+	{"out of GPU memory", anyOf(`torch\.(cuda\.)?OutOfMemoryError`, `(CUDA|HIP) out of memory`, `CUDA error: out of memory`,
+		`HSA_STATUS_ERROR_OUT_OF_RESOURCES`)},
+	{"no room for the KV cache", anyOf(`No available memory for the cache blocks`)},
+	{"its container has no GPUs, or has lost them", anyOf(`Failed to initialize NVML`, `No (?:CUDA|HIP) GPUs are available`,
+		`no (ROCm|CUDA)-capable device`, `Failed to infer device type`)},
+	{"the GPU faulted", anyOf(`CUDA_ERROR_ILLEGAL_ADDRESS`, `Memory access fault by GPU node`, `no TensileLibrary_lazy_gfx`)},
+	{"the GPUs cannot talk to each other", anyOf(`NCCL error:`, `ncclUnhandledCudaError`,
+		`Watchdog caught collective operation timeout`)},
+	{"the port is taken", anyOf(`\[Errno 98\]`, `Address already in use`)},
+	{"the engine does not know an argument", anyOf(`error: unrecognized arguments`, `error: argument .*: invalid choice`)},
+	{"the model cannot be fetched", anyOf(`(401|403) Client Error`, `is not a valid model identifier`,
+		`does not appear to have a file named`, `GatedRepoError`)},
+	{"the disk is full", anyOf(`No space left on device`)},
+	{coreFailed, anyOf(`Engine core initialization failed`, `WorkerProc failed to start`, `EngineDeadError`,
+		`(Scheduler|DataParallelController) hit an exception`, `Received sigquit from a child process`)},
 }
+
+func anyOf(patterns ...string) *regexp.Regexp { return regexp.MustCompile(strings.Join(patterns, "|")) }
 
 // Fatal is what a log line says after which no server comes up.
 type Fatal struct {

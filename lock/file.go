@@ -41,6 +41,11 @@ func New(hcl string) *File {
 	return &File{FormatVersion, hcl, map[string]string{}, map[string]string{}, map[string]string{}}
 }
 
+// part is what the file has of a sort of things.
+func (f *File) part(sort string) map[string]string {
+	return map[string]map[string]string{SortImage: f.Images, SortModel: f.Models, SortDataset: f.Datasets}[sort]
+}
+
 // Read reads hcl.lock in a directory, and returns it with its text. Without one it
 // returns nil and no error.
 func Read(dir string) (*File, []byte, error) {
@@ -84,19 +89,14 @@ func parse(b []byte) (*File, error) {
 	if major, _, _ := bytes.Cut([]byte(f.FormatVersion), []byte(".")); string(major) != "1" {
 		return nil, fmt.Errorf("its format_version is %q, and this hcl knows %s", f.FormatVersion, FormatVersion)
 	}
-	for _, part := range []struct {
-		what    string
-		entries map[string]string
-		form    *regexp.Regexp
-		example string
-	}{
-		{"image", f.Images, digestForm, "sha256 and 64 hex digits"},
-		{"model", f.Models, commitForm, "a commit of 40 hex digits"},
-		{"dataset", f.Datasets, digestForm, "sha256 and 64 hex digits"},
-	} {
-		for name, value := range part.entries {
-			if !part.form.MatchString(value) {
-				return nil, fmt.Errorf("the %s %s is locked to %q, which is not %s", part.what, name, value, part.example)
+	for _, sort := range sorts {
+		form, example := digestForm, "sha256 and 64 hex digits"
+		if sort == SortModel {
+			form, example = commitForm, "a commit of 40 hex digits"
+		}
+		for name, value := range f.part(sort) {
+			if !form.MatchString(value) {
+				return nil, fmt.Errorf("the %s %s is locked to %q, which is not %s", sort, name, value, example)
 			}
 		}
 	}

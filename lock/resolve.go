@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ const (
 	SortDataset = "dataset"
 )
 
+// sorts are those that have a part of the file, in its order.
+var sorts = []string{SortImage, SortModel, SortDataset}
+
 // Entry is one name and what it means: before, in the lock, and now.
 type Entry struct {
 	Sort string // [SortHCL], [SortImage], [SortModel] or [SortDataset]
@@ -66,19 +70,16 @@ func (w Wants) Entries(old *File) []Entry {
 		old = New("")
 	}
 	out := []Entry{{Sort: SortHCL, Name: SortHCL, Old: old.HCL, New: w.HCL}}
-	add := func(sort string, names []string, locked map[string]string) {
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			out = append(out, Entry{Sort: sort, Name: name, Old: locked[name]})
+	names := map[string][]string{SortImage: slices.Clone(w.Images), SortDataset: slices.Clone(w.Datasets)}
+	for _, m := range w.Models {
+		names[SortModel] = append(names[SortModel], m.Key())
+	}
+	for _, sort := range sorts {
+		slices.Sort(names[sort])
+		for _, name := range slices.Compact(names[sort]) {
+			out = append(out, Entry{Sort: sort, Name: name, Old: old.part(sort)[name]})
 		}
 	}
-	var models []string
-	for _, m := range w.Models {
-		models = append(models, m.Key())
-	}
-	add(SortImage, slices.Clone(w.Images), old.Images)
-	add(SortModel, models, old.Models)
-	add(SortDataset, slices.Clone(w.Datasets), old.Datasets)
 	return out
 }
 
@@ -133,12 +134,8 @@ func (r *Resolver) Dataset(ctx context.Context, path string) (string, error) {
 func Merge(old *File, entries []Entry, upgrade bool) *File {
 	out := New("")
 	if old != nil && !upgrade {
-		for _, part := range []struct{ to, from map[string]string }{
-			{out.Images, old.Images}, {out.Models, old.Models}, {out.Datasets, old.Datasets},
-		} {
-			for name, value := range part.from {
-				part.to[name] = value
-			}
+		for _, sort := range sorts {
+			maps.Copy(out.part(sort), old.part(sort))
 		}
 	}
 	for _, e := range entries {
@@ -146,18 +143,10 @@ func Merge(old *File, entries []Entry, upgrade bool) *File {
 		if value == "" || e.Sort == SortHCL && e.Old != "" && !upgrade {
 			value = e.Old
 		}
-		if value == "" {
-			continue
-		}
-		switch e.Sort {
-		case SortHCL:
+		if e.Sort == SortHCL {
 			out.HCL = value
-		case SortImage:
-			out.Images[e.Name] = value
-		case SortModel:
-			out.Models[e.Name] = value
-		case SortDataset:
-			out.Datasets[e.Name] = value
+		} else if value != "" {
+			out.part(e.Sort)[e.Name] = value
 		}
 	}
 	return out

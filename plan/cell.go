@@ -37,7 +37,7 @@ type Cell struct {
 	HostChanged []string
 
 	deployment *Deployment
-	load       *loadIdentity
+	load       loadIdentity
 	occurrence int           // from 1: of equal loads on the same deployment
 	takes      time.Duration // estimated; 0: not known
 }

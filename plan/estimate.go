@@ -75,7 +75,7 @@ func (p *Plan) Estimate() *Estimate {
 func (e *Estimate) String() string {
 	var hosts []string
 	for _, h := range e.Hosts {
-		hosts = append(hosts, fmt.Sprintf("%s on %s", rough(h.Seconds), h.Host))
+		hosts = append(hosts, fmt.Sprintf("%s on %s", Rough(time.Duration(h.Seconds*float64(time.Second))), h.Host))
 	}
 	s := "Estimated: " + strings.Join(hosts, ", ")
 	if e.Cost > 0 {
@@ -95,11 +95,7 @@ func (e *Estimate) String() string {
 }
 
 // Rough is how long something takes, as an estimate is said: "40s", "12m", "3h10m".
-func Rough(d time.Duration) string { return rough(d.Seconds()) }
-
-// rough is seconds as an estimate is said: "40s", "12m", "3h10m".
-func rough(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
+func Rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(math.Ceil(d.Seconds())))

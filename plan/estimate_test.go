@@ -89,7 +89,7 @@ func TestEstimateByPace(t *testing.T) {
 	} {
 		cfg := lab()
 		c := New(cfg, Options{}).Deployments[0].Cells[0]
-		c.Load().Workload, c.load = test.w, loads{}.of(hcl.Cell{Workload: test.w})
+		c.Load().Workload, c.load = test.w, loadOf(hcl.Cell{Workload: test.w})
 		if got := newHistory(nil).takes(c); got != test.want {
 			t.Errorf("%s: takes %s, want %s", name, got, test.want)
 		}
@@ -113,8 +113,8 @@ func TestEstimateOfSenders(t *testing.T) {
 
 func TestRough(t *testing.T) {
 	for seconds, want := range map[float64]string{0.2: "1s", 59: "59s", 89: "1m", 3599: "60m", 3600: "1h00m", 11_100: "3h10m", 360_000: "100h00m"} {
-		if got := rough(seconds); got != want {
-			t.Errorf("rough(%v) = %q, want %q", seconds, got, want)
+		if got := Rough(time.Duration(seconds * float64(time.Second))); got != want {
+			t.Errorf("Rough(%v s) = %q, want %q", seconds, got, want)
 		}
 	}
 }

@@ -14,20 +14,17 @@ import (
 	"hclbench/hcl"
 )
 
-// loadIdentity is the load's part of a cell's identity. Cells with the same load share one.
+// loadIdentity is the load's part of a cell's identity.
 type loadIdentity struct {
 	pairs map[string]string
-	text  []byte // the pairs in their order, to be hashed
+	text  string // the pairs in their order, to be hashed
 }
 
-// loads keep the identity of a load once, by its text, however many cells share it.
-type loads map[string]*loadIdentity
-
-// of is everything about a cell's load that can change a number: the workload and the
+// loadOf is everything about a cell's load that can change a number: the workload and the
 // headers that it is sent with. Secret headers count as "(sensitive)", and the engine's
 // key, which opens a door and steers nothing, not at all. Of a host that the load is
 // sent from it counts that it is another than the engine's, and what it has.
-func (l loads) of(c hcl.Cell) *loadIdentity {
+func loadOf(c hcl.Cell) loadIdentity {
 	counts := c.Workload.Fingerprint
 	if c.Offline {
 		counts = batchOf(c).Fingerprint
@@ -44,11 +41,7 @@ func (l loads) of(c hcl.Cell) *loadIdentity {
 			pairs["load.headers."+http.CanonicalHeaderKey(h.Name)] = h.Value.String()
 		}
 	}
-	text := canonical(pairs)
-	if l[string(text)] == nil {
-		l[string(text)] = &loadIdentity{pairs, text}
-	}
-	return l[string(text)]
+	return loadIdentity{pairs, canonical(pairs)}
 }
 
 // Identity is everything that can change the cell's numbers: the deployment's
@@ -79,7 +72,7 @@ func (c *Cell) group(deployment string) string { return c.hash(deployment, "") }
 
 func (c *Cell) hash(deployment, repetition string) string {
 	const form = "deployment=%s occurrence=%d%s\n%s%s"
-	return hash(fmt.Appendf(nil, form, deployment, c.occurrence, repetition, c.load.text, c.tool()))
+	return hash(fmt.Sprintf(form, deployment, c.occurrence, repetition, c.load.text, c.tool()))
 }
 
 // tool is how the benchmark of a batch starts, which is part of its ids.
@@ -99,7 +92,7 @@ func (c *Cell) seed() uint64 {
 }
 
 // canonical is the text of an identity: its pairs, sorted.
-func canonical(identity map[string]string) []byte {
+func canonical(identity map[string]string) string {
 	var b []byte
 	for _, k := range slices.Sorted(maps.Keys(identity)) {
 		b = strconv.AppendQuote(b, k)
@@ -107,11 +100,11 @@ func canonical(identity map[string]string) []byte {
 		b = strconv.AppendQuote(b, identity[k])
 		b = append(b, '\n')
 	}
-	return b
+	return string(b)
 }
 
 // hash is the first 48 bits of the SHA-256, in hex.
-func hash(text []byte) string {
-	sum := sha256.Sum256(text)
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])
 }

@@ -94,10 +94,9 @@ type Options struct {
 func New(cfg *hcl.Config, opt Options) *Plan {
 	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir}
 	byEngine := map[*engines.Engine]*Deployment{}
-	same := loads{}
 	type at struct {
 		deployment *Deployment
-		load       *loadIdentity
+		load       string
 	}
 	again := map[at]int{} // how often a load was met
 	for _, b := range cfg.Benchmarks {
@@ -111,10 +110,10 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 			if c.From == d.Host() || c.Offline {
 				c.From = nil
 			}
-			met := at{d, same.of(c)}
-			again[met]++
+			load := loadOf(c)
+			again[at{d, load.text}]++
 			for rep := range max(b.Repeat, 1) {
-				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: met.load, occurrence: again[met]}))
+				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: load, occurrence: again[at{d, load.text}]}))
 			}
 			for _, h := range d.hosts(d.Cells[len(d.Cells)-1:]) {
 				if !slices.Contains(p.Hosts, h) {

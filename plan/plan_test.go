@@ -323,7 +323,7 @@ func TestLoadFrom(t *testing.T) {
 func printed(t *testing.T, p *Plan, verbose bool) string {
 	t.Helper()
 	var b strings.Builder
-	if err := p.Text(&b, verbose); err != nil {
+	if err := p.Text(&b, ByHost, verbose); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -215,7 +215,7 @@ func FuzzOnly(f *testing.F) {
 func TestGroupings(t *testing.T) {
 	for _, by := range []By{ByEngine, ByBenchmark} {
 		var b bytes.Buffer
-		if err := New(lab(), Options{}).TextBy(&b, by, false); err != nil {
+		if err := New(lab(), Options{}).Text(&b, by, false); err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, "plan-by-"+string(by)+".txt", b.String())

@@ -23,12 +23,8 @@ const (
 	ByBenchmark By = "benchmark"
 )
 
-// Text writes the plan for people, by host. verbose adds the command behind each
-// engine.
-func (p *Plan) Text(w io.Writer, verbose bool) error { return p.TextBy(w, ByHost, verbose) }
-
-// TextBy is [Plan.Text] in another grouping.
-func (p *Plan) TextBy(w io.Writer, by By, verbose bool) error {
+// Text writes the plan for people. verbose adds the command behind each engine.
+func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	t := &printer{verbose: verbose}
 	n := p.Count()
 	of := cmp.Or(p.Of, &n)

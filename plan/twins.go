@@ -24,7 +24,7 @@ func (p *Plan) identify(known map[string]results.Known) {
 	equal := map[string][]*Deployment{}
 	var order []string
 	for _, d := range p.Deployments {
-		text := string(canonical(d.Identity))
+		text := canonical(d.Identity)
 		if equal[text] == nil {
 			order = append(order, text)
 		}

@@ -236,39 +236,36 @@ func compared(name, op, want string) Condition {
 			return Match(want, fmt.Sprint(v))
 		}
 	}
-	return func(of Values) bool {
-		v, ok := of(name)
-		if !ok {
-			return op == "!="
-		}
-		switch op {
-		case "=", "==":
-			return equal(v)
-		case "!=":
-			return !equal(v)
-		}
-		order := 0
+	order := func(v any) int {
 		switch v := v.(type) {
 		case float64:
-			if !isNumber {
-				return false
-			}
-			order = cmp.Compare(v, number)
+			return cmp.Compare(v, number)
 		case []string:
-			order = strings.Compare(v[0], want)
+			return strings.Compare(v[0], want)
 		default:
-			order = strings.Compare(fmt.Sprint(v), want)
+			return strings.Compare(fmt.Sprint(v), want)
 		}
-		switch op {
-		case "<":
-			return order < 0
-		case "<=":
-			return order <= 0
-		case ">":
-			return order > 0
-		default:
-			return order >= 0
+	}
+	return func(of Values) bool {
+		v, ok := of(name)
+		_, counted := v.(float64)
+		switch {
+		case op == "!=":
+			return !ok || !equal(v)
+		case !ok:
+			return false
+		case op == "=" || op == "==":
+			return equal(v)
+		case counted && !isNumber:
+			return false
+		case op == "<":
+			return order(v) < 0
+		case op == "<=":
+			return order(v) <= 0
+		case op == ">":
+			return order(v) > 0
 		}
+		return order(v) >= 0
 	}
 }
 

@@ -47,7 +47,7 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 	if o.json {
 		err = p.JSON(t.stdout)
 	} else {
-		err = p.TextBy(t.stdout, grouping, o.verbose)
+		err = p.Text(t.stdout, grouping, o.verbose)
 	}
 	switch {
 	case err != nil:

@@ -90,7 +90,7 @@ func (w *work) announce() error {
 	if err := w.lab.inputsThere(w.plan); err != nil || w.flags.json {
 		return err
 	}
-	return w.plan.Text(w.stderr, false)
+	return w.plan.Text(w.stderr, plan.ByHost, false)
 }
 
 // nothingToDo says so, also to a program that reads events.
