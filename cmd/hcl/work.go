@@ -96,7 +96,7 @@ func (w *work) announce() error {
 // nothingToDo says so, also to a program that reads events.
 func (w *work) nothingToDo() error {
 	if !w.flags.json {
-		return w.plan.Text(w.stdout, false)
+		return w.plan.Text(w.stdout, plan.ByHost, false)
 	}
 	told := outlets{newOutlet(w.audience(true), readPatience)}
 	told.tell(beginning(w.plan, results.Run{Lab: w.plan.Lab.Name, Command: w.command, Version: version}))
