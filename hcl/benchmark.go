@@ -79,10 +79,6 @@ func checkCell(b *block, d *draft) {
 	b.incomplete = b.incomplete || !good
 }
 
-const (
-	needsOutputs = "Prompts of kind %q do not say how long answers are. Say it here, for example output_tokens = 256."
-)
-
 // checkOutputs: somebody must say how long answers are, and only one.
 func checkOutputs(b *block, d *draft) {
 	from := referred(b.arg("dataset").raw, "dataset")
@@ -92,16 +88,15 @@ func checkOutputs(b *block, d *draft) {
 	said, block := b.arg("load.output_tokens"), b.arg("load")
 	switch {
 	case !said.said() && block.said() && !d.Workload.Dataset.OwnOutputs() && !from.wrong:
-		b.missing(block.at, "output_tokens", "Missing argument", needsOutputs, from.kind)
+		b.missing(block.at, "output_tokens", "Missing argument",
+			"Prompts of kind %q do not say how long answers are. Write, for example, output_tokens = 256.", from.kind)
 	case said.fits() && d.Workload.Dataset.OutputTokens > 0:
 		b.errOnce(said.at, "Two output lengths",
 			"Both the load block and %s say output_tokens. Remove one.", from.address)
 	}
 }
 
-const (
-	stagesEnd = "The stages say how long a cell takes. Remove %s, or the stages."
-)
+const stagesEnd = "The stages say how long a cell takes. Remove %s, or the stages."
 
 // checkEnd: something must say when a cell is done, and only one thing.
 func checkEnd(b *block, d *draft) bool {
@@ -131,11 +126,6 @@ func checkEnd(b *block, d *draft) bool {
 	return false
 }
 
-const (
-	noPace = `The load block needs concurrency (requests in flight) or rate (requests per second).
-rate = "inf" sends all at once.`
-)
-
 // checkPace: something must say when requests are sent, and only one thing.
 func checkPace(b *block, d *draft) bool {
 	block, stages := b.arg("load"), b.arg("load.stages")
@@ -144,7 +134,8 @@ func checkPace(b *block, d *draft) bool {
 	misspelt := b.misspelt[block.at]
 	good := true
 	if block.said() && !paced && !misspelt["concurrency"] && !misspelt["rate"] {
-		b.absent(block.at, "Load without a pace", noPace)
+		b.absent(block.at, "Load without a pace",
+			`Write concurrency, the requests in flight, or rate, those per second; rate = "inf" sends all at once.`)
 		good = false
 	}
 	if stages.said() && rate.said() {
@@ -191,18 +182,9 @@ func (c Cell) Bench(seed uint64) (engines.Bench, error) {
 }
 
 const (
-	twoKeys    = "%s has an api_key, which is sent as the header Authorization. Remove that or the header."
-	outOfReach = `The load is sent from host.%s, which cannot reach %s: %s.
-Let the engine listen on an address that the other host reaches, or on all of them behind a firewall:
-
-    flags = { host = "10.0.0.5" }`
-	versionUnknown = `The version of %s decides how its offline benchmark is started, and %s. Say it in the engine:
-
-    version = "0.7.3"`
-	contextShort = `A prompt of %d tokens and an answer of %d make %d, and the flag %s of %s allows %d: the server would refuse them.
-Raise the flag, ask for less, or leave these cells out:
-
-    exclude { when = … }`
+	outOfReach     = `host.%s cannot reach %s: %s. Let it listen on an address of its host: flags = { host = "10.0.0.5" }`
+	versionUnknown = `The version of %s says how its offline benchmark is started, and %s. Write version = "0.7.3".`
+	contextShort   = "A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d. Raise it, or ask for less."
 )
 
 // checkTogether holds a cell's load against its engine.
@@ -210,7 +192,8 @@ func checkTogether(b *block, c Cell) bool {
 	e, w := c.Engine, c.Workload
 	for _, h := range c.Headers {
 		if strings.EqualFold(h.Name, load.Authorization) && e.APIKey.Reveal() != "" {
-			b.errOnce(b.arg("load.headers").at, "Two keys", twoKeys, e.Address())
+			b.errOnce(b.arg("load.headers").at, "Two keys",
+				"%s has an api_key, which is the header Authorization. Remove that or the header.", e.Address())
 			return false
 		}
 	}

@@ -46,14 +46,8 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 }
 
 const (
-	axisBelow       = "The axis %q has no value here: an axis can refer to those above it, and in a zip block to those above the block."
-	axisNotIncluded = `The include block at %s gives the axis %q no value. An include block is a whole cell:
-it names every axis that the benchmark and its engine use.%s`
-	noMatrix = `Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write one:
-
-    matrix {
-      %[2]s = […]
-    }`
+	axisBelow      = "The axis %q has no value here: an axis can refer to those above it, in a zip block to those above the block."
+	noMatrix       = "Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }"
 	noAxis         = "The matrix of benchmark %q has no axis %q.%s"
 	noAxisInEngine = "Benchmark %q names this engine, but its matrix has no axis %q.%s"
 )
@@ -85,7 +79,8 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	case c.partial && slices.Contains(c.axes, axis):
 		s.err(at, unknown, axisBelow, axis)
 	case c.included != "":
-		s.err(at, unknown, axisNotIncluded, c.included, axis, hint)
+		s.err(at, unknown,
+			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
 	case len(c.axes) == 0:
 		s.err(at, unknown, noMatrix, c.benchmark, axis)
 	default:

@@ -87,12 +87,11 @@ func newDataset(d *declared) *dataset {
 	return &dataset{Kind: d.kind}
 }
 
-const idleConvention = "convention says what range_ratio means, and there is no range_ratio: all prompts have input_tokens tokens."
-
 // checkDataset is about arguments that only some kinds have.
 func checkDataset(b *block, d *dataset) {
 	if x := b.said["convention"]; x.fits() && d.RangeRatio == nil {
-		b.warn(x.at, "No effect", idleConvention)
+		b.warn(x.at, "No effect",
+			"convention says what range_ratio means, and there is none: prompts have exactly input_tokens tokens.")
 	}
 	if x := b.said["path"]; x.fits() && strings.TrimSpace(d.Path) == "" {
 		b.err(x.at, "Wrong value", `"path" is empty. Write the name of a file, relative to the lab's directory.`)

@@ -77,11 +77,9 @@ func (d *declared) member(key string, keyValue, value cty.Value) *declared {
 }
 
 const (
-	secretKeys = `The keys of for_each name the instances in plans and results, and their number shows too.
-So it cannot be sensitive; single values in it can.`
 	tooManyInstances = "for_each has %d entries; at most %d are made. It is probably longer than was meant."
-	keyNoText        = "A list in for_each holds keys, texts or numbers, and number %d is %s. Write a map, { KEY = … }."
-	invalidKey       = "%s cannot be a key: keys are letters, digits and _ . : / @ + = , - since they appear in names and results."
+	keyNoText        = "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }."
+	invalidKey       = "%s cannot be a key: keys are part of names, and are made of letters, digits and _ . : / @ + = , -"
 )
 
 // eachEntries evaluates for_each.
@@ -92,7 +90,8 @@ func (s *scope) eachEntries(d *declared) (keys []string, values []cty.Value, goo
 	s.within(d, func() { v = s.eval(expr, nil) })
 	switch {
 	case v.IsMarked():
-		s.err(at, "Sensitive value would show", secretKeys)
+		s.err(at, "Sensitive value would show",
+			"The keys of for_each, and their number, show in plans and results. Only values in it can be sensitive.")
 		return nil, nil, false
 	case !v.IsKnown():
 		s.noteUnknown(at)
@@ -145,8 +144,7 @@ func (s *scope) instanceKey(k cty.Value, before map[string]bool, at hcl.Range) (
 	return key, good
 }
 
-const noForEach = `each.key and each.value stand for an entry of for_each. Only %s blocks that have for_each can use them,
-and not in for_each itself.`
+const noForEach = "each.key and each.value are for %s blocks that have for_each, and not for for_each itself."
 
 // eachValue is what each stands for in the block that is being evaluated.
 func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
@@ -202,25 +200,9 @@ func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 	if !d.isGroup() || len(t) <= n {
 		return true
 	}
-	var key string
-	bare := false
-	switch step := t[n].(type) {
-	case hcl.TraverseAttr:
-		key, bare = step.Name, true
-	case hcl.TraverseIndex:
-		s, ok := "", false
-		if step.Key.IsKnown() {
-			s, ok = asString(step.Key)
-		}
-		if !ok {
-			return true
-		}
-		key = s
-	default:
-		return true
-	}
+	key, ok := stepName(t[n])
 	members := s.expandEach(d)
-	if d.wrong {
+	if !ok || d.wrong {
 		return true
 	}
 	var keys []string
@@ -231,6 +213,7 @@ func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 		keys = append(keys, m.key)
 	}
 	at := t[n].SourceRange()
+	_, bare := t[n].(hcl.TraverseAttr)
 	switch {
 	case len(keys) == 0:
 		s.err(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.address)

@@ -64,9 +64,7 @@ func (b *block) mistake(f engines.FieldError) {
 	}
 }
 
-const (
-	flagOfOther = "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s."
-)
+const flagOfOther = "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s."
 
 // warnOfFlags is about flags that no version of the engine has and that look like one
 // of it, or like another engine's.
@@ -97,8 +95,7 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 // shortFlag is so short that another flag is always near.
 const shortFlag = 6
 
-const secretInList = `A sensitive value in %s shows in the list of processes on host.%s, which everybody there can read.
-If the engine can read it from a variable, give it in env.%s`
+const secretInList = "Everybody on host.%[2]s can read the sensitive value in %[1]s in the list of processes. Better give it in env.%[3]s"
 
 // warnOfShownSecrets is about secrets that an engine gets on its command line.
 func (b *block) warnOfShownSecrets(e *engines.Engine) {
@@ -132,10 +129,7 @@ func secretInClear(name string, value provision.Text) bool {
 	return !value.IsSecret() && (named || secretForm.MatchString(clear))
 }
 
-const clearSecret = `The value of %s looks like a secret, and is shown in plans and kept with the results.
-Give it by a variable with sensitive = true, or so:
-
-    %s = sensitive(env(%q))`
+const clearSecret = "The value of %s looks like a secret, and shows in plans and results. Write %s = sensitive(env(%q))."
 
 // warnOfClearSecrets is about tokens and keys that are written down as any other text.
 func (b *block) warnOfClearSecrets(e *engines.Engine) {

@@ -179,19 +179,6 @@ func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
 		"The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
 }
 
-const (
-	emptyZip = `The zip block has no axis. Each argument in it is one, and they advance together, such as
-
-    input_tokens  = [1000, 4000]
-    output_tokens = [2000, 200]`
-	emptyMatrix = `The matrix block has no axis. Each argument in it is one, such as
-
-    concurrency = [1, 4, 16]`
-	emptyInclude = `The include block names no cell. Each argument in it is the value of an axis, such as
-
-    concurrency = 4`
-)
-
 // nameAxes sets the axes of a table's cells. It reports what keeps it from having
 // cells at all.
 func (x *expansion) nameAxes(t table, c *cell) bool {
@@ -199,7 +186,8 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 	at := map[string]hcl.Range{}
 	for _, f := range t.factors {
 		if f.zip != nil && len(f.attrs) == 0 {
-			x.absent(f.zip.DefRange(), "Empty zip", emptyZip)
+			x.absent(f.zip.DefRange(), "Empty zip",
+				"Each argument of a zip block is an axis, and this one has none. Write two such as concurrency = [1, 4].")
 			good = false
 		}
 		for _, a := range f.attrs {
@@ -213,14 +201,14 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 		}
 	}
 	if len(t.factors) == 0 {
-		x.absent(t.block.DefRange(), "Empty matrix", emptyMatrix)
+		x.absent(t.block.DefRange(), "Empty matrix",
+			"Each argument of a matrix block is an axis, and this one has none. Write concurrency = [1, 4, 16].")
 		good = false
 	}
 	return good
 }
 
-const unevenZip = `The axes of a zip block advance together, so all must have the same number of values: %s.
-To multiply axes, put them into a matrix block.`
+const unevenZip = "The axes of a zip block have as many values each: %s. To multiply axes, put them into a matrix block."
 
 // rows are the values that a factor's axes take, one after the other.
 func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
@@ -261,7 +249,8 @@ func (x *expansion) included(b *hclsyntax.Block) *cell {
 		axes: mapped(attrs, func(a *hclsyntax.Attribute) string { return a.Name }),
 	}
 	if len(attrs) == 0 {
-		x.absent(b.DefRange(), "Empty include", emptyInclude)
+		x.absent(b.DefRange(), "Empty include",
+			"Each argument of an include block is the value of an axis, and this one has none. Write concurrency = 4.")
 		return nil
 	}
 	for _, a := range attrs {
@@ -286,14 +275,12 @@ func (x *expansion) included(b *hclsyntax.Block) *cell {
 
 const (
 	notAnAxis   = "%q cannot be the name of an axis. It is made of letters, digits, - and _, and begins with a letter."
-	notOnePoint = `A value of an axis names the cell in results, so it is a number, a text, true, false, or an engine or other block.
-%q is %s.%s`
-	notAPoint = `The values of an axis name cells in results, so they are numbers, texts, true, false, or engines and other blocks.
-Value %d of %q is %s.%s`
-	secretAxis = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
-	valueTwice = "The axis %q has %s more than once, and a cell is measured once. To measure it again, write repeat = …."
-	severalOf  = " %[1]s has for_each, so it is several: write values(%[1]s), and join lists by concat(…)."
-	allOf      = " For all instances of %[2]s, write %[1]s = values(%[2]s)."
+	notOnePoint = "An axis value names the cell: a number, a text, true, false, an engine or other block. %q is %s.%s"
+	notAPoint   = "Axis values name cells: numbers, texts, true, false, engines or other blocks. Value %d of %q is %s.%s"
+	secretAxis  = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
+	valueTwice  = "The axis %q has %s more than once, and a cell is measured once. To measure it again, write repeat = …."
+	severalOf   = " %[1]s has for_each, so it is several: write values(%[1]s), and join lists by concat(…)."
+	allOf       = " For all instances of %[2]s, write %[1]s = values(%[2]s)."
 )
 
 // axisPoint is a value of an axis. One that is wrong is reported, and stands as an
@@ -368,11 +355,6 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []c
 	return values
 }
 
-const (
-	idleExclude = `This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`
-	idleAxis    = "Nothing uses matrix.%s, so all its values would give the same cell. Use it, or remove it."
-)
-
 // warnOfExcludes points at exclude blocks that leave nothing out. One that hangs on a
 // variable may with another value.
 func (x *expansion) warnOfExcludes() {
@@ -380,7 +362,8 @@ func (x *expansion) warnOfExcludes() {
 	for _, e := range x.excludes {
 		a, ok := e.Body.Attributes["when"]
 		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
-			x.warn(a.Expr.Range(), "Exclude without effect", idleExclude)
+			x.warn(a.Expr.Range(), "Exclude without effect",
+				`This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`)
 		}
 	}
 }
@@ -408,7 +391,8 @@ func (x *expansion) warnOfAxes() {
 			// What advances with other axes, in a zip, may be there as a name.
 			alone := m.Type == "include" && len(multiplied) > 0 && !multiplied[a.Name]
 			if _, ok := used[a.Name]; !ok && (m.Type == "matrix" || alone) {
-				x.warn(a.NameRange, "Axis without effect", idleAxis, a.Name)
+				x.warn(a.NameRange, "Axis without effect",
+					"Nothing uses matrix.%s, so all its values would give the same cell. Use it, or remove it.", a.Name)
 			}
 		}
 	}

@@ -87,11 +87,8 @@ const orNull = " To leave it out, write null, or remove the argument."
 const (
 	emptyAddress = `Write the host's name or IP address, or "local" for the machine that hcl runs on.`
 	emptyGPUs    = `"gpus" is empty, so nothing would be checked. Write which GPUs must be there, such as "8xH200".` + orNull
-	notHostKey   = `%q is not a public key: %v. Write one such as "ssh-ed25519 AAAA…", from the host's
-/etc/ssh/ssh_host_ed25519_key.pub.`
-	unknownGPU = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
-	noSSH      = `The address is "local", the machine that hcl runs on, which needs no SSH: %s has no effect.`
-	localJump  = "This is the machine that hcl runs on, so there is nothing to jump over. Remove the argument."
+	notHostKey   = `%q is not a public key: %v. Copy one such as "ssh-ed25519 AAAA…" from /etc/ssh/ssh_host_ed25519_key.pub.`
+	unknownGPU   = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
 )
 
 // checkHost holds what a host block says against what hosts, keys and GPUs are.
@@ -127,24 +124,23 @@ func checkHost(b *block, h *provision.Host) {
 		h.Jump.Pos = pos(jump.at)
 	}
 	if h.Jump != nil && h.Jump.Local() {
-		b.err(jump.at, "Wrong value", localJump)
+		b.err(jump.at, "Wrong value",
+			"This is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.")
 	}
 	if h.Local() {
 		for _, name := range []string{"user", "identity_file", "host_key", "jump"} {
 			if x := b.arg(name); x.said() {
-				b.warn(x.at, "No effect", noSSH, name)
+				b.warn(x.at, "No effect",
+					`The address is "local", the machine that hcl runs on, which needs no SSH: %s has no effect.`, name)
 			}
 		}
 	}
 }
 
-const (
-	noPersistence = "It is NVIDIA's, and this host has %s, whose driver always keeps its settings. Remove the argument."
-)
-
 func checkPrepare(b *block, h *provision.Host) {
 	if x := b.arg("prepare.persistence_mode"); x.said() && h.GPUs.Vendor == provision.AMD {
-		b.errOnce(x.at, "No persistence mode here", noPersistence, h.GPUs)
+		b.errOnce(x.at, "No persistence mode here",
+			"It is NVIDIA's, and this host has %s, whose driver always keeps its settings. Remove the argument.", h.GPUs)
 	}
 	for _, name := range []string{"persistence_mode", "power_cap", "lock_clocks", "ecc"} {
 		if x := b.arg("prepare." + name); x.said() && h.GPUs.Count == 0 {
@@ -204,7 +200,7 @@ func (v Vars) atHome(path string) string {
 const (
 	userInAddress = "The user has an argument of its own: address = %q, user = %q."
 	urlAsAddress  = "It is not a URL. Write only the host, and the port where it is not 22: %q."
-	noAddress     = `Write a name or an IP address, with the port unless it is 22: "203.0.113.7" or "gpu1.example.com:2222".`
+	noAddress     = `Write a name or an IP address, and the port unless it is 22: "203.0.113.7", "gpu1.example.com:2222".`
 	numbersOfIP   = "The numbers of an IP address are between 0 and 255."
 	notAPort      = " is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22."
 )

@@ -77,6 +77,11 @@ dataset "random" "d" {
 }
 `
 
+// vllm is an engine that says more.
+func vllm(name, more string) string {
+	return "engine \"vllm\" \"" + name + "\" {\n  host = host.h\n  model = model.m\n  image = \"vllm/vllm-openai:v0.11.0\"\n" + more + "\n}\n"
+}
+
 // benchmarkOf is a benchmark with the given matrices and more arguments.
 func benchmarkOf(matrix, more string) string {
 	return `
@@ -135,12 +140,7 @@ func TestQuickstart(t *testing.T) {
 
 func TestMatrixOrder(t *testing.T) {
 	lab := common + `
-engine "vllm" "z" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.11.0"
-}
-engine "vllm" "a" {
+` + vllm("z", "") + `engine "vllm" "a" {
   inherits = engine.vllm.z
 }
 ` + benchmarkOf(`
@@ -175,13 +175,7 @@ engine "vllm" "a" {
 
 func TestMatrixInEngines(t *testing.T) {
 	c := mustLoad(t, common+`
-engine "vllm" "base" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.11.0"
-  flags = { tensor-parallel-size = matrix.tp }
-}
-engine "vllm" "more" {
+`+vllm("base", `  flags = { tensor-parallel-size = matrix.tp }`)+`engine "vllm" "more" {
   inherits = engine.vllm.base
   flags    = { max-num-seqs = 8 * matrix.tp }
 }
@@ -246,13 +240,7 @@ func namesOf(all []*engines.Engine) []string {
 // left goes by this list.
 func TestEnginesOfLab(t *testing.T) {
 	c := mustLoad(t, common+`
-engine "vllm" "axes" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.11.0"
-  flags = { max-num-seqs = matrix.seqs }
-}
-engine "vllm" "gone" {
+`+vllm("axes", `  flags = { max-num-seqs = matrix.seqs }`)+`engine "vllm" "gone" {
   inherits = engine.vllm.axes
 }
 engine "vllm" "idle" {
@@ -288,13 +276,7 @@ engine "vllm" "each" {
 // whether something is inherited or not.
 func TestNullInObjects(t *testing.T) {
 	c := mustLoad(t, common+`
-engine "vllm" "parent" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.11.0"
-  flags = { a = null }
-}
-engine "vllm" "child" {
+`+vllm("parent", `  flags = { a = null }`)+`engine "vllm" "child" {
   inherits = engine.vllm.parent
   env      = { Z = null, Y = true ? null : "1", X = "x" }
 }
@@ -396,11 +378,7 @@ variable "key" {
   sensitive = true
   default   = "hunter2"
 }
-engine "vllm" "a" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.11.0"
-  flags = {
+`+vllm("a", `  flags = {
     on      = true
     off     = false
     none    = null
@@ -410,9 +388,7 @@ engine "vllm" "a" {
     list    = ["x", 2]
     object  = { b = [1, true], a = null }
     hf-token = "k-${upper(var.key)}"
-  }
-}
-`+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), Vars{})
+  }`)+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), Vars{})
 	want := []string{`engine=vllm.a a --decimal 0.9 --hf-token (sensitive) --list x --list 2 --object {"a":null,"b":[1,true]} --on --text a b --whole 8`}
 	if diff := cmp.Diff(want, cells(c)); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)

@@ -22,8 +22,7 @@ const (
 const (
 	pacedByTrace = "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
 	pacedOffline = "An offline benchmark has all requests at once and no server, so %s has no effect."
-	fewRequests  = `With fewer requests than may be in flight, the concurrency is never reached.
-Write at least as many requests as the highest concurrency; several times as many is usual.`
+	fewRequests  = "The concurrency is never reached. Write at least as many requests; several times as many is usual."
 )
 
 // warnOfPacing is about arguments of load blocks that have no effect here.
@@ -89,8 +88,7 @@ func placeOf(b *block, field string) (hcl.Range, bool) {
 
 const (
 	sglangsOwn    = "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q."
-	veryLongInput = `A prompt of %d tokens and an answer of %d make %d, which few models take.
-If this one does, say so in the flags of %s, so that it is checked.`
+	veryLongInput = "A prompt of %d tokens and an answer of %d make %d, a lot for a model. Say it in the flags of %s, to have it checked."
 )
 
 // warnOfPace is about times and rates that hardly anybody means.

@@ -122,12 +122,7 @@ reference "by hand" {
 // TestWorkload reads what a workload can say beyond concurrency.
 func TestWorkload(t *testing.T) {
 	c := mustLoad(t, common+`
-engine "vllm" "a" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.7.3"
-}
-dataset "trace" "t" {
+`+vllm("a", "")+`dataset "trace" "t" {
   path     = "trace.jsonl"
   slowdown = 2
 }

@@ -11,19 +11,14 @@ import (
 
 // TestModel is a model block with each mistake that only the whole of it shows.
 func TestModel(t *testing.T) {
-	const lab = `
+	lab := `
 host "h" {
   address = "203.0.113.1"
 }
 model "m" {
 %MODEL%
 }
-engine "vllm" "a" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.11.0"
-}
-dataset "random" "d" {
+` + vllm("a", "") + `dataset "random" "d" {
   input_tokens = 8
 }
 `

@@ -9,8 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-const openText = `The text that begins here has no closing quote in its line, so the rest of the file cannot be read.
-Close it; for a text of several lines, write \n, or <<EOT.`
+const openText = `This text has no closing quote in its line. Close it; for a text of several lines, write \n, or <<EOT.`
 
 // parse parses one file; what could be parsed of a broken one is still checked.
 func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {

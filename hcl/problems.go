@@ -185,8 +185,7 @@ func (p *Problems) finish() {
 	}
 }
 
-const hiddenMistake = `What is wrong cannot be said here: a sensitive value takes part in this expression.
-Try it with a harmless value that is not sensitive.`
+const hiddenMistake = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
 
 // report turns the HCL library's diagnostics into problems.
 func (p *Problems) report(diags hcl.Diagnostics) {

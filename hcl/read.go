@@ -104,8 +104,7 @@ func (b *block) whole(but ...string) bool {
 	return true
 }
 
-const otherKind = `%s is not of kind %q: an engine inherits only from its own kind, as flags differ.
-Share what they have in common through locals.`
+const otherKind = "%s is not of kind %q, whose flags differ. Share what they have in common through locals."
 
 // inherit begins with what another block of the kind says.
 func (b *block) inherit(a *hclsyntax.Attribute) {
@@ -130,8 +129,6 @@ func (b *block) inherit(a *hclsyntax.Attribute) {
 	}
 }
 
-const noMatrixHere = "%q holds for all cells of a benchmark, so it cannot depend on matrix.*. Write two benchmarks."
-
 // evaluate lays what a body says over what is said already. Blocks that may be given
 // several times are left to who knows them.
 func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shared bool) {
@@ -140,7 +137,8 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 		switch {
 		case !ok || arg.kind.convert == nil || arg.shared != shared:
 		case shared && mentionsMatrix(a.Expr):
-			b.err(a.Expr.Range(), "No matrix here", noMatrixHere, a.Name)
+			b.err(a.Expr.Range(), "No matrix here",
+				"%q holds for all cells of a benchmark, so it cannot depend on matrix.*. Write two benchmarks.", a.Name)
 		default:
 			b.evaluateArgument(body, t, arg, a, prefix+a.Name)
 		}
@@ -249,14 +247,7 @@ func overlay(under, over cty.Value) cty.Value {
 	return cty.ObjectVal(merged)
 }
 
-const (
-	secretShown = `The value of %q comes from a sensitive one, and would show in plans, results or labels.
-Sensitive values can be given to env, flags, config and command.`
-	secretNames = `The names in %[1]s are always shown, but here all of it is sensitive, names too.
-Write the names in the lab and only the values from the sensitive value:
-
-    %[1]s = { NAME = var.secrets.NAME }`
-)
+const secretShown = "%q comes from a sensitive value, and would show. Only env, flags, config and command can be sensitive."
 
 // convert turns a value into what the argument's kind makes of it; nil, with a
 // problem reported, when it does not fit, and nil when it is unknown.
@@ -277,7 +268,8 @@ func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c
 		r.err(at, "Sensitive value would show", secretShown, a.name)
 		return nil
 	case raw.IsMarked() && a.kind.merges:
-		r.err(at, "Sensitive value would show", secretNames, a.name)
+		r.err(at, "Sensitive value would show",
+			"All of %[1]s is sensitive here, names too. Write the names: %[1]s = { NAME = var.secrets.NAME }", a.name)
 		return nil
 	}
 	v, err := a.kind.convert(raw)

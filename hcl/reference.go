@@ -223,9 +223,8 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 }
 
 const (
-	circleInGroup = `An instance of %[1]s refers to %[1]s itself, and all its instances are evaluated together.
-Put what they share into locals.`
-	circle = "These refer to each other in a circle, so none of them has a value:\n\n    %s"
+	circleInGroup = "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. Put what they share into locals."
+	circle        = "These refer to each other in a circle, so none of them has a value:\n\n    %s"
 )
 
 // enter reports a circle: a reference to something that is being evaluated just

@@ -208,8 +208,8 @@ func stepName(s hcl.Traverser) (string, bool) {
 	case hcl.TraverseAttr:
 		return s.Name, true
 	case hcl.TraverseIndex:
-		if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() && !s.Key.IsMarked() {
-			return s.Key.AsString(), true
+		if s.Key.IsKnown() {
+			return asString(s.Key)
 		}
 	}
 	return "", false

@@ -148,8 +148,8 @@ func (x *reportReader) checkSeries(at hcl.Range, name string) {
 }
 
 const (
-	nothingToDraw = `Results have no %q to draw along an axis.%s Write %s, another axis, or a metric such as "median_e2el_ms".`
-	noColumn      = `Results have no column %q.%s Write an axis of a benchmark, %s, or a metric such as "p99_ttft_ms".`
+	nothingToDraw = "Results have no %q to draw along an axis.%s Write %s, another axis, or a metric."
+	noColumn      = "Results have no column %q.%s Write an axis of a benchmark, %s, or a metric."
 	nothingLike   = "The lab has no %s %q, so the condition %[1]s = %[3]s never holds.%[4]s"
 )
 

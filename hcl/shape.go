@@ -35,11 +35,6 @@ var (
 )
 
 const (
-	strayArgument = `%q stands in no block. Arguments belong in blocks; for a value of your own, write
-
-    locals {
-      %s = …
-    }`
 	onlyOne       = "A lab has at most one %s block, and one stands at %s already. Put everything into one."
 	benchmarkName = "A benchmark named %q stands at %s already. Give this one another name."
 )
@@ -47,7 +42,8 @@ const (
 // declareAll checks the shape of a file's blocks and notes what they declare.
 func (c *checker) declareAll(body *hclsyntax.Body) {
 	for _, a := range inOrder(body.Attributes) {
-		c.err(a.NameRange, "Argument outside of a block", strayArgument, a.Name, a.Name)
+		c.err(a.NameRange, "Argument outside of a block",
+			"%q stands in no block. For a value of your own, write locals { %s = … }", a.Name, a.Name)
 	}
 	names := mapped(c.types, func(t *blockType) string { return t.name })
 	for _, b := range body.Blocks {
@@ -132,10 +128,8 @@ func (c *checker) add(d *declared) {
 }
 
 const (
-	tooLongName = `A name has at most %d characters, since containers are named after it, and this one has %d.
-Shorten it, and say the rest in description.`
-	notAName   = "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names."
-	labelCount = "A block of type %s takes %s, and this one has %d. Write %s { … }."
+	tooLongName = "Containers are named after it, so it has at most %d characters, and this one has %d. Shorten it."
+	notAName    = "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names."
 )
 
 // checkLabels reports whether a block has the labels that its type takes.
@@ -152,7 +146,8 @@ func (c *checker) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 		if few := []string{"no label", "one label"}; len(t.labels) < len(few) {
 			many = few[len(t.labels)]
 		}
-		c.err(at, "Wrong number of labels", labelCount, t.name, many, len(b.Labels), example)
+		c.err(at, "Wrong number of labels",
+			"A block of type %s takes %s, and this one has %d. Write %s { … }.", t.name, many, len(b.Labels), example)
 		return false
 	}
 	good := true

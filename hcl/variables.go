@@ -60,9 +60,7 @@ type variables struct {
 	given map[string]given
 }
 
-const (
-	idleValue = "The lab declares no variable %q, so this value has no effect.%s"
-)
+const idleValue = "The lab declares no variable %q, so this value has no effect.%s"
 
 // setVariables gives every variable its value, the strongest of: --var,
 // --var-file, lab.hclvars, HCL_VAR_name, default.
@@ -149,12 +147,6 @@ func (p *Problems) typed(name, text string, from int) hcl.Range {
 	return at
 }
 
-const blockOfValues = `A file of values holds only lines such as
-
-    name = "value"
-
-Blocks belong in the lab's *.hcl files.`
-
 // readFile reads a file of values: name = literal, one each.
 func (x *variables) readFile(name string, text []byte) {
 	x.files[name] = text
@@ -169,7 +161,8 @@ func (x *variables) readFile(name string, text []byte) {
 		return
 	}
 	for _, b := range body.Blocks {
-		x.err(b.DefRange(), "Block among values", blockOfValues)
+		x.err(b.DefRange(), "Block among values",
+			`A file of values has only lines such as name = "value". Blocks belong in the lab's *.hcl files.`)
 	}
 	for _, a := range inOrder(body.Attributes) {
 		known := slices.Contains(x.names, a.Name)
@@ -212,11 +205,7 @@ type variable struct {
 	defaults *typeexpr.Defaults
 }
 
-const withoutValue = `The variable %q has no default and no value was given. Give it one with
-
-    --var %s=…
-
-or in %s, or in the environment as %s%s.`
+const withoutValue = "The variable %q has no default and no value. Write --var %s=…, or put it in %s, or in %s%s."
 
 // set gives a variable its value, or reports why it has none.
 func (x *variables) set(d *declared) {
@@ -277,9 +266,7 @@ func (x *variables) readType(d *declared) (v variable, ok bool) {
 	return v, !diags.HasErrors()
 }
 
-const (
-	asInHCL = "The variable %q is of type %s. Write its value as in HCL, with quotes round texts: --var '%s=%s'."
-)
+const asInHCL = "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%s=%s'."
 
 // asExpression reads a value that was typed. As in Terraform, what is not a plain text,
 // number or bool is typed as an expression.
