@@ -56,6 +56,8 @@ func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
 	return out
 }
 
+const moreSlices = "%s: %d more combinations of the other axes have lines along %s; they are in the table."
+
 // section are the figures of the benchmark: of its slices, or else its cells side by
 // side.
 func (b *benchmark) section() section {
@@ -63,7 +65,7 @@ func (b *benchmark) section() section {
 	for _, d := range dimensions {
 		all := slicesAlong(d, b.cells)
 		if more := len(all) - maxSlices; more > 0 {
-			out.left = append(out.left, fmt.Sprintf("%s: %d more combinations of the other axes have lines along %s; they are in the table.",
+			out.left = append(out.left, fmt.Sprintf(moreSlices,
 				b.name, more, strings.ToLower(d.title)))
 			all = all[:maxSlices]
 		}
@@ -108,7 +110,8 @@ func (b *benchmark) figures(section string, d dimension, n int, x slice) (out []
 
 func throughputAgainstLatency(x slice, _ *benchmark) *figure {
 	f := &figure{hero: true, readings: []string{"Numbers beside the points: " + lower(x.along.title) + "."}}
-	for _, m := range [][2]metric{{medianE2EL, outputThroughput}, {medianE2EL, totalThroughput}, {duration, totalThroughput}} {
+	for _, m := range [][2]metric{{medianE2EL, outputThroughput}, {medianE2EL, totalThroughput},
+		{duration, totalThroughput}} {
 		c := x.tradeoff(m[0], m[1])
 		f.title, f.charts = m[1].title+" against "+lower(m[0].title), []*chart.Panel{c}
 		if !c.Empty() {
@@ -125,7 +128,8 @@ func againstDimension(x slice, b *benchmark) *figure {
 	if x.along.name == "batch" {
 		whole = append(whole, duration)
 	}
-	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {medianTTFT}, {medianTPOT}, whole, {goodput}, {energyPerToken}} {
+	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {medianTTFT}, {medianTPOT}, whole,
+		{goodput}, {energyPerToken}} {
 		for _, m := range choice {
 			c := x.against(m)
 			if c.Empty() {
@@ -194,7 +198,8 @@ func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *char
 			byLoad[s.load()] = i
 			c.Groups = append(c.Groups, chart.Group{Label: s.load()})
 		}
-		c.Groups[i].Bars = append(c.Groups[i].Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y, Hover: hover(s, d, "", m), Doubt: d.Doubt, Mark: d.Mark})
+		c.Groups[i].Bars = append(c.Groups[i].Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y,
+			Hover: hover(s, d, "", m), Doubt: d.Doubt, Mark: d.Mark})
 	}
 	return c
 }

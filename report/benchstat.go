@@ -17,7 +17,8 @@ func (d *Difference) benchstat(b *bytes.Buffer) {
 	for _, side := range []struct {
 		name, of string
 		rows     func(CellDiff) []*results.Row
-	}{{"A", d.A, func(c CellDiff) []*results.Row { return c.a }}, {"B", d.B, func(c CellDiff) []*results.Row { return c.b }}} {
+	}{{"A", d.A, func(c CellDiff) []*results.Row { return c.a }},
+		{"B", d.B, func(c CellDiff) []*results.Row { return c.b }}} {
 		fmt.Fprintf(b, "side: %s\nresults: %s\n", side.name, strings.Join(strings.Fields(side.of), " "))
 		for _, c := range d.Cells {
 			for _, r := range side.rows(c) {

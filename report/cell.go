@@ -34,7 +34,8 @@ func Cell(w io.Writer, r results.Row, events []results.Event) error {
 		b.WriteString("\nWhat happened\n")
 	}
 	for _, e := range events {
-		fmt.Fprintf(&b, "  %s  %-5s %s\n", e.Time.Local().Format(time.TimeOnly), e.Level, strings.ReplaceAll(e.Message, "\n", "\n    "))
+		fmt.Fprintf(&b, "  %s  %-5s %s\n", e.Time.Local().Format(time.TimeOnly), e.Level,
+			strings.ReplaceAll(e.Message, "\n", "\n    "))
 	}
 	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
@@ -52,7 +53,8 @@ func cellFacts(r *results.Row) []fact {
 	}
 	add("Run", "%s  hcl %s of %s, %s", r.RunID, r.Run.Command, r.Run.Lab, r.Run.Version)
 	if !r.Started.IsZero() { // others do not tell
-		add("Measured", "%s, %s", r.Started.Local().Format(time.DateTime), r.Finished.Sub(r.Started).Round(100*time.Millisecond))
+		add("Measured", "%s, %s", r.Started.Local().Format(time.DateTime),
+			r.Finished.Sub(r.Started).Round(100*time.Millisecond))
 	}
 	if r.Stale {
 		add("Stale", "the lab no longer asks for it")

@@ -24,11 +24,13 @@ func TestCell(t *testing.T) {
 	r.CacheReset = "flushed"
 	hit := 0.5
 	r.Telemetry = &telemetry.Record{
-		Interval: 1, Expected: 4, Missing: 1, Energy: 2 * float64(r.Summary.OutputTokens), PrefixHitRate: &hit, Problems: []string{"engine: no answer"},
+		Interval: 1, Expected: 4, Missing: 1, Energy: 2 * float64(r.Summary.OutputTokens), PrefixHitRate: &hit,
+		Problems: []string{"engine: no answer"},
 		Series: []telemetry.Series{
 			{Of: "gpu0", Name: telemetry.Power, Value: []float64{600, 700}}, {Of: "gpu1", Name: telemetry.Power, Value: []float64{500}},
 			{Of: "gpu0", Name: telemetry.Throttled, Value: []float64{0, 0}},
-			{Of: "gpu0", Name: telemetry.Memory, Value: []float64{70 << 30}}, {Of: telemetry.Host, Name: telemetry.Memory, Value: []float64{1 << 40}},
+			{Of: "gpu0", Name: telemetry.Memory, Value: []float64{70 << 30}},
+			{Of: telemetry.Host, Name: telemetry.Memory, Value: []float64{1 << 40}},
 			{Of: telemetry.Engine, Name: telemetry.KVCache, Value: []float64{0.25, 0.75}},
 		},
 	}
@@ -71,7 +73,8 @@ func TestCell(t *testing.T) {
 
 	r.Summary, r.Error = nil, "the engine was lost"
 	b.Reset()
-	if err := Cell(&b, r, nil); err != nil || !strings.Contains(b.String(), "Error               the engine was lost") || strings.Contains(b.String(), "TTFT") {
+	if err := Cell(&b, r, nil); err != nil ||
+		!strings.Contains(b.String(), "Error               the engine was lost") || strings.Contains(b.String(), "TTFT") {
 		t.Errorf("a cell without a measurement, %v:\n%s", err, b.String())
 	}
 }
@@ -103,7 +106,8 @@ func TestCellOfOthers(t *testing.T) {
 			TTFT:             load.Stats{Median: 111, Percentiles: map[string]float64{"99": 333}},
 		}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Imported}}},
 		Unknown: []string{"requests", "completed", "failed", "duration_s", "input_tokens", "output_tokens", "asked_input_tokens",
-			"asked_output_tokens", "request_throughput", "input_throughput", "total_throughput", "ttft_ms.mean", "ttft_ms.std", "ttft_ms.min", "ttft_ms.max"},
+			"asked_output_tokens", "request_throughput", "input_throughput", "total_throughput", "ttft_ms.mean",
+			"ttft_ms.std", "ttft_ms.min", "ttft_ms.max"},
 	}
 	counted := r
 	s := *r.Summary

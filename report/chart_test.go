@@ -151,7 +151,8 @@ func TestSeries(t *testing.T) {
 	for _, s := range newSeries(rows, nil).all {
 		labels = append(labels, s.Label)
 	}
-	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM h200, attention flash", "8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM h200, attention mla"}
+	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM h200, attention flash",
+		"8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM h200, attention mla"}
 	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
@@ -206,7 +207,8 @@ func TestLeads(t *testing.T) {
 	}
 
 	// Two that serve nothing within their SLO are level.
-	c = &chart.Panel{X: chart.Axis{Ticks: []float64{1}}, Lines: []chart.Line{{Series: a, Dots: []chart.Dot{{X: 1}}}, {Series: b, Dots: []chart.Dot{{X: 1}}}}}
+	c = &chart.Panel{X: chart.Axis{Ticks: []float64{1}}, Lines: []chart.Line{{Series: a, Dots: []chart.Dot{{X: 1}}},
+		{Series: b, Dots: []chart.Dot{{X: 1}}}}}
 	if got := leads(c, goodput); len(got) != 1 || !got[0].level || got[0].series != nil {
 		t.Errorf("of 0 and 0 one is ahead: %+v", got)
 	}

@@ -95,11 +95,13 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 			for _, m := range allMetrics(slices.Concat(a, b)) {
 				known = append(known, m.name)
 			}
-			return nil, fmt.Errorf("there is no metric %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+			return nil, fmt.Errorf("there is no metric %q; there are %s", name,
+				strings.Join(slices.Sorted(slices.Values(known)), ", "))
 		}
 		metrics = append(metrics, m)
 	}
-	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{}, Inputs: []InputDiff{}, fields: newFields(slices.Concat(a, b))}
+	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{}, Inputs: []InputDiff{},
+		fields: newFields(slices.Concat(a, b))}
 	kept := func(r *results.Row) bool { return !r.Stale } // what no plan asks for is compared with nothing
 	for _, c := range match(cells(a, kept), cells(b, kept)) {
 		switch {

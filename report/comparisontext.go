@@ -211,7 +211,8 @@ func (d *Difference) inputSheet() *sheet {
 	for _, i := range d.Inputs {
 		lines = append(lines, []string{i.Engine, i.Name, i.A, i.B, strconv.Itoa(i.Cells)})
 	}
-	return tabulate([]column{{name: "engine", left: true}, {name: "what went in", left: true}, {name: "A", left: true}, {name: "B", left: true}, {name: "cells"}}, lines)
+	return tabulate([]column{{name: "engine", left: true}, {name: "what went in", left: true}, {name: "A", left: true},
+		{name: "B", left: true}, {name: "cells"}}, lines)
 }
 
 func (d *Difference) text(b *bytes.Buffer, width int) {

@@ -11,9 +11,11 @@ import (
 // The figures of what tokens cost. A host's price is shared out by GPUs: an engine
 // on four of eight pays half of it.
 var (
-	costOutput = metric{"usd_per_million_output_tokens", "Cost per million output tokens", "USD per million", "output", "USD", -1,
+	costOutput = metric{"usd_per_million_output_tokens", "Cost per million output tokens", "USD per million", "output",
+		"USD", -1,
 		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.OutputThroughput) }}
-	costTotal = metric{"usd_per_million_total_tokens", "Cost per million tokens, input and output", "USD per million", "total", "USD", -1,
+	costTotal = metric{"usd_per_million_total_tokens", "Cost per million tokens, input and output", "USD per million",
+		"total", "USD", -1,
 		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.TotalThroughput) }}
 	energyPerToken = metric{"joules_per_output_token", "Energy per output token", "Energy", "J/token", "J", -1,
 		func(r *results.Row) (float64, bool) {

@@ -18,9 +18,11 @@ func TestOfPlan(t *testing.T) {
 		r.ID, r.Benchmark, r.Run.Command = id, benchmark, command
 		return r
 	}
-	rows := []results.Row{at("1", "old", "vllm.a", "apply"), at("2", "old", "vllm.b", "apply"), at("3", "old", "vllm.c", "apply"), at("4", "theirs", "sglang.x", "import")}
+	rows := []results.Row{at("1", "old", "vllm.a", "apply"), at("2", "old", "vllm.b", "apply"),
+		at("3", "old", "vllm.c", "apply"), at("4", "theirs", "sglang.x", "import")}
 	planned := []Planned{
-		{ID: "2", Group: "g2", Benchmark: "new", Engine: "vllm.bb", Host: "box", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}, Repetition: 1},
+		{ID: "2", Group: "g2", Benchmark: "new", Engine: "vllm.bb", Host: "box",
+			Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}, Repetition: 1},
 		{ID: "1", Group: "g1", Benchmark: "new", Engine: "vllm.a", Repetition: 2},
 		{ID: "1", Group: "g1", Benchmark: "again", Engine: "vllm.a", Repetition: 1}, // the same thing under two names
 		{ID: "9", Group: "g9", Benchmark: "new", Engine: "vllm.a", Repetition: 1},
@@ -37,7 +39,8 @@ func TestOfPlan(t *testing.T) {
 		}
 		return out
 	}
-	if diff := cmp.Diff([]line{{"2", "new", "vllm.bb", "g2", 1, false}, {"1", "new", "vllm.a", "g1", 2, false}, {"1", "again", "vllm.a", "g1", 1, false}, {"4", "theirs", "sglang.x", "", 1, false}}, lines(current)); diff != "" {
+	if diff := cmp.Diff([]line{{"2", "new", "vllm.bb", "g2", 1, false}, {"1", "new", "vllm.a", "g1", 2, false},
+		{"1", "again", "vllm.a", "g1", 1, false}, {"4", "theirs", "sglang.x", "", 1, false}}, lines(current)); diff != "" {
 		t.Errorf("current (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]line{{"3", "old", "vllm.c", "", 1, true}}, lines(others)); diff != "" {
@@ -103,7 +106,8 @@ func TestJudge(t *testing.T) {
 	if *r.Summary.Goodput != old || len(r.Summary.Objectives) > 0 {
 		t.Error("the caller's summary is changed")
 	}
-	for condition, want := range map[string]int{`slo = "missed"`: 1, `slo = "met"`: 0, `slo_ttft_p99 = "met"`: 1, `slo_e2el_p99 = "missed"`: 1, `slo_e2el_p99 = "met"`: 0} {
+	for condition, want := range map[string]int{`slo = "missed"`: 1, `slo = "met"`: 0, `slo_ttft_p99 = "met"`: 1,
+		`slo_e2el_p99 = "missed"`: 1, `slo_e2el_p99 = "met"`: 0} {
 		if got, err := Where(rows, condition); err != nil || len(got) != want {
 			t.Errorf("%s: %d rows, %v; want %d", condition, len(got), err, want)
 		}
@@ -115,7 +119,8 @@ func TestJudge(t *testing.T) {
 	if err := errors.Join(HTML(&page, rows, About{}), CSV(&csv, rows), JSON(&doc, rows, About{})); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(page.String(), "missed e2el_p99") || !strings.Contains(csv.String(), ",missed,") || !strings.Contains(doc.String(), `"met": true`) {
+	if !strings.Contains(page.String(), "missed e2el_p99") || !strings.Contains(csv.String(), ",missed,") ||
+		!strings.Contains(doc.String(), `"met": true`) {
 		t.Error("page, CSV or JSON do not say it")
 	}
 }

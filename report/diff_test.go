@@ -111,7 +111,8 @@ func repeated(engine string, concurrency int64, throughput ...float64) []results
 }
 
 func TestDiff(t *testing.T) {
-	a := slices.Concat(repeated("vllm.h200", 4, 100, 101, 99, 100), repeated("vllm.h200", 16, 300, 310, 290, 305), repeated("vllm.h200", 64, 500), repeated("vllm.h200", 128, 1))
+	a := slices.Concat(repeated("vllm.h200", 4, 100, 101, 99, 100), repeated("vllm.h200", 16, 300, 310, 290, 305),
+		repeated("vllm.h200", 64, 500), repeated("vllm.h200", 128, 1))
 	b := slices.Concat(repeated("vllm.h200", 4, 90, 91, 89, 90), repeated("vllm.h200", 16, 301, 309, 288, 300), repeated("vllm.h200", 64, 550))
 	for i := range a {
 		a[i].Deployment.Identity = map[string]string{"--tp": "8", "image": "x"}
@@ -145,7 +146,8 @@ func TestDiff(t *testing.T) {
 		t.Errorf("only in one: %d, %d", d.OnlyA, d.OnlyB)
 	}
 	wantInputs := []InputDiff{
-		{"vllm.h200", "--tp", "8", "4", 3}, {"vllm.h200", "host: gpus[0].driver", "550.1", "570.2", 3}, {"vllm.h200", "host: settings.ecc", "on", "off", 3}, {"vllm.h200", "version: torch", "", "2.6", 3},
+		{"vllm.h200", "--tp", "8", "4", 3}, {"vllm.h200", "host: gpus[0].driver", "550.1", "570.2", 3},
+		{"vllm.h200", "host: settings.ecc", "on", "off", 3}, {"vllm.h200", "version: torch", "", "2.6", 3},
 	}
 	if diff := cmp.Diff(wantInputs, d.Inputs); diff != "" {
 		t.Errorf("inputs (-want +got):\n%s", diff)
@@ -209,7 +211,9 @@ func TestDiffTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	for format, want := range map[string][]string{
-		"text":     {"2 cells in both (1 void in B)\n", "B: Host h200 has changed since 1 of these cells was measured: driver 550 → 570.\n", "\nEverything that is known to have gone in is the same.\n"},
+		"text": {"2 cells in both (1 void in B)\n",
+			"B: Host h200 has changed since 1 of these cells was measured: driver 550 → 570.\n",
+			"\nEverything that is known to have gone in is the same.\n"},
 		"markdown": {"2 cells in both (1 void in B)", "B: Host h200 has changed"},
 		"json":     {`"B: Host h200 has changed since`},
 	} {

@@ -25,7 +25,8 @@ func distributionFigures(cells []*sample, about About) ([]*figure, string) {
 		return max(len(quantiles(ttft.of(x))), len(quantiles(e2el.of(x)))) >= fewestQuantiles
 	})
 	if len(busy) == 0 {
-		return nil, fmt.Sprintf("Latency distributions: no cell has %d percentiles or the figures of every request.", fewestQuantiles)
+		return nil, fmt.Sprintf("Latency distributions: no cell has %d percentiles or the figures of every request.",
+			fewestQuantiles)
 	}
 	busy = busy[:min(len(busy), len(chart.Palette()))]
 	f := &figure{id: "distributions", title: "How latencies are distributed", under: "each series in its busiest cell"}
@@ -50,7 +51,8 @@ func distributionFigures(cells []*sample, about About) ([]*figure, string) {
 	}
 	f.readings = append(f.readings, unread...)
 	for _, t := range []timing{ttft, tpot, e2el} {
-		c := &chart.Panel{Title: sentence(t.title) + ": share of requests within", X: chart.Axis{Title: sentence(t.title), Unit: "ms"},
+		c := &chart.Panel{Title: sentence(t.title) + ": share of requests within",
+			X: chart.Axis{Title: sentence(t.title), Unit: "ms"},
 			Y: chart.Axis{Unit: "%", Zero: true, Linear: true, To: 100}}
 		for _, s := range busy {
 			if l := distribution(s, t, curves[s][t.key]); len(l.Dots) >= fewestQuantiles {

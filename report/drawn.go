@@ -27,7 +27,8 @@ const (
 
 // page is the figure with its charts drawn for a wide and a narrow page.
 func (f *figure) page() pageFigure {
-	out := pageFigure{ID: f.id, Title: f.title, Short: f.title, Under: f.under, Hero: f.hero, Over: f.wide, Notes: f.readings, CSV: scriptText(f.csv())}
+	out := pageFigure{ID: f.id, Title: f.title, Short: f.title, Under: f.under, Hero: f.hero, Over: f.wide,
+		Notes: f.readings, CSV: scriptText(f.csv())}
 	for _, c := range f.charts {
 		wide, narrow := f.drawings(c)
 		out.Charts = append(out.Charts, pageChart{template.HTML(wide.SVG(false)), template.HTML(narrow.SVG(false))})
@@ -83,7 +84,8 @@ func (f *figure) csv() string {
 		line := append([]string{c.Title, csvText(s.Label), csvText(s.Engine), csvText(s.GPUs)}, rest...)
 		_ = out.Write(line) // a buffer takes whatever is written
 	}
-	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions", "lowest", "highest", "verdict"})
+	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions",
+		"lowest", "highest", "verdict"})
 	for _, c := range f.charts {
 		for _, l := range c.Lines {
 			if l.Series == nil {
@@ -91,7 +93,8 @@ func (f *figure) csv() string {
 			}
 			for _, p := range l.Dots {
 				write(c, l.Series, number.Exact(p.X), unit(c.X), number.Exact(p.Y), unit(c.Y),
-					csvText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High), dotVerdict(l.Published, p.Doubt, p.Mark))
+					csvText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
+					dotVerdict(l.Published, p.Doubt, p.Mark))
 			}
 		}
 		for _, g := range c.Groups {
@@ -100,7 +103,8 @@ func (f *figure) csv() string {
 				if x.Before {
 					label += ", without"
 				}
-				write(c, x.Series, "", "", number.Exact(x.Value), unit(c.Y), csvText(label), "", "", "", dotVerdict(false, x.Doubt, x.Mark))
+				write(c, x.Series, "", "", number.Exact(x.Value), unit(c.Y), csvText(label), "", "", "",
+					dotVerdict(false, x.Doubt, x.Mark))
 			}
 		}
 	}

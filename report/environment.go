@@ -52,7 +52,8 @@ type pageEngine struct {
 
 // hostSheet is what is known of each host.
 func hostSheet(rows []results.Row) *sheet {
-	columns := []column{{name: "Host", left: true}, {name: "GPUs", left: true}, {name: "Driver", left: true}, {name: "Processors", left: true}, {name: "Memory, GiB"},
+	columns := []column{{name: "Host", left: true}, {name: "GPUs", left: true}, {name: "Driver", left: true},
+		{name: "Processors", left: true}, {name: "Memory, GiB"},
 		{name: "System", left: true}, {name: "Docker", left: true}, {name: "Settings", left: true}}
 	var hosts [][]string
 	for i := range rows {
@@ -140,7 +141,8 @@ func newEngine(d *results.Deployment) pageEngine {
 	if n := hostGPUs(d.GPUs); d.GPUCount > 0 && d.GPUCount < n {
 		gpus += fmt.Sprintf(", %d of them used", d.GPUCount)
 	}
-	e := pageEngine{Name: cmp.Or(d.Engine, d.ID), Facts: slices.Concat([]fact{{"Kind", kindName(d.Kind)}, {"Host", d.Host}, {"GPUs", gpus}}, deploymentFacts(d))}
+	e := pageEngine{Name: cmp.Or(d.Engine, d.ID),
+		Facts: slices.Concat([]fact{{"Kind", kindName(d.Kind)}, {"Host", d.Host}, {"GPUs", gpus}}, deploymentFacts(d))}
 	for _, m := range d.All() {
 		e.Blocks = append(e.Blocks, fact{"Command" + ofMember(d, m), commandText(m.Command)})
 	}
@@ -176,7 +178,8 @@ func deploymentFacts(d *results.Deployment) []fact {
 		facts = append(facts, fact{"Price", number.Text(d.PricePerHour) + " USD per hour, all GPUs of its hosts"})
 	}
 	for _, m := range d.Members {
-		of := strings.Join(slices.DeleteFunc([]string{"on " + m.Host, m.GPUs, m.Image, m.Digest}, func(s string) bool { return s == "" }), ", ")
+		of := strings.Join(slices.DeleteFunc([]string{"on " + m.Host, m.GPUs, m.Image, m.Digest},
+			func(s string) bool { return s == "" }), ", ")
 		facts = append(facts, fact{"Member", strings.TrimPrefix(ofMember(d, m), " of ") + " " + of})
 	}
 	return facts

@@ -35,9 +35,11 @@ func evil() ([]results.Row, About) {
 	}
 	about := About{Title: attack, Description: attack, Version: attack, Spending: []Spending{{Run: attack, Host: attack, Held: 1}},
 		Planned: []Planned{{Benchmark: attack, ID: "never", Axes: results.Axes{{Name: attack, Value: attack}}}},
-		Layout:  Layout{Notes: []string{attack}, Charts: []Chart{{Title: attack, X: "concurrency", Y: []string{"output_throughput"}, Note: attack}}},
+		Layout: Layout{Notes: []string{attack},
+			Charts: []Chart{{Title: attack, X: "concurrency", Y: []string{"output_throughput"}, Note: attack}}},
 	}
-	about.References = Compare(rows, []Reference{{Benchmark: attack, Name: attack, Source: "javascript:window.ran=1//" + attack, Rows: []map[string]any{{"engine": attack, "output_throughput": 1}}}})
+	about.References = Compare(rows, []Reference{{Benchmark: attack, Name: attack,
+		Source: "javascript:window.ran=1//" + attack, Rows: []map[string]any{{"engine": attack, "output_throughput": 1}}}})
 	return rows, about
 }
 

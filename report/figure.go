@@ -158,7 +158,8 @@ func (of publishedOf) dots(f *figure, s *sample, x slice, m metric) (dots []char
 
 // slug is a name as a part of a file's name.
 func slug(s string) string {
-	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
+	words := strings.FieldsFunc(strings.ToLower(s),
+		func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
 	if len(words) == 0 {
 		return "x" // a name in another script
 	}

@@ -26,7 +26,8 @@ func PNG(dir string, rows []results.Row, about About) ([]string, error) {
 	return files(dir, rows, about, ".png", func(d *chart.Drawing, f *os.File) error { return d.PNG(f) })
 }
 
-func files(dir string, rows []results.Row, about About, suffix string, write func(d *chart.Drawing, f *os.File) error) ([]string, error) {
+func files(dir string, rows []results.Row, about About, suffix string,
+	write func(d *chart.Drawing, f *os.File) error) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,8 @@ func files(dir string, rows []results.Row, about About, suffix string, write fun
 					return names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.id, err)
 				}
 			}
-			if err := create(fig.id+".csv", func(f *os.File) error { _, err := f.WriteString(fig.csv()); return err }); err != nil {
+			data := func(f *os.File) error { _, err := f.WriteString(fig.csv()); return err }
+			if err := create(fig.id+".csv", data); err != nil {
 				return names, fmt.Errorf("write the data of %s: %w", fig.id, err)
 			}
 		}

@@ -29,6 +29,8 @@ var (
 	compared    = regexp.MustCompile(`([\w.]+)\s*(?:==?|!=|<=?|>=?)\s*("[^"]*"|'[^']*'|[^\s()]+)`)
 )
 
+const limitForms = "write for example 'output_throughput < -5%%' for a change, or 'p99_ttft_ms > 500' for a value"
+
 // ParseLimit reads a limit: "METRIC < -5%", "METRIC > 10%", or a condition of package
 // where. It refuses what could never be broken because of how it is written.
 func ParseLimit(text string) (Limit, error) {
@@ -47,7 +49,7 @@ func ParseLimit(text string) (Limit, error) {
 	}
 	parts := compared.FindAllStringSubmatch(text, -1)
 	if len(parts) == 0 {
-		return Limit{}, fmt.Errorf("%q is not a limit; write for example 'output_throughput < -5%%' for a change, or 'p99_ttft_ms > 500' for a value", text)
+		return Limit{}, fmt.Errorf("%q is not a limit; "+limitForms, text)
 	}
 	for _, p := range parts {
 		if strings.HasSuffix(p[2], "%") {
@@ -122,7 +124,8 @@ func (d *Difference) Check(limits []Limit, allowed []string) error {
 			d.Checks = append(d.Checks, x)
 		}
 		if !said {
-			d.Checks = append(d.Checks, Check{Limit: l.Text, Cell: "all cells", Result: Unknown, Why: "none could be held against it"})
+			d.Checks = append(d.Checks, Check{Limit: l.Text, Cell: "all cells", Result: Unknown,
+				Why: "none could be held against it"})
 		}
 	}
 	return nil
@@ -211,7 +214,8 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 	if math.IsInf(float64(f.Change), 0) {
 		return Fail, fmt.Sprintf("from 0 to %s", number.Text(f.B.Median))
 	}
-	return Fail, fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median), number.Text(f.B.Median))
+	return Fail, fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median),
+		number.Text(f.B.Median))
 }
 
 // value holds each repetition of B against a condition.
@@ -249,5 +253,6 @@ func hasAny(of where.Values, names []string) bool {
 
 // about reports whether the limit is a condition on this metric.
 func (l Limit) about(m metric) bool {
-	return l.Metric == "" && slices.ContainsFunc(compared.FindAllStringSubmatch(l.Text, -1), func(p []string) bool { return p[1] == m.name })
+	return l.Metric == "" && slices.ContainsFunc(compared.FindAllStringSubmatch(l.Text, -1),
+		func(p []string) bool { return p[1] == m.name })
 }

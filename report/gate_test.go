@@ -52,19 +52,23 @@ func TestGate(t *testing.T) {
 	cells := func() []results.Row {
 		rows := []results.Row{row("vllm.h200", 4, 100, 20), row("vllm.h200", 16, 120, 22)}
 		for i := range rows {
-			rows[i].Job.Workload = load.Workload{Requests: 64, Concurrency: 4 + 12*i, OutputTokens: 128, Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
+			rows[i].Job.Workload = load.Workload{Requests: 64, Concurrency: 4 + 12*i, OutputTokens: 128,
+				Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
 			rows[i].Deployment.Facts = json.RawMessage(`{"gpus":[{"name":"NVIDIA H200"}]}`)
 			goodput := 3.0
 			rows[i].Summary.Goodput = &goodput
 		}
 		return rows
 	}
-	const lost, late = "output_throughput < -5%", "p99_ttft_ms > 10%"
-	verdict := func(v string) func([]results.Row) []results.Row {
+	second := func(change func(r *results.Row)) func([]results.Row) []results.Row {
 		return func(rows []results.Row) []results.Row {
-			rows[1].Summary.Verdict = load.Verdict{Verdict: v, Reasons: load.Because("because")}
+			change(&rows[1])
 			return rows
 		}
+	}
+	const lost, late = "output_throughput < -5%", "p99_ttft_ms > 10%"
+	verdict := func(v string) func([]results.Row) []results.Row {
+		return second(func(r *results.Row) { r.Summary.Verdict = load.Verdict{Verdict: v, Reasons: load.Because("because")} })
 	}
 	for _, c := range []struct {
 		name, limit string
@@ -72,15 +76,9 @@ func TestGate(t *testing.T) {
 		a           func(rows []results.Row) []results.Row
 		why         string
 	}{
-		{"slower", lost, func(rows []results.Row) []results.Row { rows[1].Summary.OutputThroughput *= 0.9; return rows }, nil, "changed by -10.0 %"},
-		{"later", late, func(rows []results.Row) []results.Row {
-			rows[1].Summary.TTFT.Percentiles["99"] *= 2
-			return rows
-		}, nil, "changed by +100.0 %"},
-		{"void", lost, func(rows []results.Row) []results.Row {
-			rows[1].Summary, rows[1].Error = nil, "out of memory"
-			return rows
-		}, nil, "it is void in B: out of memory"},
+		{"slower", lost, second(func(r *results.Row) { r.Summary.OutputThroughput *= 0.9 }), nil, "changed by -10.0 %"},
+		{"later", late, second(func(r *results.Row) { r.Summary.TTFT.Percentiles["99"] *= 2 }), nil, "changed by +100.0 %"},
+		{"void", lost, second(func(r *results.Row) { r.Summary, r.Error = nil, "out of memory" }), nil, "it is void in B: out of memory"},
 		{"void by its verdict", lost, verdict(load.Void), nil, "it is void in B: because"},
 		{"a verdict that nobody knows", lost, verdict("splendid"), nil, "it is void in B: because"},
 		{"no verdict", lost, verdict(""), nil, "it is void in B: because"},
@@ -95,51 +93,54 @@ func TestGate(t *testing.T) {
 		{"missing", lost, func(rows []results.Row) []results.Row { return rows[:1] }, nil, "it is missing in B"},
 		{"all missing", lost, func([]results.Row) []results.Row { return nil }, nil, "it is missing in B"},
 		{"nothing in A", lost, nil, func([]results.Row) []results.Row { return nil }, "none could be held against it"},
-		{"stale", lost, func(rows []results.Row) []results.Row { rows[1].Stale = true; return rows }, nil, "it is missing in B"},
+		{"stale", lost, second(func(r *results.Row) { r.Stale = true }), nil, "it is missing in B"},
 		{"planned and not measured", lost, func(rows []results.Row) []results.Row {
 			return append(rows[:1], Unmeasured(rows[:1], []Planned{{ID: "x", Benchmark: "online", Engine: "vllm.h200", Axes: rows[1].Axes}})...)
 		}, nil, "it is void in B: not measured"},
-		{"requests fail", lost, func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil, "3 requests failed in B, none in A"},
-		{"requests fail, by a limit", "failed > 10%", func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 50; return rows }, nil, "50 requests failed in B, none in A"},
-		{"without its metric", late, func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, nil, "B does not have it"},
-		{"its metric is new", late, nil, func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, "A does not have it"},
+		{"requests fail", lost, second(func(r *results.Row) { r.Summary.Failed = 3 }), nil, "3 requests failed in B, none in A"},
+		{"requests fail, by a limit", "failed > 10%", second(func(r *results.Row) { r.Summary.Failed = 50 }), nil,
+			"50 requests failed in B, none in A"},
+		{"without its metric", late, second(func(r *results.Row) { r.Summary.TTFT.Percentiles = nil }), nil, "B does not have it"},
+		{"its metric is new", late, nil, second(func(r *results.Row) { r.Summary.TTFT.Percentiles = nil }), "A does not have it"},
 		{"nobody has the metric", "usd_per_million_output_tokens > 5%", nil, nil, "none could be held against it"},
-		{"throughput of nothing", lost, func(rows []results.Row) []results.Row { rows[1].Summary.OutputThroughput = 0; return rows }, nil, "B does not have it"},
-		{"throughput that is no number", lost, func(rows []results.Row) []results.Row {
-			rows[1].Summary.OutputThroughput = math.NaN()
-			return rows
-		}, nil, "B does not have it"},
-		{"from zero", "goodput > 5%", nil, func(rows []results.Row) []results.Row { *rows[1].Summary.Goodput = 0; return rows }, "from 0 to 3.00"},
-		{"to zero", "goodput < -5%", func(rows []results.Row) []results.Row { *rows[1].Summary.Goodput = 0; return rows }, nil, "changed by -100.0 %"},
-		{"other GPUs", lost, func(rows []results.Row) []results.Row { rows[1].Deployment.GPUs = "8xH100"; return rows }, nil, "another gpus, 8 of 8xH100 was 8 of 8xH200"},
-		{"fewer GPUs", lost, func(rows []results.Row) []results.Row { rows[1].Deployment.GPUCount = 4; return rows }, nil, "another gpus, 4 of 8xH200 was 8 of 8xH200"},
-		{"other GPUs behind the same words", lost, func(rows []results.Row) []results.Row {
-			rows[1].Deployment.Facts = json.RawMessage(`{"gpus":[{"name":"NVIDIA H100"}]}`)
-			return rows
-		}, nil, "another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
-		{"another model", lost, func(rows []results.Row) []results.Row { rows[1].Deployment.Model = "small"; return rows }, nil, "another model, small was deepseek-ai/DeepSeek-R1"},
-		{"another load", lost, func(rows []results.Row) []results.Row { rows[1].Job.Workload.Dataset.InputTokens = 16; return rows }, nil, "another load"},
-		{"a rehearsal", lost, func(rows []results.Row) []results.Row { rows[1].Run.Command = "rehearse"; return rows }, nil, "another kind of run, rehearsal was measured"},
+		{"throughput of nothing", lost, second(func(r *results.Row) { r.Summary.OutputThroughput = 0 }), nil, "B does not have it"},
+		{"throughput that is no number", lost, second(func(r *results.Row) { r.Summary.OutputThroughput = math.NaN() }),
+			nil, "B does not have it"},
+		{"from zero", "goodput > 5%", nil, second(func(r *results.Row) { *r.Summary.Goodput = 0 }), "from 0 to 3.00"},
+		{"to zero", "goodput < -5%", second(func(r *results.Row) { *r.Summary.Goodput = 0 }), nil, "changed by -100.0 %"},
+		{"other GPUs", lost, second(func(r *results.Row) { r.Deployment.GPUs = "8xH100" }), nil, "another gpus, 8 of 8xH100 was 8 of 8xH200"},
+		{"fewer GPUs", lost, second(func(r *results.Row) { r.Deployment.GPUCount = 4 }), nil, "another gpus, 4 of 8xH200 was 8 of 8xH200"},
+		{"other GPUs behind the same words", lost,
+			second(func(r *results.Row) { r.Deployment.Facts = json.RawMessage(`{"gpus":[{"name":"NVIDIA H100"}]}`) }), nil,
+			"another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
+		{"another model", lost, second(func(r *results.Row) { r.Deployment.Model = "small" }), nil,
+			"another model, small was deepseek-ai/DeepSeek-R1"},
+		{"another load", lost, second(func(r *results.Row) { r.Job.Workload.Dataset.InputTokens = 16 }), nil, "another load"},
+		{"a rehearsal", lost, second(func(r *results.Row) { r.Run.Command = "rehearse" }), nil, "another kind of run, rehearsal was measured"},
 		{"two things of one name", lost, func(rows []results.Row) []results.Row {
 			r := rows[1]
 			r.Deployment.ID, r.DeploymentID = "other", "other"
 			return append(rows, r)
 		}, nil, "two different things are called so in B"},
 		{"too late", "p99_ttft_ms > 150", nil, nil, "p99_ttft_ms is 204"},
-		{"without the value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, nil, "B does not have p99_ttft_ms"},
+		{"without the value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Summary.TTFT.Percentiles = nil }), nil,
+			"B does not have p99_ttft_ms"},
 		{"a value that nobody has", "p99.9_ttft_ms > 500", nil, nil, "none could be held against it"},
-		{"void, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Summary = nil; return rows }, nil, "it is void in B: not measured"},
+		{"void, and a value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Summary = nil }), nil, "it is void in B: not measured"},
 		{"missing, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { return rows[:1] }, nil, "it is missing in B"},
 		{"any failure", "failed > 0", func(rows []results.Row) []results.Row { rows[0].Summary.Failed = 1; return rows }, nil, "failed is 1"},
-		{"new, and failing", "failed > 0", func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 1; return rows }, func(rows []results.Row) []results.Row { return rows[:1] }, "failed is 1"},
+		{"new, and failing", "failed > 0", second(func(r *results.Row) { r.Summary.Failed = 1 }),
+			func(rows []results.Row) []results.Row { return rows[:1] }, "failed is 1"},
 		{"a second repetition on other GPUs", lost, func(rows []results.Row) []results.Row {
 			r := rows[1]
 			r.Repetition, r.Deployment.Facts = 2, json.RawMessage(`{"gpus":[{"name":"NVIDIA H100"}]}`)
 			return append(rows, r)
 		}, nil, "another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
-		{"a rehearsal, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Run.Command = "rehearse"; return rows }, nil, "another kind of run"},
-		{"another model, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Deployment.Model = "small"; return rows }, nil, "another model"},
-		{"requests fail, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil, "3 requests failed in B, none in A"},
+		{"a rehearsal, and a value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Run.Command = "rehearse" }), nil,
+			"another kind of run"},
+		{"another model, and a value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Deployment.Model = "small" }), nil, "another model"},
+		{"requests fail, and a value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Summary.Failed = 3 }), nil,
+			"3 requests failed in B, none in A"},
 		{"no valid one", "verdict != valid", verdict(load.Imported), nil, "verdict is imported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,7 +173,8 @@ func TestGate(t *testing.T) {
 			rows[0].Benchmark = "serving"
 			return rows
 		}, nil},
-		{"faster, and a new cell", lost, func(rows []results.Row) []results.Row { return rows[:1] }, func(rows []results.Row) []results.Row { rows[0].Summary.OutputThroughput *= 2; return rows }, nil},
+		{"faster, and a new cell", lost, func(rows []results.Row) []results.Row { return rows[:1] },
+			func(rows []results.Row) []results.Row { rows[0].Summary.OutputThroughput *= 2; return rows }, nil},
 		{"other GPUs on purpose", lost, nil, func(rows []results.Row) []results.Row { rows[0].Deployment.GPUs = "8xB200"; return rows }, []string{"gpus"}},
 		{"suspect, and allowed", lost, nil, verdict(load.Suspect), []string{Suspects}},
 		{"one of two repetitions suspect", lost, nil, func(rows []results.Row) []results.Row {
@@ -188,10 +190,12 @@ func TestGate(t *testing.T) {
 			r.Repetition, r.Summary, r.Error, r.Deployment = 2, nil, "not measured", results.Deployment{Engine: r.Deployment.Engine}
 			return []results.Row{rows[0], r, rows[1]}
 		}, nil, nil},
-		{"fewer failures than are allowed", "failed > 5", nil, func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil},
-		{"failures that A did not count", lost, func(rows []results.Row) []results.Row { rows[1].Summary.Unknown = []string{"failed"}; return rows },
-			func(rows []results.Row) []results.Row { rows[1].Summary.Failed = 3; return rows }, nil},
-		{"a value of other cells", "engine = 'sglang' and p99_ttft_ms > 500", nil, func(rows []results.Row) []results.Row { rows[1].Summary.TTFT.Percentiles = nil; return rows }, nil},
+		{"fewer failures than are allowed", "failed > 5", nil, second(func(r *results.Row) { r.Summary.Failed = 3 }), nil},
+		{"failures that A did not count", lost,
+			func(rows []results.Row) []results.Row { rows[1].Summary.Unknown = []string{"failed"}; return rows },
+			second(func(r *results.Row) { r.Summary.Failed = 3 }), nil},
+		{"a value of other cells", "engine = 'sglang' and p99_ttft_ms > 500", nil,
+			second(func(r *results.Row) { r.Summary.TTFT.Percentiles = nil }), nil},
 		{"another SLO", lost, nil, func(rows []results.Row) []results.Row {
 			rows[0].Job.Workload.SLO = []load.Objective{{Metric: "ttft", Max: 1}}
 			return rows

@@ -72,7 +72,8 @@ type tile struct{ Name, Value, Unit, Whose, Where string }
 // tiles are the best of each of the main figures.
 func tiles(rows []results.Row, all *seriesOf) (out []tile) {
 	cells := samples(rows, all)
-	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {perGPU}, {medianTTFT}, {interactivity}, {costOutput}, {energyPerToken}} {
+	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {perGPU}, {medianTTFT}, {interactivity},
+		{costOutput}, {energyPerToken}} {
 		for _, m := range choice {
 			if t, ok := bestOf(m, cells); ok {
 				out = append(out, t)
@@ -112,7 +113,8 @@ func bestOf(m metric, cells []*sample) (tile, bool) {
 		name = "Lowest " + lower(m.title)
 	}
 	where := slice{samples: []*sample{best}}.under()
-	if best.dataset != "" && slices.ContainsFunc(cells, func(s *sample) bool { return s.benchmark == best.benchmark && s.dataset != best.dataset }) {
+	if best.dataset != "" && slices.ContainsFunc(cells,
+		func(s *sample) bool { return s.benchmark == best.benchmark && s.dataset != best.dataset }) {
 		where += ", " + best.dataset
 	}
 	if suspect != nil && ahead(beyond, best, of.Y) {

@@ -25,7 +25,8 @@ import (
 // them: no hand has touched them.
 func dstack(t testing.TB) []results.Row {
 	t.Helper()
-	run := results.Run{ID: "20250318-000000-dstk", Lab: "dstack-deepseek-r1", Command: "import", Started: time.Date(2025, 3, 18, 0, 0, 0, 0, time.UTC)}
+	run := results.Run{ID: "20250318-000000-dstk", Lab: "dstack-deepseek-r1", Command: "import",
+		Started: time.Date(2025, 3, 18, 0, 0, 0, 0, time.UTC)}
 	var rows []results.Row
 	for _, name := range []string{"online", "offline"} {
 		f, err := os.Open("../examples/dstack-deepseek-r1/published/" + name + ".csv")
@@ -69,13 +70,16 @@ func measured(t testing.TB) ([]results.Row, About) {
 				r.ID, r.Repetition = fmt.Sprintf("%s-%d-%d", engine, concurrency, repetition), repetition
 				r.Started, r.Finished = at, at.Add(70*time.Second)
 				at = at.Add(75 * time.Second)
-				r.Deployment = results.Deployment{ID: "d-" + engine, RunID: r.RunID, Engine: engine, Kind: kindOf(engine), Host: host, GPUs: gpus, GPUCount: 8,
-					Model: "deepseek-ai/DeepSeek-R1", Image: "example.com/" + kindOf(engine) + ":v1", Digest: "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945",
+				r.Deployment = results.Deployment{ID: "d-" + engine, RunID: r.RunID, Engine: engine, Kind: kindOf(engine),
+					Host: host, GPUs: gpus, GPUCount: 8,
+					Model: "deepseek-ai/DeepSeek-R1", Image: "example.com/" + kindOf(engine) + ":v1",
+					Digest:  "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945",
 					Command: []string{kindOf(engine), "serve", "--tp", "8", "--served-model-name", "deepseek-ai/DeepSeek-R1"}, Facts: facts,
 					Started: ready, Ready: 480, PricePerHour: 28, Versions: map[string]string{"torch": "2.7.0", kindOf(engine): "0.9.1"},
 					Served: json.RawMessage(`{"max_model_len":163840,"dtype":"bfloat16"}`),
 					Phases: []results.Phase{{Name: "pull", Seconds: 61}, {Name: "load weights", Seconds: 312}, {Name: "capture graphs", Seconds: 44}}}
-				r.Job.Workload = load.Workload{Requests: 64, Concurrency: int(concurrency), OutputTokens: 128, Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
+				r.Job.Workload = load.Workload{Requests: 64, Concurrency: int(concurrency), OutputTokens: 128,
+					Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
 				for _, s := range []*load.Stats{&r.Summary.TTFT, &r.Summary.TPOT, &r.Summary.ITL, &r.Summary.E2EL} {
 					s.Percentiles["25"], s.Percentiles["75"] = s.Mean*0.9, s.Mean*1.03
 				}
@@ -93,7 +97,8 @@ func measured(t testing.TB) ([]results.Row, About) {
 					cache.At, cache.Value = append(cache.At, float64(i)), append(cache.Value, 0.7*ramp)
 				}
 				r.Summary.Series = series
-				r.Telemetry = &telemetry.Record{Interval: 1, Series: []telemetry.Series{power, cache}, Expected: n, Energy: 8 * 560 * r.Summary.Duration}
+				r.Telemetry = &telemetry.Record{Interval: 1, Series: []telemetry.Series{power, cache}, Expected: n,
+					Energy: 8 * 560 * r.Summary.Duration}
 				if c == 4 && repetition == 2 && e == 1 {
 					r.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("GPU 3 was throttled in 12 of 60 seconds")}
 				}
@@ -111,17 +116,20 @@ func measured(t testing.TB) ([]results.Row, About) {
 		}
 		at = stopped
 	}
-	about := About{Title: "DeepSeek-R1 on two boxes", Description: "Which engine serves best, and at what price", Version: "1.2.3", Spending: Spent(rows)}
+	about := About{Title: "DeepSeek-R1 on two boxes", Description: "Which engine serves best, and at what price",
+		Version: "1.2.3", Spending: Spent(rows)}
 	for i := range rows {
 		about.Planned = append(about.Planned, Planned{Benchmark: rows[i].Benchmark, ID: rows[i].ID, Axes: rows[i].Axes})
 	}
-	about.Planned = append(about.Planned, Planned{Benchmark: "online", ID: "never", Axes: results.Axes{{Name: "engine", Value: "sglang.mi300x"}, {Name: "concurrency", Value: int64(128)}}})
-	about.References = Compare(rows, []Reference{{Benchmark: "online", Name: "somebody", Source: "https://example.com/study", Rows: []map[string]any{
-		{"engine": "sglang.h200", "concurrency": "16", "output_throughput": "312.5", "Mean TTFT (ms)": "401.5"},
-		{"engine": "sglang.h200", "concurrency": "64", "output_throughput": "512.5", "Mean TTFT (ms)": "901.5", "p50_ttft_ms": 890},
-		{"engine": "vllm.h200", "concurrency": "64", "output_throughput": "1,012.5", "Mean TTFT (ms)": "801"},
-		{"engine": "trtllm.h200", "concurrency": "64", "output_throughput": "612.5"},
-	}}})
+	about.Planned = append(about.Planned, Planned{Benchmark: "online", ID: "never",
+		Axes: results.Axes{{Name: "engine", Value: "sglang.mi300x"}, {Name: "concurrency", Value: int64(128)}}})
+	about.References = Compare(rows, []Reference{{Benchmark: "online", Name: "somebody",
+		Source: "https://example.com/study", Rows: []map[string]any{
+			{"engine": "sglang.h200", "concurrency": "16", "output_throughput": "312.5", "Mean TTFT (ms)": "401.5"},
+			{"engine": "sglang.h200", "concurrency": "64", "output_throughput": "512.5", "Mean TTFT (ms)": "901.5", "p50_ttft_ms": 890},
+			{"engine": "vllm.h200", "concurrency": "64", "output_throughput": "1,012.5", "Mean TTFT (ms)": "801"},
+			{"engine": "trtllm.h200", "concurrency": "64", "output_throughput": "612.5"},
+		}}})
 	return rows, about
 }
 
@@ -146,10 +154,13 @@ func TestPage(t *testing.T) {
 		left    string   // what is said of one that is not
 	}{
 		{"dstack", dstack(t), About{Title: "DeepSeek-R1 on H200 and MI300X", Description: "What dstack published in March 2025"},
-			[]string{"online-latency", "online-latency-2", "online-concurrency", "online-pareto", "online-tails", "online-output_tokens", "offline-batch", "offline-batch-latency", "offline-output_tokens", "prefix-cache"},
+			[]string{"online-latency", "online-latency-2", "online-concurrency", "online-pareto", "online-tails",
+				"online-output_tokens", "offline-batch", "offline-batch-latency", "offline-output_tokens", "prefix-cache"},
 			"Time line of a cell: no result has its figures over time."},
-		{"measured", rows, about, []string{"online-latency", "online-concurrency", "online-pareto", "distributions", "time-line-h200-sglang"}, "Prefix cache on and off: no engine"},
-		{"quickstart", quickstart(), About{Title: "quickstart"}, []string{"online-latency", "online-concurrency", "distributions"}, "Prefix cache"},
+		{"measured", rows, about, []string{"online-latency", "online-concurrency", "online-pareto", "distributions",
+			"time-line-h200-sglang"}, "Prefix cache on and off: no engine"},
+		{"quickstart", quickstart(), About{Title: "quickstart"}, []string{"online-latency", "online-concurrency",
+			"distributions"}, "Prefix cache"},
 		{"many", many, About{Title: "Three hundred cells"}, []string{"online-concurrency"}, "Prefix cache"},
 		{"nothing", nil, About{Title: "Nothing yet"}, nil, "Latency distributions"},
 	} {

@@ -35,8 +35,9 @@ type Chart struct {
 	X     string   `json:"x"`               // a quantity of the load, a metric, or another column
 	Y     []string `json:"y"`               // metrics, each with a panel of its own
 	Where string   `json:"where,omitempty"` // a condition of package where; empty: all cells
-	Label string   `json:"label,omitempty"` // over a metric: the quantity of the load beside the points; empty: the one with most points
-	Note  string   `json:"note,omitempty"`
+	// Label is, over a metric, the quantity of the load beside the points; empty: the one with most points.
+	Label string `json:"label,omitempty"`
+	Note  string `json:"note,omitempty"`
 }
 
 // The kinds of charts that follow from what was measured.

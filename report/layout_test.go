@@ -39,9 +39,12 @@ func drawn(t *testing.T, l Layout) (charts, missing []string) {
 
 func TestLayoutCharts(t *testing.T) {
 	charts, missing := drawn(t, Layout{Charts: []Chart{
-		{Title: "Waiting", X: "concurrency", Y: []string{"median_ttft_ms", "p99_tpot_ms"}, Where: "benchmark = '*online*' and output_tokens = 800 and dataset = 'random' and kind != 'vllm'"},
-		{Title: "Throughput against latency", X: "median_e2el_ms", Y: []string{"output_throughput"}, Where: "output_tokens = 800 and gpus = '*H200*' and dataset = random"},
-		{Title: "By kind", X: "kind", Y: []string{"output_throughput"}, Where: "concurrency = 128 and output_tokens = 800 and dataset = random and gpus = '*H200*'"},
+		{Title: "Waiting", X: "concurrency", Y: []string{"median_ttft_ms", "p99_tpot_ms"},
+			Where: "benchmark = '*online*' and output_tokens = 800 and dataset = 'random' and kind != 'vllm'"},
+		{Title: "Throughput against latency", X: "median_e2el_ms", Y: []string{"output_throughput"},
+			Where: "output_tokens = 800 and gpus = '*H200*' and dataset = random"},
+		{Title: "By kind", X: "kind", Y: []string{"output_throughput"},
+			Where: "concurrency = 128 and output_tokens = 800 and dataset = random and gpus = '*H200*'"},
 		{Title: "Money", X: "concurrency", Y: []string{"usd_per_million_output_tokens"}},
 		{Title: "Nothing", X: "rate", Y: []string{"output_throughput"}},
 		{Title: "Nobody", X: "rate", Y: []string{"output_throughput"}, Where: "kind = 'none'"},
@@ -79,7 +82,8 @@ func TestLayoutTables(t *testing.T) {
 	for i := range rows {
 		rows[i].Deployment.PricePerHour = 20
 	}
-	l := Layout{Title: "A_title", Description: "What.", Notes: []string{"First."}, Columns: []string{"p99_ttft_ms", "output_throughput", "usd_per_million_output_tokens"}}
+	l := Layout{Title: "A_title", Description: "What.", Notes: []string{"First."},
+		Columns: []string{"p99_ttft_ms", "output_throughput", "usd_per_million_output_tokens"}}
 	for _, test := range []struct {
 		prices bool
 		want   string

@@ -98,7 +98,8 @@ func TestSuspects(t *testing.T) {
 func TestUnknownIsNotZero(t *testing.T) {
 	r := row("vllm.h200", 4, 100, 20)
 	r.Run.Command = "import"
-	r.Summary = &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 100}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Imported}}}}
+	r.Summary = &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 100},
+		Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Imported}}}}
 	other := r
 	other.Deployment.Engine, other.Axes = "sglang.h200", results.Axes{{Name: "engine", Value: "sglang.h200"}}
 	text := table(t, []results.Row{r, other}, 100)
@@ -134,7 +135,8 @@ func TestPrintable(t *testing.T) {
 		r.Axes[len(r.Axes)-1].Value = formula
 		r.CacheReset = escape
 	}
-	about.References = Compare(rows, []Reference{{Benchmark: formula, Name: escape, Source: escape, Rows: []map[string]any{{"engine": escape, "output_throughput": 1}}}})
+	about.References = Compare(rows, []Reference{{Benchmark: formula, Name: escape, Source: escape,
+		Rows: []map[string]any{{"engine": escape, "output_throughput": 1}}}})
 	d, err := Diff(escape, rows, escape, rows, []string{"output_throughput"})
 	if err != nil {
 		t.Fatal(err)

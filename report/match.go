@@ -60,7 +60,8 @@ func unmatched(all []*cell, like map[*cell]*cell, key func(*cell) string) map[st
 
 func newCellDiff(a, b []*results.Row) CellDiff {
 	r := slices.Concat(b, a)[0] // under the newer names
-	c := CellDiff{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Axes: r.Axes, VerdictA: worst(a), VerdictB: worst(b), a: a, b: b}
+	c := CellDiff{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Axes: r.Axes, VerdictA: worst(a),
+		VerdictB: worst(b), a: a, b: b}
 	for _, x := range notVoid(a) { // what measured nothing is like anything
 		for _, y := range notVoid(b) {
 			for _, u := range unlike(x, y) {

@@ -60,7 +60,8 @@ func plans(rows []results.Row, planned []Planned) (out []pagePlan) {
 				p.Missing = append(p.Missing, c.place()+": void")
 			}
 		}
-		p.Counts = number.Count(measured[name], "cell") + " measured. The lab's text is not at hand, so what else it asks for is not known."
+		p.Counts = number.Count(measured[name], "cell") +
+			" measured. The lab's text is not at hand, so what else it asks for is not known."
 		if n := asked[name]; n > 0 {
 			p.Counts = fmt.Sprintf("%s planned, %s not measured.", number.Count(n, "cell"), number.Whole(len(p.Missing)))
 		}

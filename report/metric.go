@@ -167,7 +167,8 @@ func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float
 // latencies with every percentile that any of the rows has, what it cost.
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
-		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU, interactivity, meanConcurrency, prefixHits, acceptance, stepTokens}
+		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,
+		interactivity, meanConcurrency, prefixHits, acceptance, stepTokens}
 	for _, t := range []timing{ttft, tpot, itl, e2el} {
 		for _, statistic := range []string{"mean", "median", "std", "min", "max"} {
 			metrics = append(metrics, latency(t, statistic))

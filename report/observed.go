@@ -39,12 +39,14 @@ func observed(r *results.Row) string {
 	var lines [][]string
 	for _, q := range quantities {
 		if values := readings(t, q.name, q.host); len(values) > 0 && !(q.rare && slices.Max(values) == 0) {
-			lines = append(lines, []string{q.title, number.Text(mean(values) * q.scale), number.Text(slices.Min(values) * q.scale), number.Text(slices.Max(values) * q.scale)})
+			lines = append(lines, []string{q.title, number.Text(mean(values) * q.scale),
+				number.Text(slices.Min(values) * q.scale), number.Text(slices.Max(values) * q.scale)})
 		}
 	}
 	var b strings.Builder
 	if len(lines) > 0 {
-		for _, l := range tabulate([]column{{name: "Meanwhile", left: true}, {name: "mean"}, {name: "min"}, {name: "max"}}, lines).lines() {
+		for _, l := range tabulate([]column{{name: "Meanwhile", left: true}, {name: "mean"}, {name: "min"},
+			{name: "max"}}, lines).lines() {
 			b.WriteString(l + "\n")
 		}
 	}

@@ -118,7 +118,8 @@ func newPage(rows []results.Row, about About) (*page, error) {
 		return nil, err
 	}
 	p := &page{Title: about.Title, Description: about.Description, Notes: about.Layout.Notes, Findings: found,
-		Style: style, Script: template.JS(script), StyleHash: policyHash(string(style)), ScriptHash: policyHash(string(script))}
+		Style: style, Script: template.JS(script), StyleHash: policyHash(string(style)),
+		ScriptHash: policyHash(string(script))}
 	p.Kicker, p.Chips = kicker(rows), template.HTML(chart.Symbols(all.all))
 	for i := range rows {
 		if m := mark(rows[i]); m != "" && !slices.Contains(p.Marks, sentence(m)) {
@@ -129,20 +130,11 @@ func newPage(rows []results.Row, about About) (*page, error) {
 		p.Marks = append(p.Marks, "All cells are suspect: "+reason)
 	}
 	p.Tiles = tiles(current, all)
-	for _, s := range figures {
-		x := pageSection{ID: "part-" + s.id, Title: s.title, Left: s.left}
-		for _, f := range s.figures {
-			fig := f.page()
-			if slices.ContainsFunc(x.Figures, func(o pageFigure) bool { return o.Title == f.title }) {
-				fig.Short = "" // the contents name the first of them
-			}
-			x.Figures = append(x.Figures, fig)
-		}
-		p.Sections = append(p.Sections, x)
-	}
+	p.Sections = pageSections(figures)
 	for _, of := range byReference(about.References) {
 		p.References = append(p.References, pageReference{
-			Title: of[0].Reference + ", benchmark " + of[0].Benchmark, Source: of[0].Source, Table: *referenceSheet(of, shown(of)).page("", "grid")})
+			Title: of[0].Reference + ", benchmark " + of[0].Benchmark, Source: of[0].Source,
+			Table: *referenceSheet(of, shown(of)).page("", "grid")})
 	}
 	if len(about.Spending) > 0 {
 		p.Spending = spendingSheet(about.Spending).page("", "plain")
@@ -152,13 +144,7 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	}
 	p.HostChanges = hostChanges(rows)
 	notes := newDoubts(rows)
-	for i, d := range notes {
-		x := pageDoubt{Number: i + 1, Text: d.Text, Count: number.Count(len(d.rows), "cell")}
-		for _, r := range d.rows {
-			x.Cells = append(x.Cells, r.Benchmark+", "+all.find(r).Label+axesText(r.Axes))
-		}
-		p.Doubts = append(p.Doubts, x)
-	}
+	p.Doubts = pageDoubts(notes, all)
 	p.Cells = *cellSheet(rows, all, notes, about.Layout.Columns).page("cells", "grid")
 	shown := min(len(rows), shownRows)
 	p.Cells.Rows, p.Rest = p.Cells.Rows[:shown], p.Cells.Rows[shown:]
@@ -173,6 +159,34 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	p.Engines = engines(rows)
 	p.Footer = strings.TrimSpace("Written by hcl " + about.Version)
 	return p, nil
+}
+
+// pageSections are the sections with their charts drawn.
+func pageSections(sections []section) (out []pageSection) {
+	for _, s := range sections {
+		x := pageSection{ID: "part-" + s.id, Title: s.title, Left: s.left}
+		for _, f := range s.figures {
+			drawn := f.page()
+			if slices.ContainsFunc(x.Figures, func(o pageFigure) bool { return o.Title == f.title }) {
+				drawn.Short = "" // the contents name the first of them
+			}
+			x.Figures = append(x.Figures, drawn)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// pageDoubts are the doubts with the places of their cells.
+func pageDoubts(notes doubts, all *seriesOf) (out []pageDoubt) {
+	for i, d := range notes {
+		x := pageDoubt{Number: i + 1, Text: d.Text, Count: number.Count(len(d.rows), "cell")}
+		for _, r := range d.rows {
+			x.Cells = append(x.Cells, r.Benchmark+", "+all.find(r).Label+axesText(r.Axes))
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // policyHash names a part of the page in its content security policy: of all others
@@ -195,7 +209,8 @@ func style() (template.CSS, error) {
 		}
 		return b.String()
 	}
-	return template.CSS(strings.NewReplacer("{{light}}", variables(chart.Palette()), "{{dark}}", variables(chart.Night()), "{{font}}", chart.Sans).Replace(string(text))), nil
+	return template.CSS(strings.NewReplacer("{{light}}", variables(chart.Palette()), "{{dark}}",
+		variables(chart.Night()), "{{font}}", chart.Sans).Replace(string(text))), nil
 }
 
 // scriptText is text as a string of JavaScript that cannot end its element.

@@ -82,7 +82,8 @@ func cellSheet(rows []results.Row, all *seriesOf, notes doubts, names []string) 
 			columns = append(columns, c)
 		}
 	}
-	return &sheet{rows: len(rows), columns: slices.Concat(columns, repetitionColumns(rows), figureColumns(rows, names, paged(rows)), verdictColumn(rows, notes))}
+	return &sheet{rows: len(rows), columns: slices.Concat(columns, repetitionColumns(rows),
+		figureColumns(rows, names, paged(rows)), verdictColumn(rows, notes))}
 }
 
 // paged are the figures of the page's table when nobody has chosen any.

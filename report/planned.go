@@ -77,7 +77,8 @@ func hostChanges(rows []results.Row) []string {
 	cells := map[string]int{}
 	for _, r := range rows {
 		if len(r.HostChanged) > 0 {
-			s := fmt.Sprintf("Host %s has changed since %%s: %s.", r.Deployment.Host, strings.ReplaceAll(strings.Join(r.HostChanged, ", "), "%", "%%"))
+			s := fmt.Sprintf("Host %s has changed since %%s: %s.", r.Deployment.Host,
+				strings.ReplaceAll(strings.Join(r.HostChanged, ", "), "%", "%%"))
 			if cells[s] == 0 {
 				sentences = append(sentences, s)
 			}

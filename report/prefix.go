@@ -30,7 +30,8 @@ func cached(r *results.Row) bool {
 		}
 	}
 	kind := strings.ReplaceAll(r.Job.Prompts().Dataset.Kind, "_", "-")
-	return kind == load.SharedPrefix || strings.Contains(kind, "shared-prefix") || strings.Contains(dataset(r), "shared-prefix")
+	return kind == load.SharedPrefix || strings.Contains(kind, "shared-prefix") ||
+		strings.Contains(dataset(r), "shared-prefix")
 }
 
 // prefixless is all that a cell was measured with but what concerns prefixes, and the
@@ -54,7 +55,8 @@ func prefixless(s *sample) string {
 		}
 	}
 	slices.Sort(others)
-	return fmt.Sprint(s.series.GPUs, "\x00", s.series.Kind, "\x00", d.Model, "\x00", d.Image, "\x00", identity, at, others, r.Job.Workload.Endpoint)
+	return fmt.Sprint(s.series.GPUs, "\x00", s.series.Kind, "\x00", d.Model, "\x00", d.Image, "\x00", identity, at,
+		others, r.Job.Workload.Endpoint)
 }
 
 // promptTokens is how long the prompts of a cell were on average; 0: not known.
@@ -98,7 +100,8 @@ func prefixPairs(cells []*sample) (pairs []prefixPair) {
 		}
 	}
 	slices.SortStableFunc(pairs, func(a, b prefixPair) int {
-		return cmp.Or(cmp.Compare(a.without.at["concurrency"], b.without.at["concurrency"]), cmp.Compare(a.without.series.Index, b.without.series.Index))
+		return cmp.Or(cmp.Compare(a.without.at["concurrency"], b.without.at["concurrency"]),
+			cmp.Compare(a.without.series.Index, b.without.series.Index))
 	})
 	return pairs
 }
@@ -137,7 +140,9 @@ func (p prefixPair) group(m metric) (chart.Group, bool) {
 		label += ", " + number.Short(c) + " in flight"
 	}
 	return chart.Group{Label: label, Bars: []chart.Bar{
-		{Series: s, Value: off.Y, Before: true, Doubt: off.Doubt, Mark: off.Mark, Hover: label + "\nwithout: " + said(off.Y, m)},
-		{Series: s, Value: on.Y, After: number.Change(on.Y/off.Y - 1), Doubt: on.Doubt, Mark: on.Mark, Hover: label + "\nwith: " + said(on.Y, m)},
+		{Series: s, Value: off.Y, Before: true, Doubt: off.Doubt, Mark: off.Mark,
+			Hover: label + "\nwithout: " + said(off.Y, m)},
+		{Series: s, Value: on.Y, After: number.Change(on.Y/off.Y - 1), Doubt: on.Doubt, Mark: on.Mark,
+			Hover: label + "\nwith: " + said(on.Y, m)},
 	}}, okOff && okOn
 }

@@ -140,7 +140,8 @@ func float(v any) (float64, bool) {
 // publishedAxes are the columns by which a row without a cell is told from others.
 func publishedAxes(published map[string]any) results.Axes {
 	var axes results.Axes
-	for _, name := range []string{"model", "engine", "dataset", "input_tokens", "output_tokens", "concurrency", "rate", "batch"} {
+	for _, name := range []string{"model", "engine", "dataset", "input_tokens", "output_tokens", "concurrency", "rate",
+		"batch"} {
 		if v, ok := published[name]; ok {
 			if f, isNumber := float(v); isNumber {
 				v = f
@@ -169,7 +170,8 @@ func publishedFigures(published map[string]any) []Figure {
 
 // place orders metrics: throughputs, then each timing with its median first.
 func place(name string) int {
-	for i, part := range []string{"output_throughput", "total_throughput", "request_throughput", "input_throughput", "goodput", "_ttft_", "_tpot_", "_itl_", "_e2el_"} {
+	for i, part := range []string{"output_throughput", "total_throughput", "request_throughput", "input_throughput",
+		"goodput", "_ttft_", "_tpot_", "_itl_", "_e2el_"} {
 		if strings.Contains(name, part) && !strings.HasPrefix(name, "peak") {
 			n := 10 * i
 			switch {
@@ -282,7 +284,8 @@ func referenceSheet(all []Compared, metrics []metric) *sheet {
 	}
 	with, _ := Measured(all)
 	for _, m := range metrics {
-		parts := []column{{group: m.header(), name: "published"}, {group: m.header(), name: "measured"}, {group: m.header(), name: "change"}}
+		parts := []column{{group: m.header(), name: "published"}, {group: m.header(), name: "measured"},
+			{group: m.header(), name: "change"}}
 		if len(with) == 0 {
 			parts = []column{{name: m.header()}}
 		}

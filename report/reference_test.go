@@ -17,13 +17,16 @@ import (
 func TestPublishedFigures(t *testing.T) {
 	var got []string
 	for _, f := range publishedFigures(map[string]any{
-		"Output token throughput (tok/s)": "1,012.5", "tokens_per_second": 4.0, "elapsed_time": int64(9), "mean_e2e_latency_ms": 3.0, "P50 TTFT (ms)": "7",
+		"Output token throughput (tok/s)": "1,012.5", "tokens_per_second": 4.0, "elapsed_time": int64(9),
+		"mean_e2e_latency_ms": 3.0, "P50 TTFT (ms)": "7",
 		"p99.9_tpot_ms": 8.0, "request_goodput": 2.0, "median_tpot_ms": 20.0,
-		"concurrency": int64(4), "Successful requests": int64(100), "Failed requests": int64(1), "note": "fast", "mean_ttft": 5.0, "mean_itl_ms": "n/a",
+		"concurrency": int64(4), "Successful requests": int64(100), "Failed requests": int64(1), "note": "fast",
+		"mean_ttft": 5.0, "mean_itl_ms": "n/a",
 	}) {
 		got = append(got, fmt.Sprint(f.Metric, " ", f.Published))
 	}
-	want := []string{"output_throughput 1012.5", "total_throughput 4", "goodput 2", "median_ttft_ms 7", "median_tpot_ms 20", "p99.9_tpot_ms 8", "mean_e2el_ms 3", "duration_s 9"}
+	want := []string{"output_throughput 1012.5", "total_throughput 4", "goodput 2", "median_ttft_ms 7",
+		"median_tpot_ms 20", "p99.9_tpot_ms 8", "mean_e2el_ms 3", "duration_s 9"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)
 	}
@@ -50,7 +53,8 @@ func TestCompare(t *testing.T) {
 		{"engine": "vllm.h200", "concurrency": int64(4), "note": "no figure at all"},
 		{"engine": "vllm.h200", "concurrency": int64(4), "output_throughput": int64(0)}, // nor here
 		{"engine": "vllm.h200", "concurrency": int64(4), "output_throughput": int64(390)},
-	}}, {Benchmark: "other", Name: "study", Rows: []map[string]any{{"engine": "sglang.h200", "concurrency": int64(16), "output_throughput": 1.0}}}})
+	}}, {Benchmark: "other", Name: "study", Rows: []map[string]any{{"engine": "sglang.h200", "concurrency": int64(16),
+		"output_throughput": 1.0}}}})
 
 	type line struct {
 		Cell     string
@@ -97,7 +101,8 @@ func TestCompare(t *testing.T) {
 	// What nobody measured is shown without columns for it.
 	b.Reset()
 	if err := References(&b, Compare(nil, []Reference{{Benchmark: "online", Name: "study", Rows: []map[string]any{
-		{"engine": "sglang.h200", "concurrency": int64(16), "output_throughput": 100.0, "p99_ttft_ms": 12.5}}}}), Options{Width: 100}); err != nil {
+		{"engine": "sglang.h200", "concurrency": int64(16), "output_throughput": 100.0, "p99_ttft_ms": 12.5}}}}),
+		Options{Width: 100}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.String(); strings.Contains(got, "measured") || !strings.Contains(got, "12.5") {

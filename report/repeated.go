@@ -127,12 +127,13 @@ func (s Spread) text() string {
 // Repeated is a cell that was measured more than once, and how far its
 // measurements lie apart. Void ones are not among them.
 type Repeated struct {
-	Benchmark   string            `json:"benchmark"`
-	Engine      string            `json:"engine,omitempty"`
-	Deployment  string            `json:"deployment_id,omitempty"`
-	Axes        results.Axes      `json:"axes"`
-	Repetitions int               `json:"repetitions"` // that were measured
-	Figures     map[string]Spread `json:"figures"`     // by name, of those that are not suspect, or of all; docs/report.md lists them
+	Benchmark   string       `json:"benchmark"`
+	Engine      string       `json:"engine,omitempty"`
+	Deployment  string       `json:"deployment_id,omitempty"`
+	Axes        results.Axes `json:"axes"`
+	Repetitions int          `json:"repetitions"` // that were measured
+	// Figures are, by name, of those that are not suspect, or of all; docs/report.md lists them.
+	Figures map[string]Spread `json:"figures"`
 }
 
 // Repetitions puts the repetitions of each cell together, in the order of their
@@ -146,7 +147,8 @@ func Repetitions(rows []results.Row) []Repeated {
 			continue
 		}
 		r := c.rows[0]
-		x := Repeated{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Deployment: r.DeploymentID, Axes: r.Axes, Repetitions: len(c.rows), Figures: map[string]Spread{}}
+		x := Repeated{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Deployment: r.DeploymentID, Axes: r.Axes,
+			Repetitions: len(c.rows), Figures: map[string]Spread{}}
 		for _, m := range metrics {
 			if values, _ := trusted(m, c.rows, isSuspect); len(values) > 0 {
 				x.Figures[m.name] = spread(values)

@@ -34,7 +34,8 @@ func row(engine string, concurrency int64, ttft, itl float64) results.Row {
 	return results.Row{
 		Cell: results.Cell{
 			ID: engine + "-" + time.Duration(concurrency).String(), RunID: "20261121-142501-k3f9", Benchmark: "online",
-			Axes:       results.Axes{{Name: "engine", Value: engine}, {Name: "concurrency", Value: concurrency}, {Name: "output_tokens", Value: int64(tokens)}},
+			Axes: results.Axes{{Name: "engine", Value: engine}, {Name: "concurrency", Value: concurrency},
+				{Name: "output_tokens", Value: int64(tokens)}},
 			Repetition: 1, Started: start, Finished: start.Add(time.Minute),
 			Summary: &load.Summary{
 				Part: load.Part{Figures: load.Figures{
@@ -94,7 +95,8 @@ func table(t *testing.T, rows []results.Row, width int) string {
 func TestTable(t *testing.T) {
 	doubtful := func() []results.Row {
 		rows := matrix()
-		rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("3 of 64 requests failed", "the generator used 97 % of a core")}
+		rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect,
+			Reasons: load.Because("3 of 64 requests failed", "the generator used 97 % of a core")}
 		rows[1].Summary.Completed, rows[1].Summary.Failed = 61, 3
 		rows[2].Summary, rows[2].Error = nil, "the server stopped answering: 503 Service Unavailable"
 		rows[4].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
@@ -131,7 +133,8 @@ func TestTable(t *testing.T) {
 	twoBenchmarks := func() []results.Row {
 		rows := matrix()[:3]
 		rows[2].Benchmark = "long"
-		rows[2].Axes = results.Axes{{Name: "rate", Value: 2.5}, {Name: "engine", Value: "sglang.h200"}, {Name: "chunked", Value: true}, {Name: "attention", Value: "flash"}}
+		rows[2].Axes = results.Axes{{Name: "rate", Value: 2.5}, {Name: "engine", Value: "sglang.h200"},
+			{Name: "chunked", Value: true}, {Name: "attention", Value: "flash"}}
 		return rows
 	}
 	for name, c := range map[string]struct {
@@ -167,9 +170,12 @@ func TestText(t *testing.T) {
 	troubled.UsageMissing = 2
 	troubled.ITL = load.Stats{}
 	troubled.Queue, troubled.SendLag = stats(0.012), stats(0.0004)
-	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("5 of 64 requests failed", "1,000 output tokens fewer than asked for")}
+	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("5 of 64 requests failed",
+		"1,000 output tokens fewer than asked for")}
 	for name, s := range map[string]*load.Summary{
-		"bench": plain, "bench-troubled": troubled, "bench-empty": {Part: load.Part{Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Void, Reasons: load.Because("no request was sent")}}}},
+		"bench": plain, "bench-troubled": troubled,
+		"bench-empty": {Part: load.Part{Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Void,
+			Reasons: load.Because("no request was sent")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -43,7 +43,8 @@ func (s *sample) doubtful(v load.Verdict, m metric) bool {
 	if v.Verdict != load.Suspect || len(v.Reasons) == 0 {
 		return v.Verdict == load.Suspect
 	}
-	v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons), func(r load.Reason) bool { return slices.Contains(s.shared, r.Text) })
+	v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons),
+		func(r load.Reason) bool { return slices.Contains(s.shared, r.Text) })
 	return len(v.Reasons) > 0 && v.Doubts(m.name)
 }
 
@@ -60,7 +61,8 @@ func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 	}
 	for _, c := range cellsBy(rows, isMeasured, key) {
 		r := c.rows[0]
-		out = append(out, &sample{benchmark: r.Benchmark, series: all.find(r), rows: c.rows, at: placeOf(r), dataset: dataset(r), shared: shared})
+		out = append(out, &sample{benchmark: r.Benchmark, series: all.find(r), rows: c.rows, at: placeOf(r),
+			dataset: dataset(r), shared: shared})
 	}
 	return out
 }

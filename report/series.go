@@ -46,28 +46,37 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 		}
 		key := s.key(&rows[i])
 		if s.byKey[key] == nil {
-			x := &chart.Series{GPUs: d.GPUs, Engine: d.Engine, Kind: kind(d), GPU: slices.Index(gpus, d.GPUs), Label: s.label(&rows[i])}
+			x := &chart.Series{GPUs: d.GPUs, Engine: d.Engine, Kind: kind(d), GPU: slices.Index(gpus, d.GPUs),
+				Label: s.label(&rows[i])}
 			s.byKey[key] = x
 			s.all = append(s.all, x)
 		}
 	}
 	slices.SortStableFunc(s.all, func(a, b *chart.Series) int { return cmp.Compare(a.GPU, b.GPU) })
 
-	// The kind alone names an engine where it is the only one of its kind on its GPUs.
+	for i, x := range s.all {
+		x.Index = i
+	}
+	if by == nil { // else its columns name it
+		s.name()
+	}
+	chart.Look(s.all)
+	return s
+}
+
+// name puts GPUs and engine before what the labels say already. The kind alone names an
+// engine where it is the only one of its kind on its GPUs.
+func (s *seriesOf) name() {
 	engines := map[[2]string][]string{}
+	counts := false // of GPUs differ: they belong to the names
 	for _, x := range s.all {
 		k := [2]string{x.GPUs, x.Kind}
 		if !slices.Contains(engines[k], x.Engine) {
 			engines[k] = append(engines[k], x.Engine)
 		}
+		counts = counts || hostGPUs(x.GPUs) != hostGPUs(s.all[0].GPUs)
 	}
-	several := func(gpus string) bool { return hostGPUs(gpus) != hostGPUs(s.all[0].GPUs) }
-	counts := slices.ContainsFunc(gpus, several) // of GPUs differ: they belong to the names
-	for i, x := range s.all {
-		x.Index = i
-		if by != nil {
-			continue // its columns name it
-		}
+	for _, x := range s.all {
 		name := kindName(x.Kind)
 		if len(engines[[2]string{x.GPUs, x.Kind}]) > 1 {
 			_, own, _ := strings.Cut(x.Engine, ".")
@@ -82,8 +91,6 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 		}
 		x.Label = strings.TrimSpace(name + x.Label)
 	}
-	chart.Look(s.all)
-	return s
 }
 
 func (s *seriesOf) key(r *results.Row) string {
@@ -168,7 +175,8 @@ func gpuName(gpus string) string {
 
 // ofLoad reports whether an axis is of the load: what is sent, not what serves it.
 func ofLoad(name string) bool {
-	return slices.Contains([]string{"concurrency", "max_concurrency", "rate", "request_rate", "burstiness", "batch", "requests", "duration",
+	return slices.Contains([]string{"concurrency", "max_concurrency", "rate", "request_rate", "burstiness", "batch",
+		"requests", "duration",
 		"input_tokens", "output_tokens", "dataset", "warmup", "cooldown", "warmup_requests"}, name)
 }
 
@@ -181,7 +189,8 @@ type dimension struct {
 }
 
 var dimensions = []dimension{
-	{"concurrency", "Concurrency", "requests in flight", func(t *results.Task) float64 { return float64(t.Workload.Concurrency) }},
+	{"concurrency", "Concurrency", "requests in flight",
+		func(t *results.Task) float64 { return float64(t.Workload.Concurrency) }},
 	{"rate", "Request rate", "requests per second", func(t *results.Task) float64 {
 		if t.Workload.Rate == load.Inf {
 			return 0

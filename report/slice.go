@@ -69,7 +69,8 @@ func slicesAlong(along dimension, samples []*sample) (out []slice) {
 func (x slice) under() string {
 	s := x.samples[0]
 	var parts []string
-	for _, p := range [][2]string{{"input_tokens", "%s tokens in"}, {"output_tokens", "%s tokens out"}, {"concurrency", "%s in flight"},
+	for _, p := range [][2]string{{"input_tokens", "%s tokens in"}, {"output_tokens", "%s tokens out"},
+		{"concurrency", "%s in flight"},
 		{"rate", "%s requests per second"}, {"batch", "batches of %s"}} {
 		if v, ok := s.at[p[0]]; ok && p[0] != x.along.name {
 			parts = append(parts, fmt.Sprintf(p[1], number.Short(v)))
@@ -121,7 +122,8 @@ func sortDots(dots []chart.Dot, by func(d chart.Dot) float64) {
 func (x slice) against(m metric) *chart.Panel {
 	ticks := x.ticks()
 	c := &chart.Panel{Title: m.title, Better: better(m),
-		X: chart.Axis{Title: x.along.title, Unit: x.along.unit, Ticks: ticks, Log: len(ticks) > 2 && ticks[len(ticks)-1]/ticks[0] >= 4},
+		X: chart.Axis{Title: x.along.title, Unit: x.along.unit, Ticks: ticks,
+			Log: len(ticks) > 2 && ticks[len(ticks)-1]/ticks[0] >= 4},
 		Y: chart.Axis{Unit: m.unit, Zero: true, Linear: m.better > 0}}
 	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
 		d, ok := s.value(m)

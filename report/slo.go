@@ -18,7 +18,8 @@ func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) (
 	for i := range rows {
 		r := &rows[i]
 		now, ok := slo[r.ID]
-		if !ok || r.Stale || r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) && len(r.Summary.Objectives) == len(now) {
+		if !ok || r.Stale || r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) &&
+			len(r.Summary.Objectives) == len(now) {
 			continue
 		}
 		var all []load.Record

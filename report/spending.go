@@ -59,7 +59,8 @@ func spendingSheet(all []Spending) *sheet {
 			}
 			return fmt.Sprintf("%.2f", v)
 		}
-		lines = append(lines, []string{s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle), money(s.Price), money(s.Cost), money(s.IdleCost)})
+		lines = append(lines, []string{s.Run, s.Host, s.held(), part(s.Starting), part(s.Measuring), part(s.Idle),
+			money(s.Price), money(s.Cost), money(s.IdleCost)})
 	}
 	return tabulate([]column{{name: "Run", left: true}, {name: "Host", left: true}, {name: "Held"},
 		{group: "% of it", name: "Starting"}, {group: "% of it", name: "Measuring"}, {group: "% of it", name: "Idle"},
@@ -87,7 +88,8 @@ func Spent(rows []results.Row) (out []Spending) {
 			k := key{r.RunID, m.Host}
 			if stays[k] == nil {
 				begin := r.Deployment.Started
-				stays[k] = &stay{Spending: Spending{Run: r.RunID, Host: m.Host}, whole: span{begin, begin}, deployments: map[string]bool{}}
+				stays[k] = &stay{Spending: Spending{Run: r.RunID, Host: m.Host}, whole: span{begin, begin},
+					deployments: map[string]bool{}}
 				order = append(order, stays[k])
 			}
 			stays[k].add(r, m.Price)

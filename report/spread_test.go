@@ -18,7 +18,8 @@ func TestRepetitions(t *testing.T) {
 		hits := throughput / 1000
 		r := results.Row{Cell: results.Cell{
 			Benchmark: "b", Axes: results.Axes{{Name: "concurrency", Value: concurrency}}, Repetition: repetition,
-			Summary:   &load.Summary{Part: load.Part{Figures: load.Figures{Completed: 1, OutputThroughput: throughput}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: verdict}}}},
+			Summary: &load.Summary{Part: load.Part{Figures: load.Figures{Completed: 1, OutputThroughput: throughput},
+				Judgement: load.Judgement{Verdict: load.Verdict{Verdict: verdict}}}},
 			Telemetry: &telemetry.Record{PrefixHitRate: &hits},
 		}}
 		r.Deployment.Engine = engine
@@ -61,7 +62,8 @@ func TestRepetitions(t *testing.T) {
 			Figures     map[string]Spread
 		}
 	}
-	if err := json.Unmarshal(b.Bytes(), &doc); err != nil || len(doc.Repeated) != 2 || doc.Repeated[0].Figures["output_throughput"] != want[0].Throughput {
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil || len(doc.Repeated) != 2 ||
+		doc.Repeated[0].Figures["output_throughput"] != want[0].Throughput {
 		t.Errorf("JSON: %v %+v", err, doc)
 	}
 }

@@ -17,20 +17,55 @@ import (
 // the names.
 func Text(w io.Writer, s *load.Summary) error {
 	var b bytes.Buffer
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
+	line := func(name, text string) { fmt.Fprintf(&b, "%-19s %s\n", name, text) }
+	for _, f := range requestLines(s) {
+		line(f.Name, f.Value)
 	}
+	b.WriteByte('\n')
+	lines := throughputLines(s)
+	width := 0
+	for _, f := range lines {
+		width = max(width, len(f.Name))
+	}
+	for i, f := range lines {
+		line(first(i, "Throughput"), fmt.Sprintf("%*s %s", width, f.Name, f.Value))
+	}
+	b.WriteByte('\n')
+	if g := latencies(s); g.rows > 0 {
+		b.WriteString(strings.Join(g.lines(), "\n") + "\n\n")
+	}
+	if s.PeakConcurrency > 0 {
+		line("Generator", number.Text(100*s.CPUShare)+"% of one core")
+	}
+	line("Verdict", s.Verdict.Verdict)
+	for _, r := range s.Verdict.Texts() {
+		fmt.Fprintln(&b, "  -", r)
+	}
+	if len(s.ErrorSamples) > 0 {
+		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
+	}
+	for _, e := range s.ErrorSamples {
+		fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
+	}
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
+}
 
-	known := func(name, n string) string {
+// requestLines are what was sent and what came back.
+func requestLines(s *load.Summary) (lines []fact) {
+	add := func(name, format string, args ...any) {
+		lines = append(lines, fact{name, fmt.Sprintf(format, args...)})
+	}
+	known := func(name string, n int) string {
 		if !s.Knows(name) {
 			return "unknown" // others have measured, and do not tell
 		}
-		return n
+		return number.Whole(n)
 	}
-	line("Requests", "%s sent, %s completed, %s failed%s", known("requests", number.Whole(s.Requests)), known("completed", number.Whole(s.Completed)),
-		known("failed", number.Whole(s.Failed)), orNothing(s.Failures()))
+	add("Requests", "%s sent, %s completed, %s failed%s",
+		known("requests", s.Requests), known("completed", s.Completed), known("failed", s.Failed), orNothing(s.Failures()))
 	if s.Knows("duration_s") {
-		line("Duration", "%s s from the first dispatch to the last response", number.Text(s.Duration))
+		add("Duration", "%s s from the first dispatch to the last response", number.Text(s.Duration))
 	}
 	for _, t := range []struct {
 		name, member string
@@ -40,22 +75,25 @@ func Text(w io.Writer, s *load.Summary) error {
 			t.asked = t.n
 		}
 		if s.Knows(t.member) {
-			line(t.name, "%s tokens%s", number.Whole(t.n), asked(t.n, t.asked))
+			add(t.name, "%s tokens%s", number.Whole(t.n), asked(t.n, t.asked))
 		}
 	}
 	if s.UsageMissing > 0 {
-		line("", "counted by chunks in %s requests whose stream brought no usage", number.Whole(s.UsageMissing))
+		add("", "counted by chunks in %s requests whose stream brought no usage", number.Whole(s.UsageMissing))
 	}
 	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
-		line("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency), number.Whole(s.PeakConcurrency))
+		add("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency),
+			number.Whole(s.PeakConcurrency))
 	}
-	b.WriteByte('\n')
+	return lines
+}
 
+// throughputLines are what came out each second, each under its number.
+func throughputLines(s *load.Summary) (lines []fact) {
 	best := ""
 	if s.PeakOutputThroughput > 0 {
 		best = ", " + number.Text(s.PeakOutputThroughput) + " in the best second"
 	}
-	var throughput [][2]string
 	for _, t := range []struct {
 		member, text string
 		v            float64
@@ -66,47 +104,13 @@ func Text(w io.Writer, s *load.Summary) error {
 		{"request_throughput", "requests/s", s.RequestThroughput},
 	} {
 		if s.Knows(t.member) {
-			throughput = append(throughput, [2]string{number.Text(t.v), t.text})
+			lines = append(lines, fact{number.Text(t.v), t.text})
 		}
 	}
 	if s.Goodput != nil {
-		throughput = append(throughput, [2]string{number.Text(*s.Goodput), "requests/s within the SLO (goodput)"})
+		lines = append(lines, fact{number.Text(*s.Goodput), "requests/s within the SLO (goodput)"})
 	}
-	width := 0
-	for _, t := range throughput {
-		width = max(width, len(t[0]))
-	}
-	for i, t := range throughput {
-		name := ""
-		if i == 0 {
-			name = "Throughput"
-		}
-		line(name, "%*s %s", width, t[0], t[1])
-	}
-	b.WriteByte('\n')
-
-	if g := latencies(s); g.rows > 0 {
-		for _, l := range g.lines() {
-			fmt.Fprintln(&b, l)
-		}
-		b.WriteByte('\n')
-	}
-
-	if s.PeakConcurrency > 0 {
-		line("Generator", "%s%% of one core", number.Text(100*s.CPUShare))
-	}
-	line("Verdict", "%s", s.Verdict.Verdict)
-	for _, r := range s.Verdict.Texts() {
-		fmt.Fprintln(&b, "  -", r)
-	}
-	if len(s.ErrorSamples) > 0 {
-		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
-		for _, e := range s.ErrorSamples {
-			fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
-		}
-	}
-	_, err := io.WriteString(w, plain.Text(b.String()))
-	return err
+	return lines
 }
 
 // orNothing puts what there is to say into brackets.
@@ -152,7 +156,8 @@ func latencies(s *load.Summary) *sheet {
 	}
 	label := column{name: "Latency (ms)", left: true}.filled(len(timings), func(i int) string { return timings[i].name })
 	table := &sheet{rows: len(timings), columns: []column{label}}
-	for _, statistic := range slices.Concat([]string{"mean", "std", "min", "median"}, sortedByKey(percentiles), []string{"max"}) {
+	for _, statistic := range slices.Concat([]string{"mean", "std", "min", "median"}, sortedByKey(percentiles),
+		[]string{"max"}) {
 		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
 		table.columns = append(table.columns, c.filled(len(timings), func(i int) string {
 			if v, ok := figureOf(s, timings[i].stats, timings[i].member, statistic); ok {

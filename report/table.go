@@ -81,7 +81,8 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 // most, and what all rows have in common, in words.
 func newSheet(rows []results.Row, names []string, notes doubts) (s *sheet, common []string) {
 	s = &sheet{rows: len(rows), columns: slices.Concat(
-		identity(rows), axisColumns(rows), repetitionColumns(rows), figureColumns(rows, names, tabled(rows)), verdictColumn(rows, notes))}
+		identity(rows), axisColumns(rows), repetitionColumns(rows), figureColumns(rows, names, tabled(rows)),
+		verdictColumn(rows, notes))}
 	return s, s.project()
 }
 
@@ -123,7 +124,8 @@ func axisColumns(rows []results.Row) (columns []column) {
 // repetitionColumns tell measurements of one cell apart: by their repetition, and by
 // their run where several have measured it.
 func repetitionColumns(rows []results.Row) (columns []column) {
-	repetition := column{key: "repetition", name: "rep"}.filled(len(rows), func(i int) string { return strconv.Itoa(rows[i].Repetition) })
+	repetition := column{key: "repetition", name: "rep"}.filled(len(rows),
+		func(i int) string { return strconv.Itoa(rows[i].Repetition) })
 	if !repetition.same() {
 		columns = append(columns, repetition)
 	}

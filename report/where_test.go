@@ -49,7 +49,8 @@ func TestWhereRehearsed(t *testing.T) {
 	for i := range rows {
 		rows[i].Deployment.Kind, rows[i].Run.Command = "sim", "rehearse"
 	}
-	for condition, want := range map[string]int{"engine = vllm": 3, "kind = vllm": 3, "kind = sim": 6, "engine = sim": 6, "kind != sglang": 3} {
+	for condition, want := range map[string]int{"engine = vllm": 3, "kind = vllm": 3, "kind = sim": 6,
+		"engine = sim": 6, "kind != sglang": 3} {
 		if got, err := Where(rows, condition); err != nil || len(got) != want {
 			t.Errorf("%s: %d rows, %v, want %d", condition, len(got), err, want)
 		}

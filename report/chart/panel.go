@@ -89,76 +89,86 @@ func (c *Panel) Draw(width, height float64, legend bool) *Drawing {
 	if len(xs) == 0 {
 		return d
 	}
-	rows, columns := int(height/62), int(width/75)
-	var sx, sy scale
-	var xticks, yticks []float64
-	var start, base float64
-	var foot string
-	fit := func(below float64) { // the axes, with room for what stands below them
-		base = height - below
-		sy, yticks = c.Y.fit(ys, base, top+30, rows)
-		widest := 0.0
-		for _, t := range yticks {
-			widest = max(widest, textWidth(number.Short(t), small))
-		}
-		start = widest + 10
-		sx, xticks = c.X.fit(xs, start, width-14, columns)
-		if c.X.Ticks != nil {
-			longest := 0.0
-			for _, t := range c.X.Ticks {
-				longest = max(longest, textWidth(number.Short(t), small))
-			}
-			xticks = spaced(c.X.Ticks, sx, longest+8)
-		}
-		foot = c.X.Title
-		if c.X.Unit != "" {
-			foot += ", " + c.X.Unit
-		}
-		if sx.log && c.X.Ticks == nil {
-			foot += ", logarithmic"
-		}
-	}
-	fit(38)
+	f := c.frame(d, xs, ys, top, 38)
 	better := height - 4.0
-	if c.Better != "" && start+textWidth(c.Better, small)+16+textWidth(foot, small) > width-6 {
-		fit(52) // in a line of its own
+	if c.Better != "" && f.start+textWidth(c.Better, small)+16+textWidth(f.foot, small) > width-6 {
+		f = c.frame(d, xs, ys, top, 52) // in a line of its own
 		better -= 14
 	}
-	if sy.log {
+	if f.y.log {
 		title += ", logarithmic"
 	}
 	d.label(0, top+12, title, piece{colour: ink, size: 12, bold: true})
-
-	for _, t := range yticks {
-		y := sy.at(t)
-		d.add(piece{at: []point{{start, y}, {width - 6, y}}, colour: hair, width: 1})
-		d.label(start-6, y+3.8, number.Short(t), piece{colour: faint, anchor: right, size: small})
-	}
-	d.add(piece{at: []point{{start, base}, {width - 6, base}}, colour: faint, width: 1})
-	for _, t := range xticks {
-		x := sx.at(t)
-		d.add(piece{at: []point{{x, base}, {x, base + 4}}, colour: faint, width: 1})
-		d.label(x, base+17, number.Short(t), piece{colour: faint, anchor: middle, size: small})
-	}
-	d.label(width-6, height-4, foot, piece{colour: faint, anchor: right, size: small})
+	f.draw(d)
 	if c.Better != "" {
-		d.label(start, better, c.Better, piece{colour: faint, size: small})
+		d.label(f.start, better, c.Better, piece{colour: faint, size: small})
 	}
 	if c.Note != "" {
 		d.label(textWidth(title, 12.5)+14, top+12, c.Note, piece{colour: faint, size: small})
 	}
 	var taken []box
 	for _, l := range c.Lines {
-		taken = append(taken, l.draw(d, sx, sy)...)
+		taken = append(taken, l.draw(d, f.x, f.y)...)
 	}
 	for _, l := range c.Lines {
 		for _, p := range l.Dots {
 			if p.Label != "" {
-				d.beside(point{sx.at(p.X), sy.at(p.Y)}, p.Label, l.Series, box{start, top + 18, width, base}, &taken)
+				d.beside(point{f.x.at(p.X), f.y.at(p.Y)}, p.Label, l.Series, box{f.start, top + 18, width, f.base}, &taken)
 			}
 		}
 	}
 	return d
+}
+
+// frame are the axes of a panel with their ticks.
+type frame struct {
+	x, y           scale
+	xticks, yticks []float64
+	start, base    float64 // left of the y axis, above what stands below the x axis
+	foot           string
+}
+
+// frame fits the axes to what they have to hold, with room below them.
+func (c *Panel) frame(d *Drawing, xs, ys []float64, top, below float64) (f frame) {
+	f.base = d.Height - below
+	f.y, f.yticks = c.Y.fit(ys, f.base, top+30, int(d.Height/62))
+	f.start = widest(f.yticks) + 10
+	f.x, f.xticks = c.X.fit(xs, f.start, d.Width-14, int(d.Width/75))
+	if c.X.Ticks != nil {
+		f.xticks = spaced(c.X.Ticks, f.x, widest(c.X.Ticks)+8)
+	}
+	f.foot = c.X.Title
+	if c.X.Unit != "" {
+		f.foot += ", " + c.X.Unit
+	}
+	if f.x.log && c.X.Ticks == nil {
+		f.foot += ", logarithmic"
+	}
+	return f
+}
+
+// widest is how wide the widest of some ticks is.
+func widest(ticks []float64) (w float64) {
+	for _, t := range ticks {
+		w = max(w, textWidth(number.Short(t), small))
+	}
+	return w
+}
+
+func (f frame) draw(d *Drawing) {
+	end := d.Width - 6
+	for _, t := range f.yticks {
+		y := f.y.at(t)
+		d.add(piece{at: []point{{f.start, y}, {end, y}}, colour: hair, width: 1})
+		d.label(f.start-6, y+3.8, number.Short(t), piece{colour: faint, anchor: right, size: small})
+	}
+	d.add(piece{at: []point{{f.start, f.base}, {end, f.base}}, colour: faint, width: 1})
+	for _, t := range f.xticks {
+		x := f.x.at(t)
+		d.add(piece{at: []point{{x, f.base}, {x, f.base + 4}}, colour: faint, width: 1})
+		d.label(x, f.base+17, number.Short(t), piece{colour: faint, anchor: middle, size: small})
+	}
+	d.label(end, d.Height-4, f.foot, piece{colour: faint, anchor: right, size: small})
 }
 
 // Marked says what the chart shows, where that is no measurement of ours.
@@ -182,7 +192,8 @@ func (c *Panel) Marked() string {
 			add(b.Mark)
 		}
 	}
-	text := map[string]string{"rehearsal": "Rehearsal: simulated, not a measurement", "imported": "Imported: measured by others"}
+	text := map[string]string{"rehearsal": "Rehearsal: simulated, not a measurement",
+		"imported": "Imported: measured by others"}
 	var words []string
 	for _, kind := range kinds {
 		if kind != "" {
@@ -289,13 +300,15 @@ func (l Line) draw(d *Drawing, sx, sy scale) (taken []box) {
 			continue
 		}
 		if p.N > 1 && p.High > p.Low {
-			d.add(piece{at: []point{{at.x, sy.at(p.Low)}, {at.x, sy.at(p.High)}}, colour: colourOf(l.Series), width: 1, series: l.Series})
+			d.add(piece{at: []point{{at.x, sy.at(p.Low)}, {at.x, sy.at(p.High)}}, colour: colourOf(l.Series), width: 1,
+				series: l.Series})
 		}
 		if l.Published {
 			d.add(piece{shape: cross, at: []point{at}, size: 3, colour: colourOf(l.Series), series: l.Series, hover: p.Hover})
 			continue
 		}
-		m := piece{shape: symbolOf(l.Series), at: []point{at}, size: 3.6, colour: colourOf(l.Series), series: l.Series, hover: p.Hover}
+		m := piece{shape: symbolOf(l.Series), at: []point{at}, size: 3.6, colour: colourOf(l.Series), series: l.Series,
+			hover: p.Hover}
 		if p.Doubt {
 			m.fill = paper
 		}
@@ -311,7 +324,8 @@ func (d *Drawing) beside(p point, text string, s *Series, within box, taken *[]b
 	for _, o := range []struct {
 		dx, dy float64
 		a      anchor
-	}{{0, -7, middle}, {7, 3.5, left}, {-7, 3.5, right}, {0, 15, middle}, {6, -6, left}, {-6, -6, right}, {6, 13, left}, {-6, 13, right}} {
+	}{{0, -7, middle}, {7, 3.5, left}, {-7, 3.5, right}, {0, 15, middle}, {6, -6, left}, {-6, -6, right},
+		{6, 13, left}, {-6, 13, right}} {
 		x, y := p.x+o.dx, p.y+o.dy
 		from := x - w*float64(o.a)/2
 		b := box{from - 1, y - h, from + w + 1, y + 1}
@@ -390,7 +404,8 @@ func (c *Panel) bars(d *Drawing, title string, top float64) {
 				d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover})
 			}
 			if !b.Before { // colours alone may repeat
-				d.add(piece{shape: symbolOf(b.Series), at: []point{{foot + w + 8, y + barHeight/2.0}}, size: 3, colour: colour, series: b.Series})
+				d.add(piece{shape: symbolOf(b.Series), at: []point{{foot + w + 8, y + barHeight/2.0}}, size: 3, colour: colour,
+					series: b.Series})
 			}
 			d.label(foot+w+5+symbolRoom, y+barHeight-2, barText(b), piece{colour: faint, size: tiny, series: b.Series})
 			y += barHeight + barGap

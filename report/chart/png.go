@@ -58,7 +58,8 @@ func newPainter(d *Drawing) (*painter, error) {
 		return nil, fmt.Errorf("read the bold font: %w", err)
 	}
 	margin := int(d.Margin * density)
-	img := image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.Width*density))+margin, int(math.Ceil(d.Height*density))+margin))
+	img := image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.Width*density))+margin,
+		int(math.Ceil(d.Height*density))+margin))
 	draw.Draw(img, img.Bounds(), image.NewUniform(rgb(paper)), image.Point{}, draw.Src)
 	return &painter{img: img, regular: regular, bold: bold, faces: map[faceKey]font.Face{}}, nil
 }
@@ -149,7 +150,8 @@ func (p *painter) stroke(at []point, width float64, dash []float64, c colour) {
 				continue
 			}
 			nx, ny := -(b.y-a.y)/length*width/2, (b.x-a.x)/length*width/2
-			polygons = append(polygons, []point{{a.x + nx, a.y + ny}, {b.x + nx, b.y + ny}, {b.x - nx, b.y - ny}, {a.x - nx, a.y - ny}})
+			polygons = append(polygons, []point{{a.x + nx, a.y + ny}, {b.x + nx, b.y + ny}, {b.x - nx, b.y - ny},
+				{a.x - nx, a.y - ny}})
 			if width >= 1.5 {
 				polygons = append(polygons, disc(b, width/2))
 			}

@@ -25,7 +25,8 @@ func (d *Drawing) SVG(file bool) string {
 	paint := func(c colour) string { return css(c) }
 	if file {
 		paint = onPaper
-		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.Margin), num(-d.Margin), onPaper(paper))
+		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.Margin),
+			num(-d.Margin), onPaper(paper))
 	}
 	for _, m := range d.pieces {
 		m.svg(&b, paint)
@@ -51,7 +52,8 @@ func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
 	}
 	switch m.shape {
 	case stroke:
-		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s"`, coordinates(m.at), paint(m.colour), num(m.width))
+		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s"`, coordinates(m.at),
+			paint(m.colour), num(m.width))
 		if m.width >= 1.5 {
 			b.WriteString(` stroke-linejoin="round" stroke-linecap="round"`)
 		}
@@ -72,11 +74,13 @@ func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
 	case cross:
 		lines := m.strokes()
 		fmt.Fprintf(b, `<path d="M%s L%s M%s L%s" stroke="%s" stroke-width="1.25"/>`,
-			coordinates(lines[0][:1]), coordinates(lines[0][1:]), coordinates(lines[1][:1]), coordinates(lines[1][1:]), paint(m.colour))
+			coordinates(lines[0][:1]), coordinates(lines[0][1:]), coordinates(lines[1][:1]), coordinates(lines[1][1:]),
+			paint(m.colour))
 	case spot:
 		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s" fill="transparent"/>`, num(m.at[0].x), num(m.at[0].y), num(m.size))
 	case words:
-		fmt.Fprintf(b, `<text x="%s" y="%s" font-size="%s" fill="%s"`, num(m.at[0].x), num(m.at[0].y), num(m.size), paint(m.colour))
+		fmt.Fprintf(b, `<text x="%s" y="%s" font-size="%s" fill="%s"`, num(m.at[0].x), num(m.at[0].y), num(m.size),
+			paint(m.colour))
 		if m.anchor != left {
 			fmt.Fprintf(b, ` text-anchor="%s"`, []string{"start", "middle", "end"}[m.anchor])
 		}
