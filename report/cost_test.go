@@ -73,7 +73,8 @@ func TestSpent(t *testing.T) {
 
 func TestSpendingString(t *testing.T) {
 	s := Spending{Run: "r1", Host: "h200", Price: 28, Held: 7200, Starting: 1800, Measuring: 4320, Idle: 1080, Cost: 56, IdleCost: 8.4}
-	if got, want := s.String(), "run r1 held host h200 for 2h0m0s: 25 % starting engines, 60 % measuring, 15 % idle; 56.00 USD, 8.40 of it idle"; got != want {
+	want := "run r1 held host h200 for 2h0m0s: 25 % starting engines, 60 % measuring, 15 % idle; 56.00 USD, 8.40 of it idle"
+	if got := s.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	s.Price = 0

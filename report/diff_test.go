@@ -116,11 +116,13 @@ func TestDiff(t *testing.T) {
 	b := slices.Concat(repeated("vllm.h200", 4, 90, 91, 89, 90), repeated("vllm.h200", 16, 301, 309, 288, 300), repeated("vllm.h200", 64, 550))
 	for i := range a {
 		a[i].Deployment.Identity = map[string]string{"--tp": "8", "image": "x"}
-		a[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"550.1"}],"settings":{"ecc":"on"},"condition":{"clock_skew":1}}`)
+		a[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"550.1"}],
+			"settings":{"ecc":"on"},"condition":{"clock_skew":1}}`)
 	}
 	for i := range b {
 		b[i].Deployment.Identity = map[string]string{"--tp": "4", "image": "x"}
-		b[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"570.2"}],"settings":{"ecc":"off"},"condition":{"clock_skew":2}}`)
+		b[i].Deployment.Facts = json.RawMessage(`{"kernel":"5.15","gpus":[{"driver":"570.2"}],
+			"settings":{"ecc":"off"},"condition":{"clock_skew":2}}`)
 		b[i].Deployment.Versions = map[string]string{"torch": "2.6"}
 	}
 	b[8].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
@@ -183,11 +185,13 @@ func TestDiff(t *testing.T) {
 	}
 
 	for format, want := range map[string]string{
-		"text":         "cells in both, 1 only in A\nin all cells: benchmark online, engine vllm.h200, output_tokens 128\noutput_throughput: 1 worse, 1 better, 1 level\n\nOutput",
-		"text, inputs": "\nWhat else is not the same\nengine     what went in          A      B      cells\nvllm.h200  --tp                  8      4          3\n",
-		"markdown":     "| concurrency | A | B | change |  |\n|---:|---:|---:|---:|---|\n| 4 | 100 ±1% | 90.0 ±2% | -10.0 % |",
-		"json":         `"change_percent": -10`,
-		"benchstat":    "side: B\nresults: run b\nBenchmarkOnline/engine=vllm.h200/concurrency=4/output_tokens=128\t1\t90 output_throughput\n",
+		"text": "cells in both, 1 only in A\n" +
+			"in all cells: benchmark online, engine vllm.h200, output_tokens 128\noutput_throughput: 1 worse, 1 better, 1 level\n\nOutput",
+		"text, inputs": "\nWhat else is not the same\n" +
+			"engine     what went in          A      B      cells\nvllm.h200  --tp                  8      4          3\n",
+		"markdown":  "| concurrency | A | B | change |  |\n|---:|---:|---:|---:|---|\n| 4 | 100 ±1% | 90.0 ±2% | -10.0 % |",
+		"json":      `"change_percent": -10`,
+		"benchstat": "side: B\nresults: run b\nBenchmarkOnline/engine=vllm.h200/concurrency=4/output_tokens=128\t1\t90 output_throughput\n",
 	} {
 		var out bytes.Buffer
 		format, _, _ = strings.Cut(format, ",")

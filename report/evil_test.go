@@ -70,7 +70,8 @@ func TestEvil(t *testing.T) {
 		inline.textContent = "window.ran = true"; document.body.append(inline);
 		return new Promise(done => setTimeout(() => done({
 			Ran: window.ran !== undefined,
-			Foreign: [...document.querySelectorAll("img, a[href^=javascript], [onerror], script:not([type])")].filter(e => e !== document.scripts[document.scripts.length - 2] && e !== inline).map(e => e.outerHTML.slice(0, 80)),
+			Foreign: [...document.querySelectorAll("img, a[href^=javascript], [onerror], script:not([type])")]
+				.filter(e => e !== document.scripts[document.scripts.length - 2] && e !== inline).map(e => e.outerHTML.slice(0, 80)),
 			Rows: document.querySelectorAll("#cells tbody tr").length,
 			Policy: document.querySelector("meta[http-equiv]").content,
 		}), 100));

@@ -175,7 +175,8 @@ func TestGate(t *testing.T) {
 		}, nil},
 		{"faster, and a new cell", lost, func(rows []results.Row) []results.Row { return rows[:1] },
 			func(rows []results.Row) []results.Row { rows[0].Summary.OutputThroughput *= 2; return rows }, nil},
-		{"other GPUs on purpose", lost, nil, func(rows []results.Row) []results.Row { rows[0].Deployment.GPUs = "8xB200"; return rows }, []string{"gpus"}},
+		{"other GPUs on purpose", lost, nil,
+			func(rows []results.Row) []results.Row { rows[0].Deployment.GPUs = "8xB200"; return rows }, []string{"gpus"}},
 		{"suspect, and allowed", lost, nil, verdict(load.Suspect), []string{Suspects}},
 		{"one of two repetitions suspect", lost, nil, func(rows []results.Row) []results.Row {
 			r := rows[1]

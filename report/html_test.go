@@ -53,8 +53,10 @@ func dstack(t testing.TB) []results.Row {
 func measured(t testing.TB) ([]results.Row, About) {
 	t.Helper()
 	var rows []results.Row
-	facts := json.RawMessage(`{"hostname":"gpu1","os":"Ubuntu 22.04.5 LTS","kernel":"6.8.0-45-generic","arch":"x86_64","cpu_model":"INTEL(R) XEON(R) PLATINUM 8570","cpus":224,"memory_bytes":2164663517184,"docker":"28.5.2",
-		"gpus":[{"vendor":"nvidia","name":"NVIDIA H200","memory_bytes":151397597184,"driver":"550.144.03"},{"vendor":"nvidia","name":"NVIDIA H200","memory_bytes":151397597184,"driver":"550.144.03"}]}`)
+	facts := json.RawMessage(`{"hostname":"gpu1","os":"Ubuntu 22.04.5 LTS","kernel":"6.8.0-45-generic","arch":"x86_64",
+		"cpu_model":"INTEL(R) XEON(R) PLATINUM 8570","cpus":224,"memory_bytes":2164663517184,"docker":"28.5.2",
+		"gpus":[{"vendor":"nvidia","name":"NVIDIA H200","memory_bytes":151397597184,"driver":"550.144.03"},
+		{"vendor":"nvidia","name":"NVIDIA H200","memory_bytes":151397597184,"driver":"550.144.03"}]}`)
 	at := start
 	for e, engine := range []string{"sglang.h200", "vllm.h200", "vllm.mi300x"} {
 		host, gpus := "h200", "8xH200"
@@ -230,7 +232,8 @@ func look(t *testing.T, tab *testhost.Tab, view testhost.View) {
 	var wrong []string
 	tab.Eval(t, `(() => {
 		const wrong = [];
-		if (document.documentElement.scrollWidth > innerWidth) wrong.push("the page is " + document.documentElement.scrollWidth + " wide, the window " + innerWidth);
+		if (document.documentElement.scrollWidth > innerWidth)
+			wrong.push("the page is " + document.documentElement.scrollWidth + " wide, the window " + innerWidth);
 		for (const chart of document.querySelectorAll(".chart")) {
 			const shown = [...chart.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().width > 0);
 			const at = chart.closest("figure").id + " " + (chart.textContent.trim().split("\n")[0]);
@@ -240,7 +243,8 @@ func look(t *testing.T, tab *testhost.Tab, view testhost.View) {
 			if (!svg.querySelector("g[data-s] polyline, g[data-s] polygon, g[data-s] circle")) wrong.push(at + ": nothing is drawn");
 			for (const text of svg.querySelectorAll("text")) {
 				const r = text.getBoundingClientRect();
-				if (r.left < box.left - 2 || r.right > box.right + 2 || r.top < box.top - 2 || r.bottom > box.bottom + 2) wrong.push(at + ": outside: " + text.textContent);
+				if (r.left < box.left - 2 || r.right > box.right + 2 || r.top < box.top - 2 || r.bottom > box.bottom + 2)
+					wrong.push(at + ": outside: " + text.textContent);
 			}
 			if (/NaN|Infinity|undefined/.test(svg.outerHTML)) wrong.push(at + ": not a number");
 		}
@@ -264,7 +268,8 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 		tab.Eval(t, `(() => {
 			const t = document.getElementById("cells"), heads = [...t.tHead.rows[1].cells];
 			const i = heads.findIndex(h => h.dataset.name === "`+name+`");
-			return [...t.tBodies[0].rows].filter(r => !r.hidden).map(r => parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)).filter(v => !Number.isNaN(v));
+			return [...t.tBodies[0].rows]
+				.filter(r => !r.hidden).map(r => parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)).filter(v => !Number.isNaN(v));
 		})()`, &values)
 		return values
 	}
@@ -317,7 +322,10 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 	})()`, &spot)
 	tab.Move(t, spot.X, spot.Y)
 	var tip string
-	tab.Eval(t, `new Promise(done => requestAnimationFrame(() => { const t = document.getElementById("tip"); done(t.hidden ? "" : t.textContent); }))`, &tip)
+	tab.Eval(t, `new Promise(done => requestAnimationFrame(() => {
+		const t = document.getElementById("tip");
+		done(t.hidden ? "" : t.textContent);
+	}))`, &tip)
 	if !strings.Contains(tip, "tok/s") {
 		t.Errorf("%d wide: pointing at a value says %q", view.Width, tip)
 	}

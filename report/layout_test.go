@@ -50,9 +50,12 @@ func TestLayoutCharts(t *testing.T) {
 		{Title: "Nobody", X: "rate", Y: []string{"output_throughput"}, Where: "kind = 'none'"},
 	}})
 	if diff := cmp.Diff([]string{
-		"chart-1-waiting | Median time to first token | 3,200 tokens in, 800 tokens out, random | MI300X · SGLang; H200 · SGLang; H200 · TensorRT-LLM",
-		"chart-1-waiting | P99 time per output token | 3,200 tokens in, 800 tokens out, random | MI300X · SGLang; H200 · SGLang; H200 · TensorRT-LLM",
-		"chart-2-throughput-against-latency | Output throughput | 3,200 tokens in, 800 tokens out, random | H200 · SGLang; H200 · vLLM; H200 · TensorRT-LLM",
+		"chart-1-waiting | Median time to first token | 3,200 tokens in, 800 tokens out, random | " +
+			"MI300X · SGLang; H200 · SGLang; H200 · TensorRT-LLM",
+		"chart-1-waiting | P99 time per output token | 3,200 tokens in, 800 tokens out, random | " +
+			"MI300X · SGLang; H200 · SGLang; H200 · TensorRT-LLM",
+		"chart-2-throughput-against-latency | Output throughput | 3,200 tokens in, 800 tokens out, random | " +
+			"H200 · SGLang; H200 · vLLM; H200 · TensorRT-LLM",
 		"chart-3-by-kind | Output throughput |  | dataset random, concurrency 128, input tokens 3200, output tokens 800: sglang vllm trtllm",
 	}, charts); diff != "" {
 		t.Errorf("charts (-want +got):\n%s", diff)

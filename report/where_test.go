@@ -24,9 +24,11 @@ func TestWhere(t *testing.T) {
 		`concurrency = 4 or concurrency = 128 and verdict=void`:         "sglang.h200/4 vllm.h200/4 vllm.h200/128",
 		`(concurrency = 4 or concurrency = 128) and not verdict = void`: "sglang.h200/4 sglang.h200/128 vllm.h200/4",
 		`median_ttft_ms < 200`:                                          "sglang.h200/4 vllm.h200/4",
-		`not median_ttft_ms < 200`:                                      "sglang.h200/16 sglang.h200/128 vllm.h200/16 vllm.h200/128", // the last has none
-		`median_ttft_ms >= 0`:                                           "sglang.h200/4 sglang.h200/16 sglang.h200/128 vllm.h200/4 vllm.h200/16",
-		`gpu_count = 8 AND model = "deepseek-ai/*" and repetition = 1 and host < "z"`: "sglang.h200/4 sglang.h200/16 sglang.h200/128 vllm.h200/4 vllm.h200/16 vllm.h200/128",
+		`not median_ttft_ms < 200`: "sglang.h200/16 sglang.h200/128 " +
+			"vllm.h200/16 vllm.h200/128", // the last has none
+		`median_ttft_ms >= 0`: "sglang.h200/4 sglang.h200/16 sglang.h200/128 vllm.h200/4 vllm.h200/16",
+		`gpu_count = 8 AND model = "deepseek-ai/*" and repetition = 1 and host < "z"`: "sglang.h200/4 sglang.h200/16 sglang.h200/128 " +
+			"vllm.h200/4 vllm.h200/16 vllm.h200/128",
 		`concurrency > "many"`: "",
 	} {
 		got, err := Where(rows, condition)
