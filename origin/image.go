@@ -193,7 +193,8 @@ func (r *repository) token(ctx context.Context, params map[string]string) (strin
 	realm, err := url.Parse(params["realm"])
 	isSafe := err == nil && (realm.Scheme == "https" || realm.Scheme == "http" && onThisMachine(realm.Host))
 	if !isSafe || realm.Host == "" {
-		return "", fmt.Errorf("%w: it sends us to %q for a token, which is not an https address", ErrAccess, params["realm"])
+		return "", fmt.Errorf("%w: it sends us to %q for a token, which is not an https address", ErrAccess,
+			params["realm"])
 	}
 	scope := cmp.Or(params["scope"], "repository:"+r.ref.Repository+":pull")
 	req, err := l.tokenRequest(ctx, realm, url.Values{"service": {params["service"]}, "scope": {scope}})

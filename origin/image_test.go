@@ -73,7 +73,8 @@ func TestLayers(t *testing.T) {
 	arm := fmt.Sprintf(`{"config":{"digest":%q},"layers":[{"size":100},{"size":7}]}`, digest(config))
 	broken := fmt.Sprintf(`{"config":{"digest":%q},"layers":[{"size":100}]}`, digest(config))
 	list := fmt.Sprintf(`{"manifests":[{"digest":%q,"platform":{"architecture":"arm64","os":"linux"}},{"digest":%q,"platform":{"architecture":"amd64","os":"linux"}}]}`, digest(arm), digest(broken))
-	answers := map[string]string{"manifests/v1": list, "manifests/arm": arm, "manifests/" + digest(arm): arm, "manifests/" + digest(broken): broken, "blobs/" + digest(config): config}
+	answers := map[string]string{"manifests/v1": list, "manifests/arm": arm, "manifests/" + digest(arm): arm,
+		"manifests/" + digest(broken): broken, "blobs/" + digest(config): config}
 	host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, ok := answers[strings.TrimPrefix(r.URL.Path, "/v2/team/server/")]
 		if !ok {
@@ -175,7 +176,8 @@ func guarded(t *testing.T, user, password string) func(http.Handler) http.Handle
 				return
 			}
 			if r.Header.Get("Authorization") != "Bearer t0ken" {
-				w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="registry, the",scope="repository:team/server:pull"`, r.Host))
+				w.Header().Set("WWW-Authenticate",
+					fmt.Sprintf(`Bearer realm="http://%s/token",service="registry, the",scope="repository:team/server:pull"`, r.Host))
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}

@@ -158,7 +158,8 @@ func (h *Hub) Files(ctx context.Context, repo, commit string) ([]File, error) {
 			return nil, fmt.Errorf("ask %s for the files of %s: %w", strings.TrimPrefix(h.url(), "https://"), repo, err)
 		}
 		if files, next = append(files, page...), after; len(files) > maxFiles || len(page) == 0 && next != "" {
-			return nil, fmt.Errorf("ask %s for the files of %s: its list has no end", strings.TrimPrefix(h.url(), "https://"), repo)
+			return nil, fmt.Errorf("ask %s for the files of %s: its list has no end",
+				strings.TrimPrefix(h.url(), "https://"), repo)
 		}
 	}
 	return files, nil

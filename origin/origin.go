@@ -58,7 +58,8 @@ func (c Client) do(req *http.Request) (*http.Response, error) {
 // answered is an answer that was not expected.
 func answered(resp *http.Response) error {
 	if resp.StatusCode == http.StatusTooManyRequests {
-		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login", ErrNotReachable)
+		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login",
+			ErrNotReachable)
 	}
 	return fmt.Errorf("%w: it answers %d %s", ErrNotReachable, resp.StatusCode, http.StatusText(resp.StatusCode))
 }

@@ -114,3 +114,16 @@ type Found struct {
 	Labels map[string]string
 	State  string // the runtime's word: "running", "exited", "created"
 }
+
+// File is a small file that a container, or a process, finds when it starts. It is
+// copied, not mounted: nothing of it is left on the host.
+type File struct {
+	Name string `json:"name"` // in [FilesDir]; of a process, in the directory that it starts in
+	Text Text   `json:"text"`
+}
+
+// FilesDir is where a container finds its files.
+const FilesDir = "/hcl"
+
+// ShortID is a container's id as Docker shows it.
+func ShortID(id string) string { return id[:min(len(id), 12)] }

@@ -67,6 +67,3 @@ func (p GPUProcess) String() string {
 }
 
 func Mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
-
-// ShortID is a container's id as Docker shows it.
-func ShortID(id string) string { return id[:min(len(id), 12)] }

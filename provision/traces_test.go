@@ -19,23 +19,28 @@ func TestHeld(t *testing.T) {
 		"as before":         {before, nil, 0},
 		"a little more":     {GPUUse{Memory: []int64{100 << 20, 2 << 30}, Processes: before.Processes}, nil, 0},
 		"another has ended": {GPUUse{Memory: []int64{1 << 20, 1 << 20}}, nil, 0},
-		"leaked":            {GPUUse{Memory: []int64{90 << 30, 2 << 30}, Processes: before.Processes}, []string{"GPU 0 has 92159 MiB more in use than before"}, 0},
+		"leaked": {GPUUse{Memory: []int64{90 << 30, 2 << 30}, Processes: before.Processes},
+			[]string{"GPU 0 has 92159 MiB more in use than before"}, 0},
 		"leaked with an owner": {
-			GPUUse{Memory: []int64{90 << 30, 2 << 30}, Processes: []GPUProcess{{PID: 9, Name: "VLLM::Worker", Memory: 90 << 30, Container: ours}}},
-			[]string{"VLLM::Worker (process 9 in container 0123456789ab, 92160 MiB) still uses a GPU", "GPU 0 has 92159 MiB more in use than before"}, 0,
+			GPUUse{Memory: []int64{90 << 30, 2 << 30},
+				Processes: []GPUProcess{{PID: 9, Name: "VLLM::Worker", Memory: 90 << 30, Container: ours}}},
+			[]string{"VLLM::Worker (process 9 in container 0123456789ab, 92160 MiB) still uses a GPU",
+				"GPU 0 has 92159 MiB more in use than before"}, 0,
 		},
 		"ours by its mark": {
 			GPUUse{Memory: before.Memory, Processes: []GPUProcess{{PID: 9, Name: "python3", Mark: "/home/ada/.cache/hcl/agents/x/e"}}},
 			[]string{"python3 (process 9) still uses a GPU"}, 0,
 		},
 		"somebody else came": {
-			GPUUse{Memory: []int64{90 << 30, 2 << 30}, Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 90 << 30, Container: other}}}, nil, 1,
+			GPUUse{Memory: []int64{90 << 30, 2 << 30},
+				Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 90 << 30, Container: other}}}, nil, 1,
 		},
 		"somebody else came, and we leaked": {
 			GPUUse{Memory: []int64{90 << 30, 50 << 30}, Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 20 << 30}}},
 			[]string{"GPU 0 has 92159 MiB more in use than before", "GPU 1 has 49152 MiB more in use than before"}, 1,
 		},
-		"a GPU fell off": {GPUUse{Memory: before.Memory[:1], Problems: []string{"nvidia-smi: GPU is lost"}}, []string{"2 GPUs answered before, now 1: nvidia-smi: GPU is lost"}, 0},
+		"a GPU fell off": {GPUUse{Memory: before.Memory[:1], Problems: []string{"nvidia-smi: GPU is lost"}},
+			[]string{"2 GPUs answered before, now 1: nvidia-smi: GPU is lost"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			left, others := traces.Held(c.now)

@@ -76,7 +76,8 @@ var errForm = errors.New("what it printed is of no known form")
 // lastLine is an error of what a tool has said.
 func lastLine(text string) error {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return errors.New(cmp.Or(strings.TrimSpace(plain.Cut(plain.Line(lines[len(lines)-1]), 1<<10)), "it printed nothing"))
+	return errors.New(cmp.Or(strings.TrimSpace(plain.Cut(plain.Line(lines[len(lines)-1]), 1<<10)),
+		"it printed nothing"))
 }
 
 // startOfJSON is where a line may begin it; a warning may begin with a bracket too.

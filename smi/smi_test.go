@@ -13,11 +13,14 @@ import (
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ name, printed, want string }{
 		{"rocm-smi 5.7 to 7", `{"card0": {"Average Graphics Package Power (W)": "94.0"}, "card1": {"Average Graphics Package Power (W)": "N/A (Secondary die)"}, "card10": {"Average Graphics Package Power (W)": "97.5"}, "system": {"Driver version": "6.10.5"}}`, "0: 94, 1: none, 10: 97.5"},
-		{"rocm-smi, of a card nothing is known", `{"card0": {"Average Graphics Package Power (W)": "94.0"}, "card2": {"Average Graphics Package Power (W)": "95.0"}}`, "0: 94, 2: 95"},
+		{"rocm-smi, of a card nothing is known",
+			`{"card0": {"Average Graphics Package Power (W)": "94.0"}, "card2": {"Average Graphics Package Power (W)": "95.0"}}`, "0: 94, 2: 95"},
 		{"rocm-smi, the driver alone", `{"system": {"Driver version": "6.10.5"}}`, ""},
 		{"a warning before it", "WARNING: AMD GPU device(s) is/are in a low-power state. Check power control/runtime_status\n\n" + `{"card0": {"Average Graphics Package Power (W)": "94.0"}}`, "0: 94"},
-		{"the library's words before it, and a warning behind it", "Expected integer value from monitor, but got \"\"\n" + `{"card0": {"Average Graphics Package Power (W)": "94.0"}}` + "\nWARNING: User is missing the following required groups: render, video", "0: 94"},
-		{"warnings with brackets before it", "[WARN] group render\n[0]\n{not JSON}\n" + `[{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}}}]`, "0: 142"},
+		{"the library's words before it, and a warning behind it",
+			"Expected integer value from monitor, but got \"\"\n" + `{"card0": {"Average Graphics Package Power (W)": "94.0"}}` + "\nWARNING: User is missing the following required groups: render, video", "0: 94"},
+		{"warnings with brackets before it",
+			"[WARN] group render\n[0]\n{not JSON}\n" + `[{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}}}]`, "0: 142"},
 		{"amd-smi of ROCm 6.1 to 6.4", `[
     {
         "gpu": 1,
@@ -38,7 +41,8 @@ func TestParse(t *testing.T) {
 		{"amd-smi of ROCm 7", `{"gpu_data": [{"gpu": 0, "power": {"socket_power": {"value": 142, "unit": "W"}}}, {"gpu": 1, "power": "N/A"}]}`, "0: 142, 1: none"},
 		{"amd-smi of ROCm 6.0, one GPU", `{"gpu": 0, "power": {"socket_power": 142}}`, "0: 142"},
 		{"amd-smi, an error", `{"error": "AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'", "code": -1034}`, "error: AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'"},
-		{"a line of an error", "ERROR:root:Driver not initialized (amdgpu not found in modules)", "error: ERROR:root:Driver not initialized (amdgpu not found in modules)"},
+		{"a line of an error", "ERROR:root:Driver not initialized (amdgpu not found in modules)",
+			"error: ERROR:root:Driver not initialized (amdgpu not found in modules)"},
 		{"a trace of calls", "Traceback (most recent call last):\n  File \"amdsmi_cli.py\", line 97\nPermissionError: Command requires elevation\n\n", "error: PermissionError: Command requires elevation"},
 		{"nothing", " \n", "error: it printed nothing"},
 		{"half of it", `[{"gpu": 0, "pow`, `error: [{"gpu": 0, "pow`},

@@ -103,16 +103,18 @@ func TestSpeculation(t *testing.T) {
 		names Exports
 		page  func(n int64) string
 	}{
-		{"counters", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}}, func(n int64) string {
-			return fmt.Sprintf("accepted %d\ndrafted %d\ndrafts %d\n", 150*n, 300*n, 100*n)
-		}},
+		{"counters", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}},
+			func(n int64) string {
+				return fmt.Sprintf("accepted %d\ndrafted %d\ndrafts %d\n", 150*n, 300*n, 100*n)
+			}},
 		{"gauges", Exports{AcceptRate: []string{"rate"}, StepTokens: []string{"length"}}, func(n int64) string {
 			if n == 1 { // before the first step
 				return "rate 0\nlength 0\n"
 			}
 			return "rate{tp_rank=\"0\"} 0.4\nrate{tp_rank=\"1\"} 0.6\nlength{tp_rank=\"0\"} 2\nlength{tp_rank=\"1\"} 3\n"
 		}},
-		{"none", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}}, func(int64) string { return "other 1\n" }},
+		{"none", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}},
+			func(int64) string { return "other 1\n" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var asked atomic.Int64

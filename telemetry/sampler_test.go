@@ -58,7 +58,8 @@ func TestEnergy(t *testing.T) {
 	} {
 		r := read(Plan{GPUs: &GPUs{Vendor: NVIDIA, Count: c.count}}, c.power).Stop(Window{zero, at(c.from), at(c.to)})
 		if math.Abs(r.Energy-c.energy) > 1e-6 || r.Expected != c.expected || r.Missing != c.missing {
-			t.Errorf("%s: %v J, %d of %d missing; want %v J, %d of %d", c.name, r.Energy, r.Missing, r.Expected, c.energy, c.missing, c.expected)
+			t.Errorf("%s: %v J, %d of %d missing; want %v J, %d of %d", c.name, r.Energy, r.Missing, r.Expected,
+				c.energy, c.missing, c.expected)
 		}
 	}
 }
@@ -174,13 +175,16 @@ mask=0x1; while :; do for i in 2 3; do ` + line + `; done; sleep 0.02; done`,
 		{"a broken driver", "nvidia-smi", "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18",
 			GPUs{Vendor: NVIDIA, Count: 1}, "", "nvidia-smi: Failed to initialize NVML: Driver/library version mismatch"},
 		// Driver 535 to 570: the others are still told of, with their own indices.
-		{"a GPU that is lost", "nvidia-smi", `mask=0x4; while :; do echo 'Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error' >&2; i=2; ` + line + `; sleep 0.02; done`,
+		{"a GPU that is lost", "nvidia-smi",
+			`mask=0x4; while :; do echo 'Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error' >&2; i=2; ` + line + `; sleep 0.02; done`,
 			GPUs{Vendor: NVIDIA, Count: 3}, "gpu2 power_capped 1", ""},
-		{"all GPUs are lost", "nvidia-smi", "while :; do echo 'Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU'; sleep 0.02; done",
+		{"all GPUs are lost", "nvidia-smi",
+			"while :; do echo 'Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU'; sleep 0.02; done",
 			GPUs{Vendor: NVIDIA, Count: 2}, "", "nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU"},
 		{"rocm-smi", "rocm-smi", `echo 'WARNING: a low-power state'; echo '{"card0": {"Current Socket Graphics Package Power (W)": "742.0", "sclk clock speed:": "(2104Mhz)"}, "card1": {"Average Graphics Package Power (W)": "700.0"}}'`,
 			GPUs{Vendor: AMD, Count: 1, Only: []string{"0"}}, "gpu0 sm_clock 2104", ""},
-		{"no driver", "amd-smi", "echo 'ERROR: no GPU' >&2; exit 3", GPUs{Vendor: AMD, Count: 1}, "", "rocm-smi or amd-smi: exit status 3: ERROR: no GPU"},
+		{"no driver", "amd-smi", "echo 'ERROR: no GPU' >&2; exit 3", GPUs{Vendor: AMD, Count: 1}, "",
+			"rocm-smi or amd-smi: exit status 3: ERROR: no GPU"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -221,17 +225,23 @@ mask=0x1; while :; do for i in 2 3; do ` + line + `; done; sleep 0.02; done`,
 // nobody's GPU.
 func TestAMDReadings(t *testing.T) {
 	for _, c := range []struct{ name, printed, want string }{
-		{"rocm-smi of ROCm 5.7 on MI250: two dies to a GPU", `{"card0": {"Temperature (Sensor edge) (C)": "34.0", "Temperature (Sensor junction) (C)": "37.0", "mclk clock speed:": "(1600Mhz)", "mclk clock level:": "3", "sclk clock speed:": "(800Mhz)", "sclk clock level:": "1", "Average Graphics Package Power (W)": "94.0", "GPU use (%)": "0", "VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "10977280"}, "card1": {"Average Graphics Package Power (W)": "N/A (Secondary die)", "Temperature (Sensor junction) (C)": "36.0"}}`,
+		{"rocm-smi of ROCm 5.7 on MI250: two dies to a GPU",
+			`{"card0": {"Temperature (Sensor edge) (C)": "34.0", "Temperature (Sensor junction) (C)": "37.0", "mclk clock speed:": "(1600Mhz)", "mclk clock level:": "3", "sclk clock speed:": "(800Mhz)", "sclk clock level:": "1", "Average Graphics Package Power (W)": "94.0", "GPU use (%)": "0", "VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "10977280"}, "card1": {"Average Graphics Package Power (W)": "N/A (Secondary die)", "Temperature (Sensor junction) (C)": "36.0"}}`,
 			"gpu0 power 94, gpu0 utilisation 0, gpu0 temperature 37, gpu0 sm_clock 800, gpu0 memory_clock 1600, gpu0 memory 1.097728e+07, gpu1 temperature 36"},
-		{"rocm-smi of ROCm 6 and 7 on MI300X", `{"card0": {"Temperature (Sensor junction) (C)": "48.0", "Temperature (Sensor memory) (C)": "39.0", "sclk clock speed:": "(2104Mhz)", "mclk clock speed:": "(1300Mhz)", "Current Socket Graphics Package Power (W)": "742.0", "GPU use (%)": "100", "VRAM Total Used Memory (B)": "190123456789"}}`,
+		{"rocm-smi of ROCm 6 and 7 on MI300X",
+			`{"card0": {"Temperature (Sensor junction) (C)": "48.0", "Temperature (Sensor memory) (C)": "39.0", "sclk clock speed:": "(2104Mhz)", "mclk clock speed:": "(1300Mhz)", "Current Socket Graphics Package Power (W)": "742.0", "GPU use (%)": "100", "VRAM Total Used Memory (B)": "190123456789"}}`,
 			"gpu0 power 742, gpu0 utilisation 100, gpu0 temperature 48, gpu0 sm_clock 2104, gpu0 memory_clock 1300, gpu0 memory 1.90123456789e+11"},
-		{"rocm-smi, a partition that is not the first", `{"card0": {"Current Socket Graphics Package Power (W)": "142.0"}, "card1": {"GPU use (%)": "-1", "Temperature (Sensor junction) (C)": "N/A", "sclk current clock frequency not found": "1"}, "card8": {"Current Socket Graphics Package Power (W)": "150.0"}}`,
+		{"rocm-smi, a partition that is not the first",
+			`{"card0": {"Current Socket Graphics Package Power (W)": "142.0"}, "card1": {"GPU use (%)": "-1", "Temperature (Sensor junction) (C)": "N/A", "sclk current clock frequency not found": "1"}, "card8": {"Current Socket Graphics Package Power (W)": "150.0"}}`,
 			"gpu0 power 142, gpu8 power 150"},
-		{"amd-smi of ROCm 6.2 on MI300X", `[{"gpu": 0, "usage": {"gfx_activity": {"value": 100, "unit": "%"}, "umc_activity": {"value": 34, "unit": "%"}, "mm_activity": "N/A", "vcn_activity": [{"value": 0, "unit": "%"}, "N/A"], "jpeg_activity": ["N/A"]}, "power": {"socket_power": {"value": 742, "unit": "W"}, "gfx_voltage": "N/A", "throttle_status": "N/A", "power_management": "ENABLED"}, "clock": {"gfx_0": {"clk": {"value": 2104, "unit": "MHz"}, "min_clk": {"value": 132, "unit": "MHz"}, "clk_locked": "DISABLED", "deep_sleep": "DISABLED"}, "gfx_1": {"clk": {"value": 2101, "unit": "MHz"}}, "mem_0": {"clk": {"value": 1300, "unit": "MHz"}}}, "temperature": {"edge": "N/A", "hotspot": {"value": 61, "unit": "C"}, "mem": {"value": 48, "unit": "C"}}, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}]`,
+		{"amd-smi of ROCm 6.2 on MI300X",
+			`[{"gpu": 0, "usage": {"gfx_activity": {"value": 100, "unit": "%"}, "umc_activity": {"value": 34, "unit": "%"}, "mm_activity": "N/A", "vcn_activity": [{"value": 0, "unit": "%"}, "N/A"], "jpeg_activity": ["N/A"]}, "power": {"socket_power": {"value": 742, "unit": "W"}, "gfx_voltage": "N/A", "throttle_status": "N/A", "power_management": "ENABLED"}, "clock": {"gfx_0": {"clk": {"value": 2104, "unit": "MHz"}, "min_clk": {"value": 132, "unit": "MHz"}, "clk_locked": "DISABLED", "deep_sleep": "DISABLED"}, "gfx_1": {"clk": {"value": 2101, "unit": "MHz"}}, "mem_0": {"clk": {"value": 1300, "unit": "MHz"}}}, "temperature": {"edge": "N/A", "hotspot": {"value": 61, "unit": "C"}, "mem": {"value": 48, "unit": "C"}}, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}]`,
 			"gpu0 power 742, gpu0 utilisation 100, gpu0 temperature 61, gpu0 sm_clock 2104, gpu0 memory_clock 1300, gpu0 memory 2.96747008e+08"},
-		{"amd-smi of ROCm 7, partitions, and a card that tells of throttling", `{"gpu_data": [{"gpu": 0, "usage": {"gfx_activity": {"value": 0, "unit": "%"}, "gfx_busy_inst": {"xcp_0": [{"value": 0, "unit": "%"}, "N/A"]}}, "power": {"socket_power": {"value": 142, "unit": "W"}, "throttle_status": "UNTHROTTLED"}, "temperature": {"edge": {"value": 54, "unit": "C"}, "hotspot": "N/A"}}, {"gpu": 1, "usage": "N/A", "power": {"socket_power": "N/A", "throttle_status": "THROTTLED"}, "clock": {"gfx_0": {"clk": "N/A"}}, "temperature": "N/A", "mem_usage": {"used_vram": "N/A"}}]}`,
+		{"amd-smi of ROCm 7, partitions, and a card that tells of throttling",
+			`{"gpu_data": [{"gpu": 0, "usage": {"gfx_activity": {"value": 0, "unit": "%"}, "gfx_busy_inst": {"xcp_0": [{"value": 0, "unit": "%"}, "N/A"]}}, "power": {"socket_power": {"value": 142, "unit": "W"}, "throttle_status": "UNTHROTTLED"}, "temperature": {"edge": {"value": 54, "unit": "C"}, "hotspot": "N/A"}}, {"gpu": 1, "usage": "N/A", "power": {"socket_power": "N/A", "throttle_status": "THROTTLED"}, "clock": {"gfx_0": {"clk": "N/A"}}, "temperature": "N/A", "mem_usage": {"used_vram": "N/A"}}]}`,
 			"gpu0 power 142, gpu0 utilisation 0, gpu0 temperature 54, gpu0 throttled 0, gpu1 throttled 1"},
-		{"amd-smi of ROCm 6.0, numbers without a unit", `{"gpu": 0, "usage": {"gfx_usage": 12}, "power": {"current_power": 742, "power_limit": 750}, "mem_usage": {"used_vram": 283}}`, ""},
+		{"amd-smi of ROCm 6.0, numbers without a unit",
+			`{"gpu": 0, "usage": {"gfx_usage": 12}, "power": {"current_power": 742, "power_limit": 750}, "mem_usage": {"used_vram": 283}}`, ""},
 	} {
 		gpus, _, err := smi.Parse(c.printed)
 		if err != nil {

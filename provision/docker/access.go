@@ -116,7 +116,8 @@ func (w *ways) dial(ctx context.Context) (net.Conn, error) {
 		}
 		w.forget(way)
 		if found { // it was there a moment ago
-			return nil, provision.Fail(w.host, provision.ErrDockerAway, "the Docker daemon at %s went away: %w", way.socket(), err)
+			return nil, provision.Fail(w.host, provision.ErrDockerAway, "the Docker daemon at %s went away: %w",
+				way.socket(), err)
 		}
 	}
 }

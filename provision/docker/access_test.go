@@ -47,7 +47,8 @@ func TestDockerAccess(t *testing.T) {
 	works(New(reachtest.Dial(t, host(open, ""), reachtest.Strict(open)), nil), "docker -H unix://"+system+" system dial-stdio")
 	open.Install("docker", "#!/bin/sh\necho no plugin here >&2\nexit 1\n")
 	_, err := New(reachtest.Dial(t, host(open, ""), reachtest.Strict(open)), nil).Version(t.Context())
-	testhost.WantError(t, err, provision.ErrNoDocker, system+" is there, but nobody answers", system+" (no answer)", "system dial-stdio (no plugin here)")
+	testhost.WantError(t, err, provision.ErrNoDocker, system+" is there, but nobody answers", system+" (no answer)",
+		"system dial-stdio (no plugin here)")
 
 	h.Install("sudo", "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n")
 	_, err = New(reachtest.Dial(t, host(h, ""), reachtest.Strict(h)), nil).Version(t.Context())

@@ -48,7 +48,8 @@ func TestPrivateRegistry(t *testing.T) {
 		t.Errorf("Pull = %+v, want %s", got, digest)
 	}
 	encoded := base64.StdEncoding.EncodeToString([]byte("ada:" + canary))
-	found := reachtest.Run(t, c.conn, "grep -rlE '"+canary+"|"+encoded+"' /root "+h.Dir+"/dockerd.log "+h.Dir+"/docker/image 2>/dev/null || true")
+	found := reachtest.Run(t, c.conn,
+		"grep -rlE '"+canary+"|"+encoded+"' /root "+h.Dir+"/dockerd.log "+h.Dir+"/docker/image 2>/dev/null || true")
 	if found != "" {
 		t.Errorf("the login is in %s", found)
 	}

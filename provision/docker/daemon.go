@@ -317,7 +317,8 @@ func (s *socket) broken(ctx context.Context, err error) error {
 	case errors.As(err, &undialled):
 		err = undialled.error
 	case errors.As(err, new(*reach.CommandError)):
-		err = provision.Fail(s.host, provision.ErrDockerAway, "what stands between us and the Docker daemon has ended: %w", err)
+		err = provision.Fail(s.host, provision.ErrDockerAway,
+			"what stands between us and the Docker daemon has ended: %w", err)
 	case s.host.Local():
 		err = provision.Fail(s.host, provision.ErrNoDocker, "the Docker daemon went away: %w", err)
 	default:

@@ -40,10 +40,11 @@ func server(name string) provision.Container {
 		Name:       name,
 		Image:      image,
 		Entrypoint: []provision.Text{provision.Plain("vllm")},
-		Command:    []provision.Text{provision.Plain("serve"), provision.Plain("org/model"), provision.Plain("--port"), provision.Plain("8000")},
-		Labels:     map[string]string{"hcl.lab": "test", "hcl.engine": name},
-		Network:    "host",
-		Init:       true,
+		Command: []provision.Text{provision.Plain("serve"), provision.Plain("org/model"), provision.Plain("--port"),
+			provision.Plain("8000")},
+		Labels:  map[string]string{"hcl.lab": "test", "hcl.engine": name},
+		Network: "host",
+		Init:    true,
 	}
 }
 
@@ -185,7 +186,8 @@ func TestLocalDocker(t *testing.T) {
 	}
 	mustStop(t, c, id)
 
-	nowhere := New(reachtest.Dial(t, &provision.Host{Name: "here", Address: provision.LocalAddress, Docker: h.Socket + ".absent"}, reach.SSH{}), nil)
+	nowhere := New(reachtest.Dial(t,
+		&provision.Host{Name: "here", Address: provision.LocalAddress, Docker: h.Socket + ".absent"}, reach.SSH{}), nil)
 	_, err := nowhere.Version(t.Context())
 	testhost.WantError(t, err, provision.ErrNoDocker, "host here", "there is no "+h.Socket+".absent")
 }

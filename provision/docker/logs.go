@@ -28,7 +28,8 @@ func (d *Daemon) Logs(ctx context.Context, id string, follow bool, tail int) (io
 	if err != nil {
 		return nil, d.wrap(doing, err)
 	}
-	framed, err := api.ContainerLogs(ctx, id, container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow, Tail: lines})
+	framed, err := api.ContainerLogs(ctx, id,
+		container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow, Tail: lines})
 	if err != nil {
 		return nil, d.wrap(doing, absent(err))
 	}

@@ -76,7 +76,8 @@ func TestPull(t *testing.T) {
 	c.Images.registries = &origin.Registries{Client: origin.Client{HTTP: h.RegistryClient()}}
 	h.PushHuge(t, "vllm/vllm-openai:huge", 1<<50)
 	_, err = c.Images.Pull(t.Context(), "vllm/vllm-openai:huge", nil)
-	testhost.WantError(t, err, errDiskFull, "host h200 (lab.hcl:12)", "vllm/vllm-openai:huge has layers of 1125899.9 GB still to come, which unpack to 2251799.8 GB at least", "docker image prune")
+	testhost.WantError(t, err, errDiskFull, "host h200 (lab.hcl:12)",
+		"vllm/vllm-openai:huge has layers of 1125899.9 GB still to come, which unpack to 2251799.8 GB at least", "docker image prune")
 	h.PushEngine(t, "vllm/vllm-openai:other", map[string]string{"N": "other"})
 	for ref, want := range map[string]provision.ImageRoom{image: {There: true}, "vllm/vllm-openai@" + digest: {There: true}, "vllm/vllm-openai:other": {Path: "there"}} {
 		got, err := c.Images.Room(t.Context(), ref)

@@ -48,7 +48,8 @@ func (i *Images) hostLogins() origin.Logins {
 			return []byte(text), err
 		},
 		Helper: func(ctx context.Context, helper, registry string) ([]byte, error) {
-			text, err := i.d.conn.Run(ctx, plain.Quote("docker-credential-"+helper)+" get 2>/dev/null", strings.NewReader(registry))
+			text, err := i.d.conn.Run(ctx, plain.Quote("docker-credential-"+helper)+" get 2>/dev/null",
+				strings.NewReader(registry))
 			return []byte(text), err
 		},
 	}

@@ -48,7 +48,8 @@ func (i *Images) Room(ctx context.Context, image string) (provision.ImageRoom, e
 	if i.registries == nil {
 		return provision.ImageRoom{}, fmt.Errorf("%w: nobody asks registries here", origin.ErrNotReachable)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, roomWithin, fmt.Errorf("%w: no answer within %s", origin.ErrNotReachable, roomWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, roomWithin,
+		fmt.Errorf("%w: no answer within %s", origin.ErrNotReachable, roomWithin))
 	defer cancel()
 	room, err := i.room(ctx, image)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
@@ -113,9 +114,10 @@ func (i *Images) layersThere(ctx context.Context) (map[string]bool, error) {
 	asking.SetLimit(4)
 	for _, one := range all {
 		asking.Go(func() error {
-			found, err := query(ctx, i.d, func(ctx context.Context, api *client.Client) (images.InspectResponse, error) {
-				return api.ImageInspect(ctx, one.ID)
-			})
+			found, err := query(ctx, i.d,
+				func(ctx context.Context, api *client.Client) (images.InspectResponse, error) {
+					return api.ImageInspect(ctx, one.ID)
+				})
 			if notFound(err) {
 				return nil // removed meanwhile
 			}

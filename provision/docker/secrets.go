@@ -58,7 +58,8 @@ func (d *Daemon) hideSecrets(ctx context.Context, ct provision.Container) (provi
 	}
 	ct.Entrypoint = append([]provision.Text{provision.Plain(secretsBinary), provision.Plain(SecretsVerb)}, words...)
 	ct.Command = nil
-	ct.Mounts = append(slices.Clone(ct.Mounts), provision.Mount{Source: d.secrets, Target: secretsBinary, ReadOnly: true})
+	ct.Mounts = append(slices.Clone(ct.Mounts),
+		provision.Mount{Source: d.secrets, Target: secretsBinary, ReadOnly: true})
 	return ct, entries + "\x00", nil
 }
 

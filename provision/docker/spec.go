@@ -135,7 +135,8 @@ func (s *spec) devices(ct provision.Container, groups []string) {
 		s.host.DeviceRequests = []container.DeviceRequest{gpus}
 	}
 	for _, d := range s.flags("--device", ct.Devices) {
-		s.host.Devices = append(s.host.Devices, container.DeviceMapping{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
+		s.host.Devices = append(s.host.Devices,
+			container.DeviceMapping{PathOnHost: d, PathInContainer: d, CgroupPermissions: "rwm"})
 	}
 	for _, g := range ct.HostGroups {
 		s.words = append(s.words, "--group-add", fmt.Sprintf(`"$(getent group %s | cut -d: -f3)"`, plain.Quote(g)))

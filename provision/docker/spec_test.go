@@ -18,13 +18,15 @@ func everything() provision.Container {
 		Name:       "hcl-lab-vllm-h200-0a1b2c",
 		Image:      image,
 		Entrypoint: []provision.Text{provision.Plain("vllm"), provision.Plain("serve")},
-		Command:    []provision.Text{provision.Plain("org/model"), provision.Plain("--port"), provision.Plain("8000"), provision.Plain("--served-model-name"), provision.Plain("it's $HOME")},
+		Command: []provision.Text{provision.Plain("org/model"), provision.Plain("--port"), provision.Plain("8000"),
+			provision.Plain("--served-model-name"), provision.Plain("it's $HOME")},
 		Env: []provision.EnvVar{
 			{Name: "EMPTY", Value: provision.Plain("")},
 			{Name: "QUOTED", Value: provision.Plain(`a "b" $c`)},
 		},
-		Labels:      map[string]string{"hcl.run": "r1", "hcl.lab": "lab"},
-		Mounts:      []provision.Mount{{Source: "~/made/by docker", Target: "/data"}, {Source: "/etc", Target: "/host/etc", ReadOnly: true}},
+		Labels: map[string]string{"hcl.run": "r1", "hcl.lab": "lab"},
+		Mounts: []provision.Mount{{Source: "~/made/by docker", Target: "/data"},
+			{Source: "/etc", Target: "/host/etc", ReadOnly: true}},
 		GPUs:        -1,
 		Devices:     []string{"/dev/null"},
 		HostGroups:  []string{"daemon", "video"},
@@ -49,7 +51,8 @@ func TestDockerRun(t *testing.T) {
 	secret.Command = append(secret.Command, provision.Concat(provision.Plain("--api-key="), provision.Secret("k3y")))
 	got := Run(secret) + "\n" +
 		Run(provision.Container{Name: "small", Image: "sglang:1"}) + "\n" +
-		Run(provision.Container{Name: "none", Image: "sglang:1", Entrypoint: []provision.Text{}, GPUIDs: []string{"0", "GPU-5f0c"}, Network: "host", Port: 30000, Privileged: true}) + "\n" +
+		Run(provision.Container{Name: "none", Image: "sglang:1", Entrypoint: []provision.Text{},
+			GPUIDs: []string{"0", "GPU-5f0c"}, Network: "host", Port: 30000, Privileged: true}) + "\n" +
 		Run(provision.Container{Name: "some", Image: "sglang:1", GPUs: 4}) + "\n"
 	want, err := os.ReadFile("testdata/dockerrun.golden")
 	if err != nil {

@@ -258,7 +258,8 @@ func TestContainer(t *testing.T) {
 func waitStopping(t *testing.T, h *testhost.Host) {
 	t.Helper()
 	// A kill is what a stop begins with; the past counts, too.
-	cmd := h.Command("docker", "-H", "unix://"+h.Socket, "events", "--since", "1", "--filter", "event=kill", "--format", "{{.Actor.Attributes.name}}")
+	cmd := h.Command("docker", "-H", "unix://"+h.Socket, "events", "--since", "1", "--filter", "event=kill", "--format",
+		"{{.Actor.Attributes.name}}")
 	r, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +335,8 @@ func testEverything(t *testing.T, h *testhost.Host, c *Daemon) {
 
 	// Files are there when it starts, and are in nothing that Docker tells.
 	ct = server("files")
-	ct.Files = []provision.File{{Name: "config.yaml", Text: provision.Concat(provision.Plain("key: "), provision.Secret("s4cret"))}, {Name: "more.txt", Text: provision.Plain("more")}}
+	ct.Files = []provision.File{{Name: "config.yaml",
+		Text: provision.Concat(provision.Plain("key: "), provision.Secret("s4cret"))}, {Name: "more.txt", Text: provision.Plain("more")}}
 	id = mustStart(t, c, ct)
 	defer mustStop(t, c, id)
 	for name, want := range map[string]string{"config.yaml": "key: s4cret", "more.txt": "more"} {

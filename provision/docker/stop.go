@@ -83,6 +83,7 @@ func (d *Daemon) stop(ctx context.Context, id string, killAt time.Time) error {
 	case err != nil:
 		return err
 	default:
-		return fmt.Errorf("it was removed, but Docker still lists it: see `docker inspect %s` on the host", provision.ShortID(id))
+		return fmt.Errorf("it was removed, but Docker still lists it: see `docker inspect %s` on the host",
+			provision.ShortID(id))
 	}
 }

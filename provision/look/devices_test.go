@@ -24,7 +24,8 @@ func TestDevicesLack(t *testing.T) {
 		{Devices{NVIDIA: nodes(2, "")}, provision.NVIDIA, ""},
 		{Devices{NVIDIA: nodes(1, "")}, provision.NVIDIA, "1 of 2 devices /dev/nvidiaN are there"},
 		{Devices{NVIDIA: nodes(2, "operation not permitted")}, provision.NVIDIA, "/dev/x cannot be opened: operation not permitted"},
-		{Devices{NVIDIA: nodes(2, ""), Tool: "nvidia-smi -L: Failed to initialize NVML: Unknown Error"}, provision.NVIDIA, "nvidia-smi -L: Failed to initialize NVML: Unknown Error"},
+		{Devices{NVIDIA: nodes(2, ""), Tool: "nvidia-smi -L: Failed to initialize NVML: Unknown Error"},
+			provision.NVIDIA, "nvidia-smi -L: Failed to initialize NVML: Unknown Error"},
 		{Devices{NVIDIA: nodes(2, ""), Listed: []string{"GPU 0"}}, provision.NVIDIA, "nvidia-smi lists 1 of 2 GPUs"},
 		{Devices{Listed: []string{"GPU 0", "GPU 1"}}, provision.NVIDIA, ""}, // as in WSL
 		{Devices{KFD: nodes(1, ""), DRI: nodes(2, "")}, provision.AMD, ""},

@@ -95,7 +95,8 @@ func TestParseFacts(t *testing.T) {
 	}, "\n")))
 	want := provision.Facts{
 		Hostname: "spark", CPUModel: "Cortex-X925", CPUs: 20, MemoryBytes: 1 << 20,
-		GPUs: []provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA GB10", MemoryBytes: 0, Driver: "580.95.05"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992, Driver: "6.10.5"}},
+		GPUs: []provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA GB10", MemoryBytes: 0, Driver: "580.95.05"},
+			{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992, Driver: "6.10.5"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("parseFacts (-want +got):\n%s", diff)

@@ -28,12 +28,15 @@ func TestParseGPUUse(t *testing.T) {
 				{PID: 77, Name: "VLLM::Worker", Memory: 1024 << 20, Container: id}, {PID: 78, Name: "[Not Found]"},
 			}},
 		},
-		"nvidia without a driver": {"nvidia=No devices were found\n", provision.GPUUse{Problems: []string{"nvidia-smi: No devices were found"}}},
+		"nvidia without a driver": {"nvidia=No devices were found\n",
+			provision.GPUUse{Problems: []string{"nvidia-smi: No devices were found"}}},
 		"rocm-smi": {
 			`rocm=WARNING: AMD GPU device(s) is/are in a low-power state.` + "\n" +
 				`rocm={"card0": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "297795584"}, "card1": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "1297795584"}, "system": {"PID4711": "sglang::, sched, 2, 1000000000, 0, unknown"}}` + "\n" +
 				"pid=4711||/root/.cache/hcl/agents/a/x|sglang::sched\n",
-			provision.GPUUse{Memory: []int64{297795584, 1297795584}, Processes: []provision.GPUProcess{{PID: 4711, Name: "sglang::sched", Memory: 1000000000, Mark: "/root/.cache/hcl/agents/a/x"}}},
+			provision.GPUUse{Memory: []int64{297795584, 1297795584},
+				Processes: []provision.GPUProcess{{PID: 4711, Name: "sglang::sched", Memory: 1000000000,
+					Mark: "/root/.cache/hcl/agents/a/x"}}},
 		},
 		"amd-smi": {
 			`amdmem=[{"gpu": 0, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}]` + "\n" +
@@ -126,7 +129,8 @@ func TestProveGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			use(testhost.GPUUse{GPU: 0, PID: pid, MiB: 1000, Name: "python3"}, testhost.GPUUse{GPU: 1, PID: pid, MiB: 2000, Name: "python3"})
+			use(testhost.GPUUse{GPU: 0, PID: pid, MiB: 1000, Name: "python3"},
+				testhost.GPUUse{GPU: 1, PID: pid, MiB: 2000, Name: "python3"})
 			others, err := ProveGone(t.Context(), c, traces, time.Second)
 			if err != nil || len(others) != 1 || others[0].PID != pid || others[0].Memory != 3000<<20 {
 				t.Errorf("somebody else: %+v, %v", others, err)
@@ -144,7 +148,8 @@ func TestStillListens(t *testing.T) {
 	host.Runtime = provision.Process
 	c := reachtest.Dial(t, host, reachtest.Strict(h))
 	c.UseHCL(testhost.HCL(t))
-	server := h.Command("sh", "-c", provision.ProcessMark+"=/agents/ours/e "+testhost.HCL(t)+" sim --host "+h.IP+" --port 8000 & read end; kill $!")
+	server := h.Command("sh", "-c",
+		provision.ProcessMark+"=/agents/ours/e "+testhost.HCL(t)+" sim --host "+h.IP+" --port 8000 & read end; kill $!")
 	end, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

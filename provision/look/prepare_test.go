@@ -36,8 +36,9 @@ func TestPrepare(t *testing.T) {
 		want       provision.Prepare
 		changes    []string
 	}{
-		{"8xH200", "ada", provision.NVIDIA, provision.Prepare{PersistenceMode: &on, PowerCap: 600, LockClocks: 1500, NUMABalancing: &off, ECC: &on}, []string{
-			"persistence mode of GPU 0, 5: off → on", "power limit of GPU 0-2, 4-7: 700 W → 600 W", "power limit of GPU 3: 500 W → 600 W", "clocks of GPU 0-7: free → 1500 MHz", "numa balancing: on → off"}},
+		{"8xH200", "ada", provision.NVIDIA,
+			provision.Prepare{PersistenceMode: &on, PowerCap: 600, LockClocks: 1500, NUMABalancing: &off, ECC: &on}, []string{
+				"persistence mode of GPU 0, 5: off → on", "power limit of GPU 0-2, 4-7: 700 W → 600 W", "power limit of GPU 3: 500 W → 600 W", "clocks of GPU 0-7: free → 1500 MHz", "numa balancing: on → off"}},
 		{"8xMI300X", "", provision.AMD, provision.Prepare{PowerCap: 600, LockClocks: 1900, NUMABalancing: &off}, []string{
 			"power limit of GPU 0-7: 750 W → 600 W", "clocks of GPU 0-7: free → 1900 MHz", "numa balancing: on → off"}},
 	} {
@@ -102,7 +103,8 @@ func TestPrepare(t *testing.T) {
 		}
 
 		// What the tool refuses, what takes a reset, and a login that may not.
-		_, err = Prepare(t.Context(), c, provision.Prepare{PersistenceMode: &on, PowerCap: 900}, func([]provision.Change) error { return nil })
+		_, err = Prepare(t.Context(), c, provision.Prepare{PersistenceMode: &on, PowerCap: 900},
+			func([]provision.Change) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "between 200.00 W and 700.00 W") {
 			t.Errorf("too high a cap: %v", err)
 		}
@@ -208,8 +210,10 @@ func TestPrepareByAMDSMI(t *testing.T) {
 		want provision.Prepare
 		says string
 	}{
-		{provision.Prepare{PowerCap: 900}, "power limit is 750 W, although it was set to 900 W by `amd-smi set --gpu 0 1 --power-cap 900`, which said: POWERCAP: Power cap must be between 1 and 750"},
-		{provision.Prepare{LockClocks: 13}, "clocks is free, although it was set to 13 MHz by `amd-smi set --gpu 0 1 --perf-determinism 13`, which said: PERFDETERMINISM: [AMDSMI_STATUS_NOT_SUPPORTED]"},
+		{provision.Prepare{PowerCap: 900},
+			"power limit is 750 W, although it was set to 900 W by `amd-smi set --gpu 0 1 --power-cap 900`, which said: POWERCAP: Power cap must be between 1 and 750"},
+		{provision.Prepare{LockClocks: 13},
+			"clocks is free, although it was set to 13 MHz by `amd-smi set --gpu 0 1 --perf-determinism 13`, which said: PERFDETERMINISM: [AMDSMI_STATUS_NOT_SUPPORTED]"},
 	} {
 		if _, err := Prepare(t.Context(), c, refused.want, note); err == nil || !strings.Contains(err.Error(), refused.says) {
 			t.Errorf("%+v: %v, want %q", refused.want, err, refused.says)

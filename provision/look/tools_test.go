@@ -31,16 +31,24 @@ func TestFactsOfReleases(t *testing.T) {
 		problem   string
 	}{
 		{"nvidia-smi 550, MIG or not", as("nvidia", "NVIDIA H200, 143771, 550.144.03\nNVIDIA H100 80GB HBM3, 81559, 550.144.03\n"),
-			[]provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20, Driver: "550.144.03"}, {Vendor: provision.NVIDIA, Name: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 << 20, Driver: "550.144.03"}}, ""},
-		{"nvidia-smi 570, one GPU is lost", as("nvidia", "Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error\nNVIDIA H200, 143771, 570.86.15\n"),
-			[]provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20, Driver: "570.86.15"}}, "nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error"},
-		{"nvidia-smi without a driver", as("nvidia", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n"),
+			[]provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20,
+				Driver: "550.144.03"}, {Vendor: provision.NVIDIA, Name: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 << 20, Driver: "550.144.03"}}, ""},
+		{"nvidia-smi 570, one GPU is lost",
+			as("nvidia", "Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error\nNVIDIA H200, 143771, 570.86.15\n"),
+			[]provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20,
+				Driver: "570.86.15"}}, "nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error"},
+		{"nvidia-smi without a driver",
+			as("nvidia", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n"),
 			nil, "nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running."},
-		{"rocm-smi of ROCm 5.7", as("rocm", `{"card0": {"VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "10977280", "Card series": "AMD Instinct MI250X", "Card model": "0x0b0c", "Card vendor": "Advanced Micro Devices, Inc. [AMD/ATI]", "Card SKU": "D65209"}, "system": {"Driver version": "6.2.4"}}`),
+		{"rocm-smi of ROCm 5.7", as("rocm",
+			`{"card0": {"VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "10977280", "Card series": "AMD Instinct MI250X", "Card model": "0x0b0c", "Card vendor": "Advanced Micro Devices, Inc. [AMD/ATI]", "Card SKU": "D65209"}, "system": {"Driver version": "6.2.4"}}`),
 			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI250X", MemoryBytes: 68702699520, Driver: "6.2.4"}}, ""},
-		{"rocm-smi of ROCm 6 and 7", as("rocm", `{"card0": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "297795584", "Card Series": "AMD Instinct MI300X", "Card Model": "0x74a1", "Card Vendor": "Advanced Micro Devices Inc. [AMD/ATI]", "Card SKU": "M3000100", "Subsystem ID": "0x74a1", "Device Rev": "0x00", "Node ID": "2", "GUID": "28851", "GFX Version": "gfx942"}, "card10": {"Card Series": "N/A", "Card Model": "0x74a1"}, "card2": {"Card Series": "AMD Instinct MI300X"}, "system": {"Driver version": "6.10.5"}}`),
-			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992, Driver: "6.10.5"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 0, Driver: "6.10.5"}, {Vendor: provision.AMD, Name: "0x74a1", MemoryBytes: 0, Driver: "6.10.5"}}, ""},
-		{"rocm-smi without a GPU", as("rocm", "WARNING:root:No JSON data to report\n"), nil, "rocm-smi: WARNING:root:No JSON data to report"},
+		{"rocm-smi of ROCm 6 and 7", as("rocm",
+			`{"card0": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "297795584", "Card Series": "AMD Instinct MI300X", "Card Model": "0x74a1", "Card Vendor": "Advanced Micro Devices Inc. [AMD/ATI]", "Card SKU": "M3000100", "Subsystem ID": "0x74a1", "Device Rev": "0x00", "Node ID": "2", "GUID": "28851", "GFX Version": "gfx942"}, "card10": {"Card Series": "N/A", "Card Model": "0x74a1"}, "card2": {"Card Series": "AMD Instinct MI300X"}, "system": {"Driver version": "6.10.5"}}`),
+			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992,
+				Driver: "6.10.5"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 0, Driver: "6.10.5"}, {Vendor: provision.AMD, Name: "0x74a1", MemoryBytes: 0, Driver: "6.10.5"}}, ""},
+		{"rocm-smi without a GPU", as("rocm", "WARNING:root:No JSON data to report\n"), nil,
+			"rocm-smi: WARNING:root:No JSON data to report"},
 		{"amd-smi of ROCm 6.1 to 6.4", as("amd", `[
     {
         "gpu": 0,
@@ -64,11 +72,15 @@ func TestFactsOfReleases(t *testing.T) {
         }
     }
 ]`), []provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 196592 << 20, Driver: "6.8.5"}}, ""},
-		{"amd-smi of ROCm 7, and a guest that is told little", as("amd", `{"gpu_data": [{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "oam_id": 2}, "driver": {"name": "amdgpu", "version": "6.14.14", "os_kernel_version": "6.8.0-60-generic"}, "vram": {"type": "HBM3", "size": {"value": 196592, "unit": "MB"}, "bit_width": 8192}}, {"gpu": 1, "asic": {"market_name": "AMD Instinct MI300X VF"}, "driver": "N/A", "vram": {"size": "N/A"}}]}`),
-			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 196592 << 20, Driver: "6.14.14"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X VF", MemoryBytes: 0, Driver: ""}}, ""},
-		{"amd-smi of ROCm 6.0, which writes no units", as("amd", `{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X"}, "driver": {"driver_name": "amdgpu", "driver_version": "6.3.6"}, "vram": {"vram_type": "HBM", "vram_size_mb": 196592}}`),
+		{"amd-smi of ROCm 7, and a guest that is told little",
+			as("amd", `{"gpu_data": [{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "oam_id": 2}, "driver": {"name": "amdgpu", "version": "6.14.14", "os_kernel_version": "6.8.0-60-generic"}, "vram": {"type": "HBM3", "size": {"value": 196592, "unit": "MB"}, "bit_width": 8192}}, {"gpu": 1, "asic": {"market_name": "AMD Instinct MI300X VF"}, "driver": "N/A", "vram": {"size": "N/A"}}]}`),
+			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 196592 << 20,
+				Driver: "6.14.14"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X VF", MemoryBytes: 0, Driver: ""}}, ""},
+		{"amd-smi of ROCm 6.0, which writes no units",
+			as("amd", `{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X"}, "driver": {"driver_name": "amdgpu", "driver_version": "6.3.6"}, "vram": {"vram_type": "HBM", "vram_size_mb": 196592}}`),
 			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 0, Driver: ""}}, ""},
-		{"amd-smi of ROCm 6 without a driver", as("amd", `{"error": "AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'", "code": -1034}`),
+		{"amd-smi of ROCm 6 without a driver",
+			as("amd", `{"error": "AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'", "code": -1034}`),
 			nil, "amd-smi: AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'"},
 	} {
 		f := parseFacts(read(c.out))
@@ -84,14 +96,21 @@ func TestUseOfReleases(t *testing.T) {
 		name, out string
 		want      provision.GPUUse
 	}{
-		{"nvidia-smi, one GPU is lost, another has no memory of its own", as("nvidia", "0, 1\nUnable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error\n2, [N/A]\n3, 133210\n"),
-			provision.GPUUse{Memory: []int64{1 << 20, provision.NotTold, provision.NotTold, 133210 << 20}, Problems: []string{"nvidia-smi: Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error"}}},
-		{"rocm-smi, cards of which little is known", as("rocm", `{"card0": {"VRAM Total Memory (B)": "206141652992"}, "card2": {"VRAM Total Used Memory (B)": "297795584"}, "system": {"PID4711": "unknown, 1, unknown, unknown, unknown"}}`) + "pid=4711|||\n",
-			provision.GPUUse{Memory: []int64{provision.NotTold, provision.NotTold, 297795584}, Processes: []provision.GPUProcess{{PID: 4711, Name: "unknown"}}}},
-		{"amd-smi of ROCm 6.2, a process on two GPUs", as("amdmem", `[{"gpu": 0, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}, {"gpu": 1, "mem_usage": "N/A"}]`) +
-			as("amdapp", `[{"gpu": 0, "process_list": [{"process_info": {"name": "python3", "pid": 9, "memory_usage": {"gtt_mem": {"value": 0, "unit": "B"}, "cpu_mem": {"value": 0, "unit": "B"}, "vram_mem": {"value": 4096, "unit": "B"}}, "mem_usage": {"value": 4096, "unit": "B"}, "usage": {"gfx": {"value": 0, "unit": "ns"}}}}]}, {"gpu": 1, "process_list": [{"process_info": {"name": "N/A", "pid": 9, "memory_usage": {"vram_mem": {"value": 4096, "unit": "B"}}}}, {"process_info": {"name": "N/A", "pid": "N/A"}}]}]`) + "pid=9|||python3\n",
-			provision.GPUUse{Memory: []int64{283 << 20, provision.NotTold}, Processes: []provision.GPUProcess{{PID: 9, Name: "python3", Memory: 8192}}}},
-		{"amd-smi of ROCm 7 by a login that may not", as("amdmem", "amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command 'metric' requires elevation. Error code: -10\n"),
+		{"nvidia-smi, one GPU is lost, another has no memory of its own",
+			as("nvidia", "0, 1\nUnable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error\n2, [N/A]\n3, 133210\n"),
+			provision.GPUUse{Memory: []int64{1 << 20, provision.NotTold, provision.NotTold, 133210 << 20},
+				Problems: []string{"nvidia-smi: Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error"}}},
+		{"rocm-smi, cards of which little is known",
+			as("rocm", `{"card0": {"VRAM Total Memory (B)": "206141652992"}, "card2": {"VRAM Total Used Memory (B)": "297795584"}, "system": {"PID4711": "unknown, 1, unknown, unknown, unknown"}}`) + "pid=4711|||\n",
+			provision.GPUUse{Memory: []int64{provision.NotTold, provision.NotTold, 297795584},
+				Processes: []provision.GPUProcess{{PID: 4711, Name: "unknown"}}}},
+		{"amd-smi of ROCm 6.2, a process on two GPUs",
+			as("amdmem", `[{"gpu": 0, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}, {"gpu": 1, "mem_usage": "N/A"}]`) +
+				as("amdapp", `[{"gpu": 0, "process_list": [{"process_info": {"name": "python3", "pid": 9, "memory_usage": {"gtt_mem": {"value": 0, "unit": "B"}, "cpu_mem": {"value": 0, "unit": "B"}, "vram_mem": {"value": 4096, "unit": "B"}}, "mem_usage": {"value": 4096, "unit": "B"}, "usage": {"gfx": {"value": 0, "unit": "ns"}}}}]}, {"gpu": 1, "process_list": [{"process_info": {"name": "N/A", "pid": 9, "memory_usage": {"vram_mem": {"value": 4096, "unit": "B"}}}}, {"process_info": {"name": "N/A", "pid": "N/A"}}]}]`) + "pid=9|||python3\n",
+			provision.GPUUse{Memory: []int64{283 << 20, provision.NotTold},
+				Processes: []provision.GPUProcess{{PID: 9, Name: "python3", Memory: 8192}}}},
+		{"amd-smi of ROCm 7 by a login that may not",
+			as("amdmem", "amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command 'metric' requires elevation. Error code: -10\n"),
 			provision.GPUUse{Problems: []string{"amd-smi: amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command 'metric' requires elevation. Error code: -10"}}},
 	} {
 		if diff := cmp.Diff(c.want, parseGPUUse(read(c.out))); diff != "" {
@@ -197,7 +216,8 @@ func TestKernelLog(t *testing.T) {
 		"[3.4] amdgpu 0000:05:00.0: amdgpu: 3 correctable hardware errors detected in umc block",
 		"[3.5] RAS: Correctable Errors collector initialized.",
 	}
-	now := see(t, map[string]string{"dmesg": "cat <<'EOF'\n" + strings.Join(append(append([]string{}, well...), failed...), "\n") + "\nEOF"})
+	now := see(t, map[string]string{"dmesg": "cat <<'EOF'\n" + strings.Join(append(append([]string{}, well...),
+		failed...), "\n") + "\nEOF"})
 	if diff := cmp.Diff(failed, now.Kernel); diff != "" || now.KernelUnread {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}

@@ -37,7 +37,8 @@ func TestForeignWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	said = append(said, fmt.Sprintf("%+v %+v %+v", facts, condition, use))
-	said = append(said, provision.Wrap(c.Host(), "try", fmt.Errorf("\x1b[2Jdaemon")).Error(), provision.Fail(c.Host(), provision.ErrNoDocker, "\x1b[2Jdaemon: %s", strings.Repeat("long", 1<<20)).Error())
+	said = append(said, provision.Wrap(c.Host(), "try", fmt.Errorf("\x1b[2Jdaemon")).Error(),
+		provision.Fail(c.Host(), provision.ErrNoDocker, "\x1b[2Jdaemon: %s", strings.Repeat("long", 1<<20)).Error())
 	for _, s := range said {
 		if strings.ContainsAny(s, "\x1b\x07") || len(s) > 64<<10 {
 			t.Errorf("reaches the terminal, %d bytes: %.200q", len(s), s)

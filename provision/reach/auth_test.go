@@ -183,7 +183,8 @@ func TestAuth(t *testing.T) {
 	t.Run("encrypted key, user gives up", func(t *testing.T) {
 		file := locked(t, alone(t))
 		no := errors.New("no")
-		_, err := Dial(t.Context(), with(file), SSH{KnownHosts: []string{h.KnownHosts}, Passphrase: func(string) (string, error) { return "", no }}, nil)
+		_, err := Dial(t.Context(), with(file),
+			SSH{KnownHosts: []string{h.KnownHosts}, Passphrase: func(string) (string, error) { return "", no }}, nil)
 		testhost.WantError(t, err, no)
 	})
 	t.Run("encrypted key that is in the agent", func(t *testing.T) {

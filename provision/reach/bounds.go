@@ -1,8 +1,6 @@
 package reach
 
-import (
-	"time"
-)
+import "time"
 
 // What a host may say and how long it may take, wherever nobody says otherwise: one
 // that is broken, or not what it seems, must neither fill our memory nor keep us for

@@ -91,7 +91,8 @@ func TestTail(t *testing.T) {
 		write []string
 		want  string
 	}{
-		{nil, ""}, {[]string{"a\nb"}, "a\nb"}, {[]string{"1234\n", "56789\n", "x"}, "56789\nx"}, {[]string{strings.Repeat("z", 100)}, strings.Repeat("z", 10)},
+		{nil, ""}, {[]string{"a\nb"}, "a\nb"}, {[]string{"1234\n", "56789\n", "x"},
+			"56789\nx"}, {[]string{strings.Repeat("z", 100)}, strings.Repeat("z", 10)},
 		{[]string{strings.Repeat("z", 100) + "\nend\n", "."}, "end\n."},
 	} {
 		b := &tail{most: 10}

@@ -57,7 +57,8 @@ const whoAndWhere = `printf '%s\n' "$HOME"
 { uname -n; cat /etc/machine-id || cat /var/lib/dbus/machine-id; } 2>/dev/null; true`
 
 // errTooLong is a command that does not end.
-var errTooLong = fmt.Errorf("it has not ended within %s: what it waits for there may hang, such as a file system", runWithin)
+var errTooLong = fmt.Errorf("it has not ended within %s: what it waits for there may hang, such as a file system",
+	runWithin)
 
 // Dial connects to a host: over SSH, or to the local machine. It makes one
 // attempt; ctx bounds it and ends it at any point of the handshake. Its errors

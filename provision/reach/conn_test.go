@@ -87,7 +87,8 @@ func TestRun(t *testing.T) {
 		if !errors.As(err, &failed) {
 			t.Fatalf("Run = %v, want a CommandError", err)
 		}
-		want := &CommandError{Host: c.Host().String(), Command: "echo said; seq 1 9 >&2; exit 7", ExitCode: 7, Stderr: "1\n2\n3\n4\n5\n6\n7\n8\n9\n"}
+		want := &CommandError{Host: c.Host().String(), Command: "echo said; seq 1 9 >&2; exit 7", ExitCode: 7,
+			Stderr: "1\n2\n3\n4\n5\n6\n7\n8\n9\n"}
 		if diff := cmp.Diff(want, failed); diff != "" {
 			t.Errorf("CommandError (-want +got):\n%s", diff)
 		}
@@ -281,7 +282,8 @@ func TestUpload(t *testing.T) {
 		told := newPipe(t, home, "told")
 		ended := make(chan error, 1)
 		go func() {
-			_, err := c.Run(t.Context(), "exec 3>"+plain.Quote(said.path)+"; echo begun >&3; exec 4<"+plain.Quote(told.path)+"; ~/.cache/hcl/bin/tool", nil)
+			_, err := c.Run(t.Context(),
+				"exec 3>"+plain.Quote(said.path)+"; echo begun >&3; exec 4<"+plain.Quote(told.path)+"; ~/.cache/hcl/bin/tool", nil)
 			ended <- err
 		}()
 		said.expect(t, "begun")
@@ -328,7 +330,8 @@ func TestUploadDiskFull(t *testing.T) {
 		t.Fatalf("mount: %v: %s", err, out)
 	}
 	mustRun(t, c, "echo old >small/file")
-	testhost.WantError(t, c.Upload(t.Context(), local, "~/small/file", 0o600), nil, "the disk with /root/small is full", " bytes free, of 1.0 MB that are needed")
+	testhost.WantError(t, c.Upload(t.Context(), local, "~/small/file", 0o600), nil, "the disk with /root/small is full",
+		" bytes free, of 1.0 MB that are needed")
 	if got, want := mustRun(t, c, "cat small/file; ls -A small"), "old\nfile\n"; got != want {
 		t.Errorf("after the upload: %q, want %q", got, want)
 	}

@@ -67,7 +67,8 @@ func TestHostKey(t *testing.T) {
 	t.Run("unknown", func(t *testing.T) {
 		known, absent := file(t, "example.com "+strangerKey), filepath.Join(t.TempDir(), "absent")
 		err := dial(t, block(h), SSH{KnownHosts: []string{known, absent}})
-		testhost.WantError(t, err, provision.ErrHostKeyUnknown, "host h200 (lab.hcl:12)", fingerprint(h.HostKeyLine), known, absent, "--accept-new-host-keys", `host_key = "`+h.HostKeyLine+`"`)
+		testhost.WantError(t, err, provision.ErrHostKeyUnknown, "host h200 (lab.hcl:12)", fingerprint(h.HostKeyLine),
+			known, absent, "--accept-new-host-keys", `host_key = "`+h.HostKeyLine+`"`)
 		err = dial(t, block(h), SSH{KnownHosts: []string{known}, AcceptNew: func(*provision.Host, string) bool { return false }})
 		testhost.WantError(t, err, provision.ErrHostKeyUnknown)
 		testhost.WantError(t, dial(t, block(h), SSH{KnownHosts: []string{}}), provision.ErrHostKeyUnknown, "no known_hosts file was given")
@@ -109,14 +110,16 @@ func TestHostKey(t *testing.T) {
 	t.Run("changed", func(t *testing.T) {
 		known := file(t, "# ours", name+" "+strangerKey)
 		err := dial(t, block(h), SSH{KnownHosts: []string{known}, AcceptNew: never})
-		testhost.WantError(t, err, provision.ErrHostKey, "host h200 (lab.hcl:12)", known+":2", fingerprint(strangerKey), fingerprint(h.HostKeyLine), "ssh-keygen -f "+known+" -R '"+name+"'")
+		testhost.WantError(t, err, provision.ErrHostKey, "host h200 (lab.hcl:12)", known+":2", fingerprint(strangerKey),
+			fingerprint(h.HostKeyLine), "ssh-keygen -f "+known+" -R '"+name+"'")
 		if errors.Is(err, provision.ErrHostKeyUnknown) {
 			t.Error("a changed key is called unknown")
 		}
 	})
 	t.Run("revoked", func(t *testing.T) {
 		known := file(t, "@revoked * "+h.HostKeyLine, name+" "+h.HostKeyLine)
-		testhost.WantError(t, dial(t, block(h), SSH{KnownHosts: []string{known}, AcceptNew: never}), provision.ErrHostKey, "revoked", known+":1")
+		testhost.WantError(t, dial(t, block(h), SSH{KnownHosts: []string{known}, AcceptNew: never}),
+			provision.ErrHostKey, "revoked", known+":1")
 	})
 	t.Run("known by another type than the host would present", func(t *testing.T) {
 		for _, key := range h.HostKeys {

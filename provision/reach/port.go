@@ -81,7 +81,8 @@ func holders(ctx context.Context, all []provision.Listener, names Names) (who, s
 	for _, l := range all {
 		if len(l.Holders) == 0 {
 			called = append(called, "a process of user "+l.User)
-			commands = append(commands, fmt.Sprintf("`sudo ss -ltnp 'sport = :%d'` there tells which", l.Address.Port()))
+			commands = append(commands, fmt.Sprintf("`sudo ss -ltnp 'sport = :%d'` there tells which",
+				l.Address.Port()))
 		}
 		for _, h := range l.Holders {
 			name, command := fmt.Sprintf("%s of user %s", h, l.User), fmt.Sprintf("`kill %d`", h.PID)

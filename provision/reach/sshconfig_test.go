@@ -212,7 +212,8 @@ func TestHostKeyChangesInMidRun(t *testing.T) {
 			case "pinned":
 				host.HostKey, opt.KnownHosts, says = h.HostKeyLine, nil, "the host presents the key"
 			case "accept-new", "no":
-				opt = writeConfig(t, "Host *\n  StrictHostKeyChecking %s\n  UserKnownHostsFile %s\n", how, filepath.Join(t.TempDir(), "known_hosts"))
+				opt = writeConfig(t, "Host *\n  StrictHostKeyChecking %s\n  UserKnownHostsFile %s\n", how,
+					filepath.Join(t.TempDir(), "known_hosts"))
 				opt.AcceptNew = func(*provision.Host, string) bool { return true }
 			}
 			c := mustDial(t, host, opt)
@@ -321,7 +322,8 @@ Host f
 	testhost.WantError(t, err, provision.ErrUnreachable, "host h (lab.hcl:1)", "ProxyCommand, which hcl does not run")
 	_, err = Dial(t.Context(), &provision.Host{Name: "h", Address: "e"}, opt, nil)
 	testhost.WantError(t, err, provision.ErrUnreachable, "circle")
-	h, _, err := configure(&provision.Host{Name: "h", Address: "c"}, writeConfig(t, "Match exec \"true\"\n  User nobody\nMatch host c\n  Port 7\nHost c\n  User me\n"))
+	h, _, err := configure(&provision.Host{Name: "h", Address: "c"},
+		writeConfig(t, "Match exec \"true\"\n  User nobody\nMatch host c\n  Port 7\nHost c\n  User me\n"))
 	if err != nil || h.Address != "c:7" || h.User != "me" {
 		t.Errorf("a configuration with Match: %+v, %v", h, err)
 	}

@@ -28,7 +28,8 @@ func Connect(t *testing.T, h *testhost.Host) *reach.Conn {
 // Local is a connection to this machine.
 func Local(t *testing.T) *reach.Conn {
 	t.Helper()
-	return Dial(t, &provision.Host{Name: "here", Address: provision.LocalAddress, Runtime: provision.Process}, reach.SSH{})
+	return Dial(t, &provision.Host{Name: "here", Address: provision.LocalAddress, Runtime: provision.Process},
+		reach.SSH{})
 }
 
 // Dial connects to a host and closes the connection when the test ends.
