@@ -71,24 +71,19 @@ func (c *claims) take(ctx context.Context, what, who string) (bool, error) {
 }
 
 // connect makes the connection of the claims, where there is none or it has died.
-func (c *claims) connect(ctx context.Context) error {
-	if c.conn != nil {
-		_, err := c.conn.ExecContext(ctx, `SELECT set_config('application_name', $1, false)`, c.who)
-		if err == nil {
+func (c *claims) connect(ctx context.Context) (err error) {
+	for range 2 {
+		if c.conn == nil {
+			if c.conn, err = c.db.Conn(ctx); err != nil {
+				return err
+			}
+		}
+		if _, err = c.conn.ExecContext(ctx, `SELECT set_config('application_name', $1, false)`, c.who); err == nil {
 			return nil
 		}
 		c.drop()
 	}
-	conn, err := c.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := conn.ExecContext(ctx, `SELECT set_config('application_name', $1, false)`, c.who); err != nil {
-		conn.Close()
-		return err
-	}
-	c.conn = conn
-	return nil
+	return err
 }
 
 // lookAfter takes the claims again when their connection was lost.

@@ -31,21 +31,26 @@ var ErrNoJournal = errors.New("there is no journal of this run")
 func journalFile(dir, run string) string { return filepath.Join(dir, "journal", run+".jsonl") }
 
 // NewJournal begins the journal of a run in the folder of a store.
-func NewJournal(dir, run string) (*Journal, error) {
+func NewJournal(dir, run string) (_ *Journal, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("begin journal: %w", err)
+		}
+	}()
 	if err := checkID(run); err != nil {
-		return nil, fmt.Errorf("begin journal: %w", err)
+		return nil, err
 	}
 	path := journalFile(dir, run)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("begin journal: %w", err)
+		return nil, err
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("begin journal: %w", err)
+		return nil, err
 	}
 	held := flock.New(path)
 	if err := held.Lock(); err != nil { // a follower holds it no longer than a look takes
-		return nil, errors.Join(fmt.Errorf("begin journal: %w", err), file.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	return &Journal{file, held}, nil
 }
@@ -55,10 +60,11 @@ func (j *Journal) Write(event any) error {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(event); err != nil {
-		return fmt.Errorf("write journal: %w", err)
+	err := enc.Encode(event)
+	if err == nil {
+		_, err = j.file.Write(line.Bytes())
 	}
-	if _, err := j.file.Write(line.Bytes()); err != nil {
+	if err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil
