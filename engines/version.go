@@ -1,6 +1,8 @@
 package engines
 
 import (
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -74,4 +76,32 @@ func VersionUnknown(e *Engine) string {
 		return fmt.Sprintf("the tag of the image %s does not tell its version", e.Image)
 	}
 	return ""
+}
+
+// versionsScript writes a JSON object with the versions of what an engine is made
+// of to the file that it is told. It imports none of it, so that it touches no GPU.
+//
+//go:embed versions.py
+var versionsScript string
+
+// VersionsFile is where the command of [Versions] writes, in the container.
+const VersionsFile = "/tmp/hcl-versions.json"
+
+// Versions is the command that finds out, inside the engine's container, the
+// versions of the engine and of what it is made of; nil: the kind has none to tell.
+func Versions(e *Engine) []string {
+	if !kinds[e.Kind].needsModel {
+		return nil
+	}
+	return []string{"python3", "-c", versionsScript, VersionsFile}
+}
+
+// ReadVersions reads what the command of [Versions] has written: by name, such as
+// "vllm", "torch", "cuda", "nccl". What is not installed is not there.
+func ReadVersions(text []byte) (map[string]string, error) {
+	var versions map[string]string
+	if err := json.Unmarshal(text, &versions); err != nil {
+		return nil, fmt.Errorf("read versions: %w", err)
+	}
+	return versions, nil
 }

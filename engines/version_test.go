@@ -3,6 +3,8 @@ package engines
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestBefore(t *testing.T) {
@@ -65,6 +67,18 @@ func TestVersionUnknown(t *testing.T) {
 	} {
 		if got := VersionUnknown(&tt.e); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("VersionUnknown of %s with %q = %q, want %q", tt.e.Image, tt.e.Setup, got, tt.want)
+		}
+	}
+}
+
+func TestReadVersions(t *testing.T) {
+	got, err := ReadVersions([]byte(`{"vllm": "0.7.3", "cuda": "12.4"}`))
+	if diff := cmp.Diff(map[string]string{"vllm": "0.7.3", "cuda": "12.4"}, got); diff != "" || err != nil {
+		t.Errorf("ReadVersions (-want +got), %v:\n%s", err, diff)
+	}
+	for _, out := range []string{"", "Traceback\n  no module"} {
+		if v, err := ReadVersions([]byte(out)); err == nil {
+			t.Errorf("ReadVersions(%q) = %v", out, v)
 		}
 	}
 }

@@ -168,29 +168,20 @@ func TestSelectInstances(t *testing.T) {
 		return New(cfg, Options{})
 	}
 	for _, tt := range []struct {
-		only, target string
-		cells        int
+		only, targets []string
+		cells         int
 	}{
-		{`engine = 'vllm.all["a,1"]' and concurrency = 4`, "", 1},
-		{`engine = vllm.all* and concurrency = 4`, "", 2},
-		{`engine = vllm.all and concurrency = 4`, "", 2},
-		{"", `engine.vllm.all["a,0"]`, 4},
-		{"", "engine.vllm.all", 6},
-		{"", "engine.vllm", 6},
+		{[]string{`engine = 'vllm.all["a,1"]' and concurrency = 4`}, nil, 1},
+		{[]string{`engine = vllm.all* and concurrency = 4`}, nil, 2},
+		{[]string{`engine = vllm.all and concurrency = 4`}, nil, 2},
+		{nil, []string{`engine.vllm.all["a,0"]`}, 4},
+		{nil, []string{"engine.vllm.all"}, 6},
+		{nil, []string{"engine.vllm"}, 6},
 	} {
-		var onlys, targets []string
-		if tt.only != "" {
-			onlys = []string{tt.only}
-		} else {
-			targets = []string{tt.target}
-		}
-		s, err := ParseSelection(onlys, targets)
-		if err != nil {
-			t.Fatal(err)
-		}
 		p := plan()
-		if err := p.Select(s); (err == nil) != (tt.cells > 0) || err == nil && p.Count().Cells != tt.cells {
-			t.Errorf("%s%s picks %d cells, %v; want %d", tt.only, tt.target, p.Count().Cells, err, tt.cells)
+		s, err := ParseSelection(tt.only, tt.targets)
+		if err := errors.Join(err, p.Select(s)); err != nil || p.Count().Cells != tt.cells {
+			t.Errorf("%q %q picks %d cells, %v; want %d", tt.only, tt.targets, p.Count().Cells, err, tt.cells)
 		}
 	}
 }

@@ -35,10 +35,9 @@ func (p *Plan) identify(known map[string]results.Known) {
 		first := nameless(equal[text], names, known)
 		for i, d := range equal[text] {
 			if i == first {
-				*d = *d.called("")
-			} else {
-				*d = *d.called(names[i])
+				names[i] = ""
 			}
+			*d = *d.called(names[i])
 		}
 	}
 	for _, d := range p.Deployments {
@@ -91,20 +90,19 @@ func nameless(equal []*Deployment, names []string, known map[string]results.Know
 
 // called is the deployment under the name that tells it from its twins; "" for none.
 func (d *Deployment) called(name string) *Deployment {
+	id := func(identity map[string]string) string {
+		if name != "" {
+			identity[twin] = name
+		}
+		return hash(canonical(identity))
+	}
 	out := *d
 	out.Identity = maps.Clone(d.Identity)
-	if name != "" {
-		out.Identity[twin] = name
-	}
-	out.ID = hash(canonical(out.Identity))
+	out.ID = id(out.Identity)
 	if ref, err := origin.ParseRef(d.Engine.Image); err == nil && ref.Digest != "" && ref.Tag != "" {
 		unpinned := *d.Engine
 		unpinned.Image = ref.Name() + ":" + ref.Tag
-		tagged := engines.Fingerprint(&unpinned)
-		if name != "" {
-			tagged[twin] = name
-		}
-		out.byTag, out.digest = hash(canonical(tagged)), ref.Digest
+		out.byTag, out.digest = id(engines.Fingerprint(&unpinned)), ref.Digest
 	}
 	return &out
 }
