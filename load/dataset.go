@@ -1,7 +1,6 @@
 package load
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -15,11 +14,6 @@ const (
 	Conversation = "conversation"  // conversations of several turns
 	Trace        = "trace"         // requests with timestamps (Mooncake's JSONL), replayed
 )
-
-// DatasetKinds lists the data set kinds in the order in which help names them.
-func DatasetKinds() []string {
-	return []string{Random, SharedPrefix, ShareGPT, Text, JSONL, Conversation, Trace}
-}
 
 // The two meanings that range_ratio has: vLLM and SGLang use the same word for
 // different ranges.
@@ -52,16 +46,6 @@ type Dataset struct {
 	TokenizerSHA256 string  `json:"tokenizer_sha256,omitempty"`  // of that file, 64 hex digits; empty: whatever is there
 }
 
-// OwnOutputs reports whether the data set itself says how long answers are, so
-// that a workload need not.
-func (d Dataset) OwnOutputs() bool {
-	switch d.Kind {
-	case ShareGPT, JSONL, Conversation, Trace:
-		return true
-	}
-	return false
-}
-
 // Ranged reports whether lengths are drawn from a range.
 func (d Dataset) Ranged() bool {
 	switch {
@@ -71,19 +55,6 @@ func (d Dataset) Ranged() bool {
 		return *d.RangeRatio != 0
 	}
 	return *d.RangeRatio != 1
-}
-
-// WithoutServer says why prompts of the data set cannot be made where no server is.
-func (d Dataset) WithoutServer() error {
-	switch d.Kind {
-	case Conversation, Trace:
-		return fmt.Errorf("a data set of kind %q is no batch of prompts", d.Kind)
-	case ShareGPT, Text, JSONL:
-		if d.Tokenizer == "" {
-			return fmt.Errorf("no server is there to count the tokens of a data set of kind %q: name the model's tokenizer in it, tokenizer = \"tokenizer.json\"", d.Kind)
-		}
-	}
-	return nil
 }
 
 // Source is what a data set that is read from files was made of, for the

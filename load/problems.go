@@ -130,32 +130,6 @@ func (w Workload) sending(p *problems) {
 	}
 }
 
-// problems reports what is wrong with a data set.
-func (d Dataset) problems(p *problems) {
-	known := slices.Contains(DatasetKinds(), d.Kind)
-	p.add(!known, "dataset.kind", "data set kind %q is not known: write one of %s", d.Kind, strings.Join(DatasetKinds(), ", "))
-	p.add((d.Kind == Random || d.Kind == Text) && d.InputTokens < 1, "dataset.input_tokens", "input tokens %d: at least 1 is needed", d.InputTokens)
-	p.add(d.InputTokens < 0 && d.Kind != Random && d.Kind != Text, "dataset.input_tokens", "%d: it cannot be a negative number", d.InputTokens)
-	if d.Kind == SharedPrefix {
-		for _, n := range []struct {
-			field string
-			value int
-		}{{"groups", d.Groups}, {"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens}, {"question_tokens", d.QuestionTokens}} {
-			p.add(n.value < 1, "dataset."+n.field, "%s %d: at least 1 is needed", strings.ReplaceAll(n.field, "_", " "), n.value)
-		}
-		p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups", "%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
-	}
-	p.add(known && d.Kind != Random && d.Kind != SharedPrefix && d.Path == "", "dataset.path", "a data set of kind %q: a path is needed, it is read from a file", d.Kind)
-	p.add(d.OutputTokens < 0, "dataset.output_tokens", "%d: it cannot be a negative number", d.OutputTokens)
-	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero", d.Slowdown)
-	for _, c := range []struct{ name, value string }{{"convention", d.Convention}, {"filter", d.Filter}} {
-		p.add(c.value != "" && c.value != ConventionSGLang && c.value != ConventionVLLM, "dataset."+c.name, "%s %q: write %q or %q", c.name, c.value, ConventionSGLang, ConventionVLLM)
-	}
-	if r := d.RangeRatio; r != nil {
-		p.add(!(*r >= 0 && *r <= 1), "dataset.range_ratio", "range ratio %v: it lies between 0 and 1", *r)
-	}
-}
-
 // Check is what is wrong with a data set, as one error.
 func (d Dataset) Check() error {
 	var all problems

@@ -49,7 +49,10 @@ func TestProblems(t *testing.T) {
 		"no questions":                 {func(w *Workload) { w.Dataset = shared; w.Dataset.QuestionTokens = 0 }, "dataset.question_tokens"},
 		"a range beyond":               {func(w *Workload) { w.Dataset.RangeRatio = ratio(2) }, "dataset.range_ratio"},
 		"an unknown convention":        {func(w *Workload) { w.Dataset.Convention = "hf" }, "dataset.convention"},
-		"an unknown filter":            {func(w *Workload) { w.Dataset.Filter = "hf" }, "dataset.filter"},
+		"an unknown filter":            {func(w *Workload) { w.Dataset = Dataset{Kind: ShareGPT, Path: "x"}; w.Dataset.Filter = "hf" }, "dataset.filter"},
+		"a filter of random":           {func(w *Workload) { w.Dataset.Filter = ConventionVLLM }, "dataset.filter"},
+		"groups of a trace":            {func(w *Workload) { w.Dataset = Dataset{Kind: Trace, Path: "x", Groups: 2} }, "dataset.groups"},
+		"a tokenizer of a trace":       {func(w *Workload) { w.Dataset = Dataset{Kind: Trace, Path: "x", Tokenizer: "t"} }, "dataset.tokenizer"},
 		"a slowdown that is none":      {func(w *Workload) { w.Dataset = Dataset{Kind: Trace, Path: "x", Slowdown: math.NaN()} }, "dataset.slowdown"},
 	} {
 		w := good

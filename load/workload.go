@@ -36,8 +36,8 @@ func (w Workload) CheckExtraBody() error {
 // a tokenizer.json: text that is cut to a length and sent as text, as chat wants
 // it, has to be put together again from its tokens.
 func (w Workload) NeedsTokenizerFile() bool {
-	d := w.Dataset
-	return w.Endpoint == Chat && d.InputTokens > 0 && (d.Kind == Text || d.Kind == ShareGPT)
+	k, _ := w.Dataset.kind()
+	return w.Endpoint == Chat && w.Dataset.InputTokens > 0 && k.cut
 }
 
 // Workload is what is sent and how, and everything that its numbers depend on

@@ -144,6 +144,9 @@ func (b *benchFlags) asDatasetHas(w *load.Workload) {
 	if d.Kind != load.ShareGPT {
 		d.Filter = ""
 	}
+	if d.Kind != load.Random {
+		d.Convention = ""
+	}
 }
 
 // idle turns away flags that would do nothing beside the others: who writes one wants
@@ -159,22 +162,13 @@ func idle(said func(string) bool, w *load.Workload) error {
 	if said("convention") && !said("range-ratio") {
 		return usage("--convention says what --range-ratio means, so it goes with that")
 	}
-	files := []string{load.ShareGPT, load.Text, load.JSONL, load.Conversation, load.Trace}
-	for _, f := range []struct {
-		names, kinds []string
-	}{
-		{[]string{"groups", "prompts-per-group", "prefix-tokens", "question-tokens"}, []string{load.SharedPrefix}},
-		{[]string{"path"}, files},
-		{[]string{"sha256"}, files},
-		{[]string{"filter"}, []string{load.ShareGPT}},
-		{[]string{"slowdown"}, []string{load.Trace}},
-		{[]string{"input-tokens"}, []string{load.Random, load.Text, load.ShareGPT}},
-		{[]string{"range-ratio"}, []string{load.Random, load.SharedPrefix}},
+	for _, member := range []string{
+		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer",
+		"filter", "slowdown", "input_tokens", "range_ratio", "convention",
 	} {
-		for _, name := range f.names {
-			if said(name) && !slices.Contains(f.kinds, w.Dataset.Kind) {
-				return usage("--%s does nothing with --dataset %s: it is for %s", name, w.Dataset.Kind, strings.Join(f.kinds, ", "))
-			}
+		name, kinds := strings.ReplaceAll(member, "_", "-"), load.KindsWith(member)
+		if said(name) && !slices.Contains(kinds, w.Dataset.Kind) {
+			return usage("--%s does nothing with --dataset %s: it is for %s", name, w.Dataset.Kind, strings.Join(kinds, ", "))
 		}
 	}
 	return nil

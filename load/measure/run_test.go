@@ -293,7 +293,7 @@ func TestBadJobs(t *testing.T) {
 		{func(w *load.Workload) { w.Dataset.Kind = load.ShareGPT }, "a path is needed"},
 		{func(w *load.Workload) { w.Dataset.Kind, w.Dataset.Path = load.ShareGPT, "no/such.json" }, "open data set file such.json: no such file or directory"},
 		{func(w *load.Workload) { w.Dataset.Kind = load.SharedPrefix }, "groups 0"},
-		{func(w *load.Workload) { w.Dataset.Filter = "hf" }, `filter "hf"`},
+		{func(w *load.Workload) { w.Dataset.Filter = "hf" }, `a data set of kind "random" has none: it is for sharegpt`},
 		{func(w *load.Workload) { w.Stages = []load.Stage{{Duration: 1, Rate: 1}} }, "go without them"},
 		{func(w *load.Workload) { w.Requests, w.Stages = 0, []load.Stage{{Rate: 1}} }, "stage 1: its duration is 0s"},
 		{func(w *load.Workload) { w.Requests, w.Stages = 0, []load.Stage{{Duration: 1}} }, "stage 1: one of rate and concurrency"},
