@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"hclbench/engines"
@@ -142,22 +143,13 @@ func checkPace(b *block, d *draft) bool {
 		b.err(rate.at, "Two paces", "Each stage says its rate. Remove rate, or the stages.")
 		good = false
 	}
-	if stages.said() && concurrency.said() && stagesInFlight(d.Workload) {
+	inFlight := func(s load.Stage) bool { return s.Concurrency > 0 }
+	if concurrency.said() && slices.ContainsFunc(d.Workload.Stages, inFlight) {
 		b.err(stages.at, "Two paces",
 			"Each stage says its concurrency, and the load block says another. Remove one.")
 		good = false
 	}
 	return good
-}
-
-// stagesInFlight reports whether a stage says a concurrency.
-func stagesInFlight(w load.Workload) bool {
-	for _, s := range w.Stages {
-		if s.Concurrency > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // Bench is what an offline cell runs instead of a load on a server. The error says,

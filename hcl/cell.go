@@ -46,7 +46,7 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 }
 
 const (
-	axisBelow      = "The axis %q has no value here: an axis can refer to those above it, in a zip block to those above the block."
+	axisBelow      = "The axis %q has no value here: it refers to those above it, in a zip block to those above the block."
 	noMatrix       = "Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }"
 	noAxis         = "The matrix of benchmark %q has no axis %q.%s"
 	noAxisInEngine = "Benchmark %q names this engine, but its matrix has no axis %q.%s"

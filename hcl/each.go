@@ -218,7 +218,7 @@ func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 	case len(keys) == 0:
 		s.err(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.address)
 	case bare && slices.Contains(d.typ.argumentNames(true), key):
-		s.err(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which one you mean: %[1]s[%[3]q].%[4]s",
+		s.err(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
 			d.address, d.typ.name, keys[0], key)
 	default:
 		hint := didYouMean(key, keys, nil)

@@ -95,7 +95,7 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 // shortFlag is so short that another flag is always near.
 const shortFlag = 6
 
-const secretInList = "Everybody on host.%[2]s can read the sensitive value in %[1]s in the list of processes. Better give it in env.%[3]s"
+const secretInList = "Everybody on host.%[2]s can read a sensitive value in %[1]s, by ps. Better give it in env.%[3]s"
 
 // warnOfShownSecrets is about secrets that an engine gets on its command line.
 func (b *block) warnOfShownSecrets(e *engines.Engine) {

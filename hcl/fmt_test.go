@@ -64,7 +64,8 @@ func FuzzFormat(f *testing.F) {
 	}
 	for _, s := range []string{
 		"", "\n", "#", "a=1//x", "a = 1 /* x */\n", "a=<<-E\n  x ${ 1+1 }\n  E\n", "a=\"${b}%{if c}d%{endif}\"\n",
-		"a = [\n1,\n2, # two\n]\nbb = 3 # three\n", "x \"y\" {\r\n a = 1\r\n}\r\n", "a=-1\nb=!c\nd=e?f:g\nh=i.*.j[0]\n", "a={for k,v in b:k=>v...if c}\n",
+		"a = [\n1,\n2, # two\n]\nbb = 3 # three\n", "x \"y\" {\r\n a = 1\r\n}\r\n",
+		"a=-1\nb=!c\nd=e?f:g\nh=i.*.j[0]\n", "a={for k,v in b:k=>v...if c}\n",
 	} {
 		f.Add([]byte(s))
 	}

@@ -64,7 +64,8 @@ func FuzzLoad(f *testing.F) {
 		}
 		lines := bytes.Count(text, []byte("\n")) + 1
 		for _, x := range p.List() {
-			if x.File != "lab.hcl" || x.Start.Byte < 0 || x.Start.Byte > x.End.Byte || x.End.Byte > len(text) || x.Start.Line < 1 || x.End.Line > lines {
+			if x.File != "lab.hcl" || x.Start.Byte < 0 || x.Start.Byte > x.End.Byte || x.End.Byte > len(text) ||
+				x.Start.Line < 1 || x.End.Line > lines {
 				t.Errorf("problem points outside of the file (%d bytes, %d lines): %+v", len(text), lines, x)
 			}
 			if strings.TrimSpace(x.Summary) == "" || strings.TrimSpace(x.Detail) == "" {

@@ -219,7 +219,7 @@ func lasting[D time.Duration | load.Duration](least, most time.Duration) of[D] {
 
 // word is one of a few texts.
 func word[T ~string](allowed ...T) of[T] {
-	known := plainTexts(allowed)
+	known := mapped(allowed, func(s T) string { return string(s) })
 	want := inWords(quoted(known), "or")
 	return parsed(want, want, func(s string) (T, error) {
 		if !slices.Contains(known, s) {

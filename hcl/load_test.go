@@ -79,7 +79,8 @@ dataset "random" "d" {
 
 // vllm is an engine that says more.
 func vllm(name, more string) string {
-	return "engine \"vllm\" \"" + name + "\" {\n  host = host.h\n  model = model.m\n  image = \"vllm/vllm-openai:v0.11.0\"\n" + more + "\n}\n"
+	return "engine \"vllm\" \"" + name +
+		"\" {\n  host = host.h\n  model = model.m\n  image = \"vllm/vllm-openai:v0.11.0\"\n" + more + "\n}\n"
 }
 
 // benchmarkOf is a benchmark with the given matrices and more arguments.
@@ -282,7 +283,8 @@ func TestNullInObjects(t *testing.T) {
 }
 `+benchmarkOf(`matrix { engine = [engine.vllm.child] }`, ""), Vars{})
 	e := c.Benchmarks[0].Cells[0].Engine
-	if want := []provision.EnvVar{{Name: "X", Value: provision.Plain("x")}}; !cmp.Equal(e.Env, want, cmp.AllowUnexported(provision.Text{})) || len(e.Flags) != 0 {
+	if want := []provision.EnvVar{{Name: "X", Value: provision.Plain("x")}}; !cmp.Equal(e.Env, want,
+		cmp.AllowUnexported(provision.Text{})) || len(e.Flags) != 0 {
 		t.Errorf("env %v and flags %v, want X=x and none", e.Env, e.Flags)
 	}
 }
@@ -475,7 +477,8 @@ engine "trtllm" "a" {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys := shown.GetAttr("keys"); keys.GetAttr("outer").AsString() != `hunter"2` || !keys.GetAttr("list").Index(cty.NumberIntVal(1)).RawEquals(cty.NumberIntVal(31337)) {
+	if keys := shown.GetAttr("keys"); keys.GetAttr("outer").AsString() != `hunter"2` ||
+		!keys.GetAttr("list").Index(cty.NumberIntVal(1)).RawEquals(cty.NumberIntVal(31337)) {
 		t.Errorf("the engine reads %#v", keys)
 	}
 	if v, ok := e.Flag("stream-interval"); !ok || v != "10" {
@@ -561,7 +564,8 @@ func TestSensitiveProblems(t *testing.T) {
 		variable(`default = "hunter2"`) + `locals { a = [for x in [var.key] : tonumber(x)] }`,
 		variable(`default = "hunter2"`) + `locals { a = file(var.key) }`,
 		variable(`default = "hunter2"`) + "host \"h\" {\n  address = \"x\"\n  gpus = var.key\n  jump = var.key\n}",
-		variable(`default = "hunter2"`) + "engine \"external\" \"h\" {\n  url = var.key\n  env = { (var.key) = 1, A = [var.key] }\n  flags = { a = [[var.key]] }\n  command = [[var.key]]\n}",
+		variable(`default = "hunter2"`) +
+			"engine \"external\" \"h\" {\n  url = var.key\n  env = { (var.key) = 1, A = [var.key] }\n  flags = { a = [[var.key]] }\n  command = [[var.key]]\n}",
 	} {
 		_, p := loadText(t, s, Vars{})
 		if !p.HasErrors() {
@@ -573,12 +577,14 @@ func TestSensitiveProblems(t *testing.T) {
 		}
 		for _, text := range []string{printed(t, p), string(out)} {
 			// The name of a function is not a value.
-			if strings.Contains(strings.ReplaceAll(strings.ToLower(text), `no function \"hunter2\"`, ""), "hunter2") && !strings.Contains(s, "hunter2(") {
+			if strings.Contains(strings.ReplaceAll(strings.ToLower(text), `no function \"hunter2\"`, ""),
+				"hunter2") && !strings.Contains(s, "hunter2(") {
 				t.Errorf("a message shows the secret of\n%s\n%s", s, text)
 			}
 		}
 	}
-	_, p := loadText(t, "variable \"key\" {\n  type = list(number)\n  sensitive = true\n}", Vars{Values: []string{"key=[hunter2", "kye=hunter2"}})
+	_, p := loadText(t, "variable \"key\" {\n  type = list(number)\n  sensitive = true\n}",
+		Vars{Values: []string{"key=[hunter2", "kye=hunter2"}})
 	if text := printed(t, p); strings.Contains(text, "hunter2") {
 		t.Errorf("a message shows the secret:\n%s", text)
 	}
@@ -649,17 +655,20 @@ host "bastion" {
 `, Vars{Env: []string{"HOME=/home/me"}})
 	want := &provision.Host{
 		Name: "gpu", Description: "eight of them", Address: "gpu1.example.com:2222", User: "ubuntu",
-		IdentityFile: "/home/me/.ssh/id_ed25519", HostKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f",
-		GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}, Runtime: provision.Process,
+		IdentityFile: "/home/me/.ssh/id_ed25519",
+		HostKey:      "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f",
+		GPUs:         provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}, Runtime: provision.Process,
 		Docker: "/run/user/1000/docker.sock", ImageFrom: provision.FromCaller, PricePerHour: 27.5, Pos: "lab.hcl:2",
 		Require: &provision.Require{
-			Driver: provision.Versions{{Op: ">=", Version: "6.10"}, {Op: "<", Version: "7"}}, ROCm: provision.Versions{{Op: "=", Version: "6.3.1"}},
+			Driver:    provision.Versions{{Op: ">=", Version: "6.10"}, {Op: "<", Version: "7"}},
+			ROCm:      provision.Versions{{Op: "=", Version: "6.3.1"}},
 			GPUMemory: 192e9, Memory: 1.5e12, DiskFree: 900e9, IdleGPUs: true, NUMABalancing: new(bool),
 		},
 		Prepare: &provision.Prepare{PowerCap: 600, LockClocks: 1900, NUMABalancing: new(bool), ECC: new(true)},
 		Jump: &provision.Host{
 			Name: "bastion", Address: "203.0.113.1", Runtime: provision.Docker, ImageFrom: provision.FromRegistry, Pos: "lab.hcl:30",
-			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me", Runtime: provision.Docker, Pos: "lab.hcl:32"},
+			Jump: &provision.Host{Name: "me@203.0.113.2:22", Address: "203.0.113.2:22", User: "me",
+				Runtime: provision.Docker, Pos: "lab.hcl:32"},
 		},
 	}
 	if diff := cmp.Diff(want, c.Hosts[0]); diff != "" {

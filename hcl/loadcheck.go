@@ -88,7 +88,7 @@ func placeOf(b *block, field string) (hcl.Range, bool) {
 
 const (
 	sglangsOwn    = "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q."
-	veryLongInput = "A prompt of %d tokens and an answer of %d make %d, a lot for a model. Say it in the flags of %s, to have it checked."
+	veryLongInput = "A prompt of %d tokens and an answer of %d make %d, which few models take. Say the limit in the flags of %s."
 )
 
 // warnOfPace is about times and rates that hardly anybody means.

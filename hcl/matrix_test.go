@@ -106,13 +106,15 @@ reference "by hand" {
 `, ""), Vars{})
 	want := []Reference{
 		{
-			Name: "published 2025-03", Source: "https://example.com", Columns: []string{"engine", "concurrency", "tput", "version", "note"}, Pos: "lab.hcl:20",
+			Name: "published 2025-03", Source: "https://example.com", Columns: []string{"engine", "concurrency",
+				"tput", "version", "note"}, Pos: "lab.hcl:20",
 			Rows: []map[string]any{
 				{"engine": "sglang", "concurrency": int64(4), "tput": 12.5, "version": "0.4.3"},
 				{"engine": "vllm", "concurrency": int64(8), "tput": 1000.0, "version": "007", "note": "x"},
 			},
 		},
-		{Name: "by hand", Columns: []string{"z", "a", "b", "c"}, Pos: "lab.hcl:24", Rows: []map[string]any{{"z": 1.5, "a": true}, {"c": "c"}}},
+		{Name: "by hand", Columns: []string{"z", "a", "b", "c"}, Pos: "lab.hcl:24", Rows: []map[string]any{{"z": 1.5,
+			"a": true}, {"c": "c"}}},
 	}
 	if diff := cmp.Diff(want, c.Benchmarks[0].References); diff != "" {
 		t.Errorf("references (-want +got):\n%s", diff)
@@ -146,7 +148,8 @@ benchmark "staged" {
 	if diff := cmp.Diff(wantStages, c.Benchmarks[1].Cells[0].Workload.Stages); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)
 	}
-	if w := c.Benchmarks[0].Cells[0].Workload; w.Dataset != (load.Dataset{Kind: load.Trace, Path: "trace.jsonl", Slowdown: 2}) || !w.NoStream {
+	if w := c.Benchmarks[0].Cells[0].Workload; w.Dataset != (load.Dataset{Kind: load.Trace, Path: "trace.jsonl",
+		Slowdown: 2}) || !w.NoStream {
 		t.Errorf("workload = %+v", w)
 	}
 }
@@ -157,7 +160,8 @@ func TestLoadFrom(t *testing.T) {
 	for _, tt := range []struct{ name, argument, want string }{
 		{"listens on its host alone", "", "listens on 127.0.0.1 only"},
 		{"said so", `flags = { host = "localhost" }`, "listens on localhost only"},
-		{"published on its host alone", "flags = { host = \"0.0.0.0\" }\n  container { network = \"bridge\" }", "open to its own host only"},
+		{"published on its host alone", "flags = { host = \"0.0.0.0\" }\n  container { network = \"bridge\" }",
+			"open to its own host only"},
 		{"on one address", `flags = { host = "10.0.0.5" }`, ""},
 		{"on all", `flags = { host = "0.0.0.0" }`, ""},
 		{"by a command that tells nothing", `command = ["serve", "8000"]`, ""},
@@ -182,7 +186,8 @@ benchmark "b" {
 }
 `, Vars{})
 		said := printed(t, p)
-		if tt.want == "" && p.HasErrors() || tt.want != "" && (!strings.Contains(said, tt.want) || !strings.Contains(said, "load.from") && !strings.Contains(said, "host.client")) {
+		if tt.want == "" && p.HasErrors() || tt.want != "" && (!strings.Contains(said, tt.want) ||
+			!strings.Contains(said, "load.from") && !strings.Contains(said, "host.client")) {
 			t.Errorf("%s: want %q, got\n%s", tt.name, tt.want, said)
 		}
 	}

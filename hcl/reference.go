@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,7 +92,7 @@ func (s *scope) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 			values.at(root) // there is something, if only an empty object
 		}
 	}
-	for _, address := range sortedAddresses(found) {
+	for _, address := range slices.Sorted(maps.Keys(found)) {
 		d := found[address]
 		root, _, _ := strings.Cut(address, ".")
 		at := values.at(root)

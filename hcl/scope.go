@@ -1,9 +1,7 @@
 package hcl
 
 import (
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -204,6 +202,3 @@ func (i *instance) asObject() cty.Value {
 	}
 	return cty.ObjectVal(attrs)
 }
-
-// sortedAddresses are the addresses of things, in order.
-func sortedAddresses(found map[string]*declared) []string { return slices.Sorted(maps.Keys(found)) }

@@ -63,7 +63,8 @@ engine "vllm" "box" {
 			t.Errorf("%s still has a secret:\n%s", name, file)
 		}
 	}
-	for _, want := range []string{`description = "stays" # (sensitive), too`, `HF_TOKEN = var.token`, `OTHER = sensitive("(sensitive)")`, `PLAIN = "shown" }`, `api_key = "(sensitive)"`, `given = "(sensitive)"`} {
+	for _, want := range []string{`description = "stays" # (sensitive), too`, `HF_TOKEN = var.token`,
+		`OTHER = sensitive("(sensitive)")`, `PLAIN = "shown" }`, `api_key = "(sensitive)"`, `given = "(sensitive)"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the text lacks %q:\n%s", want, all)
 		}

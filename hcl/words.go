@@ -48,10 +48,6 @@ func ticked(names []string) []string {
 	return mapped(names, func(s string) string { return "`" + s + "`" })
 }
 
-func plainTexts[T ~string](names []T) []string {
-	return mapped(names, func(s T) string { return string(s) })
-}
-
 func mapped[T any](list []T, do func(T) string) []string {
 	out := make([]string, len(list))
 	for i, x := range list {
