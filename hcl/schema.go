@@ -1,8 +1,6 @@
 package hcl
 
-import (
-	"slices"
-)
+import "slices"
 
 // blockType is a block of the language, as data: what may stand in it, what it
 // becomes, and what is checked of it. docs/language.md is held to it. A new block
@@ -171,7 +169,7 @@ func (t *blockType) ofKind(kind string) *blockType {
 // ownKinds reports whether the first label of such a block is a kind.
 func (t *blockType) ownKinds() bool { return len(t.labels) > 0 && t.labels[0].kinds != nil }
 
-// isGroup reports whether such a block may have for_each.
+// takesForEach reports whether such a block may be made several times.
 func (t *blockType) takesForEach() bool {
 	_, ok := t.argument("for_each")
 	return ok && t.free == nil
