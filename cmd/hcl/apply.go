@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
-	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -35,8 +34,12 @@ func applyVerb(t *console) *cobra.Command {
 }
 
 func runApply(ctx context.Context, t *console, o applyOptions) error {
-	anew := func(cfg *hcl.Config) (*plan.Plan, error) { return plan.New(cfg, plan.Options{}), nil }
-	w, err := o.prepare(ctx, t, "apply", anew)
+	w, err := o.prepare(ctx, t, "apply", func(w *work) (*plan.Plan, error) {
+		if w.selection.Empty() { // there is nothing to be found wrong
+			return new(plan.Plan), nil
+		}
+		return plan.New(w.cfg, plan.Options{}), nil
+	})
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,8 @@ func doubts(rows []results.Row, said bool) error {
 	var why []string
 	for _, r := range rows {
 		if v := r.Verdict(); v.Verdict != load.Valid {
-			why = append(why, fmt.Sprintf("the measurement is %s: %s", v.Verdict, strings.Join(slices.Concat(v.Texts(), r.Summary.ErrorSamples), "; ")))
+			reasons := strings.Join(slices.Concat(v.Texts(), r.Summary.ErrorSamples), "; ")
+			why = append(why, fmt.Sprintf("the measurement is %s: %s", v.Verdict, reasons))
 		}
 	}
 	switch {
@@ -180,7 +181,8 @@ func wantsText(w load.Workload, s *load.Summary) string {
 // benchText prints each measurement, and all of them together.
 func benchText(w io.Writer, rows []results.Row) error {
 	t := rows[0].Job.Target
-	if _, err := fmt.Fprintf(w, "%-19s %s at %s\n", "Model", cmp.Or(plain.Line(t.Model), "not said"), strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", ")); err != nil {
+	urls := strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", ")
+	if _, err := fmt.Fprintf(w, "%-19s %s at %s\n", "Model", cmp.Or(plain.Line(t.Model), "not said"), urls); err != nil {
 		return err
 	}
 	for i, r := range rows {

@@ -43,12 +43,16 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.StringVar(&d.Kind, "dataset", load.Random, "what prompts are made of: "+strings.Join(load.DatasetKinds(), ", "))
 	f.StringVar(&d.Path, "path", "", "the data set's `file`, or for text a folder")
 	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
-	f.StringVar(&d.Tokenizer, "tokenizer", "", "the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
-	f.StringVar(&d.Filter, "filter", load.ConventionSGLang, "which conversations of sharegpt count: as in sglang's benchmark, or in vllm's")
+	f.StringVar(&d.Tokenizer, "tokenizer", "",
+		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
+	f.StringVar(&d.Filter, "filter", load.ConventionSGLang,
+		"which conversations of sharegpt count: as in sglang's benchmark, or in vllm's")
 	f.IntVar(&d.InputTokens, "input-tokens", 1024, "length of each prompt; of sharegpt as recorded, if not given")
-	f.IntVar(&w.OutputTokens, "output-tokens", 128, "tokens asked for per request; as the data set says, if it does and this is not given")
+	f.IntVar(&w.OutputTokens, "output-tokens", 128,
+		"tokens asked for per request; as the data set says, if it does and this is not given")
 	f.Float64Var(&b.rangeRatio, "range-ratio", 1, "vary the lengths, in the sense of --convention")
-	f.StringVar(&d.Convention, "convention", load.ConventionSGLang, "what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
+	f.StringVar(&d.Convention, "convention", load.ConventionSGLang,
+		"what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
 	f.IntVar(&d.Groups, "groups", 0, "shared-prefix: how many beginnings there are")
 	f.IntVar(&d.PromptsPerGroup, "prompts-per-group", 0, "shared-prefix: how many prompts begin with each")
 	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning")
@@ -66,7 +70,9 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.DurationVar(&b.warmup, "warmup", 0, "this much of the run's beginning does not count")
 	f.DurationVar(&b.cooldown, "cooldown", 0, "this much of its end does not count")
 	f.IntVar(&b.repeat, "repeat", 1, "measure so many times, each with prompts of its own")
-	f.StringSliceVar(&b.slo, "slo", nil, "bounds of good requests, `METRIC=DURATION`, and with a percentile of all, as in ttft_p99=5s: "+strings.Join(load.ObjectiveMetrics(), ", "))
+	f.StringSliceVar(&b.slo, "slo", nil,
+		"bounds of good requests, `METRIC=DURATION`, and with a percentile of all, as in ttft_p99=5s: "+
+			strings.Join(load.ObjectiveMetrics(), ", "))
 
 	f.BoolVar(&b.stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")

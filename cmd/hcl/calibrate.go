@@ -130,7 +130,8 @@ func concluded(c calibrate.Calibration) string {
 	l := c.Limits
 	text := ""
 	if l.Streams > 0 {
-		text = fmt.Sprintf("The generator was right up to %d streams and up to %.0f events/s: p99 of TTFT to %.1f ms, p99 of ITL to %.2f ms.\n",
+		text = fmt.Sprintf("The generator was right up to %d streams and up to %.0f events/s: "+
+			"p99 of TTFT to %.1f ms, p99 of ITL to %.2f ms.\n",
 			l.Streams, l.Events, l.TTFTError, l.ITLError)
 	}
 	if !l.Bounded {

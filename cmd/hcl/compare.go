@@ -37,7 +37,8 @@ func compareVerb(t *console) *cobra.Command {
 	o.lab.addStore(c)
 	o.lab.add(c)
 	f := c.Flags()
-	f.StringArrayVar(&o.metrics, "metric", report.DefaultMetrics(), "compare this `metric`, named as in hcl report --csv; may be repeated")
+	f.StringArrayVar(&o.metrics, "metric", report.DefaultMetrics(),
+		"compare this `metric`, named as in hcl report --csv; may be repeated")
 	words(c, "metric", report.DefaultMetrics()...)
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")

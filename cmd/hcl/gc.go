@@ -19,7 +19,8 @@ type gcOptions struct {
 	dry   bool
 	keep  int
 	older span
-	said  func(flag string) bool // on the command line
+	kept  bool // keep is meant
+	aged  bool // older is meant
 }
 
 func gcVerb(t *console) *cobra.Command {
@@ -28,7 +29,9 @@ func gcVerb(t *console) *cobra.Command {
 		o.lab.named(args)
 		return runGC(ctx, t, o)
 	})
-	c.PreRun = func(c *cobra.Command, _ []string) { o.said = c.Flags().Changed }
+	c.PreRun = func(c *cobra.Command, _ []string) {
+		o.kept, o.aged = c.Flags().Changed("keep"), c.Flags().Changed("older-than")
+	}
 	o.lab.addStore(c)
 	c.Flags().BoolVar(&o.dry, "dry-run", false, "only say what would go")
 	c.Flags().IntVar(&o.keep, "keep", 0, "also runs beyond the newest `N` of which every cell was measured again")
@@ -40,7 +43,7 @@ func runGC(ctx context.Context, t *console, o gcOptions) error {
 	if o.older < 0 {
 		return usage("--older-than must be at least 0, such as 30d")
 	}
-	if o.keep < 1 && o.said("keep") {
+	if o.keep < 1 && o.kept {
 		return usage("--keep must be at least 1, the newest run")
 	}
 	store, lab, err := o.lab.results(ctx, t)
@@ -52,7 +55,7 @@ func runGC(ctx context.Context, t *console, o gcOptions) error {
 		return usage("%s has the results of several labs, and %s has no lab: name the one whose results may go", store.Name(), o.lab.path)
 	}
 	which := results.Outdated{Keep: o.keep, Lab: lab}
-	if o.said("older-than") {
+	if o.aged {
 		which.Before = time.Now().Add(-time.Duration(o.older))
 	}
 	found, err := store.Litter(ctx, which)

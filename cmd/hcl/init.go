@@ -32,17 +32,19 @@ type template struct {
 }
 
 func templateList() []template {
+	const here = `  1. hcl plan     what would be started and measured
+  2. hcl apply    do it: well under a minute
+  3. hcl report   what came out`
+	const onGPU = `  1. Write your GPU into lab.hclvars.
+  2. hcl plan     what would be started and measured
+  3. hcl apply    do it`
 	const onBox = `  1. Write your box into lab.hclvars.
   2. hcl rehearse --speed 20   the whole run on this machine, simulated
   3. hcl plan                  what would be started and measured
   4. hcl apply                 do it`
 	return []template{
-		{"rehearsal", "two simulated engines on this machine; no GPU, no Docker", templates, "templates/rehearsal", `  1. hcl plan     what would be started and measured
-  2. hcl apply    do it: well under a minute
-  3. hcl report   what came out`},
-		{"local", "vLLM on this machine, which has one GPU and Docker", templates, "templates/local", `  1. Write your GPU into lab.hclvars.
-  2. hcl plan     what would be started and measured
-  3. hcl apply    do it`},
+		{"rehearsal", "two simulated engines on this machine; no GPU, no Docker", templates, "templates/rehearsal", here},
+		{"local", "vLLM on this machine, which has one GPU and Docker", templates, "templates/local", onGPU},
 		{"h200", "SGLang and vLLM on a box with 8 H200", examples.Skeletons, "skeleton-8xh200", onBox},
 		{"mi300x", "SGLang and vLLM on a box with 8 MI300X", examples.Skeletons, "skeleton-8xmi300x", onBox},
 	}

@@ -87,7 +87,8 @@ func (n *notices) event(e apply.Event) {
 	for _, one := range n.all {
 		if slices.Contains(one.On, hcl.NoticeIdle) {
 			n.idle[e.Host] = append(n.idle[e.Host], time.AfterFunc(one.Idle, func() {
-				n.to(one, hcl.NoticeIdle, notice{Host: e.Host, Text: fmt.Sprintf("host %s is paid for and has had nothing to do for %s", e.Host, one.Idle)})
+				text := fmt.Sprintf("host %s is paid for and has had nothing to do for %s", e.Host, one.Idle)
+				n.to(one, hcl.NoticeIdle, notice{Host: e.Host, Text: text})
 			}))
 		}
 	}

@@ -124,7 +124,8 @@ type againFlags struct{ rerun, strictFacts bool }
 
 func (f *againFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.rerun, "rerun", false, "measure again what is up to date")
-	c.Flags().BoolVar(&f.strictFacts, "strict-facts", false, "measure again what was measured on a host that is no longer as it was: another driver, machine, setting")
+	c.Flags().BoolVar(&f.strictFacts, "strict-facts", false,
+		"measure again what was measured on a host that is no longer as it was: another driver, machine, setting")
 }
 
 // options are what a plan has to know of earlier measurements; there may be no store yet.

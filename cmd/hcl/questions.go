@@ -85,10 +85,13 @@ func line(r io.Reader) (string, error) {
 	}
 }
 
+const keyEncrypted = "the key %s is encrypted and there is no terminal to ask for its passphrase; " +
+	"add it to the SSH agent with: ssh-add %[1]s"
+
 // passphrase asks for that of a key.
 func (t *console) passphrase(ctx context.Context, file string) (string, error) {
 	if !terminal(t.in) {
-		return "", fmt.Errorf("the key %s is encrypted and there is no terminal to ask for its passphrase; add it to the SSH agent with: ssh-add %s", file, file)
+		return "", fmt.Errorf(keyEncrypted, file)
 	}
 	defer t.questions.alone()()
 	if ctx.Err() != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hclbench/hcl"
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/sim"
@@ -34,8 +33,9 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 	if !(o.speed >= slowest && o.speed <= fastest) { // no number is neither
 		return usage("--speed is how many times faster than real the rehearsal runs: a number from %v to %v", slowest, fastest)
 	}
-	simulated := func(cfg *hcl.Config) (*plan.Plan, error) { return plan.Rehearse(cfg, o.speed, freePort) }
-	w, err := o.prepare(ctx, t, "rehearse", simulated)
+	w, err := o.prepare(ctx, t, "rehearse", func(w *work) (*plan.Plan, error) {
+		return plan.Rehearse(w.cfg, o.speed, freePort)
+	})
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,8 @@ type tableFlags struct {
 
 func (f *tableFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.wide, "wide", false, "leave no column out to fit the terminal")
-	c.Flags().StringSliceVar(&f.columns, "columns", nil, "show these `metrics`, named as in --csv; else the lab's, or those that matter most")
+	c.Flags().StringSliceVar(&f.columns, "columns", nil,
+		"show these `metrics`, named as in --csv; else the lab's, or those that matter most")
 }
 
 func (f *tableFlags) check() error {

@@ -37,7 +37,9 @@ func newest(rows []results.Row) []results.Row {
 // byOthers are measurements by other labs in a shared store, of cells that a lab asks for
 // and has not measured itself: what one has measured is up to date for all. own selects
 // what the lab has of its own, which is rows.
-func byOthers(ctx context.Context, store *results.Store, own results.Query, rows []results.Row, planned []report.Planned) ([]results.Row, error) {
+func byOthers(
+	ctx context.Context, store *results.Store, own results.Query, rows []results.Row, planned []report.Planned,
+) ([]results.Row, error) {
 	if own.Lab == "" || own.Rehearsed {
 		return nil, nil
 	}

@@ -55,9 +55,12 @@ type runPage struct {
 	token      string // asked for; empty on loopback
 }
 
+const nothingFromElsewhere = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; " +
+	"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
-	head.Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	head.Set("Content-Security-Policy", nothingFromElsewhere)
 	head.Set("Cache-Control", "no-store")
 	head.Set("Referrer-Policy", "no-referrer") // the link may hold the token
 	head.Set("X-Content-Type-Options", "nosniff")
