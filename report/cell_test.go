@@ -3,6 +3,8 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -131,5 +133,47 @@ func TestCellOfOthers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestMembers: what is known of an engine on two hosts is told of both.
+func TestMembers(t *testing.T) {
+	r := row("vllm.pair", 16, 240, 27.33)
+	d := &r.Deployment
+	facts := func(gpu string) json.RawMessage {
+		return json.RawMessage(`{"os":"` + gpu + `-os","gpus":[{"name":"` + gpu + `"}]}`)
+	}
+	d.ID, d.Started, d.Ready, d.Stopped = "d1", start.Add(-time.Minute), 60, start.Add(time.Hour)
+	d.SetMembers([]results.Member{
+		{Role: "prefill", Host: "one", GPUs: "8xH200", GPUCount: 8, Price: 30, Facts: facts("H200"), Command: []string{"serve", "prefill"}},
+		{Role: "decode", Host: "two", GPUs: "8xB200", GPUCount: 8, Price: 50, Facts: facts("B200"), Command: []string{"serve", "decode"}},
+		{Role: "decode", Rank: 1, Host: "two", GPUs: "8xB200", GPUCount: 8, Price: 50, Facts: facts("B200"), Command: []string{"join"}},
+	})
+	var cell, page strings.Builder
+	if err := errors.Join(Cell(&cell, r, nil), HTML(&page, []results.Row{r}, About{})); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Member              prefill 0, rank 0 on one, 8xH200", "Command of decode 0, rank 1 join\n", "H200-os", "B200-os"} {
+		if !strings.Contains(cell.String(), want) {
+			t.Errorf("no %q in\n%s", want, cell.String())
+		}
+	}
+	for _, want := range []string{"decode 0, rank 1 on two, 8xB200", "Command of prefill 0, rank 0", "H200-os", "B200-os"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	var spent []string
+	for _, s := range Spent([]results.Row{r}) {
+		spent = append(spent, fmt.Sprintf("%s %g %g", s.Host, s.Price, s.Held))
+	}
+	if got, want := strings.Join(spent, ", "), "one 30 3660, two 50 3660"; got != want {
+		t.Errorf("spent on %s, want %s", got, want)
+	}
+	if got, want := gpusSeen(&r), "1 × B200, 1 × H200"; got != want {
+		t.Errorf("GPUs seen: %s, want %s", got, want)
+	}
+	if in := inputsOf(&r); in["host one: os"] != "H200-os" || in["host two: os"] != "B200-os" {
+		t.Errorf("what went in: %v", in)
 	}
 }
