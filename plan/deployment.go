@@ -51,13 +51,7 @@ func deployment(e *engines.Engine) *Deployment {
 
 // ToDo returns the cells that are to be measured.
 func (d *Deployment) ToDo() []*Cell {
-	var todo []*Cell
-	for _, c := range d.Cells {
-		if c.Status != Done {
-			todo = append(todo, c)
-		}
-	}
-	return todo
+	return slices.DeleteFunc(slices.Clone(d.Cells), func(c *Cell) bool { return c.Status == Done })
 }
 
 // starts is how often the engine is started when all goes well: once to serve,
