@@ -55,27 +55,32 @@ func sglang() Tool {
 		percentiles: func(s load.Stats) []string {
 			return slices.DeleteFunc(percentiles(s), func(p string) bool { return p != "90" && p != "95" && p != "99" })
 		},
-		after: "concurrency accept_length max_output_tokens_per_s max_concurrent_requests cache_report",
-		head: []blockRow{
-			{"Backend:", "backend", asSpelt},
-			{"Traffic request rate:", "request_rate", asSpelt},
-			{"Max request concurrency:", "max_concurrency", orNotSet},
-			{"Successful requests:", "completed", whole},
-			{"Benchmark duration (s):", "duration", hundredth},
-			{"Total input tokens:", "total_input_tokens", whole},
-			{"Total input text tokens:", "total_input_text_tokens", whole},
-			{"Total generated tokens:", "total_output_tokens", whole},
-			{"Total generated tokens (retokenized):", "total_output_tokens_retokenized", whole},
-			{"Request throughput (req/s):", "request_throughput", hundredth},
-			{"Input token throughput (tok/s):", "input_throughput", hundredth},
-			{"Output token throughput (tok/s):", "output_throughput", hundredth},
-			{"Peak output token throughput (tok/s):", "max_output_tokens_per_s", hundredth},
-			{"Peak concurrent requests:", "max_concurrent_requests", whole},
-			{"Total token throughput (tok/s):", "total_throughput", hundredth},
-			{"Concurrency:", "concurrency", hundredth},
-			{"Accept length:", "accept_length", hundredth},
-		},
+		after:    "concurrency accept_length max_output_tokens_per_s max_concurrent_requests cache_report",
+		head:     sglangRows(),
 		readLoad: readSGLang,
+	}
+}
+
+// sglangRows are the rows of its block before the latencies.
+func sglangRows() []blockRow {
+	return []blockRow{
+		{"Backend:", "backend", asSpelt},
+		{"Traffic request rate:", "request_rate", asSpelt},
+		{"Max request concurrency:", "max_concurrency", orNotSet},
+		{"Successful requests:", "completed", whole},
+		{"Benchmark duration (s):", "duration", hundredth},
+		{"Total input tokens:", "total_input_tokens", whole},
+		{"Total input text tokens:", "total_input_text_tokens", whole},
+		{"Total generated tokens:", "total_output_tokens", whole},
+		{"Total generated tokens (retokenized):", "total_output_tokens_retokenized", whole},
+		{"Request throughput (req/s):", "request_throughput", hundredth},
+		{"Input token throughput (tok/s):", "input_throughput", hundredth},
+		{"Output token throughput (tok/s):", "output_throughput", hundredth},
+		{"Peak output token throughput (tok/s):", "max_output_tokens_per_s", hundredth},
+		{"Peak concurrent requests:", "max_concurrent_requests", whole},
+		{"Total token throughput (tok/s):", "total_throughput", hundredth},
+		{"Concurrency:", "concurrency", hundredth},
+		{"Accept length:", "accept_length", hundredth},
 	}
 }
 
