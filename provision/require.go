@@ -1,8 +1,8 @@
 package provision
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -64,7 +64,7 @@ func (v Versions) Allow(version string) bool {
 	have, ok := versionNumbers(version)
 	for _, b := range v {
 		want, _ := versionNumbers(b.Version)
-		c := compareVersions(have, want)
+		c := slices.Compare(have, want)
 		if !ok || !map[string]bool{">=": c >= 0, ">": c > 0, "<=": c <= 0, "<": c < 0, "=": c == 0}[b.Op] {
 			return false
 		}
@@ -72,7 +72,8 @@ func (v Versions) Allow(version string) bool {
 	return true
 }
 
-// versionNumbers are the numbers that a version begins with: 550, 144, 3.
+// versionNumbers are the numbers that a version begins with, without zeros at the end:
+// 550, 144, 3.
 func versionNumbers(s string) (numbers []int, ok bool) {
 	for part := range strings.SplitSeq(s, ".") {
 		digits := part[:len(part)-len(strings.TrimLeft(part, "0123456789"))]
@@ -85,21 +86,9 @@ func versionNumbers(s string) (numbers []int, ok bool) {
 			break
 		}
 	}
-	return numbers, len(numbers) > 0
-}
-
-func compareVersions(a, b []int) int {
-	for i := range max(len(a), len(b)) {
-		var x, y int
-		if i < len(a) {
-			x = a[i]
-		}
-		if i < len(b) {
-			y = b[i]
-		}
-		if c := cmp.Compare(x, y); c != 0 {
-			return c
-		}
+	known := len(numbers) > 0
+	for len(numbers) > 0 && numbers[len(numbers)-1] == 0 {
+		numbers = numbers[:len(numbers)-1]
 	}
-	return 0
+	return numbers, known
 }

@@ -20,8 +20,8 @@ func WantError(t *testing.T, err, kind error, texts ...string) {
 	}
 }
 
-// Do runs a shell command on the host as root; it has to succeed.
-func (h *Host) Do(t *testing.T, command string) {
+// Do runs a shell command on a host as root; it has to succeed.
+func Do(t *testing.T, h *Host, command string) {
 	t.Helper()
 	if out, err := h.Command("sh", "-c", command).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out)

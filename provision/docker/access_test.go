@@ -34,13 +34,13 @@ func TestDockerAccess(t *testing.T) {
 
 	// With a socket of the login's own, as a daemon without root has.
 	const own = "/run/user/61000/docker.sock"
-	h.Do(t, "mkdir -p /run/user/61000 && chown ada "+h.Socket+" && ln -s "+h.Socket+" "+own)
+	testhost.Do(t, h, "mkdir -p /run/user/61000 && chown ada "+h.Socket+" && ln -s "+h.Socket+" "+own)
 	c := New(reachtest.Dial(t, host(h, ""), reachtest.Strict(h)), nil)
 	works(c, own)
 	if _, address, err := c.Access(t.Context()); err != nil || address != own {
 		t.Errorf("DockerAccess = %q, %v", address, err)
 	}
-	h.Do(t, "rm "+own)
+	testhost.Do(t, h, "rm "+own)
 	works(New(reachtest.Dial(t, host(h, h.Socket), reachtest.Strict(h)), nil), h.Socket)
 	works(New(reachtest.Dial(t, host(h, system), reachtest.Strict(h)), nil), "sudo -n docker -H unix://"+system+" system dial-stdio")
 

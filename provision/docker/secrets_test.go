@@ -18,7 +18,7 @@ func TestSecrets(t *testing.T) {
 	h, c := dockerHost(t, "")
 	h.PushEngine(t, image, nil)
 	mustPull(t, c, image)
-	h.Do(t, "install -m 755 "+testhost.HCL(t)+" "+h.Home+"/hcl")
+	testhost.Do(t, h, "install -m 755 "+testhost.HCL(t)+" "+h.Home+"/hcl")
 	c.HideSecrets("/root/hcl")
 	ct := server("secret")
 	ct.Env = []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("s3cret")}, {Name: "SEEN", Value: provision.Plain("yes")}}

@@ -115,11 +115,7 @@ func (d *Daemon) groupIDs(ctx context.Context, names []string) ([]string, error)
 	if len(names) == 0 {
 		return nil, nil
 	}
-	words := make([]string, len(names))
-	for i, n := range names {
-		words[i] = plain.Quote(n)
-	}
-	out, err := d.conn.Run(ctx, "getent group "+strings.Join(words, " "), nil)
+	out, err := d.conn.Run(ctx, "getent group "+reach.Words(names), nil)
 	var failed *reach.CommandError
 	const someNotFound = 2
 	if err != nil && !(errors.As(err, &failed) && failed.ExitCode == someNotFound) {

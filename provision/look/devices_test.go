@@ -47,7 +47,7 @@ func TestDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Do(t, "install -m 755 "+hcl+" "+h.Home+"/hcl")
+	testhost.Do(t, h, "install -m 755 "+hcl+" "+h.Home+"/hcl")
 	for out, want := range map[string]string{
 		string(root): "",
 		reachtest.Run(t, reachtest.Connect(t, h), "~/hcl "+DevicesVerb): "/dev/kfd cannot be opened: permission denied",
