@@ -24,7 +24,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"hclbench/origin"
-	"hclbench/provision"
+	"hclbench/plain"
 )
 
 const (
@@ -267,7 +267,7 @@ func (m *modelCache) fits(room int64) error {
 		return fmt.Errorf("ask for room on the disk: %w", err)
 	}
 	if free := int64(disk.Bavail) * int64(disk.Bsize); free < room {
-		return fmt.Errorf("%s still takes %s, and the disk of %s has %s free: make room, or give the model a cache on another disk", m.repo, provision.Bytes(room), m.dir, provision.Bytes(free))
+		return fmt.Errorf("%s still takes %s, and the disk of %s has %s free: make room, or give the model a cache on another disk", m.repo, plain.Bytes(room), m.dir, plain.Bytes(free))
 	}
 	return nil
 }

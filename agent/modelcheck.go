@@ -21,7 +21,6 @@ import (
 
 	"hclbench/origin"
 	"hclbench/plain"
-	"hclbench/provision"
 	"hclbench/provision/reach"
 )
 
@@ -242,7 +241,7 @@ func checkWeights(name string, size int64, head []byte) error {
 		end = max(end, tensor.DataOffsets[1])
 	}
 	if want := 8 + int64(length) + end; size != want {
-		return fmt.Errorf("has %s of %s", provision.Bytes(size), provision.Bytes(want))
+		return fmt.Errorf("has %s of %s", plain.Bytes(size), plain.Bytes(want))
 	}
 	return nil
 }

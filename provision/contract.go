@@ -116,17 +116,6 @@ const bytesPerGB = 1_000_000_000 // sizes are shown as data sheets have them
 
 func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/bytesPerGB) }
 
-// Bytes is a size for people: "688.6 GB", "3.1 MB", "12 bytes".
-func Bytes(n int64) string {
-	switch {
-	case n >= bytesPerGB:
-		return gigabytes(n)
-	case n >= 1e6:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
 func orNone(s string) string { return cmp.Or(s, "none") }
 
 func (c *contract) docker() {

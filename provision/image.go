@@ -1,6 +1,10 @@
 package provision
 
-import "fmt"
+import (
+	"fmt"
+
+	"hclbench/plain"
+)
 
 // ImageFrom says who fetches a host's images.
 type ImageFrom string
@@ -52,5 +56,5 @@ func (r ImageRoom) Lack(image string) string {
 	return fmt.Sprintf("%s has layers of %s still to come, which unpack to %s at least, and %s has %s free: "+
 		"see `docker system df`, and make room with `docker image prune --all`, "+
 		"or keep Docker's data on another disk (data-root in /etc/docker/daemon.json)",
-		image, Bytes(r.Pull), Bytes(r.Disk), r.Path, Bytes(r.Free))
+		image, plain.Bytes(r.Pull), plain.Bytes(r.Disk), r.Path, plain.Bytes(r.Free))
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hclbench/plain"
 	"io/fs"
 	"os"
 	"path"
@@ -12,8 +13,6 @@ import (
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
-
-	"hclbench/provision"
 )
 
 // uploadSFTP copies a file over one session with sshd's file transfer.
@@ -118,9 +117,9 @@ func explainSFTP(client *sftp.Client, folder string, size int64, err error) erro
 	case disk.Files > 0 && disk.Favail == 0:
 		return fmt.Errorf("the disk with %s is full: it takes no more files (%w)", folder, err)
 	case disk.Bavail*disk.Frsize < uint64(max(size, 1)):
-		free := provision.Bytes(int64(disk.Bavail * disk.Frsize))
+		free := plain.Bytes(int64(disk.Bavail * disk.Frsize))
 		return fmt.Errorf("the disk with %s is full: it has %s free, of %s that are needed (%w)",
-			folder, free, provision.Bytes(size), err)
+			folder, free, plain.Bytes(size), err)
 	}
 	return fmt.Errorf("the host does not say why; a quota may be used up (%w)", err)
 }
