@@ -13,7 +13,6 @@ import (
 )
 
 func variableBlock() *blockType {
-	const types = "`string`, `number`, `bool`, `list(…)`, `set(…)`, `map(…)`, `object({…})`, `tuple([…])`, `any`"
 	return &blockType{
 		name: "variable", labels: []label{{what: "name", form: identifier}}, root: "var",
 		args: []argument{
