@@ -128,7 +128,8 @@ func beyond(r Rung, steps []Step) bool {
 // of such loads, and of easier ones.
 func (r Rung) workload() load.Workload {
 	return load.Workload{
-		Dataset: load.Dataset{Kind: load.Random, InputTokens: inputTokens}, OutputTokens: max(int(r.Round/r.ITL), 2), IgnoreEOS: true,
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: inputTokens}, OutputTokens: max(int(r.Round/r.ITL),
+			2), IgnoreEOS: true,
 		Endpoint: load.Completions, Concurrency: r.Streams, Requests: rounds * r.Streams, Timeout: load.Duration(time.Minute),
 	}
 }
@@ -145,7 +146,8 @@ func (r Rung) measure(ctx context.Context, start Engine) (s Step, err error) {
 			err = e
 		}
 	}()
-	job := load.Job{Target: load.Target{BaseURL: url, Model: sim.DefaultModel}, Workload: r.workload(), Percentiles: []float64{50, 99}}
+	job := load.Job{Target: load.Target{BaseURL: url, Model: sim.DefaultModel}, Workload: r.workload(),
+		Percentiles: []float64{50, 99}}
 	result, err := measure.Run(ctx, job, nil)
 	if err != nil {
 		return s, err
@@ -186,7 +188,8 @@ func (s *Step) compare(got *load.Summary, truth sim.Truth) {
 		}
 	}
 	because(got.Failed > 0, "%d of %d requests failed: %q", got.Failed, got.Requests, got.ErrorSamples)
-	because(got.Failed == 0 && got.OutputTokens != truth.CompletionTokens, "%d tokens were counted, and %d sent", got.OutputTokens, truth.CompletionTokens)
+	because(got.Failed == 0 && got.OutputTokens != truth.CompletionTokens, "%d tokens were counted, and %d sent",
+		got.OutputTokens, truth.CompletionTokens)
 	because(math.Abs(s.TTFTp99) > maxTTFTError, "TTFT p99 is off by %.1f ms", s.TTFTp99)
 	limit := max(maxITLError, maxITLOfITL*float64(s.ITL)/1e6)
 	because(math.Abs(s.ITLp99) > limit, "ITL p99 is off by %.1f ms", s.ITLp99)

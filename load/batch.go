@@ -36,5 +36,6 @@ func (b Batch) Fingerprint() map[string]string {
 // Prompts is a job that makes the prompts of the batch, as token ids wherever they are
 // known. It is not to be sent.
 func (b Batch) Prompts(seed uint64) Job {
-	return Job{Seed: seed, Workload: Workload{Dataset: b.Dataset, Requests: b.Requests, OutputTokens: b.OutputTokens, Endpoint: Completions}}
+	return Job{Seed: seed, Workload: Workload{Dataset: b.Dataset, Requests: b.Requests, OutputTokens: b.OutputTokens,
+		Endpoint: Completions}}
 }

@@ -73,11 +73,14 @@ func (c *contradictions) throughput(s Summary) {
 		stated, count float64
 	}{
 		{[]string{"request_throughput"}, "a request throughput", s.RequestThroughput, float64(s.Completed)},
-		{[]string{"input_throughput", "total_throughput"}, "an input throughput", s.InputThroughput, float64(s.InputTokens)},
-		{[]string{"output_throughput", "total_throughput"}, "an output throughput", s.OutputThroughput, float64(s.OutputTokens)},
+		{[]string{"input_throughput", "total_throughput"}, "an input throughput", s.InputThroughput,
+			float64(s.InputTokens)},
+		{[]string{"output_throughput", "total_throughput"}, "an output throughput", s.OutputThroughput,
+			float64(s.OutputTokens)},
 	} {
 		if is := t.count / s.Duration; apart(t.stated, is, rounding) {
-			c.add(t.metrics, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s", t.name, t.stated, t.count, s.Duration, is)
+			c.add(t.metrics, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s", t.name, t.stated, t.count,
+				s.Duration, is)
 		}
 	}
 }
@@ -85,7 +88,8 @@ func (c *contradictions) throughput(s Summary) {
 // latencies holds each against itself and the others.
 func (c *contradictions) latencies(s Summary) {
 	if s.TTFT.Count > 0 && s.E2EL.Count > 0 && s.TTFT.Mean > s.E2EL.Mean {
-		c.add([]string{"ttft", "e2el"}, "the first token comes after %.2f ms on average, and the last after %.2f ms", s.TTFT.Mean, s.E2EL.Mean)
+		c.add([]string{"ttft", "e2el"}, "the first token comes after %.2f ms on average, and the last after %.2f ms",
+			s.TTFT.Mean, s.E2EL.Mean)
 	}
 	for _, t := range []struct {
 		name string
@@ -103,12 +107,14 @@ func (c *contradictions) latencies(s Summary) {
 	}
 	outputs := float64(s.OutputTokens / n)
 	if sum := s.TTFT.Mean + (outputs-1)*s.TPOT.Mean; apart(s.E2EL.Mean, sum, MaxLittle) {
-		c.add([]string{"ttft", "tpot", "e2el"}, "a mean E2EL of %.2f ms is given, and a TTFT of %.2f ms with %.0f times a TPOT of %.2f ms make %.2f ms",
+		c.add([]string{"ttft", "tpot", "e2el"},
+			"a mean E2EL of %.2f ms is given, and a TTFT of %.2f ms with %.0f times a TPOT of %.2f ms make %.2f ms",
 			s.E2EL.Mean, s.TTFT.Mean, outputs-1, s.TPOT.Mean, sum)
 	}
 	// Some tools count a gap before the end of a stream, too.
 	if outputs > 1/MaxLittle && s.ITL.Mean > 0 && s.ITL.Mean < (1-MaxLittle)*s.TPOT.Mean-halfCent {
-		c.add([]string{"tpot", "itl"}, "a mean ITL of %.2f ms is given, and it cannot be below the TPOT of %.2f ms", s.ITL.Mean, s.TPOT.Mean)
+		c.add([]string{"tpot", "itl"}, "a mean ITL of %.2f ms is given, and it cannot be below the TPOT of %.2f ms",
+			s.ITL.Mean, s.TPOT.Mean)
 	}
 }
 
@@ -126,7 +132,10 @@ func (s Stats) disorder() string {
 		}
 	}
 	points = slices.DeleteFunc(points, func(p point) bool { return p.value <= 0 }) // not given
-	slices.SortFunc(points, func(a, b point) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.at, b.at),
+			cmp.Compare(a.name, b.name))
+	})
 	for i := 1; i < len(points); i++ {
 		if a, b := points[i-1], points[i]; a.value > b.value+halfCent && a.at < b.at {
 			return fmt.Sprintf("the %s of %.2f ms is above the %s of %.2f ms", a.name, a.value, b.name, b.value)

@@ -27,23 +27,31 @@ const (
 // Dataset says what prompts are made of. Which members mean something depends on
 // the kind.
 type Dataset struct {
-	Kind        string   `json:"kind"`                   // one of [DatasetKinds]
-	InputTokens int      `json:"input_tokens,omitempty"` // prompt length: random, text; of sharegpt, an exact cut, 0: as recorded
-	RangeRatio  *float64 `json:"range_ratio,omitempty"`  // of prompts and outputs, as with both peers; nil: every one is exactly as long as asked
-	Convention  string   `json:"convention,omitempty"`   // what RangeRatio means; empty means [ConventionSGLang]
-	Seed        uint64   `json:"seed,omitempty"`         // mixed into every cell's own seed
+	Kind string `json:"kind"` // one of [DatasetKinds]
+	// prompt length: random, text; of sharegpt, an exact cut, 0: as recorded
+	InputTokens int `json:"input_tokens,omitempty"`
+	// of prompts and outputs, as with both peers; nil: every one is exactly as long as asked
+	RangeRatio *float64 `json:"range_ratio,omitempty"`
+	Convention string   `json:"convention,omitempty"` // what RangeRatio means; empty means [ConventionSGLang]
+	Seed       uint64   `json:"seed,omitempty"`       // mixed into every cell's own seed
 
-	Groups          int     `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
-	PromptsPerGroup int     `json:"prompts_per_group,omitempty"` // shared-prefix
-	PrefixTokens    int     `json:"prefix_tokens,omitempty"`     // shared-prefix: length of a beginning
-	QuestionTokens  int     `json:"question_tokens,omitempty"`   // shared-prefix: length of what follows it
-	Path            string  `json:"path,omitempty"`              // of the file, or for text the folder, relative to the lab's directory
-	SHA256          string  `json:"sha256,omitempty"`            // of the file, 64 hex digits; empty: whatever is there
-	Filter          string  `json:"filter,omitempty"`            // sharegpt: which conversations count, [ConventionSGLang] or [ConventionVLLM]
-	OutputTokens    int     `json:"output_tokens,omitempty"`     // sharegpt: an exact cut of the answers; 0: as recorded
-	Slowdown        float64 `json:"slowdown,omitempty"`          // trace: times between requests are multiplied by this; 0 means 1
-	Tokenizer       string  `json:"tokenizer,omitempty"`         // path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
-	TokenizerSHA256 string  `json:"tokenizer_sha256,omitempty"`  // of that file, 64 hex digits; empty: whatever is there
+	Groups          int `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
+	PromptsPerGroup int `json:"prompts_per_group,omitempty"` // shared-prefix
+	PrefixTokens    int `json:"prefix_tokens,omitempty"`     // shared-prefix: length of a beginning
+	QuestionTokens  int `json:"question_tokens,omitempty"`   // shared-prefix: length of what follows it
+	// of the file, or for text the folder, relative to the lab's directory
+	Path   string `json:"path,omitempty"`
+	SHA256 string `json:"sha256,omitempty"` // of the file, 64 hex digits; empty: whatever is there
+	// sharegpt: which conversations count, [ConventionSGLang] or [ConventionVLLM]
+	Filter string `json:"filter,omitempty"`
+	// sharegpt: an exact cut of the answers; 0: as recorded
+	OutputTokens int `json:"output_tokens,omitempty"`
+	// trace: times between requests are multiplied by this; 0 means 1
+	Slowdown float64 `json:"slowdown,omitempty"`
+	// path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
+	Tokenizer string `json:"tokenizer,omitempty"`
+	// of that file, 64 hex digits; empty: whatever is there
+	TokenizerSHA256 string `json:"tokenizer_sha256,omitempty"`
 }
 
 // Ranged reports whether lengths are drawn from a range.
@@ -60,15 +68,17 @@ func (d Dataset) Ranged() bool {
 // Source is what a data set that is read from files was made of, for the
 // results.
 type Source struct {
-	Tokenizer string   `json:"tokenizer,omitempty"` // who counted: "tokenizer.json sha256:…", "server" or "none"
-	SHA256    string   `json:"sha256,omitempty"`    // of the file that was read
-	Prompts   int      `json:"prompts,omitempty"`   // different ones that there were to send; of conversations, how many; 0: not known
-	LeftOut   int      `json:"left_out,omitempty"`  // by the filter, or as too short, before there were enough
-	Bad       int      `json:"bad,omitempty"`       // entries of the file that could not be used
-	BadLines  []string `json:"bad_lines,omitempty"` // the first few of them, and why
-	Repeated  int      `json:"repeated,omitempty"`  // requests with a prompt that an earlier one had
-	Warmed    int      `json:"warmed,omitempty"`    // different prompts, or conversations, that were measured and that the warm-up had sent before
-	Measured  int      `json:"measured,omitempty"`  // of so many; 0 where Warmed is
+	Tokenizer string `json:"tokenizer,omitempty"` // who counted: "tokenizer.json sha256:…", "server" or "none"
+	SHA256    string `json:"sha256,omitempty"`    // of the file that was read
+	// different ones that there were to send; of conversations, how many; 0: not known
+	Prompts  int      `json:"prompts,omitempty"`
+	LeftOut  int      `json:"left_out,omitempty"`  // by the filter, or as too short, before there were enough
+	Bad      int      `json:"bad,omitempty"`       // entries of the file that could not be used
+	BadLines []string `json:"bad_lines,omitempty"` // the first few of them, and why
+	Repeated int      `json:"repeated,omitempty"`  // requests with a prompt that an earlier one had
+	// different prompts, or conversations, that were measured and that the warm-up had sent before
+	Warmed   int `json:"warmed,omitempty"`
+	Measured int `json:"measured,omitempty"` // of so many; 0 where Warmed is
 }
 
 // Inputs returns the paths that the data set reads, as they are written: a path

@@ -27,8 +27,10 @@ var recorded = []string{"sha256", "tokenizer", "tokenizer_sha256"}
 // kinds are all of them, in the order in which help names them.
 var kinds = []kind{
 	{name: Random, needs: []string{"input_tokens"}, may: []string{"range_ratio", "convention"}},
-	{name: SharedPrefix, needs: []string{"groups", "prompts_per_group", "prefix_tokens", "question_tokens"}, may: []string{"range_ratio"}},
-	{name: ShareGPT, needs: []string{"path"}, may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
+	{name: SharedPrefix, needs: []string{"groups", "prompts_per_group", "prefix_tokens", "question_tokens"},
+		may: []string{"range_ratio"}},
+	{name: ShareGPT, needs: []string{"path"},
+		may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
 	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
 	{name: Conversation, needs: []string{"path"}, may: recorded, ownOutputs: true, noBatch: true},
@@ -103,12 +105,15 @@ func (d Dataset) problems(p *problems) {
 	if known {
 		for _, member := range slices.Sorted(maps.Keys(d.members())) {
 			common := member == "kind" || member == "seed"
-			p.add(!common && !k.has(member), "dataset."+member, "a data set of kind %q has none: it is for %s", d.Kind, inWords(KindsWith(member)))
+			p.add(!common && !k.has(member), "dataset."+member, "a data set of kind %q has none: it is for %s",
+				d.Kind, inWords(KindsWith(member)))
 		}
 	}
-	p.add(slices.Contains(k.needs, "path") && d.Path == "", "dataset.path", "a data set of kind %q: a path is needed, it is read from a file", d.Kind)
+	p.add(slices.Contains(k.needs, "path") && d.Path == "", "dataset.path",
+		"a data set of kind %q: a path is needed, it is read from a file", d.Kind)
 	for _, c := range []struct{ name, value string }{{"convention", d.Convention}, {"filter", d.Filter}} {
-		p.add(k.has(c.name) && c.value != "" && c.value != ConventionSGLang && c.value != ConventionVLLM, "dataset."+c.name,
+		p.add(k.has(c.name) && c.value != "" && c.value != ConventionSGLang && c.value != ConventionVLLM,
+			"dataset."+c.name,
 			"%s %q: write %q or %q", c.name, c.value, ConventionSGLang, ConventionVLLM)
 	}
 }
@@ -120,7 +125,8 @@ func (d Dataset) numbers(p *problems, k kind) {
 		value  int
 	}{
 		{"input_tokens", d.InputTokens}, {"output_tokens", d.OutputTokens}, {"groups", d.Groups},
-		{"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens}, {"question_tokens", d.QuestionTokens},
+		{"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens},
+		{"question_tokens", d.QuestionTokens},
 	} {
 		if slices.Contains(k.needs, n.member) {
 			p.add(n.value < 1, "dataset."+n.member, "%s %d: at least 1 is needed", spaced(n.member), n.value)
@@ -130,7 +136,8 @@ func (d Dataset) numbers(p *problems, k kind) {
 	}
 	p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups",
 		"%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
-	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero", d.Slowdown)
+	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero",
+		d.Slowdown)
 	if r := d.RangeRatio; r != nil {
 		p.add(!(*r >= 0 && *r <= 1), "dataset.range_ratio", "range ratio %v: it lies between 0 and 1", *r)
 	}

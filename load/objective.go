@@ -118,7 +118,8 @@ func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 // at is the percentile that an objective is about, and of how many values: as the
 // summary has it or, where it does not show that percentile, from the records.
 func (s *Part) at(o Objective, own []float64, records []Record) (count int, value float64) {
-	stats := map[string]Stats{"ttft": s.TTFT, "tpot": s.TPOT, "itl": s.ITL, "e2el": s.E2EL, "normalized_latency": s.PerToken}[o.Metric]
+	stats := map[string]Stats{"ttft": s.TTFT, "tpot": s.TPOT, "itl": s.ITL, "e2el": s.E2EL,
+		"normalized_latency": s.PerToken}[o.Metric]
 	if v, ok := stats.Percentiles[percentileKey(o.Percentile)]; ok {
 		return stats.Count, v
 	}

@@ -67,47 +67,65 @@ func (w Workload) sizes(p *problems) {
 	for _, n := range []struct {
 		field string
 		value int
-	}{{"requests", w.Requests}, {"concurrency", w.Concurrency}, {"warmup_requests", w.Warmup}, {"output_tokens", w.OutputTokens}} {
+	}{
+		{"requests", w.Requests}, {"concurrency", w.Concurrency},
+		{"warmup_requests", w.Warmup}, {"output_tokens", w.OutputTokens},
+	} {
 		p.add(n.value < 0, n.field, "%d: it cannot be a negative number", n.value)
 	}
 	for _, d := range []struct {
 		field string
 		value Duration
-	}{{"duration", w.Duration}, {"timeout", w.Timeout}, {"stall", w.Stall}, {"ramp", w.Ramp}, {"warmup", w.CutBeginning}, {"cooldown", w.CutEnd}} {
+	}{
+		{"duration", w.Duration}, {"timeout", w.Timeout}, {"stall", w.Stall},
+		{"ramp", w.Ramp}, {"warmup", w.CutBeginning}, {"cooldown", w.CutEnd},
+	} {
 		p.add(d.value < 0, d.field, "%v: it cannot be a negative number", d.value)
 		p.add(d.value > Duration(longestRun), d.field, "%v is longer than a year", d.value)
 	}
-	p.add(w.OutputTokens == 0 && !w.Dataset.OwnOutputs(), "output_tokens", "output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be", w.Dataset.Kind)
-	p.add(!(w.Temperature >= 0) || math.IsInf(w.Temperature, 0), "temperature", "%v is no temperature: write 0 or more", w.Temperature)
+	p.add(w.OutputTokens == 0 && !w.Dataset.OwnOutputs(), "output_tokens",
+		"output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be", w.Dataset.Kind)
+	p.add(!(w.Temperature >= 0) || math.IsInf(w.Temperature, 0), "temperature",
+		"%v is no temperature: write 0 or more", w.Temperature)
 }
 
 // ending: something says when the run is over, and something of it is left.
 func (w Workload) ending(p *problems) {
 	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
-	p.add(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "requests", "neither requests nor duration says when to stop")
-	p.add(w.Duration > 0 && w.Duration < Duration(leastDuration), "duration", "in %v nothing is measured: write %v or more", w.Duration, leastDuration)
-	p.add(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages", "stages say how long a run takes and at which rate: requests, duration and rate go without them")
+	p.add(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "requests",
+		"neither requests nor duration says when to stop")
+	p.add(w.Duration > 0 && w.Duration < Duration(leastDuration), "duration",
+		"in %v nothing is measured: write %v or more", w.Duration, leastDuration)
+	p.add(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages",
+		"stages say how long a run takes and at which rate: requests, duration and rate go without them")
 	p.add(staged && traced, "stages", "a trace says when requests are sent, and so do stages")
 	if end := w.End(); end > 0 && w.CutBeginning >= 0 && w.CutEnd >= 0 && !traced {
-		p.add(time.Duration(w.CutBeginning+w.CutEnd) >= end, "warmup", "a warm-up of %v and a cool-down of %v leave nothing of a run of %v", w.CutBeginning, w.CutEnd, end)
+		p.add(time.Duration(w.CutBeginning+w.CutEnd) >= end, "warmup",
+			"a warm-up of %v and a cool-down of %v leave nothing of a run of %v", w.CutBeginning, w.CutEnd, end)
 	}
 }
 
 // pacing: something says how requests are sent.
 func (w Workload) pacing(p *problems) {
 	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
-	p.add(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "concurrency", "neither rate nor concurrency says how to send: write one of them")
+	p.add(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "concurrency",
+		"neither rate nor concurrency says how to send: write one of them")
 	p.add(!(w.Rate >= 0), "rate", "rate %v: it cannot be below zero", w.Rate)
 	p.add(!(w.Burstiness >= 0), "burstiness", "burstiness %v: it cannot be below zero", w.Burstiness)
-	p.add(w.Rate == Inf && w.Concurrency == 0 && w.Requests == 0, "rate", "all at once without an end: set requests or concurrency")
+	p.add(w.Rate == Inf && w.Concurrency == 0 && w.Requests == 0, "rate",
+		"all at once without an end: set requests or concurrency")
 	if w.Rate > 0 && w.Rate != Inf && w.Requests > 0 && w.Duration == 0 {
 		takes := float64(w.Requests) / float64(w.Rate)
-		p.add(takes > longestRun.Seconds(), "rate", "at %v requests per second %d requests take more than a year", w.Rate, w.Requests)
+		p.add(takes > longestRun.Seconds(), "rate", "at %v requests per second %d requests take more than a year",
+			w.Rate, w.Requests)
 	}
 	for i, s := range w.Stages {
-		p.add(s.Duration <= 0 || s.Duration > Duration(longestRun), "stages", "stage %d: its duration is %v", i+1, s.Duration)
-		p.add(!(s.Rate >= 0) || s.Concurrency < 0 || (s.Rate > 0) == (s.Concurrency > 0), "stages", "stage %d: one of rate and concurrency is needed, above zero", i+1)
-		p.add(s.Rate == Inf && w.Concurrency == 0, "stages", "stage %d: all at once without an end: set concurrency", i+1)
+		p.add(s.Duration <= 0 || s.Duration > Duration(longestRun), "stages", "stage %d: its duration is %v", i+1,
+			s.Duration)
+		p.add(!(s.Rate >= 0) || s.Concurrency < 0 || (s.Rate > 0) == (s.Concurrency > 0), "stages",
+			"stage %d: one of rate and concurrency is needed, above zero", i+1)
+		p.add(s.Rate == Inf && w.Concurrency == 0, "stages",
+			"stage %d: all at once without an end: set concurrency", i+1)
 	}
 }
 
@@ -115,18 +133,23 @@ func (w Workload) pacing(p *problems) {
 func (w Workload) sending(p *problems) {
 	known := slices.Contains(endpoints(), w.Endpoint)
 	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, strings.Join(endpoints(), ", "))
-	p.add(known && w.Dataset.Kind == Conversation && w.Endpoint != Chat, "endpoint", "a data set of kind %q needs the endpoint %q: a conversation is sent with all that was said before", Conversation, Chat)
+	p.add(known && w.Dataset.Kind == Conversation && w.Endpoint != Chat, "endpoint",
+		"a data set of kind %q needs the endpoint %q: a conversation is sent with all that was said before", Conversation, Chat)
 	p.add(w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "", "dataset.tokenizer",
-		"text that is cut to a length and sent to the endpoint %q is put together again by the model's own tokenizer.json: name it, or use another endpoint", Chat)
+		"text that is cut to a length and sent to the endpoint %q is put together again "+
+			"by the model's own tokenizer.json: name it, or use another endpoint", Chat)
 	if known && w.ExtraBody != "" {
 		err := w.CheckExtraBody()
 		p.add(err != nil, "extra_body", "%v", err)
 	}
 	for _, o := range w.SLO {
-		p.add(!slices.Contains(ObjectiveMetrics(), o.Metric), "slo", "SLO metric %q: write one of %s", o.Metric, strings.Join(ObjectiveMetrics(), ", "))
-		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100", o.Name())
+		p.add(!slices.Contains(ObjectiveMetrics(), o.Metric), "slo", "SLO metric %q: write one of %s", o.Metric,
+			strings.Join(ObjectiveMetrics(), ", "))
+		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100",
+			o.Name())
 		p.add(o.Max <= 0, "slo", "SLO %s: a bound of %v is met by nothing", o.Name(), o.Max)
-		p.add(w.NoStream && o.OfStream(), "slo", "SLO metric %q: without a stream there is no time to the first token", o.Metric)
+		p.add(w.NoStream && o.OfStream(), "slo",
+			"SLO metric %q: without a stream there is no time to the first token", o.Metric)
 	}
 }
 

@@ -55,18 +55,21 @@ type Record struct {
 	End       time.Duration `json:"end"`       // the answer was complete, or had failed
 	// Gaps are the times between successive content chunks, len = chunks−1. A run
 	// of millions of tokens keeps those of every second, fourth, … request.
-	Gaps         []time.Duration `json:"gaps,omitempty"`
-	Dropped      int             `json:"gaps_dropped,omitempty"` // gaps that were not kept: they are in the summary's ITL only
-	Merged       int             `json:"merged,omitempty"`       // content chunks that one read brought together with the one before: their gap is 0
-	InputTokens  int             `json:"input_tokens"`           // by the server's usage
-	OutputTokens int             `json:"output_tokens"`          // by the server's usage, never what was asked for
-	NoUsage      bool            `json:"no_usage,omitempty"`     // the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
-	AskedInput   int             `json:"asked_input"`            // length of the prompt that was made
-	AskedOutput  int             `json:"asked_output"`
-	Finish       string          `json:"finish,omitempty"` // "length", "stop"
-	Class        string          `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
-	Status       int             `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]
-	Error        string          `json:"error,omitempty"`  // with the response's body, shortened
+	Gaps []time.Duration `json:"gaps,omitempty"`
+	// gaps that were not kept: they are in the summary's ITL only
+	Dropped int `json:"gaps_dropped,omitempty"`
+	// content chunks that one read brought together with the one before: their gap is 0
+	Merged       int `json:"merged,omitempty"`
+	InputTokens  int `json:"input_tokens"`  // by the server's usage
+	OutputTokens int `json:"output_tokens"` // by the server's usage, never what was asked for
+	// the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
+	NoUsage     bool   `json:"no_usage,omitempty"`
+	AskedInput  int    `json:"asked_input"` // length of the prompt that was made
+	AskedOutput int    `json:"asked_output"`
+	Finish      string `json:"finish,omitempty"` // "length", "stop"
+	Class       string `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
+	Status      int    `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]
+	Error       string `json:"error,omitempty"`  // with the response's body, shortened
 }
 
 // OK reports whether the request succeeded.

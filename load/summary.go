@@ -46,9 +46,10 @@ type Figures struct {
 
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	AskedInput   int64 `json:"asked_input_tokens"`      // of completed requests
-	AskedOutput  int64 `json:"asked_output_tokens"`     // of completed requests
-	UsageMissing int   `json:"usage_missing,omitempty"` // completed requests whose stream brought no usage; counted by chunks
+	AskedInput   int64 `json:"asked_input_tokens"`  // of completed requests
+	AskedOutput  int64 `json:"asked_output_tokens"` // of completed requests
+	// completed requests whose stream brought no usage; counted by chunks
+	UsageMissing int `json:"usage_missing,omitempty"`
 
 	RequestThroughput float64 `json:"request_throughput"` // completed / duration
 	InputThroughput   float64 `json:"input_throughput"`   // tokens/s
@@ -66,9 +67,10 @@ type Figures struct {
 	// the concurrency cap not counted: the generator's own error.
 	SendLag Stats `json:"send_lag_ms"`
 
-	MeanConcurrency      float64 `json:"mean_concurrency"`       // Σ E2EL / duration
-	PeakConcurrency      int     `json:"peak_concurrency"`       // by sweep line
-	PeakOutputThroughput float64 `json:"peak_output_throughput"` // tokens in the best whole second; of less than a second, OutputThroughput
+	MeanConcurrency float64 `json:"mean_concurrency"` // Σ E2EL / duration
+	PeakConcurrency int     `json:"peak_concurrency"` // by sweep line
+	// tokens in the best whole second; of less than a second, OutputThroughput
+	PeakOutputThroughput float64 `json:"peak_output_throughput"`
 
 	// MergedChunks came in the same read as the chunk before, so that the gap
 	// between the two is not known. MergedShare is their share of all gaps.

@@ -43,28 +43,31 @@ func (w Workload) NeedsTokenizerFile() bool {
 // Workload is what is sent and how, and everything that its numbers depend on
 // besides the server. Its JSON form is part of a cell's identity.
 type Workload struct {
-	Dataset      Dataset     `json:"dataset"`
-	Requests     int         `json:"requests,omitempty"`    // how many are measured; 0: as many as fit in Duration
-	Duration     Duration    `json:"duration,omitempty"`    // stop sending after this; 0: after Requests
-	Concurrency  int         `json:"concurrency,omitempty"` // at most this many in flight; 0: no limit
-	Rate         Rate        `json:"rate,omitempty"`        // open loop; 0: closed loop by Concurrency
-	Burstiness   Rate        `json:"burstiness,omitempty"`  // gamma shape of the gaps: 1 (and 0, unset) Poisson, +Inf constant
-	OutputTokens int         `json:"output_tokens"`         // asked for, per request; 0: as the data set says
-	IgnoreEOS    bool        `json:"ignore_eos"`
-	Temperature  float64     `json:"temperature"`
-	Endpoint     string      `json:"endpoint"`                  // [Completions], [Chat] or [Generate]
-	ExtraBody    string      `json:"extra_body,omitempty"`      // a JSON object merged into every request body
-	Warmup       int         `json:"warmup_requests,omitempty"` // sent and waited for before the measurement
-	Timeout      Duration    `json:"timeout,omitempty"`         // for one request in all; 0 means [DefaultTimeout]
-	Stall        Duration    `json:"stall,omitempty"`           // without a token from the server; 0 means [DefaultStall]
-	SLO          []Objective `json:"slo,omitempty"`
+	Dataset     Dataset  `json:"dataset"`
+	Requests    int      `json:"requests,omitempty"`    // how many are measured; 0: as many as fit in Duration
+	Duration    Duration `json:"duration,omitempty"`    // stop sending after this; 0: after Requests
+	Concurrency int      `json:"concurrency,omitempty"` // at most this many in flight; 0: no limit
+	Rate        Rate     `json:"rate,omitempty"`        // open loop; 0: closed loop by Concurrency
+	// gamma shape of the gaps: 1 (and 0, unset) Poisson, +Inf constant
+	Burstiness   Rate     `json:"burstiness,omitempty"`
+	OutputTokens int      `json:"output_tokens"` // asked for, per request; 0: as the data set says
+	IgnoreEOS    bool     `json:"ignore_eos"`
+	Temperature  float64  `json:"temperature"`
+	Endpoint     string   `json:"endpoint"`                  // [Completions], [Chat] or [Generate]
+	ExtraBody    string   `json:"extra_body,omitempty"`      // a JSON object merged into every request body
+	Warmup       int      `json:"warmup_requests,omitempty"` // sent and waited for before the measurement
+	Timeout      Duration `json:"timeout,omitempty"`         // for one request in all; 0 means [DefaultTimeout]
+	// without a token from the server; 0 means [DefaultStall]
+	Stall Duration    `json:"stall,omitempty"`
+	SLO   []Objective `json:"slo,omitempty"`
 
 	Ramp         Duration `json:"ramp,omitempty"`      // the pace grows from nothing to what is asked over this long
 	Stages       []Stage  `json:"stages,omitempty"`    // one after the other, instead of Requests and Duration
 	NoStream     bool     `json:"no_stream,omitempty"` // responses come whole
 	CutBeginning Duration `json:"warmup,omitempty"`    // this much of the run's beginning does not count
 	CutEnd       Duration `json:"cooldown,omitempty"`  // this much of its end does not count
-	Hurried      bool     `json:"hurried,omitempty"`   // sent to an engine that is simulated at another speed than its own
+	// sent to an engine that is simulated at another speed than its own
+	Hurried bool `json:"hurried,omitempty"`
 }
 
 // DefaultStall is how long no token may come before a request has failed, and

@@ -20,7 +20,8 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) serverInfo(w http.ResponseWriter, _ *http.Request) {
-	info := map[string]any{"version": simVersion, "engine": s.cfg.As, "model_path": s.cfg.Model, "served_model_name": s.cfg.Model}
+	info := map[string]any{"version": simVersion, "engine": s.cfg.As, "model_path": s.cfg.Model,
+		"served_model_name": s.cfg.Model}
 	s.tellFlags(info)
 	answer(w, info)
 }
@@ -126,7 +127,8 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	fmt.Fprintf(w, "# HELP process_start_time_seconds Simulated.\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %.2f\n", float64(s.started.UnixMilli())/1000)
 	write := func(name, kind string, value int64) {
-		fmt.Fprintf(w, "# HELP %s Simulated.\n# TYPE %s %s\n%s{engine=\"0\",model_name=%s} %d\n", name, name, kind, name, quote(s.cfg.Model), value)
+		fmt.Fprintf(w, "# HELP %s Simulated.\n# TYPE %s %s\n%s{engine=\"0\",model_name=%s} %d\n", name, name, kind,
+			name, quote(s.cfg.Model), value)
 	}
 	if s.cfg.As == SGLang {
 		write("sglang:num_running_reqs", "gauge", int64(running))

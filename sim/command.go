@@ -106,7 +106,8 @@ type ownFlag struct {
 }
 
 var flags = []ownFlag{
-	{"model", "NAME", "name of the served model (default sim)", func(p *parser, v string) error { p.cfg.Model = v; return nil }},
+	{"model", "NAME", "name of the served model (default sim)",
+		func(p *parser, v string) error { p.cfg.Model = v; return nil }},
 	{"host", "ADDRESS", "address to listen on", func(p *parser, v string) error { p.host = v; return nil }},
 	{"port", "N", "port to listen on; 0: any free one", func(p *parser, v string) error {
 		if n, err := strconv.Atoi(v); err != nil || n < 0 || n > 65535 {
@@ -115,12 +116,13 @@ var flags = []ownFlag{
 		p.port = v
 		return nil
 	}},
-	{"share-port", "BOOL", "let others listen there too, as vLLM may (default false)", func(p *parser, v string) (err error) {
-		if p.cfg.SharePort, err = strconv.ParseBool(v); err != nil {
-			return errors.New("not true or false")
-		}
-		return nil
-	}},
+	{"share-port", "BOOL", "let others listen there too, as vLLM may (default false)",
+		func(p *parser, v string) (err error) {
+			if p.cfg.SharePort, err = strconv.ParseBool(v); err != nil {
+				return errors.New("not true or false")
+			}
+			return nil
+		}},
 	{"as", "ENGINE", "engine to pass for: vllm, sglang or trtllm (default vllm)", func(p *parser, v string) error {
 		if !slices.Contains([]string{VLLM, SGLang, TRTLLM}, v) {
 			return errors.New("not one of vllm, sglang, trtllm")
@@ -128,12 +130,15 @@ var flags = []ownFlag{
 		p.cfg.As = v
 		return nil
 	}},
-	{"ttft", "DURATION", "time to the first token (default 50ms)", duration(func(c *Config) *time.Duration { return &c.TTFT })},
-	{"itl", "DURATION", "time between tokens (default 10ms)", duration(func(c *Config) *time.Duration { return &c.ITL })},
-	{"table", "TABLE", "times by concurrency: 1:20ms/5ms,64:90ms/12ms, or a CSV file", func(p *parser, v string) (err error) {
-		p.cfg.Table, err = openTable(v)
-		return err
-	}},
+	{"ttft", "DURATION", "time to the first token (default 50ms)",
+		duration(func(c *Config) *time.Duration { return &c.TTFT })},
+	{"itl", "DURATION", "time between tokens (default 10ms)",
+		duration(func(c *Config) *time.Duration { return &c.ITL })},
+	{"table", "TABLE", "times by concurrency: 1:20ms/5ms,64:90ms/12ms, or a CSV file",
+		func(p *parser, v string) (err error) {
+			p.cfg.Table, err = openTable(v)
+			return err
+		}},
 	{"speed", "FACTOR", "do all that so many times faster (default 1)", func(p *parser, v string) (err error) {
 		p.cfg.Speed, err = strconv.ParseFloat(v, 64)
 		if err != nil || !(p.cfg.Speed > 0) || math.IsInf(p.cfg.Speed, 0) {
@@ -141,20 +146,27 @@ var flags = []ownFlag{
 		}
 		return nil
 	}},
-	{"tokens-per-chunk", "N", "tokens in one chunk (default 1)", count(func(c *Config) *int { return &c.TokensPerChunk })},
-	{"stop-after", "TOKENS", "end every generation after so many tokens", count(func(c *Config) *int { return &c.StopAfter })},
-	{"hang-after", "REQUESTS", "stop answering after so many requests", count(func(c *Config) *int { return &c.HangAfter })},
-	{"fail-every", "N", "answer every n-th request with status 500", count(func(c *Config) *int { return &c.FailEvery })},
-	{"lie", "FLAG=VALUE", "say that a flag of the engine's command line has this value", func(p *parser, v string) error {
-		flag, value, ok := strings.Cut(v, "=")
-		if !ok {
-			return errors.New("not FLAG=VALUE")
-		}
-		note(&p.cfg.Lies, flag, value)
-		return nil
-	}},
-	{"not-ready-for", "DURATION", "start up for so long", duration(func(c *Config) *time.Duration { return &c.NotReadyFor })},
-	{"fail-start", "TEXT", "print the text and exit instead of getting ready", func(p *parser, v string) error { p.cfg.FailStart = v; return nil }},
+	{"tokens-per-chunk", "N", "tokens in one chunk (default 1)",
+		count(func(c *Config) *int { return &c.TokensPerChunk })},
+	{"stop-after", "TOKENS", "end every generation after so many tokens",
+		count(func(c *Config) *int { return &c.StopAfter })},
+	{"hang-after", "REQUESTS", "stop answering after so many requests",
+		count(func(c *Config) *int { return &c.HangAfter })},
+	{"fail-every", "N", "answer every n-th request with status 500",
+		count(func(c *Config) *int { return &c.FailEvery })},
+	{"lie", "FLAG=VALUE", "say that a flag of the engine's command line has this value",
+		func(p *parser, v string) error {
+			flag, value, ok := strings.Cut(v, "=")
+			if !ok {
+				return errors.New("not FLAG=VALUE")
+			}
+			note(&p.cfg.Lies, flag, value)
+			return nil
+		}},
+	{"not-ready-for", "DURATION", "start up for so long",
+		duration(func(c *Config) *time.Duration { return &c.NotReadyFor })},
+	{"fail-start", "TEXT", "print the text and exit instead of getting ready",
+		func(p *parser, v string) error { p.cfg.FailStart = v; return nil }},
 }
 
 func note(in *map[string]string, name, value string) {

@@ -40,7 +40,8 @@ type door struct {
 }
 
 func newDoor(s *Server, l net.Listener) *door {
-	d := &door{Listener: l, server: s, lane: newLane(), others: make(chan net.Conn), closed: make(chan struct{}), guests: map[net.Conn]struct{}{}}
+	d := &door{Listener: l, server: s, lane: newLane(), others: make(chan net.Conn), closed: make(chan struct{}),
+		guests: map[net.Conn]struct{}{}}
 	d.work.Go(d.accept)
 	return d
 }

@@ -62,7 +62,8 @@ func (n *lane) begin(s *Server, l *ledger, entry time.Time, speed Point, j job, 
 	chunks := (j.tokens + s.cfg.TokensPerChunk - 1) / s.cfg.TokensPerChunk
 	times := make([]time.Duration, 2*chunks)
 	f.sent, f.due = times[:0:chunks], times[chunks:chunks]
-	f.head = append(make([]byte, 0, 256), "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\nDate: "...)
+	f.head = append(make([]byte, 0, 256),
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\nDate: "...)
 	f.head = append(entry.UTC().AppendFormat(f.head, http.TimeFormat), "\r\nTransfer-Encoding: chunked\r\n\r\n"...)
 	if j.opening != nil {
 		f.head = appendChunk(f.head, j.opening)

@@ -21,12 +21,13 @@ import (
 type Batch struct {
 	Config       Config
 	Requests     int
-	InputTokens  int    // of each request, on average
-	OutputTokens int    // of each request, on average
-	Name         string // vLLM and SGLang, of the data set: "random", "sharegpt", "prefix_repetition", "generated-shared-prefix"
-	Path         string // likewise, its file; empty: none
-	Dataset      string // trtllm-bench: the file that says all three; older vLLM: Path; empty otherwise
-	Result       string // the file that the figures are written to; empty: none
+	InputTokens  int // of each request, on average
+	OutputTokens int // of each request, on average
+	// vLLM and SGLang, of the data set: "random", "sharegpt", "prefix_repetition", "generated-shared-prefix"
+	Name    string
+	Path    string // likewise, its file; empty: none
+	Dataset string // trtllm-bench: the file that says all three; older vLLM: Path; empty otherwise
+	Result  string // the file that the figures are written to; empty: none
 
 	groups, each, suffix int // shared prefixes: how many, requests of each, tokens behind one
 }
@@ -154,7 +155,8 @@ func (b Batch) Run(ctx context.Context, log io.Writer) error {
 	figures := b.figures(cfg.As, took)
 	fmt.Fprintf(log, "Throughput: %.2f requests/s\n", float64(b.Requests)/took)
 	if cfg.As == VLLM {
-		fmt.Fprintf(log, "Total num prompt tokens:  %d\nTotal num output tokens:  %d\n", b.Requests*b.InputTokens, b.Requests*b.OutputTokens)
+		fmt.Fprintf(log, "Total num prompt tokens:  %d\nTotal num output tokens:  %d\n", b.Requests*b.InputTokens,
+			b.Requests*b.OutputTokens)
 	}
 	if b.Result == "" {
 		return nil
@@ -226,7 +228,8 @@ func (c Config) told() string {
 func (c Config) world() map[string]any {
 	out := map[string]any{}
 	for name, value := range c.foreign() {
-		as, ok := map[string]string{"tp": "tp_size", "pp": "pp_size", "max_batch_size": "max_batch_size", "max_num_tokens": "max_num_tokens", "kv_cache_free_gpu_mem_fraction": "kv_cache_percentage"}[name]
+		as, ok := map[string]string{"tp": "tp_size", "pp": "pp_size", "max_batch_size": "max_batch_size",
+			"max_num_tokens": "max_num_tokens", "kv_cache_free_gpu_mem_fraction": "kv_cache_percentage"}[name]
 		if n, err := strconv.ParseFloat(value, 64); ok && err == nil {
 			out[as] = n
 		}
@@ -249,9 +252,10 @@ func (b Batch) figures(as string, seconds float64) any {
 		}
 	case TRTLLM:
 		return object{
-			"engine":       object{"model": b.Config.Model, "version": simVersion, "backend": "pytorch"},
-			"world_info":   b.Config.world(),
-			"request_info": object{"num_requests": b.Requests, "avg_input_length": float64(b.InputTokens), "avg_output_length": float64(b.OutputTokens)},
+			"engine":     object{"model": b.Config.Model, "version": simVersion, "backend": "pytorch"},
+			"world_info": b.Config.world(),
+			"request_info": object{"num_requests": b.Requests, "avg_input_length": float64(b.InputTokens),
+				"avg_output_length": float64(b.OutputTokens)},
 			"performance": object{
 				"total_latency_ms": 1000 * seconds, "request_throughput_req_s": n / seconds,
 				"system_output_throughput_tok_s": float64(output) / seconds, "system_total_throughput_tok_s": float64(input+output) / seconds,

@@ -73,7 +73,8 @@ func (s *Server) openAIRequest(body []byte) (req request, no *refusal) {
 	}
 	// SGLang answers whatever model is asked for.
 	if s.cfg.As != SGLang && req.Model != "" && req.Model != s.cfg.Model {
-		return req, &refusal{http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist.", req.Model)}
+		return req, &refusal{http.StatusNotFound, "NotFoundError",
+			fmt.Sprintf("The model `%s` does not exist.", req.Model)}
 	}
 	return req, nil
 }
@@ -123,7 +124,8 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 	head := func(object string) string {
 		return fmt.Sprintf(`{"id":"%s","object":"%s","created":%d,"model":%s,"choices":[`, id, object, created, model)
 	}
-	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":null}`, prompt, prompt+j.tokens, j.tokens)
+	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":null}`,
+		prompt, prompt+j.tokens, j.tokens)
 	before := "data: " + head(sh.chunkObject) + `{"index":0,` + sh.before
 	after := sh.after + `,"logprobs":null,"finish_reason":null,"` + stop + `":null}],"usage":null}` + "\n\n"
 	end := sh.after + `,"logprobs":null,"finish_reason":"` + j.finish + `","` + stop + `":null}],"usage":null}` + "\n\n"
@@ -250,5 +252,6 @@ func answer(w http.ResponseWriter, v any) {
 func refuse(w http.ResponseWriter, status int, kind, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"error":{"message":%s,"type":"%s","param":null,"code":%s}}`, quote(text), kind, strconv.Itoa(status))
+	fmt.Fprintf(w, `{"error":{"message":%s,"type":"%s","param":null,"code":%s}}`, quote(text), kind,
+		strconv.Itoa(status))
 }

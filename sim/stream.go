@@ -122,7 +122,8 @@ func (s *Server) complete(l *ledger, j job, sent, due []time.Duration) {
 	s.lifetime.finished.Add(1)
 }
 
-func (s *Server) streamed(w http.ResponseWriter, ctx context.Context, entry time.Time, speed Point, j job) (sent, due []time.Duration, ok bool) {
+func (s *Server) streamed(w http.ResponseWriter, ctx context.Context, entry time.Time, speed Point, j job) (sent,
+	due []time.Duration, ok bool) {
 	k := s.cfg.TokensPerChunk
 	chunks := (j.tokens + k - 1) / k
 	times := make([]time.Duration, 2*chunks)
@@ -156,7 +157,8 @@ func (s *Server) streamed(w http.ResponseWriter, ctx context.Context, entry time
 	return sent, due, true
 }
 
-func (s *Server) unstreamed(w http.ResponseWriter, ctx context.Context, entry time.Time, speed Point, j job) (sent, due []time.Duration, ok bool) {
+func (s *Server) unstreamed(w http.ResponseWriter, ctx context.Context, entry time.Time, speed Point, j job) (sent,
+	due []time.Duration, ok bool) {
 	clock := newAlarm(ctx)
 	defer clock.stop()
 	at := speed.TTFT + time.Duration(max(j.tokens-1, 0))*speed.ITL

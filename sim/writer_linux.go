@@ -33,7 +33,8 @@ func (w writer) write(b []byte) error {
 	if w.fd >= 0 && len(b) > 0 {
 		// The socket does not block, and so the scheduler need not know. send is the
 		// shorter way to a socket than write.
-		n, _, err := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(w.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_NOSIGNAL, 0, 0)
+		n, _, err := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(w.fd), uintptr(unsafe.Pointer(&b[0])),
+			uintptr(len(b)), syscall.MSG_NOSIGNAL, 0, 0)
 		switch {
 		case err == 0 && int(n) == len(b):
 			return nil

@@ -31,7 +31,8 @@ func (before spent) since() load.Generator {
 	var g debug.GCStats
 	debug.ReadGCStats(&g)
 	pauses := int(g.NumGC - before.pauses)
-	used := load.Generator{GCPauses: pauses, GCPauseMs: load.Ms(g.PauseTotal - before.paused), Cores: runtime.GOMAXPROCS(0)}
+	used := load.Generator{GCPauses: pauses, GCPauseMs: load.Ms(g.PauseTotal - before.paused),
+		Cores: runtime.GOMAXPROCS(0)}
 	for _, d := range g.Pause[:min(pauses, len(g.Pause))] {
 		used.GCLongest = max(used.GCLongest, load.Ms(d))
 	}

@@ -228,7 +228,8 @@ func miscounted(records []load.Record) (output, input int) {
 // first dispatch to the last: while there was always another to send. It says
 // nothing of runs of less than three rounds.
 func filled(w load.Workload, records []load.Record) (mean float64, ok bool) {
-	if w.Rate != 0 || len(w.Stages) > 0 || w.Dataset.Kind == load.Trace || w.Dataset.Kind == load.Conversation || len(records) < 3*w.Concurrency {
+	if w.Rate != 0 || len(w.Stages) > 0 || w.Dataset.Kind == load.Trace || w.Dataset.Kind == load.Conversation ||
+		len(records) < 3*w.Concurrency {
 		return 0, false
 	}
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)

@@ -25,7 +25,8 @@ func paceOf(w load.Workload, seed uint64, recorded []time.Duration) pace {
 	case recorded != nil:
 		return pace{due: recorded, limit: w.Concurrency}
 	case len(w.Stages) > 0:
-		return pace{due: arrivals(fit(legs(w), w.End()), legs(w), w.Burstiness, seed), limit: w.Concurrency, crew: stagedCrew(w)}
+		return pace{due: arrivals(fit(legs(w), w.End()), legs(w), w.Burstiness, seed), limit: w.Concurrency,
+			crew: stagedCrew(w)}
 	case w.Rate == 0:
 		return pace{crew: crew(w.Concurrency, ramp, limit)}
 	case w.Rate == load.Inf && w.Concurrency == 0:

@@ -21,7 +21,8 @@ func newSeries(d time.Duration, records []load.Record) *load.Series {
 	}
 	n := int((d + width - 1) / width)
 	first := load.FirstDispatch(records)
-	s := &load.Series{Every: load.Duration(width), InFlight: inFlight(records, first, width, n), OutputTokens: spread(records, first, width, n+1), TTFT: make([]float64, n)}
+	s := &load.Series{Every: load.Duration(width), InFlight: inFlight(records, first, width, n),
+		OutputTokens: spread(records, first, width, n+1), TTFT: make([]float64, n)}
 	waits := make([][]float64, n)
 	for i := range records {
 		r := &records[i]

@@ -16,7 +16,8 @@ const errorSamples = 5
 // response. Where the workload cuts the beginning or the end, the summary is of
 // what is left, with that of the whole run beside it. What records do not hold
 // (the warm-up requests and the client's CPU share) stays zero.
-func Summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration, records []load.Record) load.Summary {
+func Summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration,
+	records []load.Record) load.Summary {
 	if percentiles == nil {
 		percentiles = load.DefaultPercentiles()
 	}
@@ -118,7 +119,10 @@ func (e evidence) describe(f *load.Figures, x samples) {
 	for _, t := range []struct {
 		to     *load.Stats
 		values []float64
-	}{{&f.TTFT, x.ttft}, {&f.TPOT, x.tpot}, {&f.ITL, x.itl}, {&f.E2EL, x.e2el}, {&f.PerToken, x.perToken}, {&f.Queue, x.queue}, {&f.SendLag, x.lag}} {
+	}{
+		{&f.TTFT, x.ttft}, {&f.TPOT, x.tpot}, {&f.ITL, x.itl}, {&f.E2EL, x.e2el},
+		{&f.PerToken, x.perToken}, {&f.Queue, x.queue}, {&f.SendLag, x.lag},
+	} {
 		*t.to = load.Describe(t.values, e.percentiles)
 	}
 	if x.lost > 0 {

@@ -67,7 +67,8 @@ func (t *tally) settle(r *load.Record) {
 // giveBack puts the gaps that were kept into the records, which are sorted.
 func (t *tally) giveBack(records []load.Record) {
 	for _, g := range t.kept {
-		if i, ok := slices.BinarySearchFunc(records, g.seq, func(r load.Record, seq int) int { return r.Seq - seq }); ok {
+		if i, ok := slices.BinarySearchFunc(records, g.seq,
+			func(r load.Record, seq int) int { return r.Seq - seq }); ok {
 			records[i].Gaps, records[i].Dropped = g.gaps, 0
 		}
 	}

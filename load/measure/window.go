@@ -144,5 +144,6 @@ func steady(w load.Workload, d time.Duration, records []load.Record) (load.Windo
 	if time.Duration(length)*time.Second < max(minSteady, time.Duration(steadyOfRun*float64(d))) {
 		return load.Window{}, false
 	}
-	return load.Window{From: load.Duration(time.Duration(best) * time.Second), To: load.Duration(time.Duration(best+length) * time.Second)}, true
+	return load.Window{From: load.Duration(time.Duration(best) * time.Second),
+		To: load.Duration(time.Duration(best+length) * time.Second)}, true
 }

@@ -128,7 +128,8 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no conversation is left: %d were without a question, and %d bad%s", f.source.LeftOut, f.source.Bad, firstOf(f.source.BadLines))
+		return nil, fmt.Errorf("no conversation is left: %d were without a question, and %d bad%s", f.source.LeftOut,
+			f.source.Bad, firstOf(f.source.BadLines))
 	}
 	f.source.Prompts = len(all)
 	return &Set{talks: all, source: f.source, asText: true}, nil

@@ -55,7 +55,8 @@ func CheckInputs(j load.Job) error {
 		return err
 	}
 	if len(f.found) == 0 {
-		err = fmt.Errorf("data set file %s has no entry that can be used%s", filepath.Base(d.Path), firstOf(f.source.BadLines))
+		err = fmt.Errorf("data set file %s has no entry that can be used%s", filepath.Base(d.Path),
+			firstOf(f.source.BadLines))
 	}
 	return errors.Join(err, f.Close())
 }

@@ -40,12 +40,32 @@ func kinds() map[string]kind {
 	return map[string]kind{
 		load.Random:       {open: randomTokens},
 		load.SharedPrefix: {open: sharedPrefixes},
-		load.ShareGPT:     {shareGPT, func(_ load.Workload, raw []byte) error { _, _, err := firstTurns(raw); return err }},
+		load.ShareGPT:     {shareGPT, soundTurns},
 		load.Text:         {open: pieces},
-		load.JSONL:        {jsonLines, func(w load.Workload, raw []byte) error { _, _, err := parseLine(raw, w.OutputTokens); return err }},
-		load.Conversation: {conversations, func(_ load.Workload, raw []byte) error { _, err := parseTalk(raw); return err }},
-		load.Trace:        {trace, func(_ load.Workload, raw []byte) error { _, err := parseRecording(raw); return err }},
+		load.JSONL:        {jsonLines, soundLine},
+		load.Conversation: {conversations, soundTalk},
+		load.Trace:        {trace, soundRecording},
 	}
+}
+
+func soundTurns(_ load.Workload, raw []byte) error {
+	_, _, err := firstTurns(raw)
+	return err
+}
+
+func soundLine(w load.Workload, raw []byte) error {
+	_, _, err := parseLine(raw, w.OutputTokens)
+	return err
+}
+
+func soundTalk(_ load.Workload, raw []byte) error {
+	_, err := parseTalk(raw)
+	return err
+}
+
+func soundRecording(_ load.Workload, raw []byte) error {
+	_, err := parseRecording(raw)
+	return err
 }
 
 // Open reads what a job's data set needs. total is how many requests are measured; 0:
@@ -110,7 +130,8 @@ func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, out
 // them, to which the measurement comes last.
 func ready(items []item, warmup int, source *load.Source) (*Set, error) {
 	if len(items) == 0 {
-		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
+		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut,
+			source.Bad, firstOf(source.BadLines))
 	}
 	source.Prompts = len(items)
 	return &Set{

@@ -36,7 +36,8 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 		return nil, fmt.Errorf("read the text of data set %s: %w", filepath.Base(d.Path), err)
 	}
 	if d.SHA256 != "" && !strings.EqualFold(d.SHA256, sum) {
-		return nil, fmt.Errorf("read the text of data set %s: its sha256 is %s, not %s", filepath.Base(d.Path), sum, d.SHA256)
+		return nil, fmt.Errorf("read the text of data set %s: its sha256 is %s, not %s", filepath.Base(d.Path), sum,
+			d.SHA256)
 	}
 	var ids []int32
 	for len(corpus) > 0 {
@@ -49,7 +50,8 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 		corpus = corpus[n:]
 	}
 	if len(ids) < d.InputTokens {
-		return nil, fmt.Errorf("the text of data set %s has %d tokens, and a prompt is to have %d", filepath.Base(d.Path), len(ids), d.InputTokens)
+		return nil, fmt.Errorf("the text of data set %s has %d tokens, and a prompt is to have %d",
+			filepath.Base(d.Path), len(ids), d.InputTokens)
 	}
 	if w.Endpoint == load.Chat {
 		if _, ok := t.decode(ids[:1]); !ok {
@@ -61,7 +63,8 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 		source: &load.Source{Tokenizer: t.name(), SHA256: sum, Prompts: places},
 		asText: w.Endpoint == load.Chat,
 		rows: func(use uint64) maker {
-			return cutPrompts{seed: Seed(job), use: use, ids: ids, places: places, input: d.InputTokens, output: w.OutputTokens, text: w.Endpoint == load.Chat, tokens: t}
+			return cutPrompts{seed: Seed(job), use: use, ids: ids, places: places, input: d.InputTokens,
+				output: w.OutputTokens, text: w.Endpoint == load.Chat, tokens: t}
 		},
 	}, nil
 }

@@ -57,7 +57,8 @@ func newTokens(ctx context.Context, job load.Job) (tokens, error) {
 func needTokens(ctx context.Context, job load.Job) (tokens, error) {
 	t, err := newTokens(ctx, job)
 	if err == nil && t == nil {
-		err = fmt.Errorf("a data set of kind %q needs a tokenizer, and %w: name the model's tokenizer.json in the data set", job.Workload.Dataset.Kind, errNoTokenizer)
+		err = fmt.Errorf("a data set of kind %q needs a tokenizer, and %w: "+
+			"name the model's tokenizer.json in the data set", job.Workload.Dataset.Kind, errNoTokenizer)
 	}
 	return t, err
 }
@@ -141,7 +142,8 @@ func (s serverTokens) ask(ctx context.Context, text string) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(s.job.Target.BaseURL, "/")+"/tokenize", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		strings.TrimSuffix(s.job.Target.BaseURL, "/")+"/tokenize", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -160,10 +162,12 @@ func (s serverTokens) ask(ctx context.Context, text string) ([]int32, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented:
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed ||
+		resp.StatusCode == http.StatusNotImplemented:
 		return nil, errNoTokenizer
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return nil, fmt.Errorf("status %s: it redirects to %s, which is not followed", resp.Status, plain.Line(resp.Header.Get("Location")))
+		return nil, fmt.Errorf("status %s: it redirects to %s, which is not followed", resp.Status,
+			plain.Line(resp.Header.Get("Location")))
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("status %s: %s", resp.Status, wire.Shorten(bytes.TrimSpace(answer)))
 	}

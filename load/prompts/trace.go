@@ -80,7 +80,8 @@ func trace(_ context.Context, job load.Job, _ int) (*Set, error) {
 		rows = rows[:min(len(rows), w.Requests)]
 	}
 	if end := time.Duration(w.Duration); end > 0 {
-		n, _ := slices.BinarySearchFunc(rows, end, func(r recording, t time.Duration) int { return cmp.Compare(r.at, t) })
+		n, _ := slices.BinarySearchFunc(rows, end,
+			func(r recording, t time.Duration) int { return cmp.Compare(r.at, t) })
 		rows = rows[:n]
 	}
 	f.source.Prompts = len(rows)

@@ -68,7 +68,9 @@ func (a *answer) event(ev event) (over bool, err error) {
 		return false, nil
 	}
 	if a.chunks >= mostChunks(r.AskedOutput) {
-		return false, &streamError{load.ClassMalformed, fmt.Sprintf("the answer did not end: %d chunks came of an answer for which %d tokens were asked", a.chunks, r.AskedOutput)}
+		return false, &streamError{load.ClassMalformed,
+			fmt.Sprintf("the answer did not end: %d chunks came of an answer for which %d tokens were asked",
+				a.chunks, r.AskedOutput)}
 	}
 	if a.text != nil {
 		*a.text = append(*a.text, c.text...)
@@ -92,7 +94,8 @@ func (a *answer) event(ev event) (over bool, err error) {
 // close judges an answer that is whole.
 func (a *answer) close() error {
 	if a.chunks == 0 {
-		return &streamError{load.ClassEmpty, fmt.Sprintf("the answer was whole but brought no text; tokens by its usage: %d", a.rec.OutputTokens)}
+		return &streamError{load.ClassEmpty,
+			fmt.Sprintf("the answer was whole but brought no text; tokens by its usage: %d", a.rec.OutputTokens)}
 	}
 	if !a.usage {
 		a.rec.NoUsage = true
@@ -143,8 +146,11 @@ func (s *Stream) Feed(b []byte, at time.Duration, read int) (over bool, err erro
 		if len(b) > 0 {
 			s.body, s.at = append(s.body, b...), at
 		}
-		if most := min(maxAnswer, 1<<20+bytesPerAsked*max(0, min(s.answer.rec.AskedOutput, maxAnswer/bytesPerAsked))); len(s.body) > most {
-			return false, &streamError{load.ClassMalformed, fmt.Sprintf("the answer did not end: more than %d bytes came of an answer for which %d tokens were asked", most, s.answer.rec.AskedOutput)}
+		if most := min(maxAnswer, 1<<20+bytesPerAsked*max(0,
+			min(s.answer.rec.AskedOutput, maxAnswer/bytesPerAsked))); len(s.body) > most {
+			return false, &streamError{load.ClassMalformed,
+				fmt.Sprintf("the answer did not end: more than %d bytes came "+
+					"of an answer for which %d tokens were asked", most, s.answer.rec.AskedOutput)}
 		}
 		return false, nil // its end is that of the HTTP message
 	}

@@ -156,15 +156,18 @@ func newServer(t load.Target, w load.Workload) (server, error) {
 		return server{}, fmt.Errorf("base URL %q: write it as http://host:port", base.Redacted())
 	}
 	if base.RawQuery != "" || base.Fragment != "" || base.ForceQuery {
-		return server{}, fmt.Errorf("base URL %q: a query or a fragment would be sent with no request; leave it out", base.Redacted())
+		return server{}, fmt.Errorf("base URL %q: a query or a fragment would be sent with no request; leave it out",
+			base.Redacted())
 	}
 	if base.User != nil {
-		return server{}, fmt.Errorf("base URL %q: a password in it would be stored with the results; send the header Authorization instead, as a secret", base.Redacted())
+		return server{}, fmt.Errorf("base URL %q: a password in it would be stored with the results; "+
+			"send the header Authorization instead, as a secret", base.Redacted())
 	}
 	s := server{
-		dialer:  newDialer(base),
-		base:    base,
-		path:    map[string]string{load.Completions: "/v1/completions", load.Chat: "/v1/chat/completions", load.Generate: "/generate"}[w.Endpoint],
+		dialer: newDialer(base),
+		base:   base,
+		path: map[string]string{load.Completions: "/v1/completions", load.Chat: "/v1/chat/completions",
+			load.Generate: "/generate"}[w.Endpoint],
 		stall:   time.Duration(w.Stall),
 		timeout: time.Duration(w.Timeout),
 	}

@@ -9,7 +9,8 @@ import (
 // elsewhere. A redirect is an answer like another.
 func Direct() *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{DisableCompression: true, IdleConnTimeout: idleTimeout, TLSHandshakeTimeout: dialTimeout},
+		Transport: &http.Transport{DisableCompression: true, IdleConnTimeout: idleTimeout,
+			TLSHandshakeTimeout: dialTimeout},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

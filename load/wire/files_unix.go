@@ -24,14 +24,16 @@ func AllowFiles(n int) error {
 		return fmt.Errorf("read the limit on open files: %w", err)
 	}
 	ample := max(need, ampleFiles)
-	for _, want := range []unix.Rlimit{{Cur: ample, Max: max(ample, limit.Max)}, {Cur: need, Max: max(need, limit.Max)}, {Cur: limit.Max, Max: limit.Max}} {
+	for _, want := range []unix.Rlimit{{Cur: ample, Max: max(ample, limit.Max)},
+		{Cur: need, Max: max(need, limit.Max)}, {Cur: limit.Max, Max: limit.Max}} {
 		if limit.Cur >= want.Cur || unix.Setrlimit(unix.RLIMIT_NOFILE, &want) == nil {
 			limit.Cur = max(limit.Cur, want.Cur)
 			break
 		}
 	}
 	if limit.Cur < need {
-		return fmt.Errorf("%d connections need %d open files, and the limit is %d: raise it with ulimit -n", n, need, limit.Max)
+		return fmt.Errorf("%d connections need %d open files, and the limit is %d: raise it with ulimit -n", n, need,
+			limit.Max)
 	}
 	return nil
 }

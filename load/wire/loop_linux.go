@@ -55,7 +55,8 @@ func newLoopClient(s server) Client {
 	target := *s.base
 	target.Scheme, target.Host = "", ""
 	path := (server{base: &target, path: s.path}).url()
-	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hcl\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n", path, s.base.Host)
+	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: hcl\r\n"+
+		"Content-Type: application/json\r\nAccept: text/event-stream\r\n", path, s.base.Host)
 	for _, h := range s.headers {
 		c.head = fmt.Appendf(c.head, "%s: %s\r\n", h[0], h[1])
 	}
@@ -305,7 +306,10 @@ func (l *loop) add(fd int, remote *net.TCPAddr) (*link, error) {
 	// room again after there was none.
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd)}
 	var err error
-	if e := l.raw.Control(func(poll uintptr) { err = unix.EpollCtl(int(poll), unix.EPOLL_CTL_ADD, fd, &ev) }); e != nil {
+	if e := l.raw.Control(func(poll uintptr) {
+		err = unix.EpollCtl(int(poll), unix.EPOLL_CTL_ADD, fd,
+			&ev)
+	}); e != nil {
 		err = e
 	}
 	if err != nil {

@@ -181,7 +181,8 @@ func (r *response) use(line []byte) error {
 
 func (r *response) statusLine(line []byte) error {
 	bad := func() error { return fmt.Errorf("%w %q", errHTTP, Shorten(line)) }
-	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
+	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' ||
+		len(line) > 12 && line[12] != ' ' {
 		return bad()
 	}
 	n := 0
