@@ -188,6 +188,3 @@ func refusedLimit(ct provision.Container, err error) string {
 	}
 	return "memlock" // the one that engines need, and daemons may not raise
 }
-
-// shortID is a container's id as Docker shows it.
-func shortID(id string) string { return id[:min(len(id), 12)] }
