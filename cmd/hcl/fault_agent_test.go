@@ -40,7 +40,7 @@ func (s *scene) finishes(who string) {
 
 // wakes has the caller sleep until its lease is over and somebody else is at work on its
 // host, who must not notice that it wakes up.
-func (s *scene) wakes() {
+func wakes(s *scene) {
 	s.Helper()
 	s.reach(midCell)
 	s.loseCaller(func() { s.must(s.cmd.Process.Signal(syscall.SIGSTOP)) })
@@ -74,7 +74,7 @@ func (s *scene) clocks() string {
 }
 
 // takesOver applies again after what has befallen a run that had locked clocks.
-func (s *scene) takesOver() {
+func takesOver(s *scene) {
 	s.Helper()
 	if out, said, code := s.run("check"); code != exitDone || strings.Contains(out+said, "are held already") {
 		s.Errorf("check after a run that was killed: exit %d\n%s%s", code, out, said)
@@ -88,7 +88,7 @@ func (s *scene) takesOver() {
 
 // daemonAway takes Docker away from the host until after the lease of a caller that is
 // gone has run out.
-func (s *scene) daemonAway() {
+func daemonAway(s *scene) {
 	s.Helper()
 	s.reach(midCell)
 	s.must(s.host.Docker.Stop())
@@ -104,8 +104,8 @@ func (s *scene) daemonAway() {
 
 // agentFaults are those of the agent: its lease, its reservation, its tear-down.
 var agentFaults = []fault{
-	{name: "caller asleep past its lease while another works", lease: 3 * time.Second, says: "is in use by", strike: (*scene).wakes},
-	{name: "caller asleep past its lease while another works, without Docker", process: true, lease: 3 * time.Second, says: "is in use by", strike: (*scene).wakes},
+	{name: "caller asleep past its lease while another works", lease: 3 * time.Second, says: "is in use by", strike: wakes},
+	{name: "caller asleep past its lease while another works, without Docker", process: true, lease: 3 * time.Second, says: "is in use by", strike: wakes},
 	{name: "another caller destroys by force", at: midCell, says: "was ended by", strike: func(s *scene) {
 		s.other().tells("destroy --force", exitDone)
 		if code := s.end(time.Minute); code != exitFailed {
@@ -147,7 +147,7 @@ var agentFaults = []fault{
 		s.forGPUs()
 		s.reach(midCell)
 		s.kill()
-		s.takesOver()
+		takesOver(s)
 	}},
 	{name: "kill -9 of caller and agent with locked clocks", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
 		s.forGPUs()
@@ -157,14 +157,14 @@ var agentFaults = []fault{
 		if got := s.clocks(); got != "held" {
 			s.Errorf("before the next apply the clocks are %s: there is nothing to put back", got)
 		}
-		s.takesOver()
+		takesOver(s)
 	}},
-	{name: "dockerd away when the lease ends", lease: 4 * time.Second, strike: (*scene).daemonAway},
+	{name: "dockerd away when the lease ends", lease: 4 * time.Second, strike: daemonAway},
 	{name: "dockerd away when the lease ends, with live-restore", lease: 4 * time.Second, strike: func(s *scene) {
 		s.host.Docker.KeepContainers()
 		s.must(s.host.Docker.Stop())
 		s.must(s.host.Docker.Start())
-		s.daemonAway()
+		daemonAway(s)
 	}},
 	{name: "a stranger holds the lock of the machine and lies", says: "of user nobody", strike: func(s *scene) {
 		bystander := s.host.Command("sleep", "1000")

@@ -187,7 +187,7 @@ func cutFor(d time.Duration) func(*scene) {
 }
 
 // hangUp has the hub send half of the model and then wait until the network was cut.
-func (s *scene) hangUp() {
+func hangUp(s *scene) {
 	half, gone := make(chan struct{}), make(chan struct{})
 	var begun atomic.Bool
 	s.hub.Before(func(w http.ResponseWriter, r *http.Request, name string) bool {
@@ -235,14 +235,14 @@ func (s *scene) fullDisk(host *testhost.Host, filler, block string) {
 }
 
 // failsByItself has the engine fail by itself, and mends it when the run has ended.
-func (s *scene) failsByItself() {
+func failsByItself(s *scene) {
 	s.begin()
 	s.end(2 * time.Minute)
 	s.repair()
 }
 
 var faults = []fault{
-	{name: "network cut for 5 s in mid-download, without Docker", process: true, hub: true, whole: true, strike: (*scene).hangUp},
+	{name: "network cut for 5 s in mid-download, without Docker", process: true, hub: true, whole: true, strike: hangUp},
 	{name: "network cut for 5 s in mid-cell, without Docker", at: midCell, process: true, soak: true, whole: true, strike: cutFor(5 * time.Second)},
 	{name: "sender of the load cut off for good in mid-cell", at: midCell, sender: true, lease: 5 * time.Second, says: "its load is sent no more",
 		strike: func(s *scene) {
@@ -285,9 +285,9 @@ var faults = []fault{
 		s.kill()
 	}},
 	{name: "container exits in mid-cell", says: "exited with code 137", engine: map[string]string{"ENGINE_FAULT": "exit-after=12"},
-		strike: (*scene).failsByItself},
+		strike: failsByItself},
 	{name: "container hangs in mid-cell", soak: true, says: "suspect", engine: map[string]string{"ENGINE_FAULT": "hang-after=12"},
-		strike: (*scene).failsByItself},
+		strike: failsByItself},
 	{name: "container OOM-killed in mid-cell", at: moment{"", "ready", "", 1}, says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"},
 		strike: func(s *scene) {
 			inDocker(s.T, s.host, "update", "--memory", "128m", "--memory-swap", "128m", s.engine())
@@ -321,7 +321,7 @@ var faults = []fault{
 		other.tells("apply", exitFailed, "is in use by")
 	}},
 	{name: "somebody's container on the port and the GPU", says: "port 8000 is in use by process", opt: testhost.Options{GPU: "8xH200"},
-		strike: (*scene).portIsTaken},
+		strike: portIsTaken},
 	{name: "process killed in mid-cell, without Docker", at: midCell, process: true, says: "the engine was lost in mid-cell",
 		strike: func(s *scene) { s.signalEngine(syscall.SIGKILL) }},
 	{name: "process hangs in mid-cell, without Docker", at: midCell, process: true, soak: true, says: "of 4 cells, ",
@@ -331,7 +331,7 @@ var faults = []fault{
 }
 
 // portIsTaken has somebody else's container on the engine's port and on a GPU.
-func (s *scene) portIsTaken() {
+func portIsTaken(s *scene) {
 	s.must(s.host.UseGPUs(testhost.GPUUse{GPU: 0, PID: 1, MiB: 5000, Name: "python3"}))
 	inDocker(s.T, s.host, "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm", "vllm/vllm-openai:v0.7.3", "serve", "x", "--port", "8000")
 	eventually(s.T, "theirs listens", 20*time.Second, func() bool {
