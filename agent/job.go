@@ -120,8 +120,10 @@ func (o jobOrder) secret() plain.Secrets {
 
 // works are what runs for callers for as long as the agent does.
 type works struct {
-	ctx   context.Context // ends when the agent does
+	ctx context.Context // ends when the agent does
+
 	mu    sync.Mutex
+	over  bool // nothing is begun any more
 	group sync.WaitGroup
 }
 
@@ -129,16 +131,17 @@ type works struct {
 func (w *works) begin(do func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ctx.Err() != nil {
+	if w.over {
 		return false
 	}
 	w.group.Go(do)
 	return true
 }
 
-// wait returns when all that was begun has ended. The agent's context is over.
+// wait has nothing begin any more, and returns when all that was begun has ended.
 func (w *works) wait() {
-	w.mu.Lock() // whatever passed the test in begin is in the group
+	w.mu.Lock()
+	w.over = true
 	w.mu.Unlock()
 	w.group.Wait()
 }

@@ -241,7 +241,7 @@ func checkWeights(name string, size int64, head []byte) error {
 		end = max(end, tensor.DataOffsets[1])
 	}
 	if want := 8 + int64(length) + end; size != want {
-		return fmt.Errorf("has %s of %s", plain.Bytes(size), plain.Bytes(want))
+		return fmt.Errorf("has %d of %d bytes", size, want)
 	}
 	return nil
 }

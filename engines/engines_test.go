@@ -25,11 +25,6 @@ func value(s string) *provision.Text {
 	return &t
 }
 
-func secret(s string) *provision.Text {
-	t := provision.Secret(s)
-	return &t
-}
-
 // flagsOf are flags written as "name=value" or "name".
 func flagsOf(words ...string) []Flag {
 	var out []Flag

@@ -21,10 +21,6 @@ import (
 
 func ratio(r float64) *float64 { return &r }
 
-func job(w load.Workload) load.Job {
-	return load.Job{Target: load.Target{Model: "m"}, Workload: w, Seed: 7}
-}
-
 // engine starts a simulated engine for one test.
 func engine(t testing.TB, c sim.Config) (*sim.Server, load.Target) {
 	t.Helper()
