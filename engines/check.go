@@ -88,7 +88,7 @@ func Check(e *Engine) []FieldError {
 func (e *Engine) checkStart(found *findings) {
 	k := kinds[e.Kind]
 	if e.URL != "" {
-		found.add(e.urlField(), urlOfOurs, External)
+		found.add(urlField(e), urlOfOurs, External)
 	}
 	if e.Host == nil {
 		found.add("host", noHost, e.Kind)
@@ -183,7 +183,7 @@ func (e *Engine) checkBuild(found *findings) {
 }
 
 // urlField is the argument that says where an external engine is.
-func (e *Engine) urlField() string {
+func urlField(e *Engine) string {
 	if len(e.URLs) > 0 {
 		return "urls"
 	}
@@ -196,9 +196,9 @@ func (e *Engine) checkExternal(found *findings) {
 	} else {
 		for _, s := range append([]string{e.URL}, e.URLs...) {
 			if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-				found.add(e.urlField(), badURL, s)
+				found.add(urlField(e), badURL, s)
 			} else if u.User != nil {
-				found.add(e.urlField(), passwordInURL)
+				found.add(urlField(e), passwordInURL)
 			}
 		}
 	}

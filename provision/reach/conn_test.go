@@ -331,7 +331,7 @@ func TestUploadDiskFull(t *testing.T) {
 	}
 	mustRun(t, c, "echo old >small/file")
 	testhost.WantError(t, c.Upload(t.Context(), local, "~/small/file", 0o600), nil, "the disk with /root/small is full",
-		" bytes free, of 1.0 MB that are needed")
+		" kB free, of 1.0 MB that are needed")
 	if got, want := mustRun(t, c, "cat small/file; ls -A small"), "old\nfile\n"; got != want {
 		t.Errorf("after the upload: %q, want %q", got, want)
 	}
