@@ -88,7 +88,7 @@ func TestEvil(t *testing.T) {
 	if strings.Contains(seen.Policy, "unsafe") {
 		t.Errorf("the policy is %s", seen.Policy)
 	}
-	if got := tab.Requests(); len(got) != 1 {
+	if got := tab.Requests(t); len(got) != 1 {
 		t.Errorf("it asks for %q, want only itself", got)
 	}
 }

@@ -216,10 +216,10 @@ func TestPage(t *testing.T) {
 			if len(hidden) > 0 {
 				t.Errorf("on paper there are %q", hidden)
 			}
-			if got := tab.Requests(); len(got) != 1 {
+			if got := tab.Requests(t); len(got) != 1 {
 				t.Errorf("it asks for %q, want only itself", got)
 			}
-			for _, p := range tab.Problems() {
+			for _, p := range tab.Problems(t) {
 				t.Error(p)
 			}
 		})

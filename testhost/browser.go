@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,30 +19,20 @@ const browserPatience = 60 * time.Second
 
 // Browser is a headless Chromium of a test's own, with a profile that nobody had
 // before. It is spoken to through two pipes in the DevTools protocol
-// (https://chromedevtools.github.io/devtools-protocol), so it listens nowhere.
+// (https://chromedevtools.github.io/devtools-protocol), so it listens nowhere, and by
+// one goroutine at a time.
 type Browser struct {
-	cmd *exec.Cmd
-	in  io.Writer
-
-	mu      sync.Mutex
-	last    int
-	waiting map[int]chan reply
-	tabs    map[string]*Tab // by session
-	ended   error           // why nothing comes any more
-}
-
-type reply struct {
-	Result json.RawMessage
-	Error  *struct{ Message string }
+	in, out *os.File
+	said    *bufio.Reader // out
+	last    int           // id of a command
+	tabs    map[string]*Tab
 }
 
 // Tab is one page in a browser.
 type Tab struct {
-	browser *Browser
-	session string
-	loaded  chan struct{}
-
-	mu       sync.Mutex
+	browser  *Browser
+	session  string
+	loaded   bool
 	requests []string
 	problems []string
 }
@@ -82,100 +70,85 @@ func NewBrowser(t testing.TB) *Browser {
 	}
 	theirIn.Close()
 	theirOut.Close()
-	b := &Browser{cmd: cmd, in: in, waiting: map[int]chan reply{}, tabs: map[string]*Tab{}}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		b.read(out)
-	}()
 	t.Cleanup(func() {
 		in.Close()
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // and its children
 		cmd.Wait()
-		<-done
 		out.Close()
 		if t.Failed() && said.Len() > 0 {
 			t.Logf("the browser said:\n%s", said.String())
 		}
 	})
-	return b
+	return &Browser{in: in, out: out, said: bufio.NewReader(out), tabs: map[string]*Tab{}}
 }
 
-// read hands out what the browser says until it ends.
-func (b *Browser) read(out io.Reader) {
-	r := bufio.NewReader(out)
+// message is what the browser says: the answer to a command, or an event of a tab.
+type message struct {
+	ID        int
+	SessionID string
+	Method    string
+	Params    json.RawMessage
+	Result    json.RawMessage
+	Error     *struct{ Message string }
+}
+
+// read hands out events until done says that the last message was the one to wait for.
+func (b *Browser) read(done func(message) bool) error {
+	b.out.SetReadDeadline(time.Now().Add(browserPatience))
 	for {
-		text, err := r.ReadBytes(0)
+		text, err := b.said.ReadBytes(0)
 		if err != nil {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.ended = fmt.Errorf("the browser has ended: %w", err)
-			for id, c := range b.waiting {
-				close(c)
-				delete(b.waiting, id)
-			}
-			return
+			return fmt.Errorf("wait for the browser: %w", err)
 		}
-		var m struct {
-			ID        int
-			SessionID string
-			Method    string
-			Params    json.RawMessage
-			reply
-		}
+		var m message
 		if err := json.Unmarshal(text[:len(text)-1], &m); err != nil {
-			continue // not for us
+			return fmt.Errorf("read what the browser says: %w", err)
 		}
-		b.mu.Lock()
-		tab := b.tabs[m.SessionID]
-		if c := b.waiting[m.ID]; c != nil && m.ID > 0 {
-			delete(b.waiting, m.ID)
-			c <- m.reply // it has room
-		}
-		b.mu.Unlock()
-		if tab != nil && m.Method != "" {
+		if tab := b.tabs[m.SessionID]; tab != nil && m.ID == 0 {
 			tab.event(m.Method, m.Params)
+		}
+		if done(m) {
+			return nil
 		}
 	}
 }
 
 // call sends a command and reads its answer into v, which may be nil.
-func (b *Browser) call(session, method string, params, v any) error {
-	b.mu.Lock()
-	if b.ended != nil {
-		b.mu.Unlock()
-		return b.ended
-	}
+func (b *Browser) call(session, method string, params map[string]any, v any) error {
 	b.last++
-	id, c := b.last, make(chan reply, 1)
-	b.waiting[id] = c
-	message := map[string]any{"id": id, "method": method, "params": params}
-	if session != "" {
-		message["sessionId"] = session
+	text, err := json.Marshal(struct {
+		ID        int            `json:"id"`
+		SessionID string         `json:"sessionId,omitempty"`
+		Method    string         `json:"method"`
+		Params    map[string]any `json:"params,omitempty"`
+	}{b.last, session, method, params})
+	if err != nil {
+		return err
 	}
-	text, err := json.Marshal(message)
-	if err == nil {
-		_, err = b.in.Write(append(text, 0))
+	if _, err := b.in.Write(append(text, 0)); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
 	}
-	b.mu.Unlock()
+	var answer message
+	err = b.read(func(m message) bool { answer = m; return m.ID == b.last })
+	if err == nil && answer.Error != nil {
+		err = errors.New(answer.Error.Message)
+	}
+	if err == nil && v != nil {
+		err = json.Unmarshal(answer.Result, v)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	select {
-	case r, ok := <-c:
-		switch {
-		case !ok:
-			return fmt.Errorf("%s: the browser has ended", method)
-		case r.Error != nil:
-			return fmt.Errorf("%s: %s", method, r.Error.Message)
-		case v == nil:
-			return nil
-		}
-		return json.Unmarshal(r.Result, v)
-	case <-time.After(browserPatience):
-		return fmt.Errorf("%s: no answer in %s", method, browserPatience)
-	}
+	return nil
 }
+
+// thrown is an exception of a page's.
+type thrown struct {
+	Text      string
+	Exception struct{ Description string }
+}
+
+func (e thrown) String() string { return e.Text + " " + e.Exception.Description }
 
 // event keeps what a test wants to know of a page.
 func (tab *Tab) event(method string, params json.RawMessage) {
@@ -183,24 +156,19 @@ func (tab *Tab) event(method string, params json.RawMessage) {
 		Request          struct{ URL string }
 		Type             string // of a console message
 		Args             []struct{ Value any }
-		ExceptionDetails struct {
-			Text      string
-			Exception struct{ Description string }
-		}
-		Entry struct{ Level, Text string }
+		ExceptionDetails thrown
+		Entry            struct{ Level, Text string }
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return
 	}
-	tab.mu.Lock()
-	defer tab.mu.Unlock()
 	switch method {
 	case "Page.loadEventFired":
-		close(tab.loaded)
+		tab.loaded = true
 	case "Network.requestWillBeSent":
 		tab.requests = append(tab.requests, p.Request.URL)
 	case "Runtime.exceptionThrown":
-		tab.problems = append(tab.problems, p.ExceptionDetails.Text+" "+p.ExceptionDetails.Exception.Description)
+		tab.problems = append(tab.problems, p.ExceptionDetails.String())
 	case "Runtime.consoleAPICalled":
 		if p.Type == "error" || p.Type == "warning" {
 			tab.problems = append(tab.problems, fmt.Sprint(p.Type, ": ", p.Args))
@@ -215,7 +183,7 @@ func (tab *Tab) event(method string, params json.RawMessage) {
 // Open shows a page and waits until it is loaded.
 func (b *Browser) Open(t testing.TB, url string, view View) *Tab {
 	t.Helper()
-	tab := &Tab{browser: b, loaded: make(chan struct{})}
+	tab := &Tab{browser: b}
 	var target struct{ TargetID, SessionID string }
 	err := b.call("", "Target.createTarget", map[string]any{"url": "about:blank", "newWindow": true}, &target) // what lies behind another is not drawn
 	if err == nil {
@@ -225,22 +193,26 @@ func (b *Browser) Open(t testing.TB, url string, view View) *Tab {
 		t.Fatalf("open a tab: %v", err)
 	}
 	tab.session = target.SessionID
-	for _, method := range []string{"Network.enable", "Page.enable", "Runtime.enable", "Log.enable"} {
-		tab.prepare(t, method, map[string]any{})
+	for _, domain := range []string{"Network", "Page", "Runtime", "Log"} {
+		tab.call(t, domain+".enable", nil, nil)
 	}
 	tab.Look(t, view)
-	b.mu.Lock()
 	b.tabs[tab.session] = tab // events count from here
-	b.mu.Unlock()
-	if err := b.call(tab.session, "Page.navigate", map[string]any{"url": url}, nil); err != nil {
-		t.Fatalf("open %s: %v", url, err)
+	tab.call(t, "Page.navigate", map[string]any{"url": url}, nil)
+	if !tab.loaded {
+		err = b.read(func(message) bool { return tab.loaded })
 	}
-	select {
-	case <-tab.loaded:
-	case <-time.After(browserPatience):
-		t.Fatalf("%s is not loaded after %s", url, browserPatience)
+	if err != nil {
+		t.Fatalf("load %s: %v", url, err)
 	}
 	return tab
+}
+
+func (tab *Tab) call(t testing.TB, method string, params map[string]any, v any) {
+	t.Helper()
+	if err := tab.browser.call(tab.session, method, params, v); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Look has the page looked at in another way from now on.
@@ -253,15 +225,10 @@ func (tab *Tab) Look(t testing.TB, view View) {
 	if view.Dark {
 		scheme = "dark"
 	}
-	tab.prepare(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": view.Width, "height": view.Height, "deviceScaleFactor": 1, "mobile": view.Width < 600})
-	tab.prepare(t, "Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
-}
-
-func (tab *Tab) prepare(t testing.TB, method string, params map[string]any) {
-	t.Helper()
-	if err := tab.browser.call(tab.session, method, params, nil); err != nil {
-		t.Fatalf("prepare the tab: %v", err)
-	}
+	tab.call(t, "Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": view.Width, "height": view.Height, "deviceScaleFactor": 1, "mobile": view.Width < 600}, nil)
+	tab.call(t, "Emulation.setEmulatedMedia",
+		map[string]any{"media": media, "features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
 // Eval runs JavaScript in the page and reads its value, or that of its promise,
@@ -270,19 +237,16 @@ func (tab *Tab) Eval(t testing.TB, script string, v any) {
 	t.Helper()
 	var answer struct {
 		Result           struct{ Value json.RawMessage }
-		ExceptionDetails *struct {
-			Text      string
-			Exception struct{ Description string }
-		}
+		ExceptionDetails *thrown
 	}
-	err := tab.browser.call(tab.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &answer)
-	if err == nil && answer.ExceptionDetails != nil {
-		err = errors.New(answer.ExceptionDetails.Text + " " + answer.ExceptionDetails.Exception.Description)
+	tab.call(t, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &answer)
+	if answer.ExceptionDetails != nil {
+		t.Fatalf("evaluate %s: %v", script, answer.ExceptionDetails)
 	}
-	if err == nil && v != nil {
-		err = json.Unmarshal(answer.Result.Value, v)
+	if v == nil {
+		return
 	}
-	if err != nil {
+	if err := json.Unmarshal(answer.Result.Value, v); err != nil {
 		t.Fatalf("evaluate %s: %v", script, err)
 	}
 }
@@ -290,31 +254,27 @@ func (tab *Tab) Eval(t testing.TB, script string, v any) {
 // Move puts the mouse somewhere in the window.
 func (tab *Tab) Move(t testing.TB, x, y float64) {
 	t.Helper()
-	if err := tab.browser.call(tab.session, "Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": x, "y": y}, nil); err != nil {
-		t.Fatal(err)
-	}
+	tab.call(t, "Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": x, "y": y}, nil)
 }
 
 // Requests are the addresses that the page asked for, its own first.
-func (tab *Tab) Requests() []string {
-	tab.mu.Lock()
-	defer tab.mu.Unlock()
-	return append([]string{}, tab.requests...)
+func (tab *Tab) Requests(t testing.TB) []string {
+	t.Helper()
+	tab.Eval(t, "0", nil) // what was said before its answer has been read then
+	return tab.requests
 }
 
 // Problems are the page's exceptions, and errors and warnings on its console.
-func (tab *Tab) Problems() []string {
-	tab.mu.Lock()
-	defer tab.mu.Unlock()
-	return append([]string{}, tab.problems...)
+func (tab *Tab) Problems(t testing.TB) []string {
+	t.Helper()
+	tab.Eval(t, "0", nil)
+	return tab.problems
 }
 
 // Picture is the whole page as PNG.
 func (tab *Tab) Picture(t testing.TB) []byte {
 	t.Helper()
 	var answer struct{ Data []byte } // as base64, like every JSON of bytes
-	if err := tab.browser.call(tab.session, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &answer); err != nil {
-		t.Fatal(err)
-	}
+	tab.call(t, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &answer)
 	return answer.Data
 }

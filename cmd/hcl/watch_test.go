@@ -301,12 +301,12 @@ func TestWatchInBrowser(t *testing.T) {
 		if controls > 0 {
 			t.Errorf("the page has %d things to press, and is to be read only", controls)
 		}
-		for _, asked := range tab.Requests() {
+		for _, asked := range tab.Requests(t) {
 			if !strings.HasPrefix(asked, servers[i].URL+"/") && asked != "data:," {
 				t.Errorf("the page asks for %s", asked)
 			}
 		}
-		for _, p := range tab.Problems() {
+		for _, p := range tab.Problems(t) {
 			t.Errorf("%d wide, dark %t: %s", views[i].Width, views[i].Dark, p)
 		}
 	}
