@@ -10,29 +10,21 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // Postgres is a PostgreSQL server of this process, on a unix socket alone.
 type Postgres struct {
-	dir string
-	as  *syscall.SysProcAttr // who it runs as: it refuses to be root
-	log *os.File
-
-	mu        sync.Mutex
-	cmd       *exec.Cmd
-	ended     chan struct{} // closed when cmd has ended
-	databases int
+	dir       string
+	as        *syscall.SysProcAttr // who it runs as: it refuses to be root
+	databases atomic.Int32
 }
 
 // postgresUser owns the test databases. There is no password: who can reach the
 // socket may enter.
 const postgresUser = "hcl"
-
-// postgresWait bounds how long a server may need to start or to stop.
-const postgresWait = time.Minute
 
 // StartPostgres starts a server that goes with the test.
 func StartPostgres(t testing.TB) *Postgres {
@@ -94,15 +86,12 @@ func newPostgres() (_ *Postgres, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{dir: dir, as: &syscall.SysProcAttr{Setpgid: true}}
+	p := &Postgres{dir: dir, as: &syscall.SysProcAttr{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	if p.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		return nil, err
-	}
 	if os.Geteuid() == 0 {
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
@@ -115,10 +104,9 @@ func newPostgres() (_ *Postgres, err error) {
 			return nil, err
 		}
 	}
-	initdb := p.command("initdb", "--pgdata", p.data(), "--username", postgresUser, "--auth", "trust",
+	err = p.run("initdb", "--pgdata", p.data(), "--username", postgresUser, "--auth", "trust",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
-	initdb.SysProcAttr = p.as
-	if err := run(initdb); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return p, p.start()
@@ -126,17 +114,14 @@ func newPostgres() (_ *Postgres, err error) {
 
 func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
 
-// command is one of PostgreSQL's programs. Debian keeps most of them off the PATH.
-func (p *Postgres) command(name string, args ...string) *exec.Cmd {
-	path := name
-	if _, err := exec.LookPath(name); err != nil {
-		if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(found) > 0 {
-			path = found[len(found)-1]
-		}
+// run runs one of PostgreSQL's programs. Debian keeps most of them off the PATH.
+func (p *Postgres) run(name string, args ...string) error {
+	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(found) > 0 {
+		name = found[len(found)-1]
 	}
-	cmd := exec.Command(path, args...)
-	cmd.Dir = p.dir
-	return cmd
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.SysProcAttr = p.dir, p.as
+	return run(cmd)
 }
 
 // Start starts the server again after Stop.
@@ -157,70 +142,24 @@ func (p *Postgres) Stop(t testing.TB) {
 }
 
 func (p *Postgres) start() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	cmd := p.command("postgres", "-D", p.data(), "-k", p.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB")
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.log, p.log, p.as
-	if err := cmd.Start(); err != nil {
-		return err
+	log := filepath.Join(p.dir, "log")
+	err := p.run("pg_ctl", "start", "--wait", "--pgdata", p.data(), "--log", log,
+		"--options", "-k "+p.dir+" -c listen_addresses= -c fsync=off -c shared_buffers=16MB")
+	if err != nil {
+		said, _ := os.ReadFile(log)
+		return fmt.Errorf("%w\n%s", err, said[max(0, len(said)-2000):])
 	}
-	ended := make(chan struct{})
-	go func() {
-		cmd.Wait()
-		close(ended)
-	}()
-	p.cmd, p.ended = cmd, ended
-	if !eventually(postgresWait, func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			return p.command("pg_isready", "--quiet", "--host", p.dir).Run() == nil
-		}
-	}) {
-		return fmt.Errorf("it does not answer after %v%s", postgresWait, p.said())
-	}
-	select {
-	case <-ended:
-		return fmt.Errorf("it ended at once%s", p.said())
-	default:
-		return nil
-	}
-}
-
-func (p *Postgres) stop() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cmd == nil {
-		return nil
-	}
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	select {
-	case <-p.ended:
-	case <-time.After(postgresWait):
-		p.cmd.Process.Kill()
-		<-p.ended
-		return fmt.Errorf("it was still there after %v%s", postgresWait, p.said())
-	}
-	p.cmd = nil
 	return nil
 }
 
-// said is the end of the server's log.
-func (p *Postgres) said() string {
-	b, _ := os.ReadFile(p.log.Name())
-	return ":\n" + string(b[max(0, len(b)-2000):])
+func (p *Postgres) stop() error {
+	if _, err := os.Stat(filepath.Join(p.data(), "postmaster.pid")); err != nil {
+		return nil // it does not run
+	}
+	return p.run("pg_ctl", "stop", "--wait", "--mode", "fast", "--pgdata", p.data())
 }
 
-func (p *Postgres) close() error {
-	err := p.stop()
-	if p.log != nil {
-		err = errors.Join(err, p.log.Close())
-	}
-	return errors.Join(err, removeTree(p.dir))
-}
+func (p *Postgres) close() error { return errors.Join(p.stop(), removeTree(p.dir)) }
 
 // Database makes an empty database and returns its URL.
 func (p *Postgres) Database(t testing.TB) string {
@@ -233,11 +172,8 @@ func (p *Postgres) Database(t testing.TB) string {
 }
 
 func (p *Postgres) newDatabase() (string, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.databases++
-	name := fmt.Sprintf("test%d", p.databases)
-	if err := run(p.command("createdb", "--host", p.dir, "--username", postgresUser, name)); err != nil {
+	name := fmt.Sprintf("test%d", p.databases.Add(1))
+	if err := p.run("createdb", "--host", p.dir, "--username", postgresUser, name); err != nil {
 		return "", fmt.Errorf("make a database: %w", err)
 	}
 	return (&url.URL{Scheme: "postgres", Path: "/" + name, RawQuery: url.Values{"host": {p.dir}, "user": {postgresUser}}.Encode()}).String(), nil
