@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -51,8 +50,5 @@ func removeBuilt() error {
 	if err != nil {
 		return err
 	}
-	return removeTree(dir)
+	return os.RemoveAll(dir)
 }
-
-// architecture is this machine's, in the words of images.
-func architecture() string { return runtime.GOARCH }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -111,15 +112,6 @@ func (d *Docker) answers() bool {
 	return n == len(status) && strings.HasSuffix(string(status), "200")
 }
 
-// signal sends a signal to the daemon by the number it has on the host.
-func (d *Docker) signal(name string) error {
-	text, err := os.ReadFile(filepath.Join(d.m.dir, "docker.pid"))
-	if err != nil {
-		return fmt.Errorf("read dockerd's pidfile: %w", err)
-	}
-	return run(d.m.command("/bin/kill", "-"+name, strings.TrimSpace(string(text))))
-}
-
 // wait returns when the daemon, if it was started, has ended.
 func (d *Docker) wait() {
 	if d.exited != nil {
@@ -127,23 +119,27 @@ func (d *Docker) wait() {
 	}
 }
 
-func (d *Docker) end(signal string) error {
-	if err := d.signal(signal); err != nil {
-		return err
+func (d *Docker) end(signal syscall.Signal) error {
+	pid, err := d.PID()
+	if err == nil {
+		err = syscall.Kill(pid, signal)
+	}
+	if err != nil {
+		return fmt.Errorf("stop dockerd: %w", err)
 	}
 	select {
 	case <-d.exited:
 		return nil
 	case <-time.After(dockerStart):
-		return fmt.Errorf("stop dockerd: still there %v after SIG%s", dockerStart, signal)
+		return fmt.Errorf("stop dockerd: still there %v after %v", dockerStart, signal)
 	}
 }
 
 // Stop stops the daemon in the ordinary way, which stops its containers.
-func (d *Docker) Stop() error { return d.end("TERM") }
+func (d *Docker) Stop() error { return d.end(syscall.SIGTERM) }
 
 // Kill kills the daemon; its containers run on.
-func (d *Docker) Kill() error { return d.end("KILL") }
+func (d *Docker) Kill() error { return d.end(syscall.SIGKILL) }
 
 // KeepContainers has the daemon, from its next start on, leave containers running
 // while it is away, and find them again ("live-restore").

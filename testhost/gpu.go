@@ -3,7 +3,6 @@ package testhost
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,16 +15,9 @@ import (
 //go:embed testdata/hosts
 var hosts embed.FS
 
-// gpuHosts are the values of Options.GPU: the folder of tools, and the vendor.
-var gpuHosts = map[string]struct{ folder, vendor string }{
-	"nvidia":   {"8xH200", "nvidia"},
-	"8xH200":   {"8xH200", "nvidia"},
-	"amd":      {"8xMI300X", "amd"},
-	"8xMI300X": {"8xMI300X", "amd"},
-}
-
-// vendorOf is who made the GPUs; empty for none.
-func vendorOf(gpu string) string { return gpuHosts[gpu].vendor }
+// gpuVendors has who made the GPUs of a host, by the value of Options.GPU, which is the
+// folder of its tools as well.
+var gpuVendors = map[string]string{"8xH200": "nvidia", "8xMI300X": "amd", "": ""}
 
 // installTools fills the host's own bin, which logins find first, and sbin,
 // which its daemon finds first.
@@ -36,23 +28,20 @@ func (h *Host) installTools() error {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	if h.opt.GPU == "" {
-		return nil
-	}
-	gpu, ok := gpuHosts[h.opt.GPU]
-	if !ok {
+	vendor, known := gpuVendors[h.opt.GPU]
+	if !known {
 		return fmt.Errorf("Options.GPU is %q; known are 8xH200 and 8xMI300X", h.opt.GPU)
 	}
-	folder, err := fs.Sub(hosts, "testdata/hosts/"+gpu.folder)
-	if err != nil {
-		return fmt.Errorf("find tools: %w", err)
+	if vendor == "" {
+		return nil
 	}
-	tools, err := fs.ReadDir(folder, ".")
+	folder := "testdata/hosts/" + h.opt.GPU
+	tools, err := hosts.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("list tools: %w", err)
 	}
 	for _, tool := range tools {
-		text, err := fs.ReadFile(folder, tool.Name())
+		text, err := hosts.ReadFile(folder + "/" + tool.Name())
 		if err != nil {
 			return fmt.Errorf("read tool: %w", err)
 		}
@@ -60,7 +49,7 @@ func (h *Host) installTools() error {
 			return err
 		}
 	}
-	if gpu.vendor == "nvidia" {
+	if vendor == "nvidia" {
 		return h.HandOutGPUs(true)
 	}
 	return nil

@@ -54,8 +54,7 @@ type Options struct {
 	SSHD []string
 
 	// GPU puts recorded tools and device nodes of that make on the host, and for
-	// NVIDIA lets the daemon grant GPU requests: "8xH200" ("nvidia" for short)
-	// or "8xMI300X" ("amd"). Empty: none.
+	// NVIDIA lets the daemon grant GPU requests: "8xH200" or "8xMI300X". Empty: none.
 	GPU string
 }
 
@@ -105,10 +104,7 @@ func start(t testing.TB, opt Options) (h *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h = &Host{Name: opt.Name, User: cmp.Or(opt.Login, "root"), Dir: dir, log: t, opt: opt}
-	if h.Name == "" {
-		h.Name = "testhost"
-	}
+	h = &Host{Name: cmp.Or(opt.Name, "testhost"), User: cmp.Or(opt.Login, "root"), Dir: dir, log: t, opt: opt}
 	t.Cleanup(func() {
 		if t.Failed() {
 			h.logTails(t)
@@ -204,9 +200,9 @@ func ready(opt Options) error {
 		need["dockerd"], need["iptables"] = "docker.io", "iptables"
 	}
 	var missing []string
-	for tool, pkg := range need {
-		if _, err := findTool(tool); err != nil {
-			missing = append(missing, tool+" (package "+pkg+")")
+	for name, pkg := range need {
+		if tool(name) == name {
+			missing = append(missing, name+" (package "+pkg+")")
 		}
 	}
 	if len(missing) > 0 {
@@ -219,25 +215,15 @@ func ready(opt Options) error {
 // the caller's PATH: what a host has must not depend on who tests.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// findTool looks a program up in systemPath, which, unlike the caller's own
-// PATH, always has the sbin directories.
-func findTool(name string) (string, error) {
+// tool is the path of a program, or only its name where it is not there. It is looked
+// up in systemPath, which, unlike the caller's own PATH, always has the sbin directories.
+func tool(name string) string {
 	for _, dir := range filepath.SplitList(systemPath) {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path, nil
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path
 		}
 	}
-	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
-}
-
-// tool is the path of a program that [ready] has found to be there.
-func tool(name string) string {
-	path, err := findTool(name)
-	if err != nil {
-		return name // whoever runs it gets the error
-	}
-	return path
+	return name // whoever runs it gets the error
 }
 
 // eventually calls ok until it is true, or the time is over.

@@ -6,11 +6,13 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -48,7 +50,7 @@ func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (dige
 func (h *Host) PushHuge(t testing.TB, ref string, size int64) {
 	t.Helper()
 	name, repository, tag := parseRef(t, ref)
-	l := layer{compressed: []byte(ref), digest: digestOf([]byte(ref)), diffID: digestOf([]byte("unpacked " + ref)), size: size}
+	l := layer{compressed: []byte(ref), diffID: digestOf([]byte("unpacked " + ref)), size: size}
 	if _, err := push(h.images.handler(name), repository, tag, l, imageConfig(ref, nil)); err != nil {
 		t.Fatalf("push %s: %v", ref, err)
 	}
@@ -96,7 +98,6 @@ func imageConfig(name string, env map[string]string) runConfig {
 // layer is a layer of an image, as it is stored and as it is identified.
 type layer struct {
 	compressed []byte
-	digest     string // of the compressed bytes
 	diffID     string // of the tar archive
 	size       int64  // of the compressed bytes, as the manifest has it
 }
@@ -111,50 +112,38 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	if err != nil {
 		return layer{}, fmt.Errorf("read engine: %w", err)
 	}
-	// Nothing in the archive may differ from build to build: no times, no owners.
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	dir := func(name string, mode int64) error {
-		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode})
-	}
-	link := func(name string) error {
-		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/usr/local/bin/vllm", Mode: 0o777})
-	}
-	for _, name := range []string{"bin/", "opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/"} {
-		if err := dir(name, 0o755); err != nil {
-			return layer{}, fmt.Errorf("write archive: %w", err)
-		}
-	}
-	if err := dir("tmp/", 0o1777); err != nil {
-		return layer{}, fmt.Errorf("write archive: %w", err)
-	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "usr/local/bin/vllm", Mode: 0o755, Size: int64(len(binary))}); err != nil {
-		return layer{}, fmt.Errorf("write archive: %w", err)
-	}
-	if _, err := w.Write(binary); err != nil {
-		return layer{}, fmt.Errorf("write archive: %w", err)
-	}
-	for _, name := range []string{"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench", "opt/nvidia/nvidia_entrypoint.sh"} {
-		if err := link(name); err != nil {
-			return layer{}, fmt.Errorf("write archive: %w", err)
-		}
-	}
-	if err := w.Close(); err != nil {
+	archive, err := engineArchive(binary)
+	if err != nil {
 		return layer{}, fmt.Errorf("write archive: %w", err)
 	}
 	var compressed bytes.Buffer
-	z, err := gzip.NewWriterLevel(&compressed, gzip.BestSpeed)
-	if err != nil {
+	z, _ := gzip.NewWriterLevel(&compressed, gzip.BestSpeed) // there is this level
+	_, err = z.Write(archive)
+	if err := errors.Join(err, z.Close()); err != nil {
 		return layer{}, fmt.Errorf("compress archive: %w", err)
 	}
-	if _, err := z.Write(archive.Bytes()); err != nil {
-		return layer{}, fmt.Errorf("compress archive: %w", err)
-	}
-	if err := z.Close(); err != nil {
-		return layer{}, fmt.Errorf("compress archive: %w", err)
-	}
-	return layer{compressed: compressed.Bytes(), digest: digestOf(compressed.Bytes()), diffID: digestOf(archive.Bytes()), size: int64(compressed.Len())}, nil
+	return layer{compressed: compressed.Bytes(), diffID: digestOf(archive), size: int64(compressed.Len())}, nil
 })
+
+// engineArchive is the file system of an image. Nothing in it may differ from build to
+// build: no times, no owners.
+func engineArchive(binary []byte) ([]byte, error) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	var errs []error
+	add := func(h tar.Header) { errs = append(errs, w.WriteHeader(&h)) }
+	for _, name := range []string{"bin/", "opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/"} {
+		add(tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755})
+	}
+	add(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777})
+	add(tar.Header{Typeflag: tar.TypeReg, Name: "usr/local/bin/vllm", Mode: 0o755, Size: int64(len(binary))})
+	_, err := w.Write(binary)
+	for _, name := range []string{"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench", "opt/nvidia/nvidia_entrypoint.sh"} {
+		add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/usr/local/bin/vllm", Mode: 0o777})
+	}
+	err = errors.Join(append(errs, err, w.Close())...)
+	return archive.Bytes(), err
+}
 
 func digestOf(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
@@ -163,7 +152,7 @@ func digestOf(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b
 func push(r http.Handler, repository, tag string, l layer, run runConfig) (string, error) {
 	type object = map[string]any
 	config, err := json.Marshal(object{
-		"architecture": architecture(), "os": "linux", "created": "2025-03-01T00:00:00Z", "config": run,
+		"architecture": runtime.GOARCH, "os": "linux", "created": "2025-03-01T00:00:00Z", "config": run,
 		"rootfs": object{"type": "layers", "diff_ids": []string{l.diffID}},
 	})
 	if err != nil {
@@ -173,7 +162,7 @@ func push(r http.Handler, repository, tag string, l layer, run runConfig) (strin
 	manifest, err := json.Marshal(object{
 		"schemaVersion": 2, "mediaType": manifestType,
 		"config": object{"mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": digestOf(config)},
-		"layers": []object{{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": l.size, "digest": l.digest}},
+		"layers": []object{{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": l.size, "digest": digestOf(l.compressed)}},
 	})
 	if err != nil {
 		return "", fmt.Errorf("write manifest: %w", err)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -34,57 +35,50 @@ type machine struct {
 	shared bool   // no network of its own
 
 	cmd *exec.Cmd // the first process
-	end *os.File  // its standard input: closing it ends the host
+	end io.Closer // its standard input: closing it ends the host
 }
 
-func startMachine(hostname, dir string, opt Options) (*machine, error) {
+func startMachine(hostname, dir string, opt Options) (_ *machine, err error) {
 	m := &machine{dir: dir, name: filepath.Base(dir), ip: "127.0.0.1", outer: "127.0.0.1", shared: !opt.Namespace}
 	flags := uintptr(syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS)
 	if opt.Namespace {
 		flags |= syscall.CLONE_NEWNET
 	}
-	in, end, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make pipe: %w", err)
-	}
-	defer in.Close()
-	m.end = end
-	said, out, err := os.Pipe()
-	if err != nil {
-		end.Close()
-		return nil, fmt.Errorf("make pipe: %w", err)
-	}
-	defer said.Close()
 	sudo := ""
 	if opt.Sudo {
 		sudo = "sudo"
 	}
 	var complaint bytes.Buffer
-	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, vendorOf(opt.GPU), opt.Login, sudo)
+	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, gpuVendors[opt.GPU], opt.Login, sudo)
 	m.cmd.Env = []string{"PATH=" + systemPath}
-	m.cmd.Stdin, m.cmd.Stdout, m.cmd.Stderr = in, out, &complaint
+	m.cmd.Stderr = &complaint
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setsid: true}
-	err = m.cmd.Start()
-	out.Close()
+	if m.end, err = m.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	said, err := m.cmd.StdoutPipe()
 	if err != nil {
-		end.Close()
+		return nil, err
+	}
+	if err := m.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start first process in its namespaces: %w", err)
 	}
+	defer func() {
+		if err != nil {
+			m.kill()
+		}
+	}()
 	// Written before anything else runs there, so that a sweep can always find it.
 	if err := recordProcess(filepath.Join(dir, "first"), m.cmd.Process.Pid); err != nil {
-		m.kill()
 		return nil, err
 	}
 	word := make([]byte, 16)
 	if n, _ := said.Read(word); string(word[:n]) != "ready\n" {
-		m.kill()
+		m.kill() // and its complaint is whole
 		return nil, fmt.Errorf("prepare mounts: %s", strings.TrimSpace(complaint.String()))
 	}
 	if opt.Namespace {
-		if err := m.connect(); err != nil {
-			m.kill()
-			return nil, err
-		}
+		return m, m.connect()
 	}
 	return m, nil
 }
@@ -130,24 +124,21 @@ func (m *machine) connect() error {
 		break
 	}
 	dev := deviceOf(m.name)
-	pid := strconv.Itoa(m.cmd.Process.Pid)
-	for _, args := range [][]string{
-		{"link", "add", dev, "type", "veth", "peer", "name", "eth0", "netns", pid},
-		{"addr", "add", m.outer + "/30", "dev", dev},
-		{"link", "set", dev, "up"},
-	} {
-		if err := run(exec.Command(tool("ip"), args...)); err != nil {
-			return err
-		}
+	err = ip(exec.Command,
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", dev, m.cmd.Process.Pid),
+		fmt.Sprintf("addr add %s/30 dev %s", m.outer, dev), fmt.Sprintf("link set %s up", dev))
+	if err != nil {
+		return err
 	}
-	for _, args := range [][]string{
-		{"ip", "link", "set", "lo", "up"},
-		{"ip", "addr", "add", m.ip + "/30", "dev", "eth0"},
-		{"ip", "link", "set", "eth0", "up"},
-	} {
-		if err := run(m.command(args[0], args[1:]...)); err != nil {
-			return err
-		}
+	return ip(m.command, "link set lo up", "addr add "+m.ip+"/30 dev eth0", "link set eth0 up")
+}
+
+// ip has the program of this name carry commands out, on this machine or on a host.
+func ip(on func(program string, args ...string) *exec.Cmd, commands ...string) error {
+	cmd := on(tool("ip"), "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n"))
+	if err := run(cmd); err != nil {
+		return fmt.Errorf("%q: %w", commands, err)
 	}
 	return nil
 }
@@ -169,7 +160,7 @@ func removeDevice(name string) error {
 	if !exists() {
 		return nil
 	}
-	if err := run(exec.Command(tool("ip"), "link", "delete", deviceOf(name))); err != nil && exists() {
+	if err := ip(exec.Command, "link delete "+deviceOf(name)); err != nil && exists() {
 		return err
 	}
 	return nil
@@ -234,7 +225,7 @@ func (h *Host) Link(up bool) error {
 	if up {
 		state = "up"
 	}
-	return run(exec.Command(tool("ip"), "link", "set", deviceOf(h.machine.name), state))
+	return ip(exec.Command, "link set "+deviceOf(h.machine.name)+" "+state)
 }
 
 // Cable connects two hosts that have networks of their own by one that nobody else
@@ -242,18 +233,12 @@ func (h *Host) Link(up bool) error {
 // has one at most.
 func (h *Host) Cable(other *Host) (here, there string, err error) {
 	here, there = "192.0.2.1", "192.0.2.2"
-	pid := func(h *Host) string { return strconv.Itoa(h.machine.cmd.Process.Pid) }
-	err = run(exec.Command(tool("ip"), "link", "add", "name", "eth1", "netns", pid(h), "type", "veth", "peer", "name", "eth1", "netns", pid(other)))
-	for _, end := range []struct {
-		host *Host
-		addr string
-	}{{h, here}, {other, there}} {
-		if err == nil {
-			err = run(end.host.machine.command("ip", "addr", "add", end.addr+"/30", "dev", "eth1"))
-		}
-		if err == nil {
-			err = run(end.host.machine.command("ip", "link", "set", "eth1", "up"))
-		}
+	err = ip(exec.Command, fmt.Sprintf("link add name eth1 netns %d type veth peer name eth1 netns %d", h.machine.cmd.Process.Pid, other.machine.cmd.Process.Pid))
+	if err == nil {
+		err = ip(h.machine.command, "addr add "+here+"/30 dev eth1", "link set eth1 up")
+	}
+	if err == nil {
+		err = ip(other.machine.command, "addr add "+there+"/30 dev eth1", "link set eth1 up")
 	}
 	return here, there, err
 }
@@ -280,25 +265,15 @@ type Process struct {
 // Processes lists what runs on the host and in its containers, but for the
 // first process and what the host's own daemons consist of. Zombies do not count.
 func (h *Host) Processes() ([]Process, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
 	var found []Process
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == h.machine.cmd.Process.Pid || !h.machine.has(pid) {
+	for _, pid := range children(h.machine.cmd.Process.Pid) {
+		command := strings.TrimSpace(strings.ReplaceAll(commandLine(pid), "\x00", " "))
+		if command == "" {
 			continue
 		}
-		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil || len(cmdline) == 0 {
-			continue
+		if name, _, _ := strings.Cut(filepath.Base(strings.Fields(command)[0]), ":"); !furniture[name] {
+			found = append(found, Process{PID: pid, Command: command})
 		}
-		command := strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))
-		if name, _, _ := strings.Cut(filepath.Base(strings.Fields(command)[0]), ":"); furniture[name] {
-			continue
-		}
-		found = append(found, Process{PID: pid, Command: command})
 	}
 	return found, nil
 }
@@ -309,20 +284,39 @@ var furniture = map[string]bool{
 	"containerd-shim-runc-v2": true, "docker-proxy": true, "sftp-server": true,
 }
 
-// has reports whether a process runs on the host: its chain of parents leads to
-// the host's first process.
-func (m *machine) has(pid int) bool {
-	for pid > 1 {
-		if pid == m.cmd.Process.Pid {
-			return true
+// children lists the processes below a process, itself not among them.
+func children(pid int) []int {
+	parents := map[int][]int{}
+	for _, child := range pids() {
+		if parent, _, ok := processStat(child); ok {
+			parents[parent] = append(parents[parent], child)
 		}
-		parent, _, ok := processStat(pid)
-		if !ok {
-			return false
-		}
-		pid = parent
 	}
-	return false
+	var below []int
+	for next := parents[pid]; len(next) > 0; next = next[1:] {
+		below = append(below, next[0])
+		next = append(next, parents[next[0]]...)
+	}
+	return below
+}
+
+// pids are the numbers of all processes.
+func pids() []int {
+	var all []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// commandLine are a process's arguments, each with a zero byte after it; empty when it
+// has ended.
+func commandLine(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return string(text)
 }
 
 // processStat returns a process's parent and the time it started, in clock

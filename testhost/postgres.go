@@ -159,7 +159,7 @@ func (p *Postgres) stop() error {
 	return p.run("pg_ctl", "stop", "--wait", "--mode", "fast", "--pgdata", p.data())
 }
 
-func (p *Postgres) close() error { return errors.Join(p.stop(), removeTree(p.dir)) }
+func (p *Postgres) close() error { return errors.Join(p.stop(), os.RemoveAll(p.dir)) }
 
 // Database makes an empty database and returns its URL.
 func (p *Postgres) Database(t testing.TB) string {

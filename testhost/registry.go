@@ -13,9 +13,9 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -33,39 +33,46 @@ import (
 // memory, so real names are pulled and no packet leaves the machine. One more
 // registry is served plainly under an address of its own.
 type registries struct {
-	addr   string // the plain one
-	server *http.Server
-	ca     *authority
-	caFile string
-	plain  net.Listener
-	done   sync.WaitGroup
+	addr    string // the plain one, and the proxy
+	ca      *authority
+	caFile  string
+	proxy   *httptest.Server
+	secure  *httptest.Server // where tunnels through the proxy lead, whatever the name
+	tunnels sync.WaitGroup
 
-	mu      sync.Mutex
-	names   map[string]http.Handler // by registry name
-	denied  map[string]bool         // "name/repository"
-	logins  map[string]string       // "user:password" by registry name
-	cut     int                     // so many answers with a layer break off half way
-	away    bool
-	slow    int // bytes per second and response; 0: no limit
-	asked   []string
-	tunnels map[net.Conn]bool
+	mu     sync.Mutex
+	names  map[string]http.Handler // by registry name
+	denied map[string]bool         // "name/repository"
+	logins map[string]string       // "user:password" by registry name
+	cut    int                     // so many answers with a layer break off half way
+	away   bool
+	slow   int // bytes per second and response; 0: no limit
+	asked  []string
 }
 
 func startRegistries(m *machine) (*registries, error) {
 	ca, err := newAuthority()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make certificate: %w", err)
 	}
-	r := &registries{ca: ca, caFile: filepath.Join(m.dir, "ca.pem"), names: map[string]http.Handler{}, denied: map[string]bool{}, logins: map[string]string{}, tunnels: map[net.Conn]bool{}}
-	if err := os.WriteFile(r.caFile, ca.pem, 0o600); err != nil {
+	r := &registries{ca: ca, caFile: filepath.Join(m.dir, "ca.pem"), names: map[string]http.Handler{}, denied: map[string]bool{}, logins: map[string]string{}}
+	if err := os.WriteFile(r.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}), 0o600); err != nil {
 		return nil, fmt.Errorf("write certificate: %w", err)
 	}
-	if r.plain, err = net.Listen("tcp", net.JoinHostPort(m.outer, "0")); err != nil {
+	plain, err := net.Listen("tcp", net.JoinHostPort(m.outer, "0"))
+	if err != nil {
 		return nil, fmt.Errorf("listen for registry: %w", err)
 	}
-	r.addr = r.plain.Addr().String()
-	r.server = &http.Server{Handler: r, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
-	r.done.Go(func() { _ = r.server.Serve(r.plain) })
+	r.addr = plain.Addr().String()
+	quiet := log.New(io.Discard, "", 0)
+	r.secure = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.serve(registryName(req.TLS.ServerName), w, req)
+	}))
+	r.secure.Config.ErrorLog = quiet
+	r.secure.TLS = &tls.Config{GetCertificate: ca.issue}
+	r.secure.StartTLS()
+	r.proxy = &httptest.Server{Listener: plain, Config: &http.Server{Handler: r, ErrorLog: quiet}}
+	r.proxy.Start()
 	return r, nil
 }
 
@@ -88,78 +95,29 @@ func (r *registries) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.serve(r.addr, w, req)
 		return
 	}
-	name, _, err := net.SplitHostPort(req.Host)
-	if err != nil || r.isAway() {
+	if r.isAway() {
 		http.Error(w, "no way to "+req.Host, http.StatusBadGateway)
 		return
 	}
-	conn, rest, err := http.NewResponseController(w).Hijack()
+	there, err := net.Dial("tcp", r.secure.Listener.Addr().String())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	if rest.Reader.Buffered() > 0 {
-		conn.Close() // a client speaks only after the answer
+	here, _, err := http.NewResponseController(w).Hijack() // a client speaks only after the answer
+	if err != nil {
+		there.Close()
 		return
 	}
-	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		conn.Close()
-		return
+	io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n")
+	carry := func(to, from net.Conn) {
+		io.Copy(to, from)
+		to.Close()
+		from.Close()
 	}
-	r.mu.Lock()
-	r.tunnels[conn] = true
-	r.mu.Unlock()
-	r.done.Go(func() {
-		defer func() {
-			r.mu.Lock()
-			delete(r.tunnels, conn)
-			r.mu.Unlock()
-			conn.Close()
-		}()
-		secure := tls.Server(conn, &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.ca.issue(name) }})
-		r.serveTunnel(registryName(name), secure)
-	})
+	r.tunnels.Go(func() { carry(here, there) })
+	r.tunnels.Go(func() { carry(there, here) })
 }
-
-// serveTunnel answers the requests of one connection, one after another.
-func (r *registries) serveTunnel(name string, conn net.Conn) {
-	listener := &oneConn{conn: conn, closed: make(chan struct{})}
-	server := &http.Server{
-		Handler:  http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.serve(name, w, req) }),
-		ErrorLog: log.New(io.Discard, "", 0),
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateClosed {
-				listener.Close()
-			}
-		},
-		ReadHeaderTimeout: 10 * time.Minute,
-	}
-	_ = server.Serve(listener)
-}
-
-// oneConn is a listener with a single connection.
-type oneConn struct {
-	conn   net.Conn
-	mu     sync.Mutex
-	given  bool
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *oneConn) Accept() (net.Conn, error) {
-	l.mu.Lock()
-	first := !l.given
-	l.given = true
-	l.mu.Unlock()
-	if first {
-		return l.conn, nil
-	}
-	<-l.closed
-	return nil, net.ErrClosed
-}
-
-func (l *oneConn) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
-func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // registryName is the one name for a registry that has several.
 func registryName(host string) string {
@@ -289,17 +247,11 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 }
 
 func (r *registries) close() {
-	_ = r.server.Close()
-	r.dropTunnels()
-	r.done.Wait()
-}
-
-func (r *registries) dropTunnels() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for conn := range r.tunnels {
-		conn.Close()
+	for _, server := range []*httptest.Server{r.secure, r.proxy} {
+		server.CloseClientConnections()
+		server.Close()
 	}
+	r.tunnels.Wait()
 }
 
 // RegistryAway makes all registries unreachable for the host, or brings them
@@ -309,7 +261,7 @@ func (h *Host) RegistryAway(on bool) {
 	h.images.away = on
 	h.images.mu.Unlock()
 	if on {
-		h.images.dropTunnels()
+		h.images.secure.CloseClientConnections()
 	}
 }
 
@@ -341,7 +293,7 @@ func (h *Host) CutLayers(n int) {
 // RegistryClient reaches the registries by their names, as the host does.
 func (h *Host) RegistryClient() *http.Client {
 	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(h.images.ca.pem)
+	trusted.AddCert(h.images.ca.cert)
 	return &http.Client{Transport: &http.Transport{
 		Proxy:             http.ProxyURL(&url.URL{Scheme: "http", Host: h.images.addr}),
 		TLSClientConfig:   &tls.Config{RootCAs: trusted},
@@ -371,42 +323,34 @@ func (h *Host) RegistryRequests() []string {
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	pem  []byte
 }
 
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make key: %w", err)
+		return nil, err
 	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "testhost"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	a := &authority{key: key}
+	a.cert = &x509.Certificate{Subject: pkix.Name{CommonName: "testhost"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := a.sign(a.cert)
 	if err != nil {
-		return nil, fmt.Errorf("make certificate: %w", err)
+		return nil, err
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("read certificate: %w", err)
-	}
-	return &authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+	a.cert, err = x509.ParseCertificate(der)
+	return a, err
 }
 
-// issue makes a certificate for a name.
-func (a *authority) issue(name string) (*tls.Certificate, error) {
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+// sign gives a certificate a day and signs it.
+func (a *authority) sign(c *x509.Certificate) ([]byte, error) {
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	return x509.CreateCertificate(rand.Reader, c, a.cert, &a.key.PublicKey, a.key)
+}
+
+// issue makes a certificate for the name that a client asks for.
+func (a *authority) issue(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	der, err := a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: hello.ServerName}, DNSNames: []string{hello.ServerName},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &a.key.PublicKey, a.key)
-	if err != nil {
-		return nil, fmt.Errorf("make certificate for %s: %w", name, err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}, nil
+	})
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}, err
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -85,31 +84,15 @@ Subsystem sftp internal-sftp
 
 // makeKeys makes the host's keys and the one that logs in.
 func (s *sshd) makeKeys() error {
-	var all sync.WaitGroup
-	kinds := []string{"ed25519", "ecdsa", "rsa"}
-	errs := make([]error, len(kinds)+1)
-	make := func(i int, kind, name string) {
-		all.Go(func() {
-			// 2048 bits: a larger key would only make the tests wait.
-			args := []string{"-q", "-t", kind, "-N", "", "-C", name, "-f", filepath.Join(s.m.dir, name)}
-			if kind == "rsa" {
-				args = append(args, "-b", "2048")
-			}
-			errs[i] = run(exec.Command(tool("ssh-keygen"), args...))
-		})
+	if err := keygen("ed25519", filepath.Join(s.m.dir, "id_ed25519")); err != nil {
+		return err
 	}
-	for i, kind := range kinds {
-		make(i, kind, "ssh_host_"+kind+"_key")
-	}
-	make(len(kinds), "ed25519", "id_ed25519")
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
+	for _, kind := range keyKinds {
+		file := filepath.Join(s.m.dir, "ssh_host_"+kind+"_key")
+		if err := keygen(kind, file); err != nil {
 			return err
 		}
-	}
-	for _, kind := range kinds {
-		line, err := publicKey(filepath.Join(s.m.dir, "ssh_host_"+kind+"_key.pub"))
+		line, err := publicKey(file + ".pub")
 		if err != nil {
 			return err
 		}
@@ -123,6 +106,18 @@ func (s *sshd) makeKeys() error {
 		return fmt.Errorf("write authorized_keys: %w", err)
 	}
 	return nil
+}
+
+// keyKinds are those of a host's keys.
+var keyKinds = []string{"ed25519", "ecdsa", "rsa"}
+
+// keygen makes a key of a kind.
+func keygen(kind, file string) error {
+	args := []string{"-q", "-t", kind, "-N", "", "-f", file}
+	if kind == "rsa" { // a larger key would only make the tests wait
+		args = append(args, "-b", "2048")
+	}
+	return run(exec.Command(tool("ssh-keygen"), args...))
 }
 
 // publicKey reads the type and the key of a .pub file, without the comment.
@@ -233,28 +228,6 @@ func (s *sshd) close() {
 	s.log.Close()
 }
 
-// children lists the processes below a process, itself not among them.
-func children(pid int) []int {
-	var below []int
-	entries, _ := os.ReadDir("/proc")
-	parents := map[int][]int{}
-	for _, e := range entries {
-		var child int
-		if _, err := fmt.Sscan(e.Name(), &child); err != nil {
-			continue
-		}
-		if parent, _, ok := processStat(child); ok {
-			parents[parent] = append(parents[parent], child)
-		}
-	}
-	next := parents[pid]
-	for len(next) > 0 {
-		below = append(below, next[0])
-		next = append(slices.Clone(next[1:]), parents[next[0]]...)
-	}
-	return below
-}
-
 // Cut ends all open SSH connections at once, as a lost network does. New ones
 // are served.
 func (h *Host) Cut() { h.sshd.cut() }
@@ -292,7 +265,7 @@ func (h *Host) Restart() error {
 // ChangeHostKeys gives the host other keys, as a machine has that was set up anew or
 // is another one, or its own ones back. Open connections are not touched.
 func (h *Host) ChangeHostKeys(on bool) error {
-	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
+	for _, kind := range keyKinds {
 		key := filepath.Join(h.Dir, "ssh_host_"+kind+"_key")
 		if !on {
 			if err := os.Rename(key+".own", key); err != nil {
@@ -300,11 +273,7 @@ func (h *Host) ChangeHostKeys(on bool) error {
 			}
 			continue
 		}
-		args := []string{"-q", "-t", kind, "-N", "", "-f", key + ".other"}
-		if kind == "rsa" {
-			args = append(args, "-b", "2048")
-		}
-		if err := run(exec.Command(tool("ssh-keygen"), args...)); err != nil {
+		if err := keygen(kind, key+".other"); err != nil {
 			return err
 		}
 		if err := errors.Join(os.Rename(key, key+".own"), os.Rename(key+".other", key)); err != nil {

@@ -1,13 +1,12 @@
 package testhost
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -35,14 +34,7 @@ func newDir() (string, error) {
 // containers. The host's processes must be gone, and with them its mounts.
 func removeDir(dir string) error {
 	name := filepath.Base(dir)
-	return errors.Join(removeDevice(name), removeGroups(name), removeTree(dir))
-}
-
-func removeTree(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove directory: %w", err)
-	}
-	return nil
+	return errors.Join(removeDevice(name), removeGroups(name), os.RemoveAll(dir))
 }
 
 // removeGroups removes the control groups that dockerd made for its containers:
@@ -139,15 +131,9 @@ func sweepDir(dir string) error {
 
 // mentioning lists the processes that have the directory in an argument.
 func mentioning(dir string) []int {
-	entries, _ := os.ReadDir("/proc")
 	var found []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if bytes.Contains(cmdline, []byte(dir+"/")) {
+	for _, pid := range pids() {
+		if pid != os.Getpid() && strings.Contains(commandLine(pid), dir+"/") {
 			found = append(found, pid)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // TestForeignWords is a host whose tools and logins write to the terminal of whoever
 // reads what they say.
 func TestForeignWords(t *testing.T) {
-	h := testhost.New(t, testhost.Options{GPU: "nvidia", SSHD: []string{"Banner /etc/hostname"}})
+	h := testhost.New(t, testhost.Options{GPU: "8xH200", SSHD: []string{"Banner /etc/hostname"}})
 	const evil = `\033]0;title\007\033[2Jevil`
 	if err := h.Install("nvidia-smi", "#!/bin/sh\nprintf '"+evil+"\\n'\n"); err != nil {
 		t.Fatal(err)
