@@ -9,13 +9,13 @@ import (
 // addedToken is an entry of added_tokens: text that is one token wherever it
 // stands, whatever the splitters and merges would make of it.
 type addedToken struct {
-	ID         int    `json:"id"`
+	ID         int32  `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"` // only if no word goes on at its ends
 	LStrip     bool   `json:"lstrip"`      // takes the white space before it along
 	RStrip     bool   `json:"rstrip"`      // and that after it
 	Normalized bool   `json:"normalized"`  // looked for in normalized text
-	Special    bool   `json:"special"`
+	Special    bool   `json:"special"`     // to whoever decodes without them
 }
 
 // finder finds added tokens in text. The zero value finds none.
@@ -64,21 +64,23 @@ func (f *finder) longest(text string) (found *addedToken, length int) {
 // cut calls token for each added token in text and rest for what is between,
 // unless it is empty, from left to right. Where several begin, the longest
 // counts; where they overlap, the first.
-func (f *finder) cut(text string, token func(id int), rest func(string)) {
+func (f *finder) cut(text string, token func(id int32), rest func(string)) {
 	done := 0
 	for i := 0; i < len(text); {
-		if !f.first[text[i]] {
-			i++
-			continue
+		var found *addedToken
+		var n int
+		if f.first[text[i]] {
+			found, n = f.longest(text[i:])
 		}
-		found, n := f.longest(text[i:])
 		if found == nil {
 			i++
 			continue
 		}
 		start, stop := i, i+n
 		i = stop
-		if found.SingleWord && (endsWithWord(text[:start]) || startsWithWord(text[stop:])) {
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[stop:])
+		if found.SingleWord && (isWord(before) || isWord(after)) {
 			continue
 		}
 		if found.LStrip {
@@ -97,16 +99,6 @@ func (f *finder) cut(text string, token func(id int), rest func(string)) {
 	if done < len(text) {
 		rest(text[done:])
 	}
-}
-
-func endsWithWord(s string) bool {
-	r, n := utf8.DecodeLastRuneInString(s)
-	return n > 0 && isWord(r)
-}
-
-func startsWithWord(s string) bool {
-	r, n := utf8.DecodeRuneInString(s)
-	return n > 0 && isWord(r)
 }
 
 // isWord is \w as Unicode defines it for regular expressions (UTS 18).

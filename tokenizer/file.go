@@ -6,24 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 )
-
-// Load reads a tokenizer.json.
-func Load(path string) (*Tokenizer, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open tokenizer: %w", err)
-	}
-	defer f.Close()
-	t, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return t, nil
-}
 
 // Read reads a tokenizer.json. Its error names the part of the file that is
 // broken, or that is not understood.
@@ -36,7 +21,7 @@ func Read(r io.Reader) (*Tokenizer, error) {
 	if err := strictly(text, &f); err != nil {
 		return nil, fmt.Errorf("read tokenizer: %w", err)
 	}
-	t := &Tokenizer{tokens: make(map[int]string), cache: newCache()}
+	t := &Tokenizer{tokens: make(map[int32]string), cache: newCache()}
 	for _, part := range []struct {
 		name string
 		read func() error
@@ -46,7 +31,7 @@ func Read(r io.Reader) (*Tokenizer, error) {
 		{"normalizer", func() error { return t.readNormalizer(f.Normalizer) }},
 		{"added_tokens", func() error { return f.readAdded(t) }},
 		{"pre_tokenizer", func() error { return t.readSplitters(f.PreTokenizer) }},
-		{"post_processor", func() error { return t.readFrame(f.PostProcessor) }},
+		{"post_processor", func() error { return readFrame(f.PostProcessor) }},
 		{"decoder", func() error { return readDecoder(f.Decoder) }},
 	} {
 		if err := part.read(); err != nil {
@@ -96,16 +81,16 @@ func (f *file) readVersion() error {
 
 // model is the vocabulary and how bytes become its tokens.
 type model struct {
-	Type                    string         `json:"type"`
-	Dropout                 float64        `json:"dropout"`
-	UnkToken                *string        `json:"unk_token"` // unused: every byte is a token
-	ContinuingSubwordPrefix string         `json:"continuing_subword_prefix"`
-	EndOfWordSuffix         string         `json:"end_of_word_suffix"`
-	FuseUnk                 bool           `json:"fuse_unk"`      // as unk_token
-	ByteFallback            bool           `json:"byte_fallback"` // as unk_token
-	IgnoreMerges            bool           `json:"ignore_merges"`
-	Vocab                   map[string]int `json:"vocab"`
-	Merges                  []pair         `json:"merges"`
+	Type                    string           `json:"type"`
+	Dropout                 float64          `json:"dropout"`
+	UnkToken                *string          `json:"unk_token"` // unused: every byte is a token
+	ContinuingSubwordPrefix string           `json:"continuing_subword_prefix"`
+	EndOfWordSuffix         string           `json:"end_of_word_suffix"`
+	FuseUnk                 bool             `json:"fuse_unk"`      // as unk_token
+	ByteFallback            bool             `json:"byte_fallback"` // as unk_token
+	IgnoreMerges            bool             `json:"ignore_merges"`
+	Vocab                   map[string]int32 `json:"vocab"`
+	Merges                  []pair           `json:"merges"`
 }
 
 // pair is a merge: ["a", "b"], or "a b" in older files.
@@ -132,9 +117,6 @@ func (p *pair) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// maxID keeps ids in the 32 bits that a merge has for them.
-const maxID = 1<<31 - 1
-
 func (m *model) read(t *Tokenizer) error {
 	switch {
 	case m.Type != "BPE":
@@ -148,10 +130,10 @@ func (m *model) read(t *Tokenizer) error {
 	}
 	spelled := newAlphabet()
 	if m.IgnoreMerges {
-		t.whole = make(map[string]int, len(m.Vocab))
+		t.whole = make(map[string]int32, len(m.Vocab))
 	}
 	for token, id := range m.Vocab {
-		if id < 0 || id > maxID {
+		if id < 0 {
 			return fmt.Errorf("id %d of %q is out of range", id, token)
 		}
 		if other, taken := t.tokens[id]; taken {
@@ -178,7 +160,7 @@ func (m *model) read(t *Tokenizer) error {
 			if !ok {
 				return fmt.Errorf("merge %d (%q, %q): there is no token %q", rank, p[0], p[1], token)
 			}
-			ids[i] = int32(id)
+			ids[i] = id
 		}
 		list[rank] = merge{left: ids[0], right: ids[1], rank: int32(rank), id: ids[2]}
 	}
@@ -228,7 +210,7 @@ func (f *file) readAdded(t *Tokenizer) error {
 	spelled := newAlphabet()
 	for i := range f.AddedTokens {
 		a := &f.AddedTokens[i]
-		if a.Content == "" || a.ID < 0 || a.ID > maxID {
+		if a.Content == "" || a.ID < 0 {
 			return fmt.Errorf("token %q with id %d is not supported", a.Content, a.ID)
 		}
 		id, inVocab := f.Model.Vocab[a.Content]
@@ -245,16 +227,12 @@ func (f *file) readAdded(t *Tokenizer) error {
 		// The decoder takes an added token for a spelling, too, if it can be one,
 		// so that an accent is lost: nobody gives such tokens.
 		t.tokens[a.ID], _ = spelled.bytes(a.Content)
-		if a.Special {
-			t.special = append(t.special, a.ID)
-		}
 		if !a.Normalized {
 			t.raw.add(a.Content, a)
 		} else if content := t.normalize(a.Content); content != "" {
 			t.cooked.add(content, a)
 		}
 	}
-	slices.Sort(t.special)
 	return nil
 }
 
@@ -286,25 +264,9 @@ type step struct {
 	UseRegex       *bool `json:"use_regex"`
 
 	// of TemplateProcessing
-	Single        []templatePiece `json:"single"`
-	Pair          []templatePiece `json:"pair"`
-	SpecialTokens map[string]struct {
-		ID     string   `json:"id"`
-		IDs    []int    `json:"ids"`
-		Tokens []string `json:"tokens"`
-	} `json:"special_tokens"`
-}
-
-// templatePiece is either a token or the text ("A").
-type templatePiece struct {
-	SpecialToken *struct {
-		ID     string `json:"id"`
-		TypeID int    `json:"type_id"`
-	}
-	Sequence *struct {
-		ID     string `json:"id"`
-		TypeID int    `json:"type_id"`
-	}
+	Single        any `json:"single"`
+	Pair          any `json:"pair"`
+	SpecialTokens any `json:"special_tokens"`
 }
 
 // steps returns the steps of a part, Sequences resolved; none for null.
@@ -402,57 +364,16 @@ func splitterFor(s step, classes *classes) (splitter, error) {
 	return nil, errors.New("the pattern of Split is neither a regular expression nor a string")
 }
 
-// readFrame reads what is added to a text of its own.
-func (t *Tokenizer) readFrame(part json.RawMessage) error {
+// readFrame takes what would be added to a text of its own, and what trims offsets:
+// nobody here asks for either.
+func readFrame(part json.RawMessage) error {
 	all, err := steps(part)
-	if err != nil {
-		return err
-	}
-	framed := false
 	for _, s := range all {
-		switch {
-		case s.Type == "ByteLevel": // trims offsets, which nobody sees
-		case s.Type == "TemplateProcessing" && !framed:
-			framed = true
-			if err := t.readTemplate(s); err != nil {
-				return err
-			}
-		default:
+		if s.Type != "ByteLevel" && s.Type != "TemplateProcessing" {
 			return fmt.Errorf("type %q is not supported here", s.Type)
 		}
 	}
-	return nil
-}
-
-func (t *Tokenizer) readTemplate(s step) error {
-	texts := 0
-	for _, p := range s.Single {
-		switch {
-		case p.Sequence != nil && p.SpecialToken == nil && p.Sequence.ID == "A":
-			texts++
-		case p.SpecialToken != nil && p.Sequence == nil:
-			token, ok := s.SpecialTokens[p.SpecialToken.ID]
-			if !ok {
-				return fmt.Errorf("there is no special token %q", p.SpecialToken.ID)
-			}
-			for _, id := range token.IDs {
-				if _, ok := t.tokens[id]; !ok {
-					return fmt.Errorf("special token %q: there is no id %d", p.SpecialToken.ID, id)
-				}
-			}
-			if texts == 0 {
-				t.before = append(t.before, token.IDs...)
-			} else {
-				t.after = append(t.after, token.IDs...)
-			}
-		default:
-			return errors.New("a piece of the template is neither the text nor a special token")
-		}
-	}
-	if texts != 1 {
-		return fmt.Errorf("the template takes the text %d times", texts)
-	}
-	return nil
+	return err
 }
 
 func readDecoder(part json.RawMessage) error {

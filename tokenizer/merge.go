@@ -72,10 +72,10 @@ type merger struct {
 // appendMerged appends the tokens of a piece to dst: single bytes, of which
 // the pair of lowest rank is merged, the leftmost of equals, until none is
 // left. Candidates wait in a heap, so that it takes n log n for n bytes.
-func (m *merger) appendMerged(dst []int, piece string, t *Tokenizer) []int {
+func (m *merger) appendMerged(dst []int32, piece string, t *Tokenizer) []int32 {
 	m.symbols = slices.Grow(m.symbols[:0], len(piece))[:len(piece)]
 	for i := range m.symbols {
-		m.symbols[i] = symbol{id: int32(t.bytes[piece[i]]), prev: int32(i - 1), next: int32(i + 1)}
+		m.symbols[i] = symbol{id: t.bytes[piece[i]], prev: int32(i - 1), next: int32(i + 1)}
 	}
 	m.symbols[len(piece)-1].next = -1
 	m.heap = m.heap[:0]
@@ -104,7 +104,7 @@ func (m *merger) appendMerged(dst []int, piece string, t *Tokenizer) []int {
 		m.note(i, t.merges)
 	}
 	for i := int32(0); i >= 0; i = m.symbols[i].next {
-		dst = append(dst, int(m.symbols[i].id))
+		dst = append(dst, m.symbols[i].id)
 	}
 	return dst
 }
@@ -176,14 +176,14 @@ type cache struct {
 
 type cached struct {
 	piece string
-	ids   []int
+	ids   []int32
 }
 
 func newCache() *cache { return &cache{seed: maphash.MakeSeed()} }
 
 // get returns the tokens of a piece, nil if they are not known, and where put
 // may keep them; negative if nowhere.
-func (c *cache) get(piece string) (ids []int, at int) {
+func (c *cache) get(piece string) (ids []int32, at int) {
 	if len(piece) > cachedBytes {
 		return nil, -1
 	}
@@ -197,7 +197,7 @@ func (c *cache) get(piece string) (ids []int, at int) {
 }
 
 // put keeps the tokens of a piece, and what was kept last in its places.
-func (c *cache) put(at int, piece string, ids []int) {
+func (c *cache) put(at int, piece string, ids []int32) {
 	if at < 0 {
 		return
 	}

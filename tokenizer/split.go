@@ -87,20 +87,11 @@ func (c *classes) digitsOrGap(s string, i, limit int) int {
 
 // scanHan separates Chinese characters and kana from all others.
 func scanHan(_ *classes, s string, i int) int {
-	first := true
-	var want bool
-	for j := i; j < len(s); {
-		r, n := rune(s[j]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRuneInString(s[j:])
-		}
-		in := r >= 0x4e00 && r <= 0x9fa5 || r >= 0x3040 && r <= 0x30ff
-		if first {
-			first, want = false, in
-		} else if in != want {
-			return j
-		}
-		j += n
+	han := func(r rune) bool { return r >= 0x4e00 && r <= 0x9fa5 || r >= 0x3040 && r <= 0x30ff }
+	first, _ := utf8.DecodeRuneInString(s[i:])
+	want := han(first)
+	if n := strings.IndexFunc(s[i:], func(r rune) bool { return han(r) != want }); n >= 0 {
+		return i + n
 	}
 	return len(s)
 }

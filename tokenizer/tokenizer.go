@@ -4,8 +4,8 @@
 // It reads the byte-level BPE family: DeepSeek-V3 and R1, Llama 3, Qwen 2 and
 // 3, and what is built like them. It refuses a file of which it does not
 // understand every part, since a tokenizer that is almost right makes prompts
-// of wrong lengths that nobody notices. It knows nothing of prompts, of chat
-// templates or of servers.
+// of wrong lengths that nobody notices. What a file adds to a text of its own (its
+// post-processor) is left out. It knows nothing of prompts, of chat templates or of servers.
 package tokenizer
 
 import (
@@ -23,32 +23,11 @@ type Tokenizer struct {
 	cooked    finder              // added tokens that are looked for in normalized text
 	splitters []splitter
 	merges    merges
-	bytes     [256]int       // ids of the single bytes
-	whole     map[string]int // pieces that are a token without merging; nil if all are merged
+	bytes     [256]int32       // ids of the single bytes
+	whole     map[string]int32 // pieces that are a token without merging; nil if all are merged
+	tokens    map[int32]string // bytes of each id
 	cache     *cache
 	encoders  sync.Pool // of *encoder
-
-	tokens        map[int]string // bytes of each id
-	special       []int          // ascending
-	before, after []int          // what a prompt starts and ends with
-}
-
-// VocabSize is the number of tokens, added ones included. In the files of the
-// family above they are numbered from 0 without a hole.
-func (t *Tokenizer) VocabSize() int { return len(t.tokens) }
-
-// SpecialIDs returns the ids of the special tokens, ascending: those that
-// frame text and are not part of it, such as the one that ends a text.
-func (t *Tokenizer) SpecialIDs() []int { return slices.Clone(t.special) }
-
-// NumSpecialTokensToAdd is how many tokens longer AddSpecialTokens makes a
-// prompt. Servers do the same with text when add_special_tokens is true.
-func (t *Tokenizer) NumSpecialTokensToAdd() int { return len(t.before) + len(t.after) }
-
-// AddSpecialTokens returns the ids framed by what the file's post-processor
-// adds to a text of its own, for example the token that begins a text.
-func (t *Tokenizer) AddSpecialTokens(ids []int) []int {
-	return slices.Concat(t.before, ids, t.after)
 }
 
 // Encode returns the tokens of a text. Nothing is added to them, but an added
@@ -56,34 +35,28 @@ func (t *Tokenizer) AddSpecialTokens(ids []int) []int {
 // is what Hugging Face's encode does with add_special_tokens false.
 //
 // Bytes that are not UTF-8 are encoded as they are.
-func (t *Tokenizer) Encode(text string) []int { return t.AppendEncode(nil, text) }
+func (t *Tokenizer) Encode(text string) []int32 { return t.AppendEncode(nil, text) }
 
 // AppendEncode appends the tokens of a text to dst, as Encode does.
-func (t *Tokenizer) AppendEncode(dst []int, text string) []int {
+func (t *Tokenizer) AppendEncode(dst []int32, text string) []int32 {
 	e := t.encoder()
 	defer t.release(e)
-	return e.encode(dst, text)
-}
-
-// Count returns the number of tokens that Encode makes of a text.
-func (t *Tokenizer) Count(text string) int {
-	e := t.encoder()
-	defer t.release(e)
-	e.counted = e.encode(e.counted[:0], text)
-	return len(e.counted)
+	e.dst = dst
+	t.raw.cut(text, e.added, e.between)
+	return e.dst
 }
 
 // Decode returns the text of ids, special tokens included, as Hugging Face's
 // decode does with skip_special_tokens false: what is not UTF-8 becomes
 // U+FFFD, and an id that there is no token for becomes nothing.
-func (t *Tokenizer) Decode(ids []int) string {
+func (t *Tokenizer) Decode(ids []int32) string {
 	return toValid(string(t.AppendDecode(nil, ids)))
 }
 
 // AppendDecode appends the bytes of ids to dst. A token can end in the middle
 // of a character, so that only the bytes of all tokens together are text; they
 // are the same whether ids are decoded at once or one by one.
-func (t *Tokenizer) AppendDecode(dst []byte, ids []int) []byte {
+func (t *Tokenizer) AppendDecode(dst []byte, ids []int32) []byte {
 	for _, id := range ids {
 		dst = append(dst, t.tokens[id]...)
 	}
@@ -122,11 +95,10 @@ func cutShort(s string) int {
 
 // encoder is the memory of one encoding at a time.
 type encoder struct {
-	t       *Tokenizer
-	dst     []int
-	counted []int
-	pieces  func(string) // takes normalized text through all splitters into word
-	merger  merger
+	t      *Tokenizer
+	dst    []int32
+	pieces func(string) // takes normalized text through all splitters into word
+	merger merger
 }
 
 // maxKept is how long the arrays of an encoder may be, in elements, for it to
@@ -148,20 +120,10 @@ func (t *Tokenizer) encoder() *encoder {
 
 func (t *Tokenizer) release(e *encoder) {
 	e.dst = nil
-	if cap(e.counted) > maxKept {
-		e.counted = nil
-	}
 	if cap(e.merger.symbols) > maxKept {
 		e.merger = merger{}
 	}
 	t.encoders.Put(e)
-}
-
-// encode appends the tokens of text to dst.
-func (e *encoder) encode(dst []int, text string) []int {
-	e.dst = dst
-	e.t.raw.cut(text, e.added, e.between)
-	return e.dst
 }
 
 // between encodes what is between the added tokens of raw text.
@@ -170,7 +132,7 @@ func (e *encoder) between(text string) {
 }
 
 // added appends an added token.
-func (e *encoder) added(id int) { e.dst = append(e.dst, id) }
+func (e *encoder) added(id int32) { e.dst = append(e.dst, id) }
 
 // word appends the tokens of one piece: no token reaches over its ends.
 func (e *encoder) word(piece string) {

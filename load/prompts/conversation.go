@@ -32,12 +32,11 @@ type spoken struct {
 
 // parseTalk reads a conversation in ShareGPT's form, or a list of OpenAI's
 // messages.
-func parseTalk(raw []byte) (spoken, error) {
+func parseTalk(_ load.Workload, raw []byte) (s spoken, err error) {
 	var r recorded
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return spoken{}, plainError(err)
+		return s, plainError(err)
 	}
-	var s spoken
 	if r.Conversations == nil && r.Messages == nil {
 		return s, errors.New("neither a list \"messages\" nor a list \"conversations\"")
 	}
@@ -92,47 +91,30 @@ func (s *spoken) add(who string, text *string) error {
 // conversations takes conversations in random order, until their turns are
 // enough. The warm-up opens conversations of its own.
 func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
-	w := job.Workload
-	f, err := entries(job, sound(w))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var t tokens
-	if w.OutputTokens == 0 {
-		if t, err = needTokens(ctx, job); err != nil {
-			return nil, fmt.Errorf("%w, or say output_tokens in the load", err)
+	asked := job.Workload.OutputTokens
+	counter := func(ctx context.Context, job load.Job) (tokens, error) {
+		if asked > 0 {
+			return nil, nil
 		}
-	}
-	f.source.Tokenizer = whoCounts(t)
-	var all []talk
-	turns := 0
-	err = f.shuffled(Seed(job), func(raw []byte) (enough bool, err error) {
-		s, err := parseTalk(raw)
+		t, err := needTokens(ctx, job)
 		if err != nil {
-			return false, fmt.Errorf("read the data set file again: %w", err)
+			err = fmt.Errorf("%w, or say output_tokens in the load", err)
 		}
-		one, err := s.talk(ctx, t, w.OutputTokens)
-		if err != nil {
-			return false, err
-		}
-		if len(one.turns) == 0 {
-			f.source.LeftOut++
-			return false, nil
-		}
-		turns += len(one.turns)
-		all = append(all, one)
-		return turns >= wanted(total, w), nil
+		return t, err
+	}
+	all, source, err := draw(ctx, job, total, counter, parseTalk, func(t tokens, s spoken) (talk, int, error) {
+		one, err := s.talk(ctx, t, asked)
+		return one, len(one.turns), err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no conversation is left: %d were without a question, and %d bad%s", f.source.LeftOut,
-			f.source.Bad, firstOf(f.source.BadLines))
+		return nil, fmt.Errorf("no conversation is left: %d were without a question, and %d bad%s", source.LeftOut,
+			source.Bad, firstOf(source.BadLines))
 	}
-	f.source.Prompts = len(all)
-	return &Set{talks: all, source: f.source, asText: true}, nil
+	source.Prompts = len(all)
+	return &Set{talks: all, source: source, asText: true}, nil
 }
 
 // talk says how long the answers are to be: as asked, or as recorded.

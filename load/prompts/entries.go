@@ -3,6 +3,7 @@ package prompts
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -38,15 +39,10 @@ func CheckInputs(j load.Job) error {
 		}
 	}
 	if d.Kind == load.Text {
-		text, _, err := readCorpus(fileOf(j, d.Path))
-		if err == nil && len(text) == 0 {
-			err = errors.New("it is empty")
-		}
-		if err != nil {
-			return fmt.Errorf("read the text of data set %s: %w", filepath.Base(d.Path), err)
-		}
+		_, _, err := corpusOf(j)
+		return err
 	}
-	sound := sound(j.Workload)
+	sound := kinds()[d.Kind].sound
 	if sound == nil {
 		return nil
 	}
@@ -59,16 +55,6 @@ func CheckInputs(j load.Job) error {
 			firstOf(f.source.BadLines))
 	}
 	return errors.Join(err, f.Close())
-}
-
-// sound says what is wrong with an entry of the data set's file; nil for a data set
-// whose file has no entries, or that has none.
-func sound(w load.Workload) func(raw []byte) error {
-	k := kinds()[w.Dataset.Kind]
-	if k.sound == nil {
-		return nil
-	}
-	return func(raw []byte) error { return k.sound(w, raw) }
 }
 
 // errSkip says that an entry is sound, but not one to use.
@@ -90,25 +76,22 @@ type file struct {
 // entries reads through a file of JSON values, one to a line or all in an array,
 // without keeping it, and returns where those lie that sound finds sound. It
 // makes sure of the checksum, and counts and names bad entries.
-func entries(j load.Job, sound func(raw []byte) error) (file, error) {
+func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (file, error) {
 	d := j.Workload.Dataset
 	f, err := openFile(j, d.Path)
 	if err != nil {
 		return file{}, err
 	}
-	c := collector{sound: sound, source: &load.Source{}}
+	c := collector{sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
 	sum := sha256.New()
 	src := io.TeeReader(f, sum)
 	scanned := c.scan(bufio.NewReaderSize(src, 1<<20))
-	if _, err := io.Copy(io.Discard, src); err != nil { // the rest of a file that could not be read to its end
-		scanned = errors.Join(scanned, err)
-	}
+	_, err = io.Copy(io.Discard, src) // the rest of a file that could not be read to its end
 	c.source.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	// A file that is not the one meant need not be complained about otherwise.
-	err = scanned
-	if d.SHA256 != "" && !strings.EqualFold(d.SHA256, c.source.SHA256) {
-		err = fmt.Errorf("its sha256 is %s, not %s", c.source.SHA256, d.SHA256)
-	} else if err == nil {
+	if other := sameSum(d.SHA256, c.source.SHA256); other != nil {
+		err = other
+	} else if err = errors.Join(scanned, err); err == nil {
 		err = c.tooBad()
 	}
 	if err != nil {
@@ -117,18 +100,74 @@ func entries(j load.Job, sound func(raw []byte) error) (file, error) {
 	return file{f, c.found, c.source}, nil
 }
 
-// shuffled hands over the entries in random order, until there are enough.
-func (f file) shuffled(seed uint64, take func(raw []byte) (enough bool, err error)) error {
-	for _, k := range Random(seed, forOrder, 0).Perm(len(f.found)) {
-		raw := make([]byte, f.found[k].length)
-		if _, err := f.ReadAt(raw, f.found[k].at); err != nil {
-			return fmt.Errorf("read the data set file again: %w", err)
-		}
-		if enough, err := take(raw); enough || err != nil {
-			return err
-		}
+// openFile opens a file of the data set.
+func openFile(j load.Job, path string) (*os.File, error) {
+	f, err := os.Open(fileOf(j, path))
+	if err != nil {
+		return nil, fmt.Errorf("open data set file %s: %w", filepath.Base(path), errors.Unwrap(err))
+	}
+	return f, nil
+}
+
+// sameSum says when a file is not the one that is meant, by a checksum in hex; empty:
+// any is.
+func sameSum(want, is string) error {
+	if want != "" && !strings.EqualFold(want, is) {
+		return fmt.Errorf("its sha256 is %s, not %s", is, want)
 	}
 	return nil
+}
+
+// draw takes what parse makes of the entries of a job's file, in random order and until
+// there is enough for its requests: for how many one is good, use says, 0: it is left
+// out. Their tokens are counted by what count finds.
+func draw[T, U any](ctx context.Context, job load.Job, total int, count func(context.Context, load.Job) (tokens, error),
+	parse func(load.Workload, []byte) (T, error), use func(tokens, T) (_ U, requests int, err error),
+) ([]U, *load.Source, error) {
+	f, err := entries(job, soundFor(parse))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	t, err := count(ctx, job)
+	if err != nil {
+		return nil, nil, err
+	}
+	f.source.Tokenizer = whoCounts(t)
+	left := wanted(total, job.Workload)
+	var all []U
+	for _, k := range Random(Seed(job), forOrder, 0).Perm(len(f.found)) {
+		raw := make([]byte, f.found[k].length)
+		_, err := f.ReadAt(raw, f.found[k].at)
+		var parsed T
+		if err == nil {
+			parsed, err = parse(job.Workload, raw)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the data set file again: %w", err)
+		}
+		one, requests, err := use(t, parsed)
+		if err != nil {
+			return nil, nil, err
+		}
+		if requests == 0 {
+			f.source.LeftOut++
+			continue
+		}
+		all = append(all, one)
+		if left -= requests; left <= 0 {
+			break
+		}
+	}
+	return all, f.source, nil
+}
+
+// wanted is how many prompts a run and its warm-up need.
+func wanted(total int, w load.Workload) int {
+	if total == 0 {
+		return enough
+	}
+	return total + w.Warmup
 }
 
 // collector goes through the entries of a file.

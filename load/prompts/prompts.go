@@ -3,10 +3,38 @@
 package prompts
 
 import (
+	"math/rand/v2"
 	"sync/atomic"
 
 	"hclbench/load"
 )
+
+// Request is one request to be sent.
+type Request struct {
+	Seq           int // of the warm-up or the measurement, in the order in which they were made
+	Body          []byte
+	Input, Output int // the lengths that it asks for, in tokens; Input is 0 where nobody has counted
+}
+
+// Session is requests that each wait for the answer to the one before: a conversation,
+// which one worker at a time has, or a prompt alone.
+type Session interface {
+	// Request makes the next request.
+	Request() Request
+	// Listens reports whether the next request is made of what is answered.
+	Listens() bool
+	// Heard takes the answer, and reports whether another request follows. ok is false
+	// when there was none.
+	Heard(ok bool, answer []byte) bool
+}
+
+// Queue hands out the sessions of a warm-up or a measurement, to any number of workers.
+type Queue interface {
+	// Next is the next session; ok is false when none is left.
+	Next() (s Session, ok bool)
+	// Begun is how many have been handed out.
+	Begun() int
+}
 
 // maker makes the prompts of a run, or of its warm-up. Prompt i is the same in
 // whatever order they are made, and several goroutines may make them.
@@ -19,40 +47,31 @@ type maker interface {
 	size() int
 }
 
-// rows are prompts that each stand alone.
+// rows are prompts that each stand alone. They are the session of each of them, too: so
+// a request needs none of its own.
 type rows struct {
 	maker
-	template load.Template
-	total    int // 0: as many as are asked for
-	next     atomic.Int64
+	template    load.Template
+	total       int          // 0: as many as are asked for
+	begun, made atomic.Int64 // sessions and requests
 }
 
 func (q *rows) Next() (Session, bool) {
-	i := int(q.next.Add(1)) - 1
-	return &row{q, i}, q.total == 0 || i < q.total
+	n := int(q.begun.Add(1))
+	return q, q.total == 0 || n <= q.total
 }
 
-func (q *rows) Begun() int {
-	if n := int(q.next.Load()); q.total == 0 || n < q.total {
-		return n
-	}
-	return q.total
+func (q *rows) Begun() int { return int(q.made.Load()) }
+
+func (q *rows) Request() Request {
+	i := int(q.made.Add(1)) - 1
+	prompt, input, output := q.append(make([]byte, 0, q.size()+2), i)
+	return Request{Seq: i, Body: q.template.Fill(prompt, output), Input: input, Output: output}
 }
 
-// row is a session of one request.
-type row struct {
-	of *rows
-	i  int
-}
+func (*rows) Listens() bool { return false }
 
-func (r *row) Request() Request {
-	prompt, input, output := r.of.append(make([]byte, 0, r.of.size()+2), r.i)
-	return Request{Seq: r.i, Body: r.of.template.Fill(prompt, output), Input: input, Output: output}
-}
-
-func (*row) Listens() bool { return false }
-
-func (*row) Heard(bool, []byte) bool { return false }
+func (*rows) Heard(bool, []byte) bool { return false }
 
 // item is one prompt that was read: token ids or, without a tokenizer, a string
 // as JSON.
@@ -86,4 +105,32 @@ func (l listed) append(b []byte, i int) (_ []byte, input, output int) {
 		return append(b, it.text...), it.input, it.output
 	}
 	return appendIDs(b, it.ids), it.input, it.output
+}
+
+// What a random stream is for. Streams of different use never meet, so that a
+// change in one (a longer prompt) leaves the others as they were.
+const (
+	ForPrompt uint64 = iota + 1
+	ForWarmup
+	ForArrivals
+	forGroup
+	forBlock
+	forOrder
+)
+
+// Seed is that of a job's data set.
+func Seed(j load.Job) uint64 { return j.Seed ^ scramble(j.Workload.Dataset.Seed) }
+
+// Random is the stream of request index, the same in whatever order requests
+// are made.
+func Random(seed, use, index uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(scramble(seed^scramble(use)), scramble(index+seed)))
+}
+
+// scramble is the finaliser of SplitMix64: neighbouring seeds become unrelated.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

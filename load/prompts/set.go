@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"hclbench/load"
@@ -40,32 +38,20 @@ func kinds() map[string]kind {
 	return map[string]kind{
 		load.Random:       {open: randomTokens},
 		load.SharedPrefix: {open: sharedPrefixes},
-		load.ShareGPT:     {shareGPT, soundTurns},
+		load.ShareGPT:     {shareGPT, soundFor(firstTurns)},
 		load.Text:         {open: pieces},
-		load.JSONL:        {jsonLines, soundLine},
-		load.Conversation: {conversations, soundTalk},
-		load.Trace:        {trace, soundRecording},
+		load.JSONL:        {jsonLines, soundFor(parseLine)},
+		load.Conversation: {conversations, soundFor(parseTalk)},
+		load.Trace:        {trace, soundFor(parseRecording)},
 	}
 }
 
-func soundTurns(_ load.Workload, raw []byte) error {
-	_, _, err := firstTurns(raw)
-	return err
-}
-
-func soundLine(w load.Workload, raw []byte) error {
-	_, _, err := parseLine(raw, w.OutputTokens)
-	return err
-}
-
-func soundTalk(_ load.Workload, raw []byte) error {
-	_, err := parseTalk(raw)
-	return err
-}
-
-func soundRecording(_ load.Workload, raw []byte) error {
-	_, err := parseRecording(raw)
-	return err
+// soundFor says what is wrong with an entry as its parser does.
+func soundFor[T any](parse func(load.Workload, []byte) (T, error)) func(load.Workload, []byte) error {
+	return func(w load.Workload, raw []byte) error {
+		_, err := parse(w, raw)
+		return err
+	}
 }
 
 // Open reads what a job's data set needs. total is how many requests are measured; 0:
@@ -167,13 +153,4 @@ func firstOf(lines []string) string {
 		return ""
 	}
 	return " (" + lines[0] + ")"
-}
-
-// openFile opens a file of the data set.
-func openFile(j load.Job, path string) (*os.File, error) {
-	f, err := os.Open(fileOf(j, path))
-	if err != nil {
-		return nil, fmt.Errorf("open data set file %s: %w", filepath.Base(path), errors.Unwrap(err))
-	}
-	return f, nil
 }

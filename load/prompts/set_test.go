@@ -39,7 +39,7 @@ func TestSharedPrefixLengths(t *testing.T) {
 			t.Fatalf("input length %d", input)
 		}
 		outputs[output]++
-		prefixes[draw(p.prefix, Random(p.seed^scramble(p.use), forGroup, uint64(p.order[i]/2)))]++
+		prefixes[length(p.prefix, Random(p.seed^scramble(p.use), forGroup, uint64(p.order[i]/2)))]++
 	}
 	for n := 3; n <= 6; n++ { // a quarter of 4000 each; four standard errors are 110
 		if outputs[n] < 890 || outputs[n] > 1110 {

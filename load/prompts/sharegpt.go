@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"hclbench/load"
 )
@@ -13,13 +12,8 @@ import (
 type filter struct{ minPrompt, minOutput, maxPrompt, maxTotal int }
 
 func (f filter) passes(input, output int, outputGiven bool) bool {
-	switch {
-	case input < f.minPrompt, output < f.minOutput && !outputGiven:
-		return false
-	case f.maxPrompt > 0 && input > f.maxPrompt, f.maxTotal > 0 && input+output > f.maxTotal:
-		return false
-	}
-	return true
+	return input >= f.minPrompt && (output >= f.minOutput || outputGiven) &&
+		(f.maxPrompt == 0 || input <= f.maxPrompt) && (f.maxTotal == 0 || input+output <= f.maxTotal)
 }
 
 func filterOf(name string) filter {
@@ -41,97 +35,69 @@ type recorded struct {
 	} `json:"messages"`
 }
 
-// firstTurns are the first two turns of a conversation, whoever said them.
-func firstTurns(raw []byte) (prompt, answer string, err error) {
+// opening is the first two turns of a conversation, whoever said them.
+type opening struct{ prompt, answer string }
+
+func firstTurns(_ load.Workload, raw []byte) (o opening, err error) {
 	var r recorded
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return "", "", plainError(err)
+		return o, plainError(err)
 	}
-	if r.Conversations == nil {
-		return "", "", errors.New("no list \"conversations\"")
+	turns := r.Conversations
+	switch {
+	case turns == nil:
+		return o, errors.New("no list \"conversations\"")
+	case len(turns) < 2:
+		return o, errSkip
+	case turns[0].Value == nil || turns[1].Value == nil:
+		return o, errors.New("a turn without a text \"value\"")
 	}
-	if len(r.Conversations) < 2 {
-		return "", "", errSkip
-	}
-	if r.Conversations[0].Value == nil || r.Conversations[1].Value == nil {
-		return "", "", errors.New("a turn without a text \"value\"")
-	}
-	return *r.Conversations[0].Value, *r.Conversations[1].Value, nil
+	return opening{*turns[0].Value, *turns[1].Value}, nil
 }
 
 // shareGPT takes the first question and the length of the first answer of
 // conversations in random order, until there are enough.
 func shareGPT(ctx context.Context, job load.Job, total int) (*Set, error) {
-	f, err := entries(job, sound(job.Workload))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t, err := needTokens(ctx, job)
-	if err != nil {
-		return nil, err
-	}
-	f.source.Tokenizer = t.name()
-	var items []item
-	err = f.shuffled(Seed(job), func(raw []byte) (enough bool, err error) {
-		it, ok, err := firstQuestion(ctx, job.Workload, t, raw)
-		if err != nil {
-			return false, err
-		}
-		if !ok {
-			f.source.LeftOut++
-			return false, nil
-		}
-		items = append(items, it)
-		return len(items) == wanted(total, job.Workload), nil
+	items, source, err := draw(ctx, job, total, needTokens, firstTurns, func(t tokens, o opening) (item, int, error) {
+		return firstQuestion(ctx, job.Workload, t, o)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return ready(items, job.Workload.Warmup, f.source)
+	return ready(items, job.Workload.Warmup, source)
 }
 
-// firstQuestion is the prompt of one conversation; ok is false when the data set leaves
-// it out.
-func firstQuestion(ctx context.Context, w load.Workload, t tokens, raw []byte) (it item, ok bool, err error) {
-	prompt, answer, err := firstTurns(raw)
-	if err != nil {
-		return it, false, fmt.Errorf("read the data set file again: %w", err)
-	}
+// firstQuestion is the prompt of one conversation; n is 0 when the data set leaves it out.
+func firstQuestion(ctx context.Context, w load.Workload, t tokens, o opening) (it item, n int, err error) {
 	asked := max(w.OutputTokens, w.Dataset.OutputTokens)
 	it.output = asked
-	if it.ids, err = t.encode(ctx, prompt); err != nil {
-		return it, false, err
+	if it.ids, err = t.encode(ctx, o.prompt); err != nil {
+		return it, 0, err
 	}
 	if asked == 0 {
-		if it.output, err = count(ctx, t, answer); err != nil {
-			return it, false, err
+		if it.output, err = count(ctx, t, o.answer); err != nil {
+			return it, 0, err
 		}
 	}
-	if n := w.Dataset.InputTokens; n > 0 {
-		if len(it.ids) < n {
-			return it, false, nil
+	if most := w.Dataset.InputTokens; most > 0 {
+		if len(it.ids) < most {
+			return it, 0, nil
 		}
-		if w.Endpoint == load.Chat && len(it.ids) > n {
-			text, ok := t.decode(it.ids[:n])
+		if w.Endpoint == load.Chat && len(it.ids) > most {
+			text, ok := t.decode(it.ids[:most])
 			if !ok {
-				return it, false, errNoDecoder
+				return it, 0, errNoDecoder
 			}
-			prompt = text
+			o.prompt = text
 		}
-		it.ids = it.ids[:n:n]
+		it.ids = it.ids[:most:most]
 	}
 	it.input = len(it.ids)
 	if w.Endpoint == load.Chat {
-		it.ids, it.text = nil, quoted(prompt)
+		it.ids, it.text = nil, quoted(o.prompt)
 	}
-	return it, filterOf(w.Dataset.Filter).passes(it.input, it.output, asked > 0), nil
-}
-
-// wanted is how many prompts a run and its warm-up need.
-func wanted(total int, w load.Workload) int {
-	if total == 0 {
-		return enough
+	if !filterOf(w.Dataset.Filter).passes(it.input, it.output, asked > 0) {
+		return it, 0, nil
 	}
-	return total + w.Warmup
+	return it, 1, nil
 }

@@ -18,31 +18,30 @@ const (
 	maxID = 30000
 )
 
-func draw(s load.Span, r *rand.Rand) int { return s.Low + r.IntN(s.High-s.Low+1) }
+// length draws one of a span.
+func length(s load.Span, r *rand.Rand) int { return s.Low + r.IntN(s.High-s.Low+1) }
 
 // synthetic writes random tokens as JSON: a list of ids, or a string of words.
 type synthetic struct {
-	b     []byte
-	words bool
-	n     int // tokens so far
+	b            []byte
+	words        bool
+	between, end byte
+	n            int // tokens so far
 }
 
 func newSynthetic(b []byte, words bool) synthetic {
 	if words {
-		return synthetic{b: append(b, '"'), words: true}
+		return synthetic{b: append(b, '"'), words: true, between: ' ', end: '"'}
 	}
-	return synthetic{b: append(b, '[')}
+	return synthetic{b: append(b, '['), between: ',', end: ']'}
 }
 
 // add draws n tokens from r.
 func (s *synthetic) add(r *rand.Rand, n int) {
 	b := s.b
 	for range n {
-		switch {
-		case s.words && s.n > 0:
-			b = append(b, ' ')
-		case s.n > 0:
-			b = append(b, ',')
+		if s.n > 0 {
+			b = append(b, s.between)
 		}
 		if s.words {
 			b = append(b, vocabulary[r.IntN(len(vocabulary))]...)
@@ -52,13 +51,6 @@ func (s *synthetic) add(r *rand.Rand, n int) {
 		s.n++
 	}
 	s.b = b
-}
-
-func (s *synthetic) end() []byte {
-	if s.words {
-		return append(s.b, '"')
-	}
-	return append(s.b, ']')
 }
 
 // bytesPerToken is what a token id with its comma takes, as does a common word.
@@ -89,10 +81,10 @@ func (p randomPrompts) size() int { return bytesPerToken * p.input.High }
 
 func (p randomPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	r := Random(p.seed, p.use, uint64(i))
-	input, output = draw(p.input, r), draw(p.output, r)
+	input, output = length(p.input, r), length(p.output, r)
 	s := newSynthetic(b, p.words)
 	s.add(r, input)
-	return s.end(), input, output
+	return append(s.b, s.end), input, output
 }
 
 // sharedPrompts are of kind [SharedPrefix]: each of a number of groups has a
@@ -126,11 +118,11 @@ func (p sharedPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	k := p.order[i%len(p.order)]
 	group := Random(p.seed^scramble(p.use), forGroup, uint64(k/p.each))
 	own := Random(p.seed, p.use, uint64(k))
-	prefix, question, output := draw(p.prefix, group), draw(p.question, own), draw(p.output, own)
+	prefix, question, output := length(p.prefix, group), length(p.question, own), length(p.output, own)
 	s := newSynthetic(b, p.words)
 	s.add(group, prefix)
 	s.add(own, question)
-	return s.end(), prefix + question, output
+	return append(s.b, s.end), prefix + question, output
 }
 
 // vocabulary is common short English words, each one token in the tokenizers in

@@ -146,8 +146,8 @@ func TestBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := newRandomPrompts(job(c.w), ForPrompt)
-		b := (&row{&rows{maker: p, template: tmpl}, 3}).Request().Body
-		prompt, _, _ := p.append(nil, 3)
+		b := (&rows{maker: p, template: tmpl}).Request().Body
+		prompt, _, _ := p.append(nil, 0)
 		if diff := cmp.Diff(c.want, strings.Replace(string(b), string(prompt), "PROMPT", 1)); diff != "" {
 			t.Errorf("%s body (-want +got):\n%s", c.w.Endpoint, diff)
 		}
@@ -168,8 +168,8 @@ func BenchmarkBody(b *testing.B) {
 				b.Fatal(err)
 			}
 			q := &rows{maker: newRandomPrompts(job(w), ForPrompt), template: tmpl}
-			for i := 0; b.Loop(); i++ {
-				(&row{q, i}).Request()
+			for b.Loop() {
+				q.Request()
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -31,13 +32,9 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	corpus, sum, err := readCorpus(fileOf(job, d.Path))
+	corpus, sum, err := corpusOf(job)
 	if err != nil {
-		return nil, fmt.Errorf("read the text of data set %s: %w", filepath.Base(d.Path), err)
-	}
-	if d.SHA256 != "" && !strings.EqualFold(d.SHA256, sum) {
-		return nil, fmt.Errorf("read the text of data set %s: its sha256 is %s, not %s", filepath.Base(d.Path), sum,
-			d.SHA256)
+		return nil, err
 	}
 	var ids []int32
 	for len(corpus) > 0 {
@@ -103,6 +100,21 @@ func (c cutPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	return appendIDs(b, ids), c.input, c.output
 }
 
+// corpusOf is the text of a job's data set, and its checksum.
+func corpusOf(j load.Job) (text []byte, sum string, err error) {
+	d := j.Workload.Dataset
+	if text, sum, err = readCorpus(fileOf(j, d.Path)); err == nil {
+		err = sameSum(d.SHA256, sum)
+	}
+	if err == nil && len(text) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		err = fmt.Errorf("read the text of data set %s: %w", filepath.Base(d.Path), err)
+	}
+	return text, sum, err
+}
+
 // readCorpus reads the beginning of a file, or of the files of a folder in the
 // order of their names; those that begin with a dot are left out. sum is the SHA-256
 // of the whole file, or of all those files one after the other.
@@ -116,12 +128,9 @@ func readCorpus(path string) (text []byte, sum string, err error) {
 		switch {
 		case err != nil:
 			return err
-		case name != path && strings.HasPrefix(e.Name(), "."):
-			if e.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case e.IsDir():
+		case name != path && strings.HasPrefix(e.Name(), ".") && e.IsDir():
+			return fs.SkipDir
+		case name != path && strings.HasPrefix(e.Name(), "."), e.IsDir():
 			return nil
 		}
 		if info, err := os.Stat(name); err != nil {

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -82,10 +83,7 @@ func loadTokens(job load.Job, path string) (tokens, error) {
 	}
 	is := hex.EncodeToString(sum.Sum(nil))
 	// A file that is not the one meant need not be complained about otherwise.
-	if want := job.Workload.Dataset.TokenizerSHA256; want != "" && !strings.EqualFold(want, is) {
-		err = fmt.Errorf("its sha256 is %s, not %s", is, want)
-	}
-	if err != nil {
+	if err = cmp.Or(sameSum(job.Workload.Dataset.TokenizerSHA256, is), err); err != nil {
 		return nil, fmt.Errorf("tokenizer %s: %w", filepath.Base(path), err)
 	}
 	return fileTokens{t, filepath.Base(path) + " sha256:" + is}, nil
@@ -94,20 +92,11 @@ func loadTokens(job load.Job, path string) (tokens, error) {
 func (t fileTokens) name() string { return t.label }
 
 func (t fileTokens) encode(_ context.Context, text string) ([]int32, error) {
-	ids := t.tokenizer.Encode(text)
-	out := make([]int32, len(ids))
-	for i, id := range ids {
-		out[i] = int32(id)
-	}
-	return out, nil
+	return t.tokenizer.Encode(text), nil
 }
 
 func (t fileTokens) decode(ids []int32) (string, bool) {
-	list := make([]int, len(ids))
-	for i, id := range ids {
-		list[i] = int(id)
-	}
-	return t.tokenizer.Decode(list), true
+	return t.tokenizer.Decode(ids), true
 }
 
 // tokenizeTimeout bounds one question to the server.

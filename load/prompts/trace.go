@@ -25,7 +25,7 @@ type recording struct {
 }
 
 // parseRecording reads a line of Mooncake's JSONL.
-func parseRecording(raw []byte) (recording, error) {
+func parseRecording(_ load.Workload, raw []byte) (recording, error) {
 	var l struct {
 		Timestamp    *float64 `json:"timestamp"` // ms
 		InputLength  int      `json:"input_length"`
@@ -51,8 +51,8 @@ func parseRecording(raw []byte) (recording, error) {
 // trace reads the requests of a trace and puts them in the order of their times.
 func trace(_ context.Context, job load.Job, _ int) (*Set, error) {
 	var rows []recording
-	f, err := entries(job, func(raw []byte) error {
-		r, err := parseRecording(raw)
+	f, err := entries(job, func(w load.Workload, raw []byte) error {
+		r, err := parseRecording(w, raw)
 		if err == nil {
 			rows = append(rows, r)
 		}
@@ -111,5 +111,5 @@ func (p traced) append(b []byte, i int) (_ []byte, input, output int) {
 	}
 	// What no hash stands for is like no other prompt.
 	s.add(Random(p.seed, p.use, uint64(i)), r.input-s.n)
-	return s.end(), r.input, r.output
+	return append(s.b, s.end), r.input, r.output
 }
