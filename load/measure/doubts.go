@@ -13,13 +13,13 @@ type doubt struct {
 	text    string   // a format
 }
 
-func (d doubt) reason(args ...any) load.Reason {
-	return load.Reason{Code: d.code, Text: fmt.Sprintf(d.text, args...), Metrics: d.metrics}
+func (d doubt) reason(value, limit float64, args ...any) load.Reason {
+	return load.Reason{Code: d.code, Text: fmt.Sprintf(d.text, args...), Value: value, Limit: limit, Metrics: d.metrics}
 }
 
 // void is the verdict on what is no measurement.
 func void(d doubt, args ...any) load.Verdict {
-	return load.Verdict{Verdict: load.Void, Reasons: []load.Reason{d.reason(args...)}}
+	return load.Verdict{Verdict: load.Void, Reasons: []load.Reason{d.reason(0, 0, args...)}}
 }
 
 // The metrics that go wrong together.

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"hclbench/load"
 )
 
@@ -40,4 +42,13 @@ func (before spent) since() load.Generator {
 		used.CPUShare = (processorTime() - before.cpu).Seconds() / took.Seconds()
 	}
 	return used
+}
+
+// processorTime is what this process has used so far, user and system.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -38,12 +38,7 @@ func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
 		return v
 	}
 	first := load.FirstDispatch(e.records)
-	from, to := first+time.Duration(x.From), first+time.Duration(x.To)
-	area := time.Duration(0)
-	for i := range e.records {
-		area += max(0, min(e.records[i].End, to)-max(e.records[i].Sent, from))
-	}
-	mean := float64(area) / float64(to-from)
+	mean := meanInFlight(e.records, first+time.Duration(x.From), first+time.Duration(x.To))
 	found := reasons(v.Reasons)
 	found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
 	return found.verdict()
@@ -83,29 +78,24 @@ func (r reasons) verdict() load.Verdict {
 	return load.Verdict{Verdict: load.Valid}
 }
 
-// because adds a reason when it is one.
-func (r *reasons) because(is bool, d doubt, args ...any) {
+// add notes a reason when it is one: where a value is beyond its limit, that of both.
+func (r *reasons) add(is bool, value, limit float64, d doubt, args ...any) {
 	if is {
-		*r = append(*r, d.reason(args...))
+		*r = append(*r, d.reason(value, limit, args...))
 	}
 }
 
+// because adds a reason that has no bound.
+func (r *reasons) because(is bool, d doubt, args ...any) { r.add(is, 0, 0, d, args...) }
+
 // above adds a reason when a value is above its limit.
 func (r *reasons) above(value, limit float64, d doubt, args ...any) {
-	if value > limit {
-		reason := d.reason(args...)
-		reason.Value, reason.Limit = value, limit
-		*r = append(*r, reason)
-	}
+	r.add(value > limit, value, limit, d, args...)
 }
 
 // below adds a reason when a value is below its limit.
 func (r *reasons) below(value, limit float64, d doubt, args ...any) {
-	if value < limit {
-		reason := d.reason(args...)
-		reason.Value, reason.Limit = value, limit
-		*r = append(*r, reason)
-	}
+	r.add(value < limit, value, limit, d, args...)
 }
 
 // counts is what is wrong with how many requests and tokens there were.
@@ -123,7 +113,7 @@ func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 
 // littlesLaw holds the requests that were in flight against throughput and latency.
 func (r *reasons) littlesLaw(s load.Part, records []load.Record) {
-	seen := timeInFlight(records).Seconds() / s.Duration
+	seen := timeInFlight(records, math.MinInt64, math.MaxInt64).Seconds() / s.Duration
 	if !(s.Duration > 0 && seen > 0) || s.Window != nil {
 		return
 	}
@@ -232,19 +222,15 @@ func filled(w load.Workload, records []load.Record) (mean float64, ok bool) {
 		len(records) < 3*w.Concurrency {
 		return 0, false
 	}
-	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	first, last := max(load.FirstDispatch(records), time.Duration(w.Ramp)), time.Duration(0)
 	for i := range records {
-		first, last = min(first, records[i].Sent), max(last, records[i].Sent)
+		last = max(last, records[i].Sent)
 	}
-	first = max(first, time.Duration(w.Ramp))
-	if last <= first {
-		return 0, false
-	}
-	area := time.Duration(0)
-	for i := range records {
-		area += max(0, min(records[i].End, last)-max(records[i].Sent, first))
-	}
-	return float64(area) / float64(last-first), true
+	return meanInFlight(records, first, last), last > first
+}
+
+func meanInFlight(records []load.Record, from, to time.Duration) float64 {
+	return float64(timeInFlight(records, from, to)) / float64(to-from)
 }
 
 // lateness is the 99th percentile of send lag in milliseconds, whatever

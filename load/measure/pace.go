@@ -1,9 +1,14 @@
 package measure
 
 import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"hclbench/load"
+	"hclbench/load/prompts"
 )
 
 // pace is when requests leave: sessions at moments of their own, as in an open loop,
@@ -27,12 +32,8 @@ func paceOf(w load.Workload, seed uint64, recorded []time.Duration) pace {
 	case len(w.Stages) > 0:
 		return pace{due: arrivals(fit(legs(w), w.End()), legs(w), w.Burstiness, seed), limit: w.Concurrency,
 			crew: stagedCrew(w)}
-	case w.Rate == 0:
-		return pace{crew: crew(w.Concurrency, ramp, limit)}
-	case w.Rate == load.Inf && w.Concurrency == 0:
-		return pace{crew: crew(w.Requests, ramp, limit), atOnce: true}
-	case w.Rate == load.Inf:
-		return pace{crew: crew(w.Concurrency, ramp, limit), atOnce: true}
+	case w.Rate == 0 || w.Rate == load.Inf:
+		return pace{crew: crew(cmp.Or(w.Concurrency, w.Requests), ramp, limit), atOnce: w.Rate == load.Inf}
 	}
 	at := arrivals(arriving(w), legs(w), w.Burstiness, seed)
 	return pace{due: at, limit: w.Concurrency, sockets: min(len(at), firstSockets(w))}
@@ -44,11 +45,8 @@ const dialsBeforehand = 1024
 // firstSockets is how many connections are made before a rate begins: those for
 // the requests of its first tenth of a second.
 func firstSockets(w load.Workload) int {
-	n := int(min(w.Rate/10, dialsBeforehand))
-	if w.Concurrency > 0 {
-		n = min(n, w.Concurrency)
-	}
-	return max(n, 1)
+	n := max(int(min(w.Rate/10, dialsBeforehand)), 1)
+	return min(n, cmp.Or(w.Concurrency, n))
 }
 
 // arriving is how many requests, or conversations, a rate brings.
@@ -57,10 +55,7 @@ func arriving(w load.Workload) int {
 		return w.Requests
 	}
 	n := max(1, fit(legs(w), time.Duration(w.Duration)))
-	if w.Requests > 0 {
-		return min(w.Requests, n)
-	}
-	return n
+	return min(n, cmp.Or(w.Requests, n))
 }
 
 // connectAhead is how long before its first request a worker that begins later has a
@@ -76,4 +71,190 @@ func (x pace) atFirst() int {
 		}
 	}
 	return n
+}
+
+// leg is a part of a schedule over which the pace goes evenly from low to high.
+type leg struct {
+	from, to  time.Duration
+	low, high float64
+}
+
+// forever ends the last leg of a schedule without an end.
+const forever = time.Duration(math.MaxInt64)
+
+// legs are the rates of a workload, one after the other. Where a stage has a
+// concurrency instead, its rate is 0.
+func legs(w load.Workload) []leg {
+	var parts []leg
+	at := time.Duration(0)
+	for _, s := range w.Stages {
+		end, rate := at+time.Duration(s.Duration), float64(s.Rate)
+		if s.Rate == load.Inf {
+			rate = 0 // as many as the concurrency cap lets through
+		}
+		parts = append(parts, leg{at, end, rate, rate})
+		at = end
+	}
+	if parts == nil {
+		parts = []leg{{0, forever, float64(w.Rate), float64(w.Rate)}}
+	}
+	return ramped(parts, time.Duration(w.Ramp))
+}
+
+// ramped lets the pace of legs grow from nothing over the time of a ramp.
+func ramped(parts []leg, ramp time.Duration) []leg {
+	var out []leg
+	for _, l := range parts {
+		if l.from >= ramp {
+			out = append(out, l)
+			continue
+		}
+		share := func(t time.Duration) float64 { return float64(t) / float64(ramp) }
+		end := min(l.to, ramp)
+		out = append(out, leg{l.from, end, l.low * share(l.from), l.low * share(end)})
+		if l.to > ramp {
+			out = append(out, leg{ramp, l.to, l.low, l.high})
+		}
+	}
+	return out
+}
+
+// mass is how many arrivals a leg has until t.
+func (l leg) mass(t time.Duration) float64 {
+	t = min(t, l.to)
+	if t <= l.from || l.high == 0 {
+		return 0
+	}
+	if t == forever {
+		return math.Inf(1)
+	}
+	d := (t - l.from).Seconds()
+	slope := (l.high - l.low) / (l.to - l.from).Seconds()
+	return l.low*d + slope*d*d/2
+}
+
+// fit is how many whole arrivals there are until t.
+func fit(parts []leg, t time.Duration) int {
+	sum := 0.0
+	for _, l := range parts {
+		sum += l.mass(t)
+	}
+	return int(math.Floor(sum + 1e-9)) // 0.1 × 30 s are 3
+}
+
+// when is the moment by which u arrivals have come.
+func when(parts []leg, u float64) time.Duration {
+	for i, l := range parts {
+		m := l.mass(l.to)
+		if u > m && i < len(parts)-1 {
+			u -= m
+			continue
+		}
+		u = min(u, m)
+		if u == 0 {
+			return l.from
+		}
+		slope := (l.high - l.low) / (l.to - l.from).Seconds()
+		// Of low·t + slope·t²/2 = u, the form that needs no slope.
+		return l.from + seconds(2*u/(l.low+math.Sqrt(l.low*l.low+2*slope*u)))
+	}
+	return 0
+}
+
+// arrivals is the absolute schedule of n requests: gaps drawn from a gamma
+// distribution of the given shape (1: Poisson; +Inf: constant), cumulated, and
+// stretched so that the last arrival is exactly when the rates have brought n,
+// as vllm bench serve does: the mean rate is the one that was asked for, not a
+// draw around it. Shape 0 means 1.
+func arrivals(n int, parts []leg, shape load.Rate, seed uint64) []time.Duration {
+	r := prompts.Random(seed, prompts.ForArrivals, 0)
+	sums := make([]float64, n)
+	sum := 0.0
+	for i := range sums {
+		if shape == load.Inf {
+			sum++
+		} else {
+			sum += gamma(r, float64(cmp.Or(shape, 1)))
+		}
+		sums[i] = sum
+	}
+	at := make([]time.Duration, n)
+	for i := range at {
+		at[i] = when(parts, sums[i]/sum*float64(n))
+	}
+	return at
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+
+// gamma draws from a gamma distribution of scale 1 (Marsaglia and Tsang, "A
+// simple method for generating gamma variables", 2000).
+func gamma(r *rand.Rand, shape float64) float64 {
+	if shape == 1 {
+		return r.ExpFloat64()
+	}
+	if shape < 1 {
+		return gamma(r, shape+1) * math.Pow(1-r.Float64(), 1/shape)
+	}
+	d := shape - 1.0/3
+	c := 1 / math.Sqrt(9*d)
+	for {
+		x := r.NormFloat64()
+		v := 1 + c*x
+		if v <= 0 {
+			continue
+		}
+		v = v * v * v
+		if math.Log(1-r.Float64()) < x*x/2+d-d*v+d*math.Log(v) {
+			return d * v
+		}
+	}
+}
+
+// shift is a time in which a worker of a closed loop sends.
+type shift struct{ from, to time.Duration }
+
+// crew are the shifts of n workers, of whom one after the other begins while the
+// ramp lasts.
+func crew(n int, ramp, limit time.Duration) [][]shift {
+	all := make([][]shift, n)
+	for k := range all {
+		all[k] = []shift{{ramp * time.Duration(k) / time.Duration(n), cmp.Or(limit, forever)}}
+	}
+	return all
+}
+
+// stagedCrew are the shifts of the workers of stages with a concurrency: worker
+// k sends in those that have more than k.
+func stagedCrew(w load.Workload) [][]shift {
+	most := 0
+	limit := func(s load.Stage) int {
+		if s.Rate == load.Inf {
+			return w.Concurrency
+		}
+		return s.Concurrency
+	}
+	for _, s := range w.Stages {
+		most = max(most, limit(s))
+	}
+	all := make([][]shift, most)
+	at := time.Duration(0)
+	for _, s := range w.Stages {
+		end := at + time.Duration(s.Duration)
+		for k := range limit(s) {
+			from := max(at, min(end, time.Duration(w.Ramp)*time.Duration(k)/time.Duration(limit(s))))
+			if from < end {
+				all[k] = append(all[k], shift{from, end})
+			}
+		}
+		at = end
+	}
+	return slices.DeleteFunc(all, func(s []shift) bool { return len(s) == 0 })
+}
+
+// timed reports whether requests have a time at which they are due, whatever the
+// server does.
+func timed(w load.Workload) bool {
+	return w.Rate > 0 && w.Rate != load.Inf || w.Dataset.Kind == load.Trace ||
+		slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate > 0 && s.Rate != load.Inf })
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -71,15 +70,10 @@ func sockets(w load.Workload) int {
 	for _, s := range w.Stages {
 		most = max(most, s.Concurrency)
 	}
-	switch {
-	case most > 0 && w.Requests > 0:
-		return min(most, w.Requests)
-	case most > 0:
-		return most
-	case w.Rate == load.Inf:
-		return w.Requests
+	if most == 0 && w.Rate == load.Inf {
+		most = w.Requests
 	}
-	return 0
+	return min(most, cmp.Or(w.Requests, most))
 }
 
 // requests is how many requests there will be; 0 when time alone ends the run.
@@ -106,10 +100,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	}
 	var warm *phase
 	if w.Warmup > 0 {
-		c := w.Concurrency
-		if c == 0 {
-			c = 16 // enough for a server to capture its graphs and fill its caches
-		}
+		c := cmp.Or(w.Concurrency, 16) // enough for a server to capture its graphs and fill its caches
 		warm = g.newPhase(prompts.ForWarmup, w.Warmup)
 		warm.watched(func() { warm.follow(ctx, pace{crew: crew(min(c, w.Warmup), 0, 0)}) })
 	}
@@ -158,14 +149,11 @@ func (g *generator) prepare(ctx context.Context) (total int, err error) {
 
 // duration is the time from the first dispatch to the last response.
 func duration(records []load.Record) time.Duration {
-	if len(records) == 0 {
-		return 0
-	}
-	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	last := time.Duration(0)
 	for i := range records {
-		first, last = min(first, records[i].Sent), max(last, records[i].End)
+		last = max(last, records[i].End)
 	}
-	return last - first
+	return max(0, last-load.FirstDispatch(records))
 }
 
 // phase is the warm-up or the measurement.

@@ -44,61 +44,30 @@ type evidence struct {
 	records     []load.Record
 }
 
-// samples are what is described of the requests of a run, each in milliseconds.
-type samples struct {
-	ttft, tpot, itl, e2el, perToken, queue, lag []float64
-
-	lost    int           // gaps that were not kept
-	between time.Duration // of all gaps
-}
-
-func newSamples(records []load.Record) samples {
-	list := func() []float64 { return make([]float64, 0, len(records)) }
-	gaps := 0
-	for i := range records {
-		gaps += len(records[i].Gaps)
-	}
-	return samples{
-		ttft: list(), tpot: list(), e2el: list(), perToken: list(), queue: list(), lag: list(),
-		itl: make([]float64, 0, gaps),
-	}
-}
-
-// add takes the times of a completed request.
-func (s *samples) add(r *load.Record, streamed bool) {
-	if streamed {
-		s.ttft = append(s.ttft, load.Ms(r.First-r.Sent))
-	}
-	s.e2el = append(s.e2el, load.Ms(r.Last-r.Sent))
-	if r.OutputTokens > 0 {
-		s.perToken = append(s.perToken, load.Ms(r.Last-r.Sent)/float64(r.OutputTokens))
-	}
-	if r.OutputTokens > 1 && streamed {
-		s.tpot = append(s.tpot, load.Ms(r.Last-r.First)/float64(r.OutputTokens-1))
-	}
-	for _, g := range r.Gaps {
-		s.itl = append(s.itl, load.Ms(g))
-	}
-	s.lost += r.Dropped
-	s.between += r.Last - r.First
-}
-
 // figures computes what records say, over a time d.
 func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	f := load.Figures{Started: e.started, Duration: d.Seconds(), Requests: len(records)}
-	x := newSamples(records)
+	gaps, lost, between := 0, 0, time.Duration(0)
 	for i := range records {
 		r := &records[i]
-		x.queue = append(x.queue, load.Ms(r.Sent-r.Scheduled))
-		x.lag = append(x.lag, load.Ms(r.Sent-r.Ready))
 		if !r.OK() {
 			failed(&f, r)
 			continue
 		}
 		completed(&f, r)
-		x.add(r, !e.workload.NoStream)
+		gaps += len(r.Gaps)
+		lost += r.Dropped
+		between += r.Last - r.First
 	}
-	e.describe(&f, x)
+	e.describe(&f, records, gaps)
+	if lost > 0 {
+		f.ITL.Count += lost
+		f.ITL.Mean = load.Ms(between) / float64(f.ITL.Count)
+		f.ITLFrom = load.FromSample
+	}
+	if f.ITL.Count > 0 {
+		f.MergedShare = float64(f.MergedChunks) / float64(f.ITL.Count)
+	}
 	f.PeakConcurrency = mostInFlight(records, math.MinInt64, math.MaxInt64)
 	if d > 0 {
 		per := func(n float64) float64 { return n / d.Seconds() }
@@ -114,25 +83,40 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	return f
 }
 
-// describe notes the spread of each time.
-func (e evidence) describe(f *load.Figures, x samples) {
-	for _, t := range []struct {
-		to     *load.Stats
-		values []float64
-	}{
-		{&f.TTFT, x.ttft}, {&f.TPOT, x.tpot}, {&f.ITL, x.itl}, {&f.E2EL, x.e2el},
-		{&f.PerToken, x.perToken}, {&f.Queue, x.queue}, {&f.SendLag, x.lag},
-	} {
-		*t.to = load.Describe(t.values, e.percentiles)
+// describe notes the spread of each time, in milliseconds. gaps is how many there are.
+func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
+	values := make([]float64, 0, max(len(records), gaps)) // for one after the other
+	spread := func(add func(r *load.Record)) load.Stats {
+		values = values[:0]
+		for i := range records {
+			add(&records[i])
+		}
+		return load.Describe(values, e.percentiles)
 	}
-	if x.lost > 0 {
-		f.ITL.Count += x.lost
-		f.ITL.Mean = load.Ms(x.between) / float64(f.ITL.Count)
-		f.ITLFrom = load.FromSample
+	// of is the spread over the completed requests of which is holds.
+	of := func(value func(r *load.Record) float64, is func(r *load.Record) bool) load.Stats {
+		return spread(func(r *load.Record) {
+			if r.OK() && is(r) {
+				values = append(values, value(r))
+			}
+		})
 	}
-	if f.ITL.Count > 0 {
-		f.MergedShare = float64(f.MergedChunks) / float64(f.ITL.Count)
-	}
+	streamed := func(*load.Record) bool { return !e.workload.NoStream }
+	f.TTFT = of(func(r *load.Record) float64 { return load.Ms(r.First - r.Sent) }, streamed)
+	f.TPOT = of(func(r *load.Record) float64 { return load.Ms(r.Last-r.First) / float64(r.OutputTokens-1) },
+		func(r *load.Record) bool { return r.OutputTokens > 1 && streamed(r) })
+	f.E2EL = of(func(r *load.Record) float64 { return load.Ms(r.Last - r.Sent) }, (*load.Record).OK)
+	f.PerToken = of(func(r *load.Record) float64 { return load.Ms(r.Last-r.Sent) / float64(r.OutputTokens) },
+		func(r *load.Record) bool { return r.OutputTokens > 0 })
+	f.Queue = spread(func(r *load.Record) { values = append(values, load.Ms(r.Sent-r.Scheduled)) })
+	f.SendLag = spread(func(r *load.Record) { values = append(values, load.Ms(r.Sent-r.Ready)) })
+	f.ITL = spread(func(r *load.Record) {
+		for _, g := range r.Gaps {
+			if r.OK() {
+				values = append(values, load.Ms(g))
+			}
+		}
+	})
 }
 
 func completed(f *load.Figures, r *load.Record) {
@@ -188,10 +172,11 @@ func mostInFlight(records []load.Record, from, to time.Duration) (peak int) {
 	return peak
 }
 
-// timeInFlight is the sum of the times of all requests, failed ones too.
-func timeInFlight(records []load.Record) (sum time.Duration) {
+// timeInFlight is the sum of the times that requests, failed ones too, were in flight
+// from one moment to another.
+func timeInFlight(records []load.Record, from, to time.Duration) (sum time.Duration) {
 	for i := range records {
-		sum += records[i].End - records[i].Sent
+		sum += max(0, min(records[i].End, to)-max(records[i].Sent, from))
 	}
 	return sum
 }
@@ -200,10 +185,7 @@ func timeInFlight(records []load.Record) (sum time.Duration) {
 // that count from the first dispatch. A request's tokens are spread evenly over
 // its chunks.
 func peakOutput(records []load.Record) float64 {
-	zero := time.Duration(math.MaxInt64)
-	for i := range records {
-		zero = min(zero, records[i].Sent)
-	}
+	zero := load.FirstDispatch(records)
 	var seconds []float64
 	add := func(at time.Duration, tokens float64) {
 		i := int((at - zero) / time.Second)
@@ -230,8 +212,5 @@ func peakOutput(records []load.Record) float64 {
 			add(at, each)
 		}
 	}
-	if len(seconds) == 0 {
-		return 0
-	}
-	return slices.Max(seconds)
+	return slices.Max(append(seconds, 0))
 }

@@ -39,7 +39,7 @@ func (p *phase) follow(ctx context.Context, x pace) {
 	prepared.Add(len(x.crew))
 	for _, shifts := range x.crew {
 		workers.Go(func() {
-			w := p.newWorker()
+			w := &worker{p: p}
 			defer w.finish()
 			first, taken := ticket{}, false
 			if shifts[0].from == 0 {
@@ -88,7 +88,7 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 		if limit == 0 || started < limit {
 			started++
 			workers.Go(func() {
-				w := p.newWorker()
+				w := &worker{p: p}
 				defer w.finish()
 				w.serve(ctx, t, free)
 			})
@@ -109,8 +109,6 @@ type worker struct {
 	session prompts.Session // under way, with another request to come
 	heard   []byte          // the answer to its last request
 }
-
-func (p *phase) newWorker() *worker { return &worker{p: p} }
 
 // closed sends one request after the other in its shifts, until none is left. first is
 // the first of them, where taken says that it has been made.
