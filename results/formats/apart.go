@@ -5,62 +5,44 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"hclbench/load"
 	"hclbench/results"
 )
-
-// numbers are what a result says in numbers beside the figures and the load that are
-// known: each may be a setting or a figure.
-type numbers struct {
-	names  []string // in order
-	values map[string]float64
-}
-
-func (n *numbers) add(name string, v float64) {
-	if n.values == nil {
-		n.values = map[string]float64{}
-	}
-	if _, there := n.values[name]; !there {
-		n.names = append(n.names, name)
-	}
-	n.values[name] = v
-}
 
 // others are the members of an object that neither tool writes of itself: those of
 // --metadata KEY=VALUE, whose values are all text, and those of programs that write
 // such objects, too.
 func (o *object) others() []string {
-	known := knownMembers()
 	return slices.DeleteFunc(slices.Clone(o.keys), func(key string) bool {
-		_, latency := latencyNamed(key)
-		return known[key] || latency || !o.has(key) || strings.HasPrefix(key, "spec_decode_") || strings.HasPrefix(key, "max_concurrent_")
+		_, _, latency := latencyNamed(key)
+		return knownMembers()[key] || latency || !o.has(key) || strings.HasPrefix(key, "spec_decode_") || strings.HasPrefix(key, "max_concurrent_")
 	})
 }
 
-// knownMembers are those that one of the two tools, today or of old, writes of itself.
-func knownMembers() map[string]bool {
-	known := map[string]bool{}
+// knownMembers are those that one of the two tools, today or of old, writes of itself,
+// but for "tag" and "label", where people write something.
+var knownMembers = sync.OnceValue(func() map[string]bool {
+	all := strings.Fields(`ramp_up_strategy ramp_up_start_rps ramp_up_end_rps generated_texts best_of use_beam_search
+		elapsed_time num_requests requests_per_second tokens_per_second total_num_tokens avg_latency latencies percentiles
+		output_throughput_retokenized total_throughput_retokenized`)
 	for _, t := range tools() {
-		for _, key := range strings.Fields(t.members + " " + t.after) {
-			known[key] = true
-		}
+		all = append(all, strings.Fields(t.members+" "+t.after)...)
 		for _, r := range slices.Concat(t.head, t.last) {
-			known[r.key] = true
+			all = append(all, r.key)
 		}
 	}
-	for _, key := range slices.Concat(detailed(), strings.Fields(`ramp_up_strategy ramp_up_start_rps ramp_up_end_rps
-		generated_texts best_of use_beam_search elapsed_time num_requests requests_per_second tokens_per_second total_num_tokens
-		avg_latency latencies percentiles output_throughput_retokenized total_throughput_retokenized`)) {
-		known[key] = true
-	}
-	for _, key := range []string{"tag", "label"} { // which people write there
-		delete(known, key)
+	known := map[string]bool{}
+	for _, key := range append(all, detailed()...) {
+		known[key] = key != "tag" && key != "label"
 	}
 	return known
-}
+})
 
 // maxMetadata bounds a text that is an axis.
 const maxMetadata = 100
@@ -87,13 +69,13 @@ func (o *object) texts() (axes results.Axes) {
 }
 
 // numbers are the others that hold a number.
-func (o *object) numbers() (n numbers) {
+func (o *object) numbers() (all results.Axes) {
 	for _, key := range o.others() {
 		if v, ok := o.number(key); ok && o.values[key][0] != '"' && !math.IsInf(v, 0) {
-			n.add(key, v)
+			all = append(all, results.Axis{Name: key, Value: v})
 		}
 	}
-	return n
+	return all
 }
 
 // isMoment reports whether a member says when or by which name something was measured,
@@ -116,55 +98,53 @@ func wholeOr(v float64) any {
 // whole in all of them, since settings are and figures are not. It returns the names
 // of the numbers that are no axis.
 func tellApart(all []Result) (unused []string) {
-	each := func(tokens func(*Result) int64) func(*Result) (float64, bool) {
-		return func(r *Result) (float64, bool) {
-			n, tokens := int64(r.Summary.Completed), tokens(r)
-			return float64(tokens) / float64(max(n, 1)), n > 0 && tokens > 0 && tokens%n == 0
+	length := func(of func(*load.Summary) int64) func(*Result) any {
+		return func(r *Result) any {
+			if n, tokens := int64(r.Summary.Completed), of(r.Summary); n > 0 && tokens > 0 && tokens%n == 0 {
+				return float64(tokens / n)
+			}
+			return nil
 		}
 	}
-	differ(all, "input_tokens", each(func(r *Result) int64 { return r.Summary.InputTokens }))
-	differ(all, "output_tokens", each(func(r *Result) int64 { return r.Summary.OutputTokens }))
-	var candidates []string
+	differ(all, "input_tokens", length(func(s *load.Summary) int64 { return s.InputTokens }))
+	differ(all, "output_tokens", length(func(s *load.Summary) int64 { return s.OutputTokens }))
 	for _, r := range all {
-		for _, name := range r.numbers.names {
-			if !slices.Contains(candidates, name) {
-				candidates = append(candidates, name)
+		for _, n := range r.numbers {
+			if !slices.Contains(unused, n.Name) {
+				unused = append(unused, n.Name)
 			}
 		}
 	}
-	return slices.DeleteFunc(candidates, func(name string) bool {
-		return differ(all, name, func(r *Result) (float64, bool) {
-			v, there := r.numbers.values[name]
-			return v, there
+	return slices.DeleteFunc(unused, func(name string) bool {
+		return differ(all, name, func(r *Result) any {
+			v, _ := r.numbers.Value(name)
+			return v
 		})
 	})
 }
 
-// differ makes an axis of a number if two results that are alike in all else differ
-// in it, and it is whole wherever it is.
-func differ(all []Result, name string, of func(*Result) (float64, bool)) bool {
-	first, apart := map[string]string{}, false
+// differ makes an axis of a number, which is nil where there is none, if two results that
+// are alike in all else differ in it, and it is whole wherever it is.
+func differ(all []Result, name string, of func(*Result) any) bool {
+	first, apart := map[string]any{}, false
 	for i := range all {
-		v, there := of(&all[i])
-		if _, axis := all[i].Axes.Value(name); axis || there && v != math.Trunc(v) || isFigure(name) {
+		r := &all[i]
+		v, there := of(r).(float64)
+		if _, axis := r.Axes.Value(name); axis || there && v != math.Trunc(v) || figureName.MatchString(normalName(name)) {
 			return false
 		}
-		key, value := all[i].key(), fmt.Sprint(v, there)
-		if old, seen := first[key]; seen && old != value {
-			apart = true
-		} else if !seen {
-			first[key] = value
+		key := r.key()
+		old, seen := first[key]
+		if apart = apart || seen && old != of(r); !seen {
+			first[key] = of(r)
 		}
-	}
-	if !apart {
-		return false
 	}
 	for i := range all {
-		if v, there := of(&all[i]); there {
-			all[i].Axes = append(all[i].Axes, results.Axis{Name: name, Value: wholeOr(v)})
+		if v, there := of(&all[i]).(float64); there && apart {
+			addAxis(&all[i].Cell, name, v)
 		}
 	}
-	return true
+	return apart
 }
 
 // key is what two results have in common that are taken for repetitions.
@@ -176,10 +156,5 @@ func (r *Result) key() string {
 	return fmt.Sprint(d.Kind, d.GPUs, d.Model, d.Command, " ", string(text))
 }
 
-// isFigure reports whether a name is that of something that was measured, by how such
-// names begin.
-func isFigure(name string) bool {
-	first, _, _ := strings.Cut(normalName(name), "_")
-	p, percentile := strings.CutPrefix(first, "p")
-	return slices.Contains(strings.Fields("total mean median avg average std min max peak retokenized"), first) || percentile && decimal(p)
-}
+// figureName is a name of something that was measured, by how such names begin.
+var figureName = regexp.MustCompile(`^(total|mean|median|avg|average|std|min|max|peak|retokenized|p\d+(\.\d+)?)(_|$)`)

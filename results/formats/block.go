@@ -2,8 +2,8 @@ package formats
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -36,16 +36,21 @@ const blockTitle = " Serving Benchmark Result "
 // rehearsalRow is the one row of ours in a block: it is not to be taken for one of theirs.
 const rehearsalRow = "A rehearsal, with a simulated engine: nothing was measured"
 
-// writeBlock writes the object as the tool prints it, to the character. What the
-// object does not have has no row.
-func (t Tool) writeBlock(w io.Writer, o *object) error {
-	if o.err != nil {
-		return o.err
-	}
+// block is the object as the tool prints it, to the character. What the object does
+// not have has no row.
+func (t Tool) block(o *object) []byte {
 	var b bytes.Buffer
 	title := func(text, fill string) {
 		left := (blockWidth - len(text)) / 2
 		fmt.Fprintln(&b, strings.Repeat(fill, left)+text+strings.Repeat(fill, blockWidth-len(text)-left))
+	}
+	part := func(text string, rows []blockRow) {
+		if slices.ContainsFunc(rows, func(r blockRow) bool { return o.has(r.key) }) {
+			title(text, "-")
+		}
+		for _, r := range rows {
+			r.write(&b, o)
+		}
 	}
 	title(blockTitle, "=")
 	if o.has(rehearsal) {
@@ -55,23 +60,12 @@ func (t Tool) writeBlock(w io.Writer, o *object) error {
 		r.write(&b, o)
 	}
 	for _, l := range t.latencies {
-		if rows := l.rows(o); len(rows) > 0 {
-			title(l.title, "-")
-			for _, r := range rows {
-				r.write(&b, o)
-			}
-		}
+		part(l.title, l.rows(o))
 	}
-	if slices.ContainsFunc(t.last, func(r blockRow) bool { return o.has(r.key) }) {
-		title(t.tail, "-")
-		for _, r := range t.last {
-			r.write(&b, o)
-		}
-		writePositions(&b, o)
-	}
+	part(t.tail, t.last)
+	writePositions(&b, o)
 	title("", "=")
-	_, err := w.Write(b.Bytes())
-	return err
+	return b.Bytes()
 }
 
 func (r blockRow) write(b *bytes.Buffer, o *object) {
@@ -93,33 +87,26 @@ func (r blockRow) write(b *bytes.Buffer, o *object) {
 	}
 }
 
-// rows are the rows of a latency that the object has.
+// rows are those of a latency, with the percentiles that the object has in rising order.
 func (l section) rows(o *object) []blockRow {
-	statistics := []string{"mean", "median"}
-	statistics = append(statistics, l.percentiles(o)...)
-	if l.hasMax {
-		statistics = append(statistics, "max")
+	row := func(name, statistic string) blockRow {
+		return blockRow{name + " " + l.name + " (ms):", statistic + "_" + l.key + "_ms", hundredth}
 	}
-	var rows []blockRow
-	for _, s := range statistics {
-		if key := s + "_" + l.key + "_ms"; o.has(key) {
-			rows = append(rows, blockRow{strings.ToUpper(s[:1]) + s[1:] + " " + l.name + " (ms):", key, hundredth})
+	var percentiles []string
+	for _, key := range o.keys {
+		if m := latencyName.FindStringSubmatch(key); m != nil && key == m[1]+"_"+l.key+"_ms" && m[1][0] == 'p' {
+			percentiles = append(percentiles, m[1][1:])
 		}
+	}
+	slices.SortFunc(percentiles, byValue)
+	rows := []blockRow{row("Mean", "mean"), row("Median", "median")}
+	for _, p := range percentiles {
+		rows = append(rows, row("P"+p, "p"+p))
+	}
+	if l.hasMax {
+		rows = append(rows, row("Max", "max"))
 	}
 	return rows
-}
-
-// percentiles are the percentiles of the latency that the object has, in rising order.
-func (l section) percentiles(o *object) []string {
-	var list []string
-	for _, key := range o.keys {
-		statistic, ok := strings.CutSuffix(key, "_"+l.key+"_ms")
-		if p, is := strings.CutPrefix(statistic, "p"); ok && is && decimal(p) {
-			list = append(list, statistic)
-		}
-	}
-	slices.SortFunc(list, func(a, b string) int { return byValue(a[1:], b[1:]) })
-	return list
 }
 
 // positions is the member of vLLM's object with the acceptance at each place of
@@ -137,10 +124,9 @@ func writePositions(b *bytes.Buffer, o *object) {
 	}
 }
 
-// readBlocks finds the blocks in what a tool has printed, whatever else it has
-// printed around them. A log's blocks are of one tool or of both.
-func readBlocks(text string) []block {
-	var found []block
+// readBlocks reads the results in what tools have printed, whatever else they have
+// printed around them.
+func readBlocks(text string) (all []Result, err error) {
 	var rows []string
 	inside := false
 	for line := range strings.Lines(text) {
@@ -150,39 +136,39 @@ func readBlocks(text string) []block {
 			inside, rows = true, nil
 		case inside && len(line) >= blockWidth && strings.Trim(line, "=") == "":
 			inside = false
-			found = append(found, readBlock(rows))
+			one, err := readBlock(rows)
+			if err != nil {
+				return nil, fmt.Errorf("read result block %d: %w", len(all)+1, err)
+			}
+			all = append(all, one)
 		case inside:
 			rows = append(rows, line)
 		}
 	}
-	return found
-}
-
-// block is a block that was read, and whose it is.
-type block struct {
-	tool   Tool
-	object *object
+	return all, nil
 }
 
 // readBlock takes a block for that of the tool which has more of its rows, of which
 // people leave some out.
-func readBlock(rows []string) block {
-	var best block
+func readBlock(rows []string) (Result, error) {
+	var format string
+	var best *object
 	most := -1
 	for _, t := range tools() {
 		if o, n := t.readRows(rows); n > most {
-			best, most = block{t, o}, n
+			format, best, most = t.format, o, n
 		}
 	}
-	return best
+	return readResult(format, best)
 }
 
 // readRows makes an object of rows, and counts those that are the tool's.
 func (t Tool) readRows(rows []string) (o *object, known int) {
-	forms := map[string]blockRow{}
+	keys := map[string]string{}
 	for _, r := range slices.Concat(t.head, t.last) {
-		forms[strings.ToLower(r.label)] = r
+		keys[strings.ToLower(r.label)] = r.key
 	}
+	keys["total throughput (tok/s):"] = keys["total token throughput (tok/s):"] // of old
 	o = &object{}
 	var rates []float64
 	for _, row := range rows {
@@ -194,27 +180,22 @@ func (t Tool) readRows(rows []string) (o *object, known int) {
 			continue // a title
 		}
 		label, value := strings.TrimSpace(row[:i+1]), strings.TrimSpace(row[i+1:])
-		r, ours := forms[strings.ToLower(label)]
 		key, ofLatency := t.latencyRow(label)
-		if ours || key != "" {
+		if key = cmp.Or(keys[strings.ToLower(label)], key); key != "" {
 			known++
 		}
 		switch {
-		case ours && r.form == orNotSet && value == "not set":
-			o.add(r.key, nil)
-		case ours:
-			o.addNumber(r.key, value)
-		case strings.EqualFold(label, "total throughput (tok/s):"): // of old
-			o.addNumber(forms["total token throughput (tok/s):"].key, value)
+		case key == "max_concurrency" && value == "not set":
+			o.add(key, nil)
 		case key != "":
-			o.addNumber(key, value)
+			o.addText(key, value)
 		case ofLatency: // of one that the tool does not have
 		case strings.HasPrefix(label, "Position "):
 			if v, err := strconv.ParseFloat(value, 64); err == nil {
 				rates = append(rates, v/100)
 			}
 		case value != "":
-			o.addNumber(strings.TrimSuffix(label, ":"), value)
+			o.addText(strings.TrimSuffix(label, ":"), value)
 		}
 	}
 	if rates != nil {

@@ -15,86 +15,29 @@ import (
 // something about the engine, or, with none of them, an axis when it holds text.
 type column struct {
 	written string
-	name    string // in small letters and underscores
+	normal  string // in small letters and underscores
 	engine  string // that the figure is of, when its name says so
 	meaning
 }
 
-// meaning is what is made of a column's numbers and texts.
+// meaning is what is made of a name's numbers or texts.
 type meaning struct {
-	figure string                           // in a summary's JSON, when it is one
-	axis   string                           // of the load, which text may be too: "sharegpt" for a length
-	set    func(r *results.Cell, v float64) // nil: it is no number
-	text   func(r *Result, s string)        // nil: it is no text
+	figure                           // without a name: it is no number that is known
+	axis   bool                      // it is of the load or the engine, which text may be too: "sharegpt" for a length
+	text   func(r *Result, s string) // nil: it is no text
 }
 
-// loadColumn is a part of what the load was.
-type loadColumn struct {
-	axis, names string
-	set         func(w *load.Workload, v float64)
-}
+// isFigure reports whether it is a figure of a summary.
+func (m meaning) isFigure() bool { return m.name != "" && !m.axis }
 
-// loadColumns are all of them; settings of an engine stand under their own names.
-func loadColumns() []loadColumn {
-	return []loadColumn{
-		{"concurrency", "concurrency max_concurrency maximum_request_concurrency conc num_concurrency concurrent_requests",
-			func(w *load.Workload, v float64) { w.Concurrency = int(v) }},
-		{"rate", "rate request_rate request_rate_configured_rps qps", func(w *load.Workload, v float64) { w.Rate = load.Rate(v) }},
-		{"batch", "batch batch_size", func(w *load.Workload, v float64) { w.Requests = int(v) }},
-		{"input_tokens", "input_tokens input_len random_input_len isl in_len input_length prompt_len prompt_length",
-			func(w *load.Workload, v float64) { w.Dataset.InputTokens = int(v) }},
-		{"output_tokens", "output_tokens output_len random_output_len osl out_len output_length",
-			func(w *load.Workload, v float64) { w.OutputTokens = int(v) }},
+// set takes in a number.
+func (m meaning) set(c *results.Cell, v float64) {
+	if m.at != nil {
+		m.figure.set(c, v)
 	}
-}
-
-// settings are axes of an engine.
-const settings = "prefill decode tp pp dp ep tensor_parallel_size pipeline_parallel_size data_parallel_size"
-
-// textColumn is what is said of an engine or a load in words.
-type textColumn struct {
-	names string
-	set   func(*Result, string)
-}
-
-func textColumns() []textColumn {
-	return []textColumn{
-		{"gpu gpus", func(r *Result, s string) { r.Deployment.GPUs = gpuModel(s) }},
-		{"engine backend", func(r *Result, s string) { r.Deployment.Kind = engineKind(s) }},
-		{"model model_id", func(r *Result, s string) { r.Deployment.Model = s }},
-		{"command serve_command", func(r *Result, s string) { r.Deployment.Command = strings.Fields(s) }},
-		{"dataset dataset_name workload", func(r *Result, s string) {
-			r.Job.Workload.Dataset.Kind = s
-			r.Axes = append(r.Axes, results.Axis{Name: "dataset", Value: s})
-		}},
+	if m.axis {
+		addAxis(c, m.name, v)
 	}
-}
-
-// guesses are the meanings of all names that are known, but those of latencies, which
-// [latencyNamed] reads.
-func guesses() map[string]meaning {
-	all := map[string]meaning{}
-	add := func(names string, m meaning) {
-		for _, name := range strings.Fields(names) {
-			all[name] = m
-		}
-	}
-	for _, f := range figures() {
-		add(f.names, meaning{figure: f.name, set: func(c *results.Cell, v float64) { f.set(c.Summary, v) }})
-	}
-	for _, l := range loadColumns() {
-		add(l.names, meaning{axis: l.axis, set: func(c *results.Cell, v float64) {
-			l.set(&c.Job.Workload, v)
-			addAxis(c, l.axis, v)
-		}})
-	}
-	for _, name := range strings.Fields(settings) {
-		add(name, meaning{axis: name, set: func(c *results.Cell, v float64) { addAxis(c, name, v) }})
-	}
-	for _, t := range textColumns() {
-		add(t.names, meaning{text: t.set})
-	}
-	return all
 }
 
 // addAxis adds an axis unless there is one of that name.
@@ -104,55 +47,94 @@ func addAxis(c *results.Cell, name string, v float64) {
 	}
 }
 
-// known are the guesses, made once.
-var known = sync.OnceValue(guesses)
-
-// figureOf is the figure that a member of a tool's object is. SGLang calls it
-// concurrency how many requests there were.
-func figureOf(member string) string {
-	if member == "concurrency" {
-		return "mean_concurrency"
+// loads are the parts of a load.
+func loads() []figure {
+	of := func(name, names string, at func(*load.Workload) any) figure {
+		return figure{name: name, names: names, at: func(c *results.Cell) any { return at(&c.Job.Workload) }}
 	}
-	return known()[member].figure
+	return []figure{
+		of("concurrency", "concurrency max_concurrency maximum_request_concurrency conc num_concurrency concurrent_requests",
+			func(w *load.Workload) any { return &w.Concurrency }),
+		of("rate", "rate request_rate request_rate_configured_rps qps", func(w *load.Workload) any { return &w.Rate }),
+		of("batch", "batch batch_size", func(w *load.Workload) any { return &w.Requests }),
+		of("input_tokens", "input_tokens input_len random_input_len isl in_len input_length prompt_len prompt_length",
+			func(w *load.Workload) any { return &w.Dataset.InputTokens }),
+		of("output_tokens", "output_tokens output_len random_output_len osl out_len output_length",
+			func(w *load.Workload) any { return &w.OutputTokens }),
+	}
+}
+
+// settings of an engine are axes under their own names.
+const settings = "prefill decode tp pp dp ep tensor_parallel_size pipeline_parallel_size data_parallel_size"
+
+// meanings are those of all names that are known, made once, but of latencies, which
+// [latencyNamed] reads.
+var meanings = sync.OnceValue(func() map[string]meaning {
+	all := map[string]meaning{}
+	add := func(names string, m meaning) {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = m
+		}
+	}
+	for _, f := range figures() {
+		add(f.names, meaning{figure: f})
+	}
+	for _, f := range loads() {
+		add(f.names, meaning{figure: f, axis: true})
+	}
+	for name := range strings.FieldsSeq(settings) {
+		add(name, meaning{figure: figure{name: name}, axis: true})
+	}
+	add("gpu gpus", meaning{text: func(r *Result, s string) { r.Deployment.GPUs = gpuModel(s) }})
+	add("engine backend", meaning{text: func(r *Result, s string) { r.Deployment.Kind = engineKind(s) }})
+	add("model model_id", meaning{text: func(r *Result, s string) { r.Deployment.Model = s }})
+	add("command serve_command", meaning{text: func(r *Result, s string) { r.Deployment.Command = strings.Fields(s) }})
+	add("dataset dataset_name workload", meaning{text: func(r *Result, s string) {
+		r.Job.Workload.Dataset.Kind = s
+		r.Axes = append(r.Axes, results.Axis{Name: "dataset", Value: s})
+	}})
+	return all
+})
+
+// figureOf is the figure that a member of a tool's object is, with SGLang's word for how
+// many requests there were.
+func figureOf(member string) figure {
+	if member == "concurrency" {
+		member = "mean_concurrency"
+	}
+	return meanings()[member].figure
 }
 
 // guess is what a normal name means.
 func guess(name string) meaning {
-	if m, ok := known()[name]; ok {
+	if m, ok := meanings()[name]; ok {
 		return m
 	}
-	l, ok := latencyNamed(strings.Replace(name, "p50_", "median_", 1))
-	if !ok || l.unit == "" {
+	f, unit, _ := latencyNamed(strings.Replace(name, "p50_", "median_", 1))
+	if unit == "" {
 		return meaning{}
 	}
-	factor := 1.0
-	if l.unit == "s" {
-		factor = 1e3
-	}
-	return meaning{figure: l.told(), set: func(c *results.Cell, v float64) { l.set(c.Summary, factor*v) }}
+	return meaning{figure: f}
 }
 
 // columnsNamed are the columns of a table by the names in its head.
 func columnsNamed(head []string) []column {
-	names := make([]string, len(head))
+	columns := make([]column, len(head))
 	mean := false // how many requests there were stands beside how many there might be
 	for i, written := range head {
-		names[i] = normalName(written)
-		mean = mean || strings.Contains(names[i], "max_concurrency")
+		columns[i] = column{written: written, normal: normalName(written)}
+		mean = mean || strings.Contains(columns[i].normal, "max_concurrency")
 	}
-	columns := make([]column, len(head))
-	for i, name := range names {
-		c := column{written: head[i], name: name}
-		if mean && name == "concurrency" {
-			name = "mean_concurrency" // as SGLang calls it
+	for i := range columns {
+		c := &columns[i]
+		if c.meaning = guess(c.normal); mean && c.normal == "concurrency" {
+			c.meaning = guess("mean_concurrency") // as SGLang calls it
 		}
-		c.meaning = guess(name)
-		if engine, rest, ok := strings.Cut(name, "_"); ok && (engine == "vllm" || engine == "sglang" || engine == "trtllm") {
-			if m := guess(rest); m.set != nil {
+		if engine, rest, _ := strings.Cut(c.normal, "_"); engine == "vllm" || engine == "sglang" || engine == "trtllm" {
+			if m := guess(rest); m.name != "" {
 				c.engine, c.meaning = engine, m
 			}
 		}
-		columns[i] = c
 	}
 	return columns
 }
@@ -160,21 +142,19 @@ func columnsNamed(head []string) []column {
 // normalName is a column's name in small letters and digits, joined by
 // underscores: "Mean TTFT (ms)" is mean_ttft_ms.
 func normalName(column string) string {
-	words := strings.FieldsFunc(strings.ToLower(column), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' })
-	return strings.Join(words, "_")
+	return strings.Join(strings.FieldsFunc(strings.ToLower(column), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.'
+	}), "_")
 }
 
 // engineKind is the kind of an engine that others call otherwise, or that is the
 // program of a command; empty: not known.
 func engineKind(name string) string {
 	name = strings.ToLower(name)
-	switch {
-	case strings.Contains(name, "sglang"):
-		return "sglang"
-	case strings.Contains(name, "vllm"):
-		return "vllm"
-	case strings.Contains(name, "trt"):
-		return "trtllm"
+	for _, kind := range []struct{ part, name string }{{"sglang", "sglang"}, {"vllm", "vllm"}, {"trt", "trtllm"}} {
+		if strings.Contains(name, kind.part) {
+			return kind.name
+		}
 	}
 	return name
 }

@@ -8,6 +8,7 @@ package formats
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ type Tool struct {
 	members     string                            // of its object before the latencies, in order
 	values      map[string]func(*results.Row) any // of members that are no figures
 	latencies   []section
-	percentiles func(load.Stats) []string // that its object has
+	percentiles []string // that its object has, of those that there are; nil: all
 	after       string                    // members after the latencies
 	head        []blockRow                // of its block, before the latencies
 	tail        string                    // title of the rows after them
@@ -70,28 +71,25 @@ func (t Tool) Detailed(r results.Row, records []load.Record) ([]byte, error) {
 
 func (t Tool) line(r results.Row, detail func(*object)) ([]byte, error) {
 	o, err := t.object(r, detail)
-	var line []byte
-	if err == nil {
-		hidden := slices.DeleteFunc(detailed(), o.has)         // places where records were
-		if detail != nil && t.format == results.OriginSGLang { // which does not say when requests began
-			hidden = append(hidden, "start_times")
-		}
-		line, err = o.without(hidden...).line()
-	}
 	if err != nil {
-		return nil, fmt.Errorf("export cell %s: %w", r.ID, err)
+		return nil, err
 	}
-	return line, nil
+	hidden := slices.DeleteFunc(detailed(), o.has)         // places where records were
+	if detail != nil && t.format == results.OriginSGLang { // which does not say when requests began
+		hidden = append(hidden, "start_times")
+	}
+	o.keys = slices.DeleteFunc(o.keys, func(key string) bool { return slices.Contains(hidden, key) })
+	return o.line(), nil
 }
 
 // Text writes the cell as the block that the tool prints, to the character. A cell
 // without a measurement is an error.
 func (t Tool) Text(w io.Writer, r results.Row) error {
 	o, err := t.object(r, nil)
-	if err != nil {
-		return fmt.Errorf("export cell %s: %w", r.ID, err)
+	if err == nil {
+		_, err = w.Write(t.block(o))
 	}
-	return t.writeBlock(w, o)
+	return err
 }
 
 // rehearsal is the member with which exports of a rehearsal are marked, which no other
@@ -105,58 +103,53 @@ const detailsBefore = "max_output_tokens_per_s"
 // was the tool's; detail adds the arrays of each request.
 func (t Tool) object(r results.Row, detail func(*object)) (*object, error) {
 	if r.Summary == nil {
-		return nil, fmt.Errorf("there is no measurement: %s", strings.Join(r.Verdict().Texts(), "; "))
+		return nil, fmt.Errorf("export cell %s: there is no measurement: %s", r.ID, strings.Join(r.Verdict().Texts(), "; "))
 	}
 	if r.Origin != nil && r.Origin.Format == t.format {
 		o, err := readObject(r.Origin.Fields)
-		if err == nil && detail != nil {
+		if err != nil {
+			return nil, fmt.Errorf("export cell %s: %w", r.ID, err)
+		}
+		if detail != nil {
 			detail(o)
 		}
-		return o, err
+		return o, nil
 	}
 	o := &object{}
 	if r.Run.Command == "rehearse" {
 		o.add(rehearsal, true)
 	}
 	add := func(members string) {
-		for _, key := range strings.Fields(members) {
+		for key := range strings.FieldsSeq(members) {
 			if key == detailsBefore && detail != nil {
 				detail(o)
 			}
 			if value := t.values[key]; value != nil {
 				o.addValue(key, value(&r))
 			} else {
-				o.addFigure(r.Summary, figureOf(key), key)
+				o.addFigure(&r.Cell, figureOf(key), key)
 			}
 		}
 	}
 	add(t.members)
 	for _, l := range t.latencies {
-		o.addLatency(r.Summary, l, t.percentiles)
+		t.addLatency(o, &r.Cell, l)
 	}
 	add(t.after)
 	return o, nil
 }
 
-func (o *object) addValue(key string, value any) {
-	switch v := value.(type) {
-	case absent:
-	case float64:
-		o.addFloat(key, v)
-	default:
-		o.add(key, v)
-	}
-}
-
-// addLatency adds the members of one latency, with the percentiles that which picks.
-func (o *object) addLatency(s *load.Summary, l section, which func(load.Stats) []string) {
-	t := timingNamed(l.key)
-	add := func(statistic string) { o.addFigure(s, t.name+"_ms."+statistic, statistic+"_"+l.key+"_ms") }
+// addLatency adds the members of one latency.
+func (t Tool) addLatency(o *object, c *results.Cell, l section) {
+	add := func(name string) { o.addFigure(c, statistic(l.key, name), name+"_"+l.key+"_ms") }
 	add("mean")
 	add("median")
 	add("std")
-	for _, p := range which(*t.of(s)) {
-		o.addFloat("p"+p+"_"+l.key+"_ms", t.of(s).Percentiles[p])
+	all := latencies(c.Summary)[ownName(l.key)].Percentiles
+	for _, p := range slices.SortedFunc(maps.Keys(all), byValue) {
+		if t.percentiles == nil || slices.Contains(t.percentiles, p) {
+			o.addValue("p"+p+"_"+l.key+"_ms", all[p])
+		}
 	}
 	if l.hasMax {
 		add("max")

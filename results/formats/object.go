@@ -2,15 +2,16 @@ package formats
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
-	"hclbench/load"
+	"hclbench/results"
 )
 
 // object is a JSON object whose members keep their order and their spelling, so
@@ -18,13 +19,13 @@ import (
 type object struct {
 	keys   []string
 	values map[string]json.RawMessage
-	err    error // of the first value that JSON has no form for
 }
 
+// add adds a member; what JSON has no form for is null.
 func (o *object) add(key string, value any) {
 	text, err := json.Marshal(value)
-	if err != nil && o.err == nil {
-		o.err = fmt.Errorf("%s: %w", key, err)
+	if err != nil {
+		text = []byte("null")
 	}
 	if o.values == nil {
 		o.values = map[string]json.RawMessage{}
@@ -35,24 +36,13 @@ func (o *object) add(key string, value any) {
 	o.values[key] = text
 }
 
-// addNumber adds a number that the text form may have left out.
-func (o *object) addNumber(key, text string) {
-	if _, err := strconv.ParseFloat(text, 64); err != nil || !json.Valid([]byte(text)) {
-		o.add(key, text)
+// addText adds a number, or a text where it is none.
+func (o *object) addText(key, text string) {
+	if _, err := strconv.ParseFloat(text, 64); err == nil && json.Valid([]byte(text)) {
+		o.add(key, json.RawMessage(text))
 		return
 	}
-	o.add(key, json.RawMessage(text))
-}
-
-// without is the object less some members.
-func (o *object) without(keys ...string) *object {
-	out := &object{err: o.err}
-	for _, key := range o.keys {
-		if !slices.Contains(keys, key) {
-			out.add(key, o.values[key])
-		}
-	}
-	return out
+	o.add(key, text)
 }
 
 // pythonFloat spells a number as Python does: 10 is 10.0, and 0.00001 is 1e-05.
@@ -67,32 +57,30 @@ func pythonFloat(f float64) string {
 	return s
 }
 
-// addFloat adds a number as Python spells a float, "1.0", so that a reader with types
-// gets the one that it expects.
-func (o *object) addFloat(key string, v float64) {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		o.add(key, v) // which is an error
-		return
+// addValue adds a member, with a number as Python spells a float, "1.0", so that a reader
+// with types gets the one that it expects.
+func (o *object) addValue(key string, value any) {
+	switch v := value.(type) {
+	case absent:
+	case *float64:
+		o.addValue(key, *v)
+	case float64:
+		o.add(key, json.RawMessage(pythonFloat(v)))
+	default:
+		o.add(key, v)
 	}
-	o.add(key, json.RawMessage(pythonFloat(v)))
 }
 
 // addFigure adds a figure of a summary, or null where it is not known.
-func (o *object) addFigure(s *load.Summary, name, key string) {
-	if !s.Knows(name) {
-		o.add(key, nil)
-		return
+func (o *object) addFigure(c *results.Cell, f figure, key string) {
+	at := f.at(c)
+	if maybe, ok := at.(**float64); ok {
+		at = *maybe
 	}
-	switch at := figureNamed(name).of(s).(type) {
-	case *float64:
-		o.addFloat(key, *at)
-	case **float64:
-		if o.add(key, nil); *at != nil {
-			o.addFloat(key, **at)
-		}
-	default:
-		o.add(key, at)
+	if !c.Summary.Knows(f.name) || reflect.ValueOf(at).IsNil() {
+		at = nil
 	}
+	o.addValue(key, at)
 }
 
 // has reports whether a member is there and says something.
@@ -142,26 +130,13 @@ func (o *object) into(key string, v any) error {
 }
 
 // line writes the object on one line, as Python's json.dump writes it.
-func (o *object) line() ([]byte, error) {
-	if o.err != nil {
-		return nil, o.err
-	}
-	var b bytes.Buffer
-	b.WriteByte('{')
+func (o *object) line() []byte {
+	members := make([]string, len(o.keys))
 	for i, key := range o.keys {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		name, err := json.Marshal(key)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteString(": ")
-		b.Write(o.values[key])
+		name, _ := json.Marshal(key) // which has a form for any text
+		members[i] = string(name) + ": " + string(o.values[key])
 	}
-	b.WriteString("}\n")
-	return b.Bytes(), nil
+	return []byte("{" + strings.Join(members, ", ") + "}\n")
 }
 
 // readObject reads one JSON object.
@@ -184,7 +159,7 @@ func readObject(raw []byte) (*object, error) {
 		}
 		o.add(key.(string), value)
 	}
-	return o, o.err
+	return o, nil
 }
 
 // pythonOnly are texts, and what Python's json writes for numbers that JSON has none for.
@@ -197,10 +172,5 @@ func strictJSON(b []byte) []byte {
 		return b
 	}
 	strict := map[string]string{"Infinity": `"inf"`, "-Infinity": `"-inf"`, "NaN": "null"}
-	return pythonOnly.ReplaceAllFunc(b, func(found []byte) []byte {
-		if found[0] == '"' {
-			return found
-		}
-		return []byte(strict[string(found)])
-	})
+	return pythonOnly.ReplaceAllFunc(b, func(found []byte) []byte { return []byte(cmp.Or(strict[string(found)], string(found))) })
 }

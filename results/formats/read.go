@@ -23,7 +23,7 @@ type Result struct {
 	results.Cell                    // without ids and benchmark, which they do not know
 	Deployment   results.Deployment // engine, kind, GPUs, model and command, as far as they are told
 	Records      []load.Record      // where every request was written down; nil: it was not
-	numbers      numbers            // that nobody understands here
+	numbers      results.Axes       // that nobody understands here: each may be a setting or a figure
 }
 
 // Read reads what `vllm bench serve`, `throughput` or `latency` or SGLang's
@@ -49,7 +49,7 @@ func Read(r io.Reader) (all []Result, unused []string, err error) {
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		all, err = readJSON(plain.JSON(strictJSON(text)))
 	} else {
-		all, err = readText(plain.Text(string(text)))
+		all, err = readBlocks(plain.Text(string(text)))
 	}
 	if err == nil && len(all) == 0 {
 		err = errors.New("read results: there is neither an object nor a \"Serving Benchmark Result\" block")
@@ -58,17 +58,6 @@ func Read(r io.Reader) (all []Result, unused []string, err error) {
 		return nil, nil, err
 	}
 	return all, tellApart(all), nil
-}
-
-func readText(text string) (all []Result, err error) {
-	for _, b := range readBlocks(text) {
-		one, err := readResult(b.tool.format, b.object)
-		if err != nil {
-			return nil, fmt.Errorf("read result block %d: %w", len(all)+1, err)
-		}
-		all = append(all, one)
-	}
-	return all, nil
 }
 
 func readJSON(text []byte) (all []Result, err error) {
@@ -122,30 +111,20 @@ func formatOf(o *object) string {
 	return results.OriginVLLM
 }
 
-// reader reads the objects of one format.
-type reader struct {
-	required []string // members that are numbers
-	read     func(c *results.Cell, o *object) (told map[string]bool)
-}
-
-func readerOf(format string) reader {
-	switch format {
-	case results.OriginThroughput:
-		return reader{[]string{"num_requests", "elapsed_time"}, readThroughput}
-	case results.OriginLatency:
-		return reader{[]string{"avg_latency"}, readLatency}
-	}
-	t, _, _ := Named(format)
-	return reader{[]string{"completed", "duration"}, t.read}
-}
-
 // readResult makes a cell of a tool's object.
 func readResult(format string, o *object) (one Result, err error) {
 	if o.has(rehearsal) {
 		return one, errors.New("it is of a rehearsal, with a simulated engine: nothing was measured")
 	}
-	of := readerOf(format)
-	for _, key := range of.required {
+	t, _, _ := Named(format)
+	read, required := t.read, []string{"completed", "duration"}
+	switch format {
+	case results.OriginThroughput:
+		read, required = readThroughput, []string{"num_requests", "elapsed_time"}
+	case results.OriginLatency:
+		read, required = readLatency, []string{"avg_latency"}
+	}
+	for _, key := range required {
 		if v, ok := o.number(key); !ok || v < 0 {
 			return one, fmt.Errorf("it has no number %q, so it is not a result of vllm bench or of bench_serving", key)
 		}
@@ -154,15 +133,11 @@ func readResult(format string, o *object) (one Result, err error) {
 	if err != nil {
 		return one, err
 	}
-	fields, err := kept.line()
-	if err != nil {
-		return one, err
-	}
 	s := &load.Summary{}
 	one.Records, one.numbers = records, o.numbers()
-	one.Summary, one.Origin = s, &results.Origin{Format: format, Fields: bytes.TrimSpace(fields)}
+	one.Summary, one.Origin = s, &results.Origin{Format: format, Fields: bytes.TrimSpace(kept.line())}
 	one.Job.Workload.Endpoint = load.Completions
-	told := of.read(&one.Cell, o)
+	told := read(&one.Cell, o)
 	var errs []string
 	if o.has("errors") && o.into("errors", &errs) == nil { // SGLang counts them nowhere
 		failed := len(slices.DeleteFunc(errs, func(e string) bool { return e == "" }))
@@ -171,7 +146,7 @@ func readResult(format string, o *object) (one Result, err error) {
 	s.Requests = max(s.Requests, s.Completed+s.Failed)
 	one.Finished = one.Started.Add(time.Duration(s.Duration * float64(time.Second)))
 	s.Started = one.Started
-	judge(s, told, one.Job.Workload.Concurrency)
+	judge(&one.Cell, told)
 	one.Deployment = deploymentOf(format, o, one.Job.Target.Model)
 	return one, errors.Join(door.Summary(s), door.Axes(one.Axes),
 		door.Lines(&one.Job.Target.Model, &one.Job.Workload.Dataset.Kind, &one.Deployment.Model))
@@ -180,11 +155,9 @@ func readResult(format string, o *object) (one Result, err error) {
 // deploymentOf is what a result of another tool says of the server.
 func deploymentOf(format string, o *object, model string) results.Deployment {
 	d := results.Deployment{Model: cmp.Or(model, o.text("model_id"))}
-	for _, backend := range []struct{ prefix, kind string }{
-		{"vllm", "vllm"}, {"sglang", "sglang"}, {"trt", "trtllm"}, {"tensorrt", "trtllm"},
-	} {
-		if strings.HasPrefix(strings.ToLower(o.text("backend")), backend.prefix) {
-			d.Kind = backend.kind
+	for prefix, kind := range map[string]string{"vllm": "vllm", "sglang": "sglang", "trt": "trtllm", "tensorrt": "trtllm"} {
+		if strings.HasPrefix(strings.ToLower(o.text("backend")), prefix) {
+			d.Kind = kind
 		}
 	}
 	if format == results.OriginThroughput || format == results.OriginLatency {
@@ -197,11 +170,11 @@ func deploymentOf(format string, o *object, model string) results.Deployment {
 func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
 	s, w := c.Summary, &c.Job.Workload
 	told = map[string]bool{}
-	for _, key := range strings.Fields(t.members + " " + t.after) {
-		name := figureOf(key)
-		if v, ok := o.number(key); ok && t.values[key] == nil && !told[name] {
-			figureNamed(name).set(s, v)
-			told[name] = true
+	for key := range strings.FieldsSeq(t.members + " " + t.after) {
+		f := figureOf(key)
+		if v, ok := o.number(key); ok && t.values[key] == nil && !told[f.name] {
+			f.set(c, v)
+			told[f.name] = true
 		}
 	}
 	if asked := int(o.whole("num_prompts")); asked > 0 {
@@ -214,7 +187,7 @@ func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
 	if math.IsInf(float64(w.Rate), 1) && w.Concurrency > 0 {
 		w.Rate = 0 // a closed loop is what both tools make of it
 	}
-	readLatencies(s, o, told)
+	readLatencies(c, o, told)
 	t.readLoad(c, o)
 	if c.Axes = loadAxes(*c); t.format == results.OriginSGLang && o.has("dataset_name") {
 		c.Axes = append(c.Axes, results.Axis{Name: "dataset", Value: o.text("dataset_name")})
@@ -225,26 +198,23 @@ func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
 // readLatencies reads latencies in milliseconds, and those in seconds where there are no
 // others. A name without a unit is taken to be of seconds, as Python's clocks are,
 // unless that were longer than the whole run.
-func readLatencies(s *load.Summary, o *object, told map[string]bool) {
-	bare, longest := 1e3, 0.0
+func readLatencies(c *results.Cell, o *object, told map[string]bool) {
+	longest := 0.0
 	for _, key := range o.keys {
-		if l, ok := latencyNamed(key); ok && l.unit == "" {
+		if _, unit, ok := latencyNamed(key); ok && unit == "" {
 			longest = max(longest, o.float(key))
 		}
 	}
-	if longest > s.Duration {
-		bare = 1
+	for _, t := range latencies(c.Summary) {
+		t.Percentiles = map[string]float64{}
 	}
-	for _, t := range timings() {
-		t.of(s).Percentiles = map[string]float64{}
-	}
-	factors := map[string]float64{"ms": 1, "s": 1e3, "": bare}
-	for _, unit := range []string{"", "s", "ms"} { // the last one counts
+	for _, want := range []string{"", "s", "ms"} { // the last one counts
 		for _, key := range o.keys {
-			l, ok := latencyNamed(key)
-			if v, number := o.number(key); ok && number && l.unit == unit {
-				l.set(s, factors[unit]*v)
-				told[l.told()] = true
+			f, unit, ok := latencyNamed(key)
+			if v, number := o.number(key); ok && number && unit == want {
+				f.seconds = unit == "s" || unit == "" && longest <= c.Summary.Duration
+				f.set(c, v)
+				told[f.name] = true
 			}
 		}
 	}

@@ -1,7 +1,9 @@
 package formats
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -67,7 +69,7 @@ func readRecords(o *object) ([]load.Record, *object, error) {
 			return nil, nil, err
 		}
 	}
-	kept := o.without()
+	kept := &object{slices.Clone(o.keys), maps.Clone(o.values)}
 	for _, key := range detailed() {
 		if kept.has(key) {
 			kept.add(key, nil) // its place
@@ -89,9 +91,7 @@ func (o *object) addRecords(records []load.Record) {
 	for i, r := range records {
 		inputs[i], outputs[i], starts[i], itls[i] = r.InputTokens, r.OutputTokens, r.Sent.Seconds(), []float64{}
 		if !r.OK() {
-			if inputs[i] == 0 {
-				inputs[i] = r.AskedInput // the server said nothing about it
-			}
+			inputs[i] = cmp.Or(r.InputTokens, r.AskedInput) // the server may have said nothing about it
 			if errs[i] = r.Class + ": " + r.Error; r.Class == elsewhere {
 				errs[i] = r.Error
 			}

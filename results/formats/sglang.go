@@ -1,7 +1,7 @@
 package formats
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"hclbench/load"
@@ -52,12 +52,10 @@ func sglang() Tool {
 			{key: "tpot", name: "TPOT", title: "Time per Output Token (excl. 1st token)"},
 			{key: "itl", name: "ITL", title: "Inter-Token Latency", hasMax: true},
 		},
-		percentiles: func(s load.Stats) []string {
-			return slices.DeleteFunc(percentiles(s), func(p string) bool { return p != "90" && p != "95" && p != "99" })
-		},
-		after:    "concurrency accept_length max_output_tokens_per_s max_concurrent_requests cache_report",
-		head:     sglangRows(),
-		readLoad: readSGLang,
+		percentiles: []string{"90", "95", "99"},
+		after:       "concurrency accept_length max_output_tokens_per_s max_concurrent_requests cache_report",
+		head:        sglangRows(),
+		readLoad:    readSGLang,
 	}
 }
 
@@ -147,10 +145,7 @@ func readSGLang(c *results.Cell, o *object) {
 		ServedModelName string `json:"served_model_name"`
 	}
 	if o.into("server_info", &info) == nil { // of another form: the model is not known
-		c.Job.Target.Model = info.ServedModelName
-		if info.ServedModelName == "" {
-			c.Job.Target.Model = info.ModelPath
-		}
+		c.Job.Target.Model = cmp.Or(info.ServedModelName, info.ModelPath)
 	}
 	if s.TotalThroughput == 0 && s.InputThroughput > 0 && s.OutputThroughput > 0 {
 		s.TotalThroughput = s.InputThroughput + s.OutputThroughput // it is not in lines of old

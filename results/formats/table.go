@@ -46,7 +46,7 @@ func readTable(r io.Reader) (rows []Result, unused []string, err error) {
 		return nil, nil, errors.New("it has no rows")
 	}
 	columns := columnsNamed(lines[0])
-	if !slices.ContainsFunc(columns, func(c column) bool { return c.set != nil }) {
+	if !slices.ContainsFunc(columns, func(c column) bool { return c.isFigure() }) {
 		return nil, nil, fmt.Errorf("none of its columns is a figure that is known here, such as output_throughput or mean_ttft_ms: it has %s",
 			plain.Cut(plain.Line(strings.Join(lines[0], ", ")), 400))
 	}
@@ -62,8 +62,8 @@ func readTable(r io.Reader) (rows []Result, unused []string, err error) {
 	}
 	tellApart(rows)
 	for _, c := range columns {
-		axis := slices.ContainsFunc(rows, func(r Result) bool { _, ok := r.Axes.Value(c.name); return ok })
-		if c.name != "" && c.set == nil && c.text == nil && !axis {
+		axis := slices.ContainsFunc(rows, func(r Result) bool { _, ok := r.Axes.Value(c.normal); return ok })
+		if c.normal != "" && c.name == "" && c.text == nil && !axis {
 			unused = append(unused, plain.Line(c.written))
 		}
 	}
@@ -127,22 +127,25 @@ func readRow(columns []column, line []string) (rows []Result, err error) {
 // readColumn takes in what a row has in one column, and notes which figures it tells.
 func (r *Result) readColumn(c column, text string, told map[string]bool) error {
 	v, err := parseNumber(text)
+	number := err == nil && !math.IsNaN(v)
 	switch {
-	case text == "" || c.name == "":
+	case text == "" || c.normal == "":
 	case c.text != nil:
 		c.text(r, text)
-	case c.set != nil && err != nil && c.axis != "":
-		r.Axes = append(r.Axes, results.Axis{Name: c.axis, Value: text})
-	case c.set != nil && (err != nil || math.IsNaN(v) || v < 0):
-		return fmt.Errorf("%s is %q, which is no figure", plain.Line(c.written), plain.Cut(text, 80))
-	case c.set != nil && math.IsInf(v, 1): // no limit, which is what absence says too
-	case c.set != nil:
+	case c.name != "" && err == nil && math.IsInf(v, 1): // no limit, which is what absence says too
+	case c.name != "" && number && v >= 0:
 		c.set(&r.Cell, v)
-		told[c.figure] = true
-	case err != nil:
+		if c.isFigure() {
+			told[c.name] = true
+		}
+	case c.axis && err != nil:
 		r.Axes = append(r.Axes, results.Axis{Name: c.name, Value: text})
-	case !math.IsNaN(v) && !math.IsInf(v, 0):
-		r.numbers.add(c.name, v)
+	case c.name != "":
+		return fmt.Errorf("%s is %q, which is no figure", plain.Line(c.written), plain.Cut(text, 80))
+	case err != nil:
+		r.Axes = append(r.Axes, results.Axis{Name: c.normal, Value: text})
+	case number && !math.IsInf(v, 0):
+		r.numbers = append(r.numbers, results.Axis{Name: c.normal, Value: v})
 	}
 	return nil
 }
@@ -177,7 +180,7 @@ func (r *Result) complete(told map[string]bool) {
 	}
 	r.setLength("input_tokens", s.InputTokens)
 	r.setLength("output_tokens", s.OutputTokens)
-	judge(s, told, w.Concurrency)
+	judge(&r.Cell, told)
 }
 
 // setLength sets the axis of a length to what was sent: benchmarks print the length that
@@ -198,7 +201,7 @@ func Figures(row map[string]any) *load.Summary {
 	c := results.Cell{Summary: &load.Summary{}}
 	for _, name := range slices.Sorted(maps.Keys(row)) {
 		m := guess(normalName(name))
-		if m.set == nil {
+		if !m.isFigure() {
 			continue
 		}
 		switch v := row[name].(type) {

@@ -42,7 +42,6 @@ func vllm() Tool {
 			{key: "itl", name: "ITL", title: "Inter-token Latency"},
 			{key: "e2el", name: "E2EL", title: "End-to-end Latency"},
 		},
-		percentiles: percentiles,
 		head: []blockRow{
 			{"Successful requests:", "completed", whole},
 			{"Failed requests:", "failed", whole},
