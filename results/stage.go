@@ -136,9 +136,9 @@ func (r *Rows) Input(name string, content []byte) error {
 }
 
 // Keep puts the run into the store, whole or not at all, with the rows that put hands
-// over, which must bear being called twice. It stands apart from what was measured here:
-// only a query for this run finds it, and no plan takes its cells for done. The same run
-// from an earlier bundle makes room; one that was measured here is not touched.
+// over, which must bear being called twice. One that is Bundled stands apart from what was
+// measured here: only a query for this run finds it, and no plan takes its cells for done.
+// The same run from an earlier bundle makes room; one that was measured here is not touched.
 func (g *Stage) Keep(ctx context.Context, run Run, put func(*Rows) error) error {
 	err := g.keep(ctx, run, put)
 	if err != nil {
@@ -164,7 +164,6 @@ func (g *Stage) keep(ctx context.Context, run Run, put func(*Rows) error) error 
 	if err := os.WriteFile(filepath.Join(g.dir, stageRun), []byte(run.ID), 0o644); err != nil {
 		return err
 	}
-	run.Bundled = true
 	return s.place.keep(ctx, scope{run: run.ID}, g.records, func(tx statements, names map[string]string) error {
 		if err := forget(ctx, tx, run.ID); err != nil {
 			return err

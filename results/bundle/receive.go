@@ -255,7 +255,9 @@ func (in *Incoming) room(n int) error {
 
 // Keep puts the run into the store, whole or not at all.
 func (in *Incoming) Keep(ctx context.Context) error {
-	return in.stage.Keep(ctx, in.run, func(rows *results.Rows) error {
+	run := in.run
+	run.Bundled = true
+	return in.stage.Keep(ctx, run, func(rows *results.Rows) error {
 		err := in.each(visitor{
 			run:        func(results.Run) error { return nil },
 			deployment: rows.Deployment,

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/load"
 	"hclbench/results"
 )
 
@@ -80,31 +81,49 @@ func (u Unsaid) Complete(r *Result) error {
 // Keep stores what others have measured as one run, whole or not at all, and counts the
 // cells that contradict themselves.
 func Keep(ctx context.Context, store *results.Store, run results.Run, all []Result) (doubtful int, err error) {
-	if err := store.BeginRun(ctx, run); err != nil {
+	stage, err := store.Stage(ctx)
+	if err != nil {
 		return 0, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, store.Remove(context.WithoutCancel(ctx), results.Litter{Run: run.ID}))
-		}
-	}()
+	defer func() { err = errors.Join(err, stage.Close()) }()
 	repeated := map[string]int{}
-	for _, r := range all {
+	for i := range all {
+		r := &all[i]
 		key := fmt.Sprint(r.Deployment.Engine, r.Deployment.GPUs, r.Deployment.Model, r.Cell.Benchmark, r.Cell.Axes)
 		repeated[key]++
 		r.Cell.Repetition = repeated[key]
-		identify(&r, run.ID)
-		if err := store.PutDeployment(ctx, r.Deployment); err != nil {
-			return 0, err
-		}
-		if err := store.PutCell(ctx, r.Cell, r.Records); err != nil {
+		identify(r, run.ID)
+		if err := layDown(stage, r); err != nil {
 			return 0, err
 		}
 		if len(r.Cell.Summary.Contradictions(r.Cell.Job.Workload.Concurrency)) > 0 {
 			doubtful++
 		}
 	}
-	return doubtful, store.FinishRun(ctx, run.ID, "done", time.Now())
+	run.Outcome, run.Finished = "done", time.Now()
+	return doubtful, stage.Keep(ctx, run, func(rows *results.Rows) error {
+		for _, r := range all {
+			if err := errors.Join(rows.Deployment(r.Deployment), rows.Cell(r.Cell)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// layDown lays down the records of a result, if there are any.
+func layDown(stage *results.Stage, r *Result) error {
+	if len(r.Records) == 0 {
+		return nil
+	}
+	return stage.Records(r.Cell.ID, func(put func(*load.Record) error) error {
+		for i := range r.Records {
+			if err := put(&r.Records[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // gpuName is a GPU's model in small letters, without how many there are: "8xMI300X" is
