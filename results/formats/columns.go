@@ -1,7 +1,10 @@
 package formats
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,7 +89,7 @@ var meanings = sync.OnceValue(func() map[string]meaning {
 		add(name, meaning{figure: figure{name: name}, axis: true})
 	}
 	add("gpu gpus", meaning{text: func(r *Result, s string) { r.Deployment.GPUs = gpuModel(s) }})
-	add("engine backend", meaning{text: func(r *Result, s string) { r.Deployment.Kind = engineKind(s) }})
+	add("engine backend", meaning{text: func(r *Result, s string) { r.Deployment.Kind = cmp.Or(engineKind(s), strings.ToLower(s)) }})
 	add("model model_id", meaning{text: func(r *Result, s string) { r.Deployment.Model = s }})
 	add("command serve_command", meaning{text: func(r *Result, s string) { r.Deployment.Command = strings.Fields(s) }})
 	add("dataset dataset_name workload", meaning{text: func(r *Result, s string) {
@@ -150,13 +153,13 @@ func normalName(column string) string {
 // engineKind is the kind of an engine that others call otherwise, or that is the
 // program of a command; empty: not known.
 func engineKind(name string) string {
-	name = strings.ToLower(name)
-	for _, kind := range []struct{ part, name string }{{"sglang", "sglang"}, {"vllm", "vllm"}, {"trt", "trtllm"}} {
-		if strings.Contains(name, kind.part) {
-			return kind.name
+	kinds := map[string]string{"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt": "trtllm"}
+	for _, part := range slices.Sorted(maps.Keys(kinds)) { // SGLang can say that it speaks as vLLM
+		if strings.Contains(strings.ToLower(name), part) {
+			return kinds[part]
 		}
 	}
-	return name
+	return ""
 }
 
 // gpuModel is a GPU as its maker writes it, its count as we do: "8xH200".

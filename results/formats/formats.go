@@ -23,10 +23,10 @@ type Tool struct {
 	members     string                            // of its object before the latencies, in order
 	values      map[string]func(*results.Row) any // of members that are no figures
 	latencies   []section
-	percentiles []string // that its object has, of those that there are; nil: all
-	after       string                    // members after the latencies
-	head        []blockRow                // of its block, before the latencies
-	tail        string                    // title of the rows after them
+	percentiles []string   // that its object has, of those that there are; nil: all
+	after       string     // members after the latencies
+	head        []blockRow // of its block, before the latencies
+	tail        string     // title of the rows after them
 	last        []blockRow
 	readLoad    func(*results.Cell, *object) // what the load was, as far as only this tool says it so
 }

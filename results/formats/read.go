@@ -154,12 +154,7 @@ func readResult(format string, o *object) (one Result, err error) {
 
 // deploymentOf is what a result of another tool says of the server.
 func deploymentOf(format string, o *object, model string) results.Deployment {
-	d := results.Deployment{Model: cmp.Or(model, o.text("model_id"))}
-	for prefix, kind := range map[string]string{"vllm": "vllm", "sglang": "sglang", "trt": "trtllm", "tensorrt": "trtllm"} {
-		if strings.HasPrefix(strings.ToLower(o.text("backend")), prefix) {
-			d.Kind = kind
-		}
-	}
+	d := results.Deployment{Model: cmp.Or(model, o.text("model_id")), Kind: engineKind(o.text("backend"))}
 	if format == results.OriginThroughput || format == results.OriginLatency {
 		d.Kind = "vllm" // its offline tools
 	}

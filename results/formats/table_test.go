@@ -65,7 +65,24 @@ func TestReadTable(t *testing.T) {
 	}
 
 	for text, want := range map[string]string{
+		"backend,throughput,output_throughput\nTensorRT-LLM,x,1\n":                "trtllm",
+		"serve_command,output_throughput\npython -m lmdeploy serve,1\n":           "",
+		"serve_command,output_throughput\npython -m sglang.launch_server --x,1\n": "sglang",
+		"backend,output_throughput\nLMDeploy,1\n,2\n":                             "lmdeploy",
+	} {
+		rows, _, err := ReadTable(strings.NewReader(text))
+		check(t, err)
+		if got := rows[0].Deployment.Kind; got != want {
+			t.Errorf("ReadTable(%q) is of engine %q, want %q", text, got, want)
+		}
+	}
+	if rows, _, err := ReadTable(strings.NewReader("conc,output_throughput\n8,\n16,1\n")); err != nil || len(rows) != 1 {
+		t.Errorf("a row without figures is a result: %v, %v", rows, err)
+	}
+
+	for text, want := range map[string]string{
 		"":                                   "it has no rows",
+		"conc\n8\n":                          "none of its columns is a figure that is known here",
 		"output_throughput\n":                "it has no rows",
 		"colour\nred\n":                      "none of its columns is a figure that is known here",
 		"gpu,output_throughput\nH200,fast\n": `row 2: output_throughput is "fast", which is no figure`,
