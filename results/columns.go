@@ -108,10 +108,8 @@ func (c column) value() (any, error) {
 			return nil, nil
 		}
 		return *at, nil
-	case *int:
-		return *at, nil
-	case *float64:
-		return *at, nil
+	case *int, *float64, *[]byte:
+		return at, nil
 	case *bool: // as SQLite keeps it
 		if *at {
 			return 1, nil
@@ -122,8 +120,6 @@ func (c column) value() (any, error) {
 			return nil, nil
 		}
 		return at.UTC().Format(timeFormat), nil
-	case *[]byte:
-		return *at, nil
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

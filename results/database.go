@@ -208,18 +208,11 @@ func said(shared bool, query string, args []any) (string, []any) {
 // numbered writes $1, $2, … for each ?, as PostgreSQL wants its parameters. No
 // statement has one in a text.
 func numbered(query string) string {
-	var b strings.Builder
-	n := 0
-	for {
-		before, after, found := strings.Cut(query, "?")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		n++
-		b.WriteString("$" + strconv.Itoa(n))
-		query = after
+	parts := strings.Split(query, "?")
+	for i := range parts[1:] {
+		parts[i] += "$" + strconv.Itoa(i+1)
 	}
+	return strings.Join(parts, "")
 }
 
 // storable is args without what PostgreSQL's text cannot hold: bytes that are not

@@ -270,10 +270,10 @@ func (f *folder) keep(
 		return errors.Join(err, lookErr)
 	}
 	for _, name := range names {
-		before[name] = true
+		before[name] = of.run
 	}
 	for name := range before {
-		if !now[name] {
+		if now[name] == "" {
 			os.Remove(filepath.Join(f.records(), name)) // else it is litter, which hurts nobody
 		}
 	}
@@ -300,21 +300,22 @@ func (f *folder) layDown(run string, records map[string]packed) (names map[strin
 	return names, syncDir(f.records())
 }
 
-// named are the files that rows name.
-func (f *folder) named(ctx context.Context, of scope) (map[string]bool, error) {
-	query, args := `SELECT records FROM cells WHERE records IS NOT NULL`, []any{}
+// named are the files that rows name, each with its run.
+func (f *folder) named(ctx context.Context, of scope) (map[string]string, error) {
+	query, args := `SELECT records, run_id FROM cells WHERE records IS NOT NULL`, []any{}
 	if of.run != "" {
 		query, args = query+` AND run_id = ?`, append(args, of.run)
 	}
 	if of.cell != "" {
 		query, args = query+` AND id = ?`, append(args, of.cell)
 	}
-	all, err := collect(ctx, f.db, "read records", query, args, only[string])
-	names := map[string]bool{}
-	for _, name := range all {
-		names[name] = true
+	type named struct{ file, run string }
+	all, err := collect(ctx, f.db, "read records", query, args, func(n *named) []any { return []any{&n.file, &n.run} })
+	runs := map[string]string{}
+	for _, n := range all {
+		runs[n.file] = n.run
 	}
-	return names, err
+	return runs, err
 }
 
 func (f *folder) open(_ context.Context, _, _, name string) (io.ReadCloser, int64, error) {
@@ -341,7 +342,7 @@ func (f *folder) drop(ctx context.Context, d *Dropped) error {
 		return err
 	}
 	for _, e := range entries {
-		if keep[e.Name()] || !isRecordsOf(d.Run, e.Name()) {
+		if keep[e.Name()] != "" || !isRecordsOf(d.Run, e.Name()) {
 			continue
 		}
 		if info, err := e.Info(); err == nil {
@@ -363,15 +364,9 @@ func removed(err error) error {
 }
 
 func (f *folder) measure(ctx context.Context, runs map[string]int64) (lost []Litter, err error) {
-	type named struct{ file, run string }
-	all, err := collect(ctx, f.db, "read records", `SELECT records, run_id FROM cells WHERE records IS NOT NULL`, nil,
-		func(n *named) []any { return []any{&n.file, &n.run} })
+	runOf, err := f.named(ctx, scope{})
 	if err != nil {
 		return nil, err
-	}
-	runOf := map[string]string{}
-	for _, n := range all {
-		runOf[n.file] = n.run
 	}
 	entries, err := os.ReadDir(f.records())
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"hclbench/load"
 )
 
 // Litter is something that a store can do without.
@@ -45,7 +43,7 @@ func (s *Store) Litter(ctx context.Context, which Outdated) (found []Litter, err
 	}()
 	sizes := map[string]int64{} // of outdated runs
 	if !which.Before.IsZero() || which.Keep > 0 {
-		if sizes, err = outdated(ctx, s.db, s.place, which); err != nil {
+		if sizes, err = outdated(ctx, s, which); err != nil {
 			return nil, err
 		}
 	}
@@ -87,22 +85,13 @@ func oldJournals(dir string) (found []Litter, err error) {
 	return found, nil
 }
 
-// group is where measurements count for each other: labs that share a store have each
-// their own, and rehearsals count apart.
-type group struct {
-	lab       string
-	rehearsed bool
-}
-
-func groupOf(r Run) group { return group{r.Lab, r.Command == "rehearse"} }
-
 // outdated are the runs that which names, with no size yet.
-func outdated(ctx context.Context, db *database, at place, which Outdated) (gone map[string]int64, err error) {
-	runs, _, err := readRuns(ctx, db)
+func outdated(ctx context.Context, s *Store, which Outdated) (gone map[string]int64, err error) {
+	runs, err := s.Runs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	spared, err := needed(ctx, db, runs)
+	spared, err := needed(ctx, s.db)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +101,13 @@ func outdated(ctx context.Context, db *database, at place, which Outdated) (gone
 			open = append(open, r.ID)
 		}
 	}
-	going, err := at.running(ctx, open)
+	going, err := s.place.running(ctx, open)
 	if err != nil {
 		return nil, err
+	}
+	type group struct { // where measurements count for each other
+		lab       string
+		rehearsed bool
 	}
 	gone = map[string]int64{}
 	newer := map[group]int{}
@@ -122,53 +115,27 @@ func outdated(ctx context.Context, db *database, at place, which Outdated) (gone
 		if r.Bundled {
 			continue
 		}
+		g := group{r.Lab, r.Command == "rehearse"}
+		newer[g]++
 		ended := r.Finished
 		if ended.IsZero() {
 			ended = r.Started
 		}
-		newer[groupOf(r)]++
-		if (which.Lab == "" || r.Lab == which.Lab) && !spared[r.ID] && !going[r.ID] &&
-			newer[groupOf(r)] > which.Keep && (which.Before.IsZero() || ended.Before(which.Before)) {
+		if (which.Lab == "" || r.Lab == which.Lab) && !slices.Contains(spared, r.ID) && !going[r.ID] &&
+			newer[g] > which.Keep && (which.Before.IsZero() || ended.Before(which.Before)) {
 			gone[r.ID] = 0
 		}
 	}
 	return gone, nil
 }
 
-// needed are the runs that hold the measurement that counts for a cell.
-func needed(ctx context.Context, db *database, runs []Run) (map[string]bool, error) {
-	type cell struct {
-		id, run, verdict string
-		finished         time.Time
-	}
-	cells, err := collect(ctx, db, "read cells", `SELECT id, run_id, verdict, finished FROM cells ORDER BY finished, rowid`, nil,
-		func(c *cell) []any { return []any{&c.id, &c.run, &c.verdict, field{&c.finished, nil}} })
-	if err != nil {
-		return nil, err
-	}
-	groups := map[string]group{}
-	for _, r := range runs {
-		if !r.Bundled {
-			groups[r.ID] = groupOf(r)
-		}
-	}
-	type key struct {
-		group
-		cell string
-	}
-	counts := map[key]cell{}
-	for _, c := range cells {
-		g, ours := groups[c.run]
-		k := key{g, c.id}
-		if old, ok := counts[k]; ours && (!ok || c.verdict != load.Void || old.verdict == load.Void) {
-			counts[k] = c
-		}
-	}
-	needed := map[string]bool{}
-	for _, c := range counts {
-		needed[c.run] = true
-	}
-	return needed, nil
+// needed are the runs that hold the measurement that counts for a cell: labs that share a
+// store have each their own, and rehearsals count apart.
+func needed(ctx context.Context, db *database) (runs []string, err error) {
+	return collect(ctx, db, "read cells", `SELECT DISTINCT run_id FROM (
+			SELECT c.run_id, row_number() OVER (PARTITION BY r.lab, r.command = 'rehearse', c.id ORDER BY `+whatCounts+`) AS place
+			FROM cells c JOIN runs r ON r.id = c.run_id WHERE r.bundled = 0) AS ranked
+		WHERE place = 1`, nil, only[string])
 }
 
 // Remove removes litter. What has gone meanwhile is no error.

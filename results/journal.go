@@ -57,14 +57,9 @@ func NewJournal(dir, run string) (_ *Journal, err error) {
 
 // Write adds one line. It may be called by one goroutine at a time.
 func (j *Journal) Write(event any) error {
-	var line bytes.Buffer
-	enc := json.NewEncoder(&line)
+	enc := json.NewEncoder(j.file) // which writes a line at once
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(event)
-	if err == nil {
-		_, err = j.file.Write(line.Bytes())
-	}
-	if err != nil {
+	if err := enc.Encode(event); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil

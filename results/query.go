@@ -72,56 +72,43 @@ func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 	return counts, err
 }
 
-// Runs returns all runs, oldest first.
-func (s *Store) Runs(ctx context.Context) ([]Run, error) {
-	runs, _, err := readRuns(ctx, s.db)
-	return runs, err
-}
-
-// damaged is what cannot be read of a thing.
+// damaged is a thing of which something cannot be read, or nothing.
 type damaged[T any] struct {
 	thing T
 	why   error
 }
 
-// readRuns returns the runs with what is damaged of them, by id.
-func readRuns(ctx context.Context, db *database) ([]Run, map[string]error, error) {
-	all, err := collect(ctx, db, "read runs", `SELECT `+runTable(new(Run)).names("r")+` FROM runs r ORDER BY r.started, r.id`, nil,
-		func(d *damaged[Run]) []any { return runTable(&d.thing).targets(&d.why, nil) })
-	runs, why := apart(all, func(r Run) string { return r.ID })
-	return runs, why, err
-}
-
-// readDeployments returns the deployments of a run, in the order in which they were
-// stored, with what is damaged of them, by id.
-func readDeployments(ctx context.Context, db *database, run string) ([]Deployment, map[string]error, error) {
-	all, err := collect(ctx, db, "read deployments",
-		`SELECT `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
-		func(d *damaged[Deployment]) []any { return deploymentTable(&d.thing).targets(&d.why, nil) })
-	deployments, why := apart(all, func(d Deployment) string { return d.ID })
-	return deployments, why, err
-}
-
-// apart are the things and, by their ids, why some are damaged.
-func apart[T any](all []damaged[T], id func(T) string) (things []T, why map[string]error) {
-	why = map[string]error{}
-	for _, d := range all {
-		things = append(things, d.thing)
-		if d.why != nil {
-			why[id(d.thing)] = d.why
-		}
+// Runs returns all runs, oldest first.
+func (s *Store) Runs(ctx context.Context) (runs []Run, err error) {
+	all, err := readRuns(ctx, s.db)
+	for _, r := range all {
+		runs = append(runs, r.thing)
 	}
-	return things, why
+	return runs, err
+}
+
+func readRuns(ctx context.Context, db *database) ([]damaged[Run], error) {
+	return collect(ctx, db, "read runs", `SELECT `+runTable(new(Run)).names("r")+` FROM runs r ORDER BY r.started, r.id`, nil,
+		func(d *damaged[Run]) []any { return runTable(&d.thing).targets(&d.why, nil) })
 }
 
 // Deployments returns the deployments of a run, in the order in which they were
 // stored. One that cannot be read is an error.
-func (s *Store) Deployments(ctx context.Context, run string) ([]Deployment, error) {
-	all, why, err := readDeployments(ctx, s.db, run)
-	for id, damage := range why {
-		err = errors.Join(err, fmt.Errorf("deployment %s: %w", id, damage))
+func (s *Store) Deployments(ctx context.Context, run string) (deployments []Deployment, err error) {
+	all, err := readDeployments(ctx, s.db, run)
+	for _, d := range all {
+		deployments = append(deployments, d.thing)
+		if d.why != nil {
+			err = errors.Join(err, fmt.Errorf("deployment %s: %w", d.thing.ID, d.why))
+		}
 	}
-	return all, err
+	return deployments, err
+}
+
+func readDeployments(ctx context.Context, db *database, run string) ([]damaged[Deployment], error) {
+	return collect(ctx, db, "read deployments",
+		`SELECT `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
+		func(d *damaged[Deployment]) []any { return deploymentTable(&d.thing).targets(&d.why, nil) })
 }
 
 // Events returns what happened in a run, in the order in which it was stored.
@@ -187,33 +174,31 @@ func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 
 // join gives rows the runs and deployments that they are of.
 func join(ctx context.Context, db *database, rows []Row) error {
-	all, damagedRuns, err := readRuns(ctx, db)
+	all, err := readRuns(ctx, db)
 	if err != nil {
 		return err
 	}
-	runs := map[string]Run{}
+	runs := map[string]damaged[Run]{}
 	for _, r := range all {
-		runs[r.ID] = r
+		runs[r.thing.ID] = r
 	}
-	type key struct{ run, id string }
-	deployments, damagedOf := map[key]Deployment{}, map[key]error{}
-	read := map[string]bool{} // runs
+	deployments := map[string]map[string]damaged[Deployment]{} // by run and id
 	for i := range rows {
 		r := &rows[i]
-		if !read[r.RunID] {
-			read[r.RunID] = true
-			of, why, err := readDeployments(ctx, db, r.RunID)
+		if deployments[r.RunID] == nil {
+			deployments[r.RunID] = map[string]damaged[Deployment]{}
+			of, err := readDeployments(ctx, db, r.RunID)
 			if err != nil {
 				return err
 			}
 			for _, d := range of {
-				deployments[key{r.RunID, d.ID}], damagedOf[key{r.RunID, d.ID}] = d, why[d.ID]
+				deployments[r.RunID][d.thing.ID] = d
 			}
 		}
-		k := key{r.RunID, r.DeploymentID}
-		r.Run, r.Deployment = runs[r.RunID], deployments[k]
-		r.damage("the row of its run", damagedRuns[r.RunID])
-		r.damage("the row of its deployment "+r.DeploymentID, damagedOf[k])
+		run, d := runs[r.RunID], deployments[r.RunID][r.DeploymentID]
+		r.Run, r.Deployment = run.thing, d.thing
+		r.damage("the row of its run", run.why)
+		r.damage("the row of its deployment "+r.DeploymentID, d.why)
 	}
 	return nil
 }
@@ -303,6 +288,9 @@ func (d *Deployment) seen(lab string) (all []Seen) {
 	return all
 }
 
+// whatCounts orders the measurements of a cell, the one first that counts.
+const whatCounts = `c.verdict = '` + load.Void + `', c.finished DESC, c.rowid DESC`
+
 // from is the part of a statement that says which cells.
 func (q Query) from() (sql string, args []any) {
 	var where []string
@@ -328,8 +316,7 @@ func (q Query) from() (sql string, args []any) {
 		WHERE ` + strings.Join(where, " AND ")
 	if q.Latest {
 		sql += ` AND c.rowid IN (SELECT cell FROM (
-			SELECT c.rowid AS cell, row_number() OVER (
-				PARTITION BY c.id ORDER BY c.verdict = '` + load.Void + `', c.finished DESC, c.rowid DESC) AS place
+			SELECT c.rowid AS cell, row_number() OVER (PARTITION BY c.id ORDER BY ` + whatCounts + `) AS place
 			FROM cells c JOIN runs r ON r.id = c.run_id
 			WHERE ` + strings.Join(where, " AND ") + `) AS ranked WHERE place = 1)`
 		args = append(args, args...)
