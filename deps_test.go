@@ -145,7 +145,7 @@ var libraries = []struct {
 	{"github.com/cenkalti/backoff/v5", []string{"provision/reach", "agent"}, "retrying is for connections, nothing else"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
 	{"github.com/google/renameio/v2", []string{"results", "agent", "provision/reach", "lock", "calibrate", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
-	{"golang.org/x/sync", []string{"cmd/hcl", "apply", "provision/docker", "provision/reach", "lock"}, "bounded concurrency"},
+	{"golang.org/x/sync", []string{"cmd/hcl", "apply", "agent", "provision/docker", "provision/reach", "lock"}, "bounded concurrency"},
 	{"golang.org/x/sys", []string{"load/measure", "load/wire", "agent", "sim", "testhost"}, "clocks, processes, sockets and namespaces of the kernel"},
 
 	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},

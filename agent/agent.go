@@ -19,9 +19,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 
 	"hclbench/load"
 )
@@ -231,6 +233,27 @@ func failEnding(w http.ResponseWriter) {
 	fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
 }
 
+// ack answers that it is done, unless err says what could not be.
+func ack(w http.ResponseWriter, err error) {
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// named reports whether a name can be one of a job, a watch or a process, which has a
+// file of that name, and answers 400 when it cannot.
+func named(w http.ResponseWriter, name string) bool {
+	ok := nameForm.MatchString(name)
+	if !ok {
+		fail(w, http.StatusBadRequest, fmt.Errorf("nothing here can be named %q", name))
+	}
+	return ok
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
+
 // read decodes a request's body, and answers 400 when it cannot.
 func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	dec := json.NewDecoder(io.LimitReader(r.Body, 16<<20))
@@ -240,4 +263,21 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 		return false
 	}
 	return true
+}
+
+// writeJSON writes a file whole or not at all, with exactly these permissions.
+func writeJSON(file string, v any, perm os.FileMode) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(file, b, perm, renameio.IgnoreUmask())
+}
+
+func readJSON(file string, v any) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
 }

@@ -233,7 +233,7 @@ func TestMaxDurationEndsARenewedLease(t *testing.T) {
 	l.MaxDuration = load.Duration(400 * time.Millisecond)
 	start := time.Now()
 	for {
-		if _, err := a.Lease(t.Context(), l); err != nil {
+		if _, err := a.claim(t.Context(), l); err != nil {
 			break // it has ended
 		}
 		select {

@@ -39,7 +39,7 @@ type Binaries struct {
 func ReadBinaries(path string) (Binaries, error) {
 	sha, err := SHA(path)
 	if err != nil {
-		return Binaries{}, err
+		return Binaries{}, fmt.Errorf("read the hcl binary: %w", err)
 	}
 	inside, err := fs.Sub(carried, "carried")
 	return Binaries{self: path, sha: sha, carried: inside}, err
@@ -49,14 +49,12 @@ func ReadBinaries(path string) (Binaries, error) {
 func SHA(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("read the hcl binary: %w", err)
+		return "", err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("read the hcl binary: %w", err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // binary is the one for a host.
@@ -104,28 +102,35 @@ func (b binary) unpacked(use func(path string) error) error {
 	if b.path != "" {
 		return use(b.path)
 	}
-	packed, err := b.from.Open(b.kind + ".gz")
-	if err != nil {
-		return fmt.Errorf("unpack the hcl binary for %s: %w", b.kind, err)
-	}
-	defer packed.Close()
 	f, err := os.CreateTemp("", "hcl-"+b.kind+"-")
+	if err == nil {
+		defer os.Remove(f.Name())
+		err = errors.Join(b.unpack(f), f.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("unpack the hcl binary for %s: %w", b.kind, err)
-	}
-	defer os.Remove(f.Name())
-	z, err := gzip.NewReader(packed)
-	h := sha256.New()
-	if err == nil {
-		_, err = io.Copy(io.MultiWriter(f, h), z)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("unpack the hcl binary for %s: %w", b.kind, err)
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != b.sha {
-		return fmt.Errorf("unpack the hcl binary for %s: its SHA-256 is %s, not %s", b.kind, got, b.sha)
 	}
 	return use(f.Name())
+}
+
+func (b binary) unpack(to io.Writer) error {
+	packed, err := b.from.Open(b.kind + ".gz")
+	if err != nil {
+		return err
+	}
+	defer packed.Close()
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	if _, err = io.Copy(io.MultiWriter(to, h), z); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != b.sha {
+		return fmt.Errorf("its SHA-256 is %s, not %s", got, b.sha)
+	}
+	return nil
 }
 
 // pick returns the binary for a host.

@@ -106,11 +106,7 @@ func executables() map[string]bool {
 }
 
 func (c cache) forget(w http.ResponseWriter, r *http.Request) {
-	if err := c.clear(0); err != nil {
-		fail(w, http.StatusInternalServerError, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	ack(w, c.clear(0))
 }
 
 // Clear removes all that hcl keeps on the host, but for what agents of other labs

@@ -38,13 +38,12 @@ type Client struct {
 	// nobody wants to know. It is set before the lease is taken.
 	Lost func(*HeldError)
 
-	up       func(context.Context) error // brings up an agent where none answers; nil: the client only looks
-	raising  sync.Mutex                  // one at a time
-	mu       sync.Mutex
-	lab      string
-	store    string        // for which requests are made
-	lease    *Lease        // the last that was given, which a new agent has to know
-	patience time.Duration // how long an agent that cannot be reached is asked again
+	up      func(context.Context) error // brings up an agent where none answers; nil: the client only looks
+	raising sync.Mutex                  // one at a time
+	mu      sync.Mutex
+	lab     string
+	store   string // for which requests are made
+	lease   *Lease // the last that was given, which a new agent has to know
 }
 
 // ErrJobLost says that the agent which ran a job has ended, and with it the job.
@@ -58,9 +57,8 @@ const leastPatience = downWithin + time.Minute
 func newClient(c *reach.Conn, socket string) *Client {
 	c.UseHCL(anyHCL(c.Home()))
 	return &Client{
-		host:     c.Host(),
-		dir:      path.Dir(socket),
-		patience: leastPatience,
+		host: c.Host(),
+		dir:  path.Dir(socket),
 		http: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return c.Dial(ctx, "unix", socket)
@@ -185,9 +183,10 @@ func (a *Client) refused(why *refusal) error {
 func (a *Client) insist(ctx context.Context, call func() error) error {
 	policy := backoff.NewExponentialBackOff()
 	policy.InitialInterval, policy.MaxInterval = 200*time.Millisecond, 10*time.Second
-	a.mu.Lock()
-	patience := a.patience
-	a.mu.Unlock()
+	patience := leastPatience
+	if lease := a.held(); lease != nil {
+		patience = max(patience, time.Duration(lease.TTL))
+	}
 	var last error // before ctx ended: why it was not had in time, such as a host key that has changed
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := call()
@@ -239,14 +238,19 @@ func (a *Client) raise(ctx context.Context) error {
 	if err := a.up(ctx); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	lease := a.lease
-	a.mu.Unlock()
+	lease := a.held()
 	if lease == nil {
 		return nil
 	}
 	_, err := a.claim(ctx, *lease)
 	return err
+}
+
+// held is the lease that was given last; nil when none was.
+func (a *Client) held() *Lease {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lease
 }
 
 // Info asks the agent about itself.
@@ -259,15 +263,10 @@ func (a *Client) Info(ctx context.Context) (Info, error) {
 // ending. A [*HeldError] says that somebody else has it, or the machine. earlier is
 // what a run may have left whose caller is gone and whose lease this one has become.
 func (a *Client) Lease(ctx context.Context, l Lease) (earlier provision.Traces, err error) {
-	claim := func() error {
+	err = a.insist(ctx, func() error {
 		earlier, err = a.claim(ctx, l)
 		return err
-	}
-	if a.up == nil {
-		err = claim()
-	} else {
-		err = a.insist(ctx, claim)
-	}
+	})
 	return earlier, err
 }
 
@@ -279,7 +278,7 @@ func (a *Client) claim(ctx context.Context, l Lease) (earlier provision.Traces, 
 	err = a.call(ctx, "PUT", "/v1/lease", l, &got)
 	if err == nil {
 		a.mu.Lock()
-		a.store, a.lease, a.patience = l.Store, &l, max(leastPatience, time.Duration(l.TTL))
+		a.store, a.lease = l.Store, &l
 		a.mu.Unlock()
 	}
 	return got.Earlier, err
@@ -369,51 +368,53 @@ func (a *Client) forget(ctx context.Context, path string) {
 	a.call(ctx, "DELETE", path, nil, nil)
 }
 
-// followToEnd returns a job's last event. A stream that breaks off is taken up
-// again as often as the agent can be reached and has something new to tell.
-func (a *Client) followToEnd(ctx context.Context, path string, progress func(load.Progress)) (Event, error) {
-	next, fruitless := 0, 0
-	for {
+// persist repeats a request whose answer breaks off, as often as the agent can be reached
+// and there was something new in it.
+func (a *Client) persist(ctx context.Context, try func() (more bool, err error)) error {
+	for fruitless := 1; ; fruitless++ {
+		more, err := try()
+		if more {
+			fruitless = 0
+		}
+		if err == nil || ctx.Err() != nil || fruitless == 10 || final(err) {
+			return err
+		}
+		if err := a.insist(ctx, func() error { _, err := a.Info(ctx); return err }); err != nil {
+			return err
+		}
+	}
+}
+
+// followToEnd returns a job's last event.
+func (a *Client) followToEnd(ctx context.Context, path string, progress func(load.Progress)) (e Event, err error) {
+	next := 0
+	err = a.persist(ctx, func() (more bool, err error) {
 		before := next
-		e, err := a.follow(ctx, path, next, func(e Event) {
+		e, err = a.follow(ctx, path, next, func(e Event) {
 			next = e.Seq + 1
 			if e.Progress != nil {
 				progress(*e.Progress)
 			}
 		})
-		if err == nil {
-			return e, nil
-		}
-		if fruitless++; next > before {
-			fruitless = 0
-		}
-		if status := new(statusError); ctx.Err() != nil || fruitless == 10 || errors.As(err, &status) {
-			return e, err
-		}
-		if err := a.insist(ctx, func() error { _, err := a.Info(ctx); return err }); err != nil {
-			return e, err
-		}
-	}
+		return next > before, err
+	})
+	return e, err
 }
 
 // follow reads events from n on until the job is done, and returns the last.
-func (a *Client) follow(ctx context.Context, path string, n int, each func(Event)) (Event, error) {
-	var e Event
+func (a *Client) follow(ctx context.Context, path string, n int, each func(Event)) (e Event, err error) {
 	resp, err := a.open(ctx, "GET", path+"/events?from="+strconv.Itoa(n), nil)
 	if err != nil {
 		return e, err
 	}
 	defer resp.Body.Close()
-	for dec := json.NewDecoder(resp.Body); ; {
+	for dec := json.NewDecoder(resp.Body); !e.Done; each(e) {
 		e = Event{}
 		if err := dec.Decode(&e); err != nil {
 			return e, fmt.Errorf("agent on %s: follow the job: %w", a.host, err)
 		}
-		each(e)
-		if e.Done {
-			return e, nil
-		}
 	}
+	return e, nil
 }
 
 func (a *Client) records(ctx context.Context, path string) ([]load.Record, error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -72,16 +71,11 @@ func inventory(local string) (files []string, sum string, err error) {
 		if !st.Mode().IsRegular() {
 			return nil
 		}
-		f, err := os.Open(p)
+		content, err := SHA(p)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		content := sha256.New()
-		if _, err := io.Copy(content, f); err != nil {
-			return err
-		}
-		fmt.Fprintf(h, "%q %x\n", rel, content.Sum(nil))
+		fmt.Fprintf(h, "%q %s\n", rel, content)
 		files = append(files, rel)
 		return nil
 	})

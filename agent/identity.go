@@ -2,9 +2,9 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"syscall"
 
 	"hclbench/provision"
@@ -54,7 +54,7 @@ func signalAll(all []identity, sig syscall.Signal) error {
 	var errs []error
 	for _, i := range all {
 		if err := i.signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, errors.New("signal process "+strconv.Itoa(i.PID)+": "+err.Error()))
+			errs = append(errs, fmt.Errorf("signal process %d: %w", i.PID, err))
 		}
 	}
 	return errors.Join(errs...)

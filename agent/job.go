@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -48,6 +47,7 @@ type Event struct {
 type job struct {
 	cancel context.CancelFunc
 	file   string
+	done   chan struct{} // closed with the last event
 
 	mu     sync.Mutex
 	events []Event
@@ -61,22 +61,17 @@ func (j *job) add(e Event) {
 	j.events = append(j.events, e)
 	close(j.more)
 	j.more = make(chan struct{})
+	if e.Done {
+		close(j.done)
+	}
 }
 
 func (j *job) finished() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return len(j.events) > 0 && j.events[len(j.events)-1].Done
-}
-
-// wait returns when the job is done.
-func (j *job) wait() {
-	for {
-		_, more := j.from(0)
-		if j.finished() {
-			return
-		}
-		<-more
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -85,10 +80,7 @@ func (j *job) wait() {
 func (j *job) from(n int) ([]Event, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if n > len(j.events) {
-		n = len(j.events)
-	}
-	return j.events[n:len(j.events):len(j.events)], j.more
+	return slices.Clip(j.events[min(n, len(j.events)):]), j.more
 }
 
 // jobOrder is a job as it travels. Its secrets are in the body of the request and
@@ -97,11 +89,6 @@ func (j *job) from(n int) ([]Event, <-chan struct{}) {
 type jobOrder struct {
 	Job
 	Secrets map[string]string `json:"secrets,omitempty"`
-}
-
-func (o jobOrder) job() Job {
-	o.Load.Secrets = o.Secrets
-	return o.Job
 }
 
 // secret are the words of an order that nothing may repeat: its secrets, and the
@@ -170,27 +157,21 @@ func (js *jobs) running() int {
 	return n
 }
 
-var jobID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
-
 // put starts a job, or does nothing when it is known: a caller that lost the
 // answer may ask again.
 func (js *jobs) put(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if !jobID.MatchString(id) {
-		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the id of a job", id))
-		return
-	}
 	var order jobOrder
-	if !read(w, r, &order) {
+	if !named(w, id) || !read(w, r, &order) {
 		return
 	}
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	if js.all[id] == nil {
-		spec, secrets := order.job(), order.secret()
-		spec.Load.Calibrated = js.calibrated
+		spec, secrets := order.Job, order.secret()
+		spec.Load.Secrets, spec.Load.Calibrated = order.Secrets, js.calibrated
 		ctx, cancel := context.WithCancel(js.works.ctx)
-		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"), more: make(chan struct{})}
+		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"), done: make(chan struct{}), more: make(chan struct{})}
 		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets) }) {
 			cancel()
 			failEnding(w)
@@ -211,7 +192,9 @@ func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets) {
 	}
 	done := Event{Done: true, Summary: m.Summary, Telemetry: sampler.Stop(m.Window())}
 	if result != nil {
-		err = errors.Join(err, writeRecords(j.file, result.Records))
+		if kept := writeRecords(j.file, result.Records); kept != nil {
+			err = errors.Join(err, fmt.Errorf("keep the records: %w", kept))
+		}
 	}
 	if err != nil {
 		done.Error = secrets.Hide(err.Error())
@@ -238,19 +221,16 @@ func (m Measured) Window() telemetry.Window {
 func writeRecords(file string, records []load.Record) error {
 	f, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o600))
 	if err != nil {
-		return fmt.Errorf("keep the records: %w", err)
+		return err
 	}
 	defer f.Cleanup()
 	enc := json.NewEncoder(f)
 	for i := range records {
 		if err := enc.Encode(&records[i]); err != nil {
-			return fmt.Errorf("keep the records: %w", err)
+			return err
 		}
 	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("keep the records: %w", err)
-	}
-	return nil
+	return f.CloseAtomicallyReplace()
 }
 
 // find returns the job that a request names, or answers 404.
@@ -280,10 +260,7 @@ func (js *jobs) events(w http.ResponseWriter, r *http.Request) {
 	for {
 		events, more := j.from(n)
 		for _, e := range events {
-			if enc.Encode(e) != nil {
-				return
-			}
-			if e.Done {
+			if enc.Encode(e) != nil || e.Done {
 				return
 			}
 		}
@@ -321,13 +298,11 @@ func (js *jobs) forget(w http.ResponseWriter, r *http.Request) {
 	j := js.all[r.PathValue("id")]
 	delete(js.all, r.PathValue("id"))
 	js.mu.Unlock()
+	var err error
 	if j != nil {
 		j.cancel()
-		j.wait()
-		if err := os.Remove(j.file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			fail(w, http.StatusInternalServerError, err)
-			return
-		}
+		<-j.done
+		err = os.RemoveAll(j.file)
 	}
-	w.WriteHeader(http.StatusNoContent)
+	ack(w, err)
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,8 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"hclbench/load"
 	"hclbench/provision"
@@ -251,7 +248,7 @@ func (o *lessor) end(w http.ResponseWriter, r *http.Request) {
 	if !o.life.ending() && o.ctx.Err() == nil {
 		if o.life.phase == leased && by != "" {
 			o.ended[o.life.lease.Run] = by
-			if err := writeEnded(o.dir, o.ended); err != nil {
+			if err := writeJSON(filepath.Join(o.dir, endedName), o.ended, 0o600); err != nil {
 				o.log.Error("note whose lease was ended", "err", err)
 			}
 		}
@@ -260,11 +257,7 @@ func (o *lessor) end(w http.ResponseWriter, r *http.Request) {
 	o.mu.Unlock()
 	o.quit()
 	<-o.over.done // not r.Context(): that has ended with the agent
-	if o.over.err != nil {
-		fail(w, http.StatusInternalServerError, o.over.err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	ack(w, o.over.err)
 }
 
 // endedName is a file in the agent's directory with the runs whose lease was ended by
@@ -272,20 +265,11 @@ func (o *lessor) end(w http.ResponseWriter, r *http.Request) {
 const endedName = "ended.json"
 
 func readEnded(dir string) map[string]string {
-	ended := map[string]string{}
-	b, err := os.ReadFile(filepath.Join(dir, endedName))
-	if err != nil || json.Unmarshal(b, &ended) != nil {
+	var ended map[string]string
+	if readJSON(filepath.Join(dir, endedName), &ended) != nil || ended == nil {
 		return map[string]string{}
 	}
 	return ended
-}
-
-func writeEnded(dir string, ended map[string]string) error {
-	b, err := json.Marshal(ended)
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(filepath.Join(dir, endedName), b, 0o600)
 }
 
 // expired ends an agent that nobody has claimed, or not again.

@@ -209,7 +209,7 @@ func TestReleaseWhileCleaningUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for { // until it is cleaning up
-		if _, err := a.Lease(t.Context(), l); err != nil {
+		if _, err := a.claim(t.Context(), l); err != nil {
 			break
 		}
 		select {

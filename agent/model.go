@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -97,39 +96,24 @@ func homePath(path string) (string, error) {
 	return path, nil
 }
 
-// errBroken is an answer that broke off.
-var errBroken = errors.New("the answer broke off")
-
 // FetchModel brings a model to the host, and returns its commit. A download that
 // breaks off, be it for the hub's connection or ours, goes on where it was. The
 // token goes to the hub, and is kept nowhere.
 func (a *Client) FetchModel(ctx context.Context, m Model, progress func(ModelProgress)) (commit string, err error) {
-	fruitless, most := 0, int64(-1)
-	for {
-		var last modelEvent
+	var last modelEvent
+	most := int64(-1)
+	err = a.persist(ctx, func() (more bool, err error) {
 		before := most
-		err := a.insist(ctx, func() error {
-			last, err = a.fetchModel(ctx, m, func(p ModelProgress) { most = max(most, p.Bytes); progress(p) })
-			if errors.Is(err, errBroken) {
-				return nil
-			}
-			return err
-		})
-		switch {
-		case err != nil:
-			return "", err
-		case last.Error != "":
-			return "", fmt.Errorf("%s: %s", a.host, last.Error)
-		case last.Commit != "":
-			return last.Commit, nil
-		}
-		if fruitless++; most > before {
-			fruitless = 0
-		}
-		if ctx.Err() != nil || fruitless == 10 {
-			return "", cmp.Or(context.Cause(ctx), fmt.Errorf("agent on %s: %w", a.host, errBroken))
-		}
+		last, err = a.fetchModel(ctx, m, func(p ModelProgress) { most = max(most, p.Bytes); progress(p) })
+		return most > before, err
+	})
+	switch {
+	case err != nil:
+		return "", cmp.Or(context.Cause(ctx), err)
+	case last.Error != "":
+		return "", fmt.Errorf("%s: %s", a.host, last.Error)
 	}
+	return last.Commit, nil
 }
 
 func (a *Client) fetchModel(ctx context.Context, m Model, progress func(ModelProgress)) (modelEvent, error) {
@@ -141,7 +125,7 @@ func (a *Client) fetchModel(ctx context.Context, m Model, progress func(ModelPro
 	for dec := json.NewDecoder(resp.Body); ; {
 		var e modelEvent
 		if err := dec.Decode(&e); err != nil {
-			return e, errBroken
+			return e, fmt.Errorf("agent on %s: the answer broke off: %w", a.host, err)
 		}
 		if e.Progress == nil {
 			return e, nil

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sync/errgroup"
 
 	"hclbench/origin"
 	"hclbench/plain"
@@ -213,8 +214,7 @@ func needed(files []origin.File) []origin.File {
 	}
 	models := slices.ContainsFunc(files, func(f origin.File) bool { return top(f, "model*.safetensors") })
 	return slices.DeleteFunc(slices.Clone(files), func(f origin.File) bool {
-		first, _, _ := strings.Cut(f.Path, "/")
-		return slices.Contains(otherForms, path.Ext(f.Path)) || first == "original" && f.Path != first || first == "onnx" && f.Path != first ||
+		return slices.Contains(otherForms, path.Ext(f.Path)) || strings.HasPrefix(f.Path, "original/") || strings.HasPrefix(f.Path, "onnx/") ||
 			models && top(f, "consolidated*.safetensors")
 	})
 }
@@ -274,28 +274,17 @@ func (m *modelCache) fits(room int64) error {
 
 // download fetches files side by side; the first that cannot be had ends it.
 func (m *modelCache) download(ctx context.Context, commit string, files []origin.File) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	queue := make(chan origin.File)
-	var workers sync.WaitGroup
-	for range min(filesAtOnce, len(files)) {
-		workers.Go(func() {
-			for f := range queue {
-				if err := m.file(ctx, commit, f); err != nil {
-					cancel(err)
-				}
+	group, some := errgroup.WithContext(ctx)
+	group.SetLimit(filesAtOnce)
+	for _, f := range files {
+		group.Go(func() error {
+			if some.Err() != nil {
+				return nil // no file is read again for nothing
 			}
+			return m.file(some, commit, f)
 		})
 	}
-	for _, f := range files {
-		select {
-		case queue <- f:
-		case <-ctx.Done():
-		}
-	}
-	close(queue)
-	workers.Wait()
-	return context.Cause(ctx)
+	return cmp.Or(group.Wait(), context.Cause(ctx))
 }
 
 // errSum says that a file is not what the hub says it is.
@@ -350,22 +339,23 @@ func (m *modelCache) piece(ctx context.Context, commit string, f origin.File) (m
 		return false, err
 	}
 	defer part.Close()
+	if st, err := part.Stat(); err != nil {
+		return false, err
+	} else if st.Size() > f.Size { // which was not counted
+		if err := part.Truncate(0); err != nil {
+			return false, err
+		}
+	}
 	sum := sumOf(f)
 	have, err := io.Copy(sum, part)
 	if err != nil {
 		return false, err
 	}
-	restart := func() error {
+	drop := func() error {
 		m.move(-have)
 		have, sum = 0, sumOf(f)
 		_, err := part.Seek(0, io.SeekStart)
 		return errors.Join(part.Truncate(0), err)
-	}
-	if have > f.Size {
-		if err := errors.Join(part.Truncate(0), firstByte(part)); err != nil {
-			return false, err
-		}
-		have, sum = 0, sumOf(f) // it was never counted
 	}
 	if have < f.Size {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -378,36 +368,26 @@ func (m *modelCache) piece(ctx context.Context, commit string, f origin.File) (m
 		}
 		defer body.Close()
 		if at != have {
-			if err := restart(); err != nil {
+			if err := drop(); err != nil {
 				return false, err
 			}
 		}
-		buf := make([]byte, 1<<20)
-		for have < f.Size {
-			n, err := body.Read(buf[:min(int64(len(buf)), f.Size-have)])
-			if n > 0 {
-				moved = true
-				still.Reset(m.stall)
-				if _, err := part.Write(buf[:n]); err != nil {
-					return moved, err
-				}
-				sum.Write(buf[:n])
-				have += int64(n)
-				m.move(int64(n))
-			}
-			if have == f.Size {
-				break
-			}
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			if err != nil {
-				return moved, cmp.Or(context.Cause(ctx), err)
-			}
+		arrived := written(func(n int) {
+			moved = true
+			still.Reset(m.stall)
+			have += int64(n)
+			m.move(int64(n))
+		})
+		_, err = io.CopyN(io.MultiWriter(part, sum, arrived), body, f.Size-have)
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return moved, cmp.Or(context.Cause(ctx), err)
 		}
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != f.Sum {
-		return moved, errors.Join(errSum, restart())
+		return moved, errors.Join(errSum, drop())
 	}
 	// On the disk before it has its name, which says that it is whole.
 	if err := part.Sync(); err != nil {
@@ -416,10 +396,10 @@ func (m *modelCache) piece(ctx context.Context, commit string, f origin.File) (m
 	return moved, os.Rename(whole+".incomplete", whole)
 }
 
-func firstByte(f *os.File) error {
-	_, err := f.Seek(0, io.SeekStart)
-	return err
-}
+// written is a writer that only counts.
+type written func(n int)
+
+func (w written) Write(p []byte) (int, error) { w(len(p)); return len(p), nil }
 
 // link gives a file its name in the snapshot.
 func (m *modelCache) link(commit string, f origin.File) error {

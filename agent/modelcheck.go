@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	_ "embed"
@@ -71,10 +72,7 @@ func lookForModel(ctx context.Context, c *reach.Conn, dir, cache, revision strin
 
 // findModel has the script run where the model should be.
 func findModel(dir, cache, revision string, run func(command string) (string, error)) (ModelThere, error) {
-	if revision == "" {
-		revision = "main"
-	}
-	out, err := run("set -- " + plain.Quote(dir) + " " + plain.Quote(cache) + " " + plain.Quote(revision) + "\n" + modelScript)
+	out, err := run("set -- " + plain.Quote(dir) + " " + plain.Quote(cache) + " " + plain.Quote(cmp.Or(revision, "main")) + "\n" + modelScript)
 	if err != nil {
 		return ModelThere{}, err
 	}

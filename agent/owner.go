@@ -101,20 +101,26 @@ func (o owner) lease(path string) *Lease {
 
 // told is what the holder says of its work; nil when it says nothing.
 func (o owner) told(path string) *reserved {
-	f, err := os.OpenFile(wordsOf(path, o.uid), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
+	r := new(reserved)
+	if !readOwned(wordsOf(path, o.uid), o.uid, r) || r.PID != o.PID {
 		return nil
+	}
+	return r
+}
+
+// readOwned reads what this user alone can have written: no link, and no pipe, which
+// would be waited for.
+func readOwned(file string, uid int, v any) bool {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
 	}
 	defer f.Close()
 	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != o.uid {
-		return nil
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != uid || st.Mode&0o022 != 0 {
+		return false
 	}
-	var r reserved
-	if json.NewDecoder(io.LimitReader(f, 64<<10)).Decode(&r) != nil || r.PID != o.PID {
-		return nil
-	}
-	return &r
+	return json.NewDecoder(io.LimitReader(f, 64<<10)).Decode(v) == nil
 }
 
 // readable is what an agent says, made fit for people. login is its user, "" for ours.

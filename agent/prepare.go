@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-
-	"github.com/google/renameio/v2"
 
 	"hclbench/provision"
 	"hclbench/provision/look"
@@ -105,11 +102,7 @@ func (s *settings) preparedFile(c *reach.Conn) string {
 
 // note writes down what has to be put back.
 func (s *settings) note(c *reach.Conn, changes []provision.Change) error {
-	b, err := json.Marshal(prepared{s.dir, changes})
-	if err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(s.preparedFile(c), b, 0o600); err != nil {
+	if err := writeJSON(s.preparedFile(c), prepared{s.dir, changes}, 0o600); err != nil {
 		return fmt.Errorf("note what has to be put back: %w", err)
 	}
 	return nil
@@ -119,13 +112,10 @@ func (s *settings) note(c *reach.Conn, changes []provision.Change) error {
 // or, with all, by any of this user's. The caller holds s.changing.
 func (s *settings) putBack(ctx context.Context, c *reach.Conn, all bool) error {
 	file := s.preparedFile(c)
-	b, err := os.ReadFile(file)
+	var p prepared
+	err := readJSON(file, &p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	var p prepared
-	if err == nil {
-		err = json.Unmarshal(b, &p)
 	}
 	if err != nil {
 		return fmt.Errorf("read what has to be put back: %w", err)
@@ -183,11 +173,6 @@ func (a *Client) PutBack(ctx context.Context) error {
 }
 
 func (a *Client) prepare(ctx context.Context, want preparing) (changes []provision.Change, err error) {
-	put := func() error { return a.call(ctx, "PUT", "/v1/prepare", want, &changes) }
-	if a.up == nil {
-		err = put()
-	} else {
-		err = a.insist(ctx, put)
-	}
+	err = a.insist(ctx, func() error { return a.call(ctx, "PUT", "/v1/prepare", want, &changes) })
 	return changes, err
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"hclbench/provision"
 )
@@ -104,11 +101,8 @@ func openProcesses(dir string, log *slog.Logger) (*processes, error) {
 }
 
 func openKept(dir string) (k kept, err error) {
-	b, err := os.ReadFile(filepath.Join(dir, stateName))
-	if err != nil {
-		return k, err
-	}
-	return k, json.Unmarshal(b, &k)
+	err = readJSON(filepath.Join(dir, stateName), &k)
+	return k, err
 }
 
 func (p *processes) start(name string, spec processSpec) error {
@@ -201,13 +195,7 @@ func (p *processes) ended(pr *process, code int) {
 	close(pr.done)
 }
 
-func (pr *process) save() error {
-	b, err := json.Marshal(pr.kept)
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(filepath.Join(pr.dir, stateName), b, 0o600)
-}
+func (pr *process) save() error { return writeJSON(filepath.Join(pr.dir, stateName), pr.kept, 0o600) }
 
 func (p *processes) get(name string) *process {
 	p.mu.Lock()

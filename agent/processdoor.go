@@ -19,12 +19,8 @@ import (
 
 func (p *processes) put(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if !jobID.MatchString(name) {
-		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the name of a process", name))
-		return
-	}
 	var spec processSpec
-	if !read(w, r, &spec) {
+	if !named(w, name) || !read(w, r, &spec) {
 		return
 	}
 	if err := p.start(name, spec); err != nil {
@@ -44,10 +40,18 @@ func (p *processes) list(w http.ResponseWriter, r *http.Request) {
 	reply(w, found)
 }
 
-func (p *processes) state(w http.ResponseWriter, r *http.Request) {
+// find returns the process that a request names, or answers 404.
+func (p *processes) find(w http.ResponseWriter, r *http.Request) *process {
 	pr := p.get(r.PathValue("name"))
 	if pr == nil {
 		fail(w, http.StatusNotFound, errors.New("there is no such process"))
+	}
+	return pr
+}
+
+func (p *processes) state(w http.ResponseWriter, r *http.Request) {
+	pr := p.find(w, r)
+	if pr == nil {
 		return
 	}
 	p.mu.Lock()
@@ -62,9 +66,8 @@ func (p *processes) state(w http.ResponseWriter, r *http.Request) {
 // logs sends the log: with ?tail=N its last N lines, with ?follow=1 what
 // comes until the process has ended.
 func (p *processes) logs(w http.ResponseWriter, r *http.Request) {
-	pr := p.get(r.PathValue("name"))
+	pr := p.find(w, r)
 	if pr == nil {
-		fail(w, http.StatusNotFound, errors.New("there is no such process"))
 		return
 	}
 	f, err := os.Open(filepath.Join(pr.dir, logName))
@@ -122,15 +125,14 @@ const headerWritten = "Hcl-Written"
 // file answers with a file that the process has written into its own
 // directory.
 func (p *processes) file(w http.ResponseWriter, r *http.Request) {
-	pr := p.get(r.PathValue("name"))
+	pr := p.find(w, r)
 	if pr == nil {
-		http.Error(w, "no such process", http.StatusNotFound)
 		return
 	}
 	name := filepath.Base(r.PathValue("file")) // nothing outside of the directory
 	f, err := os.Open(filepath.Join(pr.dir, name))
 	if err != nil {
-		http.Error(w, "the process has written no file "+name, http.StatusNotFound)
+		fail(w, http.StatusNotFound, fmt.Errorf("the process has written no file %s", name))
 		return
 	}
 	defer f.Close()
@@ -151,9 +153,5 @@ func (p *processes) forget(w http.ResponseWriter, r *http.Request) {
 	// A caller whose connection is lost must not cost the engine its grace.
 	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), max(grace, 0)+downWithin)
 	defer done()
-	if err := p.stop(ctx, r.PathValue("name"), grace); err != nil {
-		fail(w, http.StatusInternalServerError, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	ack(w, p.stop(ctx, r.PathValue("name"), grace))
 }

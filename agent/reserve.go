@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -16,9 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/google/renameio/v2"
-	"golang.org/x/sys/unix"
 
 	"hclbench/plain"
 	"hclbench/provision/reach"
@@ -93,10 +89,12 @@ func (m *machine) reserve(l Lease) (held *Lease, err error) {
 		}
 		m.reservation = r
 	}
-	if err := m.stand(l); err != nil {
+	me := identityOf(os.Getpid())
+	if err := writeJSON(filepath.Join(m.dir, standingName), standing{me, sinceBoot() + time.Until(l.Expires)}, 0o600); err != nil {
 		m.log.Warn("note until when the machine is reserved", "err", err)
 	}
-	if err := m.reservation.tell(reserved{identityOf(os.Getpid()), Lease{Lab: l.Lab, Run: l.Run, Holder: l.Holder, Expires: l.Expires}}); err != nil {
+	words := reserved{me, Lease{Lab: l.Lab, Run: l.Run, Holder: l.Holder, Expires: l.Expires}}
+	if err := writeJSON(wordsOf(m.reservation.path, os.Getuid()), words, 0o644); err != nil {
 		m.log.Warn("tell others who has reserved the machine", "err", err)
 	}
 	return nil, nil
@@ -112,7 +110,8 @@ func (m *machine) forgetKilled() error {
 	var errs []error
 	words, standing := wordsOf(m.reservationPath(), os.Getuid()), filepath.Join(m.dir, standingName)
 	for _, file := range []string{words, standing} {
-		if now, ok := readStanding(file); ok && !now.alive() {
+		var who identity
+		if readOwned(file, os.Getuid(), &who) && !who.alive() {
 			errs = append(errs, os.Remove(file))
 		}
 	}
@@ -161,15 +160,6 @@ func (r *reservation) stands() bool {
 	}
 	found, err := os.Lstat(r.path)
 	return err == nil && os.SameFile(mine, found)
-}
-
-// tell writes down what the machine is reserved for.
-func (r *reservation) tell(v reserved) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(wordsOf(r.path, os.Getuid()), append(b, '\n'), 0o644, renameio.IgnoreUmask())
 }
 
 // wordsOf is where a user tells what the machine is reserved for.
@@ -255,15 +245,6 @@ type standing struct {
 	Over time.Duration `json:"over"` // when its lease runs out, by [sinceBoot]
 }
 
-// stand notes until when the lease is.
-func (m *machine) stand(l Lease) error {
-	b, err := json.Marshal(standing{identityOf(os.Getpid()), sinceBoot() + time.Until(l.Expires)})
-	if err != nil {
-		return err
-	}
-	return renameio.WriteFile(filepath.Join(m.dir, standingName), b, 0o600)
-}
-
 // endHung kills who has the machine, if that is an agent of this very user that does
 // not come to its end: it cannot clean up any more, and the lab's next apply will.
 // That it is one the kernel says, and the note in its directory.
@@ -281,8 +262,8 @@ func (m *machine) endHung(o owner) bool {
 		return false
 	}
 	for _, note := range notes {
-		now, ok := readStanding(note)
-		if !ok || now.identity != o.identity || sinceBoot() < now.Over+overdue {
+		var now standing
+		if !readOwned(note, os.Getuid(), &now) || now.identity != o.identity || sinceBoot() < now.Over+overdue {
 			continue
 		}
 		m.log.Warn("ending an agent that hangs", "pid", o.PID, "dir", filepath.Dir(note))
@@ -293,20 +274,6 @@ func (m *machine) endHung(o owner) bool {
 		return true
 	}
 	return false
-}
-
-// readStanding reads a note that this user has written.
-func readStanding(path string) (now standing, ok bool) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return now, false
-	}
-	defer f.Close()
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Getuid() || st.Mode&0o022 != 0 {
-		return now, false
-	}
-	return now, json.NewDecoder(io.LimitReader(f, 64<<10)).Decode(&now) == nil
 }
 
 // lookForReservation prints who has the lock, as the kernel says it: process, user if it

@@ -86,16 +86,12 @@ func TestReservationOfAHungAgent(t *testing.T) {
 	}
 	// Its note, made old.
 	note := filepath.Join(first, standingName)
-	now, ok := readStanding(note)
-	if !ok || now.PID != cmd.Process.Pid || now.Over <= sinceBoot() {
-		t.Fatalf("the agent notes %+v, %v", now, ok)
+	var now standing
+	if err := readJSON(note, &now); err != nil || now.PID != cmd.Process.Pid || now.Over <= sinceBoot() {
+		t.Fatalf("the agent notes %+v, %v", now, err)
 	}
 	now.Over = sinceBoot() - 2*overdue
-	b, err := json.Marshal(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(note, b, 0o600); err != nil {
+	if err := writeJSON(note, now, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	spawn(t, second, first)

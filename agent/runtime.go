@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +19,7 @@ type Processes struct{ *Client }
 // Start starts the container's command as a process and returns its name.
 func (p Processes) Start(ctx context.Context, ct provision.Container) (string, error) {
 	spec := processSpec{Labels: ct.Labels, StopSignal: ct.StopSignal, StopGrace: ct.StopGrace}
-	for _, w := range append(append([]provision.Text{}, ct.Entrypoint...), ct.Command...) {
+	for _, w := range slices.Concat(ct.Entrypoint, ct.Command) {
 		spec.Argv = append(spec.Argv, w.Reveal())
 	}
 	for _, v := range ct.Env {
@@ -84,18 +85,17 @@ func (p Processes) Stop(ctx context.Context, name string, grace time.Duration) e
 
 // List returns the processes that carry all the labels, ended ones too.
 func (p Processes) List(ctx context.Context, labels map[string]string) ([]provision.Found, error) {
-	var all, found []provision.Found
+	var all []provision.Found
 	if err := p.call(ctx, "GET", "/v1/processes", nil, &all); err != nil {
 		return nil, err
 	}
-next:
-	for _, f := range all {
+	lacks := func(f provision.Found) bool {
 		for k, v := range labels {
 			if f.Labels[k] != v {
-				continue next
+				return true
 			}
 		}
-		found = append(found, f)
+		return false
 	}
-	return found, nil
+	return slices.DeleteFunc(all, lacks), nil
 }

@@ -89,26 +89,13 @@ func Start(ctx context.Context, c *reach.Conn, all Binaries, lab, store string, 
 	if err != nil {
 		return nil, err
 	}
-	if a, err := Attach(ctx, c, lab); err != nil {
+	if old, err := Attach(ctx, c, lab); err != nil {
 		return nil, err
-	} else if a != nil {
-		info, err := a.Info(ctx)
+	} else if old != nil {
+		err := old.giveWay(ctx, b.sha, store)
+		old.Close()
 		if err != nil {
-			a.Close()
 			return nil, err
-		}
-		if info.Binary != b.sha {
-			defer a.Close()
-			if info.Lease != nil && info.Lease.Store != store {
-				return nil, &HeldError{Host: c.Host(), Lab: lab, Lease: *info.Lease}
-			}
-			a.store = store
-			// What it runs is found by label later.
-			if err := a.Release(ctx); err != nil {
-				return nil, err
-			}
-		} else {
-			a.Close()
 		}
 	}
 	a := newClient(c, path.Join(dir(c, lab), "sock"))
@@ -121,6 +108,20 @@ func Start(ctx context.Context, c *reach.Conn, all Binaries, lab, store string, 
 	}
 	c.UseHCL(plain.Quote(a.binary))
 	return a, nil
+}
+
+// giveWay ends an agent of another version of hcl, unless another store's caller is at
+// work.
+func (a *Client) giveWay(ctx context.Context, sha, store string) error {
+	info, err := a.Info(ctx)
+	if err != nil || info.Binary == sha {
+		return err
+	}
+	if info.Lease != nil && info.Lease.Store != store {
+		return &HeldError{Host: a.host, Lab: a.lab, Lease: *info.Lease}
+	}
+	a.store = store
+	return a.Release(ctx) // what it runs is found by label later
 }
 
 // End ends the lab's agent on a host, whoever has its lease, and with it that run: its

@@ -33,12 +33,8 @@ type watches struct {
 // put begins to read, or does nothing when the watch is known.
 func (ws *watches) put(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if !jobID.MatchString(id) {
-		fail(w, http.StatusBadRequest, fmt.Errorf("%q cannot be the id of a watch", id))
-		return
-	}
 	var plan telemetry.Plan
-	if !read(w, r, &plan) {
+	if !named(w, id) || !read(w, r, &plan) {
 		return
 	}
 	ws.mu.Lock()
