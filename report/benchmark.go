@@ -35,28 +35,18 @@ type benchmark struct {
 
 // benchmarkSections are the figures of each benchmark.
 func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
-	var order []string
-	of := map[string][]*sample{}
-	for _, s := range cells {
-		if of[s.benchmark] == nil {
-			order = append(order, s.benchmark)
-		}
-		of[s.benchmark] = append(of[s.benchmark], s)
-	}
-	for _, name := range order {
+	for _, of := range grouped(cells, func(s *sample) string { return s.benchmark }) {
 		var rows []results.Row
-		for _, s := range of[name] {
+		for _, s := range of {
 			rows = append(rows, *s.rows[0])
 		}
-		b := &benchmark{name, of[name], "p" + tailPercentile(rows), published}
+		b := &benchmark{of[0].benchmark, of, "p" + tailPercentile(rows), published}
 		if x := b.section(); len(x.figures) > 0 {
 			out = append(out, x)
 		}
 	}
 	return out
 }
-
-const moreSlices = "%s: %d more combinations of the other axes have lines along %s; they are in the table."
 
 // section are the figures of the benchmark: of its slices, or else its cells side by
 // side.
@@ -65,8 +55,9 @@ func (b *benchmark) section() section {
 	for _, d := range dimensions {
 		all := slicesAlong(d, b.cells)
 		if more := len(all) - maxSlices; more > 0 {
-			out.left = append(out.left, fmt.Sprintf(moreSlices,
-				b.name, more, strings.ToLower(d.title)))
+			out.left = append(out.left,
+				fmt.Sprintf("%s: %d more combinations of the other axes have lines along %s; they are in the table.",
+					b.name, more, strings.ToLower(d.title)))
 			all = all[:maxSlices]
 		}
 		for n, x := range all {
@@ -146,7 +137,7 @@ func againstDimension(x slice, b *benchmark) *figure {
 
 func tails(x slice, b *benchmark) *figure {
 	f := &figure{title: "Tails against " + lower(x.along.title)}
-	for _, t := range []timing{ttft, tpot, itl, e2el} {
+	for _, t := range timings {
 		f.charts = append(f.charts, x.against(latency(t, b.tail)))
 	}
 	return f

@@ -91,16 +91,13 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 	for _, name := range names {
 		m, ok := metricNamed(name)
 		if !ok {
-			var known []string
-			for _, m := range allMetrics(slices.Concat(a, b)) {
-				known = append(known, m.name)
-			}
-			return nil, fmt.Errorf("there is no metric %q; there are %s", name,
-				strings.Join(slices.Sorted(slices.Values(known)), ", "))
+			known := namesOf(allMetrics(slices.Concat(a, b)))
+			slices.Sort(known)
+			return nil, fmt.Errorf("there is no metric %q; there are %s", name, strings.Join(known, ", "))
 		}
 		metrics = append(metrics, m)
 	}
-	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{}, Inputs: []InputDiff{},
+	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{},
 		fields: newFields(slices.Concat(a, b))}
 	kept := func(r *results.Row) bool { return !r.Stale } // what no plan asks for is compared with nothing
 	for _, c := range match(cells(a, kept), cells(b, kept)) {
@@ -118,16 +115,13 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 			d.Cells = append(d.Cells, c)
 		}
 	}
-	for _, side := range []struct {
-		name string
-		rows []results.Row
-	}{{"A", a}, {"B", b}} {
-		for _, sentence := range hostChanges(side.rows) {
-			d.Notes = append(d.Notes, side.name+": "+sentence)
+	for i, rows := range [][]results.Row{a, b} {
+		for _, sentence := range hostChanges(rows) {
+			d.Notes = append(d.Notes, "AB"[i:i+1]+": "+sentence)
 		}
 	}
 	d.OnlyA, d.OnlyB = len(d.onlyA), len(d.onlyB)
-	d.Inputs = append(d.Inputs, allInputs(d.Cells)...)
+	d.Inputs = allInputs(d.Cells)
 	return d, nil
 }
 

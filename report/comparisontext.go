@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -22,10 +21,7 @@ func (d *Difference) Write(w io.Writer, format string, width int) error {
 	var b bytes.Buffer
 	switch format {
 	case "json":
-		enc := json.NewEncoder(&b)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(d); err != nil {
+		if err := writeJSON(&b, d); err != nil {
 			return err
 		}
 	case "benchstat":
@@ -33,7 +29,7 @@ func (d *Difference) Write(w io.Writer, format string, width int) error {
 	case "markdown":
 		d.markdown(&b)
 	default:
-		d.text(&b, width)
+		return d.text(w, width)
 	}
 	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
@@ -215,42 +211,36 @@ func (d *Difference) inputSheet() *sheet {
 		{name: "B", left: true}, {name: "cells"}}, lines)
 }
 
-func (d *Difference) text(b *bytes.Buffer, width int) {
+func (d *Difference) text(w io.Writer, width int) error {
 	common, titles, sheets := d.sheets()
-	fmt.Fprintf(b, "A: %s\nB: %s\n%s\n", plain.Line(d.A), plain.Line(d.B), d.rest())
-	for _, line := range slices.Concat(wrap(common, ", ", width), d.Notes, d.verdicts()) {
-		fmt.Fprintln(b, plain.Line(line))
-	}
+	blocks := [][]string{d.head(common, width)}
 	for i, s := range sheets {
-		fmt.Fprintf(b, "\n%s\n", titles[i])
 		below := s.notesBelow(width)
 		s.fit(width)
-		for _, line := range s.lines() {
-			fmt.Fprintln(b, line)
-		}
-		for n, text := range below {
-			for _, line := range wrap(strings.Fields(fmt.Sprintf("[%d] %s", n+1, text)), " ", width) {
-				fmt.Fprintln(b, line)
-			}
-		}
+		blocks = append(blocks, slices.Concat([]string{titles[i]}, s.lines(), numbered(below, width)))
 	}
 	compared := slices.ContainsFunc(d.Cells, func(c CellDiff) bool { return ofInputs(c.a) != nil && ofInputs(c.b) != nil })
 	switch {
-	case !compared:
-		return
-	case len(d.Inputs) == 0:
-		b.WriteString("\nEverything that is known to have gone in is the same.\n")
-		return
+	case len(d.Inputs) > 0:
+		blocks = append(blocks, append([]string{"What else is not the same"}, d.inputSheet().lines()...))
+	case compared:
+		blocks = append(blocks, []string{"Everything that is known to have gone in is the same."})
 	}
-	b.WriteString("\nWhat else is not the same\n")
-	for _, line := range d.inputSheet().lines() {
-		fmt.Fprintln(b, line)
+	return writeBlocks(w, blocks)
+}
+
+// head is what stands above the tables.
+func (d *Difference) head(common []string, width int) []string {
+	lines := slices.Concat([]string{"A: " + d.A, "B: " + d.B, d.rest()}, wrap(common, ", ", width), d.Notes, d.verdicts())
+	for i, line := range lines {
+		lines[i] = plain.Line(line)
 	}
+	return lines
 }
 
 func (d *Difference) markdown(b *bytes.Buffer) {
 	common, titles, sheets := d.sheets()
-	head := slices.Concat([]string{"A: " + d.A, "B: " + d.B, d.rest()}, wrap(common, ", ", 0), d.Notes, d.verdicts())
+	head := d.head(common, 0)
 	for i, line := range head {
 		head[i] = markdownText(line)
 	}

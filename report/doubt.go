@@ -19,29 +19,23 @@ type doubt struct {
 type doubts []doubt
 
 func newDoubts(rows []results.Row) (all doubts) {
-	for i := range rows {
-		text := reasons(rows[i])
-		if text == "" {
-			continue
-		}
-		n := all.number(text)
-		if n == 0 {
-			all = append(all, doubt{Text: text})
-			n = len(all)
-		}
-		all[n-1].rows = append(all[n-1].rows, &rows[i])
+	for _, of := range grouped(those(rows, func(r *results.Row) bool { return reasons(r) != "" }), reasons) {
+		all = append(all, doubt{reasons(of[0]), of})
 	}
 	return all
 }
 
-// number is that of a text; 0: it is none of these.
-func (all doubts) number(text string) int {
-	return slices.IndexFunc(all, func(d doubt) bool { return d.Text == text }) + 1
+// texts are the reasons in their order.
+func (all doubts) texts() (texts []string) {
+	for _, d := range all {
+		texts = append(texts, d.Text)
+	}
+	return texts
 }
 
 // reasons are in one line each: an error may have pages, with the last log lines
 // of an engine, which stay in the store.
-func reasons(r results.Row) string {
+func reasons(r *results.Row) string {
 	v := r.Verdict()
 	all := v.Texts()
 	if r.Error != "" && !slices.Contains(all, r.Error) {

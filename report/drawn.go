@@ -32,10 +32,8 @@ func (f *figure) page() pageFigure {
 	for _, c := range f.charts {
 		wide, narrow := f.drawings(c)
 		out.Charts = append(out.Charts, pageChart{template.HTML(wide.SVG(false)), template.HTML(narrow.SVG(false))})
-		for _, s := range c.Series() {
-			if !f.wide && !slices.Contains(out.Legend, s) { // else the title names it
-				out.Legend = append(out.Legend, s)
-			}
+		if !f.wide { // else the title names it
+			out.Legend = once(out.Legend, c.Series()...)
 		}
 	}
 	slices.SortFunc(out.Legend, func(a, b *chart.Series) int { return a.Index - b.Index })

@@ -95,12 +95,7 @@ func hostLine(d results.Member) ([]string, bool) {
 		if g.MemoryBytes > 0 {
 			name += fmt.Sprintf(" %s GiB", number.Text(float64(g.MemoryBytes)/(1<<30)))
 		}
-		if !slices.Contains(models, name) {
-			models = append(models, name)
-		}
-		if !slices.Contains(drivers, g.Driver) {
-			drivers = append(drivers, g.Driver)
-		}
+		models, drivers = once(models, name), once(drivers, g.Driver)
 	}
 	if len(models) > 0 {
 		gpus = fmt.Sprintf("%d × %s", len(f.GPUs), strings.Join(models, ", "))
@@ -125,13 +120,11 @@ func inOrder(m map[string]string, separator string) (all []string) {
 
 // engines are the deployments on which the cells were measured, each once.
 func engines(rows []results.Row) (all []pageEngine) {
-	seen := map[string]bool{}
-	for i := range rows {
-		d := &rows[i].Deployment
-		if key := d.ID + d.Digest + d.Engine + d.GPUs + string(d.Served); !seen[key] {
-			seen[key] = true
-			all = append(all, newEngine(d))
-		}
+	for _, of := range grouped(rows, func(r results.Row) string {
+		d := &r.Deployment
+		return d.ID + d.Digest + d.Engine + d.GPUs + string(d.Served)
+	}) {
+		all = append(all, newEngine(&of[0].Deployment))
 	}
 	return all
 }

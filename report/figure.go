@@ -147,10 +147,7 @@ func (of publishedOf) dots(f *figure, s *sample, x slice, m metric) (dots []char
 			d := chart.Dot{X: s.at[x.along.name], Y: v, Low: v, High: v, N: 1}
 			d.Hover = hover(s, d, x.along.name, m) + "\npublished by " + p.Reference
 			dots = append(dots, d)
-			said := "Thin lines with crosses: published by " + p.Reference + "."
-			if !slices.Contains(f.readings, said) {
-				f.readings = append(f.readings, said)
-			}
+			f.readings = once(f.readings, "Thin lines with crosses: published by "+p.Reference+".")
 		}
 	}
 	return dots

@@ -138,7 +138,7 @@ func (d *Difference) condition(l Limit) (where.Condition, error) {
 	}
 	for _, p := range compared.FindAllStringSubmatch(l.Text, -1) {
 		if m, ok := metricNamed(p[1]); ok && d.fields[m.name] == nil {
-			d.fields[m.name] = func(r *results.Row) (any, bool) { return m.value(r) }
+			d.fields[m.name] = numeric(m.value)
 		}
 	}
 	return where.Parse(l.Text, d.fields.names())
@@ -193,8 +193,8 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 
 // change holds the change of a figure against the limit.
 func (c *CellDiff) change(l Limit) (Result, string) {
-	i := slices.IndexFunc(c.Figures, func(f FigureDiff) bool { return f.Metric == l.Metric })
-	if i < 0 {
+	f := c.figure(l.Metric)
+	if f == nil {
 		m, _ := metricNamed(l.Metric) // ParseLimit knows it
 		hasA, hasB := len(valuesOf(m, c.a)) > 0, len(valuesOf(m, c.b)) > 0
 		switch {
@@ -206,13 +206,12 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 			return Unknown, "A does not have it"
 		}
 	}
-	f := c.Figures[i]
 	beyond := l.below && float64(f.Change) < l.at || !l.below && float64(f.Change) > l.at
 	if !beyond || f.chance() {
 		return Pass, ""
 	}
 	if math.IsInf(float64(f.Change), 0) {
-		return Fail, fmt.Sprintf("from 0 to %s", number.Text(f.B.Median))
+		return Fail, "from 0 to " + number.Text(f.B.Median)
 	}
 	return Fail, fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median),
 		number.Text(f.B.Median))
@@ -226,11 +225,10 @@ func (c *CellDiff) value(columns fields, holds where.Condition) (Result, string)
 		values := columns.of(r)
 		broken := holds(func(name string) (any, bool) {
 			v, ok := values(name)
-			switch {
-			case !ok && !slices.Contains(missing, name):
-				missing = append(missing, name)
-			case ok:
+			if ok {
 				read = append(read, name+" is "+columnText(v))
+			} else {
+				missing = once(missing, name)
 			}
 			return v, ok
 		})
@@ -241,14 +239,12 @@ func (c *CellDiff) value(columns fields, holds where.Condition) (Result, string)
 	switch {
 	case missing == nil:
 		return Pass, ""
-	case c.a != nil && !slices.ContainsFunc(c.a, func(r *results.Row) bool { return hasAny(columns.of(r), missing) }):
+	case c.a != nil && !slices.ContainsFunc(c.a, func(r *results.Row) bool {
+		return slices.ContainsFunc(missing, func(name string) bool { _, ok := columns.of(r)(name); return ok })
+	}):
 		return Skipped, "neither A nor B has " + strings.Join(missing, ", ")
 	}
 	return Unknown, "B does not have " + strings.Join(missing, ", ")
-}
-
-func hasAny(of where.Values, names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { _, ok := of(name); return ok })
 }
 
 // about reports whether the limit is a condition on this metric.

@@ -43,7 +43,7 @@ func kicker(rows []results.Row) string {
 	if len(hosts) > 0 {
 		parts = append(parts, number.Count(len(hosts), "host"))
 	}
-	if !first.IsZero() && mark(rows[0]) == "" {
+	if !first.IsZero() && mark(&rows[0]) == "" {
 		from, to := first.UTC().Format("2 January 2006"), last.UTC().Format("2 January 2006")
 		if from == to || last.IsZero() {
 			parts = append(parts, from)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -23,24 +23,18 @@ type InputDiff struct {
 // allInputs are what went into the cells and differs, each with how many cells it
 // concerns.
 func allInputs(cells []CellDiff) []InputDiff {
-	n := map[InputDiff]int{}
-	var order []InputDiff
+	var all []InputDiff
 	for _, c := range cells {
-		a, b := ofInputs(c.a), ofInputs(c.b)
-		if a == nil || b == nil {
-			continue
-		}
-		for _, i := range inputDiffs(a, b) {
-			if n[i] == 0 {
-				order = append(order, i)
-			}
-			n[i]++
+		if a, b := ofInputs(c.a), ofInputs(c.b); a != nil && b != nil {
+			all = append(all, inputDiffs(a, b)...)
 		}
 	}
-	for i := range order {
-		order[i].Cells = n[order[i]]
+	out := []InputDiff{}
+	for _, same := range grouped(all, func(i InputDiff) InputDiff { return i }) {
+		same[0].Cells = len(same)
+		out = append(out, same[0])
 	}
-	return order
+	return out
 }
 
 // ofInputs is the repetition that says what went into a cell: the first that measured
@@ -75,9 +69,7 @@ func inputsOf(r *results.Row) map[string]string {
 		"engine": d.Engine, "host": d.Host, "gpus": d.GPUs, "model": d.Model, "image": d.Image, "image digest": d.Digest,
 		"hcl": r.Run.Version, "prefix cache": r.CacheReset,
 	}
-	for name, v := range d.Identity {
-		in[name] = v
-	}
+	maps.Copy(in, d.Identity)
 	for name, v := range r.Identity {
 		if name != "deployment" { // it sums the others up
 			in[name] = v
@@ -118,7 +110,7 @@ func flatten(out map[string]string, name string, v any) {
 			flatten(out, fmt.Sprintf("%s[%d]", name, i), x)
 		}
 	case float64:
-		out[name] = strconv.FormatFloat(v, 'f', -1, 64)
+		out[name] = number.Exact(v)
 	case nil:
 	default:
 		out[name] = fmt.Sprint(v)

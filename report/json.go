@@ -30,6 +30,10 @@ func JSON(w io.Writer, rows []results.Row, about About) error {
 	for i, r := range rows {
 		doc.Rows[i] = row{r, r.Verdict(), costs(&r)}
 	}
+	return writeJSON(w, doc)
+}
+
+func writeJSON(w io.Writer, doc any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)

@@ -83,7 +83,7 @@ var timingName = regexp.MustCompile(`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(
 // metricNamed is a metric by its name, whether any row has it or not.
 func metricNamed(name string) (metric, bool) {
 	if m := timingName.FindStringSubmatch(name); m != nil {
-		for _, t := range []timing{ttft, tpot, itl, e2el} {
+		for _, t := range timings {
 			if t.key == m[2] {
 				return latency(t, m[1]), true
 			}
@@ -99,9 +99,10 @@ func metricNamed(name string) (metric, bool) {
 
 // MetricNames are the metrics that a layout may name, in the order of [CSV];
 // besides them any percentile, such as p99_ttft_ms.
-func MetricNames() []string {
-	var names []string
-	for _, m := range allMetrics(nil) {
+func MetricNames() []string { return namesOf(allMetrics(nil)) }
+
+func namesOf(metrics []metric) (names []string) {
+	for _, m := range metrics {
 		names = append(names, m.name)
 	}
 	return names

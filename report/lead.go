@@ -31,36 +31,37 @@ func leads(c *chart.Panel, m metric) (out []lead) {
 	if m.better == 0 || len(c.Lines) < 2 {
 		return nil
 	}
-	found := false
 	for _, x := range c.X.Ticks {
-		l, ahead := leadAt(c, m, x)
-		found = found || ahead
-		out = append(out, l)
+		out = append(out, leadAt(c, m, x))
 	}
-	if !found {
+	if !slices.ContainsFunc(out, func(l lead) bool { return l.level || l.series != nil }) {
 		return nil
 	}
 	return out
 }
 
-// leadAt is who is ahead at one place; false: fewer than two were measured there.
-func leadAt(c *chart.Panel, m metric, x float64) (lead, bool) {
-	type owned struct {
-		chart.Dot
-		of *chart.Series
-	}
-	var sure, doubted []owned
+// owned is a value of a chart with its series.
+type owned struct {
+	chart.Dot
+	of *chart.Series
+}
+
+// dots are all values of a chart, those in doubt or all others.
+func dots(c *chart.Panel, doubt bool) (all []owned) {
 	for _, l := range c.Lines {
 		for _, d := range l.Dots {
-			switch {
-			case d.X != x:
-			case d.Doubt:
-				doubted = append(doubted, owned{d, l.Series})
-			default:
-				sure = append(sure, owned{d, l.Series})
+			if d.Doubt == doubt {
+				all = append(all, owned{d, l.Series})
 			}
 		}
 	}
+	return all
+}
+
+// leadAt is who is ahead at one place.
+func leadAt(c *chart.Panel, m metric, x float64) lead {
+	elsewhere := func(d owned) bool { return d.X != x }
+	sure, doubted := slices.DeleteFunc(dots(c, false), elsewhere), slices.DeleteFunc(dots(c, true), elsewhere)
 	best := func(a, b owned) int { return cmp.Compare(b.Y*float64(m.better), a.Y*float64(m.better)) }
 	slices.SortStableFunc(sure, best)
 	slices.SortStableFunc(doubted, best)
@@ -69,14 +70,14 @@ func leadAt(c *chart.Panel, m metric, x float64) (lead, bool) {
 		p.suspect = doubted[0].of
 	}
 	if len(sure) < 2 {
-		return p, false
+		return p
 	}
 	first, second := sure[0], sure[1]
 	p.by = first.Y/second.Y - 1
 	if p.level = first.Y == second.Y || math.Abs(p.by) < level; !p.level {
 		p.series = first.of
 	}
-	return p, true
+	return p
 }
 
 // finding is who is ahead in one figure: a row for each of its charts, a column for each
@@ -122,13 +123,10 @@ func (f *figure) finding(of section) finding {
 			continue
 		}
 		row := findingRow{Metric: c.Title}
-		var head []string
+		x.Along, x.Head = c.X.Title, nil // the same in all charts of a figure
 		for _, l := range leads {
-			head = append(head, number.Short(l.x))
+			x.Head = append(x.Head, number.Short(l.x))
 			row.Cells = append(row.Cells, l.cell())
-		}
-		if x.Rows == nil {
-			x.Along, x.Head = c.X.Title, head
 		}
 		x.Rows = append(x.Rows, row)
 	}
@@ -151,18 +149,7 @@ func (l lead) cell() (cell findingCell) {
 // paretoFront are the points that no other one surpasses in both directions, and
 // what they say.
 func paretoFront(c *chart.Panel) (front chart.Line, said string) {
-	type owned struct {
-		chart.Dot
-		of *chart.Series
-	}
-	var all []owned
-	for _, l := range c.Lines {
-		for _, p := range l.Dots {
-			if !p.Doubt { // what is suspect leads nothing
-				all = append(all, owned{p, l.Series})
-			}
-		}
-	}
+	all := dots(c, false) // what is suspect leads nothing
 	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(b.Y, a.Y)) })
 	front = chart.Line{Front: true}
 	best := math.Inf(-1)

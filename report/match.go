@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,44 +14,34 @@ import (
 // match finds for each cell of A that of B: what is the same and is called the same;
 // else what is the same, whatever it is called; else what is called the same, where
 // that says which one is meant. Cells of A come first, in their order.
-func match(a, b []*cell) []CellDiff {
-	like := map[*cell]*cell{}
-	for _, key := range []func(*cell) string{
-		func(s *cell) string { return labelOf(s.rows[0]) + "\x00" + identityOf(s.rows[0]) },
-		func(s *cell) string { return identityOf(s.rows[0]) },
-		func(s *cell) string { return labelOf(s.rows[0]) },
-	} {
-		ofA, ofB := unmatched(a, like, key), unmatched(b, like, key)
+func match(a, b [][]*results.Row) (out []CellDiff) {
+	like := map[*results.Row][]*results.Row{} // by the first row of each cell, the other's
+	for _, key := range []func(r *results.Row) string{cellOf, identityOf, labelOf} {
+		unmatched := func(cells [][]*results.Row) map[string][][]*results.Row {
+			by := map[string][][]*results.Row{}
+			for _, c := range cells {
+				if like[c[0]] == nil {
+					by[key(c[0])] = append(by[key(c[0])], c)
+				}
+			}
+			return by
+		}
+		ofA, ofB := unmatched(a), unmatched(b)
 		for k, x := range ofA {
 			if y := ofB[k]; len(x) == 1 && len(y) == 1 {
-				like[x[0]], like[y[0]] = y[0], x[0]
+				like[x[0][0]], like[y[0][0]] = y[0], x[0]
 			}
 		}
 	}
-	var out []CellDiff
-	for _, s := range a {
-		var rows []*results.Row
-		if x := like[s]; x != nil {
-			rows = x.rows
-		}
-		out = append(out, newCellDiff(s.rows, rows))
+	for _, c := range a {
+		out = append(out, newCellDiff(c, like[c[0]]))
 	}
-	for _, s := range b {
-		if like[s] == nil {
-			c := newCellDiff(nil, s.rows)
-			c.twins = slices.ContainsFunc(b, func(o *cell) bool { return o != s && labelOf(o.rows[0]) == labelOf(s.rows[0]) })
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// unmatched are the cells that have found nothing like them yet, by a key.
-func unmatched(all []*cell, like map[*cell]*cell, key func(*cell) string) map[string][]*cell {
-	out := map[string][]*cell{}
-	for _, s := range all {
-		if like[s] == nil {
-			out[key(s)] = append(out[key(s)], s)
+	for _, c := range b {
+		if like[c[0]] == nil {
+			x := newCellDiff(nil, c)
+			x.twins = slices.ContainsFunc(b,
+				func(o []*results.Row) bool { return o[0] != c[0] && labelOf(o[0]) == labelOf(c[0]) })
+			out = append(out, x)
 		}
 	}
 	return out
@@ -120,7 +109,7 @@ func gpusSaid(r *results.Row) string {
 
 // gpusSeen are the GPUs that were found on the hosts; empty: nobody looked.
 func gpusSeen(r *results.Row) string {
-	n := map[string]int{}
+	var names []string
 	looked := map[string]bool{}
 	for _, m := range hostsOf(&r.Deployment) {
 		var f hostFacts
@@ -129,12 +118,13 @@ func gpusSeen(r *results.Row) string {
 		}
 		looked[m.Host] = true
 		for _, g := range f.GPUs {
-			n[g.Name]++
+			names = append(names, g.Name)
 		}
 	}
+	slices.Sort(names)
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(n)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
+	for _, same := range grouped(names, func(name string) string { return name }) {
+		parts = append(parts, fmt.Sprintf("%d × %s", len(same), same[0]))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,7 +1,11 @@
 package report
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"hclbench/load"
 	"hclbench/results"
@@ -124,12 +128,14 @@ var (
 	tpot = timing{"tpot", "time per output token", func(s *load.Summary) load.Stats { return s.TPOT }}
 	itl  = timing{"itl", "inter-token latency", func(s *load.Summary) load.Stats { return s.ITL }}
 	e2el = timing{"e2el", "end-to-end latency", func(s *load.Summary) load.Stats { return s.E2EL }}
+
+	timings = []timing{ttft, tpot, itl, e2el}
 )
 
 // latency is one statistic of a timing: "mean", "median", "std", "min", "max", or
 // a percentile such as "p99".
 func latency(t timing, statistic string) metric {
-	m := metric{name: statistic + "_" + t.key + "_ms", group: upper(t.key), short: statistic, unit: "ms", better: -1,
+	m := metric{name: statistic + "_" + t.key + "_ms", group: strings.ToUpper(t.key), short: statistic, unit: "ms", better: -1,
 		title: sentence(statistic + " " + t.title)}
 	if statistic == "median" {
 		m.short = "p50"
@@ -169,31 +175,29 @@ func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
 		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,
 		interactivity, meanConcurrency, prefixHits, acceptance, stepTokens}
-	for _, t := range []timing{ttft, tpot, itl, e2el} {
-		for _, statistic := range []string{"mean", "median", "std", "min", "max"} {
-			metrics = append(metrics, latency(t, statistic))
-		}
-		for _, p := range percentileNames(rows, t) {
-			if p != "50" {
-				metrics = append(metrics, latency(t, "p"+p))
+	for _, t := range timings {
+		var known []load.Stats
+		for i := range rows {
+			if s := rows[i].Summary; s != nil {
+				known = append(known, t.of(s))
 			}
+		}
+		for _, statistic := range append([]string{"mean", "median", "std", "min", "max"}, percentiles(known)...) {
+			metrics = append(metrics, latency(t, statistic))
 		}
 	}
 	return append(metrics, costOutput, costTotal, energyPerToken, meanPower)
 }
 
-// percentileNames are the percentiles of a timing that any row has, rising.
-func percentileNames(rows []results.Row, t timing) []string {
-	seen := map[float64]string{}
-	for i := range rows {
-		if rows[i].Summary == nil {
-			continue
-		}
-		for p := range t.of(rows[i].Summary).Percentiles {
-			if v, err := strconv.ParseFloat(p, 64); err == nil {
-				seen[v] = p
+// percentiles are those that any of the timings has, rising, but for the median: "p90".
+func percentiles(all []load.Stats) []string {
+	at := map[string]float64{}
+	for _, s := range all {
+		for p := range s.Percentiles {
+			if v, err := strconv.ParseFloat(p, 64); err == nil && v != 50 {
+				at["p"+p] = v
 			}
 		}
 	}
-	return sortedByKey(seen)
+	return slices.SortedFunc(maps.Keys(at), func(a, b string) int { return cmp.Compare(at[a], at[b]) })
 }

@@ -14,12 +14,10 @@ import (
 func origin(rows []results.Row) []string {
 	var labs, runs []string
 	for _, r := range rows {
-		if !slices.Contains(labs, r.Run.Lab) && r.Run.Lab != "" {
-			labs = append(labs, r.Run.Lab)
+		if r.Run.Lab != "" {
+			labs = once(labs, r.Run.Lab)
 		}
-		if !slices.Contains(runs, r.RunID) {
-			runs = append(runs, r.RunID)
-		}
+		runs = once(runs, r.RunID)
 	}
 	var words []string
 	if len(labs) > 0 {
@@ -34,26 +32,25 @@ func origin(rows []results.Row) []string {
 }
 
 // mark says of a cell that is not a measurement of ours what it is.
-func mark(r results.Row) string {
+func mark(r *results.Row) string {
 	switch r.Run.Command {
 	case "rehearse":
 		return "rehearsal: simulated engines, not a measurement"
 	case "import":
 		return "imported: measured by others"
-	default:
-		return ""
 	}
+	return ""
 }
 
 // kindOfRun is the first word of [mark]: "rehearsal", "imported" or nothing.
 func kindOfRun(r *results.Row) string {
-	word, _, _ := strings.Cut(mark(*r), ":")
+	word, _, _ := strings.Cut(mark(r), ":")
 	return word
 }
 
 // mixed reports whether measurements stand beside something else.
 func mixed(rows []results.Row) bool {
-	return slices.ContainsFunc(rows, func(r results.Row) bool { return mark(r) != mark(rows[0]) })
+	return slices.ContainsFunc(rows, func(r results.Row) bool { return mark(&r) != mark(&rows[0]) })
 }
 
 // commonMark is the [mark] of all rows; empty where they are of several kinds.
@@ -61,7 +58,7 @@ func commonMark(rows []results.Row) string {
 	if mixed(rows) {
 		return ""
 	}
-	return mark(rows[0])
+	return mark(&rows[0])
 }
 
 // axes are the names of all axes, each benchmark's in its own order.
@@ -73,9 +70,7 @@ func axes(rows []results.Row) []string {
 func axisNames(n int, of func(i int) results.Axes) (names []string) {
 	for i := range n {
 		for _, a := range of(i) {
-			if !slices.Contains(names, a.Name) {
-				names = append(names, a.Name)
-			}
+			names = once(names, a.Name)
 		}
 	}
 	return names
@@ -95,6 +90,16 @@ func axisText(v any) string {
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
 	return plain.Line(fmt.Sprint(v))
+}
+
+// axisWords are those of the axes that are to be kept, in words: "output tokens 800".
+func axisWords(axes results.Axes, keep func(name string) bool) (words []string) {
+	for _, a := range axes {
+		if keep(a.Name) {
+			words = append(words, strings.ReplaceAll(a.Name, "_", " ")+" "+axisText(a.Value))
+		}
+	}
+	return words
 }
 
 func isNumber(s string) bool {

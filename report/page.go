@@ -122,8 +122,8 @@ func newPage(rows []results.Row, about About) (*page, error) {
 		ScriptHash: policyHash(string(script))}
 	p.Kicker, p.Chips = kicker(rows), template.HTML(chart.Symbols(all.all))
 	for i := range rows {
-		if m := mark(rows[i]); m != "" && !slices.Contains(p.Marks, sentence(m)) {
-			p.Marks = append(p.Marks, sentence(m))
+		if m := mark(&rows[i]); m != "" {
+			p.Marks = once(p.Marks, sentence(m))
 		}
 	}
 	for _, reason := range sharedReasons(rows) {
@@ -182,7 +182,8 @@ func pageDoubts(notes doubts, all *seriesOf) (out []pageDoubt) {
 	for i, d := range notes {
 		x := pageDoubt{Number: i + 1, Text: d.Text, Count: number.Count(len(d.rows), "cell")}
 		for _, r := range d.rows {
-			x.Cells = append(x.Cells, r.Benchmark+", "+all.find(r).Label+axesText(r.Axes))
+			others := axisWords(r.Axes, func(name string) bool { return name != "engine" })
+			x.Cells = append(x.Cells, strings.Join(append([]string{r.Benchmark, all.find(r).Label}, others...), ", "))
 		}
 		out = append(out, x)
 	}

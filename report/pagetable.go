@@ -90,7 +90,7 @@ func cellSheet(rows []results.Row, all *seriesOf, notes doubts, names []string) 
 func paged(rows []results.Row) (metrics []weighted) {
 	all := []metric{duration, requestThroughput, goodput, outputThroughput, totalThroughput, perGPU}
 	tail := "p" + tailPercentile(rows)
-	for _, t := range []timing{ttft, tpot, itl, e2el} {
+	for _, t := range timings {
 		mid := latency(t, "median")
 		if !anyValue(rows, mid) {
 			mid = latency(t, "mean")

@@ -74,23 +74,16 @@ func (p Planned) name(r results.Row) results.Row {
 // that is no longer as it was then.
 func hostChanges(rows []results.Row) []string {
 	var sentences []string
-	cells := map[string]int{}
-	for _, r := range rows {
-		if len(r.HostChanged) > 0 {
-			s := fmt.Sprintf("Host %s has changed since %%s: %s.", r.Deployment.Host,
-				strings.ReplaceAll(strings.Join(r.HostChanged, ", "), "%", "%%"))
-			if cells[s] == 0 {
-				sentences = append(sentences, s)
-			}
-			cells[s]++
-		}
-	}
-	for i, s := range sentences {
+	changed := those(rows, func(r *results.Row) bool { return len(r.HostChanged) > 0 })
+	for _, of := range grouped(changed, func(r *results.Row) [2]string {
+		return [2]string{r.Deployment.Host, strings.Join(r.HostChanged, ", ")}
+	}) {
 		were := "1 of these cells was measured"
-		if n := cells[s]; n > 1 {
+		if n := len(of); n > 1 {
 			were = fmt.Sprintf("%d of these cells were measured", n)
 		}
-		sentences[i] = fmt.Sprintf(s, were)
+		sentences = append(sentences, fmt.Sprintf("Host %s has changed since %s: %s.", of[0].Deployment.Host, were,
+			strings.Join(of[0].HostChanged, ", ")))
 	}
 	return sentences
 }
@@ -110,8 +103,8 @@ func Group(rows []results.Row, planned []Planned) {
 // Unmeasured are the planned cells that no row is of, as void rows.
 func Unmeasured(rows []results.Row, planned []Planned) []results.Row {
 	measured := map[string]bool{}
-	for i := range rows {
-		measured[rows[i].ID] = true
+	for _, r := range rows {
+		measured[r.ID] = true
 	}
 	var out []results.Row
 	for _, p := range planned {
@@ -125,28 +118,21 @@ func Unmeasured(rows []results.Row, planned []Planned) []results.Row {
 // Sorted are the rows with those of a benchmark, and in it those of an engine, side
 // by side, however hosts took turns; where a plan is known, in its order.
 func Sorted(rows []results.Row, planned []Planned) []results.Row {
-	at := map[string]int{}
-	place := func(key string) int {
-		if _, ok := at[key]; !ok {
-			at[key] = len(at) + 1
-		}
-		return at[key]
+	at := map[string]int{} // from 1; 0: it has no place
+	place := func(key string) {
+		at[key] = cmp.Or(at[key], len(at)+1)
 	}
 	for _, p := range planned {
 		place("cell " + p.ID)
 	}
-	type placed struct {
-		row results.Row
-		at  []int
+	for _, r := range rows {
+		place("benchmark " + r.Benchmark)
+		place("engine " + r.Deployment.Engine)
 	}
-	all := make([]placed, len(rows))
-	for i, r := range rows {
-		all[i] = placed{r, []int{at["cell "+r.ID], place("benchmark " + r.Benchmark), place("engine " + r.Deployment.Engine)}}
-	}
-	slices.SortStableFunc(all, func(a, b placed) int { return slices.Compare(a.at, b.at) })
-	out := make([]results.Row, len(rows))
-	for i := range all {
-		out[i] = all[i].row
-	}
-	return out
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b results.Row) int {
+		return cmp.Or(at["cell "+a.ID]-at["cell "+b.ID], at["benchmark "+a.Benchmark]-at["benchmark "+b.Benchmark],
+			at["engine "+a.Deployment.Engine]-at["engine "+b.Deployment.Engine])
+	})
+	return rows
 }

@@ -50,33 +50,27 @@ type Figure struct {
 func Compare(rows []results.Row, references []Reference) []Compared {
 	// What was published itself, simulated, or is of another lab than this one, is not
 	// compared; and two things of the same axes are no repetitions.
-	known := cells(rows, func(r *results.Row) bool { return mark(*r) == "" && !r.Stale })
+	known := cells(rows, func(r *results.Row) bool { return mark(r) == "" && !r.Stale })
 	var out []Compared
 	for _, ref := range references {
 		for _, published := range ref.Rows {
 			c := Compared{Benchmark: ref.Benchmark, Reference: ref.Name, Source: ref.Source, Axes: publishedAxes(published)}
-			var fits []*cell
-			for _, x := range known {
-				if x.rows[0].Benchmark == ref.Benchmark && fit(x.rows[0].Axes, published) {
-					fits = append(fits, x)
-				}
-			}
+			fits := slices.DeleteFunc(slices.Clone(known), func(rows []*results.Row) bool {
+				return rows[0].Benchmark != ref.Benchmark || !fit(rows[0].Axes, published)
+			})
 			var of []*results.Row
 			if len(fits) == 1 {
-				of = notVoid(fits[0].rows)
-				c.Axes = fits[0].rows[0].Axes
+				of = notVoid(fits[0])
+				c.Axes = fits[0][0].Axes
 			}
 			if len(of) > 0 {
 				c.Cell = of[0].ID
 			}
-			for _, m := range publishedFigures(published) {
-				f := m
-				if values, _ := trusted(m.of, of, isSuspect); len(values) > 0 {
-					measured := spread(values).Median
-					f.Measured = &measured
+			for _, f := range publishedFigures(published) {
+				if values, _ := trusted(f.of, of, isSuspect); len(values) > 0 {
+					f.Measured = new(spread(values).Median)
 					if f.Published != 0 {
-						change := (measured/f.Published - 1) * 100
-						f.Change = &change
+						f.Change = new((*f.Measured/f.Published - 1) * 100)
 					}
 				}
 				c.Figures = append(c.Figures, f)
@@ -193,16 +187,6 @@ func place(name string) int {
 // and one statistic of each timing.
 func shown(all []Compared) []metric {
 	var metrics []metric
-	has := func(name string) (metric, bool) {
-		for _, c := range all {
-			for _, f := range c.Figures {
-				if f.Metric == name {
-					return f.of, true
-				}
-			}
-		}
-		return metric{}, false
-	}
 	for _, choice := range [][]string{
 		{"output_throughput", "total_throughput", "request_throughput"},
 		{"median_ttft_ms", "mean_ttft_ms", "p99_ttft_ms"},
@@ -211,8 +195,8 @@ func shown(all []Compared) []metric {
 		{"median_e2el_ms", "mean_e2el_ms", "p99_e2el_ms"},
 	} {
 		for _, name := range choice {
-			if m, ok := has(name); ok {
-				metrics = append(metrics, m)
+			if i := slices.IndexFunc(all, func(c Compared) bool { return c.figure(name) != nil }); i >= 0 {
+				metrics = append(metrics, all[i].figure(name).of)
 				break
 			}
 		}
@@ -263,15 +247,7 @@ func References(w io.Writer, all []Compared, opt Options) error {
 
 // byReference keeps together what stands in one table.
 func byReference(all []Compared) [][]Compared {
-	var out [][]Compared
-	for _, c := range all {
-		if n := len(out); n > 0 && out[n-1][0].Reference == c.Reference && out[n-1][0].Benchmark == c.Benchmark {
-			out[n-1] = append(out[n-1], c)
-		} else {
-			out = append(out, []Compared{c})
-		}
-	}
-	return out
+	return grouped(all, func(c Compared) [2]string { return [2]string{c.Reference, c.Benchmark} })
 }
 
 // referenceSheet has a column for each axis and three for each metric, or one where

@@ -15,33 +15,50 @@ import (
 	"hclbench/results"
 )
 
-// cell is a cell of a lab with all its repetitions: measurements of the same thing under
-// the same names.
-type cell struct{ rows []*results.Row }
-
-// cells puts the repetitions of each cell together, in the order of their first, of the
-// rows that are to be kept.
-func cells(rows []results.Row, keep func(r *results.Row) bool) []*cell {
-	return cellsBy(rows, keep, func(r *results.Row) string { return labelOf(r) + "\x00" + identityOf(r) })
+// grouped puts together what has the same key, in the order of the first of each.
+func grouped[T any, K comparable](all []T, key func(T) K) (groups [][]T) {
+	at := map[K]int{}
+	for _, x := range all {
+		k := key(x)
+		i, known := at[k]
+		if !known {
+			i = len(groups)
+			at[k] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], x)
+	}
+	return groups
 }
 
-// cellsBy is [cells] of what has the same key.
-func cellsBy(rows []results.Row, keep func(r *results.Row) bool, key func(r *results.Row) string) (all []*cell) {
-	byKey := map[string]*cell{}
-	for i := range rows {
-		r := &rows[i]
-		if !keep(r) {
-			continue
+// once appends what is not among all yet.
+func once[T comparable](all []T, more ...T) []T {
+	for _, x := range more {
+		if !slices.Contains(all, x) {
+			all = append(all, x)
 		}
-		k := key(r)
-		if byKey[k] == nil {
-			byKey[k] = &cell{}
-			all = append(all, byKey[k])
-		}
-		byKey[k].rows = append(byKey[k].rows, r)
 	}
 	return all
 }
+
+// those are the rows that are to be kept.
+func those(rows []results.Row, keep func(r *results.Row) bool) (kept []*results.Row) {
+	for i := range rows {
+		if keep(&rows[i]) {
+			kept = append(kept, &rows[i])
+		}
+	}
+	return kept
+}
+
+// cells are the repetitions of each cell: measurements of the same thing under the same
+// names.
+func cells(rows []results.Row, keep func(r *results.Row) bool) [][]*results.Row {
+	return grouped(those(rows, keep), cellOf)
+}
+
+// cellOf is the same for the repetitions of a cell alone.
+func cellOf(r *results.Row) string { return labelOf(r) + "\x00" + identityOf(r) }
 
 // identityOf is what the plan says of the cell without its repetition, or else all
 // that is known to have gone into the measurement.
@@ -143,14 +160,14 @@ func Repetitions(rows []results.Row) []Repeated {
 	metrics := allMetrics(rows)
 	var out []Repeated
 	for _, c := range cells(rows, isMeasured) {
-		if len(c.rows) < 2 {
+		if len(c) < 2 {
 			continue
 		}
-		r := c.rows[0]
+		r := c[0]
 		x := Repeated{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Deployment: r.DeploymentID, Axes: r.Axes,
-			Repetitions: len(c.rows), Figures: map[string]Spread{}}
+			Repetitions: len(c), Figures: map[string]Spread{}}
 		for _, m := range metrics {
-			if values, _ := trusted(m, c.rows, isSuspect); len(values) > 0 {
+			if values, _ := trusted(m, c, isSuspect); len(values) > 0 {
 				x.Figures[m.name] = spread(values)
 			}
 		}

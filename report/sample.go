@@ -24,14 +24,10 @@ type sample struct {
 // sharedReasons are those that stand against every cell that measured something:
 // they are about the report, not about a cell.
 func sharedReasons(rows []results.Row) (shared []string) {
-	first := true
-	for i := range rows {
-		if !isMeasured(&rows[i]) {
-			continue
-		}
-		reasons := rows[i].Verdict().Texts()
-		if first {
-			shared, first = slices.Clone(reasons), false
+	for i, r := range those(rows, isMeasured) {
+		reasons := r.Verdict().Texts()
+		if i == 0 {
+			shared = slices.Clone(reasons)
 		}
 		shared = slices.DeleteFunc(shared, func(reason string) bool { return !slices.Contains(reasons, reason) })
 	}
@@ -40,8 +36,8 @@ func sharedReasons(rows []results.Row) (shared []string) {
 
 // doubtful reports whether a metric of a suspect cell is so for reasons of its own.
 func (s *sample) doubtful(v load.Verdict, m metric) bool {
-	if v.Verdict != load.Suspect || len(v.Reasons) == 0 {
-		return v.Verdict == load.Suspect
+	if !isSuspect(v) || len(v.Reasons) == 0 {
+		return isSuspect(v)
 	}
 	v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons),
 		func(r load.Reason) bool { return slices.Contains(s.shared, r.Text) })
@@ -53,16 +49,15 @@ func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 	shared := sharedReasons(rows)
 	key := func(r *results.Row) string {
 		if all.by == nil {
-			return fmt.Sprint(all.find(r).Index, "\x00", labelOf(r), "\x00", identityOf(r))
+			return fmt.Sprint(all.find(r).Index, "\x00", cellOf(r))
 		}
 		// The lab says what is told apart; of the rest there is only the load.
 		axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
 		return fmt.Sprint(r.Benchmark, "\x00", all.find(r).Index, "\x00", dataset(r), placeOf(r), axes)
 	}
-	for _, c := range cellsBy(rows, isMeasured, key) {
-		r := c.rows[0]
-		out = append(out, &sample{benchmark: r.Benchmark, series: all.find(r), rows: c.rows, at: placeOf(r),
-			dataset: dataset(r), shared: shared})
+	for _, c := range grouped(those(rows, isMeasured), key) {
+		out = append(out, &sample{benchmark: c[0].Benchmark, series: all.find(c[0]), rows: c, at: placeOf(c[0]),
+			dataset: dataset(c[0]), shared: shared})
 	}
 	return out
 }
@@ -81,13 +76,7 @@ func (s *sample) value(m metric) (d chart.Dot, ok bool) {
 
 // load is the cell's place along the axes of the load, in words.
 func (s *sample) load() string {
-	var parts []string
-	for _, a := range s.rows[0].Axes {
-		if ofLoad(a.Name) {
-			parts = append(parts, strings.ReplaceAll(a.Name, "_", " ")+" "+axisText(a.Value))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(axisWords(s.rows[0].Axes, ofLoad), ", ")
 }
 
 // hover is what a point says of itself.
@@ -111,13 +100,11 @@ func hover(s *sample, d chart.Dot, along string, m metric) string {
 
 // said is a value with its unit: "1,234 tok/s".
 func said(v float64, m metric) string {
-	switch {
-	case m.unit == "ms" && v >= chart.ManyMilliseconds:
-		return number.Text(v/1000) + " s " + lower(m.title)
-	case m.unit == "":
-		return number.Text(v) + " " + lower(m.title)
+	unit := m.unit
+	if unit == "ms" && v >= chart.ManyMilliseconds {
+		v, unit = v/1000, "s"
 	}
-	return number.Text(v) + " " + m.unit + " " + lower(m.title)
+	return strings.TrimSpace(number.Text(v)+" "+unit) + " " + lower(m.title)
 }
 
 // lower begins a name as it stands within a sentence.

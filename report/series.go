@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -41,9 +40,7 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 	var gpus []string
 	for i := range rows {
 		d := &rows[i].Deployment
-		if !slices.Contains(gpus, d.GPUs) {
-			gpus = append(gpus, d.GPUs)
-		}
+		gpus = once(gpus, d.GPUs)
 		key := s.key(&rows[i])
 		if s.byKey[key] == nil {
 			x := &chart.Series{GPUs: d.GPUs, Engine: d.Engine, Kind: kind(d), GPU: slices.Index(gpus, d.GPUs),
@@ -71,9 +68,7 @@ func (s *seriesOf) name() {
 	counts := false // of GPUs differ: they belong to the names
 	for _, x := range s.all {
 		k := [2]string{x.GPUs, x.Kind}
-		if !slices.Contains(engines[k], x.Engine) {
-			engines[k] = append(engines[k], x.Engine)
-		}
+		engines[k] = once(engines[k], x.Engine)
 		counts = counts || hostGPUs(x.GPUs) != hostGPUs(s.all[0].GPUs)
 	}
 	for _, x := range s.all {
@@ -176,8 +171,7 @@ func gpuName(gpus string) string {
 // ofLoad reports whether an axis is of the load: what is sent, not what serves it.
 func ofLoad(name string) bool {
 	return slices.Contains([]string{"concurrency", "max_concurrency", "rate", "request_rate", "burstiness", "batch",
-		"requests", "duration",
-		"input_tokens", "output_tokens", "dataset", "warmup", "cooldown", "warmup_requests"}, name)
+		"requests", "duration", "input_tokens", "output_tokens", "dataset", "warmup", "cooldown", "warmup_requests"}, name)
 }
 
 // dimension is a quantity of the load that charts have along their x axis.
@@ -246,15 +240,3 @@ func dataset(r *results.Row) string {
 	}
 	return r.Job.Prompts().Dataset.Kind
 }
-
-// sortedByKey are a map's values in the order of its keys.
-func sortedByKey[K cmp.Ordered, V any](m map[K]V) []V {
-	values := make([]V, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		values = append(values, m[k])
-	}
-	return values
-}
-
-// upper is the name of a timing as the field writes it.
-func upper(key string) string { return strings.ToUpper(key) }

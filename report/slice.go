@@ -25,40 +25,24 @@ const maxSlices = 4
 // slicesAlong finds the slices with a line in them, those with the most points
 // first.
 func slicesAlong(along dimension, samples []*sample) (out []slice) {
-	var order []string
-	byKey := map[string]*slice{}
-	for _, s := range samples {
-		if _, ok := s.at[along.name]; !ok {
-			continue
-		}
+	lying := slices.DeleteFunc(slices.Clone(samples), func(s *sample) bool { return s.at[along.name] == 0 })
+	for _, of := range grouped(lying, func(s *sample) string {
 		key := s.benchmark + "\x00" + s.dataset
 		for _, d := range dimensions {
 			if d.name != along.name && !(along.name == "batch" && d.name == "concurrency") {
 				key += fmt.Sprintf("\x00%v", s.at[d.name])
 			}
 		}
-		if byKey[key] == nil {
-			order = append(order, key)
-			byKey[key] = &slice{along: along}
-		}
-		byKey[key].samples = append(byKey[key].samples, s)
-	}
-	for _, key := range order {
-		x := byKey[key]
-		values := map[*chart.Series]map[float64]bool{}
-		for _, s := range x.samples {
-			if values[s.series] == nil {
-				values[s.series] = map[float64]bool{}
-			}
-			values[s.series][s.at[along.name]] = true
-		}
-		for _, v := range values {
-			if len(v) > 1 {
-				x.points += len(v)
+		return key
+	}) {
+		x := slice{along: along, samples: of}
+		for _, line := range grouped(of, func(s *sample) *chart.Series { return s.series }) {
+			if places := (slice{along: along, samples: line}).ticks(); len(places) > 1 {
+				x.points += len(places)
 			}
 		}
 		if x.points > 0 {
-			out = append(out, *x)
+			out = append(out, x)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b slice) int { return b.points - a.points })
@@ -70,8 +54,7 @@ func (x slice) under() string {
 	s := x.samples[0]
 	var parts []string
 	for _, p := range [][2]string{{"input_tokens", "%s tokens in"}, {"output_tokens", "%s tokens out"},
-		{"concurrency", "%s in flight"},
-		{"rate", "%s requests per second"}, {"batch", "batches of %s"}} {
+		{"concurrency", "%s in flight"}, {"rate", "%s requests per second"}, {"batch", "batches of %s"}} {
 		if v, ok := s.at[p[0]]; ok && p[0] != x.along.name {
 			parts = append(parts, fmt.Sprintf(p[1], number.Short(v)))
 		}
@@ -84,32 +67,30 @@ func (x slice) under() string {
 
 // ticks are the values that the slice has along its dimension.
 func (x slice) ticks() []float64 {
-	seen := map[float64]float64{}
+	var ticks []float64
 	for _, s := range x.samples {
-		v := s.at[x.along.name]
-		seen[v] = v
+		ticks = append(ticks, s.at[x.along.name])
 	}
-	return sortedByKey(seen)
+	slices.Sort(ticks)
+	return slices.Compact(ticks)
 }
 
 // lines are the series of the slice, drawn from their points along its dimension.
 func (x slice) lines(point func(s *sample) (chart.Dot, bool)) (lines []chart.Line) {
 	samples := slices.Clone(x.samples)
 	slices.SortStableFunc(samples, func(a, b *sample) int { return cmp.Compare(a.at[x.along.name], b.at[x.along.name]) })
-	bySeries := map[int]*chart.Line{}
-	for _, s := range samples {
-		d, ok := point(s)
-		if !ok {
-			continue
+	for _, of := range grouped(samples, func(s *sample) *chart.Series { return s.series }) {
+		l := chart.Line{Series: of[0].series}
+		for _, s := range of {
+			if d, ok := point(s); ok {
+				l.Dots = append(l.Dots, d)
+			}
 		}
-		if bySeries[s.series.Index] == nil {
-			bySeries[s.series.Index] = &chart.Line{Series: s.series}
+		if l.Dots != nil {
+			lines = append(lines, l)
 		}
-		bySeries[s.series.Index].Dots = append(bySeries[s.series.Index].Dots, d)
 	}
-	for _, l := range sortedByKey(bySeries) {
-		lines = append(lines, *l)
-	}
+	slices.SortFunc(lines, func(a, b chart.Line) int { return cmp.Compare(a.Series.Index, b.Series.Index) })
 	return lines
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"hclbench/load"
@@ -136,7 +135,7 @@ func latencies(s *load.Summary) *sheet {
 		name, member string
 		stats        load.Stats
 	}
-	timings := slices.DeleteFunc([]timing{
+	told := slices.DeleteFunc([]timing{
 		{"TTFT  to the first token", "ttft_ms", s.TTFT},
 		{"TPOT  per token after it", "tpot_ms", s.TPOT},
 		{"ITL   between chunks", "itl_ms", s.ITL},
@@ -146,21 +145,16 @@ func latencies(s *load.Summary) *sheet {
 	}, func(t timing) bool { // others publish figures without the count
 		return t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0
 	})
-	percentiles := map[float64]string{}
-	for _, t := range timings {
-		for p := range t.stats.Percentiles {
-			if v, err := strconv.ParseFloat(p, 64); err == nil && v != 50 {
-				percentiles[v] = "p" + p
-			}
-		}
+	var known []load.Stats
+	for _, t := range told {
+		known = append(known, t.stats)
 	}
-	label := column{name: "Latency (ms)", left: true}.filled(len(timings), func(i int) string { return timings[i].name })
-	table := &sheet{rows: len(timings), columns: []column{label}}
-	for _, statistic := range slices.Concat([]string{"mean", "std", "min", "median"}, sortedByKey(percentiles),
-		[]string{"max"}) {
+	label := column{name: "Latency (ms)", left: true}.filled(len(told), func(i int) string { return told[i].name })
+	table := &sheet{rows: len(told), columns: []column{label}}
+	for _, statistic := range slices.Concat([]string{"mean", "std", "min", "median"}, percentiles(known), []string{"max"}) {
 		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
-		table.columns = append(table.columns, c.filled(len(timings), func(i int) string {
-			if v, ok := figureOf(s, timings[i].stats, timings[i].member, statistic); ok {
+		table.columns = append(table.columns, c.filled(len(told), func(i int) string {
+			if v, ok := figureOf(s, told[i].stats, told[i].member, statistic); ok {
 				return number.Text(v)
 			}
 			return ""

@@ -6,7 +6,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -39,42 +38,40 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	notes := newDoubts(rows)
 	cells, common := newSheet(rows, opt.Columns, notes)
 	dropped := cells.fit(opt.Width)
+	if len(dropped) > 0 {
+		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
+	}
+	head := wrap(origin(rows), ", ", opt.Width)
+	if text := commonMark(rows); text != "" {
+		head = append(head, text)
+	}
+	blocks := [][]string{slices.Concat(head, wrap(common, ", ", opt.Width)), cells.lines(),
+		numbered(notes.texts(), opt.Width)}
+	for _, text := range hostChanges(rows) {
+		blocks = append(blocks, wrap(strings.Fields(text), " ", opt.Width))
+	}
+	return writeBlocks(w, append(blocks, spreadLines(Repetitions(rows), opt.Width), wrap(dropped, ", ", opt.Width)))
+}
 
-	var b bytes.Buffer
-	write := func(lines []string) {
-		for _, line := range lines {
-			fmt.Fprintln(&b, line)
+// writeBlocks writes blocks of lines with an empty line between two, as far as there is
+// anything in them.
+func writeBlocks(w io.Writer, blocks [][]string) error {
+	var parts []string
+	for _, lines := range blocks {
+		if len(lines) > 0 {
+			parts = append(parts, strings.Join(lines, "\n")+"\n")
 		}
 	}
-	below := func(text string) { write(wrap(strings.Fields(text), " ", opt.Width)) }
-	write(wrap(origin(rows), ", ", opt.Width))
-	if text := commonMark(rows); text != "" {
-		fmt.Fprintln(&b, text)
-	}
-	write(wrap(common, ", ", opt.Width))
-	b.WriteByte('\n')
-	write(cells.lines())
-	if len(notes) > 0 {
-		b.WriteByte('\n')
-	}
-	for i, d := range notes {
-		below(fmt.Sprintf("[%d] %s", i+1, d.Text))
-	}
-	for _, text := range hostChanges(rows) {
-		b.WriteByte('\n')
-		below(text)
-	}
-	if lines := spreadLines(Repetitions(rows), opt.Width); lines != nil {
-		b.WriteByte('\n')
-		write(lines)
-	}
-	if len(dropped) > 0 {
-		b.WriteByte('\n')
-		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
-		write(wrap(dropped, ", ", opt.Width))
-	}
-	_, err := io.WriteString(w, plain.Text(b.String()))
+	_, err := io.WriteString(w, plain.Text(strings.Join(parts, "\n")))
 	return err
+}
+
+// numbered are texts under numbers, from 1, in lines of at most width.
+func numbered(texts []string, width int) (lines []string) {
+	for i, text := range texts {
+		lines = append(lines, wrap(strings.Fields(fmt.Sprintf("[%d] %s", i+1, text)), " ", width)...)
+	}
+	return lines
 }
 
 // newSheet is the table of rows, with the metrics of these names or those that matter
@@ -264,11 +261,11 @@ func verdictColumn(rows []results.Row, notes doubts) []column {
 			return "all " + text
 		}
 	}
-	mix := mixed(rows)
+	mix, texts := mixed(rows), notes.texts()
 	return []column{c.with(len(rows), func(i int) entry {
 		r := &rows[i]
 		verdict := plain.Line(r.Verdict().Verdict)
-		e := entry{Text: verdict, Sort: verdict, Class: verdict, Doubt: notes.number(reasons(*r))}
+		e := entry{Text: verdict, Sort: verdict, Class: verdict, Doubt: slices.Index(texts, reasons(r)) + 1}
 		if word := kindOfRun(r); mix && word != "" {
 			e.Text += " (" + word + ")"
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -66,9 +67,6 @@ func mostFailed(rows []*results.Row) int {
 
 // reasonOf is the first line of what stands against a row.
 func reasonOf(r *results.Row) string {
-	_, reason, _ := strings.Cut(reasons(*r), ": ")
-	if reason == "" {
-		reason = "no reason is given"
-	}
-	return plain.Line(reason)
+	_, reason, _ := strings.Cut(reasons(r), ": ")
+	return plain.Line(cmp.Or(reason, "no reason is given"))
 }

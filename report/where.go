@@ -19,13 +19,7 @@ func Where(rows []results.Row, condition string) ([]results.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var kept []results.Row
-	for i := range rows {
-		if holds(fields.of(&rows[i])) {
-			kept = append(kept, rows[i])
-		}
-	}
-	return kept, nil
+	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !holds(fields.of(&r)) }), nil
 }
 
 // field is the value of a row under a name.
@@ -76,6 +70,11 @@ func wordOf(r *results.Row, name string) string {
 	return ""
 }
 
+// numeric is a number as the value of a row.
+func numeric(of func(r *results.Row) (float64, bool)) field {
+	return func(r *results.Row) (any, bool) { return of(r) }
+}
+
 // newFields are the names that conditions on these rows may use.
 func newFields(rows []results.Row) fields {
 	text := func(of func(r *results.Row) string) field {
@@ -93,21 +92,15 @@ func newFields(rows []results.Row) fields {
 	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
 	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(gpuCount(r)), gpuCount(r) > 0 }
 	for _, m := range allMetrics(rows) {
-		all[m.name] = func(r *results.Row) (any, bool) { return m.value(r) }
+		all[m.name] = numeric(m.value)
 	}
-	for i := range rows {
-		if rows[i].Summary == nil {
-			continue
-		}
-		for _, o := range rows[i].Summary.Objectives {
+	for _, r := range those(rows, func(r *results.Row) bool { return r.Summary != nil }) {
+		for _, o := range r.Summary.Objectives {
 			all["slo_"+o.Name()] = text(func(r *results.Row) string { return metLine(r, o.Name()) })
 		}
 	}
 	for _, d := range dimensions {
-		all[d.name] = func(r *results.Row) (any, bool) {
-			v, ok := d.value(r)
-			return v, ok
-		}
+		all[d.name] = numeric(d.value)
 	}
 	for _, name := range axes(rows) {
 		column := all[name]
