@@ -93,26 +93,15 @@ func (d *Drawing) label(x, y float64, s string, m piece) {
 // symbolOf is the marker of a series: its GPU's, and another one when the colours
 // begin again.
 func symbolOf(s *Series) shape {
-	if s == nil {
-		return circle
-	}
 	return []shape{circle, diamond, square, triangle}[s.marker]
 }
 
 // dashOf is how the lines of a series are drawn: the first GPU's are solid.
 func dashOf(s *Series) []float64 {
-	if s == nil {
-		return nil
-	}
 	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.dash]
 }
 
-func colourOf(s *Series) colour {
-	if s == nil {
-		return ink
-	}
-	return colour(s.hue)
-}
+func colourOf(s *Series) colour { return colour(s.hue) }
 
 // strokes are the two of a cross.
 func (m piece) strokes() [2][]point {

@@ -173,11 +173,15 @@ func (f frame) draw(d *Drawing) {
 
 // Marked says what the chart shows, where that is no measurement of ours.
 func (c *Panel) Marked() string {
-	var kinds []string
+	text := map[string]string{"rehearsal": "Rehearsal: simulated, not a measurement",
+		"imported": "Imported: measured by others"}
+	seen := map[string]bool{}
+	var words []string
 	add := func(kind string) {
-		if !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
+		if !seen[kind] && kind != "" {
+			words = append(words, text[kind])
 		}
+		seen[kind] = true
 	}
 	for _, l := range c.Lines {
 		if l.Published || l.Front {
@@ -192,15 +196,7 @@ func (c *Panel) Marked() string {
 			add(b.Mark)
 		}
 	}
-	text := map[string]string{"rehearsal": "Rehearsal: simulated, not a measurement",
-		"imported": "Imported: measured by others"}
-	var words []string
-	for _, kind := range kinds {
-		if kind != "" {
-			words = append(words, text[kind])
-		}
-	}
-	if len(words) > 0 && len(kinds) > len(words) {
+	if len(words) > 0 && seen[""] {
 		words = append(words, "and measurements")
 	}
 	return strings.Join(words, "; ")
@@ -271,10 +267,13 @@ func (l Line) draw(d *Drawing, sx, sy scale) (taken []box) {
 		}
 		path = append(path, at)
 	}
-	stroke := piece{at: path, colour: colourOf(l.Series), width: 1.75, dash: dashOf(l.Series), series: l.Series}
 	if l.Front {
-		stroke.colour, stroke.width, stroke.dash = faint, 1, []float64{3, 3}
+		if len(path) > 1 {
+			d.add(piece{at: path, colour: faint, width: 1, dash: []float64{3, 3}})
+		}
+		return nil
 	}
+	stroke := piece{at: path, colour: colourOf(l.Series), width: 1.75, dash: dashOf(l.Series), series: l.Series}
 	if l.Plain {
 		stroke.width = 1.5
 	}
@@ -284,13 +283,7 @@ func (l Line) draw(d *Drawing, sx, sy scale) (taken []box) {
 	if len(path) > 1 {
 		d.add(stroke)
 	}
-	if l.Front {
-		return nil
-	}
-	every := 1
-	if l.Plain {
-		every = max(1, len(l.Dots)/60) // places to point at
-	}
+	every := max(1, len(l.Dots)/60) // place to point at, where there are no markers
 	for i, p := range l.Dots {
 		at := point{sx.at(p.X), sy.at(p.Y)}
 		if l.Plain {

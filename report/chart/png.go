@@ -24,47 +24,22 @@ const density = 2
 
 // PNG paints the drawing on white paper.
 func (d *Drawing) PNG(w io.Writer) error {
-	p, err := newPainter(d)
-	if err != nil {
-		return err
-	}
+	margin := int(d.Margin * density)
+	p := painter{image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.Width*density))+margin,
+		int(math.Ceil(d.Height*density))+margin))}
+	draw.Draw(p.RGBA, p.Bounds(), image.NewUniform(rgb(paper)), image.Point{}, draw.Src)
 	for _, m := range d.pieces {
 		if err := p.paint(m); err != nil {
 			return err
 		}
 	}
-	return png.Encode(w, p.img)
+	return png.Encode(w, p.RGBA)
 }
 
-// painter paints the marks of a drawing as pixels.
-type painter struct {
-	img           *image.RGBA
-	regular, bold *opentype.Font
-	faces         map[faceKey]font.Face
-}
+// painter paints the pieces of a drawing as pixels.
+type painter struct{ *image.RGBA }
 
-type faceKey struct {
-	size float64
-	bold bool
-}
-
-func newPainter(d *Drawing) (*painter, error) {
-	regular, err := opentype.Parse(goregular.TTF)
-	if err != nil {
-		return nil, fmt.Errorf("read the font: %w", err)
-	}
-	bold, err := opentype.Parse(gobold.TTF)
-	if err != nil {
-		return nil, fmt.Errorf("read the bold font: %w", err)
-	}
-	margin := int(d.Margin * density)
-	img := image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.Width*density))+margin,
-		int(math.Ceil(d.Height*density))+margin))
-	draw.Draw(img, img.Bounds(), image.NewUniform(rgb(paper)), image.Point{}, draw.Src)
-	return &painter{img: img, regular: regular, bold: bold, faces: map[faceKey]font.Face{}}, nil
-}
-
-func (p *painter) paint(m piece) error {
+func (p painter) paint(m piece) error {
 	switch m.shape {
 	case stroke:
 		p.stroke(m.at, m.width, m.dash, m.colour)
@@ -93,8 +68,8 @@ func (p *painter) paint(m piece) error {
 
 // fill paints all polygons in one pass, so that where they overlap nothing is
 // painted twice.
-func (p *painter) fill(c colour, polygons ...[]point) {
-	within := extent(polygons).Intersect(p.img.Bounds())
+func (p painter) fill(c colour, polygons ...[]point) {
+	within := extent(polygons).Intersect(p.Bounds())
 	if within.Empty() {
 		return
 	}
@@ -114,7 +89,7 @@ func (p *painter) fill(c colour, polygons ...[]point) {
 		}
 		r.ClosePath()
 	}
-	r.Draw(p.img, within, image.NewUniform(rgb(c)), image.Point{})
+	r.Draw(p.RGBA, within, image.NewUniform(rgb(c)), image.Point{})
 }
 
 // extent are the pixels that polygons touch.
@@ -140,7 +115,7 @@ func clockwise(polygon []point) float64 {
 }
 
 // stroke paints a line with round ends and joins.
-func (p *painter) stroke(at []point, width float64, dash []float64, c colour) {
+func (p painter) stroke(at []point, width float64, dash []float64, c colour) {
 	var polygons [][]point
 	for _, part := range cutUp(at, dash) {
 		for i := 1; i < len(part); i++ {
@@ -208,33 +183,25 @@ func disc(c point, r float64) []point {
 	return out
 }
 
-func (p *painter) text(m piece) error {
-	face, err := p.face(faceKey{m.size, m.bold})
-	if err != nil {
-		return err
+func (p painter) text(m piece) error {
+	letters := goregular.TTF
+	if m.bold {
+		letters = gobold.TTF
 	}
-	d := font.Drawer{Dst: p.img, Src: image.NewUniform(rgb(m.colour)), Face: face}
+	of, err := opentype.Parse(letters)
+	if err != nil {
+		return fmt.Errorf("read the font: %w", err)
+	}
+	face, err := opentype.NewFace(of, &opentype.FaceOptions{Size: m.size * density, DPI: 72, Hinting: font.HintingNone})
+	if err != nil {
+		return fmt.Errorf("size the font: %w", err)
+	}
+	d := font.Drawer{Dst: p.RGBA, Src: image.NewUniform(rgb(m.colour)), Face: face}
 	x := m.at[0].x * density
 	x -= float64(d.MeasureString(m.text)) / 64 * float64(m.anchor) / 2
 	d.Dot = fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(m.at[0].y * density * 64)}
 	d.DrawString(m.text)
 	return nil
-}
-
-func (p *painter) face(k faceKey) (font.Face, error) {
-	if f := p.faces[k]; f != nil {
-		return f, nil
-	}
-	of := p.regular
-	if k.bold {
-		of = p.bold
-	}
-	f, err := opentype.NewFace(of, &opentype.FaceOptions{Size: k.size * density, DPI: 72, Hinting: font.HintingNone})
-	if err != nil {
-		return nil, fmt.Errorf("size the font: %w", err)
-	}
-	p.faces[k] = f
-	return f, nil
 }
 
 // rgb reads a colour of paper, "#0072b2".

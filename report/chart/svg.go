@@ -22,7 +22,7 @@ func (d *Drawing) SVG(file bool) string {
 		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(width), num(height), html.EscapeString(Sans))
 	}
 	b.WriteString(">\n")
-	paint := func(c colour) string { return css(c) }
+	paint := css
 	if file {
 		paint = onPaper
 		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.Margin),
@@ -73,9 +73,8 @@ func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
 		fmt.Fprintf(b, `<polygon points="%s"%s/>`, coordinates(m.corners()), m.outline(paint))
 	case cross:
 		lines := m.strokes()
-		fmt.Fprintf(b, `<path d="M%s L%s M%s L%s" stroke="%s" stroke-width="1.25"/>`,
-			coordinates(lines[0][:1]), coordinates(lines[0][1:]), coordinates(lines[1][:1]), coordinates(lines[1][1:]),
-			paint(m.colour))
+		fmt.Fprintf(b, `<path d="M%s L%s M%s L%s" stroke="%s" stroke-width="1.25"/>`, lines[0][0], lines[0][1],
+			lines[1][0], lines[1][1], paint(m.colour))
 	case spot:
 		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s" fill="transparent"/>`, num(m.at[0].x), num(m.at[0].y), num(m.size))
 	case words:
@@ -123,55 +122,40 @@ func (m piece) corners() []point {
 	}
 }
 
+// roles are the colours that are of no series: as variables of the page, and in a file.
+var roles = map[colour]struct{ css, onPaper string }{
+	nothing: {"none", "none"},
+	paper:   {"var(--paper)", "#ffffff"},
+	ink:     {"var(--ink)", "#1b1c1e"},
+	faint:   {"var(--faint)", "#62666c"},
+	hair:    {"var(--hair)", "#e2e3e5"},
+	shade:   {"var(--shade)", "#c4c7cb"},
+}
+
 // css is a colour of the page.
 func css(c colour) string {
-	switch c {
-	case nothing:
-		return "none"
-	case paper:
-		return "var(--paper)"
-	case ink:
-		return "var(--ink)"
-	case faint:
-		return "var(--faint)"
-	case hair:
-		return "var(--hair)"
-	case shade:
-		return "var(--shade)"
+	if c < 0 {
+		return roles[c].css
 	}
 	return fmt.Sprintf("var(--s%d)", int(c))
 }
 
 // onPaper is a colour of a file, which is for white paper.
 func onPaper(c colour) string {
-	switch c {
-	case nothing:
-		return "none"
-	case paper:
-		return "#ffffff"
-	case ink:
-		return "#1b1c1e"
-	case faint:
-		return "#62666c"
-	case hair:
-		return "#e2e3e5"
-	case shade:
-		return "#c4c7cb"
+	if c < 0 {
+		return roles[c].onPaper
 	}
 	return Palette()[c]
 }
 
+func (p point) String() string { return num(p.x) + "," + num(p.y) }
+
 func coordinates(points []point) string {
-	var b strings.Builder
+	parts := make([]string, len(points))
 	for i, p := range points {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(num(p.x))
-		b.WriteByte(',')
-		b.WriteString(num(p.y))
+		parts[i] = p.String()
 	}
-	return b.String()
+	return strings.Join(parts, " ")
 }
 
 // num is a coordinate: a tenth of a pixel is enough.
