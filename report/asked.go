@@ -11,24 +11,24 @@ import (
 
 // asked are the charts that the layout asks for, and why some of them are missing.
 func (l *Layout) asked(cells []*sample, rows []results.Row, published publishedOf) section {
-	out := section{id: "charts", title: "Charts"}
+	out := section{ID: "charts", Title: "Charts"}
 	columns := newFields(rows)
 	for i, c := range l.Charts {
 		figures, why := c.figures(cells, columns, published)
 		for n, f := range figures {
-			f.id = strings.TrimSuffix(fmt.Sprintf("chart-%d-%s", i+1, slug(c.Title)), "-")
+			f.ID = strings.TrimSuffix(fmt.Sprintf("chart-%d-%s", i+1, slug(c.Title)), "-")
 			if n > 0 {
-				f.id += fmt.Sprintf("-%d", n+1)
+				f.ID += fmt.Sprintf("-%d", n+1)
 			}
-			f.title = c.Title
-			f.hero = len(f.charts) == 1 && f.charts[0].Groups == nil
+			f.Title = c.Title
+			f.Hero = len(f.Charts) == 1 && f.Charts[0].Groups == nil
 			if c.Note != "" {
-				f.readings = append([]string{c.Note}, f.readings...)
+				f.Notes = append([]string{c.Note}, f.Notes...)
 			}
-			out.figures = append(out.figures, f)
+			out.Figures = append(out.Figures, f)
 		}
 		if why != "" {
-			out.left = append(out.left, c.Title+": "+why)
+			out.Left = append(out.Left, c.Title+": "+why)
 		}
 	}
 	return out
@@ -51,9 +51,9 @@ func (c Chart) figures(cells []*sample, columns fields, published publishedOf) (
 	if mx, over := metricNamed(c.X); over {
 		along := c.label(cells)
 		return sliced(slicesAlong(along, cells), func(x slice) *figure {
-			f := &figure{readings: []string{"Numbers beside the points: " + lower(along.title) + "."}}
+			f := &figure{Notes: []string{"Numbers beside the points: " + lower(along.title) + "."}}
 			for _, my := range metrics {
-				f.charts = append(f.charts, x.tradeoff(mx, my))
+				f.Charts = append(f.Charts, x.tradeoff(mx, my))
 			}
 			return f
 		})
@@ -64,7 +64,7 @@ func (c Chart) figures(cells []*sample, columns fields, published publishedOf) (
 			for _, m := range metrics {
 				panel := x.against(m)
 				published.add(f, panel, x, m)
-				f.charts = append(f.charts, panel)
+				f.Charts = append(f.Charts, panel)
 			}
 			return f
 		})
@@ -86,7 +86,7 @@ func sliced(all []slice, draw func(x slice) *figure) (figures []*figure, why str
 	}
 	for _, x := range all {
 		f := draw(x)
-		f.under = x.under()
+		f.Under = x.under()
 		if f.drawn() {
 			figures = append(figures, f)
 		}
@@ -131,7 +131,7 @@ func (c Chart) sideBySide(cells []*sample, column field, metrics []metric) ([]*f
 			return nil, fmt.Sprintf("%d loads are too many for bars; a condition picks some.", len(bars.Groups))
 		}
 		bars.Seconds()
-		f.charts = append(f.charts, bars)
+		f.Charts = append(f.Charts, bars)
 	}
 	if !f.drawn() {
 		return nil, noFigures

@@ -41,7 +41,7 @@ func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
 			rows = append(rows, *s.rows[0])
 		}
 		b := &benchmark{of[0].benchmark, of, "p" + tailPercentile(rows), published}
-		if x := b.section(); len(x.figures) > 0 {
+		if x := b.section(); len(x.Figures) > 0 {
 			out = append(out, x)
 		}
 	}
@@ -51,23 +51,23 @@ func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
 // section are the figures of the benchmark: of its slices, or else its cells side by
 // side.
 func (b *benchmark) section() section {
-	out := section{id: slug(b.name), title: b.name}
+	out := section{ID: slug(b.name), Title: b.name}
 	for _, d := range dimensions {
 		all := slicesAlong(d, b.cells)
 		if more := len(all) - maxSlices; more > 0 {
-			out.left = append(out.left,
+			out.Left = append(out.Left,
 				fmt.Sprintf("%s: %d more combinations of the other axes have lines along %s; they are in the table.",
 					b.name, more, strings.ToLower(d.title)))
 			all = all[:maxSlices]
 		}
 		for n, x := range all {
-			out.figures = append(out.figures, b.figures(out.id, d, n, x)...)
+			out.Figures = append(out.Figures, b.figures(out.ID, d, n, x)...)
 		}
 	}
-	if len(out.figures) == 0 {
+	if len(out.Figures) == 0 {
 		if f := comparison(b.cells); f != nil {
-			f.id = out.id + "-cells"
-			out.figures = append(out.figures, f)
+			f.ID = out.ID + "-cells"
+			out.Figures = append(out.Figures, f)
 		}
 	}
 	return out
@@ -90,21 +90,21 @@ func (b *benchmark) figures(section string, d dimension, n int, x slice) (out []
 		case d.name == "concurrency": // most labs turn it
 			parts = []string{section, v.id}
 		}
-		if f.id = strings.Join(parts, "-"); n > 0 {
-			f.id += fmt.Sprintf("-%d", n+1)
+		if f.ID = strings.Join(parts, "-"); n > 0 {
+			f.ID += fmt.Sprintf("-%d", n+1)
 		}
-		f.under = x.under()
+		f.Under = x.under()
 		out = append(out, f)
 	}
 	return out
 }
 
 func throughputAgainstLatency(x slice, _ *benchmark) *figure {
-	f := &figure{hero: true, readings: []string{"Numbers beside the points: " + lower(x.along.title) + "."}}
+	f := &figure{Hero: true, Notes: []string{"Numbers beside the points: " + lower(x.along.title) + "."}}
 	for _, m := range [][2]metric{{medianE2EL, outputThroughput}, {medianE2EL, totalThroughput},
 		{duration, totalThroughput}} {
 		c := x.tradeoff(m[0], m[1])
-		f.title, f.charts = m[1].title+" against "+lower(m[0].title), []*chart.Panel{c}
+		f.Title, f.Charts = m[1].title+" against "+lower(m[0].title), []*chart.Panel{c}
 		if !c.Empty() {
 			break
 		}
@@ -114,7 +114,7 @@ func throughputAgainstLatency(x slice, _ *benchmark) *figure {
 
 // againstDimension are the main figures along the slice's dimension, and who is ahead.
 func againstDimension(x slice, b *benchmark) *figure {
-	f := &figure{title: "Against " + lower(x.along.title), leads: map[*chart.Panel][]lead{}}
+	f := &figure{Title: "Against " + lower(x.along.title), leads: map[*chart.Panel][]lead{}}
 	whole := []metric{medianE2EL}
 	if x.along.name == "batch" {
 		whole = append(whole, duration)
@@ -128,7 +128,7 @@ func againstDimension(x slice, b *benchmark) *figure {
 			}
 			f.leads[c] = leads(c, m)
 			b.published.add(f, c, x, m)
-			f.charts = append(f.charts, c)
+			f.Charts = append(f.Charts, c)
 			break
 		}
 	}
@@ -136,9 +136,9 @@ func againstDimension(x slice, b *benchmark) *figure {
 }
 
 func tails(x slice, b *benchmark) *figure {
-	f := &figure{title: "Tails against " + lower(x.along.title)}
+	f := &figure{Title: "Tails against " + lower(x.along.title)}
 	for _, t := range timings {
-		f.charts = append(f.charts, x.against(latency(t, b.tail)))
+		f.Charts = append(f.Charts, x.against(latency(t, b.tail)))
 	}
 	return f
 }
@@ -146,10 +146,10 @@ func tails(x slice, b *benchmark) *figure {
 func pareto(x slice, _ *benchmark) *figure {
 	c := x.tradeoff(interactivity, perGPU)
 	c.X.Title, c.X.Unit = "Interactivity", "output tokens per second per user"
-	f := &figure{title: "Throughput per GPU against interactivity", hero: true, charts: []*chart.Panel{c}}
+	f := &figure{Title: "Throughput per GPU against interactivity", Hero: true, Charts: []*chart.Panel{c}}
 	if front, said := paretoFront(c); len(front.Dots) > 0 {
 		c.Lines = append([]chart.Line{front}, c.Lines...)
-		f.readings = []string{said}
+		f.Notes = []string{said}
 	}
 	return f
 }
@@ -159,14 +159,14 @@ const maxGroups = 12
 
 // comparison shows cells that lie along no dimension as bars; nil: there are too many.
 func comparison(cells []*sample) *figure {
-	f := &figure{title: "Cells side by side"}
+	f := &figure{Title: "Cells side by side"}
 	for _, m := range []metric{outputThroughput, totalThroughput, medianTTFT, medianTPOT, medianE2EL} {
 		c := loads(cells, m, func(*sample) (string, bool) { return "", true })
-		if len(c.Groups) > 0 && len(c.Groups) <= maxGroups && !(m.name == totalThroughput.name && len(f.charts) > 0) {
-			f.charts = append(f.charts, c)
+		if len(c.Groups) > 0 && len(c.Groups) <= maxGroups && !(m.name == totalThroughput.name && len(f.Charts) > 0) {
+			f.Charts = append(f.Charts, c)
 		}
 	}
-	if len(f.charts) == 0 {
+	if len(f.Charts) == 0 {
 		return nil
 	}
 	return f

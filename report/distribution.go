@@ -29,7 +29,7 @@ func distributionFigures(cells []*sample, about About) ([]*figure, string) {
 			fewestQuantiles)
 	}
 	busy = busy[:min(len(busy), len(chart.Palette()))]
-	f := &figure{id: "distributions", title: "How latencies are distributed", under: "each series in its busiest cell"}
+	f := &figure{ID: "distributions", Title: "How latencies are distributed", Under: "each series in its busiest cell"}
 	curves := map[*sample]map[string][]chart.Dot{}
 	var unread []string
 	for _, s := range busy {
@@ -43,13 +43,13 @@ func distributionFigures(cells []*sample, about About) ([]*figure, string) {
 	}
 	switch len(curves) {
 	case len(busy):
-		f.readings = []string{"From every request."}
+		f.Notes = []string{"From every request."}
 	case 0:
-		f.readings = []string{"From percentiles; straight lines between them."}
+		f.Notes = []string{"From percentiles; straight lines between them."}
 	default:
-		f.readings = []string{"From every request where they were kept, else from percentiles."}
+		f.Notes = []string{"From every request where they were kept, else from percentiles."}
 	}
-	f.readings = append(f.readings, unread...)
+	f.Notes = append(f.Notes, unread...)
 	for _, t := range []timing{ttft, tpot, e2el} {
 		c := &chart.Panel{Title: sentence(t.title) + ": share of requests within",
 			X: chart.Axis{Title: sentence(t.title), Unit: "ms"},
@@ -60,7 +60,7 @@ func distributionFigures(cells []*sample, about About) ([]*figure, string) {
 			}
 		}
 		c.Seconds()
-		f.charts = append(f.charts, c)
+		f.Charts = append(f.Charts, c)
 	}
 	f.drawn()
 	return []*figure{f}, ""

@@ -16,66 +16,70 @@ import (
 
 // Sizes of charts, by the room there is: on a wide page, on a phone, in a file.
 const (
-	heroWide, heroHigh         = 1086, 430
-	panelWide, panelHigh       = 524, 280
-	phoneWide, phoneHigh       = 360, 250
-	phoneHero                  = 340
-	overHigh, overHighThin     = 190, 170
-	fileWide, fileHigh         = 720, 400
-	fileHeroWide, fileHeroHigh = 960, 520
+	heroWide, heroHigh         = 1086., 430.
+	panelWide, panelHigh       = 524., 280.
+	phoneWide, phoneHigh       = 360., 250.
+	phoneHero                  = 340.
+	overHigh, overHighThin     = 190., 170.
+	fileWide, fileHigh         = 720., 400.
+	fileHeroWide, fileHeroHigh = 960., 520.
 )
 
-// page is the figure with its charts drawn for a wide and a narrow page.
-func (f *figure) page() pageFigure {
-	out := pageFigure{ID: f.id, Title: f.title, Short: f.title, Under: f.under, Hero: f.hero, Over: f.wide,
-		Notes: f.readings, CSV: scriptText(f.csv())}
-	for _, c := range f.charts {
-		wide, narrow := f.drawings(c)
-		out.Charts = append(out.Charts, pageChart{template.HTML(wide.SVG(false)), template.HTML(narrow.SVG(false))})
-		if !f.wide { // else the title names it
-			out.Legend = once(out.Legend, c.Series()...)
+// drawing is a chart for a wide page and for a narrow one.
+type drawing struct{ Wide, Narrow template.HTML }
+
+// Drawings are the figure's charts.
+func (f *figure) Drawings() (all []drawing) {
+	for _, c := range f.Charts {
+		wide, high, thin := panelWide, panelHigh, phoneHigh
+		switch {
+		case c.Groups != nil:
+			high, thin = c.BarsHeight(), c.BarsHeight()
+		case f.Hero:
+			wide, high, thin = heroWide, heroHigh, phoneHero
+		case f.Wide:
+			high, thin = overHigh, overHighThin
 		}
+		all = append(all, drawing{template.HTML(c.Draw(wide, high, false).SVG(false)),
+			template.HTML(c.Draw(phoneWide, thin, false).SVG(false))})
 	}
-	slices.SortFunc(out.Legend, func(a, b *chart.Series) int { return a.Index - b.Index })
-	return out
+	return all
 }
 
-// drawings are a chart for a wide and for a narrow page.
-func (f *figure) drawings(c *chart.Panel) (wide, narrow *chart.Drawing) {
-	switch {
-	case c.Groups != nil:
-		return c.Draw(panelWide, c.BarsHeight(), false), c.Draw(phoneWide, c.BarsHeight(), false)
-	case f.hero:
-		return c.Draw(heroWide, heroHigh, false), c.Draw(phoneWide, phoneHero, false)
-	case f.wide:
-		return c.Draw(panelWide, overHigh, false), c.Draw(phoneWide, overHighThin, false)
+// Legend are the series of the figure; of charts over time its title names it.
+func (f *figure) Legend() (all []*chart.Series) {
+	for _, c := range f.Charts {
+		if !f.Wide {
+			all = once(all, c.Series()...)
+		}
 	}
-	return c.Draw(panelWide, panelHigh, false), c.Draw(phoneWide, phoneHigh, false)
+	slices.SortFunc(all, func(a, b *chart.Series) int { return a.Index - b.Index })
+	return all
 }
 
 // file is a chart that stands alone: with its legend, and with what is the same
 // for all of it as the end of its title.
 func (f *figure) file(c *chart.Panel) *chart.Drawing {
-	width, height := float64(fileWide), float64(fileHigh)
+	width, height := fileWide, fileHigh
 	switch {
 	case c.Groups != nil:
 		height = c.BarsHeight() + c.LegendHeight(width)
-	case f.hero:
+	case f.Hero:
 		width, height = fileHeroWide, fileHeroHigh
-	case f.wide:
+	case f.Wide:
 		height = overHigh + 60
 	}
 	alone := *c
-	if f.under != "" && f.id != "prefix-cache" {
-		alone.Note = f.under
+	if f.Under != "" && f.ID != "prefix-cache" {
+		alone.Note = f.Under
 	}
 	d := alone.Draw(width, height, true)
 	d.Margin = 16
 	return d
 }
 
-// csv is what the figure's charts are drawn from, a line for each value.
-func (f *figure) csv() string {
+// CSV is what the figure's charts are drawn from, a line for each value.
+func (f *figure) CSV() string {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	write := func(c *chart.Panel, s *chart.Series, rest ...string) {
@@ -84,7 +88,7 @@ func (f *figure) csv() string {
 	}
 	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions",
 		"lowest", "highest", "verdict"})
-	for _, c := range f.charts {
+	for _, c := range f.Charts {
 		for _, l := range c.Lines {
 			if l.Series == nil {
 				continue // what is joined is there already

@@ -11,21 +11,22 @@ import (
 
 // figure is one or more charts that answer one question.
 type figure struct {
-	id       string // in file names and links: "online-concurrency"
-	title    string
-	under    string // what is the same for all of it: "3,200 tokens in, 800 out"
-	readings []string
-	hero     bool // one chart that deserves the whole width
-	wide     bool // charts of time: low and wide
-	charts   []*chart.Panel
-	leads    map[*chart.Panel][]lead // who is ahead along the charts that say it
+	ID     string // in file names and links: "online-concurrency"
+	Title  string
+	Under  string // what is the same for all of it: "3,200 tokens in, 800 out"
+	Notes  []string
+	First  bool // of this title in its section, so that the contents name it
+	Hero   bool // one chart that deserves the whole width
+	Wide   bool // charts of time: low and wide
+	Charts []*chart.Panel
+	leads  map[*chart.Panel][]lead // who is ahead along the charts that say it
 }
 
 // section are the figures of one benchmark, or of all of them.
 type section struct {
-	id, title string
-	figures   []*figure
-	left      []string // what is left out, and why
+	ID, Title string
+	Figures   []*figure
+	Left      []string // what is left out, and why
 }
 
 // across are the figures that are not of one benchmark, in order. One that has nothing
@@ -51,26 +52,28 @@ func sections(rows []results.Row, all *seriesOf, about About) (out []section, fo
 	if layout.automatic(AutomaticBenchmarks) {
 		out = append(out, benchmarks...)
 	}
-	more := section{id: "across", title: "Caches, tails, time"}
+	more := section{ID: "across", Title: "Caches, tails, time"}
 	for _, f := range across {
 		if !layout.automatic(f.kind) {
 			continue
 		}
 		figures, why := f.draw(cells, about)
-		more.figures = append(more.figures, figures...)
+		more.Figures = append(more.Figures, figures...)
 		if len(figures) == 0 {
-			more.left = append(more.left, why)
+			more.Left = append(more.Left, why)
 		}
 	}
-	if len(more.figures)+len(more.left) > 0 {
+	if len(more.Figures)+len(more.Left) > 0 {
 		out = append(out, more)
 	}
 	ids := unique{}
 	for i := range out {
-		out[i].id = strings.TrimPrefix(ids.name("section "+out[i].id), "section ")
-		for _, f := range out[i].figures {
-			f.id = ids.name(f.id)
-			for _, c := range f.charts {
+		out[i].ID = strings.TrimPrefix(ids.name("section "+out[i].ID), "section ")
+		var titles []string
+		for _, f := range out[i].Figures {
+			f.ID, f.First = ids.name(f.ID), !slices.Contains(titles, f.Title)
+			titles = append(titles, f.Title)
+			for _, c := range f.Charts {
 				c.Mark = c.Marked()
 			}
 		}
@@ -93,8 +96,8 @@ func (u unique) name(name string) string {
 
 // drawn is the figure without charts that have nothing to draw; false: none is left.
 func (f *figure) drawn() bool {
-	f.charts = slices.DeleteFunc(f.charts, (*chart.Panel).Empty)
-	return len(f.charts) > 0
+	f.Charts = slices.DeleteFunc(f.Charts, (*chart.Panel).Empty)
+	return len(f.Charts) > 0
 }
 
 // publishedOf are the published figures of each cell, by its id.
@@ -147,7 +150,7 @@ func (of publishedOf) dots(f *figure, s *sample, x slice, m metric) (dots []char
 			d := chart.Dot{X: s.at[x.along.name], Y: v, Low: v, High: v, N: 1}
 			d.Hover = hover(s, d, x.along.name, m) + "\npublished by " + p.Reference
 			dots = append(dots, d)
-			f.readings = once(f.readings, "Thin lines with crosses: published by "+p.Reference+".")
+			f.Notes = once(f.Notes, "Thin lines with crosses: published by "+p.Reference+".")
 		}
 	}
 	return dots

@@ -47,20 +47,20 @@ func files(dir string, rows []results.Row, about About, suffix string,
 	taken := unique{}
 	drawn, _ := sections(fresh(rows), newSeries(rows, about.Layout.Series), about)
 	for _, s := range drawn {
-		for _, fig := range s.figures {
-			for i, c := range fig.charts {
-				name := fig.id
-				if len(fig.charts) > 1 {
+		for _, fig := range s.Figures {
+			for i, c := range fig.Charts {
+				name := fig.ID
+				if len(fig.Charts) > 1 {
 					name += "-" + slug(c.Title)
 				}
 				d := fig.file(c)
 				if err := create(taken.name(name)+suffix, func(f *os.File) error { return write(d, f) }); err != nil {
-					return names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.id, err)
+					return names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.ID, err)
 				}
 			}
-			data := func(f *os.File) error { _, err := f.WriteString(fig.csv()); return err }
-			if err := create(fig.id+".csv", data); err != nil {
-				return names, fmt.Errorf("write the data of %s: %w", fig.id, err)
+			data := func(f *os.File) error { _, err := f.WriteString(fig.CSV()); return err }
+			if err := create(fig.ID+".csv", data); err != nil {
+				return names, fmt.Errorf("write the data of %s: %w", fig.ID, err)
 			}
 		}
 	}

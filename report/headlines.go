@@ -17,18 +17,8 @@ func kicker(rows []results.Row) string {
 	if len(rows) == 0 {
 		return "No results"
 	}
-	parts := []string{number.Count(len(rows), "cell")}
-	engines, gpus, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	first, last := time.Time{}, time.Time{}
-	for i := range rows {
-		r := &rows[i]
-		engines[r.Deployment.Engine] = true
-		if r.Deployment.GPUs != "" {
-			gpus[r.Deployment.GPUs] = true
-		}
-		if r.Deployment.Host != "" {
-			hosts[r.Deployment.Host] = true
-		}
+	var first, last time.Time
+	for _, r := range rows {
 		if first.IsZero() || !r.Started.IsZero() && r.Started.Before(first) {
 			first = r.Started
 		}
@@ -36,20 +26,19 @@ func kicker(rows []results.Row) string {
 			last = r.Finished
 		}
 	}
-	parts = append(parts, number.Count(len(engines), "engine"))
-	if len(gpus) > 1 {
-		parts = append(parts, number.Count(len(gpus), "kind")+" of GPU")
+	parts := []string{number.Count(len(rows), "cell"), number.Count(len(wordsOf(rows, "engine")), "engine")}
+	if n := len(wordsOf(rows, "gpus")); n > 1 {
+		parts = append(parts, number.Count(n, "kind")+" of GPU")
 	}
-	if len(hosts) > 0 {
-		parts = append(parts, number.Count(len(hosts), "host"))
+	if n := len(wordsOf(rows, "host")); n > 0 {
+		parts = append(parts, number.Count(n, "host"))
 	}
 	if !first.IsZero() && mark(&rows[0]) == "" {
-		from, to := first.UTC().Format("2 January 2006"), last.UTC().Format("2 January 2006")
-		if from == to || last.IsZero() {
-			parts = append(parts, from)
-		} else {
-			parts = append(parts, from+" to "+to)
+		dates := first.UTC().Format("2 January 2006")
+		if to := last.UTC().Format("2 January 2006"); to != dates && !last.IsZero() {
+			dates += " to " + to
 		}
+		parts = append(parts, dates)
 	}
 	return strings.Join(parts, " · ")
 }

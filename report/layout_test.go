@@ -18,8 +18,8 @@ func drawn(t *testing.T, l Layout) (charts, missing []string) {
 	if len(sections) != 1 {
 		t.Fatalf("%d sections, want the lab's own alone", len(sections))
 	}
-	for _, f := range sections[0].figures {
-		for _, c := range f.charts {
+	for _, f := range sections[0].Figures {
+		for _, c := range f.Charts {
 			var of []string
 			for _, x := range c.Lines {
 				of = append(of, x.Series.Label)
@@ -31,10 +31,10 @@ func drawn(t *testing.T, l Layout) (charts, missing []string) {
 				}
 				of = append(of, g.Label+": "+strings.Join(labels, " "))
 			}
-			charts = append(charts, strings.Join([]string{f.id, c.Title, f.under, strings.Join(of, "; ")}, " | "))
+			charts = append(charts, strings.Join([]string{f.ID, c.Title, f.Under, strings.Join(of, "; ")}, " | "))
 		}
 	}
-	return charts, sections[0].left
+	return charts, sections[0].Left
 }
 
 func TestLayoutCharts(t *testing.T) {

@@ -105,9 +105,9 @@ type findingCell struct {
 func findings(sections []section) (out []finding) {
 	for _, s := range sections {
 		found := map[string]bool{}
-		for _, f := range s.figures {
-			if x := f.finding(s); x.Rows != nil && !found[f.title] {
-				found[f.title] = true
+		for _, f := range s.Figures {
+			if x := f.finding(s); x.Rows != nil && !found[f.Title] {
+				found[f.Title] = true
 				out = append(out, x)
 			}
 		}
@@ -116,8 +116,8 @@ func findings(sections []section) (out []finding) {
 }
 
 func (f *figure) finding(of section) finding {
-	x := finding{Figure: of.title, Under: f.under}
-	for _, c := range f.charts {
+	x := finding{Figure: of.Title, Under: f.Under}
+	for _, c := range f.Charts {
 		leads := f.leads[c]
 		if leads == nil {
 			continue

@@ -35,18 +35,18 @@ func TestMarks(t *testing.T) {
 			}
 			found, _ := sections(rows, newSeries(rows, nil), About{})
 			for _, s := range found {
-				for _, f := range s.figures {
-					if data := f.csv(); !strings.Contains(data, ","+want+"\n") || want != "valid" && strings.Contains(data, ",valid\n") {
-						t.Errorf("%s: %s has the data\n%.300s", command, f.id, data)
+				for _, f := range s.Figures {
+					if data := f.CSV(); !strings.Contains(data, ","+want+"\n") || want != "valid" && strings.Contains(data, ",valid\n") {
+						t.Errorf("%s: %s has the data\n%.300s", command, f.ID, data)
 					}
-					for _, c := range f.charts {
+					for _, c := range f.Charts {
 						d := f.file(c)
 						if got := strings.Contains(d.SVG(true), "Rehearsal") || strings.Contains(d.SVG(true), "Imported"); got != (want != "valid") {
-							t.Errorf("%s: %s is marked: %t", command, f.id, got)
+							t.Errorf("%s: %s is marked: %t", command, f.ID, got)
 						}
 						for _, at := range heights.FindAllStringSubmatch(hovers.ReplaceAllString(d.SVG(false), ""), -1) {
 							if y, err := strconv.ParseFloat(at[1], 64); err != nil || y < -1 || y > d.Height+1 {
-								t.Fatalf("%s: %s %s: something is at %s of %.0f", command, f.id, c.Title, at[1], d.Height)
+								t.Fatalf("%s: %s %s: something is at %s of %.0f", command, f.ID, c.Title, at[1], d.Height)
 							}
 						}
 					}
@@ -73,8 +73,8 @@ func TestSuspects(t *testing.T) {
 	found, ahead := sections(rows, all, About{})
 	front := 0
 	for _, s := range found {
-		for _, f := range s.figures {
-			for _, c := range f.charts {
+		for _, f := range s.Figures {
+			for _, c := range f.Charts {
 				if len(c.Lines) > 0 && c.Lines[0].Front {
 					front += len(c.Lines[0].Dots)
 					for _, p := range c.Lines[0].Dots {

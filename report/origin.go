@@ -12,23 +12,18 @@ import (
 
 // origin says which labs and runs the cells come from.
 func origin(rows []results.Row) []string {
-	var labs, runs []string
-	for _, r := range rows {
-		if r.Run.Lab != "" {
-			labs = once(labs, r.Run.Lab)
-		}
-		runs = once(runs, r.RunID)
+	var parts []string
+	if labs := wordsOf(rows, "lab"); len(labs) > 0 {
+		parts = append(parts, "lab "+strings.Join(labs, ", "))
 	}
-	var words []string
-	if len(labs) > 0 {
-		words = append(words, "lab "+strings.Join(labs, ", "))
+	switch runs := wordsOf(rows, "run"); len(runs) {
+	case 0:
+	case 1:
+		parts = append(parts, "run "+runs[0])
+	default:
+		parts = append(parts, fmt.Sprintf("%d runs from %s to %s", len(runs), slices.Min(runs), slices.Max(runs)))
 	}
-	if len(runs) == 1 {
-		words = append(words, "run "+runs[0])
-	} else {
-		words = append(words, fmt.Sprintf("%d runs from %s to %s", len(runs), slices.Min(runs), slices.Max(runs)))
-	}
-	return words
+	return parts
 }
 
 // mark says of a cell that is not a measurement of ours what it is.

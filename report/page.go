@@ -1,15 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"embed"
+	_ "embed"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strings"
 
 	"hclbench/load"
@@ -18,8 +15,15 @@ import (
 	"hclbench/results"
 )
 
-//go:embed page
-var pageFiles embed.FS
+// The parts of the page.
+var (
+	//go:embed page/page.html
+	pageText string
+	//go:embed page/page.css
+	pageStyle string
+	//go:embed page/page.js
+	pageScript string
+)
 
 // About is what a report tells beside what is in its rows. The zero value is a
 // report about the rows alone.
@@ -39,15 +43,11 @@ type About struct {
 // HTML writes one page with everything in it: no part of it is anywhere else, and
 // no script of it asks for anything.
 func HTML(w io.Writer, rows []results.Row, about About) error {
-	t, err := template.ParseFS(pageFiles, "page/page.html")
+	t, err := template.New("page").Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	data, err := newPage(rows, about)
-	if err != nil {
-		return err
-	}
-	if err := t.Execute(w, data); err != nil {
+	if err := t.Execute(w, newPage(rows, about)); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
@@ -63,13 +63,13 @@ type page struct {
 	Chips                              template.HTML
 	Tiles                              []tile
 	Findings                           []finding
-	Sections                           []pageSection
+	Sections                           []section
 	References                         []pageReference
 	Spending, Hosts                    *pageTable // nil: there is nothing in it
 	Count                              string
-	Cells                              pageTable
+	Cells                              *pageTable
 	Rest                               [][]entry // those that Cells does not show at once
-	CSV                                template.JS
+	CSV                                string
 	Plan                               []pagePlan
 	Verdicts                           string
 	Doubts                             []pageDoubt
@@ -77,26 +77,9 @@ type page struct {
 	Engines                            []pageEngine
 }
 
-type pageSection struct {
-	ID, Title string
-	Figures   []pageFigure
-	Left      []string
-}
-
-type pageFigure struct {
-	ID, Title, Short, Under string
-	Hero, Over              bool
-	Legend                  []*chart.Series
-	Charts                  []pageChart
-	Notes                   []string
-	CSV                     template.JS
-}
-
-type pageChart struct{ Wide, Narrow template.HTML }
-
 type pageReference struct {
 	Title, Source string
-	Table         pageTable
+	Table         *pageTable
 }
 
 type pageDoubt struct {
@@ -105,22 +88,21 @@ type pageDoubt struct {
 	Cells       []string
 }
 
-func newPage(rows []results.Row, about About) (*page, error) {
-	all := newSeries(rows, about.Layout.Series)
-	current := fresh(rows)
-	figures, found := sections(current, all, about)
-	style, err := style()
-	if err != nil {
-		return nil, err
-	}
-	script, err := pageFiles.ReadFile("page/page.js")
-	if err != nil {
-		return nil, err
-	}
-	p := &page{Title: about.Title, Description: about.Description, Notes: about.Layout.Notes, Findings: found,
-		Style: style, Script: template.JS(script), StyleHash: policyHash(string(style)),
-		ScriptHash: policyHash(string(script))}
-	p.Kicker, p.Chips = kicker(rows), template.HTML(chart.Symbols(all.all))
+func newPage(rows []results.Row, about About) *page {
+	all, current, notes := newSeries(rows, about.Layout.Series), fresh(rows), newDoubts(rows)
+	sections, found := sections(current, all, about)
+	style := style()
+	var csv strings.Builder
+	_ = CSV(&csv, rows) // a builder takes whatever is written
+	p := &page{Title: about.Title, Description: about.Description, Kicker: kicker(rows), Notes: about.Layout.Notes,
+		Footer: strings.TrimSpace("Written by hcl " + about.Version),
+		Style:  template.CSS(style), StyleHash: policyHash(style),
+		Script: template.JS(pageScript), ScriptHash: policyHash(pageScript),
+		Chips: template.HTML(chart.Symbols(all.all)), Tiles: tiles(current, all), Findings: found, Sections: sections,
+		Count: number.Count(len(rows), "cell"), CSV: csv.String(),
+		Cells: cellSheet(rows, all, notes, about.Layout.Columns).page("cells", "grid"),
+		Plan:  plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),
+		HostChanges: hostChanges(rows), Engines: engines(rows)}
 	for i := range rows {
 		if m := mark(&rows[i]); m != "" {
 			p.Marks = once(p.Marks, sentence(m))
@@ -129,12 +111,9 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	for _, reason := range sharedReasons(rows) {
 		p.Marks = append(p.Marks, "All cells are suspect: "+reason)
 	}
-	p.Tiles = tiles(current, all)
-	p.Sections = pageSections(figures)
 	for _, of := range byReference(about.References) {
-		p.References = append(p.References, pageReference{
-			Title: of[0].Reference + ", benchmark " + of[0].Benchmark, Source: of[0].Source,
-			Table: *referenceSheet(of, shown(of)).page("", "grid")})
+		p.References = append(p.References, pageReference{of[0].Reference + ", benchmark " + of[0].Benchmark, of[0].Source,
+			referenceSheet(of, shown(of)).page("", "grid")})
 	}
 	if len(about.Spending) > 0 {
 		p.Spending = spendingSheet(about.Spending).page("", "plain")
@@ -142,39 +121,9 @@ func newPage(rows []results.Row, about About) (*page, error) {
 	if hosts := hostSheet(rows); hosts.rows > 0 {
 		p.Hosts = hosts.page("", "plain")
 	}
-	p.HostChanges = hostChanges(rows)
-	notes := newDoubts(rows)
-	p.Doubts = pageDoubts(notes, all)
-	p.Cells = *cellSheet(rows, all, notes, about.Layout.Columns).page("cells", "grid")
-	shown := min(len(rows), shownRows)
-	p.Cells.Rows, p.Rest = p.Cells.Rows[:shown], p.Cells.Rows[shown:]
-	p.Count = number.Count(len(rows), "cell")
-	var csv bytes.Buffer
-	if err := CSV(&csv, rows); err != nil {
-		return nil, err
-	}
-	p.CSV = scriptText(csv.String())
-	p.Plan = plans(rows, about.Planned)
-	p.Verdicts = verdictCounts(rows)
-	p.Engines = engines(rows)
-	p.Footer = strings.TrimSpace("Written by hcl " + about.Version)
-	return p, nil
-}
-
-// pageSections are the sections with their charts drawn.
-func pageSections(sections []section) (out []pageSection) {
-	for _, s := range sections {
-		x := pageSection{ID: "part-" + s.id, Title: s.title, Left: s.left}
-		for _, f := range s.figures {
-			drawn := f.page()
-			if slices.ContainsFunc(x.Figures, func(o pageFigure) bool { return o.Title == f.title }) {
-				drawn.Short = "" // the contents name the first of them
-			}
-			x.Figures = append(x.Figures, drawn)
-		}
-		out = append(out, x)
-	}
-	return out
+	first := min(len(rows), shownRows)
+	p.Cells.Rows, p.Rest = p.Cells.Rows[:first], p.Cells.Rows[first:]
+	return p
 }
 
 // pageDoubts are the doubts with the places of their cells.
@@ -198,27 +147,13 @@ func policyHash(text string) string {
 }
 
 // style is the page's, with the colours of the series in it.
-func style() (template.CSS, error) {
-	text, err := pageFiles.ReadFile("page/page.css")
-	if err != nil {
-		return "", err
-	}
-	variables := func(colours []string) string {
-		var b strings.Builder
+func style() string {
+	variables := func(colours []string) (text string) {
 		for i, c := range colours {
-			fmt.Fprintf(&b, "--s%d: %s; ", i, c)
+			text += fmt.Sprintf("--s%d: %s; ", i, c)
 		}
-		return b.String()
+		return text
 	}
-	return template.CSS(strings.NewReplacer("{{light}}", variables(chart.Palette()), "{{dark}}",
-		variables(chart.Night()), "{{font}}", chart.Sans).Replace(string(text))), nil
-}
-
-// scriptText is text as a string of JavaScript that cannot end its element.
-func scriptText(s string) template.JS {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string always can be marshalled
-	}
-	return template.JS(b)
+	return strings.NewReplacer("{{light}}", variables(chart.Palette()), "{{dark}}", variables(chart.Night()),
+		"{{font}}", chart.Sans).Replace(pageStyle)
 }

@@ -112,8 +112,8 @@ func prefixFigures(cells []*sample, _ About) ([]*figure, string) {
 	if len(pairs) == 0 {
 		return nil, "Prefix cache on and off: no engine was measured with and without shared prefixes under the same load."
 	}
-	f := &figure{id: "prefix-cache", title: "Prefix cache on and off",
-		under: "with shared prefixes in the series' colour, without them in grey, under the same load"}
+	f := &figure{ID: "prefix-cache", Title: "Prefix cache on and off",
+		Under: "with shared prefixes in the series' colour, without them in grey, under the same load"}
 	for _, m := range []metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL} {
 		c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit}}
 		for _, p := range pairs {
@@ -122,7 +122,7 @@ func prefixFigures(cells []*sample, _ About) ([]*figure, string) {
 			}
 		}
 		c.Seconds()
-		f.charts = append(f.charts, c)
+		f.Charts = append(f.Charts, c)
 	}
 	if !f.drawn() {
 		return nil, "Prefix cache on and off: the cells that could be compared have no figures in common."

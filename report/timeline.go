@@ -23,8 +23,8 @@ func timelines(cells []*sample, _ About) (figures []*figure, why string) {
 		return r.Summary.Series != nil && len(r.Summary.Series.InFlight) > 1 || r.Telemetry != nil
 	})
 	for _, s := range busy[:min(len(busy), maxTimelines)] {
-		f := &figure{id: "time-line-" + slug(s.series.Label), title: "Time line: " + s.series.Label,
-			under: strings.Trim(s.benchmark+", "+s.load(), ", "), wide: true, charts: overTime(s)}
+		f := &figure{ID: "time-line-" + slug(s.series.Label), Title: "Time line: " + s.series.Label,
+			Under: strings.Trim(s.benchmark+", "+s.load(), ", "), Wide: true, Charts: overTime(s)}
 		if f.drawn() {
 			figures = append(figures, f)
 		}

@@ -70,6 +70,16 @@ func wordOf(r *results.Row, name string) string {
 	return ""
 }
 
+// wordsOf are what rows have in a column of [textColumns], each once.
+func wordsOf(rows []results.Row, name string) (all []string) {
+	for i := range rows {
+		if word := wordOf(&rows[i], name); word != "" {
+			all = once(all, word)
+		}
+	}
+	return all
+}
+
 // numeric is a number as the value of a row.
 func numeric(of func(r *results.Row) (float64, bool)) field {
 	return func(r *results.Row) (any, bool) { return of(r) }
