@@ -1,9 +1,16 @@
 package hcl
 
 import (
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
 	"hclbench/engines"
+	"hclbench/origin"
 	"hclbench/provision"
 )
 
@@ -97,4 +104,206 @@ func readyBlock() *blockType {
 			arg("timeout", duration, func(r *engines.Ready, d time.Duration) { r.Timeout = d }),
 		},
 	}
+}
+
+const (
+	floatingImage = "%s may be another image tomorrow, and results would not be comparable. " +
+		"Name a version or a digest, such as %s:v1.2.3, or let `hcl lock` write down which one it is.%s"
+)
+
+// checkEngine holds an engine against what its kind knows.
+func checkEngine(b *block, e *engines.Engine) {
+	if urls := b.arg("urls"); urls.said() {
+		if url := b.arg("url"); url.said() {
+			b.errOnce(url.at, "Two addresses",
+				"The engine says url and urls. Put all of its servers into urls, and remove url.")
+			b.incomplete = true
+		} else if urls.fits() && e.URL == "" {
+			b.errOnce(urls.at, "Wrong value",
+				`"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
+			b.incomplete = true
+		}
+	}
+	if b.incomplete {
+		return
+	}
+	for _, f := range engines.Check(e) {
+		b.mistake(f)
+	}
+	for _, f := range engines.Doubts(e) { // what is inherited is told where it is said
+		if at, inherited := b.entry(f.Field, f.Key); inherited == "" {
+			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+		}
+	}
+	b.warnOfShownSecrets(e)
+	b.warnOfClearSecrets(e)
+	b.warnOfFlags(e)
+	ref, err := origin.ParseRef(e.Image)
+	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
+		at, inherited := b.where("image")
+		b.warn(at, "Image without a version", floatingImage, e.Image, ref.Name(), inherited)
+	}
+}
+
+// mistake reports what an engine's kind finds wrong.
+func (b *block) mistake(f engines.FieldError) {
+	at, inherited := b.entry(f.Field, f.Key)
+	switch own := b.said[f.Field]; {
+	case f.Key != "" && inherited != "": // told where it is said
+	case !own.said() && f.Field != "build":
+		b.missing(b.header, f.Field, "Missing argument", "%s", f.Detail)
+	default:
+		b.errOnce(at, "Wrong "+f.Field[strings.LastIndexByte(f.Field, '.')+1:], "%s%s", f.Detail, inherited)
+	}
+}
+
+const flagOfOther = "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s."
+
+// warnOfFlags is about flags that no version of the engine has and that look like one
+// of it, or like another engine's.
+func (b *block) warnOfFlags(e *engines.Engine) {
+	if e.Command != nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, f := range e.Flags {
+		if seen[f.Name] || engines.IsKnownFlag(e.Kind, f.Name) {
+			continue
+		}
+		seen[f.Name] = true
+		at, inherited := b.entry("flags", f.Name)
+		if inherited != "" {
+			continue
+		}
+		bare := strings.TrimPrefix(f.Name, "no-")
+		if other, here := engines.FlagElsewhere(e.Kind, f.Name); other != "" {
+			b.warnOnce(at, "Unknown flag", flagOfOther, e.Kind, f.Name, other, here)
+		} else if hint := didYouMean(bare, engines.KnownFlags(e.Kind), plainly); hint != "" && len(f.Name) > shortFlag {
+			b.warnOnce(at, "Unknown flag",
+				"hcl knows of no version of %q with the flag %s.%s", e.Kind, f.Name, hint)
+		}
+	}
+}
+
+// shortFlag is so short that another flag is always near.
+const shortFlag = 6
+
+const secretInList = "Everybody on host.%[2]s can read a sensitive value in %[1]s, by ps. Better give it in env.%[3]s"
+
+// warnOfShownSecrets is about secrets that an engine gets on its command line.
+func (b *block) warnOfShownSecrets(e *engines.Engine) {
+	name := ""
+	if slices.ContainsFunc(e.Command, provision.Text.IsSecret) {
+		name = "command"
+	}
+	secret := func(f engines.Flag) bool { return f.Value != nil && f.Value.IsSecret() }
+	if e.Command == nil && !engines.HidesFlags(e) && slices.ContainsFunc(e.Flags, secret) {
+		name = "flags"
+	}
+	if name == "" || e.Host == nil || !engines.Real(e) {
+		return
+	}
+	at, inherited := b.where(name)
+	b.warn(at, "Secret on a command line", secretInList, name, e.Host.Name, inherited)
+}
+
+var (
+	// secretName is the name of something that is kept from others.
+	secretName = regexp.MustCompile(
+		`(?i)^(hf[_-]token|.*[_-](api[_-]?key|token|secret|password)|api[_-]?key|authorization|password|secret)$`)
+	// secretForm is how well-known tokens begin.
+	secretForm = regexp.MustCompile(`^(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA|Bearer )[A-Za-z0-9._-]{6,}`)
+)
+
+// secretInClear reports whether a value that is shown is one that hardly should be.
+func secretInClear(name string, value provision.Text) bool {
+	clear := value.Reveal()
+	named := len(clear) > 7 && secretName.MatchString(name) && !strings.HasPrefix(clear, "/")
+	return !value.IsSecret() && (named || secretForm.MatchString(clear))
+}
+
+const clearSecret = "The value of %s looks like a secret, and shows in plans and results. Write %s = sensitive(env(%q))."
+
+// warnOfClearSecrets is about tokens and keys that are written down as any other text.
+func (b *block) warnOfClearSecrets(e *engines.Engine) {
+	warn := func(argument, key string) {
+		at, inherited := b.entry(argument, key)
+		if inherited != "" {
+			return
+		}
+		hidden := at
+		if item, _ := b.item(argument, key); item != nil {
+			at, hidden = item.KeyExpr.Range(), item.ValueExpr.Range()
+		}
+		b.hidden = append(b.hidden, hidden)
+		variable := strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+		b.warnOnce(at, "Secret in clear", clearSecret, key, key, variable)
+	}
+	for _, v := range e.Env {
+		if secretInClear(v.Name, v.Value) {
+			warn("env", v.Name)
+		}
+	}
+	for _, f := range e.Flags {
+		if f.Value != nil && secretInClear(f.Name, *f.Value) {
+			warn("flags", f.Name)
+		}
+	}
+}
+
+// where is the place of a setting, or of the block where it is not said. What is
+// inherited is shown at the block that inherits it: elsewhere it is right.
+func (b *block) where(name string) (at hcl.Range, note string) {
+	x := b.said[name] // the engine's kind may name what no argument is
+	if !x.said() {
+		return b.header, ""
+	}
+	own := x.body == b.body
+	for _, n := range b.body.Blocks {
+		own = own || x.body == n.Body
+	}
+	if own {
+		return x.at, ""
+	}
+	bare := name[strings.LastIndexByte(name, '.')+1:]
+	return b.header, "\n\nWhat it says of " + bare + " is inherited from " + pos(x.at) + "."
+}
+
+// entry is where, of one key of an object and its value. Note is not empty as well where
+// the object stands in this block and the key comes from what it inherits.
+func (b *block) entry(name, key string) (at hcl.Range, note string) {
+	at, note = b.where(name)
+	if key == "" || note != "" {
+		return at, note
+	}
+	item, found := b.item(name, key)
+	switch {
+	case !found:
+		return at, ""
+	case item == nil:
+		return b.header, "\n\nWhat it says of " + key + " is inherited."
+	}
+	return hcl.RangeBetween(item.KeyExpr.Range(), item.ValueExpr.Range()), ""
+}
+
+// item is where a block's own object says a key; nil: it does not. False: the object is
+// not written there as one.
+func (b *block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
+	a, own := b.body.Attributes[name]
+	if !own {
+		return nil, false
+	}
+	object, ok := a.Expr.(*hclsyntax.ObjectConsExpr)
+	if !ok {
+		return nil, false
+	}
+	for n, item := range object.Items {
+		if len(item.KeyExpr.Variables()) > 0 {
+			return nil, false
+		}
+		if written, ok := writtenKey(item); ok && written == key {
+			return &object.Items[n], true
+		}
+	}
+	return nil, true
 }

@@ -1,8 +1,13 @@
 package hcl
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
+	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
 )
@@ -61,4 +66,127 @@ func sloBlock() *blockType {
 		name: "slo",
 		free: bound,
 	}
+}
+
+// What hardly anybody means.
+const (
+	shortTimeout = 100 * time.Millisecond // of a request: no answer of a model comes as fast
+	longCell     = 7 * 24 * time.Hour     // of one cell
+	longPrompt   = 1 << 20                // tokens; few models take more
+	hotTest      = 2.0                    // temperature; what the OpenAI API allows at most
+)
+
+const (
+	pacedByTrace = "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
+	pacedOffline = "An offline benchmark has all requests at once and no server, so %s has no effect."
+	fewRequests  = "The concurrency is never reached. Write at least as many requests; several times as many is usual."
+)
+
+// warnOfPacing is about arguments of load blocks that have no effect here.
+func warnOfPacing(b *block, d *draft) {
+	w := d.Workload
+	traced := w.Dataset.Kind == load.Trace
+	idle, why := []string(nil), pacedByTrace
+	switch {
+	case d.Offline:
+		idle = []string{"concurrency", "rate", "burstiness", "ramp", "stages", "stream", "endpoint", "from"}
+		why = pacedOffline
+	case traced && b.arg("dataset").said():
+		idle = []string{"rate", "burstiness", "ramp", "stages"}
+	}
+	for _, name := range idle {
+		if x := b.arg("load." + name); x.said() {
+			b.warn(x.at, "No effect", why, name)
+		}
+	}
+	paced := b.arg("load.rate").said() || b.arg("load.stages").said() || d.Offline || traced
+	if x := b.arg("load.burstiness"); x.said() && !paced {
+		b.warn(x.at, "No effect",
+			"burstiness shapes the times between arrivals, and without a rate there are none.")
+	}
+	if x := b.arg("requests"); x.fits() && w.Requests < w.Concurrency && !d.Offline {
+		b.add(SeverityWarning, x.at, "Fewer requests than concurrency", fold(fewRequests),
+			fmt.Sprintf("requests is %d", w.Requests), fmt.Sprintf("concurrency is %d", w.Concurrency))
+	}
+}
+
+// checkRules holds a load against the rules that it has wherever it is written; what
+// is missing has been reported.
+func checkRules(b *block, w load.Workload) bool {
+	good := true
+	for _, p := range w.Problems() {
+		if at, said := placeOf(b, p.Field); said {
+			b.errOnce(at, "Wrong load", "%s.", title(p.Text))
+			good = false
+		}
+	}
+	if good {
+		warnOfPace(b, w)
+	}
+	return good
+}
+
+// placeOf is where a benchmark says something; of its data set, where it names it. A
+// data set that needs another endpoint needs one to be said.
+func placeOf(b *block, field string) (hcl.Range, bool) {
+	names := []string{"load." + field, field}
+	if field == "endpoint" || field == "dataset.tokenizer" {
+		names = []string{"load.endpoint", "dataset"}
+	} else if strings.HasPrefix(field, "dataset.") {
+		names = []string{"dataset"}
+	}
+	for _, name := range names {
+		if x := b.said[name]; x.said() {
+			return x.at, true
+		}
+	}
+	return hcl.Range{}, false
+}
+
+const (
+	sglangsOwn    = "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q."
+	veryLongInput = "A prompt of %d tokens and an answer of %d make %d, which few models take. Say the limit in the flags of %s."
+)
+
+// warnOfPace is about times and rates that hardly anybody means.
+func warnOfPace(b *block, w load.Workload) {
+	if x, limit := b.arg("load.timeout"), time.Duration(w.Timeout); x.fits() && limit < shortTimeout {
+		b.warn(x.at, "Short timeout",
+			"Requests that take longer than %s fail, and nearly every answer of a model does.", limit)
+	}
+	if w.Rate == load.Inf || w.Rate <= 0 {
+		return
+	}
+	at, rate := b.arg("load.rate").at, float64(w.Rate)
+	if expected := rate * time.Duration(w.Duration).Seconds(); w.Duration > 0 && expected < 1 {
+		b.warn(at, "Hardly any request",
+			"At %v requests a second and for %s there are %.2g requests to be expected.", rate, w.Duration, expected)
+	}
+	if seconds := float64(w.Requests) / rate; seconds > longCell.Seconds() {
+		b.warn(at, "Endless load",
+			"At %v requests a second, %d requests take more than %.0f days.", rate, w.Requests, longCell.Hours()/24)
+	}
+}
+
+// checkSent holds what a load sends against what the engine serves.
+func checkSent(b *block, c Cell) bool {
+	e, w := c.Engine, c.Workload
+	x := b.arg("load.endpoint")
+	if x.said() && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
+		b.errOnce(x.at, "No such endpoint", sglangsOwn, e.Address(), e.Kind, load.Completions, load.Chat)
+		return false
+	}
+	if x := b.arg("load.temperature"); x.said() && w.Temperature > hotTest {
+		b.warn(x.at, "High temperature",
+			"At %v the next token is nearly any token, and the OpenAI API takes at most %v.", w.Temperature, hotTest)
+	}
+	input, output := w.Longest()
+	if _, _, said := engines.MaxContext(e); !said && input+output > longPrompt && e.Kind != engines.Sim {
+		x := b.arg("load.output_tokens")
+		if !x.said() || output < input {
+			x = b.arg("dataset")
+		}
+		b.warn(x.at, "Very long context", veryLongInput, input, output, input+output, e.Address())
+	}
+	return true
 }
