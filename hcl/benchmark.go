@@ -52,10 +52,8 @@ func benchmarkBlock() *blockType {
 // cell reads a benchmark in one cell; false, with problems reported, when something in
 // it is wrong.
 func (x *expansion) cell(c *cell) (Cell, bool) {
-	b := &block{reader: x.reader, typ: x.typ, body: x.block.Body, header: x.block.DefRange(), cell: c, said: settings{}}
-	b.evaluate(b.body, b.typ, "", false)
 	d := draft{Benchmark: x.out, Cell: Cell{Workload: load.Workload{IgnoreEOS: true, Endpoint: load.Completions}}}
-	b.become(&d)
+	b := x.read(x.block, x.typ, &d, c)
 	for _, name := range c.axes {
 		v := axisValue(c.values[name])
 		d.Axes = append(d.Axes, Axis{name, v})

@@ -57,11 +57,7 @@ func (s *scope) expandEach(d *declared) []*declared {
 		return d.members
 	}
 	d.expanded = true
-	keys, values, good := s.eachEntries(d)
-	for i, key := range keys {
-		d.members = append(d.members, d.member(key, cty.StringVal(key), values[i]))
-	}
-	if !good {
+	if !s.makeMembers(d) {
 		d.wrong = true
 		d.members = []*declared{d.member("?", cty.UnknownVal(cty.String), cty.DynamicVal)}
 	}
@@ -76,14 +72,8 @@ func (d *declared) member(key string, keyValue, value cty.Value) *declared {
 	}
 }
 
-const (
-	tooManyInstances = "for_each has %d entries; at most %d are made. It is probably longer than was meant."
-	keyNoText        = "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }."
-	invalidKey       = "%s cannot be a key: keys are part of names, and are made of letters, digits and _ . : / @ + = , -"
-)
-
-// eachEntries evaluates for_each.
-func (s *scope) eachEntries(d *declared) (keys []string, values []cty.Value, good bool) {
+// makeMembers evaluates for_each.
+func (s *scope) makeMembers(d *declared) (good bool) {
 	expr := d.body.Attributes["for_each"].Expr
 	at := expr.Range()
 	var v cty.Value
@@ -92,35 +82,35 @@ func (s *scope) eachEntries(d *declared) (keys []string, values []cty.Value, goo
 	case v.IsMarked():
 		s.err(at, "Sensitive value would show",
 			"The keys of for_each, and their number, show in plans and results. Only values in it can be sensitive.")
-		return nil, nil, false
 	case !v.IsKnown():
 		s.noteUnknown(at)
-		return nil, nil, false
 	case v.IsNull() || !v.CanIterateElements():
 		s.err(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, describe(v))
-		return nil, nil, false
 	case v.LengthInt() > maxInstances:
-		s.err(at, "Too many instances", tooManyInstances, v.LengthInt(), maxInstances)
-		return nil, nil, false
+		s.err(at, "Too many instances", "for_each has %d entries; at most %d are made. "+
+			"It is probably longer than was meant.", v.LengthInt(), maxInstances)
+	default:
+		good = true
 	}
-	good = true
+	if !good {
+		return false
+	}
 	seen := map[string]bool{}
 	for it := v.ElementIterator(); it.Next(); {
 		k, value := it.Element()
-		at := at
 		if isList(v) {
-			k, at = value, elementRange(expr, len(keys))
+			k, at = value, elementRange(expr, len(d.members))
 		}
-		key, ok := s.instanceKey(k, seen, at)
+		key, ok := s.instanceKey(d, k, seen, at)
 		good = good && ok
 		seen[key] = true
-		keys, values = append(keys, key), append(values, value)
+		d.members = append(d.members, d.member(key, cty.StringVal(key), value))
 	}
-	return keys, values, good
+	return good
 }
 
 // instanceKey is the key that an entry of for_each has. It reports one that cannot be.
-func (s *scope) instanceKey(k cty.Value, before map[string]bool, at hcl.Range) (key string, good bool) {
+func (s *scope) instanceKey(d *declared, k cty.Value, before map[string]bool, at hcl.Range) (key string, good bool) {
 	text := false
 	if k.IsKnown() {
 		key, text = asString(k)
@@ -132,9 +122,11 @@ func (s *scope) instanceKey(k cty.Value, before map[string]bool, at hcl.Range) (
 	case !k.IsKnown():
 		s.noteUnknown(at)
 	case !text:
-		s.err(at, "Wrong value", keyNoText, len(before)+1, describe(k))
+		s.err(at, "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
+			len(d.members)+1, describe(k))
 	case !instanceKey.MatchString(key):
-		s.err(at, "Invalid key", invalidKey, describe(k))
+		s.err(at, "Invalid key", "%s cannot be a key: keys are part of names, "+
+			"and are made of letters, digits and _ . : / @ + = , -", describe(k))
 	case before[key]:
 		s.err(at, "Key given twice",
 			"for_each has the key %s more than once. Remove one, or write a map, { KEY = … }.", describe(k))
@@ -143,8 +135,6 @@ func (s *scope) instanceKey(k cty.Value, before map[string]bool, at hcl.Range) (
 	}
 	return key, good
 }
-
-const noForEach = "each.key and each.value are for %s blocks that have for_each, and not for for_each itself."
 
 // eachValue is what each stands for in the block that is being evaluated.
 func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
@@ -156,7 +146,8 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 				may = append(may, t.name)
 			}
 		}
-		s.err(at, "No for_each here", noForEach, inWords(may, "and"))
+		s.err(at, "No for_each here",
+			"each.key and each.value are for %s blocks that have for_each, and not for for_each itself.", inWords(may, "and"))
 		return cty.DynamicVal, false
 	}
 	if len(t) > 1 {
@@ -201,16 +192,9 @@ func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 		return true
 	}
 	key, ok := stepName(t[n])
-	members := s.expandEach(d)
-	if !ok || d.wrong {
+	keys := mapped(s.expandEach(d), func(m *declared) string { return m.key })
+	if !ok || d.wrong || slices.Contains(keys, key) {
 		return true
-	}
-	var keys []string
-	for _, m := range members {
-		if m.key == key {
-			return true
-		}
-		keys = append(keys, m.key)
 	}
 	at := t[n].SourceRange()
 	_, bare := t[n].(hcl.TraverseAttr)
@@ -276,8 +260,6 @@ func (s *scope) splatGroups(body *hclsyntax.Body) {
 	})
 }
 
-const nameOfTwo = "%s and %s would both be named %q in results, labels and containers. Rename one."
-
 // checkNames finds instances whose name is that of another block: all["a"] is
 // all-a in results, labels and containers.
 func (s *scope) checkNames() {
@@ -286,14 +268,11 @@ func (s *scope) checkNames() {
 		if !d.typ.takesForEach() {
 			continue
 		}
-		all := s.all(d)
-		if d.wrong {
-			continue
-		}
-		for _, m := range all {
+		for _, m := range s.all(d) {
 			name := d.typ.name + "." + m.kind + "." + m.fullName()
 			if other, ok := taken[name]; ok {
-				s.errOnce(d.header, "Name given twice", nameOfTwo, other.address, m.address, m.fullName())
+				s.errOnce(d.header, "Name given twice", "%s and %s would both be named %q in results, labels and containers. "+
+					"Rename one.", other.address, m.address, m.fullName())
 			}
 			taken[name] = m
 		}

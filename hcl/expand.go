@@ -29,14 +29,12 @@ type expansion struct {
 	left     int                       // how many of them are excluded
 }
 
-const everyCellOut = "The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing. Exclude fewer."
-
 // benchmark expands a benchmark block into its cells.
 func (r *reader) benchmark(written *hclsyntax.Block, t *blockType) Benchmark {
 	out := Benchmark{
 		Name: written.Labels[0], Repeat: 1, Percentiles: load.DefaultPercentiles(), Pos: pos(written.DefRange()),
 	}
-	b := &block{reader: r, typ: t, body: written.Body, header: written.DefRange(), said: settings{}}
+	b := r.block(written, t, nil)
 	b.evaluate(b.body, t, "", true)
 	b.bind(t, "", &draft{Benchmark: &out})
 	x := &expansion{
@@ -46,7 +44,9 @@ func (r *reader) benchmark(written *hclsyntax.Block, t *blockType) Benchmark {
 	out.References = x.references()
 	x.expand()
 	if x.left > 0 && x.left == x.count && len(out.Cells) == 0 {
-		r.warn(x.excludes[0].DefRange(), "Every cell is excluded", everyCellOut, x.count, out.Name)
+		r.warn(x.excludes[0].DefRange(), "Every cell is excluded",
+			"The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing. Exclude fewer.",
+			x.count, out.Name)
 	}
 	if r.settled() {
 		x.warnOfExcludes()
@@ -101,10 +101,8 @@ func (x *expansion) add(c *cell, from *hclsyntax.Block) {
 func (x *expansion) excluded(c *cell) bool {
 	t, _ := x.typ.nested("exclude")
 	for _, e := range x.excludes {
-		b := &block{reader: x.reader, typ: t.typ, body: e.Body, header: e.DefRange(), cell: c, said: settings{}}
-		b.evaluate(b.body, b.typ, "", false)
-		var out exclusion
-		if b.bind(b.typ, "", &out); out.when {
+		var out bool
+		if x.read(e, t.typ, &out, c); out {
 			x.held[e] = true
 			return true
 		}
@@ -112,7 +110,7 @@ func (x *expansion) excluded(c *cell) bool {
 	return false
 }
 
-// multiply adds each cell of a table, in declared order.
+// multiply adds each cell of a table.
 func (x *expansion) multiply(t table) {
 	base := &cell{benchmark: x.out.Name, values: map[string]cty.Value{}, partial: true}
 	if !x.nameAxes(t, base) {
@@ -182,13 +180,11 @@ func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
 // nameAxes sets the axes of a table's cells. It reports what keeps it from having
 // cells at all.
 func (x *expansion) nameAxes(t table, c *cell) bool {
-	good := true
+	good := len(t.factors) > 0
 	at := map[string]hcl.Range{}
 	for _, f := range t.factors {
 		if f.zip != nil && len(f.attrs) == 0 {
-			x.absent(f.zip.DefRange(), "Empty zip",
-				"Each argument of a zip block is an axis, and this one has none. Write two such as concurrency = [1, 4].")
-			good = false
+			good = x.empty(f.zip, "an axis", "two such as concurrency = [1, 4]")
 		}
 		for _, a := range f.attrs {
 			if first, twice := at[a.Name]; twice {
@@ -201,40 +197,40 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 		}
 	}
 	if len(t.factors) == 0 {
-		x.absent(t.block.DefRange(), "Empty matrix",
-			"Each argument of a matrix block is an axis, and this one has none. Write concurrency = [1, 4, 16].")
-		good = false
+		x.empty(t.block, "an axis", "concurrency = [1, 4, 16]")
 	}
 	return good
 }
 
-const unevenZip = "The axes of a zip block have as many values each: %s. To multiply axes, put them into a matrix block."
+// empty reports a block without the axes that it is for.
+func (x *expansion) empty(b *hclsyntax.Block, each, write string) (good bool) {
+	x.absent(b.DefRange(), "Empty "+b.Type,
+		"Each argument of %s block is %s, and this one has none. Write %s.", withArticle(b.Type), each, write)
+	return false
+}
 
 // rows are the values that a factor's axes take, one after the other.
 func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
-	lists := make([][]cty.Value, len(f.attrs))
-	unknown := false
-	for i, a := range f.attrs {
-		lists[i] = x.axisValues(a, f.zip != nil, c)
-		unknown = unknown || len(lists[i]) == 1 && !lists[i][0].IsKnown()
+	var lists [][]cty.Value
+	var have []string
+	unknown, uneven := false, false
+	for _, a := range f.attrs {
+		list := x.axisValues(a, f.zip != nil, c)
+		lists, have = append(lists, list), append(have, fmt.Sprintf("%s has %d", a.Name, len(list)))
+		unknown = unknown || len(list) == 1 && !list[0].IsKnown()
+		uneven = uneven || len(list) != len(lists[0])
 	}
-	n := len(lists[0])
-	uneven := func(list []cty.Value) bool { return len(list) != n }
-	if f.zip != nil && !unknown && slices.ContainsFunc(lists, uneven) {
-		var have []string
-		for i, a := range f.attrs {
-			have = append(have, fmt.Sprintf("%s has %d", a.Name, len(lists[i])))
-		}
-		x.errOnce(f.zip.DefRange(), "Axes of different length", unevenZip, inWords(have, "and"))
-		unknown = true
+	if uneven && !unknown {
+		x.errOnce(f.zip.DefRange(), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
+			"To multiply axes, put them into a matrix block.", inWords(have, "and"))
 	}
-	if unknown && f.zip != nil {
+	if f.zip != nil && (unknown || uneven) {
 		return [][]cty.Value{slices.Repeat([]cty.Value{cty.DynamicVal}, len(lists))}
 	}
-	rows := make([][]cty.Value, n)
+	rows := make([][]cty.Value, len(lists[0]))
 	for r := range rows {
-		for i := range lists {
-			rows[r] = append(rows[r], lists[i][r])
+		for _, list := range lists {
+			rows[r] = append(rows[r], list[r])
 		}
 	}
 	return rows
@@ -249,24 +245,12 @@ func (x *expansion) included(b *hclsyntax.Block) *cell {
 		axes: mapped(attrs, func(a *hclsyntax.Attribute) string { return a.Name }),
 	}
 	if len(attrs) == 0 {
-		x.absent(b.DefRange(), "Empty include",
-			"Each argument of an include block is the value of an axis, and this one has none. Write concurrency = 4.")
+		x.empty(b, "the value of an axis", "concurrency = 4")
 		return nil
 	}
 	for _, a := range attrs {
 		c.object = cty.ObjectVal(c.values)
-		v := x.eval(a.Expr, c)
-		if !identifier.form.MatchString(a.Name) {
-			x.err(a.NameRange, "Invalid name", notAnAxis, a.Name)
-			v = cty.DynamicVal
-		}
-		c.values[a.Name] = x.axisPoint(a.Name, v, a.Expr.Range(), func() string {
-			hint := ""
-			if isList(v) {
-				hint = " An include block is one cell: write one for each, or a matrix block."
-			}
-			return fmt.Sprintf(notOnePoint, a.Name, describe(v), hint)
-		})
+		c.values[a.Name] = x.axisPoint(a, 0, x.eval(a.Expr, c))
 	}
 	c.partial = false
 	x.settle(c)
@@ -274,78 +258,75 @@ func (x *expansion) included(b *hclsyntax.Block) *cell {
 }
 
 const (
-	notAnAxis   = "%q cannot be the name of an axis. It is made of letters, digits, - and _, and begins with a letter."
-	notOnePoint = "An axis value names the cell: a number, a text, true, false, an engine or other block. %q is %s.%s"
-	notAPoint   = "Axis values name cells: numbers, texts, true, false, engines or other blocks. Value %d of %q is %s.%s"
-	secretAxis  = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
-	valueTwice  = "The axis %q has %s more than once, and a cell is measured once. To measure it again, write repeat = …."
-	severalOf   = " %[1]s has for_each, so it is several: write values(%[1]s), and join lists by concat(…)."
-	allOf       = " For all instances of %[2]s, write %[1]s = values(%[2]s)."
+	notAPoint  = "Axis values name cells: numbers, texts, true, false, engines or other blocks. %s is %s.%s"
+	secretAxis = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
+	severalOf  = " %[1]s has for_each, so it is several: write values(%[1]s), and join lists by concat(…)."
 )
 
-// axisPoint is a value of an axis. One that is wrong is reported, and stands as an
-// unknown one, so that the rest of the benchmark is still checked.
-func (x *expansion) axisPoint(axis string, v cty.Value, at hcl.Range, unfit func() string) cty.Value {
+// axisPoint is the n-th value of an axis; 0: its only one. One that is wrong is reported,
+// and stands as an unknown one, so that the rest of the benchmark is still checked.
+func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Value {
+	at := elementRange(a.Expr, n-1)
 	switch {
 	case v.IsMarked():
-		x.err(at, "Sensitive value would show", secretAxis, axis)
-		return cty.DynamicVal
+		x.err(at, "Sensitive value would show", secretAxis, a.Name)
 	case !v.IsKnown():
 		x.noteUnknown(at)
 	case axisValue(v) == nil:
-		x.err(at, "Wrong value", "%s", unfit())
-		return cty.DynamicVal
+		what, hint := quote(a.Name), ""
+		if n > 0 {
+			what = fmt.Sprintf("Value %d of %q", n, a.Name)
+		} else if isList(v) {
+			hint = " An include block is one cell: write one for each, or a matrix block."
+		}
+		if g := groupOf(v); g != nil && n > 0 {
+			hint = fmt.Sprintf(severalOf, g.address)
+		}
+		x.err(at, "Wrong value", notAPoint, what, describe(v), hint)
+	default:
+		return v
 	}
-	return v
+	return cty.DynamicVal
 }
 
 // axisValues evaluates an axis.
 func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []cty.Value {
-	unknown := []cty.Value{cty.DynamicVal}
-	if !identifier.form.MatchString(a.Name) {
-		x.err(a.NameRange, "Invalid name", notAnAxis, a.Name)
-		return unknown
-	}
-	at := a.Expr.Range()
-	list := x.eval(a.Expr, c)
+	at, list := a.Expr.Range(), x.eval(a.Expr, c)
 	switch {
 	case list.IsMarked():
 		x.err(at, "Sensitive value would show", secretAxis, a.Name)
-		return unknown
 	case !list.IsKnown():
 		x.noteUnknown(at)
-		return unknown
 	case !isList(list):
 		hint := ""
 		if axisValue(list) != nil {
 			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, describe(list))
 		} else if g := groupOf(list); g != nil {
-			hint = fmt.Sprintf(allOf, a.Name, g.address)
+			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.address)
 		}
 		x.err(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axis.want, describe(list), hint)
-		return unknown
 	case list.LengthInt() == 0:
 		x.err(at, "Empty axis",
 			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
-		return unknown
+	default:
+		return x.points(a, zipped, list)
 	}
-	var values []cty.Value
+	return []cty.Value{cty.DynamicVal}
+}
+
+// points are the values of an axis. In a zip, other axes tell the cells of equal ones apart.
+func (x *expansion) points(a *hclsyntax.Attribute, zipped bool, list cty.Value) (values []cty.Value) {
 	seen := map[string]bool{}
 	n := 0
-	for it := list.ElementIterator(); it.Next(); n++ {
+	for it := list.ElementIterator(); it.Next(); {
 		_, v := it.Element()
-		at := elementRange(a.Expr, n)
-		v = x.axisPoint(a.Name, v, at, func() string {
-			hint := ""
-			if g := groupOf(v); g != nil {
-				hint = fmt.Sprintf(severalOf, g.address)
-			}
-			return fmt.Sprintf(notAPoint, n+1, a.Name, describe(v), hint)
-		})
-		if v.IsKnown() && !zipped { // in a zip, other axes tell the cells apart
+		n++
+		v = x.axisPoint(a, n, v)
+		if v.IsKnown() && !zipped {
 			key := axisKey(v)
 			if seen[key] {
-				x.warn(at, "Value given twice", valueTwice, a.Name, describe(v))
+				x.warn(elementRange(a.Expr, n-1), "Value given twice", "The axis %q has %s more than once, "+
+					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, describe(v))
 				continue
 			}
 			seen[key] = true

@@ -280,11 +280,7 @@ func number(least, most float64) of[float64] {
 
 // reference is a block of the named type, which becomes an N.
 func reference[N any](block, example string) of[*N] {
-	article := "a "
-	if strings.HasPrefix(block, "e") {
-		article = "an "
-	}
-	want := article + block + " of this lab, such as " + example
+	want := withArticle(block) + " of this lab, such as " + example
 	return of[*N]{kind{noun: block, want: want, refers: block, convert: func(v cty.Value) (any, error) {
 		if d := referred(v, block); d != nil {
 			return d, nil

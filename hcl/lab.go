@@ -75,11 +75,11 @@ func (r *reader) readLab() Lab {
 	for _, b := range r.blocks["lab"] {
 		lab.Name = b.Labels[0]
 		t := r.typeOf("lab")
-		r.read(b, t, &lab)
+		r.read(b, t, &lab, nil)
 		for _, n := range b.Body.Blocks {
 			if inner, ok := t.nested(n.Type); ok {
 				notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
-				r.read(n, inner.typ, &notice)
+				r.read(n, inner.typ, &notice, nil)
 				lab.Notices = append(lab.Notices, notice)
 			}
 		}

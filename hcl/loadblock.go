@@ -79,7 +79,6 @@ const (
 const (
 	pacedByTrace = "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
 	pacedOffline = "An offline benchmark has all requests at once and no server, so %s has no effect."
-	fewRequests  = "The concurrency is never reached. Write at least as many requests; several times as many is usual."
 )
 
 // warnOfPacing is about arguments of load blocks that have no effect here.
@@ -105,7 +104,8 @@ func warnOfPacing(b *block, d *draft) {
 			"burstiness shapes the times between arrivals, and without a rate there are none.")
 	}
 	if x := b.arg("requests"); x.fits() && w.Requests < w.Concurrency && !d.Offline {
-		b.add(SeverityWarning, x.at, "Fewer requests than concurrency", fold(fewRequests),
+		b.add(SeverityWarning, x.at, "Fewer requests than concurrency",
+			"The concurrency is never reached. Write at least as many requests; several times as many is usual.",
 			fmt.Sprintf("requests is %d", w.Requests), fmt.Sprintf("concurrency is %d", w.Concurrency))
 	}
 }

@@ -12,35 +12,23 @@ import (
 )
 
 func matrixBlock() *blockType {
-	return &blockType{
-		name:   "matrix",
-		free:   &argument{kind: axis},
-		blocks: []nested{{typ: zipBlock(), many: true}},
-	}
+	return &blockType{name: "matrix", free: freeAxis(axis), blocks: []nested{{typ: zipBlock(), many: true}}}
 }
 
-func zipBlock() *blockType {
-	return &blockType{
-		name: "zip",
-		free: &argument{kind: axis},
-	}
-}
+func zipBlock() *blockType { return &blockType{name: "zip", free: freeAxis(axis)} }
 
-func includeBlock() *blockType {
-	return &blockType{
-		name: "include",
-		free: &argument{kind: axisPoint},
-	}
-}
+func includeBlock() *blockType { return &blockType{name: "include", free: freeAxis(axisPoint)} }
 
-// exclusion is what an exclude block says of a cell.
-type exclusion struct{ when bool }
+// freeAxis is an axis whose values are of a kind.
+func freeAxis(k kind) *argument {
+	return &argument{kind: k, named: identifier.form.MatchString, hint: "An axis has a name of " + identifier.rule}
+}
 
 func excludeBlock() *blockType {
 	return &blockType{
 		name: "exclude",
 		args: []argument{
-			arg("when", truth, func(x *exclusion, on bool) { x.when = on }).
+			arg("when", truth, func(out *bool, on bool) { *out = on }).
 				must("True for the cells that are left out, in terms of `matrix.*`."),
 		},
 	}
@@ -122,7 +110,7 @@ func mentionsMatrix(expr hclsyntax.Expression) bool {
 
 // elementRange is the range of one element where the list is written out.
 func elementRange(expr hclsyntax.Expression, i int) hcl.Range {
-	if list, ok := expr.(*hclsyntax.TupleConsExpr); ok && i < len(list.Exprs) {
+	if list, ok := expr.(*hclsyntax.TupleConsExpr); ok && i >= 0 && i < len(list.Exprs) {
 		return list.Exprs[i].Range()
 	}
 	return expr.Range()

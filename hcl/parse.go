@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -11,8 +12,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-const openText = `This text has no closing quote in its line. Close it; for a text of several lines, write \n, or <<EOT.`
-
 // parse parses one file; what could be parsed of a broken one is still checked.
 func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 	p.files[name] = text
@@ -20,7 +19,8 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 	p.broken = p.broken || diags.HasErrors()
 	if at, open := openQuote(diags, text); open {
 		p.syntax[pos(at)] = true
-		p.add(SeverityError, at, "Text without an end", fold(openText))
+		p.add(SeverityError, at, "Text without an end",
+			`This text has no closing quote in its line. Close it; for a text of several lines, write \n, or <<EOT.`)
 		diags = nil
 	}
 	for _, d := range diags {
@@ -59,7 +59,7 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 const maxExponent = 1100
 
 func checkNumber(n *hclsyntax.LiteralValueExpr) hcl.Diagnostics {
-	if n.Val.Type() != cty.Number || !n.Val.IsKnown() || n.Val.IsNull() {
+	if n.Val.Type() != cty.Number {
 		return nil
 	}
 	if exp := n.Val.AsBigFloat().MantExp(nil); exp <= maxExponent && exp >= -maxExponent {
@@ -74,10 +74,8 @@ func checkNumber(n *hclsyntax.LiteralValueExpr) hcl.Diagnostics {
 // openQuote is where the first mistake of a text is a quote that its line does not
 // close. Everything behind it is then inside out.
 func openQuote(diags hcl.Diagnostics, text []byte) (hcl.Range, bool) {
-	if len(diags) == 0 || diags[0].Subject == nil {
-		return hcl.Range{}, false
-	}
-	if s := diags[0].Summary; s != "Invalid multi-line string" && s != "Unterminated template string" {
+	quotes := []string{"Invalid multi-line string", "Unterminated template string"}
+	if len(diags) == 0 || diags[0].Subject == nil || !slices.Contains(quotes, diags[0].Summary) {
 		return hcl.Range{}, false
 	}
 	at := *diags[0].Subject
@@ -93,8 +91,6 @@ func openQuote(diags hcl.Diagnostics, text []byte) (hcl.Range, bool) {
 	return at, true
 }
 
-const keyTwice = "The object has the key %q at %s already, and only one value would count. Remove or rename one."
-
 // checkKeys finds a key that an object has twice: HCL keeps the last, in silence.
 func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
 	first := map[string]hcl.Range{}
@@ -104,7 +100,8 @@ func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
 			continue
 		}
 		if at, twice := first[key]; twice {
-			p.err(item.KeyExpr.Range(), "Key given twice", keyTwice, key, pos(at))
+			p.err(item.KeyExpr.Range(), "Key given twice",
+				"The object has the key %q at %s already, and only one value would count. Remove or rename one.", key, pos(at))
 			continue
 		}
 		first[key] = item.KeyExpr.Range()
@@ -113,10 +110,7 @@ func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
 
 // writtenKey is the key of an object's item, where the text shows it.
 func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
-	if len(item.KeyExpr.Variables()) > 0 {
-		return "", false
-	}
-	v, diags := item.KeyExpr.Value(nil)
+	v, diags := item.KeyExpr.Value(nil) // no reference has a value here
 	if diags.HasErrors() || !v.IsKnown() {
 		return "", false
 	}
@@ -141,47 +135,33 @@ func Format(name string, text []byte) ([]byte, *Problems) {
 	if p.HasErrors() {
 		return nil, p
 	}
-	out := settle(text)
-	if end := bytes.TrimRight(out, " \t\r\n"); len(end) == 0 {
-		out = nil
-	} else {
-		out = settle(append(end, lineEnd(text)...))
+	out := bytes.TrimRight(settle(text), " \t\r\n")
+	if len(out) == 0 {
+		return nil, p
 	}
-	return out, p
-}
-
-// lineEnd is how a text ends its lines: as it ends the first.
-func lineEnd(text []byte) string {
 	if first, _, _ := bytes.Cut(text, []byte("\n")); bytes.HasSuffix(first, []byte("\r")) {
-		return "\r\n"
+		out = append(out, '\r')
 	}
-	return "\n"
+	return settle(append(out, '\n')), p
 }
 
 // invalid finds the first byte that is not UTF-8.
 func invalid(name string, text []byte) (hcl.Range, bool) {
-	at := hcl.Range{Filename: name, Start: hcl.InitialPos}
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRune(text[i:])
-		if r == utf8.RuneError && n == 1 {
-			at.Start.Byte = i
-			at.End = hcl.Pos{Line: at.Start.Line, Column: at.Start.Column + 1, Byte: i + 1}
-			return at, true
+	for i, r := range string(text) {
+		if _, n := utf8.DecodeRune(text[i:]); r != utf8.RuneError || n > 1 {
+			continue
 		}
-		if i += n; r == '\n' {
-			at.Start.Line, at.Start.Column = at.Start.Line+1, 1
-		} else {
-			at.Start.Column++
-		}
+		line := text[bytes.LastIndexByte(text[:i], '\n')+1 : i]
+		at := hcl.Pos{Line: 1 + bytes.Count(text[:i], []byte("\n")), Column: 1 + utf8.RuneCount(line), Byte: i}
+		return hcl.Range{Filename: name, Start: at, End: hcl.Pos{Line: at.Line, Column: at.Column + 1, Byte: i + 1}}, true
 	}
-	return at, false
+	return hcl.Range{}, false
 }
 
 // settle formats until nothing changes any more: what one pass aligns can move
 // what another line is aligned with.
 func settle(text []byte) []byte {
-	const enough = 8
-	for range enough {
+	for range 8 { // always enough
 		next := hclwrite.Format(text)
 		if bytes.Equal(next, text) {
 			break

@@ -34,8 +34,7 @@ func (p *Problems) Write(w io.Writer, width int, color bool) error {
 		}
 		p.write(&b, x, width, color)
 	}
-	_, err := w.Write(b.Bytes())
-	if err != nil {
+	if _, err := w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("write problems: %w", err)
 	}
 	return nil
@@ -74,10 +73,7 @@ func (p *Problems) write(b *bytes.Buffer, x Problem, width int, color bool) {
 		b.WriteByte('\n')
 	}
 	for _, line := range wrap(x.Detail, width-2) {
-		if line != "" {
-			b.WriteString("  " + line)
-		}
-		b.WriteByte('\n')
+		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
 	}
 }
 
@@ -89,12 +85,9 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 		return "", "", "", false
 	}
 	from := bytes.LastIndexByte(text[:x.Start.Byte], '\n') + 1
-	to := len(text)
-	if i := bytes.IndexByte(text[x.Start.Byte:], '\n'); i >= 0 {
-		to = x.Start.Byte + i
-	}
-	end := min(max(x.End.Byte, x.Start.Byte), to)
-	tail := ""
+	rest, _, _ := bytes.Cut(text[x.Start.Byte:], []byte("\n"))
+	to := x.Start.Byte + len(rest)
+	end, tail := min(x.End.Byte, to), ""
 	for _, h := range p.hidden {
 		if h.Filename != x.File || h.Start.Byte >= to || h.End.Byte <= from {
 			continue
@@ -124,10 +117,7 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 // cutTo shortens s to about width columns.
 func cutTo(s string, width int) string {
 	r := []rune(s)
-	if len(r) > max(width-1, 1) {
-		r = r[:max(width-1, 1)]
-	}
-	return string(r) + "…"
+	return string(r[:min(len(r), max(width-1, 1))]) + "…"
 }
 
 // printable shows tabs as four columns and control characters as nothing that a
@@ -146,21 +136,20 @@ func blank(s string) string { return strings.Repeat(" ", uniseg.StringWidth(s)) 
 // wrap breaks text into lines; what is indented stays as it is.
 func wrap(text string, width int) []string {
 	var out []string
-	for _, line := range strings.Split(text, "\n") {
-		if strings.HasPrefix(line, " ") || line == "" {
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.Fields(line)
+		if strings.HasPrefix(line, " ") || len(words) == 0 {
 			out = append(out, line)
 			continue
 		}
-		current := ""
-		for _, word := range strings.Fields(line) {
-			if current != "" && uniseg.StringWidth(current)+1+uniseg.StringWidth(word) > width {
+		current := words[0]
+		for _, word := range words[1:] {
+			if uniseg.StringWidth(current)+1+uniseg.StringWidth(word) > width {
 				out = append(out, current)
-				current = ""
+				current = word
+			} else {
+				current += " " + word
 			}
-			if current != "" {
-				current += " "
-			}
-			current += word
 		}
 		out = append(out, current)
 	}

@@ -43,7 +43,7 @@ type Problem struct {
 type Problems struct {
 	labText
 	list []Problem
-	seen map[problemKey]bool
+	seen map[[4]string]bool // summary, detail, file and byte of what was said
 	// broken: a file does not parse, so what seems to be missing may stand in the
 	// part that was lost, and is not reported.
 	broken bool
@@ -54,15 +54,10 @@ type Problems struct {
 	each     *declared // the instance of for_each that is being read; nil: none
 }
 
-type problemKey struct {
-	summary, detail, file string
-	start                 int
-}
-
 func newProblems() *Problems {
 	return &Problems{
 		labText:  labText{files: map[string][]byte{}, outside: map[string]bool{}},
-		seen:     map[problemKey]bool{},
+		seen:     map[[4]string]bool{},
 		syntax:   map[string]bool{},
 		misspelt: map[hcl.Range]map[string]bool{},
 	}
@@ -89,22 +84,20 @@ func (p *Problems) Count() (errors, warnings int) {
 // List returns the problems, ordered by file and position.
 func (p *Problems) List() []Problem { return slices.Clone(p.list) }
 
-// err keeps a mistake. The detail may be broken into lines as [fold] joins them.
 func (p *Problems) err(at hcl.Range, summary, format string, args ...any) {
-	if p.broken && p.syntax[pos(at)] {
-		return // half of a line means nothing
+	if !p.broken || !p.syntax[pos(at)] { // half of a line means nothing
+		p.add(SeverityError, at, summary, fmt.Sprintf(format, args...))
 	}
-	p.add(SeverityError, at, summary, fold(fmt.Sprintf(format, args...)))
 }
 
 func (p *Problems) warn(at hcl.Range, summary, format string, args ...any) {
-	p.add(SeverityWarning, at, summary, fold(fmt.Sprintf(format, args...)))
+	p.add(SeverityWarning, at, summary, fmt.Sprintf(format, args...))
 }
 
 // errOnce is err for what may be wrong in one cell after the other, each time in
 // other words: only the first is kept.
 func (p *Problems) errOnce(at hcl.Range, summary, format string, args ...any) {
-	if !p.first(at, summary) {
+	if !p.first(at, summary, "") {
 		return
 	}
 	before := len(p.list)
@@ -114,21 +107,19 @@ func (p *Problems) errOnce(at hcl.Range, summary, format string, args ...any) {
 	}
 }
 
-// warnOnce is errOnce for warnings.
 func (p *Problems) warnOnce(at hcl.Range, summary, format string, args ...any) {
-	if p.first(at, summary) {
+	if p.first(at, summary, "") {
 		p.warn(at, summary, format, args...)
 	}
 }
 
-// first reports whether nothing of this summary was found at this place before.
-func (p *Problems) first(at hcl.Range, summary string) bool {
-	key := problemKey{summary: summary, file: at.Filename, start: at.Start.Byte}
-	if p.seen[key] {
-		return false
-	}
+// first reports whether this was not said of this place before; without a detail,
+// whether errOnce and others that ask so did not.
+func (p *Problems) first(at hcl.Range, summary, detail string) bool {
+	key := [...]string{summary, detail, at.Filename, fmt.Sprint(at.Start.Byte)}
+	before := p.seen[key]
 	p.seen[key] = true
-	return true
+	return !before
 }
 
 // absent reports that something is not there, which cannot be known when a part
@@ -139,7 +130,7 @@ func (p *Problems) absent(at hcl.Range, summary, format string, args ...any) {
 	}
 }
 
-// missing is absent for something that a block needs under a name.
+// missing is absent for what a block needs under a name.
 func (p *Problems) missing(block hcl.Range, name, summary, format string, args ...any) {
 	if !p.misspelt[block][name] {
 		p.absent(block, summary, format, args...)
@@ -153,19 +144,16 @@ func (p *Problems) settled() bool { return !p.broken && !p.HasErrors() }
 // add keeps a problem unless the same one was found at the same place before:
 // an expression in a matrix is evaluated once per cell.
 func (p *Problems) add(severity string, at hcl.Range, summary, detail string, values ...string) {
+	if !p.first(at, summary, detail) {
+		return
+	}
 	if at.End.Byte < at.Start.Byte {
 		at.End = at.Start // the parser of an unclosed call does not say where it ends
 	}
-	x := Problem{
+	p.list = append(p.list, Problem{
 		Severity: severity, Summary: summary, Detail: detail, Values: values, File: at.Filename,
 		Start: Position(at.Start), End: Position(at.End),
-	}
-	key := problemKey{x.Summary, x.Detail, x.File, x.Start.Byte}
-	if p.seen[key] {
-		return
-	}
-	p.seen[key] = true
-	p.list = append(p.list, x)
+	})
 }
 
 // finish puts the problems in order, and names the block around each.
@@ -185,20 +173,15 @@ func (p *Problems) finish() {
 	}
 }
 
-const hiddenMistake = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
-
 // report turns the HCL library's diagnostics into problems.
 func (p *Problems) report(diags hcl.Diagnostics) {
 	for _, d := range diags {
-		severity := SeverityError
+		severity, at := SeverityError, hcl.Range{}
 		if d.Severity == hcl.DiagWarning {
 			severity = SeverityWarning
 		}
-		at := hcl.Range{}
-		if d.Subject != nil {
-			at = *d.Subject
-		} else if d.Context != nil {
-			at = *d.Context
+		if where := cmp.Or(d.Subject, d.Context); where != nil {
+			at = *where
 		}
 		summary, detail := d.Summary, d.Detail
 		call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d)
@@ -210,12 +193,12 @@ func (p *Problems) report(diags hcl.Diagnostics) {
 			if marked(d.EvalContext) && secretsInvolved(d) {
 				// The library and the functions quote what they were given, and what they
 				// computed from it.
-				detail = fold(hiddenMistake)
+				detail = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
 			} else {
-				values = explain(d.Expression.Variables(), d.EvalContext)
+				values = p.explainAll(d.Expression.Variables(), d.EvalContext)
 			}
 		}
-		if p.first(at, summary) { // in other cells it would say the same of other values
+		if p.first(at, summary, "") { // in other cells it would say the same of other values
 			p.add(severity, at, summary, detail, values...)
 		}
 	}

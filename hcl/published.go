@@ -43,7 +43,7 @@ func (x *expansion) references() []Reference {
 			continue
 		}
 		r := Reference{Name: b.Labels[0], Pos: pos(b.DefRange())}
-		said := x.read(b, outer.typ, &r).said
+		said := x.read(b, outer.typ, &r, nil).said
 		if r.Rows == nil {
 			continue
 		}

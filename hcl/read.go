@@ -52,9 +52,13 @@ type block struct {
 	incomplete bool // something in it is wrong or unknown
 }
 
-// read evaluates a block outside of any cell and lays it into a noun.
-func (r *reader) read(b *hclsyntax.Block, t *blockType, noun any) *block {
-	x := &block{reader: r, typ: t, body: b.Body, header: b.DefRange(), said: settings{}}
+func (r *reader) block(b *hclsyntax.Block, t *blockType, c *cell) *block {
+	return &block{reader: r, typ: t, body: b.Body, header: b.DefRange(), cell: c, said: settings{}}
+}
+
+// read evaluates a block in a cell, or outside of any (nil), and lays it into a noun.
+func (r *reader) read(b *hclsyntax.Block, t *blockType, noun any, c *cell) *block {
+	x := r.block(b, t, c)
 	x.evaluate(x.body, t, "", false)
 	x.become(noun)
 	return x
@@ -104,8 +108,6 @@ func (b *block) whole(but ...string) bool {
 	return true
 }
 
-const otherKind = "%s is not of kind %q, whose flags differ. Share what they have in common through locals."
-
 // inherit begins with what another block of the kind says.
 func (b *block) inherit(a *hclsyntax.Attribute) {
 	v := b.eval(a.Expr, b.cell)
@@ -118,7 +120,8 @@ func (b *block) inherit(a *hclsyntax.Attribute) {
 	case parent == nil:
 		b.incomplete = true
 	case parent.kind != b.of.kind:
-		b.err(a.Expr.Range(), "Wrong value", otherKind, parent.address, b.of.kind)
+		b.err(a.Expr.Range(), "Wrong value", "%s is not of kind %q, whose flags differ. "+
+			"Share what they have in common through locals.", parent.address, b.of.kind)
 		b.incomplete = true
 	default:
 		from := b.instance(parent, b.cell)
@@ -140,39 +143,36 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 			b.err(a.Expr.Range(), "No matrix here",
 				"%q holds for all cells of a benchmark, so it cannot depend on matrix.*. Write two benchmarks.", a.Name)
 		default:
-			b.evaluateArgument(body, t, arg, a, prefix+a.Name)
+			b.evaluateArgument(setting{body: body}, t, arg, a.Expr, prefix+a.Name)
 		}
 	}
-	seen := map[string]bool{} // a second block is reported
-	for _, n := range body.Blocks {
-		inner, ok := t.nested(n.Type)
-		name := prefix + n.Type
-		if !ok || inner.part == nil || shared || seen[name] {
+	for _, n := range t.blocks {
+		found := blocksOf(body, n.typ.name)
+		if n.part == nil || shared || len(found) == 0 {
 			continue
 		}
-		seen[name] = true
-		b.said[name] = setting{value: isThere{}, at: n.DefRange(), body: n.Body}
-		b.evaluate(n.Body, inner.typ, name+".", false)
+		first, name := found[0], prefix+n.typ.name // a second one is reported
+		b.said[name] = setting{value: isThere{}, at: first.DefRange(), body: first.Body}
+		b.evaluate(first.Body, n.typ, name+".", false)
 	}
 }
 
-func (b *block) evaluateArgument(body *hclsyntax.Body, t *blockType, arg argument, a *hclsyntax.Attribute, name string) {
-	expr := a.Expr
-	at := expr.Range()
-	raw := b.eval(expr, b.cell)
-	if raw.IsKnown() && raw.IsNull() {
+func (b *block) evaluateArgument(x setting, t *blockType, arg argument, expr hclsyntax.Expression, name string) {
+	x.raw, x.at = b.eval(expr, b.cell), expr.Range()
+	switch null := x.raw.IsKnown() && x.raw.IsNull(); {
+	case null && !arg.required:
 		delete(b.said, name)
-		if arg.required {
-			b.err(at, "Missing argument", "%s needs the argument %q, and here it is null: %s.",
-				title(t.title()), arg.name, arg.kind.want)
-			b.said[name] = setting{raw: raw, at: at, body: body}
-		}
 		return
+	case null:
+		b.err(x.at, "Missing argument", "%s needs the argument %q, and here it is null: %s.",
+			title(t.title()), arg.name, arg.kind.want)
+	default:
+		if arg.kind.merges && b.said[name].said() {
+			x.raw = overlay(b.said[name].raw, x.raw)
+		}
+		x.value = b.convert(arg, x.raw, expr, b.cell)
 	}
-	if inherited, ok := b.said[name]; ok && arg.kind.merges {
-		raw = overlay(inherited.raw, raw)
-	}
-	b.said[name] = setting{raw: raw, value: b.convert(arg, raw, expr, b.cell), at: at, body: body}
+	b.said[name] = x
 }
 
 // become lays what is said into the noun, and checks the whole.
@@ -238,16 +238,12 @@ func overlay(under, over cty.Value) cty.Value {
 	merged := map[string]cty.Value{}
 	maps.Copy(merged, under.AsValueMap())
 	for name, v := range over.AsValueMap() {
-		if isNull(v) {
+		if merged[name] = v; isNull(v) {
 			delete(merged, name)
-			continue
 		}
-		merged[name] = v
 	}
 	return cty.ObjectVal(merged)
 }
-
-const secretShown = "%q comes from a sensitive value, and would show. Only env, flags, config and command can be sensitive."
 
 // convert turns a value into what the argument's kind makes of it; nil, with a
 // problem reported, when it does not fit, and nil when it is unknown.
@@ -265,7 +261,8 @@ func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c
 		}
 		return nil
 	case shown && !a.kind.secret:
-		r.err(at, "Sensitive value would show", secretShown, a.name)
+		r.err(at, "Sensitive value would show",
+			"%q comes from a sensitive value, and would show. Only env, flags, config and command can be sensitive.", a.name)
 		return nil
 	case raw.IsMarked() && a.kind.merges:
 		r.err(at, "Sensitive value would show",

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,7 +68,7 @@ func (s *scope) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 	}
 	good := true
 	vars := make(map[string]cty.Value, 1) // most expressions in a cell refer to matrix.* only
-	var found map[string]*declared
+	found := map[string]*declared{}
 	for _, t := range r.all {
 		ok := true
 		switch root := t.RootName(); root {
@@ -76,9 +77,6 @@ func (s *scope) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 		case eachRoot:
 			vars[root], ok = s.eachValue(t)
 		default:
-			if found == nil {
-				found = map[string]*declared{}
-			}
 			ok = s.find(t, found)
 		}
 		good = good && ok
@@ -86,12 +84,7 @@ func (s *scope) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 	if !good {
 		return nil, false
 	}
-	var values tree
-	for _, t := range r.all {
-		if root := t.RootName(); root != matrixRoot && root != eachRoot {
-			values.at(root) // there is something, if only an empty object
-		}
-	}
+	values := tree{}
 	for _, address := range slices.Sorted(maps.Keys(found)) {
 		d := found[address]
 		root, _, _ := strings.Cut(address, ".")
@@ -99,10 +92,10 @@ func (s *scope) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 		if d.kind != "" {
 			at = at.at(d.kind)
 		}
-		at.at(d.name).value = s.value(d, c)
+		at[d.name] = s.value(d, c)
 	}
-	for root, v := range values.below {
-		vars[root] = v.object()
+	for root := range values {
+		vars[root] = values.at(root).object()
 	}
 	return vars, true
 }
@@ -123,29 +116,23 @@ func (s *scope) find(t hcl.Traversal, found map[string]*declared) bool {
 	return good
 }
 
-// tree is an object of objects while it grows.
-type tree struct {
-	below map[string]*tree
-	value cty.Value // of a leaf
+// tree is an object of objects while it grows: of trees and values.
+type tree map[string]any
+
+func (t tree) at(name string) tree {
+	if t[name] == nil {
+		t[name] = tree{}
+	}
+	return t[name].(tree)
 }
 
-func (t *tree) at(name string) *tree {
-	if t.below == nil {
-		t.below = map[string]*tree{}
-	}
-	if t.below[name] == nil {
-		t.below[name] = &tree{}
-	}
-	return t.below[name]
-}
-
-func (t *tree) object() cty.Value {
-	if t.value != cty.NilVal {
-		return t.value
-	}
-	values := make(map[string]cty.Value, len(t.below))
-	for name, b := range t.below {
-		values[name] = b.object()
+func (t tree) object() cty.Value {
+	values := make(map[string]cty.Value, len(t))
+	for name, x := range t {
+		if below, ok := x.(tree); ok {
+			x = below.object()
+		}
+		values[name] = x.(cty.Value)
 	}
 	return cty.ObjectVal(values)
 }
@@ -153,8 +140,7 @@ func (t *tree) object() cty.Value {
 // known reports a reference that names nothing.
 func (s *scope) known(t hcl.Traversal) bool {
 	root, at := t.RootName(), t.SourceRange()
-	n := s.referenceLength(root)
-	if n == 0 {
+	if s.referenceLength(root) == 0 {
 		hint := didYouMean(root, s.roots(), nil)
 		if len(t) == 1 {
 			s.err(at, "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
@@ -167,17 +153,9 @@ func (s *scope) known(t hcl.Traversal) bool {
 	if targets := s.targets(t); len(targets) > 0 {
 		return s.knownAttribute(t, targets)
 	}
-	wanted := []string{root}
-	for _, step := range t[1:min(len(t), n)] {
-		if name, ok := stepName(step); ok {
-			wanted = append(wanted, name)
-		}
-	}
-	block := root
-	if words := map[string]string{"var": "variable", "local": "local value"}; words[root] != "" {
-		block = words[root]
-	}
-	address, known := strings.Join(wanted, "."), s.under(root)
+	block := cmp.Or(map[string]string{"var": "variable", "local": "local value"}[root], root)
+	address, _ := s.addressOf(t)
+	known := mapped(s.below(root), func(d *declared) string { return d.address })
 	hint := didYouMean(address, known, plainly)
 	switch {
 	case hint != "":
@@ -193,29 +171,23 @@ func (s *scope) known(t hcl.Traversal) bool {
 // knownAttribute reports a reference to an argument that the block's type does
 // not have.
 func (s *scope) knownAttribute(t hcl.Traversal, targets []*declared) bool {
-	n := s.referenceLength(t.RootName())
-	d := targets[0]
+	d, n := targets[0], s.referenceLength(t.RootName())
 	if len(targets) != 1 || d.typ.make == nil {
-		return true
-	}
-	if d.isGroup() {
-		n++ // the key
-	}
-	if len(t) <= n {
-		return true
-	}
-	attr, ok := t[n].(hcl.TraverseAttr)
-	if !ok {
 		return true
 	}
 	names := append(d.typ.argumentNames(true), "name")
 	if d.isGroup() {
 		names = append(names, "key")
+		n++
 	}
 	if d.typ.ownKinds() {
 		names = append(names, "kind")
 	}
-	if slices.Contains(names, attr.Name) {
+	if len(t) <= n {
+		return true
+	}
+	attr, ok := t[n].(hcl.TraverseAttr)
+	if !ok || slices.Contains(names, attr.Name) {
 		return true
 	}
 	s.err(attr.SrcRange, "Unknown attribute", "%s has no attribute %q.%s",
@@ -223,13 +195,7 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 	return false
 }
 
-const (
-	circleInGroup = "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. Put what they share into locals."
-	circle        = "These refer to each other in a circle, so none of them has a value:\n\n    %s"
-)
-
-// enter reports a circle: a reference to something that is being evaluated just
-// now.
+// enter reports a circle: a reference to what is being evaluated just now.
 func (s *scope) enter(d *declared, at hcl.Range) bool {
 	if s.top() != d {
 		d.used = true
@@ -238,15 +204,14 @@ func (s *scope) enter(d *declared, at hcl.Range) bool {
 	if i < 0 {
 		return true
 	}
-	var names []string
-	for _, on := range s.stack[i:] {
-		names = append(names, on.address)
-	}
+	names := mapped(s.stack[i:], func(on *declared) string { return on.address })
 	switch {
 	case len(names) > 1:
-		s.err(at, "Circular reference", circle, strings.Join(append(names, d.address), " → "))
+		s.err(at, "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
+			strings.Join(append(names, d.address), " → "))
 	case s.stack[i].parent != nil:
-		s.err(at, "Circular reference", circleInGroup, d.address)
+		s.err(at, "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
+			"Put what they share into locals.", d.address)
 	default:
 		s.err(at, "Circular reference", "%s refers to itself, so it has no value.", d.address)
 	}
@@ -282,45 +247,25 @@ func (s *scope) explain(expr hclsyntax.Expression, c *cell) []string {
 	if !good {
 		return nil
 	}
-	return explain(r.all, &hcl.EvalContext{Variables: vars})
+	return s.explainAll(r.all, &hcl.EvalContext{Variables: vars})
 }
 
-func explain(all []hcl.Traversal, ctx *hcl.EvalContext) []string {
+func (p *Problems) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []string {
 	const most = 4
 	var out []string
-	seen := map[string]bool{}
 	for _, t := range all {
-		name := traversalText(t)
-		if seen[name] || len(out) == most {
-			continue
-		}
-		seen[name] = true
 		v, diags := t.TraverseAbs(ctx)
-		if diags.HasErrors() || !v.IsKnown() {
+		if diags.HasErrors() || !v.IsKnown() || len(out) == most {
 			continue
 		}
 		plain, _ := v.Unmark()
 		if plain.IsNull() || plain.Type().IsPrimitiveType() || referred(v, "") != nil && t.RootName() == matrixRoot {
-			out = append(out, name+" is "+describe(v))
+			at := t.SourceRange()
+			said := string(at.SliceBytes(p.files[at.Filename])) + " is " + describe(v)
+			if !slices.Contains(out, said) {
+				out = append(out, said)
+			}
 		}
 	}
 	return out
-}
-
-// traversalText is a reference as it is written.
-func traversalText(t hcl.Traversal) string {
-	var b strings.Builder
-	for i, step := range t {
-		switch s := step.(type) {
-		case hcl.TraverseRoot:
-			b.WriteString(s.Name)
-		case hcl.TraverseAttr:
-			b.WriteString("." + s.Name)
-		case hcl.TraverseIndex:
-			fmt.Fprintf(&b, "[%s]", describe(s.Key))
-		default:
-			fmt.Fprintf(&b, "[%d]", i)
-		}
-	}
-	return b.String()
 }

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -45,12 +46,8 @@ type declared struct {
 }
 
 func newDeclared(b *hclsyntax.Block, t *blockType) *declared {
-	root := t.root
-	if root == "" {
-		root = t.name
-	}
 	d := &declared{typ: t, name: b.Labels[len(b.Labels)-1], body: b.Body, header: b.DefRange()}
-	d.address = root + "." + strings.Join(b.Labels, ".")
+	d.address = cmp.Or(t.root, t.name) + "." + strings.Join(b.Labels, ".")
 	if t.ownKinds() {
 		d.kind = b.Labels[0]
 	}
@@ -94,30 +91,39 @@ func (g *register) referenceLength(root string) int {
 	return 0
 }
 
-// targets are the declared things that a reference names; all of a type or kind
-// when it names only that.
-func (g *register) targets(t hcl.Traversal) []*declared {
-	prefix := t.RootName()
-	n := g.referenceLength(prefix)
-	if n == 0 {
-		return nil
-	}
-	for _, step := range t[1:min(len(t), n)] {
+// addressOf is the address that a reference names; not whole where it names a type or
+// a kind.
+func (g *register) addressOf(t hcl.Traversal) (address string, whole bool) {
+	parts := []string{t.RootName()}
+	n := g.referenceLength(parts[0])
+	for _, step := range t[1:max(1, min(len(t), n))] {
 		name, ok := stepName(step)
 		if !ok {
 			break
 		}
-		prefix += "." + name
+		parts = append(parts, name)
 	}
-	if d, ok := g.declared[prefix]; ok {
+	return strings.Join(parts, "."), len(parts) >= n
+}
+
+// targets are the declared things that a reference names; all of a type or kind
+// when it names only that.
+func (g *register) targets(t hcl.Traversal) []*declared {
+	address, whole := g.addressOf(t)
+	if d, ok := g.declared[address]; ok {
 		return []*declared{d}
 	}
-	if strings.Count(prefix, ".")+1 >= n {
+	if whole {
 		return nil
 	}
+	return g.below(address)
+}
+
+// below is what is declared under a root, or under a kind.
+func (g *register) below(address string) []*declared {
 	var all []*declared
 	for _, d := range g.order {
-		if strings.HasPrefix(d.address, prefix+".") {
+		if strings.HasPrefix(d.address, address+".") {
 			all = append(all, d)
 		}
 	}
@@ -190,17 +196,6 @@ func (g *register) axisNames() []string {
 		walk(b.Body)
 	}
 	return names
-}
-
-// under are the addresses of what is declared below a root.
-func (g *register) under(root string) []string {
-	var known []string
-	for _, d := range g.order {
-		if strings.HasPrefix(d.address, root+".") {
-			known = append(known, d.address)
-		}
-	}
-	return known
 }
 
 func stepName(s hcl.Traverser) (string, bool) {

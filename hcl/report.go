@@ -98,7 +98,7 @@ func (r *reader) readReport(benchmarks []Benchmark) Report {
 	}
 	for _, b := range r.blocks["report"] {
 		t := r.typeOf("report")
-		r.read(b, t, &out)
+		r.read(b, t, &out, nil)
 		x.eachName(b.Body, "series", out.Series, x.checkSeries)
 		x.eachName(b.Body, "columns", out.Columns, x.checkMetric)
 		out.Charts = x.charts(b, t)
@@ -121,7 +121,7 @@ func (x *reportReader) charts(report *hclsyntax.Block, t *blockType) []Chart {
 		}
 		titles[b.Labels[0]] = b.DefRange()
 		c := Chart{Title: b.Labels[0]}
-		x.checkChart(x.read(b, chart.typ, &c), c)
+		x.checkChart(x.read(b, chart.typ, &c, nil), c)
 		all = append(all, c)
 	}
 	return all

@@ -177,13 +177,10 @@ func (t *blockType) takesForEach() bool {
 
 // title is the block in a message.
 func (t *blockType) title() string {
-	switch {
-	case t.kind != "":
+	if t.kind != "" {
 		return "a " + t.name + " " + quote(t.kind) + " block"
-	case t.name[0] == 'e' || t.name == "slo":
-		return "an " + t.name + " block"
 	}
-	return "a " + t.name + " block"
+	return withArticle(t.name) + " block"
 }
 
 // forEach makes several of a block.

@@ -34,11 +34,6 @@ var (
 		"letters, digits and spaces, and is not empty", 0}
 )
 
-const (
-	onlyOne       = "A lab has at most one %s block, and one stands at %s already. Put everything into one."
-	benchmarkName = "A benchmark named %q stands at %s already. Give this one another name."
-)
-
 // declareAll checks the shape of a file's blocks and notes what they declare.
 func (c *checker) declareAll(body *hclsyntax.Body) {
 	for _, a := range inOrder(body.Attributes) {
@@ -98,11 +93,14 @@ func (c *checker) declare(b *hclsyntax.Block, t *blockType) {
 	default:
 		for _, other := range c.blocks[t.name] {
 			if t.once {
-				c.err(b.DefRange(), "Duplicate "+t.name+" block", onlyOne, t.name, pos(other.DefRange()))
+				c.err(b.DefRange(), "Duplicate "+t.name+" block",
+					"A lab has at most one %s block, and one stands at %s already. Put everything into one.",
+					t.name, pos(other.DefRange()))
 				return
 			}
 			if other.Labels[0] == b.Labels[0] {
-				c.err(b.DefRange(), "Duplicate benchmark block", benchmarkName, b.Labels[0], pos(other.DefRange()))
+				c.err(b.DefRange(), "Duplicate "+t.name+" block",
+					"A %s named %q stands at %s already. Give this one another name.", t.name, b.Labels[0], pos(other.DefRange()))
 				return
 			}
 		}
@@ -127,11 +125,6 @@ func (c *checker) add(d *declared) {
 	c.order = append(c.order, d)
 }
 
-const (
-	tooLongName = "Containers are named after it, so it has at most %d characters, and this one has %d. Shorten it."
-	notAName    = "%q cannot be a name. A name is made of %s, because it appears in references, labels and file names."
-)
-
 // checkLabels reports whether a block has the labels that its type takes.
 func (c *checker) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 	if len(b.Labels) != len(t.labels) {
@@ -142,10 +135,7 @@ func (c *checker) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 		for _, l := range t.labels {
 			example += " " + strings.ToUpper(l.what)
 		}
-		many := fmt.Sprintf("%d labels", len(t.labels))
-		if few := []string{"no label", "one label"}; len(t.labels) < len(few) {
-			many = few[len(t.labels)]
-		}
+		many := []string{"no label", "one label", "2 labels"}[len(t.labels)]
 		c.err(at, "Wrong number of labels",
 			"A block of type %s takes %s, and this one has %d. Write %s { … }.", t.name, many, len(b.Labels), example)
 		return false
@@ -169,10 +159,12 @@ func (c *checker) checkLabel(b *hclsyntax.Block, t *blockType, l label, said str
 		return false
 	case l.kinds != nil:
 	case l.form.most > 0 && len(said) > l.form.most:
-		c.err(at, "Name too long", tooLongName, l.form.most, len(said))
+		c.err(at, "Name too long", "Containers are named after it, so it has at most %d characters, and this one has %d. "+
+			"Shorten it.", l.form.most, len(said))
 		return false
 	case !l.form.form.MatchString(said):
-		c.err(at, "Invalid name", notAName, said, l.form.rule)
+		c.err(at, "Invalid name", "%q cannot be a name. A name is made of %s, "+
+			"because it appears in references, labels and file names.", said, l.form.rule)
 		return false
 	}
 	return true
@@ -210,17 +202,13 @@ func (c *checker) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range
 	}
 }
 
-const oneInBlock = "There is at most one %s block in %s, and one stands at %s already. Put everything into one."
-
 func (c *checker) checkNested(b *hclsyntax.Block, t *blockType, n nested, seen map[string]hcl.Range) {
 	at := b.DefRange()
-	if len(n.typ.labels) > 0 {
-		c.checkLabels(b, n.typ)
-	} else if len(b.Labels) > 0 {
-		c.err(b.LabelRanges[0], "Wrong number of labels", "A block of type %s takes no label. Write %[1]s { … }.", b.Type)
-	}
+	c.checkLabels(b, n.typ)
 	if first, twice := seen[b.Type]; twice && !n.many {
-		c.err(at, "Duplicate "+b.Type+" block", oneInBlock, b.Type, t.title(), pos(first))
+		c.err(at, "Duplicate "+b.Type+" block",
+			"There is at most one %s block in %s, and one stands at %s already. Put everything into one.",
+			b.Type, t.title(), pos(first))
 		return
 	}
 	seen[b.Type] = at

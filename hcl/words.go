@@ -11,10 +11,10 @@ import (
 // or "" when none is near. The suggestion is shown as say(name); nil: in quotes.
 func didYouMean(wrong string, known []string, say func(string) string) string {
 	best := where.Nearest(wrong, known)
-	if best == "" {
+	switch {
+	case best == "":
 		return ""
-	}
-	if say == nil {
+	case say == nil:
 		say = quote
 	}
 	return " Did you mean " + say(best) + "?"
@@ -29,14 +29,17 @@ func plainly(s string) string { return s }
 
 // inWords joins names as a sentence does: "a, b or c".
 func inWords(names []string, last string) string {
-	switch n := len(names); n {
-	case 0:
-		return ""
-	case 1:
-		return names[0]
-	default:
+	if n := len(names); n > 1 {
 		return strings.Join(names[:n-1], ", ") + " " + last + " " + names[n-1]
 	}
+	return strings.Join(names, "")
+}
+
+func withArticle(noun string) string {
+	if strings.ContainsRune("aeio", rune(noun[0])) || noun == "slo" {
+		return "an " + noun
+	}
+	return "a " + noun
 }
 
 func quote(s string) string { return strconv.Quote(s) }
@@ -56,28 +59,4 @@ func mapped[T any](list []T, do func(T) string) []string {
 	return out
 }
 
-func title(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// fold joins the lines of each paragraph of a message, as a long one is broken where it
-// is written. An empty line ends a paragraph, and what is indented stays as it is.
-func fold(message string) string {
-	var b strings.Builder
-	before := ""
-	for i, line := range strings.Split(message, "\n") {
-		switch {
-		case i == 0:
-		case before == "" || line == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(before, " "):
-			b.WriteByte('\n')
-		default:
-			b.WriteByte(' ')
-		}
-		b.WriteString(line)
-		before = line
-	}
-	return b.String()
-}
+func title(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
