@@ -563,11 +563,12 @@ func TestSensitiveProblems(t *testing.T) {
 		variable(`default = "hunter2"`) + `locals { a = regex("(", var.key) }`,
 		variable(`default = "hunter2"`) + `locals { a = [for x in [var.key] : tonumber(x)] }`,
 		variable(`default = "hunter2"`) + `locals { a = file(var.key) }`,
+		`locals { a = parseint(sensitive(env("TOKEN")), 10) }`,
 		variable(`default = "hunter2"`) + "host \"h\" {\n  address = \"x\"\n  gpus = var.key\n  jump = var.key\n}",
 		variable(`default = "hunter2"`) +
 			"engine \"external\" \"h\" {\n  url = var.key\n  env = { (var.key) = 1, A = [var.key] }\n  flags = { a = [[var.key]] }\n  command = [[var.key]]\n}",
 	} {
-		_, p := loadText(t, s, Vars{})
+		_, p := loadText(t, s, Vars{Env: []string{"TOKEN=hunter2"}})
 		if !p.HasErrors() {
 			t.Errorf("no error in\n%s", s)
 		}

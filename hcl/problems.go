@@ -190,7 +190,7 @@ func (p *Problems) report(diags hcl.Diagnostics) {
 		}
 		var values []string
 		if d.Expression != nil && d.EvalContext != nil {
-			if marked(d.EvalContext) && secretsInvolved(d) {
+			if secretsInvolved(d) {
 				// The library and the functions quote what they were given, and what they
 				// computed from it.
 				detail = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."

@@ -174,29 +174,20 @@ func marked(ctx *hcl.EvalContext) bool {
 }
 
 // secretsInvolved reports whether the expression that failed reads a sensitive
-// value. What cannot be told counts as yes.
+// value. What cannot be told counts as yes where there is one.
 func secretsInvolved(d *hcl.Diagnostic) bool {
-	for _, t := range d.Expression.Variables() {
-		v, diags := t.TraverseAbs(d.EvalContext)
-		if diags.HasErrors() || v.ContainsMarked() {
-			return true
-		}
-	}
-	// sensitive("…") marks values without a reference.
-	return hasCall(d.Expression, "sensitive")
-}
-
-func hasCall(expr hcl.Expression, name string) bool {
-	node, ok := expr.(hclsyntax.Node)
+	node, ok := d.Expression.(hclsyntax.Node)
 	if !ok {
 		return true
 	}
-	found := false
+	found := false // sensitive("…") marks values without a reference
 	hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
-		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && call.Name == name {
-			found = true
-		}
+		call, ok := n.(*hclsyntax.FunctionCallExpr)
+		found = found || ok && call.Name == "sensitive"
 		return nil
 	})
-	return found
+	return found || marked(d.EvalContext) && slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
+		v, diags := t.TraverseAbs(d.EvalContext)
+		return diags.HasErrors() || v.ContainsMarked()
+	})
 }
