@@ -2,6 +2,7 @@ package load
 
 import (
 	"math"
+	"slices"
 )
 
 // The data set kinds.
@@ -84,13 +85,7 @@ type Source struct {
 // Inputs returns the paths that the data set reads, as they are written: a path
 // may be a folder. A job's Files says where each lies on the machine that runs it.
 func (d Dataset) Inputs() []string {
-	var paths []string
-	for _, p := range []string{d.Path, d.Tokenizer} {
-		if p != "" {
-			paths = append(paths, p)
-		}
-	}
-	return paths
+	return slices.DeleteFunc([]string{d.Path, d.Tokenizer}, func(p string) bool { return p == "" })
 }
 
 // Span is a range of lengths, both ends included.

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // Fingerprint is everything about a workload that can change a number, as named
@@ -20,32 +18,24 @@ import (
 func (w Workload) Fingerprint() map[string]string {
 	w = w.effective()
 	f := fingerprint{}
-	f.set("endpoint", w.Endpoint)
-	f.number("requests", w.Requests)
-	f.duration("duration", w.Duration)
-	f.number("concurrency", w.Concurrency)
-	f.rate("rate", w.Rate)
-	if b := cmp.Or(w.Burstiness, 1); b != 1 {
-		f.rate("burstiness", b)
-	}
-	f.duration("ramp", w.Ramp)
+	add(f, "endpoint", w.Endpoint)
+	add(f, "requests", w.Requests)
+	add(f, "duration", w.Duration)
+	add(f, "concurrency", w.Concurrency)
+	add(f, "rate", w.Rate)
+	add(f, "burstiness", unless(1, w.Burstiness))
+	add(f, "ramp", w.Ramp)
 	f.stages(w.Stages)
-	f.number("output_tokens", w.OutputTokens)
-	f.truth("ignore_eos", w.IgnoreEOS)
-	f.float("temperature", w.Temperature)
-	f.truth("no_stream", w.NoStream)
-	if body := compact(w.ExtraBody); body != "{}" {
-		f.set("extra_body", body)
-	}
-	f.number("warmup_requests", w.Warmup)
-	f.duration("warmup", w.CutBeginning)
-	f.duration("cooldown", w.CutEnd)
-	if t := cmp.Or(w.Timeout, Duration(DefaultTimeout)); t != Duration(DefaultTimeout) {
-		f.duration("timeout", t)
-	}
-	if s := cmp.Or(w.Stall, Duration(DefaultStall)); s != Duration(DefaultStall) {
-		f.duration("stall", s)
-	}
+	add(f, "output_tokens", w.OutputTokens)
+	add(f, "ignore_eos", w.IgnoreEOS)
+	add(f, "temperature", w.Temperature)
+	add(f, "no_stream", w.NoStream)
+	add(f, "extra_body", unless("{}", compact(w.ExtraBody)))
+	add(f, "warmup_requests", w.Warmup)
+	add(f, "warmup", w.CutBeginning)
+	add(f, "cooldown", w.CutEnd)
+	add(f, "timeout", unless(Duration(DefaultTimeout), w.Timeout))
+	add(f, "stall", unless(Duration(DefaultStall), w.Stall))
 	f.dataset(w.Dataset)
 	return f
 }
@@ -63,97 +53,67 @@ func (w Workload) effective() Workload {
 	return w
 }
 
-// fingerprint collects pairs; a value that says nothing is left out.
+// fingerprint collects pairs.
 type fingerprint map[string]string
 
-func (f fingerprint) set(name, value string) {
-	if value != "" {
-		f[name] = value
+// add adds a pair, unless its value says nothing.
+func add[T comparable](f fingerprint, name string, value T) {
+	if value != *new(T) {
+		f[name] = fmt.Sprint(value)
 	}
 }
 
-func (f fingerprint) number(name string, n int) {
-	if n != 0 {
-		f[name] = strconv.Itoa(n)
+// unless is a value, and nothing where it is the one that holds anyway.
+func unless[T comparable](anyway, value T) T {
+	if value == anyway {
+		return *new(T)
 	}
-}
-
-func (f fingerprint) float(name string, x float64) {
-	if x != 0 {
-		f[name] = strconv.FormatFloat(x, 'g', -1, 64)
-	}
-}
-
-func (f fingerprint) rate(name string, r Rate) {
-	if r != 0 {
-		f[name] = r.String()
-	}
-}
-
-func (f fingerprint) duration(name string, d Duration) {
-	if d != 0 {
-		f[name] = d.String()
-	}
-}
-
-func (f fingerprint) truth(name string, v bool) {
-	if v {
-		f[name] = "true"
-	}
+	return value
 }
 
 func (f fingerprint) stages(stages []Stage) {
 	var parts []string
 	for _, s := range stages {
-		part := time.Duration(s.Duration).String()
+		part := s.Duration.String()
 		if s.Rate != 0 {
 			part += " rate " + s.Rate.String()
 		}
 		if s.Concurrency != 0 {
-			part += " concurrency " + strconv.Itoa(s.Concurrency)
+			part += fmt.Sprint(" concurrency ", s.Concurrency)
 		}
 		parts = append(parts, part)
 	}
-	f.set("stages", strings.Join(parts, ", "))
+	add(f, "stages", strings.Join(parts, ", "))
 }
 
 // dataset adds what prompts are made of.
 func (f fingerprint) dataset(d Dataset) {
-	f.set("dataset.kind", d.Kind)
-	f.number("dataset.input_tokens", d.InputTokens)
-	f.number("dataset.output_tokens", d.OutputTokens)
+	add(f, "dataset.kind", d.Kind)
+	add(f, "dataset.input_tokens", d.InputTokens)
+	add(f, "dataset.output_tokens", d.OutputTokens)
 	if d.Ranged() {
-		f["dataset.range_ratio"] = strconv.FormatFloat(*d.RangeRatio, 'g', -1, 64)
+		f["dataset.range_ratio"] = fmt.Sprint(*d.RangeRatio)
 		f["dataset.convention"] = cmp.Or(d.Convention, ConventionSGLang)
 	}
-	f.set("dataset.seed", seedText(d.Seed))
-	f.number("dataset.groups", d.Groups)
-	f.number("dataset.prompts_per_group", d.PromptsPerGroup)
-	f.number("dataset.prefix_tokens", d.PrefixTokens)
-	f.number("dataset.question_tokens", d.QuestionTokens)
-	f.set("dataset.filter", d.Filter)
-	if slow := cmp.Or(d.Slowdown, 1); slow != 1 && !math.IsNaN(slow) {
-		f.float("dataset.slowdown", slow)
+	add(f, "dataset.seed", d.Seed)
+	add(f, "dataset.groups", d.Groups)
+	add(f, "dataset.prompts_per_group", d.PromptsPerGroup)
+	add(f, "dataset.prefix_tokens", d.PrefixTokens)
+	add(f, "dataset.question_tokens", d.QuestionTokens)
+	add(f, "dataset.filter", d.Filter)
+	if !math.IsNaN(d.Slowdown) {
+		add(f, "dataset.slowdown", unless(1, d.Slowdown))
 	}
 	f.file("dataset.", d.Path, d.SHA256)
 	f.file("dataset.tokenizer_", d.Tokenizer, d.TokenizerSHA256)
 }
 
-func seedText(seed uint64) string {
-	if seed == 0 {
-		return ""
-	}
-	return strconv.FormatUint(seed, 10)
-}
-
 // file adds a file by its content, or by its path where that is not known.
 func (f fingerprint) file(prefix, path, sha256 string) {
-	switch {
-	case path == "":
-	case sha256 != "":
+	if path != "" && sha256 != "" {
 		f[prefix+"sha256"] = strings.ToLower(sha256)
-	default:
-		f[prefix+"path"] = path
+	} else {
+		add(f, prefix+"path", path)
 	}
 }
 

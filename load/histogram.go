@@ -20,6 +20,7 @@ type Histogram struct {
 	least, largest time.Duration
 }
 
+// Add counts a time; one below 0 as 0.
 func (h *Histogram) Add(d time.Duration) {
 	d = max(d, 0)
 	i := bucket(uint64(d))
@@ -36,6 +37,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.least, h.largest = min(h.least, d), max(h.largest, d)
 }
 
+// Merge counts what another has counted.
 func (h *Histogram) Merge(other *Histogram) {
 	if other.count == 0 {
 		return
@@ -90,35 +92,23 @@ func (h *Histogram) Describe(percentiles []float64) *Stats {
 	if h == nil || h.count == 0 {
 		return nil
 	}
-	s := h.Stats(percentiles)
-	return &s
+	return new(h.Stats(percentiles))
 }
 
 // percentile is that of the sorted values in milliseconds, as for exact ones,
 // with the middle of a bucket for each value in it.
-func (h *Histogram) percentile(p float64) float64 {
-	if h.count == 0 {
-		return 0
-	}
-	at := float64(h.count-1) * p / 100
-	rank := int64(at)
-	low := h.nth(rank)
-	if part := at - float64(rank); part > 0 {
-		return low + part*(h.nth(rank+1)-low)
-	}
-	return low
-}
+func (h *Histogram) percentile(p float64) float64 { return between(int(h.count), p, h.nth) }
 
 // nth is the n-th of the sorted values, from 0.
-func (h *Histogram) nth(n int64) float64 {
+func (h *Histogram) nth(n int) float64 {
 	switch {
 	case n <= 0:
 		return Ms(h.least)
-	case n >= h.count-1:
+	case n >= int(h.count)-1:
 		return Ms(h.largest)
 	}
 	for i, c := range h.buckets {
-		if n -= c; n < 0 {
+		if n -= int(c); n < 0 {
 			return Ms(min(max(middle(i), h.least), h.largest))
 		}
 	}

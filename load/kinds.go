@@ -38,34 +38,29 @@ var kinds = []kind{
 }
 
 // DatasetKinds lists the data set kinds in the order in which help names them.
-func DatasetKinds() []string { return kindsOf(func(kind) bool { return true }) }
+func DatasetKinds() []string { return KindsWith("kind") }
 
 // KindsWith are the kinds of data sets of which a member means something: "groups".
 func KindsWith(member string) []string {
-	return kindsOf(func(k kind) bool { return k.has(member) })
-}
-
-func kindsOf(is func(kind) bool) []string {
 	var names []string
 	for _, k := range kinds {
-		if is(k) {
+		if k.has(member) {
 			names = append(names, k.name)
 		}
 	}
 	return names
 }
 
-// kind is the data set's, or one that has nothing when it is not known.
-func (d Dataset) kind() (k kind, known bool) {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == d.Kind })
-	if i < 0 {
-		return kind{}, false
+// kind is the data set's, or one that has nothing, nor a name, when it is not known.
+func (d Dataset) kind() kind {
+	if i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == d.Kind }); i >= 0 {
+		return kinds[i]
 	}
-	return kinds[i], true
+	return kind{}
 }
 
 func (k kind) has(member string) bool {
-	return slices.Contains(k.needs, member) || slices.Contains(k.may, member)
+	return member == "kind" || member == "seed" || slices.Contains(k.needs, member) || slices.Contains(k.may, member)
 }
 
 // members are those of the data set that say something, by their names in JSON.
@@ -81,13 +76,12 @@ func (d Dataset) members() map[string]any {
 // OwnOutputs reports whether the data set itself says how long answers are, so
 // that a workload need not.
 func (d Dataset) OwnOutputs() bool {
-	k, _ := d.kind()
-	return k.ownOutputs
+	return d.kind().ownOutputs
 }
 
 // WithoutServer says why prompts of the data set cannot be made where no server is.
 func (d Dataset) WithoutServer() error {
-	switch k, _ := d.kind(); {
+	switch k := d.kind(); {
 	case k.noBatch:
 		return fmt.Errorf("a data set of kind %q is no batch of prompts", d.Kind)
 	case k.has("tokenizer") && d.Tokenizer == "":
@@ -99,15 +93,13 @@ func (d Dataset) WithoutServer() error {
 
 // problems reports what is wrong with a data set.
 func (d Dataset) problems(p *problems) {
-	k, known := d.kind()
+	k := d.kind()
+	known := k.name != ""
 	p.add(!known, "dataset.kind", "data set kind %q is not known: write one of %s", d.Kind, inWords(DatasetKinds()))
 	d.numbers(p, k)
-	if known {
-		for _, member := range slices.Sorted(maps.Keys(d.members())) {
-			common := member == "kind" || member == "seed"
-			p.add(!common && !k.has(member), "dataset."+member, "a data set of kind %q has none: it is for %s",
-				d.Kind, inWords(KindsWith(member)))
-		}
+	for _, member := range slices.Sorted(maps.Keys(d.members())) {
+		p.add(known && !k.has(member), "dataset."+member, "a data set of kind %q has none: it is for %s",
+			d.Kind, inWords(KindsWith(member)))
 	}
 	p.add(slices.Contains(k.needs, "path") && d.Path == "", "dataset.path",
 		"a data set of kind %q: a path is needed, it is read from a file", d.Kind)

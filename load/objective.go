@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -77,8 +78,7 @@ func (s Summary) Under(slo []Objective, records []Record) Summary {
 	s.Part = s.Part.under(slo, records)
 	for _, part := range []**Part{&s.Untrimmed, &s.Steady} {
 		if *part != nil {
-			x := (*part).under(slo, records)
-			*part = &x
+			*part = new((*part).under(slo, records))
 		}
 	}
 	return s
@@ -99,8 +99,7 @@ func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 		a := Attainment{Objective: o}
 		own, within := o.values(records)
 		if len(records) > 0 {
-			share := float64(within) / float64(len(records))
-			a.Within = &share
+			a.Within = new(float64(within) / float64(len(records)))
 		}
 		switch {
 		case o.Percentile == 0 && len(own) > 0:
@@ -160,19 +159,10 @@ func (o Objective) values(records []Record) (own []float64, within int) {
 // without a percentile and, of a metric that has only lines with one, the one with
 // the highest. The others allow some of the requests more than they say.
 func ofRequests(slo []Objective) []Objective {
-	rank := func(o Objective) float64 {
-		if o.Percentile == 0 {
-			return 100
-		}
-		return o.Percentile
-	}
-	var list []Objective
-	for _, o := range slo {
-		if !slices.ContainsFunc(slo, func(x Objective) bool { return x.Metric == o.Metric && rank(x) > rank(o) }) {
-			list = append(list, o)
-		}
-	}
-	return list
+	rank := func(o Objective) float64 { return cmp.Or(o.Percentile, 100) }
+	return slices.DeleteFunc(slices.Clone(slo), func(o Objective) bool {
+		return slices.ContainsFunc(slo, func(x Objective) bool { return x.Metric == o.Metric && rank(x) > rank(o) })
+	})
 }
 
 // goodput is good requests per second: of all, or of those that ended in the
@@ -192,6 +182,5 @@ func (s *Part) goodput(slo []Objective, records []Record) *float64 {
 			n++
 		}
 	}
-	per := float64(n) / s.Duration
-	return &per
+	return new(float64(n) / s.Duration)
 }

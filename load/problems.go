@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -34,11 +33,14 @@ const (
 
 // Check is all of [Workload.Problems] as one error; nil when there are none.
 func (w Workload) Check() error {
-	var errs []error
-	for _, p := range w.Problems() {
-		errs = append(errs, p)
-	}
-	return errors.Join(errs...)
+	return problems(w.Problems()).joined()
+}
+
+// Check is what is wrong with a data set, as one error.
+func (d Dataset) Check() error {
+	var all problems
+	d.problems(&all)
+	return all.joined()
 }
 
 // Problems are the rules that a workload breaks, all of them: what cannot be sent,
@@ -60,6 +62,14 @@ func (p *problems) add(is bool, field, format string, args ...any) {
 	if is {
 		*p = append(*p, FieldError{field, fmt.Sprintf(format, args...)})
 	}
+}
+
+func (p problems) joined() error {
+	var errs []error
+	for _, e := range p {
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
 }
 
 // sizes: no number is below what it counts.
@@ -131,8 +141,9 @@ func (w Workload) pacing(p *problems) {
 
 // sending: requests can be made, and their answers be judged.
 func (w Workload) sending(p *problems) {
-	known := slices.Contains(endpoints(), w.Endpoint)
-	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, strings.Join(endpoints(), ", "))
+	endpoints := []string{Completions, Chat, Generate}
+	known := slices.Contains(endpoints, w.Endpoint)
+	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, inWords(endpoints))
 	p.add(known && w.Dataset.Kind == Conversation && w.Endpoint != Chat, "endpoint",
 		"a data set of kind %q needs the endpoint %q: a conversation is sent with all that was said before", Conversation, Chat)
 	p.add(w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "", "dataset.tokenizer",
@@ -144,7 +155,7 @@ func (w Workload) sending(p *problems) {
 	}
 	for _, o := range w.SLO {
 		p.add(!slices.Contains(ObjectiveMetrics(), o.Metric), "slo", "SLO metric %q: write one of %s", o.Metric,
-			strings.Join(ObjectiveMetrics(), ", "))
+			inWords(ObjectiveMetrics()))
 		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100",
 			o.Name())
 		p.add(o.Max <= 0, "slo", "SLO %s: a bound of %v is met by nothing", o.Name(), o.Max)
@@ -152,16 +163,3 @@ func (w Workload) sending(p *problems) {
 			"SLO metric %q: without a stream there is no time to the first token", o.Metric)
 	}
 }
-
-// Check is what is wrong with a data set, as one error.
-func (d Dataset) Check() error {
-	var all problems
-	d.problems(&all)
-	var errs []error
-	for _, p := range all {
-		errs = append(errs, p)
-	}
-	return errors.Join(errs...)
-}
-
-func endpoints() []string { return []string{Completions, Chat, Generate} }

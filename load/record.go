@@ -1,9 +1,40 @@
 package load
 
-import (
-	"time"
-)
+import "time"
 
+// Record is one request as it was seen from here. Times count from the start of
+// the measurement, on the monotonic clock.
+type Record struct {
+	Seq       int           `json:"seq"`
+	Scheduled time.Duration `json:"scheduled"` // when its arrival was due; closed loop: when it became the next to send
+	Ready     time.Duration `json:"ready"`     // Scheduled, or when the concurrency cap let it go, if that was later
+	Sent      time.Duration `json:"sent"`      // just before the request was written
+	First     time.Duration `json:"first"`     // first chunk with content, or a whole answer; 0: none came
+	Last      time.Duration `json:"last"`      // last chunk with content, or a whole answer
+	End       time.Duration `json:"end"`       // the answer was complete, or had failed
+	// Gaps are the times between successive content chunks, len = chunks−1. A run
+	// of millions of tokens keeps those of every second, fourth, … request.
+	Gaps []time.Duration `json:"gaps,omitempty"`
+	// gaps that were not kept: they are in the summary's ITL only
+	Dropped int `json:"gaps_dropped,omitempty"`
+	// content chunks that one read brought together with the one before: their gap is 0
+	Merged       int `json:"merged,omitempty"`
+	InputTokens  int `json:"input_tokens"`  // by the server's usage
+	OutputTokens int `json:"output_tokens"` // by the server's usage, never what was asked for
+	// the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
+	NoUsage     bool   `json:"no_usage,omitempty"`
+	AskedInput  int    `json:"asked_input"` // length of the prompt that was made
+	AskedOutput int    `json:"asked_output"`
+	Finish      string `json:"finish,omitempty"` // "length", "stop"
+	Class       string `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
+	Status      int    `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]
+	Error       string `json:"error,omitempty"`  // with the response's body, shortened
+}
+
+// OK reports whether the request succeeded.
+func (r *Record) OK() bool { return r.Class == "" }
+
+// Fail writes down how and when the request failed; class is one of the Class constants.
 func (r *Record) Fail(at time.Duration, class, text string) {
 	r.End, r.Class, r.Error = at, class, text
 	if class != ClassStatus {
@@ -42,38 +73,6 @@ func (r *Record) good(bounds []Objective) bool {
 	}
 	return true
 }
-
-// Record is one request as it was seen from here. Times count from the start of
-// the measurement, on the monotonic clock.
-type Record struct {
-	Seq       int           `json:"seq"`
-	Scheduled time.Duration `json:"scheduled"` // when its arrival was due; closed loop: when it became the next to send
-	Ready     time.Duration `json:"ready"`     // Scheduled, or when the concurrency cap let it go, if that was later
-	Sent      time.Duration `json:"sent"`      // just before the request was written
-	First     time.Duration `json:"first"`     // first chunk with content, or a whole answer; 0: none came
-	Last      time.Duration `json:"last"`      // last chunk with content, or a whole answer
-	End       time.Duration `json:"end"`       // the answer was complete, or had failed
-	// Gaps are the times between successive content chunks, len = chunks−1. A run
-	// of millions of tokens keeps those of every second, fourth, … request.
-	Gaps []time.Duration `json:"gaps,omitempty"`
-	// gaps that were not kept: they are in the summary's ITL only
-	Dropped int `json:"gaps_dropped,omitempty"`
-	// content chunks that one read brought together with the one before: their gap is 0
-	Merged       int `json:"merged,omitempty"`
-	InputTokens  int `json:"input_tokens"`  // by the server's usage
-	OutputTokens int `json:"output_tokens"` // by the server's usage, never what was asked for
-	// the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
-	NoUsage     bool   `json:"no_usage,omitempty"`
-	AskedInput  int    `json:"asked_input"` // length of the prompt that was made
-	AskedOutput int    `json:"asked_output"`
-	Finish      string `json:"finish,omitempty"` // "length", "stop"
-	Class       string `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
-	Status      int    `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]
-	Error       string `json:"error,omitempty"`  // with the response's body, shortened
-}
-
-// OK reports whether the request succeeded.
-func (r *Record) OK() bool { return r.Class == "" }
 
 // The classes of failed requests.
 const (

@@ -7,13 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// The places in a request body that differ from request to request. No JSON
-// text of a user's extra body marshals to these.
+// The places in a request body that differ from request to request, and how JSON has
+// them. No text of a user's extra body marshals to these.
 const (
-	promptMark = "\x00prompt"
-	tokensMark = "\x00tokens"
+	promptMark, promptHole = "\x00prompt", `"\u0000prompt"`
+	tokensMark, tokensHole = "\x00tokens", `"\u0000tokens"`
 )
 
 // Template is a request body with holes for the prompt and the number of tokens.
@@ -23,22 +24,17 @@ type Template struct {
 }
 
 // NewTemplate says once what all requests of a job have in common. Prompts are
-// token ids where the endpoint takes them.
-func NewTemplate(t Target, w Workload) (Template, error) { return TemplateOf(t, w, false) }
-
-// TemplateOf is newTemplate; as text, prompts are strings at every endpoint.
-func TemplateOf(t Target, w Workload, asText bool) (Template, error) {
-	var body map[string]any
+// token ids where the endpoint takes them; as text, they are strings everywhere.
+func NewTemplate(t Target, w Workload, asText bool) (Template, error) {
 	sampling := map[string]any{"temperature": w.Temperature}
+	body := sampling
 	if w.IgnoreEOS {
 		sampling["ignore_eos"] = true
 	}
 	switch w.Endpoint {
 	case Completions:
-		body = sampling
 		body["prompt"] = promptMark
 	case Chat:
-		body = sampling
 		body["messages"] = []any{map[string]any{"role": "user", "content": promptMark}}
 		if w.Dataset.Kind == Conversation {
 			body["messages"] = promptMark
@@ -57,16 +53,16 @@ func TemplateOf(t Target, w Workload, asText bool) (Template, error) {
 	body["stream"] = !w.NoStream
 	if w.Endpoint != Generate {
 		body["max_tokens"] = tokensMark
-	}
-	if w.Endpoint != Generate && !w.NoStream {
-		body["stream_options"] = map[string]any{"include_usage": true}
-	}
-	if w.Endpoint != Generate && t.Model != "" {
-		body["model"] = t.Model
+		if !w.NoStream {
+			body["stream_options"] = map[string]any{"include_usage": true}
+		}
+		if t.Model != "" {
+			body["model"] = t.Model
+		}
 	}
 	if w.ExtraBody != "" {
 		var extra map[string]any
-		d := json.NewDecoder(bytes.NewReader([]byte(w.ExtraBody)))
+		d := json.NewDecoder(strings.NewReader(w.ExtraBody))
 		d.UseNumber() // an integer stays as it was written
 		if err := d.Decode(&extra); err != nil {
 			return Template{}, fmt.Errorf("extra body: it is not a JSON object: %w", err)
@@ -87,7 +83,8 @@ func TemplateOf(t Target, w Workload, asText bool) (Template, error) {
 func merge(body, extra map[string]any) error {
 	for _, k := range slices.Sorted(maps.Keys(extra)) {
 		switch k {
-		case "prompt", "messages", "input_ids", "text", "max_tokens", "max_completion_tokens", "max_new_tokens", "stream", "stream_options", "n":
+		case "prompt", "messages", "input_ids", "text", "max_tokens", "max_completion_tokens", "max_new_tokens",
+			"stream", "stream_options", "n":
 			return fmt.Errorf("extra body: %q is for the generator to say", k)
 		}
 		to, ok1 := body[k].(map[string]any)
@@ -107,28 +104,19 @@ func merge(body, extra map[string]any) error {
 }
 
 func split(text []byte) Template {
-	mark := func(s string) []byte {
-		b, _ := json.Marshal(s) // a string always marshals
-		return b
-	}
-	p, n := mark(promptMark), mark(tokensMark)
-	i, j := bytes.Index(text, p), bytes.Index(text, n)
+	i, j := bytes.Index(text, []byte(promptHole)), bytes.Index(text, []byte(tokensHole))
+	afterPrompt, afterTokens := i+len(promptHole), j+len(tokensHole)
 	if j < i {
-		return Template{[3][]byte{text[:j], text[j+len(n) : i], text[i+len(p):]}, true}
+		return Template{[3][]byte{text[:j], text[afterTokens:i], text[afterPrompt:]}, true}
 	}
-	return Template{[3][]byte{text[:i], text[i+len(p) : j], text[j+len(n):]}, false}
+	return Template{[3][]byte{text[:i], text[afterPrompt:j], text[afterTokens:]}, false}
 }
 
 // Fill puts a prompt and a number of tokens into the holes.
 func (t Template) Fill(prompt []byte, tokens int) []byte {
-	b := make([]byte, 0, len(prompt)+len(t.pieces[0])+len(t.pieces[1])+len(t.pieces[2])+20)
-	b = append(b, t.pieces[0]...)
+	first, second := prompt, strconv.AppendInt(make([]byte, 0, 20), int64(tokens), 10)
 	if t.tokens {
-		b = strconv.AppendInt(b, int64(tokens), 10)
-		b = append(append(b, t.pieces[1]...), prompt...)
-	} else {
-		b = append(append(b, prompt...), t.pieces[1]...)
-		b = strconv.AppendInt(b, int64(tokens), 10)
+		first, second = second, first
 	}
-	return append(b, t.pieces[2]...)
+	return slices.Concat(t.pieces[0], first, t.pieces[1], second, t.pieces[2])
 }

@@ -22,9 +22,10 @@ type Stats struct {
 	Percentiles map[string]float64 `json:"percentiles"` // "99", "99.9": linear interpolation, as numpy
 }
 
+// Ms is a time in milliseconds.
 func Ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// Describe sorts x.
+// Describe is the statistics of x, which it sorts.
 func Describe(x, percentiles []float64) Stats {
 	s := Stats{Count: len(x), Percentiles: make(map[string]float64, len(percentiles))}
 	slices.Sort(x)
@@ -54,10 +55,16 @@ func Percentile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}
-	h := float64(len(sorted)-1) * p / 100
+	return between(len(sorted), p, func(i int) float64 { return sorted[i] })
+}
+
+// between is a percentile of n values, of which at tells the i-th of the sorted ones.
+func between(n int, p float64, at func(i int) float64) float64 {
+	h := float64(n-1) * p / 100
 	i := int(h)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
+	low := at(i)
+	if part := h - float64(i); part > 0 && i+1 < n {
+		return low + part*(at(i+1)-low)
 	}
-	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
+	return low
 }

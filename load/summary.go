@@ -172,13 +172,7 @@ type Window struct {
 
 // Parts are the part that counts and those beside it.
 func (s *Summary) Parts() []*Part {
-	all := []*Part{&s.Part}
-	for _, x := range []*Part{s.Untrimmed, s.Steady} {
-		if x != nil {
-			all = append(all, x)
-		}
-	}
-	return all
+	return slices.DeleteFunc([]*Part{&s.Part, s.Untrimmed, s.Steady}, func(x *Part) bool { return x == nil })
 }
 
 // FirstDispatch is the moment from which a run's time counts.

@@ -16,7 +16,7 @@ type Rate float64
 var Inf = Rate(math.Inf(1))
 
 func (r Rate) String() string {
-	if math.IsInf(float64(r), 1) {
+	if r == Inf {
 		return "inf"
 	}
 	return strconv.FormatFloat(float64(r), 'g', -1, 64)
@@ -36,7 +36,7 @@ func ParseRate(s string) (Rate, error) {
 
 // MarshalJSON writes a number, or "inf", which JSON has no number for.
 func (r Rate) MarshalJSON() ([]byte, error) {
-	if math.IsInf(float64(r), 1) {
+	if r == Inf {
 		return []byte(`"inf"`), nil
 	}
 	return json.Marshal(float64(r))

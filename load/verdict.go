@@ -23,15 +23,15 @@ type Verdict struct {
 
 // Reason is why figures are doubted.
 type Reason struct {
-	Text string // in words
+	Text string `json:"-"` // in words
 	// Code is a word that stays the same when the words change: "send-lag". Empty: the
 	// reason was written down without one.
-	Code  string
-	Value float64 // what was found
-	Limit float64 // what would have been right; 0, as Value: nothing that has a bound
+	Code  string  `json:"code"`
+	Value float64 `json:"value,omitempty"` // what was found
+	Limit float64 `json:"limit,omitempty"` // what would have been right; 0, as Value: nothing that has a bound
 	// Metrics are the figures that the reason concerns, as columns name them: "ttft",
 	// "output_throughput". Nil: all of them.
-	Metrics []string
+	Metrics []string `json:"metrics,omitempty"`
 }
 
 // alone are the metrics that can be right where others are wrong. What is worked out
@@ -87,25 +87,16 @@ func (v Verdict) Doubts(column string) bool {
 // verdictJSON is a verdict as it is stored. Reasons were sentences only at first, and
 // still stand there as such; what else is known of each stands beside, in their order.
 type verdictJSON struct {
-	Verdict  string    `json:"verdict"`
-	Reasons  []string  `json:"reasons,omitempty"`
-	Findings []finding `json:"findings,omitempty"`
-}
-
-type finding struct {
-	Code    string   `json:"code"`
-	Value   float64  `json:"value,omitempty"`
-	Limit   float64  `json:"limit,omitempty"`
-	Metrics []string `json:"metrics,omitempty"`
+	Verdict  string   `json:"verdict"`
+	Reasons  []string `json:"reasons,omitempty"`
+	Findings []Reason `json:"findings,omitempty"`
 }
 
 // MarshalJSON writes the reasons as sentences, and what else is known of them.
 func (v Verdict) MarshalJSON() ([]byte, error) {
 	out := verdictJSON{Verdict: v.Verdict, Reasons: v.Texts()}
 	if slices.ContainsFunc(v.Reasons, func(r Reason) bool { return r.Code != "" }) {
-		for _, r := range v.Reasons {
-			out.Findings = append(out.Findings, finding{r.Code, r.Value, r.Limit, r.Metrics})
-		}
+		out.Findings = v.Reasons
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -122,8 +113,9 @@ func (v *Verdict) UnmarshalJSON(b []byte) error {
 	}
 	*v = Verdict{Verdict: in.Verdict, Reasons: Because(in.Reasons...)}
 	if len(in.Findings) == len(in.Reasons) {
-		for i, f := range in.Findings {
-			v.Reasons[i] = Reason{Text: in.Reasons[i], Code: f.Code, Value: f.Value, Limit: f.Limit, Metrics: f.Metrics}
+		for i, text := range in.Reasons {
+			v.Reasons[i] = in.Findings[i]
+			v.Reasons[i].Text = text
 		}
 	}
 	return nil

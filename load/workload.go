@@ -1,13 +1,11 @@
-// Package load is the load generator: it makes prompts, sends them to an
-// inference engine at the asked pace, stamps what streams back, and computes
-// the metrics.
-//
-// It knows a server only by its URL and protocol. It knows nothing of hosts,
-// containers, labs or how a result is kept, and of our packages it imports the
-// tokenizer only.
+// Package load has the nouns of load: what is sent, to whom, what came of it request by
+// request, the figures, and what is to be thought of them. What sends is in its
+// sub-packages. It knows a server only by its URL and protocol, and nothing of hosts,
+// containers, labs or how a result is kept.
 package load
 
 import (
+	"encoding/json"
 	"time"
 )
 
@@ -28,7 +26,7 @@ type Stage struct {
 // CheckExtraBody says what of the workload's extra body cannot be merged into a
 // request: what is not an object, or says what the generator says itself.
 func (w Workload) CheckExtraBody() error {
-	_, err := NewTemplate(Target{}, w)
+	_, err := NewTemplate(Target{}, w, false)
 	return err
 }
 
@@ -36,8 +34,7 @@ func (w Workload) CheckExtraBody() error {
 // a tokenizer.json: text that is cut to a length and sent as text, as chat wants
 // it, has to be put together again from its tokens.
 func (w Workload) NeedsTokenizerFile() bool {
-	k, _ := w.Dataset.kind()
-	return w.Endpoint == Chat && w.Dataset.InputTokens > 0 && k.cut
+	return w.Endpoint == Chat && w.Dataset.InputTokens > 0 && w.Dataset.kind().cut
 }
 
 // Workload is what is sent and how, and everything that its numbers depend on
@@ -83,19 +80,10 @@ func DefaultPercentiles() []float64 { return []float64{50, 90, 95, 99} }
 
 // Takes is how long the load takes by its own pace; 0 where the answers decide that.
 func (w Workload) Takes() time.Duration {
-	switch {
-	case w.Duration > 0:
-		return time.Duration(w.Duration)
-	case len(w.Stages) > 0:
-		var sum time.Duration
-		for _, s := range w.Stages {
-			sum += time.Duration(s.Duration)
-		}
-		return sum
-	case w.Rate > 0 && w.Rate != Inf:
+	if w.End() == 0 && w.Rate > 0 && w.Rate != Inf {
 		return time.Duration(float64(w.Requests) / float64(w.Rate) * float64(time.Second))
 	}
-	return 0
+	return w.End()
 }
 
 // End is when a workload stops sending; 0: only its requests say.
@@ -122,4 +110,42 @@ func (w Workload) Longest() (input, output int) {
 		output = max(output, d.OutputTokens)
 	}
 	return input, output
+}
+
+// Batch is requests that are all there at the start and are sent to no server: what an
+// engine's own benchmark is given.
+type Batch struct {
+	Dataset      Dataset `json:"dataset"`
+	Requests     int     `json:"requests"`
+	OutputTokens int     `json:"output_tokens"` // asked for, per request; 0: as the data set says
+}
+
+// offline is what tells a batch from a workload where either may stand: in JSON and in
+// fingerprints.
+const offline = "offline"
+
+// MarshalJSON writes the batch as a workload with a mode of its own.
+func (b Batch) MarshalJSON() ([]byte, error) {
+	type members Batch
+	return json.Marshal(struct {
+		Mode string `json:"mode"`
+		members
+	}{offline, members(b)})
+}
+
+// Fingerprint is everything about the batch that can change a number, as
+// [Workload.Fingerprint] is of a workload.
+func (b Batch) Fingerprint() map[string]string {
+	f := fingerprint{"mode": offline}
+	add(f, "requests", b.Requests)
+	add(f, "output_tokens", b.OutputTokens)
+	f.dataset(b.Dataset)
+	return f
+}
+
+// Prompts is a job that makes the prompts of the batch, as token ids wherever they are
+// known. It is not to be sent.
+func (b Batch) Prompts(seed uint64) Job {
+	return Job{Seed: seed, Workload: Workload{Dataset: b.Dataset, Requests: b.Requests, OutputTokens: b.OutputTokens,
+		Endpoint: Completions}}
 }

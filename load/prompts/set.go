@@ -61,7 +61,7 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.template, err = load.TemplateOf(job.Target, job.Workload, set.asText)
+	set.template, err = load.NewTemplate(job.Target, job.Workload, set.asText)
 	return set, err
 }
 
