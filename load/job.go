@@ -81,7 +81,7 @@ func CheckHeader(name, value string) error {
 	case "", "Host", "Content-Length", "Content-Type", "Accept", "Connection", "Transfer-Encoding":
 		return fmt.Errorf("header %q is for the generator to say", name)
 	}
-	if slices.ContainsFunc([]byte(name), func(c byte) bool { return !HeaderName(c) }) || !HeaderValue([]byte(value)) {
+	if !HeaderName([]byte(name)) || !HeaderValue([]byte(value)) {
 		return fmt.Errorf("header %q has characters that no header can have", name)
 	}
 	return nil
@@ -104,8 +104,9 @@ func HeaderValue(b []byte) bool {
 	return true
 }
 
-// HeaderName reports whether a character may be part of a field's name.
-func HeaderName(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-		strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+// HeaderName reports whether a text can be a field's name.
+func HeaderName(b []byte) bool {
+	return len(b) > 0 && !slices.ContainsFunc(b, func(c byte) bool {
+		return (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0
+	})
 }

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"errors"
-)
+import "errors"
 
 // chunk is what matters of one chunk of a stream, of whichever protocol.
 type chunk struct {
@@ -43,19 +40,11 @@ func (c *chunk) parse(data []byte) error {
 			c.content = s.filled() || c.content
 			c.whole = true
 		case "usage", "meta_info":
-			if s.peek() == '{' {
-				c.counts(&s)
-			} else {
-				s.skip()
-			}
+			c.counts(&s)
 		case "error":
 			c.failed = s.said() || c.failed
 		case "object":
-			if s.peek() == '"' {
-				c.failed = string(s.text()) == "error" || c.failed
-			} else {
-				s.skip()
-			}
+			c.failed = string(s.words()) == "error" || c.failed
 		default:
 			s.skip()
 		}
@@ -77,11 +66,7 @@ func (c *chunk) choice(s *scanner) {
 		case "text":
 			c.says(s)
 		case "delta", "message":
-			if s.peek() != '{' {
-				s.skip()
-				return
-			}
-			s.members(func(key []byte) {
+			s.object(func(key []byte) {
 				switch string(key) {
 				case "content":
 					c.says(s)
@@ -113,22 +98,14 @@ func (c *chunk) choice(s *scanner) {
 
 // says reads content.
 func (c *chunk) says(s *scanner) {
-	if s.peek() != '"' {
-		s.skip()
-		return
-	}
-	if text := s.text(); len(text) > 0 {
+	if text := s.words(); len(text) > 0 {
 		c.content, c.text = true, text
 	}
 }
 
 // call reads a part of a tool call: its function's name, or of its arguments.
 func (c *chunk) call(s *scanner) {
-	if s.peek() != '{' {
-		s.skip()
-		return
-	}
-	s.members(func(key []byte) {
+	s.object(func(key []byte) {
 		switch string(key) {
 		case "name", "arguments":
 			c.content = s.filled() || c.content
@@ -140,25 +117,22 @@ func (c *chunk) call(s *scanner) {
 
 // reason reads "length", or SGLang's {"type":"length",…}.
 func (c *chunk) reason(s *scanner) {
-	switch s.peek() {
-	case '"':
+	if s.peek() == '"' {
 		c.finish = s.text()
-	case '{':
-		s.members(func(key []byte) {
-			if string(key) == "type" && s.peek() == '"' {
-				c.finish = s.text()
-				return
-			}
-			s.skip()
-		})
-	default:
-		s.skip()
+		return
 	}
+	s.object(func(key []byte) {
+		if string(key) == "type" && s.peek() == '"' {
+			c.finish = s.text()
+			return
+		}
+		s.skip()
+	})
 }
 
 func (c *chunk) counts(s *scanner) {
 	prompt, completed := false, false
-	s.members(func(key []byte) {
+	s.object(func(key []byte) {
 		switch string(key) {
 		case "prompt_tokens":
 			c.prompt, prompt = s.number()
@@ -171,16 +145,4 @@ func (c *chunk) counts(s *scanner) {
 		}
 	})
 	c.usage = prompt && completed || c.usage
-}
-
-func numeric(c byte) bool {
-	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
-}
-
-func (s *scanner) word(w string) {
-	if !bytes.HasPrefix(s.b[s.i:], []byte(w)) {
-		s.fail()
-		return
-	}
-	s.i += len(w)
 }

@@ -5,9 +5,11 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -50,16 +52,16 @@ var (
 // kept. There are two, and the same tests hold both: one of our own for plain
 // HTTP on Linux, and net/http for TLS and for other systems.
 type Client interface {
-	// open makes connections beforehand until n are free, as far as the client can do
+	// Open makes connections beforehand until n are free, as far as the client can do
 	// that. What goes wrong shows when requests are sent.
 	Open(ctx context.Context, n int)
-	// send sends one request, reads its answer to the end and fills in the record.
+	// Send sends one request, reads its answer to the end and fills in the record.
 	// It returns when the connection can be used again or has been dropped.
 	Send(ctx context.Context, body []byte, x Exchange)
-	// readLag is how late reads were since it was asked before; nil when the client
+	// ReadLag is how late reads were since it was asked before; nil when the client
 	// cannot tell.
 	ReadLag() *load.Histogram
-	// close drops all connections. No request may be under way.
+	// Close drops all connections. No request may be under way.
 	Close()
 }
 
@@ -98,6 +100,16 @@ func (s server) patience(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
+// left is how long an answer is still waited for, and why not longer. moved is when it
+// came nearer to its end.
+func (s server) left(x Exchange, moved *atomic.Int64) (time.Duration, error) {
+	now, sent := x.Since(), x.Record.Sent
+	if sent+s.timeout <= now {
+		return 0, errTimeout
+	}
+	return min(time.Duration(moved.Load())+s.stall, sent+s.timeout) - now, errStall
+}
+
 // stale is the failure of a request that went out on a connection that was used
 // before: it ended at once, and no byte of an answer came. The server had closed it,
 // or the request was not welcome; which of both cannot be told from here.
@@ -116,10 +128,7 @@ type dialer struct {
 }
 
 func newDialer(base *url.URL) *dialer {
-	port := base.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
-	}
+	port := cmp.Or(base.Port(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
 	return &dialer{host: net.JoinHostPort(base.Hostname(), port)}
 }
 
@@ -168,19 +177,66 @@ func newServer(t load.Target, w load.Workload) (server, error) {
 		base:   base,
 		path: map[string]string{load.Completions: "/v1/completions", load.Chat: "/v1/chat/completions",
 			load.Generate: "/generate"}[w.Endpoint],
-		stall:   time.Duration(w.Stall),
-		timeout: time.Duration(w.Timeout),
+		stall:   cmp.Or(time.Duration(w.Stall), load.DefaultStall),
+		timeout: cmp.Or(time.Duration(w.Timeout), load.DefaultTimeout),
 	}
-	if s.stall == 0 {
-		s.stall = load.DefaultStall
+	s.headers, err = t.Fields()
+	return s, err
+}
+
+// several is a client for several servers: requests go to one after the other.
+type several struct {
+	all  []Client
+	next atomic.Uint64
+}
+
+// New makes the client for a job's servers.
+func New(job load.Job) (Client, error) {
+	target := job.Target
+	target.Headers = map[string]string{}
+	maps.Copy(target.Headers, job.Target.Headers)
+	maps.Copy(target.Headers, job.Secrets)
+	t := &several{}
+	for _, url := range append([]string{target.BaseURL}, target.BaseURLs...) {
+		target.BaseURL = url
+		s, err := newServer(target, job.Workload)
+		if err != nil {
+			return nil, err
+		}
+		t.all = append(t.all, newClient(s)) // which begins nothing before it is used
 	}
-	if s.timeout == 0 {
-		s.timeout = load.DefaultTimeout
+	if len(t.all) == 1 {
+		return t.all[0], nil
 	}
-	if s.headers, err = t.Fields(); err != nil {
-		return server{}, err
+	return t, nil
+}
+
+func (t *several) Open(ctx context.Context, n int) {
+	for i, c := range t.all {
+		c.Open(ctx, (n+len(t.all)-1-i)/len(t.all))
 	}
-	return s, nil
+}
+
+func (t *several) Send(ctx context.Context, body []byte, x Exchange) {
+	t.all[(t.next.Add(1)-1)%uint64(len(t.all))].Send(ctx, body, x)
+}
+
+func (t *several) Close() {
+	for _, c := range t.all {
+		c.Close()
+	}
+}
+
+func (t *several) ReadLag() *load.Histogram {
+	var all *load.Histogram
+	for _, c := range t.all {
+		if h := c.ReadLag(); all == nil {
+			all = h
+		} else if h != nil {
+			all.Merge(h)
+		}
+	}
+	return all
 }
 
 func newClient(s server) Client {
@@ -211,7 +267,7 @@ func refused(status int, line, kind string, whole bool) (class, text string) {
 // withBody adds an error's body to its text, unless it says the same.
 func withBody(text string, body []byte) string {
 	if b := bytes.TrimSpace(body); len(b) > 0 && !strings.HasSuffix(text, string(b)) {
-		return text + ": " + Shorten(b)
+		text += ": " + Shorten(b)
 	}
 	return text
 }

@@ -186,7 +186,7 @@ func (k *link) use(b []byte, at time.Duration) {
 	case r.over():
 		k.complete(at, len(b) == 0)
 	case k.class != "" && len(k.body) >= maxErrorBody:
-		k.fail(at, k.class, withBody(k.text, k.body))
+		k.wrong(at, nil)
 	case k.state == answered && !k.told:
 		k.told = true
 		k.ended <- answered
@@ -196,11 +196,9 @@ func (k *link) use(b []byte, at time.Duration) {
 // complete is the end of the HTTP message; clean when nothing came after it.
 func (k *link) complete(at time.Duration, clean bool) {
 	if k.class != "" {
-		k.x.Record.Fail(at, k.class, withBody(k.text, k.body))
+		k.note(at, nil)
 	} else if k.state == busy {
-		if err := k.stream.end(); err != nil {
-			k.note(at, err)
-		}
+		k.note(at, k.stream.end())
 	}
 	if !clean || k.response.closes || len(k.out) > 0 {
 		k.drop()
@@ -219,38 +217,33 @@ func (k *link) cut(at time.Duration, err error) {
 		text = end.Error()
 	}
 	switch {
-	case k.state == answered:
-		k.drop()
-		k.ended <- gone
-	case k.class != "": // what came before is still the message
-		k.fail(at, k.class, withBody(k.text, k.body))
+	case k.state == answered || k.class != "": // what came before is still the message
+		k.wrong(at, nil)
 	case text != "":
 		k.ends(at, text)
 	default:
-		if err := k.stream.end(); err != nil {
-			k.note(at, err)
-		}
-		k.drop()
-		k.ended <- gone
+		k.wrong(at, k.stream.end())
 	}
 }
 
-// wrong is an answer that is not what it should be.
+// wrong ends the connection, and a request that is not over, with what note says.
 func (k *link) wrong(at time.Duration, err error) {
-	switch {
-	case k.class != "":
-		k.x.Record.Fail(at, k.class, withBody(k.text, k.body))
-	case k.state == busy:
+	if k.class != "" || k.state == busy {
 		k.note(at, err)
 	}
 	k.drop()
 	k.ended <- gone
 }
 
-// note writes a failure of the protocol down.
+// note writes down how a request has failed: it was refused, or the protocol was broken;
+// with neither it has not.
 func (k *link) note(at time.Duration, err error) {
-	class, text := server{}.classify(nil, err)
-	k.x.Record.Fail(at, class, text)
+	if k.class != "" {
+		k.x.Record.Fail(at, k.class, withBody(k.text, k.body))
+	} else if err != nil {
+		class, text := server{}.classify(nil, err)
+		k.x.Record.Fail(at, class, text)
+	}
 }
 
 // ends is the failure of a request whose connection ended too soon.
@@ -259,14 +252,7 @@ func (k *link) ends(at time.Duration, text string) {
 	if k.reused && !k.response.started && at-k.x.Record.Sent < staleWithin {
 		class, text = stale(text)
 	}
-	k.fail(at, class, text)
-}
-
-// fail ends the request and the connection.
-func (k *link) fail(at time.Duration, class, text string) {
-	k.x.Record.Fail(at, class, text)
-	k.drop()
-	k.ended <- gone
+	k.wrong(at, &streamError{class, text})
 }
 
 // giveUp ends the wait for an answer, unless the loop has just ended it. It

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -107,14 +109,10 @@ func (c *loops) Open(ctx context.Context, n int) {
 	c.mu.Unlock()
 	var dialers sync.WaitGroup
 	defer dialers.Wait()
-	left := make(chan struct{}, max(n, 0))
-	for range n {
-		left <- struct{}{}
-	}
-	close(left)
+	var begun atomic.Int64
 	for range min(n, dialsAtOnce) {
 		dialers.Go(func() {
-			for range left {
+			for begun.Add(1) <= int64(n) {
 				k, err := c.dial(ctx)
 				if err != nil {
 					return // the request that needs it will say so
@@ -145,10 +143,8 @@ func (c *loops) dial(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	fd := -1
-	if e := raw.Control(func(sys uintptr) { fd, err = unix.FcntlInt(sys, unix.F_DUPFD_CLOEXEC, 0) }); e != nil {
-		err = e
-	}
-	if err != nil {
+	e := raw.Control(func(sys uintptr) { fd, err = unix.FcntlInt(sys, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = cmp.Or(e, err); err != nil {
 		return nil, os.NewSyscallError("dup", err)
 	}
 	return l.add(fd, tcp.RemoteAddr().(*net.TCPAddr))
@@ -212,12 +208,8 @@ func (c *loops) request(body []byte) []byte {
 // wait waits for the end of an answer and reports whether the connection can be
 // used again. It gives up an answer that is silent or takes too long.
 func (c *loops) wait(ctx context.Context, k *link, x Exchange) bool {
-	sent := x.Record.Sent
-	left := func(now time.Duration) time.Duration {
-		return min(time.Duration(k.moved.Load())+c.stall, sent+c.timeout) - now
-	}
 	timer := k.timer
-	timer.Reset(left(sent))
+	timer.Reset(min(c.stall, c.timeout))
 	defer timer.Stop()
 	draining := false
 	for {
@@ -231,16 +223,14 @@ func (c *loops) wait(ctx context.Context, k *link, x Exchange) bool {
 		case <-ctx.Done():
 			return k.giveUp(context.Cause(ctx), c.server)
 		case <-timer.C:
-			now := x.Since()
-			switch d := left(now); {
+			left, why := c.left(x, &k.moved)
+			switch {
 			case draining:
 				return k.giveUp(errDrained, c.server)
-			case d > 0:
-				timer.Reset(d)
-			case now-sent >= c.timeout:
-				return k.giveUp(errTimeout, c.server)
+			case left > 0:
+				timer.Reset(left)
 			default:
-				return k.giveUp(errStall, c.server)
+				return k.giveUp(why, c.server)
 			}
 		}
 	}
@@ -306,13 +296,8 @@ func (l *loop) add(fd int, remote *net.TCPAddr) (*link, error) {
 	// room again after there was none.
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd)}
 	var err error
-	if e := l.raw.Control(func(poll uintptr) {
-		err = unix.EpollCtl(int(poll), unix.EPOLL_CTL_ADD, fd,
-			&ev)
-	}); e != nil {
-		err = e
-	}
-	if err != nil {
+	e := l.raw.Control(func(poll uintptr) { err = unix.EpollCtl(int(poll), unix.EPOLL_CTL_ADD, fd, &ev) })
+	if err = cmp.Or(e, err); err != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.drop()

@@ -176,28 +176,22 @@ func (r *response) use(line []byte) error {
 	if len(line) > 0 {
 		return r.field(line)
 	}
-	return r.headEnd()
+	r.headEnd()
+	return nil
 }
 
 func (r *response) statusLine(line []byte) error {
-	bad := func() error { return fmt.Errorf("%w %q", errHTTP, Shorten(line)) }
-	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' ||
-		len(line) > 12 && line[12] != ' ' {
-		return bad()
+	var n int64
+	ok := len(line) == 12 || len(line) > 12 && line[12] == ' '
+	if ok = ok && string(line[:7]) == "HTTP/1." && (line[7] == '0' || line[7] == '1') && line[8] == ' '; ok {
+		n, ok = decimal(line[9:12])
 	}
-	n := 0
-	for _, c := range line[9:12] {
-		if c < '0' || c > '9' {
-			return bad()
-		}
-		n = n*10 + int(c-'0')
-	}
-	if n < 100 || !load.HeaderValue(line) {
-		return bad()
+	if !ok || n < 100 || !load.HeaderValue(line) {
+		return fmt.Errorf("%w %q", errHTTP, Shorten(line))
 	}
 	r.old = line[7] == '0'
 	r.closes = r.old
-	r.status = n
+	r.status = int(n)
 	if string(line[9:]) != r.line {
 		r.line = string(bytes.TrimSpace(line[9:]))
 	}
@@ -209,13 +203,8 @@ func (r *response) statusLine(line []byte) error {
 // errors: they have been for long.
 func field(line []byte) (name, value []byte, err error) {
 	name, value, ok := bytes.Cut(line, []byte(":"))
-	if !ok || len(name) == 0 || !load.HeaderValue(value) {
+	if !ok || !load.HeaderName(name) || !load.HeaderValue(value) {
 		return nil, nil, fmt.Errorf("%w: header line %q", errHTTP, Shorten(line))
-	}
-	for _, c := range name {
-		if !load.HeaderName(c) {
-			return nil, nil, fmt.Errorf("%w: header line %q", errHTTP, Shorten(line))
-		}
 	}
 	return name, bytes.Trim(value, " \t"), nil
 }
@@ -259,15 +248,13 @@ func (r *response) field(line []byte) error {
 }
 
 // headEnd says what comes after the header.
-func (r *response) headEnd() error {
+func (r *response) headEnd() {
 	switch {
 	case r.status < 200 && r.status != 101:
 		r.state = inStatus
-		return nil
 	case r.status == 101:
 		r.closes = true
 		r.state = atEnd
-		return nil
 	case r.status == 204 || r.status == 304:
 		r.state = atEnd
 	case r.chunked:
@@ -282,7 +269,6 @@ func (r *response) headEnd() error {
 		r.closes = true
 		r.state = inRest
 	}
-	return nil
 }
 
 func (r *response) chunkLine(line []byte) error {

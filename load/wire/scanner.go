@@ -65,6 +65,15 @@ func (s *scanner) members(each func(key []byte)) {
 	})
 }
 
+// object is members of what is an object; another value is passed over.
+func (s *scanner) object(each func(key []byte)) {
+	if s.peek() != '{' {
+		s.skip()
+		return
+	}
+	s.members(each)
+}
+
 // elements calls each at every element of an array, over which it must move.
 // What is not an array is passed over.
 func (s *scanner) elements(each func()) {
@@ -122,14 +131,18 @@ func (s *scanner) text() []byte {
 	return nil
 }
 
-// filled moves over a value and reports whether it is a string with something in it.
-func (s *scanner) filled() bool {
+// words moves over a value and returns what a string has between its quotes, as
+// written; nothing for another value.
+func (s *scanner) words() []byte {
 	if s.peek() != '"' {
 		s.skip()
-		return false
+		return nil
 	}
-	return len(s.text()) > 0
+	return s.text()
 }
+
+// filled moves over a value and reports whether it is a string with something in it.
+func (s *scanner) filled() bool { return len(s.words()) > 0 }
 
 // said moves over a value and reports whether it says something: null, false, 0 and
 // an empty string do not.
@@ -194,4 +207,16 @@ func unescaped(raw []byte) []byte {
 		return raw
 	}
 	return []byte(text)
+}
+
+func numeric(c byte) bool {
+	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
+}
+
+func (s *scanner) word(w string) {
+	if !bytes.HasPrefix(s.b[s.i:], []byte(w)) {
+		s.fail()
+		return
+	}
+	s.i += len(w)
 }

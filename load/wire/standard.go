@@ -36,25 +36,31 @@ type reader struct {
 func newStandardClient(s server) *standard {
 	return &standard{
 		server: s,
-		// No proxy from the environment and no compression: both would be
-		// measured instead of the engine. A redirect is an answer like another.
-		http: &http.Client{
-			Transport: &http.Transport{
-				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-					conn, err := s.dialer.dial(ctx)
-					if err != nil {
-						return nil, err
-					}
-					return newMeter(conn), nil
-				},
-				DisableCompression:  true,
-				MaxIdleConns:        0, // no limit
-				MaxIdleConnsPerHost: 1 << 20,
-				IdleConnTimeout:     idleTimeout,
+		http: direct(&http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				conn, err := s.dialer.dial(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return &meter{Conn: conn, base: time.Now(), buf: make([]byte, meterSize)}, nil
 			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+			MaxIdleConnsPerHost: 1 << 20,
+		}),
 		readers: sync.Pool{New: func() any { return new(reader) }},
+	}
+}
+
+// Direct is an HTTP client that asks a server as the load does: without a proxy from
+// the environment, and without following redirects, which could take secret headers
+// elsewhere. A redirect is an answer like another.
+func Direct() *http.Client { return direct(&http.Transport{TLSHandshakeTimeout: dialTimeout}) }
+
+// direct has no compression either: it would be measured instead of the engine.
+func direct(t *http.Transport) *http.Client {
+	t.DisableCompression, t.IdleConnTimeout = true, idleTimeout
+	return &http.Client{
+		Transport:     t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
@@ -69,9 +75,6 @@ func (c *standard) ReadLag() *load.Histogram { return nil }
 func (c *standard) Send(parent context.Context, body []byte, x Exchange) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	w := newWatch(x.Zero, cancel, c.stall, c.timeout)
-	defer w.stop()
-
 	var seen sight
 	traced := httptrace.WithClientTrace(ctx, seen.trace())
 	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.url(), bytes.NewReader(body))
@@ -87,7 +90,8 @@ func (c *standard) Send(parent context.Context, body []byte, x Exchange) {
 		req.Header.Set(h[0], h[1])
 	}
 	x.Record.Sent = x.Since()
-	w.start(x.Record.Sent)
+	w := c.watch(x, cancel)
+	defer w.timer.Stop()
 	resp, err := c.http.Do(req)
 	if err != nil {
 		at := x.Since()
@@ -188,10 +192,6 @@ type meter struct {
 // meterSize is how much of what waits one read takes: more than a record of TLS.
 const meterSize = 20 << 10
 
-func newMeter(conn net.Conn) *meter {
-	return &meter{Conn: conn, base: time.Now(), buf: make([]byte, meterSize)}
-}
-
 // Write looks first whether a kept connection is still there. One that the server has
 // ended is refused before anything is written, and net/http takes another for a
 // request of which nothing has gone out.
@@ -258,31 +258,25 @@ func (s *stamped) Read(p []byte) (int, error) {
 // watch ends a request that is silent or that takes too long. One timer looks
 // after both, and moves itself on: reading costs it nothing.
 type watch struct {
-	zero           time.Time
-	cancel         context.CancelCauseFunc
-	stall, timeout time.Duration
-	sent           time.Duration
-	moved          atomic.Int64 // when the answer came nearer to its end: a token came
-	timer          *time.Timer
+	server
+	x      Exchange
+	cancel context.CancelCauseFunc
+	moved  atomic.Int64 // when the answer came nearer to its end: a token came
+	timer  *time.Timer
 
 	mu       sync.Mutex // so that a late look does not undo a drain
 	draining bool
 }
 
-func newWatch(zero time.Time, cancel context.CancelCauseFunc, stall, timeout time.Duration) *watch {
-	w := &watch{zero: zero, cancel: cancel, stall: stall, timeout: timeout}
-	w.timer = time.AfterFunc(time.Hour, w.look)
-	w.timer.Stop()
+// watch begins with a request that has just been sent.
+func (s server) watch(x Exchange, cancel context.CancelCauseFunc) *watch {
+	w := &watch{server: s, x: x, cancel: cancel}
+	w.moved.Store(int64(x.Record.Sent))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(min(s.stall, s.timeout), w.look)
 	return w
 }
-
-func (w *watch) start(sent time.Duration) {
-	w.sent = sent
-	w.moved.Store(int64(sent))
-	w.timer.Reset(w.left(sent))
-}
-
-func (w *watch) stop() { w.timer.Stop() }
 
 // drain gives the end of the stream a short time of its own.
 func (w *watch) drain() {
@@ -292,22 +286,16 @@ func (w *watch) drain() {
 	w.timer.Reset(drainTimeout)
 }
 
-func (w *watch) left(now time.Duration) time.Duration {
-	return min(time.Duration(w.moved.Load())+w.stall, w.sent+w.timeout) - now
-}
-
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Since(w.zero)
-	switch left := w.left(now); {
+	left, why := w.left(w.x, &w.moved)
+	switch {
 	case w.draining:
 		w.cancel(errDrained)
 	case left > 0:
 		w.timer.Reset(left)
-	case now-w.sent >= w.timeout:
-		w.cancel(errTimeout)
 	default:
-		w.cancel(errStall)
+		w.cancel(why)
 	}
 }
