@@ -133,8 +133,7 @@ func (s Stats) disorder() string {
 	}
 	points = slices.DeleteFunc(points, func(p point) bool { return p.value <= 0 }) // not given
 	slices.SortFunc(points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.at, b.at),
-			cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name))
 	})
 	for i := 1; i < len(points); i++ {
 		if a, b := points[i-1], points[i]; a.value > b.value+halfCent && a.at < b.at {
