@@ -22,10 +22,8 @@ import (
 )
 
 const (
-	// ttft is that of the engine.
-	ttft = 50 * time.Millisecond
-	// rounds is how many requests each stream brings.
-	rounds = 2
+	ttft   = 50 * time.Millisecond // that of the engine
+	rounds = 2                     // how many requests each stream brings
 	// inputTokens is the length of a prompt: what it is made of costs the
 	// generator the same whatever the engine does with it.
 	inputTokens = 100
@@ -134,7 +132,6 @@ func (r Rung) workload() load.Workload {
 	}
 }
 
-// measure runs the generator against an engine.
 func (r Rung) measure(ctx context.Context, start Engine) (s Step, err error) {
 	s = Step{Streams: r.Streams, ITL: load.Duration(r.ITL), Offered: r.Events()}
 	url, stop, err := start(ctx, sim.Config{TTFT: ttft, ITL: r.ITL})
@@ -176,7 +173,6 @@ func truthOf(ctx context.Context, url string) (t sim.Truth, err error) {
 	return t, nil
 }
 
-// compare holds what was measured against the truth.
 func (s *Step) compare(got *load.Summary, truth sim.Truth) {
 	s.Events = got.PeakOutputThroughput
 	s.TTFTp50, s.TTFTp99 = got.TTFT.Median-truth.TTFT.Median, got.TTFT.Percentiles["99"]-truth.TTFT.P99

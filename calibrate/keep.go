@@ -17,8 +17,7 @@ import (
 	"hclbench/load"
 )
 
-// format is that of the file; another one is not read.
-const format = 1
+const format = 1 // that of the file; another one is not read
 
 // Machine is what a calibration is good for.
 type Machine struct {

@@ -30,7 +30,6 @@ func (s Summary) Contradictions(limit int) []Reason {
 // ofFlight are what Little's law holds together.
 var ofFlight = []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"}
 
-// contradictions are those found so far.
 type contradictions []Reason
 
 // add notes that metrics cannot be true together.
@@ -85,7 +84,6 @@ func (c *contradictions) throughput(s Summary) {
 	}
 }
 
-// latencies holds each against itself and the others.
 func (c *contradictions) latencies(s Summary) {
 	if s.TTFT.Count > 0 && s.E2EL.Count > 0 && s.TTFT.Mean > s.E2EL.Mean {
 		c.add([]string{"ttft", "e2el"}, "the first token comes after %.2f ms on average, and the last after %.2f ms",

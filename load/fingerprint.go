@@ -53,7 +53,6 @@ func (w Workload) effective() Workload {
 	return w
 }
 
-// fingerprint collects pairs.
 type fingerprint map[string]string
 
 // add adds a pair, unless its value says nothing.
@@ -86,7 +85,6 @@ func (f fingerprint) stages(stages []Stage) {
 	add(f, "stages", strings.Join(parts, ", "))
 }
 
-// dataset adds what prompts are made of.
 func (f fingerprint) dataset(d Dataset) {
 	add(f, "dataset.kind", d.Kind)
 	add(f, "dataset.input_tokens", d.InputTokens)

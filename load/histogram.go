@@ -64,7 +64,6 @@ func bucket(v uint64) int {
 	return exponent<<histogramBits + int(v>>exponent)
 }
 
-// middle is the value in the middle of a bucket.
 func middle(i int) time.Duration {
 	exponent := max(i>>histogramBits-1, 0)
 	low := uint64(i-exponent<<histogramBits) << exponent

@@ -91,7 +91,6 @@ func (d Dataset) WithoutServer() error {
 	return nil
 }
 
-// problems reports what is wrong with a data set.
 func (d Dataset) problems(p *problems) {
 	k := d.kind()
 	known := k.name != ""
@@ -110,7 +109,6 @@ func (d Dataset) problems(p *problems) {
 	}
 }
 
-// numbers reports which of a data set's are out of their range.
 func (d Dataset) numbers(p *problems, k kind) {
 	for _, n := range []struct {
 		member string

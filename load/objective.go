@@ -89,7 +89,6 @@ func (s Part) under(slo []Objective, records []Record) Part {
 	return s
 }
 
-// attained judges each line of an SLO.
 func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 	if s.Window != nil {
 		records = s.Window.Sent(records)

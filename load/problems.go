@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// maxPrompts bounds the shuffled order of shared-prefix prompts.
-const maxPrompts = 10_000_000
+const maxPrompts = 10_000_000 // bounds the shuffled order of shared-prefix prompts
 
 // FieldError is a rule that a workload breaks, and the argument that it is about.
 // The lab language points it at the argument, the command line at the flag.
@@ -26,9 +25,8 @@ func (e FieldError) Error() string { return e.Text }
 const (
 	// longestRun is more than anybody waits for, and short enough for times to be
 	// counted in nanoseconds.
-	longestRun = 365 * 24 * time.Hour
-	// leastDuration is below any answer.
-	leastDuration = time.Millisecond
+	longestRun    = 365 * 24 * time.Hour
+	leastDuration = time.Millisecond // below any answer
 )
 
 // Check is all of [Workload.Problems] as one error; nil when there are none.
@@ -55,7 +53,6 @@ func (w Workload) Problems() []FieldError {
 	return all
 }
 
-// problems are collected.
 type problems []FieldError
 
 func (p *problems) add(is bool, field, format string, args ...any) {

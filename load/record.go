@@ -64,7 +64,6 @@ func (r *Record) own(metric string) (v time.Duration, ok bool) {
 	return 0, false
 }
 
-// good reports whether each of a request's own values is within every bound.
 func (r *Record) good(bounds []Objective) bool {
 	for _, o := range bounds {
 		if v, _ := r.own(o.Metric); v > time.Duration(o.Max) {

@@ -93,8 +93,7 @@ type model struct {
 	Merges                  []pair           `json:"merges"`
 }
 
-// pair is a merge: ["a", "b"], or "a b" in older files.
-type pair [2]string
+type pair [2]string // a merge: ["a", "b"], or "a b" in older files
 
 func (p *pair) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(text, []byte("[")) {

@@ -34,7 +34,6 @@ func newMerges(list []merge) merges {
 	return m
 }
 
-// find returns what a pair becomes.
 func (m merges) find(left, right int32) (merge, bool) {
 	x := m[m.slot(left, right)]
 	return x, x.left >= 0
@@ -134,7 +133,6 @@ func (m *merger) note(i int32, all merges) {
 	m.heap[at] = c
 }
 
-// pop takes the first candidate off the heap.
 func (m *merger) pop() candidate {
 	first := m.heap[0]
 	n := len(m.heap) - 1

@@ -39,7 +39,6 @@ func newMatcher(pattern, behavior string, invert bool) (*matcher, error) {
 	return &matcher{re, behavior, invert}, nil
 }
 
-// cut is a part of text, from one byte to another.
 type cut struct {
 	from, to int
 	match    bool
@@ -53,7 +52,6 @@ func (m *matcher) split(text string, piece func(string)) {
 	}
 }
 
-// cuts returns the matches and what is between them.
 func (m *matcher) cuts(text string) []cut {
 	var cuts []cut
 	count, at, done := 0, 0, 0
@@ -179,7 +177,6 @@ func (t *translator) atom() error {
 	return fmt.Errorf("%q is not supported here", t.rest[:1])
 }
 
-// group reads a group after its parenthesis. None captures: nobody asks.
 func (t *translator) group() error {
 	outer := t.anyCase
 	defer func() { t.anyCase, t.letters = outer, "" }()
@@ -206,7 +203,6 @@ func (t *translator) group() error {
 	return nil
 }
 
-// literal reads one character that means itself.
 func (t *translator) literal() error {
 	r := t.next()
 	if !t.anyCase {
@@ -257,7 +253,6 @@ func (t *translator) quantifier(start int) error {
 	return nil
 }
 
-// set reads a character class after its bracket.
 func (t *translator) set() error {
 	t.emit("[")
 	if t.take("^") {
@@ -324,7 +319,6 @@ func (t *translator) span(first bool) error {
 	return nil
 }
 
-// member reads one character of a set.
 func (t *translator) member() (rune, error) {
 	if !t.take("\\") {
 		if t.rest == "" || t.rest[0] == '[' {
@@ -410,7 +404,6 @@ func (t *translator) take(prefix string) bool {
 	return ok
 }
 
-// next reads a character.
 func (t *translator) next() rune {
 	r, n := utf8.DecodeRuneInString(t.rest)
 	t.rest = t.rest[n:]

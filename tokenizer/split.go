@@ -11,8 +11,7 @@ type splitter interface {
 	split(text string, piece func(string))
 }
 
-// prefixer puts a space before text that does not start with one.
-type prefixer struct{}
+type prefixer struct{} // puts a space before text that does not start with one
 
 func (prefixer) split(text string, piece func(string)) {
 	if !strings.HasPrefix(text, " ") {

@@ -126,12 +126,10 @@ func (t *Tokenizer) release(e *encoder) {
 	t.encoders.Put(e)
 }
 
-// between encodes what is between the added tokens of raw text.
 func (e *encoder) between(text string) {
 	e.t.cooked.cut(e.t.normalize(text), e.added, e.pieces)
 }
 
-// added appends an added token.
 func (e *encoder) added(id int32) { e.dst = append(e.dst, id) }
 
 // word appends the tokens of one piece: no token reaches over its ends.

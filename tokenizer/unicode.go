@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the splitters want to know of a character.
-type class uint8
+type class uint8 // what the splitters want to know of a character
 
 const (
 	letter class = 1 << iota
@@ -47,7 +46,6 @@ func (c *classes) set(table *unicode.RangeTable, k class) {
 	}
 }
 
-// at returns the class of the character at s[i] and its length in bytes.
 func (c *classes) at(s string, i int) (class, int) {
 	if b := s[i]; b < utf8.RuneSelf {
 		return c[b], 1
@@ -79,11 +77,9 @@ func (c *classes) run(s string, i int, k class, one bool) int {
 	return i
 }
 
-// goUnicode is the version of Unicode that the additions below add to.
-const goUnicode = "15.0.0"
+const goUnicode = "15.0.0" // the version of Unicode that the additions below add to
 
-// span is a range of characters, both ends included.
-type span struct{ lo, hi rune }
+type span struct{ lo, hi rune } // a range of characters, both ends included
 
 // assignedSince returns the characters of a general category, or of a group of
 // them such as L, that are in Unicode 16, which Hugging Face's library follows

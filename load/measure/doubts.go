@@ -6,7 +6,6 @@ import (
 	"hclbench/load"
 )
 
-// doubt is one way in which figures can be wrong.
 type doubt struct {
 	code    string
 	metrics []string // that it concerns; nil: all
@@ -17,7 +16,6 @@ func (d doubt) reason(value, limit float64, args ...any) load.Reason {
 	return load.Reason{Code: d.code, Text: fmt.Sprintf(d.text, args...), Value: value, Limit: limit, Metrics: d.metrics}
 }
 
-// void is the verdict on what is no measurement.
 func void(d doubt, args ...any) load.Verdict {
 	return load.Verdict{Verdict: load.Void, Reasons: []load.Reason{d.reason(0, 0, args...)}}
 }

@@ -14,7 +14,6 @@ import (
 // the server.
 func lagPercentiles() []float64 { return []float64{50, 99, 99.9} }
 
-// spent is what the generator's process had used at a moment.
 type spent struct {
 	wall   time.Time
 	cpu    time.Duration

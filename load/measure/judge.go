@@ -68,7 +68,6 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 	return found.verdict()
 }
 
-// reasons are why a summary is suspect.
 type reasons []load.Reason
 
 func (r reasons) verdict() load.Verdict {
@@ -85,20 +84,16 @@ func (r *reasons) add(is bool, value, limit float64, d doubt, args ...any) {
 	}
 }
 
-// because adds a reason that has no bound.
 func (r *reasons) because(is bool, d doubt, args ...any) { r.add(is, 0, 0, d, args...) }
 
-// above adds a reason when a value is above its limit.
 func (r *reasons) above(value, limit float64, d doubt, args ...any) {
 	r.add(value > limit, value, limit, d, args...)
 }
 
-// below adds a reason when a value is below its limit.
 func (r *reasons) below(value, limit float64, d doubt, args ...any) {
 	r.add(value < limit, value, limit, d, args...)
 }
 
-// counts is what is wrong with how many requests and tokens there were.
 func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 	r.above(float64(s.Failed), 0, requestsFailed, s.Failed, s.Requests, percent(s.Failed, s.Requests), s.Failures())
 	r.above(float64(s.WarmupFailed), 0, warmupFailed, s.WarmupFailed, s.Warmup)
@@ -138,7 +133,6 @@ func (r *reasons) pace(w load.Workload, s load.Part, records []load.Record) {
 	}
 }
 
-// generator is what is wrong with the process that sent and read.
 func (r *reasons) generator(s load.Part) {
 	if l := s.ReadLag; l != nil {
 		r.above(l.Percentiles["99"], maxReadLag, readLate, l.Percentiles["99"], maxReadLag)

@@ -39,8 +39,7 @@ func paceOf(w load.Workload, seed uint64, recorded []time.Duration) pace {
 	return pace{due: at, limit: w.Concurrency, sockets: min(len(at), firstSockets(w))}
 }
 
-// dialsBeforehand bounds how many connections are made before a rate begins.
-const dialsBeforehand = 1024
+const dialsBeforehand = 1024 // bounds how many connections are made before a rate begins
 
 // firstSockets is how many connections are made before a rate begins: those for
 // the requests of its first tenth of a second.
@@ -49,7 +48,6 @@ func firstSockets(w load.Workload) int {
 	return min(n, cmp.Or(w.Concurrency, n))
 }
 
-// arriving is how many requests, or conversations, a rate brings.
 func arriving(w load.Workload) int {
 	if w.Duration == 0 {
 		return w.Requests
@@ -79,8 +77,7 @@ type leg struct {
 	low, high float64
 }
 
-// forever ends the last leg of a schedule without an end.
-const forever = time.Duration(math.MaxInt64)
+const forever = time.Duration(math.MaxInt64) // ends the last leg of a schedule without an end
 
 // legs are the rates of a workload, one after the other. Where a stage has a
 // concurrency instead, its rate is 0.
@@ -211,8 +208,7 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// shift is a time in which a worker of a closed loop sends.
-type shift struct{ from, to time.Duration }
+type shift struct{ from, to time.Duration } // a time in which a worker of a closed loop sends
 
 // crew are the shifts of n workers, of whom one after the other begins while the
 // ramp lasts.

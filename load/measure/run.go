@@ -16,8 +16,7 @@ import (
 	"hclbench/load/wire"
 )
 
-// progressEvery is how often a run says where it stands.
-const progressEvery = 500 * time.Millisecond
+const progressEvery = 500 * time.Millisecond // how often a run says where it stands
 
 // Run carries out one job: warm-up requests, then the measurement. progress may
 // be nil; it is called from one goroutine, about every half second and at the
@@ -36,7 +35,6 @@ func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load
 	return g.run(ctx)
 }
 
-// generator is one run.
 type generator struct {
 	job      load.Job
 	set      *prompts.Set
@@ -147,7 +145,6 @@ func (g *generator) prepare(ctx context.Context) (total int, err error) {
 	return total, nil
 }
 
-// duration is the time from the first dispatch to the last response.
 func duration(records []load.Record) time.Duration {
 	last := time.Duration(0)
 	for i := range records {
@@ -156,7 +153,6 @@ func duration(records []load.Record) time.Duration {
 	return max(0, last-load.FirstDispatch(records))
 }
 
-// phase is the warm-up or the measurement.
 type phase struct {
 	g      *generator
 	queue  prompts.Queue

@@ -33,7 +33,6 @@ func withoutSecrets(j load.Job, records []load.Record) []load.Record {
 	return records
 }
 
-// hide is err without the job's secrets.
 func hide(j load.Job, err error) error {
 	if text := secretsOf(j).Hide(err.Error()); text != err.Error() {
 		return errors.New(text)

@@ -5,14 +5,11 @@ import (
 	"time"
 )
 
-// sleeper waits for one moment after the other.
 type sleeper interface {
-	// until reports whether t came before ctx ended.
 	until(ctx context.Context, t time.Time) bool
 	stop()
 }
 
-// timer is a sleeper by the runtime's timers.
 type timer struct{ *time.Timer }
 
 func newTimer() timer {

@@ -8,8 +8,7 @@ import (
 	"hclbench/load"
 )
 
-// errorSamples is how many distinct error messages a summary keeps.
-const errorSamples = 5
+const errorSamples = 5 // how many distinct error messages a summary keeps
 
 // Summarize computes what a run measured from its records; docs/method.md
 // defines each number. d is the time from the first dispatch to the last
@@ -36,7 +35,6 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 	return s.Under(w.SLO, records)
 }
 
-// evidence is what a run has left behind.
 type evidence struct {
 	workload    load.Workload
 	percentiles []float64
@@ -44,7 +42,6 @@ type evidence struct {
 	records     []load.Record
 }
 
-// figures computes what records say, over a time d.
 func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	f := load.Figures{Started: e.started, Duration: d.Seconds(), Requests: len(records)}
 	gaps, lost, between := 0, 0, time.Duration(0)

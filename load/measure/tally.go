@@ -14,7 +14,6 @@ import (
 // all of them.
 const maxGaps = 2 << 20
 
-// tally keeps the gaps of a run, as many as memory may hold.
 type tally struct {
 	mu    sync.Mutex
 	all   load.Histogram // of completed requests

@@ -146,8 +146,7 @@ func steady(w load.Workload, d time.Duration, records []load.Record) (load.Windo
 		To: load.Duration(time.Duration(best+length) * time.Second)}, true
 }
 
-// maxPoints bounds a series: ten minutes at one second.
-const maxPoints = 600
+const maxPoints = 600 // bounds a series: ten minutes at one second
 
 // newSeries is a run of so long over time; nil of nothing.
 func newSeries(d time.Duration, records []load.Record) *load.Series {

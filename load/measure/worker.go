@@ -10,7 +10,6 @@ import (
 	"hclbench/load/wire"
 )
 
-// ticket is one request to be sent.
 type ticket struct {
 	prompts.Request
 	session   prompts.Session // that it belongs to
@@ -102,7 +101,6 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 	}
 }
 
-// worker sends one request at a time.
 type worker struct {
 	p       *phase
 	records []load.Record
@@ -175,7 +173,6 @@ func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	}
 }
 
-// do sends a request and waits for its answer.
 func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	p := w.p
 	w.records = append(w.records, load.Record{
@@ -198,7 +195,6 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	p.done.Add(1)
 }
 
-// finish hands over what the worker has seen.
 func (w *worker) finish() {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()

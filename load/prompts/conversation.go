@@ -184,7 +184,6 @@ func (q *talks) Begun() int {
 	return q.begun
 }
 
-// giveBack takes requests that are not sent, for other conversations.
 func (q *talks) giveBack(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

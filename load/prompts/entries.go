@@ -20,12 +20,10 @@ import (
 // What may be wrong with a file before it is no use: more bad entries than
 // minBad, and than one in badShare.
 const (
-	minBad   = 10
-	badShare = 100
-	// badSamples is how many of them are named.
-	badSamples = 5
-	// maxEntry bounds one entry of a file.
-	maxEntry = 64 << 20
+	minBad     = 10
+	badShare   = 100
+	badSamples = 5        // how many of them are named
+	maxEntry   = 64 << 20 // bounds one entry of a file
 )
 
 // CheckInputs reads the files of the job's data set as a run does, but for counting
@@ -57,8 +55,7 @@ func CheckInputs(j load.Job) error {
 	return errors.Join(err, f.Close())
 }
 
-// errSkip says that an entry is sound, but not one to use.
-var errSkip = errors.New("not used")
+var errSkip = errors.New("not used") // says that an entry is sound, but not one to use
 
 // entry is where one entry of a file lies.
 type entry struct {
@@ -100,7 +97,6 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (file, e
 	return file{f, c.found, c.source}, nil
 }
 
-// openFile opens a file of the data set.
 func openFile(j load.Job, path string) (*os.File, error) {
 	f, err := os.Open(fileOf(j, path))
 	if err != nil {
@@ -170,7 +166,6 @@ func wanted(total int, w load.Workload) int {
 	return total + w.Warmup
 }
 
-// collector goes through the entries of a file.
 type collector struct {
 	sound  func(raw []byte) error
 	found  []entry

@@ -9,7 +9,6 @@ import (
 	"hclbench/load"
 )
 
-// line is one line of a [load.JSONL] data set.
 type line struct {
 	Prompt       *string `json:"prompt"`
 	OutputTokens *int    `json:"output_tokens"`

@@ -10,8 +10,7 @@ import (
 	"hclbench/load"
 )
 
-// enough is how many prompts are made ready for a run that only time ends.
-const enough = 10_000
+const enough = 10_000 // how many prompts are made ready for a run that only time ends
 
 // Set is a data set made ready for a run.
 type Set struct {

@@ -35,8 +35,7 @@ type recorded struct {
 	} `json:"messages"`
 }
 
-// opening is the first two turns of a conversation, whoever said them.
-type opening struct{ prompt, answer string }
+type opening struct{ prompt, answer string } // the first two turns of a conversation, whoever said them
 
 func firstTurns(_ load.Workload, raw []byte) (o opening, err error) {
 	var r recorded

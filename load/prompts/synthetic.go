@@ -53,10 +53,8 @@ func (s *synthetic) add(r *rand.Rand, n int) {
 	s.b = b
 }
 
-// bytesPerToken is what a token id with its comma takes, as does a common word.
-const bytesPerToken = 6
+const bytesPerToken = 6 // what a token id with its comma takes, as does a common word
 
-// randomPrompts are of kind [Random].
 type randomPrompts struct {
 	seed, use     uint64
 	input, output load.Span

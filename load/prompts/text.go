@@ -19,9 +19,8 @@ import (
 const (
 	// maxCorpus bounds how much of a text is read: 16 MiB are about four million
 	// tokens, and as many places to cut.
-	maxCorpus = 16 << 20
-	// corpusPiece is how much of it is tokenized at a time.
-	corpusPiece = 64 << 10
+	maxCorpus   = 16 << 20
+	corpusPiece = 64 << 10 // how much of it is tokenized at a time
 )
 
 // pieces makes prompts of a text: cuts of an exact number of tokens, each from a
@@ -78,7 +77,6 @@ func pieceEnd(text []byte) int {
 	return corpusPiece
 }
 
-// cutPrompts are the prompts of kind [Text].
 type cutPrompts struct {
 	seed, use     uint64
 	ids           []int32
@@ -100,7 +98,6 @@ func (c cutPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	return appendIDs(b, ids), c.input, c.output
 }
 
-// corpusOf is the text of a job's data set, and its checksum.
 func corpusOf(j load.Job) (text []byte, sum string, err error) {
 	d := j.Workload.Dataset
 	if text, sum, err = readCorpus(fileOf(j, d.Path)); err == nil {

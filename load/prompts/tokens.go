@@ -31,7 +31,6 @@ type tokens interface {
 	name() string
 }
 
-// errNoTokenizer: the server has no endpoint for it.
 var errNoTokenizer = errors.New("the server has no /tokenize")
 
 // errNoDecoder: text that is cut is put together again from its tokens.
@@ -64,7 +63,6 @@ func needTokens(ctx context.Context, job load.Job) (tokens, error) {
 	return t, err
 }
 
-// fileTokens are of a model's own tokenizer.
 type fileTokens struct {
 	tokenizer *tokenizer.Tokenizer
 	label     string
@@ -99,8 +97,7 @@ func (t fileTokens) decode(ids []int32) (string, bool) {
 	return t.tokenizer.Decode(ids), true
 }
 
-// tokenizeTimeout bounds one question to the server.
-const tokenizeTimeout = 2 * time.Minute
+const tokenizeTimeout = 2 * time.Minute // bounds one question to the server
 
 // serverTokens asks the server: vLLM's and SGLang's /tokenize.
 type serverTokens struct {

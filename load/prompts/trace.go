@@ -17,7 +17,6 @@ import (
 // (Mooncake's block).
 const blockTokens = 512
 
-// recording is one request of a trace.
 type recording struct {
 	at            time.Duration // from the first
 	input, output int
@@ -94,7 +93,6 @@ func trace(_ context.Context, job load.Job, _ int) (*Set, error) {
 	}}, nil
 }
 
-// traced are the prompts of kind [Trace].
 type traced struct {
 	seed, use uint64
 	rows      []recording

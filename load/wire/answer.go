@@ -29,14 +29,11 @@ type answer struct {
 func mostChunks(asked int) int { return 2*asked + 1000 }
 
 const (
-	// firstGaps is for how many gaps there is room at once.
-	firstGaps = 4 << 10
-	// bytesPerAsked is more than a token and all that is said of it take.
-	bytesPerAsked = 16 << 10
+	firstGaps     = 4 << 10  // for how many gaps there is room at once
+	bytesPerAsked = 16 << 10 // more than a token and all that is said of it take
 )
 
-// streamError is a failure that the stream itself tells of.
-type streamError struct{ class, text string }
+type streamError struct{ class, text string } // a failure that the stream itself tells of
 
 func (e *streamError) Error() string { return e.text }
 
@@ -91,7 +88,6 @@ func (a *answer) event(ev event) (over bool, err error) {
 	return false, nil
 }
 
-// close judges an answer that is whole.
 func (a *answer) close() error {
 	if a.chunks == 0 {
 		return &streamError{load.ClassEmpty,
@@ -104,7 +100,6 @@ func (a *answer) close() error {
 	return nil
 }
 
-// cut is the failure of an answer whose stream ended too soon.
 func (a *answer) cut() error {
 	return &streamError{load.ClassTruncated, fmt.Sprintf("the stream ended without %s after %d chunks", done, a.chunks)}
 }
@@ -119,8 +114,7 @@ type Stream struct {
 	at     time.Duration
 }
 
-// maxAnswer bounds an answer that is not streamed, whatever was asked for.
-const maxAnswer = 64 << 20
+const maxAnswer = 64 << 20 // bounds an answer that is not streamed, whatever was asked for
 
 func (s *Stream) Reset(x Exchange) {
 	s.events.reset()

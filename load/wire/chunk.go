@@ -96,7 +96,6 @@ func (c *chunk) choice(s *scanner) {
 	})
 }
 
-// says reads content.
 func (c *chunk) says(s *scanner) {
 	if text := s.words(); len(text) > 0 {
 		c.content, c.text = true, text

@@ -27,19 +27,16 @@ const (
 	// idleTimeout is shorter than the five seconds after which the engines'
 	// servers (uvicorn) drop an idle connection, so that no request goes out on
 	// one that is being closed.
-	idleTimeout = 4 * time.Second
-	// drainTimeout bounds the wait for the end of a stream after its [DONE].
-	drainTimeout = time.Second
+	idleTimeout  = 4 * time.Second
+	drainTimeout = time.Second // bounds the wait for the end of a stream after its [DONE]
 	// dialTimeout bounds the setting up of a connection, where stall and timeout of
 	// the request do not.
 	dialTimeout = 30 * time.Second
 	// staleWithin is how soon a kept connection ends whose server had closed it when
 	// the request went out: a way there and back.
-	staleWithin = time.Second
-	// maxErrorText bounds what is kept of an error's body.
-	maxErrorText = 512
-	// maxErrorBody bounds what is read of it.
-	maxErrorBody = 64 << 10
+	staleWithin  = time.Second
+	maxErrorText = 512      // bounds what is kept of an error's body
+	maxErrorBody = 64 << 10 // bounds what is read of it
 )
 
 var (
@@ -184,7 +181,6 @@ func newServer(t load.Target, w load.Workload) (server, error) {
 	return s, err
 }
 
-// several is a client for several servers: requests go to one after the other.
 type several struct {
 	all  []Client
 	next atomic.Uint64

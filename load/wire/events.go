@@ -10,11 +10,9 @@ import (
 // some hundred bytes; only a broken server comes near.
 const maxLine = 1 << 20
 
-// smallBuffer is what a connection keeps from one answer to the next.
-const smallBuffer = 64 << 10
+const smallBuffer = 64 << 10 // what a connection keeps from one answer to the next
 
-// done is the data of the last event of an answer.
-const done = "[DONE]"
+const done = "[DONE]" // the data of the last event of an answer
 
 var errLine = errors.New("a line of the stream is longer than 1 MiB")
 

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spareFiles is what a process needs besides its connections.
-const spareFiles = 64
+const spareFiles = 64 // what a process needs besides its connections
 
 // ampleFiles is what a process may open before anybody wonders, where it is up to
 // us: how many requests an open loop has in flight is not known beforehand.
@@ -36,7 +35,6 @@ func AllowFiles(n int) error {
 	return nil
 }
 
-// fileLimit is how many files this process may have open.
 func fileLimit() uint64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {

@@ -47,7 +47,6 @@ type link struct {
 	stream   Stream
 }
 
-// alive reports whether a free connection can take a request.
 func (k *link) alive() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +150,6 @@ func (k *link) receive(buf []byte, ending bool) (first time.Time) {
 	return first
 }
 
-// use takes what a read brought.
 func (k *link) use(b []byte, at time.Duration) {
 	r := &k.response
 	for len(b) > 0 && !r.over() {
@@ -276,7 +274,6 @@ func (k *link) giveUp(cause error, s server) bool {
 	return false
 }
 
-// drop closes the connection.
 func (k *link) drop() {
 	k.state = gone
 	k.loop.forget(k)

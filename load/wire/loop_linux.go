@@ -22,9 +22,8 @@ import (
 const (
 	// readSize is what one read brings at most. One buffer serves all
 	// connections of a loop.
-	readSize = 64 << 10
-	// batchSize is how many connections one look at the kernel may name.
-	batchSize = 512
+	readSize  = 64 << 10
+	batchSize = 512 // how many connections one look at the kernel may name
 	// dialsAtOnce bounds how many connections are set up at a time beforehand:
 	// less than any server's queue of connections that it has not accepted.
 	dialsAtOnce = 64
@@ -123,7 +122,6 @@ func (c *loops) Open(ctx context.Context, n int) {
 	}
 }
 
-// dial sets up a connection.
 func (c *loops) dial(ctx context.Context) (*link, error) {
 	if err := c.begin(); err != nil {
 		return nil, err
@@ -198,7 +196,6 @@ func (c *loops) Send(ctx context.Context, body []byte, x Exchange) {
 	}
 }
 
-// request is a whole request.
 func (c *loops) request(body []byte) []byte {
 	b := make([]byte, 0, len(c.head)+len(body)+24)
 	b = strconv.AppendInt(append(b, c.head...), int64(len(body)), 10)
@@ -280,7 +277,6 @@ func newLoop() (*loop, error) {
 	return l, nil
 }
 
-// stop ends the loop and its connections.
 func (l *loop) stop() { l.poll.Close() }
 
 func (l *loop) add(fd int, remote *net.TCPAddr) (*link, error) {

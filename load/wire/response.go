@@ -11,14 +11,11 @@ import (
 	"hclbench/load"
 )
 
-// errHTTP is what an answer is that is not HTTP/1.1 as we read it.
-var errHTTP = errors.New("malformed HTTP response")
+var errHTTP = errors.New("malformed HTTP response") // what an answer is that is not HTTP/1.1 as we read it
 
 const (
-	// maxHead bounds the header, and the trailer, of a response.
-	maxHead = 64 << 10
-	// maxChunkLine bounds the line before a chunk, extensions included.
-	maxChunkLine = 4 << 10
+	maxHead      = 64 << 10 // bounds the header, and the trailer, of a response
+	maxChunkLine = 4 << 10  // bounds the line before a chunk, extensions included
 )
 
 // The parts of a response, in order.
@@ -57,7 +54,6 @@ type response struct {
 // reset makes r ready for the next response on its connection.
 func (r *response) reset() { *r = response{partial: r.partial[:0], line: r.line} }
 
-// headed reports whether the whole header has come.
 func (r *response) headed() bool { return r.state >= inBody }
 
 func (r *response) over() bool { return r.state == atEnd }
@@ -247,7 +243,6 @@ func (r *response) field(line []byte) error {
 	return nil
 }
 
-// headEnd says what comes after the header.
 func (r *response) headEnd() {
 	switch {
 	case r.status < 200 && r.status != 101:

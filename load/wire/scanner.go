@@ -13,8 +13,7 @@ type scanner struct {
 	depth int
 }
 
-// maxDepth is deeper than any chunk and shallower than any stack.
-const maxDepth = 64
+const maxDepth = 64 // deeper than any chunk and shallower than any stack
 
 func (s *scanner) fail() {
 	s.bad = true
@@ -161,7 +160,6 @@ func (s *scanner) said() bool {
 	return true
 }
 
-// number moves over a value and returns it if it is a whole number.
 func (s *scanner) number() (n int, ok bool) {
 	start := s.i
 	for s.i < len(s.b) && s.b[s.i] >= '0' && s.b[s.i] <= '9' && s.i-start < 18 {
@@ -176,7 +174,6 @@ func (s *scanner) number() (n int, ok bool) {
 	return 0, false
 }
 
-// skip moves over any value.
 func (s *scanner) skip() {
 	switch c := s.peek(); {
 	case c == '"':
@@ -200,7 +197,6 @@ func (s *scanner) skip() {
 	}
 }
 
-// unescaped is a string's text; rare, for keys only.
 func unescaped(raw []byte) []byte {
 	var text string
 	if json.Unmarshal(append(append([]byte{'"'}, raw...), '"'), &text) != nil {

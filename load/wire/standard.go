@@ -27,7 +27,6 @@ type standard struct {
 	readers sync.Pool // of *reader
 }
 
-// reader is what reading one answer needs.
 type reader struct {
 	stream Stream
 	buf    [4 << 10]byte
@@ -189,8 +188,7 @@ type meter struct {
 	rest  []byte // of buf, not yet handed on
 }
 
-// meterSize is how much of what waits one read takes: more than a record of TLS.
-const meterSize = 20 << 10
+const meterSize = 20 << 10 // how much of what waits one read takes: more than a record of TLS
 
 // Write looks first whether a kept connection is still there. One that the server has
 // ended is refused before anything is written, and net/http takes another for a
