@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -100,7 +101,7 @@ func (t *console) audience(asJSON bool) audience {
 	case asJSON:
 		enc := json.NewEncoder(t.stdout)
 		enc.SetEscapeHTML(false)
-		return (&recorder{write: enc.Encode}).tell
+		return recorder(enc.Encode)
 	case t.moves():
 		return liveOn(t).tell
 	default:
@@ -110,14 +111,12 @@ func (t *console) audience(asJSON bool) audience {
 
 // recorder writes everything as JSON. The first error silences it: a reader who
 // has left, or a full disk, must not end a measurement.
-type recorder struct {
-	write func(any) error
-	err   error
-}
-
-func (r *recorder) tell(v any) {
-	if r.err == nil {
-		r.err = r.write(v)
+func recorder(write func(any) error) audience {
+	var err error
+	return func(what any) {
+		if err == nil {
+			err = write(what)
+		}
 	}
 }
 
@@ -138,23 +137,20 @@ func newLines(t *console) *lines {
 	return l
 }
 
-func (l *lines) tell(what any) {
-	if e, ok := what.(apply.Event); ok {
-		l.event(e)
-	}
-}
-
-// due limits lines that repeat.
-func (l *lines) due(e apply.Event, about string) bool {
+// repeat writes a line that comes again and again, now and then.
+func (l *lines) repeat(e apply.Event, about, line string, more ...any) {
 	key := about + " " + e.Host + " " + e.Engine
-	if e.Time.Sub(l.last[key]) < linePause {
-		return false
+	if e.Time.Sub(l.last[key]) >= linePause {
+		l.last[key] = e.Time
+		l.log.Info(line, more...)
 	}
-	l.last[key] = e.Time
-	return true
 }
 
-func (l *lines) event(e apply.Event) {
+func (l *lines) tell(what any) {
+	e, ok := what.(apply.Event)
+	if !ok {
+		return
+	}
 	l.at = e.Time
 	where := []any{"host", e.Host}
 	if e.Engine != "" {
@@ -164,24 +160,17 @@ func (l *lines) event(e apply.Event) {
 	case apply.Step, apply.Ready, apply.Down:
 		l.log.Info(e.Message, where...)
 	case apply.Waiting:
-		if l.due(e, e.Message) {
-			l.log.Info(e.Message, where...)
-		}
+		l.repeat(e, e.Message, e.Message, where...)
 	case apply.Pull:
-		if l.due(e, "pull") {
-			l.log.Info("pulling", append(where, "at", pulled(*e.Pull))...)
-		}
+		l.repeat(e, "pull", "pulling", append(where, "at", pulled(*e.Pull))...)
 	case apply.Download:
-		if l.due(e, "download "+e.Download.Phase) {
-			l.log.Info("downloading", append(where, "model", e.Download.Repo, "at", downloaded(*e.Download))...)
-		}
+		at := downloaded(*e.Download)
+		l.repeat(e, "download "+e.Download.Phase, "downloading", append(where, "model", e.Download.Repo, "at", at)...)
 	case apply.Begin:
 		l.last["progress "+e.Host+" "+e.Engine] = e.Time // the first line after a while
 		l.log.Info(numbered(e), append(where, "cell", coordinates(e))...)
 	case apply.Progress:
-		if l.due(e, "progress") {
-			l.log.Info(numbered(e), append(where, "at", advanced(*e.Progress))...)
-		}
+		l.repeat(e, "progress", numbered(e), append(where, "at", advanced(*e.Progress))...)
 	case apply.End:
 		if e.Number == 0 { // why has been told of its engine
 			break
@@ -280,44 +269,38 @@ func figures(s *load.Summary) []any {
 // outlet is an audience that may be slow or stand still: it is told beside the run,
 // which does not wait for it, nor do the other audiences.
 type outlet struct {
-	queue    *apply.Queue[any]
+	*apply.Queue[any]
 	patience time.Duration // how long after an interruption it may take for what it has not heard yet
 }
 
-func newOutlet(to audience, patience time.Duration) *outlet {
-	return &outlet{apply.NewQueue(to, func(what any) bool {
+func newOutlet(to audience, patience time.Duration) outlet {
+	spare := func(what any) bool {
 		e, ok := what.(apply.Event)
 		return ok && e.Spare()
-	}), patience}
-}
-
-// close returns when the audience has heard all, and after an interruption in any case
-// when its patience is over.
-func (o *outlet) close(ctx context.Context) error {
-	ctx, cancel := apply.Beyond(ctx, o.patience)
-	defer cancel()
-	if lost := o.queue.Close(ctx); lost > 0 {
-		return fmt.Errorf("not read in time and left out: %s", plain.Count(lost, "event"))
 	}
-	return nil
+	return outlet{apply.NewQueue(to, spare), patience}
 }
 
 // outlets are told side by side.
-type outlets []*outlet
+type outlets []outlet
 
 func (all outlets) tell(what any) {
 	for _, o := range all {
-		o.queue.Put(what)
+		o.Put(what)
 	}
 }
 
-// end tells of the end, and waits until everybody knows.
-func (all outlets) end(ctx context.Context, e ended) (problems []error) {
+// end tells of the end, and returns when everybody knows, or after an interruption when
+// their patience is over.
+func (all outlets) end(ctx context.Context, e ended) error {
 	all.tell(e)
+	var problems []error
 	for _, o := range all {
-		if err := o.close(ctx); err != nil {
-			problems = append(problems, err)
+		ctx, cancel := apply.Beyond(ctx, o.patience)
+		if lost := o.Close(ctx); lost > 0 {
+			problems = append(problems, fmt.Errorf("not read in time and left out: %s", plain.Count(lost, "event")))
 		}
+		cancel()
 	}
-	return problems
+	return errors.Join(problems...)
 }

@@ -62,25 +62,23 @@ type suspicion struct {
 
 // runAudit looks at the results in files, or at those of the lab that is named.
 func runAudit(ctx context.Context, t *console, o auditOptions, names []string, files bool) error {
-	var store *results.Store
-	var rows []results.Row
 	var err error
+	v := &shown{}
 	if files {
-		rows, err = rowsOf(names)
+		v.rows, err = rowsOf(names)
 	} else {
 		o.which.lab.named(names)
-		v := &shown{}
-		if err = o.which.read(ctx, t, v); err == nil {
-			defer v.store.Close()
-		}
-		store, rows = v.store, v.rows
+		err = o.which.read(ctx, t, v)
 	}
 	if err != nil {
 		return err
 	}
+	if v.store != nil {
+		defer v.store.Close()
+	}
 	found := []suspicion{}
-	for _, r := range rows {
-		wrong, err := wrongIn(ctx, store, r)
+	for _, r := range v.rows {
+		wrong, err := wrongIn(ctx, v.store, r)
 		if err != nil {
 			return err
 		}
@@ -89,9 +87,9 @@ func runAudit(ctx context.Context, t *console, o auditOptions, names []string, f
 		}
 	}
 	if o.json {
-		err = t.json(map[string]any{"format_version": report.FormatVersion, "checked": len(rows), "found": found})
+		err = t.json(map[string]any{"format_version": report.FormatVersion, "checked": len(v.rows), "found": found})
 	} else {
-		err = writeAudit(t.stdout, len(rows), found)
+		err = writeAudit(t.stdout, len(v.rows), found)
 	}
 	if err == nil && len(found) > 0 {
 		err = &exit{code: exitCells}

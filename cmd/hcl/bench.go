@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -32,22 +34,23 @@ type benchOptions struct {
 
 func benchVerb(t *console) *cobra.Command {
 	var o benchOptions
-	c := verb("bench", atLeastOne("name the server's URL, such as http://127.0.0.1:8000"),
+	c := verb("bench", between(1, math.MaxInt, "name the server's URL, such as http://127.0.0.1:8000"),
 		func(ctx context.Context, args []string) error { return runBench(ctx, t, o, args) })
 	c.Long += "\n\nFormats:\n" + formatsHelp
-	c.PreRun = func(c *cobra.Command, _ []string) { o.said = c.Flags().Changed }
+	o.said = c.Flags().Changed
 	o.add(c)
-	all := append([]string{"text"}, formatNames()...)
-	c.Flags().StringVar(&o.format, "format", "text", oneOf(all))
-	words(c, "format", all...)
+	c.Flags().StringVar(&o.format, "format", "text", oneOf(benchFormats()))
+	words(c, "format", benchFormats()...)
 	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
 	return c
 }
 
+func benchFormats() []string { return append([]string{"text"}, formatNames()...) }
+
 const exposedKey = "a key in --header can be read by every user of this machine; put it into a file and name that with --header-file"
 
 func runBench(ctx context.Context, t *console, o benchOptions, urls []string) error {
-	if err := checkFormat(o.format, append([]string{"text"}, formatNames()...)); err != nil {
+	if err := checkWord("format", o.format, benchFormats()); err != nil {
 		return err
 	}
 	job, err := o.job(urls)
@@ -62,33 +65,27 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 			return err
 		}
 	}
-	m, failed := sendTimes(ctx, t, job, o.repeat)
-	if len(m.rows) == 0 {
+	rows, records, failed := sendTimes(ctx, t, job, o.repeat)
+	if len(rows) == 0 {
 		return failed
 	}
 	if err := t.write(o.output, func(w io.Writer) error {
 		if o.format == "text" {
-			return benchText(w, m.rows)
+			return benchText(w, rows)
 		}
-		return writeRows(w, m.rows, o.format, false, func(r results.Row) ([]load.Record, error) { return m.records[r.Repetition-1], nil })
+		return writeRows(w, rows, o.format, false, func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil })
 	}); err != nil || failed != nil {
 		return errors.Join(err, failed)
 	}
-	if text := wantsText(job.Workload, m.rows[0].Summary); text != "" {
+	if text := wantsText(job.Workload, rows[0].Summary); text != "" {
 		fmt.Fprintln(t.stderr, text)
 	}
-	return doubts(m.rows, o.format == "text" && o.output == "") // the text says so itself
-}
-
-// measured is a load that was sent so many times.
-type measured struct {
-	rows    []results.Row
-	records [][]load.Record // of each row
+	return doubts(rows, o.format == "text" && o.output == "") // the text says so itself
 }
 
 // sendTimes sends the load so many times, each time with prompts of its own, up to the first
-// that fails.
-func sendTimes(ctx context.Context, t *console, job load.Job, times int) (m measured, err error) {
+// that fails. It returns the requests of each row.
+func sendTimes(ctx context.Context, t *console, job load.Job, times int) (rows []results.Row, records [][]load.Record, err error) {
 	job.Calibrated = calibrated(slog.New(t.logger()))
 	for i := range times {
 		started := time.Now()
@@ -97,22 +94,22 @@ func sendTimes(ctx context.Context, t *console, job load.Job, times int) (m meas
 			fmt.Fprint(t.stderr, "\r\x1b[K")
 		}
 		if result == nil {
-			return m, err
+			return rows, records, err
 		}
-		m.rows = append(m.rows, results.Row{
+		rows = append(rows, results.Row{
 			Cell: results.Cell{
 				Benchmark: "bench", Job: results.Task{Job: job}, Repetition: i + 1,
 				Started: started, Finished: time.Now(), Summary: &result.Summary,
 			},
 			Run: results.Run{Command: "bench", Version: version, Started: started},
 		})
-		m.records = append(m.records, result.Records)
+		records = append(records, result.Records)
 		if err != nil {
-			return m, err
+			return rows, records, err
 		}
 		job.Seed++
 	}
-	return m, nil
+	return rows, records, nil
 }
 
 // doubts is the error of measurements that are not valid; it says nothing when that was said.
@@ -182,25 +179,24 @@ func wantsText(w load.Workload, s *load.Summary) string {
 func benchText(w io.Writer, rows []results.Row) error {
 	t := rows[0].Job.Target
 	urls := strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", ")
-	if _, err := fmt.Fprintf(w, "%-19s %s at %s\n", "Model", cmp.Or(plain.Line(t.Model), "not said"), urls); err != nil {
-		return err
-	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%-19s %s at %s\n", "Model", cmp.Or(plain.Line(t.Model), "not said"), urls)
 	for i, r := range rows {
 		if len(rows) > 1 {
-			if _, err := fmt.Fprintf(w, "Repetition %d of %d\n\n", i+1, len(rows)); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "Repetition %d of %d\n\n", i+1, len(rows))
 		}
-		if err := report.Text(w, r.Summary); err != nil {
+		if err := report.Text(&b, r.Summary); err != nil {
 			return err
 		}
 		if len(rows) > 1 {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return err
-			}
+			fmt.Fprintln(&b)
 		}
 	}
-	return report.Together(w, rows)
+	if err := report.Together(&b, rows); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(w)
+	return err
 }
 
 func benchProgress(t *console) func(load.Progress) {

@@ -22,7 +22,7 @@ type bundleOptions struct {
 
 func bundleVerb(t *console) *cobra.Command {
 	var o bundleOptions
-	c := verb("bundle", exactly(1, "name one run, as hcl runs lists them"),
+	c := verb("bundle", between(1, 1, "name one run, as hcl runs lists them"),
 		func(ctx context.Context, args []string) error { return runBundle(ctx, t, o, args[0]) })
 	c.ValidArgsFunction = firstOnly(runIDs(t))
 	o.lab.addPath(c, ", to which the run belongs")

@@ -26,9 +26,6 @@ import (
 	"hclbench/sim"
 )
 
-// steppedHeader goes before lines of [stepped].
-const steppedHeader = "STREAMS\tEVENTS/S\tTTFT P50\tTTFT P99\tITL P50\tITL P99\tCPU\tVERDICT"
-
 type calibrateOptions struct {
 	hosts      hostFlags
 	quick      bool
@@ -57,18 +54,11 @@ func calibrateVerb(t *console) *cobra.Command {
 }
 
 func calibrateHere(ctx context.Context, t *console, o calibrateOptions) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	start := func(ctx context.Context, cfg sim.Config) (string, func() error, error) {
-		return engineOf(ctx, self, cfg)
-	}
 	tell := steps(t.stdout)
 	if o.json {
 		tell = steps(io.Discard)
 	}
-	climbed, err := calibrate.Climb(ctx, calibrate.Ladder(o.quick, o.maxStreams), start, tell)
+	climbed, err := calibrate.Climb(ctx, calibrate.Ladder(o.quick, o.maxStreams), simulatedEngine, tell)
 	if err != nil {
 		return err
 	}
@@ -104,25 +94,18 @@ func keep(t *console, found calibrate.Calibration) (string, error) {
 // steps prints steps as they come: a table whose columns are as wide as needed
 // for what is usual.
 func steps(out io.Writer) func(calibrate.Step) {
-	first := true
+	header := "STREAMS\tEVENTS/S\tTTFT P50\tTTFT P99\tITL P50\tITL P99\tCPU\tVERDICT\n"
 	return func(s calibrate.Step) {
-		w := tabwriter.NewWriter(out, 11, 0, 2, ' ', 0)
-		if first {
-			fmt.Fprintln(w, steppedHeader)
+		verdict := "right"
+		if !s.Trusted() {
+			verdict = strings.Join(s.Reasons, "; ")
 		}
-		first = false
-		fmt.Fprintln(w, stepped(s))
+		w := tabwriter.NewWriter(out, 11, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "%s%d\t%.0f\t%+.1f ms\t%+.1f ms\t%+.2f ms\t%+.2f ms\t%.0f %%\t%s\n", header,
+			s.Streams, s.Events, s.TTFTp50, s.TTFTp99, s.ITLp50, s.ITLp99, 100*s.CPU, verdict)
 		w.Flush()
+		header = ""
 	}
-}
-
-func stepped(s calibrate.Step) string {
-	verdict := "right"
-	if !s.Trusted() {
-		verdict = strings.Join(s.Reasons, "; ")
-	}
-	return fmt.Sprintf("%d\t%.0f\t%+.1f ms\t%+.1f ms\t%+.2f ms\t%+.2f ms\t%.0f %%\t%s",
-		s.Streams, s.Events, s.TTFTp50, s.TTFTp99, s.ITLp50, s.ITLp99, 100*s.CPU, verdict)
 }
 
 // concluded says what a calibration comes to.
@@ -140,8 +123,12 @@ func concluded(c calibrate.Calibration) string {
 	return text
 }
 
-// engineOf starts a simulated engine in a process of its own.
-func engineOf(ctx context.Context, self string, c sim.Config) (url string, stop func() error, err error) {
+// simulatedEngine starts one in a process of its own.
+func simulatedEngine(ctx context.Context, c sim.Config) (url string, stop func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
 	cmd := exec.CommandContext(ctx, self, "sim", "--port", "0", "--ttft", c.TTFT.String(), "--itl", c.ITL.String())
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -61,12 +60,11 @@ func checkTable(out io.Writer, all []apply.Checked) error {
 			fmt.Fprintln(out, "  could not be looked at")
 			continue
 		}
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "  \tCHECK\tHAVE\tWANT")
+		rows := [][]any{{"  ", "CHECK", "HAVE", "WANT"}}
 		for _, f := range h.Findings {
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", f.Level, f.Check, f.Have, cmp.Or(f.Want, "-"))
+			rows = append(rows, []any{"  " + f.Level, f.Check, f.Have, cmp.Or(f.Want, "-")})
 		}
-		if err := w.Flush(); err != nil {
+		if err := table(out, rows); err != nil {
 			return err
 		}
 		for _, f := range h.Findings {

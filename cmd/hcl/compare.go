@@ -28,7 +28,7 @@ type compareOptions struct {
 
 func compareVerb(t *console) *cobra.Command {
 	var o compareOptions
-	c := verb("compare", exactly(2, "name two sets of results: runs, labs or files"),
+	c := verb("compare", between(2, 2, "name two sets of results: runs, labs or files"),
 		func(ctx context.Context, args []string) error { return runCompare(ctx, t, o, [2]string(args)) })
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return runNames(t, c, nil, begun), cobra.ShellCompDirectiveKeepOrder // files and labs too
@@ -91,7 +91,7 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 
 // check reads the limits, and refuses flags that cannot be.
 func (o compareOptions) check() (limits []report.Limit, err error) {
-	if err := checkFormat(o.format, diffFormats()); err != nil {
+	if err := checkWord("format", o.format, diffFormats()); err != nil {
 		return nil, err
 	}
 	for _, text := range o.failIf {
@@ -224,17 +224,9 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 	if err != nil {
 		return nil, err
 	}
-	planned, err := plannedOf(ctx, cfg, store, false)
-	if err != nil {
-		return nil, err
-	}
-	found, err := byOthers(ctx, store, results.Query{Lab: name}, rows, planned)
-	if err != nil {
-		return nil, err
-	}
-	current, _ := report.OfPlan(newest(append(rows, found...)), planned)
-	report.Judge(current, planned, recordsOf(ctx, store))
-	return append(current, report.Unmeasured(current, planned)...), nil
+	v := &shown{store: store, cfg: cfg}
+	_, err = v.underPlan(ctx, rows, name, false, func(own, found []results.Row) []results.Row { return newest(append(own, found...)) })
+	return append(v.rows, report.Unmeasured(v.rows, v.planned)...), err
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.

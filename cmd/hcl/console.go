@@ -11,7 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
+
+	"hclbench/plain"
 
 	"github.com/charmbracelet/log"
 	"github.com/google/renameio/v2"
@@ -101,6 +104,21 @@ func (t *console) json(v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// table prints rows, the first of which may name the columns.
+func table(w io.Writer, rows [][]any) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(columns, "\t")
+			}
+			fmt.Fprint(columns, plain.Line(fmt.Sprint(cell)))
+		}
+		fmt.Fprintln(columns)
+	}
+	return columns.Flush()
 }
 
 // write writes to a file, whole or not at all, or to stdout when output is "".

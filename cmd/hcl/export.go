@@ -37,7 +37,7 @@ func exportVerb(t *console) *cobra.Command {
 }
 
 func runExport(ctx context.Context, t *console, o exportOptions) error {
-	if err := checkFormat(o.format, formatNames()); err != nil {
+	if err := checkWord("format", o.format, formatNames()); err != nil {
 		return err
 	}
 	if o.detailed && o.format != "vllm" && o.format != "sglang" {
@@ -78,11 +78,12 @@ func oneOf(all []string) string {
 	return strings.Join(all[:last], ", ") + " or " + all[last]
 }
 
-func checkFormat(format string, known []string) error {
-	if slices.Contains(known, format) {
+// checkWord refuses a word that a flag does not take.
+func checkWord(flag, said string, known []string) error {
+	if slices.Contains(known, said) {
 		return nil
 	}
-	return usage("--format %s: it is %s", format, oneOf(known))
+	return usage("--%s %s: it is %s", flag, said, oneOf(known))
 }
 
 // writeRows writes rows in a format. records reads those of a row; detailed adds
@@ -91,32 +92,28 @@ func writeRows(w io.Writer, rows []results.Row, format string, detailed bool, re
 	if format == "json" {
 		return report.JSON(w, rows, report.About{})
 	}
-	line := func(b []byte, err error) error {
-		if err == nil {
-			_, err = w.Write(b)
-		}
-		return err
-	}
+	tool, text, known := formats.Named(format)
 	for _, r := range rows {
 		var all []load.Record
+		var line []byte
 		var err error
-		if detailed || format == "records" {
-			all, err = records(r)
+		if detailed || !known {
+			if all, err = records(r); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		switch tool, text, known := formats.Named(format); {
+		switch {
 		case text:
 			err = tool.Text(w, r)
 		case known && detailed:
-			err = line(tool.Detailed(r, all))
+			line, err = tool.Detailed(r, all)
 		case known:
-			err = line(tool.JSON(r))
-		case format == "records":
-			err = writeRecords(w, r, all)
+			line, err = tool.JSON(r)
 		default:
-			err = fmt.Errorf("no format %q", format)
+			err = writeRecords(w, r, all)
+		}
+		if err == nil {
+			_, err = w.Write(line)
 		}
 		if err != nil {
 			return err

@@ -91,10 +91,6 @@ func completionVerb(t *console) *cobra.Command {
 	return c
 }
 
-// finder finds what a lab has for a shell that completes; it must be cheap, and
-// what is wrong with the lab is not its business.
-type finder func(*hcl.Config) []string
-
 // completes has a shell complete the values of a flag.
 func completes(c *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
@@ -130,8 +126,9 @@ func labOf(c *cobra.Command, args []string) labFlags {
 	return f
 }
 
-// fromLab completes with what the lab has that the arguments or --lab name, quietly.
-func fromLab(t *console, find finder) cobra.CompletionFunc {
+// fromLab completes with what the lab has that the arguments or --lab name, quietly. It
+// must be cheap, and what is wrong with the lab is not its business.
+func fromLab(t *console, find func(*hcl.Config) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		l, err := labOf(c, args).read(t)
 		if err != nil || l.text == nil {

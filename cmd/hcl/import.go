@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,7 @@ type importOptions struct {
 
 func importVerb(t *console) *cobra.Command {
 	var o importOptions
-	c := verb("import", atLeastOne("name the files to import"),
+	c := verb("import", between(1, math.MaxInt, "name the files to import"),
 		func(ctx context.Context, args []string) error { return runImport(ctx, t, o, args) })
 	o.lab.addPath(c, ", beside which results are kept")
 	o.lab.addStore(c)

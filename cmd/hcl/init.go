@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -56,13 +57,11 @@ const ignored = ".hcl/\n*.hclvars\n"
 
 func initVerb(t *console) *cobra.Command {
 	list := templateList()
+	var lab labFlags
 	var name string
 	c := verb("init", atMost(1), func(_ context.Context, args []string) error {
-		dir := "."
-		if len(args) > 0 {
-			dir = args[0]
-		}
-		return runInit(t.stdout, dir, name)
+		lab.named(args)
+		return runInit(t.stdout, lab.path, name)
 	})
 	var names []string
 	c.Long += "\n\nThe templates are:"
@@ -178,17 +177,9 @@ func (t template) labFiles(lab string) (map[string]string, error) {
 	return files, nil
 }
 
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
 // labName makes of a directory's name one that a lab can have.
 func labName(dir string) string {
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
-			return r
-		}
-		return '-'
-	}, dir)
-	if name = strings.TrimLeft(name, "-_."); name == "" {
-		return "lab"
-	}
-	return name
+	return cmp.Or(strings.TrimLeft(notInNames.ReplaceAllString(dir, "-"), "-_."), "lab")
 }

@@ -106,7 +106,7 @@ type row struct {
 	number  int
 	of      int
 	current *load.Progress
-	left    *left
+	left    left
 }
 
 // does puts something else in the place of what the host was doing.
@@ -162,22 +162,30 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 func (m *model) begin(b begun) {
 	m.began = b.Time
-	left := newLeft(b.Cells)
 	for _, h := range b.Hosts {
-		m.hosts = append(m.hosts, h.Name)
-		m.rows[h.Name] = &row{left: left[h.Name]}
+		m.row(h.Name)
 		m.price += h.PricePerHour
+	}
+	for _, c := range b.Cells {
+		left := &m.row(c.Host).left
+		left.work[c.Cell] = c.Work
+		left.total += c.Work
 	}
 }
 
-// event updates the host's row.
-func (m *model) event(e apply.Event) {
-	r := m.rows[e.Host]
+// row is a host's, which may be new.
+func (m *model) row(host string) *row {
+	r := m.rows[host]
 	if r == nil {
-		r = &row{}
-		m.hosts = append(m.hosts, e.Host)
-		m.rows[e.Host] = r
+		r = &row{left: left{work: map[string]float64{}}}
+		m.hosts = append(m.hosts, host)
+		m.rows[host] = r
 	}
+	return r
+}
+
+func (m *model) event(e apply.Event) {
+	r := m.row(e.Host)
 	if e.Engine != "" {
 		r.engine = e.Engine
 	}
@@ -328,9 +336,8 @@ func bar(part float64) string {
 	return strings.Repeat("█", n) + strings.Repeat("░", width-n)
 }
 
-// left estimates how long a host still takes: what a cell costs is taken to be
-// its share of the work, and measured on the cells that are done. Nil knows of
-// no work.
+// left estimates how long a host still takes: what a cell costs is taken to be its share
+// of the work, and measured on the cells that are done.
 type left struct {
 	work  map[string]float64 // by cell
 	total float64
@@ -338,42 +345,20 @@ type left struct {
 	spent time.Duration // on cells that are done
 }
 
-// newLeft returns the estimates by host.
-func newLeft(cells []begunCell) map[string]*left {
-	all := map[string]*left{}
-	for _, c := range cells {
-		l := all[c.Host]
-		if l == nil {
-			l = &left{work: map[string]float64{}}
-			all[c.Host] = l
-		}
-		l.work[c.Cell] = c.Work
-		l.total += c.Work
-	}
-	return all
-}
-
 func (l *left) ended(cell string, took time.Duration) {
-	if l != nil {
-		l.done += l.work[cell]
-		l.spent += took
-	}
+	l.done += l.work[cell]
+	l.spent += took
 }
 
 // without takes out a cell that nobody begins any more.
 func (l *left) without(cell string) {
-	if l != nil {
-		l.total -= l.work[cell]
-		delete(l.work, cell)
-	}
+	l.total -= l.work[cell]
+	delete(l.work, cell)
 }
 
 // of the host's work, given the part of a cell that is under way; 0 when nothing
 // can be said yet.
 func (l *left) of(cell string, part float64, elapsed time.Duration) time.Duration {
-	if l == nil {
-		return 0
-	}
 	done, spent := l.done+l.work[cell]*part, l.spent+elapsed
 	if done == 0 {
 		return 0

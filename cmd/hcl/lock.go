@@ -52,14 +52,11 @@ func runLock(ctx context.Context, t *console, o lockOptions) error {
 		missing = nil
 	}
 	entries := r.Ask(ctx, wants(l.text).Entries(l.locked), missing)
-	var unknown []error
 	for _, e := range entries {
-		if e.Err != nil {
-			unknown = append(unknown, e.Err)
-		}
+		err = errors.Join(err, e.Err)
 	}
-	if len(unknown) > 0 {
-		return fmt.Errorf("lock: %w\nNothing was written", errors.Join(unknown...))
+	if err != nil {
+		return fmt.Errorf("lock: %w\nNothing was written", err)
 	}
 	return writeLock(t.stdout, l, entries, o.upgrade)
 }
@@ -119,15 +116,12 @@ func label(e lock.Entry) string {
 // dropped names what one lock has and the other has not.
 func dropped(old, now *lock.File) []string {
 	var out []string
-	for _, part := range []struct {
-		sort     string
-		old, now map[string]string
-	}{
-		{lock.SortImage, old.Images, now.Images}, {lock.SortModel, old.Models, now.Models}, {lock.SortDataset, old.Datasets, now.Datasets},
+	for sort, files := range map[string][2]map[string]string{
+		lock.SortImage: {old.Images, now.Images}, lock.SortModel: {old.Models, now.Models}, lock.SortDataset: {old.Datasets, now.Datasets},
 	} {
-		for name := range part.old {
-			if _, ok := part.now[name]; !ok {
-				out = append(out, part.sort+" "+name)
+		for name := range files[0] {
+			if _, ok := files[1][name]; !ok {
+				out = append(out, sort+" "+name)
 			}
 		}
 	}

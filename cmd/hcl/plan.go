@@ -30,7 +30,7 @@ func planVerb(t *console) *cobra.Command {
 	o.cells.add(t, c)
 	o.lab.addStore(c)
 	c.Flags().StringVar(&o.by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
-	words(c, "by", string(plan.ByHost), string(plan.ByEngine), string(plan.ByBenchmark))
+	words(c, "by", groupings()...)
 	c.Flags().BoolVar(&o.json, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit with 6 where there is something to do")
 	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "show the command behind each engine")
@@ -38,9 +38,12 @@ func planVerb(t *console) *cobra.Command {
 	return c
 }
 
+func groupings() []string {
+	return []string{string(plan.ByHost), string(plan.ByEngine), string(plan.ByBenchmark)}
+}
+
 func runPlan(ctx context.Context, t *console, o planOptions) error {
-	grouping, err := group(o.by)
-	if err != nil {
+	if err := checkWord("by", o.by, groupings()); err != nil {
 		return err
 	}
 	p, strange, err := planOf(ctx, t, o)
@@ -50,7 +53,7 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 	if o.json {
 		err = p.JSON(t.stdout)
 	} else {
-		err = p.Text(t.stdout, grouping, o.verbose)
+		err = p.Text(t.stdout, plan.By(o.by), o.verbose)
 	}
 	switch {
 	case err != nil:
@@ -171,15 +174,6 @@ func pick(p *plan.Plan, s plan.Selection) error {
 		return &exit{exitUsage, err}
 	}
 	return nil
-}
-
-// group is what hcl plan --by names.
-func group(by string) (plan.By, error) {
-	switch by := plan.By(by); by {
-	case plan.ByHost, plan.ByEngine, plan.ByBenchmark:
-		return by, nil
-	}
-	return "", usage("--by %s: it is host, engine or benchmark", by)
 }
 
 // benchmarkNames are the names of the lab's benchmarks behind a prefix.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,13 +76,7 @@ func (f *reportFlags) add(c *cobra.Command) {
 }
 
 func (f *reportFlags) check() error {
-	n := 0
-	for _, on := range []bool{f.asJSON, f.asCSV, f.markdown} {
-		if on {
-			n++
-		}
-	}
-	if n > 1 {
+	if f.asJSON && f.asCSV || f.markdown && (f.asJSON || f.asCSV) {
 		return usage("--json, --csv and --markdown all print: take one of them")
 	}
 	return f.table.check()
@@ -125,29 +120,25 @@ func writeReport(t *console, rows []results.Row, about report.About, f reportFla
 	return printTables(t, rows, about, f.table)
 }
 
-// published are the published figures of what is shown.
+// published are the published figures of what is shown: of one benchmark, or of all.
 func (v *shown) published(benchmark string) []report.Reference {
+	var all []report.Reference
 	if v.kept != nil {
-		return v.kept.published(benchmark)
+		all = slices.Clone(v.kept.References)
+	} else if v.cfg != nil {
+		all = references(v.cfg)
 	}
-	return references(v.cfg, benchmark)
+	return slices.DeleteFunc(all, func(r report.Reference) bool { return benchmark != "" && r.Benchmark != benchmark })
 }
 
 // references are the published figures of a lab.
-func references(cfg *hcl.Config, benchmark string) []report.Reference {
-	if cfg == nil {
-		return nil
-	}
-	var out []report.Reference
+func references(cfg *hcl.Config) (all []report.Reference) {
 	for _, b := range cfg.Benchmarks {
-		if benchmark != "" && b.Name != benchmark {
-			continue
-		}
 		for _, r := range b.References {
-			out = append(out, report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows})
+			all = append(all, report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows})
 		}
 	}
-	return out
+	return all
 }
 
 // layout is what the lab's report block says.
@@ -256,7 +247,7 @@ func resultsVerb(t *console) *cobra.Command {
 func tableFormats() []string { return []string{"table", "markdown", "json", "csv"} }
 
 func runResults(ctx context.Context, t *console, o resultsOptions) error {
-	if err := checkFormat(o.format, tableFormats()); err != nil {
+	if err := checkWord("format", o.format, tableFormats()); err != nil {
 		return err
 	}
 	if err := o.table.check(); err != nil {

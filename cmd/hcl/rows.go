@@ -39,21 +39,17 @@ func newest(rows []results.Row) []results.Row {
 }
 
 // byOthers are measurements by other labs in a shared store, of cells that a lab asks for
-// and has not measured itself: what one has measured is up to date for all. own selects
-// what the lab has of its own, which is rows.
+// and has not measured itself: what one has measured is up to date for all.
 func byOthers(
-	ctx context.Context, store *results.Store, own results.Query, rows []results.Row, planned []report.Planned,
+	ctx context.Context, store *results.Store, lab string, own []results.Row, planned []report.Planned,
 ) ([]results.Row, error) {
-	if own.Lab == "" || own.Rehearsed {
-		return nil, nil
-	}
 	lacking := map[string]bool{}
 	for _, p := range planned {
 		lacking[p.ID] = true
 	}
-	for i := range rows {
-		if rows[i].Verdict().Verdict != load.Void {
-			delete(lacking, rows[i].ID)
+	for _, r := range own {
+		if r.Verdict().Verdict != load.Void {
+			delete(lacking, r.ID)
 		}
 	}
 	if len(lacking) == 0 {
@@ -61,33 +57,19 @@ func byOthers(
 	}
 	all, err := store.Rows(ctx, results.Query{Latest: true})
 	return slices.DeleteFunc(all, func(r results.Row) bool {
-		return !lacking[r.ID] || r.Run.Lab == own.Lab || r.Verdict().Verdict == load.Void
+		return !lacking[r.ID] || r.Run.Lab == lab || r.Verdict().Verdict == load.Void
 	}), err
 }
 
-// wholeRuns are all cells of the runs that rows are from. They are read again
-// only where some are not among the rows.
-func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) ([]results.Row, error) {
-	counts, err := store.Counts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var order []string
-	of := map[string][]results.Row{}
+// wholeRuns are all cells of the runs that rows are from, as far as these held hosts.
+func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) (whole []results.Row, err error) {
+	seen := map[string]bool{}
 	for _, r := range rows {
-		if of[r.RunID] == nil {
-			order = append(order, r.RunID)
-		}
-		of[r.RunID] = append(of[r.RunID], r)
-	}
-	var whole []results.Row
-	for _, id := range order {
-		n := counts[id]
-		if here := of[id]; len(here) == n.Cells() {
-			whole = append(whole, here...)
+		if seen[r.RunID] || r.Run.Command != "apply" {
 			continue
 		}
-		all, err := store.Rows(ctx, results.Query{Run: id})
+		seen[r.RunID] = true
+		all, err := store.Rows(ctx, results.Query{Run: r.RunID})
 		if err != nil {
 			return nil, err
 		}
@@ -244,11 +226,4 @@ func number(v any) (any, error) {
 		return whole, nil
 	}
 	return n.Float64()
-}
-
-// published are the published rows of one benchmark, or of all.
-func (r *reported) published(benchmark string) []report.Reference {
-	return slices.DeleteFunc(slices.Clone(r.References), func(ref report.Reference) bool {
-		return benchmark != "" && ref.Benchmark != benchmark
-	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,16 +94,8 @@ func goingOn(ctx context.Context, store *results.Store, runs []results.Run) (map
 }
 
 func writeRuns(out io.Writer, lines []runLine, shared bool) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	columns := "RUN\tWHAT\tBEGAN\tTOOK\tVALID\tIMPORTED\tSUSPECT\tVOID\tOUTCOME"
-	if shared {
-		columns = "LAB\t" + columns
-	}
-	fmt.Fprintln(w, columns)
+	rows := [][]any{{"LAB", "RUN", "WHAT", "BEGAN", "TOOK", "VALID", "IMPORTED", "SUSPECT", "VOID", "OUTCOME"}}
 	for _, l := range lines {
-		if shared {
-			fmt.Fprintf(w, "%s\t", l.Lab)
-		}
 		what, took, outcome := l.Command, "-", l.Outcome
 		if l.Bundled {
 			what += " elsewhere"
@@ -117,10 +108,15 @@ func writeRuns(out io.Writer, lines []runLine, shared bool) error {
 		} else if outcome == "" {
 			outcome = "died"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n",
-			l.ID, what, l.Started.Local().Format(time.DateTime), took, l.Valid, l.Imported, l.Suspect, l.Void, outcome)
+		began := l.Started.Local().Format(time.DateTime)
+		rows = append(rows, []any{l.Lab, l.ID, what, began, took, l.Valid, l.Imported, l.Suspect, l.Void, outcome})
 	}
-	return w.Flush()
+	if !shared { // all are of one lab
+		for i, row := range rows {
+			rows[i] = row[1:]
+		}
+	}
+	return table(out, rows)
 }
 
 type gcOptions struct {
@@ -128,8 +124,7 @@ type gcOptions struct {
 	dry   bool
 	keep  int
 	older span
-	kept  bool // keep is meant
-	aged  bool // older is meant
+	said  func(flag string) bool // on the command line
 }
 
 func gcVerb(t *console) *cobra.Command {
@@ -138,9 +133,7 @@ func gcVerb(t *console) *cobra.Command {
 		o.lab.named(args)
 		return runGC(ctx, t, o)
 	})
-	c.PreRun = func(c *cobra.Command, _ []string) {
-		o.kept, o.aged = c.Flags().Changed("keep"), c.Flags().Changed("older-than")
-	}
+	o.said = c.Flags().Changed
 	o.lab.addStore(c)
 	c.Flags().BoolVar(&o.dry, "dry-run", false, "only say what would go")
 	c.Flags().IntVar(&o.keep, "keep", 0, "also runs beyond the newest `N` of which every cell was measured again")
@@ -152,7 +145,7 @@ func runGC(ctx context.Context, t *console, o gcOptions) error {
 	if o.older < 0 {
 		return usage("--older-than must be at least 0, such as 30d")
 	}
-	if o.keep < 1 && o.kept {
+	if o.keep < 1 && o.said("keep") {
 		return usage("--keep must be at least 1, the newest run")
 	}
 	store, lab, err := o.lab.results(ctx, t)
@@ -164,7 +157,7 @@ func runGC(ctx context.Context, t *console, o gcOptions) error {
 		return usage("%s has the results of several labs, and %s has no lab: name the one whose results may go", store.Name(), o.lab.path)
 	}
 	which := results.Outdated{Keep: o.keep, Lab: lab}
-	if o.aged {
+	if o.said("older-than") {
 		which.Before = time.Now().Add(-time.Duration(o.older))
 	}
 	found, err := store.Litter(ctx, which)
@@ -175,40 +168,28 @@ func runGC(ctx context.Context, t *console, o gcOptions) error {
 		_, err := fmt.Fprintln(t.stdout, "There is nothing to remove.")
 		return err
 	}
+	var rows [][]any
 	var errs []error
-	if !o.dry {
-		found, errs = removed(ctx, store, found)
-	}
-	return errors.Join(append(errs, writeLitter(t.stdout, found, o.dry))...)
-}
-
-// removed removes litter; what could not be removed is an error and not among it.
-func removed(ctx context.Context, store *results.Store, all []results.Litter) (gone []results.Litter, errs []error) {
-	for _, l := range all {
-		if err := store.Remove(ctx, l); err != nil {
-			errs = append(errs, err)
-		} else {
-			gone = append(gone, l)
-		}
-	}
-	return gone, errs
-}
-
-func writeLitter(out io.Writer, gone []results.Litter, dry bool) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var bytes int64
-	for _, l := range gone {
+	for _, l := range found {
+		if !o.dry {
+			if err := store.Remove(ctx, l); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
 		what := l.Path
 		if l.Run != "" {
 			what = "run " + l.Run
 		}
 		bytes += l.Bytes
-		fmt.Fprintf(w, "%s\t%s\t%s\n", what, plain.Bytes(l.Bytes), l.Why)
+		rows = append(rows, []any{what, plain.Bytes(l.Bytes), l.Why})
 	}
+	errs = append(errs, table(t.stdout, rows))
 	verb := "Removed"
-	if dry {
+	if o.dry {
 		verb = "Would remove"
 	}
-	fmt.Fprintf(w, "%s %s, %s.\n", verb, plain.Count(len(gone), "item"), plain.Bytes(bytes))
-	return w.Flush()
+	_, err = fmt.Fprintf(t.stdout, "%s %s, %s.\n", verb, plain.Count(len(rows), "item"), plain.Bytes(bytes))
+	return errors.Join(append(errs, err)...)
 }

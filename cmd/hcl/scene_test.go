@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hclbench/testhost"
 	"maps"
 	"net"
 	"os"
@@ -17,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hclbench/testhost"
 )
 
 // faultLab is two engines with two cells each, so that something is done, under

@@ -162,31 +162,45 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 	if err != nil {
 		return err
 	}
-	if v.cfg != nil {
-		if v.planned, err = plannedOf(ctx, v.cfg, v.store, s.rehearsed); err != nil {
-			return err
+	others, err := v.underPlan(ctx, rows, lab, s.rehearsed, func(own, found []results.Row) []results.Row {
+		for _, f := range found { // in the place of attempts that brought nothing
+			own = slices.DeleteFunc(own, func(r results.Row) bool { return r.ID == f.ID })
 		}
-	}
-	if v.planned == nil {
-		v.rows = report.Sorted(rows, nil)
-		return nil
-	}
-	found, err := byOthers(ctx, v.store, results.Query{Lab: lab, Rehearsed: s.rehearsed}, rows, v.planned)
-	if err != nil {
-		return err
-	}
-	for _, f := range found { // in the place of attempts that brought nothing
-		rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.ID == f.ID })
-	}
-	current, others := report.OfPlan(append(rows, found...), v.planned)
-	report.Judge(current, v.planned, recordsOf(ctx, v.store))
-	v.rows = current
+		return append(own, found...)
+	})
 	if s.all || s.cell != "" { // who names a cell wants it
 		v.rows = append(v.rows, others...)
 	} else {
 		v.stale = len(others)
 	}
-	return nil
+	return err
+}
+
+// underPlan shows rows of a lab under the names of its plan, joined with what others have
+// measured for it, and judges them by its SLO. It returns the rows that the plan has no
+// cell for. Without a plan it shows them all.
+func (v *shown) underPlan(
+	ctx context.Context, rows []results.Row, lab string, rehearsed bool, join func(own, found []results.Row) []results.Row,
+) (others []results.Row, err error) {
+	if v.cfg != nil {
+		if v.planned, err = plannedOf(ctx, v.cfg, v.store, rehearsed); err != nil {
+			return nil, err
+		}
+	}
+	if v.planned == nil {
+		v.rows = report.Sorted(rows, nil)
+		return nil, nil
+	}
+	if lab != "" && !rehearsed {
+		found, err := byOthers(ctx, v.store, lab, rows, v.planned)
+		if err != nil {
+			return nil, err
+		}
+		rows = join(rows, found)
+	}
+	v.rows, others = report.OfPlan(rows, v.planned)
+	report.Judge(v.rows, v.planned, recordsOf(ctx, v.store))
+	return others, nil
 }
 
 // pick leaves what has the cell, the benchmark, and meets the condition.
@@ -290,7 +304,7 @@ const nameOneCell = "name one cell by the beginning of its id, as hcl report --j
 
 func showVerb(t *console) *cobra.Command {
 	var o showOptions
-	c := verb("show", exactly(1, nameOneCell), func(ctx context.Context, args []string) error { return runShow(ctx, t, o, args[0]) })
+	c := verb("show", between(1, 1, nameOneCell), func(ctx context.Context, args []string) error { return runShow(ctx, t, o, args[0]) })
 	o.lab.addPath(c, "")
 	o.lab.addStore(c)
 	o.lab.add(c)
@@ -363,11 +377,10 @@ func asPlanned(ctx context.Context, t *console, store *results.Store, of labFlag
 	if err != nil || cfg == nil || r.Run.Lab != cfg.Lab.Name {
 		return r, err
 	}
-	planned, err := plannedOf(ctx, cfg, store, r.Run.Command == "rehearse")
-	if err != nil || planned == nil {
+	v := &shown{store: store, cfg: cfg}
+	others, err := v.underPlan(ctx, []results.Row{r}, "", r.Run.Command == "rehearse", nil)
+	if err != nil {
 		return r, err
 	}
-	current, others := report.OfPlan([]results.Row{r}, planned)
-	report.Judge(current, planned, recordsOf(ctx, store))
-	return slices.Concat(current, others)[0], nil // under the first of its names
+	return slices.Concat(v.rows, others)[0], nil // under the first of its names
 }

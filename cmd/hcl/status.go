@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,6 @@ import (
 	"hclbench/apply"
 	"hclbench/engines"
 	"hclbench/hcl"
-	"hclbench/plain"
 	"hclbench/plan"
 )
 
@@ -43,17 +41,13 @@ reset of the GPUs by their owner, or a reboot.
 `
 
 func writeStatus(out io.Writer, all []apply.Presence) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "HOST\tENGINE\tSTATE\tRUN\tNAME")
+	rows := [][]any{{"HOST", "ENGINE", "STATE", "RUN", "NAME"}}
 	for _, p := range all {
 		for _, row := range statusOf(p) {
-			for i := range row { // words of hosts and of others' callers
-				row[i] = plain.Line(row[i])
-			}
-			fmt.Fprintf(w, "%s\t%s\n", p.Host.Name, strings.Join(row, "\t"))
+			rows = append(rows, append([]any{p.Host.Name}, row...))
 		}
 	}
-	err := w.Flush()
+	err := table(out, rows)
 	if err == nil && slices.ContainsFunc(all, func(p apply.Presence) bool { return p.Unclean != nil }) {
 		_, err = fmt.Fprint(out, uncleanHint)
 	}
@@ -61,8 +55,8 @@ func writeStatus(out io.Writer, all []apply.Presence) error {
 }
 
 // statusOf is what is said of a host, in rows of engine, state, run and name.
-func statusOf(p apply.Presence) (rows [][]string) {
-	add := func(row ...string) { rows = append(rows, row) }
+func statusOf(p apply.Presence) (rows [][]any) {
+	add := func(row ...any) { rows = append(rows, row) }
 	until := func(l *agent.Lease) string {
 		return "until " + l.Expires.Local().Format(time.TimeOnly) + " unless renewed"
 	}
@@ -103,7 +97,7 @@ type logsOptions struct {
 
 func logsVerb(t *console) *cobra.Command {
 	var o logsOptions
-	c := verb("logs", exactly(1, "name one engine, such as vllm.h200"),
+	c := verb("logs", between(1, 1, "name one engine, such as vllm.h200"),
 		func(ctx context.Context, args []string) error { return runLogs(ctx, t, o, args[0]) })
 	o.hosts.add(c)
 	o.hosts.addPath(c, "")

@@ -80,7 +80,7 @@ func hiddenVerb(use, short string, args cobra.PositionalArgs, run func(ctx conte
 	}
 }
 
-// none and atMost are cobra's checks with our exit code.
+// none and the two below are cobra's checks with our exit code.
 func none(c *cobra.Command, args []string) error { return atMost(0)(c, args) }
 
 func atMost(n int) cobra.PositionalArgs {
@@ -96,12 +96,7 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// exactly is for verbs whose n arguments have to be named; want says which they are.
-func exactly(n int, want string) cobra.PositionalArgs { return between(n, n, want) }
-
-// atLeastOne is for verbs that take a list.
-func atLeastOne(want string) cobra.PositionalArgs { return between(1, 1<<30, want) }
-
+// between is for verbs whose arguments have to be named; want says which they are.
 func between(least, most int, want string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if least <= len(args) && len(args) <= most {
@@ -127,21 +122,17 @@ func doubleDash(root *cobra.Command, args []string) []string {
 	for _, c := range root.Commands() { // those of completion have no flags
 		c.Flags().VisitAll(note)
 	}
-	out := make([]string, len(args))
-	copy(out, args)
-	value := false
-	for i, arg := range out {
-		if value {
-			value = false
+	out := append([]string{}, args...) // never nil, for which cobra would take the process's own
+	for i := 0; i < len(out) && out[i] != "--"; i++ {
+		name, _, said := strings.Cut(strings.TrimLeft(out[i], "-"), "=")
+		if !strings.HasPrefix(out[i], "-") {
 			continue
 		}
-		if arg == "--" {
-			break
+		if !strings.HasPrefix(out[i], "--") && known[name] {
+			out[i] = "-" + out[i]
 		}
-		name, _, said := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		value = strings.HasPrefix(arg, "-") && takes[name] && !said
-		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && known[name] {
-			out[i] = "-" + arg
+		if takes[name] && !said {
+			i++
 		}
 	}
 	return out

@@ -35,12 +35,9 @@ func beginJournal(t *testing.T) (dir string, journal *results.Journal) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { journal.Close() })
-	told := recorder{write: journal.Write}
-	told.tell(begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}})
-	told.tell(apply.Event{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}})
-	if told.err != nil {
-		t.Fatal(told.err)
-	}
+	told := recorder(journal.Write)
+	told(begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}})
+	told(apply.Event{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}})
 	return dir, journal
 }
 
@@ -66,9 +63,9 @@ func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	dir, journal := beginJournal(t)
-	told := recorder{write: journal.Write}
-	told.tell(apply.Event{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}})
-	told.tell(ended{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1})
+	told := recorder(journal.Write)
+	told(apply.Event{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}})
+	told(ended{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1})
 	journal.Close()
 
 	var got heard
@@ -193,7 +190,7 @@ func TestWatchInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { journal.Close() })
-	told := recorder{write: journal.Write}
+	told := recorder(journal.Write)
 	at := time.Now().Add(-time.Minute)
 	event := func(e apply.Event) {
 		at = at.Add(time.Second)
@@ -201,12 +198,9 @@ func TestWatchInBrowser(t *testing.T) {
 		if e.Cell != "" && e.Cell != "c4" {
 			e.Number, e.Of = int(e.Cell[1]-'0'), 4
 		}
-		told.tell(e)
-		if told.err != nil {
-			t.Fatal(told.err)
-		}
+		told(e)
 	}
-	told.tell(begun{Time: at, Type: "run", Run: "r1", Lab: "deepseek-r1", Command: "apply", Version: "1.2.3",
+	told(begun{Time: at, Type: "run", Run: "r1", Lab: "deepseek-r1", Command: "apply", Version: "1.2.3",
 		Hosts: []begunHost{{Name: "h200", GPUs: "8xH200", PricePerHour: 28}},
 		Cells: []begunCell{
 			{Cell: "c1", Host: "h200", Engine: "vllm.h200", Benchmark: "online", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}, Work: 10},
@@ -291,7 +285,7 @@ func TestWatchInBrowser(t *testing.T) {
 	event(apply.Event{Type: apply.End, Cell: "c3", Message: "the server stopped answering: <b>503</b>"})
 	event(apply.Event{Type: apply.Down, Message: "stopped, removed, port closed"})
 	event(apply.Event{Type: apply.End, Cell: "c4", Message: "does not serve"}) // never begun
-	told.tell(ended{Time: at, Type: "outcome", Run: "r1", Planned: 4, Valid: 1, Suspect: 1, Void: 2})
+	told(ended{Time: at, Type: "outcome", Run: "r1", Planned: 4, Valid: 1, Suspect: 1, Void: 2})
 	journal.Close()
 	see("end", "4 of 4", "ended, not all cells could be measured", "online: concurrency=128: suspect: a fifth of the requests failed", "online: concurrency=256: the server stopped answering: <b>503</b>", "finished")
 

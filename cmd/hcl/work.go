@@ -100,7 +100,7 @@ func (w *work) nothingToDo() error {
 	}
 	told := outlets{newOutlet(w.audience(true), readPatience)}
 	told.tell(beginning(w.plan, results.Run{Lab: w.plan.Lab.Name, Command: w.command, Version: version}))
-	return errors.Join(told.end(context.Background(), ending("", apply.Outcome{}, nil))...)
+	return told.end(context.Background(), ending("", apply.Outcome{}, nil))
 }
 
 // newRun is the row of a run that begins now.
@@ -117,7 +117,7 @@ const readPatience = 5 * time.Second
 func (w *work) carryOut(ctx context.Context) error {
 	w.opt.Run = newRun(w.cfg.Lab.Name, w.command)
 	var err error
-	if w.opt.Inputs, err = inputs(w.lab, w.plan, references(w.cfg, "")); err != nil {
+	if w.opt.Inputs, err = inputs(w.lab, w.plan, references(w.cfg)); err != nil {
 		return err
 	}
 	done, runErr, err := w.measure(ctx)
@@ -146,15 +146,14 @@ func (w *work) measure(ctx context.Context) (done apply.Outcome, runErr, err err
 	defer journal.Close()
 	tell := newNotices(ctx, w.plan.Lab.Notices)
 	told := outlets{
-		newOutlet((&recorder{write: journal.Write}).tell, readPatience),
+		newOutlet(recorder(journal.Write), readPatience),
 		newOutlet(w.audience(w.flags.json), readPatience),
 		newOutlet(tell.hear, noticeTimeout+readPatience),
 	}
 	told.tell(beginning(w.plan, w.opt.Run))
 	w.opt.Events = func(e apply.Event) { told.tell(e) }
 	done, runErr = apply.Run(ctx, w.plan, w.store, w.opt)
-	problems := told.end(ctx, ending(w.opt.Run.ID, done, runErr))
-	if err := errors.Join(append(problems, tell.problems())...); err != nil {
+	if err := errors.Join(told.end(ctx, ending(w.opt.Run.ID, done, runErr)), tell.problems()); err != nil {
 		w.logger().Warn("not everybody could be told", "err", err)
 	}
 	return done, runErr, nil
@@ -168,7 +167,7 @@ func (w *work) printRun(ctx context.Context) error {
 	}
 	about := report.About{Spending: report.Spent(rows)}
 	if !w.plan.Rehearsal {
-		about.References = report.Compare(rows, references(w.cfg, ""))
+		about.References = report.Compare(rows, references(w.cfg))
 	}
 	fmt.Fprintln(w.stdout)
 	rows, about = layout(w.cfg).Apply(report.Sorted(rows, plannedCells(w.plan)), about)
@@ -193,7 +192,7 @@ func (w *work) writePage(ctx context.Context) error {
 	if err := v.ofLab(ctx, w.cfg.Lab.Name, selection{}); err != nil || len(v.rows) == 0 {
 		return err
 	}
-	rows, about, err := v.about(ctx, references(w.cfg, ""))
+	rows, about, err := v.about(ctx, references(w.cfg))
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,13 @@ func TestStatusOf(t *testing.T) {
 	h := &provision.Host{Name: "box"}
 	for _, test := range []struct {
 		of   apply.Presence
-		want []string
+		want []any
 	}{
-		{apply.Presence{Host: h}, []string{"-", "nothing", "-", "-"}},
-		{apply.Presence{Host: h, Err: errors.New("away")}, []string{"-", "could not be asked", "-", "why stands below"}},
-		{apply.Presence{Host: h, Reserved: &agent.Lease{Holder: "ada"}}, []string{"-", "in use by ada", "-", "-"}},
+		{apply.Presence{Host: h}, []any{"-", "nothing", "-", "-"}},
+		{apply.Presence{Host: h, Err: errors.New("away")}, []any{"-", "could not be asked", "-", "why stands below"}},
+		{apply.Presence{Host: h, Reserved: &agent.Lease{Holder: "ada"}}, []any{"-", "in use by ada", "-", "-"}},
 	} {
-		if diff := cmp.Diff([][]string{test.want}, statusOf(test.of)); diff != "" {
+		if diff := cmp.Diff([][]any{test.want}, statusOf(test.of)); diff != "" {
 			t.Errorf("statusOf (-want +got):\n%s", diff)
 		}
 	}
