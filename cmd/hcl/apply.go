@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
+	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -34,11 +35,8 @@ func applyVerb(t *console) *cobra.Command {
 }
 
 func runApply(ctx context.Context, t *console, o applyOptions) error {
-	w, err := o.prepare(ctx, t, "apply", func(w *work) (*plan.Plan, error) {
-		if w.selection.Empty() { // there is nothing to be found wrong
-			return new(plan.Plan), nil
-		}
-		return plan.New(w.cfg, plan.Options{}), nil
+	w, err := o.prepare(ctx, t, "apply", func(cfg *hcl.Config) (*plan.Plan, error) {
+		return plan.New(cfg, plan.Options{}), nil // what is wrong with a selection, it shows already
 	})
 	if err != nil {
 		return err

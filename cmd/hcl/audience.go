@@ -64,7 +64,6 @@ type ended struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// beginning tells of a plan that is about to be carried out.
 func beginning(p *plan.Plan, run results.Run) begun {
 	b := begun{Time: time.Now(), Type: "run", Run: run.ID, Lab: run.Lab, Command: run.Command, Version: run.Version}
 	for _, h := range p.Hosts {
@@ -123,7 +122,6 @@ func recorder(write func(any) error) audience {
 // Between two lines about the same thing there is at least this long.
 const linePause = 10 * time.Second
 
-// lines writes events as log lines.
 type lines struct {
 	log  *log.Logger
 	w    io.Writer            // the same as the log's, for what is no log line
@@ -248,7 +246,6 @@ func advanced(p load.Progress) string {
 	return s
 }
 
-// figures are what a person wants to see of a finished cell.
 func figures(s *load.Summary) []any {
 	out := []any{"output_tok_s", fmt.Sprintf("%.1f", s.OutputThroughput)}
 	if s.TTFT.Count > 0 { // no offline benchmark knows it
@@ -281,7 +278,6 @@ func newOutlet(to audience, patience time.Duration) outlet {
 	return outlet{apply.NewQueue(to, spare), patience}
 }
 
-// outlets are told side by side.
 type outlets []outlet
 
 func (all outlets) tell(what any) {

@@ -26,7 +26,6 @@ import (
 	"hclbench/results"
 )
 
-// benchOptions are what is sent, and the form in which the figures leave.
 type benchOptions struct {
 	benchFlags
 	format, output string
@@ -139,7 +138,6 @@ func baseURL(s string) (string, error) {
 	return strings.TrimSuffix(strings.TrimRight(s, "/"), "/v1"), nil
 }
 
-// onlyModel asks the server what it serves.
 func onlyModel(ctx context.Context, job load.Job) (string, error) {
 	base := job.Target.BaseURL
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -175,7 +173,6 @@ func wantsText(w load.Workload, s *load.Summary) string {
 	return "Prompts were sent as token ids, which not every server takes. To send text, say --endpoint chat, or --dataset jsonl."
 }
 
-// benchText prints each measurement, and all of them together.
 func benchText(w io.Writer, rows []results.Row) error {
 	t := rows[0].Job.Target
 	urls := strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", ")

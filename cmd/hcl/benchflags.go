@@ -13,19 +13,16 @@ import (
 	"hclbench/load"
 )
 
-// benchFlags say what hcl bench sends.
 type benchFlags struct {
 	load.Job
-	rate, burstiness         string
-	rangeRatio               float64
-	duration, timeout, stall time.Duration
-	ramp, warmup, cooldown   time.Duration
-	stages, slo              []string
-	headers                  []string
-	headerFile               string
-	apiKeyFile, apiKeyEnv    string
-	stopAtEOS                bool
-	repeat                   int
+	rate, burstiness      string
+	rangeRatio            float64
+	stages, slo           []string
+	headers               []string
+	headerFile            string
+	apiKeyFile, apiKeyEnv string
+	stopAtEOS             bool
+	repeat                int
 
 	said    func(flag string) bool // on the command line
 	exposed []string               // headers whose value on the command line looks like a key
@@ -33,6 +30,9 @@ type benchFlags struct {
 
 func (b *benchFlags) add(c *cobra.Command) {
 	f, w, d := c.Flags(), &b.Workload, &b.Workload.Dataset
+	lasts := func(at *load.Duration, name, usage string) {
+		f.DurationVar((*time.Duration)(at), name, 0, usage)
+	}
 	f.StringVar(&b.Target.Model, "model", "", "the model's name at the server; without it the server is asked")
 	f.StringVar(&w.Endpoint, "endpoint", load.Completions, "completions, chat or generate (SGLang's own); conversations take chat")
 	f.StringArrayVar(&b.headers, "header", nil, "a header of every request, `NAME:VALUE`; may be repeated; no place for a key")
@@ -60,15 +60,15 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
 
 	f.IntVar(&w.Requests, "requests", 500, "how many requests are measured")
-	f.DurationVar(&b.duration, "duration", 0, "send for this long instead of a number of requests")
+	lasts(&w.Duration, "duration", "send for this long instead of a number of requests")
 	f.IntVar(&w.Concurrency, "concurrency", 0, "requests in flight: exactly this many, or with --rate at most; 0 is no cap")
 	f.StringVar(&b.rate, "rate", "0", "requests per second, or inf; 0 keeps --concurrency in flight")
 	f.StringVar(&b.burstiness, "burstiness", "1", "gamma shape of the gaps with --rate: 1 is Poisson, inf is constant")
-	f.DurationVar(&b.ramp, "ramp", 0, "the pace grows evenly from nothing over this long")
+	lasts(&w.Ramp, "ramp", "the pace grows evenly from nothing over this long")
 	f.StringArrayVar(&b.stages, "stage", nil, "a part of the run, `DURATION,rate=N` or DURATION,concurrency=N; may be repeated")
 	f.IntVar(&w.Warmup, "warmup-requests", 0, "sent and waited for before the measurement")
-	f.DurationVar(&b.warmup, "warmup", 0, "this much of the run's beginning does not count")
-	f.DurationVar(&b.cooldown, "cooldown", 0, "this much of its end does not count")
+	lasts(&w.CutBeginning, "warmup", "this much of the run's beginning does not count")
+	lasts(&w.CutEnd, "cooldown", "this much of its end does not count")
 	f.IntVar(&b.repeat, "repeat", 1, "measure so many times, each with prompts of its own")
 	f.StringSliceVar(&b.slo, "slo", nil,
 		"bounds of good requests, `METRIC=DURATION`, and with a percentile of all, as in ttft_p99=5s: "+
@@ -78,8 +78,8 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
 	f.Float64Var(&w.Temperature, "temperature", 0, "sampling temperature")
 	f.StringVar(&w.ExtraBody, "extra-body", "", "JSON object merged into every request")
-	f.DurationVar(&b.timeout, "timeout", 0, "for one request in all; 0 is 6h")
-	f.DurationVar(&b.stall, "stall", 0, "a request that brings no token for this long has failed; 0 is 5m")
+	lasts(&w.Timeout, "timeout", "for one request in all; 0 is 6h")
+	lasts(&w.Stall, "stall", "a request that brings no token for this long has failed; 0 is 5m")
 	f.Uint64Var(&b.Seed, "seed", 0, "of prompts and arrivals")
 	f.Float64SliceVar(&b.Percentiles, "percentiles", nil, "percentiles to print")
 	f.Lookup("percentiles").DefValue = "50,90,95,99" // of a nil list
@@ -120,8 +120,6 @@ func (b *benchFlags) job(urls []string) (load.Job, error) {
 		return job, usage("--repeat must be at least 1")
 	}
 	w.IgnoreEOS = !b.stopAtEOS
-	w.Duration, w.Timeout, w.Stall = load.Duration(b.duration), load.Duration(b.timeout), load.Duration(b.stall)
-	w.Ramp, w.CutBeginning, w.CutEnd = load.Duration(b.ramp), load.Duration(b.warmup), load.Duration(b.cooldown)
 	b.asDatasetHas(w)
 	if err := idle(b.said, w); err != nil {
 		return job, err
@@ -238,7 +236,6 @@ func (b *benchFlags) addHeaders(job *load.Job) error {
 	return b.addKey(job)
 }
 
-// addKey gives the job the key that requests carry, if one is named.
 func (b *benchFlags) addKey(job *load.Job) error {
 	key, from := os.Getenv(b.apiKeyEnv), "--api-key-env "+b.apiKeyEnv
 	switch {

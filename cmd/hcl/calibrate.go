@@ -108,7 +108,6 @@ func steps(out io.Writer) func(calibrate.Step) {
 	}
 }
 
-// concluded says what a calibration comes to.
 func concluded(c calibrate.Calibration) string {
 	l := c.Limits
 	text := ""
@@ -153,7 +152,6 @@ func simulatedEngine(ctx context.Context, c sim.Config) (url string, stop func()
 	return url, stop, nil
 }
 
-// calibrateHosts does it where the lab's engines run.
 func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
 	l, opt, err := o.hosts.reach(ctx, t)
 	if err != nil {

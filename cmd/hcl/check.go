@@ -49,7 +49,6 @@ func runCheck(ctx context.Context, t *console, o checkOptions) error {
 	return checkOutcome(all)
 }
 
-// checkTable prints a table for each host, and below it what to do.
 func checkTable(out io.Writer, all []apply.Checked) error {
 	for i, h := range all {
 		if i > 0 {

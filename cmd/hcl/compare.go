@@ -133,12 +133,11 @@ func brokenLimits(failing []report.Check) error {
 		return nil
 	}
 	lines := []string{plain.Count(len(failing), "limit") + " not kept:"}
-	for i, c := range failing {
-		if i == mostLimits {
-			lines = append(lines, fmt.Sprintf("and %d more", len(failing)-i))
-			break
-		}
+	for _, c := range failing[:min(len(failing), mostLimits)] {
 		lines = append(lines, c.String())
+	}
+	if more := len(failing) - mostLimits; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return &exit{exitCells, errors.New(strings.Join(lines, "\n  "))}
 }
@@ -150,7 +149,7 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 	var store *results.Store
 	switch {
 	case results.IsShared(what):
-		store, err = openPlace(ctx, t, what, of.path)
+		store, err = openPlace(ctx, t, what, of.dir())
 	case err == nil && info.IsDir():
 		if of.path = what; hasStore(what) { // its own goes before the one that is shared
 			store, err = openPlace(ctx, t, "", what)
@@ -177,7 +176,6 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 	return name, rows, err
 }
 
-// ofRun reads what one run of the lab measured.
 func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (name string, rows []results.Row, err error) {
 	store, err := o.lab.look(ctx, t)
 	if err != nil {
@@ -214,11 +212,11 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 	if errors.Is(err, hcl.ErrNoLab) {
 		return rows, nil
 	}
+	if err == nil && l.text == nil { // what is current cannot be said
+		err = l.shown(t)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if l.text == nil { // what is current cannot be said
-		return nil, l.shown(t)
 	}
 	cfg, err := l.planned(ctx)
 	if err != nil {

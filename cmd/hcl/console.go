@@ -35,7 +35,6 @@ type console struct {
 	questions questions
 }
 
-// terminal reports whether w is one.
 func terminal(w any) bool {
 	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -98,7 +97,6 @@ func (t *console) connections() *slog.Logger {
 	return slog.New(t.logger())
 }
 
-// json prints a value, as people read it too.
 func (t *console) json(v any) error {
 	enc := json.NewEncoder(t.stdout)
 	enc.SetIndent("", "  ")
@@ -133,7 +131,6 @@ func (t *console) write(output string, to func(io.Writer) error) error {
 	return nil
 }
 
-// writeWhole writes a file whole or not at all.
 func writeWhole(name string, to func(io.Writer) error) error {
 	f, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o644))
 	if err != nil {
@@ -225,7 +222,6 @@ func line(r io.Reader) (string, error) {
 const keyEncrypted = "the key %s is encrypted and there is no terminal to ask for its passphrase; " +
 	"add it to the SSH agent with: ssh-add %[1]s"
 
-// passphrase asks for that of a key.
 func (t *console) passphrase(ctx context.Context, file string) (string, error) {
 	if !terminal(t.in) {
 		return "", fmt.Errorf(keyEncrypted, file)

@@ -64,7 +64,6 @@ func formatNames() []string {
 	return []string{"json", "vllm", "vllm-text", "sglang", "sglang-text", "records"}
 }
 
-// formatsHelp says what they are.
 const formatsHelp = `  json         our own: exact numbers, and everything that was kept
   vllm         the object of vllm bench serve --save-result, one a line
   vllm-text    the block that it prints

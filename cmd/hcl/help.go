@@ -19,7 +19,6 @@ import (
 //go:embed help
 var helpTexts embed.FS
 
-// help is what a verb says of itself.
 type help struct{ use, short, long, example string }
 
 func helpOf(name string) help {
@@ -64,12 +63,11 @@ var shells = []struct {
 }{
 	{"bash", "  source <(hcl completion bash)\n  hcl completion bash > /etc/bash_completion.d/hcl",
 		func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) }},
-	{"zsh", "  hcl completion zsh > \"${fpath[1]}/_hcl\"",
-		func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) }},
+	{"zsh", "  hcl completion zsh > \"${fpath[1]}/_hcl\"", (*cobra.Command).GenZshCompletion},
 	{"fish", "  hcl completion fish > ~/.config/fish/completions/hcl.fish",
 		func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) }},
 	{"powershell", "  hcl completion powershell | Out-String | Invoke-Expression",
-		func(root *cobra.Command, w io.Writer) error { return root.GenPowerShellCompletionWithDesc(w) }},
+		(*cobra.Command).GenPowerShellCompletionWithDesc},
 }
 
 // completionVerb is a verb of our own, so that its help reads as the others' does.
@@ -91,14 +89,12 @@ func completionVerb(t *console) *cobra.Command {
 	return c
 }
 
-// completes has a shell complete the values of a flag.
 func completes(c *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err.Error() + ". This is a bug in hcl.")
 	}
 }
 
-// words completes a flag that takes one of these.
 func words(c *cobra.Command, flag string, of ...string) {
 	completes(c, flag, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -128,7 +128,6 @@ func becomeWith(stdin *os.File, words []string) error {
 // agentReady is what a detached agent prints once it answers.
 const agentReady = "ready"
 
-// agentOptions say where an agent works.
 type agentOptions struct {
 	dir, cache string
 	detach     bool

@@ -86,7 +86,6 @@ func (f hostFlags) accepts(ctx context.Context, t *console, h *provision.Host, f
 	return yes && err == nil
 }
 
-// scope is everything of the lab that can be on hosts.
 func (l *lab) scope() apply.Scope {
 	return apply.ScopeOf(l.text.Lab.Name, l.text.Hosts, l.text.Engines)
 }
@@ -113,7 +112,6 @@ func modelHub() origin.Hub {
 	return origin.Hub{Client: origin.Client{UserAgent: userAgent()}, URL: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")}
 }
 
-// userAgent is what other people's servers are told.
 func userAgent() string { return "hcl/" + version }
 
 // holder says who holds a lease: "ada@laptop, pid 4711".

@@ -24,7 +24,6 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// template is one that init writes.
 type template struct {
 	name, what string
 	files      fs.FS
@@ -74,7 +73,6 @@ func initVerb(t *console) *cobra.Command {
 	return c
 }
 
-// runInit writes a lab of the template's name into a directory.
 func runInit(w io.Writer, dir, name string) error {
 	var names []string
 	for _, t := range templateList() {

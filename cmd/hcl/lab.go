@@ -40,7 +40,6 @@ func (f *labFlags) named(args []string) {
 	}
 }
 
-// dir is the lab's directory.
 func (f labFlags) dir() string {
 	if st, err := os.Stat(f.path); err == nil && !st.IsDir() {
 		return filepath.Dir(f.path)

@@ -73,7 +73,6 @@ func (l *live) pause() {
 	}
 }
 
-// resume draws again.
 func (l *live) resume() { l.program.RestoreTerminal() }
 
 func (l *live) tell(what any) {

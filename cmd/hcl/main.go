@@ -20,7 +20,6 @@ import (
 	"hclbench/plain"
 )
 
-// version is set by the linker.
 var version = "dev"
 
 func main() {

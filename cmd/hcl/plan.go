@@ -168,7 +168,6 @@ func (f *pickFlags) selection() (plan.Selection, error) {
 	return s, nil
 }
 
-// pick restricts a plan.
 func pick(p *plan.Plan, s plan.Selection) error {
 	if err := p.Select(s); err != nil {
 		return &exit{exitUsage, err}
@@ -176,7 +175,6 @@ func pick(p *plan.Plan, s plan.Selection) error {
 	return nil
 }
 
-// benchmarkNames are the names of the lab's benchmarks behind a prefix.
 func benchmarkNames(cfg *hcl.Config, prefix string) []string {
 	var out []string
 	for _, b := range cfg.Benchmarks {
@@ -185,7 +183,6 @@ func benchmarkNames(cfg *hcl.Config, prefix string) []string {
 	return out
 }
 
-// engineNames are KIND.NAME of the lab's engines behind a prefix.
 func engineNames(cfg *hcl.Config, prefix string) []string {
 	var out []string
 	for _, e := range cfg.Engines {

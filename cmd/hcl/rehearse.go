@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/hcl"
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/sim"
@@ -33,8 +34,8 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 	if !(o.speed >= slowest && o.speed <= fastest) { // no number is neither
 		return usage("--speed is how many times faster than real the rehearsal runs: a number from %v to %v", slowest, fastest)
 	}
-	w, err := o.prepare(ctx, t, "rehearse", func(w *work) (*plan.Plan, error) {
-		return plan.Rehearse(w.cfg, o.speed, freePort)
+	w, err := o.prepare(ctx, t, "rehearse", func(cfg *hcl.Config) (*plan.Plan, error) {
+		return plan.Rehearse(cfg, o.speed, freePort)
 	})
 	if err != nil {
 		return err
@@ -118,7 +119,6 @@ func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
 	return time.Duration(rounds) * engine.Takes(w.Concurrency, w.OutputTokens)
 }
 
-// freePort finds a port that nothing listens on.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -141,7 +141,6 @@ func simVerb(t *console) *cobra.Command {
 	return c
 }
 
-// runSim is an engine that serves, or the engine's own benchmark.
 func runSim(ctx context.Context, t *console, args []string) error {
 	batch, ok, err := sim.BatchCommand(args)
 	if err == nil && ok {

@@ -131,7 +131,6 @@ func (v *shown) published(benchmark string) []report.Reference {
 	return slices.DeleteFunc(all, func(r report.Reference) bool { return benchmark != "" && r.Benchmark != benchmark })
 }
 
-// references are the published figures of a lab.
 func references(cfg *hcl.Config) (all []report.Reference) {
 	for _, b := range cfg.Benchmarks {
 		for _, r := range b.References {
@@ -141,7 +140,6 @@ func references(cfg *hcl.Config) (all []report.Reference) {
 	return all
 }
 
-// layout is what the lab's report block says.
 func layout(cfg *hcl.Config) report.Layout {
 	r := &cfg.Report
 	l := report.Layout{

@@ -16,7 +16,6 @@ import (
 	"hclbench/results"
 )
 
-// recordsOf reads the requests of a result.
 func recordsOf(ctx context.Context, store *results.Store) func(*results.Row) ([]load.Record, error) {
 	return func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) }
 }
@@ -106,7 +105,6 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 	return all, nil
 }
 
-// plannedCells are the cells of a plan, as reports want them.
 func plannedCells(p *plan.Plan) []report.Planned {
 	all := []report.Planned{}
 	for _, d := range p.Deployments {

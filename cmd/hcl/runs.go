@@ -47,7 +47,6 @@ func runRuns(ctx context.Context, t *console, o runsOptions) error {
 	return writeRuns(t.stdout, lines, store.Shared())
 }
 
-// runLine is a run and what came of its cells.
 type runLine struct {
 	results.Run
 	Valid    int `json:"valid"`
@@ -57,7 +56,6 @@ type runLine struct {
 	going    bool
 }
 
-// runLines are the runs of a lab, or of all.
 func runLines(ctx context.Context, store *results.Store, lab string) ([]runLine, error) {
 	runs, err := store.Runs(ctx)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 // storeVariable is where the place of the store is looked for without --store.
 const storeVariable = "HCL_STORE"
 
-// addStore is for verbs that open the store.
 func (f *labFlags) addStore(c *cobra.Command) {
 	c.Flags().StringVar(&f.store, "store", "",
 		"keep results in this PostgreSQL database, `postgres://USER@HOST/NAME`, and not beside the lab; else "+storeVariable)
@@ -85,7 +84,6 @@ func (f labFlags) look(ctx context.Context, t *console) (*results.Store, error) 
 	return openPlace(ctx, t, place, f.dir())
 }
 
-// hasStore reports whether results are kept beside the lab in dir.
 func hasStore(dir string) bool {
 	_, err := os.Stat(filepath.Join(storeDir(dir), "results.db"))
 	return !errors.Is(err, os.ErrNotExist)

@@ -17,7 +17,6 @@ import (
 	"hclbench/provision/docker"
 )
 
-// rootOf is hcl with all its verbs.
 func rootOf(t *console) *cobra.Command {
 	root := verb("hcl", nil, nil)
 	root.Version = version

@@ -75,7 +75,6 @@ func runWatch(ctx context.Context, t *console, o watchOptions, args []string) er
 	return serveRun(ctx, t.stdout, store, run, o.address)
 }
 
-// journalOf finds the folder and the run of a journal.
 func journalOf(of labFlags, args []string) (store, run string, err error) {
 	store = storeDir(of.dir())
 	runs, err := results.Journals(store)
@@ -160,7 +159,6 @@ func (e ended) String() string {
 	return s
 }
 
-// heardOf is a line of a journal as what it is.
 func heardOf(line []byte) (any, error) {
 	var kind struct{ Type string }
 	err := json.Unmarshal(line, &kind)
@@ -186,7 +184,6 @@ func decoded[T any](line []byte) (any, error) {
 //go:embed watch.html
 var watchPage []byte
 
-// serveRun serves the page of a run until ctx ends.
 func serveRun(ctx context.Context, w io.Writer, store, run, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -50,7 +50,7 @@ type work struct {
 // prepare reads the lab and drafts its plan. What is wrong with the command line or the
 // lab is said before anything is opened: it must leave no trace.
 func (f workFlags) prepare(
-	ctx context.Context, t *console, command string, draft func(*work) (*plan.Plan, error),
+	ctx context.Context, t *console, command string, draft func(*hcl.Config) (*plan.Plan, error),
 ) (*work, error) {
 	w := &work{console: t, flags: f, command: command}
 	var err error
@@ -63,7 +63,7 @@ func (f workFlags) prepare(
 	if w.cfg, err = w.lab.planned(ctx); err != nil {
 		return nil, err
 	}
-	if w.plan, err = draft(w); err != nil {
+	if w.plan, err = draft(w.cfg); err != nil {
 		return nil, err
 	}
 	return w, pick(w.plan, w.selection)
