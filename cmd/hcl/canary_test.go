@@ -8,9 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,17 +110,6 @@ engine "vllm" "fails" {
   inherits = engine.vllm.dies
   env      = { MODE = "serve" }
 }
-dataset "random" "d" { input_tokens = 8 }
-benchmark "b" {
-  matrix { engine = [engine.vllm.dies, engine.vllm.fails] }
-  engine   = matrix.engine
-  dataset  = dataset.random.d
-  requests = 12
-  load {
-    concurrency   = 1
-    output_tokens = 4
-  }
-}
 report { output = "page.html" }
 `
 
@@ -129,13 +120,9 @@ func TestWordsOfEngines(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Namespace: true})
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s canary \"$@\"\n", self)); err != nil {
-		t.Fatal(err)
-	}
-	u := newPerson(t, host, canaryLab)
+	must(t, err)
+	must(t, host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s canary \"$@\"\n", self)))
+	u := newPerson(t, host, canaryLab+benchmarkOf("matrix.engine", "engine = [engine.vllm.dies, engine.vllm.fails]", 12, "1", 4))
 	const pem = "-----canary-BEGIN\ncanary-\"line'\\two\ncanary-END-----\n"
 	u.env = append(u.env, "HCL_VAR_key=canary-key-5d1f", "HCL_VAR_pem="+pem)
 	encoded := base64.StdEncoding.EncodeToString([]byte(pem))
@@ -163,15 +150,12 @@ func TestWordsOfEngines(t *testing.T) {
 			t.Errorf("nobody is told %q:\n%s", want, said)
 		}
 	}
-	runs, _, _ := u.run("runs", "--json")
 	var listed struct{ Runs []struct{ ID string } }
-	if err := json.Unmarshal([]byte(runs), &listed); err != nil || len(listed.Runs) != 2 {
-		t.Fatalf("runs --json: %v\n%s", err, runs)
+	if u.json(&listed, "runs", "--json"); len(listed.Runs) != 2 {
+		t.Fatalf("runs: %+v", listed)
 	}
 	for _, run := range listed.Runs {
-		if out, stderr, code := u.run("bundle", run.ID, "--output", run.ID+".bundle"); code != 0 {
-			t.Errorf("bundle: exit %d\n%s%s", code, out, stderr)
-		}
+		u.tells("bundle "+run.ID+" --output "+run.ID+".bundle", exitDone)
 	}
 	err = filepath.WalkDir(u.lab, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -200,13 +184,75 @@ func TestWordsOfEngines(t *testing.T) {
 func unpacked(t *testing.T, text []byte) []byte {
 	t.Helper()
 	r, err := zstd.NewReader(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	all, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
+}
+
+const notServingLab = `
+lab "ready" { lease = "5m" }
+host "box" {
+  %%HOST%%
+  runtime = "process"
+}
+model "m" { repo = "m" }
+engine "vllm" "e" {
+  host  = host.box
+  model = model.m
+  env   = { MODE = %q }
+  ready { stall = %q }
+}
+`
+
+// TestServersThatDoNotServe: a server that logs every look at it is not waited for
+// longer than one that is silent, and what it answers is told meanwhile.
+func TestServersThatDoNotServe(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	must(t, err)
+	for mode, test := range map[string]struct{ stall, why, probe string }{
+		"unhealthy": {"7s", "nothing has moved for 7s", "GET /health: 503 Service Unavailable"},
+		"unlisted":  {"7s", "what waiting does not change", "GET /v1/models: the model m is not listed, only other"},
+		"broken":    {"7s", "what waiting does not change", "POST /v1/completions: 500 Internal Server Error no token with"},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			host := testhost.New(t, testhost.Options{Namespace: true})
+			must(t, host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s canary \"$@\"\n", self)))
+			u := newPerson(t, host, fmt.Sprintf(notServingLab, mode, test.stall)+benchmarkOf("engine.vllm.e", "concurrency = [1]", 2, "1", 4))
+			began := time.Now()
+			out, said, code := u.run("apply", "--json")
+			if code != exitFailed || time.Since(began) > 45*time.Second {
+				t.Errorf("exit %d after %s\n%s%s", code, time.Since(began), out, said)
+			}
+			for _, want := range []string{test.why, "last probe: " + test.probe, `"type":"waiting","host":"box","engine":"vllm.e","message":"it does not serve yet: ` + test.probe} {
+				if !strings.Contains(out, want) {
+					t.Errorf("nobody is told %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+// TestNoRedirectIsFollowed: a server must not choose whom the machine asks, with the
+// key that is meant for the server.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	t.Parallel()
+	var followed atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		followed.Add(1)
+		fmt.Fprint(w, `{"data":[{"id":"META-SECRET"}]}`)
+	}))
+	defer elsewhere.Close()
+	sends := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/v1/models", http.StatusTemporaryRedirect))
+	defer sends.Close()
+	lab := strings.Replace(guardedLab, "urls    = [%q, %q]", fmt.Sprintf("url = %q\n  ready { stall = \"1s\" }", sends.URL), 1)
+	u := newLocal(t, lab)
+	u.env = append(u.env, "HCL_VAR_key=canary-key", "HCL_VAR_tenant=canary-tenant")
+	u.tells("apply", exitFailed, "GET /v1/models: 307 Temporary Redirect, to "+elsewhere.URL+"/v1/models; hcl follows no redirect")
+	if n := followed.Load(); n != 0 {
+		t.Errorf("%d requests went where the server sent them", n)
+	}
 }

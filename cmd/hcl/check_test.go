@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,23 @@ import (
 	"hclbench/testhost"
 )
 
+// findings are those of hcl check on the lab's one host, by what was checked.
+func (u *person) findings() (by map[string]provision.Finding, said string, code int) {
+	u.Helper()
+	out, said, code := u.run("check", "--json")
+	var shown struct {
+		Hosts []struct{ Findings []provision.Finding }
+	}
+	if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Hosts) != 1 {
+		u.Fatalf("%v: %s%s", err, out, said)
+	}
+	by = map[string]provision.Finding{}
+	for _, f := range shown.Hosts[0].Findings {
+		by[f.Check] = f
+	}
+	return by, out + said, code
+}
+
 // TestCheck: a user looks at two boxes, one of which somebody else uses, and is
 // kept from using it.
 func TestCheck(t *testing.T) {
@@ -33,30 +49,13 @@ func TestCheck(t *testing.T) {
   }`, `image = "vllm/vllm-openai:v0.7.3"`, `command = ["sleep", "60"]`).Replace(slowLab)
 	u := newPerson(t, host, lab)
 	u.env = []string{"HF_ENDPOINT=http://127.0.0.1:9"} // discard: nobody listens
-	level := func(stdout, check string) string {
-		t.Helper()
-		var out struct {
-			Hosts []struct{ Findings []provision.Finding }
-		}
-		if err := json.Unmarshal([]byte(stdout), &out); err != nil || len(out.Hosts) != 1 {
-			t.Fatalf("%v: %s", err, stdout)
-		}
-		i := slices.IndexFunc(out.Hosts[0].Findings, func(f provision.Finding) bool { return f.Check == check })
-		if i < 0 {
-			t.Fatalf("%s is not checked: %s", check, stdout)
-		}
-		return string(out.Hosts[0].Findings[i].Level)
+	found, said, code := u.findings()
+	if code != exitDone || found["gpus"].Level != "ok" || found["driver"].Level != "ok" || found["gpu users"].Level != "ok" {
+		t.Errorf("a good box: exit %d\n%s", code, said)
 	}
-
-	out, said, code := u.run("check", "--json")
-	if code != exitDone || level(out, "gpus") != "ok" || level(out, "driver") != "ok" || level(out, "gpu users") != "ok" {
-		t.Errorf("a good box: exit %d\n%s%s", code, out, said)
-	}
-	if err := host.UseGPUs(testhost.GPUUse{GPU: 2, PID: 4711, MiB: 20000, Name: "python3"}); err != nil {
-		t.Fatal(err)
-	}
-	if out, _, code = u.run("check", "--json"); code != exitContract || level(out, "gpu users") != "blocked" {
-		t.Errorf("a box that somebody uses: exit %d\n%s", code, out)
+	must(t, host.UseGPUs(testhost.GPUUse{GPU: 2, PID: 4711, MiB: 20000, Name: "python3"}))
+	if found, said, code = u.findings(); code != exitContract || found["gpu users"].Level != "blocked" {
+		t.Errorf("a box that somebody uses: exit %d\n%s", code, said)
 	}
 	u.tells("check", exitContract, "python3 (process 4711, 20000 MiB)", "host box (lab.hcl:7)", "of 1 host, 1 cannot be used")
 	u.tells("apply", exitContract, "gpu users: python3 (process 4711")
@@ -80,18 +79,12 @@ func TestCheckModels(t *testing.T) {
 		root := filepath.Join(dir, "hub", "models--org--model")
 		snapshot := filepath.Join(root, "snapshots", hub.Commit)
 		for _, d := range []string{"blobs", "refs", filepath.Join("snapshots", hub.Commit)} {
-			if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Join(root, d), 0o755))
 		}
-		if err := os.WriteFile(filepath.Join(root, "refs", "main"), []byte(hub.Commit), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(root, "refs", "main"), []byte(hub.Commit), 0o644))
 		for _, name := range names {
 			blob := filepath.Join(root, "blobs", hub.Sum(name))
-			if err := errors.Join(os.WriteFile(blob, files[name], 0o644), os.Symlink(blob, filepath.Join(snapshot, name))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.WriteFile(blob, files[name], 0o644), os.Symlink(blob, filepath.Join(snapshot, name))))
 		}
 		return dir
 	}
@@ -99,9 +92,7 @@ func TestCheckModels(t *testing.T) {
 	if out, err := host.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", small).CombinedOutput(); err != nil {
 		t.Fatalf("mount: %v: %s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(broken, "model.safetensors.index.json"), []byte(`{"weight_map":{"a":"model-00001-of-00001.safetensors"}}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(broken, "model.safetensors.index.json"), []byte(`{"weight_map":{"a":"model-00001-of-00001.safetensors"}}`), 0o644))
 
 	type want struct{ level, have, advice string }
 	check := func(env []string, blocks map[string]string, wants map[string]want) *person {
@@ -113,40 +104,23 @@ host "box" {
   gpus    = "8xH200"
   runtime = "process"
 }
-dataset "random" "d" { input_tokens = 8 }
 `
 		var engines []string
 		for name, block := range blocks {
 			text += fmt.Sprintf("model %[1]q {\n%[2]s\n}\nengine \"vllm\" %[1]q {\n  host = host.box\n  model = model.%[1]s\n}\n", name, block)
 			engines = append(engines, "engine.vllm."+name)
 		}
-		u := newPerson(t, host, text+`benchmark "b" {
-  matrix { engine = [`+strings.Join(engines, ", ")+`] }
-  engine   = matrix.engine
-  dataset  = dataset.random.d
-  requests = 1
-  load {
-    concurrency   = 1
-    output_tokens = 1
-  }
-}`)
+		u := newPerson(t, host, text+benchmarkOf("matrix.engine", "engine = ["+strings.Join(engines, ", ")+"]", 1, "1", 1))
 		u.env = env
-		out, said, _ := u.run("check", "--json")
-		var shown struct {
-			Hosts []struct{ Findings []provision.Finding }
-		}
-		if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Hosts) != 1 {
-			t.Fatalf("%v: %s%s", err, out, said)
-		}
-		if strings.Contains(out+said, token) {
+		found, said, _ := u.findings()
+		if strings.Contains(said, token) {
 			t.Error("the token is shown")
 		}
 		for name, w := range wants {
-			i := slices.IndexFunc(shown.Hosts[0].Findings, func(f provision.Finding) bool { return f.Check == "model "+name })
-			if i < 0 {
-				t.Fatalf("model %s has no line: %s", name, out)
+			f, ok := found["model "+name]
+			if !ok {
+				t.Fatalf("model %s has no line: %s", name, said)
 			}
-			f := shown.Hosts[0].Findings[i]
 			if string(f.Level) != w.level || !strings.Contains(f.Have, w.have) || !strings.Contains(f.Advice, w.advice) || f.Want != "org/model" && !strings.HasPrefix(f.Want, "/") {
 				t.Errorf("model %s: %+v, want %+v", name, f, w)
 			}
@@ -181,20 +155,11 @@ dataset "random" "d" { input_tokens = 8 }
 	})
 
 	// apply tells of what is not good, and no more, before it starts anything.
-	cmd := u.command("apply", "--json", "--auto-approve")
-	read, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out := u.start("apply", "--json", "--auto-approve")
 	var warned []string
-	for sc := bufio.NewScanner(read); sc.Scan(); {
+	for out.Scan() {
 		var e struct{ Type, Message string }
-		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
-			t.Fatalf("%s: %v", sc.Text(), err)
-		}
+		must(t, json.Unmarshal(out.Bytes(), &e))
 		if name, ok := strings.CutPrefix(e.Message, "model "); ok && e.Type == "warning" {
 			name, _, _ = strings.Cut(name, ":")
 			warned = append(warned, name)

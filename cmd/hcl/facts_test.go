@@ -32,22 +32,9 @@ engine "sim" "e" {
   port  = var.port
   flags = { ttft = "5ms", itl = "1ms" }
 }
-dataset "random" "d" { input_tokens = 8 }
-benchmark "b" {
-  matrix { concurrency = var.levels }
-  engine   = engine.sim.e
-  dataset  = dataset.random.d
-  requests = 4
-  load {
-    concurrency   = matrix.concurrency
-    output_tokens = 2
-  }
-}
-`
+` + benchmarkOf("engine.sim.e", "concurrency = var.levels", 4, "matrix.concurrency", 2)
 	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := newLocal(t, text)
 	u.env = append(u.env, fmt.Sprint("HCL_VAR_port=", port))
 	u.tells("apply --var levels=[1]", applied)
@@ -57,51 +44,33 @@ benchmark "b" {
 
 	ctx := t.Context()
 	store, err := results.Open(ctx, storeDir(u.lab))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen, err := store.Seen(ctx)
 	if err != nil || len(seen) != 1 {
 		t.Fatalf("seen %d hosts, %v, want one", len(seen), err)
 	}
 	var facts provision.Facts
-	if err := json.Unmarshal(seen[0].Facts, &facts); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(seen[0].Facts, &facts))
 	kernel := facts.Kernel
 	facts.Kernel = "0.0.1"
 	was, err := json.Marshal(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	facts.Kernel = "9.9.9"
 	now, err := json.Marshal(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, err := store.Rows(ctx, results.Query{})
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d cells, %v, want one", len(rows), err)
 	}
 	measured := rows[0].Deployment
 	measured.Facts = was
-	if err := store.PutDeployment(ctx, measured); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.PutDeployment(ctx, measured))
 	later := time.Now().Add(time.Second)
 	id := results.NewRunID(later)
-	if err := store.BeginRun(ctx, results.Run{ID: id, Lab: "small", Command: "apply", Started: later}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.PutDeployment(ctx, results.Deployment{RunID: id, ID: "0123456789ab", Host: "here", Facts: now, Started: later}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.FinishRun(ctx, id, "done", later); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.BeginRun(ctx, results.Run{ID: id, Lab: "small", Command: "apply", Started: later}))
+	must(t, store.PutDeployment(ctx, results.Deployment{RunID: id, ID: "0123456789ab", Host: "here", Facts: now, Started: later}))
+	must(t, store.FinishRun(ctx, id, "done", later))
+	must(t, store.Close())
 	changed := "kernel 0.0.1 → 9.9.9"
 	want := "Host here has changed since 1 of these cells was measured: " + changed + "."
 	u.tells("plan", exitDone, "; the host has changed since: "+changed)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,21 +12,10 @@ import (
 	"hclbench/testhost"
 )
 
-// edit changes the lab's text.
-func (s *scene) edit(oldnew ...string) {
-	s.Helper()
-	file := filepath.Join(s.lab, "lab.hcl")
-	text, err := os.ReadFile(file)
-	s.must(err)
-	s.must(os.WriteFile(file, []byte(strings.NewReplacer(oldnew...).Replace(string(text))), 0o644))
-}
-
 // other is somebody else who has the same lab, with a store of their own.
 func (s *scene) other() *scene {
 	s.Helper()
-	text, err := os.ReadFile(filepath.Join(s.lab, "lab.hcl"))
-	s.must(err)
-	return &scene{person: newPerson(s.T, s.host, string(text)), host: s.host, lease: s.lease}
+	return &scene{person: newPerson(s.T, s.host, s.text()), host: s.host, lease: s.lease}
 }
 
 // finishes waits for an apply that nothing may disturb.
@@ -43,12 +31,12 @@ func (s *scene) finishes(who string) {
 func wakes(s *scene) {
 	s.Helper()
 	s.reach(midCell)
-	s.loseCaller(func() { s.must(s.cmd.Process.Signal(syscall.SIGSTOP)) })
+	s.loseCaller(func() { must(s, s.cmd.Process.Signal(syscall.SIGSTOP)) })
 	other := s.other()
 	other.edit(fmt.Sprintf("lease = %q", s.lease.String()), `lease = "10m"`)
 	other.begin()
 	other.await("progress", "", 1)
-	s.must(s.cmd.Process.Signal(syscall.SIGCONT))
+	must(s, s.cmd.Process.Signal(syscall.SIGCONT))
 	if code := s.end(time.Minute); code != exitFailed {
 		s.Errorf("the one that slept: exit %d, want %d\n%s", code, exitFailed, s.told())
 	}
@@ -69,7 +57,7 @@ func (s *scene) forGPUs() {
 func (s *scene) clocks() string {
 	s.Helper()
 	out, err := s.host.Command(filepath.Join(s.host.Dir, "bin", "nvidia-smi"), "--query-gpu=clocks_throttle_reasons.active", "--format=csv,noheader,nounits", "-i", "6").Output()
-	s.must(err)
+	must(s, err)
 	return map[string]string{"0x0000000000000001": "free", "0x0000000000000002": "held"}[strings.TrimSpace(string(out))]
 }
 
@@ -91,14 +79,14 @@ func takesOver(s *scene) {
 func daemonAway(s *scene) {
 	s.Helper()
 	s.reach(midCell)
-	s.must(s.host.Docker.Stop())
+	must(s, s.host.Docker.Stop())
 	s.kill()
 	log := func() string {
 		out, _ := s.host.Command("sh", "-c", "cat /root/.cache/hcl/agents/*/agent.log").Output()
 		return string(out)
 	}
 	eventually(s.T, "the agent looks for containers in vain", s.lease+20*time.Second, func() bool { return strings.Contains(log(), "remove the lab's containers") })
-	s.must(s.host.Docker.Start())
+	must(s, s.host.Docker.Start())
 	eventually(s.T, "the host has cleaned itself", 30*time.Second, func() bool { return len(s.left()) == 0 })
 }
 
@@ -162,13 +150,13 @@ var agentFaults = []fault{
 	{name: "dockerd away when the lease ends", lease: 4 * time.Second, strike: daemonAway},
 	{name: "dockerd away when the lease ends, with live-restore", lease: 4 * time.Second, strike: func(s *scene) {
 		s.host.Docker.KeepContainers()
-		s.must(s.host.Docker.Stop())
-		s.must(s.host.Docker.Start())
+		must(s, s.host.Docker.Stop())
+		must(s, s.host.Docker.Start())
 		daemonAway(s)
 	}},
 	{name: "a stranger holds the lock of the machine and lies", says: "of user nobody", strike: func(s *scene) {
 		bystander := s.host.Command("sleep", "1000")
-		s.must(bystander.Start())
+		must(s, bystander.Start())
 		s.Cleanup(func() { _ = bystander.Process.Kill(); _ = bystander.Wait() })
 		const lie = `cd /run/lock && : >hcl-reservation && chmod 666 hcl-reservation && exec flock hcl-reservation sh -c '
 pid=$(pidof -s sleep); birth=$(cut -d" " -f22 /proc/$pid/stat)
@@ -176,10 +164,10 @@ echo "{\"pid\":$pid,\"birth\":\"$birth\",\"uid\":0,\"lease\":{\"lab\":\"lie\",\"
 echo ready; read end'`
 		stranger := s.host.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", lie)
 		in, err := stranger.StdinPipe()
-		s.must(err)
+		must(s, err)
 		out, err := stranger.StdoutPipe()
-		s.must(err)
-		s.must(stranger.Start())
+		must(s, err)
+		must(s, stranger.Start())
 		if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 			s.Fatalf("the stranger says %q, %v", line, err)
 		}

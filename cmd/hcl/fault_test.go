@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -136,7 +134,7 @@ func TestFaults(t *testing.T) {
 			}
 			takes := time.Since(start)
 			for i := lane; i < kills; i += lanes {
-				s.must(os.RemoveAll(filepath.Join(s.lab, ".hcl")))
+				must(s, os.RemoveAll(filepath.Join(s.lab, ".hcl")))
 				s.kept = 0
 				start := time.Now()
 				s.begin()
@@ -222,8 +220,8 @@ func hangUp(s *scene) {
 // restartDocker takes the daemon down and up again.
 func (s *scene) restartDocker() {
 	s.Helper()
-	s.must(s.host.Docker.Stop())
-	s.must(s.host.Docker.Start())
+	must(s, s.host.Docker.Stop())
+	must(s, s.host.Docker.Start())
 }
 
 // fullDisk fills a disk on a host while a cell is measured.
@@ -231,7 +229,7 @@ func (s *scene) fullDisk(host *testhost.Host, filler, block string) {
 	s.reach(midCell)
 	host.Command("dd", "if=/dev/zero", "of="+filler, "bs="+block).Run() // it ends for lack of space
 	s.end(time.Minute)
-	s.must(host.Command("rm", filler).Run())
+	must(s, host.Command("rm", filler).Run())
 }
 
 // failsByItself has the engine fail by itself, and mends it when the run has ended.
@@ -267,17 +265,17 @@ var faults = []fault{
 	{name: "kill -9 of the caller while it stops the last engine", at: moment{"", "step", "stopping", 2}, strike: (*scene).kill},
 	{name: "kill -9 of the caller while stopping, and nobody comes", at: moment{"", "step", "stopping", 1}, soak: true, lease: 5 * time.Second,
 		strike: (*scene).abandon},
-	{name: "sshd restarted in mid-cell", at: midCell, whole: true, strike: func(s *scene) { s.must(s.host.Restart()) }},
+	{name: "sshd restarted in mid-cell", at: midCell, whole: true, strike: func(s *scene) { must(s, s.host.Restart()) }},
 	{name: "sshd restarted in mid-load", at: midLoad, whole: true, engine: map[string]string{"ENGINE_FAULT": "slow-start=1s"},
-		strike: func(s *scene) { s.must(s.host.Restart()) }},
+		strike: func(s *scene) { must(s, s.host.Restart()) }},
 	{name: "dockerd restarted in mid-cell", at: midCell, strike: (*scene).restartDocker},
 	{name: "dockerd restarted in mid-cell, with live-restore", whole: true, strike: func(s *scene) {
 		s.host.Docker.KeepContainers()
 		s.restartDocker()
 		s.reach(midCell)
-		s.must(s.host.Docker.Stop())
+		must(s, s.host.Docker.Stop())
 		s.await("step", "stopping", 1) // the engine serves on; taking it down takes the daemon
-		s.must(s.host.Docker.Start())
+		must(s, s.host.Docker.Start())
 	}},
 	{name: "agent killed in mid-cell", at: midCell, whole: true, strike: func(s *scene) { s.killAgent(s.host) }},
 	{name: "agent and caller killed in mid-cell", at: midCell, soak: true, strike: func(s *scene) {
@@ -297,24 +295,23 @@ var faults = []fault{
 			s.repair()
 		}},
 	{name: "disk full on the host in mid-cell", says: "no space left", strike: func(s *scene) {
-		s.must(os.MkdirAll(filepath.Join(s.host.Home, ".cache"), 0o700))
-		s.must(s.host.Command("mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", "/root/.cache").Run())
+		must(s, os.MkdirAll(filepath.Join(s.host.Home, ".cache"), 0o700))
+		must(s, s.host.Command("mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", "/root/.cache").Run())
 		s.fullDisk(s.host, "/root/.cache/filler", "64k")
 	}},
 	{name: "disk full on the caller in mid-cell", says: "no space left", strike: func(s *scene) {
 		// The caller is a machine of its own, whose lab lies on a small disk.
 		s.on = testhost.New(s.T, testhost.Options{Name: "caller"})
-		text, err := os.ReadFile(filepath.Join(s.lab, "lab.hcl"))
-		s.must(err)
-		s.must(s.on.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", s.lab).Run())
+		text := s.text()
+		must(s, s.on.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", s.lab).Run())
 		write := s.on.Command("tee", filepath.Join(s.lab, "lab.hcl"))
-		write.Stdin = bytes.NewReader(text)
-		s.must(write.Run())
+		write.Stdin = strings.NewReader(text)
+		must(s, write.Run())
 		s.fullDisk(s.on, filepath.Join(s.lab, "filler"), "4k")
 	}},
 	{name: "caller suspended past its lease", at: midCell, lease: 3 * time.Second, strike: func(s *scene) {
-		s.loseCaller(func() { s.must(s.cmd.Process.Signal(syscall.SIGSTOP)) })
-		s.must(s.cmd.Process.Signal(syscall.SIGCONT))
+		s.loseCaller(func() { must(s, s.cmd.Process.Signal(syscall.SIGSTOP)) })
+		must(s, s.cmd.Process.Signal(syscall.SIGCONT))
 	}},
 	{name: "two callers at once", at: midCell, whole: true, strike: func(s *scene) {
 		other := newPerson(s.T, s.host, faultText("10m", false))
@@ -332,7 +329,7 @@ var faults = []fault{
 
 // portIsTaken has somebody else's container on the engine's port and on a GPU.
 func portIsTaken(s *scene) {
-	s.must(s.host.UseGPUs(testhost.GPUUse{GPU: 0, PID: 1, MiB: 5000, Name: "python3"}))
+	must(s, s.host.UseGPUs(testhost.GPUUse{GPU: 0, PID: 1, MiB: 5000, Name: "python3"}))
 	inDocker(s.T, s.host, "run", "--detach", "--name", "theirs", "--network", "host", "--entrypoint", "vllm", "vllm/vllm-openai:v0.7.3", "serve", "x", "--port", "8000")
 	eventually(s.T, "theirs listens", 20*time.Second, func() bool {
 		return strings.Contains(inDocker(s.T, s.host, "logs", "theirs"), "startup complete")
@@ -346,18 +343,18 @@ func portIsTaken(s *scene) {
 		s.Errorf("their container: %q", got)
 	}
 	inDocker(s.T, s.host, "rm", "--force", "theirs")
-	s.must(s.host.UseGPUs())
+	must(s, s.host.UseGPUs())
 }
 
 // hostFaults are what becomes of hosts and of the way to them.
 var hostFaults = []fault{
 	{name: "host key changed in mid-cell", at: midCell, lease: 5 * time.Second, says: "the host key of", strike: func(s *scene) {
 		s.loseCaller(func() {
-			s.must(s.host.ChangeHostKeys(true))
+			must(s, s.host.ChangeHostKeys(true))
 			s.host.Cut()
 		})
 		s.end(time.Minute)
-		s.must(s.host.ChangeHostKeys(false))
+		must(s, s.host.ChangeHostKeys(false))
 	}},
 	{name: "jump host away for 5 s in mid-cell", whole: true, strike: func(s *scene) {
 		gate := testhost.New(s.T, testhost.Options{Name: "gate"})
@@ -378,16 +375,16 @@ var hostFaults = []fault{
 // leftFaults are those of who reads along, and of who leaves.
 var leftFaults = []fault{
 	{name: "terminal goes away in mid-cell", at: midCell, says: "interrupted; what ran is taken down", strike: func(s *scene) {
-		s.must(s.cmd.Process.Signal(syscall.SIGHUP))
+		must(s, s.cmd.Process.Signal(syscall.SIGHUP))
 		s.await("step", "stopping", 1)
-		s.must(s.cmd.Process.Signal(syscall.SIGHUP)) // a terminal may say so twice
+		must(s, s.cmd.Process.Signal(syscall.SIGHUP)) // a terminal may say so twice
 		if code := s.end(time.Minute); code != exitInterrupted {
 			s.Errorf("exit %d, want %d", code, exitInterrupted)
 		}
 		s.nothingLeft()
 	}},
 	{name: "reader of the events leaves in mid-cell", at: midCell, says: "interrupted; what ran is taken down", strike: func(s *scene) {
-		s.must(s.out.Close())
+		must(s, s.out.Close())
 		if code := s.end(time.Minute); code != exitInterrupted {
 			s.Errorf("exit %d, want %d", code, exitInterrupted)
 		}
@@ -401,7 +398,7 @@ var leftFaults = []fault{
 	}},
 	{name: "reader of the events stands still, and Ctrl-C", says: "interrupted; what ran is taken down", strike: func(s *scene) {
 		goOn := s.standStill()
-		s.must(s.cmd.Process.Signal(os.Interrupt))
+		must(s, s.cmd.Process.Signal(os.Interrupt))
 		eventually(s.T, "everything is taken down", faultGrace, func() bool { return len(s.left()) == 0 })
 		eventually(s.T, "it has ended", 2*readPatience+tellPatience, func() bool { return hasEnded(s.cmd.Process.Pid) })
 		goOn()
@@ -424,8 +421,8 @@ func hasEnded(pid int) bool {
 func (s *scene) standStill() (goOn func()) {
 	s.begin()
 	pipe, err := s.out.SyscallConn()
-	s.must(err)
-	s.must(pipe.Control(func(fd uintptr) {
+	must(s, err)
+	must(s, pipe.Control(func(fd uintptr) {
 		const setPipeSize = 1031
 		if _, _, no := syscall.Syscall(syscall.SYS_FCNTL, fd, setPipeSize, 4096); no != 0 {
 			s.Error(no)
@@ -439,11 +436,8 @@ func (s *scene) standStill() (goOn func()) {
 // todo is how many cells the plan has to measure.
 func (s *scene) todo() int {
 	s.Helper()
-	out, said, code := s.run("plan", "--json")
 	var p struct{ Summary struct{ Measure, Stale int } }
-	if err := json.Unmarshal([]byte(out), &p); err != nil || code != 0 {
-		s.Fatalf("plan: exit %d, %v\n%s%s", code, err, out, said)
-	}
+	s.json(&p, "plan", "--json")
 	return p.Summary.Measure + p.Summary.Stale
 }
 

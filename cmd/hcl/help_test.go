@@ -60,9 +60,7 @@ func TestTemplates(t *testing.T) {
 	for _, tpl := range templateList() {
 		t.Run(tpl.name, func(t *testing.T) {
 			files, err := tpl.labFiles("mine")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dir := t.TempDir()
 			for name, text := range files {
 				if name != ".gitignore" {
@@ -70,14 +68,10 @@ func TestTemplates(t *testing.T) {
 						t.Errorf("%s is not in canonical form: %s", name, cmp.Diff(text, string(out)))
 					}
 				}
-				if err := writeNew(filepath.Join(dir, name), text); err != nil {
-					t.Fatal(err)
-				}
+				must(t, writeNew(filepath.Join(dir, name), text))
 			}
 			src, err := hcl.Read(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cfg, problems := hcl.Load(src, hcl.Vars{Env: []string{"HOME=/home/ada"}})
 			if len(problems.List()) > 0 {
 				t.Fatalf("problems: %+v", problems.List())
@@ -105,9 +99,7 @@ func TestExamplesAreFormatted(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func TestLabName(t *testing.T) {

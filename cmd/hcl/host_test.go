@@ -3,10 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -23,198 +20,6 @@ import (
 
 	"hclbench/testhost"
 )
-
-// person is somebody with a home directory, a lab and the hcl binary.
-type person struct {
-	*testing.T
-	hcl, home, lab string
-	on             *testhost.Host // the machine they sit at; nil: this one
-	env            []string       // NAME=VALUE, beside this process's
-}
-
-func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
-	t.Helper()
-	reached := fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", host.Addr, host.User, host.IdentityFile)
-	u := newLocal(t, strings.ReplaceAll(lab, "%HOST%", reached))
-	if err := os.Mkdir(filepath.Join(u.home, ".ssh"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	u.knows(host)
-	return u
-}
-
-// newLocal is somebody whose lab is on this machine.
-func newLocal(t *testing.T, lab string) *person {
-	t.Helper()
-	home, err := os.MkdirTemp("", "h") // short, for the agent's socket is below it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(home) })
-	u := &person{T: t, hcl: testhost.HCL(t), home: home, lab: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(u.lab, "lab.hcl"), []byte(lab), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-// knows has the person trust a host's keys.
-func (u *person) knows(host *testhost.Host) {
-	u.Helper()
-	keys, err := os.ReadFile(host.KnownHosts)
-	if err != nil {
-		u.Fatal(err)
-	}
-	known, err := os.OpenFile(filepath.Join(u.home, ".ssh", "known_hosts"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		u.Fatal(err)
-	}
-	_, err = known.Write(keys)
-	if err := errors.Join(err, known.Close()); err != nil {
-		u.Fatal(err)
-	}
-}
-
-func (u *person) command(args ...string) *exec.Cmd {
-	if args[0] == "apply" && !slices.Contains(args, "--auto-approve") {
-		args = append(args[:1:1], append([]string{"--auto-approve"}, args[1:]...)...) // nobody is there to ask
-	}
-	cmd := exec.CommandContext(u.Context(), u.hcl, args...)
-	if u.on != nil {
-		cmd = u.on.Command("sh", append([]string{"-c", `cd "$0" && exec "$@"`, u.lab, u.hcl}, args...)...)
-	}
-	cmd.Dir = u.lab
-	cmd.Env = append(os.Environ(), "HOME="+u.home, "SSH_AUTH_SOCK=")
-	cmd.Env = append(cmd.Env, u.env...)
-	return cmd
-}
-
-// run runs hcl to its end.
-func (u *person) run(args ...string) (stdout, stderr string, code int) {
-	u.Helper()
-	cmd := u.command(args...)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		u.Fatal(err)
-	}
-	return out.String(), said.String(), cmd.ProcessState.ExitCode()
-}
-
-// Exit codes of which a test wants several: a busy machine may make cells suspect.
-const (
-	applied = -1 // done, or some cells are suspect
-	anyCode = -2
-)
-
-// tells has hcl exit with a code and print all the words, and returns what it prints.
-func (u *person) tells(command string, code int, words ...string) string {
-	u.Helper()
-	out, said, got := u.run(strings.Fields(command)...)
-	right := code == anyCode || got == code || code == applied && (got == exitDone || got == exitCells)
-	for _, w := range words {
-		right = right && strings.Contains(out+said, w)
-	}
-	if !right {
-		u.Errorf("hcl %s: exit %d, want %d with %q\n%s%s", command, got, code, words, out, said)
-	}
-	return out + said
-}
-
-// until starts hcl apply and returns once an event of the type has come.
-func (u *person) until(event string) *exec.Cmd {
-	u.Helper()
-	cmd := u.command("apply", "--json")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		u.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		u.Fatal(err)
-	}
-	for sc := bufio.NewScanner(out); sc.Scan(); {
-		var e struct{ Type string }
-		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
-			u.Fatalf("%s: %v", sc.Text(), err)
-		}
-		if e.Type == event {
-			return cmd
-		}
-	}
-	u.Fatalf("apply ended before %s: %v", event, cmd.Wait())
-	return nil
-}
-
-func inDocker(t *testing.T, host *testhost.Host, args ...string) string {
-	t.Helper()
-	out, err := host.Command("docker", args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("docker %v: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// agents are the processes of ours on the host.
-func agents(t *testing.T, host *testhost.Host) []testhost.Process {
-	t.Helper()
-	all, err := host.Processes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(fmt.Sprint(p), ".cache/hcl") })
-}
-
-// eventually waits for a condition that something else brings about.
-func eventually(t *testing.T, what string, within time.Duration, is func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	for tick := time.NewTicker(50 * time.Millisecond); !is(); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("not after %s: %s", within, what)
-		}
-	}
-}
-
-const slowLab = `
-lab "slow" { lease = "%LEASE%" }
-variable "token" {
-  default   = "canary-7f3a"
-  sensitive = true
-}
-host "box" {
-  %HOST%
-}
-model "m" { repo = "m" }
-engine "vllm" "e" {
-  host  = host.box
-  model = model.m
-  image = "vllm/vllm-openai:v0.7.3"
-  env   = { HF_TOKEN = var.token }
-  flags  = { first = 1, some-key = "of ${var.word}" }
-  config = { another-key = var.token }
-  ready { stall = "1m" }
-}
-dataset "random" "d" { input_tokens = 8 }
-benchmark "b" {
-  matrix { concurrency = [1, 2] }
-  engine   = engine.vllm.e
-  dataset  = dataset.random.d
-  requests = 20
-  load {
-    concurrency   = matrix.concurrency
-    output_tokens = 20
-  }
-}
-variable "word" {
-  default   = "canary-word"
-  sensitive = true
-}`
 
 // TestKilled: apply is killed in the middle of a cell. destroy removes
 // everything of the lab and nothing else, and the next apply goes on.
@@ -258,10 +63,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("the secret is in %s command lines, %v", found, err)
 	}
 
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
+	ends(t, cmd, os.Kill)
 	if inDocker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow") == "" {
 		t.Fatal("the container died with its caller: there is nothing to destroy")
 	}
@@ -314,53 +116,22 @@ engine "vllm" "e" {
   image = "vllm/vllm-openai:v0.7.3"
   ready { stall = "1m" }
 }
-dataset "random" "d" { input_tokens = 8 }
-benchmark "b" {
-  matrix { model = [model.m, model.n] }
-  engine   = engine.vllm.e
-  dataset  = dataset.random.d
-  requests = 200
-  load {
-    concurrency   = 1
-    output_tokens = 20
-  }
-}`)
+`+benchmarkOf("engine.vllm.e", "model = [model.m, model.n]", 200, "1", 20))
 	cmd := u.until("progress")
 	u.tells("status", anyCode, "vllm.e", "running")
 	u.tells("logs vllm.e", exitDone, "Application startup complete")
 	u.tells("check", anyCode, "vllm/vllm-openai:v0.7.3")
-	follow := u.command("logs", "vllm.e", "--follow")
-	log, err := follow.StdoutPipe()
-	if err == nil {
-		err = follow.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bufio.NewScanner(log).Scan() {
+	follow, log := u.start("logs", "vllm.e", "--follow")
+	if !log.Scan() {
 		t.Error("the log that is followed says nothing")
 	}
-	if err := follow.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
+	if code := ends(t, follow, os.Interrupt); code != exitInterrupted {
+		t.Errorf("logs --follow after Ctrl-C: exit %d, want %d", code, exitInterrupted)
 	}
-	if follow.Wait(); follow.ProcessState.ExitCode() != exitInterrupted {
-		t.Errorf("logs --follow after Ctrl-C: exit %d, want %d", follow.ProcessState.ExitCode(), exitInterrupted)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
+	ends(t, cmd, os.Kill)
 
 	// The engine is taken out of the lab, which has no container any more.
-	file := filepath.Join(u.lab, "lab.hcl")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	edited := strings.NewReplacer(`engine "vllm" "e"`, `engine "sim" "e"`, `  image = "vllm/vllm-openai:v0.7.3"`+"\n", "", "engine.vllm.e", "engine.sim.e").Replace(string(text))
-	if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	u.edit(`engine "vllm" "e"`, `engine "sim" "e"`, `  image = "vllm/vllm-openai:v0.7.3"`+"\n", "", "engine.vllm.e", "engine.sim.e")
 	u.tells("status", anyCode, "vllm.e")
 	u.tells("destroy", exitDone, "Removed 1 engine of lab axes")
 	if got := inDocker(t, host, "ps", "--all", "--quiet"); got != "" {
@@ -381,9 +152,7 @@ func TestNobodyComesBack(t *testing.T) {
 	settings := func() string {
 		t.Helper()
 		out, err := host.Command(filepath.Join(host.Dir, "bin", "nvidia-smi"), "--query-gpu=power.limit,clocks_throttle_reasons.active", "--format=csv,noheader,nounits", "-i", "6").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	const free, set = "700.00, 0x0000000000000001", "600.00, 0x0000000000000002"
@@ -391,10 +160,7 @@ func TestNobodyComesBack(t *testing.T) {
 	if got := settings(); got != set {
 		t.Errorf("while it is measured the GPUs have %s, want %s", got, set)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
+	ends(t, cmd, os.Kill)
 	eventually(t, "the container is gone", 30*time.Second, func() bool { return inDocker(t, host, "ps", "--all", "--quiet") == "" })
 	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
 	if got := settings(); got != free {
@@ -403,10 +169,7 @@ func TestNobodyComesBack(t *testing.T) {
 
 	// The caller and then the agent: destroy finds what they have left set.
 	cmd = u.until("progress")
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
+	ends(t, cmd, os.Kill)
 	for _, a := range agents(t, host) {
 		_ = syscall.Kill(a.PID, syscall.SIGKILL) // what it stands between may be gone with it
 	}
@@ -431,9 +194,7 @@ func TestFirstContact(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Namespace: true})
 	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "1m"))
 	known := filepath.Join(u.home, ".ssh", "known_hosts")
-	if err := os.Remove(known); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(known))
 	u.tells("status", exitFailed, "SHA256:", "--accept-new-host-keys")
 	// With the key accepted the next thing is missing: Docker. Both are said in
 	// full, with the host and its place in the lab.
@@ -444,13 +205,9 @@ func TestFirstContact(t *testing.T) {
 	// A changed key is refused, whatever is asked for.
 	line := strings.Fields(host.HostKeyLine)
 	b, err := os.ReadFile(known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wrong := bytes.ReplaceAll(b, []byte(line[1][len(line[1])-8:]), []byte("AAAAAAAA"))
-	if err := os.WriteFile(known, wrong, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(known, wrong, 0o600))
 	u.tells("apply --accept-new-host-keys", exitFailed, "has changed", "ssh-keygen")
 }
 
@@ -462,11 +219,7 @@ func TestCtrlC(t *testing.T) {
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms"})
 	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "10m"))
 	cmd := u.until("progress")
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+	if got := ends(t, cmd, os.Interrupt); got != exitInterrupted {
 		t.Errorf("exit %d, want %d", got, exitInterrupted)
 	}
 	if got := inDocker(t, host, "ps", "--all", "--quiet"); got != "" {
@@ -476,9 +229,7 @@ func TestCtrlC(t *testing.T) {
 
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms", "ENGINE_FAULT": "ignore-term"})
 	cmd = u.until("progress")
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(os.Interrupt))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	// Signals are asked for until one is the second; the engine's grace is a minute.
@@ -503,9 +254,7 @@ func TestCtrlC(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/events.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
 	hub := testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{"config.json": []byte("{}"), "model.bin": bytes.Repeat([]byte("w"), 1<<20)})
@@ -553,12 +302,8 @@ func TestEvents(t *testing.T) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	read, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	var out string
 	for sc := bufio.NewScanner(read); sc.Scan(); {
 		out += sc.Text() + "\n"
@@ -631,16 +376,10 @@ func TestImageFromCaller(t *testing.T) {
 	u := newPerson(t, host, strings.Replace(lab, "%HOST%", "%HOST%\nimage_from = \"caller\"", 1))
 	u.env = append(host.RegistryEnv(), "PATH="+u.home+":"+os.Getenv("PATH"))
 	u.tells("apply", exitFailed, "docker login")
-	if err := os.Mkdir(filepath.Join(u.home, ".docker"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(u.home, ".docker", "config.json"), []byte(`{"credsStore":"test"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(u.home, ".docker"), 0o700))
+	must(t, os.WriteFile(filepath.Join(u.home, ".docker", "config.json"), []byte(`{"credsStore":"test"}`), 0o600))
 	const helper = "#!/bin/sh\nread -r registry\n[ \"$registry\" = https://index.docker.io/v1/ ] && echo '{\"Username\":\"ada\",\"Secret\":\"canary-7f3a\"}'\n"
-	if err := os.WriteFile(filepath.Join(u.home, "docker-credential-test"), []byte(helper), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(u.home, "docker-credential-test"), []byte(helper), 0o700))
 	if said := u.tells("apply", applied); strings.Contains(said, "canary-7f3a") {
 		t.Errorf("apply tells the secret:\n%s", said)
 	}
@@ -651,13 +390,7 @@ func TestImageFromCaller(t *testing.T) {
 
 	// An image that is too large is not even begun to be pulled.
 	host.PushHuge(t, "vllm/vllm-openai:v0.7.3-huge", 1<<50)
-	text, err := os.ReadFile(filepath.Join(u.lab, "lab.hcl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(u.lab, "lab.hcl"), bytes.ReplaceAll(text, []byte(":v0.7.3"), []byte(":v0.7.3-huge")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	u.edit(":v0.7.3", ":v0.7.3-huge")
 	const lacks = "has layers of 1125899.9 GB still to come, which unpack to 2251799.8 GB at least"
 	u.tells("check", exitContract, "blocked, image: vllm/vllm-openai:v0.7.3-huge "+lacks)
 	before := len(host.RegistryRequests())

@@ -29,15 +29,11 @@ func TestLockedImage(t *testing.T) {
 		t.Fatal("the tag has not moved")
 	}
 	model := t.TempDir() // of the host's own, so that no hub is asked
-	if err := os.WriteFile(filepath.Join(model, "config.json"), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(model, "config.json"), []byte("{}"), 0o644))
 	u := newPerson(t, host, strings.NewReplacer("%LEASE%", "10m", `repo = "m"`, fmt.Sprintf("repo = %q", model)).Replace(slowLab))
 	file := lock.New("dev")
 	file.Images[image] = locked
-	if err := file.Write(u.lab); err != nil {
-		t.Fatal(err)
-	}
+	must(t, file.Write(u.lab))
 	u.tells("apply", applied, "v0.7.3@"+locked[:len("sha256:")+12])
 	out, said, code := u.run("report", "--json")
 	if code != exitDone || !strings.Contains(out, `"digest": "`+locked) || strings.Contains(out, moved) {
@@ -45,9 +41,7 @@ func TestLockedImage(t *testing.T) {
 	}
 	u.tells("plan --detailed-exitcode", exitDone)
 	// Without the lock, it is another image, and the plan says so.
-	if err := os.Remove(filepath.Join(u.lab, lock.Name)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(u.lab, lock.Name)))
 	u.tells("plan", exitDone, "stale: image sha256:")
 }
 

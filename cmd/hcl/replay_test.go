@@ -42,14 +42,10 @@ func (p published) contradicts() bool { return len(p.figures.Contradictions(p.co
 func readPublished(t testing.TB) []published {
 	t.Helper()
 	f, err := os.Open("../../examples/dstack-deepseek-r1/published/online.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	column := map[string]int{}
 	for i, name := range rows[0] {
 		column[name] = i

@@ -123,12 +123,8 @@ func (s *scene) begin(args ...string) {
 	s.said.Reset()
 	s.cmd.Stderr = &s.said
 	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
+	must(s, s.cmd.Start())
 	s.out = out.(*os.File)
 	go func() {
 		defer close(s.ended)
@@ -227,14 +223,7 @@ func (s *scene) phase() string {
 
 func (s *scene) link(host *testhost.Host, up bool) {
 	s.Helper()
-	s.must(host.Link(up))
-}
-
-func (s *scene) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, host.Link(up))
 }
 
 // engine is the container of ours that runs.
@@ -263,7 +252,7 @@ func (s *scene) hang() {
 // kill ends the caller as nothing can be caught.
 func (s *scene) kill() {
 	s.Helper()
-	s.must(s.cmd.Process.Kill())
+	must(s, s.cmd.Process.Kill())
 	<-s.ended
 }
 
@@ -278,7 +267,7 @@ func (s *scene) killAgent(host *testhost.Host) {
 	s.Helper()
 	for _, p := range agents(s.T, host) {
 		if strings.Contains(p.Command, " agent") {
-			s.must(syscall.Kill(p.PID, syscall.SIGKILL))
+			must(s, syscall.Kill(p.PID, syscall.SIGKILL))
 		}
 	}
 }
@@ -287,14 +276,14 @@ func (s *scene) killAgent(host *testhost.Host) {
 func (s *scene) signalEngine(signal syscall.Signal) {
 	s.Helper()
 	for _, p := range s.processes() {
-		s.must(syscall.Kill(p.PID, signal))
+		must(s, syscall.Kill(p.PID, signal))
 	}
 }
 
 // processes are the engines that run as such.
 func (s *scene) processes() []testhost.Process {
 	all, err := s.host.Processes()
-	s.must(err)
+	must(s, err)
 	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, " sim vllm ") })
 }
 
@@ -384,9 +373,7 @@ func newScene(t *testing.T, f fault) *scene {
 	if f.sender {
 		s.sender = testhost.New(t, testhost.Options{Name: "client", Namespace: true})
 		at, _, err := host.Cable(s.sender)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// Of the engines' cells, those of the first have their load sent from there.
 		begin := strings.Index(lab, "benchmark ")
 		engine := strings.NewReplacer("engine.vllm.a, engine.vllm.b", "engine.vllm.b", `"b"`, `"here"`).Replace(lab[begin:])
@@ -406,7 +393,7 @@ func newScene(t *testing.T, f fault) *scene {
 		s.env = append(s.env, "HF_ENDPOINT="+s.hub.URL)
 	}
 	if f.process {
-		s.must(host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
+		must(s, host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
 		return s
 	}
 	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"}

@@ -1,9 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/agent"
+	"hclbench/apply"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/report"
+	"hclbench/results"
 )
 
 // TestDoubleDash: flags may have one dash, and values stay as they are.
@@ -32,5 +50,118 @@ func TestSpan(t *testing.T) {
 		if want == -1 && err == nil || want != -1 && (err != nil || time.Duration(s) != want) {
 			t.Errorf("%q: %v, %v, want %v", text, time.Duration(s), err, want)
 		}
+	}
+}
+
+// TestWantsText: a server that refuses token ids is met with what to try instead,
+// any other is not.
+func TestWantsText(t *testing.T) {
+	random := load.Workload{Endpoint: load.Completions, Dataset: load.Dataset{Kind: load.Random}}
+	chat, lines := random, random
+	chat.Endpoint, lines.Dataset.Kind = load.Chat, load.JSONL
+	refused := &load.Summary{Part: load.Part{Figures: load.Figures{Failed: 4, Statuses: map[int]int{400: 4}}}}
+	for name, c := range map[string]struct {
+		w    load.Workload
+		s    *load.Summary
+		want bool
+	}{
+		"refused":       {random, refused, true},
+		"unprocessable": {random, &load.Summary{Part: load.Part{Figures: load.Figures{Statuses: map[int]int{422: 1}}}}, true},
+		"on chat":       {chat, refused, false},
+		"text":          {lines, refused, false},
+		"overloaded":    {random, &load.Summary{Part: load.Part{Figures: load.Figures{Statuses: map[int]int{503: 4}}}}, false},
+		"some":          {random, &load.Summary{Part: load.Part{Figures: load.Figures{Completed: 1, Statuses: map[int]int{400: 4}}}}, false},
+	} {
+		if got := strings.Contains(wantsText(c.w, c.s), "--endpoint chat"); got != c.want {
+			t.Errorf("%s: told %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestPlanWhileRunning: who plans while a run goes on is told of it.
+func TestPlanWhileRunning(t *testing.T) {
+	text, err := os.ReadFile("../../examples/quickstart/lab.hcl")
+	must(t, err)
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "lab.hcl"), text, 0o644))
+	store, err := results.Open(t.Context(), storeDir(dir))
+	must(t, err)
+	defer store.Close()
+	going := newRun("quickstart", "apply")
+	must(t, store.BeginRun(t.Context(), going))
+	said := func() string {
+		t.Helper()
+		var said bytes.Buffer
+		c := &console{stdout: io.Discard, stderr: &said}
+		must(t, runPlan(t.Context(), c, planOptions{lab: labFlags{path: dir}, by: string(plan.ByHost)}))
+		return said.String()
+	}
+	if got := said(); !strings.Contains(got, "a run of this lab goes on") || !strings.Contains(got, going.ID) {
+		t.Errorf("while it goes on plan says %q", got)
+	}
+	must(t, store.FinishRun(t.Context(), going.ID, "done", time.Now()))
+	if got := said(); got != "" {
+		t.Errorf("afterwards plan says %q", got)
+	}
+}
+
+// TestStatusOf: a host that could not be asked is not one with nothing on it.
+func TestStatusOf(t *testing.T) {
+	h := &provision.Host{Name: "box"}
+	for _, test := range []struct {
+		of   apply.Presence
+		want []any
+	}{
+		{apply.Presence{Host: h}, []any{"-", "nothing", "-", "-"}},
+		{apply.Presence{Host: h, Err: errors.New("away")}, []any{"-", "could not be asked", "-", "why stands below"}},
+		{apply.Presence{Host: h, Reserved: &agent.Lease{Holder: "ada"}}, []any{"-", "in use by ada", "-", "-"}},
+	} {
+		if diff := cmp.Diff([][]any{test.want}, statusOf(test.of)); diff != "" {
+			t.Errorf("statusOf (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestOutcome: what a run has ended with, in a line and an exit code.
+func TestOutcome(t *testing.T) {
+	at := func(err error) error {
+		return &apply.Error{Hosts: []*apply.HostError{{Host: "box", Err: err}, {Host: "other", Err: err}}}
+	}
+	const above = "the work on host box, other ended early; the reason stands above"
+	for _, test := range []struct {
+		done apply.Outcome
+		err  error
+		code int
+		says string
+	}{
+		{done: apply.Outcome{Planned: 2, Valid: 2}, code: exitDone},
+		{done: apply.Outcome{Planned: 2, Void: 2}, code: exitFailed, says: "no cell could be measured"},
+		{done: apply.Outcome{Planned: 3, Valid: 1, Suspect: 1, Void: 1}, code: exitCells, says: "of 3 cells, 1 suspect and 1 without a measurement"},
+		{err: at(errors.New("away")), code: exitFailed, says: above},
+		{err: at(fmt.Errorf("%w: no GPU", apply.ErrContract)), code: exitContract, says: above},
+		{err: at(fmt.Errorf("stop: %w", &provision.UncleanError{})), code: exitUnclean, says: above},
+		{err: errors.New("the disk is full"), code: exitFailed, says: "the disk is full"},
+	} {
+		err := outcome(&plan.Plan{}, test.done, test.err)
+		if code, _ := exitOf(t.Context(), err); code != test.code || err != nil && err.Error() != test.says {
+			t.Errorf("outcome(%+v, %v) = exit %d, %v, want %d, %s", test.done, test.err, code, err, test.code, test.says)
+		}
+	}
+}
+
+// TestReportNames holds the names that a report block may use to those that results
+// have: neither room knows the other.
+func TestReportNames(t *testing.T) {
+	sorted := func(names ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(names...))) }
+	if diff := cmp.Diff(sorted(report.MetricNames()), sorted(hcl.MetricNames())); diff != "" {
+		t.Errorf("metrics (-report +language):\n%s", diff)
+	}
+	if diff := cmp.Diff(sorted(report.ColumnNames()), sorted(hcl.MetricNames(), hcl.ColumnNames())); diff != "" {
+		t.Errorf("columns (-report +language):\n%s", diff)
+	}
+	if diff := cmp.Diff(
+		[]string{report.AutomaticBenchmarks, report.AutomaticPrefixCache, report.AutomaticDistributions, report.AutomaticTimeLines},
+		[]string{hcl.AutomaticBenchmarks, hcl.AutomaticPrefixCache, hcl.AutomaticDistributions, hcl.AutomaticTimeLines}); diff != "" {
+		t.Errorf("automatic charts (-report +language):\n%s", diff)
 	}
 }

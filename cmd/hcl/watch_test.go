@@ -31,9 +31,7 @@ func beginJournal(t *testing.T) (dir string, journal *results.Journal) {
 	t.Helper()
 	dir = t.TempDir()
 	journal, err := results.NewJournal(dir, "r1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { journal.Close() })
 	told := recorder(journal.Write)
 	told(begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}})
@@ -70,9 +68,7 @@ func TestFollow(t *testing.T) {
 
 	var got heard
 	end, err := follow(ctx, dir, "r1", got.hear)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := heard{
 		Begun: []begun{{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}}},
 		Events: []apply.Event{
@@ -108,16 +104,12 @@ func TestWatchPage(t *testing.T) {
 	ask := func(method, path string, change func(*http.Request)) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(ctx, method, server.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if change != nil {
 			change(r)
 		}
 		resp, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
@@ -156,9 +148,7 @@ func TestWatchPage(t *testing.T) {
 	if got := next(events); !strings.Contains(got, `"axes":{"concurrency":4}`) {
 		t.Errorf("second event = %q", got)
 	}
-	if err := journal.Write(ended{Type: "outcome"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, journal.Write(ended{Type: "outcome"}))
 	if got := next(events); !strings.HasPrefix(got, "id: 3\n") {
 		t.Errorf("third event = %q, want what was written meanwhile", got)
 	}
@@ -186,9 +176,7 @@ var pictures = flag.String("pictures", "", "write what the browser shows into th
 func TestWatchInBrowser(t *testing.T) {
 	dir := t.TempDir()
 	journal, err := results.NewJournal(dir, "r1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { journal.Close() })
 	told := recorder(journal.Write)
 	at := time.Now().Add(-time.Minute)
@@ -234,9 +222,7 @@ func TestWatchInBrowser(t *testing.T) {
 		t.Helper()
 		for i, tab := range tabs {
 			want, err := json.Marshal(words)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var text string
 			tab.Eval(t, `new Promise(done => {
 				const until = performance.now() + 30000, words = `+string(want)+`;
@@ -258,9 +244,7 @@ func TestWatchInBrowser(t *testing.T) {
 			}
 			if *pictures != "" {
 				name := fmt.Sprintf("watch-%s-%d-%t.png", moment, views[i].Width, views[i].Dark)
-				if err := os.WriteFile(filepath.Join(*pictures, name), tab.Picture(t), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(*pictures, name), tab.Picture(t), 0o644))
 			}
 		}
 	}
