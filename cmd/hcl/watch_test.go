@@ -33,49 +33,27 @@ func beginJournal(t *testing.T) (dir string, journal *results.Journal) {
 	journal, err := results.NewJournal(dir, "r1")
 	must(t, err)
 	t.Cleanup(func() { journal.Close() })
-	told := recorder(journal.Write)
-	told(begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}})
-	told(apply.Event{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}})
+	must(t, journal.Write(begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}}))
+	must(t, journal.Write(apply.Event{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}}))
 	return dir, journal
-}
-
-// heard is an audience that keeps what it is told.
-type heard struct {
-	Begun  []begun
-	Events []apply.Event
-	Ended  []ended
-}
-
-func (h *heard) hear(what any) {
-	switch what := what.(type) {
-	case begun:
-		h.Begun = append(h.Begun, what)
-	case apply.Event:
-		h.Events = append(h.Events, what)
-	case ended:
-		h.Ended = append(h.Ended, what)
-	}
 }
 
 func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	dir, journal := beginJournal(t)
-	told := recorder(journal.Write)
-	told(apply.Event{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}})
-	told(ended{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1})
+	must(t, journal.Write(apply.Event{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}}))
+	must(t, journal.Write(ended{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1}))
 	journal.Close()
 
-	var got heard
-	end, err := follow(ctx, dir, "r1", got.hear)
+	var got []any
+	end, err := follow(ctx, dir, "r1", func(what any) { got = append(got, what) })
 	must(t, err)
-	want := heard{
-		Begun: []begun{{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}}},
-		Events: []apply.Event{
-			{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}},
-			{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}},
-		},
-		Ended: []ended{{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1}},
+	want := []any{
+		begun{Type: "run", Run: "r1", Lab: "lab", Cells: []begunCell{{Cell: "c1", Host: "here", Work: 10}}},
+		apply.Event{Type: apply.Begin, Host: "here", Cell: "c1", Axes: results.Axes{{Name: "concurrency", Value: int64(4)}}},
+		apply.Event{Type: apply.Progress, Host: "here", Cell: "c1", Progress: &load.Progress{Done: 3, Total: 9}},
+		ended{Type: "outcome", Run: "r1", Planned: 3, Valid: 1, Void: 1},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("follow (-want +got):\n%s", diff)
@@ -87,10 +65,10 @@ func TestFollow(t *testing.T) {
 	// One whose process was killed has no end of its own.
 	dir, journal = beginJournal(t)
 	journal.Close()
-	var died heard
-	_, err = follow(ctx, dir, "r1", died.hear)
-	if err == nil || !strings.Contains(err.Error(), "its process was killed") || len(died.Ended) != 1 {
-		t.Errorf("follow of a run that died = %v, told of %d ends", err, len(died.Ended))
+	got = nil
+	_, err = follow(ctx, dir, "r1", func(what any) { got = append(got, what) })
+	if err == nil || !strings.Contains(err.Error(), "its process was killed") || len(got) != 3 || got[2] != any(ended{Type: "outcome", Run: "r1"}) {
+		t.Errorf("follow of a run that died = %v, told %+v", err, got)
 	}
 }
 
