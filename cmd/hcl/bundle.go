@@ -45,7 +45,7 @@ func runBundle(ctx context.Context, t *console, o bundleOptions, id string) erro
 	if err := v.ofRun(ctx, run); err != nil {
 		return err
 	}
-	rows, about, err := v.about(ctx, v.published(""))
+	rows, about, err := v.about(ctx, v.said.published(""))
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"hclbench/hcl"
 	"hclbench/plain"
 	"hclbench/report"
 	"hclbench/results"
@@ -37,7 +35,7 @@ func runReport(ctx context.Context, t *console, o reportOptions) error {
 	v, err := o.which.shown(ctx, t)
 	var published []report.Reference
 	if v != nil {
-		published = v.published(o.which.benchmark)
+		published = v.said.published(o.which.benchmark)
 	}
 	switch {
 	case err == nil:
@@ -118,39 +116,6 @@ func writeReport(t *console, rows []results.Row, about report.About, f reportFla
 		return nil
 	}
 	return printTables(t, rows, about, f.table)
-}
-
-// published are the published figures of what is shown: of one benchmark, or of all.
-func (v *shown) published(benchmark string) []report.Reference {
-	var all []report.Reference
-	if v.kept != nil {
-		all = slices.Clone(v.kept.References)
-	} else if v.cfg != nil {
-		all = references(v.cfg)
-	}
-	return slices.DeleteFunc(all, func(r report.Reference) bool { return benchmark != "" && r.Benchmark != benchmark })
-}
-
-func references(cfg *hcl.Config) (all []report.Reference) {
-	for _, b := range cfg.Benchmarks {
-		for _, r := range b.References {
-			all = append(all, report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows})
-		}
-	}
-	return all
-}
-
-func layout(cfg *hcl.Config) report.Layout {
-	r := &cfg.Report
-	l := report.Layout{
-		Title: r.Title, Description: r.Description, Notes: r.Notes,
-		Series: r.Series, Columns: r.Columns, Automatic: r.Automatic,
-		NoReferences: !r.References, NoPrices: !r.Prices,
-	}
-	for _, c := range r.Charts {
-		l.Charts = append(l.Charts, report.Chart(c))
-	}
-	return l
 }
 
 // tableFlags say what a table shows.

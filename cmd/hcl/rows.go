@@ -162,9 +162,40 @@ type reported struct {
 	Layout      report.Layout      `json:"layout"`
 }
 
+func saidOf(cfg *hcl.Config) *reported {
+	r := &cfg.Report
+	said := &reported{
+		Lab: cfg.Lab.Name, Description: cfg.Lab.Description,
+		Layout: report.Layout{
+			Title: r.Title, Description: r.Description, Notes: r.Notes,
+			Series: r.Series, Columns: r.Columns, Automatic: r.Automatic,
+			NoReferences: !r.References, NoPrices: !r.Prices,
+		},
+	}
+	for _, c := range r.Charts {
+		said.Layout.Charts = append(said.Layout.Charts, report.Chart(c))
+	}
+	for _, b := range cfg.Benchmarks {
+		for _, r := range b.References {
+			said.References = append(said.References, report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows})
+		}
+	}
+	return said
+}
+
+// published are the published figures of one benchmark, or of all.
+func (r *reported) published(benchmark string) []report.Reference {
+	if r == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.References), func(ref report.Reference) bool {
+		return benchmark != "" && ref.Benchmark != benchmark
+	})
+}
+
 // inputs are what is kept with a run: the lab's text without what is sensitive,
 // its lock, the plan, and what the report needs of them.
-func inputs(l *lab, p *plan.Plan, published []report.Reference) (map[string][]byte, error) {
+func inputs(l *lab, p *plan.Plan) (map[string][]byte, error) {
 	kept := map[string][]byte{}
 	for name, text := range l.problems.Text() {
 		kept[inputLab+name] = text
@@ -177,11 +208,9 @@ func inputs(l *lab, p *plan.Plan, published []report.Reference) (map[string][]by
 		return nil, fmt.Errorf("keep the plan with the run: %w", err)
 	}
 	kept[inputPlan] = b.Bytes()
-	of := reported{
-		Lab: l.text.Lab.Name, Description: l.text.Lab.Description, Speed: p.Speed,
-		Planned: plannedCells(p), References: published, Layout: layout(l.text),
-	}
-	text, err := json.Marshal(of)
+	said := saidOf(l.text)
+	said.Speed, said.Planned = p.Speed, plannedCells(p)
+	text, err := json.Marshal(said)
 	if err != nil {
 		return nil, fmt.Errorf("keep the report's part of the lab with the run: %w", err)
 	}

@@ -46,7 +46,7 @@ func (s *selection) addAll(c *cobra.Command) {
 type shown struct {
 	store   *results.Store   // nil: nothing was ever stored
 	cfg     *hcl.Config      // what is planned of the lab; nil: it is not at hand, or a run is shown
-	kept    *reported        // what was kept with the run that is shown; nil: none is, or nothing was
+	said    *reported        // by the lab's text now, or with the run that is shown; nil: nothing
 	rows    []results.Row    // under the names of the lab, in the order of its plan
 	planned []report.Planned // of what is shown; nil: it is not known
 	stale   int              // results that are stored and left out, because the lab does not ask for them
@@ -62,9 +62,12 @@ func (s selection) shown(ctx context.Context, t *console) (*shown, error) {
 	}
 	v := &shown{}
 	if s.run == "" {
-		var err error
-		if v.cfg, err = s.lab.planned(ctx, t); err != nil {
+		cfg, err := s.lab.planned(ctx, t)
+		if err != nil {
 			return nil, err
+		}
+		if cfg != nil {
+			v.cfg, v.said = cfg, saidOf(cfg)
 		}
 	}
 	return v, s.read(ctx, t, v)
@@ -127,10 +130,7 @@ func runNamed(ctx context.Context, store *results.Store, lab, id string) (result
 	}
 	var ids []string
 	for _, r := range slices.Backward(runs) {
-		if r.ID == id {
-			return r, nil
-		}
-		if lab == "" || r.Lab == lab {
+		if lab == "" || r.Lab == lab || r.ID == id {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -142,11 +142,11 @@ func runNamed(ctx context.Context, store *results.Store, lab, id string) (result
 
 // ofRun reads what one run measured, as it was called then.
 func (v *shown) ofRun(ctx context.Context, run results.Run) (err error) {
-	if v.kept, err = keptReport(ctx, v.store, run.ID); err != nil {
+	if v.said, err = keptReport(ctx, v.store, run.ID); err != nil {
 		return err
 	}
-	if v.kept != nil {
-		v.planned = v.kept.Planned
+	if v.said != nil {
+		v.planned = v.said.Planned
 	}
 	if v.rows, err = v.store.Rows(ctx, results.Query{Run: run.ID}); err != nil {
 		return err
@@ -272,13 +272,9 @@ func (v *shown) about(ctx context.Context, published []report.Reference) ([]resu
 		about.Title = cmp.Or(v.rows[0].Run.Lab, about.Title)
 	}
 	var wanted report.Layout
-	switch {
-	case v.kept != nil:
-		wanted = v.kept.Layout
-		about.Title, about.Description = v.kept.Lab, v.kept.Description
-	case v.cfg != nil:
-		wanted = layout(v.cfg)
-		about.Title, about.Description = v.cfg.Lab.Name, v.cfg.Lab.Description
+	if v.said != nil {
+		wanted = v.said.Layout
+		about.Title, about.Description = v.said.Lab, v.said.Description
 	}
 	if v.store != nil {
 		about.Records = recordsOf(ctx, v.store)

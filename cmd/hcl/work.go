@@ -117,7 +117,7 @@ const readPatience = 5 * time.Second
 func (w *work) carryOut(ctx context.Context) error {
 	w.opt.Run = newRun(w.cfg.Lab.Name, w.command)
 	var err error
-	if w.opt.Inputs, err = inputs(w.lab, w.plan, references(w.cfg)); err != nil {
+	if w.opt.Inputs, err = inputs(w.lab, w.plan); err != nil {
 		return err
 	}
 	done, runErr, err := w.measure(ctx)
@@ -165,12 +165,12 @@ func (w *work) printRun(ctx context.Context) error {
 	if err != nil || w.flags.json || len(rows) == 0 {
 		return err
 	}
-	about := report.About{Spending: report.Spent(rows)}
+	about, said := report.About{Spending: report.Spent(rows)}, saidOf(w.cfg)
 	if !w.plan.Rehearsal {
-		about.References = report.Compare(rows, references(w.cfg))
+		about.References = report.Compare(rows, said.References)
 	}
 	fmt.Fprintln(w.stdout)
-	rows, about = layout(w.cfg).Apply(report.Sorted(rows, plannedCells(w.plan)), about)
+	rows, about = said.Layout.Apply(report.Sorted(rows, plannedCells(w.plan)), about)
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
 		return err
 	}
@@ -188,11 +188,11 @@ func (w *work) writePage(ctx context.Context) error {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(w.cfg.Dir, file)
 	}
-	v := &shown{store: w.store, cfg: w.cfg}
+	v := &shown{store: w.store, cfg: w.cfg, said: saidOf(w.cfg)}
 	if err := v.ofLab(ctx, w.cfg.Lab.Name, selection{}); err != nil || len(v.rows) == 0 {
 		return err
 	}
-	rows, about, err := v.about(ctx, references(w.cfg))
+	rows, about, err := v.about(ctx, v.said.References)
 	if err != nil {
 		return err
 	}
