@@ -3,14 +3,20 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
 	"hclbench/hcl"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/report"
 	"hclbench/results"
 )
 
@@ -96,10 +102,9 @@ func approved(ctx context.Context, t *console) error {
 
 const cannotLook = " was killed, and what it may have left cannot be looked for; hosts clean themselves when its lease runs out"
 
-// finishKilled takes down what the last run has left on the hosts, when it was killed
-// after its last measurement: without anything to measure nobody goes there, and a
-// host would be held until its lease runs out. Hosts that cannot be asked are told of
-// and no error: they may be given back long since.
+// finishKilled takes down what the last run has left on the hosts, when it was killed after its last
+// measurement: without anything to measure nobody goes there, and a host would be held until its lease
+// runs out. Hosts that cannot be asked are told of and no error: they may be given back long since.
 func (w *work) finishKilled(ctx context.Context) error {
 	runs, err := w.store.Runs(ctx)
 	if err != nil {
@@ -126,4 +131,243 @@ func (w *work) finishKilled(ctx context.Context) error {
 		return nil
 	}
 	return w.store.FinishRun(ctx, last.ID, "interrupted", time.Now())
+}
+
+// workFlags are the flags of the verbs that carry a plan out.
+type workFlags struct {
+	hosts hostFlags
+	cells pickFlags
+	json  bool
+}
+
+// add adds all but those of the lab.
+func (f *workFlags) add(t *console, c *cobra.Command) {
+	f.cells.add(t, c)
+	f.hosts.addStore(c)
+	c.Flags().BoolVar(&f.json, "json", false, "print what happens as one JSON object a line, and nothing else")
+}
+
+// work is a plan that is to be carried out, and what that takes.
+type work struct {
+	*console
+	flags     workFlags
+	command   string // apply or rehearse
+	lab       *lab
+	cfg       *hcl.Config // what is planned of it
+	selection plan.Selection
+	plan      *plan.Plan
+	store     *results.Store // see [work.open]
+	opt       apply.Options
+}
+
+// prepare reads the lab and drafts its plan. What is wrong with the command line or the
+// lab is said before anything is opened: it must leave no trace.
+func (f workFlags) prepare(
+	ctx context.Context, t *console, command string, draft func(*hcl.Config) (*plan.Plan, error),
+) (*work, error) {
+	w := &work{console: t, flags: f, command: command}
+	var err error
+	if w.selection, err = f.cells.selection(); err != nil {
+		return nil, err
+	}
+	if w.lab, w.opt, err = f.hosts.reach(ctx, t); err != nil {
+		return nil, err
+	}
+	if w.cfg, err = w.lab.planned(ctx); err != nil {
+		return nil, err
+	}
+	if w.plan, err = draft(w.cfg); err != nil {
+		return nil, err
+	}
+	return w, pick(w.plan, w.selection)
+}
+
+// open opens the store, into which nobody else measures this lab until done. The context
+// ends also when that is no longer sure.
+func (w *work) open(ctx context.Context) (held context.Context, done func(), err error) {
+	store, unlock, err := w.flags.hosts.locked(ctx, w.console, w.cfg.Lab.Name, "hcl "+w.command)
+	if err != nil {
+		return ctx, nil, err
+	}
+	w.store = store
+	held, release := store.Held(ctx)
+	return held, func() {
+		release()
+		unlock()
+	}, nil
+}
+
+// announce says what is going to be done, unless a program reads along; data files that
+// are not there, or of no use, are an error.
+func (w *work) announce() error {
+	if err := w.lab.inputsThere(w.plan); err != nil || w.flags.json {
+		return err
+	}
+	return w.plan.Text(w.stderr, plan.ByHost, false)
+}
+
+// nothingToDo says so, also to a program that reads events.
+func (w *work) nothingToDo() error {
+	if !w.flags.json {
+		return w.plan.Text(w.stdout, plan.ByHost, false)
+	}
+	told := outlets{newOutlet(w.audience(true), readPatience)}
+	told.tell(beginning(w.plan, results.Run{Lab: w.plan.Lab.Name, Command: w.command, Version: version}))
+	return told.end(context.Background(), ending("", apply.Outcome{}, nil))
+}
+
+// newRun is the row of a run that begins now.
+func newRun(lab, command string) results.Run {
+	now := time.Now()
+	return results.Run{ID: results.NewRunID(now), Lab: lab, Command: command, Version: version, Started: now}
+}
+
+// readPatience is how long after an interruption those who read along are waited for.
+const readPatience = 5 * time.Second
+
+// carryOut carries the plan out, and prints what came of it, also when it failed half way:
+// what was measured has cost money.
+func (w *work) carryOut(ctx context.Context) error {
+	w.opt.Run = newRun(w.cfg.Lab.Name, w.command)
+	var err error
+	if w.opt.Inputs, err = inputs(w.lab, w.plan); err != nil {
+		return err
+	}
+	done, runErr, err := w.measure(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.printRun(context.WithoutCancel(ctx))
+	if runErr != nil && ctx.Err() != nil {
+		next := "the next apply goes on from here"
+		if w.plan.Rehearsal {
+			next = "the next rehearsal begins from the start"
+		}
+		interrupted := &exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and " + next)}
+		return errors.Join(interrupted, leftBy(runErr), err)
+	}
+	return errors.Join(outcome(w.plan, done, runErr), err)
+}
+
+// measure runs the plan while everybody is told who wants to know. err is why it did not begin.
+func (w *work) measure(ctx context.Context) (done apply.Outcome, runErr, err error) {
+	journal, err := results.NewJournal(w.store.Path(), w.opt.Run.ID)
+	if err != nil {
+		return done, nil, err
+	}
+	defer journal.Close()
+	tell := newNotices(ctx, w.plan.Lab.Notices)
+	told := outlets{
+		newOutlet(recorder(journal.Write), readPatience),
+		newOutlet(w.audience(w.flags.json), readPatience),
+		newOutlet(tell.hear, noticeTimeout+readPatience),
+	}
+	told.tell(beginning(w.plan, w.opt.Run))
+	w.opt.Events = func(e apply.Event) { told.tell(e) }
+	done, runErr = apply.Run(ctx, w.plan, w.store, w.opt)
+	if err := errors.Join(told.end(ctx, ending(w.opt.Run.ID, done, runErr)), tell.problems()); err != nil {
+		w.logger().Warn("not everybody could be told", "err", err)
+	}
+	return done, runErr, nil
+}
+
+// printRun prints what the run has measured, beside what was published.
+func (w *work) printRun(ctx context.Context) error {
+	rows, err := w.store.Rows(ctx, results.Query{Run: w.opt.Run.ID})
+	if err != nil || w.flags.json || len(rows) == 0 {
+		return err
+	}
+	about, said := report.About{Spending: report.Spent(rows)}, saidOf(w.cfg)
+	if !w.plan.Rehearsal {
+		about.References = report.Compare(rows, said.References)
+	}
+	fmt.Fprintln(w.stdout)
+	rows, about = said.Layout.Apply(report.Sorted(rows, plannedCells(w.plan)), about)
+	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w.stdout, "\nStored as run %s in %s\n", w.opt.Run.ID, placeOf(w.store))
+	return err
+}
+
+// writePage writes the page that the lab's report block asks for: the newest
+// measurement of each cell, also when the run failed half way.
+func (w *work) writePage(ctx context.Context) error {
+	file := w.cfg.Report.Output
+	if file == "" {
+		return nil
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(w.cfg.Dir, file)
+	}
+	v := &shown{store: w.store, cfg: w.cfg, said: saidOf(w.cfg)}
+	if err := v.ofLab(ctx, w.cfg.Lab.Name, selection{}); err != nil || len(v.rows) == 0 {
+		return err
+	}
+	rows, about, err := v.about(ctx, v.said.References)
+	if err != nil {
+		return err
+	}
+	if err := w.write(relative(file), func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
+		return fmt.Errorf("write the report block's output: %w", err)
+	}
+	return nil
+}
+
+// relative shortens a path below the working directory.
+func relative(path string) string {
+	if wd, err := filepath.Abs("."); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
+}
+
+// outcome turns what a run did into the verb's error.
+func outcome(p *plan.Plan, o apply.Outcome, err error) error {
+	switch {
+	case errors.As(err, new(*provision.UncleanError)):
+		return &exit{exitUnclean, brief(err)}
+	case errors.Is(err, apply.ErrContract):
+		return &exit{exitContract, brief(err)}
+	case err != nil:
+		return brief(err)
+	case o.Planned > 0 && o.Void == o.Planned:
+		return &exit{exitFailed, errors.New("no cell could be measured")}
+	}
+	var doubts []string
+	if o.Suspect > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d suspect", o.Suspect))
+	}
+	if o.Void > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d without a measurement", o.Void))
+	}
+	if o.Void > 0 || o.Suspect > 0 && !p.Rehearsal {
+		return &exit{exitCells, fmt.Errorf("of %s, %s", plain.Count(o.Planned, "cell"), strings.Join(doubts, " and "))}
+	}
+	return nil
+}
+
+// brief is err without what was shown when it happened: of hosts that failed only the names are left.
+func brief(err error) error {
+	failed := new(apply.Error)
+	if !errors.As(err, &failed) || len(failed.Hosts) == 0 {
+		return err
+	}
+	var hosts []string
+	for _, h := range failed.Hosts {
+		hosts = append(hosts, h.Host)
+	}
+	early := fmt.Errorf("the work on host %s ended early; the reason stands above", strings.Join(hosts, ", "))
+	return errors.Join(failed.Cause, failed.Store, early)
+}
+
+// leftBy is what an interrupted run could not clean or keep.
+func leftBy(err error) error {
+	failed := new(apply.Error)
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return errors.Join(failed.AtHosts(), failed.Store)
 }

@@ -93,8 +93,7 @@ func ending(run string, o apply.Outcome, err error) ended {
 	return e
 }
 
-// audience is who watches on this terminal: a program that reads JSON, a person
-// before a live view, or a log.
+// audience is who watches on this terminal: a program that reads JSON, a person before a live view, or a log.
 func (t *console) audience(asJSON bool) audience {
 	switch {
 	case asJSON:
@@ -216,8 +215,7 @@ func pulled(p provision.PullProgress) string {
 	return s
 }
 
-// downloaded says how far a model is: "120.1 GB of 688.6 GB, 34 of 163 files,
-// 1.2 GB/s, 7m54s left".
+// downloaded says how far a model is: "120.1 GB of 688.6 GB, 34 of 163 files, 1.2 GB/s, 7m54s left".
 func downloaded(f apply.Fetched) string {
 	s := fmt.Sprintf("%s of %s, %d of %d files", plain.Bytes(f.Bytes), plain.Bytes(f.Total), f.Done, f.Files)
 	if f.Phase == agent.WaitingFor {
@@ -286,8 +284,7 @@ func (all outlets) tell(what any) {
 	}
 }
 
-// end tells of the end, and returns when everybody knows, or after an interruption when
-// their patience is over.
+// end tells of the end, and returns when everybody knows, or after an interruption when their patience is over.
 func (all outlets) end(ctx context.Context, e ended) error {
 	all.tell(e)
 	var problems []error

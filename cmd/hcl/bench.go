@@ -163,8 +163,7 @@ func onlyModel(ctx context.Context, job load.Job) (string, error) {
 	return list.Data[0].ID, nil
 }
 
-// wantsText is what to try with a server that refuses every prompt of token ids: some
-// take prompts as text only.
+// wantsText is what to try with a server that refuses every prompt of token ids: some take prompts as text only.
 func wantsText(w load.Workload, s *load.Summary) string {
 	ids := w.Endpoint == load.Completions && w.Dataset.Kind != load.JSONL
 	if !ids || s.Completed > 0 || s.Statuses[http.StatusBadRequest]+s.Statuses[http.StatusUnprocessableEntity] == 0 {

@@ -153,8 +153,7 @@ func (b *benchFlags) asDatasetHas(w *load.Workload) {
 	}
 }
 
-// idle turns away flags that would do nothing beside the others: who writes one wants
-// something of it.
+// idle turns away flags that would do nothing beside the others: who writes one wants something of it.
 func idle(said func(string) bool, w *load.Workload) error {
 	if said("requests") && (said("duration") || said("stage")) || said("duration") && said("stage") {
 		return usage("--requests, --duration and --stage each say when the run ends: take one of them")
@@ -286,17 +285,14 @@ func stagesOf(list []string) ([]load.Stage, error) {
 		kind, value, _ := strings.Cut(pace, "=")
 		d, err := time.ParseDuration(strings.TrimSpace(span))
 		s := load.Stage{Duration: load.Duration(d)}
-		switch strings.TrimSpace(kind) {
-		case "rate":
-			if err == nil {
-				s.Rate, err = load.ParseRate(value)
-			}
-		case "concurrency":
-			if err == nil {
-				s.Concurrency, err = strconv.Atoi(value)
-			}
-		default:
+		switch kind = strings.TrimSpace(kind); {
+		case kind != "rate" && kind != "concurrency":
 			return nil, usage("--stage %q: write how long and how fast, such as 1m,rate=2 or 30s,concurrency=8", text)
+		case err != nil:
+		case kind == "rate":
+			s.Rate, err = load.ParseRate(value)
+		default:
+			s.Concurrency, err = strconv.Atoi(value)
 		}
 		if err != nil {
 			return nil, usage("--stage %q: %w", text, err)

@@ -91,8 +91,7 @@ func keep(t *console, found calibrate.Calibration) (string, error) {
 	return "Kept in " + path + ".", err
 }
 
-// steps prints steps as they come: a table whose columns are as wide as needed
-// for what is usual.
+// steps prints steps as they come: a table whose columns are as wide as needed for what is usual.
 func steps(out io.Writer) func(calibrate.Step) {
 	header := "STREAMS\tEVENTS/S\tTTFT P50\tTTFT P99\tITL P50\tITL P99\tCPU\tVERDICT\n"
 	return func(s calibrate.Step) {
@@ -200,8 +199,7 @@ func writeCalibration(w io.Writer, host string, c calibrate.Calibration) {
 	fmt.Fprintf(w, "%s\n", concluded(c))
 }
 
-// calibrated is what is known of the generator on this machine; what cannot be
-// read is said, and no more.
+// calibrated is what is known of the generator on this machine; what cannot be read is said, and no more.
 func calibrated(log *slog.Logger) *load.Calibrated {
 	kept, err := calibrate.Kept(calibrate.ThisMachine(version))
 	if err != nil {

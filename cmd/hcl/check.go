@@ -99,8 +99,7 @@ func checkJSON(t *console, lab string, all []apply.Checked) error {
 	return t.json(out)
 }
 
-// checkOutcome is the verb's error: hosts that could not be asked weigh more than
-// those that are blocked.
+// checkOutcome is the verb's error: hosts that could not be asked weigh more than those that are blocked.
 func checkOutcome(all []apply.Checked) error {
 	var errs []error
 	blocked := 0

@@ -112,8 +112,7 @@ func (o compareOptions) check() (limits []report.Limit, err error) {
 	return limits, nil
 }
 
-// compared are the metrics that are compared: those that are asked for and those with a
-// limit.
+// compared are the metrics that are compared: those that are asked for and those with a limit.
 func (o compareOptions) compared(limits []report.Limit) []string {
 	metrics := slices.Clone(o.metrics)
 	for _, l := range limits {
@@ -154,10 +153,7 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 		if of.path = what; hasStore(what) { // its own goes before the one that is shared
 			store, err = openPlace(ctx, t, "", what)
 		} else {
-			store, err = of.look(ctx, t)
-		}
-		if err == nil && store == nil {
-			err = fmt.Errorf("nothing is stored for the lab in %s", what)
+			store, err = of.existing(ctx, t)
 		}
 	case err == nil:
 		rows, err := readRows(what)
@@ -177,12 +173,9 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 }
 
 func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (name string, rows []results.Row, err error) {
-	store, err := o.lab.look(ctx, t)
+	store, err := o.lab.existing(ctx, t)
 	if err != nil {
-		return "", nil, err
-	}
-	if store == nil {
-		return "", nil, fmt.Errorf("%s is neither a file nor a lab, and nothing is stored for the lab in %s", id, o.lab.dir())
+		return "", nil, fmt.Errorf("%s is neither a file nor a lab: %w", id, err)
 	}
 	defer store.Close()
 	run, err := runNamed(ctx, store, "", id)
@@ -194,10 +187,9 @@ func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (name 
 	return "run " + run.ID, v.rows, err
 }
 
-// attempts are the newest attempt at each cell that the lab asks for now, whatever
-// came of it: an older measurement must not hide that there is none any more. Cells
-// without an attempt are among them, as not measured. Without the lab's text it is the
-// newest attempt at everything.
+// attempts are the newest attempt at each cell that the lab asks for now, whatever came of it: an older
+// measurement must not hide that there is none any more. Cells without an attempt are among them, as not
+// measured. Without the lab's text it is the newest attempt at everything.
 func attempts(ctx context.Context, t *console, store *results.Store, of labFlags) ([]results.Row, error) {
 	name, err := of.labIn(store)
 	if err != nil {

@@ -46,8 +46,7 @@ func (t *console) moves() bool { return terminal(t.stderr) && os.Getenv("TERM") 
 // colours reports whether stderr is a terminal that may be coloured.
 func (t *console) colours() bool { return t.moves() && os.Getenv("NO_COLOR") == "" }
 
-// width is what COLUMNS says, else that of the terminal that stdout is; otherwise when
-// it is none.
+// width is what COLUMNS says, else that of the terminal that stdout is; otherwise when it is none.
 func (t *console) width(otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
@@ -159,8 +158,7 @@ func (q *questions) show(l *live) {
 	q.screen = l
 }
 
-// alone is the terminal without anything that is drawn on it, until the function
-// that it returns is called.
+// alone is the terminal without anything that is drawn on it, until the function that it returns is called.
 func (q *questions) alone() func() {
 	q.mu.Lock()
 	if q.screen == nil {
@@ -173,8 +171,7 @@ func (q *questions) alone() func() {
 	}
 }
 
-// ask puts a question to the person at the terminal; only yes is a yes. The end of
-// ctx is an error.
+// ask puts a question to the person at the terminal; only yes is a yes. The end of ctx is an error.
 func (t *console) ask(ctx context.Context, question string) (bool, error) {
 	defer t.questions.alone()()
 	if ctx.Err() != nil {

@@ -144,8 +144,7 @@ func (o fmtOptions) format(t *console, name string) (differs bool, err error) {
 	return differs, err
 }
 
-// rewrite replaces a file whole or not at all; it keeps its mode, and a link
-// stays one.
+// rewrite replaces a file whole or not at all; it keeps its mode, and a link stays one.
 func rewrite(name string, text []byte) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {

@@ -28,8 +28,7 @@ import (
 
 // The verbs in this file are run by hcl itself, on hosts and in containers.
 
-// connectVerb is what a caller reaches its agent and engines by where sshd forwards
-// nothing.
+// connectVerb is what a caller reaches its agent and engines by where sshd forwards nothing.
 func connectVerb(t *console) *cobra.Command {
 	return hiddenVerb(reach.ConnectVerb+" NETWORK ADDRESS", "Be a connection on standard input and output", cobra.ExactArgs(2),
 		func(ctx context.Context, args []string) error { return runConnect(ctx, t, args[0], args[1]) })
@@ -55,8 +54,7 @@ func runConnect(ctx context.Context, t *console, network, address string) error 
 	return err
 }
 
-// devicesVerb is what runs in a container before an engine does, to see whether it gets
-// its GPUs.
+// devicesVerb is what runs in a container before an engine does, to see whether it gets its GPUs.
 func devicesVerb(t *console) *cobra.Command {
 	return hiddenVerb(look.DevicesVerb, "Print the GPUs' devices that are here, as JSON", none,
 		func(ctx context.Context, _ []string) error {
@@ -94,8 +92,7 @@ func secretsVerb(*console) *cobra.Command {
 	return c
 }
 
-// becomeWith becomes the command, with the variables and words that it reads. Its own
-// standard input is empty.
+// becomeWith becomes the command, with the variables and words that it reads. Its own standard input is empty.
 func becomeWith(stdin *os.File, words []string) error {
 	said, err := io.ReadAll(stdin)
 	entries, whole := strings.CutSuffix(string(said), "\x00\x00")

@@ -106,8 +106,7 @@ func registries() (*origin.Registries, error) {
 	}, nil
 }
 
-// modelHub is the model hub as this machine's environment has it, under the names
-// of Hugging Face's own tools.
+// modelHub is the model hub as this machine's environment has it, under the names of Hugging Face's own tools.
 func modelHub() origin.Hub {
 	return origin.Hub{Client: origin.Client{UserAgent: userAgent()}, URL: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN")}
 }

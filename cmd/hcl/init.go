@@ -50,8 +50,7 @@ func templateList() []template {
 	}
 }
 
-// ignored is what of a lab belongs into no repository: what was measured on the
-// way, and values that may be secret.
+// ignored is what of a lab belongs into no repository: what was measured on the way, and values that may be secret.
 const ignored = ".hcl/\n*.hclvars\n"
 
 func initVerb(t *console) *cobra.Command {

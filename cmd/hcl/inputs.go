@@ -36,8 +36,7 @@ func datasets(cfg *hcl.Config) iter.Seq[*load.Dataset] {
 	}
 }
 
-// checksums are those of data files, kept in the user's cache: nobody waits twice for
-// 10 GB.
+// checksums are those of data files, kept in the user's cache: nobody waits twice for 10 GB.
 func checksums(t *console) *lock.Sums {
 	const large = 1 << 30
 	file := ""

@@ -47,8 +47,7 @@ func (f labFlags) dir() string {
 	return f.path
 }
 
-// lab is a lab that was opened. There is no other way to open one, so that every
-// verb sees the same lab.
+// lab is a lab that was opened. There is no other way to open one, so that every verb sees the same lab.
 type lab struct {
 	text     *hcl.Config // what the text says; nil: it has mistakes
 	problems *hcl.Problems
@@ -94,8 +93,7 @@ func (f labFlags) read(t *console) (*lab, error) {
 	return l, nil
 }
 
-// shown prints the problems of the lab's text. A lab with mistakes is an error that has
-// been printed.
+// shown prints the problems of the lab's text. A lab with mistakes is an error that has been printed.
 func (l *lab) shown(t *console) error {
 	if err := l.problems.Write(t.stderr, t.width(100), t.colours()); err != nil {
 		return err

@@ -15,9 +15,8 @@ import (
 	"hclbench/provision"
 )
 
-// live is the view of a run on a terminal: a line for each host at the bottom,
-// and what is worth keeping above it. The view only writes; keys and signals are
-// not its business.
+// live is the view of a run on a terminal: a line for each host at the bottom, and what is worth keeping
+// above it. The view only writes; keys and signals are not its business.
 type live struct {
 	program *tea.Program
 	styles  styles
@@ -236,8 +235,7 @@ func (s styles) said(e apply.Event) string {
 	return ""
 }
 
-// short is what a person wants to see of a cell at a glance. What was not measured is
-// not 0.
+// short is what a person wants to see of a cell at a glance. What was not measured is not 0.
 func short(s *load.Summary) string {
 	text := fmt.Sprintf("%.0f tok/s", s.OutputThroughput)
 	if s.TTFT.Count > 0 {
@@ -249,8 +247,7 @@ func short(s *load.Summary) string {
 	return text
 }
 
-// View does not end in a line end: the library would count a line that it does not
-// draw.
+// View does not end in a line end: the library would count a line that it does not draw.
 func (m *model) View() tea.View {
 	if m.over {
 		return tea.NewView("")
@@ -265,8 +262,7 @@ func (m *model) View() tea.View {
 	return tea.NewView(strings.Join(lines, "\n"))
 }
 
-// money is what the hosts have cost since the run began, and what they are
-// likely to cost in the end.
+// money is what the hosts have cost since the run began, and what they are likely to cost in the end.
 func (m *model) money() string {
 	elapsed := time.Since(m.began)
 	s := fmt.Sprintf("%s, %s so far", elapsed.Round(time.Second), dollars(m.price*elapsed.Hours()))
@@ -355,8 +351,7 @@ func (l *left) without(cell string) {
 	delete(l.work, cell)
 }
 
-// of the host's work, given the part of a cell that is under way; 0 when nothing
-// can be said yet.
+// of the host's work, given the part of a cell that is under way; 0 when nothing can be said yet.
 func (l *left) of(cell string, part float64, elapsed time.Duration) time.Duration {
 	done, spent := l.done+l.work[cell]*part, l.spent+elapsed
 	if done == 0 {

@@ -210,8 +210,7 @@ const lockBroken = `%s does not hold any more, and --locked was asked for:
 
 hcl lock adds what is missing, hcl lock --upgrade takes what has moved`
 
-// unmoved refuses a lab of which something is not locked, or means something
-// else today than the lock says.
+// unmoved refuses a lab of which something is not locked, or means something else today than the lock says.
 func (l *lab) unmoved(ctx context.Context) error {
 	path := l.lockPath()
 	switch {

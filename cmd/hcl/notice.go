@@ -33,8 +33,7 @@ type notice struct {
 	Outcome *ended    `json:"outcome,omitempty"` // of the run, when it is over
 }
 
-// noticeTimeout is how long telling one of them may take. The end of apply waits
-// for it.
+// noticeTimeout is how long telling one of them may take. The end of apply waits for it.
 const noticeTimeout = 15 * time.Second
 
 // notices is the audience that tells those whom the lab names. Not being able to

@@ -199,8 +199,7 @@ func targetNames(cfg *hcl.Config) []string {
 	return append(out, benchmarkNames(cfg, "benchmark.")...)
 }
 
-// oneLine is the first of the texts that says something, as a completion's
-// description.
+// oneLine is the first of the texts that says something, as a completion's description.
 func oneLine(texts ...string) string {
 	for _, t := range texts {
 		if first, _, _ := strings.Cut(strings.TrimSpace(t), "\n"); first != "" {

@@ -80,8 +80,7 @@ func (f *reportFlags) check() error {
 	return f.table.check()
 }
 
-// writeReport writes the files that are asked for, and prints: the table, unless
-// there is something else.
+// writeReport writes the files that are asked for, and prints: the table, unless there is something else.
 func writeReport(t *console, rows []results.Row, about report.About, f reportFlags) error {
 	written := false
 	about.Layout.Columns = f.table.options(t, about.Layout.Columns).Columns

@@ -122,8 +122,7 @@ func plannedCells(p *plan.Plan) []report.Planned {
 	return all
 }
 
-// lastSpeed is how fast the newest rehearsal of a lab was; 0: there was none, or it
-// did not keep that.
+// lastSpeed is how fast the newest rehearsal of a lab was; 0: there was none, or it did not keep that.
 func lastSpeed(ctx context.Context, store *results.Store, lab string) (float64, error) {
 	if store == nil {
 		return 0, nil
@@ -242,8 +241,7 @@ func keptReport(ctx context.Context, store *results.Store, run string) (*reporte
 	return &of, nil
 }
 
-// number is a JSON number as the whole or broken number that it is, and anything else as
-// it is.
+// number is a JSON number as the whole or broken number that it is, and anything else as it is.
 func number(v any) (any, error) {
 	n, ok := v.(json.Number)
 	if !ok {

@@ -52,10 +52,9 @@ type shown struct {
 	stale   int              // results that are stored and left out, because the lab does not ask for them
 }
 
-// shown opens the store of a lab and reads what is selected: of each cell of the lab
-// as it is now the newest measurement, under the names that it has now, or one run as
-// it was. What is selected by name and not there is an error. The caller closes the
-// store.
+// shown opens the store of a lab and reads what is selected: of each cell of the lab as it is now the
+// newest measurement, under the names that it has now, or one run as it was. What is selected by name and
+// not there is an error. The caller closes the store.
 func (s selection) shown(ctx context.Context, t *console) (*shown, error) {
 	if _, err := os.Stat(s.lab.path); errors.Is(err, os.ErrNotExist) {
 		return nil, usage("there is no %s: name a lab's directory or file", s.lab.path)
@@ -263,9 +262,8 @@ func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selecti
 	}
 }
 
-// about is what a report tells beside its rows, with what the layout leaves of them.
-// Of one run it is what was kept with it, wherever the run is now and whatever the
-// lab's text says meanwhile.
+// about is what a report tells beside its rows, with what the layout leaves of them. Of one run it is
+// what was kept with it, wherever the run is now and whatever the lab's text says meanwhile.
 func (v *shown) about(ctx context.Context, published []report.Reference) ([]results.Row, report.About, error) {
 	about := report.About{Title: "Results", Version: version, Planned: v.planned}
 	if len(v.rows) > 0 {
@@ -366,8 +364,7 @@ func oneCell(ctx context.Context, store *results.Store, q results.Query) (result
 	return results.Row{}, fmt.Errorf("%d cells begin with %q:\n%s", len(rows), q.Cell, strings.Join(ids, "\n"))
 }
 
-// asPlanned is a result with what the lab says of its cell now: its names, its SLO,
-// whether it asks for it at all.
+// asPlanned is a result with what the lab says of its cell now: its names, its SLO, whether it asks for it at all.
 func asPlanned(ctx context.Context, t *console, store *results.Store, of labFlags, r results.Row) (results.Row, error) {
 	cfg, err := of.planned(ctx, t)
 	if err != nil || cfg == nil || r.Run.Lab != cfg.Lab.Name {

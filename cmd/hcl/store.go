@@ -57,8 +57,7 @@ func (f labFlags) openStore(ctx context.Context, t *console) (*results.Store, er
 	return openPlace(ctx, t, place, f.dir())
 }
 
-// openPlace opens a shared store, or without a place that of the lab in dir, and
-// says what was dropped meanwhile.
+// openPlace opens a shared store, or without a place that of the lab in dir, and says what was dropped meanwhile.
 func openPlace(ctx context.Context, t *console, place, dir string) (store *results.Store, err error) {
 	if place != "" {
 		store, err = results.OpenShared(ctx, place, storeDir(dir), slog.New(t.logger()))
@@ -74,8 +73,7 @@ func openPlace(ctx context.Context, t *console, place, dir string) (store *resul
 	return store, nil
 }
 
-// look opens a store for reading, or returns nil when nothing was ever stored: looking
-// must leave no trace.
+// look opens a store for reading, or returns nil when nothing was ever stored: looking must leave no trace.
 func (f labFlags) look(ctx context.Context, t *console) (*results.Store, error) {
 	place, err := f.shared(t)
 	if err != nil || place == "" && !hasStore(f.dir()) {

@@ -105,8 +105,7 @@ func between(least, most int, want string) cobra.PositionalArgs {
 	}
 }
 
-// doubleDash lets people write -auto-approve, as they do for Terraform: a long
-// flag with one dash gets the second.
+// doubleDash lets people write -auto-approve, as they do for Terraform: a long flag with one dash gets the second.
 func doubleDash(root *cobra.Command, args []string) []string {
 	if len(args) > 0 && args[0] == docker.SecretsVerb {
 		return args // an engine's
@@ -169,8 +168,7 @@ func usage(format string, args ...any) error {
 	return &exit{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// exitOf is the exit code for what a verb came to, and whether its error is still to be
-// shown.
+// exitOf is the exit code for what a verb came to, and whether its error is still to be shown.
 func exitOf(ctx context.Context, err error) (code int, shown bool) {
 	if err == nil {
 		return exitDone, true

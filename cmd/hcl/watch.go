@@ -211,8 +211,7 @@ func serveRun(ctx context.Context, w io.Writer, store, run, address string) erro
 	return context.Cause(ctx)
 }
 
-// runPage is the page and the events that it draws. Nothing can be changed
-// through it.
+// runPage is the page and the events that it draws. Nothing can be changed through it.
 type runPage struct {
 	store, run string
 	token      string // asked for; empty on loopback
@@ -242,9 +241,8 @@ func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allows reports whether a request may see the run. On loopback a name that is
-// not loopback's is refused: a page from elsewhere could have itself resolved to
-// this machine (DNS rebinding).
+// allows reports whether a request may see the run. On loopback a name that is not loopback's is refused:
+// a page from elsewhere could have itself resolved to this machine (DNS rebinding).
 func (p *runPage) allows(r *http.Request) bool {
 	if p.token != "" {
 		return subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(p.token)) == 1
@@ -257,8 +255,7 @@ func (p *runPage) allows(r *http.Request) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// events sends the run's journal as server-sent events. A reader that was cut
-// off says how many lines it has.
+// events sends the run's journal as server-sent events. A reader that was cut off says how many lines it has.
 func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
