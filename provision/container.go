@@ -68,7 +68,7 @@ type Container struct {
 	StopGrace  time.Duration `json:"-"` // between the stop signal and SIGKILL
 }
 
-// MarshalJSON writes StopGrace as text, "1m0s".
+// MarshalJSON adds StopGrace, as text: "1m0s".
 func (c Container) MarshalJSON() ([]byte, error) {
 	type plain Container
 	return json.Marshal(struct {

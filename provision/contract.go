@@ -61,7 +61,9 @@ func Contract(h *Host, f Facts, now Condition, ours Traces) []Finding {
 	if h.Require != nil {
 		c.require = *h.Require
 	}
-	c.docker()
+	if c.inDocker {
+		c.docker()
+	}
 	c.prepare()
 	if h.GPUs.Count > 0 {
 		c.gpus(ours)
@@ -85,7 +87,7 @@ type contract struct {
 	findings []Finding
 }
 
-// hold adds a finding, whose level and advice are those of when it is not good.
+// hold adds a finding; its level and advice are for when it is not good.
 func (c *contract) hold(good bool, f Finding) {
 	if good {
 		f.Level, f.Advice = OK, ""
@@ -93,17 +95,14 @@ func (c *contract) hold(good bool, f Finding) {
 	c.findings = append(c.findings, f)
 }
 
-// warn holds what makes numbers worse.
 func (c *contract) warn(check string, good bool, have, want, advice string) {
 	c.hold(good, Finding{Check: check, Level: Warning, Have: have, Want: want, Advice: advice})
 }
 
-// block holds what nothing is started without.
 func (c *contract) block(check string, good bool, have, want, advice string) {
 	c.hold(good, Finding{Check: check, Level: Blocked, Have: have, Want: want, Advice: advice})
 }
 
-// atLeast holds an amount against the least that is wanted, if both are known.
 func (c *contract) atLeast(check string, known bool, have, want int64, level Level, advice string) {
 	if known {
 		c.hold(have >= want, Finding{
@@ -112,24 +111,20 @@ func (c *contract) atLeast(check string, known bool, have, want int64, level Lev
 	}
 }
 
-const bytesPerGB = 1_000_000_000 // sizes are shown as data sheets have them
-
-func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/bytesPerGB) }
+// gigabytes are as data sheets have them.
+func gigabytes(n int64) string { return fmt.Sprintf("%.1f GB", float64(n)/1e9) }
 
 func orNone(s string) string { return cmp.Or(s, "none") }
 
 func (c *contract) docker() {
-	if c.inDocker {
-		have := orNone(c.facts.Docker)
-		if c.facts.DockerBy != "" {
-			have += " at " + c.facts.DockerBy
-		}
-		c.block("docker", c.facts.Docker != "", have, "", c.facts.NoDocker)
+	have := orNone(c.facts.Docker)
+	if c.facts.DockerBy != "" {
+		have += " at " + c.facts.DockerBy
 	}
+	c.block("docker", c.facts.Docker != "", have, "", c.facts.NoDocker)
 }
 
-// prepare says what will be set before anything starts. The other checks take it as
-// set.
+// prepare says what will be set before anything starts; the other checks take it as set.
 func (c *contract) prepare() {
 	p := c.host.Prepare
 	if p == nil {

@@ -46,7 +46,6 @@ const (
 	damaged     = "the GPU's memory is damaged: reset it or reboot; when it happens again, it has to be replaced"
 )
 
-// gpus holds the GPUs against the block and against what makes numbers good.
 func (c *contract) gpus(ours Traces) {
 	c.count()
 	if len(c.now.GPUs) == 0 && len(c.now.Problems) > 0 {
@@ -95,8 +94,7 @@ func (c *contract) count() {
 	c.block("gpus", matching >= want.Count, have, want.String(), c.lacking(told))
 }
 
-// lacking is what to do when GPUs are missing. told is how many of the maker's its tool
-// tells of.
+// lacking is what to do when GPUs are missing, of which the maker's tool has told of so many.
 func (c *contract) lacking(told int) string {
 	tool := "nvidia-smi"
 	if c.host.GPUs.Vendor == AMD {
@@ -117,7 +115,6 @@ func (c *contract) lacking(told int) string {
 	return otherMachine
 }
 
-// makers says how many GPUs of whom are on the bus.
 func makers(bus map[Vendor]int) string {
 	var all []string
 	for _, v := range slices.Sorted(maps.Keys(bus)) {
@@ -162,7 +159,6 @@ func (c *contract) users(ours Traces) bool {
 	return len(c.now.Use.Processes) > 0
 }
 
-// freeMemory finds memory that nobody holds.
 func (c *contract) freeMemory() {
 	var held []string
 	for i, used := range c.now.Use.Memory {
@@ -198,7 +194,6 @@ func (c *contract) nvidiaToolkit() {
 	}
 }
 
-// amdDriver are the devices of AMD's GPUs, their firmware and how they are split.
 func (c *contract) amdDriver() {
 	c.device("kfd", "/dev/kfd", c.now.KFD)
 	c.device("dri", "/dev/dri/renderD*", c.now.DRI)
@@ -257,7 +252,6 @@ const (
 	leaveMIG       = "engines see slices and not whole GPUs: sudo nvidia-smi -mig 0"
 )
 
-// states holds what the tools tell of each GPU, as far as they do.
 func (c *contract) states() {
 	if len(c.now.GPUs) == 0 {
 		return
@@ -288,7 +282,6 @@ func (c *contract) states() {
 	c.each("throttling", "none", advice.throttling, GPUCondition.slowed)
 }
 
-// when is the text if something is wrong.
 func when(wrong bool, text string) string {
 	if wrong {
 		return text
@@ -326,7 +319,6 @@ func (c *contract) ecc(advice string) {
 	})
 }
 
-// slowed says what holds a GPU's clocks down, or "".
 func (g GPUCondition) slowed() string {
 	if g.Violation != "" {
 		return "slowed down (" + g.Violation + ")"

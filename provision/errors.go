@@ -52,7 +52,6 @@ func Wrap(h *Host, doing string, err error) error {
 	return &worded{doing, err}
 }
 
-// worded is an error with what was tried before it.
 type worded struct {
 	doing string
 	err   error
@@ -62,9 +61,7 @@ func (w *worded) Error() string { return w.doing + ": " + printable(w.err.Error(
 
 func (w *worded) Unwrap() error { return w.err }
 
-// maxWords is how much of what an error says is passed on: hosts and daemons put words
-// of their own into it.
+// maxWords is how much of an error is passed on: hosts and daemons put words of their own into it.
 const maxWords = 8 << 10
 
-// printable is the door for what hosts, their tools and daemons say in errors.
 func printable(words string) string { return plain.Cut(plain.Text(words), maxWords) }

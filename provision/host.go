@@ -13,7 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"strconv"
 	"strings"
 )
 
@@ -64,8 +64,7 @@ func ParseGPUs(s string) (GPUs, error) {
 	}
 	g := GPUs{Count: 1, Model: s}
 	if n, model, ok := strings.Cut(s, "x"); ok {
-		var count int
-		if _, err := fmt.Sscanf(n, "%d", &count); err == nil && fmt.Sprint(count) == n {
+		if count, err := strconv.Atoi(n); err == nil && strconv.Itoa(count) == n {
 			g = GPUs{Count: count, Model: strings.TrimSpace(model)}
 		}
 	}
@@ -75,8 +74,7 @@ func ParseGPUs(s string) (GPUs, error) {
 		return GPUs{}, fmt.Errorf("%q is not a count and a model, such as 8xH200 or 8xMI300X", s)
 	}
 	g.Vendor = NVIDIA
-	upper := strings.ToUpper(g.Model)
-	if strings.HasPrefix(upper, "MI") || strings.HasPrefix(upper, "RADEON") {
+	if upper := strings.ToUpper(g.Model); strings.HasPrefix(upper, "MI") || strings.HasPrefix(upper, "RADEON") {
 		g.Vendor = AMD
 	}
 	return g, nil
@@ -121,15 +119,14 @@ func CheckHostKey(key string) error {
 	}
 	rest, err := base64.StdEncoding.DecodeString(fields[1])
 	var parts []string
-	for err == nil && len(rest) > 0 {
-		if len(rest) < 4 || uint64(len(rest)-4) < uint64(binary.BigEndian.Uint32(rest)) {
-			err = io.ErrUnexpectedEOF
+	for len(rest) >= 4 {
+		end := 4 + uint64(binary.BigEndian.Uint32(rest))
+		if end > uint64(len(rest)) {
 			break
 		}
-		end := 4 + binary.BigEndian.Uint32(rest)
 		parts, rest = append(parts, string(rest[4:end])), rest[end:]
 	}
-	if err != nil || len(parts) < 2 || parts[0] != fields[0] {
+	if err != nil || len(rest) > 0 || len(parts) < 2 || parts[0] != fields[0] {
 		return errors.New("the key in it cannot be read")
 	}
 	return nil

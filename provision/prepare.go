@@ -64,7 +64,6 @@ const (
 	numa        = "numa balancing"
 )
 
-// nvidiaSMI is NVIDIA's tool.
 const nvidiaSMI = "nvidia-smi"
 
 // commands set a setting with a tool, and put it back: "" is set it to what it was. In
@@ -89,7 +88,6 @@ var commands = map[string]map[string]struct{ set, undo string }{
 	},
 }
 
-// setting is one that is prepared: what is wanted, and how it is set and put back.
 type setting struct{ name, want, set, undo string }
 
 // settings are those that p changes with that vendor's tool, in the order in which they
@@ -104,21 +102,25 @@ func (p *Prepare) settings(v Vendor, tool string) []setting {
 		tool = RocmSMI
 	}
 	var all []setting
-	add := func(name, want string, wanted bool) {
-		if !wanted {
-			return
-		}
+	add := func(name, want string) {
 		command, ok := commands[name][tool]
 		if !ok { // there is one way only
 			command = commands[name][nvidiaSMI]
 		}
 		all = append(all, setting{name, want, command.set, cmp.Or(command.undo, command.set)})
 	}
-	isOn := func(s *bool) bool { return s != nil && *s }
-	add(persistence, switched(isOn(p.PersistenceMode)), p.PersistenceMode != nil)
-	add(powerLimit, watts(p.PowerCap), p.PowerCap > 0)
-	add(lockedClock, fmt.Sprintf("%d MHz", p.LockClocks), p.LockClocks > 0)
-	add(numa, switched(isOn(p.NUMABalancing)), p.NUMABalancing != nil)
+	if p.PersistenceMode != nil {
+		add(persistence, switched(*p.PersistenceMode))
+	}
+	if p.PowerCap > 0 {
+		add(powerLimit, watts(p.PowerCap))
+	}
+	if p.LockClocks > 0 {
+		add(lockedClock, fmt.Sprintf("%d MHz", p.LockClocks))
+	}
+	if p.NUMABalancing != nil {
+		add(numa, switched(*p.NUMABalancing))
+	}
 	return all
 }
 
@@ -144,13 +146,11 @@ func (p *Prepare) Steps(g GPUs) []string {
 	if p == nil {
 		return nil
 	}
-	line := func(template, value string) string {
-		var gpus []int
-		for i := range g.Count {
-			gpus = append(gpus, i)
-		}
-		return strings.Join(commandOf(template, gpus, value), " ")
+	var gpus []int
+	for i := range g.Count {
+		gpus = append(gpus, i)
 	}
+	line := func(template, value string) string { return strings.Join(commandOf(template, gpus, value), " ") }
 	var steps []string
 	newer := p.settings(g.Vendor, AMDSMI)
 	for i, s := range p.settings(g.Vendor, RocmSMI) {

@@ -72,8 +72,7 @@ func (v Versions) Allow(version string) bool {
 	return true
 }
 
-// versionNumbers are the numbers that a version begins with, without zeros at the end:
-// 550, 144, 3.
+// versionNumbers are those that a version begins with, without zeros at the end: 550, 144, 3.
 func versionNumbers(s string) (numbers []int, ok bool) {
 	for part := range strings.SplitSeq(s, ".") {
 		digits := part[:len(part)-len(strings.TrimLeft(part, "0123456789"))]

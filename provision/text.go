@@ -17,16 +17,13 @@ type Text struct {
 	clear  string
 	shown  string // of a secret: what stands in its place
 	hidden string // of a secret: what must not be shown, each part ended by a zero byte
-	secret bool
 }
 
 // Plain is a public text.
 func Plain(s string) Text { return Text{clear: s} }
 
 // Secret is a text that must never be shown.
-func Secret(s string) Text {
-	return Text{clear: s, shown: Redacted, hidden: s + "\x00", secret: true}
-}
+func Secret(s string) Text { return Text{clear: s, shown: Redacted, hidden: s + "\x00"} }
 
 // Partly is a text with secrets in it: shown is the same text with something else
 // in their place. Without secrets it is plain.
@@ -34,7 +31,7 @@ func Partly(clear, shown string, secrets []string) Text {
 	if len(secrets) == 0 {
 		return Plain(clear)
 	}
-	return Text{clear: clear, shown: shown, hidden: strings.Join(secrets, "\x00") + "\x00", secret: true}
+	return Text{clear: clear, shown: shown, hidden: strings.Join(secrets, "\x00") + "\x00"}
 }
 
 // Reveal returns the clear value. Call it only where the value leaves for the
@@ -44,18 +41,18 @@ func (t Text) Reveal() string { return t.clear }
 // Secrets are the secrets in the text, in clear: what is to be removed from the
 // words of somebody who was given it.
 func (t Text) Secrets() []string {
-	if !t.secret {
+	if !t.IsSecret() {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(t.hidden, "\x00"), "\x00")
 }
 
 // IsSecret reports whether the text must not be shown.
-func (t Text) IsSecret() bool { return t.secret }
+func (t Text) IsSecret() bool { return t.hidden != "" }
 
 // String returns the value; of a secret, what stands in its place.
 func (t Text) String() string {
-	if t.secret {
+	if t.IsSecret() {
 		return t.shown
 	}
 	return t.clear
@@ -80,9 +77,8 @@ func Concat(parts ...Text) Text {
 		t.clear += p.clear
 		t.shown += p.String()
 		t.hidden += p.hidden
-		t.secret = t.secret || p.secret
 	}
-	if !t.secret {
+	if !t.IsSecret() {
 		t.shown = ""
 	}
 	return t

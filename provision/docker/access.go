@@ -31,20 +31,19 @@ type access struct {
 
 // socket is the path of the daemon's socket; "" where it has none.
 func (a access) socket() string {
-	path, ok := strings.CutPrefix(a.address, "unix://")
-	if !ok {
-		return ""
+	if path, ok := strings.CutPrefix(a.address, "unix://"); ok {
+		return path
 	}
-	return path
+	return ""
 }
 
 // command is what speaks to the daemon on its standard input and output.
 func (a access) command() string {
-	command := "docker -H " + plain.Quote(a.address) + " system dial-stdio"
+	sudo := ""
 	if a.sudo {
-		command = "sudo -n " + command
+		sudo = "sudo -n "
 	}
-	return command
+	return sudo + "docker -H " + plain.Quote(a.address) + " system dial-stdio"
 }
 
 // String names the way for people.
@@ -99,8 +98,7 @@ func (w *ways) forget(way access) {
 	}
 }
 
-// dial connects to the daemon. One that does not listen where it did is
-// looked for again.
+// dial connects to the daemon. One that does not listen where it did is looked for again.
 func (w *ways) dial(ctx context.Context) (net.Conn, error) {
 	for {
 		way, found, err := w.known(ctx)
@@ -154,7 +152,6 @@ func (w *ways) find(ctx context.Context) (access, error) {
 	return access{}, seen.none(w.host, tried, refused)
 }
 
-// look asks where daemons may listen.
 func (w *ways) look(ctx context.Context) (seen, error) {
 	var addresses []string
 	switch address := w.host.Docker; {
@@ -248,7 +245,6 @@ func (s seen) none(h *provision.Host, tried []string, refused error) error {
 	return provision.Fail(h, provision.ErrNoDocker, notInstalled, sockets(s.Answers["absent"]))
 }
 
-// sockets are the paths of addresses.
 func sockets(addresses []string) string {
 	var paths []string
 	for _, a := range addresses {

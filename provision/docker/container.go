@@ -27,7 +27,7 @@ func (d *Daemon) Name(ctx context.Context, id string) string {
 }
 
 func (d *Daemon) inspect(ctx context.Context, id string) (container.InspectResponse, error) {
-	found, err := query(ctx, d, func(ctx context.Context, api *client.Client) (container.InspectResponse, error) {
+	found, err := query(ctx, d, func(api *client.Client, ctx context.Context) (container.InspectResponse, error) {
 		return api.ContainerInspect(ctx, id)
 	})
 	return found, absent(err)
@@ -55,21 +55,15 @@ func (d *Daemon) State(ctx context.Context, id string) (provision.State, error) 
 		return provision.State{}, d.wrap(doing, err)
 	}
 	return provision.State{
-		Running:   s.Running,
-		PID:       s.Pid,
-		ExitCode:  s.ExitCode,
-		OOMKilled: s.OOMKilled,
-		Error:     plain.Line(s.Error),
-		Started:   started,
-		Finished:  finished,
+		Running: s.Running, PID: s.Pid, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled, Error: plain.Line(s.Error),
+		Started: started, Finished: finished,
 	}, nil
 }
 
 // Wait waits until a container does not run, and returns its state then.
 // [provision.ErrNoContainer] when it is gone.
 func (d *Daemon) Wait(ctx context.Context, id string) (provision.State, error) {
-	err := d.wait(ctx, id, container.WaitConditionNotRunning)
-	if err != nil {
+	if err := d.wait(ctx, id, container.WaitConditionNotRunning); err != nil {
 		return provision.State{}, d.wrap("wait for container "+provision.ShortID(id), err)
 	}
 	return d.State(ctx, id)
@@ -102,7 +96,7 @@ func (d *Daemon) List(ctx context.Context, labels map[string]string) ([]provisio
 	}
 	var listed []container.Summary
 	err := d.whenBack(ctx, func() (err error) {
-		listed, err = query(ctx, d, func(ctx context.Context, api *client.Client) ([]container.Summary, error) {
+		listed, err = query(ctx, d, func(api *client.Client, ctx context.Context) ([]container.Summary, error) {
 			return api.ContainerList(ctx, container.ListOptions{All: true, Filters: wanted})
 		})
 		return err
@@ -125,4 +119,44 @@ func (d *Daemon) List(ctx context.Context, labels map[string]string) ([]provisio
 	}
 	slices.SortFunc(found, func(a, b provision.Found) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
 	return found, nil
+}
+
+const execPoll = 100 * time.Millisecond
+
+// Exec runs a program in a running container and waits for its end. What it has to
+// say it writes to a file there, for [Daemon.ReadFile]. An exit status other than 0
+// is an error. When ctx ends the program is left alone.
+func (d *Daemon) Exec(ctx context.Context, id string, argv []string) error {
+	doing := "run " + argv[0] + " in container " + provision.ShortID(id)
+	api, err := d.api(ctx)
+	if err != nil {
+		return d.wrap(doing, err)
+	}
+	created, err := api.ContainerExecCreate(ctx, id, container.ExecOptions{Cmd: argv})
+	if err != nil {
+		return d.wrap(doing, absent(err))
+	}
+	// Detached: the library takes over a connection for what is attached, and would
+	// not ask us for it.
+	if err := api.ContainerExecStart(ctx, created.ID, container.ExecStartOptions{Detach: true}); err != nil {
+		return d.wrap(doing, err)
+	}
+	poll := time.NewTicker(execPoll)
+	defer poll.Stop()
+	for {
+		state, err := api.ContainerExecInspect(ctx, created.ID)
+		switch {
+		case err != nil:
+			return d.wrap(doing, err)
+		case !state.Running && state.ExitCode != 0:
+			return d.wrap(doing, fmt.Errorf("exit status %d", state.ExitCode))
+		case !state.Running:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return d.wrap(doing, context.Cause(ctx))
+		case <-poll.C:
+		}
+	}
 }

@@ -6,6 +6,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +15,12 @@ import (
 	"net"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/docker/docker/api/types"
-	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
 	"hclbench/origin"
@@ -32,8 +32,7 @@ import (
 // oldestAPI is the version of Docker's API that brought GPUs: Docker 19.03.
 const oldestAPI = "1.40"
 
-// answerWithin bounds a question to the Docker daemon, which is slow while it
-// unpacks an image.
+// answerWithin bounds a question to the daemon, which is slow while it unpacks an image.
 const answerWithin = 2 * time.Minute
 
 // maxAnswer bounds an answer of the daemon that is not a stream.
@@ -64,7 +63,7 @@ func New(conn *reach.Conn, registries *origin.Registries) *Daemon {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			conn, err := d.way.dial(ctx)
 			if err != nil {
-				return nil, &dialError{err}
+				return nil, &noAnswer{err}
 			}
 			return conn, nil
 		},
@@ -84,9 +83,7 @@ func New(conn *reach.Conn, registries *origin.Registries) *Daemon {
 // Version returns the daemon's version, such as "28.5.2". Its error is
 // [provision.ErrNoDocker] with what to do, when Docker is not there or may not be used.
 func (d *Daemon) Version(ctx context.Context) (string, error) {
-	version, err := query(ctx, d, func(ctx context.Context, api *client.Client) (types.Version, error) {
-		return api.ServerVersion(ctx)
-	})
+	version, err := query(ctx, d, (*client.Client).ServerVersion)
 	if err != nil {
 		return "", d.wrap("ask Docker's version", err)
 	}
@@ -104,9 +101,7 @@ type About struct {
 
 // About asks the daemon about itself.
 func (d *Daemon) About(ctx context.Context) (About, error) {
-	info, err := query(ctx, d, func(ctx context.Context, api *client.Client) (system.Info, error) {
-		return api.Info(ctx)
-	})
+	info, err := query(ctx, d, (*client.Client).Info)
 	if err != nil {
 		return About{}, d.wrap("ask Docker about itself", err)
 	}
@@ -130,11 +125,7 @@ func (d *Daemon) Access(ctx context.Context) (by, address string, err error) {
 	if err != nil {
 		return "", "", d.wrap("look for Docker", err)
 	}
-	address = way.socket()
-	if address == "" {
-		address = way.address
-	}
-	return way.String(), address, nil
+	return way.String(), cmp.Or(way.socket(), way.address), nil
 }
 
 // What is wrong with a daemon.
@@ -161,43 +152,39 @@ func (d *Daemon) api(ctx context.Context) (*client.Client, error) {
 	return c, err
 }
 
-// soon bounds a question to the daemon.
 func (d *Daemon) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, d.answer, d.fail(provision.ErrDockerAway, hangs, d.answer))
 }
 
 // query puts a question to the daemon, again if the connection is lost over it.
-func query[T any](ctx context.Context, d *Daemon, ask func(context.Context, *client.Client) (T, error)) (answer T, err error) {
+func query[T any](ctx context.Context, d *Daemon, ask func(*client.Client, context.Context) (T, error)) (answer T, err error) {
 	ctx, cancel := d.soon(ctx)
 	defer cancel()
 	err = again(ctx, func() error {
 		api, err := d.api(ctx)
 		if err == nil {
-			answer, err = ask(ctx, api)
+			answer, err = ask(api, ctx)
 		}
 		return err
 	})
 	return answer, err
 }
 
-// errLost is a connection that ended while an answer was awaited. What is safe
-// to repeat may be tried again.
+// errLost is a connection that ended while an answer was awaited. What is safe to repeat is
+// repeated.
 var errLost = fmt.Errorf("connection lost: %w", provision.ErrUnreachable)
 
-// lossTries is how often something that is safe to repeat is tried.
-const lossTries = 3
-
 // again does something that is safe to repeat until the connection holds.
-func again(ctx context.Context, do func() error) error {
-	err := do()
-	for try := 1; try < lossTries && errors.Is(err, errLost) && ctx.Err() == nil; try++ {
-		err = do()
+func again(ctx context.Context, do func() error) (err error) {
+	for range 3 {
+		if err = do(); !errors.Is(err, errLost) || ctx.Err() != nil {
+			break
+		}
 	}
 	return err
 }
 
-// awayFor is how long a daemon that has answered before may be away: long enough
-// for a restart, as an update of its package does.
+// awayFor is how long a daemon that has answered may be away: an update of its package restarts it.
 const awayFor = time.Minute
 
 // whenBack does something that has to be done in the end: when a daemon that has
@@ -218,19 +205,14 @@ func (d *Daemon) whenBack(ctx context.Context, do func() error) error {
 	}
 }
 
-// says reports whether err is an answer of the daemon that holds one of the
-// texts: its API tells most causes apart in no other way.
+// says reports whether err is an answer of the daemon that holds one of the texts, which
+// are in small letters: its API tells most causes apart in no other way.
 func says(err error, texts ...string) bool {
 	if err == nil || unanswered(err) {
 		return false
 	}
 	message := strings.ToLower(err.Error())
-	for _, t := range texts {
-		if strings.Contains(message, strings.ToLower(t)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(message, t) })
 }
 
 // noAnswer is a request that got no whole answer. It does not tell its cause:
@@ -245,8 +227,8 @@ func (e *noAnswer) Unwrap() error { return e.cause }
 // unanswered reports whether err is anything but what the daemon has said.
 func unanswered(err error) bool { return errors.As(err, new(*noAnswer)) }
 
-// wrap says what was tried, without the client's words around a [noAnswer]:
-// they name an address that is nobody's.
+// wrap says what was tried, without the client's words around a [noAnswer]: they name an address
+// that is nobody's.
 func (d *Daemon) wrap(doing string, err error) error {
 	if e := new(noAnswer); errors.As(err, &e) {
 		err = e.cause
@@ -254,7 +236,6 @@ func (d *Daemon) wrap(doing string, err error) error {
 	return provision.Wrap(d.host, doing, err)
 }
 
-// fail makes a failure about the daemon's host.
 func (d *Daemon) fail(kind error, format string, args ...any) error {
 	return provision.Fail(d.host, kind, format, args...)
 }
@@ -265,11 +246,6 @@ type socket struct {
 	host *provision.Host
 	http *http.Transport
 }
-
-// dialError is a request that never got as far as the daemon.
-type dialError struct{ error }
-
-func (e *dialError) Unwrap() error { return e.error }
 
 // RoundTrip makes a request over a connection of its own.
 func (s *socket) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -284,14 +260,18 @@ func (s *socket) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
+// Kinds of failure that no caller tells apart today.
+var (
+	errDiskFull     = errors.New("disk full")
+	errRegistryAuth = errors.New("registry refuses")
+	errNoForward    = errors.New("no forwarding")
+	errLimit        = errors.New("limit not raised")
+)
+
 // endless reports whether the answer to a request is read bit by bit, however long it
 // is: logs, files, and the account of a pull.
 func endless(r *http.Request) bool {
-	switch path.Base(r.URL.Path) {
-	case "logs", "archive", "create":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"logs", "archive", "create"}, path.Base(r.URL.Path))
 }
 
 // body explains why an answer breaks off.
@@ -308,14 +288,12 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken explains a request that got no whole answer.
 func (s *socket) broken(ctx context.Context, err error) error {
-	var undialled *dialError
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		err = cause
-	case errors.As(err, &undialled):
-		err = undialled.error
+	case unanswered(err): // it never got as far as the daemon
+		return err
 	case errors.As(err, new(*reach.CommandError)):
 		err = provision.Fail(s.host, provision.ErrDockerAway,
 			"what stands between us and the Docker daemon has ended: %w", err)

@@ -15,16 +15,14 @@ import (
 	"hclbench/provision"
 )
 
-// bringFiles copies its files into a container that was created.
 func (d *Daemon) bringFiles(ctx context.Context, id string, files []provision.File) error {
 	if len(files) == 0 {
 		return nil
 	}
 	archive, err := packFiles(files)
 	if err == nil {
-		_, err = query(ctx, d, func(ctx context.Context, api *client.Client) (struct{}, error) {
-			return struct{}{}, api.CopyToContainer(ctx, id, "/", bytes.NewReader(archive),
-				container.CopyToContainerOptions{})
+		_, err = query(ctx, d, func(api *client.Client, ctx context.Context) (none struct{}, err error) {
+			return none, api.CopyToContainer(ctx, id, "/", bytes.NewReader(archive), container.CopyToContainerOptions{})
 		})
 	}
 	if err != nil {
@@ -76,8 +74,7 @@ func (d *Daemon) ReadFile(ctx context.Context, id, path string) (text []byte, wr
 	if found.Typeflag != tar.TypeReg || found.Size > maxFile {
 		return nil, written, d.wrap(doing, fmt.Errorf("it is no file of at most %d MiB", maxFile>>20))
 	}
-	text, err = io.ReadAll(files)
-	if err != nil {
+	if text, err = io.ReadAll(files); err != nil {
 		return nil, written, d.wrap(doing, err)
 	}
 	return text, stat.Mtime, nil

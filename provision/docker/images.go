@@ -3,14 +3,17 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
 	images "github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/registry"
 	"github.com/docker/docker/client"
 
 	"hclbench/origin"
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -25,20 +28,17 @@ type Images struct {
 // present is the image that the host has; nil: it has none.
 func (i *Images) present(ctx context.Context, image origin.Ref) (*provision.Image, error) {
 	found, err := i.inspect(ctx, image)
-	switch {
-	case errors.Is(err, provision.ErrImageNotFound):
+	if errors.Is(err, provision.ErrImageNotFound) {
 		return nil, nil
-	case err != nil:
-		return nil, err
 	}
-	return &found, nil
+	return &found, err
 }
 
 // inspect describes an image on the host; [provision.ErrImageNotFound] when it is
 // not there.
 func (i *Images) inspect(ctx context.Context, image origin.Ref) (provision.Image, error) {
 	// A tag beside a digest says nothing, and Docker stores none.
-	found, err := query(ctx, i.d, func(ctx context.Context, api *client.Client) (images.InspectResponse, error) {
+	found, err := query(ctx, i.d, func(api *client.Client, ctx context.Context) (images.InspectResponse, error) {
 		return api.ImageInspect(ctx, image.Exact())
 	})
 	if errdefs.IsNotFound(err) {
@@ -92,4 +92,46 @@ func (i *Images) inspectKept(ctx context.Context, image origin.Ref, digest strin
 	}
 	present.Ref, present.Digest = image.String(), digest
 	return present, nil
+}
+
+// registryAuth is the login for a registry, encoded for the daemon;
+// "" when there is none. It is the caller's, or else what `docker login` left on
+// the host, and goes nowhere but into this request.
+func (i *Images) registryAuth(ctx context.Context, server string) (string, error) {
+	var login origin.Login
+	var err error
+	if i.registries != nil {
+		if login, err = i.registries.Logins.Find(ctx, server); err != nil {
+			return "", err
+		}
+	}
+	if login.None() {
+		if login, err = i.hostLogins().Find(ctx, server); err != nil {
+			return "", fmt.Errorf("%s: %w", i.d.host, err)
+		}
+	}
+	if login.None() {
+		return "", nil
+	}
+	header, err := registry.EncodeAuthConfig(registry.AuthConfig{
+		Username: login.User, Password: login.Password, IdentityToken: login.Identity, ServerAddress: login.Server,
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode login: %w", err)
+	}
+	return header, nil
+}
+
+func (i *Images) hostLogins() origin.Logins {
+	return origin.Logins{
+		Config: func(ctx context.Context) ([]byte, error) {
+			text, err := i.d.conn.Run(ctx, `cat "${DOCKER_CONFIG:-$HOME/.docker}/config.json" 2>/dev/null || true`, nil)
+			return []byte(text), err
+		},
+		Helper: func(ctx context.Context, helper, registry string) ([]byte, error) {
+			text, err := i.d.conn.Run(ctx, plain.Quote("docker-credential-"+helper)+" get 2>/dev/null",
+				strings.NewReader(registry))
+			return []byte(text), err
+		},
+	}
 }

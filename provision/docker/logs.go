@@ -67,7 +67,6 @@ func (r *logReader) Read(p []byte) (n int, err error) {
 
 func (r *logReader) Close() error { return r.framed.Close() }
 
-// nextPart is the length of the next part.
 func nextPart(framed io.Reader) (int64, error) {
 	const systemError = 3
 	var header [8]byte

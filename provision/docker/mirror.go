@@ -63,8 +63,6 @@ const (
 		`image_from = "caller" needs sshd's AllowTcpForwarding`
 )
 
-// explainMirror says what to do about an image that the caller did not get, or the host
-// not from it.
 func (i *Images) explainMirror(image origin.Ref, err error) error {
 	switch {
 	case errors.Is(err, origin.ErrNotFound):
@@ -77,8 +75,7 @@ func (i *Images) explainMirror(image origin.Ref, err error) error {
 	return i.explainPull(image, err)
 }
 
-// pullMirrored serves the mirror on the host for as long as the daemon pulls from
-// it, and has the image keep its names.
+// pullMirrored serves the mirror while the daemon pulls from it, and has the image keep its names.
 func (i *Images) pullMirrored(ctx context.Context, image origin.Ref, mirror *origin.Mirror, tell progress) error {
 	forwarded, err := i.d.conn.Listen(ctx)
 	if err != nil {
@@ -86,16 +83,9 @@ func (i *Images) pullMirrored(ctx context.Context, image origin.Ref, mirror *ori
 	}
 	listener := &bridged{Listener: forwarded}
 	server := &http.Server{Handler: mirror, ErrorLog: log.New(io.Discard, "", 0)}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // what it could not answer, the daemon tells
-	}()
-	defer func() {
-		server.Close()
-		<-served
-		listener.wait()
-	}()
+	listener.open.Go(func() { _ = server.Serve(listener) }) // what it could not answer, the daemon tells
+	defer listener.open.Wait()
+	defer server.Close()
 	ref := origin.Ref{Registry: forwarded.Addr().String(), Repository: mirror.Name, Digest: mirror.Digest}
 	if _, err := i.download(ctx, ref, "", tell); err != nil {
 		return err
@@ -116,9 +106,6 @@ func (i *Images) pullMirrored(ctx context.Context, image origin.Ref, mirror *ori
 	return err
 }
 
-// errNoForward is a kind of failure that no caller tells apart today.
-var errNoForward = errors.New("no forwarding")
-
 // bridged is a listener whose connections know deadlines, without which the HTTP
 // server would wait for ever after a request: SSH's channels do not.
 type bridged struct {
@@ -132,17 +119,12 @@ func (l *bridged) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	ours, theirs := net.Pipe()
-	l.open.Add(2)
 	carry := func(to, from net.Conn) {
-		defer l.open.Done()
 		_, _ = io.Copy(to, from) // whichever side ends, ends both
 		to.Close()
 		from.Close()
 	}
-	go carry(channel, ours)
-	go carry(ours, channel)
+	l.open.Go(func() { carry(channel, ours) })
+	l.open.Go(func() { carry(ours, channel) })
 	return theirs, nil
 }
-
-// wait returns when no connection is left.
-func (l *bridged) wait() { l.open.Wait() }

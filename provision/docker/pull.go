@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -14,8 +15,7 @@ import (
 	"hclbench/provision"
 )
 
-// pullStall is how long a pull may be silent. There is no limit to the whole:
-// engine images are tens of gigabytes.
+// pullStall is how long a pull may be silent. The whole, tens of gigabytes, has no limit.
 const pullStall = 5 * time.Minute
 
 // A pull that stalls or breaks off is tried again, with pauses that double. The
@@ -25,7 +25,6 @@ const (
 	pullPause = 5 * time.Second
 )
 
-// progress is told how far a pull is.
 type progress = func(provision.PullProgress)
 
 // Pull brings an image to the host. The registry is always asked what a tag
@@ -92,62 +91,44 @@ func (i *Images) pull(ctx context.Context, image origin.Ref, tell progress) (pro
 	return found, nil
 }
 
-// bring downloads an image. Where that fails and the one that is present may be used
-// for such an error, it returns that one instead.
+// bring downloads an image, again with pauses when that fails for a reason that may pass.
+// Where the one that is present may be used for such an error, it returns that one instead.
 func (i *Images) bring(
 	ctx context.Context, image origin.Ref, tell progress,
 	present *provision.Image, usable func(error) bool, download func() error,
 ) (instead *provision.Image, err error) {
-	enough := func(err error) bool { return present != nil && usable(err) }
-	err = i.pullTry(ctx, image, tell, enough, download)
-	if err == nil || !enough(err) {
-		return nil, err
-	}
-	i.d.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
-	local := *present
-	local.Local = true
-	return &local, nil
-}
-
-// pullTry downloads, again with pauses when it fails for a reason that may pass,
-// unless enough says that nobody needs it.
-func (i *Images) pullTry(
-	ctx context.Context, image origin.Ref, tell progress, enough func(error) bool, download func() error,
-) error {
-	pause := i.pause
-	for try := 1; ; try++ {
+	for try, pause := 1, i.pause; ; try, pause = try+1, 2*pause {
 		// The daemon gives up a pull that nobody listens to.
 		err := again(ctx, download)
-		if err == nil || try == pullTries || !mayPass(ctx, err) || enough(err) {
-			return err
+		switch {
+		case err != nil && present != nil && usable(err):
+			i.d.log.Warn("registry could not be asked, using the image that is on the host", "image", image, "err", err)
+			local := *present
+			local.Local = true
+			return &local, nil
+		case err == nil, try == pullTries, !mayPass(ctx, err):
+			return nil, err
 		}
 		i.d.log.Warn("pull failed, trying again", "image", image, "in", pause, "err", err)
 		tell(provision.PullProgress{Phase: "trying again"})
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case <-time.After(pause):
 		}
-		pause *= 2
 	}
 }
 
-// mayPass reports whether a pull that failed so may work a little later.
 func mayPass(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || notFound(err) || unauthorized(err) || diskFull(err) || errdefs.IsInvalidArgument(err) {
-		return false
-	}
-	if errors.Is(err, origin.ErrNotFound) || errors.Is(err, origin.ErrAccess) {
-		return false
-	}
-	return !unanswered(err) || errors.Is(err, errStalled)
+	return ctx.Err() == nil && !notFound(err) && !unauthorized(err) && !diskFull(err) &&
+		!errdefs.IsInvalidArgument(err) && !errors.Is(err, origin.ErrNotFound) && !errors.Is(err, origin.ErrAccess) &&
+		(!unanswered(err) || errors.Is(err, errStalled))
 }
 
 // errStalled is a pull in which nothing has moved for too long.
 var errStalled = errors.New("stalled")
 
-// mayUse reports whether the image on the host can stand in for one that the
-// daemon did not get.
+// mayUse reports whether the image on the host can stand in for one that did not come.
 func mayUse(present provision.Image, err error) bool {
 	if unanswered(err) || diskFull(err) {
 		return false
@@ -179,7 +160,6 @@ const (
 	noMove    = "nothing has moved for %s: see the host's connection to %s, and its disk"
 )
 
-// explainPull says what to do about an image that did not come.
 func (i *Images) explainPull(image origin.Ref, err error) error {
 	switch registry := image.Registry; {
 	case diskFull(err):
@@ -194,14 +174,7 @@ func (i *Images) explainPull(image origin.Ref, err error) error {
 	return err
 }
 
-// Kinds of failure that no caller tells apart today.
-var (
-	errDiskFull     = errors.New("disk full")
-	errRegistryAuth = errors.New("registry refuses")
-)
-
-// download has the daemon fetch an image, and returns the digest that the
-// registry gave.
+// download has the daemon fetch an image, and returns the digest that the registry gave.
 func (i *Images) download(ctx context.Context, image origin.Ref, login string, tell progress) (digest string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -239,4 +212,71 @@ func (i *Images) download(ctx context.Context, image origin.Ref, login string, t
 			tell(track.sum())
 		}
 	}
+}
+
+// pullMessage is one line of the daemon's account of a pull.
+type pullMessage struct {
+	ID             string // of a layer, or the tag
+	Status         string
+	ProgressDetail struct{ Current, Total int64 }
+	Error          string
+}
+
+// pullTracker adds up what the daemon says about each layer.
+type pullTracker struct {
+	layers map[string]*pullLayer
+	phase  string
+	digest string
+}
+
+type pullLayer struct {
+	bytes, total int64
+	done         bool
+}
+
+// add takes in one line; it reports whether the sum has changed.
+func (t *pullTracker) add(m pullMessage) bool {
+	if digest, ok := strings.CutPrefix(m.Status, "Digest: "); ok {
+		t.digest = digest
+		return false
+	}
+	if t.layers == nil {
+		t.layers, t.phase = map[string]*pullLayer{}, "asking the registry"
+	}
+	if m.ID == "" || strings.HasPrefix(m.Status, "Pulling from ") {
+		return false
+	}
+	layer := t.layers[m.ID]
+	if layer == nil {
+		layer = new(pullLayer)
+		t.layers[m.ID] = layer
+	}
+	switch m.Status {
+	case "Downloading":
+		t.phase = "downloading"
+		layer.bytes = m.ProgressDetail.Current
+		layer.total = max(layer.total, m.ProgressDetail.Total)
+	case "Verifying Checksum", "Download complete":
+		layer.bytes = layer.total
+	case "Extracting":
+		t.phase = "unpacking"
+		layer.total = max(layer.total, m.ProgressDetail.Total)
+		layer.bytes = layer.total
+	case "Pull complete", "Already exists":
+		layer.bytes = layer.total
+		layer.done = true
+	}
+	return true
+}
+
+func (t *pullTracker) sum() provision.PullProgress {
+	p := provision.PullProgress{Layers: len(t.layers), Phase: t.phase}
+	for _, l := range t.layers {
+		p.Bytes += l.bytes
+		p.Total += l.total
+		if l.done {
+			p.Done++
+		}
+	}
+	return p
 }

@@ -25,7 +25,6 @@ import (
 // (ROCm/vllm#363). The lower end, because what would fit must not be refused.
 const unpacked = 2
 
-// roomWithin bounds how long a registry and a daemon are asked for sizes.
 const roomWithin = 15 * time.Second
 
 // Room asks an image's registry, from the caller, how large it is, and the host
@@ -102,7 +101,7 @@ func (i *Images) room(ctx context.Context, image string) (room provision.ImageRo
 
 // layersThere are the layers of all images of the host, by what they unpack to.
 func (i *Images) layersThere(ctx context.Context) (map[string]bool, error) {
-	all, err := query(ctx, i.d, func(ctx context.Context, api *client.Client) ([]images.Summary, error) {
+	all, err := query(ctx, i.d, func(api *client.Client, ctx context.Context) ([]images.Summary, error) {
 		return api.ImageList(ctx, images.ListOptions{})
 	})
 	if err != nil {
@@ -114,10 +113,9 @@ func (i *Images) layersThere(ctx context.Context) (map[string]bool, error) {
 	asking.SetLimit(4)
 	for _, one := range all {
 		asking.Go(func() error {
-			found, err := query(ctx, i.d,
-				func(ctx context.Context, api *client.Client) (images.InspectResponse, error) {
-					return api.ImageInspect(ctx, one.ID)
-				})
+			found, err := query(ctx, i.d, func(api *client.Client, ctx context.Context) (images.InspectResponse, error) {
+				return api.ImageInspect(ctx, one.ID)
+			})
 			if notFound(err) {
 				return nil // removed meanwhile
 			}

@@ -73,7 +73,6 @@ func (s *spec) flag(name, value string) string {
 	return value
 }
 
-// flags adds a flag for each value.
 func (s *spec) flags(name string, values []string) []string {
 	for _, v := range values {
 		s.flag(name, v)
@@ -81,14 +80,12 @@ func (s *spec) flags(name string, values []string) []string {
 	return values
 }
 
-// pairs adds a flag for each pair, sorted.
 func (s *spec) pairs(name string, all map[string]string) {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		s.flag(name, k+"="+all[k])
 	}
 }
 
-// is adds a flag without a value when it is set.
 func (s *spec) is(name string, set bool) bool {
 	if set {
 		s.words = append(s.words, name)
@@ -118,18 +115,16 @@ func (s *spec) mount(m provision.Mount, home string) {
 
 // devices are GPUs and other devices, and the groups that own them.
 func (s *spec) devices(ct provision.Container, groups []string) {
-	gpus := container.DeviceRequest{DeviceIDs: ct.GPUIDs, Capabilities: [][]string{{"gpu"}}}
+	gpus := container.DeviceRequest{DeviceIDs: ct.GPUIDs, Count: ct.GPUs, Capabilities: [][]string{{"gpu"}}}
 	switch {
 	case len(ct.GPUIDs) > 0:
 		// Docker reads this value as CSV, so the list of ids needs quotes in it.
 		s.flag("--gpus", `"device=`+strings.Join(ct.GPUIDs, ",")+`"`)
+		gpus.Count = 0
 	case ct.GPUs < 0:
 		s.flag("--gpus", "all")
 	case ct.GPUs > 0:
 		s.flag("--gpus", strconv.Itoa(ct.GPUs))
-	}
-	if len(ct.GPUIDs) == 0 {
-		gpus.Count = ct.GPUs
 	}
 	if len(ct.GPUIDs) > 0 || ct.GPUs != 0 {
 		s.host.DeviceRequests = []container.DeviceRequest{gpus}

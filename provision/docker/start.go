@@ -122,7 +122,7 @@ func (d *Daemon) groupIDs(ctx context.Context, names []string) ([]string, error)
 		return nil, err
 	}
 	var ids []string
-	found := make(map[string]bool)
+	found := map[string]bool{}
 	for line := range strings.Lines(out) {
 		if fields := strings.Split(line, ":"); len(fields) >= 3 { // name:password:id:members
 			ids = append(ids, fields[2])
@@ -173,9 +173,6 @@ func (d *Daemon) explainStart(ctx context.Context, ct provision.Container, err e
 	}
 	return err
 }
-
-// errLimit is a kind of failure that no caller tells apart today.
-var errLimit = errors.New("limit not raised")
 
 // refusedLimit names the limit of a container that the daemon, which knows it
 // by the kernel's number, could not set.

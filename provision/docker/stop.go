@@ -59,22 +59,20 @@ func (d *Daemon) stop(ctx context.Context, id string, killAt time.Time) error {
 	}
 	if found.State.Running {
 		seconds := max(0, int(math.Ceil(time.Until(killAt).Seconds())))
-		err := api.ContainerStop(ctx, id, container.StopOptions{Timeout: &seconds})
+		err = api.ContainerStop(ctx, id, container.StopOptions{Timeout: &seconds})
 		if err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}
-		if err := d.wait(ctx, id, container.WaitConditionNotRunning); err != nil && !errors.Is(err, provision.ErrNoContainer) {
+		err = d.wait(ctx, id, container.WaitConditionNotRunning)
+		if err != nil && !errors.Is(err, provision.ErrNoContainer) {
 			return err
 		}
 	}
 	err = api.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
-	switch {
-	case errdefs.IsNotFound(err):
-	case errdefs.IsConflict(err) && says(err, "already in progress"):
-		if err := d.wait(ctx, id, container.WaitConditionRemoved); err != nil && !errors.Is(err, provision.ErrNoContainer) {
-			return err
-		}
-	case err != nil:
+	if errdefs.IsConflict(err) && says(err, "already in progress") {
+		err = d.wait(ctx, id, container.WaitConditionRemoved)
+	}
+	if err != nil && !errdefs.IsNotFound(err) && !errors.Is(err, provision.ErrNoContainer) {
 		return err
 	}
 	switch _, err := d.inspect(ctx, id); {
@@ -82,8 +80,7 @@ func (d *Daemon) stop(ctx context.Context, id string, killAt time.Time) error {
 		return nil
 	case err != nil:
 		return err
-	default:
-		return fmt.Errorf("it was removed, but Docker still lists it: see `docker inspect %s` on the host",
-			provision.ShortID(id))
 	}
+	return fmt.Errorf("it was removed, but Docker still lists it: see `docker inspect %s` on the host",
+		provision.ShortID(id))
 }

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,12 +21,10 @@ import (
 	"hclbench/provision"
 )
 
-// usualKeys are the private keys that are offered when a host block names none,
-// in OpenSSH's order of preference for what is common today.
+// usualKeys are offered when nobody names one, in OpenSSH's order.
 var usualKeys = []string{"id_ed25519", "id_ecdsa", "id_rsa"}
 
-// keyring is what one handshake may offer, and the story of how it came about,
-// for the message when nothing was accepted.
+// keyring is what one handshake may offer, and the story of how it came about.
 type keyring struct {
 	signers []ssh.Signer
 	tried   []string // in words, one per source
@@ -102,17 +101,11 @@ func withCertificates(file string, signer ssh.Signer, configured []string) []ssh
 	var all []ssh.Signer
 	for _, name := range append([]string{file + "-cert.pub"}, configured...) {
 		name, err := expandHome(name)
-		if err != nil {
-			continue
+		var text []byte
+		if err == nil {
+			text, _ = os.ReadFile(name) // most keys have none
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // most keys have none
-		}
-		public, _, _, _, err := ssh.ParseAuthorizedKey(text)
-		if err != nil {
-			continue
-		}
+		public, _, _, _, _ := ssh.ParseAuthorizedKey(text)
 		if certificate, ok := public.(*ssh.Certificate); ok {
 			// An error says that it is for another key.
 			if certified, err := ssh.NewCertSigner(certificate, signer); err == nil {
@@ -123,39 +116,30 @@ func withCertificates(file string, signer ssh.Signer, configured []string) []ssh
 	return append(all, signer)
 }
 
-// find returns the signer for a public key, or nil.
 func find(signers []ssh.Signer, key ssh.PublicKey) ssh.Signer {
 	for _, s := range signers {
-		if string(s.PublicKey().Marshal()) == string(key.Marshal()) {
+		if bytes.Equal(s.PublicKey().Marshal(), key.Marshal()) {
 			return s
 		}
 	}
 	return nil
 }
 
-// askAgent returns the agent's keys. An agent that does not answer is no error:
-// there may be files.
+// askAgent returns the agent's keys. One that does not answer is no error: there may be files.
 func (k *keyring) askAgent(ctx context.Context) []ssh.Signer {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
 		k.note("no SSH agent (SSH_AUTH_SOCK is not set)")
 		return nil
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-	if err != nil {
-		k.note("the SSH agent does not answer: %v", err)
-		return nil
-	}
-	k.agent = conn
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	err = conn.SetDeadline(time.Now().Add(agentWithin))
 	var signers []ssh.Signer
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err == nil {
+		k.agent = conn
+		defer context.AfterFunc(ctx, func() { conn.Close() })()
+		_ = conn.SetDeadline(time.Now().Add(agentWithin)) // fails when it is closed, as what follows does
 		signers, err = agent.NewClient(conn).Signers()
-	}
-	if err == nil {
-		err = conn.SetDeadline(time.Now().Add(signWithin))
+		_ = conn.SetDeadline(time.Now().Add(signWithin))
 	}
 	if err != nil {
 		k.note("the SSH agent does not answer: %v", err)
@@ -238,15 +222,11 @@ type keyError struct{ error }
 
 func (e *keyError) Unwrap() error { return e.error }
 
-// expandHome turns a leading "~/" into the caller's home directory.
 func expandHome(file string) (string, error) {
 	rest, ok := strings.CutPrefix(file, "~/")
 	if !ok {
 		return file, nil
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("find home directory: %w", err)
-	}
-	return filepath.Join(home, rest), nil
+	return filepath.Join(home, rest), err
 }

@@ -1,10 +1,12 @@
 package reach
 
-import "time"
+import (
+	"bytes"
+	"time"
+)
 
-// What a host may say and how long it may take, wherever nobody says otherwise: one
-// that is broken, or not what it seems, must neither fill our memory nor keep us for
-// ever without a word.
+// What a host may say and how long it may take, wherever nobody says otherwise: a broken
+// one must neither fill our memory nor keep us for ever without a word.
 const (
 	// runWithin bounds a command of [Conn.Run] whose context has no deadline.
 	runWithin = 5 * time.Minute
@@ -17,8 +19,7 @@ const (
 	maxStderr = 64 << 10
 
 	// startWithin bounds how long a login takes to begin a command: it may read a
-	// home that is far away, and print something first. A connection that is dead is
-	// found to be so before.
+	// home that is far away, and print something first.
 	startWithin = 90 * time.Second
 
 	// maxGreeting bounds what it prints first.
@@ -77,13 +78,8 @@ func (t *tail) String() string {
 	if len(text) > t.most {
 		text, t.cut = text[len(text)-t.most:], true
 	}
-	if t.cut {
-		for i, c := range text {
-			if c == '\n' {
-				text = text[i+1:]
-				break
-			}
-		}
+	if _, rest, found := bytes.Cut(text, []byte("\n")); found && t.cut {
+		text = rest
 	}
 	return string(text)
 }

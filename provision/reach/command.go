@@ -25,7 +25,6 @@ func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader,
 	return provision.Wrap(t.host, "run "+shortCommand(command), err)
 }
 
-// runOnce runs a command in a session of its own.
 func (t *sshTransport) runOnce(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	link, s, release, err := t.session(ctx)
 	if err != nil {
@@ -33,8 +32,12 @@ func (t *sshTransport) runOnce(ctx context.Context, command string, stdin io.Rea
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	out, told := newProcessOutput(stdout, stop), &output{w: stderr}
-	defer out.watch(t.starting)()
+	out, told := &processOutput{output: output{w: stdout}, known: make(chan struct{}), notBegun: stop}, &output{w: stderr}
+	defer time.AfterFunc(t.starting, func() {
+		if !out.begun() {
+			stop(fmt.Errorf(notBegun, t.starting))
+		}
+	}).Stop()
 	s.Stdout, s.Stderr = out, told
 	fed, err := feed(s, stdin)
 	if err != nil {
@@ -92,7 +95,6 @@ func feed(s *ssh.Session, stdin io.Reader) (fed chan struct{}, err error) {
 	return fed, nil
 }
 
-// outcome is how a command has ended.
 func (t *sshTransport) outcome(command string, out *processOutput, err error) error {
 	var exit *ssh.ExitError
 	switch {
@@ -112,17 +114,13 @@ func (t *sshTransport) outcome(command string, out *processOutput, err error) er
 	return provision.Fail(t.host, provision.ErrUnreachable, "the connection was lost while it ran: %w", err)
 }
 
-// within waits for done, but not longer than limit.
 func within(limit time.Duration, done <-chan struct{}) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 }
 
-// killScript ends a process group.
 const killScript = `kill -s TERM -- -%[1]s; n=0
 while [ $n -lt %[2]d ] && kill -s 0 -- -%[1]s; do sleep 0.1; n=$((n+1)); done
 kill -s KILL -- -%[1]s; true`
@@ -172,7 +170,6 @@ func (o *output) drop() {
 // between single quotes.
 const harmless = " -_./=,:;|&<>()[]{}"
 
-// processMark begins the line with a command's process number.
 const processMark = "hcl-process "
 
 // forAnyShell is a command for the login's shell, whichever that is, that runs a
@@ -196,18 +193,10 @@ func forAnyShell(script string) string {
 // number. What comes before is the greeting of a login script, and not meant.
 type processOutput struct {
 	output
-	before   []byte        // the line that is being read, until the number is known
-	greeting tail          // what was read until then
-	length   int           // of all that was
+	greeting []byte        // what was read until the number is known
 	known    chan struct{} // closed then
 	number   string        // not to be read before
 	notBegun func(error)   // called when it will not be
-}
-
-func newProcessOutput(w io.Writer, notBegun func(error)) *processOutput {
-	return &processOutput{
-		output: output{w: w}, known: make(chan struct{}), greeting: tail{most: maxStderr}, notBegun: notBegun,
-	}
 }
 
 // What is wrong with a login that does not run commands.
@@ -218,7 +207,6 @@ const (
 	endless = "the login prints without end instead of beginning it: is there a ForceCommand of sshd?"
 )
 
-// begun reports whether the command was run at all.
 func (o *processOutput) begun() bool {
 	select {
 	case <-o.known:
@@ -228,57 +216,93 @@ func (o *processOutput) begun() bool {
 	}
 }
 
-// didNot says what a login did that ended without running the command.
 func (o *processOutput) didNot(exit *ssh.ExitError) error {
 	how := "it ended"
 	if exit != nil {
 		how = fmt.Sprintf("it exited with %d", exit.ExitStatus())
 	}
-	if said := LastLines(o.greeting.String(), stderrTail); said != "" {
+	if said := LastLines(string(o.greeting), stderrTail); said != "" {
 		how += " and said: " + said
 	}
 	return fmt.Errorf(noCommands, how)
 }
 
-// watch waits for the number. The caller calls done when the command has ended.
-func (o *processOutput) watch(within time.Duration) (done func()) {
-	timer := time.AfterFunc(within, func() {
-		if !o.begun() {
-			o.notBegun(fmt.Errorf(notBegun, within))
-		}
-	})
-	return func() { timer.Stop() }
-}
-
 func (o *processOutput) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := len(p)
+	rest := p
 	if o.number == "" {
-		_, _ = o.greeting.Write(p)
-		if o.length += len(p); o.length > maxGreeting {
-			o.before = nil
+		if len(o.greeting)+len(p) > maxGreeting {
 			o.notBegun(errors.New(endless))
-			return all, nil
+			return len(p), nil
 		}
-	}
-	for o.number == "" {
-		line, rest, whole := bytes.Cut(p, []byte("\n"))
-		o.before, p = append(o.before, line...), rest
+		o.greeting = append(o.greeting, p...)
+		_, marked, _ := bytes.Cut(o.greeting, []byte(processMark))
+		number, after, whole := bytes.Cut(marked, []byte("\n"))
 		if !whole {
-			return all, nil
+			return len(p), nil
 		}
-		if _, number, found := bytes.Cut(o.before, []byte(processMark)); found {
-			o.number = string(number)
-			close(o.known)
+		o.number, rest = string(number), after
+		close(o.known)
+	}
+	if !o.dropped && len(rest) > 0 {
+		if _, err := o.w.Write(rest); err != nil {
+			return 0, err
 		}
-		o.before = nil
 	}
-	if o.dropped || len(p) == 0 {
-		return all, nil
+	return len(p), nil
+}
+
+// CommandError is a command that ran on a host and did not exit with 0.
+type CommandError struct {
+	Host     string // as [provision.Host.String] says it
+	Command  string
+	ExitCode int // -1 when a signal ended it
+	Signal   string
+	Stderr   string // its last 64 KiB
+}
+
+// stderrTail is how many of the last lines of stderr a message holds, each of at most
+// maxLine bytes.
+const (
+	stderrTail = 5
+	maxLine    = 8 << 10 / stderrTail
+)
+
+// Error names the command and the last lines of its stderr.
+func (e *CommandError) Error() string {
+	how := fmt.Sprintf("exited with %d", e.ExitCode)
+	if e.Signal != "" {
+		how = "ended by signal " + e.Signal
 	}
-	if _, err := o.w.Write(p); err != nil {
-		return 0, err
+	text := fmt.Sprintf("%s: %s %s", e.Host, shortCommand(e.Command), how)
+	if tail := LastLines(e.Stderr, stderrTail); tail != "" {
+		text += ": " + tail
 	}
-	return all, nil
+	return text
+}
+
+// shortCommand is a command as a message shows it: its first line, not too long.
+func shortCommand(command string) string {
+	const most = 100
+	line, rest, _ := strings.Cut(strings.TrimSpace(command), "\n")
+	if r := []rune(line); len(r) > most {
+		return fmt.Sprintf("`%s…`", string(r[:most]))
+	}
+	if rest != "" {
+		return fmt.Sprintf("`%s …`", line)
+	}
+	return fmt.Sprintf("`%s`", line)
+}
+
+// LastLines returns the last n lines of what a host has said that are not empty,
+// joined by " / ".
+func LastLines(s string, n int) string {
+	var lines []string
+	for line := range strings.Lines(plain.Text(s)) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, plain.Cut(line, maxLine))
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-n):], " / ")
 }

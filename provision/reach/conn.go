@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/semaphore"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -56,7 +57,6 @@ type transport interface {
 const whoAndWhere = `printf '%s\n' "$HOME"
 { uname -n; cat /etc/machine-id || cat /var/lib/dbus/machine-id; } 2>/dev/null; true`
 
-// errTooLong is a command that does not end.
 var errTooLong = fmt.Errorf("it has not ended within %s: what it waits for there may hang, such as a file system",
 	runWithin)
 
@@ -83,17 +83,15 @@ func Dial(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*C
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	said, err := c.Run(ctx, whoAndWhere, nil)
+	home, machine, _ := strings.Cut(said, "\n")
+	if err == nil && !path.IsAbs(home) {
+		err = fmt.Errorf("%s: the login has no home directory: $HOME is %q", h, home)
+	}
 	if err != nil {
 		link.close()
 		return nil, err
 	}
-	home, machine, _ := strings.Cut(said, "\n")
-	if !path.IsAbs(home) {
-		link.close()
-		return nil, fmt.Errorf("%s: the login has no home directory: $HOME is %q", h, home)
-	}
-	c.home = home
-	c.machine = fmt.Sprintf("%x", sha256.Sum256([]byte(machine)))[:8]
+	c.home, c.machine = home, fmt.Sprintf("%x", sha256.Sum256([]byte(machine)))[:8]
 	return c, nil
 }
 
@@ -183,4 +181,40 @@ func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMod
 		return provision.Wrap(c.host, fmt.Sprintf("upload %s to %s", local, remote), err)
 	}
 	return nil
+}
+
+// Ask runs a script that prints one fact a line as NAME=VALUE. args are its arguments.
+func (c *Conn) Ask(ctx context.Context, script string, args ...string) (Answers, error) {
+	out, err := c.Run(ctx, "set -- "+Words(args)+"\n"+script, nil)
+	return ReadAnswers(out), err
+}
+
+// Answers are the values of each name in the order in which they were printed.
+type Answers map[string][]string
+
+// ReadAnswers reads what a script has printed.
+func ReadAnswers(out string) Answers {
+	a := Answers{}
+	for line := range strings.Lines(plain.Text(out)) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		a[name] = append(a[name], value)
+	}
+	return a
+}
+
+// One is the last value of a name, "" where there is none.
+func (a Answers) One(name string) string {
+	if all := a[name]; len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return ""
+}
+
+// Words are texts as words for a shell.
+func Words(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = plain.Quote(t)
+	}
+	return strings.Join(quoted, " ")
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os/user"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +16,6 @@ import (
 	"hclbench/provision"
 )
 
-// dialLink connects and authenticates once, through the jump hosts if there
-// are any.
 func dialLink(ctx context.Context, h *provision.Host, opt SSH, keepalive time.Duration) (*sshLink, error) {
 	var jump *sshLink
 	dial := new(net.Dialer).DialContext
@@ -83,7 +80,6 @@ type attempt struct {
 	verdict atomic.Pointer[error] // on the host's key; the library may return before its callback does
 }
 
-// handshake makes the TCP connection and the SSH handshake on it.
 func handshake(ctx context.Context, h *provision.Host, opt SSH, dial dialer) (*ssh.Client, error) {
 	a := &attempt{host: h}
 	var err error
@@ -103,8 +99,8 @@ func handshake(ctx context.Context, h *provision.Host, opt SSH, dial dialer) (*s
 
 	// The library knows no contexts: closing what it reads from ends it.
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	a.silent.start(handshakeTimeout, conn)
-	defer a.silent.stop()
+	a.silent.start(conn)
+	defer a.silent.Stop()
 
 	if a.known, err = newHostKeys(h, h.Address, opt, a.silent.asking); err != nil {
 		return nil, err
@@ -122,7 +118,6 @@ func handshake(ctx context.Context, h *provision.Host, opt SSH, dial dialer) (*s
 	return nil, a.explain(ctx, err)
 }
 
-// connect makes the TCP connection.
 func (a *attempt) connect(ctx context.Context, dial dialer) (net.Conn, error) {
 	soon, cancel := context.WithTimeoutCause(ctx, handshakeTimeout, fmt.Errorf("no answer within %s", handshakeTimeout))
 	defer cancel()
@@ -152,7 +147,6 @@ func (a *attempt) config() *ssh.ClientConfig {
 	}
 }
 
-// explain says why the handshake failed.
 func (a *attempt) explain(ctx context.Context, err error) error {
 	var algorithms *ssh.AlgorithmNegotiationError
 	var unopened *keyError
@@ -163,7 +157,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 		return provision.Fail(a.host, provision.ErrUnreachable, notYet, a.host.Address, context.Cause(ctx))
 	case verdict != nil && *verdict != nil:
 		return *verdict // we refused the host
-	case a.silent.fired():
+	case a.silent.over.Load():
 		return a.unreachable(fmt.Errorf(noHandshake, handshakeTimeout))
 	case errors.As(err, &algorithms) && algorithms.What == "host key" && a.known.expects != "":
 		return provision.Fail(a.host, provision.ErrHostKey, otherType,
@@ -180,7 +174,6 @@ func (a *attempt) unreachable(err error) error {
 	return provision.Fail(a.host, provision.ErrUnreachable, noConnection, a.host.Address, err)
 }
 
-// refused says which keys were offered to no avail.
 func (a *attempt) refused(err error) error {
 	const most = 6 // sshd's MaxAuthTries
 	hint := addKey
@@ -207,31 +200,18 @@ func loginName(h *provision.Host) (string, error) {
 // silence closes a connection on which nothing has moved for too long. The
 // clock stands still while the user is asked something.
 type silence struct {
-	mu    sync.Mutex
-	timer *time.Timer
-	limit time.Duration
-	over  bool
+	*time.Timer
+	over atomic.Bool
 }
 
-func (s *silence) start(limit time.Duration, conn net.Conn) {
-	s.limit = limit
-	s.timer = time.AfterFunc(limit, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.over = true
+func (s *silence) start(conn net.Conn) {
+	s.Timer = time.AfterFunc(handshakeTimeout, func() {
+		s.over.Store(true)
 		conn.Close()
 	})
 }
 
-func (s *silence) stop() { s.timer.Stop() }
-
 func (s *silence) asking() (done func()) {
-	s.timer.Stop()
-	return func() { s.timer.Reset(s.limit) }
-}
-
-func (s *silence) fired() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
+	s.Stop()
+	return func() { s.Reset(handshakeTimeout) }
 }

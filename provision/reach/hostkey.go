@@ -1,11 +1,13 @@
 package reach
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/skeema/knownhosts"
@@ -88,26 +90,20 @@ func newHostKeys(h *provision.Host, addr string, opt SSH, asking func() (done fu
 	return &hostKeys{check: check, algorithms: algorithms, expects: expects}, nil
 }
 
-// knownHostsFiles lists the files to look at, existing or not.
 func knownHostsFiles(opt SSH) ([]string, error) {
-	if opt.KnownHosts != nil {
-		files := make([]string, len(opt.KnownHosts))
-		for i, f := range opt.KnownHosts {
-			var err error
-			if files[i], err = expandHome(f); err != nil {
-				return nil, err
-			}
+	files := slices.Clone(opt.KnownHosts)
+	if files == nil {
+		files = []string{"~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"}
+	}
+	for i, f := range files {
+		var err error
+		if files[i], err = expandHome(f); err != nil {
+			return nil, err
 		}
-		return files, nil
 	}
-	own, err := expandHome("~/.ssh/known_hosts")
-	if err != nil {
-		return nil, err
-	}
-	return []string{own, "/etc/ssh/ssh_known_hosts"}, nil
+	return files, nil
 }
 
-// pinnedHostKey accepts the key of the host block and no other.
 func pinnedHostKey(h *provision.Host) (*hostKeys, error) {
 	want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(h.HostKey))
 	if err != nil {
@@ -118,7 +114,7 @@ func pinnedHostKey(h *provision.Host) (*hostKeys, error) {
 		algorithms = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
 	}
 	check := func(_ string, _ net.Addr, got ssh.PublicKey) error {
-		if string(got.Marshal()) == string(want.Marshal()) {
+		if bytes.Equal(got.Marshal(), want.Marshal()) {
 			return nil
 		}
 		return provision.Fail(h, provision.ErrHostKey, otherKey, describeKey(got), describeKey(want))
@@ -158,13 +154,8 @@ func ask(h *provision.Host, key ssh.PublicKey, opt SSH, asking func() func()) bo
 
 // changedKey is the refusal that nothing overrides.
 func changedKey(h *provision.Host, address string, got ssh.PublicKey, want []xknownhosts.KnownKey) error {
-	old := want[0]
-	for _, w := range want {
-		if w.Key.Type() == got.Type() {
-			old = w
-			break
-		}
-	}
+	i := slices.IndexFunc(want, func(w xknownhosts.KnownKey) bool { return w.Key.Type() == got.Type() })
+	old := want[max(i, 0)]
 	return provision.Fail(h, provision.ErrHostKey, hasChanged,
 		address, old.Filename, old.Line, describeKey(old.Key), describeKey(got),
 		plain.Quote(old.Filename), plain.Quote(knownhosts.Normalize(address)))

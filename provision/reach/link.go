@@ -32,8 +32,7 @@ func (l *sshLink) alive() bool {
 	}
 }
 
-// close ends the connection and waits for everything that belongs to it. It may
-// be called more than once.
+// close ends the connection, maybe not for the first time, and waits for all that belongs to it.
 func (l *sshLink) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -87,14 +86,12 @@ func (l *sshLink) goes(f func()) bool {
 	return true
 }
 
-// session opens a session.
 func (l *sshLink) session(ctx context.Context) (*ssh.Session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("sshd opened no session within %s", openWithin))
 	defer cancel()
 	return opened(ctx, l, l.client.NewSession)
 }
 
-// dial opens a connection from the host.
 func (l *sshLink) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := opened(ctx, l, func() (net.Conn, error) { return l.client.Dial(network, addr) })
 	if err != nil {

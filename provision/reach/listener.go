@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -146,23 +147,14 @@ func holder(dir string) (h provision.Holder) {
 	return h
 }
 
-// parents are a process's parent and process group.
 func parents(pid int) (parent, group int, ok bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0, false
-	}
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	var state string
 	// The name of the program, in parentheses, may hold anything.
-	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(fields) < 3 {
-		return 0, 0, false
-	}
-	parent, err = strconv.Atoi(fields[1])
-	group, errGroup := strconv.Atoi(fields[2])
-	return parent, group, err == nil && errGroup == nil
+	_, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent, &group)
+	return parent, group, err == nil
 }
 
-// commandLength is how much of a command names a process.
 const commandLength = 80
 
 // commandOf is what of a command line names the process and is no secret.
@@ -175,20 +167,11 @@ func commandOf(cmdline, name string) string {
 		words = append(words, w)
 	}
 	command := strings.TrimSpace(strings.Join(words, " "))
-	if command == "" {
-		return name
-	}
-	if len(command) > commandLength {
-		command = strings.ToValidUTF8(command[:commandLength], "") + "…"
-	}
-	return command
+	return plain.Cut(cmp.Or(command, name), commandLength)
 }
 
 // listenersWithin bounds the look: it reads what the kernel has at hand.
 const listenersWithin = 30 * time.Second
-
-// errNoHCL says that a connection does not know of an hcl on its host.
-var errNoHCL = errors.New("no hcl is known there")
 
 // Listeners finds who waits for connections to a port of the host, by hcl there, see
 // [Conn.UseHCL].
@@ -199,16 +182,16 @@ func (c *Conn) Listeners(ctx context.Context, port int) ([]provision.Listener, e
 	const doing = "look for listeners"
 	hcl := c.hcl.Load()
 	if hcl == nil {
-		return nil, provision.Wrap(c.host, doing, errNoHCL)
+		return nil, provision.Wrap(c.host, doing, errors.New("no hcl is known there"))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, listenersWithin, fmt.Errorf("nothing came within %s", listenersWithin))
 	defer cancel()
-	out, err := c.Run(ctx, fmt.Sprintf("%s %s %d", *hcl, ListenersVerb, port), nil)
-	if err != nil {
-		return nil, provision.Wrap(c.host, doing, err)
-	}
 	var all []provision.Listener
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
+	out, err := c.Run(ctx, fmt.Sprintf("%s %s %d", *hcl, ListenersVerb, port), nil)
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &all)
+	}
+	if err != nil {
 		return nil, provision.Wrap(c.host, doing, err)
 	}
 	for i := range all {

@@ -17,11 +17,9 @@ import (
 	"hclbench/provision"
 )
 
-// killDelay is how long a command whose caller gave up has between SIGTERM and
-// SIGKILL.
+// killDelay is what a command whose caller gave up has between SIGTERM and SIGKILL.
 const killDelay = 3 * time.Second
 
-// localTransport is the machine that hcl runs on.
 type localTransport struct{ host *provision.Host }
 
 func (t *localTransport) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {

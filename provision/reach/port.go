@@ -75,7 +75,6 @@ func (c *Conn) Foreign(ctx context.Context, theirs []provision.Listener, beside 
 	return provision.Fail(c.host, provision.ErrPortTaken, takenFrom, theirs[0].Address.Port(), who, place, stop)
 }
 
-// holders says who holds sockets, and how to stop them.
 func holders(ctx context.Context, all []provision.Listener, names Names) (who, stop string) {
 	var called, commands []string
 	for _, l := range all {

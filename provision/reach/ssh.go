@@ -57,7 +57,6 @@ const (
 	redialFor = time.Minute
 )
 
-// sshTransport is a host behind SSH.
 type sshTransport struct {
 	host      *provision.Host
 	opt       SSH

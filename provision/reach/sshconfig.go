@@ -11,8 +11,7 @@ import (
 	"hclbench/provision"
 )
 
-// configured is what the user's SSH configuration says of a host, beside what its
-// block says.
+// configured is what the user's SSH configuration says of a host, beside what its block says.
 type configured struct {
 	identities   []string // files of private keys; one that is not there is no error
 	certificates []string // CertificateFile
@@ -98,7 +97,6 @@ func (s *sshSettings) expander(port string) *strings.Replacer {
 		"%r", s.user(), "%u", localUser())
 }
 
-// jump is the jump host that the configuration says; nil: none.
 func (s *sshSettings) jump(h *provision.Host) (*provision.Host, error) {
 	if lines := s.said["proxyjump"]; len(lines) > 0 {
 		return jumpHosts(h, strings.Join(lines[0], " "), s.alias, s.hostName())

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,8 +26,7 @@ type sshSettings struct {
 	said  map[string][][]string // by keyword, in small letters: the words of each line that holds for the host, the first before
 }
 
-// readSSHFiles reads the files, the most important first. One that is not there says
-// nothing.
+// readSSHFiles reads files, the most important first. One that is not there says nothing.
 func readSSHFiles(files []string, alias, login string) (*sshSettings, error) {
 	s := &sshSettings{alias: alias, login: login, said: map[string][][]string{}}
 	err := s.readAll(files)
@@ -146,20 +146,10 @@ func (s *sshSettings) match(words []string) bool {
 			}
 			patterns, words = words[0], words[1:]
 		}
-		var of string
-		switch strings.ToLower(criterion) {
-		case "host":
-			of = s.hostName()
-		case "originalhost":
-			of = s.alias
-		case "user":
-			of = s.user()
-		case "localuser":
-			of = localUser()
-		default:
-			return false
-		}
-		if matchesAny(strings.Split(patterns, ","), of) == not {
+		of, known := map[string]string{
+			"host": s.hostName(), "originalhost": s.alias, "user": s.user(), "localuser": localUser(),
+		}[strings.ToLower(criterion)]
+		if !known || matchesAny(strings.Split(patterns, ","), of) == not {
 			return false
 		}
 	}
@@ -205,21 +195,11 @@ func (s *sshSettings) all(keyword string) []string {
 
 // hostName is the host's real name, as far as has been read.
 func (s *sshSettings) hostName() string {
-	if said := s.one("HostName"); said != "" {
-		return strings.NewReplacer("%%", "%", "%h", s.alias).Replace(said)
-	}
-	return s.alias
+	return strings.NewReplacer("%%", "%", "%h", s.alias).Replace(cmp.Or(s.one("HostName"), "%h"))
 }
 
 // user is the login, as far as has been read.
-func (s *sshSettings) user() string {
-	for _, login := range []string{s.login, s.one("User")} {
-		if login != "" {
-			return login
-		}
-	}
-	return localUser()
-}
+func (s *sshSettings) user() string { return cmp.Or(s.login, s.one("User"), localUser()) }
 
 func localUser() string {
 	if me, err := user.Current(); err == nil {
@@ -243,26 +223,19 @@ func sshWords(line string) ([]string, error) {
 	rest = strings.TrimLeft(strings.TrimPrefix(rest, "="), " \t")
 	for rest != "" && rest[0] != '#' {
 		var word strings.Builder
-		quoted := byte(0)
-		i := 0
-		for ; i < len(rest); i++ {
+		i, quoted := 0, byte(0)
+		for ; i < len(rest) && (quoted != 0 || rest[i] != ' ' && rest[i] != '\t'); i++ {
 			switch c := rest[i]; {
 			case c == '\\' && i+1 < len(rest) && (strings.IndexByte(`"'\`, rest[i+1]) >= 0 || quoted == 0 && rest[i+1] == ' '):
 				i++
 				word.WriteByte(rest[i])
-				continue
-			case quoted == 0 && (c == ' ' || c == '\t'):
 			case quoted == 0 && (c == '"' || c == '\''):
 				quoted = c
-				continue
 			case quoted != 0 && c == quoted:
 				quoted = 0
-				continue
 			default:
 				word.WriteByte(c)
-				continue
 			}
-			break
 		}
 		if quoted != 0 {
 			return nil, errors.New("a quote has no end")

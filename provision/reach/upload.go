@@ -5,17 +5,17 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hclbench/plain"
 	"io/fs"
 	"os"
 	"path"
 	"time"
 
+	"hclbench/plain"
+
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 )
 
-// uploadSFTP copies a file over one session with sshd's file transfer.
 func uploadSFTP(ctx context.Context, s *ssh.Session, local, remote string, mode fs.FileMode) error {
 	from, err := os.Open(local)
 	if err != nil {
