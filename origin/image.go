@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,15 +45,11 @@ type Registries struct {
 // digest, "sha256:…". Nothing is pulled. Errors wrap [ErrNotFound], [ErrAccess]
 // or [ErrNotReachable] where they are that.
 func (r *Registries) Digest(ctx context.Context, image string) (string, error) {
-	repo, err := r.repository(ctx, image)
+	mirror, err := r.Mirror(ctx, image)
 	if err != nil {
 		return "", err
 	}
-	digest, err := repo.digest(ctx)
-	if err != nil {
-		return "", fmt.Errorf("ask %s for %s: %w", repo.ref.Registry, image, err)
-	}
-	return digest, nil
+	return mirror.Digest, nil
 }
 
 // repository is one that is asked, with the login for it.
@@ -217,8 +212,8 @@ func (r *repository) token(ctx context.Context, params map[string]string) (strin
 		Token       string `json:"token"`
 		AccessToken string `json:"access_token"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer); err != nil {
-		return "", fmt.Errorf("read token: %w", err)
+	if err := decode(resp, "token", &answer); err != nil {
+		return "", err
 	}
 	token := cmp.Or(answer.Token, answer.AccessToken)
 	if token == "" {
@@ -334,8 +329,5 @@ func (r *repository) read(ctx context.Context, path string, into any) error {
 	if err := refused(resp, r.login); err != nil {
 		return err
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
+	return decode(resp, path, into)
 }

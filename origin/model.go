@@ -1,8 +1,8 @@
 package origin
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,12 +26,10 @@ type Hub struct {
 	Token string // for models that want one
 }
 
-func (h *Hub) url() string {
-	if h.URL == "" {
-		return HuggingFace
-	}
-	return strings.TrimRight(h.URL, "/")
-}
+func (h *Hub) url() string { return strings.TrimRight(cmp.Or(h.URL, HuggingFace), "/") }
+
+// name is the hub in messages.
+func (h *Hub) name() string { return strings.TrimPrefix(h.url(), "https://") }
 
 // Commit asks for the commit that a model's revision, a branch or tag, is today;
 // an empty one is the default branch. Errors wrap [ErrNotFound], [ErrAccess] or
@@ -42,7 +40,7 @@ func (h *Hub) Commit(ctx context.Context, repo, revision string) (string, error)
 		if revision != "" {
 			repo += "@" + revision
 		}
-		return "", fmt.Errorf("ask %s for model %s: %w", strings.TrimPrefix(h.url(), "https://"), repo, err)
+		return "", fmt.Errorf("ask %s for model %s: %w", h.name(), repo, err)
 	}
 	return commit, nil
 }
@@ -60,8 +58,8 @@ func (h *Hub) commit(ctx context.Context, repo, revision string) (string, error)
 	var answer struct {
 		SHA string `json:"sha"`
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer); err != nil {
-		return "", fmt.Errorf("read answer: %w", err)
+	if err := decode(resp, "answer", &answer); err != nil {
+		return "", err
 	}
 	if !commitForm.MatchString(answer.SHA) {
 		return "", fmt.Errorf("the answer's sha %q is not a commit", answer.SHA)
@@ -108,10 +106,7 @@ func (h *Hub) alone() Client {
 	if h.Token == "" {
 		return c
 	}
-	client := http.Client{}
-	if c.HTTP != nil {
-		client = *c.HTTP
-	}
+	client := *cmp.Or(c.HTTP, http.DefaultClient)
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if len(via) >= 10 {
 			return errors.New("it sends on without end")
@@ -154,12 +149,12 @@ func (h *Hub) Files(ctx context.Context, repo, commit string) ([]File, error) {
 	var files []File
 	for next := "/api/models/" + escaped(repo) + "/tree/" + url.PathEscape(commit) + "?recursive=true"; next != ""; {
 		page, after, err := h.list(ctx, next)
-		if err != nil {
-			return nil, fmt.Errorf("ask %s for the files of %s: %w", strings.TrimPrefix(h.url(), "https://"), repo, err)
+		files, next = append(files, page...), after
+		if len(files) > maxFiles || len(page) == 0 && next != "" {
+			err = errors.New("its list has no end")
 		}
-		if files, next = append(files, page...), after; len(files) > maxFiles || len(page) == 0 && next != "" {
-			return nil, fmt.Errorf("ask %s for the files of %s: its list has no end",
-				strings.TrimPrefix(h.url(), "https://"), repo)
+		if err != nil {
+			return nil, fmt.Errorf("ask %s for the files of %s: %w", h.name(), repo, err)
 		}
 	}
 	return files, nil
@@ -176,8 +171,8 @@ func (h *Hub) list(ctx context.Context, path string) (files []File, next string,
 		Size            int64
 		LFS             *struct{ OID string }
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&page); err != nil {
-		return nil, "", fmt.Errorf("read answer: %w", err)
+	if err := decode(resp, "answer", &page); err != nil {
+		return nil, "", err
 	}
 	for _, p := range page {
 		if p.Type != "file" {

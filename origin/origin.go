@@ -7,8 +7,11 @@
 package origin
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -34,14 +37,10 @@ type Client struct {
 }
 
 func (c Client) do(req *http.Request) (*http.Response, error) {
-	client := c.HTTP
-	if client == nil {
-		client = http.DefaultClient
-	}
 	if c.UserAgent != "" {
 		req.Header.Set("User-Agent", c.UserAgent)
 	}
-	resp, err := client.Do(req)
+	resp, err := cmp.Or(c.HTTP, http.DefaultClient).Do(req)
 	if err != nil {
 		if ctxErr := req.Context().Err(); ctxErr != nil {
 			return nil, ctxErr
@@ -58,19 +57,25 @@ func (c Client) do(req *http.Request) (*http.Response, error) {
 // answered is an answer that was not expected.
 func answered(resp *http.Response) error {
 	if resp.StatusCode == http.StatusTooManyRequests {
-		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login",
-			ErrNotReachable)
+		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login", ErrNotReachable)
 	}
 	return fmt.Errorf("%w: it answers %d %s", ErrNotReachable, resp.StatusCode, http.StatusText(resp.StatusCode))
 }
 
 func onThisMachine(hostport string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
 	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// decode reads an answer in JSON.
+func decode(resp *http.Response, what string, into any) error {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	return nil
 }
 
 var (

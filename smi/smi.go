@@ -75,9 +75,9 @@ var errForm = errors.New("what it printed is of no known form")
 
 // lastLine is an error of what a tool has said.
 func lastLine(text string) error {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return errors.New(cmp.Or(strings.TrimSpace(plain.Cut(plain.Line(lines[len(lines)-1]), 1<<10)),
-		"it printed nothing"))
+	text = strings.TrimSpace(text)
+	last := plain.Cut(plain.Line(text[strings.LastIndex(text, "\n")+1:]), 1<<10)
+	return errors.New(cmp.Or(strings.TrimSpace(last), "it printed nothing"))
 }
 
 // startOfJSON is where a line may begin it; a warning may begin with a bracket too.
@@ -221,10 +221,4 @@ func (v Value) Items() []Object {
 		}
 	}
 	return items
-}
-
-// Object is the value as an object; nil when it is none.
-func (v Value) Object() Object {
-	o, _ := v.any.(map[string]any)
-	return o
 }

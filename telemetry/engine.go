@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -146,13 +145,11 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 			for _, v := range found {
 				sum += v
 			}
-			switch p.name {
-			case KVCache:
-				sum /= float64(len(found))
-			case Accepted, StepTokens:
-				if sum == 0 {
-					continue // before the first step
-				}
+			isRecent := p.name == Accepted || p.name == StepTokens
+			if isRecent && sum == 0 {
+				continue // before the first step
+			}
+			if isRecent || p.name == KVCache {
 				sum /= float64(len(found))
 			}
 			values[p.name] = sum
@@ -165,8 +162,8 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 // each name.
 func parsePrometheus(text string) map[string][]float64 {
 	samples := map[string][]float64{}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
 		end := strings.IndexAny(line, "{ \t")
 		if end <= 0 || line[0] == '#' {
 			continue
@@ -175,11 +172,8 @@ func parsePrometheus(text string) map[string][]float64 {
 		if rest[0] == '{' {
 			rest = rest[strings.LastIndexByte(rest, '}')+1:]
 		}
-		fields := strings.Fields(rest) // the value, and sometimes a time
-		if len(fields) == 0 {
-			continue
-		}
-		if v, err := strconv.ParseFloat(fields[0], 64); err == nil && v-v == 0 { // neither NaN nor infinite
+		value := strings.Fields(rest + " ?")[0]                              // sometimes a time follows
+		if v, err := strconv.ParseFloat(value, 64); err == nil && v-v == 0 { // neither NaN nor infinite
 			samples[line[:end]] = append(samples[line[:end]], v)
 		}
 	}
@@ -238,39 +232,31 @@ func (s *Sampler) share(part, whole string, w Window) *float64 {
 }
 
 func (s *Sampler) ratio(part, whole string, w Window) *float64 {
-	grew := func(name string) (by float64, ok bool) {
-		for _, t := range s.series {
-			if t.of == counters && t.name == name {
-				return t.valueAt(w.To) - t.valueAt(w.From), true
-			}
-		}
-		return 0, false
-	}
-	p, ok := grew(part)
-	all, ok2 := grew(whole)
-	if !ok || !ok2 || all <= 0 || p < 0 {
+	p, all := s.track(counters, part), s.track(counters, whole)
+	if p == nil || all == nil {
 		return nil
 	}
-	ratio := p / all
-	return &ratio
+	grew := func(t *track) float64 { return t.valueAt(w.To) - t.valueAt(w.From) }
+	if grew(all) <= 0 || grew(p) < 0 {
+		return nil
+	}
+	return new(grew(p) / grew(all))
 }
 
 // mean of what the engine said of itself within the window; nil when it said nothing.
 func (s *Sampler) mean(name string, w Window) *float64 {
-	for _, t := range s.series {
-		if t.of != Engine || t.name != name {
-			continue
-		}
-		sum, n := 0.0, 0
-		for i, at := range t.at {
-			if !at.Before(w.From) && !at.After(w.To) {
-				sum, n = sum+t.value[i], n+1
-			}
-		}
-		if n > 0 {
-			sum /= float64(n)
-			return &sum
+	t := s.track(Engine, name)
+	if t == nil {
+		return nil
+	}
+	sum, n := 0.0, 0.0
+	for i, at := range t.at {
+		if !at.Before(w.From) && !at.After(w.To) {
+			sum, n = sum+t.value[i], n+1
 		}
 	}
-	return nil
+	if n == 0 {
+		return nil
+	}
+	return new(sum / n)
 }

@@ -19,15 +19,12 @@ import (
 	"hclbench/smi"
 )
 
-// The vendors whose tools are known.
-const (
-	NVIDIA = "nvidia"
-	AMD    = "amd"
-)
+// amd is the vendor whose tools are not nvidia-smi.
+const amd = "amd"
 
 // GPUs says which GPUs of the host are read.
 type GPUs struct {
-	Vendor string   `json:"vendor"`         // [NVIDIA] or [AMD]
+	Vendor string   `json:"vendor"`         // "nvidia" or "amd"
 	Count  int      `json:"count"`          // how many are expected to answer
 	Only   []string `json:"only,omitempty"` // these, as the tool names them: an index, or a UUID; nil: all
 }
@@ -37,7 +34,7 @@ type GPUs struct {
 const amdAtOnce = 4
 
 func (g *GPUs) source() Source {
-	if g.Vendor == AMD {
+	if g.Vendor == amd {
 		return polled(amdAtOnce, g.readAMD)
 	}
 	return g.watchNVIDIA
@@ -131,8 +128,7 @@ func parseNVIDIA(line string, now time.Time) (at time.Time, readings []Reading, 
 		return at, nil, false
 	}
 	of := fmt.Sprintf("gpu%d", index)
-	at, err = time.Parse("2006/01/02 15:04:05.000", f[0])
-	if err != nil || now.Sub(at).Abs() > 10*time.Second {
+	if at, err = time.Parse("2006/01/02 15:04:05.000", f[0]); err != nil || now.Sub(at).Abs() > 10*time.Second {
 		at = now
 	}
 	for i, name := range []string{Power, Utilisation, Memory, Temperature, SMClock, MemoryClock} {

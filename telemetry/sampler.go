@@ -155,15 +155,13 @@ const longestPause = 30 * time.Second
 // gives nothing.
 func (s *Sampler) keepReading(ctx context.Context, source Source) {
 	for pause := s.every; ctx.Err() == nil; pause = min(2*pause, max(longestPause, s.every)) {
-		began := pause
 		err := source(ctx, s.every, func(at time.Time, readings ...Reading) {
-			began = s.every
+			pause = s.every
 			s.add(at, readings...)
 		})
 		if err != nil && ctx.Err() == nil {
 			s.problem(err.Error())
 		}
-		pause = began
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -183,17 +181,25 @@ func (s *Sampler) add(at time.Time, readings ...Reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range readings {
-		i := slices.IndexFunc(s.series, func(t *track) bool { return t.of == r.Of && t.name == r.Name })
-		if i < 0 {
-			i = len(s.series)
-			s.series = append(s.series, &track{of: r.Of, name: r.Name, unit: r.Unit})
+		t := s.track(r.Of, r.Name)
+		if t == nil {
+			t = &track{of: r.Of, name: r.Name, unit: r.Unit}
+			s.series = append(s.series, t)
 		}
-		t := s.series[i]
 		if n := len(t.at); n > 0 && !at.After(t.at[n-1]) {
 			continue // the clock was set back
 		}
 		t.at, t.value = append(t.at, at), append(t.value, r.Value)
 	}
+}
+
+// track is a series as far as it was read; nil: nothing of it was.
+func (s *Sampler) track(of, name string) *track {
+	i := slices.IndexFunc(s.series, func(t *track) bool { return t.of == of && t.name == name })
+	if i < 0 {
+		return nil
+	}
+	return s.series[i]
 }
 
 // stopWithin bounds how long a source may take to end. A process that hangs in a
