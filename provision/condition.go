@@ -91,18 +91,9 @@ func (c Condition) Settings() map[string]string {
 			all[name] = value
 		}
 	}
-	each := func(name string, of func(GPUCondition) string) {
-		var values []string
-		for _, g := range c.GPUs {
-			values = append(values, of(g))
-		}
-		set(name, counted(values))
+	for name := range gpuSettings {
+		set(name, counted(c.each(name)))
 	}
-	each("ecc", func(g GPUCondition) string { return onOff(g.ECC) })
-	each("persistence mode", func(g GPUCondition) string { return onOff(g.Persistence) })
-	each("mig", func(g GPUCondition) string { return onOff(g.MIG) })
-	each("power limit", func(g GPUCondition) string { return watts(g.PowerLimit) })
-	each("clocks", GPUCondition.clocks)
 	set("mec firmware", counted(strings.Fields(strings.Trim(fmt.Sprint(c.MEC), "[]"))))
 	set("gpu partitions", counted(c.Partitions))
 	set("gpu links", links(c.Topology))
@@ -116,6 +107,23 @@ func (c Condition) Settings() map[string]string {
 	set("huge pages", c.HugePages)
 	set("locked memory", c.lockedMemory())
 	return all
+}
+
+// gpuSettings are what may be set on a GPU, in words for people; "" where it is not known.
+var gpuSettings = map[string]func(GPUCondition) string{
+	"ecc":       func(g GPUCondition) string { return onOff(g.ECC) },
+	"mig":       func(g GPUCondition) string { return onOff(g.MIG) },
+	persistence: func(g GPUCondition) string { return onOff(g.Persistence) },
+	powerLimit:  func(g GPUCondition) string { return watts(g.PowerLimit) },
+	lockedClock: GPUCondition.clocks,
+}
+
+// each is what one of the [gpuSettings] is on each GPU.
+func (c Condition) each(setting string) (values []string) {
+	for _, g := range c.GPUs {
+		values = append(values, gpuSettings[setting](g))
+	}
+	return values
 }
 
 func (c Condition) lockedMemory() string {

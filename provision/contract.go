@@ -157,18 +157,16 @@ func (c *contract) prepare() {
 }
 
 func (c *contract) kernel() {
-	f := Finding{Check: "kernel log", Level: Warning}
+	have, advice := "no Xid, no RAS error", ""
 	switch n := len(c.now.Kernel); {
 	case n > 0 && strings.Contains(c.now.Kernel[n-1], lackOfMemory):
-		f.Have, f.Advice = c.now.Kernel[n-1], killed
+		have, advice = c.now.Kernel[n-1], killed
 	case n > 0:
-		f.Have, f.Advice = c.now.Kernel[n-1], failedGPUs
+		have, advice = c.now.Kernel[n-1], failedGPUs
 	case c.now.KernelUnread:
-		f.Have, f.Advice = "not readable", unreadLog
-	default:
-		f.Have = "no Xid, no RAS error"
+		have, advice = "not readable", unreadLog
 	}
-	c.hold(f.Advice == "", f)
+	c.warn("kernel log", advice == "", have, "", advice)
 }
 
 // numa holds automatic balancing against what is required, or against what AMD

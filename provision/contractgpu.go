@@ -54,9 +54,7 @@ func (c *contract) gpus(ours Traces) {
 	}
 	c.driver()
 	c.atLeast("gpu memory", c.require.GPUMemory > 0, c.facts.leastGPUMemory(), c.require.GPUMemory, Blocked, moreOnGPU)
-	if !c.users(ours) {
-		c.freeMemory()
-	}
+	c.use(ours)
 	if c.host.GPUs.Vendor == AMD {
 		c.amdDriver()
 		c.states()
@@ -143,37 +141,32 @@ func (f Facts) leastGPUMemory() int64 {
 	return slices.MinFunc(f.GPUs, func(a, b GPU) int { return cmp.Compare(a.MemoryBytes, b.MemoryBytes) }).MemoryBytes
 }
 
-// users are the processes of others on the GPUs. It reports whether anybody uses them.
-func (c *contract) users(ours Traces) bool {
-	var who []string
+// use holds that nobody else uses the GPUs, and where nobody does, that nothing is left.
+func (c *contract) use(ours Traces) {
+	hold := c.warn
+	if c.require.IdleGPUs {
+		hold = c.block
+	}
+	var who, held []string
 	for _, p := range c.now.Use.Processes {
 		if !ours.Ours(p.Container, p.Mark) {
 			who = append(who, p.String())
 		}
 	}
-	hold := c.warn
-	if c.require.IdleGPUs {
-		hold = c.block
-	}
 	hold("gpu users", len(who) == 0, cmp.Or(strings.Join(who, ", "), "idle"), "nobody else", endUsers)
-	return len(c.now.Use.Processes) > 0
-}
-
-func (c *contract) freeMemory() {
-	var held []string
+	if len(c.now.Use.Processes) > 0 {
+		return
+	}
 	for i, used := range c.now.Use.Memory {
 		if used > idleMemory {
 			held = append(held, fmt.Sprintf("gpu%d: %s", i, Mebibytes(used)))
 		}
 	}
-	f := Finding{Check: "free gpu memory", Level: Warning, Have: "free", Advice: resetGPUs}
+	have := "free"
 	if len(held) > 0 {
-		f.Have = strings.Join(held, ", ") + " in use by no process"
+		have = strings.Join(held, ", ") + " in use by no process"
 	}
-	if c.require.IdleGPUs {
-		f.Level = Blocked
-	}
-	c.hold(len(held) == 0, f)
+	hold("free gpu memory", len(held) == 0, have, "", resetGPUs)
 }
 
 // nvidiaToolkit is how Docker hands out GPUs. NVIDIA/nvidia-container-toolkit#48:
@@ -210,20 +203,18 @@ func (c *contract) amdDriver() {
 
 // device holds one of AMD's. Containers get the groups that own it.
 func (c *contract) device(check, name, state string) {
+	have, advice := "not for this login", notLet
 	switch {
+	case state == "" && c.inDocker:
+		have, advice = "not there", noModule
 	case state == "":
-		advice := noModule
-		if !c.inDocker {
-			advice = notLet
-		}
-		c.block(check, false, "not there", "", fmt.Sprintf(advice, name))
+		have = "not there"
 	case c.inDocker:
-		c.block(check, true, "there", "", "")
+		have = "there"
 	case state == "usable":
-		c.block(check, true, "usable", "", "")
-	default:
-		c.block(check, false, "not for this login", "", fmt.Sprintf(notLet, name))
+		have = state
 	}
+	c.block(check, have == "there" || have == "usable", have, "", fmt.Sprintf(advice, name))
 }
 
 // stateAdvice is what to do about the state of a maker's GPUs.

@@ -207,18 +207,7 @@ func values(setting string, now Condition) []string {
 	if setting == numa {
 		return []string{onOff(now.NUMABalancing)}
 	}
-	var all []string
-	for _, g := range now.GPUs {
-		switch setting {
-		case persistence:
-			all = append(all, onOff(g.Persistence))
-		case powerLimit:
-			all = append(all, watts(g.PowerLimit))
-		case lockedClock:
-			all = append(all, g.clocks())
-		}
-	}
-	return all
+	return now.each(setting)
 }
 
 // Why settings cannot be made.

@@ -122,10 +122,18 @@ func (w *ways) dial(ctx context.Context) (net.Conn, error) {
 
 // find tries the ways one after the other, and keeps why each does not go.
 func (w *ways) find(ctx context.Context) (access, error) {
-	seen, err := w.look(ctx)
+	var addresses []string // none: the usual ones
+	switch address := w.host.Docker; {
+	case strings.Contains(address, "://"):
+		addresses = []string{address}
+	case address != "":
+		addresses = []string{"unix://" + address}
+	}
+	said, err := w.conn.Ask(ctx, accessScript, addresses...)
 	if err != nil {
 		return access{}, err
 	}
+	seen := seen{said}
 	var tried []string
 	var refused error // the first refusal of a socket that is there
 	for _, way := range seen.ways(w.host.Local()) {
@@ -150,18 +158,6 @@ func (w *ways) find(ctx context.Context) (access, error) {
 		tried = append(tried, fmt.Sprintf("%s (%s)", way, why))
 	}
 	return access{}, seen.none(w.host, tried, refused)
-}
-
-func (w *ways) look(ctx context.Context) (seen, error) {
-	var addresses []string
-	switch address := w.host.Docker; {
-	case strings.Contains(address, "://"):
-		addresses = []string{address}
-	case address != "":
-		addresses = []string{"unix://" + address}
-	}
-	said, err := w.conn.Ask(ctx, accessScript, addresses...)
-	return seen{said}, err
 }
 
 // try is nil where a daemon answers.

@@ -17,7 +17,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,10 +46,10 @@ type Daemon struct {
 	host     *provision.Host
 	log      *slog.Logger
 	way      ways
-	client   func() (*client.Client, error) // to be had from api
-	answered atomic.Bool                    // it has, once
-	answer   time.Duration                  // how long it may take
-	secrets  string                         // path of the hcl binary there, see HideSecrets
+	client   *client.Client // to be had from api
+	answered atomic.Bool    // it has, once
+	answer   time.Duration  // how long it may take
+	secrets  string         // path of the hcl binary there, see HideSecrets
 }
 
 // New is the daemon of a host. Nothing is asked of it yet. Images are pulled with the
@@ -71,12 +70,10 @@ func New(conn *reach.Conn, registries *origin.Registries) *Daemon {
 		// found dead after every lost connection.
 		DisableKeepAlives: true,
 	}
-	d.client = sync.OnceValues(func() (*client.Client, error) {
-		return client.NewClientWithOpts(
-			client.WithHTTPClient(&http.Client{Transport: s, CheckRedirect: client.CheckRedirect}),
-			client.WithAPIVersionNegotiation(),
-		)
-	})
+	d.client, _ = client.NewClientWithOpts( // nothing that could fail is asked of it
+		client.WithHTTPClient(&http.Client{Transport: s, CheckRedirect: client.CheckRedirect}),
+		client.WithAPIVersionNegotiation(),
+	)
 	return d
 }
 
@@ -139,17 +136,13 @@ const (
 func (d *Daemon) api(ctx context.Context) (*client.Client, error) {
 	ctx, cancel := d.soon(ctx)
 	defer cancel()
-	c, err := d.client()
-	if err != nil {
-		return nil, err // never: it is not asked for anything
-	}
-	err = c.NewVersionError(ctx, oldestAPI, "hcl")
+	err := d.client.NewVersionError(ctx, oldestAPI, "hcl")
 	if err == nil {
 		d.answered.Store(true)
 	} else if !unanswered(err) {
 		err = d.fail(provision.ErrNoDocker, tooOld, err)
 	}
-	return c, err
+	return d.client, err
 }
 
 func (d *Daemon) soon(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
 	images "github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/registry"
 	"github.com/docker/docker/client"
+	"golang.org/x/sync/errgroup"
 
 	"hclbench/origin"
 	"hclbench/plain"
@@ -134,4 +137,131 @@ func (i *Images) hostLogins() origin.Logins {
 			return []byte(text), err
 		},
 	}
+}
+
+// unpacked is how many bytes on the disk a byte of a layer becomes at least. Registries
+// tell only how large layers are packed, and nobody how large they become. Images of
+// engines grow to between two and three times that: 12 GB of vllm/vllm-openai to 28.6
+// (vllm-project/vllm#27154, #22377), 7.5 GB of rocm/vllm-dev to about 22
+// (ROCm/vllm#363). The lower end, because what would fit must not be refused.
+const unpacked = 2
+
+const roomWithin = 15 * time.Second
+
+// Room asks an image's registry, from the caller, how large it is, and the host
+// what it has of it and how much room. A tag that the host has is not asked about,
+// wherever it may have moved. Errors of the registry are those of
+// [origin.Registries.Layers].
+func (i *Images) Room(ctx context.Context, image string) (provision.ImageRoom, error) {
+	ref, err := origin.ParseRef(image)
+	if err != nil {
+		return provision.ImageRoom{}, err
+	}
+	if ref.Pinned() {
+		_, err = i.inspectKept(ctx, ref, ref.Digest)
+	} else {
+		_, err = i.inspect(ctx, ref)
+	}
+	if !errors.Is(err, provision.ErrImageNotFound) {
+		return provision.ImageRoom{There: true}, err
+	}
+	if i.registries == nil {
+		return provision.ImageRoom{}, fmt.Errorf("%w: nobody asks registries here", origin.ErrNotReachable)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, roomWithin,
+		fmt.Errorf("%w: no answer within %s", origin.ErrNotReachable, roomWithin))
+	defer cancel()
+	room, err := i.room(ctx, image)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	return room, err
+}
+
+func (i *Images) room(ctx context.Context, image string) (room provision.ImageRoom, err error) {
+	about, err := i.d.About(ctx)
+	if err != nil {
+		return room, err
+	}
+	architecture := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[about.machine]
+	layers, err := i.registries.Layers(ctx, image, architecture)
+	if err != nil {
+		return room, err
+	}
+	there, err := i.layersThere(ctx)
+	if err != nil {
+		return room, i.d.wrap("look at the images there", err)
+	}
+	for _, l := range layers {
+		if !there[l.DiffID] {
+			there[l.DiffID] = true // one that comes twice comes once
+			room.Pull += l.Size
+		}
+	}
+	room.Disk = unpacked * room.Pull
+	// A daemon that keeps images in containerd may do so on another disk, and does not
+	// say where: the roomier counts.
+	paths := []string{about.Root}
+	if about.containerd {
+		paths = append(paths, "/var/lib/containerd")
+	}
+	for _, p := range paths {
+		out, err := i.d.conn.Run(ctx, "df -Pk "+plain.Quote(p)+" 2>/dev/null | awk 'NR == 2 { print $4 }'", nil)
+		if err != nil {
+			return room, err
+		}
+		if free, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64); err == nil && (room.Path == "" || free<<10 > room.Free) {
+			room.Path, room.Free = p, free<<10
+		}
+	}
+	if room.Path == "" {
+		return room, fmt.Errorf("%s: there is no telling how much room %s has", i.d.host, about.Root)
+	}
+	return room, nil
+}
+
+// layersThere are the layers of all images of the host, by what they unpack to.
+func (i *Images) layersThere(ctx context.Context) (map[string]bool, error) {
+	all, err := query(ctx, i.d, func(api *client.Client, ctx context.Context) ([]images.Summary, error) {
+		return api.ImageList(ctx, images.ListOptions{})
+	})
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	var mu sync.Mutex
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(4)
+	for _, one := range all {
+		asking.Go(func() error {
+			found, err := query(ctx, i.d, func(api *client.Client, ctx context.Context) (images.InspectResponse, error) {
+				return api.ImageInspect(ctx, one.ID)
+			})
+			if notFound(err) {
+				return nil // removed meanwhile
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, l := range found.RootFS.Layers {
+				there[l] = true
+			}
+			return err
+		})
+	}
+	return there, asking.Wait()
+}
+
+// checkRoom refuses an image for which there is certainly no room, before its pull
+// fills the disk. What cannot be found out is no reason.
+func (i *Images) checkRoom(ctx context.Context, image origin.Ref) error {
+	room, err := i.Room(ctx, image.String())
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		i.d.log.Debug("how much room the image takes is not known", "image", image, "err", err)
+	case !room.Fits():
+		return i.d.fail(errDiskFull, "%s", room.Lack(image.String()))
+	}
+	return nil
 }
