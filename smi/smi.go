@@ -25,6 +25,9 @@ type GPU struct {
 	Object
 }
 
+// maxGPUs is more than any host has: callers count up to an index.
+const maxGPUs = 1 << 10
+
 // Object is values by their names.
 type Object map[string]any
 
@@ -94,10 +97,10 @@ func isData(printed any) bool {
 
 func list(all []any) []GPU {
 	var gpus []GPU
-	for i, of := range all {
+	for i, of := range all[:min(len(all), maxGPUs)] {
 		said, _ := of.(map[string]any)
 		g := GPU{i, said}
-		if n, ok := g.At("gpu").Number(); ok {
+		if n, ok := g.At("gpu").Number(); ok && n < maxGPUs {
 			g.Index = int(n)
 		}
 		gpus = append(gpus, g)
@@ -109,12 +112,12 @@ func list(all []any) []GPU {
 func cards(all map[string]any) (gpus []GPU, system Object, err error) {
 	for name, of := range all {
 		said, ok := of.(map[string]any)
-		n, err := strconv.Atoi(strings.TrimPrefix(name, "card"))
+		n, err := strconv.ParseUint(strings.TrimPrefix(name, "card"), 10, 10)
 		switch {
 		case ok && name == "system":
 			system = said
 		case ok && err == nil:
-			gpus = append(gpus, GPU{n, said})
+			gpus = append(gpus, GPU{int(n), said})
 		}
 	}
 	if gpus == nil && system == nil {

@@ -15,6 +15,8 @@ func TestParse(t *testing.T) {
 		{"rocm-smi 5.7 to 7", `{"card0": {"Average Graphics Package Power (W)": "94.0"}, "card1": {"Average Graphics Package Power (W)": "N/A (Secondary die)"}, "card10": {"Average Graphics Package Power (W)": "97.5"}, "system": {"Driver version": "6.10.5"}}`, "0: 94, 1: none, 10: 97.5"},
 		{"rocm-smi, of a card nothing is known",
 			`{"card0": {"Average Graphics Package Power (W)": "94.0"}, "card2": {"Average Graphics Package Power (W)": "95.0"}}`, "0: 94, 2: 95"},
+		{"rocm-smi, cards with numbers that no card has", `{"card-1": {}, "card4294967296": {}, "card0": {"Average Graphics Package Power (W)": "94.0"}}`, "0: 94"},
+		{"amd-smi, a GPU with a number that none has", `[{"gpu": 4294967296000, "power": {"socket_power": 142}}]`, "0: 142"},
 		{"rocm-smi, the driver alone", `{"system": {"Driver version": "6.10.5"}}`, ""},
 		{"a warning before it", "WARNING: AMD GPU device(s) is/are in a low-power state. Check power control/runtime_status\n\n" + `{"card0": {"Average Graphics Package Power (W)": "94.0"}}`, "0: 94"},
 		{"the library's words before it, and a warning behind it",
