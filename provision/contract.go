@@ -158,11 +158,13 @@ func (c *contract) prepare() {
 
 func (c *contract) kernel() {
 	have, advice := "no Xid, no RAS error", ""
+	isKill := func(line string) bool { return strings.Contains(line, lackOfMemory) }
+	failed := slices.DeleteFunc(slices.Clone(c.now.Kernel), isKill)
 	switch n := len(c.now.Kernel); {
-	case n > 0 && strings.Contains(c.now.Kernel[n-1], lackOfMemory):
-		have, advice = c.now.Kernel[n-1], killed
+	case len(failed) > 0:
+		have, advice = failed[len(failed)-1], failedGPUs
 	case n > 0:
-		have, advice = c.now.Kernel[n-1], failedGPUs
+		have, advice = c.now.Kernel[n-1], killed
 	case c.now.KernelUnread:
 		have, advice = "not readable", unreadLog
 	}

@@ -58,7 +58,8 @@ log=$(dmesg 2>/dev/null || journalctl -k -b --no-pager -q 2>/dev/null) || log=
 [ -n "$log" ] || echo "log=unreadable"
 # Not Xid 13, 31, 43 and 45, which are of programs and of those that were killed; nor what
 # amdgpu says of RAS when all is well.
-echo "$log" | grep -E 'NVRM: Xid|amdgpu.*(ring .* timeout|GPU reset|[1-9][0-9]* (new )?uncorrectable hardware errors)|Out of memory: Killed process' | grep -vE 'NVRM: Xid \([^)]*\): (13|31|43|45),' | tail -n 5 | sed 's/^/kernel=/'
+echo "$log" | grep -E 'NVRM: Xid|amdgpu.*(ring .* timeout|GPU reset|[1-9][0-9]* (new )?uncorrectable hardware errors)' | grep -vE 'NVRM: Xid \([^)]*\): (13|31|43|45),' | tail -n 5 | sed 's/^/kernel=/'
+echo "$log" | grep 'Out of memory: Killed process' | tail -n 1 | sed 's/^/kernel=/'
 for path; do # which may not be there yet: then what it will be made in
 	dir=$path
 	while [ ! -e "$dir" ] && [ "$dir" != / ] && [ "$dir" != . ]; do dir=$(dirname "$dir"); done

@@ -191,6 +191,8 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		}, "prepare", blocked, "clocks of GPU 2 are held already (1400 MHz)"},
 		{"Xid", "8xH200", []string{"numa",
 			"kernel=[  812.5] NVRM: Xid (PCI:0000:61:00): 79, pid=1234, GPU has fallen off the bus.\nnuma"}, nil, "kernel log", warning, "Xid (PCI:0000:61:00): 79"},
+		{"Xid before a lack of memory", "8xH200", []string{"numa", "kernel=NVRM: Xid (PCI:0000:61:00): 79, GPU has " +
+			"fallen off the bus.\nkernel=Out of memory: Killed process 812 (python3)\nnuma"}, nil, "kernel log", warning, "reboot"},
 		{"RAS", "8xMI300X", []string{"numa",
 			"kernel=[  99.1] amdgpu 0000:c6:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block\nnuma"}, nil, "kernel log", warning, "reboot"},
 		{"lack of memory", "8xMI300X", []string{"numa", "kernel=Out of memory: Killed process 812 (python3)\nnuma"},

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -216,9 +217,10 @@ func TestKernelLog(t *testing.T) {
 		"[3.4] amdgpu 0000:05:00.0: amdgpu: 3 correctable hardware errors detected in umc block",
 		"[3.5] RAS: Correctable Errors collector initialized.",
 	}
-	now := see(t, map[string]string{"dmesg": "cat <<'EOF'\n" + strings.Join(append(append([]string{}, well...),
-		failed...), "\n") + "\nEOF"})
-	if diff := cmp.Diff(failed, now.Kernel); diff != "" || now.KernelUnread {
+	const killed = "[5.1] Out of memory: Killed process 4711 (python3)"
+	log := slices.Concat(well, failed, slices.Repeat([]string{killed}, 6))
+	now := see(t, map[string]string{"dmesg": "cat <<'EOF'\n" + strings.Join(log, "\n") + "\nEOF"})
+	if diff := cmp.Diff(append(failed, killed), now.Kernel); diff != "" || now.KernelUnread {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
