@@ -19,12 +19,15 @@ import (
 	"hclbench/smi"
 )
 
-// amd is the vendor whose tools are not nvidia-smi.
-const amd = "amd"
+// The vendors whose tools are known.
+const (
+	NVIDIA = "nvidia"
+	AMD    = "amd"
+)
 
 // GPUs says which GPUs of the host are read.
 type GPUs struct {
-	Vendor string   `json:"vendor"`         // "nvidia" or "amd"
+	Vendor string   `json:"vendor"`         // [NVIDIA] or [AMD]
 	Count  int      `json:"count"`          // how many are expected to answer
 	Only   []string `json:"only,omitempty"` // these, as the tool names them: an index, or a UUID; nil: all
 }
@@ -34,7 +37,7 @@ type GPUs struct {
 const amdAtOnce = 4
 
 func (g *GPUs) source() Source {
-	if g.Vendor == amd {
+	if g.Vendor == AMD {
 		return polled(amdAtOnce, g.readAMD)
 	}
 	return g.watchNVIDIA

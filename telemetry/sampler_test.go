@@ -56,7 +56,7 @@ func TestEnergy(t *testing.T) {
 		{"a GPU is silent", map[string]map[float64]float64{"gpu0": flat}, 2, 0, 5, 0, 10, 5},
 		{"half is missing", map[string]map[float64]float64{"gpu0": {0: 700, 5: 700, 9: 700}}, 1, 0, 9, 0, 9, 6},
 	} {
-		r := read(Plan{GPUs: &GPUs{Vendor: "nvidia", Count: c.count}}, c.power).Stop(Window{zero, at(c.from), at(c.to)})
+		r := read(Plan{GPUs: &GPUs{Vendor: NVIDIA, Count: c.count}}, c.power).Stop(Window{zero, at(c.from), at(c.to)})
 		if math.Abs(r.Energy-c.energy) > 1e-6 || r.Expected != c.expected || r.Missing != c.missing {
 			t.Errorf("%s: %v J, %d of %d missing; want %v J, %d of %d", c.name, r.Energy, r.Missing, r.Expected,
 				c.energy, c.missing, c.expected)
@@ -65,7 +65,7 @@ func TestEnergy(t *testing.T) {
 }
 
 func TestSeriesLieInTheWindow(t *testing.T) {
-	s := read(Plan{GPUs: &GPUs{Vendor: "nvidia", Count: 1}}, map[string]map[float64]float64{"gpu3": {0: 1, 1: 2, 2: 3, 3: 4, 4: 5}})
+	s := read(Plan{GPUs: &GPUs{Vendor: NVIDIA, Count: 1}}, map[string]map[float64]float64{"gpu3": {0: 1, 1: 2, 2: 3, 3: 4, 4: 5}})
 	s.add(at(3.5), Reading{"gpu3", Power, "W", 99}) // the clock was set back
 	got := s.Stop(Window{Zero: at(1), From: at(1), To: at(3)})
 	want := []Series{{Of: "gpu3", Name: Power, Unit: "W", At: []float64{0, 1, 2}, Value: []float64{2, 3, 4}}}
@@ -164,26 +164,26 @@ func TestTools(t *testing.T) {
 		series, problem    string // one of each, in words
 	}{
 		{"nvidia-smi", "nvidia-smi", "mask=0x0000000000000044; while :; do for i in 0 1; do " + line + "; done; sleep 0.02; done",
-			GPUs{Vendor: "nvidia", Count: 2}, "gpu1 power_capped 1", ""},
+			GPUs{Vendor: NVIDIA, Count: 2}, "gpu1 power_capped 1", ""},
 		{"an nvidia-smi that knows the new names only", "nvidia-smi",
 			`case $1 in *throttle*) echo 'Field "clocks_throttle_reasons.active" is not a valid field to query.'; exit 2;; esac
 mask=0x0000000000000001; while :; do i=0; ` + line + `; sleep 0.02; done`,
-			GPUs{Vendor: "nvidia", Count: 1}, "gpu0 throttled 0", ""},
+			GPUs{Vendor: NVIDIA, Count: 1}, "gpu0 throttled 0", ""},
 		{"only these GPUs", "nvidia-smi", `case "$*" in *"-i 2,3") ;; *) exit 9;; esac
 mask=0x1; while :; do for i in 2 3; do ` + line + `; done; sleep 0.02; done`,
-			GPUs{Vendor: "nvidia", Count: 2, Only: []string{"2", "3"}}, "gpu3 memory 1.073741824e+09", ""},
+			GPUs{Vendor: NVIDIA, Count: 2, Only: []string{"2", "3"}}, "gpu3 memory 1.073741824e+09", ""},
 		{"a broken driver", "nvidia-smi", "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18",
-			GPUs{Vendor: "nvidia", Count: 1}, "", "nvidia-smi: Failed to initialize NVML: Driver/library version mismatch"},
+			GPUs{Vendor: NVIDIA, Count: 1}, "", "nvidia-smi: Failed to initialize NVML: Driver/library version mismatch"},
 		// Driver 535 to 570: the others are still told of, with their own indices.
 		{"a GPU that is lost", "nvidia-smi",
 			`mask=0x4; while :; do echo 'Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error' >&2; i=2; ` + line + `; sleep 0.02; done`,
-			GPUs{Vendor: "nvidia", Count: 3}, "gpu2 power_capped 1", ""},
+			GPUs{Vendor: NVIDIA, Count: 3}, "gpu2 power_capped 1", ""},
 		{"all GPUs are lost", "nvidia-smi",
 			"while :; do echo 'Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU'; sleep 0.02; done",
-			GPUs{Vendor: "nvidia", Count: 2}, "", "nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU"},
+			GPUs{Vendor: NVIDIA, Count: 2}, "", "nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: GPU is lost.  Reboot the system to recover this GPU"},
 		{"rocm-smi", "rocm-smi", `echo 'WARNING: a low-power state'; echo '{"card0": {"Current Socket Graphics Package Power (W)": "742.0", "sclk clock speed:": "(2104Mhz)"}, "card1": {"Average Graphics Package Power (W)": "700.0"}}'`,
-			GPUs{Vendor: amd, Count: 1, Only: []string{"0"}}, "gpu0 sm_clock 2104", ""},
-		{"no driver", "amd-smi", "echo 'ERROR: no GPU' >&2; exit 3", GPUs{Vendor: amd, Count: 1}, "",
+			GPUs{Vendor: AMD, Count: 1, Only: []string{"0"}}, "gpu0 sm_clock 2104", ""},
+		{"no driver", "amd-smi", "echo 'ERROR: no GPU' >&2; exit 3", GPUs{Vendor: AMD, Count: 1}, "",
 			"rocm-smi or amd-smi: exit status 3: ERROR: no GPU"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
