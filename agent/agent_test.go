@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,18 +53,12 @@ func TestMain(m *testing.M) {
 func spawn(t *testing.T, dir, shared string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), agentDir+"="+dir, agentShared+"="+shared)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	waitFor(t, out, "ready")
 	return cmd
@@ -72,9 +68,7 @@ func spawn(t *testing.T, dir, shared string) *exec.Cmd {
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -83,9 +77,7 @@ func shortDir(t *testing.T) string {
 func local(t *testing.T) *reach.Conn {
 	t.Helper()
 	c, err := reach.Dial(t.Context(), &provision.Host{Name: "here", Address: provision.LocalAddress}, reach.SSH{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -98,7 +90,8 @@ func serve(t *testing.T, dir string) (a *Client, ended <-chan error) {
 
 func serveAs(t *testing.T, cfg Config) (a *Client, ended <-chan error) {
 	t.Helper()
-	cfg.Binary, cfg.Reservations, cfg.Log = "test", cfg.Dir, slog.New(slog.NewTextHandler(t.Output(), nil))
+	cfg.Binary, cfg.Reservations = "test", cfg.Dir
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	ready, done := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -118,6 +111,82 @@ func serveAs(t *testing.T, cfg Config) (a *Client, ended <-chan error) {
 
 func lease(run, store string, ttl time.Duration) Lease {
 	return Lease{Lab: "lab", Run: run, Store: store, Holder: "ada@laptop", TTL: load.Duration(ttl)}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hold takes a lease.
+func hold(t *testing.T, a *Client, l Lease) {
+	t.Helper()
+	_, err := a.claim(t.Context(), l)
+	check(t, err)
+}
+
+// begin starts a process.
+func begin(t *testing.T, a *Client, ct provision.Container) {
+	t.Helper()
+	_, err := (Processes{a}).Start(t.Context(), ct)
+	check(t, err)
+}
+
+// beginUntil starts a script, and returns its log from where it has said a word.
+func beginUntil(t *testing.T, a *Client, script, word string) (log io.Reader) {
+	t.Helper()
+	begin(t, a, shell(script))
+	r, err := Processes{a}.Logs(t.Context(), "p", true, -1)
+	check(t, err)
+	t.Cleanup(func() { r.Close() })
+	waitFor(t, r, word)
+	return r
+}
+
+// eventually returns when something is so, which has to be soon.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come that %s", what)
+		}
+	}
+}
+
+// noted is the number that a process has written into a file.
+func noted(t *testing.T, file string) (pid int) {
+	t.Helper()
+	eventually(t, "a process notes its number", func() bool {
+		pid, _ = strconv.Atoi(strings.TrimSpace(text(file)))
+		return pid != 0
+	})
+	return pid
+}
+
+// text is what a file holds; empty when it is not there.
+func text(file string) string {
+	b, _ := os.ReadFile(file)
+	return string(b)
+}
+
+// leftBehind is a process that an agent has started and that has left its group, and goes
+// on listening on a port.
+func leftBehind(t *testing.T, dir string) (port, pid int) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer ln.Close()
+	socket, err := ln.(*net.TCPListener).File()
+	check(t, err)
+	defer socket.Close()
+	server := exec.CommandContext(t.Context(), "sleep", "1000")
+	server.Env = append(os.Environ(), provision.ProcessMark+"="+dir+"/e")
+	server.ExtraFiles = []*os.File{socket}
+	check(t, server.Start())
+	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
+	return ln.Addr().(*net.TCPAddr).Port, server.Process.Pid
 }
 
 // simulated is an engine in this process.
@@ -142,9 +211,7 @@ func spec(url string, requests, tokens int) Job {
 func TestLeaseIsExclusive(t *testing.T) {
 	ctx := t.Context()
 	a, _ := serve(t, shortDir(t))
-	if _, err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, lease("run1", "storeA", time.Hour))
 	if _, err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
 		t.Errorf("renew: %v", err)
 	}
@@ -167,13 +234,9 @@ func TestLeaseIsExclusive(t *testing.T) {
 func TestLeaseRunsOut(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
-	if _, err := a.Lease(t.Context(), lease("run", "store", 300*time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, lease("run", "store", 300*time.Millisecond))
 	name, err := Processes{a}.Start(t.Context(), shell("trap 'exit 0' TERM; while :; do sleep 0.05; done"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	pid := pidOf(t, dir, name)
 	if err := <-ended; err != nil {
 		t.Errorf("Serve = %v", err)
@@ -189,30 +252,11 @@ func TestLeaseRunsOut(t *testing.T) {
 func TestUncleanWithoutCaller(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := shortDir(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	port := ln.Addr().(*net.TCPAddr).Port
-	socket, err := ln.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	server := exec.CommandContext(t.Context(), "sleep", "1000")
-	server.Env = append(os.Environ(), provision.ProcessMark+"="+dir+"/e")
-	server.ExtraFiles = []*os.File{socket}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
+	port, pid := leftBehind(t, dir)
 	a, ended := serveAs(t, Config{Dir: dir, Release: 100 * time.Millisecond})
 	l := lease("run", "store", 300*time.Millisecond)
 	l.Traces.Ports = []int{port}
-	if _, err := a.Lease(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, l)
 	unclean := new(provision.UncleanError)
 	if err := <-ended; !errors.As(err, &unclean) {
 		t.Errorf("Serve = %v, want that the host is unclean", err)
@@ -222,7 +266,7 @@ func TestUncleanWithoutCaller(t *testing.T) {
 	if err != nil || u == nil {
 		t.Fatalf("the note: %+v, %v", u, err)
 	}
-	if want := fmt.Sprintf("process %d (sleep 1000) still listens on 127.0.0.1:%d", server.Process.Pid, port); len(u.Left) != 1 || u.Left[0] != want || u.Run != "run" || u.Holder != "ada@laptop" || !slices.Contains(u.Traces.Ports, port) {
+	if want := fmt.Sprintf("process %d (sleep 1000) still listens on 127.0.0.1:%d", pid, port); len(u.Left) != 1 || u.Left[0] != want || u.Run != "run" || u.Holder != "ada@laptop" || !slices.Contains(u.Traces.Ports, port) {
 		t.Errorf("the note: %+v", u)
 	}
 }
@@ -254,13 +298,9 @@ func TestReleaseStopsWhatRuns(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
 	name, err := Processes{a}.Start(t.Context(), shell("sleep 1000"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	pid := pidOf(t, dir, name)
-	if err := a.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.Release(t.Context()))
 	if err := <-ended; err != nil {
 		t.Errorf("Serve = %v", err)
 	}
@@ -287,9 +327,7 @@ func TestJob(t *testing.T) {
 	m, err := a.Run(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 10, 16), func(p load.Progress) {
 		progress = append(progress, p)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if m.Summary.Completed != 10 || m.Summary.OutputTokens != 160 || len(m.Records) != 10 {
 		t.Errorf("summary %+v with %d records", m.Summary, len(m.Records))
 	}
@@ -309,17 +347,13 @@ func TestJob(t *testing.T) {
 func TestJobIsWatched(t *testing.T) {
 	bin := shortDir(t)
 	smi := "#!/bin/sh\nwhile :; do echo \"$(date -u '+%Y/%m/%d %H:%M:%S.%3N'), 5, 650.5, 98, 1024, 61, 1755, 3201, 0x0000000000000040\"; sleep 0.02; done\n"
-	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(smi), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(smi), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	a, _ := serve(t, shortDir(t))
 	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: 10 * time.Millisecond}), 4, 100)
 	job.Telemetry = telemetry.Plan{Interval: 0.1, Host: true, GPUs: &telemetry.GPUs{Vendor: telemetry.NVIDIA, Count: 1}}
 	m, err := a.Run(t.Context(), "job", job, func(load.Progress) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	r := m.Telemetry
 	if r == nil || r.Expected != int(m.Summary.Duration/0.1) || r.Missing > r.Expected || len(r.Problems) > 0 {
 		t.Fatalf("telemetry = %+v", r)
@@ -361,9 +395,7 @@ func TestJobSurvivesTheConnection(t *testing.T) {
 			cut()
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if seen < 3 {
 		t.Errorf("the connection was cut %d times, want 3", seen)
 	}
@@ -379,9 +411,7 @@ func TestJobSurvivesTheConnection(t *testing.T) {
 func relayTo(t *testing.T, from, to string) (cut func()) {
 	t.Helper()
 	ln, err := net.Listen("unix", from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	var mu sync.Mutex
 	var open []net.Conn
 	var wg sync.WaitGroup
@@ -454,23 +484,17 @@ func shell(script string) provision.Container {
 func pidOf(t *testing.T, dir, name string) int {
 	t.Helper()
 	p, err := openKept(filepath.Join(dir, "processes", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return p.PID
 }
 
 func logsOf(t *testing.T, a *Client, follow bool, tail int) string {
 	t.Helper()
 	r, err := Processes{a}.Logs(t.Context(), "p", follow, tail)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer r.Close()
 	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return string(b)
 }
 
@@ -480,9 +504,7 @@ func TestProcess(t *testing.T) {
 	a, _ := serve(t, dir)
 	p := Processes{a}
 	ct := shell(`echo one; echo two >&2; echo "has $TOKEN"; exit 7`)
-	if _, err := p.Start(ctx, ct); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, a, ct)
 	if got, want := logsOf(t, a, true, -1), "one\ntwo\nhas canary\n"; got != want {
 		t.Errorf("log = %q, want %q", got, want)
 	}
@@ -523,15 +545,7 @@ func TestStopIsGraceful(t *testing.T) {
 	ctx := t.Context()
 	a, _ := serve(t, shortDir(t))
 	p := Processes{a}
-	if _, err := p.Start(ctx, shell(`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`)); err != nil {
-		t.Fatal(err)
-	}
-	r, err := p.Logs(ctx, "p", true, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	waitFor(t, r, "up")
+	r := beginUntil(t, a, `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`, "up")
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(ctx, "p", time.Minute) }()
 	waitFor(t, r, "bye")
@@ -545,15 +559,7 @@ func TestStopIsGraceful(t *testing.T) {
 func TestStopOutlivesItsCaller(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
 	p := Processes{a}
-	if _, err := p.Start(t.Context(), shell(`trap 'echo term; sleep 0.5; echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`)); err != nil {
-		t.Fatal(err)
-	}
-	r, err := p.Logs(t.Context(), "p", true, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	waitFor(t, r, "up")
+	r := beginUntil(t, a, `trap 'echo term; sleep 0.5; echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`, "up")
 	ctx, leave := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(ctx, "p", time.Minute) }()
@@ -572,37 +578,18 @@ func TestStopOutlivesItsCaller(t *testing.T) {
 // it says of a failure.
 func TestSecretsOfAJob(t *testing.T) {
 	var log bytes.Buffer
-	var mu sync.Mutex
-	dir := shortDir(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- Serve(ctx, Config{Dir: dir, Binary: "test", Reservations: dir, Log: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))}, func() { close(ready) })
-	}()
-	<-ready
-	a := newClient(local(t), filepath.Join(dir, "sock"))
+	a, ended := serveAs(t, Config{Dir: shortDir(t), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	job := spec("http://ada:canary-password@127.0.0.1:1", 1, 1)
 	job.Load.Secrets = map[string]string{"api_key": "canary-token"}
 	job.Load.Workload.Dataset = load.Dataset{Kind: load.Text, Path: "/none/canary-token", InputTokens: 8}
 	if _, err := a.Run(t.Context(), "job", job, func(load.Progress) {}); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("Run = %v", err)
 	}
-	cancel()
-	<-ended
+	check(t, a.Release(t.Context()))
+	check(t, <-ended)
 	if said := log.String(); strings.Contains(said, "canary") || !strings.Contains(said, "job started") {
 		t.Errorf("the agent's log:\n%s", said)
 	}
-}
-
-type lockedWriter struct {
-	mu *sync.Mutex
-	w  io.Writer
-}
-
-func (l lockedWriter) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }
 
 // TestStopKillsTheGroup: a process that ignores its stop signal is killed after
@@ -612,15 +599,7 @@ func TestStopKillsTheGroup(t *testing.T) {
 	dir := shortDir(t)
 	a, _ := serve(t, dir)
 	p := Processes{a}
-	if _, err := p.Start(ctx, shell(`trap '' TERM; (trap '' TERM; echo child $(exec sh -c 'echo $PPID'); while :; do sleep 0.02; done) & while :; do sleep 0.02; done`)); err != nil {
-		t.Fatal(err)
-	}
-	r, err := p.Logs(ctx, "p", true, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	waitFor(t, r, "child")
+	beginUntil(t, a, `trap '' TERM; (trap '' TERM; echo child $(exec sh -c 'echo $PPID'); while :; do sleep 0.02; done) & while :; do sleep 0.02; done`, "child")
 	group := pidOf(t, dir, "p")
 	start := time.Now()
 	if err := p.Stop(ctx, "p", 200*time.Millisecond); err != nil {
@@ -629,12 +608,7 @@ func TestStopKillsTheGroup(t *testing.T) {
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("stopped after %s, before the grace period", took)
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for syscall.Kill(-group, 0) == nil { // killed, and being reaped by init
-		if time.Now().After(deadline) {
-			t.Fatal("some of the process group is still there")
-		}
-	}
+	eventually(t, "init has reaped the whole group", func() bool { return syscall.Kill(-group, 0) != nil })
 }
 
 // waitFor reads until a text has come.
@@ -657,27 +631,10 @@ func TestStopFindsWhatLeft(t *testing.T) {
 	dir := shortDir(t)
 	a, _ := serve(t, dir)
 	file := filepath.Join(dir, "helper")
-	if _, err := (Processes{a}).Start(t.Context(), shell("setsid sh -c 'echo $$ >"+file+".new; mv "+file+".new "+file+"; exec sleep 1000' & wait")); err != nil {
-		t.Fatal(err)
-	}
-	pid := 0
-	for end := time.Now().Add(10 * time.Second); pid == 0; {
-		if b, err := os.ReadFile(file); err == nil {
-			if _, err := fmt.Sscan(string(b), &pid); err != nil {
-				t.Fatal(err)
-			}
-		} else if time.Now().After(end) {
-			t.Fatal("the helper did not start within 10 s")
-		}
-	}
-	if err := (Processes{a}).Stop(t.Context(), "p", time.Second); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(10 * time.Second); birth(pid) != ""; {
-		if time.Now().After(end) {
-			t.Fatalf("helper %d outlived its engine", pid)
-		}
-	}
+	begin(t, a, shell("setsid sh -c 'echo $$ >"+file+".new; mv "+file+".new "+file+"; exec sleep 1000' & wait"))
+	pid := noted(t, file)
+	check(t, (Processes{a}).Stop(t.Context(), "p", time.Second))
+	eventually(t, "the helper ends with its engine", func() bool { return birth(pid) == "" })
 }
 
 // TestKilledAgent: the next agent finds what one that was killed has left, and
@@ -690,17 +647,13 @@ func TestKilledAgent(t *testing.T) {
 	defer a.Close()
 	ct := shell("while :; do sleep 0.02; done")
 	ct.Files = []provision.File{{Name: "config.yaml", Text: provision.Secret("canary")}}
-	if _, err := (Processes{a}).Start(ctx, ct); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, a, ct)
 	file := filepath.Join(dir, "processes", "p", "config.yaml")
 	if text, err := os.ReadFile(file); err != nil || string(text) != "canary" {
 		t.Errorf("the process has %q, %v", text, err)
 	}
 	pid := pidOf(t, dir, "p")
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Process.Kill())
 	cmd.Wait()
 	if birth(pid) == "" {
 		t.Fatal("the process died with its agent: there is nothing to find")
@@ -733,19 +686,13 @@ func TestKilledAgent(t *testing.T) {
 func TestKilledBeforeItNoted(t *testing.T) {
 	dir := shortDir(t)
 	work := filepath.Join(dir, "processes", "p")
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(work, "config.yaml"), []byte("canary"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(work, 0o700))
+	check(t, os.WriteFile(filepath.Join(work, "config.yaml"), []byte("canary"), 0o600))
 	cmd := exec.Command("sleep", "1000")
 	cmd.Dir = work
 	cmd.Env = append(os.Environ(), provision.ProcessMark+"="+filepath.Join(dir, "p"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	serve(t, dir)
 	err := cmd.Wait()
 	if err == nil || !strings.Contains(err.Error(), "killed") {

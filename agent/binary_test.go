@@ -24,9 +24,7 @@ func release(t *testing.T, binaries map[string]string) fstest.MapFS {
 		if _, err := z.Write([]byte(content)); err != nil {
 			t.Fatal(err)
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, z.Close())
 		sum := sha256.Sum256([]byte(content))
 		files[kind+".gz"] = &fstest.MapFile{Data: packed.Bytes()}
 		files[kind+".sha256"] = &fstest.MapFile{Data: []byte(hex.EncodeToString(sum[:]) + "\n")}
@@ -57,9 +55,7 @@ func TestBinaries(t *testing.T) {
 	full := Binaries{self: "/usr/bin/hcl", sha: "abc", carried: release(t, map[string]string{"linux-amd64": "for amd64", "linux-arm64": "for arm64"})}
 	for platform, want := range map[string]string{"Linux x86_64": "for amd64", "Linux aarch64": "for arm64"} {
 		b, err := full.of(platform)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		var file string
 		err = b.unpacked(func(path string) error {
 			file = path
@@ -83,9 +79,7 @@ func TestBinaries(t *testing.T) {
 	broken := release(t, map[string]string{"linux-arm64": "for arm64"})
 	broken["linux-arm64.sha256"].Data = []byte("0000")
 	b, err := Binaries{carried: broken}.of("Linux aarch64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if err := b.unpacked(func(string) error { return nil }); err == nil || !strings.Contains(err.Error(), "its SHA-256 is") {
 		t.Errorf("a damaged release: %v", err)
 	}

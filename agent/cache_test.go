@@ -37,13 +37,9 @@ func TestClear(t *testing.T) {
 				"agents/mine/": time.Hour,
 			} {
 				file := filepath.Join(root, path)
-				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				check(t, os.MkdirAll(filepath.Dir(file), 0o700))
 				if path[len(path)-1] == '/' {
-					if err := os.MkdirAll(file, 0o700); err != nil {
-						t.Fatal(err)
-					}
+					check(t, os.MkdirAll(file, 0o700))
 				} else if err := os.WriteFile(file, nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -51,9 +47,7 @@ func TestClear(t *testing.T) {
 				if strings.HasPrefix(path, "builds/") {
 					file = filepath.Dir(file)
 				}
-				if err := os.Chtimes(file, when, when); err != nil {
-					t.Fatal(err)
-				}
+				check(t, os.Chtimes(file, when, when))
 			}
 			if c.other {
 				lock := flock.New(filepath.Join(root, "agents/b/lock"))
@@ -63,9 +57,7 @@ func TestClear(t *testing.T) {
 				defer lock.Close()
 			}
 			s := cache{own: filepath.Join(root, "agents/mine"), root: root, log: slog.New(slog.DiscardHandler)}
-			if err := s.clear(c.age); err != nil {
-				t.Fatal(err)
-			}
+			check(t, s.clear(c.age))
 			var left []string
 			err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 				if rel, _ := filepath.Rel(root, path); !d.IsDir() || rel == "agents/mine" {
@@ -73,9 +65,7 @@ func TestClear(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			slices.Sort(left)
 			if diff := cmp.Diff(c.want, left); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)

@@ -16,19 +16,13 @@ func TestPlace(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		file := filepath.Join(from, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		check(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	place := func(path string) string {
 		t.Helper()
 		remote, err := Place(t.Context(), c, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return remote
 	}
 	read := func(path, want string) {
@@ -62,9 +56,7 @@ func TestPlace(t *testing.T) {
 	// As in every cache of Hugging Face's: names are links to what has them.
 	link := func(to, name string) {
 		t.Helper()
-		if err := os.Symlink(to, filepath.Join(from, name)); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Symlink(to, filepath.Join(from, name)))
 	}
 	link("one.json", "link.json")
 	read(place(filepath.Join(from, "link.json")), "1")
@@ -73,9 +65,7 @@ func TestPlace(t *testing.T) {
 	read(filepath.Join(place(filepath.Join(from, "more")), "c.txt"), "1")
 	link("deep", "texts/again")
 	for name, says := range map[string]string{"texts": "a link to a folder", "none": "no such file", "nothing": "there is no file"} {
-		if err := os.MkdirAll(filepath.Join(from, "nothing"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Join(from, "nothing"), 0o755))
 		if _, err := Place(t.Context(), c, filepath.Join(from, name)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", name, err, says)
 		}

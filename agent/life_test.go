@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -30,13 +29,9 @@ func another(t *testing.T, dir, store string) *Client {
 func TestStrangersChangeNothing(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
-	if _, err := a.Lease(t.Context(), lease("run", "store", time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, lease("run", "store", time.Hour))
 	name, err := Processes{a}.Start(t.Context(), shell("sleep 1000"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	b := another(t, dir, "other")
 	b.lease = &Lease{Run: "gone"}
 	told := 0
@@ -80,12 +75,8 @@ func TestStrangersChangeNothing(t *testing.T) {
 func TestEndedByAnother(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
-	if _, err := a.Lease(t.Context(), lease("run", "store", time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if err := another(t, dir, "other").release(t.Context(), "eve, hcl destroy"); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, lease("run", "store", time.Hour))
+	check(t, another(t, dir, "other").release(t.Context(), "eve, hcl destroy"))
 	<-ended
 	a, _ = serve(t, dir)
 	_, err := a.Lease(t.Context(), lease("run", "store", time.Hour))
@@ -137,36 +128,22 @@ func TestNoLeaseOfNoTime(t *testing.T) {
 func TestReleaseOutlivesItsCaller(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
-	if _, err := a.Lease(t.Context(), lease("run", "store", time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, lease("run", "store", time.Hour))
 	bye, fifo := filepath.Join(dir, "bye"), filepath.Join(dir, "go")
 	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if _, err := (Processes{a}).Start(t.Context(), shell(`trap 'echo term; read x <`+fifo+`; echo bye >`+bye+`; exit 0' TERM; echo up; while :; do sleep 0.02; done`)); err != nil {
-		t.Fatal(err)
-	}
-	logs, err := Processes{a}.Logs(t.Context(), "p", true, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer logs.Close()
-	waitFor(t, logs, "up")
+	beginUntil(t, a, `trap 'echo term; read x <`+fifo+`; echo bye >`+bye+`; exit 0' TERM; echo up; while :; do sleep 0.02; done`, "up")
 	ctx, leave := context.WithCancel(t.Context())
 	released := make(chan error, 1)
 	go func() { released <- a.Release(ctx) }()
 	// The log's stream ends with the agent's serving; that the signal has come tells the file.
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(text(filepath.Join(dir, "processes", "p", "log")), "term"); {
-		if time.Now().After(end) {
-			t.Fatal("the engine got no stop signal within 20 s")
-		}
-	}
+	eventually(t, "the engine gets its stop signal", func() bool {
+		return strings.Contains(text(filepath.Join(dir, "processes", "p", "log")), "term")
+	})
 	leave()
 	<-released
-	if err := os.WriteFile(fifo, []byte("\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(fifo, []byte("\n"), 0))
 	if err := <-ended; err != nil {
 		t.Errorf("Serve = %v", err)
 	}
@@ -175,39 +152,16 @@ func TestReleaseOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-func text(file string) string {
-	b, _ := os.ReadFile(file)
-	return string(b)
-}
-
 // TestReleaseWhileCleaningUp: a caller that wakes up while its agent cleans up after it
 // disturbs nothing: the note that the host is unclean is written.
 func TestReleaseWhileCleaningUp(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := shortDir(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	socket, err := ln.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	server := exec.CommandContext(t.Context(), "sleep", "1000")
-	server.Env = append(os.Environ(), provision.ProcessMark+"="+dir+"/e")
-	server.ExtraFiles = []*os.File{socket}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Process.Kill(); server.Wait() })
+	port, _ := leftBehind(t, dir)
 	a, ended := serveAs(t, Config{Dir: dir, Release: time.Second})
 	l := lease("run", "store", 200*time.Millisecond)
-	l.Traces.Ports = []int{ln.Addr().(*net.TCPAddr).Port}
-	if _, err := a.Lease(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	l.Traces.Ports = []int{port}
+	hold(t, a, l)
 	for { // until it is cleaning up
 		if _, err := a.claim(t.Context(), l); err != nil {
 			break
@@ -242,16 +196,10 @@ func TestNumberOfAnother(t *testing.T) {
 			k := kept{Name: "p", identity: identityOf(victim.Process.Pid), StopSignal: "SIGTERM"}
 			change(&k.identity)
 			work := filepath.Join(dir, "processes", "p")
-			if err := os.MkdirAll(work, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.MkdirAll(work, 0o700))
 			b, err := json.Marshal(k)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(work, stateName), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
+			check(t, os.WriteFile(filepath.Join(work, stateName), b, 0o600))
 			a, _ := serve(t, dir)
 			if err := (Processes{a}).Stop(t.Context(), "p", time.Second); err != nil {
 				t.Error(err)

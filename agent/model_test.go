@@ -104,9 +104,7 @@ func TestFetchModel(t *testing.T) {
 	if commit, err := m.again().fetch(t.Context()); err != nil || commit != hub.Commit {
 		t.Errorf("again: %q, %v", commit, err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "refs", "main"), []byte("another"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(root, "refs", "main"), []byte("another"), 0o644))
 	pinned := m.again()
 	pinned.revision = hub.Commit
 	if _, err := pinned.fetch(t.Context()); err != nil {
@@ -123,9 +121,7 @@ func TestFetchModel(t *testing.T) {
 	if commit, err := alone.fetch(t.Context()); err != nil || commit != hub.Commit {
 		t.Errorf("without a hub: %q, %v", commit, err)
 	}
-	if err := os.Truncate(filepath.Join(root, "blobs", hub.Sum("model-00002-of-00002.safetensors")), 100); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Truncate(filepath.Join(root, "blobs", hub.Sum("model-00002-of-00002.safetensors")), 100))
 	if _, err := alone.again().fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "model-00002-of-00002.safetensors has 100 of 20100 bytes") {
 		t.Errorf("without a hub and not whole: %v", err)
 	}
@@ -219,9 +215,7 @@ func TestFetchRefused(t *testing.T) {
 
 	hub.Require("")
 	full := cacheOf(t, hub)
-	if err := syscall.Mount("tmpfs", full.dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Mount("tmpfs", full.dir, "tmpfs", 0, "size=1m"))
 	defer syscall.Unmount(full.dir, syscall.MNT_DETACH)
 	_, err := full.fetch(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "org/model still takes 3.2 MB, and the disk of "+full.dir+" has ") {
@@ -368,16 +362,14 @@ func lookIn(t *testing.T, dir, cache string) ModelThere {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
 		return string(out), err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return there
 }
 
 // TestModelThere names what is missing of a model and what is cut short.
 func TestModelThere(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's a model")
-	check := func(want ...string) {
+	whole := func(want ...string) {
 		t.Helper()
 		err := lookIn(t, dir, "").Whole()
 		if len(want) == 0 && err != nil {
@@ -389,42 +381,26 @@ func TestModelThere(t *testing.T) {
 			}
 		}
 	}
-	check("there is no " + dir)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	check("is empty")
-	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("#"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	check("config.json is missing")
+	whole("there is no " + dir)
+	check(t, os.Mkdir(dir, 0o755))
+	whole("is empty")
+	check(t, os.WriteFile(filepath.Join(dir, "README.md"), []byte("#"), 0o644))
+	whole("config.json is missing")
 	for name, b := range sharded() {
 		if !strings.Contains(name, "/") {
-			if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 		}
 	}
-	check()
-	if err := os.Truncate(filepath.Join(dir, "model-00001-of-00002.safetensors"), 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "model-00002-of-00002.safetensors")); err != nil {
-		t.Fatal(err)
-	}
-	check("model-00001-of-00002.safetensors has 1048576 of 3145832 bytes", "model-00002-of-00002.safetensors is missing")
+	whole()
+	check(t, os.Truncate(filepath.Join(dir, "model-00001-of-00002.safetensors"), 1<<20))
+	check(t, os.Remove(filepath.Join(dir, "model-00002-of-00002.safetensors")))
+	whole("model-00001-of-00002.safetensors has 1048576 of 3145832 bytes", "model-00002-of-00002.safetensors is missing")
 
-	if err := os.WriteFile(filepath.Join(dir, "model-00002-of-00002.safetensors"), []byte("no"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	check("model-00002-of-00002.safetensors has no header of safetensors")
+	check(t, os.WriteFile(filepath.Join(dir, "model-00002-of-00002.safetensors"), []byte("no"), 0o644))
+	whole("model-00002-of-00002.safetensors has no header of safetensors")
 
 	index, err := json.Marshal(map[string]any{"weight_map": map[string]string{"a": "../../etc/passwd"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), index, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	check(`"../../etc/passwd" is not below the model`)
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), index, 0o644))
+	whole(`"../../etc/passwd" is not below the model`)
 }

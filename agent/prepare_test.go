@@ -27,18 +27,12 @@ case $* in
 *) exit 1 ;;
 esac
 `
-	if err := os.WriteFile(filepath.Join(shared, "sysctl"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(state, []byte("1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(shared, "sysctl"), []byte(script), 0o755))
+	check(t, os.WriteFile(state, []byte("1\n"), 0o644))
 	t.Setenv("PATH", shared+":"+os.Getenv("PATH"))
 	return func() string {
 		b, err := os.ReadFile(state)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return strings.TrimSpace(string(b))
 	}
 }
@@ -66,9 +60,7 @@ func TestPrepare(t *testing.T) {
 	l.Reserve = true
 	set := func(a *Client) {
 		t.Helper()
-		if _, err := a.claim(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		hold(t, a, l)
 		got, err := a.Prepare(t.Context())
 		want := []provision.Change{{Setting: "numa balancing", Was: "on", Now: "off", Set: []string{"sysctl", "-q", "-w", "kernel.numa_balancing=0"}, Undo: []string{"sysctl", "-q", "-w", "kernel.numa_balancing=1"}}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil || balancing() != "0" {
@@ -103,9 +95,7 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("a lab that has nothing to do with it: %v, balancing %s", err, balancing())
 	}
 	spawn(t, second, shared)
-	if _, err := other.claim(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, other, l)
 	if changes, err := other.Prepare(t.Context()); err != nil || len(changes) > 0 || balancing() != "1" {
 		t.Errorf("a lab that has the machine: %v, %v, balancing %s", changes, err, balancing())
 	}
@@ -117,17 +107,13 @@ func TestPrepare(t *testing.T) {
 	cmd = spawn(t, first, shared)
 	set(a)
 	stuck := filepath.Join(shared, "numa.stuck")
-	if err := os.WriteFile(stuck, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(stuck, nil, 0o644))
 	err := a.Release(t.Context())
 	status := new(statusError)
 	if !errors.As(err, &status) || status.code != http.StatusInternalServerError || !strings.Contains(err.Error(), "put back the settings") {
 		t.Errorf("Release = %v, want that it cannot be put back", err)
 	}
-	if err := os.Remove(stuck); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(stuck))
 	cmd.Wait()
 	spawn(t, first, shared)
 	if err := a.Release(t.Context()); err != nil || balancing() != "1" {

@@ -28,18 +28,14 @@ import (
 func TestReservation(t *testing.T) {
 	first, second := shortDir(t), shortDir(t)
 	shared := filepath.Join(first, "shared")
-	if err := os.Mkdir(shared, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Mkdir(shared, 0o700))
 	cmd := spawn(t, first, shared)
 	a, b := newClient(local(t), filepath.Join(first, "sock")), newClient(local(t), filepath.Join(second, "sock"))
 	spawn(t, second, shared)
 
 	theirs, ours := lease("run1", "storeA", time.Hour), lease("run2", "storeB", time.Hour)
 	theirs.Reserve, ours.Reserve, ours.Lab = true, true, "other"
-	if _, err := a.claim(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, theirs)
 	held := new(HeldError)
 	if _, err := b.claim(t.Context(), ours); !errors.As(err, &held) || held.Lease.Run != "run1" || held.Lease.Lab != "lab" || held.Lease.Expires.IsZero() {
 		t.Fatalf("the second lab: %v, want who has the machine", err)
@@ -54,9 +50,7 @@ func TestReservation(t *testing.T) {
 		t.Errorf("renew: %v", err)
 	}
 	// Killed, not released: the kernel gives the machine back.
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Process.Kill())
 	cmd.Wait()
 	if _, err := b.claim(t.Context(), ours); err != nil {
 		t.Errorf("after the first agent was killed: %v", err)
@@ -65,9 +59,7 @@ func TestReservation(t *testing.T) {
 	if _, err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
 		t.Errorf("the first lab again: %v, want who has the machine now", err)
 	}
-	if err := b.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, b.Release(t.Context()))
 	if _, err := a.claim(t.Context(), theirs); err != nil {
 		t.Errorf("after the release: %v", err)
 	}
@@ -81,9 +73,7 @@ func TestReservationOfAHungAgent(t *testing.T) {
 	a := newClient(local(t), filepath.Join(first, "sock"))
 	l := lease("run1", "storeA", time.Hour)
 	l.Reserve = true
-	if _, err := a.claim(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, l)
 	// Its note, made old.
 	note := filepath.Join(first, standingName)
 	var now standing
@@ -91,9 +81,7 @@ func TestReservationOfAHungAgent(t *testing.T) {
 		t.Fatalf("the agent notes %+v, %v", now, err)
 	}
 	now.Over = sinceBoot() - 2*overdue
-	if err := writeJSON(note, now, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, writeJSON(note, now, 0o600))
 	spawn(t, second, first)
 	l.Store, l.Lab = "storeB", "other"
 	if _, err := newClient(local(t), filepath.Join(second, "sock")).claim(t.Context(), l); err != nil {
@@ -109,12 +97,8 @@ func TestKilledAgentIsForgotten(t *testing.T) {
 	cmd := spawn(t, dir, dir)
 	l := lease("run", "store", time.Hour)
 	l.Reserve = true
-	if _, err := newClient(local(t), filepath.Join(dir, "sock")).claim(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, newClient(local(t), filepath.Join(dir, "sock")), l)
+	check(t, cmd.Process.Kill())
 	cmd.Wait()
 	files := []string{wordsOf(filepath.Join(dir, reservationName), os.Getuid()), filepath.Join(dir, standingName)}
 	for _, file := range files {
@@ -123,9 +107,7 @@ func TestKilledAgentIsForgotten(t *testing.T) {
 		}
 	}
 	spawn(t, dir, dir)
-	if err := newClient(local(t), filepath.Join(dir, "sock")).Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, newClient(local(t), filepath.Join(dir, "sock")).Release(t.Context()))
 	for _, file := range files {
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want that it is gone", file, err)
@@ -138,9 +120,7 @@ func bystander(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return cmd
 }
@@ -152,24 +132,16 @@ func TestReservationBelievesNobody(t *testing.T) {
 	victim := bystander(t)
 	path := filepath.Join(dir, reservationName)
 	f, err := openShared(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	lie, err := json.Marshal(map[string]any{
 		"pid": victim.Process.Pid, "birth": birth(victim.Process.Pid), "boot": boot(), "uid": os.Getuid(), "over": 1,
 		"lease": map[string]any{"lab": "lie\x1b[2J", "ttl": "1s", "expires": "2001-01-01T00:00:00Z"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, file := range []string{path, wordsOf(path, os.Getuid())} {
-		if err := os.WriteFile(file, lie, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(file, lie, 0o644))
 	}
 	a, _ := serve(t, dir)
 	l := lease("run", "store", time.Hour)
@@ -186,15 +158,11 @@ func TestReservationBelievesNobody(t *testing.T) {
 	if lie, err = json.Marshal(reserved{identityOf(os.Getpid()), Lease{Lab: "lab\x1b[2J", Run: "r", Holder: "eve"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(wordsOf(path, os.Getuid()), lie, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(wordsOf(path, os.Getuid()), lie, 0o644))
 	if _, err := a.claim(t.Context(), l); !errors.As(err, &held) || held.Lease.Lab != "lab" || held.Lease.Holder != "eve" {
 		t.Errorf("claim = %v, want what the holder says", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, f.Close())
 	if _, err := a.claim(t.Context(), l); err != nil {
 		t.Errorf("when the lock is free: %v", err)
 	}
@@ -217,12 +185,8 @@ func TestReservationOfAStrangeKind(t *testing.T) {
 		t.Run(tt.kind, func(t *testing.T) {
 			dir := shortDir(t)
 			path := filepath.Join(dir, reservationName)
-			if err := tt.make(path); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Lchown(path, nobody, nobody); err != nil {
-				t.Fatal(err)
-			}
+			check(t, tt.make(path))
+			check(t, os.Lchown(path, nobody, nobody))
 			a, _ := serve(t, dir)
 			l := lease("run", "store", time.Hour)
 			l.Reserve = true
@@ -246,15 +210,9 @@ func TestReservationIsReplaced(t *testing.T) {
 	a, b := newClient(local(t), filepath.Join(first, "sock")), newClient(local(t), filepath.Join(second, "sock"))
 	theirs, ours := lease("run1", "storeA", time.Hour), lease("run2", "storeB", time.Hour)
 	theirs.Reserve, ours.Reserve, ours.Lab = true, true, "other"
-	if _, err := a.claim(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(first, reservationName)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.claim(t.Context(), ours); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, theirs)
+	check(t, os.Remove(filepath.Join(first, reservationName)))
+	hold(t, b, ours)
 	held := new(HeldError)
 	if _, err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
 		t.Errorf("the first at its renewal: %v, want who has the machine now", err)
@@ -265,9 +223,7 @@ func TestReservationIsReplaced(t *testing.T) {
 func TestReadReservation(t *testing.T) {
 	h := testhost.New(t, testhost.Options{Namespace: true})
 	c, err := reach.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, reach.SSH{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer c.Close()
 	if l, err := ReadReservation(t.Context(), c); err != nil || l != nil {
 		t.Errorf("nobody has it: %+v, %v", l, err)
@@ -276,16 +232,10 @@ func TestReadReservation(t *testing.T) {
 echo "{\"pid\":$PPID,\"lease\":{\"lab\":\"theirs\",\"run\":\"r\",\"holder\":\"eve\"}}" >hcl-reservation.65534; echo ready; read end'`
 	as := h.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script)
 	stdin, err := as.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	out, err := as.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := as.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, as.Start())
 	t.Cleanup(func() { stdin.Close(); as.Wait() })
 	waitFor(t, out, "ready")
 	l, err := ReadReservation(t.Context(), c)
@@ -309,18 +259,12 @@ func TestReservationClosed(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	c, err := reach.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, reach.SSH{}, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer c.Close()
 	binaries, err := ReadBinaries(testhost.HCL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	a, err := Start(t.Context(), c, binaries, "lab", "store", log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer a.Close()
 	l := lease("run", "store", time.Hour)
 	l.Reserve = true
@@ -345,9 +289,7 @@ func TestAgentThatDies(t *testing.T) {
 		return nil
 	}
 	l := lease("run", "store", time.Hour)
-	if _, err := a.Lease(t.Context(), l); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, a, l)
 	dead := false
 	_, err := a.Run(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: 20 * time.Millisecond}), 8, 1000), func(load.Progress) {
 		if !dead {

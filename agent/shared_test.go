@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,37 +27,27 @@ func TestSharedHome(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	binaries, err := ReadBinaries(testhost.HCL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	log := slog.New(slog.DiscardHandler)
 	at := func(h *testhost.Host, lab string) (*reach.Conn, *Client) {
 		t.Helper()
 		block := &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine,
 			GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}, Prepare: &provision.Prepare{PowerCap: 400}}
 		c, err := reach.Dial(t.Context(), block, reach.SSH{}, log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() { c.Close() })
 		a, err := Start(t.Context(), c, binaries, lab, "store "+lab, log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(a.Close)
 		l := lease("run "+lab, "store "+lab, time.Hour)
 		l.Lab, l.Reserve = lab, true
-		if _, err := a.Lease(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
+		hold(t, a, l)
 		return c, a
 	}
 	limit := func(h *testhost.Host) string {
 		t.Helper()
 		out, err := h.Command(filepath.Join(h.Dir, "bin", "nvidia-smi"), "--query-gpu=power.limit", "--format=csv,noheader,nounits", "-i", "6").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	c1, a1 := at(one, "lab") // the same lab, whose block may name another address the next time
@@ -66,24 +55,18 @@ func TestSharedHome(t *testing.T) {
 		t.Fatalf("Prepare = %v, %v, with %s W", changed, err, limit(one))
 	}
 	c2, a2 := at(two, "lab")
-	if err := a2.PutBack(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a2.PutBack(t.Context()))
 	if changed, err := ReadPrepared(t.Context(), c1); err != nil || len(changed) != 1 {
 		t.Errorf("of the first machine is noted %v, %v", changed, err)
 	}
 	if changed, err := ReadPrepared(t.Context(), c2); err != nil || len(changed) != 0 {
 		t.Errorf("of the second machine is noted %v, %v", changed, err)
 	}
-	if err := MarkUnclean(t.Context(), c1, lease("run", "store", time.Hour), provision.Traces{}, errors.New("memory is stuck")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, MarkUnclean(t.Context(), c1, lease("run", "store", time.Hour), provision.Traces{}, errors.New("memory is stuck")))
 	if u, err := ReadUnclean(t.Context(), c2); err != nil || u != nil {
 		t.Errorf("the second machine is unclean: %+v, %v", u, err)
 	}
-	if err := ForgetUnclean(t.Context(), c2); err != nil {
-		t.Fatal(err)
-	}
+	check(t, ForgetUnclean(t.Context(), c2))
 	if u, err := ReadUnclean(t.Context(), c1); err != nil || u == nil {
 		t.Errorf("the first machine is not unclean any more: %v", err)
 	}
@@ -100,13 +83,9 @@ func TestSharedHome(t *testing.T) {
 func TestAnyHCL(t *testing.T) {
 	home := t.TempDir()
 	bin := filepath.Join(home, root, "bin")
-	if err := os.MkdirAll(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.MkdirAll(bin, 0o700))
 	for name, text := range map[string]string{"0": "\x7fELF of another kind", "1": "#!/bin/sh\necho hcl \"$@\"\n"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	out, err := local(t).Run(t.Context(), anyHCL(home)+" connect unix 'a b'", nil)
 	if err != nil || out != "hcl connect unix a b\n" {
@@ -118,30 +97,13 @@ func TestAnyHCL(t *testing.T) {
 func TestToolsEndWithTheAgent(t *testing.T) {
 	bin, dir := shortDir(t), shortDir(t)
 	file := filepath.Join(bin, "pid")
-	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte("#!/bin/sh\necho $$ >"+file+".new; mv "+file+".new "+file+"\nwhile :; do sleep 0.1; done\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte("#!/bin/sh\necho $$ >"+file+".new; mv "+file+".new "+file+"\nwhile :; do sleep 0.1; done\n"), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	cmd := spawn(t, dir, dir)
 	a := newClient(local(t), filepath.Join(dir, "sock"))
-	if err := a.Watch(t.Context(), "w", telemetry.Plan{Interval: 0.1, GPUs: &telemetry.GPUs{Vendor: telemetry.NVIDIA, Count: 1}}); err != nil {
-		t.Fatal(err)
-	}
-	pid := 0
-	for end := time.Now().Add(20 * time.Second); pid == 0; {
-		if n, err := strconv.Atoi(strings.TrimSpace(text(file))); err == nil {
-			pid = n
-		} else if time.Now().After(end) {
-			t.Fatal("the tool was not started within 20 s")
-		}
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.Watch(t.Context(), "w", telemetry.Plan{Interval: 0.1, GPUs: &telemetry.GPUs{Vendor: telemetry.NVIDIA, Count: 1}}))
+	pid := noted(t, file)
+	check(t, cmd.Process.Kill())
 	cmd.Wait()
-	for end := time.Now().Add(20 * time.Second); birth(pid) != ""; {
-		if time.Now().After(end) {
-			t.Fatalf("the tool, process %d, has outlived the agent", pid)
-		}
-	}
+	eventually(t, "the tool ends with the agent", func() bool { return birth(pid) == "" })
 }

@@ -16,21 +16,15 @@ import (
 func TestWatch(t *testing.T) {
 	bin := shortDir(t)
 	much := filepath.Join(bin, "much") // opened when the tool has told twenty times
-	if err := syscall.Mkfifo(much, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, syscall.Mkfifo(much, 0o600))
 	smi := "#!/bin/sh\nwhile :; do echo \"$(date -u '+%Y/%m/%d %H:%M:%S.%3N'), 5, 650.5, 98, 1024, 61, 1755, 3201, 0x0\"; n=$((n + 1)); [ $n != 20 ] || : >" + much + "; sleep 0.02; done\n"
-	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(smi), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(smi), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	a, _ := serve(t, shortDir(t))
 	plan := telemetry.Plan{Interval: 0.1, GPUs: &telemetry.GPUs{Vendor: telemetry.NVIDIA, Count: 1}}
 	w := telemetry.Window{Zero: time.Now(), From: time.Now()}
 	for range 2 { // the second time as if the first answer had been lost
-		if err := a.Watch(t.Context(), "w", plan); err != nil {
-			t.Fatal(err)
-		}
+		check(t, a.Watch(t.Context(), "w", plan))
 	}
 	opened := make(chan error, 1)
 	go func() {
@@ -42,17 +36,13 @@ func TestWatch(t *testing.T) {
 	}()
 	select {
 	case err := <-opened:
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 	case <-time.After(time.Minute):
 		t.Fatal("the tool has not told anything twenty times")
 	}
 	w.To = time.Now()
 	r, err := a.EndWatch(t.Context(), "w", w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if r.Expected == 0 || len(r.Series) == 0 || len(r.Problems) > 0 {
 		t.Fatalf("what was read is %+v", r)
 	}

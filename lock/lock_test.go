@@ -15,17 +15,20 @@ import (
 	"hclbench/origin"
 )
 
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const commit = "56d4cbbb4d29f4355bab4b9a39ccb717a14ad5ad"
 
 func TestDataset(t *testing.T) {
 	dir := t.TempDir()
 	for path, text := range map[string]string{"a.json": "hello\n", "books/1.txt": "one", "books/in/2.txt": "two"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755))
+		check(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o644))
 	}
 	r := &Resolver{Dir: dir}
 	// printf 'hello\n' | sha256sum
@@ -33,12 +36,8 @@ func TestDataset(t *testing.T) {
 		t.Errorf("Dataset = %q, %v", got, err)
 	}
 	before, err := r.Dataset(t.Context(), "books")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(dir, "books/1.txt"), filepath.Join(dir, "books/3.txt")); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, os.Rename(filepath.Join(dir, "books/1.txt"), filepath.Join(dir, "books/3.txt")))
 	if after, err := r.Dataset(t.Context(), "books"); err != nil || after == before {
 		t.Errorf("the folder's sum is the same under another name: %v", err)
 	}
@@ -61,13 +60,9 @@ func TestFile(t *testing.T) {
 	f.Images["b:1"], f.Images["a:1"] = digest("b"), digest("a")
 	f.Models["org/x@main"] = commit
 	f.Datasets["data/s.json"] = digest("c")
-	if err := f.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	check(t, f.Write(dir))
 	b, err := os.ReadFile(filepath.Join(dir, Name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	want := `{
   "format_version": "1.0",
   "hcl": "v0.3",
@@ -87,9 +82,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("hcl.lock (-want +got):\n%s", diff)
 	}
 	got, text, err := Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if diff := cmp.Diff(f, got); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
@@ -112,9 +105,7 @@ func TestBrokenFiles(t *testing.T) {
 		`{"format_version": "1.0", "images": {"a": "sha256:012345"}}`: "64 hex digits",
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o644))
 		if _, _, err := Read(dir); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hcl.lock") {
 			t.Errorf("Read of %q: %v, want %q", text, err, want)
 		}

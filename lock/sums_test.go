@@ -16,9 +16,7 @@ func TestSums(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789abcdef"), worthKeeping/16)
 	write := func(path string, text []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(path, text, 0o644))
 	}
 	write(large, text)
 	write(small, text[:10])
@@ -29,17 +27,13 @@ func TestSums(t *testing.T) {
 		s := KeepSums(kept, func(string, int64) { read++ })
 		s.settled = 0
 		got, err := s.Of(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return got
 	}
 	plain := func(path string) string {
 		t.Helper()
 		got, err := new(Sums).Of(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return got
 	}
 	first := sum(large)
@@ -52,15 +46,11 @@ func TestSums(t *testing.T) {
 
 	// The same size and the time of before, with other content.
 	info, err := os.Stat(large)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	text[0] = 'X'
 	for tick := changed(info); !changed(info).After(tick); { // the clock of files is coarse
 		write(large, text)
-		if err := os.Chtimes(large, info.ModTime(), info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.Chtimes(large, info.ModTime(), info.ModTime()))
 		if info, err = os.Stat(large); err != nil {
 			t.Fatal(err)
 		}
@@ -97,19 +87,13 @@ func TestSums(t *testing.T) {
 func TestSumsOfLinks(t *testing.T) {
 	dir := t.TempDir()
 	folder, link, outside := filepath.Join(dir, "folder"), filepath.Join(dir, "link"), filepath.Join(dir, "outside")
-	if err := errors.Join(os.Mkdir(folder, 0o755), os.Symlink("folder", link), os.Symlink("../outside", filepath.Join(folder, "linked"))); err != nil {
-		t.Fatal(err)
-	}
+	check(t, errors.Join(os.Mkdir(folder, 0o755), os.Symlink("folder", link), os.Symlink("../outside", filepath.Join(folder, "linked"))))
 	seen := map[string]bool{}
 	for _, text := range []string{"one", "another"} {
-		if err := os.WriteFile(outside, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.WriteFile(outside, []byte(text), 0o644))
 		of, err := new(Sums).Of(t.Context(), folder)
 		through, also := new(Sums).Of(t.Context(), link)
-		if err := errors.Join(err, also); err != nil {
-			t.Fatal(err)
-		}
+		check(t, errors.Join(err, also))
 		if of != through {
 			t.Errorf("the folder is %s, and through a link %s", of, through)
 		}

@@ -22,6 +22,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
 
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // ssh is the real client, with what a host gives to find and to trust it.
 func ssh(t *testing.T, h *testhost.Host, command string) string {
 	t.Helper()
@@ -54,13 +61,9 @@ func engineAPI(t *testing.T, h *testhost.Host, method, path string, body, out an
 		},
 	}}
 	encoded, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://docker"+path, bytes.NewReader(encoded))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := client.Do(req)
 	if err != nil {
@@ -137,9 +140,7 @@ func TestSSH(t *testing.T) {
 	}
 
 	local := filepath.Join(t.TempDir(), "local")
-	if err := os.WriteFile(local, []byte("carried"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(local, []byte("carried"), 0o600))
 	host, port, _ := net.SplitHostPort(h.Addr)
 	sftp := exec.Command("sftp", append(sshOptions(h), "-b", "-", "-P", port, h.User+"@"+host)...)
 	sftp.Stdin = strings.NewReader("put " + local + " remote\n")
@@ -167,17 +168,11 @@ func TestConnectionLoss(t *testing.T) {
 		t.Helper()
 		cmd := sshCommand(h, "echo begun; read never")
 		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		t.Cleanup(func() { in.Close() })
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
+		check(t, cmd.Start())
 		if _, err := io.ReadFull(out, make([]byte, len("begun\n"))); err != nil {
 			t.Fatalf("read first line: %v", err)
 		}
@@ -202,16 +197,10 @@ func TestConnectionLoss(t *testing.T) {
 	// A stalled connection says nothing, and says it all when it goes on.
 	cmd := sshCommand(h, "cat")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, cmd.Start())
 	echo := func() {
 		fmt.Fprint(in, "x")
 		if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
@@ -288,24 +277,16 @@ func TestDocker(t *testing.T) {
 	}
 
 	pid, err := h.Docker.PID()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Docker.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Docker.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, h.Docker.Kill())
+	check(t, h.Docker.Start())
 	if now, err := h.Docker.PID(); err != nil || now == pid {
 		t.Errorf("dockerd after restart: process %d, %v; want another than %d", now, err, pid)
 	}
 	if status, text := engineAPI(t, h, "GET", "/containers/"+id+"/json", nil, nil); status != http.StatusOK {
 		t.Errorf("container after restart: %d %s", status, text)
 	}
-	if err := h.Docker.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, h.Docker.Stop())
 	if left, err := h.Processes(); err != nil || len(left) > 0 {
 		t.Errorf("processes after the daemon stopped: %v, %v", left, err)
 	}
@@ -375,24 +356,18 @@ func traces(t *testing.T, dir string) []string {
 	name := filepath.Base(dir)
 	for _, pattern := range []string{dir, "/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
 		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		found = append(found, paths...)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, dir) {
 			found = append(found, "mount "+line)
 		}
 	}
 	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, path := range cmdlines {
 		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(dir)) {
 			found = append(found, fmt.Sprintf("%s %q", path, text))
@@ -405,9 +380,7 @@ func traces(t *testing.T, dir string) []string {
 func hasAddress(t *testing.T, ip string) bool {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, a := range all {
 		if strings.HasPrefix(a.String(), ip+"/") {
 			return true
@@ -442,9 +415,7 @@ func TestNothingIsLeft(t *testing.T) {
 		defer tick.Stop()
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && got != "sleep vllm"; <-tick.C {
 			running, err := h.Processes()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check(t, err)
 			var names []string
 			for _, p := range running {
 				names = append(names, strings.Fields(p.Command)[0])
@@ -476,9 +447,7 @@ func TestSweep(t *testing.T) {
 		if _, err := cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, cmd.Start())
 		h.Stall(true)
 		fmt.Printf("host %s %s\n", h.Dir, h.Registry)
 		_, _ = io.ReadAll(os.Stdin) // until killed
@@ -490,12 +459,8 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := victim.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := victim.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	check(t, victim.Start())
 	var dir, registry string
 	if _, err := fmt.Fscanf(out, "host %s %s\n", &dir, &registry); err != nil {
 		_ = victim.Process.Kill()
@@ -504,9 +469,7 @@ func TestSweep(t *testing.T) {
 	if len(traces(t, dir)) == 0 {
 		t.Errorf("no trace of a host that runs")
 	}
-	if err := victim.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, victim.Process.Kill())
 	_ = victim.Wait()
 	if err := testhost.Sweep(); err != nil {
 		t.Fatalf("sweep: %v", err)
