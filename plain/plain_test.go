@@ -117,3 +117,30 @@ func TestHide(t *testing.T) {
 		t.Errorf("without secrets: %q", got)
 	}
 }
+
+func TestJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"b","n":1.50,"u":"ü \"q\" \n"}`:     `{"a":"b","n":1.50,"u":"ü \"q\" \n"}`,
+		`{"\u001b[2Ja" : ["\u001b[31mred", 1e3]}`: `{"a" : ["red", 1e3]}`,
+		"[\"\xff\"]": `["` + "\ufffd" + `"]`,
+		`["\u202eturned", "kept \u003c", "\\u001b[m"]`: `["` + "\ufffd" + `turned", "kept \u003c", "\\u001b[m"]`,
+		`"not ended`: `"not ended`,
+		`null`:       `null`,
+	} {
+		if got := string(JSON([]byte(in))); got != want {
+			t.Errorf("JSON(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	for got, want := range map[string]string{
+		Count(0, "cell"): "0 cells", Count(1, "cell"): "1 cell", Count(3, "cell"): "3 cells",
+		Bytes(7): "7 bytes", Bytes(1): "1 byte", Bytes(12_000): "12.0 kB",
+		Bytes(3_100_000): "3.1 MB", Bytes(688_600_000_000): "688.6 GB",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
