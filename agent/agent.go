@@ -116,7 +116,8 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	final := s.lessor.final()
 	s.works.wait() // jobs end with ctx and have written what they measured
 	end := s.lessor.over
-	end.err = errors.Join(err, s.leave(ctx, final), os.RemoveAll(jobs), gone(ln.Close()))
+	end.err = errors.Join(err, s.leave(ctx, final), os.RemoveAll(jobs))
+	ln.Close()      // and with it goes the socket
 	close(end.done) // whoever has released the lease is answered, when nothing is left that could be seen
 	flush, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
@@ -139,14 +140,6 @@ func listen(dir string) (net.Listener, error) {
 		return nil, errors.Join(err, ln.Close())
 	}
 	return ln, nil
-}
-
-// gone is err unless it says that something is closed already.
-func gone(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // server is one agent: what callers ask of it, each by its own noun.

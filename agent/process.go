@@ -134,22 +134,9 @@ func (p *processes) start(name string, spec processSpec) error {
 	if err := os.Mkdir(pr.dir, 0o700); err != nil {
 		return fmt.Errorf("make the process's directory: %w", err)
 	}
-	logfile, err := os.OpenFile(filepath.Join(pr.dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return errors.Join(fmt.Errorf("make the log: %w", err), os.RemoveAll(pr.dir))
-	}
-	defer logfile.Close()
-	for name, text := range spec.Files {
-		if err := os.WriteFile(filepath.Join(pr.dir, name), []byte(text), 0o600); err != nil {
-			return errors.Join(fmt.Errorf("make the file %s: %w", name, err), os.RemoveAll(pr.dir))
-		}
-	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(append(os.Environ(), spec.Env...), provision.ProcessMark+"="+p.mark(name))
-	cmd.Dir = pr.dir
-	cmd.Stdout, cmd.Stderr = logfile, logfile
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	if err := pr.launch(cmd, spec.Files); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", spec.Argv[0], err), os.RemoveAll(pr.dir))
 	}
 	pr.kept = kept{
@@ -157,7 +144,7 @@ func (p *processes) start(name string, spec processSpec) error {
 		StopSignal: spec.StopSignal, StopGrace: spec.StopGrace, Started: time.Now(),
 	}
 	p.all[name] = pr
-	err = pr.save()
+	err := pr.save()
 	p.wg.Go(func() {
 		cmd.Wait() // the exit code is what counts
 		p.ended(pr, exitCode(cmd.ProcessState))
@@ -166,6 +153,24 @@ func (p *processes) start(name string, spec processSpec) error {
 		err = errors.Join(err, p.kill(pr))
 	}
 	return err
+}
+
+// launch starts the command in the process's directory, with its log and the files that
+// it is given.
+func (pr *process) launch(cmd *exec.Cmd, files map[string]string) error {
+	log, err := os.OpenFile(filepath.Join(pr.dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(pr.dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = pr.dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd.Start()
 }
 
 // mark is what stands in the environment of a process and of all that it starts.

@@ -47,12 +47,6 @@ func Reservations() string {
 // on the tear-down. One that takes longer hangs.
 const overdue = 2 * downWithin
 
-// reservation is a lock that is held.
-type reservation struct {
-	path string
-	file *os.File
-}
-
 // reserved is what a holder says.
 type reserved struct {
 	identity
@@ -63,14 +57,14 @@ type reserved struct {
 type machine struct {
 	dir, cache, locks string // the agent's own, the one that hcl writes to, and that of the lock file
 	log               *slog.Logger
-	reservation       *reservation // nil: it is not reserved
+	reservation       *os.File // locked; nil: the machine is not reserved
 }
 
 // reserve takes the machine for a lease, or notes its new end. held is the lease
 // that has the machine already.
 func (m *machine) reserve(l Lease) (held *Lease, err error) {
-	if m.reservation != nil && !m.reservation.stands() {
-		m.log.Warn("somebody has removed the lock file of the machine's reservation", "path", m.reservation.path)
+	if m.reservation != nil && !stands(m.reservation) {
+		m.log.Warn("somebody has removed the lock file of the machine's reservation", "path", m.reservation.Name())
 		m.giveBack()
 	}
 	if m.reservation == nil {
@@ -94,7 +88,7 @@ func (m *machine) reserve(l Lease) (held *Lease, err error) {
 		m.log.Warn("note until when the machine is reserved", "err", err)
 	}
 	words := reserved{me, Lease{Lab: l.Lab, Run: l.Run, Holder: l.Holder, Expires: l.Expires}}
-	if err := writeJSON(wordsOf(m.reservation.path, os.Getuid()), words, 0o644); err != nil {
+	if err := writeJSON(wordsOf(m.reservation.Name(), os.Getuid()), words, 0o644); err != nil {
 		m.log.Warn("tell others who has reserved the machine", "err", err)
 	}
 	return nil, nil
@@ -118,19 +112,25 @@ func (m *machine) forgetKilled() error {
 	return errors.Join(errs...)
 }
 
-// giveBack gives the machine back, if it is reserved.
+// giveBack gives the machine back, if it is reserved. The lock file stays: whoever waits
+// has it open.
 func (m *machine) giveBack() {
 	if m.reservation == nil {
 		return
 	}
-	if err := errors.Join(m.reservation.release(), os.Remove(filepath.Join(m.dir, standingName))); err != nil {
+	err := os.Remove(filepath.Join(m.dir, standingName))
+	path, me := m.reservation.Name(), owner{identity: identityOf(os.Getpid()), uid: os.Getuid()}
+	if me.told(path) != nil {
+		err = errors.Join(err, os.Remove(wordsOf(path, me.uid)))
+	}
+	if err = errors.Join(err, m.reservation.Close()); err != nil {
 		m.log.Error("give the machine back", "err", err)
 	}
 	m.reservation = nil
 }
 
 // takeReservation takes the lock, or says who has it.
-func takeReservation(path string) (r *reservation, by owner, err error) {
+func takeReservation(path string) (taken *os.File, by owner, err error) {
 	for range 10 {
 		f, err := openShared(path)
 		if err != nil {
@@ -144,8 +144,8 @@ func takeReservation(path string) (r *reservation, by owner, err error) {
 		if err != nil {
 			return nil, owner{}, errors.Join(err, f.Close())
 		}
-		if r := (&reservation{path, f}); r.stands() {
-			return r, owner{}, nil
+		if stands(f) {
+			return f, owner{}, nil
 		}
 		f.Close() // whose name is gone, or another's: nobody else would find this lock
 	}
@@ -153,26 +153,14 @@ func takeReservation(path string) (r *reservation, by owner, err error) {
 }
 
 // stands reports whether the lock is on the file that others find.
-func (r *reservation) stands() bool {
-	mine, err := r.file.Stat()
-	if err != nil {
-		return false
-	}
-	found, err := os.Lstat(r.path)
-	return err == nil && os.SameFile(mine, found)
+func stands(f *os.File) bool {
+	mine, err := f.Stat()
+	found, gone := os.Lstat(f.Name())
+	return err == nil && gone == nil && os.SameFile(mine, found)
 }
 
 // wordsOf is where a user tells what the machine is reserved for.
 func wordsOf(path string, uid int) string { return path + "." + strconv.Itoa(uid) }
-
-// release gives the machine back. The lock file stays: whoever waits has it open.
-func (r *reservation) release() error {
-	var err error
-	if me := (owner{identity: identityOf(os.Getpid()), uid: os.Getuid()}); me.told(r.path) != nil {
-		err = os.Remove(wordsOf(r.path, me.uid))
-	}
-	return errors.Join(err, r.file.Close())
-}
 
 // openShared opens a file that users share in a directory in which each may
 // remove only what is their own. Creating and opening are two steps: the kernel
@@ -202,29 +190,14 @@ func openShared(path string) (*os.File, error) {
 		if err == nil {
 			f.Close()
 		}
-		return nil, fmt.Errorf("%s, which hcl locks, is %s that %s has put there: `sudo rm -r %[1]s` removes it", path, kindOf(st), userOf(st))
+		return nil, fmt.Errorf("%s, which hcl locks, is %s that user %s has put there: `sudo rm -r %[1]s` removes it", path, kindOf(st), userName(int(st.Sys().(*syscall.Stat_t).Uid)))
 	}
 }
 
 func kindOf(st fs.FileInfo) string {
-	switch {
-	case st.Mode().IsRegular():
-		return "a file closed to others"
-	case st.IsDir():
-		return "a directory"
-	case st.Mode()&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case st.Mode()&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	}
-	return "no file but a thing"
-}
-
-func userOf(st fs.FileInfo) string {
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		return "user " + userName(int(sys.Uid))
-	}
-	return "somebody"
+	return cmp.Or(map[fs.FileMode]string{
+		0: "a file closed to others", fs.ModeDir: "a directory", fs.ModeSymlink: "a symbolic link", fs.ModeNamedPipe: "a named pipe",
+	}[st.Mode().Type()], "no file but a thing")
 }
 
 // userName is a user's name, or the number of one without.

@@ -3,6 +3,7 @@ package testhost
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,18 +78,17 @@ func (d *Docker) Start() error {
 		_ = cmd.Wait()
 		close(exited)
 	}()
-	answered := eventually(dockerStart, func() bool {
+	ended := func() bool {
 		select {
 		case <-exited:
 			return true
 		default:
-			return d.answers()
+			return false
 		}
-	})
-	select {
-	case <-exited:
+	}
+	answered := eventually(dockerStart, func() bool { return ended() || d.answers() })
+	if ended() {
 		return fmt.Errorf("start dockerd: it ended (%s)", cmd.ProcessState)
-	default:
 	}
 	if !answered {
 		return fmt.Errorf("start dockerd: no answer on %s within %v", d.socket, dockerStart)
@@ -98,18 +98,16 @@ func (d *Docker) Start() error {
 
 // answers asks the daemon whether it is ready.
 func (d *Docker) answers() bool {
-	conn, err := net.DialTimeout("unix", d.socket, time.Second)
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		Dial:              func(string, string) (net.Conn, error) { return net.Dial("unix", d.socket) },
+	}}
+	resp, err := client.Get("http://docker/_ping")
 	if err != nil {
 		return false
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := fmt.Fprintf(conn, "GET /_ping HTTP/1.0\r\n\r\n"); err != nil {
-		return false
-	}
-	status := make([]byte, len("HTTP/1.0 200"))
-	n, _ := conn.Read(status)
-	return n == len(status) && strings.HasSuffix(string(status), "200")
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
 // wait returns when the daemon, if it was started, has ended.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,16 +41,9 @@ func removeDir(dir string) error {
 // removeGroups removes the control groups that dockerd made for its containers:
 // with version 1 one tree per controller, with version 2 one in all.
 func removeGroups(name string) error {
-	var all []string
-	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		found, err := filepath.Glob(pattern + name)
-		if err != nil {
-			return fmt.Errorf("find control groups: %w", err)
-		}
-		all = append(all, found...)
-	}
+	old, _ := filepath.Glob("/sys/fs/cgroup/*/" + name)
 	var errs []error
-	for _, top := range all {
+	for _, top := range append(old, "/sys/fs/cgroup/"+name) {
 		// The kernel may need a moment to see that a group is empty.
 		var err error
 		if !eventually(5*time.Second, func() bool { err = removeGroup(top); return err == nil }) {
@@ -61,25 +55,23 @@ func removeGroups(name string) error {
 
 // removeGroup removes a control group and those below it. Their files cannot be
 // removed and need not be.
-func removeGroup(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+func removeGroup(top string) error {
+	var dirs []string
+	err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err == nil && e.IsDir():
+			dirs = append(dirs, path)
+		}
 		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := removeGroup(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
+	})
+	for _, dir := range slices.Backward(dirs) {
+		if e := os.Remove(dir); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
 		}
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // Sweep removes what test processes left that were interrupted: hosts whose

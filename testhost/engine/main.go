@@ -90,29 +90,21 @@ type faults struct {
 
 func parseFaults(s string) (faults, error) {
 	f := faults{exitAfter: -1, hangAfter: -1, growAfter: -1}
+	flags := map[string]*bool{"exit": &f.exit, "never-ready": &f.neverReady, "ignore-term": &f.ignoreTerm, "fatal-log": &f.fatalLog}
+	after := map[string]*int64{"exit-after": &f.exitAfter, "hang-after": &f.hangAfter, "grow-after": &f.growAfter}
 	for word := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
 		var err error
-		switch name {
-		case "":
-		case "exit":
-			f.exit = true
-		case "never-ready":
-			f.neverReady = true
-		case "ignore-term":
-			f.ignoreTerm = true
-		case "fatal-log":
-			f.fatalLog = true
-		case "exit-after":
-			f.exitAfter, err = strconv.ParseInt(value, 10, 64)
-		case "hang-after":
-			f.hangAfter, err = strconv.ParseInt(value, 10, 64)
-		case "grow-after":
-			f.growAfter, err = strconv.ParseInt(value, 10, 64)
-		case "slow-start":
+		switch {
+		case name == "":
+		case flags[name] != nil:
+			*flags[name] = true
+		case after[name] != nil:
+			*after[name], err = strconv.ParseInt(value, 10, 64)
+		case name == "slow-start":
 			f.slowStart, err = time.ParseDuration(value)
 		default:
-			return f, fmt.Errorf("ENGINE_FAULT=%s: %q is not known", s, name)
+			err = fmt.Errorf("%q is not known", name)
 		}
 		if err != nil {
 			return f, fmt.Errorf("ENGINE_FAULT=%s: %w", s, err)
