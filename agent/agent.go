@@ -26,6 +26,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"hclbench/load"
+	"hclbench/provision"
 )
 
 // Info is what an agent says about itself.
@@ -187,75 +188,89 @@ func (s *server) leave(ctx context.Context, final life) error {
 func (s *server) handler() http.Handler {
 	held := s.lessor.held
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/info", s.info)
-	mux.HandleFunc("PUT /v1/lease", s.lessor.put)
-	mux.HandleFunc("DELETE /v1/lease", s.lessor.end)
-	mux.HandleFunc("PUT /v1/prepare", held(s.settings.put))
-	mux.HandleFunc("DELETE /v1/cache", held(s.cache.forget))
-	mux.HandleFunc("PUT /v1/jobs/{id}", held(s.jobs.put))
-	mux.HandleFunc("GET /v1/jobs/{id}/events", s.jobs.events)
-	mux.HandleFunc("GET /v1/jobs/{id}/records", s.jobs.records)
-	mux.HandleFunc("DELETE /v1/jobs/{id}", held(s.jobs.forget))
-	mux.HandleFunc("PUT /v1/watches/{id}", held(s.watches.put))
-	mux.HandleFunc("POST /v1/watches/{id}", held(s.watches.end))
-	mux.HandleFunc("DELETE /v1/watches/{id}", held(s.watches.forget))
-	mux.HandleFunc("POST /v1/models", held(s.fetchModel))
-	mux.HandleFunc("PUT /v1/processes/{name}", held(s.processes.put))
-	mux.HandleFunc("GET /v1/processes", s.processes.list)
-	mux.HandleFunc("GET /v1/processes/{name}", s.processes.state)
-	mux.HandleFunc("GET /v1/processes/{name}/logs", s.processes.logs)
-	mux.HandleFunc("GET /v1/processes/{name}/files/{file}", s.processes.file)
-	mux.HandleFunc("DELETE /v1/processes/{name}", held(s.processes.forget))
+	for pattern, do := range map[string]handler{
+		"GET /v1/info":                          s.info,
+		"PUT /v1/lease":                         s.lessor.put,
+		"DELETE /v1/lease":                      s.lessor.end,
+		"PUT /v1/prepare":                       held(s.settings.put),
+		"DELETE /v1/cache":                      held(s.cache.forget),
+		"PUT /v1/jobs/{id}":                     held(s.jobs.put),
+		"GET /v1/jobs/{id}/events":              s.jobs.events,
+		"GET /v1/jobs/{id}/records":             s.jobs.records,
+		"DELETE /v1/jobs/{id}":                  held(s.jobs.forget),
+		"PUT /v1/watches/{id}":                  held(s.watches.put),
+		"POST /v1/watches/{id}":                 held(s.watches.end),
+		"DELETE /v1/watches/{id}":               held(s.watches.forget),
+		"POST /v1/models":                       held(s.fetchModel),
+		"PUT /v1/processes/{name}":              held(s.processes.put),
+		"GET /v1/processes":                     s.processes.list,
+		"GET /v1/processes/{name}":              s.processes.state,
+		"GET /v1/processes/{name}/logs":         s.processes.logs,
+		"GET /v1/processes/{name}/files/{file}": s.processes.file,
+		"DELETE /v1/processes/{name}":           held(s.processes.forget),
+	} {
+		mux.Handle(pattern, do)
+	}
 	return mux
 }
 
-func (s *server) info(w http.ResponseWriter, r *http.Request) {
-	reply(w, Info{Binary: s.Binary, PID: os.Getpid(), Lease: s.lessor.current(), Jobs: s.jobs.running(), Now: time.Now()})
-}
+// handler answers a request, unless it returns why it cannot.
+type handler func(w http.ResponseWriter, r *http.Request) error
 
-func reply(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(v) // an error here is the caller gone: nobody is left to tell
-}
-
-func fail(w http.ResponseWriter, status int, err error) {
+// ServeHTTP answers an error with its status, and 500 for one without.
+func (do handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	err := do(w, r)
+	if err == nil {
+		return
+	}
+	if why, ok := errors.AsType[*refusal](err); ok {
+		why.Traces = provision.Traces{} // nobody else's business
+		w.WriteHeader(http.StatusConflict)
+		reply(w, why)
+		return
+	}
+	status := http.StatusInternalServerError
+	if e, ok := errors.AsType[*statusError](err); ok {
+		status = e.code
+	}
 	http.Error(w, err.Error(), status)
 }
 
-func failEnding(w http.ResponseWriter) {
-	fail(w, http.StatusServiceUnavailable, errors.New("the agent is ending"))
+func (s *server) info(w http.ResponseWriter, r *http.Request) error {
+	return reply(w, Info{Binary: s.Binary, PID: os.Getpid(), Lease: s.lessor.current(), Jobs: s.jobs.running(), Now: time.Now()})
 }
 
-// ack answers that it is done, unless err says what could not be.
-func ack(w http.ResponseWriter, err error) {
-	if err != nil {
-		fail(w, http.StatusInternalServerError, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+func reply(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v) // an error here is the caller gone: nobody is left to tell
+	return nil
 }
 
-// named reports whether a name can be one of a job, a watch or a process, which has a
-// file of that name, and answers 400 when it cannot.
-func named(w http.ResponseWriter, name string) bool {
-	ok := nameForm.MatchString(name)
-	if !ok {
-		fail(w, http.StatusBadRequest, fmt.Errorf("nothing here can be named %q", name))
+// fail is an error that is answered with a status.
+func fail(status int, format string, args ...any) error {
+	return &statusError{status, fmt.Sprintf(format, args...)}
+}
+
+var errEnding = fail(http.StatusServiceUnavailable, "the agent is ending")
+
+// read decodes a request's body.
+func read(r *http.Request, v any) error {
+	dec := json.NewDecoder(io.LimitReader(r.Body, 16<<20))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fail(http.StatusBadRequest, "read the request: %v", err)
 	}
-	return ok
+	return nil
 }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,100}$`)
 
-// read decodes a request's body, and answers 400 when it cannot.
-func read(w http.ResponseWriter, r *http.Request, v any) bool {
-	dec := json.NewDecoder(io.LimitReader(r.Body, 16<<20))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("read the request: %w", err))
-		return false
+// readNamed is read for something that is kept under a name, in a file.
+func readNamed(r *http.Request, name string, v any) error {
+	if !nameForm.MatchString(name) {
+		return fail(http.StatusBadRequest, "nothing here can be named %q", name)
 	}
-	return true
+	return read(r, v)
 }
 
 // writeJSON writes a file whole or not at all, with exactly these permissions.

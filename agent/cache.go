@@ -112,9 +112,7 @@ func executables() map[string]bool {
 	return running
 }
 
-func (c cache) forget(w http.ResponseWriter, r *http.Request) {
-	ack(w, c.clear(0))
-}
+func (c cache) forget(http.ResponseWriter, *http.Request) error { return c.clear(0) }
 
 // Clear removes all that hcl keeps on the host, but for what agents of other labs
 // use at this moment.

@@ -159,11 +159,11 @@ func (js *jobs) running() int {
 
 // put starts a job, or does nothing when it is known: a caller that lost the
 // answer may ask again.
-func (js *jobs) put(w http.ResponseWriter, r *http.Request) {
+func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	var order jobOrder
-	if !named(w, id) || !read(w, r, &order) {
-		return
+	if err := readNamed(r, id, &order); err != nil {
+		return err
 	}
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -174,13 +174,12 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) {
 		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"), done: make(chan struct{}), more: make(chan struct{})}
 		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets) }) {
 			cancel()
-			failEnding(w)
-			return
+			return errEnding
 		}
 		js.all[id] = j
 		js.log.Info("job started", "job", id, "target", secrets.Hide(spec.Load.Target.BaseURL))
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets) {
@@ -233,23 +232,22 @@ func writeRecords(file string, records []load.Record) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// find returns the job that a request names, or answers 404.
-func (js *jobs) find(w http.ResponseWriter, r *http.Request) *job {
+// find returns the job that a request names, or that there is none.
+func (js *jobs) find(r *http.Request) (*job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	j := js.all[r.PathValue("id")]
-	if j == nil {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no job %s", r.PathValue("id")))
+	if j := js.all[r.PathValue("id")]; j != nil {
+		return j, nil
 	}
-	return j
+	return nil, fail(http.StatusNotFound, "there is no job %s", r.PathValue("id"))
 }
 
 // events streams the events from ?from=N on, one JSON object a line, until
 // the job is done.
-func (js *jobs) events(w http.ResponseWriter, r *http.Request) {
-	j := js.find(w, r)
-	if j == nil {
-		return
+func (js *jobs) events(w http.ResponseWriter, r *http.Request) error {
+	j, err := js.find(r)
+	if err != nil {
+		return err
 	}
 	n, err := strconv.Atoi(r.URL.Query().Get("from"))
 	if err != nil || n < 0 {
@@ -261,12 +259,12 @@ func (js *jobs) events(w http.ResponseWriter, r *http.Request) {
 		events, more := j.from(n)
 		for _, e := range events {
 			if enc.Encode(e) != nil || e.Done {
-				return
+				return nil
 			}
 		}
 		n += len(events)
 		if rc.Flush() != nil {
-			return
+			return nil
 		}
 		select {
 		case <-more:
@@ -274,35 +272,36 @@ func (js *jobs) events(w http.ResponseWriter, r *http.Request) {
 			// The agent is ending or the caller is gone. A job that ends with the
 			// agent still has a last event to tell.
 			if js.works.ctx.Err() == nil {
-				return
+				return nil
 			}
 			<-more
 		}
 	}
 }
 
-func (js *jobs) records(w http.ResponseWriter, r *http.Request) {
-	if j := js.find(w, r); j != nil {
-		if _, err := os.Stat(j.file); err != nil { // 404 would mean that the job is not known
-			fail(w, http.StatusGone, errors.New("the records were not kept"))
-			return
-		}
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		http.ServeFile(w, r, j.file)
+func (js *jobs) records(w http.ResponseWriter, r *http.Request) error {
+	j, err := js.find(r)
+	if err != nil {
+		return err
 	}
+	if _, err := os.Stat(j.file); err != nil { // 404 would mean that the job is not known
+		return fail(http.StatusGone, "the records were not kept")
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	http.ServeFile(w, r, j.file)
+	return nil
 }
 
 // forget stops a job and forgets it and its records.
-func (js *jobs) forget(w http.ResponseWriter, r *http.Request) {
+func (js *jobs) forget(w http.ResponseWriter, r *http.Request) error {
 	js.mu.Lock()
 	j := js.all[r.PathValue("id")]
 	delete(js.all, r.PathValue("id"))
 	js.mu.Unlock()
-	var err error
-	if j != nil {
-		j.cancel()
-		<-j.done
-		err = os.RemoveAll(j.file)
+	if j == nil {
+		return nil
 	}
-	ack(w, err)
+	j.cancel()
+	<-j.done
+	return os.RemoveAll(j.file)
 }

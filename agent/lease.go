@@ -126,16 +126,15 @@ func (l Lease) heldBy(store, run string) bool {
 
 // held lets those change something who hold the lease, and while there is none
 // everybody but a run whose lease was ended.
-func (o *lessor) held(do http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (o *lessor) held(do handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		o.mu.Lock()
 		why := o.against(r)
 		o.mu.Unlock()
 		if why != nil {
-			refuse(w, *why)
-			return
+			return why
 		}
-		do(w, r)
+		return do(w, r)
 	}
 }
 
@@ -164,40 +163,31 @@ type refusal struct {
 	Ended string `json:"ended,omitempty"` // who has ended the lease of the run that asks
 }
 
-// refuse answers 409.
-func refuse(w http.ResponseWriter, why refusal) {
-	why.Traces = provision.Traces{} // nobody else's business
-	w.WriteHeader(http.StatusConflict)
-	reply(w, why)
-}
+func (r *refusal) Error() string { return "somebody else has the host" }
 
 // put takes or renews the lease. Another store's live lease is refused with
 // 409 and that lease as the body, and so is one that reserves a machine which an
 // agent of another lab has reserved, and that of a run whose lease somebody has ended.
 // An agent that is ending says 503.
-func (o *lessor) put(w http.ResponseWriter, r *http.Request) {
+func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	var want Lease
-	if !read(w, r, &want) {
-		return
+	if err := read(r, &want); err != nil {
+		return err
 	}
 	if want.TTL <= 0 {
-		fail(w, http.StatusBadRequest, fmt.Errorf("a lease of %s is none", want.TTL))
-		return
+		return fail(http.StatusBadRequest, "a lease of %s is none", want.TTL)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.life.ending() || o.ctx.Err() != nil {
-		failEnding(w)
-		return
+		return errEnding
 	}
 	if by, ok := o.ended[want.Run]; ok {
-		refuse(w, refusal{Ended: by})
-		return
+		return &refusal{Ended: by}
 	}
 	was := o.life
 	if was.phase == leased && was.lease.Store != want.Store {
-		refuse(w, refusal{Lease: was.lease})
-		return
+		return &refusal{Lease: was.lease}
 	}
 	now, next := time.Now(), was
 	anew := was.phase == idle || was.lease.Run != want.Run
@@ -211,15 +201,13 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) {
 	if want.Reserve {
 		by, err := o.machine.reserve(want)
 		if err != nil {
-			fail(w, http.StatusInternalServerError, err)
-			return
+			return err
 		}
 		if by != nil {
 			if was.phase == idle { // whoever waits asks again, and the agent stays for that
 				o.expiry.Reset(unclaimed)
 			}
-			refuse(w, refusal{Lease: *by})
-			return
+			return &refusal{Lease: *by}
 		}
 	}
 	if anew {
@@ -231,19 +219,18 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) {
 	next.phase, next.lease = leased, want
 	o.life = next
 	o.expiry.Reset(time.Until(want.Expires))
-	reply(w, granted{want, next.earlier})
+	return reply(w, granted{want, next.earlier})
 }
 
 // end ends the agent, for the lease's holder, or for whoever says in ?by= who
 // it is: then the holder is told when it comes again. Only what the agent runs itself is
 // stopped: the caller has taken its containers down. The answer comes when that is done.
-func (o *lessor) end(w http.ResponseWriter, r *http.Request) {
+func (o *lessor) end(w http.ResponseWriter, r *http.Request) error {
 	by := r.URL.Query().Get("by")
 	o.mu.Lock()
 	if why := o.against(r); why != nil && by == "" {
 		o.mu.Unlock()
-		refuse(w, *why)
-		return
+		return why
 	}
 	if !o.life.ending() && o.ctx.Err() == nil {
 		if o.life.phase == leased && by != "" {
@@ -257,7 +244,7 @@ func (o *lessor) end(w http.ResponseWriter, r *http.Request) {
 	o.mu.Unlock()
 	o.quit()
 	<-o.over.done // not r.Context(): that has ended with the agent
-	ack(w, o.over.err)
+	return o.over.err
 }
 
 // endedName is a file in the agent's directory with the runs whose lease was ended by

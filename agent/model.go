@@ -49,15 +49,14 @@ type modelEvent struct {
 
 // fetchModel brings a model to the host and tells how far it is; it ends with its
 // request, and keeps what has come.
-func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) {
+func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) error {
 	var want Model
-	if !read(w, r, &want) {
-		return
+	if err := read(r, &want); err != nil {
+		return err
 	}
 	dir, err := homePath(want.Cache)
 	if err != nil {
-		fail(w, http.StatusBadRequest, err)
-		return
+		return fail(http.StatusBadRequest, "%v", err)
 	}
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w)
 	tell := func(e modelEvent) {
@@ -76,9 +75,10 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) {
 		why := plain.NewSecrets(want.Token).Hide(err.Error())
 		s.Log.Warn("fetching", "model", want.Repo, "err", why)
 		tell(modelEvent{Error: why})
-		return
+		return nil
 	}
 	tell(modelEvent{Commit: commit})
+	return nil
 }
 
 // homePath is an absolute path for one that may begin with the home.

@@ -51,42 +51,37 @@ type settings struct {
 // put sets what is wanted for as long as the lease lasts, and answers with the
 // changes. What is changed already, by whomever, is put back before. Only who has
 // reserved the machine may, or 409. What cannot be done is 422, with nothing changed.
-func (s *settings) put(w http.ResponseWriter, r *http.Request) {
+func (s *settings) put(w http.ResponseWriter, r *http.Request) error {
 	var want preparing
-	if !read(w, r, &want) {
-		return
+	if err := read(r, &want); err != nil {
+		return err
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if !s.reserved() {
-		fail(w, http.StatusConflict, errors.New("the machine is not reserved"))
-		return
+		return fail(http.StatusConflict, "the machine is not reserved")
 	}
 	c, err := here(r.Context(), s.log, provision.Host{Name: want.Host, Pos: want.Pos, GPUs: want.GPUs})
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err)
-		return
+		return err
 	}
 	defer c.Close()
 	if err := s.putBack(r.Context(), c, true); err != nil {
-		fail(w, http.StatusUnprocessableEntity, err)
-		return
+		return fail(http.StatusUnprocessableEntity, "%v", err)
 	}
 	if want.Prepare == (provision.Prepare{}) {
-		reply(w, []provision.Change{})
-		return
+		return reply(w, []provision.Change{})
 	}
 	changes, err := look.Prepare(r.Context(), c, want.Prepare, func(all []provision.Change) error { return s.note(c, all) })
 	if err != nil {
 		back, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), downWithin)
 		defer cancel()
-		fail(w, http.StatusUnprocessableEntity, errors.Join(err, s.putBack(back, c, true)))
-		return
+		return fail(http.StatusUnprocessableEntity, "%v", errors.Join(err, s.putBack(back, c, true)))
 	}
 	for _, change := range changes {
 		s.log.Info("changed", "setting", change.String())
 	}
-	reply(w, changes)
+	return reply(w, changes)
 }
 
 // here is this machine, as the agent works on it.

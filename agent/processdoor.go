@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,42 +18,40 @@ import (
 
 // What callers ask about processes.
 
-func (p *processes) put(w http.ResponseWriter, r *http.Request) {
+func (p *processes) put(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	var spec processSpec
-	if !named(w, name) || !read(w, r, &spec) {
-		return
+	if err := readNamed(r, name, &spec); err != nil {
+		return err
 	}
 	if err := p.start(name, spec); err != nil {
-		fail(w, http.StatusConflict, err)
-		return
+		return fail(http.StatusConflict, "%v", err)
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
-func (p *processes) list(w http.ResponseWriter, r *http.Request) {
+func (p *processes) list(w http.ResponseWriter, r *http.Request) error {
 	p.mu.Lock()
 	found := []provision.Found{}
 	for _, pr := range p.all {
 		found = append(found, pr.found())
 	}
 	p.mu.Unlock()
-	reply(w, found)
+	return reply(w, found)
 }
 
-// find returns the process that a request names, or answers 404.
-func (p *processes) find(w http.ResponseWriter, r *http.Request) *process {
-	pr := p.get(r.PathValue("name"))
-	if pr == nil {
-		fail(w, http.StatusNotFound, errors.New("there is no such process"))
+// find returns the process that a request names, or that there is none.
+func (p *processes) find(r *http.Request) (*process, error) {
+	if pr := p.get(r.PathValue("name")); pr != nil {
+		return pr, nil
 	}
-	return pr
+	return nil, fail(http.StatusNotFound, "there is no such process")
 }
 
-func (p *processes) state(w http.ResponseWriter, r *http.Request) {
-	pr := p.find(w, r)
-	if pr == nil {
-		return
+func (p *processes) state(w http.ResponseWriter, r *http.Request) error {
+	pr, err := p.find(r)
+	if err != nil {
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,26 +59,24 @@ func (p *processes) state(w http.ResponseWriter, r *http.Request) {
 	if st.Running {
 		st.PID = pr.PID
 	}
-	reply(w, st)
+	return reply(w, st)
 }
 
 // logs sends the log: with ?tail=N its last N lines, with ?follow=1 what
 // comes until the process has ended.
-func (p *processes) logs(w http.ResponseWriter, r *http.Request) {
-	pr := p.find(w, r)
-	if pr == nil {
-		return
+func (p *processes) logs(w http.ResponseWriter, r *http.Request) error {
+	pr, err := p.find(r)
+	if err != nil {
+		return err
 	}
 	f, err := os.Open(filepath.Join(pr.dir, logName))
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err)
-		return
+		return err
 	}
 	defer f.Close()
 	if n, err := strconv.Atoi(r.URL.Query().Get("tail")); err == nil && n >= 0 {
 		if err := seekTail(f, n); err != nil {
-			fail(w, http.StatusInternalServerError, err)
-			return
+			return err
 		}
 	}
 	rc := http.NewResponseController(w)
@@ -89,13 +84,13 @@ func (p *processes) logs(w http.ResponseWriter, r *http.Request) {
 	defer tick.Stop()
 	for ended := false; ; {
 		if _, err := io.Copy(w, f); err != nil || rc.Flush() != nil || ended || r.URL.Query().Get("follow") == "" {
-			return
+			return nil
 		}
 		select {
 		case <-pr.done:
 			ended = true // once more, for what was written last
 		case <-r.Context().Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 	}
@@ -126,36 +121,35 @@ const headerWritten = "Hcl-Written"
 
 // file answers with a file that the process has written into its own
 // directory.
-func (p *processes) file(w http.ResponseWriter, r *http.Request) {
-	pr := p.find(w, r)
-	if pr == nil {
-		return
+func (p *processes) file(w http.ResponseWriter, r *http.Request) error {
+	pr, err := p.find(r)
+	if err != nil {
+		return err
 	}
 	name := filepath.Base(r.PathValue("file")) // nothing outside of the directory
 	f, err := os.Open(filepath.Join(pr.dir, name))
 	if err != nil {
-		fail(w, http.StatusNotFound, fmt.Errorf("the process has written no file %s", name))
-		return
+		return fail(http.StatusNotFound, "the process has written no file %s", name)
 	}
 	defer f.Close()
 	found, err := f.Stat()
 	if err != nil {
-		fail(w, http.StatusInternalServerError, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set(headerWritten, found.ModTime().Format(time.RFC3339Nano))
 	if _, err := io.Copy(w, f); err != nil {
 		p.log.Warn("send a file of a process", "name", pr.Name, "file", name, "err", err)
 	}
+	return nil
 }
 
-func (p *processes) forget(w http.ResponseWriter, r *http.Request) {
+func (p *processes) forget(w http.ResponseWriter, r *http.Request) error {
 	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: the process's own
 	// A caller whose connection is lost must not cost the engine its grace.
 	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), max(grace, 0)+downWithin)
 	defer done()
-	ack(w, p.stop(ctx, r.PathValue("name"), grace))
+	return p.stop(ctx, r.PathValue("name"), grace)
 }
 
 // Processes runs engines as processes of the agent: what

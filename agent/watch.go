@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
@@ -31,11 +30,11 @@ type watches struct {
 }
 
 // put begins to read, or does nothing when the watch is known.
-func (ws *watches) put(w http.ResponseWriter, r *http.Request) {
+func (ws *watches) put(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	var plan telemetry.Plan
-	if !named(w, id) || !read(w, r, &plan) {
-		return
+	if err := readNamed(r, id, &plan); err != nil {
+		return err
 	}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -45,39 +44,37 @@ func (ws *watches) put(w http.ResponseWriter, r *http.Request) {
 		if !ws.works.begin(func() { <-ctx.Done(); sampler.Stop(telemetry.Window{}) }) {
 			cancel()
 			sampler.Stop(telemetry.Window{})
-			failEnding(w)
-			return
+			return errEnding
 		}
 		ws.all[id] = &watch{sampler, cancel}
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // end ends the reading and answers with the record of a window. It can be asked
 // again: only forget forgets the watch.
-func (ws *watches) end(w http.ResponseWriter, r *http.Request) {
+func (ws *watches) end(w http.ResponseWriter, r *http.Request) error {
 	var window telemetry.Window
-	if !read(w, r, &window) {
-		return
+	if err := read(r, &window); err != nil {
+		return err
 	}
 	ws.mu.Lock()
 	known := ws.all[r.PathValue("id")]
 	ws.mu.Unlock()
 	if known == nil {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no watch %s", r.PathValue("id")))
-		return
+		return fail(http.StatusNotFound, "there is no watch %s", r.PathValue("id"))
 	}
-	reply(w, known.sampler.Stop(window))
+	return reply(w, known.sampler.Stop(window))
 }
 
-func (ws *watches) forget(w http.ResponseWriter, r *http.Request) {
+func (ws *watches) forget(w http.ResponseWriter, r *http.Request) error {
 	ws.mu.Lock()
 	if known := ws.all[r.PathValue("id")]; known != nil {
 		known.cancel()
 		delete(ws.all, r.PathValue("id"))
 	}
 	ws.mu.Unlock()
-	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // Watch begins to read on the host what the plan says, until [Client.EndWatch].
