@@ -143,7 +143,6 @@ func listen(dir string) (net.Listener, error) {
 	return ln, nil
 }
 
-// server is one agent: what callers ask of it, each by its own noun.
 type server struct {
 	Config
 	lessor    *lessor
@@ -170,7 +169,6 @@ func newServer(ctx context.Context, quit context.CancelFunc, cfg Config) *server
 	}
 }
 
-// leave takes down what the agent still runs, and what else its life obliges it to.
 func (s *server) leave(ctx context.Context, final life) error {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
 	defer done()
@@ -246,14 +244,12 @@ func reply(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// fail is an error that is answered with a status.
 func fail(status int, format string, args ...any) error {
 	return &statusError{status, fmt.Sprintf(format, args...)}
 }
 
 var errEnding = fail(http.StatusServiceUnavailable, "the agent is ending")
 
-// read decodes a request's body.
 func read(r *http.Request, v any) error {
 	dec := json.NewDecoder(io.LimitReader(r.Body, 16<<20))
 	dec.DisallowUnknownFields()

@@ -57,7 +57,6 @@ func SHA(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// binary is the one for a host.
 type binary struct {
 	sha  string
 	path string // of the file; "": it has to be unpacked
@@ -71,7 +70,6 @@ var kinds = map[string]string{
 	"Darwin x86_64": "darwin-amd64", "Darwin arm64": "darwin-arm64",
 }
 
-// of returns the binary for a platform, as "uname -sm" prints it there.
 func (b Binaries) of(platform string) (binary, error) {
 	kind := kinds[platform]
 	own := runtime.GOOS + "-" + runtime.GOARCH

@@ -89,7 +89,6 @@ func (c cache) clear(age time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// each visits what lies in a folder of the cache.
 func (c cache) each(folder string, visit func(path string, st fs.FileInfo)) {
 	entries, _ := os.ReadDir(filepath.Join(c.root, folder)) // it may not be there
 	for _, e := range entries {

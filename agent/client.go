@@ -105,7 +105,6 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// statusError is an answer of the agent that is not a success.
 type statusError struct {
 	code int
 	body string
@@ -213,16 +212,16 @@ func (a *Client) insist(ctx context.Context, call func() error) error {
 	return err
 }
 
-// unknown reports whether the agent says that there is no such thing.
 func unknown(err error) bool {
-	status := new(statusError)
-	return errors.As(err, &status) && status.code == http.StatusNotFound
+	status, ok := errors.AsType[*statusError](err)
+	return ok && status.code == http.StatusNotFound
 }
 
 // final reports whether err is an answer that asking again would not change.
 func final(err error) bool {
-	status, held := new(statusError), new(HeldError)
-	return errors.As(err, &held) || errors.As(err, &status) && status.code != http.StatusServiceUnavailable
+	_, held := errors.AsType[*HeldError](err)
+	status, ok := errors.AsType[*statusError](err)
+	return held || ok && status.code != http.StatusServiceUnavailable
 }
 
 // raise brings up a new agent when the last has died, and gives it the lease.
@@ -246,7 +245,6 @@ func (a *Client) raise(ctx context.Context) error {
 	return err
 }
 
-// held is the lease that was given last; nil when none was.
 func (a *Client) held() *Lease {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -335,21 +333,15 @@ func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(loa
 	defer a.forget(ctx, path)
 
 	last, err := a.followToEnd(ctx, path, progress)
-	if unknown(err) {
-		return Measured{}, ErrJobLost
-	}
-	if err != nil {
-		return Measured{}, err
-	}
 	m := Measured{Summary: last.Summary, Telemetry: last.Telemetry}
-	if last.Summary != nil {
+	if err == nil && last.Summary != nil {
 		err = a.insist(ctx, func() error {
 			m.Records, err = a.records(ctx, path)
 			return err
 		})
-		if unknown(err) {
-			return Measured{}, ErrJobLost
-		}
+	}
+	if unknown(err) {
+		return Measured{}, ErrJobLost
 	}
 	if last.Error != "" {
 		err = errors.Join(errors.New(last.Error), err)

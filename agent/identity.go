@@ -27,7 +27,6 @@ func identityOf(pid int) identity {
 	return identity{PID: pid, Birth: born, Boot: boot()}
 }
 
-// alive reports whether the process is there and has not ended.
 func (i identity) alive() bool {
 	return i.PID > 1 && i.Birth != "" && birth(i.PID) == i.Birth && boot() == i.Boot
 }

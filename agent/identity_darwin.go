@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// birth is the start time of a process; "" when it has ended.
 func birth(pid int) string {
 	const zombie = 5 // SZOMB of <sys/proc.h>
 	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
@@ -17,7 +16,6 @@ func birth(pid int) string {
 	return fmt.Sprintf("%d.%06d", p.Proc.P_starttime.Sec, p.Proc.P_starttime.Usec)
 }
 
-// boot tells this boot of the machine from others, and from other machines.
 func boot() string {
 	id, _ := unix.Sysctl("kern.bootsessionuuid") // not there: all boots are one
 	return id
@@ -32,7 +30,6 @@ func sinceBoot() time.Duration {
 	return time.Since(time.Unix(at.Unix()))
 }
 
-// membersOf are the processes of a group.
 func membersOf(group int) []identity {
 	var all []identity
 	found, _ := unix.SysctlKinfoProcSlice("kern.proc.pgrp", group)

@@ -48,7 +48,6 @@ func sinceBoot() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// membersOf are the processes of a group.
 func membersOf(group int) []identity {
 	var all []identity
 	for _, pid := range pids() {
@@ -60,7 +59,6 @@ func membersOf(group int) []identity {
 	return all
 }
 
-// pids are the numbers of all processes that can be seen.
 func pids() []int {
 	var all []int
 	entries, _ := os.ReadDir("/proc")

@@ -144,7 +144,6 @@ type jobs struct {
 	all map[string]*job
 }
 
-// running counts those that are not done.
 func (js *jobs) running() int {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -232,7 +231,6 @@ func writeRecords(file string, records []load.Record) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// find returns the job that a request names, or that there is none.
 func (js *jobs) find(r *http.Request) (*job, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -292,7 +290,6 @@ func (js *jobs) records(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// forget stops a job and forgets it and its records.
 func (js *jobs) forget(w http.ResponseWriter, r *http.Request) error {
 	js.mu.Lock()
 	j := js.all[r.PathValue("id")]

@@ -98,7 +98,6 @@ func (o *lessor) current() *Lease {
 	return &l
 }
 
-// reserved reports whether the machine is reserved for the lease.
 func (o *lessor) reserved() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -64,7 +64,6 @@ func (m *modelCache) in(parts ...string) string {
 	return filepath.Join(append([]string{cachePath(m.dir, m.repo)}, parts...)...)
 }
 
-// cachePath is where a model is in a cache.
 func cachePath(dir, repo string) string {
 	return path.Join(dir, "hub", "models--"+strings.ReplaceAll(repo, "/", "--"))
 }
@@ -257,7 +256,6 @@ func compare(files []origin.File, size func(blob string) (int64, error)) (p Mode
 	return p, missing, nil
 }
 
-// fits says whether there is room on the disk for what is missing.
 func (m *modelCache) fits(room int64) error {
 	if room == 0 {
 		return nil
@@ -290,7 +288,6 @@ func (m *modelCache) download(ctx context.Context, commit string, files []origin
 // errSum says that a file is not what the hub says it is.
 var errSum = errors.New("it has another checksum than the hub says")
 
-// file fetches one file until it is whole.
 func (m *modelCache) file(ctx context.Context, commit string, f origin.File) error {
 	pause, wrong := m.pause, 0
 	for try := 1; ; try++ {
@@ -396,7 +393,6 @@ func (m *modelCache) piece(ctx context.Context, commit string, f origin.File) (m
 	return moved, os.Rename(whole+".incomplete", whole)
 }
 
-// written is a writer that only counts.
 type written func(n int)
 
 func (w written) Write(p []byte) (int, error) { w(len(p)); return len(p), nil }

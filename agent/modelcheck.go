@@ -192,7 +192,6 @@ func (m ModelThere) Missing(files []origin.File) (p ModelProgress, missing []ori
 	return p, missing
 }
 
-// shardsOf are the files that an index names.
 func shardsOf(index []byte) ([]string, error) {
 	var is struct {
 		WeightMap map[string]string `json:"weight_map"`

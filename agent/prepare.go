@@ -22,7 +22,6 @@ import (
 // it. What has to be put back stands in a file before anything is changed: an agent
 // that is killed leaves it to the next one.
 
-// preparedNote names the file, see [noteOf].
 const preparedNote = "prepared"
 
 // prepared is what stands in the file.
@@ -95,7 +94,6 @@ func (s *settings) preparedFile(c *reach.Conn) string {
 	return filepath.Join(cmp.Or(s.cache, s.dir), filepath.Base(noteOf(c, preparedNote)))
 }
 
-// note writes down what has to be put back.
 func (s *settings) note(c *reach.Conn, changes []provision.Change) error {
 	if err := writeJSON(s.preparedFile(c), prepared{s.dir, changes}, 0o600); err != nil {
 		return fmt.Errorf("note what has to be put back: %w", err)
@@ -127,7 +125,6 @@ func (s *settings) putBack(ctx context.Context, c *reach.Conn, all bool) error {
 	return os.Remove(file)
 }
 
-// finish puts back what was changed for the lease.
 func (s *settings) finish(ctx context.Context) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()

@@ -40,7 +40,6 @@ func (p *processes) list(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, found)
 }
 
-// find returns the process that a request names, or that there is none.
 func (p *processes) find(r *http.Request) (*process, error) {
 	if pr := p.get(r.PathValue("name")); pr != nil {
 		return pr, nil

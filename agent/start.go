@@ -73,10 +73,8 @@ func (a *Client) there(ctx context.Context, c *reach.Conn) (bool, error) {
 	// Nobody listens: no socket, or one that a killed agent has left. Telling
 	// these from a lost connection is the connection's business: ask it for
 	// something simple.
-	if _, err := c.Run(ctx, "true", nil); err != nil {
-		return false, err
-	}
-	return false, nil
+	_, err = c.Run(ctx, "true", nil)
+	return false, err
 }
 
 // Start brings the lab's agent up on a host for the store's caller: the binary is

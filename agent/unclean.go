@@ -37,11 +37,9 @@ func uncleanFile(c *reach.Conn) string { return noteOf(c, "unclean") }
 
 // MarkUnclean notes on the host that the tear-down of a run has failed with err.
 func MarkUnclean(ctx context.Context, c *reach.Conn, l Lease, traces provision.Traces, err error) error {
-	u := Unclean{Time: time.Now(), Lab: l.Lab, Run: l.Run, Holder: l.Holder, Traces: traces}
-	if unclean := new(provision.UncleanError); errors.As(err, &unclean) {
+	u := Unclean{Time: time.Now(), Lab: l.Lab, Run: l.Run, Holder: l.Holder, Traces: traces, Left: []string{err.Error()}}
+	if unclean, ok := errors.AsType[*provision.UncleanError](err); ok {
 		u.Left = unclean.Left
-	} else {
-		u.Left = []string{err.Error()}
 	}
 	b, err := json.Marshal(u)
 	if err != nil {
@@ -122,7 +120,6 @@ func (s *server) sweep(ctx context.Context, l Lease) error {
 	return errors.Join(err, MarkUnclean(ctx, c, l, traces, err))
 }
 
-// withDocker is this machine with the daemon that runs a lease's containers.
 func (s *server) withDocker(ctx context.Context, l Lease) (*reach.Conn, error) {
 	return reach.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: l.Docker}, reach.SSH{}, s.Log)
 }

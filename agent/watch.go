@@ -18,10 +18,8 @@ type watch struct {
 	cancel  context.CancelFunc
 }
 
-// errWatchLost says that nothing of a watch is left.
 var errWatchLost = errors.New("the agent has ended meanwhile, and with it what it had read")
 
-// watches are those that a caller may still ask about.
 type watches struct {
 	works *works
 

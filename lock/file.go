@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/google/renameio/v2"
 )
@@ -77,8 +78,7 @@ func parse(b []byte) (*File, error) {
 		if bytes.Contains(b, []byte("<<<<<<<")) {
 			return nil, errors.New("a merge has left its marks in it")
 		}
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(b[:min(int(syntax.Offset), len(b))], []byte("\n")), err)
 		}
 		return nil, err
@@ -86,7 +86,7 @@ func parse(b []byte) (*File, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("something stands after the closing brace")
 	}
-	if major, _, _ := bytes.Cut([]byte(f.FormatVersion), []byte(".")); string(major) != "1" {
+	if major, _, _ := strings.Cut(f.FormatVersion, "."); major != "1" {
 		return nil, fmt.Errorf("its format_version is %q, and this hcl knows %s", f.FormatVersion, FormatVersion)
 	}
 	for _, sort := range sorts {
@@ -106,26 +106,18 @@ func parse(b []byte) (*File, error) {
 // Write writes hcl.lock in a directory, whole or not at all. Equal files are
 // equal bytes: entries are sorted.
 func (f *File) Write(dir string) error {
-	b, err := f.text()
-	if err != nil {
-		return err
-	}
-	const readable = 0o644
-	if err := renameio.WriteFile(filepath.Join(dir, Name), b, readable); err != nil {
-		return fmt.Errorf("write lock: %w", err)
-	}
-	return nil
-}
-
-func (f *File) text() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(f); err != nil {
-		return nil, fmt.Errorf("encode lock: %w", err)
+	err := enc.Encode(f)
+	if err == nil {
+		err = renameio.WriteFile(filepath.Join(dir, Name), b.Bytes(), 0o644)
 	}
-	return b.Bytes(), nil
+	if err != nil {
+		return fmt.Errorf("write lock: %w", err)
+	}
+	return nil
 }
 
 // Commit reports whether a revision is a whole commit, which means the same for

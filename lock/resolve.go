@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path/filepath"
@@ -120,11 +121,7 @@ func (r *Resolver) Dataset(ctx context.Context, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.Dir, path)
 	}
-	sums := r.Sums
-	if sums == nil {
-		sums = new(Sums)
-	}
-	return sums.Of(ctx, path)
+	return cmp.Or(r.Sums, new(Sums)).Of(ctx, path)
 }
 
 // Merge is the lock after the entries were asked: what is new or moved is as it

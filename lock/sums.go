@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,16 +56,16 @@ func KeepSums(file string, read func(path string, size int64)) *Sums {
 // the sorted lines "SUM  PATH" of all files in it.
 func (s *Sums) Of(ctx context.Context, path string) (string, error) {
 	info, err := os.Stat(path)
-	if err != nil {
-		return "", fmt.Errorf("read data set: %w", err)
-	}
-	switch {
-	case info.Mode().IsRegular():
+	if err == nil && info.Mode().IsRegular() {
 		return s.of(ctx, path)
-	case !info.IsDir():
-		return "", fmt.Errorf("read data set: %s is not a regular file", path)
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil { // a link to a folder would be no folder
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path) // a link to a folder would be no folder
+	}
+	if err != nil {
 		return "", fmt.Errorf("read data set: %w", err)
 	}
 	all := sha256.New()
@@ -92,7 +93,6 @@ func (s *Sums) Of(ctx context.Context, path string) (string, error) {
 	return fmt.Sprintf("sha256:%x", all.Sum(nil)), nil
 }
 
-// of is Of for a file.
 func (s *Sums) of(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -104,11 +104,8 @@ func (s *Sums) of(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("read data set: %w", err)
 	}
 	is := known{Size: info.Size(), Changed: changed(info).UnixNano()}
-	keep := s.file != "" && is.Size >= worthKeeping && time.Since(changed(info)) > s.settled
 	key, err := filepath.Abs(path)
-	if err != nil {
-		keep = false
-	}
+	keep := err == nil && s.file != "" && is.Size >= worthKeeping && time.Since(changed(info)) > s.settled
 	if keep {
 		if was := s.look(key); was.Size == is.Size && was.Changed == is.Changed {
 			return was.Sum, nil
@@ -128,7 +125,6 @@ func (s *Sums) of(ctx context.Context, path string) (string, error) {
 	return is.Sum, nil
 }
 
-// look is what is known of a file.
 func (s *Sums) look(path string) known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,10 +136,10 @@ func (s *Sums) look(path string) known {
 
 // read is what was kept. What cannot be read is found out again.
 func (s *Sums) read() map[string]known {
-	all := map[string]known{}
+	var all map[string]known
 	b, err := os.ReadFile(s.file)
-	if err == nil && json.Unmarshal(b, &all) != nil {
-		all = map[string]known{}
+	if err != nil || json.Unmarshal(b, &all) != nil || all == nil {
+		return map[string]known{}
 	}
 	return all
 }
@@ -155,11 +151,7 @@ func (s *Sums) keep(path string, k known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.read()
-	for name := range all {
-		if _, err := os.Stat(name); err != nil {
-			delete(all, name)
-		}
-	}
+	maps.DeleteFunc(all, func(name string, _ known) bool { _, err := os.Stat(name); return err != nil })
 	all[path] = k
 	s.known = all
 	b, err := json.MarshalIndent(all, "", "  ")
@@ -168,7 +160,6 @@ func (s *Sums) keep(path string, k known) {
 	}
 }
 
-// withContext is a reader that ends with a context.
 type withContext struct {
 	ctx context.Context
 	r   io.Reader

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
@@ -34,12 +35,7 @@ func NewSecrets(words ...string) Secrets {
 			}
 		}
 	}
-	longestFirst := func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	}
+	longestFirst := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 	for _, list := range []*[]string{&s.forms, &s.whole} {
 		slices.SortFunc(*list, longestFirst)
 		*list = slices.Compact(*list)
@@ -52,24 +48,15 @@ func (s *Secrets) add(word string) {
 		return
 	}
 	s.whole = append(s.whole, word)
-	s.forms = append(s.forms, word)
-	if trimmed := strings.TrimSpace(word); trimmed != word {
-		s.forms = append(s.forms, trimmed)
-	}
-	if b, err := json.Marshal(word); err == nil {
-		s.forms = append(s.forms, string(b[1:len(b)-1]))
-	}
-	var unescaped strings.Builder // JSON without Go's care for HTML
-	enc := json.NewEncoder(&unescaped)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(word); err == nil {
-		text := strings.TrimSuffix(unescaped.String(), "\n")
-		s.forms = append(s.forms, text[1:len(text)-1])
+	escaped, _ := json.Marshal(word) // of a string
+	for _, text := range [][]byte{escaped, quoted(word)} {
+		s.forms = append(s.forms, string(text[1:len(text)-1]))
 	}
 	repr := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
-	s.forms = append(s.forms, repr.Replace(word), strings.ReplaceAll(repr.Replace(word), `'`, `\'`))
-	s.forms = append(s.forms, url.QueryEscape(word), url.PathEscape(word))
-	s.forms = append(s.forms, base64.StdEncoding.EncodeToString([]byte(word)), base64.URLEncoding.EncodeToString([]byte(word)))
+	s.forms = append(s.forms, word, strings.TrimSpace(word),
+		repr.Replace(word), strings.ReplaceAll(repr.Replace(word), `'`, `\'`),
+		url.QueryEscape(word), url.PathEscape(word),
+		base64.StdEncoding.EncodeToString([]byte(word)), base64.URLEncoding.EncodeToString([]byte(word)))
 }
 
 // Hide returns the text with [Hidden] in the place of every secret, also of one that

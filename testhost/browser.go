@@ -113,7 +113,6 @@ func (b *Browser) read(done func(message) bool) error {
 	}
 }
 
-// call sends a command and reads its answer into v, which may be nil.
 func (b *Browser) call(session, method string, params map[string]any, v any) error {
 	b.last++
 	text, err := json.Marshal(struct {
@@ -142,7 +141,6 @@ func (b *Browser) call(session, method string, params map[string]any, v any) err
 	return nil
 }
 
-// thrown is an exception of a page's.
 type thrown struct {
 	Text      string
 	Exception struct{ Description string }

@@ -23,7 +23,6 @@ func HCL(t testing.TB) string {
 
 var buildHCL = sync.OnceValues(func() (string, error) { return build("hcl", "./cmd/hcl") })
 
-// built is where this process keeps what it builds.
 var built = sync.OnceValues(newDir)
 
 // build compiles a program of this module as it is shipped: static, and equal

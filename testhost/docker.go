@@ -96,7 +96,6 @@ func (d *Docker) Start() error {
 	return nil
 }
 
-// answers asks the daemon whether it is ready.
 func (d *Docker) answers() bool {
 	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -110,7 +109,6 @@ func (d *Docker) answers() bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// wait returns when the daemon, if it was started, has ended.
 func (d *Docker) wait() {
 	if d.exited != nil {
 		<-d.exited

@@ -74,10 +74,7 @@ func (h *Host) HandOutGPUs(on bool) error {
 	if !on {
 		script = "#!/bin/sh\nexit 0\n"
 	}
-	if err := os.WriteFile(filepath.Join(h.Dir, "sbin", "nvidia-container-runtime-hook"), []byte(script), 0o755); err != nil {
-		return fmt.Errorf("write hook: %w", err)
-	}
-	return nil
+	return os.WriteFile(filepath.Join(h.Dir, "sbin", "nvidia-container-runtime-hook"), []byte(script), 0o755)
 }
 
 // GPUUse is something that the host's GPU tools tell of.
@@ -118,21 +115,14 @@ func (h *Host) SayGPUs(fields ...GPUField) error {
 // toTools renames a file into place: a tool reads the old or the new.
 func (h *Host) toTools(name, text string) error {
 	path := filepath.Join(h.Dir, name)
-	err := os.WriteFile(path+".new", []byte(text), 0o644)
-	if err == nil {
-		err = os.Rename(path+".new", path)
+	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("write %s for the tools: %w", name, err)
-	}
-	return nil
+	return os.Rename(path+".new", path)
 }
 
 // Install puts an executable script where logins on the host find it first,
 // before the system's own of that name.
 func (h *Host) Install(name, script string) error {
-	if err := os.WriteFile(filepath.Join(h.Dir, "bin", name), []byte(script), 0o755); err != nil {
-		return fmt.Errorf("install %s: %w", name, err)
-	}
-	return nil
+	return os.WriteFile(filepath.Join(h.Dir, "bin", name), []byte(script), 0o755)
 }

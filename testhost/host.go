@@ -153,7 +153,6 @@ func start(t testing.TB, opt Options) (h *Host, err error) {
 	return h, nil
 }
 
-// stop ends everything on the host and removes what is left of it.
 func (h *Host) stop() error {
 	if h.sshd != nil {
 		h.sshd.close()
@@ -185,7 +184,6 @@ func (h *Host) logTails(t testing.TB) {
 	}
 }
 
-// ready tells what the machine lacks, and what to do about it.
 func ready(opt Options) error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("test hosts are made of namespaces and need root: run the tests with sudo, such as `sudo make test`")

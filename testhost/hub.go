@@ -105,7 +105,6 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tree lists the files, two to a page.
 func (h *Hub) tree(w http.ResponseWriter, r *http.Request) {
 	const page = 2
 	names := slices.Sorted(maps.Keys(h.files))

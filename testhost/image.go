@@ -56,7 +56,6 @@ func (h *Host) PushHuge(t testing.TB, ref string, size int64) {
 	}
 }
 
-// parseRef takes an image's name apart in Docker's way.
 func parseRef(t testing.TB, ref string) (registry, repository, tag string) {
 	t.Helper()
 	named, err := reference.ParseNormalizedNamed(ref)
@@ -95,7 +94,6 @@ func imageConfig(name string, env map[string]string) runConfig {
 	return c
 }
 
-// layer is a layer of an image, as it is stored and as it is identified.
 type layer struct {
 	compressed []byte
 	diffID     string // of the tar archive

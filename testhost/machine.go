@@ -26,7 +26,6 @@ import (
 //go:embed first.sh
 var first string
 
-// machine is the namespaces of a host.
 type machine struct {
 	dir    string
 	name   string // unique on this machine; the control group of its containers
@@ -300,7 +299,6 @@ func children(pid int) []int {
 	return below
 }
 
-// pids are the numbers of all processes.
 func pids() []int {
 	var all []int
 	entries, _ := os.ReadDir("/proc")
@@ -336,13 +334,9 @@ func processStat(pid int) (parent int, started string, ok bool) {
 	return parent, fields[19], err == nil
 }
 
-// recordProcess writes down which process something belongs to.
 func recordProcess(path string, pid int) error {
 	_, started, _ := processStat(pid)
-	if err := os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, started), 0o600); err != nil {
-		return fmt.Errorf("record process: %w", err)
-	}
-	return nil
+	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, started), 0o600)
 }
 
 // recordedProcess returns the process that was written down, when it is still
@@ -368,5 +362,4 @@ func run(cmd *exec.Cmd) error {
 	return nil
 }
 
-// killWait is how long a killed process may take to be gone.
 const killWait = 20 * time.Second

@@ -127,7 +127,6 @@ func registryName(host string) string {
 	return host
 }
 
-// handler is the registry of that name, made when it is first asked for.
 func (r *registries) handler(name string) http.Handler {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +142,6 @@ func (r *registries) isAway() bool {
 	return r.away
 }
 
-// serve answers a request for the registry of that name.
 func (r *registries) serve(name string, w http.ResponseWriter, req *http.Request) {
 	repository := name + "/" + repositoryOf(req.URL.Path)
 	r.mu.Lock()
@@ -319,7 +317,6 @@ func (h *Host) RegistryRequests() []string {
 	return append([]string(nil), h.images.asked...)
 }
 
-// authority signs the certificates of all registries.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -346,7 +343,6 @@ func (a *authority) sign(c *x509.Certificate) ([]byte, error) {
 	return x509.CreateCertificate(rand.Reader, c, a.cert, &a.key.PublicKey, a.key)
 }
 
-// issue makes a certificate for the name that a client asks for.
 func (a *authority) issue(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	der, err := a.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: hello.ServerName}, DNSNames: []string{hello.ServerName},

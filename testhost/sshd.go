@@ -29,7 +29,6 @@ type sshd struct {
 	all      sync.WaitGroup
 }
 
-// sshConn is one connection and the sshd that serves it.
 type sshConn struct {
 	socket *os.File
 	cmd    *exec.Cmd
@@ -82,7 +81,6 @@ Subsystem sftp internal-sftp
 	return s, nil
 }
 
-// makeKeys makes the host's keys and the one that logs in.
 func (s *sshd) makeKeys() error {
 	if err := keygen("ed25519", filepath.Join(s.m.dir, "id_ed25519")); err != nil {
 		return err
@@ -108,10 +106,8 @@ func (s *sshd) makeKeys() error {
 	return nil
 }
 
-// keyKinds are those of a host's keys.
 var keyKinds = []string{"ed25519", "ecdsa", "rsa"}
 
-// keygen makes a key of a kind.
 func keygen(kind, file string) error {
 	args := []string{"-q", "-t", kind, "-N", "", "-f", file}
 	if kind == "rsa" { // a larger key would only make the tests wait
@@ -153,7 +149,6 @@ func (s *sshd) listen(addr string) error {
 	return nil
 }
 
-// serve hands one connection to an sshd of its own.
 func (s *sshd) serve(conn net.Conn) {
 	defer conn.Close() // the process has its own copy of the socket
 	s.mu.Lock()

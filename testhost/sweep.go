@@ -22,7 +22,6 @@ const (
 	prefix = "hclt-"
 )
 
-// newDir makes a directory that belongs to this process.
 func newDir() (string, error) {
 	dir, err := os.MkdirTemp(base, prefix)
 	if err != nil {
@@ -121,7 +120,6 @@ func sweepDir(dir string) error {
 	return removeDir(dir)
 }
 
-// mentioning lists the processes that have the directory in an argument.
 func mentioning(dir string) []int {
 	var found []int
 	for _, pid := range pids() {

@@ -222,7 +222,6 @@ func Nearest(wrong string, list []string) string {
 	return best
 }
 
-// compared is one comparison of a value.
 func compared(name, op, want string) Condition {
 	number, err := strconv.ParseFloat(want, 64)
 	isNumber := err == nil
@@ -232,23 +231,11 @@ func compared(name, op, want string) Condition {
 			return isNumber && v == number
 		case []string:
 			return slices.ContainsFunc(v, func(s string) bool { return Match(want, s) })
-		default:
-			return Match(want, fmt.Sprint(v))
 		}
-	}
-	order := func(v any) int {
-		switch v := v.(type) {
-		case float64:
-			return cmp.Compare(v, number)
-		case []string:
-			return strings.Compare(v[0], want)
-		default:
-			return strings.Compare(fmt.Sprint(v), want)
-		}
+		return Match(want, fmt.Sprint(v))
 	}
 	return func(of Values) bool {
 		v, ok := of(name)
-		_, counted := v.(float64)
 		switch {
 		case op == "!=":
 			return !ok || !equal(v)
@@ -256,16 +243,20 @@ func compared(name, op, want string) Condition {
 			return false
 		case op == "=" || op == "==":
 			return equal(v)
-		case counted && !isNumber:
-			return false
-		case op == "<":
-			return order(v) < 0
-		case op == "<=":
-			return order(v) <= 0
-		case op == ">":
-			return order(v) > 0
 		}
-		return order(v) >= 0
+		var order int
+		switch v := v.(type) {
+		case float64:
+			if !isNumber {
+				return false
+			}
+			order = cmp.Compare(v, number)
+		case []string:
+			order = strings.Compare(v[0], want)
+		default:
+			order = strings.Compare(fmt.Sprint(v), want)
+		}
+		return order < 0 && op[0] == '<' || order > 0 && op[0] == '>' || order == 0 && len(op) == 2
 	}
 }
 

@@ -81,7 +81,6 @@ func runRest(args []string) {
 	os.Exit(127)
 }
 
-// faults are what goes wrong.
 type faults struct {
 	exit, neverReady, ignoreTerm, fatalLog bool
 	exitAfter, hangAfter, growAfter        int64 // requests; -1: never
