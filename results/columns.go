@@ -61,21 +61,51 @@ func (t table) names(of string) string {
 	return strings.Join(names, ", ")
 }
 
-// targets are what an answer is read into. What cannot be read is noted in damage; JSON
-// goes to what later makes of its place, if there is such a function.
-func (t table) targets(damage *error, later func(at any) sql.Scanner) []any {
-	targets := make([]any, len(t))
-	for i, c := range t {
-		targets[i] = field{c.at, damage}
-		switch c.at.(type) {
-		case *string, *int, *float64, *bool, *time.Time:
-		default:
-			if later != nil {
-				targets[i] = later(c.at)
+// things reads rows of a table, and notes what cannot be read of each. JSON is decoded
+// when all rows are read, on all cores: of ten thousand cells it is most of the work.
+func things[T any](
+	ctx context.Context, d *database, what, query string, args []any, of func(*T) table,
+) ([]damaged[T], error) {
+	type row struct {
+		damaged[T]
+		json []*later
+	}
+	rows, err := collect(ctx, d, what, query, args, func(at **row) (targets []any) {
+		r := &row{}
+		*at = r
+		for _, c := range of(&r.thing) {
+			f := field{c.at, &r.why}
+			switch c.at.(type) {
+			case *string, *int, *float64, *bool, *time.Time:
+				targets = append(targets, f)
+			default:
+				r.json = append(r.json, &later{field: f})
+				targets = append(targets, r.json[len(r.json)-1])
 			}
 		}
+		return targets
+	})
+	all := make([]damaged[T], len(rows))
+	workers := min(runtime.GOMAXPROCS(0), len(rows))
+	var work sync.WaitGroup
+	for w := range workers {
+		work.Go(func() {
+			for i := w; i < len(rows); i += workers {
+				for _, l := range rows[i].json {
+					l.decode()
+				}
+				all[i], rows[i] = rows[i].damaged, nil
+			}
+		})
 	}
-	return targets
+	work.Wait()
+	return all, err
+}
+
+// damaged is a thing of which something cannot be read, or nothing.
+type damaged[T any] struct {
+	thing T
+	why   error
 }
 
 // put stores a row, in place of the one with the same keys, which are the first columns;
@@ -179,30 +209,23 @@ func scan[T any](at *T, v any) error {
 	return err
 }
 
-// undecoded is JSON that is decoded when all rows are read, on all cores: of ten
-// thousand cells it is most of the work.
-type undecoded struct {
-	text sql.NullString
-	v    any
-	err  error // of decoding it
+// later is JSON that is decoded when its row is read.
+type later struct {
+	field
+	text any
 }
 
 // Scan implements [sql.Scanner].
-func (u *undecoded) Scan(v any) error { return u.text.Scan(v) }
-
-// decode reads the JSON of all, each for itself; null leaves its target as it is.
-func decode(all []*undecoded) {
-	workers := min(runtime.GOMAXPROCS(0), len(all))
-	var work sync.WaitGroup
-	for w := range workers {
-		work.Go(func() {
-			for i := w; i < len(all); i += workers {
-				if u := all[i]; u.text.Valid {
-					u.err = json.Unmarshal([]byte(u.text.String), u.v)
-					u.text.String = ""
-				}
-			}
-		})
+func (l *later) Scan(v any) error {
+	if b, ok := v.([]byte); ok {
+		v = string(b) // which the driver overwrites
 	}
-	work.Wait()
+	l.text = v
+	return nil
+}
+
+func (l *later) decode() {
+	if err := l.field.Scan(l.text); err != nil {
+		*l.damage = err
+	}
 }

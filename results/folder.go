@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -318,16 +317,8 @@ func (f *folder) named(ctx context.Context, of scope) (map[string]string, error)
 	return runs, err
 }
 
-func (f *folder) open(_ context.Context, _, _, name string) (io.ReadCloser, int64, error) {
-	file, err := os.Open(filepath.Join(f.records(), name))
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, file.Close())
-	}
-	return file, info.Size(), nil
+func (f *folder) open(_ context.Context, _, _, name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(f.records(), name))
 }
 
 // drop removes files of records that no cell names, whole or begun, and what showed

@@ -3,7 +3,6 @@ package results
 import (
 	"context"
 	"fmt"
-	"io"
 )
 
 // place is what differs between a folder and a database that a team shares: who holds
@@ -27,8 +26,8 @@ type place interface {
 	// at all: names is what their rows say of where they are. Of records that had their
 	// place before, nothing is left. Rows must bear being stored twice.
 	keep(ctx context.Context, of scope, records map[string]packed, rows func(tx statements, names map[string]string) error) error
-	// open opens the compressed records of a cell, which its row names.
-	open(ctx context.Context, run, cell, name string) (content io.ReadCloser, size int64, err error)
+	// open reads the compressed records of a cell, which its row names.
+	open(ctx context.Context, run, cell, name string) ([]byte, error)
 	// drop removes what a run that was cut off has left half done beside the database.
 	drop(ctx context.Context, d *Dropped) error
 	// measure adds the bytes of records to the runs that are named, and finds records

@@ -2,7 +2,6 @@ package results
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,12 +71,6 @@ func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 	return counts, err
 }
 
-// damaged is a thing of which something cannot be read, or nothing.
-type damaged[T any] struct {
-	thing T
-	why   error
-}
-
 // Runs returns all runs, oldest first.
 func (s *Store) Runs(ctx context.Context) (runs []Run, err error) {
 	all, err := readRuns(ctx, s.db)
@@ -88,8 +81,7 @@ func (s *Store) Runs(ctx context.Context) (runs []Run, err error) {
 }
 
 func readRuns(ctx context.Context, db *database) ([]damaged[Run], error) {
-	return collect(ctx, db, "read runs", `SELECT `+runTable(new(Run)).names("r")+` FROM runs r ORDER BY r.started, r.id`, nil,
-		func(d *damaged[Run]) []any { return runTable(&d.thing).targets(&d.why, nil) })
+	return things(ctx, db, "read runs", `SELECT `+runTable(new(Run)).names("r")+` FROM runs r ORDER BY r.started, r.id`, nil, runTable)
 }
 
 // Deployments returns the deployments of a run, in the order in which they were
@@ -106,9 +98,9 @@ func (s *Store) Deployments(ctx context.Context, run string) (deployments []Depl
 }
 
 func readDeployments(ctx context.Context, db *database, run string) ([]damaged[Deployment], error) {
-	return collect(ctx, db, "read deployments",
+	return things(ctx, db, "read deployments",
 		`SELECT `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
-		func(d *damaged[Deployment]) []any { return deploymentTable(&d.thing).targets(&d.why, nil) })
+		deploymentTable)
 }
 
 // Events returns what happened in a run, in the order in which it was stored.
@@ -139,35 +131,16 @@ func (s *Store) Inputs(ctx context.Context, run string) (map[string][]byte, erro
 // Rows of one deployment share what it holds.
 func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 	from, args := q.from()
-	type entry struct {
-		row    Row
-		json   []*undecoded
-		damage error
-	}
-	entries, err := collect(ctx, s.db, "read results", `SELECT `+cellTable(new(Cell)).names("c")+from+` ORDER BY c.started, c.rowid`, args,
-		func(at **entry) []any {
-			e := &entry{}
-			*at = e
-			return cellTable(&e.row.Cell).targets(&e.damage, func(v any) sql.Scanner {
-				e.json = append(e.json, &undecoded{v: v})
-				return e.json[len(e.json)-1]
-			})
-		})
+	cells, err := things(ctx, s.db, "read results",
+		`SELECT `+cellTable(new(Cell)).names("c")+from+` ORDER BY c.started, c.rowid`, args, cellTable)
 	if err != nil {
 		return nil, err
 	}
-	var texts []*undecoded
-	for _, e := range entries {
-		texts = append(texts, e.json...)
-	}
-	decode(texts)
 	var rows []Row
-	for _, e := range entries {
-		e.row.damage("its row", e.damage)
-		for _, u := range e.json {
-			e.row.damage("its row", u.err)
-		}
-		rows = append(rows, e.row)
+	for _, c := range cells {
+		r := Row{Cell: c.thing}
+		r.damage("its row", c.why)
+		rows = append(rows, r)
 	}
 	return rows, join(ctx, s.db, rows)
 }
@@ -254,18 +227,19 @@ type Seen struct {
 
 // Seen returns what was seen of hosts in all runs that measured, oldest first.
 func (s *Store) Seen(ctx context.Context) (all []Seen, err error) {
-	type entry struct {
+	type started struct {
 		lab string
-		d   Deployment
-		why error
+		Deployment
 	}
-	entries, err := collect(ctx, s.db, "read what was seen of hosts",
+	deployments, err := things(ctx, s.db, "read what was seen of hosts",
 		`SELECT r.lab, `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d JOIN runs r ON r.id = d.run_id
 			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' ORDER BY d.started`, nil,
-		func(e *entry) []any { return append([]any{&e.lab}, deploymentTable(&e.d).targets(&e.why, nil)...) })
-	for _, e := range entries {
-		if e.why == nil {
-			all = append(all, e.d.seen(e.lab)...)
+		func(d *started) table {
+			return append(table{{"lab", &d.lab, false}}, deploymentTable(&d.Deployment)...)
+		})
+	for _, d := range deployments {
+		if d.why == nil {
+			all = append(all, d.thing.seen(d.thing.lab)...)
 		}
 	}
 	return all, err

@@ -36,70 +36,62 @@ const RecordsSuffix = ".jsonl.zst"
 // Records reads the records of a cell, in the order in which its requests were
 // dispatched: none when the cell was stored without. A cell that the store does
 // not have is ErrNoCell; records that are not those that were stored are ErrDamaged.
-func (s *Store) Records(ctx context.Context, run, cell string) (records []load.Record, err error) {
-	if records, err = readRecords(ctx, s.db, s.place, run, cell); err != nil {
-		return nil, fmt.Errorf("read records of cell %s in run %s: %w", cell, run, err)
+func (s *Store) Records(ctx context.Context, run, cell string) ([]load.Record, error) {
+	records, _, err := readRecords(ctx, s.db, s.place, run, cell)
+	return records, reading(err, run, cell)
+}
+
+// PackedRecords are the records of a cell as they are kept, compressed, when they are
+// those that were stored; nil when it was stored without.
+func (s *Store) PackedRecords(ctx context.Context, run, cell string) ([]byte, error) {
+	_, content, err := readRecords(ctx, s.db, s.place, run, cell)
+	return content, reading(err, run, cell)
+}
+
+// reading says what could not be read.
+func reading(err error, run, cell string) error {
+	if err != nil {
+		err = fmt.Errorf("read records of cell %s in run %s: %w", cell, run, err)
 	}
-	return records, nil
+	return err
 }
 
 // readRecords holds what it reads against what was noted when it was stored; an older
 // hcl has noted nothing.
-func readRecords(ctx context.Context, db *database, at place, run, cell string) ([]load.Record, error) {
-	name, mark, err := db.recordsOf(ctx, run, cell)
-	if err != nil || name == "" {
-		return nil, err
+func readRecords(ctx context.Context, db *database, at place, run, cell string) ([]load.Record, []byte, error) {
+	var name string
+	var mark recordsMark
+	err := db.get(ctx, `SELECT records, records_sum, records_count FROM cells WHERE run_id = ? AND id = ?`, []any{run, cell},
+		field{&name, nil}, field{&mark.sum, nil}, field{&mark.count, nil})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNoCell
 	}
-	content, _, err := at.open(ctx, run, cell, name)
+	if err != nil || name == "" {
+		return nil, nil, err
+	}
+	content, err := at.open(ctx, run, cell, name)
 	if errors.Is(err, os.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer content.Close()
-	sum := sha256.New()
-	all := io.TeeReader(content, sum)
-	records, err := decodeRecords(all)
-	if err == nil {
-		_, err = io.Copy(io.Discard, all) // what stands behind the end
-	}
+	records, err := decodeRecords(bytes.NewReader(content))
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	case len(records) == 0, mark.sum != "" && mark != recordsMark{hex.EncodeToString(sum.Sum(nil)), len(records)}:
-		return nil, fmt.Errorf("%w: %s was changed", ErrDamaged, name)
+		return nil, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	case len(records) == 0, mark.sum != "" && mark != recordsMark{hashOf(content), len(records)}:
+		return nil, nil, fmt.Errorf("%w: %s was changed", ErrDamaged, name)
 	}
-	return records, nil
+	return records, content, nil
 }
 
-// PackedRecords opens the records of a cell as they are kept, compressed; nil when it
-// was stored without.
-func (s *Store) PackedRecords(ctx context.Context, run, cell string) (content io.ReadCloser, size int64, err error) {
-	name, _, err := s.db.recordsOf(ctx, run, cell)
-	if err != nil || name == "" {
-		return nil, 0, err
-	}
-	return s.place.open(ctx, run, cell, name)
-}
+func hashOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 // recordsMark is what is noted of records, so that it is seen when they are others.
 type recordsMark struct {
 	sum   string // SHA-256 of what was written, in hex
 	count int
-}
-
-// recordsOf is what the row of a cell says of where its records are, empty when it was
-// stored without, and what was noted of them.
-func (d *database) recordsOf(ctx context.Context, run, cell string) (name string, mark recordsMark, err error) {
-	err = d.get(ctx, `SELECT records, records_sum, records_count FROM cells WHERE run_id = ? AND id = ?`, []any{run, cell},
-		field{&name, nil}, field{&mark.sum, nil}, field{&mark.count, nil})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = ErrNoCell
-	}
-	return name, mark, err
 }
 
 // packed are the compressed records of a cell on their way into the store: in memory,

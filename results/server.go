@@ -1,12 +1,10 @@
 package results
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -173,11 +171,10 @@ func putRecords(ctx context.Context, tx statements, run, cell string, p packed) 
 	return err
 }
 
-func (s *server) open(ctx context.Context, run, cell, _ string) (content io.ReadCloser, size int64, err error) {
+func (s *server) open(ctx context.Context, run, cell, _ string) ([]byte, error) {
 	parts, err := collect(ctx, s.db, "read parts", `SELECT content FROM records WHERE run_id = ? AND cell = ? ORDER BY part`,
 		[]any{run, cell}, only[[]byte])
-	all := slices.Concat(parts...)
-	return io.NopCloser(bytes.NewReader(all)), int64(len(all)), err
+	return slices.Concat(parts...), err
 }
 
 // drop has nothing to do: what is half done was rolled back.

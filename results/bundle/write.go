@@ -58,7 +58,11 @@ func write(ctx context.Context, w io.Writer, store *results.Store, run string, m
 		out.file(at, inputs[name])
 	}
 	for _, id := range all.Recorded {
-		out.records(ctx, store, run, id)
+		content, err := store.PackedRecords(ctx, run, id)
+		if err != nil {
+			return errors.Join(err, out.close())
+		}
+		out.file(recordsDir+id+results.RecordsSuffix, content)
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		out.file(name, more[name])
@@ -94,7 +98,7 @@ func read(ctx context.Context, store *results.Store, run string) (all contents, 
 		}
 		all.Cells = append(all.Cells, r.Cell)
 		// Records have to be whole: a bundle that nobody can read later is no bundle.
-		records, err := store.Records(ctx, run, r.ID)
+		records, err := store.PackedRecords(ctx, run, r.ID)
 		if err != nil {
 			return all, err
 		}
@@ -121,29 +125,13 @@ func newWriter(w io.Writer, at time.Time) (*writer, error) {
 	return &writer{packed: z, files: tar.NewWriter(z), at: at.Truncate(time.Second)}, nil
 }
 
-func (w *writer) add(name string, size int64, content io.Reader) {
+func (w *writer) file(name string, content []byte) {
 	if w.err == nil {
-		h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: w.at, Format: tar.FormatPAX}
+		h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o644, ModTime: w.at, Format: tar.FormatPAX}
 		w.err = w.files.WriteHeader(&h)
 	}
 	if w.err == nil {
-		_, w.err = io.Copy(w.files, content)
-	}
-}
-
-func (w *writer) file(name string, content []byte) {
-	w.add(name, int64(len(content)), bytes.NewReader(content))
-}
-
-// records adds the records of a cell.
-func (w *writer) records(ctx context.Context, store *results.Store, run, id string) {
-	if w.err != nil {
-		return
-	}
-	content, size, err := store.PackedRecords(ctx, run, id)
-	if w.err = err; err == nil {
-		w.add(recordsDir+id+results.RecordsSuffix, size, content)
-		w.err = errors.Join(w.err, content.Close())
+		_, w.err = w.files.Write(content)
 	}
 }
 
