@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -243,6 +244,64 @@ func (in *Incoming) look() error {
 		}
 	}
 	return nil
+}
+
+// visitor is told what bundle.json holds.
+type visitor struct {
+	run        func(results.Run) error
+	deployment func(results.Deployment) error
+	cell       func(results.Cell) error
+	recorded   func(id string) error
+	event      func(results.Event) error
+}
+
+// each reads bundle.json, one thing after the other, each made fit to be kept.
+func (in *Incoming) each(v visitor) error {
+	f, err := os.Open(in.index)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d := door.NewThings(f, in.limits.element)
+	is, run := 0, results.Run{}
+	err = d.Members(func(name string) error {
+		switch name {
+		case "bundle_version":
+			err := d.Next(&is)
+			if err == nil && is != version {
+				err = fmt.Errorf("it has version %d of the format, this hcl knows %d", is, version)
+			}
+			return err
+		case "run":
+			if err := d.Next(&run); err != nil {
+				return err
+			}
+			return visit(&run, door.Run, v.run)
+		case "deployments":
+			check := func(d *results.Deployment) error { return door.Deployment(d, run.ID) }
+			return door.Each(d, func(x *results.Deployment) error { return visit(x, check, v.deployment) })
+		case "cells":
+			check := func(c *results.Cell) error { return door.Cell(c, run.ID) }
+			return door.Each(d, func(x *results.Cell) error { return visit(x, check, v.cell) })
+		case "recorded":
+			return door.Each(d, func(id *string) error { return v.recorded(*id) })
+		case "events":
+			return door.Each(d, func(x *results.Event) error { return visit(x, door.Event, v.event) })
+		}
+		return d.Next(new(json.RawMessage))
+	})
+	if err == nil && (is == 0 || run.ID == "") {
+		err = errors.New("it names no version or no run")
+	}
+	return err
+}
+
+// visit hands a thing over that was made fit to be kept.
+func visit[T any](x *T, fit func(*T) error, then func(T) error) error {
+	if err := fit(x); err != nil {
+		return err
+	}
+	return then(*x)
 }
 
 // room refuses more things of one kind than there is room for.
