@@ -75,7 +75,7 @@ func newStore(ctx context.Context, dir string, db *database, at place) (*Store, 
 	if err := db.get(ctx, `SELECT id FROM store`, nil, &s.id); err != nil {
 		return nil, fmt.Errorf("read the store's id: %w", err)
 	}
-	s.dropped = tidy(ctx, dir, db, at)
+	tidy(ctx, s)
 	return s, ctx.Err()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gofrs/flock"
 )
@@ -48,90 +49,86 @@ func (s *Store) Dropped() []Dropped { return s.dropped }
 // tidy looks for runs that were cut off, removes what they have left half done, and
 // marks them, so that it is told once. What cannot be tidied up now, because the disk
 // is full or cannot be written, waits: nobody who reads needs it.
-func tidy(ctx context.Context, dir string, db *database, at place) []Dropped {
-	runs, err := tidyRuns(ctx, db, at)
-	if err != nil {
-		runs = append(runs, Dropped{Err: err})
+func tidy(ctx context.Context, s *Store) {
+	for _, look := range []func(context.Context, *Store) error{tidyRuns, tidyStages} {
+		if err := look(ctx, s); err != nil {
+			s.dropped = append(s.dropped, Dropped{Err: err})
+		}
 	}
-	stages, err := tidyStages(ctx, dir, at)
-	if err != nil {
-		stages = append(stages, Dropped{Err: err})
-	}
-	return append(runs, stages...)
 }
 
-func tidyRuns(ctx context.Context, db *database, at place) (dropped []Dropped, err error) {
+func tidyRuns(ctx context.Context, s *Store) error {
 	type run struct{ id, outcome string }
-	open, err := collect(ctx, db, "look for runs that were cut off",
+	open, err := collect(ctx, s.db, "look for runs that were cut off",
 		`SELECT id, outcome FROM runs WHERE outcome = '`+Importing+`' OR outcome = '' AND bundled = 0 ORDER BY started, id`, nil,
 		func(r *run) []any { return []any{&r.id, &r.outcome} })
 	if err != nil || len(open) == 0 {
-		return nil, err
+		return err
 	}
 	var ids []string
 	for _, r := range open {
 		ids = append(ids, r.id)
 	}
-	going, err := at.running(ctx, ids)
+	going, err := s.place.running(ctx, ids)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, r := range open {
 		if !going[r.id] {
 			d := Dropped{Run: r.id, Imported: r.outcome == Importing}
-			d.Err = tidyRun(ctx, db, at, &d)
-			dropped = append(dropped, d)
+			d.Err = tidyRun(ctx, s, &d)
+			s.dropped = append(s.dropped, d)
 		}
 	}
-	return dropped, nil
+	return nil
 }
 
-func tidyRun(ctx context.Context, db *database, at place, d *Dropped) error {
+func tidyRun(ctx context.Context, s *Store, d *Dropped) error {
 	if d.Imported {
-		return errors.Join(removeRun(ctx, at, d.Run), at.drop(ctx, d))
+		return errors.Join(removeRun(ctx, s.place, d.Run), s.place.drop(ctx, d))
 	}
-	if err := db.get(ctx, `SELECT count(*) FROM cells WHERE run_id = ?`, []any{d.Run}, &d.Cells); err != nil {
+	if err := s.db.get(ctx, `SELECT count(*) FROM cells WHERE run_id = ?`, []any{d.Run}, &d.Cells); err != nil {
 		return err
 	}
 	// Before the mark: a run that is marked is not looked at again.
-	if err := at.drop(ctx, d); err != nil {
+	if err := s.place.drop(ctx, d); err != nil {
 		return err
 	}
-	_, err := db.exec(ctx, `UPDATE runs SET outcome = ? WHERE id = ? AND outcome = ''`, died, d.Run)
+	_, err := s.db.exec(ctx, `UPDATE runs SET outcome = ? WHERE id = ? AND outcome = ''`, died, d.Run)
 	return err
 }
 
 // tidyStages removes what imports that were cut off have laid down, and the files of
 // records that they had begun to keep.
-func tidyStages(ctx context.Context, dir string, at place) (dropped []Dropped, err error) {
-	stages, err := filepath.Glob(filepath.Join(dir, stagePrefix+"*"))
+func tidyStages(ctx context.Context, s *Store) error {
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return nil, err
+		return removed(err)
 	}
-	for _, stage := range stages {
-		d, err := tidyStage(ctx, stage, at)
-		if d.Files > 0 {
-			dropped = append(dropped, d)
-		}
-		if err != nil {
-			return dropped, err
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), stagePrefix) {
+			if err := tidyStage(ctx, s, filepath.Join(s.dir, e.Name())); err != nil {
+				return err
+			}
 		}
 	}
-	return dropped, nil
+	return nil
 }
 
-func tidyStage(ctx context.Context, stage string, at place) (d Dropped, err error) {
+func tidyStage(ctx context.Context, s *Store, stage string) (err error) {
 	lock := flock.New(filepath.Join(stage, stageLock))
-	got, err := lock.TryLock()
-	if err != nil || !got { // somebody is at it
-		return d, errors.Join(err, lock.Close())
-	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+	if got, err := lock.TryLock(); err != nil || !got { // somebody is at it
+		return err
+	}
 	if run, err := os.ReadFile(filepath.Join(stage, stageRun)); err == nil && IsRunID(string(run)) {
-		d = Dropped{Run: string(run), Imported: true}
-		if err := at.drop(ctx, &d); err != nil {
-			return Dropped{}, err
+		d := Dropped{Run: string(run), Imported: true}
+		if err := s.place.drop(ctx, &d); err != nil {
+			return err
+		}
+		if d.Files > 0 {
+			s.dropped = append(s.dropped, d)
 		}
 	}
-	return d, os.RemoveAll(stage)
+	return os.RemoveAll(stage)
 }
