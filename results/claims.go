@@ -25,12 +25,26 @@ type claims struct {
 	lost context.Context // ends when somebody else has a claim of ours
 	lose context.CancelCauseFunc
 	stop context.CancelFunc
-	done chan struct{}
+	work sync.WaitGroup // that looks after them
 }
 
 func newClaims(ctx context.Context, db *database) *claims {
 	lost, lose := context.WithCancelCause(context.WithoutCancel(ctx))
-	return &claims{db: db, held: map[int64]string{}, lost: lost, lose: lose}
+	c := &claims{db: db, held: map[int64]string{}, lost: lost, lose: lose}
+	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	c.work.Go(func() {
+		tick := time.NewTicker(claimsLookedAfter)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				c.renew(ctx)
+			}
+		}
+	})
+	return c
 }
 
 // claimsLookedAfter is how often they are.
@@ -56,18 +70,17 @@ func (c *claims) take(ctx context.Context, what, who string) (bool, error) {
 		return false, err
 	}
 	key := claimKey(what)
-	var got bool
-	if err := c.conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, key).Scan(&got); err != nil || !got {
-		return false, err
+	got, err := c.try(ctx, key)
+	if got {
+		c.held[key] = what
 	}
-	c.held[key] = what
-	if c.done == nil {
-		var looking context.Context
-		looking, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-		c.done = make(chan struct{})
-		go c.lookAfter(looking)
-	}
-	return true, nil
+	return got, err
+}
+
+// try asks the server for a claim.
+func (c *claims) try(ctx context.Context, key int64) (got bool, err error) {
+	err = c.conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, key).Scan(&got)
+	return got, err
 }
 
 // connect makes the connection of the claims, where there is none or it has died.
@@ -86,33 +99,18 @@ func (c *claims) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// lookAfter takes the claims again when their connection was lost.
-func (c *claims) lookAfter(ctx context.Context) {
-	defer close(c.done)
-	tick := time.NewTicker(claimsLookedAfter)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			c.renew(ctx)
-		}
-	}
-}
-
+// renew takes the claims again when their connection was lost.
 func (c *claims) renew(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*claimsLookedAfter)
 	defer cancel()
 	before := c.conn
-	if c.connect(ctx) != nil || c.conn == before {
+	if len(c.held) == 0 || c.connect(ctx) != nil || c.conn == before {
 		return
 	}
 	for key, what := range c.held {
-		var got bool
-		if err := c.conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, key).Scan(&got); err != nil || !got {
+		if got, err := c.try(ctx, key); !got {
 			if err == nil {
 				c.isLost(ctx, key, what)
 			}
@@ -150,10 +148,8 @@ func (c *claims) give(ctx context.Context, what string) error {
 
 // close ends the connection, and with it what is still claimed.
 func (c *claims) close() {
-	if c.done != nil {
-		c.stop()
-		<-c.done
-	}
+	c.stop()
+	c.work.Wait()
 	defer c.lose(nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,11 +6,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -76,17 +74,15 @@ func readRecords(ctx context.Context, db *database, at place, run, cell string) 
 	if err != nil {
 		return nil, nil, err
 	}
-	records, err := decodeRecords(bytes.NewReader(content))
+	records, err := decodeRecords(content)
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	case len(records) == 0, mark.sum != "" && mark != recordsMark{hashOf(content), len(records)}:
+	case len(records) == 0, mark.sum != "" && mark != recordsMark{fmt.Sprintf("%x", sha256.Sum256(content)), len(records)}:
 		return nil, nil, fmt.Errorf("%w: %s was changed", ErrDamaged, name)
 	}
 	return records, content, nil
 }
-
-func hashOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 // recordsMark is what is noted of records, so that it is seen when they are others.
 type recordsMark struct {
@@ -108,18 +104,15 @@ func pack(records []load.Record) (packed, error) {
 		return packed{}, nil
 	}
 	var b bytes.Buffer
-	w, err := newRecordsWriter(&b)
-	if err != nil {
-		return packed{}, err
-	}
-	for i := range records {
-		r := records[i]
-		r.Finish, r.Class, r.Error = plain.Line(r.Finish), plain.Line(r.Class), plain.Text(r.Error)
-		if err := w.write(&r); err != nil {
-			return packed{}, errors.Join(err, w.packed.Close())
+	mark, err := writeRecords(&b, func(put func(*load.Record) error) error {
+		for _, r := range records {
+			r.Finish, r.Class, r.Error = plain.Line(r.Finish), plain.Line(r.Class), plain.Text(r.Error)
+			if err := put(&r); err != nil {
+				return err
+			}
 		}
-	}
-	mark, err := w.close()
+		return nil
+	})
 	return packed{mark: mark, content: b.Bytes()}, err
 }
 
@@ -139,38 +132,28 @@ func (p packed) moveTo(path string) error {
 	return renameio.WriteFile(path, p.content, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
-// recordsWriter writes one JSON object per line, compressed with Zstandard.
-type recordsWriter struct {
-	packed *zstd.Encoder
-	lines  *bufio.Writer
-	enc    *json.Encoder
-	sum    hash.Hash
-	n      int
-}
-
-func newRecordsWriter(w io.Writer) (*recordsWriter, error) {
+// writeRecords writes one JSON object per line, compressed with Zstandard; all hands the
+// records over one after the other.
+func writeRecords(w io.Writer, all func(put func(*load.Record) error) error) (recordsMark, error) {
 	sum := sha256.New()
 	z, err := zstd.NewWriter(io.MultiWriter(w, sum), zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return nil, err
+		return recordsMark{}, err
 	}
 	lines := bufio.NewWriter(z)
-	return &recordsWriter{packed: z, lines: lines, enc: json.NewEncoder(lines), sum: sum}, nil
+	enc := json.NewEncoder(lines)
+	n := 0
+	err = all(func(r *load.Record) error {
+		n++
+		return enc.Encode(r)
+	})
+	err = errors.Join(err, lines.Flush(), z.Close())
+	return recordsMark{fmt.Sprintf("%x", sum.Sum(nil)), n}, err
 }
 
-func (w *recordsWriter) write(r *load.Record) error {
-	w.n++
-	return w.enc.Encode(r)
-}
-
-func (w *recordsWriter) close() (recordsMark, error) {
-	err := errors.Join(w.lines.Flush(), w.packed.Close())
-	return recordsMark{hex.EncodeToString(w.sum.Sum(nil)), w.n}, err
-}
-
-// decodeRecords reads what recordsWriter has written.
-func decodeRecords(r io.Reader) ([]load.Record, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+// decodeRecords reads what writeRecords has written.
+func decodeRecords(content []byte) ([]load.Record, error) {
+	z, err := zstd.NewReader(bytes.NewReader(content), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}

@@ -35,38 +35,28 @@ const (
 
 // Stage makes a folder for a run from elsewhere. Close it in any case.
 func (s *Store) Stage(ctx context.Context) (*Stage, error) {
-	g := &Stage{store: s, records: map[string]packed{}}
-	if err := g.open(ctx); err != nil {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, err
+	}
+	done, err := s.place.alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	dir, err := os.MkdirTemp(s.dir, stagePrefix)
+	if err != nil {
+		return nil, err
+	}
+	g := &Stage{store: s, dir: dir, lock: flock.New(filepath.Join(dir, stageLock)), records: map[string]packed{}}
+	if err := g.lock.Lock(); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
 
-func (g *Stage) open(ctx context.Context) error {
-	if err := os.MkdirAll(g.store.dir, 0o755); err != nil {
-		return err
-	}
-	done, err := g.store.place.alone(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	if g.dir, err = os.MkdirTemp(g.store.dir, stagePrefix); err != nil {
-		return err
-	}
-	g.lock = flock.New(filepath.Join(g.dir, stageLock))
-	return g.lock.Lock()
-}
-
 // Close removes what is laid down.
 func (g *Stage) Close() error {
-	if g.dir == "" {
-		return nil
-	}
-	err := os.RemoveAll(g.dir)
-	if g.lock != nil {
-		err = errors.Join(err, g.lock.Close())
-	}
+	err := errors.Join(os.RemoveAll(g.dir), g.lock.Close())
 	if g.store.Shared() {
 		os.Remove(g.store.dir) // where it was made for this alone
 	}
@@ -80,23 +70,17 @@ func (g *Stage) File() string {
 }
 
 // Records lays down the records of a cell: all hands them over one after the other.
-func (g *Stage) Records(cell string, all func(put func(*load.Record) error) error) (err error) {
+func (g *Stage) Records(cell string, all func(put func(*load.Record) error) error) error {
 	f, err := os.Create(g.File())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	w, err := newRecordsWriter(f)
-	if err != nil {
-		return err
-	}
-	err = all(w.write)
-	mark, closing := w.close()
-	if err = errors.Join(err, closing); err != nil {
-		return err
+	mark, err := writeRecords(f, all)
+	if err == nil {
+		err = f.Sync()
 	}
 	g.records[cell] = packed{mark: mark, file: f.Name()}
-	return f.Sync()
+	return errors.Join(err, f.Close())
 }
 
 // Recorded are how many records of each cell are laid down.
