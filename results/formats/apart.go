@@ -98,16 +98,16 @@ func wholeOr(v float64) any {
 // whole in all of them, since settings are and figures are not. It returns the names
 // of the numbers that are no axis.
 func tellApart(all []Result) (unused []string) {
-	length := func(of func(*load.Summary) int64) func(*Result) any {
+	each := func(tokens func(*load.Summary) int64) func(*Result) any {
 		return func(r *Result) any {
-			if n, tokens := int64(r.Summary.Completed), of(r.Summary); n > 0 && tokens > 0 && tokens%n == 0 {
-				return float64(tokens / n)
+			if n, ok := length(r.Summary, tokens(r.Summary)); ok {
+				return float64(n)
 			}
 			return nil
 		}
 	}
-	differ(all, "input_tokens", length(func(s *load.Summary) int64 { return s.InputTokens }))
-	differ(all, "output_tokens", length(func(s *load.Summary) int64 { return s.OutputTokens }))
+	differ(all, "input_tokens", each(func(s *load.Summary) int64 { return s.InputTokens }))
+	differ(all, "output_tokens", each(func(s *load.Summary) int64 { return s.OutputTokens }))
 	for _, r := range all {
 		for _, n := range r.numbers {
 			if !slices.Contains(unused, n.Name) {

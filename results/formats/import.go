@@ -6,9 +6,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,16 +25,15 @@ func ReadFile(name string) (all []Result, unused []string, err error) {
 		return nil, nil, err
 	}
 	defer in.Close()
-	read := Read
-	if slices.Contains([]string{".csv", ".tsv"}, strings.ToLower(filepath.Ext(name))) {
+	read, ext := Read, filepath.Ext(name)
+	if ext := strings.ToLower(ext); ext == ".csv" || ext == ".tsv" {
 		read = ReadTable
 	}
 	if all, unused, err = read(in); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	base := filepath.Base(name)
 	for i := range all {
-		all[i].Cell.Benchmark = strings.TrimSuffix(base, filepath.Ext(base))
+		all[i].Cell.Benchmark = strings.TrimSuffix(filepath.Base(name), ext)
 		all[i].Deployment.Engine = all[i].Deployment.Kind
 	}
 	return all, unused, nil
@@ -62,15 +61,15 @@ func (u Unsaid) Complete(r *Result) error {
 	d.GPUCount = u.Count
 	d.Model = cmp.Or(u.Model, d.Model)
 	d.Host = "elsewhere"
-	if u.Engine != "" {
-		kind, name, _ := strings.Cut(u.Engine, ".")
-		if kind == "" || name == "" {
-			return ErrEngineName
-		}
+	kind, name, _ := strings.Cut(u.Engine, ".")
+	switch {
+	case kind != "" && name != "":
 		d.Kind, d.Engine = kind, u.Engine
-	} else if d.Kind == "" {
+	case u.Engine != "":
+		return ErrEngineName
+	case d.Kind == "":
 		return ErrNoEngine
-	} else {
+	default:
 		d.Engine = d.Kind + "." + cmp.Or(gpuName(d.GPUs), "elsewhere")
 	}
 	r.Cell.Benchmark = cmp.Or(u.Benchmark, r.Cell.Benchmark)
@@ -93,8 +92,10 @@ func Keep(ctx context.Context, store *results.Store, run results.Run, all []Resu
 		repeated[key]++
 		r.Cell.Repetition = repeated[key]
 		identify(r, run.ID)
-		if err := layDown(stage, r); err != nil {
-			return 0, err
+		if r.Records != nil {
+			if err := layDown(stage, r); err != nil {
+				return 0, err
+			}
 		}
 		if len(r.Cell.Summary.Contradictions(r.Cell.Job.Workload.Concurrency)) > 0 {
 			doubtful++
@@ -111,11 +112,8 @@ func Keep(ctx context.Context, store *results.Store, run results.Run, all []Resu
 	})
 }
 
-// layDown lays down the records of a result, if there are any.
+// layDown lays down the records of a result.
 func layDown(stage *results.Stage, r *Result) error {
-	if len(r.Records) == 0 {
-		return nil
-	}
 	return stage.Records(r.Cell.ID, func(put func(*load.Record) error) error {
 		for i := range r.Records {
 			if err := put(&r.Records[i]); err != nil {
@@ -139,11 +137,12 @@ func gpuName(gpus string) string {
 // identify gives ids that the same figures get again, and no plan ever does.
 func identify(r *Result, run string) {
 	d, c := &r.Deployment, &r.Cell
-	c.Identity = map[string]string{
+	d.Identity = map[string]string{
 		"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": strings.Join(d.Command, " "),
-		"benchmark": c.Benchmark, "axes": fmt.Sprint(c.Axes), "repetition": fmt.Sprint(c.Repetition),
 	}
-	d.Identity = map[string]string{"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": c.Identity["command"]}
+	c.Identity = maps.Clone(d.Identity)
+	c.Identity["benchmark"], c.Identity["axes"] = c.Benchmark, fmt.Sprint(c.Axes)
+	c.Identity["repetition"] = fmt.Sprint(c.Repetition)
 	d.RunID, d.ID, d.Started = run, hashOf(d.Identity), c.Started
 	c.RunID, c.DeploymentID, c.ID = run, d.ID, hashOf(c.Identity)
 }

@@ -225,9 +225,10 @@ func loadAxes(c results.Cell) (axes results.Axes) {
 	w, s := c.Job.Workload, c.Summary
 	add("concurrency", int64(w.Concurrency), w.Concurrency > 0)
 	add("rate", float64(w.Rate), w.Rate > 0 && w.Rate != load.Inf)
-	n := int64(max(s.Completed, 1)) // of equal lengths, when the count says so
-	add("input_tokens", s.InputTokens/n, s.InputTokens > 0 && s.InputTokens%n == 0)
-	add("output_tokens", s.OutputTokens/n, s.OutputTokens > 0 && s.OutputTokens%n == 0)
+	input, same := length(s, s.InputTokens)
+	add("input_tokens", input, same)
+	output, same := length(s, s.OutputTokens)
+	add("output_tokens", output, same)
 	return axes
 }
 

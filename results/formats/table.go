@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,9 +151,15 @@ func (r *Result) readColumn(c column, text string, told map[string]bool) error {
 	return nil
 }
 
-// parseNumber reads a number in which commas may part thousands.
+// thousands is a number in which commas part them; where they part decimals, as in
+// some countries, it is none.
+var thousands = regexp.MustCompile(`^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$`)
+
 func parseNumber(text string) (float64, error) {
-	return strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(text), ",", ""), 64)
+	if thousands.MatchString(text) {
+		text = strings.ReplaceAll(text, ",", "")
+	}
+	return strconv.ParseFloat(text, 64)
 }
 
 // complete fills in what follows from the rest.
@@ -186,12 +193,17 @@ func (r *Result) complete(told map[string]bool) {
 // setLength sets the axis of a length to what was sent: benchmarks print the length that
 // random prompts would have, whatever the data set is.
 func (r *Result) setLength(axis string, tokens int64) {
-	n := int64(r.Summary.Completed)
 	for i, x := range r.Axes {
-		if x.Name == axis && n > 0 && tokens > 0 && tokens%n == 0 {
-			r.Axes[i].Value = tokens / n
+		if n, ok := length(r.Summary, tokens); ok && x.Name == axis {
+			r.Axes[i].Value = n
 		}
 	}
+}
+
+// length is how many tokens each request had, where the count says that all had as many.
+func length(s *load.Summary, tokens int64) (each int64, ok bool) {
+	n := int64(max(s.Completed, 1))
+	return tokens / n, s.Completed > 0 && tokens > 0 && tokens%n == 0
 }
 
 // Figures are the figures among the columns of one published row, by the names that
@@ -201,18 +213,8 @@ func Figures(row map[string]any) *load.Summary {
 	c := results.Cell{Summary: &load.Summary{}}
 	for _, name := range slices.Sorted(maps.Keys(row)) {
 		m := guess(normalName(name))
-		if !m.isFigure() {
-			continue
-		}
-		switch v := row[name].(type) {
-		case int64:
-			m.set(&c, float64(v))
-		case float64:
+		if v, err := parseNumber(strings.TrimSpace(fmt.Sprint(row[name]))); err == nil && m.isFigure() {
 			m.set(&c, v)
-		case string:
-			if f, err := parseNumber(v); err == nil {
-				m.set(&c, f)
-			}
 		}
 	}
 	return c.Summary

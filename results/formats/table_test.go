@@ -88,6 +88,7 @@ func TestReadTable(t *testing.T) {
 		"gpu,output_throughput\nH200,fast\n": `row 2: output_throughput is "fast", which is no figure`,
 		"output_throughput\n1\n\"2\n":        "read table",
 		"output_throughput\n-1\n":            "which is no figure",
+		"conc;output_throughput\n8;100,5\n":  `output_throughput is "100,5", which is no figure`,
 		"total_input_tokens\n1e300\n":        "number of tokens",
 	} {
 		if _, _, err := ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
