@@ -37,7 +37,7 @@ func datasetBlock() *blockType {
 			arg("prefix_tokens", whole(1, tokens), func(d *dataset, n int) { d.PrefixTokens = n }),
 			arg("question_tokens", whole(1, tokens), func(d *dataset, n int) { d.QuestionTokens = n }),
 			arg("path", text, func(d *dataset, s string) { d.Path = s }),
-			arg("sha256", hexDigest, func(d *dataset, s string) { d.SHA256 = s }),
+			arg("sha256", hexDigest, func(d *dataset, s string) { d.SHA256 = strings.ToLower(s) }),
 			arg("tokenizer", text, func(d *dataset, s string) { d.Tokenizer = s }),
 			arg("filter", convention, func(d *dataset, s string) { d.Filter = s }),
 			arg("output_tokens", whole(1, tokens), func(d *dataset, n int) { d.OutputTokens = n }),

@@ -1,7 +1,6 @@
 package hcl
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -95,7 +94,7 @@ const (
 func checkHost(b *block, h *provision.Host) {
 	h.IdentityFile = b.vars.atHome(h.IdentityFile)
 	if !b.empty("address", emptyAddress) && h.Address != "" {
-		if why := wrongAddress(h.Address); why != "" {
+		if why := wrongAddress(h.Address); why != nil {
 			b.wrongly("address", "%q is not the address of a host. %s", h.Address, why)
 		}
 	}
@@ -184,51 +183,40 @@ func (b *block) expression(name string) hclsyntax.Expression {
 
 // atHome expands a leading ~ to the caller's home directory.
 func (v Vars) atHome(path string) string {
-	if path != "~" && !strings.HasPrefix(path, "~/") {
-		return path
+	home, known := v.lookup("HOME")
+	if !known {
+		home, _ = os.UserHomeDir()
 	}
-	home, ok := v.lookup("HOME")
-	if !ok {
-		var err error
-		if home, err = os.UserHomeDir(); err != nil {
-			return path
-		}
+	if home == "" || path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
 	}
 	return filepath.Join(home, path[1:])
 }
 
-const (
-	userInAddress = "The user has an argument of its own: address = %q, user = %q."
-	urlAsAddress  = "It is not a URL. Write only the host, and the port where it is not 22: %q."
-	noAddress     = `Write a name or an IP address, and the port unless it is 22: "203.0.113.7", "gpu1.example.com:2222".`
-	numbersOfIP   = "The numbers of an IP address are between 0 and 255."
-	notAPort      = " is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22."
-)
-
 // likeIPv4 is what is meant as an address of numbers.
 var likeIPv4 = regexp.MustCompile(`^\d+(\.\d+){3}$`)
 
-// wrongAddress says what is wrong with the address of a host, or "".
-func wrongAddress(s string) string {
+// wrongAddress says what is wrong with the address of a host.
+func wrongAddress(s string) error {
 	if user, rest, ok := strings.Cut(s, "@"); ok {
-		return fmt.Sprintf(userInAddress, rest, user)
+		return wrong("The user has an argument of its own: address = %q, user = %q.", rest, user)
 	}
 	if _, rest, ok := strings.Cut(s, "://"); ok {
-		return fmt.Sprintf(urlAsAddress, rest)
+		return wrong("It is not a URL. Write only the host, and the port where it is not 22: %q.", rest)
 	}
 	if s == "" || strings.ContainsAny(s, " \t\n/\\\"'") {
-		return noAddress
+		return wrong("Write a name or an IP address, and the port unless it is 22: " +
+			`"203.0.113.7", "gpu1.example.com:2222".`)
 	}
 	host, after, hasPort := strings.Cut(s, ":")
 	if likeIPv4.MatchString(host) && net.ParseIP(host) == nil {
-		return numbersOfIP
+		return wrong("The numbers of an IP address are between 0 and 255.")
 	}
-	if hasPort && !strings.Contains(after, ":") {
-		if port, err := strconv.Atoi(after); err != nil || port < 1 || port > 65535 || host == "" {
-			return quote(after) + notAPort
-		}
+	if port, err := strconv.ParseUint(after, 10, 16); hasPort && !strings.Contains(after, ":") &&
+		(err != nil || port == 0 || host == "") {
+		return wrong("%q is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22.", after)
 	}
-	return ""
+	return nil
 }
 
 // knownGPU takes "A100-SXM4-80GB" for an A100.

@@ -1,17 +1,14 @@
 package hcl
 
 import (
-	"errors"
 	"fmt"
 	"math/big"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -67,15 +64,10 @@ func merging[T any](k of[T]) of[T] {
 // its text. Of a mistake that is no misfit the kind's want says all.
 func parsed[T any](noun, want string, parse func(s string) (T, error)) of[T] {
 	return kindOf(noun, want, func(v cty.Value) (x T, err error) {
-		s, ok := asString(v)
-		if !ok {
-			return x, noFit
+		if s, ok := asString(v); ok {
+			return parse(s)
 		}
-		x, err = parse(s)
-		if m := misfit(""); err != nil && !errors.As(err, &m) {
-			err = noFit
-		}
-		return x, err
+		return x, noFit
 	})
 }
 
@@ -153,8 +145,8 @@ var (
 	rate       = parsed("rate", `a number above 0, or "inf"`, parseRate)
 	gpus       = parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
 	versions   = parsed("version", `a version with a bound, such as ">= 550, < 580"`, provision.ParseVersions)
-	hexDigest  = parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", parseSHA256)
-	htmlFile   = parsed("file", `the name of a page, such as "report.html"`, parseHTMLName)
+	hexDigest  = parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", formed(sha256Form))
+	htmlFile   = parsed("file", `the name of a page, such as "report.html"`, formed(htmlForm))
 
 	engineVersion = inQuotes(parsed("version", `a version, such as "0.7.3"`, func(s string) (string, error) {
 		return s, engines.CheckVersion(s)
@@ -248,18 +240,18 @@ func whole[N int | int64 | uint64](least, most N) of[N] {
 		want = fmt.Sprintf("a whole number of at least %d", least)
 	}
 	return kindOf("whole number", want, func(v cty.Value) (N, error) {
-		n, err := convert.Convert(v, cty.Number)
-		if err != nil || n.IsNull() {
+		n, ok := asNumber(v)
+		if !ok {
 			return 0, noFit
 		}
-		i, exact := n.AsBigFloat().Int64()
-		if exact != big.Exact || i < int64(least) {
+		switch i, exact := n.Int64(); {
+		case exact != big.Exact || i < int64(least):
 			return 0, noFit
-		}
-		if i > int64(most) {
+		case i > int64(most):
 			return 0, wrong("The largest is %d.", most)
+		default:
+			return N(i), nil
 		}
-		return N(i), nil
 	})
 }
 
@@ -304,22 +296,19 @@ var (
 )
 
 var (
-	sizeForm   = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([KMGT]i?)?B$`)
+	sizeForm   = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?(?:([KMGT])(i?))?B$`)
 	sha256Form = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	htmlForm   = regexp.MustCompile(`\.html$`)
 )
 
-func parseSHA256(s string) (string, error) {
-	if !sha256Form.MatchString(s) {
-		return "", noFit
+// formed is a text of a form.
+func formed(form *regexp.Regexp) func(s string) (string, error) {
+	return func(s string) (string, error) {
+		if !form.MatchString(s) {
+			return "", noFit
+		}
+		return s, nil
 	}
-	return strings.ToLower(s), nil
-}
-
-func parseHTMLName(s string) (string, error) {
-	if filepath.Ext(s) != ".html" {
-		return "", noFit
-	}
-	return s, nil
 }
 
 func parseRate(s string) (load.Rate, error) {
@@ -335,18 +324,16 @@ func asNames(v cty.Value) ([]string, error) {
 		return []string{s}, nil
 	}
 	list, err := names.convert(v)
-	if err != nil {
-		return nil, err
-	}
-	return list.([]string), nil
+	some, _ := list.([]string)
+	return some, err
 }
 
 func asPercentile(v cty.Value) (float64, error) {
 	f, ok := asFloat(v)
-	if !ok || f <= 0 || f >= 100 {
+	switch {
+	case !ok || f <= 0 || f >= 100:
 		return 0, noFit
-	}
-	if f < 1 {
+	case f < 1:
 		return 0, wrong("Percentiles are percents: write %s for %s.",
 			formatNumber(big.NewFloat(f*100)), formatNumber(big.NewFloat(f)))
 	}
@@ -366,8 +353,5 @@ func asJump(v cty.Value) (any, error) {
 	if user, address, ok := strings.Cut(s, "@"); ok {
 		h.User, h.Address = user, address
 	}
-	if why := wrongAddress(h.Address); why != "" {
-		return nil, wrong("%s", why)
-	}
-	return h, nil
+	return h, wrongAddress(h.Address)
 }

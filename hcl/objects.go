@@ -3,6 +3,8 @@ package hcl
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,32 +33,20 @@ func asFlags(v cty.Value) ([]engines.Flag, error) {
 	return all, err
 }
 
-// Why a flag cannot be as it is written.
-const (
-	dashedFlag   = "Write the name without dashes: %s instead of %q."
-	secretSwitch = "The flag %s is on or off, which the command line shows, so it cannot be sensitive."
-	nameOfNoFlag = "%q is not the name of a flag."
-)
-
 // asFlag are the values of one flag: nil stands for a flag that has none.
 func asFlag(name string, v cty.Value) ([]*provision.Text, error) {
-	if bare := strings.TrimLeft(name, "-"); bare != name && flagName.MatchString(bare) {
-		return nil, wrong(dashedFlag, bare, name)
-	}
-	if !flagName.MatchString(name) {
-		return nil, wrong(nameOfNoFlag, name)
-	}
 	plain, _ := v.Unmark()
-	switch {
-	case plain.IsNull():
-		return nil, nil
-	case plain.Type() == cty.Bool:
-		if v.IsMarked() {
-			return nil, wrong(secretSwitch, name)
-		}
-		if plain.True() {
-			return []*provision.Text{nil}, nil
-		}
+	bare := strings.TrimLeft(name, "-")
+	switch isBool := !plain.IsNull() && plain.Type() == cty.Bool; {
+	case !flagName.MatchString(bare):
+		return nil, wrong("%q is not the name of a flag.", name)
+	case bare != name:
+		return nil, wrong("Write the name without dashes: %s instead of %q.", bare, name)
+	case isBool && v.IsMarked():
+		return nil, wrong("The flag %s is on or off, which the command line shows, so it cannot be sensitive.", name)
+	case isBool && plain.True():
+		return []*provision.Text{nil}, nil
+	case isBool || plain.IsNull():
 		return nil, nil
 	case isList(plain):
 		return elements(v, func(e cty.Value) (*provision.Text, error) {
@@ -64,15 +54,12 @@ func asFlag(name string, v cty.Value) ([]*provision.Text, error) {
 			return &value, err
 		})
 	case isObject(plain):
-		s, ok := asJSON(plain)
-		if !ok {
-			return nil, wrong("The value of %s has no form as JSON.", name)
-		}
+		s, err := asJSON(plain)
 		value := provision.Plain(s)
 		if v.ContainsMarked() {
 			value = provision.Secret(s)
 		}
-		return []*provision.Text{&value}, nil
+		return []*provision.Text{&value}, err
 	}
 	value, err := asText(v)
 	return []*provision.Text{&value}, err
@@ -105,7 +92,7 @@ func asHeaders(v cty.Value) ([]envVar, error) {
 func asVariables(v cty.Value, check func(before []envVar, x envVar) error) ([]envVar, error) {
 	list := []envVar{}
 	err := entries(v, func(name string, e cty.Value) error {
-		if isNull(e) {
+		if e.IsNull() {
 			return nil
 		}
 		value, err := asText(e)
@@ -124,12 +111,11 @@ func asUlimits(v cty.Value) ([]engines.Ulimit, error) {
 	err := entries(v, func(name string, e cty.Value) error {
 		limit := engines.Ulimit{Name: name}
 		if !e.IsNull() {
-			f, ok := asFloat(e)
-			n := int64(f)
-			if !ok || float64(n) != f || n < -1 {
+			n, err := whole[int64](-1, math.MaxInt64).convert(e)
+			if err != nil {
 				return noFit
 			}
-			limit.Value = &n
+			limit.Value = new(n.(int64))
 		}
 		out = append(out, limit)
 		return nil
@@ -159,14 +145,10 @@ func onHost(path string) bool { return strings.HasPrefix(path, "/") || strings.H
 
 // asObject is the JSON text of an object.
 func asObject(v cty.Value) (string, error) {
-	s, ok := "", isObject(v)
-	if ok {
-		s, ok = asJSON(v)
-	}
-	if !ok {
+	if !isObject(v) {
 		return "", noFit
 	}
-	return s, nil
+	return asJSON(v)
 }
 
 // asDocument is the indented JSON text of an object. Members that are null are left
@@ -175,23 +157,19 @@ func asDocument(v cty.Value) (provision.Text, error) {
 	if !isObject(v) {
 		return provision.Text{}, noFit
 	}
-	members := map[string]cty.Value{}
-	for name, m := range v.AsValueMap() {
-		if !isNull(m) {
-			members[name] = m
-		}
-	}
-	v = cty.ObjectVal(members)
-	var secrets []string
-	clear, ok := asJSON(v)
-	shown, also := asJSON(redacted(v, &secrets))
-	if !ok || !also {
-		return provision.Text{}, wrong("Something in it has no form as JSON.")
-	}
+	members := v.AsValueMap()
+	maps.DeleteFunc(members, func(_ string, m cty.Value) bool { return m.IsNull() })
 	if len(members) == 0 {
 		return provision.Text{}, nil
 	}
-	return provision.Partly(indented(clear), indented(shown), secrets), nil
+	v = cty.ObjectVal(members)
+	clear, err := asJSON(v)
+	if err != nil {
+		return provision.Text{}, err
+	}
+	var secrets []string
+	shown, err := asJSON(redacted(v, &secrets))
+	return provision.Partly(indented(clear), indented(shown), secrets), err
 }
 
 // redacted replaces what is sensitive in a value, and notes the texts in it.
@@ -293,13 +271,10 @@ func asRow(v cty.Value) (map[string]any, error) {
 }
 
 func asColumn(s string) any {
-	if !numberForm.MatchString(s) {
-		return s
-	}
-	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil && numberForm.MatchString(s) {
 		return i
 	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil {
+	if f, err := strconv.ParseFloat(s, 64); err == nil && numberForm.MatchString(s) {
 		return f
 	}
 	return s

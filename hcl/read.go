@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,7 +112,7 @@ func (b *block) whole(but ...string) bool {
 // inherit begins with what another block of the kind says.
 func (b *block) inherit(a *hclsyntax.Attribute) {
 	v := b.eval(a.Expr, b.cell)
-	if v.IsKnown() && v.IsNull() {
+	if v.IsNull() {
 		return
 	}
 	inherits, _ := b.typ.argument(a.Name)
@@ -159,11 +160,11 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 
 func (b *block) evaluateArgument(x setting, t *blockType, arg argument, expr hclsyntax.Expression, name string) {
 	x.raw, x.at = b.eval(expr, b.cell), expr.Range()
-	switch null := x.raw.IsKnown() && x.raw.IsNull(); {
-	case null && !arg.required:
+	switch {
+	case x.raw.IsNull() && !arg.required:
 		delete(b.said, name)
 		return
-	case null:
+	case x.raw.IsNull():
 		b.err(x.at, "Missing argument", "%s needs the argument %q, and here it is null: %s.",
 			title(t.title()), arg.name, arg.kind.want)
 	default:
@@ -238,7 +239,7 @@ func overlay(under, over cty.Value) cty.Value {
 	merged := map[string]cty.Value{}
 	maps.Copy(merged, under.AsValueMap())
 	for name, v := range over.AsValueMap() {
-		if merged[name] = v; isNull(v) {
+		if merged[name] = v; v.IsNull() {
 			delete(merged, name)
 		}
 	}
@@ -273,7 +274,8 @@ func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c
 	if err == nil {
 		return v
 	}
-	r.errIn(expr, c, r.unfit(a, raw, err.Error()))
+	why, _ := errors.AsType[misfit](err)
+	r.errIn(expr, c, r.unfit(a, raw, string(why)))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,12 +24,6 @@ func isObject(v cty.Value) bool {
 func isList(v cty.Value) bool {
 	t := v.Type()
 	return !v.IsNull() && (t.IsTupleType() || t.IsListType() || t.IsSetType())
-}
-
-// isNull also holds for a null that is sensitive.
-func isNull(v cty.Value) bool {
-	v, _ = v.Unmark()
-	return v.IsKnown() && v.IsNull()
 }
 
 // entries calls do for each entry of an object or map, sorted by name, and returns
@@ -92,10 +87,10 @@ func asText(v cty.Value) (provision.Text, error) {
 	case cty.Number:
 		s = formatNumber(plain.AsBigFloat())
 	}
-	if strings.ContainsRune(s, 0) {
+	switch {
+	case strings.ContainsRune(s, 0):
 		return provision.Text{}, wrong("It holds a zero byte, which no command or environment can carry.")
-	}
-	if len(marks) > 0 {
+	case len(marks) > 0:
 		return provision.Secret(s), nil
 	}
 	return provision.Plain(s), nil
@@ -122,12 +117,20 @@ func asBool(v cty.Value) (bool, error) {
 	return b.True(), nil
 }
 
+func asNumber(v cty.Value) (n *big.Float, ok bool) {
+	v, err := convert.Convert(v, cty.Number)
+	if err != nil || v.IsNull() {
+		return nil, false
+	}
+	return v.AsBigFloat(), true
+}
+
 func asFloat(v cty.Value) (float64, bool) {
-	n, err := convert.Convert(v, cty.Number)
-	if err != nil || n.IsNull() {
+	n, ok := asNumber(v)
+	if !ok {
 		return 0, false
 	}
-	f, _ := n.AsBigFloat().Float64()
+	f, _ := n.Float64()
 	return f, !math.IsInf(f, 0)
 }
 
@@ -145,13 +148,13 @@ func formatNumber(f *big.Float) string {
 }
 
 // asJSON is the compact JSON text of a value without references in it.
-func asJSON(v cty.Value) (string, bool) {
+func asJSON(v cty.Value) (string, error) {
 	v, _ = v.UnmarkDeep()
 	b, err := ctyjson.Marshal(v, v.Type())
 	if err != nil || !json.Valid(b) {
-		return "", false
+		return "", wrong("Something in it has no form as JSON.")
 	}
-	return string(b), true
+	return string(b), nil
 }
 
 // parseSize reads "32GB" or "32GiB" into bytes.
@@ -160,20 +163,13 @@ func parseSize(s string) (int64, error) {
 	if m == nil {
 		return 0, noFit
 	}
-	f, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		return 0, noFit
+	base := 1000.0
+	if m[3] == "i" {
+		base = 1024
 	}
-	unit := 1.0
-	if m[2] != "" {
-		base := 1000.0
-		if strings.HasSuffix(m[2], "i") {
-			base = 1024
-		}
-		unit = math.Pow(base, float64(strings.Index("KMGT", m[2][:1])+1))
-	}
-	n := f * unit
-	if n < 1 || n >= 1<<62 {
+	n, err := strconv.ParseFloat(m[1], 64)
+	n *= math.Pow(base, float64(strings.Index(" KMGT", cmp.Or(m[2], " "))))
+	if err != nil || n < 1 || n >= 1<<62 {
 		return 0, noFit
 	}
 	return int64(n), nil
@@ -243,14 +239,7 @@ func axisValue(v cty.Value) any {
 }
 
 // axisKey tells apart the values of an axis, whose kinds axisValue limits.
-func axisKey(v cty.Value) string {
-	switch x := axisValue(v).(type) {
-	case string:
-		return strconv.Quote(x)
-	default:
-		return fmt.Sprint(x)
-	}
-}
+func axisKey(v cty.Value) string { return fmt.Sprintf("%#v", axisValue(v)) }
 
 // A value is bounded, so that a lab that doubles a text forty times cannot take all of
 // the machine's memory.
