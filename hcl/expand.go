@@ -99,10 +99,9 @@ func (x *expansion) add(c *cell, from *hclsyntax.Block) {
 
 // excluded reports whether an exclude block leaves the cell out, and notes which.
 func (x *expansion) excluded(c *cell) bool {
-	t, _ := x.typ.nested("exclude")
 	for _, e := range x.excludes {
 		var out bool
-		if x.read(e, t.typ, &out, c); out {
+		if x.read(e, x.typ.inner("exclude"), &out, c); out {
 			x.held[e] = true
 			return true
 		}

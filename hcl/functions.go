@@ -25,15 +25,17 @@ func functionSet(dir string, vars Vars) map[string]function.Function {
 		"chunklist": stdlib.ChunklistFunc, "coalesce": stdlib.CoalesceFunc, "coalescelist": stdlib.CoalesceListFunc,
 		"compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,
 		"csvdecode": stdlib.CSVDecodeFunc, "distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc,
-		"env": envFunc(vars), "file": fileFunc(dir), "flatten": stdlib.FlattenFunc, "floor": stdlib.FloorFunc,
-		"format": bounded(stdlib.FormatFunc), "formatlist": bounded(stdlib.FormatListFunc),
-		"indent": stdlib.IndentFunc, "join": stdlib.JoinFunc, "jsondecode": stdlib.JSONDecodeFunc,
+		"env": textFunc("name", vars.orEmpty), "file": textFunc("path", fileIn(dir)), "flatten": stdlib.FlattenFunc,
+		"floor": stdlib.FloorFunc, "format": bounded(stdlib.FormatFunc, narrow),
+		"formatlist": bounded(stdlib.FormatListFunc, narrow),
+		"indent":     stdlib.IndentFunc, "join": stdlib.JoinFunc, "jsondecode": stdlib.JSONDecodeFunc,
 		"jsonencode": stdlib.JSONEncodeFunc, "keys": stdlib.KeysFunc, "length": stdlib.LengthFunc,
 		"log": stdlib.LogFunc, "lookup": stdlib.LookupFunc, "lower": stdlib.LowerFunc, "max": stdlib.MaxFunc,
 		"merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,
 		"range": stdlib.RangeFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 		"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "reverse": stdlib.ReverseListFunc,
-		"sensitive": sensitiveFunc, "setintersection": stdlib.SetIntersectionFunc, "setproduct": boundedProduct(),
+		"sensitive": sensitiveFunc, "setintersection": stdlib.SetIntersectionFunc,
+		"setproduct": bounded(stdlib.SetProductFunc, small),
 		"setsubtract": stdlib.SetSubtractFunc, "setsymmetricdifference": stdlib.SetSymmetricDifferenceFunc,
 		"setunion": stdlib.SetUnionFunc, "signum": stdlib.SignumFunc, "slice": stdlib.SliceFunc,
 		"sort": stdlib.SortFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc,
@@ -57,41 +59,41 @@ func unknownFunction(name string, ctx *hcl.EvalContext) (summary, detail string)
 	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, didYouMean(name, known, plainly))
 }
 
-// fileFunc reads a text file, relative to the lab's directory.
-func fileFunc(dir string) function.Function {
+// textFunc makes a text of one.
+func textFunc(param string, do func(s string) (string, error)) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Params: []function.Parameter{{Name: param, Type: cty.String}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			path := args[0].AsString()
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(dir, path)
-			}
-			text, err := readRegular(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("there is no file %s", path)
-			}
-			if err != nil {
-				return cty.NilVal, function.NewArgErrorf(0, "%v; paths are relative to the lab's directory", err)
-			}
-			if !utf8.Valid(text) {
-				return cty.NilVal, function.NewArgErrorf(0, "%s is not text in UTF-8", path)
-			}
-			return cty.StringVal(string(text)), nil
+			s, err := do(args[0].AsString())
+			return cty.StringVal(s), err
 		},
 	})
 }
 
-// envFunc reads the environment; what is not set is the empty text.
-func envFunc(vars Vars) function.Function {
-	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "name", Type: cty.String}},
-		Type:   function.StaticReturnType(cty.String),
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			s, _ := vars.lookup(args[0].AsString())
-			return cty.StringVal(s), nil
-		},
-	})
+// fileIn reads a text file, relative to the lab's directory.
+func fileIn(dir string) func(path string) (string, error) {
+	return func(path string) (string, error) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		text, err := readRegular(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", function.NewArgErrorf(0, "there is no file %s; paths are relative to the lab's directory", path)
+		case err != nil:
+			return "", function.NewArgErrorf(0, "%v; paths are relative to the lab's directory", err)
+		case !utf8.Valid(text):
+			return "", function.NewArgErrorf(0, "%s is not text in UTF-8", path)
+		}
+		return string(text), nil
+	}
+}
+
+// orEmpty reads the environment; what is not set is the empty text.
+func (v Vars) orEmpty(name string) (string, error) {
+	s, _ := v.lookup(name)
+	return s, nil
 }
 
 // sensitiveFunc marks a value that does not come from a sensitive variable, such
@@ -105,37 +107,15 @@ var sensitiveFunc = function.New(&function.Spec{
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return sensitive(args[0]), nil },
 })
 
-// boundedProduct is setproduct with an end: a slip in a lab must not take all of
-// the machine's memory.
-func boundedProduct() function.Function {
-	const most = 1_000_000
-	f := stdlib.SetProductFunc
-	return function.New(&function.Spec{
-		VarParam: f.VarParam(),
-		Type: func(args []cty.Value) (cty.Type, error) {
-			total := 1
-			for _, a := range args {
-				if a, _ := a.Unmark(); a.IsKnown() && !a.IsNull() && a.CanIterateElements() {
-					if total *= a.LengthInt(); total > most {
-						return cty.NilType, fmt.Errorf("the product has more than %d elements", most)
-					}
-				}
-			}
-			return f.ReturnTypeForValues(args)
-		},
-		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return f.Call(args) },
-	})
-}
-
-// bounded refuses formats with widths that would fill the memory.
-func bounded(f function.Function) function.Function {
+// bounded is a function with an end: a slip in a lab must not take all of the machine's
+// memory.
+func bounded(f function.Function, check func(args []cty.Value) error) function.Function {
 	return function.New(&function.Spec{
 		Params:   f.Params(),
 		VarParam: f.VarParam(),
 		Type: func(args []cty.Value) (cty.Type, error) {
-			a, _ := args[0].Unmark()
-			if a.Type() == cty.String && a.IsKnown() && !a.IsNull() && wideFormat.MatchString(a.AsString()) {
-				return cty.NilType, function.NewArgErrorf(0, "a width of more than three digits")
+			if err := check(args); err != nil {
+				return cty.NilType, err
 			}
 			return f.ReturnTypeForValues(args)
 		},
@@ -143,4 +123,27 @@ func bounded(f function.Function) function.Function {
 	})
 }
 
+// small refuses products that would fill the memory.
+func small(args []cty.Value) error {
+	const most = 1_000_000
+	total := 1
+	for _, a := range args {
+		if a, _ := a.Unmark(); a.IsKnown() && !a.IsNull() && a.CanIterateElements() {
+			if total *= a.LengthInt(); total > most {
+				return fmt.Errorf("the product has more than %d elements", most)
+			}
+		}
+	}
+	return nil
+}
+
 var wideFormat = regexp.MustCompile(`[0-9]{4}`)
+
+// narrow refuses formats with widths that would.
+func narrow(args []cty.Value) error {
+	a, _ := args[0].Unmark()
+	if a.Type() == cty.String && a.IsKnown() && !a.IsNull() && wideFormat.MatchString(a.AsString()) {
+		return function.NewArgErrorf(0, "a width of more than three digits")
+	}
+	return nil
+}

@@ -76,12 +76,10 @@ func (r *reader) readLab() Lab {
 		lab.Name = b.Labels[0]
 		t := r.typeOf("lab")
 		r.read(b, t, &lab, nil)
-		for _, n := range b.Body.Blocks {
-			if inner, ok := t.nested(n.Type); ok {
-				notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
-				r.read(n, inner.typ, &notice, nil)
-				lab.Notices = append(lab.Notices, notice)
-			}
+		for _, n := range blocksOf(b.Body, "notice") {
+			notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
+			r.read(n, t.inner("notice"), &notice, nil)
+			lab.Notices = append(lab.Notices, notice)
 		}
 	}
 	return lab

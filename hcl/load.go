@@ -8,6 +8,8 @@
 package hcl
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -158,23 +160,19 @@ func (r *reader) engines(benchmarks []Benchmark) []*engines.Engine {
 	return all
 }
 
-// formsOf are the engines that a block has become, those of cells before the rest,
-// in the order in which they were evaluated.
+// formsOf are the engines that a block has become in cells, in the order in which they
+// were evaluated; without any, one.
 func formsOf(d *declared, inCells map[*engines.Engine]bool) []*engines.Engine {
-	var used, unused []*engines.Engine
+	var all []*engines.Engine
 	for _, i := range d.evaluated {
-		e, ok := i.noun.(*engines.Engine)
-		switch {
-		case ok && inCells[e]:
-			used = append(used, e)
-		case ok:
-			unused = append(unused, e)
+		if e, ok := i.noun.(*engines.Engine); ok {
+			all = append(all, e)
 		}
 	}
-	if used != nil || unused == nil {
+	if used := slices.DeleteFunc(slices.Clone(all), func(e *engines.Engine) bool { return !inCells[e] }); len(used) > 0 {
 		return used
 	}
-	return unused[:1]
+	return all[:min(1, len(all))]
 }
 
 // warnOfUnused points at blocks that change nothing.

@@ -139,16 +139,15 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 	if _, all := axes[""]; all {
 		names = c.axes
 	}
-	var b strings.Builder
+	key := ""
 	for _, name := range names {
-		b.WriteString(name)
-		b.WriteByte('=')
+		key += name + "="
 		if v, ok := c.values[name]; ok {
-			b.WriteString(axisKey(v))
+			key += axisKey(v)
 		}
-		b.WriteByte('\n')
+		key += "\n"
 	}
-	return b.String()
+	return key
 }
 
 const (

@@ -37,23 +37,13 @@ func referenceBlock() *blockType {
 // references reads the reference blocks of a benchmark, which hold for all cells.
 func (x *expansion) references() []Reference {
 	var all []Reference
-	outer, _ := x.typ.nested("reference")
-	for _, b := range x.block.Body.Blocks {
-		if b.Type != outer.typ.name || len(b.Labels) == 0 {
-			continue
+	for _, b := range blocksOf(x.block.Body, "reference") {
+		r := Reference{Name: firstLabel(b), Pos: pos(b.DefRange())}
+		said := x.read(b, x.typ.inner("reference"), &r, nil).said
+		if r.Rows != nil {
+			r.Columns = x.columns(b.Body.Attributes["rows"].Expr, said["rows"].raw)
+			all = append(all, r)
 		}
-		r := Reference{Name: b.Labels[0], Pos: pos(b.DefRange())}
-		said := x.read(b, outer.typ, &r, nil).said
-		if r.Rows == nil {
-			continue
-		}
-		if i := slices.IndexFunc(all, func(other Reference) bool { return other.Name == r.Name }); i >= 0 {
-			x.err(b.DefRange(), "Duplicate reference block",
-				"The benchmark has a reference named %q at %s already. Give this one another name.", r.Name, all[i].Pos)
-			continue
-		}
-		r.Columns = x.columns(b.Body.Attributes["rows"].Expr, said["rows"].raw)
-		all = append(all, r)
 	}
 	return all
 }
@@ -104,25 +94,20 @@ func (r *reader) writtenColumns(expr hclsyntax.Expression) (written []string) {
 	return written
 }
 
-const (
-	rowsOfStranger = "Rows of the reference %q name an engine %q, which the lab does not have. They stand beside nothing.%s"
-	columnOfNone   = "The column %q of the reference %q is neither a metric nor an axis. It stands beside nothing.%s"
-)
-
 // warnOfReferences is about rows of published numbers that say an engine which the lab
 // does not have, and about columns written in the lab that are a slip of a metric or an
 // axis.
 func (x *expansion) warnOfReferences() {
 	there := x.namesIn("engine")
 	known := slices.Concat(metricNames(x.out.Percentiles), ColumnNames(), x.axisNames())
+	blocks := blocksOf(x.block.Body, "reference")
 	for _, r := range x.out.References {
-		rows := x.rowsOf(r)
-		if rows == nil {
-			continue
-		}
+		i := slices.IndexFunc(blocks, func(b *hclsyntax.Block) bool { return b.Labels[0] == r.Name })
+		rows := blocks[i].Body.Attributes["rows"].Expr
 		for _, row := range r.Rows {
 			if name, ok := row["engine"].(string); ok && !slices.Contains(there, name) {
-				x.warnOnce(rows.Range(), "Unknown engine", rowsOfStranger, r.Name, name, didYouMean(name, there, nil))
+				x.warnOnce(rows.Range(), "Unknown engine", "Rows of the reference %q name an engine %q, "+
+					"which the lab does not have. They stand beside nothing.%s", r.Name, name, didYouMean(name, there, nil))
 				break
 			}
 		}
@@ -134,18 +119,9 @@ func (x *expansion) warnOfReferences() {
 				continue
 			}
 			if hint := didYouMean(column, known, nil); hint != "" {
-				x.warn(rows.Range(), "Unknown column", columnOfNone, column, r.Name, hint)
+				x.warn(rows.Range(), "Unknown column", "The column %q of the reference %q is neither a metric nor an axis. "+
+					"It stands beside nothing.%s", column, r.Name, hint)
 			}
 		}
 	}
-}
-
-// rowsOf is where the rows of a reference are written.
-func (x *expansion) rowsOf(r Reference) hclsyntax.Expression {
-	for _, b := range x.block.Body.Blocks {
-		if b.Type == "reference" && pos(b.DefRange()) == r.Pos {
-			return b.Body.Attributes["rows"].Expr
-		}
-	}
-	return nil
 }

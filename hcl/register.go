@@ -210,7 +210,8 @@ func stepName(s hcl.Traverser) (string, bool) {
 	return "", false
 }
 
-// axisOf is the axis that a reference to the matrix names; "": all of it.
+// axisOf is the axis that a reference to the matrix names, or what else stands below a
+// root; "": all of it.
 func axisOf(t hcl.Traversal) string {
 	if len(t) < 2 {
 		return ""

@@ -108,20 +108,9 @@ func (r *reader) readReport(benchmarks []Benchmark) Report {
 
 func (x *reportReader) charts(report *hclsyntax.Block, t *blockType) []Chart {
 	var all []Chart
-	titles := map[string]hcl.Range{}
-	chart, _ := t.nested("chart")
-	for _, b := range report.Body.Blocks {
-		if b.Type != chart.typ.name || len(b.Labels) != 1 {
-			continue
-		}
-		if first, twice := titles[b.Labels[0]]; twice {
-			x.err(b.DefRange(), "Duplicate chart block",
-				"A chart with the title %q stands at %s already. Give this one another title.", b.Labels[0], pos(first))
-			continue
-		}
-		titles[b.Labels[0]] = b.DefRange()
-		c := Chart{Title: b.Labels[0]}
-		x.checkChart(x.read(b, chart.typ, &c, nil), c)
+	for _, b := range blocksOf(report.Body, "chart") {
+		c := Chart{Title: firstLabel(b)}
+		x.checkChart(x.read(b, t.inner("chart"), &c, nil), c)
 		all = append(all, c)
 	}
 	return all
@@ -193,17 +182,8 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 // eachName calls do for the names in an argument, with the range of each where
 // they are written one by one.
 func (x *reportReader) eachName(b *hclsyntax.Body, argument string, names []string, do func(hcl.Range, string)) {
-	a, said := b.Attributes[argument]
-	if !said {
-		return
-	}
-	list, _ := a.Expr.(*hclsyntax.TupleConsExpr)
 	for i, name := range names {
-		at := a.Expr.Range()
-		if list != nil && len(list.Exprs) == len(names) {
-			at = list.Exprs[i].Range()
-		}
-		do(at, name)
+		do(elementRange(b.Attributes[argument].Expr, i), name)
 	}
 }
 

@@ -1,7 +1,5 @@
 package hcl
 
-import "slices"
-
 // blockType is a block of the language, as data: what may stand in it, what it
 // becomes, and what is checked of it. docs/language.md is held to it. A new block
 // is a function that returns one, and a line in language.
@@ -129,11 +127,18 @@ func (t *blockType) argument(name string) (argument, bool) {
 }
 
 func (t *blockType) nested(name string) (nested, bool) {
-	i := slices.IndexFunc(t.blocks, func(n nested) bool { return n.typ.name == name })
-	if i < 0 {
-		return nested{}, false
+	for _, n := range t.blocks {
+		if n.typ.name == name {
+			return n, true
+		}
 	}
-	return t.blocks[i], true
+	return nested{}, false
+}
+
+// inner is the type of a block inside such a block.
+func (t *blockType) inner(name string) *blockType {
+	n, _ := t.nested(name)
+	return n.typ
 }
 
 // argumentNames are the arguments that have names of their own; only those that
@@ -149,11 +154,7 @@ func (t *blockType) argumentNames(values bool) []string {
 }
 
 func (t *blockType) blockNames() []string {
-	var names []string
-	for _, n := range t.blocks {
-		names = append(names, n.typ.name)
-	}
-	return names
+	return mapped(t.blocks, func(n nested) string { return n.typ.name })
 }
 
 // ofKind is the variant of a kind; t itself where kinds do not differ.

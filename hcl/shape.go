@@ -34,6 +34,8 @@ var (
 		"letters, digits and spaces, and is not empty", 0}
 )
 
+const nameTaken = "A %s named %q stands at %s already. Give this one another name."
+
 // declareAll checks the shape of a file's blocks and notes what they declare.
 func (c *checker) declareAll(body *hclsyntax.Body) {
 	for _, a := range inOrder(body.Attributes) {
@@ -99,8 +101,7 @@ func (c *checker) declare(b *hclsyntax.Block, t *blockType) {
 				return
 			}
 			if other.Labels[0] == b.Labels[0] {
-				c.err(b.DefRange(), "Duplicate "+t.name+" block",
-					"A %s named %q stands at %s already. Give this one another name.", t.name, b.Labels[0], pos(other.DefRange()))
+				c.err(b.DefRange(), "Duplicate "+t.name+" block", nameTaken, t.name, b.Labels[0], pos(other.DefRange()))
 				return
 			}
 		}
@@ -204,14 +205,18 @@ func (c *checker) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range
 
 func (c *checker) checkNested(b *hclsyntax.Block, t *blockType, n nested, seen map[string]hcl.Range) {
 	at := b.DefRange()
-	c.checkLabels(b, n.typ)
+	labelled := c.checkLabels(b, n.typ) && len(n.typ.labels) > 0
+	name := b.Type + " " + firstLabel(b)
 	if first, twice := seen[b.Type]; twice && !n.many {
 		c.err(at, "Duplicate "+b.Type+" block",
 			"There is at most one %s block in %s, and one stands at %s already. Put everything into one.",
 			b.Type, t.title(), pos(first))
 		return
 	}
-	seen[b.Type] = at
+	if first, twice := seen[name]; twice && labelled {
+		c.err(at, "Duplicate "+b.Type+" block", nameTaken, b.Type, b.Labels[0], pos(first))
+	}
+	seen[b.Type], seen[name] = at, at
 	c.checkBody(b.Body, n.typ, at)
 }
 

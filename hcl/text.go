@@ -22,7 +22,7 @@ type labText struct {
 	// hidden are ranges of text that hold sensitive values in clear: a default, a
 	// line of lab.hclvars. Snippets leave them out.
 	hidden []hcl.Range
-	bodies []*hclsyntax.Body // of the lab's files
+	bodies []*hclsyntax.Body // of the lab's files, then of those with values
 }
 
 // Text returns the lab's files by name, with what is sensitive replaced: defaults
@@ -73,13 +73,6 @@ func withoutRanges(name string, text []byte, secret []hcl.Range) (out []byte, wo
 // secretRanges are where the text holds what is sensitive, in order.
 func (t *labText) secretRanges() []hcl.Range {
 	h := hiding{ranges: slices.Clone(t.hidden), bodies: t.bodies, seen: map[string]bool{}}
-	for name, text := range t.files {
-		if filepath.Base(name) == VarsFile {
-			if f, _ := hclsyntax.ParseConfig(text, name, hcl.InitialPos); f != nil {
-				h.values, _ = f.Body.(*hclsyntax.Body)
-			}
-		}
-	}
 	for _, body := range t.bodies {
 		hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
 			switch n := n.(type) {
@@ -105,7 +98,6 @@ func (t *labText) secretRanges() []hcl.Range {
 type hiding struct {
 	ranges []hcl.Range
 	bodies []*hclsyntax.Body
-	values *hclsyntax.Body // of lab.hclvars; nil: there is none
 	seen   map[string]bool // references that were followed
 }
 
@@ -115,11 +107,8 @@ func (h *hiding) add(e hclsyntax.Expression) {
 		h.ranges = append(h.ranges, e.Range())
 	}
 	for _, t := range e.Variables() {
-		name, ok := "", false
-		if len(t) > 1 {
-			name, ok = stepName(t[1])
-		}
-		if root := t.RootName(); ok && !h.seen[root+"."+name] {
+		name, root := axisOf(t), t.RootName()
+		if name != "" && !h.seen[root+"."+name] {
 			h.seen[root+"."+name] = true
 			h.follow(root, name)
 		}
@@ -129,17 +118,14 @@ func (h *hiding) add(e hclsyntax.Expression) {
 // follow hides what a local or a variable is made of.
 func (h *hiding) follow(root, name string) {
 	said := func(body *hclsyntax.Body, attribute string) {
-		if body == nil {
-			return
-		}
 		if a, ok := body.Attributes[attribute]; ok {
 			h.add(a.Expr)
 		}
 	}
-	if root == "var" {
-		said(h.values, name)
-	}
 	for _, body := range h.bodies {
+		if root == "var" {
+			said(body, name) // in a file of values
+		}
 		for _, b := range body.Blocks {
 			switch {
 			case root == "local" && b.Type == "locals":

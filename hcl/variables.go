@@ -159,6 +159,7 @@ func (x *variables) readFile(name string, text []byte) {
 	if !ok {
 		return
 	}
+	x.bodies = append(x.bodies, body)
 	for _, b := range body.Blocks {
 		x.err(b.DefRange(), "Block among values",
 			`A file of values has only lines such as name = "value". Blocks belong in the lab's *.hcl files.`)
