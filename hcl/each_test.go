@@ -1,7 +1,6 @@
 package hcl
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,6 +32,10 @@ engine "vllm" "odd" {
   inherits = engine.vllm.all["a"]
   flags    = { name = each.value, n = length(host.box[*].address) }
 }
+engine "vllm" "none" { // is right, as long as nobody asks for one
+  for_each = {}
+  inherits = engine.vllm.all["a"]
+}
 dataset "random" "d" {
   input_tokens = 128
 }
@@ -44,7 +47,7 @@ dataset "random" "d" {
 			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
 			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
 		},
-		`engine = [for k, e in engine.vllm.all : e if k != "a"]`: {
+		`engine = concat(values(engine.vllm.none), [for k, e in engine.vllm.all : e if k != "a"])`: {
 			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
 			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
 		},
@@ -71,21 +74,5 @@ dataset "random" "d" {
 	e := c.Benchmarks[0].Cells[0].Engine
 	if e.Host != c.Hosts[1] || e.Host.Name != "box-b" || e.Host.User != "u-b" || e.Address() != `engine.vllm.all["b"]` {
 		t.Errorf("engine %s on host %+v, want the instance b of both", e.Address(), e.Host)
-	}
-}
-
-// TestForEachEmpty: no instances is right, as long as nobody asks for one.
-func TestForEachEmpty(t *testing.T) {
-	c := mustLoad(t, common+`
-engine "sim" "none" {
-  for_each = {}
-  host     = host.h
-}
-engine "sim" "one" {
-  host = host.h
-}
-`+benchmarkOf("matrix { engine = concat(values(engine.sim.none), [engine.sim.one]) }", ""), Vars{})
-	if got := strings.Join(cells(c), ", "); got != "engine=sim.one one" {
-		t.Errorf("cells = %s", got)
 	}
 }

@@ -2,8 +2,6 @@ package hcl
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -21,6 +19,7 @@ func TestFormat(t *testing.T) {
 		{"comment at the end", "# x", "# x\n"},
 		{"aligned", "host \"h\" {\naddress=\"a\" # one\n   gpus = \"8xH200\"   # two\n}\n",
 			"host \"h\" {\n  address = \"a\"      # one\n  gpus    = \"8xH200\" # two\n}\n"},
+		{"line ends of another system", "locals {\r\na = 1\r\n}\r\n\r\n", "locals {\r\n  a = 1\r\n}\r\n"},
 		{"heredoc", "locals {\na=<<E\n  as it is  \nE\n}\n", "locals {\n  a = <<E\n  as it is  \nE\n}\n"},
 	}
 	for _, tt := range tests {
@@ -49,19 +48,7 @@ func TestFormatRefusesWhatDoesNotParse(t *testing.T) {
 // FuzzFormat: what parses can be formatted, means what it meant (the tokens are
 // the same, white space apart), and is not changed by formatting it again.
 func FuzzFormat(f *testing.F) {
-	for _, pattern := range []string{"../examples/*/[a-z]*.hcl", "../examples/*/[a-z]*.hclvars", "../cmd/hcl/templates/*/*"} {
-		names, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, name := range names {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(text)
-		}
-	}
+	seed(f, "../examples/*/[a-z]*.hcl", "../examples/*/[a-z]*.hclvars", "../cmd/hcl/templates/*/*")
 	for _, s := range []string{
 		"", "\n", "#", "a=1//x", "a = 1 /* x */\n", "a=<<-E\n  x ${ 1+1 }\n  E\n", "a=\"${b}%{if c}d%{endif}\"\n",
 		"a = [\n1,\n2, # two\n]\nbb = 3 # three\n", "x \"y\" {\r\n a = 1\r\n}\r\n",
@@ -110,12 +97,4 @@ func tokens(text []byte) []string {
 		out = out[:len(out)-1]
 	}
 	return out
-}
-
-// TestFormatKeepsLineEnds: a text of another system is not given two kinds of line ends.
-func TestFormatKeepsLineEnds(t *testing.T) {
-	got, p := Format("lab.hcl", []byte("locals {\r\na = 1\r\n}\r\n\r\n"))
-	if want := "locals {\r\n  a = 1\r\n}\r\n"; p.HasErrors() || string(got) != want {
-		t.Errorf("Format = %q, want %q", got, want)
-	}
 }

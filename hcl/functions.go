@@ -35,7 +35,7 @@ func functionSet(dir string, vars Vars) map[string]function.Function {
 		"range": stdlib.RangeFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 		"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "reverse": stdlib.ReverseListFunc,
 		"sensitive": sensitiveFunc, "setintersection": stdlib.SetIntersectionFunc,
-		"setproduct": bounded(stdlib.SetProductFunc, small),
+		"setproduct":  bounded(stdlib.SetProductFunc, small),
 		"setsubtract": stdlib.SetSubtractFunc, "setsymmetricdifference": stdlib.SetSymmetricDifferenceFunc,
 		"setunion": stdlib.SetUnionFunc, "signum": stdlib.SignumFunc, "slice": stdlib.SliceFunc,
 		"sort": stdlib.SortFunc, "split": stdlib.SplitFunc, "strlen": stdlib.StrlenFunc,

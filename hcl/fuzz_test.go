@@ -11,10 +11,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// FuzzLoad holds Load to its promises on any text: it does not panic, a Config
-// comes if and only if there is no error, and every problem points into a file.
-func FuzzLoad(f *testing.F) {
-	seed := func(pattern string) {
+// seed adds the texts of files, and the labs of archives.
+func seed(f *testing.F, patterns ...string) {
+	for _, pattern := range patterns {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
@@ -26,17 +25,20 @@ func FuzzLoad(f *testing.F) {
 			}
 			if filepath.Ext(name) != ".txtar" {
 				f.Add(text)
-				continue
 			}
-			for _, file := range txtar.Parse(text).Files {
+			for _, file := range txtar.Parse(text).Files { // of another text: none
 				if filepath.Ext(file.Name) == ".hcl" {
 					f.Add(file.Data)
 				}
 			}
 		}
 	}
-	seed("../examples/*/[a-z]*.hcl")
-	seed("../testdata/labs/*.txtar")
+}
+
+// FuzzLoad holds Load to its promises on any text: it does not panic, a Config
+// comes if and only if there is no error, and every problem points into a file.
+func FuzzLoad(f *testing.F) {
+	seed(f, "../examples/*/[a-z]*.hcl", "../testdata/labs/*.txtar")
 	for _, s := range []string{
 		"", "\xff", "locals {", `locals { a = "${`, "host \"h\" {\n  address = <<E\nx\nE\n}\n",
 		`variable "x" { validation { condition = var.x } }`,

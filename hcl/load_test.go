@@ -117,28 +117,6 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-func TestQuickstart(t *testing.T) {
-	src, err := Read("../examples/quickstart")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, p := Load(src, Vars{})
-	if p.HasErrors() {
-		t.Fatal(printed(t, p))
-	}
-	want := []string{
-		"engine=sim.steady concurrency=1 steady --itl 4ms --ttft 30ms",
-		"engine=sim.steady concurrency=4 steady --itl 4ms --ttft 30ms",
-		"engine=sim.steady concurrency=16 steady --itl 4ms --ttft 30ms",
-		"engine=sim.batching concurrency=1 batching --table 1:20ms/2ms,4:40ms/4ms,16:90ms/8ms",
-		"engine=sim.batching concurrency=4 batching --table 1:20ms/2ms,4:40ms/4ms,16:90ms/8ms",
-		"engine=sim.batching concurrency=16 batching --table 1:20ms/2ms,4:40ms/4ms,16:90ms/8ms",
-	}
-	if diff := cmp.Diff(want, cells(c)); diff != "" {
-		t.Errorf("cells (-want +got):\n%s", diff)
-	}
-}
-
 func TestMatrixOrder(t *testing.T) {
 	lab := common + `
 ` + vllm("z", "") + `engine "vllm" "a" {
@@ -295,17 +273,11 @@ func TestEnvironmentOfVariables(t *testing.T) {
 	_, p := loadText(t, common+`
 variable "address" { default = "a" }
 `, Vars{Env: []string{"HCL_VAR_adress=secret", "HCL_VAR_other_lab=x", "HCL_VAR_address=b"}})
-	var found []string
-	for _, x := range p.List() {
-		if x.Summary == "Unknown variable" {
-			found = append(found, x.Severity+": "+x.Detail)
-		}
+	all := printed(t, p)
+	if !strings.Contains(all, "HCL_VAR_address?") || strings.Count(all, "Unknown variable") != 1 {
+		t.Errorf("one slip is told, and its name; got\n%s", all)
 	}
-	want := []string{`warning: The lab declares no variable "adress", so HCL_VAR_adress in the environment has no effect. Did you mean HCL_VAR_address?`}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
-	if strings.Contains(printed(t, p), "secret") {
+	if strings.Contains(all, "secret") {
 		t.Error("the value is shown")
 	}
 }
@@ -403,7 +375,7 @@ variable "key" {
 // TestConfig: the file says what the object says, secrets are in what the engine
 // reads and not in what is shown, and what is inherited merges.
 func TestConfig(t *testing.T) {
-	c, p := loadText(t, common+`
+	c := mustLoad(t, common+`
 variable "key" {
   sensitive = true
   default   = "hunter\"2"
@@ -435,9 +407,6 @@ engine "trtllm" "a" {
   }
 }
 `+benchmarkOf(`matrix { engine = [engine.trtllm.a] }`, ""), Vars{})
-	if p.HasErrors() {
-		t.Fatal(printed(t, p))
-	}
 	e := c.Benchmarks[0].Cells[0].Engine
 	want := `{
   "cuda_graph_config": {
@@ -490,7 +459,7 @@ engine "trtllm" "a" {
 // collections, and looks for it in all that can be printed.
 func TestSensitive(t *testing.T) {
 	const secret = "hunter2"
-	c, p := loadText(t, common+`
+	c := mustLoad(t, common+`
 variable "key" {
   type      = string
   sensitive = true
@@ -520,9 +489,6 @@ engine "vllm" "a" {
 		Values: []string{"key=" + secret},
 		Env:    []string{"TOKEN=hunter2"},
 	})
-	if p.HasErrors() {
-		t.Fatal(printed(t, p))
-	}
 	var got []string
 	for _, e := range c.Engines[0].Env {
 		got = append(got, e.Name+"="+e.Value.String())
@@ -768,9 +734,6 @@ func TestFilesAreOneText(t *testing.T) {
 	}
 	if _, err := Read(filepath.Join(dir, "nowhere")); err == nil {
 		t.Error("Read of a path that is not there succeeds")
-	}
-	if _, err := Read(t.TempDir()); err == nil {
-		t.Error("Read of an empty directory succeeds")
 	}
 }
 

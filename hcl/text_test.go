@@ -1,13 +1,25 @@
 package hcl
 
 import (
+	"bytes"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
 
+// keptText is what is kept of a lab's files, all of it.
+func keptText(t *testing.T, src *Source) string {
+	t.Helper()
+	_, problems := Load(src, Vars{})
+	if problems.HasErrors() || len(problems.Text()) != len(src.Files) {
+		t.Fatal(printed(t, problems))
+	}
+	return string(bytes.Join(slices.Collect(maps.Values(problems.Text())), nil))
+}
+
 // TestText: none of the canaries is in the text that is kept, everything else is.
 func TestText(t *testing.T) {
-	const canary = "canary-"
 	src := &Source{Dir: ".", Files: map[string][]byte{
 		"lab.hcl": []byte(`lab "kept" {
   description = "stays" # canary-default, too
@@ -48,20 +60,9 @@ engine "vllm" "box" {
 `),
 		VarsFile: []byte("given = \"canary-given\"\n"),
 	}}
-	_, problems := Load(src, Vars{})
-	if problems.HasErrors() {
-		t.Fatal(problems.list)
-	}
-	text := problems.Text()
-	if len(text) != 2 {
-		t.Errorf("%d files are kept; want 2", len(text))
-	}
-	all := ""
-	for name, file := range text {
-		all += string(file)
-		if strings.Contains(string(file), canary) {
-			t.Errorf("%s still has a secret:\n%s", name, file)
-		}
+	all := keptText(t, src)
+	if strings.Contains(all, "canary-") {
+		t.Errorf("the text still has a secret:\n%s", all)
 	}
 	for _, want := range []string{`description = "stays" # (sensitive), too`, `HF_TOKEN = var.token`,
 		`OTHER = sensitive("(sensitive)")`, `PLAIN = "shown" }`, `api_key = "(sensitive)"`, `given = "(sensitive)"`} {
@@ -105,14 +106,7 @@ locals {
 `),
 		VarsFile: []byte("given = \"canary-given\"\n"),
 	}}
-	_, problems := Load(src, Vars{})
-	if problems.HasErrors() {
-		t.Fatal(printed(t, problems))
-	}
-	all := ""
-	for _, file := range problems.Text() {
-		all += string(file)
-	}
+	all := keptText(t, src)
 	if strings.Contains(all, "canary") || strings.Contains(all, "efgh") || !strings.Contains(all, "stays here") {
 		t.Errorf("the text has a secret, or lacks what is none:\n%s", all)
 	}
