@@ -14,6 +14,9 @@ const loopback = "127.0.0.1"
 
 // Port is where the engine listens on its host; 0 for an external one.
 func Port(e *Engine) int {
+	if e.Group != nil {
+		return Port(e.front())
+	}
 	if e.Port != 0 {
 		return e.Port
 	}
@@ -41,6 +44,7 @@ func BaseURL(e *Engine) string {
 	if e.Kind == External {
 		return base(e.URL)
 	}
+	e = e.front()
 	at := listens(e)
 	if open(at) {
 		at = loopback
@@ -60,6 +64,7 @@ func RemoteURL(e *Engine) (string, error) {
 	if e.Kind == External {
 		return base(e.URL), nil
 	}
+	e = e.front()
 	at := listens(e)
 	if network := e.Container.Network; network == "bridge" || network == "none" {
 		return "", fmt.Errorf("with network = %q its port is open to its own host only", network)
@@ -78,11 +83,16 @@ func RemoteURL(e *Engine) (string, error) {
 	return e.urlAt(at), nil
 }
 
-// MoreURLs are the other servers of an external engine, as [BaseURL] is the first.
+// MoreURLs are the other servers of an engine that has several, as [BaseURL] is the first.
 func MoreURLs(e *Engine) []string {
 	var list []string
 	for _, u := range e.URLs {
 		list = append(list, base(u))
+	}
+	if e.Kind != External {
+		for _, m := range Fronts(e)[1:] {
+			list = append(list, m.Engine.insideURL())
+		}
 	}
 	return list
 }

@@ -42,8 +42,10 @@ func launch(e *Engine) []provision.Text {
 	}
 	// Unless the lab says otherwise the load runs on the same host, so nothing need
 	// listen to the network of a rented box: flags = { host = "0.0.0.0" } opens it.
-	add("host", listens(e))
-	add("port", strconv.Itoa(Port(e)))
+	if !k.inConfig {
+		add("host", listens(e))
+		add("port", strconv.Itoa(Port(e)))
+	}
 	if e.Config.Reveal() != "" {
 		add(k.configFlag, ConfigFile(e))
 	}
@@ -102,7 +104,7 @@ func GPUs(e *Engine) int {
 // it, or that its flags ask for; all where flags do not tell.
 func GPUsUsed(e *Engine) int {
 	switch {
-	case e.Host == nil || e.Host.GPUs.Count == 0:
+	case e.Host == nil || e.Host.GPUs.Count == 0 || e.Router:
 		return 0
 	case len(e.Container.GPUIDs) > 0:
 		return len(e.Container.GPUIDs)

@@ -86,7 +86,7 @@ func cache(c *provision.Container, m *Model, at string) {
 // installation pages). Both: the host's shared memory, and memory that may be
 // locked, which NCCL and RCCL need.
 func gpus(c *provision.Container, e *Engine) {
-	if e.Host == nil || e.Host.GPUs.Count == 0 {
+	if e.Host == nil || e.Host.GPUs.Count == 0 || e.Router {
 		return
 	}
 	ids := e.Container.GPUIDs

@@ -95,8 +95,10 @@ type Engine struct {
 	Name        string // "h200"; of an instance of for_each "all-a", unique among its kind
 	Instance    string // how the lab refers to an instance of for_each: `all["a"]`; empty: by its name
 	Description string
-	Host        *provision.Host // nil only for external: reached from the caller
-	Model       *Model          // nil where the kind does not need one
+	Host        *provision.Host   // nil only for external: reached from the caller
+	Hosts       []*provision.Host // of one that spans several: those of its ranks, of which Host is the first
+	Group       *Group            // what it is made of; nil: it is one engine
+	Model       *Model            // nil where the kind does not need one
 	Image       string
 	Env         []provision.EnvVar // sorted by name
 	Flags       []Flag             // sorted by name
@@ -118,6 +120,9 @@ type Engine struct {
 	Ready        Ready
 	Build        *Build // nil: the model is served as it is
 	Pos          string
+
+	Router bool     // it gives requests to others, and needs no GPU
+	Words  []string // of a member that is a router: what its command has before flags
 }
 
 // Address is how the engine is referred to: "engine.vllm.h200", or

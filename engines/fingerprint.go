@@ -24,6 +24,10 @@ import (
 // An external engine is known by nothing but the address of its server, so that counts.
 func Fingerprint(e *Engine) map[string]string {
 	f := fingerprint{"kind": e.Kind}
+	if e.Group != nil {
+		f.group(e.Group)
+		return f
+	}
 	if e.Kind == External {
 		f.set("model", ServedModel(e))
 		f.set("url", strings.Join(append([]string{BaseURL(e)}, MoreURLs(e)...), " "))
@@ -74,7 +78,7 @@ func (f fingerprint) unordered(name string, words []string) {
 
 // host adds the GPUs that the engine gets, and what is set on the host while it runs.
 func (f fingerprint) host(e *Engine) {
-	if e.Host == nil {
+	if e.Host == nil || e.Router {
 		return
 	}
 	if g := e.Host.GPUs; g.Count > 0 {
@@ -83,6 +87,9 @@ func (f fingerprint) host(e *Engine) {
 		}
 		g.Model = strings.ToUpper(g.Model) // the contract does not tell h200 from H200
 		f.set("gpus", g.String())
+	}
+	if n := len(e.Hosts); n > 1 {
+		f.set("hosts", strconv.Itoa(n))
 	}
 	f.list("gpu_ids", e.Container.GPUIDs)
 	p := e.Host.Prepare
@@ -96,6 +103,43 @@ func (f fingerprint) host(e *Engine) {
 		f.set("prepare.power_cap", strconv.FormatFloat(p.PowerCap, 'g', -1, 64))
 	}
 	f.number("prepare.lock_clocks", p.LockClocks)
+}
+
+// group adds what each role is, in so many instances of so many hosts, who gives them
+// requests, and which of them share a host.
+func (f fingerprint) group(g *Group) {
+	f.set("transfer", g.transfer())
+	part := func(name string, e *Engine) {
+		for pair, value := range Fingerprint(e) {
+			f[name+"."+pair] = value
+		}
+	}
+	seen := topology{group: *g}.hosts()
+	var places []string
+	place := func(h *provision.Host) string { return strconv.Itoa(slices.Index(seen, h)) }
+	for _, r := range g.Roles {
+		var ids []string
+		for _, in := range r.Instances {
+			var on []string
+			for _, h := range in.Hosts {
+				on = append(on, place(h))
+			}
+			places = append(places, r.Name+" "+strings.Join(on, "+"))
+			ids = append(ids, strings.Join(in.GPUIDs, ","))
+		}
+		e := r.Engine.clone()
+		e.Host, e.Container.GPUIDs = r.Instances[0].Hosts[0], r.Instances[0].GPUIDs
+		part(r.Name, e)
+		delete(f, r.Name+".gpu_ids")
+		if strings.Trim(strings.Join(ids, ""), ",") != "" {
+			f.list(r.Name+".gpu_ids", ids)
+		}
+	}
+	if g.Router != nil {
+		part(Route, g.Router)
+		places = append(places, Route+" "+place(g.Router.Host))
+	}
+	f.list("places", places)
 }
 
 func (f fingerprint) number(name string, n int64) {

@@ -63,6 +63,9 @@ func TestFingerprints(t *testing.T) {
 var counts = map[string]bool{
 	"Kind": true, "Image": true, "Env": true, "Flags": true, "Config": true, "Setup": true, "Command": true,
 
+	"Hosts": true, "Group": true,
+	"Router": true, "Words": false, // they follow from the members of a group
+
 	"Declared":     false, // who it stands for in a rehearsal
 	"Name":         false,
 	"Instance":     false,
@@ -78,6 +81,7 @@ var counts = map[string]bool{
 	"Host.GPUs": true, "Host.Prepare": true, "Host.Runtime": true,
 	"Host.Name": false, "Host.Description": false, "Host.Address": false, "Host.User": false, "Host.IdentityFile": false, "Host.HostKey": false,
 	"Host.Jump": false, "Host.Docker": false, "Host.ImageFrom": false, "Host.PricePerHour": false, "Host.Require": false, "Host.Pos": false,
+	"Host.Fabric": false,
 
 	"Model.Repo": true, "Model.Revision": true,
 	"Model.Name": false, "Model.Cache": false, "Model.Size": false, "Model.Pos": false,
@@ -166,6 +170,15 @@ func another(t *testing.T, name string, v reflect.Value) {
 		return
 	case []provision.Mount:
 		v.Set(reflect.ValueOf([]provision.Mount{{Source: "/a", Target: "/b"}}))
+		return
+	case []*provision.Host:
+		v.Set(reflect.ValueOf([]*provision.Host{{Name: "a"}, {Name: "b"}}))
+		return
+	case *Group:
+		v.Set(reflect.ValueOf(&Group{Roles: []Role{{Name: Serve, Engine: fingerprinted()[Sim], Instances: []Instance{{Hosts: []*provision.Host{{}}}}}}}))
+		return
+	case provision.Fabric:
+		v.Set(reflect.ValueOf(provision.Fabric{Address: "10.0.0.1"}))
 		return
 	case *provision.Prepare:
 		v.Set(reflect.ValueOf(&provision.Prepare{LockClocks: 1500}))

@@ -26,7 +26,15 @@ type kind struct {
 	oneReplica    bool                     // it has no data parallel
 	nvidia        bool                     // it runs on NVIDIA's GPUs alone
 	image, forAMD string                   // examples
-	families      []string                 // words in the names of its images
+	inConfig      bool                     // where it listens is said in its configuration file
+
+	// Engines of several members.
+	rank         func(e *Engine, s *spot) (answers bool) // adds what a rank has of its own; nil: it cannot span hosts
+	transfers    []string                                // ways from prefill to decode, the usual one first
+	disaggregate func(e *Engine, s *spot)                // makes it prefill or decode
+	routes       func(e *Engine, r routing)              // of a router: tells it of its workers
+	workers      string                                  // of a router: path at which it lists them
+	families     []string                                // words in the names of its images
 
 	// What its server answers.
 	modelID     func(e *Engine) string // the name under which it lists the model
@@ -51,10 +59,15 @@ type reset struct {
 // SGLang (docs/get_started/install.md, http_server.py) and TensorRT-LLM (quick-start
 // guide, serve/openai_server.py).
 var kinds = map[string]kind{
-	SGLang:   sglang,
-	VLLM:     vllm,
-	TRTLLM:   trtllm,
-	Sim:      simulated,
+	SGLang: sglang,
+	VLLM:   vllm,
+	TRTLLM: trtllm,
+	Sim:    simulated,
+
+	SGLangRouter: sglangRouter,
+	VLLMRouter:   vllmRouter,
+	TRTLLMRouter: trtllmRouter,
+
 	External: {modelID: servedName, generate: true},
 	OpenAI: {
 		image:    "registry.example.com/team/server:1.2",
@@ -85,7 +98,12 @@ func HasGenerate(e *Engine) bool { return kinds[e.Kind].generate }
 
 // ServedModel is the name that requests must carry; "" when only the server
 // knows it.
-func ServedModel(e *Engine) string { return kinds[e.Kind].modelID(e) }
+func ServedModel(e *Engine) string {
+	if e.Group != nil { // who generates knows
+		e = e.Group.Roles[len(e.Group.Roles)-1].Engine
+	}
+	return kinds[e.Kind].modelID(e)
+}
 
 // ServedConfig are the paths at which an engine tells what it runs with, the
 // newest spelling first; nil: it does not. The first that answers says all.

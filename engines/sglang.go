@@ -38,6 +38,10 @@ var sglang = kind{
 	tells:  func(*Engine) []string { return []string{"/server_info", "/get_server_info"} },
 	served: sglangFields,
 	bench:  sglangBench,
+
+	rank:         sglangRank,
+	transfers:    []string{"mooncake", "nixl", "mori"},
+	disaggregate: sglangSplit,
 }
 
 // sglangExports are the names of srt/metrics/collector.py.

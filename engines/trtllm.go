@@ -29,6 +29,9 @@ var trtllm = kind{
 	tells:   models,
 	served:  trtllmFields,
 	bench:   trtllmBench,
+
+	transfers:    []string{"ucx", "nixl", "mpi", "default"},
+	disaggregate: trtllmSplit,
 }
 
 // trtllmFields is what the report of its benchmark says of the world that it ran in

@@ -40,6 +40,10 @@ var vllm = kind{
 	},
 	served: vllmFields,
 	bench:  vllmBench,
+
+	rank:         vllmRank,
+	transfers:    []string{"nixl", "mooncake", "mori", "p2p_nccl"},
+	disaggregate: vllmSplit,
 }
 
 // vllmExports are the names of vLLM since 0.6 (V0 and V1, vllm/v1/metrics/loggers.py).

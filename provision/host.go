@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"net"
 	"strings"
 )
 
@@ -93,10 +94,34 @@ type Host struct {
 	Runtime      Runtime   // empty means [Docker]
 	Docker       string    // path of its socket, or an address such as "tcp://127.0.0.1:2375"; empty: it is looked for
 	ImageFrom    ImageFrom // empty means [FromRegistry]
+	Fabric       Fabric    // how other hosts of the same engine reach it
 	PricePerHour float64   // USD; 0: not said
 	Require      *Require  // nil: nothing more
 	Prepare      *Prepare  // what is set while engines run there; nil: nothing
 	Pos          string    // where the block stands, "lab.hcl:12"
+}
+
+// Fabric is the network between hosts that run one engine together. What is not said is
+// found out on the host.
+type Fabric struct {
+	Address   string   // IP address in that network; empty: the host's own
+	Interface string   // network interface that has the address
+	RDMA      []string // RDMA devices, "mlx5_0"; nil: not said; empty: it has none
+	GIDIndex  *int     // of the devices' ports: RoCE v2 and IPv4
+}
+
+// Inside is the address at which other hosts of the same engine find it.
+func (h *Host) Inside() string {
+	switch {
+	case h.Fabric.Address != "":
+		return h.Fabric.Address
+	case h.Local():
+		return "127.0.0.1"
+	}
+	if host, _, err := net.SplitHostPort(h.Address); err == nil {
+		return host
+	}
+	return h.Address
 }
 
 // Local reports whether the host is the machine that hcl runs on.

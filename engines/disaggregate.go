@@ -1,0 +1,189 @@
+package engines
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// sglangSplit gives SGLang its part of prefill or decode (docs/advanced_features/pd_disaggregation).
+func sglangSplit(e *Engine, s *spot) {
+	e.say("disaggregation-mode", s.role)
+	e.say("disaggregation-transfer-backend", s.transfer)
+	if rdma := e.Host.Fabric.RDMA; len(rdma) > 0 {
+		e.say("disaggregation-ib-device", strings.Join(rdma, ","))
+	}
+	if s.role == Prefill {
+		port := s.head.at(bootstrapPort)
+		if s.rank == 0 {
+			port = s.ports.use("bootstrap", bootstrapPort)
+		}
+		e.say("disaggregation-bootstrap-port", port)
+	}
+}
+
+// vllmConnectors are vLLM's ways from prefill to decode (distributed/kv_transfer/kv_connector/factory.py),
+// with the ports and variables that each wants; the settings are members of its
+// kv_connector_extra_config.
+var vllmConnectors = map[string]struct {
+	name     string
+	both     bool // its role is the same for prefill and decode
+	settings func(e *Engine, s *spot) map[string]any
+}{
+	"nixl": {"NixlConnector", true, func(e *Engine, s *spot) map[string]any {
+		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_HOST", e.Host.Inside())
+		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_PORT", s.ports.use("nixl", sidePort))
+		return nil
+	}},
+	"mooncake": {"MooncakeConnector", false, func(e *Engine, s *spot) map[string]any {
+		if s.role == Prefill {
+			e.setVariable("VLLM_MOONCAKE_BOOTSTRAP_PORT", s.ports.use("bootstrap", bootstrapPort))
+		}
+		return nil
+	}},
+	"mori": {"MoRIIOConnector", false, func(e *Engine, s *spot) map[string]any {
+		settings := s.proxy(e)
+		settings["proxy_ping_port"] = s.routerPorts().at(discoveryPort)
+		settings["handshake_port"] = s.ports.use("handshake", handshakePort)
+		settings["notify_port"] = s.ports.use("notify", notifyPort)
+		return settings
+	}},
+	"p2p_nccl": {"P2pNcclConnector", false, func(e *Engine, s *spot) map[string]any {
+		settings := s.proxy(e)
+		settings["proxy_port"] = s.routerPorts().at(discoveryPort)
+		return settings
+	}},
+}
+
+// proxy is where a worker tells the router of itself.
+func (s *spot) proxy(e *Engine) map[string]any {
+	at := e.Host.Inside()
+	if r := s.group.Router; r != nil && r.Host != nil {
+		at = r.Host.Inside()
+	}
+	return map[string]any{"proxy_ip": at, "http_port": strconv.Itoa(e.Port)}
+}
+
+// routerPorts are the router's, which is the last member.
+func (s *spot) routerPorts() *ports {
+	n := 0
+	for _, r := range s.group.Roles {
+		for _, in := range r.Instances {
+			n += len(in.Hosts)
+		}
+	}
+	p := portsOf(n, s.wide)
+	return &p
+}
+
+// vllmSplit gives vLLM its part of prefill or decode. What the lab says of the transfer
+// stays; the rest is filled in.
+func vllmSplit(e *Engine, s *spot) {
+	c, known := vllmConnectors[s.transfer]
+	if !known {
+		return // told by CheckGroup
+	}
+	config := map[string]any{"kv_connector": c.name, "kv_role": "kv_both"}
+	if !c.both {
+		config["kv_role"] = map[string]string{Prefill: "kv_producer", Decode: "kv_consumer"}[s.role]
+	}
+	if s.transfer == "p2p_nccl" {
+		config["kv_port"] = s.ports.use("kv", kvPort)
+	}
+	if settings := c.settings(e, s); settings != nil {
+		config["kv_connector_extra_config"] = settings
+	}
+	const flag = "kv-transfer-config"
+	labs := provision.Plain("{}")
+	e.Flags = slices.DeleteFunc(e.Flags, func(f Flag) bool {
+		if dashed(f.Name) != flag || f.Value == nil {
+			return false
+		}
+		labs = *f.Value
+		return true
+	})
+	e.say(flag, filled(labs, config).Reveal())
+}
+
+// trtllmSplit gives TensorRT-LLM its part (docs/source/features/disagg-serving.md): it is
+// in the configuration file.
+func trtllmSplit(e *Engine, s *spot) {
+	ours := map[string]any{"cache_transceiver_config": map[string]any{"backend": strings.ToUpper(s.transfer)}}
+	if s.role == Prefill {
+		ours["disable_overlap_scheduler"] = true
+	}
+	e.Config = filled(e.Config, ours)
+}
+
+// filled is a JSON object of the lab's with what of ours is not in it. One that is none is
+// left alone: that is told elsewhere.
+func filled(labs provision.Text, ours map[string]any) provision.Text {
+	fill := func(text string) string {
+		if text == "" {
+			text = "{}"
+		}
+		var said map[string]any
+		if json.Unmarshal([]byte(text), &said) != nil {
+			return text
+		}
+		out, err := json.Marshal(merged(said, ours))
+		if err != nil {
+			panic(fmt.Sprintf("marshal what was JSON: %v. This is a bug in hcl.", err))
+		}
+		return string(out)
+	}
+	if !labs.IsSecret() {
+		return provision.Plain(fill(labs.Reveal()))
+	}
+	return provision.Partly(fill(labs.Reveal()), fill(labs.String()), labs.Secrets())
+}
+
+// merged is an object with the members of another that it does not have.
+func merged(labs, ours map[string]any) map[string]any {
+	out := maps.Clone(labs)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for name, v := range ours {
+		has, said := out[name]
+		inner, isObject := has.(map[string]any)
+		more, both := v.(map[string]any)
+		switch {
+		case !said:
+			out[name] = v
+		case isObject && both:
+			out[name] = merged(inner, more)
+		}
+	}
+	return out
+}
+
+// Transfers are the ways in which an engine kind hands the KV cache from prefill to
+// decode, the usual one first; nil: hcl knows none.
+func Transfers(kind string) []string { return kinds[kind].transfers }
+
+// transfer is how the group's KV cache goes from prefill to decode; empty: it does not.
+func (g *Group) transfer() string {
+	if g.Transfer != "" {
+		return g.Transfer
+	}
+	if r := g.role(Prefill); r != nil && len(Transfers(r.Engine.Kind)) > 0 {
+		return Transfers(r.Engine.Kind)[0]
+	}
+	return ""
+}
+
+// role is a role of the group; nil: it has none of that name.
+func (g *Group) role(name string) *Role {
+	for i := range g.Roles {
+		if g.Roles[i].Name == name {
+			return &g.Roles[i]
+		}
+	}
+	return nil
+}

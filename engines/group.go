@@ -1,0 +1,282 @@
+package engines
+
+import (
+	"slices"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// GroupKind is the kind of an engine that is made of others: group "NAME".
+const GroupKind = "group"
+
+// The roles of an engine's members.
+const (
+	Serve   = "serve"   // answers requests from beginning to end
+	Prefill = "prefill" // reads prompts and hands over their KV cache
+	Decode  = "decode"  // takes that, and generates
+	Route   = "router"  // gives requests to the others
+)
+
+// Group is what is measured as one engine: roles, and who gives them requests. An engine
+// without one is one instance of the role [Serve].
+type Group struct {
+	Roles []Role
+	// Router is an engine that gives requests to the instances, of a kind of
+	// [RouterKinds]; nil: those who send requests go to the instances in turn.
+	Router   *Engine
+	Transfer string // how the KV cache goes from prefill to decode; empty: in the engine's usual way
+}
+
+// Role is an engine in one or more instances that do the same.
+type Role struct {
+	Name      string
+	Engine    *Engine // the recipe, which says nothing of where
+	Instances []Instance
+	Pos       string
+}
+
+// Instance is one engine of a role: over several hosts it has a rank on each.
+type Instance struct {
+	Hosts  []*provision.Host // the first has rank 0, which answers
+	GPUIDs []string          // of each of its hosts; empty: all
+}
+
+// Member is one container or process of an engine.
+type Member struct {
+	Role     string
+	Instance int         // which of those of its role, from 0
+	Rank     int         // which of those that are one instance together, from 0
+	Engine   *Engine     // the recipe with what is this member's own: host, GPUs, port, and the flags and variables of its rank
+	Ports    []NamedPort // of its host, that it listens on; the first is its server's
+	Answers  bool        // its server takes requests; else it works for one that does
+}
+
+// NamedPort is a port that a member listens on.
+type NamedPort struct {
+	Name   string // what for: "server", "bootstrap", "dist"
+	Number int
+	Open   bool // to other hosts
+}
+
+// Members are the containers or processes of an engine in the order of starting: the
+// ranks of each instance of each role, then the router. None for an engine that someone
+// else runs.
+func Members(e *Engine) []Member {
+	switch {
+	case e.Kind == External:
+		return nil
+	case e.Group == nil && len(e.Hosts) < 2:
+		return []Member{{Role: Serve, Engine: e, Ports: []NamedPort{{"server", Port(e), open(listens(e))}}, Answers: true}}
+	}
+	t := topologyOf(e)
+	members := t.ranks()
+	if r := t.group.Router; r != nil {
+		members = append(members, t.router(members))
+	}
+	return members
+}
+
+// Fronts are the members that those who send requests go to: the router, or all whose
+// servers answer.
+func Fronts(e *Engine) []Member {
+	members := Members(e)
+	if e.Group != nil && e.Group.Router != nil {
+		return members[len(members)-1:]
+	}
+	return slices.DeleteFunc(members, func(m Member) bool { return !m.Answers })
+}
+
+// Engines are the recipes that an engine is made of: of a group those of its roles and its
+// router, else itself.
+func (e *Engine) Engines() []*Engine {
+	if e.Group == nil {
+		return []*Engine{e}
+	}
+	var list []*Engine
+	for _, r := range e.Group.Roles {
+		list = append(list, r.Engine)
+	}
+	if e.Group.Router != nil {
+		list = append(list, e.Group.Router)
+	}
+	return list
+}
+
+// topology is a group while its members are made of it.
+type topology struct {
+	group    Group
+	wide     bool   // its members are on more than one host
+	port     int    // that its one instance answers on; 0: it has one of its own block
+	transfer string // from prefill to decode; empty: none
+}
+
+// topologyOf is the group of an engine; an engine over several hosts is one of one instance.
+func topologyOf(e *Engine) topology {
+	t := topology{wide: true}
+	if e.Group == nil {
+		t.group.Roles = []Role{{Name: Serve, Engine: e, Instances: []Instance{{e.Hosts, e.Container.GPUIDs}}}}
+		t.port = Port(e)
+		return t
+	}
+	t.group, t.transfer = *e.Group, e.Group.transfer()
+	t.wide = len(t.hosts()) > 1
+	return t
+}
+
+// hosts are those of all members, each once.
+func (t topology) hosts() []*provision.Host {
+	var list []*provision.Host
+	add := func(h *provision.Host) {
+		if h != nil && !slices.Contains(list, h) {
+			list = append(list, h)
+		}
+	}
+	for _, r := range t.group.Roles {
+		for _, in := range r.Instances {
+			for _, h := range in.Hosts {
+				add(h)
+			}
+		}
+	}
+	if t.group.Router != nil {
+		add(t.group.Router.Host)
+	}
+	return list
+}
+
+// ranks are the members of all instances.
+func (t topology) ranks() []Member {
+	var members []Member
+	for _, role := range t.group.Roles {
+		for i, in := range role.Instances {
+			head := len(members)
+			for rank := range in.Hosts {
+				s := spot{
+					topology: t, role: role.Name, in: in, rank: rank, of: len(in.Hosts),
+					ports: portsOf(len(members), t.wide), head: portsOf(head, t.wide),
+				}
+				m := s.member(role.Engine)
+				m.Instance = i
+				members = append(members, m)
+			}
+		}
+	}
+	return members
+}
+
+// spot is where a member stands in a group.
+type spot struct {
+	topology
+	role     string
+	in       Instance
+	rank, of int
+	ports    ports // its own
+	head     ports // of rank 0 of its instance
+}
+
+// host is the member's own.
+func (s *spot) host() *provision.Host { return s.in.Hosts[s.rank] }
+
+// headAddress is where the others of the instance find rank 0.
+func (s *spot) headAddress() string { return s.in.Hosts[0].Inside() }
+
+// member is a recipe at this spot.
+func (s *spot) member(recipe *Engine) Member {
+	e := recipe.clone()
+	e.Host, e.Hosts, e.Port = s.host(), nil, s.ports.server()
+	if s.port != 0 {
+		e.Port = s.port
+	}
+	if len(s.in.GPUIDs) > 0 {
+		e.Container.GPUIDs = s.in.GPUIDs
+	}
+	m := Member{Role: s.role, Rank: s.rank, Engine: e, Answers: s.rank == 0}
+	if s.wide && s.port == 0 { // a router or a sender of another host comes to it
+		e.say("host", "0.0.0.0")
+	}
+	e.onFabric(s)
+	k := kinds[e.Kind]
+	if k.rank != nil {
+		m.Answers = k.rank(e, s)
+	}
+	if k.disaggregate != nil && (s.role == Prefill || s.role == Decode) {
+		k.disaggregate(e, s)
+	}
+	m.Ports = append([]NamedPort{{"server", e.Port, open(listens(e))}}, s.ports.used...)
+	return m
+}
+
+// router is the member that gives requests to the others.
+func (t topology) router(members []Member) Member {
+	r := t.group.Router.clone()
+	r.Port = Port(r)
+	p := portsOf(len(members), t.wide)
+	to := routing{byRole: map[string][]worker{}, transfer: t.transfer, ports: &p}
+	for _, m := range members {
+		if m.Answers {
+			to.byRole[m.Role] = append(to.byRole[m.Role], worker{m.Engine.insideURL(), m.Ports})
+		}
+	}
+	if routes := kinds[r.Kind].routes; routes != nil {
+		routes(r, to)
+	} else {
+		for role := range to.byRole {
+			r.setVariable("HCL_"+strings.ToUpper(role)+"_URLS", strings.Join(to.urls(role), " "))
+		}
+	}
+	server := NamedPort{"server", r.Port, open(listens(r))}
+	return Member{Role: Route, Engine: r, Answers: true, Ports: append([]NamedPort{server}, p.used...)}
+}
+
+// insideURL is where the engine is found by the others of its group.
+func (e *Engine) insideURL() string {
+	if at := listens(e); !open(at) {
+		return e.urlAt(at)
+	}
+	return e.urlAt(e.Host.Inside())
+}
+
+// clone is a copy whose flags and variables may be added to.
+func (e *Engine) clone() *Engine {
+	c := *e
+	c.Flags, c.Env = slices.Clone(e.Flags), slices.Clone(e.Env)
+	return &c
+}
+
+// say adds a flag, in its place among the others, unless the lab says it itself.
+func (e *Engine) say(name string, value ...string) {
+	if _, said := e.Flag(name, strings.ReplaceAll(name, "-", "_")); said {
+		return
+	}
+	var added []Flag
+	for _, v := range value {
+		text := provision.Plain(v)
+		added = append(added, Flag{Name: name, Value: &text})
+	}
+	if value == nil {
+		added = []Flag{{Name: name}}
+	}
+	at := slices.IndexFunc(e.Flags, func(f Flag) bool { return f.Name > name })
+	if at < 0 {
+		at = len(e.Flags)
+	}
+	e.Flags = slices.Insert(e.Flags, at, added...)
+}
+
+// setVariable sets a variable of the environment unless the lab does.
+func (e *Engine) setVariable(name, value string) {
+	if value == "" || slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool { return v.Name == name }) {
+		return
+	}
+	e.Env = append(e.Env, provision.EnvVar{Name: name, Value: provision.Plain(value)})
+	slices.SortStableFunc(e.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// front is the first that those who send requests go to; of an engine of one member itself.
+func (e *Engine) front() *Engine {
+	if e.Group == nil {
+		return e
+	}
+	return Fronts(e)[0].Engine
+}

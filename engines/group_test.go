@@ -1,0 +1,313 @@
+package engines
+
+import (
+	"bufio"
+	"embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"hclbench/provision"
+	"hclbench/testhost/golden"
+)
+
+// nodes are hosts of one fabric, 10.0.0.1 and so on.
+func nodes(gpus string, n int) []*provision.Host {
+	var list []*provision.Host
+	for i := range n {
+		h := *host(gpus)
+		gid := 3
+		h.Name, h.Address = fmt.Sprintf("n%d", i), fmt.Sprintf("203.0.113.%d", i+1)
+		h.Fabric = provision.Fabric{Address: fmt.Sprintf("10.0.0.%d", i+1), Interface: "eno1", RDMA: []string{"mlx5_0", "mlx5_1"}, GIDIndex: &gid}
+		list = append(list, &h)
+	}
+	return list
+}
+
+// on is instances of span hosts each.
+func on(span int, hosts ...*provision.Host) []Instance {
+	var list []Instance
+	for part := range slices.Chunk(hosts, span) {
+		list = append(list, Instance{Hosts: part})
+	}
+	return list
+}
+
+// group is prefill and decode of one kind behind a router.
+func group(router *Engine, transfer string, roles ...Role) *Engine {
+	return &Engine{Kind: GroupKind, Name: "pd", Group: &Group{Roles: roles, Router: router, Transfer: transfer}}
+}
+
+// groups are by name what members are made of.
+func groups() map[string]*Engine {
+	amd, h200 := nodes("8xMI355X", 3), nodes("8xH200", 4)
+	engine := func(kind, image string, flags ...string) *Engine {
+		return &Engine{Kind: kind, Name: "e", Model: &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1"}, Image: image, Flags: flagsOf(flags...)}
+	}
+	router := func(kind string, h *provision.Host, flags ...string) *Engine {
+		return &Engine{Kind: kind, Name: "router", Host: h, Router: true, Image: "registry.example.com/router:1", Flags: flagsOf(flags...)}
+	}
+	wide := func(hosts []*provision.Host, e *Engine) *Engine { e.Host, e.Hosts = hosts[0], hosts; return e }
+	const mori = "rocm/sgl-dev:sglang-0.5.9-rocm720-mi35x-mori-0227-2"
+	recipeA := []string{"attention-backend=aiter", "deepep-mode=normal", "disable-radix-cache", "dp-size=8", "enable-dp-attention", "enable-dp-lm-head",
+		"ep-dispatch-algorithm=fake", "ep-size=8", "kv-cache-dtype=fp8_e4m3", "load-balance-method=round_robin", "log-level=warning", "moe-a2a-backend=mori",
+		"moe-dense-tp-size=1", "tp-size=8", "trust-remote-code", "watchdog-timeout=3600"}
+	sorted := func(flags ...string) []string { return slices.Sorted(slices.Values(flags)) }
+	const b = "lmsysorg/sglang:v0.5.8.post1-cu130"
+	const nixl = "registry.example.com/vllm:moreh"
+	recipeC := []string{"data-parallel-size=8", "enable-expert-parallel", "enforce-eager", "gpu-memory-utilization=0.92", "kv-cache-dtype=fp8_e4m3", "max-model-len=8192",
+		"max-num-seqs=2048", "no-enable-chunked-prefill", "no-enable-prefix-caching", "quantization=ds_fp8_per_token", "tensor-parallel-size=1", "block-size=16"}
+	prefillB := []string{"attention-backend=flashinfer", "chunked-prefill-size=163840", "disable-radix-cache", "load-balance-method=round_robin",
+		"max-prefill-tokens=163840", "max-running-requests=16", "mem-fraction-static=0.75"}
+	decodeB := []string{"cuda-graph-max-bs=256", "enable-dp-attention", "max-running-requests=256", "mem-fraction-static=0.88", "stream-interval=10"}
+	split := h200[0]
+	half := func(ids ...string) []Instance { return []Instance{{[]*provision.Host{split}, ids}} }
+	dep := func(flags ...string) *Engine {
+		return engine(VLLM, "vllm/vllm-openai:v0.14.0", sorted(append(flags, "async-scheduling", "data-parallel-hybrid-lb", "data-parallel-size=16", "dbo-decode-token-threshold=32",
+			"enable-dbo", "enable-eplb", "enable-expert-parallel", "max-num-seqs=512", "tensor-parallel-size=1")...)...)
+	}
+	return map[string]*Engine{
+		"recipe-a": group(router(SGLangRouter, amd[0], "cb-timeout-duration-secs=15", "decode-policy=random", "policy=random", "prefill-policy=random", "retry-max-retries=3"), "mori",
+			Role{Name: Prefill, Engine: engine(SGLang, mori, sorted(append(slices.Clone(recipeA), "mem-fraction-static=0.8")...)...), Instances: on(1, amd[0], amd[1])},
+			Role{Name: Decode, Engine: engine(SGLang, mori, sorted(append(slices.Clone(recipeA), "mem-fraction-static=0.85", "prefill-round-robin-balance")...)...), Instances: on(1, amd[2])}),
+		"recipe-b": group(router(SGLangRouter, h200[0]), "nixl",
+			Role{Name: Prefill, Instances: on(1, h200[0]), Engine: engine(SGLang, b, sorted(append(prefillB, "tp-size=8")...)...)},
+			Role{Name: Decode, Instances: on(1, h200[1]), Engine: engine(SGLang, b, sorted(append(decodeB, "dp-size=8", "ep-size=8", "tp-size=8")...)...)}),
+		"one-host": group(router(SGLangRouter, split), "nixl",
+			Role{Name: Prefill, Instances: half("0", "1", "2", "3"), Engine: engine(SGLang, b, append(prefillB, "tp-size=4")...)},
+			Role{Name: Decode, Instances: half("4", "5", "6", "7"), Engine: engine(SGLang, b, append(decodeB, "tp-size=4")...)}),
+		"recipe-c": group(router(VLLMRouter, amd[0]), "nixl",
+			Role{Name: Prefill, Engine: engine(VLLM, nixl, sorted(append(slices.Clone(recipeC), "max-num-batched-tokens=64000")...)...), Instances: on(1, amd[:2]...)},
+			Role{Name: Decode, Engine: engine(VLLM, nixl, sorted(append(slices.Clone(recipeC), "max-num-batched-tokens=16384")...)...), Instances: on(1, amd[2])}),
+		"recipe-d": group(router(VLLMRouter, h200[0]), "nixl",
+			Role{Name: Prefill, Engine: dep("all2all-backend=deepep_high_throughput"), Instances: on(2, h200[:2]...)},
+			Role{Name: Decode, Engine: dep("all2all-backend=deepep_low_latency"), Instances: on(2, h200[2:]...)}),
+		"sglang-wide": wide(nodes("8xMI300X", 2), engine(SGLang, mori, "dp-size=16", "enable-dp-attention", "tp-size=16")),
+		"vllm-wide":   wide(nodes("8xH200", 2), engine(VLLM, "vllm/vllm-openai:v0.14.0", "pipeline-parallel-size=2", "tensor-parallel-size=8")),
+		"vllm-dp":     wide(nodes("8xH200", 2), engine(VLLM, "vllm/vllm-openai:v0.14.0", "data-parallel-size=16", "enable-expert-parallel")),
+		"vllm-mori": group(router(VLLMRouter, amd[0]), "mori",
+			Role{Name: Prefill, Engine: engine(VLLM, "rocm/vllm:nightly", "tensor-parallel-size=8"), Instances: on(1, amd[0])},
+			Role{Name: Decode, Engine: engine(VLLM, "rocm/vllm:nightly", "tensor-parallel-size=8"), Instances: on(1, amd[1])}),
+		"vllm-said": group(router(VLLMRouter, amd[0]), "nixl",
+			Role{Name: Prefill, Engine: engine(VLLM, nixl, `kv-transfer-config={"kv_load_failure_policy":"fail"}`, "tensor-parallel-size=8"), Instances: on(1, amd[0])},
+			Role{Name: Decode, Engine: engine(VLLM, nixl, "tensor-parallel-size=8"), Instances: on(1, amd[1])}),
+		"trtllm": group(router(TRTLLMRouter, h200[0]), "ucx",
+			Role{Name: Prefill, Engine: engine(TRTLLM, "nvcr.io/nvidia/tensorrt-llm/release:1.2.0", "tp_size=8"), Instances: on(1, h200[0])},
+			Role{Name: Decode, Engine: engine(TRTLLM, "nvcr.io/nvidia/tensorrt-llm/release:1.2.0", "tp_size=8"), Instances: on(1, h200[1])}),
+		"replicas": group(router(SGLangRouter, h200[0]), "",
+			Role{Name: Serve, Engine: engine(SGLang, b, "tp-size=8"), Instances: on(1, h200...)}),
+		"own-router": group(&Engine{Kind: OpenAI, Name: "router", Host: h200[0], Router: true, Image: "registry.example.com/proxy:1", Port: 8192,
+			Command: commandOf("sh", "-c", "exec proxy --prefill $HCL_PREFILL_URLS --decode $HCL_DECODE_URLS")}, "nixl",
+			Role{Name: Prefill, Engine: engine(VLLM, nixl, "tensor-parallel-size=8"), Instances: on(1, h200[0])},
+			Role{Name: Decode, Engine: engine(VLLM, nixl, "tensor-parallel-size=8"), Instances: on(1, h200[1])}),
+	}
+}
+
+// TestMembers shows what each member of a group is run as, and what makes the group's identity.
+func TestMembers(t *testing.T) {
+	for name, e := range groups() {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			for _, m := range Members(e) {
+				c := Container(m.Engine)
+				fmt.Fprintf(&b, "%s %d rank %d on %s", m.Role, m.Instance, m.Rank, m.Engine.Host.Name)
+				if m.Answers {
+					b.WriteString(", answers")
+				}
+				for _, p := range m.Ports {
+					fmt.Fprintf(&b, ", %s %d", p.Name, p.Number)
+					if p.Open {
+						b.WriteString(" open")
+					}
+				}
+				b.WriteString("\n")
+				for _, v := range c.Env {
+					fmt.Fprintf(&b, "  %s=%s\n", v.Name, v.Value)
+				}
+				fmt.Fprintf(&b, "  devices %v, capabilities %v, ulimits %v, GPUs %d %v\n", c.Devices, c.CapAdd, c.Ulimits, c.GPUs, c.GPUIDs)
+				fmt.Fprintf(&b, "  %s\n", strings.Join(wordsOf(c), " "))
+				for _, f := range c.Files {
+					fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Text)
+				}
+			}
+			fmt.Fprintf(&b, "requests go to %s %v\n", BaseURL(e), MoreURLs(e))
+			pairs := Fingerprint(e)
+			for _, name := range slices.Sorted(maps.Keys(pairs)) {
+				fmt.Fprintf(&b, "  %s = %q\n", name, pairs[name])
+			}
+			golden.Check(t, "members-"+name+".golden", b.String())
+		})
+	}
+}
+
+func wordsOf(c provision.Container) []string {
+	var words []string
+	for _, w := range slices.Concat(c.Entrypoint, c.Command) {
+		words = append(words, w.String())
+	}
+	return words
+}
+
+//go:embed testdata/recipes
+var recipes embed.FS
+
+// TestRecipes holds the commands of members against the published ones, flag by flag. What
+// stands only in ours names ranks, addresses and ports, or turns something off that would
+// hide a failure.
+func TestRecipes(t *testing.T) {
+	ours := strings.Fields(`--host --port --disaggregation-bootstrap-port --disaggregation-ib-device --nccl-port --prometheus-port
+		--prefill --decode --data-parallel-size-local --data-parallel-address --data-parallel-rpc-port --data-parallel-start-rank`)
+	for _, recipe := range []string{"recipe-a", "recipe-b", "recipe-c", "recipe-d"} {
+		text, err := recipes.ReadFile("testdata/recipes/" + recipe + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		published := map[string]string{}
+		for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
+			role, command, _ := strings.Cut(lines.Text(), ": ")
+			published[role] = command
+		}
+		tested := 0
+		for _, m := range Members(groups()[recipe]) {
+			want, said := published[m.Role]
+			if !said {
+				continue
+			}
+			tested++
+			got := flagSet(wordsOf(Container(m.Engine)))
+			for _, f := range flagSet(strings.Fields(want)) {
+				name, _, _ := strings.Cut(f, " ")
+				if !slices.Contains(got, f) && !slices.Contains(ours, name) {
+					t.Errorf("%s: %s %d rank %d does not have %s", recipe, m.Role, m.Instance, m.Rank, f)
+				}
+			}
+			for _, f := range got {
+				name, _, _ := strings.Cut(f, " ")
+				if !slices.Contains(flagSet(strings.Fields(want)), f) && !slices.Contains(ours, name) {
+					t.Errorf("%s: %s %d rank %d has %s, which is not published", recipe, m.Role, m.Instance, m.Rank, f)
+				}
+			}
+		}
+		if tested < 2 {
+			t.Errorf("%s: %d members were held against the recipe", recipe, tested)
+		}
+	}
+}
+
+// flagSet are the flags of a command with their values; what comes before the first is one.
+func flagSet(words []string) []string {
+	set := []string{""}
+	for _, w := range words {
+		if strings.HasPrefix(w, "--") {
+			set = append(set, w)
+		} else {
+			set[len(set)-1] = strings.TrimSpace(set[len(set)-1] + " " + w)
+		}
+	}
+	return set
+}
+
+// TestGroupFingerprint says of each change of a group whether it makes another engine.
+func TestGroupFingerprint(t *testing.T) {
+	of := func(change func(g *Group)) map[string]string {
+		e := groups()["recipe-a"]
+		change(e.Group)
+		return Fingerprint(e)
+	}
+	before := of(func(*Group) {})
+	move := func(h *provision.Host) *provision.Host {
+		c := *h
+		c.Address, c.Name = "198.51.100.9", "other"
+		return &c
+	}
+	for name, c := range map[string]struct {
+		counts bool
+		change func(g *Group)
+	}{
+		"transfer":    {true, func(g *Group) { g.Transfer = "nixl" }},
+		"an instance": {true, func(g *Group) { g.Roles[0].Instances = g.Roles[0].Instances[:1] }},
+		"span": {true, func(g *Group) {
+			g.Roles[0].Instances = on(2, g.Roles[0].Instances[0].Hosts[0], g.Roles[0].Instances[1].Hosts[0])
+		}},
+		"a flag":          {true, func(g *Group) { g.Roles[1].Engine.Flags[0].Value = value("triton") }},
+		"router's policy": {true, func(g *Group) { g.Router.Flags[2].Value = value("cache_aware") }},
+		"router's image":  {true, func(g *Group) { g.Router.Image = "registry.example.com/router:2" }},
+		"router's host":   {true, func(g *Group) { g.Router.Host = g.Roles[1].Instances[0].Hosts[0] }},
+		"no router":       {true, func(g *Group) { g.Router = nil }},
+		"gpu_ids":         {true, func(g *Group) { g.Roles[1].Instances[0].GPUIDs = []string{"0"} }},
+		"GPUs of a role":  {true, func(g *Group) { g.Roles[1].Instances[0].Hosts[0].GPUs.Model = "MI300X" }},
+		"where a host is": {false, func(g *Group) { g.Roles[1].Instances[0].Hosts[0] = move(g.Roles[1].Instances[0].Hosts[0]) }},
+		"router's port":   {false, func(g *Group) { g.Router.Port = 31000 }},
+		"fabric":          {false, func(g *Group) { g.Roles[0].Instances[0].Hosts[0].Fabric = provision.Fabric{Interface: "eth9"} }},
+	} {
+		if got := !maps.Equal(before, of(c.change)); got != c.counts {
+			t.Errorf("%s: another group: %v, want %v", name, got, c.counts)
+		}
+	}
+}
+
+// TestCheckGroup makes one mistake at a time.
+func TestCheckGroup(t *testing.T) {
+	for name, e := range groups() {
+		for _, f := range CheckGroup(e) {
+			t.Errorf("%s, which is right: %s %s: %s", name, f.Field, f.Key, f.Detail)
+		}
+	}
+	of := func(name string, change func(e *Engine)) *Engine {
+		e := groups()[name]
+		change(e)
+		return e
+	}
+	roles := func(e *Engine) []Role { return e.Group.Roles }
+	flags := func(role int, words ...string) func(e *Engine) {
+		return func(e *Engine) {
+			roles(e)[role].Engine.Flags = append(roles(e)[role].Engine.Flags, flagsOf(words...)...)
+		}
+	}
+	for want, e := range map[string]*Engine{
+		`role draft: There is no role "draft"`:                        of("recipe-a", func(e *Engine) { roles(e)[0].Name = "draft" }),
+		`role prefill: A group with the role prefill needs`:           of("recipe-a", func(e *Engine) { e.Group.Roles = roles(e)[:1] }),
+		`role serve: The role serve does all`:                         of("recipe-a", func(e *Engine) { e.Group.Roles = append(roles(e), Role{Name: Serve, Engine: roles(e)[0].Engine}) }),
+		`transfer: Nothing is handed over`:                            of("replicas", func(e *Engine) { e.Group.Transfer = "nixl" }),
+		`role decode: Prefill is of kind "sglang" and decode of kind`: of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Kind = VLLM }),
+		`transfer: An engine of kind "sglang" cannot hand over its KV cache by "p2p_nccl". It knows mooncake, nixl, mori`: of("recipe-a", func(e *Engine) { e.Group.Transfer = "p2p_nccl" }),
+		`router: Prefill and decode need a router`:                                                                       of("recipe-a", func(e *Engine) { e.Group.Router = nil }),
+		`router: A router of kind "vllm" cannot split`:                                                                   of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
+		`role decode: host n0 (lab.hcl:3) is used twice at once, by prefill 0 and decode 0`:                              of("recipe-a", func(e *Engine) { roles(e)[1].Instances = roles(e)[0].Instances[:1] }),
+		`role decode: host n0 (lab.hcl:3) is used twice at once`:                                                         of("one-host", func(e *Engine) { roles(e)[1].Instances[0].GPUIDs = []string{"3", "4", "5", "6"} }),
+		`role prefill: The hosts of a role have to have the same GPUs`:                                                   of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
+		`host: host n0 (lab.hcl:3) is this machine`:                                                                      of("recipe-d", func(e *Engine) { h := roles(e)[0].Instances[0].Hosts[0]; h.Address, h.Fabric.Address = "local", "" }),
+		`role prefill: hcl does not start TensorRT-LLM over several`:                                                     of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
+		`role prefill: Members on several hosts find each other`:                                                         of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
+		`role serve: The flags ask for 8 GPUs`:                                                                           of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8") }),
+		`role prefill: data-parallel-size is 15`:                                                                         of("recipe-d", func(e *Engine) { flagNamed(roles(e)[0].Engine, "data-parallel-size", "15") }),
+		`role decode: Prefill and decode have to agree on the context length: prefill has the engine's own, decode 8192`: of("recipe-a", flags(1, "context-length=8192")),
+		`role decode: Prefill and decode have to agree on the size of a block`:                                           of("recipe-a", flags(1, "page-size=64")),
+		`role decode: Prefill serves deepseek-ai/DeepSeek-R1 and decode other`:                                           of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Model = &Model{Repo: "other"} }),
+		`role serve: hcl gives --node-rank to each member itself (here 0, 1). Remove it.`:                                of("sglang-wide", func(e *Engine) { e.Flags = append(e.Flags, flagsOf("node-rank=0")...) }),
+		`role prefill: hcl gives --disaggregation-mode to each member itself (here prefill)`:                             of("recipe-a", flags(0, "disaggregation-mode=prefill")),
+		`role decode: hcl sets VLLM_HOST_IP for each member itself (here 10.0.0.3, 10.0.0.4)`: of("recipe-d", func(e *Engine) {
+			roles(e)[1].Engine.Env = []provision.EnvVar{{Name: "VLLM_HOST_IP", Value: provision.Plain("1.2.3.4")}}
+		}),
+	} {
+		var said []string
+		for _, f := range CheckGroup(e) {
+			said = append(said, strings.TrimSpace(strings.TrimSpace(f.Field+" "+f.Key)+": "+f.Detail))
+		}
+		if !slices.ContainsFunc(said, func(s string) bool {
+			return strings.HasPrefix(s, want)
+		}) {
+			t.Errorf("want %q, got:\n%s", want, strings.Join(said, "\n"))
+		}
+	}
+}
+
+func flagNamed(e *Engine, name, to string) {
+	for i := range e.Flags {
+		if e.Flags[i].Name == name {
+			e.Flags[i].Value = value(to)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package engines
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// What CheckGroup says, where it is long.
+const (
+	unknownRole  = "There is no role %q. A group has prefill and decode, or serve, whose instances do both."
+	halfRole     = "A group with the role %s needs the role %s too: neither answers a request alone."
+	mixedRoles   = "The role serve does all that prefill and decode do apart. Remove one or the other."
+	mixedKinds   = "Prefill is of kind %q and decode of kind %q: one cannot read the KV cache of the other."
+	noSplit      = "hcl does not know how an engine of kind %q is split into prefill and decode. Those of kind %s are."
+	noTransfer   = "An engine of kind %q cannot hand over its KV cache by %q. It knows %s."
+	idleTransfer = "Nothing is handed over: the group has no prefill and decode. Remove the argument."
+	noRouter     = "Prefill and decode need a router, which gives each request to one of both. Add a router block."
+	otherRouter  = "A router of kind %q cannot split requests between prefill and decode of %s. Write router %q, or router \"openai\" " +
+		"with a command of your own."
+	unequal = "Prefill and decode have to agree on %s: prefill has %s, decode %s. A request that fits one of them " +
+		"hangs or is answered wrong in the other."
+	otherModel  = "Prefill serves %s and decode %s. Both halves of a request need the same model."
+	noSpan      = "hcl does not know how an engine of kind %q runs over several hosts. Give each instance one host."
+	trtllmSpan  = "hcl does not start TensorRT-LLM over several hosts, which needs MPI. Several servers of one host each can stand in a group."
+	wrongGPUs   = "The flags ask for %d GPUs (tensor × pipeline × data parallel), but each instance has %d: %s."
+	unevenRanks = "data-parallel-size is %d, which %d hosts cannot share evenly."
+	hostTwice   = "%s is used twice at once, by %s and %s, and GPUs of theirs are the same. Give each its own gpu_ids, or its own host."
+	otherGPUs   = "The hosts of a role have to have the same GPUs: %s has %s, %s has %s."
+	localHost   = "%s is this machine, which has no address for the others. Use it alone, or give it an address."
+	ownNetwork  = "Members on several hosts find each other on the network of their hosts. Remove network = %q."
+	tooMany     = "The group has %d members, and there are ports for %d."
+	oursFlag    = "hcl gives %s to each member itself (here %s). Remove it."
+	oursEnv     = "hcl sets %s for each member itself (here %s). Remove it."
+)
+
+// ourFlags are flags by which a member finds the others, and ourVariables the variables.
+var (
+	ourFlags = strings.Fields(`nnodes node-rank dist-init-addr master-addr master-port headless data-parallel-address
+		data-parallel-rpc-port data-parallel-start-rank data-parallel-size-local disaggregation-mode
+		disaggregation-bootstrap-port disaggregation-transfer-backend disaggregation-ib-device`)
+	ourVariables = strings.Fields(`VLLM_HOST_IP VLLM_NIXL_SIDE_CHANNEL_HOST VLLM_NIXL_SIDE_CHANNEL_PORT
+		VLLM_MOONCAKE_BOOTSTRAP_PORT`)
+)
+
+// CheckGroup returns every mistake in an engine of several members, a group or one over
+// several hosts, that is not one of a single engine. A mistake of a role has the field
+// "role" and the role's name as key.
+func CheckGroup(e *Engine) []FieldError {
+	var found findings
+	t := topologyOf(e)
+	if e.Group != nil {
+		t.checkRoles(&found)
+	}
+	if len(found) > 0 {
+		return found
+	}
+	t.checkPlaces(&found)
+	for i := range t.group.Roles {
+		t.checkRole(e, &t.group.Roles[i], &found)
+	}
+	t.checkAgreement(&found)
+	if n := len(Members(e)); n > MaxMembers {
+		found.add("", tooMany, n, MaxMembers)
+	}
+	return found
+}
+
+// checkRoles: the roles can work together, and a router that fits stands before them.
+func (t topology) checkRoles(found *findings) {
+	g := &t.group
+	prefill, decode, serve := g.role(Prefill), g.role(Decode), g.role(Serve)
+	for _, r := range g.Roles {
+		if !slices.Contains([]string{Serve, Prefill, Decode}, r.Name) {
+			found.of("role", r.Name, unknownRole, r.Name)
+		}
+	}
+	switch {
+	case serve != nil && (prefill != nil || decode != nil):
+		found.of("role", Serve, mixedRoles)
+		return
+	case serve != nil && g.Transfer != "":
+		found.add("transfer", idleTransfer)
+		return
+	case serve != nil || len(*found) > 0:
+		return
+	case prefill == nil:
+		found.of("role", Decode, halfRole, Decode, Prefill)
+		return
+	case decode == nil:
+		found.of("role", Prefill, halfRole, Prefill, Decode)
+		return
+	}
+	kind := prefill.Engine.Kind
+	switch ways := Transfers(kind); {
+	case kind != decode.Engine.Kind:
+		found.of("role", Decode, mixedKinds, kind, decode.Engine.Kind)
+	case ways == nil:
+		found.of("role", Prefill, noSplit, kind, strings.Join(inferenceKinds, ", "))
+	case !slices.Contains(ways, t.transfer):
+		found.add("transfer", noTransfer, kind, g.Transfer, strings.Join(ways, ", "))
+	case g.Router == nil:
+		found.add("router", noRouter)
+	case g.Router.Kind != OpenAI && g.Router.Kind != RouterKinds()[kind]:
+		found.add("router", otherRouter, strings.TrimSuffix(g.Router.Kind, "_router"), kind, kind)
+	}
+}
+
+// checkPlaces: no GPU is used twice, and every host can be reached from the others.
+func (t topology) checkPlaces(found *findings) {
+	type use struct {
+		role string
+		ids  []string
+	}
+	uses := map[*provision.Host][]use{}
+	for _, r := range t.group.Roles {
+		for i, in := range r.Instances {
+			for _, h := range in.Hosts {
+				now := use{fmt.Sprintf("%s %d", r.Name, i), in.GPUIDs}
+				for _, other := range uses[h] {
+					both := func(id string) bool { return slices.Contains(other.ids, id) }
+					if h.GPUs.Count > 0 && (now.ids == nil || other.ids == nil || slices.ContainsFunc(now.ids, both)) {
+						found.of("role", r.Name, hostTwice, h, other.role, now.role)
+					}
+				}
+				uses[h] = append(uses[h], now)
+				if first := r.Instances[0].Hosts[0]; h.GPUs != first.GPUs {
+					found.of("role", r.Name, otherGPUs, first, first.GPUs, h, h.GPUs)
+				}
+			}
+		}
+	}
+	for _, h := range t.hosts() {
+		if t.wide && h.Local() && h.Fabric.Address == "" {
+			found.add("host", localHost, h)
+		}
+	}
+}
+
+// checkRole: the engine of a role can be run in its instances.
+func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
+	e, span := r.Engine, len(r.Instances[0].Hosts)
+	if k := kinds[e.Kind]; span > 1 && k.rank == nil && e.Kind != Sim && e.Kind != OpenAI {
+		if e.Kind == TRTLLM {
+			found.of("role", r.Name, trtllmSpan)
+		} else {
+			found.of("role", r.Name, noSpan, e.Kind)
+		}
+		return
+	}
+	if network := e.Container.Network; t.wide && network != "" && network != "host" {
+		found.of("role", r.Name, ownNetwork, network)
+	}
+	in := r.Instances[0]
+	each := in.Hosts[0].GPUs.Count
+	if len(in.GPUIDs) > 0 {
+		each = len(in.GPUIDs)
+	}
+	if kinds[e.Kind].needsModel && e.Command == nil && each > 0 {
+		what := fmt.Sprintf("%d × %d", span, each)
+		if need := GPUs(e); need != each*span && (span > 1 || need > each) {
+			found.of("role", r.Name, wrongGPUs, need, each*span, what)
+		}
+		if n := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp"); e.Kind == VLLM && n > 1 && n%span != 0 {
+			found.of("role", r.Name, unevenRanks, n, span)
+		}
+	}
+	t.checkOurs(whole, r, found)
+}
+
+// checkOurs finds flags and variables by which members find each other: they are not the
+// lab's to say, since they differ from member to member.
+func (t topology) checkOurs(whole *Engine, r *Role, found *findings) {
+	given := func(value func(m *Engine) (string, bool)) string {
+		var all []string
+		for _, m := range Members(whole.without(r)) {
+			if v, ok := value(m.Engine); ok && m.Role == r.Name && !slices.Contains(all, v) {
+				all = append(all, v)
+			}
+		}
+		if len(all) == 0 {
+			return "to none"
+		}
+		return strings.TrimSpace(strings.Join(all, ", "))
+	}
+	for _, f := range r.Engine.Flags {
+		if name := dashed(f.Name); slices.Contains(ourFlags, name) {
+			found.of("role", r.Name, oursFlag, "--"+f.Name, given(func(m *Engine) (string, bool) { return m.Flag(name) }))
+		}
+	}
+	for _, v := range r.Engine.Env {
+		if slices.Contains(ourVariables, v.Name) {
+			found.of("role", r.Name, oursEnv, v.Name, given(func(m *Engine) (string, bool) {
+				i := slices.IndexFunc(m.Env, func(in provision.EnvVar) bool { return in.Name == v.Name })
+				if i < 0 {
+					return "", false
+				}
+				return m.Env[i].Value.String(), true
+			}))
+		}
+	}
+}
+
+// without is an engine whose role of that name says nothing that is ours.
+func (e *Engine) without(r *Role) *Engine {
+	clean := r.Engine.clone()
+	clean.Flags = slices.DeleteFunc(clean.Flags, func(f Flag) bool { return slices.Contains(ourFlags, dashed(f.Name)) })
+	clean.Env = slices.DeleteFunc(clean.Env, func(v provision.EnvVar) bool { return slices.Contains(ourVariables, v.Name) })
+	if e.Group == nil {
+		return clean
+	}
+	whole, g := *e, *e.Group
+	whole.Group, g.Roles = &g, slices.Clone(g.Roles)
+	g.role(r.Name).Engine = clean
+	return &whole
+}
+
+// agreed are flags that prefill and decode have to have alike, by all their names.
+var agreed = []struct {
+	what  string
+	names []string
+}{
+	{"the context length", strings.Fields("max-model-len max_model_len context-length context_length max_seq_len max-seq-len")},
+	{"the format of the KV cache", strings.Fields("kv-cache-dtype kv_cache_dtype")},
+	{"the size of a block", strings.Fields("block-size block_size page-size page_size")},
+}
+
+// checkAgreement: prefill and decode are halves of one.
+func (t topology) checkAgreement(found *findings) {
+	prefill, decode := t.group.role(Prefill), t.group.role(Decode)
+	if prefill == nil || decode == nil {
+		return
+	}
+	said := func(e *Engine, names []string) string {
+		if v, ok := e.Flag(names...); ok {
+			return v
+		}
+		return "the engine's own"
+	}
+	for _, a := range agreed {
+		if p, d := said(prefill.Engine, a.names), said(decode.Engine, a.names); p != d {
+			found.of("role", Decode, unequal, a.what, p, d)
+		}
+	}
+	if p, d := prefill.Engine.Model, decode.Engine.Model; p != nil && d != nil && (p.Repo != d.Repo || p.Revision != d.Revision) {
+		found.of("role", Decode, otherModel, p.Repo, d.Repo)
+	}
+}

@@ -1,0 +1,116 @@
+package engines
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"hclbench/provision"
+)
+
+// onFabric gives a member what it needs to talk to ranks or roles on other hosts: the network
+// interface by name, which differs from host to host, and RDMA devices, without which
+// NCCL takes sockets and says nothing (vllm-project/vllm#42075).
+func (e *Engine) onFabric(s *spot) {
+	f := e.Host.Fabric
+	if s.of == 1 && s.transfer == "" || !s.wide && len(f.RDMA) == 0 {
+		return
+	}
+	e.setVariable("GLOO_SOCKET_IFNAME", f.Interface)
+	e.setVariable("NCCL_SOCKET_IFNAME", f.Interface)
+	if f.GIDIndex != nil {
+		e.setVariable("NCCL_IB_GID_INDEX", strconv.Itoa(*f.GIDIndex))
+	}
+	if len(f.RDMA) > 0 {
+		e.setVariable("NCCL_IB_HCA", strings.Join(f.RDMA, ","))
+	}
+	if s.transfer == "mori" {
+		e.setVariable("MORI_SOCKET_IFNAME", f.Interface)
+	}
+	if Runtime(e) != provision.Docker || e.Host.GPUs.Count == 0 || f.RDMA != nil && len(f.RDMA) == 0 {
+		return
+	}
+	// An RDMA device registers memory, more of it than Docker lets a container lock.
+	e.Container.Devices = union([]string{"/dev/infiniband"}, e.Container.Devices)
+	e.Container.CapAdd = union([]string{"IPC_LOCK"}, e.Container.CapAdd)
+	files := int64(1 << 20)
+	e.Container.Ulimits = append([]Ulimit{{Name: "nofile", Value: &files}}, e.Container.Ulimits...)
+}
+
+// shared reports whether another instance of the group has the same host.
+func (s *spot) shared() bool {
+	n := 0
+	for _, r := range s.group.Roles {
+		for _, in := range r.Instances {
+			for _, h := range in.Hosts {
+				if h == s.host() {
+					n++
+				}
+			}
+		}
+	}
+	return n > 1
+}
+
+// sglangRank is the part of a rank of SGLang (docs/references/multi_node_deployment). The
+// servers of ranks above 0 answer that they are healthy and nothing else.
+func sglangRank(e *Engine, s *spot) (answers bool) {
+	if s.of > 1 {
+		dist := s.head.at(distPort)
+		if s.rank == 0 {
+			dist = s.ports.use("dist", distPort)
+		}
+		e.say("nnodes", strconv.Itoa(s.of))
+		e.say("node-rank", strconv.Itoa(s.rank))
+		e.say("dist-init-addr", net.JoinHostPort(s.headAddress(), dist))
+	}
+	if s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
+		port := s.head.at(ncclPort)
+		if s.rank == 0 {
+			port = s.ports.use("nccl", ncclPort)
+		}
+		e.say("nccl-port", port)
+	}
+	return s.rank == 0
+}
+
+// vllmRank is the part of a rank of vLLM: of data parallel where the lab asks for more than
+// one replica (docs/serving/data_parallel_deployment), and else of tensors and stages
+// (docs/serving/parallelism_scaling).
+func vllmRank(e *Engine, s *spot) (answers bool) {
+	if s.wide {
+		e.setVariable("VLLM_HOST_IP", e.Host.Inside())
+	}
+	if s.of == 1 {
+		return true
+	}
+	replicas := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp")
+	if replicas == 1 {
+		port := s.head.at(distPort)
+		if s.rank == 0 {
+			port = s.ports.use("dist", distPort)
+		} else {
+			e.say("headless")
+		}
+		e.say("nnodes", strconv.Itoa(s.of))
+		e.say("node-rank", strconv.Itoa(s.rank))
+		e.say("master-addr", s.headAddress())
+		e.say("master-port", port)
+		return s.rank == 0
+	}
+	port, local := s.head.at(rpcPort), replicas/s.of
+	if s.rank == 0 {
+		port = s.ports.use("data parallel", rpcPort)
+	}
+	_, everyHost := e.Flag("data-parallel-hybrid-lb", "data_parallel_hybrid_lb")
+	if s.rank > 0 {
+		e.say("data-parallel-start-rank", strconv.Itoa(s.rank*local))
+		if !everyHost {
+			e.say("headless")
+		}
+	}
+	e.say("data-parallel-size-local", strconv.Itoa(local))
+	e.say("data-parallel-address", s.headAddress())
+	e.say("data-parallel-rpc-port", port)
+	return s.rank == 0 || everyHost
+}

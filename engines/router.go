@@ -1,0 +1,160 @@
+package engines
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The kinds of routers: router "sglang" and so on. One of kind [OpenAI] has a command of
+// the lab's, which finds HCL_PREFILL_URLS, HCL_DECODE_URLS and HCL_SERVE_URLS in its
+// environment.
+const (
+	SGLangRouter = "sglang_router"
+	VLLMRouter   = "vllm_router"
+	TRTLLMRouter = "trtllm_router"
+)
+
+// RouterKinds are the kinds by the names that labs have for them.
+func RouterKinds() map[string]string {
+	return map[string]string{SGLang: SGLangRouter, VLLM: VLLMRouter, TRTLLM: TRTLLMRouter, OpenAI: OpenAI}
+}
+
+// The routers' rows of kinds. They answer as the servers behind them do.
+var (
+	sglangRouter = kind{
+		program: func(e *Engine) []string {
+			return append([]string{"python3", "-m", "sglang_router.launch_router"}, e.Words...)
+		},
+		port:    30000,
+		image:   "lmsysorg/sgl-model-gateway:v0.3.2",
+		modelID: servedName,
+		health:  "/readiness",
+		workers: "/workers",
+		routes:  sglangRoutes,
+	}
+	vllmRouter = kind{
+		program: func(e *Engine) []string { return append([]string{"vllm-router"}, e.Words...) },
+		port:    30000,
+		image:   "vllm/vllm-router:nightly",
+		modelID: servedName,
+		health:  "/health",
+		workers: "/workers",
+		routes:  vllmRoutes,
+	}
+	trtllmRouter = kind{
+		program:    func(*Engine) []string { return []string{"trtllm-serve", "disaggregated"} },
+		port:       8000,
+		click:      true,
+		configFlag: "config_file",
+		inConfig:   true,
+		image:      "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
+		modelID:    servedName,
+		health:     "/health",
+		routes:     trtllmRoutes,
+	}
+)
+
+// sglangRoutes tells SGLang's router of its workers (sgl-router/src/main.rs). What hides
+// a failure from a measurement is off unless the lab says something of it.
+func sglangRoutes(e *Engine, r routing) {
+	e.Words = r.words("--pd-disaggregation", true)
+	e.strict()
+	e.say("prometheus-port", r.ports.use("metrics", metricsPort))
+}
+
+// vllmRoutes tells vLLM's router, which was made of SGLang's, of its workers.
+func vllmRoutes(e *Engine, r routing) {
+	e.Words = r.words("--vllm-pd-disaggregation", r.transfer == "mooncake")
+	if r.transfer != "" {
+		e.say("kv-connector", cmp.Or(map[string]string{"mori": "moriio"}[r.transfer], r.transfer))
+	}
+	if r.transfer == "mori" || r.transfer == "p2p_nccl" {
+		e.say("vllm-discovery-address", net.JoinHostPort("0.0.0.0", r.ports.use("discovery", discoveryPort)))
+	}
+	e.strict()
+	e.say("prometheus-port", r.ports.use("metrics", metricsPort))
+}
+
+// routing is what a router is told of those that it gives requests to.
+type routing struct {
+	byRole   map[string][]worker
+	transfer string
+	ports    *ports // the router's own
+}
+
+// worker is a server that takes requests from a router.
+type worker struct {
+	url   string
+	ports []NamedPort
+}
+
+// urls are where the servers of a role are.
+func (r routing) urls(role string) []string {
+	var urls []string
+	for _, w := range r.byRole[role] {
+		urls = append(urls, w.url)
+	}
+	return urls
+}
+
+// words are a router's arguments for prefill, each with its bootstrap port where the
+// transfer has one, and decode, or for servers that do both.
+func (r routing) words(split string, bootstraps bool) []string {
+	if urls := r.urls(Serve); len(urls) > 0 {
+		return append([]string{"--worker-urls"}, urls...)
+	}
+	words := []string{split}
+	for _, w := range r.byRole[Prefill] {
+		words = append(words, "--"+Prefill, w.url)
+		if bootstraps {
+			words = append(words, w.port("bootstrap"))
+		}
+	}
+	for _, url := range r.urls(Decode) {
+		words = append(words, "--"+Decode, url)
+	}
+	return words
+}
+
+// strict turns off what answers in place of a worker that failed, each unless the lab says
+// how it is to be done.
+func (e *Engine) strict() {
+	for off, prefix := range map[string]string{"disable-retries": "retry-", "disable-circuit-breaker": "cb-"} {
+		said := func(f Flag) bool { return strings.HasPrefix(dashed(f.Name), prefix) }
+		if !slices.ContainsFunc(e.Flags, said) {
+			e.say(off)
+		}
+	}
+}
+
+// trtllmRoutes writes the file of trtllm-serve disaggregated.
+func trtllmRoutes(e *Engine, r routing) {
+	servers := func(role string) map[string]any {
+		var at []string
+		for _, url := range r.urls(role) {
+			at = append(at, strings.TrimPrefix(url, "http://"))
+		}
+		return map[string]any{"num_instances": len(at), "urls": at}
+	}
+	e.Config = filled(e.Config, map[string]any{
+		"hostname": listens(e), "port": e.Port, "backend": "pytorch", "max_retries": 0,
+		"context_servers": servers(Prefill), "generation_servers": servers(Decode),
+	})
+	// Its own are 180 s, in which no large model is up and no long answer done.
+	const hours = "14400"
+	e.say("request_timeout", hours)
+	e.say("server_start_timeout", hours)
+}
+
+// port is a port of the worker's as text.
+func (w worker) port(name string) string {
+	i := slices.IndexFunc(w.ports, func(p NamedPort) bool { return p.Name == name })
+	return strconv.Itoa(w.ports[i].Number)
+}
+
+// Workers is the path at which a router says which servers it gives requests to, and
+// whether each is well; empty: it does not.
+func Workers(e *Engine) string { return kinds[e.Kind].workers }
