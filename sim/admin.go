@@ -136,6 +136,10 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		write("sglang:prompt_tokens_total", "counter", s.lifetime.prompt.Load())
 		write("sglang:generation_tokens_total", "counter", s.lifetime.generated.Load())
 		write("sglang:num_requests_total", "counter", s.lifetime.finished.Load())
+		if s.cfg.Place.Role == Decode {
+			write("sglang:kv_transfer_total_mb", "counter", s.lifetime.external.Load())
+			write("sglang:num_transfer_failed_reqs_total", "counter", s.lifetime.failed.Load())
+		}
 		return
 	}
 	write("vllm:num_requests_running", "gauge", int64(running))
@@ -144,4 +148,8 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	write("vllm:generation_tokens_total", "counter", s.lifetime.generated.Load())
 	write("vllm:iteration_tokens_total_count", "counter", s.lifetime.chunks.Load())
 	write("vllm:request_success_total", "counter", s.lifetime.finished.Load())
+	for source, n := range map[string]int64{"local_compute": s.lifetime.local.Load(), "external_kv_transfer": s.lifetime.external.Load()} {
+		fmt.Fprintf(w, "vllm:prompt_tokens_by_source_total{source=%q,model_name=%s} %d\n", source, quote(s.cfg.Model), n)
+	}
+	write("vllm:nixl_num_failed_transfers_total", "counter", s.lifetime.failed.Load())
 }

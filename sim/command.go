@@ -28,7 +28,13 @@ func Command(args []string) (cfg Config, listen string, err error) {
 	p := parser{cfg: Config{As: VLLM}, host: "127.0.0.1", port: "8000"}
 	rest := args
 	p.engine = true
+	as, after, router := routerCommand(args)
 	switch {
+	case router:
+		p.cfg.As, p.port, rest = as, "30000", after
+		if p.cfg.Routes, rest, err = routes(p.cfg.As, rest); err != nil {
+			return Config{}, "", err
+		}
 	case starts(args, "vllm", "serve"):
 		p.host, rest = "", args[2:]
 	case isPython(args) && starts(args[1:], "-m", "vllm.entrypoints.openai.api_server"):
@@ -42,9 +48,15 @@ func Command(args []string) (cfg Config, listen string, err error) {
 	case starts(args, "trtllm-serve"):
 		p.cfg.As, rest = TRTLLM, args[1:]
 	default:
-		p.engine = false
+		p.engine, rest = false, args
 	}
 	if err := p.parse(rest); err != nil {
+		return Config{}, "", err
+	}
+	if router {
+		return p.router()
+	}
+	if p.cfg.Place, err = placeOf(p.cfg, p.host, os.Getenv); err != nil {
 		return Config{}, "", err
 	}
 	if p.engine && p.cfg.As == TRTLLM && strings.HasPrefix(p.cfg.Model, "/") {
@@ -55,6 +67,20 @@ func Command(args []string) (cfg Config, listen string, err error) {
 	}
 	if p.engine && p.cfg.Model == "" {
 		return Config{}, "", errors.New("the command line names no model")
+	}
+	return p.cfg, net.JoinHostPort(p.host, p.port), nil
+}
+
+// router is the configuration of a router whose command line was read.
+func (p *parser) router() (cfg Config, listen string, err error) {
+	switches := *p.cfg.Routes
+	if p.cfg.As == TRTLLM {
+		var r *Routes
+		if r, p.host, p.port, err = readRoutes(p.cfg.Flags["config-file"]); err != nil {
+			return Config{}, "", err
+		}
+		r.CountDead, r.BreakAfter = switches.CountDead, switches.BreakAfter
+		p.cfg.Routes = r
 	}
 	return p.cfg, net.JoinHostPort(p.host, p.port), nil
 }
@@ -117,12 +143,7 @@ var flags = []ownFlag{
 		return nil
 	}},
 	{"share-port", "BOOL", "let others listen there too, as vLLM may (default false)",
-		func(p *parser, v string) (err error) {
-			if p.cfg.SharePort, err = strconv.ParseBool(v); err != nil {
-				return errors.New("not true or false")
-			}
-			return nil
-		}},
+		truth(func(c *Config) *bool { return &c.SharePort })},
 	{"as", "ENGINE", "engine to pass for: vllm, sglang or trtllm (default vllm)", func(p *parser, v string) error {
 		if !slices.Contains([]string{VLLM, SGLang, TRTLLM}, v) {
 			return errors.New("not one of vllm, sglang, trtllm")
@@ -165,6 +186,20 @@ var flags = []ownFlag{
 		}},
 	{"not-ready-for", "DURATION", "start up for so long",
 		duration(func(c *Config) *time.Duration { return &c.NotReadyFor })},
+	{"die-after", "DURATION", "exit with an error after so long",
+		duration(func(c *Config) *time.Duration { return &c.DieAfter })},
+	{"early-ready", "BOOL", "of several ranks: say so before the others are there (default false)",
+		truth(func(c *Config) *bool { return &c.EarlyReady })},
+	{"local-prefill", "BOOL", "as decode prefill alone, and say nothing of it (default false)",
+		truth(func(c *Config) *bool { return &c.LocalPrefill })},
+	{"lose-kv", "N", "as decode lose every n-th prompt that was prefilled elsewhere",
+		count(func(c *Config) *int { return &c.LoseKV })},
+	{"wrong-text", "N", "give every n-th answer other words",
+		count(func(c *Config) *int { return &c.WrongText })},
+	{"count-dead", "BOOL", "as a router say that dead workers are well (default false)",
+		truth(func(c *Config) *bool { return &c.routes().CountDead })},
+	{"break-after", "REQUESTS", "as a router refuse all after so many requests",
+		count(func(c *Config) *int { return &c.routes().BreakAfter })},
 	{"fail-start", "TEXT", "print the text and exit instead of getting ready",
 		func(p *parser, v string) error { p.cfg.FailStart = v; return nil }},
 }
@@ -201,6 +236,25 @@ func count(of func(*Config) *int) func(*parser, string) error {
 		*of(&p.cfg) = n
 		return nil
 	}
+}
+
+func truth(of func(*Config) *bool) func(*parser, string) error {
+	return func(p *parser, v string) error {
+		yes, err := strconv.ParseBool(v)
+		if err != nil {
+			return errors.New("not true or false")
+		}
+		*of(&p.cfg) = yes
+		return nil
+	}
+}
+
+// routes is where the switches of a router go, which an engine has no use for.
+func (c *Config) routes() *Routes {
+	if c.Routes == nil {
+		return &Routes{}
+	}
+	return c.Routes
 }
 
 func openTable(v string) (Table, error) {

@@ -112,6 +112,10 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 		return job{}, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
 	}
 	j := job{prompt: prompt, stream: req.Stream}
+	shift := 0 // of the words, where the answer is to be wrong
+	if every := s.cfg.WrongText; every > 0 && (s.accepted.Load()+1)%int64(every) == 0 {
+		shift = 1
+	}
 	j.tokens, j.finish = s.limit(asked)
 
 	// Everything in an event but its text is the same for all tokens of a
@@ -134,7 +138,7 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 		j.opening = []byte("data: " + head(sh.chunkObject) + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n")
 	}
 	j.chunk = func(b []byte, from, to int, last bool) []byte {
-		b = appendText(append(b, before...), from, to)
+		b = appendText(append(b, before...), from+shift, to+shift)
 		if last {
 			return append(b, end...)
 		}
@@ -147,7 +151,7 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 	j.closing = []byte(closing + "data: [DONE]\n\n")
 	j.whole = func() []byte {
 		b := []byte(head(sh.object) + `{"index":0,` + sh.wholeBefore)
-		b = appendText(b, 0, j.tokens)
+		b = appendText(b, shift, j.tokens+shift)
 		return append(b, sh.wholeAfter+`,"logprobs":null,"finish_reason":"`+j.finish+`","`+stop+`":null}],"usage":`+usage+"}"...)
 	}
 	return j, nil

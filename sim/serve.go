@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -59,6 +60,14 @@ func sharePort(_, _ string, socket syscall.RawConn) (err error) {
 // on for a short while, cuts the rest, and returns nil. It returns an error when
 // it cannot listen, or when the configuration wants the start to fail.
 func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error {
+	if cfg.Routes != nil {
+		return serveRouter(ctx, cfg, listen, log)
+	}
+	if cfg.Place.follower(cfg.As) {
+		return serveFollower(ctx, cfg, listen, log)
+	}
+	ctx, alive := cfg.mortal(ctx)
+	defer alive()
 	var how net.ListenConfig
 	if cfg.SharePort {
 		how.Control = sharePort
@@ -68,6 +77,13 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 		return fmt.Errorf("listen: %w", err)
 	}
 	engine := New(cfg)
+	engine.address, engine.log = l.Addr().String(), func(line string) { fmt.Fprintln(log, line) }
+	others, err := engine.meet(ctx)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	defer others()
 	fmt.Fprintf(log, "simulated %s engine on http://%s\n", engine.cfg.As, l.Addr())
 	server := &http.Server{Handler: engine}
 	served := make(chan error, 1)
@@ -89,8 +105,8 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 
 	started := newAlarm(ctx)
 	defer started.stop()
-	if !started.wait(engine.started.Add(engine.cfg.NotReadyFor)) {
-		return end(grace)
+	if !engine.whole(ctx) || !started.wait(engine.started.Add(engine.cfg.NotReadyFor)) {
+		return errors.Join(died(ctx), end(grace))
 	}
 	if cfg.FailStart != "" {
 		fmt.Fprintln(log, cfg.FailStart)
@@ -101,8 +117,98 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 	}
 	select {
 	case <-ctx.Done():
-		return end(grace)
+		return errors.Join(died(ctx), end(grace))
 	case err := <-served:
 		return fmt.Errorf("serve: %w", err)
+	}
+}
+
+// died is why an engine ended, when nobody had told it to.
+func died(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errMortal) {
+		return cause
+	}
+	return nil
+}
+
+// serveRouter is [Serve] of a router.
+func serveRouter(ctx context.Context, cfg Config, listen string, log io.Writer) error {
+	ctx, alive := cfg.mortal(ctx)
+	defer alive()
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	fmt.Fprintf(log, "simulated %s router on http://%s\n", cfg.As, l.Addr())
+	server := &http.Server{Handler: newRouter(cfg.As, *cfg.Routes).mux}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case <-ctx.Done():
+		server.Close()
+		<-served
+		return died(ctx)
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	}
+}
+
+// meet opens what the engine's other ranks and its decode servers come to. The function that
+// it returns closes that, and waits.
+func (s *Server) meet(ctx context.Context) (closed func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	closed = func() { cancel(); all.Wait() }
+	var doors []net.Listener
+	open := func(address string) (l net.Listener) {
+		if err == nil && address != "" {
+			if l, err = net.Listen("tcp", address); err == nil {
+				doors = append(doors, l)
+			}
+		}
+		return l
+	}
+	var store, door net.Listener
+	if s.ranks != nil {
+		store = open(s.cfg.Place.Store)
+	}
+	if s.cfg.Place.Rank == 0 || s.cfg.As == VLLM {
+		door = open(s.cfg.Place.Door)
+	}
+	if err != nil {
+		for _, l := range doors {
+			l.Close()
+		}
+		cancel()
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if store != nil {
+		all.Go(func() { s.ranks.serve(ctx, store) })
+		all.Go(func() {
+			select {
+			case <-s.ranks.lost:
+				s.broken.Store(true) // the rest hangs in a collective operation, and says nothing
+			case <-ctx.Done():
+			}
+		})
+	}
+	if door != nil {
+		server := &http.Server{Handler: &s.kv}
+		all.Go(func() { server.Serve(door) })
+		all.Go(func() { <-ctx.Done(); server.Close() })
+	}
+	return closed, nil
+}
+
+// whole waits until all ranks are there.
+func (s *Server) whole(ctx context.Context) bool {
+	if s.ranks == nil || s.cfg.EarlyReady {
+		return true
+	}
+	select {
+	case <-s.ranks.whole:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

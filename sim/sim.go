@@ -60,6 +60,15 @@ type Config struct {
 	FailEvery   int           // every n-th request is answered 500
 	NotReadyFor time.Duration // everything is answered 503 for this long after the start
 	FailStart   string        // [Serve] prints this instead of getting ready, and returns an error
+	DieAfter    time.Duration // [Serve] returns an error after so long
+
+	// Of one that stands among others, and what goes wrong with those.
+	Place        Place
+	Routes       *Routes // it is a router; nil: an engine
+	EarlyReady   bool    // rank 0 says that it is ready before the others are there
+	LocalPrefill bool    // decode prefills by itself, and answers as if it had not
+	LoseKV       int     // every n-th prompt is not handed over: the answer is 500
+	WrongText    int     // every n-th answer has other words, with status 200
 }
 
 func (c Config) withDefaults() Config {
@@ -102,6 +111,11 @@ type Server struct {
 	mux      *http.ServeMux
 	started  time.Time
 	accepted atomic.Int64 // generation requests so far
+	kv       handover     // prompts that it has prefilled for others
+	ranks    *store       // the other ranks of rank 0; nil: it has none
+	broken   atomic.Bool  // one of them has gone
+	address  string       // where it listens; empty: it does not
+	log      func(line string)
 	serial   atomic.Int64 // of response ids
 	lifetime counters
 
@@ -113,11 +127,17 @@ type Server struct {
 // counters only grow, as an engine's own do, whatever is reset.
 type counters struct {
 	prompt, generated, chunks, finished atomic.Int64
+	local, external                     atomic.Int64 // tokens of prompts that it prefilled, and that others did
+	transfers, failed                   atomic.Int64 // hand-overs that it asked for
 }
 
 // New returns a simulated engine whose start-up time, if it has one, begins now.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg.withDefaults(), mux: http.NewServeMux(), started: time.Now(), ledger: newLedger(0)}
+	s.log = func(string) {}
+	if cfg.Place.spans() && cfg.Place.Rank == 0 {
+		s.ranks = newStore(cfg.Place.Ranks)
+	}
 	s.routes()
 	return s
 }
@@ -137,6 +157,7 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("POST /reset_prefix_cache", s.flush)
 	s.mux.HandleFunc("GET /flush_cache", s.flush)
 	s.mux.HandleFunc("POST /flush_cache", s.flush)
+	s.mux.Handle("GET /sim/kv", &s.kv)
 	s.mux.HandleFunc("GET /sim/truth", s.truth)
 	s.mux.HandleFunc("POST /sim/truth/reset", s.truthReset)
 }
@@ -151,7 +172,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-func (s *Server) ready() bool { return time.Since(s.started) >= s.cfg.NotReadyFor }
+func (s *Server) ready() bool {
+	if s.ranks != nil && !s.cfg.EarlyReady {
+		select {
+		case <-s.ranks.whole:
+		default:
+			return false
+		}
+	}
+	return time.Since(s.started) >= s.cfg.NotReadyFor
+}
 
 // admit counts a request in and says when its tokens are due; the caller calls
 // leave when it is over.

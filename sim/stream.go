@@ -19,6 +19,7 @@ type job struct {
 	tokens int // to be sent
 	finish string
 	stream bool
+	half   // of a request that prefill and decode share
 
 	opening []byte // an event that goes before the first token; nil: none
 	// chunk appends the event that carries tokens from (included) to to (not
@@ -55,10 +56,17 @@ func (s *Server) answering(p plan) http.HandlerFunc {
 			refuse(w, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
 			return
 		}
-		j, no := p(s, body)
+		side, no := s.halfOf(body)
+		var j job
+		if no == nil {
+			j, no = p(s, body)
+		}
 		if no != nil {
 			refuse(w, no.status, no.kind, no.text)
 			return
+		}
+		if j.half = side; j.gives != "" {
+			j.tokens = 1 // the rest is decode's
 		}
 		s.run(w, r, entry, j)
 	}
@@ -83,13 +91,22 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 		refuse(w, http.StatusInternalServerError, "InternalServerError", "simulated failure")
 		return
 	}
+	if err := s.take(r.Context(), j.half, j.prompt); err != nil {
+		s.log(err.Error())
+		ledger.fail()
+		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		return
+	}
+	if j.takes != "" && !s.cfg.LocalPrefill { // the prompt is read: the first token is a step away
+		speed.TTFT = time.Since(entry) + speed.ITL
+	}
 	if j.stream {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache")
 	} else {
 		w.Header().Set("Content-Type", "application/json")
 	}
-	if after := int64(s.cfg.HangAfter); after > 0 && n > after {
+	if after := int64(s.cfg.HangAfter); after > 0 && n > after || s.broken.Load() {
 		ledger.fail()
 		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -116,6 +133,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 // that whoever has read the whole answer finds it in the truth.
 func (s *Server) complete(l *ledger, j job, sent, due []time.Duration) {
 	l.complete(j, sent, due)
+	if j.gives != "" {
+		s.kv.give(j.gives, j.prompt)
+	}
 	s.lifetime.prompt.Add(int64(j.prompt))
 	s.lifetime.generated.Add(int64(j.tokens))
 	s.lifetime.chunks.Add(int64(len(sent)))
@@ -165,7 +185,7 @@ func (s *Server) unstreamed(w http.ResponseWriter, ctx context.Context, entry ti
 	if !clock.wait(entry.Add(at)) {
 		return nil, nil, false
 	}
-	if _, err := w.Write(j.whole()); err != nil {
+	if _, err := w.Write(j.half.in(j.whole())); err != nil {
 		return nil, nil, false
 	}
 	return []time.Duration{time.Since(entry)}, []time.Duration{at}, true
