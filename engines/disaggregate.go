@@ -77,7 +77,7 @@ func (s *spot) routerPorts() *ports {
 			n += len(in.Hosts)
 		}
 	}
-	p := portsOf(n, s.wide)
+	p := s.portsOf(n)
 	return &p
 }
 

@@ -98,6 +98,7 @@ type Engine struct {
 	Host        *provision.Host   // nil only for external: reached from the caller
 	Hosts       []*provision.Host // of one that spans several: those of its ranks, of which Host is the first
 	Group       *Group            // what it is made of; nil: it is one engine
+	FirstPort   int               // of its members, where there are several; 0: 20000
 	Model       *Model            // nil where the kind does not need one
 	Image       string
 	Env         []provision.EnvVar // sorted by name
@@ -127,7 +128,12 @@ type Engine struct {
 
 // Address is how the engine is referred to: "engine.vllm.h200", or
 // `engine.vllm.all["a"]`.
-func (e *Engine) Address() string { return "engine." + e.Label() }
+func (e *Engine) Address() string {
+	if e.Kind == GroupKind {
+		return e.Label()
+	}
+	return "engine." + e.Label()
+}
 
 // Label is the address as tables, labels and axes have it: "vllm.h200".
 func (e *Engine) Label() string {

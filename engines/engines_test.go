@@ -344,7 +344,7 @@ func TestSimulated(t *testing.T) {
 	e := &Engine{Kind: VLLM, Name: "h200", Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: flagsOf("served-model-name=r1")}
 	here := &provision.Host{Name: "box", Address: provision.LocalAddress}
-	ct := Container(Simulated(e, here, 4711, 20))
+	ct := Container(Simulated(e, func(*provision.Host) *provision.Host { return here }, 4711, 20))
 	var words []string
 	for _, w := range append(ct.Entrypoint, ct.Command...) {
 		words = append(words, w.String())

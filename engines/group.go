@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -105,22 +106,25 @@ func (e *Engine) Engines() []*Engine {
 
 // topology is a group while its members are made of it.
 type topology struct {
-	group    Group
-	wide     bool   // its members are on more than one host
-	port     int    // that its one instance answers on; 0: it has one of its own block
-	transfer string // from prefill to decode; empty: none
+	group     Group
+	wide      bool // its members find each other over a network
+	firstPort int
+	port      int    // that its one instance answers on; 0: it has one of its own block
+	transfer  string // from prefill to decode; empty: none
 }
 
 // topologyOf is the group of an engine; an engine over several hosts is one of one instance.
 func topologyOf(e *Engine) topology {
-	t := topology{wide: true}
+	t := topology{firstPort: cmp.Or(e.FirstPort, firstPort)}
 	if e.Group == nil {
 		t.group.Roles = []Role{{Name: Serve, Engine: e, Instances: []Instance{{e.Hosts, e.Container.GPUIDs}}}}
 		t.port = Port(e)
-		return t
+	} else {
+		t.group, t.transfer = *e.Group, e.Group.transfer()
 	}
-	t.group, t.transfer = *e.Group, e.Group.transfer()
-	t.wide = len(t.hosts()) > 1
+	for _, h := range t.hosts() {
+		t.wide = t.wide || h.Inside() != t.hosts()[0].Inside()
+	}
 	return t
 }
 
@@ -154,7 +158,7 @@ func (t topology) ranks() []Member {
 			for rank := range in.Hosts {
 				s := spot{
 					topology: t, role: role.Name, in: in, rank: rank, of: len(in.Hosts),
-					ports: portsOf(len(members), t.wide), head: portsOf(head, t.wide),
+					ports: t.portsOf(len(members)), head: t.portsOf(head),
 				}
 				m := s.member(role.Engine)
 				m.Instance = i
@@ -185,7 +189,7 @@ func (s *spot) headAddress() string { return s.in.Hosts[0].Inside() }
 func (s *spot) member(recipe *Engine) Member {
 	e := recipe.clone()
 	e.Host, e.Hosts, e.Port = s.host(), nil, s.ports.server()
-	if s.port != 0 {
+	if s.port != 0 && s.rank == 0 {
 		e.Port = s.port
 	}
 	if len(s.in.GPUIDs) > 0 {
@@ -203,7 +207,10 @@ func (s *spot) member(recipe *Engine) Member {
 	if k.disaggregate != nil && (s.role == Prefill || s.role == Decode) {
 		k.disaggregate(e, s)
 	}
-	m.Ports = append([]NamedPort{{"server", e.Port, open(listens(e))}}, s.ports.used...)
+	m.Ports = s.ports.used
+	if _, silent := e.Flag("headless"); !silent {
+		m.Ports = append([]NamedPort{{"server", e.Port, open(listens(e))}}, m.Ports...)
+	}
 	return m
 }
 
@@ -211,8 +218,8 @@ func (s *spot) member(recipe *Engine) Member {
 func (t topology) router(members []Member) Member {
 	r := t.group.Router.clone()
 	r.Port = Port(r)
-	p := portsOf(len(members), t.wide)
-	to := routing{byRole: map[string][]worker{}, transfer: t.transfer, ports: &p}
+	p := t.portsOf(len(members))
+	to := routing{as: t.group.Roles[0].Engine.speaksAs(), byRole: map[string][]worker{}, transfer: t.transfer, ports: &p}
 	for _, m := range members {
 		if m.Answers {
 			to.byRole[m.Role] = append(to.byRole[m.Role], worker{m.Engine.insideURL(), m.Ports})

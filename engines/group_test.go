@@ -107,7 +107,21 @@ func groups() map[string]*Engine {
 
 // TestMembers shows what each member of a group is run as, and what makes the group's identity.
 func TestMembers(t *testing.T) {
-	for name, e := range groups() {
+	all := groups()
+	places := map[*provision.Host]*provision.Host{}
+	here := func(h *provision.Host) *provision.Host {
+		if places[h] == nil {
+			places[h] = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
+			if h != nil {
+				places[h].Name, places[h].GPUs = h.Name, h.GPUs
+			}
+		}
+		return places[h]
+	}
+	for _, name := range []string{"recipe-a", "recipe-d", "vllm-wide", "sglang-wide", "trtllm", "replicas", "own-router"} {
+		all["rehearsal-"+name] = Simulated(all[name], here, 25001, 20)
+	}
+	for name, e := range all {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
 			for _, m := range Members(e) {

@@ -103,7 +103,7 @@ func (t topology) checkRoles(found *findings) {
 		found.add("transfer", noTransfer, kind, g.Transfer, strings.Join(ways, ", "))
 	case g.Router == nil:
 		found.add("router", noRouter)
-	case g.Router.Kind != OpenAI && g.Router.Kind != RouterKinds()[kind]:
+	case g.Router.Kind != OpenAI && g.Router.Kind != Sim && g.Router.Kind != RouterKinds()[kind]:
 		found.add("router", otherRouter, strings.TrimSuffix(g.Router.Kind, "_router"), kind, kind)
 	}
 }

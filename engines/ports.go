@@ -30,13 +30,14 @@ const (
 
 // ports are those of one member.
 type ports struct {
-	block int
+	block int         // its first
 	open  bool        // others of the group come from other hosts
 	used  []NamedPort // besides its server's
 }
 
-func portsOf(member int, open bool) ports {
-	return ports{block: firstPort + portBlock*member, open: open}
+// portsOf are those of a member by its number in the group.
+func (t topology) portsOf(member int) ports {
+	return ports{block: t.firstPort + portBlock*member, open: t.wide}
 }
 
 func (p *ports) server() int { return p.block + serverPort }

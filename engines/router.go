@@ -19,14 +19,20 @@ const (
 
 // RouterKinds are the kinds by the names that labs have for them.
 func RouterKinds() map[string]string {
-	return map[string]string{SGLang: SGLangRouter, VLLM: VLLMRouter, TRTLLM: TRTLLMRouter, OpenAI: OpenAI}
+	return map[string]string{SGLang: SGLangRouter, VLLM: VLLMRouter, TRTLLM: TRTLLMRouter, OpenAI: OpenAI, Sim: Sim}
 }
+
+// How routers are started.
+var (
+	sglangRouterProgram = []string{"python3", "-m", "sglang_router.launch_router"}
+	vllmRouterProgram   = "vllm-router"
+)
 
 // The routers' rows of kinds. They answer as the servers behind them do.
 var (
 	sglangRouter = kind{
 		program: func(e *Engine) []string {
-			return append([]string{"python3", "-m", "sglang_router.launch_router"}, e.Words...)
+			return append(slices.Clone(sglangRouterProgram), e.Words...)
 		},
 		port:    30000,
 		image:   "lmsysorg/sgl-model-gateway:v0.3.2",
@@ -36,7 +42,7 @@ var (
 		routes:  sglangRoutes,
 	}
 	vllmRouter = kind{
-		program: func(e *Engine) []string { return append([]string{"vllm-router"}, e.Words...) },
+		program: func(e *Engine) []string { return append([]string{vllmRouterProgram}, e.Words...) },
 		port:    30000,
 		image:   "vllm/vllm-router:nightly",
 		modelID: servedName,
@@ -80,6 +86,7 @@ func vllmRoutes(e *Engine, r routing) {
 
 // routing is what a router is told of those that it gives requests to.
 type routing struct {
+	as       string // the kind of the workers; of simulated ones, as which they speak
 	byRole   map[string][]worker
 	transfer string
 	ports    *ports // the router's own

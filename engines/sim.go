@@ -4,13 +4,19 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hclbench/provision"
 	"hclbench/telemetry"
 )
 
 var simulated = kind{
-	program:  func(e *Engine) []string { return []string{provision.Self, "sim", "--model", simModel(e)} },
+	program: func(e *Engine) []string {
+		if e.Router {
+			return append([]string{provision.Self, "sim"}, e.Words...)
+		}
+		return []string{provision.Self, "sim", "--model", simModel(e)}
+	},
 	port:     8000,
 	modelID:  simModel,
 	health:   "/health",
@@ -26,17 +32,47 @@ var simulated = kind{
 		return nil // as TensorRT-LLM it tells no iterations
 	},
 	bench: simBench,
+
+	rank: func(e *Engine, s *spot) (answers bool) {
+		if e.speaksAs() == SGLang {
+			return sglangRank(e, s)
+		}
+		return vllmRank(e, s)
+	},
+	transfers: []string{"nixl", "mooncake", "mori", "p2p_nccl"},
+	disaggregate: func(e *Engine, s *spot) {
+		if e.speaksAs() == SGLang {
+			sglangSplit(e, s)
+		} else {
+			vllmSplit(e, s)
+		}
+	},
+	routes: func(e *Engine, r routing) {
+		if r.as == SGLang {
+			sglangRoutes(e, r)
+			e.Words = append(slices.Clone(sglangRouterProgram), e.Words...)
+		} else {
+			vllmRoutes(e, r)
+			e.Words = append([]string{vllmRouterProgram}, e.Words...)
+		}
+	},
 }
 
 func simModel(e *Engine) string {
+	if e.Router {
+		return ""
+	}
 	if e.Model != nil {
 		return e.Model.Repo
 	}
 	return "sim"
 }
 
-// speaksAs is the kind as which the simulated engine answers.
+// speaksAs is the kind as which an engine answers.
 func (e *Engine) speaksAs() string {
+	if e.Kind != Sim {
+		return e.Kind
+	}
 	if as, ok := e.Flag("as"); ok {
 		return as
 	}
@@ -56,24 +92,55 @@ func simBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
 	return append([]string{provision.Self, "sim"}, argv...), e.Flags, err
 }
 
-// Simulated is the engine's stand-in for a rehearsal: the simulated engine on
-// this machine, listening on port, serving the same model under the same name
-// and speaking like the kind it stands for, at speed times its usual pace.
-func Simulated(e *Engine, host *provision.Host, port int, speed float64) *Engine {
+// Simulated is the engine's stand-in for a rehearsal: the simulated engine on this machine,
+// in the places of its hosts, listening on port or, of several members, on ports from there
+// on, serving the same model under the same name and speaking like the kind it stands for, at
+// speed times its usual pace.
+func Simulated(e *Engine, place func(*provision.Host) *provision.Host, port int, speed float64) *Engine {
 	s := &Engine{
 		Kind: Sim, Declared: cmp.Or(e.Declared, e.Kind), Name: e.Name, Instance: e.Instance, Description: e.Description,
-		Host: host, Model: e.Model, Port: port, Ready: e.Ready, Pos: e.Pos,
+		Model: e.Model, Ready: e.Ready, Pos: e.Pos, Router: e.Router, FirstPort: port,
+	}
+	places := func(hosts []*provision.Host) (list []*provision.Host) {
+		for _, h := range hosts {
+			list = append(list, place(h))
+		}
+		return list
+	}
+	if e.Group != nil {
+		s.Kind, s.Group = GroupKind, &Group{Transfer: e.Group.Transfer}
+		for _, r := range e.Group.Roles {
+			stand := Role{Name: r.Name, Engine: Simulated(r.Engine, place, 0, speed), Pos: r.Pos}
+			for _, in := range r.Instances {
+				stand.Instances = append(stand.Instances, Instance{places(in.Hosts), in.GPUIDs})
+			}
+			s.Group.Roles = append(s.Group.Roles, stand)
+		}
+		if r := e.Group.Router; r != nil {
+			s.Group.Router = Simulated(r, place, port-1, speed)
+		}
+		return s
+	}
+	s.Host, s.Hosts, s.Port = place(e.Host), places(e.Hosts), port
+	if e.Router {
+		return s
 	}
 	add := func(name, value string) {
 		text := provision.Plain(value)
 		s.Flags = append(s.Flags, Flag{Name: name, Value: &text})
 	}
-	if e.Kind == Sim {
+	switch {
+	case e.Kind == Sim:
 		s.Flags = slices.Clone(e.Flags)
-	} else {
+	default:
 		s.Model = &Model{Repo: cmp.Or(ServedModel(e), "rehearsal")}
 		if kinds[e.Kind].needsModel {
 			add("as", e.Kind)
+		}
+		for _, f := range e.Flags { // they say which ranks there are
+			if strings.HasPrefix(dashed(f.Name), "data-parallel") {
+				s.Flags = append(s.Flags, f)
+			}
 		}
 	}
 	if speed != 1 {

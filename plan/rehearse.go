@@ -43,7 +43,7 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 				if err != nil {
 					return nil, err
 				}
-				simulated[c.Engine] = engines.Simulated(c.Engine, standIn(c.Engine.Host), p, speed)
+				simulated[c.Engine] = engines.Simulated(c.Engine, standIn, p, speed)
 			}
 			c.Engine = simulated[c.Engine]
 			c.Workload = hurried(c.Workload, speed)

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"net"
 	"strings"
 )
 
@@ -99,29 +98,6 @@ type Host struct {
 	Require      *Require  // nil: nothing more
 	Prepare      *Prepare  // what is set while engines run there; nil: nothing
 	Pos          string    // where the block stands, "lab.hcl:12"
-}
-
-// Fabric is the network between hosts that run one engine together. What is not said is
-// found out on the host.
-type Fabric struct {
-	Address   string   // IP address in that network; empty: the host's own
-	Interface string   // network interface that has the address
-	RDMA      []string // RDMA devices, "mlx5_0"; nil: not said; empty: it has none
-	GIDIndex  *int     // of the devices' ports: RoCE v2 and IPv4
-}
-
-// Inside is the address at which other hosts of the same engine find it.
-func (h *Host) Inside() string {
-	switch {
-	case h.Fabric.Address != "":
-		return h.Fabric.Address
-	case h.Local():
-		return "127.0.0.1"
-	}
-	if host, _, err := net.SplitHostPort(h.Address); err == nil {
-		return host
-	}
-	return h.Address
 }
 
 // Local reports whether the host is the machine that hcl runs on.

@@ -282,7 +282,7 @@ func (p *parser) parse(args []string) error {
 		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		set := p.setter(name)
 		if set == nil {
-			if !p.engine {
+			if !p.engine && !saysPlace(name) {
 				return fmt.Errorf("--%s is not a flag of the simulated engine", name)
 			}
 			// A foreign flag may have a value or not; what follows and is no flag

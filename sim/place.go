@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,6 +79,15 @@ func placeOf(cfg Config, host string, env func(string) string) (Place, error) {
 		return Place{}, nil
 	}
 	return at, err
+}
+
+// saysPlace reports whether a flag of the engines says where one stands among others: the
+// simulated engine takes these beside its own.
+func saysPlace(flag string) bool {
+	flag = strings.ReplaceAll(flag, "_", "-")
+	return slices.Contains(strings.Fields(`nnodes node-rank dist-init-addr nccl-port master-addr master-port headless
+		kv-transfer-config data-parallel-hybrid-lb`), flag) ||
+		strings.HasPrefix(flag, "data-parallel-") || strings.HasPrefix(flag, "disaggregation-")
 }
 
 // connector is what vLLM's --kv-transfer-config says: which side it is, and where it listens.

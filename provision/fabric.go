@@ -1,0 +1,173 @@
+package provision
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+)
+
+// Fabric is the network between hosts that run one engine together. What is not said is
+// found out on the host, see [FabricFacts].
+type Fabric struct {
+	Address   string   // IP address in that network; empty: the host's own
+	Interface string   // network interface that has the address
+	RDMA      []string // RDMA devices, "mlx5_0"; nil: not said; empty: it has none
+	GIDIndex  *int     // of the devices' ports: RoCE v2 and IPv4
+}
+
+// Inside is the address at which other hosts of the same engine find it.
+func (h *Host) Inside() string {
+	switch {
+	case h.Fabric.Address != "":
+		return h.Fabric.Address
+	case h.Local():
+		return "127.0.0.1"
+	}
+	if host, _, err := net.SplitHostPort(h.Address); err == nil {
+		return host
+	}
+	return h.Address
+}
+
+// FabricFacts is what a host has of a fabric.
+type FabricFacts struct {
+	Addresses  map[string][]string `json:"addresses,omitempty"` // of each network interface
+	Interfaces []NIC               `json:"interfaces,omitempty"`
+	Devices    []RDMADevice        `json:"devices,omitempty"`
+	Verbs      int                 `json:"verbs"`                 // devices /dev/infiniband/uverbs0 and so on
+	PeerMem    bool                `json:"peer_mem,omitempty"`    // NVIDIA's module by which a device reads GPU memory
+	OwnAddress string              `json:"own_address,omitempty"` // what its host name means on it
+}
+
+// NIC is a network interface.
+type NIC struct {
+	Name    string `json:"name"`
+	MTU     int64  `json:"mtu"` // bytes
+	State   string `json:"state"`
+	Changes int64  `json:"carrier_changes"` // how often its link came or went since it is there
+}
+
+// RDMADevice is a device that reads and writes the memory of other hosts, by its first port.
+type RDMADevice struct {
+	Name     string  `json:"name"`
+	State    string  `json:"state"`      // "ACTIVE"
+	Layer    string  `json:"link_layer"` // "Ethernet" or "InfiniBand"
+	Rate     float64 `json:"rate"`       // Gb/s
+	NUMA     int64   `json:"numa_node"`  // -1: not known
+	Firmware string  `json:"firmware,omitempty"`
+	PKey     string  `json:"pkey,omitempty"` // of its first partition: "0xffff"
+	NIC      string  `json:"nic,omitempty"`  // the network interface that is the same port
+	GIDs     []GID   `json:"gids,omitempty"`
+}
+
+// GID is an address of an RDMA device's port.
+type GID struct {
+	Index int64  `json:"index"`
+	GID   string `json:"gid"`
+	Type  string `json:"type,omitempty"` // "RoCE v2", "IB/RoCE v1"
+}
+
+// active are the devices that carry something.
+func (f FabricFacts) active() []RDMADevice {
+	return slices.DeleteFunc(slices.Clone(f.Devices), func(d RDMADevice) bool { return d.State != "ACTIVE" })
+}
+
+// v4 is the index of the port's address that RoCE v2 has for IPv4; -1: it has none.
+func (d RDMADevice) v4() int64 {
+	for _, g := range d.GIDs {
+		if g.Type == "RoCE v2" && strings.HasPrefix(g.GID, "0000:0000:0000:0000:0000:ffff:") {
+			return g.Index
+		}
+	}
+	return -1
+}
+
+// Complete fills in what a host's block does not say of its fabric. The problems are those
+// that keep the host from taking part.
+func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
+	full = h.Fabric
+	at := h.Inside()
+	if full.Interface == "" {
+		for _, name := range slices.Sorted(maps.Keys(f.Addresses)) {
+			if slices.Contains(f.Addresses[name], at) {
+				full.Interface = name
+			}
+		}
+	} else if _, has := f.Addresses[full.Interface]; !has {
+		problems = append(problems, fmt.Sprintf("it has no network interface %s with an address", full.Interface))
+	}
+	if full.Interface == "" && net.ParseIP(at) != nil {
+		problems = append(problems, fmt.Sprintf("none of its network interfaces has the address %s", at))
+	}
+	if ip := net.ParseIP(f.OwnAddress); ip != nil && ip.IsLoopback() && !h.Local() {
+		problems = append(problems, fmt.Sprintf("its name means %s on it, which is no address for others: Gloo takes it", ip))
+	}
+	if full.RDMA == nil {
+		full.RDMA = []string{}
+		for _, d := range f.active() {
+			full.RDMA = append(full.RDMA, d.Name)
+		}
+	}
+	for _, name := range full.RDMA {
+		i := slices.IndexFunc(f.Devices, func(d RDMADevice) bool { return d.Name == name })
+		switch {
+		case i < 0:
+			problems = append(problems, "it has no RDMA device "+name)
+		case f.Devices[i].State != "ACTIVE":
+			problems = append(problems, fmt.Sprintf("its RDMA device %s is %s", name, strings.ToLower(cmp.Or(f.Devices[i].State, "silent"))))
+		case f.Devices[i].PKey == "0x7fff":
+			problems = append(problems, fmt.Sprintf("its RDMA device %s is a limited member of its partition, and cannot reach its like", name))
+		case full.GIDIndex == nil && f.Devices[i].Layer == "Ethernet":
+			if v4 := int(f.Devices[i].v4()); v4 >= 0 {
+				full.GIDIndex = &v4
+			}
+		}
+	}
+	if len(full.RDMA) > 0 && f.Verbs == 0 {
+		problems = append(problems, "there is nothing in /dev/infiniband: the drivers of its RDMA devices are not whole")
+	}
+	return full, problems
+}
+
+// CompareFabrics says in what hosts of one engine are not alike, first of all against the
+// most of them: what nobody sees until it is slow. They are in the order of names.
+func CompareFabrics(facts map[string]FabricFacts) (differences []string) {
+	names := slices.Sorted(maps.Keys(facts))
+	differ := func(what string, of func(FabricFacts) string) {
+		by := map[string][]string{}
+		for _, name := range names {
+			by[of(facts[name])] = append(by[of(facts[name])], name)
+		}
+		if len(by) < 2 {
+			return
+		}
+		var parts []string
+		for _, value := range slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+			return cmp.Or(len(by[b])-len(by[a]), strings.Compare(a, b))
+		}) {
+			parts = append(parts, fmt.Sprintf("%s on %s", cmp.Or(value, "none"), strings.Join(by[value], ", ")))
+		}
+		differences = append(differences, what+": "+strings.Join(parts, "; "))
+	}
+	devices := func(of func(RDMADevice) string) func(FabricFacts) string {
+		return func(f FabricFacts) string {
+			counts := map[string]int{}
+			for _, d := range f.active() {
+				counts[of(d)]++
+			}
+			var parts []string
+			for _, value := range slices.Sorted(maps.Keys(counts)) {
+				parts = append(parts, fmt.Sprintf("%d × %s", counts[value], value))
+			}
+			return strings.Join(parts, " and ")
+		}
+	}
+	differ("RDMA devices that are up", devices(func(d RDMADevice) string { return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate) }))
+	differ("firmware of RDMA devices", devices(func(d RDMADevice) string { return d.Firmware }))
+	differ("GID index for IPv4", devices(func(d RDMADevice) string { return fmt.Sprint(d.v4()) }))
+	differ("nvidia_peermem", func(f FabricFacts) string { return map[bool]string{true: "loaded", false: "not loaded"}[f.PeerMem] })
+	return differences
+}

@@ -1,0 +1,85 @@
+package provision
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// roce is a host with one device that is up.
+func roce(change func(*FabricFacts)) FabricFacts {
+	f := FabricFacts{
+		Addresses: map[string][]string{"lo": {"127.0.0.1"}, "eno1": {"10.0.0.1", "fe80::1"}}, Verbs: 1,
+		Devices: []RDMADevice{{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400, Firmware: "28.39", PKey: "0xffff",
+			GIDs: []GID{{3, "0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2"}}}},
+	}
+	if change != nil {
+		change(&f)
+	}
+	return f
+}
+
+// TestComplete fills in a fabric, and says what keeps a host out of it.
+func TestComplete(t *testing.T) {
+	three, one := 3, 1
+	said := Fabric{Address: "10.0.0.1"}
+	cases := map[string]struct {
+		block   Host
+		facts   FabricFacts
+		want    Fabric
+		problem string
+	}{
+		"nothing said": {Host{Address: "10.0.0.1:22"}, roce(nil), Fabric{Interface: "eno1", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, ""},
+		"all said": {Host{Fabric: Fabric{"10.0.0.1", "lo", []string{"mlx5_0"}, &one}}, roce(nil),
+			Fabric{"10.0.0.1", "lo", []string{"mlx5_0"}, &one}, ""},
+		"no RDMA":           {Host{Fabric: said}, roce(func(f *FabricFacts) { f.Devices = nil }), Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{}}, ""},
+		"said to have none": {Host{Fabric: Fabric{Address: "10.0.0.1", RDMA: []string{}}}, roce(nil), Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{}}, ""},
+		"a device is down": {Host{Fabric: Fabric{Address: "10.0.0.1", RDMA: []string{"mlx5_0"}}}, roce(func(f *FabricFacts) { f.Devices[0].State = "DOWN" }),
+			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}}, "mlx5_0 is down"},
+		"another's device": {Host{Fabric: Fabric{Address: "10.0.0.1", RDMA: []string{"bnxt_re0"}}}, roce(nil),
+			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"bnxt_re0"}}, "no RDMA device bnxt_re0"},
+		"limited member": {Host{Fabric: said}, roce(func(f *FabricFacts) { f.Devices[0].PKey = "0x7fff" }),
+			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}}, "limited member"},
+		"no verbs": {Host{Fabric: said}, roce(func(f *FabricFacts) { f.Verbs = 0 }),
+			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "/dev/infiniband"},
+		"another's address": {Host{Fabric: Fabric{Address: "10.0.0.9"}}, roce(nil),
+			Fabric{Address: "10.0.0.9", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "none of its network interfaces has the address 10.0.0.9"},
+		"no such interface": {Host{Fabric: Fabric{Address: "10.0.0.1", Interface: "eth7"}}, roce(nil),
+			Fabric{Address: "10.0.0.1", Interface: "eth7", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "no network interface eth7"},
+		"its name is loopback": {Host{Fabric: said}, roce(func(f *FabricFacts) { f.OwnAddress = "127.0.1.1" }),
+			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "its name means 127.0.1.1"},
+	}
+	for name, c := range cases {
+		got, problems := c.facts.Complete(&c.block)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		said := strings.Join(problems, "; ")
+		if (c.problem == "") != (said == "") || !strings.Contains(said, c.problem) {
+			t.Errorf("%s: problems %q, want %q", name, said, c.problem)
+		}
+	}
+}
+
+// TestCompareFabrics finds the one that is not like the others.
+func TestCompareFabrics(t *testing.T) {
+	hosts := func(change func(*FabricFacts)) map[string]FabricFacts {
+		return map[string]FabricFacts{"a": roce(nil), "b": roce(change), "c": roce(nil)}
+	}
+	if got := CompareFabrics(hosts(nil)); len(got) > 0 {
+		t.Errorf("equal hosts differ: %v", got)
+	}
+	for want, change := range map[string]func(*FabricFacts){
+		"RDMA devices that are up: 1 × Ethernet 400 Gb/s on a, c; 1 × Ethernet 200 Gb/s on b": func(f *FabricFacts) { f.Devices[0].Rate = 200 },
+		"RDMA devices that are up: 1 × Ethernet 400 Gb/s on a, c; none on b":                  func(f *FabricFacts) { f.Devices = nil },
+		"firmware of RDMA devices: 1 × 28.39 on a, c; 1 × 28.33 on b":                         func(f *FabricFacts) { f.Devices[0].Firmware = "28.33" },
+		"GID index for IPv4: 1 × 3 on a, c; 1 × -1 on b":                                      func(f *FabricFacts) { f.Devices[0].GIDs = nil },
+		"nvidia_peermem: not loaded on a, c; loaded on b":                                     func(f *FabricFacts) { f.PeerMem = true },
+	} {
+		if got := CompareFabrics(hosts(change)); !slices.Contains(got, want) {
+			t.Errorf("want %q, got %q", want, got)
+		}
+	}
+}
