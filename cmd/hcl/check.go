@@ -15,21 +15,17 @@ import (
 	"hclbench/provision"
 )
 
-type checkOptions struct {
-	hosts hostFlags
-	json  bool
-}
-
 func checkVerb(t *console) *cobra.Command {
-	var o checkOptions
-	c := labVerb("check", &o.hosts.labFlags, func(ctx context.Context) error { return runCheck(ctx, t, o) })
-	o.hosts.addAccept(c)
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	var hosts hostFlags
+	var asJSON bool
+	c := labVerb("check", &hosts.labFlags, func(ctx context.Context) error { return runCheck(ctx, t, hosts, asJSON) })
+	hosts.addAccept(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-func runCheck(ctx context.Context, t *console, o checkOptions) error {
-	l, opt, err := o.hosts.reach(ctx, t)
+func runCheck(ctx context.Context, t *console, hosts hostFlags, asJSON bool) error {
+	l, opt, err := hosts.reach(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -38,7 +34,7 @@ func runCheck(ctx context.Context, t *console, o checkOptions) error {
 		return err
 	}
 	all := apply.Check(ctx, cfg.Lab.Name, cfg.Hosts, cfg.Engines, opt)
-	if o.json {
+	if asJSON {
 		err = checkJSON(t, cfg.Lab.Name, all)
 	} else {
 		err = checkTable(t.stdout, all)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,24 +143,20 @@ func writeRecords(w io.Writer, r results.Row, records []load.Record) error {
 	return nil
 }
 
-type bundleOptions struct {
-	lab    labFlags
-	output string
-}
-
 func bundleVerb(t *console) *cobra.Command {
-	var o bundleOptions
+	var lab labFlags
+	var output string
 	c := verb("bundle", between(1, 1, "name one run, as hcl runs lists them"),
-		func(ctx context.Context, args []string) error { return runBundle(ctx, t, o, args[0]) })
+		func(ctx context.Context, args []string) error { return runBundle(ctx, t, lab, args[0], output) })
 	c.ValidArgsFunction = firstOnly(runIDs(t))
-	o.lab.addPath(c, ", to which the run belongs")
-	o.lab.addStore(c)
-	c.Flags().StringVarP(&o.output, "output", "o", "", "write to this `file`; else RUN.bundle")
+	lab.addPath(c, ", to which the run belongs")
+	lab.addStore(c)
+	c.Flags().StringVarP(&output, "output", "o", "", "write to this `file`; else RUN.bundle")
 	return c
 }
 
-func runBundle(ctx context.Context, t *console, o bundleOptions, id string) error {
-	store, err := o.lab.existing(ctx, t)
+func runBundle(ctx context.Context, t *console, lab labFlags, id, output string) error {
+	store, err := lab.existing(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -183,10 +180,7 @@ func runBundle(ctx context.Context, t *console, o bundleOptions, id string) erro
 	if err := report.Table(&table, rows, report.Options{Width: 160, Columns: about.Layout.Columns}); err != nil {
 		return err
 	}
-	output := o.output
-	if output == "" {
-		output = run.ID + ".bundle"
-	}
+	output = cmp.Or(output, run.ID+".bundle")
 	if err := writeWhole(output, func(w io.Writer) error {
 		err := bundle.Write(ctx, w, store, run.ID, map[string][]byte{"report.html": page.Bytes(), "report.txt": table.Bytes()})
 		if errors.Is(err, bundle.ErrNoRun) {

@@ -204,18 +204,15 @@ func spawn(dir, cache string) (said string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read the agent's log: %w", err)
 	}
-	out, w, err := os.Pipe()
+	cmd := exec.CommandContext(context.Background(), self, "agent", "--dir", dir, "--cache", cache)
+	cmd.Dir, cmd.Stderr = "/", logfile
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return "", err
 	}
 	defer out.Close()
-	cmd := exec.CommandContext(context.Background(), self, "agent", "--dir", dir, "--cache", cache)
-	cmd.Dir = "/"
-	cmd.Stdout, cmd.Stderr = w, logfile
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = cmd.Start()
-	w.Close()
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start the agent: %w", err)
 	}
 	// The pipe says "ready", or ends because the agent has.

@@ -115,13 +115,12 @@ func userAgent() string { return "hcl/" + version }
 
 // holder says who holds a lease: "ada@laptop, pid 4711".
 func holder() string {
-	name := "somebody"
+	name, machine := "somebody", "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
+	if host, err := os.Hostname(); err == nil {
+		machine = host
 	}
-	return fmt.Sprintf("%s@%s, pid %d", name, host, os.Getpid())
+	return fmt.Sprintf("%s@%s, pid %d", name, machine, os.Getpid())
 }

@@ -129,24 +129,20 @@ func (l *lab) planned(ctx context.Context) (*hcl.Config, error) {
 	return cfg, nil
 }
 
-type validateOptions struct {
-	lab  labFlags
-	json bool
-}
-
 func validateVerb(t *console) *cobra.Command {
-	var o validateOptions
-	c := labVerb("validate", &o.lab, func(context.Context) error { return runValidate(t, o) })
-	c.Flags().BoolVar(&o.json, "json", false, "print the problems as JSON, with their ranges")
+	var lab labFlags
+	var asJSON bool
+	c := labVerb("validate", &lab, func(context.Context) error { return runValidate(t, lab, asJSON) })
+	c.Flags().BoolVar(&asJSON, "json", false, "print the problems as JSON, with their ranges")
 	return c
 }
 
-func runValidate(t *console, o validateOptions) error {
-	l, err := o.lab.read(t)
+func runValidate(t *console, lab labFlags, asJSON bool) error {
+	l, err := lab.read(t)
 	if err != nil {
 		return err
 	}
-	if !o.json {
+	if !asJSON {
 		if err := l.shown(t); err != nil {
 			return err
 		}

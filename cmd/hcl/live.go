@@ -35,11 +35,7 @@ func liveOn(t *console) *live {
 func newLive(w io.Writer, coloured bool, gone func(), options ...tea.ProgramOption) *live {
 	options = append(options, tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithEnvironment(terminalKind()),
 		tea.WithFPS(5)) // a slow line gets a few pictures a second, which is all that changes
-	l := &live{
-		styles: newStyles(coloured),
-		ready:  make(chan struct{}),
-		done:   make(chan struct{}),
-	}
+	l := &live{styles: newStyles(coloured), ready: make(chan struct{}), done: make(chan struct{})}
 	l.program = tea.NewProgram(&model{styles: l.styles, ready: l.ready, rows: map[string]*row{}}, options...)
 	go func() {
 		defer close(l.done)

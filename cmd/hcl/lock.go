@@ -23,20 +23,16 @@ import (
 // answerTimeout bounds one question to a registry or the model hub.
 const answerTimeout = 30 * time.Second
 
-type lockOptions struct {
-	lab     labFlags
-	upgrade bool
-}
-
 func lockVerb(t *console) *cobra.Command {
-	var o lockOptions
-	c := labVerb("lock", &o.lab, func(ctx context.Context) error { return runLock(ctx, t, o) })
-	c.Flags().BoolVar(&o.upgrade, "upgrade", false, "ask about everything again")
+	var lab labFlags
+	var upgrade bool
+	c := labVerb("lock", &lab, func(ctx context.Context) error { return runLock(ctx, t, lab, upgrade) })
+	c.Flags().BoolVar(&upgrade, "upgrade", false, "ask about everything again")
 	return c
 }
 
-func runLock(ctx context.Context, t *console, o lockOptions) error {
-	l, err := o.lab.open(t)
+func runLock(ctx context.Context, t *console, lab labFlags, upgrade bool) error {
+	l, err := lab.open(t)
 	if err != nil {
 		return err
 	}
@@ -48,7 +44,7 @@ func runLock(ctx context.Context, t *console, o lockOptions) error {
 		return err
 	}
 	missing := func(e lock.Entry) bool { return e.Old == "" }
-	if o.upgrade {
+	if upgrade {
 		missing = nil
 	}
 	entries := r.Ask(ctx, wants(l.text).Entries(l.locked), missing)
@@ -58,7 +54,7 @@ func runLock(ctx context.Context, t *console, o lockOptions) error {
 	if err != nil {
 		return fmt.Errorf("lock: %w\nNothing was written", err)
 	}
-	return writeLock(t.stdout, l, entries, o.upgrade)
+	return writeLock(t.stdout, l, entries, upgrade)
 }
 
 const nothingToLock = "There is nothing to lock: every image, model and data file of the lab means the same for ever."

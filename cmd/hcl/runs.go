@@ -15,24 +15,20 @@ import (
 	"hclbench/results"
 )
 
-type runsOptions struct {
-	lab  labFlags
-	json bool
-}
-
 func runsVerb(t *console) *cobra.Command {
-	var o runsOptions
+	var lab labFlags
+	var asJSON bool
 	c := verb("runs", atMost(1), func(ctx context.Context, args []string) error {
-		o.lab.named(args)
-		return runRuns(ctx, t, o)
+		lab.named(args)
+		return runRuns(ctx, t, lab, asJSON)
 	})
-	o.lab.addStore(c)
-	c.Flags().BoolVar(&o.json, "json", false, "print the list as JSON")
+	lab.addStore(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
 	return c
 }
 
-func runRuns(ctx context.Context, t *console, o runsOptions) error {
-	store, lab, err := o.lab.results(ctx, t)
+func runRuns(ctx context.Context, t *console, of labFlags, asJSON bool) error {
+	store, lab, err := of.results(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -41,7 +37,7 @@ func runRuns(ctx context.Context, t *console, o runsOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if asJSON {
 		return t.json(map[string]any{"format_version": report.FormatVersion, "runs": lines})
 	}
 	return writeRuns(t.stdout, lines, store.Shared())

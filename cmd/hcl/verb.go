@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -193,18 +192,18 @@ func exitOf(ctx context.Context, err error) (code int, shown bool) {
 // span is a flag's duration that may be said in days: "30d", "1d12h", "90m".
 type span time.Duration
 
-var withDays = regexp.MustCompile(`^([0-9]+)d(.*)$`)
-
 func (s *span) Set(text string) error {
 	rest := text
 	var sum time.Duration
-	if m := withDays.FindStringSubmatch(text); m != nil {
+	if days, after, ok := strings.Cut(text, "d"); ok {
 		const day, most = 24 * time.Hour, 100_000
-		n, err := strconv.Atoi(m[1])
-		if err != nil || n > most {
+		n, err := strconv.ParseUint(days, 10, 64)
+		if err == nil && n > most {
 			return fmt.Errorf("%s is more than %d days", text, most)
 		}
-		sum, rest = time.Duration(n)*day, m[2]
+		if err == nil {
+			sum, rest = time.Duration(n)*day, after
+		}
 	}
 	if rest != "" {
 		d, err := time.ParseDuration(rest)

@@ -21,58 +21,50 @@ import (
 	"hclbench/results"
 )
 
-type attachOptions struct {
-	lab  labFlags
-	json bool
-}
-
 func attachVerb(t *console) *cobra.Command {
-	var o attachOptions
-	c := verb("attach", atMost(1), func(ctx context.Context, args []string) error { return runAttach(ctx, t, o, args) })
-	o.lab.addPath(c, "")
-	c.Flags().BoolVar(&o.json, "json", false, "print what happens as one JSON object a line, and nothing else")
+	var lab labFlags
+	var asJSON bool
+	c := verb("attach", atMost(1), func(ctx context.Context, args []string) error { return runAttach(ctx, t, lab, args, asJSON) })
+	lab.addPath(c, "")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
 	c.ValidArgsFunction = firstOnly(journalNames)
 	return c
 }
 
-func runAttach(ctx context.Context, t *console, o attachOptions, args []string) error {
-	store, run, err := journalOf(o.lab, args)
+func runAttach(ctx context.Context, t *console, lab labFlags, args []string, asJSON bool) error {
+	store, run, err := journalOf(lab, args)
 	if err != nil {
 		return err
 	}
-	end, err := follow(ctx, store, run, t.audience(o.json))
+	end, err := follow(ctx, store, run, t.audience(asJSON))
 	if ctx.Err() != nil {
 		return &exit{exitInterrupted, errors.New("interrupted; the run goes on")}
 	}
-	if err == nil && !o.json {
+	if err == nil && !asJSON {
 		_, err = fmt.Fprintln(t.stdout, end)
 	}
 	return err
 }
 
-type watchOptions struct {
-	lab     labFlags
-	address string
-}
-
 func watchVerb(t *console) *cobra.Command {
-	var o watchOptions
-	c := verb("watch", atMost(1), func(ctx context.Context, args []string) error { return runWatch(ctx, t, o, args) })
-	o.lab.addPath(c, "")
-	c.Flags().StringVar(&o.address, "web", "", "serve the page at `address`; port 0 takes a free one")
+	var lab labFlags
+	var address string
+	c := verb("watch", atMost(1), func(ctx context.Context, args []string) error { return runWatch(ctx, t, lab, args, address) })
+	lab.addPath(c, "")
+	c.Flags().StringVar(&address, "web", "", "serve the page at `address`; port 0 takes a free one")
 	c.ValidArgsFunction = firstOnly(journalNames)
 	return c
 }
 
-func runWatch(ctx context.Context, t *console, o watchOptions, args []string) error {
-	if o.address == "" {
+func runWatch(ctx context.Context, t *console, lab labFlags, args []string, address string) error {
+	if address == "" {
 		return usage("say where to serve the page: --web 127.0.0.1:0\nTo follow the run in this terminal: hcl attach")
 	}
-	store, run, err := journalOf(o.lab, args)
+	store, run, err := journalOf(lab, args)
 	if err != nil {
 		return err
 	}
-	return serveRun(ctx, t.stdout, store, run, o.address)
+	return serveRun(ctx, t.stdout, store, run, address)
 }
 
 func journalOf(of labFlags, args []string) (store, run string, err error) {
