@@ -63,8 +63,8 @@ func runApply(ctx context.Context, t *console, o applyOptions) error {
 		return err
 	}
 	w.plan = plan.New(w.cfg, past)
-	if err := pick(w.plan, w.selection); err != nil {
-		return err
+	if err := w.plan.Select(w.selection); err != nil {
+		return asUsage(err)
 	}
 	if w.plan.Empty() {
 		if err := w.finishKilled(ctx); err != nil {
@@ -179,7 +179,7 @@ func (f workFlags) prepare(
 	if w.plan, err = draft(w.cfg); err != nil {
 		return nil, err
 	}
-	return w, pick(w.plan, w.selection)
+	return w, asUsage(w.plan.Select(w.selection))
 }
 
 // open opens the store, into which nobody else measures this lab until done. The context
@@ -297,9 +297,6 @@ func (w *work) writePage(ctx context.Context) error {
 	if file == "" {
 		return nil
 	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(w.cfg.Dir, file)
-	}
 	v := &shown{store: w.store, cfg: w.cfg, said: saidOf(w.cfg)}
 	if err := v.ofLab(ctx, w.cfg.Lab.Name, selection{}); err != nil || len(v.rows) == 0 {
 		return err
@@ -308,7 +305,7 @@ func (w *work) writePage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.write(relative(file), func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
+	if err := w.write(relative(w.plan.Local(file)), func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
 		return fmt.Errorf("write the report block's output: %w", err)
 	}
 	return nil

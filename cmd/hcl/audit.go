@@ -65,7 +65,10 @@ func runAudit(ctx context.Context, t *console, o auditOptions, names []string, f
 	var err error
 	v := &shown{}
 	if files {
-		v.rows, err = rowsOf(names)
+		for _, name := range names {
+			rows, e := foreignRows(name)
+			v.rows, err = append(v.rows, rows...), errors.Join(err, e)
+		}
 	} else {
 		o.which.lab.named(names)
 		err = o.which.read(ctx, t, v)
@@ -126,17 +129,4 @@ func wrongIn(ctx context.Context, store *results.Store, r results.Row) (wrong []
 		}
 	}
 	return wrong, nil
-}
-
-// rowsOf reads files as hcl import does.
-func rowsOf(names []string) ([]results.Row, error) {
-	var rows []results.Row
-	for _, name := range names {
-		read, err := foreignRows(name)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, read...)
-	}
-	return rows, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"embed"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -18,20 +17,6 @@ import (
 //
 //go:embed help
 var helpTexts embed.FS
-
-type help struct{ use, short, long, example string }
-
-func helpOf(name string) help {
-	text, err := helpTexts.ReadFile("help/" + name + ".txt")
-	if err != nil {
-		panic(fmt.Sprintf("read the help of %s: %v. This is a bug in hcl.", name, err))
-	}
-	head, long, _ := strings.Cut(strings.TrimSpace(string(text)), "\n\n")
-	var h help
-	h.use, h.short, _ = strings.Cut(head, "\n")
-	h.long, h.example, _ = strings.Cut(long, "\n\nExamples:\n")
-	return h
-}
 
 // helpVerb is hcl help VERB, with our exit code for a verb that is not there.
 func helpVerb() *cobra.Command {

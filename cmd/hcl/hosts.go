@@ -28,31 +28,25 @@ func (f *hostFlags) addAccept(c *cobra.Command) {
 		"add the key of a host that is not known yet to ~/.ssh/known_hosts; a changed key is always refused")
 }
 
-// reach opens the lab, with what is needed to reach its hosts.
+// reach opens the lab, with what the rooms below need to reach its hosts.
 func (f hostFlags) reach(ctx context.Context, t *console) (*lab, apply.Options, error) {
 	l, err := f.open(t)
 	if err != nil {
 		return nil, apply.Options{}, err
 	}
-	opt, err := f.options(ctx, t)
-	return l, opt, err
-}
-
-// options is what the rooms below need to reach hosts.
-func (f hostFlags) options(ctx context.Context, t *console) (apply.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
+		return nil, apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
 	}
 	binaries, err := agent.ReadBinaries(self)
 	if err != nil {
-		return apply.Options{}, err
+		return nil, apply.Options{}, err
 	}
 	images, err := registries()
 	if err != nil {
-		return apply.Options{}, err
+		return nil, apply.Options{}, err
 	}
-	return apply.Options{
+	return l, apply.Options{
 		Binaries: binaries,
 		Images:   images,
 		Hub:      modelHub(),

@@ -76,10 +76,7 @@ func runImport(ctx context.Context, t *console, o importOptions, files []string)
 func readFiles(t *console, names []string, unsaid formats.Unsaid) (rows []formats.Result, bundles []string, err error) {
 	var errs []error
 	for _, name := range names {
-		if is, err := isBundle(name); err != nil {
-			errs = append(errs, err)
-			continue
-		} else if is {
+		if isBundle(name) {
 			bundles = append(bundles, name)
 			continue
 		}
@@ -101,28 +98,23 @@ func readFiles(t *console, names []string, unsaid formats.Unsaid) (rows []format
 // foreignRows reads a file of another tool, to be looked at and not to be stored.
 func foreignRows(name string) ([]results.Row, error) {
 	read, _, err := formats.ReadFile(name)
-	if err != nil {
-		return nil, &exit{exitUsage, err}
-	}
 	var rows []results.Row
 	for _, r := range read {
 		rows = append(rows, results.Row{Cell: r.Cell, Deployment: r.Deployment, Run: results.Run{Command: "import"}})
 	}
-	return rows, nil
+	return rows, asUsage(err)
 }
 
-// isBundle looks at how a file begins.
-func isBundle(name string) (bool, error) {
+// isBundle looks at how a file begins. What cannot be read is for its reader to say.
+func isBundle(name string) bool {
 	f, err := os.Open(name)
 	if err != nil {
-		return false, err
+		return false
 	}
 	defer f.Close()
 	var begin [4]byte
-	if _, err := io.ReadFull(f, begin[:]); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false, err
-	}
-	return bundle.Is(begin[:]), nil
+	_, _ = io.ReadFull(f, begin[:])
+	return bundle.Is(begin[:])
 }
 
 // importBundles reads all of them to their ends before it keeps the first.

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,32 +56,27 @@ const ignored = ".hcl/\n*.hclvars\n"
 
 func initVerb(t *console) *cobra.Command {
 	list := templateList()
+	var names []string
+	for _, t := range list {
+		names = append(names, t.name)
+	}
 	var lab labFlags
 	var name string
 	c := verb("init", atMost(1), func(_ context.Context, args []string) error {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return usage("--template %s: it is %s", name, strings.Join(names, ", "))
+		}
 		lab.named(args)
-		return runInit(t.stdout, lab.path, name)
+		return list[i].write(t.stdout, lab.path)
 	})
-	var names []string
 	c.Long += "\n\nThe templates are:"
 	for _, t := range list {
-		names = append(names, t.name)
 		c.Long += fmt.Sprintf("\n  %-10s %s", t.name, t.what)
 	}
 	c.Flags().StringVar(&name, "template", names[0], "`which` lab: "+strings.Join(names, ", "))
 	words(c, "template", names...)
 	return c
-}
-
-func runInit(w io.Writer, dir, name string) error {
-	var names []string
-	for _, t := range templateList() {
-		if t.name == name {
-			return t.write(w, dir)
-		}
-		names = append(names, t.name)
-	}
-	return usage("--template %s: it is %s", name, strings.Join(names, ", "))
 }
 
 // write writes the lab, and tells of it.

@@ -163,10 +163,7 @@ func (l *lab) inputsThere(p *plan.Plan) error {
 	if len(errs) == 0 {
 		errs = unusable(p)
 	}
-	if len(errs) > 0 {
-		return &exit{exitUsage, errors.Join(errs...)}
-	}
-	return nil
+	return asUsage(errors.Join(errs...))
 }
 
 // unusable are the data files that cells to be measured read and that are of no use.

@@ -64,13 +64,10 @@ type lab struct {
 // open opens the lab. Mistakes and warnings are printed; with a mistake there is no lab.
 func (f labFlags) open(t *console) (*lab, error) {
 	l, err := f.read(t)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = l.shown(t)
 	}
-	if err := l.shown(t); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l, err
 }
 
 // read is open without a word; the lab may have mistakes.
@@ -80,9 +77,8 @@ func (f labFlags) read(t *console) (*lab, error) {
 		return nil, &exit{exitUsage, err}
 	}
 	l := &lab{sums: checksums(t)}
-	if l.locked, l.lockText, err = lock.Read(src.Dir); err != nil {
-		l.lockErr = &exit{exitUsage, err}
-	}
+	l.locked, l.lockText, err = lock.Read(src.Dir)
+	l.lockErr = asUsage(err)
 	if l.locked != nil {
 		src.Locked = map[string]bool{}
 		for image := range l.locked.Images {

@@ -146,12 +146,7 @@ func resolver(l *lab) (*lock.Resolver, error) {
 	images.HTTP = &http.Client{Timeout: answerTimeout}
 	hub := modelHub()
 	hub.HTTP = images.HTTP
-	return &lock.Resolver{
-		Registries: *images,
-		Hub:        hub,
-		Dir:        l.text.Dir,
-		Sums:       l.sums,
-	}, nil
+	return &lock.Resolver{Registries: *images, Hub: hub, Dir: l.text.Dir, Sums: l.sums}, nil
 }
 
 // wants is everything in the lab whose name can mean something else tomorrow.
@@ -247,16 +242,16 @@ func (l *lab) unmoved(ctx context.Context) error {
 // pin is the lab with what is locked put in: images by digest beside their tag,
 // models by commit, data sets by checksum. The lab itself stays as it is.
 func pin(cfg *hcl.Config, f *lock.File) *hcl.Config {
-	out := *cfg
+	out := new(*cfg)
 	models := map[*engines.Model]*engines.Model{}
 	model := func(e *engines.Engine) *engines.Model {
 		if !engines.FromHub(e) {
 			return e.Model
 		}
 		if models[e.Model] == nil {
-			pinned := *e.Model
+			pinned := new(*e.Model)
 			pinned.Revision = cmp.Or(f.Models[lock.Model{Repo: pinned.Repo, Revision: pinned.Revision}.Key()], pinned.Revision)
-			models[e.Model] = &pinned
+			models[e.Model] = pinned
 		}
 		return models[e.Model]
 	}
@@ -271,29 +266,25 @@ func pin(cfg *hcl.Config, f *lock.File) *hcl.Config {
 		if e == nil || all[e] != nil {
 			return all[e]
 		}
-		pinned := *e
-		pinned.Image = image(e.Image)
+		pinned := new(*e)
+		pinned.Image, pinned.Model = image(e.Image), model(e)
 		if e.Build != nil {
-			build := *e.Build
-			build.Image = image(build.Image)
-			pinned.Build = &build
+			pinned.Build = new(*e.Build)
+			pinned.Build.Image = image(e.Build.Image)
 		}
-		pinned.Model = model(e)
-		all[e] = &pinned
-		return &pinned
+		all[e] = pinned
+		return pinned
 	}
 	out.Engines, out.Benchmarks = nil, nil
 	for _, e := range cfg.Engines {
 		out.Engines = append(out.Engines, engine(e))
 	}
 	for _, b := range cfg.Benchmarks {
-		cells := make([]hcl.Cell, len(b.Cells))
+		b.Cells = slices.Clone(b.Cells)
 		for i, c := range b.Cells {
-			c.Engine = engine(c.Engine)
-			cells[i] = c
+			b.Cells[i].Engine = engine(c.Engine)
 		}
-		b.Cells = cells
 		out.Benchmarks = append(out.Benchmarks, b)
 	}
-	return &out
+	return out
 }

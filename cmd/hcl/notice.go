@@ -197,12 +197,10 @@ func post(ctx context.Context, to provision.Text, text []byte) error {
 
 // answer is what somebody said who was told secrets, and may have quoted them.
 func answer(said []byte, told ...provision.Text) string {
+	const shown = 300 // bytes
 	var secrets []string
 	for _, text := range told {
 		secrets = append(secrets, text.Secrets()...)
 	}
-	return plain.Cut(plain.NewSecrets(secrets...).Line(string(bytes.TrimSpace(said))), answerShown)
+	return plain.Cut(plain.NewSecrets(secrets...).Line(string(bytes.TrimSpace(said))), shown)
 }
-
-// answerShown is how much of an answer is shown, in bytes.
-const answerShown = 300

@@ -55,15 +55,13 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 	} else {
 		err = p.Text(t.stdout, plan.By(o.by), o.verbose)
 	}
-	switch {
-	case err != nil:
-		return err
-	case len(strange) > 0:
-		return &exit{exitUsage, errors.Join(strange...)}
-	case o.detailed && !p.Empty():
-		return &exit{code: exitToDo}
+	if err == nil {
+		err = asUsage(errors.Join(strange...))
 	}
-	return nil
+	if err == nil && o.detailed && !p.Empty() {
+		err = &exit{code: exitToDo}
+	}
+	return err
 }
 
 // planOf is what apply would do, and what is wrong with the data files that it
@@ -97,8 +95,8 @@ func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, stran
 		return nil, nil, err
 	}
 	p = plan.New(cfg, opt)
-	if err := pick(p, selection); err != nil {
-		return nil, nil, err
+	if err := p.Select(selection); err != nil {
+		return nil, nil, asUsage(err)
 	}
 	missing, strange := l.inputs(p)
 	for _, err := range missing {
@@ -162,17 +160,7 @@ func (f *pickFlags) add(t *console, c *cobra.Command) {
 // selection reads the flags before anything else is looked at.
 func (f *pickFlags) selection() (plan.Selection, error) {
 	s, err := plan.ParseSelection(f.only, f.targets)
-	if err != nil {
-		return s, &exit{exitUsage, err}
-	}
-	return s, nil
-}
-
-func pick(p *plan.Plan, s plan.Selection) error {
-	if err := p.Select(s); err != nil {
-		return &exit{exitUsage, err}
-	}
-	return nil
+	return s, asUsage(err)
 }
 
 func benchmarkNames(cfg *hcl.Config, prefix string) []string {

@@ -160,12 +160,11 @@ func printTables(t *console, rows []results.Row, about report.About, f tableFlag
 			return err
 		}
 	}
-	for i, s := range about.Spending {
+	gap := "\n"
+	for _, s := range about.Spending {
 		if s.Price > 0 {
-			if i == 0 {
-				fmt.Fprintln(t.stdout)
-			}
-			fmt.Fprintln(t.stdout, s)
+			fmt.Fprintf(t.stdout, "%s%s\n", gap, s)
+			gap = ""
 		}
 	}
 	return printReferences(t.stdout, about.References, opt, len(rows) > 0)
@@ -224,14 +223,7 @@ func runResults(ctx context.Context, t *console, o resultsOptions) error {
 	if err != nil {
 		return err
 	}
-	opt := o.table.options(t, about.Layout.Columns)
-	switch o.format {
-	case "json":
-		return report.JSON(t.stdout, rows, report.About{Version: version})
-	case "csv":
-		return report.CSV(t.stdout, rows)
-	case "markdown":
-		return report.Markdown(t.stdout, rows, report.About{Layout: report.Layout{Columns: opt.Columns}})
-	}
-	return report.Table(t.stdout, rows, opt)
+	about = report.About{Version: version, Layout: report.Layout{Columns: about.Layout.Columns}}
+	as := reportFlags{asJSON: o.format == "json", asCSV: o.format == "csv", markdown: o.format == "markdown", table: o.table}
+	return writeReport(t, rows, about, as)
 }

@@ -97,11 +97,10 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 		p = plan.New(cfg, past)
 	}
 	all := plannedCells(p)
-	at := map[string]int{}
-	for i, b := range cfg.Benchmarks {
-		at[b.Name] = i
+	at := func(p report.Planned) int {
+		return slices.IndexFunc(cfg.Benchmarks, func(b hcl.Benchmark) bool { return b.Name == p.Benchmark })
 	}
-	slices.SortStableFunc(all, func(a, b report.Planned) int { return cmp.Compare(at[a.Benchmark], at[b.Benchmark]) })
+	slices.SortStableFunc(all, func(a, b report.Planned) int { return cmp.Compare(at(a), at(b)) })
 	return all, nil
 }
 

@@ -33,9 +33,25 @@ func runRuns(ctx context.Context, t *console, of labFlags, asJSON bool) error {
 		return err
 	}
 	defer store.Close()
-	lines, err := runLines(ctx, store, lab)
+	runs, err := store.Runs(ctx)
 	if err != nil {
 		return err
+	}
+	if lab != "" {
+		runs = slices.DeleteFunc(runs, func(r results.Run) bool { return r.Lab != lab })
+	}
+	counts, err := store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	going, err := goingOn(ctx, store, runs)
+	if err != nil {
+		return err
+	}
+	lines := make([]runLine, len(runs))
+	for i, r := range runs {
+		n := counts[r.ID]
+		lines[i] = runLine{r, n.Valid, n.Imported, n.Suspect, n.Void, going[r.ID]}
 	}
 	if asJSON {
 		return t.json(map[string]any{"format_version": report.FormatVersion, "runs": lines})
@@ -50,30 +66,6 @@ type runLine struct {
 	Suspect  int `json:"suspect"`
 	Void     int `json:"void"`
 	going    bool
-}
-
-func runLines(ctx context.Context, store *results.Store, lab string) ([]runLine, error) {
-	runs, err := store.Runs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if lab != "" {
-		runs = slices.DeleteFunc(runs, func(r results.Run) bool { return r.Lab != lab })
-	}
-	counts, err := store.Counts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	going, err := goingOn(ctx, store, runs)
-	if err != nil {
-		return nil, err
-	}
-	lines := make([]runLine, len(runs))
-	for i, r := range runs {
-		n := counts[r.ID]
-		lines[i] = runLine{r, n.Valid, n.Imported, n.Suspect, n.Void, going[r.ID]}
-	}
-	return lines, nil
 }
 
 // goingOn are those of the runs that go on, by id.

@@ -140,10 +140,7 @@ func (f labFlags) labIn(store *results.Store) (string, error) {
 	if err == nil {
 		name, err = hcl.NameOf(src)
 	}
-	if err != nil {
-		return "", &exit{exitUsage, err}
-	}
-	return name, nil
+	return name, asUsage(err)
 }
 
 // placeOf names a store for people.

@@ -51,12 +51,15 @@ func rootOf(t *console) *cobra.Command {
 
 // verb is a command with the help of its name. It has no flags yet.
 func verb(name string, args cobra.PositionalArgs, run func(ctx context.Context, args []string) error) *cobra.Command {
-	h := helpOf(name)
-	return &cobra.Command{
-		Use: h.use, Short: h.short, Long: h.long, Example: h.example,
-		Args: args,
-		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args) },
+	text, err := helpTexts.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic(fmt.Sprintf("read the help of %s: %v. This is a bug in hcl.", name, err))
 	}
+	head, long, _ := strings.Cut(strings.TrimSpace(string(text)), "\n\n")
+	c := &cobra.Command{Args: args, RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args) }}
+	c.Use, c.Short, _ = strings.Cut(head, "\n")
+	c.Long, c.Example, _ = strings.Cut(long, "\n\nExamples:\n")
+	return c
 }
 
 // labVerb is a verb whose argument is the lab.
@@ -165,6 +168,14 @@ func (e *exit) Unwrap() error { return e.err }
 
 func usage(format string, args ...any) error {
 	return &exit{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// asUsage is err, if it is one, as a mistake of the lab or the command line.
+func asUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exit{exitUsage, err}
 }
 
 // exitOf is the exit code for what a verb came to, and whether its error is still to be shown.

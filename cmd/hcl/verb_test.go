@@ -165,3 +165,13 @@ func TestReportNames(t *testing.T) {
 		t.Errorf("automatic charts (-report +language):\n%s", diff)
 	}
 }
+
+// TestPrintTables: what hosts cost stands apart from the table, also below a host without a price.
+func TestPrintTables(t *testing.T) {
+	var b bytes.Buffer
+	about := report.About{Spending: []report.Spending{{Host: "free"}, {Host: "paid", Price: 1}, {Host: "too", Price: 1}}}
+	must(t, printTables(&console{stdout: &b}, nil, about, tableFlags{}))
+	if got := b.String(); strings.Count(got, "\n\n") != 1 || !strings.Contains(got, "\n\nrun  held host paid") || strings.Contains(got, "free") {
+		t.Errorf("printed:\n%s", got)
+	}
+}
