@@ -24,9 +24,8 @@ import (
 // canaryWord is in every line of every secret of the tests.
 const canaryWord = "canary-"
 
-// canary is an engine that tells all that it was given, in every way that it can: when
-// it starts, when it dies and when it is asked for more than one token. Its process is
-// this test's binary.
+// canary is an engine that tells all that it was given, in every way that it can: when it starts, when it
+// dies and when it is asked for more than one token. Its process is this test's binary.
 func canary(args []string) {
 	start := time.Now()
 	port, told := "", []string{strings.Join(args, " ")}

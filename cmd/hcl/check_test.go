@@ -35,8 +35,7 @@ func (u *person) findings() (by map[string]provision.Finding, said string, code 
 	return by, out + said, code
 }
 
-// TestCheck: a user looks at two boxes, one of which somebody else uses, and is
-// kept from using it.
+// TestCheck: a user looks at two boxes, one of which somebody else uses, and is kept from using it.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})

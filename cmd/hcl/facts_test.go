@@ -52,23 +52,23 @@ engine "sim" "e" {
 	var facts provision.Facts
 	must(t, json.Unmarshal(seen[0].Facts, &facts))
 	kernel := facts.Kernel
-	facts.Kernel = "0.0.1"
-	was, err := json.Marshal(facts)
-	must(t, err)
-	facts.Kernel = "9.9.9"
-	now, err := json.Marshal(facts)
-	must(t, err)
+	with := func(kernel string) json.RawMessage {
+		facts.Kernel = kernel
+		text, err := json.Marshal(facts)
+		must(t, err)
+		return text
+	}
 	rows, err := store.Rows(ctx, results.Query{})
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d cells, %v, want one", len(rows), err)
 	}
 	measured := rows[0].Deployment
-	measured.Facts = was
+	measured.Facts = with("0.0.1")
 	must(t, store.PutDeployment(ctx, measured))
 	later := time.Now().Add(time.Second)
 	id := results.NewRunID(later)
 	must(t, store.BeginRun(ctx, results.Run{ID: id, Lab: "small", Command: "apply", Started: later}))
-	must(t, store.PutDeployment(ctx, results.Deployment{RunID: id, ID: "0123456789ab", Host: "here", Facts: now, Started: later}))
+	must(t, store.PutDeployment(ctx, results.Deployment{RunID: id, ID: "0123456789ab", Host: "here", Facts: with("9.9.9"), Started: later}))
 	must(t, store.FinishRun(ctx, id, "done", later))
 	must(t, store.Close())
 	changed := "kernel 0.0.1 → 9.9.9"

@@ -74,8 +74,7 @@ func takesOver(s *scene) {
 	}
 }
 
-// daemonAway takes Docker away from the host until after the lease of a caller that is
-// gone has run out.
+// daemonAway takes Docker away from the host until after the lease of a caller that is gone has run out.
 func daemonAway(s *scene) {
 	s.Helper()
 	s.reach(midCell)

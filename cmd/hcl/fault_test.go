@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -13,7 +14,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"hclbench/testhost"
@@ -59,24 +59,19 @@ func TestFaults(t *testing.T) {
 	var rows []tally
 	t.Cleanup(func() {
 		slices.SortFunc(rows, func(a, b tally) int { return strings.Compare(a.fault, b.fault) })
-		w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "FAULT\tTRIED\tSURVIVED\tLEFT\tCLEAN AFTER")
+		lines := [][]any{{"FAULT", "TRIED", "SURVIVED", "LEFT", "CLEAN AFTER"}}
 		tried, survived := 0, 0
 		for _, r := range rows {
 			tried, survived = tried+r.tried, survived+r.survived
-			left, clean := "nothing", ""
-			if len(r.left) > 0 {
-				left = strings.Join(r.left, " ")
-			}
+			left, clean := cmp.Or(strings.Join(r.left, " "), "nothing"), ""
 			if r.clean > 0 {
 				clean = fmt.Sprintf("%.1f s", r.clean.Seconds())
 			}
-			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\n", r.fault, r.tried, r.survived, left, clean)
+			lines = append(lines, []any{r.fault, r.tried, r.survived, left, clean})
 		}
-		fmt.Fprintf(w, "all\t%d\t%d\t\t\n", tried, survived)
-		w.Flush()
+		must(t, table(os.Stdout, append(lines, []any{"all", tried, survived})))
 	})
-	table := func(t *testing.T, name string, left []string, clean time.Duration) {
+	count := func(t *testing.T, name string, left []string, clean time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		i := slices.IndexFunc(rows, func(r tally) bool { return r.fault == name })
@@ -99,7 +94,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			var left []string
 			s := &scene{}
-			defer func() { table(t, f.name, left, s.clean) }()
+			defer func() { count(t, f.name, left, s.clean) }()
 			s = newScene(t, f)
 			if f.at.kind != "" {
 				s.reach(f.at)
@@ -150,7 +145,7 @@ func TestFaults(t *testing.T) {
 				<-s.ended
 				phase := s.phase()
 				left := s.survives()
-				table(t, f.name+", while "+phase, left, 0)
+				count(t, f.name+", while "+phase, left, 0)
 				if t.Failed() {
 					t.Fatalf("killed after %s of %s, while %s", at, takes, phase)
 				}
@@ -178,9 +173,9 @@ func network() (all []fault) {
 // cutFor takes the network away for so long.
 func cutFor(d time.Duration) func(*scene) {
 	return func(s *scene) {
-		s.link(s.host, false)
+		must(s, s.host.Link(false))
 		<-time.After(d)
-		s.link(s.host, true)
+		must(s, s.host.Link(true))
 	}
 }
 
@@ -236,7 +231,7 @@ func (s *scene) fullDisk(host *testhost.Host, filler, block string) {
 func failsByItself(s *scene) {
 	s.begin()
 	s.end(2 * time.Minute)
-	s.repair()
+	s.push(nil)
 }
 
 var faults = []fault{
@@ -244,17 +239,17 @@ var faults = []fault{
 	{name: "network cut for 5 s in mid-cell, without Docker", at: midCell, process: true, soak: true, whole: true, strike: cutFor(5 * time.Second)},
 	{name: "sender of the load cut off for good in mid-cell", at: midCell, sender: true, lease: 5 * time.Second, says: "its load is sent no more",
 		strike: func(s *scene) {
-			s.link(s.sender, false)
+			must(s, s.sender.Link(false))
 			s.end(time.Minute)
 			if s.kept != 2 {
 				s.Errorf("%d cells are measured, want the 2 whose load needs no other host\n%s", s.kept, s.told())
 			}
-			s.link(s.sender, true)
+			must(s, s.sender.Link(true))
 		}},
 	{name: "sender of the load cut off for 5 s in mid-cell", at: midCell, sender: true, soak: true, whole: true, strike: func(s *scene) {
-		s.link(s.sender, false)
+		must(s, s.sender.Link(false))
 		<-time.After(5 * time.Second)
-		s.link(s.sender, true)
+		must(s, s.sender.Link(true))
 	}},
 	{name: "agent of the load's sender killed in mid-cell", at: midCell, sender: true, soak: true, whole: true,
 		strike: func(s *scene) { s.killAgent(s.sender) }},
@@ -292,7 +287,7 @@ var faults = []fault{
 			s.await("warning", "the engine is lost", 1)
 			s.cmd.Process.Signal(os.Interrupt)
 			s.end(time.Minute)
-			s.repair()
+			s.push(nil)
 		}},
 	{name: "disk full on the host in mid-cell", says: "no space left", strike: func(s *scene) {
 		must(s, os.MkdirAll(filepath.Join(s.host.Home, ".cache"), 0o700))
@@ -359,7 +354,7 @@ var hostFaults = []fault{
 	{name: "jump host away for 5 s in mid-cell", whole: true, strike: func(s *scene) {
 		gate := testhost.New(s.T, testhost.Options{Name: "gate"})
 		s.knows(gate)
-		s.edit(`host "box" {`, fmt.Sprintf("host \"gate\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\nhost \"box\" {\n  jump = host.gate", gate.Addr, gate.User, gate.IdentityFile))
+		s.edit(`host "box" {`, "host \"gate\" {\n"+reached(gate)+"\n  runtime = \"process\"\n}\nhost \"box\" {\n  jump = host.gate")
 		s.reach(midCell)
 		if open, _ := gate.Connections(); open == 0 {
 			s.Errorf("nobody goes by way of the jump host")

@@ -96,9 +96,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestDestroyEngineOfMatrix: the only engine of a lab uses matrix.*. destroy finds
-// its container while the lease still runs, and so do status and logs, and check
-// knows its image.
+// TestDestroyEngineOfMatrix: the only engine of a lab uses matrix.*. destroy finds its container while the
+// lease still runs, and so do status and logs, and check knows its image.
 func TestDestroyEngineOfMatrix(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
@@ -248,9 +247,8 @@ func TestCtrlC(t *testing.T) {
 	}
 }
 
-// TestEvents holds what apply --json prints to docs/events.md: every type that
-// comes is in its table, with the members that it names. Its model comes with a token
-// that nobody else gets to see.
+// TestEvents holds what apply --json prints to docs/events.md: every type that comes is in its table, with
+// the members that it names. Its model comes with a token that nobody else gets to see.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/events.md")
@@ -267,28 +265,22 @@ func TestEvents(t *testing.T) {
 
 	// The hub's token is looked for wherever somebody else could see it: while the
 	// model comes, while the engine serves, and when all is over.
-	secret := func(where string, text []byte, err error) {
+	secret := func(where string, text []byte) {
 		t.Helper()
-		if err != nil {
-			t.Errorf("%s: %v", where, err)
-		}
 		if bytes.Contains(text, []byte(token)) {
 			t.Errorf("the hub's token is in %s", where)
 		}
 	}
 	processes := func() {
-		lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-		if err != nil {
-			t.Error(err)
-		}
+		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, file := range lines {
 			if line, err := os.ReadFile(file); err == nil { // it has not ended meanwhile
-				secret("a command line", line, nil)
+				secret("a command line", line)
 			}
 		}
 		for _, a := range agents(t, host) {
 			if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", a.PID)); err == nil {
-				secret("the environment of "+a.Command, env, nil)
+				secret("the environment of "+a.Command, env)
 			}
 		}
 	}
@@ -309,7 +301,7 @@ func TestEvents(t *testing.T) {
 		out += sc.Text() + "\n"
 		if strings.Contains(sc.Text(), `"type":"ready"`) {
 			id := inDocker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow")
-			secret("what Docker tells of the engine", []byte(inDocker(t, host, "inspect", id)+inDocker(t, host, "logs", id)+inDocker(t, host, "top", id)), nil)
+			secret("what Docker tells of the engine", []byte(inDocker(t, host, "inspect", id)+inDocker(t, host, "logs", id)+inDocker(t, host, "top", id)))
 			processes()
 			looked.Add(1)
 		}
@@ -321,18 +313,9 @@ func TestEvents(t *testing.T) {
 	if n := looked.Load(); n != 3 {
 		t.Errorf("the token was looked for %d times, want at two files and once at the engine", n)
 	}
-	secret("what apply prints", []byte(out+said.String()), nil)
-	for _, root := range []string{u.home, u.lab, cache} {
-		if err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			secret(path, text, err)
-			return nil
-		}); err != nil {
-			t.Error(err)
-		}
+	secret("what apply prints", []byte(out+said.String()))
+	if found, _ := exec.Command("grep", "-rl", token, u.home, u.lab, cache).Output(); len(found) > 0 {
+		t.Errorf("the hub's token is in %s", found)
 	}
 	if found, err := host.Command("sh", "-c", "grep -rl 'hf_canary-1c7[e]' /root /run/lock 2>/dev/null; true").Output(); err != nil || len(found) > 0 {
 		t.Errorf("on the host the hub's token is in %s, %v", found, err)

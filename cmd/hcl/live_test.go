@@ -113,8 +113,7 @@ func TestLiveScrolled(t *testing.T) {
 	}
 }
 
-// TestLiveAsksNothing: the terminal is asked for nothing, and coloured only where that
-// is wanted.
+// TestLiveAsksNothing: the terminal is asked for nothing, and coloured only where that is wanted.
 func TestLiveAsksNothing(t *testing.T) {
 	for _, kind := range []string{"xterm-256color", "xterm-kitty", "screen"} {
 		for _, coloured := range []bool{false, true} {

@@ -17,8 +17,7 @@ import (
 	"hclbench/testhost"
 )
 
-// TestLockedImage: the tag has moved since it was locked, and apply runs what is
-// locked, on a real daemon.
+// TestLockedImage: the tag has moved since it was locked, and apply runs what is locked, on a real daemon.
 func TestLockedImage(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})

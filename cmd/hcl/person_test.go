@@ -36,11 +36,15 @@ type person struct {
 
 func newPerson(t *testing.T, host *testhost.Host, lab string) *person {
 	t.Helper()
-	reached := fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", host.Addr, host.User, host.IdentityFile)
-	u := newLocal(t, strings.ReplaceAll(lab, "%HOST%", reached))
+	u := newLocal(t, strings.ReplaceAll(lab, "%HOST%", reached(host)))
 	must(t, os.Mkdir(filepath.Join(u.home, ".ssh"), 0o700))
 	u.knows(host)
 	return u
+}
+
+// reached is what a lab says of how a host is reached.
+func reached(host *testhost.Host) string {
+	return fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", host.Addr, host.User, host.IdentityFile)
 }
 
 // newLocal is somebody whose lab is on this machine.

@@ -28,16 +28,14 @@ import (
 type published struct {
 	name        string
 	concurrency int
-	outputs     int     // tokens of each answer
-	inFlight    float64 // requests, on average: throughput times latency, by Little's law
+	outputs     int // tokens of each answer
 	figures     load.Summary
-	throughput  float64 // output tokens/s
 	ttft, tpot  float64 // ms, mean
-	latency     float64 // s, mean
 }
 
-// contradicts reports whether the row's own figures cannot be true together.
-func (p published) contradicts() bool { return len(p.figures.Contradictions(p.concurrency)) > 0 }
+// latency is the mean, in seconds, and inFlight how many requests were on their way, by Little's law.
+func (p published) latency() float64  { return p.figures.E2EL.Mean / 1e3 }
+func (p published) inFlight() float64 { return p.figures.RequestThroughput * p.latency() }
 
 func readPublished(t testing.TB) []published {
 	t.Helper()
@@ -62,7 +60,6 @@ func readPublished(t testing.TB) []published {
 		p := published{
 			concurrency: int(number("max_concurrency")),
 			outputs:     int(number("total_output_tokens") / number("completed")),
-			inFlight:    number("request_throughput") * number("mean_e2e_latency_ms") / 1e3,
 			figures: load.Summary{
 				Part: load.Part{Figures: load.Figures{
 					Duration: number("duration"), Completed: int(number("completed")),
@@ -71,9 +68,7 @@ func readPublished(t testing.TB) []published {
 					MeanConcurrency: number("concurrency"), E2EL: load.Stats{Mean: number("mean_e2e_latency_ms")},
 				}},
 			},
-			throughput: number("output_throughput"),
-			ttft:       number("mean_ttft_ms"), tpot: number("mean_tpot_ms"),
-			latency: number("mean_e2e_latency_ms") / 1e3,
+			ttft: number("mean_ttft_ms"), tpot: number("mean_tpot_ms"),
 		}
 		p.name = fmt.Sprintf("%d %s %s %s c=%d out=%d", i+2, row[column["GPU"]], row[column["backend"]], row[column["dataset_name"]], p.concurrency, p.outputs)
 		all = append(all, p)
@@ -85,17 +80,16 @@ func readPublished(t testing.TB) []published {
 // last of them leave places empty, as the study's last ones did.
 func (p published) requests() int {
 	for waves := 1.0; ; waves++ {
-		n := math.Round(p.inFlight * waves)
-		if math.Abs(n/waves-p.inFlight) < 0.01*p.inFlight && int(n) > p.concurrency*int(waves-1) && int(n) <= p.concurrency*int(waves) {
+		n := math.Round(p.inFlight() * waves)
+		if math.Abs(n/waves-p.inFlight()) < 0.01*p.inFlight() && int(n) > p.concurrency*int(waves-1) && int(n) <= p.concurrency*int(waves) {
 			return int(n)
 		}
 	}
 }
 
-// replay has a simulated engine play a row so many times faster, measures it as
-// a user does, and returns what is off by more than 3 % after scaling.
-// late, in milliseconds, is how much later than it should a first token may come
-// for all that.
+// replay has a simulated engine play a row so many times faster, measures it as a user does, and returns what
+// is off by more than 3 % after scaling. late, in milliseconds, is how much later than it should a first
+// token may come for all that.
 func replay(ctx context.Context, hcl string, p published, speed float64, perChunk int, late float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,7 +146,7 @@ func replay(ctx context.Context, hcl string, p published, speed float64, perChun
 		name            string
 		got, want, more float64
 	}{
-		{"output throughput", s.OutputThroughput / speed, p.throughput, 0},
+		{"output throughput", s.OutputThroughput / speed, p.figures.OutputThroughput, 0},
 		{"mean TTFT", s.TTFT.Mean * speed, p.ttft, late * speed / p.ttft},
 		{"mean TPOT", s.TPOT.Mean * speed, p.tpot, 0},
 	} {
@@ -163,12 +157,10 @@ func replay(ctx context.Context, hcl string, p published, speed float64, perChun
 	return errors.Join(errs...)
 }
 
-// TestPublishedRows has the generator measure every row of a published study,
-// played by the simulated engine, and finds the rows that contradict themselves.
-// An answer takes five to ten seconds here, and a first token may be 20 ms late,
-// for a busy machine takes that long to send a hundred requests at once;
-// BenchmarkPublishedRows plays them at 20 times their speed with an event for each
-// token, and allows nothing.
+// TestPublishedRows has the generator measure every row of a published study, played by the simulated engine,
+// and finds the rows that contradict themselves. An answer takes five to ten seconds here, and a first token
+// may be 20 ms late, for a busy machine takes that long to send a hundred requests at once;
+// BenchmarkPublishedRows plays them at 20 times their speed with an event for each token, and allows nothing.
 func TestPublishedRows(t *testing.T) {
 	rows := readPublished(t)
 	if len(rows) != 54 {
@@ -176,7 +168,7 @@ func TestPublishedRows(t *testing.T) {
 	}
 	var contradict []string
 	for _, p := range rows {
-		if p.contradicts() {
+		if len(p.figures.Contradictions(p.concurrency)) > 0 {
 			contradict = append(contradict, p.name)
 		}
 	}
@@ -200,7 +192,7 @@ func TestPublishedRows(t *testing.T) {
 				// A machine that does something else for a moment disturbs a row.
 				var err error
 				for range 4 {
-					if err = replay(ctx, hcl, p, p.latency/(5+5*float64(p.outputs)/6400), 10, 20); err == nil || ctx.Err() != nil {
+					if err = replay(ctx, hcl, p, p.latency()/(5+5*float64(p.outputs)/6400), 10, 20); err == nil || ctx.Err() != nil {
 						break
 					}
 				}

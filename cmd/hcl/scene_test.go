@@ -166,8 +166,7 @@ func (s *scene) reach(m moment) {
 	s.await(m.kind, m.text, m.nth)
 }
 
-// await returns when an event of the type, whose message holds text, has come for
-// the nth time.
+// await returns when an event of the type, whose message holds text, has come for the nth time.
 func (s *scene) await(kind, text string, nth int) {
 	s.Helper()
 	limit := time.After(time.Minute)
@@ -221,11 +220,6 @@ func (s *scene) phase() string {
 	return last.Type
 }
 
-func (s *scene) link(host *testhost.Host, up bool) {
-	s.Helper()
-	must(s, host.Link(up))
-}
-
 // engine is the container of ours that runs.
 func (s *scene) engine() string {
 	return inDocker(s.T, s.host, "ps", "--quiet", "--filter", "label=hcl.lab=fault")
@@ -244,9 +238,9 @@ func (s *scene) loseCaller(strike func()) {
 // hang leaves the host on its own for good, and waits for the caller to give up.
 func (s *scene) hang() {
 	s.Helper()
-	s.loseCaller(func() { s.link(s.host, false) })
+	s.loseCaller(func() { must(s, s.host.Link(false)) })
 	s.end(3 * time.Minute)
-	s.link(s.host, true)
+	must(s, s.host.Link(true))
 }
 
 // kill ends the caller as nothing can be caught.
@@ -287,8 +281,7 @@ func (s *scene) processes() []testhost.Process {
 	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, " sim vllm ") })
 }
 
-// left is what is on the hosts that should not be there: containers, processes,
-// files of ours.
+// left is what is on the hosts that should not be there: containers, processes, files of ours.
 func (s *scene) left() []string {
 	left := s.leftOn(s.host)
 	if s.sender != nil {
@@ -379,7 +372,7 @@ func newScene(t *testing.T, f fault) *scene {
 		engine := strings.NewReplacer("engine.vllm.a, engine.vllm.b", "engine.vllm.b", `"b"`, `"here"`).Replace(lab[begin:])
 		lab = strings.NewReplacer("ready {", fmt.Sprintf("flags = { host = %q }\n  ready {", at), "load {", "load {\n    from = host.client",
 			"engine.vllm.a, engine.vllm.b", "engine.vllm.a").Replace(lab) + "\n" + engine +
-			fmt.Sprintf("\nhost \"client\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\n", s.sender.Addr, s.sender.User, s.sender.IdentityFile)
+			"\nhost \"client\" {\n" + reached(s.sender) + "\n  runtime = \"process\"\n}\n"
 	}
 	if f.hub {
 		s.hub = testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{"config.json": []byte("{}"), fetchedFile: fetched})
@@ -396,14 +389,14 @@ func newScene(t *testing.T, f fault) *scene {
 		must(s, host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
 		return s
 	}
-	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"}
-	maps.Copy(env, f.engine)
-	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", env)
+	s.push(f.engine)
 	return s
 }
 
-// repair gives the engine's image, under the tag that the lab names, no fault any
-// more.
-func (s *scene) repair() {
-	s.host.PushEngine(s.T, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+// push gives the engine's image, under the tag that the lab names, this environment: with
+// none it has no fault any more.
+func (s *scene) push(more map[string]string) {
+	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"}
+	maps.Copy(env, more)
+	s.host.PushEngine(s.T, "vllm/vllm-openai:v0.7.3", env)
 }

@@ -42,9 +42,8 @@ benchmark "b" {
 }
 `
 
-// TestSecretsOfALoad measures two servers that ask for a key and for a header, and
-// that repeat both when they fail. The secrets reach them, and are in no output,
-// no file and no process list.
+// TestSecretsOfALoad measures two servers that ask for a key and for a header, and that repeat both when they
+// fail. The secrets reach them, and are in no output, no file and no process list.
 func TestSecretsOfALoad(t *testing.T) {
 	t.Parallel()
 	const key, tenant = "canary-load-5d1f", "canary-load-90ab"

@@ -53,8 +53,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestWantsText: a server that refuses token ids is met with what to try instead,
-// any other is not.
+// TestWantsText: a server that refuses token ids is met with what to try instead, any other is not.
 func TestWantsText(t *testing.T) {
 	random := load.Workload{Endpoint: load.Completions, Dataset: load.Dataset{Kind: load.Random}}
 	chat, lines := random, random
