@@ -23,16 +23,13 @@ type auditOptions struct {
 
 func auditVerb(t *console) *cobra.Command {
 	var o auditOptions
-	c := verb("audit", nil, nil)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		files := areFiles(args)
-		if !files {
-			if err := atMost(1)(c, args); err != nil {
-				return err
-			}
+	args := func(c *cobra.Command, args []string) error {
+		if areFiles(args) {
+			return nil
 		}
-		return runAudit(c.Context(), t, o, args, files)
+		return atMost(1)(c, args)
 	}
+	c := verb("audit", args, func(ctx context.Context, args []string) error { return runAudit(ctx, t, o, args) })
 	o.which.add(t, c)
 	c.Flags().BoolVar(&o.json, "json", false, "print what was found as JSON")
 	return c
@@ -61,10 +58,10 @@ type suspicion struct {
 }
 
 // runAudit looks at the results in files, or at those of the lab that is named.
-func runAudit(ctx context.Context, t *console, o auditOptions, names []string, files bool) error {
+func runAudit(ctx context.Context, t *console, o auditOptions, names []string) error {
 	var err error
 	v := &shown{}
-	if files {
+	if areFiles(names) {
 		for _, name := range names {
 			rows, e := foreignRows(name)
 			v.rows, err = append(v.rows, rows...), errors.Join(err, e)

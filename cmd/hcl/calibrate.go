@@ -180,23 +180,20 @@ func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
 			continue
 		}
 		found[h.Name] = c
-		if !o.json {
-			writeCalibration(t.stdout, h.Name, c)
+		if o.json {
+			continue
 		}
+		fmt.Fprintf(t.stdout, "%s: %d × %s\n", h.Name, c.Machine.Cores, c.Machine.CPU)
+		tell := steps(t.stdout)
+		for _, s := range c.Steps {
+			tell(s)
+		}
+		fmt.Fprintf(t.stdout, "%s\n", concluded(c))
 	}
 	if o.json {
 		err = errors.Join(t.json(found), err)
 	}
 	return err
-}
-
-func writeCalibration(w io.Writer, host string, c calibrate.Calibration) {
-	fmt.Fprintf(w, "%s: %d × %s\n", host, c.Machine.Cores, c.Machine.CPU)
-	tell := steps(w)
-	for _, s := range c.Steps {
-		tell(s)
-	}
-	fmt.Fprintf(w, "%s\n", concluded(c))
 }
 
 // calibrated is what is known of the generator on this machine; what cannot be read is said, and no more.

@@ -130,8 +130,9 @@ func (t *console) write(output string, to func(io.Writer) error) error {
 	return nil
 }
 
+// writeWhole writes a file whole or not at all. One that is there keeps its mode.
 func writeWhole(name string, to func(io.Writer) error) error {
-	f, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o644))
+	f, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

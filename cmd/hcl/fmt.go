@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
@@ -144,18 +143,14 @@ func (o fmtOptions) format(t *console, name string) (differs bool, err error) {
 	return differs, err
 }
 
-// rewrite replaces a file whole or not at all; it keeps its mode, and a link stays one.
+// rewrite replaces a file whole or not at all; a link stays one.
 func rewrite(name string, text []byte) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(target)
-	if err != nil {
+	return writeWhole(target, func(w io.Writer) error {
+		_, err := w.Write(text)
 		return err
-	}
-	if err := renameio.WriteFile(target, text, info.Mode().Perm(), renameio.WithStaticPermissions(info.Mode().Perm())); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	})
 }

@@ -67,7 +67,7 @@ func completionVerb(t *console) *cobra.Command {
 			Short:   "Print the script for " + s.name,
 			Long:    "Prints the script that lets " + s.name + " complete hcl's words.",
 			Example: s.load + "\n\nExit codes: 0 done, 1 failed, 2 the command line is wrong.",
-			Args:    none,
+			Args:    atMost(0),
 			RunE:    func(c *cobra.Command, args []string) error { return s.write(c.Root(), t.stdout) },
 		})
 	}

@@ -56,7 +56,7 @@ func runConnect(ctx context.Context, t *console, network, address string) error 
 
 // devicesVerb is what runs in a container before an engine does, to see whether it gets its GPUs.
 func devicesVerb(t *console) *cobra.Command {
-	return hiddenVerb(look.DevicesVerb, "Print the GPUs' devices that are here, as JSON", none,
+	return hiddenVerb(look.DevicesVerb, "Print the GPUs' devices that are here, as JSON", atMost(0),
 		func(ctx context.Context, _ []string) error {
 			return json.NewEncoder(t.stdout).Encode(look.AtDevices(ctx))
 		})
@@ -132,7 +132,7 @@ type agentOptions struct {
 
 func agentVerb(t *console) *cobra.Command {
 	var o agentOptions
-	c := hiddenVerb("agent", "Work on a host for a caller elsewhere", none,
+	c := hiddenVerb("agent", "Work on a host for a caller elsewhere", atMost(0),
 		func(ctx context.Context, _ []string) error { return runAgent(ctx, t, o) })
 	c.Flags().StringVar(&o.dir, "dir", "", "where it works")
 	c.Flags().StringVar(&o.cache, "cache", "", "where all of hcl is on this host")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -59,7 +60,7 @@ func (l *lab) fingerprint(ctx context.Context, cfg *hcl.Config, f *lock.File) er
 	}
 	l.strange = map[dataFile]error{}
 	hold := func(file dataFile, said, by string) {
-		if got := is[file.path]; got != "" && said != "" && got != said {
+		if got := is(file.path); got != "" && said != "" && got != said {
 			l.strange[file] = fmt.Errorf("its sha256 is %s, and not %s as %s says", got, said, by)
 		}
 	}
@@ -69,12 +70,12 @@ func (l *lab) fingerprint(ctx context.Context, cfg *hcl.Config, f *lock.File) er
 		if said == "" {
 			said, by = locked(d.Path), l.lockPath()
 		}
-		d.SHA256 = cmp.Or(said, is[d.Path])
+		d.SHA256 = cmp.Or(said, is(d.Path))
 		if d.Kind == load.Text { // it reads less than there is, which has a checksum of its own
-			d.SHA256 = is[asText+d.Path]
+			d.SHA256 = is(asText + d.Path)
 		}
 		hold(dataFile{d.Path, d.SHA256}, said, by)
-		d.TokenizerSHA256 = cmp.Or(locked(d.Tokenizer), is[d.Tokenizer])
+		d.TokenizerSHA256 = cmp.Or(locked(d.Tokenizer), is(d.Tokenizer))
 		hold(dataFile{d.Tokenizer, d.TokenizerSHA256}, locked(d.Tokenizer), l.lockPath())
 	}
 	return nil
@@ -93,20 +94,18 @@ const asText = "text "
 
 // contents are the checksums of what the data sets read, by path, in hex; of a text also
 // that of what is read of it, and of all of it only where the lock has that.
-func (l *lab) contents(ctx context.Context, cfg *hcl.Config, f *lock.File) (map[string]string, error) {
-	sums := map[string]*string{}
+func (l *lab) contents(ctx context.Context, cfg *hcl.Config, f *lock.File) (is func(path string) string, err error) {
+	var sums sync.Map
 	var all errgroup.Group
 	const atOnce = 4
 	all.SetLimit(atOnce)
 	find := func(name string, sum func() (string, error)) {
-		if sums[name] != nil {
+		if _, asked := sums.LoadOrStore(name, ""); asked {
 			return
 		}
-		found := new(string)
-		sums[name] = found
 		all.Go(func() error {
 			if s, err := sum(); err == nil {
-				*found = strings.TrimPrefix(s, "sha256:")
+				sums.Store(name, strings.TrimPrefix(s, "sha256:"))
 			}
 			return ctx.Err()
 		})
@@ -122,12 +121,11 @@ func (l *lab) contents(ctx context.Context, cfg *hcl.Config, f *lock.File) (map[
 			find(path, func() (string, error) { return l.sums.Of(ctx, l.local(path)) })
 		}
 	}
-	err := all.Wait()
-	out := map[string]string{}
-	for name, sum := range sums {
-		out[name] = *sum
-	}
-	return out, err
+	return func(path string) string {
+		sum, _ := sums.Load(path)
+		text, _ := sum.(string)
+		return text
+	}, all.Wait()
 }
 
 // inputs are the data files that cells to be measured read and that are not there,

@@ -95,7 +95,7 @@ func (o *output) ReadFrom(r io.Reader) (int64, error) {
 }
 
 func versionVerb(t *console) *cobra.Command {
-	return verb("version", none, func(context.Context, []string) error {
+	return verb("version", atMost(0), func(context.Context, []string) error {
 		_, err := fmt.Fprintln(t.stdout, "hcl "+version+built())
 		return err
 	})

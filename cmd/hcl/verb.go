@@ -81,9 +81,7 @@ func hiddenVerb(use, short string, args cobra.PositionalArgs, run func(ctx conte
 	}
 }
 
-// none and the two below are cobra's checks with our exit code.
-func none(c *cobra.Command, args []string) error { return atMost(0)(c, args) }
-
+// atMost and between are cobra's checks with our exit code.
 func atMost(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) <= n {
@@ -97,13 +95,12 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// between is for verbs whose arguments have to be named; want says which they are.
-func between(least, most int, want string) cobra.PositionalArgs {
+func between(least, most int, which string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if least <= len(args) && len(args) <= most {
 			return nil
 		}
-		return usage("%s\nSee '%s --help'.", want, c.CommandPath())
+		return usage("%s\nSee '%s --help'.", which, c.CommandPath())
 	}
 }
 
