@@ -28,9 +28,8 @@ var counts = map[string]bool{
 }
 
 func fingerprinted() Workload {
-	ratio := 0.5
 	return Workload{
-		Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: &ratio, Path: "data/prompts.jsonl", SHA256: strings.Repeat("0", 64),
+		Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: new(0.5), Path: "data/prompts.jsonl", SHA256: strings.Repeat("0", 64),
 			Tokenizer: "tokenizer.json", TokenizerSHA256: strings.Repeat("1", 64)},
 		Requests: 500, Concurrency: 16, Rate: 5, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2,
 	}
@@ -95,8 +94,7 @@ func anotherValue(t *testing.T, name string, v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(!v.Bool())
 	case reflect.Pointer:
-		ratio := 0.25
-		v.Set(reflect.ValueOf(&ratio))
+		v.Set(reflect.ValueOf(new(0.25)))
 	default:
 		t.Fatalf("%s: no other value of a %s is known", name, v.Type())
 	}
@@ -135,12 +133,11 @@ func TestFingerprint(t *testing.T) {
 // TestSameLoad: what is said and what holds anyway are one load, and so are two ways
 // to write one.
 func TestSameLoad(t *testing.T) {
-	one := 1.0
 	for name, change := range map[string]func(*Workload){
 		"Poisson":            func(w *Workload) { w.Burstiness = 1 },
 		"the stall":          func(w *Workload) { w.Stall = Duration(DefaultStall) },
 		"the slowdown":       func(w *Workload) { w.Dataset.Slowdown = 1 },
-		"the whole range":    func(w *Workload) { w.Dataset.RangeRatio = &one },
+		"the whole range":    func(w *Workload) { w.Dataset.RangeRatio = new(1.0) },
 		"the convention":     func(w *Workload) { w.Dataset.Convention = ConventionSGLang },
 		"digits":             func(w *Workload) { w.Dataset.SHA256 = strings.ToUpper(w.Dataset.SHA256) },
 		"blanks and order":   func(w *Workload) { w.ExtraBody = "{\"a\":1,\n \"b\": 2}" },

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+func approx(tolerance float64) cmp.Option { return cmpopts.EquateApprox(tolerance, tolerance) }
 
 // TestHistogram: three digits of every percentile are right, and the rest is
 // exact, however the values are spread and in however many parts they come.

@@ -27,6 +27,9 @@ func TestProblems(t *testing.T) {
 		"a burstiness that is none": {func(w *Workload) { w.Rate, w.Burstiness = 1, Rate(math.NaN()) }, "burstiness"},
 		"at once without an end":    {func(w *Workload) { w.Requests, w.Duration, w.Concurrency, w.Rate = 0, Duration(time.Second), 0, Inf }, "rate"},
 		"two ways to end":           {func(w *Workload) { w.Stages = []Stage{{Duration: Duration(time.Second), Rate: 1}} }, "stages"},
+		"a stage of no time":        {func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Rate: 1}} }, "stages"},
+		"a stage of no pace":        {func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Duration: Duration(time.Second)}} }, "stages"},
+		"a rate below zero":         {func(w *Workload) { w.Rate = -1 }, "rate"},
 		"nothing left": {func(w *Workload) {
 			w.Requests, w.Duration, w.CutBeginning, w.CutEnd = 0, Duration(time.Minute), Duration(30*time.Second), Duration(30*time.Second)
 		}, "warmup"},
@@ -47,7 +50,7 @@ func TestProblems(t *testing.T) {
 		"empty prompts":                {func(w *Workload) { w.Dataset.InputTokens = 0 }, "dataset.input_tokens"},
 		"no groups":                    {func(w *Workload) { w.Dataset = shared; w.Dataset.Groups = 0 }, "dataset.groups"},
 		"no questions":                 {func(w *Workload) { w.Dataset = shared; w.Dataset.QuestionTokens = 0 }, "dataset.question_tokens"},
-		"a range beyond":               {func(w *Workload) { w.Dataset.RangeRatio = ratio(2) }, "dataset.range_ratio"},
+		"a range beyond":               {func(w *Workload) { w.Dataset.RangeRatio = new(2.0) }, "dataset.range_ratio"},
 		"an unknown convention":        {func(w *Workload) { w.Dataset.Convention = "hf" }, "dataset.convention"},
 		"an unknown filter":            {func(w *Workload) { w.Dataset = Dataset{Kind: ShareGPT, Path: "x"}; w.Dataset.Filter = "hf" }, "dataset.filter"},
 		"a filter of random":           {func(w *Workload) { w.Dataset.Filter = ConventionVLLM }, "dataset.filter"},
@@ -67,5 +70,3 @@ func TestProblems(t *testing.T) {
 		t.Errorf("%+v, want all at once", p)
 	}
 }
-
-func ratio(r float64) *float64 { return &r }

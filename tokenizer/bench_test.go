@@ -37,7 +37,7 @@ func BenchmarkEncode(b *testing.B) {
 						if cold {
 							tok.cache = newCache()
 						}
-						ids = tok.AppendEncode(ids[:0], text.text)
+						ids = tok.Encode(text.text)
 					}
 					b.ReportMetric(float64(len(text.text)*b.N)/(cpuTime(b)-start)/1e6, "MB/cpu-s")
 					b.ReportMetric(float64(len(text.text))/float64(len(ids)), "bytes/token")
@@ -55,25 +55,6 @@ func cpuTime(b *testing.B) float64 {
 		b.Fatal(err)
 	}
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-}
-
-func BenchmarkDecode(b *testing.B) {
-	for _, family := range families {
-		b.Run(family.name, func(b *testing.B) {
-			tok, text := load(b, family.name), written(b, "../docs/*.md")
-			ids := tok.Encode(text)
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				tok.Decode(ids)
-			}
-		})
-	}
-}
-
-func BenchmarkLoad(b *testing.B) {
-	for b.Loop() {
-		load(b, "deepseek")
-	}
 }
 
 // written returns files of this repository, at most 1 MB.

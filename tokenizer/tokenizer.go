@@ -35,13 +35,9 @@ type Tokenizer struct {
 // is what Hugging Face's encode does with add_special_tokens false.
 //
 // Bytes that are not UTF-8 are encoded as they are.
-func (t *Tokenizer) Encode(text string) []int32 { return t.AppendEncode(nil, text) }
-
-// AppendEncode appends the tokens of a text to dst, as Encode does.
-func (t *Tokenizer) AppendEncode(dst []int32, text string) []int32 {
+func (t *Tokenizer) Encode(text string) []int32 {
 	e := t.encoder()
 	defer t.release(e)
-	e.dst = dst
 	t.raw.cut(text, e.added, e.between)
 	return e.dst
 }

@@ -212,14 +212,6 @@ func TestLongPieces(t *testing.T) {
 	}
 }
 
-// TestAppendEncode keeps what was there.
-func TestAppendEncode(t *testing.T) {
-	got := load(t, "deepseek").AppendEncode([]int32{7}, "<think>")
-	if want := []int32{7, 30047}; !slices.Equal(got, want) {
-		t.Errorf("AppendEncode() = %v, want %v", got, want)
-	}
-}
-
 // TestDecode decodes what is no text, as Rust's String::from_utf8_lossy does.
 func TestDecode(t *testing.T) {
 	tok := load(t, "llama3")

@@ -1,9 +1,17 @@
 package measure
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,12 +21,56 @@ import (
 	"hclbench/sim"
 )
 
-// said is a request of a conversation, message by message.
-func said(b sentBody) (list []string) {
-	for _, m := range b.Messages {
-		list = append(list, m.Role+": "+m.Content)
+// listener is a simulated engine that remembers what was said to it: each request,
+// message by message.
+type listener struct {
+	mu   sync.Mutex
+	said [][]string
+}
+
+// listening starts one; without a tokenizer, its /tokenize is not there.
+func listening(t *testing.T, tokenizer bool) (*listener, load.Target) {
+	t.Helper()
+	l, engine := &listener{}, sim.New(instant(sim.Config{}))
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/tokenize" && !tokenizer {
+			http.NotFound(w, r)
+			return
+		}
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(raw))
+		var body struct {
+			Messages []struct{ Role, Content string }
+		}
+		if err := json.Unmarshal(raw, &body); err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+		var list []string
+		for _, m := range body.Messages {
+			list = append(list, m.Role+": "+m.Content)
+		}
+		if list != nil {
+			l.mu.Lock()
+			l.said = append(l.said, list)
+			l.mu.Unlock()
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	t.Cleanup(h.Close)
+	return l, load.Target{BaseURL: h.URL, Model: sim.DefaultModel}
+}
+
+// written is a file with a text.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return list
+	return path
 }
 
 // chats are n conversations of three turns, with answers of 2, 3 and 4 words.
@@ -51,7 +103,7 @@ func TestConversation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, target := listening(t, true)
-			w.Dataset = load.Dataset{Kind: load.Conversation, Path: written(t, "c.jsonl", chats(10)+bad)}
+			w.Dataset = load.Dataset{Kind: load.Conversation, Path: written(t, chats(10)+bad)}
 			w.Requests, w.Endpoint, w.IgnoreEOS = 30, load.Chat, true
 			r := run(t, target, w)
 			if s := r.Summary; s.Completed != 30 || s.OutputTokens != 10*(2+3+4) || s.OutputTokens != s.AskedOutput {
@@ -61,8 +113,7 @@ func TestConversation(t *testing.T) {
 				t.Errorf("source %+v", src)
 			}
 			talks := map[string][][]string{}
-			for _, b := range l.bodies() {
-				list := said(b)
+			for _, list := range l.said {
 				talks[list[1]] = append(talks[list[1]], list)
 			}
 			if len(talks) != 10 {
@@ -87,18 +138,18 @@ func TestConversation(t *testing.T) {
 // TestConversationEnds: a run ends with its requests, in the middle of a
 // conversation too, and one whose turn failed does not go on.
 func TestConversationEnds(t *testing.T) {
-	path := written(t, "c.jsonl", chats(6))
+	path := written(t, chats(6))
 	l, target := listening(t, false)
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: path}, Requests: 4, Concurrency: 1, OutputTokens: 5, Endpoint: load.Chat, Warmup: 2}
 	r := run(t, target, w)
 	var lengths []int
-	for _, b := range l.bodies() {
-		lengths = append(lengths, len(b.Messages))
+	for _, list := range l.said {
+		lengths = append(lengths, len(list))
 	}
 	if diff := cmp.Diff([]int{2, 4, 2, 4, 6, 2}, lengths); diff != "" || r.Summary.OutputTokens != 20 || r.Summary.Source.Tokenizer != "none" {
 		t.Errorf("%d tokens, messages of the requests (-want +got):\n%s", r.Summary.OutputTokens, diff)
 	}
-	if warm, first := said(l.bodies()[0])[1], said(l.bodies()[2])[1]; warm == first {
+	if warm, first := l.said[0][1], l.said[2][1]; warm == first {
 		t.Errorf("the warm-up and the measurement both begin with %q", warm)
 	}
 	if r.Records[1].Scheduled < r.Records[0].End || r.Records[2].Sent < r.Records[1].End {
@@ -127,7 +178,7 @@ func TestWarmedConversations(t *testing.T) {
 	_, target := engine(t, instant(sim.Config{}))
 	for talks, warmed := range map[int]int{20: 0, 12: 1} {
 		s := run(t, target, load.Workload{
-			Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "chats.json", chats(talks))}, Endpoint: load.Chat,
+			Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, chats(talks))}, Endpoint: load.Chat,
 			Requests: 30, Concurrency: 1, Warmup: 8, OutputTokens: 2, IgnoreEOS: true,
 		}).Summary
 		told := strings.Contains(strings.Join(s.Verdict.Texts(), "\n"), "had been sent by the warm-up")

@@ -2,9 +2,7 @@ package measure
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,68 +22,46 @@ type seen struct {
 	n, p   int // tokens out and in
 }
 
-// defined are the metrics of vLLM's serve.py, written down as it defines them:
+// byTheirDefinitions are the metrics of vLLM's serve.py, written down as it defines them:
 // ttft = first message − st, itl = gaps of messages, latency = last message − st,
 // tpot = (latency − ttft)/(n − 1), throughputs over the duration, percentiles as
 // numpy. SGLang's are the same where every message has text, and concurrency is
 // Σ latency / duration.
-type defined struct {
-	Completed                               int
-	RequestRate, Output, Total, Concurrency float64
-	MeanTTFT, MedianTTFT, StdTTFT, P99TTFT  float64
-	MeanTPOT, MedianTPOT, StdTPOT, P99TPOT  float64
-	MeanITL, MedianITL, StdITL, P99ITL      float64
-	MeanE2EL, MedianE2EL, StdE2EL, P99E2EL  float64
-}
-
-func byTheirDefinitions(requests []seen, duration float64) (m defined) {
+func byTheirDefinitions(requests []seen, duration float64) (m load.Figures) {
 	var ttfts, tpots, itls, latencies []float64
+	const ms = 1000
 	for _, r := range requests {
 		first, last := r.chunks[0], r.chunks[len(r.chunks)-1]
 		ttft, latency := first-r.st, last-r.st
-		ttfts, latencies = append(ttfts, ttft), append(latencies, latency)
+		ttfts, latencies = append(ttfts, ttft*ms), append(latencies, latency*ms)
 		if r.n > 1 {
-			tpots = append(tpots, (latency-ttft)/float64(r.n-1))
+			tpots = append(tpots, (latency-ttft)/float64(r.n-1)*ms)
 		}
 		for i := 1; i < len(r.chunks); i++ {
-			itls = append(itls, r.chunks[i]-r.chunks[i-1])
+			itls = append(itls, (r.chunks[i]-r.chunks[i-1])*ms)
 		}
 		m.Completed++
-		m.Output += float64(r.n) / duration
-		m.Total += float64(r.n+r.p) / duration
-		m.Concurrency += latency / duration
+		m.OutputThroughput += float64(r.n) / duration
+		m.TotalThroughput += float64(r.n+r.p) / duration
+		m.MeanConcurrency += latency / duration
 	}
-	m.RequestRate = float64(m.Completed) / duration
-	m.MeanTTFT, m.MedianTTFT, m.StdTTFT, m.P99TTFT = inMilliseconds(ttfts)
-	m.MeanTPOT, m.MedianTPOT, m.StdTPOT, m.P99TPOT = inMilliseconds(tpots)
-	m.MeanITL, m.MedianITL, m.StdITL, m.P99ITL = inMilliseconds(itls)
-	m.MeanE2EL, m.MedianE2EL, m.StdE2EL, m.P99E2EL = inMilliseconds(latencies)
+	for _, at := range requests { // the peak is reached when one is sent
+		n := 0
+		for _, r := range requests {
+			if r.st <= at.st && at.st < r.chunks[len(r.chunks)-1] {
+				n++
+			}
+		}
+		m.PeakConcurrency = max(m.PeakConcurrency, n)
+	}
+	m.RequestThroughput = float64(m.Completed) / duration
+	m.TTFT, m.TPOT, m.ITL, m.E2EL = naive(ttfts), naive(tpots), naive(itls), naive(latencies)
 	return m
-}
-
-func inMilliseconds(x []float64) (mean, median, std, p99 float64) {
-	if len(x) == 0 {
-		return 0, 0, 0, 0
-	}
-	x = slices.Sorted(slices.Values(x))
-	for i := range x {
-		x[i] *= 1000
-		mean += x[i] / float64(len(x))
-	}
-	for _, v := range x {
-		std += (v - mean) * (v - mean) / float64(len(x))
-	}
-	at := func(p float64) float64 {
-		h := float64(len(x)-1) * p / 100
-		low := math.Floor(h)
-		return x[int(low)] + (h-low)*(x[min(int(low)+1, len(x)-1)]-x[int(low)])
-	}
-	return mean, at(50), math.Sqrt(std), at(99)
 }
 
 // byOurs are the same numbers by the stream reader and [Summarize], from the bytes
 // of the same messages at the same times.
-func byOurs(t *testing.T, requests []seen, duration time.Duration) defined {
+func byOurs(t *testing.T, requests []seen, duration time.Duration) load.Figures {
 	t.Helper()
 	var records []load.Record
 	var count atomic.Int64
@@ -110,14 +86,10 @@ func byOurs(t *testing.T, requests []seen, duration time.Duration) defined {
 		}
 		records = append(records, rec)
 	}
-	x := Summarize(load.Workload{}, []float64{99}, time.Time{}, duration, records)
-	return defined{
-		Completed: x.Completed, RequestRate: x.RequestThroughput, Output: x.OutputThroughput, Total: x.TotalThroughput, Concurrency: x.MeanConcurrency,
-		MeanTTFT: x.TTFT.Mean, MedianTTFT: x.TTFT.Median, StdTTFT: x.TTFT.Std, P99TTFT: x.TTFT.Percentiles["99"],
-		MeanTPOT: x.TPOT.Mean, MedianTPOT: x.TPOT.Median, StdTPOT: x.TPOT.Std, P99TPOT: x.TPOT.Percentiles["99"],
-		MeanITL: x.ITL.Mean, MedianITL: x.ITL.Median, StdITL: x.ITL.Std, P99ITL: x.ITL.Percentiles["99"],
-		MeanE2EL: x.E2EL.Mean, MedianE2EL: x.E2EL.Median, StdE2EL: x.E2EL.Std, P99E2EL: x.E2EL.Percentiles["99"],
-	}
+	x := Summarize(load.Workload{}, []float64{12.5, 99}, time.Time{}, duration, records)
+	return load.Figures{Completed: x.Completed, RequestThroughput: x.RequestThroughput, OutputThroughput: x.OutputThroughput,
+		TotalThroughput: x.TotalThroughput, MeanConcurrency: x.MeanConcurrency, PeakConcurrency: x.PeakConcurrency,
+		TTFT: x.TTFT, TPOT: x.TPOT, ITL: x.ITL, E2EL: x.E2EL}
 }
 
 // TestDefinitionsByHand: two requests, one of them of one token, worked out on
@@ -127,12 +99,13 @@ func TestDefinitionsByHand(t *testing.T) {
 		{st: 0, chunks: []float64{0.1, 0.2, 0.4}, n: 5, p: 7}, // two messages bring two tokens each
 		{st: 1, chunks: []float64{1.3}, n: 1, p: 3},
 	}
-	want := defined{
-		Completed: 2, RequestRate: 1, Output: 3, Total: 8, Concurrency: 0.35,
-		MeanTTFT: 200, MedianTTFT: 200, StdTTFT: 100, P99TTFT: 298,
-		MeanTPOT: 75, MedianTPOT: 75, StdTPOT: 0, P99TPOT: 75,
-		MeanITL: 150, MedianITL: 150, StdITL: 50, P99ITL: 199,
-		MeanE2EL: 350, MedianE2EL: 350, StdE2EL: 50, P99E2EL: 399,
+	stats := func(n int, mean, median, std, low, high, p12, p99 float64) load.Stats {
+		return load.Stats{Count: n, Mean: mean, Median: median, Std: std, Min: low, Max: high, Percentiles: map[string]float64{"12.5": p12, "99": p99}}
+	}
+	want := load.Figures{
+		Completed: 2, RequestThroughput: 1, OutputThroughput: 3, TotalThroughput: 8, MeanConcurrency: 0.35, PeakConcurrency: 1,
+		TTFT: stats(2, 200, 200, 100, 100, 300, 125, 298), TPOT: stats(1, 75, 75, 0, 75, 75, 75, 75),
+		ITL: stats(2, 150, 150, 50, 100, 200, 112.5, 199), E2EL: stats(2, 350, 350, 50, 300, 400, 312.5, 399),
 	}
 	if diff := cmp.Diff(want, byOurs(t, requests, 2*time.Second), approx(1e-6)); diff != "" {
 		t.Errorf("ours (-want +got):\n%s", diff)

@@ -23,22 +23,25 @@ func sentEvery(second, unit time.Duration, n int) []load.Record {
 	return records
 }
 
+func line(metric string, percentile float64, most time.Duration) load.Objective {
+	return load.Objective{Metric: metric, Percentile: percentile, Max: load.Duration(most)}
+}
+
 // TestObjectives: a line with a percentile bounds the percentile, one without
 // bounds each request.
 func TestObjectives(t *testing.T) {
-	share := func(f float64) *float64 { return &f }
 	records := sentEvery(time.Second, 10*msec, 101) // TTFT 10 to 1010 ms
 	slo := []load.Objective{
-		{Metric: "ttft", Percentile: 99, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 99, Max: load.Duration(999 * msec)}, {Metric: "ttft", Percentile: 50, Max: load.Duration(510 * msec)},
-		{Metric: "ttft", Percentile: 0, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 0, Max: load.Duration(1010 * msec)},
-		{Metric: "itl", Percentile: 75, Max: load.Duration(399 * msec)}, {Metric: "itl", Percentile: 0, Max: load.Duration(250 * msec)}, {Metric: "tpot", Percentile: 90, Max: load.Duration(250 * msec)},
-		{Metric: "e2el", Percentile: 99.9, Max: load.Duration(1509 * msec)}, {Metric: "normalized_latency", Percentile: 100, Max: load.Duration(504 * msec)},
+		line("ttft", 99, time.Second), line("ttft", 99, 999*msec), line("ttft", 50, 510*msec),
+		line("ttft", 0, time.Second), line("ttft", 0, 1010*msec),
+		line("itl", 75, 399*msec), line("itl", 0, 250*msec), line("tpot", 90, 250*msec),
+		line("e2el", 99.9, 1509*msec), line("normalized_latency", 100, 504*msec),
 	}
 	want := []load.Attainment{
-		{Objective: slo[0], Count: 101, Value: 1000, Within: share(100. / 101), Met: true}, {Objective: slo[1], Count: 101, Value: 1000, Within: share(99. / 101), Met: false}, {Objective: slo[2], Count: 101, Value: 510, Within: share(51. / 101), Met: true},
-		{Objective: slo[3], Count: 101, Value: 1010, Within: share(100. / 101), Met: false}, {Objective: slo[4], Count: 101, Value: 1010, Within: share(1), Met: true},
-		{Objective: slo[5], Count: 202, Value: 400, Within: share(1), Met: false}, {Objective: slo[6], Count: 101, Value: 250, Within: share(1), Met: true}, {Objective: slo[7], Count: 101, Value: 250, Within: share(1), Met: true},
-		{Objective: slo[8], Count: 101, Value: 1509, Within: share(100. / 101), Met: true}, {Objective: slo[9], Count: 101, Value: 1510. / 3, Within: share(1), Met: true},
+		{Objective: slo[0], Count: 101, Value: 1000, Within: new(100. / 101), Met: true}, {Objective: slo[1], Count: 101, Value: 1000, Within: new(99. / 101), Met: false}, {Objective: slo[2], Count: 101, Value: 510, Within: new(51. / 101), Met: true},
+		{Objective: slo[3], Count: 101, Value: 1010, Within: new(100. / 101), Met: false}, {Objective: slo[4], Count: 101, Value: 1010, Within: new(1.0), Met: true},
+		{Objective: slo[5], Count: 202, Value: 400, Within: new(1.0), Met: false}, {Objective: slo[6], Count: 101, Value: 250, Within: new(1.0), Met: true}, {Objective: slo[7], Count: 101, Value: 250, Within: new(1.0), Met: true},
+		{Objective: slo[8], Count: 101, Value: 1509, Within: new(100. / 101), Met: true}, {Objective: slo[9], Count: 101, Value: 1510. / 3, Within: new(1.0), Met: true},
 	}
 	w := load.Workload{Requests: 101, Concurrency: 1, SLO: slo}
 	s := Summarize(w, []float64{99}, time.Time{}, 102*time.Second, records)
@@ -48,14 +51,14 @@ func TestObjectives(t *testing.T) {
 
 	t.Run("failed requests are not within", func(t *testing.T) {
 		records := append(sentEvery(time.Second, 10*msec, 3), load.Record{Seq: 3, Sent: time.Second, End: time.Second, Class: load.ClassStatus})
-		got := load.Summary{}.Under([]load.Objective{{Metric: "ttft", Percentile: 0, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 99, Max: load.Duration(time.Second)}}, records).Objectives
+		got := load.Summary{}.Under([]load.Objective{line("ttft", 0, time.Second), line("ttft", 99, time.Second)}, records).Objectives
 		if got[0].Met || *got[0].Within != 0.75 || !got[1].Met || *got[1].Within != 0.75 {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("of the window", func(t *testing.T) {
 		w := w
-		w.SLO, w.CutEnd = []load.Objective{{Metric: "ttft", Percentile: 100, Max: load.Duration(500 * msec)}, {Metric: "e2el", Percentile: 0, Max: load.Duration(900 * msec)}}, load.Duration(52*time.Second)
+		w.SLO, w.CutEnd = []load.Objective{line("ttft", 100, 500*msec), line("e2el", 0, 900*msec)}, load.Duration(52*time.Second)
 		s := Summarize(w, nil, time.Time{}, 102*time.Second, records)
 		if a := s.Objectives[0]; !a.Met || a.Count != 50 || a.Value != 500 {
 			t.Errorf("of the first 50 s: %+v", a)
@@ -76,7 +79,7 @@ func TestObjectives(t *testing.T) {
 		}
 	})
 	t.Run("without records", func(t *testing.T) {
-		got := s.Under([]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 42, Max: load.Duration(time.Second)}, {Metric: "ttft", Percentile: 0, Max: load.Duration(time.Second)}}, nil)
+		got := s.Under([]load.Objective{line("ttft", 99, time.Second), line("ttft", 42, time.Second), line("ttft", 0, time.Second)}, nil)
 		if o := got.Objectives; !o[0].Met || o[0].Value != 1000 || o[1].Met || o[1].Count != 0 || o[2].Met || got.Goodput != nil {
 			t.Errorf("%+v, goodput %v", o, got.Goodput)
 		}
@@ -98,10 +101,10 @@ func TestGoodputOfPercentiles(t *testing.T) {
 		slo  []load.Objective
 		want float64 // of 100
 	}{
-		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}}, 50},
-		{[]load.Objective{{Metric: "ttft", Percentile: 50, Max: load.Duration(100 * msec)}, {Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}}, 50},
-		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}, {Metric: "ttft", Percentile: 0, Max: load.Duration(800 * msec)}}, 80},
-		{[]load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(500 * msec)}, {Metric: "e2el", Percentile: 50, Max: load.Duration(700 * msec)}}, 20},
+		{[]load.Objective{line("ttft", 99, 500*msec)}, 50},
+		{[]load.Objective{line("ttft", 50, 100*msec), line("ttft", 99, 500*msec)}, 50},
+		{[]load.Objective{line("ttft", 99, 500*msec), line("ttft", 0, 800*msec)}, 80},
+		{[]load.Objective{line("ttft", 99, 500*msec), line("e2el", 50, 700*msec)}, 20},
 	} {
 		s := load.Summary{Part: load.Part{Figures: load.Figures{Duration: 1}}}.Under(c.slo, records)
 		if s.Goodput == nil || *s.Goodput != c.want {

@@ -2,7 +2,9 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"math"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,12 +53,10 @@ func TestArrivals(t *testing.T) {
 // service for every request.
 func paced(t *testing.T, ctx context.Context, w load.Workload, service time.Duration) (load.Summary, []load.Record) {
 	t.Helper()
-	return pacedOf(t, ctx, load.Dataset{Kind: load.Random, InputTokens: 1}, w, service)
-}
-
-func pacedOf(t *testing.T, ctx context.Context, d load.Dataset, w load.Workload, service time.Duration) (load.Summary, []load.Record) {
-	t.Helper()
-	w.Dataset, w.OutputTokens, w.Endpoint = d, 2, load.Completions
+	if w.Dataset.Kind == "" {
+		w.Dataset = load.Dataset{Kind: load.Random, InputTokens: 1}
+	}
+	w.OutputTokens, w.Endpoint = 2, load.Completions
 	g, err := newGenerator(load.Job{Target: load.Target{BaseURL: "http://x"}, Workload: w, Seed: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func pacedOf(t *testing.T, ctx context.Context, d load.Dataset, w load.Workload,
 	g.client = served(service)
 	g.newSleeper = func(context.Context) sleeper { return newTimer() } // of synthetic time
 	r, err := g.run(ctx)
-	if err != nil && ctx.Err() == nil {
-		t.Fatal(err)
+	if !errors.Is(err, ctx.Err()) {
+		t.Fatalf("error %v, want %v", err, ctx.Err())
 	}
 	return r.Summary, r.Records
 }
@@ -145,6 +145,34 @@ func TestPace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTrace: requests leave at the times of the recording, stretched.
+func TestTrace(t *testing.T) {
+	const s = time.Second
+	d := load.Dataset{Kind: load.Trace, Slowdown: 2, Path: written(t, `
+{"timestamp": 3000, "input_length": 6, "output_length": 2}
+{"timestamp": 1000, "input_length": 3, "output_length": 3}
+{"timestamp": 1000.5, "input_length": 4, "output_length": 4}
+{"timestamp": 9000, "input_length": 5, "output_length": 4}`)}
+	first, later := []moment{{}, {msec, msec, msec}}, []moment{{4 * s, 4 * s, 4 * s}, {16 * s, 16 * s, 16 * s}}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			w    load.Workload
+			want []moment
+		}{
+			{load.Workload{}, slices.Concat(first, later)},
+			{load.Workload{Requests: 2}, first},
+			{load.Workload{Duration: load.Duration(4 * s)}, first},
+			{load.Workload{Requests: 3, Concurrency: 1}, []moment{{}, {msec, 5 * s, 5 * s}, {4 * s, 10 * s, 10 * s}}},
+		} {
+			c.w.Dataset = d
+			sum, records := paced(t, t.Context(), c.w, 5*s)
+			if diff := cmp.Diff(c.want, moments(records)); diff != "" || sum.SendLag.Max != 0 {
+				t.Errorf("%+v: send lag %v ms, moments (-want +got):\n%s", c.w, sum.SendLag.Max, diff)
+			}
+		}
+	})
 }
 
 // TestPoisson: in synthetic time every request leaves exactly when it is due, and

@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"context"
-	"errors"
 	"math"
 	"net"
 	"net/http"
@@ -18,8 +16,6 @@ import (
 	"hclbench/load/prompts"
 	"hclbench/sim"
 )
-
-func ratio(r float64) *float64 { return &r }
 
 // engine starts a simulated engine for one test.
 func engine(t testing.TB, c sim.Config) (*sim.Server, load.Target) {
@@ -127,7 +123,7 @@ func TestEndpoints(t *testing.T) {
 		t.Run(endpoint, func(t *testing.T) {
 			server, target := engine(t, instant(sim.Config{}))
 			r := run(t, target, load.Workload{
-				Dataset: load.Dataset{Kind: load.Random, InputTokens: 300, RangeRatio: ratio(0.5)}, Requests: 20, Concurrency: 4,
+				Dataset: load.Dataset{Kind: load.Random, InputTokens: 300, RangeRatio: new(0.5)}, Requests: 20, Concurrency: 4,
 				OutputTokens: 30, IgnoreEOS: true, Endpoint: endpoint,
 			})
 			s, truth := r.Summary, server.Truth()
@@ -234,29 +230,6 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestCancelRun: what was measured until a run is stopped is there.
-func TestCancelRun(t *testing.T) {
-	server, target := engine(t, instant(sim.Config{HangAfter: 5}))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r, err := Run(ctx, load.Job{Target: target, Workload: load.Workload{
-		Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 100, Concurrency: 2, OutputTokens: 8, Endpoint: load.Completions,
-	}}, func(p load.Progress) {
-		if p.Done == 5 && p.InFlight == 2 {
-			cancel()
-		}
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v, want context.Canceled", err)
-	}
-	if s := r.Summary; s.Completed != 5 || s.Errors[load.ClassCancelled] != 2 || len(r.Records) != 7 || s.Verdict.Verdict != load.Suspect {
-		t.Errorf("%d completed, %v, %d records, %v", s.Completed, s.Errors, len(r.Records), s.Verdict)
-	}
-	if truth := server.Truth(); truth.Completed != 5 {
-		t.Errorf("the server completed %d", truth.Completed)
-	}
-}
-
 func TestProgress(t *testing.T) {
 	_, target := engine(t, sim.Config{TTFT: 300 * time.Millisecond, ITL: -1})
 	var seen []load.Progress
@@ -279,44 +252,27 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestBadJobs: what cannot be run is said before anything is sent. load's own tests have
+// the rules of workloads.
 func TestBadJobs(t *testing.T) {
 	good := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 1, Concurrency: 1, OutputTokens: 1, Endpoint: load.Completions}
+	shareGPT, many := good, good
+	shareGPT.Dataset = load.Dataset{Kind: load.ShareGPT, Path: "no/such.json"}
+	many.Concurrency, many.Requests = 1<<40, 1<<40
 	for _, c := range []struct {
-		edit func(*load.Workload)
+		url  string
+		w    load.Workload
 		want string
 	}{
-		{func(w *load.Workload) { w.Dataset.Kind = "alpaca" }, `"alpaca" is not known`},
-		{func(w *load.Workload) { w.Dataset.Kind = load.ShareGPT }, "a path is needed"},
-		{func(w *load.Workload) { w.Dataset.Kind, w.Dataset.Path = load.ShareGPT, "no/such.json" }, "open data set file such.json: no such file or directory"},
-		{func(w *load.Workload) { w.Dataset.Kind = load.SharedPrefix }, "groups 0"},
-		{func(w *load.Workload) { w.Dataset.Filter = "hf" }, `a data set of kind "random" has none: it is for sharegpt`},
-		{func(w *load.Workload) { w.Stages = []load.Stage{{Duration: 1, Rate: 1}} }, "go without them"},
-		{func(w *load.Workload) { w.Requests, w.Stages = 0, []load.Stage{{Rate: 1}} }, "stage 1: its duration is 0s"},
-		{func(w *load.Workload) { w.Requests, w.Stages = 0, []load.Stage{{Duration: 1}} }, "stage 1: one of rate and concurrency"},
-		{func(w *load.Workload) { w.Dataset.InputTokens = 0 }, "input tokens 0"},
-		{func(w *load.Workload) { w.Dataset.RangeRatio = ratio(1.5) }, "range ratio 1.5"},
-		{func(w *load.Workload) { w.Dataset.Convention = "hf" }, `convention "hf"`},
-		{func(w *load.Workload) { w.OutputTokens = 0 }, "output tokens 0"},
-		{func(w *load.Workload) { w.Requests = 0 }, "neither requests nor duration"},
-		{func(w *load.Workload) { w.Requests = -1 }, "a negative number"},
-		{func(w *load.Workload) { w.Concurrency = 0 }, "neither rate nor concurrency"},
-		{func(w *load.Workload) { w.Rate = -1 }, "below zero"},
-		{func(w *load.Workload) { w.Rate, w.Concurrency, w.Requests, w.Duration = load.Inf, 0, 0, 1 }, "all at once without an end"},
-		{func(w *load.Workload) { w.Endpoint = "embeddings" }, `endpoint "embeddings"`},
-		{func(w *load.Workload) { w.ExtraBody = "{" }, "extra body"},
-		{func(w *load.Workload) { w.SLO = []load.Objective{{Metric: "tea"}} }, `SLO metric "tea": write one of ttft, tpot, itl, e2el, normalized_latency`},
-		{func(w *load.Workload) { w.SLO, w.NoStream = []load.Objective{{Metric: "itl"}}, true }, `SLO metric "itl": without a stream`},
-		{func(w *load.Workload) { w.Concurrency, w.Requests = 1<<40, 1<<40 }, "open files"},
+		{"http://127.0.0.1:1", load.Workload{}, "neither requests nor duration says when to stop"},
+		{"http://127.0.0.1:1", shareGPT, "open data set file such.json: no such file or directory"},
+		{"http://127.0.0.1:1", many, "open files"},
+		{"", good, "base URL"},
 	} {
-		w := good
-		c.edit(&w)
-		r, err := Run(t.Context(), load.Job{Target: load.Target{BaseURL: "http://127.0.0.1:1"}, Workload: w}, nil)
+		r, err := Run(t.Context(), load.Job{Target: load.Target{BaseURL: c.url}, Workload: c.w}, nil)
 		if r != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Run() = %v, %v, want an error with %q", r, err, c.want)
 		}
-	}
-	if _, err := Run(t.Context(), load.Job{Workload: good}, nil); err == nil || !strings.Contains(err.Error(), "base URL") {
-		t.Errorf("Run() without a URL: %v", err)
 	}
 }
 

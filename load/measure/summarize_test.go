@@ -1,9 +1,7 @@
 package measure
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -83,127 +81,7 @@ func TestSummarizeNothing(t *testing.T) {
 	}
 }
 
-// randomRecords is a run without sense, but with every feature of one.
-func randomRecords(r *rand.Rand) (records []load.Record, d time.Duration) {
-	first, last := time.Duration(math.MaxInt64), time.Duration(0)
-	for i := range 1 + r.IntN(60) {
-		scheduled := time.Duration(r.Int64N(int64(3 * time.Second)))
-		x := load.Record{Seq: i, Scheduled: scheduled, Ready: scheduled + time.Duration(r.IntN(1e8)), AskedInput: 5, AskedOutput: 9}
-		x.Sent = x.Ready + time.Duration(r.IntN(1e7))
-		x.First = x.Sent + time.Duration(r.IntN(1e9))
-		x.Last = x.First
-		for range r.IntN(12) {
-			g := time.Duration(r.IntN(1e8))
-			x.Gaps = append(x.Gaps, g)
-			x.Last += g
-		}
-		x.End = x.Last + time.Duration(r.IntN(1e7))
-		x.InputTokens, x.OutputTokens = r.IntN(9), (1+r.IntN(3))*(len(x.Gaps)+1)
-		x.Merged, x.NoUsage = r.IntN(len(x.Gaps)+1), r.IntN(9) == 0
-		if r.IntN(5) == 0 {
-			x.Class, x.Error = []string{load.ClassStall, load.ClassServer}[r.IntN(2)], fmt.Sprint(r.IntN(9))
-		}
-		first, last = min(first, x.Sent), max(last, x.End)
-		records = append(records, x)
-	}
-	return records, last - first
-}
-
-// TestSummarizeNaively holds Summarize against the plainest possible reading of
-// the definitions, on random records.
-func TestSummarizeNaively(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
-		records, d := randomRecords(r)
-		got := Summarize(load.Workload{SLO: []load.Objective{{Metric: "e2el", Max: load.Duration(time.Second)}}}, []float64{12.5, 99}, time.Time{}, d, records)
-		var ok []load.Record
-		for _, x := range records {
-			if x.Class == "" {
-				ok = append(ok, x)
-			}
-		}
-		seconds := d.Seconds()
-		sum := func(f func(load.Record) float64) (total float64) {
-			for _, x := range ok {
-				total += f(x)
-			}
-			return total
-		}
-		var itl, tpot, perToken []float64
-		good := 0.0
-		for _, x := range ok {
-			for _, g := range x.Gaps {
-				itl = append(itl, g.Seconds()*1000)
-			}
-			if x.OutputTokens > 1 {
-				tpot = append(tpot, (x.Last-x.First).Seconds()*1000/float64(x.OutputTokens-1))
-			}
-			perToken = append(perToken, (x.Last-x.Sent).Seconds()*1000/float64(x.OutputTokens))
-			if x.Last-x.Sent <= time.Second {
-				good++
-			}
-		}
-		good /= seconds
-		each := func(list []load.Record, f func(load.Record) time.Duration) (v []float64) {
-			for _, x := range list {
-				v = append(v, f(x).Seconds()*1000)
-			}
-			return v
-		}
-		// The peak, by looking at every moment at which it could be reached.
-		peak := 0
-		for _, at := range records {
-			n := 0
-			for _, x := range records {
-				if x.Sent <= at.Sent && at.Sent < x.End {
-					n++
-				}
-			}
-			peak = max(peak, n)
-		}
-		first := slices.MinFunc(records, func(a, b load.Record) int { return int(a.Sent - b.Sent) }).Sent
-		best := map[int]float64{}
-		most := 0.0
-		for _, x := range ok {
-			at := x.First
-			for i := 0; i <= len(x.Gaps); i++ {
-				s := int((at - first).Seconds())
-				best[s] += float64(x.OutputTokens) / float64(len(x.Gaps)+1)
-				most = max(most, best[s])
-				if i < len(x.Gaps) {
-					at += x.Gaps[i]
-				}
-			}
-		}
-		input, output := sum(func(x load.Record) float64 { return float64(x.InputTokens) }), sum(func(x load.Record) float64 { return float64(x.OutputTokens) })
-		merged := sum(func(x load.Record) float64 { return float64(x.Merged) })
-		if seconds < 1 {
-			most = output / seconds
-		}
-		want := load.Summary{
-			Part: load.Part{Figures: load.Figures{
-				Duration: seconds, Requests: len(records), Completed: len(ok), Failed: len(records) - len(ok),
-				InputTokens: int64(input), OutputTokens: int64(output), AskedInput: int64(5 * len(ok)), AskedOutput: int64(9 * len(ok)),
-				RequestThroughput: float64(len(ok)) / seconds, InputThroughput: input / seconds, OutputThroughput: output / seconds,
-				TotalThroughput: (input + output) / seconds,
-				TTFT:            naive(each(ok, func(x load.Record) time.Duration { return x.First - x.Sent })), TPOT: naive(tpot), ITL: naive(itl),
-				E2EL:            naive(each(ok, func(x load.Record) time.Duration { return x.Last - x.Sent })),
-				PerToken:        naive(perToken),
-				Queue:           naive(each(records, func(x load.Record) time.Duration { return x.Sent - x.Scheduled })),
-				SendLag:         naive(each(records, func(x load.Record) time.Duration { return x.Sent - x.Ready })),
-				MeanConcurrency: sum(func(x load.Record) float64 { return (x.Last - x.Sent).Seconds() }) / seconds,
-				PeakConcurrency: peak, PeakOutputThroughput: most, MergedChunks: int(merged),
-			}, Judgement: load.Judgement{Goodput: &good}},
-		}
-		if len(itl) > 0 {
-			want.MergedShare = merged / float64(len(itl))
-		}
-		if diff := cmp.Diff(want, got, approx(1e-9), cmpopts.IgnoreFields(load.Summary{}, "Objectives", "Verdict", "Errors", "ErrorSamples", "UsageMissing", "Series")); diff != "" {
-			t.Fatalf("summary (-want +got):\n%s", diff)
-		}
-	}
-}
-
+// naive is the plainest reading of what statistics are.
 func naive(x []float64) load.Stats {
 	s := load.Stats{Count: len(x), Percentiles: map[string]float64{"12.5": 0, "99": 0}}
 	if len(x) == 0 {

@@ -51,7 +51,7 @@ func TestHeaders(t *testing.T) {
 	plain := httptest.NewServer(handler)
 	defer plain.Close()
 	j := load.Job{Target: load.Target{BaseURL: plain.URL, Headers: map[string]string{"x-team": "a b"}}, Secrets: map[string]string{"authorization": "Bearer sk-1"},
-		Workload: load.Workload{Dataset: load.Dataset{Kind: load.Text, InputTokens: 2, Path: written(t, "f", "a b c")}, Requests: 4, Concurrency: 2, OutputTokens: 2, Endpoint: load.Completions}}
+		Workload: load.Workload{Dataset: load.Dataset{Kind: load.Text, InputTokens: 2, Path: written(t, "a b c")}, Requests: 4, Concurrency: 2, OutputTokens: 2, Endpoint: load.Completions}}
 	r, err := Run(t.Context(), j, nil)
 	if err != nil || r.Summary.Completed != 4 || wrong.Load() != 0 || all.Load() != 6 {
 		t.Errorf("%v: %d of %d requests came without their headers", err, wrong.Load(), all.Load())

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -75,85 +74,6 @@ func TestWindow(t *testing.T) {
 		w.CutBeginning = cut
 		if got := Summarize(w, nil, time.Time{}, 10*s, records); got.Verdict.Verdict != load.Void || got.Requests != 0 || got.Untrimmed.Requests != 6 {
 			t.Errorf("everything cut: %+v", got.Verdict)
-		}
-	}
-}
-
-// TestWindowNaively holds windows against the plainest reading of their
-// definition, on random records.
-func TestWindowNaively(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
-		records, d := randomRecords(r)
-		cut, end := time.Duration(r.Int64N(int64(d)/2)), time.Duration(r.Int64N(int64(d)/2))
-		got := Summarize(load.Workload{CutBeginning: load.Duration(cut), CutEnd: load.Duration(end)}, []float64{12.5, 99}, time.Time{}, d, records)
-		zero := slices.MinFunc(records, func(a, b load.Record) int { return int(a.Sent - b.Sent) }).Sent
-		in := func(at time.Duration) bool { return at-zero >= cut && at-zero < d-end }
-		var sent []load.Record
-		want := load.Summary{Part: load.Part{Figures: load.Figures{Duration: (d - cut - end).Seconds()}}}
-		var ttft, e2el []float64
-		for _, x := range records {
-			if in(x.Sent) {
-				sent = append(sent, x)
-			}
-			if !x.OK() {
-				continue
-			}
-			if in(x.Sent) {
-				want.Completed++
-				want.OutputTokens += int64(x.OutputTokens)
-				ttft = append(ttft, (x.First-x.Sent).Seconds()*1e3)
-				e2el = append(e2el, (x.Last-x.Sent).Seconds()*1e3)
-			}
-			if in(x.End) {
-				want.RequestThroughput += 1 / want.Duration
-			}
-			if in(x.First) {
-				want.InputThroughput += float64(x.InputTokens) / want.Duration
-				want.OutputThroughput += 1 / want.Duration
-				if x.Last == x.First {
-					want.OutputThroughput += float64(x.OutputTokens-1) / want.Duration
-				}
-			}
-			if x.Last > x.First {
-				// The share of its later tokens whose time is in the window, in thin slices.
-				const slices = 4000
-				share := 0.0
-				for i := range slices {
-					if in(x.First + time.Duration((float64(i)+0.5)/slices*float64(x.Last-x.First))) {
-						share += 1. / slices
-					}
-				}
-				want.OutputThroughput += share * float64(x.OutputTokens-1) / want.Duration
-			}
-		}
-		want.Requests = len(sent)
-		want.TTFT, want.E2EL = naive(ttft), naive(e2el)
-		for _, at := range append(slices.Clone(records), load.Record{Sent: zero + cut}) {
-			if !in(at.Sent) {
-				continue
-			}
-			n := 0
-			for _, x := range records {
-				if x.Sent <= at.Sent && at.Sent < x.End {
-					n++
-				}
-			}
-			want.PeakConcurrency = max(want.PeakConcurrency, n)
-		}
-		pick := func(s load.Summary) load.Summary {
-			return load.Summary{
-				Part: load.Part{Figures: load.Figures{
-					Duration: s.Duration, Requests: s.Requests, Completed: s.Completed, OutputTokens: s.OutputTokens, TTFT: s.TTFT, E2EL: s.E2EL,
-					RequestThroughput: s.RequestThroughput, InputThroughput: s.InputThroughput, PeakConcurrency: s.PeakConcurrency,
-				}},
-			}
-		}
-		if diff := cmp.Diff(pick(want), pick(got), approx(1e-9)); diff != "" {
-			t.Fatalf("window (-want +got):\n%s", diff)
-		}
-		if math.Abs(got.OutputThroughput-want.OutputThroughput) > 0.01*want.OutputThroughput+0.05 {
-			t.Fatalf("output throughput %v, want %v", got.OutputThroughput, want.OutputThroughput)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func written(t *testing.T, name, text string) string {
 // TestSharedPrefixLengths: SGLang's rule for ranges, U{max(⌊L·r⌋,1) … L}, of
 // prefixes by group and of questions and answers by prompt.
 func TestSharedPrefixLengths(t *testing.T) {
-	w := load.Workload{Dataset: load.Dataset{Kind: load.SharedPrefix, Groups: 2000, PromptsPerGroup: 2, PrefixTokens: 4, QuestionTokens: 200, RangeRatio: ratio(0.5)}, OutputTokens: 6}
+	w := load.Workload{Dataset: load.Dataset{Kind: load.SharedPrefix, Groups: 2000, PromptsPerGroup: 2, PrefixTokens: 4, QuestionTokens: 200, RangeRatio: new(0.5)}, OutputTokens: 6}
 	p := newSharedPrompts(job(w), ForPrompt)
 	outputs := map[int]int{}
 	prefixes := map[int]int{}

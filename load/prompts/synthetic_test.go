@@ -12,8 +12,6 @@ import (
 	"hclbench/load"
 )
 
-func ratio(r float64) *float64 { return &r }
-
 func TestLengths(t *testing.T) {
 	for _, c := range []struct {
 		n          int
@@ -22,14 +20,14 @@ func TestLengths(t *testing.T) {
 		want       load.Span
 	}{
 		{3200, nil, "", load.Span{Low: 3200, High: 3200}},
-		{3200, ratio(1), "", load.Span{Low: 3200, High: 3200}},
-		{3200, ratio(0.8), load.ConventionSGLang, load.Span{Low: 2560, High: 3200}},
-		{1000, ratio(0), load.ConventionSGLang, load.Span{Low: 1, High: 1000}},
-		{5, ratio(0.5), load.ConventionSGLang, load.Span{Low: 2, High: 5}},
-		{3200, ratio(0), load.ConventionVLLM, load.Span{Low: 3200, High: 3200}},
-		{1000, ratio(0.8), load.ConventionVLLM, load.Span{Low: 199, High: 1800}}, // 1−0.8 is a little less than 0.2, in Python too
-		{5, ratio(0.5), load.ConventionVLLM, load.Span{Low: 2, High: 8}},
-		{1, ratio(0.9), load.ConventionVLLM, load.Span{Low: 1, High: 2}},
+		{3200, new(1.0), "", load.Span{Low: 3200, High: 3200}},
+		{3200, new(0.8), load.ConventionSGLang, load.Span{Low: 2560, High: 3200}},
+		{1000, new(0.0), load.ConventionSGLang, load.Span{Low: 1, High: 1000}},
+		{5, new(0.5), load.ConventionSGLang, load.Span{Low: 2, High: 5}},
+		{3200, new(0.0), load.ConventionVLLM, load.Span{Low: 3200, High: 3200}},
+		{1000, new(0.8), load.ConventionVLLM, load.Span{Low: 199, High: 1800}}, // 1−0.8 is a little less than 0.2, in Python too
+		{5, new(0.5), load.ConventionVLLM, load.Span{Low: 2, High: 8}},
+		{1, new(0.9), load.ConventionVLLM, load.Span{Low: 1, High: 2}},
 	} {
 		if got := load.Lengths(c.n, c.ratio, c.convention); got != c.want {
 			t.Errorf("lengths(%d, %v, %q) = %v, want %v", c.n, c.ratio, c.convention, got, c.want)
@@ -75,7 +73,7 @@ func TestPromptIDs(t *testing.T) {
 // TestPromptIsItsOwn: request i is the same whatever was made before it, and
 // another with another seed, data set seed or use.
 func TestPromptIsItsOwn(t *testing.T) {
-	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 50, RangeRatio: ratio(0.1)}, OutputTokens: 9, Endpoint: load.Completions}
+	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 50, RangeRatio: new(0.1)}, OutputTokens: 9, Endpoint: load.Completions}
 	make1 := func(j load.Job, use uint64, i int) string {
 		b, _, _ := newRandomPrompts(j, use).append(nil, i)
 		return string(b)
@@ -103,7 +101,7 @@ func TestPromptIsItsOwn(t *testing.T) {
 
 // TestRanges: all lengths of a range are drawn, and none beside it.
 func TestRanges(t *testing.T) {
-	p := newRandomPrompts(job(load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 6, RangeRatio: ratio(0.5), Convention: load.ConventionVLLM}, OutputTokens: 4, Endpoint: load.Chat}), ForPrompt)
+	p := newRandomPrompts(job(load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 6, RangeRatio: new(0.5), Convention: load.ConventionVLLM}, OutputTokens: 4, Endpoint: load.Chat}), ForPrompt)
 	in, out := map[int]int{}, map[int]int{}
 	for i := range 500 {
 		b, input, output := p.append(nil, i)

@@ -22,40 +22,65 @@ import (
 	"hclbench/load"
 )
 
-// raw serves every request on a connection with a script that writes bytes. The
-// connection ends when the script does.
-func raw(t testing.TB, script func(c net.Conn, done <-chan struct{})) load.Target {
+// conversation serves connections with a script that answers request i of
+// connection c; the connection ends when it returns false.
+func conversation(t testing.TB, script func(conn net.Conn, c, i int) bool) load.Target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
 	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
 	wg.Go(func() {
-		for {
-			c, err := l.Accept()
+		for c := 0; ; c++ {
+			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
+			mu.Lock()
+			open = append(open, conn)
+			mu.Unlock()
 			wg.Go(func() {
-				defer c.Close()
-				req, err := http.ReadRequest(bufio.NewReader(c))
-				if err != nil {
-					return
+				defer conn.Close()
+				in := bufio.NewReader(conn)
+				for i := 0; ; i++ {
+					req, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					io.Copy(io.Discard, req.Body)
+					if !script(conn, c, i) {
+						return
+					}
 				}
-				io.Copy(io.Discard, req.Body)
-				script(c, done)
 			})
 		}
 	})
 	t.Cleanup(func() {
-		close(done)
 		l.Close()
+		mu.Lock()
+		for _, c := range open {
+			c.Close()
+		}
+		mu.Unlock()
 		wg.Wait()
 	})
 	return load.Target{BaseURL: "http://" + l.Addr().String(), Model: "m"}
 }
+
+// raw serves the first request of every connection with a script that writes bytes. The
+// connection ends when the script does.
+func raw(t testing.TB, script func(c net.Conn)) load.Target {
+	return conversation(t, func(c net.Conn, _, _ int) bool {
+		script(c)
+		return false
+	})
+}
+
+// wait waits until a connection ends.
+func wait(c net.Conn) { io.Copy(io.Discard, c) }
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n" // ends with the connection
 
@@ -159,7 +184,7 @@ func testAnswers(t *testing.T, with maker) {
 		{"huge line", streamHead + "data: " + strings.Repeat("x", maxLine+1), failed(load.ClassMalformed, errLine.Error())},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			target := raw(t, func(conn net.Conn, _ <-chan struct{}) { io.WriteString(conn, c.answer) })
+			target := raw(t, func(conn net.Conn) { io.WriteString(conn, c.answer) })
 			got := with.send(t, t.Context(), target, load.Workload{Endpoint: load.Completions})
 			if got.End < got.Sent || got.OK() && (got.First < got.Sent || got.Last < got.First || got.End < got.Last) {
 				t.Errorf("times go backwards: %+v", got)
@@ -181,7 +206,7 @@ func testAnswers(t *testing.T, with maker) {
 func TestMerged(t *testing.T) { bothClients(t, testMerged) }
 
 func testMerged(t *testing.T, with maker) {
-	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
+	target := raw(t, func(c net.Conn) {
 		io.WriteString(c, streamHead+text("a")+text("b")+text("c")+text("d")+usage(5, 4)+end)
 	})
 	if got := with.send(t, t.Context(), target, load.Workload{Endpoint: load.Completions}); got.Merged != 3 || got.OutputTokens != 4 {
@@ -205,9 +230,9 @@ func testSilence(t *testing.T, with maker) {
 		{"the shorter one", part, 30 * time.Millisecond, time.Hour, load.ClassStall},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			target := raw(t, func(conn net.Conn, done <-chan struct{}) {
+			target := raw(t, func(conn net.Conn) {
 				io.WriteString(conn, c.answer)
-				<-done
+				wait(conn)
 			})
 			got := with.send(t, t.Context(), target, load.Workload{Endpoint: load.Completions, Stall: load.Duration(c.stall), Timeout: load.Duration(c.timeout)})
 			if got.Class != c.class {
@@ -224,7 +249,7 @@ func testSilence(t *testing.T, with maker) {
 func TestSlowIsNotSilent(t *testing.T) { bothClients(t, testSlowIsNotSilent) }
 
 func testSlowIsNotSilent(t *testing.T, with maker) {
-	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
+	target := raw(t, func(c net.Conn) {
 		io.WriteString(c, streamHead)
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
@@ -244,9 +269,9 @@ func testSlowIsNotSilent(t *testing.T, with maker) {
 func TestNeverCloses(t *testing.T) { bothClients(t, testNeverCloses) }
 
 func testNeverCloses(t *testing.T, with maker) {
-	target := raw(t, func(c net.Conn, done <-chan struct{}) {
+	target := raw(t, func(c net.Conn) {
 		io.WriteString(c, streamHead+text("a")+usage(5, 1)+end)
-		<-done
+		wait(c)
 	})
 	got := with.send(t, t.Context(), target, load.Workload{Endpoint: load.Completions})
 	if !got.OK() || got.End-got.Last > drainTimeout/2 {
@@ -257,7 +282,7 @@ func testNeverCloses(t *testing.T, with maker) {
 func TestReset(t *testing.T) { bothClients(t, testReset) }
 
 func testReset(t *testing.T, with maker) {
-	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
+	target := raw(t, func(c net.Conn) {
 		io.WriteString(c, streamHead+text("a"))
 		c.(*net.TCPConn).SetLinger(0) // closing resets
 	})
@@ -286,10 +311,10 @@ func TestCancel(t *testing.T) { bothClients(t, testCancel) }
 
 func testCancel(t *testing.T, with maker) {
 	ctx, cancel := context.WithCancel(t.Context())
-	target := raw(t, func(c net.Conn, done <-chan struct{}) {
+	target := raw(t, func(c net.Conn) {
 		io.WriteString(c, streamHead+text("a"))
 		cancel()
-		<-done
+		wait(c)
 	})
 	got := with.send(t, ctx, target, load.Workload{Endpoint: load.Completions})
 	if got.Class != load.ClassCancelled {
@@ -316,5 +341,12 @@ func TestNoFileLeft(t *testing.T) {
 	err := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{}, Err: os.NewSyscallError("socket", syscall.EMFILE)}
 	if got := described(err); !strings.Contains(got, "raise the limit with ulimit -n") {
 		t.Errorf("described() = %q", got)
+	}
+}
+
+// TestDirectHasNoProxy: net/http asks the environment only when it is told to.
+func TestDirectHasNoProxy(t *testing.T) {
+	if Direct().Transport.(*http.Transport).Proxy != nil {
+		t.Error("there is a proxy")
 	}
 }

@@ -1,15 +1,12 @@
 package wire
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,54 +14,6 @@ import (
 	"hclbench/load"
 	"hclbench/sim"
 )
-
-// conversation serves connections with a script that answers request i of
-// connection c; the connection ends when it returns false.
-func conversation(t testing.TB, script func(conn net.Conn, c, i int) bool) load.Target {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var open []net.Conn
-	wg.Go(func() {
-		for c := 0; ; c++ {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			open = append(open, conn)
-			mu.Unlock()
-			wg.Go(func() {
-				defer conn.Close()
-				in := bufio.NewReader(conn)
-				for i := 0; ; i++ {
-					req, err := http.ReadRequest(in)
-					if err != nil {
-						return
-					}
-					io.Copy(io.Discard, req.Body)
-					if !script(conn, c, i) {
-						return
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		mu.Lock()
-		for _, c := range open {
-			c.Close()
-		}
-		mu.Unlock()
-		wg.Wait()
-	})
-	return load.Target{BaseURL: "http://" + l.Addr().String()}
-}
 
 const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -157,12 +106,7 @@ func TestAnsweredEarly(t *testing.T) {
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 	}))
 	defer server.Close()
-	s, err := newServer(load.Target{BaseURL: server.URL}, load.Workload{Endpoint: load.Completions})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newClient(s)
-	defer c.Close()
+	c := maker(newClient).client(t, load.Target{BaseURL: server.URL}, load.Workload{Endpoint: load.Completions})
 	r := load.Record{}
 	c.Send(t.Context(), make([]byte, 200<<10), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
 	if r.Class != load.ClassStatus || !strings.Contains(r.Error, "413") || !strings.Contains(r.Error, "too large") {
@@ -174,8 +118,10 @@ func TestAnsweredEarly(t *testing.T) {
 func TestLargeRequest(t *testing.T) { bothClients(t, testLargeRequest) }
 
 func testLargeRequest(t *testing.T, with maker) {
-	server, target := engine(t, instant(sim.Config{}))
-	c := with.client(t, target, load.Workload{Endpoint: load.Completions})
+	server := sim.New(instant)
+	h := httptest.NewServer(server)
+	defer h.Close()
+	c := with.client(t, load.Target{BaseURL: h.URL}, load.Workload{Endpoint: load.Completions})
 	body := []byte(`{"prompt":"` + strings.Repeat("word ", 3<<20) + `","max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}`)
 	r := load.Record{AskedOutput: 2}
 	c.Send(t.Context(), body, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
@@ -188,7 +134,7 @@ func testLargeRequest(t *testing.T, with maker) {
 func TestHostNames(t *testing.T) { bothClients(t, testHostNames) }
 
 func testHostNames(t *testing.T, with maker) {
-	target := raw(t, func(c net.Conn, _ <-chan struct{}) {
+	target := raw(t, func(c net.Conn) {
 		io.WriteString(c, streamHead+text("a")+usage(5, 1)+end)
 	})
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(target.BaseURL, "http://"))
@@ -202,87 +148,5 @@ func testHostNames(t *testing.T, with maker) {
 	}
 }
 
-// TestOpen: connections are made beforehand, and those are the ones that are
-// used.
-func TestOpen(t *testing.T) {
-	var opened atomic.Int64
-	server := httptest.NewUnstartedServer(sim.New(instant(sim.Config{})))
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	server.Start()
-	defer server.Close()
-	s, err := newServer(load.Target{BaseURL: server.URL}, load.Workload{Endpoint: load.Completions})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newLoopClient(s)
-	if c == nil {
-		return // net/http cannot
-	}
-	defer c.Close()
-	c.Open(t.Context(), 100)
-	var wg sync.WaitGroup
-	for range 100 {
-		wg.Go(func() {
-			r := load.Record{}
-			c.Send(context.Background(), []byte(`{"prompt":"a","stream":true}`), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
-			if !r.OK() {
-				t.Errorf("%s: %s", r.Class, r.Error)
-			}
-		})
-	}
-	wg.Wait()
-	if n := opened.Load(); n != 100 {
-		t.Errorf("%d connections for 100 requests at once", n)
-	}
-}
-
-// TestOpenCountsTheLiving: connections that have ended since do not count as there.
-func TestOpenCountsTheLiving(t *testing.T) {
-	var opened atomic.Int64
-	target := conversation(t, func(net.Conn, int, int) bool { return false })
-	server := httptest.NewUnstartedServer(sim.New(instant(sim.Config{})))
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	server.Start()
-	defer server.Close()
-	target.BaseURL = server.URL
-	s, err := newServer(target, load.Workload{Endpoint: load.Completions})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, ok := newLoopClient(s).(*loops)
-	if !ok {
-		return // net/http cannot
-	}
-	defer c.Close()
-	c.Open(t.Context(), 3)
-	for _, k := range c.idle {
-		k.since = k.since.Add(-idleTimeout) // long ago
-	}
-	c.Open(t.Context(), 3)
-	if ask(t.Context(), c); opened.Load() != 6 {
-		t.Errorf("%d connections were made, want 3 and 3 again", opened.Load())
-	}
-}
-
-// engine starts a simulated engine for one test.
-func engine(t testing.TB, c sim.Config) (*sim.Server, load.Target) {
-	t.Helper()
-	s := sim.New(c)
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	return s, load.Target{BaseURL: h.URL, Model: sim.DefaultModel}
-}
-
 // instant is an engine that never makes a test wait.
-func instant(c sim.Config) sim.Config {
-	c.TTFT, c.ITL = -1, -1
-	return c
-}
+var instant = sim.Config{TTFT: -1, ITL: -1}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hclbench/load"
+	"hclbench/sim"
 )
 
 // TestNothingIsRepeated: a request that a kept connection took with it is a failed
@@ -58,7 +60,7 @@ func testNothingIsRepeated(t *testing.T, with maker) {
 // connections.
 func TestFirstRequestIsNotStale(t *testing.T) {
 	bothClients(t, func(t *testing.T, with maker) {
-		target := raw(t, func(net.Conn, <-chan struct{}) {})
+		target := raw(t, func(net.Conn) {})
 		if got := with.send(t, t.Context(), target, load.Workload{Endpoint: load.Completions}); got.Class != load.ClassTruncated {
 			t.Errorf("class %q (%s), want %q", got.Class, got.Error, load.ClassTruncated)
 		}
@@ -182,19 +184,14 @@ func TestDialHasItsTime(t *testing.T) {
 func TestEndless(t *testing.T) { bothClients(t, testEndless) }
 
 func testEndless(t *testing.T, with maker) {
-	drip := func(first, again string, every time.Duration) func(net.Conn, <-chan struct{}) {
-		return func(conn net.Conn, done <-chan struct{}) {
+	drip := func(first, again string, every time.Duration) func(net.Conn) {
+		return func(conn net.Conn) {
 			io.WriteString(conn, first)
 			tick := time.NewTicker(every)
 			defer tick.Stop()
-			for {
-				select {
-				case <-done:
+			for range tick.C {
+				if _, err := io.WriteString(conn, again); err != nil {
 					return
-				case <-tick.C:
-					if _, err := io.WriteString(conn, again); err != nil {
-						return
-					}
 				}
 			}
 		}
@@ -202,7 +199,7 @@ func testEndless(t *testing.T, with maker) {
 	const empty = `data: {"choices":[{"index":0,"text":"","finish_reason":null}]}` + "\n\n"
 	for _, c := range []struct {
 		name   string
-		script func(net.Conn, <-chan struct{})
+		script func(net.Conn)
 		class  string
 		text   string
 	}{
@@ -293,4 +290,54 @@ func TestReadLagOfTheFirstRead(t *testing.T) {
 	if lag := l.lag.Stats(nil); !r.OK() || lag.Count == 0 || lag.Max > 60e3 {
 		t.Errorf("%s %s, %d reads, up to %v ms late", r.Class, r.Error, lag.Count, lag.Max)
 	}
+}
+
+// TestOpen: connections are made beforehand, and those are the ones that are
+// used.
+func TestOpen(t *testing.T) {
+	c, opened := counted(t)
+	c.Open(t.Context(), 100)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			r := load.Record{}
+			c.Send(context.Background(), []byte(`{"prompt":"a","stream":true}`), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
+			if !r.OK() {
+				t.Errorf("%s: %s", r.Class, r.Error)
+			}
+		})
+	}
+	wg.Wait()
+	if n := opened.Load(); n != 100 {
+		t.Errorf("%d connections for 100 requests at once", n)
+	}
+}
+
+// TestOpenCountsTheLiving: connections that have ended since do not count as there.
+func TestOpenCountsTheLiving(t *testing.T) {
+	c, opened := counted(t)
+	c.Open(t.Context(), 3)
+	for _, k := range c.idle {
+		k.since = k.since.Add(-idleTimeout) // long ago
+	}
+	c.Open(t.Context(), 3)
+	if ask(t.Context(), c); opened.Load() != 6 {
+		t.Errorf("%d connections were made, want 3 and 3 again", opened.Load())
+	}
+}
+
+// counted is a client of a server that counts its connections. net/http cannot open any
+// beforehand.
+func counted(t *testing.T) (*loops, *atomic.Int64) {
+	t.Helper()
+	var opened atomic.Int64
+	server := httptest.NewUnstartedServer(sim.New(instant))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	return maker(newLoopClient).client(t, load.Target{BaseURL: server.URL}, load.Workload{Endpoint: load.Completions}).(*loops), &opened
 }

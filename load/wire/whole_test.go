@@ -46,7 +46,7 @@ func testWhole(t *testing.T, with maker) {
 		{"cut off", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{}", load.Record{Class: load.ClassTruncated, Error: "unexpected EOF"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			target := raw(t, func(conn net.Conn, _ <-chan struct{}) { io.WriteString(conn, c.answer) })
+			target := raw(t, func(conn net.Conn) { io.WriteString(conn, c.answer) })
 			got := load.Record{AskedInput: 5, AskedOutput: 3}
 			with.client(t, target, load.Workload{Endpoint: load.Completions}).Send(t.Context(), []byte("{}"), Exchange{Record: &got, Zero: time.Now(), Chunks: new(atomic.Int64), Whole: true})
 			if got.OK() && (got.First < got.Sent || got.Last != got.First || got.End != got.Last) {
