@@ -1,10 +1,8 @@
-// Package calibrate finds out up to where the numbers of the load generator can
-// be trusted on the machine on which it runs: the generator measures an engine
-// that knows what it sent, with more and more streams and tokens a second, and
-// what it says is held against what the engine knows.
+// Package calibrate finds out up to where the numbers of the load generator can be trusted on the
+// machine on which it runs: the generator measures an engine that knows what it sent, with more and
+// more streams and tokens a second, and what it says is held against what the engine knows.
 //
-// It knows neither hosts nor labs, and it does not start engines: its caller
-// does.
+// It knows neither hosts nor labs, and it does not start engines: its caller does.
 package calibrate
 
 import (
@@ -36,8 +34,7 @@ const (
 	maxITLOfITL  = 0.1
 )
 
-// Rung is one load of the ladder: requests in flight, each of which brings a
-// token every ITL.
+// Rung is one load of the ladder: requests in flight, each of which brings a token every ITL.
 type Rung struct {
 	Streams int
 	ITL     time.Duration
@@ -90,8 +87,7 @@ type Step struct {
 // Trusted reports whether the generator was right.
 func (s Step) Trusted() bool { return len(s.Reasons) == 0 }
 
-// Engine starts a simulated engine of its own and says where it listens; stop
-// ends it.
+// Engine starts a simulated engine of its own and says where it listens; stop ends it.
 type Engine func(ctx context.Context, c sim.Config) (url string, stop func() error, err error)
 
 // Climb measures one rung after another and tells of each. A rung that asks for
@@ -126,8 +122,8 @@ func beyond(r Rung, steps []Step) bool {
 // of such loads, and of easier ones.
 func (r Rung) workload() load.Workload {
 	return load.Workload{
-		Dataset: load.Dataset{Kind: load.Random, InputTokens: inputTokens}, OutputTokens: max(int(r.Round/r.ITL),
-			2), IgnoreEOS: true,
+		Dataset:      load.Dataset{Kind: load.Random, InputTokens: inputTokens},
+		OutputTokens: max(int(r.Round/r.ITL), 2), IgnoreEOS: true,
 		Endpoint: load.Completions, Concurrency: r.Streams, Requests: rounds * r.Streams, Timeout: load.Duration(time.Minute),
 	}
 }
@@ -163,14 +159,14 @@ func truthOf(ctx context.Context, url string) (t sim.Truth, err error) {
 		return t, err
 	}
 	resp, err := wire.Direct().Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		err = json.NewDecoder(resp.Body).Decode(&t)
+	}
 	if err != nil {
-		return t, fmt.Errorf("ask the engine for the truth: %w", err)
+		err = fmt.Errorf("ask the engine for the truth: %w", err)
 	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&t); err != nil {
-		return t, fmt.Errorf("ask the engine for the truth: %w", err)
-	}
-	return t, nil
+	return t, err
 }
 
 func (s *Step) compare(got *load.Summary, truth sim.Truth) {

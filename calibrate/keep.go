@@ -93,8 +93,7 @@ func (c Calibration) Keep() (path string, err error) {
 	return path, nil
 }
 
-// Kept is what is known of a machine; nil when it was never calibrated, or not
-// with this version.
+// Kept is what is known of a machine; nil when it was never calibrated, or not with this version.
 func Kept(m Machine) (*Calibration, error) {
 	path, err := m.path()
 	if err != nil {

@@ -57,8 +57,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// TestContradictionsConcern: what contradicts nothing but itself costs the other figures
-// nothing.
+// TestContradictionsConcern: what contradicts nothing but itself costs the other figures nothing.
 func TestContradictionsConcern(t *testing.T) {
 	s := Summary{Part: Part{Figures: Figures{Duration: 100, Completed: 200, MeanConcurrency: 9, E2EL: Stats{Count: 200, Mean: 4000}}}}
 	for limit, want := range map[int]bool{8: false, 0: true, 16: true} {

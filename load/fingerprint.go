@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// Fingerprint is everything about a workload that can change a number, as named
-// words. A data file counts by its content; by its path only as long as its checksum is
-// not known. A default counts the same whether it is said or not, and what has no
-// effect does not count. Nor does an SLO: what it asks for is computed from the records,
-// whenever it is asked.
+// Fingerprint is everything about a workload that can change a number, as named words. A data file
+// counts by its content; by its path only as long as its checksum is not known. A default counts
+// the same whether it is said or not, and what has no effect does not count. Nor does an SLO: what
+// it asks for is computed from the records, whenever it is asked.
 func (w Workload) Fingerprint() map[string]string {
 	w = w.effective()
 	f := fingerprint{}

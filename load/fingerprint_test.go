@@ -130,8 +130,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestSameLoad: what is said and what holds anyway are one load, and so are two ways
-// to write one.
+// TestSameLoad: what is said and what holds anyway are one load, and so are two ways to write one.
 func TestSameLoad(t *testing.T) {
 	for name, change := range map[string]func(*Workload){
 		"Poisson":            func(w *Workload) { w.Burstiness = 1 },

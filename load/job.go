@@ -73,9 +73,8 @@ func (t Target) Fields() ([][2]string, error) {
 	return list, nil
 }
 
-// CheckHeader says why a header cannot be sent with every request: it is one that
-// the generator says itself, or not of HTTP. The error has the name and never the
-// value, which may be a key.
+// CheckHeader says why a header cannot be sent with every request: it is one that the generator
+// says itself, or not of HTTP. The error has the name and never the value, which may be a key.
 func CheckHeader(name, value string) error {
 	switch http.CanonicalHeaderKey(name) {
 	case "", "Host", "Content-Length", "Content-Type", "Accept", "Connection", "Transfer-Encoding":
@@ -90,8 +89,7 @@ func CheckHeader(name, value string) error {
 // Authorization is the header that carries an API key, and Bearer its value.
 const Authorization = "Authorization"
 
-// Bearer is the value of [Authorization] with which servers that speak the OpenAI
-// API take a key.
+// Bearer is the value of [Authorization] with which servers that speak the OpenAI API take a key.
 func Bearer(key string) string { return "Bearer " + key }
 
 // HeaderValue reports whether a line has no control characters but tabs.

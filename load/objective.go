@@ -18,9 +18,8 @@ type Objective struct {
 	Max        Duration `json:"max"`
 }
 
-// ObjectiveMetrics are the metrics that an SLO can bound. A request's own "itl" is
-// its mean time between chunks, its "normalized_latency" its E2EL by its output
-// tokens.
+// ObjectiveMetrics are the metrics that an SLO can bound. A request's own "itl" is its mean time
+// between chunks, its "normalized_latency" its E2EL by its output tokens.
 func ObjectiveMetrics() []string {
 	return []string{"ttft", "tpot", "itl", "e2el", "normalized_latency"}
 }
@@ -135,8 +134,7 @@ func (s *Part) at(o Objective, own []float64, records []Record) (count int, valu
 	return len(own), Percentile(own, o.Percentile)
 }
 
-// values are the requests' own values in milliseconds, and how many requests are
-// within the bound.
+// values are the requests' own values in milliseconds, and how many requests are within the bound.
 func (o Objective) values(records []Record) (own []float64, within int) {
 	for i := range records {
 		r := &records[i]

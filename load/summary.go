@@ -1,6 +1,9 @@
 package load
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -184,31 +187,71 @@ func FirstDispatch(records []Record) time.Duration {
 	return first
 }
 
-// Sent are the records of the requests that were sent in a window: where they lie
-// together, which is nearly always so, a part of those that were given.
+// Sent are the records of the requests that were sent in a window: where they are in the
+// order of sending, as ours are, a part of those that were given.
 func (x Window) Sent(records []Record) []Record {
 	first := FirstDispatch(records)
-	within := func(r Record) bool {
-		at := r.Sent - first
-		return at >= time.Duration(x.From) && at < time.Duration(x.To)
-	}
-	from, to, n := len(records), 0, 0
-	for i := range records {
-		if within(records[i]) {
-			from, to, n = min(from, i), i+1, n+1
+	from, to := first+time.Duration(x.From), first+time.Duration(x.To)
+	if slices.IsSortedFunc(records, func(a, b Record) int { return cmp.Compare(a.Sent, b.Sent) }) {
+		at := func(t time.Duration) int {
+			i, _ := slices.BinarySearchFunc(records, t, func(r Record, t time.Duration) int { return cmp.Compare(r.Sent, t) })
+			return i
 		}
+		i, j := at(from), at(max(from, to))
+		return records[i:j:j]
 	}
-	if n == 0 {
-		return nil
+	return slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.Sent < from || r.Sent >= to })
+}
+
+// Knows reports whether a figure was told, by its name in JSON: "failed", "itl_ms.mean".
+func (s *Summary) Knows(name string) bool { return !slices.Contains(s.Unknown, name) }
+
+// MarshalJSON leaves out what is not known: a 0 would be taken for a figure.
+func (s Summary) MarshalJSON() ([]byte, error) {
+	type bare Summary
+	text, err := json.Marshal(bare(s))
+	if err != nil || len(s.Unknown) == 0 {
+		return text, err
 	}
-	if to-from == n {
-		return records[from:to:to]
+	return withoutMembers(text, s.Unknown)
+}
+
+// withoutMembers is an object less some members, which are named with a point between
+// a member and its own: "itl_ms.mean".
+func withoutMembers(text []byte, names []string) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return nil, err
 	}
-	inside := make([]Record, 0, n)
-	for _, r := range records[from:to] {
-		if within(r) {
-			inside = append(inside, r)
+	out := []byte{'{'}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
 		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		name := fmt.Sprint(key)
+		if slices.Contains(names, name) {
+			continue
+		}
+		var within []string
+		for _, n := range names {
+			if rest, ok := strings.CutPrefix(n, name+"."); ok {
+				within = append(within, rest)
+			}
+		}
+		if within != nil && value[0] == '{' {
+			if value, err = withoutMembers(value, within); err != nil {
+				return nil, err
+			}
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, "%q:%s", name, value) // the names are our own
 	}
-	return inside
+	return append(out, '}'), nil
 }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Rate is in requests per second. Zero means "not set"; +Inf, written "inf",
-// means all at once.
+// Rate is in requests per second. Zero means "not set"; +Inf, written "inf", means all at once.
 type Rate float64
 
 // Inf is the rate at which every request is sent at once.

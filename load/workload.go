@@ -67,9 +67,8 @@ type Workload struct {
 	Hurried bool `json:"hurried,omitempty"`
 }
 
-// DefaultStall is how long no token may come before a request has failed, and
-// DefaultTimeout how long it may take in all, which is what vLLM's and SGLang's
-// clients allow.
+// DefaultStall is how long no token may come before a request has failed, and DefaultTimeout how
+// long it may take in all, which is what vLLM's and SGLang's clients allow.
 const (
 	DefaultStall   = 5 * time.Minute
 	DefaultTimeout = 6 * time.Hour

@@ -61,9 +61,8 @@ func (f *finder) longest(text string) (found *addedToken, length int) {
 	return found, length
 }
 
-// cut calls token for each added token in text and rest for what is between,
-// unless it is empty, from left to right. Where several begin, the longest
-// counts; where they overlap, the first.
+// cut calls token for each added token in text and rest for what is between, unless it is empty,
+// from left to right. Where several begin, the longest counts; where they overlap, the first.
 func (f *finder) cut(text string, token func(id int32), rest func(string)) {
 	done := 0
 	for i := 0; i < len(text); {

@@ -96,23 +96,17 @@ type model struct {
 type pair [2]string // a merge: ["a", "b"], or "a b" in older files
 
 func (p *pair) UnmarshalJSON(text []byte) error {
-	if bytes.HasPrefix(text, []byte("[")) {
-		var two []string
-		if err := json.Unmarshal(text, &two); err != nil || len(two) != 2 {
-			return fmt.Errorf("merge %s is not a pair", text)
-		}
-		*p = pair(two)
-		return nil
-	}
+	var two []string
 	var one string
-	if err := json.Unmarshal(text, &one); err != nil {
+	if json.Unmarshal(text, &one) == nil {
+		two = strings.Split(one, " ")
+	} else if err := json.Unmarshal(text, &two); err != nil {
 		return fmt.Errorf("merge %s is not a pair", text)
 	}
-	left, right, ok := strings.Cut(one, " ")
-	if !ok || strings.Contains(right, " ") {
-		return fmt.Errorf("merge %q is not a pair", one)
+	if len(two) != 2 {
+		return fmt.Errorf("merge %s is not a pair", text)
 	}
-	*p = pair{left, right}
+	*p = pair(two)
 	return nil
 }
 
@@ -167,9 +161,8 @@ func (m *model) read(t *Tokenizer) error {
 	return nil
 }
 
-// alphabet spells bytes as characters that can be seen, as byte-level
-// vocabularies do since GPT-2: printable Latin-1 as itself, the other bytes
-// from U+0100 on.
+// alphabet spells bytes as characters that can be seen, as byte-level vocabularies do since GPT-2:
+// printable Latin-1 as itself, the other bytes from U+0100 on.
 type alphabet struct {
 	runes [256]rune
 	of    map[rune]byte
@@ -190,8 +183,7 @@ func newAlphabet() *alphabet {
 	return a
 }
 
-// bytes returns what a token spells; false, and the token itself, if it spells
-// no bytes.
+// bytes returns what a token spells; false, and the token itself, if it spells no bytes.
 func (a *alphabet) bytes(token string) (string, bool) {
 	out := make([]byte, 0, len(token))
 	for _, r := range token {
@@ -268,8 +260,9 @@ type step struct {
 	SpecialTokens any `json:"special_tokens"`
 }
 
-// steps returns the steps of a part, Sequences resolved; none for null.
-func steps(part json.RawMessage) ([]step, error) {
+// steps returns the steps of a part, Sequences resolved; none for null. No other types
+// are understood there.
+func steps(part json.RawMessage, types ...string) ([]step, error) {
 	if len(part) == 0 || string(part) == "null" {
 		return nil, nil
 	}
@@ -277,12 +270,15 @@ func steps(part json.RawMessage) ([]step, error) {
 	if err := strictly(part, &s); err != nil {
 		return nil, err
 	}
-	if s.Type != "Sequence" {
+	switch {
+	case slices.Contains(types, s.Type):
 		return []step{s}, nil
+	case s.Type != "Sequence":
+		return nil, fmt.Errorf("type %q is not supported here", s.Type)
 	}
 	var all []step
 	for i, sub := range slices.Concat(s.Normalizers, s.Pretokenizers, s.Processors, s.Decoders) {
-		inner, err := steps(sub)
+		inner, err := steps(sub, types...)
 		if err != nil {
 			return nil, fmt.Errorf("%d: %w", i, err)
 		}
@@ -292,23 +288,17 @@ func steps(part json.RawMessage) ([]step, error) {
 }
 
 func (t *Tokenizer) readNormalizer(part json.RawMessage) error {
-	t.normalize = func(s string) string { return s }
-	all, err := steps(part)
-	if err != nil {
-		return err
+	all, err := steps(part, "NFC")
+	t.normalize = nfc
+	if len(all) == 0 {
+		t.normalize = func(s string) string { return s }
 	}
-	for _, s := range all {
-		if s.Type != "NFC" {
-			return fmt.Errorf("type %q is not supported", s.Type)
-		}
-		t.normalize = nfc
-	}
-	return nil
+	return err
 }
 
 // readSplitters takes steps of which the last, and no other, is ByteLevel.
 func (t *Tokenizer) readSplitters(part json.RawMessage) error {
-	all, err := steps(part)
+	all, err := steps(part, "Split", "Digits", "ByteLevel")
 	if err != nil {
 		return err
 	}
@@ -338,7 +328,7 @@ func (t *Tokenizer) readSplitters(part json.RawMessage) error {
 				t.splitters = append(t.splitters, scanning{classes, scannerFor(gpt2Pattern)})
 			}
 		default:
-			return fmt.Errorf("type %q is not supported here", s.Type)
+			return errors.New("ByteLevel before the end is not supported")
 		}
 	}
 	return nil
@@ -366,22 +356,14 @@ func splitterFor(s step, classes *classes) (splitter, error) {
 // readFrame takes what would be added to a text of its own, and what trims offsets:
 // nobody here asks for either.
 func readFrame(part json.RawMessage) error {
-	all, err := steps(part)
-	for _, s := range all {
-		if s.Type != "ByteLevel" && s.Type != "TemplateProcessing" {
-			return fmt.Errorf("type %q is not supported here", s.Type)
-		}
-	}
+	_, err := steps(part, "ByteLevel", "TemplateProcessing")
 	return err
 }
 
 func readDecoder(part json.RawMessage) error {
-	all, err := steps(part)
-	if err != nil {
-		return err
+	all, err := steps(part, "ByteLevel")
+	if err == nil && len(all) != 1 {
+		err = errors.New("only ByteLevel is supported")
 	}
-	if len(all) != 1 || all[0].Type != "ByteLevel" {
-		return errors.New("only ByteLevel is supported")
-	}
-	return nil
+	return err
 }

@@ -13,9 +13,8 @@ type merge struct {
 	rank, id    int32
 }
 
-// merges are found by their pair. It is a hash table without chains, half of
-// it empty: encoding spends most of its time here, and a Go map takes twice as
-// long.
+// merges are found by their pair. It is a hash table without chains, half of it empty: encoding
+// spends most of its time here, and a Go map takes twice as long.
 type merges []merge
 
 // newMerges builds the table. Of equal pairs the last counts.
@@ -108,8 +107,7 @@ func (m *merger) appendMerged(dst []int32, piece string, t *Tokenizer) []int32 {
 	return dst
 }
 
-// note puts the merge of symbol i with its right neighbour on the heap, if
-// there is one.
+// note puts the merge of symbol i with its right neighbour on the heap, if there is one.
 func (m *merger) note(i int32, all merges) {
 	left := m.symbols[i]
 	if left.next < 0 {

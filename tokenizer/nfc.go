@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -10,9 +11,8 @@ import (
 
 // nfc returns text in Unicode's normal form C.
 //
-// The library inserts a joiner (U+034F) after 30 marks on one letter, which
-// the standard does not ask for and no other implementation does. Such text is
-// taken by the long way.
+// The library inserts a joiner (U+034F) after 30 marks on one letter, which the standard does not
+// ask for and no other implementation does. Such text is taken by the long way.
 func nfc(s string) string {
 	normal := norm.NFC.QuickSpanString(s)
 	switch {
@@ -48,8 +48,9 @@ func manyMarks(s string) bool {
 
 // part is a character of decomposed text.
 type part struct {
-	r   rune
-	ccc uint8 // canonical combining class; 0 starts a cluster
+	r       rune
+	ccc     uint8 // canonical combining class; 0 starts a cluster
+	cluster int
 }
 
 // slowNFC is the algorithm of the standard (UAX 15). Only tables, and the
@@ -57,8 +58,18 @@ type part struct {
 func slowNFC(s string) string {
 	var parts []part
 	var out strings.Builder
+	clusters := 0
+	add := func(r rune, ccc uint8) {
+		if ccc == 0 {
+			clusters++
+		}
+		parts = append(parts, part{r, ccc, clusters})
+	}
 	flush := func() {
-		order(parts)
+		// The marks of each cluster go by class.
+		slices.SortStableFunc(parts, func(a, b part) int {
+			return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.ccc, b.ccc))
+		})
 		for _, p := range compose(parts) {
 			out.WriteRune(p.r)
 		}
@@ -72,32 +83,16 @@ func slowNFC(s string) string {
 			flush()
 			out.WriteByte(s[i])
 		case p.Decomposition() == nil:
-			parts = append(parts, part{r, p.CCC()})
+			add(r, p.CCC())
 		default:
 			for _, d := range string(p.Decomposition()) {
-				parts = append(parts, part{d, norm.NFD.PropertiesString(string(d)).CCC()})
+				add(d, norm.NFD.PropertiesString(string(d)).CCC())
 			}
 		}
 		i += n
 	}
 	flush()
 	return out.String()
-}
-
-// order sorts the marks of each cluster by class.
-func order(parts []part) {
-	for i := 0; i < len(parts); {
-		if parts[i].ccc == 0 {
-			i++
-			continue
-		}
-		end := i
-		for end < len(parts) && parts[end].ccc != 0 {
-			end++
-		}
-		slices.SortStableFunc(parts[i:end], func(a, b part) int { return int(a.ccc) - int(b.ccc) })
-		i = end
-	}
 }
 
 // compose puts each part into its starter where the two have a character of

@@ -12,8 +12,7 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// matcher splits by any regular expression, some five times slower than a
-// scanner does.
+// matcher splits by any regular expression, some five times slower than a scanner does.
 type matcher struct {
 	re       *regexp2.Regexp
 	behavior string // what becomes of the matches
@@ -30,8 +29,7 @@ func newMatcher(pattern, behavior string, invert bool) (*matcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read expression %q: %w", pattern, err)
 	}
-	// Without a limit on its stack the library can fail only at a time limit,
-	// and there is none.
+	// Without a limit on its stack the library can fail only at a time limit, and there is none.
 	re, err := regexp2.Compile(translated, regexp2.OptionMaxBacktrackingStackSize(-1))
 	if err != nil {
 		return nil, fmt.Errorf("read expression %q: %w", pattern, err)
@@ -112,11 +110,10 @@ func (m *matcher) merged(cuts []cut) []cut {
 	return out
 }
 
-// translate turns an expression for Oniguruma, with which Hugging Face's
-// library matches, into one for regexp2, which follows .NET. The two agree on
-// little more than what is accepted here; everything else is an error, as it
-// would split some text differently. Properties are widened to the version of
-// Unicode that Oniguruma follows.
+// translate turns an expression for Oniguruma, with which Hugging Face's library matches, into one
+// for regexp2, which follows .NET. The two agree on little more than what is accepted here;
+// everything else is an error, as it would split some text differently. Properties are widened to
+// the version of Unicode that Oniguruma follows.
 func translate(pattern string) (string, error) {
 	t := translator{rest: pattern}
 	if err := t.alternatives(false); err != nil {
@@ -223,8 +220,7 @@ func (t *translator) literal() error {
 	return nil
 }
 
-// quantifier reads one, if there is any, after the atom that begins at
-// out[start].
+// quantifier reads one, if there is any, after the atom that begins at out[start].
 func (t *translator) quantifier(start int) error {
 	switch {
 	case t.rest != "" && strings.IndexByte("*+?", t.rest[0]) >= 0:
@@ -345,14 +341,10 @@ func (t *translator) escape(inSet bool) error {
 		return errors.New("\\ at the end")
 	}
 	switch r := t.next(); {
-	case strings.ContainsRune("rntfv", r):
+	case strings.ContainsRune("rntfvsS", r):
 		t.emit("\\" + string(r))
 	case isPunct(r):
 		t.emit(quoted(r))
-	case r == 's':
-		t.emit(`\s`)
-	case r == 'S':
-		t.emit(`\S`)
 	case r == 'd':
 		return t.property("Nd", false, inSet)
 	case r == 'p' || r == 'P':
@@ -430,8 +422,7 @@ func quoted(r rune) string {
 	return string(r)
 }
 
-// isPunct reports whether a character is one of ASCII that a backslash makes
-// mean itself.
+// isPunct reports whether a character is one of ASCII that a backslash makes mean itself.
 func isPunct(r rune) bool {
 	return r < utf8.RuneSelf && (unicode.IsPunct(r) || unicode.IsSymbol(r))
 }

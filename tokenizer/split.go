@@ -128,7 +128,7 @@ func (c *classes) deepSeek(s string, i int) int {
 			return end
 		}
 	}
-	if end := c.symbols(s, i, func(s string, i int) int { return c.while(s, i, symbolic) }); end > i {
+	if end := c.symbols(s, i, symbolic, true); end > i {
 		return end
 	}
 	return c.spaces(s, i)
@@ -156,7 +156,7 @@ func (c *classes) cl100k(s string, i, digits int) int {
 			return end
 		}
 	}
-	if end := c.symbols(s, i, func(s string, i int) int { return c.until(s, i, space|letter|number) }); end > i {
+	if end := c.symbols(s, i, space|letter|number, false); end > i {
 		return end
 	}
 	return c.spaces(s, i)
@@ -205,12 +205,12 @@ func contraction(s string, i int, anyCase bool) int {
 
 // symbols returns the end of a space that may be there, symbols as run finds
 // them, at least one, and the line ends after them; i if there is no symbol.
-func (c *classes) symbols(s string, i int, run func(s string, i int) int) int {
+func (c *classes) symbols(s string, i int, k class, one bool) int {
 	start := i
 	if s[i] == ' ' {
 		i++
 	}
-	end := run(s, i)
+	end := c.run(s, i, k, one)
 	if end == i {
 		return start
 	}
@@ -220,9 +220,8 @@ func (c *classes) symbols(s string, i int, run func(s string, i int) int) int {
 	return end
 }
 
-// spaces returns the end of \s*[\r\n]+|\s+(?!\S)|\s+ at s[i]: white space up
-// to its last line end, or else all but the last of it, which belongs to what
-// comes after.
+// spaces returns the end of \s*[\r\n]+|\s+(?!\S)|\s+ at s[i]: white space up to its last line end,
+// or else all but the last of it, which belongs to what comes after.
 func (c *classes) spaces(s string, i int) int {
 	end := c.while(s, i, space)
 	for j := end; j > i; j-- {
@@ -233,8 +232,7 @@ func (c *classes) spaces(s string, i int) int {
 	return c.lastSpaces(s, i, end)
 }
 
-// lastSpaces returns the end of \s+(?!\S)|\s+ at s[i], when the white space
-// ends at s[end].
+// lastSpaces returns the end of \s+(?!\S)|\s+ at s[i], when the white space ends at s[end].
 func (c *classes) lastSpaces(s string, i, end int) int {
 	if end == len(s) {
 		return end

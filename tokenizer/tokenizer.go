@@ -59,9 +59,8 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []int32) []byte {
 	return dst
 }
 
-// toValid puts one U+FFFD for each longest start of a character that is not
-// continued, as Unicode recommends and Rust does. strings.ToValidUTF8 puts one
-// for a whole run of them.
+// toValid puts one U+FFFD for each longest start of a character that is not continued, as Unicode
+// recommends and Rust does. strings.ToValidUTF8 puts one for a whole run of them.
 func toValid(s string) string {
 	if utf8.ValidString(s) {
 		return s

@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/rangetable"
 )
 
 type class uint8 // what the splitters want to know of a character
@@ -22,28 +24,15 @@ type classes [unicode.MaxRune + 1]class
 func newClasses() *classes {
 	c := new(classes)
 	for name, k := range map[string]class{"L": letter, "M": mark, "N": number, "P": symbolic, "S": symbolic} {
-		c.set(unicode.Categories[name], k)
+		rangetable.Visit(unicode.Categories[name], func(r rune) { c[r] |= k })
 		for _, r := range assignedSince(name) {
 			for x := r.lo; x <= r.hi; x++ {
 				c[x] |= k
 			}
 		}
 	}
-	c.set(unicode.White_Space, space)
+	rangetable.Visit(unicode.White_Space, func(r rune) { c[r] |= space })
 	return c
-}
-
-func (c *classes) set(table *unicode.RangeTable, k class) {
-	for _, r := range table.R16 {
-		for x := int(r.Lo); x <= int(r.Hi); x += int(r.Stride) {
-			c[x] |= k
-		}
-	}
-	for _, r := range table.R32 {
-		for x := int(r.Lo); x <= int(r.Hi); x += int(r.Stride) {
-			c[x] |= k
-		}
-	}
 }
 
 func (c *classes) at(s string, i int) (class, int) {
@@ -81,11 +70,10 @@ const goUnicode = "15.0.0" // the version of Unicode that the additions below ad
 
 type span struct{ lo, hi rune } // a range of characters, both ends included
 
-// assignedSince returns the characters of a general category, or of a group of
-// them such as L, that are in Unicode 16, which Hugging Face's library follows
-// (Oniguruma 6.9.10), and not in Go's tables. Source: General_Category of the
-// Unicode Character Database 16.0.0. One character only changed its category,
-// within M.
+// assignedSince returns the characters of a general category, or of a group of them such as L, that
+// are in Unicode 16, which Hugging Face's library follows (Oniguruma 6.9.10), and not in Go's
+// tables. Source: General_Category of the Unicode Character Database 16.0.0. One character only
+// changed its category, within M.
 func assignedSince(category string) []span {
 	var all []span
 	for _, added := range []struct {

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"syscall"
@@ -45,12 +46,10 @@ func (c *clock) until(ctx context.Context, t time.Time) bool {
 		return ctx.Err() == nil
 	}
 	var err error
-	if e := c.raw.Control(func(fd uintptr) {
+	e := c.raw.Control(func(fd uintptr) {
 		err = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil)
-	}); e != nil {
-		err = e
-	}
-	if err == nil {
+	})
+	if err = cmp.Or(e, err); err == nil {
 		var ended [8]byte // how often
 		_, err = c.file.Read(ended[:])
 	}

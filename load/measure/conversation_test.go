@@ -86,9 +86,8 @@ func chats(n int) string {
 	return s.String()
 }
 
-// TestConversation: the turns of a conversation come one after the other, each
-// with all that was said before, the server's answers included; different
-// conversations go on side by side.
+// TestConversation: the turns of a conversation come one after the other, each with all that was
+// said before, the server's answers included; different conversations go on side by side.
 func TestConversation(t *testing.T) {
 	bad := `{"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]}
 {"messages": [{"role": "robot", "content": "a"}]}
@@ -171,9 +170,8 @@ func TestConversationEnds(t *testing.T) {
 	}
 }
 
-// TestWarmedConversations: with fewer conversations than the warm-up and the
-// measurement begin, some are in the server's cache when they are measured, and the
-// verdict says so.
+// TestWarmedConversations: with fewer conversations than the warm-up and the measurement begin,
+// some are in the server's cache when they are measured, and the verdict says so.
 func TestWarmedConversations(t *testing.T) {
 	_, target := engine(t, instant(sim.Config{}))
 	for talks, warmed := range map[int]int{20: 0, 12: 1} {

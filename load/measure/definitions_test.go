@@ -13,20 +13,18 @@ import (
 	"hclbench/load/wire"
 )
 
-// seen is one request as a client of vLLM's or SGLang's kind sees it: when it was
-// sent, when each of its messages came, and what the server's usage says. Times
-// are in seconds.
+// seen is one request as a client of vLLM's or SGLang's kind sees it: when it was sent, when each
+// of its messages came, and what the server's usage says. Times are in seconds.
 type seen struct {
 	st     float64
 	chunks []float64
 	n, p   int // tokens out and in
 }
 
-// byTheirDefinitions are the metrics of vLLM's serve.py, written down as it defines them:
-// ttft = first message − st, itl = gaps of messages, latency = last message − st,
-// tpot = (latency − ttft)/(n − 1), throughputs over the duration, percentiles as
-// numpy. SGLang's are the same where every message has text, and concurrency is
-// Σ latency / duration.
+// byTheirDefinitions are the metrics of vLLM's serve.py, written down as it defines them: ttft =
+// first message − st, itl = gaps of messages, latency = last message − st, tpot = (latency −
+// ttft)/(n − 1), throughputs over the duration, percentiles as numpy. SGLang's are the same where
+// every message has text, and concurrency is Σ latency / duration.
 func byTheirDefinitions(requests []seen, duration float64) (m load.Figures) {
 	var ttfts, tpots, itls, latencies []float64
 	const ms = 1000
@@ -92,8 +90,7 @@ func byOurs(t *testing.T, requests []seen, duration time.Duration) load.Figures 
 		TTFT: x.TTFT, TPOT: x.TPOT, ITL: x.ITL, E2EL: x.E2EL}
 }
 
-// TestDefinitionsByHand: two requests, one of them of one token, worked out on
-// paper.
+// TestDefinitionsByHand: two requests, one of them of one token, worked out on paper.
 func TestDefinitionsByHand(t *testing.T) {
 	requests := []seen{
 		{st: 0, chunks: []float64{0.1, 0.2, 0.4}, n: 5, p: 7}, // two messages bring two tokens each

@@ -27,8 +27,7 @@ func line(metric string, percentile float64, most time.Duration) load.Objective 
 	return load.Objective{Metric: metric, Percentile: percentile, Max: load.Duration(most)}
 }
 
-// TestObjectives: a line with a percentile bounds the percentile, one without
-// bounds each request.
+// TestObjectives: a line with a percentile bounds the percentile, one without bounds each request.
 func TestObjectives(t *testing.T) {
 	records := sentEvery(time.Second, 10*msec, 101) // TTFT 10 to 1010 ms
 	slo := []load.Objective{

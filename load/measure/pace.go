@@ -158,11 +158,10 @@ func when(parts []leg, u float64) time.Duration {
 	return 0
 }
 
-// arrivals is the absolute schedule of n requests: gaps drawn from a gamma
-// distribution of the given shape (1: Poisson; +Inf: constant), cumulated, and
-// stretched so that the last arrival is exactly when the rates have brought n,
-// as vllm bench serve does: the mean rate is the one that was asked for, not a
-// draw around it. Shape 0 means 1.
+// arrivals is the absolute schedule of n requests: gaps drawn from a gamma distribution of the
+// given shape (1: Poisson; +Inf: constant), cumulated, and stretched so that the last arrival is
+// exactly when the rates have brought n, as vllm bench serve does: the mean rate is the one that
+// was asked for, not a draw around it. Shape 0 means 1.
 func arrivals(n int, parts []leg, shape load.Rate, seed uint64) []time.Duration {
 	r := prompts.Random(seed, prompts.ForArrivals, 0)
 	sums := make([]float64, n)
@@ -210,8 +209,7 @@ func gamma(r *rand.Rand, shape float64) float64 {
 
 type shift struct{ from, to time.Duration } // a time in which a worker of a closed loop sends
 
-// crew are the shifts of n workers, of whom one after the other begins while the
-// ramp lasts.
+// crew are the shifts of n workers, of whom one after the other begins while the ramp lasts.
 func crew(n int, ramp, limit time.Duration) [][]shift {
 	all := make([][]shift, n)
 	for k := range all {
@@ -248,8 +246,7 @@ func stagedCrew(w load.Workload) [][]shift {
 	return slices.DeleteFunc(all, func(s []shift) bool { return len(s) == 0 })
 }
 
-// timed reports whether requests have a time at which they are due, whatever the
-// server does.
+// timed reports whether requests have a time at which they are due, whatever the server does.
 func timed(w load.Workload) bool {
 	return w.Rate > 0 && w.Rate != load.Inf || w.Dataset.Kind == load.Trace ||
 		slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate > 0 && s.Rate != load.Inf })

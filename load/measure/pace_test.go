@@ -175,8 +175,7 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// TestPoisson: in synthetic time every request leaves exactly when it is due, and
-// none is lost.
+// TestPoisson: in synthetic time every request leaves exactly when it is due, and none is lost.
 func TestPoisson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := load.Workload{Requests: 5000, Rate: 1000}

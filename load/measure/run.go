@@ -5,8 +5,12 @@ package measure
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,18 +18,20 @@ import (
 	"hclbench/load"
 	"hclbench/load/prompts"
 	"hclbench/load/wire"
+	"hclbench/plain"
+
+	"golang.org/x/sys/unix"
 )
 
 const progressEvery = 500 * time.Millisecond // how often a run says where it stands
 
-// Run carries out one job: warm-up requests, then the measurement. progress may
-// be nil; it is called from one goroutine, about every half second and at the
-// end of each of the two.
+// Run carries out one job: warm-up requests, then the measurement. progress may be nil; it is
+// called from one goroutine, about every half second and at the end of each of the two.
 //
-// The error is nil when every request was sent and has had its answer, whatever
-// the answers were: failed requests are data. When ctx ends the run ends at
-// once, and Run returns ctx's error together with what was measured until then.
-// The result is nil only when the job cannot be run at all.
+// The error is nil when every request was sent and has had its answer, whatever the answers were:
+// failed requests are data. When ctx ends the run ends at once, and Run returns ctx's error
+// together with what was measured until then. The result is nil only when the job cannot be run at
+// all.
 func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load.Result, error) {
 	g, err := newGenerator(job, progress)
 	if err != nil {
@@ -78,6 +84,8 @@ func sockets(w load.Workload) int {
 func requests(w load.Workload) int {
 	staged := len(w.Stages) > 0
 	switch {
+	case w.Dataset.Kind == load.Trace:
+		return w.Requests // at most
 	case staged && slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate == 0 || s.Rate == load.Inf }):
 		return 0
 	case w.Dataset.Kind == load.Conversation && (staged || w.Duration > 0):
@@ -133,9 +141,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 // prepare makes the data set ready, and says how many requests there will be.
 func (g *generator) prepare(ctx context.Context) (total int, err error) {
 	w := g.job.Workload
-	if total = requests(w); w.Dataset.Kind == load.Trace {
-		total = w.Requests
-	}
+	total = requests(w)
 	if g.set, err = prompts.Open(ctx, g.job, total); err != nil {
 		return 0, fmt.Errorf("prepare data set %s: %w", w.Dataset.Kind, hide(g.job, err))
 	}
@@ -177,12 +183,6 @@ func (g *generator) newPhase(use uint64, total int) *phase {
 		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: total,
 		began: time.Now(), tally: tally{limit: maxGaps},
 	}
-}
-
-// start is the moment from which the phase's times count.
-func (p *phase) start() {
-	p.before = spentNow()
-	p.zero = time.Now()
 }
 
 // watched does work while progress is told.
@@ -232,4 +232,77 @@ func (p *phase) collect() []load.Record {
 	// Prompts are made in this order, but need not leave in it.
 	slices.SortStableFunc(all, func(a, b load.Record) int { return cmp.Compare(a.Sent, b.Sent) })
 	return all
+}
+
+// secrets are the job's, as servers may repeat them: a key is repeated without the
+// word before it, too.
+func secretsOf(j load.Job) plain.Secrets {
+	var words []string
+	for _, value := range j.Secrets {
+		words = append(words, value, strings.TrimPrefix(value, load.Bearer("")))
+	}
+	return plain.NewSecrets(words...)
+}
+
+// withoutSecrets takes the job's secrets out of what servers have answered: some
+// repeat the key that they refuse.
+func withoutSecrets(j load.Job, records []load.Record) []load.Record {
+	if len(j.Secrets) == 0 {
+		return records
+	}
+	secrets := secretsOf(j)
+	for i := range records {
+		if r := &records[i]; r.Error != "" || r.Finish != "" && r.Finish != "length" && r.Finish != "stop" {
+			r.Error, r.Finish = secrets.Hide(r.Error), secrets.Hide(r.Finish)
+		}
+	}
+	return records
+}
+
+func hide(j load.Job, err error) error {
+	if text := secretsOf(j).Hide(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// lagPercentiles are shown of the generator's own delays, whatever is shown of the server.
+func lagPercentiles() []float64 { return []float64{50, 99, 99.9} }
+
+type spent struct {
+	wall   time.Time
+	cpu    time.Duration
+	pauses int64         // of garbage collection
+	paused time.Duration // in all of them
+}
+
+func spentNow() spent {
+	var g debug.GCStats
+	debug.ReadGCStats(&g)
+	return spent{wall: time.Now(), cpu: processorTime(), pauses: g.NumGC, paused: g.PauseTotal}
+}
+
+// since is what has been used from before until now.
+func (before spent) since() load.Generator {
+	var g debug.GCStats
+	debug.ReadGCStats(&g)
+	pauses := int(g.NumGC - before.pauses)
+	used := load.Generator{GCPauses: pauses, GCPauseMs: load.Ms(g.PauseTotal - before.paused),
+		Cores: runtime.GOMAXPROCS(0)}
+	for _, d := range g.Pause[:min(pauses, len(g.Pause))] {
+		used.GCLongest = max(used.GCLongest, load.Ms(d))
+	}
+	if took := time.Since(before.wall); took > 0 {
+		used.CPUShare = (processorTime() - before.cpu).Seconds() / took.Seconds()
+	}
+	return used
+}
+
+// processorTime is what this process has used so far, user and system.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

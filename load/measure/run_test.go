@@ -61,10 +61,9 @@ func besideTruth(t testing.TB, concurrency int, itl time.Duration, tokens int) (
 	return r.Summary, server.Truth()
 }
 
-// TestTruth holds the generator against what the server knows that it sent.
-// Counts are equal in every run. Times are those of a machine that others use
-// too, and a generator that gets no processor for 50 ms cannot tell when
-// something came: of five runs, one has to be undisturbed.
+// TestTruth holds the generator against what the server knows that it sent. Counts are equal in
+// every run. Times are those of a machine that others use too, and a generator that gets no
+// processor for 50 ms cannot tell when something came: of five runs, one has to be undisturbed.
 func TestTruth(t *testing.T) {
 	concurrency, itl, tokens := 64, 20*time.Millisecond, 128
 	if raceDetector {
@@ -276,8 +275,7 @@ func TestBadJobs(t *testing.T) {
 	}
 }
 
-// BenchmarkTruth is how far the generator is from the truth, at concurrency 64
-// and an ITL of 20 ms.
+// BenchmarkTruth is how far the generator is from the truth, at concurrency 64 and an ITL of 20 ms.
 func BenchmarkTruth(b *testing.B) {
 	var tpot, itl, ttft float64
 	for b.Loop() {

@@ -305,8 +305,7 @@ func (f figures) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// speedJob is a job of the speed measurements: answers of 128 tokens, one event
-// each.
+// speedJob is a job of the speed measurements: answers of 128 tokens, one event each.
 func speedJob(url string, w load.Workload) load.Job {
 	w.Dataset = load.Dataset{Kind: load.Random, InputTokens: 100}
 	w.OutputTokens, w.IgnoreEOS, w.Endpoint = 128, true, load.Completions

@@ -10,11 +10,10 @@ import (
 
 const errorSamples = 5 // how many distinct error messages a summary keeps
 
-// Summarize computes what a run measured from its records; docs/method.md
-// defines each number. d is the time from the first dispatch to the last
-// response. Where the workload cuts the beginning or the end, the summary is of
-// what is left, with that of the whole run beside it. What records do not hold
-// (the warm-up requests and the client's CPU share) stays zero.
+// Summarize computes what a run measured from its records; docs/method.md defines each number. d is
+// the time from the first dispatch to the last response. Where the workload cuts the beginning or
+// the end, the summary is of what is left, with that of the whole run beside it. What records do
+// not hold (the warm-up requests and the client's CPU share) stays zero.
 func Summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration,
 	records []load.Record) load.Summary {
 	if percentiles == nil {
@@ -83,35 +82,30 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 // describe notes the spread of each time, in milliseconds. gaps is how many there are.
 func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
 	values := make([]float64, 0, max(len(records), gaps)) // for one after the other
-	spread := func(add func(r *load.Record)) load.Stats {
+	spread := func(each func(r *load.Record)) load.Stats {
 		values = values[:0]
 		for i := range records {
-			add(&records[i])
+			each(&records[i])
 		}
 		return load.Describe(values, e.percentiles)
 	}
-	// of is the spread over the completed requests of which is holds.
-	of := func(value func(r *load.Record) float64, is func(r *load.Record) bool) load.Stats {
-		return spread(func(r *load.Record) {
-			if r.OK() && is(r) {
-				values = append(values, value(r))
-			}
-		})
+	note := func(d time.Duration, by int, is bool) {
+		if is {
+			values = append(values, load.Ms(d)/float64(by))
+		}
 	}
-	streamed := func(*load.Record) bool { return !e.workload.NoStream }
-	f.TTFT = of(func(r *load.Record) float64 { return load.Ms(r.First - r.Sent) }, streamed)
-	f.TPOT = of(func(r *load.Record) float64 { return load.Ms(r.Last-r.First) / float64(r.OutputTokens-1) },
-		func(r *load.Record) bool { return r.OutputTokens > 1 && streamed(r) })
-	f.E2EL = of(func(r *load.Record) float64 { return load.Ms(r.Last - r.Sent) }, (*load.Record).OK)
-	f.PerToken = of(func(r *load.Record) float64 { return load.Ms(r.Last-r.Sent) / float64(r.OutputTokens) },
-		func(r *load.Record) bool { return r.OutputTokens > 0 })
-	f.Queue = spread(func(r *load.Record) { values = append(values, load.Ms(r.Sent-r.Scheduled)) })
-	f.SendLag = spread(func(r *load.Record) { values = append(values, load.Ms(r.Sent-r.Ready)) })
+	streamed := !e.workload.NoStream
+	f.TTFT = spread(func(r *load.Record) { note(r.First-r.Sent, 1, r.OK() && streamed) })
+	f.TPOT = spread(func(r *load.Record) {
+		note(r.Last-r.First, r.OutputTokens-1, r.OK() && streamed && r.OutputTokens > 1)
+	})
+	f.E2EL = spread(func(r *load.Record) { note(r.Last-r.Sent, 1, r.OK()) })
+	f.PerToken = spread(func(r *load.Record) { note(r.Last-r.Sent, r.OutputTokens, r.OK() && r.OutputTokens > 0) })
+	f.Queue = spread(func(r *load.Record) { note(r.Sent-r.Scheduled, 1, true) })
+	f.SendLag = spread(func(r *load.Record) { note(r.Sent-r.Ready, 1, true) })
 	f.ITL = spread(func(r *load.Record) {
 		for _, g := range r.Gaps {
-			if r.OK() {
-				values = append(values, load.Ms(g))
-			}
+			note(g, 1, r.OK())
 		}
 	})
 }
@@ -178,9 +172,8 @@ func timeInFlight(records []load.Record, from, to time.Duration) (sum time.Durat
 	return sum
 }
 
-// peakOutput is the most tokens of completed requests in one second, of seconds
-// that count from the first dispatch. A request's tokens are spread evenly over
-// its chunks.
+// peakOutput is the most tokens of completed requests in one second, of seconds that count from the
+// first dispatch. A request's tokens are spread evenly over its chunks.
 func peakOutput(records []load.Record) float64 {
 	zero := load.FirstDispatch(records)
 	var seconds []float64

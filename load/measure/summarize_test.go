@@ -304,8 +304,7 @@ func TestVerdictOfPauses(t *testing.T) {
 	}
 }
 
-// TestPeakOfAnInstant: of a run of less than a second, no second is worse than all
-// of it.
+// TestPeakOfAnInstant: of a run of less than a second, no second is worse than all of it.
 func TestPeakOfAnInstant(t *testing.T) {
 	records := []load.Record{{First: 100 * msec, Last: 200 * msec, End: 250 * msec, OutputTokens: 5, Gaps: []time.Duration{100 * msec}}}
 	s := Summarize(load.Workload{}, nil, time.Time{}, 250*msec, records)

@@ -9,9 +9,8 @@ import (
 	"hclbench/load"
 )
 
-// maxGaps is how many gaps a run keeps, 16 MiB of them. With more, those of every
-// second request are kept, then of every fourth, and so on; a histogram counts
-// all of them.
+// maxGaps is how many gaps a run keeps, 16 MiB of them. With more, those of every second request
+// are kept, then of every fourth, and so on; a histogram counts all of them.
 const maxGaps = 2 << 20
 
 type tally struct {

@@ -15,9 +15,8 @@ const (
 	steadyOfRun = 0.1
 )
 
-// within is the part of the run in a window. Latencies and counts are of the requests
-// that were sent in it; throughputs and concurrencies are of what happened in it,
-// whenever it began.
+// within is the part of the run in a window. Latencies and counts are of the requests that were
+// sent in it; throughputs and concurrencies are of what happened in it, whenever it began.
 func (e evidence) within(x load.Window) load.Part {
 	part := load.Part{Window: &x}
 	first := load.FirstDispatch(e.records)
@@ -74,8 +73,7 @@ func tokensOf(r *load.Record, from, to time.Duration) float64 {
 	}
 }
 
-// spread is how many tokens of completed requests came in each of n intervals from from
-// on.
+// spread is how many tokens of completed requests came in each of n intervals from from on.
 func spread(records []load.Record, from, width time.Duration, n int) []float64 {
 	buckets := make([]float64, n)
 	for i := range records {
@@ -120,9 +118,8 @@ func inFlight(records []load.Record, from, width time.Duration, n int) []float64
 	return means[:n]
 }
 
-// steady finds the longest run of whole seconds in each of which the mean number
-// of requests in flight was nearly the concurrency of a closed loop. The first
-// one counts among equals.
+// steady finds the longest run of whole seconds in each of which the mean number of requests in
+// flight was nearly the concurrency of a closed loop. The first one counts among equals.
 func steady(w load.Workload, d time.Duration, records []load.Record) (load.Window, bool) {
 	if w.Concurrency == 0 || w.Rate != 0 && w.Rate != load.Inf || len(w.Stages) > 0 || w.Dataset.Kind == load.Trace {
 		return load.Window{}, false

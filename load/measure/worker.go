@@ -51,7 +51,7 @@ func (p *phase) follow(ctx context.Context, x pace) {
 	}
 	prepared.Wait()
 	p.g.client.Open(ctx, x.atFirst())
-	p.start()
+	p.before, p.zero = spentNow(), time.Now()
 	close(start)
 	p.open(ctx, x.due, x.limit)
 	workers.Wait()
@@ -199,4 +199,33 @@ func (w *worker) finish() {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	w.p.records = append(w.p.records, w.records)
+}
+
+type sleeper interface {
+	until(ctx context.Context, t time.Time) bool
+	stop()
+}
+
+type timer struct{ *time.Timer }
+
+func newTimer() timer {
+	t := time.NewTimer(0)
+	t.Stop()
+	return timer{t}
+}
+
+func (s timer) stop() { s.Stop() }
+
+func (s timer) until(ctx context.Context, t time.Time) bool {
+	d := time.Until(t)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	s.Reset(d)
+	select {
+	case <-s.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -30,8 +30,7 @@ type spoken struct {
 	hears  []string // the answers; the last one may be missing
 }
 
-// parseTalk reads a conversation in ShareGPT's form, or a list of OpenAI's
-// messages.
+// parseTalk reads a conversation in ShareGPT's form, or a list of OpenAI's messages.
 func parseTalk(_ load.Workload, raw []byte) (s spoken, err error) {
 	var r recorded
 	if err := json.Unmarshal(raw, &r); err != nil {
@@ -129,11 +128,11 @@ func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
 			if i >= len(s.hears) {
 				break // nobody knows how long its answer was
 			}
-			n, err := count(ctx, t, s.hears[i])
+			ids, err := t.encode(ctx, s.hears[i])
 			if err != nil {
 				return out, err
 			}
-			output = max(n, 1)
+			output = max(len(ids), 1)
 		}
 		out.turns = append(out.turns, turn{quoted(says), output})
 	}

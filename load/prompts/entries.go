@@ -66,35 +66,38 @@ type entry struct {
 // file is a data set's file whose entries have been looked at, and not kept.
 type file struct {
 	*os.File
-	found  []entry
-	source *load.Source
+	sound   func(raw []byte) error
+	found   []entry
+	source  *load.Source
+	seen    int
+	skipped int64 // bytes before the first entry's line
 }
 
 // entries reads through a file of JSON values, one to a line or all in an array,
 // without keeping it, and returns where those lie that sound finds sound. It
 // makes sure of the checksum, and counts and names bad entries.
-func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (file, error) {
+func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, error) {
 	d := j.Workload.Dataset
-	f, err := openFile(j, d.Path)
+	open, err := openFile(j, d.Path)
 	if err != nil {
-		return file{}, err
+		return nil, err
 	}
-	c := collector{sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
+	f := &file{File: open, sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
 	sum := sha256.New()
 	src := io.TeeReader(f, sum)
-	scanned := c.scan(bufio.NewReaderSize(src, 1<<20))
+	scanned := f.scan(bufio.NewReaderSize(src, 1<<20))
 	_, err = io.Copy(io.Discard, src) // the rest of a file that could not be read to its end
-	c.source.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	f.source.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	// A file that is not the one meant need not be complained about otherwise.
-	if other := sameSum(d.SHA256, c.source.SHA256); other != nil {
+	if other := sameSum(d.SHA256, f.source.SHA256); other != nil {
 		err = other
 	} else if err = errors.Join(scanned, err); err == nil {
-		err = c.tooBad()
+		err = f.tooBad()
 	}
 	if err != nil {
-		return file{}, errors.Join(fmt.Errorf("read data set file %s: %w", filepath.Base(d.Path), err), f.Close())
+		return nil, errors.Join(fmt.Errorf("read data set file %s: %w", filepath.Base(d.Path), err), f.Close())
 	}
-	return file{f, c.found, c.source}, nil
+	return f, nil
 }
 
 func openFile(j load.Job, path string) (*os.File, error) {
@@ -105,8 +108,7 @@ func openFile(j load.Job, path string) (*os.File, error) {
 	return f, nil
 }
 
-// sameSum says when a file is not the one that is meant, by a checksum in hex; empty:
-// any is.
+// sameSum says when a file is not the one that is meant, by a checksum in hex; empty: any is.
 func sameSum(want, is string) error {
 	if want != "" && !strings.EqualFold(want, is) {
 		return fmt.Errorf("its sha256 is %s, not %s", is, want)
@@ -129,7 +131,9 @@ func draw[T, U any](ctx context.Context, job load.Job, total int, count func(con
 	if err != nil {
 		return nil, nil, err
 	}
-	f.source.Tokenizer = whoCounts(t)
+	if f.source.Tokenizer = "none"; t != nil {
+		f.source.Tokenizer = t.name()
+	}
 	left := wanted(total, job.Workload)
 	var all []U
 	for _, k := range Random(Seed(job), forOrder, 0).Perm(len(f.found)) {
@@ -166,42 +170,33 @@ func wanted(total int, w load.Workload) int {
 	return total + w.Warmup
 }
 
-type collector struct {
-	sound  func(raw []byte) error
-	found  []entry
-	source *load.Source
-	seen   int
-
-	skipped int64 // bytes before the first entry's line
-}
-
-func (c *collector) entry(what string, number int, at int64, raw []byte) {
-	c.seen++
-	err := c.sound(raw)
+func (f *file) entry(what string, number int, at int64, raw []byte) {
+	f.seen++
+	err := f.sound(raw)
 	switch {
 	case err == nil:
-		c.found = append(c.found, entry{at, len(raw)})
+		f.found = append(f.found, entry{at, len(raw)})
 	case errors.Is(err, errSkip):
-		c.source.LeftOut++
+		f.source.LeftOut++
 	default:
-		c.source.Bad++
-		if len(c.source.BadLines) < badSamples {
-			c.source.BadLines = append(c.source.BadLines, fmt.Sprintf("%s %d: %v", what, number, err))
+		f.source.Bad++
+		if len(f.source.BadLines) < badSamples {
+			f.source.BadLines = append(f.source.BadLines, fmt.Sprintf("%s %d: %v", what, number, err))
 		}
 	}
 }
 
-func (c *collector) tooBad() error {
-	if c.source.Bad > max(minBad, c.seen/badShare) {
-		return fmt.Errorf("%d of %d entries are bad: %s", c.source.Bad, c.seen, strings.Join(c.source.BadLines, "; "))
+func (f *file) tooBad() error {
+	if f.source.Bad > max(minBad, f.seen/badShare) {
+		return fmt.Errorf("%d of %d entries are bad: %s", f.source.Bad, f.seen, strings.Join(f.source.BadLines, "; "))
 	}
 	return nil
 }
 
-func (c *collector) scan(r *bufio.Reader) error {
+func (f *file) scan(r *bufio.Reader) error {
 	const mark = "\uFEFF" // with which Windows' editors begin a text
 	if b, _ := r.Peek(len(mark)); string(b) == mark {
-		c.skipped = int64(len(mark))
+		f.skipped = int64(len(mark))
 		r.Discard(len(mark))
 	}
 	for n := 1; ; n++ {
@@ -215,13 +210,13 @@ func (c *collector) scan(r *bufio.Reader) error {
 				continue
 			}
 		case '[':
-			return c.array(r)
+			return f.array(r)
 		}
-		return c.lines(r)
+		return f.lines(r)
 	}
 }
 
-func (c *collector) array(r io.Reader) error {
+func (f *file) array(r io.Reader) error {
 	d := json.NewDecoder(r)
 	if _, err := d.Token(); err != nil {
 		return err
@@ -234,41 +229,38 @@ func (c *collector) array(r io.Reader) error {
 		if len(raw) > maxEntry {
 			return fmt.Errorf("entry %d is longer than %d MiB", n, maxEntry>>20)
 		}
-		c.entry("entry", n, c.skipped+d.InputOffset()-int64(len(raw)), raw)
+		f.entry("entry", n, f.skipped+d.InputOffset()-int64(len(raw)), raw)
 	}
 	if _, err := d.Token(); err != nil {
-		return fmt.Errorf("after %d entries: %w", c.seen, err)
+		return fmt.Errorf("after %d entries: %w", f.seen, err)
 	}
 	return nil
 }
 
-func (c *collector) lines(r *bufio.Reader) error {
-	at := c.skipped
-	var long []byte
-	for n := 1; ; n++ {
-		line, err := r.ReadSlice('\n')
-		for err == bufio.ErrBufferFull {
-			long = append(long, line...)
-			if len(long) > maxEntry {
-				return fmt.Errorf("line %d is longer than %d MiB", n, maxEntry>>20)
-			}
-			line, err = r.ReadSlice('\n')
+func (f *file) lines(r io.Reader) error {
+	at, n := f.skipped, 1
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxEntry)
+	lines.Split(func(data []byte, atEOF bool) (advance int, line []byte, err error) {
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			return i + 1, data[:i+1], nil
 		}
-		if len(long) > 0 {
-			line = append(long, line...)
-			long = line[:0]
+		if atEOF && len(data) > 0 {
+			return len(data), data, nil
 		}
+		return 0, nil, nil
+	})
+	for ; lines.Scan(); n++ {
+		line := lines.Bytes()
 		if text := bytes.TrimSpace(line); len(text) > 0 {
-			c.entry("line", n, at+int64(bytes.Index(line, text)), text)
+			f.entry("line", n, at+int64(bytes.Index(line, text)), text)
 		}
 		at += int64(len(line))
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d is longer than %d MiB", n, maxEntry>>20)
+	}
+	return lines.Err()
 }
 
 // plainError is what is wrong with a JSON value, without Go's words for it.

@@ -39,12 +39,9 @@ type Queue interface {
 // maker makes the prompts of a run, or of its warm-up. Prompt i is the same in
 // whatever order they are made, and several goroutines may make them.
 type maker interface {
-	// append writes prompt i behind b as JSON: a list of token ids, or a string.
-	// Input and output are the lengths that this request asks for; input is 0
-	// where nobody has counted.
+	// append writes prompt i behind b as JSON: a list of token ids, or a string. Input and output
+	// are the lengths that this request asks for; input is 0 where nobody has counted.
 	append(b []byte, i int) (_ []byte, input, output int)
-	// size is about how many bytes a prompt takes.
-	size() int
 }
 
 // rows are prompts that each stand alone. They are the session of each of them, too: so
@@ -54,6 +51,7 @@ type rows struct {
 	template    load.Template
 	total       int          // 0: as many as are asked for
 	begun, made atomic.Int64 // sessions and requests
+	room        atomic.Int64 // that the longest prompt so far took
 }
 
 func (q *rows) Next() (Session, bool) {
@@ -65,47 +63,14 @@ func (q *rows) Begun() int { return int(q.made.Load()) }
 
 func (q *rows) Request() Request {
 	i := int(q.made.Add(1)) - 1
-	prompt, input, output := q.append(make([]byte, 0, q.size()+2), i)
+	prompt, input, output := q.append(make([]byte, 0, q.room.Load()), i)
+	q.room.Store(max(q.room.Load(), int64(len(prompt))))
 	return Request{Seq: i, Body: q.template.Fill(prompt, output), Input: input, Output: output}
 }
 
 func (*rows) Listens() bool { return false }
 
 func (*rows) Heard(bool, []byte) bool { return false }
-
-// item is one prompt that was read: token ids or, without a tokenizer, a string
-// as JSON.
-type item struct {
-	ids           []int32
-	text          []byte
-	input, output int // input is 0 where nobody has counted
-}
-
-// listed are prompts that were read from a file, in their order and, when there
-// are not enough, again from the beginning.
-type listed struct {
-	items []item
-	skip  int
-	bytes int
-}
-
-func newListed(items []item, skip int) listed {
-	l := listed{items: items, skip: skip}
-	for _, it := range items {
-		l.bytes = max(l.bytes, bytesPerToken*len(it.ids)+len(it.text))
-	}
-	return l
-}
-
-func (l listed) size() int { return l.bytes }
-
-func (l listed) append(b []byte, i int) (_ []byte, input, output int) {
-	it := &l.items[(i+l.skip)%len(l.items)]
-	if it.text != nil {
-		return append(b, it.text...), it.input, it.output
-	}
-	return appendIDs(b, it.ids), it.input, it.output
-}
 
 // What a random stream is for. Streams of different use never meet, so that a
 // change in one (a longer prompt) leaves the others as they were.
@@ -121,8 +86,7 @@ const (
 // Seed is that of a job's data set.
 func Seed(j load.Job) uint64 { return j.Seed ^ scramble(j.Workload.Dataset.Seed) }
 
-// Random is the stream of request index, the same in whatever order requests
-// are made.
+// Random is the stream of request index, the same in whatever order requests are made.
 func Random(seed, use, index uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(scramble(seed^scramble(use)), scramble(index+seed)))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"hclbench/load"
@@ -53,10 +52,10 @@ func soundFor[T any](parse func(load.Workload, []byte) (T, error)) func(load.Wor
 	}
 }
 
-// Open reads what a job's data set needs. total is how many requests are measured; 0:
+// Open reads what a job's data set needs, which has been checked. total is how many requests are measured; 0:
 // nobody knows beforehand.
 func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
-	set, err := open(ctx, job, total)
+	set, err := kinds()[job.Workload.Dataset.Kind].open(ctx, job, total)
 	if err != nil {
 		return nil, err
 	}
@@ -64,16 +63,7 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	return set, err
 }
 
-func open(ctx context.Context, job load.Job, total int) (*Set, error) {
-	k, ok := kinds()[job.Workload.Dataset.Kind]
-	if !ok {
-		return nil, fmt.Errorf("data set kind %q is not known", job.Workload.Dataset.Kind)
-	}
-	return k.open(ctx, job, total)
-}
-
-// Queue are the sessions of a warm-up or a measurement of so many requests; 0: until
-// time is up.
+// Queue are the sessions of a warm-up or a measurement of so many requests; 0: until time is up.
 func (s *Set) Queue(use uint64, total int) Queue {
 	if s.talks != nil {
 		return &talks{set: s, total: total, backward: use == ForWarmup}
@@ -92,7 +82,7 @@ func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, out
 		return nil, err
 	}
 	n := job.Workload.Requests
-	m, err := open(ctx, job, n)
+	m, err := kinds()[job.Workload.Dataset.Kind].open(ctx, job, n)
 	if err != nil {
 		return nil, err
 	}
@@ -109,26 +99,6 @@ func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, out
 		}
 	}
 	return m.Drawn(n, 0), nil
-}
-
-// ready makes material of the prompts that were read. The warm-up takes the last of
-// them, to which the measurement comes last.
-func ready(items []item, warmup int, source *load.Source) (*Set, error) {
-	if len(items) == 0 {
-		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut,
-			source.Bad, firstOf(source.BadLines))
-	}
-	source.Prompts = len(items)
-	return &Set{
-		asText: items[0].text != nil,
-		source: source,
-		rows: func(use uint64) maker {
-			if use == ForWarmup {
-				return newListed(items, max(0, len(items)-warmup))
-			}
-			return newListed(items, 0)
-		},
-	}, nil
 }
 
 // Drawn is the source of a run that has measured and warmed up with so many sessions.

@@ -8,11 +8,10 @@ import (
 	"hclbench/load"
 )
 
-// Random token ids are drawn from [minID, maxID). Tokenizers keep their special
-// tokens at either end: below some hundred ids (Llama 2, Mistral, Gemma) or
-// above the whole vocabulary (Llama 3, Qwen, DeepSeek); and no model in use has
-// fewer than 32,000 entries. So every id of the range is an ordinary token of
-// every model, and none of them ends a text.
+// Random token ids are drawn from [minID, maxID). Tokenizers keep their special tokens at either
+// end: below some hundred ids (Llama 2, Mistral, Gemma) or above the whole vocabulary (Llama 3,
+// Qwen, DeepSeek); and no model in use has fewer than 32,000 entries. So every id of the range is
+// an ordinary token of every model, and none of them ends a text.
 const (
 	minID = 1000
 	maxID = 30000
@@ -53,8 +52,6 @@ func (s *synthetic) add(r *rand.Rand, n int) {
 	s.b = b
 }
 
-const bytesPerToken = 6 // what a token id with its comma takes, as does a common word
-
 type randomPrompts struct {
 	seed, use     uint64
 	input, output load.Span
@@ -74,8 +71,6 @@ func newRandomPrompts(job load.Job, use uint64) randomPrompts {
 		output: load.Lengths(w.OutputTokens, d.RangeRatio, d.Convention),
 	}
 }
-
-func (p randomPrompts) size() int { return bytesPerToken * p.input.High }
 
 func (p randomPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	r := Random(p.seed, p.use, uint64(i))
@@ -109,8 +104,6 @@ func newSharedPrompts(job load.Job, use uint64) sharedPrompts {
 		order: Random(Seed(job), forOrder, use).Perm(d.Groups * d.PromptsPerGroup),
 	}
 }
-
-func (p sharedPrompts) size() int { return bytesPerToken * (p.prefix.High + p.question.High) }
 
 func (p sharedPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	k := p.order[i%len(p.order)]

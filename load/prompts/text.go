@@ -23,8 +23,7 @@ const (
 	corpusPiece = 64 << 10 // how much of it is tokenized at a time
 )
 
-// pieces makes prompts of a text: cuts of an exact number of tokens, each from a
-// place of its own.
+// pieces makes prompts of a text: cuts of an exact number of tokens, each from a place of its own.
 func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 	w, d := job.Workload, job.Workload.Dataset
 	t, err := needTokens(ctx, job)
@@ -65,8 +64,7 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 	}, nil
 }
 
-// pieceEnd is where the first piece of a text ends: before a space, so that no
-// word is torn.
+// pieceEnd is where the first piece of a text ends: before a space, so that no word is torn.
 func pieceEnd(text []byte) int {
 	if len(text) <= corpusPiece {
 		return len(text)
@@ -85,8 +83,6 @@ type cutPrompts struct {
 	text          bool
 	tokens        tokens
 }
-
-func (c cutPrompts) size() int { return bytesPerToken * c.input }
 
 func (c cutPrompts) append(b []byte, i int) (_ []byte, input, output int) {
 	at := Random(c.seed, c.use, uint64(i)).IntN(c.places)

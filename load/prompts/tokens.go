@@ -22,8 +22,7 @@ import (
 	"hclbench/tokenizer"
 )
 
-// tokens makes token ids of text, without the special ones that a server would
-// put around it.
+// tokens makes token ids of text, without the special ones that a server would put around it.
 type tokens interface {
 	encode(ctx context.Context, text string) ([]int32, error)
 	// decode makes text of ids; ok is false when that cannot be done.
@@ -37,8 +36,7 @@ var errNoTokenizer = errors.New("the server has no /tokenize")
 var errNoDecoder = errors.New("to cut text for /v1/chat/completions the data set needs a tokenizer.json: " +
 	"the server's /tokenize does not turn tokens back into text")
 
-// newTokens is the data set's own tokenizer, or the server's. It is nil when
-// there is neither.
+// newTokens is the data set's own tokenizer, or the server's. It is nil when there is neither.
 func newTokens(ctx context.Context, job load.Job) (tokens, error) {
 	if path := job.Workload.Dataset.Tokenizer; path != "" {
 		return loadTokens(job, path)
@@ -109,15 +107,12 @@ func (serverTokens) name() string { return "server" }
 
 func (serverTokens) decode([]int32) (string, bool) { return "", false }
 
-func (s serverTokens) encode(ctx context.Context, text string) ([]int32, error) {
-	ids, err := s.ask(ctx, text)
-	if err != nil {
-		return nil, fmt.Errorf("have the server tokenize text: %w", err)
-	}
-	return ids, nil
-}
-
-func (s serverTokens) ask(ctx context.Context, text string) ([]int32, error) {
+func (s serverTokens) encode(ctx context.Context, text string) (_ []int32, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("have the server tokenize text: %w", err)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, tokenizeTimeout)
 	defer cancel()
 	question := map[string]any{"prompt": text, "add_special_tokens": false}
@@ -181,21 +176,4 @@ func appendIDs(b []byte, ids []int32) []byte {
 func quoted(text string) []byte {
 	b, _ := json.Marshal(text) // a string always marshals
 	return b
-}
-
-// count is how many tokens a text has, 0 when nobody can say.
-func count(ctx context.Context, t tokens, text string) (int, error) {
-	if t == nil {
-		return 0, nil
-	}
-	ids, err := t.encode(ctx, text)
-	return len(ids), err
-}
-
-// whoCounts is a tokenizer's name, of none too.
-func whoCounts(t tokens) string {
-	if t == nil {
-		return "none"
-	}
-	return t.name()
 }

@@ -13,8 +13,7 @@ import (
 	"hclbench/load"
 )
 
-// blockTokens is how many tokens of a prompt one hash id of a trace stands for
-// (Mooncake's block).
+// blockTokens is how many tokens of a prompt one hash id of a trace stands for (Mooncake's block).
 const blockTokens = 512
 
 type recording struct {
@@ -98,8 +97,6 @@ type traced struct {
 	rows      []recording
 	words     bool
 }
-
-func (p traced) size() int { return bytesPerToken * 4 * blockTokens }
 
 func (p traced) append(b []byte, i int) (_ []byte, input, output int) {
 	r := p.rows[i%len(p.rows)]

@@ -104,8 +104,7 @@ func (a *answer) cut() error {
 	return &streamError{load.ClassTruncated, fmt.Sprintf("the stream ended without %s after %d chunks", done, a.chunks)}
 }
 
-// Stream reads one answer: what its reads brought goes in, and it says when the
-// answer is over.
+// Stream reads one answer: what its reads brought goes in, and it says when the answer is over.
 type Stream struct {
 	events events
 	answer answer

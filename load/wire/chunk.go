@@ -16,9 +16,8 @@ type chunk struct {
 
 var errJSON = errors.New("not a JSON object")
 
-// parse reads a chunk in one pass, whatever the order of its members, without
-// making anything. Of several choices only the content of any counts: the
-// generator asks for one.
+// parse reads a chunk in one pass, whatever the order of its members, without making anything. Of
+// several choices only the content of any counts: the generator asks for one.
 //
 // The members that it knows, by where they are:
 //

@@ -102,9 +102,8 @@ func TestChunkMalformed(t *testing.T) {
 	}
 }
 
-// compareChunk holds a chunk against encoding/json: every JSON object that is
-// not nested too deeply is read, and of those in which no name comes twice the
-// content is the same.
+// compareChunk holds a chunk against encoding/json: every JSON object that is not nested too deeply
+// is read, and of those in which no name comes twice the content is the same.
 func compareChunk(t *testing.T, in []byte) {
 	t.Helper()
 	var c chunk

@@ -21,12 +21,13 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	// idleTimeout is shorter than the five seconds after which the engines'
-	// servers (uvicorn) drop an idle connection, so that no request goes out on
-	// one that is being closed.
+	// idleTimeout is shorter than the five seconds after which the engines' servers (uvicorn) drop
+	// an idle connection, so that no request goes out on one that is being closed.
 	idleTimeout  = 4 * time.Second
 	drainTimeout = time.Second // bounds the wait for the end of a stream after its [DONE]
 	// dialTimeout bounds the setting up of a connection, where stall and timeout of
@@ -55,8 +56,7 @@ type Client interface {
 	// Send sends one request, reads its answer to the end and fills in the record.
 	// It returns when the connection can be used again or has been dropped.
 	Send(ctx context.Context, body []byte, x Exchange)
-	// ReadLag is how late reads were since it was asked before; nil when the client
-	// cannot tell.
+	// ReadLag is how late reads were since it was asked before; nil when the client cannot tell.
 	ReadLag() *load.Histogram
 	// Close drops all connections. No request may be under way.
 	Close()
@@ -124,11 +124,6 @@ type dialer struct {
 	addr netip.AddrPort // that has answered; not valid: none yet
 }
 
-func newDialer(base *url.URL) *dialer {
-	port := cmp.Or(base.Port(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
-	return &dialer{host: net.JoinHostPort(base.Hostname(), port)}
-}
-
 func (d *dialer) dial(ctx context.Context) (*net.TCPConn, error) {
 	d.mu.Lock()
 	host := d.host
@@ -169,8 +164,9 @@ func newServer(t load.Target, w load.Workload) (server, error) {
 		return server{}, fmt.Errorf("base URL %q: a password in it would be stored with the results; "+
 			"send the header Authorization instead, as a secret", base.Redacted())
 	}
+	port := cmp.Or(base.Port(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
 	s := server{
-		dialer: newDialer(base),
+		dialer: &dialer{host: net.JoinHostPort(base.Hostname(), port)},
 		base:   base,
 		path: map[string]string{load.Completions: "/v1/completions", load.Chat: "/v1/chat/completions",
 			load.Generate: "/generate"}[w.Endpoint],
@@ -312,4 +308,41 @@ func described(err error) string {
 		return fmt.Sprintf("%s %s: %v", op.Op, op.Addr, op.Err)
 	}
 	return strings.TrimPrefix(Shorten([]byte(err.Error())), "net/http: HTTP/1.x transport connection broken: ")
+}
+
+const spareFiles = 64 // what a process needs besides its connections
+
+// ampleFiles is what a process may open before anybody wonders, where it is up to
+// us: how many requests an open loop has in flight is not known beforehand.
+const ampleFiles = 1 << 16
+
+// AllowFiles makes sure that n connections can be open at once: it raises the
+// limit on open files as far as it may.
+func AllowFiles(n int) error {
+	need := uint64(n + spareFiles)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read the limit on open files: %w", err)
+	}
+	ample := max(need, ampleFiles)
+	for _, want := range []unix.Rlimit{{Cur: ample, Max: max(ample, limit.Max)},
+		{Cur: need, Max: max(need, limit.Max)}, {Cur: limit.Max, Max: limit.Max}} {
+		if limit.Cur >= want.Cur || unix.Setrlimit(unix.RLIMIT_NOFILE, &want) == nil {
+			limit.Cur = max(limit.Cur, want.Cur)
+			break
+		}
+	}
+	if limit.Cur < need {
+		return fmt.Errorf("%d connections need %d open files, and the limit is %d: raise it with ulimit -n", n, need,
+			limit.Max)
+	}
+	return nil
+}
+
+func fileLimit() uint64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return limit.Cur
 }

@@ -132,8 +132,7 @@ const stopped = `data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]
 
 const end = "data: [DONE]\n\n"
 
-// TestAnswers is what servers answer, byte by byte as they do, and what is made
-// of it.
+// TestAnswers is what servers answer, byte by byte as they do, and what is made of it.
 func TestAnswers(t *testing.T) { bothClients(t, testAnswers) }
 
 func testAnswers(t *testing.T, with maker) {

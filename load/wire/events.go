@@ -16,13 +16,12 @@ const done = "[DONE]" // the data of the last event of an answer
 
 var errLine = errors.New("a line of the stream is longer than 1 MiB")
 
-// events takes a stream of server-sent events apart, fed with what each read
-// brought. Only data matters here: comments, event names and ids are passed
-// over. Lines may end in LF or CRLF.
+// events takes a stream of server-sent events apart, fed with what each read brought. Only data
+// matters here: comments, event names and ids are passed over. Lines may end in LF or CRLF.
 //
-// An event's arrival is when the read that brought the end of its data
-// returned. Between reads nothing is kept but the beginning of a line or of an
-// event, so that a stream whose reads end where its events do needs no memory.
+// An event's arrival is when the read that brought the end of its data returned. Between reads
+// nothing is kept but the beginning of a line or of an event, so that a stream whose reads end
+// where its events do needs no memory.
 type events struct {
 	in   []byte        // what the last read brought and is not yet used
 	at   time.Duration // when it returned
@@ -61,8 +60,7 @@ func (e *events) feed(b []byte, at time.Duration, read int) {
 	e.in, e.at, e.read = b, at, read
 }
 
-// next returns the next event that has data; ok is false when that needs more
-// bytes.
+// next returns the next event that has data; ok is false when that needs more bytes.
 func (e *events) next() (ev event, ok bool, err error) {
 	for {
 		line, whole, err := e.cut()
@@ -79,9 +77,8 @@ func (e *events) next() (ev event, ok bool, err error) {
 	}
 }
 
-// end returns the event that the end of the stream completes, if there is one:
-// what the end cut off is dropped, except a whole [DONE], because some servers
-// do not end their last line.
+// end returns the event that the end of the stream completes, if there is one: what the end cut off
+// is dropped, except a whole [DONE], because some servers do not end their last line.
 func (e *events) end() (ev event, ok bool) {
 	if l := string(e.line); !e.joined && (l == "data: "+done || l == "data:"+done) {
 		e.joined = true

@@ -151,9 +151,8 @@ func (c *cuts) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// FuzzStream: however a stream is cut into reads its events are the same, no
-// input makes the reader panic or keep more than it may, and what encoding/json
-// reads is read.
+// FuzzStream: however a stream is cut into reads its events are the same, no input makes the reader
+// panic or keep more than it may, and what encoding/json reads is read.
 func FuzzStream(f *testing.F) {
 	for _, s := range []string{
 		vllmChunk, chatRole + chatChunk, vllmUsage + "data: [DONE]\n\n", sglangChunk, trtChunk,

@@ -21,8 +21,7 @@ const (
 	gone                 // closed
 )
 
-// link is one connection. The sender of a request and the loop hold its lock
-// while they use it.
+// link is one connection. The sender of a request and the loop hold its lock while they use it.
 type link struct {
 	fd     int
 	loop   *loop
@@ -99,9 +98,8 @@ func (k *link) flush() error {
 	return nil
 }
 
-// read is called by the loop when something has happened. It returns when the
-// first read that brought something of an answer returned, zero when none did,
-// and whether a request is over.
+// read is called by the loop when something has happened. It returns when the first read that
+// brought something of an answer returned, zero when none did, and whether a request is over.
 func (k *link) read(buf []byte, events uint32) (at time.Time, over bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,8 +110,7 @@ func (k *link) read(buf []byte, events uint32) (at time.Time, over bool) {
 	if len(k.out) > 0 {
 		k.flush() // an error shows when reading
 	}
-	// A read that brings less than it could has brought all there was, except
-	// for an end.
+	// A read that brings less than it could has brought all there was, except for an end.
 	at = k.receive(buf, events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0)
 	return at, before == busy && k.state != busy
 }

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// readSize is what one read brings at most. One buffer serves all
-	// connections of a loop.
+	// readSize is what one read brings at most. One buffer serves all connections of a loop.
 	readSize  = 64 << 10
 	batchSize = 512 // how many connections one look at the kernel may name
 	// dialsAtOnce bounds how many connections are set up at a time beforehand:
@@ -32,11 +31,10 @@ const (
 	loopCores = 8
 )
 
-// loops is the client for plain HTTP on Linux. Whoever sends a request writes it
-// to the socket itself; what comes back is read by an event loop, which stamps
-// the read before anything else is done, takes the answer apart and wakes the
-// sender when it is over. So a chunk costs one read and no change of goroutine,
-// and a connection that waits costs no buffer.
+// loops is the client for plain HTTP on Linux. Whoever sends a request writes it to the socket
+// itself; what comes back is read by an event loop, which stamps the read before anything else is
+// done, takes the answer apart and wakes the sender when it is over. So a chunk costs one read and
+// no change of goroutine, and a connection that waits costs no buffer.
 type loops struct {
 	server
 	head []byte // of every request, to its length

@@ -58,9 +58,8 @@ func (r *response) headed() bool { return r.state >= inBody }
 
 func (r *response) over() bool { return r.state == atEnd }
 
-// next uses bytes of a read, up to the end of the header, of a part of the body
-// or of the response. It returns the part of the body, if there was one, and
-// what is left.
+// next uses bytes of a read, up to the end of the header, of a part of the body or of the response.
+// It returns the part of the body, if there was one, and what is left.
 func (r *response) next(b []byte) (body, left []byte, err error) {
 	r.started = r.started || len(b) > 0
 	for len(b) > 0 && r.state != atEnd {
@@ -107,8 +106,7 @@ func (r *response) next(b []byte) (body, left []byte, err error) {
 	return nil, b, nil
 }
 
-// end says what the end of the connection makes of the response: nil when that
-// is how it ends.
+// end says what the end of the connection makes of the response: nil when that is how it ends.
 func (r *response) end() error {
 	switch {
 	case r.state == atEnd || r.state == inRest:

@@ -72,8 +72,7 @@ func testReuse(t *testing.T, with maker) {
 	}
 }
 
-// TestClosedMeanwhile: a connection that the server closes after an answer costs
-// no request.
+// TestClosedMeanwhile: a connection that the server closes after an answer costs no request.
 func TestClosedMeanwhile(t *testing.T) { bothClients(t, testClosedMeanwhile) }
 
 func testClosedMeanwhile(t *testing.T, with maker) {

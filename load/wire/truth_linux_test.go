@@ -56,8 +56,7 @@ func testNothingIsRepeated(t *testing.T, with maker) {
 	}
 }
 
-// TestFirstRequestIsNotStale: what ends on a new connection is no matter of keeping
-// connections.
+// TestFirstRequestIsNotStale: what ends on a new connection is no matter of keeping connections.
 func TestFirstRequestIsNotStale(t *testing.T) {
 	bothClients(t, func(t *testing.T, with maker) {
 		target := raw(t, func(net.Conn) {})
@@ -142,8 +141,7 @@ func TestMergedOverTLS(t *testing.T) {
 	}
 }
 
-// TestDialHasItsTime: a connection that does not come about takes no longer than
-// the request may.
+// TestDialHasItsTime: a connection that does not come about takes no longer than the request may.
 func TestDialHasItsTime(t *testing.T) {
 	bothClients(t, func(t *testing.T, with maker) {
 		// A listener whose queue is full answers no more.
@@ -292,8 +290,7 @@ func TestReadLagOfTheFirstRead(t *testing.T) {
 	}
 }
 
-// TestOpen: connections are made beforehand, and those are the ones that are
-// used.
+// TestOpen: connections are made beforehand, and those are the ones that are used.
 func TestOpen(t *testing.T) {
 	c, opened := counted(t)
 	c.Open(t.Context(), 100)
@@ -326,8 +323,7 @@ func TestOpenCountsTheLiving(t *testing.T) {
 	}
 }
 
-// counted is a client of a server that counts its connections. net/http cannot open any
-// beforehand.
+// counted is a client of a server that counts its connections. net/http cannot open any beforehand.
 func counted(t *testing.T) (*loops, *atomic.Int64) {
 	t.Helper()
 	var opened atomic.Int64

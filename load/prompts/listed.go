@@ -4,9 +4,96 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-
+	"fmt"
 	"hclbench/load"
 )
+
+// item is one prompt that was read: token ids or, without a tokenizer, a string as JSON.
+type item struct {
+	ids           []int32
+	text          []byte
+	input, output int // input is 0 where nobody has counted
+}
+
+// listed are prompts that were read from a file, in their order and, when there
+// are not enough, again from the beginning.
+type listed struct {
+	items []item
+	skip  int
+}
+
+func (l listed) append(b []byte, i int) (_ []byte, input, output int) {
+	it := &l.items[(i+l.skip)%len(l.items)]
+	if it.text != nil {
+		return append(b, it.text...), it.input, it.output
+	}
+	return appendIDs(b, it.ids), it.input, it.output
+}
+
+// ready makes material of the prompts that were read. The warm-up takes the last of
+// them, to which the measurement comes last.
+func ready(items []item, warmup int, source *load.Source) (*Set, error) {
+	if len(items) == 0 {
+		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut,
+			source.Bad, firstOf(source.BadLines))
+	}
+	source.Prompts = len(items)
+	return &Set{
+		asText: items[0].text != nil,
+		source: source,
+		rows: func(use uint64) maker {
+			if use == ForWarmup {
+				return listed{items, max(0, len(items)-warmup)}
+			}
+			return listed{items, 0}
+		},
+	}, nil
+}
+
+// line is one of a [load.JSONL] data set.
+type line struct {
+	Prompt       *string `json:"prompt"`
+	OutputTokens *int    `json:"output_tokens"`
+}
+
+// parseLine reads a line; the workload's own output length goes before the line's.
+func parseLine(w load.Workload, raw []byte) (l line, err error) {
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return l, plainError(err)
+	}
+	switch {
+	case l.Prompt == nil || *l.Prompt == "":
+		return l, errors.New("no text \"prompt\"")
+	case w.OutputTokens > 0:
+		l.OutputTokens = &w.OutputTokens
+	case l.OutputTokens == nil:
+		return l, errors.New("no number \"output_tokens\", and the load says none")
+	case *l.OutputTokens < 1:
+		return l, fmt.Errorf("\"output_tokens\" is %d", *l.OutputTokens)
+	}
+	return l, nil
+}
+
+// jsonLines takes prompts from a file in random order.
+func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
+	items, source, err := draw(ctx, job, total, newTokens, parseLine, func(t tokens, l line) (it item, n int, err error) {
+		it.output = *l.OutputTokens
+		if t != nil {
+			if it.ids, err = t.encode(ctx, *l.Prompt); err != nil {
+				return it, 0, err
+			}
+			it.input = len(it.ids)
+		}
+		if t == nil || job.Workload.Endpoint == load.Chat {
+			it.ids, it.text = nil, quoted(*l.Prompt)
+		}
+		return it, 1, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ready(items, job.Workload.Warmup, source)
+}
 
 // What the two filters let through, in tokens, both ends included; 0: no bound.
 type filter struct{ minPrompt, minOutput, maxPrompt, maxTotal int }
@@ -74,9 +161,11 @@ func firstQuestion(ctx context.Context, w load.Workload, t tokens, o opening) (i
 		return it, 0, err
 	}
 	if asked == 0 {
-		if it.output, err = count(ctx, t, o.answer); err != nil {
+		ids, err := t.encode(ctx, o.answer)
+		if err != nil {
 			return it, 0, err
 		}
+		it.output = len(ids)
 	}
 	if most := w.Dataset.InputTokens; most > 0 {
 		if len(it.ids) < most {
