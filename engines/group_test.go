@@ -325,3 +325,24 @@ func flagNamed(e *Engine, name, to string) {
 		}
 	}
 }
+
+// TestProof: each member of a split engine counts what proves the split, as far as it tells.
+func TestProof(t *testing.T) {
+	for name, want := range map[string]string{
+		"recipe-c": "prefill vllm:generation_tokens_total, prefill vllm:generation_tokens_total, decode vllm:generation_tokens_total, router smg_worker_retries_total",
+		"recipe-a": "prefill nothing, prefill nothing, decode nothing, router smg_worker_retries_total", // without enable-metrics
+		"trtllm":   "prefill nothing, decode nothing, router nothing",
+	} {
+		var got []string
+		for _, m := range Members(groups()[name]) {
+			first := "nothing"
+			if p := ProofOf(m); p != nil {
+				first = slices.Concat(p.Generated, p.Failures)[0].Name
+			}
+			got = append(got, m.Role+" "+first)
+		}
+		if said := strings.Join(got, ", "); said != want {
+			t.Errorf("%s: %s, want %s", name, said, want)
+		}
+	}
+}

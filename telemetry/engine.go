@@ -158,6 +158,28 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 	}
 }
 
+// Sum adds up what stands under a name in Prometheus' text format, of those alone that have
+// a label, `source="local_compute"`, where one is given; ok is false where there is none.
+// Counters are found with and without "_total".
+func Sum(text, name, label string) (sum float64, ok bool) {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, label) {
+			lines = append(lines, line)
+		}
+	}
+	samples := parsePrometheus(strings.Join(lines, ""))
+	for _, name := range []string{name, strings.TrimSuffix(name, "_total")} {
+		if found := samples[name]; len(found) > 0 {
+			for _, v := range found {
+				sum += v
+			}
+			return sum, true
+		}
+	}
+	return 0, false
+}
+
 // parsePrometheus reads Prometheus' text format, labels left aside: the values of
 // each name.
 func parsePrometheus(text string) map[string][]float64 {

@@ -196,3 +196,27 @@ func TestExportsAbsent(t *testing.T) {
 		t.Errorf("problems %q", r.Problems)
 	}
 }
+
+func TestSum(t *testing.T) {
+	const text = `# HELP vllm:prompt_tokens_by_source Tokens.
+vllm:prompt_tokens_by_source_total{engine="0",source="local_compute"} 5
+vllm:prompt_tokens_by_source_total{engine="1",source="local_compute"} 7
+vllm:prompt_tokens_by_source_total{engine="0",source="external_kv_transfer"} 100
+vllm:generation_tokens{engine="0"} 3
+`
+	for _, c := range []struct {
+		name, label string
+		want        float64
+		ok          bool
+	}{
+		{"vllm:prompt_tokens_by_source_total", `source="local_compute"`, 12, true},
+		{"vllm:prompt_tokens_by_source_total", "", 112, true},
+		{"vllm:prompt_tokens_by_source_total", `source="other"`, 0, false},
+		{"vllm:generation_tokens_total", "", 3, true},
+		{"vllm:other_total", "", 0, false},
+	} {
+		if got, ok := Sum(text, c.name, c.label); got != c.want || ok != c.ok {
+			t.Errorf("Sum of %s with %s = %g, %v, want %g, %v", c.name, c.label, got, ok, c.want, c.ok)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package engines
+
+import "slices"
+
+// Counter is a counter that an engine exports in Prometheus' form.
+type Counter struct {
+	Name  string
+	Label string // `source="local_compute"`: of those with this label alone; empty: of all
+}
+
+// Proof says which counters tell what a member of a group has done: that prompts were read
+// by prefill and answers written by decode shows in nothing else, since an engine that falls
+// back to doing both answers as if it had not. Of each list the sum counts; nil: the member
+// does not count that.
+type Proof struct {
+	Read      []Counter // tokens of prompts that it has read itself
+	Fetched   []Counter // tokens of prompts that others have read for it
+	Moved     []Counter // what grows when it fetches anything, where tokens are not counted
+	Generated []Counter // tokens
+	Failures  []Counter // none may grow while a cell is measured
+	Port      string    // by which [NamedPort] of the member it tells them; "server" where it is not said otherwise
+}
+
+// vllmProof are the names of vllm/v1/metrics/loggers.py and of its NIXL connector.
+var vllmProof = Proof{
+	Read:      []Counter{{"vllm:prompt_tokens_by_source_total", `source="local_compute"`}},
+	Fetched:   []Counter{{"vllm:prompt_tokens_by_source_total", `source="external_kv_transfer"`}},
+	Generated: []Counter{{Name: "vllm:generation_tokens_total"}},
+	Failures: []Counter{{Name: "vllm:nixl_num_failed_transfers_total"}, {Name: "vllm:nixl_num_failed_notifications_total"},
+		{Name: "vllm:nixl_num_kv_expired_reqs_total"}},
+	Port: "server",
+}
+
+// sglangProof are the names of srt/metrics/collector.py.
+var sglangProof = Proof{
+	Read:      []Counter{{Name: "sglang:prompt_tokens_total"}},
+	Moved:     []Counter{{Name: "sglang:kv_transfer_total_mb"}},
+	Generated: []Counter{{Name: "sglang:generation_tokens_total"}},
+	Failures: []Counter{{Name: "sglang:num_transfer_failed_reqs_total"}, {Name: "sglang:num_bootstrap_failed_reqs_total"},
+		{Name: "sglang:num_prefill_retries_total"}},
+	Port: "server",
+}
+
+// routerProof are the names of sgl-router/src/metrics.rs.
+var routerProof = Proof{
+	Failures: []Counter{{Name: "smg_worker_retries_total"}, {Name: "smg_pd_kv_transfer_failures_total"}},
+	Port:     "metrics",
+}
+
+// ProofOf returns what a member counts; nil: nothing that proves anything.
+func ProofOf(m Member) *Proof {
+	e := m.Engine
+	if e.Router {
+		if !slices.ContainsFunc(m.Ports, func(p NamedPort) bool { return p.Name == routerProof.Port }) {
+			return nil
+		}
+		return &routerProof
+	}
+	switch as := e.speaksAs(); {
+	case as == VLLM:
+		return &vllmProof
+	case as == SGLang && (e.Kind == Sim || Exports(e) != nil):
+		return &sglangProof
+	}
+	return nil
+}
