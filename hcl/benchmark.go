@@ -49,8 +49,7 @@ func benchmarkBlock() *blockType {
 	}
 }
 
-// cell reads a benchmark in one cell; false, with problems reported, when something in
-// it is wrong.
+// cell reads a benchmark in one cell; false where something in it is wrong.
 func (x *expansion) cell(c *cell) (Cell, bool) {
 	d := draft{Benchmark: x.out, Cell: Cell{Workload: load.Workload{IgnoreEOS: true, Endpoint: load.Completions}}}
 	b := x.read(x.block, x.typ, &d, c)

@@ -14,8 +14,7 @@ import (
 // maxInstances bounds for_each: more is a slip.
 const maxInstances = 10_000
 
-// isGroup reports whether the block has for_each, so that a reference to it is a
-// map of instances.
+// isGroup reports whether the block has for_each, so that a reference to it is a map of instances.
 func (d *declared) isGroup() bool {
 	if d.parent != nil || d.body == nil || !d.typ.takesForEach() {
 		return false
@@ -24,8 +23,7 @@ func (d *declared) isGroup() bool {
 	return ok
 }
 
-// fullName is unique among the blocks of a type and kind: "h200", or "all-a" for
-// the instance all["a"].
+// fullName is unique among the blocks of a type and kind: "h200", or "all-a" for all["a"].
 func (d *declared) fullName() string {
 	if d.parent == nil {
 		return d.name
@@ -35,8 +33,7 @@ func (d *declared) fullName() string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// instanceName is how an instance is referred to below its kind, `all["a"]`; ""
-// for a block without for_each.
+// instanceName is how an instance is referred to below its kind, `all["a"]`; "" without for_each.
 func (d *declared) instanceName() string {
 	if d.parent == nil {
 		return ""
@@ -44,8 +41,7 @@ func (d *declared) instanceName() string {
 	return fmt.Sprintf("%s[%q]", d.name, d.key)
 }
 
-// instanceKey is what the keys of instances are made of: they are shown in
-// quotes, and appear in results and exports.
+// instanceKey is what keys are made of: they are shown in quotes, and appear in results and exports.
 var instanceKey = regexp.MustCompile(`^[\p{L}\p{N}_.:/@+=,-]{1,100}$`)
 
 // expandEach returns the instances of a group, in the order of for_each: as
@@ -163,8 +159,7 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 	return in.each, true
 }
 
-// group is what a reference to a block with for_each stands for: an object of
-// its instances.
+// group is what a reference to a block with for_each stands for: an object of its instances.
 func (s *scope) group(d *declared, c *cell) cty.Value {
 	members := s.expandEach(d)
 	if d.wrong {
@@ -260,8 +255,7 @@ func (s *scope) splatGroups(body *hclsyntax.Body) {
 	})
 }
 
-// checkNames finds instances whose name is that of another block: all["a"] is
-// all-a in results, labels and containers.
+// checkNames finds instances named like another block: all["a"] is all-a in results and containers.
 func (s *scope) checkNames() {
 	taken := map[string]*declared{}
 	for _, d := range s.order {

@@ -63,47 +63,38 @@ func setURLs(e *engines.Engine, urls []string) {
 
 func containerBlock() *blockType {
 	type container = engines.ContainerSettings
-	return &blockType{
-		name: "container",
-		args: []argument{
-			arg("shm_size", size, func(c *container, n int64) { c.ShmSize = n }),
-			arg("ipc", text, func(c *container, s string) { c.IPC = s }),
-			arg("network", word("host", "bridge", "none"), func(c *container, s string) { c.Network = s }),
-			arg("privileged", truth, func(c *container, on bool) { c.Privileged = &on }),
-			arg("user", text, func(c *container, s string) { c.User = s }),
-			arg("cap_add", texts, func(c *container, list []string) { c.CapAdd = list }),
-			arg("security_opt", texts, func(c *container, list []string) { c.SecurityOpt = list }),
-			arg("devices", texts, func(c *container, list []string) { c.Devices = list }),
-			arg("mounts", mounts, func(c *container, list []provision.Mount) { c.Mounts = list }),
-			arg("gpu_ids", texts, func(c *container, list []string) { c.GPUIDs = list }),
-			arg("entrypoint", texts, func(c *container, argv []string) { c.Entrypoint = argv }),
-			arg("ulimits", ulimits, func(c *container, list []engines.Ulimit) { c.Ulimits = list }),
-			arg("stop_grace", duration, func(c *container, d time.Duration) { c.StopGrace = d }),
-		},
-	}
+	return blockOf("container",
+		arg("shm_size", size, func(c *container, n int64) { c.ShmSize = n }),
+		arg("ipc", text, func(c *container, s string) { c.IPC = s }),
+		arg("network", word("host", "bridge", "none"), func(c *container, s string) { c.Network = s }),
+		arg("privileged", truth, func(c *container, on bool) { c.Privileged = &on }),
+		arg("user", text, func(c *container, s string) { c.User = s }),
+		arg("cap_add", texts, func(c *container, list []string) { c.CapAdd = list }),
+		arg("security_opt", texts, func(c *container, list []string) { c.SecurityOpt = list }),
+		arg("devices", texts, func(c *container, list []string) { c.Devices = list }),
+		arg("mounts", mounts, func(c *container, list []provision.Mount) { c.Mounts = list }),
+		arg("gpu_ids", texts, func(c *container, list []string) { c.GPUIDs = list }),
+		arg("entrypoint", texts, func(c *container, argv []string) { c.Entrypoint = argv }),
+		arg("ulimits", ulimits, func(c *container, list []engines.Ulimit) { c.Ulimits = list }),
+		arg("stop_grace", duration, func(c *container, d time.Duration) { c.StopGrace = d }),
+	)
 }
 
 func buildBlock() *blockType {
 	type build = engines.Build
-	return &blockType{
-		name: "build",
-		args: []argument{ // what is required may be inherited
-			arg("commands", texts, func(b *build, list []string) { b.Commands = list }),
-			arg("output", text, func(b *build, s string) { b.Output = s }),
-			arg("image", text, func(b *build, s string) { b.Image = s }),
-			arg("inputs", texts, func(b *build, list []string) { b.Inputs = list }),
-		},
-	}
+	return blockOf("build", // what is required may be inherited
+		arg("commands", texts, func(b *build, list []string) { b.Commands = list }),
+		arg("output", text, func(b *build, s string) { b.Output = s }),
+		arg("image", text, func(b *build, s string) { b.Image = s }),
+		arg("inputs", texts, func(b *build, list []string) { b.Inputs = list }),
+	)
 }
 
 func readyBlock() *blockType {
-	return &blockType{
-		name: "ready",
-		args: []argument{
-			arg("stall", duration, func(r *engines.Ready, d time.Duration) { r.Stall = d }),
-			arg("timeout", duration, func(r *engines.Ready, d time.Duration) { r.Timeout = d }),
-		},
-	}
+	return blockOf("ready",
+		arg("stall", duration, func(r *engines.Ready, d time.Duration) { r.Stall = d }),
+		arg("timeout", duration, func(r *engines.Ready, d time.Duration) { r.Timeout = d }),
+	)
 }
 
 const (
@@ -159,8 +150,7 @@ func (b *block) mistake(f engines.FieldError) {
 
 const flagOfOther = "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s."
 
-// warnOfFlags is about flags that no version of the engine has and that look like one
-// of it, or like another engine's.
+// warnOfFlags is about flags that no version of the engine has and that look like some other.
 func (b *block) warnOfFlags(e *engines.Engine) {
 	if e.Command != nil {
 		return

@@ -12,8 +12,7 @@ import (
 	"hclbench/load"
 )
 
-// maxCells bounds a benchmark: more is a slip in an axis, and would fill the
-// memory.
+// maxCells bounds a benchmark: more is a slip in an axis, and would fill the memory.
 const maxCells = 100_000
 
 // expansion turns a benchmark block into its cells.
@@ -131,8 +130,7 @@ func (x *expansion) multiply(t table) {
 	x.turn(t, base, fixed, 0)
 }
 
-// turn goes through the values of the factors from the i-th on; false: there are too
-// many cells.
+// turn goes through the values of the factors from the i-th on; false: there are too many cells.
 func (x *expansion) turn(t table, base *cell, fixed [][][]cty.Value, i int) bool {
 	if i == len(t.factors) {
 		return x.point(t, &cell{benchmark: base.benchmark, axes: base.axes, values: maps.Clone(base.values)})
@@ -176,8 +174,7 @@ func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
 		"The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
 }
 
-// nameAxes sets the axes of a table's cells. It reports what keeps it from having
-// cells at all.
+// nameAxes sets the axes of a table's cells; false: it can have none.
 func (x *expansion) nameAxes(t table, c *cell) bool {
 	good := len(t.factors) > 0
 	at := map[string]hcl.Range{}
@@ -235,8 +232,7 @@ func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
 	return rows
 }
 
-// included is the one cell of an include block; nil, with problems reported, when
-// there is none.
+// included is the one cell of an include block; nil: it says none.
 func (x *expansion) included(b *hclsyntax.Block) *cell {
 	attrs := inOrder(b.Body.Attributes)
 	c := &cell{
@@ -335,8 +331,7 @@ func (x *expansion) points(a *hclsyntax.Attribute, zipped bool, list cty.Value) 
 	return values
 }
 
-// warnOfExcludes points at exclude blocks that leave nothing out. One that hangs on a
-// variable may with another value.
+// warnOfExcludes points at exclude blocks that leave nothing out, whatever the variables are.
 func (x *expansion) warnOfExcludes() {
 	variable := func(t hcl.Traversal) bool { return t.RootName() == "var" || t.RootName() == "local" }
 	for _, e := range x.excludes {

@@ -96,8 +96,7 @@ func (v Vars) orEmpty(name string) (string, error) {
 	return s, nil
 }
 
-// sensitiveFunc marks a value that does not come from a sensitive variable, such
-// as env("HF_TOKEN").
+// sensitiveFunc marks a value that comes from no sensitive variable, such as env("HF_TOKEN").
 var sensitiveFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{
 		Name: "value", Type: cty.DynamicPseudoType,
@@ -107,8 +106,7 @@ var sensitiveFunc = function.New(&function.Spec{
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return sensitive(args[0]), nil },
 })
 
-// bounded is a function with an end: a slip in a lab must not take all of the machine's
-// memory.
+// bounded is a function with an end: a slip must not take all of the machine's memory.
 func bounded(f function.Function, check func(args []cty.Value) error) function.Function {
 	return function.New(&function.Spec{
 		Params:   f.Params(),

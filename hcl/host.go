@@ -52,32 +52,26 @@ func hostBlock() *blockType {
 
 func requireBlock() *blockType {
 	type require = provision.Require
-	return &blockType{
-		name: "require",
-		args: []argument{
-			arg("driver", versions, func(r *require, v provision.Versions) { r.Driver = v }),
-			arg("rocm", versions, func(r *require, v provision.Versions) { r.ROCm = v }),
-			arg("gpu_memory", size, func(r *require, n int64) { r.GPUMemory = n }),
-			arg("memory", size, func(r *require, n int64) { r.Memory = n }),
-			arg("disk_free", size, func(r *require, n int64) { r.DiskFree = n }),
-			arg("idle_gpus", truth, func(r *require, on bool) { r.IdleGPUs = on }),
-			arg("numa_balancing", truth, func(r *require, on bool) { r.NUMABalancing = &on }),
-		},
-	}
+	return blockOf("require",
+		arg("driver", versions, func(r *require, v provision.Versions) { r.Driver = v }),
+		arg("rocm", versions, func(r *require, v provision.Versions) { r.ROCm = v }),
+		arg("gpu_memory", size, func(r *require, n int64) { r.GPUMemory = n }),
+		arg("memory", size, func(r *require, n int64) { r.Memory = n }),
+		arg("disk_free", size, func(r *require, n int64) { r.DiskFree = n }),
+		arg("idle_gpus", truth, func(r *require, on bool) { r.IdleGPUs = on }),
+		arg("numa_balancing", truth, func(r *require, on bool) { r.NUMABalancing = &on }),
+	)
 }
 
 func prepareBlock() *blockType {
 	type prepare = provision.Prepare
-	return &blockType{
-		name: "prepare",
-		args: []argument{
-			arg("persistence_mode", truth, func(p *prepare, on bool) { p.PersistenceMode = &on }),
-			arg("power_cap", number(1, 10000), func(p *prepare, watts float64) { p.PowerCap = watts }),
-			arg("lock_clocks", whole[int64](1, 10000), func(p *prepare, mhz int64) { p.LockClocks = mhz }),
-			arg("numa_balancing", truth, func(p *prepare, on bool) { p.NUMABalancing = &on }),
-			arg("ecc", truth, func(p *prepare, on bool) { p.ECC = &on }),
-		},
-	}
+	return blockOf("prepare",
+		arg("persistence_mode", truth, func(p *prepare, on bool) { p.PersistenceMode = &on }),
+		arg("power_cap", number(1, 10000), func(p *prepare, watts float64) { p.PowerCap = watts }),
+		arg("lock_clocks", whole[int64](1, 10000), func(p *prepare, mhz int64) { p.LockClocks = mhz }),
+		arg("numa_balancing", truth, func(p *prepare, on bool) { p.NUMABalancing = &on }),
+		arg("ecc", truth, func(p *prepare, on bool) { p.ECC = &on }),
+	)
 }
 
 // orNull is how an argument is left out by an expression.
@@ -160,8 +154,7 @@ func (b *block) wrongly(name, format string, args ...any) {
 	b.incomplete = true
 }
 
-// empty reports an argument whose text has nothing in it, which is not the same as
-// an argument that is left out: a variable that is not set often stands behind it.
+// empty reports a text with nothing in it: a variable that is not set often stands behind it.
 func (b *block) empty(name, write string) bool {
 	s, isText := b.arg(name).value.(string)
 	if !isText || strings.TrimSpace(s) != "" {

@@ -140,8 +140,7 @@ func checkNotice(b *block, n *Notice) {
 	}
 }
 
-// checkProgram warns of a program that is not there. Where there is no PATH to look
-// along, nothing is known.
+// checkProgram warns of a program that is not there; without a PATH, nothing is known.
 func (b *block) checkProgram(at hcl.Range, name string) {
 	search, _ := b.vars.lookup("PATH")
 	places := filepath.SplitList(search)

@@ -112,8 +112,7 @@ func newReader(src *Source, vars Vars, types []*blockType) *reader {
 	return r
 }
 
-// admitLosses reports what is missing from the Config although nothing was found wrong:
-// a lab is never smaller than it is written.
+// admitLosses reports what is missing though nothing is wrong: no lab is smaller than its text.
 func (r *reader) admitLosses() {
 	if !r.HasErrors() && r.unknown.Filename != "" {
 		r.err(r.unknown, "Value not known",
@@ -125,8 +124,7 @@ func (r *reader) admitLosses() {
 	}
 }
 
-// finish evaluates what is declared even if nothing refers to it, so that its
-// mistakes are found, and puts hosts into the Config.
+// finish evaluates what is declared even if nothing refers to it, and puts hosts into the Config.
 func (r *reader) finish(d *declared, c *Config) {
 	switch {
 	case d.wrong:
@@ -160,8 +158,7 @@ func (r *reader) engines(benchmarks []Benchmark) []*engines.Engine {
 	return all
 }
 
-// formsOf are the engines that a block has become in cells, in the order in which they
-// were evaluated; without any, one.
+// formsOf are the engines that a block has become in cells, as they were evaluated; else one.
 func formsOf(d *declared, inCells map[*engines.Engine]bool) []*engines.Engine {
 	var all []*engines.Engine
 	for _, i := range d.evaluated {

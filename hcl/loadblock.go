@@ -110,8 +110,7 @@ func warnOfPacing(b *block, d *draft) {
 	}
 }
 
-// checkRules holds a load against the rules that it has wherever it is written; what
-// is missing has been reported.
+// checkRules holds a load against its rules; what is missing has been reported.
 func checkRules(b *block, w load.Workload) bool {
 	good := true
 	for _, p := range w.Problems() {

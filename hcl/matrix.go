@@ -25,17 +25,13 @@ func freeAxis(k kind) *argument {
 }
 
 func excludeBlock() *blockType {
-	return &blockType{
-		name: "exclude",
-		args: []argument{
-			arg("when", truth, func(out *bool, on bool) { *out = on }).
-				must("True for the cells that are left out, in terms of `matrix.*`."),
-		},
-	}
+	return blockOf("exclude",
+		arg("when", truth, func(out *bool, on bool) { *out = on }).
+			must("True for the cells that are left out, in terms of `matrix.*`."),
+	)
 }
 
-// factor is what one level of a matrix turns over: an axis, or the axes of a zip
-// block, which advance together.
+// factor is one level of a matrix: an axis, or the axes of a zip block, which advance together.
 type factor struct {
 	attrs []*hclsyntax.Attribute
 	zip   *hclsyntax.Block // nil for a single axis
@@ -48,9 +44,7 @@ type table struct {
 	factors []factor
 }
 
-// tables are what a benchmark's matrix and zip blocks multiply out to. zip blocks
-// beside matrix blocks are factors of each of them; without any, they are
-// multiplied with each other.
+// tables are what matrix and zip blocks multiply out to: zip blocks go into each matrix beside them.
 func tables(b *hclsyntax.Block) []table {
 	zips, matrices := blocksOf(b.Body, "zip"), blocksOf(b.Body, "matrix")
 	if len(matrices) == 0 && len(zips) > 0 {
@@ -126,8 +120,7 @@ type cell struct {
 	object    cty.Value
 }
 
-// anyCell stands for every cell: an engine that uses matrix.* is checked in it
-// by itself, with the axes unknown.
+// anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
 var anyCell = &cell{}
 
 // key tells apart the cells in which an engine that uses these axes differs.
@@ -201,8 +194,7 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	return cty.DynamicVal, false
 }
 
-// settle makes what the cell's expressions see as matrix: engines among the axes
-// are as they are in this very cell.
+// settle makes what expressions see as matrix: engines among the axes are as in this very cell.
 func (s *scope) settle(c *cell) {
 	c.object = cty.ObjectVal(c.values)
 	settled := maps.Clone(c.values)

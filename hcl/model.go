@@ -55,8 +55,7 @@ func checkModel(b *block, m *engines.Model) {
 	}
 }
 
-// repoForm is a repository of the model hub: ORG/NAME, and NAME of those that are
-// older than organizations.
+// repoForm is a repository of the hub: ORG/NAME, and NAME of those older than organizations.
 var repoForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 
 // checkRepo holds a model's repository against the names that the hub has.

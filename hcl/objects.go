@@ -19,8 +19,7 @@ import (
 
 var flagName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// asFlags are the flags of an engine, sorted by name. A flag that is given a list
-// stands once for each of its values.
+// asFlags are the flags of an engine, sorted by name; of a list, one for each of its values.
 func asFlags(v cty.Value) ([]engines.Flag, error) {
 	var all []engines.Flag
 	err := entries(v, func(name string, e cty.Value) error {
@@ -151,8 +150,7 @@ func asObject(v cty.Value) (string, error) {
 	return asJSON(v)
 }
 
-// asDocument is the indented JSON text of an object. Members that are null are left
-// out, and sensitive values are not shown.
+// asDocument is the indented JSON text of an object, without members that are null.
 func asDocument(v cty.Value) (provision.Text, error) {
 	if !isObject(v) {
 		return provision.Text{}, noFit

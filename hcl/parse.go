@@ -71,8 +71,7 @@ func checkNumber(n *hclsyntax.LiteralValueExpr) hcl.Diagnostics {
 	}}
 }
 
-// openQuote is where the first mistake of a text is a quote that its line does not
-// close. Everything behind it is then inside out.
+// openQuote is where the first mistake is a quote that its line does not close.
 func openQuote(diags hcl.Diagnostics, text []byte) (hcl.Range, bool) {
 	quotes := []string{"Invalid multi-line string", "Unterminated template string"}
 	if len(diags) == 0 || diags[0].Subject == nil || !slices.Contains(quotes, diags[0].Summary) {
@@ -158,8 +157,7 @@ func invalid(name string, text []byte) (hcl.Range, bool) {
 	return hcl.Range{}, false
 }
 
-// settle formats until nothing changes any more: what one pass aligns can move
-// what another line is aligned with.
+// settle formats until nothing changes: what one pass aligns can move what others align with.
 func settle(text []byte) []byte {
 	for range 8 { // always enough
 		next := hclwrite.Format(text)

@@ -77,8 +77,7 @@ func (p *Problems) write(b *bytes.Buffer, x Problem, width int, color bool) {
 	}
 }
 
-// snippet is the first line of the offending text, in three parts, shortened to
-// width columns. Text that is sensitive is not shown.
+// snippet is the first line of the offending text, in three parts; nothing that is sensitive.
 func (p *Problems) snippet(x Problem, width int) (before, marked, after string, ok bool) {
 	text, known := p.files[x.File]
 	if !known || x.Start.Byte > len(text) || x.End.Byte > len(text) || x.Start.Byte > x.End.Byte {
@@ -120,8 +119,7 @@ func cutTo(s string, width int) string {
 	return string(r[:min(len(r), max(width-1, 1))]) + "…"
 }
 
-// printable shows tabs as four columns and control characters as nothing that a
-// terminal would obey.
+// printable shows tabs as four columns, and nothing that a terminal would obey.
 func printable(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -94,8 +94,7 @@ func (p *Problems) warn(at hcl.Range, summary, format string, args ...any) {
 	p.add(SeverityWarning, at, summary, fmt.Sprintf(format, args...))
 }
 
-// errOnce is err for what may be wrong in one cell after the other, each time in
-// other words: only the first is kept.
+// errOnce is err for what is wrong in one cell after the other: only the first is kept.
 func (p *Problems) errOnce(at hcl.Range, summary, format string, args ...any) {
 	if !p.first(at, summary, "") {
 		return
@@ -122,8 +121,7 @@ func (p *Problems) first(at hcl.Range, summary, detail string) bool {
 	return !before
 }
 
-// absent reports that something is not there, which cannot be known when a part
-// of the text was lost to a syntax error.
+// absent reports what is not there, unless a part of the text was lost to a syntax error.
 func (p *Problems) absent(at hcl.Range, summary, format string, args ...any) {
 	if !p.broken {
 		p.err(at, summary, format, args...)
@@ -137,8 +135,7 @@ func (p *Problems) missing(block hcl.Range, name, summary, format string, args .
 	}
 }
 
-// settled reports whether nothing is wrong so far: what hardly anybody means is told
-// only of a lab that is right.
+// settled reports whether nothing is wrong: what hardly anybody means is told only then.
 func (p *Problems) settled() bool { return !p.broken && !p.HasErrors() }
 
 // add keeps a problem unless the same one was found at the same place before:

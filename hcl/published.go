@@ -48,8 +48,7 @@ func (x *expansion) references() []Reference {
 	return all
 }
 
-// columns are the columns of rows, in the order of the text as far as it shows:
-// objects have no order of their own.
+// columns are the columns of rows, in the order of the text as far as it shows one.
 func (r *reader) columns(expr hclsyntax.Expression, rows cty.Value) []string {
 	there := map[string]bool{}
 	for it := rows.ElementIterator(); it.Next(); {

@@ -12,8 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// reader makes nouns of blocks: it evaluates what their arguments say, and lays it into
-// the fields that the language binds them to.
+// reader makes nouns of blocks: what their arguments say goes where the language binds them to.
 type reader struct {
 	*scope
 	src  *Source
@@ -133,8 +132,7 @@ func (b *block) inherit(a *hclsyntax.Attribute) {
 	}
 }
 
-// evaluate lays what a body says over what is said already. Blocks that may be given
-// several times are left to who knows them.
+// evaluate lays what a body says over what is said already, but for blocks given several times.
 func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shared bool) {
 	for _, a := range inOrder(body.Attributes) {
 		arg, ok := t.argument(a.Name)
@@ -210,8 +208,7 @@ func (b *block) bind(t *blockType, prefix string, noun any) {
 	}
 }
 
-// lay sets the field of an argument. Of a block that is referred to it sets what that
-// becomes.
+// lay sets the field of an argument; of a block that is referred to, to what that becomes.
 func (b *block) lay(a argument, name string, noun any) {
 	x := b.said[name]
 	if !x.fits() || a.set == nil {
@@ -246,8 +243,7 @@ func overlay(under, over cty.Value) cty.Value {
 	return cty.ObjectVal(merged)
 }
 
-// convert turns a value into what the argument's kind makes of it; nil, with a
-// problem reported, when it does not fit, and nil when it is unknown.
+// convert turns a value into what the argument's kind makes of it; nil: wrong, or unknown.
 func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *cell) any {
 	at := expr.Range()
 	// A block that is referred to may itself hold sensitive and unknown values.

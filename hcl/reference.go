@@ -43,8 +43,7 @@ func (s *scope) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 	return v
 }
 
-// literal evaluates an expression that may refer to nothing; NilVal when it is
-// wrong.
+// literal evaluates an expression that may refer to nothing; NilVal when it is wrong.
 func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
 	for _, t := range expr.Variables() {
 		s.err(t.SourceRange(), "Reference in a literal",
@@ -168,8 +167,7 @@ func (s *scope) known(t hcl.Traversal) bool {
 	return false
 }
 
-// knownAttribute reports a reference to an argument that the block's type does
-// not have.
+// knownAttribute reports a reference to an argument that the block's type does not have.
 func (s *scope) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 	d, n := targets[0], s.referenceLength(t.RootName())
 	if len(targets) != 1 || d.typ.make == nil {
@@ -239,8 +237,7 @@ func (s *scope) value(d *declared, c *cell) cty.Value {
 	return *d.val
 }
 
-// explain says what the references of an expression stand for, as far as it can
-// be shown in a word.
+// explain says what the references of an expression stand for, where a word can.
 func (s *scope) explain(expr hclsyntax.Expression, c *cell) []string {
 	r := s.referencesOf(expr)
 	vars, good := s.variables(r, c)

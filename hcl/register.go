@@ -77,8 +77,7 @@ func (g *register) roots() []string {
 	return append(roots, matrixRoot, eachRoot)
 }
 
-// referenceLength is how many steps an address below this root has; 0: it is none of a
-// block's or of an axis.
+// referenceLength is how many steps an address below this root has; 0: there are none.
 func (g *register) referenceLength(root string) int {
 	if root == matrixRoot {
 		return 2
@@ -91,8 +90,7 @@ func (g *register) referenceLength(root string) int {
 	return 0
 }
 
-// addressOf is the address that a reference names; not whole where it names a type or
-// a kind.
+// addressOf is the address that a reference names; not whole where it is a type or a kind.
 func (g *register) addressOf(t hcl.Traversal) (address string, whole bool) {
 	parts := []string{t.RootName()}
 	n := g.referenceLength(parts[0])
@@ -106,8 +104,7 @@ func (g *register) addressOf(t hcl.Traversal) (address string, whole bool) {
 	return strings.Join(parts, "."), len(parts) >= n
 }
 
-// targets are the declared things that a reference names; all of a type or kind
-// when it names only that.
+// targets are the declared things that a reference names; of a type or kind, all.
 func (g *register) targets(t hcl.Traversal) []*declared {
 	address, whole := g.addressOf(t)
 	if d, ok := g.declared[address]; ok {
@@ -130,8 +127,7 @@ func (g *register) below(address string) []*declared {
 	return all
 }
 
-// axesOf are the axes of a matrix that a block uses, itself or through what it refers
-// to, and where.
+// axesOf are the axes that a block uses, itself or through what it refers to, and where.
 func (g *register) axesOf(d *declared) map[string]hcl.Range {
 	switch {
 	case !d.typ.perCell || d.body == nil:
@@ -210,8 +206,7 @@ func stepName(s hcl.Traverser) (string, bool) {
 	return "", false
 }
 
-// axisOf is the axis that a reference to the matrix names, or what else stands below a
-// root; "": all of it.
+// axisOf is the axis that a reference names, or what else is below a root; "": all of it.
 func axisOf(t hcl.Traversal) string {
 	if len(t) < 2 {
 		return ""

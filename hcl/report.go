@@ -80,8 +80,7 @@ func chartBlock() *blockType {
 	}
 }
 
-// reportReader reads the report block, and holds the names in it against the metrics,
-// the columns of results, and the axes of the lab.
+// reportReader reads the report block, and holds its names against what results have.
 type reportReader struct {
 	*reader
 	axes    []string
@@ -179,8 +178,7 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 	}
 }
 
-// eachName calls do for the names in an argument, with the range of each where
-// they are written one by one.
+// eachName calls do for the names in an argument, with their places.
 func (x *reportReader) eachName(b *hclsyntax.Body, argument string, names []string, do func(hcl.Range, string)) {
 	for i, name := range names {
 		do(elementRange(b.Attributes[argument].Expr, i), name)

@@ -23,6 +23,9 @@ type blockType struct {
 	check func(b *block, noun any) // holds the whole against what it must be; nil: nothing does
 }
 
+// blockOf is a block of arguments alone.
+func blockOf(name string, args ...argument) *blockType { return &blockType{name: name, args: args} }
+
 // label is a label of a block: one of some kinds, or a name of the user's.
 type label struct {
 	what  string // for messages
@@ -102,8 +105,7 @@ func checks[N any](check func(b *block, n *N)) func(*block, any) {
 	return func(b *block, noun any) { check(b, noun.(*N)) }
 }
 
-// language is every block that may stand by itself, in the order in which the
-// reference describes them.
+// language is every block that may stand by itself, in the order of the reference.
 func language() []*blockType {
 	return []*blockType{
 		labBlock(), variableBlock(), localsBlock(), hostBlock(), modelBlock(), engineBlock(), datasetBlock(),

@@ -24,8 +24,7 @@ type scope struct {
 	fill func(i *instance, c *cell) // reads a block
 }
 
-// instance is a declared block, evaluated: once, or for what uses matrix.*, once per
-// distinct set of values.
+// instance is a declared block, evaluated: once, or once per values of the axes that it uses.
 type instance struct {
 	of         *declared
 	said       settings
@@ -42,15 +41,13 @@ func (s *scope) all(d *declared) []*declared {
 	return []*declared{d}
 }
 
-// referenceType carries the identity of a block inside the object that
-// expressions see.
+// referenceType carries the identity of a block inside the object that expressions see.
 var referenceType = cty.Capsule("reference", reflect.TypeOf(declared{}))
 
 // identity is the attribute that holds it; no identifier can name it.
 const identity = "(reference)"
 
-// referred returns what an object stands for, if it is a block of the named
-// type ("" for any).
+// referred returns the block that an object stands for, if it is of a type ("" for any).
 func referred(v cty.Value, block string) *declared {
 	v, _ = v.Unmark()
 	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(identity) {
@@ -96,8 +93,7 @@ func (s *scope) silence(expr hclsyntax.Expression) {
 	s.refs[expr] = &references{}
 }
 
-// noteUnknown remembers where a value turned out to be unknown, for the case
-// that nothing else says why.
+// noteUnknown remembers where a value is unknown, for the case that nothing else says why.
 func (s *scope) noteUnknown(at hcl.Range) {
 	if s.unknown.Filename == "" {
 		s.unknown = at

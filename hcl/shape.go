@@ -11,8 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// checker holds the blocks of a lab against the language, without evaluating anything,
-// and notes what they declare.
+// checker holds blocks against the language, evaluates nothing, and notes what they declare.
 type checker struct{ *scope }
 
 // nameForm is what a label may be that is no kind.
@@ -54,8 +53,7 @@ func (c *checker) declareAll(body *hclsyntax.Body) {
 	}
 }
 
-// declareMisspelt notes a block whose type is a slip, so that references to it
-// are not reported as well.
+// declareMisspelt notes a block whose type is a slip: references to it are not wrong as well.
 func (c *checker) declareMisspelt(b *hclsyntax.Block) {
 	for _, t := range c.types {
 		if len(b.Labels) > 0 && len(b.Labels) == len(t.labels) && where.Nearest(b.Type, []string{t.name}) != "" {
@@ -271,8 +269,7 @@ func (c *checker) elsewhere(name string, not *blockType) string {
 	return fmt.Sprintf(" It belongs in %s.", inWords(found, "or"))
 }
 
-// checkDashes finds flags written with their leading dashes, which HCL reads as
-// minus signs before a reference.
+// checkDashes finds flags written with dashes, which HCL reads as minus signs before a reference.
 func (c *checker) checkDashes(expr hclsyntax.Expression) {
 	list, ok := expr.(*hclsyntax.ObjectConsExpr)
 	if !ok {

@@ -17,8 +17,7 @@ import (
 // VarsFile is the file of a lab directory that holds values for its variables.
 const VarsFile = "lab.hclvars"
 
-// maxFileSize bounds what is read as configuration or through file(): more is a
-// mistaken path, not a lab.
+// maxFileSize bounds what is read: more is a mistaken path, not a lab.
 const maxFileSize = 64 << 20
 
 // ErrNoLab is that of a directory without a lab.
@@ -73,8 +72,7 @@ func Read(path string) (*Source, error) {
 	return src, nil
 }
 
-// labFiles returns the names of the lab's own files, sorted, and of its
-// lab.hclvars ("" when there is none).
+// labFiles returns the lab's own files, sorted, and its lab.hclvars ("" when there is none).
 func (s *Source) labFiles() (names []string, vars string) {
 	for name := range s.Files {
 		if filepath.Base(name) == VarsFile {

@@ -48,8 +48,7 @@ func (t *labText) Text() map[string][]byte {
 	return files
 }
 
-// withoutRanges replaces ranges of a file, and returns the texts in quotes that were
-// in them.
+// withoutRanges replaces ranges of a file, and returns the texts in quotes that were in them.
 func withoutRanges(name string, text []byte, secret []hcl.Range) (out []byte, words []string) {
 	done := 0
 	for _, at := range secret {
@@ -137,12 +136,10 @@ func (h *hiding) follow(root, name string) {
 	}
 }
 
-// minQuoted is how long a text in quotes must be to be replaced everywhere: what
-// is shorter is a word or a number somewhere else.
+// minQuoted is how long a text is to be replaced everywhere: shorter ones are words elsewhere too.
 const minQuoted = 6
 
-// sensitiveMark is what cty carries through every function and template on
-// values that must not be shown.
+// sensitiveMark is on values that must not be shown, through every function and template.
 type sensitiveMark struct{}
 
 func sensitive(v cty.Value) cty.Value { return v.Mark(sensitiveMark{}) }

@@ -26,8 +26,7 @@ func isList(v cty.Value) bool {
 	return !v.IsNull() && (t.IsTupleType() || t.IsListType() || t.IsSetType())
 }
 
-// entries calls do for each entry of an object or map, sorted by name, and returns
-// what is wrong with the first wrong one.
+// entries calls do for each entry of an object, sorted, and returns the first mistake.
 func entries(v cty.Value, do func(name string, e cty.Value) error) error {
 	if !isObject(v) {
 		return noFit
@@ -50,8 +49,7 @@ func entries(v cty.Value, do func(name string, e cty.Value) error) error {
 	return first
 }
 
-// elements converts each element of a list, tuple or set. A mark on the whole
-// list is laid on each element.
+// elements converts each element of a list, tuple or set. A mark on the whole is laid on each.
 func elements[T any](v cty.Value, do func(e cty.Value) (T, error)) ([]T, error) {
 	plain, marks := v.Unmark()
 	if !isList(plain) {
@@ -134,8 +132,7 @@ func asFloat(v cty.Value) (float64, bool) {
 	return f, !math.IsInf(f, 0)
 }
 
-// formatNumber writes the shortest decimal. Very large and very small numbers
-// are written with an exponent, or they would fill the memory.
+// formatNumber writes the shortest decimal; with an exponent what would fill the memory.
 func formatNumber(f *big.Float) string {
 	if i, exact := f.Int64(); exact == big.Exact {
 		return strconv.FormatInt(i, 10)
@@ -178,8 +175,7 @@ func parseSize(s string) (int64, error) {
 // maxShown bounds how much of a text a message quotes, in characters.
 const maxShown = 60
 
-// describe names a value in a message: not its length, and never when it is
-// sensitive.
+// describe names a value in a message: no long text whole, and nothing that is sensitive.
 func describe(v cty.Value) string {
 	switch t := v.Type(); {
 	case v.ContainsMarked():
@@ -212,8 +208,7 @@ func describe(v cty.Value) string {
 	return "something else"
 }
 
-// axisValue is a value of an axis as a Config holds it; nil for what cannot be
-// one.
+// axisValue is a value of an axis as a Config holds it; nil for what cannot be one.
 func axisValue(v cty.Value) any {
 	if d := referred(v, ""); d != nil {
 		_, name, _ := strings.Cut(d.address, ".")

@@ -26,13 +26,10 @@ func variableBlock() *blockType {
 }
 
 func validationBlock() *blockType {
-	return &blockType{
-		name: "validation",
-		args: []argument{
-			unbound("condition", truth.kind).must("True when the value is good."),
-			unbound("error_message", text.kind).must("What to say otherwise: a full sentence."),
-		},
-	}
+	return blockOf("validation",
+		unbound("condition", truth.kind).must("True when the value is good."),
+		unbound("error_message", text.kind).must("What to say otherwise: a full sentence."),
+	)
 }
 
 func localsBlock() *blockType {
@@ -114,8 +111,7 @@ func (x *variables) readArgument(arg string) {
 	}
 }
 
-// readEnvironment reads HCL_VAR_name, and warns where the name is a slip. What is like
-// no variable of the lab may be meant for another one.
+// readEnvironment reads HCL_VAR_name. What is like no variable may be meant for another lab.
 func (x *variables) readEnvironment() {
 	for _, name := range x.names {
 		if s, ok := x.vars.lookup(envPrefix + name); ok {
@@ -135,8 +131,7 @@ func (x *variables) readEnvironment() {
 	}
 }
 
-// typed gives text that is in no file a name and a range, so that problems can
-// point into it.
+// typed gives text that is in no file a name and a range, so that problems can point into it.
 func (p *Problems) typed(name, text string, from int) hcl.Range {
 	p.files[name] = []byte(text)
 	p.outside[name] = true
@@ -268,8 +263,7 @@ func (x *variables) readType(d *declared) (v variable, ok bool) {
 
 const asInHCL = "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%s=%s'."
 
-// asExpression reads a value that was typed. As in Terraform, what is not a plain text,
-// number or bool is typed as an expression.
+// asExpression reads a value that was typed: as in Terraform, what is no plain text is HCL.
 func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 	typed := g.value.AsString()
 	value := cty.NilVal
@@ -295,8 +289,7 @@ func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 	return value, !diags.HasErrors()
 }
 
-// fit converts a value to the variable's type; nil, with a problem reported, when it
-// does not fit.
+// fit converts a value to the variable's type; nil, with a problem reported, when it is another.
 func (x *variables) fit(v variable, value cty.Value, at hcl.Range) *cty.Value {
 	if v.defaults != nil && !value.IsNull() && value.IsKnown() {
 		value = v.defaults.Apply(value)
