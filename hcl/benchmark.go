@@ -94,8 +94,6 @@ func checkOutputs(b *block, d *draft) {
 	}
 }
 
-const stagesEnd = "The stages say how long a cell takes. Remove %s, or the stages."
-
 // checkEnd: something must say when a cell is done, and only one thing.
 func checkEnd(b *block, d *draft) bool {
 	requests, long := b.arg("requests"), b.arg("duration")
@@ -103,9 +101,9 @@ func checkEnd(b *block, d *draft) bool {
 	misspelt := b.misspelt[b.header]
 	switch {
 	case staged && long.said():
-		b.err(long.at, "Two ways to end", stagesEnd, "duration")
+		b.err(long.at, "Two ways to end", "The stages say how long a cell takes. Remove duration, or the stages.")
 	case staged && requests.said():
-		b.err(requests.at, "Two ways to end", stagesEnd, "requests")
+		b.err(requests.at, "Two ways to end", "The stages say how long a cell takes. Remove requests, or the stages.")
 	case d.Offline && long.said():
 		b.err(long.at, "No duration offline",
 			"An offline benchmark runs a number of requests, not for a time. Write requests.")
@@ -170,12 +168,6 @@ func (c Cell) Bench(seed uint64) (engines.Bench, error) {
 	return bench, err
 }
 
-const (
-	outOfReach     = `host.%s cannot reach %s: %s. Let it listen on an address of its host: flags = { host = "10.0.0.5" }`
-	versionUnknown = `The version of %s says how its offline benchmark is started, and %s. Write version = "0.7.3".`
-	contextShort   = "A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d. Raise it, or ask for less."
-)
-
 // checkTogether holds a cell's load against its engine.
 func checkTogether(b *block, c Cell) bool {
 	e, w := c.Engine, c.Workload
@@ -188,7 +180,8 @@ func checkTogether(b *block, c Cell) bool {
 	}
 	if c.From != nil && c.From != e.Host && !c.Offline {
 		if _, err := engines.RemoteURL(e); err != nil {
-			b.errOnce(b.arg("load.from").at, "Engine out of reach", outOfReach, c.From.Name, e.Address(), err)
+			b.errOnce(b.arg("load.from").at, "Engine out of reach", "host.%s cannot reach %s: %s. "+
+				`Let it listen on an address of its host: flags = { host = "10.0.0.5" }`, c.From.Name, e.Address(), err)
 			return false
 		}
 	}
@@ -199,7 +192,8 @@ func checkTogether(b *block, c Cell) bool {
 			return false
 		}
 		if why := engines.VersionUnknown(e); why != "" {
-			b.warn(mode, "Version not known", versionUnknown, e.Address(), why)
+			b.warn(mode, "Version not known", "The version of %s says how its offline benchmark is started, and %s. "+
+				`Write version = "0.7.3".`, e.Address(), why)
 		}
 	}
 	if !checkSent(b, c) {
@@ -214,6 +208,7 @@ func checkTogether(b *block, c Cell) bool {
 	if !x.said() {
 		x = b.arg("dataset")
 	}
-	b.errOnce(x.at, "Context too short", contextShort, input, output, input+output, flag, e.Address(), most)
+	b.errOnce(x.at, "Context too short", "A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d. "+
+		"Raise it, or ask for less.", input, output, input+output, flag, e.Address(), most)
 	return false
 }

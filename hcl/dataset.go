@@ -93,8 +93,7 @@ func checkDataset(b *block, d *dataset) {
 		b.warn(x.at, "No effect",
 			"convention says what range_ratio means, and there is none: prompts have exactly input_tokens tokens.")
 	}
-	if x := b.said["path"]; x.fits() && strings.TrimSpace(d.Path) == "" {
-		b.err(x.at, "Wrong value", `"path" is empty. Write the name of a file, relative to the lab's directory.`)
-		b.incomplete = true
+	if b.typ.knows("path") {
+		b.empty("path", "Write the name of a file, relative to the lab's directory.")
 	}
 }

@@ -15,43 +15,39 @@ import (
 )
 
 func engineBlock() *blockType {
+	type engine = engines.Engine
 	return &blockType{
 		name: "engine", root: "engine", perCell: true,
 		labels: []label{{what: "kind", kinds: engines.Kinds()}, {what: "name", form: identifier}},
-		args:   engineArguments(),
-		blocks: []nested{
-			part(containerBlock(), func(e *engines.Engine) *engines.ContainerSettings { return &e.Container }),
-			part(readyBlock(), func(e *engines.Engine) *engines.Ready { return &e.Ready }),
-			part(buildBlock(), func(e *engines.Engine) *engines.Build { return fresh(&e.Build) }),
+		args: []argument{
+			forEach(),
+			unbound("inherits", engineOfLab.kind),
+			arg("host", hostOfLab, func(e *engine, h *provision.Host) { e.Host = h }),
+			arg("model", modelOfLab, func(e *engine, m *engines.Model) { e.Model = m }),
+			arg("image", text, func(e *engine, s string) { e.Image = s }),
+			arg("env", environment, func(e *engine, env []provision.EnvVar) { e.Env = env }),
+			arg("flags", flags, func(e *engine, all []engines.Flag) { e.Flags = all }),
+			arg("config", document, func(e *engine, t provision.Text) { e.Config = t }),
+			arg("version", engineVersion, func(e *engine, s string) { e.Version = s }),
+			arg("offline_command", texts, func(e *engine, argv []string) { e.OfflineCommand = argv }),
+			arg("setup", texts, func(e *engine, commands []string) { e.Setup = commands }),
+			arg("command", words, func(e *engine, argv []provision.Text) { e.Command = argv }),
+			arg("compile_cache", text, func(e *engine, s string) { e.CompileCache = s }),
+			arg("port", whole(1, 65535), func(e *engine, n int) { e.Port = n }),
+			arg("url", text, func(e *engine, s string) { e.URL = s }),
+			arg("urls", texts, setURLs),
+			arg("api_key", secretText, func(e *engine, t provision.Text) { e.APIKey = t }),
+			described(func(e *engine, s string) { e.Description = s }),
 		},
-		make: becomes(func(d *declared) *engines.Engine {
-			return &engines.Engine{Kind: d.kind, Name: d.fullName(), Instance: d.instanceName(), Pos: pos(d.header)}
+		blocks: []nested{
+			part(containerBlock(), func(e *engine) *engines.ContainerSettings { return &e.Container }),
+			part(readyBlock(), func(e *engine) *engines.Ready { return &e.Ready }),
+			part(buildBlock(), func(e *engine) *engines.Build { return fresh(&e.Build) }),
+		},
+		make: becomes(func(d *declared) *engine {
+			return &engine{Kind: d.kind, Name: d.fullName(), Instance: d.instanceName(), Pos: pos(d.header)}
 		}),
 		check: checks(checkEngine),
-	}
-}
-
-func engineArguments() []argument {
-	type engine = engines.Engine
-	return []argument{
-		forEach(),
-		unbound("inherits", engineOfLab.kind),
-		arg("host", hostOfLab, func(e *engine, h *provision.Host) { e.Host = h }),
-		arg("model", modelOfLab, func(e *engine, m *engines.Model) { e.Model = m }),
-		arg("image", text, func(e *engine, s string) { e.Image = s }),
-		arg("env", environment, func(e *engine, env []provision.EnvVar) { e.Env = env }),
-		arg("flags", flags, func(e *engine, all []engines.Flag) { e.Flags = all }),
-		arg("config", document, func(e *engine, t provision.Text) { e.Config = t }),
-		arg("version", engineVersion, func(e *engine, s string) { e.Version = s }),
-		arg("offline_command", texts, func(e *engine, argv []string) { e.OfflineCommand = argv }),
-		arg("setup", texts, func(e *engine, commands []string) { e.Setup = commands }),
-		arg("command", words, func(e *engine, argv []provision.Text) { e.Command = argv }),
-		arg("compile_cache", text, func(e *engine, s string) { e.CompileCache = s }),
-		arg("port", whole(1, 65535), func(e *engine, n int) { e.Port = n }),
-		arg("url", text, func(e *engine, s string) { e.URL = s }),
-		arg("urls", texts, setURLs),
-		arg("api_key", secretText, func(e *engine, t provision.Text) { e.APIKey = t }),
-		described(func(e *engine, s string) { e.Description = s }),
 	}
 }
 
@@ -97,11 +93,6 @@ func readyBlock() *blockType {
 	)
 }
 
-const (
-	floatingImage = "%s may be another image tomorrow, and results would not be comparable. " +
-		"Name a version or a digest, such as %s:v1.2.3, or let `hcl lock` write down which one it is.%s"
-)
-
 // checkEngine holds an engine against what its kind knows.
 func checkEngine(b *block, e *engines.Engine) {
 	if urls := b.arg("urls"); urls.said() {
@@ -110,9 +101,7 @@ func checkEngine(b *block, e *engines.Engine) {
 				"The engine says url and urls. Put all of its servers into urls, and remove url.")
 			b.incomplete = true
 		} else if urls.fits() && e.URL == "" {
-			b.errOnce(urls.at, "Wrong value",
-				`"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
-			b.incomplete = true
+			b.wrongly("urls", `"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
 		}
 	}
 	if b.incomplete {
@@ -132,7 +121,9 @@ func checkEngine(b *block, e *engines.Engine) {
 	ref, err := origin.ParseRef(e.Image)
 	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
 		at, inherited := b.where("image")
-		b.warn(at, "Image without a version", floatingImage, e.Image, ref.Name(), inherited)
+		b.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. "+
+			"Name a version or a digest, such as %s:v1.2.3, or let `hcl lock` write down which one it is.%s",
+			e.Image, ref.Name(), inherited)
 	}
 }
 

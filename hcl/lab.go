@@ -103,18 +103,15 @@ func dirName(path string) string {
 // shortLease is a lease that an ordinary hiccup of a network outlasts.
 const shortLease = 10 * time.Second
 
-const (
-	leaseTooShort = "When the network fails for %s, a host with this lease cleans itself in the middle of a measurement."
-	lifeTooShort  = "Nothing of the lab lives longer than %s, which is less than its lease of %s. Longer runs are cut off."
-)
-
 // checkLab is about leases that end runs too early, or for nothing.
 func checkLab(b *block, lab *Lab) {
 	if x := b.arg("lease"); x.fits() && lab.Lease < shortLease {
-		b.warn(x.at, "Short lease", leaseTooShort, lab.Lease)
+		b.warn(x.at, "Short lease",
+			"When the network fails for %s, a host with this lease cleans itself in the middle of a measurement.", lab.Lease)
 	}
 	if x := b.arg("max_duration"); x.fits() && lab.MaxDuration < lab.Lease {
-		b.warn(x.at, "Shorter than the lease", lifeTooShort, lab.MaxDuration, lab.Lease)
+		b.warn(x.at, "Shorter than the lease", "Nothing of the lab lives longer than %s, which is less than its lease "+
+			"of %s. Longer runs are cut off.", lab.MaxDuration, lab.Lease)
 	}
 }
 

@@ -13,27 +13,12 @@ import (
 )
 
 func loadBlock() *blockType {
-	return &blockType{
-		name: "load",
-		hint: "How requests are sent. Say `concurrency`, `rate`, or both, or `stages`; offline, and with a trace, neither.",
-		args: append(paceArguments(), requestArguments()...),
-	}
-}
-
-// paceArguments say when requests are sent.
-func paceArguments() []argument {
-	return []argument{
+	t := blockOf("load",
 		arg("concurrency", whole(1, 1_000_000), func(c *Cell, n int) { c.Workload.Concurrency = n }),
 		arg("rate", rate, func(c *Cell, r load.Rate) { c.Workload.Rate = r }),
 		arg("burstiness", rate, func(c *Cell, r load.Rate) { c.Workload.Burstiness = r }),
 		arg("ramp", span, func(c *Cell, d load.Duration) { c.Workload.Ramp = d }),
 		arg("stages", stages, func(c *Cell, list []load.Stage) { c.Workload.Stages = list }),
-	}
-}
-
-// requestArguments say what is sent, and what counts.
-func requestArguments() []argument {
-	return []argument{
 		arg("output_tokens", whole(1, 1<<24), func(c *Cell, n int) { c.Workload.OutputTokens = n }),
 		arg("ignore_eos", truth, func(c *Cell, on bool) { c.Workload.IgnoreEOS = on }),
 		arg("temperature", number(0, 100), func(c *Cell, t float64) { c.Workload.Temperature = t }),
@@ -47,7 +32,9 @@ func requestArguments() []argument {
 		arg("timeout", span, func(c *Cell, d load.Duration) { c.Workload.Timeout = d }),
 		arg("stall", span, func(c *Cell, d load.Duration) { c.Workload.Stall = d }),
 		arg("from", hostOfLab, func(c *Cell, h *provision.Host) { c.From = h }),
-	}
+	)
+	t.hint = "How requests are sent. Say `concurrency`, `rate`, or both, or `stages`; offline, and with a trace, neither."
+	return t
 }
 
 func sloBlock() *blockType {
@@ -62,10 +49,7 @@ func sloBlock() *blockType {
 	}
 	bound.hint = "A bound is named for a metric (ttft, tpot, itl, e2el or normalized_latency), " +
 		"alone or with a percentile: ttft_p99"
-	return &blockType{
-		name: "slo",
-		free: bound,
-	}
+	return &blockType{name: "slo", free: bound}
 }
 
 // What hardly anybody means.
@@ -76,20 +60,16 @@ const (
 	hotTest      = 2.0                    // temperature; what the OpenAI API allows at most
 )
 
-const (
-	pacedByTrace = "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
-	pacedOffline = "An offline benchmark has all requests at once and no server, so %s has no effect."
-)
-
 // warnOfPacing is about arguments of load blocks that have no effect here.
 func warnOfPacing(b *block, d *draft) {
 	w := d.Workload
 	traced := w.Dataset.Kind == load.Trace
-	idle, why := []string(nil), pacedByTrace
+	var idle []string
+	why := "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
 	switch {
 	case d.Offline:
 		idle = []string{"concurrency", "rate", "burstiness", "ramp", "stages", "stream", "endpoint", "from"}
-		why = pacedOffline
+		why = "An offline benchmark has all requests at once and no server, so %s has no effect."
 	case traced && b.arg("dataset").said():
 		idle = []string{"rate", "burstiness", "ramp", "stages"}
 	}
@@ -142,11 +122,6 @@ func placeOf(b *block, field string) (hcl.Range, bool) {
 	return hcl.Range{}, false
 }
 
-const (
-	sglangsOwn    = "/generate is SGLang's, and %s is of kind %q: every request would fail. Write endpoint = %q or %q."
-	veryLongInput = "A prompt of %d tokens and an answer of %d make %d, which few models take. Say the limit in the flags of %s."
-)
-
 // warnOfPace is about times and rates that hardly anybody means.
 func warnOfPace(b *block, w load.Workload) {
 	if x, limit := b.arg("load.timeout"), time.Duration(w.Timeout); x.fits() && limit < shortTimeout {
@@ -172,7 +147,8 @@ func checkSent(b *block, c Cell) bool {
 	e, w := c.Engine, c.Workload
 	x := b.arg("load.endpoint")
 	if x.said() && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
-		b.errOnce(x.at, "No such endpoint", sglangsOwn, e.Address(), e.Kind, load.Completions, load.Chat)
+		b.errOnce(x.at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every request would fail. "+
+			"Write endpoint = %q or %q.", e.Address(), e.Kind, load.Completions, load.Chat)
 		return false
 	}
 	if x := b.arg("load.temperature"); x.said() && w.Temperature > hotTest {
@@ -180,12 +156,13 @@ func checkSent(b *block, c Cell) bool {
 			"At %v the next token is nearly any token, and the OpenAI API takes at most %v.", w.Temperature, hotTest)
 	}
 	input, output := w.Longest()
-	if _, _, said := engines.MaxContext(e); !said && input+output > longPrompt && e.Kind != engines.Sim {
+	if _, _, said := engines.MaxContext(e); !said && input+output > longPrompt && engines.Real(e) {
 		x := b.arg("load.output_tokens")
 		if !x.said() || output < input {
 			x = b.arg("dataset")
 		}
-		b.warn(x.at, "Very long context", veryLongInput, input, output, input+output, e.Address())
+		b.warn(x.at, "Very long context", "A prompt of %d tokens and an answer of %d make %d, which few models take. "+
+			"Say the limit in the flags of %s.", input, output, input+output, e.Address())
 	}
 	return true
 }

@@ -143,13 +143,6 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 	return key
 }
 
-const (
-	axisBelow      = "The axis %q has no value here: it refers to those above it, in a zip block to those above the block."
-	noMatrix       = "Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }"
-	noAxis         = "The matrix of benchmark %q has no axis %q.%s"
-	noAxisInEngine = "Benchmark %q names this engine, but its matrix has no axis %q.%s"
-)
-
 // matrixValue is what matrix stands for in a cell.
 func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	at := t.SourceRange()
@@ -175,21 +168,23 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	hint := didYouMean(axis, c.axes, below(matrixRoot))
 	switch {
 	case c.partial && slices.Contains(c.axes, axis):
-		s.err(at, unknown, axisBelow, axis)
+		s.err(at, unknown,
+			"The axis %q has no value here: it refers to those above it, in a zip block to those above the block.", axis)
 	case c.included != "":
 		s.err(at, unknown,
 			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
 	case len(c.axes) == 0:
-		s.err(at, unknown, noMatrix, c.benchmark, axis)
+		s.err(at, unknown, "Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
+			c.benchmark, axis)
 	default:
 		if hint == "" {
 			hint = fmt.Sprintf(" Its axes are %s.", inWords(quoted(c.axes), "and"))
 		}
-		what := noAxis
+		what := "The matrix of benchmark %q has no axis %q.%s"
 		if inEngine {
-			what = noAxisInEngine
+			what = "Benchmark %q names this engine, but its matrix has no axis %q.%s"
 		}
-		s.err(at, unknown, "%s", fmt.Sprintf(what, c.benchmark, axis, hint))
+		s.err(at, unknown, what, c.benchmark, axis, hint)
 	}
 	return cty.DynamicVal, false
 }

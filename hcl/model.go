@@ -27,14 +27,10 @@ func modelBlock() *blockType {
 	}
 }
 
-const (
-	emptyRepo       = `Write a Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`
-	repoOrDirectory = `Write ORG/NAME, such as "deepseek-ai/DeepSeek-R1", or the absolute path of a directory of the host`
-)
-
 // checkModel holds what a model block says against what hub and hosts have.
 func checkModel(b *block, m *engines.Model) {
-	if !b.empty("repo", emptyRepo) {
+	const write = `Write a Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`
+	if !b.empty("repo", write) {
 		b.empty("cache", "Write the directory on the host that keeps models."+orNull)
 		b.checkRepo(m.Repo)
 	}
@@ -63,7 +59,7 @@ func (b *block) checkRepo(repo string) {
 	if repo == "" || strings.HasPrefix(repo, "/") || repoForm.MatchString(repo) {
 		return
 	}
-	hint := repoOrDirectory
+	hint := `Write ORG/NAME, such as "deepseek-ai/DeepSeek-R1", or the absolute path of a directory of the host`
 	if _, path, isURL := strings.Cut(repo, "://"); isURL {
 		if _, bare, ok := strings.Cut(path, "/"); ok && repoForm.MatchString(strings.Trim(bare, "/")) {
 			hint = "It is written without the address of the hub: " + strings.TrimSuffix(strings.Trim(bare, "/"), ".")

@@ -115,38 +115,30 @@ func (x *reportReader) charts(report *hclsyntax.Block, t *blockType) []Chart {
 	return all
 }
 
-const (
-	allMetrics = " There are %s, and %s, or a percentile, of %s: p99_ttft_ms."
-	noSeries   = "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark."
-)
-
 func (x *reportReader) checkMetric(at hcl.Range, name string) {
 	if isMetric(name) {
 		return
 	}
 	hint := didYouMean(name, x.metrics, nil)
 	if hint == "" {
-		hint = fmt.Sprintf(allMetrics, inWords(figures(), "and"), inWords(statistics(), "or"), inWords(timings(), "or"))
+		hint = fmt.Sprintf(" There are %s, and %s, or a percentile, of %s: p99_ttft_ms.",
+			inWords(figures(), "and"), inWords(statistics(), "or"), inWords(timings(), "or"))
 	}
 	x.err(at, "Unknown metric", "There is no metric %q.%s", name, hint)
 }
 
 func (x *reportReader) checkSeries(at hcl.Range, name string) {
 	if known := slices.Concat(seriesColumns(), x.axes); !slices.Contains(known, name) {
-		x.absent(at, "Unknown column", noSeries, name, didYouMean(name, known, nil), inWords(seriesColumns(), "or"))
+		x.absent(at, "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
+			name, didYouMean(name, known, nil), inWords(seriesColumns(), "or"))
 	}
 }
-
-const (
-	nothingToDraw = "Results have no %q to draw along an axis.%s Write %s, another axis, or a metric."
-	noColumn      = "Results have no column %q.%s Write an axis of a benchmark, %s, or a metric."
-	nothingLike   = "The lab has no %s %q, so the condition %[1]s = %[3]s never holds.%[4]s"
-)
 
 func (x *reportReader) checkChart(b *block, c Chart) {
 	all := slices.Concat(x.columns, x.metrics)
 	if along := b.arg("x"); along.fits() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
-		x.absent(along.at, "Unknown column", nothingToDraw, c.X, didYouMean(c.X, all, nil), inWords(loadColumns(), "or"))
+		x.absent(along.at, "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
+			"or a metric.", c.X, didYouMean(c.X, all, nil), inWords(loadColumns(), "or"))
 	}
 	if label := b.arg("label"); label.fits() && c.X != "" && !isMetric(c.X) {
 		x.err(label.at, "No effect",
@@ -164,7 +156,8 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 	if errors.As(err, &mistake) {
 		detail := strings.TrimSuffix(title(mistake.Detail), ".") + "."
 		if name := mistake.Name; name != "" {
-			detail = fmt.Sprintf(noColumn, name, didYouMean(name, names, nil), inWords(ColumnNames(), "or"))
+			detail = fmt.Sprintf("Results have no column %q.%s Write an axis of a benchmark, %s, or a metric.",
+				name, didYouMean(name, names, nil), inWords(ColumnNames(), "or"))
 		}
 		x.err(at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
 	}
@@ -174,7 +167,8 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 		if c.Negated || len(there) == 0 || c.Op != "=" && c.Op != "==" || slices.ContainsFunc(there, matches) {
 			continue
 		}
-		x.warn(at, "Nothing to compare", nothingLike, c.Name, c.Value, c.Value, didYouMean(c.Value, there, nil))
+		x.warn(at, "Nothing to compare", "The lab has no %s %q, so the condition %[1]s = %[2]s never holds.%[3]s",
+			c.Name, c.Value, didYouMean(c.Value, there, nil))
 	}
 }
 

@@ -56,8 +56,6 @@ type variables struct {
 	given map[string]given
 }
 
-const idleValue = "The lab declares no variable %q, so this value has no effect.%s"
-
 // setVariables gives every variable its value, the strongest of: --var,
 // --var-file, lab.hclvars, HCL_VAR_name, default.
 func (r *reader) setVariables(varsFile string) {
@@ -166,7 +164,8 @@ func (x *variables) readFile(name string, text []byte) {
 		}
 		if !known {
 			if !x.broken {
-				x.warn(a.NameRange, "Unknown variable", idleValue, a.Name, didYouMean(a.Name, x.names, nil))
+				x.warn(a.NameRange, "Unknown variable", "The lab declares no variable %q, so this value has no effect.%s",
+					a.Name, didYouMean(a.Name, x.names, nil))
 			}
 			continue
 		}
@@ -200,8 +199,6 @@ type variable struct {
 	defaults *typeexpr.Defaults
 }
 
-const withoutValue = "The variable %q has no default and no value. Write --var %s=…, or put it in %s, or in %s%s."
-
 // set gives a variable its value, or reports why it has none.
 func (x *variables) set(d *declared) {
 	v, ok := x.readType(d)
@@ -231,7 +228,8 @@ func (x *variables) set(d *declared) {
 		d.val = nil
 	}
 	if !isGiven {
-		x.err(d.header, "Variable without a value", withoutValue, d.name, d.name, VarsFile, envPrefix, d.name)
+		x.err(d.header, "Variable without a value", "The variable %q has no default and no value. "+
+			"Write --var %[1]s=…, or put it in %s, or in %s%[1]s.", d.name, VarsFile, envPrefix)
 		return
 	}
 	if v.secret {
@@ -261,8 +259,6 @@ func (x *variables) readType(d *declared) (v variable, ok bool) {
 	return v, !diags.HasErrors()
 }
 
-const asInHCL = "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%s=%s'."
-
 // asExpression reads a value that was typed: as in Terraform, what is no plain text is HCL.
 func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 	typed := g.value.AsString()
@@ -279,7 +275,8 @@ func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 		if v.want.IsMapType() || v.want.IsObjectType() {
 			example = `{ name = "value" }`
 		}
-		x.err(g.at, "Wrong value", asInHCL, v.name, typeexpr.TypeString(v.want), v.name, example)
+		x.err(g.at, "Wrong value", "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%[1]s=%[3]s'.",
+			v.name, typeexpr.TypeString(v.want), example)
 	case diags.HasErrors() && v.secret:
 		x.err(g.at, "Wrong value",
 			"The value of the sensitive variable %q cannot be read as an expression.", v.name)
