@@ -21,29 +21,19 @@ type Axes []Axis
 
 // MarshalJSON writes an object whose members keep the order of the axes.
 func (a Axes) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
+	members := make([]string, len(a))
 	for i, x := range a {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		k, err := json.Marshal(x.Name)
-		if err != nil {
-			return nil, err
-		}
-		v, err := json.Marshal(x.Value)
+		name, _ := json.Marshal(x.Name) // which has a form for any text
+		value, err := json.Marshal(x.Value)
 		if err != nil {
 			return nil, fmt.Errorf("axis %s: %w", x.Name, err)
 		}
-		b.Write(k)
-		b.WriteByte(':')
-		b.Write(v)
-		if _, ok := x.Value.(float64); ok && !bytes.ContainsAny(v, ".eE") {
-			b.WriteString(".0")
+		if _, ok := x.Value.(float64); ok && !bytes.ContainsAny(value, ".eE") {
+			value = append(value, ".0"...)
 		}
+		members[i] = string(name) + ":" + string(value)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return []byte("{" + strings.Join(members, ",") + "}"), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. An object or a list as a value is

@@ -34,20 +34,17 @@ const databaseFile = "results.db"
 // Open opens the store in dir, and makes it when there is none. It changes an
 // older schema to this program's, and refuses a newer one with ErrNewer. What cannot
 // be written can be read all the same.
-func Open(ctx context.Context, dir string) (*Store, error) {
-	s, err := openFolder(ctx, dir)
-	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
-	}
-	return s, nil
-}
-
-func openFolder(ctx context.Context, dir string) (*Store, error) {
-	dir, err := filepath.Abs(dir)
+func Open(ctx context.Context, dir string) (_ *Store, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open store %s: %w", dir, err)
+		}
+	}()
+	path, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{dir: dir, begun: map[string]*flock.Flock{}}
+	f := &folder{dir: path, begun: map[string]*flock.Flock{}}
 	if err := os.MkdirAll(f.records(), 0o755); err != nil {
 		return nil, err
 	}
@@ -70,12 +67,12 @@ func openFolder(ctx context.Context, dir string) (*Store, error) {
 	if err == nil || ctx.Err() != nil {
 		return s, err
 	}
-	why := unwritable(dir)
+	why := unwritable(path)
 	if why == nil {
 		return nil, err
 	}
 	options := url.Values{"mode": {"ro"}}
-	if info, err := os.Stat(filepath.Join(dir, databaseFile+"-wal")); err != nil || info.Size() == 0 {
+	if info, err := os.Stat(filepath.Join(path, databaseFile+"-wal")); err != nil || info.Size() == 0 {
 		options.Set("immutable", "1")
 	}
 	return f.store(ctx, fmt.Errorf("the store can only be read: %w", why), options)

@@ -73,29 +73,41 @@ func write(ctx context.Context, w io.Writer, store *results.Store, run string, m
 	if err := enc.Encode(all); err != nil {
 		return err
 	}
-	out, err := newWriter(w, all.Run.Started)
+	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}
-	out.file(indexName, index.Bytes())
+	files := tar.NewWriter(z)
+	add := func(name string, content []byte) { // until the first error
+		h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o644,
+			ModTime: all.Run.Started.Truncate(time.Second), Format: tar.FormatPAX}
+		if err == nil {
+			err = files.WriteHeader(&h)
+		}
+		if err == nil {
+			_, err = files.Write(content)
+		}
+	}
+	add(indexName, index.Bytes())
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		at := name
 		if !strings.HasPrefix(name, logsDir) {
 			at = inputsDir + name
 		}
-		out.file(at, inputs[name])
+		add(at, inputs[name])
 	}
 	for _, id := range all.Recorded {
-		content, err := store.PackedRecords(ctx, run, id)
-		if err != nil {
-			return errors.Join(err, out.close())
-		}
-		out.file(recordsDir+id+results.RecordsSuffix, content)
+		content, wrong := store.PackedRecords(ctx, run, id)
+		err = errors.Join(err, wrong)
+		add(recordsDir+id+results.RecordsSuffix, content)
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
-		out.file(name, more[name])
+		add(name, more[name])
 	}
-	return out.close()
+	if err == nil {
+		err = files.Close()
+	}
+	return errors.Join(err, z.Close())
 }
 
 // read is all of a run but the records of its cells and its inputs.
@@ -135,37 +147,4 @@ func read(ctx context.Context, store *results.Store, run string) (all contents, 
 		}
 	}
 	return all, nil
-}
-
-// writer writes files into a bundle until the first error.
-type writer struct {
-	packed *zstd.Encoder
-	files  *tar.Writer
-	at     time.Time // of all files
-	err    error
-}
-
-func newWriter(w io.Writer, at time.Time) (*writer, error) {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		return nil, err
-	}
-	return &writer{packed: z, files: tar.NewWriter(z), at: at.Truncate(time.Second)}, nil
-}
-
-func (w *writer) file(name string, content []byte) {
-	if w.err == nil {
-		h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o644, ModTime: w.at, Format: tar.FormatPAX}
-		w.err = w.files.WriteHeader(&h)
-	}
-	if w.err == nil {
-		_, w.err = w.files.Write(content)
-	}
-}
-
-func (w *writer) close() error {
-	if w.err == nil {
-		w.err = w.files.Close()
-	}
-	return errors.Join(w.err, w.packed.Close())
 }
