@@ -135,7 +135,7 @@ func TestImportedUnknown(t *testing.T) {
 	}
 	line, err := vllm().JSON(results.Row{Cell: cells[0]})
 	check(t, err)
-	_, got := members(t, line)
+	got := members(t, line)
 	if got["completed"] != nil || got["output_throughput"] != nil || got["total_token_throughput"] != 935840.0 || got["mean_ttft_ms"] != nil || got["median_ttft_ms"] != 5.0 {
 		t.Errorf("written again: %s", line)
 	}
@@ -226,25 +226,5 @@ func TestImportedTextIsPrintable(t *testing.T) {
 	_, _, err := ReadTable(strings.NewReader("colour" + escape + "\nred\n"))
 	if err == nil || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("ReadCSV: %q", err)
-	}
-}
-
-// TestExportedTypes: floats are floats, as Python's readers with types want them, and
-// the arrays stand where vLLM has them.
-func TestExportedTypes(t *testing.T) {
-	row := vllmRow()
-	row.Job.Workload.Rate = 2
-	text, err := vllm().Detailed(row, []load.Record{{OutputTokens: 1, First: 5}})
-	check(t, err)
-	for _, want := range []string{`"request_rate": 2.0`, `"burstiness": 1.0`, `"max_output_tokens_per_s": 51128.0`, `"completed": 2048,`, `"rtfx": 0.0`,
-		`"ttfts": [`, `"errors": [""], "max_output_tokens_per_s"`} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("it lacks %s:\n%s", want, text)
-		}
-	}
-	for f, want := range map[float64]string{10: "10.0", 0.1: "0.1", 1e-5: "1e-05", 1.5e17: "1.5e+17", 0: "0.0"} {
-		if got := pythonFloat(f); got != want {
-			t.Errorf("pythonFloat(%v) = %s, want %s", f, got, want)
-		}
 	}
 }
