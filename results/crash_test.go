@@ -65,6 +65,15 @@ func crashRecords(cell string, n int) []load.Record {
 	return records
 }
 
+// begin opens a store and begins a run.
+func begin(ctx context.Context, dir, run string) (*Store, error) {
+	s, err := openPlace(ctx, dir)
+	if err == nil {
+		err = s.BeginRun(ctx, testRun(run))
+	}
+	return s, err
+}
+
 // writeCells is a process that stores cells and says on its standard output
 // which ones are done.
 func writeCells(ctx context.Context, dir string, args []string) error {
@@ -73,11 +82,8 @@ func writeCells(ctx context.Context, dir string, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := openPlace(ctx, dir)
+	s, err := begin(ctx, dir, run)
 	if err != nil {
-		return err
-	}
-	if err := s.BeginRun(ctx, testRun(run)); err != nil {
 		return err
 	}
 	for i := range count {
@@ -271,11 +277,8 @@ func fillDisk(ctx context.Context, dir string, _ []string) error {
 	if err := syscall.Mount("hcl-test", dir, "tmpfs", 0, "size=1m"); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
 	}
-	s, err := openPlace(ctx, dir)
+	s, err := begin(ctx, dir, "r")
 	if err != nil {
-		return err
-	}
-	if err := s.BeginRun(ctx, testRun("r")); err != nil {
 		return err
 	}
 	put := func(id string, n int) error { return s.PutCell(ctx, testCell("r", id), crashRecords(id, n)) }
@@ -314,14 +317,7 @@ func fillDisk(ctx context.Context, dir string, _ []string) error {
 	}
 
 	// A file system that is full to the last byte: the database finds out.
-	filler, err := os.Create(filepath.Join(dir, "filler"))
-	if err != nil {
-		return err
-	}
-	for err == nil {
-		_, err = filler.Write(make([]byte, 512))
-	}
-	filler.Close()
+	filler := fillUp(dir)
 	if err = put("c3", 0); err == nil || !strings.Contains(err.Error(), "full") {
 		return fmt.Errorf("the database found the disk full: %v; want an error that says so", err)
 	}
@@ -330,7 +326,7 @@ func fillDisk(ctx context.Context, dir string, _ []string) error {
 	}
 
 	// With room again, it goes on.
-	if err := os.Remove(filler.Name()); err != nil {
+	if err := os.Remove(filler); err != nil {
 		return err
 	}
 	if err := put("c3", 10); err != nil {
@@ -339,13 +335,28 @@ func fillDisk(ctx context.Context, dir string, _ []string) error {
 	return whole(stored + 1)
 }
 
-func TestDiskFull(t *testing.T) {
-	cmd := child(t, t.TempDir(), "fill")
+// fillUp fills a file system to the last byte, and returns the file that does.
+func fillUp(dir string) (path string) {
+	path = filepath.Join(dir, "filler")
+	filler, err := os.Create(path)
+	for err == nil {
+		_, err = filler.Write(make([]byte, 512))
+	}
+	filler.Close()
+	return path
+}
+
+// mounting is a child that may mount, which goes with it.
+func mounting(t *testing.T, job string) *exec.Cmd {
+	t.Helper()
+	cmd := child(t, t.TempDir(), job)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
-	check(t, cmd.Run())
+	return cmd
 }
+
+func TestDiskFull(t *testing.T) { check(t, mounting(t, "fill").Run()) }

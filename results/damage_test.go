@@ -17,7 +17,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"hclbench/load"
-	"hclbench/testhost"
 )
 
 // TestDamagedRecords: records that are not those that were stored are noticed, and no
@@ -62,17 +61,6 @@ func change(t *testing.T, path string, to func([]byte) []byte) {
 	b, err := os.ReadFile(path)
 	check(t, err)
 	check(t, os.WriteFile(path, to(b), 0o644))
-}
-
-func TestDamagedSharedRecords(t *testing.T) {
-	s := open(t, testhost.Database(t))
-	fill(t, s, testRun("r1"), testCell("r1", "c1"))
-	checkRecords(t, s, "r1", "c1")
-	_, err := s.db.exec(t.Context(), `UPDATE records SET content = ?`, zstdOf(t, `{"seq":1}`))
-	check(t, err)
-	if _, err := s.Records(t.Context(), "r1", "c1"); !errors.Is(err, ErrDamaged) {
-		t.Errorf("Records: %v; want ErrDamaged", err)
-	}
 }
 
 // TestDamagedRow: a row that cannot be read is void and says so; the others are read.
@@ -162,12 +150,7 @@ func TestEventTwice(t *testing.T) { everywhere(t, testEventTwice) }
 func testEventTwice(t *testing.T, place string) {
 	s := open(t, place)
 	check(t, s.BeginRun(t.Context(), testRun("r1")))
-	twice := executing(func(ctx context.Context, query string, args ...any) error {
-		_, first := s.db.exec(ctx, query, args...)
-		_, second := s.db.exec(ctx, query, args...)
-		return errors.Join(first, second)
-	})
-	check(t, putEvent(t.Context(), twice, "r1", Event{Time: noon, Level: "warn", Message: "hot \x1b[2J"}))
+	check(t, putEvent(t.Context(), twice{s.db}, "r1", Event{Time: noon, Level: "warn", Message: "hot \x1b[2J"}))
 	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "hot "}))
 	events, err := s.Events(t.Context(), "r1")
 	check(t, err)
@@ -182,43 +165,25 @@ func readOnly(ctx context.Context, dir string, args []string) error {
 	if err := syscall.Mount("hcl-test", dir, "tmpfs", 0, "size=8m"); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
 	}
-	s, err := openPlace(ctx, dir)
+	s, err := begin(ctx, dir, "r1")
 	if err != nil {
-		return err
-	}
-	if err := s.BeginRun(ctx, testRun("r1")); err != nil {
 		return err
 	}
 	if err := s.PutCell(ctx, testCell("r1", "c1"), testRecords()); err != nil {
 		return err
 	}
-	switch args[0] {
-	case "closed":
-		if err := s.Close(); err != nil {
-			return err
-		}
-	case "killed": // what is there then: the log of the database, and a run that goes on
-		copied := dir + "-copy"
-		defer os.RemoveAll(copied)
-		for _, cmd := range [][]string{{"cp", "-r", dir, copied}} {
-			if out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput(); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-		}
-		if err := s.Close(); err != nil {
-			return err
-		}
-		if out, err := exec.Command("sh", "-c", "rm -rf "+dir+"/* && cp -r "+copied+"/* "+dir).CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
+	copied := dir + "-copy" // what is there now: the log of the database, and a run that goes on
+	defer os.RemoveAll(copied)
+	err = exec.Command("cp", "-r", dir, copied).Run()
+	if err = errors.Join(err, s.Close()); err == nil && args[0] == "killed" {
+		err = exec.Command("sh", "-c", "rm -rf "+dir+"/* && cp -r "+copied+"/* "+dir).Run()
+	}
+	if err != nil {
+		return err
 	}
 	full := args[1] == "full"
 	if full {
-		filler, err := os.Create(filepath.Join(dir, "filler"))
-		for err == nil {
-			_, err = filler.Write(make([]byte, 512))
-		}
-		filler.Close()
+		fillUp(dir)
 	} else if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		return fmt.Errorf("remount: %w", err)
 	}
@@ -253,11 +218,7 @@ func readOnly(ctx context.Context, dir string, args []string) error {
 // is read only, what was measured is read, also after a run that was killed.
 func TestReadingWithoutWriting(t *testing.T) {
 	for _, how := range []string{"closed full", "killed full", "closed readonly", "killed readonly"} {
-		t.Run(how, func(t *testing.T) {
-			cmd := child(t, t.TempDir(), "look "+how)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-			check(t, cmd.Run())
-		})
+		t.Run(how, func(t *testing.T) { check(t, mounting(t, "look "+how).Run()) })
 	}
 }
 
@@ -285,11 +246,14 @@ func TestOldStore(t *testing.T) {
 	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "hotter"}))
 }
 
-// executing is an executor made of a function.
-type executing func(ctx context.Context, query string, args ...any) error
+// twice runs each statement twice.
+type twice struct{ *database }
 
-func (e executing) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	return nil, e(ctx, query, args...)
+func (d twice) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if res, err := d.database.exec(ctx, query, args...); err != nil {
+		return res, err
+	}
+	return d.database.exec(ctx, query, args...)
 }
 
 // checkRecords holds that the records of a cell are those that were stored.

@@ -421,16 +421,4 @@ func TestNewRunID(t *testing.T) {
 	}
 }
 
-func TestMigrateTwice(t *testing.T) { everywhere(t, testMigrateTwice) }
-
-func testMigrateTwice(t *testing.T, place string) {
-	s := open(t, place)
-	check(t, s.db.migrate(t.Context())) // nothing to do
-	version, err := s.db.version(t.Context())
-	check(t, err)
-	if version != schemaVersion {
-		t.Errorf("version = %d", version)
-	}
-}
-
 func recordsDir(s *Store) string { return filepath.Join(s.dir, "records") }

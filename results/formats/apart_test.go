@@ -2,6 +2,7 @@ package formats
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -20,9 +21,10 @@ func told(cells []results.Cell) (lines []string) {
 	return lines
 }
 
-func importCells(t *testing.T, text string) (cells []results.Cell, unused []string) {
+// cellsOf are the cells of a text that Read or ReadTable reads.
+func cellsOf(t *testing.T, read reading, text string) (cells []results.Cell, unused []string) {
 	t.Helper()
-	all, unused, err := Read(strings.NewReader(text))
+	all, unused, err := read(strings.NewReader(text))
 	check(t, err)
 	for _, one := range all {
 		cells = append(cells, one.Cell)
@@ -30,46 +32,38 @@ func importCells(t *testing.T, text string) (cells []results.Cell, unused []stri
 	return cells, unused
 }
 
-func csvCells(t *testing.T, text string) (cells []results.Cell, unused []string) {
-	t.Helper()
-	all, unused, err := ReadTable(strings.NewReader(text))
-	check(t, err)
-	for _, one := range all {
-		cells = append(cells, one.Cell)
-	}
-	return cells, unused
-}
+type reading = func(io.Reader) ([]Result, []string, error)
 
 // TestTellApart: results of different configurations are no repetitions of each other,
 // and repetitions are.
 func TestTellApart(t *testing.T) {
 	const object = `{"backend": "vllm", "num_prompts": 10, "completed": 10, "duration": 5.0, "max_concurrency": 4, "mean_ttft_ms": %d, %s}` + "\n"
 	for name, c := range map[string]struct {
-		read   func(*testing.T, string) ([]results.Cell, []string)
+		read   reading
 		text   string
 		want   []string
 		unused string
 	}{
-		"metadata": {importCells, fmt.Sprintf(object, 700, `"framework": "vllm", "tp": "8", "started_at": "noon"`) + fmt.Sprintf(object, 400, `"framework": "sgl", "tp": "8", "started_at": "one"`),
+		"metadata": {Read, fmt.Sprintf(object, 700, `"framework": "vllm", "tp": "8", "started_at": "noon"`) + fmt.Sprintf(object, 400, `"framework": "sgl", "tp": "8", "started_at": "one"`),
 			[]string{"[{concurrency 4} {framework vllm} {tp 8}]", "[{concurrency 4} {framework sgl} {tp 8}]"}, ""},
-		"a number that differs": {importCells, fmt.Sprintf(object, 700, `"replicas": 1, "watts": 1.5`) + fmt.Sprintf(object, 400, `"replicas": 2, "watts": 2.5`),
+		"a number that differs": {Read, fmt.Sprintf(object, 700, `"replicas": 1, "watts": 1.5`) + fmt.Sprintf(object, 400, `"replicas": 2, "watts": 2.5`),
 			[]string{"[{concurrency 4} {replicas 1}]", "[{concurrency 4} {replicas 2}]"}, "watts"},
-		"a repetition": {importCells, fmt.Sprintf(object, 700, `"replicas": 1, "total_energy_j": 7`) + fmt.Sprintf(object, 400, `"replicas": 1, "total_energy_j": 8`),
+		"a repetition": {Read, fmt.Sprintf(object, 700, `"replicas": 1, "total_energy_j": 7`) + fmt.Sprintf(object, 400, `"replicas": 1, "total_energy_j": 8`),
 			[]string{"[{concurrency 4}]", "[{concurrency 4}]"}, "replicas total_energy_j"},
-		"data sets of SGLang": {importCells, `{"backend": "sglang", "dataset_name": "random", "completed": 1, "duration": 1.0}` + "\n" + `{"backend": "sglang", "dataset_name": "sharegpt", "completed": 1, "duration": 1.0}`,
+		"data sets of SGLang": {Read, `{"backend": "sglang", "dataset_name": "random", "completed": 1, "duration": 1.0}` + "\n" + `{"backend": "sglang", "dataset_name": "sharegpt", "completed": 1, "duration": 1.0}`,
 			[]string{"[{dataset random}]", "[{dataset sharegpt}]"}, ""},
-		"lengths by the totals": {csvCells, "completed,duration,total_input_tokens,total_output_tokens,median_ttft_ms\n1,10,128000,100,9\n1,10,64000,100,8\n1,10,32000,100,7\n",
+		"lengths by the totals": {ReadTable, "completed,duration,total_input_tokens,total_output_tokens,median_ttft_ms\n1,10,128000,100,9\n1,10,64000,100,8\n1,10,32000,100,7\n",
 			[]string{"[{batch 1} {input_tokens 128000}]", "[{batch 1} {input_tokens 64000}]", "[{batch 1} {input_tokens 32000}]"}, ""},
-		"settings by name": {csvCells, "conc,isl,osl,prefill,decode,output_throughput\n8,1024,128,1,3,100\n8,1024,128,2,2,120\n",
+		"settings by name": {ReadTable, "conc,isl,osl,prefill,decode,output_throughput\n8,1024,128,1,3,100\n8,1024,128,2,2,120\n",
 			[]string{"[{concurrency 8} {input_tokens 1024} {output_tokens 128} {prefill 1} {decode 3}]", "[{concurrency 8} {input_tokens 1024} {output_tokens 128} {prefill 2} {decode 2}]"}, ""},
-		"another column": {csvCells, "conc,chunk,power,output_throughput\n8,512,1.5,100\n8,1024,2.5,120\n",
+		"another column": {ReadTable, "conc,chunk,power,output_throughput\n8,512,1.5,100\n8,1024,2.5,120\n",
 			[]string{"[{concurrency 8} {chunk 512}]", "[{concurrency 8} {chunk 1024}]"}, "power"},
-		"repetitions of a table": {csvCells, "conc,chunk,output_throughput\n8,512,100\n8,512,120\n", []string{"[{concurrency 8}]", "[{concurrency 8}]"}, "chunk"},
-		"tabs":                   {csvCells, "conc\tdataset\toutput_throughput\n8\ta, b\t1,100.5\n", []string{"[{concurrency 8} {dataset a, b}]"}, ""},
-		"semicolons":             {csvCells, "conc;output_throughput\n8;100.5\n", []string{"[{concurrency 8}]"}, ""},
+		"repetitions of a table": {ReadTable, "conc,chunk,output_throughput\n8,512,100\n8,512,120\n", []string{"[{concurrency 8}]", "[{concurrency 8}]"}, "chunk"},
+		"tabs":                   {ReadTable, "conc\tdataset\toutput_throughput\n8\ta, b\t1,100.5\n", []string{"[{concurrency 8} {dataset a, b}]"}, ""},
+		"semicolons":             {ReadTable, "conc;output_throughput\n8;100.5\n", []string{"[{concurrency 8}]"}, ""},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			cells, unused := c.read(t, c.text)
+			cells, unused := cellsOf(t, c.read, c.text)
 			if diff := cmp.Diff(c.want, told(cells)); diff != "" {
 				t.Errorf("axes (-want +got):\n%s", diff)
 			}
@@ -103,11 +97,11 @@ func TestImportedFailures(t *testing.T) {
 		"a table without any":  {"output_throughput\n3\n", 0, false, load.Imported, ""},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			read := importCells
+			read := Read
 			if strings.HasPrefix(name, "a table") {
-				read = csvCells
+				read = ReadTable
 			}
-			cells, _ := read(t, c.text)
+			cells, _ := cellsOf(t, read, c.text)
 			s := cells[0].Summary
 			if s.Failed != c.failed || s.Knows("failed") != c.known || s.Verdict.Verdict != c.verdict || !strings.Contains(strings.Join(s.Verdict.Texts(), "; "), c.reason) {
 				t.Errorf("failed %d (known: %v), %v", s.Failed, s.Knows("failed"), s.Verdict)
@@ -118,7 +112,7 @@ func TestImportedFailures(t *testing.T) {
 
 // TestImportedUnknown: what a file does not have is not 0.
 func TestImportedUnknown(t *testing.T) {
-	cells, _ := csvCells(t, "elapsed_time,tokens_per_second,median_ttft_ms,mean_tpot_s\n10,935840,5,0.02\n")
+	cells, _ := cellsOf(t, ReadTable, "elapsed_time,tokens_per_second,median_ttft_ms,mean_tpot_s\n10,935840,5,0.02\n")
 	s := cells[0].Summary
 	for _, name := range []string{"completed", "failed", "output_throughput", "input_tokens", "request_throughput", "ttft_ms.mean", "tpot_ms.median"} {
 		if s.Knows(name) {
@@ -141,7 +135,7 @@ func TestImportedUnknown(t *testing.T) {
 	}
 
 	// Of counts that only one side has, no sum is made.
-	cells, _ = csvCells(t, "completed,duration,total_output_tokens\n2,10,1000\n")
+	cells, _ = cellsOf(t, ReadTable, "completed,duration,total_output_tokens\n2,10,1000\n")
 	if s := cells[0].Summary; s.TotalThroughput != 0 || s.Knows("total_throughput") || s.OutputThroughput != 100 {
 		t.Errorf("total %v, output %v", s.TotalThroughput, s.OutputThroughput)
 	}
@@ -218,7 +212,7 @@ func TestRehearsalIsNoMeasurement(t *testing.T) {
 func TestImportedTextIsPrintable(t *testing.T) {
 	const escape = "\x1b]0;x\a"
 	in := importOne(t, `{"num_prompts": 1, "completed": 1, "duration": 1.0, "model_id": "m\u001b[2J", "gpu\u001b[2J": "a\u001b]0;x\u0007b"}`)
-	cells, unused := csvCells(t, "dataset,note"+escape+",x"+escape+",output_throughput\n\"a"+escape+"\",b"+escape+",1.5,3\n")
+	cells, unused := cellsOf(t, ReadTable, "dataset,note"+escape+",x"+escape+",output_throughput\n\"a"+escape+"\",b"+escape+",1.5,3\n")
 	text := fmt.Sprintf("%q %s %s %q %q", in.Cell.Axes, in.Job.Target.Model, in.Origin.Fields, told(cells), unused)
 	if strings.ContainsAny(text, "\x1b\a") || strings.Contains(text, "u001b") {
 		t.Errorf("%q", text)
