@@ -49,9 +49,8 @@ func (c Chart) figures(cells []*sample, columns fields, published publishedOf) (
 	}
 	metrics := chosen(c.Y)
 	if mx, over := metricNamed(c.X); over {
-		along := c.label(cells)
-		return sliced(slicesAlong(along, cells), func(x slice) *figure {
-			f := &figure{Notes: []string{"Numbers beside the points: " + lower(along.title) + "."}}
+		return sliced(slicesAlong(c.label(cells), cells), func(x slice) *figure {
+			f := &figure{Notes: []string{beside(x)}}
 			for _, my := range metrics {
 				f.Charts = append(f.Charts, x.tradeoff(mx, my))
 			}
@@ -72,7 +71,6 @@ func (c Chart) figures(cells []*sample, columns fields, published publishedOf) (
 	return c.sideBySide(cells, columns[c.X], metrics)
 }
 
-// noFigures is why a chart is missing whose metrics no result has.
 const noFigures = "no result has its figures."
 
 // sliced draws a figure for each slice that has something to show.
@@ -99,17 +97,13 @@ func sliced(all []slice, draw func(x slice) *figure) (figures []*figure, why str
 
 // label is the quantity that stands beside the points of a chart over a metric.
 func (c Chart) label(cells []*sample) dimension {
-	best, most := dimensions[0], -1
+	best, most := dimensions[0], 0
 	for _, d := range dimensions {
-		points := 0
-		for _, x := range slicesAlong(d, cells) {
-			points = max(points, x.points)
-		}
 		if d.name == c.Label {
 			return d
 		}
-		if points > most {
-			best, most = d, points
+		if all := slicesAlong(d, cells); len(all) > 0 && all[0].points > most {
+			best, most = d, all[0].points
 		}
 	}
 	return best

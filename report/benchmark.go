@@ -25,7 +25,6 @@ func pushed(d dimension) bool {
 	return d.name == "concurrency" || d.name == "rate" || d.name == "batch"
 }
 
-// benchmark is one benchmark, whose figures are drawn.
 type benchmark struct {
 	name      string
 	cells     []*sample
@@ -33,14 +32,13 @@ type benchmark struct {
 	published publishedOf
 }
 
-// benchmarkSections are the figures of each benchmark.
 func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
 	for _, of := range grouped(cells, func(s *sample) string { return s.benchmark }) {
 		var rows []results.Row
 		for _, s := range of {
 			rows = append(rows, *s.rows[0])
 		}
-		b := &benchmark{of[0].benchmark, of, "p" + tailPercentile(rows), published}
+		b := &benchmark{of[0].benchmark, of, tailPercentile(rows), published}
 		if x := b.section(); len(x.Figures) > 0 {
 			out = append(out, x)
 		}
@@ -100,7 +98,7 @@ func (b *benchmark) figures(section string, d dimension, n int, x slice) (out []
 }
 
 func throughputAgainstLatency(x slice, _ *benchmark) *figure {
-	f := &figure{Hero: true, Notes: []string{"Numbers beside the points: " + lower(x.along.title) + "."}}
+	f := &figure{Hero: true, Notes: []string{beside(x)}}
 	for _, m := range [][2]metric{{medianE2EL, outputThroughput}, {medianE2EL, totalThroughput},
 		{duration, totalThroughput}} {
 		c := x.tradeoff(m[0], m[1])
@@ -111,6 +109,9 @@ func throughputAgainstLatency(x slice, _ *benchmark) *figure {
 	}
 	return f
 }
+
+// beside says what stands beside the points of a chart of one metric over another.
+func beside(x slice) string { return "Numbers beside the points: " + lower(x.along.title) + "." }
 
 // againstDimension are the main figures along the slice's dimension, and who is ahead.
 func againstDimension(x slice, b *benchmark) *figure {
@@ -154,7 +155,6 @@ func pareto(x slice, _ *benchmark) *figure {
 	return f
 }
 
-// maxGroups bounds the bars that are worth looking at.
 const maxGroups = 12
 
 // comparison shows cells that lie along no dimension as bars; nil: there are too many.

@@ -8,17 +8,12 @@ import (
 	"unicode"
 
 	"hclbench/report/number"
-	"hclbench/results"
 )
 
 // benchstat writes the rows of both sides, told apart by the key "side":
 // benchstat -col side.
 func (d *Difference) benchstat(b *bytes.Buffer) {
-	for _, side := range []struct {
-		name, of string
-		rows     func(CellDiff) []*results.Row
-	}{{"A", d.A, func(c CellDiff) []*results.Row { return c.a }},
-		{"B", d.B, func(c CellDiff) []*results.Row { return c.b }}} {
+	for _, side := range d.sides() {
 		fmt.Fprintf(b, "side: %s\nresults: %s\n", side.name, strings.Join(strings.Fields(side.of), " "))
 		for _, c := range d.Cells {
 			for _, r := range side.rows(c) {

@@ -79,7 +79,6 @@ func cellFacts(r *results.Row) []fact {
 	return facts
 }
 
-// commandText is a command as a shell would take it.
 func commandText(argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

@@ -143,7 +143,6 @@ func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 	return f, true
 }
 
-// changeOf is the change from a to b in percent.
 func changeOf(a, b float64) Percent {
 	switch {
 	case a == b:

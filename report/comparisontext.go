@@ -39,21 +39,15 @@ func (d *Difference) Write(w io.Writer, format string, width int) error {
 // common: the tables have the columns in which cells differ.
 func (d *Difference) sheets() (common, titles []string, sheets []*sheet) {
 	var rows []results.Row
-	var metrics []metric
 	for _, c := range d.Cells {
 		rows = append(rows, *slices.Concat(c.b, c.a)[0])
-		for _, f := range c.Figures {
-			if !slices.ContainsFunc(metrics, func(m metric) bool { return m.name == f.Metric }) {
-				metrics = append(metrics, f.of)
-			}
-		}
 	}
 	names := &sheet{rows: len(rows), columns: append(identity(rows)[:2], axisColumns(rows)...)}
 	if common = names.project(); common != nil && len(rows) > 1 {
 		common[0] = "in all cells: " + common[0]
 	}
-	for _, m := range metrics {
-		title, s := d.sheet(m, names)
+	for _, figures := range d.figures() {
+		title, s := d.sheet(figures[0].of, names)
 		titles, sheets = append(titles, title), append(sheets, s)
 	}
 	return common, titles, sheets
@@ -87,7 +81,6 @@ func (d *Difference) sheet(m metric, names *sheet) (title string, s *sheet) {
 	return title, s
 }
 
-// name is the cell's engine and axes.
 func (c CellDiff) name() string { return cellName(c.Engine, c.Axes) }
 
 // text is the change, or ~ where the repetitions do not tell the two apart.
@@ -145,63 +138,61 @@ func (f FigureDiff) doubt(c CellDiff) string {
 
 // rest says what was not compared.
 func (d *Difference) rest() string {
-	var words []string
-	for _, side := range []struct {
-		n    int
-		name string
-	}{{d.OnlyA, "A"}, {d.OnlyB, "B"}} {
-		if side.n > 0 {
-			words = append(words, fmt.Sprintf("%d only in %s", side.n, side.name))
+	var void, only string
+	for _, side := range d.sides() {
+		n := 0
+		for _, c := range d.Cells {
+			if len(notVoid(side.rows(c))) == 0 {
+				n++
+			}
+		}
+		if n > 0 {
+			void += fmt.Sprintf(" (%d void in %s)", n, side.name)
+		}
+		if side.only > 0 {
+			only += fmt.Sprintf(", %d only in %s", side.only, side.name)
 		}
 	}
-	var voidA, voidB int
-	for _, c := range d.Cells {
-		if len(notVoid(c.a)) == 0 {
-			voidA++
-		}
-		if len(notVoid(c.b)) == 0 {
-			voidB++
-		}
-	}
-	s := number.Count(len(d.Cells), "cell") + " in both"
-	if voidA > 0 {
-		s += fmt.Sprintf(" (%d void in A)", voidA)
-	}
-	if voidB > 0 {
-		s += fmt.Sprintf(" (%d void in B)", voidB)
-	}
-	if len(words) > 0 {
-		s += ", " + strings.Join(words, ", ")
-	}
-	return s
+	return number.Count(len(d.Cells), "cell") + " in both" + void + only
+}
+
+type side struct {
+	name, of string
+	only     int // cells that the other has not
+	rows     func(CellDiff) []*results.Row
+}
+
+func (d *Difference) sides() []side {
+	return []side{{"A", d.A, d.OnlyA, func(c CellDiff) []*results.Row { return c.a }},
+		{"B", d.B, d.OnlyB, func(c CellDiff) []*results.Row { return c.b }}}
 }
 
 // verdicts say of each metric in a line how many cells are better and worse.
 func (d *Difference) verdicts() (lines []string) {
-	n := map[string]map[string]int{}
-	var order []string
-	for _, c := range d.Cells {
-		for _, f := range c.Figures {
-			if n[f.Metric] == nil {
-				n[f.Metric] = map[string]int{}
-				order = append(order, f.Metric)
-			}
-			n[f.Metric][f.verdict()]++
+	for _, figures := range d.figures() {
+		n := map[string]int{}
+		for _, f := range figures {
+			n[f.verdict()]++
 		}
-	}
-	for _, name := range order {
 		var parts []string
 		for _, word := range []string{"worse", "better", "changed", "level"} {
-			if k := n[name][word]; k > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", k, word))
+			if n[word] > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n[word], word))
 			}
 		}
-		lines = append(lines, name+": "+strings.Join(parts, ", "))
+		lines = append(lines, figures[0].Metric+": "+strings.Join(parts, ", "))
 	}
 	return lines
 }
 
-// inputSheet is what went in and differs.
+func (d *Difference) figures() [][]FigureDiff {
+	var all []FigureDiff
+	for _, c := range d.Cells {
+		all = append(all, c.Figures...)
+	}
+	return grouped(all, func(f FigureDiff) string { return f.Metric })
+}
+
 func (d *Difference) inputSheet() *sheet {
 	var lines [][]string
 	for _, i := range d.Inputs {
@@ -229,7 +220,6 @@ func (d *Difference) text(w io.Writer, width int) error {
 	return writeBlocks(w, blocks)
 }
 
-// head is what stands above the tables.
 func (d *Difference) head(common []string, width int) []string {
 	lines := slices.Concat([]string{"A: " + d.A, "B: " + d.B, d.rest()}, wrap(common, ", ", width), d.Notes, d.verdicts())
 	for i, line := range lines {

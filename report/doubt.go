@@ -25,7 +25,6 @@ func newDoubts(rows []results.Row) (all doubts) {
 	return all
 }
 
-// texts are the reasons in their order.
 func (all doubts) texts() (texts []string) {
 	for _, d := range all {
 		texts = append(texts, d.Text)

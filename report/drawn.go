@@ -25,7 +25,6 @@ const (
 	fileHeroWide, fileHeroHigh = 960., 520.
 )
 
-// drawing is a chart for a wide page and for a narrow one.
 type drawing struct{ Wide, Narrow template.HTML }
 
 // Drawings are the figure's charts.
@@ -114,7 +113,6 @@ func (f *figure) CSV() string {
 	return b.String()
 }
 
-// dotVerdict is that of a value in a chart.
 func dotVerdict(published, doubt bool, mark string) string {
 	switch {
 	case published:
@@ -125,5 +123,4 @@ func dotVerdict(published, doubt bool, mark string) string {
 	return cmp.Or(mark, load.Valid)
 }
 
-// unit says what an axis counts.
 func unit(a chart.Axis) string { return strings.TrimSpace(a.Title + " " + a.Unit) }

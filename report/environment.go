@@ -50,7 +50,6 @@ type pageEngine struct {
 	Blocks []fact
 }
 
-// hostSheet is what is known of each host.
 func hostSheet(rows []results.Row) *sheet {
 	columns := []column{{name: "Host", left: true}, {name: "GPUs", left: true}, {name: "Driver", left: true},
 		{name: "Processors", left: true}, {name: "Memory, GiB"},

@@ -116,8 +116,7 @@ func published(all []Compared) publishedOf {
 // add draws what was published of a metric for the cells of a slice, in the colours
 // of their series, and says by whom.
 func (of publishedOf) add(f *figure, c *chart.Panel, x slice, m metric) {
-	measured := c.Lines
-	for _, l := range measured {
+	for _, l := range c.Lines {
 		l = chart.Line{Series: l.Series, Published: true}
 		for _, s := range x.samples {
 			if s.series == l.Series {

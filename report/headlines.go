@@ -1,13 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"hclbench/load"
-	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
 )
@@ -55,7 +55,6 @@ func verdictCounts(rows []results.Row) string {
 	return text + fmt.Sprintf("%s suspect, %s void.", number.Whole(n[load.Suspect]), number.Whole(n[load.Void]))
 }
 
-// tile is a figure that stands out.
 type tile struct{ Name, Value, Unit, Whose, Where string }
 
 // tiles are the best of each of the main figures.
@@ -75,39 +74,36 @@ func tiles(rows []results.Row, all *seriesOf) (out []tile) {
 
 // bestOf is the best of a metric that is not in doubt; false: there is none.
 func bestOf(m metric, cells []*sample) (tile, bool) {
-	var best, suspect *sample
-	var of, beyond chart.Dot
-	sure := 0
-	ahead := func(d chart.Dot, than *sample, y float64) bool { return than == nil || (d.Y-y)*float64(m.better) > 0 }
+	type valued struct {
+		*sample
+		y float64
+	}
+	var sure, doubted []valued
 	for _, s := range cells {
-		d, ok := s.value(m)
-		switch {
+		switch d, ok := s.value(m); {
 		case !ok:
 		case d.Doubt:
-			if ahead(d, suspect, beyond.Y) {
-				suspect, beyond = s, d
-			}
+			doubted = append(doubted, valued{s, d.Y})
 		default:
-			sure++
-			if ahead(d, best, of.Y) {
-				best, of = s, d
-			}
+			sure = append(sure, valued{s, d.Y})
 		}
 	}
-	if best == nil {
+	if sure == nil {
 		return tile{}, false
 	}
+	ahead := func(a, b valued) int { return cmp.Compare(a.y*float64(m.better), b.y*float64(m.better)) }
+	best := slices.MaxFunc(sure, ahead)
 	name := "Highest " + lower(m.title)
 	if m.better < 0 {
 		name = "Lowest " + lower(m.title)
 	}
-	where := slice{samples: []*sample{best}}.under()
+	where := slice{samples: []*sample{best.sample}}.under()
 	if best.dataset != "" && slices.ContainsFunc(cells,
 		func(s *sample) bool { return s.benchmark == best.benchmark && s.dataset != best.dataset }) {
 		where += ", " + best.dataset
 	}
-	if suspect != nil && ahead(beyond, best, of.Y) {
-		where += fmt.Sprintf(", of the %s not in doubt; a suspect one is beyond", number.Count(sure, "cell"))
+	if doubted != nil && ahead(slices.MaxFunc(doubted, ahead), best) > 0 {
+		where += fmt.Sprintf(", of the %s not in doubt; a suspect one is beyond", number.Count(len(sure), "cell"))
 	}
-	return tile{name, number.Text(of.Y), m.unit, best.series.Label, strings.Trim(best.benchmark+": "+where, ": ")}, true
+	return tile{name, number.Text(best.y), m.unit, best.series.Label, strings.Trim(best.benchmark+": "+where, ": ")}, true
 }

@@ -48,7 +48,6 @@ func ofInputs(rows []*results.Row) *results.Row {
 	return nil
 }
 
-// inputDiffs are what went into two measurements of a cell and differs.
 func inputDiffs(a, b *results.Row) []InputDiff {
 	x, y := inputsOf(a), inputsOf(b)
 	names := maps.Clone(x)

@@ -52,18 +52,6 @@ func (l *Layout) automatic(kind string) bool {
 	return l.Automatic == nil || slices.Contains(l.Automatic, kind)
 }
 
-// priced are the rows as the layout shows them: without prices, where it wants none.
-func (l *Layout) priced(rows []results.Row) []results.Row {
-	if !l.NoPrices {
-		return rows
-	}
-	rows = slices.Clone(rows)
-	for i := range rows {
-		rows[i].Deployment.PricePerHour = 0
-	}
-	return rows
-}
-
 // Apply is what the layout leaves of rows and of what is told beside them.
 func (l Layout) Apply(rows []results.Row, about About) ([]results.Row, About) {
 	about.Layout = l
@@ -73,9 +61,12 @@ func (l Layout) Apply(rows []results.Row, about About) ([]results.Row, About) {
 		about.References = nil
 	}
 	if l.NoPrices {
-		about.Spending = nil
+		about.Spending, rows = nil, slices.Clone(rows)
+		for i := range rows {
+			rows[i].Deployment.PricePerHour = 0
+		}
 	}
-	return l.priced(rows), about
+	return rows, about
 }
 
 var timingName = regexp.MustCompile(`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(ttft|tpot|itl|e2el)_ms$`)
@@ -115,7 +106,6 @@ func IsMetric(name string) bool { _, ok := metricNamed(name); return ok }
 // percentiles.
 func ColumnNames() []string { return newFields(nil).names() }
 
-// chosen are the metrics of these names.
 func chosen(names []string) []metric {
 	var out []metric
 	for _, name := range names {

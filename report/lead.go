@@ -58,7 +58,6 @@ func dots(c *chart.Panel, doubt bool) (all []owned) {
 	return all
 }
 
-// leadAt is who is ahead at one place.
 func leadAt(c *chart.Panel, m metric, x float64) lead {
 	elsewhere := func(d owned) bool { return d.X != x }
 	sure, doubted := slices.DeleteFunc(dots(c, false), elsewhere), slices.DeleteFunc(dots(c, true), elsewhere)

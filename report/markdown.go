@@ -55,7 +55,6 @@ func Markdown(w io.Writer, rows []results.Row, about About) error {
 	return err
 }
 
-// markdown writes the sheet as a table of Markdown.
 func (s *sheet) markdown(b *bytes.Buffer) {
 	line := func(of func(c column) string) {
 		for _, c := range s.columns {

@@ -17,7 +17,6 @@ type pagePlan struct {
 	Missing           []string
 }
 
-// fact is something with its name.
 type fact struct{ Name, Value string }
 
 // maxMissing bounds the cells that are listed as not measured.
@@ -66,13 +65,9 @@ func plans(rows []results.Row, planned []Planned) (out []pagePlan) {
 
 // turned are the axes of cells with all their values; numbers rise.
 func turned(cells []Planned) (axes []fact) {
-	for _, axis := range axisNames(len(cells), func(i int) results.Axes { return cells[i].Axes }) {
-		var values []string
-		for _, c := range cells {
-			if text := axisOf(c.Axes, axis); text != "" {
-				values = once(values, text)
-			}
-		}
+	of := func(i int) results.Axes { return cells[i].Axes }
+	for _, axis := range axisNames(len(cells), of) {
+		values := axisValues(axis, len(cells), of)
 		if !slices.ContainsFunc(values, func(v string) bool { return !isNumber(v) }) {
 			slices.SortFunc(values, func(a, b string) int {
 				x, _ := float(a) // all of them are numbers

@@ -26,7 +26,7 @@ type metric struct {
 
 // value is what the cell measured; a void cell measured nothing.
 func (m metric) value(r *results.Row) (float64, bool) {
-	if r.Verdict().Verdict == load.Void || r.Summary == nil {
+	if !isMeasured(r) {
 		return 0, false
 	}
 	return m.of(r)

@@ -71,6 +71,15 @@ func axisNames(n int, of func(i int) results.Axes) (names []string) {
 	return names
 }
 
+func axisValues(name string, n int, of func(i int) results.Axes) (values []string) {
+	for i := range n {
+		if v, ok := of(i).Value(name); ok {
+			values = once(values, axisText(v))
+		}
+	}
+	return values
+}
+
 // axisOf is the value of an axis as text; empty where there is no such axis.
 func axisOf(axes results.Axes, name string) string {
 	if v, ok := axes.Value(name); ok {

@@ -15,7 +15,6 @@ import (
 	"hclbench/results"
 )
 
-// The parts of the page.
 var (
 	//go:embed page/page.html
 	pageText string
@@ -126,7 +125,6 @@ func newPage(rows []results.Row, about About) *page {
 	return p
 }
 
-// pageDoubts are the doubts with the places of their cells.
 func pageDoubts(notes doubts, all *seriesOf) (out []pageDoubt) {
 	for i, d := range notes {
 		x := pageDoubt{Number: i + 1, Text: d.Text, Count: number.Count(len(d.rows), "cell")}

@@ -106,7 +106,6 @@ func prefixPairs(cells []*sample) (pairs []prefixPair) {
 	return pairs
 }
 
-// prefixFigures show what shared prefixes change.
 func prefixFigures(cells []*sample, _ About) ([]*figure, string) {
 	pairs := prefixPairs(cells)
 	if len(pairs) == 0 {

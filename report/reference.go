@@ -164,23 +164,14 @@ func publishedFigures(published map[string]any) []Figure {
 
 // place orders metrics: throughputs, then each timing with its median first.
 func place(name string) int {
-	for i, part := range []string{"output_throughput", "total_throughput", "request_throughput", "input_throughput",
-		"goodput", "_ttft_", "_tpot_", "_itl_", "_e2el_"} {
-		if strings.Contains(name, part) && !strings.HasPrefix(name, "peak") {
-			n := 10 * i
-			switch {
-			case strings.HasPrefix(name, "median"):
-			case strings.HasPrefix(name, "mean"):
-				n++
-			case strings.HasPrefix(name, "p"):
-				n += 2
-			default:
-				n += 3
-			}
-			return n
-		}
+	kinds := []string{"output_throughput", "total_throughput", "request_throughput", "input_throughput", "goodput",
+		"_ttft_", "_tpot_", "_itl_", "_e2el_"}
+	i := slices.IndexFunc(kinds, func(kind string) bool { return strings.Contains(name, kind) })
+	if i < 0 || strings.HasPrefix(name, "peak") {
+		return 1000
 	}
-	return 1000
+	statistics := []string{"median", "mean", "p", ""}
+	return 10*i + slices.IndexFunc(statistics, func(s string) bool { return strings.HasPrefix(name, s) })
 }
 
 // shown are the figures of a comparison that tables have room for: one throughput

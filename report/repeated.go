@@ -98,7 +98,6 @@ func labelOf(r *results.Row) string {
 	return key
 }
 
-// valuesOf are the values of a metric over some rows.
 func valuesOf(m metric, rows []*results.Row) (values []float64) {
 	for _, r := range rows {
 		if v, ok := m.value(r); ok {

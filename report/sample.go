@@ -115,7 +115,6 @@ func lower(s string) string {
 	return s
 }
 
-// sentence begins with a capital.
 func sentence(s string) string {
 	if s == "" {
 		return ""

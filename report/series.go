@@ -27,13 +27,7 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 		if ofLoad(name) || name == "engine" {
 			continue
 		}
-		values := map[string]bool{}
-		for i := range rows {
-			if v, ok := rows[i].Axes.Value(name); ok {
-				values[axisText(v)] = true
-			}
-		}
-		if len(values) > 1 {
+		if len(axisValues(name, len(rows), func(i int) results.Axes { return rows[i].Axes })) > 1 {
 			s.varying = append(s.varying, name)
 		}
 	}
@@ -50,7 +44,6 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 		}
 	}
 	slices.SortStableFunc(s.all, func(a, b *chart.Series) int { return cmp.Compare(a.GPU, b.GPU) })
-
 	for i, x := range s.all {
 		x.Index = i
 	}
@@ -92,14 +85,19 @@ func (s *seriesOf) key(r *results.Row) string {
 	if s.by != nil {
 		return s.label(r)
 	}
-	return r.Deployment.GPUs + "\x00" + r.Deployment.Engine + "\x00" + s.extra(r)
+	return r.Deployment.GPUs + "\x00" + r.Deployment.Engine + "\x00" + s.label(r)
 }
 
-// label is how a series is called, or the end of it where GPUs and engine come
-// first.
-func (s *seriesOf) label(r *results.Row) string {
+// label is how a series is called, or, where GPUs and engine come first, the engine's own
+// axes after them: ", tp 8".
+func (s *seriesOf) label(r *results.Row) (label string) {
 	if s.by == nil {
-		return s.extra(r)
+		for _, name := range s.varying {
+			if v, ok := r.Axes.Value(name); ok {
+				label += fmt.Sprintf(", %s %s", name, axisText(v))
+			}
+		}
+		return label
 	}
 	var parts []string
 	for _, name := range s.by {
@@ -117,17 +115,6 @@ func (s *seriesOf) label(r *results.Row) string {
 		}
 	}
 	return cmp.Or(strings.Join(parts, " · "), "the rest")
-}
-
-// extra are the engine's own axes as the end of a label: ", tp 8".
-func (s *seriesOf) extra(r *results.Row) string {
-	var b strings.Builder
-	for _, name := range s.varying {
-		if v, ok := r.Axes.Value(name); ok {
-			fmt.Fprintf(&b, ", %s %s", name, axisText(v))
-		}
-	}
-	return b.String()
 }
 
 func (s *seriesOf) find(r *results.Row) *chart.Series { return s.byKey[s.key(r)] }

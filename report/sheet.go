@@ -49,7 +49,6 @@ func (c column) filled(n int, say func(i int) string) column {
 	return c.with(n, func(i int) entry { return entry{Text: plain.Line(say(i))} })
 }
 
-// with is the column with an entry for each of n things.
 func (c column) with(n int, of func(i int) entry) column {
 	c.entries = make([]entry, n)
 	for i := range c.entries {
@@ -94,12 +93,10 @@ func (c column) width() int {
 	return w
 }
 
-// same reports whether all rows have the same entry.
 func (c column) same() bool {
 	return !slices.ContainsFunc(c.entries, func(e entry) bool { return e.Text != c.entries[0].Text })
 }
 
-// known reports whether any row has a value.
 func (c column) known() bool {
 	return slices.ContainsFunc(c.entries, func(e entry) bool { return e.Text != "" })
 }

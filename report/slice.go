@@ -65,7 +65,6 @@ func (x slice) under() string {
 	return strings.Join(parts, ", ")
 }
 
-// ticks are the values that the slice has along its dimension.
 func (x slice) ticks() []float64 {
 	var ticks []float64
 	for _, s := range x.samples {

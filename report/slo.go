@@ -34,7 +34,7 @@ func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) (
 // attained says whether a cell meets every line of its SLO, and which it misses; ok is
 // false where there is none.
 func attained(r *results.Row) (met bool, missed []string, ok bool) {
-	if r.Verdict().Verdict == load.Void || r.Summary == nil || len(r.Summary.Objectives) == 0 {
+	if !isMeasured(r) || len(r.Summary.Objectives) == 0 {
 		return false, nil, false
 	}
 	known := true
@@ -62,7 +62,7 @@ func metText(r *results.Row) string {
 
 // metLine is "met" or "missed" of one line of a cell's SLO; empty where it has none.
 func metLine(r *results.Row, name string) string {
-	if r.Verdict().Verdict == load.Void || r.Summary == nil {
+	if !isMeasured(r) {
 		return ""
 	}
 	for _, o := range r.Summary.Objectives {

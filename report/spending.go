@@ -38,7 +38,6 @@ func (s Spending) String() string {
 	return line
 }
 
-// held is Held as people say it: "35s", "2h10m0s".
 func (s Spending) held() string {
 	return time.Duration(s.Held * float64(time.Second)).Round(time.Second).String()
 }
@@ -71,84 +70,61 @@ func spendingSheet(all []Spending) *sheet {
 // that never came to a cell is not in them. What was imported or rehearsed has
 // held no host.
 func Spent(rows []results.Row) (out []Spending) {
-	type key struct{ run, host string }
-	var order []*stay
-	stays := map[key]*stay{}
+	var all []usage
 	for i := range rows {
 		r := &rows[i]
 		if r.Run.Command != "apply" || r.Deployment.Started.IsZero() {
 			continue
 		}
-		seen := map[string]bool{"": true}
-		for _, m := range hostsOf(&r.Deployment) {
-			if seen[m.Host] {
-				continue
+		for _, of := range grouped(hostsOf(&r.Deployment), func(m results.Member) string { return m.Host }) {
+			if of[0].Host != "" {
+				all = append(all, usage{r, of[0]})
 			}
-			seen[m.Host] = true
-			k := key{r.RunID, m.Host}
-			if stays[k] == nil {
-				begin := r.Deployment.Started
-				stays[k] = &stay{Spending: Spending{Run: r.RunID, Host: m.Host}, whole: span{begin, begin},
-					deployments: map[string]bool{}}
-				order = append(order, stays[k])
-			}
-			stays[k].add(r, m.Price)
 		}
 	}
-	for _, s := range order {
-		out = append(out, s.total())
+	for _, of := range grouped(all, func(u usage) [2]string { return [2]string{u.RunID, u.member.Host} }) {
+		out = append(out, spent(of))
 	}
 	return out
 }
 
+type usage struct {
+	*results.Row
+	member results.Member
+}
+
 type span struct{ from, to time.Time }
 
-// reach makes the span long enough for another one.
-func (s *span) reach(o span) {
-	if o.from.Before(s.from) {
-		s.from = o.from
-	}
-	if o.to.After(s.to) {
-		s.to = o.to
-	}
-}
-
-// stay is what a run had of one host while it is added up.
-type stay struct {
-	Spending
-	whole       span
-	busy        []span          // measuring
-	deployments map[string]bool // whose starting is counted
-}
-
-// add counts one row.
-func (s *stay) add(r *results.Row, price float64) {
-	d := &r.Deployment
-	s.Price = max(s.Price, price)
-	s.whole.reach(span{d.Started, d.Stopped})
-	s.whole.reach(span{r.Started, r.Finished})
-	measured := span{r.Started, r.Finished}
-	if r.Job.Batch != nil { // it loads the model itself
-		measured.from = r.Finished
-		if r.Summary != nil {
-			measured.from = r.Finished.Add(-time.Duration(r.Summary.Duration * float64(time.Second)))
+// spent is what one run had of one host.
+func spent(uses []usage) Spending {
+	first := uses[0]
+	s := Spending{Run: first.RunID, Host: first.member.Host}
+	begin, end := first.Deployment.Started, first.Deployment.Started
+	var busy []span // measuring
+	served := map[string]bool{}
+	for _, r := range uses {
+		d := &r.Deployment
+		s.Price = max(s.Price, r.member.Price)
+		begin = slices.MinFunc([]time.Time{begin, d.Started, r.Started}, time.Time.Compare)
+		end = slices.MaxFunc([]time.Time{end, d.Stopped, r.Finished}, time.Time.Compare)
+		measured := span{r.Started, r.Finished}
+		if r.Job.Batch != nil { // it loads the model itself
+			measured.from = r.Finished
+			if r.Summary != nil {
+				measured.from = r.Finished.Add(-time.Duration(r.Summary.Duration * float64(time.Second)))
+			}
+			s.Starting += measured.from.Sub(r.Started).Seconds()
 		}
-		s.Starting += measured.from.Sub(r.Started).Seconds()
+		busy = append(busy, measured)
+		if !served[d.ID] {
+			served[d.ID] = true
+			s.Starting += d.Ready
+		}
 	}
-	s.busy = append(s.busy, measured)
-	if !s.deployments[d.ID] {
-		s.deployments[d.ID] = true
-		s.Starting += d.Ready
-	}
-}
-
-// total divides the time that was held. Two engines may be measured on one host at once:
-// time counts once.
-func (s *stay) total() Spending {
-	s.Held = s.whole.to.Sub(s.whole.from).Seconds()
-	slices.SortFunc(s.busy, func(a, b span) int { return a.from.Compare(b.from) })
-	var until time.Time
-	for _, b := range s.busy {
+	s.Held = end.Sub(begin).Seconds()
+	slices.SortFunc(busy, func(a, b span) int { return a.from.Compare(b.from) })
+	var until time.Time // two engines may be measured on one host at once: time counts once
+	for _, b := range busy {
 		if b.from.Before(until) {
 			b.from = until
 		}
@@ -159,5 +135,5 @@ func (s *stay) total() Spending {
 	}
 	s.Idle = max(0, s.Held-s.Measuring-s.Starting)
 	s.Cost, s.IdleCost = s.Price*s.Held/3600, s.Price*s.Idle/3600
-	return s.Spending
+	return s
 }

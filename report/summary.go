@@ -61,8 +61,12 @@ func requestLines(s *load.Summary) (lines []fact) {
 		}
 		return number.Whole(n)
 	}
+	failures := s.Failures()
+	if failures != "" {
+		failures = " (" + failures + ")"
+	}
 	add("Requests", "%s sent, %s completed, %s failed%s",
-		known("requests", s.Requests), known("completed", s.Completed), known("failed", s.Failed), orNothing(s.Failures()))
+		known("requests", s.Requests), known("completed", s.Completed), known("failed", s.Failed), failures)
 	if s.Knows("duration_s") {
 		add("Duration", "%s s from the first dispatch to the last response", number.Text(s.Duration))
 	}
@@ -70,11 +74,12 @@ func requestLines(s *load.Summary) (lines []fact) {
 		name, member string
 		n, asked     int64
 	}{{"Input", "input_tokens", s.InputTokens, s.AskedInput}, {"Output", "output_tokens", s.OutputTokens, s.AskedOutput}} {
-		if !s.Knows("asked_" + t.member) {
-			t.asked = t.n
+		asked := ""
+		if t.asked != t.n && s.Knows("asked_"+t.member) {
+			asked = ", " + number.Whole(t.asked) + " asked for"
 		}
 		if s.Knows(t.member) {
-			add(t.name, "%s tokens%s", number.Whole(t.n), asked(t.n, t.asked))
+			add(t.name, "%s tokens%s", number.Whole(t.n), asked)
 		}
 	}
 	if s.UsageMissing > 0 {
@@ -110,22 +115,6 @@ func throughputLines(s *load.Summary) (lines []fact) {
 		lines = append(lines, fact{number.Text(*s.Goodput), "requests/s within the SLO (goodput)"})
 	}
 	return lines
-}
-
-// orNothing puts what there is to say into brackets.
-func orNothing(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " (" + text + ")"
-}
-
-// asked is said when a server took or gave other than what was asked for.
-func asked(got, asked int64) string {
-	if got == asked {
-		return ""
-	}
-	return ", " + number.Whole(asked) + " asked for"
 }
 
 // latencies are the times of a summary, a line each, with the percentiles that

@@ -145,15 +145,14 @@ func counts(rows []results.Row) []column {
 	}
 	count := func(m metric, weight int, constant func(text string) string) column {
 		c := column{key: m.name, group: "requests", name: m.short, weight: weight, constant: constant}
-		return c.with(len(rows), func(i int) entry {
+		return c.with(len(rows), func(i int) (e entry) {
 			if rows[i].Summary == nil {
-				return entry{}
+				return e
 			}
-			v, ok := m.of(&rows[i])
-			if !ok {
-				return entry{}
+			if v, ok := m.of(&rows[i]); ok {
+				e = entry{Text: number.Whole(int64(v)), Sort: number.Exact(v)}
 			}
-			return entry{Text: number.Whole(int64(v)), Sort: number.Exact(v)}
+			return e
 		})
 	}
 	return []column{
@@ -167,7 +166,6 @@ func counts(rows []results.Row) []column {
 	}
 }
 
-// weighted is a metric with the weight of its column.
 type weighted struct {
 	weight int
 	metric
@@ -175,7 +173,7 @@ type weighted struct {
 
 // tabled are the figures of a table for which nobody has chosen any.
 func tabled(rows []results.Row) []weighted {
-	tail := "p" + tailPercentile(rows)
+	tail := tailPercentile(rows)
 	return []weighted{
 		{0, outputThroughput}, {40, totalThroughput}, {45, requestThroughput}, {60, goodput},
 		{62, prefixHits}, {63, acceptance}, {63, stepTokens},
@@ -212,7 +210,6 @@ func figureColumns(rows []results.Row, names []string, automatic []weighted) []c
 	return append(columns, sloColumn(rows)...)
 }
 
-// column is the metric of each row.
 func (m metric) column(rows []results.Row, weight int) column {
 	c := column{key: m.name, group: m.group, name: m.short, weight: weight}
 	switch {
@@ -276,29 +273,19 @@ func verdictColumn(rows []results.Row, notes doubts) []column {
 	})}
 }
 
-// tailPercentile is the percentile that stands for the slowest requests: 99, or
+// tailPercentile is the percentile that stands for the slowest requests: "p99", or
 // else the greatest that all measured cells have.
 func tailPercentile(rows []results.Row) string {
-	have := map[string]int{}
-	measured := 0
-	for _, r := range rows {
-		if r.Verdict().Verdict == load.Void {
-			continue
-		}
-		measured++
-		for p := range r.Summary.TTFT.Percentiles {
-			have[p]++
-		}
+	var known []load.Stats
+	for _, r := range those(rows, isMeasured) {
+		known = append(known, r.Summary.TTFT)
 	}
-	best := "99"
-	if have[best] == measured {
-		return best
-	}
-	greatest := 0.0
-	for p, n := range have {
-		if v, err := strconv.ParseFloat(p, 64); err == nil && n == measured && v > greatest {
-			best, greatest = p, v
+	all := percentiles(known)
+	slices.Reverse(all)
+	for _, p := range append([]string{"p99"}, all...) {
+		if !slices.ContainsFunc(known, func(s load.Stats) bool { _, has := s.Percentiles[p[1:]]; return !has }) {
+			return p
 		}
 	}
-	return best
+	return "p99"
 }

@@ -15,7 +15,6 @@ func verdicts() []string { return []string{load.Valid, load.Imported, load.Suspe
 
 func isSuspect(v load.Verdict) bool { return v.Verdict == load.Suspect }
 
-// isMeasured reports whether a row measured anything.
 func isMeasured(r *results.Row) bool { return r.Verdict().Verdict != load.Void }
 
 func notVoid(rows []*results.Row) []*results.Row {

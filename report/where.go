@@ -29,7 +29,6 @@ type fields map[string]field
 
 func (f fields) names() []string { return slices.Collect(maps.Keys(f)) }
 
-// of are the values of one row.
 func (f fields) of(r *results.Row) where.Values {
 	return func(name string) (any, bool) {
 		value, known := f[name]
@@ -60,7 +59,6 @@ var textColumns = []struct {
 	{"digest", func(r *results.Row) string { return r.Deployment.Digest }},
 }
 
-// wordOf is a row's text in a column of [textColumns].
 func wordOf(r *results.Row, name string) string {
 	for _, w := range textColumns {
 		if w.name == name {
@@ -80,7 +78,6 @@ func wordsOf(rows []results.Row, name string) (all []string) {
 	return all
 }
 
-// numeric is a number as the value of a row.
 func numeric(of func(r *results.Row) (float64, bool)) field {
 	return func(r *results.Row) (any, bool) { return of(r) }
 }

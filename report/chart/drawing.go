@@ -16,7 +16,6 @@ type Drawing struct {
 
 type point struct{ x, y float64 }
 
-// piece is one thing that is painted.
 type piece struct {
 	shape  shape
 	at     []point // of a symbol and of text: one
@@ -103,7 +102,6 @@ func dashOf(s *Series) []float64 {
 
 func colourOf(s *Series) colour { return colour(s.hue) }
 
-// strokes are the two of a cross.
 func (m piece) strokes() [2][]point {
 	p, r := m.at[0], m.size
 	return [2][]point{{{p.x - r, p.y - r}, {p.x + r, p.y + r}}, {{p.x - r, p.y + r}, {p.x + r, p.y - r}}}

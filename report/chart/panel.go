@@ -147,7 +147,6 @@ func (c *Panel) frame(d *Drawing, xs, ys []float64, top, below float64) (f frame
 	return f
 }
 
-// widest is how wide the widest of some ticks is.
 func widest(ticks []float64) (w float64) {
 	for _, t := range ticks {
 		w = max(w, textWidth(number.Short(t), small))

@@ -36,7 +36,6 @@ func (d *Drawing) PNG(w io.Writer) error {
 	return png.Encode(w, p.RGBA)
 }
 
-// painter paints the pieces of a drawing as pixels.
 type painter struct{ *image.RGBA }
 
 func (p painter) paint(m piece) error {
