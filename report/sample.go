@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,4 +121,146 @@ func sentence(s string) string {
 		return ""
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// slice is a projection of the cells of a benchmark: they differ in their series and
+// along one dimension, and are the same in all others.
+type slice struct {
+	along   dimension
+	samples []*sample
+	points  int
+}
+
+// maxSlices bounds the figures of one kind in one benchmark: what else there is
+// stands in the table.
+const maxSlices = 4
+
+// slicesAlong finds the slices with a line in them, those with the most points
+// first.
+func slicesAlong(along dimension, samples []*sample) (out []slice) {
+	lying := slices.DeleteFunc(slices.Clone(samples), func(s *sample) bool { return s.at[along.name] == 0 })
+	for _, of := range grouped(lying, func(s *sample) string {
+		key := s.benchmark + "\x00" + s.dataset
+		for _, d := range dimensions {
+			if d.name != along.name && !(along.name == "batch" && d.name == "concurrency") {
+				key += fmt.Sprintf("\x00%v", s.at[d.name])
+			}
+		}
+		return key
+	}) {
+		x := slice{along: along, samples: of}
+		for _, line := range grouped(of, func(s *sample) *chart.Series { return s.series }) {
+			if places := (slice{along: along, samples: line}).ticks(); len(places) > 1 {
+				x.points += len(places)
+			}
+		}
+		if x.points > 0 {
+			out = append(out, x)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b slice) int { return b.points - a.points })
+	return out
+}
+
+// under says what is the same for all cells of the slice.
+func (x slice) under() string {
+	s := x.samples[0]
+	var parts []string
+	for _, p := range [][2]string{{"input_tokens", "%s tokens in"}, {"output_tokens", "%s tokens out"},
+		{"concurrency", "%s in flight"}, {"rate", "%s requests per second"}, {"batch", "batches of %s"}} {
+		if v, ok := s.at[p[0]]; ok && p[0] != x.along.name {
+			parts = append(parts, fmt.Sprintf(p[1], number.Short(v)))
+		}
+	}
+	if s.dataset != "" && x.along.name != "" {
+		parts = append(parts, s.dataset)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (x slice) ticks() []float64 {
+	var ticks []float64
+	for _, s := range x.samples {
+		ticks = append(ticks, s.at[x.along.name])
+	}
+	slices.Sort(ticks)
+	return slices.Compact(ticks)
+}
+
+// lines are the series of the slice, drawn from their points along its dimension.
+func (x slice) lines(point func(s *sample) (chart.Dot, bool)) (lines []chart.Line) {
+	samples := slices.Clone(x.samples)
+	slices.SortStableFunc(samples, func(a, b *sample) int { return cmp.Compare(a.at[x.along.name], b.at[x.along.name]) })
+	for _, of := range grouped(samples, func(s *sample) *chart.Series { return s.series }) {
+		l := chart.Line{Series: of[0].series}
+		for _, s := range of {
+			if d, ok := point(s); ok {
+				l.Dots = append(l.Dots, d)
+			}
+		}
+		if l.Dots != nil {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortFunc(lines, func(a, b chart.Line) int { return cmp.Compare(a.Series.Index, b.Series.Index) })
+	return lines
+}
+
+// sortDots puts dots into an order, and leaves those side by side that are the same in it.
+func sortDots(dots []chart.Dot, by func(d chart.Dot) float64) {
+	slices.SortStableFunc(dots, func(a, b chart.Dot) int { return cmp.Compare(by(a), by(b)) })
+}
+
+// against is a metric along the slice's dimension.
+func (x slice) against(m metric) *chart.Panel {
+	ticks := x.ticks()
+	c := &chart.Panel{Title: m.title, Better: better(m),
+		X: chart.Axis{Title: x.along.title, Unit: x.along.unit, Ticks: ticks,
+			Log: len(ticks) > 2 && ticks[len(ticks)-1]/ticks[0] >= 4},
+		Y: chart.Axis{Unit: m.unit, Zero: true, Linear: m.better > 0}}
+	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
+		d, ok := s.value(m)
+		d.X = s.at[x.along.name]
+		d.Hover = hover(s, d, x.along.name, m)
+		return d, ok
+	})
+	c.Seconds()
+	return c
+}
+
+// tradeoff is one metric over another, a point for each place along the slice's
+// dimension.
+func (x slice) tradeoff(mx, my metric) *chart.Panel {
+	c := &chart.Panel{Title: my.title, Better: corner(mx, my),
+		X: chart.Axis{Title: mx.title, Unit: mx.unit}, Y: chart.Axis{Unit: my.unit, Zero: true, Linear: true}}
+	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
+		dx, okX := s.value(mx)
+		d, okY := s.value(my)
+		d.X, d.Doubt = dx.Y, d.Doubt || dx.Doubt
+		d.Label = number.Short(s.at[x.along.name])
+		d.Hover = hover(s, d, x.along.name, my) + "\n" + said(dx.Y, mx)
+		return d, okX && okY
+	})
+	c.Seconds()
+	return c
+}
+
+// better says where good values of a metric are.
+func better(m metric) string {
+	return map[int]string{1: "higher is better", -1: "lower is better"}[m.better]
+}
+
+// corner says where good points are.
+func corner(mx, my metric) string {
+	if mx.better == 0 || my.better == 0 {
+		return ""
+	}
+	across, up := "right", "up"
+	if mx.better < 0 {
+		across = "left"
+	}
+	if my.better < 0 {
+		up = "down"
+	}
+	return up + " and to the " + across + " is better"
 }

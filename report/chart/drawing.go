@@ -123,3 +123,61 @@ func textWidth(s string, size float64) float64 {
 	}
 	return w * size
 }
+
+// Series is what one line of a chart stands for: an engine on its GPUs. Its colour
+// and its marker are the same in every chart of a report.
+type Series struct {
+	Index  int // among all series
+	Label  string
+	GPUs   string // "8xH200"
+	GPU    int    // index of its kind of GPU
+	Engine string // "vllm.h200"
+	Kind   string
+	hue    int // of its engine's kind, as far as there are enough
+	marker int // of its GPU, likewise
+	dash   int
+}
+
+// Chip is the number of its marker among [Symbols], from 1.
+func (s *Series) Chip() int { return s.Index + 1 }
+
+// variants is how many markers there are, and how many kinds of dashes.
+const variants = 4
+
+// Look gives each series a look of its own: the hue is that of its engine's kind, the
+// marker and the dashes are those of its GPUs, and where another one has both, it is the
+// next hue that is of no kind, then another marker, then other dashes. 32 series differ
+// in hue or marker, 128 in one of the three; no page can tell more apart.
+func Look(all []*Series) {
+	hues := len(Palette())
+	own := map[string]int{}
+	for _, x := range all {
+		if _, ok := own[x.Kind]; !ok {
+			own[x.Kind] = len(own) % hues
+		}
+	}
+	taken := map[[3]int]bool{}
+	place := func(x *Series) {
+		for turn := range variants { // of the dashes against the marker
+			for step := range variants {
+				marker := (x.GPU + step) % variants
+				for i := range hues {
+					hue := own[x.Kind]
+					if i > 0 { // those of no kind first
+						hue = (len(own) + i - 1) % hues
+					}
+					look := [3]int{hue, marker, (marker + turn) % variants}
+					if !taken[look] {
+						taken[look] = true
+						x.hue, x.marker, x.dash = look[0], look[1], look[2]
+						return
+					}
+				}
+			}
+		}
+		x.hue, x.marker, x.dash = own[x.Kind], x.GPU%variants, x.GPU%variants
+	}
+	for _, x := range all {
+		place(x)
+	}
+}
