@@ -1,10 +1,9 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,12 @@ import (
 	"hclbench/results"
 	"hclbench/telemetry"
 )
+
+// cellText is a cell as [Cell] prints it.
+func cellText(t *testing.T, r results.Row, events ...results.Event) string {
+	t.Helper()
+	return written(t, func(w io.Writer) error { return Cell(w, r, events) })
+}
 
 func TestCell(t *testing.T) {
 	r := row("vllm.h200", 16, 240, 27.33)
@@ -36,14 +41,8 @@ func TestCell(t *testing.T) {
 			{Of: telemetry.Engine, Name: telemetry.KVCache, Value: []float64{0.25, 0.75}},
 		},
 	}
-	var b bytes.Buffer
-	err := Cell(&b, r, []results.Event{{Time: r.Started, Level: "warn", Message: "hot\nvery"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := b.String()
-	for _, want := range []string{
-		"Engine              vllm.h200 on h200 8xH200\n",
+	got := cellText(t, r, results.Event{Time: r.Started, Level: "warn", Message: "hot\nvery"})
+	holds(t, got, "Engine              vllm.h200 on h200 8xH200\n",
 		"Image               vllm/vllm-openai:v0.7.3 sha256:abc\n",
 		"of it               61.5 s loading weights\n",
 		"Versions            torch 2.5.1\n                    vllm 0.7.3\n",
@@ -59,25 +58,16 @@ func TestCell(t *testing.T) {
 		"Readings            1 of 4 did not come\n",
 		"Not read            engine: no answer\n",
 		" warn  hot\n    very\n",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
-	}
+	)
 	if strings.Contains(got, "throttled") {
 		t.Errorf("what never happened is told:\n%s", got)
 	}
-	for line := range strings.Lines(got) {
-		if line = strings.TrimSuffix(line, "\n"); strings.TrimRight(line, " ") != line {
-			t.Errorf("blanks at the end of %q", line)
-		}
-	}
+	trimmed(t, got)
 
 	r.Summary, r.Error = nil, "the engine was lost"
-	b.Reset()
-	if err := Cell(&b, r, nil); err != nil ||
-		!strings.Contains(b.String(), "Error               the engine was lost") || strings.Contains(b.String(), "TTFT") {
-		t.Errorf("a cell without a measurement, %v:\n%s", err, b.String())
+	got = cellText(t, r)
+	if holds(t, got, "Error               the engine was lost"); strings.Contains(got, "TTFT") {
+		t.Errorf("a cell without a measurement:\n%s", got)
 	}
 }
 
@@ -87,15 +77,7 @@ func TestNeverServed(t *testing.T) {
 	r := row("vllm.h200", 16, 240, 27.33)
 	r.Summary, r.Error = nil, "CUDA out of memory"
 	r.Deployment.Command = []string{"sh", "-c", "echo it's $HOME"}
-	var b bytes.Buffer
-	if err := Cell(&b, r, nil); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
-		}
-	}
+	holds(t, cellText(t, r), "Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`)
 }
 
 // What others have published without counts is shown, and what they have not is not 0.
@@ -116,17 +98,8 @@ func TestCellOfOthers(t *testing.T) {
 	s.TTFT.Count = 64
 	counted.Summary = &s
 	for name, r := range map[string]results.Row{"alone": r, "with counts": counted} {
-		var cell, table bytes.Buffer
-		if err := Cell(&cell, r, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := Table(&table, []results.Row{r}, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		for where, got := range map[string]string{"cell": cell.String(), "table": table.String()} {
-			if !strings.Contains(got, "111") || !strings.Contains(got, "333") {
-				t.Errorf("%s, %s: the latencies are not there:\n%s", name, where, got)
-			}
+		for where, got := range map[string]string{"cell": cellText(t, r), "table": table(t, []results.Row{r}, 0)} {
+			holds(t, got, "111", "333")
 			for _, wrong := range []string{"0001-", " 0 tokens", " 0 requests/s", " 0 s ", " 0 input", "  0 ", "0.00"} {
 				if strings.Contains(got, wrong) {
 					t.Errorf("%s, %s: %q stands for what is not known:\n%s", name, where, wrong, got)
@@ -149,20 +122,9 @@ func TestMembers(t *testing.T) {
 		{Role: "decode", Host: "two", GPUs: "8xB200", GPUCount: 8, Price: 50, Facts: facts("B200"), Command: []string{"serve", "decode"}},
 		{Role: "decode", Rank: 1, Host: "two", GPUs: "8xB200", GPUCount: 8, Price: 50, Facts: facts("B200"), Command: []string{"join"}},
 	})
-	var cell, page strings.Builder
-	if err := errors.Join(Cell(&cell, r, nil), HTML(&page, []results.Row{r}, About{})); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"Member              prefill 0, rank 0 on one, 8xH200", "Command of decode 0, rank 1 join\n", "H200-os", "B200-os"} {
-		if !strings.Contains(cell.String(), want) {
-			t.Errorf("no %q in\n%s", want, cell.String())
-		}
-	}
-	for _, want := range []string{"decode 0, rank 1 on two, 8xB200", "Command of prefill 0, rank 0", "H200-os", "B200-os"} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("no %q in the page", want)
-		}
-	}
+	holds(t, cellText(t, r), "Member              prefill 0, rank 0 on one, 8xH200", "Command of decode 0, rank 1 join\n", "H200-os", "B200-os")
+	page := written(t, func(w io.Writer) error { return HTML(w, []results.Row{r}, About{}) })
+	holds(t, page, "decode 0, rank 1 on two, 8xB200", "Command of prefill 0, rank 0", "H200-os", "B200-os")
 	var spent []string
 	for _, s := range Spent([]results.Row{r}) {
 		spent = append(spent, fmt.Sprintf("%s %g %g", s.Host, s.Price, s.Held))

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"image/png"
 	"io"
@@ -36,11 +37,8 @@ func TestFiles(t *testing.T) {
 	rows, about := measured(t)
 	dir := t.TempDir()
 	vectors, err := SVG(dir, rows, about)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pixels, err := PNG(dir, rows, about)
-	if err != nil {
+	pixels, failed := PNG(dir, rows, about)
+	if err := errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
 	if *pictures != "" {
@@ -105,13 +103,9 @@ func TestFiles(t *testing.T) {
 
 	// What is there already is replaced, and a link is not followed.
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.WriteFile(elsewhere, []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "online-latency.svg")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(elsewhere, filepath.Join(dir, "online-latency.svg")); err != nil {
+	link := filepath.Join(dir, "online-latency.svg")
+	if err := errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o644), os.Remove(link),
+		os.Symlink(elsewhere, link)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := SVG(dir, rows, about); err != nil {
@@ -125,50 +119,37 @@ func TestFiles(t *testing.T) {
 // A series has one colour and one marker in all charts, whichever of them it is in.
 func TestSeries(t *testing.T) {
 	rows := dstack(t)
-	all := newSeries(rows, nil)
-	var labels []string
-	for i, s := range all.all {
-		if s.Index != i {
-			t.Errorf("%s has the index %d at %d", s.Label, s.Index, i)
+	labels := func(all *seriesOf) (labels []string) {
+		for i, s := range all.all {
+			if s.Index != i {
+				t.Errorf("%s has the index %d at %d", s.Label, s.Index, i)
+			}
+			labels = append(labels, s.Label)
 		}
-		labels = append(labels, s.Label)
+		return labels
 	}
 	want := []string{"MI300X · vLLM", "MI300X · SGLang", "H200 · SGLang", "H200 · vLLM", "H200 · TensorRT-LLM"}
-	if diff := cmp.Diff(want, labels); diff != "" {
-		t.Errorf("series (-want +got):\n%s", diff)
-	}
+	check(t, "series", want, labels(newSeries(rows, nil)))
 
 	// What differs is in the name: the number of GPUs, an axis of the engine, the
 	// engine's own name where several are of a kind.
 	rows = matrix()
 	for i := range rows {
-		rows[i].Deployment.GPUs = map[bool]string{true: "4xH200", false: "8xH200"}[i < 3]
-		rows[i].Axes = append(rows[i].Axes, results.Axis{Name: "attention", Value: map[bool]string{true: "mla", false: "flash"}[i == 5]})
+		rows[i].Deployment.GPUs = []string{"4xH200", "8xH200"}[i/3]
+		rows[i].Axes = append(rows[i].Axes, results.Axis{Name: "attention", Value: []string{"flash", "mla"}[i/5]})
 		rows[i].Deployment.Kind = "vllm"
 	}
 	rows[4].Deployment.Engine = "vllm.tuned"
-	labels = nil
-	for _, s := range newSeries(rows, nil).all {
-		labels = append(labels, s.Label)
-	}
 	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM h200, attention flash",
 		"8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM h200, attention mla"}
-	if diff := cmp.Diff(want, labels); diff != "" {
-		t.Errorf("series (-want +got):\n%s", diff)
-	}
+	check(t, "series", want, labels(newSeries(rows, nil)))
 
 	// In a rehearsal the simulated engine stands in for each; the first are sglang.h200.
 	want[0] = "4×H200 · SGLang, attention flash"
 	for i := range rows {
 		rows[i].Deployment.Kind = "sim"
 	}
-	labels = nil
-	for _, s := range newSeries(rows, nil).all {
-		labels = append(labels, s.Label)
-	}
-	if diff := cmp.Diff(want, labels); diff != "" {
-		t.Errorf("labels of a rehearsal (-want +got):\n%s", diff)
-	}
+	check(t, "labels of a rehearsal", want, labels(newSeries(rows, nil)))
 }
 
 // Who is ahead follows the better direction; who is level or alone is not ahead.
@@ -192,19 +173,15 @@ func TestLeads(t *testing.T) {
 	// is no doubt about their TTFT.
 	want := []string{"4 H200 · vLLM −6.1 %", "8 H200 · vLLM −4.5 %", "16 H200 · TensorRT-LLM −19 %",
 		"32 H200 · TensorRT-LLM −54 %", "64 H200 · TensorRT-LLM −69 %", "128 H200 · TensorRT-LLM −54 %"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("ahead in TTFT (-want +got):\n%s", diff)
-	}
+	check(t, "ahead in TTFT", want, got)
 
 	a, b := &chart.Series{Label: "a"}, &chart.Series{Label: "b"}
 	c := &chart.Panel{X: chart.Axis{Ticks: []float64{1, 2, 3}}, Lines: []chart.Line{
 		{Series: a, Dots: []chart.Dot{{X: 1, Y: 100}, {X: 2, Y: 100}, {X: 3, Y: 100}}},
 		{Series: b, Dots: []chart.Dot{{X: 1, Y: 100.5}, {X: 3, Y: 200}}},
 	}}
-	if diff := cmp.Diff([]lead{{x: 1, level: true, by: 0.005}, {x: 2}, {x: 3, series: b, by: 1}}, leads(c, outputThroughput),
-		cmp.AllowUnexported(lead{}, chart.Series{}), cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
-		t.Errorf("level, alone, ahead (-want +got):\n%s", diff)
-	}
+	check(t, "level, alone, ahead", []lead{{x: 1, level: true, by: 0.005}, {x: 2}, {x: 3, series: b, by: 1}}, leads(c, outputThroughput),
+		cmp.AllowUnexported(lead{}, chart.Series{}), cmpopts.EquateApprox(1e-9, 1e-9))
 
 	// Two that serve nothing within their SLO are level.
 	c = &chart.Panel{X: chart.Axis{Ticks: []float64{1}}, Lines: []chart.Line{{Series: a, Dots: []chart.Dot{{X: 1}}},
@@ -222,9 +199,7 @@ func TestSharedReasons(t *testing.T) {
 	}
 	rows[1].Summary.Verdict.Reasons = append(rows[1].Summary.Verdict.Reasons, load.Because("percentiles are out of order")...)
 	rows[2].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
-	if diff := cmp.Diff([]string{"it was published"}, sharedReasons(rows)); diff != "" {
-		t.Errorf("shared (-want +got):\n%s", diff)
-	}
+	check(t, "shared", []string{"it was published"}, sharedReasons(rows))
 	doubts := func() (n int) {
 		for _, s := range samples(rows, newSeries(rows, nil)) {
 			if d, _ := s.value(outputThroughput); d.Doubt {
@@ -239,5 +214,43 @@ func TestSharedReasons(t *testing.T) {
 	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Valid}
 	if n := doubts(); n != 4 {
 		t.Errorf("beside a valid cell %d are in doubt, want 4", n)
+	}
+}
+
+// TestNames: no name of a benchmark takes the place of another's, of the page's own,
+// or of a file.
+func TestNames(t *testing.T) {
+	var rows []results.Row
+	benchmarks := []string{"cells", "rest", "filter", "count", "more", "theme", "tip", "summary", "a_b", "a-b", "A B",
+		"日本", "中国", "charts", "across"}
+	for _, name := range benchmarks {
+		for _, c := range []int64{1, 4} {
+			r := row("vllm.h200", c, 100, 20)
+			r.Benchmark = name
+			rows = append(rows, r)
+		}
+	}
+	dir := t.TempDir()
+	names, err := SVG(dir, rows, About{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != len(names) {
+		t.Errorf("%d files of %d names, %v", len(entries), len(names), err)
+	}
+	for _, want := range []string{"a-b-latency.svg", "a-b-latency-2.svg", "a-b-latency-3.svg", "x-latency.svg", "x-latency-2.svg"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	page := written(t, func(w io.Writer) error { return HTML(w, rows, About{}) })
+	seen := map[string]bool{}
+	for _, part := range strings.Split(page, ` id="`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		if seen[id] {
+			t.Errorf("the page has two elements %q", id)
+		}
+		seen[id] = true
 	}
 }

@@ -2,12 +2,12 @@ package report
 
 import (
 	"encoding/csv"
+	"io"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hclbench/load"
@@ -30,9 +30,7 @@ func TestCosts(t *testing.T) {
 		"joules_per_output_token":       4,
 		"mean_gpu_power_w":              4000,
 	}
-	if diff := cmp.Diff(want, costs(&r), cmpopts.EquateApprox(1e-12, 0)); diff != "" {
-		t.Errorf("costs (-want +got):\n%s", diff)
-	}
+	check(t, "costs", want, costs(&r), cmpopts.EquateApprox(1e-12, 0))
 	r.Deployment.GPUCount = 2 // of eight
 	if got := costs(&r)["usd_per_million_output_tokens"]; math.Abs(got-2.5) > 1e-12 {
 		t.Errorf("a quarter of the host costs %v, want 2.5", got)
@@ -66,9 +64,7 @@ func TestSpent(t *testing.T) {
 		{Run: "20261121-142501-k3f9", Host: "own", Held: 1200, Starting: 600, Measuring: 600},
 		{Run: "20261121-142501-k3f9", Host: "both", Price: 60, Held: 4800, Starting: 1320, Measuring: 1680, Idle: 1800, Cost: 80, IdleCost: 30},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
-		t.Errorf("spent (-want +got):\n%s", diff)
-	}
+	check(t, "spent", want, got, cmpopts.EquateApprox(1e-9, 0))
 }
 
 func TestSpendingString(t *testing.T) {
@@ -87,11 +83,8 @@ func TestSpendingString(t *testing.T) {
 // offers to save.
 func TestCSV(t *testing.T) {
 	rows, _ := measured(t)
-	var b strings.Builder
-	if err := CSV(&b, rows); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+	text := written(t, func(w io.Writer) error { return CSV(w, rows) })
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,15 @@
 package report
 
 import (
-	"errors"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"hclbench/load"
 	"hclbench/results"
+	"hclbench/telemetry"
 )
 
 func TestOfPlan(t *testing.T) {
@@ -39,13 +39,9 @@ func TestOfPlan(t *testing.T) {
 		}
 		return out
 	}
-	if diff := cmp.Diff([]line{{"2", "new", "vllm.bb", "g2", 1, false}, {"1", "new", "vllm.a", "g1", 2, false},
-		{"1", "again", "vllm.a", "g1", 1, false}, {"4", "theirs", "sglang.x", "", 1, false}}, lines(current)); diff != "" {
-		t.Errorf("current (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]line{{"3", "old", "vllm.c", "", 1, true}}, lines(others)); diff != "" {
-		t.Errorf("others (-want +got):\n%s", diff)
-	}
+	check(t, "current", []line{{"2", "new", "vllm.bb", "g2", 1, false}, {"1", "new", "vllm.a", "g1", 2, false},
+		{"1", "again", "vllm.a", "g1", 1, false}, {"4", "theirs", "sglang.x", "", 1, false}}, lines(current))
+	check(t, "others", []line{{"3", "old", "vllm.c", "", 1, true}}, lines(others))
 	if got := Repetitions(current); len(got) > 0 {
 		t.Errorf("one measurement under two names is taken for repetitions: %v", got)
 	}
@@ -112,15 +108,56 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %d rows, %v; want %d", condition, len(got), err, want)
 		}
 	}
-	if text := table(t, rows, 120); !strings.Contains(text, "missed e2el_p99") {
-		t.Errorf("the table does not say it:\n%s", text)
+	holds(t, table(t, rows, 120), "missed e2el_p99")
+	holds(t, written(t, func(w io.Writer) error { return HTML(w, rows, About{}) }), "missed e2el_p99")
+	holds(t, written(t, func(w io.Writer) error { return CSV(w, rows) }), ",missed,")
+	holds(t, written(t, func(w io.Writer) error { return JSON(w, rows, About{}) }), `"met": true`)
+}
+
+func TestRepetitions(t *testing.T) {
+	row := func(engine string, concurrency int64, repetition int, throughput float64, verdict string) results.Row {
+		hits := throughput / 1000
+		r := results.Row{Cell: results.Cell{
+			Benchmark: "b", Axes: results.Axes{{Name: "concurrency", Value: concurrency}}, Repetition: repetition,
+			Summary: &load.Summary{Part: load.Part{Figures: load.Figures{Completed: 1, OutputThroughput: throughput},
+				Judgement: load.Judgement{Verdict: load.Verdict{Verdict: verdict}}}},
+			Telemetry: &telemetry.Record{PrefixHitRate: &hits},
+		}}
+		r.Deployment.Engine = engine
+		return r
 	}
-	var page, csv, doc strings.Builder
-	if err := errors.Join(HTML(&page, rows, About{}), CSV(&csv, rows), JSON(&doc, rows, About{})); err != nil {
-		t.Fatal(err)
+	rows := []results.Row{
+		row("a", 1, 1, 100, load.Valid), row("a", 2, 1, 300, load.Valid),
+		row("a", 1, 2, 120, load.Suspect), row("a", 2, 2, 500, load.Void), // one is left of the second cell
+		row("b", 1, 1, 10, load.Valid), row("a", 1, 3, 104, load.Valid), row("b", 1, 2, 20, load.Valid),
 	}
-	if !strings.Contains(page.String(), "missed e2el_p99") || !strings.Contains(csv.String(), ",missed,") ||
-		!strings.Contains(doc.String(), `"met": true`) {
-		t.Error("page, CSV or JSON do not say it")
+	got := Repetitions(rows)
+	type short struct {
+		Engine           string
+		Repetitions      int
+		Throughput, Hits Spread
+	}
+	var is []short
+	for _, r := range got {
+		is = append(is, short{r.Engine, r.Repetitions, r.Figures["output_throughput"], r.Figures["prefix_cache_hit_rate"]})
+	}
+	want := []short{
+		{"a", 3, Spread{2, 102, 100, 104}, Spread{2, 10.2, 10, 10.4}}, // without the suspect one
+		{"b", 2, Spread{2, 15, 10, 20}, Spread{2, 1.5, 1, 2}},
+	}
+	check(t, "Repetitions", want, is)
+
+	holds(t, strings.Join(spreadLines(got, 0), "\n"), "2 of 3") // one is left out
+
+	text := written(t, func(w io.Writer) error { return JSON(w, rows, About{}) })
+	var doc struct {
+		Repeated []struct {
+			Repetitions int
+			Figures     map[string]Spread
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Repeated) != 2 ||
+		doc.Repeated[0].Figures["output_throughput"] != want[0].Throughput {
+		t.Errorf("JSON: %v %+v", err, doc)
 	}
 }

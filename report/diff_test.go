@@ -1,15 +1,13 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
 	"hclbench/results"
@@ -141,9 +139,7 @@ func TestDiff(t *testing.T) {
 		"vllm.h200 concurrency=16 output_tokens=128 | 302 ±5% | 300 ±5% | ~ | p=0.743 n=4+4, some 397 repetitions would tell",
 		"vllm.h200 concurrency=64 output_tokens=128 | 500 | 550 | +10.0 % | n=1+1, at least 4 tell chance apart, B suspect",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("cells (-want +got):\n%s", diff)
-	}
+	check(t, "cells", want, got)
 	if d.OnlyA != 1 || d.OnlyB != 0 {
 		t.Errorf("only in one: %d, %d", d.OnlyA, d.OnlyB)
 	}
@@ -151,9 +147,7 @@ func TestDiff(t *testing.T) {
 		{"vllm.h200", "--tp", "8", "4", 3}, {"vllm.h200", "host: gpus[0].driver", "550.1", "570.2", 3},
 		{"vllm.h200", "host: settings.ecc", "on", "off", 3}, {"vllm.h200", "version: torch", "", "2.6", 3},
 	}
-	if diff := cmp.Diff(wantInputs, d.Inputs); diff != "" {
-		t.Errorf("inputs (-want +got):\n%s", diff)
-	}
+	check(t, "inputs", wantInputs, d.Inputs)
 
 	var limits []Limit
 	for _, text := range []string{"output_throughput < -5%", "output_throughput > 5 %"} {
@@ -176,13 +170,8 @@ func TestDiff(t *testing.T) {
 		"online vllm.h200 concurrency=64 output_tokens=128: output_throughput > 5 %: changed by +10.0 % (500 to 550)",
 		"online vllm.h200 concurrency=128 output_tokens=128: output_throughput > 5 %: it is missing in B",
 	}
-	if diff := cmp.Diff(wantBroken, broken); diff != "" {
-		t.Errorf("broken limits (-want +got):\n%s", diff)
-	}
-	var junit bytes.Buffer
-	if err := d.JUnit(&junit); err != nil || !strings.Contains(junit.String(), `tests="8" failures="4" skipped="0"`) {
-		t.Errorf("JUnit: %v\n%s", err, junit.String())
-	}
+	check(t, "broken limits", wantBroken, broken)
+	holds(t, written(t, d.JUnit), `tests="8" failures="4" skipped="0"`)
 
 	for format, want := range map[string]string{
 		"text": "cells in both, 1 only in A\n" +
@@ -193,11 +182,8 @@ func TestDiff(t *testing.T) {
 		"json":      `"change_percent": -10`,
 		"benchstat": "side: B\nresults: run b\nBenchmarkOnline/engine=vllm.h200/concurrency=4/output_tokens=128\t1\t90 output_throughput\n",
 	} {
-		var out bytes.Buffer
 		format, _, _ = strings.Cut(format, ",")
-		if err := d.Write(&out, format, 100); err != nil || !strings.Contains(out.String(), want) {
-			t.Errorf("%s, %v: no %q in\n%s", format, err, want, out.String())
-		}
+		holds(t, written(t, func(w io.Writer) error { return d.Write(w, format, 100) }), want)
 	}
 	if _, err := Diff("a", a, "b", b, []string{"speed"}); err == nil || !strings.Contains(err.Error(), `there is no metric "speed"`) {
 		t.Errorf("Diff of an unknown metric = %v", err)
@@ -221,15 +207,7 @@ func TestDiffTells(t *testing.T) {
 		"markdown": {"2 cells in both (1 void in B)", "B: Host h200 has changed"},
 		"json":     {`"B: Host h200 has changed since`},
 	} {
-		var out bytes.Buffer
-		if err := d.Write(&out, format, 100); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range want {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%s: no %q in\n%s", format, want, out.String())
-			}
-		}
+		holds(t, written(t, func(w io.Writer) error { return d.Write(w, format, 100) }), want...)
 	}
 }
 

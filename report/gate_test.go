@@ -1,8 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -32,16 +32,13 @@ func gated(t *testing.T, a, b []results.Row, limit string, allowed ...string) (f
 	if err := d.Check([]Limit{l}, allowed); err != nil {
 		t.Fatal(err)
 	}
-	var junit, text bytes.Buffer
-	if err := d.JUnit(&junit); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Write(&text, "json", 0); err != nil || !json.Valid(text.Bytes()) {
-		t.Fatalf("as JSON: %v", err)
+	if text := written(t, func(w io.Writer) error { return d.Write(w, "json", 0) }); !json.Valid([]byte(text)) {
+		t.Fatalf("this is no JSON: %s", text)
 	}
 	failing = d.Failing()
-	if n := strings.Count(junit.String(), "<failure "); n != len(failing) {
-		t.Errorf("JUnit has %d failures, the gate %d:\n%s", n, len(failing), junit.String())
+	junit := written(t, d.JUnit)
+	if n := strings.Count(junit, "<failure "); n != len(failing) {
+		t.Errorf("JUnit has %d failures, the gate %d:\n%s", n, len(failing), junit)
 	}
 	return failing
 }
@@ -49,14 +46,16 @@ func gated(t *testing.T, a, b []results.Row, limit string, allowed ...string) (f
 // TestGate: no way in which B is worse, void, missing, failed or of another thing
 // lets a gate pass.
 func TestGate(t *testing.T) {
-	cells := func() []results.Row {
+	cells := func(changed func(rows []results.Row) []results.Row) []results.Row {
 		rows := []results.Row{row("vllm.h200", 4, 100, 20), row("vllm.h200", 16, 120, 22)}
 		for i := range rows {
 			rows[i].Job.Workload = load.Workload{Requests: 64, Concurrency: 4 + 12*i, OutputTokens: 128,
 				Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
 			rows[i].Deployment.Facts = json.RawMessage(`{"gpus":[{"name":"NVIDIA H200"}]}`)
-			goodput := 3.0
-			rows[i].Summary.Goodput = &goodput
+			rows[i].Summary.Goodput = new(3.0)
+		}
+		if changed != nil {
+			return changed(rows)
 		}
 		return rows
 	}
@@ -66,6 +65,16 @@ func TestGate(t *testing.T) {
 			return rows
 		}
 	}
+	more := func(change func(r *results.Row)) func([]results.Row) []results.Row { // with a second repetition
+		return func(rows []results.Row) []results.Row {
+			r := rows[1]
+			r.Repetition = 2
+			change(&r)
+			return append(rows, r)
+		}
+	}
+	one := func(rows []results.Row) []results.Row { return rows[:1] }
+	none := func([]results.Row) []results.Row { return nil }
 	const lost, late = "output_throughput < -5%", "p99_ttft_ms > 10%"
 	verdict := func(v string) func([]results.Row) []results.Row {
 		return second(func(r *results.Row) { r.Summary.Verdict = load.Verdict{Verdict: v, Reasons: load.Because("because")} })
@@ -82,17 +91,13 @@ func TestGate(t *testing.T) {
 		{"void by its verdict", lost, verdict(load.Void), nil, "it is void in B: because"},
 		{"a verdict that nobody knows", lost, verdict("splendid"), nil, "it is void in B: because"},
 		{"no verdict", lost, verdict(""), nil, "it is void in B: because"},
-		{"one repetition void", lost, func(rows []results.Row) []results.Row {
-			r := rows[1]
-			r.Repetition, r.Summary, r.Error = 2, nil, "crashed"
-			return append(rows, r)
-		}, nil, "it is void in B: crashed"},
+		{"one repetition void", lost, more(func(r *results.Row) { r.Summary, r.Error = nil, "crashed" }), nil, "it is void in B: crashed"},
 		{"suspect", lost, verdict(load.Suspect), nil, "it is suspect in B: because"},
 		{"suspect in A", lost, nil, verdict(load.Suspect), "it is suspect in A: because"},
 		{"void in A", lost, nil, verdict(load.Void), "it is void in A: because"},
-		{"missing", lost, func(rows []results.Row) []results.Row { return rows[:1] }, nil, "it is missing in B"},
-		{"all missing", lost, func([]results.Row) []results.Row { return nil }, nil, "it is missing in B"},
-		{"nothing in A", lost, nil, func([]results.Row) []results.Row { return nil }, "none could be held against it"},
+		{"missing", lost, one, nil, "it is missing in B"},
+		{"all missing", lost, none, nil, "it is missing in B"},
+		{"nothing in A", lost, nil, none, "none could be held against it"},
 		{"stale", lost, second(func(r *results.Row) { r.Stale = true }), nil, "it is missing in B"},
 		{"planned and not measured", lost, func(rows []results.Row) []results.Row {
 			return append(rows[:1], Unmeasured(rows[:1], []Planned{{ID: "x", Benchmark: "online", Engine: "vllm.h200", Axes: rows[1].Axes}})...)
@@ -117,25 +122,21 @@ func TestGate(t *testing.T) {
 			"another model, small was deepseek-ai/DeepSeek-R1"},
 		{"another load", lost, second(func(r *results.Row) { r.Job.Workload.Dataset.InputTokens = 16 }), nil, "another load"},
 		{"a rehearsal", lost, second(func(r *results.Row) { r.Run.Command = "rehearse" }), nil, "another kind of run, rehearsal was measured"},
-		{"two things of one name", lost, func(rows []results.Row) []results.Row {
-			r := rows[1]
-			r.Deployment.ID, r.DeploymentID = "other", "other"
-			return append(rows, r)
-		}, nil, "two different things are called so in B"},
+		{"two things of one name", lost, more(func(r *results.Row) {
+			r.Repetition, r.Deployment.ID, r.DeploymentID = 1, "other", "other"
+		}), nil, "two different things are called so in B"},
 		{"too late", "p99_ttft_ms > 150", nil, nil, "p99_ttft_ms is 204"},
 		{"without the value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Summary.TTFT.Percentiles = nil }), nil,
 			"B does not have p99_ttft_ms"},
 		{"a value that nobody has", "p99.9_ttft_ms > 500", nil, nil, "none could be held against it"},
 		{"void, and a value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Summary = nil }), nil, "it is void in B: not measured"},
-		{"missing, and a value", "p99_ttft_ms > 500", func(rows []results.Row) []results.Row { return rows[:1] }, nil, "it is missing in B"},
+		{"missing, and a value", "p99_ttft_ms > 500", one, nil, "it is missing in B"},
 		{"any failure", "failed > 0", func(rows []results.Row) []results.Row { rows[0].Summary.Failed = 1; return rows }, nil, "failed is 1"},
 		{"new, and failing", "failed > 0", second(func(r *results.Row) { r.Summary.Failed = 1 }),
-			func(rows []results.Row) []results.Row { return rows[:1] }, "failed is 1"},
-		{"a second repetition on other GPUs", lost, func(rows []results.Row) []results.Row {
-			r := rows[1]
-			r.Repetition, r.Deployment.Facts = 2, json.RawMessage(`{"gpus":[{"name":"NVIDIA H100"}]}`)
-			return append(rows, r)
-		}, nil, "another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
+			one, "failed is 1"},
+		{"a second repetition on other GPUs", lost, more(func(r *results.Row) {
+			r.Deployment.Facts = json.RawMessage(`{"gpus":[{"name":"NVIDIA H100"}]}`)
+		}), nil, "another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
 		{"a rehearsal, and a value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Run.Command = "rehearse" }), nil,
 			"another kind of run"},
 		{"another model, and a value", "p99_ttft_ms > 500", second(func(r *results.Row) { r.Deployment.Model = "small" }), nil, "another model"},
@@ -144,14 +145,7 @@ func TestGate(t *testing.T) {
 		{"no valid one", "verdict != valid", verdict(load.Imported), nil, "verdict is imported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, b := cells(), cells()
-			if c.a != nil {
-				a = c.a(a)
-			}
-			if c.b != nil {
-				b = c.b(b)
-			}
-			failing := gated(t, a, b, c.limit)
+			failing := gated(t, cells(c.a), cells(c.b), c.limit)
 			if len(failing) == 0 {
 				t.Fatal("the gate passes")
 			}
@@ -173,18 +167,16 @@ func TestGate(t *testing.T) {
 			rows[0].Benchmark = "serving"
 			return rows
 		}, nil},
-		{"faster, and a new cell", lost, func(rows []results.Row) []results.Row { return rows[:1] },
+		{"faster, and a new cell", lost, one,
 			func(rows []results.Row) []results.Row { rows[0].Summary.OutputThroughput *= 2; return rows }, nil},
 		{"other GPUs on purpose", lost, nil,
 			func(rows []results.Row) []results.Row { rows[0].Deployment.GPUs = "8xB200"; return rows }, []string{"gpus"}},
 		{"suspect, and allowed", lost, nil, verdict(load.Suspect), []string{Suspects}},
-		{"one of two repetitions suspect", lost, nil, func(rows []results.Row) []results.Row {
-			r := rows[1]
+		{"one of two repetitions suspect", lost, nil, more(func(r *results.Row) {
 			s := *r.Summary
 			s.OutputThroughput, s.Verdict = 1, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
-			r.Repetition, r.Summary = 2, &s
-			return append(rows, r)
-		}, nil},
+			r.Summary = &s
+		}), nil},
 		{"a repetition without an engine, before", lost, func(rows []results.Row) []results.Row {
 			rows[1].Group = "g"
 			r := rows[1]
@@ -202,14 +194,7 @@ func TestGate(t *testing.T) {
 			return rows
 		}, nil},
 	} {
-		a, b := cells(), cells()
-		if c.a != nil {
-			a = c.a(a)
-		}
-		if c.b != nil {
-			b = c.b(b)
-		}
-		if failing := gated(t, a, b, c.limit, c.allowed...); len(failing) > 0 {
+		if failing := gated(t, cells(c.a), cells(c.b), c.limit, c.allowed...); len(failing) > 0 {
 			t.Errorf("%s: %v", c.name, failing)
 		}
 	}

@@ -1,11 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // drawn are the charts that a layout asks for of the dstack study, each as its
@@ -49,7 +46,7 @@ func TestLayoutCharts(t *testing.T) {
 		{Title: "Nothing", X: "rate", Y: []string{"output_throughput"}},
 		{Title: "Nobody", X: "rate", Y: []string{"output_throughput"}, Where: "kind = 'none'"},
 	}})
-	if diff := cmp.Diff([]string{
+	check(t, "charts", []string{
 		"chart-1-waiting | Median time to first token | 3,200 tokens in, 800 tokens out, random | " +
 			"MI300X · SGLang; H200 · SGLang; H200 · TensorRT-LLM",
 		"chart-1-waiting | P99 time per output token | 3,200 tokens in, 800 tokens out, random | " +
@@ -57,27 +54,19 @@ func TestLayoutCharts(t *testing.T) {
 		"chart-2-throughput-against-latency | Output throughput | 3,200 tokens in, 800 tokens out, random | " +
 			"H200 · SGLang; H200 · vLLM; H200 · TensorRT-LLM",
 		"chart-3-by-kind | Output throughput |  | dataset random, concurrency 128, input tokens 3200, output tokens 800: sglang vllm trtllm",
-	}, charts); diff != "" {
-		t.Errorf("charts (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{
+	}, charts)
+	check(t, "missing", []string{
 		"Money: no result has its figures.",
 		"Nothing: no series was measured at two places along it.",
 		"Nobody: no result meets its condition.",
-	}, missing); diff != "" {
-		t.Errorf("missing (-want +got):\n%s", diff)
-	}
-}
+	}, missing)
 
-func TestLayoutSeries(t *testing.T) {
-	charts, _ := drawn(t, Layout{Series: []string{"gpus"}, Charts: []Chart{
+	charts, _ = drawn(t, Layout{Series: []string{"gpus"}, Charts: []Chart{
 		{Title: "Waiting", X: "concurrency", Y: []string{"median_ttft_ms"}, Where: "output_tokens = 800 and dataset = 'random'"},
 	}})
-	if diff := cmp.Diff([]string{
+	check(t, "charts of series that are said", []string{
 		"chart-1-waiting | Median time to first token | 3,200 tokens in, 800 tokens out, random | MI300X; H200",
-	}, charts); diff != "" {
-		t.Errorf("charts (-want +got):\n%s", diff)
-	}
+	}, charts)
 }
 
 func TestLayoutTables(t *testing.T) {
@@ -87,27 +76,16 @@ func TestLayoutTables(t *testing.T) {
 	}
 	l := Layout{Title: "A_title", Description: "What.", Notes: []string{"First."},
 		Columns: []string{"p99_ttft_ms", "output_throughput", "usd_per_million_output_tokens"}}
-	for _, test := range []struct {
-		prices bool
-		want   string
-	}{
-		{true, "| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |"},
-		{false, "| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |"},
-	} {
-		l.NoPrices = !test.prices
+	for _, prices := range []bool{true, false} {
+		l.NoPrices = !prices
 		shown, about := l.Apply(rows, About{Spending: []Spending{{}}})
-		var b bytes.Buffer
-		if err := Markdown(&b, shown, about); err != nil {
-			t.Fatal(err)
+		holds(t, markdown(t, shown, about), "## A\\_title\n\nWhat.\n\nFirst.\n\n",
+			"| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |")
+		if (about.Spending != nil) != prices {
+			t.Errorf("spending %v, prices %v", about.Spending, prices)
 		}
-		if !strings.HasPrefix(b.String(), "## A\\_title\n\nWhat.\n\nFirst.\n\n") || !strings.Contains(b.String(), test.want) {
-			t.Errorf("Markdown:\n%s\nwant the layout's title, notes, and %s", b.String(), test.want)
-		}
-		if (about.Spending != nil) != test.prices {
-			t.Errorf("spending %v, prices %v", about.Spending, test.prices)
-		}
-		if _, ok := costOutput.value(&shown[0]); ok != test.prices {
-			t.Errorf("a price is known: %v, prices %v", ok, test.prices)
+		if _, ok := costOutput.value(&shown[0]); ok != prices {
+			t.Errorf("a price is known: %v, prices %v", ok, prices)
 		}
 	}
 	if rows[0].Deployment.PricePerHour != 20 {

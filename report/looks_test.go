@@ -1,7 +1,11 @@
 package report
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,6 +16,7 @@ import (
 	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/telemetry"
+	"hclbench/testhost"
 )
 
 // hovers are what stands in a drawing without being drawn.
@@ -141,26 +146,23 @@ func TestPrintable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, write := range map[string]func(b *strings.Builder) error{
-		"table":      func(b *strings.Builder) error { return Table(b, rows[:3], Options{Width: 100}) },
-		"csv":        func(b *strings.Builder) error { return CSV(b, rows[:3]) },
-		"markdown":   func(b *strings.Builder) error { return Markdown(b, rows[:3], about) },
-		"cell":       func(b *strings.Builder) error { return Cell(b, rows[0], []results.Event{{Message: escape}}) },
-		"summary":    func(b *strings.Builder) error { return Text(b, rows[0].Summary) },
-		"references": func(b *strings.Builder) error { return References(b, about.References, Options{}) },
-		"comparison": func(b *strings.Builder) error { return d.Write(b, "text", 100) },
-		"benchstat":  func(b *strings.Builder) error { return d.Write(b, "benchstat", 100) },
-		"json":       func(b *strings.Builder) error { return JSON(b, rows[:3], about) },
+	for name, write := range map[string]func(w io.Writer) error{
+		"table":      func(w io.Writer) error { return Table(w, rows[:3], Options{Width: 100}) },
+		"csv":        func(w io.Writer) error { return CSV(w, rows[:3]) },
+		"markdown":   func(w io.Writer) error { return Markdown(w, rows[:3], about) },
+		"cell":       func(w io.Writer) error { return Cell(w, rows[0], []results.Event{{Message: escape}}) },
+		"summary":    func(w io.Writer) error { return Text(w, rows[0].Summary) },
+		"references": func(w io.Writer) error { return References(w, about.References, Options{}) },
+		"comparison": func(w io.Writer) error { return d.Write(w, "text", 100) },
+		"benchstat":  func(w io.Writer) error { return d.Write(w, "benchstat", 100) },
+		"json":       func(w io.Writer) error { return JSON(w, rows[:3], about) },
 	} {
-		var b strings.Builder
-		if err := write(&b); err != nil {
-			t.Fatal(err)
+		text := written(t, write)
+		if strings.ContainsAny(text, "\x1b\a\u009b") {
+			t.Errorf("%s: %.200q", name, text)
 		}
-		if strings.ContainsAny(b.String(), "\x1b\a\u009b") {
-			t.Errorf("%s: %.200q", name, b.String())
-		}
-		if name == "csv" && (strings.Contains(b.String(), ",=H") || strings.Contains(b.String(), `"=H`)) {
-			t.Errorf("%s has a formula: %.300q", name, b.String())
+		if name == "csv" && (strings.Contains(text, ",=H") || strings.Contains(text, `"=H`)) {
+			t.Errorf("%s has a formula: %.300q", name, text)
 		}
 	}
 }
@@ -227,5 +229,85 @@ func TestPrefixPairs(t *testing.T) {
 	rows[2].Benchmark = "another"
 	if got := prefixPairs(samples(rows, newSeries(rows, nil))); len(got) > 0 {
 		t.Errorf("of two that fit one was taken: %v", got)
+	}
+}
+
+// evil are rows in which every word of others is an attack on a page.
+func evil() ([]results.Row, About) {
+	const attack = `x"'><img src=x onerror="window.ran=1"><script>window.ran=1</script></script><!--{{.}}` + "`${window.ran=1}`"
+	var rows []results.Row
+	for i := range shownRows + 50 { // also among those that the page's script shows
+		r := row(attack, int64(1+i), 100, 20)
+		r.ID, r.RunID, r.Benchmark, r.Error, r.CacheReset = attack, attack, attack, attack, attack
+		r.Axes = append(r.Axes, results.Axis{Name: attack, Value: attack})
+		r.Summary.Verdict = load.Verdict{Verdict: attack, Reasons: load.Because(attack)}
+		r.Identity = map[string]string{attack: attack}
+		r.Run.Lab, r.Run.Command = attack, attack
+		d := &r.Deployment
+		d.Kind, d.Host, d.GPUs, d.Model, d.Image, d.Digest, d.CompileCache = attack, attack, attack, attack, attack, attack, attack
+		d.Command, d.Versions, d.Identity = []string{attack}, map[string]string{attack: attack}, map[string]string{attack: attack}
+		d.Phases, d.Listener = []results.Phase{{Name: attack, Seconds: 1}}, &results.Listener{By: attack}
+		d.Facts = []byte(`{"os":"<img src=x onerror=window.ran=1>","gpus":[{"name":"<script>window.ran=1</script>"}]}`)
+		d.Served = []byte(`{"</script><script>window.ran=1</script>":"</pre><img src=x onerror=window.ran=1>"}`)
+		r.Telemetry = &telemetry.Record{Problems: []string{attack}}
+		rows = append(rows, r)
+	}
+	about := About{Title: attack, Description: attack, Version: attack, Spending: []Spending{{Run: attack, Host: attack, Held: 1}},
+		Planned: []Planned{{Benchmark: attack, ID: "never", Axes: results.Axes{{Name: attack, Value: attack}}}},
+		Layout: Layout{Notes: []string{attack},
+			Charts: []Chart{{Title: attack, X: "concurrency", Y: []string{"output_throughput"}, Note: attack}}},
+	}
+	about.References = Compare(rows, []Reference{{Benchmark: attack, Name: attack,
+		Source: "javascript:window.ran=1//" + attack, Rows: []map[string]any{{"engine": attack, "output_throughput": 1}}}})
+	return rows, about
+}
+
+// TestEvil: nothing of what is shown is run by the browser that shows it.
+func TestEvil(t *testing.T) {
+	rows, about := evil()
+	path := filepath.Join(t.TempDir(), "report.html")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(HTML(f, rows, about), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	tab := testhost.NewBrowser(t).Open(t, "file://"+path, testhost.View{Width: 1440, Height: 900})
+	var seen struct {
+		Ran     bool
+		Foreign []string
+		Rows    int
+		Policy  string
+	}
+	tab.Eval(t, `(() => {
+		const filter = document.getElementById("filter");
+		filter.value = "onerror"; filter.dispatchEvent(new Event("input"));
+		document.getElementById("more").click();
+		[...document.querySelectorAll("#cells th button, [data-toggle]")].forEach(b => b.click());
+		const inline = document.createElement("script"); // what the policy is for
+		inline.textContent = "window.ran = true"; document.body.append(inline);
+		return new Promise(done => setTimeout(() => done({
+			Ran: window.ran !== undefined,
+			Foreign: [...document.querySelectorAll("img, a[href^=javascript], [onerror], script:not([type])")]
+				.filter(e => e !== document.scripts[document.scripts.length - 2] && e !== inline).map(e => e.outerHTML.slice(0, 80)),
+			Rows: document.querySelectorAll("#cells tbody tr").length,
+			Policy: document.querySelector("meta[http-equiv]").content,
+		}), 100));
+	})()`, &seen)
+	if seen.Ran {
+		t.Error("a script of others ran")
+	}
+	if len(seen.Foreign) > 0 {
+		t.Errorf("in the page there are %q", seen.Foreign)
+	}
+	if seen.Rows != len(rows) {
+		t.Errorf("%d rows are shown, want %d", seen.Rows, len(rows))
+	}
+	if strings.Contains(seen.Policy, "unsafe") {
+		t.Errorf("the policy is %s", seen.Policy)
+	}
+	if got := tab.Requests(t); len(got) != 1 {
+		t.Errorf("it asks for %q, want only itself", got)
 	}
 }

@@ -1,12 +1,10 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
 	"hclbench/results"
@@ -27,9 +25,7 @@ func TestPublishedFigures(t *testing.T) {
 	}
 	want := []string{"output_throughput 1012.5", "total_throughput 4", "goodput 2", "median_ttft_ms 7",
 		"median_tpot_ms 20", "p99.9_tpot_ms 8", "mean_e2el_ms 3", "duration_s 9"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("figures (-want +got):\n%s", diff)
-	}
+	check(t, "figures", want, got)
 }
 
 func TestCompare(t *testing.T) {
@@ -80,34 +76,28 @@ func TestCompare(t *testing.T) {
 		{rows[3].ID, rows[3].Summary.OutputThroughput, (rows[3].Summary.OutputThroughput/390 - 1) * 100},
 		{},
 	}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("compared (-want +got):\n%s", diff)
-	}
+	check(t, "compared", want, lines)
 	if with, without := Measured(got); len(with) != 3 || without != 4 {
 		t.Errorf("measured are %d and %d are not, want 3 and 4", len(with), without)
 	}
 
-	var b bytes.Buffer
-	if err := References(&b, got, Options{Width: 100}); err != nil {
-		t.Fatal(err)
+	tables := func(all []Compared) string {
+		return written(t, func(w io.Writer) error { return References(w, all, Options{Width: 100}) })
 	}
-	golden.Check(t, "references.golden", b.String())
-	b.Reset()
-	if err := Markdown(&b, rows, About{References: got}); err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, "markdown.golden", b.String())
+	golden.Check(t, "references.golden", tables(got))
+	golden.Check(t, "markdown.golden", markdown(t, rows, About{References: got}))
 
 	// What nobody measured is shown without columns for it.
-	b.Reset()
-	if err := References(&b, Compare(nil, []Reference{{Benchmark: "online", Name: "study", Rows: []map[string]any{
-		{"engine": "sglang.h200", "concurrency": int64(16), "output_throughput": 100.0, "p99_ttft_ms": 12.5}}}}),
-		Options{Width: 100}); err != nil {
-		t.Fatal(err)
+	alone := tables(Compare(nil, []Reference{{Benchmark: "online", Name: "study", Rows: []map[string]any{
+		{"engine": "sglang.h200", "concurrency": int64(16), "output_throughput": 100.0, "p99_ttft_ms": 12.5}}}}))
+	if holds(t, alone, "12.5"); strings.Contains(alone, "measured") {
+		t.Errorf("published alone:\n%s", alone)
 	}
-	if got := b.String(); strings.Contains(got, "measured") || !strings.Contains(got, "12.5") {
-		t.Errorf("published alone:\n%s", got)
-	}
+}
+
+func markdown(t *testing.T, rows []results.Row, about About) string {
+	t.Helper()
+	return written(t, func(w io.Writer) error { return Markdown(w, rows, about) })
 }
 
 func TestMarkdownText(t *testing.T) {
@@ -115,17 +105,8 @@ func TestMarkdownText(t *testing.T) {
 	rows[0].Deployment.Host = "a|b*c_d<e"
 	rows = append(rows, rows[0])
 	rows[1].Deployment.Host = "x"
-	var b bytes.Buffer
-	if err := Markdown(&b, rows, About{}); err != nil {
-		t.Fatal(err)
-	}
-	if want := `a\|b\*c\_d&lt;e`; !strings.Contains(b.String(), want) {
-		t.Errorf("no %s in\n%s", want, b.String())
-	}
-	b.Reset()
-	if err := Markdown(&b, nil, About{}); err != nil || b.String() != "No results.\n" {
-		t.Errorf("of nothing: %q, %v", b.String(), err)
-	}
+	holds(t, markdown(t, rows, About{}), `a\|b\*c\_d&lt;e`)
+	check(t, "of nothing", "No results.\n", markdown(t, nil, About{}))
 }
 
 // Two engines of the same axes are not repetitions of one cell.

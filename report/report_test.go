@@ -1,8 +1,9 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
+	"io"
+	"iter"
 	"math"
 	"os"
 	"strings"
@@ -76,32 +77,65 @@ func quickstart() []results.Row {
 
 func table(t *testing.T, rows []results.Row, width int) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := Table(&b, rows, Options{Width: width}); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(b.String()) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.TrimRight(line, " ") != line {
-			t.Errorf("blanks at the end of %q", line)
-		}
+	text := written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: width}) })
+	for line := range trimmed(t, text) {
 		if n := utf8.RuneCountInString(line); width >= 80 && n > width {
 			t.Errorf("%d wide: %q", n, line)
 		}
 	}
+	return text
+}
+
+// written is what is written into a file.
+func written(t *testing.T, write func(w io.Writer) error) string {
+	t.Helper()
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
 	return b.String()
 }
 
+// trimmed are the lines of a text, none of which may end in blanks.
+func trimmed(t *testing.T, text string) iter.Seq[string] {
+	t.Helper()
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("blanks at the end of %q", line)
+		}
+	}
+	return strings.SplitSeq(text, "\n")
+}
+
+// check says what differs.
+func check(t *testing.T, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// holds says which of the texts are not in one.
+func holds(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
+	const stopped = "the server stopped answering: 503 Service Unavailable"
 	doubtful := func() []results.Row {
 		rows := matrix()
 		rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect,
 			Reasons: load.Because("3 of 64 requests failed", "the generator used 97 % of a core")}
 		rows[1].Summary.Completed, rows[1].Summary.Failed = 61, 3
-		rows[2].Summary, rows[2].Error = nil, "the server stopped answering: 503 Service Unavailable"
+		rows[2].Summary, rows[2].Error = nil, stopped
 		rows[4].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
 		rows[4].Summary.Completed, rows[4].Summary.Failed = 0, 64
-		rows[5].Summary, rows[5].Error = nil, "the server stopped answering: 503 Service Unavailable"
+		rows[5].Summary, rows[5].Error = nil, stopped
 		return rows
 	}
 	goodput := func() []results.Row {
@@ -178,11 +212,7 @@ func TestText(t *testing.T) {
 			Reasons: load.Because("no request was sent")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var b bytes.Buffer
-			if err := Text(&b, s); err != nil {
-				t.Fatal(err)
-			}
-			golden.Check(t, name+".txt", b.String())
+			golden.Check(t, name+".txt", written(t, func(w io.Writer) error { return Text(w, s) }))
 		})
 	}
 }
@@ -191,11 +221,8 @@ func TestJSON(t *testing.T) {
 	rows := matrix()[:2]
 	rows[0].Summary.OutputThroughput = 1e4 / 3
 	rows[1].Summary, rows[1].Error = nil, "exited <1>"
-	var b bytes.Buffer
-	if err := JSON(&b, rows, About{}); err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, "rows.json", b.String())
+	text := written(t, func(w io.Writer) error { return JSON(w, rows, About{}) })
+	golden.Check(t, "rows.json", text)
 
 	var got struct {
 		Rows []struct {
@@ -203,22 +230,14 @@ func TestJSON(t *testing.T) {
 			Verdict load.Verdict
 		}
 	}
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
 	for i := range rows {
-		if diff := cmp.Diff(rows[i], got.Rows[i].Row); diff != "" {
-			t.Errorf("row %d (-want +got):\n%s", i, diff)
-		}
-		if diff := cmp.Diff(rows[i].Verdict(), got.Rows[i].Verdict); diff != "" {
-			t.Errorf("verdict %d (-want +got):\n%s", i, diff)
-		}
+		check(t, "row", rows[i], got.Rows[i].Row)
+		check(t, "verdict", rows[i].Verdict(), got.Rows[i].Verdict)
 	}
-
-	b.Reset()
-	if err := JSON(&b, nil, About{}); err != nil || !strings.Contains(b.String(), `"rows": []`) {
-		t.Errorf("JSON of nothing: %v %s", err, b.String())
-	}
+	holds(t, written(t, func(w io.Writer) error { return JSON(w, nil, About{}) }), `"rows": []`)
 }
 
 func TestNumber(t *testing.T) {
@@ -226,14 +245,11 @@ func TestNumber(t *testing.T) {
 		0: "0", 1: "1.00", 9.994: "9.99", 9.996: "10.0", 99.94: "99.9", 99.96: "100", 999.6: "1,000",
 		1234: "1,234", 123456: "123,456", 1234567.89: "1,234,568", 0.1234: "0.123", 0.01234: "0.0123",
 		0.001: "0.00100", 0.00001: "<0.001", -1234.5: "-1,234", -0.5: "-0.500",
-		math.Inf(1): "-",
+		math.Inf(1): "-", math.NaN(): "-",
 	} {
 		if got := number.Text(v); got != want {
 			t.Errorf("number.Text(%v) = %q, want %q", v, got, want)
 		}
-	}
-	if got := number.Text(math.NaN()); got != "-" {
-		t.Errorf("number.Text(NaN) = %q", got)
 	}
 }
 
@@ -269,9 +285,6 @@ func TestNarrow(t *testing.T) {
 	}
 	rows[0].Axes[len(rows[0].Axes)-1].Value = "random"
 	for _, width := range []int{80, 100, 120} {
-		text := table(t, rows, width)
-		if !strings.Contains(text, "output") {
-			t.Errorf("%d wide, without a figure:\n%s", width, text)
-		}
+		holds(t, table(t, rows, width), "output") // there is a figure
 	}
 }
