@@ -46,8 +46,7 @@ func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
 	return out
 }
 
-// section are the figures of the benchmark: of its slices, or else its cells side by
-// side.
+// section are the figures of the benchmark: of its slices, or else its cells side by side.
 func (b *benchmark) section() section {
 	out := section{ID: slug(b.name), Title: b.name}
 	for _, d := range dimensions {

@@ -22,15 +22,6 @@ import (
 	"hclbench/results"
 )
 
-func readDoc(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile("../docs/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 // Every chart is a file that others can read: SVG that is XML with nothing of the
 // page in it, a picture with something on it, and data.
 func TestFiles(t *testing.T) {
@@ -167,7 +158,7 @@ func TestLeads(t *testing.T) {
 	}
 	var got []string
 	for _, l := range leads(all[0].against(medianTTFT), medianTTFT) {
-		got = append(got, fmt.Sprintf("%s %s %s", number.Short(l.x), l.series.Label, number.Change(l.by)))
+		got = append(got, fmt.Sprintf("%s %s %s", number.Short(l.x), l.Series.Label, l.By()))
 	}
 	// The rows of TensorRT-LLM contradict themselves in their mean concurrency only, which
 	// is no doubt about their TTFT.
@@ -180,13 +171,13 @@ func TestLeads(t *testing.T) {
 		{Series: a, Dots: []chart.Dot{{X: 1, Y: 100}, {X: 2, Y: 100}, {X: 3, Y: 100}}},
 		{Series: b, Dots: []chart.Dot{{X: 1, Y: 100.5}, {X: 3, Y: 200}}},
 	}}
-	check(t, "level, alone, ahead", []lead{{x: 1, level: true, by: 0.005}, {x: 2}, {x: 3, series: b, by: 1}}, leads(c, outputThroughput),
+	check(t, "level, alone, ahead", []lead{{x: 1, Level: true, by: 0.005}, {x: 2}, {x: 3, Series: b, by: 1}}, leads(c, outputThroughput),
 		cmp.AllowUnexported(lead{}, chart.Series{}), cmpopts.EquateApprox(1e-9, 1e-9))
 
 	// Two that serve nothing within their SLO are level.
 	c = &chart.Panel{X: chart.Axis{Ticks: []float64{1}}, Lines: []chart.Line{{Series: a, Dots: []chart.Dot{{X: 1}}},
 		{Series: b, Dots: []chart.Dot{{X: 1}}}}}
-	if got := leads(c, goodput); len(got) != 1 || !got[0].level || got[0].series != nil {
+	if got := leads(c, goodput); len(got) != 1 || !got[0].Level || got[0].Series != nil {
 		t.Errorf("of 0 and 0 one is ahead: %+v", got)
 	}
 }
@@ -217,8 +208,7 @@ func TestSharedReasons(t *testing.T) {
 	}
 }
 
-// TestNames: no name of a benchmark takes the place of another's, of the page's own,
-// or of a file.
+// TestNames: no name of a benchmark takes the place of another's, of the page's own, or of a file.
 func TestNames(t *testing.T) {
 	var rows []results.Row
 	benchmarks := []string{"cells", "rest", "filter", "count", "more", "theme", "tip", "summary", "a_b", "a-b", "A B",

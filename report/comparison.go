@@ -154,8 +154,7 @@ func changeOf(a, b float64) Percent {
 	return Percent((b - a) / math.Abs(a) * 100)
 }
 
-// chance reports whether there are enough repetitions to tell the two apart, and they
-// do not.
+// chance reports whether there are enough repetitions to tell the two apart, and they do not.
 func (f FigureDiff) chance() bool { return !f.Significant && min(f.A.N, f.B.N) >= fewest }
 
 // verdict is what became of a figure: "level" is what chance explains, or, with too

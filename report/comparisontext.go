@@ -55,8 +55,7 @@ func (d *Difference) sheets() (common, titles []string, sheets []*sheet) {
 	return common, titles, sheets
 }
 
-// sheet is one metric of all cells that have it; names are the columns that tell cells
-// apart.
+// sheet is one metric of all cells that have it; names are the columns that tell cells apart.
 func (d *Difference) sheet(m metric, names *sheet) (title string, s *sheet) {
 	var lines [][]string
 	var at []int
@@ -247,8 +246,7 @@ func (d *Difference) markdown(b *bytes.Buffer) {
 	}
 }
 
-// benchstat writes the rows of both sides, told apart by the key "side":
-// benchstat -col side.
+// benchstat writes the rows of both sides, told apart by the key "side": benchstat -col side.
 func (d *Difference) benchstat(b *bytes.Buffer) {
 	for _, side := range d.sides() {
 		fmt.Fprintf(b, "side: %s\nresults: %s\n", side.name, strings.Join(strings.Fields(side.of), " "))

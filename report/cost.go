@@ -38,15 +38,11 @@ var (
 		}}
 )
 
-// costs are the figures of what a cell's tokens cost, by name, as far as they are
-// known.
+// costs are the figures of what a cell's tokens cost, by name, as far as they are known.
 func costs(r *results.Row) map[string]float64 {
-	var out map[string]float64
+	out := map[string]float64{}
 	for _, m := range []metric{costOutput, costTotal, energyPerToken, meanPower} {
 		if v, ok := m.value(r); ok {
-			if out == nil {
-				out = map[string]float64{}
-			}
 			out[m.name] = v
 		}
 	}
@@ -77,11 +73,10 @@ func gpuCount(r *results.Row) int { return cmp.Or(r.Deployment.GPUCount, hostGPU
 // hostGPUs reads "8xH200".
 func hostGPUs(gpus string) int {
 	n, _, found := strings.Cut(gpus, "x")
-	count, err := strconv.Atoi(n)
-	if !found || err != nil {
-		return 0
+	if count, err := strconv.Atoi(n); found && err == nil {
+		return count
 	}
-	return count
+	return 0
 }
 
 // Spending is what one run had of one host.
@@ -141,9 +136,8 @@ func spendingSheet(all []Spending) *sheet {
 		{group: "USD", name: "per hour"}, {group: "USD", name: "in all"}, {group: "USD", name: "of it idle"}}, lines)
 }
 
-// Spent adds up what runs had of their hosts. It knows what rows know: an engine
-// that never came to a cell is not in them. What was imported or rehearsed has
-// held no host.
+// Spent adds up what runs had of their hosts. It knows what rows know: an engine that never came to
+// a cell is not in them. What was imported or rehearsed has held no host.
 func Spent(rows []results.Row) (out []Spending) {
 	var all []usage
 	for i := range rows {

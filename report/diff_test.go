@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -149,15 +150,9 @@ func TestDiff(t *testing.T) {
 	}
 	check(t, "inputs", wantInputs, d.Inputs)
 
-	var limits []Limit
-	for _, text := range []string{"output_throughput < -5%", "output_throughput > 5 %"} {
-		l, err := ParseLimit(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		limits = append(limits, l)
-	}
-	if err := d.Check(limits, []string{Suspects}); err != nil {
+	less, errLess := ParseLimit("output_throughput < -5%")
+	more, errMore := ParseLimit("output_throughput > 5 %")
+	if err := errors.Join(errLess, errMore, d.Check([]Limit{less, more}, []string{Suspects})); err != nil {
 		t.Fatal(err)
 	}
 	var broken []string

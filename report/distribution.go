@@ -41,15 +41,14 @@ func distributionFigures(cells []*sample, about About) ([]*figure, string) {
 			curves[s] = curve
 		}
 	}
+	from := "From every request where they were kept, else from percentiles."
 	switch len(curves) {
 	case len(busy):
-		f.Notes = []string{"From every request."}
+		from = "From every request."
 	case 0:
-		f.Notes = []string{"From percentiles; straight lines between them."}
-	default:
-		f.Notes = []string{"From every request where they were kept, else from percentiles."}
+		from = "From percentiles; straight lines between them."
 	}
-	f.Notes = append(f.Notes, unread...)
+	f.Notes = append([]string{from}, unread...)
 	for _, t := range []timing{ttft, tpot, e2el} {
 		c := &chart.Panel{Title: sentence(t.title) + ": share of requests within",
 			X: chart.Axis{Title: sentence(t.title), Unit: "ms"},

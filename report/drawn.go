@@ -131,9 +131,8 @@ func dotVerdict(published, doubt bool, mark string) string {
 
 func unit(a chart.Axis) string { return strings.TrimSpace(a.Title + " " + a.Unit) }
 
-// SVG writes every chart of the page as a file of a folder, with its data beside
-// it as CSV, and returns their names. The folder is made; files of the same names
-// are replaced.
+// SVG writes every chart of the page as a file of a folder, with its data beside it as CSV, and
+// returns their names. The folder is made; files of the same names are replaced.
 func SVG(dir string, rows []results.Row, about About) ([]string, error) {
 	return files(dir, rows, about, ".svg", func(d *chart.Drawing, f *os.File) error {
 		_, err := fmt.Fprintln(f, d.SVG(true))
@@ -173,8 +172,8 @@ func files(dir string, rows []results.Row, about About, suffix string,
 				if len(fig.Charts) > 1 {
 					name += "-" + slug(c.Title)
 				}
-				d := fig.file(c)
-				if err := create(taken.name(name)+suffix, func(f *os.File) error { return write(d, f) }); err != nil {
+				drawing := func(f *os.File) error { return write(fig.file(c), f) }
+				if err := create(taken.name(name)+suffix, drawing); err != nil {
 					return names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.ID, err)
 				}
 			}

@@ -65,8 +65,7 @@ func (s *sheet) csv(w io.Writer) error {
 	return out.Error()
 }
 
-// csvText is text that no spreadsheet takes for a formula and no terminal for a
-// command.
+// csvText is text that no spreadsheet takes for a formula and no terminal for a command.
 func csvText(s string) string {
 	s = plain.Line(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) && !isNumber(s) {

@@ -106,9 +106,7 @@ type publishedOf map[string][]Compared
 func published(all []Compared) publishedOf {
 	of := publishedOf{}
 	for _, c := range all {
-		if c.Cell != "" {
-			of[c.Cell] = append(of[c.Cell], c)
-		}
+		of[c.Cell] = append(of[c.Cell], c)
 	}
 	return of
 }
@@ -120,34 +118,30 @@ func (of publishedOf) add(f *figure, c *chart.Panel, x slice, m metric) {
 		l = chart.Line{Series: l.Series, Published: true}
 		for _, s := range x.samples {
 			if s.series == l.Series {
-				l.Dots = append(l.Dots, of.dots(f, s, x, m)...)
+				l.Dots = append(l.Dots, of.dots(f, c, s, x.along.name, m)...)
 			}
 		}
 		sortDots(l.Dots, func(d chart.Dot) float64 { return d.X })
-		if len(l.Dots) == 0 {
-			continue
+		if len(l.Dots) > 0 {
+			c.Lines = append(c.Lines, l)
 		}
-		if m.unit == "ms" && c.Y.Unit == "s" {
-			for i := range l.Dots {
-				d := &l.Dots[i]
-				d.Y, d.Low, d.High = d.Y/1000, d.Low/1000, d.High/1000
-			}
-		}
-		c.Lines = append(c.Lines, l)
 	}
 }
 
 // dots are what was published of a metric for one cell.
-func (of publishedOf) dots(f *figure, s *sample, x slice, m metric) (dots []chart.Dot) {
+func (of publishedOf) dots(f *figure, c *chart.Panel, s *sample, along string, m metric) (dots []chart.Dot) {
 	for _, r := range s.rows {
 		for _, p := range of[r.ID] {
 			figure := p.figure(m.name)
 			if figure == nil {
 				continue
 			}
-			v := figure.Published
-			d := chart.Dot{X: s.at[x.along.name], Y: v, Low: v, High: v, N: 1}
-			d.Hover = hover(s, d, x.along.name, m) + "\npublished by " + p.Reference
+			d := chart.Dot{X: s.at[along], Y: figure.Published, N: 1}
+			d.Hover = hover(s, d, along, m) + "\npublished by " + p.Reference
+			if m.unit == "ms" && c.Y.Unit == "s" {
+				d.Y /= 1000
+			}
+			d.Low, d.High = d.Y, d.Y
 			dots = append(dots, d)
 			f.Notes = once(f.Notes, "Thin lines with crosses: published by "+p.Reference+".")
 		}

@@ -94,17 +94,15 @@ func (c Check) String() string {
 	return plain.Line(strings.TrimSpace(c.Benchmark+" "+c.Cell) + ": " + c.Limit + ": " + c.Why)
 }
 
-// Suspects is what [Difference.Check] may be allowed besides [Differing]: cells that
-// are suspect.
+// Suspects is what [Difference.Check] may be allowed besides [Differing]: cells that are suspect.
 const Suspects = "suspect"
 
-// Check holds every cell against every limit, and keeps what came of it in d. A cell
-// that is missing or void in B, whose requests fail where those of A did not, that is
-// suspect, that is not of the same thing as that of A, or whose figure is not known
-// passes no limit; allowed are the exceptions, of [Differing] and [Suspects]. Neither
-// does a limit pass that no cell could be held against. A change that enough
-// repetitions show to be chance breaks none; with too few to tell, the medians
-// decide. The error is about a condition that cannot be read.
+// Check holds every cell against every limit, and keeps what came of it in d. A cell that is
+// missing or void in B, whose requests fail where those of A did not, that is suspect, that is not
+// of the same thing as that of A, or whose figure is not known passes no limit; allowed are the
+// exceptions, of [Differing] and [Suspects]. Neither does a limit pass that no cell could be held
+// against. A change that enough repetitions show to be chance breaks none; with too few to tell,
+// the medians decide. The error is about a condition that cannot be read.
 func (d *Difference) Check(limits []Limit, allowed []string) error {
 	d.Checks = nil
 	for _, l := range limits {

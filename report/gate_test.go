@@ -43,8 +43,7 @@ func gated(t *testing.T, a, b []results.Row, limit string, allowed ...string) (f
 	return failing
 }
 
-// TestGate: no way in which B is worse, void, missing, failed or of another thing
-// lets a gate pass.
+// TestGate: no way in which B is worse, void, missing, failed or of another thing lets a gate pass.
 func TestGate(t *testing.T) {
 	cells := func(changed func(rows []results.Row) []results.Row) []results.Row {
 		rows := []results.Row{row("vllm.h200", 4, 100, 20), row("vllm.h200", 16, 120, 22)}

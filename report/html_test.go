@@ -2,9 +2,9 @@ package report
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -137,8 +137,18 @@ func measured(t testing.TB) ([]results.Row, About) {
 
 var pictures = flag.String("pictures", "", "write what the browser shows into this `folder`, to be looked at")
 
-// TestPage opens pages in a browser as readers do: wide and on a phone, light and
-// dark.
+// pageOf is where a browser finds the page of rows.
+func pageOf(t *testing.T, rows []results.Row, about About) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	text := written(t, func(w io.Writer) error { return HTML(w, rows, about) })
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + path
+}
+
+// TestPage opens pages in a browser as readers do: wide and on a phone, light and dark.
 func TestPage(t *testing.T) {
 	b := testhost.NewBrowser(t)
 	rows, about := measured(t)
@@ -167,16 +177,8 @@ func TestPage(t *testing.T) {
 		{"nothing", nil, About{Title: "Nothing yet"}, nil, "Latency distributions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "report.html")
-			f, err := os.Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(HTML(f, c.rows, c.about), f.Close()); err != nil {
-				t.Fatal(err)
-			}
 			wide, phone := testhost.View{Width: 1440, Height: 900}, testhost.View{Width: 390, Height: 844}
-			tab := b.Open(t, "file://"+path, wide)
+			tab := b.Open(t, pageOf(t, c.rows, c.about), wide)
 			picture := func(name string) {
 				if *pictures != "" {
 					if err := os.WriteFile(filepath.Join(*pictures, c.name+"-"+name+".png"), tab.Picture(t), 0o644); err != nil {

@@ -20,8 +20,7 @@ type InputDiff struct {
 	Cells  int    `json:"cells"` // that it concerns
 }
 
-// allInputs are what went into the cells and differs, each with how many cells it
-// concerns.
+// allInputs are what went into the cells and differs, each with how many cells it concerns.
 func allInputs(cells []CellDiff) []InputDiff {
 	var all []InputDiff
 	for _, c := range cells {

@@ -11,8 +11,7 @@ import (
 	"hclbench/where"
 )
 
-// Layout is what a lab wants in its report. The zero value leaves everything to
-// what was measured.
+// Layout is what a lab wants in its report. The zero value leaves everything to what was measured.
 type Layout struct {
 	Title       string   `json:"title,omitempty"`
 	Description string   `json:"description,omitempty"`
@@ -105,8 +104,7 @@ func namesOf(metrics []metric) (names []string) {
 // IsMetric reports whether a layout may name a metric so.
 func IsMetric(name string) bool { _, ok := metricNamed(name); return ok }
 
-// ColumnNames are all that conditions may be about, besides the axes of a lab and
-// percentiles.
+// ColumnNames are all that conditions may be about, besides the axes of a lab and percentiles.
 func ColumnNames() []string { return newFields(nil).names() }
 
 func chosen(names []string) []metric {
@@ -144,8 +142,7 @@ func (l *Layout) asked(cells []*sample, rows []results.Row, published publishedO
 	return out
 }
 
-// figures draws the chart: one for each combination of what else differs in the
-// load.
+// figures draws the chart: one for each combination of what else differs in the load.
 func (c Chart) figures(cells []*sample, columns fields, published publishedOf) (figures []*figure, why string) {
 	if c.Where != "" {
 		holds, err := where.Parse(c.Where, columns.names())
@@ -219,8 +216,7 @@ func (c Chart) label(cells []*sample) dimension {
 	return best
 }
 
-// sideBySide are bars, one for each value of a column, those under the same load
-// together.
+// sideBySide are bars, one for each value of a column, those under the same load together.
 func (c Chart) sideBySide(cells []*sample, column field, metrics []metric) ([]*figure, string) {
 	if column == nil {
 		return nil, fmt.Sprintf("no result has a column %q.", c.X)

@@ -14,16 +14,18 @@ import (
 // lead is who is ahead at one place along a chart, and by how much.
 type lead struct {
 	x      float64
-	series *chart.Series // nil: fewer than two were measured there, or two are level
+	Series *chart.Series // nil: fewer than two were measured there, or two are level
 	by     float64       // of the next one's value: 0.12 is 12 % more, −0.12 less
-	level  bool
-	// suspect is one that would be first or second, were it not in doubt: the lead says
+	Level  bool
+	// Suspect is one that would be first or second, were it not in doubt: the lead says
 	// nothing of it. Nil: there is none.
-	suspect *chart.Series
+	Suspect *chart.Series
 }
 
-// level is how little the first and the second may differ, as a share, before one
-// of them is ahead.
+// By is how far it is ahead, for people.
+func (l lead) By() string { return number.Change(l.by) }
+
+// level is how little the first and the second may differ, as a share, before one of them is ahead.
 const level = 0.01
 
 // leads are those of a chart at each of its ticks; nil: there is nobody to be ahead of.
@@ -34,7 +36,7 @@ func leads(c *chart.Panel, m metric) (out []lead) {
 	for _, x := range c.X.Ticks {
 		out = append(out, leadAt(c, m, x))
 	}
-	if !slices.ContainsFunc(out, func(l lead) bool { return l.level || l.series != nil }) {
+	if !slices.ContainsFunc(out, func(l lead) bool { return l.Level || l.Series != nil }) {
 		return nil
 	}
 	return out
@@ -66,15 +68,15 @@ func leadAt(c *chart.Panel, m metric, x float64) lead {
 	slices.SortStableFunc(doubted, best)
 	p := lead{x: x}
 	if len(doubted) > 0 && (len(sure) < 2 || best(doubted[0], sure[1]) < 0) {
-		p.suspect = doubted[0].of
+		p.Suspect = doubted[0].of
 	}
 	if len(sure) < 2 {
 		return p
 	}
 	first, second := sure[0], sure[1]
 	p.by = first.Y/second.Y - 1
-	if p.level = first.Y == second.Y || math.Abs(p.by) < level; !p.level {
-		p.series = first.of
+	if p.Level = first.Y == second.Y || math.Abs(p.by) < level; !p.Level {
+		p.Series = first.of
 	}
 	return p
 }
@@ -89,14 +91,7 @@ type finding struct {
 
 type findingRow struct {
 	Metric string
-	Cells  []findingCell
-}
-
-// findingCell is one place; without a label nobody is ahead there.
-type findingCell struct {
-	Chip      int // marker of the series, by its index, from 1
-	Label, By string
-	Besides   string // what the lead says nothing of
+	Leads  []lead
 }
 
 // findings are who is ahead in the figures, in the first of those that differ in
@@ -121,32 +116,16 @@ func (f *figure) finding(of section) finding {
 		if leads == nil {
 			continue
 		}
-		row := findingRow{Metric: c.Title}
+		x.Rows = append(x.Rows, findingRow{c.Title, leads})
 		x.Along, x.Head = c.X.Title, nil // the same in all charts of a figure
 		for _, l := range leads {
 			x.Head = append(x.Head, number.Short(l.x))
-			row.Cells = append(row.Cells, l.cell())
 		}
-		x.Rows = append(x.Rows, row)
 	}
 	return x
 }
 
-func (l lead) cell() (cell findingCell) {
-	switch {
-	case l.level:
-		cell.Label = "level"
-	case l.series != nil:
-		cell = findingCell{Chip: l.series.Chip(), Label: l.series.Label, By: number.Change(l.by)}
-	}
-	if l.suspect != nil {
-		cell.Besides = l.suspect.Label + " is suspect, and left out"
-	}
-	return cell
-}
-
-// paretoFront are the points that no other one surpasses in both directions, and
-// what they say.
+// paretoFront are the points that no other one surpasses in both directions, and what they say.
 func paretoFront(c *chart.Panel) (front chart.Line, said string) {
 	all := dots(c, false) // what is suspect leads nothing
 	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(b.Y, a.Y)) })

@@ -1,11 +1,8 @@
 package report
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -91,9 +88,11 @@ func TestSuspects(t *testing.T) {
 			}
 		}
 	}
-	if front == 0 || len(ahead) == 0 || !strings.Contains(ahead[0].Rows[0].Cells[0].Besides, "is suspect, and left out") {
+	if front == 0 || len(ahead) == 0 || ahead[0].Rows[0].Leads[0].Suspect == nil {
 		t.Errorf("front of %d, ahead %+v", front, ahead)
 	}
+	page := written(t, func(w io.Writer) error { return HTML(w, rows, About{}) })
+	holds(t, page, " is suspect, and left out")
 	if got := tiles(rows, all); !strings.Contains(got[0].Where, "of the 4 cells not in doubt; a suspect one is beyond") {
 		t.Errorf("tile %+v", got[0])
 	}
@@ -265,15 +264,7 @@ func evil() ([]results.Row, About) {
 // TestEvil: nothing of what is shown is run by the browser that shows it.
 func TestEvil(t *testing.T) {
 	rows, about := evil()
-	path := filepath.Join(t.TempDir(), "report.html")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(HTML(f, rows, about), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	tab := testhost.NewBrowser(t).Open(t, "file://"+path, testhost.View{Width: 1440, Height: 900})
+	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
 	var seen struct {
 		Ran     bool
 		Foreign []string

@@ -146,9 +146,8 @@ func latency(t timing, statistic string) metric {
 	return m
 }
 
-// figureOf is one statistic of a timing, whose member of a summary is this; ok is false
-// where nobody knows it. A 0 is known where values were counted and nobody says that it
-// is not.
+// figureOf is one statistic of a timing, whose member of a summary is this; ok is false where
+// nobody knows it. A 0 is known where values were counted and nobody says that it is not.
 func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float64, ok bool) {
 	switch statistic {
 	case "mean":

@@ -59,8 +59,7 @@ func fresh(rows []results.Row) []results.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return r.Stale })
 }
 
-// name is the row under the names of the plan. What a run kept of its plan may lack
-// the newer ones.
+// name is the row under the names of the plan. What a run kept of its plan may lack the newer ones.
 func (p Planned) name(r results.Row) results.Row {
 	r.Benchmark, r.Axes, r.Group = p.Benchmark, p.Axes, p.Group
 	r.Deployment.Engine = cmp.Or(p.Engine, r.Deployment.Engine)

@@ -14,9 +14,8 @@ import (
 	"hclbench/results"
 )
 
-// cached reports whether a cell could find prefixes in the engine's cache, as far
-// as its lab tells: by an axis with prefix in its name, else by a data set of
-// shared prefixes.
+// cached reports whether a cell could find prefixes in the engine's cache, as far as its lab tells:
+// by an axis with prefix in its name, else by a data set of shared prefixes.
 func cached(r *results.Row) bool {
 	for _, a := range r.Axes {
 		if !strings.Contains(a.Name, "prefix") {
@@ -34,9 +33,8 @@ func cached(r *results.Row) bool {
 		strings.Contains(dataset(r), "shared-prefix")
 }
 
-// prefixless is all that a cell was measured with but what concerns prefixes, and the
-// exact length of the prompts: the same for two of which one had shared prefixes and the
-// other had not.
+// prefixless is all that a cell was measured with but what concerns prefixes, and the exact length
+// of the prompts: the same for two of which one had shared prefixes and the other had not.
 func prefixless(s *sample) string {
 	r := s.rows[0]
 	d := &r.Deployment

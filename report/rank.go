@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// rankTest is the two-sided p-value of the Mann–Whitney U test (Wilcoxon's rank
-// sum): how likely two samples of the same distribution differ in rank at least
-// as much as these do. It is exact for up to exactRanks values in all, ties
-// included, by counting every way to share the ranks out; above, it is the normal
-// approximation with the corrections for ties and continuity. 1 when a sample is
-// empty.
+// rankTest is the two-sided p-value of the Mann–Whitney U test (Wilcoxon's rank sum): how likely
+// two samples of the same distribution differ in rank at least as much as these do. It is exact for
+// up to exactRanks values in all, ties included, by counting every way to share the ranks out;
+// above, it is the normal approximation with the corrections for ties and continuity. 1 when a
+// sample is empty.
 func rankTest(a, b []float64) float64 {
 	n, m := len(a), len(b)
 	if n == 0 || m == 0 {
@@ -82,10 +81,9 @@ const significance = 0.05
 // difference significant: with three and three the least p-value is 0.1.
 const fewest = 4
 
-// needed estimates how many repetitions of each side would tell a difference of
-// this size with a probability of 80 %, from the spread that was seen: the sample
-// size of a t-test, enlarged by the efficiency of the rank test (3/π). 0: it
-// cannot be estimated.
+// needed estimates how many repetitions of each side would tell a difference of this size with a
+// probability of 80 %, from the spread that was seen: the sample size of a t-test, enlarged by the
+// efficiency of the rank test (3/π). 0: it cannot be estimated.
 func needed(a, b []float64) int {
 	if len(a) < 2 || len(b) < 2 {
 		return 0

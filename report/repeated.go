@@ -51,8 +51,7 @@ func those(rows []results.Row, keep func(r *results.Row) bool) (kept []*results.
 	return kept
 }
 
-// cells are the repetitions of each cell: measurements of the same thing under the same
-// names.
+// cells are the repetitions of each cell: measurements of the same thing under the same names.
 func cells(rows []results.Row, keep func(r *results.Row) bool) [][]*results.Row {
 	return grouped(those(rows, keep), cellOf)
 }
@@ -83,8 +82,7 @@ func identityOf(r *results.Row) string {
 	return string(text)
 }
 
-// labelOf is what a cell is called: its benchmark, its engine, and its axes in any
-// order.
+// labelOf is what a cell is called: its benchmark, its engine, and its axes in any order.
 func labelOf(r *results.Row) string {
 	key := r.Benchmark
 	if _, ok := r.Axes.Value("engine"); !ok {
@@ -152,9 +150,8 @@ type Repeated struct {
 	Figures map[string]Spread `json:"figures"`
 }
 
-// Repetitions puts the repetitions of each cell together, in the order of their
-// first: measurements of the same thing under the same names. A cell that was
-// measured only once is left out.
+// Repetitions puts the repetitions of each cell together, in the order of their first: measurements
+// of the same thing under the same names. A cell that was measured only once is left out.
 func Repetitions(rows []results.Row) []Repeated {
 	metrics := allMetrics(rows)
 	var out []Repeated
@@ -175,8 +172,7 @@ func Repetitions(rows []results.Row) []Repeated {
 	return out
 }
 
-// Together prints repetitions as one line for each cell, and nothing where there
-// are none.
+// Together prints repetitions as one line for each cell, and nothing where there are none.
 func Together(w io.Writer, rows []results.Row) error {
 	for _, line := range spreadLines(Repetitions(rows), 0) {
 		if _, err := fmt.Fprintln(w, line); err != nil {
@@ -186,9 +182,8 @@ func Together(w io.Writer, rows []results.Row) error {
 	return nil
 }
 
-// spreadLines are a table with one line for each repeated cell: the median of its
-// repetitions, and how far the farthest is from it. What does not fit into width goes,
-// the last column first.
+// spreadLines are a table with one line for each repeated cell: the median of its repetitions, and
+// how far the farthest is from it. What does not fit into width goes, the last column first.
 func spreadLines(repeated []Repeated, width int) []string {
 	if len(repeated) == 0 {
 		return nil
@@ -214,8 +209,7 @@ func spreadLines(repeated []Repeated, width int) []string {
 	return append([]string{"Repetitions: their median, and how far the farthest is from it", ""}, s.lines()...)
 }
 
-// used is how many repetitions the figures are of, and of how many, where some are left
-// out.
+// used is how many repetitions the figures are of, and of how many, where some are left out.
 func (r Repeated) used() string {
 	used := 0
 	for _, s := range r.Figures {

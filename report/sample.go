@@ -135,8 +135,7 @@ type slice struct {
 // stands in the table.
 const maxSlices = 4
 
-// slicesAlong finds the slices with a line in them, those with the most points
-// first.
+// slicesAlong finds the slices with a line in them, those with the most points first.
 func slicesAlong(along dimension, samples []*sample) (out []slice) {
 	lying := slices.DeleteFunc(slices.Clone(samples), func(s *sample) bool { return s.at[along.name] == 0 })
 	for _, of := range grouped(lying, func(s *sample) string {
@@ -228,8 +227,7 @@ func (x slice) against(m metric) *chart.Panel {
 	return c
 }
 
-// tradeoff is one metric over another, a point for each place along the slice's
-// dimension.
+// tradeoff is one metric over another, a point for each place along the slice's dimension.
 func (x slice) tradeoff(mx, my metric) *chart.Panel {
 	c := &chart.Panel{Title: my.title, Better: corner(mx, my),
 		X: chart.Axis{Title: mx.title, Unit: mx.unit}, Y: chart.Axis{Unit: my.unit, Zero: true, Linear: true}}

@@ -119,8 +119,7 @@ func (s *seriesOf) label(r *results.Row) (label string) {
 
 func (s *seriesOf) find(r *results.Row) *chart.Series { return s.byKey[s.key(r)] }
 
-// kind of a deployment's engine. What stood in for an engine in a rehearsal is named
-// after that.
+// kind of a deployment's engine. What stood in for an engine in a rehearsal is named after that.
 func kind(d *results.Deployment) string {
 	if d.Kind == "" || d.Kind == "sim" {
 		return kindOf(d.Engine)

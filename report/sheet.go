@@ -23,16 +23,14 @@ type column struct {
 	entries []entry // one for each row
 	left    bool    // aligned left: text; else right: numerals
 	blank   bool    // where there is no value stands nothing, not [none]
-	// weight says which columns go first when there is no room: the lowest. Zero
-	// stays always.
+	// weight says which columns go first when there is no room: the lowest. Zero stays always.
 	weight int
 	// constant says what the caption says when every row has the same entry;
 	// nil: a measurement, which is a column always.
 	constant func(text string) string
 }
 
-// entry is one value of a sheet. The page has those that it does not show at once as
-// JSON.
+// entry is one value of a sheet. The page has those that it does not show at once as JSON.
 type entry struct {
 	Text  string `json:"t,omitempty"` // as people read it; empty: there is no value
 	Sort  string `json:"v,omitempty"` // exact, where Text is not
@@ -165,8 +163,7 @@ func (s *sheet) notesBelow(width int) (notes []string) {
 
 const gap = 2 // blanks between columns
 
-// layout gives each column a width: its own, and more where the title of its
-// group needs it.
+// layout gives each column a width: its own, and more where the title of its group needs it.
 func (s *sheet) layout() (widths []int, total int) {
 	widths = make([]int, len(s.columns))
 	for _, group := range s.groups() {

@@ -12,8 +12,7 @@ import (
 	"hclbench/report/number"
 )
 
-// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines
-// the names.
+// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines the names.
 func Text(w io.Writer, s *load.Summary) error {
 	var b bytes.Buffer
 	line := func(name, text string) { fmt.Fprintf(&b, "%-19s %s\n", name, text) }

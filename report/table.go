@@ -1,5 +1,4 @@
-// Package report shows what was measured: tables for people, and exact numbers
-// for programs.
+// Package report shows what was measured: tables for people, and exact numbers for programs.
 //
 // It computes nothing that a cell's summary does not hold, and knows nothing of
 // where results are kept or how they were made.
@@ -28,9 +27,8 @@ type Options struct {
 	Columns []string
 }
 
-// Table prints one line per cell in the order of rows. What is the same for all
-// cells stands above the table instead of in a column; what puts a cell in doubt
-// stands below it.
+// Table prints one line per cell in the order of rows. What is the same for all cells stands above
+// the table instead of in a column; what puts a cell in doubt stands below it.
 func Table(w io.Writer, rows []results.Row, opt Options) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "No results.")
@@ -90,19 +88,16 @@ func telling(name string) column {
 }
 
 // identity are the columns that say what was measured on what.
-func identity(rows []results.Row) []column {
-	of := func(weight int, name string, say func(r *results.Row) string) column {
-		c := telling(name)
-		c.weight = weight
-		return c.filled(len(rows), func(i int) string { return say(&rows[i]) })
+func identity(rows []results.Row) (columns []column) {
+	for _, x := range []struct {
+		name   string
+		weight int
+	}{{"benchmark", 0}, {"engine", 0}, {"model", 28}, {"host", 58}, {"gpus", 55}} {
+		c := telling(x.name)
+		c.weight = x.weight
+		columns = append(columns, c.filled(len(rows), func(i int) string { return wordOf(&rows[i], x.name) }))
 	}
-	return []column{
-		of(0, "benchmark", func(r *results.Row) string { return r.Benchmark }),
-		of(0, "engine", func(r *results.Row) string { return r.Deployment.Engine }),
-		of(28, "model", func(r *results.Row) string { return r.Deployment.Model }),
-		of(58, "host", func(r *results.Row) string { return r.Deployment.Host }),
-		of(55, "gpus", func(r *results.Row) string { return r.Deployment.GPUs }),
-	}
+	return columns
 }
 
 // axisColumns are the axes, without an axis "engine" that says what a column says already.
@@ -137,8 +132,7 @@ func repetitionColumns(rows []results.Row) (columns []column) {
 	return columns
 }
 
-// counts are the columns of how many requests went well and how many did not, of void
-// cells too.
+// counts are the columns of how many requests went well and how many did not, of void cells too.
 func counts(rows []results.Row) []column {
 	each := " each"
 	if len(rows) == 1 {
@@ -189,9 +183,8 @@ func tabled(rows []results.Row) []weighted {
 // chosenWeight is above that of every column that nobody has chosen.
 const chosenWeight = 200
 
-// figureColumns are the columns of what was measured: the figures of these names, whether
-// any row has them or not, or else those of automatic that a row has. Void cells have
-// counts alone.
+// figureColumns are the columns of what was measured: the figures of these names, whether any row
+// has them or not, or else those of automatic that a row has. Void cells have counts alone.
 func figureColumns(rows []results.Row, names []string, automatic []weighted) []column {
 	columns := slices.DeleteFunc(counts(rows), func(c column) bool { return slices.Contains(names, c.key) })
 	for i, m := range chosen(names) {
@@ -291,9 +284,8 @@ func tailPercentile(rows []results.Row) string {
 	return "p99"
 }
 
-// Markdown writes what [Table] shows as a table of GitHub's Markdown, below what
-// the lab says about it, and with the published figures, if there are any, below
-// that.
+// Markdown writes what [Table] shows as a table of GitHub's Markdown, below what the lab says about
+// it, and with the published figures, if there are any, below that.
 func Markdown(w io.Writer, rows []results.Row, about About) error {
 	var b bytes.Buffer
 	paragraph := func(text string) {

@@ -95,8 +95,7 @@ func intervals(values []float64, every, duration float64) chart.Line {
 	return l
 }
 
-// nearest is the index of the time that is nearest to at, of times that rise; −1: there
-// is none.
+// nearest is the index of the time that is nearest to at, of times that rise; −1: there is none.
 func nearest(times []float64, at float64) int {
 	i, _ := slices.BinarySearch(times, at)
 	if i == len(times) || i > 0 && at-times[i-1] < times[i]-at {
@@ -105,9 +104,8 @@ func nearest(times []float64, at float64) int {
 	return i
 }
 
-// gathered is one quantity of all its sources: their sum or their mean at each time
-// that the first of them has, of the values nearest to it. Where a source has none near,
-// there is none.
+// gathered is one quantity of all its sources: their sum or their mean at each time that the first
+// of them has, of the values nearest to it. Where a source has none near, there is none.
 func gathered(all []telemetry.Series, name string, factor float64, sum bool) (l chart.Line) {
 	var of []telemetry.Series
 	for _, x := range all {

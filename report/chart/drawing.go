@@ -89,8 +89,7 @@ func (d *Drawing) label(x, y float64, s string, m piece) {
 	d.add(m)
 }
 
-// symbolOf is the marker of a series: its GPU's, and another one when the colours
-// begin again.
+// symbolOf is the marker of a series: its GPU's, and another one when the colours begin again.
 func symbolOf(s *Series) shape {
 	return []shape{circle, diamond, square, triangle}[s.marker]
 }
@@ -107,8 +106,7 @@ func (m piece) strokes() [2][]point {
 	return [2][]point{{{p.x - r, p.y - r}, {p.x + r, p.y + r}}, {{p.x - r, p.y + r}, {p.x + r, p.y - r}}}
 }
 
-// textWidth is about how wide a text is: fonts differ, and a little too much does
-// no harm.
+// textWidth is about how wide a text is: fonts differ, and a little too much does no harm.
 func textWidth(s string, size float64) float64 {
 	w := 0.0
 	for _, r := range s {
@@ -157,27 +155,16 @@ func Look(all []*Series) {
 		}
 	}
 	taken := map[[3]int]bool{}
-	place := func(x *Series) {
-		for turn := range variants { // of the dashes against the marker
-			for step := range variants {
-				marker := (x.GPU + step) % variants
-				for i := range hues {
-					hue := own[x.Kind]
-					if i > 0 { // those of no kind first
-						hue = (len(own) + i - 1) % hues
-					}
-					look := [3]int{hue, marker, (marker + turn) % variants}
-					if !taken[look] {
-						taken[look] = true
-						x.hue, x.marker, x.dash = look[0], look[1], look[2]
-						return
-					}
-				}
-			}
-		}
-		x.hue, x.marker, x.dash = own[x.Kind], x.GPU%variants, x.GPU%variants
-	}
 	for _, x := range all {
-		place(x)
+		x.hue, x.marker, x.dash = own[x.Kind], x.GPU%variants, x.GPU%variants
+		for i := 0; taken[[3]int{x.hue, x.marker, x.dash}] && i <= hues*variants*variants; i++ {
+			x.hue = own[x.Kind]
+			if i%hues > 0 { // those of no kind first
+				x.hue = (len(own) + i%hues - 1) % hues
+			}
+			x.marker = (x.GPU + i/hues) % variants
+			x.dash = (x.marker + i/hues/variants) % variants // turned against the marker
+		}
+		taken[[3]int{x.hue, x.marker, x.dash}] = true
 	}
 }

@@ -18,8 +18,7 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// density is how many pixels of a picture are a point of its drawing: as many as
-// good screens have.
+// density is how many pixels of a picture are a point of its drawing: as many as good screens have.
 const density = 2
 
 // PNG paints the drawing on white paper.
@@ -65,8 +64,7 @@ func (p painter) paint(m piece) error {
 	return nil
 }
 
-// fill paints all polygons in one pass, so that where they overlap nothing is
-// painted twice.
+// fill paints all polygons in one pass, so that where they overlap nothing is painted twice.
 func (p painter) fill(c colour, polygons ...[]point) {
 	within := extent(polygons).Intersect(p.Bounds())
 	if within.Empty() {

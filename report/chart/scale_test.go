@@ -12,8 +12,7 @@ import (
 	"hclbench/report/number"
 )
 
-// Whatever the values, they lie within the axis, ticks rise, and there are neither
-// none nor many.
+// Whatever the values, they lie within the axis, ticks rise, and there are neither none nor many.
 func TestScale(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

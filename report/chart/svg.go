@@ -105,8 +105,7 @@ func (m piece) outline(paint func(colour) string) string {
 	return fmt.Sprintf(` fill="%s"`, paint(m.colour))
 }
 
-// corners are those of a symbol with corners, about as large as a circle of its
-// radius.
+// corners are those of a symbol with corners, about as large as a circle of its radius.
 func (m piece) corners() []point {
 	p, r := m.at[0], m.size
 	switch m.shape {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Text is a number for people: three significant digits, but never less than
-// the whole number, with its thousands separated. What is under a thousandth is
-// said to be just that.
+// Text is a number for people: three significant digits, but never less than the whole number, with
+// its thousands separated. What is under a thousandth is said to be just that.
 func Text(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
