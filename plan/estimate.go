@@ -39,7 +39,6 @@ func (p *Plan) Estimate() *Estimate {
 	for _, h := range p.Hosts {
 		var takes time.Duration
 		for _, d := range p.Deployments {
-			own := d.Host() == h
 			if !slices.Contains(d.Hosts(), h) { // a sender is taken for as long as the engine's host
 				continue
 			}
@@ -51,11 +50,11 @@ func (p *Plan) Estimate() *Estimate {
 				takes += c.takes
 			}
 			takes += time.Duration(d.starts()) * d.start
-			if own {
+			if d.Host() == h {
 				out.UnknownCells += unknown
-			}
-			if own && d.start == 0 {
-				out.UnknownStarts += d.starts()
+				if d.start == 0 {
+					out.UnknownStarts += d.starts()
+				}
 			}
 		}
 		if takes > 0 {
@@ -180,7 +179,7 @@ func (h *history) start(engine string, host *provision.Host) time.Duration {
 // of the same engine, or else of one on the same host, whose load is most alike.
 // 0 when nothing tells.
 func (h *history) takes(c *Cell) time.Duration {
-	if own := c.Task.Takes(); own > 0 {
+	if own := c.Task.Stored().Workload.Takes(); own > 0 {
 		return own
 	}
 	s, lane, ok := loop(c.load.pairs)

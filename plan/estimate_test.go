@@ -54,11 +54,7 @@ func TestEstimate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			p := New(cfg, test.opt)
 			if test.pick != "" {
-				s, err := ParseSelection([]string{test.pick}, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := p.Select(s); err != nil {
+				if err := p.Select(Selection{Only: []string{test.pick}}); err != nil {
 					t.Fatal(err)
 				}
 			}

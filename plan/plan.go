@@ -67,20 +67,16 @@ func (p *Plan) Count() Counts {
 				c.Done++
 			case Stale:
 				c.Stale++
-				fallthrough
-			default:
-				c.Measure++
 			}
 		}
 		c.Starts += d.starts()
 	}
+	c.Measure = c.Cells - c.Done
 	return c
 }
 
 // Empty reports whether there is nothing to do.
-func (p *Plan) Empty() bool {
-	return p.Count().Measure == 0
-}
+func (p *Plan) Empty() bool { return p.Count().Measure == 0 }
 
 // Options steer [New].
 type Options struct {

@@ -14,30 +14,16 @@ import (
 	"hclbench/where"
 )
 
-// Selection picks cells of a plan. The zero value picks all of them.
+// Selection picks cells of a plan by the arguments of --only and --target. A cell is
+// picked when one of the only and one of the targets pick it; none at all of a sort
+// picks every cell.
 type Selection struct {
-	only    []string // conditions
-	targets []target
+	Only    []string // conditions of package where, about what docs/plan.md says
+	Targets []string
 }
 
 // Empty reports whether nothing was said, so that every cell is picked.
-func (s Selection) Empty() bool { return len(s.only)+len(s.targets) == 0 }
-
-// ParseSelection reads the arguments of --only and --target. A cell is picked
-// when one of the only and one of the targets pick it; none at all of a sort
-// picks every cell. An only is a condition of package where, about what
-// docs/plan.md says; it is read by [Plan.Select], which knows the names.
-func ParseSelection(only, targetTexts []string) (Selection, error) {
-	s := Selection{only: only}
-	for _, text := range targetTexts {
-		t, err := parseTarget(text)
-		if err != nil {
-			return Selection{}, err
-		}
-		s.targets = append(s.targets, t)
-	}
-	return s, nil
-}
+func (s Selection) Empty() bool { return len(s.Only)+len(s.Targets) == 0 }
 
 // SelectionError is a --only or --target that cannot be read or that picks
 // nothing.
@@ -53,50 +39,6 @@ func (e *SelectionError) Error() string {
 	return fmt.Sprintf("%s is wrong:\n\n    %s\n    %s^\n\n%s", e.Flag, e.Text, strings.Repeat(" ", e.Column-1), e.Detail)
 }
 
-// target is one --target: everything of an engine, a host or a benchmark.
-type target struct {
-	text, sort, name string // name is a glob; of an engine "KIND.NAME", or `KIND.NAME["KEY"]`
-}
-
-func parseTarget(text string) (target, error) {
-	fail := func(at int, format string, args ...any) (target, error) {
-		return target{}, &SelectionError{"--target", text, at + 1, fmt.Sprintf(format, args...)}
-	}
-	const example = "Write host.NAME, engine.KIND.NAME or benchmark.NAME; * stands for any characters."
-	sort, name, dot := strings.Cut(text, ".")
-	switch sort {
-	case "host", "benchmark", "engine":
-	default:
-		if slices.Contains(engines.Kinds(), sort) && dot {
-			return fail(0, "%q is not a sort of target. %s Perhaps engine.%s is meant?", sort, example, text)
-		}
-		return fail(0, "%q is not a sort of target. %s", sort, example)
-	}
-	if !dot || name == "" {
-		return fail(utf8.RuneCountInString(text), "Which %s? %s", sort, example)
-	}
-	if i := strings.IndexAny(name, "[]"); i >= 0 && sort != "engine" {
-		const whole = "A target is whole; --only picks cells: --only 'benchmark = \"%s\" and concurrency <= 64'"
-		return fail(utf8.RuneCountInString(text[:len(sort)+1+i]), whole, name[:i])
-	}
-	if sort == "engine" && !strings.Contains(name, ".") && !strings.Contains(name, "*") {
-		name += ".*" // all of a kind
-	}
-	return target{text, sort, name}, nil
-}
-
-func (t target) picks(d *Deployment, c *Cell) bool {
-	switch t.sort {
-	case "host":
-		return where.Match(t.name, d.Host().Name)
-	case "engine":
-		label := strings.TrimPrefix(d.Engine.Address(), "engine.")
-		all, _, _ := strings.Cut(label, "[") // of an instance of for_each: the whole block
-		return where.Match(t.name, label) || where.Match(t.name, all)
-	}
-	return where.Match(t.name, c.Benchmark)
-}
-
 // Select leaves only the picked cells in the plan, and the deployments and hosts
 // that they need. Identities stay what they are in the whole plan, so that what
 // a part measured is up to date in the whole. Of then says what the lab has. A
@@ -106,11 +48,12 @@ func (p *Plan) Select(s Selection) error {
 	if s.Empty() {
 		return nil
 	}
-	only, err := p.conditions(s.only)
+	only, err := p.conditions(s.Only)
 	if err != nil {
 		return err
 	}
-	if err := p.explainTargets(s.targets); err != nil {
+	targets, err := p.targets(s.Targets)
+	if err != nil {
 		return err
 	}
 	of := p.Count()
@@ -118,51 +61,102 @@ func (p *Plan) Select(s Selection) error {
 	for _, d := range p.Deployments {
 		part := *d
 		part.Cells = slices.DeleteFunc(slices.Clone(d.Cells), func(c *Cell) bool {
-			wanted := func(holds where.Condition) bool { return holds(values(d, c)) }
-			targeted := func(t target) bool { return t.picks(d, c) }
-			return len(only) > 0 && !slices.ContainsFunc(only, wanted) ||
-				len(s.targets) > 0 && !slices.ContainsFunc(s.targets, targeted)
+			return !isPicked(d, c, only) || !isPicked(d, c, targets)
 		})
 		if len(part.Cells) > 0 {
 			kept = append(kept, &part)
 		}
 	}
 	if len(kept) == 0 {
-		last := s.targets[len(s.targets)-1]
-		return &SelectionError{"--target", last.text, 1, "No cell that --only picks is of this target."}
+		last := s.Targets[len(s.Targets)-1]
+		return &SelectionError{"--target", last, 1, "No cell that --only picks is of this target."}
 	}
-	p.Deployments, p.Of = kept, &of
-	p.Only = append(p.Only, s.only...)
-	for _, t := range s.targets {
-		p.Targets = append(p.Targets, t.text)
-	}
+	p.Deployments, p.Of, p.Only, p.Targets = kept, &of, s.Only, s.Targets
 	p.Hosts = slices.DeleteFunc(slices.Clone(p.Hosts), func(h *provision.Host) bool {
 		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return slices.Contains(d.hosts(d.Cells), h) })
 	})
 	return nil
 }
 
-// explainTargets finds the first target that picks nothing, and says what there is.
-func (p *Plan) explainTargets(targets []target) error {
-	for _, t := range targets {
-		picks := false
-		var there names
-		for d, c := range p.cells() {
-			picks = picks || t.picks(d, c)
-			switch t.sort {
-			case "host":
-				there.add("host." + d.Host().Name)
-			case "engine":
-				there.add(d.Engine.Address())
-			case "benchmark":
-				there.add("benchmark." + c.Benchmark)
-			}
-		}
-		if !picks {
-			return &SelectionError{"--target", t.text, 1, there.say("Nothing that is measured is of this target.", t.text)}
+// pick reports whether a condition or a target picks a cell.
+type pick func(*Deployment, *Cell) bool
+
+func isPicked(d *Deployment, c *Cell, by []pick) bool {
+	return len(by) == 0 || slices.ContainsFunc(by, func(p pick) bool { return p(d, c) })
+}
+
+// any reports whether some cell of the plan is picked.
+func (p *Plan) any(by pick) bool {
+	for d, c := range p.cells() {
+		if by(d, c) {
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// target is one --target: everything of an engine, a host or a benchmark.
+type target struct {
+	sort, name string // name is a glob; of an engine "KIND.NAME", or `KIND.NAME["KEY"]`
+}
+
+func parseTarget(text string) (target, error) {
+	fail := func(at int, format string, args ...any) (target, error) {
+		return target{}, &SelectionError{"--target", text, at + 1, fmt.Sprintf(format, args...)}
+	}
+	const example = "Write host.NAME, engine.KIND.NAME or benchmark.NAME; * stands for any characters."
+	sort, name, dot := strings.Cut(text, ".")
+	switch known := slices.Contains([]string{"host", "benchmark", "engine"}, sort); {
+	case !known && slices.Contains(engines.Kinds(), sort) && dot:
+		return fail(0, "%q is not a sort of target. %s Perhaps engine.%s is meant?", sort, example, text)
+	case !known:
+		return fail(0, "%q is not a sort of target. %s", sort, example)
+	case name == "":
+		return fail(utf8.RuneCountInString(text), "Which %s? %s", sort, example)
+	}
+	if i := strings.IndexAny(name, "[]"); i >= 0 && sort != "engine" {
+		const whole = "A target is whole; --only picks cells: --only 'benchmark = \"%s\" and concurrency <= 64'"
+		return fail(utf8.RuneCountInString(text[:len(sort)+1+i]), whole, name[:i])
+	}
+	if sort == "engine" && !strings.ContainsAny(name, ".*") {
+		name += ".*" // all of a kind
+	}
+	return target{sort, name}, nil
+}
+
+// names are what a cell has that targets of the sort name.
+func (t target) names(d *Deployment, c *Cell) []string {
+	switch t.sort {
+	case "host":
+		return []string{d.Host().Name}
+	case "engine":
+		block, _, _ := strings.Cut(d.Engine.Label(), "[") // of an instance of for_each: the whole block
+		return []string{d.Engine.Label(), block}
+	}
+	return []string{c.Benchmark}
+}
+
+func (t target) picks(d *Deployment, c *Cell) bool {
+	return slices.ContainsFunc(t.names(d, c), func(name string) bool { return where.Match(t.name, name) })
+}
+
+// targets reads the arguments of --target. Each must pick something.
+func (p *Plan) targets(texts []string) (all []pick, err error) {
+	for _, text := range texts {
+		t, err := parseTarget(text)
+		if err != nil {
+			return nil, err
+		}
+		if !p.any(t.picks) {
+			var there names
+			for d, c := range p.cells() {
+				there.add(t.sort + "." + t.names(d, c)[0])
+			}
+			return nil, &SelectionError{"--target", text, 1, there.say("Nothing that is measured is of this target.", text)}
+		}
+		all = append(all, t.picks)
+	}
+	return all, nil
 }
 
 // The names that conditions can use beside the axes of the benchmarks.
@@ -177,8 +171,11 @@ const (
 func values(d *Deployment, c *Cell) where.Values {
 	return func(name string) (any, bool) {
 		if v, ok := c.Axes.Value(name); ok && name != nameEngine {
-			if n, ok := asNumber(v); ok {
-				return n, true
+			switch v := v.(type) {
+			case int64:
+				return float64(v), true
+			case float64:
+				return v, true
 			}
 			return fmt.Sprint(v), true
 		}
@@ -198,20 +195,13 @@ func values(d *Deployment, c *Cell) where.Values {
 	}
 }
 
-func asNumber(v any) (float64, bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case int:
-		return float64(v), true
-	case float64:
-		return v, true
-	}
-	return 0, false
+// meets picks the cells for which a condition holds.
+func meets(holds where.Condition) pick {
+	return func(d *Deployment, c *Cell) bool { return holds(values(d, c)) }
 }
 
 // conditions reads the arguments of --only. Each must pick something.
-func (p *Plan) conditions(texts []string) ([]where.Condition, error) {
+func (p *Plan) conditions(texts []string) (all []pick, err error) {
 	known := names{nameBenchmark, nameEngine, nameHost, nameRepetition}
 	var benchmarks names
 	for _, c := range p.cells() {
@@ -220,28 +210,17 @@ func (p *Plan) conditions(texts []string) ([]where.Condition, error) {
 			known.add(a.Name)
 		}
 	}
-	var all []where.Condition
 	for _, text := range texts {
 		holds, comparisons, err := where.Read(text, known)
 		if err != nil {
 			return nil, notRead(err, benchmarks)
 		}
-		if !p.any(holds) {
+		if !p.any(meets(holds)) {
 			return nil, p.explainOnly(text, comparisons)
 		}
-		all = append(all, holds)
+		all = append(all, meets(holds))
 	}
 	return all, nil
-}
-
-// any reports whether a condition holds for a cell of the plan.
-func (p *Plan) any(holds where.Condition) bool {
-	for d, c := range p.cells() {
-		if holds(values(d, c)) {
-			return true
-		}
-	}
-	return false
 }
 
 // notRead is the error of an --only that is no condition.
@@ -266,18 +245,17 @@ func (p *Plan) explainOnly(text string, comparisons []where.Comparison) error {
 	var used names
 	for _, c := range comparisons {
 		used.add(c.Name)
-		if c.Negated || p.any(c.Holds) {
+		if c.Negated || p.any(meets(c.Holds)) {
 			continue
 		}
 		var there names
 		for d, cell := range p.cells() {
-			switch v, ok := values(d, cell)(c.Name); v := v.(type) {
-			case []string:
-				there.add(v[0])
-			default:
-				if ok {
-					there.add(fmt.Sprint(v))
-				}
+			v, ok := values(d, cell)(c.Name)
+			if all, several := v.([]string); several {
+				v = all[0]
+			}
+			if ok {
+				there.add(fmt.Sprint(v))
 			}
 		}
 		at := 1 + utf8.RuneCountInString(text[:c.At])

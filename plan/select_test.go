@@ -16,12 +16,8 @@ import (
 // picked selects from the lab and returns the cells that are left.
 func picked(t *testing.T, only, targets []string) (*Plan, []string) {
 	t.Helper()
-	s, err := ParseSelection(only, targets)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := New(lab(), Options{})
-	if err := p.Select(s); err != nil {
+	if err := p.Select(Selection{only, targets}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -135,10 +131,7 @@ func TestSelectionErrors(t *testing.T) {
 			if tt.target != "" || onlys == nil {
 				targets = []string{tt.target}
 			}
-			s, err := ParseSelection(onlys, targets)
-			if err == nil {
-				err = New(lab(), Options{}).Select(s)
-			}
+			err := New(lab(), Options{}).Select(Selection{onlys, targets})
 			var e *SelectionError
 			if !errors.As(err, &e) {
 				t.Fatalf("error = %v, want a SelectionError", err)
@@ -179,8 +172,7 @@ func TestSelectInstances(t *testing.T) {
 		{nil, []string{"engine.vllm"}, 6},
 	} {
 		p := plan()
-		s, err := ParseSelection(tt.only, tt.targets)
-		if err := errors.Join(err, p.Select(s)); err != nil || p.Count().Cells != tt.cells {
+		if err := p.Select(Selection{tt.only, tt.targets}); err != nil || p.Count().Cells != tt.cells {
 			t.Errorf("%q %q picks %d cells, %v; want %d", tt.only, tt.targets, p.Count().Cells, err, tt.cells)
 		}
 	}
@@ -192,10 +184,7 @@ func FuzzOnly(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseSelection([]string{text}, nil)
-		if err == nil {
-			err = New(lab(), Options{}).Select(s)
-		}
+		err := New(lab(), Options{}).Select(Selection{Only: []string{text}})
 		var e *SelectionError
 		if err != nil && (!errors.As(err, &e) || e.Column < 1 || e.Column > len([]rune(text))+1 || e.Detail == "") {
 			t.Errorf("error of %q: %#v", text, err)

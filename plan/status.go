@@ -133,19 +133,18 @@ func difference(old, now map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// differing are the names of what separates two identities, sorted.
+// differing are the names of what separates two identities, sorted; the deployment, which
+// sums others up, is none.
 func differing(old, now map[string]string) []string {
-	keys := map[string]bool{}
-	for _, m := range []map[string]string{old, now} {
-		for k := range m {
-			was, had := old[k]
-			is, has := now[k]
-			if k != "deployment" && (had != has || was != is) { // it sums the others up
-				keys[k] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(keys))
+	all := map[string]string{}
+	maps.Copy(all, old)
+	maps.Copy(all, now)
+	maps.DeleteFunc(all, func(k, _ string) bool {
+		was, had := old[k]
+		is, has := now[k]
+		return k == "deployment" || had == has && was == is
+	})
+	return slices.Sorted(maps.Keys(all))
 }
 
 // seen is what was seen of a lab's hosts.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -13,12 +14,80 @@ import (
 	"hclbench/results"
 )
 
+// Status says what apply does with a cell.
+type Status string
+
+const (
+	Measure Status = "measure" // there is no measurement of it
+	Done    Status = "done"    // there is one, with the same identity
+	Stale   Status = "stale"   // there is one, of something else: Why tells the difference
+)
+
+// Cell is one measurement.
+type Cell struct {
+	ID         string // of the measurement; of one that is done the id in the store
+	Group      string // the id of all the repetitions of the cell together
+	Benchmark  string
+	Axes       results.Axes
+	Repetition int // from 1
+	Task       Task
+	Status     Status
+	Why        string           // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
+	Digest     string           // of a cell that is done: the image that it was measured with
+	Facts      *provision.Facts // of a cell that is done: what its host was then; nil: not known
+	// HostChanged says, of a cell that is done, in what its host is not as it was then, as
+	// far as it was seen since.
+	HostChanged []string
+
+	deployment *Deployment
+	load       loadIdentity
+	occurrence int           // from 1: of equal loads on the same deployment
+	takes      time.Duration // estimated; 0: not known
+}
+
+// cell fills in what is measured.
+func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
+	out.Benchmark, out.deployment = b.Name, d
+	var err error
+	if out.Task, err = newTask(d.Engine, b, c, out.seed()); err != nil {
+		panic(fmt.Sprintf("plan a cell of benchmark %s: %v. The text was checked: this is a bug in hcl.", b.Name, err))
+	}
+	for _, a := range c.Axes {
+		out.Axes = append(out.Axes, results.Axis(a))
+	}
+	return out
+}
+
+// label is the cell's coordinates without the engine, which the lines above say.
+func (c *Cell) label() string {
+	var parts []string
+	for _, a := range c.Axes {
+		if a.Name != "engine" {
+			parts = append(parts, fmt.Sprintf("%s=%v", a.Name, a.Value))
+		}
+	}
+	if c.Repetition > 1 {
+		parts = append(parts, fmt.Sprintf("repetition=%d", c.Repetition))
+	}
+	if len(parts) == 0 {
+		return "one cell"
+	}
+	return strings.Join(parts, " ")
+}
+
+// text is the form in which the store gives a cell's axes.
+func text(a results.Axes) string {
+	b, err := json.Marshal(a)
+	if err != nil {
+		panic(fmt.Sprintf("marshal axes: %v. This is a bug in hcl.", err))
+	}
+	return string(b)
+}
+
 // Task is what a cell does: a [*Load] or a [*Batch], and nothing else.
 type Task interface {
 	// Stored is the task as results keep it.
 	Stored() results.Task
-	// Takes is how long it takes by its own pace; 0 where the answers decide that.
-	Takes() time.Duration
 	// words say it to people; see loadWords.
 	words() []string
 }
@@ -79,9 +148,9 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 		}
 		target.BaseURL = url
 	}
-	l := &Load{load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}, c.From}
-	l.addHeaders(e.APIKey, c.Headers)
-	return l, nil
+	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
+	job.Target.Headers, job.Secrets = headers(e.APIKey, c.Headers)
+	return &Load{job, c.From}, nil
 }
 
 // batchOf is what of a cell's workload its engine's own benchmark is given.
@@ -90,32 +159,25 @@ func batchOf(c hcl.Cell) load.Batch {
 	return load.Batch{Dataset: w.Dataset, Requests: w.Requests, OutputTokens: w.OutputTokens}
 }
 
-// addHeaders gives the job its headers: those that are secrets apart, so that they
-// are never written down.
-func (l *Load) addHeaders(key provision.Text, headers []provision.EnvVar) {
-	set := func(m *map[string]string, name, value string) {
-		if *m == nil {
-			*m = map[string]string{}
-		}
-		(*m)[name] = value
-	}
+// headers splits what the load is sent with into what may be written down and the
+// secrets, which never are.
+func headers(key provision.Text, all []provision.EnvVar) (plain, secrets map[string]string) {
+	plain, secrets = map[string]string{}, map[string]string{}
 	if k := key.Reveal(); k != "" {
-		set(&l.Secrets, load.Authorization, load.Bearer(k))
+		secrets[load.Authorization] = load.Bearer(k)
 	}
-	for _, h := range headers {
+	for _, h := range all {
 		if h.Value.IsSecret() {
-			set(&l.Secrets, h.Name, h.Value.Reveal())
+			secrets[h.Name] = h.Value.Reveal()
 		} else {
-			set(&l.Target.Headers, h.Name, h.Value.Reveal())
+			plain[h.Name] = h.Value.Reveal()
 		}
 	}
+	return plain, secrets
 }
 
 // Stored implements [Task].
 func (l *Load) Stored() results.Task { return results.Task{Job: l.Job} }
-
-// Takes implements [Task].
-func (l *Load) Takes() time.Duration { return l.Workload.Takes() }
 
 func (l *Load) words() []string { return loadWords(l.Workload) }
 
@@ -123,9 +185,6 @@ func (l *Load) words() []string { return loadWords(l.Workload) }
 func (b *Batch) Stored() results.Task {
 	return results.Task{Job: load.Job{Target: load.Target{Model: b.Model}, Seed: b.Seed}, Batch: &b.Batch}
 }
-
-// Takes implements [Task].
-func (b *Batch) Takes() time.Duration { return 0 }
 
 func (b *Batch) words() []string {
 	w := b.Prompts(b.Seed).Workload

@@ -165,11 +165,8 @@ type work struct {
 func (f workFlags) prepare(
 	ctx context.Context, t *console, command string, draft func(*hcl.Config) (*plan.Plan, error),
 ) (*work, error) {
-	w := &work{console: t, flags: f, command: command}
+	w := &work{console: t, flags: f, command: command, selection: f.cells.selection()}
 	var err error
-	if w.selection, err = f.cells.selection(); err != nil {
-		return nil, err
-	}
 	if w.lab, w.opt, err = f.hosts.reach(ctx, t); err != nil {
 		return nil, err
 	}

@@ -67,10 +67,6 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 // planOf is what apply would do, and what is wrong with the data files that it
 // would refuse. A file that is not here may be where apply is run.
 func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, strange []error, err error) {
-	selection, err := o.cells.selection()
-	if err != nil {
-		return nil, nil, err
-	}
 	l, err := o.lab.open(t)
 	if err != nil {
 		return nil, nil, err
@@ -95,7 +91,7 @@ func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, stran
 		return nil, nil, err
 	}
 	p = plan.New(cfg, opt)
-	if err := p.Select(selection); err != nil {
+	if err := p.Select(o.cells.selection()); err != nil {
 		return nil, nil, asUsage(err)
 	}
 	missing, strange := l.inputs(p)
@@ -157,10 +153,8 @@ func (f *pickFlags) add(t *console, c *cobra.Command) {
 	completes(c, "target", fromLab(t, targetNames))
 }
 
-// selection reads the flags before anything else is looked at.
-func (f *pickFlags) selection() (plan.Selection, error) {
-	s, err := plan.ParseSelection(f.only, f.targets)
-	return s, asUsage(err)
+func (f *pickFlags) selection() plan.Selection {
+	return plan.Selection{Only: f.only, Targets: f.targets}
 }
 
 func benchmarkNames(cfg *hcl.Config, prefix string) []string {
