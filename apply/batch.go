@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -236,16 +233,10 @@ func (m *measurement) placePrompts(ctx context.Context, job load.Job) (remote st
 // datasetFile is where a data set's file lies on the host, when it is the one that
 // is meant: a tool does not look.
 func datasetFile(local, remote string, d load.Dataset) (at string, source *load.Source, err error) {
-	f, err := os.Open(local)
+	is, err := agent.SHA(local)
 	if err != nil {
-		return "", nil, fmt.Errorf("open data set file: %w", err)
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
 		return "", nil, fmt.Errorf("read data set file: %w", err)
 	}
-	is := hex.EncodeToString(sum.Sum(nil))
 	if d.SHA256 != "" && !strings.EqualFold(d.SHA256, is) {
 		return "", nil, fmt.Errorf("read data set file %s: its sha256 is %s, not %s", d.Path, is, d.SHA256)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"hclbench/engines"
@@ -60,17 +61,11 @@ func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 
 // tail returns the last log lines of the member that has ended, or of the one that serves.
 func (e *engine) tail(ctx context.Context) []string {
-	said := e.front()
-	for _, m := range e.members {
-		if m.alive(ctx) != nil {
-			said = m
-			break
-		}
-	}
-	if said == nil {
+	if len(e.members) == 0 {
 		return nil
 	}
-	return said.tail(ctx)
+	ended := slices.IndexFunc(e.members, func(m *member) bool { return m.alive(ctx) != nil })
+	return e.members[max(ended, 0)].tail(ctx)
 }
 
 // front is the member that serves, the plan's first. nil: somebody else runs the engine.
@@ -110,7 +105,11 @@ func (e *engine) versions(ctx context.Context, m *member) map[string]string {
 	if err != nil {
 		e.debug("versions are not known", err)
 	}
-	return versions
+	clean := map[string]string{}
+	for name, version := range versions {
+		clean[e.secrets.Line(name)] = e.secrets.Line(version)
+	}
+	return clean
 }
 
 // served asks an engine what it runs with.

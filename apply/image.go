@@ -17,33 +17,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/look"
-	"hclbench/results"
 )
-
-// images brings the image of each member to its host, before any of them starts, and
-// notes what it is: what the tag means now, whatever it means later.
-func (t *trial) images(ctx context.Context) error {
-	t.parts = slices.Clone(t.d.Members)
-	for i := range t.parts {
-		in := &t.parts[i]
-		if in.Runtime != provision.Docker {
-			continue
-		}
-		s, started := t.at[in.Host], time.Now()
-		image, err := s.pull(ctx, in.Container.Image, t.tell)
-		if err != nil {
-			return err
-		}
-		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
-		t.rows[i].Digest = image.Digest
-		t.compareDigest(image)
-		in.Container.Image = image.ID
-		if err := s.proveGPUs(ctx, in.Container, t.d.Engine.Image, t.tell); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // pull brings an image to the place.
 func (s *session) pull(ctx context.Context, image string, tell teller) (provision.Image, error) {
@@ -53,24 +27,6 @@ func (s *session) pull(ctx context.Context, image string, tell teller) (provisio
 		tell.say(Warning, "the registry cannot be reached; using the image that the host has of %s", image)
 	}
 	return got, err
-}
-
-// tagMoved warns that new cells stand beside old ones of another image.
-const tagMoved = "%s means another image now, %s, than when %d of the cells that are up to date were measured, %s; " +
-	"--rerun measures them again, and an image written with its digest cannot move"
-
-// compareDigest warns when a tag has moved since cells that count as up to date
-// were measured: the new cells would stand beside them as if nothing had changed.
-func (t *trial) compareDigest(image provision.Image) {
-	moved, before := 0, ""
-	for _, c := range t.d.Cells {
-		if c.Status == plan.Done && c.Digest != "" && image.Digest != "" && c.Digest != image.Digest {
-			moved, before = moved+1, c.Digest
-		}
-	}
-	if moved > 0 {
-		t.tell.say(Warning, tagMoved, image.Ref, image.Digest, moved, before)
-	}
 }
 
 // compileCache gives a container the part of its engine's compile cache that

@@ -71,26 +71,6 @@ func (k *keeper) cleanAll(texts []string) {
 	}
 }
 
-func (k *keeper) cleanListener(l *results.Listener) *results.Listener {
-	if l == nil {
-		return nil
-	}
-	c := *l
-	k.clean(&c.By)
-	return &c
-}
-
-func (k *keeper) cleanVersions(all map[string]string) map[string]string {
-	if all == nil {
-		return nil
-	}
-	clean := make(map[string]string, len(all))
-	for name, version := range all {
-		clean[k.secrets.Line(name)] = k.secrets.Line(version)
-	}
-	return clean
-}
-
 // cell stores a cell, and the records of its requests.
 func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Record) error {
 	k.clean(&out.Error, &out.CacheReset)
@@ -114,14 +94,9 @@ func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Rec
 	return nil
 }
 
-// deployment stores a deployment as far as it is known. Its members are its own.
+// deployment stores a deployment as far as it is known.
 func (k *keeper) deployment(ctx context.Context, row results.Deployment) error {
 	k.clean(&row.Model)
-	row.Listener, row.Versions = k.cleanListener(row.Listener), k.cleanVersions(row.Versions)
-	for i := range row.Members {
-		m := &row.Members[i]
-		m.Listener, m.Versions = k.cleanListener(m.Listener), k.cleanVersions(m.Versions)
-	}
 	ctx, done := Beyond(ctx, storePatience)
 	defer done()
 	return failed(ofRun, nil, k.store.PutDeployment(ctx, row))

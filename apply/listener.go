@@ -26,54 +26,46 @@ import (
 // listener finds out whether connections to the engine go to what was started and to
 // nobody else. That somebody else listens is the error; that it cannot be found out
 // is told in the answer.
-func (e *engine) listener(ctx context.Context, m *member) (results.Listener, error) {
-	ct := m.Container
-	if m.Runtime == provision.Docker && ct.Published() {
-		return results.Listener{Proved: true, By: fmt.Sprintf("Docker gives port %d to its container alone", ct.Port)}, nil
+func (e *engine) listener(ctx context.Context, m *member) (none results.Listener, err error) {
+	inDocker, port := m.Runtime == provision.Docker, m.Container.Port
+	if inDocker && m.Container.Published() {
+		return results.Listener{Proved: true, By: fmt.Sprintf("Docker gives port %d to its container alone", port)}, nil
 	}
-	all, err := m.at.conn.Listeners(ctx, ct.Port)
-	if errors.Is(err, provision.ErrUnreachable) {
-		return results.Listener{}, err
-	}
-	if err != nil {
+	taking, err := e.taking(ctx, m)
+	switch {
+	case errors.Is(err, provision.ErrUnreachable):
+		return none, err
+	case err != nil:
 		return e.byStart(ctx, m, err.Error())
+	case len(taking) == 0:
+		return e.byStart(ctx, m, fmt.Sprintf("no socket is seen that listens on port %d", port))
 	}
-	taking := takingFor(e.d, all)
-	if len(taking) == 0 {
-		return e.byStart(ctx, m, fmt.Sprintf("no socket is seen that listens on port %d", ct.Port))
-	}
-	st, err := m.rt.State(ctx, m.id)
+	holds, err := m.holds(ctx)
 	if err != nil {
-		return results.Listener{}, err
+		return none, err
 	}
-	ours := func(h provision.Holder) bool {
-		if m.Runtime == provision.Docker {
-			return h.Container == m.id
-		}
-		return st.PID != 0 && (h.PID == st.PID || slices.Contains(h.Lineage, st.PID)) || h.Mark == m.at.agent.Mark()+m.id
-	}
-	found := judge(taking, ours, m.Runtime == provision.Process)
+	found := judge(taking, holds, !inDocker, nil)
 	why := "the login may not see which process holds the socket"
-	if m.Runtime == provision.Docker && len(found.theirs)+len(found.unseen) > 0 {
+	if inDocker && len(found[our]) < len(taking) {
 		// Whoever is in the container sees what holds the container's sockets.
 		inside, err := m.inside(ctx)
 		if err != nil {
 			why += ", and nobody could look from inside of the container: " + err.Error()
 		}
-		found.settle(inside)
+		found = judge(taking, holds, false, inside)
 	}
 	switch {
-	case len(found.theirs) > 0:
-		return results.Listener{}, m.at.conn.Foreign(ctx, found.theirs, len(found.ours) > 0, m.at.docker.Name)
-	case len(found.unseen) > 0:
+	case len(found[their]) > 0:
+		return none, m.at.conn.Foreign(ctx, found[their], len(found[our]) > 0, m.at.docker.Name)
+	case len(found[unseen]) > 0:
 		return e.byStart(ctx, m, why)
 	}
-	m.sockets = inodes(taking)
+	m.sockets = taking
 	place := "its process group"
-	if m.Runtime == provision.Docker {
+	if inDocker {
 		place = "its container"
 	}
-	return results.Listener{Proved: true, By: fmt.Sprintf("%s alone listens on port %d", place, ct.Port)}, nil
+	return results.Listener{Proved: true, By: fmt.Sprintf("%s alone listens on port %d", place, port)}, nil
 }
 
 // joined says who listens on the engine's port now and did not when it was proved to
@@ -83,9 +75,9 @@ func (e *engine) joined(ctx context.Context) (doubts []string) {
 	if m == nil || m.sockets == nil {
 		return nil
 	}
-	all, err := m.at.conn.Listeners(ctx, m.Container.Port)
-	isNew := func(inode uint64) bool { return !slices.Contains(m.sockets, inode) }
-	if err != nil || !slices.ContainsFunc(inodes(takingFor(e.d, all)), isNew) {
+	now, err := e.taking(ctx, m)
+	isNew := func(l provision.Listener) bool { return !slices.ContainsFunc(m.sockets, is(l)) }
+	if err != nil || !slices.ContainsFunc(now, isNew) {
 		return nil
 	}
 	if _, err := e.listener(ctx, m); errors.Is(err, provision.ErrPortTaken) {
@@ -94,23 +86,23 @@ func (e *engine) joined(ctx context.Context) (doubts []string) {
 	return doubts
 }
 
-// takingFor are the listeners that take connections to the engine's addresses.
-func takingFor(d *plan.Deployment, all []provision.Listener) (taking []provision.Listener) {
-	for _, to := range addresses(d) {
+// taking are the listeners on a member's port that take connections to the engine's
+// addresses.
+func (e *engine) taking(ctx context.Context, m *member) (taking []provision.Listener, err error) {
+	all, err := m.at.conn.Listeners(ctx, m.Container.Port)
+	for _, to := range addresses(e.d) {
 		for _, l := range provision.Taking(all, to) {
-			if !slices.Contains(inodes(taking), l.Inode) {
+			if !slices.ContainsFunc(taking, is(l)) {
 				taking = append(taking, l)
 			}
 		}
 	}
-	return taking
+	return taking, err
 }
 
-func inodes(all []provision.Listener) (list []uint64) {
-	for _, l := range all {
-		list = append(list, l.Inode)
-	}
-	return list
+// is tells a socket from others.
+func is(l provision.Listener) func(provision.Listener) bool {
+	return func(other provision.Listener) bool { return other.Inode == l.Inode }
 }
 
 // addresses are where the engine's port is asked, by us and by those that send load.
@@ -137,46 +129,45 @@ func addresses(d *plan.Deployment) (list []netip.Addr) {
 	return list
 }
 
-// judged is whose listeners are.
-type judged struct{ ours, theirs, unseen []provision.Listener }
-
-// judge tells by the processes that hold the sockets. own says that what was started
-// belongs to the user who has looked: what that user does not see is somebody else's.
-func judge(all []provision.Listener, ours func(provision.Holder) bool, own bool) (found judged) {
-	for _, l := range all {
-		switch {
-		case slices.ContainsFunc(l.Holders, ours):
-			found.ours = append(found.ours, l)
-		case len(l.Holders) > 0, own && !l.Mine:
-			found.theirs = append(found.theirs, l)
-		default:
-			found.unseen = append(found.unseen, l)
-		}
+// holds tells the processes of a member from others that hold sockets.
+func (m *member) holds(ctx context.Context) (func(provision.Holder) bool, error) {
+	if m.Runtime == provision.Docker {
+		return func(h provision.Holder) bool { return h.Container == m.id }, nil
 	}
-	return found
+	st, err := m.rt.State(ctx, m.id)
+	return func(h provision.Holder) bool {
+		return st.PID != 0 && (h.PID == st.PID || slices.Contains(h.Lineage, st.PID)) || h.Mark == m.at.agent.Mark()+m.id
+	}, err
 }
 
-// settle decides by what was seen from inside of the engine's container, where a
-// socket that no process holds is another container's or the host's.
-func (j *judged) settle(inside []provision.Listener) {
-	before := *j
-	j.theirs, j.unseen = nil, nil
-	for _, open := range []struct {
-		listeners []provision.Listener
-		as        *[]provision.Listener
-	}{{before.theirs, &j.theirs}, {before.unseen, &j.unseen}} {
-		for _, l := range open.listeners {
-			i := slices.IndexFunc(inside, func(in provision.Listener) bool { return in.Inode == l.Inode })
-			switch {
-			case i < 0: // it is not the network of the host
-				*open.as = append(*open.as, l)
-			case len(inside[i].Holders) > 0:
-				j.ours = append(j.ours, l)
-			default:
-				j.theirs = append(j.theirs, l)
-			}
+// owner is whose a listener is.
+type owner int
+
+const (
+	unseen owner = iota
+	our
+	their
+)
+
+// judge tells whose listeners are by the processes that hold them. own says that what
+// was started belongs to the user who has looked: what that user does not see is somebody
+// else's. inside is what was seen from inside of the engine's container: a socket that no
+// process holds there is another container's or the host's, and one that is not there is
+// of another network.
+func judge(all []provision.Listener, ours func(provision.Holder) bool, own bool,
+	inside []provision.Listener) map[owner][]provision.Listener {
+	found := map[owner][]provision.Listener{}
+	for _, l := range all {
+		whose, i := unseen, slices.IndexFunc(inside, is(l))
+		switch {
+		case slices.ContainsFunc(l.Holders, ours), i >= 0 && len(inside[i].Holders) > 0:
+			whose = our
+		case i >= 0, len(l.Holders) > 0, own && !l.Mine:
+			whose = their
 		}
+		found[whose] = append(found[whose], l)
 	}
+	return found
 }
 
 // insideWithin bounds the look from inside of a container.

@@ -41,11 +41,8 @@ func TestJudge(t *testing.T) {
 		{name: "inside is another network", seen: held(1), inside: []provision.Listener{held(2, "")}, unseen: 1},
 		{name: "another's, and inside is another network", seen: held(1, other), inside: []provision.Listener{held(2, "")}, theirs: 1},
 	} {
-		found := judge([]provision.Listener{c.seen}, func(h provision.Holder) bool { return h.Container == engine }, c.own)
-		if c.inside != nil {
-			found.settle(c.inside)
-		}
-		got := [3]int{len(found.ours), len(found.theirs), len(found.unseen)}
+		found := judge([]provision.Listener{c.seen}, func(h provision.Holder) bool { return h.Container == engine }, c.own, c.inside)
+		got := [3]int{len(found[our]), len(found[their]), len(found[unseen])}
 		if diff := cmp.Diff([3]int{c.ours, c.theirs, c.unseen}, got); diff != "" {
 			t.Errorf("%s: ours, theirs, unseen (-want +got):\n%s", c.name, diff)
 		}

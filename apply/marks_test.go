@@ -9,6 +9,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/telemetry"
 )
@@ -48,13 +49,13 @@ func TestMarks(t *testing.T) {
 		engines.SGLang: {"[2025-03-01 12:00:00 TP0] Capture cuda graph begin.\n\nWarmup...\n\nBenchmark...\n", true, false},
 		engines.TRTLLM: {"[TensorRT-LLM][INFO] Benchmark done. Reporting results...\n", false, false},
 	} {
-		bench, err := engines.Offline(&engines.Engine{Kind: kind, Host: &provision.Host{Name: "h"}, Model: &engines.Model{Repo: "org/model"}, Image: "image:v0.11.0"}, engines.Batch{Requests: 8, Kind: engines.Random, InputTokens: 8, OutputTokens: 8})
+		e := &engines.Engine{Kind: kind, Host: &provision.Host{Name: "h"}, Model: &engines.Model{Repo: "org/model"}, Image: "image:v0.11.0"}
+		bench, err := engines.Offline(e, engines.Batch{Requests: 8, Kind: engines.Random, InputTokens: 8, OutputTokens: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var told marks
-		w := &wait{members: []*member{{tell: teller{to: func(Event) {}}}}}
-		w.begin()
+		w := (&engine{d: &plan.Deployment{Engine: e}}).waitFor("", &member{tell: teller{to: func(Event) {}}})
 		w.line = func(line string) { told.see(&bench, line) }
 		w.read(0, strings.NewReader(c.log), func(error) {})
 		if told.begins.IsZero() == c.begins || told.ends.IsZero() == c.ends {

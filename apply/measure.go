@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,13 +207,8 @@ func reaches(ctx context.Context, from *session, base string) error {
 // addressOf is where the server of a URL listens.
 func addressOf(base string) string {
 	u, err := url.Parse(base)
-	switch {
-	case err != nil:
+	if err != nil {
 		return base // which the first connection will say
-	case u.Port() != "":
-		return u.Host
-	case u.Scheme == "https":
-		return net.JoinHostPort(u.Hostname(), "443")
 	}
-	return net.JoinHostPort(u.Hostname(), "80")
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80"))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ type member struct {
 	tell    teller
 	id      string
 	started time.Time
-	sockets []uint64 // that were proved to be its own and to take its connections; nil: they could not be seen
+	sockets []provision.Listener // that were proved to be its own and to take its connections; nil: they could not be seen
 }
 
 // errRemoved says that a member is not there any more.
@@ -154,33 +155,23 @@ func (t *trial) keepLog(ctx context.Context, m *member) {
 
 // excerpt is the beginning and the end of a text, in whole lines where something
 // between them is left out.
-func excerpt(r io.Reader, begin, end int) ([]byte, error) {
-	head, err := io.ReadAll(io.LimitReader(r, int64(begin)))
-	if err != nil || len(head) < begin {
-		return head, err
-	}
-	var tail []byte
+func excerpt(r io.Reader, begin, end int) (text []byte, err error) {
 	left := 0
 	for buf := make([]byte, 64<<10); err == nil; {
 		var n int
 		n, err = r.Read(buf)
-		tail = append(tail, buf[:n]...)
-		if more := len(tail) - end; more > end {
-			tail, left = append([]byte(nil), tail[more:]...), left+more
+		text = append(text, buf[:n]...)
+		if more := len(text) - begin - end; more > end || err != nil && more > 0 {
+			text, left = slices.Delete(text, begin, begin+more), left+more
 		}
 	}
 	if err == io.EOF {
 		err = nil
 	}
-	if more := len(tail) - end; more > 0 {
-		tail, left = tail[more:], left+more
-	}
 	if left > 0 {
-		whole := bytes.LastIndexByte(head, '\n') + 1
-		first := bytes.IndexByte(tail, '\n') + 1
-		left += len(head) - whole + first
-		head = fmt.Appendf(head[:whole:whole], "… %d bytes are left out …\n", left)
-		tail = tail[first:]
+		from := bytes.LastIndexByte(text[:begin], '\n') + 1
+		to := begin + bytes.IndexByte(text[begin:], '\n') + 1
+		text = slices.Replace(text, from, to, fmt.Appendf(nil, "… %d bytes are left out …\n", left+to-from)...)
 	}
-	return append(head, tail...), err
+	return text, err
 }

@@ -44,6 +44,7 @@ func (e *engine) ready(ctx context.Context) (now serving, err error) {
 			return nil
 		}
 		found, err := e.listener(ctx, front)
+		found.By = e.secrets.Text(found.By)
 		now.listener = &found
 		return err
 	}}
@@ -61,7 +62,7 @@ func (e *engine) ready(ctx context.Context) (now serving, err error) {
 	if err := w.until(ctx, port, ours, health, model, ours, token); err != nil {
 		return now, err
 	}
-	now.phases = w.phases()
+	now.phases = w.up.end(time.Now())
 	return now, e.othersServe(ctx, want, now.model)
 }
 

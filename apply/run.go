@@ -239,7 +239,6 @@ func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
 // told tells the caller of an event, and keeps what is worth keeping.
 func (r *run) told(e Event) {
 	r.keep.clean(&e.Message)
-	e.Listener = r.keep.cleanListener(e.Listener)
 	r.tell(e)
 	if level := levels[e.Type]; level != "" {
 		r.note(results.Event{Time: e.Time, Level: level, Host: e.Host, Engine: e.Engine, Cell: e.Cell, Message: e.Message})

@@ -61,7 +61,7 @@ func (s *server) open(ctx context.Context) error {
 
 // get fetches path and decodes the answer into out, unless that is nil.
 func (s *server) get(ctx context.Context, path string, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return s.do(ctx, "GET", path, nil, out)
 }
@@ -132,13 +132,11 @@ type unlistedError struct {
 }
 
 func (e *unlistedError) Error() string {
-	switch {
-	case e.want == "" || len(e.listed) == 0:
+	if e.want == "" || len(e.listed) == 0 {
 		return fmt.Sprintf("GET %s: no model is listed", e.path)
-	default:
-		listed := plain.Cut(strings.Join(e.listed, ", "), answerShown)
-		return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, listed)
 	}
+	listed := plain.Cut(strings.Join(e.listed, ", "), answerShown)
+	return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, listed)
 }
 
 const unshownModel = "GET %s: the model %q has a name that cannot be shown: say in a model block which one is meant"
@@ -156,19 +154,20 @@ func (s *server) model(ctx context.Context, path, want string) (string, error) {
 	for _, m := range list.Data {
 		ids = append(ids, m.ID)
 	}
-	switch {
-	case want != "" && slices.Contains(ids, want):
+	if want != "" && slices.Contains(ids, want) {
 		return want, nil
-	case want == "" && len(ids) > 0:
-		if s.shown(ids[0]) != ids[0] {
-			return "", fmt.Errorf(unshownModel, path, s.shown(ids[0]))
-		}
-		return ids[0], nil
 	}
+	shown := make([]string, len(ids))
 	for i, id := range ids {
-		ids[i] = s.shown(id)
+		shown[i] = s.shown(id)
 	}
-	return "", &unlistedError{path, want, ids}
+	switch {
+	case want != "" || len(ids) == 0:
+		return "", &unlistedError{path, want, shown}
+	case shown[0] != ids[0]:
+		return "", fmt.Errorf(unshownModel, path, shown[0])
+	}
+	return ids[0], nil
 }
 
 // errNoToken says that a server answers without an error, and without a token.

@@ -66,7 +66,11 @@ func open(ctx context.Context, h *provision.Host, w work, opt Options, tell tell
 	if err := s.claim(ctx); err != nil {
 		return s, err
 	}
-	for _, step := range []func(context.Context) error{s.sweep, s.restore, s.check, s.baseline, s.settings} {
+	steps := []func(context.Context) error{s.sweep, s.check}
+	if w.claim.Reserve {
+		steps = []func(context.Context) error{s.sweep, s.restore, s.check, s.baseline, s.settings}
+	}
+	for _, step := range steps {
 		if err := step(s.lease.held); err != nil {
 			return s, err
 		}
@@ -139,9 +143,6 @@ func (s *session) sweep(ctx context.Context) error {
 // engines are seen to be gone, and the settings that it had changed are put back. Only
 // then can be said what the place is.
 func (s *session) restore(ctx context.Context) error {
-	if !s.work.claim.Reserve {
-		return nil
-	}
 	if len(s.earlier.Containers) > 0 || len(s.earlier.Before.Memory) > 0 {
 		if _, err := look.ProveGone(ctx, s.conn, s.earlier, s.opt.Release); err != nil {
 			return errors.Join(err, agent.MarkUnclean(ctx, s.conn, s.lease.current(), s.earlier, err))
@@ -194,9 +195,6 @@ func (s *session) checker() *checker {
 // baseline notes what the GPUs are in use for before anything of ours runs, for
 // the proof at the end, and has the agent know it too.
 func (s *session) baseline(ctx context.Context) error {
-	if !s.work.claim.Reserve {
-		return nil
-	}
 	if err := s.stillUnclean(ctx); err != nil {
 		return err
 	}
@@ -234,9 +232,6 @@ func (s *session) stillUnclean(ctx context.Context) error {
 // agent has left set. The agent puts it back when the lease ends, however it ends.
 // What the place is like then is what is kept with the results.
 func (s *session) settings(ctx context.Context) error {
-	if !s.work.claim.Reserve {
-		return nil
-	}
 	changes, err := s.agent.Prepare(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrContract, err)
@@ -283,11 +278,7 @@ func (s *session) path(p string) string {
 // have to see closed.
 func (s *session) willListen(ctx context.Context, ports []int) error {
 	return s.lease.note(ctx, func(t *provision.Traces) {
-		for _, port := range ports {
-			if !slices.Contains(t.Ports, port) {
-				t.Ports = append(slices.Clone(t.Ports), port)
-			}
-		}
+		t.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Ports, ports))))
 	})
 }
 

@@ -56,10 +56,8 @@ func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
 	if !engines.Real(d.Engine) || h.GPUs.Count == 0 {
 		return nil
 	}
-	if only := d.Engine.Container.GPUIDs; len(only) > 0 {
-		return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: len(only), Only: only}
-	}
-	return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: h.GPUs.Count}
+	only := d.Engine.Container.GPUIDs
+	return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: cmp.Or(len(only), h.GPUs.Count), Only: only}
 }
 
 // watchID names what is read beside a cell.

@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"hclbench/agent"
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/results"
@@ -44,6 +46,21 @@ type Event struct {
 	Progress  *load.Progress          `json:"progress,omitempty"`
 	Summary   *load.Summary           `json:"summary,omitempty"`
 	Listener  *results.Listener       `json:"listener,omitempty"` // of an engine that is ready
+}
+
+// Fetched is how far the download of a model is.
+type Fetched struct {
+	Repo string `json:"repo"`
+	agent.ModelProgress
+	Rate float64 `json:"bytes_per_s,omitempty"` // since it began; 0: not known yet
+}
+
+// Left is how long it still takes; 0: nobody knows.
+func (f Fetched) Left() time.Duration {
+	if f.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(f.Total-f.Bytes) / f.Rate * float64(time.Second))
 }
 
 // levels are those events that are kept with the run.
@@ -99,4 +116,101 @@ func listening(ctx context.Context, listener func(Event)) (tell func(Event), end
 		return func(Event) {}, func() {}
 	}
 	return queued(ctx, func(_ context.Context, e Event) { listener(e) }, Event.Spare)
+}
+
+// A queue that is long takes nothing more of what can be spared, and one that is full
+// takes nothing more at all.
+const (
+	queueLong = 1_000
+	queueFull = 100_000
+)
+
+// Queue hands values on, one at a time and in their order, to somebody who may be slow
+// or stand still. Nobody who puts one in waits for him.
+type Queue[T any] struct {
+	to    func(T)
+	spare func(T) bool
+
+	mu      sync.Mutex
+	more    *sync.Cond // there is something new, or nothing more comes
+	waiting []T
+	ended   bool
+	lost    int
+	done    chan struct{} // closed: all is handed on
+}
+
+// NewQueue returns a queue to somebody. spare reports of what the last value says more
+// than those before: they are left out where the queue is long; nil: of nothing.
+// It has to be closed.
+func NewQueue[T any](to func(T), spare func(T) bool) *Queue[T] {
+	q := &Queue[T]{to: to, spare: spare, done: make(chan struct{})}
+	q.more = sync.NewCond(&q.mu)
+	go q.hand()
+	return q
+}
+
+// Put adds a value. It never waits.
+func (q *Queue[T]) Put(v T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.waiting)
+	if n >= queueFull || n >= queueLong && q.spare != nil && q.spare(v) {
+		q.lost++
+		return
+	}
+	q.waiting = append(q.waiting, v)
+	q.more.Signal()
+}
+
+// hand hands values on until the queue is closed and empty. No lock is held meanwhile.
+func (q *Queue[T]) hand() {
+	defer close(q.done)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		for len(q.waiting) == 0 {
+			if q.ended {
+				return
+			}
+			q.more.Wait()
+		}
+		v := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.mu.Unlock()
+		q.to(v)
+		q.mu.Lock()
+	}
+}
+
+// Close returns when all that was put in is handed on, or when ctx ends: whoever stands
+// still then gets nothing more, as soon as he goes on. It returns how many values were
+// left out. Nothing may be put in any more.
+func (q *Queue[T]) Close(ctx context.Context) (lost int) {
+	q.mu.Lock()
+	q.ended = true
+	q.more.Signal()
+	q.mu.Unlock()
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lost += len(q.waiting)
+	q.waiting = nil
+	return q.lost
+}
+
+// Beyond returns a context with the values of ctx that ends d after it: for what has to
+// be brought to its end, and must not take for ever.
+func Beyond(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, cancel)
+		context.AfterFunc(on, func() { timer.Stop() })
+	})
+	return on, func() {
+		stop()
+		cancel()
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -149,38 +148,6 @@ func (t *trial) keepRow(ctx context.Context) error {
 	return t.run.keep.deployment(ctx, t.row)
 }
 
-// prepare brings what the engine and its load need to their hosts. It comes before the
-// engine: loading a model takes long, and costs.
-func (t *trial) prepare(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{t.placeFiles, t.model, t.build, t.images} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	t.built = t.row.Phases
-	return nil
-}
-
-// placeFiles brings the files that cells read to where their load is sent from.
-func (t *trial) placeFiles(ctx context.Context) error {
-	for _, c := range t.left {
-		from := t.sender(c)
-		err := from.place(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local)
-		switch {
-		case err == nil:
-		case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read
-			return failed(ofDeployment, nil, err)
-		case from != t.home():
-			return failed(ofSender, from.host, fmt.Errorf(senderLost, err))
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		default:
-			return failed(ofHost, from.host, err)
-		}
-	}
-	return nil
-}
-
 // attempt measures the next cell by the engine's own tool, or starts the engine and
 // measures cells by load until there are no more, or the engine is lost.
 func (t *trial) attempt(ctx context.Context) (err error) {
@@ -244,7 +211,11 @@ func (t *trial) start(ctx context.Context) error {
 		if err := s.willListen(ctx, in.Ports); err != nil {
 			return err
 		}
-		t.tell.say(Step, "%s", starting(t.row.CompileCache))
+		with := ""
+		if t.row.CompileCache != "" {
+			with = " with a " + t.row.CompileCache + " compile cache"
+		}
+		t.tell.say(Step, "starting%s", with)
 		m, err := t.launch(ctx, in)
 		if err != nil {
 			return err
@@ -255,13 +226,6 @@ func (t *trial) start(ctx context.Context) error {
 		t.row.Started = t.members[0].started
 	}
 	return t.serves(ctx)
-}
-
-func starting(compileCache string) string {
-	if compileCache == "" {
-		return "starting"
-	}
-	return "starting with a " + compileCache + " compile cache"
 }
 
 // serves waits until the engine serves, and notes what it is.

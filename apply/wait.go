@@ -15,7 +15,6 @@ import (
 	"hclbench/engines"
 	"hclbench/plain"
 	"hclbench/provision"
-	"hclbench/results"
 )
 
 // waitError says why what was waited for does not come.
@@ -74,19 +73,15 @@ type memberLog struct {
 
 // waitFor is a wait for members of the trial.
 func (e *engine) waitFor(what string, members ...*member) *wait {
+	now := time.Now()
 	w := &wait{
 		what: what, members: members, stall: engines.ReadinessOf(e.d.Engine).Stall,
-		tell: e.tell, shown: e.secrets.Line,
+		tell: e.tell, shown: e.secrets.Line, moved: now, newestAt: now,
 	}
-	w.begin()
-	return w
-}
-
-func (w *wait) begin() {
-	w.moved, w.newestAt = time.Now(), time.Now()
-	for range w.members {
+	for range members {
 		w.logs = append(w.logs, &memberLog{ended: make(chan struct{})})
 	}
+	return w
 }
 
 // How often a member's state is asked while it is waited for, in looks of a probe.
@@ -101,13 +96,18 @@ const (
 // port; soon, when the server answers what waiting does not change; and otherwise when
 // nothing has moved for the stall time.
 func (w *wait) until(ctx context.Context, probes ...probe) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop, err := w.follow(ctx, cancel)
-	if err != nil {
-		return err
+	ctx, giveUp := context.WithCancelCause(ctx)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer giveUp(nil)
+	for i, m := range w.members {
+		logs, err := m.rt.Logs(ctx, m.id, true, -1)
+		if err != nil {
+			return err
+		}
+		context.AfterFunc(ctx, func() { logs.Close() })
+		reading.Go(func() { w.read(i, logs, giveUp) })
 	}
-	defer stop()
 	all, serves := len(probes), len(probes) > 0
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -148,16 +148,11 @@ func (w *wait) until(ctx context.Context, probes ...probe) error {
 func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err error) {
 	found := p.look(ctx)
 	switch {
-	case found == nil:
-		w.move()
-		w.same = standing{}
-		return true, nil
 	case errors.Is(found, provision.ErrPortTaken):
 		return false, found
-	case errors.Is(found, errNoWay), errors.Is(found, provision.ErrUnreachable):
+	case found == nil, errors.Is(found, errNoWay), errors.Is(found, provision.ErrUnreachable):
 		w.move()
-		w.same = standing{}
-		return false, nil
+		return found == nil, nil
 	}
 	w.probed(found)
 	w.same.see(found, time.Now())
@@ -185,7 +180,10 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 			running++
 			continue
 		}
-		w.lastWords(i)
+		select {
+		case <-w.logs[i].ended: // with its last words
+		case <-time.After(exitPatience):
+		}
 		if serves || st.ExitCode != 0 || st.OOMKilled || st.Error != "" {
 			why := exit(st)
 			if cause := w.cause(); cause != nil {
@@ -209,9 +207,11 @@ func (w *wait) tellNews(serves, listens bool) {
 	if serves {
 		return
 	}
-	lines := w.lines(0)
-	if len(lines) > 0 && lines[len(lines)-1] != w.newest && time.Since(w.newestAt) > toolNews {
-		w.newest, w.newestAt = lines[len(lines)-1], time.Now()
+	w.mu.Lock()
+	tail := w.logs[0].tail
+	w.mu.Unlock()
+	if n := len(tail); n > 0 && tail[n-1] != w.newest && time.Since(w.newestAt) > toolNews {
+		w.newest, w.newestAt = tail[n-1], time.Now()
 		w.tell.say(Waiting, "%s: %s", w.what, plain.Cut(w.shown(w.newest), 200))
 	}
 }
@@ -271,33 +271,6 @@ func (e *fatalLine) Error() string {
 		return fmt.Sprintf("%s (rank %s): %s", e.Means, e.Rank, e.line)
 	}
 	return e.Means + ": " + e.line
-}
-
-// follow reads the logs beside whoever waits, tells what moves in them, and gives up
-// when a line says that there is no use in waiting. stop returns when it reads no more.
-func (w *wait) follow(ctx context.Context, giveUp context.CancelCauseFunc) (stop func(), err error) {
-	var reading sync.WaitGroup
-	var stops []func()
-	stop = func() {
-		for _, end := range stops {
-			end()
-		}
-		reading.Wait()
-	}
-	for i, m := range w.members {
-		logs, err := m.rt.Logs(ctx, m.id, true, -1)
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		detach := context.AfterFunc(ctx, func() { logs.Close() })
-		stops = append(stops, func() {
-			detach()
-			logs.Close()
-		})
-		reading.Go(func() { w.read(i, logs, giveUp) })
-	}
-	return stop, nil
 }
 
 // read follows a member's log until it ends. It tells the news of the engine's progress,
@@ -369,22 +342,9 @@ func (w *wait) cause() error {
 	return w.fatal
 }
 
-// phases are what coming up took, now that it has ended.
-func (w *wait) phases() []results.Phase {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.up.end(time.Now())
-}
-
-// lastWords waits for the end of the log of a member that has ended.
-func (w *wait) lastWords(i int) {
-	select {
-	case <-w.logs[i].ended:
-	case <-time.After(exitPatience):
-	}
-}
-
+// move notes that something has moved, and that no answer stands.
 func (w *wait) move() {
+	w.same = standing{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.moved = time.Now()
@@ -407,20 +367,13 @@ func (w *wait) idle() time.Duration {
 	return time.Since(w.moved)
 }
 
-// lines are the last of a member's log.
-func (w *wait) lines(i int) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if i >= len(w.logs) {
-		return nil
-	}
-	return slices.Clone(w.logs[i].tail)
-}
-
 // failed is that the wait is over, with the last log lines of a member.
 func (w *wait) failed(i int, why string) error {
-	tail := w.lines(i)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return &waitError{what: w.what, why: why, probe: w.last, tail: tail}
+	e := &waitError{what: w.what, why: why, probe: w.last}
+	if i < len(w.logs) {
+		e.tail = slices.Clone(w.logs[i].tail)
+	}
+	return e
 }

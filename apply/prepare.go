@@ -1,0 +1,247 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/agent"
+	"hclbench/engines"
+	"hclbench/plain"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/reach"
+	"hclbench/results"
+)
+
+// prepare brings what the engine and its load need to their hosts. It comes before the
+// engine: loading a model takes long, and costs.
+func (t *trial) prepare(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{t.placeFiles, t.model, t.build, t.images} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	t.built = t.row.Phases
+	return nil
+}
+
+// placeFiles brings the files that cells read to where their load is sent from.
+func (t *trial) placeFiles(ctx context.Context) error {
+	for _, c := range t.left {
+		from := t.sender(c)
+		switch err := from.place(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
+		case err == nil:
+		case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read
+			return failed(ofDeployment, nil, err)
+		case from != t.home():
+			return failed(ofSender, from.host, fmt.Errorf(senderLost, err))
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		default:
+			return failed(ofHost, from.host, err)
+		}
+	}
+	return nil
+}
+
+// model sees to it, before anything is started, that the engine's model is on its
+// hosts: fetched where the lab says so, and whole where it is a directory. What a
+// cache lacks otherwise the engine fetches itself.
+func (t *trial) model(ctx context.Context) error {
+	m := t.d.Engine.Model
+	if m == nil || !engines.Real(t.d.Engine) {
+		return nil
+	}
+	for i, in := range t.d.Members {
+		s := t.at[in.Host]
+		switch before := t.before(i); {
+		case before >= 0:
+			t.rows[i].Versions = t.rows[before].Versions
+		case m.Download:
+			commit, err := t.fetch(ctx, s, m)
+			if err != nil {
+				return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
+			}
+			t.rows[i].Versions = map[string]string{modelCommit: commit}
+		case path.IsAbs(m.Repo):
+			there, err := agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo))
+			if err == nil {
+				err = there.Whole()
+			}
+			if err != nil {
+				return fmt.Errorf("model %s (%s): %w. Copy it there again, or correct repo", m.Name, m.Pos, err)
+			}
+		}
+	}
+	return nil
+}
+
+// modelCommit is among a member's versions: what the model's revision was.
+const modelCommit = "model commit"
+
+// before is an earlier member on the same host, which has what all of them need; -1: none.
+func (t *trial) before(i int) int {
+	h := t.d.Members[i].Host
+	return slices.IndexFunc(t.d.Members[:i], func(m plan.Member) bool { return m.Host == h })
+}
+
+// onHost is where a path of the engine lies on the host: below the mount that holds
+// it, or as it is.
+func onHost(ct provision.Container, file string) string {
+	at, longest := file, -1
+	for _, m := range ct.Mounts {
+		rest, below := strings.CutPrefix(file, m.Target)
+		if below && (rest == "" || rest[0] == '/') && len(m.Target) > longest {
+			at, longest = m.Source+rest, len(m.Target)
+		}
+	}
+	return at
+}
+
+// fetch has a host's agent bring a model, tells how far it is, and returns its commit.
+func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit string, err error) {
+	hub := s.opt.Hub
+	t.tell.say(Step, "looking for model %s in %s", m.Repo, m.Cache)
+	started, began, from := time.Now(), time.Time{}, int64(0)
+	commit, err = s.agent.FetchModel(ctx, agent.Model{
+		Repo: m.Repo, Revision: m.Revision, Cache: m.Cache, Hub: hub.URL, Token: hub.Token, Agent: hub.UserAgent,
+	}, func(p agent.ModelProgress) {
+		if began.IsZero() && p.Bytes == p.Total {
+			return // it is there
+		}
+		if began.IsZero() || p.Phase != agent.Downloading {
+			began, from = time.Now(), p.Bytes
+		}
+		news := Fetched{Repo: m.Repo, ModelProgress: p}
+		if took := time.Since(began).Seconds(); took > 1 {
+			news.Rate = max(0, float64(p.Bytes-from)/took)
+		}
+		t.tell.tell(Event{Type: Download, Download: &news})
+	})
+	if err != nil {
+		return "", err
+	}
+	t.row.Phases = append(t.row.Phases, results.Phase{Name: "fetching the model", Seconds: time.Since(started).Seconds()})
+	t.tell.say(Step, "model %s is there, at commit %s", m.Repo, commit[:min(len(commit), 12)])
+	return commit, nil
+}
+
+// Commands of the host's shell around a build: where it is there already, it is said to
+// be in use; where it is not, a directory is made for it to grow in.
+const (
+	lookForBuild = "mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi"
+	nameBuild    = "test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s"
+)
+
+// build makes what the engine's build block describes, unless the host has it. The
+// output grows in a directory of its own and gets its name when it is whole, so
+// that what has a name can be used; what a build that failed has left is emptied
+// by the next.
+func (t *trial) build(ctx context.Context) error {
+	ct, output, ok := engines.BuildContainer(t.d.Engine)
+	if !ok {
+		return nil
+	}
+	for i, in := range t.d.Members {
+		if t.before(i) >= 0 {
+			continue
+		}
+		ct.Name, ct.Labels = in.Container.Name+"-build", maps.Clone(in.Container.Labels)
+		in.Container, in.Runtime, in.Ports = ct, provision.Docker, nil
+		if err := t.buildOn(ctx, in, output); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err error) {
+	s, ct := t.at[in.Host], &in.Container
+	whole, growing := s.path(output), s.path(ct.Mounts[len(ct.Mounts)-1].Source)
+	look := fmt.Sprintf(lookForBuild, plain.Quote(path.Dir(whole)), plain.Quote(whole), plain.Quote(growing))
+	there, err := s.conn.Run(ctx, look, nil)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(there) == "there" {
+		t.tell.say(Step, "what is built is there: %s", whole)
+		return nil
+	}
+	image, err := s.pull(ctx, ct.Image, t.tell)
+	if err != nil {
+		return err
+	}
+	ct.Image = image.ID
+	*ct, _ = engines.CompileCache(t.d.Engine, *ct, image.ID)
+	t.tell.say(Step, "building %s", t.d.Engine.Build.Output)
+	m, err := t.launch(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.down(ctx, m)) }()
+	if err := t.waitFor("the build", m).until(ctx); err != nil {
+		return err
+	}
+	_, err = s.conn.Run(ctx, fmt.Sprintf(nameBuild, plain.Quote(growing), plain.Quote(whole)), nil)
+	if errors.As(err, new(*reach.CommandError)) {
+		what := fmt.Sprintf("the build ended, but left nothing in %s: %v", t.d.Engine.Build.Output, err)
+		return errors.New(withTail(what, m.tail(ctx)))
+	}
+	if err != nil {
+		return err
+	}
+	took := time.Since(m.started)
+	t.row.Phases = append(t.row.Phases, results.Phase{Name: "building", Seconds: took.Seconds()})
+	t.tell.say(Step, "built in %s, kept in %s", took.Round(time.Second), whole)
+	return nil
+}
+
+// images brings the image of each member to its host, before any of them starts, and
+// notes what it is: what the tag means now, whatever it means later.
+func (t *trial) images(ctx context.Context) error {
+	t.parts = slices.Clone(t.d.Members)
+	for i := range t.parts {
+		in := &t.parts[i]
+		if in.Runtime != provision.Docker {
+			continue
+		}
+		s, started := t.at[in.Host], time.Now()
+		image, err := s.pull(ctx, in.Container.Image, t.tell)
+		if err != nil {
+			return err
+		}
+		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
+		t.rows[i].Digest = image.Digest
+		t.compareDigest(image)
+		in.Container.Image = image.ID
+		if err := s.proveGPUs(ctx, in.Container, t.d.Engine.Image, t.tell); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tagMoved warns that new cells stand beside old ones of another image.
+const tagMoved = "%s means another image now, %s, than when %d of the cells that are up to date were measured, %s; " +
+	"--rerun measures them again, and an image written with its digest cannot move"
+
+// compareDigest warns when a tag has moved since cells that count as up to date
+// were measured: the new cells would stand beside them as if nothing had changed.
+func (t *trial) compareDigest(image provision.Image) {
+	moved, before := 0, ""
+	for _, c := range t.d.Cells {
+		if c.Status == plan.Done && c.Digest != "" && image.Digest != "" && c.Digest != image.Digest {
+			moved, before = moved+1, c.Digest
+		}
+	}
+	if moved > 0 {
+		t.tell.say(Warning, tagMoved, image.Ref, image.Digest, moved, before)
+	}
+}
