@@ -27,13 +27,13 @@ type Checked struct {
 
 // Check looks at all hosts at once and starts nothing there. The answer is in
 // the order of the hosts.
-func Check(ctx context.Context, lab string, hosts []*provision.Host, all []*engines.Engine, opt Options) []Checked {
+func Check(ctx context.Context, scope Scope, opt Options) []Checked {
 	opt = opt.filled()
-	found, errs := visit(ctx, hosts, opt, func(ctx context.Context, c reached) ([]provision.Finding, error) {
-		return newChecker(c, lab, all, opt.Hub).findings(ctx)
+	found, errs := visit(ctx, scope.Hosts, opt, func(ctx context.Context, c reached) ([]provision.Finding, error) {
+		return newChecker(c, scope.Lab, scope.on(c.conn.Host()), opt.Hub).findings(ctx)
 	})
-	out := make([]Checked, len(hosts))
-	for i, h := range hosts {
+	out := make([]Checked, len(found))
+	for i, h := range scope.Hosts {
 		out[i] = Checked{h, found[i], errs[i]}
 	}
 	return out
@@ -48,18 +48,10 @@ type checker struct {
 	free    map[string]int64 // bytes, by disk: what models before have left for those after
 }
 
-// newChecker takes the engines of all hosts.
-func newChecker(c reached, lab string, all []*engines.Engine, hub origin.Hub) *checker {
-	k := &checker{reached: c, lab: lab, hub: hub, free: map[string]int64{}}
-	for _, e := range all {
-		if e.Host == c.conn.Host() {
-			k.engines = append(k.engines, e)
-		}
-	}
-	return k
+func newChecker(c reached, lab string, on []*engines.Engine, hub origin.Hub) *checker {
+	return &checker{reached: c, lab: lab, engines: on, hub: hub, free: map[string]int64{}}
 }
 
-// findings is everything that is found.
 func (c *checker) findings(ctx context.Context) ([]provision.Finding, error) {
 	facts, err := look.Facts(ctx, c.conn, c.docker)
 	if err != nil {

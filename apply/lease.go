@@ -29,11 +29,9 @@ type outOfReach struct {
 	err  error
 }
 
-const isOutOfReach = "%s: out of reach since %s, for longer than its lease; " +
-	"it cleans itself, and `hcl status` shows it when it is back: %v"
-
 func (e *outOfReach) Error() string {
-	return fmt.Sprintf(isOutOfReach, e.host, e.last.Local().Format(time.TimeOnly), e.err)
+	return fmt.Sprintf("%s: out of reach since %s, for longer than its lease; it cleans itself, "+
+		"and `hcl status` shows it when it is back: %v", e.host, e.last.Local().Format(time.TimeOnly), e.err)
 }
 
 func (e *outOfReach) Unwrap() []error { return []error{provision.ErrUnreachable, e.err} }
@@ -56,15 +54,12 @@ type lease struct {
 func (l *lease) begin(ctx context.Context) {
 	// Renewing outlives an interrupt: taking down takes its time too.
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { l.keepRenewing(renewing) })
 	l.stop = func() {
 		stop()
-		<-ended
+		wg.Wait()
 	}
-	go func() {
-		defer close(ended)
-		l.keepRenewing(renewing)
-	}()
 }
 
 // keepRenewing renews the claim until ctx ends, or the claim is lost.
@@ -111,7 +106,6 @@ func (l *lease) keepRenewing(ctx context.Context) {
 	}
 }
 
-// renew renews the claim with what there is to be cleaned up now.
 func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -119,7 +113,6 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// current is the claim as it is now.
 func (l *lease) current() agent.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +127,6 @@ func (l *lease) note(ctx context.Context, change func(*provision.Traces)) error 
 	return l.renew(ctx, time.Duration(l.claim.TTL))
 }
 
-// heldByOther reports whether somebody else has the claim by now.
 func (l *lease) heldByOther() bool { return errors.As(context.Cause(l.held), new(*agent.HeldError)) }
 
 // unreachable reports whether the host was out of reach for longer than the lease.
@@ -157,16 +149,6 @@ func (l *lease) give() error {
 	return err
 }
 
-// What is told while a host is waited for.
-const (
-	waitsForHolder = "waiting for %s"
-	waitsForLab    = ", who is at work there for lab %s until %s unless renewed"
-	waitsForTwin   = "waiting: it is the same machine as another host of this lab, which is at work; " +
-		"two measurements on one machine measure each other"
-	twinSends = "%s is the same machine as another host of this lab, " +
-		"and load would be sent between the two: leave `from` out"
-)
-
 // take claims the host, and waits for it when somebody else is at work there: as
 // long as was asked for, or, when it is this very run under the name of another
 // host block, to the end of that. It returns what an earlier run has left, whose
@@ -181,7 +163,8 @@ func (l *lease) take(ctx context.Context, patience time.Duration, shared bool) (
 		}
 		own := held.Lease.Run == l.claim.Run
 		if own && shared {
-			return earlier, fmt.Errorf(twinSends, l.host)
+			return earlier, fmt.Errorf("%s is the same machine as another host of this lab, "+
+				"and load would be sent between the two: leave `from` out", l.host)
 		}
 		if !own && time.Now().After(end) {
 			return earlier, err
@@ -198,13 +181,16 @@ func (l *lease) take(ctx context.Context, patience time.Duration, shared bool) (
 	}
 }
 
-// waitsFor says whose end is waited for.
+// waitsFor says whose end is waited for; own: it is this run's.
 func waitsFor(other agent.Lease, own bool) string {
-	switch {
-	case own:
-		return waitsForTwin
-	case other.Lab == "":
-		return fmt.Sprintf(waitsForHolder, other.Holder)
+	if own {
+		return "waiting: it is the same machine as another host of this lab, which is at work; " +
+			"two measurements on one machine measure each other"
 	}
-	return fmt.Sprintf(waitsForHolder+waitsForLab, other.Holder, other.Lab, other.Expires.Local().Format(time.TimeOnly))
+	text := "waiting for " + other.Holder
+	if other.Lab != "" {
+		until := other.Expires.Local().Format(time.TimeOnly)
+		text += fmt.Sprintf(", who is at work there for lab %s until %s unless renewed", other.Lab, until)
+	}
+	return text
 }

@@ -55,12 +55,12 @@ func TestUnclean(t *testing.T) {
 	if !errors.As(r.err, &unclean) || !strings.Contains(r.err.Error(), "has left something") || len(r.rows) != 0 {
 		t.Errorf("the next apply: %d rows, %v", len(r.rows), r.err)
 	}
-	seen, err := apply.Status(t.Context(), apply.ScopeOf("one", b.plan(text).Hosts, nil), b.opt)
+	seen, err := apply.Status(t.Context(), apply.Scope{Lab: "one", Hosts: b.plan(text).Hosts}, b.opt)
 	if err != nil || seen[0].Unclean == nil || len(seen[0].Unclean.Left) != 1 {
 		t.Errorf("status: %+v, %v", seen, err)
 	}
 	checked := func() (f provision.Finding) {
-		for _, c := range apply.Check(t.Context(), "one", b.plan(text).Hosts, nil, b.opt) {
+		for _, c := range apply.Check(t.Context(), apply.Scope{Lab: "one", Hosts: b.plan(text).Hosts}, b.opt) {
 			if i := slices.IndexFunc(c.Findings, func(f provision.Finding) bool { return f.Check == "left behind" }); i >= 0 {
 				f = c.Findings[i]
 			}

@@ -69,7 +69,7 @@ func (t *trial) model(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
 			}
-			t.rows[i].Versions = map[string]string{modelCommit: commit}
+			t.rows[i].Versions = map[string]string{"model commit": t.secrets.Line(commit)}
 		case path.IsAbs(m.Repo):
 			there, err := agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo))
 			if err == nil {
@@ -82,9 +82,6 @@ func (t *trial) model(ctx context.Context) error {
 	}
 	return nil
 }
-
-// modelCommit is among a member's versions: what the model's revision was.
-const modelCommit = "model commit"
 
 // before is an earlier member on the same host, which has what all of them need; -1: none.
 func (t *trial) before(i int) int {

@@ -50,7 +50,7 @@ engine "vllm" "e" {
   container { stop_grace = "2s" }
 }` + measuring("output_tokens = [4, 8]", "engine.vllm.e", "output_tokens = matrix.output_tokens")
 	cfg := b.load(text)
-	scope := apply.ScopeOf("rented", cfg.Hosts, cfg.Engines)
+	scope := apply.Scope{Lab: "rented", Hosts: cfg.Hosts, Engines: cfg.Engines}
 	looked := false
 	r := b.apply(t.Context(), text, func(e apply.Event) {
 		if e.Type != apply.Begin || looked {

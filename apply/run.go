@@ -75,9 +75,9 @@ func (e *Error) Unwrap() []error { return []error{e.Cause, e.AtHosts(), e.Store}
 
 // AtHosts is what the work on hosts has ended with.
 func (e *Error) AtHosts() error {
-	var all []error
-	for _, h := range e.Hosts {
-		all = append(all, h)
+	all := make([]error, len(e.Hosts))
+	for i, h := range e.Hosts {
+		all[i] = h
 	}
 	return errors.Join(all...)
 }
@@ -121,12 +121,12 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	if err := store.PutInputs(ctx, opt.Run.ID, opt.Inputs); err != nil {
 		return r.outcome, err
 	}
-	tell, told := listening(ctx, opt.Events)
+	var told, noted func()
+	r.tell, told = listening(ctx, opt.Events)
 	defer told()
 	// An event that cannot be kept must not end a measurement; if the store is broken,
 	// keeping a cell will say so.
-	note, noted := queued(ctx, func(ctx context.Context, e results.Event) { store.Event(ctx, opt.Run.ID, e) }, nil)
-	r.tell, r.note = tell, note
+	r.note, noted = queued(ctx, func(ctx context.Context, e results.Event) { store.Event(ctx, opt.Run.ID, e) }, nil)
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop
@@ -151,8 +151,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	return r.outcome, err
 }
 
-// all carries out every deployment that has something to do, and returns what the work
-// on hosts has ended with.
+// all carries out every deployment that has something to do.
 func (r *run) all(ctx context.Context) []*HostError {
 	var todo []*plan.Deployment
 	for _, d := range r.plan.Deployments {
@@ -212,20 +211,17 @@ func (r *run) workAt(h *provision.Host, line []*plan.Deployment) work {
 	}}
 	for _, d := range line {
 		w.shared = w.shared || len(d.Hosts()) > 1
-		if engines.Real(d.Engine) && !r.plan.Rehearsal {
-			w.claim.Reserve = true
-		}
-		if slices.Contains(servingOn(d), h) {
-			w.engines = append(w.engines, d.Engine)
-		}
+		w.claim.Reserve = w.claim.Reserve || engines.Real(d.Engine) && !r.plan.Rehearsal
 		for _, m := range d.Members {
+			if m.Host == h && !slices.Contains(w.engines, d.Engine) {
+				w.engines = append(w.engines, d.Engine)
+			}
 			w.docker = w.docker || m.Host == h && m.Runtime == provision.Docker
 		}
 	}
 	return w
 }
 
-// carryOut carries out a deployment when its hosts are free.
 func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
 	at, err := r.sched.take(ctx, d)
 	defer r.sched.give(d)
@@ -236,7 +232,7 @@ func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
 	}
 }
 
-// told tells the caller of an event, and keeps what is worth keeping.
+// told tells the listener of an event, and the store of one that is worth keeping.
 func (r *run) told(e Event) {
 	r.keep.clean(&e.Message)
 	r.tell(e)
@@ -245,7 +241,7 @@ func (r *run) told(e Event) {
 	}
 }
 
-// begin counts a cell as begun, and returns its number in the run.
+// begin counts a cell as begun.
 func (r *run) begin() (number, of int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,7 +249,6 @@ func (r *run) begin() (number, of int) {
 	return r.begun, r.outcome.Planned
 }
 
-// count counts what came of a cell.
 func (r *run) count(verdict string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,7 +37,7 @@ func TestLoadFrom(t *testing.T) {
 		if e.Type != apply.Begin || inUse {
 			return
 		}
-		seen, err := apply.Status(t.Context(), apply.ScopeOf("other", b.load(reached).Hosts, nil), b.opt)
+		seen, err := apply.Status(t.Context(), apply.Scope{Lab: "other", Hosts: b.load(reached).Hosts}, b.opt)
 		if err != nil {
 			t.Error(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/look"
 )
@@ -43,9 +44,8 @@ type work struct {
 	rehearsal bool
 }
 
-// open connects to a place, takes its lease and makes it ready for engines. What an
-// earlier run has left there is removed, and what the place is not, but should be, is
-// the error. A session has to be closed, also one of which only a part could be opened.
+// open connects to a place, takes its lease and makes it ready for engines. A session has
+// to be closed, also one of which only a part could be opened.
 func open(ctx context.Context, h *provision.Host, w work, opt Options, tell teller) (*session, error) {
 	s := &session{work: w, host: h, opt: opt, tell: tell, files: map[string]string{}}
 	tell.say(Step, "connecting")
@@ -95,7 +95,6 @@ func (s *session) close() (err error) {
 	return err
 }
 
-// claim takes the lease and has it renewed.
 func (s *session) claim(ctx context.Context) error {
 	l := &lease{host: s.host, agent: s.agent, tell: s.tell, claim: s.work.claim, stop: func() {}}
 	l.held, l.lose = context.WithCancelCause(ctx)
@@ -131,7 +130,7 @@ func (s *session) sweep(ctx context.Context) error {
 	for _, rt := range runtimes {
 		if _, err := sweep(ctx, rt, s.work.claim.Lab, func(f provision.Found) {
 			s.earlier.Containers = append(s.earlier.Containers, f.ID)
-			s.tell.say(Step, "removing %s, left by run %s", f.Name, leftBy(f))
+			s.tell.say(Step, "removing %s, left by run %s", f.Name, f.Labels[plan.LabelRun])
 		}); err != nil {
 			return err
 		}
@@ -211,18 +210,15 @@ func (s *session) baseline(ctx context.Context) error {
 	return s.lease.note(ctx, func(t *provision.Traces) { t.Before = use })
 }
 
-// leftSomething is an earlier run that could not clean up, and has not since.
-const leftSomething = "run %s of lab %s (%s, %s) has left something: %w"
-
-// stillUnclean looks whether what an earlier run could not clean is there still,
-// and forgets it when it is gone.
+// stillUnclean forgets what an earlier run could not clean, if it is gone by now.
 func (s *session) stillUnclean(ctx context.Context) error {
 	u, err := agent.ReadUnclean(ctx, s.conn)
 	if err != nil || u == nil {
 		return err
 	}
 	if _, err := look.ProveGone(ctx, s.conn, u.Traces, 0); err != nil {
-		return fmt.Errorf(leftSomething, u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime), err)
+		at := u.Time.Local().Format(time.DateTime)
+		return fmt.Errorf("run %s of lab %s (%s, %s) has left something: %w", u.Run, u.Lab, u.Holder, at, err)
 	}
 	s.tell.say(Step, "what run %s had left there is gone", u.Run)
 	return agent.ForgetUnclean(ctx, s.conn)
@@ -266,7 +262,7 @@ func (s *session) place(ctx context.Context, files []string, local func(string) 
 	return nil
 }
 
-// path is a path of the place that may begin with its home.
+// path of the place, which may begin with its home.
 func (s *session) path(p string) string {
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
 		return path.Join(s.conn.Home(), rest)
@@ -282,7 +278,6 @@ func (s *session) willListen(ctx context.Context, ports []int) error {
 	})
 }
 
-// factsText is the facts, as they are stored.
 func (s *session) factsText() json.RawMessage {
 	text, err := json.Marshal(s.facts)
 	if err != nil {

@@ -205,10 +205,7 @@ func (q *Queue[T]) Close(ctx context.Context) (lost int) {
 // be brought to its end, and must not take for ever.
 func Beyond(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(d, cancel)
-		context.AfterFunc(on, func() { timer.Stop() })
-	})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
 	return on, func() {
 		stop()
 		cancel()

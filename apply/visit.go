@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +33,6 @@ type reached struct {
 	docker *docker.Daemon
 }
 
-// dial connects to a host.
 func dial(ctx context.Context, h *provision.Host, opt Options) (reached, error) {
 	c, err := reach.Dial(ctx, h, opt.SSH, opt.Log)
 	if err != nil {
@@ -43,9 +43,6 @@ func dial(ctx context.Context, h *provision.Host, opt Options) (reached, error) 
 
 // ofLab are the labels of everything of a lab.
 func ofLab(lab string) map[string]string { return map[string]string{plan.LabelLab: lab} }
-
-// leftBy is the run that has started something.
-func leftBy(f provision.Found) string { return f.Labels[plan.LabelRun] }
 
 func hasDocker(ctx context.Context, d *docker.Daemon) bool {
 	_, err := d.Version(ctx)
@@ -91,37 +88,33 @@ func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options,
 
 // Scope says what of a lab is looked for, and where: on each host the agent's
 // processes and Docker's containers, since a lab that runs none there today may have
-// run some yesterday.
+// run some yesterday. Where one of its engines is a container today, it is an error that
+// they cannot be looked for.
 type Scope struct {
-	Lab   string
-	Hosts []*provision.Host
-	// where the lab runs containers: there it is an error that they cannot be looked for
-	docker map[*provision.Host]bool
+	Lab     string
+	Hosts   []*provision.Host
+	Engines []*engines.Engine
+}
+
+// on are the engines of a host.
+func (s Scope) on(h *provision.Host) []*engines.Engine {
+	return slices.DeleteFunc(slices.Clone(s.Engines), func(e *engines.Engine) bool { return e.Host != h })
 }
 
 // looksAtDocker reports whether containers of the lab are looked for on the host. unseen
 // says why they cannot be although there is a Docker, of which the lab of today has no
 // need; a host whose block says that engines run as processes is not doubted.
 func (s Scope) looksAtDocker(ctx context.Context, c reached) (look bool, unseen error) {
-	if s.docker[c.conn.Host()] {
+	h := c.conn.Host()
+	inDocker := func(e *engines.Engine) bool { return engines.Runtime(e) == provision.Docker }
+	if slices.ContainsFunc(s.on(h), inDocker) {
 		return true, nil
 	}
 	_, err := c.docker.Version(ctx)
-	if errors.Is(err, provision.ErrDockerAway) && c.conn.Host().Runtime != provision.Process {
+	if errors.Is(err, provision.ErrDockerAway) && h.Runtime != provision.Process {
 		unseen = fmt.Errorf("containers of the lab, if there are any, cannot be seen: %w", err)
 	}
 	return err == nil, unseen
-}
-
-// ScopeOf is where the lab's engines may have left something.
-func ScopeOf(lab string, hosts []*provision.Host, all []*engines.Engine) Scope {
-	s := Scope{Lab: lab, Hosts: hosts, docker: map[*provision.Host]bool{}}
-	for _, e := range all {
-		if engines.Runtime(e) == provision.Docker {
-			s.docker[e.Host] = true
-		}
-	}
-	return s
 }
 
 // Presence is what of a lab is on one host.
@@ -137,14 +130,13 @@ type Presence struct {
 	Processes  []provision.Found
 }
 
-// Status looks at every host, side by side. Hosts that cannot be asked are in
-// the error; the others are in the answer all the same.
+// Status looks at every host. Hosts that cannot be asked are in the error; the others are
+// in the answer all the same.
 func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 	found, errs := visit(ctx, scope.Hosts, opt.filled(), scope.status)
 	return presences(scope.Hosts, found, errs)
 }
 
-// presences are the answers with their hosts, and what could not be asked.
 func presences(hosts []*provision.Host, found []Presence, errs []error) ([]Presence, error) {
 	for i, h := range hosts {
 		found[i].Host, found[i].Err = h, errs[i]
@@ -152,7 +144,6 @@ func presences(hosts []*provision.Host, found []Presence, errs []error) ([]Prese
 	return found, errors.Join(errs...)
 }
 
-// status looks at one host.
 func (s Scope) status(ctx context.Context, c reached) (p Presence, err error) {
 	a, err := agent.Attach(ctx, c.conn, s.Lab)
 	if err != nil {

@@ -94,6 +94,22 @@ var editedEngines = map[string]string{
 }`,
 }
 
+func readLab(t *testing.T, text string) *hcl.Config {
+	t.Helper()
+	cfg, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(text)}}, hcl.Vars{})
+	if problems.HasErrors() {
+		t.Fatalf("the lab is wrong: %+v\n%s", problems.List()[0], text)
+	}
+	return cfg
+}
+
+// editedBy is the lab with an engine of a kind and with texts in place of others.
+func editedBy(t *testing.T, kind string, oldnew ...string) *hcl.Config {
+	t.Helper()
+	lab := strings.NewReplacer("ENGINE", editedEngines[kind], "KIND", kind).Replace(editedLab)
+	return readLab(t, strings.NewReplacer(oldnew...).Replace(lab))
+}
+
 // edit replaces a text of the lab; kinds says of which engines ("" of all).
 type edit struct {
 	what, old, new string
@@ -139,6 +155,9 @@ var harmless = []edit{
 	{"a stricter SLO", `"5s"`, `"1s"`, ""},
 	{"an SLO by percentile", `e2el = "5s"`, `e2el_p99 = "5s"`, ""},
 	{"no SLO", `slo { e2el = "5s" }`, ``, ""},
+	{"a header in other letters", `X-Team`, `x-team`, ""},
+	{"nothing more in the body", `output_tokens = 64`, "output_tokens = 64\n    extra_body = {}", ""},
+	{"a burstiness that nothing has", `output_tokens = 64`, "output_tokens = 64\n    burstiness = 2", ""},
 	{"a report block", "dataset \"random\" \"d\" {", "report { title = \"other\" }\ndataset \"random\" \"d\" {", ""},
 }
 
@@ -192,37 +211,59 @@ var changes = []edit{
 	{"sent from elsewhere", `output_tokens = 64`, "output_tokens = 64\n    from = host.client", "vllm sglang trtllm"},
 }
 
-// TestEditsOfOffline: how the engine's own benchmark starts is part of what an offline
-// cell is.
-func TestEditsOfOffline(t *testing.T) {
-	const text = `lab "offline" {}
-host "box" {
-  address = "203.0.113.7"
-  gpus    = "8xH200"
-}
-model "m" { repo = "org/model" }
-engine "vllm" "e" {
-  host  = host.box
-  model = model.m
-  image = "vllm/vllm-openai:v0.11.0"
-}
-dataset "random" "d" { input_tokens = 128 }
-benchmark "b" {
-  mode     = "offline"
-  engine   = engine.vllm.e
-  dataset  = dataset.random.d
-  requests = 100
-  load { output_tokens = 64 }
-}
-`
-	of := func(more string) *hcl.Config { return readLab(t, strings.Replace(text, `"e" {`, `"e" {`+more, 1)) }
-	known := measured(New(of(""), Options{}))
-	for more, want := range map[string]Status{
-		"": Done, "\n version = \"0.11.0\"": Done, "\n version = \"0.6.0\"": Stale, "\n offline_command = [\"bench\"]": Stale,
+// TestEqualByAxis: engines that an axis turns without making them others have ids of
+// their own, and keep their numbers when the axis changes.
+func TestEqualByAxis(t *testing.T) {
+	of := func(argument, values string) *hcl.Config {
+		return editedBy(t, engines.VLLM, `"e" {`, "\"e\" {\n"+argument, `{ concurrency = [4] }`, "{\nconcurrency = [4]\nx = "+values+"\n}")
+	}
+	for _, tt := range [][3]string{
+		{"compile_cache = matrix.x", `["/a", "/b", "/c"]`, `["/c", "/b", "/a"]`},
+		{"port = matrix.x", `[8001, 8002, 8003]`, `[8003, 8002, 8001]`},
 	} {
-		c := New(of(more), Options{Known: known}).Deployments[0].Cells[0]
-		if c.Status != want {
-			t.Errorf("with %q: %s, want %s (%s)", more, c.Status, want, c.Why)
+		p := New(of(tt[0], tt[1]), Options{})
+		ids := map[string]bool{}
+		for _, d := range p.Deployments {
+			ids[d.ID], ids[d.Cells[0].ID] = true, true
+		}
+		if len(p.Deployments) != 3 || len(ids) != 6 {
+			t.Errorf("%s: %d deployments with %d ids", tt[0], len(p.Deployments), len(ids))
+		}
+		known := measured(p)
+		if n := New(of(tt[0], tt[1]), Options{Known: known}).Count(); n.Done != 3 {
+			t.Errorf("%s: measured, and then %+v", tt[0], n)
+		}
+		if n := New(of(tt[0], tt[2]), Options{Known: known}).Count(); n.Done != 3 {
+			t.Errorf("%s: measured, turned around, and then %+v", tt[0], n)
+		}
+	}
+}
+
+// TestEditsOfOffline: how the engine's own benchmark starts is part of what an offline
+// cell is, and how requests are sent is not.
+func TestEditsOfOffline(t *testing.T) {
+	of := func(old, new string) *Plan {
+		return New(editedBy(t, engines.VLLM, `benchmark "b" {`, "benchmark \"b\" {\nmode = \"offline\"", old, new), Options{})
+	}
+	known := measured(of("nothing", ""))
+	for _, e := range []struct {
+		old, new string
+		want     Status
+	}{
+		{`"e" {`, "\"e\" {\n version = \"0.11.0\"", Done},
+		{`"e" {`, "\"e\" {\n version = \"0.6.0\"", Stale},
+		{`"e" {`, "\"e\" {\n offline_command = [\"bench\"]", Stale},
+		{`"10m"`, `"5m"`, Done},
+		{`"bench"`, `"other"`, Done},
+		{`concurrency   = matrix`, `rate = matrix`, Done},
+		{`output_tokens = 64`, "output_tokens = 64\n stream = false", Done},
+		{`output_tokens = 64`, "output_tokens = 64\n endpoint = \"chat\"", Done},
+		{`output_tokens = 64`, "output_tokens = 64\n temperature = 1", Done},
+	} {
+		p := of(e.old, e.new)
+		p.compare(Options{Known: known})
+		if c := p.Deployments[0].Cells[0]; c.Status != e.want {
+			t.Errorf("with %q: %s, want %s (%s)", e.new, c.Status, e.want, c.Why)
 		}
 	}
 }
@@ -231,7 +272,7 @@ benchmark "b" {
 // whether its first cell is still up to date.
 func TestTableOfEdits(t *testing.T) {
 	for _, kind := range engines.Kinds() {
-		lab := strings.ReplaceAll(strings.ReplaceAll(editedLab, "ENGINE", editedEngines[kind]), "KIND", kind)
+		lab := strings.NewReplacer("ENGINE", editedEngines[kind], "KIND", kind).Replace(editedLab)
 		known := measured(New(readLab(t, lab), Options{}))
 		done := func(e edit) bool {
 			text := lab

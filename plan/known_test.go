@@ -124,15 +124,20 @@ func TestPaired(t *testing.T) {
 	}
 }
 
+// pinnedTo says what image everything was measured with.
+func pinnedTo(known map[string]results.Known, digest string) {
+	for id, k := range known {
+		k.Digest = digest
+		known[id] = k
+	}
+}
+
 // TestPinned: an image that the lab pins to what its tag meant is the image that was
 // measured; pinned to something else it is another.
 func TestPinned(t *testing.T) {
 	was, moved := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
 	known := measured(New(lab(), Options{}))
-	for id, k := range known {
-		k.Digest = was
-		known[id] = k
-	}
+	pinnedTo(known, was)
 	for digest, want := range map[string]int{was: 4, moved: 0} {
 		cfg := lab()
 		cfg.Engines[0].Image += "@" + digest
@@ -227,5 +232,24 @@ func TestChangedHost(t *testing.T) {
 	moved.Hosts[0].Name = "h200-b"
 	if why := New(moved, Options{Known: known}).Deployments[0].Cells[0].Why; !strings.HasSuffix(why, ", on host h200") {
 		t.Errorf("of a cell that was measured on another host: %q", why)
+	}
+}
+
+// TestPinnedTwins: pinned to what the tag meant, twins keep the numbers that are theirs.
+func TestPinnedTwins(t *testing.T) {
+	was := "sha256:" + strings.Repeat("1", 64)
+	first := measured(New(twins("b"), Options{}))
+	known := measured(New(twins("a", "b"), Options{Known: first}))
+	pinnedTo(known, was)
+	cfg := twins("a", "b")
+	for i := range cfg.Benchmarks[0].Cells {
+		cfg.Benchmarks[0].Cells[i].Engine.Image += "@" + was
+	}
+	p := New(cfg, Options{Known: known})
+	for i, name := range []string{"a", "b"} {
+		c := p.Deployments[i].Cells[0]
+		if c.Status != Done || known[c.ID].Host != name {
+			t.Errorf("%s: %s, from %q", name, c.Status, known[c.ID].Host)
+		}
 	}
 }

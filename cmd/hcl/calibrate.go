@@ -167,7 +167,7 @@ func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
 		return usage("no engine of this lab runs on a host")
 	}
 	flags := []string{"--max-streams", strconv.Itoa(o.maxStreams), "--quick=" + strconv.FormatBool(o.quick), "--json"}
-	said, err := apply.Calibrate(ctx, apply.ScopeOf(cfg.Lab.Name, hosts, cfg.Engines), opt, flags...)
+	said, err := apply.Calibrate(ctx, apply.Scope{Lab: cfg.Lab.Name, Hosts: hosts, Engines: cfg.Engines}, opt, flags...)
 	found := map[string]calibrate.Calibration{}
 	for _, h := range hosts {
 		text, ok := said[h.Name]

@@ -33,7 +33,7 @@ func runCheck(ctx context.Context, t *console, hosts hostFlags, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	all := apply.Check(ctx, cfg.Lab.Name, cfg.Hosts, cfg.Engines, opt)
+	all := apply.Check(ctx, apply.Scope{Lab: cfg.Lab.Name, Hosts: cfg.Hosts, Engines: cfg.Engines}, opt)
 	if asJSON {
 		err = checkJSON(t, cfg.Lab.Name, all)
 	} else {

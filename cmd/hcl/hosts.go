@@ -81,7 +81,7 @@ func (f hostFlags) accepts(ctx context.Context, t *console, h *provision.Host, f
 }
 
 func (l *lab) scope() apply.Scope {
-	return apply.ScopeOf(l.text.Lab.Name, l.text.Hosts, l.text.Engines)
+	return apply.Scope{Lab: l.text.Lab.Name, Hosts: l.text.Hosts, Engines: l.text.Engines}
 }
 
 // registries are asked with the logins of this machine.
