@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +53,13 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 	window := telemetry.Window{Zero: began}
 	defer func() {
 		m.out.Telemetry = end(ctx, window)
-		m.judge(window)
+		switch problems := &m.out.Telemetry.Problems; {
+		case m.out.Summary == nil:
+		case window.Known():
+			throttled(m.out.Summary, m.out.Telemetry)
+		default:
+			*problems = append(*problems, "what part of the time "+bench.Tool+" has measured is not known, and so neither is its energy")
+		}
 	}()
 	tool, err := m.t.launch(ctx, in)
 	if err != nil {
@@ -76,20 +81,6 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 		doubt(m.out.Summary, m.t.compareServed(m.t.row.Served)...)
 	}
 	return nil
-}
-
-// windowUnknown says why the energy of a tool's measurement is not known.
-const windowUnknown = "what part of the time %s has measured is not known, and so neither is its energy"
-
-// judge holds what a tool has measured against what was read meanwhile.
-func (m *measurement) judge(w telemetry.Window) {
-	switch {
-	case m.out.Summary == nil:
-	case w.Known():
-		throttled(m.out.Summary, m.out.Telemetry)
-	default:
-		m.out.Telemetry.Problems = append(m.out.Telemetry.Problems, fmt.Sprintf(windowUnknown, m.cell.Batch().Bench.Tool))
-	}
 }
 
 // giveInput brings what a tool reads to its host, and puts it where the tool expects it.
@@ -122,7 +113,6 @@ func (m *measurement) giveInput(ctx context.Context, in *plan.Member) (source *l
 	return source, nil
 }
 
-// result waits for the end of a tool and reads what it has measured.
 func (m *measurement) result(ctx context.Context, tool *member,
 	bench *engines.Bench) (told marks, r engines.BenchResult, err error) {
 	w := m.t.waitFor(bench.Tool, tool)
@@ -130,15 +120,13 @@ func (m *measurement) result(ctx context.Context, tool *member,
 	if err := w.until(ctx); err != nil {
 		return told, r, err
 	}
-	told.text, told.written, err = tool.rt.ReadFile(ctx, tool.id, bench.Result)
-	if err != nil {
+	if told.text, told.written, err = tool.rt.ReadFile(ctx, tool.id, bench.Result); err != nil {
 		return told, r, errors.New(withTail(fmt.Sprintf("%s ended, but left no result: %v", bench.Tool, err), tool.tail(ctx)))
 	}
-	r, err = bench.Batch.ReadResult(told.text, told.outputs)
-	if err != nil {
-		return told, r, fmt.Errorf("%s: %w", bench.Tool, err)
+	if r, err = bench.Batch.ReadResult(told.text, told.outputs); err != nil {
+		err = fmt.Errorf("%s: %w", bench.Tool, err)
 	}
-	return told, r, nil
+	return told, r, err
 }
 
 // marks are what a tool's log has told: when it began and when it had ended, by this
@@ -153,7 +141,6 @@ type marks struct {
 	written time.Time
 }
 
-// servedOffline is what the engine of a tool ran with, as far as the tool has told.
 func (m *measurement) servedOffline(bench *engines.Bench, told marks) json.RawMessage {
 	said := told.served
 	if said == nil {
@@ -165,12 +152,10 @@ func (m *measurement) servedOffline(bench *engines.Bench, told marks) json.RawMe
 	clean, err := engines.WithoutSecrets(m.t.d.Engine, said)
 	if err != nil {
 		m.t.debug("what it ran with is not known", err)
-		return nil
 	}
 	return clean
 }
 
-// see notes what a line that has come just now says.
 func (m *marks) see(bench *engines.Bench, line string) {
 	if bench.Begins != nil && bench.Begins.MatchString(line) {
 		m.begins = time.Now()
@@ -203,18 +188,12 @@ func (m marks) window(took, ahead time.Duration, written time.Time) telemetry.Wi
 	return telemetry.Window{Zero: end.Add(-took), From: end.Add(-took), To: end}
 }
 
-// placePrompts writes the prompts of a job and brings them to the host.
 func (m *measurement) placePrompts(ctx context.Context, job load.Job) (remote string, source *load.Source, err error) {
-	dir, err := os.MkdirTemp("", "hcl-prompts-")
+	f, err := os.CreateTemp("", "hcl-prompts-*.jsonl")
 	if err != nil {
 		return "", nil, fmt.Errorf("write the prompts: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	local := filepath.Join(dir, "prompts.jsonl")
-	f, err := os.Create(local)
-	if err != nil {
-		return "", nil, fmt.Errorf("write the prompts: %w", err)
-	}
+	defer os.Remove(f.Name())
 	job.Files = map[string]string{}
 	for _, path := range job.Workload.Dataset.Inputs() {
 		job.Files[path] = m.t.run.plan.Local(path)
@@ -226,7 +205,7 @@ func (m *measurement) placePrompts(ctx context.Context, job load.Job) (remote st
 	if err := errors.Join(err, out.Flush(), f.Close()); err != nil {
 		return "", nil, fmt.Errorf("write the prompts: %w", err)
 	}
-	remote, err = agent.Place(ctx, m.t.home().conn, local)
+	remote, err = agent.Place(ctx, m.t.home().conn, f.Name())
 	return remote, source, err
 }
 

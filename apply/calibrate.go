@@ -59,7 +59,6 @@ func unused(ctx context.Context, c reached, lab string) error {
 // calibrateWithin is far longer than the longest calibration takes.
 const calibrateWithin = time.Hour
 
-// command is a line for the host's shell.
 func command(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -80,7 +80,6 @@ func (c *checker) needs(ctx context.Context, facts provision.Facts) ([]provision
 	return append(pulled, kept...), err
 }
 
-// images says of each image that engines run in whether it is there, or fits.
 func (c *checker) images(ctx context.Context) (findings []provision.Finding) {
 	seen := map[string]bool{}
 	for _, e := range c.engines {
@@ -108,11 +107,6 @@ func (c *checker) images(ctx context.Context) (findings []provision.Finding) {
 	return findings
 }
 
-// adviceUnclean says what to do with a host that a run could not clean up.
-const adviceUnclean = "run %s of lab %s (%s, %s) could not clean up. Where GPU memory is not given back, " +
-	"it takes a reset of the GPUs by their owner or a reboot. " +
-	"`hcl destroy` looks again, and `hcl destroy --force` forgets it"
-
 // leftThere says what a run could not clean up there, whether its caller was told
 // or was gone. apply itself looks when its own sweep is over.
 func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
@@ -122,7 +116,9 @@ func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
 	}
 	f := provision.Finding{
 		Check: "left behind", Level: provision.Blocked, Have: strings.Join(u.Left, "; "), Want: "nothing",
-		Advice: fmt.Sprintf(adviceUnclean, u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime)),
+		Advice: fmt.Sprintf("run %s of lab %s (%s, %s) could not clean up. Where GPU memory is not given back, "+
+			"it takes a reset of the GPUs by their owner or a reboot. `hcl destroy` looks again, "+
+			"and `hcl destroy --force` forgets it", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime)),
 	}
 	if _, err := look.ProveGone(ctx, c.conn, u.Traces, 0); err == nil {
 		f.Level, f.Have, f.Advice = provision.OK, "what run "+u.Run+" had left is gone", ""
@@ -156,7 +152,6 @@ func (c *checker) contract(ctx context.Context, facts *provision.Facts) ([]provi
 	return provision.Contract(c.conn.Host(), *facts, now.Without(changed), ours), nil
 }
 
-// keptOn are the directories where the engines' models are kept.
 func (c *checker) keptOn() (paths []string) {
 	for _, e := range c.engines {
 		if e.Model != nil && e.Model.Cache != "" && !slices.Contains(paths, e.Model.Cache) {
@@ -166,7 +161,6 @@ func (c *checker) keptOn() (paths []string) {
 	return paths
 }
 
-// sentence is a finding that is not good.
 func sentence(f provision.Finding) string {
 	s := f.Check + ": " + f.Have
 	if f.Want != "" {
@@ -175,7 +169,6 @@ func sentence(f provision.Finding) string {
 	return s + ": " + f.Advice
 }
 
-// hubWithin bounds how long the hub is asked about one model.
 const hubWithin = 20 * time.Second
 
 // models says of each model that engines use whether it is there, and where it will
@@ -200,7 +193,6 @@ func (c *checker) models(ctx context.Context) (findings []provision.Finding, err
 	return findings, nil
 }
 
-// model says it of the model of one engine.
 func (c *checker) model(ctx context.Context, e *engines.Engine) (f provision.Finding, err error) {
 	m := e.Model
 	if path.IsAbs(m.Repo) {
@@ -263,7 +255,6 @@ func unasked(m *engines.Model, there agent.ModelThere, err error) provision.Find
 	return f
 }
 
-// What to do about a model that is not there, or not whole.
 const (
 	copyAgain = "no engine can load it: copy it there again, or correct repo"
 	giveToken = "give the engine one with env = { HF_TOKEN = sensitive(env(\"HF_TOKEN\")) }, " +
@@ -310,7 +301,6 @@ func (c *checker) coming(ctx context.Context, e *engines.Engine, hub origin.Hub,
 	return f
 }
 
-// askHub is what the hub says that a model's files are.
 func askHub(ctx context.Context, hub origin.Hub, m *engines.Model) ([]origin.File, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, hubWithin, fmt.Errorf("no answer within %s", hubWithin))
 	defer cancel()
@@ -354,7 +344,6 @@ func hubCache(e *engines.Engine) string {
 	return ""
 }
 
-// tokenOf is what an engine shows the hub.
 func tokenOf(e *engines.Engine) string {
 	for _, v := range e.Env {
 		if v.Name == "HF_TOKEN" || v.Name == "HUGGING_FACE_HUB_TOKEN" {
@@ -369,7 +358,6 @@ func whole(files int, size int64) provision.Finding {
 	return provision.Finding{Level: provision.OK, Have: have}
 }
 
-// some names files, not all of many.
 func some(files []origin.File) string {
 	const most = 3
 	var names []string
@@ -383,5 +371,4 @@ func some(files []origin.File) string {
 	return s
 }
 
-// line is an error in one line.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -25,7 +25,6 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 	return presences(scope.Hosts, found, errs)
 }
 
-// remover removes a lab from hosts.
 type remover struct {
 	scope        Scope
 	store        string // whose lease it may end
@@ -34,7 +33,6 @@ type remover struct {
 	to           func(Event)
 }
 
-// remove removes the lab from one host.
 func (r remover) remove(ctx context.Context, c reached) (p Presence, err error) {
 	info, err := r.dismiss(ctx, c)
 	if err != nil {
@@ -79,7 +77,6 @@ func (r remover) remove(ctx context.Context, c reached) (p Presence, err error) 
 	return p, err
 }
 
-// sweep stops and removes what of the lab is there, and notes it.
 func (r remover) sweep(ctx context.Context, c reached, a *agent.Client, p *Presence, traces *provision.Traces) error {
 	tell := teller{about: Event{Host: c.conn.Host().Name}, to: func(e Event) {
 		e.Message = plain.Line(e.Message)

@@ -43,7 +43,6 @@ func (e *engine) held() (context.Context, context.CancelFunc) {
 	}
 }
 
-// launch starts a member.
 func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	s := e.at[in.Host]
 	in.Container.Labels = maps.Clone(in.Container.Labels)
@@ -76,7 +75,6 @@ func (e *engine) front() *member {
 	return e.members[0]
 }
 
-// debug tells, to whoever debugs, what could not be found out of the engine.
 func (e *engine) debug(what string, err error) {
 	e.home().opt.Log.Debug(what, "engine", e.d.Engine.Label(), "err", e.secrets.Text(err.Error()))
 }
@@ -112,7 +110,6 @@ func (e *engine) versions(ctx context.Context, m *member) map[string]string {
 	return clean
 }
 
-// served asks an engine what it runs with.
 func (e *engine) served(ctx context.Context) json.RawMessage {
 	server := e.server(engines.BaseURL(e.d.Engine))
 	defer server.close()

@@ -57,15 +57,11 @@ func failures(err error, without scope) (all []*failure) {
 	return []*failure{f}
 }
 
-// What a sender's failure means for the engine whose load it sends.
-const (
-	senderUnusable = "%s, which its load is sent from, cannot be used; the next apply measures it"
-	senderLost     = "its load is sent no more; the next apply measures it: %w"
-)
+const senderLost = "its load is sent no more; the next apply measures it: %w"
 
 // unusable is that a sender cannot be used, which its own error explains.
 func unusable(sender *provision.Host) error {
-	return failed(ofSender, sender, fmt.Errorf(senderUnusable, sender))
+	return failed(ofSender, sender, fmt.Errorf("%s, which its load is sent from, cannot be used; the next apply measures it", sender))
 }
 
 // errFull says that a host keeps nothing more of what is measured there.

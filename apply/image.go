@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,6 @@ import (
 	"hclbench/provision/look"
 )
 
-// pull brings an image to the place.
 func (s *session) pull(ctx context.Context, image string, tell teller) (provision.Image, error) {
 	tell.say(Step, "pulling %s", image)
 	got, err := s.docker.Images.Pull(ctx, image, func(p provision.PullProgress) { tell.tell(Event{Type: Pull, Pull: &p}) })
@@ -51,7 +51,6 @@ func (s *session) compileCache(ctx context.Context, e *engines.Engine,
 // devicesWithin bounds the look at what a container gets: a driver may hang.
 const devicesWithin = 2 * time.Minute
 
-// What to do where a container does not get the GPUs.
 const (
 	adviceNVIDIA = "see whether `docker run --rm --gpus all %s nvidia-smi` works there; " +
 		"the container toolkit may have to be configured (sudo nvidia-ctk runtime configure --runtime=docker), " +
@@ -63,15 +62,10 @@ const (
 // before a model is loaded for an hour to find that it does not. Once for an image and
 // what it asks for. name is the image as the lab has it.
 func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name string, tell teller) error {
-	want := s.host.GPUs.Count
-	switch {
-	case want == 0 || ct.GPUs == 0 && len(ct.GPUIDs) == 0 && len(ct.Devices) == 0:
+	if s.host.GPUs.Count == 0 || ct.GPUs == 0 && len(ct.GPUIDs) == 0 && len(ct.Devices) == 0 {
 		return nil
-	case len(ct.GPUIDs) > 0:
-		want = len(ct.GPUIDs)
-	case ct.GPUs > 0:
-		want = ct.GPUs
 	}
+	want := cmp.Or(len(ct.GPUIDs), max(ct.GPUs, 0), s.host.GPUs.Count)
 	key := fmt.Sprint(ct.Image, want, ct.GPUs, ct.GPUIDs, ct.Devices, ct.HostGroups, ct.User, ct.Privileged)
 	if slices.Contains(s.proved, key) {
 		return nil
@@ -95,7 +89,6 @@ func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name st
 	return nil
 }
 
-// devices is what a container with the settings of another finds.
 func (s *session) devices(ctx context.Context, ct provision.Container) (found look.Devices, err error) {
 	late := fmt.Errorf("no answer within %s: a driver may hang", devicesWithin)
 	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, late)

@@ -58,30 +58,26 @@ type keeper struct {
 // money to find out.
 const storePatience = 30 * time.Second
 
-// clean makes each of the texts fit to be told and kept.
 func (k *keeper) clean(texts ...*string) {
 	for _, t := range texts {
 		*t = k.secrets.Text(*t)
 	}
 }
 
-func (k *keeper) cleanAll(texts []string) {
-	for i := range texts {
-		k.clean(&texts[i])
-	}
-}
-
-// cell stores a cell, and the records of its requests.
 func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Record) error {
 	k.clean(&out.Error, &out.CacheReset)
 	if s := out.Summary; s != nil {
-		k.cleanAll(s.ErrorSamples)
+		for i := range s.ErrorSamples {
+			k.clean(&s.ErrorSamples[i])
+		}
 		for i := range s.Verdict.Reasons {
 			k.clean(&s.Verdict.Reasons[i].Text)
 		}
 	}
 	if t := out.Telemetry; t != nil {
-		k.cleanAll(t.Problems)
+		for i := range t.Problems {
+			k.clean(&t.Problems[i])
+		}
 	}
 	for i := range records {
 		k.clean(&records[i].Error, &records[i].Finish)
@@ -94,7 +90,6 @@ func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Rec
 	return nil
 }
 
-// deployment stores a deployment as far as it is known.
 func (k *keeper) deployment(ctx context.Context, row results.Deployment) error {
 	k.clean(&row.Model)
 	ctx, done := Beyond(ctx, storePatience)
@@ -102,7 +97,6 @@ func (k *keeper) deployment(ctx context.Context, row results.Deployment) error {
 	return failed(ofRun, nil, k.store.PutDeployment(ctx, row))
 }
 
-// log stores a log of an engine beside the run.
 func (k *keeper) log(ctx context.Context, engine string, text []byte) error {
 	name := fmt.Sprintf("logs/%s-%s.log", engine, time.Now().UTC().Format("20060102-150405.000"))
 	return k.store.PutInputs(ctx, k.run, map[string][]byte{name: []byte(k.secrets.Text(string(text)))})

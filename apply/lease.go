@@ -14,7 +14,6 @@ import (
 // waitPoll is how often a host that somebody else is at work on is asked again.
 const waitPoll = 2 * time.Second
 
-// errOverrun ends a run that has lasted as long as its lab allows.
 var errOverrun = errors.New("max_duration is over")
 
 // lateRenewal is how long a renewal may take that begins when the lease is over, or
@@ -62,7 +61,6 @@ func (l *lease) begin(ctx context.Context) {
 	}
 }
 
-// keepRenewing renews the claim until ctx ends, or the claim is lost.
 func (l *lease) keepRenewing(ctx context.Context) {
 	var over <-chan time.Time
 	if most := time.Duration(l.claim.MaxDuration); most > 0 {
@@ -129,7 +127,6 @@ func (l *lease) note(ctx context.Context, change func(*provision.Traces)) error 
 
 func (l *lease) heldByOther() bool { return errors.As(context.Cause(l.held), new(*agent.HeldError)) }
 
-// unreachable reports whether the host was out of reach for longer than the lease.
 func (l *lease) unreachable() bool { return errors.As(context.Cause(l.held), new(*outOfReach)) }
 
 // give ends the renewing and the host's agent, unless that is at work for somebody

@@ -100,7 +100,6 @@ func (e *engine) taking(ctx context.Context, m *member) (taking []provision.List
 	return taking, err
 }
 
-// is tells a socket from others.
 func is(l provision.Listener) func(provision.Listener) bool {
 	return func(other provision.Listener) bool { return other.Inode == l.Inode }
 }
@@ -129,7 +128,6 @@ func addresses(d *plan.Deployment) (list []netip.Addr) {
 	return list
 }
 
-// holds tells the processes of a member from others that hold sockets.
 func (m *member) holds(ctx context.Context) (func(provision.Holder) bool, error) {
 	if m.Runtime == provision.Docker {
 		return func(h provision.Holder) bool { return h.Container == m.id }, nil
@@ -140,7 +138,6 @@ func (m *member) holds(ctx context.Context) (func(provision.Holder) bool, error)
 	}, err
 }
 
-// owner is whose a listener is.
 type owner int
 
 const (
@@ -213,7 +210,6 @@ func (e *engine) byStart(ctx context.Context, m *member, why string) (results.Li
 	return olderOrNot(m.Host, m.Container.Port, time.UnixMicro(int64(began*1e6)), st.Started)
 }
 
-// What the start of a server says of whose it is.
 const (
 	olderServer = "%s: %w: the server that answers on port %d runs since %s, and the engine was started at %s. " +
 		"See which it is with\n\n    sudo ss -ltnp 'sport = :%d'\n\n" +

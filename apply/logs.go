@@ -55,7 +55,6 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 	return errs[0]
 }
 
-// open opens the log of the lab's engine.
 func (l Log) open(ctx context.Context, rt runtime, lab string) (io.ReadCloser, error) {
 	found, err := rt.List(ctx, map[string]string{plan.LabelLab: lab, plan.LabelEngine: l.Engine.Label()})
 	if err != nil {
@@ -74,7 +73,6 @@ const (
 	longestSecret = 32 << 10
 )
 
-// passOn writes a log to its end, line by line.
 func passOn(log io.Reader, write func([]byte) error, secrets plain.Secrets) error {
 	rest := "" // of a line that is longer: the beginning of a secret may be at its end
 	for r := bufio.NewReaderSize(log, longestLine); ; {

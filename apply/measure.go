@@ -19,7 +19,6 @@ import (
 	"hclbench/telemetry"
 )
 
-// measurement is one cell being measured.
 type measurement struct {
 	t       *trial
 	cell    *plan.Cell
@@ -28,7 +27,6 @@ type measurement struct {
 	tell    teller
 }
 
-// measurement of a cell, which is not begun.
 func (t *trial) measurement(c *plan.Cell) *measurement {
 	m := &measurement{t: t, cell: c, tell: t.tell}
 	m.tell.about.Benchmark, m.tell.about.Cell, m.tell.about.Axes = c.Benchmark, c.ID, c.Axes
@@ -40,10 +38,8 @@ func (t *trial) measurement(c *plan.Cell) *measurement {
 	return m
 }
 
-// void says why there is no measurement.
 func (m *measurement) void(why string) { m.out.Summary, m.out.Error = nil, why }
 
-// load measures a cell by sending load to the engine.
 func (m *measurement) load(ctx context.Context) error {
 	m.out.Job.Target.Model = m.t.row.Model
 	server := m.t.server(engines.BaseURL(m.t.d.Engine))
@@ -103,7 +99,6 @@ func (m *measurement) load(ctx context.Context) error {
 	return nil
 }
 
-// full is the failure of a host that had no room for what came of a cell.
 func (m *measurement) full(from *session, err error) error {
 	err = full(from.host, err)
 	switch {
@@ -188,10 +183,6 @@ func (m *measurement) stillServes(ctx context.Context, server *server) error {
 // already serves.
 const reachWithin = 20 * time.Second
 
-const notReached = "%s, which the load is sent from, does not reach the engine at %s, " +
-	"although it serves on its own host: see that no firewall is between them, or have the engine " +
-	"listen on an address that both know, flags = { host = \"10.0.0.5\" }: %w"
-
 // reaches reports why load would not get from a sender to the engine at a URL.
 func reaches(ctx context.Context, from *session, base string) error {
 	at := addressOf(base)
@@ -199,12 +190,13 @@ func reaches(ctx context.Context, from *session, base string) error {
 	defer cancel()
 	conn, err := from.conn.Dial(ctx, "tcp", at)
 	if err != nil {
-		return fmt.Errorf(notReached, from.host, at, err)
+		return fmt.Errorf("%s, which the load is sent from, does not reach the engine at %s, although it serves on its own "+
+			"host: see that no firewall is between them, or have the engine listen on an address that both know, "+
+			"flags = { host = \"10.0.0.5\" }: %w", from.host, at, err)
 	}
 	return conn.Close()
 }
 
-// addressOf is where the server of a URL listens.
 func addressOf(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {

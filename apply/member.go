@@ -28,7 +28,6 @@ type member struct {
 	sockets []provision.Listener // that were proved to be its own and to take its connections; nil: they could not be seen
 }
 
-// errRemoved says that a member is not there any more.
 var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
 
 // alive reports how the member has ended. Not being able to ask says nothing.
@@ -54,7 +53,6 @@ func exit(st provision.State) string {
 	}
 }
 
-// tailLines is how much of an engine's log an error shows.
 const tailLines = 20
 
 // tail returns the last log lines, as well as they can be had.
@@ -73,7 +71,6 @@ func (m *member) tail(ctx context.Context) []string {
 	return lines
 }
 
-// withTail adds the last lines of a log to what happened.
 func withTail(what string, tail []string) string {
 	if len(tail) == 0 {
 		return what

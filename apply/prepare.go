@@ -32,7 +32,6 @@ func (t *trial) prepare(ctx context.Context) error {
 	return nil
 }
 
-// placeFiles brings the files that cells read to where their load is sent from.
 func (t *trial) placeFiles(ctx context.Context) error {
 	for _, c := range t.left {
 		from := t.sender(c)
@@ -102,7 +101,6 @@ func onHost(ct provision.Container, file string) string {
 	return at
 }
 
-// fetch has a host's agent bring a model, tells how far it is, and returns its commit.
 func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit string, err error) {
 	hub := s.opt.Hub
 	t.tell.say(Step, "looking for model %s in %s", m.Repo, m.Cache)
@@ -225,10 +223,6 @@ func (t *trial) images(ctx context.Context) error {
 	return nil
 }
 
-// tagMoved warns that new cells stand beside old ones of another image.
-const tagMoved = "%s means another image now, %s, than when %d of the cells that are up to date were measured, %s; " +
-	"--rerun measures them again, and an image written with its digest cannot move"
-
 // compareDigest warns when a tag has moved since cells that count as up to date
 // were measured: the new cells would stand beside them as if nothing had changed.
 func (t *trial) compareDigest(image provision.Image) {
@@ -239,6 +233,8 @@ func (t *trial) compareDigest(image provision.Image) {
 		}
 	}
 	if moved > 0 {
-		t.tell.say(Warning, tagMoved, image.Ref, image.Digest, moved, before)
+		t.tell.say(Warning, "%s means another image now, %s, than when %d of the cells that are up to date were measured, %s; "+
+			"--rerun measures them again, and an image written with its digest cannot move",
+			image.Ref, image.Digest, moved, before)
 	}
 }

@@ -62,7 +62,6 @@ type standing struct {
 	told  time.Time
 }
 
-// see notes an answer of now.
 func (a *standing) see(err error, now time.Time) {
 	if a.text == "" || form(err.Error()) != form(a.text) {
 		*a = standing{since: now}
@@ -70,7 +69,6 @@ func (a *standing) see(err error, now time.Time) {
 	a.text = err.Error()
 }
 
-// lasts is for how long nothing else was answered.
 func (a *standing) lasts() time.Duration {
 	if a.text == "" {
 		return 0
@@ -105,11 +103,8 @@ type comingUp struct {
 	told   time.Time
 }
 
-// phaseNews is how often one phase's progress is told.
 const phaseNews = time.Second
 
-// see takes notice of progress, and returns what to tell of it; "" when there is
-// nothing new.
 func (c *comingUp) see(p engines.Progress, now time.Time) string {
 	if p.Phase != c.phase {
 		c.end(now)
@@ -131,7 +126,6 @@ func (c *comingUp) see(p engines.Progress, now time.Time) string {
 	return text
 }
 
-// end closes the phase that goes on.
 func (c *comingUp) end(now time.Time) []results.Phase {
 	if c.phase != "" {
 		c.done = append(c.done, results.Phase{Name: c.phase, Seconds: now.Sub(c.since).Seconds()})

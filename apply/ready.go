@@ -11,7 +11,6 @@ import (
 	"hclbench/results"
 )
 
-// notServing is what goes before the reason why an engine does not.
 const notServing = "does not serve"
 
 // serving is what is known of an engine that has proved that it serves.

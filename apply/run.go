@@ -151,7 +151,6 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	return r.outcome, err
 }
 
-// all carries out every deployment that has something to do.
 func (r *run) all(ctx context.Context) []*HostError {
 	var todo []*plan.Deployment
 	for _, d := range r.plan.Deployments {
@@ -241,7 +240,6 @@ func (r *run) told(e Event) {
 	}
 }
 
-// begin counts a cell as begun.
 func (r *run) begin() (number, of int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,6 @@ type place struct {
 	idle    chan struct{}      // closed when nobody needs it any more
 }
 
-// newScheduler takes the deployments that have something to do.
 func newScheduler(deployments []*plan.Deployment) *scheduler {
 	s := &scheduler{places: map[*provision.Host]*place{}, news: make(chan struct{})}
 	for _, d := range deployments {

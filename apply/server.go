@@ -19,7 +19,6 @@ import (
 	"hclbench/provision"
 )
 
-// server is an engine's server, asked through the connection of its host.
 type server struct {
 	base  string
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -45,7 +44,6 @@ func (s *server) close() { s.http.CloseIdleConnections() }
 // is known of the engine.
 var errNoWay = errors.New("the host is out of reach")
 
-// open reports whether something listens.
 func (s *server) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -91,7 +89,8 @@ func (s *server) do(ctx context.Context, method, path string, in []byte, out any
 	switch {
 	case resp.StatusCode/100 == 3:
 		to := s.part(resp.Header.Get("Location"))
-		return &answerError{resp.StatusCode, fmt.Sprintf(noRedirect, method, path, status, to)}
+		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s, to %s; hcl follows no redirect: "+
+			"a url has to be the server's own", method, path, status, to)}
 	case resp.StatusCode != http.StatusOK:
 		return &answerError{resp.StatusCode, fmt.Sprintf("%s %s: %s %s", method, path, status, s.part(string(body)))}
 	}
@@ -108,8 +107,6 @@ func (s *server) do(ctx context.Context, method, path string, in []byte, out any
 	return nil
 }
 
-const noRedirect = "%s %s: %s, to %s; hcl follows no redirect: a url has to be the server's own"
-
 type answerError struct {
 	code int
 	text string
@@ -120,12 +117,10 @@ func (e *answerError) Error() string { return e.text }
 // answerShown is how much of an answer an error shows, in bytes.
 const answerShown = 300
 
-// part is the beginning of an answer, on one line.
 func (s *server) part(answer string) string {
 	return plain.Cut(strings.Join(strings.Fields(s.shown(answer)), " "), answerShown)
 }
 
-// unlistedError says that a server does not list the model.
 type unlistedError struct {
 	path, want string
 	listed     []string
@@ -138,8 +133,6 @@ func (e *unlistedError) Error() string {
 	listed := plain.Cut(strings.Join(e.listed, ", "), answerShown)
 	return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, listed)
 }
-
-const unshownModel = "GET %s: the model %q has a name that cannot be shown: say in a model block which one is meant"
 
 // model returns the name under which the model is served. Without a name to look
 // for it is the first that is listed.
@@ -165,15 +158,14 @@ func (s *server) model(ctx context.Context, path, want string) (string, error) {
 	case want != "" || len(ids) == 0:
 		return "", &unlistedError{path, want, shown}
 	case shown[0] != ids[0]:
-		return "", fmt.Errorf(unshownModel, path, shown[0])
+		return "", fmt.Errorf("GET %s: the model %q has a name that cannot be shown: "+
+			"say in a model block which one is meant", path, shown[0])
 	}
 	return ids[0], nil
 }
 
-// errNoToken says that a server answers without an error, and without a token.
 var errNoToken = errors.New("the server answers, but generates no token")
 
-// Requests for one token of a model.
 const (
 	oneToken     = `{"model":%s,"prompt":"Hello","max_tokens":1,"temperature":0}`
 	oneChatToken = `{"model":%s,"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,"temperature":0}`

@@ -35,7 +35,6 @@ type session struct {
 	proved  []string          // what was seen to get its GPUs, see [session.proveGPUs]
 }
 
-// work is what a session is for.
 type work struct {
 	claim     agent.Lease
 	engines   []*engines.Engine // that will run there
@@ -78,7 +77,6 @@ func open(ctx context.Context, h *provision.Host, w work, opt Options, tell tell
 	return s, nil
 }
 
-// close gives the place back.
 func (s *session) close() (err error) {
 	if s.lease != nil {
 		err = s.lease.give()
@@ -121,7 +119,6 @@ func (s *session) runtime(r provision.Runtime) runtime {
 	return s.docker
 }
 
-// sweep removes what an earlier run of this lab left on the place.
 func (s *session) sweep(ctx context.Context) error {
 	runtimes := []runtime{agent.Processes{Client: s.agent}}
 	if s.work.docker || !s.work.rehearsal && hasDocker(ctx, s.docker) { // what ran there may have been another lab's text

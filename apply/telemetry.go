@@ -20,7 +20,7 @@ import (
 type watching struct {
 	host *provision.Host
 	plan telemetry.Plan
-	end  endWatch
+	end  func(context.Context, telemetry.Window) *telemetry.Record // what was read in a window of it
 }
 
 // readWhile says what is read while a cell of the deployment is measured: by the
@@ -60,36 +60,26 @@ func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
 	return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: cmp.Or(len(only), h.GPUs.Count), Only: only}
 }
 
-// watchID names what is read beside a cell.
 func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }
-
-// endWatch ends what is read on a host, and returns what was read in a window of it.
-type endWatch func(context.Context, telemetry.Window) *telemetry.Record
 
 // watch begins to read on the host what a plan says. What goes wrong is a problem of
 // the record and never of the measurement.
-func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) endWatch {
+func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) func(context.Context, telemetry.Window) *telemetry.Record {
 	begun := s.agent.Watch(ctx, id, p)
 	return func(ctx context.Context, w telemetry.Window) *telemetry.Record {
 		r, err := s.agent.EndWatch(ctx, id, w)
-		if begun != nil {
-			err = begun
-		}
-		if err != nil {
+		if err = cmp.Or(begun, err); err != nil {
 			return &telemetry.Record{Interval: telemetry.Interval.Seconds(), Problems: []string{err.Error()}}
 		}
 		return r
 	}
 }
 
-// clocksUnknown says why what one host did cannot be set beside what another sent.
-const clocksUnknown = "what the GPUs of %s did cannot be set beside the load: its clock is not known: %v"
-
 // add ends a watch and adds what it has read to the record of the job that has sent the
 // load from another host, whose clock says when that was.
 func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *session, sent telemetry.Window) {
 	var err error
-	w := telemetry.Window{}
+	var w telemetry.Window
 	if sent.Known() { // else the sender may be out of reach
 		asking, cancel := context.WithTimeout(ctx, askTimeout)
 		here, errHere := at.agent.Ahead(asking)
@@ -105,7 +95,8 @@ func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *sessi
 	}
 	to.Add(gpus, b.host.Name)
 	if err != nil {
-		to.Problems = append(to.Problems, fmt.Sprintf(clocksUnknown, b.host, err))
+		const unknown = "what the GPUs of %s did cannot be set beside the load: its clock is not known: %v"
+		to.Problems = append(to.Problems, fmt.Sprintf(unknown, b.host, err))
 	}
 }
 
@@ -142,7 +133,6 @@ func throttled(s *load.Summary, r *telemetry.Record) {
 	}
 }
 
-// doubt makes a measurement suspect for the reasons given.
 func doubt(s *load.Summary, reasons ...string) {
 	if len(reasons) > 0 && s.Verdict.Verdict == load.Valid {
 		s.Verdict.Verdict = load.Suspect

@@ -63,7 +63,6 @@ func (f Fetched) Left() time.Duration {
 	return time.Duration(float64(f.Total-f.Bytes) / f.Rate * float64(time.Second))
 }
 
-// levels are those events that are kept with the run.
 var levels = map[string]string{Ready: "info", Down: "info", Warning: "warn", Failed: "error"}
 
 // Spare reports whether the next event of its type says all that this one does.
@@ -82,7 +81,6 @@ type teller struct {
 	to    func(Event)
 }
 
-// tell tells an event of the thing.
 func (t teller) tell(e Event) {
 	a := t.about
 	e.Time, e.Host, e.Engine, e.Role, e.Rank = time.Now(), a.Host, a.Engine, a.Role, a.Rank
@@ -90,7 +88,6 @@ func (t teller) tell(e Event) {
 	t.to(e)
 }
 
-// say tells a message.
 func (t teller) say(kind, format string, args ...any) {
 	t.tell(Event{Type: kind, Message: fmt.Sprintf(format, args...)})
 }

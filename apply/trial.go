@@ -65,7 +65,6 @@ func order(c *plan.Cell) int {
 	return 1
 }
 
-// sender is the session that a cell's load is sent from.
 func (t *trial) sender(c *plan.Cell) *session {
 	if h := c.From(); h != nil {
 		return t.at[h]
@@ -114,7 +113,6 @@ func (t *trial) settle(ctx context.Context, err error) {
 	}
 }
 
-// giveUp keeps, for each cell that cannot be measured, why.
 func (t *trial) giveUp(ctx context.Context, cells []*plan.Cell, why error) error {
 	if err := t.keepRow(ctx); err != nil {
 		return err
@@ -140,7 +138,6 @@ func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 	return nil
 }
 
-// keepRow stores what is known of the deployment by now.
 func (t *trial) keepRow(ctx context.Context) error {
 	if len(t.rows) > 0 {
 		t.row.SetMembers(t.rows)
@@ -195,7 +192,6 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 	return errors.Join(append(more, t.keep(ctx, m, m.out.Error))...)
 }
 
-// start brings the engine up, member by member, and waits until it serves.
 func (t *trial) start(ctx context.Context) error {
 	for _, in := range t.parts {
 		s := t.at[in.Host]
@@ -228,7 +224,6 @@ func (t *trial) start(ctx context.Context) error {
 	return t.serves(ctx)
 }
 
-// serves waits until the engine serves, and notes what it is.
 func (t *trial) serves(ctx context.Context) error {
 	now, err := t.ready(ctx)
 	if err != nil {
@@ -260,7 +255,6 @@ func (t *trial) serves(ctx context.Context) error {
 	return nil
 }
 
-// stop takes the engine down in reverse order, and notes when that was.
 func (t *trial) stop(ctx context.Context) error {
 	if len(t.members) == 0 {
 		return nil
@@ -274,7 +268,6 @@ func (t *trial) stop(ctx context.Context) error {
 	return errors.Join(append(errs, t.keepRow(ctx))...)
 }
 
-// down takes one member down, and keeps what it has said.
 func (t *trial) down(ctx context.Context, m *member) error {
 	switch {
 	case m.at.lease.unreachable():
@@ -286,10 +279,6 @@ func (t *trial) down(ctx context.Context, m *member) error {
 	t.keepLog(ctx, m)
 	return failed(ofHost, m.Host, m.down(ctx))
 }
-
-// hostChanged warns that new cells stand beside old ones of a host that was another.
-const hostChanged = "%s has changed since %d of the cells that are up to date were measured: %s; " +
-	"--strict-facts measures them again"
 
 // compareFacts warns when the host is not as it was when cells that count as up to date
 // were measured there.
@@ -303,6 +292,7 @@ func (t *trial) compareFacts() {
 		}
 	}
 	for _, changed := range slices.Sorted(maps.Keys(told)) {
-		t.tell.say(Warning, hostChanged, s.host, told[changed], changed)
+		t.tell.say(Warning, "%s has changed since %d of the cells that are up to date were measured: %s; "+
+			"--strict-facts measures them again", s.host, told[changed], changed)
 	}
 }

@@ -41,7 +41,6 @@ func dial(ctx context.Context, h *provision.Host, opt Options) (reached, error) 
 	return reached{c, docker.New(c, opt.Images)}, nil
 }
 
-// ofLab are the labels of everything of a lab.
 func ofLab(lab string) map[string]string { return map[string]string{plan.LabelLab: lab} }
 
 func hasDocker(ctx context.Context, d *docker.Daemon) bool {

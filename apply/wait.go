@@ -17,7 +17,6 @@ import (
 	"hclbench/provision"
 )
 
-// waitError says why what was waited for does not come.
 type waitError struct {
 	what  string   // "does not serve", or the tool that was waited for
 	why   string   // "exited with code 3", "nothing has moved for 15m0s"
@@ -65,13 +64,11 @@ type wait struct {
 	fatal *fatalLine       // the first, or the first cause after a line that follows from one
 }
 
-// memberLog is what of a member's log is remembered.
 type memberLog struct {
 	tail  []string
 	ended chan struct{} // closed when it has been read to its end
 }
 
-// waitFor is a wait for members of the trial.
 func (e *engine) waitFor(what string, members ...*member) *wait {
 	now := time.Now()
 	w := &wait{
@@ -156,13 +153,11 @@ func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err err
 	}
 	w.probed(found)
 	w.same.see(found, time.Now())
-	if hopeless(found, len(w.members) > 0, last) && w.same.lasts() > min(hopelessAfter, w.stall) {
-		return false, w.failed(0, fmt.Sprintf(answersInVain, w.same.lasts().Round(time.Second)))
+	if lasts := w.same.lasts(); hopeless(found, len(w.members) > 0, last) && lasts > min(hopelessAfter, w.stall) {
+		return false, w.failed(0, fmt.Sprintf("for %s its server has answered what waiting does not change", lasts.Round(time.Second)))
 	}
 	return false, nil
 }
-
-const answersInVain = "for %s its server has answered what waiting does not change"
 
 // ended reports whether all members have ended well. Those that serve never do.
 func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
@@ -195,7 +190,6 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 	return !serves && running == 0, nil
 }
 
-// toolNews is how often the newest line of a tool's log is told.
 const toolNews = 10 * time.Second
 
 // tellNews tells what a server that listens answers instead of serving, or the newest
@@ -260,7 +254,6 @@ func endsSoon(ctx context.Context, members []*member) error {
 	}
 }
 
-// fatalLine is a log line after which no engine comes up.
 type fatalLine struct {
 	engines.Fatal
 	line string
@@ -332,7 +325,6 @@ func (w *wait) gaveUp(f *fatalLine, giveUp context.CancelCauseFunc) {
 	}
 }
 
-// cause is why there is no use in waiting, as far as the logs say.
 func (w *wait) cause() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -367,7 +359,6 @@ func (w *wait) idle() time.Duration {
 	return time.Since(w.moved)
 }
 
-// failed is that the wait is over, with the last log lines of a member.
 func (w *wait) failed(i int, why string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -123,7 +123,6 @@ type past struct {
 // logarithms of its concurrency and of the lengths of prompts and answers.
 type shape [3]float64
 
-// distance is how different two shapes are.
 func (s shape) distance(o shape) (sum float64) {
 	for i := range s {
 		sum += math.Abs(s[i] - o[i])

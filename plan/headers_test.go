@@ -48,3 +48,18 @@ func TestHeaders(t *testing.T) {
 		t.Error("a header makes no other cell")
 	}
 }
+
+// TestSaidTwice: a header has one name however it is written, and a burst of all at once
+// has no burstiness.
+func TestSaidTwice(t *testing.T) {
+	lab := strings.NewReplacer("ENGINE", editedEngines[engines.VLLM], "KIND", engines.VLLM, "X-Key", "x-team").Replace(editedLab)
+	if _, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(lab)}}, hcl.Vars{}); !problems.HasErrors() {
+		t.Error("one header with two values is let pass")
+	}
+	of := func(more string) *hcl.Config {
+		return editedBy(t, engines.VLLM, "matrix { concurrency = [4] }", "", "concurrency   = matrix.concurrency", "rate = \"inf\"\n"+more)
+	}
+	if n := New(of("burstiness = 2"), Options{Known: measured(New(of(""), Options{}))}).Count(); n.Done != 1 {
+		t.Errorf("with a burstiness: %+v", n)
+	}
+}

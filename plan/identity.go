@@ -17,7 +17,6 @@ import (
 	"hclbench/results"
 )
 
-// loadIdentity is the load's part of a cell's identity.
 type loadIdentity struct {
 	pairs map[string]string
 	text  string // the pairs in their order, to be hashed
@@ -94,7 +93,6 @@ func (c *Cell) seed() uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// canonical is the text of an identity: its pairs, sorted.
 func canonical(identity map[string]string) string {
 	var b []byte
 	for _, k := range slices.Sorted(maps.Keys(identity)) {
@@ -203,7 +201,6 @@ func (d *Deployment) called(name string) *Deployment {
 	return &out
 }
 
-// identify names what is named after the deployment's id, and gives its cells theirs.
 func (d *Deployment) identify(lab string) {
 	for i := range d.Members {
 		m := &d.Members[i]

@@ -85,7 +85,6 @@ func isPicked(d *Deployment, c *Cell, by []pick) bool {
 	return len(by) == 0 || slices.ContainsFunc(by, func(p pick) bool { return p(d, c) })
 }
 
-// any reports whether some cell of the plan is picked.
 func (p *Plan) any(by pick) bool {
 	for d, c := range p.cells() {
 		if by(d, c) {
@@ -195,7 +194,6 @@ func values(d *Deployment, c *Cell) where.Values {
 	}
 }
 
-// meets picks the cells for which a condition holds.
 func meets(holds where.Condition) pick {
 	return func(d *Deployment, c *Cell) bool { return holds(values(d, c)) }
 }
@@ -223,7 +221,6 @@ func (p *Plan) conditions(texts []string) (all []pick, err error) {
 	return all, nil
 }
 
-// notRead is the error of an --only that is no condition.
 func notRead(err error, benchmarks names) error {
 	var mistake *where.Error
 	if !errors.As(err, &mistake) {
@@ -288,7 +285,6 @@ func (n *names) add(name string) {
 	}
 }
 
-// say appends to a sentence what is meant perhaps, and what there is.
 func (n names) say(sentence, wrong string) string {
 	if near := where.Nearest(wrong, n); near != "" {
 		sentence += fmt.Sprintf(" Did you mean %q?", near)

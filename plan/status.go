@@ -29,7 +29,6 @@ func (d *Deployment) measured(c *Cell, known map[string]results.Known) (id strin
 	return id, k, ok
 }
 
-// compare holds every cell against what is known.
 func (p *Plan) compare(opt Options) {
 	earlier := newEarlier(p.Lab.Name, opt.Known)
 	seen := newSeen(p.Lab.Name, opt.Seen)
@@ -53,7 +52,6 @@ func (p *Plan) compare(opt Options) {
 	}
 }
 
-// known sets the status of a cell of which there is a measurement.
 func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
 	at := k.Finished.Local().Format(time.DateTime)
 	c.Why = "measured " + at
@@ -79,13 +77,11 @@ func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
 	}
 }
 
-// place is where a cell stands in a lab.
 type place struct {
 	benchmark, axes string
 	repetition      int
 }
 
-// earlier are the measurements of a lab by their places.
 type earlier map[place][]results.Known
 
 // newEarlier takes what the lab itself has measured: of others, and of what was
@@ -115,7 +111,6 @@ func (e earlier) nearest(c *Cell) (results.Known, bool) {
 	}), true
 }
 
-// difference says in words what separates two identities.
 func difference(old, now map[string]string) string {
 	var parts []string
 	for _, k := range differing(old, now) {

@@ -45,7 +45,6 @@ type Cell struct {
 	takes      time.Duration // estimated; 0: not known
 }
 
-// cell fills in what is measured.
 func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
 	out.Benchmark, out.deployment = b.Name, d
 	var err error
@@ -130,7 +129,6 @@ func (c *Cell) From() *provision.Host {
 	return nil
 }
 
-// newTask is what a cell of a lab does with an engine.
 func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task, error) {
 	if c.Offline {
 		bench, err := c.Bench(seed)
@@ -153,7 +151,6 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 	return &Load{job, c.From}, nil
 }
 
-// batchOf is what of a cell's workload its engine's own benchmark is given.
 func batchOf(c hcl.Cell) load.Batch {
 	w := c.Workload
 	return load.Batch{Dataset: w.Dataset, Requests: w.Requests, OutputTokens: w.OutputTokens}

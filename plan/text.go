@@ -49,7 +49,6 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	return err
 }
 
-// outcome is what comes of the plan, in a sentence or two.
 func (p *Plan) outcome(n Counts, of *Counts) string {
 	switch {
 	case n.Cells == 0:
@@ -71,7 +70,6 @@ func (p *Plan) outcome(n Counts, of *Counts) string {
 	return s
 }
 
-// printer writes a plan for people.
 type printer struct {
 	strings.Builder
 	verbose bool
@@ -194,7 +192,6 @@ func (t *printer) deployment(d *Deployment, title, only string) {
 	}
 }
 
-// commands are what is run behind a deployment.
 func (t *printer) commands(d *Deployment) {
 	if build, _, ok := engines.BuildContainer(d.Engine); ok {
 		t.f("    built first, unless its output is there:\n    %s\n", docker.Run(build))
@@ -230,7 +227,6 @@ func (t *printer) cell(c *Cell, shared []string) {
 	}
 }
 
-// of are the deployment's cells of a benchmark.
 func (d *Deployment) of(benchmark string) []*Cell {
 	return slices.DeleteFunc(slices.Clone(d.Cells), func(c *Cell) bool { return c.Benchmark != benchmark })
 }
@@ -312,7 +308,6 @@ func loadWords(w load.Workload) []string {
 	}
 }
 
-// prompts is a data set in words.
 func prompts(d load.Dataset) string {
 	words := []string{d.Kind}
 	if d.Path != "" {
@@ -359,7 +354,6 @@ func (c *Cell) differs(shared []string) string {
 	return said(words)
 }
 
-// said joins the words that say something.
 func said(words []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", ")
 }
