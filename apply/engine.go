@@ -30,17 +30,11 @@ func (e *engine) home() *session { return e.at[e.d.Host()] }
 // That of a sender ends only what it sends.
 func (e *engine) held() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(e.home().lease.held)
-	var stops []func() bool
-	for _, h := range servingOn(e.d) {
+	for _, h := range e.d.Serving() {
 		held := e.at[h].lease.held
-		stops = append(stops, context.AfterFunc(held, func() { cancel(context.Cause(held)) }))
+		context.AfterFunc(held, func() { cancel(context.Cause(held)) })
 	}
-	return ctx, func() {
-		for _, stop := range stops {
-			stop()
-		}
-		cancel(nil)
-	}
+	return ctx, func() { cancel(nil) }
 }
 
 func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {

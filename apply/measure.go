@@ -78,7 +78,7 @@ func (m *measurement) load(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil // interrupted: not a measurement, and not a failure
 	case senderGone: // which says nothing of the engine
-		return failed(ofSender, from.host, fmt.Errorf(senderLost, context.Cause(from.lease.held)))
+		return m.t.blame(from, context.Cause(from.lease.held))
 	}
 	if lost == nil && err == nil && got.Summary.Failed > 0 {
 		lost = m.stillServes(ctx, server)
@@ -87,9 +87,9 @@ func (m *measurement) load(ctx context.Context) error {
 	case ctx.Err() != nil && !whole:
 		return nil
 	case lost != nil: // numbers from a dying engine are not a measurement
-		return errors.Join(failed(ofStart, nil, lost), m.full(from, err))
+		return errors.Join(failed(ofStart, nil, lost), m.t.blame(from, full(from.host, err)))
 	case err != nil:
-		return errors.Join(failed(ofCell, nil, err), m.full(from, err))
+		return errors.Join(failed(ofCell, nil, err), m.t.blame(from, full(from.host, err)))
 	case got.Summary.Completed == 0:
 		return errors.New(withTail(unanswered(got.Summary), m.t.tail(ctx)))
 	}
@@ -99,27 +99,14 @@ func (m *measurement) load(ctx context.Context) error {
 	return nil
 }
 
-func (m *measurement) full(from *session, err error) error {
-	err = full(from.host, err)
-	switch {
-	case err == nil:
-		return nil
-	case from != m.t.home():
-		return failed(ofSender, from.host, fmt.Errorf(senderLost, err))
-	}
-	return failed(ofHost, from.host, err)
-}
-
 // watch ends the measurement of a cell when the engine has ended. Nothing probes the
 // engine itself meanwhile.
 func (m *measurement) watch(ctx context.Context, end context.CancelCauseFunc) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(time.Second):
 		}
 		if err := firstEnded(ctx, m.t.members); err != nil {
 			end(err)

@@ -39,12 +39,10 @@ func (t *trial) placeFiles(ctx context.Context) error {
 		case err == nil:
 		case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read
 			return failed(ofDeployment, nil, err)
-		case from != t.home():
-			return failed(ofSender, from.host, fmt.Errorf(senderLost, err))
-		case ctx.Err() != nil:
+		case from == t.home() && ctx.Err() != nil:
 			return context.Cause(ctx)
 		default:
-			return failed(ofHost, from.host, err)
+			return t.blame(from, err)
 		}
 	}
 	return nil
@@ -128,13 +126,6 @@ func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit
 	return commit, nil
 }
 
-// Commands of the host's shell around a build: where it is there already, it is said to
-// be in use; where it is not, a directory is made for it to grow in.
-const (
-	lookForBuild = "mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi"
-	nameBuild    = "test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s"
-)
-
 // build makes what the engine's build block describes, unless the host has it. The
 // output grows in a directory of its own and gets its name when it is whole, so
 // that what has a name can be used; what a build that failed has left is emptied
@@ -160,7 +151,8 @@ func (t *trial) build(ctx context.Context) error {
 func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err error) {
 	s, ct := t.at[in.Host], &in.Container
 	whole, growing := s.path(output), s.path(ct.Mounts[len(ct.Mounts)-1].Source)
-	look := fmt.Sprintf(lookForBuild, plain.Quote(path.Dir(whole)), plain.Quote(whole), plain.Quote(growing))
+	look := fmt.Sprintf("mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi",
+		plain.Quote(path.Dir(whole)), plain.Quote(whole), plain.Quote(growing)) // touched, it is seen to be in use
 	there, err := s.conn.Run(ctx, look, nil)
 	if err != nil {
 		return err
@@ -184,7 +176,8 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err
 	if err := t.waitFor("the build", m).until(ctx); err != nil {
 		return err
 	}
-	_, err = s.conn.Run(ctx, fmt.Sprintf(nameBuild, plain.Quote(growing), plain.Quote(whole)), nil)
+	const name = "test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s"
+	_, err = s.conn.Run(ctx, fmt.Sprintf(name, plain.Quote(growing), plain.Quote(whole)), nil)
 	if errors.As(err, new(*reach.CommandError)) {
 		what := fmt.Sprintf("the build ended, but left nothing in %s: %v", t.d.Engine.Build.Output, err)
 		return errors.New(withTail(what, m.tail(ctx)))

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -39,18 +40,6 @@ func newScheduler(deployments []*plan.Deployment) *scheduler {
 		}
 	}
 	return s
-}
-
-// servingOn are the hosts of a deployment's engine, each once; where the load runs when
-// somebody else runs the engine.
-func servingOn(d *plan.Deployment) []*provision.Host {
-	all := []*provision.Host{d.Host()}
-	for _, m := range d.Members {
-		if !slices.Contains(all, m.Host) {
-			all = append(all, m.Host)
-		}
-	}
-	return all
 }
 
 // change changes a place, and lets those who wait look again.
@@ -104,10 +93,11 @@ func (s *scheduler) try(d *plan.Deployment) (map[*provision.Host]*session, error
 	at, first := map[*provision.Host]*session{}, true
 	for _, h := range d.Hosts() {
 		switch p := s.places[h]; {
-		case p.over && slices.Contains(servingOn(d), h):
+		case p.over && slices.Contains(d.Serving(), h):
 			return nil, &failure{scope: ofHost, host: h} // its own error says why
 		case p.over:
-			return nil, unusable(h)
+			why := fmt.Errorf("%s, which its load is sent from, cannot be used; the next apply measures it", h)
+			return nil, failed(ofSender, h, why)
 		default:
 			at[h] = p.session
 			first = first && p.session != nil && p.line[0] == d

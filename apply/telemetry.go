@@ -36,7 +36,7 @@ func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []w
 			job.Engine.URL = strings.Replace(job.Engine.URL, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
 		}
 	}
-	for _, h := range servingOn(d) {
+	for _, h := range d.Serving() {
 		gpus := gpusRead(d, h)
 		switch {
 		case c.Batch() != nil:

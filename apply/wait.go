@@ -240,14 +240,12 @@ func firstEnded(ctx context.Context, members []*member) error {
 func endsSoon(ctx context.Context, members []*member) error {
 	ctx, cancel := context.WithTimeout(ctx, exitPatience)
 	defer cancel()
-	tick := time.NewTicker(exitPatience / 10)
-	defer tick.Stop()
 	for {
 		if err := firstEnded(ctx, members); err != nil {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(exitPatience / 10):
 		case <-ctx.Done():
 			return nil
 		}

@@ -75,6 +75,10 @@ func (d *Deployment) starts() int {
 // other members' hosts, and those that send load, in the order of their first use.
 func (d *Deployment) Hosts() []*provision.Host { return d.hosts(d.ToDo()) }
 
+// Serving are the hosts of the deployment's engine, each once; where the load runs when
+// somebody else runs the engine.
+func (d *Deployment) Serving() []*provision.Host { return d.hosts(nil) }
+
 func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
 	list := []*provision.Host{d.Host()}
 	add := func(h *provision.Host) {
