@@ -2,10 +2,10 @@ package apply_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -55,7 +55,24 @@ func newBench(t testing.TB, host *testhost.Host) *bench {
 	}}
 }
 
-// lab is the text of a lab on the host: %HOST% stands for the arguments that
+// engineOn is a host with an image of an engine that answers at once, or as env says.
+func engineOn(t testing.TB, opt testhost.Options, env map[string]string) (host *testhost.Host, ref string) {
+	t.Helper()
+	opt.Docker, opt.Registry, opt.Namespace = true, true, true
+	host = testhost.New(t, opt)
+	ref = host.Registry + "/engine:1"
+	host.PushEngine(t, ref, paced(env))
+	return host, ref
+}
+
+// paced is an engine's environment with a pace, unless it has one.
+func paced(env map[string]string) map[string]string {
+	all := map[string]string{"ENGINE_TTFT": "2ms", "ENGINE_ITL": "1ms"}
+	maps.Copy(all, env)
+	return all
+}
+
+// load reads the text of a lab on the host: %HOST% stands for the arguments that
 // reach it.
 func (b *bench) load(text string) *hcl.Config {
 	b.Helper()
@@ -115,6 +132,17 @@ func (b *bench) carryOut(ctx context.Context, p *plan.Plan, watch func(apply.Eve
 	return r
 }
 
+// interrupted applies a lab until its second cell begins.
+func (b *bench) interrupted(text string) ran {
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	return b.apply(ctx, text, func(e apply.Event) {
+		if e.Type == apply.Begin && e.Number == 2 {
+			cancel()
+		}
+	})
+}
+
 // clean checks that nothing of the lab is on the host any more: no container, no
 // agent, no process of ours.
 func (b *bench) clean() {
@@ -154,7 +182,17 @@ func (b *bench) ours() []testhost.Process {
 }
 
 func (r ran) has(kind, text string) bool {
-	return slices.ContainsFunc(r.events, func(e apply.Event) bool { return e.Type == kind && strings.Contains(e.Message, text) })
+	return r.count(func(e apply.Event) bool { return e.Type == kind && strings.Contains(e.Message, text) }) > 0
+}
+
+// count is how many events are such.
+func (r ran) count(such func(apply.Event) bool) (n int) {
+	for _, e := range r.events {
+		if such(e) {
+			n++
+		}
+	}
+	return n
 }
 
 const twoEngines = `
@@ -299,7 +337,7 @@ func TestBadEngines(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	push := func(t *testing.T, fault string) string {
 		ref := host.Registry + "/engine:" + strings.NewReplacer("=", "-", ",", "-").Replace(fault)
-		host.PushEngine(t, ref, map[string]string{"ENGINE_FAULT": fault, "ENGINE_TTFT": "2ms", "ENGINE_ITL": "1ms"})
+		host.PushEngine(t, ref, paced(map[string]string{"ENGINE_FAULT": fault}))
 		return ref
 	}
 
@@ -349,9 +387,7 @@ func TestBadEngines(t *testing.T) {
 	})
 	t.Run("serves with something else", func(t *testing.T) {
 		b := newBench(t, host)
-		ref := host.Registry + "/engine:lies"
-		host.PushEngine(t, ref, map[string]string{"HCL_SIM_LIE": "max-model-len=4096", "ENGINE_TTFT": "2ms", "ENGINE_ITL": "1ms"})
-		r := b.apply(t.Context(), one(ref, `env = { VLLM_SERVER_DEV_MODE = "1" }
+		r := b.apply(t.Context(), one(push(t, "slow-start=0s"), `env = { VLLM_SERVER_DEV_MODE = "1", HCL_SIM_LIE = "max-model-len=4096" }
   flags = { max-model-len = 8192, max-num-seqs = 64 }`, ""), nil)
 		if r.err != nil || r.Suspect != 2 {
 			t.Errorf("%+v, %v, want 2 suspect cells", r.Outcome, r.err)
@@ -386,13 +422,7 @@ func TestBadEngines(t *testing.T) {
 		if r.err != nil || r.Void != 2 {
 			t.Fatalf("%+v, %v, want two void cells", r.Outcome, r.err)
 		}
-		starts := 0
-		for _, e := range r.events {
-			if e.Type == apply.Ready {
-				starts++
-			}
-		}
-		if starts != 2 {
+		if starts := r.count(func(e apply.Event) bool { return e.Type == apply.Ready }); starts != 2 {
 			t.Errorf("the engine was started %d times, want again for the second cell", starts)
 		}
 		b.clean()
@@ -417,7 +447,8 @@ func TestStrangers(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
 	push := func(t *testing.T, tag string, env map[string]string) string {
 		ref := host.Registry + "/engine:" + tag
-		env["HCL_SIM_SHARE_PORT"], env["ENGINE_TTFT"], env["ENGINE_ITL"] = "true", "2ms", cmp.Or(env["ENGINE_ITL"], "1ms")
+		env = paced(env)
+		env["HCL_SIM_SHARE_PORT"] = "true"
 		host.PushEngine(t, ref, env)
 		return ref
 	}
@@ -499,7 +530,7 @@ func TestStrangers(t *testing.T) {
 	})
 	t.Run("nobody", func(t *testing.T) {
 		b := newBench(t, host)
-		r := b.apply(t.Context(), strings.Replace(one(push(t, "alone", map[string]string{}), `ready { stall = "20s" }`, ""), `container { stop_grace = "2s"`, "container {\n  stop_grace = \"2s\"\n  network = \"bridge\"\n ", 1), nil)
+		r := b.apply(t.Context(), strings.Replace(one(push(t, "alone", nil), `ready { stall = "20s" }`, ""), `container { stop_grace = "2s"`, "container {\n  stop_grace = \"2s\"\n  network = \"bridge\"\n ", 1), nil)
 		if r.err != nil || r.Void != 0 || !r.has(apply.Ready, "Docker gives port 8000 to its container alone") {
 			t.Errorf("%+v, %v: %+v", r.Outcome, r.err, r.events)
 		}
@@ -592,17 +623,10 @@ model "m" { repo = "m" }` + measuring("engine = [engine.vllm.bad, engine.sim.goo
 // TestInterrupt: Ctrl-C in the middle of a cell takes everything down and keeps
 // what was measured; the next apply measures only the rest.
 func TestInterrupt(t *testing.T) {
-	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
-	ref := host.Registry + "/engine:1"
-	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+	host, ref := engineOn(t, testhost.Options{}, map[string]string{"ENGINE_ITL": "5ms"})
 	b := newBench(t, host)
 	text := one(ref, "", "")
-	ctx, cancel := context.WithCancel(t.Context())
-	r := b.apply(ctx, text, func(e apply.Event) {
-		if e.Type == apply.Begin && e.Number == 2 {
-			cancel()
-		}
-	})
+	r := b.interrupted(text)
 	if !errors.Is(r.err, context.Canceled) {
 		t.Errorf("Run = %v, want canceled", r.err)
 	}
@@ -622,17 +646,11 @@ func TestInterrupt(t *testing.T) {
 // TestMovedTag: half of the cells were measured when the tag meant another
 // image. That must not go unseen.
 func TestMovedTag(t *testing.T) {
-	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
-	ref := host.Registry + "/engine:1"
-	before := host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"})
+	host, ref := engineOn(t, testhost.Options{}, nil)
+	before := host.PushEngine(t, ref, paced(map[string]string{"ENGINE_ITL": "5ms"}))
 	b := newBench(t, host)
-	ctx, cancel := context.WithCancel(t.Context())
-	b.apply(ctx, one(ref, "", ""), func(e apply.Event) {
-		if e.Type == apply.Begin && e.Number == 2 {
-			cancel()
-		}
-	})
-	after := host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "1ms"})
+	b.interrupted(one(ref, "", ""))
+	after := host.PushEngine(t, ref, paced(nil))
 	r := b.apply(t.Context(), one(ref, "", ""), nil)
 	if r.err != nil || r.Planned != 1 {
 		t.Fatalf("%+v, %v", r.Outcome, r.err)
@@ -645,9 +663,7 @@ func TestMovedTag(t *testing.T) {
 // TestLostConnection: sshd drops the connection in mid-cell; the measurement
 // goes on, and its result arrives.
 func TestLostConnection(t *testing.T) {
-	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
-	ref := host.Registry + "/engine:1"
-	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "50ms", "ENGINE_ITL": "50ms"})
+	host, ref := engineOn(t, testhost.Options{}, map[string]string{"ENGINE_TTFT": "50ms", "ENGINE_ITL": "50ms"})
 	b := newBench(t, host)
 	cuts := 0
 	r := b.apply(t.Context(), one(ref, "", ""), func(e apply.Event) {
@@ -673,9 +689,7 @@ func TestLostConnection(t *testing.T) {
 // TestTwoCallers: while one applies a lab, another with a store of its own is
 // told who is at work, and touches nothing.
 func TestTwoCallers(t *testing.T) {
-	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
-	ref := host.Registry + "/engine:1"
-	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "400ms"})
+	host, ref := engineOn(t, testhost.Options{}, map[string]string{"ENGINE_ITL": "400ms"})
 	first, second := newBench(t, host), newBench(t, host)
 	second.opt.Holder = "somebody else"
 	var other ran

@@ -14,22 +14,12 @@ import (
 	"hclbench/testhost"
 )
 
-// engineOn is a host with an image of a quick engine.
-func engineOn(t *testing.T, opt testhost.Options) (host *testhost.Host, ref string) {
-	t.Helper()
-	opt.Docker, opt.Registry, opt.Namespace = true, true, true
-	host = testhost.New(t, opt)
-	ref = host.Registry + "/engine:1"
-	host.PushEngine(t, ref, map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "10ms"})
-	return host, ref
-}
-
 // TestUnclean: memory that an engine has left on a GPU makes the host unclean:
 // nothing more is started there, the next apply is told, and when the memory is
 // given back it goes on by itself.
 func TestUnclean(t *testing.T) {
 	t.Parallel()
-	host, ref := engineOn(t, testhost.Options{GPU: "8xH200"})
+	host, ref := engineOn(t, testhost.Options{GPU: "8xH200"}, map[string]string{"ENGINE_ITL": "10ms"})
 	b := newBench(t, host)
 	b.opt.Release = 2 * time.Second
 	gpus := strings.NewReplacer("%HOST%", "%HOST%\n  gpus = \"8xH200\"", `container { stop_grace = "2s" }`, "container {\n    stop_grace = \"2s\"\n    ulimits = { memlock = null }\n  }")
@@ -96,7 +86,7 @@ func TestUnclean(t *testing.T) {
 // may wait; so does a second host block at the same address.
 func TestWait(t *testing.T) {
 	t.Parallel()
-	host, ref := engineOn(t, testhost.Options{})
+	host, ref := engineOn(t, testhost.Options{}, map[string]string{"ENGINE_ITL": "10ms"})
 	first, second := newBench(t, host), newBench(t, host)
 	other := strings.ReplaceAll(strings.ReplaceAll(one(ref, "port = 8001", ""), `lab "one"`, `lab "two"`), `"box"`, `"same"`)
 	other = strings.ReplaceAll(other, "host.box", "host.same")
@@ -157,7 +147,7 @@ model "m"`, 1)
 // cell is measured anew, and nothing is lost.
 func TestAgentKilled(t *testing.T) {
 	t.Parallel()
-	host, ref := engineOn(t, testhost.Options{})
+	host, ref := engineOn(t, testhost.Options{}, map[string]string{"ENGINE_ITL": "10ms"})
 	b := newBench(t, host)
 	killed := false
 	r := b.apply(t.Context(), one(ref, `env = { ENGINE_ITL = "400ms" }`, ""), func(e apply.Event) {
@@ -184,7 +174,7 @@ func TestAgentKilled(t *testing.T) {
 // why, and leaves nothing.
 func TestMaxDuration(t *testing.T) {
 	t.Parallel()
-	host, ref := engineOn(t, testhost.Options{})
+	host, ref := engineOn(t, testhost.Options{}, map[string]string{"ENGINE_ITL": "10ms"})
 	b := newBench(t, host)
 	text := strings.Replace(one(ref, "", ""), `{ lease = "5m" }`, "{\n  lease = \"1m\"\n  max_duration = \"4s\"\n}", 1)
 	text = strings.Replace(text, "[4, 8]", "[4, 100000]", 1)

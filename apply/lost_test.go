@@ -72,12 +72,7 @@ func TestWhatIsLost(t *testing.T) {
 			}
 		}
 	})
-	begun := 0
-	for _, e := range r.events {
-		if e.Type == apply.Begin {
-			begun++
-		}
-	}
+	begun := r.count(func(e apply.Event) bool { return e.Type == apply.Begin })
 	if r.err == nil || !strings.Contains(r.err.Error(), "keep cell ") || begun > 3 {
 		t.Errorf("with a store that is broken: %v, %d of 8 cells were begun", r.err, begun)
 	}
@@ -88,12 +83,9 @@ func TestWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = b.carryOut(t.Context(), p, nil)
-	ends := 0
-	for _, e := range r.events {
-		if e.Type == apply.End && e.Number == 0 && e.Cell != "" && strings.Contains(e.Message, "no such file") {
-			ends++
-		}
-	}
+	ends := r.count(func(e apply.Event) bool {
+		return e.Type == apply.End && e.Number == 0 && e.Cell != "" && strings.Contains(e.Message, "no such file")
+	})
 	if r.err != nil || r.Void != 8 || ends != 8 {
 		t.Errorf("without its file: %+v, %v, %d cells are told of", r.Outcome, r.err, ends)
 	}

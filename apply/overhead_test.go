@@ -14,9 +14,7 @@ import (
 // own log, to the first request of the first cell; and the tear-down of a
 // container that stops at once.
 func BenchmarkOverhead(b *testing.B) {
-	host := testhost.New(b, testhost.Options{Docker: true, Registry: true, Namespace: true})
-	ref := host.Registry + "/engine:1"
-	host.PushEngine(b, ref, map[string]string{"ENGINE_TTFT": "1ms", "ENGINE_ITL": "1ms"})
+	host, ref := engineOn(b, testhost.Options{}, map[string]string{"ENGINE_TTFT": "1ms"})
 	var waiting, stopping time.Duration
 	for b.Loop() {
 		bench := newBench(b, host) // an empty store: everything is to be measured

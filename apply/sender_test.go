@@ -17,7 +17,7 @@ import (
 // left on either.
 func TestLoadFrom(t *testing.T) {
 	t.Parallel()
-	host, ref := engineOn(t, testhost.Options{GPU: "8xH200"})
+	host, ref := engineOn(t, testhost.Options{GPU: "8xH200"}, map[string]string{"ENGINE_ITL": "10ms"})
 	client := testhost.New(t, testhost.Options{Name: "client", Namespace: true})
 	at, _, err := host.Cable(client)
 	if err != nil {
