@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -72,20 +74,26 @@ func paced(env map[string]string) map[string]string {
 	return all
 }
 
+// reached are the arguments of a host block that reach a host.
+func reached(h *testhost.Host) string {
+	return fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", h.Addr, h.User, h.IdentityFile)
+}
+
 // load reads the text of a lab on the host: %HOST% stands for the arguments that
 // reach it.
 func (b *bench) load(text string) *hcl.Config {
 	b.Helper()
-	text = strings.ReplaceAll(text, "%HOST%", fmt.Sprintf("address = %q\nuser = %q\nidentity_file = %q", b.host.Addr, b.host.User, b.host.IdentityFile))
+	text = strings.ReplaceAll(text, "%HOST%", reached(b.host))
 	cfg, problems := hcl.Load(&hcl.Source{Dir: b.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, hcl.Vars{})
 	if problems.HasErrors() {
 		var s strings.Builder
 		problems.Write(&s, 100, false)
 		b.Fatal(s.String())
 	}
-	for _, e := range cfg.Engines { // what hangs says so while the test has time left
-		if e.Ready.Stall == 0 {
-			e.Ready.Stall = time.Minute
+	for _, e := range cfg.Engines {
+		e.Ready.Stall = cmp.Or(e.Ready.Stall, time.Minute) // what hangs says so while the test has time left
+		if engines.Runtime(e) == provision.Docker {        // the tests' machine may not raise it
+			e.Container.Ulimits = append(e.Container.Ulimits, engines.Ulimit{Name: "memlock"})
 		}
 	}
 	return cfg
@@ -195,29 +203,25 @@ func (r ran) count(such func(apply.Event) bool) (n int) {
 	return n
 }
 
-const twoEngines = `
-lab "two" { lease = "5m" }
+// box is the beginning of a lab: a host with eight GPUs, a model and a data set.
+const box = `
+lab "boxed" { lease = "5m" }
 host "box" {
   %HOST%
   gpus = "8xH200"
 }
 model "r1" { repo = "deepseek-ai/DeepSeek-R1" }
-variable "tp" { default = 8 }
-engine "vllm" "box" {
-  host  = host.box
-  model = model.r1
-  image = "vllm/vllm-openai:v0.7.3"
-  flags = { tensor-parallel-size = var.tp }
-  container { ulimits = { memlock = null } } # the tests' machine may not raise it
-}
-engine "sglang" "box" {
-  host  = host.box
-  model = model.r1
-  image = "lmsysorg/sglang:v0.4.3.post2-cu124"
-  flags = { tp = 8 }
-  container { ulimits = { memlock = null } }
-}
 dataset "random" "short" { input_tokens = 32 }
+`
+
+// onBox is an engine there, of which more says the rest.
+func onBox(kind, name, image, more string) string {
+	return fmt.Sprintf("engine %q %q {\n  host  = host.box\n  model = model.r1\n  image = %q\n  %s\n}\n", kind, name, image, more)
+}
+
+var twoEngines = box + onBox("vllm", "box", "vllm/vllm-openai:v0.7.3", "flags = { tensor-parallel-size = var.tp }") +
+	onBox("sglang", "box", "lmsysorg/sglang:v0.4.3.post2-cu124", "flags = { tp = 8 }") + `
+variable "tp" { default = 8 }
 benchmark "online" {
   matrix {
     engine      = [engine.vllm.box, engine.sglang.box]

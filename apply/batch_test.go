@@ -17,21 +17,10 @@ import (
 	"hclbench/testhost"
 )
 
-const offlineLab = `
-lab "offline" { lease = "5m" }
-host "box" {
-  %HOST%
-  gpus = "8xH200"
-}
-model "r1" { repo = "deepseek-ai/DeepSeek-R1" }
-engine "vllm" "new" {
-  host  = host.box
-  model = model.r1
-  image = "vllm/vllm-openai:v0.11.0"
-  flags = { tensor-parallel-size = 8 }
-  compile_cache = "~/compiled"
-  container { ulimits = { memlock = null } }
-}
+var offlineLab = box +
+	onBox("vllm", "new", "vllm/vllm-openai:v0.11.0", "flags = { tensor-parallel-size = 8 }\ncompile_cache = \"~/compiled\"") +
+	onBox("sglang", "box", "lmsysorg/sglang:v0.5.2", "flags = { tp = 8 }\ncompile_cache = \"~/compiled\"") +
+	onBox("trtllm", "box", "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", "flags = { tp_size = 8 }") + `
 engine "vllm" "broken" {
   inherits = engine.vllm.new
   env      = { ENGINE_FAULT = "fatal-log" }
@@ -40,22 +29,6 @@ engine "vllm" "liar" {
   inherits = engine.vllm.new
   env      = { HCL_SIM_LIE = "tensor-parallel-size=4" }
 }
-engine "sglang" "box" {
-  host  = host.box
-  model = model.r1
-  image = "lmsysorg/sglang:v0.5.2"
-  flags = { tp = 8 }
-  compile_cache = "~/compiled"
-  container { ulimits = { memlock = null } }
-}
-engine "trtllm" "box" {
-  host  = host.box
-  model = model.r1
-  image = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"
-  flags = { tp_size = 8 }
-  container { ulimits = { memlock = null } }
-}
-dataset "random" "short" { input_tokens = 32 }
 benchmark "offline" {
   mode = "offline"
   matrix {

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,49 +9,20 @@ import (
 	"hclbench/testhost"
 )
 
-const builtLab = `
-lab "built" { lease = "5m" }
-host "box" {
-  %HOST%
-  gpus = "8xH200"
-}
-model "r1" { repo = "deepseek-ai/DeepSeek-R1" }
-engine "trtllm" "box" {
-  host  = host.box
-  model = model.r1
-  image = "nvcr.io/nvidia/tensorrt-llm/release:0.17.0"
-  setup = ["echo serving"]
-  build {
-    commands = [
-      "echo [TRT-LLM] converting",
-      "%FIRST%",
-      "trtllm-build --checkpoint_dir /tmp/c --output_dir /build/r1",
-    ]
-    output = "/build/r1"
-  }
-  ready { stall = "20s" }
-  container { ulimits = { memlock = null } }
-}
-dataset "random" "short" { input_tokens = 32 }
-benchmark "online" {
-  repeat   = 1
-  engine   = engine.trtllm.box
-  dataset  = dataset.random.short
-  requests = 2
-  load {
-    concurrency   = 1
-    output_tokens = 4
-  }
-}
-`
-
 // TestBuild: what is built once is used again; a build that fails says what it
 // said, and leaves nothing that looks whole.
 func TestBuild(t *testing.T) {
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200"})
 	b := newBench(t, host)
 	host.PushEngine(t, "nvcr.io/nvidia/tensorrt-llm/release:0.17.0", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "1ms"})
-	lab := func(first string) string { return strings.ReplaceAll(builtLab, "%FIRST%", first) }
+	// lab builds by a command first, and has a cell of so many output tokens.
+	lab := func(first string, tokens int) string {
+		return box + onBox("trtllm", "box", "nvcr.io/nvidia/tensorrt-llm/release:0.17.0", fmt.Sprintf(`setup = ["echo serving"]
+  build {
+    commands = ["echo [TRT-LLM] converting", %q, "trtllm-build --checkpoint_dir /tmp/c --output_dir /build/r1"]
+    output   = "/build/r1"
+  }`, first)) + measuring("", "engine.trtllm.box", fmt.Sprint("output_tokens = ", tokens))
+	}
 	builds := func() string {
 		out, err := host.Command("sh", "-c", "cd "+host.Home+"/.cache/hcl/builds && find . -mindepth 1").CombinedOutput()
 		if err != nil {
@@ -59,7 +31,7 @@ func TestBuild(t *testing.T) {
 		return string(out)
 	}
 
-	r := b.apply(t.Context(), lab("fail no space left in the workspace"), nil)
+	r := b.apply(t.Context(), lab("fail no space left in the workspace", 4), nil)
 	if r.err != nil || r.Void != 1 {
 		t.Fatalf("a failed build: outcome %+v, %v", r.Outcome, r.err)
 	}
@@ -72,8 +44,8 @@ func TestBuild(t *testing.T) {
 		t.Errorf("a failed build leaves %v", list)
 	}
 
-	for _, again := range []bool{false, true} {
-		r = b.apply(t.Context(), strings.Replace(lab("echo [TRT-LLM] compiling"), "repeat   = 1", map[bool]string{false: "repeat   = 1", true: "repeat   = 2"}[again], 1), nil)
+	for i, again := range []bool{false, true} {
+		r = b.apply(t.Context(), lab("echo [TRT-LLM] compiling", 4+i), nil)
 		if r.err != nil || r.Valid+r.Suspect != 1 {
 			t.Fatalf("outcome %+v, %v, %v", r.Outcome, r.err, r.events)
 		}

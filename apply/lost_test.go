@@ -18,21 +18,19 @@ func twoHosts(one, two *testhost.Host, file string) string {
 	for i, h := range []*testhost.Host{one, two} {
 		text += fmt.Sprintf(`
 host "h%[1]d" {
-  address       = %[2]q
-  user          = %[3]q
-  identity_file = %[4]q
-  runtime       = "process"
+  %[2]s
+  runtime = "process"
 }
 engine "sim" "e%[1]d" {
   host  = host.h%[1]d
   flags = { itl = "20ms" }
 }
-`, i, h.Addr, h.User, h.IdentityFile)
+`, i, reached(h))
 	}
 	return text + `
 benchmark "b" {
   matrix {
-    engine = [engine.sim.e0, engine.sim.e1]
+    engine        = [engine.sim.e0, engine.sim.e1]
     output_tokens = [10, 11, 12, 13]
   }
   engine   = matrix.engine

@@ -26,18 +26,17 @@ func TestLoadFrom(t *testing.T) {
 	b := newBench(t, host)
 	b.opt.SSH.KnownHosts = append(b.opt.SSH.KnownHosts, client.KnownHosts)
 	listening := func(at string) string {
-		lab := strings.NewReplacer("%HOST%", "%HOST%\ngpus = \"8xH200\"", "container {", "container { \nulimits = { memlock = null }\n", "2s\" }", "2s\"\n}").
-			Replace(one(ref, fmt.Sprintf("flags = { host = %q }\nenv = { ENGINE_ITL = \"100ms\" }", at), "from = host.client"))
-		return lab +
-			fmt.Sprintf("\nhost \"client\" {\n  address = %q\n  user = %q\n  identity_file = %q\n  runtime = \"process\"\n}\n", client.Addr, client.User, client.IdentityFile)
+		lab := strings.Replace(one(ref, fmt.Sprintf("flags = { host = %q }\nenv = { ENGINE_ITL = \"100ms\" }", at), "from = host.client"),
+			"%HOST%", "%HOST%\ngpus = \"8xH200\"", 1)
+		return lab + fmt.Sprintf("\nhost \"client\" {\n%s\nruntime = \"process\"\n}\n", reached(client))
 	}
-	reached := listening(at)
+	near := listening(at)
 	inUse := false
-	r := b.apply(t.Context(), reached, func(e apply.Event) {
+	r := b.apply(t.Context(), near, func(e apply.Event) {
 		if e.Type != apply.Begin || inUse {
 			return
 		}
-		seen, err := apply.Status(t.Context(), apply.Scope{Lab: "other", Hosts: b.load(reached).Hosts}, b.opt)
+		seen, err := apply.Status(t.Context(), apply.Scope{Lab: "other", Hosts: b.load(near).Hosts}, b.opt)
 		if err != nil {
 			t.Error(err)
 		}
@@ -82,7 +81,7 @@ func TestLoadFrom(t *testing.T) {
 	// A client that cannot be used leaves the engine's host as it is.
 	client.Refuse(true)
 	b.store = newBench(t, host).store
-	r = b.apply(t.Context(), reached, nil)
+	r = b.apply(t.Context(), near, nil)
 	failed := new(apply.HostError)
 	if !errors.As(r.err, &failed) || failed.Host != "client" || len(r.rows) != 0 || !r.has(apply.Failed, "which its load is sent from, cannot be used") {
 		t.Errorf("without the client: %d rows, %v, events %+v", len(r.rows), r.err, r.events)
