@@ -22,8 +22,7 @@ import (
 	"hclbench/telemetry"
 )
 
-// batch measures a cell by the engine's own benchmark, in a container or process of its
-// own, and takes that down.
+// batch measures a cell by the engine's own benchmark, in a container or process of its own.
 func (m *measurement) batch(ctx context.Context) (err error) {
 	bench, in, s := &m.cell.Batch().Bench, m.t.parts[0], m.t.home()
 	image := in.Container.Image
@@ -129,9 +128,7 @@ func (m *measurement) result(ctx context.Context, tool *member,
 	return told, r, err
 }
 
-// marks are what a tool's log has told: when it began and when it had ended, by this
-// machine's clock, how many tokens it has generated, and what its engine ran with;
-// zero where it has not.
+// marks are what a tool's log has told, by this machine's clock; zero where it has not.
 type marks struct {
 	begins, ends time.Time
 	outputs      int64
@@ -173,10 +170,9 @@ func (m *marks) see(bench *engines.Bench, line string) {
 	}
 }
 
-// window is the part of the time that a tool has measured, by the host's clock,
-// which is ahead by so much: the tool says how long it was, and not when. Whatever
-// tells of its end comes then or later (a line of the log, one of its beginning and
-// so much more, the file with its figures), so that the earliest is the nearest.
+// window is the part of the time that a tool has measured, by the host's clock, which is ahead by so
+// much: the tool says how long it was, and not when. Whatever tells of its end comes then or later,
+// so that the earliest is the nearest.
 func (m marks) window(took, ahead time.Duration, written time.Time) telemetry.Window {
 	end := written
 	if line := m.ends.Add(ahead); !m.ends.IsZero() && line.Before(end) {
@@ -209,8 +205,7 @@ func (m *measurement) placePrompts(ctx context.Context, job load.Job) (remote st
 	return remote, source, err
 }
 
-// datasetFile is where a data set's file lies on the host, when it is the one that
-// is meant: a tool does not look.
+// datasetFile is where a data set's file lies on the host, if it is the one that is meant.
 func datasetFile(local, remote string, d load.Dataset) (at string, source *load.Source, err error) {
 	is, err := agent.SHA(local)
 	if err != nil {
@@ -222,8 +217,7 @@ func datasetFile(local, remote string, d load.Dataset) (at string, source *load.
 	return remote, &load.Source{SHA256: is, Tokenizer: "the engine's"}, nil
 }
 
-// summaryOf is what an offline benchmark measured, as a run of requests: the
-// throughputs and what they are made of. No tool gives the times of requests.
+// summaryOf is what an offline benchmark measured. No tool gives the times of requests.
 func summaryOf(b engines.Batch, r engines.BenchResult, measured telemetry.Window) *load.Summary {
 	sum := &load.Summary{
 		Part: load.Part{Figures: load.Figures{

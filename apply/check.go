@@ -107,8 +107,7 @@ func (c *checker) images(ctx context.Context) (findings []provision.Finding) {
 	return findings
 }
 
-// leftThere says what a run could not clean up there, whether its caller was told
-// or was gone. apply itself looks when its own sweep is over.
+// leftThere says what a run could not clean up there. apply looks after its own sweep.
 func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
 	u, err := agent.ReadUnclean(ctx, c.conn)
 	if err != nil || u == nil {
@@ -126,9 +125,8 @@ func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
 	return []provision.Finding{f}, nil
 }
 
-// contract holds a host against its contract, and adds the state that it is in to its
-// facts. What an earlier run of the lab has left there is swept before anything starts,
-// and uses the GPUs by right.
+// contract holds a host against its contract, and adds its state to the facts. What an earlier
+// run of the lab has left there is swept before anything starts, and uses the GPUs by right.
 func (c *checker) contract(ctx context.Context, facts *provision.Facts) ([]provision.Finding, error) {
 	now, err := look.Condition(ctx, c.conn, c.docker, c.keptOn())
 	if err != nil {
@@ -171,8 +169,7 @@ func sentence(f provision.Finding) string {
 
 const hubWithin = 20 * time.Second
 
-// models says of each model that engines use whether it is there, and where it will
-// come from.
+// models says of each model whether it is there, and where it will come from.
 func (c *checker) models(ctx context.Context) (findings []provision.Finding, err error) {
 	seen := map[*engines.Model]bool{}
 	for _, e := range c.engines {
@@ -323,8 +320,7 @@ func mayRead(ctx context.Context, hub origin.Hub, m *engines.Model, f origin.Fil
 	return nil
 }
 
-// hubCache is Hugging Face's cache directory of the host that an engine uses; empty
-// when what it fetches is gone with its container.
+// hubCache is Hugging Face's cache on the host; empty when it is gone with the container.
 func hubCache(e *engines.Engine) string {
 	ct, process := engines.Container(e), engines.Runtime(e) == provision.Process
 	at := "/root/.cache/huggingface"

@@ -29,9 +29,8 @@ func (s *session) pull(ctx context.Context, image string, tell teller) (provisio
 	return got, err
 }
 
-// compileCache gives a container the part of its engine's compile cache that
-// belongs to its image, and tells whether an earlier start has left something
-// there: "cold" or "warm"; "" for an engine that keeps nothing.
+// compileCache gives a container the compile cache of its image, and tells whether an earlier
+// start has left something there: "cold" or "warm"; "" for an engine that keeps nothing.
 func (s *session) compileCache(ctx context.Context, e *engines.Engine,
 	ct provision.Container) (provision.Container, string, error) {
 	ct, at := engines.CompileCache(e, ct, ct.Image)
@@ -48,9 +47,6 @@ func (s *session) compileCache(ctx context.Context, e *engines.Engine,
 	return ct, "warm", nil
 }
 
-// devicesWithin bounds the look at what a container gets: a driver may hang.
-const devicesWithin = 2 * time.Minute
-
 const (
 	adviceNVIDIA = "see whether `docker run --rm --gpus all %s nvidia-smi` works there; " +
 		"the container toolkit may have to be configured (sudo nvidia-ctk runtime configure --runtime=docker), " +
@@ -58,9 +54,8 @@ const (
 	adviceAMD = "see whether `rocm-smi` works there, and who owns the devices, with `ls -l /dev/kfd /dev/dri`"
 )
 
-// proveGPUs sees whether a container gets its GPUs, by running hcl in one of its image:
-// before a model is loaded for an hour to find that it does not. Once for an image and
-// what it asks for. name is the image as the lab has it.
+// proveGPUs sees, once for an image, whether a container gets its GPUs: before a model is loaded
+// for an hour to find that it does not. name is the image as the lab has it.
 func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name string, tell teller) error {
 	if s.host.GPUs.Count == 0 || ct.GPUs == 0 && len(ct.GPUIDs) == 0 && len(ct.Devices) == 0 {
 		return nil
@@ -90,9 +85,6 @@ func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name st
 }
 
 func (s *session) devices(ctx context.Context, ct provision.Container) (found look.Devices, err error) {
-	late := fmt.Errorf("no answer within %s: a driver may hang", devicesWithin)
-	ctx, cancel := context.WithTimeoutCause(ctx, devicesWithin, late)
-	defer cancel()
 	like := mayAs(ct, "-devices")
 	like.GPUs, like.GPUIDs, like.Devices, like.HostGroups = ct.GPUs, ct.GPUIDs, ct.Devices, ct.HostGroups
 	like.Network = "none"
@@ -108,8 +100,13 @@ func mayAs(ct provision.Container, suffix string) provision.Container {
 	}
 }
 
+// withinTime bounds what is looked at within a container: a driver may hang.
+const withinTime = 2 * time.Minute
+
 // within runs hcl in a container of its own, and decodes what it prints.
 func (s *session) within(ctx context.Context, ct provision.Container, out any, words ...string) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, withinTime, fmt.Errorf("no answer within %s: a driver may hang", withinTime))
+	defer cancel()
 	const binary = "/.hcl/hcl"
 	ct.Entrypoint = []provision.Text{provision.Plain(binary)}
 	for _, w := range words {

@@ -146,10 +146,9 @@ func (l *lease) give() error {
 	return err
 }
 
-// take claims the host, and waits for it when somebody else is at work there: as
-// long as was asked for, or, when it is this very run under the name of another
-// host block, to the end of that. It returns what an earlier run has left, whose
-// tear-down is ours now. shared says that the run needs the host together with others.
+// take claims the host, and waits for it when somebody else is at work there: as long as patience,
+// or to the end of this very run under the name of another host block. It returns what an earlier
+// run has left, whose tear-down is ours now. shared: the run needs the host together with others.
 func (l *lease) take(ctx context.Context, patience time.Duration, shared bool) (provision.Traces, error) {
 	end := time.Now().Add(patience)
 	for told := false; ; {

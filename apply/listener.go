@@ -86,8 +86,7 @@ func (e *engine) joined(ctx context.Context) (doubts []string) {
 	return doubts
 }
 
-// taking are the listeners on a member's port that take connections to the engine's
-// addresses.
+// taking are the listeners that take connections to the engine's addresses.
 func (e *engine) taking(ctx context.Context, m *member) (taking []provision.Listener, err error) {
 	all, err := m.at.conn.Listeners(ctx, m.Container.Port)
 	for _, to := range addresses(e.d) {
@@ -167,14 +166,8 @@ func judge(all []provision.Listener, ours func(provision.Holder) bool, own bool,
 	return found
 }
 
-// insideWithin bounds the look from inside of a container.
-const insideWithin = time.Minute
-
-// inside finds the listeners on the engine's port, and their processes as far as they
-// are the container's.
+// inside finds the listeners on the port, and their processes that are the container's.
 func (m *member) inside(ctx context.Context) (all []provision.Listener, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, insideWithin, fmt.Errorf("no answer within %s", insideWithin))
-	defer cancel()
 	ct := mayAs(m.Container, "-listeners") // to look at a process takes what the process may do
 	ct.Network, ct.PID = m.Container.Network, "container:"+m.id
 	err = m.at.within(ctx, ct, &all, reach.ListenersVerb, strconv.Itoa(m.Container.Port))
@@ -210,19 +203,15 @@ func (e *engine) byStart(ctx context.Context, m *member, why string) (results.Li
 	return olderOrNot(m.Host, m.Container.Port, time.UnixMicro(int64(began*1e6)), st.Started)
 }
 
-const (
-	olderServer = "%s: %w: the server that answers on port %d runs since %s, and the engine was started at %s. " +
-		"See which it is with\n\n    sudo ss -ltnp 'sport = :%d'\n\n" +
-		"  on the host and stop it, or give the engine another port"
-	youngerServer = "the server on port %d says that it started %.1f s after the engine was"
-)
-
 // olderOrNot compares the start of a server with the start of what should be it.
 func olderOrNot(h *provision.Host, port int, server, engine time.Time) (results.Listener, error) {
 	if server.Before(engine.Add(-startSlack)) {
 		since, at := server.Local().Format(time.DateTime), engine.Local().Format(time.DateTime)
-		return results.Listener{}, fmt.Errorf(olderServer, h, provision.ErrPortTaken, port, since, at, port)
+		return results.Listener{}, fmt.Errorf("%s: %w: the server that answers on port %d runs since %s, and the engine "+
+			"was started at %s. See which it is with\n\n    sudo ss -ltnp 'sport = :%d'\n\n"+
+			"  on the host and stop it, or give the engine another port", h, provision.ErrPortTaken, port, since, at, port)
 	}
 	after := max(0, server.Sub(engine).Seconds())
-	return results.Listener{Proved: true, By: fmt.Sprintf(youngerServer, port, after)}, nil
+	by := fmt.Sprintf("the server on port %d says that it started %.1f s after the engine was", port, after)
+	return results.Listener{Proved: true, By: by}, nil
 }

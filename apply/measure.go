@@ -141,8 +141,7 @@ func (m *measurement) send(ctx context.Context, from *session, server *server,
 	}
 }
 
-// unanswered is why there is nothing to measure in a summary without one completed
-// request: none was answered, or none of them counts.
+// unanswered is why there is nothing to measure: no request was answered, or none counts.
 func unanswered(s *load.Summary) string {
 	if why := strings.Join(s.ErrorSamples, "; "); why != "" {
 		return "no request was answered: " + why
@@ -166,8 +165,7 @@ func (m *measurement) stillServes(ctx context.Context, server *server) error {
 	return fmt.Errorf("it answers no more: %w", err)
 }
 
-// reachWithin is how long a connection from the sender to an engine may take that
-// already serves.
+// reachWithin is how long a connection to an engine that serves may take.
 const reachWithin = 20 * time.Second
 
 // reaches reports why load would not get from a sender to the engine at a URL.

@@ -48,9 +48,8 @@ func (t *trial) placeFiles(ctx context.Context) error {
 	return nil
 }
 
-// model sees to it, before anything is started, that the engine's model is on its
-// hosts: fetched where the lab says so, and whole where it is a directory. What a
-// cache lacks otherwise the engine fetches itself.
+// model sees to it that the engine's model is on its hosts: fetched where the lab says so, and
+// whole where it is a directory. What a cache lacks otherwise the engine fetches itself.
 func (t *trial) model(ctx context.Context) error {
 	m := t.d.Engine.Model
 	if m == nil || !engines.Real(t.d.Engine) {
@@ -126,10 +125,8 @@ func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit
 	return commit, nil
 }
 
-// build makes what the engine's build block describes, unless the host has it. The
-// output grows in a directory of its own and gets its name when it is whole, so
-// that what has a name can be used; what a build that failed has left is emptied
-// by the next.
+// build makes what the engine's build block describes, unless the host has it. The output gets its
+// name when it is whole; what a build that failed has left is emptied by the next.
 func (t *trial) build(ctx context.Context) error {
 	ct, output, ok := engines.BuildContainer(t.d.Engine)
 	if !ok {
@@ -191,8 +188,7 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err
 	return nil
 }
 
-// images brings the image of each member to its host, before any of them starts, and
-// notes what it is: what the tag means now, whatever it means later.
+// images brings the members' images and notes what they are, whatever their tags mean later.
 func (t *trial) images(ctx context.Context) error {
 	t.parts = slices.Clone(t.d.Members)
 	for i := range t.parts {
@@ -216,8 +212,7 @@ func (t *trial) images(ctx context.Context) error {
 	return nil
 }
 
-// compareDigest warns when a tag has moved since cells that count as up to date
-// were measured: the new cells would stand beside them as if nothing had changed.
+// compareDigest warns when a tag has moved: new cells would stand beside old ones of another image.
 func (t *trial) compareDigest(image provision.Image) {
 	moved, before := 0, ""
 	for _, c := range t.d.Cells {

@@ -135,9 +135,8 @@ func (s *session) sweep(ctx context.Context) error {
 	return nil
 }
 
-// restore makes the place what it was before the run whose lease has become ours: its
-// engines are seen to be gone, and the settings that it had changed are put back. Only
-// then can be said what the place is.
+// restore has the engines of the run whose lease has become ours seen to be gone, and its
+// settings put back. Only then can be said what the place is.
 func (s *session) restore(ctx context.Context) error {
 	if len(s.earlier.Containers) > 0 || len(s.earlier.Before.Memory) > 0 {
 		if _, err := look.ProveGone(ctx, s.conn, s.earlier, s.opt.Release); err != nil {
@@ -150,8 +149,7 @@ func (s *session) restore(ctx context.Context) error {
 	return nil
 }
 
-// check holds the place against its block before anything is started: as it is when
-// nobody else is at work there, and nothing of an earlier run is left.
+// check holds the place against its block, before anything is started.
 func (s *session) check(ctx context.Context) (err error) {
 	if s.facts, err = look.Facts(ctx, s.conn, s.docker); err != nil || s.work.rehearsal {
 		return err
@@ -188,8 +186,7 @@ func (s *session) checker() *checker {
 	return newChecker(s.reached, s.work.claim.Lab, s.work.engines, s.opt.Hub)
 }
 
-// baseline notes what the GPUs are in use for before anything of ours runs, for
-// the proof at the end, and has the agent know it too.
+// baseline notes what the GPUs are in use for, for the proof at the end.
 func (s *session) baseline(ctx context.Context) error {
 	if err := s.stillUnclean(ctx); err != nil {
 		return err
@@ -221,8 +218,7 @@ func (s *session) stillUnclean(ctx context.Context) error {
 	return agent.ForgetUnclean(ctx, s.conn)
 }
 
-// settings has the agent set what the host's block wants, and puts back what a killed
-// agent has left set. The agent puts it back when the lease ends, however it ends.
+// settings has the agent set what the host's block wants, until the lease ends, however it ends.
 // What the place is like then is what is kept with the results.
 func (s *session) settings(ctx context.Context) error {
 	changes, err := s.agent.Prepare(ctx)
@@ -267,8 +263,7 @@ func (s *session) path(p string) string {
 	return p
 }
 
-// willListen has the agent know, before anything listens there, of ports that it may
-// have to see closed.
+// willListen has the agent know of ports that it may have to see closed.
 func (s *session) willListen(ctx context.Context, ports []int) error {
 	return s.lease.note(ctx, func(t *provision.Traces) {
 		t.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Ports, ports))))

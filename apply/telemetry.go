@@ -15,8 +15,7 @@ import (
 	"hclbench/telemetry"
 )
 
-// watching is what is read on one host while a cell is measured, beside the job that
-// sends its load.
+// watching is what is read on a host beside the job that sends a cell's load.
 type watching struct {
 	host *provision.Host
 	plan telemetry.Plan
@@ -50,8 +49,7 @@ func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []w
 	return job, beside
 }
 
-// gpusRead are the GPUs of a host that a deployment's engine has, nil for none. A
-// simulated engine has none, nor has one that somebody else runs.
+// gpusRead are the GPUs of a host that a deployment's engine has, nil for none.
 func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
 	if !engines.Real(d.Engine) || h.GPUs.Count == 0 {
 		return nil
@@ -62,8 +60,7 @@ func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
 
 func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }
 
-// watch begins to read on the host what a plan says. What goes wrong is a problem of
-// the record and never of the measurement.
+// watch begins to read on the host. What goes wrong is a problem of the record.
 func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) func(context.Context, telemetry.Window) *telemetry.Record {
 	begun := s.agent.Watch(ctx, id, p)
 	return func(ctx context.Context, w telemetry.Window) *telemetry.Record {
@@ -75,8 +72,7 @@ func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) func(c
 	}
 }
 
-// add ends a watch and adds what it has read to the record of the job that has sent the
-// load from another host, whose clock says when that was.
+// add ends a watch and adds what it has read to the record of the job, by the sender's clock.
 func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *session, sent telemetry.Window) {
 	var err error
 	var w telemetry.Window

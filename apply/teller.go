@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,11 +68,7 @@ var levels = map[string]string{Ready: "info", Down: "info", Warning: "warn", Fai
 
 // Spare reports whether the next event of its type says all that this one does.
 func (e Event) Spare() bool {
-	switch e.Type {
-	case Pull, Download, Waiting, Progress:
-		return true
-	}
-	return false
+	return slices.Contains([]string{Pull, Download, Waiting, Progress}, e.Type)
 }
 
 // teller tells of one thing: a host, an engine on it, a member of that engine or a cell.

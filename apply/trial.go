@@ -145,8 +145,7 @@ func (t *trial) keepRow(ctx context.Context) error {
 	return t.run.keep.deployment(ctx, t.row)
 }
 
-// attempt measures the next cell by the engine's own tool, or starts the engine and
-// measures cells by load until there are no more, or the engine is lost.
+// attempt measures the next cell by the engine's own tool, or starts the engine for all others.
 func (t *trial) attempt(ctx context.Context) (err error) {
 	t.row.Phases, t.row.Served = slices.Clone(t.built), nil
 	if t.left[0].Batch() != nil {
@@ -164,8 +163,7 @@ func (t *trial) attempt(ctx context.Context) (err error) {
 	return nil
 }
 
-// cell measures the next cell in one way or the other, and keeps what came of it. It
-// returns what costs more than the cell.
+// cell measures the next cell and keeps what came of it. It returns what costs more than that.
 func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context) error) error {
 	m := t.measurement(t.left[0])
 	m.tell.about.Number, m.tell.about.Of = t.run.begin()
@@ -280,8 +278,7 @@ func (t *trial) down(ctx context.Context, m *member) error {
 	return failed(ofHost, m.Host, m.down(ctx))
 }
 
-// compareFacts warns when the host is not as it was when cells that count as up to date
-// were measured there.
+// compareFacts warns when the host is not as it was when cells were measured there.
 func (t *trial) compareFacts() {
 	s, told := t.home(), map[string]int{}
 	for _, c := range t.d.Cells {

@@ -48,8 +48,7 @@ func hasDocker(ctx context.Context, d *docker.Daemon) bool {
 	return err == nil
 }
 
-// sweep stops and removes everything of a lab, gracefully and side by side, and
-// returns what it found.
+// sweep stops and removes everything of a lab, side by side, and returns what it found.
 func sweep(ctx context.Context, rt runtime, lab string, each func(provision.Found)) ([]provision.Found, error) {
 	found, err := rt.List(ctx, ofLab(lab))
 	if err != nil {

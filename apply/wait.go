@@ -87,11 +87,10 @@ const (
 	stateAt   = 5
 )
 
-// until waits until each of the probes has succeeded, one after the other; without any,
-// until the members have ended well. It gives up at once when a member fails, when one
-// logs a line that no engine comes back from or when somebody else's server has the
-// port; soon, when the server answers what waiting does not change; and otherwise when
-// nothing has moved for the stall time.
+// until waits until each of the probes has succeeded, one after the other; without any, until the
+// members have ended well. It gives up at once when a member fails, logs a line that no engine comes
+// back from or somebody else has its port; soon, when the server answers what waiting does not
+// change; and otherwise when nothing has moved for the stall time.
 func (w *wait) until(ctx context.Context, probes ...probe) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	var reading sync.WaitGroup
@@ -192,8 +191,7 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 
 const toolNews = 10 * time.Second
 
-// tellNews tells what a server that listens answers instead of serving, or the newest
-// line of a tool.
+// tellNews tells what a server answers instead of serving, or the newest line of a tool.
 func (w *wait) tellNews(serves, listens bool) {
 	if listens && w.same.due(w.idle()) {
 		w.tell.say(Waiting, "it does not serve yet: %s", w.same.text)
@@ -264,8 +262,7 @@ func (e *fatalLine) Error() string {
 	return e.Means + ": " + e.line
 }
 
-// read follows a member's log until it ends. It tells the news of the engine's progress,
-// and gives up when a line says that there is no use in waiting.
+// read follows a member's log until it ends, and gives up at a line that says so.
 func (w *wait) read(i int, logs io.Reader, giveUp context.CancelCauseFunc) {
 	defer close(w.logs[i].ended)
 	for r := bufio.NewReaderSize(logs, 64<<10); ; {
@@ -340,8 +337,7 @@ func (w *wait) move() {
 	w.moved = time.Now()
 }
 
-// probed notes what a look at the server said; an answer of another form than all
-// before is progress too.
+// probed notes what a look has found; another answer than all before is progress too.
 func (w *wait) probed(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -168,15 +168,13 @@ func loop(identity map[string]string) (s shape, lane float64, ok bool) {
 	return shape{math.Log(lanes), math.Log(input), math.Log(output)}, math.Ceil(requests/lanes) * output, true
 }
 
-// start is how long an engine took to serve, the last time that it did on the
-// host; 0 when it never did.
+// start is how long an engine took to serve the last time; 0 when it never did.
 func (h *history) start(engine string, host *provision.Host) time.Duration {
 	return h.starts[engine+" "+host.Name].Ready
 }
 
-// takes estimates a cell: what its own pace says, or the pace of the measurement
-// of the same engine, or else of one on the same host, whose load is most alike.
-// 0 when nothing tells.
+// takes estimates a cell by its own pace, or by the measurement of the same engine, or else on the
+// same host, whose load is most alike. 0 when nothing tells.
 func (h *history) takes(c *Cell) time.Duration {
 	if own := c.Task.Stored().Workload.Takes(); own > 0 {
 		return own

@@ -64,8 +64,7 @@ func (c *Cell) Identity() map[string]string {
 	return id
 }
 
-// id is the cell's, and group that of its repetitions together: pure functions of what
-// the cell is.
+// id is the cell's, and group that of its repetitions together.
 func (c *Cell) id(deployment string) string {
 	return c.hash(deployment, fmt.Sprintf(" repetition=%d", c.Repetition))
 }
@@ -110,8 +109,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// twin is the pair that tells an engine from another of the lab that is equal but for
-// its name or its host.
+// twin tells an engine from another that is equal but for its name or its host.
 const twin = "twin"
 
 // identify gives deployments and cells their ids. They are pure functions of what can
@@ -152,8 +150,7 @@ func namesOf(equal []*Deployment) []string {
 	return names
 }
 
-// nameless picks, of equal deployments, the one that needs no name in its identity; -1
-// for none.
+// nameless picks, of equal deployments, the one that needs no name; -1 for none.
 func nameless(equal []*Deployment, names []string, known map[string]results.Known) int {
 	if len(known) == 0 {
 		return 0

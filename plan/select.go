@@ -236,8 +236,7 @@ func notRead(err error, benchmarks names) error {
 	return &SelectionError{"--only", mistake.Text, 1 + utf8.RuneCountInString(mistake.Text[:mistake.At]), detail}
 }
 
-// explainOnly says why a condition picks nothing: because of the first comparison
-// that no cell meets, or because no cell meets all that have to be met.
+// explainOnly says which comparison no cell meets, or that none meets them together.
 func (p *Plan) explainOnly(text string, comparisons []where.Comparison) error {
 	var used names
 	for _, c := range comparisons {

@@ -84,8 +84,7 @@ type place struct {
 
 type earlier map[place][]results.Known
 
-// newEarlier takes what the lab itself has measured: of others, and of what was
-// imported, nothing has become stale.
+// newEarlier takes what the lab itself has measured: of others nothing has become stale.
 func newEarlier(lab string, known map[string]results.Known) earlier {
 	all := earlier{}
 	for _, k := range known {
@@ -97,8 +96,7 @@ func newEarlier(lab string, known map[string]results.Known) earlier {
 	return all
 }
 
-// nearest is the measurement at the cell's place that differs least from it; of several
-// the newest.
+// nearest is the measurement at the cell's place that is most like it; of several the newest.
 func (e earlier) nearest(c *Cell) (results.Known, bool) {
 	list := e[place{c.Benchmark, text(c.Axes), c.Repetition}]
 	if len(list) == 0 {
@@ -160,8 +158,7 @@ func newSeen(lab string, all []results.Seen) *seen {
 	return s
 }
 
-// changes says in what the host of a cell is not as it was when the cell was measured,
-// as far as it was seen since.
+// changes says in what the host is not as it was when the cell was measured.
 func (s *seen) changes(c *Cell, k results.Known) []string {
 	was, now := s.read(s.then[[2]string{k.RunID, k.Deployment}]), s.read(s.newest[c.deployment.Host().Name])
 	c.Facts = was

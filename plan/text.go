@@ -95,16 +95,14 @@ func (t *printer) byHost(p *Plan) {
 	}
 }
 
-// works reports whether anything is measured on a host, and so what is to be set there
-// is set.
+// works reports whether anything is measured on a host.
 func (p *Plan) works(h *provision.Host) bool {
 	return !p.Rehearsal && slices.ContainsFunc(p.Deployments, func(d *Deployment) bool {
 		return len(d.ToDo()) > 0 && slices.Contains(d.Hosts(), h)
 	})
 }
 
-// byEngine brings together what an engine block became: it is several
-// deployments when it uses matrix.*.
+// byEngine brings together what an engine block became by matrix.*.
 func (t *printer) byEngine(p *Plan) {
 	var there names
 	for _, d := range p.Deployments {
@@ -151,8 +149,7 @@ func describe(h *provision.Host) string {
 	return s + ")"
 }
 
-// deployment writes a deployment under a title. only, when it is not empty, is the one
-// benchmark whose cells are shown.
+// deployment writes a deployment under a title; only: with the cells of one benchmark.
 func (t *printer) deployment(d *Deployment, title, only string) {
 	e := d.Engine
 	t.f("\n  %s  %s", title, d.ID)
@@ -231,8 +228,7 @@ func (d *Deployment) of(benchmark string) []*Cell {
 	return slices.DeleteFunc(slices.Clone(d.Cells), func(c *Cell) bool { return c.Benchmark != benchmark })
 }
 
-// shortImage is an image with the first digits of its digest: a whole one pushes
-// everything else out of the line.
+// shortImage is an image with the first digits of its digest, which would fill the line.
 func shortImage(image string) string {
 	const digits = len("sha256:") + 12
 	ref, err := origin.ParseRef(image)
@@ -259,8 +255,7 @@ func argv(ct provision.Container) []provision.Text {
 	return append(slices.Clone(ct.Entrypoint), ct.Command...)
 }
 
-// loadWords are a load in words, the same number of them in the same order for every
-// load; empty words say nothing.
+// loadWords are as many words in the same order for every load; empty ones say nothing.
 func loadWords(w load.Workload) []string {
 	some := func(is bool, format string, args ...any) string {
 		if !is {
