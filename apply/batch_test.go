@@ -94,7 +94,19 @@ func TestOffline(t *testing.T) {
 		t.Fatal(err)
 	}
 	lab := strings.NewReplacer("%CHATS%", path, "%SUM%", fmt.Sprintf("%x", sha256.Sum256([]byte(chats)))).Replace(offlineLab)
-	r := b.apply(t.Context(), lab, nil)
+	r := b.apply(t.Context(), lab, func(e apply.Event) {
+		if e.Type != apply.Begin || e.Benchmark != "online" {
+			return
+		}
+		runs, err := b.store.Runs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := b.store.Deployments(t.Context(), runs[0].ID)
+		if d := all[slices.IndexFunc(all, func(d results.Deployment) bool { return d.Engine == e.Engine })]; err != nil || !d.Stopped.IsZero() {
+			t.Errorf("an engine that serves was taken down at %s, %v", d.Stopped, err)
+		}
+	})
 	if r.err != nil {
 		t.Fatal(r.err)
 	}

@@ -21,7 +21,7 @@ func TestBuild(t *testing.T) {
   build {
     commands = ["echo [TRT-LLM] converting", %q, "trtllm-build --checkpoint_dir /tmp/c --output_dir /build/r1"]
     output   = "/build/r1"
-  }`, first)) + measuring("", "engine.trtllm.box", fmt.Sprint("output_tokens = ", tokens))
+  }`, first)) + measuring(fmt.Sprintf("output_tokens = [%d]", tokens), "engine.trtllm.box", "output_tokens = matrix.output_tokens")
 	}
 	builds := func() string {
 		out, err := host.Command("sh", "-c", "cd "+host.Home+"/.cache/hcl/builds && find . -mindepth 1").CombinedOutput()

@@ -147,7 +147,7 @@ func (t *trial) keepRow(ctx context.Context) error {
 
 // attempt measures the next cell by the engine's own tool, or starts the engine for all others.
 func (t *trial) attempt(ctx context.Context) (err error) {
-	t.row.Phases, t.row.Served = slices.Clone(t.built), nil
+	t.row.Phases, t.row.Served, t.row.Stopped = slices.Clone(t.built), nil, time.Time{}
 	if t.left[0].Batch() != nil {
 		return t.cell(ctx, (*measurement).batch)
 	}
