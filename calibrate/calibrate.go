@@ -124,7 +124,8 @@ func (r Rung) workload() load.Workload {
 	return load.Workload{
 		Dataset:      load.Dataset{Kind: load.Random, InputTokens: inputTokens},
 		OutputTokens: max(int(r.Round/r.ITL), 2), IgnoreEOS: true,
-		Endpoint: load.Completions, Concurrency: r.Streams, Requests: rounds * r.Streams, Timeout: load.Duration(time.Minute),
+		Endpoint: load.Completions, Timeout: load.Duration(time.Minute),
+		Concurrency: r.Streams, Requests: rounds * r.Streams,
 	}
 }
 

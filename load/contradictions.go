@@ -52,7 +52,8 @@ func (c *contradictions) concurrency(s Summary, limit int) {
 		if apart(float64(limit), flying, MaxLittle) || limit == 0 {
 			metrics = ofFlight
 		}
-		c.add(metrics, "Little's law: a mean concurrency of %.2f is given, and %d requests of %.2f s in %.2f s make %.2f",
+		c.add(metrics,
+			"Little's law: a mean concurrency of %.2f is given, and %d requests of %.2f s in %.2f s make %.2f",
 			s.MeanConcurrency, s.Completed, s.E2EL.Mean/1e3, s.Duration, flying)
 	}
 	if limit > 0 && flying > (1+MaxLittle)*float64(limit) {

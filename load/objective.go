@@ -41,11 +41,6 @@ func ParseObjective(name string) (Objective, bool) {
 	return o, err == nil && p > 0 && p < 100
 }
 
-// OfStream reports whether the bound is on something that only a stream shows.
-func (o Objective) OfStream() bool {
-	return o.Metric == "ttft" || o.Metric == "tpot" || o.Metric == "itl"
-}
-
 // Name is the line's name as a lab writes it: "ttft", "ttft_p99", "e2el_p99_9".
 func (o Objective) Name() string {
 	if o.Percentile == 0 {

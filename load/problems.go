@@ -30,9 +30,7 @@ const (
 )
 
 // Check is all of [Workload.Problems] as one error; nil when there are none.
-func (w Workload) Check() error {
-	return problems(w.Problems()).joined()
-}
+func (w Workload) Check() error { return problems(w.Problems()).joined() }
 
 // Check is what is wrong with a data set, as one error.
 func (d Dataset) Check() error {
@@ -91,7 +89,8 @@ func (w Workload) sizes(p *problems) {
 		p.add(d.value > Duration(longestRun), d.field, "%v is longer than a year", d.value)
 	}
 	p.add(w.OutputTokens == 0 && !w.Dataset.OwnOutputs(), "output_tokens",
-		"output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be", w.Dataset.Kind)
+		"output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be",
+		w.Dataset.Kind)
 	p.add(!(w.Temperature >= 0) || math.IsInf(w.Temperature, 0), "temperature",
 		"%v is no temperature: write 0 or more", w.Temperature)
 }
@@ -142,12 +141,14 @@ func (w Workload) sending(p *problems) {
 	known := slices.Contains(endpoints, w.Endpoint)
 	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, inWords(endpoints))
 	p.add(known && w.Dataset.Kind == Conversation && w.Endpoint != Chat, "endpoint",
-		"a data set of kind %q needs the endpoint %q: a conversation is sent with all that was said before", Conversation, Chat)
-	p.add(w.NeedsTokenizerFile() && w.Dataset.Tokenizer == "", "dataset.tokenizer",
+		"a data set of kind %q needs the endpoint %q: a conversation is sent with all that was said before",
+		Conversation, Chat)
+	cut := w.Dataset.kind().cut && w.Dataset.InputTokens > 0
+	p.add(cut && w.Endpoint == Chat && w.Dataset.Tokenizer == "", "dataset.tokenizer",
 		"text that is cut to a length and sent to the endpoint %q is put together again "+
 			"by the model's own tokenizer.json: name it, or use another endpoint", Chat)
 	if known && w.ExtraBody != "" {
-		err := w.CheckExtraBody()
+		_, err := NewTemplate(Target{}, w, false) // what is no object, or says what we say ourselves
 		p.add(err != nil, "extra_body", "%v", err)
 	}
 	for _, o := range w.SLO {
@@ -156,7 +157,7 @@ func (w Workload) sending(p *problems) {
 		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100",
 			o.Name())
 		p.add(o.Max <= 0, "slo", "SLO %s: a bound of %v is met by nothing", o.Name(), o.Max)
-		p.add(w.NoStream && o.OfStream(), "slo",
+		p.add(w.NoStream && slices.Contains([]string{"ttft", "tpot", "itl"}, o.Metric), "slo",
 			"SLO metric %q: without a stream there is no time to the first token", o.Metric)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -194,8 +195,7 @@ func (x Window) Sent(records []Record) []Record {
 	from, to := first+time.Duration(x.From), first+time.Duration(x.To)
 	if slices.IsSortedFunc(records, func(a, b Record) int { return cmp.Compare(a.Sent, b.Sent) }) {
 		at := func(t time.Duration) int {
-			i, _ := slices.BinarySearchFunc(records, t, func(r Record, t time.Duration) int { return cmp.Compare(r.Sent, t) })
-			return i
+			return sort.Search(len(records), func(i int) bool { return records[i].Sent >= t })
 		}
 		i, j := at(from), at(max(from, to))
 		return records[i:j:j]

@@ -319,13 +319,13 @@ func (t *Tokenizer) readSplitters(part json.RawMessage) error {
 			if s.IndividualDigits {
 				pattern = `\p{N}`
 			}
-			t.splitters = append(t.splitters, scanning{classes, scannerFor(pattern)})
+			t.splitters = append(t.splitters, classes.splitter(scannerFor(pattern)))
 		case s.Type == "ByteLevel" && i == len(all)-1:
 			if s.AddPrefixSpace == nil || *s.AddPrefixSpace {
-				t.splitters = append(t.splitters, prefixer{})
+				t.splitters = append(t.splitters, prefixed)
 			}
 			if s.UseRegex == nil || *s.UseRegex {
-				t.splitters = append(t.splitters, scanning{classes, scannerFor(gpt2Pattern)})
+				t.splitters = append(t.splitters, classes.splitter(scannerFor(gpt2Pattern)))
 			}
 		default:
 			return errors.New("ByteLevel before the end is not supported")
@@ -340,7 +340,7 @@ func splitterFor(s step, classes *classes) (splitter, error) {
 	switch {
 	case s.Pattern.Regex != nil && s.Pattern.String == nil:
 		if scan := scannerFor(*s.Pattern.Regex); scan != nil && s.Behavior == "Isolated" {
-			return scanning{classes, scan}, nil
+			return classes.splitter(scan), nil
 		}
 		return newMatcher(*s.Pattern.Regex, s.Behavior, s.Invert)
 	case s.Pattern.Regex == nil && s.Pattern.String != nil && *s.Pattern.String != "":

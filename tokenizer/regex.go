@@ -20,7 +20,7 @@ type matcher struct {
 }
 
 // newMatcher takes an expression in the dialect of the file.
-func newMatcher(pattern, behavior string, invert bool) (*matcher, error) {
+func newMatcher(pattern, behavior string, invert bool) (splitter, error) {
 	behaviors := []string{"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"}
 	if !slices.Contains(behaviors, behavior) {
 		return nil, fmt.Errorf("behavior %q is not supported", behavior)
@@ -34,7 +34,7 @@ func newMatcher(pattern, behavior string, invert bool) (*matcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read expression %q: %w", pattern, err)
 	}
-	return &matcher{re, behavior, invert}, nil
+	return (&matcher{re, behavior, invert}).split, nil
 }
 
 type cut struct {

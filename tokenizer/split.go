@@ -7,13 +7,10 @@ import (
 
 // splitter cuts text into pieces. It calls piece for each of them that is not
 // empty, from left to right.
-type splitter interface {
-	split(text string, piece func(string))
-}
+type splitter func(text string, piece func(string))
 
-type prefixer struct{} // puts a space before text that does not start with one
-
-func (prefixer) split(text string, piece func(string)) {
+// prefixed puts a space before text that does not start with one.
+func prefixed(text string, piece func(string)) {
 	if !strings.HasPrefix(text, " ") {
 		text = " " + text
 	}
@@ -24,16 +21,13 @@ func (prefixer) split(text string, piece func(string)) {
 // between them, all become pieces. It is the expression written out by hand.
 type scanner func(c *classes, s string, i int) (end int) // of the piece that starts at s[i]
 
-type scanning struct {
-	classes *classes
-	scan    scanner
-}
-
-func (x scanning) split(text string, piece func(string)) {
-	for i := 0; i < len(text); {
-		end := x.scan(x.classes, text, i)
-		piece(text[i:end])
-		i = end
+func (c *classes) splitter(scan scanner) splitter {
+	return func(text string, piece func(string)) {
+		for i := 0; i < len(text); {
+			end := scan(c, text, i)
+			piece(text[i:end])
+			i = end
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (t *Tokenizer) encoder() *encoder {
 	e.pieces = e.word
 	for _, s := range slices.Backward(t.splitters) {
 		next := e.pieces
-		e.pieces = func(text string) { s.split(text, next) }
+		e.pieces = func(text string) { s(text, next) }
 	}
 	return e
 }

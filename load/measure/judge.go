@@ -85,8 +85,6 @@ func (r *reasons) add(is bool, value, limit float64, d doubt, args ...any) {
 	}
 }
 
-func (r *reasons) because(is bool, d doubt, args ...any) { r.add(is, 0, 0, d, args...) }
-
 func (r *reasons) above(value, limit float64, d doubt, args ...any) {
 	r.add(value > limit, value, limit, d, args...)
 }
@@ -96,11 +94,12 @@ func (r *reasons) below(value, limit float64, d doubt, args ...any) {
 }
 
 func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
-	r.above(float64(s.Failed), 0, requestsFailed, s.Failed, s.Requests, percent(s.Failed, s.Requests), s.Failures())
+	r.above(float64(s.Failed), 0, requestsFailed, s.Failed, s.Requests, 100*float64(s.Failed)/float64(s.Requests),
+		s.Failures())
 	r.above(float64(s.WarmupFailed), 0, warmupFailed, s.WarmupFailed, s.Warmup)
 	output, input := miscounted(records)
-	r.because(w.IgnoreEOS && output > 0, otherOutputs, output, s.Completed, s.OutputTokens, s.AskedOutput)
-	r.because(w.Endpoint != load.Chat && input > 0, otherPrompts, input, s.Completed, s.InputTokens, s.AskedInput)
+	r.add(w.IgnoreEOS && output > 0, 0, 0, otherOutputs, output, s.Completed, s.OutputTokens, s.AskedOutput)
+	r.add(w.Endpoint != load.Chat && input > 0, 0, 0, otherPrompts, input, s.Completed, s.InputTokens, s.AskedInput)
 	r.above(float64(s.UsageMissing), 0, noUsage, s.UsageMissing, s.Completed)
 	if s.Window == nil && !timed(w) {
 		r.below(float64(s.Completed), float64(w.Concurrency), tooFew, s.Completed, w.Concurrency)
@@ -178,8 +177,6 @@ func (r *reasons) warmed(w load.Workload, x *load.Source) {
 	}
 	r.above(float64(x.Warmed), maxWarmed*float64(x.Measured), sentBefore, x.Warmed, x.Measured, what)
 }
-
-func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
 // heldBack is the mean time between reads that brought chunks, in milliseconds: how
 // long something may have held the first chunk of each back.
@@ -289,7 +286,8 @@ var (
 	readLate   = doubt{"read-lag", ofTimes, "what had come was read up to %.1f ms late (p99; the limit is %.1f ms)"}
 	paused     = doubt{"gc-pauses", ofTimes, "garbage collection stopped the generator for %.1f ms of %.3g s"}
 	busy       = doubt{"client-cpu", nil, "the generator used %.0f %% of the %.0f cores that it may use"}
-	sentBefore = doubt{"warmed", nil, "%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them"}
+	sentBefore = doubt{"warmed", nil,
+		"%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them"}
 
 	mergedChunks = doubt{"merged-chunks", ofChunks,
 		"%.0f %% of chunks came together with the one before, %.1f ms after those before them: %s; " +

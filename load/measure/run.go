@@ -122,7 +122,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	p.tally.complete(&s)
 	s = s.Under(w.SLO, records) // by all gaps
-	took.ReadLag, took.Calibrated = g.client.ReadLag().Describe(lagPercentiles()), g.job.Calibrated
+	took.ReadLag, took.Calibrated = g.client.ReadLag().Describe([]float64{50, 99, 99.9}), g.job.Calibrated
 	warmed := 0
 	if warm != nil {
 		warmed = warm.queue.Begun()
@@ -265,9 +265,6 @@ func hide(j load.Job, err error) error {
 	}
 	return err
 }
-
-// lagPercentiles are shown of the generator's own delays, whatever is shown of the server.
-func lagPercentiles() []float64 { return []float64{50, 99, 99.9} }
 
 type spent struct {
 	wall   time.Time

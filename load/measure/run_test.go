@@ -18,7 +18,7 @@ import (
 )
 
 // engine starts a simulated engine for one test.
-func engine(t testing.TB, c sim.Config) (*sim.Server, load.Target) {
+func engine(t *testing.T, c sim.Config) (*sim.Server, load.Target) {
 	t.Helper()
 	s := sim.New(c)
 	h := httptest.NewServer(s)
@@ -32,7 +32,7 @@ func instant(c sim.Config) sim.Config {
 	return c
 }
 
-func run(t testing.TB, target load.Target, w load.Workload) *load.Result {
+func run(t *testing.T, target load.Target, w load.Workload) *load.Result {
 	t.Helper()
 	r, err := Run(t.Context(), load.Job{Target: target, Workload: w, Seed: 1}, nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func within(t *testing.T, what string, got, want, share float64) {
 func near(got, want, share float64) bool { return math.Abs(got-want) <= share*want }
 
 // besideTruth measures a server and asks it what it did.
-func besideTruth(t testing.TB, concurrency int, itl time.Duration, tokens int) (load.Summary, sim.Truth) {
+func besideTruth(t *testing.T, concurrency int, itl time.Duration, tokens int) (load.Summary, sim.Truth) {
 	t.Helper()
 	server, target := engine(t, sim.Config{TTFT: 50 * time.Millisecond, ITL: itl})
 	r := run(t, target, load.Workload{
@@ -273,37 +273,6 @@ func TestBadJobs(t *testing.T) {
 			t.Errorf("Run() = %v, %v, want an error with %q", r, err, c.want)
 		}
 	}
-}
-
-// BenchmarkTruth is how far the generator is from the truth, at concurrency 64 and an ITL of 20 ms.
-func BenchmarkTruth(b *testing.B) {
-	var tpot, itl, ttft float64
-	for b.Loop() {
-		s, truth := besideTruth(b, 64, 20*time.Millisecond, 128)
-		tpot += s.TPOT.Mean/truth.TPOT.Mean - 1
-		itl += s.ITL.Median/truth.ITL.Median - 1
-		ttft += s.TTFT.Mean - truth.TTFT.Mean
-	}
-	n := float64(b.N)
-	b.ReportMetric(100*tpot/n, "tpot-error-%")
-	b.ReportMetric(100*itl/n, "itl-error-%")
-	b.ReportMetric(ttft/n, "ttft-added-ms")
-}
-
-// BenchmarkRun is a whole run against a server in the same process, which writes
-// as fast as it can: the processor time is that of both.
-func BenchmarkRun(b *testing.B) {
-	_, target := engine(b, instant(sim.Config{}))
-	w := load.Workload{
-		Dataset: load.Dataset{Kind: load.Random, InputTokens: 100}, Requests: 256, Concurrency: 64, OutputTokens: 128, IgnoreEOS: true, Endpoint: load.Completions,
-	}
-	before := processorTime()
-	tokens := 0.0
-	for b.Loop() {
-		tokens += float64(run(b, target, w).Summary.OutputTokens)
-	}
-	b.ReportMetric(tokens/b.Elapsed().Seconds(), "tokens/s")
-	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/tokens, "cpu-ns/token")
 }
 
 // TestGapsAreBounded: a run keeps no more gaps than its tally may hold.

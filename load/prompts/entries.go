@@ -91,8 +91,8 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 	// A file that is not the one meant need not be complained about otherwise.
 	if other := sameSum(d.SHA256, f.source.SHA256); other != nil {
 		err = other
-	} else if err = errors.Join(scanned, err); err == nil {
-		err = f.tooBad()
+	} else if err = errors.Join(scanned, err); err == nil && f.source.Bad > max(minBad, f.seen/badShare) {
+		err = fmt.Errorf("%d of %d entries are bad: %s", f.source.Bad, f.seen, strings.Join(f.source.BadLines, "; "))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read data set file %s: %w", filepath.Base(d.Path), err), f.Close())
@@ -184,13 +184,6 @@ func (f *file) entry(what string, number int, at int64, raw []byte) {
 			f.source.BadLines = append(f.source.BadLines, fmt.Sprintf("%s %d: %v", what, number, err))
 		}
 	}
-}
-
-func (f *file) tooBad() error {
-	if f.source.Bad > max(minBad, f.seen/badShare) {
-		return fmt.Errorf("%d of %d entries are bad: %s", f.source.Bad, f.seen, strings.Join(f.source.BadLines, "; "))
-	}
-	return nil
 }
 
 func (f *file) scan(r *bufio.Reader) error {

@@ -76,7 +76,7 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 
 // jsonLines takes prompts from a file in random order.
 func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
-	items, source, err := draw(ctx, job, total, newTokens, parseLine, func(t tokens, l line) (it item, n int, err error) {
+	use := func(t tokens, l line) (it item, n int, err error) {
 		it.output = *l.OutputTokens
 		if t != nil {
 			if it.ids, err = t.encode(ctx, *l.Prompt); err != nil {
@@ -88,26 +88,20 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 			it.ids, it.text = nil, quoted(*l.Prompt)
 		}
 		return it, 1, nil
-	})
+	}
+	items, source, err := draw(ctx, job, total, newTokens, parseLine, use)
 	if err != nil {
 		return nil, err
 	}
 	return ready(items, job.Workload.Warmup, source)
 }
 
-// What the two filters let through, in tokens, both ends included; 0: no bound.
-type filter struct{ minPrompt, minOutput, maxPrompt, maxTotal int }
-
-func (f filter) passes(input, output int, outputGiven bool) bool {
-	return input >= f.minPrompt && (output >= f.minOutput || outputGiven) &&
-		(f.maxPrompt == 0 || input <= f.maxPrompt) && (f.maxTotal == 0 || input+output <= f.maxTotal)
-}
-
-func filterOf(name string) filter {
-	if name == load.ConventionVLLM {
-		return filter{minPrompt: 4, minOutput: 4, maxPrompt: 1024, maxTotal: 2048}
+// passes says what the two filters let through, by tokens.
+func passes(filter string, input, output int, outputGiven bool) bool {
+	if filter == load.ConventionVLLM {
+		return input >= 4 && input <= 1024 && (output >= 4 || outputGiven) && input+output <= 2048
 	}
-	return filter{minPrompt: 2, minOutput: 2}
+	return input >= 2 && (output >= 2 || outputGiven)
 }
 
 // recorded is a conversation as ShareGPT or OpenAI writes it.
@@ -184,7 +178,7 @@ func firstQuestion(ctx context.Context, w load.Workload, t tokens, o opening) (i
 	if w.Endpoint == load.Chat {
 		it.ids, it.text = nil, quoted(o.prompt)
 	}
-	if !filterOf(w.Dataset.Filter).passes(it.input, it.output, asked > 0) {
+	if !passes(w.Dataset.Filter, it.input, it.output, asked > 0) {
 		return it, 0, nil
 	}
 	return it, 1, nil

@@ -2,12 +2,16 @@ package prompts
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"hclbench/load"
@@ -117,5 +121,20 @@ func TestTokenizerChecksum(t *testing.T) {
 		if _, err := loadTokens(job, file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with checksum %s: %v, want %q", sum, err, want)
 		}
+	}
+}
+
+// TestTokenizeGoesNowhereElse: what is asked of the server with the load's headers
+// is asked of nobody else: no redirect is followed.
+func TestTokenizeGoesNowhereElse(t *testing.T) {
+	var reached atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/taken", http.StatusTemporaryRedirect))
+	defer server.Close()
+	job := load.Job{Target: load.Target{BaseURL: server.URL}, Secrets: map[string]string{"X-Api-Key": "canary"}}
+	_, err := newTokens(context.Background(), job)
+	if reached.Load() > 0 || err == nil || !strings.Contains(err.Error(), "307") || !strings.Contains(err.Error(), "not followed") {
+		t.Errorf("%v, %d requests went elsewhere", err, reached.Load())
 	}
 }

@@ -37,6 +37,10 @@ type streamError struct{ class, text string } // a failure that the stream itsel
 
 func (e *streamError) Error() string { return e.text }
 
+func fails(class, format string, args ...any) error {
+	return &streamError{class, fmt.Sprintf(format, args...)}
+}
+
 // event takes the next event; over when it was the last one of the answer.
 func (a *answer) event(ev event) (over bool, err error) {
 	r, c := a.rec, &a.chunk
@@ -65,9 +69,9 @@ func (a *answer) event(ev event) (over bool, err error) {
 		return false, nil
 	}
 	if a.chunks >= mostChunks(r.AskedOutput) {
-		return false, &streamError{load.ClassMalformed,
-			fmt.Sprintf("the answer did not end: %d chunks came of an answer for which %d tokens were asked",
-				a.chunks, r.AskedOutput)}
+		return false, fails(load.ClassMalformed,
+			"the answer did not end: %d chunks came of an answer for which %d tokens were asked",
+			a.chunks, r.AskedOutput)
 	}
 	if a.text != nil {
 		*a.text = append(*a.text, c.text...)
@@ -90,8 +94,8 @@ func (a *answer) event(ev event) (over bool, err error) {
 
 func (a *answer) close() error {
 	if a.chunks == 0 {
-		return &streamError{load.ClassEmpty,
-			fmt.Sprintf("the answer was whole but brought no text; tokens by its usage: %d", a.rec.OutputTokens)}
+		return fails(load.ClassEmpty, "the answer was whole but brought no text; tokens by its usage: %d",
+			a.rec.OutputTokens)
 	}
 	if !a.usage {
 		a.rec.NoUsage = true
@@ -101,7 +105,7 @@ func (a *answer) close() error {
 }
 
 func (a *answer) cut() error {
-	return &streamError{load.ClassTruncated, fmt.Sprintf("the stream ended without %s after %d chunks", done, a.chunks)}
+	return fails(load.ClassTruncated, "the stream ended without %s after %d chunks", done, a.chunks)
 }
 
 // Stream reads one answer: what its reads brought goes in, and it says when the answer is over.
@@ -139,11 +143,10 @@ func (s *Stream) Feed(b []byte, at time.Duration, read int) (over bool, err erro
 		if len(b) > 0 {
 			s.body, s.at = append(s.body, b...), at
 		}
-		if most := min(maxAnswer, 1<<20+bytesPerAsked*max(0,
-			min(s.answer.rec.AskedOutput, maxAnswer/bytesPerAsked))); len(s.body) > most {
-			return false, &streamError{load.ClassMalformed,
-				fmt.Sprintf("the answer did not end: more than %d bytes came "+
-					"of an answer for which %d tokens were asked", most, s.answer.rec.AskedOutput)}
+		asked := max(0, min(s.answer.rec.AskedOutput, maxAnswer/bytesPerAsked))
+		if most := min(maxAnswer, 1<<20+bytesPerAsked*asked); len(s.body) > most {
+			return false, fails(load.ClassMalformed, "the answer did not end: more than %d bytes came of an answer "+
+				"for which %d tokens were asked", most, s.answer.rec.AskedOutput)
 		}
 		return false, nil // its end is that of the HTTP message
 	}
