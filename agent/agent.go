@@ -31,10 +31,8 @@ import (
 
 // Info is what an agent says about itself.
 type Info struct {
-	Binary string    `json:"binary"` // SHA-256 of the binary that it runs
-	PID    int       `json:"pid"`
+	Binary string    `json:"binary"`          // SHA-256 of the binary that it runs
 	Lease  *Lease    `json:"lease,omitempty"` // nil: nobody holds it
-	Jobs   int       `json:"jobs"`            // running ones
 	Now    time.Time `json:"now"`             // by the host's clock
 }
 
@@ -116,17 +114,17 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	cancel() // no job starts and no lease changes after this
 	final := s.lessor.final()
 	s.works.wait() // jobs end with ctx and have written what they measured
-	end := s.lessor.over
-	end.err = errors.Join(err, s.leave(ctx, final), os.RemoveAll(jobs))
-	ln.Close()      // and with it goes the socket
-	close(end.done) // whoever has released the lease is answered, when nothing is left that could be seen
+	err = errors.Join(err, s.leave(ctx, final), os.RemoveAll(jobs))
+	ln.Close() // and with it goes the socket
+	s.lessor.err = err
+	close(s.lessor.over) // whoever has released the lease is answered, when nothing is left that could be seen
 	flush, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
 	if hs.Shutdown(flush) != nil {
 		hs.Close()
 	}
-	log.Info("done", "err", end.err)
-	return end.err
+	log.Info("done", "err", err)
+	return err
 }
 
 // listen opens the agent's socket, which only its user can.
@@ -137,10 +135,7 @@ func listen(dir string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return nil, errors.Join(err, ln.Close())
-	}
-	return ln, nil
+	return ln, os.Chmod(socket, 0o600)
 }
 
 type server struct {
@@ -157,7 +152,7 @@ type server struct {
 func newServer(ctx context.Context, quit context.CancelFunc, cfg Config) *server {
 	w := &works{ctx: ctx}
 	l := &lessor{
-		dir: cfg.Dir, ctx: ctx, quit: quit, over: &over{done: make(chan struct{})}, log: cfg.Log, ended: readEnded(cfg.Dir),
+		dir: cfg.Dir, ctx: ctx, quit: quit, over: make(chan struct{}), log: cfg.Log, ended: readEnded(cfg.Dir),
 		machine: machine{dir: cfg.Dir, cache: cfg.Cache, locks: cfg.Reservations, log: cfg.Log},
 	}
 	return &server{
@@ -235,7 +230,7 @@ func (do handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) info(w http.ResponseWriter, r *http.Request) error {
-	return reply(w, Info{Binary: s.Binary, PID: os.Getpid(), Lease: s.lessor.current(), Jobs: s.jobs.running(), Now: time.Now()})
+	return reply(w, Info{Binary: s.Binary, Lease: s.lessor.current(), Now: time.Now()})
 }
 
 func reply(w http.ResponseWriter, v any) error {

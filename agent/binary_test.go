@@ -33,7 +33,7 @@ func release(t *testing.T, binaries map[string]string) fstest.MapFS {
 }
 
 func TestNeedsLoader(t *testing.T) {
-	for path, want := range map[string]bool{"/bin/ls": true, testhost.HCL(t): false, "binary.go": false} {
+	for path, want := range map[string]bool{"/bin/ls": true, testhost.HCL(t): false, "start.go": false} {
 		if got := needsLoader(path); got != want {
 			t.Errorf("needsLoader(%s) = %v", path, got)
 		}

@@ -79,11 +79,11 @@ func (c cache) clear(age time.Duration) error {
 	})
 	for _, folder := range []string{"files", "builds"} {
 		c.each(folder, func(path string, st fs.FileInfo) {
+			least := used
 			if strings.HasSuffix(path, ".part") && used == age {
-				old(path, st, min(age, unfinished))
-			} else {
-				old(path, st, used)
+				least = min(age, unfinished)
 			}
+			old(path, st, least)
 		})
 	}
 	return errors.Join(errs...)

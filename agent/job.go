@@ -66,15 +66,6 @@ func (j *job) add(e Event) {
 	}
 }
 
-func (j *job) finished() bool {
-	select {
-	case <-j.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // from returns the events from n on, and a channel that is closed when there are
 // more.
 func (j *job) from(n int) ([]Event, <-chan struct{}) {
@@ -142,18 +133,6 @@ type jobs struct {
 
 	mu  sync.Mutex
 	all map[string]*job
-}
-
-func (js *jobs) running() int {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	n := 0
-	for _, j := range js.all {
-		if !j.finished() {
-			n++
-		}
-	}
-	return n
 }
 
 // put starts a job, or does nothing when it is known: a caller that lost the

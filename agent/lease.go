@@ -63,7 +63,8 @@ type lessor struct {
 	dir  string
 	ctx  context.Context // ends when the agent does
 	quit context.CancelFunc
-	over *over
+	over chan struct{} // closed when all is down that has to be
+	err  error         // then, what could not be
 	log  *slog.Logger
 
 	mu      sync.Mutex
@@ -71,12 +72,6 @@ type lessor struct {
 	ended   map[string]string // runs whose lease somebody has ended, and who
 	machine machine
 	expiry  *time.Timer
-}
-
-// over is how the agent's life ends.
-type over struct {
-	done chan struct{} // closed when all is down that has to be
-	err  error         // then, what could not be
 }
 
 // final is the life at its end, when the agent's context is over.
@@ -242,8 +237,8 @@ func (o *lessor) end(w http.ResponseWriter, r *http.Request) error {
 	}
 	o.mu.Unlock()
 	o.quit()
-	<-o.over.done // not r.Context(): that has ended with the agent
-	return o.over.err
+	<-o.over // not r.Context(): that has ended with the agent
+	return o.err
 }
 
 // endedName is a file in the agent's directory with the runs whose lease was ended by

@@ -1,17 +1,30 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
+	_ "embed"
+	"encoding/base64"
+	endian "encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"hclbench/origin"
 	"hclbench/plain"
+	"hclbench/provision/reach"
 )
 
 // Model is one that a host is to have.
@@ -132,4 +145,222 @@ func (a *Client) fetchModel(ctx context.Context, m Model, progress func(ModelPro
 		}
 		progress(*e.Progress)
 	}
+}
+
+// modelScript prints what a host has of a model. Its arguments are a directory, or
+// instead a cache and a revision.
+//
+//go:embed modelcheck.sh
+var modelScript string
+
+// ModelThere is what a host has of a model.
+type ModelThere struct {
+	Dir    string // where it is, or would be
+	Commit string // in a cache: that the revision was when it was last asked for
+	Mount  string // of the disk that it is on; "": not known
+	Free   int64  // bytes there
+
+	exists bool
+	blobs  map[string]int64  // of a cache, with their sizes
+	files  map[string]int64  // of the directory, by their paths below it
+	text   map[string][]byte // of the directory: indexes, and headers of safetensors
+}
+
+// ModelIn looks at a directory of the host that should hold a model. A path that
+// begins with "~/" is below the home. Nothing is changed there.
+func ModelIn(ctx context.Context, c *reach.Conn, dir string) (ModelThere, error) {
+	return lookForModel(ctx, c, dir, "", "")
+}
+
+// ModelInCache looks at Hugging Face's cache directory on the host for a revision of
+// a model; "" is main. Paths are those of [ModelIn].
+func ModelInCache(ctx context.Context, c *reach.Conn, cache, repo, revision string) (ModelThere, error) {
+	return lookForModel(ctx, c, "", cachePath(cache, repo), revision)
+}
+
+func lookForModel(ctx context.Context, c *reach.Conn, dir, cache, revision string) (ModelThere, error) {
+	home := func(p string) string {
+		if rest, ok := strings.CutPrefix(p, "~/"); ok {
+			return path.Join(c.Home(), rest)
+		}
+		return p
+	}
+	m, err := findModel(home(dir), home(cache), revision, func(command string) (string, error) { return c.Run(ctx, command, nil) })
+	if err != nil {
+		return m, fmt.Errorf("look at the model: %w", err)
+	}
+	return m, nil
+}
+
+// findModel has the script run where the model should be.
+func findModel(dir, cache, revision string, run func(command string) (string, error)) (ModelThere, error) {
+	out, err := run("set -- " + plain.Quote(dir) + " " + plain.Quote(cache) + " " + plain.Quote(cmp.Or(revision, "main")) + "\n" + modelScript)
+	if err != nil {
+		return ModelThere{}, err
+	}
+	m := ModelThere{blobs: map[string]int64{}, files: map[string]int64{}, text: map[string][]byte{}}
+	for line := range strings.Lines(out) {
+		kind, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		first, rest, _ := strings.Cut(value, " ")
+		name := strings.TrimPrefix(rest, "./")
+		var err error
+		switch kind {
+		case "commit":
+			m.Commit = value
+		case "disk":
+			if m.Mount = rest; rest != "" {
+				m.Free, err = strconv.ParseInt(first, 10, 64)
+				m.Free <<= 10
+			}
+		case "dir":
+			m.Dir = value
+		case "there":
+			m.exists = true
+		case "blob":
+			m.blobs[name], err = strconv.ParseInt(first, 10, 64)
+		case "file":
+			m.files[name], err = strconv.ParseInt(first, 10, 64)
+		case "text":
+			m.text[name], err = unpack(first)
+		}
+		if err != nil {
+			return m, fmt.Errorf("read %s: %w", kind, err)
+		}
+	}
+	return m, nil
+}
+
+// maxText is what the safetensors library takes for a header at most, and room for
+// an index.
+const maxText = 100_000_008
+
+func unpack(packed string) ([]byte, error) {
+	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(z, maxText))
+}
+
+// Files counts the files of the model, and their bytes.
+func (m ModelThere) Files() (n int, size int64) {
+	for _, s := range m.files {
+		size += s
+	}
+	return len(m.files), size
+}
+
+// Whole says what is missing of a model by what it says of itself: what describes
+// it, as config.json does, and every file that an index names must be there, and
+// every file of safetensors be as long as its own header says. A directory without
+// an index or weights that it knows is only looked for.
+func (m ModelThere) Whole() error {
+	if !m.exists {
+		return fmt.Errorf("there is no %s on the host", m.Dir)
+	}
+	if len(m.files) == 0 {
+		return fmt.Errorf("%s is empty", m.Dir)
+	}
+	weights := map[string]bool{}
+	var wrong []error
+	described := false
+	for _, name := range slices.Sorted(maps.Keys(m.files)) {
+		switch {
+		case strings.Contains(name, "/"):
+		case name == "config.json" || name == "params.json" || path.Ext(name) == ".gguf":
+			described = true
+		case path.Ext(name) == ".safetensors":
+			weights[name] = true
+		case strings.HasSuffix(name, ".index.json") && m.text[name] != nil:
+			shards, err := shardsOf(m.text[name])
+			if err != nil {
+				wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
+			}
+			for _, s := range shards {
+				weights[s] = true
+			}
+		}
+	}
+	if !described {
+		wrong = append(wrong, errors.New("config.json is missing"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		size, there := m.files[name]
+		if !there {
+			wrong = append(wrong, fmt.Errorf("%s is missing", name))
+		} else if err := checkWeights(name, size, m.text[name]); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s %w", name, err))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	const most = 5
+	if more := len(wrong) - most; more > 0 {
+		wrong = append(wrong[:most], fmt.Errorf("and %d more", more))
+	}
+	return fmt.Errorf("%s is not whole: %w", m.Dir, errors.Join(wrong...))
+}
+
+// Missing are those of a model's files that a cache does not have, and how far that
+// makes it.
+func (m ModelThere) Missing(files []origin.File) (p ModelProgress, missing []origin.File) {
+	p, missing, _ = compare(files, func(blob string) (int64, error) {
+		if size, there := m.blobs[blob]; there {
+			return size, nil
+		}
+		return 0, fs.ErrNotExist
+	})
+	return p, missing
+}
+
+func shardsOf(index []byte) ([]string, error) {
+	var is struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(index, &is); err != nil {
+		return nil, err
+	}
+	if len(is.WeightMap) == 0 {
+		return nil, errors.New("it names no files")
+	}
+	shards := slices.Sorted(maps.Values(is.WeightMap))
+	for _, s := range shards {
+		if !filepath.IsLocal(s) {
+			return nil, fmt.Errorf("%q is not below the model", s)
+		}
+	}
+	return slices.Compact(shards), nil
+}
+
+// checkWeights holds a file's size against its header. The form is 8 bytes with the
+// header's length, the header, then the tensors
+// (https://huggingface.co/docs/safetensors, "Format").
+func checkWeights(name string, size int64, head []byte) error {
+	if path.Ext(name) != ".safetensors" {
+		if size == 0 {
+			return errors.New("is empty")
+		}
+		return nil
+	}
+	var length uint64
+	header := map[string]json.RawMessage{}
+	if endian.Read(bytes.NewReader(head), endian.LittleEndian, &length) != nil || length > uint64(len(head)-8) || json.Unmarshal(head[8:8+length], &header) != nil {
+		return errors.New("has no header of safetensors")
+	}
+	delete(header, "__metadata__")
+	var end int64
+	for name, text := range header {
+		var tensor struct {
+			DataOffsets [2]int64 `json:"data_offsets"`
+		}
+		if err := json.Unmarshal(text, &tensor); err != nil {
+			return fmt.Errorf("has a header with an odd tensor %q", name)
+		}
+		end = max(end, tensor.DataOffsets[1])
+	}
+	if want := 8 + int64(length) + end; size != want {
+		return fmt.Errorf("has %d of %d bytes", size, want)
+	}
+	return nil
 }

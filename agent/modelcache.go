@@ -219,15 +219,14 @@ func needed(files []origin.File) []origin.File {
 }
 
 // missing are the files that are not there. It sets how far the model is.
-func (m *modelCache) missing(files []origin.File) ([]origin.File, error) {
-	now, missing, err := compare(files, func(blob string) (int64, error) {
+func (m *modelCache) missing(files []origin.File) (missing []origin.File, err error) {
+	m.at, missing, err = compare(files, func(blob string) (int64, error) {
 		info, err := os.Stat(m.in("blobs", blob))
 		if err != nil {
 			return 0, err
 		}
 		return info.Size(), nil
 	})
-	m.at = now
 	return missing, err
 }
 

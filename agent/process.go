@@ -227,20 +227,16 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 	if pr.StopSignal == "SIGINT" {
 		signal = syscall.SIGINT
 	}
+	if err := signalAll(pr.group(), signal); err != nil {
+		p.log.Warn("stop a process", "name", name, "err", err)
+	}
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
 	select {
 	case <-pr.done:
-	default:
-		if err := signalAll(pr.group(), signal); err != nil {
-			p.log.Warn("stop a process", "name", name, "err", err)
-		}
-		patience := time.NewTimer(grace)
-		defer patience.Stop()
-		select {
-		case <-pr.done:
-		case <-patience.C:
-			p.log.Warn("killing a process that does not stop", "name", name, "grace", grace)
-		case <-ctx.Done():
-		}
+	case <-patience.C:
+		p.log.Warn("killing a process that does not stop", "name", name, "grace", grace)
+	case <-ctx.Done():
 	}
 	killed := p.kill(pr)
 	select {

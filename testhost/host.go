@@ -176,11 +176,7 @@ func (h *Host) logTails(t testing.TB) {
 		if err != nil || len(text) == 0 {
 			continue
 		}
-		lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
-		if len(lines) > 25 {
-			lines = lines[len(lines)-25:]
-		}
-		t.Logf("%s of %s ends:\n%s", name, h.Name, strings.Join(lines, "\n"))
+		t.Logf("%s of %s ends:\n%s", name, h.Name, text[max(0, len(text)-4000):])
 	}
 }
 

@@ -95,7 +95,10 @@ func (r *registries) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.serve(r.addr, w, req)
 		return
 	}
-	if r.isAway() {
+	r.mu.Lock()
+	away := r.away
+	r.mu.Unlock()
+	if away {
 		http.Error(w, "no way to "+req.Host, http.StatusBadGateway)
 		return
 	}
@@ -134,12 +137,6 @@ func (r *registries) handler(name string) http.Handler {
 		r.names[name] = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	}
 	return r.names[name]
-}
-
-func (r *registries) isAway() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.away
 }
 
 func (r *registries) serve(name string, w http.ResponseWriter, req *http.Request) {

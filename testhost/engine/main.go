@@ -46,25 +46,26 @@ func main() {
 		runRest(args[1:])
 	}
 	args[0] = filepath.Base(args[0])
-	if args[0] == "sh" && len(args) == 3 && args[1] == "-c" {
-		if err := shell(args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	if args[0] == "python3" && len(args) == 4 && args[1] == "-c" {
-		// The one script that is run in engines' containers finds out versions.
-		if err := os.WriteFile(args[3], []byte(`{"python": "3.12.9", "torch": "2.5.1+cu124", "vllm": "0.7.3"}`), 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, "engine:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if err := run(args, os.Environ()); err != nil {
-		fmt.Fprintln(os.Stderr, "engine:", err)
+	if err := become(args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// become is the program that it is called as.
+func become(args []string) error {
+	inline := len(args) > 1 && args[1] == "-c"
+	switch {
+	case inline && args[0] == "sh" && len(args) == 3:
+		return shell(args[2])
+	case inline && args[0] == "python3" && len(args) == 4:
+		// The one script that is run in engines' containers finds out versions.
+		return os.WriteFile(args[3], []byte(`{"python": "3.12.9", "torch": "2.5.1+cu124", "vllm": "0.7.3"}`), 0o644)
+	}
+	if err := run(args, os.Environ()); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	return nil
 }
 
 // runRest is what NVIDIA's entry point does last: it becomes the command.

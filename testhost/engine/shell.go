@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -55,27 +56,13 @@ func shell(script string) error {
 	return nil
 }
 
-// shellWords splits a line at spaces outside of single quotes.
-func shellWords(line string) (words []string) {
-	quoted, in := false, false
-	var word strings.Builder
-	for _, c := range strings.TrimRight(line, "\n") {
-		switch {
-		case c == '\'':
-			quoted, in = !quoted, true
-		case c == ' ' && !quoted:
-			if in {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			in = false
-		default:
-			word.WriteRune(c)
-			in = true
-		}
-	}
-	if in {
-		words = append(words, word.String())
+// shellWord is what stands between blanks; single quotes keep blanks in it.
+var shellWord = regexp.MustCompile(`(?:'[^']*'|[^' \n])+`)
+
+func shellWords(line string) []string {
+	words := shellWord.FindAllString(line, -1)
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, "'", "")
 	}
 	return words
 }
