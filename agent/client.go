@@ -270,9 +270,6 @@ func (a *Client) Lease(ctx context.Context, l Lease) (earlier provision.Traces, 
 
 func (a *Client) claim(ctx context.Context, l Lease) (earlier provision.Traces, err error) {
 	var got granted
-	a.mu.Lock()
-	a.lab = l.Lab
-	a.mu.Unlock()
 	err = a.call(ctx, "PUT", "/v1/lease", l, &got)
 	if err == nil {
 		a.mu.Lock()

@@ -73,11 +73,7 @@ func ownerWith(pid int) owner {
 		case "Name":
 			o.name = plain.Line(value)
 		case "Uid": // real, effective, saved, of the file system
-			if first, _, ok := strings.Cut(value, "\t"); ok {
-				if uid, err := strconv.Atoi(first); err == nil {
-					o.uid = uid
-				}
-			}
+			_, _ = fmt.Sscan(value, &o.uid)
 		}
 	}
 	return o

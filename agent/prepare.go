@@ -150,21 +150,21 @@ func ReadPrepared(ctx context.Context, c *reach.Conn) ([]provision.Change, error
 // lasts, and returns what was changed, after [Client.PutBack]. The lease has to reserve
 // the machine.
 func (a *Client) Prepare(ctx context.Context) ([]provision.Change, error) {
-	want := preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs}
-	if a.host.Prepare != nil {
-		want.Prepare = *a.host.Prepare
+	if a.host.Prepare == nil {
+		return nil, a.PutBack(ctx)
 	}
-	return a.prepare(ctx, want)
+	return a.prepare(ctx, *a.host.Prepare)
 }
 
 // PutBack has the agent put back what an earlier agent of this user has left changed, or
 // this one for an earlier run. The lease has to reserve the machine.
 func (a *Client) PutBack(ctx context.Context) error {
-	_, err := a.prepare(ctx, preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs})
+	_, err := a.prepare(ctx, provision.Prepare{})
 	return err
 }
 
-func (a *Client) prepare(ctx context.Context, want preparing) (changes []provision.Change, err error) {
+func (a *Client) prepare(ctx context.Context, set provision.Prepare) (changes []provision.Change, err error) {
+	want := preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs, Prepare: set}
 	err = a.insist(ctx, func() error { return a.call(ctx, "PUT", "/v1/prepare", want, &changes) })
 	return changes, err
 }

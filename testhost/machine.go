@@ -3,6 +3,7 @@ package testhost
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -100,27 +102,22 @@ func (m *machine) connect() error {
 	if err != nil {
 		return fmt.Errorf("list addresses: %w", err)
 	}
-	used := map[string]bool{}
-	for _, a := range taken {
-		used[a.String()] = true
+	free := func() bool {
+		return !slices.ContainsFunc(taken, func(a net.Addr) bool { return a.String() == m.outer+"/30" })
 	}
 	// 198.18.0.0/15 is set aside for benchmarks of networks (RFC 2544): 32768
 	// blocks of four addresses.
-	start := hashOf(m.name)
-	for try := uint32(0); ; try++ {
-		block := (start + try) % 32768
-		addr := func(n uint32) string {
-			a := 198<<24 | 18<<16 | block<<2 | n
-			return net.IPv4(byte(a>>24), byte(a>>16), byte(a>>8), byte(a)).String()
+	for try := range uint32(1000) {
+		block := (hashOf(m.name) + try) % 32768 << 2
+		address := func(n uint32) string {
+			return net.IPv4(198, byte(18|block>>16), byte(block>>8), byte(block|n)).String()
 		}
-		if used[addr(1)+"/30"] {
-			if try > 1000 {
-				return fmt.Errorf("choose an address in 198.18.0.0/15: all tried are taken")
-			}
-			continue
+		if m.outer, m.ip = address(1), address(2); free() {
+			break
 		}
-		m.outer, m.ip = addr(1), addr(2)
-		break
+	}
+	if !free() {
+		return errors.New("choose an address in 198.18.0.0/15: all tried are taken")
 	}
 	dev := deviceOf(m.name)
 	err = ip(exec.Command,
