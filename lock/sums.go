@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -115,8 +116,9 @@ func (s *Sums) of(ctx context.Context, path string) (string, error) {
 		s.tell(path, is.Size)
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, withContext{ctx, f}); err != nil {
-		return "", fmt.Errorf("read data set: %w", err)
+	defer context.AfterFunc(ctx, func() { f.Close() })() // which ends the reading
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read data set: %w", cmp.Or(ctx.Err(), err))
 	}
 	is.Sum = fmt.Sprintf("sha256:%x", h.Sum(nil))
 	if now, err := f.Stat(); keep && err == nil && now.Size() == is.Size && changed(now).UnixNano() == is.Changed {
@@ -158,16 +160,4 @@ func (s *Sums) keep(path string, k known) {
 	if err == nil && os.MkdirAll(filepath.Dir(s.file), 0o755) == nil {
 		renameio.WriteFile(s.file, b, 0o644)
 	}
-}
-
-type withContext struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r withContext) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
 }

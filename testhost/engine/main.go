@@ -23,6 +23,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -216,16 +217,11 @@ func serve(ctx context.Context, f faults, cfg sim.Config, listen string) error {
 			fmt.Println(line)
 		}
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	select {
-	case err := <-served:
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
-		server.Close()
-		<-served
-		return nil
 	}
+	return nil
 }
 
 // faulty is an engine whose answers go wrong.
