@@ -98,8 +98,7 @@ func (c cache) each(folder string, visit func(path string, st fs.FileInfo)) {
 	}
 }
 
-// executables are the programs that other processes run, as far as they are ours
-// to look at.
+// executables are the programs that other processes run, as far as they are ours to look at.
 func executables() map[string]bool {
 	running := map[string]bool{}
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")

@@ -66,8 +66,7 @@ func (j *job) add(e Event) {
 	}
 }
 
-// from returns the events from n on, and a channel that is closed when there are
-// more.
+// from returns the events from n on, and a channel that is closed when there are more.
 func (j *job) from(n int) ([]Event, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -219,8 +218,7 @@ func (js *jobs) find(r *http.Request) (*job, error) {
 	return nil, fail(http.StatusNotFound, "there is no job %s", r.PathValue("id"))
 }
 
-// events streams the events from ?from=N on, one JSON object a line, until
-// the job is done.
+// events streams the events from ?from=N on, one JSON object a line, until the job is done.
 func (js *jobs) events(w http.ResponseWriter, r *http.Request) error {
 	j, err := js.find(r)
 	if err != nil {

@@ -132,8 +132,7 @@ func (o *lessor) held(do handler) handler {
 	}
 }
 
-// against is why a request must not change anything; nil when it may. The caller holds
-// o.mu.
+// against is why a request must not change anything; nil when it may. The caller holds o.mu.
 func (o *lessor) against(r *http.Request) *refusal {
 	store, run := r.Header.Get(headerStore), r.Header.Get(headerRun)
 	if by, ok := o.ended[run]; ok {

@@ -230,8 +230,7 @@ func findModel(dir, cache, revision string, run func(command string) (string, er
 	return m, nil
 }
 
-// maxText is what the safetensors library takes for a header at most, and room for
-// an index.
+// maxText is what the safetensors library takes for a header at most, and room for an index.
 const maxText = 100_000_008
 
 func unpack(packed string) ([]byte, error) {
@@ -302,8 +301,7 @@ func (m ModelThere) Whole() error {
 	return fmt.Errorf("%s is not whole: %w", m.Dir, errors.Join(wrong...))
 }
 
-// Missing are those of a model's files that a cache does not have, and how far that
-// makes it.
+// Missing are those of a model's files that a cache does not have, and how far that makes it.
 func (m ModelThere) Missing(files []origin.File) (p ModelProgress, missing []origin.File) {
 	p, missing, _ = compare(files, func(blob string) (int64, error) {
 		if size, there := m.blobs[blob]; there {

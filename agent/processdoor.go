@@ -118,8 +118,7 @@ func seekTail(f *os.File, n int) error {
 // headerWritten is when a file was written, more exactly than Last-Modified has it.
 const headerWritten = "Hcl-Written"
 
-// file answers with a file that the process has written into its own
-// directory.
+// file answers with a file that the process has written into its own directory.
 func (p *processes) file(w http.ResponseWriter, r *http.Request) error {
 	pr, err := p.find(r)
 	if err != nil {
@@ -151,8 +150,7 @@ func (p *processes) forget(w http.ResponseWriter, r *http.Request) error {
 	return p.stop(ctx, r.PathValue("name"), grace)
 }
 
-// Processes runs engines as processes of the agent: what
-// [docker.Daemon] does for containers.
+// Processes runs engines as processes of the agent: what [docker.Daemon] does for containers.
 type Processes struct{ *Client }
 
 // Start starts the container's command as a process and returns its name.
@@ -216,8 +214,7 @@ func (p Processes) ReadFile(ctx context.Context, name, file string) (text []byte
 	return text, written, nil
 }
 
-// Stop stops the process: its stop signal, grace, SIGKILL. One that is not there
-// is stopped.
+// Stop stops the process: its stop signal, grace, SIGKILL. One that is not there is stopped.
 func (p Processes) Stop(ctx context.Context, name string, grace time.Duration) error {
 	return p.call(ctx, "DELETE", "/v1/processes/"+url.PathEscape(name)+"?grace="+grace.String(), nil, nil)
 }

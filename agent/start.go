@@ -117,8 +117,7 @@ func Start(ctx context.Context, c *reach.Conn, all Binaries, lab, store string, 
 	return a, nil
 }
 
-// giveWay ends an agent of another version of hcl, unless another store's caller is at
-// work.
+// giveWay ends an agent of another version of hcl, unless another store's caller is at work.
 func (a *Client) giveWay(ctx context.Context, sha, store string) error {
 	info, err := a.Info(ctx)
 	if err != nil || info.Binary == sha {
@@ -286,8 +285,7 @@ func (b Binaries) pick(ctx context.Context, c *reach.Conn) (binary, error) {
 	return found, nil
 }
 
-// Install copies the binary for a host there, if it is not there yet, and returns
-// its path there.
+// Install copies the binary for a host there, if it is not there yet, and returns its path there.
 func Install(ctx context.Context, c *reach.Conn, b Binaries, log *slog.Logger) (remote string, err error) {
 	found, err := b.pick(ctx, c)
 	if err != nil {

@@ -31,8 +31,7 @@ import (
 // Name of the file beside the lab.
 const Name = "hcl.lock"
 
-// FormatVersion of the file: a change of the minor number adds, one of the major
-// number breaks.
+// FormatVersion of the file: a change of the minor number adds, one of the major number breaks.
 const FormatVersion = "1.0"
 
 // File is what hcl.lock holds.

@@ -84,8 +84,7 @@ func Cut(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// Quote makes one word of s for a POSIX shell: as it is where no shell would read it
-// otherwise.
+// Quote makes one word of s for a POSIX shell: as it is where no shell would read it otherwise.
 func Quote(s string) string {
 	asItIs := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:=@_", r)

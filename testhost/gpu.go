@@ -85,8 +85,7 @@ type GPUUse struct {
 	Name string // of the process, one word
 }
 
-// UseGPUs has the host's GPU tools tell of these uses from now on, and of no
-// others.
+// UseGPUs has the host's GPU tools tell of these uses from now on, and of no others.
 func (h *Host) UseGPUs(uses ...GPUUse) error {
 	var text strings.Builder
 	for _, u := range uses {

@@ -147,8 +147,7 @@ func engineArchive(binary []byte) ([]byte, error) {
 
 func digestOf(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
-// push stores an image of one layer in a registry and returns the digest of its
-// manifest.
+// push stores an image of one layer in a registry and returns the digest of its manifest.
 func push(r http.Handler, repository, tag string, l layer, run runConfig) (string, error) {
 	type object = map[string]any
 	config, err := json.Marshal(object{
@@ -189,8 +188,7 @@ func push(r http.Handler, repository, tag string, l layer, run runConfig) (strin
 	return digestOf(manifest), nil
 }
 
-// HCL returns the path of the hcl binary, built from this tree once per test
-// process.
+// HCL returns the path of the hcl binary, built from this tree once per test process.
 func HCL(t testing.TB) string {
 	t.Helper()
 	path, err := buildHCL()
@@ -204,8 +202,7 @@ var buildHCL = sync.OnceValues(func() (string, error) { return build("hcl", "./c
 
 var built = sync.OnceValues(newDir)
 
-// build compiles a program of this module as it is shipped: static, and equal
-// from equal sources.
+// build compiles a program of this module as it is shipped: static, and equal from equal sources.
 func build(name, pkg string) (string, error) {
 	dir, err := built()
 	if err != nil {

@@ -139,8 +139,7 @@ func ip(on func(program string, args ...string) *exec.Cmd, commands ...string) e
 	return nil
 }
 
-// deviceOf names the machine's end of a host's network; a device's name may have
-// 15 characters.
+// deviceOf names the machine's end of a host's network; a device's name may have 15 characters.
 func deviceOf(name string) string { return fmt.Sprintf("hclt%08x", hashOf(name)) }
 
 func hashOf(name string) uint32 {
@@ -185,8 +184,7 @@ func (m *machine) listen(addr string) (net.Listener, error) {
 	}
 	done := make(chan answer)
 	go func() {
-		// Never unlocked: the thread has changed its network and must end with
-		// this goroutine.
+		// Never unlocked: the thread has changed its network and must end with this goroutine.
 		runtime.LockOSThread()
 		l, err := func() (net.Listener, error) {
 			ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.cmd.Process.Pid))
@@ -246,8 +244,7 @@ func (h *Host) Listen(addr string) (net.Listener, error) { return h.machine.list
 // Outside is the address of the machine that the test runs on, as the host sees it.
 func (h *Host) Outside() string { return h.machine.outer }
 
-// Command is a program to be run on the host without SSH, with root's clean
-// environment.
+// Command is a program to be run on the host without SSH, with root's clean environment.
 func (h *Host) Command(program string, args ...string) *exec.Cmd {
 	return h.machine.command(program, args...)
 }
@@ -307,8 +304,7 @@ func pids() []int {
 	return all
 }
 
-// commandLine are a process's arguments, each with a zero byte after it; empty when it
-// has ended.
+// commandLine are a process's arguments, each with a zero byte after it; empty when it has ended.
 func commandLine(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return string(text)
@@ -336,8 +332,7 @@ func recordProcess(path string, pid int) error {
 	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, started), 0o600)
 }
 
-// recordedProcess returns the process that was written down, when it is still
-// that one and alive.
+// recordedProcess returns the process that was written down, when it is still that one and alive.
 func recordedProcess(path string) (pid int, alive bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

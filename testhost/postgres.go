@@ -22,8 +22,7 @@ type Postgres struct {
 	databases atomic.Int32
 }
 
-// postgresUser owns the test databases. There is no password: who can reach the
-// socket may enter.
+// postgresUser owns the test databases. There is no password: who can reach the socket may enter.
 const postgresUser = "hcl"
 
 // StartPostgres starts a server that goes with the test.

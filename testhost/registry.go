@@ -169,8 +169,7 @@ func (r *registries) serve(name string, w http.ResponseWriter, req *http.Request
 	r.handler(name).ServeHTTP(w, req)
 }
 
-// authorized lets in who has a token, as Docker Hub does, and gives tokens to who
-// has the login.
+// authorized lets in who has a token, as Docker Hub does, and gives tokens to who has the login.
 func authorized(name, login string, w http.ResponseWriter, req *http.Request) bool {
 	token := fmt.Sprintf("%x", sha256.Sum256([]byte(login)))
 	if req.URL.Path == "/token" {
@@ -249,8 +248,7 @@ func (r *registries) close() {
 	r.tunnels.Wait()
 }
 
-// RegistryAway makes all registries unreachable for the host, or brings them
-// back.
+// RegistryAway makes all registries unreachable for the host, or brings them back.
 func (h *Host) RegistryAway(on bool) {
 	h.images.mu.Lock()
 	h.images.away = on
@@ -260,8 +258,7 @@ func (h *Host) RegistryAway(on bool) {
 	}
 }
 
-// DenyImage makes the registry of that image refuse access to its repository,
-// whatever the tag.
+// DenyImage makes the registry of that image refuse access to its repository, whatever the tag.
 func (h *Host) DenyImage(t testing.TB, ref string) {
 	t.Helper()
 	name, repository, _ := parseRef(t, ref)

@@ -185,8 +185,7 @@ func (s *sshd) cut() {
 	}
 }
 
-// signal sends a signal to the sshds that serve connections, not to the
-// commands they run.
+// signal sends a signal to the sshds that serve connections, not to the commands they run.
 func (s *sshd) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +216,7 @@ func (s *sshd) close() {
 	s.log.Close()
 }
 
-// Cut ends all open SSH connections at once, as a lost network does. New ones
-// are served.
+// Cut ends all open SSH connections at once, as a lost network does. New ones are served.
 func (h *Host) Cut() { h.sshd.cut() }
 
 // Refuse makes the host close every new SSH connection before a word is said,
