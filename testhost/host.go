@@ -100,12 +100,12 @@ func New(t testing.TB, opt Options) *Host {
 // sweepOnce clears once per process what interrupted earlier runs left.
 var sweepOnce = sync.OnceFunc(func() { _ = Sweep() })
 
-func start(t testing.TB, opt Options) (h *Host, err error) {
+func start(t testing.TB, opt Options) (*Host, error) {
 	dir, err := newDir()
 	if err != nil {
 		return nil, err
 	}
-	h = &Host{Name: cmp.Or(opt.Name, "testhost"), User: cmp.Or(opt.Login, "root"), Dir: dir, log: t, opt: opt}
+	h := &Host{Name: cmp.Or(opt.Name, "testhost"), User: cmp.Or(opt.Login, "root"), Dir: dir, log: t, opt: opt}
 	t.Cleanup(func() {
 		if t.Failed() {
 			h.logTails(t)

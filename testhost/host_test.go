@@ -12,8 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -152,6 +154,32 @@ func TestSSH(t *testing.T) {
 	}
 	if open, accepted := h.Connections(); accepted != 3 {
 		t.Errorf("connections: %d open, %d in all, want 3 in all", open, accepted)
+	}
+}
+
+// failing is a test of which one wants to see how it fails.
+type failing struct {
+	testing.TB
+	said     string
+	cleanups []func()
+}
+
+func (f *failing) Helper()                   {}
+func (f *failing) Failed() bool              { return f.said != "" }
+func (f *failing) Cleanup(do func())         { f.cleanups = append(f.cleanups, do) }
+func (f *failing) Fatalf(s string, v ...any) { f.said = fmt.Sprintf(s, v...); runtime.Goexit() }
+
+// TestStartFails: what there is already of a host that does not come up is removed.
+func TestStartFails(t *testing.T) {
+	f := &failing{TB: t}
+	var ended sync.WaitGroup
+	ended.Go(func() { testhost.New(f, testhost.Options{Name: "half", GPU: "8xABACUS"}) })
+	ended.Wait()
+	if !strings.Contains(f.said, "8xABACUS") {
+		t.Errorf("New says %q", f.said)
+	}
+	for _, do := range f.cleanups {
+		do()
 	}
 }
 
