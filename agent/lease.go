@@ -89,8 +89,7 @@ func (o *lessor) current() *Lease {
 	if o.life.phase != leased && o.life.phase != expired {
 		return nil
 	}
-	l := o.life.lease
-	return &l
+	return new(o.life.lease)
 }
 
 func (o *lessor) reserved() bool {

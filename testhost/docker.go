@@ -26,10 +26,6 @@ type Docker struct {
 	exited chan struct{}
 }
 
-func newDocker(m *machine, images *registries) *Docker {
-	return &Docker{m: m, images: images, socket: filepath.Join(m.dir, "docker.sock")}
-}
-
 // dockerStart is how long the daemon may take to answer; one to two seconds are
 // usual, more on a busy machine.
 const dockerStart = 60 * time.Second

@@ -144,7 +144,7 @@ func start(t testing.TB, opt Options) (*Host, error) {
 		if opt.NoWayOut {
 			reached = nil
 		}
-		h.Docker = newDocker(h.machine, reached)
+		h.Docker = &Docker{m: h.machine, images: reached, socket: filepath.Join(dir, "docker.sock")}
 		h.Socket = h.Docker.socket
 		if err := h.Docker.Start(); err != nil {
 			return nil, err

@@ -172,16 +172,13 @@ func (r *registries) serve(name string, w http.ResponseWriter, req *http.Request
 // authorized lets in who has a token, as Docker Hub does, and gives tokens to who has the login.
 func authorized(name, login string, w http.ResponseWriter, req *http.Request) bool {
 	token := fmt.Sprintf("%x", sha256.Sum256([]byte(login)))
-	if req.URL.Path == "/token" {
-		if user, password, _ := req.BasicAuth(); user+":"+password != login {
-			w.WriteHeader(http.StatusUnauthorized)
-			return false
-		}
+	user, password, _ := req.BasicAuth()
+	switch {
+	case req.Header.Get("Authorization") == "Bearer "+token:
+		return true
+	case req.URL.Path == "/token" && user+":"+password == login:
 		fmt.Fprintf(w, `{"token":%q}`, token)
 		return false
-	}
-	if req.Header.Get("Authorization") == "Bearer "+token {
-		return true
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="https://%s/token",service=%q,scope="repository:%s:pull"`, name, name, repositoryOf(req.URL.Path)))
