@@ -73,9 +73,8 @@ func (j *job) from(n int) ([]Event, <-chan struct{}) {
 	return slices.Clip(j.events[min(n, len(j.events)):]), j.more
 }
 
-// jobOrder is a job as it travels. Its secrets are in the body of the request and
-// in the agent's memory, and nowhere else: they are no part of a job that is
-// written down.
+// jobOrder is a job as it travels. Its secrets are in the body of the request and in the
+// agent's memory, and nowhere else: they are no part of a job that is written down.
 type jobOrder struct {
 	Job
 	Secrets map[string]string `json:"secrets,omitempty"`

@@ -157,10 +157,9 @@ type refusal struct {
 
 func (r *refusal) Error() string { return "somebody else has the host" }
 
-// put takes or renews the lease. Another store's live lease is refused with
-// 409 and that lease as the body, and so is one that reserves a machine which an
-// agent of another lab has reserved, and that of a run whose lease somebody has ended.
-// An agent that is ending says 503.
+// put takes or renews the lease. Another store's live lease is refused with 409 and that lease
+// as the body, and so is one that reserves a machine which an agent of another lab has
+// reserved, and that of a run whose lease somebody has ended. An agent that is ending says 503.
 func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	var want Lease
 	if err := read(r, &want); err != nil {

@@ -331,9 +331,8 @@ func shardsOf(index []byte) ([]string, error) {
 	return slices.Compact(shards), nil
 }
 
-// checkWeights holds a file's size against its header. The form is 8 bytes with the
-// header's length, the header, then the tensors
-// (https://huggingface.co/docs/safetensors, "Format").
+// checkWeights holds a file's size against its header. The form is 8 bytes with the header's
+// length, the header, then the tensors (https://huggingface.co/docs/safetensors, "Format").
 func checkWeights(name string, size int64, head []byte) error {
 	if path.Ext(name) != ".safetensors" {
 		if size == 0 {

@@ -146,9 +146,8 @@ func ReadPrepared(ctx context.Context, c *reach.Conn) ([]provision.Change, error
 	return p.Changes, nil
 }
 
-// Prepare has the agent set what the host's block wants for as long as the lease
-// lasts, and returns what was changed, after [Client.PutBack]. The lease has to reserve
-// the machine.
+// Prepare has the agent set what the host's block wants for as long as the lease lasts, and
+// returns what was changed, after [Client.PutBack]. The lease has to reserve the machine.
 func (a *Client) Prepare(ctx context.Context) ([]provision.Change, error) {
 	if a.host.Prepare == nil {
 		return nil, a.PutBack(ctx)

@@ -197,8 +197,7 @@ func (p Processes) Logs(ctx context.Context, name string, follow bool, tail int)
 }
 
 // ReadFile reads a file that the process has written into its own directory, while
-// [Processes.Stop] has not removed that.
-// written is when that was last, by the host's clock.
+// [Processes.Stop] has not removed that. written is when that was last, by the host's clock.
 func (p Processes) ReadFile(ctx context.Context, name, file string) (text []byte, written time.Time, err error) {
 	resp, err := p.open(ctx, "GET", "/v1/processes/"+url.PathEscape(name)+"/files/"+url.PathEscape(file), nil)
 	if err != nil {

@@ -162,11 +162,10 @@ func stands(f *os.File) bool {
 // wordsOf is where a user tells what the machine is reserved for.
 func wordsOf(path string, uid int) string { return path + "." + strconv.Itoa(uid) }
 
-// openShared opens a file that users share in a directory in which each may
-// remove only what is their own. Creating and opening are two steps: the kernel
-// does not let us open with O_CREATE what another user has created there
-// (fs.protected_regular). What others may have put there instead of a file is not
-// followed, waited for or used.
+// openShared opens a file that users share in a directory in which each may remove only what is
+// their own. Creating and opening are two steps: the kernel does not let us open with O_CREATE
+// what another user has created there (fs.protected_regular). What others may have put there
+// instead of a file is not followed, waited for or used.
 func openShared(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

@@ -79,18 +79,16 @@ func (a *Client) there(ctx context.Context, c *reach.Conn) (bool, error) {
 	if soon.Err() != nil {
 		return false, errors.Join(context.Cause(soon), err)
 	}
-	// Nobody listens: no socket, or one that a killed agent has left. Telling
-	// these from a lost connection is the connection's business: ask it for
-	// something simple.
+	// Nobody listens: no socket, or one that a killed agent has left. Telling these from a lost
+	// connection is the connection's business: ask it for something simple.
 	_, err = c.Run(ctx, "true", nil)
 	return false, err
 }
 
-// Start brings the lab's agent up on a host for the store's caller: the binary is
-// copied there when it is not yet, and an agent that is at work already is used.
-// One of another version of hcl is ended first; when another store's caller holds
-// its lease, that is a [*HeldError]. Should the agent die later, the client
-// brings up another.
+// Start brings the lab's agent up on a host for the store's caller: the binary is copied there
+// when it is not yet, and an agent that is at work already is used. One of another version of
+// hcl is ended first; when another store's caller holds its lease, that is a [*HeldError].
+// Should the agent die later, the client brings up another.
 func Start(ctx context.Context, c *reach.Conn, all Binaries, lab, store string, log *slog.Logger) (*Client, error) {
 	b, err := all.pick(ctx, c)
 	if err != nil {
@@ -130,9 +128,8 @@ func (a *Client) giveWay(ctx context.Context, sha, store string) error {
 	return a.Release(ctx) // what it runs is found by label later
 }
 
-// End ends the lab's agent on a host, whoever has its lease, and with it that run: its
-// caller is told of by, for people, as soon as it comes again. What the agent runs itself
-// is stopped.
+// End ends the lab's agent on a host, whoever has its lease, and with it that run: its caller
+// is told of by, for people, as soon as it comes again. What the agent runs itself is stopped.
 func End(ctx context.Context, c *reach.Conn, lab, by string) error {
 	a, err := Attach(ctx, c, lab)
 	if err != nil || a == nil {

@@ -204,9 +204,8 @@ func (w Wants) Entries(old *File) []Entry {
 // atOnce is how many questions are under way at a time.
 const atOnce = 8
 
-// Ask fills in what the entries that ask picks mean today; nil picks all. Some
-// questions are asked at the same time; an entry whose question was not answered has
-// an Err.
+// Ask fills in what the entries that ask picks mean today; nil picks all. Some questions are
+// asked at the same time; an entry whose question was not answered has an Err.
 func (r *Resolver) Ask(ctx context.Context, entries []Entry, ask func(Entry) bool) []Entry {
 	out := slices.Clone(entries)
 	var all errgroup.Group
@@ -241,10 +240,9 @@ func (r *Resolver) Dataset(ctx context.Context, path string) (string, error) {
 	return cmp.Or(r.Sums, new(Sums)).Of(ctx, path)
 }
 
-// Merge is the lock after the entries were asked: what is new or moved is as it
-// is now, everything else as before. upgrade also moves the version of hcl, and
-// drops names that the lab does not use; without it they are kept, for with
-// other variables the lab may name them.
+// Merge is the lock after the entries were asked: what is new or moved is as it is now,
+// everything else as before. upgrade also moves the version of hcl, and drops names that the
+// lab does not use; without it they are kept, for with other variables the lab may name them.
 func Merge(old *File, entries []Entry, upgrade bool) *File {
 	out := New("")
 	if old != nil && !upgrade {

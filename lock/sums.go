@@ -28,9 +28,8 @@ const (
 	settled = 2 * time.Second
 )
 
-// Sums are checksums of files, kept over runs for as long as a file's size and
-// times stay. The zero value keeps nothing. Its methods may be called by several
-// goroutines at once.
+// Sums are checksums of files, kept over runs for as long as a file's size and times stay. The
+// zero value keeps nothing. Its methods may be called by several goroutines at once.
 type Sums struct {
 	file    string              // where they are kept; empty: nowhere
 	settled time.Duration       // how long a file must have been left alone
@@ -146,9 +145,8 @@ func (s *Sums) read() map[string]known {
 	return all
 }
 
-// keep writes a checksum down, with what others have written meanwhile; files that
-// are gone are forgotten. Where nothing can be kept, the next run reads the file
-// again.
+// keep writes a checksum down, with what others have written meanwhile; files that are gone are
+// forgotten. Where nothing can be kept, the next run reads the file again.
 func (s *Sums) keep(path string, k known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,13 +23,12 @@ import (
 	"github.com/distribution/reference"
 )
 
-// PushEngine puts an image with the simulated engine under ref, a full name such
-// as "vllm/vllm-openai:v0.7.3", "nvcr.io/nvidia/tensorrt-llm/release:1.0" or
-// one that begins with [Host.Registry], and returns its digest, "sha256:…". The
-// image is built FROM scratch; the engine is there under the names that the real
-// images have: vllm, python3, trtllm-serve. env steers it, see the package
-// documentation of testhost/engine; it is part of the image, and so of the
-// digest. Equal content has an equal digest, in every test and process.
+// PushEngine puts an image with the simulated engine under ref, a full name such as
+// "vllm/vllm-openai:v0.7.3", "nvcr.io/nvidia/tensorrt-llm/release:1.0" or one that begins with
+// [Host.Registry], and returns its digest, "sha256:…". The image is built FROM scratch; the
+// engine is there under the names that the real images have: vllm, python3, trtllm-serve. env
+// steers it, see the package documentation of testhost/engine; it is part of the image, and so
+// of the digest. Equal content has an equal digest, in every test and process.
 func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (digest string) {
 	t.Helper()
 	if h.images == nil {

@@ -84,9 +84,8 @@ func startMachine(hostname, dir string, opt Options) (_ *machine, err error) {
 	return m, nil
 }
 
-// connect joins the host's network to the machine's by a pair of virtual
-// Ethernet devices. The pair goes with the namespace; nothing has a name in
-// /run/netns that could be left behind.
+// connect joins the host's network to the machine's by a pair of virtual Ethernet devices. The
+// pair goes with the namespace; nothing has a name in /run/netns that could be left behind.
 func (m *machine) connect() error {
 	// Two test processes must not choose the same address: the choice holds a
 	// lock, on the directory itself so that no file is left.
@@ -222,9 +221,8 @@ func (h *Host) Link(up bool) error {
 	return ip(exec.Command, "link set "+deviceOf(h.machine.name)+" "+state)
 }
 
-// Cable connects two hosts that have networks of their own by one that nobody else
-// is on, and returns their addresses there. It goes with the first of them; a host
-// has one at most.
+// Cable connects two hosts that have networks of their own by one that nobody else is on, and
+// returns their addresses there. It goes with the first of them; a host has one at most.
 func (h *Host) Cable(other *Host) (here, there string, err error) {
 	here, there = "192.0.2.1", "192.0.2.2"
 	err = ip(exec.Command, fmt.Sprintf("link add name eth1 netns %d type veth peer name eth1 netns %d", h.machine.cmd.Process.Pid, other.machine.cmd.Process.Pid))

@@ -27,11 +27,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// registries are all image registries of the world, as the host's daemon sees
-// it: Docker Hub, nvcr.io and every other name, with TLS and their own names. The
-// daemon's traffic goes through our proxy, which answers for each name from
-// memory, so real names are pulled and no packet leaves the machine. One more
-// registry is served plainly under an address of its own.
+// registries are all image registries of the world, as the host's daemon sees it: Docker Hub,
+// nvcr.io and every other name, with TLS and their own names. The daemon's traffic goes through
+// our proxy, which answers for each name from memory, so real names are pulled and no packet
+// leaves the machine. One more registry is served plainly under an address of its own.
 type registries struct {
 	addr    string // the plain one, and the proxy
 	ca      *authority
@@ -76,9 +75,8 @@ func startRegistries(m *machine) (*registries, error) {
 	return r, nil
 }
 
-// environment is what sends a daemon through the proxy and makes it trust us.
-// Without registries it sends it nowhere: port 9 of the host itself, "discard",
-// where nobody listens.
+// environment is what sends a daemon through the proxy and makes it trust us. Without
+// registries it sends it nowhere: port 9 of the host itself, "discard", where nobody listens.
 func (r *registries) environment() []string {
 	proxy := "http://127.0.0.1:9"
 	env := []string{"NO_PROXY=127.0.0.0/8,198.18.0.0/15,localhost"}

@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	// base is where test hosts have their directories. It is fixed, so that a
-	// sweep finds those of every process, and short: a socket's path may have
-	// 108 characters.
+	// base is where test hosts have their directories. It is fixed, so that a sweep finds those
+	// of every process, and short: a socket's path may have 108 characters.
 	base = "/tmp"
 	// prefix is how the directories' names begin.
 	prefix = "hclt-"
