@@ -21,21 +21,21 @@ var gpuVendors = map[string]string{"8xH200": "nvidia", "8xMI300X": "amd", "": ""
 
 // installTools fills the host's own bin, which logins find first, and sbin,
 // which its daemon finds first.
-func (h *Host) installTools() error {
+func (h *Host) installTools(gpu string) error {
 	bin, sbin := filepath.Join(h.Dir, "bin"), filepath.Join(h.Dir, "sbin")
 	for _, dir := range []string{bin, sbin} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
-	vendor, known := gpuVendors[h.opt.GPU]
+	vendor, known := gpuVendors[gpu]
 	if !known {
-		return fmt.Errorf("Options.GPU is %q; known are 8xH200 and 8xMI300X", h.opt.GPU)
+		return fmt.Errorf("Options.GPU is %q; known are 8xH200 and 8xMI300X", gpu)
 	}
 	if vendor == "" {
 		return nil
 	}
-	folder := "testdata/hosts/" + h.opt.GPU
+	folder := "testdata/hosts/" + gpu
 	tools, err := hosts.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("list tools: %w", err)

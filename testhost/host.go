@@ -75,8 +75,6 @@ type Host struct {
 	Home         string   // User's home directory, as the test sees it
 	Dir          string   // all its files
 
-	log     testing.TB
-	opt     Options
 	machine *machine
 	sshd    *sshd
 	images  *registries
@@ -105,7 +103,7 @@ func start(t testing.TB, opt Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{Name: cmp.Or(opt.Name, "testhost"), User: cmp.Or(opt.Login, "root"), Dir: dir, log: t, opt: opt}
+	h := &Host{Name: cmp.Or(opt.Name, "testhost"), User: cmp.Or(opt.Login, "root"), Dir: dir}
 	t.Cleanup(func() {
 		if t.Failed() {
 			h.logTails(t)
@@ -118,7 +116,7 @@ func start(t testing.TB, opt Options) (*Host, error) {
 	if err := os.MkdirAll(h.Home, 0o700); err != nil {
 		return nil, fmt.Errorf("make home: %w", err)
 	}
-	if err := h.installTools(); err != nil {
+	if err := h.installTools(opt.GPU); err != nil {
 		return nil, err
 	}
 	if h.machine, err = startMachine(h.Name, dir, opt); err != nil {

@@ -43,7 +43,7 @@ func startSSHD(m *machine, lines []string) (*sshd, error) {
 HostKey %[1]s/ssh_host_ed25519_key
 HostKey %[1]s/ssh_host_ecdsa_key
 HostKey %[1]s/ssh_host_rsa_key
-AuthorizedKeysFile %[1]s/authorized_keys
+AuthorizedKeysFile %[1]s/id_ed25519.pub
 PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -74,11 +74,7 @@ Subsystem sftp internal-sftp
 	for _, key := range s.hostKeys {
 		fmt.Fprintf(&known, "[%s]:%s %s\n", host, port, key)
 	}
-	if err := os.WriteFile(filepath.Join(m.dir, "known_hosts"), []byte(known.String()), 0o600); err != nil {
-		s.close()
-		return nil, fmt.Errorf("write known_hosts: %w", err)
-	}
-	return s, nil
+	return s, os.WriteFile(filepath.Join(m.dir, "known_hosts"), []byte(known.String()), 0o600)
 }
 
 func (s *sshd) makeKeys() error {
@@ -95,13 +91,6 @@ func (s *sshd) makeKeys() error {
 			return err
 		}
 		s.hostKeys = append(s.hostKeys, line)
-	}
-	line, err := publicKey(filepath.Join(s.m.dir, "id_ed25519.pub"))
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(s.m.dir, "authorized_keys"), []byte(line+"\n"), 0o644); err != nil {
-		return fmt.Errorf("write authorized_keys: %w", err)
 	}
 	return nil
 }

@@ -253,8 +253,7 @@ func TestCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authorized := filepath.Join(filepath.Dir(h.IdentityFile), "authorized_keys")
-	if err := os.WriteFile(authorized, append([]byte("cert-authority "), public...), 0o600); err != nil {
+	if err := os.WriteFile(h.IdentityFile+".pub", append([]byte("cert-authority "), public...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	host := block(h)
