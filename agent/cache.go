@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -101,9 +100,8 @@ func (c cache) each(folder string, visit func(path string, st fs.FileInfo)) {
 // executables are the programs that other processes run, as far as they are ours to look at.
 func executables() map[string]bool {
 	running := map[string]bool{}
-	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, link := range links {
-		if path, err := os.Readlink(link); err == nil && filepath.Base(filepath.Dir(link)) != strconv.Itoa(os.Getpid()) {
+	for _, pid := range pids() {
+		if path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && pid != os.Getpid() {
 			running[path] = true
 		}
 	}

@@ -30,6 +30,7 @@ type Client struct {
 	http *http.Client
 	host *provision.Host
 	dir  string // of the agent, on its host
+	home string // of the login there
 
 	binary string // path there; of a client that Start made
 
@@ -59,6 +60,7 @@ func newClient(c *reach.Conn, socket string) *Client {
 	return &Client{
 		host: c.Host(),
 		dir:  path.Dir(socket),
+		home: c.Home(),
 		http: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return c.Dial(ctx, "unix", socket)
@@ -105,6 +107,7 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
+// statusError is an answer that is no success, for who gives it and for who gets it.
 type statusError struct {
 	code int
 	body string
@@ -132,15 +135,13 @@ func (a *Client) call(ctx context.Context, method, path string, in, out any) err
 
 // open sends one request and returns the answer of a success.
 func (a *Client) open(ctx context.Context, method, path string, in any) (*http.Response, error) {
-	var body io.Reader
+	var body bytes.Buffer
 	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
+		if err := json.NewEncoder(&body).Encode(in); err != nil {
 			return nil, err
 		}
-		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, &body)
 	if err != nil {
 		return nil, err
 	}

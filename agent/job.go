@@ -223,10 +223,8 @@ func (js *jobs) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := strconv.Atoi(r.URL.Query().Get("from"))
-	if err != nil || n < 0 {
-		n = 0
-	}
+	n, _ := strconv.Atoi(r.URL.Query().Get("from")) // none, or nonsense: from the first
+	n = max(n, 0)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc, rc := json.NewEncoder(w), http.NewResponseController(w)
 	for {

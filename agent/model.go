@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -67,9 +66,8 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &want); err != nil {
 		return err
 	}
-	dir, err := homePath(want.Cache)
-	if err != nil {
-		return fail(http.StatusBadRequest, "%v", err)
+	if !filepath.IsAbs(want.Cache) {
+		return fail(http.StatusBadRequest, "%q is not an absolute path", want.Cache)
 	}
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w)
 	tell := func(e modelEvent) {
@@ -77,12 +75,12 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) error {
 		flush.Flush()
 	}
 	m := modelCache{
-		dir: dir, repo: want.Repo, revision: want.Revision, who: s.lessor.who(),
+		dir: want.Cache, repo: want.Repo, revision: want.Revision, who: s.lessor.who(),
 		hub:   origin.Hub{Client: origin.Client{UserAgent: want.Agent}, URL: want.Hub, Token: want.Token},
 		pause: fetchPause, stall: fetchStall,
 		progress: func(p ModelProgress) { tell(modelEvent{Progress: &p}) },
 	}
-	s.Log.Info("fetching", "model", want.Repo, "cache", dir)
+	s.Log.Info("fetching", "model", want.Repo, "cache", want.Cache)
 	commit, err := m.fetch(r.Context())
 	if err != nil {
 		why := plain.NewSecrets(want.Token).Hide(err.Error())
@@ -94,25 +92,19 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// homePath is an absolute path for one that may begin with the home.
-func homePath(path string) (string, error) {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		path = filepath.Join(home, rest)
+// atHome is a path that may begin with the home, on a host with that home.
+func atHome(home, p string) string {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		return path.Join(home, rest)
 	}
-	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%q is not an absolute path", path)
-	}
-	return path, nil
+	return p
 }
 
 // FetchModel brings a model to the host, and returns its commit. A download that
 // breaks off, be it for the hub's connection or ours, goes on where it was. The
 // token goes to the hub, and is kept nowhere.
 func (a *Client) FetchModel(ctx context.Context, m Model, progress func(ModelProgress)) (commit string, err error) {
+	m.Cache = atHome(a.home, m.Cache)
 	var last modelEvent
 	most := int64(-1)
 	err = a.persist(ctx, func() (more bool, err error) {
@@ -179,13 +171,7 @@ func ModelInCache(ctx context.Context, c *reach.Conn, cache, repo, revision stri
 }
 
 func lookForModel(ctx context.Context, c *reach.Conn, dir, cache, revision string) (ModelThere, error) {
-	home := func(p string) string {
-		if rest, ok := strings.CutPrefix(p, "~/"); ok {
-			return path.Join(c.Home(), rest)
-		}
-		return p
-	}
-	m, err := findModel(home(dir), home(cache), revision, func(command string) (string, error) { return c.Run(ctx, command, nil) })
+	m, err := findModel(atHome(c.Home(), dir), atHome(c.Home(), cache), revision, func(command string) (string, error) { return c.Run(ctx, command, nil) })
 	if err != nil {
 		return m, fmt.Errorf("look at the model: %w", err)
 	}

@@ -105,12 +105,6 @@ func (d *Docker) answers() bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-func (d *Docker) wait() {
-	if d.exited != nil {
-		<-d.exited
-	}
-}
-
 func (d *Docker) end(signal syscall.Signal) error {
 	pid, err := d.PID()
 	if err == nil {

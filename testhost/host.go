@@ -161,8 +161,8 @@ func (h *Host) stop() error {
 	if h.machine != nil {
 		h.machine.kill()
 	}
-	if h.Docker != nil {
-		h.Docker.wait()
+	if h.Docker != nil && h.Docker.exited != nil {
+		<-h.Docker.exited
 	}
 	return removeDir(h.Dir)
 }

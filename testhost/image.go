@@ -118,10 +118,8 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	var compressed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&compressed, gzip.BestSpeed) // there is this level
 	_, err = z.Write(archive)
-	if err := errors.Join(err, z.Close()); err != nil {
-		return layer{}, fmt.Errorf("compress archive: %w", err)
-	}
-	return layer{compressed: compressed.Bytes(), diffID: digestOf(archive), size: int64(compressed.Len())}, nil
+	err = errors.Join(err, z.Close())
+	return layer{compressed: compressed.Bytes(), diffID: digestOf(archive), size: int64(compressed.Len())}, err
 })
 
 // engineArchive is the file system of an image. Nothing in it may differ from build to

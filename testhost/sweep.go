@@ -103,8 +103,10 @@ func Sweep() error {
 func sweepDir(dir string) error {
 	// What entered the host from outside waits outside, and must not keep the
 	// dead from being reaped. All of it names the directory.
-	for _, pid := range mentioning(dir) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, pid := range pids() {
+		if pid != os.Getpid() && strings.Contains(commandLine(pid), dir+"/") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 	record := filepath.Join(dir, "first")
 	if pid, alive := recordedProcess(record); alive {
@@ -117,16 +119,6 @@ func sweepDir(dir string) error {
 		}
 	}
 	return removeDir(dir)
-}
-
-func mentioning(dir string) []int {
-	var found []int
-	for _, pid := range pids() {
-		if pid != os.Getpid() && strings.Contains(commandLine(pid), dir+"/") {
-			found = append(found, pid)
-		}
-	}
-	return found
 }
 
 // Main is for TestMain: it sweeps what interrupted runs left, runs the tests,
