@@ -42,13 +42,9 @@ func TestReservation(t *testing.T) {
 	}
 	// Who reserves nothing needs nothing.
 	ours.Reserve = false
-	if _, err := b.claim(t.Context(), ours); err != nil {
-		t.Errorf("without a reservation: %v", err)
-	}
+	hold(t, b, ours) // without a reservation
 	ours.Reserve = true
-	if _, err := a.claim(t.Context(), theirs); err != nil {
-		t.Errorf("renew: %v", err)
-	}
+	hold(t, a, theirs) // renew
 	// Killed, not released: the kernel gives the machine back.
 	check(t, cmd.Process.Kill())
 	cmd.Wait()
@@ -60,9 +56,7 @@ func TestReservation(t *testing.T) {
 		t.Errorf("the first lab again: %v, want who has the machine now", err)
 	}
 	check(t, b.Release(t.Context()))
-	if _, err := a.claim(t.Context(), theirs); err != nil {
-		t.Errorf("after the release: %v", err)
-	}
+	hold(t, a, theirs) // after the release
 }
 
 // TestReservationOfAHungAgent: an agent whose lease ran out long ago and that does
