@@ -294,10 +294,12 @@ func (a *Client) release(ctx context.Context, by string) error {
 	if errors.As(err, new(*statusError)) || errors.As(err, new(*HeldError)) || errors.Is(err, provision.ErrUnreachable) || ctx.Err() != nil {
 		return err
 	}
-	// Otherwise it has ended over the answer: its time was up in the same moment.
-	for {
-		if _, err := a.Info(ctx); err != nil {
-			return context.Cause(ctx) // nil: nobody answers any more
+	// It has answered, or ended over the answer: its time was up in the same moment.
+	for own := a.held(); ; {
+		info, err := a.Info(ctx)
+		next := err == nil && info.Lease != nil && (own == nil || info.Lease.Run != own.Run)
+		if err != nil || next {
+			return context.Cause(ctx) // nil: nobody answers any more, or whoever has waited for it
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,6 +152,26 @@ func TestReleaseOutlivesItsCaller(t *testing.T) {
 	if got := text(bye); got != "bye\n" {
 		t.Errorf("the engine said %q before it ended, want its goodbye", got)
 	}
+}
+
+// TestReleaseForTheNext: whoever waits may have an agent of their own in the place of the one
+// that has ended, before anybody has seen it free.
+func TestReleaseForTheNext(t *testing.T) {
+	socket := filepath.Join(shortDir(t), "sock")
+	ln, err := net.Listen("unix", socket)
+	check(t, err)
+	next := handler(func(w http.ResponseWriter, r *http.Request) error {
+		return reply(w, Info{Lease: &Lease{Run: "next"}})
+	})
+	server := &httptest.Server{Listener: ln, Config: &http.Server{Handler: next}}
+	server.Start()
+	defer server.Close()
+	a := newClient(local(t), socket)
+	defer a.Close()
+	a.lease = &Lease{Run: "run"}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	check(t, a.Release(ctx))
 }
 
 // TestReleaseWhileCleaningUp: a caller that wakes up while its agent cleans up after it
