@@ -72,7 +72,6 @@ func (a *Axes) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// number is an int64 when it is written as an integer, else a float64.
 func number(n json.Number) (any, error) {
 	if strings.ContainsAny(n.String(), ".eE") {
 		return n.Float64()

@@ -36,6 +36,7 @@ type database struct {
 type statements struct {
 	on interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
+		QueryRowContext(context.Context, string, ...any) *sql.Row
 	}
 	shared bool
 }
@@ -84,17 +85,12 @@ func (d *database) change(ctx context.Context, do func(statements) error) error 
 			err = tx.Commit()
 		}
 		if err != nil {
-			return errors.Join(err, ignoreDone(tx.Rollback()))
+			if undo := tx.Rollback(); !errors.Is(undo, sql.ErrTxDone) && !errors.Is(undo, driver.ErrBadConn) {
+				err = errors.Join(err, undo)
+			}
 		}
-		return nil
+		return err
 	})
-}
-
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, driver.ErrBadConn) {
-		return nil
-	}
-	return err
 }
 
 // collect runs a query and reads every row of its answer into what it is told to; what
@@ -123,7 +119,6 @@ func collect[T any](ctx context.Context, d *database, what, query string, args [
 	return all, nil
 }
 
-// only reads the one column of an answer.
 func only[T any](v *T) []any { return []any{v} }
 
 // patiently does something again while the server is away: what was measured for
@@ -185,7 +180,6 @@ func away(err error) bool {
 // kept.
 var ErrFull = errors.New("the store has no room left")
 
-// full makes an error that says so ErrFull.
 func full(err error) error {
 	file, server := new(sqlite.Error), new(pgconn.PgError)
 	switch {

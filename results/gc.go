@@ -65,7 +65,6 @@ func (s *Store) Litter(ctx context.Context, which Outdated) (found []Litter, err
 	return found, nil
 }
 
-// oldJournals are those of runs that are over.
 func oldJournals(dir string) (found []Litter, err error) {
 	runs, err := Journals(dir)
 	if err != nil {
@@ -155,12 +154,10 @@ func (s *Store) Remove(ctx context.Context, l Litter) error {
 	return nil
 }
 
-// removeRun removes a run with all that it holds.
 func removeRun(ctx context.Context, at place, run string) error {
 	return at.keep(ctx, scope{run: run}, nil, func(tx statements, _ map[string]string) error { return forget(ctx, tx, run) })
 }
 
-// forget removes the rows of a run.
 func forget(ctx context.Context, on executor, run string) error {
 	for _, statement := range []string{
 		`DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,

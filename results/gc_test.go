@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"hclbench/load"
 )
 
 // TestOutdated: what a lab needs stays, whatever other labs in the store have.
@@ -74,29 +72,27 @@ func TestLitter(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
 	s := open(t, dir)
-	put := func(run, cell string, at time.Time) {
-		t.Helper()
-		c := testCell(run, cell)
-		c.Started, c.Finished = at, at.Add(time.Minute)
-		check(t, s.PutCell(ctx, c, []load.Record{{Seq: 1}}))
+	for _, r := range []struct {
+		id, command string
+		at          time.Time
+		cells       []string
+	}{
+		{"r1", "apply", noon, []string{"a"}},                          // all of it was measured again
+		{"r2", "apply", noon.Add(24 * time.Hour), []string{"a", "b"}}, // b counts still
+		{"r3", "apply", noon.Add(48 * time.Hour), []string{"a"}},
+		{"r4", "rehearse", noon, []string{"a"}}, // the only rehearsal
+	} {
+		run := testRun(r.id)
+		run.Command, run.Started = r.command, r.at
+		var cells []Cell
+		for _, id := range r.cells {
+			c := testCell(r.id, id)
+			c.Started, c.Finished = r.at, r.at.Add(time.Minute)
+			cells = append(cells, c)
+		}
+		fill(t, s, run, cells...)
+		check(t, s.FinishRun(ctx, r.id, "done", r.at.Add(time.Hour)))
 	}
-	begin := func(run, command string, at time.Time) {
-		t.Helper()
-		r := testRun(run)
-		r.Command, r.Started = command, at
-		check(t, s.BeginRun(ctx, r))
-		check(t, s.PutDeployment(ctx, testDeployment(run)))
-		check(t, s.FinishRun(ctx, run, "done", at.Add(time.Hour)))
-	}
-	begin("r1", "apply", noon) // all of it was measured again
-	put("r1", "a", noon)
-	begin("r2", "apply", noon.Add(24*time.Hour)) // b counts still
-	put("r2", "a", noon.Add(24*time.Hour))
-	put("r2", "b", noon.Add(24*time.Hour))
-	begin("r3", "apply", noon.Add(48*time.Hour))
-	put("r3", "a", noon.Add(48*time.Hour))
-	begin("r4", "rehearse", noon) // the only rehearsal
-	put("r4", "a", noon)
 	check(t, s.Event(ctx, "r1", Event{Time: noon, Level: "warn", Message: "hot"}))
 
 	old := time.Now().Add(-2 * litterAge)

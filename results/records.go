@@ -46,7 +46,6 @@ func (s *Store) PackedRecords(ctx context.Context, run, cell string) ([]byte, er
 	return content, reading(err, run, cell)
 }
 
-// reading says what could not be read.
 func reading(err error, run, cell string) error {
 	if err != nil {
 		err = fmt.Errorf("read records of cell %s in run %s: %w", cell, run, err)
@@ -151,7 +150,6 @@ func writeRecords(w io.Writer, all func(put func(*load.Record) error) error) (re
 	return recordsMark{fmt.Sprintf("%x", sum.Sum(nil)), n}, err
 }
 
-// decodeRecords reads what writeRecords has written.
 func decodeRecords(content []byte) ([]load.Record, error) {
 	z, err := zstd.NewReader(bytes.NewReader(content), zstd.WithDecoderConcurrency(1))
 	if err != nil {

@@ -2,7 +2,6 @@ package results
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -56,36 +55,30 @@ func (d *database) migrateTo(ctx context.Context, version int) error {
 	if err != nil {
 		return err
 	}
-	tx, err := d.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if d.shared {
-		err = stepShared(ctx, tx, version, step)
-	} else {
+	return d.change(ctx, func(tx statements) error {
+		if d.shared {
+			return stepShared(ctx, tx, version, step)
+		}
 		// A pragma takes no parameters.
-		_, err = tx.ExecContext(ctx, fmt.Sprintf("%sPRAGMA user_version = %d;", step, version))
-	}
-	if err != nil {
-		return errors.Join(err, ignoreDone(tx.Rollback()))
-	}
-	return tx.Commit()
+		_, err := tx.on.ExecContext(ctx, fmt.Sprintf("%sPRAGMA user_version = %d;", step, version))
+		return err
+	})
 }
 
 // stepShared goes to a version of a shared schema. Two that open a new store wait for
 // each other, and the second finds it done.
-func stepShared(ctx context.Context, tx *sql.Tx, version int, step string) error {
-	_, err := tx.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d);
+func stepShared(ctx context.Context, tx statements, version int, step string) error {
+	_, err := tx.on.ExecContext(ctx, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d);
 		CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL);
 		INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT FROM schema_version)`, claimKey("schema")))
 	if err != nil {
 		return err
 	}
 	var there int
-	if err := tx.QueryRowContext(ctx, `SELECT version FROM schema_version`).Scan(&there); err != nil || there >= version {
+	if err := tx.on.QueryRowContext(ctx, `SELECT version FROM schema_version`).Scan(&there); err != nil || there >= version {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("%sUPDATE schema_version SET version = %d", step, version))
+	_, err = tx.on.ExecContext(ctx, fmt.Sprintf("%sUPDATE schema_version SET version = %d", step, version))
 	return err
 }
 

@@ -60,13 +60,11 @@ type place interface {
 // scope is a cell of a run, or all of them.
 type scope struct{ run, cell string }
 
-// busy says that another process is at a run.
 func busy(run string) error { return fmt.Errorf("%w: another process is at run %s", ErrLocked, run) }
 
 // ErrLocked says that somebody else holds the store's lock.
 var ErrLocked = errors.New("the store is in use")
 
-// newStore makes a store that was just opened usable.
 func newStore(ctx context.Context, dir string, db *database, at place) (*Store, error) {
 	s := &Store{dir: dir, db: db, place: at}
 	if err := db.migrate(ctx); err != nil {
@@ -156,7 +154,6 @@ func (s *Store) BeginRun(ctx context.Context, r Run) error {
 	return storing(err, "run", r.ID)
 }
 
-// storing says what could not be stored.
 func storing(err error, what ...string) error {
 	if err == nil {
 		return nil
@@ -203,7 +200,6 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) erro
 	return storing(err, "cell", c.ID)
 }
 
-// putCell stores the row of a cell, with the name of where its records are.
 func putCell(ctx context.Context, on executor, c Cell, records string, mark recordsMark) error {
 	c.CacheReset, c.Error = plain.Line(c.CacheReset), plain.Text(c.Error)
 	verdict := c.Verdict().Verdict

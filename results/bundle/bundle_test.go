@@ -206,6 +206,17 @@ func testBundle(t *testing.T, here, there string) {
 	from, b := bundled(t, here)
 	to := open(t, there)
 	measure(t, to, owned(t))
+	given, cancel := context.WithCancel(t.Context())
+	in, err := Receive(given, bytes.NewReader(b), to)
+	check(t, err)
+	cancel()
+	if err := in.Keep(given); err == nil {
+		t.Error("an import that was given up was kept")
+	}
+	check(t, in.Close())
+	if runs, err := to.Runs(t.Context()); err != nil || len(runs) != 1 {
+		t.Errorf("after an import that was given up: %v, %v", runs, err)
+	}
 	for range 2 { // the second time it takes its own place
 		run, err := importInto(t.Context(), to, bytes.NewReader(b))
 		check(t, err)

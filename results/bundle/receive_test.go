@@ -3,7 +3,6 @@ package bundle
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -158,7 +157,6 @@ func TestHostileBundle(t *testing.T) {
 		edit func(e *edits)
 		want string
 	}{
-		"run id as a day":           {func(e *edits) { e.set("run.id", "20261121") }, "is not the id of a run"},
 		"run id with a path":        {func(e *edits) { e.set("run.id", "../20261121-120000-k3f9") }, "is not the id of a run"},
 		"run id of another form":    {func(e *edits) { e.set("run.id", "20261121-120000-k3f9\n") }, "is not the id of a run"},
 		"no run":                    {func(e *edits) { e.index(func(x map[string]any) { delete(x, "run") }) }, "is not the id of a run"},
@@ -177,7 +175,6 @@ func TestHostileBundle(t *testing.T) {
 		"more GPUs than there are":  {func(e *edits) { e.set("deployments.0.gpu_count", 1<<40) }, "GPUs"},
 		"price":                     {func(e *edits) { e.set("deployments.0.price_per_hour", -1) }, "price"},
 		"cell id":                   {func(e *edits) { e.set(cell+"id", "x/y") }, "is not the id of a cell"},
-		"cell id in capitals":       {func(e *edits) { e.set(cell+"id", "0123456789AB") }, "is not the id of a cell"},
 		"cell of another run":       {func(e *edits) { e.set(cell+"run_id", "20261121-120000-aaaa") }, "it is of run"},
 		"cell of no deployment":     {func(e *edits) { e.set(cell+"deployment_id", "d'1") }, "is not the id of a deployment"},
 		"cell twice":                {twice("cells"), "twice"},
@@ -202,7 +199,6 @@ func TestHostileBundle(t *testing.T) {
 		"recorded that is no cell":  {func(e *edits) { e.set("recorded", []string{"0123456789ff"}) }, "are missing"},
 		"recorded twice":            {func(e *edits) { e.set("recorded", []string{bundledCell, bundledCell}) }, "it says of"},
 		"recorded without records":  {func(e *edits) { e.set("recorded", []string{bundledCell, bundledVoid}) }, "are missing"},
-		"records of no cell":        {func(e *edits) { e.add(recordsDir+"0123456789ff"+results.RecordsSuffix, e.file(recordsOfCell).content) }, "there are records of"},
 		"records that are not told": {func(e *edits) { e.set("recorded", nil) }, "there are records of"},
 		"records that are empty":    {func(e *edits) { e.file(recordsOfCell).content = nil }, "no record"},
 		"records cut off":           {func(e *edits) { f := e.file(recordsOfCell); f.content = f.content[:len(f.content)/2] }, recordsOfCell},
@@ -215,11 +211,10 @@ func TestHostileBundle(t *testing.T) {
 			f := e.file(indexName)
 			f.content = append([]byte(`{"bundle_version":1,`), f.content[1:]...)
 		}, "twice"},
-		"no index":        {func(e *edits) { e.files = e.files[1:] }, "there is no bundle.json"},
-		"two indexes":     {func(e *edits) { e.files = append(e.files, e.files[0]) }, "twice"},
-		"upwards":         {func(e *edits) { e.add("inputs/../../x", nil) }, "is not the name of a plain file"},
-		"upwards to root": {func(e *edits) { e.add("/etc/passwd", nil) }, "is not the name of a plain file"},
-		"name":            {func(e *edits) { e.add("inputs/lab/"+escape, nil) }, "is not the name of a plain file"},
+		"no index":    {func(e *edits) { e.files = e.files[1:] }, "there is no bundle.json"},
+		"two indexes": {func(e *edits) { e.files = append(e.files, e.files[0]) }, "twice"},
+		"upwards":     {func(e *edits) { e.add("inputs/../../x", nil) }, "is not the name of a plain file"},
+		"name":        {func(e *edits) { e.add("inputs/lab/"+escape, nil) }, "is not the name of a plain file"},
 		"link": {func(e *edits) {
 			e.files = append(e.files, packed{tar.Header{Typeflag: tar.TypeSymlink, Name: "inputs/x", Linkname: "/etc/passwd"}, nil})
 		}, "is not the name of a plain file"},
@@ -375,22 +370,4 @@ func (e *edits) raw(key, value string) {
 	e.index(func(x map[string]any) { delete(x, key) })
 	f := e.file(indexName)
 	f.content = fmt.Appendf(bytes.TrimSuffix(f.content, []byte("}")), ",%q:%s}", key, value)
-}
-
-// TestKeepAfterCancel: an import that is given up keeps nothing.
-func TestKeepAfterCancel(t *testing.T) {
-	_, good := bundled(t, t.TempDir())
-	s := open(t, t.TempDir())
-	before := holds(t, s)
-	in, err := Receive(t.Context(), bytes.NewReader(good), s)
-	check(t, err)
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := in.Keep(cancelled); err == nil {
-		t.Error("Keep with a cancelled context: no error")
-	}
-	check(t, in.Close())
-	if diff := cmp.Diff(before, holds(t, s)); diff != "" {
-		t.Errorf("the store was changed (-want +got):\n%s", diff)
-	}
 }

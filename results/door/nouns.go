@@ -46,7 +46,6 @@ func Deployment(d *results.Deployment, run string) error {
 	return nil
 }
 
-// ofRun refuses what belongs to another run.
 func ofRun(id, run string) error {
 	if id != run {
 		return fmt.Errorf("it is of run %q", plain.Cut(id, 40))

@@ -43,14 +43,12 @@ func (m meaning) set(c *results.Cell, v float64) {
 	}
 }
 
-// addAxis adds an axis unless there is one of that name.
 func addAxis(c *results.Cell, name string, v float64) {
 	if _, there := c.Axes.Value(name); !there {
 		c.Axes = append(c.Axes, results.Axis{Name: name, Value: wholeOr(v)})
 	}
 }
 
-// loads are the parts of a load.
 func loads() []figure {
 	of := func(name, names string, at func(*load.Workload) any) figure {
 		return figure{name: name, names: names, at: func(c *results.Cell) any { return at(&c.Job.Workload) }}
@@ -108,7 +106,6 @@ func figureOf(member string) figure {
 	return meanings()[member].figure
 }
 
-// guess is what a normal name means.
 func guess(name string) meaning {
 	if m, ok := meanings()[name]; ok {
 		return m
@@ -120,7 +117,6 @@ func guess(name string) meaning {
 	return meaning{figure: f}
 }
 
-// columnsNamed are the columns of a table by the names in its head.
 func columnsNamed(head []string) []column {
 	columns := make([]column, len(head))
 	mean := false // how many requests there were stands beside how many there might be

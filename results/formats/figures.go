@@ -58,7 +58,8 @@ func figures() []figure {
 }
 
 // latencyName is a name of a latency's statistic.
-var latencyName = regexp.MustCompile(`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(ttft|tpot|itl|e2el|e2e_latency)(?:_(ms|s))?$`)
+var latencyName = regexp.MustCompile(
+	`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(ttft|tpot|itl|e2el|e2e_latency)(?:_(ms|s))?$`)
 
 // latencyNamed is the figure that such a name means, "p99_ttft_ms", and the unit that it
 // says, which may be none.

@@ -43,7 +43,6 @@ type section struct {
 // absent is the value of a member that is not there.
 type absent struct{}
 
-// tools are those that are known.
 func tools() []Tool { return []Tool{vllm(), sglang()} }
 
 // Named finds the tool of a format, "vllm", and whether the format is its block, "vllm-text".

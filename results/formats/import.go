@@ -112,7 +112,6 @@ func Keep(ctx context.Context, store *results.Store, run results.Run, all []Resu
 	})
 }
 
-// layDown lays down the records of a result.
 func layDown(stage *results.Stage, r *Result) error {
 	return stage.Records(r.Cell.ID, func(put func(*load.Record) error) error {
 		for i := range r.Records {

@@ -139,7 +139,6 @@ func (o *object) line() []byte {
 	return []byte("{" + strings.Join(members, ", ") + "}\n")
 }
 
-// readObject reads one JSON object.
 func readObject(raw []byte) (*object, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil {
@@ -172,5 +171,7 @@ func strictJSON(b []byte) []byte {
 		return b
 	}
 	strict := map[string]string{"Infinity": `"inf"`, "-Infinity": `"-inf"`, "NaN": "null"}
-	return pythonOnly.ReplaceAllFunc(b, func(found []byte) []byte { return []byte(cmp.Or(strict[string(found)], string(found))) })
+	return pythonOnly.ReplaceAllFunc(b, func(found []byte) []byte {
+		return []byte(cmp.Or(strict[string(found)], string(found)))
+	})
 }

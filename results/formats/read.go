@@ -111,7 +111,6 @@ func formatOf(o *object) string {
 	return results.OriginVLLM
 }
 
-// readResult makes a cell of a tool's object.
 func readResult(format string, o *object) (one Result, err error) {
 	if o.has(rehearsal) {
 		return one, errors.New("it is of a rehearsal, with a simulated engine: nothing was measured")
@@ -152,7 +151,6 @@ func readResult(format string, o *object) (one Result, err error) {
 		door.Lines(&one.Job.Target.Model, &one.Job.Workload.Dataset.Kind, &one.Deployment.Model))
 }
 
-// deploymentOf is what a result of another tool says of the server.
 func deploymentOf(format string, o *object, model string) results.Deployment {
 	d := results.Deployment{Model: cmp.Or(model, o.text("model_id")), Kind: engineKind(o.text("backend"))}
 	if format == results.OriginThroughput || format == results.OriginLatency {
@@ -164,14 +162,8 @@ func deploymentOf(format string, o *object, model string) results.Deployment {
 // read reads a result of a tool that sends over HTTP, and returns which figures it has.
 func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
 	s, w := c.Summary, &c.Job.Workload
-	told = map[string]bool{}
-	for key := range strings.FieldsSeq(t.members + " " + t.after) {
-		f := figureOf(key)
-		if v, ok := o.number(key); ok && t.values[key] == nil && !told[f.name] {
-			f.set(c, v)
-			told[f.name] = true
-		}
-	}
+	notFigure := func(key string) bool { return t.values[key] != nil }
+	told = readFigures(c, o, slices.DeleteFunc(strings.Fields(t.members+" "+t.after), notFigure))
 	if asked := int(o.whole("num_prompts")); asked > 0 {
 		// All that were asked for were sent; those without an answer are in no count.
 		s.Requests, s.Failed = asked, max(s.Failed, asked-s.Completed)
@@ -186,6 +178,20 @@ func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
 	t.readLoad(c, o)
 	if c.Axes = loadAxes(*c); t.format == results.OriginSGLang && o.has("dataset_name") {
 		c.Axes = append(c.Axes, results.Axis{Name: "dataset", Value: o.text("dataset_name")})
+	}
+	return told
+}
+
+// readFigures reads the figures that these members are, of several that are one the first,
+// and returns which there are.
+func readFigures(c *results.Cell, o *object, members []string) (told map[string]bool) {
+	told = map[string]bool{}
+	for _, key := range members {
+		f := figureOf(key)
+		if v, ok := o.number(key); ok && !told[f.name] {
+			f.set(c, v)
+			told[f.name] = true
+		}
 	}
 	return told
 }
@@ -215,7 +221,6 @@ func readLatencies(c *results.Cell, o *object, told map[string]bool) {
 	}
 }
 
-// loadAxes are what the load was.
 func loadAxes(c results.Cell) (axes results.Axes) {
 	add := func(name string, value any, known bool) {
 		if known {
@@ -234,13 +239,12 @@ func loadAxes(c results.Cell) (axes results.Axes) {
 
 // readThroughput reads a result of vllm bench throughput, which sends all at once.
 func readThroughput(c *results.Cell, o *object) map[string]bool {
-	s := c.Summary
-	s.Completed, s.Duration = int(o.whole("num_requests")), o.float("elapsed_time")
-	s.RequestThroughput, s.TotalThroughput = o.float("requests_per_second"), o.float("tokens_per_second")
-	s.Requests, c.Job.Workload.Requests = s.Completed, s.Completed
-	c.Axes = results.Axes{{Name: "batch", Value: int64(s.Completed)}}
-	return map[string]bool{"completed": true, "requests": true, "duration_s": true,
-		"request_throughput": o.has("requests_per_second"), "total_throughput": o.has("tokens_per_second")}
+	told := readFigures(c, o, []string{"num_requests", "elapsed_time", "requests_per_second", "tokens_per_second"})
+	n := c.Summary.Completed
+	c.Summary.Requests, c.Job.Workload.Requests = n, n
+	c.Axes = results.Axes{{Name: "batch", Value: int64(n)}}
+	told["requests"] = true
+	return told
 }
 
 // readLatency reads a result of vllm bench latency: how long one batch takes, in

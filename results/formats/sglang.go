@@ -59,7 +59,6 @@ func sglang() Tool {
 	}
 }
 
-// sglangRows are the rows of its block before the latencies.
 func sglangRows() []blockRow {
 	return []blockRow{
 		{"Backend:", "backend", asSpelt},
@@ -152,7 +151,6 @@ func readSGLang(c *results.Cell, o *object) {
 	}
 }
 
-// sglangBackend is what --backend would have been.
 func sglangBackend(r *results.Row) any {
 	backend := "vllm" // which is its word for any server that speaks the OpenAI API
 	if r.Deployment.Kind == "sglang" {

@@ -71,7 +71,6 @@ func readTable(r io.Reader) (rows []Result, unused []string, err error) {
 	return rows, unused, nil
 }
 
-// readLines reads the cells of a table.
 func readLines(r io.Reader) ([][]string, error) {
 	text, err := door.File(r)
 	if err != nil {
@@ -84,7 +83,6 @@ func readLines(r io.Reader) ([][]string, error) {
 	return in.ReadAll()
 }
 
-// separator is what parts the columns of a table.
 func separator(text []byte) rune {
 	head, _, _ := bytes.Cut(text, []byte("\n"))
 	for _, sep := range ",\t;" {
