@@ -57,7 +57,8 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 		case window.Known():
 			throttled(m.out.Summary, m.out.Telemetry)
 		default:
-			*problems = append(*problems, "what part of the time "+bench.Tool+" has measured is not known, and so neither is its energy")
+			const unknown = "what part of the time %s has measured is not known, and so neither is its energy"
+			*problems = append(*problems, fmt.Sprintf(unknown, bench.Tool))
 		}
 	}()
 	tool, err := m.t.launch(ctx, in)

@@ -212,7 +212,8 @@ func (m *member) down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+time.Minute)
 	defer cancel()
 	claim := s.lease.current()
-	traces := provision.Traces{Containers: []string{m.id}, Ports: m.Ports, Mark: s.agent.Mark(), Before: claim.Traces.Before}
+	traces := provision.Traces{Containers: []string{m.id}, Ports: m.Ports, Mark: s.agent.Mark()}
+	traces.Before = claim.Traces.Before
 	err := m.rt.Stop(ctx, m.id, ct.StopGrace)
 	if err != nil {
 		left := fmt.Sprintf("%s, which could not be taken down: %v", ct.Name, err)

@@ -105,7 +105,8 @@ const withinTime = 2 * time.Minute
 
 // within runs hcl in a container of its own, and decodes what it prints.
 func (s *session) within(ctx context.Context, ct provision.Container, out any, words ...string) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, withinTime, fmt.Errorf("no answer within %s: a driver may hang", withinTime))
+	late := fmt.Errorf("no answer within %s: a driver may hang", withinTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, withinTime, late)
 	defer cancel()
 	const binary = "/.hcl/hcl"
 	ct.Entrypoint = []provision.Text{provision.Plain(binary)}

@@ -19,7 +19,7 @@ import (
 type watching struct {
 	host *provision.Host
 	plan telemetry.Plan
-	end  func(context.Context, telemetry.Window) *telemetry.Record // what was read in a window of it
+	end  endWatch
 }
 
 // readWhile says what is read while a cell of the deployment is measured: by the
@@ -60,8 +60,11 @@ func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
 
 func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }
 
+// endWatch ends what is read, and returns what was read in a window of it.
+type endWatch func(context.Context, telemetry.Window) *telemetry.Record
+
 // watch begins to read on the host. What goes wrong is a problem of the record.
-func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) func(context.Context, telemetry.Window) *telemetry.Record {
+func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) endWatch {
 	begun := s.agent.Watch(ctx, id, p)
 	return func(ctx context.Context, w telemetry.Window) *telemetry.Record {
 		r, err := s.agent.EndWatch(ctx, id, w)

@@ -153,7 +153,8 @@ func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err err
 	w.probed(found)
 	w.same.see(found, time.Now())
 	if lasts := w.same.lasts(); hopeless(found, len(w.members) > 0, last) && lasts > min(hopelessAfter, w.stall) {
-		return false, w.failed(0, fmt.Sprintf("for %s its server has answered what waiting does not change", lasts.Round(time.Second)))
+		why := fmt.Sprintf("for %s its server has answered what waiting does not change", lasts.Round(time.Second))
+		return false, w.failed(0, why)
 	}
 	return false, nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
-	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -166,11 +165,6 @@ func loop(identity map[string]string) (s shape, lane float64, ok bool) {
 		return s, 0, false
 	}
 	return shape{math.Log(lanes), math.Log(input), math.Log(output)}, math.Ceil(requests/lanes) * output, true
-}
-
-// start is how long an engine took to serve the last time; 0 when it never did.
-func (h *history) start(engine string, host *provision.Host) time.Duration {
-	return h.starts[engine+" "+host.Name].Ready
 }
 
 // takes estimates a cell by its own pace, or by the measurement of the same engine, or else on the

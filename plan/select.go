@@ -258,8 +258,8 @@ func (p *Plan) explainOnly(text string, comparisons []where.Comparison) error {
 		none := fmt.Sprintf("No cell has %s %s %s.", c.Name, c.Op, c.Value)
 		return &SelectionError{"--only", text, at, there.say(none, c.Value)}
 	}
-	none := fmt.Sprintf("No cell meets this condition on %s, although its parts are met one by one.", strings.Join(used, ", "))
-	return &SelectionError{"--only", text, 1, none}
+	const none = "No cell meets this condition on %s, although its parts are met one by one."
+	return &SelectionError{"--only", text, 1, fmt.Sprintf(none, strings.Join(used, ", "))}
 }
 
 // cells goes over all cells with their deployments.

@@ -34,7 +34,7 @@ func (p *Plan) compare(opt Options) {
 	seen := newSeen(p.Lab.Name, opt.Seen)
 	past := newHistory(opt.Known)
 	for _, d := range p.Deployments {
-		d.start = past.start(d.Engine.Label(), d.Host())
+		d.start = past.starts[d.Engine.Label()+" "+d.Host().Name].Ready
 		for _, c := range d.Cells {
 			c.Status = Measure
 			id, k, ok := d.measured(c, opt.Known)
