@@ -211,9 +211,8 @@ func TestSharedReasons(t *testing.T) {
 // TestNames: no name of a benchmark takes the place of another's, of the page's own, or of a file.
 func TestNames(t *testing.T) {
 	var rows []results.Row
-	benchmarks := []string{"cells", "rest", "filter", "count", "more", "theme", "tip", "summary", "a_b", "a-b", "A B",
-		"日本", "中国", "charts", "across"}
-	for _, name := range benchmarks {
+	for _, name := range []string{"cells", "rest", "filter", "count", "more", "theme", "tip", "summary", "a_b", "a-b",
+		"A B", "日本", "中国", "charts", "across"} {
 		for _, c := range []int64{1, 4} {
 			r := row("vllm.h200", c, 100, 20)
 			r.Benchmark = name

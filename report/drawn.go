@@ -62,8 +62,7 @@ func (f *figure) Legend() (all []*chart.Series) {
 	return all
 }
 
-// file is a chart that stands alone: with its legend, and with what is the same
-// for all of it as the end of its title.
+// file is a chart that stands alone, with a legend and with what is the same for all of it.
 func (f *figure) file(c *chart.Panel) *chart.Drawing {
 	width, height := fileWide, fileHigh
 	switch {

@@ -81,8 +81,7 @@ func leadAt(c *chart.Panel, m metric, x float64) lead {
 	return p
 }
 
-// finding is who is ahead in one figure: a row for each of its charts, a column for each
-// place along their axis.
+// finding is who is ahead in a figure: a row for each chart, a column for each place along it.
 type finding struct {
 	Figure, Under, Along string
 	Head                 []string
@@ -94,8 +93,7 @@ type findingRow struct {
 	Leads  []lead
 }
 
-// findings are who is ahead in the figures, in the first of those that differ in
-// what is under them only.
+// findings are who is ahead in the figures, in the first of each title.
 func findings(sections []section) (out []finding) {
 	for _, s := range sections {
 		found := map[string]bool{}

@@ -168,8 +168,7 @@ func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float
 	return v, v > 0 || v == 0 && of.Count > 0 && s.Knows(member+"."+statistic)
 }
 
-// allMetrics are the figures of a table in full: those of tokens and requests, the
-// latencies with every percentile that any of the rows has, what it cost.
+// allMetrics are all there are, the latencies with every percentile that any of the rows has.
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
 		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,

@@ -85,25 +85,16 @@ func Compare(rows []results.Row, references []Reference) []Compared {
 
 // Measured are the published rows that were measured, and how many were not.
 func Measured(all []Compared) (with []Compared, without int) {
-	for _, c := range all {
-		if c.Cell != "" {
-			with = append(with, c)
-		} else {
-			without++
-		}
-	}
-	return with, without
+	with = slices.DeleteFunc(slices.Clone(all), func(c Compared) bool { return c.Cell == "" })
+	return with, len(all) - len(with)
 }
 
-// fit reports whether a published row is of the cell with these axes: whatever
-// both of them name is the same.
+// fit reports whether a published row is of the cell: whatever both name is the same.
 func fit(axes results.Axes, published map[string]any) bool {
-	for _, a := range axes {
-		if v, ok := published[a.Name]; ok && !same(a.Value, v) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(axes, func(a results.Axis) bool {
+		v, named := published[a.Name]
+		return named && !same(a.Value, v)
+	})
 }
 
 // same compares a lab's value with a published one, which may be text: files of
@@ -174,8 +165,7 @@ func place(name string) int {
 	return 10*i + slices.IndexFunc(statistics, func(s string) bool { return strings.HasPrefix(name, s) })
 }
 
-// shown are the figures of a comparison that tables have room for: one throughput
-// and one statistic of each timing.
+// shown are what tables have room for: one throughput and one statistic of each timing.
 func shown(all []Compared) []metric {
 	var metrics []metric
 	for _, choice := range [][]string{

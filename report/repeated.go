@@ -174,12 +174,7 @@ func Repetitions(rows []results.Row) []Repeated {
 
 // Together prints repetitions as one line for each cell, and nothing where there are none.
 func Together(w io.Writer, rows []results.Row) error {
-	for _, line := range spreadLines(Repetitions(rows), 0) {
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeBlocks(w, [][]string{spreadLines(Repetitions(rows), 0)})
 }
 
 // spreadLines are a table with one line for each repeated cell: the median of its repetitions, and

@@ -131,8 +131,7 @@ type slice struct {
 	points  int
 }
 
-// maxSlices bounds the figures of one kind in one benchmark: what else there is
-// stands in the table.
+// maxSlices bounds the figures of one kind: what else there is stands in the table.
 const maxSlices = 4
 
 // slicesAlong finds the slices with a line in them, those with the most points first.

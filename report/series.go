@@ -218,8 +218,7 @@ func placeOf(r *results.Row) map[string]float64 {
 	return at
 }
 
-// dataset is what a cell's prompts are of, where that is not the same for all
-// cells of its benchmark.
+// dataset is what a cell's prompts are of.
 func dataset(r *results.Row) string {
 	if v, ok := r.Axes.Value("dataset"); ok {
 		return axisText(v)

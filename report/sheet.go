@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,10 +78,7 @@ func (c column) text(i int) string {
 
 // exact is the i-th entry for programs.
 func (c column) exact(i int) string {
-	if e := c.entries[i]; e.Sort != "" {
-		return e.Sort
-	}
-	return c.entries[i].Text
+	return cmp.Or(c.entries[i].Sort, c.entries[i].Text)
 }
 
 func (c column) width() int {
@@ -152,11 +150,8 @@ func (s *sheet) notesBelow(width int) (notes []string) {
 		if e.Text == "" {
 			continue
 		}
-		n := slices.Index(notes, e.Text)
-		if n < 0 {
-			n, notes = len(notes), append(notes, e.Text)
-		}
-		last.entries[i] = entry{Doubt: n + 1}
+		notes = once(notes, e.Text)
+		last.entries[i] = entry{Doubt: slices.Index(notes, e.Text) + 1}
 	}
 	return notes
 }

@@ -321,10 +321,8 @@ func (d *Drawing) beside(p point, text string, s *Series, within box, taken *[]b
 		x, y := p.x+o.dx, p.y+o.dy
 		from := x - w*float64(o.a)/2
 		b := box{from - 1, y - h, from + w + 1, y + 1}
-		if b.left < within.left || b.right > within.right || b.top < within.top || b.bottom > within.bottom {
-			continue
-		}
-		if slices.ContainsFunc(*taken, b.touches) {
+		if b.left < within.left || b.right > within.right || b.top < within.top || b.bottom > within.bottom ||
+			slices.ContainsFunc(*taken, b.touches) {
 			continue
 		}
 		*taken = append(*taken, b)
