@@ -29,9 +29,7 @@ func TestFiles(t *testing.T) {
 	}
 	h.Token = token
 	got, err := h.Files(t.Context(), server.Repo, server.Commit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	want := []File{
 		{Path: "config.json", Size: 2, Sum: server.Sum("config.json")},
 		{Path: "model.safetensors", Size: testhost.LargeFile, Sum: server.Sum("model.safetensors")},
@@ -49,9 +47,7 @@ func TestFiles(t *testing.T) {
 		{"model.safetensors", testhost.LargeFile - 3, "www"},
 	} {
 		body, at, err := h.Open(t.Context(), server.Repo, server.Commit, test.path, test.offset)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		b, err := io.ReadAll(body)
 		body.Close()
 		if err != nil || string(b) != test.want || at != test.offset {
@@ -108,9 +104,7 @@ func TestTokenStays(t *testing.T) {
 	defer everywhere.CloseIdleConnections()
 	h := &Hub{Client: Client{HTTP: &http.Client{Transport: everywhere}}, URL: "http://hub.test", Token: "hf_s3cret"}
 	body, _, err := h.Open(t.Context(), "org/m", commit, "w", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	body.Close()
 	if diff := cmp.Diff(map[string]string{"hub.test": "Bearer hf_s3cret", "cdn.hub.test": ""}, seen); diff != "" {
 		t.Errorf("who saw the token (-want +got):\n%s", diff)

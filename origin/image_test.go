@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"hclbench/testhost"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/registry"
 )
@@ -45,14 +47,10 @@ func images(t *testing.T, wrap func(http.Handler) http.Handler) (host, digest st
 	push := "http://" + serve(t, plain) + "/v2/team/server/manifests/"
 	put := func(tag, kind, text string) string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, push+tag, strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		req.Header.Set("Content-Type", kind)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusCreated {
 			t.Fatalf("push %s: %s", tag, resp.Status)
@@ -214,9 +212,7 @@ func TestLogin(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(tt.config), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(tt.config), 0o600))
 			got, err := (&Registries{Logins: LocalLogins(dir)}).Digest(t.Context(), image)
 			if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("Digest = %q, %v; want %q and an error with %q", got, err, tt.want, tt.err)
@@ -241,9 +237,7 @@ func TestBasic(t *testing.T) {
 	})
 	dir := t.TempDir()
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte("ada:s3cret")))
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600))
 	got, err := (&Registries{Logins: LocalLogins(dir)}).Digest(t.Context(), host+"/team/server:v1")
 	if err != nil || got != want {
 		t.Errorf("Digest = %q, %v; want %q", got, err, want)

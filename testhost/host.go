@@ -233,6 +233,14 @@ func eventually(within time.Duration, ok func() bool) bool {
 	return true
 }
 
+// OK ends a test when there is an error.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // WantError checks an error's kind, where nil is any, and that its text helps.
 func WantError(t *testing.T, err, kind error, texts ...string) {
 	t.Helper()

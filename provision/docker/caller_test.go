@@ -22,9 +22,7 @@ func callersRegistries(t *testing.T, h *testhost.Host, login string) *origin.Reg
 	if login != "" {
 		dir := t.TempDir()
 		config := fmt.Sprintf(`{"auths":{"https://index.docker.io/v1/":{"auth":%q}}}`, base64.StdEncoding.EncodeToString([]byte(login)))
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600))
 		r.Logins = origin.LocalLogins(dir)
 	}
 	return r
@@ -77,9 +75,7 @@ func TestPullThroughCaller(t *testing.T) {
 	h.CutLayers(2) // the daemon, or else the pull, goes on
 	var last provision.PullProgress
 	got, err := c.Images.Pull(t.Context(), image, func(p provision.PullProgress) { last = p })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	if got.Digest != first || got.Ref != image || got.Size < 1<<20 || last.Done != 1 || last.Bytes == 0 {
 		t.Errorf("Pull = %+v with progress %+v, want %s and the one layer", got, last, first)
 	}

@@ -15,9 +15,7 @@ import (
 func TestDockerHangs(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	silent, err := net.Listen("unix", filepath.Join(h.Home, "silent.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	defer silent.Close()
 	host := reachtest.Block(h)
 	host.Docker = "/root/silent.sock"

@@ -96,16 +96,10 @@ func await(t *testing.T, c *Daemon, id, text string) {
 func inspectAll(t *testing.T, c *Daemon, id string) (all map[string]any) {
 	t.Helper()
 	api, err := c.api(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	_, text, err := api.ContainerInspectWithRaw(t.Context(), id, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
+	testhost.OK(t, json.Unmarshal(text, &all))
 	return all
 }
 
@@ -143,14 +137,10 @@ func TestNoGPU(t *testing.T) {
 	}
 
 	id := mustStart(t, c, server("plain"))
-	if err := h.Docker.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, h.Docker.Kill())
 	_, err = c.Version(t.Context())
 	testhost.WantError(t, err, provision.ErrNoDocker, h.Socket+" is there, but nobody answers")
-	if err := os.Remove(h.Socket); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.Remove(h.Socket))
 	_, err = c.Version(t.Context())
 	testhost.WantError(t, err, provision.ErrNoDocker, "does not run", "systemctl start docker")
 	if errors.Is(err, provision.ErrUnreachable) {
@@ -160,9 +150,7 @@ func TestNoGPU(t *testing.T) {
 	// What has to be done waits for a daemon that is being restarted.
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Stop(t.Context(), id, time.Second) }()
-	if err := h.Docker.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, h.Docker.Start())
 	if err := <-stopped; err != nil {
 		t.Errorf("Stop = %v, want the container stopped by the daemon that came back", err)
 	}
@@ -196,9 +184,7 @@ func TestLocalDocker(t *testing.T) {
 // over its answer.
 func TestOldDocker(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "docker.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	version := make(chan string, 1)
 	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/_ping" {

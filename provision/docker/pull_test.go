@@ -29,9 +29,7 @@ func TestPull(t *testing.T) {
 
 	var seen []provision.PullProgress
 	got, err := c.Images.Pull(t.Context(), image, func(p provision.PullProgress) { seen = append(seen, p) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	want := provision.Image{Ref: image, Digest: digest, Entrypoint: []string{"python3", "-m", "vllm.entrypoints.openai.api_server"}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(provision.Image{}, "ID", "Size")); diff != "" {
 		t.Errorf("Pull (-want +got):\n%s", diff)
@@ -180,27 +178,19 @@ func TestRegistryLogin(t *testing.T) {
 			t.Fatalf("registryAuth(%s): %v", name, err)
 		}
 		text, err := base64.URLEncoding.DecodeString(header)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		return string(text)
 	}
 	if got := login("nvcr.io"); got != "" {
 		t.Errorf("login without a file = %q", got)
 	}
-	if err := os.Mkdir(filepath.Join(h.Home, ".docker"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.Mkdir(filepath.Join(h.Home, ".docker"), 0o700))
 	const config = `{
 		"auths": {"nvcr.io": {"auth": "JG9hdXRodG9rZW46azp5"}, "https://index.docker.io/v1/": {"auth": "bWU6cHc="}, "helped.example": {}},
 		"credHelpers": {"helped.example": "test", "unknown.example": "test"}
 	}`
-	if err := os.WriteFile(filepath.Join(h.Home, ".docker", "config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Install("docker-credential-test", "#!/bin/sh\nread -r registry\n[ \"$registry\" = helped.example ] && echo '{\"Username\":\"<token>\",\"Secret\":\"t0ken\"}'\n"); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(filepath.Join(h.Home, ".docker", "config.json"), []byte(config), 0o600))
+	testhost.OK(t, h.Install("docker-credential-test", "#!/bin/sh\nread -r registry\n[ \"$registry\" = helped.example ] && echo '{\"Username\":\"<token>\",\"Secret\":\"t0ken\"}'\n"))
 	for name, want := range map[string]string{
 		"nvcr.io":         `{"username":"$oauthtoken","password":"k:y","serveraddress":"nvcr.io"}`,
 		"docker.io":       `{"username":"me","password":"pw","serveraddress":"https://index.docker.io/v1/"}`,

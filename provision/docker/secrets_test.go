@@ -47,21 +47,13 @@ func TestSecrets(t *testing.T) {
 	asked := newSpec(hidden, nil, "")
 	asked.config.OpenStdin, asked.config.StdinOnce, asked.config.AttachStdin = true, true, true
 	made, err := c.create(t.Context(), ct.Name, asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	defer mustStop(t, c, made)
 	stdin, err := c.stdin(t.Context(), made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	api, err := c.api(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := api.ContainerStart(t.Context(), made, container.StartOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
+	testhost.OK(t, api.ContainerStart(t.Context(), made, container.StartOptions{}))
 	if _, err := io.WriteString(stdin, secrets[:len(secrets)-1]); err != nil {
 		t.Error(err)
 	}
@@ -76,8 +68,6 @@ func TestSecrets(t *testing.T) {
 func inspectPID(t *testing.T, c *Daemon, id string) int {
 	t.Helper()
 	s, err := c.State(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	return s.PID
 }

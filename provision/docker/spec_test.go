@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/testhost"
 )
 
 // everything is a container that asks for all that can be asked for at once.
@@ -55,9 +56,7 @@ func TestDockerRun(t *testing.T) {
 			GPUIDs: []string{"0", "GPU-5f0c"}, Network: "host", Port: 30000, Privileged: true}) + "\n" +
 		Run(provision.Container{Name: "some", Image: "sglang:1", GPUs: 4}) + "\n"
 	want, err := os.ReadFile("testdata/dockerrun.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("DockerRun (-want +got):\n%s", diff)
 	}

@@ -37,17 +37,13 @@ func TestContainer(t *testing.T) {
 			t.Errorf("State = %+v, %v, want it running", s, err)
 		}
 		tail, err := c.Logs(t.Context(), id, false, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		if text, err := io.ReadAll(tail); err != nil || strings.Count(string(text), "\n") != 1 {
 			t.Errorf("last line of the log = %q, %v", text, err)
 		}
 		tail.Close()
 		begun := time.Now()
-		if err := c.Stop(t.Context(), id, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, c.Stop(t.Context(), id, time.Minute))
 		if took := time.Since(begun); took > 30*time.Second {
 			t.Errorf("Stop took %v: SIGTERM did not reach the engine", took)
 		}
@@ -76,12 +72,8 @@ func TestContainer(t *testing.T) {
 		}()
 		grace := 30
 		api, err := c.api(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := api.ContainerStop(t.Context(), id, container.StopOptions{Timeout: &grace}); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
+		testhost.OK(t, api.ContainerStop(t.Context(), id, container.StopOptions{Timeout: &grace}))
 		if s := <-ended; s.Running || s.ExitCode != 2 {
 			t.Errorf("ended by SIGQUIT: %+v", s)
 		}
@@ -94,9 +86,7 @@ func TestContainer(t *testing.T) {
 		id := mustStart(t, c, ct)
 		await(t, c, id, "8000")
 		begun := time.Now()
-		if err := c.Stop(t.Context(), id, time.Second); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, c.Stop(t.Context(), id, time.Second))
 		if took := time.Since(begun); took < time.Second {
 			t.Errorf("Stop took %v, want at least the grace of 1s", took)
 		}
@@ -114,9 +104,7 @@ func TestContainer(t *testing.T) {
 			t.Errorf("Wait = %+v, %v, want exit code 3", s, err)
 		}
 		log, err := c.Logs(t.Context(), id, true, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		defer log.Close()
 		if text, err := io.ReadAll(log); err != nil || !strings.Contains(string(text), "OSError: the model is not a local folder") {
 			t.Errorf("log = %q, %v", text, err)
@@ -229,9 +217,7 @@ func TestContainer(t *testing.T) {
 		id := mustStart(t, c, ct)
 		await(t, c, id, "8000")
 		log, err := c.Logs(t.Context(), id, true, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		defer log.Close()
 		h.Cut()
 		_, err = io.ReadAll(log)
@@ -261,12 +247,8 @@ func waitStopping(t *testing.T, h *testhost.Host) {
 	cmd := h.Command("docker", "-H", "unix://"+h.Socket, "events", "--since", "1", "--filter", "event=kill", "--format",
 		"{{.Actor.Attributes.name}}")
 	r, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
+	testhost.OK(t, cmd.Start())
 	var seen strings.Builder
 	for piece := make([]byte, 256); !strings.Contains(seen.String(), "lost\n"); {
 		n, err := r.Read(piece)
@@ -284,9 +266,7 @@ func waitStopping(t *testing.T, h *testhost.Host) {
 // testEverything shows that Start and the line of DockerRun make the same
 // container, and that it is the one that was asked for.
 func testEverything(t *testing.T, h *testhost.Host, c *Daemon) {
-	if err := os.WriteFile(filepath.Join(h.Home, "it's here"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(filepath.Join(h.Home, "it's here"), nil, 0o600))
 	ct := everything()
 	ct.Env = append(ct.Env, provision.EnvVar{Name: "HF_TOKEN", Value: provision.Plain("in clear")})
 	byHand := ct
@@ -295,9 +275,7 @@ func testEverything(t *testing.T, h *testhost.Host, c *Daemon) {
 		t.Fatal(err)
 	}
 	want := inspectAll(t, c, byHand.Name)
-	if err := c.Stop(t.Context(), byHand.Name, 0); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, c.Stop(t.Context(), byHand.Name, 0))
 	id := mustStart(t, c, ct)
 	defer mustStop(t, c, id)
 	got := inspectAll(t, c, id)
@@ -354,13 +332,9 @@ func testEverything(t *testing.T, h *testhost.Host, c *Daemon) {
 	ct.Name, ct.Labels = "never-started", map[string]string{"hcl.lab": "cut short"}
 	asked := newSpec(ct, nil, "")
 	api, err := c.api(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	made, err := api.ContainerCreate(t.Context(), &asked.config, &asked.host, nil, nil, ct.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	if err := c.bringFiles(t.Context(), made.ID, ct.Files); err != nil {
 		t.Error(err)
 	}

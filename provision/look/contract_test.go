@@ -38,9 +38,7 @@ type box struct {
 func recorded(t *testing.T, name string, edits ...string) *box {
 	t.Helper()
 	text, err := os.ReadFile("testdata/condition/" + name + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	for i := 0; i < len(edits); i += 2 {
 		if !strings.Contains(string(text), edits[i]) {
 			t.Fatalf("%s does not say %q", name, edits[i])
@@ -51,9 +49,7 @@ func recorded(t *testing.T, name string, edits ...string) *box {
 	now := parseCondition(read(string(text)), at, at)
 	now.Toolkit, now.CgroupDriver = "nvidia runtime", "systemd"
 	gpus, err := provision.ParseGPUs(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	gpu := provision.GPU{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20, Driver: "550.144.03"}
 	if gpus.Vendor == provision.AMD {
 		gpu = provision.GPU{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992, Driver: "6.10.5"}
@@ -261,23 +257,17 @@ var pciEdits = func() (edits []string) {
 // TestCondition looks at hosts with the tools that such boxes have.
 func TestCondition(t *testing.T) {
 	h := testhost.New(t, testhost.Options{Name: "h200-c", GPU: "8xH200"})
-	if err := h.SayGPUs(testhost.GPUField{GPU: 6, Field: "clocks_throttle_reasons.active", Value: "0x0000000000000008"}); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, h.SayGPUs(testhost.GPUField{GPU: 6, Field: "clocks_throttle_reasons.active", Value: "0x0000000000000008"}))
 	host := reachtest.Block(h)
 	host.Runtime, host.GPUs = provision.Process, provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}
 	c := reachtest.Dial(t, host, reachtest.Strict(h))
 	now, err := Condition(t.Context(), c, docker.New(c, nil), []string{"/no such/folder yet"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	if len(now.GPUs) != 8 || now.Problems != nil || now.Skew.Abs() > time.Second || now.DiskFree["/no such/folder yet"] == 0 || now.OpenFiles == 0 {
 		t.Errorf("Condition = %+v", now)
 	}
 	f, err := Facts(t.Context(), c, docker.New(c, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	f.See(now)
 	if f.Settings["gpu links"] != "NV18 × 28" || f.Settings["power limit"] != "700 W" || f.Settings["ecc"] != "on" || f.Settings["clocks"] != "free" {
 		t.Errorf("Settings = %v", f.Settings)

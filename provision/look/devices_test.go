@@ -44,18 +44,14 @@ func TestDevices(t *testing.T) {
 	h := testhost.New(t, testhost.Options{GPU: "8xMI300X", Login: "ada"})
 	hcl := testhost.HCL(t)
 	root, err := h.Command(hcl, DevicesVerb).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	testhost.Do(t, h, "install -m 755 "+hcl+" "+h.Home+"/hcl")
 	for out, want := range map[string]string{
 		string(root): "",
 		reachtest.Run(t, reachtest.Connect(t, h), "~/hcl "+DevicesVerb): "/dev/kfd cannot be opened: permission denied",
 	} {
 		var d Devices
-		if err := json.Unmarshal([]byte(out), &d); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, json.Unmarshal([]byte(out), &d))
 		if got := d.Lacks(provision.AMD, 8); got != want {
 			t.Errorf("lacks %q, want %q", got, want)
 		}

@@ -19,9 +19,7 @@ func TestFacts(t *testing.T) {
 	host.Runtime = provision.Process
 	c := reachtest.Dial(t, host, reachtest.Strict(h))
 	f, err := Facts(t.Context(), c, docker.New(c, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	var gpus []provision.GPU
 	for range 8 {
 		gpus = append(gpus, provision.GPU{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20, Driver: "550.144.03"})
@@ -33,20 +31,14 @@ func TestFacts(t *testing.T) {
 		t.Errorf("Facts = %+v", f)
 	}
 	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	var back provision.Facts
-	if err := json.Unmarshal(text, &back); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, json.Unmarshal(text, &back))
 	if diff := cmp.Diff(f, back); diff != "" {
 		t.Errorf("Facts through JSON (-want +got):\n%s", diff)
 	}
 
-	if err := h.Install("nvidia-smi", "#!/bin/sh\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n"); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, h.Install("nvidia-smi", "#!/bin/sh\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n"))
 	if f, err = Facts(t.Context(), c, docker.New(c, nil)); err != nil {
 		t.Fatal(err)
 	}

@@ -75,14 +75,10 @@ func TestProveGone(t *testing.T) {
 			}
 			use := func(uses ...testhost.GPUUse) {
 				t.Helper()
-				if err := h.UseGPUs(uses...); err != nil {
-					t.Fatal(err)
-				}
+				testhost.OK(t, h.UseGPUs(uses...))
 			}
 			l, err := h.Listen("127.0.0.1:8000")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, err)
 			defer l.Close()
 			use(testhost.GPUUse{GPU: 3, MiB: 70_000})
 			traces := provision.Traces{Before: before, Ports: []int{8000}}
@@ -113,22 +109,14 @@ func TestProveGone(t *testing.T) {
 			// Somebody else's process, with a name of its own.
 			stranger := h.Command("sh", "-c", "echo $$; exec sleep 1000")
 			out, err := stranger.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := stranger.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, err)
+			testhost.OK(t, stranger.Start())
 			defer func() { stranger.Process.Kill(); stranger.Wait() }()
 			line := make([]byte, 16)
 			n, err := out.Read(line)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, err)
 			pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, err)
 			use(testhost.GPUUse{GPU: 0, PID: pid, MiB: 1000, Name: "python3"},
 				testhost.GPUUse{GPU: 1, PID: pid, MiB: 2000, Name: "python3"})
 			others, err := ProveGone(t.Context(), c, traces, time.Second)
@@ -151,16 +139,10 @@ func TestStillListens(t *testing.T) {
 	server := h.Command("sh", "-c",
 		provision.ProcessMark+"=/agents/ours/e "+testhost.HCL(t)+" sim --host "+h.IP+" --port 8000 & read end; kill $!")
 	end, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	said, err := server.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
+	testhost.OK(t, server.Start())
 	for lines := bufio.NewScanner(said); lines.Scan() && !strings.Contains(lines.Text(), "startup complete"); {
 	}
 	if _, err := ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/theirs/", Ports: []int{8000}}, 0); err != nil {

@@ -43,9 +43,7 @@ func TestPrepare(t *testing.T) {
 			"power limit of GPU 0-7: 750 W → 600 W", "clocks of GPU 0-7: free → 1900 MHz", "numa balancing: on → off"}},
 	} {
 		h := testhost.New(t, testhost.Options{GPU: box.gpu, Login: box.login, Sudo: box.login != ""})
-		if err := h.Install("sysctl", sysctl); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, h.Install("sysctl", sysctl))
 		if box.vendor == provision.NVIDIA {
 			if err := h.SayGPUs(testhost.GPUField{GPU: 0, Field: "persistence_mode", Value: "Disabled"}, testhost.GPUField{GPU: 5, Field: "persistence_mode", Value: "Disabled"},
 				testhost.GPUField{GPU: 3, Field: "power.limit", Value: "500.00"}); err != nil {
@@ -58,9 +56,7 @@ func TestPrepare(t *testing.T) {
 		state := func() map[string]string {
 			t.Helper()
 			now, err := Condition(t.Context(), c, docker.New(c, nil), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, err)
 			return now.Settings()
 		}
 		before := state()
@@ -73,9 +69,7 @@ func TestPrepare(t *testing.T) {
 			noted = all
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		var got []string
 		for _, x := range changes {
 			got = append(got, x.String())
@@ -119,9 +113,7 @@ func TestPrepare(t *testing.T) {
 		if _, err = Prepare(t.Context(), c, provision.Prepare{NUMABalancing: &off}, func([]provision.Change) error { return refuses }); !errors.Is(err, refuses) {
 			t.Errorf("a note that fails: %v", err)
 		}
-		if err := h.Install("sudo", "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n"); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, h.Install("sudo", "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n"))
 		_, err = Prepare(t.Context(), c, box.want, func([]provision.Change) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "Insufficient Permissions") || !strings.Contains(err.Error(), "a password is required") || !strings.Contains(err.Error(), "-pm 1") {
 			t.Errorf("without permission: %v", err)
@@ -165,12 +157,8 @@ done
 // the tool ends well where it refuses, and put back.
 func TestPrepareByAMDSMI(t *testing.T) {
 	h := testhost.New(t, testhost.Options{GPU: "8xMI300X", Login: "ada", Sudo: true})
-	if err := os.Remove(filepath.Join(h.Dir, "bin", "rocm-smi")); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Install("amd-smi", amdSMITool); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.Remove(filepath.Join(h.Dir, "bin", "rocm-smi")))
+	testhost.OK(t, h.Install("amd-smi", amdSMITool))
 	b := reachtest.Block(h)
 	b.Runtime, b.GPUs = provision.Process, provision.GPUs{Count: 2, Model: "MI300X", Vendor: provision.AMD}
 	c := reachtest.Dial(t, b, reachtest.Strict(h))
@@ -189,9 +177,7 @@ func TestPrepareByAMDSMI(t *testing.T) {
 	var noted []provision.Change
 	note := func(all []provision.Change) error { noted = all; return nil }
 	changes, err := Prepare(t.Context(), c, provision.Prepare{PowerCap: 600, LockClocks: 1900}, note)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	var got []string
 	for _, x := range changes {
 		got = append(got, strings.Join(x.Set, " ")+"; "+strings.Join(x.Undo, " "))

@@ -13,6 +13,7 @@ import (
 
 	"hclbench/provision"
 	"hclbench/provision/reach"
+	"hclbench/testhost"
 )
 
 // read reads what a script has printed.
@@ -136,16 +137,12 @@ func see(t *testing.T, programs map[string]string) provision.Condition {
 		programs["nvidia-smi"] = "exit 9" // not that of the machine on which this runs
 	}
 	for name, script := range programs {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", conditionScript)
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	return parseCondition(read(string(out)), time.Now(), time.Now())
 }
 

@@ -27,12 +27,8 @@ func keygen(t *testing.T, file string, args ...string) string {
 func copyKey(t *testing.T, from, to string) string {
 	t.Helper()
 	text, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
+	testhost.OK(t, os.WriteFile(to, text, 0o600))
 	return to
 }
 
@@ -43,16 +39,10 @@ func sshAgent(t *testing.T, keys ...string) {
 	// With a command the agent lives as long as that does.
 	cmd := exec.Command("ssh-agent", "-a", socket, "sh", "-c", "echo ready; cat")
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
+	testhost.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close()
 		_ = cmd.Wait()
@@ -150,9 +140,7 @@ func TestAuth(t *testing.T) {
 	t.Run("not a key", func(t *testing.T) {
 		home := alone(t)
 		file := filepath.Join(home, "text")
-		if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, os.WriteFile(file, []byte("hello"), 0o600))
 		out(t, with(file), SSH{}, "not a private key")
 	})
 	t.Run("encrypted key", func(t *testing.T) {

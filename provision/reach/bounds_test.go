@@ -27,9 +27,7 @@ func TestForceCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := testhost.New(t, testhost.Options{SSHD: []string{"ForceCommand " + name}})
 			link, err := dialSSH(t.Context(), block(h), strict(h), slog.New(slog.DiscardHandler), keepaliveEvery)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, err)
 			defer link.close()
 			link.starting = 2 * time.Second
 			var before, after runtime.MemStats

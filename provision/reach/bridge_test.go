@@ -14,9 +14,7 @@ func TestBridge(t *testing.T) {
 	h := testhost.New(t, testhost.Options{SSHD: []string{"DisableForwarding yes"}})
 	c := connect(t, h)
 	l, err := h.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	const many = 20 // more than sshd allows sessions
 	served := make(chan error, many)
 	for range many {
@@ -36,9 +34,7 @@ func TestBridge(t *testing.T) {
 	var open []net.Conn
 	for range many {
 		conn, err := c.Dial(t.Context(), "tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		open = append(open, conn)
 	}
 	for _, conn := range open {

@@ -144,9 +144,7 @@ type pipe struct {
 func newPipe(t *testing.T, home, name string) *pipe {
 	t.Helper()
 	p := &pipe{path: filepath.Join(home, name+".pipe")}
-	if err := syscall.Mkfifo(p.path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, syscall.Mkfifo(p.path, 0o600))
 	return p
 }
 
@@ -224,9 +222,7 @@ func TestDialFromHost(t *testing.T) {
 func echo(t *testing.T, network, addr string) string {
 	t.Helper()
 	l, err := net.Listen(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -252,9 +248,7 @@ func TestUpload(t *testing.T) {
 		local := filepath.Join(t.TempDir(), "local")
 		write := func(text string) {
 			t.Helper()
-			if err := os.WriteFile(local, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, os.WriteFile(local, []byte(text), 0o600))
 		}
 		script := "#!/bin/sh\nread -r line <&4\necho done >&3\n"
 		write(script)
@@ -294,9 +288,7 @@ func TestUpload(t *testing.T) {
 		}
 		check(big, 0o600)
 		tell, err := os.OpenFile(told.path, os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		tell.Close()
 		<-ended // with which version of the script does not matter here
 
@@ -323,9 +315,7 @@ func TestUploadDiskFull(t *testing.T) {
 	c := connect(t, h)
 	mustRun(t, c, "mkdir small && echo old >small/file")
 	local := filepath.Join(t.TempDir(), "local")
-	if err := os.WriteFile(local, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(local, make([]byte, 1<<20), 0o600))
 	if out, err := h.Command("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/root/small").CombinedOutput(); err != nil {
 		t.Fatalf("mount: %v: %s", err, out)
 	}
@@ -346,9 +336,7 @@ func TestUploadNoFiles(t *testing.T) {
 		t.Fatalf("mount: %v: %s", err, out)
 	}
 	local := filepath.Join(t.TempDir(), "local")
-	if err := os.WriteFile(local, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(local, []byte("text"), 0o600))
 	testhost.WantError(t, c.Upload(t.Context(), local, "~/few/file", 0o600), nil, "takes no more files")
 	testhost.WantError(t, c.Upload(t.Context(), local, "~/few/folder/file", 0o600), nil, "make folder", "takes no more files")
 }

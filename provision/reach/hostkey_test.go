@@ -19,21 +19,15 @@ func TestHostKey(t *testing.T) {
 	alone(t)
 	h := testhost.New(t, testhost.Options{})
 	host, port, err := net.SplitHostPort(h.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	name := fmt.Sprintf("[%s]:%s", host, port)
 	stranger, err := os.ReadFile(keygen(t, filepath.Join(t.TempDir(), "stranger"), "-t", "ed25519", "-N", "") + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	strangerKey := strings.Join(strings.Fields(string(stranger))[:2], " ")
 	file := func(t *testing.T, lines ...string) string {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "known_hosts")
-		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
 		return path
 	}
 	fingerprint := func(line string) string {
@@ -41,9 +35,7 @@ func TestHostKey(t *testing.T) {
 		cmd := exec.Command("ssh-keygen", "-lf", "-")
 		cmd.Stdin = strings.NewReader(line)
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		return strings.Fields(string(out))[1]
 	}
 	never := func(*provision.Host, string) bool {
@@ -159,13 +151,9 @@ func TestHostKeyTypeGone(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	config := filepath.Join(h.Dir, "sshd_config")
 	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	text = bytes.ReplaceAll(text, []byte("HostKey "+h.Dir+"/ssh_host_ed25519_key\n"), nil)
-	if err := os.WriteFile(config, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(config, text, 0o600))
 	host := block(h)
 	host.HostKey = h.HostKeyLine
 	_, err = Dial(t.Context(), host, SSH{}, nil)

@@ -11,21 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/testhost"
 )
 
 // TestListeners: a socket of this very process, on an address of either family.
 func TestListeners(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
 		l, err := net.Listen("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		defer l.Close()
 		want := l.Addr().(*net.TCPAddr).AddrPort()
 		found, err := LookAtListeners(int(want.Port()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		if len(found) != 1 || found[0].Address != want || !found[0].Mine || len(found[0].Holders) != 1 {
 			t.Fatalf("on %s: %+v", want, found)
 		}

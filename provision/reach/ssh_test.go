@@ -27,9 +27,7 @@ func alone(t *testing.T) string {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("SSH_AUTH_SOCK", "")
-	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.Mkdir(filepath.Join(home, ".ssh"), 0o700))
 	return home
 }
 
@@ -72,9 +70,7 @@ func TestJump(t *testing.T) {
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -88,9 +84,7 @@ func TestUnreachable(t *testing.T) {
 	// serve answers every connection in some way, and says when one has come.
 	serve := func(answer func(net.Conn)) (addr string, came chan struct{}) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		came = make(chan struct{}, 1)
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -155,9 +149,7 @@ func TestConnectionLost(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	var told bytes.Buffer
 	c, err := Dial(t.Context(), block(h), strict(h), slog.New(slog.NewTextHandler(&told, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	defer c.Close()
 
 	h.Cut()
@@ -167,9 +159,7 @@ func TestConnectionLost(t *testing.T) {
 	if !strings.Contains(told.String(), `msg="connection lost, dialling again" host=h200`) {
 		t.Errorf("nothing was logged: %s", told.String())
 	}
-	if err := h.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, h.Restart())
 	addr := echo(t, "tcp", "127.0.0.1:0")
 	var all sync.WaitGroup
 	for range 20 {
@@ -247,9 +237,7 @@ func TestOpenOnDyingConnection(t *testing.T) {
 func TestKeepalive(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	link, err := dialSSH(t.Context(), block(h), strict(h), slog.New(slog.DiscardHandler), 25*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	defer link.close()
 	first := link.current
 	h.Stall(true)
@@ -266,15 +254,11 @@ func TestKeepalive(t *testing.T) {
 func TestCloseOfASilentStream(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	ln, err := h.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	defer ln.Close()
 	c := connect(t, h)
 	conn, err := c.Dial(t.Context(), "tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	h.Stall(true)
 	defer h.Stall(false)
 	read := make(chan error, 1)
@@ -297,9 +281,7 @@ func TestCloseOfASilentStream(t *testing.T) {
 func TestGreeting(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	for name, greeting := range map[string]string{"line": "echo 'Welcome, it is late'", "no line end": "printf 'Welcome'"} {
-		if err := os.WriteFile(filepath.Join(h.Home, ".bashrc"), []byte(greeting+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, os.WriteFile(filepath.Join(h.Home, ".bashrc"), []byte(greeting+"\n"), 0o600))
 		c := connect(t, h)
 		if got := mustRun(t, c, "echo out"); got != "out\n" || c.Home() != "/root" {
 			t.Errorf("%s: Run = %q, Home = %q", name, got, c.Home())

@@ -22,9 +22,7 @@ import (
 func writeConfig(t *testing.T, format string, args ...any) SSH {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(file, fmt.Appendf(nil, format, args...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(file, fmt.Appendf(nil, format, args...), 0o600))
 	return SSH{Config: []string{"/nonexistent/config", file}}
 }
 
@@ -34,13 +32,9 @@ func TestSSHConfig(t *testing.T) {
 	bastion := testhost.New(t, testhost.Options{Name: "bastion"})
 	inner := testhost.New(t, testhost.Options{Name: "inner"})
 	innerHost, innerPort, err := net.SplitHostPort(inner.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	gate, gatePort, err := net.SplitHostPort(bastion.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	opt := writeConfig(t, `
 Host gpu-box
   HostName %s
@@ -74,9 +68,7 @@ Host *
 func TestAsSSHReadsIt(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600))
 	}
 	write("one.conf", "User one\nHost inner\n  Port 1\n  HostName one.example\nMatch exec true host none\n  Port 99\n")
 	write("two.conf", "User two\nIdentityFile /k/two\n")
@@ -175,9 +167,7 @@ func TestSSHConfigHostKey(t *testing.T) {
 		return c.Close()
 	}
 	testhost.WantError(t, dial("yes"), provision.ErrHostKeyUnknown)
-	if err := dial("accept-new"); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, dial("accept-new"))
 	if !strings.Contains(told.String(), "accepting a new host key") || !strings.Contains(told.String(), "SHA256:") {
 		t.Errorf("told: %s", told.String())
 	}
@@ -185,18 +175,14 @@ func TestSSHConfigHostKey(t *testing.T) {
 		t.Errorf("a key that was accepted before: %v", err)
 	}
 	text, err := os.ReadFile(known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
 	other := testhost.New(t, testhost.Options{})
 	_, key, _ := strings.Cut(other.HostKeyLine, " ")
 	name, _, _ := strings.Cut(string(text), " ")
 	if strings.HasPrefix(other.HostKeyLine, "ssh-") {
 		key = other.HostKeyLine
 	}
-	if err := os.WriteFile(known, []byte(name+" "+strings.TrimSpace(key)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.WriteFile(known, []byte(name+" "+strings.TrimSpace(key)+"\n"), 0o600))
 	testhost.WantError(t, dial("no"), provision.ErrHostKey, "has changed")
 }
 
@@ -218,9 +204,7 @@ func TestHostKeyChangesInMidRun(t *testing.T) {
 			}
 			c := mustDial(t, host, opt)
 			mustRun(t, c, "true")
-			if err := h.ChangeHostKeys(true); err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, h.ChangeHostKeys(true))
 			h.Cut()
 			for range 2 {
 				_, err := c.Run(t.Context(), "true", nil)
@@ -228,9 +212,7 @@ func TestHostKeyChangesInMidRun(t *testing.T) {
 				_, err = c.Dial(t.Context(), "unix", "/run/nobody")
 				testhost.WantError(t, err, provision.ErrHostKey, says)
 			}
-			if err := h.ChangeHostKeys(false); err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, h.ChangeHostKeys(false))
 			mustRun(t, c, "true")
 		})
 	}
@@ -250,12 +232,8 @@ func TestCertificate(t *testing.T) {
 	keygen("-t", "ed25519", "-N", "", "-f", in("authority"))
 	keygen("-t", "ed25519", "-N", "", "-f", in("id"))
 	public, err := os.ReadFile(in("authority.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.IdentityFile+".pub", append([]byte("cert-authority "), public...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, err)
+	testhost.OK(t, os.WriteFile(h.IdentityFile+".pub", append([]byte("cert-authority "), public...), 0o600))
 	host := block(h)
 	host.IdentityFile = in("id")
 	_, err = Dial(t.Context(), host, strict(h), nil)
@@ -264,9 +242,7 @@ func TestCertificate(t *testing.T) {
 	keygen("-s", in("authority"), "-I", "ada", "-n", h.User, in("id.pub"))
 	mustRun(t, mustDial(t, host, strict(h)), "true") // id-cert.pub, beside the key
 
-	if err := os.Rename(in("id-cert.pub"), in("elsewhere.pub")); err != nil {
-		t.Fatal(err)
-	}
+	testhost.OK(t, os.Rename(in("id-cert.pub"), in("elsewhere.pub")))
 	host.IdentityFile = ""
 	opt := writeConfig(t, "Host *\n  IdentityFile %s\n  CertificateFile %s\n", in("id"), in("elsewhere.pub"))
 	opt.KnownHosts = []string{h.KnownHosts}
@@ -309,9 +285,7 @@ Host f
 			jumps = append(jumps, j.Address+"@"+j.User)
 		}
 		me, err := loginName(&provision.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testhost.OK(t, err)
 		identities := strings.ReplaceAll(strings.Join(o.from.identities, " "), "/"+me+"@", "/%r@")
 		if diff := cmp.Diff(want, got{h.Address, h.User, strings.Join(jumps, " via "), identities}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", address, diff)
