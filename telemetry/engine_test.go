@@ -19,17 +19,36 @@ var vllmNames = Exports{
 	Hits:    []string{"vllm:prefix_cache_hits_total"}, Queries: []string{"vllm:prefix_cache_queries_total"},
 }
 
-// TestExports reads a page of Prometheus at each tick: gauges over time, and the
-// share of hits over the window.
-func TestExports(t *testing.T) {
+// readPages is what was read of an engine that has been asked so often, with the page that
+// it gives each time.
+func readPages(t *testing.T, e Exports, times int64, page func(n int64) string) *Record {
+	t.Helper()
 	var asked atomic.Int64
 	enough := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := asked.Add(1)
-		if n == 6 {
+		if n == times {
 			close(enough)
 		}
-		fmt.Fprintf(w, `# HELP vllm:num_requests_running Number of requests.
+		fmt.Fprint(w, page(n))
+	}))
+	defer server.Close()
+	e.URL = server.URL
+	begin := time.Now()
+	s := Start(t.Context(), Plan{Interval: 0.01, Engine: &e})
+	select {
+	case <-enough:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the engine is not asked")
+	}
+	return s.Stop(Window{Zero: begin, From: begin, To: time.Now()})
+}
+
+// TestExports reads a page of Prometheus at each tick: gauges over time, and the
+// share of hits over the window.
+func TestExports(t *testing.T) {
+	r := readPages(t, vllmNames, 6, func(n int64) string {
+		return fmt.Sprintf(`# HELP vllm:num_requests_running Number of requests.
 # TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="a {b} c"} %d.0
 vllm:num_requests_running{engine="1",model_name="a {b} c"} 2.0
@@ -39,18 +58,7 @@ vllm:num_requests_waiting NaN
 vllm:prefix_cache_hits_total{engine="0"} %d
 vllm:prefix_cache_queries_total{engine="0"} %d 1700000000000
 `, n, 25*n, 100*n)
-	}))
-	defer server.Close()
-	e := vllmNames
-	e.URL = server.URL
-	begin := time.Now()
-	s := Start(t.Context(), Plan{Interval: 0.01, Engine: &e})
-	select {
-	case <-enough:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the engine is not asked")
-	}
-	r := s.Stop(Window{Zero: begin, From: begin, To: time.Now()})
+	})
 	first := map[string]float64{}
 	for _, x := range r.Series {
 		if x.Of != Engine {
@@ -117,28 +125,8 @@ func TestSpeculation(t *testing.T) {
 			func(int64) string { return "other 1\n" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var asked atomic.Int64
-			enough := make(chan struct{})
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				n := asked.Add(1)
-				if n == 4 {
-					close(enough)
-				}
-				fmt.Fprint(w, test.page(n))
-			}))
-			defer server.Close()
-			e := test.names
-			e.URL = server.URL
-			begin := time.Now()
-			s := Start(t.Context(), Plan{Interval: 0.01, Engine: &e})
-			select {
-			case <-enough:
-			case <-time.After(10 * time.Second):
-				t.Fatal("the engine is not asked")
-			}
-			r := s.Stop(Window{Zero: begin, From: begin, To: time.Now()})
-			rate, step := 0.5, 2.5
-			want := []*float64{&rate, &step}
+			r := readPages(t, test.names, 4, test.page)
+			want := []*float64{new(0.5), new(2.5)}
 			if test.name == "none" {
 				want = []*float64{nil, nil}
 			}

@@ -1,8 +1,10 @@
 package docker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -40,11 +42,10 @@ func server(name string) provision.Container {
 		Name:       name,
 		Image:      image,
 		Entrypoint: []provision.Text{provision.Plain("vllm")},
-		Command: []provision.Text{provision.Plain("serve"), provision.Plain("org/model"), provision.Plain("--port"),
-			provision.Plain("8000")},
-		Labels:  map[string]string{"hcl.lab": "test", "hcl.engine": name},
-		Network: "host",
-		Init:    true,
+		Command:    plainTexts([]string{"serve", "org/model", "--port", "8000"}),
+		Labels:     map[string]string{"hcl.lab": "test", "hcl.engine": name},
+		Network:    "host",
+		Init:       true,
 	}
 }
 
@@ -76,9 +77,13 @@ func mustStop(t *testing.T, c *Daemon, id string) {
 // await reads a container's log until a text shows up in it.
 func await(t *testing.T, c *Daemon, id, text string) {
 	t.Helper()
-	log, err := c.Logs(t.Context(), id, true, -1)
+	testhost.OK(t, heard(t.Context(), c, id, text))
+}
+
+func heard(ctx context.Context, c *Daemon, id, text string) error {
+	log, err := c.Logs(ctx, id, true, -1)
 	if err != nil {
-		t.Fatalf("Logs: %v", err)
+		return err
 	}
 	defer log.Close()
 	var seen strings.Builder
@@ -87,9 +92,10 @@ func await(t *testing.T, c *Daemon, id, text string) {
 		n, err := log.Read(piece)
 		seen.Write(piece[:n])
 		if err != nil {
-			t.Fatalf("log ends with %v, without %q: %s", err, text, seen.String())
+			return fmt.Errorf("log ends with %w, without %q: %s", err, text, seen.String())
 		}
 	}
+	return nil
 }
 
 // inspectAll decodes all that Docker says about a container.
@@ -210,3 +216,68 @@ func TestOldDocker(t *testing.T) {
 		t.Errorf("DockerVersion = %v, want no address of the client's", err)
 	}
 }
+
+// TestDockerHangs is a daemon that takes the question and does not answer.
+func TestDockerHangs(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	silent, err := net.Listen("unix", filepath.Join(h.Home, "silent.sock"))
+	testhost.OK(t, err)
+	defer silent.Close()
+	host := reachtest.Block(h)
+	host.Docker = "/root/silent.sock"
+	c := New(reachtest.Dial(t, host, reachtest.Strict(h)), nil)
+	c.answer = time.Second
+	_, err = c.Version(t.Context())
+	testhost.WantError(t, err, provision.ErrDockerAway, "host h200", "has not answered for 1s")
+	_, err = c.List(t.Context(), map[string]string{provision.LabelLab: "x"})
+	testhost.WantError(t, err, provision.ErrNoDocker, "has not answered for 1s")
+}
+
+// TestDockerAccess are the ways to the daemon of a host whose login is not root: a
+// socket of its own, that of root by sudo, each also where sshd forwards nothing.
+func TestDockerAccess(t *testing.T) {
+	h := testhost.New(t, testhost.Options{Docker: true, Login: "ada", Sudo: true})
+	open := testhost.New(t, testhost.Options{Docker: true, SSHD: []string{"DisableForwarding yes"}})
+	host := func(h *testhost.Host, socket string) *provision.Host {
+		b := reachtest.Block(h)
+		b.Docker = socket
+		return b
+	}
+	works := func(c *Daemon, want string) {
+		t.Helper()
+		if _, err := c.Version(t.Context()); err != nil {
+			t.Error(err)
+			return
+		}
+		if by, _, err := c.Access(t.Context()); err != nil || by != want {
+			t.Errorf("access by %q, %v, want %q", by, err, want)
+		}
+	}
+
+	const system = "/var/run/docker.sock"
+	works(New(reachtest.Dial(t, host(h, ""), reachtest.Strict(h)), nil), "sudo -n docker -H unix://"+system+" system dial-stdio")
+
+	// With a socket of the login's own, as a daemon without root has.
+	const own = "/run/user/61000/docker.sock"
+	testhost.Do(t, h, "mkdir -p /run/user/61000 && chown ada "+h.Socket+" && ln -s "+h.Socket+" "+own)
+	c := New(reachtest.Dial(t, host(h, ""), reachtest.Strict(h)), nil)
+	works(c, own)
+	if _, address, err := c.Access(t.Context()); err != nil || address != own {
+		t.Errorf("DockerAccess = %q, %v", address, err)
+	}
+	testhost.Do(t, h, "rm "+own)
+	works(New(reachtest.Dial(t, host(h, h.Socket), reachtest.Strict(h)), nil), h.Socket)
+	works(New(reachtest.Dial(t, host(h, system), reachtest.Strict(h)), nil), "sudo -n docker -H unix://"+system+" system dial-stdio")
+
+	works(New(reachtest.Dial(t, host(open, ""), reachtest.Strict(open)), nil), "docker -H unix://"+system+" system dial-stdio")
+	open.Install("docker", "#!/bin/sh\necho no plugin here >&2\nexit 1\n")
+	_, err := New(reachtest.Dial(t, host(open, ""), reachtest.Strict(open)), nil).Version(t.Context())
+	testhost.WantError(t, err, provision.ErrNoDocker, system+" is there, but nobody answers", system+" (no answer)",
+		"system dial-stdio (no plugin here)")
+
+	h.Install("sudo", "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n")
+	_, err = New(reachtest.Dial(t, host(h, ""), reachtest.Strict(h)), nil).Version(t.Context())
+	testhost.WantError(t, err, provision.ErrNoDocker, "ada may not use "+system, "usermod -aG docker ada", "sudo: a password is required")
+}
+
+func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }

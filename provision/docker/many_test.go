@@ -2,12 +2,10 @@ package docker
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"hclbench/provision"
 	"hclbench/testhost"
 )
 
@@ -37,31 +35,17 @@ func TestManyContainers(t *testing.T) {
 			var own sync.WaitGroup
 			for i := range each {
 				own.Go(func() {
-					id, err := s.daemon.Start(t.Context(), provision.Container{
-						Name: fmt.Sprint("e", i), Image: s.ref, Network: "host", Port: 8000 + i, Init: true, StopGrace: 10 * time.Second,
-						Entrypoint: []provision.Text{provision.Plain("vllm")}, Command: []provision.Text{provision.Plain("serve"), provision.Plain("m"), provision.Plain("--port"), provision.Plain(fmt.Sprint(8000 + i))},
-						Labels: map[string]string{"many": "yes"},
-					})
+					ct := server(fmt.Sprint("e", i))
+					ct.Image, ct.Port, ct.StopGrace = s.ref, 8000+i, 10*time.Second
+					ct.Command = plainTexts([]string{"serve", "m", "--port", fmt.Sprint(8000 + i)})
+					id, err := s.daemon.Start(t.Context(), ct)
 					if err != nil {
 						t.Errorf("%s: %v", s.host.Name, err)
 						return
 					}
-					logs, err := s.daemon.Logs(t.Context(), id, true, -1)
-					if err != nil {
-						t.Errorf("%s: %v", s.host.Name, err)
-						return
+					if err := heard(t.Context(), s.daemon, id, "startup complete"); err != nil {
+						t.Errorf("%s: container %d: %v", s.host.Name, i, err)
 					}
-					var said strings.Builder
-					buf := make([]byte, 4<<10)
-					for !strings.Contains(said.String(), "startup complete") {
-						n, err := logs.Read(buf)
-						said.Write(buf[:n])
-						if err != nil {
-							t.Errorf("%s: log of container %d: %v after %q", s.host.Name, i, err, said.String())
-							break
-						}
-					}
-					logs.Close()
 					if st, err := s.daemon.State(t.Context(), id); err != nil || !st.Running {
 						t.Errorf("%s: container %d: %+v, %v", s.host.Name, i, st, err)
 					}
@@ -71,7 +55,7 @@ func TestManyContainers(t *testing.T) {
 				})
 			}
 			own.Wait()
-			if left, err := s.daemon.List(t.Context(), map[string]string{"many": "yes"}); err != nil || len(left) > 0 {
+			if left, err := s.daemon.List(t.Context(), map[string]string{"hcl.lab": "test"}); err != nil || len(left) > 0 {
 				t.Errorf("%s: left %v, %v", s.host.Name, left, err)
 			}
 		})

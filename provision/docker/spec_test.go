@@ -18,9 +18,8 @@ func everything() provision.Container {
 	return provision.Container{
 		Name:       "hcl-lab-vllm-h200-0a1b2c",
 		Image:      image,
-		Entrypoint: []provision.Text{provision.Plain("vllm"), provision.Plain("serve")},
-		Command: []provision.Text{provision.Plain("org/model"), provision.Plain("--port"), provision.Plain("8000"),
-			provision.Plain("--served-model-name"), provision.Plain("it's $HOME")},
+		Entrypoint: plainTexts([]string{"vllm", "serve"}),
+		Command:    plainTexts([]string{"org/model", "--port", "8000", "--served-model-name", "it's $HOME"}),
 		Env: []provision.EnvVar{
 			{Name: "EMPTY", Value: provision.Plain("")},
 			{Name: "QUOTED", Value: provision.Plain(`a "b" $c`)},

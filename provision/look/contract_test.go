@@ -12,7 +12,6 @@ import (
 
 	"hclbench/provision"
 	"hclbench/provision/docker"
-	"hclbench/provision/reach/reachtest"
 	"hclbench/testhost"
 )
 
@@ -50,15 +49,12 @@ func recorded(t *testing.T, name string, edits ...string) *box {
 	now.Toolkit, now.CgroupDriver = "nvidia runtime", "systemd"
 	gpus, err := provision.ParseGPUs(name)
 	testhost.OK(t, err)
-	gpu := provision.GPU{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20, Driver: "550.144.03"}
-	if gpus.Vendor == provision.AMD {
-		gpu = provision.GPU{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992, Driver: "6.10.5"}
+	f := provision.Facts{Docker: "28.5.2", CPUs: 192, MemoryBytes: 2 << 40}
+	gpu := nvidia("NVIDIA H200", 143771<<20, "550.144.03")
+	if f.Toolkit = "1.18.1"; gpus.Vendor == provision.AMD {
+		gpu, f.ROCm, f.Toolkit = amd("AMD Instinct MI300X", 206141652992, "6.10.5"), "6.3.1-48", ""
 	}
-	f := provision.Facts{Docker: "28.5.2", ROCm: map[provision.Vendor]string{provision.AMD: "6.3.1-48"}[gpus.Vendor],
-		Toolkit: map[provision.Vendor]string{provision.NVIDIA: "1.18.1"}[gpus.Vendor], CPUs: 192, MemoryBytes: 2 << 40, GPUs: slices.Repeat([]provision.GPU{gpu}, 8)}
-	for range 8 {
-		now.Use.Memory = append(now.Use.Memory, 1<<20)
-	}
+	f.GPUs, now.Use.Memory = slices.Repeat([]provision.GPU{gpu}, 8), slices.Repeat([]int64{1 << 20}, 8)
 	return &box{&provision.Host{Name: "box", GPUs: gpus, Require: &provision.Require{}}, f, now}
 }
 
@@ -258,9 +254,7 @@ var pciEdits = func() (edits []string) {
 func TestCondition(t *testing.T) {
 	h := testhost.New(t, testhost.Options{Name: "h200-c", GPU: "8xH200"})
 	testhost.OK(t, h.SayGPUs(testhost.GPUField{GPU: 6, Field: "clocks_throttle_reasons.active", Value: "0x0000000000000008"}))
-	host := reachtest.Block(h)
-	host.Runtime, host.GPUs = provision.Process, provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}
-	c := reachtest.Dial(t, host, reachtest.Strict(h))
+	c := process(t, h, "8xH200")
 	now, err := Condition(t.Context(), c, docker.New(c, nil), []string{"/no such/folder yet"})
 	testhost.OK(t, err)
 	if len(now.GPUs) != 8 || now.Problems != nil || now.Skew.Abs() > time.Second || now.DiskFree["/no such/folder yet"] == 0 || now.OpenFiles == 0 {
@@ -272,7 +266,7 @@ func TestCondition(t *testing.T) {
 	if f.Settings["gpu links"] != "NV18 × 28" || f.Settings["power limit"] != "700 W" || f.Settings["ecc"] != "on" || f.Settings["clocks"] != "free" {
 		t.Errorf("Settings = %v", f.Settings)
 	}
-	findings := provision.Contract(host, f, now, provision.Traces{})
+	findings := provision.Contract(c.Host(), f, now, provision.Traces{})
 	if got := finding(findings, "throttling"); got.Level != provision.Warning || got.Have != "gpu6 slowed down (reasons 0x08)" {
 		t.Errorf("throttling: %+v", got)
 	}
@@ -281,11 +275,8 @@ func TestCondition(t *testing.T) {
 	}
 
 	h = testhost.New(t, testhost.Options{Name: "mi300x-c", GPU: "8xMI300X"})
-	host = reachtest.Block(h)
-	host.Runtime = provision.Process
-	if now, err = Condition(t.Context(), reachtest.Dial(t, host, reachtest.Strict(h)), nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	now, err = Condition(t.Context(), process(t, h, "8xMI300X"), nil, nil)
+	testhost.OK(t, err)
 	want := map[string]string{"power limit": "750 W", "clocks": "free", "mec firmware": "177", "gpu links": "XGMI × 28"}
 	got := now.Settings()
 	maps.DeleteFunc(got, func(name, _ string) bool { return want[name] == "" })

@@ -2,6 +2,8 @@ package look
 
 import (
 	"encoding/json"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,22 +11,36 @@ import (
 
 	"hclbench/provision"
 	"hclbench/provision/docker"
+	"hclbench/provision/reach"
 	"hclbench/provision/reach/reachtest"
 	"hclbench/testhost"
 )
 
+// process dials a test host whose engines are processes.
+func process(t *testing.T, h *testhost.Host, gpus string) *reach.Conn {
+	t.Helper()
+	var err error
+	b := reachtest.Block(h)
+	b.Runtime = provision.Process
+	b.GPUs, err = provision.ParseGPUs(gpus)
+	testhost.OK(t, err)
+	return reachtest.Dial(t, b, reachtest.Strict(h))
+}
+
+func nvidia(name string, bytes int64, driver string) provision.GPU {
+	return provision.GPU{Vendor: provision.NVIDIA, Name: name, MemoryBytes: bytes, Driver: driver}
+}
+
+func amd(name string, bytes int64, driver string) provision.GPU {
+	return provision.GPU{Vendor: provision.AMD, Name: name, MemoryBytes: bytes, Driver: driver}
+}
+
 func TestFacts(t *testing.T) {
 	h := testhost.New(t, testhost.Options{Name: "h200-a", GPU: "8xH200"})
-	host := reachtest.Block(h)
-	host.Runtime = provision.Process
-	c := reachtest.Dial(t, host, reachtest.Strict(h))
+	c := process(t, h, "8xH200")
 	f, err := Facts(t.Context(), c, docker.New(c, nil))
 	testhost.OK(t, err)
-	var gpus []provision.GPU
-	for range 8 {
-		gpus = append(gpus, provision.GPU{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20, Driver: "550.144.03"})
-	}
-	if diff := cmp.Diff(gpus, f.GPUs); diff != "" {
+	if diff := cmp.Diff(slices.Repeat([]provision.GPU{nvidia("NVIDIA H200", 143771<<20, "550.144.03")}, 8), f.GPUs); diff != "" {
 		t.Errorf("GPUs (-want +got):\n%s", diff)
 	}
 	if f.Hostname != "h200-a" || f.OS == "" || f.Kernel == "" || f.Arch == "" || f.CPUs < 1 || f.MemoryBytes < 1<<28 || f.Problems != nil {
@@ -39,11 +55,9 @@ func TestFacts(t *testing.T) {
 	}
 
 	testhost.OK(t, h.Install("nvidia-smi", "#!/bin/sh\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n"))
-	if f, err = Facts(t.Context(), c, docker.New(c, nil)); err != nil {
-		t.Fatal(err)
-	}
-	host.GPUs = provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}
-	got := finding(provision.Contract(host, f, provision.Condition{}, provision.Traces{}), "gpus")
+	f, err = Facts(t.Context(), c, docker.New(c, nil))
+	testhost.OK(t, err)
+	got := finding(provision.Contract(c.Host(), f, provision.Condition{}, provision.Traces{}), "gpus")
 	if got.Level != provision.Blocked || got.Have != "none" || !strings.Contains(got.Advice, "Driver/library version mismatch") {
 		t.Errorf("with a broken driver: %+v", got)
 	}
@@ -87,8 +101,7 @@ func TestParseFacts(t *testing.T) {
 	}, "\n")))
 	want := provision.Facts{
 		Hostname: "spark", CPUModel: "Cortex-X925", CPUs: 20, MemoryBytes: 1 << 20,
-		GPUs: []provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA GB10", MemoryBytes: 0, Driver: "580.95.05"},
-			{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992, Driver: "6.10.5"}},
+		GPUs: []provision.GPU{nvidia("NVIDIA GB10", 0, "580.95.05"), amd("AMD Instinct MI300X", 206141652992, "6.10.5")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("parseFacts (-want +got):\n%s", diff)
@@ -97,3 +110,5 @@ func TestParseFacts(t *testing.T) {
 		t.Errorf("parseFacts of a broken rocm-smi = %+v", got)
 	}
 }
+
+func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
-	"hclbench/provision/reach/reachtest"
 	"hclbench/testhost"
 )
 
@@ -66,17 +65,12 @@ func TestProveGone(t *testing.T) {
 		t.Run(gpu, func(t *testing.T) {
 			t.Parallel()
 			h := testhost.New(t, testhost.Options{Name: "box", GPU: gpu, Namespace: true})
-			host := reachtest.Block(h)
-			host.Runtime = provision.Process
-			c := reachtest.Dial(t, host, reachtest.Strict(h))
+			c := process(t, h, gpu)
 			before, err := GPUUse(t.Context(), c)
 			if err != nil || len(before.Memory) != 8 || len(before.Processes) != 0 || before.Problems != nil {
 				t.Fatalf("idle: %+v, %v", before, err)
 			}
-			use := func(uses ...testhost.GPUUse) {
-				t.Helper()
-				testhost.OK(t, h.UseGPUs(uses...))
-			}
+			use := func(uses ...testhost.GPUUse) { testhost.OK(t, h.UseGPUs(uses...)) }
 			l, err := h.Listen("127.0.0.1:8000")
 			testhost.OK(t, err)
 			defer l.Close()
@@ -132,9 +126,7 @@ func TestProveGone(t *testing.T) {
 func TestStillListens(t *testing.T) {
 	t.Parallel()
 	h := testhost.New(t, testhost.Options{Name: "box", Namespace: true})
-	host := reachtest.Block(h)
-	host.Runtime = provision.Process
-	c := reachtest.Dial(t, host, reachtest.Strict(h))
+	c := process(t, h, "")
 	c.UseHCL(testhost.HCL(t))
 	server := h.Command("sh", "-c",
 		provision.ProcessMark+"=/agents/ours/e "+testhost.HCL(t)+" sim --host "+h.IP+" --port 8000 & read end; kill $!")

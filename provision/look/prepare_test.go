@@ -11,7 +11,6 @@ import (
 
 	"hclbench/provision"
 	"hclbench/provision/docker"
-	"hclbench/provision/reach/reachtest"
 	"hclbench/testhost"
 )
 
@@ -45,14 +44,11 @@ func TestPrepare(t *testing.T) {
 		h := testhost.New(t, testhost.Options{GPU: box.gpu, Login: box.login, Sudo: box.login != ""})
 		testhost.OK(t, h.Install("sysctl", sysctl))
 		if box.vendor == provision.NVIDIA {
-			if err := h.SayGPUs(testhost.GPUField{GPU: 0, Field: "persistence_mode", Value: "Disabled"}, testhost.GPUField{GPU: 5, Field: "persistence_mode", Value: "Disabled"},
-				testhost.GPUField{GPU: 3, Field: "power.limit", Value: "500.00"}); err != nil {
-				t.Fatal(err)
-			}
+			testhost.OK(t, h.SayGPUs(testhost.GPUField{GPU: 0, Field: "persistence_mode", Value: "Disabled"},
+				testhost.GPUField{GPU: 5, Field: "persistence_mode", Value: "Disabled"},
+				testhost.GPUField{GPU: 3, Field: "power.limit", Value: "500.00"}))
 		}
-		b := reachtest.Block(h)
-		b.Runtime, b.GPUs = provision.Process, provision.GPUs{Count: 8, Model: strings.TrimPrefix(box.gpu, "8x"), Vendor: box.vendor}
-		c := reachtest.Dial(t, b, reachtest.Strict(h))
+		c := process(t, h, box.gpu)
 		state := func() map[string]string {
 			t.Helper()
 			now, err := Condition(t.Context(), c, docker.New(c, nil), nil)
@@ -99,25 +95,19 @@ func TestPrepare(t *testing.T) {
 		// What the tool refuses, what takes a reset, and a login that may not.
 		_, err = Prepare(t.Context(), c, provision.Prepare{PersistenceMode: &on, PowerCap: 900},
 			func([]provision.Change) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), "between 200.00 W and 700.00 W") {
-			t.Errorf("too high a cap: %v", err)
-		}
+		testhost.WantError(t, err, nil, "between 200.00 W and 700.00 W")
 		if err := Restore(t.Context(), c, noted); err != nil {
 			t.Error(err)
 		}
 		_, err = Prepare(t.Context(), c, provision.Prepare{ECC: &off, PowerCap: 600}, nil)
-		if err == nil || !strings.Contains(err.Error(), "ecc of GPU 7 is on, where off is wanted") || !strings.Contains(err.Error(), "persistence mode of GPU 5 is off") || !strings.Contains(err.Error(), "host h200 (lab.hcl:12)") {
-			t.Errorf("what cannot be set: %v", err)
-		}
+		testhost.WantError(t, err, nil, "ecc of GPU 7 is on, where off is wanted", "persistence mode of GPU 5 is off", "host h200 (lab.hcl:12)")
 		refuses := errors.New("no room")
 		if _, err = Prepare(t.Context(), c, provision.Prepare{NUMABalancing: &off}, func([]provision.Change) error { return refuses }); !errors.Is(err, refuses) {
 			t.Errorf("a note that fails: %v", err)
 		}
 		testhost.OK(t, h.Install("sudo", "#!/bin/sh\necho sudo: a password is required >&2\nexit 1\n"))
 		_, err = Prepare(t.Context(), c, box.want, func([]provision.Change) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), "Insufficient Permissions") || !strings.Contains(err.Error(), "a password is required") || !strings.Contains(err.Error(), "-pm 1") {
-			t.Errorf("without permission: %v", err)
-		}
+		testhost.WantError(t, err, nil, "Insufficient Permissions", "a password is required", "-pm 1")
 		if diff := cmp.Diff(before, state()); diff != "" {
 			t.Errorf("in the end (-before +after):\n%s", diff)
 		}
@@ -159,9 +149,7 @@ func TestPrepareByAMDSMI(t *testing.T) {
 	h := testhost.New(t, testhost.Options{GPU: "8xMI300X", Login: "ada", Sudo: true})
 	testhost.OK(t, os.Remove(filepath.Join(h.Dir, "bin", "rocm-smi")))
 	testhost.OK(t, h.Install("amd-smi", amdSMITool))
-	b := reachtest.Block(h)
-	b.Runtime, b.GPUs = provision.Process, provision.GPUs{Count: 2, Model: "MI300X", Vendor: provision.AMD}
-	c := reachtest.Dial(t, b, reachtest.Strict(h))
+	c := process(t, h, "2xMI300X")
 	state := func() []provision.GPUCondition {
 		t.Helper()
 		now, err := Condition(t.Context(), c, docker.New(c, nil), nil)
@@ -201,9 +189,8 @@ func TestPrepareByAMDSMI(t *testing.T) {
 		{provision.Prepare{LockClocks: 13},
 			"clocks is free, although it was set to 13 MHz by `amd-smi set --gpu 0 1 --perf-determinism 13`, which said: PERFDETERMINISM: [AMDSMI_STATUS_NOT_SUPPORTED]"},
 	} {
-		if _, err := Prepare(t.Context(), c, refused.want, note); err == nil || !strings.Contains(err.Error(), refused.says) {
-			t.Errorf("%+v: %v, want %q", refused.want, err, refused.says)
-		}
+		_, err := Prepare(t.Context(), c, refused.want, note)
+		testhost.WantError(t, err, nil, refused.says)
 		if err := Restore(t.Context(), c, noted); err != nil {
 			t.Error(err)
 		}
@@ -212,7 +199,6 @@ func TestPrepareByAMDSMI(t *testing.T) {
 		t.Errorf("in the end (-before +after):\n%s", diff)
 	}
 	two := provision.Condition{GPUs: []provision.GPUCondition{{PowerLimit: 1000, SecondLimit: 1200}}, AMDTool: provision.AMDSMI}
-	if _, err := (&provision.Prepare{PowerCap: 900}).Changes(provision.AMD, two); err == nil || !strings.Contains(err.Error(), "a second one (1200 W)") {
-		t.Errorf("two limits: %v", err)
-	}
+	_, err = (&provision.Prepare{PowerCap: 900}).Changes(provision.AMD, two)
+	testhost.WantError(t, err, nil, "a second one (1200 W)")
 }

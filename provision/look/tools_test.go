@@ -33,54 +33,33 @@ func TestFactsOfReleases(t *testing.T) {
 		problem   string
 	}{
 		{"nvidia-smi 550, MIG or not", as("nvidia", "NVIDIA H200, 143771, 550.144.03\nNVIDIA H100 80GB HBM3, 81559, 550.144.03\n"),
-			[]provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20,
-				Driver: "550.144.03"}, {Vendor: provision.NVIDIA, Name: "NVIDIA H100 80GB HBM3", MemoryBytes: 81559 << 20, Driver: "550.144.03"}}, ""},
+			[]provision.GPU{nvidia("NVIDIA H200", 143771<<20, "550.144.03"),
+				nvidia("NVIDIA H100 80GB HBM3", 81559<<20, "550.144.03")}, ""},
 		{"nvidia-smi 570, one GPU is lost",
 			as("nvidia", "Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error\nNVIDIA H200, 143771, 570.86.15\n"),
-			[]provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA H200", MemoryBytes: 143771 << 20,
-				Driver: "570.86.15"}}, "nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error"},
+			[]provision.GPU{nvidia("NVIDIA H200", 143771<<20, "570.86.15")},
+			"nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error"},
 		{"nvidia-smi without a driver",
 			as("nvidia", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n\n"),
 			nil, "nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running."},
 		{"rocm-smi of ROCm 5.7", as("rocm",
 			`{"card0": {"VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "10977280", "Card series": "AMD Instinct MI250X", "Card model": "0x0b0c", "Card vendor": "Advanced Micro Devices, Inc. [AMD/ATI]", "Card SKU": "D65209"}, "system": {"Driver version": "6.2.4"}}`),
-			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI250X", MemoryBytes: 68702699520, Driver: "6.2.4"}}, ""},
+			[]provision.GPU{amd("AMD Instinct MI250X", 68702699520, "6.2.4")}, ""},
 		{"rocm-smi of ROCm 6 and 7", as("rocm",
 			`{"card0": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "297795584", "Card Series": "AMD Instinct MI300X", "Card Model": "0x74a1", "Card Vendor": "Advanced Micro Devices Inc. [AMD/ATI]", "Card SKU": "M3000100", "Subsystem ID": "0x74a1", "Device Rev": "0x00", "Node ID": "2", "GUID": "28851", "GFX Version": "gfx942"}, "card10": {"Card Series": "N/A", "Card Model": "0x74a1"}, "card2": {"Card Series": "AMD Instinct MI300X"}, "system": {"Driver version": "6.10.5"}}`),
-			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 206141652992,
-				Driver: "6.10.5"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 0, Driver: "6.10.5"}, {Vendor: provision.AMD, Name: "0x74a1", MemoryBytes: 0, Driver: "6.10.5"}}, ""},
+			[]provision.GPU{amd("AMD Instinct MI300X", 206141652992, "6.10.5"),
+				amd("AMD Instinct MI300X", 0, "6.10.5"), amd("0x74a1", 0, "6.10.5")}, ""},
 		{"rocm-smi without a GPU", as("rocm", "WARNING:root:No JSON data to report\n"), nil,
 			"rocm-smi: WARNING:root:No JSON data to report"},
-		{"amd-smi of ROCm 6.1 to 6.4", as("amd", `[
-    {
-        "gpu": 0,
-        "asic": {
-            "market_name": "AMD Instinct MI300X",
-            "vendor_id": "0x1002",
-            "num_compute_units": 304,
-            "target_graphics_version": "gfx942"
-        },
-        "driver": {
-            "name": "amdgpu",
-            "version": "6.8.5"
-        },
-        "vram": {
-            "type": "HBM",
-            "vendor": "N/A",
-            "size": {
-                "value": 196592,
-                "unit": "MB"
-            }
-        }
-    }
-]`), []provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 196592 << 20, Driver: "6.8.5"}}, ""},
+		{"amd-smi of ROCm 6.1 to 6.4", as("amd",
+			`[{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "vendor_id": "0x1002", "num_compute_units": 304, "target_graphics_version": "gfx942"}, "driver": {"name": "amdgpu", "version": "6.8.5"}, "vram": {"type": "HBM", "vendor": "N/A", "size": {"value": 196592, "unit": "MB"}}}]`),
+			[]provision.GPU{amd("AMD Instinct MI300X", 196592<<20, "6.8.5")}, ""},
 		{"amd-smi of ROCm 7, and a guest that is told little",
 			as("amd", `{"gpu_data": [{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "oam_id": 2}, "driver": {"name": "amdgpu", "version": "6.14.14", "os_kernel_version": "6.8.0-60-generic"}, "vram": {"type": "HBM3", "size": {"value": 196592, "unit": "MB"}, "bit_width": 8192}}, {"gpu": 1, "asic": {"market_name": "AMD Instinct MI300X VF"}, "driver": "N/A", "vram": {"size": "N/A"}}]}`),
-			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 196592 << 20,
-				Driver: "6.14.14"}, {Vendor: provision.AMD, Name: "AMD Instinct MI300X VF", MemoryBytes: 0, Driver: ""}}, ""},
+			[]provision.GPU{amd("AMD Instinct MI300X", 196592<<20, "6.14.14"), amd("AMD Instinct MI300X VF", 0, "")}, ""},
 		{"amd-smi of ROCm 6.0, which writes no units",
 			as("amd", `{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X"}, "driver": {"driver_name": "amdgpu", "driver_version": "6.3.6"}, "vram": {"vram_type": "HBM", "vram_size_mb": 196592}}`),
-			[]provision.GPU{{Vendor: provision.AMD, Name: "AMD Instinct MI300X", MemoryBytes: 0, Driver: ""}}, ""},
+			[]provision.GPU{amd("AMD Instinct MI300X", 0, "")}, ""},
 		{"amd-smi of ROCm 6 without a driver",
 			as("amd", `{"error": "AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'", "code": -1034}`),
 			nil, "amd-smi: AMDSMI has returned error '-1034' - 'NOT_INIT - Device not initialized'"},

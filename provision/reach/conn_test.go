@@ -177,7 +177,7 @@ func TestDialFromHost(t *testing.T) {
 			if network == "unix" {
 				at = filepath.Join(home, "echo.sock")
 			}
-			addr := echo(t, network, at)
+			addr := serve(t, network, at, back)
 			// Far more at once than sessions are allowed.
 			const streams = 200
 			var all sync.WaitGroup
@@ -218,8 +218,11 @@ func TestDialFromHost(t *testing.T) {
 	})
 }
 
-// echo serves connections that get back what they send.
-func echo(t *testing.T, network, addr string) string {
+// back sends back what comes.
+func back(conn net.Conn) { _, _ = io.Copy(conn, conn) }
+
+// serve answers connections.
+func serve(t *testing.T, network, addr string, answer func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen(network, addr)
 	testhost.OK(t, err)
@@ -232,7 +235,7 @@ func echo(t *testing.T, network, addr string) string {
 			}
 			all.Go(func() {
 				defer conn.Close()
-				_, _ = io.Copy(conn, conn)
+				answer(conn)
 			})
 		}
 	})
@@ -246,10 +249,7 @@ func echo(t *testing.T, network, addr string) string {
 func TestUpload(t *testing.T) {
 	places(t, func(t *testing.T, c *Conn, home string) {
 		local := filepath.Join(t.TempDir(), "local")
-		write := func(text string) {
-			t.Helper()
-			testhost.OK(t, os.WriteFile(local, []byte(text), 0o600))
-		}
+		write := func(text string) { testhost.OK(t, os.WriteFile(local, []byte(text), 0o600)) }
 		script := "#!/bin/sh\nread -r line <&4\necho done >&3\n"
 		write(script)
 		if err := c.Upload(t.Context(), local, "~/.cache/hcl/bin/tool", 0o750); err != nil {
@@ -339,4 +339,50 @@ func TestUploadNoFiles(t *testing.T) {
 	testhost.OK(t, os.WriteFile(local, []byte("text"), 0o600))
 	testhost.WantError(t, c.Upload(t.Context(), local, "~/few/file", 0o600), nil, "takes no more files")
 	testhost.WantError(t, c.Upload(t.Context(), local, "~/few/folder/file", 0o600), nil, "make folder", "takes no more files")
+}
+
+// TestBridge connects by a command where sshd forwards nothing.
+func TestBridge(t *testing.T) {
+	h := testhost.New(t, testhost.Options{SSHD: []string{"DisableForwarding yes"}})
+	c := connect(t, h)
+	l, err := h.Listen("127.0.0.1:0")
+	testhost.OK(t, err)
+	const many = 20 // more than sshd allows sessions
+	served := make(chan error, many)
+	for range many {
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				_, err = io.Copy(conn, conn)
+				conn.Close()
+			}
+			served <- err
+		}()
+	}
+	if _, err := c.Dial(t.Context(), "tcp", l.Addr().String()); !Refused(err) {
+		t.Fatalf("Dial = %v, want it refused", err)
+	}
+	c.UseHCL(testhost.HCL(t))
+	var open []net.Conn
+	for range many {
+		conn, err := c.Dial(t.Context(), "tcp", l.Addr().String())
+		testhost.OK(t, err)
+		open = append(open, conn)
+	}
+	for _, conn := range open {
+		go io.WriteString(conn, "there and back\n")
+		if line, err := readLine(conn); err != nil || line != "there and back" {
+			t.Errorf("read %q, %v", line, err)
+		}
+		conn.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}
+	l.Close()
+	for network, addr := range map[string]string{"tcp": l.Addr().String(), "unix": "/nobody/here"} {
+		if _, err := c.Dial(t.Context(), network, addr); !Refused(err) || !strings.Contains(err.Error(), addr) {
+			t.Errorf("Dial(%s) = %v, want it refused", addr, err)
+		}
+	}
 }

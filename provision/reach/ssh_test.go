@@ -81,37 +81,16 @@ func TestUnreachable(t *testing.T) {
 	_, err := Dial(t.Context(), &provision.Host{Name: "h200", Address: addr, Pos: "lab.hcl:12"}, SSH{}, nil)
 	testhost.WantError(t, err, provision.ErrUnreachable, "host h200 (lab.hcl:12)", addr, "connection refused")
 
-	// serve answers every connection in some way, and says when one has come.
-	serve := func(answer func(net.Conn)) (addr string, came chan struct{}) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		testhost.OK(t, err)
-		came = make(chan struct{}, 1)
-		var all sync.WaitGroup
-		all.Go(func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				came <- struct{}{}
-				all.Go(func() {
-					defer conn.Close()
-					answer(conn)
-				})
-			}
-		})
-		t.Cleanup(func() {
-			l.Close()
-			all.Wait()
-		})
-		return l.Addr().String(), came
-	}
-	addr, _ = serve(func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	addr = serve(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
 	_, err = Dial(t.Context(), &provision.Host{Name: "web", Address: addr}, SSH{}, nil)
 	testhost.WantError(t, err, provision.ErrUnreachable, "host web", "no SSH handshake")
 
 	// A listener that says nothing: only the caller can end it soon.
-	addr, came := serve(func(c net.Conn) { io.Copy(io.Discard, c) })
+	came := make(chan struct{}, 1)
+	addr = serve(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		came <- struct{}{}
+		io.Copy(io.Discard, c)
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -160,7 +139,7 @@ func TestConnectionLost(t *testing.T) {
 		t.Errorf("nothing was logged: %s", told.String())
 	}
 	testhost.OK(t, h.Restart())
-	addr := echo(t, "tcp", "127.0.0.1:0")
+	addr := serve(t, "tcp", "127.0.0.1:0", back)
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
