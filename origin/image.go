@@ -18,9 +18,8 @@ import (
 	"sync"
 )
 
-// manifests are the kinds of manifest that a tag can stand for. The lists of
-// several platforms come first: their digest is the one that the same tag has on
-// every host.
+// manifests are the kinds that a tag can stand for. The lists of several platforms come first:
+// their digest is the one that the tag has on every host.
 const manifests = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, " +
 	"application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
@@ -53,7 +52,6 @@ func (r *Registries) Digest(ctx context.Context, image string) (string, error) {
 	return mirror.Digest, nil
 }
 
-// repository is one that is asked, with the login for it.
 type repository struct {
 	ref    Ref
 	client Client
@@ -153,7 +151,6 @@ func digestOf(resp *http.Response, l Login) (string, error) {
 	return digest, nil
 }
 
-// refused says what an answer that is not the hoped for means.
 func refused(resp *http.Response, l Login) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -166,8 +163,7 @@ func refused(resp *http.Response, l Login) error {
 	return answered(resp)
 }
 
-// authorize answers a challenge: it returns the Authorization header to ask
-// again with.
+// authorize answers a challenge with the Authorization header to ask again with.
 func (r *repository) authorize(ctx context.Context, challenge string) (string, error) {
 	scheme, params := parseChallenge(challenge)
 	switch l := r.login; scheme {
@@ -182,8 +178,6 @@ func (r *repository) authorize(ctx context.Context, challenge string) (string, e
 	return "", fmt.Errorf("%w: it asks for a login of a kind that is not known: %q", ErrAccess, challenge)
 }
 
-// token gets a token for reading the repository, anonymously when there is no
-// login.
 func (r *repository) token(ctx context.Context, params map[string]string) (string, error) {
 	l := r.login
 	realm, err := url.Parse(params["realm"])
@@ -223,7 +217,6 @@ func (r *repository) token(ctx context.Context, params map[string]string) (strin
 	return "Bearer " + token, nil
 }
 
-// tokenRequest asks for a token, with the login if there is one.
 func (l Login) tokenRequest(ctx context.Context, realm *url.URL, form url.Values) (*http.Request, error) {
 	if l.Identity != "" {
 		form.Set("grant_type", "refresh_token")
@@ -264,9 +257,8 @@ type Layer struct {
 	DiffID string // "sha256:…" of what it unpacks to, which is how a daemon knows it
 }
 
-// Layers asks an image's registry for the layers that the image has on Linux for an
-// architecture, in Go's words: "amd64". Nothing is pulled. Errors are those of
-// [Registries.Digest].
+// Layers asks an image's registry for its layers on Linux for an architecture, in Go's words:
+// "amd64". Nothing is pulled. Errors are those of [Registries.Digest].
 func (r *Registries) Layers(ctx context.Context, image, architecture string) ([]Layer, error) {
 	repo, err := r.repository(ctx, image)
 	if err != nil {
@@ -320,7 +312,6 @@ func (r *repository) layers(ctx context.Context, architecture string) ([]Layer, 
 	return layers, nil
 }
 
-// read decodes a manifest or a configuration.
 func (r *repository) read(ctx context.Context, path string, into any) error {
 	resp, err := r.ask(ctx, http.MethodGet, path, http.Header{"Accept": {manifests}})
 	if err != nil {
@@ -333,10 +324,9 @@ func (r *repository) read(ctx context.Context, path string, into any) error {
 	return decode(resp, path, into)
 }
 
-// Mirror serves one image to whoever cannot reach its registry, as a registry
-// would: what it is asked for, it asks for, with the login that it has. It hands
-// out what is named by digest in this one repository, and only under a name that
-// cannot be guessed.
+// Mirror serves one image to whoever cannot reach its registry, as a registry would: what it is
+// asked for, it asks for, with the login that it has. It hands out what is named by digest in
+// this one repository, and only under a name that cannot be guessed.
 type Mirror struct {
 	Digest string // of the image's manifest, "sha256:…"
 	Name   string // of the repository here

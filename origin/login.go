@@ -26,8 +26,7 @@ type Logins struct {
 // helperTime bounds a credential helper, which may ask a cloud for a token.
 const helperTime = 30 * time.Second
 
-// LocalLogins are those of this machine, where dir is the directory of Docker's
-// config.json.
+// LocalLogins are those of this machine, where dir is the directory of Docker's config.json.
 func LocalLogins(dir string) Logins {
 	return Logins{
 		Config: func(context.Context) ([]byte, error) {
@@ -48,8 +47,7 @@ func LocalLogins(dir string) Logins {
 	}
 }
 
-// Login is a name and a password, or a token that tokens are had for; the zero
-// value is none.
+// Login is a name and a password, or a token that tokens are had for; the zero value is none.
 type Login struct {
 	User, Password string
 	Identity       string // the token
@@ -73,15 +71,13 @@ func (l Login) hint() string {
 	return ", or the login in Docker's config.json may not see it"
 }
 
-// dockerConfig is Docker's config.json, as far as it has logins.
 type dockerConfig struct {
 	Auths       map[string]struct{ Auth, IdentityToken string }
 	CredsStore  string
 	CredHelpers map[string]string
 }
 
-// Find returns the login for a registry, "docker.io" or "nvcr.io"; none when there
-// is none.
+// Find returns the login for a registry, "docker.io" or "nvcr.io"; none when there is none.
 func (l Logins) Find(ctx context.Context, registry string) (Login, error) {
 	names := []string{registry, "https://" + registry, "https://" + registry + "/v2/", "https://" + registry + "/v1/"}
 	switch registry {
@@ -97,36 +93,34 @@ func (l Logins) Find(ctx context.Context, registry string) (Login, error) {
 	if err == nil && strings.TrimSpace(string(text)) != "" {
 		err = json.Unmarshal(text, &config)
 	}
-	found := false
 	if err == nil {
-		found, err = config.login(names, &login)
+		err = config.login(names, &login)
 	}
 	if err != nil {
 		return login, fmt.Errorf("read Docker's config.json: %w", err)
 	}
-	if found {
+	if !login.None() {
 		return login, nil
 	}
 	err = l.askHelper(ctx, config, names, &login)
 	return login, err
 }
 
-// login fills in the login that the file itself has for one of the names.
-func (c dockerConfig) login(names []string, login *Login) (found bool, err error) {
+func (c dockerConfig) login(names []string, login *Login) error {
 	for _, name := range names {
-		entry, ok := c.Auths[name]
-		if !ok || entry.Auth == "" && entry.IdentityToken == "" {
+		entry := c.Auths[name]
+		if entry.Auth == "" && entry.IdentityToken == "" {
 			continue
 		}
 		clear, err := base64.StdEncoding.DecodeString(entry.Auth)
 		if err != nil {
-			return false, fmt.Errorf("the login for %s is not base64", name)
+			return fmt.Errorf("the login for %s is not base64", name)
 		}
 		login.User, login.Password, _ = strings.Cut(strings.TrimRight(string(clear), "\x00"), ":")
 		login.Identity = entry.IdentityToken
-		return true, nil
+		return nil
 	}
-	return false, nil
+	return nil
 }
 
 // askHelper fills in the login that a credential helper has. One that is missing or

@@ -28,7 +28,6 @@ type Hub struct {
 
 func (h *Hub) url() string { return strings.TrimRight(cmp.Or(h.URL, HuggingFace), "/") }
 
-// name is the hub in messages.
 func (h *Hub) name() string { return strings.TrimPrefix(h.url(), "https://") }
 
 // Commit asks for the commit that a model's revision, a branch or tag, is today;
@@ -120,7 +119,6 @@ func (h *Hub) alone() Client {
 	return c
 }
 
-// escaped is a path for a URL, its slashes kept.
 func escaped(path string) string {
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {

@@ -26,8 +26,7 @@ var (
 	ErrNotReachable = errors.New("not reachable")
 )
 
-// maxAnswer bounds what is read of an answer: manifests, lists and tokens are
-// small.
+// maxAnswer bounds what is read of an answer: manifests, lists and tokens are small.
 const maxAnswer = 8 << 20
 
 // Client makes the requests. The zero value is ready for use.
@@ -54,7 +53,6 @@ func (c Client) do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// answered is an answer that was not expected.
 func answered(resp *http.Response) error {
 	if resp.StatusCode == http.StatusTooManyRequests {
 		return fmt.Errorf("%w: too many requests from here; it lets more through later, or with a login", ErrNotReachable)
@@ -70,7 +68,6 @@ func onThisMachine(hostport string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// decode reads an answer in JSON.
 func decode(resp *http.Response, what string, into any) error {
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("read %s: %w", what, err)

@@ -17,12 +17,10 @@ type Ref struct {
 	Digest     string // "sha256:…"; "" where none is written. Beside it a tag means nothing
 }
 
-// latest is the tag where none is written.
 const latest = "latest"
 
-// ParseRef reads the name of an image: "vllm/vllm-openai:v0.11.0". What Docker would
-// not take is an error that says what to write instead; it begins with the name in
-// quotes.
+// ParseRef reads the name of an image: "vllm/vllm-openai:v0.11.0". For what Docker would not take
+// the error begins with the name in quotes, and says what to write instead.
 func ParseRef(image string) (Ref, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -43,7 +41,6 @@ func ParseRef(image string) (Ref, error) {
 
 const wrongDigest = "a digest is sha256: and 64 hexadecimal digits"
 
-// wrongRef says what is wrong with the name of an image that is none.
 func wrongRef(image string) string {
 	name, digest, pinned := strings.Cut(image, "@")
 	slash := strings.LastIndex(name, "/")

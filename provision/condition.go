@@ -61,9 +61,8 @@ type GPUCondition struct {
 	Remap       string  `json:"row_remapping,omitempty"` // "pending", "failed" or ""
 }
 
-// Bits of nvidia-smi's clock reasons (NVML, nvmlClocksEventReasons): nothing to do; a
-// clock that somebody has set; hardware slowdown, software thermal, hardware thermal, power
-// brake.
+// Bits of nvidia-smi's clock reasons (NVML, nvmlClocksEventReasons): nothing to do; a clock that
+// somebody has set; hardware slowdown, software thermal, hardware thermal, power brake.
 const (
 	idle          = 0x01
 	heldBySetting = 0x02
@@ -81,9 +80,8 @@ func (f *Facts) See(c Condition, changed ...Change) {
 	}
 }
 
-// Settings are what of a host's state somebody may have set otherwise, and changes
-// numbers, by names for people. What is not known is not there. Where GPUs differ, it
-// says how many have what.
+// Settings are what somebody may have set otherwise, and changes numbers, in words for people. What
+// is not known is not there. Where GPUs differ, it says how many have what.
 func (c Condition) Settings() map[string]string {
 	all := map[string]string{}
 	set := func(name, value string) {
@@ -159,7 +157,6 @@ func watts(w float64) string {
 	return fmt.Sprintf("%.0f W", w)
 }
 
-// free are clocks that nobody holds.
 const free = "free"
 
 // clocks says who holds the clocks, or [free]; "" when it is not known.

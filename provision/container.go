@@ -19,8 +19,7 @@ type EnvVar struct {
 	Value Text   `json:"value"`
 }
 
-// Mount binds a path of the host into a container. The source is created when
-// it is missing.
+// Mount binds a path of the host into a container. The source is created when it is missing.
 type Mount struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
@@ -34,10 +33,9 @@ type Ulimit struct {
 	Hard int64  `json:"hard"`
 }
 
-// Container is everything that is asked of a container, in an order of its own
-// so that two equal containers are equal as text. With [Process] the same value
-// describes a process: Entrypoint and Command, Env, Labels and the stop settings
-// apply, the rest has no meaning there.
+// Container is everything that is asked of a container, in an order of its own so that two equal
+// containers are equal as text. With [Process] the same value describes a process: Entrypoint
+// and Command, Env, Labels and the stop settings apply, the rest has no meaning there.
 type Container struct {
 	Name       string            `json:"name,omitempty"`
 	Image      string            `json:"image,omitempty"`
@@ -94,9 +92,7 @@ func (c Container) Texts() []Text {
 
 // Published reports whether Docker forwards the port to the container, which has a
 // network of its own.
-func (c Container) Published() bool {
-	return c.Port != 0 && (c.Network == "" || c.Network == "bridge")
-}
+func (c Container) Published() bool { return c.Port != 0 && (c.Network == "" || c.Network == "bridge") }
 
 // State is what a container or process is doing.
 type State struct {

@@ -35,7 +35,6 @@ const (
 	lackOfMemory = "Out of memory: Killed process"
 )
 
-// What to do about it.
 const (
 	setBalancing = "echo %s | sudo tee /proc/sys/kernel/numa_balancing"
 	moreShared   = "sudo mount -o remount,size=32G /dev/shm, or shm_size in the engine's container block"
@@ -53,9 +52,9 @@ const (
 		"or add the login to the group adm"
 )
 
-// Contract holds a host against its block, what the block requires, and what
-// makes numbers good in any case. ours are traces of what we run there: that
-// uses the GPUs by right. Every check that applies has a finding.
+// Contract holds a host against its block, what that requires, and what makes numbers good in any
+// case. What has left the traces ours uses the GPUs by right. Every check that applies has a
+// finding.
 func Contract(h *Host, f Facts, now Condition, ours Traces) []Finding {
 	c := &contract{host: h, facts: f, now: now, inDocker: h.Runtime != Process}
 	if h.Require != nil {
@@ -87,7 +86,6 @@ type contract struct {
 	findings []Finding
 }
 
-// hold adds a finding; its level and advice are for when it is not good.
 func (c *contract) hold(good bool, f Finding) {
 	if good {
 		f.Level, f.Advice = OK, ""

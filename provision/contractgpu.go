@@ -8,13 +8,11 @@ import (
 	"strings"
 )
 
-// What the GPUs of a host should be.
 const (
 	idleMemory = 2 << 30 // what drivers keep for themselves on a GPU that nobody uses
 	oldestMEC  = 177     // from which on RCCL can reclaim scratch memory (MI300X)
 )
 
-// What to do about GPUs.
 const (
 	otherMachine  = "this is another machine than its block says: correct gpus, or rent the right one"
 	otherMaker    = "none of that maker is on the PCI bus, but %s: correct gpus, or rent the right machine"
@@ -68,7 +66,7 @@ func (c *contract) gpus(ours Traces) {
 	}
 }
 
-// count counts those of the block's model. More than asked for are not a lack.
+// count counts those of the block's model. More than asked for are no lack.
 func (c *contract) count() {
 	want, matching, told := c.host.GPUs, 0, 0
 	others := map[string]bool{}
@@ -169,9 +167,8 @@ func (c *contract) use(ours Traces) {
 	hold("free gpu memory", len(held) == 0, have, "", resetGPUs)
 }
 
-// nvidiaToolkit is how Docker hands out GPUs. NVIDIA/nvidia-container-toolkit#48:
-// systemd takes back what it did not give out itself. Since 1.18.1 containers have their
-// GPUs from Docker.
+// nvidiaToolkit is how Docker hands out GPUs. NVIDIA/nvidia-container-toolkit#48: before 1.18.1
+// systemd takes back what it did not give out itself.
 func (c *contract) nvidiaToolkit() {
 	if !c.inDocker {
 		return
@@ -217,7 +214,6 @@ func (c *contract) device(check, name, state string) {
 	c.block(check, have == "there" || have == "usable", have, "", fmt.Sprintf(advice, name))
 }
 
-// stateAdvice is what to do about the state of a maker's GPUs.
 type stateAdvice struct{ ecc, power, clocks, throttling string }
 
 var nvidiaAdvice = stateAdvice{

@@ -63,10 +63,9 @@ func (g GPU) isModel(model string) bool {
 	return false
 }
 
-// Differences says in what a host is not as it was, as far as both tell and as a
-// number can depend on it: "driver 550.54.15 → 570.86.15". Empty: nothing is known to
-// differ. What is written here with another release of hcl may lack facts; a fact that
-// one side lacks is no difference.
+// Differences says in what a host is not as it was, as far as both tell and a number can depend on
+// it: "driver 550.54.15 → 570.86.15". What one side lacks, as another release of hcl may, is no
+// difference.
 func (f Facts) Differences(was Facts) []string {
 	var out []string
 	differ := func(name, before, now string) {

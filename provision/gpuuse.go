@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// ProcessMark is the variable in the environment of every process that an agent
-// starts, and so of what that starts itself: its name on the host. It tells our
-// processes where there are no containers to tell them by.
+// ProcessMark is the variable in the environment of every process that an agent starts, and of what
+// that starts: its name on the host. It tells ours where there are no containers.
 const ProcessMark = "HCL_PROCESS"
 
 // LabelLab is the label with the lab's name that every container and process of a lab
@@ -69,9 +68,8 @@ func (p GPUProcess) String() string {
 
 func Mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// ReleaseWait is how long a driver may take to give memory back after the last
-// process that used it has ended. It is seconds for 8 GPUs; longer means that
-// nobody will.
+// ReleaseWait is how long a driver may take to give memory back after the last process that used it
+// has ended: seconds for 8 GPUs.
 const ReleaseWait = 45 * time.Second
 
 // releaseSlack is how much more of a GPU's memory may be in use than before:
@@ -93,8 +91,7 @@ func (t Traces) Ours(container, mark string) bool {
 		t.Mark != "" && strings.HasPrefix(mark, t.Mark)
 }
 
-// UncleanError says that something of ours is left on a host although it was
-// taken down.
+// UncleanError says that something of ours is left on a host although it was taken down.
 type UncleanError struct {
 	Host *Host
 	Left []string // what, and what holds it, one sentence each

@@ -30,9 +30,8 @@ type Holder struct {
 // String names the process for people: "process 4711 (vllm serve m)".
 func (h Holder) String() string { return fmt.Sprintf("process %d (%s)", h.PID, h.Command) }
 
-// Rank is in which order the kernel asks the sockets that wait on one port whether a
-// connection is theirs: those of one address before those of all, and of these the
-// ones of IPv4 first.
+// Rank is in which order the kernel asks the sockets that wait on one port: those of one address
+// before those of all, and of these the ones of IPv4 first.
 func (l Listener) Rank() int {
 	switch addr := l.Address.Addr(); {
 	case !addr.IsUnspecified():

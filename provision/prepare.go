@@ -56,7 +56,6 @@ func indices(numbers []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Names of settings that a change can be of.
 const (
 	persistence = "persistence mode"
 	powerLimit  = "power limit"
@@ -66,9 +65,8 @@ const (
 
 const nvidiaSMI = "nvidia-smi"
 
-// commands set a setting with a tool, and put it back: "" is set it to what it was. In
-// place of LIST and IDS stand the numbers of GPUs, as one word or one each; in place of
-// NUMBER and SWITCH the value.
+// commands set a setting with a tool, and put it back: "" is set it to what it was. LIST and IDS
+// stand for the numbers of GPUs, as one word or one each; NUMBER and SWITCH for the value.
 var commands = map[string]map[string]struct{ set, undo string }{
 	persistence: {
 		nvidiaSMI: {"nvidia-smi -i LIST -pm SWITCH", ""},
@@ -90,10 +88,9 @@ var commands = map[string]map[string]struct{ set, undo string }{
 
 type setting struct{ name, want, set, undo string }
 
-// settings are those that p changes with that vendor's tool, in the order in which they
-// have to be set; they are put back the other way round. Persistence is the first and the
-// last: without it the driver forgets the others when it is idle. tool is that of AMD's
-// two which is there.
+// settings are those that p changes, in the order in which they have to be set; they are put back
+// the other way round. Persistence is the first: without it the driver forgets the others when it
+// is idle. tool is that of AMD's two which is there.
 func (p *Prepare) settings(v Vendor, tool string) []setting {
 	switch {
 	case v != AMD:
@@ -124,7 +121,6 @@ func (p *Prepare) settings(v Vendor, tool string) []setting {
 	return all
 }
 
-// commandOf is a command for GPUs and a value, such as "on" or "700 W".
 func commandOf(template string, gpus []int, value string) []string {
 	ids := strings.Fields(strings.Trim(fmt.Sprint(gpus), "[]"))
 	number, _, _ := strings.Cut(value, " ")
@@ -210,7 +206,6 @@ func values(setting string, now Condition) []string {
 	return now.each(setting)
 }
 
-// Why settings cannot be made.
 const (
 	unreadable = "%s: it cannot be read there, so it could not be put back"
 	heldClocks = "clocks of GPU %d are held already (%s), which could not be put back: free them first, with " +
@@ -284,7 +279,6 @@ func (c Change) Back() Change {
 	return Change{Setting: c.Setting, GPUs: c.GPUs, Was: c.Now, Now: c.Was, Set: c.Undo, Undo: c.Set}
 }
 
-// of are the values of the change's setting, where it was changed.
 func (c Change) of(now Condition) []string {
 	all := values(c.Setting, now)
 	if len(c.GPUs) == 0 {
@@ -305,9 +299,8 @@ func (c Change) Foreign(now Condition) bool {
 	return c.Setting != lockedClock && slices.ContainsFunc(c.of(now), foreign)
 }
 
-// Check is an error when the setting is not as it was set. A lock of NVIDIA's clocks is
-// not read back: the driver does not tell of it until there is load. said is what the
-// tool has said.
+// Check is an error when the setting is not as it was set. NVIDIA's clocks are not read back: the
+// driver does not tell of a lock until there is load. said is what the tool has said.
 func (c Change) Check(now Condition, said string) error {
 	if c.Setting == lockedClock && c.Set[0] == "nvidia-smi" {
 		return nil

@@ -9,10 +9,9 @@ import (
 // Redacted is what a secret looks like wherever it is shown, stored or hashed.
 const Redacted = "(sensitive)"
 
-// Text is a string that may be a secret. Every ordinary way of turning it into
-// bytes (fmt verbs, JSON, slog) yields [Redacted] for a secret; only
-// [Text.Reveal] gives the clear value, so the places that need it can be found
-// by name. The zero value is the empty, public string.
+// Text is a string that may be a secret. Every ordinary way of turning it into bytes (fmt verbs,
+// JSON, slog) yields [Redacted] for a secret; only [Text.Reveal] gives the clear value, so the
+// places that need it can be found by name. The zero value is the empty, public string.
 type Text struct {
 	clear  string
 	shown  string // of a secret: what stands in its place
@@ -59,9 +58,7 @@ func (t Text) String() string {
 }
 
 // Format keeps every fmt verb, %#v among them, from printing a secret.
-func (t Text) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), t.String())
-}
+func (t Text) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), t.String()) }
 
 // MarshalText is what JSON sees: the value, or [Redacted] for a secret.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

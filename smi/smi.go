@@ -31,9 +31,8 @@ const maxGPUs = 1 << 10
 // Object is values by their names.
 type Object map[string]any
 
-// Parse reads what a tool has printed with --json, on either stream. GPUs come in the
-// order of their indices; system is what rocm-smi says of all together: its driver, the
-// processes.
+// Parse reads what a tool has printed with --json, on either stream. GPUs come in the order of
+// their indices; system is what rocm-smi says of all together: its driver, the processes.
 //
 // rocm-smi prints an object with one entry for each card that has something to say.
 // amd-smi prints a list, since ROCm 7.0 within an object, and before 6.1 the one
@@ -76,7 +75,6 @@ func Parse(text string) (gpus []GPU, system Object, err error) {
 
 var errForm = errors.New("what it printed is of no known form")
 
-// lastLine is an error of what a tool has said.
 func lastLine(text string) error {
 	text = strings.TrimSpace(text)
 	last := plain.Cut(plain.Line(text[strings.LastIndex(text, "\n")+1:]), 1<<10)

@@ -35,7 +35,6 @@ type Exports struct {
 	StepTokens []string `json:"tokens_per_step,omitempty"`
 }
 
-// counters is the source of the tracks that only rates are made of.
 const counters = "counters"
 
 const (
@@ -180,8 +179,7 @@ func Sum(text, name, label string) (sum float64, ok bool) {
 	return 0, false
 }
 
-// parsePrometheus reads Prometheus' text format, labels left aside: the values of
-// each name.
+// parsePrometheus reads Prometheus' text format, labels left aside: the values of each name.
 func parsePrometheus(text string) map[string][]float64 {
 	samples := map[string][]float64{}
 	for line := range strings.Lines(text) {

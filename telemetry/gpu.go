@@ -43,7 +43,6 @@ func (g *GPUs) source() Source {
 	return g.watchNVIDIA
 }
 
-// toolPath is where vendors put their tools when logins do not look there.
 const toolPath = ":/usr/local/bin:/usr/bin:/opt/rocm/bin"
 
 // tool is a command of a vendor's tool, in a process group that ends with ctx. It does
@@ -58,9 +57,8 @@ func tool(ctx context.Context, script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// nvidiaFields are what nvidia-smi is asked for, as its --help-query-gpu names
-// them. The reasons for clocks have had another name before driver 535; drivers
-// since then understand both.
+// nvidiaFields are those of nvidia-smi --help-query-gpu. The reasons for clocks have had another
+// name before driver 535; drivers since then understand both.
 const nvidiaFields = "timestamp,index,power.draw,utilization.gpu,memory.used,temperature.gpu," +
 	"clocks.sm,clocks.mem,clocks_throttle_reasons.active"
 
@@ -199,10 +197,9 @@ func firstLine(texts ...[]byte) string {
 	return "it printed nothing"
 }
 
-// amdReadings take what is told under the names of either tool. MI200 tell of an
-// average power, MI300 of the present one; of a GPU with two dies the second tells of
-// none, as the first counts for both. A GPU has a clock for each of its dies: the
-// first stands for them.
+// amdReadings take what is told under the names of either tool. MI200 tell of an average power,
+// MI300 of the present one; of a GPU with two dies the second tells of none, as the first counts
+// for both. A GPU has a clock for each of its dies: the first stands for them.
 func amdReadings(g smi.GPU) []Reading {
 	of := fmt.Sprintf("gpu%d", g.Index)
 	var readings []Reading

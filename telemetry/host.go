@@ -50,7 +50,6 @@ func processorTime(stat string) (busy, all float64) {
 	return busy, all
 }
 
-// memoryInUse is, of /proc/meminfo, what is not available.
 func memoryInUse(meminfo string) (bytes float64, ok bool) {
 	kib := map[string]float64{}
 	for line := range strings.Lines(meminfo) {

@@ -27,16 +27,14 @@ type Reading struct {
 
 func reading(of, name string, value float64) Reading { return Reading{of, name, units[name], value} }
 
-// giver takes what was read at a moment.
 type giver = func(at time.Time, readings ...Reading)
 
 // Source reads until ctx ends, about once an interval, and gives what it has
 // read at which moment. It returns why it cannot go on; it is then begun anew.
 type Source func(ctx context.Context, every time.Duration, give giver) error
 
-// polled makes a source of a function that reads once. Readings that take longer than
-// the interval are begun while others are under way, atOnce at most; where that is not
-// enough they come as fast as they can, and those in between are missing.
+// polled makes a source of a function that reads once. Readings that take longer than the interval
+// overlap, atOnce at most; where that is not enough, those in between are missing.
 func polled(atOnce int, read func(ctx context.Context) ([]Reading, error)) Source {
 	return func(ctx context.Context, every time.Duration, give giver) error {
 		type result struct {
@@ -77,7 +75,6 @@ func polled(atOnce int, read func(ctx context.Context) ([]Reading, error)) Sourc
 	}
 }
 
-// sources are what the plan asks for.
 func (p Plan) sources() []Source {
 	var all []Source
 	if p.Host {
@@ -92,10 +89,9 @@ func (p Plan) sources() []Source {
 	return all
 }
 
-// Window is the part of the time that was measured. Series count from Zero and end
-// at To; energy and missing readings are those between From and To. Both are zero
-// where nobody knows what part it was: series then go on to the last reading, and
-// there is neither energy nor a count.
+// Window is the part of the time that was measured. Series count from Zero and end at To; energy
+// and missing readings are those between From and To. Both are zero where nobody knows what part
+// it was: series then go on to the last reading, and there is neither energy nor a count.
 type Window struct {
 	Zero time.Time `json:"zero,omitzero"`
 	From time.Time `json:"from,omitzero"`
@@ -206,8 +202,7 @@ func (s *Sampler) track(of, name string) *track {
 // driver cannot be killed.
 const stopWithin = 5 * time.Second
 
-// Stop ends the reading and returns what was read; nil when the plan asks for
-// nothing.
+// Stop ends the reading and returns what was read; nil when the plan asks for nothing.
 func (s *Sampler) Stop(w Window) *Record {
 	s.cancel()
 	select {
@@ -253,7 +248,6 @@ func (t *track) within(w Window) Series {
 	return out
 }
 
-// gpus fills in what is known of all GPUs together.
 func (s *Sampler) gpus(r *Record, w Window) {
 	due := max(1, int(w.To.Sub(w.From)/s.every))
 	count := 0
@@ -285,9 +279,8 @@ func (s *Sampler) gpus(r *Record, w Window) {
 	}
 }
 
-// integral is the area under the values from one moment to another, by
-// trapezoids. Values between readings lie on the line between them; those before
-// the first and after the last are as these.
+// integral is the area under the values by trapezoids. Values between readings lie on the line
+// between them; before the first and after the last they are as these.
 func (t *track) integral(from, to time.Time) float64 {
 	if len(t.at) == 0 || !to.After(from) {
 		return 0

@@ -1,9 +1,8 @@
 // Package telemetry reads, once a second while a cell is measured, what the GPUs,
 // the host and the engine say of themselves, and keeps it as series over time.
 //
-// It knows the vendors' tools and the text format of Prometheus. It knows no
-// hosts, engines or plans: whoever samples says what to run and what to ask, and
-// it judges nothing that it reads.
+// It knows the vendors' tools and the text format of Prometheus. It knows no hosts, engines or
+// plans: whoever samples says what to run and what to ask, and it judges nothing that it reads.
 package telemetry
 
 // Sources of series. A GPU's is "gpu" and its index on the host: "gpu0".
@@ -34,7 +33,6 @@ const (
 	StepTokens  = "tokens_per_step"        // tokens that one step of speculative decoding brings, its own one included
 )
 
-// units are those of the series that have one.
 var units = map[string]string{
 	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%",
 }
@@ -46,19 +44,17 @@ type Record struct {
 	// Problems are what could not be read, and why, each once.
 	Problems []string `json:"problems,omitempty"`
 
-	// Expected and Missing count the readings that were due in the measured window
-	// and those that did not come. Energy is not given when more than a tenth is
-	// missing.
+	// Expected and Missing count the readings that were due in the measured window and those
+	// that did not come. Energy is not given when more than a tenth is missing.
 	Expected int `json:"expected"`
 	Missing  int `json:"missing"`
 	// Energy is what all GPUs of the deployment took over the measured window:
 	// power integrated by trapezoids. Joules; 0: not known.
 	Energy float64 `json:"energy_j,omitempty"`
 
-	// PrefixHitRate and Acceptance are over the whole window, 0 to 1, and StepTokens
-	// 1 or more: from counters at the window's two ends, or, where the engine
-	// exports only what it is at the moment, the mean of the readings; nil: the
-	// engine does not say.
+	// PrefixHitRate and Acceptance are over the whole window, 0 to 1, and StepTokens 1 or more:
+	// from counters at the window's two ends, or, where the engine exports only what it is at
+	// the moment, the mean of the readings; nil: the engine does not say.
 	PrefixHitRate *float64 `json:"prefix_cache_hit_rate,omitempty"`
 	Acceptance    *float64 `json:"speculative_acceptance,omitempty"`
 	StepTokens    *float64 `json:"tokens_per_step,omitempty"`

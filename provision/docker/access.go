@@ -22,7 +22,6 @@ import (
 //go:embed access.sh
 var accessScript string
 
-// access is one way to the Docker daemon of a host.
 type access struct {
 	address string // as docker -H has it: "unix:///var/run/docker.sock", "tcp://127.0.0.1:2375"
 	tool    bool   // by `docker system dial-stdio` there, and not straight to the socket
@@ -120,7 +119,6 @@ func (w *ways) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// find tries the ways one after the other, and keeps why each does not go.
 func (w *ways) find(ctx context.Context) (access, error) {
 	var addresses []string // none: the usual ones
 	switch address := w.host.Docker; {
@@ -179,9 +177,9 @@ type seen struct{ reach.Answers }
 
 func (s seen) tool(name string) bool { return slices.Contains(s.Answers["tool"], name) }
 
-// ways are those that there may be, in the order in which they are tried: sockets that
-// the login may use, straight and by the docker command there, then those that only
-// root may use. On this machine nothing stands between us and a socket.
+// ways are those that there may be, in the order in which they are tried: sockets that the login
+// may use, straight and by the docker command there, then those of root. Here nothing stands
+// between us and a socket.
 func (s seen) ways(local bool) (all []access) {
 	for _, address := range s.Answers["usable"] {
 		direct := access{address: address}
@@ -201,7 +199,6 @@ func (s seen) ways(local bool) (all []access) {
 	return all
 }
 
-// Why Docker cannot be used, and what to do.
 const (
 	daemonDied = "%s is there, but nobody answers: the Docker daemon has died, " +
 		"start it with `sudo systemctl start docker` (%w%s)"

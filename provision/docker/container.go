@@ -4,10 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,9 +88,8 @@ func (d *Daemon) wait(ctx context.Context, id string, until container.WaitCondit
 	}
 }
 
-// List finds every container that has all those labels, stopped ones too,
-// sorted by name. At least one label is needed: nobody asks for every container
-// of a host by intention.
+// List finds every container that has all those labels, stopped ones too, sorted by name. At least
+// one label is needed: nobody asks for all of a host by intention.
 func (d *Daemon) List(ctx context.Context, labels map[string]string) ([]provision.Found, error) {
 	if len(labels) == 0 {
 		return nil, fmt.Errorf("%s: list containers: no label was given", d.host)
@@ -217,14 +218,83 @@ func (d *Daemon) ReadFile(ctx context.Context, id, path string) (text []byte, wr
 	defer archive.Close()
 	files := tar.NewReader(archive)
 	found, err := files.Next()
+	if err == nil && (found.Typeflag != tar.TypeReg || found.Size > maxFile) {
+		err = fmt.Errorf("it is no file of at most %d MiB", maxFile>>20)
+	}
+	if err == nil {
+		text, err = io.ReadAll(files)
+	}
 	if err != nil {
 		return nil, written, d.wrap(doing, err)
 	}
-	if found.Typeflag != tar.TypeReg || found.Size > maxFile {
-		return nil, written, d.wrap(doing, fmt.Errorf("it is no file of at most %d MiB", maxFile>>20))
-	}
-	if text, err = io.ReadAll(files); err != nil {
-		return nil, written, d.wrap(doing, err)
-	}
 	return text, stat.Mtime, nil
+}
+
+// Logs reads what a container has written, in the order in which Docker got it: the last tail
+// lines, or all for a negative tail. With follow it goes on until the container ends, which is
+// io.EOF; a lost connection is [provision.ErrUnreachable]. ctx bounds the reading as well; Close
+// ends it.
+func (d *Daemon) Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error) {
+	doing := "read log of container " + provision.ShortID(id)
+	lines := "all"
+	if tail >= 0 {
+		lines = strconv.Itoa(tail)
+	}
+	api, err := d.api(ctx)
+	if err != nil {
+		return nil, d.wrap(doing, err)
+	}
+	framed, err := api.ContainerLogs(ctx, id,
+		container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow, Tail: lines})
+	if err != nil {
+		return nil, d.wrap(doing, absent(err))
+	}
+	return &logReader{framed: framed, wrap: func(err error) error { return d.wrap(doing, err) }}, nil
+}
+
+// logReader reads a log out of Docker's framing: one byte that names the stream, three that mean
+// nothing, and a length in four. The library makes room for whatever length a daemon says.
+type logReader struct {
+	framed io.ReadCloser
+	wrap   func(error) error
+	left   int64 // of the part that is being read
+}
+
+func (r *logReader) Read(p []byte) (n int, err error) {
+	for err == nil && r.left == 0 {
+		r.left, err = nextPart(r.framed)
+	}
+	if err == nil {
+		n, err = r.framed.Read(p[:min(int64(len(p)), r.left)])
+		r.left -= int64(n)
+		if err == io.EOF {
+			err = nil // the next part will tell, if there should be more of this one
+			if r.left > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+		}
+	}
+	if err != nil && err != io.EOF {
+		err = r.wrap(err)
+	}
+	return n, err
+}
+
+func (r *logReader) Close() error { return r.framed.Close() }
+
+func nextPart(framed io.Reader) (int64, error) {
+	const systemError = 3
+	var header [8]byte
+	if _, err := io.ReadFull(framed, header[:]); err != nil {
+		return 0, err
+	}
+	length := int64(binary.BigEndian.Uint32(header[4:]))
+	switch stream := header[0]; {
+	case stream == systemError:
+		said, err := io.ReadAll(io.LimitReader(framed, min(length, 4<<10)))
+		return 0, errors.Join(fmt.Errorf("the Docker daemon cannot read on: %s", plain.Line(string(said))), err)
+	case stream > systemError:
+		return 0, fmt.Errorf("the Docker daemon's log has a stream %d, which hcl does not know", stream)
+	}
+	return length, nil
 }

@@ -34,11 +34,9 @@ const oldestAPI = "1.40"
 // answerWithin bounds a question to the daemon, which is slow while it unpacks an image.
 const answerWithin = 2 * time.Minute
 
-// maxAnswer bounds an answer of the daemon that is not a stream.
 const maxAnswer = 64 << 20
 
-// Daemon is the Docker daemon of a host. Its methods may be called from many
-// goroutines.
+// Daemon is the Docker daemon of a host. Its methods may be called from many goroutines.
 type Daemon struct {
 	Images *Images
 
@@ -125,7 +123,6 @@ func (d *Daemon) Access(ctx context.Context) (by, address string, err error) {
 	return way.String(), cmp.Or(way.socket(), way.address), nil
 }
 
-// What is wrong with a daemon.
 const (
 	tooOld = "the Docker daemon is not one that hcl can use (%w): it takes Docker 19.03 or newer"
 	hangs  = "the Docker daemon has not answered for %s and may hang: see `journalctl -u docker` there"
@@ -208,9 +205,8 @@ func says(err error, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(message, t) })
 }
 
-// noAnswer is a request that got no whole answer. It does not tell its cause:
-// errors that speak of a refused connection are replaced by the client with its
-// own, in which no cause is left. [Daemon.wrap] brings the cause back.
+// noAnswer is a request that got no whole answer. It hides its cause: the client replaces errors
+// that speak of a refused connection with its own. [Daemon.wrap] brings the cause back.
 type noAnswer struct{ cause error }
 
 func (*noAnswer) Error() string { return "no answer" }
@@ -267,7 +263,6 @@ func endless(r *http.Request) bool {
 	return slices.Contains([]string{"logs", "archive", "create"}, path.Base(r.URL.Path))
 }
 
-// body explains why an answer breaks off.
 type body struct {
 	io.ReadCloser
 	broken func(error) error
@@ -298,7 +293,6 @@ func (s *socket) broken(ctx context.Context, err error) error {
 	return &noAnswer{err}
 }
 
-// limited is an answer that ends with an error when it is longer than it may be.
 type limited struct {
 	io.ReadCloser
 	left int64

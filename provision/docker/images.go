@@ -37,8 +37,7 @@ func (i *Images) present(ctx context.Context, image origin.Ref) (*provision.Imag
 	return &found, err
 }
 
-// inspect describes an image on the host; [provision.ErrImageNotFound] when it is
-// not there.
+// inspect describes an image on the host; [provision.ErrImageNotFound] when it is not there.
 func (i *Images) inspect(ctx context.Context, image origin.Ref) (provision.Image, error) {
 	// A tag beside a digest says nothing, and Docker stores none.
 	found, err := query(ctx, i.d, func(api *client.Client, ctx context.Context) (images.InspectResponse, error) {
@@ -71,9 +70,8 @@ func (i *Images) inspect(ctx context.Context, image origin.Ref) (provision.Image
 	return is, nil
 }
 
-// keptName begins the names under which hosts keep images that came through a
-// caller: a daemon notes the digest of an image only with the registry that it
-// came from.
+// keptName begins the names under which hosts keep images that came through a caller: a daemon
+// notes a digest only with the registry that it came from.
 const keptName = "hcl.local/image:" + keptTag
 
 const keptTag = "sha256-"
@@ -97,9 +95,8 @@ func (i *Images) inspectKept(ctx context.Context, image origin.Ref, digest strin
 	return present, nil
 }
 
-// registryAuth is the login for a registry, encoded for the daemon;
-// "" when there is none. It is the caller's, or else what `docker login` left on
-// the host, and goes nowhere but into this request.
+// registryAuth is the login for a registry, encoded for the daemon; "" when there is none. It is
+// the caller's, or else the host's, and goes nowhere but into this request.
 func (i *Images) registryAuth(ctx context.Context, server string) (string, error) {
 	var login origin.Login
 	var err error
@@ -139,19 +136,16 @@ func (i *Images) hostLogins() origin.Logins {
 	}
 }
 
-// unpacked is how many bytes on the disk a byte of a layer becomes at least. Registries
-// tell only how large layers are packed, and nobody how large they become. Images of
-// engines grow to between two and three times that: 12 GB of vllm/vllm-openai to 28.6
-// (vllm-project/vllm#27154, #22377), 7.5 GB of rocm/vllm-dev to about 22
-// (ROCm/vllm#363). The lower end, because what would fit must not be refused.
+// unpacked is how many bytes on the disk a byte of a layer becomes at least, which nobody tells.
+// Images of engines grow to between two and three times: 12 GB of vllm/vllm-openai to 28.6
+// (vllm-project/vllm#27154, #22377), 7.5 GB of rocm/vllm-dev to about 22 (ROCm/vllm#363).
 const unpacked = 2
 
 const roomWithin = 15 * time.Second
 
-// Room asks an image's registry, from the caller, how large it is, and the host
-// what it has of it and how much room. A tag that the host has is not asked about,
-// wherever it may have moved. Errors of the registry are those of
-// [origin.Registries.Layers].
+// Room asks an image's registry, from the caller, how large it is, and the host what it has of it
+// and how much room. A tag that the host has is not asked about. Errors of the registry are those
+// of [origin.Registries.Layers].
 func (i *Images) Room(ctx context.Context, image string) (provision.ImageRoom, error) {
 	ref, err := origin.ParseRef(image)
 	if err != nil {

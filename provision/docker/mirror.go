@@ -16,10 +16,10 @@ import (
 	"hclbench/provision"
 )
 
-// pullThroughCaller has the daemon pull from a registry on the host's own loopback
-// address, which daemons take without TLS. It is a port forwarded to this process
-// by the connection, and answered by an [origin.Mirror], so only layers that the
-// daemon does not have travel, and it checks each against its digest.
+// pullThroughCaller has the daemon pull from a registry on the host's loopback address, which
+// daemons take without TLS. It is a port forwarded to this process and answered by an
+// [origin.Mirror], so only layers that the daemon lacks travel, and it checks each against its
+// digest.
 func (i *Images) pullThroughCaller(ctx context.Context, image origin.Ref, tell progress) (provision.Image, error) {
 	if image.Pinned() {
 		if present, err := i.inspectKept(ctx, image, image.Digest); !errors.Is(err, provision.ErrImageNotFound) {
@@ -55,7 +55,6 @@ func (i *Images) pullThroughCaller(ctx context.Context, image origin.Ref, tell p
 	return i.inspectKept(ctx, image, digestNow)
 }
 
-// Why an image does not come through the caller, and what to do.
 const (
 	noCaller  = "%s is to come from the caller, which asks no registries"
 	notLetUs  = "%s does not let this machine pull %s: %w"

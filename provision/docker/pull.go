@@ -27,13 +27,11 @@ const (
 
 type progress = func(provision.PullProgress)
 
-// Pull brings an image to the host. The registry is always asked what a tag
-// means today; only an image that is pinned by @sha256 and already there is
-// taken as it is. When the registry cannot be asked but the image is there,
-// that one is used, with Image.Local set; so is one that was built on the host
-// and that no registry has. tell, which may be nil, is called from the
-// calling goroutine. [provision.ErrImageNotFound] when the registry has no such image. An
-// image for which there is certainly no room is not pulled, see [Images.Room].
+// Pull brings an image to the host. The registry is always asked what a tag means today; only an
+// image that is pinned and there is taken as it is. When the registry cannot be asked, or has none,
+// the image that is there is used, with Image.Local set. tell, which may be nil, is called from the
+// calling goroutine. [provision.ErrImageNotFound] when there is no such image. One for which there
+// is certainly no room is not pulled, see [Images.Room].
 func (i *Images) Pull(ctx context.Context, image string, tell progress) (provision.Image, error) {
 	if tell == nil {
 		tell = func(provision.PullProgress) {}
@@ -125,7 +123,6 @@ func mayPass(ctx context.Context, err error) bool {
 		(!unanswered(err) || errors.Is(err, errStalled))
 }
 
-// errStalled is a pull in which nothing has moved for too long.
 var errStalled = errors.New("stalled")
 
 // mayUse reports whether the image on the host can stand in for one that did not come.
@@ -150,7 +147,6 @@ func unauthorized(err error) bool {
 
 func diskFull(err error) bool { return says(err, "no space left on device") }
 
-// Why an image does not come, and what to do.
 const (
 	diskIsFull   = "the disk with Docker's images is full (%w): see `docker system df`, and make room"
 	noneOrSecret = "there is no image %s, or it is private (%w): check its name; " +
@@ -214,7 +210,6 @@ func (i *Images) download(ctx context.Context, image origin.Ref, login string, t
 	}
 }
 
-// pullMessage is one line of the daemon's account of a pull.
 type pullMessage struct {
 	ID             string // of a layer, or the tag
 	Status         string
@@ -222,7 +217,6 @@ type pullMessage struct {
 	Error          string
 }
 
-// pullTracker adds up what the daemon says about each layer.
 type pullTracker struct {
 	layers map[string]*pullLayer
 	phase  string

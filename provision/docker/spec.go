@@ -113,7 +113,6 @@ func (s *spec) mount(m provision.Mount, home string) {
 	s.host.Binds = append(s.host.Binds, source+target)
 }
 
-// devices are GPUs and other devices, and the groups that own them.
 func (s *spec) devices(ct provision.Container, groups []string) {
 	gpus := container.DeviceRequest{DeviceIDs: ct.GPUIDs, Count: ct.GPUs, Capabilities: [][]string{{"gpu"}}}
 	switch {
@@ -139,7 +138,6 @@ func (s *spec) devices(ct provision.Container, groups []string) {
 	s.host.GroupAdd = groups
 }
 
-// isolation is what a container shares with its host, and how much it may use.
 func (s *spec) isolation(ct provision.Container) {
 	s.host.CapAdd = s.flags("--cap-add", ct.CapAdd)
 	s.host.SecurityOpt = s.flags("--security-opt", ct.SecurityOpt)
@@ -162,7 +160,6 @@ func (s *spec) isolation(ct provision.Container) {
 	}
 }
 
-// process is as whom the container's process runs, and how it is ended.
 func (s *spec) process(ct provision.Container) {
 	s.config.User = s.flag("--user", ct.User)
 	s.config.WorkingDir = s.flag("--workdir", ct.WorkDir)

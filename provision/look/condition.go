@@ -23,9 +23,8 @@ import (
 //go:embed condition.sh
 var conditionScript string
 
-// Condition finds out what state a host is in. paths are where images and models
-// will be kept; Docker's own directory is looked at besides, and where there is
-// neither the login's home. A nil daemon is not asked.
+// Condition finds out what state a host is in. paths are where images and models will be kept;
+// Docker's own is looked at besides, and without any the login's home. A nil daemon is not asked.
 func Condition(ctx context.Context, c *reach.Conn, d *docker.Daemon, paths []string) (provision.Condition, error) {
 	var about docker.About
 	if d != nil && c.Host().Runtime != provision.Process {
@@ -53,14 +52,12 @@ func Condition(ctx context.Context, c *reach.Conn, d *docker.Daemon, paths []str
 	return now, err
 }
 
-// condition is a state that is being put together.
 type condition struct {
 	provision.Condition
 	said         lines
 	powerDefault float64 // of AMD's GPUs, W; 0: not known
 }
 
-// parseCondition reads what the script has printed between two moments.
 func parseCondition(said lines, before, after time.Time) provision.Condition {
 	c := condition{said: said, Condition: provision.Condition{
 		PCI:           map[provision.Vendor]int{},
@@ -144,8 +141,7 @@ func (c *condition) gpu(index int) *provision.GPUCondition {
 	return &c.GPUs[index]
 }
 
-// nvidia reads what nvidia-smi has said. Its queries tell of the same GPUs in the same
-// order.
+// nvidia reads what nvidia-smi has said. Its queries tell of the same GPUs in the same order.
 func (c *condition) nvidia() {
 	var answered []int
 	for _, line := range c.said.Answers["nvidia"] {
@@ -204,7 +200,6 @@ func remap(pending, failed string) string {
 	return ""
 }
 
-// amd reads what AMD's tools have said.
 func (c *condition) amd() {
 	each := func(name, lines string, read func(g *provision.GPUCondition, of smi.GPU)) tool {
 		return tool{name, lines, func(gpus []smi.GPU, _ smi.Object) {
@@ -253,10 +248,9 @@ func (c *condition) links(_ *provision.GPUCondition, of smi.GPU) {
 	c.Topology += row + "\n"
 }
 
-// addErrors adds the kernel's counts of memory errors, "ue: 0 ce: 3", of AMD's GPUs
-// that count them. The tools count GPUs in the order of their addresses on the bus, and
-// parts of one GPU one after another. Where that does not come out even, it is not
-// known whose the counts are.
+// addErrors adds the kernel's counts of memory errors, "ue: 0 ce: 3", of AMD's GPUs. The tools
+// count GPUs in the order of their addresses on the bus, parts of one GPU one after another. Where
+// that does not come out even, nobody knows whose they are.
 func (c *condition) addErrors(addresses []string) {
 	counts := map[string]string{} // by address
 	for _, line := range c.said.Answers["ras"] {
@@ -278,9 +272,8 @@ func (c *condition) addErrors(addresses []string) {
 	}
 }
 
-// violations are what holds clocks down, in the names of amd-smi metric --throttle. The
-// others that it has are active on an idle GPU too: low utilisation, and what counts it
-// in with these.
+// violations are what holds clocks down, in the names of amd-smi metric --throttle. The others
+// that it has are active on an idle GPU too: low utilisation, and what counts it in with these.
 var violations = []string{
 	"prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal",
 	"gfx_clk_below_host_limit_power", "gfx_clk_below_host_limit_thermal",

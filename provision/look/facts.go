@@ -21,8 +21,7 @@ import (
 	"hclbench/smi"
 )
 
-// factsScript prints one fact per line as NAME=VALUE; what it does not find, it
-// leaves out.
+// factsScript prints one fact per line as NAME=VALUE; what it does not find, it leaves out.
 //
 //go:embed facts.sh
 var factsScript string
@@ -32,7 +31,6 @@ const within = time.Minute
 
 var errSilent = fmt.Errorf("nothing came within %s: a driver may hang", within)
 
-// run runs a script that asks the tools of a host.
 func run(ctx context.Context, c *reach.Conn, script string, args ...string) (lines, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errSilent)
 	defer cancel()
@@ -123,12 +121,10 @@ func amdGPU(g smi.GPU, system smi.Object) provision.GPU {
 	}
 }
 
-// lines are the answers of a script.
 type lines struct{ reach.Answers }
 
 func (l lines) number(name string) int64 { return number(l.One(name)) }
 
-// text is what stands in all lines of a name.
 func (l lines) text(name string) string { return strings.Join(append(l.Answers[name], ""), "\n") }
 
 // tool is one of AMD's, and what it tells of GPUs in the lines of a name.
@@ -153,8 +149,7 @@ func (l lines) ask(tools []tool) (problems []string) {
 	return problems
 }
 
-// number reads a whole number; what is not one, such as nvidia-smi's "[N/A]",
-// is 0.
+// number reads a whole number; what is not one, such as nvidia-smi's "[N/A]", is 0.
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	return n

@@ -11,12 +11,11 @@ import (
 	"hclbench/provision/reach"
 )
 
-// ProveGone waits, at most for patience, until nothing of what was taken down is
-// left: no process of ours uses a GPU, the memory of every GPU is back to what it
-// was before, but for what others use meanwhile, and nothing of ours listens on the
-// ports. Otherwise it returns an [provision.UncleanError] with what is still there, or why
-// that cannot be found out. What others have put on the GPUs meanwhile is
-// returned, and no error.
+// ProveGone waits, at most for patience, until nothing of what was taken down is left: no process
+// of ours uses a GPU, the memory of every GPU is back, but for what others use meanwhile, and
+// nothing of ours listens on the ports. Otherwise it returns an [provision.UncleanError] with what
+// is there, or why that cannot be found out. What others have put on the GPUs is returned, and no
+// error.
 func ProveGone(
 	ctx context.Context, c *reach.Conn, t provision.Traces, patience time.Duration,
 ) (others []provision.GPUProcess, err error) {
@@ -41,7 +40,6 @@ func ProveGone(
 	}
 }
 
-// stillThere says what is there at this moment.
 func stillThere(
 	ctx context.Context, c *reach.Conn, t provision.Traces,
 ) (left []string, others []provision.GPUProcess, err error) {
@@ -63,9 +61,8 @@ func stillThere(
 	return append(left, gpus...), others, nil
 }
 
-// stillListens says what of ours is open on a port, on whatever address of the host.
-// What is known to be somebody else's is not in our way any more; what listens where
-// engines do, and nobody can tell whose it is, may be ours.
+// stillListens says what of ours is open on a port, on whatever address. What is known to be
+// somebody else's is not in our way; what listens where engines do and is nobody's may be ours.
 func stillListens(ctx context.Context, c *reach.Conn, t provision.Traces, port int) (left []string, err error) {
 	advice := fmt.Sprintf("see `sudo ss -ltnp 'sport = :%d'` there", port)
 	all, err := c.Listeners(ctx, port)

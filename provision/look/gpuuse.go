@@ -29,7 +29,6 @@ func GPUUse(ctx context.Context, c *reach.Conn) (provision.GPUUse, error) {
 	return parseGPUUse(said), nil
 }
 
-// gpuUse is a use that is being put together.
 type gpuUse struct {
 	provision.GPUUse
 	memory map[int]int64  // of processes, summed over the GPUs

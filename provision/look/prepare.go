@@ -11,9 +11,9 @@ import (
 	"hclbench/provision/reach"
 )
 
-// Prepare sets what p wants, and reads it back. note is called with all that will be
-// changed before anything is; when it fails nothing is. When a setting cannot be
-// made, some are: what was noted has to be restored.
+// Prepare sets what p wants, and reads it back. note is called with all changes before; when it
+// fails nothing is changed. When a setting cannot be made, some are: what was noted has to be
+// restored.
 func Prepare(
 	ctx context.Context, c *reach.Conn, p provision.Prepare, note func([]provision.Change) error,
 ) ([]provision.Change, error) {

@@ -42,9 +42,9 @@ func (k *keyring) note(format string, args ...any) {
 	k.tried = append(k.tried, fmt.Sprintf(format, args...))
 }
 
-// openKeyring gathers keys: the host's identity file and no other, or else the
-// agent's keys and the usual files in ~/.ssh. Only a named file that cannot be
-// used is an error. asking is called around questions to the user.
+// openKeyring gathers keys: the host's identity file and no other, or else the agent's keys and the
+// usual files. Only a named file that cannot be used is an error. asking is called around
+// questions.
 func openKeyring(ctx context.Context, h *provision.Host, opt SSH, asking func() (done func())) (*keyring, error) {
 	k := new(keyring)
 	agentKeys := k.askAgent(ctx)
@@ -91,9 +91,7 @@ func openKeyring(ctx context.Context, h *provision.Host, opt SSH, asking func() 
 	return k, nil
 }
 
-func (k *keyring) has(signer ssh.Signer) bool {
-	return find(k.signers, signer.PublicKey()) != nil
-}
+func (k *keyring) has(signer ssh.Signer) bool { return find(k.signers, signer.PublicKey()) != nil }
 
 // withCertificates returns a key, and before it the key with each certificate for
 // it: FILE-cert.pub beside the file, and those of the configuration.
@@ -149,9 +147,8 @@ func (k *keyring) askAgent(ctx context.Context) []ssh.Signer {
 	return signers
 }
 
-// readKey reads a private key file. An encrypted one whose public half is in
-// the agent is signed for there; any other is asked a passphrase for, once, and
-// only when the host wants a signature of it.
+// readKey reads a private key file. An encrypted one is signed for by the agent if it is there; any
+// other is asked a passphrase for, once, and only when the host wants a signature of it.
 func readKey(
 	file string, passphrase func(string) (string, error), agentKeys []ssh.Signer, asking func() func(),
 ) (ssh.Signer, error) {
@@ -194,7 +191,6 @@ func readKey(
 	return &lockedKey{public: locked.PublicKey, unlock: unlock}, nil
 }
 
-// lockedKey is an encrypted key that is opened when it is first used.
 type lockedKey struct {
 	public ssh.PublicKey
 	unlock func() (ssh.Signer, error)

@@ -172,10 +172,9 @@ const harmless = " -_./=,:;|&<>()[]{}"
 
 const processMark = "hcl-process "
 
-// forAnyShell is a command for the login's shell, whichever that is, that runs a
-// script with sh. The outer sh says its process number, which stays the same. The
-// script goes in octal numbers but for what means nothing to any shell: csh takes no
-// line ends in quotes and looks for earlier commands at "!", fish takes backslashes
+// forAnyShell is a command for the login's shell, whichever that is, that runs a script with sh.
+// The outer sh says its process number, which stays the same. The script goes in octal numbers but
+// for what means nothing to any shell: csh takes no line ends in quotes, fish takes backslashes
 // there.
 func forAnyShell(script string) string {
 	var octal strings.Builder
@@ -199,7 +198,6 @@ type processOutput struct {
 	notBegun func(error)   // called when it will not be
 }
 
-// What is wrong with a login that does not run commands.
 const (
 	noCommands = "the login does not run commands (a ForceCommand of sshd, or a shell such as nologin?): %s"
 	notBegun   = "the login did not begin it within %s: is there a ForceCommand of sshd, " +
@@ -282,7 +280,6 @@ func (e *CommandError) Error() string {
 	return text
 }
 
-// shortCommand is a command as a message shows it: its first line, not too long.
 func shortCommand(command string) string {
 	const most = 100
 	line, rest, _ := strings.Cut(strings.TrimSpace(command), "\n")

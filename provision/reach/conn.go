@@ -95,8 +95,7 @@ func Dial(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*C
 	return c, nil
 }
 
-// Close ends the connection and everything that goes over it, and waits until
-// it is gone.
+// Close ends the connection and everything that goes over it, and waits until it is gone.
 func (c *Conn) Close() error {
 	c.end()
 	err := c.link.close()
@@ -120,13 +119,11 @@ func (c *Conn) Home() string { return c.home }
 // characters that can stand in the name of a file.
 func (c *Conn) Machine() string { return c.machine }
 
-// Run runs a command with sh -c on the host and returns its stdout. Its stdin
-// is read to its end, or until the command ends; nil is empty. A Read of stdin
-// that does not return is left behind soon after. When ctx ends, the command
-// gets SIGTERM and soon SIGKILL; so it does after 5 minutes where ctx has no deadline,
-// and when it prints more than 64 MiB. A command that fails is a
-// [*CommandError], with its stdout returned as well; one whose connection is
-// lost is [provision.ErrUnreachable], and is not run a second time.
+// Run runs a command with sh -c on the host and returns its stdout. Its stdin is read to its end,
+// or until the command ends; a Read that does not return is left behind soon after. When ctx ends,
+// after 5 minutes where that has no deadline, or when more than 64 MiB are printed, the command
+// gets SIGTERM and soon SIGKILL. One that fails is a [*CommandError], with its stdout returned as
+// well; one whose connection is lost is [provision.ErrUnreachable], and is not run again.
 func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string, error) {
 	if _, bound := ctx.Deadline(); !bound {
 		var cancel func()
@@ -147,10 +144,9 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string
 	return string(stdout.text), err
 }
 
-// Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a
-// path. Over SSH the connection is a channel, which does not know deadlines:
-// bound what uses it by closing it. Where sshd does not forward, hcl makes it there,
-// see [Conn.UseHCL].
+// Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a path. Over SSH the
+// connection knows no deadlines: bound what uses it by closing it. Where sshd does not forward, hcl
+// makes it there, see [Conn.UseHCL].
 func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := c.link.dial(ctx, network, addr)
 	if command := c.hcl.Load(); Refused(err) && command != nil {
@@ -170,8 +166,7 @@ func (c *Conn) Listen(ctx context.Context) (net.Listener, error) { return c.link
 // Refused reports whether a host has answered that it does not open a connection.
 func Refused(err error) bool { return errors.As(err, new(*ssh.OpenChannelError)) }
 
-// Upload copies the local file to the host, whole or not at all: under another
-// name first, then renamed over what is there. A remote path that begins with
+// Upload copies the local file to the host, whole or not at all. A remote path that begins with
 // "~/" is below [Conn.Home]; its folder is created when it is missing.
 func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
 	if rest, ok := strings.CutPrefix(remote, "~/"); ok {

@@ -19,18 +19,12 @@ import (
 func dialLink(ctx context.Context, h *provision.Host, opt SSH, keepalive time.Duration) (*sshLink, error) {
 	var jump *sshLink
 	dial := new(net.Dialer).DialContext
-	block, given := h, opt // what the configuration says of this host says nothing of its jump host
+	given := opt // what the configuration says of this host says nothing of its jump host
 	h, opt, err := configure(h, opt)
 	if err != nil {
 		return nil, err
 	}
 	if h.Jump != nil {
-		for seen, j := map[*provision.Host]bool{block: true}, h.Jump; j != nil; j = j.Jump {
-			if seen[j] {
-				return nil, fmt.Errorf("%s: its jump hosts go in a circle by way of %s", h, j)
-			}
-			seen[j] = true
-		}
 		given.from.hops = opt.from.hops
 		if jump, err = dialLink(ctx, h.Jump, given, keepalive); err != nil {
 			return nil, fmt.Errorf("%s: its jump host: %w", h, err)
@@ -53,7 +47,6 @@ func dialLink(ctx context.Context, h *provision.Host, opt SSH, keepalive time.Du
 	return l, nil
 }
 
-// What is said of a handshake that failed.
 const (
 	noConnection = "no connection to %s: %w (is the machine up, its address right, and sshd reachable from here?)"
 	notYet       = "no connection to %s yet: %w"
@@ -67,10 +60,8 @@ const (
 		"or name the right key with identity_file"
 )
 
-// dialer makes a TCP connection: from here, or from a jump host.
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// attempt is one SSH handshake.
 type attempt struct {
 	host    *provision.Host
 	login   string

@@ -18,7 +18,6 @@ import (
 	"hclbench/provision"
 )
 
-// What is wrong with a host's key, and what to do.
 const (
 	noKey = `host_key is not a public key such as "ssh-ed25519 AAAA…" (%w): ` +
 		"take it from the host's /etc/ssh/ssh_host_ed25519_key.pub"
@@ -32,7 +31,6 @@ const (
 		"when you know that it was, forget the old key with `ssh-keygen -f %s -R %s`"
 )
 
-// hostKeys decides whether a host is the one that is meant.
 type hostKeys struct {
 	check      ssh.HostKeyCallback
 	algorithms []string // which types of key to ask for, the most wanted first
@@ -161,9 +159,8 @@ func changedKey(h *provision.Host, address string, got ssh.PublicKey, want []xkn
 		plain.Quote(old.Filename), plain.Quote(knownhosts.Normalize(address)))
 }
 
-// appendKnownHost adds one line, and creates the file when it is missing. It
-// writes the name that was dialled and not the address behind it: rented
-// machines follow one another on the same address.
+// appendKnownHost adds a line. It has the name that was dialled and not the address behind it:
+// rented machines follow one another on the same address.
 func appendKnownHost(file, address string, key ssh.PublicKey) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
@@ -184,12 +181,8 @@ func appendKnownHost(file, address string, key ssh.PublicKey) error {
 	return errors.Join(err, f.Close())
 }
 
-// describeKey is a key as people compare it: "ssh-ed25519 SHA256:…".
-func describeKey(key ssh.PublicKey) string {
-	return key.Type() + " " + ssh.FingerprintSHA256(key)
-}
+func describeKey(key ssh.PublicKey) string { return key.Type() + " " + ssh.FingerprintSHA256(key) }
 
-// authorizedKey is a key as files hold it: "ssh-ed25519 AAAA…".
 func authorizedKey(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshLink is one established connection and what watches over it.
 type sshLink struct {
 	client *ssh.Client
 	jump   *sshLink      // what it goes through; nil: nothing
@@ -107,9 +106,8 @@ func (l *sshLink) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return &stream{c, news}, nil
 }
 
-// stream is a connection from the host whose Close ends a Read that waits, as that
-// of a socket does. The library's Read goes on until the other side has closed too,
-// which it never does when the network is gone.
+// stream is a connection from the host whose Close ends a Read that waits. The library's goes on
+// until the other side has closed too, which it never does when the network is gone.
 type stream struct {
 	net.Conn
 	news *io.PipeReader
@@ -130,11 +128,9 @@ func (s *stream) CloseWrite() error {
 	return nil
 }
 
-// opened returns what open, a function of the library, has opened. Such a
-// function knows no contexts: when ctx ends first, what it opens is closed at
-// once. And when the connection ends just as it asks, after the library has
-// dropped its channels and before it refuses new ones (golang.org/x/crypto/ssh,
-// mux.loop), it never returns, so nobody may wait for it.
+// opened returns what open, a function of the library, has opened. Such a function knows no
+// contexts: when ctx ends first, what it opens is closed at once. When the connection ends just as
+// it asks (golang.org/x/crypto/ssh, mux.loop), it never returns, so nobody may wait for it.
 func opened[T io.Closer](ctx context.Context, l *sshLink, open func() (T, error)) (T, error) {
 	type answer struct {
 		what T

@@ -59,7 +59,6 @@ func LookAtListeners(port int) ([]provision.Listener, error) {
 	return all, nil
 }
 
-// parseListener reads a line of /proc/net/tcp or tcp6, of a socket in state LISTEN.
 func parseListener(line string) (l provision.Listener, ok bool) {
 	const local, state, uid, inode, listen = 1, 3, 7, 9, "0A"
 	fields := strings.Fields(line)
@@ -114,8 +113,7 @@ func hold(all []provision.Listener) {
 	}
 }
 
-// holder describes the process of a directory below /proc; what cannot be read is
-// left out.
+// holder describes the process of a directory below /proc; what cannot be read is left out.
 func holder(dir string) (h provision.Holder) {
 	h.PID, _ = strconv.Atoi(filepath.Base(dir))
 	read := func(name string) string {
@@ -170,7 +168,6 @@ func commandOf(cmdline, name string) string {
 	return plain.Cut(cmp.Or(command, name), commandLength)
 }
 
-// listenersWithin bounds the look: it reads what the kernel has at hand.
 const listenersWithin = 30 * time.Second
 
 // Listeners finds who waits for connections to a port of the host, by hcl there, see
@@ -210,10 +207,8 @@ type Names func(ctx context.Context, id string) string
 // Loopback is where an engine is asked by its own host, unless its flags say otherwise.
 var Loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// portFreeWithin bounds how long a port is waited for that neither answers nor refuses.
 const portFreeWithin = 5 * time.Second
 
-// What is said of a port that is taken.
 const (
 	takenByNobody = "port %d is in use: `sudo ss -ltnp 'sport = :%d'` on the host tells by whom; " +
 		"stop that, or give the engine another port"

@@ -90,7 +90,6 @@ func (t *localTransport) upload(ctx context.Context, local, remote string, mode 
 
 func (t *localTransport) close() error { return nil }
 
-// ctxReader ends a copy when its context ends.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -46,9 +46,8 @@ func (c *Conn) Pipe(command string) net.Conn {
 	return p
 }
 
-// lane is an SSH connection that pipes go over. Each is a session there, of which sshd
-// allows 10: more than some take another connection, so that no pipe ever waits for
-// the end of another.
+// lane is an SSH connection that pipes go over. Each is a session there, of which sshd allows
+// 10: more than some take another connection, so that no pipe ever waits for the end of another.
 type lane struct {
 	link transport
 	free int // pipes that may still begin
@@ -106,18 +105,16 @@ func (p *commandConn) Close() error {
 	return err
 }
 
-// ConnectVerb is the verb of the hcl binary that takes a network and an address,
-// says [BridgeConnected], and then is the connection, on its standard input and
-// output.
+// ConnectVerb is the verb of the hcl binary that takes a network and an address, says
+// [BridgeConnected], and then is the connection, on its standard input and output.
 const ConnectVerb = "connect"
 
 // BridgeConnected is the line that [ConnectVerb] begins with once it is connected.
 // Anything else is why it is not.
 const BridgeConnected = "connected"
 
-// UseHCL names the command that runs hcl on the host; its verb and arguments come
-// after it. With one the connection can do there what takes more than a shell:
-// connect where sshd does not forward (AllowStreamLocalForwarding,
+// UseHCL names the command that runs hcl on the host; its verb and arguments come after it. With
+// one the connection can connect where sshd does not forward (AllowStreamLocalForwarding,
 // AllowTcpForwarding, DisableForwarding), and see who listens on a port.
 func (c *Conn) UseHCL(command string) { c.hcl.Store(&command) }
 

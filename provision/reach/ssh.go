@@ -22,14 +22,12 @@ type SSH struct {
 	// KnownHosts are the files of known host keys; nil means ~/.ssh/known_hosts
 	// and /etc/ssh/ssh_known_hosts.
 	KnownHosts []string
-	// AcceptNew is asked about a host whose key is not known, with the key's
-	// fingerprint; true appends it to the first of KnownHosts. nil refuses. A
-	// key that has changed is always refused. It may be called for several
-	// hosts at once.
+	// AcceptNew is asked about a host whose key is not known, with the key's fingerprint; true
+	// appends it to the first of KnownHosts. nil refuses. A key that has changed is always
+	// refused. It may be called for several hosts at once.
 	AcceptNew func(h *provision.Host, fingerprint string) bool
-	// Passphrase is asked for the passphrase of an encrypted key file; nil
-	// makes such a file an error that says so. It may be called for several
-	// hosts at once.
+	// Passphrase is asked for the passphrase of an encrypted key file; nil makes such a file an
+	// error that says so. It may be called for several hosts at once.
 	Passphrase func(file string) (string, error)
 	// Config are files of ssh_config(5), the most important first; nil means
 	// ~/.ssh/config and /etc/ssh/ssh_config. What a host's block says goes before.
@@ -143,9 +141,8 @@ func (t *sshTransport) link(ctx context.Context) (*sshLink, error) {
 	return link, nil
 }
 
-// open opens a channel. One that the host refuses is an error; one that fails
-// because the connection is gone, which nobody may have noticed yet, is opened
-// once more on a new connection.
+// open opens a channel: once more on a new connection where that fails because the connection is
+// gone, which nobody may have noticed yet.
 func (t *sshTransport) open(ctx context.Context, channel func(*sshLink) error) error {
 	for attempt := 1; ; attempt++ {
 		link, err := t.link(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -21,10 +22,9 @@ import (
 // open every GPU for it.
 const createWithin = 10 * time.Minute
 
-// Start creates a container and starts it; its image must be on the host, see
-// [Images.Pull]. When it does not start, nothing is left behind. Its errors are
-// [provision.ErrNameTaken], [provision.ErrPortTaken], [provision.ErrNoGPURuntime] and [provision.ErrImageNotFound],
-// with what to do.
+// Start creates a container and starts it; its image must be on the host. When it does not start,
+// nothing is left. Its errors are [provision.ErrNameTaken], [provision.ErrPortTaken],
+// [provision.ErrNoGPURuntime] and [provision.ErrImageNotFound], with what to do.
 func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, err error) {
 	doing := "start container " + ct.Name
 	if ct.Network != "none" { // on the host's network Docker would not notice
@@ -64,7 +64,6 @@ func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, 
 
 var errCreate = fmt.Errorf("the Docker daemon has not done it within %s: a driver may hang", createWithin)
 
-// create creates a container.
 func (d *Daemon) create(ctx context.Context, name string, asked *spec) (id string, err error) {
 	api, err := d.api(ctx)
 	if err != nil {
@@ -81,8 +80,7 @@ func (d *Daemon) create(ctx context.Context, name string, asked *spec) (id strin
 	return created.ID, err
 }
 
-// begin brings its files into a container that was created, starts it, and tells it its
-// secrets.
+// begin brings its files into a container that was created, starts it, and tells it its secrets.
 func (d *Daemon) begin(ctx context.Context, id string, files []provision.File, secrets string) error {
 	if err := d.bringFiles(ctx, id, files); err != nil {
 		return err
@@ -106,7 +104,6 @@ func (d *Daemon) begin(ctx context.Context, id string, files []provision.File, s
 	return nil
 }
 
-// cleanupTimeout bounds the removal of what a failed start has left.
 const cleanupTimeout = 30 * time.Second
 
 // groupIDs looks up the host's numeric ids of groups. One that does not exist
@@ -137,7 +134,6 @@ func (d *Daemon) groupIDs(ctx context.Context, names []string) ([]string, error)
 	return ids, nil
 }
 
-// What is wrong with a container that does not start, and what to do.
 const (
 	nameTaken = "a container with that name exists (%w): look at it with `docker inspect %s`, " +
 		"and remove it with `docker rm` when nobody needs it"
@@ -184,4 +180,74 @@ func refusedLimit(ct provision.Container, err error) string {
 		}
 	}
 	return "memlock" // the one that engines need, and daemons may not raise
+}
+
+// OwnGrace asks [Daemon.Stop] for the grace that the container was created with.
+const OwnGrace time.Duration = -1
+
+// Stop ends a container and removes it with its anonymous volumes: its stop signal, up to grace for
+// it to end, SIGKILL, removal, and the proof that Docker knows it no longer. One that has ended, or
+// is not there, is no error. What was begun goes on in the daemon when ctx ends.
+func (d *Daemon) Stop(ctx context.Context, id string, grace time.Duration) error {
+	if grace < 0 {
+		found, err := d.inspect(ctx, id)
+		if errors.Is(err, provision.ErrNoContainer) {
+			return nil
+		} else if err != nil {
+			return d.wrap("stop container "+provision.ShortID(id), err)
+		}
+		grace = 10 * time.Second // Docker's own default
+		if seconds := found.Config.StopTimeout; seconds != nil {
+			grace = time.Duration(*seconds) * time.Second
+		}
+	}
+	killAt := time.Now().Add(grace)
+	err := d.whenBack(ctx, func() error {
+		return again(ctx, func() error { return d.stop(ctx, id, killAt) })
+	})
+	if err != nil {
+		return d.wrap("stop container "+provision.ShortID(id), err)
+	}
+	return nil
+}
+
+func (d *Daemon) stop(ctx context.Context, id string, killAt time.Time) error {
+	found, err := d.inspect(ctx, id)
+	if errors.Is(err, provision.ErrNoContainer) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	id = found.ID // whatever takes its name meanwhile is not meant
+	api, err := d.api(ctx)
+	if err != nil {
+		return err
+	}
+	if found.State.Running {
+		seconds := max(0, int(math.Ceil(time.Until(killAt).Seconds())))
+		err = api.ContainerStop(ctx, id, container.StopOptions{Timeout: &seconds})
+		if err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+		err = d.wait(ctx, id, container.WaitConditionNotRunning)
+		if err != nil && !errors.Is(err, provision.ErrNoContainer) {
+			return err
+		}
+	}
+	err = api.ContainerRemove(ctx, id, container.RemoveOptions{RemoveVolumes: true})
+	if errdefs.IsConflict(err) && says(err, "already in progress") {
+		err = d.wait(ctx, id, container.WaitConditionRemoved)
+	}
+	if err != nil && !errdefs.IsNotFound(err) && !errors.Is(err, provision.ErrNoContainer) {
+		return err
+	}
+	switch _, err := d.inspect(ctx, id); {
+	case errors.Is(err, provision.ErrNoContainer):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("it was removed, but Docker still lists it: see `docker inspect %s` on the host",
+		provision.ShortID(id))
 }
