@@ -63,6 +63,13 @@ func images(t *testing.T, wrap func(http.Handler) http.Handler) (host, digest st
 	return serve(t, wrap(plain)), digest
 }
 
+func wantDigest(t *testing.T, r *Registries, image, want string) {
+	t.Helper()
+	if got, err := r.Digest(t.Context(), image); err != nil || got != want {
+		t.Errorf("Digest(%s) = %q, %v; want %q", image, got, err, want)
+	}
+}
+
 // TestLayers is an image for two architectures, one of which has layers.
 func TestLayers(t *testing.T) {
 	const image, index = "application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json"
@@ -105,10 +112,7 @@ func TestImage(t *testing.T) {
 	host, want := images(t, func(h http.Handler) http.Handler { log.Handler = h; return log })
 	r := &Registries{}
 	for _, image := range []string{host + "/team/server:v1", host + "/team/server:other@" + want} {
-		got, err := r.Digest(t.Context(), image)
-		if err != nil || got != want {
-			t.Errorf("Digest(%s) = %q, %v; want %q", image, got, err, want)
-		}
+		wantDigest(t, r, image, want)
 	}
 	if diff := cmp.Diff([]string{"HEAD /v2/team/server/manifests/v1", "HEAD /v2/team/server/manifests/" + want}, log.requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -132,10 +136,7 @@ func TestImageWithoutDigestHeader(t *testing.T) {
 			w.Write(rec.Body.Bytes())
 		})
 	})
-	got, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1")
-	if err != nil || got != want {
-		t.Errorf("Digest = %q, %v; want %q", got, err, want)
-	}
+	wantDigest(t, &Registries{}, host+"/team/server:v1", want)
 }
 
 func TestImageNotReachable(t *testing.T) {
@@ -186,10 +187,7 @@ func guarded(t *testing.T, user, password string) func(http.Handler) http.Handle
 
 func TestToken(t *testing.T) {
 	host, want := images(t, guarded(t, "", ""))
-	got, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1")
-	if err != nil || got != want {
-		t.Errorf("Digest = %q, %v; want %q", got, err, want)
-	}
+	wantDigest(t, &Registries{}, host+"/team/server:v1", want)
 }
 
 func TestLogin(t *testing.T) {
@@ -238,10 +236,7 @@ func TestBasic(t *testing.T) {
 	dir := t.TempDir()
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte("ada:s3cret")))
 	testhost.OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600))
-	got, err := (&Registries{Logins: LocalLogins(dir)}).Digest(t.Context(), host+"/team/server:v1")
-	if err != nil || got != want {
-		t.Errorf("Digest = %q, %v; want %q", got, err, want)
-	}
+	wantDigest(t, &Registries{Logins: LocalLogins(dir)}, host+"/team/server:v1", want)
 	if _, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1"); !errors.Is(err, ErrAccess) {
 		t.Errorf("without a login: %v, want ErrAccess", err)
 	}

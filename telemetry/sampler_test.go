@@ -77,40 +77,29 @@ func TestSeriesLieInTheWindow(t *testing.T) {
 	}
 }
 
-// TestSourceIsBegunAnew: what a source says when it ends is kept once, and it is
-// asked again.
+// TestSourceIsBegunAnew: what a source says when it ends is kept once, and it is asked
+// again; one that reads and fails now and then at once, and not ever more seldom.
 func TestSourceIsBegunAnew(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	s := &Sampler{every: time.Millisecond}
-	begun := 0
-	s.keepReading(ctx, func(context.Context, time.Duration, func(time.Time, ...Reading)) error {
-		if begun++; begun == 3 {
-			cancel()
+	for _, c := range []struct {
+		times int // 2¹⁹ ms is nine minutes
+		gives []Reading
+	}{{3, nil}, {20, []Reading{{Host, CPU, "%", 1}}}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		s := &Sampler{every: time.Millisecond}
+		begun := 0
+		s.keepReading(ctx, func(_ context.Context, _ time.Duration, give func(time.Time, ...Reading)) error {
+			if begun++; begun == c.times {
+				cancel()
+			}
+			if c.gives != nil {
+				give(time.Now(), c.gives...)
+			}
+			return errors.New("no driver")
+		})
+		if diff := cmp.Diff([]string{"no driver"}, s.problems); diff != "" || begun != c.times {
+			t.Errorf("begun %d times, want %d; problems (-want +got):\n%s", begun, c.times, diff)
 		}
-		return errors.New("no driver")
-	})
-	if diff := cmp.Diff([]string{"no driver"}, s.problems); diff != "" || begun != 3 {
-		t.Errorf("begun %d times, problems (-want +got):\n%s", begun, diff)
-	}
-}
-
-// TestPauseOfASource: one that reads and fails now and then is begun anew at once, and
-// not ever more seldom.
-func TestPauseOfASource(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	s := &Sampler{every: time.Millisecond}
-	begun := 0
-	s.keepReading(ctx, func(_ context.Context, _ time.Duration, give func(time.Time, ...Reading)) error {
-		if begun++; begun == 20 { // 2¹⁹ ms is nine minutes
-			cancel()
-		}
-		give(time.Now(), Reading{Host, CPU, "%", 1})
-		return errors.New("a hiccup")
-	})
-	if begun != 20 {
-		t.Errorf("begun %d times in 30 s, want 20", begun)
 	}
 }
 

@@ -74,6 +74,13 @@ func mustStop(t *testing.T, c *Daemon, id string) {
 	}
 }
 
+func nothingLeft(t *testing.T, c *Daemon, labels map[string]string) {
+	t.Helper()
+	if found, err := c.List(t.Context(), labels); err != nil || len(found) > 0 {
+		t.Errorf("left are %v, %v", found, err)
+	}
+}
+
 // await reads a container's log until a text shows up in it.
 func await(t *testing.T, c *Daemon, id, text string) {
 	t.Helper()
@@ -138,9 +145,7 @@ func TestNoGPU(t *testing.T) {
 	ct.Devices = []string{"/dev/kfd"}
 	_, err = c.Start(t.Context(), ct)
 	testhost.WantError(t, err, provision.ErrNoGPURuntime, "amdgpu")
-	if found, err := c.List(t.Context(), map[string]string{"hcl.lab": "test"}); err != nil || len(found) > 0 {
-		t.Errorf("failed starts left %v, %v", found, err)
-	}
+	nothingLeft(t, c, map[string]string{"hcl.lab": "test"})
 
 	id := mustStart(t, c, server("plain"))
 	testhost.OK(t, h.Docker.Kill())
@@ -160,9 +165,7 @@ func TestNoGPU(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("Stop = %v, want the container stopped by the daemon that came back", err)
 	}
-	if found, err := c.List(t.Context(), map[string]string{"hcl.lab": "test"}); err != nil || len(found) > 0 {
-		t.Errorf("Stop left %v, %v", found, err)
-	}
+	nothingLeft(t, c, map[string]string{"hcl.lab": "test"})
 }
 
 // TestLocalDocker is the daemon of the machine that hcl runs on.

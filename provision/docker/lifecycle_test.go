@@ -50,9 +50,7 @@ func TestContainer(t *testing.T) {
 		if _, err := c.State(t.Context(), id); !errors.Is(err, provision.ErrNoContainer) {
 			t.Errorf("State after Stop = %v, want ErrNoContainer", err)
 		}
-		if left, err := h.Processes(); err != nil || len(left) > 0 {
-			t.Errorf("after Stop there are %v, %v", left, err)
-		}
+		nothingRuns(t, h)
 	})
 
 	t.Run("its own stop signal", func(t *testing.T) {
@@ -90,9 +88,7 @@ func TestContainer(t *testing.T) {
 		if took := time.Since(begun); took < time.Second {
 			t.Errorf("Stop took %v, want at least the grace of 1s", took)
 		}
-		if left, err := h.Processes(); err != nil || len(left) > 0 {
-			t.Errorf("after Stop there are %v, %v", left, err)
-		}
+		nothingRuns(t, h)
 	})
 
 	t.Run("exits at once", func(t *testing.T) {
@@ -119,9 +115,7 @@ func TestContainer(t *testing.T) {
 		ct.Init = false // which would start, and fail later
 		_, err := c.Start(t.Context(), ct)
 		testhost.WantError(t, err, nil, "no-such-program")
-		if found, err := c.List(t.Context(), ct.Labels); err != nil || len(found) > 0 {
-			t.Errorf("a failed start left %v, %v", found, err)
-		}
+		nothingLeft(t, c, ct.Labels)
 	})
 
 	t.Run("limit refused", func(t *testing.T) {
@@ -131,9 +125,7 @@ func TestContainer(t *testing.T) {
 		ct.Ulimits = []provision.Ulimit{{Name: "stack", Soft: 8 << 20, Hard: 8 << 20}, {Name: "nofile", Soft: 1 << 40, Hard: 1 << 40}}
 		_, err := c.Start(t.Context(), ct)
 		testhost.WantError(t, err, errLimit, "host h200 (lab.hcl:12)", "container { ulimits = { nofile = null } }")
-		if found, err := c.List(t.Context(), ct.Labels); err != nil || len(found) > 0 {
-			t.Errorf("a failed start left %v, %v", found, err)
-		}
+		nothingLeft(t, c, ct.Labels)
 	})
 
 	t.Run("taken", func(t *testing.T) {
@@ -150,9 +142,7 @@ func TestContainer(t *testing.T) {
 		other.Network = "bridge"
 		_, err = c.Start(t.Context(), other)
 		testhost.WantError(t, err, provision.ErrPortTaken)
-		if found, err := c.List(t.Context(), other.Labels); err != nil || len(found) > 0 {
-			t.Errorf("a failed start left %v, %v", found, err)
-		}
+		nothingLeft(t, c, other.Labels)
 	})
 
 	t.Run("no image", func(t *testing.T) {
@@ -230,12 +220,17 @@ func TestContainer(t *testing.T) {
 		if err := <-stopped; err != nil {
 			t.Errorf("Stop over a connection that is cut: %v", err)
 		}
-		if left, err := h.Processes(); err != nil || len(left) > 0 {
-			t.Errorf("after Stop there are %v, %v", left, err)
-		}
+		nothingRuns(t, h)
 	})
 
 	t.Run("everything asked for", func(t *testing.T) { testEverything(t, h, c) })
+}
+
+func nothingRuns(t *testing.T, h *testhost.Host) {
+	t.Helper()
+	if left, err := h.Processes(); err != nil || len(left) > 0 {
+		t.Errorf("after Stop there are %v, %v", left, err)
+	}
 }
 
 // waitStopping returns when the daemon has been told to stop a container.

@@ -113,9 +113,7 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 				MemoryBytes: 97871 << 20, Driver: "550.144.03"}}, 8)
 		}, "gpus", blocked, "none, but NVIDIA H20"},
 		{"no GPU at all", "8xMI300X", slices.Concat(pciEdits), func(b *box) { b.f.GPUs = nil }, "gpus", blocked, "rocm-smi found no GPU"},
-		{"no Docker", "8xH200", nil, func(b *box) {
-			b.f.Docker, b.f.NoDocker = "", "usermod"
-		}, "docker", blocked, "usermod"},
+		{"no Docker", "8xH200", nil, func(b *box) { b.f.Docker, b.f.NoDocker = "", "usermod" }, "docker", blocked, "usermod"},
 		{"an old driver", "8xH200", nil, func(b *box) {
 			b.h.Require.Driver = provision.Versions{{Op: ">=", Version: "560"}}
 		}, "driver", blocked, "550.144.03"},
@@ -137,14 +135,12 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 			b.f.Toolkit, b.now.CgroupDriver = "1.17.8", "systemd"
 		}, "cgroup driver", warning, "daemon-reload"},
 		{"persistence mode off", "8xH200",
-			[]string{gpu3, strings.Replace(gpu3, "Enabled, Enabled", "Enabled, Disabled",
-				1)}, nil, "persistence mode", warning, "gpu3 off"},
+			[]string{gpu3, strings.Replace(gpu3, "Enabled, Enabled", "Enabled, Disabled", 1)}, nil, "persistence mode", warning, "gpu3 off"},
 		{"MIG", "8xH200", []string{gpu3, strings.Replace(gpu3, "Disabled", "Enabled", 1)}, nil, "mig", warning, "gpu3 split"},
 		{"ECC on some", "8xH200", []string{gpu3, strings.Replace(gpu3, "Enabled", "Disabled", 1)}, nil, "ecc", warning, "off and on"},
 		{"damaged memory", "8xH200", []string{gpu3, gpu3[:len(gpu3)-1] + "2"}, nil, "ecc errors", warning, "gpu3 2 uncorrected"},
 		{"rows that wait for a reset", "8xH200",
-			[]string{strings.Repeat("remapped=No, No\n", 4),
-				strings.Repeat("remapped=No, No\n", 3) + "remapped=Yes, No\n"}, nil, "ecc errors", warning, "gpu3 row remapping pending"},
+			[]string{strings.Repeat("remapped=No, No\n", 4), strings.Repeat("remapped=No, No\n", 3) + "remapped=Yes, No\n"}, nil, "ecc errors", warning, "gpu3 row remapping pending"},
 		{"rows that cannot be remapped any more", "8xH200", []string{"remapped=No, No", "remapped=0, 1"}, nil,
 			"ecc errors", warning, "gpu0 row remapping failed"},
 		{"split GPUs", "8xMI300X", []string{"partition=SPX NPS1", "partition=CPX NPS4"}, nil, "gpu partitions", warning,
@@ -168,8 +164,7 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		{"a performance level on AMD", "8xMI300X", []string{`"auto"`, `"perf_determinism"`}, nil, "clocks", warning,
 			"gpu0 perf determinism"},
 		{"throttled on AMD", "8xMI300X",
-			[]string{`"ppt_violation_status": "NOT ACTIVE"`,
-				`"ppt_violation_status": "ACTIVE"`}, nil, "throttling", warning, "gpu0 slowed down (ppt)"},
+			[]string{`"ppt_violation_status": "NOT ACTIVE"`, `"ppt_violation_status": "ACTIVE"`}, nil, "throttling", warning, "gpu0 slowed down (ppt)"},
 		{"little locked memory", "8xH200", []string{"memlock=unlimited", "memlock=65536"},
 			func(b *box) { b.h.Runtime = provision.Process }, "locked memory", warning, "64 MiB"},
 		{"small pages", "8xH200", []string{"hugepages=madvise", "hugepages=never"}, nil, "huge pages", warning, "madvise"},

@@ -309,36 +309,25 @@ func TestUpload(t *testing.T) {
 	})
 }
 
-// TestUploadDiskFull shows that a copy that does not fit leaves no trace.
+// TestUploadDiskFull shows that a copy that does not fit, or for which there is no number
+// of a file left, leaves no trace.
 func TestUploadDiskFull(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	c := connect(t, h)
-	mustRun(t, c, "mkdir small && echo old >small/file")
+	testhost.Do(t, h, "cd /root && mkdir small few && mount -t tmpfs -o size=64k tmpfs small && "+
+		"mount -t tmpfs -o nr_inodes=1 tmpfs few && echo old >small/file")
 	local := filepath.Join(t.TempDir(), "local")
 	testhost.OK(t, os.WriteFile(local, make([]byte, 1<<20), 0o600))
-	if out, err := h.Command("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/root/small").CombinedOutput(); err != nil {
-		t.Fatalf("mount: %v: %s", err, out)
+	for remote, says := range map[string][]string{
+		"~/small/file":      {"the disk with /root/small is full", " kB free, of 1.0 MB that are needed"},
+		"~/few/file":        {"takes no more files"},
+		"~/few/folder/file": {"make folder", "takes no more files"},
+	} {
+		testhost.WantError(t, c.Upload(t.Context(), local, remote, 0o600), nil, says...)
 	}
-	mustRun(t, c, "echo old >small/file")
-	testhost.WantError(t, c.Upload(t.Context(), local, "~/small/file", 0o600), nil, "the disk with /root/small is full",
-		" kB free, of 1.0 MB that are needed")
-	if got, want := mustRun(t, c, "cat small/file; ls -A small"), "old\nfile\n"; got != want {
-		t.Errorf("after the upload: %q, want %q", got, want)
+	if got, want := mustRun(t, c, "cat small/file; ls -A small few"), "old\nfew:\n\nsmall:\nfile\n"; got != want {
+		t.Errorf("after the uploads: %q, want %q", got, want)
 	}
-}
-
-// TestUploadNoFiles is a disk that has room, and no number left for a file.
-func TestUploadNoFiles(t *testing.T) {
-	h := testhost.New(t, testhost.Options{})
-	c := connect(t, h)
-	mustRun(t, c, "mkdir few")
-	if out, err := h.Command("mount", "-t", "tmpfs", "-o", "nr_inodes=1", "tmpfs", "/root/few").CombinedOutput(); err != nil {
-		t.Fatalf("mount: %v: %s", err, out)
-	}
-	local := filepath.Join(t.TempDir(), "local")
-	testhost.OK(t, os.WriteFile(local, []byte("text"), 0o600))
-	testhost.WantError(t, c.Upload(t.Context(), local, "~/few/file", 0o600), nil, "takes no more files")
-	testhost.WantError(t, c.Upload(t.Context(), local, "~/few/folder/file", 0o600), nil, "make folder", "takes no more files")
 }
 
 // TestBridge connects by a command where sshd forwards nothing.
