@@ -44,8 +44,7 @@ func (c Client) do(req *http.Request) (*http.Response, error) {
 		if ctxErr := req.Context().Err(); ctxErr != nil {
 			return nil, ctxErr
 		}
-		var wrapped *url.Error // its text repeats the method and a URL that may hold a token
-		if errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok { // it repeats a URL that may hold a token
 			err = wrapped.Err
 		}
 		return nil, fmt.Errorf("%w: %w", ErrNotReachable, err)

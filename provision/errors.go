@@ -45,8 +45,7 @@ func (f *failure) Unwrap() []error { return []error{f.kind, f.what} }
 
 // Wrap says what was tried and where, unless err says where itself.
 func Wrap(h *Host, doing string, err error) error {
-	var told *failure
-	if !errors.As(err, &told) {
+	if !errors.As(err, new(*failure)) {
 		doing = h.String() + ": " + doing
 	}
 	return &worded{doing, err}

@@ -26,7 +26,7 @@ func TestForceCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := testhost.New(t, testhost.Options{SSHD: []string{"ForceCommand " + name}})
-			link, err := dialSSH(t.Context(), block(h), strict(h), slog.New(slog.DiscardHandler), keepaliveEvery)
+			link, err := dialSSH(t.Context(), block(h), strict(h), slog.New(slog.DiscardHandler))
 			testhost.OK(t, err)
 			defer link.close()
 			link.starting = 2 * time.Second

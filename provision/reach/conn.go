@@ -71,7 +71,7 @@ func Dial(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*C
 	log = log.With("host", h.Name)
 	var link transport = &localTransport{host: h}
 	if !h.Local() {
-		t, err := dialSSH(ctx, h, opt, log, keepaliveEvery)
+		t, err := dialSSH(ctx, h, opt, log)
 		if err != nil {
 			return nil, err
 		}

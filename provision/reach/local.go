@@ -39,8 +39,7 @@ func (t *localTransport) run(ctx context.Context, command string, stdin io.Reade
 		}
 		return provision.Wrap(t.host, "run "+shortCommand(command), cause)
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		failed := &CommandError{Host: t.host.String(), Command: command, ExitCode: exit.ExitCode()}
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			failed.Signal = status.Signal().String()

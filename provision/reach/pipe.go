@@ -70,7 +70,7 @@ func (c *Conn) lane(ctx context.Context) (*lane, error) {
 		}
 	}
 	c.log.Debug("another connection, for what sshd does not forward", "connections", len(c.lanes)+1)
-	link, err := dialSSH(ctx, c.host, c.ssh, c.log, keepaliveEvery)
+	link, err := dialSSH(ctx, c.host, c.ssh, c.log)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,8 @@ type SSH struct {
 	// ~/.ssh/config and /etc/ssh/ssh_config. What a host's block says goes before.
 	Config []string
 
-	from configured // what they say of the host that is dialled
+	from      configured    // what they say of the host that is dialled
+	keepalive time.Duration // 0: keepaliveEvery
 }
 
 const (
@@ -56,12 +57,11 @@ const (
 )
 
 type sshTransport struct {
-	host      *provision.Host
-	opt       SSH
-	log       *slog.Logger
-	keepalive time.Duration
-	sessions  *semaphore.Weighted
-	starting  time.Duration // how long a command may take to begin
+	host     *provision.Host
+	opt      SSH
+	log      *slog.Logger
+	sessions *semaphore.Weighted
+	starting time.Duration // how long a command may take to begin
 
 	dialling *semaphore.Weighted // a lock that a context can stop waiting for; guards current
 	current  *sshLink            // may be dead
@@ -70,20 +70,15 @@ type sshTransport struct {
 	end     context.CancelFunc
 }
 
-func dialSSH(
-	ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger, keepalive time.Duration,
-) (*sshTransport, error) {
+func dialSSH(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*sshTransport, error) {
 	opt.from.log = log
-	link, err := dialLink(ctx, h, opt, keepalive)
+	link, err := dialLink(ctx, h, opt)
 	if err != nil {
 		return nil, err
 	}
 	t := &sshTransport{
-		host: h, opt: opt, log: log, keepalive: keepalive,
-		sessions: semaphore.NewWeighted(maxSessions),
-		starting: startWithin,
-		dialling: semaphore.NewWeighted(1),
-		current:  link,
+		host: h, opt: opt, log: log, starting: startWithin, current: link,
+		sessions: semaphore.NewWeighted(maxSessions), dialling: semaphore.NewWeighted(1),
 	}
 	t.closing, t.end = context.WithCancel(context.Background())
 	return t, nil
@@ -120,7 +115,7 @@ func (t *sshTransport) link(ctx context.Context) (*sshLink, error) {
 	defer context.AfterFunc(t.closing, cancel)()
 	var last error
 	link, err := backoff.Retry(ctx, func() (*sshLink, error) {
-		link, err := dialLink(ctx, t.host, t.opt, t.keepalive)
+		link, err := dialLink(ctx, t.host, t.opt)
 		if err != nil && !errors.Is(err, provision.ErrUnreachable) {
 			return nil, backoff.Permanent(err)
 		}
@@ -150,13 +145,12 @@ func (t *sshTransport) open(ctx context.Context, channel func(*sshLink) error) e
 			return err
 		}
 		err = channel(link)
-		var refused *ssh.OpenChannelError
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.As(err, &refused) && link.alive():
+		case Refused(err) && link.alive():
 			return err
 		case attempt == 2:
 			return provision.Fail(t.host, provision.ErrUnreachable, "the connection was lost twice in a row: %w", err)
@@ -189,8 +183,7 @@ func (t *sshTransport) openSession(ctx context.Context) (link *sshLink, s *ssh.S
 			s, err = l.session(ctx)
 			return err
 		})
-		var refused *ssh.OpenChannelError
-		if err != nil && !errors.As(err, &refused) {
+		if err != nil && !Refused(err) {
 			err = backoff.Permanent(err)
 		}
 		return s, err

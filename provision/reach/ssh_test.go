@@ -215,7 +215,9 @@ func TestOpenOnDyingConnection(t *testing.T) {
 // TestKeepalive is a host that falls silent without ending the connection.
 func TestKeepalive(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
-	link, err := dialSSH(t.Context(), block(h), strict(h), slog.New(slog.DiscardHandler), 25*time.Millisecond)
+	opt := strict(h)
+	opt.keepalive = 25 * time.Millisecond
+	link, err := dialSSH(t.Context(), block(h), opt, slog.New(slog.DiscardHandler))
 	testhost.OK(t, err)
 	defer link.close()
 	first := link.current
