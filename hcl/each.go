@@ -44,10 +44,9 @@ func (d *declared) instanceName() string {
 // instanceKey is what keys are made of: they are shown in quotes, and appear in results and exports.
 var instanceKey = regexp.MustCompile(`^[\p{L}\p{N}_.:/@+=,-]{1,100}$`)
 
-// expandEach returns the instances of a group, in the order of for_each: as
-// written for a list, by key for a map. Where for_each is wrong, which is
-// reported, there is one whose key is not known, so that the rest of the block
-// is still checked.
+// expandEach returns the instances of a group: as written for a list, by key for a map.
+// Where for_each is wrong, which is reported, there is one whose key is not known, so that
+// the rest of the block is still checked.
 func (s *scope) expandEach(d *declared) []*declared {
 	if d.expanded {
 		return d.members
@@ -226,9 +225,8 @@ func groupOf(v cty.Value) *declared {
 	return nil
 }
 
-// splatGroups lets a splat run over what is a map of blocks: engine.vllm[*], and
-// engine.vllm.all[*] of a block with for_each. HCL's own splat would take the
-// map for a single value.
+// splatGroups lets a splat run over a map of blocks: engine.vllm[*], and engine.vllm.all[*]
+// with for_each. HCL's own splat would take the map for a single value.
 func (s *scope) splatGroups(body *hclsyntax.Body) {
 	hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
 		splat, ok := n.(*hclsyntax.SplatExpr)

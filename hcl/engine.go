@@ -239,11 +239,8 @@ func (b *block) where(name string) (at hcl.Range, note string) {
 	if !x.said() {
 		return b.header, ""
 	}
-	own := x.body == b.body
-	for _, n := range b.body.Blocks {
-		own = own || x.body == n.Body
-	}
-	if own {
+	inside := func(n *hclsyntax.Block) bool { return x.body == n.Body }
+	if x.body == b.body || slices.ContainsFunc(b.body.Blocks, inside) {
 		return x.at, ""
 	}
 	bare := name[strings.LastIndexByte(name, '.')+1:]
@@ -270,12 +267,11 @@ func (b *block) entry(name, key string) (at hcl.Range, note string) {
 // item is where a block's own object says a key; nil: it does not. False: the object is
 // not written there as one.
 func (b *block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
-	a, own := b.body.Attributes[name]
-	if !own {
-		return nil, false
+	var object *hclsyntax.ObjectConsExpr
+	if a, own := b.body.Attributes[name]; own {
+		object, _ = a.Expr.(*hclsyntax.ObjectConsExpr)
 	}
-	object, ok := a.Expr.(*hclsyntax.ObjectConsExpr)
-	if !ok {
+	if object == nil {
 		return nil, false
 	}
 	for n, item := range object.Items {

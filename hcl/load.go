@@ -1,10 +1,9 @@
-// Package hcl is the lab language: it turns text into a validated [Config], or
-// into diagnostics that point at the text.
+// Package hcl is the lab language: it turns text into a validated [Config], or into
+// diagnostics that point at the text.
 //
-// It contacts nothing and decides nothing about order, identity or what is
-// already done. Nobody outside sees a type of the HCL library: what leaves this
-// package is plain data, with every matrix expanded and every reference
-// resolved.
+// It contacts nothing and decides nothing about order, identity or what is already done.
+// Nobody outside sees a type of the HCL library: what leaves this package is plain data,
+// with every matrix expanded and every reference resolved.
 package hcl
 
 import (
@@ -140,8 +139,7 @@ func (r *reader) finish(d *declared, c *Config) {
 }
 
 // engines are all engines of the lab, in the order of their blocks: of one that uses
-// matrix.* every form that a cell gives it, or, where no cell uses it, what can be said
-// of it without one.
+// matrix.* every form that a cell gives it; without any, what can be said without one.
 func (r *reader) engines(benchmarks []Benchmark) []*engines.Engine {
 	inCells := map[*engines.Engine]bool{}
 	for _, b := range benchmarks {

@@ -93,9 +93,8 @@ func (r *reader) writtenColumns(expr hclsyntax.Expression) (written []string) {
 	return written
 }
 
-// warnOfReferences is about rows of published numbers that say an engine which the lab
-// does not have, and about columns written in the lab that are a slip of a metric or an
-// axis.
+// warnOfReferences is about rows of published numbers whose engine the lab does not have,
+// and about columns written in the lab that are a slip of a metric or an axis.
 func (x *expansion) warnOfReferences() {
 	there := x.namesIn("engine")
 	known := slices.Concat(metricNames(x.out.Percentiles), ColumnNames(), x.axisNames())

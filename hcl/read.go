@@ -20,9 +20,8 @@ type reader struct {
 	lost []hcl.Range // where a cell was left out because something in it is wrong
 }
 
-// settings are what a block says, evaluated: an argument under its name, a nested
-// block under its own, and what that says under "block.argument". What is null is as
-// if it were not said.
+// settings are what a block says, evaluated: an argument or a nested block under its name,
+// and what that says under "block.argument". What is null is not said.
 type settings map[string]setting
 
 type setting struct {

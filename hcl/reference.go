@@ -12,9 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// eval evaluates an expression in a cell, or outside of any (nil). Its problems
-// are reported; a value that is wrong, or depends on something wrong, is
-// unknown.
+// eval evaluates an expression in a cell, or outside of any (nil). Its problems are
+// reported; a value that is wrong, or depends on something wrong, is unknown.
 func (s *scope) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 	r := s.referencesOf(expr)
 	constant := !r.matrix && !r.each
@@ -58,9 +57,8 @@ func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
 	return v
 }
 
-// variables builds what an expression's references stand for. It reports the
-// references that stand for nothing, all of them, and returns false if there
-// are any.
+// variables builds what an expression's references stand for; false: some, which are all
+// reported, stand for nothing.
 func (s *scope) variables(r *references, c *cell) (map[string]cty.Value, bool) {
 	if len(r.all) == 0 {
 		return nil, true

@@ -1,8 +1,7 @@
 package hcl
 
-// blockType is a block of the language, as data: what may stand in it, what it
-// becomes, and what is checked of it. docs/language.md is held to it. A new block
-// is a function that returns one, and a line in language.
+// blockType is a block of the language, as data, to which docs/language.md is held. A new
+// block is a function that returns one, and a line in language.
 type blockType struct {
 	name   string
 	labels []label

@@ -25,11 +25,9 @@ type labText struct {
 	bodies []*hclsyntax.Body // of the lab's files, then of those with values
 }
 
-// Text returns the lab's files by name, with what is sensitive replaced: defaults
-// and values of sensitive variables, what is given to sensitive(…), keys, and what
-// locals and variables in those are made of. A text
-// in quotes that is replaced in one place is replaced wherever it stands, in a
-// comment too.
+// Text returns the lab's files by name, with what is sensitive replaced: defaults and
+// values of sensitive variables, what is given to sensitive(…), keys, and what locals and
+// variables in those are made of. A text in quotes is then replaced wherever it stands.
 func (t *labText) Text() map[string][]byte {
 	secret := t.secretRanges()
 	files := map[string][]byte{}

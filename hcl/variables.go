@@ -188,7 +188,7 @@ func isSensitive(d *declared) bool {
 		return false
 	}
 	v, diags := a.Expr.Value(nil)
-	return diags.HasErrors() || !v.RawEquals(cty.False) && !(v.IsKnown() && v.IsNull())
+	return diags.HasErrors() || !v.RawEquals(cty.False) && !v.IsNull()
 }
 
 // variable is one of them, with the type that its values have.
@@ -220,18 +220,15 @@ func (x *variables) set(d *declared) {
 		if otherwise == cty.NilVal {
 			return
 		}
-		// The default is checked even where another value is given.
-		d.val = x.fit(v, otherwise, a.Expr.Range())
-		if !isGiven {
-			return
-		}
-		d.val = nil
-	}
-	if !isGiven {
+		d.val = x.fit(v, otherwise, a.Expr.Range()) // even where another value is given
+	} else if !isGiven {
 		x.err(d.header, "Variable without a value", "The variable %q has no default and no value. "+
 			"Write --var %[1]s=…, or put it in %s, or in %s%[1]s.", d.name, VarsFile, envPrefix)
+	}
+	if !isGiven {
 		return
 	}
+	d.val = nil
 	if v.secret {
 		x.hidden = append(x.hidden, g.at)
 	}
@@ -335,14 +332,14 @@ func (x *variables) validate(d *declared) {
 	}
 }
 
-// message is what a rule says.
+// message is what a rule says; false: it is not known.
 func (x *variables) message(expr hclsyntax.Expression) (string, bool) {
-	v := x.eval(expr, nil)
-	if v.ContainsMarked() {
+	switch v := x.eval(expr, nil); {
+	case v.ContainsMarked():
 		return "(the message holds a sensitive value)", true
-	}
-	if !v.IsKnown() {
+	case !v.IsKnown():
 		return "", false
+	default:
+		return asString(v)
 	}
-	return asString(v)
 }
