@@ -100,23 +100,6 @@ benchmark "b" {
 `
 }
 
-func TestExamples(t *testing.T) {
-	labs, err := filepath.Glob("../examples/*/lab.hcl")
-	if err != nil || len(labs) == 0 {
-		t.Fatalf("no examples: %v", err)
-	}
-	for _, file := range labs {
-		dir := filepath.Dir(file)
-		src, err := Read(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, p := Load(src, Vars{}); len(p.List()) > 0 {
-			t.Errorf("%s has problems:\n%s", dir, printed(t, p))
-		}
-	}
-}
-
 func TestMatrixOrder(t *testing.T) {
 	lab := common + `
 ` + vllm("z", "") + `engine "vllm" "a" {

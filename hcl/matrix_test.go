@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,11 +91,7 @@ include {
 }
 
 func TestReference(t *testing.T) {
-	c := mustLoad(t, common+`
-engine "sim" "a" {
-  host = host.h
-}
-`+benchmarkOf(`
+	c := mustLoad(t, twoEngines+benchmarkOf(`
 matrix { engine = [engine.sim.a] }
 reference "published 2025-03" {
   source = "https://example.com"
@@ -107,13 +104,13 @@ reference "by hand" {
 	want := []Reference{
 		{
 			Name: "published 2025-03", Source: "https://example.com", Columns: []string{"engine", "concurrency",
-				"tput", "version", "note"}, Pos: "lab.hcl:20",
+				"tput", "version", "note"}, Pos: "lab.hcl:23",
 			Rows: []map[string]any{
 				{"engine": "sglang", "concurrency": int64(4), "tput": 12.5, "version": "0.4.3"},
 				{"engine": "vllm", "concurrency": int64(8), "tput": 1000.0, "version": "007", "note": "x"},
 			},
 		},
-		{Name: "by hand", Columns: []string{"z", "a", "b", "c"}, Pos: "lab.hcl:24", Rows: []map[string]any{{"z": 1.5,
+		{Name: "by hand", Columns: []string{"z", "a", "b", "c"}, Pos: "lab.hcl:27", Rows: []map[string]any{{"z": 1.5,
 			"a": true}, {"c": "c"}}},
 	}
 	if diff := cmp.Diff(want, c.Benchmarks[0].References); diff != "" {
@@ -144,13 +141,13 @@ benchmark "staged" {
   }
 }
 `, Vars{})
-	wantStages := []load.Stage{{Duration: load.Duration(60e9), Rate: 2.5}, {Duration: load.Duration(30e9), Rate: load.Inf}}
-	if diff := cmp.Diff(wantStages, c.Benchmarks[1].Cells[0].Workload.Stages); diff != "" {
-		t.Errorf("stages (-want +got):\n%s", diff)
+	replayed, staged := c.Benchmarks[0].Cells[0].Workload, c.Benchmarks[1].Cells[0].Workload
+	want := []load.Stage{{Duration: load.Duration(60e9), Rate: 2.5}, {Duration: load.Duration(30e9), Rate: load.Inf}}
+	if !slices.Equal(staged.Stages, want) {
+		t.Errorf("stages = %+v", staged.Stages)
 	}
-	if w := c.Benchmarks[0].Cells[0].Workload; w.Dataset != (load.Dataset{Kind: load.Trace, Path: "trace.jsonl",
-		Slowdown: 2}) || !w.NoStream {
-		t.Errorf("workload = %+v", w)
+	if want := (load.Dataset{Kind: load.Trace, Path: "trace.jsonl", Slowdown: 2}); replayed.Dataset != want || !replayed.NoStream {
+		t.Errorf("workload = %+v", replayed)
 	}
 }
 
@@ -168,13 +165,7 @@ func TestLoadFrom(t *testing.T) {
 	} {
 		_, p := loadText(t, common+`
 host "client" { address = "client" }
-engine "vllm" "a" {
-  host  = host.h
-  model = model.m
-  image = "vllm/vllm-openai:v0.7.3"
-  `+tt.argument+`
-}
-benchmark "b" {
+`+vllm("a", tt.argument)+`benchmark "b" {
   engine   = engine.vllm.a
   dataset  = dataset.random.d
   requests = 4
