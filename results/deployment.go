@@ -87,12 +87,7 @@ func (d *Deployment) All() []Member {
 	}}
 }
 
-func joined(list, name string) string {
-	if list == "" || name == "" {
-		return list + name
-	}
-	return list + ", " + name
-}
+func joined(list, name string) string { return strings.Trim(list+", "+name, ", ") }
 
 // addGPUs adds "8xH200" and "8xH200" up to "16xH200"; GPUs of another model stand
 // beside them.

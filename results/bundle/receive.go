@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,12 +50,9 @@ type Incoming struct {
 	limits limits
 	index  string // the file with bundle.json
 	run    results.Run
-	cells  map[string]bool // by id
-	inputs []input
+	cells  map[string]bool   // by id
+	inputs map[string]string // laid down files with inputs of the run, by name
 }
-
-// input is a laid down file with an input of the run.
-type input struct{ name, file string }
 
 // Receive reads a bundle to its end and looks at all of it, before anything of it is
 // kept. Close it in any case.
@@ -69,7 +65,7 @@ func receive(ctx context.Context, r io.Reader, store *results.Store, l limits) (
 	if err != nil {
 		return nil, fmt.Errorf("read bundle: %w", err)
 	}
-	in := &Incoming{stage: stage, limits: l}
+	in := &Incoming{stage: stage, limits: l, inputs: map[string]string{}}
 	if err = in.unpack(ctx, r); err == nil {
 		if err = in.look(); err != nil {
 			err = fmt.Errorf("%s: %w", indexName, err)
@@ -135,8 +131,13 @@ func (in *Incoming) layDown(ctx context.Context, name string, r io.Reader) error
 		return err
 	}
 	if name == indexName {
-		in.index = in.stage.File()
-		return writeFile(in.index, &door.Leash{Reader: r, Left: in.limits.index})
+		f, err := os.Create(in.stage.File())
+		if err != nil {
+			return err
+		}
+		in.index = f.Name()
+		_, err = io.Copy(f, &door.Leash{Reader: r, Left: in.limits.index})
+		return errors.Join(err, f.Close())
 	}
 	if id, ok := strings.CutPrefix(name, recordsDir); ok {
 		return in.layDownRecords(ctx, strings.TrimSuffix(id, results.RecordsSuffix), r)
@@ -154,18 +155,8 @@ func (in *Incoming) layDown(ctx context.Context, name string, r io.Reader) error
 	} else {
 		text = []byte(plain.Text(string(text)))
 	}
-	file := in.stage.File()
-	in.inputs = append(in.inputs, input{as, file})
-	return writeFile(file, bytes.NewReader(text))
-}
-
-func writeFile(file string, r io.Reader) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, r)
-	return errors.Join(err, f.Close())
+	in.inputs[as] = in.stage.File()
+	return os.WriteFile(in.inputs[as], text, 0o644)
 }
 
 // layDownRecords reads the records of a cell, each for itself, and lays them down as
@@ -324,13 +315,13 @@ func (in *Incoming) Keep(ctx context.Context) error {
 			recorded:   func(string) error { return nil },
 			event:      rows.Event,
 		})
-		for _, i := range in.inputs {
+		for name, file := range in.inputs {
 			var content []byte
 			if err == nil {
-				content, err = os.ReadFile(i.file)
+				content, err = os.ReadFile(file)
 			}
 			if err == nil {
-				err = rows.Input(i.name, content)
+				err = rows.Input(name, content)
 			}
 		}
 		return err

@@ -63,7 +63,13 @@ func (t Tool) block(o *object) []byte {
 		part(l.title, l.rows(o))
 	}
 	part(t.tail, t.last)
-	writePositions(&b, o)
+	var rates []float64
+	if o.into(positions, &rates) == nil && len(rates) > 0 {
+		fmt.Fprintln(&b, "Per-position acceptance (%):")
+		for i, r := range rates {
+			fmt.Fprintf(&b, "%-40s %-10.2f\n", fmt.Sprintf("  Position %d:", i), 100*r)
+		}
+	}
 	title("", "=")
 	return b.Bytes()
 }
@@ -112,17 +118,6 @@ func (l section) rows(o *object) []blockRow {
 // positions is the member of vLLM's object with the acceptance at each place of
 // a draft, as shares.
 const positions = "spec_decode_per_position_acceptance_rates"
-
-func writePositions(b *bytes.Buffer, o *object) {
-	var rates []float64
-	if o.into(positions, &rates) != nil || len(rates) == 0 {
-		return
-	}
-	fmt.Fprintln(b, "Per-position acceptance (%):")
-	for i, r := range rates {
-		fmt.Fprintf(b, "%-40s %-10.2f\n", fmt.Sprintf("  Position %d:", i), 100*r)
-	}
-}
 
 // readBlocks reads the results in what tools have printed, whatever else they have
 // printed around them.

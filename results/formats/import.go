@@ -45,12 +45,6 @@ type Unsaid struct {
 	Count                          int    // of GPUs, where the file says only which
 }
 
-// What is wrong with the engine of a result.
-var (
-	ErrNoEngine   = errors.New("the file does not say which engine it was")
-	ErrEngineName = errors.New("an engine is written KIND.NAME, such as vllm.h200")
-)
-
 // Complete fills in what a file does not say.
 func (u Unsaid) Complete(r *Result) error {
 	d := &r.Deployment
@@ -66,9 +60,9 @@ func (u Unsaid) Complete(r *Result) error {
 	case kind != "" && name != "":
 		d.Kind, d.Engine = kind, u.Engine
 	case u.Engine != "":
-		return ErrEngineName
+		return errors.New("an engine is written KIND.NAME, such as vllm.h200")
 	case d.Kind == "":
-		return ErrNoEngine
+		return errors.New("the file does not say which engine it was")
 	default:
 		d.Engine = d.Kind + "." + cmp.Or(gpuName(d.GPUs), "elsewhere")
 	}
