@@ -48,11 +48,11 @@ type Known struct {
 
 // Count is what a run holds.
 type Count struct {
-	Valid, Imported, Suspect, Void int
+	Valid    int `json:"valid"`
+	Imported int `json:"imported"`
+	Suspect  int `json:"suspect"`
+	Void     int `json:"void"`
 }
-
-// Cells is how many there are.
-func (c Count) Cells() int { return c.Valid + c.Imported + c.Suspect + c.Void }
 
 // Counts returns how many cells of each verdict every run holds, by its id.
 func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {

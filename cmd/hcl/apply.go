@@ -120,9 +120,8 @@ func (w *work) finishKilled(ctx context.Context) error {
 		return nil
 	}
 	log := w.logger()
-	opt := w.opt
-	opt.Events = func(e apply.Event) { tellRemoved(log, e) }
-	_, err = apply.Destroy(ctx, w.lab.scope(), w.store.ID(), false, false, opt)
+	w.opt.Events = func(e apply.Event) { tellRemoved(log, e) }
+	_, err = apply.Destroy(ctx, w.lab.scope(), w.store.ID(), false, false, w.opt)
 	switch {
 	case errors.As(err, new(*provision.UncleanError)):
 		return &exit{exitUnclean, err}

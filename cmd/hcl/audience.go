@@ -101,7 +101,9 @@ func (t *console) audience(asJSON bool) audience {
 		enc.SetEscapeHTML(false)
 		return recorder(enc.Encode)
 	case t.moves():
-		return liveOn(t).tell
+		l := newLive(t.stderr, t.colours(), func() { t.questions.show(nil) })
+		t.questions.show(l)
+		return l.tell
 	default:
 		return newLines(t).tell
 	}

@@ -59,14 +59,12 @@ func (t *console) width(otherwise int) int {
 	return otherwise
 }
 
-const red = "31"
-
-// paint colours text where stderr may be coloured.
-func (t *console) paint(color, s string) string {
+// red is text where stderr may be coloured.
+func (t *console) red(s string) string {
 	if !t.colours() {
 		return s
 	}
-	return "\x1b[1;" + color + "m" + s + "\x1b[0m"
+	return "\x1b[1;31m" + s + "\x1b[0m"
 }
 
 // logger is the program's own voice on stderr. A log that is kept has dates.
@@ -167,7 +165,7 @@ func (q *questions) alone() func() {
 	}
 	q.screen.pause()
 	return func() {
-		q.screen.resume()
+		q.screen.program.RestoreTerminal()
 		q.mu.Unlock()
 	}
 }
@@ -186,7 +184,8 @@ func (t *console) ask(ctx context.Context, question string) (bool, error) {
 	stop := context.AfterFunc(ctx, func() { in.Cancel() })
 	defer stop()
 	fmt.Fprintf(t.stderr, "\n%s\nOnly 'yes' is accepted: ", question)
-	answer, err := line(in)
+	answer := make([]byte, 4096) // a terminal gives one line at a time
+	n, err := in.Read(answer)
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.stderr)
 		return false, errNotAsked
@@ -194,28 +193,11 @@ func (t *console) ask(ctx context.Context, question string) (bool, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("ask: %w", err)
 	}
-	return strings.TrimSpace(answer) == "yes", nil
+	return strings.TrimSpace(string(answer[:n])) == "yes", nil
 }
 
 // errNotAsked is that of a question that Ctrl-C has answered.
 var errNotAsked = &exit{exitInterrupted, errors.New("interrupted; nothing was done")}
-
-// line reads up to the end of a line, and nothing beyond it.
-func line(r io.Reader) (string, error) {
-	var text []byte
-	for b := make([]byte, 1); ; {
-		n, err := r.Read(b)
-		if n > 0 {
-			if b[0] == '\n' {
-				return string(text), nil
-			}
-			text = append(text, b[0])
-		}
-		if err != nil {
-			return string(text), err
-		}
-	}
-}
 
 const keyEncrypted = "the key %s is encrypted and there is no terminal to ask for its passphrase; " +
 	"add it to the SSH agent with: ssh-add %[1]s"

@@ -181,13 +181,8 @@ func runBundle(ctx context.Context, t *console, lab labFlags, id, output string)
 		return err
 	}
 	output = cmp.Or(output, run.ID+".bundle")
-	if err := writeWhole(output, func(w io.Writer) error {
-		err := bundle.Write(ctx, w, store, run.ID, map[string][]byte{"report.html": page.Bytes(), "report.txt": table.Bytes()})
-		if errors.Is(err, bundle.ErrNoRun) {
-			err = fmt.Errorf("%w; hcl runs lists the runs", err)
-		}
-		return err
-	}); err != nil {
+	made := map[string][]byte{"report.html": page.Bytes(), "report.txt": table.Bytes()}
+	if err := writeWhole(output, func(w io.Writer) error { return bundle.Write(ctx, w, store, run.ID, made) }); err != nil {
 		return err
 	}
 	info, err := os.Stat(output)

@@ -49,7 +49,7 @@ func runFmt(t *console, o fmtOptions, paths []string) error {
 		case errors.As(err, &e):
 			code = e.code // it has been printed
 		case err != nil:
-			fmt.Fprintf(t.stderr, "%s %v\n", t.paint(red, "Error:"), err)
+			fmt.Fprintf(t.stderr, "%s %v\n", t.red("Error:"), err)
 			code = max(code, exitFailed)
 		}
 	}

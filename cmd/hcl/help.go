@@ -129,16 +129,11 @@ func runIDs(t *console) cobra.CompletionFunc {
 // runNames are the ids of runs, the newest first, with what they were.
 func runNames(t *console, c *cobra.Command, args []string, begun string) []cobra.Completion {
 	t.stderr = io.Discard // a shell completes, and nobody reads
-	of := labOf(c, args)
-	store, err := of.look(c.Context(), t)
-	if err != nil || store == nil {
-		return nil
-	}
-	defer store.Close()
-	lab, err := of.labIn(store)
+	store, lab, err := labOf(c, args).results(c.Context(), t)
 	if err != nil {
 		return nil
 	}
+	defer store.Close()
 	runs, err := store.Runs(c.Context())
 	if err != nil {
 		return nil

@@ -94,10 +94,7 @@ func registries() (*origin.Registries, error) {
 		}
 		config = filepath.Join(home, ".docker")
 	}
-	return &origin.Registries{
-		Client: origin.Client{UserAgent: userAgent()},
-		Logins: origin.LocalLogins(config),
-	}, nil
+	return &origin.Registries{Client: origin.Client{UserAgent: userAgent()}, Logins: origin.LocalLogins(config)}, nil
 }
 
 // modelHub is the model hub as this machine's environment has it, under the names of Hugging Face's own tools.

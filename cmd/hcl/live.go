@@ -24,13 +24,6 @@ type live struct {
 	done    chan struct{} // closed when it no longer does
 }
 
-// liveOn draws on a console, until somebody is asked something there.
-func liveOn(t *console) *live {
-	l := newLive(t.stderr, t.colours(), func() { t.questions.show(nil) })
-	t.questions.show(l)
-	return l
-}
-
 // newLive draws on w, and calls gone when it no longer does.
 func newLive(w io.Writer, coloured bool, gone func(), options ...tea.ProgramOption) *live {
 	options = append(options, tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithEnvironment(terminalKind()),
@@ -59,7 +52,7 @@ func terminalKind() []string {
 	return []string{"TERM=" + kind, "SSH_TTY=/dev/tty"}
 }
 
-// pause leaves the terminal to somebody else, until resume.
+// pause leaves the terminal to somebody else, until it is restored.
 func (l *live) pause() {
 	select {
 	case <-l.ready:
@@ -67,8 +60,6 @@ func (l *live) pause() {
 	case <-l.done:
 	}
 }
-
-func (l *live) resume() { l.program.RestoreTerminal() }
 
 func (l *live) tell(what any) {
 	l.program.Send(what)

@@ -1,8 +1,9 @@
 // Command hcl provisions and benchmarks LLM inference engines.
 //
-// One file per verb: its flags, and a function that does it, which a test can call
-// without a command line. The texts of its help are in the folder help. Nothing here
-// measures, connects or decides; the rooms below do, and return values.
+// A verb is its flags, xVerb, and a function that does it, runX, which a test can call
+// without a command line; verbs of one noun share a file, and the texts of their help are
+// in the folder help. Nothing here measures, connects or decides; the rooms below do, and
+// return values.
 package main
 
 import (
@@ -40,7 +41,7 @@ func run(ctx context.Context, args []string, in *os.File, stdout, stderr io.Writ
 	err := root.ExecuteContext(ctx)
 	code, shown := exitOf(ctx, err)
 	if !shown {
-		fmt.Fprintf(stderr, "%s %s\n", t.paint(red, "Error:"), plain.Text(err.Error()))
+		fmt.Fprintf(stderr, "%s %s\n", t.red("Error:"), plain.Text(err.Error()))
 	}
 	return code
 }

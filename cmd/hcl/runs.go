@@ -50,8 +50,7 @@ func runRuns(ctx context.Context, t *console, of labFlags, asJSON bool) error {
 	}
 	lines := make([]runLine, len(runs))
 	for i, r := range runs {
-		n := counts[r.ID]
-		lines[i] = runLine{r, n.Valid, n.Imported, n.Suspect, n.Void, going[r.ID]}
+		lines[i] = runLine{r, counts[r.ID], going[r.ID]}
 	}
 	if asJSON {
 		return t.json(map[string]any{"format_version": report.FormatVersion, "runs": lines})
@@ -61,11 +60,8 @@ func runRuns(ctx context.Context, t *console, of labFlags, asJSON bool) error {
 
 type runLine struct {
 	results.Run
-	Valid    int `json:"valid"`
-	Imported int `json:"imported"`
-	Suspect  int `json:"suspect"`
-	Void     int `json:"void"`
-	going    bool
+	results.Count
+	going bool
 }
 
 // goingOn are those of the runs that go on, by id.

@@ -204,24 +204,22 @@ func (v *shown) underPlan(
 
 // pick leaves what has the cell, the benchmark, and meets the condition.
 func (v *shown) pick(s selection) error {
+	leave := func(is func(benchmark, cell string) bool) {
+		v.rows = slices.DeleteFunc(v.rows, func(r results.Row) bool { return !is(r.Benchmark, r.ID) })
+		v.planned = slices.DeleteFunc(slices.Clone(v.planned), func(p report.Planned) bool { return !is(p.Benchmark, p.ID) })
+	}
 	if s.benchmark != "" {
 		names := map[string]bool{}
-		for _, r := range v.rows {
-			names[r.Benchmark] = true
-		}
-		for _, p := range v.planned {
-			names[p.Benchmark] = true
-		}
+		leave(func(benchmark, _ string) bool {
+			names[benchmark] = true
+			return benchmark == s.benchmark
+		})
 		if !names[s.benchmark] {
 			return usage("there is no benchmark %s; there is %s", s.benchmark, cmp.Or(strings.Join(slices.Sorted(maps.Keys(names)), ", "), "none"))
 		}
-		v.rows = slices.DeleteFunc(v.rows, func(r results.Row) bool { return r.Benchmark != s.benchmark })
-		v.planned = only(v.planned, func(p report.Planned) bool { return p.Benchmark == s.benchmark })
 	}
 	if s.cell != "" {
-		ids := func(id string) bool { return strings.HasPrefix(id, s.cell) }
-		v.rows = slices.DeleteFunc(v.rows, func(r results.Row) bool { return !ids(r.ID) })
-		v.planned = only(v.planned, func(p report.Planned) bool { return ids(p.ID) })
+		leave(func(_, cell string) bool { return strings.HasPrefix(cell, s.cell) })
 		if len(v.rows)+len(v.planned) == 0 {
 			return usage("there is no cell whose id begins with %s; hcl report --json prints the ids", s.cell)
 		}
@@ -235,14 +233,10 @@ func (v *shown) pick(s selection) error {
 		for _, r := range rows {
 			met[r.ID] = true
 		}
+		leave(func(_, cell string) bool { return met[cell] })
 		v.rows = rows
-		v.planned = only(v.planned, func(p report.Planned) bool { return met[p.ID] })
 	}
 	return nil
-}
-
-func only(planned []report.Planned, keep func(report.Planned) bool) []report.Planned {
-	return slices.DeleteFunc(slices.Clone(planned), func(p report.Planned) bool { return !keep(p) })
 }
 
 // hint says what else there is, where that may be what was meant.
