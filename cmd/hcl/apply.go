@@ -132,7 +132,6 @@ func (w *work) finishKilled(ctx context.Context) error {
 	return w.store.FinishRun(ctx, last.ID, "interrupted", time.Now())
 }
 
-// workFlags are the flags of the verbs that carry a plan out.
 type workFlags struct {
 	hosts hostFlags
 	cells pickFlags
@@ -212,7 +211,6 @@ func (w *work) nothingToDo() error {
 	return told.end(context.Background(), ending("", apply.Outcome{}, nil))
 }
 
-// newRun is the row of a run that begins now.
 func newRun(lab, command string) results.Run {
 	now := time.Now()
 	return results.Run{ID: results.NewRunID(now), Lab: lab, Command: command, Version: version, Started: now}
@@ -267,7 +265,6 @@ func (w *work) measure(ctx context.Context) (done apply.Outcome, runErr, err err
 	return done, runErr, nil
 }
 
-// printRun prints what the run has measured, beside what was published.
 func (w *work) printRun(ctx context.Context) error {
 	rows, err := w.store.Rows(ctx, results.Query{Run: w.opt.Run.ID})
 	if err != nil || w.flags.json || len(rows) == 0 {
@@ -317,7 +314,6 @@ func relative(path string) string {
 	return path
 }
 
-// outcome turns what a run did into the verb's error.
 func outcome(p *plan.Plan, o apply.Outcome, err error) error {
 	switch {
 	case errors.As(err, new(*provision.UncleanError)):

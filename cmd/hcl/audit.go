@@ -46,7 +46,6 @@ func areFiles(args []string) bool {
 	return len(args) > 0
 }
 
-// suspicion is a result that cannot be true, and why.
 type suspicion struct {
 	Cell      string       `json:"cell,omitempty"`
 	Run       string       `json:"run,omitempty"`

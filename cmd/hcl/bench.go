@@ -92,17 +92,16 @@ func sendTimes(ctx context.Context, t *console, job load.Job, times int) (rows [
 		if terminal(t.stderr) {
 			fmt.Fprint(t.stderr, "\r\x1b[K")
 		}
-		if result == nil {
-			return rows, records, err
+		if result != nil {
+			rows = append(rows, results.Row{
+				Cell: results.Cell{
+					Benchmark: "bench", Job: results.Task{Job: job}, Repetition: i + 1,
+					Started: started, Finished: time.Now(), Summary: &result.Summary,
+				},
+				Run: results.Run{Command: "bench", Version: version, Started: started},
+			})
+			records = append(records, result.Records)
 		}
-		rows = append(rows, results.Row{
-			Cell: results.Cell{
-				Benchmark: "bench", Job: results.Task{Job: job}, Repetition: i + 1,
-				Started: started, Finished: time.Now(), Summary: &result.Summary,
-			},
-			Run: results.Run{Command: "bench", Version: version, Started: started},
-		})
-		records = append(records, result.Records)
 		if err != nil {
 			return rows, records, err
 		}

@@ -64,7 +64,6 @@ func runExport(ctx context.Context, t *console, o exportOptions) error {
 	})
 }
 
-// formatNames are the forms in which results leave, by the name that --format has.
 func formatNames() []string {
 	return []string{"json", "vllm", "vllm-text", "sglang", "sglang-text", "records"}
 }
@@ -82,7 +81,6 @@ func oneOf(all []string) string {
 	return strings.Join(all[:last], ", ") + " or " + all[last]
 }
 
-// checkWord refuses a word that a flag does not take.
 func checkWord(flag, said string, known []string) error {
 	if slices.Contains(known, said) {
 		return nil

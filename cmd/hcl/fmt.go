@@ -30,15 +30,9 @@ func fmtVerb(t *console) *cobra.Command {
 }
 
 func runFmt(t *console, o fmtOptions, paths []string) error {
-	if len(paths) > 1 && slices.Contains(paths, "-") {
-		return usage("- is standard input, and stands alone")
-	}
-	files := paths
-	if len(paths) != 1 || paths[0] != "-" {
-		var err error
-		if files, err = formattable(paths, o.recursive); err != nil {
-			return err
-		}
+	files, err := formattable(paths, o.recursive)
+	if err != nil {
+		return err
 	}
 	changed, code := false, exitDone
 	for _, name := range files {
@@ -64,8 +58,13 @@ func runFmt(t *console, o fmtOptions, paths []string) error {
 
 // formattable lists the files that paths mean, each once.
 func formattable(paths []string, recursive bool) ([]string, error) {
-	if len(paths) == 0 {
+	switch {
+	case len(paths) == 0:
 		paths = []string{"."}
+	case len(paths) > 1 && slices.Contains(paths, "-"):
+		return nil, usage("- is standard input, and stands alone")
+	case paths[0] == "-":
+		return paths, nil
 	}
 	var files []string
 	for _, path := range paths {

@@ -84,7 +84,6 @@ func words(c *cobra.Command, flag string, of ...string) {
 	completes(c, flag, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// firstOnly completes the first argument of a verb that takes one.
 func firstOnly(values cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -119,7 +118,6 @@ func fromLab(t *console, find func(*hcl.Config) []string) cobra.CompletionFunc {
 	}
 }
 
-// runIDs completes with the runs that are kept of the lab that the arguments or --lab name.
 func runIDs(t *console) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return runNames(t, c, args, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -81,13 +82,9 @@ func listenersVerb(t *console) *cobra.Command {
 
 // secretsVerb is the first thing that runs in a container that is given secrets.
 func secretsVerb(*console) *cobra.Command {
-	c := hiddenVerb(docker.SecretsVerb+" COMMAND...", "Become a command with the variables and words that are read here", nil,
-		func(_ context.Context, args []string) error {
-			if len(args) < 1 {
-				return usage("a command is required")
-			}
-			return becomeWith(os.Stdin, args)
-		})
+	c := hiddenVerb(docker.SecretsVerb+" COMMAND...", "Become a command with the variables and words that are read here",
+		between(1, math.MaxInt, "a command is required"),
+		func(_ context.Context, args []string) error { return becomeWith(os.Stdin, args) })
 	c.DisableFlagParsing = true // they are the command's
 	return c
 }

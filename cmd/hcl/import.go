@@ -125,17 +125,16 @@ func importBundles(ctx context.Context, w io.Writer, store *results.Store, names
 			err = errors.Join(err, in.Close())
 		}
 	}()
-	var errs []error
 	for _, name := range names {
-		in, err := receiveBundle(ctx, store, name)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		in, e := receiveBundle(ctx, store, name)
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", name, e))
 			continue
 		}
 		all = append(all, in)
 	}
-	if len(errs) > 0 {
-		return &exit{exitUsage, errors.Join(errs...)}
+	if err != nil {
+		return asUsage(err)
 	}
 	for _, in := range all {
 		if err := in.Keep(ctx); err != nil {

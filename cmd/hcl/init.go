@@ -79,7 +79,6 @@ func initVerb(t *console) *cobra.Command {
 	return c
 }
 
-// write writes the lab, and tells of it.
 func (t template) write(w io.Writer, dir string) error {
 	if err := vacant(dir); err != nil {
 		return err
@@ -136,7 +135,6 @@ func vacant(dir string) error {
 	return nil
 }
 
-// writeNew writes a file that must not be there.
 func writeNew(file, text string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {

@@ -24,7 +24,6 @@ import (
 // dataFile is a file that a data set reads, and the checksum that it should have.
 type dataFile struct{ path, sha256 string }
 
-// datasets are those of all cells of a lab.
 func datasets(cfg *hcl.Config) iter.Seq[*load.Dataset] {
 	return func(yield func(*load.Dataset) bool) {
 		for _, b := range cfg.Benchmarks {
@@ -81,7 +80,6 @@ func (l *lab) fingerprint(ctx context.Context, cfg *hcl.Config, f *lock.File) er
 	return nil
 }
 
-// local is where a path of the lab lies.
 func (l *lab) local(path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -32,7 +32,6 @@ func (f *labFlags) addPath(c *cobra.Command, more string) {
 	c.Flags().StringVar(&f.path, "lab", ".", "the lab's `directory` or file"+more)
 }
 
-// named takes the lab that the arguments name.
 func (f *labFlags) named(args []string) {
 	f.path = "."
 	if len(args) > 0 {
@@ -100,7 +99,6 @@ func (l *lab) shown(t *console) error {
 	return nil
 }
 
-// lockPath is where the lab's hcl.lock is, for people.
 func (l *lab) lockPath() string { return relative(filepath.Join(l.text.Dir, lock.Name)) }
 
 // planned is what is planned of the lab, by whatever verb: its text with the images,

@@ -59,7 +59,6 @@ func runLock(ctx context.Context, t *console, lab labFlags, upgrade bool) error 
 
 const nothingToLock = "There is nothing to lock: every image, model and data file of the lab means the same for ever."
 
-// writeLock writes the file if it changes, and says what changed.
 func writeLock(w io.Writer, l *lab, entries []lock.Entry, upgrade bool) error {
 	old, path := l.locked, l.lockPath()
 	if old == nil && !slices.ContainsFunc(entries, func(e lock.Entry) bool { return e.Sort != lock.SortHCL }) {
@@ -109,7 +108,6 @@ func label(e lock.Entry) string {
 	return e.Sort + " " + e.Name
 }
 
-// dropped names what one lock has and the other has not.
 func dropped(old, now *lock.File) []string {
 	var out []string
 	for sort, files := range map[string][2]map[string]string{
@@ -137,7 +135,6 @@ func shortened(s string) string {
 	return s
 }
 
-// resolver asks with what this machine's environment says.
 func resolver(l *lab) (*lock.Resolver, error) {
 	images, err := registries()
 	if err != nil {
@@ -179,7 +176,6 @@ func wants(cfg *hcl.Config) lock.Wants {
 	return w
 }
 
-// notLocked says what of a lab with an hcl.lock is not in it.
 func (l *lab) notLocked(w io.Writer) {
 	if l.locked == nil {
 		return

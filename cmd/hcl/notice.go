@@ -21,7 +21,6 @@ import (
 	"hclbench/provision"
 )
 
-// notice is what somebody is told, as JSON.
 type notice struct {
 	Time    time.Time `json:"time"`
 	Notice  string    `json:"notice"` // "end", "failure" or "idle"

@@ -141,7 +141,6 @@ func (f againFlags) options(ctx context.Context, store *results.Store) (opt plan
 	return opt, err
 }
 
-// pickFlags are the flags of every verb that can do a part of a plan.
 type pickFlags struct{ only, targets []string }
 
 func (f *pickFlags) add(t *console, c *cobra.Command) {

@@ -55,7 +55,6 @@ func runReport(ctx context.Context, t *console, o reportOptions) error {
 	return writeReport(t, rows, about, o.out)
 }
 
-// reportFlags say in which forms a report is written.
 type reportFlags struct {
 	html, svg, png, title   string
 	asJSON, asCSV, markdown bool
@@ -117,7 +116,6 @@ func writeReport(t *console, rows []results.Row, about report.About, f reportFla
 	return printTables(t, rows, about, f.table)
 }
 
-// tableFlags say what a table shows.
 type tableFlags struct {
 	wide    bool
 	columns []string

@@ -340,7 +340,6 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 	return report.Cell(t.stdout, row, events)
 }
 
-// oneCell is the result that the query finds, if it is one.
 func oneCell(ctx context.Context, store *results.Store, q results.Query) (results.Row, error) {
 	rows, err := store.Rows(ctx, q)
 	switch {

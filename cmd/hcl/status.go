@@ -131,7 +131,6 @@ func runLogs(ctx context.Context, t *console, o logsOptions, name string) error 
 	return err
 }
 
-// engineNamed is the engine of that name that runs on a host.
 func engineNamed(cfg *hcl.Config, name string) (*engines.Engine, error) {
 	address := "engine." + strings.TrimPrefix(name, "engine.")
 	var names []string
@@ -221,7 +220,6 @@ func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (id stri
 	return "", func() {}, nil
 }
 
-// tellRemoved says what is removed, and what could not be looked for.
 func tellRemoved(to *log.Logger, e apply.Event) {
 	if e.Type == apply.Warning {
 		to.Warn(e.Message, "host", e.Host)

@@ -62,7 +62,6 @@ func verb(name string, args cobra.PositionalArgs, run func(ctx context.Context, 
 	return c
 }
 
-// labVerb is a verb whose argument is the lab.
 func labVerb(name string, lab *labFlags, run func(context.Context) error) *cobra.Command {
 	c := verb(name, atMost(1), func(ctx context.Context, args []string) error {
 		lab.named(args)

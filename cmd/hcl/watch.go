@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -8,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -64,7 +64,30 @@ func runWatch(ctx context.Context, t *console, lab labFlags, args []string, addr
 	if err != nil {
 		return err
 	}
-	return serveRun(ctx, t.stdout, store, run, address)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	at := listener.Addr().(*net.TCPAddr)
+	page := &runPage{store: store, run: run}
+	link := "http://" + at.String() + "/"
+	if !at.IP.IsLoopback() {
+		page.token = rand.Text()
+		link += "?token=" + page.token
+	}
+	fmt.Fprintf(t.stdout, "Run %s: %s\n", run, link)
+
+	server := &http.Server{
+		Handler:           page,
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // a page that is followed ends with us
+	}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	return context.Cause(ctx)
 }
 
 func journalOf(of labFlags, args []string) (store, run string, err error) {
@@ -113,23 +136,20 @@ const wasKilled = "run %s ended without a word: its process was killed. Its host
 
 // follow tells an audience what a run's journal says, and returns its end.
 func follow(ctx context.Context, store, run string, to audience) (end ended, err error) {
-	over := false
 	err = results.Follow(ctx, store, run, func(line []byte) error {
 		what, err := heardOf(line)
 		if err != nil {
 			return fmt.Errorf("read the journal of run %s: %w", run, err)
 		}
 		if e, ok := what.(ended); ok {
-			end, over = e, true
+			end = e
 		}
 		to(what)
 		return nil
 	})
-	if !over {
+	if end.Type == "" {
 		to(ended{Type: "outcome", Run: run}) // the view is taken down in any case
-	}
-	if err == nil && !over {
-		err = fmt.Errorf(wasKilled, run)
+		err = cmp.Or(err, fmt.Errorf(wasKilled, run))
 	}
 	return end, err
 }
@@ -175,33 +195,6 @@ func decoded[T any](line []byte) (any, error) {
 //
 //go:embed watch.html
 var watchPage []byte
-
-func serveRun(ctx context.Context, w io.Writer, store, run, address string) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("serve the page: %w", err)
-	}
-	at := listener.Addr().(*net.TCPAddr)
-	page := &runPage{store: store, run: run}
-	link := "http://" + at.String() + "/"
-	if !at.IP.IsLoopback() {
-		page.token = rand.Text()
-		link += "?token=" + page.token
-	}
-	fmt.Fprintf(w, "Run %s: %s\n", run, link)
-
-	server := &http.Server{
-		Handler:           page,
-		ReadHeaderTimeout: 10 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx }, // a page that is followed ends with us
-	}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the page: %w", err)
-	}
-	return context.Cause(ctx)
-}
 
 // runPage is the page and the events that it draws. Nothing can be changed through it.
 type runPage struct {
