@@ -188,7 +188,7 @@ var flags = []ownFlag{
 		duration(func(c *Config) *time.Duration { return &c.NotReadyFor })},
 	{"die-after", "DURATION", "exit with an error after so long",
 		duration(func(c *Config) *time.Duration { return &c.DieAfter })},
-	{"early-ready", "BOOL", "of several ranks: say so before the others are there (default false)",
+	{"early-ready", "BOOL", "say so before the other ranks are there (default false)",
 		truth(func(c *Config) *bool { return &c.EarlyReady })},
 	{"local-prefill", "BOOL", "as decode prefill alone, and say nothing of it (default false)",
 		truth(func(c *Config) *bool { return &c.LocalPrefill })},
