@@ -308,7 +308,7 @@ func latencies(s *load.Summary) *sheet {
 	}
 	label := column{name: "Latency (ms)", left: true}.filled(len(told), func(i int) string { return told[i].name })
 	table := &sheet{rows: len(told), columns: []column{label}}
-	for _, statistic := range slices.Concat([]string{"mean", "std", "min", "median"}, percentiles(known), []string{"max"}) {
+	for _, statistic := range append(append([]string{"mean", "std", "min", "median"}, percentiles(known)...), "max") {
 		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
 		table.columns = append(table.columns, c.filled(len(told), func(i int) string {
 			if v, ok := figureOf(s, told[i].stats, told[i].member, statistic); ok {

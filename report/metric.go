@@ -135,8 +135,8 @@ var (
 // latency is one statistic of a timing: "mean", "median", "std", "min", "max", or
 // a percentile such as "p99".
 func latency(t timing, statistic string) metric {
-	m := metric{name: statistic + "_" + t.key + "_ms", group: strings.ToUpper(t.key), short: statistic, unit: "ms", better: -1,
-		title: sentence(statistic + " " + t.title)}
+	m := metric{name: statistic + "_" + t.key + "_ms", title: sentence(statistic + " " + t.title),
+		group: strings.ToUpper(t.key), short: statistic, unit: "ms", better: -1}
 	if statistic == "median" {
 		m.short = "p50"
 	}
