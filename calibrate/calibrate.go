@@ -6,11 +6,13 @@
 package calibrate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"hclbench/load"
@@ -55,12 +57,7 @@ func Ladder(quick bool, maxStreams int) []Rung {
 	if quick {
 		all = []Rung{{16, 20 * ms, 400 * ms}, {128, 20 * ms, 400 * ms}}
 	}
-	var rungs []Rung
-	for _, r := range all {
-		if maxStreams == 0 || r.Streams <= maxStreams {
-			rungs = append(rungs, r)
-		}
-	}
+	rungs := slices.DeleteFunc(all, func(r Rung) bool { return maxStreams > 0 && r.Streams > maxStreams })
 	if len(rungs) == 0 {
 		rungs = append(rungs, Rung{maxStreams, 20 * ms, 400 * ms})
 	}
@@ -109,12 +106,9 @@ func Climb(ctx context.Context, ladder []Rung, start Engine, each func(Step)) ([
 }
 
 func beyond(r Rung, steps []Step) bool {
-	for _, s := range steps {
-		if !s.Trusted() && r.Streams >= s.Streams && r.Events() >= s.Offered {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(steps, func(s Step) bool {
+		return !s.Trusted() && r.Streams >= s.Streams && r.Events() >= s.Offered
+	})
 }
 
 // workload is the load of a rung. Its requests begin as those of a closed loop do, all
@@ -135,11 +129,7 @@ func (r Rung) measure(ctx context.Context, start Engine) (s Step, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer func() {
-		if e := stop(); err == nil {
-			err = e
-		}
-	}()
+	defer func() { err = cmp.Or(err, stop()) }()
 	job := load.Job{Target: load.Target{BaseURL: url, Model: sim.DefaultModel}, Workload: r.workload(),
 		Percentiles: []float64{50, 99}}
 	result, err := measure.Run(ctx, job, nil)

@@ -83,8 +83,10 @@ func scanHan(_ *classes, s string, i int) int {
 	han := func(r rune) bool { return r >= 0x4e00 && r <= 0x9fa5 || r >= 0x3040 && r <= 0x30ff }
 	first, _ := utf8.DecodeRuneInString(s[i:])
 	want := han(first)
-	if n := strings.IndexFunc(s[i:], func(r rune) bool { return han(r) != want }); n >= 0 {
-		return i + n
+	for j, r := range s[i:] {
+		if han(r) != want {
+			return i + j
+		}
 	}
 	return len(s)
 }

@@ -39,11 +39,19 @@ func (c *chunk) parse(data []byte) error {
 			c.content = s.filled() || c.content
 			c.whole = true
 		case "usage", "meta_info":
-			c.counts(&s)
+			if s.peek() == '{' {
+				c.counts(&s)
+			} else {
+				s.skip()
+			}
 		case "error":
 			c.failed = s.said() || c.failed
 		case "object":
-			c.failed = string(s.words()) == "error" || c.failed
+			if s.peek() == '"' {
+				c.failed = string(s.text()) == "error" || c.failed
+			} else {
+				s.skip()
+			}
 		default:
 			s.skip()
 		}
@@ -96,7 +104,9 @@ func (c *chunk) choice(s *scanner) {
 }
 
 func (c *chunk) says(s *scanner) {
-	if text := s.words(); len(text) > 0 {
+	if s.peek() != '"' {
+		s.skip()
+	} else if text := s.text(); len(text) > 0 {
 		c.content, c.text = true, text
 	}
 }
@@ -130,7 +140,7 @@ func (c *chunk) reason(s *scanner) {
 
 func (c *chunk) counts(s *scanner) {
 	prompt, completed := false, false
-	s.object(func(key []byte) {
+	s.members(func(key []byte) {
 		switch string(key) {
 		case "prompt_tokens":
 			c.prompt, prompt = s.number()

@@ -130,18 +130,14 @@ func (s *scanner) text() []byte {
 	return nil
 }
 
-// words moves over a value and returns what a string has between its quotes, as
-// written; nothing for another value.
-func (s *scanner) words() []byte {
+// filled moves over a value and reports whether it is a string with something in it.
+func (s *scanner) filled() bool {
 	if s.peek() != '"' {
 		s.skip()
-		return nil
+		return false
 	}
-	return s.text()
+	return len(s.text()) > 0
 }
-
-// filled moves over a value and reports whether it is a string with something in it.
-func (s *scanner) filled() bool { return len(s.words()) > 0 }
 
 // said moves over a value and reports whether it says something: null, false, 0 and
 // an empty string do not.
