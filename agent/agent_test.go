@@ -238,9 +238,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	name, err := Processes{a}.Start(t.Context(), shell("trap 'exit 0' TERM; while :; do sleep 0.05; done"))
 	check(t, err)
 	pid := pidOf(t, dir, name)
-	if err := <-ended; err != nil {
-		t.Errorf("Serve = %v", err)
-	}
+	check(t, <-ended)
 	if birth(pid) != "" {
 		t.Errorf("process %d outlived the lease", pid)
 	}
@@ -289,9 +287,7 @@ func TestMaxDurationEndsARenewedLease(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	if err := <-ended; err != nil {
-		t.Errorf("Serve = %v", err)
-	}
+	check(t, <-ended)
 }
 
 func TestReleaseStopsWhatRuns(t *testing.T) {
@@ -301,9 +297,7 @@ func TestReleaseStopsWhatRuns(t *testing.T) {
 	check(t, err)
 	pid := pidOf(t, dir, name)
 	check(t, a.Release(t.Context()))
-	if err := <-ended; err != nil {
-		t.Errorf("Serve = %v", err)
-	}
+	check(t, <-ended)
 	if birth(pid) != "" {
 		t.Errorf("process %d outlived the agent", pid)
 	}
@@ -546,9 +540,7 @@ func TestStopIsGraceful(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(ctx, "p", time.Minute) }()
 	waitFor(t, r, "bye")
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	check(t, <-stopped)
 }
 
 // TestStopOutlivesItsCaller: an engine has its grace also when the connection is lost on
@@ -599,9 +591,7 @@ func TestStopKillsTheGroup(t *testing.T) {
 	beginUntil(t, a, `trap '' TERM; (trap '' TERM; echo child $(exec sh -c 'echo $PPID'); while :; do sleep 0.02; done) & while :; do sleep 0.02; done`, "child")
 	group := pidOf(t, dir, "p")
 	start := time.Now()
-	if err := p.Stop(ctx, "p", 200*time.Millisecond); err != nil {
-		t.Error(err)
-	}
+	check(t, p.Stop(ctx, "p", 200*time.Millisecond))
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("stopped after %s, before the grace period", took)
 	}
@@ -661,21 +651,15 @@ func TestKilledAgent(t *testing.T) {
 	if err != nil || !st.Running {
 		t.Errorf("the next agent says %+v, %v", st, err)
 	}
-	if err := (Processes{b}).Stop(ctx, "p", time.Second); err != nil {
-		t.Error(err)
-	}
+	check(t, (Processes{b}).Stop(ctx, "p", time.Second))
 	if birth(pid) != "" {
 		t.Error("the process is still there")
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its secret is still there: %v", err)
 	}
-	if err := b.Release(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; err != nil {
-		t.Errorf("Serve = %v", err)
-	}
+	check(t, b.Release(ctx))
+	check(t, <-ended)
 }
 
 // TestKilledBeforeItNoted: a process whose agent was killed between starting it

@@ -297,8 +297,7 @@ func (a *Client) release(ctx context.Context, by string) error {
 	// It has answered, or ended over the answer: its time was up in the same moment.
 	for own := a.held(); ; {
 		info, err := a.Info(ctx)
-		next := err == nil && info.Lease != nil && (own == nil || info.Lease.Run != own.Run)
-		if err != nil || next {
+		if err != nil || info.Lease != nil && (own == nil || info.Lease.Run != own.Run) {
 			return context.Cause(ctx) // nil: nobody answers any more, or whoever has waited for it
 		}
 		select {

@@ -67,9 +67,7 @@ func TestStrangersChangeNothing(t *testing.T) {
 	if err := c.Release(t.Context()); err != nil {
 		t.Errorf("release by the store: %v", err)
 	}
-	if err := <-ended; err != nil {
-		t.Errorf("Serve = %v", err)
-	}
+	check(t, <-ended)
 }
 
 // TestEndedByAnother: a run whose lease somebody has ended does not come back, not to
@@ -146,9 +144,7 @@ func TestReleaseOutlivesItsCaller(t *testing.T) {
 	leave()
 	<-released
 	check(t, os.WriteFile(fifo, []byte("\n"), 0))
-	if err := <-ended; err != nil {
-		t.Errorf("Serve = %v", err)
-	}
+	check(t, <-ended)
 	if got := text(bye); got != "bye\n" {
 		t.Errorf("the engine said %q before it ended, want its goodbye", got)
 	}
@@ -223,9 +219,7 @@ func TestNumberOfAnother(t *testing.T) {
 			check(t, err)
 			check(t, os.WriteFile(filepath.Join(work, stateName), b, 0o600))
 			a, _ := serve(t, dir)
-			if err := (Processes{a}).Stop(t.Context(), "p", time.Second); err != nil {
-				t.Error(err)
-			}
+			check(t, (Processes{a}).Stop(t.Context(), "p", time.Second))
 			if birth(victim.Process.Pid) == "" {
 				t.Error("a process was killed that only has the number")
 			}

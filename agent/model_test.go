@@ -260,9 +260,7 @@ func TestFetchAtOnce(t *testing.T) {
 		fetched <- err
 	}()
 	for range 2 {
-		if err := <-fetched; err != nil {
-			t.Error(err)
-		}
+		check(t, <-fetched)
 	}
 	select {
 	case <-waits:
@@ -342,9 +340,7 @@ func TestFetchThroughAgent(t *testing.T) {
 	if asked := hub.Asked(); !slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, shard+"@") && a != shard+"@0" }) {
 		t.Errorf("asked for %v, want the shard from the middle", asked)
 	}
-	if err := lookIn(t, "", cachePath(cache, hub.Repo)).Whole(); err != nil {
-		t.Error(err)
-	}
+	check(t, lookIn(t, "", cachePath(cache, hub.Repo)).Whole())
 	for _, root := range []string{cache, dir} {
 		filepath.WalkDir(root, func(path string, _ os.DirEntry, _ error) error {
 			if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte(token)) {

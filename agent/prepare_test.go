@@ -99,9 +99,7 @@ func TestPrepare(t *testing.T) {
 	if changes, err := other.Prepare(t.Context()); err != nil || len(changes) > 0 || balancing() != "1" {
 		t.Errorf("a lab that has the machine: %v, %v, balancing %s", changes, err, balancing())
 	}
-	if err := other.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check(t, other.Release(t.Context()))
 
 	// What cannot be put back is told, and the next tries again.
 	cmd = spawn(t, first, shared)

@@ -265,9 +265,7 @@ func TestReservationClosed(t *testing.T) {
 	if _, err := a.Lease(t.Context(), l); err == nil || !strings.Contains(err.Error(), "a file closed to others that user nobody has put there") {
 		t.Errorf("Lease = %v", err)
 	}
-	if err := a.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check(t, a.Release(t.Context()))
 }
 
 // TestAgentThatDies: the client brings up another, which knows the lease; the job

@@ -1,6 +1,7 @@
 package testhost
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,9 +22,8 @@ type Docker struct {
 	socket string
 
 	liveRestore bool
-
-	cmd    *exec.Cmd
-	exited chan struct{}
+	cmd         *exec.Cmd
+	exited      chan struct{}
 }
 
 // dockerStart is how long the daemon may take to answer; one to two seconds are
@@ -95,7 +95,7 @@ func (d *Docker) Start() error {
 func (d *Docker) answers() bool {
 	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		Dial:              func(string, string) (net.Conn, error) { return net.Dial("unix", d.socket) },
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", d.socket) },
 	}}
 	resp, err := client.Get("http://docker/_ping")
 	if err != nil {
