@@ -14,8 +14,7 @@ import (
 	"hclbench/testhost"
 )
 
-// TestFiles lists a model over several pages, and opens its files whole and from
-// the middle.
+// TestFiles lists a model over several pages, and opens its files whole and from the middle.
 func TestFiles(t *testing.T) {
 	large := strings.Repeat("w", testhost.LargeFile)
 	server := testhost.NewHub(t, "127.0.0.1:0", map[string][]byte{
@@ -86,8 +85,7 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-// TestTokenStays: where the hub sends on to, its token does not go, be it a name of
-// the same domain.
+// TestTokenStays: where the hub sends on to, its token does not go, be it a name of the same domain.
 func TestTokenStays(t *testing.T) {
 	seen := map[string]string{}
 	addr := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,8 +23,7 @@ import (
 const manifests = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, " +
 	"application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
-// base is the URL of a registry. Only one on this machine is spoken to without TLS,
-// as Docker does.
+// base is the URL of a registry. Only one on this machine is spoken to without TLS, as Docker does.
 func base(host string) string {
 	if host == "docker.io" {
 		host = "registry-1.docker.io"

@@ -242,8 +242,7 @@ func TestBasic(t *testing.T) {
 	}
 }
 
-// TestTokenOnlyOverTLS: a registry cannot have a login sent in clear to another
-// machine.
+// TestTokenOnlyOverTLS: a registry cannot have a login sent in clear to another machine.
 func TestTokenOnlyOverTLS(t *testing.T) {
 	host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="http://192.0.2.1/token"`)

@@ -30,9 +30,8 @@ func (h *Hub) url() string { return strings.TrimRight(cmp.Or(h.URL, HuggingFace)
 
 func (h *Hub) name() string { return strings.TrimPrefix(h.url(), "https://") }
 
-// Commit asks for the commit that a model's revision, a branch or tag, is today;
-// an empty one is the default branch. Errors wrap [ErrNotFound], [ErrAccess] or
-// [ErrNotReachable] where they are that.
+// Commit asks for the commit that a model's revision, a branch or tag, is today; an empty one is the
+// default branch. Errors wrap [ErrNotFound], [ErrAccess] or [ErrNotReachable] where they are that.
 func (h *Hub) Commit(ctx context.Context, repo, revision string) (string, error) {
 	commit, err := h.commit(ctx, repo, revision)
 	if err != nil {

@@ -138,8 +138,7 @@ const (
 	FromCaller ImageFrom = "caller"
 )
 
-// PullProgress is how far a pull is. Total grows while the registry tells the
-// sizes of the layers.
+// PullProgress is how far a pull is. Total grows while the registry tells the sizes of the layers.
 type PullProgress struct {
 	Bytes  int64  `json:"bytes"`  // downloaded
 	Total  int64  `json:"total"`  // to download, as far as is known

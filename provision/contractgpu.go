@@ -276,8 +276,7 @@ func when(wrong bool, text string) string {
 	return ""
 }
 
-// each warns of the GPUs that are not as they should be: "gpu3 off". good is what all
-// are otherwise.
+// each warns of the GPUs that are not as they should be: "gpu3 off". good is what all are otherwise.
 func (c *contract) each(check, good, advice string, wrong func(GPUCondition) string) {
 	var list []string
 	for i, g := range c.now.GPUs {

@@ -152,8 +152,7 @@ type VersionBound struct {
 	Version string
 }
 
-// ParseVersions reads ">= 550.144" or ">= 550, < 580". A version alone is that
-// version and no other.
+// ParseVersions reads ">= 550.144" or ">= 550, < 580". A version alone is that version and no other.
 func ParseVersions(s string) (Versions, error) {
 	var v Versions
 	for part := range strings.SplitSeq(s, ",") {

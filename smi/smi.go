@@ -34,11 +34,10 @@ type Object map[string]any
 // Parse reads what a tool has printed with --json, on either stream. GPUs come in the order of
 // their indices; system is what rocm-smi says of all together: its driver, the processes.
 //
-// rocm-smi prints an object with one entry for each card that has something to say.
-// amd-smi prints a list, since ROCm 7.0 within an object, and before 6.1 the one
-// object where there is one GPU. Warnings stand before it. An object that tells of an
-// error instead, with which amd-smi before ROCm 7 may well exit with 0, is that error.
-// Of anything else, its last line is the error.
+// rocm-smi prints an object with one entry for each card that has something to say. amd-smi prints a
+// list, since ROCm 7.0 within an object, and before 6.1 the one object where there is one GPU.
+// Warnings stand before it. An object that tells of an error instead, with which amd-smi before ROCm
+// 7 may well exit with 0, is that error. Of anything else, its last line is the error.
 func Parse(text string) (gpus []GPU, system Object, err error) {
 	var printed any
 	for rest := text; printed == nil; {

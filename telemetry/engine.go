@@ -241,8 +241,7 @@ func (t *iterations) read(text []byte) (map[string]float64, error) {
 	return values, nil
 }
 
-// share is what a counter grew by within the window as a share of another; nil
-// when it is not known.
+// share is what a counter grew by within the window as a share of another; nil when it is not known.
 func (s *Sampler) share(part, whole string, w Window) *float64 {
 	ratio := s.ratio(part, whole, w)
 	if ratio != nil {

@@ -106,8 +106,7 @@ func (w Window) By(ahead time.Duration) Window {
 	return Window{w.Zero.Add(ahead), w.From.Add(ahead), w.To.Add(ahead)}
 }
 
-// Sampler reads what a plan says, each source on its own, so that one that hangs
-// holds up no other.
+// Sampler reads what a plan says, each source on its own, so that one that hangs holds up no other.
 type Sampler struct {
 	plan    Plan
 	every   time.Duration
@@ -147,8 +146,7 @@ func Start(ctx context.Context, p Plan) *Sampler {
 // longestPause is how long a source that gives nothing is left alone at most.
 const longestPause = 30 * time.Second
 
-// keepReading begins a source anew when it fails: more and more seldom as long as it
-// gives nothing.
+// keepReading begins a source anew when it fails: more and more seldom as long as it gives nothing.
 func (s *Sampler) keepReading(ctx context.Context, source Source) {
 	for pause := s.every; ctx.Err() == nil; pause = min(2*pause, max(longestPause, s.every)) {
 		err := source(ctx, s.every, func(at time.Time, readings ...Reading) {

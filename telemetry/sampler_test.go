@@ -210,8 +210,7 @@ mask=0x1; while :; do for i in 2 3; do ` + line + `; done; sleep 0.02; done`,
 	}
 }
 
-// TestAMDReadings are what the tools of releases say of a GPU. The values are of
-// nobody's GPU.
+// TestAMDReadings are what the tools of releases say of a GPU. The values are of nobody's GPU.
 func TestAMDReadings(t *testing.T) {
 	for _, c := range []struct{ name, printed, want string }{
 		{"rocm-smi of ROCm 5.7 on MI250: two dies to a GPU",

@@ -230,10 +230,9 @@ func (d *Daemon) ReadFile(ctx context.Context, id, path string) (text []byte, wr
 	return text, stat.Mtime, nil
 }
 
-// Logs reads what a container has written, in the order in which Docker got it: the last tail
-// lines, or all for a negative tail. With follow it goes on until the container ends, which is
-// io.EOF; a lost connection is [provision.ErrUnreachable]. ctx bounds the reading as well; Close
-// ends it.
+// Logs reads what a container has written, in the order in which Docker got it: the last tail lines,
+// or all for a negative tail. With follow it goes on until the container ends, which is io.EOF; a
+// lost connection is [provision.ErrUnreachable]. ctx bounds the reading as well; Close ends it.
 func (d *Daemon) Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error) {
 	doing := "read log of container " + provision.ShortID(id)
 	lines := "all"

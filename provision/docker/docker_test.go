@@ -189,8 +189,7 @@ func TestLocalDocker(t *testing.T) {
 	testhost.WantError(t, err, provision.ErrNoDocker, "host here", "there is no "+h.Socket+".absent")
 }
 
-// TestOldDocker is a daemon that speaks an API without GPUs, and one that dies
-// over its answer.
+// TestOldDocker is a daemon that speaks an API without GPUs, and one that dies over its answer.
 func TestOldDocker(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "docker.sock"))
 	testhost.OK(t, err)

@@ -148,8 +148,7 @@ const (
 		"with container { ulimits = { %[1]s = null } } in the engine block"
 )
 
-// explainStart turns the daemon's refusal to create or start a container into
-// what to do about it.
+// explainStart turns the daemon's refusal to create or start a container into what to do about it.
 func (d *Daemon) explainStart(ctx context.Context, ct provision.Container, err error) error {
 	switch {
 	case errdefs.IsConflict(err) && says(err, "name"):

@@ -320,8 +320,7 @@ func testEverything(t *testing.T, h *testhost.Host, c *Daemon) {
 		t.Errorf("docker inspect shows a secret, or fails (%v): %s", err, text)
 	}
 
-	// Whoever makes it may die before it is started: it is found, and its files go
-	// with it.
+	// Whoever makes it may die before it is started: it is found, and its files go with it.
 	ct.Name, ct.Labels = "never-started", map[string]string{"hcl.lab": "cut short"}
 	asked := newSpec(ct, nil, "")
 	api, err := c.api(t.Context())

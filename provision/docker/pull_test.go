@@ -123,8 +123,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestPullStalls shows that only silence ends a pull, and that one whose
-// connection is lost goes on.
+// TestPullStalls shows that only silence ends a pull, and that one whose connection is lost goes on.
 func TestPullStalls(t *testing.T) {
 	h, c := dockerHost(t, "")
 	digest := h.PushEngine(t, image, nil)

@@ -61,9 +61,8 @@ func TestDockerRun(t *testing.T) {
 	}
 }
 
-// TestDockerRunAndStart holds what is shown against what is asked of Docker: each
-// setting of a container changes both. That they say the same is shown by Docker
-// itself, in TestContainer.
+// TestDockerRunAndStart holds what is shown against what is asked of Docker: each setting of a
+// container changes both. That they say the same is shown by Docker itself, in TestContainer.
 func TestDockerRunAndStart(t *testing.T) {
 	all := everything()
 	all.GPUIDs, all.Privileged, all.PID = []string{"1"}, true, "container:abc"

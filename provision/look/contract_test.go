@@ -32,8 +32,7 @@ type box struct {
 	now provision.Condition
 }
 
-// recorded is a box as it should be: what testdata/condition says, with edits
-// ("old", "new").
+// recorded is a box as it should be: what testdata/condition says, with edits ("old", "new").
 func recorded(t *testing.T, name string, edits ...string) *box {
 	t.Helper()
 	text, err := os.ReadFile("testdata/condition/" + name + ".txt")
@@ -85,8 +84,7 @@ func TestContractOfGoodBoxes(t *testing.T) {
 	}
 }
 
-// TestContractFindsWhatIsWrong: one thing is wrong in each, and one finding says
-// so.
+// TestContractFindsWhatIsWrong: one thing is wrong in each, and one finding says so.
 func TestContractFindsWhatIsWrong(t *testing.T) {
 	const warning, blocked = provision.Warning, provision.Blocked
 	on := true

@@ -62,8 +62,7 @@ func parseGPUUse(said lines) provision.GPUUse {
 	return u.GPUUse
 }
 
-// nvidia reads what nvidia-smi has said of GPUs, "index, MiB", and of processes, "pid,
-// MiB, name".
+// nvidia reads what nvidia-smi has said of GPUs, "index, MiB", and of processes, "pid, MiB, name".
 func (u *gpuUse) nvidia(said lines) {
 	for _, line := range said.Answers["nvidia"] {
 		index, used, ok := strings.Cut(line, ", ")
@@ -127,11 +126,10 @@ func (u *gpuUse) amdProcesses(gpus []smi.GPU, _ smi.Object) {
 	}
 }
 
-// ProveGone waits, at most for patience, until nothing of what was taken down is left: no process
-// of ours uses a GPU, the memory of every GPU is back, but for what others use meanwhile, and
-// nothing of ours listens on the ports. Otherwise it returns an [provision.UncleanError] with what
-// is there, or why that cannot be found out. What others have put on the GPUs is returned, and no
-// error.
+// ProveGone waits, at most for patience, until nothing of what was taken down is left: no process of
+// ours uses a GPU, the memory of every GPU is back, but for what others use meanwhile, and nothing
+// of ours listens on the ports. Otherwise it returns an [provision.UncleanError] with what is there,
+// or why that cannot be found out. What others have put on the GPUs is returned, and no error.
 func ProveGone(
 	ctx context.Context, c *reach.Conn, t provision.Traces, patience time.Duration,
 ) (others []provision.GPUProcess, err error) {

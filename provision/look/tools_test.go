@@ -24,8 +24,7 @@ func as(name, printed string) string {
 	return name + "=" + strings.ReplaceAll(strings.TrimSuffix(printed, "\n"), "\n", "\n"+name+"=") + "\n"
 }
 
-// TestFactsOfReleases are what the tools of releases print of GPUs. The values are of
-// nobody's GPU.
+// TestFactsOfReleases are what the tools of releases print of GPUs. The values are of nobody's GPU.
 func TestFactsOfReleases(t *testing.T) {
 	for _, c := range []struct {
 		name, out string

@@ -43,8 +43,7 @@ func (k *keyring) note(format string, args ...any) {
 }
 
 // openKeyring gathers keys: the host's identity file and no other, or else the agent's keys and the
-// usual files. Only a named file that cannot be used is an error. asking is called around
-// questions.
+// usual files. Only a named file that cannot be used is an error. asking is called around questions.
 func openKeyring(ctx context.Context, h *provision.Host, opt SSH, asking func() (done func())) (*keyring, error) {
 	k := new(keyring)
 	agentKeys := k.askAgent(ctx)

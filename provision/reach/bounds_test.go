@@ -64,8 +64,7 @@ func TestRunBounds(t *testing.T) {
 	})
 }
 
-// TestLoginShells is a login whose shell is no sh: it must not read the command, but
-// hand it on.
+// TestLoginShells is a login whose shell is no sh: it must not read the command, but hand it on.
 func TestLoginShells(t *testing.T) {
 	script := "echo 'it'\"'\"'s'\necho \"a!b \\$HOME $((1+1)) \\\\ %d\" >&1\n\techo \\ü~*?[x] # end\nprintf 'last'"
 	want := "it's\na!b $HOME 2 \\ %d\nü~*?[x]\nlast"

@@ -172,10 +172,9 @@ const harmless = " -_./=,:;|&<>()[]{}"
 
 const processMark = "hcl-process "
 
-// forAnyShell is a command for the login's shell, whichever that is, that runs a script with sh.
-// The outer sh says its process number, which stays the same. The script goes in octal numbers but
-// for what means nothing to any shell: csh takes no line ends in quotes, fish takes backslashes
-// there.
+// forAnyShell is a command for the login's shell, whichever that is, that runs a script with sh. The
+// outer sh says its process number, which stays the same. The script goes in octal numbers but for
+// what means nothing to any shell: csh takes no line ends in quotes, fish takes backslashes there.
 func forAnyShell(script string) string {
 	var octal strings.Builder
 	for _, b := range []byte(script) {
@@ -260,8 +259,7 @@ type CommandError struct {
 	Stderr   string // its last 64 KiB
 }
 
-// stderrTail is how many of the last lines of stderr a message holds, each of at most
-// maxLine bytes.
+// stderrTail is how many of the last lines of stderr a message holds, each of at most maxLine bytes.
 const (
 	stderrTail = 5
 	maxLine    = 8 << 10 / stderrTail
@@ -292,8 +290,7 @@ func shortCommand(command string) string {
 	return fmt.Sprintf("`%s`", line)
 }
 
-// LastLines returns the last n lines of what a host has said that are not empty,
-// joined by " / ".
+// LastLines returns the last n lines of what a host has said that are not empty, joined by " / ".
 func LastLines(s string, n int) string {
 	var lines []string
 	for line := range strings.Lines(plain.Text(s)) {

@@ -170,8 +170,7 @@ func commandOf(cmdline, name string) string {
 
 const listenersWithin = 30 * time.Second
 
-// Listeners finds who waits for connections to a port of the host, by hcl there, see
-// [Conn.UseHCL].
+// Listeners finds who waits for connections to a port of the host, by hcl there, see [Conn.UseHCL].
 func (c *Conn) Listeners(ctx context.Context, port int) ([]provision.Listener, error) {
 	if c.host.Local() {
 		return LookAtListeners(port)

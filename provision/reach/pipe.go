@@ -53,8 +53,7 @@ type lane struct {
 	free int // pipes that may still begin
 }
 
-// pipesBeside is how many pipes go over the host's own connection, beside its commands
-// and files.
+// pipesBeside is how many pipes go over the host's own connection, beside its commands and files.
 const pipesBeside = maxSessions / 2
 
 // lane returns a connection that has room for a pipe. The caller leaves it.

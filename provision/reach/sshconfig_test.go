@@ -26,8 +26,7 @@ func writeConfig(t *testing.T, format string, args ...any) SSH {
 	return SSH{Config: []string{"/nonexistent/config", file}}
 }
 
-// TestSSHConfig reaches a host, behind another, by what the SSH configuration
-// alone says.
+// TestSSHConfig reaches a host, behind another, by what the SSH configuration alone says.
 func TestSSHConfig(t *testing.T) {
 	bastion := testhost.New(t, testhost.Options{Name: "bastion"})
 	inner := testhost.New(t, testhost.Options{Name: "inner"})
@@ -148,8 +147,7 @@ func TestAsSSHReadsIt(t *testing.T) {
 	}
 }
 
-// TestSSHConfigHostKey is StrictHostKeyChecking, which may let a new key in and
-// never a changed one.
+// TestSSHConfigHostKey is StrictHostKeyChecking, which may let a new key in and never a changed one.
 func TestSSHConfigHostKey(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	known := filepath.Join(t.TempDir(), "known_hosts")
