@@ -133,10 +133,7 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 		{Accepted, e.AcceptRate}, {StepTokens, e.StepTokens},
 	} {
 		for _, name := range p.under {
-			found := samples[name]
-			if len(found) == 0 { // names of counters end so in newer forms of the format, and not in older ones
-				found = samples[strings.TrimSuffix(name, "_total")]
-			}
+			found := under(name, samples)
 			if len(found) == 0 {
 				continue
 			}
@@ -167,16 +164,20 @@ func Sum(text, name, label string) (sum float64, ok bool) {
 			lines = append(lines, line)
 		}
 	}
-	samples := parsePrometheus(strings.Join(lines, ""))
-	for _, name := range []string{name, strings.TrimSuffix(name, "_total")} {
-		if found := samples[name]; len(found) > 0 {
-			for _, v := range found {
-				sum += v
-			}
-			return sum, true
-		}
+	found := under(name, parsePrometheus(strings.Join(lines, "")))
+	for _, v := range found {
+		sum += v
 	}
-	return 0, false
+	return sum, len(found) > 0
+}
+
+// under are the values of a name. Names of counters end with "_total" in newer forms of the
+// format, and not in older ones.
+func under(name string, samples map[string][]float64) []float64 {
+	if found := samples[name]; len(found) > 0 {
+		return found
+	}
+	return samples[strings.TrimSuffix(name, "_total")]
 }
 
 // parsePrometheus reads Prometheus' text format, labels left aside: the values of each name.
