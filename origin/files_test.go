@@ -2,7 +2,6 @@ package origin
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -23,9 +22,8 @@ func TestFiles(t *testing.T) {
 	const token = "hf_s3cret"
 	server.Require(token)
 	h := &Hub{URL: server.URL}
-	if _, err := h.Files(t.Context(), server.Repo, server.Commit); !errors.Is(err, ErrAccess) {
-		t.Errorf("Files without a token: %v", err)
-	}
+	_, err := h.Files(t.Context(), server.Repo, server.Commit)
+	testhost.WantError(t, err, ErrAccess)
 	h.Token = token
 	got, err := h.Files(t.Context(), server.Repo, server.Commit)
 	testhost.OK(t, err)
@@ -64,9 +62,8 @@ func TestFiles(t *testing.T) {
 		t.Fatalf("Open = from %d, %v", at, err)
 	}
 	body.Close()
-	if _, _, err := h.Open(t.Context(), server.Repo, server.Commit, "none", 0); !errors.Is(err, ErrNotFound) {
-		t.Errorf("Open of a file that is not there: %v", err)
-	}
+	_, _, err = h.Open(t.Context(), server.Repo, server.Commit, "none", 0)
+	testhost.WantError(t, err, ErrNotFound)
 }
 
 // TestOddFiles are answers that would have files written where they must not be.

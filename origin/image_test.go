@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -102,9 +101,8 @@ func TestLayers(t *testing.T) {
 			t.Errorf("Layers for %s: %v, want %q", architecture, err, says)
 		}
 	}
-	if _, err := r.Layers(t.Context(), host+"/team/server:absent", "arm64"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("Layers of an image that is not there: %v", err)
-	}
+	_, err := r.Layers(t.Context(), host+"/team/server:absent", "arm64")
+	testhost.WantError(t, err, ErrNotFound)
 }
 
 func TestImage(t *testing.T) {
@@ -117,9 +115,8 @@ func TestImage(t *testing.T) {
 	if diff := cmp.Diff([]string{"HEAD /v2/team/server/manifests/v1", "HEAD /v2/team/server/manifests/" + want}, log.requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if _, err := r.Digest(t.Context(), host+"/team/server:v2"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a tag that is not there: %v, want ErrNotFound", err)
-	}
+	_, err := r.Digest(t.Context(), host+"/team/server:v2")
+	testhost.WantError(t, err, ErrNotFound)
 	if _, err := r.Digest(t.Context(), host+"/Team/server"); err == nil {
 		t.Error("a name with capitals was accepted")
 	}
@@ -141,19 +138,16 @@ func TestImageWithoutDigestHeader(t *testing.T) {
 
 func TestImageNotReachable(t *testing.T) {
 	host := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
-	if _, err := (&Registries{}).Digest(t.Context(), host+"/a/b:1"); !errors.Is(err, ErrNotReachable) || !strings.Contains(err.Error(), "too many requests") {
-		t.Errorf("error = %v, want ErrNotReachable with the reason", err)
-	}
+	_, err := (&Registries{}).Digest(t.Context(), host+"/a/b:1")
+	testhost.WantError(t, err, ErrNotReachable, "too many requests")
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	if _, err := (&Registries{}).Digest(t.Context(), strings.TrimPrefix(closed.URL, "http://")+"/a/b:1"); !errors.Is(err, ErrNotReachable) {
-		t.Errorf("error = %v, want ErrNotReachable", err)
-	}
+	_, err = (&Registries{}).Digest(t.Context(), strings.TrimPrefix(closed.URL, "http://")+"/a/b:1")
+	testhost.WantError(t, err, ErrNotReachable)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (&Registries{}).Digest(ctx, host+"/a/b:1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("error = %v, want context.Canceled", err)
-	}
+	_, err = (&Registries{}).Digest(ctx, host+"/a/b:1")
+	testhost.WantError(t, err, context.Canceled)
 }
 
 // guarded wants a token before it lets anyone at the registry, as Docker Hub
@@ -237,9 +231,8 @@ func TestBasic(t *testing.T) {
 	config := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, host, base64.StdEncoding.EncodeToString([]byte("ada:s3cret")))
 	testhost.OK(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600))
 	wantDigest(t, &Registries{Logins: LocalLogins(dir)}, host+"/team/server:v1", want)
-	if _, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1"); !errors.Is(err, ErrAccess) {
-		t.Errorf("without a login: %v, want ErrAccess", err)
-	}
+	_, err := (&Registries{}).Digest(t.Context(), host+"/team/server:v1")
+	testhost.WantError(t, err, ErrAccess)
 }
 
 // TestTokenOnlyOverTLS: a registry cannot have a login sent in clear to another machine.
@@ -248,7 +241,6 @@ func TestTokenOnlyOverTLS(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="http://192.0.2.1/token"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
-	if _, err := (&Registries{}).Digest(t.Context(), host+"/a/b:1"); !errors.Is(err, ErrAccess) || !strings.Contains(err.Error(), "not an https address") {
-		t.Errorf("error = %v, want ErrAccess", err)
-	}
+	_, err := (&Registries{}).Digest(t.Context(), host+"/a/b:1")
+	testhost.WantError(t, err, ErrAccess, "not an https address")
 }

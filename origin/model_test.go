@@ -1,11 +1,11 @@
 package origin
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
+
+	"hclbench/testhost"
 )
 
 const commit = "56d4cbbb4d29f4355bab4b9a39ccb717a14ad5ad"
@@ -37,15 +37,13 @@ func TestCommit(t *testing.T) {
 			t.Errorf("Commit(%v) = %q, %v", m, got, err)
 		}
 	}
-	if _, err := r.Commit(t.Context(), "org/none", ""); !errors.Is(err, ErrNotFound) {
-		t.Errorf("error = %v, want ErrNotFound", err)
-	}
+	_, err := r.Commit(t.Context(), "org/none", "")
+	testhost.WantError(t, err, ErrNotFound)
 	if _, err := r.Commit(t.Context(), "org/odd", ""); err == nil {
 		t.Error("a sha that is none was accepted")
 	}
-	if _, err := r.Commit(t.Context(), "org/gated", ""); !errors.Is(err, ErrAccess) || !strings.Contains(err.Error(), "set HF_TOKEN") {
-		t.Errorf("error = %v, want ErrAccess with a hint", err)
-	}
+	_, err = r.Commit(t.Context(), "org/gated", "")
+	testhost.WantError(t, err, ErrAccess, "set HF_TOKEN")
 	r.Token = "hf_s3cret"
 	if got, err := r.Commit(t.Context(), "org/gated", ""); err != nil || got != commit {
 		t.Errorf("with a token: %q, %v", got, err)

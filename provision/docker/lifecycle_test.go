@@ -47,9 +47,8 @@ func TestContainer(t *testing.T) {
 		if took := time.Since(begun); took > 30*time.Second {
 			t.Errorf("Stop took %v: SIGTERM did not reach the engine", took)
 		}
-		if _, err := c.State(t.Context(), id); !errors.Is(err, provision.ErrNoContainer) {
-			t.Errorf("State after Stop = %v, want ErrNoContainer", err)
-		}
+		_, err = c.State(t.Context(), id)
+		testhost.WantError(t, err, provision.ErrNoContainer)
 		nothingRuns(t, h)
 	})
 
@@ -337,9 +336,8 @@ func testEverything(t *testing.T, h *testhost.Host, c *Daemon) {
 	if err := c.Stop(t.Context(), made.ID, time.Second); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.State(t.Context(), made.ID); !errors.Is(err, provision.ErrNoContainer) {
-		t.Errorf("after Stop: %v", err)
-	}
+	_, err = c.State(t.Context(), made.ID)
+	testhost.WantError(t, err, provision.ErrNoContainer)
 }
 
 // empty reports whether a JSON value says nothing.

@@ -125,9 +125,7 @@ func TestRunCancelled(t *testing.T) {
 				}()
 				pipe.expect(t, "begun")
 				cancel()
-				if err := <-ended; !errors.Is(err, context.Canceled) {
-					t.Errorf("Run = %v, want context.Canceled", err)
-				}
+				testhost.WantError(t, <-ended, context.Canceled)
 				pipe.expectEnd(t)
 			})
 		}
@@ -295,13 +293,9 @@ func TestUpload(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		write("never")
-		if err := c.Upload(ctx, local, there, 0o600); !errors.Is(err, context.Canceled) {
-			t.Errorf("Upload with a cancelled context = %v, want context.Canceled", err)
-		}
+		testhost.WantError(t, c.Upload(ctx, local, there, 0o600), context.Canceled)
 		check(big, 0o600)
-		if err := c.Upload(t.Context(), local+".absent", there, 0o600); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("Upload of a file that is not there = %v, want fs.ErrNotExist", err)
-		}
+		testhost.WantError(t, c.Upload(t.Context(), local+".absent", there, 0o600), fs.ErrNotExist)
 		if err := c.Upload(t.Context(), local, filepath.Join(there, "below"), 0o600); err == nil {
 			t.Error("Upload below a file succeeded")
 		}

@@ -186,9 +186,8 @@ func TestConnectionLost(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if _, err := c.Run(t.Context(), "true", nil); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Run after Close = %v, want net.ErrClosed", err)
-	}
+	_, err = c.Run(t.Context(), "true", nil)
+	testhost.WantError(t, err, net.ErrClosed)
 }
 
 // TestOpenOnDyingConnection is a library call that never returns, which is what
