@@ -150,7 +150,7 @@ func TestEventTwice(t *testing.T) { everywhere(t, testEventTwice) }
 func testEventTwice(t *testing.T, place string) {
 	s := open(t, place)
 	check(t, s.BeginRun(t.Context(), testRun("r1")))
-	check(t, putEvent(t.Context(), twice{s.db}, "r1", Event{Time: noon, Level: "warn", Message: "hot \x1b[2J"}))
+	check(t, (&Rows{ctx: t.Context(), on: twice{s.db}, run: "r1"}).Event(Event{Time: noon, Level: "warn", Message: "hot \x1b[2J"}))
 	check(t, s.Event(t.Context(), "r1", Event{Time: noon, Level: "warn", Message: "hot "}))
 	events, err := s.Events(t.Context(), "r1")
 	check(t, err)

@@ -2,6 +2,7 @@ package results
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"hclbench/load"
+	"hclbench/plain"
 )
 
 // Stage is a folder beside the store in which a run from elsewhere is laid down, until
@@ -95,7 +97,7 @@ func (g *Stage) Recorded() map[string]int {
 // Rows take the rows of a run that is kept.
 type Rows struct {
 	ctx   context.Context
-	tx    statements
+	on    executor
 	run   string
 	stage *Stage
 	names map[string]string
@@ -103,20 +105,26 @@ type Rows struct {
 
 // Deployment keeps a deployment.
 func (r *Rows) Deployment(d Deployment) error {
-	return deploymentTable(&d).put(r.ctx, r.tx, "deployments", 2)
+	return deploymentTable(&d).put(r.ctx, r.on, "deployments", 2)
 }
 
 // Cell keeps a cell, with the records that are laid down of it.
 func (r *Rows) Cell(c Cell) error {
-	return putCell(r.ctx, r.tx, c, r.names[c.ID], r.stage.records[c.ID].mark)
+	return putCell(r.ctx, r.on, c, r.names[c.ID], r.stage.records[c.ID].mark)
 }
 
-// Event keeps something that happened.
-func (r *Rows) Event(e Event) error { return putEvent(r.ctx, r.tx, r.run, e) }
+// Event keeps something that happened, under an id, so that a statement that is run twice,
+// because nobody could tell whether it was, stores it once.
+func (r *Rows) Event(e Event) error {
+	_, err := r.on.exec(r.ctx, `INSERT INTO events (run_id, time, level, host, engine, cell, message, id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		r.run, e.Time.UTC().Format(timeFormat), e.Level, e.Host, e.Engine, e.Cell, plain.Text(e.Message), rand.Text())
+	return err
+}
 
 // Input keeps something that the run was made from.
 func (r *Rows) Input(name string, content []byte) error {
-	return putInput(r.ctx, r.tx, r.run, name, content)
+	return table{{"run_id", &r.run, false}, {"name", &name, false}, {"content", &content, false}}.put(r.ctx, r.on, "inputs", 2)
 }
 
 // Keep puts the run into the store, whole or not at all, with the rows that put hands

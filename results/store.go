@@ -180,7 +180,7 @@ func (s *Store) FinishRun(ctx context.Context, id, outcome string, at time.Time)
 // PutDeployment stores a deployment of a run, in place of what was stored about
 // it before.
 func (s *Store) PutDeployment(ctx context.Context, d Deployment) error {
-	return storing(deploymentTable(&d).put(ctx, s.db, "deployments", 2), "deployment", d.ID)
+	return storing((&Rows{ctx: ctx, on: s.db}).Deployment(d), "deployment", d.ID)
 }
 
 // PutCell stores a cell and the records of its requests, in place of what the
@@ -219,16 +219,7 @@ type Event struct {
 
 // Event stores something that happened in a run.
 func (s *Store) Event(ctx context.Context, run string, e Event) error {
-	return storing(putEvent(ctx, s.db, run, e), "event of run", run)
-}
-
-// putEvent gives the event an id, so that a statement that is run twice, because
-// nobody could tell whether it was, stores it once.
-func putEvent(ctx context.Context, on executor, run string, e Event) error {
-	_, err := on.exec(ctx, `INSERT INTO events (run_id, time, level, host, engine, cell, message, id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-		run, e.Time.UTC().Format(timeFormat), e.Level, e.Host, e.Engine, e.Cell, plain.Text(e.Message), rand.Text())
-	return err
+	return storing((&Rows{ctx: ctx, on: s.db, run: run}).Event(e), "event of run", run)
 }
 
 // PutInputs keeps what a run was made from, by name: the lab's text, its lock,
@@ -236,13 +227,9 @@ func putEvent(ctx context.Context, on executor, run string, e Event) error {
 // gone from it.
 func (s *Store) PutInputs(ctx context.Context, run string, inputs map[string][]byte) error {
 	for name, content := range inputs {
-		if err := putInput(ctx, s.db, run, name, content); err != nil {
+		if err := (&Rows{ctx: ctx, on: s.db, run: run}).Input(name, content); err != nil {
 			return storing(err, "input", name, "of run", run)
 		}
 	}
 	return nil
-}
-
-func putInput(ctx context.Context, on executor, run, name string, content []byte) error {
-	return table{{"run_id", &run, false}, {"name", &name, false}, {"content", &content, false}}.put(ctx, on, "inputs", 2)
 }
