@@ -298,7 +298,8 @@ func (w *work) writePage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.write(relative(w.plan.Local(file)), func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
+	file = relative(w.plan.Local(file))
+	if err := w.write(file, func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
 		return fmt.Errorf("write the report block's output: %w", err)
 	}
 	return nil

@@ -16,22 +16,19 @@ import (
 	"hclbench/results"
 )
 
-type auditOptions struct {
-	which selection
-	json  bool
-}
-
 func auditVerb(t *console) *cobra.Command {
-	var o auditOptions
+	var which selection
+	var asJSON bool
 	args := func(c *cobra.Command, args []string) error {
 		if areFiles(args) {
 			return nil
 		}
 		return atMost(1)(c, args)
 	}
-	c := verb("audit", args, func(ctx context.Context, args []string) error { return runAudit(ctx, t, o, args) })
-	o.which.add(t, c)
-	c.Flags().BoolVar(&o.json, "json", false, "print what was found as JSON")
+	c := verb("audit", args,
+		func(ctx context.Context, args []string) error { return runAudit(ctx, t, which, args, asJSON) })
+	which.add(t, c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print what was found as JSON")
 	return c
 }
 
@@ -57,7 +54,7 @@ type suspicion struct {
 }
 
 // runAudit looks at the results in files, or at those of the lab that is named.
-func runAudit(ctx context.Context, t *console, o auditOptions, names []string) error {
+func runAudit(ctx context.Context, t *console, which selection, names []string, asJSON bool) error {
 	var err error
 	v := &shown{}
 	if areFiles(names) {
@@ -66,8 +63,8 @@ func runAudit(ctx context.Context, t *console, o auditOptions, names []string) e
 			v.rows, err = append(v.rows, rows...), errors.Join(err, e)
 		}
 	} else {
-		o.which.lab.named(names)
-		err = o.which.read(ctx, t, v)
+		which.lab.named(names)
+		err = which.read(ctx, t, v)
 	}
 	if err != nil {
 		return err
@@ -85,7 +82,7 @@ func runAudit(ctx context.Context, t *console, o auditOptions, names []string) e
 			found = append(found, suspicion{r.ID, r.RunID, r.Benchmark, r.Deployment.Engine, r.Deployment.GPUs, r.Axes, wrong})
 		}
 	}
-	if o.json {
+	if asJSON {
 		err = t.json(map[string]any{"format_version": report.FormatVersion, "checked": len(v.rows), "found": found})
 	} else {
 		err = writeAudit(t.stdout, len(v.rows), found)

@@ -68,11 +68,12 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	if len(rows) == 0 {
 		return failed
 	}
+	recordsOf := func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil }
 	if err := t.write(o.output, func(w io.Writer) error {
 		if o.format == "text" {
 			return benchText(w, rows)
 		}
-		return writeRows(w, rows, o.format, false, func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil })
+		return writeRows(w, rows, o.format, false, recordsOf)
 	}); err != nil || failed != nil {
 		return errors.Join(err, failed)
 	}
@@ -84,7 +85,9 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 
 // sendTimes sends the load so many times, each time with prompts of its own, up to the first
 // that fails. It returns the requests of each row.
-func sendTimes(ctx context.Context, t *console, job load.Job, times int) (rows []results.Row, records [][]load.Record, err error) {
+func sendTimes(
+	ctx context.Context, t *console, job load.Job, times int,
+) (rows []results.Row, records [][]load.Record, err error) {
 	job.Calibrated = calibrated(slog.New(t.logger()))
 	for i := range times {
 		started := time.Now()

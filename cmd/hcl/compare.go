@@ -123,19 +123,17 @@ func (o compareOptions) compared(limits []report.Limit) []string {
 	return metrics
 }
 
-// mostLimits bounds the broken limits that an error names.
-const mostLimits = 20
-
 // brokenLimits is the error of a gate that does not open; nil: it does.
 func brokenLimits(failing []report.Check) error {
 	if len(failing) == 0 {
 		return nil
 	}
+	const most = 20 // are named
 	lines := []string{plain.Count(len(failing), "limit") + " not kept:"}
-	for _, c := range failing[:min(len(failing), mostLimits)] {
+	for _, c := range failing[:min(len(failing), most)] {
 		lines = append(lines, c.String())
 	}
-	if more := len(failing) - mostLimits; more > 0 {
+	if more := len(failing) - most; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return &exit{exitCells, errors.New(strings.Join(lines, "\n  "))}
@@ -215,7 +213,8 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 		return nil, err
 	}
 	v := &shown{store: store, cfg: cfg}
-	_, err = v.underPlan(ctx, rows, name, false, func(own, found []results.Row) []results.Row { return newest(append(own, found...)) })
+	join := func(own, found []results.Row) []results.Row { return newest(append(own, found...)) }
+	_, err = v.underPlan(ctx, rows, name, false, join)
 	return append(v.rows, report.Unmeasured(v.rows, v.planned)...), err
 }
 

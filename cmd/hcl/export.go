@@ -180,7 +180,8 @@ func runBundle(ctx context.Context, t *console, lab labFlags, id, output string)
 	}
 	output = cmp.Or(output, run.ID+".bundle")
 	made := map[string][]byte{"report.html": page.Bytes(), "report.txt": table.Bytes()}
-	if err := writeWhole(output, func(w io.Writer) error { return bundle.Write(ctx, w, store, run.ID, made) }); err != nil {
+	to := func(w io.Writer) error { return bundle.Write(ctx, w, store, run.ID, made) }
+	if err := writeWhole(output, to); err != nil {
 		return err
 	}
 	info, err := os.Stat(output)

@@ -122,27 +122,23 @@ func becomeWith(stdin *os.File, words []string) error {
 // agentReady is what a detached agent prints once it answers.
 const agentReady = "ready"
 
-type agentOptions struct {
-	dir, cache string
-	detach     bool
-}
-
 func agentVerb(t *console) *cobra.Command {
-	var o agentOptions
+	var dir, cache string
+	var detach bool
 	c := hiddenVerb("agent", "Work on a host for a caller elsewhere", atMost(0),
-		func(ctx context.Context, _ []string) error { return runAgent(ctx, t, o) })
-	c.Flags().StringVar(&o.dir, "dir", "", "where it works")
-	c.Flags().StringVar(&o.cache, "cache", "", "where all of hcl is on this host")
-	c.Flags().BoolVar(&o.detach, "detach", false, "go on in a session of its own, and return once it answers")
+		func(ctx context.Context, _ []string) error { return runAgent(ctx, t, dir, cache, detach) })
+	c.Flags().StringVar(&dir, "dir", "", "where it works")
+	c.Flags().StringVar(&cache, "cache", "", "where all of hcl is on this host")
+	c.Flags().BoolVar(&detach, "detach", false, "go on in a session of its own, and return once it answers")
 	return c
 }
 
-func runAgent(ctx context.Context, t *console, o agentOptions) error {
-	if o.dir == "" {
+func runAgent(ctx context.Context, t *console, dir, cache string, detach bool) error {
+	if dir == "" {
 		return usage("--dir is required")
 	}
-	if o.detach {
-		return detached(ctx, o.dir, o.cache)
+	if detach {
+		return detached(ctx, dir, cache)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -153,18 +149,15 @@ func runAgent(ctx context.Context, t *console, o agentOptions) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(t.stderr, nil))
-	return agent.Serve(ctx, agent.Config{Dir: o.dir, Cache: o.cache, Binary: sha, Calibrated: calibrated(log), Log: log}, func() {
+	return agent.Serve(ctx, agent.Config{Dir: dir, Cache: cache, Binary: sha, Calibrated: calibrated(log), Log: log}, func() {
 		fmt.Fprintln(t.stdout, agentReady)
 	})
 }
 
-// atWorkFor is how long an agent that is at work already may take to answer, or to be gone.
-const atWorkFor = 15 * time.Second
-
 // detached brings an agent up in a session of its own and waits until it answers; another
 // caller's, who was quicker, will do.
 func detached(ctx context.Context, dir, cache string) error {
-	ctx, cancel := context.WithTimeout(ctx, atWorkFor)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second) // for one at work already to answer, or to be gone
 	defer cancel()
 	for {
 		said, err := spawn(dir, cache)

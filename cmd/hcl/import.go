@@ -19,32 +19,28 @@ import (
 	"hclbench/results/formats"
 )
 
-type importOptions struct {
-	lab    labFlags
-	unsaid formats.Unsaid
-}
-
 func importVerb(t *console) *cobra.Command {
-	var o importOptions
+	var lab labFlags
+	var unsaid formats.Unsaid
 	c := verb("import", between(1, math.MaxInt, "name the files to import"),
-		func(ctx context.Context, args []string) error { return runImport(ctx, t, o, args) })
-	o.lab.addPath(c, ", beside which results are kept")
-	o.lab.addStore(c)
-	c.Flags().StringVar(&o.unsaid.Benchmark, "benchmark", "", "the benchmark's `name`; else the file's")
-	c.Flags().StringVar(&o.unsaid.Engine, "engine", "", "the engine, as `KIND.NAME`; else as the file says")
-	c.Flags().StringVar(&o.unsaid.GPUs, "gpus", "", "what it ran on, such as `8xH200`; else as the file says")
-	c.Flags().IntVar(&o.unsaid.Count, "gpu-count", 0, "how many GPUs it ran on, where the file says only which")
-	c.Flags().StringVar(&o.unsaid.Model, "model", "", "the model; else as the file says")
+		func(ctx context.Context, args []string) error { return runImport(ctx, t, lab, unsaid, args) })
+	lab.addPath(c, ", beside which results are kept")
+	lab.addStore(c)
+	c.Flags().StringVar(&unsaid.Benchmark, "benchmark", "", "the benchmark's `name`; else the file's")
+	c.Flags().StringVar(&unsaid.Engine, "engine", "", "the engine, as `KIND.NAME`; else as the file says")
+	c.Flags().StringVar(&unsaid.GPUs, "gpus", "", "what it ran on, such as `8xH200`; else as the file says")
+	c.Flags().IntVar(&unsaid.Count, "gpu-count", 0, "how many GPUs it ran on, where the file says only which")
+	c.Flags().StringVar(&unsaid.Model, "model", "", "the model; else as the file says")
 	return c
 }
 
 // runImport reads all files before anything is stored.
-func runImport(ctx context.Context, t *console, o importOptions, files []string) error {
-	rows, bundles, err := readFiles(t, files, o.unsaid)
+func runImport(ctx context.Context, t *console, lab labFlags, unsaid formats.Unsaid, files []string) error {
+	rows, bundles, err := readFiles(t, files, unsaid)
 	if err != nil {
 		return &exit{exitUsage, err}
 	}
-	store, err := o.lab.openStore(ctx, t)
+	store, err := lab.openStore(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -52,11 +48,11 @@ func runImport(ctx context.Context, t *console, o importOptions, files []string)
 	if err := importBundles(ctx, t.stdout, store, bundles); err != nil || len(rows) == 0 {
 		return err
 	}
-	dir, err := filepath.Abs(o.lab.dir())
+	dir, err := filepath.Abs(lab.dir())
 	if err != nil {
 		return err
 	}
-	named, err := o.lab.labIn(store)
+	named, err := lab.labIn(store)
 	if err != nil {
 		return err
 	}

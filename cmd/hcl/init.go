@@ -51,9 +51,6 @@ func templateList() []template {
 	}
 }
 
-// ignored is what of a lab belongs into no repository: what was measured on the way, and values that may be secret.
-const ignored = ".hcl/\n*.hclvars\n"
-
 func initVerb(t *console) *cobra.Command {
 	list := templateList()
 	var names []string
@@ -152,7 +149,7 @@ var labHeader = regexp.MustCompile(`(?m)^lab "[^"]*"`)
 // labFiles are the template's files, the lab under its new name: two labs of one
 // name on one host would take each other's engines for their own.
 func (t template) labFiles(lab string) (map[string]string, error) {
-	files := map[string]string{".gitignore": ignored}
+	files := map[string]string{".gitignore": ".hcl/\n*.hclvars\n"} // what was measured on the way, and may be secret
 	entries, err := fs.ReadDir(t.files, t.dir)
 	if err != nil {
 		return nil, fmt.Errorf("read template: %w", err)

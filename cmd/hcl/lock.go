@@ -20,9 +20,6 @@ import (
 	"hclbench/provision"
 )
 
-// answerTimeout bounds one question to a registry or the model hub.
-const answerTimeout = 30 * time.Second
-
 func lockVerb(t *console) *cobra.Command {
 	var lab labFlags
 	var upgrade bool
@@ -111,7 +108,9 @@ func label(e lock.Entry) string {
 func dropped(old, now *lock.File) []string {
 	var out []string
 	for sort, files := range map[string][2]map[string]string{
-		lock.SortImage: {old.Images, now.Images}, lock.SortModel: {old.Models, now.Models}, lock.SortDataset: {old.Datasets, now.Datasets},
+		lock.SortImage:   {old.Images, now.Images},
+		lock.SortModel:   {old.Models, now.Models},
+		lock.SortDataset: {old.Datasets, now.Datasets},
 	} {
 		for name := range files[0] {
 			if _, ok := files[1][name]; !ok {
@@ -140,7 +139,7 @@ func resolver(l *lab) (*lock.Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	images.HTTP = &http.Client{Timeout: answerTimeout}
+	images.HTTP = &http.Client{Timeout: 30 * time.Second} // for one answer
 	hub := modelHub()
 	hub.HTTP = images.HTTP
 	return &lock.Resolver{Registries: *images, Hub: hub, Dir: l.text.Dir, Sums: l.sums}, nil

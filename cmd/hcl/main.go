@@ -1,9 +1,7 @@
 // Command hcl provisions and benchmarks LLM inference engines.
 //
-// A verb is its flags, xVerb, and a function that does it, runX, which a test can call
-// without a command line; verbs of one noun share a file, and the texts of their help are
-// in the folder help. Nothing here measures, connects or decides; the rooms below do, and
-// return values.
+// A verb is its flags, xVerb, and a function that a test can call, runX; its help is in the
+// folder help. Nothing here measures, connects or decides: the rooms below do.
 package main
 
 import (

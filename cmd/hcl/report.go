@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,28 +15,24 @@ import (
 	"hclbench/results"
 )
 
-type reportOptions struct {
-	which selection
-	out   reportFlags
-}
-
 func reportVerb(t *console) *cobra.Command {
-	var o reportOptions
-	c := labVerb("report", &o.which.lab, func(ctx context.Context) error { return runReport(ctx, t, o) })
-	o.which.add(t, c)
-	o.which.addAll(c)
-	o.out.add(c)
+	var which selection
+	var out reportFlags
+	c := labVerb("report", &which.lab, func(ctx context.Context) error { return runReport(ctx, t, which, out) })
+	which.add(t, c)
+	which.addAll(c)
+	out.add(c)
 	return c
 }
 
-func runReport(ctx context.Context, t *console, o reportOptions) error {
-	if err := o.out.check(); err != nil {
+func runReport(ctx context.Context, t *console, which selection, out reportFlags) error {
+	if err := out.check(); err != nil {
 		return err
 	}
-	v, err := o.which.shown(ctx, t)
+	v, err := which.shown(ctx, t)
 	var published []report.Reference
 	if v != nil {
-		published = v.said.published(o.which.benchmark)
+		published = v.said.published(which.benchmark)
 	}
 	switch {
 	case err == nil:
@@ -49,10 +46,8 @@ func runReport(ctx context.Context, t *console, o reportOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.out.title != "" {
-		about.Title = o.out.title
-	}
-	return writeReport(t, rows, about, o.out)
+	about.Title = cmp.Or(out.title, about.Title)
+	return writeReport(t, rows, about, out)
 }
 
 type reportFlags struct {

@@ -175,7 +175,8 @@ func saidOf(cfg *hcl.Config) *reported {
 	}
 	for _, b := range cfg.Benchmarks {
 		for _, r := range b.References {
-			said.References = append(said.References, report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows})
+			of := report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows}
+			said.References = append(said.References, of)
 		}
 	}
 	return said

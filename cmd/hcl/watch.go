@@ -24,7 +24,8 @@ import (
 func attachVerb(t *console) *cobra.Command {
 	var lab labFlags
 	var asJSON bool
-	c := verb("attach", atMost(1), func(ctx context.Context, args []string) error { return runAttach(ctx, t, lab, args, asJSON) })
+	c := verb("attach", atMost(1),
+		func(ctx context.Context, args []string) error { return runAttach(ctx, t, lab, args, asJSON) })
 	lab.addPath(c, "")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what happens as one JSON object a line, and nothing else")
 	c.ValidArgsFunction = firstOnly(journalNames)
@@ -49,7 +50,8 @@ func runAttach(ctx context.Context, t *console, lab labFlags, args []string, asJ
 func watchVerb(t *console) *cobra.Command {
 	var lab labFlags
 	var address string
-	c := verb("watch", atMost(1), func(ctx context.Context, args []string) error { return runWatch(ctx, t, lab, args, address) })
+	c := verb("watch", atMost(1),
+		func(ctx context.Context, args []string) error { return runWatch(ctx, t, lab, args, address) })
 	lab.addPath(c, "")
 	c.Flags().StringVar(&address, "web", "", "serve the page at `address`; port 0 takes a free one")
 	c.ValidArgsFunction = firstOnly(journalNames)
