@@ -272,7 +272,7 @@ func (e *Engine) checkKeys(found *findings) {
 }
 
 func (e *Engine) checkGPUs(found *findings) {
-	if e.Host == nil || e.Host.GPUs.Count == 0 {
+	if e.Host == nil || e.Host.GPUs.Count == 0 || e.Router {
 		return
 	}
 	h := e.Host
@@ -290,7 +290,7 @@ func (e *Engine) checkGPUs(found *findings) {
 		}
 		seen[id] = true
 	}
-	if need := GPUs(e); need > there {
+	if need := GPUs(e); need > there && len(e.Hosts) < 2 { // else CheckGroup adds them up
 		field, asks := "flags", "The flags ask"
 		if bare := *e; bare.Config.Reveal() != "" {
 			if bare.Config = (provision.Text{}); GPUs(&bare) <= there {

@@ -160,7 +160,7 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 	}
 	if kinds[e.Kind].needsModel && e.Command == nil && each > 0 {
 		what := fmt.Sprintf("%d × %d", span, each)
-		if need := GPUs(e); need != each*span && (span > 1 || need > each) {
+		if need := GPUs(e); span > 1 && need != each*span { // of one host, Check says it
 			found.of("role", r.Name, wrongGPUs, need, each*span, what)
 		}
 		if n := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp"); e.Kind == VLLM && n > 1 && n%span != 0 {

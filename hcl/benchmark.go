@@ -2,11 +2,13 @@ package hcl
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/provision"
 )
 
 // draft is a benchmark while one of its cells is read.
@@ -25,7 +27,7 @@ func benchmarkBlock() *blockType {
 	return &blockType{
 		name: "benchmark", labels: []label{{what: "name", form: identifier}},
 		args: []argument{
-			arg("engine", engineOfLab, func(d *draft, e *engines.Engine) { d.Engine = e }).
+			arg("engine", measured, func(d *draft, e *engines.Engine) { d.Engine = e }).
 				must("What is measured: `engine.KIND.NAME` or `matrix.engine`."),
 			arg("dataset", datasetOfLab, func(d *draft, x *dataset) { d.Workload.Dataset = *x }).
 				must("What is sent: `dataset.KIND.NAME`."),
@@ -41,7 +43,7 @@ func benchmarkBlock() *blockType {
 			{typ: zipBlock(), many: true},
 			{typ: includeBlock(), many: true},
 			{typ: excludeBlock(), many: true},
-			{typ: loadBlock(), required: true, part: func(noun any) any { return &noun.(*draft).Cell }},
+			{typ: loadBlock(), required: true, part: func(noun any, _ string) any { return &noun.(*draft).Cell }},
 			part(sloBlock(), func(d *draft) *load.Workload { return &d.Workload }),
 			{typ: referenceBlock(), many: true},
 		},
@@ -61,8 +63,33 @@ func (x *expansion) cell(c *cell) (Cell, bool) {
 	return d.Cell, !b.incomplete
 }
 
+const onlyRecipe = "%s says no host: it takes a role of a group. Measure the group, or give it a host."
+
+// checkMeasured: what is measured runs somewhere.
+func checkMeasured(b *block, e *engines.Engine) {
+	recipe := referred(b.arg("engine").raw, "engine")
+	if b.incomplete || e == nil || recipe == nil || e.Host != nil || e.Kind == engines.External {
+		return
+	}
+	b.incomplete = true
+	b.late = append(b.late, func() {
+		if recipe.recipe { // else it is told where the engine is declared
+			b.errIn(b.expression("engine"), b.cell, fmt.Sprintf(onlyRecipe, recipe.address))
+		}
+	})
+}
+
+// frontHost is where requests for an engine go.
+func frontHost(e *engines.Engine) *provision.Host {
+	if e.Group == nil {
+		return e.Host
+	}
+	return engines.Fronts(e)[0].Engine.Host
+}
+
 // checkCell holds what a cell says against each other, and against its engine.
 func checkCell(b *block, d *draft) {
+	checkMeasured(b, d.Engine)
 	sends := b.whole("engine", "load.headers", "load.from") && b.arg("dataset").fits()
 	checkOutputs(b, d)
 	good := checkEnd(b, d)
@@ -178,7 +205,7 @@ func checkTogether(b *block, c Cell) bool {
 			return false
 		}
 	}
-	if c.From != nil && c.From != e.Host && !c.Offline {
+	if front := frontHost(e); c.From != nil && c.From != front && !c.Offline {
 		if _, err := engines.RemoteURL(e); err != nil {
 			b.errOnce(b.arg("load.from").at, "Engine out of reach", "host.%s cannot reach %s: %s. "+
 				`Let it listen on an address of its host: flags = { host = "10.0.0.5" }`, c.From.Name, e.Address(), err)

@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ func engineBlock() *blockType {
 			forEach(),
 			unbound("inherits", engineOfLab.kind),
 			arg("host", hostOfLab, func(e *engine, h *provision.Host) { e.Host = h }),
+			arg("hosts", hostsOfLab, setHosts),
 			arg("model", modelOfLab, func(e *engine, m *engines.Model) { e.Model = m }),
 			arg("image", text, func(e *engine, s string) { e.Image = s }),
 			arg("env", environment, func(e *engine, env []provision.EnvVar) { e.Env = env }),
@@ -54,6 +56,12 @@ func engineBlock() *blockType {
 func setURLs(e *engines.Engine, urls []string) {
 	if len(urls) > 0 {
 		e.URL, e.URLs = urls[0], urls[1:]
+	}
+}
+
+func setHosts(e *engines.Engine, hosts []*provision.Host) {
+	if len(hosts) > 0 {
+		e.Host, e.Hosts = hosts[0], hosts
 	}
 }
 
@@ -104,11 +112,27 @@ func checkEngine(b *block, e *engines.Engine) {
 			b.wrongly("urls", `"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
 		}
 	}
+	checkHosts(b, e)
 	if b.incomplete {
 		return
 	}
-	for _, f := range engines.Check(e) {
-		b.mistake(f)
+	tell := func() {
+		for _, f := range engines.Check(e) {
+			ofPlace := f.Field == "host" || f.Field == "image" && e.Image == ""
+			if !b.of.recipe || !ofPlace { // its role says where it runs
+				b.mistake("", f)
+			}
+		}
+	}
+	if e.Host == nil && e.Kind != engines.External { // whether it takes a role shows later
+		b.late = append(b.late, tell)
+	} else {
+		tell()
+	}
+	if len(e.Hosts) > 1 {
+		for _, f := range engines.CheckGroup(e) {
+			b.mistakeOfGroup(e, f)
+		}
 	}
 	for _, f := range engines.Doubts(e) { // what is inherited is told where it is said
 		if at, inherited := b.entry(f.Field, f.Key); inherited == "" {
@@ -127,13 +151,48 @@ func checkEngine(b *block, e *engines.Engine) {
 	}
 }
 
-// mistake reports what an engine's kind finds wrong.
-func (b *block) mistake(f engines.FieldError) {
+// checkHosts: an engine says once where it runs.
+func checkHosts(b *block, e *engines.Engine) {
+	hosts := b.arg("hosts")
+	switch {
+	case hosts.said() && b.arg("host").said():
+		b.errOnce(hosts.at, "Two places", "The engine says host and hosts. Put all of its hosts into hosts, and remove host.")
+		b.incomplete = true
+	case hosts.fits() && len(e.Hosts) == 0:
+		b.wrongly("hosts", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
+	}
+}
+
+// mistakeOfGroup reports what is wrong with several members together.
+func (b *block) mistakeOfGroup(e *engines.Engine, f engines.FieldError) {
+	name := f.Field
+	switch {
+	case e.Group == nil:
+		name = "hosts"
+	case f.Field == "role":
+		name = "role " + f.Key
+	case f.Field == "router":
+		name = "router " + b.routerKind()
+	}
+	x := b.said[name]
+	if !x.said() {
+		x.at = b.header
+	}
+	b.errOnce(x.at, "Wrong "+cmp.Or(f.Field, "group"), "%s", f.Detail)
+	b.incomplete = true
+}
+
+// mistake reports what an engine's kind finds wrong: the block itself, or one inside it.
+func (b *block) mistake(inside string, f engines.FieldError) {
+	header := b.header
+	if inside != "" {
+		header, f.Field = b.said[inside].at, inside+"."+f.Field
+	}
 	at, inherited := b.entry(f.Field, f.Key)
 	switch own := b.said[f.Field]; {
 	case f.Key != "" && inherited != "": // told where it is said
 	case !own.said() && f.Field != "build":
-		b.missing(b.header, f.Field, "Missing argument", "%s", f.Detail)
+		b.missing(header, f.Field, "Missing argument", "%s", f.Detail)
 	default:
 		b.errOnce(at, "Wrong "+f.Field[strings.LastIndexByte(f.Field, '.')+1:], "%s%s", f.Detail, inherited)
 	}
@@ -268,7 +327,7 @@ func (b *block) entry(name, key string) (at hcl.Range, note string) {
 // not written there as one.
 func (b *block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
 	var object *hclsyntax.ObjectConsExpr
-	if a, own := b.body.Attributes[name]; own {
+	if a, own := b.said[name].body.Attributes[name[strings.LastIndexByte(name, '.')+1:]]; own {
 		object, _ = a.Expr.(*hclsyntax.ObjectConsExpr)
 	}
 	if object == nil {

@@ -38,6 +38,7 @@ func hostBlock() *blockType {
 			described(func(h *host, s string) { h.Description = s }),
 		},
 		blocks: []nested{
+			part(fabricBlock(), func(h *host) *provision.Fabric { return &h.Fabric }),
 			part(requireBlock(), func(h *host) *provision.Require { return fresh(&h.Require) }),
 			part(prepareBlock(), func(h *host) *provision.Prepare { return fresh(&h.Prepare) }),
 		},
@@ -48,6 +49,16 @@ func hostBlock() *blockType {
 		}),
 		check: checks(checkHost),
 	}
+}
+
+func fabricBlock() *blockType {
+	type fabric = provision.Fabric
+	return blockOf("fabric",
+		arg("address", text, func(f *fabric, s string) { f.Address = s }),
+		arg("interface", text, func(f *fabric, s string) { f.Interface = s }),
+		arg("rdma", texts, func(f *fabric, list []string) { f.RDMA = list }),
+		arg("gid_index", whole(0, 255), func(f *fabric, n int) { f.GIDIndex = &n }),
+	)
 }
 
 func requireBlock() *blockType {
@@ -112,6 +123,7 @@ func checkHost(b *block, h *provision.Host) {
 	if h.Prepare != nil {
 		checkPrepare(b, h)
 	}
+	checkFabric(b, h.Fabric)
 	jump := b.arg("jump")
 	if h.Jump != nil && h.Jump.Pos == "" {
 		h.Jump.Pos = pos(jump.at)
@@ -127,6 +139,19 @@ func checkHost(b *block, h *provision.Host) {
 					`The address is "local", the machine that hcl runs on, which needs no SSH: %s has no effect.`, name)
 			}
 		}
+	}
+}
+
+// interfaceName is what Linux takes for the name of a network interface.
+var interfaceName = regexp.MustCompile(`^[^\s/:]{1,15}$`)
+
+func checkFabric(b *block, f provision.Fabric) {
+	if x := b.arg("fabric.address"); x.fits() && net.ParseIP(f.Address) == nil {
+		b.wrongly("fabric.address", "%q is not an IP address. Write the host's own in the network between the hosts, "+
+			"such as \"10.0.0.1\".", f.Address)
+	}
+	if x := b.arg("fabric.interface"); x.fits() && !interfaceName.MatchString(f.Interface) {
+		b.wrongly("fabric.interface", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
 	}
 }
 

@@ -175,6 +175,8 @@ var (
 
 	percentiles = filled(listOf("list of numbers",
 		"a list of percentiles between 1 and 100, such as [50, 99, 99.9]", asPercentile))
+	gpuIDs = kindOf("list of lists of texts",
+		`a list of GPUs for each instance, such as [["0", "1"], ["2", "3"]]`, asGPUIDs)
 	oneOrMore = kindOf("name or list of names",
 		`a name, or a list of names such as ["median_ttft_ms", "median_tpot_ms"]`, asNames)
 )
@@ -270,17 +272,54 @@ func number(least, most float64) of[float64] {
 	})
 }
 
-// reference is a block of the named type, which becomes an N.
-func reference[N any](block, example string) of[*N] {
+// reference is a block of the named type, or of others, which becomes an N.
+func reference[N any](block, example string, others ...string) of[*N] {
 	want := withArticle(block) + " of this lab, such as " + example
 	return of[*N]{kind{noun: block, want: want, refers: block, convert: func(v cty.Value) (any, error) {
-		if d := referred(v, block); d != nil {
+		switch d := referred(v, ""); {
+		case d == nil:
+			return nil, noFit
+		case d.typ.name == block || slices.Contains(others, d.typ.name):
 			return d, nil
-		}
-		if d := referred(v, ""); d != nil {
+		default:
 			return nil, wrong("%s is something else.", d.address)
 		}
-		return nil, noFit
+	}}}
+}
+
+// several are blocks that an argument refers to, and what makes a list of their nouns.
+type several struct {
+	all  []*declared
+	list func(nouns []any) any
+}
+
+// referenceList is a list of blocks of the named type, each of which becomes an N.
+func referenceList[N any](block, example string) of[[]*N] {
+	noun := "list of " + block + "s"
+	one := reference[N](block, "")
+	list := func(nouns []any) any {
+		var all []*N
+		for _, n := range nouns {
+			all = append(all, n.(*N))
+		}
+		return all
+	}
+	return of[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: block, convert: func(v cty.Value) (any, error) {
+		unknown := false
+		all, err := elements(v, func(e cty.Value) (*declared, error) {
+			if unknown = unknown || !e.IsKnown(); unknown {
+				return nil, nil
+			}
+			d, err := one.convert(e)
+			if err != nil {
+				return nil, err
+			}
+			return d.(*declared), nil
+		})
+		if err != nil || unknown {
+			return nil, err
+		}
+		return several{all, list}, nil
 	}}}
 }
 
@@ -288,7 +327,10 @@ func reference[N any](block, example string) of[*N] {
 var (
 	hostOfLab    = reference[provision.Host]("host", "host.name")
 	modelOfLab   = reference[engines.Model]("model", "model.name")
+	hostsOfLab   = referenceList[provision.Host]("host", "[host.a, host.b]")
 	engineOfLab  = reference[engines.Engine]("engine", "engine.vllm.h200")
+	groupOfLab   = reference[engines.Engine]("group", "group.name")
+	measured     = reference[engines.Engine]("engine", "engine.vllm.h200", "group")
 	datasetOfLab = reference[load.Dataset]("dataset", "dataset.random.short")
 	jumpHost     = of[*provision.Host]{kind{
 		noun: "host", want: `a host, such as host.bastion or "user@bastion:22"`, refers: "host", convert: asJump,

@@ -23,8 +23,9 @@ type Config struct {
 	Lab   Lab
 	Dir   string // where the lab's files are
 	Hosts []*provision.Host
-	// Engines are all of them: each that a cell uses, one that uses matrix.* in each of
-	// its forms, and those that no cell uses.
+	// Engines are all that can be started, groups too: each that a cell uses, one that uses
+	// matrix.* in each of its forms, and those that no cell uses. One without a host of its own
+	// stands in the groups whose roles it takes, see [engines.Engine.Engines].
 	Engines    []*engines.Engine
 	Benchmarks []Benchmark
 	Report     Report
@@ -88,6 +89,9 @@ func (r *reader) load() *Config {
 	}
 	c.Engines = r.engines(c.Benchmarks)
 	c.Report = r.readReport(c.Benchmarks)
+	for _, check := range r.late {
+		check()
+	}
 	r.checkNames()
 	r.warnOfUnused(names)
 	r.admitLosses()
@@ -160,7 +164,7 @@ func (r *reader) engines(benchmarks []Benchmark) []*engines.Engine {
 func formsOf(d *declared, inCells map[*engines.Engine]bool) []*engines.Engine {
 	var all []*engines.Engine
 	for _, i := range d.evaluated {
-		if e, ok := i.noun.(*engines.Engine); ok {
+		if e, ok := i.noun.(*engines.Engine); ok && runs(i, e) {
 			all = append(all, e)
 		}
 	}
@@ -168,6 +172,14 @@ func formsOf(d *declared, inCells map[*engines.Engine]bool) []*engines.Engine {
 		return used
 	}
 	return all[:min(1, len(all))]
+}
+
+// runs reports whether an engine can be started by itself: one that only takes roles cannot.
+func runs(i *instance, e *engines.Engine) bool {
+	if e.Group != nil {
+		return !i.incomplete
+	}
+	return e.Host != nil || e.Kind == engines.External
 }
 
 // warnOfUnused points at blocks that change nothing.

@@ -139,6 +139,16 @@ func asMount(v cty.Value) (provision.Mount, error) {
 	return m, nil
 }
 
+// asGPUIDs are the GPUs of each of several instances, or of the only one.
+func asGPUIDs(v cty.Value) ([][]string, error) {
+	ids := func(e cty.Value) ([]string, error) { return elements(e, asPlainText) }
+	if lists, err := elements(v, ids); err == nil && len(lists) > 0 {
+		return lists, nil
+	}
+	only, err := ids(v)
+	return [][]string{only}, err
+}
+
 // onHost reports whether a path names the same file from wherever it is used on a host.
 func onHost(path string) bool { return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~/") }
 

@@ -18,6 +18,7 @@ type reader struct {
 	src  *Source
 	vars Vars
 	lost []hcl.Range // where a cell was left out because something in it is wrong
+	late []func()    // checks that wait until all is read
 }
 
 // settings are what a block says, evaluated: an argument or a nested block under its name,
@@ -89,6 +90,7 @@ func (b *block) arg(name string) setting {
 // knows reports whether something in such a block has this name: "load.rate".
 func (t *blockType) knows(name string) bool {
 	block, below, inside := strings.Cut(name, ".")
+	block, _, _ = strings.Cut(block, " ")
 	n, isBlock := t.nested(block)
 	if isBlock && inside {
 		return n.typ.knows(below)
@@ -123,11 +125,17 @@ func (b *block) inherit(a *hclsyntax.Attribute) {
 			"Share what they have in common through locals.", parent.address, b.of.kind)
 		b.incomplete = true
 	default:
+		b.of.inherits = parent
 		from := b.instance(parent, b.cell)
 		b.incomplete = from.incomplete
 		maps.Copy(b.said, from.said)
 		delete(b.said, "inherits")
 		delete(b.said, "description")
+		for one, other := range map[string]string{"host": "hosts", "hosts": "host"} {
+			if _, own := b.body.Attributes[one]; own {
+				delete(b.said, other)
+			}
+		}
 	}
 }
 
@@ -145,14 +153,56 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 		}
 	}
 	for _, n := range t.blocks {
-		found := blocksOf(body, n.typ.name)
-		if n.part == nil || shared || len(found) == 0 {
-			continue
+		if n.part != nil && !shared {
+			b.evaluateParts(body, n, prefix)
 		}
-		first, name := found[0], prefix+n.typ.name // a second one is reported
-		b.said[name] = setting{value: isThere{}, at: first.DefRange(), body: first.Body}
-		b.evaluate(first.Body, n.typ, name+".", false)
 	}
+}
+
+// evaluateParts lays nested blocks of a type over those that are said already, each with a
+// label over its like.
+func (b *block) evaluateParts(body *hclsyntax.Body, n nested, prefix string) {
+	var names []string
+	for _, part := range blocksOf(body, n.typ.name) {
+		name := prefix + n.typ.name
+		if len(n.typ.labels) > 0 {
+			name += " " + firstLabel(part)
+		}
+		if slices.Contains(names, name) || len(names) > 0 && !n.many {
+			continue // a second one is reported
+		}
+		names = append(names, name)
+		for _, other := range b.parts(prefix, n.typ) {
+			if other != name && !n.many {
+				b.drop(other)
+			}
+		}
+		b.said[name] = setting{value: isThere{}, at: part.DefRange(), body: part.Body}
+		b.evaluate(part.Body, n.typ, name+".", false)
+	}
+}
+
+// parts are the nested blocks of a type that are said, by name.
+func (b *block) parts(prefix string, t *blockType) []string {
+	if len(t.labels) == 0 {
+		if name := prefix + t.name; b.said[name].said() {
+			return []string{name}
+		}
+		return nil
+	}
+	var names []string
+	for name, x := range b.said {
+		if _, isBlock := x.value.(isThere); isBlock && strings.HasPrefix(name, prefix+t.name+" ") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// drop forgets a nested block.
+func (b *block) drop(name string) {
+	maps.DeleteFunc(b.said, func(other string, _ setting) bool { return other == name || strings.HasPrefix(other, name+".") })
 }
 
 func (b *block) evaluateArgument(x setting, t *blockType, arg argument, expr hclsyntax.Expression, name string) {
@@ -201,8 +251,12 @@ func (b *block) bind(t *blockType, prefix string, noun any) {
 		}
 	}
 	for _, n := range t.blocks {
-		if n.part != nil && b.said[prefix+n.typ.name].said() {
-			b.bind(n.typ, prefix+n.typ.name+".", n.part(noun))
+		if n.part == nil {
+			continue
+		}
+		for _, name := range b.parts(prefix, n.typ) {
+			_, label, _ := strings.Cut(name[len(prefix):], " ")
+			b.bind(n.typ, name+".", n.part(noun, label))
 		}
 	}
 }
@@ -213,14 +267,28 @@ func (b *block) lay(a argument, name string, noun any) {
 	if !x.fits() || a.set == nil {
 		return
 	}
-	value := x.value
-	if d, ok := value.(*declared); ok {
+	value, whole := x.value, true
+	become := func(d *declared) any {
 		i := b.instance(d, b.cell)
-		value = i.noun
-		if i.incomplete {
-			x.value = nil
-			b.said[name] = x
+		whole = whole && !i.incomplete
+		return i.noun
+	}
+	switch v := value.(type) {
+	case *declared:
+		value = become(v)
+	case several:
+		var nouns []any
+		for _, d := range v.all {
+			nouns = append(nouns, become(d))
 		}
+		value = nil
+		if !slices.Contains(nouns, nil) {
+			value = v.list(nouns)
+		}
+	}
+	if !whole {
+		x.value = nil
+		b.said[name] = x
 	}
 	if value != nil {
 		a.set(noun, a.name, value)
@@ -266,6 +334,9 @@ func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c
 		return nil
 	}
 	v, err := a.kind.convert(raw)
+	if v == nil && err == nil && c != anyCell {
+		r.noteUnknown(at) // something in a list of blocks
+	}
 	if err == nil {
 		return v
 	}

@@ -30,6 +30,9 @@ type declared struct {
 	wrong   bool                 // reported already: references to it are unknown, silently
 	used    bool                 // something else refers to it
 
+	recipe   bool      // an engine: it takes a role of a group, or one that does inherits it
+	inherits *declared // what it begins with; nil: with nothing
+
 	// With for_each a block is a group of instances, and each of them is declared
 	// like a block of its own, with the group as its parent.
 	expanded bool

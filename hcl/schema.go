@@ -51,9 +51,9 @@ type nested struct {
 	typ      *blockType
 	many     bool
 	required bool
-	// part is what of the outer noun the block becomes; nil: it is read by whoever
-	// knows the outer block.
-	part func(noun any) any
+	// part is what of the outer noun a block with this label, if it has any, becomes; nil: it
+	// is read by whoever knows the outer block.
+	part func(noun any, label string) any
 }
 
 // arg is an argument and the place of its value in the noun N that its block becomes.
@@ -85,7 +85,7 @@ func (a argument) inCommon() argument {
 
 // part is a block that becomes a part of the noun N around it.
 func part[N, P any](t *blockType, of func(*N) *P) nested {
-	return nested{typ: t, part: func(noun any) any { return of(noun.(*N)) }}
+	return nested{typ: t, part: func(noun any, _ string) any { return of(noun.(*N)) }}
 }
 
 // fresh is a part that is there only where the block is.
@@ -107,8 +107,8 @@ func checks[N any](check func(b *block, n *N)) func(*block, any) {
 // language is every block that may stand by itself, in the order of the reference.
 func language() []*blockType {
 	return []*blockType{
-		labBlock(), variableBlock(), localsBlock(), hostBlock(), modelBlock(), engineBlock(), datasetBlock(),
-		benchmarkBlock(), reportBlock(),
+		labBlock(), variableBlock(), localsBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
+		datasetBlock(), benchmarkBlock(), reportBlock(),
 	}
 }
 

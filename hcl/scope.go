@@ -130,6 +130,10 @@ func (s *scope) namesIn(column string) []string {
 				names = append(names, label, d.kind, d.name, m.address, m.fullName())
 			case column == "kind" && d.typ.name == "engine":
 				names = append(names, d.kind)
+			case column == "engine" && d.typ.name == "group":
+				names = append(names, m.address, m.name, m.fullName())
+			case column == "kind" && d.typ.name == "group":
+				names = append(names, d.typ.name)
 			case column == "host" && d.typ.name == "host":
 				names = append(names, m.fullName(), label, m.address)
 			}

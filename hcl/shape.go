@@ -151,10 +151,11 @@ func (c *checker) checkLabel(b *hclsyntax.Block, t *blockType, l label, said str
 	case l.kinds != nil && !slices.Contains(l.kinds, said):
 		c.err(at, "Unknown "+t.name+" kind", "There is no %s kind %q.%s The kinds are %s.",
 			t.name, said, didYouMean(said, l.kinds, nil), inWords(quoted(l.kinds), "and"))
-		// It counts as declared, so that references to it are not wrong as well.
-		d := newDeclared(b, t)
-		d.wrong = true
-		c.add(d)
+		if t.root != "" { // it counts as declared, so that references to it are not wrong as well
+			d := newDeclared(b, t)
+			d.wrong = true
+			c.add(d)
+		}
 		return false
 	case l.kinds != nil:
 	case l.form.most > 0 && len(said) > l.form.most:

@@ -211,6 +211,9 @@ func describe(v cty.Value) string {
 // axisValue is a value of an axis as a Config holds it; nil for what cannot be one.
 func axisValue(v cty.Value) any {
 	if d := referred(v, ""); d != nil {
+		if d.typ.name == "group" { // as engines.Engine.Label has it
+			return d.address
+		}
 		_, name, _ := strings.Cut(d.address, ".")
 		return name
 	}

@@ -1,0 +1,179 @@
+package hcl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/engines"
+)
+
+// nodes are four hosts of one fabric, a model, a data set and two recipes.
+const nodes = `
+host "node" {
+  for_each = { a = 1, b = 2, c = 3, d = 4 }
+  address  = "203.0.113.${each.value}"
+  gpus     = "8xH200"
+  fabric {
+    address   = "10.0.0.${each.value}"
+    interface = "eno1"
+    rdma      = ["mlx5_0"]
+    gid_index = 3
+  }
+}
+model "m" {
+  repo = "org/model"
+}
+dataset "random" "d" {
+  input_tokens = 128
+}
+locals {
+  nodes = values(host.node)
+}
+engine "sglang" "base" {
+  model = model.m
+  image = "lmsysorg/sglang:v0.5.8.post1-cu130"
+  flags = { tp-size = 8 }
+}
+engine "sglang" "prefill" {
+  inherits = engine.sglang.base
+}
+engine "sglang" "decode" {
+  inherits = engine.sglang.base
+  flags    = { max-running-requests = 256 }
+}
+`
+
+// pd is a group of them, and what more it says.
+func pd(more string) string {
+	return `
+group "pd" {
+  role "decode" {
+    engine = engine.sglang.decode
+    on     = slice(local.nodes, 2, 3)
+  }
+  role "prefill" {
+    engine = engine.sglang.prefill
+    on     = slice(local.nodes, 0, 2)
+  }
+  router "sglang" {
+    host  = host.node["a"]
+    image = "lmsysorg/sgl-model-gateway:v0.3.2"
+    flags = { policy = "random" }
+  }
+` + more + `
+}
+`
+}
+
+// topology is a group as one reads it: roles with hosts and GPUs, router, transfer.
+func topology(e *engines.Engine) string {
+	var b strings.Builder
+	b.WriteString(e.Label())
+	for _, r := range e.Group.Roles {
+		fmt.Fprintf(&b, "; %s of %s on", r.Name, r.Engine.Name)
+		for _, in := range r.Instances {
+			b.WriteString(" ")
+			for i, h := range in.Hosts {
+				if i > 0 {
+					b.WriteString("+")
+				}
+				b.WriteString(strings.TrimPrefix(h.Name, "node-"))
+			}
+			if in.GPUIDs != nil {
+				fmt.Fprint(&b, in.GPUIDs)
+			}
+		}
+	}
+	if r := e.Group.Router; r != nil {
+		fmt.Fprintf(&b, "; %s on %s", r.Kind, strings.TrimPrefix(r.Host.Name, "node-"))
+		for _, f := range r.Flags {
+			fmt.Fprintf(&b, " --%s %s", f.Name, f.Value)
+		}
+	}
+	if e.Group.Transfer != "" {
+		fmt.Fprintf(&b, "; %s", e.Group.Transfer)
+	}
+	return b.String()
+}
+
+// TestGroups: what groups become, by what they inherit, for each key and in each cell.
+func TestGroups(t *testing.T) {
+	c := mustLoad(t, nodes+pd(`  transfer = "nixl"`)+`
+group "faster" {
+  inherits = group.pd
+  role "decode" { on = [host.node["d"]] }
+  router "sglang" { flags = { policy = "round_robin" } }
+}
+group "wide" {
+  inherits = group.pd
+  role "decode" {
+    engine = engine.sglang.wide
+    on     = [host.node["c"], host.node["d"]]
+    span   = 2
+  }
+  router "openai" {
+    host    = host.node["b"]
+    image   = "registry.example.com/proxy:1"
+    command = ["proxy"]
+    port    = 8000
+  }
+}
+engine "sglang" "wide" {
+  inherits = engine.sglang.base
+  flags    = { tp-size = 16 }
+}
+group "half" {
+  for_each = { lower = "0", upper = "4" }
+  role "serve" {
+    engine  = engine.sglang.half
+    on      = [host.node["a"], host.node["a"]]
+    gpu_ids = [[each.value], [each.value + 1]]
+  }
+}
+engine "sglang" "half" {
+  inherits = engine.sglang.base
+  flags    = { tp-size = 1 }
+}
+group "matrix" {
+  role "prefill" {
+    engine = engine.sglang.prefill
+    on     = slice(local.nodes, 0, matrix.prefill)
+  }
+  role "decode" {
+    engine = engine.sglang.decode
+    on     = [host.node["d"]]
+  }
+  router "sglang" {
+    host  = host.node["a"]
+    image = "lmsysorg/sgl-model-gateway:v0.3.2"
+  }
+}
+`+benchmarkOf(`
+  matrix {
+    engine = concat([group.pd, group.faster, group.wide], values(group.half))
+  }
+  matrix {
+    prefill = [1, 3]
+    engine  = [group.matrix]
+  }
+`, ""), Vars{})
+	var got []string
+	for _, x := range c.Benchmarks[0].Cells {
+		got = append(got, fmt.Sprint(x.Axes[len(x.Axes)-1].Value)+": "+topology(x.Engine))
+	}
+	want := []string{
+		"group.pd: group.pd; prefill of prefill on a b; decode of decode on c; sglang_router on a --policy random; nixl",
+		"group.faster: group.faster; prefill of prefill on a b; decode of decode on d; sglang_router on a --policy round_robin; nixl",
+		"group.wide: group.wide; prefill of prefill on a b; decode of wide on c+d; openai on b; nixl",
+		`group.half["lower"]: group.half["lower"]; serve of half on a[0] a[1]`,
+		`group.half["upper"]: group.half["upper"]; serve of half on a[4] a[5]`,
+		"group.matrix: group.matrix; prefill of prefill on a; decode of decode on d; sglang_router on a",
+		"group.matrix: group.matrix; prefill of prefill on a b c; decode of decode on d; sglang_router on a",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+}
