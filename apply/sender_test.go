@@ -19,7 +19,7 @@ func TestLoadFrom(t *testing.T) {
 	t.Parallel()
 	host, ref := engineOn(t, testhost.Options{GPU: "8xH200"}, map[string]string{"ENGINE_ITL": "10ms"})
 	client := testhost.New(t, testhost.Options{Name: "client", Namespace: true})
-	at, _, err := host.Cable(client)
+	cabled, err := testhost.Cable(host, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestLoadFrom(t *testing.T) {
 			"%HOST%", "%HOST%\ngpus = \"8xH200\"", 1)
 		return lab + fmt.Sprintf("\nhost \"client\" {\n%s\nruntime = \"process\"\n}\n", reached(client))
 	}
-	near := listening(at)
+	near := listening(cabled[0])
 	inUse := false
 	r := b.apply(t.Context(), near, func(e apply.Event) {
 		if e.Type != apply.Begin || inUse {

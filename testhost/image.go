@@ -26,9 +26,9 @@ import (
 // PushEngine puts an image with the simulated engine under ref, a full name such as
 // "vllm/vllm-openai:v0.7.3", "nvcr.io/nvidia/tensorrt-llm/release:1.0" or one that begins with
 // [Host.Registry], and returns its digest, "sha256:…". The image is built FROM scratch; the
-// engine is there under the names that the real images have: vllm, python3, trtllm-serve. env
-// steers it, see the package documentation of testhost/engine; it is part of the image, and so
-// of the digest. Equal content has an equal digest, in every test and process.
+// engine is there under the names that the real images have: vllm, python3, trtllm-serve, and
+// those of routers. env steers it, see the package documentation of testhost/engine; it is part
+// of the image, and so of the digest. Equal content has an equal digest, in every test and process.
 func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (digest string) {
 	t.Helper()
 	if h.images == nil {
@@ -135,7 +135,10 @@ func engineArchive(binary []byte) ([]byte, error) {
 	add(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777})
 	add(tar.Header{Typeflag: tar.TypeReg, Name: "usr/local/bin/vllm", Mode: 0o755, Size: int64(len(binary))})
 	_, err := w.Write(binary)
-	for _, name := range []string{"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench", "opt/nvidia/nvidia_entrypoint.sh"} {
+	for _, name := range []string{
+		"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench",
+		"usr/local/bin/vllm-router", "usr/local/bin/smg", "opt/nvidia/nvidia_entrypoint.sh",
+	} {
 		add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/usr/local/bin/vllm", Mode: 0o777})
 	}
 	err = errors.Join(append(errs, err, w.Close())...)

@@ -221,18 +221,22 @@ func (h *Host) Link(up bool) error {
 	return ip(exec.Command, "link set "+deviceOf(h.machine.name)+" "+state)
 }
 
-// Cable connects two hosts that have networks of their own by one that nobody else is on, and
-// returns their addresses there. It goes with the first of them; a host has one at most.
-func (h *Host) Cable(other *Host) (here, there string, err error) {
-	here, there = "192.0.2.1", "192.0.2.2"
-	err = ip(exec.Command, fmt.Sprintf("link add name eth1 netns %d type veth peer name eth1 netns %d", h.machine.cmd.Process.Pid, other.machine.cmd.Process.Pid))
-	if err == nil {
-		err = ip(h.machine.command, "addr add "+here+"/30 dev eth1", "link set eth1 up")
+// Cable connects hosts that have networks of their own, each to each of the others by a cable
+// that nobody else is on, and returns their addresses there, which each of them has once. The cable
+// to the n-th of them is called fabricN. A host can be in one such network.
+func Cable(hosts ...*Host) (at []string, err error) {
+	for i, h := range hosts {
+		at = append(at, fmt.Sprintf("192.0.2.%d", i+1))
+		for j, other := range hosts[:i] {
+			here, there := fmt.Sprintf("fabric%d", j+1), fmt.Sprintf("fabric%d", i+1)
+			err = errors.Join(err,
+				ip(exec.Command, fmt.Sprintf("link add name %s netns %d type veth peer name %s netns %d",
+					here, h.machine.cmd.Process.Pid, there, other.machine.cmd.Process.Pid)),
+				ip(h.machine.command, fmt.Sprintf("addr add %s peer %s dev %s", at[i], at[j], here), "link set "+here+" up"),
+				ip(other.machine.command, fmt.Sprintf("addr add %s peer %s dev %s", at[j], at[i], there), "link set "+there+" up"))
+		}
 	}
-	if err == nil {
-		err = ip(other.machine.command, "addr add "+there+"/30 dev eth1", "link set eth1 up")
-	}
-	return here, there, err
+	return at, err
 }
 
 // Listen opens a listener on the host, such as one that holds a port which an

@@ -365,12 +365,12 @@ func newScene(t *testing.T, f fault) *scene {
 	lab := faultText(lease.String(), f.process)
 	if f.sender {
 		s.sender = testhost.New(t, testhost.Options{Name: "client", Namespace: true})
-		at, _, err := host.Cable(s.sender)
+		at, err := testhost.Cable(host, s.sender)
 		must(t, err)
 		// Of the engines' cells, those of the first have their load sent from there.
 		begin := strings.Index(lab, "benchmark ")
 		engine := strings.NewReplacer("engine.vllm.a, engine.vllm.b", "engine.vllm.b", `"b"`, `"here"`).Replace(lab[begin:])
-		lab = strings.NewReplacer("ready {", fmt.Sprintf("flags = { host = %q }\n  ready {", at), "load {", "load {\n    from = host.client",
+		lab = strings.NewReplacer("ready {", fmt.Sprintf("flags = { host = %q }\n  ready {", at[0]), "load {", "load {\n    from = host.client",
 			"engine.vllm.a, engine.vllm.b", "engine.vllm.a").Replace(lab) + "\n" + engine +
 			"\nhost \"client\" {\n" + reached(s.sender) + "\n  runtime = \"process\"\n}\n"
 	}

@@ -1,14 +1,15 @@
 // Engine is the program in the images of test hosts: the simulated engine behind
-// the names that real images have (vllm, python3, trtllm-serve), with faults, and as
-// much of a shell as labs need.
+// the names that real images have (vllm, python3, trtllm-serve, vllm-router, smg), with
+// faults, and as much of a shell as labs need.
 //
-// It takes the command line of the engine that it is called as, or of that engine's
-// offline benchmark. The environment, which comes with the image or with the
+// It takes the command line of the engine, rank or router that it is called as, or of that
+// engine's offline benchmark. The environment, which comes with the image or with the
 // container, steers it:
 //
 //	ENGINE_TTFT, ENGINE_ITL   times of the simulation, such as 20ms
 //	HCL_SIM_…                 every other flag of the simulation, see sim.EnvFlags
-//	ENGINE_FAULT              what goes wrong, several separated by commas:
+//	ENGINE_FAULT              what goes wrong, several separated by commas; of ranks, roles
+//	                          and routers what goes wrong with answers says HCL_SIM_…:
 //	  exit            log lines of a failed start, then exit status 3
 //	  exit-after=N    exit status 137 in the middle of the answer to the request after N
 //	  never-ready     listens, and answers everything with 503 for ever
@@ -203,6 +204,9 @@ func load(ctx context.Context, d time.Duration) bool {
 func serve(ctx context.Context, f faults, cfg sim.Config, listen string) error {
 	if !f.neverReady && f.exitAfter < 0 && f.hangAfter < 0 && f.growAfter < 0 {
 		return sim.Serve(ctx, cfg, listen, os.Stdout)
+	}
+	if cfg.Routes != nil || cfg.Place != (sim.Place{}) {
+		return fmt.Errorf("ENGINE_FAULT=%s: of one among others HCL_SIM_… says what goes wrong with its answers", os.Getenv("ENGINE_FAULT"))
 	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {

@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -129,6 +133,75 @@ func TestServes(t *testing.T) {
 			t.Errorf("%v exits with %d on SIGTERM, want 0", args, code)
 		}
 	}
+}
+
+// TestMembers starts prefill, decode and a router by the names that they have, and asks through it.
+func TestMembers(t *testing.T) {
+	const (
+		sglang = "python3 -m sglang.launch_server --model-path m --disaggregation-mode ROLE --disaggregation-bootstrap-port DOOR"
+		vllm   = `vllm serve m --kv-transfer-config {"kv_connector":"NixlConnector","kv_role":"kv_both"}`
+	)
+	t.Setenv("VLLM_NIXL_SIDE_CHANNEL_HOST", "127.0.0.1")
+	for router, worker := range map[string]string{
+		"python3 -m sglang_router.launch_router --pd-disaggregation": sglang,
+		"/usr/local/bin/smg launch --pd-disaggregation":              sglang,
+		"/usr/local/bin/vllm-router --vllm-pd-disaggregation":        vllm,
+		"trtllm-serve disaggregated":                                 "trtllm-serve m",
+	} {
+		t.Run(router, func(t *testing.T) {
+			var url, door []string
+			for i, role := range []string{"prefill", "decode"} {
+				door = append(door, freePort(t))
+				t.Setenv("VLLM_NIXL_SIDE_CHANNEL_PORT", door[i])
+				command := strings.NewReplacer("ROLE", role, "DOOR", door[i]).Replace(worker) + " --host 127.0.0.1 --port 0"
+				url = append(url, start(t, "", strings.Fields(command)...).until(t, address))
+			}
+			port := freePort(t)
+			command := fmt.Sprintf("%s --prefill %s %s --decode %s --host 127.0.0.1 --port %s", router, url[0], door[0], url[1], port)
+			if worker == "trtllm-serve m" {
+				file := filepath.Join(t.TempDir(), "config.yaml")
+				text := fmt.Sprintf(`{"hostname":"127.0.0.1","port":%s,"context_servers":{"urls":[%q]},"generation_servers":{"urls":[%q]}}`,
+					port, strings.TrimPrefix(url[0], "http://"), strings.TrimPrefix(url[1], "http://"))
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				command = router + " --config_file " + file
+			}
+			t.Setenv("HCL_SIM_BREAK_AFTER", "1")
+			front := start(t, "", strings.Fields(command)...).until(t, address)
+			if got, err := stream(t, front, long); err != nil || !strings.Contains(got, "[DONE]") {
+				t.Errorf("streams %q, %v; want it to end with [DONE]", got, err)
+			}
+			if got, err := stream(t, front, long); err != nil || !strings.Contains(got, "circuits open") {
+				t.Errorf("after the one request of HCL_SIM_BREAK_AFTER: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestRank has a rank die as its environment says, and one refuse what only whole engines do.
+func TestRank(t *testing.T) {
+	rank := []string{"vllm", "serve", "m", "--nnodes", "2", "--node-rank", "1", "--headless",
+		"--master-addr", "127.0.0.1", "--master-port", freePort(t)}
+	if code, log := start(t, "exit-after=1", rank...).exit(t); code != 1 || !strings.Contains(log, "HCL_SIM_… says") {
+		t.Errorf("exit status %d, log %q; want 1 and what to say instead", code, log)
+	}
+	t.Setenv("HCL_SIM_DIE_AFTER", "1ms")
+	code, log := start(t, "", rank...).exit(t)
+	if code != 1 || !strings.Contains(log, "headless") || !strings.Contains(log, "told to die") {
+		t.Errorf("exit status %d, log %q; want 1, and that it was told to die", code, log)
+	}
+}
+
+// freePort is a port that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 func TestFaults(t *testing.T) {
