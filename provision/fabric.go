@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -130,6 +131,35 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 		problems = append(problems, "there is nothing in /dev/infiniband: the drivers of its RDMA devices are not whole")
 	}
 	return full, problems
+}
+
+// Apart is a host that does not reach another one of the same engine.
+type Apart struct {
+	From  string `json:"from"`
+	To    string `json:"to"` // From itself: it cannot listen on the ports
+	At    string `json:"at,omitempty"`
+	Ports []int  `json:"ports"`
+	Own   bool   `json:"own,omitempty"` // the port is none of a member's, but one of the kernel's choice
+	Why   string `json:"why"`
+}
+
+// String says it for people.
+func (a Apart) String() string {
+	var ports []string
+	for _, p := range a.Ports {
+		ports = append(ports, strconv.Itoa(p))
+	}
+	on := "port " + strings.Join(ports, ", ")
+	if len(ports) > 1 {
+		on = "ports " + strings.Join(ports, ", ")
+	}
+	switch {
+	case a.From == a.To:
+		return fmt.Sprintf("%s cannot listen on %s: %s", a.From, on, a.Why)
+	case a.Own:
+		on += ", which its kernel chose, as it does for engines"
+	}
+	return fmt.Sprintf("%s does not reach %s at %s on %s: %s", a.From, a.To, a.At, on, a.Why)
 }
 
 // CompareFabrics says in what hosts of one engine are not alike, first of all against the

@@ -80,6 +80,12 @@ func listenersVerb(t *console) *cobra.Command {
 		})
 }
 
+// meshVerb is what runs on hosts of one engine, to see whether they reach each other.
+func meshVerb(t *console) *cobra.Command {
+	return hiddenVerb(look.MeshVerb, "Meet other hosts as standard input says", atMost(0),
+		func(ctx context.Context, _ []string) error { return look.AtMesh(ctx, t.in, t.stdout) })
+}
+
 // secretsVerb is the first thing that runs in a container that is given secrets.
 func secretsVerb(*console) *cobra.Command {
 	c := hiddenVerb(docker.SecretsVerb+" COMMAND...", "Become a command with the variables and words that are read here",

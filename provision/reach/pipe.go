@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"hclbench/plain"
+	"hclbench/provision"
 )
 
 // commandConn is a connection that a command on the host makes: what it reads is written
@@ -116,6 +117,15 @@ const BridgeConnected = "connected"
 // one the connection can connect where sshd does not forward (AllowStreamLocalForwarding,
 // AllowTcpForwarding, DisableForwarding), and see who listens on a port.
 func (c *Conn) UseHCL(command string) { c.hcl.Store(&command) }
+
+// PipeHCL is [Conn.Pipe] of a verb of hcl there, see [Conn.UseHCL].
+func (c *Conn) PipeHCL(verb string) (net.Conn, error) {
+	command := c.hcl.Load()
+	if command == nil {
+		return nil, provision.Wrap(c.host, "run hcl "+verb, errors.New("no hcl is known there"))
+	}
+	return c.Pipe(*command + " " + verb), nil
+}
 
 // dialBridge connects by hcl there. refused is what sshd has said: for TCP, sshd
 // tells what it forbids from what does not listen; for a socket it does not.
