@@ -18,14 +18,24 @@ func (e *Engine) onFabric(s *spot) {
 	}
 	e.setVariable("GLOO_SOCKET_IFNAME", f.Interface)
 	e.setVariable("NCCL_SOCKET_IFNAME", f.Interface)
+	gid := ""
 	if f.GIDIndex != nil {
-		e.setVariable("NCCL_IB_GID_INDEX", strconv.Itoa(*f.GIDIndex))
+		gid = strconv.Itoa(*f.GIDIndex)
 	}
+	e.setVariable("NCCL_IB_GID_INDEX", gid)
 	if len(f.RDMA) > 0 {
-		e.setVariable("NCCL_IB_HCA", strings.Join(f.RDMA, ","))
+		e.setVariable("NCCL_IB_HCA", "="+strings.Join(f.RDMA, ",")) // without "=" mlx5_1 is mlx5_10 too
 	}
-	if s.transfer == "mori" {
+	switch s.transfer { // which do not read NCCL's
+	case "mori":
 		e.setVariable("MORI_SOCKET_IFNAME", f.Interface)
+		e.setVariable("MORI_IB_GID_INDEX", gid)
+	case "mooncake":
+		e.setVariable("MC_GID_INDEX", gid)
+	case "nixl", "ucx": // and no other device: TCP would be taken in silence
+		if len(f.RDMA) > 0 {
+			e.setVariable("UCX_NET_DEVICES", strings.Join(f.RDMA, ":1,")+":1")
+		}
 	}
 	if Runtime(e) != provision.Docker || e.Host.GPUs.Count == 0 || f.RDMA != nil && len(f.RDMA) == 0 {
 		return
@@ -103,6 +113,9 @@ func vllmRank(e *Engine, s *spot) (answers bool) {
 		port = s.ports.use("data parallel", rpcPort)
 	}
 	_, everyHost := e.Flag("data-parallel-hybrid-lb", "data_parallel_hybrid_lb")
+	if everyHost && s.wide { // requests go to all of them
+		e.say("host", "0.0.0.0")
+	}
 	if s.rank > 0 {
 		e.say("data-parallel-start-rank", strconv.Itoa(s.rank*local))
 		if !everyHost {
