@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -119,17 +120,22 @@ func holder() string {
 	return fmt.Sprintf("%s@%s, pid %d", name, machine, os.Getpid())
 }
 
+type checkFlags struct {
+	hostFlags
+	fabric, json bool
+}
+
 func checkVerb(t *console) *cobra.Command {
-	var hosts hostFlags
-	var asJSON bool
-	c := labVerb("check", &hosts.labFlags, func(ctx context.Context) error { return runCheck(ctx, t, hosts, asJSON) })
-	hosts.addAccept(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	var f checkFlags
+	c := labVerb("check", &f.labFlags, func(ctx context.Context) error { return runCheck(ctx, t, f) })
+	f.addAccept(c)
+	c.Flags().BoolVar(&f.fabric, "fabric", false, "also have the hosts of each engine that runs over several meet on its ports")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
-func runCheck(ctx context.Context, t *console, hosts hostFlags, asJSON bool) error {
-	l, opt, err := hosts.reach(ctx, t)
+func runCheck(ctx context.Context, t *console, f checkFlags) error {
+	l, opt, err := f.reach(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -137,79 +143,119 @@ func runCheck(ctx context.Context, t *console, hosts hostFlags, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	all := apply.Check(ctx, apply.Scope{Lab: cfg.Lab.Name, Hosts: cfg.Hosts, Engines: cfg.Engines}, opt)
-	if asJSON {
-		err = checkJSON(t, cfg.Lab.Name, all)
+	scope := apply.Scope{Lab: cfg.Lab.Name, Hosts: cfg.Hosts, Engines: cfg.Engines}
+	var all []checked
+	for _, h := range apply.Check(ctx, scope, opt) {
+		all = append(all, checked{Name: h.Host.Name, at: fmt.Sprintf("%s at %s", h.Host, h.Host.Address), found: h.Findings, err: h.Err})
+	}
+	hosts := len(all)
+	if f.fabric {
+		for _, c := range apply.CheckFabric(ctx, scope, opt) {
+			one := checked{found: c.Findings, err: c.Err}
+			for _, h := range c.Hosts {
+				one.Hosts = append(one.Hosts, h.Name)
+			}
+			one.at = "fabric of " + strings.Join(one.Hosts, ", ")
+			all = append(all, one)
+		}
+	}
+	if f.json {
+		err = checkJSON(t, cfg.Lab.Name, all[:hosts], all[hosts:], f.fabric)
 	} else {
 		err = checkTable(t.stdout, all)
 	}
 	if err != nil {
 		return err
 	}
-	return checkOutcome(all)
+	return checkOutcome(all[:hosts], all[hosts:])
 }
 
-func checkTable(out io.Writer, all []apply.Checked) error {
-	for i, h := range all {
+// checked is a host, or a fabric, as it is shown.
+type checked struct {
+	Name     string              `json:"name,omitempty"`  // of a host
+	Hosts    []string            `json:"hosts,omitempty"` // of a fabric
+	Level    provision.Level     `json:"level,omitempty"`
+	Findings []provision.Finding `json:"findings"`
+	Error    string              `json:"error,omitempty"`
+
+	at    string
+	found []provision.Finding
+	err   error
+}
+
+func checkTable(out io.Writer, all []checked) error {
+	for i, c := range all {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s at %s\n", h.Host, h.Host.Address)
-		if h.Err != nil {
+		fmt.Fprintln(out, c.at)
+		if c.err != nil {
 			fmt.Fprintln(out, "  could not be looked at")
 			continue
 		}
 		rows := [][]any{{"  ", "CHECK", "HAVE", "WANT"}}
-		for _, f := range h.Findings {
+		for _, f := range c.found {
 			rows = append(rows, []any{"  " + f.Level, f.Check, f.Have, cmp.Or(f.Want, "-")})
 		}
 		if err := table(out, rows); err != nil {
 			return err
 		}
-		for _, f := range h.Findings {
-			if f.Advice != "" {
-				fmt.Fprintf(out, "  %s, %s: %s\n", f.Level, f.Check, f.Advice)
+		told := ""
+		for _, f := range c.found {
+			line := fmt.Sprintf("  %s, %s: %s\n", f.Level, f.Check, f.Advice)
+			if f.Advice != "" && line != told {
+				fmt.Fprint(out, line)
 			}
+			told = line
 		}
 	}
 	return nil
 }
 
-func checkJSON(t *console, lab string, all []apply.Checked) error {
-	type host struct {
-		Name     string              `json:"name"`
-		Level    provision.Level     `json:"level,omitempty"`
-		Findings []provision.Finding `json:"findings"`
-		Error    string              `json:"error,omitempty"`
+func checkJSON(t *console, lab string, hosts, fabrics []checked, withFabrics bool) error {
+	shown := func(list []checked) *[]checked {
+		all := []checked{}
+		for _, c := range list {
+			c.Findings = slices.Concat([]provision.Finding{}, c.found)
+			if c.err != nil {
+				c.Error = c.err.Error()
+			} else {
+				c.Level = provision.Worst(c.found)
+			}
+			all = append(all, c)
+		}
+		return &all
 	}
 	out := struct {
-		FormatVersion string `json:"format_version"`
-		Lab           string `json:"lab"`
-		Hosts         []host `json:"hosts"`
-	}{FormatVersion: "1.0", Lab: lab, Hosts: []host{}}
-	for _, c := range all {
-		h := host{Name: c.Host.Name, Findings: slices.Concat([]provision.Finding{}, c.Findings)}
-		if c.Err != nil {
-			h.Error = c.Err.Error()
-		} else {
-			h.Level = provision.Worst(c.Findings)
-		}
-		out.Hosts = append(out.Hosts, h)
+		FormatVersion string     `json:"format_version"`
+		Lab           string     `json:"lab"`
+		Hosts         *[]checked `json:"hosts"`
+		Fabrics       *[]checked `json:"fabrics,omitempty"`
+	}{FormatVersion: "1.1", Lab: lab, Hosts: shown(hosts)}
+	if withFabrics {
+		out.Fabrics = shown(fabrics)
 	}
 	return t.json(out)
 }
 
-// checkOutcome is the verb's error: hosts that could not be asked weigh more than those that are blocked.
-func checkOutcome(all []apply.Checked) (err error) {
-	blocked := 0
-	for _, c := range all {
-		err = errors.Join(err, c.Err)
-		if c.Err == nil && provision.Worst(c.Findings) == provision.Blocked {
-			blocked++
+// checkOutcome is the verb's error: what could not be asked weighs more than what is blocked.
+func checkOutcome(hosts, fabrics []checked) (err error) {
+	blocked := func(list []checked) (n int) {
+		for _, c := range list {
+			err = errors.Join(err, c.err)
+			if c.err == nil && provision.Worst(c.found) == provision.Blocked {
+				n++
+			}
 		}
+		return n
 	}
-	if err == nil && blocked > 0 {
-		err = &exit{exitContract, fmt.Errorf("of %s, %d cannot be used as it is", plain.Count(len(all), "host"), blocked)}
+	h, f := blocked(hosts), blocked(fabrics)
+	switch {
+	case err != nil:
+	case h > 0:
+		err = &exit{exitContract, fmt.Errorf("of %s, %d cannot be used as it is", plain.Count(len(hosts), "host"), h)}
+	case f > 0:
+		err = &exit{exitContract, fmt.Errorf("of %s between hosts, %d cannot be used as it is", plain.Count(len(fabrics), "fabric"), f)}
 	}
 	return err
 }
