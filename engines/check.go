@@ -15,8 +15,8 @@ import (
 const (
 	urlOfOurs = "Only engines of kind %q have a url: they are run by someone else. " +
 		"This one is started by hcl and listens on its host."
-	noHost         = "An engine of kind %q must say on which host it runs, for example:\n\n    host = host.h200"
-	noImage        = "An engine of kind %q runs in a container and needs the exact image, for example:\n\n    image = %q"
+	noHost         = "%s must say on which host it runs, for example:\n\n    host = host.h200"
+	noImage        = "%s runs in a container and needs the exact image, for example:\n\n    image = %q"
 	noModel        = "An engine of kind %q serves a model, so it must name one, for example:\n\n    model = model.r1"
 	noCommand      = "hcl does not know how a server of kind %q is started. Give its whole command as a list of words."
 	portAmongFlags = "The port is said once, as an argument of its own, so that hcl knows where to reach the server:\n\n    port = 8000"
@@ -65,6 +65,12 @@ func (f *findings) of(field, key, format string, args ...any) {
 	*f = append(*f, FieldError{Field: field, Key: key, Detail: fmt.Sprintf(format, args...)})
 }
 
+// in is of for a role of a group.
+func (f *findings) in(role, field, key, format string, args ...any) {
+	f.of(field, key, format, args...)
+	(*f)[len(*f)-1].Role = role
+}
+
 // Check returns every mistake in an engine that its kind knows about, without
 // contacting anything.
 func Check(e *Engine) []FieldError {
@@ -91,11 +97,11 @@ func (e *Engine) checkStart(found *findings) {
 		found.add(urlField(e), urlOfOurs, External)
 	}
 	if e.Host == nil {
-		found.add("host", noHost, e.Kind)
+		found.add("host", noHost, e.what())
 	}
 	switch {
 	case Runtime(e) == provision.Docker && e.Image == "":
-		found.add("image", noImage, e.Kind, k.image)
+		found.add("image", noImage, e.what(), k.image)
 	case e.Kind == Sim && e.Image != "":
 		found.add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")
 	}

@@ -117,6 +117,7 @@ func GPUsUsed(e *Engine) int {
 // MaxContext is how many tokens a prompt and its answer may have together, as far
 // as the engine's flags say, and the flag that says it.
 func MaxContext(e *Engine) (tokens int, flag string, ok bool) {
+	e = e.generates()
 	for _, name := range []string{
 		"max-model-len", "max_model_len", // vLLM
 		"context-length", "context_length", // SGLang

@@ -183,5 +183,6 @@ func (e *Engine) intFlag(otherwise int, names ...string) int {
 type FieldError struct {
 	Field  string // the argument: "image", "flags", "model", "url", "port", "host", "command"
 	Key    string // of an argument that is an object: which one; empty: all of it
+	Role   string // of a group: which role, or the engine that takes it, has the argument; empty: neither
 	Detail string // full sentences: what is wrong, why, what to write instead
 }

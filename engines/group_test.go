@@ -270,7 +270,7 @@ func TestGroupFingerprint(t *testing.T) {
 func TestCheckGroup(t *testing.T) {
 	for name, e := range groups() {
 		for _, f := range CheckGroup(e) {
-			t.Errorf("%s, which is right: %s %s: %s", name, f.Field, f.Key, f.Detail)
+			t.Errorf("%s, which is right: %s", name, foundIn(f))
 		}
 	}
 	of := func(name string, change func(e *Engine)) *Engine {
@@ -285,34 +285,42 @@ func TestCheckGroup(t *testing.T) {
 		}
 	}
 	for want, e := range map[string]*Engine{
-		`role draft: There is no role "draft"`:                        of("recipe-a", func(e *Engine) { roles(e)[0].Name = "draft" }),
-		`role prefill: A group with the role prefill needs`:           of("recipe-a", func(e *Engine) { e.Group.Roles = roles(e)[:1] }),
-		`role serve: The role serve does all`:                         of("recipe-a", func(e *Engine) { e.Group.Roles = append(roles(e), Role{Name: Serve, Engine: roles(e)[0].Engine}) }),
-		`transfer: Nothing is handed over`:                            of("replicas", func(e *Engine) { e.Group.Transfer = "nixl" }),
-		`role decode: Prefill is of kind "sglang" and decode of kind`: of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Kind = VLLM }),
+		`draft: There is no role "draft"`:                               of("recipe-a", func(e *Engine) { roles(e)[0].Name = "draft" }),
+		`prefill: A group with the role prefill needs`:                  of("recipe-a", func(e *Engine) { e.Group.Roles = roles(e)[:1] }),
+		`serve: The role serve does all`:                                of("recipe-a", func(e *Engine) { e.Group.Roles = append(roles(e), Role{Name: Serve, Engine: roles(e)[0].Engine}) }),
+		`transfer: Nothing is handed over`:                              of("replicas", func(e *Engine) { e.Group.Transfer = "nixl" }),
+		`decode engine: Prefill is of kind "sglang" and decode of kind`: of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Kind = VLLM }),
 		`transfer: An engine of kind "sglang" cannot hand over its KV cache by "p2p_nccl". It knows mooncake, nixl, mori`: of("recipe-a", func(e *Engine) { e.Group.Transfer = "p2p_nccl" }),
-		`router: Prefill and decode need a router`:                                                                       of("recipe-a", func(e *Engine) { e.Group.Router = nil }),
-		`router: A router of kind "vllm" cannot split`:                                                                   of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
-		`role decode: host n0 (lab.hcl:3) is used twice at once, by prefill 0 and decode 0`:                              of("recipe-a", func(e *Engine) { roles(e)[1].Instances = roles(e)[0].Instances[:1] }),
-		`role decode: host n0 (lab.hcl:3) is used twice at once`:                                                         of("one-host", func(e *Engine) { roles(e)[1].Instances[0].GPUIDs = []string{"3", "4", "5", "6"} }),
-		`role prefill: The hosts of a role have to have the same GPUs`:                                                   of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
-		`host: host n0 (lab.hcl:3) is this machine`:                                                                      of("recipe-d", func(e *Engine) { h := roles(e)[0].Instances[0].Hosts[0]; h.Address, h.Fabric.Address = "local", "" }),
-		`role prefill: hcl does not start TensorRT-LLM over several`:                                                     of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
-		`role prefill: Members on several hosts find each other`:                                                         of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
-		`role serve: The flags ask for 8 GPUs`:                                                                           of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8") }),
-		`role prefill: data-parallel-size is 15`:                                                                         of("recipe-d", func(e *Engine) { flagNamed(roles(e)[0].Engine, "data-parallel-size", "15") }),
-		`role decode: Prefill and decode have to agree on the context length: prefill has the engine's own, decode 8192`: of("recipe-a", flags(1, "context-length=8192")),
-		`role decode: Prefill and decode have to agree on the size of a block`:                                           of("recipe-a", flags(1, "page-size=64")),
-		`role decode: Prefill serves deepseek-ai/DeepSeek-R1 and decode other`:                                           of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Model = &Model{Repo: "other"} }),
-		`role serve: hcl gives --node-rank to each member itself (here 0, 1). Remove it.`:                                of("sglang-wide", func(e *Engine) { e.Flags = append(e.Flags, flagsOf("node-rank=0")...) }),
-		`role prefill: hcl gives --disaggregation-mode to each member itself (here prefill)`:                             of("recipe-a", flags(0, "disaggregation-mode=prefill")),
-		`role decode: hcl sets VLLM_HOST_IP for each member itself (here 10.0.0.3, 10.0.0.4)`: of("recipe-d", func(e *Engine) {
+		`router: Prefill and decode need a router`:                                                                        of("recipe-a", func(e *Engine) { e.Group.Router = nil }),
+		`router: A router of kind "vllm" cannot split`:                                                                    of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
+		`decode on: host n0 (lab.hcl:3) is used twice at once, by prefill 0 and decode 0`:                                 of("recipe-a", func(e *Engine) { roles(e)[1].Instances = roles(e)[0].Instances[:1] }),
+		`decode on: host n0 (lab.hcl:3) is used twice at once`:                                                            of("one-host", func(e *Engine) { roles(e)[1].Instances[0].GPUIDs = []string{"3", "4", "5", "6"} }),
+		`prefill on: The hosts of a role have to have the same GPUs`:                                                      of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
+		`host: host n0 (lab.hcl:3) is this machine`:                                                                       of("recipe-d", func(e *Engine) { h := roles(e)[0].Instances[0].Hosts[0]; h.Address, h.Fabric.Address = "local", "" }),
+		`prefill on: hcl does not start TensorRT-LLM over several`:                                                        of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
+		`prefill container.network: Members on several hosts find each other`:                                             of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
+		`serve flags: The flags ask for 8 GPUs`:                                                                           of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8") }),
+		`prefill flags: data-parallel-size is 15`:                                                                         of("recipe-d", func(e *Engine) { flagNamed(roles(e)[0].Engine, "data-parallel-size", "15") }),
+		`decode flags: Prefill and decode have to agree on the context length: prefill has the engine's own, decode 8192`: of("recipe-a", flags(1, "context-length=8192")),
+		`decode flags: Prefill and decode have to agree on the size of a block`:                                           of("recipe-a", flags(1, "page-size=64")),
+		`decode model: Prefill serves deepseek-ai/DeepSeek-R1 and decode other`:                                           of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Model = &Model{Repo: "other"} }),
+		`serve flags node-rank: hcl gives --node-rank to each member itself (here 0, 1). Remove it.`:                      of("sglang-wide", func(e *Engine) { e.Flags = append(e.Flags, flagsOf("node-rank=0")...) }),
+		`prefill flags disaggregation-mode: hcl gives --disaggregation-mode to each member itself (here prefill)`:         of("recipe-a", flags(0, "disaggregation-mode=prefill")),
+		`decode env VLLM_HOST_IP: hcl sets VLLM_HOST_IP for each member itself (here 10.0.0.3, 10.0.0.4)`: of("recipe-d", func(e *Engine) {
 			roles(e)[1].Engine.Env = []provision.EnvVar{{Name: "VLLM_HOST_IP", Value: provision.Plain("1.2.3.4")}}
 		}),
+		`router: trtllm-serve disaggregated gives`: of("replicas", func(e *Engine) { e.Group.Router.Kind = TRTLLMRouter }),
+		`prefill on: TensorRT-LLM runs on NVIDIA GPUs only`: of("trtllm", func(e *Engine) {
+			roles(e)[0].Instances[0].Hosts[0].GPUs = provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}
+		}),
+		`prefill flags: The flags ask for 8 GPUs (tensor × pipeline × data parallel), but gpu_ids names 4`: of("recipe-b", func(e *Engine) {
+			roles(e)[0].Instances[0].GPUIDs = []string{"0", "1", "2", "3"}
+		}),
+		`prefill gpu_ids: There is no GPU 8`: of("one-host", func(e *Engine) { roles(e)[0].Instances[0].GPUIDs[0] = "8" }),
 	} {
 		var said []string
 		for _, f := range CheckGroup(e) {
-			said = append(said, strings.TrimSpace(strings.TrimSpace(f.Field+" "+f.Key)+": "+f.Detail))
+			said = append(said, foundIn(f))
 		}
 		if !slices.ContainsFunc(said, func(s string) bool {
 			return strings.HasPrefix(s, want)
@@ -320,6 +328,11 @@ func TestCheckGroup(t *testing.T) {
 			t.Errorf("want %q, got:\n%s", want, strings.Join(said, "\n"))
 		}
 	}
+}
+
+// foundIn is a mistake with its place: role, argument and key.
+func foundIn(f FieldError) string {
+	return strings.Join(strings.Fields(f.Role+" "+f.Field+" "+f.Key), " ") + ": " + f.Detail
 }
 
 func flagNamed(e *Engine, name, to string) {

@@ -18,6 +18,7 @@ const (
 	noTransfer   = "An engine of kind %q cannot hand over its KV cache by %q. It knows %s."
 	idleTransfer = "Nothing is handed over: the group has no prefill and decode. Remove the argument."
 	noRouter     = "Prefill and decode need a router, which gives each request to one of both. Add a router block."
+	splitsOnly   = "trtllm-serve disaggregated gives requests to prefill and decode only. Write router \"sglang\", or remove it."
 	otherRouter  = "A router of kind %q cannot split requests between prefill and decode of %s. Write router %q, or router \"openai\" " +
 		"with a command of your own."
 	unequal = "Prefill and decode have to agree on %s: prefill has %s, decode %s. A request that fits one of them " +
@@ -46,8 +47,7 @@ var (
 )
 
 // CheckGroup returns every mistake in an engine of several members, a group or one over
-// several hosts, that is not one of a single engine. A mistake of a role has the field
-// "role" and the role's name as key.
+// several hosts, that is not one of a single engine. Over several hosts the role is [Serve].
 func CheckGroup(e *Engine) []FieldError {
 	var found findings
 	t := topologyOf(e)
@@ -74,31 +74,34 @@ func (t topology) checkRoles(found *findings) {
 	prefill, decode, serve := g.role(Prefill), g.role(Decode), g.role(Serve)
 	for _, r := range g.Roles {
 		if !slices.Contains([]string{Serve, Prefill, Decode}, r.Name) {
-			found.of("role", r.Name, unknownRole, r.Name)
+			found.in(r.Name, "", "", unknownRole, r.Name)
 		}
 	}
 	switch {
 	case serve != nil && (prefill != nil || decode != nil):
-		found.of("role", Serve, mixedRoles)
+		found.in(Serve, "", "", mixedRoles)
 		return
 	case serve != nil && g.Transfer != "":
 		found.add("transfer", idleTransfer)
 		return
+	case serve != nil && g.Router != nil && g.Router.Kind == TRTLLMRouter:
+		found.add("router", splitsOnly)
+		return
 	case serve != nil || len(*found) > 0:
 		return
 	case prefill == nil:
-		found.of("role", Decode, halfRole, Decode, Prefill)
+		found.in(Decode, "", "", halfRole, Decode, Prefill)
 		return
 	case decode == nil:
-		found.of("role", Prefill, halfRole, Prefill, Decode)
+		found.in(Prefill, "", "", halfRole, Prefill, Decode)
 		return
 	}
 	kind := prefill.Engine.Kind
 	switch ways := Transfers(kind); {
 	case kind != decode.Engine.Kind:
-		found.of("role", Decode, mixedKinds, kind, decode.Engine.Kind)
+		found.in(Decode, "engine", "", mixedKinds, kind, decode.Engine.Kind)
 	case ways == nil:
-		found.of("role", Prefill, noSplit, kind, strings.Join(inferenceKinds, ", "))
+		found.in(Prefill, "engine", "", noSplit, kind, strings.Join(inferenceKinds, ", "))
 	case !slices.Contains(ways, t.transfer):
 		found.add("transfer", noTransfer, kind, g.Transfer, strings.Join(ways, ", "))
 	case g.Router == nil:
@@ -122,12 +125,12 @@ func (t topology) checkPlaces(found *findings) {
 				for _, other := range uses[h] {
 					both := func(id string) bool { return slices.Contains(other.ids, id) }
 					if h.GPUs.Count > 0 && (now.ids == nil || other.ids == nil || slices.ContainsFunc(now.ids, both)) {
-						found.of("role", r.Name, hostTwice, h, other.role, now.role)
+						found.in(r.Name, "on", "", hostTwice, h, other.role, now.role)
 					}
 				}
 				uses[h] = append(uses[h], now)
 				if first := r.Instances[0].Hosts[0]; h.GPUs != first.GPUs {
-					found.of("role", r.Name, otherGPUs, first, first.GPUs, h, h.GPUs)
+					found.in(r.Name, "on", "", otherGPUs, first, first.GPUs, h, h.GPUs)
 				}
 			}
 		}
@@ -141,17 +144,20 @@ func (t topology) checkPlaces(found *findings) {
 
 // checkRole: the engine of a role can be run in its instances.
 func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
+	if whole.Group != nil {
+		r.checkPlaced(found)
+	}
 	e, span := r.Engine, len(r.Instances[0].Hosts)
 	if k := kinds[e.Kind]; span > 1 && k.rank == nil && e.Kind != Sim && e.Kind != OpenAI {
 		if e.Kind == TRTLLM {
-			found.of("role", r.Name, trtllmSpan)
+			found.in(r.Name, "on", "", trtllmSpan)
 		} else {
-			found.of("role", r.Name, noSpan, e.Kind)
+			found.in(r.Name, "on", "", noSpan, e.Kind)
 		}
 		return
 	}
 	if network := e.Container.Network; t.wide && network != "" && network != "host" {
-		found.of("role", r.Name, ownNetwork, network)
+		found.in(r.Name, "container.network", "", ownNetwork, network)
 	}
 	in := r.Instances[0]
 	each := in.Hosts[0].GPUs.Count
@@ -161,13 +167,35 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 	if kinds[e.Kind].needsModel && e.Command == nil && each > 0 {
 		what := fmt.Sprintf("%d × %d", span, each)
 		if need := GPUs(e); span > 1 && need != each*span { // of one host, Check says it
-			found.of("role", r.Name, wrongGPUs, need, each*span, what)
+			found.in(r.Name, "flags", "", wrongGPUs, need, each*span, what)
 		}
 		if n := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp"); e.Kind == VLLM && n > 1 && n%span != 0 {
-			found.of("role", r.Name, unevenRanks, n, span)
+			found.in(r.Name, "flags", "", unevenRanks, n, span)
 		}
 	}
 	t.checkOurs(whole, r, found)
+}
+
+// checkPlaced holds the engine of a role against the hosts that the role gives it.
+func (r *Role) checkPlaced(found *findings) {
+	told := Check(r.Engine)
+	for _, in := range r.Instances {
+		placed := r.Engine.clone()
+		placed.Host, placed.Hosts, placed.Container.GPUIDs = in.Hosts[0], in.Hosts, in.GPUIDs
+		for _, f := range Check(placed) {
+			if slices.Contains(told, f) {
+				continue
+			}
+			switch f.Field {
+			case "host":
+				f.Field = "on"
+			case "container.gpu_ids":
+				f.Field = "gpu_ids"
+			}
+			f.Role = r.Name
+			*found = append(*found, f)
+		}
+	}
 }
 
 // checkOurs finds flags and variables by which members find each other: they are not the
@@ -187,12 +215,12 @@ func (t topology) checkOurs(whole *Engine, r *Role, found *findings) {
 	}
 	for _, f := range r.Engine.Flags {
 		if name := dashed(f.Name); slices.Contains(ourFlags, name) {
-			found.of("role", r.Name, oursFlag, "--"+f.Name, given(func(m *Engine) (string, bool) { return m.Flag(name) }))
+			found.in(r.Name, "flags", f.Name, oursFlag, "--"+f.Name, given(func(m *Engine) (string, bool) { return m.Flag(name) }))
 		}
 	}
 	for _, v := range r.Engine.Env {
 		if slices.Contains(ourVariables, v.Name) {
-			found.of("role", r.Name, oursEnv, v.Name, given(func(m *Engine) (string, bool) {
+			found.in(r.Name, "env", v.Name, oursEnv, v.Name, given(func(m *Engine) (string, bool) {
 				i := slices.IndexFunc(m.Env, func(in provision.EnvVar) bool { return in.Name == v.Name })
 				if i < 0 {
 					return "", false
@@ -241,10 +269,10 @@ func (t topology) checkAgreement(found *findings) {
 	}
 	for _, a := range agreed {
 		if p, d := said(prefill.Engine, a.names), said(decode.Engine, a.names); p != d {
-			found.of("role", Decode, unequal, a.what, p, d)
+			found.in(Decode, "flags", "", unequal, a.what, p, d)
 		}
 	}
 	if p, d := prefill.Engine.Model, decode.Engine.Model; p != nil && d != nil && (p.Repo != d.Repo || p.Revision != d.Revision) {
-		found.of("role", Decode, otherModel, p.Repo, d.Repo)
+		found.in(Decode, "model", "", otherModel, p.Repo, d.Repo)
 	}
 }

@@ -94,15 +94,21 @@ func FromHub(e *Engine) bool {
 }
 
 // HasGenerate reports whether the server may have SGLang's own endpoint, /generate.
-func HasGenerate(e *Engine) bool { return kinds[e.Kind].generate }
+func HasGenerate(e *Engine) bool { return kinds[e.generates().Kind].generate }
 
 // ServedModel is the name that requests must carry; "" when only the server
 // knows it.
 func ServedModel(e *Engine) string {
-	if e.Group != nil { // who generates knows
-		e = e.Group.Roles[len(e.Group.Roles)-1].Engine
-	}
+	e = e.generates()
 	return kinds[e.Kind].modelID(e)
+}
+
+// generates is the recipe of those who generate; of an engine that is no group itself.
+func (e *Engine) generates() *Engine {
+	if e.Group == nil {
+		return e
+	}
+	return e.Group.Roles[len(e.Group.Roles)-1].Engine
 }
 
 // ServedConfig are the paths at which an engine tells what it runs with, the

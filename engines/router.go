@@ -2,6 +2,7 @@ package engines
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -20,6 +21,16 @@ const (
 // RouterKinds are the kinds by the names that labs have for them.
 func RouterKinds() map[string]string {
 	return map[string]string{SGLang: SGLangRouter, VLLM: VLLMRouter, TRTLLM: TRTLLMRouter, OpenAI: OpenAI, Sim: Sim}
+}
+
+// what is an engine in a message.
+func (e *Engine) what() string {
+	for name, kind := range RouterKinds() {
+		if e.Router && kind == e.Kind {
+			return fmt.Sprintf("A router of kind %q", name)
+		}
+	}
+	return fmt.Sprintf("An engine of kind %q", e.Kind)
 }
 
 // How routers are started.

@@ -14,8 +14,8 @@ import (
 // maxInstances bounds for_each: more is a slip.
 const maxInstances = 10_000
 
-// isGroup reports whether the block has for_each, so that a reference to it is a map of instances.
-func (d *declared) isGroup() bool {
+// isRepeated reports whether the block has for_each, so that a reference to it is a map of instances.
+func (d *declared) isRepeated() bool {
 	if d.parent != nil || d.body == nil || !d.typ.takesForEach() {
 		return false
 	}
@@ -44,7 +44,7 @@ func (d *declared) instanceName() string {
 // instanceKey is what keys are made of: they are shown in quotes, and appear in results and exports.
 var instanceKey = regexp.MustCompile(`^[\p{L}\p{N}_.:/@+=,-]{1,100}$`)
 
-// expandEach returns the instances of a group: as written for a list, by key for a map.
+// expandEach returns the instances of a repeated block: as written for a list, by key for a map.
 // Where for_each is wrong, which is reported, there is one whose key is not known, so that
 // the rest of the block is still checked.
 func (s *scope) expandEach(d *declared) []*declared {
@@ -158,8 +158,8 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 	return in.each, true
 }
 
-// group is what a reference to a block with for_each stands for: an object of its instances.
-func (s *scope) group(d *declared, c *cell) cty.Value {
+// repeated is what a reference to a block with for_each stands for: an object of its instances.
+func (s *scope) repeated(d *declared, c *cell) cty.Value {
 	members := s.expandEach(d)
 	if d.wrong {
 		return cty.DynamicVal
@@ -182,7 +182,7 @@ func (s *scope) group(d *declared, c *cell) cty.Value {
 // knownMember reports a reference to an instance that there is not.
 func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 	n := s.referenceLength(t.RootName())
-	if !d.isGroup() || len(t) <= n {
+	if !d.isRepeated() || len(t) <= n {
 		return true
 	}
 	key, ok := stepName(t[n])
@@ -208,8 +208,8 @@ func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 	return false
 }
 
-// groupOf returns the block with for_each whose instances an object holds.
-func groupOf(v cty.Value) *declared {
+// repeatedOf returns the block with for_each whose instances an object holds.
+func repeatedOf(v cty.Value) *declared {
 	v, _ = v.Unmark()
 	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() {
 		return nil
@@ -225,9 +225,9 @@ func groupOf(v cty.Value) *declared {
 	return nil
 }
 
-// splatGroups lets a splat run over a map of blocks: engine.vllm[*], and engine.vllm.all[*]
+// splatRepeated lets a splat run over a map of blocks: engine.vllm[*], and engine.vllm.all[*]
 // with for_each. HCL's own splat would take the map for a single value.
-func (s *scope) splatGroups(body *hclsyntax.Body) {
+func (s *scope) splatRepeated(body *hclsyntax.Body) {
 	hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
 		splat, ok := n.(*hclsyntax.SplatExpr)
 		if !ok {
@@ -242,7 +242,7 @@ func (s *scope) splatGroups(body *hclsyntax.Body) {
 		if len(targets) == 0 || targets[0].typ.make == nil {
 			return nil
 		}
-		if len(t) == steps-1 || len(t) == steps && len(targets) == 1 && targets[0].isGroup() {
+		if len(t) == steps-1 || len(t) == steps && len(targets) == 1 && targets[0].isRepeated() {
 			at := source.Range()
 			splat.Source = &hclsyntax.FunctionCallExpr{
 				Name: "values", Args: []hclsyntax.Expression{source},

@@ -1,7 +1,6 @@
 package hcl
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,7 +119,7 @@ func checkEngine(b *block, e *engines.Engine) {
 		for _, f := range engines.Check(e) {
 			ofPlace := f.Field == "host" || f.Field == "image" && e.Image == ""
 			if !b.of.recipe || !ofPlace { // its role says where it runs
-				b.mistake("", f)
+				b.mistake(f)
 			}
 		}
 	}
@@ -134,6 +133,11 @@ func checkEngine(b *block, e *engines.Engine) {
 			b.mistakeOfGroup(e, f)
 		}
 	}
+	b.warnOfEngine(e)
+}
+
+// warnOfEngine is about what hardly works, or hardly anybody means.
+func (b *block) warnOfEngine(e *engines.Engine) {
 	for _, f := range engines.Doubts(e) { // what is inherited is told where it is said
 		if at, inherited := b.entry(f.Field, f.Key); inherited == "" {
 			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
@@ -163,36 +167,13 @@ func checkHosts(b *block, e *engines.Engine) {
 	}
 }
 
-// mistakeOfGroup reports what is wrong with several members together.
-func (b *block) mistakeOfGroup(e *engines.Engine, f engines.FieldError) {
-	name := f.Field
-	switch {
-	case e.Group == nil:
-		name = "hosts"
-	case f.Field == "role":
-		name = "role " + f.Key
-	case f.Field == "router":
-		name = "router " + b.routerKind()
-	}
-	x := b.said[name]
-	if !x.said() {
-		x.at = b.header
-	}
-	b.errOnce(x.at, "Wrong "+cmp.Or(f.Field, "group"), "%s", f.Detail)
-	b.incomplete = true
-}
-
-// mistake reports what an engine's kind finds wrong: the block itself, or one inside it.
-func (b *block) mistake(inside string, f engines.FieldError) {
-	header := b.header
-	if inside != "" {
-		header, f.Field = b.said[inside].at, inside+"."+f.Field
-	}
+// mistake reports what an engine's kind finds wrong.
+func (b *block) mistake(f engines.FieldError) {
 	at, inherited := b.entry(f.Field, f.Key)
 	switch own := b.said[f.Field]; {
 	case f.Key != "" && inherited != "": // told where it is said
 	case !own.said() && f.Field != "build":
-		b.missing(header, f.Field, "Missing argument", "%s", f.Detail)
+		b.missing(b.header, f.Field, "Missing argument", "%s", f.Detail)
 	default:
 		b.errOnce(at, "Wrong "+f.Field[strings.LastIndexByte(f.Field, '.')+1:], "%s%s", f.Detail, inherited)
 	}
@@ -228,7 +209,7 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 // shortFlag is so short that another flag is always near.
 const shortFlag = 6
 
-const secretInList = "Everybody on host.%[2]s can read a sensitive value in %[1]s, by ps. Better give it in env.%[3]s"
+const secretInList = "Everybody on %[2]s can read a sensitive value in %[1]s, by ps. Better give it in env.%[3]s"
 
 // warnOfShownSecrets is about secrets that an engine gets on its command line.
 func (b *block) warnOfShownSecrets(e *engines.Engine) {
@@ -240,11 +221,15 @@ func (b *block) warnOfShownSecrets(e *engines.Engine) {
 	if e.Command == nil && !engines.HidesFlags(e) && slices.ContainsFunc(e.Flags, secret) {
 		name = "flags"
 	}
-	if name == "" || e.Host == nil || !engines.Real(e) {
+	if name == "" || !engines.Real(e) {
 		return
 	}
+	host := "its hosts"
+	if e.Host != nil {
+		host = "host." + e.Host.Name
+	}
 	at, inherited := b.where(name)
-	b.warn(at, "Secret on a command line", secretInList, name, e.Host.Name, inherited)
+	b.warn(at, "Secret on a command line", secretInList, name, host, inherited)
 }
 
 var (

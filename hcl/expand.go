@@ -274,7 +274,7 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 		} else if isList(v) {
 			hint = " An include block is one cell: write one for each, or a matrix block."
 		}
-		if g := groupOf(v); g != nil && n > 0 {
+		if g := repeatedOf(v); g != nil && n > 0 {
 			hint = fmt.Sprintf(severalOf, g.address)
 		}
 		x.err(at, "Wrong value", notAPoint, what, describe(v), hint)
@@ -296,7 +296,7 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []c
 		hint := ""
 		if axisValue(list) != nil {
 			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, describe(list))
-		} else if g := groupOf(list); g != nil {
+		} else if g := repeatedOf(list); g != nil {
 			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.address)
 		}
 		x.err(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axis.want, describe(list), hint)

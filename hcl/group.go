@@ -1,12 +1,14 @@
 package hcl
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"hclbench/engines"
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -101,13 +103,15 @@ var roleOrder = []string{engines.Serve, engines.Prefill, engines.Decode}
 
 // What is said of groups, where it is long.
 const (
-	noRoles       = `A group is made of roles. Write role "prefill" { … } and role "decode" { … }, or role "serve" { … }.`
-	noRecipe      = "A role says which engine does it, one without a host, for example:\n\n    engine = engine.sglang.prefill"
-	noPlaces      = "A role says on which hosts its instances run, for example:\n\n    on = [host.a, host.b]"
-	emptyPlaces   = `"on" is empty, so the role has no instance. Write at least one host.`
-	unevenSpan    = "Each instance spans %d hosts, and %d cannot be shared out evenly. Give other hosts, or another span."
-	gpusPerOne    = "There are GPUs for %d instances, and the role has %d. Write a list for each."
-	placedRecipe  = "%s says itself where it runs, and here the role does, by on. Write an engine without a host, such as one that inherits this one and says host = null."
+	noRoles      = `A group is made of roles. Write role "prefill" { … } and role "decode" { … }, or role "serve" { … }.`
+	noRecipe     = "A role says which engine does it, one without a host, for example:\n\n    engine = engine.sglang.prefill"
+	noPlaces     = "A role says on which hosts its instances run, for example:\n\n    on = [host.a, host.b]"
+	emptyPlaces  = `"on" is empty, so the role has no instance. Write at least one host.`
+	unevenSpan   = "Each instance spans %d hosts, and %d cannot be shared out evenly. Give other hosts, or another span."
+	gpusPerOne   = "There are GPUs for %s, and the role has %d. Write a list for each."
+	recipePort   = "%s says port, and hcl gives each instance one of its own."
+	placedRecipe = "%s says itself where it runs, and here the role does, by on. Write an engine without a host, such as " +
+		"one that inherits this one and says host = null."
 	foreignRecipe = "%s is run by someone else, so it cannot take a role."
 	recipeGPUs    = "%s says gpu_ids, which hold for one instance. Say them in the role: gpu_ids = [[\"0\"], [\"1\"]]"
 	routerPlace   = "A router says on which host it runs, for example:\n\n    host = host.a"
@@ -122,109 +126,146 @@ func checkGroup(b *block, e *engines.Engine) {
 		b.incomplete = true
 	}
 	for i := range e.Group.Roles {
-		b.checkRole(&e.Group.Roles[i])
+		r := &e.Group.Roles[i]
+		b.incomplete = !b.inside("role "+r.Name).checkRole(r) || b.incomplete
 	}
 	if r := e.Group.Router; r != nil {
-		b.checkRouter(r)
+		b.incomplete = !b.router().checkRouter(r) || b.incomplete
 	}
 	if b.incomplete {
 		return
-	}
-	for _, r := range e.Group.Roles {
-		b.checkPlaced(r)
 	}
 	for _, f := range engines.CheckGroup(e) {
 		b.mistakeOfGroup(e, f)
 	}
+	// Requests go through the router to those who generate.
+	e.APIKey = e.Group.Roles[len(e.Group.Roles)-1].Engine.APIKey
+	if r := e.Group.Router; r != nil {
+		r.APIKey = e.APIKey
+	}
 }
 
-// checkPlaced holds a recipe against the hosts that its role gives it.
-func (b *block) checkPlaced(r engines.Role) {
-	told := engines.Check(r.Engine)
-	for _, in := range r.Instances {
-		placed := *r.Engine
-		placed.Host, placed.Hosts, placed.Container.GPUIDs = in.Hosts[0], in.Hosts, in.GPUIDs
-		for _, f := range engines.Check(&placed) {
-			if !slices.Contains(told, f) {
-				b.mistakeOfRole(r.Name, f)
-			}
+// inside is a nested block as one by itself.
+func (b *block) inside(name string) *block {
+	in, x := *b, b.said[name]
+	block, _, _ := strings.Cut(name, " ")
+	in.typ, in.body, in.header, in.said = b.typ.inner(block), x.body, x.at, settings{}
+	for other, y := range b.said {
+		if rest, inside := strings.CutPrefix(other, name+"."); inside {
+			in.said[rest] = y
 		}
 	}
+	in.incomplete = !in.whole()
+	return &in
 }
 
-// mistakeOfRole reports what is wrong with an engine in a role.
-func (b *block) mistakeOfRole(role string, f engines.FieldError) {
-	x := b.said["role "+role+"."+strings.TrimPrefix(f.Field, "container.")]
-	if !x.said() {
-		x = b.said["role "+role+".engine"]
+// router is the group's router; nil: it has none.
+func (b *block) router() *block {
+	for _, name := range b.parts("", b.typ.inner("router")) {
+		return b.inside(name)
 	}
-	b.errOnce(x.at, "Wrong role", "%s", f.Detail)
+	return nil
+}
+
+// mistakeOfGroup reports what is wrong with several members together.
+func (b *block) mistakeOfGroup(e *engines.Engine, f engines.FieldError) {
+	at, inherited := b.placeInGroup(e, f)
+	what := cmp.Or(f.Field[strings.LastIndexByte(f.Field, '.')+1:], "group")
+	if _, ofRole := roleBlock().argument(what); f.Role != "" && (ofRole || f.Field == "") {
+		what = "role"
+		if e.Group == nil {
+			what = "hosts"
+		}
+	}
+	b.errOnce(at, "Wrong "+what, "%s%s", f.Detail, inherited)
 	b.incomplete = true
 }
 
-// checkRole holds a role against what roles are.
-func (b *block) checkRole(r *engines.Role) {
-	name := "role " + r.Name
-	at, recipe, on := b.said[name].at, b.said[name+".engine"], b.said[name+".on"]
-	r.Pos = pos(at)
-	wrong := func(at hcl.Range, format string, args ...any) {
-		b.errOnce(at, "Wrong role", format, args...)
+// placeInGroup is where a group says something, one of its roles, or the engine that takes it.
+func (b *block) placeInGroup(e *engines.Engine, f engines.FieldError) (at hcl.Range, inherited string) {
+	switch {
+	case e.Group == nil && slices.Contains([]string{"", "on", "host"}, f.Field):
+		return b.entry("hosts", "")
+	case e.Group == nil:
+		return b.entry(f.Field, f.Key)
+	case f.Field == "router" && e.Group.Router != nil:
+		return b.router().header, ""
+	case f.Role == "":
+		return cmp.Or(b.said[f.Field].at, b.header), ""
+	}
+	role := b.inside("role " + f.Role)
+	if x := role.said[f.Field]; x.said() || f.Field == "" {
+		return cmp.Or(x.at, role.header), ""
+	}
+	recipe := referred(role.arg("engine").raw, "engine")
+	return b.blockOf(b.instance(recipe, b.cell), b.cell).entry(f.Field, f.Key)
+}
+
+// checkRole holds a role against what roles are; false: it is not one.
+func (b *block) checkRole(r *engines.Role) bool {
+	r.Pos = pos(b.header)
+	recipe, on, span, given := b.arg("engine"), b.arg("on"), b.arg("span"), b.arg("gpu_ids")
+	wrong := func(x setting, format string, args ...any) {
+		b.errOnce(x.at, "Wrong role", format, args...)
+		b.incomplete = true
+	}
+	missing := func(name, detail string) {
+		b.missing(b.header, name, "Missing argument", "%s", detail)
 		b.incomplete = true
 	}
 	switch e := r.Engine; {
 	case !recipe.said():
-		b.missing(at, "engine", "Missing argument", noRecipe)
-		b.incomplete = true
+		missing("engine", noRecipe)
 	case e == nil:
 	case e.Kind == engines.External:
-		wrong(recipe.at, foreignRecipe, e.Address())
+		wrong(recipe, foreignRecipe, e.Address())
 	case e.Host != nil:
-		wrong(recipe.at, placedRecipe, e.Address())
+		wrong(recipe, placedRecipe, e.Address())
 	case e.Container.GPUIDs != nil:
-		wrong(recipe.at, recipeGPUs, e.Address())
+		wrong(recipe, recipeGPUs, e.Address())
+	case e.Port != 0:
+		b.warn(recipe.at, "No effect", recipePort, e.Address())
 	}
-	for d := referred(recipe.raw, "engine"); recipe.said() && d != nil; d = d.inherits {
-		d.recipe = true
+	if recipe.said() {
+		for d := referred(recipe.raw, "engine"); d != nil; d = d.inherits {
+			d.recipe = true
+		}
 	}
-	span, given := b.said[name+".span"], b.said[name+".gpu_ids"]
-	last := len(r.Instances) - 1
+	n, lists := len(r.Instances), 0
+	if given.fits() {
+		lists = len(given.value.([][]string))
+	}
 	switch {
 	case !on.said():
-		b.missing(at, "on", "Missing argument", noPlaces)
-		b.incomplete = true
+		missing("on", noPlaces)
 	case !on.fits():
-	case last < 0:
-		wrong(on.at, emptyPlaces)
-	case len(r.Instances[last].Hosts) != len(r.Instances[0].Hosts):
+	case n == 0:
+		wrong(on, emptyPlaces)
+	case len(r.Instances[n-1].Hosts) != len(r.Instances[0].Hosts):
 		each := len(r.Instances[0].Hosts)
-		wrong(span.at, unevenSpan, each, each*last+len(r.Instances[last].Hosts))
-	case given.fits() && len(given.value.([][]string)) != len(r.Instances):
-		wrong(given.at, gpusPerOne, len(given.value.([][]string)), len(r.Instances))
+		wrong(span, unevenSpan, each, each*(n-1)+len(r.Instances[n-1].Hosts))
+	case given.fits() && lists != n:
+		wrong(given, gpusPerOne, plain.Count(lists, "instance"), n)
 	}
+	return !b.incomplete
 }
 
-// routerKind is the label of the group's router; empty: it has none.
-func (b *block) routerKind() string {
-	router := b.typ.inner("router")
-	for _, name := range b.parts("", router) {
-		return strings.TrimPrefix(name, "router ")
+// checkRouter holds a router against what its kind knows; false: it has none, or no host.
+func (b *block) checkRouter(r *engines.Engine) bool {
+	r.Pos = pos(b.header)
+	if r.Kind == "" {
+		return false
 	}
-	return ""
-}
-
-// checkRouter holds a router against what its kind knows.
-func (b *block) checkRouter(r *engines.Engine) {
-	name := "router " + b.routerKind()
-	x := b.said[name]
-	r.Pos = pos(x.at)
-	if !b.said[name+".host"].said() {
-		b.missing(x.at, "host", "Missing argument", routerPlace)
-		b.incomplete = true
+	if !b.arg("host").said() {
+		b.missing(b.header, "host", "Missing argument", routerPlace)
+		return false
 	}
 	if b.incomplete {
-		return
+		return false
 	}
 	for _, f := range engines.Check(r) {
-		b.mistake(name, f)
+		b.mistake(f)
 	}
+	b.warnOfEngine(r)
+	return true
 }

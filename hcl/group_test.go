@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,5 +176,70 @@ group "matrix" {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	got = nil
+	for _, e := range c.Engines {
+		got = append(got, e.Label())
+	}
+	if want := []string{
+		"group.pd", "group.faster", "group.wide", `group.half["lower"]`, `group.half["upper"]`, "group.matrix", "group.matrix",
+	}; !slices.Equal(got, want) {
+		t.Errorf("Engines = %q, want %q", got, want)
+	}
+}
+
+// TestHosts: one engine over several hosts, of which inheritance makes one of one host, and back.
+func TestHosts(t *testing.T) {
+	c := mustLoad(t, nodes+`
+engine "sglang" "wide" {
+  inherits = engine.sglang.base
+  hosts    = [host.node["b"], host.node["a"]]
+  flags    = { tp-size = 16 }
+}
+engine "sglang" "narrow" {
+  inherits = engine.sglang.wide
+  host     = host.node["c"]
+  flags    = { tp-size = 8 }
+}
+engine "sglang" "again" {
+  inherits = engine.sglang.narrow
+  hosts    = slice(local.nodes, 0, matrix.n)
+  flags    = { tp-size = 8 * matrix.n }
+}
+group "recipe" {
+  role "serve" {
+    engine = engine.sglang.recipe
+    on     = [host.node["d"]]
+  }
+}
+engine "sglang" "recipe" {
+  inherits = engine.sglang.narrow
+  host     = null
+}
+`+benchmarkOf(`
+  matrix {
+    n      = [2, 3]
+    engine = [engine.sglang.wide, engine.sglang.narrow, engine.sglang.again, group.recipe]
+  }
+  exclude { when = matrix.n == 3 && matrix.engine.name != "again" }
+`, ""), Vars{})
+	var got []string
+	for _, x := range c.Benchmarks[0].Cells {
+		said := x.Engine.Label() + ":"
+		for _, m := range engines.Members(x.Engine) {
+			said += " " + m.Engine.Host.Fabric.Address
+		}
+		got = append(got, said)
+	}
+	want := []string{
+		"sglang.wide: 10.0.0.2 10.0.0.1", "sglang.narrow: 10.0.0.3", "sglang.again: 10.0.0.1 10.0.0.2", "group.recipe: 10.0.0.4",
+		"sglang.again: 10.0.0.1 10.0.0.2 10.0.0.3",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("engines (-want +got):\n%s", diff)
+	}
+	h := c.Hosts[1]
+	if f := h.Fabric; f.Interface != "eno1" || !slices.Equal(f.RDMA, []string{"mlx5_0"}) || f.GIDIndex == nil || *f.GIDIndex != 3 {
+		t.Errorf("fabric of %s is %+v", h, f)
 	}
 }

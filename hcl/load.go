@@ -76,7 +76,7 @@ func (r *reader) load() *Config {
 		(&checker{r.scope}).declareAll(body)
 	}
 	for _, body := range r.bodies {
-		r.splatGroups(body)
+		r.splatRepeated(body)
 	}
 	r.setVariables(varsFile)
 

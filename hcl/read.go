@@ -64,11 +64,17 @@ func (r *reader) read(b *hclsyntax.Block, t *blockType, noun any, c *cell) *bloc
 	return x
 }
 
+// blockOf is a declared block in a cell.
+func (r *reader) blockOf(i *instance, c *cell) *block {
+	d := i.of
+	return &block{reader: r, typ: d.typ.ofKind(d.kind), of: d, body: d.body, header: d.header, cell: c, said: i.said}
+}
+
 // readInstance makes what a declared block stands for in a cell.
 func (r *reader) readInstance(i *instance, c *cell) {
 	d := i.of
-	b := &block{reader: r, typ: d.typ.ofKind(d.kind), of: d, body: d.body, header: d.header, cell: c, said: settings{}}
-	i.said = b.said
+	i.said = settings{}
+	b := r.blockOf(i, c)
 	if a, ok := d.body.Attributes["inherits"]; ok {
 		b.inherit(a)
 	}
@@ -358,8 +364,12 @@ func (r *reader) unfit(a argument, raw cty.Value, hint string) string {
 	if a.kind.refers != "" && raw.Type() == cty.String && !raw.IsMarked() {
 		detail += r.meantReference(a.kind.refers, raw.AsString())
 	}
-	if g := groupOf(raw); g != nil && a.kind.refers == g.typ.name {
-		detail += fmt.Sprintf(" %s has for_each: say which one, such as %s.", g.address, g.members[0].address)
+	if g := repeatedOf(raw); g != nil && a.kind.refers == g.typ.name {
+		if strings.HasPrefix(a.kind.noun, "list") {
+			detail += fmt.Sprintf(" For all of them, write values(%s).", g.address)
+		} else {
+			detail += fmt.Sprintf(" %s has for_each: say which one, such as %s.", g.address, g.members[0].address)
+		}
 	}
 	return detail
 }

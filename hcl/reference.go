@@ -172,7 +172,7 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 		return true
 	}
 	names := append(d.typ.argumentNames(true), "name")
-	if d.isGroup() {
+	if d.isRepeated() {
 		names = append(names, "key")
 		n++
 	}
@@ -219,8 +219,8 @@ func (s *scope) value(d *declared, c *cell) cty.Value {
 	switch {
 	case d.wrong:
 		return cty.DynamicVal
-	case d.typ.make != nil && d.isGroup():
-		return s.group(d, c)
+	case d.typ.make != nil && d.isRepeated():
+		return s.repeated(d, c)
 	case d.typ.make != nil:
 		return s.instance(d, c).object
 	}

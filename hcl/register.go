@@ -33,11 +33,11 @@ type declared struct {
 	recipe   bool      // an engine: it takes a role of a group, or one that does inherits it
 	inherits *declared // what it begins with; nil: with nothing
 
-	// With for_each a block is a group of instances, and each of them is declared
-	// like a block of its own, with the group as its parent.
+	// With for_each a block is repeated: several instances, each of which is declared like
+	// a block of its own, with the repeated one as its parent.
 	expanded bool
-	members  []*declared          // of a group, once expanded
-	objects  map[string]cty.Value // of a group: what expressions see, by the cell's key
+	members  []*declared          // of a repeated block, once expanded
+	objects  map[string]cty.Value // of a repeated block: what expressions see, by the cell's key
 	parent   *declared            // of an instance
 	key      string               // of an instance
 	each     cty.Value            // of an instance: what each stands for in it

@@ -35,7 +35,7 @@ type instance struct {
 
 // all are the block, or with for_each its instances.
 func (s *scope) all(d *declared) []*declared {
-	if d.isGroup() {
+	if d.isRepeated() {
 		return s.expandEach(d)
 	}
 	return []*declared{d}

@@ -200,7 +200,7 @@ func describe(v cty.Value) string {
 		if d := referred(v, ""); d != nil {
 			return d.address
 		}
-		if g := groupOf(v); g != nil {
+		if g := repeatedOf(v); g != nil {
 			return g.address
 		}
 		return "an object"
