@@ -190,7 +190,7 @@ group "matrix" {
 
 // TestHosts: one engine over several hosts, of which inheritance makes one of one host, and back.
 func TestHosts(t *testing.T) {
-	c := mustLoad(t, nodes+`
+	c := mustLoad(t, nodes+pd("")+`
 engine "sglang" "wide" {
   inherits = engine.sglang.base
   hosts    = [host.node["b"], host.node["a"]]
