@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,9 +29,9 @@ type Deployment struct {
 	Ready    float64           `json:"ready_s"` // from container start to the first proven token
 
 	GPUCount     int               `json:"gpu_count,omitempty"`      // GPUs that the engine uses; 0: not known
-	PricePerHour float64           `json:"price_per_hour,omitempty"` // USD for the whole hosts; 0: not known
+	PricePerHour float64           `json:"price_per_hour,omitempty"` // USD for the whole hosts; 0: not known of all
 	Versions     map[string]string `json:"versions,omitempty"`       // inside the container: "vllm", "torch", "cuda", …
-	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with
+	Served       json.RawMessage   `json:"served,omitempty"`         // the configuration that the engine says it runs with; see ServedBy
 	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
 	CompileCache string            `json:"compile_cache,omitempty"`  // "cold", or "warm" with kernels of an earlier start; empty: none
 	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known
@@ -61,14 +62,18 @@ func (d *Deployment) SetMembers(all []Member) {
 	d.Image, d.Digest, d.Command, d.Facts, d.Versions, d.Listener =
 		first.Image, first.Digest, first.Command, first.Facts, first.Versions, first.Listener
 	d.Host, d.GPUs, d.GPUCount, d.PricePerHour, d.Members = "", "", 0, 0, nil
-	hosts := map[string]bool{}
+	hosts, known := map[string]bool{}, true
 	for _, m := range all {
 		d.GPUCount += m.GPUCount
 		if !hosts[m.Host] {
 			hosts[m.Host] = true
 			d.Host, d.GPUs = joined(d.Host, m.Host), addGPUs(d.GPUs, m.GPUs)
 			d.PricePerHour += m.Price
+			known = known && (m.Price > 0 || m.GPUs == "")
 		}
+	}
+	if !known { // of one of them alone it would be too little
+		d.PricePerHour = 0
 	}
 	if len(all) > 1 {
 		d.Members = slices.Clone(all)
@@ -87,19 +92,48 @@ func (d *Deployment) All() []Member {
 	}}
 }
 
+// Name tells the member from the others of its deployment: "decode 0", "serve 0 rank 1",
+// "router".
+func (m Member) Name() string {
+	name := cmp.Or(m.Role, "member")
+	if m.Role != "router" {
+		name += " " + strconv.Itoa(m.Instance)
+	}
+	if m.Rank > 0 {
+		name += " rank " + strconv.Itoa(m.Rank)
+	}
+	return name
+}
+
+// ServedBy is the configuration that a member says it runs with. Of several, Served has what
+// each says under its name.
+func (d *Deployment) ServedBy(m Member) json.RawMessage {
+	if len(d.Members) == 0 {
+		return d.Served
+	}
+	var said map[string]json.RawMessage
+	if json.Unmarshal(d.Served, &said) != nil {
+		return nil // whoever stored it had something else in mind
+	}
+	return said[m.Name()]
+}
+
 func joined(list, name string) string { return strings.Trim(list+", "+name, ", ") }
 
 // addGPUs adds "8xH200" and "8xH200" up to "16xH200"; GPUs of another model stand
 // beside them.
 func addGPUs(sum, more string) string {
-	count, model, _ := strings.Cut(sum, "x")
-	again, other, _ := strings.Cut(more, "x")
+	count, model, _ := strings.Cut(more, "x")
 	n, err := strconv.Atoi(count)
-	m, wrong := strconv.Atoi(again)
-	if err != nil || wrong != nil || model != other {
-		return joined(sum, more)
+	all := strings.Split(sum, ", ")
+	for i, part := range all {
+		before, same, _ := strings.Cut(part, "x")
+		if m, wrong := strconv.Atoi(before); err == nil && wrong == nil && same == model {
+			all[i] = fmt.Sprintf("%dx%s", m+n, model)
+			return strings.Join(all, ", ")
+		}
 	}
-	return fmt.Sprintf("%dx%s", n+m, model)
+	return joined(sum, more)
 }
 
 // Phase is a part of getting ready: pulling, loading weights, compiling, capturing

@@ -19,6 +19,8 @@ func TestMembers(t *testing.T) {
 		}
 	}
 	router := Member{Role: "router", Host: "cpu", Image: "router:1", Command: []string{"route"}, Price: 0.5}
+	other, free := member("decode", 0, "b"), member("serve", 1, "b")
+	other.GPUs, other.Price, free.Price = "8xB200", 50, 0
 	s := open(t, t.TempDir())
 	check(t, s.BeginRun(t.Context(), testRun("r1")))
 	for name, c := range map[string]struct {
@@ -28,6 +30,8 @@ func TestMembers(t *testing.T) {
 		"one":           {[]Member{member("serve", 0, "a")}, Deployment{Host: "a", GPUs: "8xH200", GPUCount: 4, PricePerHour: 28.5}},
 		"two ranks":     {[]Member{member("serve", 0, "a"), member("serve", 1, "b")}, Deployment{Host: "a, b", GPUs: "16xH200", GPUCount: 8, PricePerHour: 57}},
 		"two on a host": {[]Member{member("prefill", 0, "a"), member("decode", 0, "a")}, Deployment{Host: "a", GPUs: "8xH200", GPUCount: 8, PricePerHour: 28.5}},
+		"two models":    {[]Member{member("prefill", 0, "a"), other, member("prefill", 1, "c")}, Deployment{Host: "a, b, c", GPUs: "16xH200, 8xB200", GPUCount: 12, PricePerHour: 107}},
+		"no price":      {[]Member{member("serve", 0, "a"), free}, Deployment{Host: "a, b", GPUs: "16xH200", GPUCount: 8}},
 		"and a router":  {[]Member{member("serve", 0, "a"), router}, Deployment{Host: "a, cpu", GPUs: "8xH200", GPUCount: 4, PricePerHour: 29}},
 	} {
 		d := testDeployment("r1")
@@ -46,5 +50,27 @@ func TestMembers(t *testing.T) {
 	external := Deployment{Engine: "external.api", Host: "elsewhere"}
 	if all := external.All(); len(all) > 0 {
 		t.Errorf("members of an engine that somebody else runs: %v", all)
+	}
+}
+
+// TestServedBy: what members say they run with is found under their names; of one alone it is
+// what is stored.
+func TestServedBy(t *testing.T) {
+	alone := Deployment{Command: []string{"serve"}, Served: json.RawMessage(`{"a":1}`)}
+	if got := string(alone.ServedBy(alone.All()[0])); got != `{"a":1}` {
+		t.Errorf("of one: %s", got)
+	}
+	d := Deployment{Served: json.RawMessage(`{"decode 1 rank 2":{"a":2},"router":{"a":3}}`)}
+	d.SetMembers([]Member{{Role: "decode", Instance: 1, Rank: 2}, {Role: "router"}, {Role: "prefill"}})
+	for i, want := range []string{`{"a":2}`, `{"a":3}`, ""} {
+		if got := string(d.ServedBy(d.Members[i])); got != want {
+			t.Errorf("of %s: %s, want %s", d.Members[i].Name(), got, want)
+		}
+	}
+	for _, odd := range []string{"", "[1]", `"text"`, "null"} {
+		d.Served = json.RawMessage(odd)
+		if got := d.ServedBy(d.Members[0]); got != nil {
+			t.Errorf("of %q: %s", odd, got)
+		}
 	}
 }

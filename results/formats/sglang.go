@@ -111,8 +111,8 @@ func sglangRatio(b load.Batch) any {
 }
 
 func sglangInfo(r *results.Row) any {
-	if r.Deployment.Kind == "sglang" && len(r.Deployment.Served) > 0 {
-		return r.Deployment.Served
+	if said := r.Deployment.ServedBy(results.Member{Role: "serve"}); r.Deployment.Kind == "sglang" && len(said) > 0 {
+		return said
 	}
 	return nil
 }
