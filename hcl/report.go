@@ -190,7 +190,8 @@ func figures() []string {
 	return strings.Fields(`
 		duration_s completed failed total_input_tokens total_output_tokens
 		request_throughput goodput input_throughput output_throughput total_throughput peak_output_throughput
-		output_throughput_per_gpu interactivity mean_concurrency
+		output_throughput_per_gpu output_throughput_per_decode_gpu input_throughput_per_prefill_gpu
+		interactivity mean_concurrency
 		prefix_cache_hit_rate speculative_acceptance tokens_per_step
 		usd_per_million_output_tokens usd_per_million_total_tokens joules_per_output_token mean_gpu_power_w`)
 }

@@ -72,9 +72,13 @@ func cellFacts(r *results.Row) []fact {
 		add("Command"+ofMember(d, m), "%s", commandText(m.Command))
 	}
 	add("Prefix cache", "%s", r.CacheReset)
-	for _, m := range hostsOf(d) {
-		if text, err := json.MarshalIndent(made(m.Facts), "", "  "); err == nil && string(text) != "null" {
-			add("Host", "%s", text)
+	for _, of := range grouped(hostsOf(d), func(m results.Member) string { return m.Host }) {
+		name := "Host"
+		if len(d.Members) > 0 {
+			name += " " + of[0].Host
+		}
+		if text, err := json.MarshalIndent(made(of[0].Facts), "", "  "); err == nil && string(text) != "null" {
+			add(name, "%s", text)
 		}
 	}
 	add("Changed since", "%s", strings.Join(r.HostChanged, "\n"))

@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -106,36 +105,5 @@ func TestCellOfOthers(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestMembers: what is known of an engine on two hosts is told of both.
-func TestMembers(t *testing.T) {
-	r := row("vllm.pair", 16, 240, 27.33)
-	d := &r.Deployment
-	facts := func(gpu string) json.RawMessage {
-		return json.RawMessage(`{"os":"` + gpu + `-os","gpus":[{"name":"` + gpu + `"}]}`)
-	}
-	d.ID, d.Started, d.Ready, d.Stopped = "d1", start.Add(-time.Minute), 60, start.Add(time.Hour)
-	d.SetMembers([]results.Member{
-		{Role: "prefill", Host: "one", GPUs: "8xH200", GPUCount: 8, Price: 30, Facts: facts("H200"), Command: []string{"serve", "prefill"}},
-		{Role: "decode", Host: "two", GPUs: "8xB200", GPUCount: 8, Price: 50, Facts: facts("B200"), Command: []string{"serve", "decode"}},
-		{Role: "decode", Rank: 1, Host: "two", GPUs: "8xB200", GPUCount: 8, Price: 50, Facts: facts("B200"), Command: []string{"join"}},
-	})
-	holds(t, cellText(t, r), "Member              prefill 0, rank 0 on one, 8xH200", "Command of decode 0, rank 1 join\n", "H200-os", "B200-os")
-	page := written(t, func(w io.Writer) error { return HTML(w, []results.Row{r}, About{}) })
-	holds(t, page, "decode 0, rank 1 on two, 8xB200", "Command of prefill 0, rank 0", "H200-os", "B200-os")
-	var spent []string
-	for _, s := range Spent([]results.Row{r}) {
-		spent = append(spent, fmt.Sprintf("%s %g %g", s.Host, s.Price, s.Held))
-	}
-	if got, want := strings.Join(spent, ", "), "one 30 3660, two 50 3660"; got != want {
-		t.Errorf("spent on %s, want %s", got, want)
-	}
-	if got, want := gpusSeen(&r), "1 × B200, 1 × H200"; got != want {
-		t.Errorf("GPUs seen: %s, want %s", got, want)
-	}
-	if in := inputsOf(&r); in["host one: os"] != "H200-os" || in["host two: os"] != "B200-os" {
-		t.Errorf("what went in: %v", in)
 	}
 }

@@ -377,8 +377,7 @@ func inputDiffs(a, b *results.Row) []InputDiff {
 func inputsOf(r *results.Row) map[string]string {
 	d := &r.Deployment
 	in := map[string]string{
-		"engine": d.Engine, "host": d.Host, "gpus": d.GPUs, "model": d.Model, "image": d.Image, "image digest": d.Digest,
-		"hcl": r.Run.Version, "prefix cache": r.CacheReset,
+		"engine": d.Engine, "host": d.Host, "gpus": d.GPUs, "model": d.Model, "hcl": r.Run.Version, "prefix cache": r.CacheReset,
 	}
 	maps.Copy(in, d.Identity)
 	for name, v := range r.Identity {
@@ -386,19 +385,21 @@ func inputsOf(r *results.Row) map[string]string {
 			in[name] = v
 		}
 	}
-	for name, v := range d.Versions {
-		in["version: "+name] = v
-	}
 	for _, m := range hostsOf(d) {
-		name := "host:"
+		host, name := "host:", ""
 		if len(d.Members) > 0 {
-			name = "host " + m.Host + ":"
+			host, name = "host "+m.Host+":", m.Name()+": "
+			in[name+"host"] = m.Host
 		}
-		flatten(in, name, made(m.Facts))
-	}
-	var served any
-	if json.Unmarshal(d.Served, &served) == nil {
-		flatten(in, "served:", served)
+		flatten(in, host, made(m.Facts))
+		in[name+"image"], in[name+"image digest"] = m.Image, m.Digest
+		for what, v := range m.Versions {
+			in[name+"version: "+what] = v
+		}
+		var served any
+		if json.Unmarshal(d.ServedBy(m), &served) == nil {
+			flatten(in, name+"served:", served)
+		}
 	}
 	return in
 }

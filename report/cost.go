@@ -51,32 +51,46 @@ func costs(r *results.Row) map[string]float64 {
 
 // perMillion is what a million tokens cost at so many a second, in USD.
 func perMillion(r *results.Row, tokensPerSecond float64) (float64, bool) {
-	price := r.Deployment.PricePerHour * share(r)
+	price := price(&r.Deployment)
 	if price <= 0 || tokensPerSecond <= 0 {
 		return 0, false
 	}
 	return price / 3600 / tokensPerSecond * 1e6, true
 }
 
-// share is the part of its host's GPUs that an engine uses.
-func share(r *results.Row) float64 {
-	there, used := hostGPUs(r.Deployment.GPUs), r.Deployment.GPUCount
-	if used > 0 && there > used {
-		return float64(used) / float64(there)
+// price is what an engine costs an hour, in USD: of each host the share of its GPUs. A host
+// none of whose GPUs are known to be used counts whole.
+func price(d *results.Deployment) (usd float64) {
+	if d.PricePerHour <= 0 {
+		return 0
 	}
-	return 1
+	for _, of := range grouped(hostsOf(d), func(m results.Member) string { return m.Host }) {
+		share, there, used := 1.0, hostGPUs(of[0].GPUs), 0
+		for _, m := range of {
+			used += m.GPUCount
+		}
+		if used > 0 && there > used {
+			share = float64(used) / float64(there)
+		}
+		usd += of[0].Price * share
+	}
+	return usd
 }
 
 // gpuCount is how many GPUs the engine uses; 0: not known.
 func gpuCount(r *results.Row) int { return cmp.Or(r.Deployment.GPUCount, hostGPUs(r.Deployment.GPUs)) }
 
-// hostGPUs reads "8xH200".
-func hostGPUs(gpus string) int {
-	n, _, found := strings.Cut(gpus, "x")
-	if count, err := strconv.Atoi(n); found && err == nil {
-		return count
+// hostGPUs reads "8xH200", and of several hosts "16xH200, 8xB200"; 0: not known of all.
+func hostGPUs(gpus string) (sum int) {
+	for part := range strings.SplitSeq(gpus, ", ") {
+		n, _, found := strings.Cut(part, "x")
+		count, err := strconv.Atoi(n)
+		if !found || err != nil {
+			return 0
+		}
+		sum += count
 	}
-	return 0
+	return sum
 }
 
 // Spending is what one run had of one host.

@@ -72,7 +72,9 @@ func hostsOf(d *results.Deployment) []results.Member {
 	if all := d.All(); len(all) > 0 {
 		return all
 	}
-	return []results.Member{{Host: d.Host, GPUs: d.GPUs, GPUCount: d.GPUCount, Price: d.PricePerHour, Facts: d.Facts}}
+	return []results.Member{{
+		Host: d.Host, GPUs: d.GPUs, GPUCount: d.GPUCount, Price: d.PricePerHour, Facts: d.Facts, Digest: d.Digest, Versions: d.Versions,
+	}}
 }
 
 // hostLine is a host in the columns of [hostSheet].
@@ -129,23 +131,29 @@ func engines(rows []results.Row) (all []pageEngine) {
 }
 
 func newEngine(d *results.Deployment) pageEngine {
-	gpus := gpuName(d.GPUs)
-	if n := hostGPUs(d.GPUs); d.GPUCount > 0 && d.GPUCount < n {
-		gpus += fmt.Sprintf(", %d of them used", d.GPUCount)
-	}
-	e := pageEngine{Name: cmp.Or(d.Engine, d.ID),
-		Facts: slices.Concat([]fact{{"Kind", kindName(d.Kind)}, {"Host", d.Host}, {"GPUs", gpus}}, deploymentFacts(d))}
+	e := pageEngine{Name: cmp.Or(d.Engine, d.ID), Facts: slices.Concat(
+		[]fact{{"Kind", kindName(d.Kind)}, {"Host", d.Host}, {"GPUs", gpusUsed(d.GPUs, d.GPUCount)}}, deploymentFacts(d))}
 	for _, m := range d.All() {
 		e.Blocks = append(e.Blocks, fact{"Command" + ofMember(d, m), commandText(m.Command)})
 	}
 	e.Blocks = append(e.Blocks, fact{"Identity", strings.Join(inOrder(d.Identity, " = "), "\n")})
-	var served bytes.Buffer
-	if len(d.Served) > 0 && json.Indent(&served, d.Served, "", "  ") == nil {
-		e.Blocks = append(e.Blocks, fact{"Served configuration", served.String()})
+	for _, m := range hostsOf(d) {
+		var served bytes.Buffer
+		if said := d.ServedBy(m); len(said) > 0 && json.Indent(&served, said, "", "  ") == nil {
+			e.Blocks = append(e.Blocks, fact{"Served configuration" + ofMember(d, m), served.String()})
+		}
 	}
 	empty := func(f fact) bool { return f.Value == "" }
 	e.Facts, e.Blocks = slices.DeleteFunc(e.Facts, empty), slices.DeleteFunc(e.Blocks, empty)
 	return e
+}
+
+// gpusUsed are the GPUs of hosts, and how many of them are used: "8×H200, 4 of them used".
+func gpusUsed(gpus string, used int) string {
+	if used > 0 && used < hostGPUs(gpus) {
+		return fmt.Sprintf("%s, %d of them used", gpuName(gpus), used)
+	}
+	return gpuName(gpus)
 }
 
 // deploymentFacts are what is known of an engine that served; what is not is empty.
@@ -158,29 +166,43 @@ func deploymentFacts(d *results.Deployment) []fact {
 	for _, p := range d.Phases {
 		phases = append(phases, number.Text(p.Seconds)+" s "+p.Name)
 	}
-	facts := []fact{
-		{"Model", d.Model}, {"Image", strings.TrimSpace(d.Image + " " + d.Digest)}, {"Ready", ready},
-		{"of it", strings.Join(phases, "\n")},
-		{"Compile cache", d.CompileCache}, {"Versions", strings.Join(inOrder(d.Versions, " "), "\n")},
+	var own results.Member // of several each has its own
+	if len(d.Members) == 0 {
+		own = results.Member{Image: d.Image, Digest: d.Digest, Versions: d.Versions, Listener: d.Listener}
 	}
-	if d.Listener != nil {
-		facts = append(facts, fact{"Server", d.Listener.String()})
+	facts := []fact{
+		{"Model", d.Model}, {"Image", imageOf(own)}, {"Ready", ready}, {"of it", strings.Join(phases, "\n")},
+		{"Compile cache", d.CompileCache}, {"Versions", strings.Join(inOrder(own.Versions, " "), "\n")},
+		{"Server", serverOf(own)},
 	}
 	if d.PricePerHour > 0 {
 		facts = append(facts, fact{"Price", number.Text(d.PricePerHour) + " USD per hour, all GPUs of its hosts"})
 	}
 	for _, m := range d.Members {
-		of := strings.Join(slices.DeleteFunc([]string{"on " + m.Host, m.GPUs, m.Image, m.Digest},
-			func(s string) bool { return s == "" }), ", ")
-		facts = append(facts, fact{"Member", strings.TrimPrefix(ofMember(d, m), " of ") + " " + of})
+		place := m.Name() + " on " + m.Host
+		if m.Role != "router" && m.GPUs != "" {
+			place += ", " + gpusUsed(m.GPUs, m.GPUCount)
+		}
+		lines := []string{place, imageOf(m), strings.Join(inOrder(m.Versions, " "), ", "), serverOf(m)}
+		facts = append(facts, fact{"Member", strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "\n")})
 	}
 	return facts
 }
 
-// ofMember says which of several members of a deployment is meant: " of prefill 0, rank 1".
-func ofMember(d *results.Deployment, m results.Member) string {
-	if len(d.Members) < 2 {
+func imageOf(m results.Member) string { return strings.TrimSpace(m.Image + " " + m.Digest) }
+
+// serverOf says whether a member's own server answered, where that is known.
+func serverOf(m results.Member) string {
+	if m.Listener == nil {
 		return ""
 	}
-	return fmt.Sprintf(" of %s %d, rank %d", cmp.Or(m.Role, "member"), m.Instance, m.Rank)
+	return m.Listener.String()
+}
+
+// ofMember says which of several members of a deployment is meant: " of decode 0 rank 1".
+func ofMember(d *results.Deployment, m results.Member) string {
+	if len(d.Members) == 0 {
+		return ""
+	}
+	return " of " + m.Name()
 }

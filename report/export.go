@@ -28,6 +28,9 @@ func CSV(w io.Writer, rows []results.Row) error {
 	for _, name := range axes(rows) {
 		text("axis_"+name, func(r *results.Row) string { return axisOf(r.Axes, name) })
 	}
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return len(r.Deployment.Members) > 0 }) {
+		text("members", membersText)
+	}
 	text("repetition", func(r *results.Row) string { return strconv.Itoa(r.Repetition) })
 	text("started", func(r *results.Row) string { return stamp(r.Started) })
 	text("finished", func(r *results.Row) string { return stamp(r.Finished) })
@@ -45,6 +48,16 @@ func CSV(w io.Writer, rows []results.Row) error {
 		}
 	}
 	return s.csv(w)
+}
+
+// membersText names the members of an engine of several, each with its host: "decode 0 rank 1
+// on n2; router on n0".
+func membersText(r *results.Row) string {
+	var all []string
+	for _, m := range r.Deployment.Members {
+		all = append(all, m.Name()+" on "+m.Host)
+	}
+	return strings.Join(all, "; ")
 }
 
 // csv writes the sheet under the keys of its columns.

@@ -27,10 +27,17 @@ func kicker(rows []results.Row) string {
 		}
 	}
 	parts := []string{number.Count(len(rows), "cell"), number.Count(len(wordsOf(rows, "engine")), "engine")}
-	if n := len(wordsOf(rows, "gpus")); n > 1 {
+	var gpus, hosts []string
+	for i := range rows {
+		for _, m := range hostsOf(&rows[i].Deployment) {
+			gpus, hosts = once(gpus, m.GPUs), once(hosts, m.Host)
+		}
+	}
+	known := func(all []string) int { return len(slices.DeleteFunc(all, func(s string) bool { return s == "" })) }
+	if n := known(gpus); n > 1 {
 		parts = append(parts, number.Count(n, "kind")+" of GPU")
 	}
-	if n := len(wordsOf(rows, "host")); n > 0 {
+	if n := known(hosts); n > 0 {
 		parts = append(parts, number.Count(n, "host"))
 	}
 	if !first.IsZero() && mark(&rows[0]) == "" {

@@ -174,6 +174,8 @@ func TestPage(t *testing.T) {
 		{"quickstart", quickstart(), About{Title: "quickstart"}, []string{"online-latency", "online-concurrency",
 			"distributions"}, "Prefix cache"},
 		{"many", many, About{Title: "Three hundred cells"}, []string{"online-concurrency"}, "Prefix cache"},
+		{"groups", slices.Concat(fourHosts(), twoHosts(), oneHost()), About{Title: "Engines of several members"},
+			[]string{"online-latency", "online-concurrency", "online-pareto"}, "Prefix cache"},
 		{"nothing", nil, About{Title: "Nothing yet"}, nil, "Latency distributions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -65,7 +65,11 @@ func (l Layout) Apply(rows []results.Row, about About) ([]results.Row, About) {
 	if l.NoPrices {
 		about.Spending, rows = nil, slices.Clone(rows)
 		for i := range rows {
-			rows[i].Deployment.PricePerHour = 0
+			d := &rows[i].Deployment
+			d.PricePerHour, d.Members = 0, slices.Clone(d.Members)
+			for j := range d.Members {
+				d.Members[j].Price = 0
+			}
 		}
 	}
 	return rows, about

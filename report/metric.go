@@ -109,12 +109,35 @@ var (
 			n := gpuCount(r)
 			return r.Summary.OutputThroughput / float64(max(n, 1)), n > 0 && r.Summary.OutputThroughput > 0
 		}}
+	perDecodeGPU = metric{"output_throughput_per_decode_gpu", "Output throughput per decode GPU", "Throughput",
+		"out/decode GPU", "tok/s", 1,
+		perRole("decode", func(s *load.Summary) float64 { return s.OutputThroughput })}
+	perPrefillGPU = metric{"input_throughput_per_prefill_gpu", "Input throughput per prefill GPU", "Throughput",
+		"in/prefill GPU", "tok/s", 1,
+		perRole("prefill", func(s *load.Summary) float64 { return s.InputThroughput })}
 	interactivity = metric{"interactivity", "Interactivity", "", "per user", "tok/s", 1,
 		func(r *results.Row) (float64, bool) {
 			v, ok := medianTPOT.of(r)
 			return 1000 / max(v, 1e-9), ok && v > 0
 		}}
 )
+
+// perRole shares a throughput out to the GPUs of the members of a role, where all are known.
+func perRole(role string, of func(s *load.Summary) float64) func(r *results.Row) (float64, bool) {
+	return func(r *results.Row) (float64, bool) {
+		gpus, v := 0, of(r.Summary)
+		for _, m := range r.Deployment.Members {
+			switch {
+			case m.Role != role:
+			case m.GPUCount == 0:
+				return 0, false
+			default:
+				gpus += m.GPUCount
+			}
+		}
+		return v / float64(max(gpus, 1)), gpus > 0 && v > 0
+	}
+}
 
 // timing is one of the latencies of a summary.
 type timing struct {
@@ -172,7 +195,7 @@ func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
 		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,
-		interactivity, meanConcurrency, prefixHits, acceptance, stepTokens}
+		perDecodeGPU, perPrefillGPU, interactivity, meanConcurrency, prefixHits, acceptance, stepTokens}
 	for _, t := range timings {
 		var known []load.Stats
 		for i := range rows {

@@ -237,7 +237,8 @@ func cellSheet(rows []results.Row, all *seriesOf, notes doubts, names []string) 
 
 // paged are the figures of the page's table when nobody has chosen any.
 func paged(rows []results.Row) (metrics []weighted) {
-	all := []metric{duration, requestThroughput, goodput, outputThroughput, totalThroughput, perGPU}
+	all := []metric{duration, requestThroughput, goodput, outputThroughput, totalThroughput,
+		perGPU, perDecodeGPU, perPrefillGPU}
 	tail := tailPercentile(rows)
 	for _, t := range timings {
 		mid := latency(t, "median")

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -66,13 +67,13 @@ func (s *seriesOf) name() {
 	}
 	for _, x := range s.all {
 		name := kindName(x.Kind)
-		if len(engines[[2]string{x.GPUs, x.Kind}]) > 1 {
+		if x.Kind == "group" || len(engines[[2]string{x.GPUs, x.Kind}]) > 1 {
 			_, own, _ := strings.Cut(x.Engine, ".")
 			name += " " + own
 		}
 		if x.GPUs != "" {
 			gpu := gpuName(x.GPUs)
-			if _, model, found := strings.Cut(gpu, "×"); found && !counts {
+			if _, model, found := strings.Cut(gpu, "×"); found && !counts && !strings.Contains(model, "×") {
 				gpu = model
 			}
 			name = gpu + " · " + name
@@ -146,10 +147,13 @@ func kindName(kind string) string {
 	return kind
 }
 
+// counted is a count of GPUs, before their model.
+var counted = regexp.MustCompile(`\b(\d+)x`)
+
 // gpuName is "8×H200" of "8xH200".
 func gpuName(gpus string) string {
 	if hostGPUs(gpus) > 0 {
-		return strings.Replace(gpus, "x", "×", 1)
+		return counted.ReplaceAllString(gpus, "$1×")
 	}
 	return gpus
 }

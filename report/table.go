@@ -169,15 +169,19 @@ type weighted struct {
 // tabled are the figures of a table for which nobody has chosen any.
 func tabled(rows []results.Row) []weighted {
 	tail := tailPercentile(rows)
-	return []weighted{
-		{0, outputThroughput}, {40, totalThroughput}, {45, requestThroughput}, {60, goodput},
+	var shares []weighted // of several members: over all GPUs, and over those of each role
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return len(r.Deployment.Members) > 0 }) {
+		shares = []weighted{{92, perGPU}, {83, perDecodeGPU}, {82, perPrefillGPU}}
+	}
+	return slices.Concat([]weighted{{0, outputThroughput}}, shares, []weighted{
+		{40, totalThroughput}, {45, requestThroughput}, {60, goodput},
 		{62, prefixHits}, {63, acceptance}, {63, stepTokens},
 		{20, latency(ttft, "mean")}, {90, medianTTFT}, {80, latency(ttft, tail)},
 		{85, latency(tpot, "mean")}, {30, latency(tpot, tail)},
 		{35, latency(itl, "median")}, {50, latency(itl, tail)},
 		{70, medianE2EL}, {25, latency(e2el, tail)},
 		{57, costOutput}, {10, costTotal}, {47, energyPerToken},
-	}
+	})
 }
 
 // chosenWeight is above that of every column that nobody has chosen.

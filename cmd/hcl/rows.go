@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"hclbench/hcl"
 	"hclbench/load"
@@ -107,13 +108,18 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 func plannedCells(p *plan.Plan) []report.Planned {
 	all := []report.Planned{}
 	for _, d := range p.Deployments {
-		host := ""
-		if h := d.Host(); h != nil {
-			host = h.Name
+		hosts := []string{d.Host().Name} // as a result names them
+		if len(d.Members) > 0 {
+			hosts = nil
+		}
+		for _, m := range d.Members {
+			if !slices.Contains(hosts, m.Host.Name) {
+				hosts = append(hosts, m.Host.Name)
+			}
 		}
 		for _, c := range d.Cells {
 			all = append(all, report.Planned{
-				ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: host,
+				ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: strings.Join(hosts, ", "),
 				Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, HostChanged: c.HostChanged,
 			})
 		}
