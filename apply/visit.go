@@ -94,9 +94,16 @@ type Scope struct {
 	Engines []*engines.Engine
 }
 
-// on are the engines of a host.
-func (s Scope) on(h *provision.Host) []*engines.Engine {
-	return slices.DeleteFunc(slices.Clone(s.Engines), func(e *engines.Engine) bool { return e.Host != h })
+// on are the engines of a host, also as members of others.
+func (s Scope) on(h *provision.Host) (all []*engines.Engine) {
+	for _, e := range s.Engines {
+		for _, m := range engines.Members(e) {
+			if m.Engine.Host == h {
+				all = append(all, m.Engine)
+			}
+		}
+	}
+	return all
 }
 
 // looksAtDocker reports whether containers of the lab are looked for on the host. unseen

@@ -94,7 +94,7 @@ func (p *Plan) any(by pick) bool {
 	return false
 }
 
-// target is one --target: everything of an engine, a host or a benchmark.
+// target is one --target: everything of an engine, a group, a host or a benchmark.
 type target struct {
 	sort, name string // name is a glob; of an engine "KIND.NAME", or `KIND.NAME["KEY"]`
 }
@@ -105,13 +105,16 @@ func parseTarget(text string) (target, error) {
 	}
 	const example = "Write host.NAME, engine.KIND.NAME or benchmark.NAME; * stands for any characters."
 	sort, name, dot := strings.Cut(text, ".")
-	switch known := slices.Contains([]string{"host", "benchmark", "engine"}, sort); {
+	switch known := slices.Contains([]string{"host", "benchmark", "engine", engines.GroupKind}, sort); {
 	case !known && slices.Contains(engines.Kinds(), sort) && dot:
 		return fail(0, "%q is not a sort of target. %s Perhaps engine.%s is meant?", sort, example, text)
 	case !known:
 		return fail(0, "%q is not a sort of target. %s", sort, example)
 	case name == "":
 		return fail(utf8.RuneCountInString(text), "Which %s? %s", sort, example)
+	}
+	if sort == engines.GroupKind { // an engine's address begins with its block, a group's kind is its block
+		sort, name = "engine", text
 	}
 	if i := strings.IndexAny(name, "[]"); i >= 0 && sort != "engine" {
 		const whole = "A target is whole; --only picks cells: --only 'benchmark = \"%s\" and concurrency <= 64'"
@@ -127,12 +130,20 @@ func parseTarget(text string) (target, error) {
 func (t target) names(d *Deployment, c *Cell) []string {
 	switch t.sort {
 	case "host":
-		return []string{d.Host().Name}
+		return d.hostNames()
 	case "engine":
 		block, _, _ := strings.Cut(d.Engine.Label(), "[") // of an instance of for_each: the whole block
 		return []string{d.Engine.Label(), block}
 	}
 	return []string{c.Benchmark}
+}
+
+// hostNames are the hosts of the deployment's engine.
+func (d *Deployment) hostNames() (names []string) {
+	for _, h := range d.Serving() {
+		names = append(names, h.Name)
+	}
+	return names
 }
 
 func (t target) picks(d *Deployment, c *Cell) bool {
@@ -149,7 +160,11 @@ func (p *Plan) targets(texts []string) (all []pick, err error) {
 		if !p.any(t.picks) {
 			var there names
 			for d, c := range p.cells() {
-				there.add(t.sort + "." + t.names(d, c)[0])
+				if t.sort == "engine" {
+					there.add(d.Engine.Address())
+				} else {
+					there.add(t.sort + "." + t.names(d, c)[0])
+				}
 			}
 			return nil, &SelectionError{"--target", text, 1, there.say("Nothing that is measured is of this target.", text)}
 		}
@@ -186,7 +201,7 @@ func values(d *Deployment, c *Cell) where.Values {
 			block, _, _ := strings.Cut(d.Engine.Label(), "[") // of an instance of for_each
 			return []string{d.Engine.Label(), d.Engine.Address(), block, kind}, true
 		case nameHost:
-			return d.Host().Name, true
+			return d.hostNames(), true
 		case nameRepetition:
 			return float64(c.Repetition), true
 		}

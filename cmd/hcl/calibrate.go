@@ -21,6 +21,7 @@ import (
 
 	"hclbench/apply"
 	"hclbench/calibrate"
+	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/sim"
@@ -159,8 +160,10 @@ func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
 	cfg := l.text
 	var hosts []*provision.Host
 	for _, e := range cfg.Engines {
-		if e.Host != nil && !slices.Contains(hosts, e.Host) {
-			hosts = append(hosts, e.Host)
+		for _, m := range engines.Fronts(e) { // the load runs there
+			if h := m.Engine.Host; !slices.Contains(hosts, h) {
+				hosts = append(hosts, h)
+			}
 		}
 	}
 	if len(hosts) == 0 {

@@ -153,15 +153,17 @@ func wants(cfg *hcl.Config) lock.Wants {
 			w.Images = append(w.Images, name)
 		}
 	}
-	for _, e := range cfg.Engines {
-		if engines.Runtime(e) == provision.Docker {
-			image(e.Image)
-			if e.Build != nil {
-				image(e.Build.Image)
+	for _, whole := range cfg.Engines {
+		for _, e := range whole.Engines() {
+			if engines.Runtime(e) == provision.Docker {
+				image(e.Image)
+				if e.Build != nil {
+					image(e.Build.Image)
+				}
 			}
-		}
-		if engines.FromHub(e) && !lock.Commit(e.Model.Revision) {
-			w.Models = append(w.Models, lock.Model{Repo: e.Model.Repo, Revision: e.Model.Revision})
+			if engines.FromHub(e) && !lock.Commit(e.Model.Revision) {
+				w.Models = append(w.Models, lock.Model{Repo: e.Model.Repo, Revision: e.Model.Revision})
+			}
 		}
 	}
 	for d := range datasets(cfg) {
@@ -257,7 +259,8 @@ func pin(cfg *hcl.Config, f *lock.File) *hcl.Config {
 		return name
 	}
 	all := map[*engines.Engine]*engines.Engine{}
-	engine := func(e *engines.Engine) *engines.Engine {
+	var engine func(e *engines.Engine) *engines.Engine
+	engine = func(e *engines.Engine) *engines.Engine {
 		if e == nil || all[e] != nil {
 			return all[e]
 		}
@@ -266,6 +269,13 @@ func pin(cfg *hcl.Config, f *lock.File) *hcl.Config {
 		if e.Build != nil {
 			pinned.Build = new(*e.Build)
 			pinned.Build.Image = image(e.Build.Image)
+		}
+		if e.Group != nil {
+			pinned.Group = new(*e.Group)
+			pinned.Group.Router, pinned.Group.Roles = engine(e.Group.Router), slices.Clone(e.Group.Roles)
+			for i, r := range e.Group.Roles {
+				pinned.Group.Roles[i].Engine = engine(r.Engine)
+			}
 		}
 		all[e] = pinned
 		return pinned

@@ -63,6 +63,11 @@ func TestPin(t *testing.T) {
 			{Kind: engines.Sim, Name: "s", Host: box, Model: &engines.Model{Repo: "org/sim"}},
 			{Kind: engines.External, Name: "e", URL: "http://192.0.2.1", Model: &engines.Model{Repo: "org/external"}},
 			ofCell,
+			{Kind: engines.GroupKind, Name: "g", Group: &engines.Group{
+				Roles: []engines.Role{{Name: engines.Serve, Instances: []engines.Instance{{Hosts: []*provision.Host{box}}},
+					Engine: &engines.Engine{Kind: engines.VLLM, Name: "r", Model: &engines.Model{Repo: "org/role"}, Image: "role/v:1"}}},
+				Router: &engines.Engine{Kind: engines.VLLMRouter, Router: true, Host: box, Image: "router/v:1"},
+			}},
 		},
 	}
 	for _, d := range []load.Dataset{
@@ -75,17 +80,17 @@ func TestPin(t *testing.T) {
 	for _, e := range wants(cfg).Entries(nil) {
 		got = append(got, label(e))
 	}
-	want := []string{"hcl", "image nvcr.io/build:1", "image nvcr.io/t:1", "image vllm/vllm-openai:v1",
-		"model org/big", "model org/branch@release", "dataset books", "dataset p.jsonl"}
+	want := []string{"hcl", "image nvcr.io/build:1", "image nvcr.io/t:1", "image role/v:1", "image router/v:1", "image vllm/vllm-openai:v1",
+		"model org/big", "model org/branch@release", "model org/role", "dataset books", "dataset p.jsonl"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("to be locked (-want +got):\n%s", diff)
 	}
 
 	file := lock.New("dev")
-	for _, image := range []string{"nvcr.io/build:1", "nvcr.io/t:1", "vllm/vllm-openai:v1"} {
+	for _, image := range []string{"nvcr.io/build:1", "nvcr.io/t:1", "role/v:1", "router/v:1", "vllm/vllm-openai:v1"} {
 		file.Images[image] = digest
 	}
-	file.Models["org/big"], file.Models["org/branch@release"] = commit, commit
+	file.Models["org/big"], file.Models["org/branch@release"], file.Models["org/role"] = commit, commit, commit
 	file.Datasets["p.jsonl"], file.Datasets["books"] = digest, digest
 	before := fmt.Sprintf("%+v %+v %+v", built, big, ofCell)
 	pinned := pin(cfg, file)
@@ -105,6 +110,10 @@ func TestPin(t *testing.T) {
 		{"image that was pinned", engine(1).Image, "a/b:1@" + digest},
 		{"model", engine(5).Model.Revision, commit},
 		{"model with a branch", engine(0).Model.Revision, commit},
+		{"image of a role", engine(6).Group.Roles[0].Engine.Image, "role/v:1@" + digest},
+		{"model of a role", engine(6).Group.Roles[0].Engine.Model.Revision, commit},
+		{"image of a router", engine(6).Group.Router.Image, "router/v:1@" + digest},
+		{"image of a role of the lab", cfg.Engines[6].Group.Roles[0].Engine.Image, "role/v:1"},
 		{"model of a path", engine(1).Model.Revision, ""},
 	} {
 		if check.got != check.want {

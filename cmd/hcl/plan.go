@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/results"
@@ -164,16 +165,16 @@ func benchmarkNames(cfg *hcl.Config, prefix string) []string {
 	return out
 }
 
-func engineNames(cfg *hcl.Config, prefix string) []string {
+func engineNames(cfg *hcl.Config, name func(*engines.Engine) string) []string {
 	var out []string
 	for _, e := range cfg.Engines {
-		out = append(out, prefix+e.Label()+"\t"+oneLine(e.Description, e.Image))
+		out = append(out, name(e)+"\t"+oneLine(e.Description, e.Image))
 	}
 	return slices.Compact(out)
 }
 
 func targetNames(cfg *hcl.Config) []string {
-	out := engineNames(cfg, "engine.")
+	out := engineNames(cfg, (*engines.Engine).Address)
 	for _, h := range cfg.Hosts {
 		out = append(out, "host."+h.Name+"\t"+oneLine(h.Description, h.GPUs.String()))
 	}

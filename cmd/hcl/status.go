@@ -105,7 +105,7 @@ func logsVerb(t *console) *cobra.Command {
 	o.hosts.add(c)
 	o.hosts.addPath(c, "")
 	o.hosts.addAccept(c)
-	c.ValidArgsFunction = firstOnly(fromLab(t, func(cfg *hcl.Config) []string { return engineNames(cfg, "") }))
+	c.ValidArgsFunction = firstOnly(fromLab(t, func(cfg *hcl.Config) []string { return engineNames(cfg, (*engines.Engine).Label) }))
 	c.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what comes")
 	c.Flags().IntVar(&o.tail, "tail", -1, "only the last `n` lines; -1 is all")
 	return c
@@ -132,14 +132,13 @@ func runLogs(ctx context.Context, t *console, o logsOptions, name string) error 
 }
 
 func engineNamed(cfg *hcl.Config, name string) (*engines.Engine, error) {
-	address := "engine." + strings.TrimPrefix(name, "engine.")
 	var names []string
 	var found *engines.Engine
 	for _, e := range cfg.Engines { // several forms of one have one name, and it runs in one of them
 		if !slices.Contains(names, e.Label()) {
 			names = append(names, e.Label())
 		}
-		if e.Address() == address {
+		if name == e.Address() || name == e.Label() {
 			found = e
 		}
 	}
