@@ -220,11 +220,12 @@ func simple(head []byte) (path string, length int, ok bool) {
 	return path, length, length >= 0
 }
 
-// stream hands the answer of a request to the lane; nil when it is not a stream,
-// or one that goes wrong on purpose.
+// stream hands the answer of a request to the lane; nil when it is not a stream, one that
+// goes wrong on purpose, or of an engine that others have a part in.
 func (d *door) stream(asked call, c net.Conn, over chan<- bool) *flow {
 	s := d.server
-	if asked.plan == nil || !s.ready() || s.cfg.HangAfter > 0 || s.cfg.FailEvery > 0 {
+	if asked.plan == nil || !s.ready() || s.cfg.HangAfter > 0 || s.cfg.FailEvery > 0 ||
+		s.cfg.Place != (Place{}) || saysSplit(asked.body) {
 		return nil
 	}
 	j, no := asked.plan(s, asked.body)

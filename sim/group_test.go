@@ -208,20 +208,24 @@ func TestSplit(t *testing.T) {
 			if !strings.Contains(workers, `"decode_count":1,"prefill_count":1,"regular_count":0`) {
 				t.Errorf("workers: %s", workers)
 			}
-			for _, stream := range []string{"false", "true"} {
-				status, answer := ask(t, "POST", router+"/v1/completions", strings.TrimSuffix(prompt, "}")+`,"stream":`+stream+"}")
-				if status != http.StatusOK || !strings.Contains(answer, " to") {
-					t.Fatalf("status %d: %s", status, answer)
-				}
+			var all sync.WaitGroup
+			for _, stream := range []string{"false", "true", "true", "true"} { // at once, so on connections of their own
+				all.Go(func() {
+					status, answer := ask(t, "POST", router+"/v1/completions", strings.TrimSuffix(prompt, "}")+`,"stream":`+stream+"}")
+					if status != http.StatusOK || !strings.Contains(answer, " to") {
+						t.Errorf("status %d: %s", status, answer)
+					}
+				})
 			}
+			all.Wait()
 			_, one := ask(t, "GET", prefill+"/sim/truth", "")
 			_, other := ask(t, "GET", decode+"/sim/truth", "")
-			if !strings.Contains(one, `"completion_tokens":2`) || !strings.Contains(other, `"completion_tokens":8`) {
+			if !strings.Contains(one, `"completion_tokens":4`) || !strings.Contains(other, `"completion_tokens":16`) {
 				t.Errorf("prefill did %s\ndecode did %s", one, other)
 			}
 			if engine == VLLM {
 				_, metrics := ask(t, "GET", decode+"/metrics", "")
-				if !strings.Contains(metrics, `source="external_kv_transfer",model_name="m"} 6`) || !strings.Contains(metrics, `source="local_compute",model_name="m"} 0`) {
+				if !strings.Contains(metrics, `source="external_kv_transfer",model_name="m"} 12`) || !strings.Contains(metrics, `source="local_compute",model_name="m"} 0`) {
 					t.Errorf("decode counts:\n%s", metrics)
 				}
 			}

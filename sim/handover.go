@@ -126,11 +126,16 @@ func (h half) in(answer []byte) []byte {
 	return append(append(answer[:len(answer)-1], ','), more[1:]...)
 }
 
+// saysSplit reports whether a request's body may be one side of it.
+func saysSplit(body []byte) bool {
+	return bytes.Contains(body, []byte(`"bootstrap_room"`)) || bytes.Contains(body, []byte(`"kv_transfer_params"`)) ||
+		bytes.Contains(body, []byte(`"disaggregated_params"`))
+}
+
 // halfOf reads from a request's body which side of it this engine is asked for.
 func (s *Server) halfOf(body []byte) (half, *refusal) {
 	var in split
-	if !bytes.Contains(body, []byte(`"bootstrap_room"`)) && !bytes.Contains(body, []byte(`"kv_transfer_params"`)) &&
-		!bytes.Contains(body, []byte(`"disaggregated_params"`)) {
+	if !saysSplit(body) {
 		if s.cfg.Place.Role == Decode && s.cfg.As == SGLang {
 			return half{}, bad("this is a decode server, and the request has no bootstrap room")
 		}
