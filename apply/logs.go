@@ -2,9 +2,13 @@ package apply
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"hclbench/agent"
 	"hclbench/engines"
@@ -21,49 +25,97 @@ type Log struct {
 	Write  func([]byte) error
 }
 
-// Logs passes an engine's log, from its container or process, on as it comes, without
-// its secrets and what is not fit for a terminal. It is an error that it breaks off.
+// Logs passes an engine's log, from its containers or processes, on as it comes, without
+// its secrets and what is not fit for a terminal; of several members each line behind its
+// member's name. It is an error that it breaks off.
 func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
-	e := log.Engine
-	secrets := plain.NewSecrets(append(engines.Secrets(e), opt.Hub.Token)...)
-	pass := func(ctx context.Context, c reached) (done bool, err error) {
-		rt := runtime(c.docker)
-		if engines.Runtime(e) == provision.Process {
-			a, err := agent.Attach(ctx, c.conn, scope.Lab)
-			if err != nil {
-				return false, err
-			}
-			if a == nil {
-				return false, fmt.Errorf("nothing of lab %s runs on %s", scope.Lab, e.Host)
-			}
-			defer a.Close()
-			rt = agent.Processes{Client: a}
+	var hosts []*provision.Host
+	members := engines.Members(log.Engine)
+	for _, m := range members {
+		if !slices.Contains(hosts, m.Engine.Host) {
+			hosts = append(hosts, m.Engine.Host)
 		}
-		logs, err := log.open(ctx, rt, scope.Lab)
+	}
+	secrets := plain.NewSecrets(append(engines.Secrets(log.Engine), opt.Hub.Token)...)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var writing sync.Mutex
+	pass := func(rt runtime, f provision.Found) error {
+		write := log.Write
+		if len(members) > 1 {
+			write = behind(f.Labels[plan.LabelMember], func(text []byte) error {
+				writing.Lock()
+				defer writing.Unlock()
+				err := log.Write(text)
+				if err != nil {
+					stop(err) // nobody reads any of them
+				}
+				return err
+			})
+		}
+		logs, err := rt.Logs(ctx, f.ID, log.Follow, log.Tail)
 		if err != nil {
-			return false, err
+			return err
 		}
 		defer logs.Close()
 		defer context.AfterFunc(ctx, func() { logs.Close() })()
-		err = passOn(logs, log.Write, secrets)
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return true, err
+		return passOn(logs, write, secrets)
 	}
-	_, errs := visit(ctx, []*provision.Host{e.Host}, opt.filled(), pass)
-	return errs[0]
+	_, errs := visit(ctx, hosts, opt.filled(), func(ctx context.Context, c reached) (none struct{}, err error) {
+		return none, eachOf(ctx, c, scope.Lab, log.Engine, pass)
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(errs...)
 }
 
-func (l Log) open(ctx context.Context, rt runtime, lab string) (io.ReadCloser, error) {
-	found, err := rt.List(ctx, map[string]string{plan.LabelLab: lab, plan.LabelEngine: l.Engine.Label()})
-	if err != nil {
-		return nil, err
+// eachOf does something with every container and process of an engine on a host, side by side.
+func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do func(runtime, provision.Found) error) error {
+	byKind := map[provision.Runtime]runtime{}
+	for _, m := range engines.Members(e) {
+		if m.Engine.Host == c.conn.Host() {
+			byKind[engines.Runtime(m.Engine)] = c.docker
+		}
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%s does not run on %s", l.Engine, l.Engine.Host)
+	if byKind[provision.Process] != nil {
+		a, err := agent.Attach(ctx, c.conn, lab)
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			return fmt.Errorf("nothing of lab %s runs on %s", lab, c.conn.Host())
+		}
+		defer a.Close()
+		byKind[provision.Process] = agent.Processes{Client: a}
 	}
-	return rt.Logs(ctx, found[0].ID, l.Follow, l.Tail)
+	var todo []func() error
+	for _, rt := range byKind {
+		found, err := rt.List(ctx, map[string]string{plan.LabelLab: lab, plan.LabelEngine: e.Label()})
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			todo = append(todo, func() error { return do(rt, f) })
+		}
+	}
+	if len(todo) == 0 {
+		return fmt.Errorf("%s does not run on %s", e, c.conn.Host())
+	}
+	errs := make([]error, len(todo))
+	var all sync.WaitGroup
+	for i := range todo {
+		all.Go(func() { errs[i] = todo[i]() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// behind puts a name before each line.
+func behind(name string, write func([]byte) error) func([]byte) error {
+	return func(text []byte) error {
+		return write(fmt.Appendf(nil, "%s | %s\n", name, bytes.TrimSuffix(text, []byte("\n"))))
+	}
 }
 
 // longestLine is how much of a log is taken for one line, and longestSecret, how long a

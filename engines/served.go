@@ -166,15 +166,18 @@ func WithoutSecrets(e *Engine, served json.RawMessage) (json.RawMessage, error) 
 	return json.Marshal(cleaned(v, plain.NewSecrets(words...), words))
 }
 
-// Secrets are the sensitive texts that an engine is given, in clear: what is to be
-// taken out of everything that it says.
+// Secrets are the sensitive texts that an engine, or those that it is made of, are given,
+// in clear: what is to be taken out of everything that they say.
 func Secrets(e *Engine) (clear []string) {
-	texts := append([]provision.Text{e.APIKey, e.Config}, e.Command...)
-	for _, v := range e.Env {
-		texts = append(texts, v.Value)
-	}
-	for _, f := range e.Flags {
-		texts = append(texts, f.text())
+	var texts []provision.Text
+	for _, e := range e.Engines() {
+		texts = append(append(texts, e.APIKey, e.Config), e.Command...)
+		for _, v := range e.Env {
+			texts = append(texts, v.Value)
+		}
+		for _, f := range e.Flags {
+			texts = append(texts, f.text())
+		}
 	}
 	for _, t := range texts {
 		clear = append(clear, t.Secrets()...)

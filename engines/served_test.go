@@ -90,3 +90,17 @@ func TestWithoutSecrets(t *testing.T) {
 		t.Error("no error of what is no JSON")
 	}
 }
+
+// TestGroupSecrets: what the recipes of a group are given is taken out of what they say.
+func TestGroupSecrets(t *testing.T) {
+	of := func(kind, secret string) *Engine {
+		return &Engine{Kind: kind, Env: []provision.EnvVar{{Name: "TOKEN", Value: provision.Secret(secret)}}}
+	}
+	g := &Engine{Kind: GroupKind, Group: &Group{
+		Roles:  []Role{{Name: Prefill, Engine: of(VLLM, "of prefill")}, {Name: Decode, Engine: of(VLLM, "of decode")}},
+		Router: of(VLLMRouter, "of the router"),
+	}}
+	if diff := cmp.Diff([]string{"of prefill", "of decode", "of the router"}, Secrets(g)); diff != "" {
+		t.Errorf("Secrets (-want +got):\n%s", diff)
+	}
+}

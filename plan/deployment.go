@@ -111,6 +111,7 @@ const (
 	LabelRun        = "hcl.run"
 	LabelDeployment = "hcl.deployment"
 	LabelEngine     = "hcl.engine"
+	LabelMember     = "hcl.member" // of a deployment of several: "decode 0 rank 1"
 )
 
 // maxContainerName leaves room for the id in what the agent takes for the name of a
