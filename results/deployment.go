@@ -62,12 +62,16 @@ func (d *Deployment) SetMembers(all []Member) {
 	d.Image, d.Digest, d.Command, d.Facts, d.Versions, d.Listener =
 		first.Image, first.Digest, first.Command, first.Facts, first.Versions, first.Listener
 	d.Host, d.GPUs, d.GPUCount, d.PricePerHour, d.Members = "", "", 0, 0, nil
-	hosts, known := map[string]bool{}, true
+	hosts, working, known := map[string]bool{}, map[string]bool{}, true
 	for _, m := range all {
 		d.GPUCount += m.GPUCount
+		if m.Role != "router" && !working[m.Host] { // GPUs beside a router alone have no part in it
+			working[m.Host] = true
+			d.GPUs = addGPUs(d.GPUs, m.GPUs)
+		}
 		if !hosts[m.Host] {
 			hosts[m.Host] = true
-			d.Host, d.GPUs = joined(d.Host, m.Host), addGPUs(d.GPUs, m.GPUs)
+			d.Host = joined(d.Host, m.Host)
 			d.PricePerHour += m.Price
 			known = known && (m.Price > 0 || m.GPUs == "")
 		}

@@ -20,19 +20,22 @@ func TestMembers(t *testing.T) {
 	}
 	router := Member{Role: "router", Host: "cpu", Image: "router:1", Command: []string{"route"}, Price: 0.5}
 	other, free := member("decode", 0, "b"), member("serve", 1, "b")
-	other.GPUs, other.Price, free.Price = "8xB200", 50, 0
+	spare := member("router", 0, "b")
+	other.GPUs, other.Price, free.Price, spare.GPUCount = "8xB200", 50, 0, 0
 	s := open(t, t.TempDir())
 	check(t, s.BeginRun(t.Context(), testRun("r1")))
 	for name, c := range map[string]struct {
 		members []Member
 		want    Deployment // hosts and GPUs of all
 	}{
-		"one":           {[]Member{member("serve", 0, "a")}, Deployment{Host: "a", GPUs: "8xH200", GPUCount: 4, PricePerHour: 28.5}},
-		"two ranks":     {[]Member{member("serve", 0, "a"), member("serve", 1, "b")}, Deployment{Host: "a, b", GPUs: "16xH200", GPUCount: 8, PricePerHour: 57}},
-		"two on a host": {[]Member{member("prefill", 0, "a"), member("decode", 0, "a")}, Deployment{Host: "a", GPUs: "8xH200", GPUCount: 8, PricePerHour: 28.5}},
-		"two models":    {[]Member{member("prefill", 0, "a"), other, member("prefill", 1, "c")}, Deployment{Host: "a, b, c", GPUs: "16xH200, 8xB200", GPUCount: 12, PricePerHour: 107}},
-		"no price":      {[]Member{member("serve", 0, "a"), free}, Deployment{Host: "a, b", GPUs: "16xH200", GPUCount: 8}},
-		"and a router":  {[]Member{member("serve", 0, "a"), router}, Deployment{Host: "a, cpu", GPUs: "8xH200", GPUCount: 4, PricePerHour: 29}},
+		"one":            {[]Member{member("serve", 0, "a")}, Deployment{Host: "a", GPUs: "8xH200", GPUCount: 4, PricePerHour: 28.5}},
+		"two ranks":      {[]Member{member("serve", 0, "a"), member("serve", 1, "b")}, Deployment{Host: "a, b", GPUs: "16xH200", GPUCount: 8, PricePerHour: 57}},
+		"two on a host":  {[]Member{member("prefill", 0, "a"), member("decode", 0, "a")}, Deployment{Host: "a", GPUs: "8xH200", GPUCount: 8, PricePerHour: 28.5}},
+		"two models":     {[]Member{member("prefill", 0, "a"), other, member("prefill", 1, "c")}, Deployment{Host: "a, b, c", GPUs: "16xH200, 8xB200", GPUCount: 12, PricePerHour: 107}},
+		"no price":       {[]Member{member("serve", 0, "a"), free}, Deployment{Host: "a, b", GPUs: "16xH200", GPUCount: 8}},
+		"router on GPUs": {[]Member{member("serve", 0, "a"), spare}, Deployment{Host: "a, b", GPUs: "8xH200", GPUCount: 4, PricePerHour: 57}},
+		"router beside":  {[]Member{{Role: "router", Host: "a", GPUs: "8xH200", Price: 28.5}, member("serve", 0, "a")}, Deployment{Host: "a", GPUs: "8xH200", GPUCount: 4, PricePerHour: 28.5}},
+		"and a router":   {[]Member{member("serve", 0, "a"), router}, Deployment{Host: "a, cpu", GPUs: "8xH200", GPUCount: 4, PricePerHour: 29}},
 	} {
 		d := testDeployment("r1")
 		d.SetMembers(c.members)
