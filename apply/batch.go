@@ -57,7 +57,7 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 		case window.Known():
 			throttled(m.out.Summary, m.out.Telemetry)
 		default:
-			const unknown = "what part of the time %s has measured is not known, and so neither is its energy"
+			const unknown = "it is not known when %s measured, so its energy is not known either"
 			*problems = append(*problems, fmt.Sprintf(unknown, bench.Tool))
 		}
 	}()

@@ -115,7 +115,7 @@ func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
 	}
 	f := provision.Finding{
 		Check: "left behind", Level: provision.Blocked, Have: strings.Join(u.Left, "; "), Want: "nothing",
-		Advice: fmt.Sprintf("run %s of lab %s (%s, %s) could not clean up. Where GPU memory is not given back, "+
+		Advice: fmt.Sprintf("run %s of lab %s (%s, %s) could not clean up. If GPU memory is not given back, "+
 			"it takes a reset of the GPUs by their owner or a reboot. `hcl destroy` looks again, "+
 			"and `hcl destroy --force` forgets it", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime)),
 	}
@@ -257,9 +257,9 @@ const (
 	giveToken = "give the engine one with env = { HF_TOKEN = sensitive(env(\"HF_TOKEN\")) }, " +
 		"or write download = true into the model's block and set HF_TOKEN here"
 	keepIt = "each start of an engine fetches it anew: write cache = \"/data/huggingface\" into its block, " +
-		"and download = true to have it there before"
-	fetchFirst = "the engine fetches it as it starts, without a check of what comes: " +
-		"write download = true into the model's block, and hcl has it there before"
+		"and download = true so that hcl fetches it before that"
+	fetchFirst = "the engine fetches it at its start and does not check it: " +
+		"write download = true into the model's block, and hcl fetches it before that"
 	makeRoom = "%s are still to come and there is no room on %s: make some, " +
 		"or give the model a cache on another disk"
 )

@@ -222,7 +222,7 @@ func (m *member) down(ctx context.Context) error {
 		var others []provision.GPUProcess
 		others, err = look.ProveGone(ctx, s.conn, traces, s.opt.Release)
 		for _, p := range others {
-			m.tell.say(Warning, "somebody else uses its GPUs since it was measured: %s", p)
+			m.tell.say(Warning, "somebody else has begun to use its GPUs since it was measured: %s", p)
 		}
 	}
 	if err != nil {

@@ -61,7 +61,7 @@ func failures(err error, without scope) (all []*failure) {
 // on another host it ends only what is sent.
 func (t *trial) blame(s *session, err error) error {
 	if err != nil && s != t.home() {
-		return failed(ofSender, s.host, fmt.Errorf("its load is sent no more; the next apply measures it: %w", err))
+		return failed(ofSender, s.host, fmt.Errorf("its load is no longer sent; the next apply measures it: %w", err))
 	}
 	return failed(ofHost, s.host, err)
 }
@@ -72,6 +72,6 @@ func full(h *provision.Host, err error) error {
 	if err == nil || !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 		return nil
 	}
-	return fmt.Errorf("%s: its disk is full, and what is measured there is lost; free some of what ~/.cache/hcl lies on, "+
+	return fmt.Errorf("%s: its disk is full, and what is measured there is lost; make room on the disk of ~/.cache/hcl, "+
 		"and the next apply goes on from here: %w", h, err)
 }

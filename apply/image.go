@@ -70,7 +70,7 @@ func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name st
 	case errors.Is(err, provision.ErrNoGPURuntime) || ctx.Err() != nil:
 		return err
 	case err != nil:
-		tell.say(Warning, "whether its container gets the GPUs could not be seen: %v", err)
+		tell.say(Warning, "hcl could not see whether its container gets the GPUs: %v", err)
 		return nil
 	}
 	if lack := found.Lacks(s.host.GPUs.Vendor, want); lack != "" {

@@ -158,7 +158,7 @@ func TestAgentKilled(t *testing.T) {
 			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	})
-	if !killed || r.err != nil || r.Valid+r.Suspect != 2 || !r.has(apply.Warning, "the agent has died in mid-cell") {
+	if !killed || r.err != nil || r.Valid+r.Suspect != 2 || !r.has(apply.Warning, "the agent died in mid-cell") {
 		t.Errorf("killed %v: %+v, %v", killed, r.Outcome, r.err)
 	}
 	for _, row := range r.rows {

@@ -38,7 +38,7 @@ func (e *engine) listener(ctx context.Context, m *member) (none results.Listener
 	case err != nil:
 		return e.byStart(ctx, m, err.Error())
 	case len(taking) == 0:
-		return e.byStart(ctx, m, fmt.Sprintf("no socket is seen that listens on port %d", port))
+		return e.byStart(ctx, m, fmt.Sprintf("no listening socket is seen on port %d", port))
 	}
 	holds, err := m.holds(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *engine) listener(ctx context.Context, m *member) (none results.Listener
 		// Whoever is in the container sees what holds the container's sockets.
 		inside, err := m.inside(ctx)
 		if err != nil {
-			why += ", and nobody could look from inside of the container: " + err.Error()
+			why += ", and hcl could not look from inside the container: " + err.Error()
 		}
 		found = judge(taking, holds, false, inside)
 	}

@@ -137,7 +137,7 @@ func (m *measurement) send(ctx context.Context, from *session, server *server,
 		if attempt == agentLosses || !errors.Is(err, agent.ErrJobLost) || ctx.Err() != nil {
 			return got, err
 		}
-		m.tell.say(Warning, "the agent has died in mid-cell and is started again; the cell is measured anew")
+		m.tell.say(Warning, "the agent died in mid-cell and is started again; the cell is measured again")
 	}
 }
 
@@ -162,7 +162,7 @@ func (m *measurement) stillServes(ctx context.Context, server *server) error {
 	if ended := endsSoon(ctx, m.t.members); ended != nil {
 		return ended
 	}
-	return fmt.Errorf("it answers no more: %w", err)
+	return fmt.Errorf("it no longer answers: %w", err)
 }
 
 // reachWithin is how long a connection to an engine that serves may take.
@@ -175,8 +175,8 @@ func reaches(ctx context.Context, from *session, base string) error {
 	defer cancel()
 	conn, err := from.conn.Dial(ctx, "tcp", at)
 	if err != nil {
-		return fmt.Errorf("%s, which the load is sent from, does not reach the engine at %s, although it serves on its own "+
-			"host: see that no firewall is between them, or have the engine listen on an address that both know, "+
+		return fmt.Errorf("%s sends the load but does not reach the engine at %s, although the engine serves on its own "+
+			"host: look for a firewall between them, or let the engine listen on an address that both know, "+
 			"flags = { host = \"10.0.0.5\" }: %w", from.host, at, err)
 	}
 	return conn.Close()

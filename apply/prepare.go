@@ -221,8 +221,8 @@ func (t *trial) compareDigest(image provision.Image) {
 		}
 	}
 	if moved > 0 {
-		t.tell.say(Warning, "%s means another image now, %s, than when %d of the cells that are up to date were "+
-			"measured, %s; --rerun measures them again, and an image written with its digest cannot move",
+		t.tell.say(Warning, "%s now means the image %s, but %d of the cells that are up to date were measured with %s; "+
+			"--rerun measures them again, and an image written with its digest cannot move",
 			image.Ref, image.Digest, moved, before)
 	}
 }

@@ -96,7 +96,7 @@ func (s *scheduler) try(d *plan.Deployment) (map[*provision.Host]*session, error
 		case p.over && slices.Contains(d.Serving(), h):
 			return nil, &failure{scope: ofHost, host: h} // its own error says why
 		case p.over:
-			why := fmt.Errorf("%s, which its load is sent from, cannot be used; the next apply measures it", h)
+			why := fmt.Errorf("%s sends its load and cannot be used; the next apply measures it", h)
 			return nil, failed(ofSender, h, why)
 		default:
 			at[h] = p.session

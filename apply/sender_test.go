@@ -83,7 +83,7 @@ func TestLoadFrom(t *testing.T) {
 	b.store = newBench(t, host).store
 	r = b.apply(t.Context(), near, nil)
 	failed := new(apply.HostError)
-	if !errors.As(r.err, &failed) || failed.Host != "client" || len(r.rows) != 0 || !r.has(apply.Failed, "which its load is sent from, cannot be used") {
+	if !errors.As(r.err, &failed) || failed.Host != "client" || len(r.rows) != 0 || !r.has(apply.Failed, "sends its load and cannot be used") {
 		t.Errorf("without the client: %d rows, %v, events %+v", len(r.rows), r.err, r.events)
 	}
 	b.clean()

@@ -196,7 +196,7 @@ func (s *session) baseline(ctx context.Context) error {
 		return err
 	}
 	for _, p := range use.Problems {
-		s.tell.say(Warning, "whether its GPUs are free again afterwards cannot be proved: %s", p)
+		s.tell.say(Warning, "it cannot be proved that its GPUs are free again afterwards: %s", p)
 	}
 	for _, p := range use.Processes {
 		s.tell.say(Warning, "somebody else uses its GPUs: %s", p)

@@ -94,7 +94,7 @@ func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *sessi
 	}
 	to.Add(gpus, b.host.Name)
 	if err != nil {
-		const unknown = "what the GPUs of %s did cannot be set beside the load: its clock is not known: %v"
+		const unknown = "the GPU readings of %s cannot be matched to the load, because its clock is not known: %v"
 		to.Problems = append(to.Problems, fmt.Sprintf(unknown, b.host, err))
 	}
 }

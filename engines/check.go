@@ -19,11 +19,13 @@ const (
 	noImage        = "%s runs in a container and needs the exact image, for example:\n\n    image = %q"
 	noModel        = "An engine of kind %q serves a model, so it must name one, for example:\n\n    model = model.r1"
 	noCommand      = "hcl does not know how a server of kind %q is started. Give its whole command as a list of words."
-	portAmongFlags = "The port is said once, as an argument of its own, so that hcl knows where to reach the server:\n\n    port = 8000"
-	notOnHost      = "%q is not a path on the host. Begin with a slash, or with ~/ for the home of the user there."
-	oldConfig      = "The engine reads a configuration file since version %s, and the image %s is older. " +
-		"Say in flags what stands in config, by the same names."
-	twoConfigs = "The flag %q names a configuration file too, and an engine of kind %q reads one. Remove one of them."
+	portAmongFlags = "Give the port as an argument and not among the flags, so that hcl knows where to " +
+		"reach the server:\n\n    port = 8000"
+	notOnHost = "%q is not a path on the host. Begin with a slash, or with ~/ for the home of the user there."
+	oldConfig = "The engine reads a configuration file from version %s on, and the image %s is older. " +
+		"Write the members of config into flags, under the same names."
+	twoConfigs = "The flag %q names a configuration file too, and an engine of kind %q reads only one. " +
+		"Remove one of the two."
 	noBuild    = "A build makes what the server serves, in a container, and an engine of kind %q%s has none. Remove the block."
 	noCommands = "A build block says how the output is made, for example:\n\n" +
 		"    commands = [\"trtllm-build --checkpoint_dir /tmp/checkpoint --output_dir /build/model\"]"
@@ -33,26 +35,27 @@ const (
 	badURL        = "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\""
 	passwordInURL = "The url has a password in it, which would be stored with the results. " +
 		"Write what the server asks for as api_key, or as a header of the load."
-	notOurs    = "An engine of kind %q is run by someone else, so hcl can set no %s for it. Remove the argument."
+	notOurs    = "Someone else runs an engine of kind %q, so hcl cannot set its %s. Remove the argument."
 	nvidiaKind = "TensorRT-LLM runs on NVIDIA GPUs only, and host.%s has %s. " +
 		"Serve the model there with an engine of kind \"sglang\" or \"vllm\"."
 	nvidiaImage = "The image %s is built for NVIDIA GPUs, but host.%s has %s. Images for AMD are for example %s."
 	amdImage    = "The image %s is built for AMD GPUs, but host.%s has %s. An image for NVIDIA is for example %s."
 	noGPU       = "There is no GPU %s: host.%s has %s, numbered from 0 to %d."
-	notGPUCount = "The flag %s is a number of GPUs, a whole number of at least 1, and not %q."
-	notShare    = "The flag %s is a share of the GPUs' memory, above 0 and at most 1, such as 0.9, and not %q."
-	noKeySent   = "The server asks for this key, and hcl sends none: it would refuse every request. " +
-		"Say it for the requests as well, for example:\n\n    api_key = var.key"
+	notGPUCount = "The flag %s counts GPUs. It is a whole number of at least 1, not %q."
+	notShare    = "The flag %s is a share of the GPUs' memory. It is above 0 and at most 1, such as 0.9, not %q."
+	noKeySent   = "The server asks for this key, but hcl sends none, so the server would refuse every request. " +
+		"Give the key for the requests too, for example:\n\n    api_key = var.key"
 
-	flagsBesideCommand = "The lab gives the whole command of the server, so its flags are in it: those in flags are not " +
-		"passed on. Put them into command, or remove one of the two."
-	imageOfOther = "The image %s is of kind %q by its name, and this engine is of kind %q: its command would not be there."
-	noRevision   = "TensorRT-LLM takes the repository's default branch: not all of its versions have a flag for a revision, " +
-		"so hcl gives none. Where yours has it, say it in flags = { revision = %q }; else serve a directory of the host " +
+	flagsBesideCommand = "The argument command is the whole command of the server, so hcl does not pass on " +
+		"what is in flags. Put the flags into command, or remove one of the two."
+	imageOfOther = "By its name, the image %s is for kind %q, and this engine is of kind %q. " +
+		"Its command would not be in the image."
+	noRevision = "TensorRT-LLM takes the repository's default branch: not all of its versions have a flag for a revision, " +
+		"so hcl gives none. If yours has one, write flags = { revision = %q }. If not, serve a directory of the host " +
 		"that holds that revision."
-	unevenGPUs = "The flags ask for %d of %d GPUs (tensor × pipeline × data parallel), which do not divide them evenly. " +
-		"Models are rarely made for such a number."
-	lowPort = "Ports below 1024 are for root, and often taken: 22 is SSH's. Write one above, such as 8000."
+	unevenGPUs = "The flags ask for %[1]d of %[2]d GPUs (tensor × pipeline × data parallel), " +
+		"and %[2]d is not a multiple of %[1]d. Few models run on such a number of GPUs."
+	lowPort = "Ports below 1024 are for root, and often taken: 22 is SSH's. Take a higher port, such as 8000."
 )
 
 // findings are mistakes, or doubts, in the order in which they were found.
@@ -154,7 +157,7 @@ func (e *Engine) checkConfig(found *findings) {
 		return
 	}
 	if e.Kind == Sim {
-		found.add("config", "The simulated engine reads no configuration file. Remove the argument, or say it in flags.")
+		found.add("config", "The simulated engine reads no configuration file. Remove the argument, or use flags.")
 	}
 	if since, reads := ReadsConfig(e); since != "" && !reads && e.Command == nil {
 		found.add("config", oldConfig, since, e.Image)

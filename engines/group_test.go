@@ -295,7 +295,7 @@ func TestCheckGroup(t *testing.T) {
 		`router: A router of kind "vllm" cannot split`:                                                                    of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
 		`decode on: host n0 (lab.hcl:3) is used twice at once, by prefill 0 and decode 0`:                                 of("recipe-a", func(e *Engine) { roles(e)[1].Instances = roles(e)[0].Instances[:1] }),
 		`decode on: host n0 (lab.hcl:3) is used twice at once`:                                                            of("one-host", func(e *Engine) { roles(e)[1].Instances[0].GPUIDs = []string{"3", "4", "5", "6"} }),
-		`prefill on: The hosts of a role have to have the same GPUs`:                                                      of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
+		`prefill on: The hosts of a role must have the same GPUs`:                                                         of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
 		`host: host n0 (lab.hcl:3) is this machine`:                                                                       of("recipe-d", func(e *Engine) { h := roles(e)[0].Instances[0].Hosts[0]; h.Address, h.Fabric.Address = "local", "" }),
 		`prefill on: hcl does not start TensorRT-LLM over several`:                                                        of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
 		`prefill container.network: Members on several hosts find each other`:                                             of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),

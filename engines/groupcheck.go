@@ -10,29 +10,31 @@ import (
 
 // What CheckGroup says, where it is long.
 const (
-	unknownRole  = "There is no role %q. A group has prefill and decode, or serve, whose instances do both."
+	unknownRole  = "There is no role %q. A group has the roles prefill and decode, or the role serve, which does both."
 	halfRole     = "A group with the role %s needs the role %s too: neither answers a request alone."
 	mixedRoles   = "The role serve does all that prefill and decode do apart. Remove one or the other."
 	mixedKinds   = "Prefill is of kind %q and decode of kind %q: one cannot read the KV cache of the other."
 	noSplit      = "hcl does not know how an engine of kind %q is split into prefill and decode. Those of kind %s are."
 	noTransfer   = "An engine of kind %q cannot hand over its KV cache by %q. It knows %s."
 	idleTransfer = "Nothing is handed over: the group has no prefill and decode. Remove the argument."
-	noRouter     = "Prefill and decode need a router, which gives each request to one of both. Add a router block."
-	splitsOnly   = "trtllm-serve disaggregated gives requests to prefill and decode only. Write router \"sglang\", or remove it."
-	otherRouter  = "A router of kind %q cannot split requests between prefill and decode of %s. Write router %q, or router \"openai\" " +
+	noRouter     = "Prefill and decode need a router, which gives each request to one instance of each. " +
+		"Add a router block."
+	splitsOnly  = "trtllm-serve disaggregated gives requests to prefill and decode only. Write router \"sglang\", or remove it."
+	otherRouter = "A router of kind %q cannot split requests between prefill and decode of %s. Write router %q, or router \"openai\" " +
 		"with a command of your own."
-	unequal = "Prefill and decode have to agree on %s: prefill has %s, decode %s. A request that fits one of them " +
-		"hangs or is answered wrong in the other."
-	otherModel  = "Prefill serves %s and decode %s. Both halves of a request need the same model."
-	noSpan      = "hcl does not know how an engine of kind %q runs over several hosts. Give each instance one host."
-	trtllmSpan  = "hcl does not start TensorRT-LLM over several hosts, which needs MPI. Several servers of one host each can stand in a group."
+	unequal = "Prefill and decode have to agree on %s: prefill has %s, decode %s. A request that fits only one of them " +
+		"hangs or gets a wrong answer."
+	otherModel = "Prefill serves %s and decode %s. Both halves of a request need the same model."
+	noSpan     = "hcl does not know how an engine of kind %q runs over several hosts. Give each instance one host."
+	trtllmSpan = "hcl does not start TensorRT-LLM over several hosts: that needs MPI. " +
+		"A group can have several servers, each on one host."
 	wrongGPUs   = "The flags ask for %d GPUs (tensor × pipeline × data parallel), but each instance has %d: %s."
 	unevenRanks = "data-parallel-size is %d, which %d hosts cannot share evenly."
-	hostTwice   = "%s is used twice at once, by %s and %s, and GPUs of theirs are the same. Give each its own gpu_ids, or its own host."
-	otherGPUs   = "The hosts of a role have to have the same GPUs: %s has %s, %s has %s."
-	localHost   = "%s is this machine, which has no address for the others. Use it alone, or give it an address."
+	hostTwice   = "%s is used twice at once, by %s and %s, on the same GPUs. Give each its own gpu_ids, or its own host."
+	otherGPUs   = "The hosts of a role must have the same GPUs: %s has %s, %s has %s."
+	localHost   = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
 	ownNetwork  = "Members on several hosts find each other on the network of their hosts. Remove network = %q."
-	tooMany     = "The group has %d members, and there are ports for %d."
+	tooMany     = "The group has %d members, but there are ports only for %d."
 	oursFlag    = "hcl gives %s to each member itself (here %s). Remove it."
 	oursEnv     = "hcl sets %s for each member itself (here %s). Remove it."
 )

@@ -45,10 +45,10 @@ const (
 	largerPages  = "memory of the host is mapped in small pages: " +
 		"echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
 	fixedGovernor = "clocks follow the load, and so do latencies: sudo cpupower frequency-set -g performance"
-	setClock      = "times of host and caller cannot be laid side by side: sudo timedatectl set-ntp true"
-	failedGPUs    = "GPUs have failed since the machine was started: reboot it, and ask its owner when it happens again"
+	setClock      = "the clocks differ, so times of host and caller cannot be compared: sudo timedatectl set-ntp true"
+	failedGPUs    = "GPUs have failed since the machine was started: reboot it; if it happens again, ask its owner"
 	killed        = "processes were killed for lack of memory since the machine was started"
-	unreadLog     = "failed GPUs would be told there: sudo sysctl kernel.dmesg_restrict=0, " +
+	unreadLog     = "this log names failed GPUs; to make it readable: sudo sysctl kernel.dmesg_restrict=0, " +
 		"or add the login to the group adm"
 )
 

@@ -15,24 +15,24 @@ const (
 
 const (
 	otherMachine  = "this is another machine than its block says: correct gpus, or rent the right one"
-	otherMaker    = "none of that maker is on the PCI bus, but %s: correct gpus, or rent the right machine"
+	otherMaker    = "the PCI bus has no GPU of that maker, but %s: correct gpus, or rent the right machine"
 	brokenDriver  = "the driver or its tool does not work: %s"
-	installDriver = "%d are on the PCI bus, and %s tells of none: install the driver"
-	fallenOff     = "%d are on the PCI bus, and %s tells of %d: look for those that have fallen off with " +
+	installDriver = "%d are on the PCI bus, and %s shows none: install the driver"
+	fallenOff     = "%d are on the PCI bus, and %s shows %d: see which have failed with " +
 		"`sudo dmesg | grep -E 'Xid|amdgpu'`, and reboot"
 	noGPU  = "%s found no GPU, and none is on the PCI bus"
-	untold = "power limits, clocks and memory errors of the GPUs are not told, so they are not checked: " +
-		"see what the tool says there"
+	untold = "hcl cannot read power limits, clocks and memory errors of the GPUs, so it does not check them: " +
+		"see what the tool says on the host"
 	otherDriver = "install a driver that the block's require allows, and reboot"
 	otherROCm   = "install a ROCm that the block's require allows; its version is read from /opt/rocm/.info/version"
 	moreOnGPU   = "the block's require asks for GPUs with more memory"
 	endUsers    = "they take memory and time from what is measured: ask their owner to end them"
 	resetGPUs   = "an earlier process has left it allocated: sudo nvidia-smi --gpu-reset, " +
 		"sudo rocm-smi --gpureset -d N, sudo amd-smi reset --gpu N --gpureset, or a reboot"
-	noToolkit = "Docker tells of no way to hand out GPUs: install the NVIDIA container toolkit, " +
+	noToolkit = "Docker has no way to give GPUs to containers: install the NVIDIA container toolkit, " +
 		"sudo nvidia-ctk runtime configure --runtime=docker, sudo systemctl restart docker"
-	losesGPUs = "any `systemctl daemon-reload`, an update of packages say, takes the GPUs from running containers: " +
-		"update nvidia-container-toolkit to 1.18.1, or set \"exec-opts\": [\"native.cgroupdriver=cgroupfs\"] " +
+	losesGPUs = "every `systemctl daemon-reload`, such as in an update of packages, takes the GPUs from running " +
+		"containers: update nvidia-container-toolkit to 1.18.1, or set \"exec-opts\": [\"native.cgroupdriver=cgroupfs\"] " +
 		"in /etc/docker/daemon.json and restart Docker"
 	noModule = "%s is not there: load the driver with sudo modprobe amdgpu"
 	notLet   = "let the login use %s: sudo usermod -aG render,video $USER"
@@ -41,7 +41,7 @@ const (
 	oldFirmware = "RCCL cannot reclaim scratch memory and may crash: update the firmware, or write " +
 		`env = { HSA_NO_SCRATCH_RECLAIM = "1" } into the engine blocks`
 	passThrough = "transfers between GPUs are slower: add iommu=pt to the kernel's command line, and reboot"
-	damaged     = "the GPU's memory is damaged: reset it or reboot; when it happens again, it has to be replaced"
+	damaged     = "the GPU's memory is damaged: reset it or reboot; if it happens again, the GPU has to be replaced"
 )
 
 func (c *contract) gpus(ours Traces) {
@@ -219,7 +219,7 @@ type stateAdvice struct{ ecc, power, clocks, throttling string }
 var nvidiaAdvice = stateAdvice{
 	ecc:    "GPUs with and without ECC are not the same: sudo nvidia-smi -e 1, and reboot",
 	power:  "somebody has lowered it: sudo nvidia-smi -pl with the default",
-	clocks: "somebody holds them: sudo nvidia-smi -rgc, sudo nvidia-smi -rac",
+	clocks: "somebody has locked them: sudo nvidia-smi -rgc, sudo nvidia-smi -rac",
 	throttling: "heat or the power brake holds clocks down: look at cooling and power supplies " +
 		"with nvidia-smi -q -d PERFORMANCE",
 }
@@ -228,7 +228,7 @@ var amdAdvice = stateAdvice{
 	ecc: "some GPUs count no memory errors: look at the driver with `sudo dmesg | grep -i ras`",
 	power: "somebody has lowered it: sudo rocm-smi --resetpoweroverdrive, " +
 		"or sudo amd-smi reset --gpu all --power-cap",
-	clocks: "somebody holds them: sudo rocm-smi --setperflevel auto, " +
+	clocks: "somebody has locked them: sudo rocm-smi --setperflevel auto, " +
 		"or sudo amd-smi set --gpu all --perf-level AUTO",
 	throttling: "a limit holds clocks down: look at cooling and power supplies with amd-smi metric --throttle",
 }

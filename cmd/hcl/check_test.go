@@ -138,7 +138,7 @@ host "box" {
 		"whole":   {"ok", "whole, 6 files, 5.2 MB", ""},
 		"part":    {"ok", "3.1 MB of 5.2 MB there, without model-00004-of-00005.bin, model-00005-of-00005.bin", ""},
 		"none":    {"ok", "not there, 5.2 MB; ", ""},
-		"engines": {"warning", "1.0 MB of 5.2 MB there, without model-00002-of-00005.bin, model-00003-of-00005.bin, model-00004-of-00005.bin and 1 more", "the engine fetches it as it starts"},
+		"engines": {"warning", "1.0 MB of 5.2 MB there, without model-00002-of-00005.bin, model-00003-of-00005.bin, model-00004-of-00005.bin and 1 more", "the engine fetches it at its start"},
 		"small":   {"blocked", "not there, 5.2 MB; 2.1 MB of disk free", "5.2 MB are still to come and there is no room on " + small},
 		"broken":  {"blocked", "model-00001-of-00001.safetensors is missing", "copy it there again"},
 	})

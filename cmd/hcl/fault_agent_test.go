@@ -41,7 +41,7 @@ func wakes(s *scene) {
 		s.Errorf("the one that slept: exit %d, want %d\n%s", code, exitFailed, s.told())
 	}
 	other.finishes("the other")
-	if other.told() == "" || strings.Contains(other.told(), "agent has died") || strings.Contains(other.told(), "is lost") {
+	if other.told() == "" || strings.Contains(other.told(), "agent died") || strings.Contains(other.told(), "is lost") {
 		s.Errorf("the other was disturbed:\n%s", other.told())
 	}
 }

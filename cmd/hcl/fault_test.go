@@ -237,7 +237,7 @@ func failsByItself(s *scene) {
 var faults = []fault{
 	{name: "network cut for 5 s in mid-download, without Docker", process: true, hub: true, whole: true, strike: hangUp},
 	{name: "network cut for 5 s in mid-cell, without Docker", at: midCell, process: true, soak: true, whole: true, strike: cutFor(5 * time.Second)},
-	{name: "sender of the load cut off for good in mid-cell", at: midCell, sender: true, lease: 5 * time.Second, says: "its load is sent no more",
+	{name: "sender of the load cut off for good in mid-cell", at: midCell, sender: true, lease: 5 * time.Second, says: "its load is no longer sent",
 		strike: func(s *scene) {
 			must(s, s.sender.Link(false))
 			s.end(time.Minute)

@@ -104,7 +104,7 @@ func TestContractFindsWhatIsWrong(t *testing.T) {
 		says      string // in what is there, or what to do
 	}{
 		{"seven GPUs", "8xH200", nil, func(b *box) { b.f.GPUs = b.f.GPUs[:7] }, "gpus", blocked,
-			"8 are on the PCI bus, and nvidia-smi tells of 7"},
+			"8 are on the PCI bus, and nvidia-smi shows 7"},
 		{"no driver", "8xMI300X", nil, func(b *box) { b.f.GPUs = nil }, "gpus", blocked, "install the driver"},
 		{"another model", "8xH200", nil, func(b *box) {
 			b.f.GPUs = slices.Repeat([]provision.GPU{{Vendor: provision.NVIDIA, Name: "NVIDIA H20",
