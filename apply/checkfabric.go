@@ -42,9 +42,9 @@ func fabricOf(e *engines.Engine) (f fabric, ok bool) {
 
 // What to do about a fabric.
 const (
-	correctFabric = "correct that, or say in the host's fabric block which address and devices are meant"
-	levelFabric   = "all of them together are as slow as the slowest: make them alike"
-	openPorts     = "engines would hang there: open these ports between the hosts, those of the kernel's choice as well, " +
+	correctFabric = "correct that, or name the right address and devices in the host's fabric block"
+	levelFabric   = "together they are as slow as the slowest: make them alike"
+	openPorts     = "engines would hang there: open these ports between the hosts, and also those that the kernel picks, " +
 		"or give the fabric blocks the addresses of a network that joins them"
 )
 
@@ -119,7 +119,7 @@ func (f fabric) meet(ctx context.Context, at map[*provision.Host]reached) (found
 		found = append(found, bad)
 	}
 	if found == nil {
-		have := fmt.Sprintf("each host reaches each other on %s and on what its kernel chooses", plain.Count(ports, "port"))
+		have := fmt.Sprintf("every host reaches every other on %s and on one that its kernel picks", plain.Count(ports, "port"))
 		found = []provision.Finding{{Check: "ports", Level: provision.OK, Have: have}}
 	}
 	return found, nil
