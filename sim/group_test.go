@@ -95,6 +95,8 @@ func TestRanks(t *testing.T) {
 		"vllm":   "vllm serve m --host 127.0.0.1 --port %[2]d --nnodes 2 --node-rank %[1]d --master-addr 127.0.0.1 --master-port %[4]d %[5]s",
 		"vllm data parallel": "vllm serve m --host 127.0.0.1 --port %[2]d --data-parallel-size 16 --data-parallel-size-local 8 --data-parallel-start-rank %[3]d " +
 			"--data-parallel-address 127.0.0.1 --data-parallel-rpc-port %[4]d %[5]s",
+		"vllm hybrid": "vllm serve m --host 127.0.0.1 --port %[2]d --data-parallel-size 16 --data-parallel-size-local 8 --data-parallel-start-rank %[3]d " +
+			"--data-parallel-address 127.0.0.1 --data-parallel-rpc-port %[4]d --data-parallel-hybrid-lb %[5]s",
 	} {
 		t.Run(name, func(t *testing.T) {
 			ports := freePorts(t, 3)
@@ -107,7 +109,11 @@ func TestRanks(t *testing.T) {
 			head := run(t, command(0, ports[0], ""))
 			url := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 			until(t, url+"/health", http.StatusServiceUnavailable)
-			rank := run(t, command(1, ports[1], "--headless"))
+			silent := "--headless"
+			if name == "vllm hybrid" {
+				silent = ""
+			}
+			rank := run(t, command(1, ports[1], silent))
 			until(t, url+"/health", http.StatusOK)
 			if status, answer := ask(t, "POST", url+"/v1/completions", prompt); status != http.StatusOK {
 				t.Errorf("status %d: %s", status, answer)
@@ -116,10 +122,14 @@ func TestRanks(t *testing.T) {
 			if name == "sglang" { // its dummy is always well, and serves nothing
 				until(t, other+"/health", http.StatusOK)
 				until(t, other+"/v1/models", http.StatusNotFound)
+			} else if name == "vllm hybrid" {
+				if !answers(t, other) {
+					t.Error("the other host does not answer")
+				}
 			} else if _, err := http.Get(other + "/health"); err == nil {
 				t.Error("a headless rank listens")
 			}
-			if !strings.Contains(rank.log.String(), fmt.Sprint(ports[2])) {
+			if silent != "" && !strings.Contains(rank.log.String(), fmt.Sprint(ports[2])) {
 				t.Errorf("the rank's log does not say where it joins:\n%s", rank.log)
 			}
 			rank.end()

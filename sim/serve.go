@@ -78,7 +78,7 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 	}
 	engine := New(cfg)
 	engine.address, engine.log = l.Addr().String(), func(line string) { fmt.Fprintln(log, line) }
-	others, err := engine.meet(ctx)
+	others, err := engine.meet(ctx, log)
 	if err != nil {
 		l.Close()
 		return err
@@ -153,9 +153,9 @@ func serveRouter(ctx context.Context, cfg Config, listen string, log io.Writer) 
 	}
 }
 
-// meet opens what the engine's other ranks and its decode servers come to. The function that
-// it returns closes that, and waits.
-func (s *Server) meet(ctx context.Context) (closed func(), err error) {
+// meet opens what the engine's other ranks and its decode servers come to, or goes to rank 0.
+// The function that it returns closes that, and waits.
+func (s *Server) meet(ctx context.Context, log io.Writer) (closed func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	closed = func() { cancel(); all.Wait() }
@@ -189,6 +189,13 @@ func (s *Server) meet(ctx context.Context) (closed func(), err error) {
 			case <-s.ranks.lost:
 				s.broken.Store(true) // the rest hangs in a collective operation, and says nothing
 			case <-ctx.Done():
+			}
+		})
+	}
+	if at := s.cfg.Place; at.spans() && at.Rank > 0 { // one that answers for its own host
+		all.Go(func() {
+			if at.join(ctx, log) == nil {
+				s.broken.Store(true)
 			}
 		})
 	}
