@@ -287,3 +287,32 @@ func (e *Engine) front() *Engine {
 	}
 	return Fronts(e)[0].Engine
 }
+
+// Placed is the engine with each of its hosts in the place of another.
+func (e *Engine) Placed(place func(*provision.Host) *provision.Host) *Engine {
+	out := *e
+	places := func(hosts []*provision.Host) (list []*provision.Host) {
+		for _, h := range hosts {
+			list = append(list, place(h))
+		}
+		return list
+	}
+	if out.Hosts = places(e.Hosts); e.Host != nil {
+		out.Host = place(e.Host)
+	}
+	if e.Group == nil {
+		return &out
+	}
+	g := *e.Group
+	out.Group, g.Roles = &g, slices.Clone(g.Roles)
+	for i, r := range g.Roles {
+		g.Roles[i].Engine, g.Roles[i].Instances = r.Engine.Placed(place), slices.Clone(r.Instances)
+		for j, in := range r.Instances {
+			g.Roles[i].Instances[j].Hosts = places(in.Hosts)
+		}
+	}
+	if g.Router != nil {
+		g.Router = g.Router.Placed(place)
+	}
+	return &out
+}

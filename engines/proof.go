@@ -15,7 +15,7 @@ type Counter struct {
 type Proof struct {
 	Read      []Counter // tokens of prompts that it has read itself
 	Fetched   []Counter // tokens of prompts that others have read for it
-	Moved     []Counter // what grows when it fetches anything, where tokens are not counted
+	Handed    []Counter // requests whose KV cache it has handed over, where the tokens that others fetch are not counted
 	Generated []Counter // tokens
 	Failures  []Counter // none may grow while a cell is measured
 	Port      string    // by which [NamedPort] of the member it tells them; "server" where it is not said otherwise
@@ -34,7 +34,7 @@ var vllmProof = Proof{
 // sglangProof are the names of srt/metrics/collector.py.
 var sglangProof = Proof{
 	Read:      []Counter{{Name: "sglang:prompt_tokens_total"}},
-	Moved:     []Counter{{Name: "sglang:kv_transfer_total_mb"}},
+	Handed:    []Counter{{Name: "sglang:kv_transfer_total_mb_count"}}, // a histogram of prefill's
 	Generated: []Counter{{Name: "sglang:generation_tokens_total"}},
 	Failures: []Counter{{Name: "sglang:num_transfer_failed_reqs_total"}, {Name: "sglang:num_bootstrap_failed_reqs_total"},
 		{Name: "sglang:num_prefill_retries_total"}},
@@ -63,4 +63,24 @@ func ProofOf(m Member) *Proof {
 		return &sglangProof
 	}
 	return nil
+}
+
+// Registered is where a prefill server of SGLang answers 200 once all its ranks are known to
+// those that fetch from it (srt/disaggregation/common/conn.py); the path is empty for others.
+func Registered(m Member) (path string, port int) {
+	if m.Role != Prefill || m.Engine.speaksAs() != SGLang {
+		return "", 0
+	}
+	i := slices.IndexFunc(m.Ports, func(p NamedPort) bool { return p.Name == "bootstrap" })
+	if i < 0 {
+		return "", 0
+	}
+	const all = "/route?prefill_dp_rank=-1&prefill_cp_rank=-1&target_tp_rank=-1&target_pp_rank=-1"
+	return all, m.Ports[i].Number
+}
+
+// BlockSize is how many tokens a block of the engine's KV cache has, as its flags say; a prompt
+// is handed over in whole blocks, and decode reads what is left.
+func BlockSize(e *Engine) int {
+	return e.intFlag(16, "block-size", "block_size", "page-size", "page_size")
 }

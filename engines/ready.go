@@ -22,6 +22,14 @@ type Readiness struct {
 // ReadinessOf returns how the engine is to be waited for.
 func ReadinessOf(e *Engine) Readiness {
 	k := kinds[e.Kind]
+	if e.Group != nil { // the slowest decides
+		out := Readiness{Models: "/v1/models", Model: ServedModel(e)}
+		for _, r := range e.Group.Roles {
+			one := ReadinessOf(r.Engine)
+			out.Stall, out.Timeout = max(out.Stall, one.Stall), max(out.Timeout, one.Timeout)
+		}
+		return out
+	}
 	return Readiness{
 		Health:      k.health,
 		HealthEvery: max(k.healthEvery, 250*time.Millisecond),

@@ -136,9 +136,11 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		write("sglang:prompt_tokens_total", "counter", s.lifetime.prompt.Load())
 		write("sglang:generation_tokens_total", "counter", s.lifetime.generated.Load())
 		write("sglang:num_requests_total", "counter", s.lifetime.finished.Load())
-		if s.cfg.Place.Role == Decode {
-			write("sglang:kv_transfer_total_mb", "counter", s.lifetime.external.Load())
-			write("sglang:num_transfer_failed_reqs_total", "counter", s.lifetime.failed.Load())
+		if s.cfg.Place.Role == Prefill {
+			write("sglang:kv_transfer_total_mb_count", "histogram", s.kv.given.Load())
+		}
+		if failed := s.lifetime.failed.Load(); failed > 0 { // like the engine, which shows no counter before it counts
+			write("sglang:num_transfer_failed_reqs_total", "counter", failed)
 		}
 		return
 	}

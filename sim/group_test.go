@@ -243,6 +243,29 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestSplitTogether sends many at once, streamed, and counts what was handed over.
+func TestSplitTogether(t *testing.T) {
+	prefill, decode, router := pd(t, SGLang, "", "")
+	until(t, prefill+"/health", http.StatusOK)
+	until(t, decode+"/health", http.StatusOK)
+	until(t, router+"/readiness", http.StatusOK)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 10 {
+				if status, answer := ask(t, "POST", router+"/v1/completions", strings.TrimSuffix(prompt, "}")+`,"stream":true}`); status != http.StatusOK {
+					t.Errorf("status %d: %s", status, answer)
+				}
+			}
+		})
+	}
+	all.Wait()
+	_, metrics := ask(t, "GET", prefill+"/metrics", "")
+	if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine="0",model_name="m"} 40`) || !strings.Contains(metrics, `generation_tokens_total{engine="0",model_name="m"} 40`) {
+		t.Errorf("prefill counts:\n%s", metrics)
+	}
+}
+
 // TestSplitFaults has each part fail in its own way.
 func TestSplitFaults(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -268,9 +291,9 @@ func TestSplitFaults(t *testing.T) {
 				t.Errorf("status %d, %s", status, answer)
 			}
 			if c.decode == "--local-prefill true" {
-				_, metrics := ask(t, "GET", decode+"/metrics", "")
-				if !strings.Contains(metrics, `kv_transfer_total_mb{engine="0",model_name="m"} 0`) {
-					t.Errorf("it says that it got a prompt:\n%s", metrics)
+				_, metrics := ask(t, "GET", prefill+"/metrics", "")
+				if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine="0",model_name="m"} 0`) {
+					t.Errorf("a prompt was fetched:\n%s", metrics)
 				}
 			}
 		})

@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // handover is how a prompt's KV cache goes from prefill to decode. Prefill keeps a handle for
 // each prompt that it has read; decode fetches it before its first token.
 type handover struct {
+	given   atomic.Int64 // handles that were fetched
 	mu      sync.Mutex
 	handles map[string]chan handle // by room or block; a decode may come first and wait
 }
@@ -64,6 +66,7 @@ func (h *handover) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
 		delete(h.handles, id)
 		h.mu.Unlock()
+		h.given.Add(1)
 		answer(w, got)
 	case <-ctx.Done():
 		w.WriteHeader(http.StatusGone)
