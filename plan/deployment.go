@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,30 +24,65 @@ type Deployment struct {
 	digest string        // what its image is pinned to then
 }
 
-// Member is one container or process of a deployment.
+// Member is one container or process of a deployment, at its place.
 type Member struct {
-	Role      string // what it does in the deployment: [Serve]
-	Instance  int    // which of those of its role, from 0
-	Rank      int    // which of those that are one instance together, from 0
+	engines.Member
 	Host      *provision.Host
 	Runtime   provision.Runtime
 	Container provision.Container
-	Ports     []int // of its host, that it listens on; the first is its server's
 }
 
-// Serve is the role of a member that answers requests from beginning to end.
-const Serve = "serve"
+// Name tells the member from the others of its deployment: "decode 0", "serve 0 rank 1".
+func (m Member) Name() string {
+	name := m.Role
+	if m.Role != engines.Route {
+		name += " " + strconv.Itoa(m.Instance)
+	}
+	if m.Rank > 0 {
+		name += " rank " + strconv.Itoa(m.Rank)
+	}
+	return name
+}
+
+// Listens are the numbers of the ports of its host that the member listens on.
+func (m Member) Listens() []int {
+	var list []int
+	for _, p := range m.Ports {
+		list = append(list, p.Number)
+	}
+	return list
+}
 
 // local is where the load runs when no host block is involved.
 var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
 
 func deployment(e *engines.Engine) *Deployment {
 	d := &Deployment{Engine: e, Identity: engines.Fingerprint(e)}
-	if engines.Runtime(e) != "" {
-		ct := engines.Container(e)
-		d.Members = []Member{{Role: Serve, Host: e.Host, Runtime: engines.Runtime(e), Container: ct, Ports: []int{ct.Port}}}
+	for _, m := range engines.Members(e) {
+		d.Members = append(d.Members, Member{m, m.Engine.Host, engines.Runtime(m.Engine), engines.Container(m.Engine)})
 	}
 	return d
+}
+
+// On is the deployment with what was found out of its hosts' fabrics. Its members are the same
+// but for the flags and variables that follow from that.
+func (d *Deployment) On(fabrics map[*provision.Host]provision.Fabric) *Deployment {
+	completed := map[*provision.Host]*provision.Host{}
+	for h, f := range fabrics {
+		c := *h
+		c.Fabric = f
+		completed[h] = &c
+	}
+	out := *d
+	out.Members = slices.Clone(d.Members)
+	for i, m := range engines.Members(d.Engine.Placed(func(h *provision.Host) *provision.Host { return cmp.Or(completed[h], h) })) {
+		was := d.Members[i]
+		ct := engines.Container(m.Engine)
+		ct.Name, ct.Labels = was.Container.Name, was.Container.Labels
+		m.Engine.Host = was.Host
+		out.Members[i] = Member{m, was.Host, was.Runtime, ct}
+	}
+	return &out
 }
 
 // ToDo returns the cells that are to be measured.
@@ -98,11 +134,26 @@ func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
 // Host is where the deployment's engine serves, or where the load runs when
 // someone else runs it.
 func (d *Deployment) Host() *provision.Host {
-	if len(d.Members) > 0 {
-		return d.Members[0].Host
+	if front := d.Front(); front != nil {
+		return front.Host
 	}
 	return cmp.Or(d.Engine.Host, local)
 }
+
+// Front is the member that requests go to first: the router, or the first of all. nil:
+// someone else runs the engine.
+func (d *Deployment) Front() *Member {
+	switch n := len(d.Members); {
+	case n == 0:
+		return nil
+	case d.Members[n-1].Role == engines.Route:
+		return &d.Members[n-1]
+	}
+	return &d.Members[0]
+}
+
+// Grouped reports whether the deployment has several members.
+func (d *Deployment) Grouped() bool { return len(d.Members) > 1 }
 
 // The labels that every container and process of a lab carries. They are how
 // destroy and the next apply find them, whoever left them there.

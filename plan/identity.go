@@ -210,6 +210,9 @@ func (d *Deployment) identify(lab string) {
 			LabelDeployment: d.ID,
 			LabelEngine:     d.Engine.Label(),
 		}
+		if d.Grouped() {
+			m.Container.Labels[LabelMember] = m.Name()
+		}
 	}
 	for _, c := range d.Cells {
 		c.ID, c.Group = c.id(d.ID), c.group(d.ID)

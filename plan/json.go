@@ -10,7 +10,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "2.0"
+const FormatVersion = "2.1"
 
 type jsonPlan struct {
 	FormatVersion string           `json:"format_version"`
@@ -40,7 +40,27 @@ type jsonDeployment struct {
 	URL       string               `json:"url,omitempty"`
 	Command   []provision.Text     `json:"command,omitempty"`
 	Container *provision.Container `json:"container,omitempty"`
+	Members   []jsonMember         `json:"members,omitempty"`
 	Cells     []jsonCell           `json:"cells"`
+}
+
+// jsonMember is one container or process of a deployment.
+type jsonMember struct {
+	Role      string               `json:"role"`
+	Instance  int                  `json:"instance"`
+	Rank      int                  `json:"rank"`
+	Host      string               `json:"host"`
+	GPUIDs    []string             `json:"gpu_ids,omitempty"`
+	Ports     []jsonPort           `json:"ports"`
+	Command   []provision.Text     `json:"command"`
+	Env       []provision.EnvVar   `json:"env,omitempty"`
+	Container *provision.Container `json:"container,omitempty"`
+}
+
+type jsonPort struct {
+	Name   string `json:"name"`
+	Number int    `json:"number"`
+	Open   bool   `json:"open,omitempty"` // to other hosts
 }
 
 type jsonCell struct {
@@ -80,10 +100,11 @@ func (d *Deployment) json() jsonDeployment {
 	e := d.Engine
 	out := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: e.Label(), Image: e.Image, URL: e.URL, Cells: []jsonCell{}}
 	for _, m := range d.Members {
-		out.Command = argv(m.Container)
-		if m.Runtime == provision.Docker {
-			out.Container = &m.Container
-		}
+		out.Members = append(out.Members, m.json())
+	}
+	if len(d.Members) == 1 { // it is the deployment
+		out.Command, out.Container = out.Members[0].Command, out.Members[0].Container
+		out.Members[0].Container = nil
 	}
 	for _, c := range d.Cells {
 		jc := jsonCell{
@@ -99,6 +120,20 @@ func (d *Deployment) json() jsonDeployment {
 			jc.Command = argv(t.Bench.Container)
 		}
 		out.Cells = append(out.Cells, jc)
+	}
+	return out
+}
+
+func (m Member) json() jsonMember {
+	out := jsonMember{
+		Role: m.Role, Instance: m.Instance, Rank: m.Rank, Host: m.Host.Name, GPUIDs: m.Engine.Container.GPUIDs,
+		Ports: []jsonPort{}, Command: argv(m.Container), Env: m.Container.Env,
+	}
+	for _, p := range m.Ports {
+		out.Ports = append(out.Ports, jsonPort(p))
+	}
+	if m.Runtime == provision.Docker {
+		out.Container = &m.Container
 	}
 	return out
 }

@@ -186,8 +186,7 @@ func TestRerunAndFailures(t *testing.T) {
 }
 
 func TestRehearse(t *testing.T) {
-	port := 40000
-	p, err := Rehearse(lab(), 20, func() (int, error) { port++; return port, nil })
+	p, err := Rehearse(lab(), 20, func(int) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -16,8 +18,8 @@ const rehearsalLease = time.Minute
 
 // Rehearse plans the lab on this machine, with every engine simulated and every
 // cell to be run. speed is how many times faster than real everything happens;
-// port is asked for a free port for each engine.
-func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, error) {
+// free is asked whether a port of it is free.
+func Rehearse(cfg *hcl.Config, speed float64, free func(port int) bool) (*Plan, error) {
 	lab := *cfg
 	lab.Lab.Name += "-rehearsal"
 	lab.Lab.Lease = rehearsalLease
@@ -34,16 +36,22 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 		return hosts[h]
 	}
 	simulated := map[*engines.Engine]*engines.Engine{}
+	taken := map[int]bool{}
 	lab.Benchmarks = nil
 	for _, b := range cfg.Benchmarks {
 		cells := make([]hcl.Cell, len(b.Cells))
 		for i, c := range b.Cells {
 			if simulated[c.Engine] == nil {
-				p, err := port()
+				stand, err := simulate(c.Engine, standIn, speed, func(port int) bool { return !taken[port] && free(port) })
 				if err != nil {
 					return nil, err
 				}
-				simulated[c.Engine] = engines.Simulated(c.Engine, standIn, p, speed)
+				for _, m := range engines.Members(stand) {
+					for _, p := range m.Ports {
+						taken[p.Number] = true
+					}
+				}
+				simulated[c.Engine] = stand
 			}
 			c.Engine = simulated[c.Engine]
 			c.Workload = hurried(c.Workload, speed)
@@ -56,6 +64,25 @@ func Rehearse(cfg *hcl.Config, speed float64, port func() (int, error)) (*Plan, 
 	p := New(&lab, Options{})
 	p.Rehearsal, p.Speed = true, speed
 	return p, nil
+}
+
+// The ports of simulated engines are among these, where Linux gives none away by itself.
+const lowestPort, highestPort = 10_000, 32_000
+
+// simulate is an engine's stand-in at ports that are free.
+func simulate(e *engines.Engine, place func(*provision.Host) *provision.Host, speed float64, free func(int) bool) (*engines.Engine, error) {
+	const tries = 1000
+	for range tries {
+		stand := engines.Simulated(e, place, lowestPort+rand.IntN(highestPort-lowestPort), speed)
+		all := true
+		for _, m := range engines.Members(stand) {
+			all = all && !slices.ContainsFunc(m.Ports, func(p engines.NamedPort) bool { return !free(p.Number) })
+		}
+		if all {
+			return stand, nil
+		}
+	}
+	return nil, fmt.Errorf("no free ports for %s were found on this machine", e)
 }
 
 // hurried is a workload with everything that has a pace or a length speed times

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,6 +89,8 @@ func (t *printer) byHost(p *Plan) {
 		for _, d := range p.Deployments {
 			if d.Host() == h {
 				t.deployment(d, d.Engine.Address(), "")
+			} else if names := d.membersOn(h); names != "" {
+				t.f("\n  runs %s of %s, see host %s\n", names, d.Engine.Address(), d.Host().Name)
 			} else if slices.Contains(d.hosts(d.Cells), h) {
 				t.f("\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host().Name)
 			}
@@ -157,12 +160,9 @@ func (t *printer) deployment(d *Deployment, title, only string) {
 		t.f("  %s", what)
 	}
 	t.f("\n")
-	if m := e.Model; m != nil && m.Download && engines.Real(e) {
-		size := ""
-		if m.Size > 0 {
-			size = fmt.Sprintf(" (%.0f GB)", float64(m.Size)/1e9)
-		}
-		t.f("    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
+	t.fetched(e)
+	if d.Grouped() {
+		t.topology(d)
 	}
 	if t.verbose {
 		t.commands(d)
@@ -189,6 +189,112 @@ func (t *printer) deployment(d *Deployment, title, only string) {
 	}
 }
 
+// fetched says which models are brought to the hosts of an engine first.
+func (t *printer) fetched(whole *engines.Engine) {
+	var told []*engines.Model
+	for _, e := range whole.Engines() {
+		m := e.Model
+		if m == nil || !m.Download || !engines.Real(e) || slices.Contains(told, m) {
+			continue
+		}
+		told = append(told, m)
+		size := ""
+		if m.Size > 0 {
+			size = fmt.Sprintf(" (%.0f GB)", float64(m.Size)/1e9)
+		}
+		t.f("    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
+	}
+}
+
+// topology says what a deployment of several members is: its roles, which host runs what,
+// the GPUs of each role, and what is open to the network.
+func (t *printer) topology(d *Deployment) {
+	gpus := map[string]int{}
+	var roles names
+	for _, m := range d.Members {
+		roles.add(m.Role)
+		gpus[m.Role] += engines.GPUsUsed(m.Engine)
+	}
+	total, parts := 0, []string{}
+	for _, role := range roles {
+		t.f("    %s\n", d.role(role))
+		for _, m := range d.Members {
+			if m.Role == role {
+				t.f("      %s\n", m.line())
+			}
+		}
+		if total += gpus[role]; gpus[role] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", gpus[role], role))
+		}
+	}
+	if total > 0 {
+		t.f("    %s in all: %s\n", plain.Count(total, "GPU"), strings.Join(parts, ", "))
+	}
+	if open := d.open(); open != "" {
+		t.f("    open to the network: %s\n", open)
+	}
+}
+
+// role is "prefill: 2 instances of 1 host, rocm/sgl-dev:…".
+func (d *Deployment) role(role string) string {
+	instances, ranks, image := 0, 0, ""
+	for _, m := range d.Members {
+		if m.Role == role {
+			instances, ranks, image = max(instances, m.Instance+1), max(ranks, m.Rank+1), shortImage(m.Engine.Image)
+		}
+	}
+	s := role
+	if role != engines.Route {
+		s += fmt.Sprintf(": %s of %s", plain.Count(instances, "instance"), plain.Count(ranks, "host"))
+	}
+	if image != "" {
+		s += "  " + image
+	}
+	return s
+}
+
+// line is "decode 0 rank 1 on n3  server 20192, nixl 20208".
+func (m Member) line() string {
+	s := m.Name() + " on " + m.Host.Name
+	if ids := m.Engine.Container.GPUIDs; len(ids) > 0 {
+		s += " GPUs " + strings.Join(ids, ",")
+	}
+	var ports []string
+	for _, p := range m.Ports {
+		ports = append(ports, fmt.Sprintf("%s %d", p.Name, p.Number))
+	}
+	return strings.TrimSpace(s + "  " + strings.Join(ports, ", "))
+}
+
+// open are the ports of each host that other hosts can reach, "n0 20000 20001; n1 20064".
+func (d *Deployment) open() string {
+	byHost := map[string]string{}
+	var hosts names
+	for _, m := range d.Members {
+		for _, p := range m.Ports {
+			if p.Open {
+				hosts.add(m.Host.Name)
+				byHost[m.Host.Name] += " " + strconv.Itoa(p.Number)
+			}
+		}
+	}
+	for i, h := range hosts {
+		hosts[i] = h + byHost[h]
+	}
+	return strings.Join(hosts, "; ")
+}
+
+// membersOn are the names of the members that a host has, "prefill 1, decode 0".
+func (d *Deployment) membersOn(h *provision.Host) string {
+	var list []string
+	for _, m := range d.Members {
+		if m.Host == h {
+			list = append(list, m.Name())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 func (t *printer) commands(d *Deployment) {
 	if build, _, ok := engines.BuildContainer(d.Engine); ok {
 		t.f("    built first, unless its output is there:\n    %s\n", docker.Run(build))
@@ -198,7 +304,10 @@ func (t *printer) commands(d *Deployment) {
 			text := strings.TrimSpace(f.Text.String())
 			t.f("    %s:\n      %s\n", f.Name, strings.ReplaceAll(text, "\n", "\n      "))
 		}
-		t.f("    %s\n", d.line(m.Container))
+		if d.Grouped() {
+			t.f("    %s:\n  ", m.Name())
+		}
+		t.f("    %s\n", commandLine(m.Runtime, m.Container))
 	}
 }
 
@@ -220,7 +329,7 @@ func (t *printer) cell(c *Cell, shared []string) {
 		t.f("        load: %s\n", own)
 	}
 	if b := c.Batch(); b != nil {
-		t.f("        %s\n", c.deployment.line(b.Bench.Container))
+		t.f("        %s\n", commandLine(c.deployment.Members[0].Runtime, b.Bench.Container))
 	}
 }
 
@@ -239,9 +348,9 @@ func shortImage(image string) string {
 	return ref.String()
 }
 
-// line is how a person would start the container, or the process.
-func (d *Deployment) line(ct provision.Container) string {
-	if engines.Runtime(d.Engine) == provision.Docker {
+// commandLine is how a person would start the container, or the process.
+func commandLine(runtime provision.Runtime, ct provision.Container) string {
+	if runtime == provision.Docker {
 		return docker.Run(ct)
 	}
 	var out []string

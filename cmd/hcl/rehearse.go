@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,7 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 		return usage("--speed is how many times faster than real the rehearsal runs: a number from %v to %v", slowest, fastest)
 	}
 	w, err := o.prepare(ctx, t, "rehearse", func(cfg *hcl.Config) (*plan.Plan, error) {
-		return plan.Rehearse(cfg, o.speed, freePort)
+		return plan.Rehearse(cfg, o.speed, isFree)
 	})
 	if err != nil {
 		return err
@@ -119,13 +120,13 @@ func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
 	return time.Duration(rounds) * engine.Takes(w.Concurrency, w.OutputTokens)
 }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// isFree reports whether nothing listens on a port.
+func isFree(port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+		return false
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return l.Close() == nil
 }
 
 func simVerb(t *console) *cobra.Command {

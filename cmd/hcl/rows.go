@@ -87,7 +87,7 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 		if err != nil || speed == 0 {
 			return nil, err
 		}
-		if p, err = plan.Rehearse(cfg, speed, func() (int, error) { return 1, nil }); err != nil {
+		if p, err = plan.Rehearse(cfg, speed, func(int) bool { return true }); err != nil {
 			return nil, err
 		}
 	} else {
