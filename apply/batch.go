@@ -31,7 +31,7 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 		in.Container.Image = image
 	}
 	m.t.row.Started = time.Now()
-	if in.Container, m.t.row.CompileCache, err = s.compileCache(ctx, m.t.d.Engine, in.Container); err != nil {
+	if in.Container, m.t.row.CompileCache, err = s.compileCache(ctx, in.Engine, in.Container); err != nil {
 		return err
 	}
 	if err := m.t.keepRow(ctx); err != nil {
@@ -78,7 +78,7 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 	m.out.Summary = summaryOf(bench.Batch, r, window)
 	m.out.Summary.Source = source
 	if m.t.row.Served = m.servedOffline(bench, told); m.t.row.Served != nil {
-		doubt(m.out.Summary, m.t.compareServed(m.t.row.Served)...)
+		doubt(m.out.Summary, m.t.compareServed(m.t.parts[0].Engine, "", m.t.row.Served)...)
 	}
 	return nil
 }

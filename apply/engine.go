@@ -19,6 +19,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/look"
+	"hclbench/results"
 )
 
 // engine is a deployment's engine on its hosts: what of it is up, and how it is asked.
@@ -49,30 +50,44 @@ func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	in.Container.Labels[plan.LabelRun] = s.work.claim.Run
 	m := &member{Member: in, at: s, rt: s.runtime(in.Runtime), tell: e.tell}
 	m.tell.about.Host = in.Host.Name
-	if len(e.d.Members) > 1 {
-		m.tell.about.Role, m.tell.about.Rank = in.Role, in.Rank
+	if e.d.Grouped() {
+		m.tell.about.Role, m.tell.about.Instance, m.tell.about.Rank = in.Role, in.Instance, in.Rank
+		m.name = fmt.Sprintf("%s on %s", in.Name(), in.Host.Name)
 	}
 	var err error
 	m.id, err = m.rt.Start(ctx, in.Container)
 	m.started = time.Now()
+	if err == nil && m.name != "" {
+		m.ahead, _ = m.at.agent.Ahead(ctx) // 0 where it cannot be had
+	}
 	return m, err
 }
 
-// tail returns the last log lines of the member that has ended, or of the one that serves.
+// tail returns the last log lines of the member that has ended first, or of the one that
+// answers.
 func (e *engine) tail(ctx context.Context) []string {
 	if len(e.members) == 0 {
 		return nil
 	}
-	ended := slices.IndexFunc(e.members, func(m *member) bool { return m.alive(ctx) != nil })
-	return e.members[max(ended, 0)].tail(ctx)
+	if m, _ := firstEnded(ctx, e.members); m != nil {
+		return m.tail(ctx)
+	}
+	return e.front().tail(ctx)
 }
 
-// front is the member that serves, the plan's first. nil: somebody else runs the engine.
+// front is the member that requests go to. nil: it is not up, or somebody else runs the engine.
 func (e *engine) front() *member {
-	if len(e.members) == 0 {
+	front := e.d.Front()
+	i := slices.IndexFunc(e.members, func(m *member) bool { return front != nil && m.Name() == front.Name() })
+	if i < 0 {
 		return nil
 	}
-	return e.members[0]
+	return e.members[i]
+}
+
+// workers are the members that answer requests themselves.
+func (e *engine) workers() []*member {
+	return slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool { return !m.Answers || m.Engine.Router })
 }
 
 func (e *engine) debug(what string, err error) {
@@ -85,7 +100,7 @@ const askTimeout = 30 * time.Second
 // versions asks, in a deployment's container, what it is made of. That it cannot
 // be known is no reason not to measure.
 func (e *engine) versions(ctx context.Context, m *member) map[string]string {
-	command := engines.Versions(e.d.Engine)
+	command := engines.Versions(m.Engine)
 	if command == nil || m.Runtime != provision.Docker {
 		return nil
 	}
@@ -110,16 +125,17 @@ func (e *engine) versions(ctx context.Context, m *member) map[string]string {
 	return clean
 }
 
-func (e *engine) served(ctx context.Context) json.RawMessage {
-	server := e.server(engines.BaseURL(e.d.Engine))
+// served is what a member says that it runs with.
+func (e *engine) served(ctx context.Context, m *member) json.RawMessage {
+	server := m.server(e)
 	defer server.close()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	for _, path := range engines.ServedConfig(e.d.Engine) {
+	for _, path := range engines.ServedConfig(m.Engine) {
 		var said json.RawMessage
 		err := server.get(ctx, path, &said)
 		if err == nil {
-			said, err = engines.WithoutSecrets(e.d.Engine, said)
+			said, err = engines.WithoutSecrets(m.Engine, said)
 		}
 		if err == nil {
 			return said
@@ -130,15 +146,16 @@ func (e *engine) served(ctx context.Context) json.RawMessage {
 }
 
 // compareServed warns of every flag that an engine does not run with, and returns
-// why its measurements are to be doubted.
-func (e *engine) compareServed(served json.RawMessage) (doubts []string) {
-	differences, err := engines.Differences(e.d.Engine, served)
+// why its measurements are to be doubted; member names it where there are several.
+func (e *engine) compareServed(of *engines.Engine, member string, served json.RawMessage) (doubts []string) {
+	differences, err := engines.Differences(of, served)
 	if err != nil {
 		e.debug("what it serves with cannot be compared", err)
 	}
 	for _, diff := range differences {
-		e.tell.say(Warning, "%s", diff)
-		doubts = append(doubts, diff.String())
+		said := strings.TrimPrefix(member+": "+diff.String(), ": ")
+		e.tell.say(Warning, "%s", said)
+		doubts = append(doubts, said)
 	}
 	return doubts
 }
@@ -146,12 +163,23 @@ func (e *engine) compareServed(served json.RawMessage) (doubts []string) {
 // member is a container or process of a deployment that was started.
 type member struct {
 	plan.Member
-	at      *session
-	rt      runtime
-	tell    teller
-	id      string
-	started time.Time
-	sockets []provision.Listener // that were proved to be its own and to take its connections; nil: they could not be seen
+	at       *session
+	rt       runtime
+	tell     teller
+	id       string
+	name     string            // "decode 0 on n2", of a deployment of several; else empty
+	listener *results.Listener // who answers on its port; nil: not looked up yet
+	started  time.Time
+	ahead    time.Duration        // how far its host's clock is ahead of ours, of a deployment of several
+	sockets  []provision.Listener // that were proved to be its own and to take its connections; nil: they could not be seen
+}
+
+// says puts the member before what is said of it, where there are several.
+func (m *member) says(what string) string {
+	if m.name == "" {
+		return what
+	}
+	return m.name + ": " + what
 }
 
 var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
@@ -212,7 +240,7 @@ func (m *member) down(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+time.Minute)
 	defer cancel()
 	claim := s.lease.current()
-	traces := provision.Traces{Containers: []string{m.id}, Ports: m.Ports, Mark: s.agent.Mark()}
+	traces := provision.Traces{Containers: []string{m.id}, Ports: m.Listens(), Mark: s.agent.Mark()}
 	traces.Before = claim.Traces.Before
 	err := m.rt.Stop(ctx, m.id, ct.StopGrace)
 	if err != nil {
@@ -262,7 +290,7 @@ func (t *trial) keepLog(ctx context.Context, m *member) {
 	defer log.Close()
 	text, err := excerpt(log, 256<<10, 1<<20)
 	if len(text) > 0 {
-		err = t.run.keep.log(ctx, t.row.Engine, text)
+		err = t.run.keep.log(ctx, strings.ReplaceAll(strings.TrimSuffix(t.row.Engine+"-"+m.name, "-"), " ", "-"), text)
 	}
 	if err != nil {
 		t.debug("the log is not kept whole", err)

@@ -71,17 +71,18 @@ func (e *engine) listener(ctx context.Context, m *member) (none results.Listener
 // joined says who listens on the engine's port now and did not when it was proved to
 // be alone there; where that cannot be seen, nothing.
 func (e *engine) joined(ctx context.Context) (doubts []string) {
-	m := e.front()
-	if m == nil || m.sockets == nil {
-		return nil
-	}
-	now, err := e.taking(ctx, m)
-	isNew := func(l provision.Listener) bool { return !slices.ContainsFunc(m.sockets, is(l)) }
-	if err != nil || !slices.ContainsFunc(now, isNew) {
-		return nil
-	}
-	if _, err := e.listener(ctx, m); errors.Is(err, provision.ErrPortTaken) {
-		doubts = append(doubts, err.Error())
+	for _, m := range e.members {
+		if m.sockets == nil {
+			continue
+		}
+		now, err := e.taking(ctx, m)
+		isNew := func(l provision.Listener) bool { return !slices.ContainsFunc(m.sockets, is(l)) }
+		if err != nil || !slices.ContainsFunc(now, isNew) {
+			continue
+		}
+		if _, err := e.listener(ctx, m); errors.Is(err, provision.ErrPortTaken) {
+			doubts = append(doubts, err.Error())
+		}
 	}
 	return doubts
 }
@@ -89,7 +90,7 @@ func (e *engine) joined(ctx context.Context) (doubts []string) {
 // taking are the listeners that take connections to the engine's addresses.
 func (e *engine) taking(ctx context.Context, m *member) (taking []provision.Listener, err error) {
 	all, err := m.at.conn.Listeners(ctx, m.Container.Port)
-	for _, to := range addresses(e.d) {
+	for _, to := range addresses(e.d, m) {
 		for _, l := range provision.Taking(all, to) {
 			if !slices.ContainsFunc(taking, is(l)) {
 				taking = append(taking, l)
@@ -103,11 +104,12 @@ func is(l provision.Listener) func(provision.Listener) bool {
 	return func(other provision.Listener) bool { return other.Inode == l.Inode }
 }
 
-// addresses are where the engine's port is asked, by us and by those that send load.
-func addresses(d *plan.Deployment) (list []netip.Addr) {
-	urls := []string{engines.BaseURL(d.Engine)}
+// addresses are where a member's port is asked, by us and, where it is the one that requests
+// go to, by those that send load.
+func addresses(d *plan.Deployment, m *member) (list []netip.Addr) {
+	urls := []string{engines.BaseURL(m.Engine)}
 	for _, c := range d.ToDo() {
-		if l := c.Load(); l != nil {
+		if l := c.Load(); l != nil && m.Name() == d.Front().Name() {
 			urls = append(urls, l.Target.BaseURL)
 		}
 	}
@@ -185,7 +187,7 @@ const startSlack = 2 * time.Second
 // byStart falls back on when the server says that it has started, where nobody can
 // see whose the sockets are: a server that is older than the engine is not the engine.
 func (e *engine) byStart(ctx context.Context, m *member, why string) (results.Listener, error) {
-	server := e.server(engines.BaseURL(e.d.Engine))
+	server := m.server(e)
 	defer server.close()
 	var said []byte
 	var began float64

@@ -61,6 +61,7 @@ func (m *measurement) load(ctx context.Context) error {
 	for i, b := range beside {
 		beside[i].end = m.t.at[b.host].watch(running, m.watchID(), b.plan)
 	}
+	before := m.t.tally(ctx)
 	got, err := m.send(running, from, server, read)
 	lost := context.Cause(running)
 	cancel(nil)
@@ -93,6 +94,9 @@ func (m *measurement) load(ctx context.Context) error {
 	case got.Summary.Completed == 0:
 		return errors.New(withTail(unanswered(got.Summary), m.t.tail(ctx)))
 	}
+	if err := m.t.prove(ctx, before, got.Records); err != nil {
+		return err
+	}
 	m.out.Summary = got.Summary
 	throttled(m.out.Summary, got.Telemetry)
 	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.joined(ctx))...)
@@ -108,7 +112,7 @@ func (m *measurement) watch(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		case <-time.After(time.Second):
 		}
-		if err := firstEnded(ctx, m.t.members); err != nil {
+		if _, err := firstEnded(ctx, m.t.members); err != nil {
 			end(err)
 		}
 	}
@@ -129,7 +133,7 @@ func (m *measurement) send(ctx context.Context, from *session, server *server,
 		m.out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
 		job := m.out.Job.Job              // as the host gets it; where its files lie there is of no interest later
 		job.Files = from.files
-		m.out.CacheReset = server.resetCache(ctx, m.t.d.Engine)
+		m.out.CacheReset = m.t.resetCaches(ctx, server)
 		id := fmt.Sprintf("%s.%s.%d", m.t.row.RunID, m.cell.ID, attempt)
 		got, err = from.agent.Run(ctx, id, agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
 			m.tell.tell(Event{Type: Progress, Progress: &p})
@@ -151,7 +155,7 @@ func unanswered(s *load.Summary) string {
 
 // stillServes reports why the engine does not answer a small request any more.
 func (m *measurement) stillServes(ctx context.Context, server *server) error {
-	if err := firstEnded(ctx, m.t.members); err != nil {
+	if _, err := firstEnded(ctx, m.t.members); err != nil {
 		return err
 	}
 	err := server.generate(ctx, m.t.row.Model, 30*time.Second)
@@ -159,7 +163,7 @@ func (m *measurement) stillServes(ctx context.Context, server *server) error {
 		return nil
 	}
 	// It may be dead, and the runtime not have noticed yet: that says more.
-	if ended := endsSoon(ctx, m.t.members); ended != nil {
+	if _, ended := endsSoon(ctx, m.t.members); ended != nil {
 		return ended
 	}
 	return fmt.Errorf("it no longer answers: %w", err)

@@ -23,7 +23,7 @@ import (
 // prepare brings what the engine and its load need to their hosts. It comes before the
 // engine: loading a model takes long, and costs.
 func (t *trial) prepare(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{t.placeFiles, t.model, t.build, t.images} {
+	for _, step := range []func(context.Context) error{t.fabric, t.placeFiles, t.model, t.build, t.images} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -48,15 +48,14 @@ func (t *trial) placeFiles(ctx context.Context) error {
 	return nil
 }
 
-// model sees to it that the engine's model is on its hosts: fetched where the lab says so, and
-// whole where it is a directory. What a cache lacks otherwise the engine fetches itself.
+// model sees to it that the members' models are on their hosts: fetched where the lab says so, and
+// whole where they are directories. What a cache lacks otherwise the engine fetches itself.
 func (t *trial) model(ctx context.Context) error {
-	m := t.d.Engine.Model
-	if m == nil || !engines.Real(t.d.Engine) {
-		return nil
-	}
 	for i, in := range t.d.Members {
-		s := t.at[in.Host]
+		m, s := in.Engine.Model, t.at[in.Host]
+		if m == nil || !engines.Real(in.Engine) {
+			continue
+		}
 		switch before := t.before(i); {
 		case before >= 0:
 			t.rows[i].Versions = t.rows[before].Versions
@@ -79,10 +78,11 @@ func (t *trial) model(ctx context.Context) error {
 	return nil
 }
 
-// before is an earlier member on the same host, which has what all of them need; -1: none.
+// before is an earlier member on the same host that serves the same model, which has what
+// both need; -1: none.
 func (t *trial) before(i int) int {
-	h := t.d.Members[i].Host
-	return slices.IndexFunc(t.d.Members[:i], func(m plan.Member) bool { return m.Host == h })
+	in := t.d.Members[i]
+	return slices.IndexFunc(t.d.Members[:i], func(m plan.Member) bool { return m.Host == in.Host && m.Engine.Model == in.Engine.Model })
 }
 
 // onHost is where a path of the engine lies on the host: below the mount that holds
@@ -128,12 +128,9 @@ func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit
 // build makes what the engine's build block describes, unless the host has it. The output gets its
 // name when it is whole; what a build that failed has left is emptied by the next.
 func (t *trial) build(ctx context.Context) error {
-	ct, output, ok := engines.BuildContainer(t.d.Engine)
-	if !ok {
-		return nil
-	}
 	for i, in := range t.d.Members {
-		if t.before(i) >= 0 {
+		ct, output, ok := engines.BuildContainer(in.Engine)
+		if !ok || t.before(i) >= 0 {
 			continue
 		}
 		ct.Name, ct.Labels = in.Container.Name+"-build", maps.Clone(in.Container.Labels)
@@ -163,8 +160,8 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err
 		return err
 	}
 	ct.Image = image.ID
-	*ct, _ = engines.CompileCache(t.d.Engine, *ct, image.ID)
-	t.tell.say(Step, "building %s", t.d.Engine.Build.Output)
+	*ct, _ = engines.CompileCache(in.Engine, *ct, image.ID)
+	t.tell.say(Step, "building %s", in.Engine.Build.Output)
 	m, err := t.launch(ctx, in)
 	if err != nil {
 		return err
@@ -176,7 +173,7 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err
 	const name = "test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s"
 	_, err = s.conn.Run(ctx, fmt.Sprintf(name, plain.Quote(growing), plain.Quote(whole)), nil)
 	if errors.As(err, new(*reach.CommandError)) {
-		what := fmt.Sprintf("the build ended, but left nothing in %s: %v", t.d.Engine.Build.Output, err)
+		what := fmt.Sprintf("the build ended, but left nothing in %s: %v", in.Engine.Build.Output, err)
 		return errors.New(withTail(what, m.tail(ctx)))
 	}
 	if err != nil {
@@ -205,8 +202,23 @@ func (t *trial) images(ctx context.Context) error {
 		t.rows[i].Digest = image.Digest
 		t.compareDigest(image)
 		in.Container.Image = image.ID
-		if err := s.proveGPUs(ctx, in.Container, t.d.Engine.Image, t.tell); err != nil {
+		if in.Engine.Router {
+			continue
+		}
+		if err := s.proveGPUs(ctx, in.Container, in.Engine.Image, t.tell); err != nil {
 			return err
+		}
+	}
+	return t.alike()
+}
+
+// alike reports members of one role that would run different images by the same name.
+func (t *trial) alike() error {
+	for i, m := range t.rows {
+		same := func(other results.Member) bool { return other.Role == m.Role && other.Digest != m.Digest }
+		if j := slices.IndexFunc(t.rows[:i], same); j >= 0 {
+			return fmt.Errorf("%s is %s on %s and %s on %s: the members of a role have to run the same. Write the image with its digest",
+				m.Image, t.rows[j].Digest, t.rows[j].Host, m.Digest, m.Host)
 		}
 	}
 	return nil

@@ -212,8 +212,8 @@ func (r *run) workAt(h *provision.Host, line []*plan.Deployment) work {
 		w.shared = w.shared || len(d.Hosts()) > 1
 		w.claim.Reserve = w.claim.Reserve || engines.Real(d.Engine) && !r.plan.Rehearsal
 		for _, m := range d.Members {
-			if m.Host == h && !slices.Contains(w.engines, d.Engine) {
-				w.engines = append(w.engines, d.Engine)
+			if m.Host == h && !slices.Contains(w.engines, m.Engine) {
+				w.engines = append(w.engines, m.Engine)
 			}
 			w.docker = w.docker || m.Host == h && m.Runtime == provision.Docker
 		}

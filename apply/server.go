@@ -27,9 +27,18 @@ type server struct {
 	shown func(string) string // makes an answer fit to be told
 }
 
-// server is the engine's at a URL.
+// server is the engine's at a URL, as it is reached from its home.
 func (e *engine) server(base string) *server {
-	s := &server{base: base, dial: e.home().conn.Dial, key: e.d.Engine.APIKey, shown: e.secrets.Line}
+	return newServer(base, e.home(), e.d.Engine.APIKey, e.secrets)
+}
+
+// server is the member's own, as it is reached from its host.
+func (m *member) server(e *engine) *server {
+	return newServer(engines.BaseURL(m.Engine), m.at, m.Engine.APIKey, e.secrets)
+}
+
+func newServer(base string, from *session, key provision.Text, secrets plain.Secrets) *server {
+	s := &server{base: base, dial: from.conn.Dial, key: key, shown: secrets.Line}
 	s.http = &http.Client{
 		Transport: &http.Transport{DialContext: s.dial, MaxIdleConnsPerHost: 1},
 		// A server must not choose whom this machine asks, with its key.
@@ -81,7 +90,11 @@ func (s *server) do(ctx context.Context, method, path string, in []byte, out any
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	bound := int64(1 << 20)
+	if _, whole := out.(*[]byte); whole { // what many ranks export is long
+		bound = 16 << 20
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, bound))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
@@ -166,36 +179,50 @@ func (s *server) model(ctx context.Context, path, want string) (string, error) {
 
 var errNoToken = errors.New("the server answers, but generates no token")
 
+// The prompt and its length, by the two endpoints. Temperature 0: the answer is always the same.
 const (
-	oneToken     = `{"model":%s,"prompt":"Hello","max_tokens":1,"temperature":0}`
-	oneChatToken = `{"model":%s,"messages":[{"role":"user","content":"Hello"}],"max_tokens":1,"temperature":0}`
+	complete = `{"model":%s,"prompt":%s,"max_tokens":%d,"temperature":0}`
+	chat     = `{"model":%s,"messages":[{"role":"user","content":%s}],"max_tokens":%d,"temperature":0}`
 )
 
 // generate has the server make one token, the only proof that it serves.
 func (s *server) generate(ctx context.Context, model string, patience time.Duration) error {
+	_, err := s.answer(ctx, model, "Hello", 1, patience)
+	return err
+}
+
+// answer has the server generate up to so many tokens, and returns what they say.
+func (s *server) answer(ctx context.Context, model, prompt string, tokens int, patience time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	name, err := json.Marshal(model)
 	if err != nil {
-		return err
+		return "", err
+	}
+	text, err := json.Marshal(prompt)
+	if err != nil {
+		return "", err
 	}
 	var answer struct {
-		Choices []json.RawMessage
-		Usage   *struct {
+		Choices []struct {
+			Text    string
+			Message struct{ Content string }
+		}
+		Usage *struct {
 			Completion int `json:"completion_tokens"`
 		}
 	}
-	err = s.do(ctx, "POST", "/v1/completions", fmt.Appendf(nil, oneToken, name), &answer)
+	err = s.do(ctx, "POST", "/v1/completions", fmt.Appendf(nil, complete, name, text, tokens), &answer)
 	if status := new(answerError); errors.As(err, &status) && status.code == http.StatusNotFound {
-		err = s.do(ctx, "POST", "/v1/chat/completions", fmt.Appendf(nil, oneChatToken, name), &answer)
+		err = s.do(ctx, "POST", "/v1/chat/completions", fmt.Appendf(nil, chat, name, text, tokens), &answer)
 	}
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case len(answer.Choices) == 0 || answer.Usage != nil && answer.Usage.Completion == 0:
-		return errNoToken
+		return "", errNoToken
 	}
-	return nil
+	return answer.Choices[0].Text + answer.Choices[0].Message.Content, nil
 }
 
 // resetCache drops the engine's prefix cache and says what came of it.

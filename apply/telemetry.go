@@ -49,13 +49,28 @@ func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []w
 	return job, beside
 }
 
-// gpusRead are the GPUs of a host that a deployment's engine has, nil for none.
+// gpusRead are the GPUs of a host that members of a deployment have, nil for none. A simulated
+// engine has none, nor has a router or an engine that somebody else runs.
 func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
-	if !engines.Real(d.Engine) || h.GPUs.Count == 0 {
+	if h.GPUs.Count == 0 {
 		return nil
 	}
-	only := d.Engine.Container.GPUIDs
-	return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: cmp.Or(len(only), h.GPUs.Count), Only: only}
+	var only []string
+	found := false
+	for _, m := range d.Members {
+		if m.Host != h || !engines.Real(m.Engine) || m.Engine.Router {
+			continue
+		}
+		ids := m.Engine.Container.GPUIDs
+		if len(ids) == 0 { // all
+			return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: h.GPUs.Count}
+		}
+		only, found = append(only, ids...), true
+	}
+	if !found {
+		return nil
+	}
+	return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: len(only), Only: only}
 }
 
 func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }

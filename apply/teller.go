@@ -35,6 +35,7 @@ type Event struct {
 	Host      string                  `json:"host,omitempty"`
 	Engine    string                  `json:"engine,omitempty"` // "vllm.h200"
 	Role      string                  `json:"role,omitempty"`   // of the member, where an engine has several
+	Instance  int                     `json:"instance,omitempty"`
 	Rank      int                     `json:"rank,omitempty"`
 	Benchmark string                  `json:"benchmark,omitempty"`
 	Cell      string                  `json:"cell,omitempty"` // its id
@@ -80,7 +81,8 @@ type teller struct {
 
 func (t teller) tell(e Event) {
 	a := t.about
-	e.Time, e.Host, e.Engine, e.Role, e.Rank = time.Now(), a.Host, a.Engine, a.Role, a.Rank
+	e.Time, e.Host, e.Engine = time.Now(), a.Host, a.Engine
+	e.Role, e.Instance, e.Rank = a.Role, a.Instance, a.Rank
 	e.Benchmark, e.Cell, e.Axes, e.Number, e.Of = a.Benchmark, a.Cell, a.Axes, a.Number, a.Of
 	t.to(e)
 }

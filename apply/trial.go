@@ -42,20 +42,26 @@ func newTrial(r *run, d *plan.Deployment, at map[*provision.Host]*session) *tria
 		return t
 	}
 	t.row.Facts = t.home().factsText()
-	for _, in := range d.Members {
+	t.describe()
+	// What runs in a container of its own comes before the engine that serves the rest.
+	slices.SortStableFunc(t.left, func(a, b *plan.Cell) int { return order(a) - order(b) })
+	return t
+}
+
+// describe notes what the members are.
+func (t *trial) describe() {
+	t.rows = nil
+	for _, in := range t.d.Members {
 		m := results.Member{
-			Role: in.Role, Instance: in.Instance, Rank: in.Rank, Image: d.Engine.Image,
-			Host: in.Host.Name, GPUs: in.Host.GPUs.String(), Facts: at[in.Host].factsText(),
-			GPUCount: engines.GPUsUsed(d.Engine), Price: in.Host.PricePerHour,
+			Role: in.Role, Instance: in.Instance, Rank: in.Rank, Image: in.Engine.Image,
+			Host: in.Host.Name, GPUs: in.Host.GPUs.String(), Facts: t.at[in.Host].factsText(),
+			GPUCount: engines.GPUsUsed(in.Engine), Price: in.Host.PricePerHour,
 		}
 		for _, w := range slices.Concat(in.Container.Entrypoint, in.Container.Command) {
 			m.Command = append(m.Command, w.String())
 		}
 		t.rows = append(t.rows, m)
 	}
-	// What runs in a container of its own comes before the engine that serves the rest.
-	slices.SortStableFunc(t.left, func(a, b *plan.Cell) int { return order(a) - order(b) })
-	return t
 }
 
 func order(c *plan.Cell) int {
@@ -188,94 +194,6 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 		m.out.Finished = time.Now()
 	}
 	return errors.Join(append(more, t.keep(ctx, m, m.out.Error))...)
-}
-
-func (t *trial) start(ctx context.Context) error {
-	for _, in := range t.parts {
-		s := t.at[in.Host]
-		var err error
-		if in.Container, t.row.CompileCache, err = s.compileCache(ctx, t.d.Engine, in.Container); err != nil {
-			return err
-		}
-		for _, port := range in.Ports {
-			if err := s.conn.PortFree(ctx, port, s.docker.Name); err != nil {
-				return err
-			}
-		}
-		if err := s.willListen(ctx, in.Ports); err != nil {
-			return err
-		}
-		with := ""
-		if t.row.CompileCache != "" {
-			with = " with a " + t.row.CompileCache + " compile cache"
-		}
-		t.tell.say(Step, "starting%s", with)
-		m, err := t.launch(ctx, in)
-		if err != nil {
-			return err
-		}
-		t.members = append(t.members, m)
-	}
-	if len(t.members) > 0 {
-		t.row.Started = t.members[0].started
-	}
-	return t.serves(ctx)
-}
-
-func (t *trial) serves(ctx context.Context) error {
-	now, err := t.ready(ctx)
-	if err != nil {
-		return err
-	}
-	t.row.Model, t.row.Phases = now.model, append(t.row.Phases, now.phases...)
-	for i, m := range t.members {
-		if found := t.versions(ctx, m); len(found) > 0 {
-			maps.Copy(found, t.rows[i].Versions)
-			t.rows[i].Versions = found
-		}
-	}
-	if len(t.members) > 0 {
-		t.rows[0].Listener = now.listener
-	}
-	t.row.Ready = time.Since(t.row.Started).Seconds()
-	t.row.Served = t.served(ctx)
-	t.doubts = t.compareServed(t.row.Served)
-	if err := t.keepRow(ctx); err != nil {
-		return err
-	}
-	serves := fmt.Sprintf("serves %s after %.1f s", t.row.Model, t.row.Ready)
-	if l := now.listener; l != nil && l.Proved {
-		serves += "; " + l.By
-	} else if l != nil && !t.run.plan.Rehearsal {
-		t.tell.say(Warning, "the server is %s", l)
-	}
-	t.tell.tell(Event{Type: Ready, Message: serves, Listener: now.listener})
-	return nil
-}
-
-func (t *trial) stop(ctx context.Context) error {
-	if len(t.members) == 0 {
-		return nil
-	}
-	var errs []error
-	for _, m := range slices.Backward(t.members) {
-		errs = append(errs, t.down(ctx, m))
-	}
-	t.members = nil
-	t.row.Stopped = time.Now()
-	return errors.Join(append(errs, t.keepRow(ctx))...)
-}
-
-func (t *trial) down(ctx context.Context, m *member) error {
-	switch {
-	case m.at.lease.unreachable():
-		return nil
-	case m.at.lease.heldByOther():
-		return failed(ofHost, m.Host, m.withdraw(ctx))
-	}
-	m.tell.say(Step, "stopping")
-	t.keepLog(ctx, m)
-	return failed(ofHost, m.Host, m.down(ctx))
 }
 
 // compareFacts warns when the host is not as it was when cells were measured there.

@@ -43,6 +43,7 @@ type probe struct {
 type wait struct {
 	what    string // see [waitError]
 	members []*member
+	beside  []*member     // that serve already, and must not end meanwhile
 	stall   time.Duration // how long nothing may move
 	tell    teller
 	shown   func(string) string // makes a log line fit to be told
@@ -159,35 +160,42 @@ func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err err
 	return false, nil
 }
 
-// ended reports whether all members have ended well. Those that serve never do.
+// ended reports whether a member has ended well, which those that serve never do. Of several
+// that have ended the first counts: the others follow from it.
 func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
-	running := 0
-	for i, m := range w.members {
-		st, err := m.rt.State(ctx, m.id)
-		switch {
-		case errors.Is(err, provision.ErrNoContainer):
-			return false, w.failed(i, errRemoved.Error())
-		case err != nil: // out of reach, which is no silence of the engine's
-			w.move()
-			running++
-			continue
-		case st.Running:
-			running++
-			continue
-		}
-		select {
-		case <-w.logs[i].ended: // with its last words
-		case <-time.After(exitPatience):
-		}
-		if serves || st.ExitCode != 0 || st.OOMKilled || st.Error != "" {
-			why := exit(st)
-			if cause := w.cause(); cause != nil {
-				why += " after it said: " + cause.Error()
-			}
-			return false, w.failed(i, why)
-		}
+	if m, how := firstEnded(ctx, w.beside); m != nil {
+		return false, &waitError{what: w.what, why: how.Error(), tail: m.tail(ctx)}
 	}
-	return !serves && running == 0, nil
+	i := 0
+	if len(w.members) > 1 {
+		first, _ := firstEnded(ctx, w.members)
+		i = max(slices.Index(w.members, first), 0)
+	} else if len(w.members) == 0 {
+		return false, nil
+	}
+	m := w.members[i]
+	st, err := m.rt.State(ctx, m.id)
+	switch {
+	case errors.Is(err, provision.ErrNoContainer):
+		return false, w.failed(i, m.says(errRemoved.Error()))
+	case err != nil: // out of reach, which is no silence of the engine's
+		w.move()
+		return false, nil
+	case st.Running:
+		return false, nil
+	}
+	select {
+	case <-w.logs[i].ended: // with its last words
+	case <-time.After(exitPatience):
+	}
+	if serves || st.ExitCode != 0 || st.OOMKilled || st.Error != "" {
+		why := m.says(exit(st))
+		if cause := w.cause(); cause != nil {
+			why += " after it said: " + cause.Error()
+		}
+		return false, w.failed(i, why)
+	}
+	return true, nil
 }
 
 const toolNews = 10 * time.Second
@@ -219,48 +227,56 @@ func (w *wait) withExit(ctx context.Context) string {
 	if !errors.As(context.Cause(ctx), new(*fatalLine)) {
 		return why
 	}
-	if ended := endsSoon(context.WithoutCancel(ctx), w.members); ended != nil {
+	if _, ended := endsSoon(context.WithoutCancel(ctx), w.members); ended != nil {
 		return fmt.Sprintf("%v after it said: %s", ended, why)
 	}
 	return why
 }
 
-// firstEnded reports how the first of members has ended that has.
-func firstEnded(ctx context.Context, members []*member) error {
+// firstEnded is the first of members that has ended, and how; nil: none has.
+func firstEnded(ctx context.Context, members []*member) (first *member, how error) {
+	var at time.Time
 	for _, m := range members {
-		if err := m.alive(ctx); err != nil {
-			return err
+		st, err := m.rt.State(ctx, m.id)
+		switch {
+		case errors.Is(err, provision.ErrNoContainer):
+			if first == nil {
+				first, how = m, errors.New(m.says(errRemoved.Error()))
+			}
+		case err == nil && !st.Running && (first == nil || st.Finished.Add(-m.ahead).Before(at)):
+			first, how, at = m, errors.New(m.says(exit(st))), st.Finished.Add(-m.ahead)
 		}
 	}
-	return nil
+	return first, how
 }
 
 // endsSoon is [firstEnded] for those that may take a moment, [exitPatience], to end.
-func endsSoon(ctx context.Context, members []*member) error {
+func endsSoon(ctx context.Context, members []*member) (*member, error) {
 	ctx, cancel := context.WithTimeout(ctx, exitPatience)
 	defer cancel()
 	for {
-		if err := firstEnded(ctx, members); err != nil {
-			return err
+		if m, err := firstEnded(ctx, members); err != nil {
+			return m, err
 		}
 		select {
 		case <-time.After(exitPatience / 10):
 		case <-ctx.Done():
-			return nil
+			return nil, nil
 		}
 	}
 }
 
 type fatalLine struct {
 	engines.Fatal
+	by   *member
 	line string
 }
 
 func (e *fatalLine) Error() string {
 	if e.Rank != "" {
-		return fmt.Sprintf("%s (rank %s): %s", e.Means, e.Rank, e.line)
+		return e.by.says(fmt.Sprintf("%s (rank %s): %s", e.Means, e.Rank, e.line))
 	}
-	return e.Means + ": " + e.line
+	return e.by.says(e.Means + ": " + e.line)
 }
 
 // read follows a member's log until it ends, and gives up at a line that says so.
@@ -278,7 +294,7 @@ func (w *wait) read(i int, logs io.Reader, giveUp context.CancelCauseFunc) {
 				w.line(line)
 			}
 			if f, ok := engines.FatalLine(line); ok {
-				w.gaveUp(&fatalLine{f, line}, giveUp)
+				w.gaveUp(&fatalLine{f, w.members[i], line}, giveUp)
 			}
 		}
 		if err != nil && err != bufio.ErrBufferFull {

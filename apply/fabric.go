@@ -125,6 +125,39 @@ func (f fabric) meet(ctx context.Context, at map[*provision.Host]reached) (found
 	return found, nil
 }
 
+// fabric finds out how the hosts of the engine reach each other, before anything is brought
+// there, and completes what the members are started with by it.
+func (t *trial) fabric(ctx context.Context) error {
+	f, ok := fabricOf(t.d.Engine)
+	if !ok || t.run.plan.Rehearsal {
+		return nil
+	}
+	t.tell.say(Step, "looking how its hosts reach each other")
+	at := map[*provision.Host]reached{}
+	for _, h := range f.hosts {
+		at[h] = t.at[h].reached
+	}
+	full, findings, err := f.look(ctx, at)
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, found := range findings {
+		switch found.Level {
+		case provision.Blocked:
+			wrong = append(wrong, sentence(found))
+		case provision.Warning:
+			t.tell.say(Warning, "its hosts: %s", sentence(found))
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New("its hosts cannot work together:\n  - " + strings.Join(wrong, "\n  - "))
+	}
+	t.d = t.d.On(full)
+	t.describe()
+	return nil
+}
+
 // CheckedFabric is what hosts that run engines together have between them.
 type CheckedFabric struct {
 	Hosts    []*provision.Host

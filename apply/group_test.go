@@ -1,0 +1,226 @@
+package apply_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hclbench/apply"
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+	"hclbench/testhost"
+)
+
+// flags are flags written as "name=value" or "name".
+func flags(words ...string) (list []engines.Flag) {
+	for _, w := range words {
+		name, v, said := strings.Cut(w, "=")
+		f := engines.Flag{Name: name}
+		if text := provision.Plain(v); said {
+			f.Value = &text
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// splitOf is prefill and decode behind a router: simulated engines, run as processes of
+// hosts, each with flags of its own.
+func splitOf(as string, prefill, decode, router *provision.Host, more map[string][]string) *engines.Engine {
+	sim := func(role string) *engines.Engine {
+		e := &engines.Engine{Kind: engines.Sim, Name: role, Flags: flags(append(more[role], "as="+as)...), Model: &engines.Model{Repo: "m"}}
+		slices.SortFunc(e.Flags, func(a, b engines.Flag) int { return strings.Compare(a.Name, b.Name) })
+		e.Ready.Stall = 5 * time.Second
+		return e
+	}
+	front := sim("router")
+	front.Model, front.Host, front.Router = nil, router, true
+	front.Flags = flags(more["router"]...)
+	on := func(h *provision.Host) []engines.Instance { return []engines.Instance{{Hosts: []*provision.Host{h}}} }
+	return &engines.Engine{Kind: engines.GroupKind, Name: "pd", Group: &engines.Group{
+		Roles: []engines.Role{
+			{Name: engines.Prefill, Engine: sim(engines.Prefill), Instances: on(prefill)},
+			{Name: engines.Decode, Engine: sim(engines.Decode), Instances: on(decode)},
+		},
+		Router: front,
+	}}
+}
+
+// cellsOf is a lab with one benchmark of an engine.
+func cellsOf(e *engines.Engine, hosts []*provision.Host, cells int) *hcl.Config {
+	b := hcl.Benchmark{Name: "chat", Repeat: 1}
+	for n := range cells {
+		b.Cells = append(b.Cells, hcl.Cell{
+			Axes: []hcl.Axis{{Name: "concurrency", Value: int64(n + 1)}}, Engine: e,
+			Workload: load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 40}, Requests: 8, Concurrency: n + 1,
+				OutputTokens: 6, IgnoreEOS: true, Endpoint: load.Completions},
+		})
+	}
+	return &hcl.Config{Lab: hcl.Lab{Name: "groups", Lease: hcl.DefaultLease}, Hosts: hosts, Engines: []*engines.Engine{e}, Benchmarks: []hcl.Benchmark{b}}
+}
+
+// fleet are hosts without Docker in networks of their own.
+func fleet(t *testing.T, n int) (b *bench, machines []*testhost.Host, blocks []*provision.Host) {
+	t.Helper()
+	for i := range n {
+		h := testhost.New(t, testhost.Options{Namespace: true})
+		machines = append(machines, h)
+		blocks = append(blocks, &provision.Host{
+			Name: "n" + string(rune('0'+i)), Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, Runtime: provision.Process,
+		})
+	}
+	cabled, err := testhost.Cable(machines...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range cabled {
+		blocks[i].Fabric.Address = at
+	}
+	b = newBench(t, machines[0])
+	b.opt.SSH.KnownHosts = nil
+	for _, h := range machines {
+		b.opt.SSH.KnownHosts = append(b.opt.SSH.KnownHosts, h.KnownHosts)
+	}
+	return b, machines, blocks
+}
+
+// TestGroup has prefill, decode and a router on three hosts come up, be measured and go.
+func TestGroup(t *testing.T) {
+	t.Parallel()
+	b, machines, hosts := fleet(t, 3)
+	for _, as := range []string{engines.SGLang, engines.VLLM} {
+		e := splitOf(as, hosts[0], hosts[1], hosts[2], nil)
+		r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 2), plan.Options{}), nil)
+		if r.err != nil || r.Valid+r.Suspect != 2 {
+			t.Fatalf("%s: %+v, %v\n%s", as, r.Outcome, r.err, told(r))
+		}
+		roles := map[string]string{}
+		for _, m := range r.rows[0].Deployment.Members {
+			roles[m.Role] = m.Host
+		}
+		want := map[string]string{"prefill": "n0", "decode": "n1", "router": "n2"}
+		if !maps.Equal(roles, want) {
+			t.Errorf("members %v, want %v", roles, want)
+		}
+		if r.rows[0].Summary.Failed > 0 || r.rows[0].Summary.Completed != 8 {
+			t.Errorf("summary %+v", r.rows[0].Summary)
+		}
+	}
+	for i := range machines {
+		b.host = machines[i]
+		b.noAgent()
+	}
+}
+
+// told are the messages of a run.
+func told(r ran) string {
+	var s strings.Builder
+	for _, e := range r.events {
+		if e.Message != "" {
+			s.WriteString(e.Type + " " + e.Host + " " + e.Role + " " + e.Message + "\n")
+		}
+	}
+	return s.String()
+}
+
+// TestGroupFaults has parts of a split engine fail, each in a way that its answers hide.
+func TestGroupFaults(t *testing.T) {
+	t.Parallel()
+	b, machines, hosts := fleet(t, 3)
+	for name, c := range map[string]struct {
+		more map[string][]string
+		want string // in the error of each cell
+	}{
+		"decode prefills by itself":   {map[string][]string{"decode": {"local-prefill=true"}}, "prefill has handed over 0 of 8 requests"},
+		"other words with 200":        {map[string][]string{"decode": {"wrong-text=2"}}, "the same prompt at temperature 0 is answered with"},
+		"decode dies before it is up": {map[string][]string{"decode": {"not-ready-for=1h", "die-after=500ms"}}, "decode 0 on n1: exited with code 1"},
+		"prefill dies in mid-cell":    {map[string][]string{"decode": {"itl=300ms"}}, "the engine was lost in mid-cell: prefill 0 on n0: "},
+		"a hand-over is lost":         {map[string][]string{"decode": {"lose-kv=1"}}, "KVTransferError(bootstrap_room="},
+		"the router's breaker opens":  {map[string][]string{"router": {"break-after=1"}}, "No available prefill workers"},
+		"a dead worker behind 200":    {map[string][]string{"router": {"count-dead=true"}, "decode": {"hang-after=1"}}, "does not serve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.TB = t
+			e := splitOf(engines.SGLang, hosts[0], hosts[1], hosts[2], c.more)
+			p := plan.New(cellsOf(e, hosts, 1), plan.Options{})
+			if c.want == "does not serve" { // it hangs, which is waited for only so long
+				for i := range p.Deployments[0].Members {
+					p.Deployments[0].Members[i].Engine.Ready.Stall = 3 * time.Second
+				}
+			}
+			r := b.carryOut(t.Context(), p, func(e apply.Event) {
+				if e.Type == apply.Begin && name == "prefill dies in mid-cell" {
+					kill(t, machines[0], "--disaggregation-mode prefill")
+				}
+			})
+			if r.Void != 1 || len(r.rows) != 1 || !strings.Contains(r.rows[0].Error, c.want) {
+				t.Errorf("%+v, %v, rows %v\n%s", r.Outcome, r.err, errorsOf(r.rows), told(r))
+			}
+			for i := range machines {
+				b.host = machines[i]
+				b.noAgent()
+			}
+		})
+	}
+}
+
+// kill ends the process of a host whose command has such words.
+func kill(t *testing.T, h *testhost.Host, words string) {
+	t.Helper()
+	all, err := h.Processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(p testhost.Process) bool { return strings.Contains(p.Command, words) })
+	if i < 0 {
+		t.Fatalf("no process has %s: %+v", words, all)
+	}
+	if err := syscall.Kill(all[i].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func errorsOf(rows []results.Row) (list []string) {
+	for _, r := range rows {
+		list = append(list, r.Error)
+	}
+	return list
+}
+
+// TestRanks has engines over three hosts, whose rank 0 answers when all are there.
+func TestRanksOfHosts(t *testing.T) {
+	t.Parallel()
+	b, machines, hosts := fleet(t, 3)
+	for name, c := range map[string]struct {
+		more []string
+		want string // empty: it works
+	}{
+		"sglang":                     {[]string{"as=sglang"}, ""},
+		"vllm":                       {[]string{"as=vllm"}, ""},
+		"vllm data parallel":         {[]string{"as=vllm", "data-parallel-size=24"}, ""},
+		"a rank says it is up early": {[]string{"as=sglang", "early-ready=true"}, ""},
+		"all die before they are up": {[]string{"as=vllm", "not-ready-for=1h", "die-after=500ms"}, "exited with code 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.TB = t
+			e := &engines.Engine{Kind: engines.Sim, Name: "wide", Host: hosts[0], Hosts: hosts, Model: &engines.Model{Repo: "m"}, Flags: flags(c.more...)}
+			e.Ready.Stall = 20 * time.Second
+			slices.SortFunc(e.Flags, func(a, b engines.Flag) int { return strings.Compare(a.Name, b.Name) })
+			r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 1), plan.Options{}), nil)
+			if c.want == "" && (r.err != nil || r.Valid+r.Suspect != 1) || c.want != "" && (r.Void != 1 || !strings.Contains(r.rows[0].Error, c.want)) {
+				t.Errorf("%+v, %v, %v\n%s", r.Outcome, r.err, errorsOf(r.rows), told(r))
+			}
+			for i := range machines {
+				b.host = machines[i]
+				b.noAgent()
+			}
+		})
+	}
+}

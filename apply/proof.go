@@ -1,0 +1,346 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/telemetry"
+)
+
+// An engine of several members answers as one also when it is not what the plan says: a
+// router that has lost a worker gives all to the others, decode prefills by itself when
+// prefill fails, a KV cache that was lost is read anyway. So it is counted what each member
+// has done.
+
+// half reports whether the member answers only together with others.
+func (m *member) half() bool { return m.Role == engines.Prefill || m.Role == engines.Decode }
+
+// registered: of a prefill server that others come to on a port of its own all ranks are known
+// there, which its server does not say.
+func (e *engine) registered(m *member) probe {
+	return probe{look: func(ctx context.Context) error {
+		path, port := engines.Registered(m.Member.Member)
+		if path == "" {
+			return nil
+		}
+		s := m.server(e)
+		defer s.close()
+		s.base = atPort(s.base, port)
+		return s.get(ctx, path, nil)
+	}}
+}
+
+// counted: a router knows every worker of the plan, and says that each is well.
+func (e *engine) counted(s *server, router *member) probe {
+	return probe{look: func(ctx context.Context) error {
+		path := engines.Workers(router.Engine)
+		if path == "" {
+			return nil
+		}
+		var said struct {
+			Workers []struct {
+				URL     string
+				Type    string `json:"worker_type"`
+				Healthy bool   `json:"is_healthy"`
+			}
+		}
+		if err := s.get(ctx, path, &said); err != nil {
+			return err
+		}
+		want, well, known := map[string]int{}, map[string]int{}, map[string]bool{}
+		for _, m := range e.workers() {
+			want[m.Role]++
+		}
+		for _, w := range said.Workers {
+			if w.Type == "regular" {
+				w.Type = engines.Serve
+			}
+			url, _, _ := strings.Cut(w.URL, "@") // some list each rank of data parallel as URL@0, URL@1 …
+			if w.Healthy && !known[url] {
+				well[w.Type]++
+			}
+			known[url] = true
+		}
+		for role, n := range want {
+			if well[role] != n {
+				return fmt.Errorf("the router has %d of %d %s servers that are well", well[role], n, role)
+			}
+		}
+		return nil
+	}}
+}
+
+func atPort(base string, port int) string {
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		return base // which the first request says
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// tally is what a member has counted so far, by what it shows of it: an engine shows no counter
+// before it has counted.
+type tally map[string]float64
+
+// The entries of a tally, see [engines.Proof].
+const (
+	read      = "read"
+	fetched   = "fetched"
+	handed    = "handed"
+	generated = "generated"
+	lost      = "failures"
+)
+
+// tally asks the members for their counts, side by side. One that cannot be asked has none.
+func (e *engine) tally(ctx context.Context) map[*member]tally {
+	if !e.d.Grouped() {
+		return nil
+	}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	all := map[*member]tally{}
+	for _, m := range e.members {
+		if p := engines.ProofOf(m.Member.Member); p != nil && m.Answers {
+			asking.Go(func() {
+				if t := e.count(ctx, m, p); t != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					all[m] = t
+				}
+			})
+		}
+	}
+	asking.Wait()
+	return all
+}
+
+// count asks one member; nil: it does not answer.
+func (e *engine) count(ctx context.Context, m *member, p *engines.Proof) tally {
+	s := m.server(e)
+	defer s.close()
+	for _, port := range m.Ports {
+		if port.Name == p.Port {
+			s.base = atPort(s.base, port.Number)
+		}
+	}
+	var text []byte
+	if err := s.get(ctx, "/metrics", &text); err != nil {
+		e.debug("the counts of "+m.name+" are not known", err)
+		return nil
+	}
+	t := tally{}
+	for name, counters := range map[string][]engines.Counter{
+		read: p.Read, fetched: p.Fetched, handed: p.Handed, generated: p.Generated, lost: p.Failures,
+	} {
+		for _, c := range counters {
+			if n, ok := telemetry.Sum(string(text), c.Name, c.Label); ok {
+				t[name] += n
+			}
+		}
+	}
+	return t
+}
+
+// since is what has been counted since an earlier tally.
+func (t tally) since(before tally) tally {
+	out := tally{}
+	for name, n := range t {
+		out[name] = n - before[name]
+	}
+	return out
+}
+
+const (
+	// slack is how far counts may be apart: a share of prompts is too short to be handed over.
+	slack = 0.01
+	// countPatience is how long after the last answer engines may count it.
+	countPatience = 5 * time.Second
+	countEvery    = 250 * time.Millisecond
+)
+
+// prove holds what the members have counted while a cell was measured against what the clients
+// have. The error says in what the engine was not what the plan says.
+func (t *trial) prove(ctx context.Context, before map[*member]tally, records []load.Record) error {
+	if len(before) == 0 {
+		return nil
+	}
+	for begun := time.Now(); ; {
+		wrong := t.wrong(before, t.tally(ctx), records)
+		if len(wrong) == 0 || ctx.Err() != nil {
+			return nil
+		}
+		if time.Since(begun) > countPatience {
+			return errors.New("the engine did not work as it was planned:\n  - " + strings.Join(wrong, "\n  - "))
+		}
+		select {
+		case <-time.After(countEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// wrong says in what members have not done what the plan says.
+func (t *trial) wrong(before, now map[*member]tally, records []load.Record) (wrong []string) {
+	prompts, answers, whole := 0.0, 0.0, true
+	for _, r := range records {
+		prompts, answers = prompts+float64(r.InputTokens), answers+float64(r.OutputTokens)
+		whole = whole && r.OK() && !r.NoUsage
+	}
+	say := func(m *member, format string, args ...any) {
+		wrong = append(wrong, m.says(fmt.Sprintf(format, args...)))
+	}
+	sum, tells := tally{}, map[string]int{} // over the workers that generate, or hand over, and how many of those tell
+	writers, readers := 0, 0
+	for _, m := range t.members {
+		was, asked := before[m]
+		is, answers := now[m]
+		writes, reads := m.Answers && (m.Role == engines.Decode || m.Role == engines.Serve), m.Answers && m.Role == engines.Prefill
+		if writes {
+			writers++
+		}
+		if reads {
+			readers++
+		}
+		if !asked {
+			continue
+		}
+		if !answers {
+			say(m, "its counters, which it told before, cannot be had any more")
+			continue
+		}
+		did := is.since(was)
+		if slices.ContainsFunc(slices.Collect(maps.Values(did)), func(n float64) bool { return n < 0 }) {
+			say(m, "its counters have begun anew: it was started again by itself")
+			continue
+		}
+		if did[lost] > 0 {
+			say(m, "it counts %.0f failures that no answer shows", did[lost])
+		}
+		rest := float64(engines.BlockSize(m.Engine) * len(records))
+		if _, told := did[fetched]; told && m.Role == engines.Decode && did[read] > slack*prompts+rest {
+			say(m, "it has read %.0f of %.0f tokens of prompts itself, which was for prefill to do", did[read], prompts)
+		}
+		for name, n := range did {
+			if name == generated && writes || name == handed && reads {
+				sum[name] += n
+				tells[name]++
+			}
+		}
+	}
+	if tells[generated] == writers && whole && sum[generated] < (1-slack)*answers {
+		wrong = append(wrong, fmt.Sprintf("its members count %.0f generated tokens, the clients %.0f", sum[generated], answers))
+	}
+	if readers > 0 && tells[handed] == readers && whole && sum[handed] < (1-slack)*float64(len(records)) {
+		wrong = append(wrong, fmt.Sprintf("prefill has handed over %.0f of %d requests: decode has read the prompts of the others itself",
+			sum[handed], len(records)))
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// Of canaries: how long they may take together, how many tokens each asks for, and how many
+// words its prompt has, more than a block of a KV cache: shorter ones are never handed over.
+const (
+	canaryWithin = 2 * time.Minute
+	canaryTokens = 8
+	canaryWords  = 256
+)
+
+// canary sends requests through the engine until each of its instances has served by its own
+// count. The same prompt has to get the same answer from all of them.
+func (t *trial) canary(ctx context.Context, model string) error {
+	if !t.d.Grouped() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, canaryWithin)
+	defer cancel()
+	var doors []*server
+	for _, m := range t.members {
+		if m.Answers && (m.Engine.Router || !t.front().Engine.Router) {
+			doors = append(doors, m.server(t.engine))
+			defer doors[len(doors)-1].close()
+		}
+	}
+	before, patience := t.tally(ctx), engines.ReadinessOf(t.d.Engine).Stall
+	said := map[string]string{}
+	var idle []string
+	round := max(len(t.workers()), 3)
+	for n := range 8 * round {
+		// Two of three are the same; the third is new, which routers give to another worker.
+		prompt := strings.Repeat("one two three four ", canaryWords/4)
+		if n%3 == 2 {
+			prompt = "canary " + strconv.Itoa(n) + " " + prompt
+		}
+		text, err := doors[n%len(doors)].answer(ctx, model, prompt, canaryTokens, min(canaryWithin, patience))
+		if err != nil {
+			if m, how := endsSoon(ctx, t.members); m != nil {
+				return &waitError{what: notServing, why: how.Error(), probe: err.Error(), tail: m.tail(ctx)}
+			}
+			return &waitError{what: notServing, why: "a request through the whole of it fails", probe: err.Error(), tail: t.tail(ctx)}
+		}
+		if first, again := said[prompt]; again && first != text {
+			return &waitError{what: notServing, why: fmt.Sprintf("the same prompt at temperature 0 is answered with %q and with %q: "+
+				"a part of it has other weights, or a broken KV cache", plain.Cut(first, 80), plain.Cut(text, 80))}
+		}
+		if said[prompt] = text; (n+1)%round > 0 {
+			continue
+		}
+		if idle = t.idle(before, t.tally(ctx)); len(idle) == 0 {
+			return nil
+		}
+	}
+	return &waitError{what: notServing, why: fmt.Sprintf("of %d requests none came to %s", 8*round, strings.Join(idle, ", "))}
+}
+
+// unproved is why nothing shows that the members do what the plan says; empty: their counts do.
+func (t *trial) unproved(ctx context.Context) string {
+	if !t.d.Grouped() || len(t.workers()) < 2 {
+		return ""
+	}
+	told := t.tally(ctx)
+	for _, m := range t.workers() {
+		if len(told[m]) == 0 {
+			return m.says("it exports no counters, so that nothing proves what each member has done; SGLang needs flags = { enable-metrics = true }")
+		}
+	}
+	return ""
+}
+
+// idle are the workers that count, and have counted nothing since.
+func (t *trial) idle(before, now map[*member]tally) (names []string) {
+	for m, n := range now {
+		if did := n.since(before[m]); !m.Engine.Router && len(n) > 0 && did[generated] == 0 && did[read] == 0 {
+			names = append(names, m.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// resetCaches drops the prefix caches of all that have one, and says what came of it.
+func (t *trial) resetCaches(ctx context.Context, front *server) string {
+	if !t.d.Grouped() {
+		return front.resetCache(ctx, t.d.Engine)
+	}
+	worst := "flushed"
+	for _, m := range t.workers() {
+		s := m.server(t.engine)
+		said := s.resetCache(ctx, m.Engine)
+		s.close()
+		if what, why, no := strings.Cut(said, ": "); no && (worst == "flushed" || what == "failed") {
+			worst = what + ": " + m.says(why)
+		}
+	}
+	return worst
+}

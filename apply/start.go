@@ -1,0 +1,199 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"hclbench/plan"
+)
+
+// start brings the engine up and waits until it serves: all members side by side, since ranks
+// that do not find each other within minutes give up, and when they serve the router.
+func (t *trial) start(ctx context.Context) error {
+	t.row.CompileCache = ""
+	workers, router := t.parts, []plan.Member(nil)
+	if n := len(t.parts) - 1; n > 0 && t.parts[n].Engine.Router {
+		workers, router = t.parts[:n], t.parts[n:]
+	}
+	var now serving
+	if err := t.launchAll(ctx, workers); err != nil {
+		return err
+	}
+	if err := t.ready(ctx, &now, t.members...); err != nil {
+		return err
+	}
+	if router != nil {
+		if err := t.launchAll(ctx, router); err != nil {
+			return err
+		}
+		if err := t.ready(ctx, &now, t.front()); err != nil {
+			return err
+		}
+	}
+	if err := t.canary(ctx, now.model); err != nil {
+		return err
+	}
+	return t.serves(ctx, now)
+}
+
+// launchAll starts members side by side.
+func (t *trial) launchAll(ctx context.Context, parts []plan.Member) error {
+	started, caches, errs := make([]*member, len(parts)), make([]string, len(parts)), make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, in := range parts {
+		all.Go(func() { started[i], caches[i], errs[i] = t.bring(ctx, in) })
+	}
+	all.Wait()
+	for i, m := range started {
+		if m != nil {
+			t.members = append(t.members, m)
+			if caches[i] == "cold" || t.row.CompileCache == "" { // the slowest decides
+				t.row.CompileCache = caches[i]
+			}
+		}
+	}
+	if len(t.members) > 0 {
+		t.row.Started = t.members[0].started
+	}
+	return errors.Join(errs...)
+}
+
+// bring starts one member at its place, where its ports have to be free.
+func (t *trial) bring(ctx context.Context, in plan.Member) (m *member, cache string, err error) {
+	s := t.at[in.Host]
+	if in.Container, cache, err = s.compileCache(ctx, in.Engine, in.Container); err != nil {
+		return nil, "", err
+	}
+	for _, port := range in.Listens() {
+		if err := s.conn.PortFree(ctx, port, s.docker.Name); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := s.willListen(ctx, in.Listens()); err != nil {
+		return nil, "", err
+	}
+	what := "starting"
+	if t.d.Grouped() {
+		what += " " + in.Name()
+	}
+	if cache != "" {
+		what += " with a " + cache + " compile cache"
+	}
+	tell := t.tell
+	tell.about.Host = in.Host.Name
+	tell.say(Step, "%s", what)
+	m, err = t.launch(ctx, in)
+	if err != nil {
+		return nil, "", err
+	}
+	return m, cache, nil
+}
+
+// serves notes what an engine is that has proved that it serves.
+func (t *trial) serves(ctx context.Context, now serving) error {
+	t.row.Model, t.row.Phases = now.model, append(t.row.Phases, now.phases...)
+	var asking sync.WaitGroup
+	for i, m := range t.members {
+		t.rows[i].Listener = m.listener
+		asking.Go(func() {
+			if found := t.versions(ctx, m); len(found) > 0 {
+				maps.Copy(found, t.rows[i].Versions)
+				t.rows[i].Versions = found
+			}
+		})
+	}
+	asking.Wait()
+	t.row.Ready = time.Since(t.row.Started).Seconds()
+	t.doubts = nil
+	t.row.Served = t.servedBy(ctx)
+	if why := t.unproved(ctx); why != "" {
+		t.tell.say(Warning, "%s", why)
+		t.doubts = append(t.doubts, why)
+	}
+	if err := t.keepRow(ctx); err != nil {
+		return err
+	}
+	serves := fmt.Sprintf("serves %s after %.1f s", t.row.Model, t.row.Ready)
+	if l := now.listener; l != nil && l.Proved {
+		serves += "; " + l.By
+	} else if l != nil && !t.run.plan.Rehearsal {
+		t.tell.say(Warning, "the server is %s", l)
+	}
+	t.tell.tell(Event{Type: Ready, Message: serves, Listener: now.listener})
+	return nil
+}
+
+// servedBy is what the engine says that it runs with: what its one server says, or what each
+// does under its member's name.
+func (t *trial) servedBy(ctx context.Context) json.RawMessage {
+	workers := t.workers()
+	texts := make([]json.RawMessage, len(workers))
+	var asking sync.WaitGroup
+	for i, m := range workers {
+		asking.Go(func() { texts[i] = t.served(ctx, m) })
+	}
+	asking.Wait()
+	said := map[string]json.RawMessage{}
+	for i, m := range workers {
+		if texts[i] != nil {
+			said[m.Name()] = texts[i]
+			t.doubts = append(t.doubts, t.compareServed(m.Engine, m.name, texts[i])...)
+		}
+	}
+	if !t.d.Grouped() {
+		for _, text := range said {
+			return text
+		}
+		return nil
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		panic(fmt.Sprintf("marshal what was JSON: %v. This is a bug in hcl.", err))
+	}
+	return text
+}
+
+// stop takes the engine down: first what gives requests to the others, then these, side by
+// side. What they have said is kept before any of them ends, as they end each other.
+func (t *trial) stop(ctx context.Context) error {
+	if len(t.members) == 0 {
+		return nil
+	}
+	down := func(members []*member, how func(context.Context, *member) error) error {
+		errs := make([]error, len(members))
+		var all sync.WaitGroup
+		for i, m := range members {
+			all.Go(func() { errs[i] = how(ctx, m) })
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	}
+	reachable := slices.DeleteFunc(slices.Clone(t.members), func(m *member) bool {
+		return m.at.lease.unreachable() || m.at.lease.heldByOther()
+	})
+	down(reachable, func(ctx context.Context, m *member) error { t.keepLog(ctx, m); return nil })
+	isRouter := func(m *member) bool { return m.Engine.Router }
+	workers := slices.DeleteFunc(slices.Clone(t.members), isRouter)
+	routers := slices.DeleteFunc(slices.Clone(t.members), func(m *member) bool { return !isRouter(m) })
+	err := errors.Join(down(routers, t.down), down(workers, t.down))
+	t.members = nil
+	t.row.Stopped = time.Now()
+	return errors.Join(err, t.keepRow(ctx))
+}
+
+func (t *trial) down(ctx context.Context, m *member) error {
+	switch {
+	case m.at.lease.unreachable():
+		return nil
+	case m.at.lease.heldByOther():
+		return failed(ofHost, m.Host, m.withdraw(ctx))
+	}
+	m.tell.say(Step, "stopping")
+	return failed(ofHost, m.Host, m.down(ctx))
+}
