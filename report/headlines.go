@@ -30,7 +30,10 @@ func kicker(rows []results.Row) string {
 	var gpus, hosts []string
 	for i := range rows {
 		for _, m := range hostsOf(&rows[i].Deployment) {
-			gpus, hosts = once(gpus, m.GPUs), once(hosts, m.Host)
+			hosts = once(hosts, m.Host)
+			if m.Role != "router" {
+				gpus = once(gpus, counted.ReplaceAllString(m.GPUs, ""))
+			}
 		}
 	}
 	known := func(all []string) int { return len(slices.DeleteFunc(all, func(s string) bool { return s == "" })) }
