@@ -209,7 +209,7 @@ func (s *spot) member(recipe *Engine) Member {
 	}
 	m.Ports = s.ports.used
 	if _, silent := e.Flag("headless"); !silent {
-		m.Ports = append([]NamedPort{{"server", e.Port, open(listens(e))}}, m.Ports...)
+		m.Ports = append([]NamedPort{{"server", e.Port, open(e.listensInside())}}, m.Ports...)
 	}
 	return m
 }
@@ -238,10 +238,18 @@ func (t topology) router(members []Member) Member {
 
 // insideURL is where the engine is found by the others of its group.
 func (e *Engine) insideURL() string {
-	if at := listens(e); !open(at) {
+	if at := e.listensInside(); !open(at) {
 		return e.urlAt(at)
 	}
 	return e.urlAt(e.Host.Inside())
+}
+
+// listensInside is [listens], where a command of the lab's is taken to do as it is told.
+func (e *Engine) listensInside() string {
+	if host, said := e.Flag("host"); said {
+		return host
+	}
+	return listens(e)
 }
 
 // clone is a copy whose flags and variables may be added to.

@@ -150,7 +150,7 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 		r.checkPlaced(found)
 	}
 	e, span := r.Engine, len(r.Instances[0].Hosts)
-	if k := kinds[e.Kind]; span > 1 && k.rank == nil && e.Kind != Sim && e.Kind != OpenAI {
+	if k := kinds[e.Kind]; span > 1 && k.rank == nil && e.Kind != Sim {
 		if e.Kind == TRTLLM {
 			found.in(r.Name, "on", "", trtllmSpan)
 		} else {

@@ -75,6 +75,7 @@ var kinds = map[string]kind{
 		modelID:  servedName,
 		generate: true,
 		tells:    models,
+		rank:     ownRank,
 	},
 }
 

@@ -84,6 +84,24 @@ func sglangRank(e *Engine, s *spot) (answers bool) {
 	return s.rank == 0
 }
 
+// ownRank tells a command of the lab's which rank it is, and in a role where to listen.
+func ownRank(e *Engine, s *spot) (answers bool) {
+	if s.port == 0 {
+		e.setVariable("HCL_PORT", strconv.Itoa(e.Port))
+	}
+	if s.of > 1 {
+		port := s.head.at(distPort)
+		if s.rank == 0 {
+			port = s.ports.use("dist", distPort)
+		}
+		e.setVariable("HCL_RANK", strconv.Itoa(s.rank))
+		e.setVariable("HCL_RANKS", strconv.Itoa(s.of))
+		e.setVariable("HCL_HEAD_ADDRESS", s.headAddress())
+		e.setVariable("HCL_DIST_PORT", port)
+	}
+	return s.rank == 0
+}
+
 // vllmRank is the part of a rank of vLLM: of data parallel where the lab asks for more than
 // one replica (docs/serving/data_parallel_deployment), and else of tensors and stages
 // (docs/serving/parallelism_scaling).

@@ -117,7 +117,7 @@ func checkEngine(b *block, e *engines.Engine) {
 	}
 	tell := func() {
 		for _, f := range engines.Check(e) {
-			ofPlace := f.Field == "host" || f.Field == "image" && e.Image == ""
+			ofPlace := f.Field == "host" || f.Field == "port" && e.Port == 0 || f.Field == "image" && e.Image == ""
 			if !b.of.recipe || !ofPlace { // its role says where it runs
 				b.mistake(f)
 			}

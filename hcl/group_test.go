@@ -212,6 +212,16 @@ group "recipe" {
     on     = [host.node["d"]]
   }
 }
+group "own" {
+  role "serve" {
+    engine = engine.openai.own
+    on     = slice(local.nodes, 0, 2)
+  }
+}
+engine "openai" "own" {
+  image   = "registry.example.com/server:1"
+  command = ["server"]
+}
 engine "sglang" "recipe" {
   inherits = engine.sglang.narrow
   host     = null
@@ -219,7 +229,7 @@ engine "sglang" "recipe" {
 `+benchmarkOf(`
   matrix {
     n      = [2, 3]
-    engine = [engine.sglang.wide, engine.sglang.narrow, engine.sglang.again, group.recipe]
+    engine = [engine.sglang.wide, engine.sglang.narrow, engine.sglang.again, group.recipe, group.own]
   }
   exclude { when = matrix.n == 3 && matrix.engine.name != "again" }
 `, ""), Vars{})
@@ -233,6 +243,7 @@ engine "sglang" "recipe" {
 	}
 	want := []string{
 		"sglang.wide: 10.0.0.2 10.0.0.1", "sglang.narrow: 10.0.0.3", "sglang.again: 10.0.0.1 10.0.0.2", "group.recipe: 10.0.0.4",
+		"group.own: 10.0.0.1 10.0.0.2",
 		"sglang.again: 10.0.0.1 10.0.0.2 10.0.0.3",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -17,11 +17,11 @@ import (
 
 // kind is how the value of an argument is written and what becomes of it.
 type kind struct {
-	noun   string // in the reference: "duration"
-	want   string // in messages: "a duration such as \"90s\""
-	secret bool   // may hold sensitive values
-	refers string // the block type whose blocks it refers to, or ""
-	merges bool   // an engine's value is laid over the one it inherits, key by key
+	noun   string   // in the reference: "duration"
+	want   string   // in messages: "a duration such as \"90s\""
+	secret bool     // may hold sensitive values
+	refers []string // the block types whose blocks it refers to; nil: it is no reference
+	merges bool     // an engine's value is laid over the one it inherits, key by key
 	// convert turns a value that is known, not null and, unless secret, not
 	// sensitive into what a Config holds; a *declared stands for what that block
 	// becomes. A misfit says what is wrong. nil: whoever knows the block reads it.
@@ -275,11 +275,12 @@ func number(least, most float64) of[float64] {
 // reference is a block of the named type, or of others, which becomes an N.
 func reference[N any](block, example string, others ...string) of[*N] {
 	want := withArticle(block) + " of this lab, such as " + example
-	return of[*N]{kind{noun: block, want: want, refers: block, convert: func(v cty.Value) (any, error) {
+	refers := append(others, block)
+	return of[*N]{kind{noun: block, want: want, refers: refers, convert: func(v cty.Value) (any, error) {
 		switch d := referred(v, ""); {
 		case d == nil:
 			return nil, noFit
-		case d.typ.name == block || slices.Contains(others, d.typ.name):
+		case slices.Contains(refers, d.typ.name):
 			return d, nil
 		default:
 			return nil, wrong("%s is something else.", d.address)
@@ -304,7 +305,7 @@ func referenceList[N any](block, example string) of[[]*N] {
 		}
 		return all
 	}
-	return of[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: block, convert: func(v cty.Value) (any, error) {
+	return of[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: one.refers, convert: func(v cty.Value) (any, error) {
 		unknown := false
 		all, err := elements(v, func(e cty.Value) (*declared, error) {
 			if unknown = unknown || !e.IsKnown(); unknown {
@@ -333,7 +334,7 @@ var (
 	measured     = reference[engines.Engine]("engine", "engine.vllm.h200", "group")
 	datasetOfLab = reference[load.Dataset]("dataset", "dataset.random.short")
 	jumpHost     = of[*provision.Host]{kind{
-		noun: "host", want: `a host, such as host.bastion or "user@bastion:22"`, refers: "host", convert: asJump,
+		noun: "host", want: `a host, such as host.bastion or "user@bastion:22"`, refers: []string{"host"}, convert: asJump,
 	}}
 )
 

@@ -321,7 +321,7 @@ func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c
 	at := expr.Range()
 	// A block that is referred to may itself hold sensitive and unknown values.
 	known, shown := raw.IsKnown(), raw.IsMarked()
-	if a.kind.refers == "" {
+	if a.kind.refers == nil {
 		known, shown = raw.IsWhollyKnown(), raw.ContainsMarked()
 	}
 	switch {
@@ -361,10 +361,10 @@ func (r *reader) unfit(a argument, raw cty.Value, hint string) string {
 	if hint != "" {
 		detail += " " + hint
 	}
-	if a.kind.refers != "" && raw.Type() == cty.String && !raw.IsMarked() {
+	if a.kind.refers != nil && raw.Type() == cty.String && !raw.IsMarked() {
 		detail += r.meantReference(a.kind.refers, raw.AsString())
 	}
-	if g := repeatedOf(raw); g != nil && a.kind.refers == g.typ.name {
+	if g := repeatedOf(raw); g != nil && slices.Contains(a.kind.refers, g.typ.name) {
 		if strings.HasPrefix(a.kind.noun, "list") {
 			detail += fmt.Sprintf(" For all of them, write values(%s).", g.address)
 		} else {
@@ -384,9 +384,9 @@ func (r *reader) errIn(expr hclsyntax.Expression, c *cell, detail string) {
 }
 
 // meantReference is for a text where a reference belongs.
-func (r *reader) meantReference(block, text string) string {
+func (r *reader) meantReference(blocks []string, text string) string {
 	for _, d := range r.order {
-		if d.typ.name == block && (d.name == text || d.address == text || d.kind+"."+d.name == text) {
+		if slices.Contains(blocks, d.typ.name) && (d.name == text || d.address == text || d.kind+"."+d.name == text) {
 			return fmt.Sprintf(" Did you mean %s, without quotes?", d.address)
 		}
 	}
