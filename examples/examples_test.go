@@ -32,7 +32,7 @@ type example struct {
 	starts    int                 // of an engine, offline cells included; 0: as many as loads
 	cells     map[string]int      // by benchmark and engine: "online vllm.h200"
 	published map[string]int      // rows of published numbers by benchmark
-	words     map[string][]string // by engine: what the published task says, and so the command must
+	words     map[string][]string // by engine, or engine and role: what the published task says, and so the command must
 }
 
 // eachOf has the same count for several engines of a benchmark.
@@ -196,11 +196,112 @@ var examples = map[string]example{
 		},
 	},
 	"moreh-mi300x-cluster": {
-		hosts:     1, // the machine that sends the load
-		cells:     join(eachOf("throughput", 6, "external.moai"), eachOf("shared-prompts", 1, "external.moai")),
+		hosts:     5,
+		loads:     map[string]int{"node-n0": 2},
+		cells:     join(eachOf("throughput", 6, "group.pd"), eachOf("shared-prompts", 1, "group.cached")),
 		published: map[string]int{"throughput": 6, "shared-prompts": 1},
+		words: map[string][]string{
+			"group.pd prefill": append(morehWords, "--max-num-batched-tokens 64000", "--no-enable-prefix-caching",
+				"VLLM_MOE_DP_CHUNK_SIZE=4096", "VLLM_V1_OUTPUT_PROC_CHUNK_SIZE=128"),
+			"group.pd decode": append(morehWords, "--max-num-batched-tokens 16384", "--no-enable-prefix-caching",
+				"VLLM_MOE_DP_CHUNK_SIZE=512", "VLLM_V1_OUTPUT_PROC_CHUNK_SIZE=512"),
+			"group.pd router": {
+				"--entrypoint vllm-router vllm/vllm-router:nightly --vllm-pd-disaggregation", "--kv-connector nixl", "--prefill http://203.0.113.20:", "--prefill http://203.0.113.21:",
+				"--decode http://203.0.113.22:", "--decode http://203.0.113.23:", "--decode http://203.0.113.24:", "--disable-retries",
+			},
+			"group.cached prefill": append(morehWords, "--enable-prefix-caching", "!--no-enable-prefix-caching"),
+			"group.cached decode":  append(morehWords, "--enable-prefix-caching", "!--no-enable-prefix-caching"),
+			"group.cached router":  {"--kv-connector nixl"},
+		},
+	},
+	"inferencex-mi355x-disagg": {
+		hosts: 3,
+		loads: map[string]int{"node-n0": 2},
+		cells: join(eachOf("curve", 2, "group.top"), eachOf("curve", 7, "group.bottom")),
+		words: map[string][]string{
+			"group.top prefill": append(append(inferencexWords, inferencexSpread...), "--disaggregation-mode prefill", "--mem-fraction-static 0.8 ",
+				"--disable-radix-cache", "--chunked-prefill-size 65536", "--cuda-graph-bs 1 2 3 ", "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK=8192"),
+			"group.top decode": append(append(inferencexWords, inferencexSpread...), "--disaggregation-mode decode", "--mem-fraction-static 0.85",
+				"--prefill-round-robin-balance", "!--disable-radix-cache", "SGLANG_MORI_MOE_MAX_INPUT_TOKENS=2703", " 159 160 "),
+			"group.bottom prefill": append(inferencexWords, "--disaggregation-mode prefill", "--mem-fraction-static 0.8 ", "--disable-radix-cache",
+				"--chunked-prefill-size 262144", "--max-running-requests 128", "!--dp-size", "!--ep-size", "!--moe-a2a-backend"),
+			"group.bottom decode": append(inferencexWords, "--disaggregation-mode decode", "--mem-fraction-static 0.85",
+				"--prefill-round-robin-balance", "--max-running-requests 128", "!--enable-dp-attention", "!--disable-radix-cache"),
+			"group.top router": {
+				"lmsysorg/sgl-model-gateway:v0.3.2", "-m sglang_router.launch_router", "--pd-disaggregation", "--port 30000", "--policy random",
+				"--prefill-policy random", "--decode-policy random", "--cb-timeout-duration-secs 15", "--retry-max-retries 3",
+				"--prefill http://203.0.113.30:", "--prefill http://203.0.113.31:", "--decode http://203.0.113.32:",
+			},
+			"group.bottom router": {"--prefill http://203.0.113.30:", "--decode http://203.0.113.31:", "--decode http://203.0.113.32:"},
+		},
+	},
+	"h200-1p1d": {
+		hosts: 2,
+		loads: map[string]int{"node-n0": 3},
+		cells: join(eachOf("two-boxes", 3, "group.two-boxes"), eachOf("one-box", 3, "group.split", "group.whole")),
+		words: map[string][]string{
+			"group.two-boxes prefill": {
+				"lmsysorg/sglang:v0.5.8.post1-cu130", "--tp-size 8", "--disaggregation-mode prefill", "--disaggregation-transfer-backend nixl",
+				"--disaggregation-bootstrap-port", "--mem-fraction-static 0.75", "--chunked-prefill-size 163840", "--max-prefill-tokens 163840",
+				"--max-running-requests 16", "--attention-backend flashinfer", "--disable-radix-cache", "--load-balance-method round_robin",
+				"--trust-remote-code", "!--dp-size", "--device /dev/infiniband", "--cap-add IPC_LOCK",
+			},
+			"group.two-boxes decode": {
+				"--tp-size 8", "--dp-size 8", "--ep-size 8", "--enable-dp-attention", "--mem-fraction-static 0.88", "--max-running-requests 256",
+				"--cuda-graph-max-bs 256", "--stream-interval 10", "--disaggregation-mode decode", "--disaggregation-transfer-backend nixl",
+				"--attention-backend flashinfer", "--disable-radix-cache", "--trust-remote-code",
+			},
+			"group.two-boxes router": {"--pd-disaggregation", "--prefill http://203.0.113.40:", "--decode http://203.0.113.41:"},
+			"group.split prefill":    {`--gpus '"device=0,1,2,3"'`, "--tp-size 4", "--disaggregation-mode prefill"},
+			"group.split decode":     {`--gpus '"device=4,5,6,7"'`, "--tp-size 4", "--disaggregation-mode decode"},
+			"group.split router":     {"--pd-disaggregation"},
+			"group.whole serve":      {`--gpus '"device=0,1,2,3"'`, `--gpus '"device=4,5,6,7"'`, "!--disaggregation"},
+			"group.whole router":     {"--worker-urls http://127.0.0.1:", "!--pd-disaggregation"},
+		},
+	},
+	"hopper-wide-ep": {
+		hosts: 4,
+		loads: map[string]int{"node-n0": 1},
+		cells: eachOf("throughput", 4, "group.pd"),
+		words: map[string][]string{
+			"group.pd prefill": append(hopperWords, "--all2all-backend deepep_high_throughput",
+				"--data-parallel-address 203.0.113.50", "!--compilation-config"),
+			"group.pd decode": append(hopperWords, "--all2all-backend deepep_low_latency", "--data-parallel-address 203.0.113.52",
+				`"cudagraph_mode":"FULL_DECODE_ONLY"`, `"fuse_norm_quant":true`, "VLLM_MOE_DP_CHUNK_SIZE=384"),
+			"group.pd router": {
+				"--prefill http://203.0.113.50:", "--prefill http://203.0.113.51:", "--decode http://203.0.113.52:", "--decode http://203.0.113.53:",
+			},
+		},
 	},
 }
+
+// What the published commands of prefill and decode have in common.
+var (
+	morehWords = []string{
+		"serve deepseek-ai/DeepSeek-R1", "--trust-remote-code", "--tensor-parallel-size 1", "--data-parallel-size 8",
+		"--enable-expert-parallel", "--no-enable-chunked-prefill", "--enforce-eager", "--max-model-len 8192", "--max-num-seqs 2048",
+		"--kv-cache-dtype fp8_e4m3", "--block-size 16", `"kv_connector":"NixlConnector","kv_role":"kv_both"`, "--disable-uvicorn-access-log",
+		"--no-enable-log-requests", "--gpu-memory-utilization 0.92", "UCX_TLS=rocm_copy,rocm_ipc,self,sm,rc_x", "NCCL_NET_GDR_LEVEL=3",
+		"NCCL_MIN_NCHANNELS=112", "VLLM_NIXL_SIDE_CHANNEL_HOST=203.0.113.2", "!--disable-log-stats", "--device /dev/infiniband",
+	}
+	inferencexWords = []string{
+		"rocm/sgl-dev:sglang-0.5.9-rocm720-mi35x-mori-0227-2", "--model-path deepseek-ai/DeepSeek-R1-0528", "--host 0.0.0.0",
+		"--trust-remote-code", "--disaggregation-transfer-backend mori", "--tp-size 8", "--kv-cache-dtype fp8_e4m3",
+		"--attention-backend aiter", "--load-balance-method round_robin", "--watchdog-timeout 3600", "--log-level warning",
+		"--decode-log-interval 1000", "SGLANG_USE_AITER=1", "MORI_IO_QP_MAX_SEND_WR=16384", "--device /dev/infiniband", "--device /dev/kfd",
+	}
+	inferencexSpread = []string{
+		"--ep-size 8", "--dp-size 8", "--enable-dp-attention", "--moe-dense-tp-size 1", "--enable-dp-lm-head", "--moe-a2a-backend mori",
+		"--deepep-mode normal", "--ep-dispatch-algorithm fake", "--max-running-requests 2048",
+	}
+	hopperWords = []string{
+		"--tensor-parallel-size 1", "--data-parallel-size 16", "--data-parallel-hybrid-lb", "--enable-expert-parallel", "--max-model-len 16384",
+		"--enable-dbo", "--dbo-decode-token-threshold 32", "--async-scheduling", "--enable-eplb", `"num_redundant_experts":32`,
+		"--max-num-seqs 512",
+		`"kv_connector":"NixlConnector","kv_role":"kv_both"`, "--data-parallel-size-local 8", "--data-parallel-start-rank 8",
+		"VLLM_USE_DEEP_GEMM=1", "VLLM_SKIP_P2P_CHECK=1", "VLLM_RANDOMIZE_DP_DUMMY_INPUTS=1", "NVIDIA_GDRCOPY=enabled", "--device /dev/infiniband",
+	}
+)
 
 func folder(name string) string {
 	dir, _, _ := strings.Cut(name, " ")
@@ -284,25 +385,34 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// commands are what a plan starts, by engine.
+// commands are what a plan starts, by engine, and by role where an engine has several.
 func commands(p *plan.Plan) (names []string, by map[string]string) {
 	by = map[string]string{}
 	for _, d := range p.Deployments {
 		name := strings.TrimPrefix(d.Engine.Address(), "engine.")
-		text := "served at " + d.Engine.URL
-		if len(d.Members) > 0 {
-			ct := d.Members[0].Container
+		if len(d.Members) == 0 {
+			names, by[name] = append(names, name), "served at "+d.Engine.URL
+		}
+		for _, m := range d.Members {
+			ct := m.Container
 			ct.Name, ct.Labels = "", nil // what the lab does not say
-			text = docker.Run(ct)
-			if d.Members[0].Runtime == provision.Process {
+			text, at := docker.Run(ct), name
+			if m.Runtime == provision.Process {
 				text = "process " + text
 			}
+			if b := d.Engine.Build; b != nil {
+				text = strings.Join(b.Commands, "\n") + "\n-> " + b.Output + "\n" + text
+			}
+			if len(d.Members) > 1 {
+				at, text = name+" "+m.Role, "on "+m.Host.Name+": "+text
+			}
+			if by[at] == "" {
+				names = append(names, at)
+			} else {
+				text = by[at] + "\n" + text
+			}
+			by[at] = text
 		}
-		if b := d.Engine.Build; b != nil {
-			text = strings.Join(b.Commands, "\n") + "\n-> " + b.Output + "\n" + text
-		}
-		names = append(names, name)
-		by[name] = text
 	}
 	return names, by
 }
@@ -315,7 +425,10 @@ func TestCommands(t *testing.T) {
 			names, by := commands(plan.New(read(t, folder(name), want.vars...), plan.Options{}))
 			var b strings.Builder
 			for _, n := range names {
-				fmt.Fprintf(&b, "engine.%s\n%s\n\n", n, by[n])
+				if !strings.HasPrefix(n, "group.") {
+					b.WriteString("engine.")
+				}
+				fmt.Fprintf(&b, "%s\n%s\n\n", n, by[n])
 			}
 			golden.Check(t, strings.ReplaceAll(name, " ", "-")+".golden", b.String())
 			for engine, words := range want.words {
@@ -384,7 +497,7 @@ func belongs(row map[string]any, c hcl.Cell) bool {
 }
 
 // named is how a README names a block of the lab beside it.
-var named = regexp.MustCompile("`((?:lab|variable|host|model|engine|dataset|benchmark)(?: \"[^\"]+\")+)")
+var named = regexp.MustCompile("`((?:lab|variable|host|model|engine|group|dataset|benchmark)(?: \"[^\"]+\")+)")
 
 // TestReadmes looks for the blocks that a README names in the lab beside it.
 func TestReadmes(t *testing.T) {

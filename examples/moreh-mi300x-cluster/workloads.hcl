@@ -4,33 +4,39 @@
 dataset "sharegpt" "isl512" {
   path         = var.sharegpt
   sha256       = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
+  tokenizer    = var.tokenizer
   input_tokens = 512
 }
 
 dataset "sharegpt" "isl1000" {
   path         = var.sharegpt
   sha256       = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
+  tokenizer    = var.tokenizer
   input_tokens = 1000
 }
 
 dataset "sharegpt" "isl2000" {
   path         = var.sharegpt
   sha256       = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
+  tokenizer    = var.tokenizer
   input_tokens = 2000
 }
 
 dataset "text" "isl512" {
   path         = var.gutenberg
+  tokenizer    = var.tokenizer
   input_tokens = 512
 }
 
 dataset "text" "isl1000" {
   path         = var.gutenberg
+  tokenizer    = var.tokenizer
   input_tokens = 1000
 }
 
 dataset "text" "isl2000" {
   path         = var.gutenberg
+  tokenizer    = var.tokenizer
   input_tokens = 2000
 }
 
@@ -44,18 +50,18 @@ benchmark "throughput" {
     ]
     output_tokens = [512, 512, 1000, 1000, 2000, 2000]
     rate          = [140, 140, 80, 80, 48, 60]
-    warmup        = ["120s", "130s", "140s", "150s", "300s", "260s"]
-    cooldown      = ["70s", "70s", "110s", "120s", "230s", "240s"]
+    warmup        = [for s in [120, 130, 140, 150, 300, 260] : "${ceil(s * var.share)}s"]
+    cooldown      = [for s in [70, 70, 110, 120, 230, 240] : "${ceil(s * var.share)}s"]
   }
 
-  engine      = engine.external.moai
+  engine      = group.pd
   dataset     = matrix.dataset
-  requests    = 32400
+  requests    = floor(32400 * var.share)
   percentiles = [1, 10, 25, 50, 75, 90]
 
   load {
     rate          = matrix.rate
-    concurrency   = 10800
+    concurrency   = ceil(10800 * var.share)
     output_tokens = matrix.output_tokens
     ignore_eos    = true
     warmup        = matrix.warmup
@@ -75,24 +81,24 @@ benchmark "throughput" {
 # of the prefill and decode can be seen alone.
 dataset "shared-prefix" "fixed-set" {
   groups            = 64
-  prompts_per_group = 3375
+  prompts_per_group = floor(3375 * var.share)
   prefix_tokens     = 1999
   question_tokens   = 1
 }
 
 benchmark "shared-prompts" {
-  engine      = engine.external.moai
+  engine      = group.cached
   dataset     = dataset.shared-prefix.fixed-set
-  requests    = 216000
+  requests    = 64 * floor(3375 * var.share) # 216,000
   percentiles = [1, 10, 25, 50, 75, 90]
 
   load {
     rate          = 1500
-    concurrency   = 10800
+    concurrency   = ceil(10800 * var.share)
     output_tokens = 100
     ignore_eos    = true
-    warmup        = "30s"
-    cooldown      = "20s"
+    warmup        = "${ceil(30 * var.share)}s"
+    cooldown      = "${ceil(20 * var.share)}s"
   }
 
   reference "Moreh" {
