@@ -142,7 +142,7 @@ func engineNamed(cfg *hcl.Config, name string) (*engines.Engine, error) {
 			found = e
 		}
 	}
-	if found == nil || found.Host == nil {
+	if found == nil || len(engines.Members(found)) == 0 {
 		return nil, usage("there is no engine %q that runs on a host of this lab; there are: %s", name, strings.Join(names, ", "))
 	}
 	return found, nil
