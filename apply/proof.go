@@ -58,7 +58,12 @@ func (e *engine) counted(s *server, router *member) probe {
 		if err := s.get(ctx, path, &said); err != nil {
 			return err
 		}
-		want, well, known := map[string]int{}, map[string]int{}, map[string]bool{}
+		want, well := map[string]int{}, map[string]int{}
+		ill := map[string]bool{} // some list each rank of data parallel, as URL@0, URL@1 …
+		for _, w := range said.Workers {
+			url, _, _ := strings.Cut(w.URL, "@")
+			ill[url] = ill[url] || !w.Healthy
+		}
 		for _, m := range e.workers() {
 			want[m.Role]++
 		}
@@ -66,11 +71,10 @@ func (e *engine) counted(s *server, router *member) probe {
 			if w.Type == "regular" {
 				w.Type = engines.Serve
 			}
-			url, _, _ := strings.Cut(w.URL, "@") // some list each rank of data parallel as URL@0, URL@1 …
-			if w.Healthy && !known[url] {
+			if url, _, _ := strings.Cut(w.URL, "@"); !ill[url] {
 				well[w.Type]++
+				ill[url] = true // once
 			}
-			known[url] = true
 		}
 		for role, n := range want {
 			if well[role] != n {
@@ -252,7 +256,7 @@ func (t *trial) wrong(before, now map[*member]tally, records []load.Record) (wro
 // Of canaries: how long they may take together, how many tokens each asks for, and how many
 // words its prompt has, more than a block of a KV cache: shorter ones are never handed over.
 const (
-	canaryWithin = 2 * time.Minute
+	canaryWithin = 10 * time.Minute // the first long prompt of a large model compiles kernels
 	canaryTokens = 8
 	canaryWords  = 256
 )
@@ -310,7 +314,7 @@ func (t *trial) unproved(ctx context.Context) string {
 	}
 	told := t.tally(ctx)
 	for _, m := range t.workers() {
-		if len(told[m]) == 0 {
+		if told[m] == nil {
 			return m.says("it exports no counters, so that nothing proves what each member has done; SGLang needs flags = { enable-metrics = true }")
 		}
 	}
@@ -320,7 +324,7 @@ func (t *trial) unproved(ctx context.Context) string {
 // idle are the workers that count, and have counted nothing since.
 func (t *trial) idle(before, now map[*member]tally) (names []string) {
 	for m, n := range now {
-		if did := n.since(before[m]); !m.Engine.Router && len(n) > 0 && did[generated] == 0 && did[read] == 0 {
+		if did := n.since(before[m]); !m.Engine.Router && did[generated] == 0 && did[read] == 0 {
 			names = append(names, m.name)
 		}
 	}

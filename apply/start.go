@@ -152,6 +152,9 @@ func (t *trial) servedBy(ctx context.Context) json.RawMessage {
 		}
 		return nil
 	}
+	if len(said) == 0 {
+		return nil
+	}
 	text, err := json.Marshal(said)
 	if err != nil {
 		panic(fmt.Sprintf("marshal what was JSON: %v. This is a bug in hcl.", err))

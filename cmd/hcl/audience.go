@@ -155,6 +155,9 @@ func (l *lines) tell(what any) {
 	if e.Engine != "" {
 		where = append(where, "engine", e.Engine)
 	}
+	if e.Role != "" {
+		where = append(where, "member", results.Member{Role: e.Role, Instance: e.Instance, Rank: e.Rank}.Name())
+	}
 	switch e.Type {
 	case apply.Step, apply.Ready, apply.Down:
 		l.log.Info(e.Message, where...)
