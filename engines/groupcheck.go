@@ -34,6 +34,7 @@ const (
 	otherGPUs   = "The hosts of a role must have the same GPUs: %s has %s, %s has %s."
 	localHost   = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
 	ownNetwork  = "Members on several hosts find each other on the network of their hosts. Remove network = %q."
+	onlyItself  = "It listens on %s, where other hosts do not reach it. Remove the flag: hcl gives each member its own."
 	tooMany     = "The group has %d members, but there are ports only for %d."
 	oursFlag    = "hcl gives %s to each member itself (here %s). Remove it."
 	oursEnv     = "hcl sets %s for each member itself (here %s). Remove it."
@@ -41,8 +42,8 @@ const (
 
 // ourFlags are flags by which a member finds the others, and ourVariables the variables.
 var (
-	ourFlags = strings.Fields(`nnodes node-rank dist-init-addr master-addr master-port headless data-parallel-address
-		data-parallel-rpc-port data-parallel-start-rank data-parallel-size-local disaggregation-mode
+	ourFlags = strings.Fields(`nnodes node-rank dist-init-addr nccl-port master-addr master-port headless
+		data-parallel-address data-parallel-rpc-port data-parallel-start-rank data-parallel-size-local disaggregation-mode
 		disaggregation-bootstrap-port disaggregation-transfer-backend disaggregation-ib-device`)
 	ourVariables = strings.Fields(`VLLM_HOST_IP VLLM_NIXL_SIDE_CHANNEL_HOST VLLM_NIXL_SIDE_CHANNEL_PORT
 		VLLM_MOONCAKE_BOOTSTRAP_PORT`)
@@ -158,6 +159,9 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 		}
 		return
 	}
+	if at, said := e.Flag("host"); said && t.wide && t.port == 0 && !open(at) {
+		found.in(r.Name, "flags", "host", onlyItself, at)
+	}
 	if network := e.Container.Network; t.wide && network != "" && network != "host" {
 		found.in(r.Name, "container.network", "", ownNetwork, network)
 	}
@@ -255,6 +259,7 @@ var agreed = []struct {
 	{"the context length", strings.Fields("max-model-len max_model_len context-length context_length max_seq_len max-seq-len")},
 	{"the format of the KV cache", strings.Fields("kv-cache-dtype kv_cache_dtype")},
 	{"the size of a block", strings.Fields("block-size block_size page-size page_size")},
+	{"the name of the model", strings.Fields("served-model-name served_model_name")},
 }
 
 // checkAgreement: prefill and decode are halves of one.
@@ -264,7 +269,7 @@ func (t topology) checkAgreement(found *findings) {
 		return
 	}
 	said := func(e *Engine, names []string) string {
-		if v, ok := e.Flag(names...); ok {
+		if v, ok := e.Flag(names...); ok && v != "auto" {
 			return v
 		}
 		return "the engine's own"

@@ -74,7 +74,7 @@ func sglangRank(e *Engine, s *spot) (answers bool) {
 		e.say("node-rank", strconv.Itoa(s.rank))
 		e.say("dist-init-addr", net.JoinHostPort(s.headAddress(), dist))
 	}
-	if s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
+	if s.of > 1 || s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
 		port := s.head.at(ncclPort)
 		if s.rank == 0 {
 			port = s.ports.use("nccl", ncclPort)
