@@ -40,7 +40,7 @@ func seed(f *testing.F, patterns ...string) {
 func FuzzLoad(f *testing.F) {
 	seed(f, "../examples/*/[a-z]*.hcl", "../testdata/labs/*.txtar")
 	for _, s := range []string{
-		"", "\xff", "locals {", `locals { a = "${`, "host \"h\" {\n  address = <<E\nx\nE\n}\n",
+		"", "\xff", "a = 0..0", "locals {", `locals { a = "${`, "host \"h\" {\n  address = <<E\nx\nE\n}\n",
 		`variable "x" { validation { condition = var.x } }`,
 		`engine "vllm" "a" { inherits = engine.vllm.a }`,
 		`benchmark "b" { matrix { a = range(0, 1e300, 1) } }`,

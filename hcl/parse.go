@@ -59,7 +59,7 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 const maxExponent = 1100
 
 func checkNumber(n *hclsyntax.LiteralValueExpr) hcl.Diagnostics {
-	if n.Val.Type() != cty.Number {
+	if n.Val.Type() != cty.Number || !n.Val.IsKnown() { // 0..0 is not known
 		return nil
 	}
 	if exp := n.Val.AsBigFloat().MantExp(nil); exp <= maxExponent && exp >= -maxExponent {
