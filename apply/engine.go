@@ -184,18 +184,6 @@ func (m *member) says(what string) string {
 
 var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
 
-// alive reports how the member has ended. Not being able to ask says nothing.
-func (m *member) alive(ctx context.Context) error {
-	st, err := m.rt.State(ctx, m.id)
-	if errors.Is(err, provision.ErrNoContainer) {
-		return errRemoved
-	}
-	if err != nil || st.Running {
-		return nil
-	}
-	return errors.New(exit(st))
-}
-
 func exit(st provision.State) string {
 	switch {
 	case st.OOMKilled:

@@ -209,16 +209,16 @@ func (t *trial) images(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.alike()
+	return alike(t.rows)
 }
 
 // alike reports members of one role that would run different images by the same name.
-func (t *trial) alike() error {
-	for i, m := range t.rows {
+func alike(rows []results.Member) error {
+	for i, m := range rows {
 		same := func(other results.Member) bool { return other.Role == m.Role && other.Digest != m.Digest }
-		if j := slices.IndexFunc(t.rows[:i], same); j >= 0 {
+		if j := slices.IndexFunc(rows[:i], same); j >= 0 {
 			return fmt.Errorf("%s is %s on %s and %s on %s: the members of a role have to run the same. Write the image with its digest",
-				m.Image, t.rows[j].Digest, t.rows[j].Host, m.Digest, m.Host)
+				m.Image, rows[j].Digest, rows[j].Host, m.Digest, m.Host)
 		}
 	}
 	return nil

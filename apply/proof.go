@@ -175,12 +175,12 @@ const (
 
 // prove holds what the members have counted while a cell was measured against what the clients
 // have. The error says in what the engine was not what the plan says.
-func (t *trial) prove(ctx context.Context, before map[*member]tally, records []load.Record) error {
+func (e *engine) prove(ctx context.Context, before map[*member]tally, records []load.Record) error {
 	if len(before) == 0 {
 		return nil
 	}
 	for begun := time.Now(); ; {
-		wrong := t.wrong(before, t.tally(ctx), records)
+		wrong := e.wrong(before, e.tally(ctx), records)
 		if len(wrong) == 0 || ctx.Err() != nil {
 			return nil
 		}
@@ -195,7 +195,7 @@ func (t *trial) prove(ctx context.Context, before map[*member]tally, records []l
 }
 
 // wrong says in what members have not done what the plan says.
-func (t *trial) wrong(before, now map[*member]tally, records []load.Record) (wrong []string) {
+func (e *engine) wrong(before, now map[*member]tally, records []load.Record) (wrong []string) {
 	prompts, answers, whole := 0.0, 0.0, true
 	for _, r := range records {
 		prompts, answers = prompts+float64(r.InputTokens), answers+float64(r.OutputTokens)
@@ -206,7 +206,7 @@ func (t *trial) wrong(before, now map[*member]tally, records []load.Record) (wro
 	}
 	sum, tells := tally{}, map[string]int{} // over the workers that generate, or hand over, and how many of those tell
 	writers, readers := 0, 0
-	for _, m := range t.members {
+	for _, m := range e.members {
 		was, asked := before[m]
 		is, answers := now[m]
 		writes, reads := m.Answers && (m.Role == engines.Decode || m.Role == engines.Serve), m.Answers && m.Role == engines.Prefill
@@ -263,23 +263,23 @@ const (
 
 // canary sends requests through the engine until each of its instances has served by its own
 // count. The same prompt has to get the same answer from all of them.
-func (t *trial) canary(ctx context.Context, model string) error {
-	if !t.d.Grouped() {
+func (e *engine) canary(ctx context.Context, model string) error {
+	if !e.d.Grouped() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, canaryWithin)
 	defer cancel()
 	var doors []*server
-	for _, m := range t.members {
-		if m.Answers && (m.Engine.Router || !t.front().Engine.Router) {
-			doors = append(doors, m.server(t.engine))
+	for _, m := range e.members {
+		if m.Answers && (m.Engine.Router || !e.front().Engine.Router) {
+			doors = append(doors, m.server(e))
 			defer doors[len(doors)-1].close()
 		}
 	}
-	before, patience := t.tally(ctx), engines.ReadinessOf(t.d.Engine).Stall
+	before, patience := e.tally(ctx), engines.ReadinessOf(e.d.Engine).Stall
 	said := map[string]string{}
 	var idle []string
-	round := max(len(t.workers()), 3)
+	round := max(len(e.workers()), 3)
 	for n := range 8 * round {
 		// Two of three are the same; the third is new, which routers give to another worker.
 		prompt := strings.Repeat("one two three four ", canaryWords/4)
@@ -288,10 +288,10 @@ func (t *trial) canary(ctx context.Context, model string) error {
 		}
 		text, err := doors[n%len(doors)].answer(ctx, model, prompt, canaryTokens, min(canaryWithin, patience))
 		if err != nil {
-			if m, how := endsSoon(ctx, t.members); m != nil {
+			if m, how := endsSoon(ctx, e.members); m != nil {
 				return &waitError{what: notServing, why: how.Error(), probe: err.Error(), tail: m.tail(ctx)}
 			}
-			return &waitError{what: notServing, why: "a request through the whole of it fails", probe: err.Error(), tail: t.tail(ctx)}
+			return &waitError{what: notServing, why: "a request through the whole of it fails", probe: err.Error(), tail: e.tail(ctx)}
 		}
 		if first, again := said[prompt]; again && first != text {
 			return &waitError{what: notServing, why: fmt.Sprintf("the same prompt at temperature 0 is answered with %q and with %q: "+
@@ -300,7 +300,7 @@ func (t *trial) canary(ctx context.Context, model string) error {
 		if said[prompt] = text; (n+1)%round > 0 {
 			continue
 		}
-		if idle = t.idle(before, t.tally(ctx)); len(idle) == 0 {
+		if idle = e.idle(before, e.tally(ctx)); len(idle) == 0 {
 			return nil
 		}
 	}
@@ -308,12 +308,12 @@ func (t *trial) canary(ctx context.Context, model string) error {
 }
 
 // unproved is why nothing shows that the members do what the plan says; empty: their counts do.
-func (t *trial) unproved(ctx context.Context) string {
-	if !t.d.Grouped() || len(t.workers()) < 2 {
+func (e *engine) unproved(ctx context.Context) string {
+	if !e.d.Grouped() || len(e.workers()) < 2 {
 		return ""
 	}
-	told := t.tally(ctx)
-	for _, m := range t.workers() {
+	told := e.tally(ctx)
+	for _, m := range e.workers() {
 		if told[m] == nil {
 			return m.says("it exports no counters, so that nothing proves what each member has done; SGLang needs flags = { enable-metrics = true }")
 		}
@@ -322,7 +322,7 @@ func (t *trial) unproved(ctx context.Context) string {
 }
 
 // idle are the workers that count, and have counted nothing since.
-func (t *trial) idle(before, now map[*member]tally) (names []string) {
+func (e *engine) idle(before, now map[*member]tally) (names []string) {
 	for m, n := range now {
 		if did := n.since(before[m]); !m.Engine.Router && did[generated] == 0 && did[read] == 0 {
 			names = append(names, m.name)
@@ -333,13 +333,13 @@ func (t *trial) idle(before, now map[*member]tally) (names []string) {
 }
 
 // resetCaches drops the prefix caches of all that have one, and says what came of it.
-func (t *trial) resetCaches(ctx context.Context, front *server) string {
-	if !t.d.Grouped() {
-		return front.resetCache(ctx, t.d.Engine)
+func (e *engine) resetCaches(ctx context.Context, front *server) string {
+	if !e.d.Grouped() {
+		return front.resetCache(ctx, e.d.Engine)
 	}
 	worst := "flushed"
-	for _, m := range t.workers() {
-		s := m.server(t.engine)
+	for _, m := range e.workers() {
+		s := m.server(e)
 		said := s.resetCache(ctx, m.Engine)
 		s.close()
 		if what, why, no := strings.Cut(said, ": "); no && (worst == "flushed" || what == "failed") {

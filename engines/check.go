@@ -79,22 +79,22 @@ func (f *findings) in(role, field, key, format string, args ...any) {
 func Check(e *Engine) []FieldError {
 	var found findings
 	if e.Kind == External {
-		e.checkExternal(&found)
+		checkExternal(e, &found)
 		return found
 	}
-	e.checkStart(&found)
-	e.checkRepeats(&found)
-	e.checkCompileCache(&found)
-	e.checkConfig(&found)
-	e.checkBuild(&found)
-	e.checkFlagValues(&found)
-	e.checkKeys(&found)
-	e.checkGPUs(&found)
+	checkStart(e, &found)
+	checkRepeats(e, &found)
+	checkCompileCache(e, &found)
+	checkConfig(e, &found)
+	checkBuild(e, &found)
+	checkFlagValues(e, &found)
+	checkKeys(e, &found)
+	checkGPUs(e, &found)
 	return found
 }
 
 // checkStart: all is there that a server is started with.
-func (e *Engine) checkStart(found *findings) {
+func checkStart(e *Engine, found *findings) {
 	k := kinds[e.Kind]
 	if e.URL != "" {
 		found.add(urlField(e), urlOfOurs, External)
@@ -123,7 +123,7 @@ func (e *Engine) checkStart(found *findings) {
 }
 
 // checkRepeats: no flag says what an argument says.
-func (e *Engine) checkRepeats(found *findings) {
+func checkRepeats(e *Engine, found *findings) {
 	where := func(flag string) string {
 		if _, set := e.configured(flag); set {
 			return "config"
@@ -140,7 +140,7 @@ func (e *Engine) checkRepeats(found *findings) {
 	}
 }
 
-func (e *Engine) checkCompileCache(found *findings) {
+func checkCompileCache(e *Engine, found *findings) {
 	switch at := e.CompileCache; {
 	case at == "":
 	case e.Kind == Sim:
@@ -152,7 +152,7 @@ func (e *Engine) checkCompileCache(found *findings) {
 	}
 }
 
-func (e *Engine) checkConfig(found *findings) {
+func checkConfig(e *Engine, found *findings) {
 	if e.Config.Reveal() == "" {
 		return
 	}
@@ -169,7 +169,7 @@ func (e *Engine) checkConfig(found *findings) {
 	}
 }
 
-func (e *Engine) checkBuild(found *findings) {
+func checkBuild(e *Engine, found *findings) {
 	b := e.Build
 	if b == nil {
 		return
@@ -199,7 +199,7 @@ func urlField(e *Engine) string {
 	return "url"
 }
 
-func (e *Engine) checkExternal(found *findings) {
+func checkExternal(e *Engine, found *findings) {
 	if e.URL == "" {
 		found.add("url", noURL, External)
 	} else {
@@ -241,7 +241,7 @@ var (
 )
 
 // checkFlagValues holds the values of well-known flags against what they can be.
-func (e *Engine) checkFlagValues(found *findings) {
+func checkFlagValues(e *Engine, found *findings) {
 	if !kinds[e.Kind].needsModel || e.Command != nil {
 		return
 	}
@@ -265,7 +265,7 @@ func (e *Engine) checkFlagValues(found *findings) {
 
 // checkKeys finds a server that asks for a key which nobody sends it: it would refuse
 // every request, also those that find out whether it is ready.
-func (e *Engine) checkKeys(found *findings) {
+func checkKeys(e *Engine, found *findings) {
 	k := kinds[e.Kind]
 	if !k.keyFlag || e.Command != nil || e.APIKey.Reveal() != "" {
 		return
@@ -280,7 +280,7 @@ func (e *Engine) checkKeys(found *findings) {
 	}
 }
 
-func (e *Engine) checkGPUs(found *findings) {
+func checkGPUs(e *Engine, found *findings) {
 	if e.Host == nil || e.Host.GPUs.Count == 0 || e.Router {
 		return
 	}

@@ -42,7 +42,7 @@ func (k kind) configHasFlags() bool { return k.configSince != [3]int{} }
 
 // configFlags are the members of the configuration file as flags, by their names with
 // dashes. What is null or false is none, and a list is a flag with several values.
-func (e *Engine) configFlags() []Flag {
+func configFlags(e *Engine) []Flag {
 	var members map[string]json.RawMessage
 	if text := e.Config.Reveal(); text == "" || json.Unmarshal([]byte(text), &members) != nil {
 		return nil
@@ -60,7 +60,7 @@ func (e *Engine) configFlags() []Flag {
 			case "true":
 				flags = append(flags, Flag{Name: name})
 			default:
-				text := e.memberText(v)
+				text := memberText(e, v)
 				flags = append(flags, Flag{Name: name, Value: &text})
 			}
 		}
@@ -70,7 +70,7 @@ func (e *Engine) configFlags() []Flag {
 
 // configured is the first of the named flags that the configuration file has.
 func (e *Engine) configured(names ...string) (Flag, bool) {
-	flags := e.configFlags()
+	flags := configFlags(e)
 	for _, name := range names {
 		name = strings.ReplaceAll(name, "_", "-")
 		if i := slices.IndexFunc(flags, func(f Flag) bool { return f.Name == name }); i >= 0 {
@@ -88,7 +88,7 @@ func (e *Engine) withoutConfig() *Engine {
 	}
 	like := *e
 	like.Config, like.Flags = provision.Text{}, slices.Clone(e.Flags)
-	for _, f := range e.configFlags() {
+	for _, f := range configFlags(e) {
 		said := func(own Flag) bool { return strings.ReplaceAll(own.Name, "_", "-") == f.Name }
 		if !slices.ContainsFunc(e.Flags, said) {
 			like.Flags = append(like.Flags, f)
@@ -153,7 +153,7 @@ func HidesFlags(e *Engine) bool {
 }
 
 // memberText is a member's value as a command line has it.
-func (e *Engine) memberText(v json.RawMessage) provision.Text {
+func memberText(e *Engine, v json.RawMessage) provision.Text {
 	var s string
 	if json.Unmarshal(v, &s) != nil {
 		var b bytes.Buffer

@@ -199,7 +199,7 @@ func (s *spot) member(recipe *Engine) Member {
 	if s.wide && s.port == 0 { // a router or a sender of another host comes to it
 		e.say("host", "0.0.0.0")
 	}
-	e.onFabric(s)
+	joinFabric(e, s)
 	k := kinds[e.Kind]
 	if k.rank != nil {
 		m.Answers = k.rank(e, s)

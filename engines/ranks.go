@@ -11,7 +11,7 @@ import (
 // onFabric gives a member what it needs to talk to ranks or roles on other hosts: the network
 // interface by name, which differs from host to host, and RDMA devices, without which
 // NCCL takes sockets and says nothing (vllm-project/vllm#42075).
-func (e *Engine) onFabric(s *spot) {
+func joinFabric(e *Engine, s *spot) {
 	f := e.Host.Fabric
 	if s.of == 1 && s.transfer == "" || !s.wide && len(f.RDMA) == 0 {
 		return

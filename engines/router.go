@@ -78,7 +78,7 @@ var (
 // a failure from a measurement is off unless the lab says something of it.
 func sglangRoutes(e *Engine, r routing) {
 	e.Words = r.words("--pd-disaggregation", true)
-	e.strict()
+	turnOffHiding(e)
 	e.say("prometheus-port", r.ports.use("metrics", metricsPort))
 }
 
@@ -91,7 +91,7 @@ func vllmRoutes(e *Engine, r routing) {
 	if r.transfer == "mori" || r.transfer == "p2p_nccl" {
 		e.say("vllm-discovery-address", net.JoinHostPort("0.0.0.0", r.ports.use("discovery", discoveryPort)))
 	}
-	e.strict()
+	turnOffHiding(e)
 	e.say("prometheus-port", r.ports.use("metrics", metricsPort))
 }
 
@@ -139,7 +139,7 @@ func (r routing) words(split string, bootstraps bool) []string {
 
 // strict turns off what answers in place of a worker that failed, each unless the lab says
 // how it is to be done.
-func (e *Engine) strict() {
+func turnOffHiding(e *Engine) {
 	for off, prefix := range map[string]string{"disable-retries": "retry-", "disable-circuit-breaker": "cb-"} {
 		said := func(f Flag) bool { return strings.HasPrefix(dashed(f.Name), prefix) }
 		if !slices.ContainsFunc(e.Flags, said) {

@@ -50,7 +50,7 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 	var out []Difference
 	for _, f := range e.Flags {
 		for _, known := range kinds[e.Kind].served {
-			if !known.setBy(f.Name) || e.rewrites(known.field) || f.text().IsSecret() {
+			if !known.setBy(f.Name) || rewrites(e, known.field) || f.text().IsSecret() {
 				continue
 			}
 			asked := "true"
@@ -75,7 +75,7 @@ func (s served) setBy(flag string) bool {
 
 // rewrites reports whether the engine, as it is started, computes a field anew:
 // with attention in data parallel SGLang divides the prefill chunk among the ranks.
-func (e *Engine) rewrites(field string) bool {
+func rewrites(e *Engine, field string) bool {
 	_, divided := e.Flag("enable-dp-attention", "enable_dp_attention")
 	return divided && field == "chunked_prefill_size"
 }

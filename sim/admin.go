@@ -22,13 +22,13 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) serverInfo(w http.ResponseWriter, _ *http.Request) {
 	info := map[string]any{"version": simVersion, "engine": s.cfg.As, "model_path": s.cfg.Model,
 		"served_model_name": s.cfg.Model}
-	s.tellFlags(info)
+	tellFlags(s, info)
 	answer(w, info)
 }
 
 // tellFlags adds the flags of the command line under the names, and in the parts,
 // in which the engine tells them.
-func (s *Server) tellFlags(info map[string]any) {
+func tellFlags(s *Server, info map[string]any) {
 	told := map[string]string{}
 	maps.Copy(told, s.cfg.Flags)
 	maps.Copy(told, s.cfg.Lies)

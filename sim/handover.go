@@ -136,7 +136,7 @@ func saysSplit(body []byte) bool {
 }
 
 // halfOf reads from a request's body which side of it this engine is asked for.
-func (s *Server) halfOf(body []byte) (half, *refusal) {
+func halfOf(s *Server, body []byte) (half, *refusal) {
 	var in split
 	if !saysSplit(body) {
 		if s.cfg.Place.Role == Decode && s.cfg.As == SGLang {
@@ -182,7 +182,7 @@ func (s *Server) door() string {
 
 // take waits for what was prefilled. An engine that prefills by itself says nothing of it,
 // and counts it.
-func (s *Server) take(ctx context.Context, h half, prompt int) error {
+func takeHandle(s *Server, ctx context.Context, h half, prompt int) error {
 	switch {
 	case h.takes == "":
 		s.lifetime.local.Add(int64(prompt))

@@ -78,7 +78,7 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 	}
 	engine := New(cfg)
 	engine.address, engine.log = l.Addr().String(), func(line string) { fmt.Fprintln(log, line) }
-	others, err := engine.meet(ctx, log)
+	others, err := openDoors(engine, ctx, log)
 	if err != nil {
 		l.Close()
 		return err
@@ -105,7 +105,7 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 
 	started := newAlarm(ctx)
 	defer started.stop()
-	if !engine.whole(ctx) || !started.wait(engine.started.Add(engine.cfg.NotReadyFor)) {
+	if !waitWhole(engine, ctx) || !started.wait(engine.started.Add(engine.cfg.NotReadyFor)) {
 		return errors.Join(died(ctx), end(grace))
 	}
 	if cfg.FailStart != "" {
@@ -155,7 +155,7 @@ func serveRouter(ctx context.Context, cfg Config, listen string, log io.Writer) 
 
 // meet opens what the engine's other ranks and its decode servers come to, or goes to rank 0.
 // The function that it returns closes that, and waits.
-func (s *Server) meet(ctx context.Context, log io.Writer) (closed func(), err error) {
+func openDoors(s *Server, ctx context.Context, log io.Writer) (closed func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	closed = func() { cancel(); all.Wait() }
@@ -208,7 +208,7 @@ func (s *Server) meet(ctx context.Context, log io.Writer) (closed func(), err er
 }
 
 // whole waits until all ranks are there.
-func (s *Server) whole(ctx context.Context) bool {
+func waitWhole(s *Server, ctx context.Context) bool {
 	if s.ranks == nil || s.cfg.EarlyReady {
 		return true
 	}

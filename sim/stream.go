@@ -56,7 +56,7 @@ func (s *Server) answering(p plan) http.HandlerFunc {
 			refuse(w, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
 			return
 		}
-		side, no := s.halfOf(body)
+		side, no := halfOf(s, body)
 		var j job
 		if no == nil {
 			j, no = p(s, body)
@@ -91,7 +91,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 		refuse(w, http.StatusInternalServerError, "InternalServerError", "simulated failure")
 		return
 	}
-	if err := s.take(r.Context(), j.half, j.prompt); err != nil {
+	if err := takeHandle(s, r.Context(), j.half, j.prompt); err != nil {
 		s.log(err.Error())
 		ledger.fail()
 		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
