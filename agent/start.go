@@ -60,7 +60,7 @@ const answerWithin = 20 * time.Second
 func Attach(ctx context.Context, c *reach.Conn, lab string) (*Client, error) {
 	a := newClient(c, path.Join(dir(c, lab), "sock"))
 	a.lab = lab
-	there, err := binaryThere(a, ctx, c)
+	there, err := binaryThere(ctx, a, c)
 	if !there {
 		a.Close()
 		return nil, err
@@ -69,7 +69,7 @@ func Attach(ctx context.Context, c *reach.Conn, lab string) (*Client, error) {
 }
 
 // there reports whether the agent answers.
-func binaryThere(a *Client, ctx context.Context, c *reach.Conn) (bool, error) {
+func binaryThere(ctx context.Context, a *Client, c *reach.Conn) (bool, error) {
 	soon, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("the agent does not answer within %s", answerWithin))
 	defer cancel()
 	_, err := a.Info(soon)
@@ -141,7 +141,7 @@ func End(ctx context.Context, c *reach.Conn, lab, by string) error {
 
 // up starts an agent unless one answers.
 func up(ctx context.Context, c *reach.Conn, a *Client, b binary, lab string, log *slog.Logger) error {
-	if there, err := binaryThere(a, ctx, c); there || err != nil {
+	if there, err := binaryThere(ctx, a, c); there || err != nil {
 		return err
 	}
 	remote, err := install(ctx, c, b, log)

@@ -180,9 +180,9 @@ func (s *Server) door() string {
 	return net.JoinHostPort(hostName(host), port)
 }
 
-// take waits for what was prefilled. An engine that prefills by itself says nothing of it,
+// takeHandle waits for what was prefilled. An engine that prefills by itself says nothing of it,
 // and counts it.
-func takeHandle(s *Server, ctx context.Context, h half, prompt int) error {
+func takeHandle(ctx context.Context, s *Server, h half, prompt int) error {
 	switch {
 	case h.takes == "":
 		s.lifetime.local.Add(int64(prompt))

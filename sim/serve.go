@@ -78,7 +78,7 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 	}
 	engine := New(cfg)
 	engine.address, engine.log = l.Addr().String(), func(line string) { fmt.Fprintln(log, line) }
-	others, err := openDoors(engine, ctx, log)
+	others, err := openDoors(ctx, engine, log)
 	if err != nil {
 		l.Close()
 		return err
@@ -105,7 +105,7 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 
 	started := newAlarm(ctx)
 	defer started.stop()
-	if !waitWhole(engine, ctx) || !started.wait(engine.started.Add(engine.cfg.NotReadyFor)) {
+	if !waitWhole(ctx, engine) || !started.wait(engine.started.Add(engine.cfg.NotReadyFor)) {
 		return errors.Join(died(ctx), end(grace))
 	}
 	if cfg.FailStart != "" {
@@ -153,9 +153,9 @@ func serveRouter(ctx context.Context, cfg Config, listen string, log io.Writer) 
 	}
 }
 
-// meet opens what the engine's other ranks and its decode servers come to, or goes to rank 0.
+// openDoors opens what the engine's other ranks and its decode servers come to, or goes to rank 0.
 // The function that it returns closes that, and waits.
-func openDoors(s *Server, ctx context.Context, log io.Writer) (closed func(), err error) {
+func openDoors(ctx context.Context, s *Server, log io.Writer) (closed func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	closed = func() { cancel(); all.Wait() }
@@ -207,8 +207,8 @@ func openDoors(s *Server, ctx context.Context, log io.Writer) (closed func(), er
 	return closed, nil
 }
 
-// whole waits until all ranks are there.
-func waitWhole(s *Server, ctx context.Context) bool {
+// waitWhole waits until all ranks are there.
+func waitWhole(ctx context.Context, s *Server) bool {
 	if s.ranks == nil || s.cfg.EarlyReady {
 		return true
 	}

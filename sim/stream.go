@@ -91,7 +91,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 		refuse(w, http.StatusInternalServerError, "InternalServerError", "simulated failure")
 		return
 	}
-	if err := takeHandle(s, r.Context(), j.half, j.prompt); err != nil {
+	if err := takeHandle(r.Context(), s, j.half, j.prompt); err != nil {
 		s.log(err.Error())
 		ledger.fail()
 		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
