@@ -239,20 +239,20 @@ var faults = []fault{
 	{name: "network cut for 5 s in mid-cell, without Docker", at: midCell, process: true, soak: true, whole: true, strike: cutFor(5 * time.Second)},
 	{name: "sender of the load cut off for good in mid-cell", at: midCell, sender: true, lease: 5 * time.Second, says: "its load is no longer sent",
 		strike: func(s *scene) {
-			must(s, s.sender.Link(false))
+			must(s, s.others[0].Link(false))
 			s.end(time.Minute)
 			if s.kept != 2 {
 				s.Errorf("%d cells are measured, want the 2 whose load needs no other host\n%s", s.kept, s.told())
 			}
-			must(s, s.sender.Link(true))
+			must(s, s.others[0].Link(true))
 		}},
 	{name: "sender of the load cut off for 5 s in mid-cell", at: midCell, sender: true, soak: true, whole: true, strike: func(s *scene) {
-		must(s, s.sender.Link(false))
+		must(s, s.others[0].Link(false))
 		<-time.After(5 * time.Second)
-		must(s, s.sender.Link(true))
+		must(s, s.others[0].Link(true))
 	}},
 	{name: "agent of the load's sender killed in mid-cell", at: midCell, sender: true, soak: true, whole: true,
-		strike: func(s *scene) { s.killAgent(s.sender) }},
+		strike: func(s *scene) { s.killAgent(s.others[0]) }},
 	{name: "kill -9 of the caller in mid-pull", at: midPull, soak: true, strike: (*scene).kill},
 	{name: "kill -9 of the caller in mid-load, and nobody comes", at: midLoad, soak: true, lease: 5 * time.Second,
 		engine: map[string]string{"ENGINE_FAULT": "slow-start=3s"}, strike: (*scene).abandon},

@@ -3,8 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"hclbench/testhost"
 )
@@ -12,12 +19,13 @@ import (
 // nodes are three hosts on a network of their own, and somebody with a lab of them: prefill on
 // the first, decode over the two others, SGLang's router beside prefill.
 type nodes struct {
-	*person
+	scene
 	hosts []*testhost.Host
+	freed func() error // ends what takes a port; nil: nothing does
 }
 
 const nodesLab = `
-lab "nodes" { lease = "5s" }
+lab "nodes" { lease = "%LEASE%" }
 model "m" { repo = "m" }
 dataset "random" "d" {
   input_tokens = 64
@@ -25,14 +33,19 @@ dataset "random" "d" {
 engine "sglang" "prefill" {
   model = model.m
   image = "lmsysorg/sglang:v0.5.8"
-  flags = { tp-size = 8 }
+  flags = { tp-size = 8, enable-metrics = true }
   ready {
     timeout = "60s"
+  }
+  container {
+    stop_grace = "%GRACE%"
+    ulimits    = { memlock = null }
   }
 }
 engine "sglang" "decode" {
   inherits = engine.sglang.prefill
   flags    = { tp-size = 16 }
+  env      = { DECODE = "fault" }
 }
 group "pd" {
   role "prefill" {
@@ -47,6 +60,7 @@ group "pd" {
   router "sglang" {
     host  = host.n1
     image = "lmsysorg/sgl-model-gateway:v0.3.2"
+    env   = { ROUTER = "fault" }
   }
   transfer = "nixl"
 }
@@ -57,13 +71,14 @@ benchmark "b" {
   load {
     concurrency   = 4
     output_tokens = 16
+    stall         = "2s"
   }
 }
 `
 
 func newNodes(t *testing.T, opt testhost.Options) *nodes {
 	t.Helper()
-	n := &nodes{}
+	n := &nodes{scene: scene{lease: 5 * time.Second}}
 	opt.Namespace, opt.GPU = true, "8xH200"
 	for i := range 3 {
 		opt.Name = fmt.Sprintf("n%d", i+1)
@@ -71,12 +86,12 @@ func newNodes(t *testing.T, opt testhost.Options) *nodes {
 	}
 	at, err := testhost.Cable(n.hosts...)
 	must(t, err)
-	text := nodesLab
+	text := strings.NewReplacer("%LEASE%", n.lease.String(), "%GRACE%", faultGrace.String()).Replace(nodesLab)
 	for i, h := range n.hosts {
 		text += fmt.Sprintf("host \"n%d\" {\n%s\ngpus = \"8xH200\"\nfabric {\naddress = %q\n}\n}\n", i+1, reached(h), at[i])
 	}
-	n.person = newPerson(t, n.hosts[0], text)
-	for _, h := range n.hosts[1:] {
+	n.person, n.host, n.others = newPerson(t, n.hosts[0], text), n.hosts[0], n.hosts[1:]
+	for _, h := range n.others {
 		n.knows(h)
 	}
 	n.env = []string{"HF_ENDPOINT=http://127.0.0.1:9"} // discard: nobody listens
@@ -119,4 +134,177 @@ func TestCheckFabric(t *testing.T) {
 	testhost.Do(t, n.hosts[2], "iptables -F")
 	n.edit(`"192.0.2.3"`, `"192.0.2.2"`)
 	n.tells("check --fabric", exitContract, "none of its network interfaces has the address 192.0.2.2", "n1 does not reach n3 at 192.0.2.2 on port")
+}
+
+// nodesFault is something that goes wrong with an engine over three hosts.
+type nodesFault struct {
+	name   string
+	edit   []string // of the lab
+	at     moment   // when it strikes; none: before apply
+	strike func(n *nodes)
+	undo   func(n *nodes)
+	says   []string
+	lost   int // host that its caller has lost, from 1; it has to be clean within the lease and the grace
+}
+
+// environment has the members of a role run with a switch of the simulation.
+func environment(role, name, value string) []string {
+	return []string{strings.ToUpper(role) + ` = "fault"`, fmt.Sprintf("%s = %q", name, value)}
+}
+
+// onNode runs a command on a host, where it has to succeed.
+func onNode(host int, command string) func(*nodes) {
+	return func(n *nodes) { testhost.Do(n.T, n.hosts[host-1], command) }
+}
+
+// killMember kills the container of ours on a host.
+func killMember(host int) func(*nodes) {
+	return onNode(host, `docker kill $(docker ps --quiet --filter label=hcl.lab=nodes)`)
+}
+
+var (
+	loading    = environment("decode", "HCL_SIM_NOT_READY_FOR", "30s")
+	isStarting = moment{"as a member starts", "step", "starting", 1}
+)
+
+var nodesFaults = []nodesFault{
+	{name: "a rank dies while it loads", edit: loading, at: midLoad, strike: killMember(3), says: []string{"decode 0 rank 1", "137"}},
+	{name: "a rank dies before it is ready", edit: environment("decode", "HCL_SIM_DIE_AFTER", "200ms"), says: []string{"decode 0", "told to die"}},
+	{name: "a rank dies in mid-cell", at: midCell, strike: killMember(3), says: []string{"decode 0 rank 1", "137"}},
+	{name: "a router dies in mid-cell", edit: environment("router", "HCL_SIM_DIE_AFTER", "8s"), at: midCell, strike: func(*nodes) {}, says: []string{"router", "told to die"}},
+	{name: "a rank hangs before it is ready", edit: append([]string{`timeout = "60s"`, `timeout = "60s"
+    stall = "5s"`}, environment("decode", "HCL_SIM_NOT_READY_FOR", "1h")...), says: []string{"decode 0", "nothing has moved for 5s"}},
+	{name: "a rank hangs in mid-cell", edit: environment("decode", "HCL_SIM_HANG_AFTER", "40"), says: []string{"stall"}},
+	{name: "a host is lost", at: midCell, lost: 3, strike: func(n *nodes) { must(n, n.hosts[2].Link(false)) },
+		undo: func(n *nodes) { must(n, n.hosts[2].Link(true)) }, says: []string{"n3", "out of reach"}},
+	{name: "a link is cut before the start", strike: onNode(2, "ip link set fabric1 down"), undo: onNode(2, "ip link set fabric1 up"),
+		says: []string{"n1 does not reach n2 at 192.0.2.2", "n2 does not reach n1 at 192.0.2.1"}},
+	{name: "a link is cut in mid-cell", at: midCell, strike: onNode(2, "ip link set fabric1 down"), undo: onNode(2, "ip link set fabric1 up"),
+		says: []string{"192.0.2.2:20064", "no longer answers"}},
+	{name: "the wrong interface", edit: []string{`address = "192.0.2.3"`, "address = \"192.0.2.3\"\ninterface = \"eno7\""}, says: []string{"n3", "no network interface eno7"}},
+	{name: "a port is taken", strike: (*nodes).takePort, undo: func(n *nodes) { must(n, n.freed()) }, says: []string{"n2", "20064", "in use"}},
+	{name: "images differ", strike: func(n *nodes) { n.images(2, map[string]string{"ENGINE_ITL": "12ms"}) }, undo: func(n *nodes) { n.images(2, nil) },
+		says: []string{"n2", "n3", "have to run the same"}},
+	{name: "a router is up with a dead worker", edit: []string{`timeout = "60s"`, `timeout = "15s"`}, at: isStarting,
+		strike: onNode(2, "iptables -A INPUT -p tcp -s 192.0.2.1 --dport 20064 -j DROP"), undo: onNode(2, "iptables -F INPUT"),
+		says: []string{"router", "no healthy workers"}},
+	{name: "a router says that a dead worker is well", edit: append([]string{`timeout = "60s"`, `timeout = "15s"`}, environment("router", "HCL_SIM_COUNT_DEAD", "true")...), at: isStarting,
+		strike: onNode(2, "iptables -A INPUT -p tcp -s 192.0.2.1 --dport 20064 -j REJECT"), undo: onNode(2, "iptables -F INPUT"),
+		says: []string{"router", "no worker answers"}},
+	{name: "decode prefills by itself", edit: environment("decode", "HCL_SIM_LOCAL_PREFILL", "true"), says: []string{"prefill has handed over 0 of 40 requests"}},
+	{name: "wrong text with 200", edit: environment("decode", "HCL_SIM_WRONG_TEXT", "3"), says: []string{"same prompt at temperature 0 is answered with"}},
+	{name: "a circuit breaker opens", edit: environment("router", "HCL_SIM_BREAK_AFTER", "20"), says: []string{"circuits open"}},
+	{name: "a hand-over is lost", edit: environment("decode", "HCL_SIM_LOSE_KV", "20"), says: []string{"failures"}},
+}
+
+// takePort has somebody listen where decode will.
+func (n *nodes) takePort() {
+	l, err := n.hosts[1].Listen(net.JoinHostPort("0.0.0.0", "20064"))
+	must(n, err)
+	n.freed = l.Close
+}
+
+// images gives a host, from 0, the images that the lab names.
+func (n *nodes) images(host int, more map[string]string) {
+	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "10ms"}
+	maps.Copy(env, more)
+	for _, ref := range []string{"lmsysorg/sglang:v0.5.8", "lmsysorg/sgl-model-gateway:v0.3.2"} {
+		n.hosts[host].PushEngine(n.T, ref, env)
+	}
+}
+
+// anew gives the lab its first text with an edit, and forgets what was measured.
+func (n *nodes) anew(text string, edit []string) {
+	must(n, os.WriteFile(filepath.Join(n.lab, "lab.hcl"), []byte(strings.NewReplacer(edit...).Replace(text)), 0o644))
+	must(n, os.RemoveAll(filepath.Join(n.lab, ".hcl")))
+	n.kept = 0
+}
+
+// gone fails where something is left on a host, at the latest so long after now.
+func (n *nodes) gone(within time.Duration) {
+	n.Helper()
+	eventually(n.T, fmt.Sprintf("nothing is left; now %v", n.left()), within, func() bool { return len(n.left()) == 0 })
+}
+
+// TestNodesFaults breaks what can break of an engine over three hosts with a Docker each. After
+// each fault the user has read what it was, and nothing is left on any of them.
+func TestNodesFaults(t *testing.T) {
+	t.Parallel()
+	n := newNodes(t, testhost.Options{Docker: true, Registry: true})
+	text := n.text()
+	for i := range n.hosts {
+		n.images(i, nil)
+	}
+	whole := n.person.T
+	t.Run("undisturbed", func(t *testing.T) {
+		n.T = t
+		n.begin()
+		if code := n.end(3 * time.Minute); code != exitDone && code != exitCells || n.kept != 1 {
+			t.Fatalf("exit %d with %d cells\n%s", code, n.kept, n.told())
+		}
+		n.gone(10 * time.Second)
+	})
+	for _, f := range nodesFaults {
+		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+			n.T = t
+			if f.at == midCell { // which has to last for a while
+				f.edit = append([]string{"output_tokens = 16", "output_tokens = 256"}, f.edit...)
+			}
+			n.anew(text, f.edit)
+			if f.undo != nil {
+				t.Cleanup(func() { f.undo(n) })
+			}
+			if f.at.kind == "" {
+				if f.strike != nil {
+					f.strike(n)
+				}
+				n.begin()
+			} else {
+				n.reach(f.at)
+				f.strike(n)
+			}
+			if f.lost > 0 {
+				eventually(t, "the lost host has cleaned itself", n.lease+faultGrace, func() bool { return len(n.leftOn(n.hosts[f.lost-1])) == 0 })
+			}
+			code := n.end(2 * time.Minute)
+			if code == exitDone {
+				t.Errorf("exit %d: it is said to have gone well", code)
+			}
+			for _, says := range f.says {
+				if !strings.Contains(n.told(), says) {
+					t.Errorf("nobody is told %q: exit %d\n%s", says, code, n.told())
+					break
+				}
+			}
+			if f.lost > 0 {
+				f.undo(n) // before it is looked at again
+			}
+			n.gone(10 * time.Second)
+		})
+	}
+	kills := 2
+	if soak, err := strconv.Atoi(os.Getenv(soakRuns)); err == nil {
+		kills = max(20, soak/5)
+	}
+	takes := 15 * time.Second
+	for i := range kills {
+		t.Run(fmt.Sprintf("kill-%d", i), func(t *testing.T) {
+			n.T = t
+			n.anew(text, nil)
+			start := time.Now()
+			n.begin()
+			at := time.Duration(rand.Float64() * float64(takes))
+			select {
+			case <-time.After(at):
+			case <-n.ended:
+				takes = time.Since(start)
+			}
+			n.cmd.Process.Kill() // it may have ended
+			<-n.ended
+			phase := n.phase()
+			n.gone(n.lease + faultGrace)
+			t.Logf("killed after %s, while %s", at, phase)
+		})
+	}
+	n.T = whole
 }

@@ -92,7 +92,7 @@ type scene struct {
 	*person
 	hub    *testhost.Hub // nil: models come from nowhere
 	host   *testhost.Host
-	sender *testhost.Host // of the load; nil: host
+	others []*testhost.Host // beside host
 	lease  time.Duration
 	clean  time.Duration // how long after the loss of its caller the host was clean; 0: it did not lose it
 	cmd    *exec.Cmd
@@ -284,8 +284,8 @@ func (s *scene) processes() []testhost.Process {
 // left is what is on the hosts that should not be there: containers, processes, files of ours.
 func (s *scene) left() []string {
 	left := s.leftOn(s.host)
-	if s.sender != nil {
-		left = append(left, s.leftOn(s.sender)...)
+	for _, h := range s.others {
+		left = append(left, s.leftOn(h)...)
 	}
 	return left
 }
@@ -364,23 +364,24 @@ func newScene(t *testing.T, f fault) *scene {
 	s := &scene{host: host, lease: lease}
 	lab := faultText(lease.String(), f.process)
 	if f.sender {
-		s.sender = testhost.New(t, testhost.Options{Name: "client", Namespace: true})
-		at, err := testhost.Cable(host, s.sender)
+		client := testhost.New(t, testhost.Options{Name: "client", Namespace: true})
+		s.others = []*testhost.Host{client}
+		at, err := testhost.Cable(host, client)
 		must(t, err)
 		// Of the engines' cells, those of the first have their load sent from there.
 		begin := strings.Index(lab, "benchmark ")
 		engine := strings.NewReplacer("engine.vllm.a, engine.vllm.b", "engine.vllm.b", `"b"`, `"here"`).Replace(lab[begin:])
 		lab = strings.NewReplacer("ready {", fmt.Sprintf("flags = { host = %q }\n  ready {", at[0]), "load {", "load {\n    from = host.client",
 			"engine.vllm.a, engine.vllm.b", "engine.vllm.a").Replace(lab) + "\n" + engine +
-			"\nhost \"client\" {\n" + reached(s.sender) + "\n  runtime = \"process\"\n}\n"
+			"\nhost \"client\" {\n" + reached(client) + "\n  runtime = \"process\"\n}\n"
 	}
 	if f.hub {
 		s.hub = testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), map[string][]byte{"config.json": []byte("{}"), fetchedFile: fetched})
 		lab = strings.Replace(lab, `{ repo = "m" }`, fmt.Sprintf("{\n  repo     = \"org/model\"\n  cache    = %q\n  download = true\n}", t.TempDir()), 1)
 	}
 	s.person = newPerson(t, host, lab)
-	if f.sender {
-		s.knows(s.sender)
+	for _, h := range s.others {
+		s.knows(h)
 	}
 	if f.hub {
 		s.env = append(s.env, "HF_ENDPOINT="+s.hub.URL)
