@@ -295,16 +295,22 @@ func TestCheckGroup(t *testing.T) {
 		`transfer: Nothing is handed over`:                              of("replicas", func(e *Engine) { e.Group.Transfer = "nixl" }),
 		`decode engine: Prefill is of kind "sglang" and decode of kind`: of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Kind = VLLM }),
 		`transfer: An engine of kind "sglang" cannot hand over its KV cache by "p2p_nccl". It knows mooncake, nixl, mori`: of("recipe-a", func(e *Engine) { e.Group.Transfer = "p2p_nccl" }),
-		`router: Prefill and decode need a router`:                                                                        of("recipe-a", func(e *Engine) { e.Group.Router = nil }),
-		`router: A router of kind "vllm" cannot split`:                                                                    of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
-		`decode on: host n0 (lab.hcl:3) is used twice at once, by prefill 0 and decode 0`:                                 of("recipe-a", func(e *Engine) { roles(e)[1].Instances = roles(e)[0].Instances[:1] }),
-		`decode on: host n0 (lab.hcl:3) is used twice at once`:                                                            of("one-host", func(e *Engine) { roles(e)[1].Instances[0].GPUIDs = []string{"3", "4", "5", "6"} }),
-		`prefill on: The hosts of a role must have the same GPUs`:                                                         of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
-		`host: host n0 (lab.hcl:3) is this machine`:                                                                       of("recipe-d", func(e *Engine) { h := roles(e)[0].Instances[0].Hosts[0]; h.Address, h.Fabric.Address = "local", "" }),
-		`prefill on: hcl does not start TensorRT-LLM over several`:                                                        of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
-		`prefill container.network: Members on several hosts find each other`:                                             of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
-		`serve flags: The flags ask for 8 GPUs`:                                                                           of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8") }),
-		`prefill flags: data-parallel-size is 15`:                                                                         of("recipe-d", func(e *Engine) { flagNamed(roles(e)[0].Engine, "data-parallel-size", "15") }),
+		`router: Prefill and decode need a router`:                                        of("recipe-a", func(e *Engine) { e.Group.Router = nil }),
+		`router: A router of kind "vllm" cannot split`:                                    of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
+		`decode on: host n0 (lab.hcl:3) is used twice at once, by prefill 0 and decode 0`: of("recipe-a", func(e *Engine) { roles(e)[1].Instances = roles(e)[0].Instances[:1] }),
+		`decode on: host n0 (lab.hcl:3) is used twice at once`:                            of("one-host", func(e *Engine) { roles(e)[1].Instances[0].GPUIDs = []string{"3", "4", "5", "6"} }),
+		`prefill on: The hosts of a role must have the same GPUs`:                         of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
+		`host: host n0 (lab.hcl:3) is this machine`:                                       of("recipe-d", func(e *Engine) { h := roles(e)[0].Instances[0].Hosts[0]; h.Address, h.Fabric.Address = "local", "" }),
+		`prefill on: hcl does not start TensorRT-LLM over several`:                        of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
+		`prefill container.network: Members on several hosts find each other`:             of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
+		`serve flags: The flags ask for 8 GPUs`:                                           of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8") }),
+		`prefill flags distributed-executor-backend: hcl starts the ranks of vLLM itself`: of("recipe-d", flags(0, "distributed-executor-backend=ray")),
+		`host: host n0 (lab.hcl:3) and host n1 (lab.hcl:3) have the same address, 203.0.113.9`: of("recipe-d", func(e *Engine) {
+			for i, h := range roles(e)[0].Instances[0].Hosts {
+				h.Fabric.Address, h.Address = "", fmt.Sprintf("203.0.113.9:%d", 2201+i)
+			}
+		}),
+		`prefill flags: data-parallel-size is 15`: of("recipe-d", func(e *Engine) { flagNamed(roles(e)[0].Engine, "data-parallel-size", "15") }),
 		`decode flags: Prefill and decode have to agree on the context length: prefill has the engine's own, decode 8192`: of("recipe-a", flags(1, "context-length=8192")),
 		`decode flags: Prefill and decode have to agree on the name of the model`:                                         of("recipe-a", flags(1, "served-model-name=r1")),
 		`prefill flags host: It listens on 127.0.0.1`:                                                                     of("recipe-a", flags(0, "host=127.0.0.1")),
@@ -352,13 +358,19 @@ func flagNamed(e *Engine, name, to string) {
 
 // TestProof: each member of a split engine counts what proves the split, as far as it tells.
 func TestProof(t *testing.T) {
+	all := groups()
+	all["silent"] = groups()["vllm-mori"]
+	for _, r := range all["silent"].Group.Roles {
+		r.Engine.Flags = append(flagsOf("disable-log-stats"), r.Engine.Flags...)
+	}
 	for name, want := range map[string]string{
 		"recipe-c": "prefill vllm:generation_tokens_total, prefill vllm:generation_tokens_total, decode vllm:generation_tokens_total, router smg_worker_retries_total",
 		"recipe-a": "prefill nothing, prefill nothing, decode nothing, router smg_worker_retries_total", // without enable-metrics
 		"trtllm":   "prefill nothing, decode nothing, router nothing",
+		"silent":   "prefill nothing, decode nothing, router smg_worker_retries_total",
 	} {
 		var got []string
-		for _, m := range Members(groups()[name]) {
+		for _, m := range Members(all[name]) {
 			first := "nothing"
 			if p := ProofOf(m); p != nil {
 				first = slices.Concat(p.Generated, p.Failures)[0].Name

@@ -33,11 +33,14 @@ const (
 	hostTwice   = "%s is used twice at once, by %s and %s, on the same GPUs. Give each its own gpu_ids, or its own host."
 	otherGPUs   = "The hosts of a role must have the same GPUs: %s has %s, %s has %s."
 	localHost   = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
-	ownNetwork  = "Members on several hosts find each other on the network of their hosts. Remove network = %q."
-	onlyItself  = "It listens on %s, where other hosts do not reach it. Remove the flag: hcl gives each member its own."
-	tooMany     = "The group has %d members, but there are ports only for %d."
-	oursFlag    = "hcl gives %s to each member itself (here %s). Remove it."
-	oursEnv     = "hcl sets %s for each member itself (here %s). Remove it."
+	oneAddress  = "%s and %s have the same address, %s, so that the members cannot find each other there. " +
+		"Give each its address in the network between them, as address in its fabric block."
+	otherLauncher = "hcl starts the ranks of vLLM itself, one on each host, and %s is another way. Remove it."
+	ownNetwork    = "Members on several hosts find each other on the network of their hosts. Remove network = %q."
+	onlyItself    = "It listens on %s, where other hosts do not reach it. Remove the flag: hcl gives each member its own."
+	tooMany       = "The group has %d members, but there are ports only for %d."
+	oursFlag      = "hcl gives %s to each member itself (here %s). Remove it."
+	oursEnv       = "hcl sets %s for each member itself (here %s). Remove it."
 )
 
 // ourFlags are flags by which a member finds the others, and ourVariables the variables.
@@ -45,6 +48,8 @@ var (
 	ourFlags = strings.Fields(`nnodes node-rank dist-init-addr nccl-port master-addr master-port headless
 		data-parallel-address data-parallel-rpc-port data-parallel-start-rank data-parallel-size-local disaggregation-mode
 		disaggregation-bootstrap-port disaggregation-transfer-backend disaggregation-ib-device`)
+	// launchers are other ways in which vLLM spans hosts.
+	launchers    = strings.Fields("distributed-executor-backend data-parallel-external-lb data-parallel-multi-port-external-lb data-parallel-rank")
 	ourVariables = strings.Fields(`VLLM_HOST_IP VLLM_NIXL_SIDE_CHANNEL_HOST VLLM_NIXL_SIDE_CHANNEL_PORT
 		VLLM_MOONCAKE_BOOTSTRAP_PORT`)
 )
@@ -138,9 +143,14 @@ func (t topology) checkPlaces(found *findings) {
 			}
 		}
 	}
-	for _, h := range t.hosts() {
+	for i, h := range t.hosts() {
 		if t.wide && h.Local() && h.Fabric.Address == "" {
 			found.add("host", localHost, h)
+		}
+		for _, other := range t.hosts()[:i] {
+			if h.Inside() == other.Inside() && h.Address != other.Address {
+				found.add("host", oneAddress, other, h, h.Inside())
+			}
 		}
 	}
 }
@@ -158,6 +168,11 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 			found.in(r.Name, "on", "", noSpan, e.Kind)
 		}
 		return
+	}
+	for _, f := range e.Flags {
+		if way := dashed(f.Name); e.Kind == VLLM && span > 1 && slices.Contains(launchers, way) && f.text().Reveal() != "mp" {
+			found.in(r.Name, "flags", f.Name, otherLauncher, "--"+f.Name)
+		}
 	}
 	if at, said := e.Flag("host"); said && t.wide && t.port == 0 && !open(at) {
 		found.in(r.Name, "flags", "host", onlyItself, at)

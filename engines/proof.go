@@ -56,8 +56,9 @@ func ProofOf(m Member) *Proof {
 		}
 		return &routerProof
 	}
+	_, silent := e.Flag("disable-log-stats", "disable_log_stats")
 	switch as := e.speaksAs(); {
-	case as == VLLM:
+	case as == VLLM && !silent:
 		return &vllmProof
 	case as == SGLang && (e.Kind == Sim || Exports(e) != nil):
 		return &sglangProof
