@@ -253,21 +253,21 @@ func (e *engine) wrong(before, now map[*member]tally, records []load.Record) (wr
 	return wrong
 }
 
-// Of canaries: how long they may take together, how many tokens each asks for, and how many
+// Of the requests that try an engine: how long they may take together, how many tokens each asks for, and how many
 // words its prompt has, more than a block of a KV cache: shorter ones are never handed over.
 const (
-	canaryWithin = 10 * time.Minute // the first long prompt of a large model compiles kernels
-	canaryTokens = 8
-	canaryWords  = 256
+	tryWithin = 10 * time.Minute // the first long prompt of a large model compiles kernels
+	tryTokens = 8
+	tryWords  = 256
 )
 
-// canary sends requests through the engine until each of its instances has served by its own
+// tryAll sends requests through the engine until each of its instances has served by its own
 // count. The same prompt has to get the same answer from all of them.
-func (e *engine) canary(ctx context.Context, model string) error {
+func (e *engine) tryAll(ctx context.Context, model string) error {
 	if !e.d.Grouped() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, canaryWithin)
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
 	var doors []*server
 	for _, m := range e.members {
@@ -282,11 +282,11 @@ func (e *engine) canary(ctx context.Context, model string) error {
 	round := max(len(e.workers()), 3)
 	for n := range 8 * round {
 		// Two of three are the same; the third is new, which routers give to another worker.
-		prompt := strings.Repeat("one two three four ", canaryWords/4)
+		prompt := strings.Repeat("one two three four ", tryWords/4)
 		if n%3 == 2 {
-			prompt = "canary " + strconv.Itoa(n) + " " + prompt
+			prompt = "try " + strconv.Itoa(n) + " " + prompt
 		}
-		text, err := doors[n%len(doors)].answer(ctx, model, prompt, canaryTokens, min(canaryWithin, patience))
+		text, err := doors[n%len(doors)].answer(ctx, model, prompt, tryTokens, min(tryWithin, patience))
 		if err != nil {
 			if m, how := endsSoon(ctx, e.members); m != nil {
 				return &waitError{what: notServing, why: how.Error(), probe: err.Error(), tail: m.tail(ctx)}

@@ -36,7 +36,7 @@ func (t *trial) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.canary(ctx, now.model); err != nil {
+	if err := t.tryAll(ctx, now.model); err != nil {
 		return err
 	}
 	return t.serves(ctx, now)

@@ -106,7 +106,7 @@ func TestCheckFabric(t *testing.T) {
 	n.edit("gpus = \"8xH200\"", "gpus = \"8xH200\"\nruntime = \"process\"", "image = \"lmsysorg/sglang:v0.5.8\"", "",
 		"image = \"lmsysorg/sgl-model-gateway:v0.3.2\"", "")
 	n.tells("check --fabric", exitDone, "fabric of n1, n2, n3\n", "192.0.2.1 on fabric",
-		"every host reaches every other on 6 ports and on one that its kernel picks")
+		"every host reaches every other on 7 ports and on one that its kernel picks")
 	if said := n.tells("check", exitDone); strings.Contains(said, "fabric") {
 		t.Errorf("without --fabric:\n%s", said)
 	}
@@ -132,8 +132,8 @@ func TestCheckFabric(t *testing.T) {
 	}
 
 	testhost.Do(t, n.hosts[2], "iptables -F")
-	n.edit(`"192.0.2.3"`, `"192.0.2.2"`)
-	n.tells("check --fabric", exitContract, "none of its network interfaces has the address 192.0.2.2", "n1 does not reach n3 at 192.0.2.2 on port")
+	n.edit(`"192.0.2.3"`, `"192.0.2.9"`)
+	n.tells("check --fabric", exitContract, "none of its network interfaces has the address 192.0.2.9", "n1 does not reach n3 at 192.0.2.9 on port")
 }
 
 // nodesFault is something that goes wrong with an engine over three hosts.

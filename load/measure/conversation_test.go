@@ -28,6 +28,13 @@ type listener struct {
 	said [][]string
 }
 
+// heard is what it was sent. No request is left by then, but the race detector cannot see that.
+func (l *listener) heard() [][]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.said
+}
+
 // listening starts one; without a tokenizer, its /tokenize is not there.
 func listening(t *testing.T, tokenizer bool) (*listener, load.Target) {
 	t.Helper()
@@ -112,7 +119,7 @@ func TestConversation(t *testing.T) {
 				t.Errorf("source %+v", src)
 			}
 			talks := map[string][][]string{}
-			for _, list := range l.said {
+			for _, list := range l.heard() {
 				talks[list[1]] = append(talks[list[1]], list)
 			}
 			if len(talks) != 10 {
@@ -142,13 +149,14 @@ func TestConversationEnds(t *testing.T) {
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: path}, Requests: 4, Concurrency: 1, OutputTokens: 5, Endpoint: load.Chat, Warmup: 2}
 	r := run(t, target, w)
 	var lengths []int
-	for _, list := range l.said {
+	said := l.heard()
+	for _, list := range said {
 		lengths = append(lengths, len(list))
 	}
 	if diff := cmp.Diff([]int{2, 4, 2, 4, 6, 2}, lengths); diff != "" || r.Summary.OutputTokens != 20 || r.Summary.Source.Tokenizer != "none" {
 		t.Errorf("%d tokens, messages of the requests (-want +got):\n%s", r.Summary.OutputTokens, diff)
 	}
-	if warm, first := l.said[0][1], l.said[2][1]; warm == first {
+	if warm, first := said[0][1], said[2][1]; warm == first {
 		t.Errorf("the warm-up and the measurement both begin with %q", warm)
 	}
 	if r.Records[1].Scheduled < r.Records[0].End || r.Records[2].Sent < r.Records[1].End {
