@@ -32,7 +32,7 @@ test:
 # random moments: a table of what was tried, what survived and what was left.
 soak:
 	scripts/prepare
-	status=0; HCL_SOAK=$(SOAK) go test -run '^TestFaults$$' -v -timeout 2h ./cmd/hcl || status=$$?; \
+	status=0; HCL_SOAK=$(SOAK) go test -run '^Test(Nodes)?Faults$$' -v -timeout 2h ./cmd/hcl || status=$$?; \
 	go run ./testhost/sweep || status=1; \
 	exit $$status
 
