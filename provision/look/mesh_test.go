@@ -145,9 +145,11 @@ func TestMeshEnds(t *testing.T) {
 	for _, m := range meet {
 		testhost.OK(t, m.Conn.Close())
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); { // its sshd sees that the connection is gone
-		if left, err := hosts[1].Processes(); err != nil || len(left) == 0 {
-			break
+	for _, h := range hosts { // its sshd sees that the connection is gone
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+			if left, err := h.Processes(); err != nil || len(left) == 0 {
+				break
+			}
 		}
 	}
 	for _, h := range hosts {
