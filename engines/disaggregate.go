@@ -19,11 +19,7 @@ func sglangSplit(e *Engine, s *spot) {
 		e.say("disaggregation-ib-device", strings.Join(rdma, ","))
 	}
 	if s.role == Prefill {
-		port := s.head.at(bootstrapPort)
-		if s.rank == 0 {
-			port = s.ports.use("bootstrap", bootstrapPort)
-		}
-		e.say("disaggregation-bootstrap-port", port)
+		e.say("disaggregation-bootstrap-port", s.headPort("bootstrap", bootstrapPort))
 	}
 }
 

@@ -182,6 +182,14 @@ type spot struct {
 // host is the member's own.
 func (s *spot) host() *provision.Host { return s.in.Hosts[s.rank] }
 
+// headPort is a port on which rank 0 of the instance listens, and which all its ranks know.
+func (s *spot) headPort(name string, at int) string {
+	if s.rank == 0 {
+		return s.ports.use(name, at)
+	}
+	return s.head.at(at)
+}
+
 // headAddress is where the others of the instance find rank 0.
 func (s *spot) headAddress() string { return s.in.Hosts[0].Inside() }
 

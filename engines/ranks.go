@@ -66,20 +66,12 @@ func (s *spot) shared() bool {
 // servers of ranks above 0 answer that they are healthy and nothing else.
 func sglangRank(e *Engine, s *spot) (answers bool) {
 	if s.of > 1 {
-		dist := s.head.at(distPort)
-		if s.rank == 0 {
-			dist = s.ports.use("dist", distPort)
-		}
 		e.say("nnodes", strconv.Itoa(s.of))
 		e.say("node-rank", strconv.Itoa(s.rank))
-		e.say("dist-init-addr", net.JoinHostPort(s.headAddress(), dist))
+		e.say("dist-init-addr", net.JoinHostPort(s.headAddress(), s.headPort("dist", distPort)))
 	}
 	if s.of > 1 || s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
-		port := s.head.at(ncclPort)
-		if s.rank == 0 {
-			port = s.ports.use("nccl", ncclPort)
-		}
-		e.say("nccl-port", port)
+		e.say("nccl-port", s.headPort("nccl", ncclPort))
 	}
 	return s.rank == 0
 }
@@ -90,14 +82,10 @@ func ownRank(e *Engine, s *spot) (answers bool) {
 		e.setVariable("HCL_PORT", strconv.Itoa(e.Port))
 	}
 	if s.of > 1 {
-		port := s.head.at(distPort)
-		if s.rank == 0 {
-			port = s.ports.use("dist", distPort)
-		}
 		e.setVariable("HCL_RANK", strconv.Itoa(s.rank))
 		e.setVariable("HCL_RANKS", strconv.Itoa(s.of))
 		e.setVariable("HCL_HEAD_ADDRESS", s.headAddress())
-		e.setVariable("HCL_DIST_PORT", port)
+		e.setVariable("HCL_DIST_PORT", s.headPort("dist", distPort))
 	}
 	return s.rank == 0
 }
@@ -114,22 +102,16 @@ func vllmRank(e *Engine, s *spot) (answers bool) {
 	}
 	replicas := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp")
 	if replicas == 1 {
-		port := s.head.at(distPort)
-		if s.rank == 0 {
-			port = s.ports.use("dist", distPort)
-		} else {
+		if s.rank > 0 {
 			e.say("headless")
 		}
 		e.say("nnodes", strconv.Itoa(s.of))
 		e.say("node-rank", strconv.Itoa(s.rank))
 		e.say("master-addr", s.headAddress())
-		e.say("master-port", port)
+		e.say("master-port", s.headPort("dist", distPort))
 		return s.rank == 0
 	}
-	port, local := s.head.at(rpcPort), replicas/s.of
-	if s.rank == 0 {
-		port = s.ports.use("data parallel", rpcPort)
-	}
+	local := replicas / s.of
 	_, everyHost := e.Flag("data-parallel-hybrid-lb", "data_parallel_hybrid_lb")
 	if everyHost && s.wide { // requests go to all of them
 		e.say("host", "0.0.0.0")
@@ -142,6 +124,6 @@ func vllmRank(e *Engine, s *spot) (answers bool) {
 	}
 	e.say("data-parallel-size-local", strconv.Itoa(local))
 	e.say("data-parallel-address", s.headAddress())
-	e.say("data-parallel-rpc-port", port)
+	e.say("data-parallel-rpc-port", s.headPort("data parallel", rpcPort))
 	return s.rank == 0 || everyHost
 }
