@@ -4,11 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"hclbench/apply"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
@@ -128,63 +126,6 @@ func told(r ran) string {
 		}
 	}
 	return s.String()
-}
-
-// TestGroupFaults has parts of a split engine fail, each in a way that its answers hide.
-func TestGroupFaults(t *testing.T) {
-	t.Parallel()
-	b, machines, hosts := fleet(t, 3)
-	for name, c := range map[string]struct {
-		more map[string][]string
-		want string // in the error of each cell
-	}{
-		"decode prefills by itself":   {map[string][]string{"decode": {"local-prefill=true"}}, "prefill has handed over 0 of 8 requests"},
-		"other words with 200":        {map[string][]string{"decode": {"wrong-text=2"}}, "the same prompt at temperature 0 is answered with"},
-		"decode dies before it is up": {map[string][]string{"decode": {"not-ready-for=1h", "die-after=500ms"}}, "decode 0 on n1: exited with code 1"},
-		"prefill dies in mid-cell":    {map[string][]string{"decode": {"itl=300ms"}}, "the engine was lost in mid-cell: prefill 0 on n0: "},
-		"a hand-over is lost":         {map[string][]string{"decode": {"lose-kv=1"}}, "KVTransferError(bootstrap_room="},
-		"the router's breaker opens":  {map[string][]string{"router": {"break-after=1"}}, "No available prefill workers"},
-		"a dead worker behind 200":    {map[string][]string{"router": {"count-dead=true"}, "decode": {"hang-after=1"}}, "does not serve"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b.TB = t
-			e := splitOf(engines.SGLang, hosts[0], hosts[1], hosts[2], c.more)
-			p := plan.New(cellsOf(e, hosts, 1), plan.Options{})
-			if c.want == "does not serve" { // it hangs, which is waited for only so long
-				for i := range p.Deployments[0].Members {
-					p.Deployments[0].Members[i].Engine.Ready.Stall = 3 * time.Second
-				}
-			}
-			r := b.carryOut(t.Context(), p, func(e apply.Event) {
-				if e.Type == apply.Begin && name == "prefill dies in mid-cell" {
-					kill(t, machines[0], "--disaggregation-mode prefill")
-				}
-			})
-			if r.Void != 1 || len(r.rows) != 1 || !strings.Contains(r.rows[0].Error, c.want) {
-				t.Errorf("%+v, %v, rows %v\n%s", r.Outcome, r.err, errorsOf(r.rows), told(r))
-			}
-			for i := range machines {
-				b.host = machines[i]
-				b.noAgent()
-			}
-		})
-	}
-}
-
-// kill ends the process of a host whose command has such words.
-func kill(t *testing.T, h *testhost.Host, words string) {
-	t.Helper()
-	all, err := h.Processes()
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(all, func(p testhost.Process) bool { return strings.Contains(p.Command, words) })
-	if i < 0 {
-		t.Fatalf("no process has %s: %+v", words, all)
-	}
-	if err := syscall.Kill(all[i].PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func errorsOf(rows []results.Row) (list []string) {

@@ -67,7 +67,7 @@ group "pd" {
 benchmark "b" {
   engine   = group.pd
   dataset  = dataset.random.d
-  requests = 40
+  requests = 16
   load {
     concurrency   = 4
     output_tokens = 16
@@ -174,7 +174,7 @@ var nodesFaults = []nodesFault{
 	{name: "a router dies in mid-cell", edit: environment("router", "HCL_SIM_DIE_AFTER", "8s"), at: midCell, strike: func(*nodes) {}, says: []string{"router", "told to die"}},
 	{name: "a rank hangs before it is ready", edit: append([]string{`timeout = "60s"`, `timeout = "60s"
     stall = "5s"`}, environment("decode", "HCL_SIM_NOT_READY_FOR", "1h")...), says: []string{"decode 0", "nothing has moved for 5s"}},
-	{name: "a rank hangs in mid-cell", edit: environment("decode", "HCL_SIM_HANG_AFTER", "40"), says: []string{"stall"}},
+	{name: "a rank hangs in mid-cell", edit: environment("decode", "HCL_SIM_HANG_AFTER", "12"), says: []string{"stall"}},
 	{name: "a host is lost", at: midCell, lost: 3, strike: func(n *nodes) { must(n, n.hosts[2].Link(false)) },
 		undo: func(n *nodes) { must(n, n.hosts[2].Link(true)) }, says: []string{"n3", "out of reach"}},
 	{name: "a link is cut before the start", strike: onNode(2, "ip link set fabric1 down"), undo: onNode(2, "ip link set fabric1 up"),
@@ -191,10 +191,10 @@ var nodesFaults = []nodesFault{
 	{name: "a router says that a dead worker is well", edit: append([]string{`timeout = "60s"`, `timeout = "15s"`}, environment("router", "HCL_SIM_COUNT_DEAD", "true")...), at: isStarting,
 		strike: onNode(2, "iptables -A INPUT -p tcp -s 192.0.2.1 --dport 20064 -j REJECT"), undo: onNode(2, "iptables -F INPUT"),
 		says: []string{"router", "no worker answers"}},
-	{name: "decode prefills by itself", edit: environment("decode", "HCL_SIM_LOCAL_PREFILL", "true"), says: []string{"prefill has handed over 0 of 40 requests"}},
+	{name: "decode prefills by itself", edit: environment("decode", "HCL_SIM_LOCAL_PREFILL", "true"), says: []string{"prefill has handed over 0 of 16 requests"}},
 	{name: "wrong text with 200", edit: environment("decode", "HCL_SIM_WRONG_TEXT", "3"), says: []string{"same prompt at temperature 0 is answered with"}},
-	{name: "a circuit breaker opens", edit: environment("router", "HCL_SIM_BREAK_AFTER", "20"), says: []string{"circuits open"}},
-	{name: "a hand-over is lost", edit: environment("decode", "HCL_SIM_LOSE_KV", "20"), says: []string{"failures"}},
+	{name: "a circuit breaker opens", edit: environment("router", "HCL_SIM_BREAK_AFTER", "10"), says: []string{"circuits open"}},
+	{name: "a hand-over is lost", edit: environment("decode", "HCL_SIM_LOSE_KV", "10"), says: []string{"failures"}},
 }
 
 // takePort has somebody listen where decode will.
