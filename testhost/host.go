@@ -167,14 +167,15 @@ func (h *Host) stop() error {
 	return removeDir(h.Dir)
 }
 
-// logTails shows the end of the host's own logs beside a failure.
+// logTails shows the end of the host's own logs beside a failure: short, so that the failure
+// itself is still seen where somebody shows only a part of the output.
 func (h *Host) logTails(t testing.TB) {
 	for _, name := range []string{"sshd.log", "dockerd.log"} {
 		text, err := os.ReadFile(filepath.Join(h.Dir, name))
 		if err != nil || len(text) == 0 {
 			continue
 		}
-		t.Logf("%s of %s ends:\n%s", name, h.Name, text[max(0, len(text)-4000):])
+		t.Logf("%s of %s ends:\n%s", name, h.Name, text[max(0, len(text)-1000):])
 	}
 }
 
