@@ -103,7 +103,7 @@ func parseTarget(text string) (target, error) {
 	fail := func(at int, format string, args ...any) (target, error) {
 		return target{}, &SelectionError{"--target", text, at + 1, fmt.Sprintf(format, args...)}
 	}
-	const example = "Write host.NAME, engine.KIND.NAME or benchmark.NAME; * stands for any characters."
+	const example = "Write host.NAME, engine.KIND.NAME, group.NAME or benchmark.NAME; * stands for any characters."
 	sort, name, dot := strings.Cut(text, ".")
 	switch known := slices.Contains([]string{"host", "benchmark", "engine", engines.GroupKind}, sort); {
 	case !known && slices.Contains(engines.Kinds(), sort) && dot:

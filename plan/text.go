@@ -256,7 +256,11 @@ func (d *Deployment) role(role string) string {
 // line is "decode 0 rank 1 on n3  server 20192, nixl 20208".
 func (m Member) line() string {
 	s := m.Name() + " on " + m.Host.Name
-	if ids := m.Engine.Container.GPUIDs; len(ids) > 0 {
+	switch ids := m.Engine.Container.GPUIDs; len(ids) {
+	case 0:
+	case 1:
+		s += " GPU " + ids[0]
+	default:
 		s += " GPUs " + strings.Join(ids, ",")
 	}
 	var ports []string
