@@ -157,9 +157,9 @@ func onNode(host int, command string) func(*nodes) {
 	return func(n *nodes) { testhost.Do(n.T, n.hosts[host-1], command) }
 }
 
-// killMember kills the container of ours on a host.
-func killMember(host int) func(*nodes) {
-	return onNode(host, `docker kill $(docker ps --quiet --filter label=hcl.lab=nodes)`)
+// killMember kills the container of a member, "router", on a host.
+func killMember(host int, member string) func(*nodes) {
+	return onNode(host, fmt.Sprintf("docker kill $(docker ps --quiet --filter 'label=hcl.member=%s')", member))
 }
 
 var (
@@ -168,10 +168,10 @@ var (
 )
 
 var nodesFaults = []nodesFault{
-	{name: "a rank dies while it loads", edit: loading, at: midLoad, strike: killMember(3), says: []string{"decode 0 rank 1", "137"}},
+	{name: "a rank dies while it loads", edit: loading, at: midLoad, strike: killMember(3, "decode 0 rank 1"), says: []string{"decode 0 rank 1", "137"}},
 	{name: "a rank dies before it is ready", edit: environment("decode", "HCL_SIM_DIE_AFTER", "200ms"), says: []string{"decode 0", "told to die"}},
-	{name: "a rank dies in mid-cell", at: midCell, strike: killMember(3), says: []string{"decode 0 rank 1", "137"}},
-	{name: "a router dies in mid-cell", edit: environment("router", "HCL_SIM_DIE_AFTER", "8s"), at: midCell, strike: func(*nodes) {}, says: []string{"router", "told to die"}},
+	{name: "a rank dies in mid-cell", at: midCell, strike: killMember(3, "decode 0 rank 1"), says: []string{"decode 0 rank 1", "137"}},
+	{name: "a router dies in mid-cell", at: midCell, strike: killMember(1, "router"), says: []string{"router", "137"}},
 	{name: "a rank hangs before it is ready", edit: append([]string{`timeout = "60s"`, `timeout = "60s"
     stall = "5s"`}, environment("decode", "HCL_SIM_NOT_READY_FOR", "1h")...), says: []string{"decode 0", "nothing has moved for 5s"}},
 	{name: "a rank hangs in mid-cell", edit: environment("decode", "HCL_SIM_HANG_AFTER", "12"), says: []string{"stall"}},
