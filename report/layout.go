@@ -20,6 +20,9 @@ type Layout struct {
 	// engine, and what the lab varies of engines. Cells that are then the same in
 	// all that a chart tells apart are shown as repetitions are.
 	Series []string `json:"series,omitempty"`
+	// Baseline is the engine, or the name of the series, that others are held against. Empty: where
+	// loads have names, the first.
+	Baseline string `json:"baseline,omitempty"`
 	// Columns are the metrics of the tables, in order. Nil: those that matter most.
 	Columns []string `json:"columns,omitempty"`
 	// Automatic are the kinds of charts that follow from what was measured, besides

@@ -62,6 +62,7 @@ type page struct {
 	Chips                              template.HTML
 	Tiles                              []tile
 	Findings                           []finding
+	Answers                            []*answer
 	Sections                           []section
 	References                         []pageReference
 	Spending, Hosts                    *pageTable // nil: there is nothing in it
@@ -97,7 +98,8 @@ func newPage(rows []results.Row, about About) *page {
 		Footer: strings.TrimSpace("Written by hcl " + about.Version),
 		Style:  template.CSS(style), StyleHash: policyHash(style),
 		Script: template.JS(pageScript), ScriptHash: policyHash(pageScript),
-		Chips: template.HTML(chart.Symbols(all.all)), Tiles: tiles(current, all), Findings: found, Sections: sections,
+		Chips: template.HTML(chart.Symbols(all.all)), Tiles: tiles(current, all), Findings: found,
+		Answers: answers(current, all, &about.Layout), Sections: sections,
 		Count: number.Count(len(rows), "cell"), CSV: csv.String(),
 		Cells: cellSheet(rows, all, notes, about.Layout.Columns).page("cells", "grid"),
 		Plan:  plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),

@@ -149,12 +149,12 @@ func publishedFigures(published map[string]any) []Figure {
 			figures = append(figures, Figure{Metric: m.name, Unit: m.unit, Published: v, of: m})
 		}
 	}
-	slices.SortStableFunc(figures, func(a, b Figure) int { return place(a.Metric) - place(b.Metric) })
+	slices.SortStableFunc(figures, func(a, b Figure) int { return tableOrder(a.Metric) - tableOrder(b.Metric) })
 	return figures
 }
 
-// place orders metrics: throughputs, then each timing with its median first.
-func place(name string) int {
+// tableOrder orders metrics: throughputs, then each timing with its median first.
+func tableOrder(name string) int {
 	kinds := []string{"output_throughput", "total_throughput", "request_throughput", "input_throughput", "goodput",
 		"_ttft_", "_tpot_", "_itl_", "_e2el_"}
 	i := slices.IndexFunc(kinds, func(kind string) bool { return strings.Contains(name, kind) })

@@ -1,0 +1,231 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hclbench/report/chart"
+	"hclbench/results"
+)
+
+// answer is what a report says first of one workload: a finding, and the tables behind it.
+type answer struct {
+	ID       string      `json:"id"`       // in addresses: "online-3-200-tokens-in-800-tokens-out"
+	Workload string      `json:"workload"` // what its cells have in common, in words
+	Finding  string      `json:"finding"`  // a sentence or two, of the tables that matter most
+	Tables   []*decision `json:"tables"`   // what decides comes first
+}
+
+// maxAnswers bounds the workloads that are answered: what else there is stands in the table.
+const maxAnswers = 60
+
+// answers are those of all workloads: of the slices, those with the most points first, and of the
+// cells that lie along nothing, side by side.
+func answers(rows []results.Row, all *seriesOf, layout *Layout) (out []*answer) {
+	cells := samples(rows, all)
+	lying := map[*sample]bool{}
+	var found []slice
+	for _, of := range grouped(cells, func(s *sample) string { return s.benchmark }) {
+		for _, d := range dimensions {
+			for _, x := range slicesAlong(d, of) {
+				if pushed(d) || x.busiest(of) { // of lengths, the greatest load says it
+					found = append(found, x)
+				}
+				for _, s := range x.samples {
+					lying[s] = true
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b slice) int { return b.points - a.points })
+	for _, x := range found {
+		out = append(out, x.answer(layout))
+	}
+	if rest := slices.DeleteFunc(cells, func(s *sample) bool { return lying[s] }); len(rest) > 0 {
+		out = append(out, sideBySide(rest, layout))
+	}
+	out = slices.DeleteFunc(out, func(a *answer) bool { return len(a.Tables) == 0 })
+	ids := unique{}
+	for _, a := range out {
+		a.ID = ids.name(slug(a.Workload))
+	}
+	return out[:min(len(out), maxAnswers)]
+}
+
+// busiest reports whether none of these cells was under a greater load than the slice, prompts
+// being of the same data set.
+func (x slice) busiest(cells []*sample) bool {
+	own := x.samples[0]
+	return !slices.ContainsFunc(cells, func(s *sample) bool {
+		return s.dataset == own.dataset && slices.ContainsFunc(dimensions, func(d dimension) bool {
+			return pushed(d) && s.at[d.name] > own.at[d.name]
+		})
+	})
+}
+
+// answer is that of a slice: who gives how much at which service, and every figure along it.
+func (x slice) answer(layout *Layout) *answer {
+	name := strings.Trim(x.samples[0].benchmark+": "+x.under(), ": ")
+	if !pushed(x.along) {
+		name += ", by " + lower(x.along.title)
+	}
+	a := &answer{Workload: name}
+	throughput, wait := throughputOf(x.samples, layout, true), central(ttft, x.samples, layout)
+	if pushed(x.along) {
+		a.add(x.byService(throughput), layout)
+	}
+	for _, m := range []metric{wait, throughput, central(tpot, x.samples, layout), central(e2el, x.samples, layout),
+		goodput, costOutput, energyPerToken} {
+		a.add(x.byLoad(m), layout)
+	}
+	a.say(throughput, wait)
+	return a
+}
+
+// sideBySide is the answer of cells that lie along nothing: each load is a place.
+func sideBySide(cells []*sample, layout *Layout) *answer {
+	a := &answer{Workload: "loads side by side"}
+	names := caseNames(cells)
+	if len(names) == 1 {
+		a.Workload = strings.Trim(cells[0].benchmark+": "+slice{samples: cells[:1]}.under(), ": ")
+	}
+	throughput, wait := throughputOf(cells, layout, false), central(ttft, cells, layout)
+	for _, m := range []metric{throughput, wait, central(tpot, cells, layout), central(e2el, cells, layout),
+		goodput, costOutput, energyPerToken} {
+		a.add(byCase(m, cells, names), layout)
+	}
+	a.say(throughput, wait)
+	return a
+}
+
+// add keeps a table that has something in it, as it is to be read.
+func (a *answer) add(d *decision, layout *Layout) {
+	if d.judge(layout); len(d.Rows) > 0 {
+		d.Finding = d.say()
+		a.Tables = append(a.Tables, d)
+	}
+}
+
+// say makes the finding of what the first table of each of these metrics says.
+func (a *answer) say(metrics ...metric) {
+	var said []string
+	for _, m := range metrics {
+		i := slices.IndexFunc(a.Tables, func(d *decision) bool { return d.Metric == m.name && d.Finding != "" })
+		if i >= 0 {
+			said = append(said, a.Tables[i].Finding)
+		}
+	}
+	a.Finding = strings.Join(said, " ")
+}
+
+// prompts that outweigh answers so many times make the total the throughput that tells more.
+const promptsOutweigh = 10
+
+// throughputOf is the throughput that cells are compared by: the first that the lab's columns name,
+// or else output, of each GPU where that is wanted and known of all.
+func throughputOf(cells []*sample, layout *Layout, each bool) metric {
+	choice := []metric{outputThroughput, totalThroughput, requestThroughput}
+	lacks := func(s *sample) bool { _, ok := s.value(perGPU); return !ok }
+	prompts := func(s *sample) bool {
+		r := s.rows[0].Summary
+		return r.OutputTokens > 0 && r.InputTokens >= promptsOutweigh*r.OutputTokens
+	}
+	switch {
+	case each && !slices.ContainsFunc(cells, lacks):
+		choice = slices.Insert(choice, 0, perGPU)
+	case !each && slices.ContainsFunc(cells, prompts):
+		choice = slices.Insert(choice, 0, totalThroughput)
+	}
+	for _, m := range slices.Backward(chosen(layout.Columns)) {
+		if m.better > 0 && (m.group == "Throughput" || m.name == requestThroughput.name) {
+			choice = slices.Insert(choice, 0, m)
+		}
+	}
+	return knownOf(cells, choice...)
+}
+
+// central is the statistic that stands for a timing wherever there is room for one: that of the lab's
+// columns, or else the median, or the mean where nobody has the median.
+func central(t timing, cells []*sample, layout *Layout) metric {
+	choice := []metric{latency(t, "median"), latency(t, "mean")}
+	for _, m := range chosen(layout.Columns) {
+		if m.name == choice[1].name && !slices.Contains(layout.Columns, choice[0].name) {
+			slices.Reverse(choice)
+		}
+	}
+	return knownOf(cells, choice...)
+}
+
+// knownOf is the first of some metrics that any of the cells has, or else the first.
+func knownOf(cells []*sample, choice ...metric) metric {
+	for _, m := range choice {
+		if slices.ContainsFunc(cells, func(s *sample) bool { _, ok := s.value(m); return ok }) {
+			return m
+		}
+	}
+	return choice[0]
+}
+
+// caseNames are short names of the loads of cells, by [sample.caseKey], each its own.
+func caseNames(cells []*sample) map[string]string {
+	names := map[string]string{}
+	taken := unique{}
+	for _, of := range grouped(cells, func(s *sample) string { return s.benchmark }) {
+		loads := grouped(of, (*sample).caseKey)
+		tells := func(name string) bool {
+			values := map[string]bool{}
+			for _, load := range loads {
+				values[axisOf(load[0].rows[0].Axes, name)] = true
+			}
+			return len(values) == len(loads)
+		}
+		var axes []string
+		for _, a := range of[0].rows[0].Axes {
+			if axes = once(axes, a.Name); len(loads) > 1 && tells(a.Name) {
+				axes = []string{a.Name}
+				break
+			}
+		}
+		for _, load := range loads {
+			name := of[0].benchmark
+			if len(loads) > 1 {
+				name = load[0].caseName(axes)
+			}
+			names[load[0].caseKey()] = taken.name(cmp.Or(name, "all"))
+		}
+	}
+	return names
+}
+
+// caseKey is the same for cells under the same load.
+func (s *sample) caseKey() string {
+	return s.benchmark + "\x00" + strings.Join(axisWords(s.rows[0].Axes, ofLoad), "\x00")
+}
+
+// caseName is what the axes of the load among these say of a cell: of one alone its value.
+func (s *sample) caseName(axes []string) string {
+	if len(axes) > 1 {
+		return s.load()
+	}
+	value := axisOf(s.rows[0].Axes, axes[0])
+	if axes[0] == "dataset" {
+		if _, own, ok := strings.Cut(value, "."); ok {
+			return own
+		}
+	}
+	if isNumber(value) {
+		return fmt.Sprintf("%s %s", strings.ReplaceAll(axes[0], "_", " "), value)
+	}
+	return value
+}
+
+// seriesIn are the series of cells, in their order.
+func seriesIn(cells []*sample) (all []*chart.Series) {
+	for _, s := range cells {
+		all = once(all, s.series)
+	}
+	slices.SortFunc(all, func(a, b *chart.Series) int { return a.Index - b.Index })
+	return all
+}

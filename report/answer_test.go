@@ -1,0 +1,100 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"hclbench/load"
+	"hclbench/report/number"
+	"hclbench/results"
+	"hclbench/results/formats"
+	"hclbench/testhost/golden"
+)
+
+// studied are the cells of a table that others have published.
+func studied(t *testing.T, file string) (rows []results.Row) {
+	t.Helper()
+	f, err := os.Open("../examples/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, _, err := formats.ReadTable(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if err := (formats.Unsaid{Benchmark: "study"}).Complete(&all[i]); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, results.Row{Cell: all[i].Cell, Deployment: all[i].Deployment, Run: results.Run{Command: "import"}})
+	}
+	return rows
+}
+
+func answersOf(rows []results.Row, layout Layout) []*answer {
+	return answers(rows, newSeries(rows, layout.Series), &layout)
+}
+
+// answersText is all that is answered, as people may read it.
+func answersText(all []*answer) string {
+	var b strings.Builder
+	for _, a := range all {
+		fmt.Fprintf(&b, "%s\n%s\n", a.Workload, a.Finding)
+		for _, d := range a.Tables {
+			fmt.Fprintf(&b, "\n  %s; %s\n", d.Title, d.Under)
+			for _, r := range d.Rows {
+				fmt.Fprintf(&b, "  %28s", r.series.Label)
+				for i, c := range r.Choices {
+					text := none
+					if c.Known {
+						text = number.Text(c.Value)
+					}
+					switch {
+					case c.Best:
+						text += "*"
+					case c.Beyond:
+						text += "??"
+					case c.Doubt:
+						text += "?"
+					}
+					if c.Change != nil {
+						text += " " + number.Change(*c.Change)
+					}
+					fmt.Fprintf(&b, "  %s: %s", d.Places[i].Name, text)
+				}
+				b.WriteByte('\n')
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// TestAnswers: what a report says first of published studies. Who had the lowest time to first
+// token at 64 in flight stands in dstack's.
+func TestAnswers(t *testing.T) {
+	golden.Check(t, "answers-dstack.txt", answersText(answersOf(studied(t, "dstack-deepseek-r1/published/online.csv"), Layout{})))
+	golden.Check(t, "answers-skypilot.txt", answersText(answersOf(studied(t, "skypilot-vllm-benchmark/published/results.csv"), Layout{})))
+}
+
+// TestDecision: what is in doubt is shown and never the best, who is alone leads only where all were
+// tried, and repetitions that overlap are level.
+func TestDecision(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+	}
+	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	again := rows[4]
+	again.Repetition, again.Summary = 2, new(*again.Summary)
+	again.Summary.TTFT = stats(400)
+	rows = append(rows, again)
+	golden.Check(t, "answers-doubt.txt", answersText(answersOf(rows, Layout{Baseline: "vllm.h200"})))
+	golden.Check(t, "answers-alone.txt", answersText(answersOf(rows[3:], Layout{})))
+	if got := answersOf(nil, Layout{}); got != nil {
+		t.Errorf("got %v of no rows, want nothing", got)
+	}
+}

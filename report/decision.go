@@ -1,0 +1,315 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/report/chart"
+	"hclbench/report/number"
+)
+
+// decision is a table to decide by: a row for each series, a column for each place, which is a
+// level of service, a load or a case. Every value is one that a cell has; none is interpolated.
+type decision struct {
+	ID       string        `json:"id"` // unique in its answer: "median_ttft_ms-concurrency"
+	Title    string        `json:"title"`
+	Under    string        `json:"under"` // what its columns are
+	Metric   string        `json:"metric"`
+	Unit     string        `json:"unit"`
+	Better   int           `json:"better"` // more is better: 1; less is: −1
+	Places   []place       `json:"places"`
+	Rows     []decisionRow `json:"rows"`
+	Baseline int           `json:"baseline"` // the row that changes are against; −1: none
+	Finding  string        `json:"finding"`
+
+	of    metric
+	unit  string // of its places, within a sentence: "in flight"; empty: they have names
+	alone bool   // a series that is alone at a place leads there: no other one gets so far
+}
+
+// place is a column of a decision.
+type place struct {
+	Name string `json:"name"`           // above the column: "64", "≥ 20"
+	Kind string `json:"kind,omitempty"` // "peak": the most whatever users get; empty: any other
+
+	value string // within a sentence: "64"
+}
+
+type decisionRow struct {
+	Series  int      `json:"series"` // its index among all series
+	Choices []choice `json:"choices"`
+
+	series *chart.Series
+}
+
+// choice is what a series offers at a place.
+type choice struct {
+	Known  bool     `json:"known"` // false: nothing, and the rest says nothing
+	Value  float64  `json:"value"`
+	Low    float64  `json:"low"` // of repetitions; as High: there was one
+	High   float64  `json:"high"`
+	N      int      `json:"n"`                // repetitions that it is the median of
+	Of     int      `json:"of"`               // repetitions in all: those in doubt are left out where others are there
+	Doubt  bool     `json:"doubt,omitempty"`  // suspect: never the best
+	Best   bool     `json:"best,omitempty"`   // of all that is not in doubt; several are, where they are level
+	Beyond bool     `json:"beyond,omitempty"` // it would be the best, were it not in doubt
+	Change *float64 `json:"change,omitempty"` // against the baseline: 0.12 is 12 % more; nil: there is none
+	Cost   *float64 `json:"cost,omitempty"`   // USD per million output tokens there; nil: not known
+	At     string   `json:"at,omitempty"`     // the load of its cell, where the place does not say it: "64 in flight"
+	Cell   string   `json:"cell,omitempty"`   // its cell's id, of the first repetition
+
+	values []float64 // of its repetitions
+}
+
+// choice is what the cell offers of a metric.
+func (s *sample) choice(m metric) (c choice) {
+	d, ok := s.value(m)
+	if !ok {
+		return c
+	}
+	c = choice{Known: true, Value: d.Y, Low: d.Low, High: d.High, N: d.N, Of: d.Of, Doubt: d.Doubt, Cell: s.rows[0].ID}
+	c.values, _ = trusted(m, s.rows, func(v load.Verdict) bool { return s.doubtful(v, m) })
+	if usd, ok := s.value(costOutput); ok && m.name != costOutput.name {
+		c.Cost = &usd.Y
+	}
+	return c
+}
+
+// inFlight are the dimensions as sentences say them after a number.
+var inFlight = map[string]string{"concurrency": "in flight", "rate": "requests a second", "batch": "requests at once",
+	"input_tokens": "tokens in", "output_tokens": "tokens out"}
+
+// byLoad is a metric at each place along the slice.
+func (x slice) byLoad(m metric) *decision {
+	d := newDecision(m, x.along.name, x.along.title+", "+x.along.unit, inFlight[x.along.name])
+	ticks := x.ticks()
+	for _, v := range ticks {
+		d.Places = append(d.Places, place{Name: number.Short(v), value: number.Short(v)})
+	}
+	for _, series := range seriesIn(x.samples) {
+		row := decisionRow{series: series, Series: series.Index, Choices: make([]choice, len(ticks))}
+		for _, s := range x.samples {
+			if s.series == series {
+				i := slices.Index(ticks, s.at[x.along.name])
+				row.Choices[i] = surer(m, row.Choices[i], s.choice(m))
+			}
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	return d
+}
+
+// byCase is a metric under each load, whose names these are.
+func byCase(m metric, cells []*sample, names map[string]string) *decision {
+	d := newDecision(m, "load", "", "")
+	var keys []string
+	for _, s := range cells {
+		keys = once(keys, s.caseKey())
+	}
+	for _, key := range keys {
+		d.Places = append(d.Places, place{Name: names[key], value: names[key]})
+	}
+	for _, series := range seriesIn(cells) {
+		row := decisionRow{series: series, Series: series.Index, Choices: make([]choice, len(keys))}
+		for _, s := range cells {
+			if s.series == series {
+				i := slices.Index(keys, s.caseKey())
+				row.Choices[i] = surer(m, row.Choices[i], s.choice(m))
+			}
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	return d
+}
+
+// byService is the most of a metric that each series gives while it serves every user at least so
+// fast: of its cells, the one that gives most. The first place is the most whatever users get.
+func (x slice) byService(m metric) *decision {
+	d := newDecision(m, "service", "by how fast each user is served: "+interactivity.unit+" per user, at least",
+		"tok/s per user")
+	speeds := map[*sample]chart.Dot{}
+	var seen []float64
+	for _, s := range x.samples {
+		if v, ok := s.value(interactivity); ok {
+			speeds[s] = v
+			seen = append(seen, v.Y)
+		}
+	}
+	levels := levelsOf(seen)
+	if len(levels) == 0 {
+		return d
+	}
+	d.Places = []place{{Name: "peak", Kind: "peak", value: "peak"}}
+	for _, v := range levels {
+		d.Places = append(d.Places, place{Name: "≥ " + number.Short(v), value: number.Short(v)})
+	}
+	least := x.ticks()[0]
+	d.alone = true // as far as each was tried where users wait least
+	for _, series := range seriesIn(x.samples) {
+		row := decisionRow{series: series, Series: series.Index, Choices: make([]choice, len(d.Places))}
+		tried := false
+		for _, s := range x.samples {
+			if s.series != series {
+				continue
+			}
+			tried = tried || s.at[x.along.name] == least
+			c := s.choice(m)
+			c.At = strings.TrimSpace(number.Short(s.at[x.along.name]) + " " + inFlight[x.along.name])
+			row.Choices[0] = surer(m, row.Choices[0], c)
+			speed, ok := speeds[s]
+			c.Doubt = c.Doubt || speed.Doubt
+			for i, v := range levels {
+				if ok && speed.Y >= v {
+					row.Choices[i+1] = surer(m, row.Choices[i+1], c)
+				}
+			}
+		}
+		d.alone = d.alone && tried
+		d.Rows = append(d.Rows, row)
+	}
+	return d
+}
+
+func newDecision(m metric, along, under, unit string) *decision {
+	return &decision{ID: m.name + "-" + along, Title: m.title, Under: under, Metric: m.name, Unit: m.unit,
+		Better: m.better, Baseline: -1, of: m, unit: unit}
+}
+
+// maxLevels bounds the levels of service of a table.
+const maxLevels = 7
+
+// levelsOf are round numbers within the range of values, a few of them; nil: it is too narrow.
+func levelsOf(values []float64) (levels []float64) {
+	if len(values) < 2 {
+		return nil
+	}
+	low, high := slices.Min(values), slices.Max(values)
+	if high >= 8*low {
+		for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
+			for _, v := range []float64{1, 2, 5} {
+				if v *= decade; v > low && v <= high {
+					levels = append(levels, v)
+				}
+			}
+		}
+		return levels[max(0, len(levels)-maxLevels):]
+	}
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/maxLevels)))
+	for _, by := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
+		if (high-low)/step < maxLevels {
+			break
+		}
+		step *= by
+	}
+	for v := math.Ceil(low/step) * step; v <= high && step > 0; v += step {
+		levels = append(levels, v)
+	}
+	return levels
+}
+
+// surer is the better of two choices of one series: one that is not in doubt before one that is.
+func surer(m metric, a, b choice) choice {
+	switch {
+	case !a.Known:
+		return b
+	case !b.Known:
+		return a
+	case a.Doubt != b.Doubt:
+		if a.Doubt {
+			return b
+		}
+		return a
+	case float64(m.better)*b.Value > float64(m.better)*a.Value:
+		return b
+	}
+	return a
+}
+
+// judge takes out series that offer nothing, marks the best at each place, and holds all others
+// against the baseline.
+func (d *decision) judge(layout *Layout) {
+	d.Rows = slices.DeleteFunc(d.Rows, func(r decisionRow) bool {
+		return !slices.ContainsFunc(r.Choices, func(c choice) bool { return c.Known })
+	})
+	for i := range d.Places {
+		d.mark(i)
+	}
+	d.Baseline = d.baseline(layout)
+	if d.Baseline < 0 {
+		return
+	}
+	base := d.Rows[d.Baseline].Choices
+	for n, r := range d.Rows {
+		for i := range r.Choices {
+			if c := &r.Choices[i]; n != d.Baseline && c.Known && base[i].Known && base[i].Value != 0 {
+				c.Change = new(c.Value/base[i].Value - 1)
+			}
+		}
+	}
+}
+
+// offer is a choice with its row.
+type offer struct {
+	*choice
+	series *chart.Series
+}
+
+// offers are those at a place, the best first, of what is in doubt or of all else.
+func (d *decision) offers(i int, doubt bool) (all []offer) {
+	for _, r := range d.Rows {
+		if c := &r.Choices[i]; c.Known && c.Doubt == doubt {
+			all = append(all, offer{c, r.series})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b offer) int {
+		return cmp.Compare(b.Value*float64(d.Better), a.Value*float64(d.Better))
+	})
+	return all
+}
+
+// mark finds the best at a place: one that is not in doubt, and all that are level with it.
+func (d *decision) mark(i int) {
+	sure, doubted := d.offers(i, false), d.offers(i, true)
+	if d.Better == 0 || len(d.Rows) < 2 {
+		return
+	}
+	for _, o := range doubted {
+		o.Beyond = len(sure) == 0 || (o.Value-sure[0].Value)*float64(d.Better) > 0
+	}
+	if len(sure) < 2 && (!d.alone || len(sure) == 0) {
+		return
+	}
+	for _, o := range sure {
+		o.Best = o == sure[0] || even(sure[0].choice, o.choice)
+	}
+}
+
+// even reports whether nobody can say that one is ahead of the other: they are less than [level]
+// apart, or their repetitions do not tell them apart.
+func even(a, b *choice) bool {
+	switch {
+	case a.Value == b.Value || math.Abs(a.Value/b.Value-1) < level:
+		return true
+	case len(a.values) >= fewest && len(b.values) >= fewest:
+		return rankTest(a.values, b.values) >= significance
+	}
+	return a.N+b.N > 2 && a.Low <= b.High && b.Low <= a.High
+}
+
+// baseline is the row that changes are against: that of the lab, or else where loads have names the
+// first series, if it was tried under each of them.
+func (d *decision) baseline(layout *Layout) int {
+	if layout.Baseline != "" {
+		return slices.IndexFunc(d.Rows, func(r decisionRow) bool {
+			return r.series.Engine == layout.Baseline || r.series.Label == layout.Baseline
+		})
+	}
+	if d.unit != "" || len(d.Rows) < 2 ||
+		slices.ContainsFunc(d.Rows[0].Choices, func(c choice) bool { return !c.Known }) {
+		return -1
+	}
+	return 0
+}

@@ -1,0 +1,248 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"hclbench/report/chart"
+	"hclbench/report/number"
+)
+
+// say is what the table says, in a sentence; empty where it says nothing.
+func (d *decision) say() string {
+	switch {
+	case len(d.Rows) == 0 || d.Better == 0:
+		return ""
+	case len(d.Rows) == 1:
+		return d.sayAlone()
+	case d.Baseline >= 0:
+		return d.sayChanges()
+	}
+	name := d.Title + " is highest with "
+	if d.Better < 0 {
+		name = d.Title + " is lowest with "
+	}
+	parts := []string{}
+	if who := d.leaders(); who != "" {
+		parts = append(parts, name+who)
+	} else if who := d.level(); who != "" {
+		parts = append(parts, d.Title+" is level: "+who+" differ by less than 1 % or than their repetitions do")
+	}
+	if peak := d.peak(); peak != "" {
+		parts = append(parts, peak)
+	}
+	if doubted := d.doubted(); doubted != "" {
+		parts = append(parts, doubted)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+// amounts are values of a metric in one unit: "3.56 s", "11.7 s".
+func amounts(m metric, values ...float64) (texts []string) {
+	unit, per := m.unit, 1.0
+	if unit == "ms" && slices.Max(values) >= chart.ManyMilliseconds {
+		unit, per = "s", 1000
+	}
+	for _, v := range values {
+		texts = append(texts, strings.TrimSpace(number.Text(v/per)+" "+unit))
+	}
+	return texts
+}
+
+// winner is who alone is the best at a place; nil: several are, or nobody is.
+func (d *decision) winner(i int) (winner *chart.Series) {
+	for _, r := range d.Rows {
+		if r.Choices[i].Best {
+			if winner != nil {
+				return nil
+			}
+			winner = r.series
+		}
+	}
+	return winner
+}
+
+// run are places that follow each other and have the same winner.
+type run struct {
+	series   *chart.Series
+	from, to int
+}
+
+// maxRuns bounds what a sentence says place by place.
+const maxRuns = 4
+
+// leaders says who is ahead where, and by how much where that is most; empty: nobody is.
+func (d *decision) leaders() string {
+	var runs []run
+	first := 0
+	for i, p := range d.Places {
+		if p.Kind != "" {
+			first = i + 1
+			continue
+		}
+		w := d.winner(i)
+		switch n := len(runs) - 1; {
+		case w == nil:
+		case n >= 0 && runs[n].series == w && runs[n].to == i-1:
+			runs[n].to = i
+		default:
+			runs = append(runs, run{w, i, i})
+		}
+	}
+	if len(runs) == 0 {
+		return ""
+	}
+	var parts []string
+	if len(runs) > maxRuns || d.unit == "" {
+		for _, of := range grouped(runs, func(r run) *chart.Series { return r.series }) {
+			n := 0
+			for _, r := range of {
+				n += r.to - r.from + 1
+			}
+			parts = append(parts, fmt.Sprintf("%s at %d of %d", of[0].series.Label, n, len(d.Places)-first))
+		}
+	} else {
+		unit := " " + d.unit
+		for _, r := range runs {
+			parts = append(parts, r.series.Label+" "+d.span(r, first, unit))
+			unit = ""
+		}
+	}
+	return strings.Join(parts, ", ") + d.widest(first)
+}
+
+// span says where a run is, of places from the first on.
+func (d *decision) span(r run, first int, unit string) string {
+	last, from, to := len(d.Places)-1, d.Places[r.from].value, d.Places[r.to].value
+	switch {
+	case r.from == first && r.to == last && first == last:
+		return "at " + from + unit
+	case r.from == first && r.to == last:
+		return "everywhere from " + from + " to " + to + unit
+	case r.from == r.to:
+		return "at " + from + unit
+	case r.from == first:
+		return "up to " + to + unit
+	case r.to == last:
+		return "from " + from + unit + " up"
+	}
+	return "from " + from + " to " + to + unit
+}
+
+// widest says how far the best is ahead where that is most.
+func (d *decision) widest(first int) string {
+	most, at := 0.0, -1
+	for i := first; i < len(d.Places); i++ {
+		if all := d.offers(i, false); d.winner(i) != nil && len(all) > 1 && all[1].Value > 0 && all[0].Value > 0 {
+			if by := math.Abs(math.Log(all[0].Value / all[1].Value)); by > most {
+				most, at = by, i
+			}
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	all := d.offers(at, false)
+	both := amounts(d.of, all[0].Value, all[1].Value)
+	return fmt.Sprintf(": %s at %s, where %s has %s", both[0], d.Places[at].value, all[1].series.Label, both[1])
+}
+
+// level are the series that are level at each place where anybody is the best; empty: there are none.
+func (d *decision) level() string {
+	var names []string
+	for _, r := range d.Rows {
+		if slices.ContainsFunc(r.Choices, func(c choice) bool { return c.Best }) {
+			names = append(names, r.series.Label)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// peak says who gives most whatever the service is.
+func (d *decision) peak() string {
+	i := slices.IndexFunc(d.Places, func(p place) bool { return p.Kind == "peak" })
+	if i < 0 || d.winner(i) == nil {
+		return ""
+	}
+	all := d.offers(i, false)
+	text := fmt.Sprintf("%s peaks highest at %s", all[0].series.Label, amounts(d.of, all[0].Value)[0])
+	if len(all) > 1 {
+		text += ", " + number.Change(all[0].Value/all[1].Value-1)
+	}
+	return text
+}
+
+// doubted says who would be ahead, were it not in doubt.
+func (d *decision) doubted() string {
+	var names []string
+	for _, r := range d.Rows {
+		if slices.ContainsFunc(r.Choices, func(c choice) bool { return c.Beyond }) {
+			names = append(names, r.series.Label)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return strings.Join(names, ", ") + " would lead in places, but is suspect there"
+}
+
+// sayAlone is the finding of a table with one series: its best, and where.
+func (d *decision) sayAlone() string {
+	best, at := choice{}, 0
+	for i, c := range d.Rows[0].Choices {
+		if was := best; i == 0 || !was.Known {
+			best, at = c, i
+		} else if best = surer(d.of, best, c); best.Value != was.Value {
+			at = i
+		}
+	}
+	where := best.At
+	if where == "" {
+		where = strings.TrimSpace(d.Places[at].value + " " + d.unit)
+	}
+	text := fmt.Sprintf("%s of %s is at best %s, at %s", d.Title, d.Rows[0].series.Label,
+		amounts(d.of, best.Value)[0], where)
+	if best.Doubt {
+		text += ", which is suspect"
+	}
+	return text + "."
+}
+
+// sayChanges holds the series that was tried in the most places against the baseline, place by place.
+func (d *decision) sayChanges() string {
+	base := d.Rows[d.Baseline]
+	known := func(r decisionRow) (n int) {
+		for _, c := range r.Choices {
+			if c.Change != nil {
+				n++
+			}
+		}
+		return n
+	}
+	best := d.Rows[d.Baseline]
+	for _, r := range d.Rows {
+		if known(r) > known(best) {
+			best = r
+		}
+	}
+	var parts []string
+	for i, c := range best.Choices {
+		if c.Change != nil {
+			part := d.Places[i].value + " " + number.Change(*c.Change)
+			if c.Doubt || base.Choices[i].Doubt {
+				part += " (suspect)"
+			}
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s against %s: %s.", d.Title, best.series.Label, base.series.Label,
+		strings.Join(parts, ", "))
+}
