@@ -200,7 +200,7 @@ func (t *trial) images(ctx context.Context) error {
 		}
 		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
 		t.rows[i].Digest = image.Digest
-		t.compareDigest(image)
+		t.compareDigest(in.Role, image)
 		in.Container.Image = image.ID
 		if in.Engine.Router {
 			continue
@@ -225,11 +225,12 @@ func alike(rows []results.Member) error {
 }
 
 // compareDigest warns when a tag has moved: new cells would stand beside old ones of another image.
-func (t *trial) compareDigest(image provision.Image) {
+func (t *trial) compareDigest(role string, image provision.Image) {
 	moved, before := 0, ""
 	for _, c := range t.d.Cells {
-		if c.Status == plan.Done && c.Digest != "" && image.Digest != "" && c.Digest != image.Digest {
-			moved, before = moved+1, c.Digest
+		was := c.Digests[role]
+		if c.Status == plan.Done && was != "" && image.Digest != "" && was != image.Digest {
+			moved, before = moved+1, was
 		}
 	}
 	if moved > 0 {

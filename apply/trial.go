@@ -196,18 +196,20 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 	return errors.Join(append(more, t.keep(ctx, m, m.out.Error))...)
 }
 
-// compareFacts warns when the host is not as it was when cells were measured there.
+// compareFacts warns when a host is not as it was when cells were measured there.
 func (t *trial) compareFacts() {
-	s, told := t.home(), map[string]int{}
-	for _, c := range t.d.Cells {
-		if c.Status == plan.Done && c.Facts != nil {
-			if changed := strings.Join(s.facts.Differences(*c.Facts), ", "); changed != "" {
-				told[changed]++
+	for _, h := range t.d.Serving() {
+		told := map[string]int{}
+		for _, c := range t.d.Cells {
+			if was := c.Facts[h]; c.Status == plan.Done && was != nil {
+				if changed := strings.Join(t.at[h].facts.Differences(*was), ", "); changed != "" {
+					told[changed]++
+				}
 			}
 		}
-	}
-	for _, changed := range slices.Sorted(maps.Keys(told)) {
-		t.tell.say(Warning, "%s has changed since %d of the cells that are up to date were measured: %s; "+
-			"--strict-facts measures them again", s.host, told[changed], changed)
+		for _, changed := range slices.Sorted(maps.Keys(told)) {
+			t.tell.say(Warning, "%s has changed since %d of the cells that are up to date were measured: %s; "+
+				"--strict-facts measures them again", h, told[changed], changed)
+		}
 	}
 }

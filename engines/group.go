@@ -2,6 +2,7 @@ package engines
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -88,20 +89,23 @@ func Fronts(e *Engine) []Member {
 	return slices.DeleteFunc(members, func(m Member) bool { return !m.Answers })
 }
 
-// Engines are the recipes that an engine is made of: of a group those of its roles and its
-// router, else itself.
-func (e *Engine) Engines() []*Engine {
-	if e.Group == nil {
-		return []*Engine{e}
+// Engines are the recipes that an engine is made of, with their roles: of a group those of its
+// roles and its router, else itself.
+func (e *Engine) Engines() iter.Seq2[string, *Engine] {
+	return func(yield func(string, *Engine) bool) {
+		if e.Group == nil {
+			yield(Serve, e)
+			return
+		}
+		for _, r := range e.Group.Roles {
+			if !yield(r.Name, r.Engine) {
+				return
+			}
+		}
+		if e.Group.Router != nil {
+			yield(Route, e.Group.Router)
+		}
 	}
-	var list []*Engine
-	for _, r := range e.Group.Roles {
-		list = append(list, r.Engine)
-	}
-	if e.Group.Router != nil {
-		list = append(list, e.Group.Router)
-	}
-	return list
 }
 
 // topology is a group while its members are made of it.

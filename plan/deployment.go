@@ -19,9 +19,9 @@ type Deployment struct {
 	Identity map[string]string // what ID is the hash of
 	Cells    []*Cell
 
-	start  time.Duration // until it serves, estimated; 0: not known
-	byTag  string        // its id when its image was not pinned yet; empty: it is not, or has no tag
-	digest string        // what its image is pinned to then
+	start  time.Duration     // until it serves, estimated; 0: not known
+	byTag  string            // its id when its images were not pinned yet; empty: none is, or has a tag
+	pinned map[string]string // what its images are pinned to then, by role
 }
 
 // Member is one container or process of a deployment, at its place.
@@ -129,6 +129,15 @@ func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
 		add(c.From())
 	}
 	return list
+}
+
+// hostsName is what results call its hosts: "h200", or "n0, n1" of members in the order of starting.
+func (d *Deployment) hostsName() string {
+	var names names
+	for _, m := range d.Members {
+		names.add(m.Host.Name)
+	}
+	return cmp.Or(strings.Join(names, ", "), d.Host().Name)
 }
 
 // Host is where the deployment's engine serves, or where the load runs when

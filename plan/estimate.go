@@ -179,7 +179,7 @@ func (h *history) takes(c *Cell) time.Duration {
 	}
 	d := c.deployment
 	nearest, best := 0.0, math.Inf(1)
-	for _, k := range h.cells[d.Host().Name] {
+	for _, k := range h.cells[d.hostsName()] {
 		apart := s.distance(k.shape)
 		if k.Engine != d.Engine.Label() {
 			apart += 100 // further than any other load of the same engine

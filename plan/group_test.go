@@ -2,13 +2,16 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/provision"
+	"hclbench/results"
 )
 
 // split is a lab with a group whose prefill is on half of n0, whose decode is on one GPU of n1,
@@ -63,5 +66,66 @@ func TestTopologyText(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
+	}
+}
+
+// knownOf is the store after every cell of a lab with groups was measured by images of a digest.
+func knownOf(p *Plan, digest string) map[string]results.Known {
+	known := measured(p)
+	for id, k := range known {
+		k.Host, k.Ready, k.Took, k.RunID, k.Deployment = "n0, n1, n2", 90*time.Second, time.Minute, "run1", "d"
+		k.Digests = map[string]string{"prefill": digest, "decode": digest, "router": digest}
+		known[id] = k
+	}
+	return known
+}
+
+// TestPinnedGroup: a group whose images are pinned to what their tags meant is the group that was
+// measured; with one of them pinned to something else it is another.
+func TestPinnedGroup(t *testing.T) {
+	was, moved := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
+	known := knownOf(New(split("vllm/vllm-openai:v0.11.0"), Options{}), was)
+	for _, c := range []struct {
+		all, router string
+		want        Status
+	}{{"", "", Done}, {"@" + was, "@" + was, Done}, {"@" + was, "", Done}, {"@" + was, "@" + moved, Stale}, {"@" + moved, "@" + moved, Stale}} {
+		cfg := split("vllm/vllm-openai:v0.11.0" + c.all)
+		cfg.Engines[0].Group.Router.Image = "vllm/vllm-openai:v0.11.0" + c.router
+		p := New(cfg, Options{Known: known})
+		if cell := p.Deployments[0].Cells[0]; cell.Status != c.want || cell.Status == Done && strings.Contains(cell.Why, "host") {
+			t.Errorf("pinned to %q, its router to %q: %s, %s; want %s", c.all, c.router, cell.Status, cell.Why, c.want)
+		}
+	}
+	p := New(split("vllm/vllm-openai:v0.11.0"), Options{Known: known, Rerun: true})
+	if d := p.Deployments[0]; d.start != 90*time.Second || d.Cells[0].takes != time.Minute {
+		t.Errorf("estimated to start in %s and to measure for %s, as it did before", d.start, d.Cells[0].takes)
+	}
+}
+
+// TestChangedHostOfGroup: each host of a group is held against what it was itself.
+func TestChangedHostOfGroup(t *testing.T) {
+	known := knownOf(New(split("vllm:1"), Options{}), "")
+	var seen []results.Seen
+	for i, driver := range []string{"550", "550", "560"} {
+		for j := range 3 {
+			if j == 1 && i == 2 {
+				driver = "570"
+			}
+			text := fmt.Appendf(nil, `{"hostname": "n%d", "gpus": [{"name": "NVIDIA H200", "driver": "%s"}]}`, j, driver)
+			run := results.Seen{RunID: "run1", Deployment: "d", Lab: "groups", Host: fmt.Sprint("n", j), Facts: text}
+			if i > 0 {
+				run.RunID = fmt.Sprint("run", i+1)
+			}
+			if i < 2 || j == 1 {
+				seen = append(seen, run)
+			}
+		}
+	}
+	c := New(split("vllm:1"), Options{Known: known, Seen: seen}).Deployments[0].Cells[0]
+	if want := []string{"n1: driver 550 → 570"}; !slices.Equal(c.HostChanged, want) || len(c.Facts) != 3 {
+		t.Errorf("changed %q, want %q; facts of %d hosts", c.HostChanged, want, len(c.Facts))
+	}
+	if c := New(split("vllm:1"), Options{Known: known, Seen: seen, StrictFacts: true}).Deployments[0].Cells[0]; c.Status != Stale {
+		t.Errorf("with strict facts it is %s", c.Status)
 	}
 }

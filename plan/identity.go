@@ -14,6 +14,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/origin"
+	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -190,10 +191,15 @@ func (d *Deployment) called(name string) *Deployment {
 	out := *d
 	out.Identity = maps.Clone(d.Identity)
 	out.ID = id(out.Identity)
-	if ref, err := origin.ParseRef(d.Engine.Image); err == nil && ref.Digest != "" && ref.Tag != "" {
-		unpinned := *d.Engine
-		unpinned.Image = ref.Name() + ":" + ref.Tag
-		out.byTag, out.digest = id(engines.Fingerprint(&unpinned)), ref.Digest
+	unpinned := d.Engine.Placed(func(h *provision.Host) *provision.Host { return h }) // a copy
+	pinned := map[string]string{}
+	for role, e := range unpinned.Engines() {
+		if ref, err := origin.ParseRef(e.Image); err == nil && ref.Digest != "" && ref.Tag != "" {
+			e.Image, pinned[role] = ref.Name()+":"+ref.Tag, ref.Digest
+		}
+	}
+	if len(pinned) > 0 {
+		out.byTag, out.pinned = id(engines.Fingerprint(unpinned)), pinned
 	}
 	return &out
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/provision"
@@ -127,7 +128,7 @@ func TestPaired(t *testing.T) {
 // pinnedTo says what image everything was measured with.
 func pinnedTo(known map[string]results.Known, digest string) {
 	for id, k := range known {
-		k.Digest = digest
+		k.Digests = map[string]string{engines.Serve: digest}
 		known[id] = k
 	}
 }

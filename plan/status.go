@@ -15,7 +15,7 @@ import (
 )
 
 // measured is what is known of a cell of the deployment, and under which id: its own, or
-// the one that it had before its image was pinned, if the tag meant the same image then.
+// the one that it had before its images were pinned, if the tags meant the same images then.
 func (d *Deployment) measured(c *Cell, known map[string]results.Known) (id string, k results.Known, ok bool) {
 	id = c.id(d.ID)
 	k, ok = known[id]
@@ -23,7 +23,11 @@ func (d *Deployment) measured(c *Cell, known map[string]results.Known) (id strin
 		return id, k, ok
 	}
 	byTag := c.id(d.byTag)
-	if old, had := known[byTag]; had && old.Digest == d.digest && (!ok || old.Finished.After(k.Finished)) {
+	old, had := known[byTag]
+	for role, digest := range d.pinned {
+		had = had && old.Digests[role] == digest
+	}
+	if had && (!ok || old.Finished.After(k.Finished)) {
 		return byTag, old, true
 	}
 	return id, k, ok
@@ -34,7 +38,7 @@ func (p *Plan) compare(opt Options) {
 	seen := newSeen(p.Lab.Name, opt.Seen)
 	past := newHistory(opt.Known)
 	for _, d := range p.Deployments {
-		d.start = past.starts[d.Engine.Label()+" "+d.Host().Name].Ready
+		d.start = past.starts[d.Engine.Label()+" "+d.hostsName()].Ready
 		for _, c := range d.Cells {
 			c.Status = Measure
 			id, k, ok := d.measured(c, opt.Known)
@@ -64,11 +68,11 @@ func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
 	case opt.StrictFacts && len(changed) > 0:
 		c.Status, c.Why = Stale, strings.Join(changed, ", ")
 	default:
-		c.Status, c.ID, c.Digest, c.HostChanged = Done, id, k.Digest, changed
+		c.Status, c.ID, c.Digests, c.HostChanged = Done, id, k.Digests, changed
 		if k.Verdict != load.Valid {
 			c.Why += ", " + k.Verdict
 		}
-		if h := c.deployment.Host().Name; k.Host != "" && k.Host != h {
+		if h := c.deployment.hostsName(); k.Host != "" && k.Host != h {
 			c.Why += ", on host " + k.Host
 		}
 		if len(changed) > 0 {
@@ -142,15 +146,19 @@ func differing(old, now map[string]string) []string {
 
 // seen is what was seen of a lab's hosts.
 type seen struct {
-	then   map[[2]string]json.RawMessage // when a deployment was started, by run and deployment
-	newest map[string]json.RawMessage    // by host
-	facts  map[string]*provision.Facts   // read, by their text
+	then   map[[2]string]map[string]json.RawMessage // when a deployment was started, by run and deployment, by host
+	newest map[string]json.RawMessage               // by host
+	facts  map[string]*provision.Facts              // read, by their text
 }
 
 func newSeen(lab string, all []results.Seen) *seen {
-	s := &seen{map[[2]string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]*provision.Facts{}}
+	s := &seen{map[[2]string]map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]*provision.Facts{}}
 	for _, one := range all { // oldest first
-		s.then[[2]string{one.RunID, one.Deployment}] = one.Facts
+		of := [2]string{one.RunID, one.Deployment}
+		if s.then[of] == nil {
+			s.then[of] = map[string]json.RawMessage{}
+		}
+		s.then[of][one.Host] = one.Facts
 		if one.Lab == lab {
 			s.newest[one.Host] = one.Facts
 		}
@@ -158,14 +166,32 @@ func newSeen(lab string, all []results.Seen) *seen {
 	return s
 }
 
-// changes says in what the host is not as it was when the cell was measured.
-func (s *seen) changes(c *Cell, k results.Known) []string {
-	was, now := s.read(s.then[[2]string{k.RunID, k.Deployment}]), s.read(s.newest[c.deployment.Host().Name])
-	c.Facts = was
-	if was == nil || now == nil || was == now {
-		return nil
+// changes says in what the deployment's hosts are not as they were when the cell was measured. An
+// engine of one host may have been on another then; of several each is held against itself.
+func (s *seen) changes(c *Cell, k results.Known) (all []string) {
+	then, serving := s.then[[2]string{k.RunID, k.Deployment}], c.deployment.Serving()
+	c.Facts = map[*provision.Host]*provision.Facts{}
+	for _, h := range serving {
+		text, same := then[h.Name]
+		if !same && len(serving) == 1 && len(then) == 1 {
+			text = slices.Collect(maps.Values(then))[0]
+		}
+		was, now := s.read(text), s.read(s.newest[h.Name])
+		if was == nil {
+			continue
+		}
+		c.Facts[h] = was
+		if now == nil || was == now {
+			continue
+		}
+		for _, changed := range now.Differences(*was) {
+			if len(serving) > 1 {
+				changed = h.Name + ": " + changed
+			}
+			all = append(all, changed)
+		}
 	}
-	return now.Differences(*was)
+	return all
 }
 
 // read is facts as they were stored; nil where there are none, or nobody can read them.

@@ -32,11 +32,13 @@ type Cell struct {
 	Repetition int // from 1
 	Task       Task
 	Status     Status
-	Why        string           // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
-	Digest     string           // of a cell that is done: the image that it was measured with
-	Facts      *provision.Facts // of a cell that is done: what its host was then; nil: not known
-	// HostChanged says, of a cell that is done, in what its host is not as it was then, as
-	// far as it was seen since.
+	Why        string // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
+	// Of a cell that is done, as far as they are known: the images that it was measured with,
+	// by role, and what its hosts were then.
+	Digests map[string]string
+	Facts   map[*provision.Host]*provision.Facts
+	// HostChanged says, of a cell that is done, in what its hosts are not as they were then, as
+	// far as they were seen since.
 	HostChanged []string
 
 	deployment *Deployment

@@ -50,6 +50,16 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%s: %+v; want %+v", name, whole, c.want)
 		}
 	}
+	d := testDeployment("r1")
+	d.SetMembers([]Member{member("prefill", 0, "a"), other, router})
+	d.Members[1].Digest = "sha256:def"
+	check(t, s.PutDeployment(t.Context(), d))
+	check(t, s.PutCell(t.Context(), testCell("r1", "c1"), nil))
+	known, err := s.Known(t.Context())
+	check(t, err)
+	if diff := cmp.Diff(map[string]string{"prefill": "sha256:abc", "decode": "sha256:def", "router": ""}, known["c1"].Digests); diff != "" {
+		t.Errorf("what is known of its images (-want +got):\n%s", diff)
+	}
 	external := Deployment{Engine: "external.api", Host: "elsewhere"}
 	if all := external.All(); len(all) > 0 {
 		t.Errorf("members of an engine that somebody else runs: %v", all)

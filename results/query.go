@@ -43,7 +43,7 @@ type Known struct {
 	Axes       string // as json.Marshal writes Axes
 	Repetition int
 	Identity   map[string]string // of the cell
-	Digest     string            // of the image that ran; empty for a process
+	Digests    map[string]string // of the images that ran, by role; empty for a process
 }
 
 // Count is what a run holds.
@@ -184,6 +184,7 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 		known   Known
 		started time.Time
 		ready   float64
+		digest  string
 		damage  error
 	}
 	from, args := Query{Latest: true}.from()
@@ -196,16 +197,23 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 			*at = e
 			k := &e.known
 			return []any{&e.id, &k.Verdict, &k.RunID, field{&k.Finished, &e.damage}, &k.Benchmark, &k.Axes, &k.Repetition,
-				field{&k.Identity, &e.damage}, field{&k.Digest, nil}, field{&e.started, &e.damage},
+				field{&k.Identity, &e.damage}, field{&e.digest, nil}, field{&e.started, &e.damage},
 				field{&k.Engine, nil}, field{&k.Host, nil}, field{&e.ready, nil},
 				&k.Deployment, &k.Lab, &k.Imported}
 		})
 	if err != nil {
 		return nil, err
 	}
+	digests, err := readDigests(ctx, s.db)
+	if err != nil {
+		return nil, err
+	}
 	known := make(map[string]Known, len(entries))
 	for _, e := range entries {
 		k := e.known
+		if k.Digests = digests[[2]string{k.RunID, k.Deployment}]; k.Digests == nil && e.digest != "" {
+			k.Digests = map[string]string{"serve": e.digest}
+		}
 		k.Took, k.Ready = k.Finished.Sub(e.started), time.Duration(e.ready*float64(time.Second))
 		if e.damage != nil { // what cannot be read is no measurement
 			k.Verdict, k.Took = load.Void, 0
@@ -213,6 +221,24 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 		known[e.id] = k
 	}
 	return known, nil
+}
+
+// readDigests reads the images of deployments of several members: by run and deployment, by role.
+func readDigests(ctx context.Context, db *database) (map[[2]string]map[string]string, error) {
+	type line struct {
+		of      [2]string
+		members []Member
+	}
+	lines, err := collect(ctx, db, "read what images ran", `SELECT run_id, id, members FROM deployments WHERE members IS NOT NULL`, nil,
+		func(l *line) []any { return []any{&l.of[0], &l.of[1], field{&l.members, new(error)}} })
+	all := map[[2]string]map[string]string{}
+	for _, l := range lines {
+		all[l.of] = map[string]string{}
+		for _, m := range l.members {
+			all[l.of][m.Role] = m.Digest
+		}
+	}
+	return all, err
 }
 
 // Seen is what was seen of a host when an engine was started there.

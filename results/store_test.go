@@ -170,7 +170,7 @@ func testRoundTrip(t *testing.T, dir string) {
 		Verdict: load.Suspect, RunID: "r1", Deployment: "d1", Lab: "quickstart", Finished: noon.Add(time.Minute), Took: time.Minute,
 		Engine: "vllm.h200", Host: "h200", Ready: 12250 * time.Millisecond, Benchmark: "online",
 		Axes:       `{"engine":"vllm.h200","concurrency":64,"ratio":1.0,"chunked":true}`,
-		Repetition: 1, Identity: testCell("r1", "c1").Identity, Digest: "sha256:abc",
+		Repetition: 1, Identity: testCell("r1", "c1").Identity, Digests: map[string]string{"serve": "sha256:abc"},
 	}}
 	if diff := cmp.Diff(want, known); diff != "" {
 		t.Errorf("Known (-want +got):\n%s", diff)
