@@ -4,12 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
-	"errors"
-	"fmt"
 	"html/template"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +12,6 @@ import (
 	"hclbench/load"
 	"hclbench/report/chart"
 	"hclbench/report/number"
-	"hclbench/results"
 )
 
 // Sizes of charts, by the room there is: on a wide page, on a phone, in a file.
@@ -45,8 +39,8 @@ func (f *figure) Drawings() (all []drawing) {
 		case f.Wide:
 			high, thin = overHigh, overHighThin
 		}
-		all = append(all, drawing{template.HTML(c.Draw(wide, high, false).SVG(false)),
-			template.HTML(c.Draw(phoneWide, thin, false).SVG(false))})
+		all = append(all, drawing{template.HTML(c.Draw(wide, high, false).SVG(chart.OfPage)),
+			template.HTML(c.Draw(phoneWide, thin, false).SVG(chart.OfPage))})
 	}
 	return all
 }
@@ -60,26 +54,6 @@ func (f *figure) Legend() (all []*chart.Series) {
 	}
 	slices.SortFunc(all, func(a, b *chart.Series) int { return a.Index - b.Index })
 	return all
-}
-
-// file is a chart that stands alone, with a legend and with what is the same for all of it.
-func (f *figure) file(c *chart.Panel) *chart.Drawing {
-	width, height := fileWide, fileHigh
-	switch {
-	case c.Groups != nil:
-		height = c.BarsHeight() + c.LegendHeight(width)
-	case f.Hero:
-		width, height = fileHeroWide, fileHeroHigh
-	case f.Wide:
-		height = overHigh + 60
-	}
-	alone := *c
-	if f.Under != "" && f.ID != "prefix-cache" {
-		alone.Note = f.Under
-	}
-	d := alone.Draw(width, height, true)
-	d.Margin = 16
-	return d
 }
 
 // CSV is what the figure's charts are drawn from, a line for each value.
@@ -129,58 +103,3 @@ func dotVerdict(published, doubt bool, mark string) string {
 }
 
 func unit(a chart.Axis) string { return strings.TrimSpace(a.Title + " " + a.Unit) }
-
-// SVG writes every chart of the page as a file of a folder, with its data beside it as CSV, and
-// returns their names. The folder is made; files of the same names are replaced.
-func SVG(dir string, rows []results.Row, about About) ([]string, error) {
-	return files(dir, rows, about, ".svg", func(d *chart.Drawing, f *os.File) error {
-		_, err := fmt.Fprintln(f, d.SVG(true))
-		return err
-	})
-}
-
-// PNG is [SVG] as pictures of twice as many pixels.
-func PNG(dir string, rows []results.Row, about About) ([]string, error) {
-	return files(dir, rows, about, ".png", func(d *chart.Drawing, f *os.File) error { return d.PNG(f) })
-}
-
-func files(dir string, rows []results.Row, about About, suffix string,
-	write func(d *chart.Drawing, f *os.File) error) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	var names []string
-	create := func(name string, fill func(f *os.File) error) error {
-		path := filepath.Join(dir, name)
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // not a link to elsewhere: what is written is a new file
-		}
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err != nil {
-			return err
-		}
-		names = append(names, name)
-		return errors.Join(fill(f), f.Close())
-	}
-	taken := unique{}
-	drawn, _ := sections(fresh(rows), newSeries(rows, about.Layout.Series), about)
-	for _, s := range drawn {
-		for _, fig := range s.Figures {
-			for i, c := range fig.Charts {
-				name := fig.ID
-				if len(fig.Charts) > 1 {
-					name += "-" + slug(c.Title)
-				}
-				drawing := func(f *os.File) error { return write(fig.file(c), f) }
-				if err := create(taken.name(name)+suffix, drawing); err != nil {
-					return names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.ID, err)
-				}
-			}
-			data := func(f *os.File) error { _, err := f.WriteString(fig.CSV()); return err }
-			if err := create(fig.ID+".csv", data); err != nil {
-				return names, fmt.Errorf("write the data of %s: %w", fig.ID, err)
-			}
-		}
-	}
-	return names, nil
-}

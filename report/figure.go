@@ -140,7 +140,7 @@ func (of publishedOf) dots(f *figure, c *chart.Panel, s *sample, along string, m
 			}
 			d.Low, d.High = d.Y, d.Y
 			dots = append(dots, d)
-			f.Notes = once(f.Notes, "Thin lines with crosses: published by "+p.Reference+".")
+			f.Notes = once(f.Notes, p.by())
 		}
 	}
 	return dots
@@ -295,8 +295,8 @@ func pareto(x slice, _ *benchmark) *figure {
 	c := x.tradeoff(interactivity, perGPU)
 	c.X.Title, c.X.Unit = "Interactivity", "output tokens per second per user"
 	f := &figure{Title: "Throughput per GPU against interactivity", Hero: true, Charts: []*chart.Panel{c}}
-	if front, said := paretoFront(c); len(front.Dots) > 0 {
-		c.Lines = append([]chart.Line{front}, c.Lines...)
+	if of, said := fronts(c); of != nil {
+		c.Lines = append(of, c.Lines...)
 		f.Notes = []string{said}
 	}
 	return f

@@ -17,15 +17,6 @@ func kicker(rows []results.Row) string {
 	if len(rows) == 0 {
 		return "No results"
 	}
-	var first, last time.Time
-	for _, r := range rows {
-		if first.IsZero() || !r.Started.IsZero() && r.Started.Before(first) {
-			first = r.Started
-		}
-		if r.Finished.After(last) {
-			last = r.Finished
-		}
-	}
 	parts := []string{number.Count(len(rows), "cell"), number.Count(len(wordsOf(rows, "engine")), "engine")}
 	var gpus, hosts []string
 	for i := range rows {
@@ -43,14 +34,32 @@ func kicker(rows []results.Row) string {
 	if n := known(hosts); n > 0 {
 		parts = append(parts, number.Count(n, "host"))
 	}
-	if !first.IsZero() && mark(&rows[0]) == "" {
-		dates := first.UTC().Format("2 January 2006")
-		if to := last.UTC().Format("2 January 2006"); to != dates && !last.IsZero() {
-			dates += " to " + to
-		}
-		parts = append(parts, dates)
+	if text := dates(rows); text != "" && mark(&rows[0]) == "" {
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// dates are the days on which cells were measured; empty: nobody knows.
+func dates(rows []results.Row) string {
+	var first, last time.Time
+	for _, r := range rows {
+		if first.IsZero() || !r.Started.IsZero() && r.Started.Before(first) {
+			first = r.Started
+		}
+		if r.Finished.After(last) {
+			last = r.Finished
+		}
+	}
+	if first.IsZero() {
+		return ""
+	}
+	const day = "2 January 2006"
+	text := first.UTC().Format(day)
+	if to := last.UTC().Format(day); to != text && !last.IsZero() {
+		text += " to " + to
+	}
+	return text
 }
 
 func verdictCounts(rows []results.Row) string {

@@ -51,6 +51,9 @@ type owned struct {
 // dots are all values of a chart, those in doubt or all others.
 func dots(c *chart.Panel, doubt bool) (all []owned) {
 	for _, l := range c.Lines {
+		if l.Published || l.Tail || l.Front {
+			continue
+		}
 		for _, d := range l.Dots {
 			if d.Doubt == doubt {
 				all = append(all, owned{d, l.Series})
@@ -123,33 +126,36 @@ func (f *figure) finding(of section) finding {
 	return x
 }
 
-// paretoFront are the points that no other one surpasses in both directions, and what they say.
-func paretoFront(c *chart.Panel) (front chart.Line, said string) {
-	all := dots(c, false) // what is suspect leads nothing
-	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(b.Y, a.Y)) })
-	front = chart.Line{Front: true}
-	best := math.Inf(-1)
+// fronts are, of each kind of GPU, the points that no other one surpasses in both directions, and
+// what they say.
+func fronts(c *chart.Panel) (all []chart.Line, said string) {
 	count := map[*chart.Series]int{}
-	for _, p := range all {
-		if p.Y > best {
-			best = p.Y
-			front.Dots = append(front.Dots, chart.Dot{X: p.X, Y: p.Y, N: 1})
-			count[p.of]++
+	for _, of := range grouped(dots(c, false), func(d owned) string { return d.of.GPUs }) { // what is suspect leads nothing
+		slices.SortStableFunc(of, func(a, b owned) int { return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(b.Y, a.Y)) })
+		front := chart.Line{Front: true}
+		best := math.Inf(-1)
+		for _, p := range of {
+			if p.Y > best {
+				best = p.Y
+				front.Dots = append(front.Dots, chart.Dot{X: p.X, Y: p.Y, N: 1})
+				count[p.of]++
+			}
 		}
+		slices.Reverse(front.Dots)
+		all = append(all, front)
 	}
-	slices.Reverse(front.Dots)
 	var parts []string
 	for _, s := range c.Series() {
 		if n := count[s]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", s.Label, n))
 		}
 	}
-	const joins = "The dashed line joins the %s that no other one surpasses in both directions"
-	switch {
-	case len(parts) > 1:
-		return front, fmt.Sprintf(joins+": %s.", number.Count(len(front.Dots), "point"), strings.Join(parts, ", "))
-	case len(parts) == 1 && len(c.Series()) > 1:
-		return front, fmt.Sprintf(joins+". All are of one series.", "points")
+	said = "Grey band: the points that no other valid one surpasses in both directions"
+	if len(all) > 1 {
+		said = "Grey bands: of each kind of GPU, the points that no other valid one surpasses in both directions"
 	}
-	return front, fmt.Sprintf(joins+".", "points")
+	if len(parts) > 1 {
+		said += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return all, said + "."
 }

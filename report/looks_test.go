@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/telemetry"
@@ -42,11 +43,11 @@ func TestMarks(t *testing.T) {
 						t.Errorf("%s: %s has the data\n%.300s", command, f.ID, data)
 					}
 					for _, c := range f.Charts {
-						d := f.file(c)
-						if got := strings.Contains(d.SVG(true), "Rehearsal") || strings.Contains(d.SVG(true), "Imported"); got != (want != "valid") {
+						d := f.picture(c, sourceOf(rows, About{}))
+						if got := strings.Contains(d.SVG(chart.Light), "Rehearsal") || strings.Contains(d.SVG(chart.Light), "Imported"); got != (want != "valid") {
 							t.Errorf("%s: %s is marked: %t", command, f.ID, got)
 						}
-						for _, at := range heights.FindAllStringSubmatch(hovers.ReplaceAllString(d.SVG(false), ""), -1) {
+						for _, at := range heights.FindAllStringSubmatch(hovers.ReplaceAllString(d.SVG(chart.OfPage), ""), -1) {
 							if y, err := strconv.ParseFloat(at[1], 64); err != nil || y < -1 || y > d.Height+1 {
 								t.Fatalf("%s: %s %s: something is at %s of %.0f", command, f.ID, c.Title, at[1], d.Height)
 							}

@@ -205,6 +205,11 @@ func (m metric) header() string {
 	return strings.TrimSpace(m.group + " " + m.short + " " + m.unit)
 }
 
+// by says whose the published figures of a chart are.
+func (c *Compared) by() string {
+	return strings.TrimSuffix("Thin, with crosses: published by "+c.Reference+", "+c.Source, ", ") + "."
+}
+
 // References prints published figures beside measured ones, a table for each
 // reference, as wide as fits.
 func References(w io.Writer, all []Compared, opt Options) error {

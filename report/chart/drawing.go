@@ -30,6 +30,7 @@ type piece struct {
 	size   float64 // of text: its height; of a symbol: its radius
 	anchor anchor
 	bold   bool
+	pale   float64 // how much of what is below shines through, up to 1
 }
 
 type shape int
@@ -67,18 +68,6 @@ const (
 	// From 0: the series.
 )
 
-// Palette are the colours of the series on paper: eight that stay apart for
-// people with any kind of colour blindness, as far as eight can, and as dark as
-// lines need to be. Markers and dashes say the same once more.
-func Palette() []string {
-	return []string{"#0072b2", "#d55e00", "#009e73", "#b0488c", "#a67c00", "#5b5fc7", "#2b9ecb", "#7a4a2b"}
-}
-
-// Night is the palette on a dark ground.
-func Night() []string {
-	return []string{"#56a8e8", "#ff8f47", "#2fc79a", "#ea93c6", "#e3b93f", "#a3a6ff", "#7fd6f5", "#c99a76"}
-}
-
 func (d *Drawing) add(m ...piece) { d.pieces = append(d.pieces, m...) }
 
 func (d *Drawing) label(x, y float64, s string, m piece) {
@@ -89,82 +78,62 @@ func (d *Drawing) label(x, y float64, s string, m piece) {
 	d.add(m)
 }
 
-// symbolOf is the marker of a series: its GPU's, and another one when the colours begin again.
-func symbolOf(s *Series) shape {
-	return []shape{circle, diamond, square, triangle}[s.marker]
-}
-
-// dashOf is how the lines of a series are drawn: the first GPU's are solid.
-func dashOf(s *Series) []float64 {
-	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.dash]
-}
-
-func colourOf(s *Series) colour { return colour(s.hue) }
-
 func (m piece) strokes() [2][]point {
 	p, r := m.at[0], m.size
 	return [2][]point{{{p.x - r, p.y - r}, {p.x + r, p.y + r}}, {{p.x - r, p.y + r}, {p.x + r, p.y - r}}}
 }
 
-// textWidth is about how wide a text is: fonts differ, and a little too much does no harm.
+// textWidth is at least how wide a text is: fonts differ, and this is for a wide one.
 func textWidth(s string, size float64) float64 {
 	w := 0.0
 	for _, r := range s {
 		switch {
-		case strings.ContainsRune(" .,:;'|il·", r):
-			w += 0.32
-		case unicode.IsUpper(r) || strings.ContainsRune("mw×%", r):
-			w += 0.74
+		case strings.ContainsRune(" .,:;'|iIjl·!", r):
+			w += 0.34
+		case strings.ContainsRune("frt()[]/-", r):
+			w += 0.42
+		case strings.ContainsRune("mMW%@…—", r) || r >= 0x1100: // from there on are the scripts of wide letters
+			w++
+		case unicode.IsUpper(r) || strings.ContainsRune("w×+=<>−→", r):
+			w += 0.82
 		default:
-			w += 0.6
+			w += 0.64
 		}
 	}
 	return w * size
 }
 
-// Series is what one line of a chart stands for: an engine on its GPUs. Its colour
-// and its marker are the same in every chart of a report.
-type Series struct {
-	Index  int // among all series
-	Label  string
-	GPUs   string // "8xH200"
-	GPU    int    // index of its kind of GPU
-	Engine string // "vllm.h200"
-	Kind   string
-	hue    int // of its engine's kind, as far as there are enough
-	marker int // of its GPU, likewise
-	dash   int
+// boldness is how much wider bold letters are.
+const boldness = 1.1
+
+// fit is a text as far as there is room for it: its middle is left out, for the ends of names
+// tell most.
+func fit(s string, size, room float64) string {
+	if textWidth(s, size) <= room {
+		return s
+	}
+	letters := []rune(s)
+	for n := len(letters) - 1; n > 0; n-- {
+		if cut := string(letters[:(n+1)/2]) + "…" + string(letters[len(letters)-n/2:]); textWidth(cut, size) <= room {
+			return cut
+		}
+	}
+	return ""
 }
 
-// Chip is the number of its marker among [Symbols], from 1.
-func (s *Series) Chip() int { return s.Index + 1 }
-
-// variants is how many markers there are, and how many kinds of dashes.
-const variants = 4
-
-// Look gives each series a look of its own: the hue is that of its engine's kind, the
-// marker and the dashes are those of its GPUs, and where another one has both, it is the
-// next hue that is of no kind, then another marker, then other dashes. 32 series differ
-// in hue or marker, 128 in one of the three; no page can tell more apart.
-func Look(all []*Series) {
-	hues := len(Palette())
-	own := map[string]int{}
-	for _, x := range all {
-		if _, ok := own[x.Kind]; !ok {
-			own[x.Kind] = len(own) % hues
+// broken is a text in lines for which there is room.
+func broken(s string, size, room float64) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		switch longer := strings.TrimSpace(line + " " + word); {
+		case line == "" || textWidth(longer, size) <= room:
+			line = longer
+		default:
+			lines, line = append(lines, fit(line, size, room)), word
 		}
 	}
-	taken := map[[3]int]bool{}
-	for _, x := range all {
-		x.hue, x.marker, x.dash = own[x.Kind], x.GPU%variants, x.GPU%variants
-		for i := 0; taken[[3]int{x.hue, x.marker, x.dash}] && i <= hues*variants*variants; i++ {
-			x.hue = own[x.Kind]
-			if i%hues > 0 { // those of no kind first
-				x.hue = (len(own) + i%hues - 1) % hues
-			}
-			x.marker = (x.GPU + i/hues) % variants
-			x.dash = (x.marker + i/hues/variants) % variants // turned against the marker
-		}
-		taken[[3]int{x.hue, x.marker, x.dash}] = true
+	if line != "" {
+		lines = append(lines, fit(line, size, room))
 	}
+	return lines
 }

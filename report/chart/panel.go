@@ -1,8 +1,6 @@
 package chart
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -24,9 +22,11 @@ type Panel struct {
 type Line struct {
 	Series *Series
 	Dots   []Dot
-	Plain  bool // without markers: there are too many values
-	Steps  bool // holds each value until the next one
-	Front  bool // no series: what none of them surpasses
+	Plain  bool      // without markers: there are too many values
+	Steps  bool      // holds each value until the next one
+	Front  bool      // no series: what none of them surpasses
+	Tail   bool      // of the slowest requests, beside a line of most of them: light
+	Gaps   []float64 // where the series has a void cell: nothing joins what is on both sides
 
 	Published bool // by others: thin, with crosses
 }
@@ -53,11 +53,14 @@ type Bar struct {
 	Series *Series
 	Label  string // at its foot; empty: the group's says it
 	Value  float64
+	None   bool   // there is no value, only what was published
 	After  string // beside the value
 	Hover  string
 	Before bool // what the next one is compared with
 	Doubt  bool
 	Mark   string
+
+	Published []Dot // of its cell, by others: their Y
 }
 
 const (
@@ -66,74 +69,122 @@ const (
 	markHeight = 14 // of the line that says that it is no measurement
 )
 
-// Draw lays a chart out. With a legend it can stand alone.
-func (c *Panel) Draw(width, height float64, legend bool) *Drawing {
-	d := &Drawing{Width: width, Height: height, title: c.Title}
-	top := 8.0
-	if legend {
+// Draw lays a chart out. Named, it can stand alone: it says which series are whose.
+func (c *Panel) Draw(width, height float64, named bool) *Drawing {
+	d := &Drawing{Width: width, Height: height, title: c.said()}
+	c.draw(d, 8, height, named)
+	return d
+}
+
+// said is what the chart shows, for who cannot see it.
+func (c *Panel) said() string {
+	text := c.Title
+	if c.Y.Unit != "" {
+		text += " in " + c.Y.Unit
+	}
+	if c.X.Title != "" {
+		text += " against " + strings.ToLower(c.X.Title[:1]) + c.X.Title[1:]
+	}
+	var names []string
+	for _, s := range c.Series() {
+		names = append(names, s.Label)
+	}
+	if len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	return text
+}
+
+// draw lays the chart out between two heights.
+func (c *Panel) draw(d *Drawing, top, bottom float64, named bool) {
+	right := d.Width
+	ends := named && c.room(d.Width, bottom-top) > 0
+	switch {
+	case ends:
+		right -= c.room(d.Width, bottom-top)
+	case named:
 		top = c.legend(d, top)
 	}
 	if c.Mark != "" {
-		d.label(0, top+8, c.Mark, piece{colour: ink, size: tiny, bold: true})
+		d.label(0, top+8, fit(c.Mark, tiny*boldness, d.Width), piece{colour: ink, size: tiny, bold: true})
 		top += markHeight
 	}
 	title := c.Title
 	if c.Y.Unit != "" {
 		title += ", " + c.Y.Unit
 	}
+	xs, ys := c.values()
 	if c.Groups != nil {
 		c.bars(d, title, top)
-		return d
+		return
 	}
-	xs, ys := c.values()
 	if len(xs) == 0 {
-		return d
+		return
 	}
-	f := c.frame(d, xs, ys, top, 38)
-	better := height - 4.0
-	if c.Better != "" && f.start+textWidth(c.Better, small)+16+textWidth(f.foot, small) > width-6 {
-		f = c.frame(d, xs, ys, top, 52) // in a line of its own
+	f := c.frame(xs, ys, box{0, top, right, bottom - 38})
+	better := bottom - 4
+	if c.Better != "" && f.within.left+textWidth(c.Better, small)+16+textWidth(f.foot, small) > right-6 {
+		f = c.frame(xs, ys, box{0, top, right, bottom - 52}) // in a line of its own
 		better -= 14
 	}
 	if f.y.log {
 		title += ", logarithmic"
 	}
-	d.label(0, top+12, title, piece{colour: ink, size: 12, bold: true})
-	f.draw(d)
+	c.heading(d, title, top)
+	f.draw(d, bottom-4)
 	if c.Better != "" {
-		d.label(f.start, better, c.Better, piece{colour: faint, size: small})
+		d.label(f.within.left, better, c.Better, piece{colour: faint, size: small})
 	}
-	if c.Note != "" {
-		d.label(textWidth(title, 12.5)+14, top+12, c.Note, piece{colour: faint, size: small})
+	c.lines(d, f)
+	if ends {
+		c.names(d, f)
 	}
+}
+
+// heading is the title, and beside it what is the same for all of the chart.
+func (c *Panel) heading(d *Drawing, title string, top float64) {
+	title = fit(title, 12*boldness, d.Width)
+	d.label(0, top+12, title, piece{colour: ink, size: 12, bold: true})
+	after := textWidth(title, 12*boldness) + 14
+	if note := fit(c.Note, small, d.Width-after); note != "" {
+		d.label(after, top+12, note, piece{colour: faint, size: small})
+	}
+}
+
+// lines are all lines, and beside their points what fits there.
+func (c *Panel) lines(d *Drawing, f frame) {
 	var taken []box
 	for _, l := range c.Lines {
-		taken = append(taken, l.draw(d, f.x, f.y)...)
+		taken = append(taken, l.draw(d, f)...)
 	}
 	for _, l := range c.Lines {
 		for _, p := range l.Dots {
 			if p.Label != "" {
-				d.beside(point{f.x.at(p.X), f.y.at(p.Y)}, p.Label, l.Series, box{f.start, top + 18, width, f.base}, &taken)
+				d.beside(f.at(p), p.Label, l.Series, f.within, &taken)
 			}
 		}
+		for _, x := range l.Gaps {
+			d.beside(point{f.x.at(x), f.within.bottom - 2}, "void", l.Series, f.within, &taken)
+		}
 	}
-	return d
 }
 
 // frame are the axes of a panel with their ticks.
 type frame struct {
 	x, y           scale
 	xticks, yticks []float64
-	start, base    float64 // left of the y axis, above what stands below the x axis
+	within         box // the axes
 	foot           string
 }
 
-// frame fits the axes to what they have to hold, with room below them.
-func (c *Panel) frame(d *Drawing, xs, ys []float64, top, below float64) (f frame) {
-	f.base = d.Height - below
-	f.y, f.yticks = c.Y.fit(ys, f.base, top+30, int(d.Height/62))
-	f.start = widest(f.yticks) + 10
-	f.x, f.xticks = c.X.fit(xs, f.start, d.Width-14, int(d.Width/75))
+func (f frame) at(p Dot) point { return point{f.x.at(p.X), f.y.at(p.Y)} }
+
+// frame fits the axes to what they have to hold.
+func (c *Panel) frame(xs, ys []float64, within box) (f frame) {
+	width, height := within.right-within.left, within.bottom-within.top
+	f.y, f.yticks = c.Y.fit(ys, within.bottom, within.top+30, int((height+38)/62))
+	within.left += widest(f.yticks) + 10
+	f.x, f.xticks = c.X.fit(xs, within.left, within.right-14, int(width/75))
 	if c.X.Ticks != nil {
 		f.xticks = spaced(c.X.Ticks, f.x, widest(c.X.Ticks)+8)
 	}
@@ -144,6 +195,9 @@ func (c *Panel) frame(d *Drawing, xs, ys []float64, top, below float64) (f frame
 	if f.x.log && c.X.Ticks == nil {
 		f.foot += ", logarithmic"
 	}
+	f.foot = fit(f.foot, small, width)
+	within.top += 18
+	f.within = within
 	return f
 }
 
@@ -154,20 +208,20 @@ func widest(ticks []float64) (w float64) {
 	return w
 }
 
-func (f frame) draw(d *Drawing) {
-	end := d.Width - 6
+func (f frame) draw(d *Drawing, foot float64) {
+	start, end, base := f.within.left, f.within.right-6, f.within.bottom
 	for _, t := range f.yticks {
 		y := f.y.at(t)
-		d.add(piece{at: []point{{f.start, y}, {end, y}}, colour: hair, width: 1})
-		d.label(f.start-6, y+3.8, number.Short(t), piece{colour: faint, anchor: right, size: small})
+		d.add(piece{at: []point{{start, y}, {end, y}}, colour: hair, width: 1})
+		d.label(start-6, y+3.8, number.Short(t), piece{colour: faint, anchor: right, size: small})
 	}
-	d.add(piece{at: []point{{f.start, f.base}, {end, f.base}}, colour: faint, width: 1})
+	d.add(piece{at: []point{{start, base}, {end, base}}, colour: faint, width: 1})
 	for _, t := range f.xticks {
 		x := f.x.at(t)
-		d.add(piece{at: []point{{x, f.base}, {x, f.base + 4}}, colour: faint, width: 1})
-		d.label(x, f.base+17, number.Short(t), piece{colour: faint, anchor: middle, size: small})
+		d.add(piece{at: []point{{x, base}, {x, base + 4}}, colour: faint, width: 1})
+		d.label(x, base+17, number.Short(t), piece{colour: faint, anchor: middle, size: small})
 	}
-	d.label(end, d.Height-4, f.foot, piece{colour: faint, anchor: right, size: small})
+	d.label(end, foot, f.foot, piece{colour: faint, anchor: right, size: small})
 }
 
 // Marked says what the chart shows, where that is no measurement of ours.
@@ -214,42 +268,6 @@ func (c *Panel) values() (xs, ys []float64) {
 	return xs, ys
 }
 
-// legend names the series in a line or more and returns where they end.
-func (c *Panel) legend(d *Drawing, top float64) float64 {
-	x, y := 0.0, top+8
-	for _, s := range c.Series() {
-		w := 26 + textWidth(s.Label, small) + 14
-		if x > 0 && x+w > d.Width {
-			x, y = 0, y+18
-		}
-		d.add(piece{at: []point{{x, y - 4}, {x + 20, y - 4}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
-			piece{shape: symbolOf(s), at: []point{{x + 10, y - 4}}, size: 3.5, colour: colourOf(s)})
-		d.label(x+26, y, s.Label, piece{colour: ink, size: small})
-		x += w
-	}
-	return y + 12
-}
-
-// Series are those of the chart, in their own order.
-func (c *Panel) Series() []*Series {
-	var all []*Series
-	add := func(s *Series) {
-		if s != nil && !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	for _, l := range c.Lines {
-		add(l.Series)
-	}
-	for _, g := range c.Groups {
-		for _, b := range g.Bars {
-			add(b.Series)
-		}
-	}
-	slices.SortFunc(all, func(a, b *Series) int { return cmp.Compare(a.Index, b.Index) })
-	return all
-}
-
 type box struct{ left, top, right, bottom float64 }
 
 func (b box) touches(o box) bool {
@@ -257,52 +275,34 @@ func (b box) touches(o box) bool {
 }
 
 // draw paints the line and returns the places of its markers.
-func (l Line) draw(d *Drawing, sx, sy scale) (taken []box) {
-	path := make([]point, 0, len(l.Dots))
-	for i, p := range l.Dots {
-		at := point{sx.at(p.X), sy.at(p.Y)}
-		if l.Steps && i > 0 {
-			path = append(path, point{at.x, path[len(path)-1].y})
-		}
-		path = append(path, at)
+func (l Line) draw(d *Drawing, f frame) (taken []box) {
+	for _, path := range l.paths(f) {
+		d.add(l.stroke(path))
 	}
 	if l.Front {
-		if len(path) > 1 {
-			d.add(piece{at: path, colour: faint, width: 1, dash: []float64{3, 3}})
-		}
 		return nil
-	}
-	stroke := piece{at: path, colour: colourOf(l.Series), width: 1.75, dash: dashOf(l.Series), series: l.Series}
-	if l.Plain {
-		stroke.width = 1.5
-	}
-	if l.Published {
-		stroke.width = 1
-	}
-	if len(path) > 1 {
-		d.add(stroke)
 	}
 	every := max(1, len(l.Dots)/60) // place to point at, where there are no markers
 	for i, p := range l.Dots {
-		at := point{sx.at(p.X), sy.at(p.Y)}
-		if l.Plain {
-			if i%every == 0 {
-				d.add(piece{shape: spot, at: []point{at}, size: 3, series: l.Series, hover: p.Hover})
-			}
-			continue
-		}
-		if p.N > 1 && p.High > p.Low {
-			d.add(piece{at: []point{{at.x, sy.at(p.Low)}, {at.x, sy.at(p.High)}}, colour: colourOf(l.Series), width: 1,
-				series: l.Series})
-		}
-		if l.Published {
-			d.add(piece{shape: cross, at: []point{at}, size: 3, colour: colourOf(l.Series), series: l.Series, hover: p.Hover})
-			continue
-		}
+		at := f.at(p)
 		m := piece{shape: symbolOf(l.Series), at: []point{at}, size: 3.6, colour: colourOf(l.Series), series: l.Series,
 			hover: p.Hover}
-		if p.Doubt {
+		switch {
+		case l.Plain || l.Tail:
+			if m.shape, m.size = spot, 3; i%every == 0 {
+				d.add(m)
+			}
+			continue
+		case l.Published:
+			m.shape, m.size = cross, 3
+			d.add(m)
+			continue
+		case p.Doubt:
 			m.fill = paper
+		}
+		if p.N > 1 && p.High > p.Low {
+			d.add(piece{at: []point{{at.x, f.y.at(p.Low)}, {at.x, f.y.at(p.High)}}, colour: colourOf(l.Series), width: 1,
+				series: l.Series})
 		}
 		d.add(m)
 		taken = append(taken, box{at.x - 4, at.y - 4, at.x + 4, at.y + 4})
@@ -310,104 +310,38 @@ func (l Line) draw(d *Drawing, sx, sy scale) (taken []box) {
 	return taken
 }
 
-// beside writes a label next to a point where nothing is yet, or not at all.
-func (d *Drawing) beside(p point, text string, s *Series, within box, taken *[]box) {
-	w, h := textWidth(text, tiny), 9.0
-	for _, o := range []struct {
-		dx, dy float64
-		a      anchor
-	}{{0, -7, middle}, {7, 3.5, left}, {-7, 3.5, right}, {0, 15, middle}, {6, -6, left}, {-6, -6, right},
-		{6, 13, left}, {-6, 13, right}} {
-		x, y := p.x+o.dx, p.y+o.dy
-		from := x - w*float64(o.a)/2
-		b := box{from - 1, y - h, from + w + 1, y + 1}
-		if b.left < within.left || b.right > within.right || b.top < within.top || b.bottom > within.bottom ||
-			slices.ContainsFunc(*taken, b.touches) {
-			continue
+// paths are the line as it is drawn: over a gap it is not.
+func (l Line) paths(f frame) (paths [][]point) {
+	var path []point
+	for i, p := range l.Dots {
+		at := f.at(p)
+		if i > 0 && slices.ContainsFunc(l.Gaps, func(x float64) bool { return l.Dots[i-1].X < x && x < p.X }) {
+			paths, path = append(paths, path), nil
 		}
-		*taken = append(*taken, b)
-		d.label(x, y, text, piece{colour: colourOf(s), size: tiny, anchor: o.a, series: s})
-		return
+		if l.Steps && len(path) > 0 {
+			path = append(path, point{at.x, path[len(path)-1].y})
+		}
+		path = append(path, at)
 	}
+	return slices.DeleteFunc(append(paths, path), func(path []point) bool { return len(path) < 2 })
 }
 
-// Bars lie, so that their labels have room.
-const (
-	barHeight  = 11
-	barGap     = 3
-	groupGap   = 12
-	groupTitle = 16
-	symbolRoom = 10 // for the marker of its series
-)
-
-// BarsHeight is how high a chart of bars is, legend aside.
-func (c *Panel) BarsHeight() float64 {
-	h := 38.0
-	if c.Mark != "" {
-		h += markHeight
+// stroke is the line through points.
+func (l Line) stroke(path []point) piece {
+	if l.Front {
+		return piece{at: path, colour: shade, width: 9, pale: 0.45}
 	}
-	for _, g := range c.Groups {
-		if g.Label != "" {
-			h += groupTitle
-		}
-		h += float64(len(g.Bars))*(barHeight+barGap) + groupGap
+	m := piece{at: path, colour: colourOf(l.Series), width: 1.75, dash: dashOf(l.Series), series: l.Series}
+	switch {
+	case l.Published:
+		m.width = 1
+	case l.Tail:
+		m.width, m.pale = 1.5, 0.6
+	case l.Plain:
+		m.width = 1.5
 	}
-	return h
+	return m
 }
-
-func (c *Panel) bars(d *Drawing, title string, top float64) {
-	d.label(0, top+12, title, piece{colour: ink, size: 12, bold: true})
-	most, after, foot := 0.0, 0.0, 0.0
-	for _, g := range c.Groups {
-		for _, b := range g.Bars {
-			most = max(most, b.Value)
-			after = max(after, textWidth(barText(b), tiny)+symbolRoom)
-			foot = max(foot, textWidth(b.Label, tiny))
-		}
-	}
-	if foot > 0 {
-		foot += 8
-	}
-	room := d.Width - after - 10 - foot
-	y := top + 28
-	for _, g := range c.Groups {
-		if g.Label != "" {
-			d.label(0, y+10, g.Label, piece{colour: ink, size: small})
-			y += groupTitle
-		}
-		for _, b := range g.Bars {
-			w := 0.0
-			if most > 0 && !math.IsInf(b.Value, 0) {
-				w = max(1, b.Value/most*room)
-			}
-			colour := colourOf(b.Series)
-			if b.Before {
-				colour = shade
-			}
-			if b.Label != "" {
-				d.label(foot-8, y+barHeight-2, b.Label, piece{colour: faint, size: tiny, anchor: right})
-			}
-			at := []point{{foot, y}, {foot + w, y}, {foot + w, y + barHeight}, {foot, y + barHeight}}
-			if b.Doubt { // an outline, as hollow as a hollow marker
-				d.add(piece{shape: stroke, at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series, hover: b.Hover})
-			} else {
-				d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover})
-			}
-			if !b.Before { // colours alone may repeat
-				d.add(piece{shape: symbolOf(b.Series), at: []point{{foot + w + 8, y + barHeight/2.0}}, size: 3, colour: colour,
-					series: b.Series})
-			}
-			d.label(foot+w+5+symbolRoom, y+barHeight-2, barText(b), piece{colour: faint, size: tiny, series: b.Series})
-			y += barHeight + barGap
-		}
-		y += groupGap
-	}
-}
-
-func barText(b Bar) string { return strings.TrimSpace(number.Text(b.Value) + "  " + b.After) }
-
-// LegendHeight is how high the legend is at this width.
-func (c *Panel) LegendHeight(width float64) float64 { return c.legend(&Drawing{Width: width}, 8) }
 
 // Empty reports whether there is nothing to draw.
 func (c *Panel) Empty() bool { return len(c.Lines) == 0 && len(c.Groups) == 0 }
@@ -427,6 +361,9 @@ func (c *Panel) Seconds() {
 	for _, g := range c.Groups {
 		for i := range g.Bars {
 			ys = append(ys, &g.Bars[i].Value)
+			for j := range g.Bars[i].Published {
+				ys = append(ys, &g.Bars[i].Published[j].Y)
+			}
 		}
 	}
 	c.X.seconds(xs, nil)

@@ -21,12 +21,12 @@ import (
 // density is how many pixels of a picture are a point of its drawing: as many as good screens have.
 const density = 2
 
-// PNG paints the drawing on white paper.
-func (d *Drawing) PNG(w io.Writer) error {
+// PNG paints the drawing, on dark ground or on white.
+func (d *Drawing) PNG(w io.Writer, t Theme) error {
 	margin := int(d.Margin * density)
-	p := painter{image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.Width*density))+margin,
-		int(math.Ceil(d.Height*density))+margin))}
-	draw.Draw(p.RGBA, p.Bounds(), image.NewUniform(rgb(paper)), image.Point{}, draw.Src)
+	p := painter{RGBA: image.NewRGBA(image.Rect(-margin, -margin, int(math.Ceil(d.Width*density))+margin,
+		int(math.Ceil(d.Height*density))+margin)), theme: t, faces: map[letters]font.Face{}}
+	draw.Draw(p.RGBA, p.Bounds(), image.NewUniform(t.rgb(paper, 0)), image.Point{}, draw.Src)
 	for _, m := range d.pieces {
 		if err := p.paint(m); err != nil {
 			return err
@@ -35,28 +35,38 @@ func (d *Drawing) PNG(w io.Writer) error {
 	return png.Encode(w, p.RGBA)
 }
 
-type painter struct{ *image.RGBA }
+type painter struct {
+	*image.RGBA
+	theme Theme
+	faces map[letters]font.Face
+}
+
+// letters are those of one face.
+type letters struct {
+	size float64
+	bold bool
+}
 
 func (p painter) paint(m piece) error {
 	switch m.shape {
 	case stroke:
-		p.stroke(m.at, m.width, m.dash, m.colour)
+		p.stroke(m.at, m.width, m.dash, p.theme.rgb(m.colour, m.pale))
 	case area:
-		p.fill(m.colour, m.at)
+		p.fill(p.theme.rgb(m.colour, m.pale), m.at)
 	case circle, diamond, square, triangle:
 		outline := m.corners()
 		if m.shape == circle {
 			outline = disc(m.at[0], m.size)
 		}
 		if m.fill == paper {
-			p.fill(paper, outline)
-			p.stroke(append(outline, outline[0]), 1.5, nil, m.colour)
+			p.fill(p.theme.rgb(paper, 0), outline)
+			p.stroke(append(outline, outline[0]), 1.5, nil, p.theme.rgb(m.colour, 0))
 		} else {
-			p.fill(m.colour, outline)
+			p.fill(p.theme.rgb(m.colour, 0), outline)
 		}
 	case cross:
 		for _, line := range m.strokes() {
-			p.stroke(line, 1.25, nil, m.colour)
+			p.stroke(line, 1.25, nil, p.theme.rgb(m.colour, 0))
 		}
 	case words:
 		return p.text(m)
@@ -65,7 +75,7 @@ func (p painter) paint(m piece) error {
 }
 
 // fill paints all polygons in one pass, so that where they overlap nothing is painted twice.
-func (p painter) fill(c colour, polygons ...[]point) {
+func (p painter) fill(c color.Color, polygons ...[]point) {
 	within := extent(polygons).Intersect(p.Bounds())
 	if within.Empty() {
 		return
@@ -86,7 +96,7 @@ func (p painter) fill(c colour, polygons ...[]point) {
 		}
 		r.ClosePath()
 	}
-	r.Draw(p.RGBA, within, image.NewUniform(rgb(c)), image.Point{})
+	r.Draw(p.RGBA, within, image.NewUniform(c), image.Point{})
 }
 
 // extent are the pixels that polygons touch.
@@ -112,7 +122,7 @@ func clockwise(polygon []point) float64 {
 }
 
 // stroke paints a line with round ends and joins.
-func (p painter) stroke(at []point, width float64, dash []float64, c colour) {
+func (p painter) stroke(at []point, width float64, dash []float64, c color.Color) {
 	var polygons [][]point
 	for _, part := range cutUp(at, dash) {
 		for i := 1; i < len(part); i++ {
@@ -181,31 +191,46 @@ func disc(c point, r float64) []point {
 }
 
 func (p painter) text(m piece) error {
-	letters := goregular.TTF
-	if m.bold {
-		letters = gobold.TTF
-	}
-	of, err := opentype.Parse(letters)
+	face, err := p.face(letters{m.size * density, m.bold})
 	if err != nil {
-		return fmt.Errorf("read the font: %w", err)
+		return err
 	}
-	face, err := opentype.NewFace(of, &opentype.FaceOptions{Size: m.size * density, DPI: 72, Hinting: font.HintingNone})
-	if err != nil {
-		return fmt.Errorf("size the font: %w", err)
-	}
-	d := font.Drawer{Dst: p.RGBA, Src: image.NewUniform(rgb(m.colour)), Face: face}
+	d := font.Drawer{Dst: p.RGBA, Face: face}
 	x := m.at[0].x * density
 	x -= float64(d.MeasureString(m.text)) / 64 * float64(m.anchor) / 2
-	d.Dot = fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(m.at[0].y * density * 64)}
-	d.DrawString(m.text)
+	write := func(c colour, dx, dy float64) {
+		d.Src = image.NewUniform(p.theme.rgb(c, 0))
+		d.Dot = fixed.Point26_6{X: fixed.Int26_6((x + dx) * 64), Y: fixed.Int26_6((m.at[0].y*density + dy) * 64)}
+		d.DrawString(m.text)
+	}
+	if m.series != nil { // stays legible on lines
+		for dx := -1.; dx <= 1; dx++ {
+			for dy := -1.; dy <= 1; dy++ {
+				write(paper, dx*density, dy*density)
+			}
+		}
+	}
+	write(m.colour, 0, 0)
 	return nil
 }
 
-// rgb reads a colour of paper, "#0072b2".
-func rgb(c colour) color.Color {
-	var r, g, b uint8
-	if n, err := fmt.Sscanf(onPaper(c), "#%02x%02x%02x", &r, &g, &b); n != 3 || err != nil {
-		return color.Transparent
+// face are letters of one size, made once.
+func (p painter) face(of letters) (font.Face, error) {
+	if face := p.faces[of]; face != nil {
+		return face, nil
 	}
-	return color.RGBA{r, g, b, 255}
+	text := goregular.TTF
+	if of.bold {
+		text = gobold.TTF
+	}
+	parsed, err := opentype.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the font: %w", err)
+	}
+	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: of.size, DPI: 72, Hinting: font.HintingNone})
+	if err != nil {
+		return nil, fmt.Errorf("size the font: %w", err)
+	}
+	p.faces[of] = face
+	return face, nil
 }

@@ -11,31 +11,28 @@ import (
 // Sans are the fonts of pages and pictures, all of them there already.
 const Sans = `system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif`
 
-// SVG writes a drawing. As a part of a page its colours are the page's variables,
-// so that they follow the theme; as a file it brings its own.
-func (d *Drawing) SVG(file bool) string {
+// SVG writes a drawing: as a part of a page, or, with a theme of its own, as a file.
+func (d *Drawing) SVG(t Theme) string {
 	var b bytes.Buffer
 	width, height := d.Width+2*d.Margin, d.Height+2*d.Margin
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="%s %s %s %s" role="img" aria-label="%s"`,
 		num(-d.Margin), num(-d.Margin), num(width), num(height), html.EscapeString(d.title))
-	if file {
+	if t != OfPage {
 		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(width), num(height), html.EscapeString(Sans))
 	}
 	b.WriteString(">\n")
-	paint := css
-	if file {
-		paint = onPaper
+	if t != OfPage {
 		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.Margin),
-			num(-d.Margin), onPaper(paper))
+			num(-d.Margin), t.paint(paper))
 	}
 	for _, m := range d.pieces {
-		m.svg(&b, paint)
+		m.svg(&b, t)
 	}
 	b.WriteString("</svg>")
 	return b.String()
 }
 
-func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
+func (m piece) svg(b *bytes.Buffer, t Theme) {
 	group := m.series != nil || m.hover != ""
 	if group {
 		b.WriteString("<g")
@@ -52,44 +49,11 @@ func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
 	}
 	switch m.shape {
 	case stroke:
-		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s"`, coordinates(m.at),
-			paint(m.colour), num(m.width))
-		if m.width >= 1.5 {
-			b.WriteString(` stroke-linejoin="round" stroke-linecap="round"`)
-		}
-		if len(m.dash) > 0 {
-			parts := make([]string, len(m.dash))
-			for i, v := range m.dash {
-				parts[i] = num(v)
-			}
-			fmt.Fprintf(b, ` stroke-dasharray="%s"`, strings.Join(parts, " "))
-		}
-		b.WriteString("/>")
-	case area:
-		fmt.Fprintf(b, `<polygon points="%s" fill="%s"/>`, coordinates(m.at), paint(m.colour))
-	case circle:
-		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s"%s/>`, num(m.at[0].x), num(m.at[0].y), num(m.size), m.outline(paint))
-	case diamond, square, triangle:
-		fmt.Fprintf(b, `<polygon points="%s"%s/>`, coordinates(m.corners()), m.outline(paint))
-	case cross:
-		lines := m.strokes()
-		fmt.Fprintf(b, `<path d="M%s L%s M%s L%s" stroke="%s" stroke-width="1.25"/>`, lines[0][0], lines[0][1],
-			lines[1][0], lines[1][1], paint(m.colour))
-	case spot:
-		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s" fill="transparent"/>`, num(m.at[0].x), num(m.at[0].y), num(m.size))
+		m.line(b, t)
 	case words:
-		fmt.Fprintf(b, `<text x="%s" y="%s" font-size="%s" fill="%s"`, num(m.at[0].x), num(m.at[0].y), num(m.size),
-			paint(m.colour))
-		if m.anchor != left {
-			fmt.Fprintf(b, ` text-anchor="%s"`, []string{"start", "middle", "end"}[m.anchor])
-		}
-		if m.bold {
-			b.WriteString(` font-weight="600"`)
-		}
-		if m.series != nil { // stays legible on lines
-			fmt.Fprintf(b, ` stroke="%s" stroke-width="2.5" stroke-linejoin="round" paint-order="stroke"`, paint(paper))
-		}
-		fmt.Fprintf(b, ">%s</text>", html.EscapeString(m.text))
+		m.words(b, t)
+	default:
+		m.symbol(b, t)
 	}
 	if group {
 		b.WriteString("</g>")
@@ -97,12 +61,67 @@ func (m piece) svg(b *bytes.Buffer, paint func(colour) string) {
 	b.WriteByte('\n')
 }
 
-// outline paints a symbol: full, or hollow on paper.
-func (m piece) outline(paint func(colour) string) string {
-	if m.fill == paper {
-		return fmt.Sprintf(` fill="%s" stroke="%s" stroke-width="1.5"`, paint(paper), paint(m.colour))
+func (m piece) line(b *bytes.Buffer, t Theme) {
+	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s"`, coordinates(m.at),
+		t.paint(m.colour), num(m.width))
+	if m.width >= 1.5 {
+		b.WriteString(` stroke-linejoin="round" stroke-linecap="round"`)
 	}
-	return fmt.Sprintf(` fill="%s"`, paint(m.colour))
+	if len(m.dash) > 0 {
+		parts := make([]string, len(m.dash))
+		for i, v := range m.dash {
+			parts[i] = num(v)
+		}
+		fmt.Fprintf(b, ` stroke-dasharray="%s"`, strings.Join(parts, " "))
+	}
+	if m.pale > 0 {
+		fmt.Fprintf(b, ` stroke-opacity="%.2f"`, 1-m.pale)
+	}
+	b.WriteString("/>")
+}
+
+func (m piece) symbol(b *bytes.Buffer, t Theme) {
+	switch m.shape {
+	case area:
+		fmt.Fprintf(b, `<polygon points="%s" fill="%s"`, coordinates(m.at), t.paint(m.colour))
+		if m.pale > 0 {
+			fmt.Fprintf(b, ` fill-opacity="%.2f"`, 1-m.pale)
+		}
+		b.WriteString("/>")
+	case circle:
+		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s"%s/>`, num(m.at[0].x), num(m.at[0].y), num(m.size), m.outline(t))
+	case diamond, square, triangle:
+		fmt.Fprintf(b, `<polygon points="%s"%s/>`, coordinates(m.corners()), m.outline(t))
+	case cross:
+		lines := m.strokes()
+		fmt.Fprintf(b, `<path d="M%s L%s M%s L%s" stroke="%s" stroke-width="1.25"/>`, lines[0][0], lines[0][1],
+			lines[1][0], lines[1][1], t.paint(m.colour))
+	case spot:
+		fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="%s" fill="transparent"/>`, num(m.at[0].x), num(m.at[0].y), num(m.size))
+	}
+}
+
+func (m piece) words(b *bytes.Buffer, t Theme) {
+	fmt.Fprintf(b, `<text x="%s" y="%s" font-size="%s" fill="%s"`, num(m.at[0].x), num(m.at[0].y), num(m.size),
+		t.paint(m.colour))
+	if m.anchor != left {
+		fmt.Fprintf(b, ` text-anchor="%s"`, []string{"start", "middle", "end"}[m.anchor])
+	}
+	if m.bold {
+		b.WriteString(` font-weight="600"`)
+	}
+	if m.series != nil { // stays legible on lines
+		fmt.Fprintf(b, ` stroke="%s" stroke-width="2.5" stroke-linejoin="round" paint-order="stroke"`, t.paint(paper))
+	}
+	fmt.Fprintf(b, ">%s</text>", html.EscapeString(m.text))
+}
+
+// outline paints a symbol: full, or hollow on paper.
+func (m piece) outline(t Theme) string {
+	if m.fill == paper {
+		return fmt.Sprintf(` fill="%s" stroke="%s" stroke-width="1.5"`, t.paint(paper), t.paint(m.colour))
+	}
+	return fmt.Sprintf(` fill="%s"`, t.paint(m.colour))
 }
 
 // corners are those of a symbol with corners, about as large as a circle of its radius.
@@ -119,32 +138,6 @@ func (m piece) corners() []point {
 		r *= 0.9
 		return []point{{p.x - r, p.y - r}, {p.x + r, p.y - r}, {p.x + r, p.y + r}, {p.x - r, p.y + r}}
 	}
-}
-
-// roles are the colours that are of no series: as variables of the page, and in a file.
-var roles = map[colour]struct{ css, onPaper string }{
-	nothing: {"none", "none"},
-	paper:   {"var(--paper)", "#ffffff"},
-	ink:     {"var(--ink)", "#1b1c1e"},
-	faint:   {"var(--faint)", "#62666c"},
-	hair:    {"var(--hair)", "#e2e3e5"},
-	shade:   {"var(--shade)", "#c4c7cb"},
-}
-
-// css is a colour of the page.
-func css(c colour) string {
-	if c < 0 {
-		return roles[c].css
-	}
-	return fmt.Sprintf("var(--s%d)", int(c))
-}
-
-// onPaper is a colour of a file, which is for white paper.
-func onPaper(c colour) string {
-	if c < 0 {
-		return roles[c].onPaper
-	}
-	return Palette()[c]
 }
 
 func (p point) String() string { return num(p.x) + "," + num(p.y) }
@@ -176,7 +169,7 @@ func Symbols(all []*Series) string {
 			{at: []point{{1, 5}, {21, 5}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
 			{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5, colour: colourOf(s)},
 		} {
-			m.svg(&b, css)
+			m.svg(&b, OfPage)
 		}
 		b.WriteString("</symbol>\n")
 	}

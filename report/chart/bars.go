@@ -1,0 +1,119 @@
+package chart
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"hclbench/report/number"
+)
+
+// Bars lie, so that their labels have room.
+const (
+	barHeight  = 11
+	barGap     = 3
+	groupGap   = 12
+	groupTitle = 16
+	symbolRoom = 10 // for the marker of its series
+)
+
+// BarsHeight is how high a chart of bars is, legend aside.
+func (c *Panel) BarsHeight() float64 {
+	h := 38.0
+	if c.Mark != "" {
+		h += markHeight
+	}
+	for _, g := range c.Groups {
+		if g.Label != "" {
+			h += groupTitle
+		}
+		h += float64(len(g.Bars))*(barHeight+barGap) + groupGap
+	}
+	return h
+}
+
+// bars draws the bars; their names at their feet have at most a third of the width.
+func (c *Panel) bars(d *Drawing, title string, top float64) {
+	c.heading(d, title, top)
+	most, after, foot := 0.0, 0.0, 0.0
+	for _, g := range c.Groups {
+		for _, b := range g.Bars {
+			most = max(most, slices.Max(b.values()))
+			after = max(after, textWidth(b.text(), tiny)+symbolRoom)
+			foot = max(foot, textWidth(b.Label, tiny)+8)
+		}
+	}
+	if foot = min(foot, 0.36*d.Width); foot <= 8 {
+		foot = 0
+	}
+	along := func(v float64) float64 {
+		if most <= 0 {
+			return foot
+		}
+		return foot + max(1, v/most*(d.Width-after-10-foot))
+	}
+	y := top + 28
+	for _, g := range c.Groups {
+		if g.Label != "" {
+			d.label(0, y+10, fit(g.Label, small, d.Width), piece{colour: ink, size: small})
+			y += groupTitle
+		}
+		for _, b := range g.Bars {
+			d.label(foot-8, y+barHeight-2, fit(b.Label, tiny, foot-8), piece{colour: faint, size: tiny, anchor: right})
+			b.draw(d, foot, y, along)
+			y += barHeight + barGap
+		}
+		y += groupGap
+	}
+}
+
+// values are all that the bar shows.
+func (b Bar) values() []float64 {
+	all := []float64{0}
+	for _, p := range b.Published {
+		all = append(all, p.Y)
+	}
+	if !b.None && !math.IsInf(b.Value, 0) {
+		all = append(all, b.Value)
+	}
+	return all
+}
+
+// draw paints a bar from its foot on, and what others published for it.
+func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
+	colour := colourOf(b.Series)
+	if b.Before {
+		colour = shade
+	}
+	end := along(slices.Max(b.values()))
+	if !b.None {
+		to := along(b.Value)
+		at := []point{{foot, y}, {to, y}, {to, y + barHeight}, {foot, y + barHeight}}
+		if b.Doubt { // an outline, as hollow as a hollow marker
+			d.add(piece{shape: stroke, at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series, hover: b.Hover})
+		} else {
+			d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover})
+		}
+	}
+	if !b.Before { // colours alone may repeat
+		m := piece{shape: symbolOf(b.Series), at: []point{{end + 8, y + barHeight/2.0}}, size: 3, colour: colour, series: b.Series}
+		if b.Doubt {
+			m.fill = paper
+		}
+		d.add(m)
+	}
+	for _, p := range b.Published {
+		at := point{along(p.Y), y + barHeight/2.0}
+		d.add(piece{shape: circle, at: []point{at}, size: 5, colour: paper, series: b.Series},
+			piece{shape: cross, at: []point{at}, size: 3, colour: colour, series: b.Series, hover: p.Hover})
+	}
+	d.label(end+5+symbolRoom, y+barHeight-2, b.text(), piece{colour: faint, size: tiny, series: b.Series})
+}
+
+// text is what stands after the bar.
+func (b Bar) text() string {
+	if b.None {
+		return "published " + number.Text(b.Published[0].Y)
+	}
+	return strings.TrimSpace(number.Text(b.Value) + "  " + b.After)
+}

@@ -1,0 +1,208 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/report/chart"
+	"hclbench/report/number"
+	"hclbench/results"
+)
+
+// SVG writes every chart of the page as a picture that stands alone, on white and on dark ground,
+// into files of a folder, with its data beside it as CSV, and returns their names. The folder is
+// made; files of the same names are replaced.
+func SVG(dir string, rows []results.Row, about About) ([]string, error) {
+	return files(dir, rows, about, ".svg", func(d *chart.Drawing, t chart.Theme, f *os.File) error {
+		_, err := fmt.Fprintln(f, d.SVG(t))
+		return err
+	})
+}
+
+// PNG is [SVG] as pictures of twice as many pixels.
+func PNG(dir string, rows []results.Row, about About) ([]string, error) {
+	return files(dir, rows, about, ".png", func(d *chart.Drawing, t chart.Theme, f *os.File) error { return d.PNG(f, t) })
+}
+
+// folder is where files are written, and which.
+type folder struct {
+	dir   string
+	taken unique
+	names []string
+}
+
+// create makes a new file: what is there of its name, which may be a link to elsewhere, is removed.
+func (o *folder) create(name string, fill func(f *os.File) error) error {
+	path := filepath.Join(o.dir, name)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	o.names = append(o.names, name)
+	return errors.Join(fill(f), f.Close())
+}
+
+func files(dir string, rows []results.Row, about About, suffix string,
+	write func(d *chart.Drawing, t chart.Theme, f *os.File) error) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	out, current := &folder{dir: dir, taken: unique{}}, fresh(rows)
+	drawn, _ := sections(current, newSeries(rows, about.Layout.Series), about)
+	for _, s := range drawn {
+		source := sourceOf(s.rows(current), about)
+		for _, fig := range s.Figures {
+			for i, c := range fig.Charts {
+				name := fig.ID
+				if len(fig.Charts) > 1 {
+					name += "-" + slug(c.Title)
+				}
+				name = out.taken.name(name)
+				d := fig.picture(c, source)
+				for ending, t := range map[string]chart.Theme{"": chart.Light, "-dark": chart.Dark} {
+					if err := out.create(name+ending+suffix, func(f *os.File) error { return write(d, t, f) }); err != nil {
+						return out.names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.ID, err)
+					}
+				}
+			}
+			data := func(f *os.File) error { _, err := f.WriteString(fig.CSV()); return err }
+			if err := out.create(fig.ID+".csv", data); err != nil {
+				return out.names, fmt.Errorf("write the data of %s: %w", fig.ID, err)
+			}
+		}
+	}
+	return out.names, nil
+}
+
+// rows are those that the section's figures are of.
+func (s *section) rows(all []results.Row) []results.Row {
+	of := those(all, func(r *results.Row) bool { return r.Benchmark == s.Title })
+	if len(of) == 0 {
+		return all // it is of all benchmarks
+	}
+	rows := make([]results.Row, len(of))
+	for i, r := range of {
+		rows[i] = *r
+	}
+	return rows
+}
+
+// source is what pictures say of what they are made from.
+type source struct {
+	what []string // model, GPUs
+	from []string // lab, run, date, hcl
+}
+
+func sourceOf(rows []results.Row, about About) (s source) {
+	var models, gpus []string
+	for i := range rows {
+		d := &rows[i].Deployment
+		models = once(models, plain.Line(d.Model))
+		gpus = once(gpus, gpuName(plain.Line(d.GPUs)))
+	}
+	for _, of := range [][]string{models, gpus} {
+		if text := strings.Join(slices.DeleteFunc(of, func(s string) bool { return s == "" }), ", "); text != "" {
+			s.what = append(s.what, text)
+		}
+	}
+	s.from = append(origin(rows), dates(rows))
+	s.from = append(s.from, strings.TrimSpace("hcl "+about.Version))
+	s.from = slices.DeleteFunc(s.from, func(s string) bool { return s == "" })
+	return s
+}
+
+// picture is a chart of the figure that stands alone.
+func (f *figure) picture(c *chart.Panel, of source) *chart.Drawing {
+	width, height := fileWide, fileHigh
+	switch {
+	case f.Hero:
+		width, height = fileHeroWide, fileHeroHigh
+	case f.Wide:
+		height = overHigh + 60
+	}
+	p := chart.Picture{Panel: c, Title: f.title(c), Under: slices.Concat(of.what, []string{f.Under}), Key: f.key(c),
+		Foot: slices.Concat(of.from, []string{tallied(c)})}
+	p.Under = slices.DeleteFunc(p.Under, func(s string) bool { return s == "" })
+	if strings.HasPrefix(c.Mark, "Rehearsal") {
+		p.Stamp = "REHEARSAL"
+	}
+	return p.Draw(width, height)
+}
+
+// title is what a chart of the figure shows, where it stands alone.
+func (f *figure) title(c *chart.Panel) string {
+	switch {
+	case len(f.Charts) == 1 || f.Wide:
+		return f.Title
+	case strings.HasSuffix(f.Title, " against "+lower(c.X.Title)) || strings.HasPrefix(f.Title, "Against "):
+		return c.Title + " against " + lower(c.X.Title)
+	}
+	return f.Title + ": " + lower(c.Title)
+}
+
+// key says what the marks of a chart mean.
+func (f *figure) key(c *chart.Panel) []string {
+	key := slices.Clone(f.Notes)
+	for _, l := range c.Lines {
+		for _, p := range l.Dots {
+			if p.Doubt && !l.Published {
+				key = once(key, "Hollow: suspect.")
+			}
+			if p.N > 1 && p.High > p.Low {
+				key = once(key, "Upright lines: from the lowest to the highest repetition.")
+			}
+		}
+		if len(l.Gaps) > 0 {
+			key = once(key, "Where a line has a gap, the cell is void.")
+		}
+	}
+	for _, g := range c.Groups {
+		if slices.ContainsFunc(g.Bars, func(b chart.Bar) bool { return b.Doubt }) {
+			key = once(key, "Hollow: suspect.")
+		}
+	}
+	return key
+}
+
+// tallied says how many values a chart shows, by verdict.
+func tallied(c *chart.Panel) string {
+	n, all := map[string]int{}, 0
+	add := func(verdict string) { n[verdict]++; all++ }
+	for _, l := range c.Lines {
+		if l.Series == nil || l.Tail || l.Plain {
+			continue
+		}
+		for _, p := range l.Dots {
+			add(dotVerdict(l.Published, p.Doubt, p.Mark))
+		}
+		n[load.Void] += len(l.Gaps)
+	}
+	for _, g := range c.Groups {
+		for _, b := range g.Bars {
+			if !b.None {
+				add(dotVerdict(false, b.Doubt, b.Mark))
+			}
+			n["published"] += len(b.Published)
+		}
+	}
+	var parts []string
+	for _, verdict := range []string{load.Valid, load.Suspect, load.Void, "rehearsal", load.Imported, "published"} {
+		if n[verdict] > 0 {
+			parts = append(parts, number.Whole(n[verdict])+" "+verdict)
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return number.Count(all, "value") + ": " + strings.Join(parts, ", ")
+}
