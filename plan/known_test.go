@@ -187,7 +187,7 @@ func TestNearest(t *testing.T) {
 			want, status = "", Measure // what others have measured became no other thing
 		}
 		if c.Status != status || c.Why != want {
-			t.Errorf("%s: %s, why %q, want %s, %q", c.label(), c.Status, c.Why, status, want)
+			t.Errorf("%s: %s, why %q, want %s, %q", newLine(c).coordinates(), c.Status, c.Why, status, want)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestOrder(t *testing.T) {
 	var got []string
 	for _, d := range p.Deployments {
 		for _, c := range d.Cells {
-			got = append(got, d.Engine.Address()+" "+c.Benchmark+" "+c.label())
+			got = append(got, d.Engine.Address()+" "+c.Benchmark+" "+newLine(c).coordinates())
 		}
 	}
 	// One deployment per engine, however many benchmarks use it.
@@ -283,7 +283,7 @@ func TestLoadFrom(t *testing.T) {
 	text := printed(t, remote, false)
 	for _, want := range []string{
 		"open to the network at http://203.0.113.7:8000",
-		"+ one cell from host client",
+		"+ repetition=1,2 from host client",
 		"host client (203.0.113.30)\n\n  sends load to engine.vllm.h200 on host h200",
 	} {
 		if !strings.Contains(text, want) {

@@ -22,7 +22,7 @@ func picked(t *testing.T, only, targets []string) (*Plan, []string) {
 	}
 	var got []string
 	for d, c := range p.cells() {
-		got = append(got, d.Engine.Kind+" "+c.Benchmark+" "+c.label())
+		got = append(got, d.Engine.Kind+" "+c.Benchmark+" "+newLine(c).coordinates())
 	}
 	return p, got
 }

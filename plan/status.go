@@ -58,7 +58,7 @@ func (p *Plan) compare(opt Options) {
 
 func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
 	at := k.Finished.Local().Format(time.DateTime)
-	c.Why = "measured " + at
+	c.Why, c.measured = "measured "+at, at
 	changed := seen.changes(c, k)
 	switch {
 	case opt.Rerun:

@@ -45,6 +45,7 @@ type Cell struct {
 	load       loadIdentity
 	occurrence int           // from 1: of equal loads on the same deployment
 	takes      time.Duration // estimated; 0: not known
+	measured   string        // when it last was, as Why says it; empty: never
 }
 
 func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
@@ -57,23 +58,6 @@ func cell(d *Deployment, b hcl.Benchmark, c hcl.Cell, out *Cell) *Cell {
 		out.Axes = append(out.Axes, results.Axis(a))
 	}
 	return out
-}
-
-// label is the cell's coordinates without the engine, which the lines above say.
-func (c *Cell) label() string {
-	var parts []string
-	for _, a := range c.Axes {
-		if a.Name != "engine" {
-			parts = append(parts, fmt.Sprintf("%s=%v", a.Name, a.Value))
-		}
-	}
-	if c.Repetition > 1 {
-		parts = append(parts, fmt.Sprintf("repetition=%d", c.Repetition))
-	}
-	if len(parts) == 0 {
-		return "one cell"
-	}
-	return strings.Join(parts, " ")
 }
 
 // text is the form in which the store gives a cell's axes.

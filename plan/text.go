@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"hclbench/engines"
-	"hclbench/load"
 	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
@@ -86,9 +83,10 @@ func (t *printer) byHost(p *Plan) {
 				t.f("  ! %s\n", step)
 			}
 		}
-		for _, d := range p.Deployments {
+		for all := range t.runs(p.Deployments) {
+			d := all[0]
 			if d.Host() == h {
-				t.deployment(d, d.Engine.Address(), "")
+				t.deployments(all, d.Engine.Address(), "")
 			} else if names := d.membersOn(h); names != "" {
 				t.f("\n  runs %s of %s, see host %s\n", names, d.Engine.Address(), d.Host().Name)
 			} else if slices.Contains(d.hosts(d.Cells), h) {
@@ -113,9 +111,9 @@ func (t *printer) byEngine(p *Plan) {
 	}
 	for _, address := range there {
 		t.f("\n%s\n", address)
-		for _, d := range p.Deployments {
-			if d.Engine.Address() == address {
-				t.deployment(d, "host "+d.Host().Name, "")
+		for all := range t.runs(p.Deployments) {
+			if d := all[0]; d.Engine.Address() == address {
+				t.deployments(all, "host "+d.Host().Name, "")
 			}
 		}
 	}
@@ -128,9 +126,9 @@ func (t *printer) byBenchmark(p *Plan) {
 	}
 	for _, name := range there {
 		t.f("\nbenchmark %s\n", name)
-		for _, d := range p.Deployments {
-			if len(d.of(name)) > 0 {
-				t.deployment(d, d.Engine.Address()+" on host "+d.Host().Name, name)
+		for all := range t.runs(p.Deployments) {
+			if d := all[0]; len(d.of(name)) > 0 {
+				t.deployments(all, d.Engine.Address()+" on host "+d.Host().Name, name)
 			}
 		}
 	}
@@ -152,40 +150,60 @@ func describe(h *provision.Host) string {
 	return s + ")"
 }
 
-// deployment writes a deployment under a title; only: with the cells of one benchmark.
-func (t *printer) deployment(d *Deployment, title, only string) {
-	e := d.Engine
-	t.f("\n  %s  %s", title, d.ID)
-	if what := cmp.Or(shortImage(e.Image), e.URL); what != "" {
+// deployments writes a run of them under a title; only: with the cells of one benchmark.
+func (t *printer) deployments(all []*Deployment, title, only string) {
+	d := all[0]
+	id := d.ID
+	if len(all) > 1 {
+		id = plain.Count(len(all), "deployment")
+	}
+	t.f("\n  %s  %s", title, id)
+	if what := cmp.Or(shortImage(d.Engine.Image), d.Engine.URL); what != "" {
 		t.f("  %s", what)
 	}
 	t.f("\n")
-	t.fetched(e)
+	t.fetched(d.Engine)
 	if d.Grouped() {
 		t.topology(d)
 	}
 	if t.verbose {
 		t.commands(d)
 	}
-	open := func(c *Cell) bool { return c.From() != nil }
-	if i := slices.IndexFunc(d.Cells, open); i >= 0 && len(d.Members) > 0 {
+	if i := slices.IndexFunc(d.Cells, sentFrom); i >= 0 && len(d.Members) > 0 {
 		t.f("    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Load().Target.BaseURL)
 	}
-	benchmark := ""
-	var shared []string
-	for _, c := range d.Cells {
-		if only != "" && c.Benchmark != only {
+	for _, benchmark := range d.benchmarks() {
+		if only != "" && benchmark != only {
 			continue
 		}
-		if c.Benchmark != benchmark {
-			benchmark = c.Benchmark
-			if only == "" {
-				t.f("    benchmark %s\n", benchmark)
-			}
-			shared = common(d.of(benchmark))
-			t.f("      load: %s\n", said(shared))
+		if only == "" {
+			t.f("    benchmark %s\n", benchmark)
 		}
-		t.cell(c, shared)
+		t.benchmark(all, benchmark)
+	}
+}
+
+// benchmark writes what a run of deployments measures for it.
+func (t *printer) benchmark(all []*Deployment, name string) {
+	var cells []*Cell
+	for _, d := range all {
+		cells = append(cells, d.of(name)...)
+	}
+	shared := common(cells)
+	t.f("      load: %s\n", said(shared))
+	if t.verbose {
+		for _, c := range cells {
+			t.cell(c, shared)
+		}
+		return
+	}
+	for _, d := range all {
+		for _, l := range fold(d.of(name)) {
+			if len(all) > 1 {
+				l.id = d.ID
+			}
+			t.f("      %s\n", l)
+		}
 	}
 }
 
@@ -315,20 +333,11 @@ func (t *printer) commands(d *Deployment) {
 	}
 }
 
-// cell writes a cell, of which shared says what its load has in common with others.
+// cell writes a cell with all that is known of it. Its load shares so many words with others.
 func (t *printer) cell(c *Cell, shared []string) {
-	marks := map[Status][2]string{Measure: {"+", ""}, Stale: {"~", "stale: "}, Done: {"=", "up to date: "}}
-	t.f("      %s %s", marks[c.Status][0], c.label())
-	if h := c.From(); h != nil {
-		t.f(" from host %s", h.Name)
-	}
-	if why := marks[c.Status][1] + c.Why; why != "" {
-		t.f("  %s", why)
-	}
-	t.f("\n")
-	if !t.verbose {
-		return
-	}
+	l := newLine(c)
+	l.id = c.ID
+	t.f("      %s\n", l)
 	if own := c.differs(shared); own != "" {
 		t.f("        load: %s\n", own)
 	}
@@ -366,102 +375,4 @@ func commandLine(runtime provision.Runtime, ct provision.Container) string {
 
 func argv(ct provision.Container) []provision.Text {
 	return append(slices.Clone(ct.Entrypoint), ct.Command...)
-}
-
-// loadWords are as many words in the same order for every load; empty ones say nothing.
-func loadWords(w load.Workload) []string {
-	some := func(is bool, format string, args ...any) string {
-		if !is {
-			return ""
-		}
-		return fmt.Sprintf(format, args...)
-	}
-	span := func(d load.Duration) string { return time.Duration(d).String() }
-	pace := ""
-	switch {
-	case len(w.Stages) > 0:
-		var stages []string
-		for _, s := range w.Stages {
-			stages = append(stages, fmt.Sprintf("%v/s for %s", s.Rate, span(s.Duration)))
-		}
-		pace = strings.Join(stages, ", then ")
-	case w.Rate == load.Inf:
-		pace = "all at once"
-	case w.Rate > 0:
-		pace = fmt.Sprintf("%v requests/s", w.Rate)
-	}
-	var slo []string
-	for _, o := range w.SLO {
-		slo = append(slo, fmt.Sprintf("%s ≤ %s", o.Name(), span(o.Max)))
-	}
-	return []string{
-		"", // what task it is, if not a load
-		some(w.Requests > 0, "%s", plain.Count(w.Requests, "request")),
-		some(w.Duration > 0, "for %s", span(w.Duration)),
-		pace,
-		some(w.Burstiness != 0 && w.Burstiness != 1, "burstiness %v", w.Burstiness),
-		some(w.Concurrency > 0, "concurrency %d", w.Concurrency),
-		some(w.Ramp > 0, "ramp %s", span(w.Ramp)),
-		prompts(w.Dataset),
-		some(w.OutputTokens > 0, "%s out", plain.Count(w.OutputTokens, "token")),
-		some(w.OutputTokens > 0 && !w.IgnoreEOS, "or fewer"),
-		some(w.Endpoint != "", "%s", w.Endpoint),
-		some(w.NoStream, "not streamed"),
-		some(w.Temperature != 0, "temperature %v", w.Temperature),
-		some(w.ExtraBody != "", "extra_body %s", w.ExtraBody),
-		some(w.Warmup > 0, "%d to warm up", w.Warmup),
-		some(w.CutBeginning > 0, "without the first %s", span(w.CutBeginning)),
-		some(w.CutEnd > 0, "without the last %s", span(w.CutEnd)),
-		strings.Join(slo, ", "),
-	}
-}
-
-func prompts(d load.Dataset) string {
-	words := []string{d.Kind}
-	if d.Path != "" {
-		words = append(words, filepath.Base(d.Path))
-	}
-	switch {
-	case d.Kind == load.SharedPrefix:
-		asks := plain.Count(d.QuestionTokens, "token")
-		words = append(words, fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, asks))
-	case d.InputTokens > 0:
-		words = append(words, plain.Count(d.InputTokens, "token")+" in")
-	}
-	if d.Ranged() {
-		words = append(words, fmt.Sprintf("range_ratio %v (%s)", *d.RangeRatio, cmp.Or(d.Convention, load.ConventionSGLang)))
-	}
-	if d.Kind == load.Trace && d.Slowdown > 0 && d.Slowdown != 1 {
-		words = append(words, fmt.Sprintf("slowed down by %v", d.Slowdown))
-	}
-	return strings.Join(words, " ")
-}
-
-// common are the words that all these cells share, and in the place of every other an
-// empty one.
-func common(cells []*Cell) []string {
-	all := cells[0].Task.words()
-	for _, c := range cells[1:] {
-		for i, word := range c.Task.words() {
-			if word != all[i] {
-				all[i] = ""
-			}
-		}
-	}
-	return all
-}
-
-// differs is what of a cell's load the others do not share.
-func (c *Cell) differs(shared []string) string {
-	words := c.Task.words()
-	for i, word := range shared {
-		if words[i] == word {
-			words[i] = ""
-		}
-	}
-	return said(words)
-}
-
-func said(words []string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", ")
 }

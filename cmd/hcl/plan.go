@@ -34,7 +34,7 @@ func planVerb(t *console) *cobra.Command {
 	words(c, "by", groupings()...)
 	c.Flags().BoolVar(&o.json, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit with 6 where there is something to do")
-	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "show the command behind each engine")
+	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "show the command behind each engine, and every cell with its id")
 	o.again.add(c)
 	return c
 }
