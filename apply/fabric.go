@@ -44,13 +44,28 @@ func fabricOf(e *engines.Engine) (f fabric, ok bool) {
 const (
 	correctFabric = "correct that, or name the right address and devices in the host's fabric block"
 	levelFabric   = "together they are as slow as the slowest: make them alike"
-	openPorts     = "engines would hang there: open these ports between the hosts, and also those that the kernel picks, " +
+	longLost      = "packets as long as the interfaces send them are lost on the way, and engines would hang there: " +
+		"give all interfaces and switches between the hosts one MTU, and let ICMP through that says what is too long"
+	oneMTU    = "the narrowest link cuts what all send: give all interfaces and switches between the hosts one MTU"
+	setClocks = "their logs and telemetry cannot be laid side by side: sudo timedatectl set-ntp true"
+	clearACS  = "GPUs and RDMA devices reach each other by way of the processor, at a part of the speed: " +
+		"switch ACS off in the firmware, or with setpci, unless virtual machines need it"
+	openPorts = "engines would hang there: open these ports between the hosts, and also those that the kernel picks, " +
 		"or give the fabric blocks the addresses of a network that joins them"
 )
 
-// look finds out how the hosts are joined, and what is wrong with it. Engines use what is
-// full; what is blocked keeps them from working.
-func (f fabric) look(ctx context.Context, at map[*provision.Host]reached) (full map[*provision.Host]provision.Fabric, found []provision.Finding, err error) {
+// joined is what was found out of a fabric: engines use what is full.
+type joined struct {
+	full  map[*provision.Host]provision.Fabric
+	found []provision.Finding // what is blocked keeps engines from working
+}
+
+func (j *joined) find(check string, level provision.Level, have, advice string) {
+	j.found = append(j.found, provision.Finding{Check: check, Level: level, Have: have, Advice: advice})
+}
+
+// look finds out how the hosts are joined, and what is wrong with it.
+func (f fabric) look(ctx context.Context, at map[*provision.Host]reached) (*joined, error) {
 	facts, errs := make([]provision.FabricFacts, len(f.hosts)), make([]error, len(f.hosts))
 	var all sync.WaitGroup
 	for i, h := range f.hosts {
@@ -58,26 +73,29 @@ func (f fabric) look(ctx context.Context, at map[*provision.Host]reached) (full 
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	full, byName := map[*provision.Host]provision.Fabric{}, map[string]provision.FabricFacts{}
+	j := &joined{full: map[*provision.Host]provision.Fabric{}}
+	factsOf, fullOf := map[string]provision.FabricFacts{}, map[string]provision.Fabric{}
 	for i, h := range f.hosts {
-		var problems []string
-		full[h], problems = facts[i].Complete(h)
-		byName[h.Name] = facts[i]
+		full, problems := facts[i].Complete(h)
+		j.full[h], fullOf[h.Name], factsOf[h.Name] = full, full, facts[i]
 		check := "host " + h.Name
 		for _, p := range problems {
-			found = append(found, provision.Finding{Check: check, Level: provision.Blocked, Have: p, Advice: correctFabric})
+			j.find(check, provision.Blocked, p, correctFabric)
 		}
 		if problems == nil {
-			found = append(found, provision.Finding{Check: check, Level: provision.OK, Have: describe(h, full[h])})
+			j.find(check, provision.OK, describe(h, full), "")
+		}
+		if acs := facts[i].ACS; len(acs) > 0 && len(full.RDMA) > 0 {
+			have := fmt.Sprintf("ACS is on at %s, the first is %s", plain.Count(len(acs), "PCI bridge"), plain.Line(acs[0]))
+			j.find(check, provision.Warning, have, clearACS)
 		}
 	}
-	for _, difference := range provision.CompareFabrics(byName) {
-		found = append(found, provision.Finding{Check: "alike", Level: provision.Warning, Have: difference, Advice: levelFabric})
+	for _, difference := range provision.CompareFabrics(factsOf, fullOf) {
+		j.find("alike", provision.Warning, difference, levelFabric)
 	}
-	met, err := f.meet(ctx, at)
-	return full, append(found, met...), err
+	return j, f.meet(ctx, at, j)
 }
 
 // describe says how a host takes part in a fabric.
@@ -97,7 +115,7 @@ func describe(h *provision.Host, f provision.Fabric) string {
 }
 
 // meet has the hosts connect to each other on the very ports of the members.
-func (f fabric) meet(ctx context.Context, at map[*provision.Host]reached) (found []provision.Finding, err error) {
+func (f fabric) meet(ctx context.Context, at map[*provision.Host]reached, j *joined) error {
 	var meetings []look.Meeting
 	names := map[string]*provision.Host{}
 	ports := 0
@@ -106,23 +124,34 @@ func (f fabric) meet(ctx context.Context, at map[*provision.Host]reached) (found
 		names[h.Name] = h
 		ports += len(f.ports[h])
 	}
-	apart, err := look.Mesh(ctx, meetings)
+	met, err := look.Mesh(ctx, meetings)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, a := range apart {
-		bad := provision.Finding{Check: "ports", Level: provision.Blocked, Have: a.String(), Advice: openPorts}
-		if a.From == a.To {
+	for _, a := range met.Apart {
+		switch {
+		case a.From == a.To:
 			c := at[names[a.From]]
-			bad.Advice = line(c.conn.PortTaken(ctx, a.Ports[0], c.docker.Name))
+			j.find("ports", provision.Blocked, a.String(), line(c.conn.PortTaken(ctx, a.Ports[0], c.docker.Name)))
+		case a.Long:
+			j.find("packets", provision.Blocked, a.String(), longLost)
+		default:
+			j.find("ports", provision.Blocked, a.String(), openPorts)
 		}
-		found = append(found, bad)
 	}
-	if found == nil {
-		have := fmt.Sprintf("every host reaches every other on %s and on one that its kernel picks", plain.Count(ports, "port"))
-		found = []provision.Finding{{Check: "ports", Level: provision.OK, Have: have}}
+	if len(met.Apart) == 0 {
+		const have = "every host reaches every other on %s and on one that its kernel picks, there with long messages too"
+		j.find("ports", provision.OK, fmt.Sprintf(have, plain.Count(ports, "port")), "")
 	}
-	return found, nil
+	for _, n := range met.Narrow {
+		j.find("packets", provision.Warning, n.String(), oneMTU)
+	}
+	if have, good := provision.CompareClocks(met.Clocks); good {
+		j.find("clocks", provision.OK, have, "")
+	} else {
+		j.find("clocks", provision.Warning, have, setClocks)
+	}
+	return nil
 }
 
 // fabric finds out how the hosts of the engine reach each other, before anything is brought
@@ -137,12 +166,12 @@ func (t *trial) fabric(ctx context.Context) error {
 	for _, h := range f.hosts {
 		at[h] = t.at[h].reached
 	}
-	full, findings, err := f.look(ctx, at)
+	j, err := f.look(ctx, at)
 	if err != nil {
 		return err
 	}
 	var wrong []string
-	for _, found := range findings {
+	for _, found := range j.found {
 		switch found.Level {
 		case provision.Blocked:
 			wrong = append(wrong, sentence(found))
@@ -153,7 +182,7 @@ func (t *trial) fabric(ctx context.Context) error {
 	if len(wrong) > 0 {
 		return errors.New("its hosts cannot work together:\n  - " + strings.Join(wrong, "\n  - "))
 	}
-	t.d = t.d.On(full)
+	t.d = t.d.On(j.full)
 	t.describe()
 	return nil
 }
@@ -219,8 +248,11 @@ func (f fabric) check(ctx context.Context, opt Options) ([]provision.Finding, er
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	_, found, err := f.look(ctx, at)
-	return found, err
+	j, err := f.look(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return j.found, nil
 }
 
 func bringHCL(ctx context.Context, c *reach.Conn, opt Options) error {

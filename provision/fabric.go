@@ -41,6 +41,7 @@ type FabricFacts struct {
 	Verbs      int                 `json:"verbs"`                 // devices /dev/infiniband/uverbs0 and so on
 	PeerMem    bool                `json:"peer_mem,omitempty"`    // NVIDIA's module by which a device reads GPU memory
 	OwnAddress string              `json:"own_address,omitempty"` // what its host name means on it
+	ACS        []string            `json:"acs,omitempty"`         // PCI bridges that send all by way of the processor
 }
 
 // NIC is a network interface.
@@ -118,9 +119,11 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 		case i < 0:
 			problems = append(problems, "it has no RDMA device "+name)
 		case f.Devices[i].State != "ACTIVE":
-			problems = append(problems, fmt.Sprintf("its RDMA device %s is %s", name, strings.ToLower(cmp.Or(f.Devices[i].State, "silent"))))
+			state := strings.ToLower(cmp.Or(f.Devices[i].State, "silent"))
+			problems = append(problems, fmt.Sprintf("its RDMA device %s is %s", name, state))
 		case f.Devices[i].PKey == "0x7fff":
-			problems = append(problems, fmt.Sprintf("its RDMA device %s is a limited member of its partition, and cannot reach its like", name))
+			const limited = "its RDMA device %s is a limited member of its partition, and cannot reach its like"
+			problems = append(problems, fmt.Sprintf(limited, name))
 		case full.GIDIndex == nil && f.Devices[i].Layer == "Ethernet":
 			if v4 := int(f.Devices[i].v4()); v4 >= 0 {
 				full.GIDIndex = &v4
@@ -133,43 +136,25 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 	return full, problems
 }
 
-// Apart is a host that does not reach another one of the same engine.
-type Apart struct {
-	From  string `json:"from"`
-	To    string `json:"to"` // From itself: it cannot listen on the ports
-	At    string `json:"at,omitempty"`
-	Ports []int  `json:"ports"`
-	Own   bool   `json:"own,omitempty"` // the port is none of a member's, but one of the kernel's choice
-	Why   string `json:"why"`
-}
-
-// String says it for people.
-func (a Apart) String() string {
-	var ports []string
-	for _, p := range a.Ports {
-		ports = append(ports, strconv.Itoa(p))
+// mtu is how long a packet of a network interface may be, as text; "" where it is not known.
+func (f FabricFacts) mtu(name string) string {
+	for _, n := range f.Interfaces {
+		if n.Name == name && n.MTU > 0 {
+			return strconv.FormatInt(n.MTU, 10)
+		}
 	}
-	on := "port " + strings.Join(ports, ", ")
-	if len(ports) > 1 {
-		on = "ports " + strings.Join(ports, ", ")
-	}
-	switch {
-	case a.From == a.To:
-		return fmt.Sprintf("%s cannot listen on %s: %s", a.From, on, a.Why)
-	case a.Own:
-		on += ", which its kernel chose, as it does for engines"
-	}
-	return fmt.Sprintf("%s does not reach %s at %s on %s: %s", a.From, a.To, a.At, on, a.Why)
+	return ""
 }
 
 // CompareFabrics says in what hosts of one engine are not alike, first of all against the
-// most of them: what nobody sees until it is slow. They are in the order of names.
-func CompareFabrics(facts map[string]FabricFacts) (differences []string) {
+// most of them: what nobody sees until it is slow. Both are by the hosts' names, and so is the
+// order of what is said.
+func CompareFabrics(facts map[string]FabricFacts, full map[string]Fabric) (differences []string) {
 	names := slices.Sorted(maps.Keys(facts))
-	differ := func(what string, of func(FabricFacts) string) {
+	differBy := func(what string, of func(name string) string) {
 		by := map[string][]string{}
 		for _, name := range names {
-			by[of(facts[name])] = append(by[of(facts[name])], name)
+			by[of(name)] = append(by[of(name)], name)
 		}
 		if len(by) < 2 {
 			return
@@ -182,11 +167,14 @@ func CompareFabrics(facts map[string]FabricFacts) (differences []string) {
 		}
 		differences = append(differences, what+": "+strings.Join(parts, "; "))
 	}
-	devices := func(of func(RDMADevice) string) func(FabricFacts) string {
+	differ := func(what string, of func(FabricFacts) string) {
+		differBy(what, func(name string) string { return of(facts[name]) })
+	}
+	devices := func(of func(FabricFacts, RDMADevice) string) func(FabricFacts) string {
 		return func(f FabricFacts) string {
 			counts := map[string]int{}
 			for _, d := range f.active() {
-				counts[of(d)]++
+				counts[cmp.Or(of(f, d), "not known")]++
 			}
 			var parts []string
 			for _, value := range slices.Sorted(maps.Keys(counts)) {
@@ -195,9 +183,14 @@ func CompareFabrics(facts map[string]FabricFacts) (differences []string) {
 			return strings.Join(parts, " and ")
 		}
 	}
-	differ("RDMA devices that are up", devices(func(d RDMADevice) string { return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate) }))
-	differ("firmware of RDMA devices", devices(func(d RDMADevice) string { return d.Firmware }))
-	differ("GID index for IPv4", devices(func(d RDMADevice) string { return fmt.Sprint(d.v4()) }))
-	differ("nvidia_peermem", func(f FabricFacts) string { return map[bool]string{true: "loaded", false: "not loaded"}[f.PeerMem] })
+	differBy("MTU of the interface", func(name string) string { return facts[name].mtu(full[name].Interface) })
+	differ("MTU of RDMA devices", devices(func(f FabricFacts, d RDMADevice) string { return f.mtu(d.NIC) }))
+	differ("RDMA devices that are up", devices(func(_ FabricFacts, d RDMADevice) string {
+		return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate)
+	}))
+	differ("firmware of RDMA devices", devices(func(_ FabricFacts, d RDMADevice) string { return d.Firmware }))
+	differ("GID index for IPv4", devices(func(_ FabricFacts, d RDMADevice) string { return fmt.Sprint(d.v4()) }))
+	loaded := map[bool]string{true: "loaded", false: "not loaded"}
+	differ("nvidia_peermem", func(f FabricFacts) string { return loaded[f.PeerMem] })
 	return differences
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -12,7 +13,8 @@ import (
 func roce(change func(*FabricFacts)) FabricFacts {
 	f := FabricFacts{
 		Addresses: map[string][]string{"lo": {"127.0.0.1"}, "eno1": {"10.0.0.1", "fe80::1"}}, Verbs: 1,
-		Devices: []RDMADevice{{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400, Firmware: "28.39", PKey: "0xffff",
+		Interfaces: []NIC{{Name: "eno1", MTU: 9000}, {Name: "ens1", MTU: 4096}},
+		Devices: []RDMADevice{{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400, Firmware: "28.39", PKey: "0xffff", NIC: "ens1",
 			GIDs: []GID{{3, "0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2"}}}},
 	}
 	if change != nil {
@@ -68,18 +70,42 @@ func TestCompareFabrics(t *testing.T) {
 	hosts := func(change func(*FabricFacts)) map[string]FabricFacts {
 		return map[string]FabricFacts{"a": roce(nil), "b": roce(change), "c": roce(nil)}
 	}
-	if got := CompareFabrics(hosts(nil)); len(got) > 0 {
+	full := map[string]Fabric{"a": {Interface: "eno1"}, "b": {Interface: "eno1"}, "c": {Interface: "eno1"}}
+	if got := CompareFabrics(hosts(nil), full); len(got) > 0 {
 		t.Errorf("equal hosts differ: %v", got)
 	}
 	for want, change := range map[string]func(*FabricFacts){
 		"RDMA devices that are up: 1 × Ethernet 400 Gb/s on a, c; 1 × Ethernet 200 Gb/s on b": func(f *FabricFacts) { f.Devices[0].Rate = 200 },
+		"MTU of the interface: 9000 on a, c; 1500 on b":                                       func(f *FabricFacts) { f.Interfaces[0].MTU = 1500 },
+		"MTU of RDMA devices: 1 × 4096 on a, c; 1 × not known on b":                           func(f *FabricFacts) { f.Devices[0].NIC = "" },
 		"RDMA devices that are up: 1 × Ethernet 400 Gb/s on a, c; none on b":                  func(f *FabricFacts) { f.Devices = nil },
 		"firmware of RDMA devices: 1 × 28.39 on a, c; 1 × 28.33 on b":                         func(f *FabricFacts) { f.Devices[0].Firmware = "28.33" },
 		"GID index for IPv4: 1 × 3 on a, c; 1 × -1 on b":                                      func(f *FabricFacts) { f.Devices[0].GIDs = nil },
 		"nvidia_peermem: not loaded on a, c; loaded on b":                                     func(f *FabricFacts) { f.PeerMem = true },
 	} {
-		if got := CompareFabrics(hosts(change)); !slices.Contains(got, want) {
+		if got := CompareFabrics(hosts(change), full); !slices.Contains(got, want) {
 			t.Errorf("want %q, got %q", want, got)
+		}
+	}
+}
+
+// TestCompareClocks says that clocks are apart only where they surely are.
+func TestCompareClocks(t *testing.T) {
+	ms := func(host string, least, most time.Duration) Clock {
+		return Clock{host, least * time.Millisecond, most * time.Millisecond}
+	}
+	for _, c := range []struct {
+		clocks []Clock
+		want   string
+		good   bool
+	}{
+		{[]Clock{ms("a", -10, 300), ms("b", -20, 290)}, "they differ by less than 0.32 s", true},
+		{[]Clock{ms("a", 59000, 59300), ms("b", 59010, 59200)}, "they differ by less than 0.29 s", true}, // it is the caller's that is wrong
+		{[]Clock{ms("a", -10, 900), ms("b", -900, 200)}, "they differ by less than 1.80 s", true},
+		{[]Clock{ms("a", -10, 100), ms("b", 1900, 2100), ms("c", -1600, -1500)}, "that of b is at least 3.4 s ahead of that of c", false},
+	} {
+		if got, good := CompareClocks(c.clocks); got != c.want || good != c.good {
+			t.Errorf("%v: %q, %v; want %q, %v", c.clocks, got, good, c.want, c.good)
 		}
 	}
 }

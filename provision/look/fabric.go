@@ -28,6 +28,7 @@ func parseFabric(said lines) provision.FabricFacts {
 	f := provision.FabricFacts{
 		Addresses: map[string][]string{}, Verbs: len(said.Answers["uverbs"]),
 		PeerMem: said.One("peermem") == "yes", OwnAddress: said.One("hostname"),
+		ACS: said.Answers["acs"],
 	}
 	for _, line := range said.Answers["address"] {
 		if name, at, ok := strings.Cut(line, " "); ok {

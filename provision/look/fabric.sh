@@ -25,5 +25,12 @@ for u in /dev/infiniband/uverbs*; do
 	[ ! -e "$u" ] || echo "uverbs=$u"
 done
 [ ! -d "$1/module/nvidia_peermem" ] || echo "peermem=yes"
+# Only root is told what PCI bridges do.
+acs() {
+	"$@" lspci -vvv 2>/dev/null | awk '/^[0-9a-f]/ { at = $1 } /ACSCtl:.*SrcValid\+/ { print "acs=" at }'
+}
+if [ -d "$1/class/infiniband" ]; then
+	if [ "$(id -u)" = 0 ]; then acs env; else acs sudo -n; fi
+fi
 echo "hostname=$(getent ahostsv4 "$(uname -n)" 2>/dev/null | sed -n '1s/ .*//p')"
 exit 0

@@ -33,6 +33,11 @@ var sysfs = map[string]string{
 	"module/nvidia_peermem/refcnt": "0",
 }
 
+// bridges is what lspci -vvv says of two bridges, of which one has ACS on.
+const bridges = `17:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch\\n\\tCapabilities: [b4] Access Control Services\\n` +
+	`\\t\\tACSCap:\\tSrcValid+ TransBlk+\\n\\t\\tACSCtl:\\tSrcValid+ TransBlk- ReqRedir+\\n` +
+	`18:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch\\n\\t\\tACSCap:\\tSrcValid+\\n\\t\\tACSCtl:\\tSrcValid- TransBlk-\\n`
+
 // TestFabricScript has the script read such a tree.
 func TestFabricScript(t *testing.T) {
 	root := t.TempDir()
@@ -44,7 +49,13 @@ func TestFabricScript(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+reach.Words([]string{root})+"\n"+fabricScript).Output()
+	lspci := "#!/bin/sh\n[ \"$*\" = -vvv ] && printf '" + bridges + "'\n"
+	if err := os.WriteFile(filepath.Join(root, "lspci"), []byte(lspci), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+reach.Words([]string{root})+"\n"+fabricScript)
+	cmd.Env = append(os.Environ(), "PATH="+root+":"+os.Getenv("PATH"))
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +67,7 @@ func TestFabricScript(t *testing.T) {
 	v1 := "IB/RoCE v1"
 	want := provision.FabricFacts{
 		PeerMem:    true,
+		ACS:        []string{"17:00.0"},
 		Interfaces: []provision.NIC{{Name: "eno1", MTU: 9000, State: "up", Changes: 3}},
 		Devices: []provision.RDMADevice{
 			{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400, NUMA: 1, Firmware: "28.39.1002", PKey: "0xffff", NIC: "eno1", GIDs: []provision.GID{

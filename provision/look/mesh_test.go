@@ -53,6 +53,10 @@ func TestMesh(t *testing.T) {
 		{name: "a cable is out", on: "ip link set fabric3 down", undo: "ip link set fabric3 up", want: []string{
 			"n2 does not reach n3 at " + at(2) + " on port 20000: ", "n2 does not reach n3 at " + at(2) + " on port FREE, which ",
 			"n3 does not reach n2 at " + at(1) + " on ports 20000, 20001: ", "n3 does not reach n2 at " + at(1) + " on port FREE, which "}},
+		{name: "long packets are lost", on: "iptables -A INPUT -p tcp -s " + at(0) + " -m length --length 1000:65535 -j DROP", undo: "iptables -F", want: []string{
+			"n1 reaches n2 at " + at(1) + ", but long messages do not arrive"}},
+		{name: "a way takes shorter packets", on: "ip route change " + at(0) + " dev fabric1 mtu lock 1280", undo: "ip route change " + at(0) + " dev fabric1", want: []string{
+			"packets from n2 to n1 may have 1280 bytes, where its fabric1 has 1500"}},
 		{name: "the address of another", change: func(blocks []*provision.Host, _ [][]int) { blocks[2].Fabric.Address = at(1) }, want: []string{
 			"n1 does not reach n3 at " + at(1) + " on port 20000: it is n2 that answers there",
 			"n1 does not reach n3 at " + at(1) + " on port FREE, which ", "n2 does not reach n3 at " + at(1) + " on port 20000: it is n2 that answers there",
@@ -83,10 +87,16 @@ func TestMesh(t *testing.T) {
 				conn.UseHCL(testhost.HCL(t))
 				meet = append(meet, Meeting{conn, ports[i]})
 			}
-			apart, err := Mesh(t.Context(), meet)
+			met, err := Mesh(t.Context(), meet)
 			testhost.OK(t, err)
 			var got []string
-			for _, a := range apart {
+			for _, n := range met.Narrow {
+				got = append(got, n.String())
+			}
+			if said, good := provision.CompareClocks(met.Clocks); !good || len(met.Clocks) != len(hosts) {
+				t.Errorf("clocks of one machine: %s %v", said, met.Clocks)
+			}
+			for _, a := range met.Apart {
 				said := a.String()
 				if a.Own {
 					said = strings.Replace(said, strconv.Itoa(a.Ports[0]), "FREE", 1)
@@ -146,7 +156,7 @@ func TestMeshEnds(t *testing.T) {
 		testhost.OK(t, m.Conn.Close())
 	}
 	for _, h := range hosts { // its sshd sees that the connection is gone
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 			if left, err := h.Processes(); err != nil || len(left) == 0 {
 				break
 			}
