@@ -376,14 +376,14 @@ var leftFaults = []fault{
 		if code := s.end(time.Minute); code != exitInterrupted {
 			s.Errorf("exit %d, want %d", code, exitInterrupted)
 		}
-		s.nothingLeft()
+		s.gone(5 * time.Second)
 	}},
 	{name: "reader of the events leaves in mid-cell", at: midCell, says: "interrupted; what ran is taken down", strike: func(s *scene) {
 		must(s, s.out.Close())
 		if code := s.end(time.Minute); code != exitInterrupted {
 			s.Errorf("exit %d, want %d", code, exitInterrupted)
 		}
-		s.nothingLeft()
+		s.gone(5 * time.Second)
 		s.kept = faultCells - s.todo()
 	}},
 	{name: "reader of the events stands still", whole: true, strike: func(s *scene) {
@@ -434,10 +434,4 @@ func (s *scene) todo() int {
 	var p struct{ Summary struct{ Measure, Stale int } }
 	s.json(&p, "plan", "--json")
 	return p.Summary.Measure + p.Summary.Stale
-}
-
-// nothingLeft says what is on the hosts right after the apply has ended.
-func (s *scene) nothingLeft() {
-	s.Helper()
-	eventually(s.T, "nothing is left", 5*time.Second, func() bool { return len(s.left()) == 0 })
 }

@@ -220,12 +220,6 @@ func (n *nodes) anew(text string, edit []string) {
 	n.kept = 0
 }
 
-// gone fails where something is left on a host, at the latest so long after now.
-func (n *nodes) gone(within time.Duration) {
-	n.Helper()
-	eventually(n.T, fmt.Sprintf("nothing is left; now %v", n.left()), within, func() bool { return len(n.left()) == 0 })
-}
-
 // TestNodesFaults breaks what can break of an engine over three hosts with a Docker each. After
 // each fault the user has read what it was, and nothing is left on any of them.
 func TestNodesFaults(t *testing.T) {

@@ -313,6 +313,18 @@ find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.
 	return append(left, strings.Fields(string(out))...)
 }
 
+// gone waits until nothing is left on the hosts, and says what is where that takes longer.
+func (s *scene) gone(within time.Duration) (left []string) {
+	s.Helper()
+	defer func() {
+		if len(left) > 0 {
+			s.Errorf("left after %s: %q", within, left)
+		}
+	}()
+	eventually(s.T, "nothing is left", within, func() bool { left = s.left(); return len(left) == 0 })
+	return left
+}
+
 // survives applies the lab again until the matrix is finished, and holds what was
 // done to what was to be done: nothing measured twice, nothing left.
 func (s *scene) survives() (left []string) {
@@ -333,8 +345,7 @@ func (s *scene) survives() (left []string) {
 		s.Errorf("the next apply measured %d cells, with %d of %d done before", begun, kept, faultCells)
 	}
 	s.tells("plan --detailed-exitcode", exitDone)
-	eventually(s.T, fmt.Sprintf("nothing is left; now %v", s.left()), 10*time.Second, func() bool { left = s.left(); return len(left) == 0 })
-	return left
+	return s.gone(10 * time.Second)
 }
 
 // told is everything that apply has said.
