@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,11 +134,7 @@ func (e *engine) tally(ctx context.Context) map[*member]tally {
 func (e *engine) count(ctx context.Context, m *member, p *engines.Proof) tally {
 	s := m.server(e)
 	defer s.close()
-	for _, port := range m.Ports {
-		if port.Name == p.Port {
-			s.base = atPort(s.base, port.Number)
-		}
-	}
+	s.base = engines.CountsAt(m.Member.Member)
 	var text []byte
 	if err := s.get(ctx, "/metrics", &text); err != nil {
 		e.debug("the counts of "+m.name+" are not known", err)
@@ -258,7 +255,10 @@ func (e *engine) wrong(before, now map[*member]tally, records []load.Record) (wr
 const (
 	tryWithin = 10 * time.Minute // the first long prompt of a large model compiles kernels
 	tryTokens = 8
-	tryWords  = 256
+	// settleTime is how long a router that does not list its workers may take to learn of all of them: they
+	// tell it of themselves every few seconds.
+	settleTime = 15 * time.Second
+	tryWords   = 256
 )
 
 // tryAll sends requests through the engine until each of its instances has served by its own
@@ -279,8 +279,11 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 	before, patience := e.tally(ctx), engines.ReadinessOf(e.d.Engine).Stall
 	said := map[string]string{}
 	var idle []string
-	round := max(len(e.workers()), 3)
-	for n := range 8 * round {
+	round, settled := max(len(e.workers()), 3), time.Now()
+	if front := e.front().Engine; front.Router && engines.Workers(front) == "" {
+		settled = settled.Add(settleTime)
+	}
+	for n := 0; n < 8*round || time.Now().Before(settled); n++ {
 		// Two of three are the same; the third is new, which routers give to another worker.
 		prompt := strings.Repeat("one two three four ", tryWords/4)
 		if n%3 == 2 {
@@ -307,18 +310,24 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 	return &waitError{what: notServing, why: fmt.Sprintf("of %d requests none came to %s", 8*round, strings.Join(idle, ", "))}
 }
 
-// unproved is why nothing shows that the members do what the plan says; empty: their counts do.
-func (e *engine) unproved(ctx context.Context) string {
+// unproved is why nothing shows that the members do what the plan says, empty where their counts
+// do; and what these leave open.
+func (e *engine) unproved(ctx context.Context) (why, open string) {
 	if !e.d.Grouped() || len(e.workers()) < 2 {
-		return ""
+		return "", ""
 	}
 	told := e.tally(ctx)
 	for _, m := range e.workers() {
-		if told[m] == nil {
-			return m.says("it exports no counters, so that nothing proves what each member has done; SGLang needs flags = { enable-metrics = true }")
+		_, counts := told[m][lost]
+		switch p := engines.ProofOf(m.Member.Member); {
+		case told[m] == nil:
+			why := cmp.Or(engines.Uncounted(m.Engine), "its counters cannot be had")
+			return m.says("nothing proves what it does in the group: " + why), ""
+		case p.ShowsZero && m.half() && !counts:
+			open = m.says("this version does not count transfers of its KV cache that fail, so that only its log tells of them")
 		}
 	}
-	return ""
+	return "", open
 }
 
 // idle are the workers that count, and have counted nothing since.

@@ -94,6 +94,9 @@ func (e *engine) probes(w *wait, s *server, want engines.Readiness, m *member, n
 		return s.get(ctx, want.Health, nil)
 	}}
 	model := probe{look: func(ctx context.Context) (err error) {
+		if want.Models == "" { // its workers, which were asked before, do
+			return nil
+		}
 		now.model, err = s.model(ctx, want.Models, want.Model)
 		return err
 	}}

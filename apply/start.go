@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,9 +113,12 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	t.row.Ready = time.Since(t.row.Started).Seconds()
 	t.doubts = nil
 	t.row.Served = t.servedBy(ctx)
-	if why := t.unproved(ctx); why != "" {
-		t.tell.say(Warning, "%s", why)
+	why, open := t.unproved(ctx)
+	if why != "" {
 		t.doubts = append(t.doubts, why)
+	}
+	if said := cmp.Or(why, open); said != "" {
+		t.tell.say(Warning, "%s", said)
 	}
 	if err := t.keepRow(ctx); err != nil {
 		return err

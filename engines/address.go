@@ -36,6 +36,14 @@ func listens(e *Engine) string {
 	return loopback
 }
 
+// everywhere is the address that means all of a host's, of the kind at which others find it.
+func everywhere(h *provision.Host) string {
+	if ip := net.ParseIP(h.Inside()); ip != nil && ip.To4() == nil {
+		return "::"
+	}
+	return "0.0.0.0"
+}
+
 // open reports whether an address means all of a host's.
 func open(address string) bool { ip := net.ParseIP(address); return ip != nil && ip.IsUnspecified() }
 
@@ -47,9 +55,18 @@ func BaseURL(e *Engine) string {
 	e = e.front()
 	at := listens(e)
 	if open(at) {
-		at = loopback
+		at = loopbackOf(at)
 	}
 	return e.urlAt(at)
+}
+
+// loopbackOf is a host's own address of the kind of another: who listens on :: need not listen
+// on 127.0.0.1.
+func loopbackOf(address string) string {
+	if ip := net.ParseIP(address); ip != nil && ip.To4() == nil {
+		return "::1"
+	}
+	return loopback
 }
 
 func (e *Engine) urlAt(host string) string {

@@ -91,13 +91,18 @@ func quoteText(word provision.Text) provision.Text {
 // × pipeline × data parallel. SGLang's data parallel attention divides the
 // tensor-parallel GPUs and multiplies nothing.
 func GPUs(e *Engine) int {
-	tp := e.intFlag(1, "tensor-parallel-size", "tensor_parallel_size", "tp", "tp-size", "tp_size")
+	tp := tensors(e)
 	pp := e.intFlag(1, "pipeline-parallel-size", "pipeline_parallel_size", "pp", "pp-size", "pp_size")
 	dp := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp", "dp-size")
 	if _, attention := e.Flag("enable-dp-attention"); attention || kinds[e.Kind].oneReplica {
 		dp = 1
 	}
 	return tp * pp * dp
+}
+
+// tensors is over how many GPUs the engine's flags split each tensor.
+func tensors(e *Engine) int {
+	return e.intFlag(1, "tensor-parallel-size", "tensor_parallel_size", "tp", "tp-size", "tp_size")
 }
 
 // GPUsUsed is how many of its host's GPUs an engine uses: those that the lab gives

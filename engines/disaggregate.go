@@ -94,16 +94,50 @@ func vllmSplit(e *Engine, s *spot) {
 	if settings := c.settings(e, s); settings != nil {
 		config["kv_connector_extra_config"] = settings
 	}
-	const flag = "kv-transfer-config"
-	labs := provision.Plain("{}")
-	e.Flags = slices.DeleteFunc(e.Flags, func(f Flag) bool {
-		if dashed(f.Name) != flag || f.Value == nil {
-			return false
+	labs, err := transferConfig(e)
+	if err != nil {
+		return // likewise
+	}
+	e.Flags = slices.DeleteFunc(e.Flags, func(f Flag) bool { return dashed(f.Name) == transferFlag })
+	text := filled(labs, config)
+	e.say(transferFlag, text.Reveal())
+	i := slices.IndexFunc(e.Flags, func(f Flag) bool { return f.Name == transferFlag })
+	e.Flags[i].Value = &text
+}
+
+const transferFlag = "kv-transfer-config"
+
+// transferConfig is what the lab says of vLLM's transfer: an object, and its members one by
+// one, as kv-transfer-config.kv_buffer_size = "2e9", which count more.
+func transferConfig(e *Engine) (provision.Text, error) {
+	whole, members, secrets := map[string]any{}, map[string]any{}, []string(nil)
+	for _, f := range e.Flags {
+		if dashed(f.Name) != transferFlag {
+			continue
 		}
-		labs = *f.Value
-		return true
-	})
-	e.say(flag, filled(labs, config).Reveal())
+		secrets = append(secrets, f.text().Secrets()...)
+		_, path, dotted := strings.Cut(f.Name, ".")
+		if !dotted {
+			if err := json.Unmarshal([]byte(f.text().Reveal()), &whole); err != nil {
+				return provision.Text{}, err
+			}
+			continue
+		}
+		var value any
+		if json.Unmarshal([]byte(f.text().Reveal()), &value) != nil {
+			value = f.text().Reveal()
+		}
+		names := strings.Split(path, ".")
+		for _, name := range slices.Backward(names) {
+			value = map[string]any{name: value}
+		}
+		members = merged(members, value.(map[string]any))
+	}
+	text, err := json.Marshal(merged(members, whole))
+	if len(secrets) > 0 {
+		return provision.Partly(string(text), `{"all": "(sensitive)"}`, secrets), err
+	}
+	return provision.Plain(string(text)), err
 }
 
 // trtllmSplit gives TensorRT-LLM its part (docs/source/features/disagg-serving.md): it is

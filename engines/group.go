@@ -209,7 +209,7 @@ func (s *spot) member(recipe *Engine) Member {
 	}
 	m := Member{Role: s.role, Rank: s.rank, Engine: e, Answers: s.rank == 0}
 	if s.wide && s.port == 0 { // a router or a sender of another host comes to it
-		e.say("host", "0.0.0.0")
+		e.say("host", everywhere(e.Host))
 	}
 	joinFabric(e, s)
 	k := kinds[e.Kind]

@@ -42,7 +42,10 @@ func group(router *Engine, transfer string, roles ...Role) *Engine {
 
 // groups are by name what members are made of.
 func groups() map[string]*Engine {
-	amd, h200 := nodes("8xMI355X", 3), nodes("8xH200", 4)
+	amd, h200, v6 := nodes("8xMI355X", 3), nodes("8xH200", 4), nodes("8xH200", 2)
+	for i, h := range v6 {
+		h.Fabric.Address = fmt.Sprintf("fd00::%d", i+1)
+	}
 	engine := func(kind, image string, flags ...string) *Engine {
 		return &Engine{Kind: kind, Name: "e", Model: &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1"}, Image: image, Flags: flagsOf(flags...)}
 	}
@@ -95,6 +98,13 @@ func groups() map[string]*Engine {
 		"vllm-mori": group(router(VLLMRouter, amd[0]), "mori",
 			Role{Name: Prefill, Engine: engine(VLLM, "rocm/vllm:nightly", "tensor-parallel-size=8"), Instances: on(1, amd[0])},
 			Role{Name: Decode, Engine: engine(VLLM, "rocm/vllm:nightly", "tensor-parallel-size=8"), Instances: on(1, amd[1])}),
+		"vllm-p2p": group(router(VLLMRouter, amd[0]), "p2p_nccl",
+			Role{Name: Prefill, Engine: engine(VLLM, "rocm/vllm:nightly"), Instances: on(1, amd[0])},
+			Role{Name: Decode, Engine: engine(VLLM, "rocm/vllm:nightly", "kv-transfer-config.kv_buffer_size=2e9",
+				"kv-transfer-config.kv_connector_extra_config.send_type=GET", "kv-transfer-config.kv_connector_extra_config.http_port=9000"), Instances: on(1, amd[1])}),
+		"ipv6": group(router(VLLMRouter, v6[0]), "mori",
+			Role{Name: Prefill, Engine: engine(VLLM, "vllm/vllm-openai:v0.14.0", "tensor-parallel-size=8"), Instances: on(1, v6[0])},
+			Role{Name: Decode, Engine: engine(VLLM, "vllm/vllm-openai:v0.14.0", "tensor-parallel-size=8"), Instances: on(1, v6[1])}),
 		"vllm-mooncake": group(router(VLLMRouter, h200[0]), "mooncake",
 			Role{Name: Prefill, Engine: engine(VLLM, "vllm/vllm-openai:v0.14.0", "tensor-parallel-size=8"), Instances: on(1, h200[0])},
 			Role{Name: Decode, Engine: engine(VLLM, "vllm/vllm-openai:v0.14.0", "tensor-parallel-size=8"), Instances: on(1, h200[1])}),
@@ -179,7 +189,7 @@ var recipes embed.FS
 // stands only in ours names ranks, addresses and ports, or turns something off that would
 // hide a failure.
 func TestRecipes(t *testing.T) {
-	ours := strings.Fields(`--host --port --disaggregation-bootstrap-port --disaggregation-ib-device --nccl-port --prometheus-port
+	ours := strings.Fields(`--host --port --disaggregation-bootstrap-port --disaggregation-ib-device --nccl-port --prometheus-host --prometheus-port
 		--prefill --decode --data-parallel-size-local --data-parallel-address --data-parallel-rpc-port --data-parallel-start-rank`)
 	for _, recipe := range []string{"recipe-a", "recipe-b", "recipe-c", "recipe-d"} {
 		text, err := recipes.ReadFile("testdata/recipes/" + recipe + ".txt")
@@ -310,7 +320,16 @@ func TestCheckGroup(t *testing.T) {
 				h.Fabric.Address, h.Address = "", fmt.Sprintf("203.0.113.9:%d", 2201+i)
 			}
 		}),
-		`prefill flags: data-parallel-size is 15`: of("recipe-d", func(e *Engine) { flagNamed(roles(e)[0].Engine, "data-parallel-size", "15") }),
+		`host: host n2 (lab.hcl:3) and host n3 (lab.hcl:3) have the same address, 192.168.0.7`: of("recipe-d", func(e *Engine) {
+			for i, h := range roles(e)[1].Instances[0].Hosts { // each behind a gateway of its own
+				h.Fabric.Address, h.Address, h.Jump = "", "192.168.0.7", roles(e)[0].Instances[0].Hosts[i]
+			}
+		}),
+		`prefill flags data-parallel-rank: hcl starts the ranks of vLLM itself`:                                           of("recipe-c", flags(0, "data-parallel-rank=3")),
+		`decode flags data-parallel-external-lb: hcl starts the ranks of vLLM itself`:                                     of("recipe-d", flags(1, "data-parallel-external-lb")),
+		`prefill flags kv-transfer-config: vLLM takes a JSON object, such as {"kv_load_failure_policy"`:                   of("recipe-d", flags(0, "kv-transfer-config=NixlConnector")),
+		`decode flags: Prefill and decode have to agree on tensor-parallel-size with the transfer p2p_nccl: p`:            of("vllm-p2p", flags(1, "tensor-parallel-size=8")),
+		`prefill flags: data-parallel-size is 15`:                                                                         of("recipe-d", func(e *Engine) { flagNamed(roles(e)[0].Engine, "data-parallel-size", "15") }),
 		`decode flags: Prefill and decode have to agree on the context length: prefill has the engine's own, decode 8192`: of("recipe-a", flags(1, "context-length=8192")),
 		`decode flags: Prefill and decode have to agree on the name of the model`:                                         of("recipe-a", flags(1, "served-model-name=r1")),
 		`prefill flags host: It listens on 127.0.0.1`:                                                                     of("recipe-a", flags(0, "host=127.0.0.1")),
@@ -380,5 +399,23 @@ func TestProof(t *testing.T) {
 		if said := strings.Join(got, ", "); said != want {
 			t.Errorf("%s: %s, want %s", name, said, want)
 		}
+	}
+	const unproved = "prefill flags: Nothing proves what each member does, so that every cell will be suspect: with --disable-log-stats it exports no counters."
+	for name, want := range map[string]string{"recipe-c": "", "silent": unproved, "trtllm": ""} {
+		got := ""
+		if found := GroupDoubts(all[name]); len(found) > 0 {
+			got = foundIn(found[0])
+		}
+		if got != want {
+			t.Errorf("%s: doubts %q, want %q", name, got, want)
+		}
+	}
+	router := Members(all["recipe-a"])[3]
+	if at := CountsAt(router); at != "http://127.0.0.1:20203" || Workers(router.Engine) != "/workers" {
+		t.Errorf("SGLang's router tells its counters at %s and its workers at %q", at, Workers(router.Engine))
+	}
+	discovers := Members(all["vllm-mori"])[2].Engine
+	if r := ReadinessOf(discovers); Workers(discovers) != "" || r.Models != "" {
+		t.Errorf("a router that workers tell of themselves lists workers at %q, models at %q; want neither", Workers(discovers), r.Models)
 	}
 }

@@ -3,6 +3,7 @@ package engines
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"hclbench/provision"
@@ -35,10 +36,12 @@ const (
 	localHost   = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
 	oneAddress  = "%s and %s have the same address, %s, so that the members cannot find each other there. " +
 		"Give each its address in the network between them, as address in its fabric block."
+	notTransfer   = "vLLM takes a JSON object, such as {\"kv_load_failure_policy\": \"fail\"}, and this is none: %v."
 	otherLauncher = "hcl starts the ranks of vLLM itself, one on each host, and %s is another way. Remove it."
 	ownNetwork    = "Members on several hosts find each other on the network of their hosts. Remove network = %q."
 	onlyItself    = "It listens on %s, where other hosts do not reach it. Remove the flag: hcl gives each member its own."
 	tooMany       = "The group has %d members, but there are ports only for %d."
+	unproved      = "Nothing proves what each member does, so that every cell will be suspect: %s."
 	oursFlag      = "hcl gives %s to each member itself (here %s). Remove it."
 	oursEnv       = "hcl sets %s for each member itself (here %s). Remove it."
 )
@@ -72,6 +75,22 @@ func CheckGroup(e *Engine) []FieldError {
 	t.checkAgreement(&found)
 	if n := len(Members(e)); n > MaxMembers {
 		found.add("", tooMany, n, MaxMembers)
+	}
+	return found
+}
+
+// GroupDoubts are what keeps every cell of a group from being proved, where its flags can mend it.
+func GroupDoubts(e *Engine) []FieldError {
+	var found findings
+	instances := 0
+	for _, r := range e.Group.Roles {
+		instances += len(r.Instances)
+	}
+	for _, r := range e.Group.Roles {
+		why := Uncounted(r.Engine)
+		if kind := r.Engine.Kind; instances > 1 && why != "" && (kind == VLLM || kind == SGLang) && r.Engine.Command == nil {
+			found.in(r.Name, "flags", "", unproved, why)
+		}
 	}
 	return found
 }
@@ -148,7 +167,7 @@ func (t topology) checkPlaces(found *findings) {
 			found.add("host", localHost, h)
 		}
 		for _, other := range t.hosts()[:i] {
-			if h.Inside() == other.Inside() && h.Address != other.Address {
+			if h.Inside() == other.Inside() && (h.Address != other.Address || h.Jump != other.Jump) {
 				found.add("host", oneAddress, other, h, h.Inside())
 			}
 		}
@@ -170,8 +189,15 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 		return
 	}
 	for _, f := range e.Flags {
-		if way := dashed(f.Name); e.Kind == VLLM && span > 1 && slices.Contains(launchers, way) && f.text().Reveal() != "mp" {
+		way := dashed(f.Name)
+		oneByOne := strings.HasPrefix(way, "data-parallel") // each rank a server of its own, which no group has
+		if e.Kind == VLLM && (span > 1 || oneByOne) && slices.Contains(launchers, way) && f.text().Reveal() != "mp" {
 			found.in(r.Name, "flags", f.Name, otherLauncher, "--"+f.Name)
+		}
+		if e.speaksAs() == VLLM && t.transfer != "" && way == transferFlag {
+			if _, err := transferConfig(e); err != nil {
+				found.in(r.Name, "flags", f.Name, notTransfer, err)
+			}
 		}
 	}
 	if at, said := e.Flag("host"); said && t.wide && t.port == 0 && !open(at) {
@@ -293,6 +319,9 @@ func (t topology) checkAgreement(found *findings) {
 		if p, d := said(prefill.Engine, a.names), said(decode.Engine, a.names); p != d {
 			found.in(Decode, "flags", "", unequal, a.what, p, d)
 		}
+	}
+	if p, d := tensors(prefill.Engine), tensors(decode.Engine); t.transfer == "p2p_nccl" && p != d {
+		found.in(Decode, "flags", "", unequal, "tensor-parallel-size with the transfer p2p_nccl", strconv.Itoa(p), strconv.Itoa(d))
 	}
 	if p, d := prefill.Engine.Model, decode.Engine.Model; p != nil && d != nil && (p.Repo != d.Repo || p.Revision != d.Revision) {
 		found.in(Decode, "model", "", otherModel, p.Repo, d.Repo)

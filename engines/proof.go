@@ -1,6 +1,11 @@
 package engines
 
-import "slices"
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+)
 
 // Counter is a counter that an engine exports in Prometheus' form.
 type Counter struct {
@@ -18,17 +23,21 @@ type Proof struct {
 	Handed    []Counter // requests whose KV cache it has handed over, where the tokens that others fetch are not counted
 	Generated []Counter // tokens
 	Failures  []Counter // none may grow while a cell is measured
-	Port      string    // by which [NamedPort] of the member it tells them; "server" where it is not said otherwise
+	ShowsZero bool      // it shows a counter that has not counted yet: one that is not there is none of its version's
 }
 
-// vllmProof are the names of vllm/v1/metrics/loggers.py and of its NIXL connector.
+// vllmProof are the names of vllm/v1/metrics/loggers.py and of its connectors. Of MoRI and
+// Mooncake newer versions count failures, of P2pNccl none does.
 var vllmProof = Proof{
 	Read:      []Counter{{"vllm:prompt_tokens_by_source_total", `source="local_compute"`}},
 	Fetched:   []Counter{{"vllm:prompt_tokens_by_source_total", `source="external_kv_transfer"`}},
 	Generated: []Counter{{Name: "vllm:generation_tokens_total"}},
 	Failures: []Counter{{Name: "vllm:nixl_num_failed_transfers_total"}, {Name: "vllm:nixl_num_failed_notifications_total"},
-		{Name: "vllm:nixl_num_kv_expired_reqs_total"}},
-	Port: "server",
+		{Name: "vllm:nixl_num_kv_expired_reqs_total"}, {Name: "vllm:moriio_num_failed_transfers_total"},
+		{Name: "vllm:moriio_num_failed_notifications_total"}, {Name: "vllm:moriio_num_kv_expired_reqs_total"},
+		{Name: "vllm:mooncake_num_failed_transfers_total"}, {Name: "vllm:mooncake_num_failed_recvs_total"},
+		{Name: "vllm:mooncake_num_kv_expired_reqs_total"}},
+	ShowsZero: true,
 }
 
 // sglangProof are the names of srt/metrics/collector.py.
@@ -38,32 +47,57 @@ var sglangProof = Proof{
 	Generated: []Counter{{Name: "sglang:generation_tokens_total"}},
 	Failures: []Counter{{Name: "sglang:num_transfer_failed_reqs_total"}, {Name: "sglang:num_bootstrap_failed_reqs_total"},
 		{Name: "sglang:num_prefill_retries_total"}},
-	Port: "server",
 }
 
 // routerProof are the names of sgl-router/src/metrics.rs.
 var routerProof = Proof{
 	Failures: []Counter{{Name: "smg_worker_retries_total"}, {Name: "smg_pd_kv_transfer_failures_total"}},
-	Port:     "metrics",
 }
 
 // ProofOf returns what a member counts; nil: nothing that proves anything.
 func ProofOf(m Member) *Proof {
 	e := m.Engine
 	if e.Router {
-		if !slices.ContainsFunc(m.Ports, func(p NamedPort) bool { return p.Name == routerProof.Port }) {
+		if !slices.ContainsFunc(m.Ports, func(p NamedPort) bool { return p.Name == metricsName }) {
 			return nil
 		}
 		return &routerProof
 	}
+	if Uncounted(e) != "" {
+		return nil
+	}
+	if e.speaksAs() == VLLM {
+		return &vllmProof
+	}
+	return &sglangProof
+}
+
+// Uncounted is why an engine tells nothing of what it has done, and what to do about it;
+// empty: it does.
+func Uncounted(e *Engine) string {
 	_, silent := e.Flag("disable-log-stats", "disable_log_stats")
 	switch as := e.speaksAs(); {
-	case as == VLLM && !silent:
-		return &vllmProof
-	case as == SGLang && (e.Kind == Sim || Exports(e) != nil):
-		return &sglangProof
+	case as == VLLM && silent:
+		return "with --disable-log-stats it exports no counters"
+	case as == SGLang && e.Kind != Sim && Exports(e) == nil:
+		return "it exports counters only with flags = { enable-metrics = true }"
+	case as != VLLM && as != SGLang:
+		return fmt.Sprintf("hcl knows no counters of an engine of kind %q", as)
 	}
-	return nil
+	return ""
+}
+
+// CountsAt is where a member tells its counters, seen from its host, without a path.
+func CountsAt(m Member) string {
+	i := slices.IndexFunc(m.Ports, func(p NamedPort) bool { return p.Name == metricsName })
+	if i < 0 {
+		return BaseURL(m.Engine)
+	}
+	at, _ := m.Engine.Flag("prometheus-host", "prometheus_host")
+	if open(at) {
+		at = loopbackOf(at)
+	}
+	return "http://" + net.JoinHostPort(at, strconv.Itoa(m.Ports[i].Number))
 }
 
 // Registered is where a prefill server of SGLang answers 200 once all its ranks are known to

@@ -114,7 +114,7 @@ func vllmRank(e *Engine, s *spot) (answers bool) {
 	local := replicas / s.of
 	_, everyHost := e.Flag("data-parallel-hybrid-lb", "data_parallel_hybrid_lb")
 	if everyHost && s.wide { // requests go to all of them
-		e.say("host", "0.0.0.0")
+		e.say("host", everywhere(e.Host))
 	}
 	if s.rank > 0 {
 		e.say("data-parallel-start-rank", strconv.Itoa(s.rank*local))

@@ -13,7 +13,7 @@ import (
 type Readiness struct {
 	Health      string        // path that answers 200; empty: skip
 	HealthEvery time.Duration // never ask more often than this
-	Models      string        // path that lists the models
+	Models      string        // path that lists the models; empty: it lists none
 	Model       string        // the model that must be listed; empty: any
 	Stall       time.Duration // nothing has moved for this long: give up
 	Timeout     time.Duration // give up after this in all; 0: never
@@ -30,10 +30,14 @@ func ReadinessOf(e *Engine) Readiness {
 		}
 		return out
 	}
+	models := "/v1/models"
+	if e.discovers() {
+		models = ""
+	}
 	return Readiness{
 		Health:      k.health,
 		HealthEvery: max(k.healthEvery, 250*time.Millisecond),
-		Models:      "/v1/models",
+		Models:      models,
 		Model:       ServedModel(e),
 		Stall:       cmp.Or(e.Ready.Stall, DefaultStall),
 		Timeout:     e.Ready.Timeout,

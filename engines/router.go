@@ -79,20 +79,38 @@ var (
 func sglangRoutes(e *Engine, r routing) {
 	e.Words = r.words("--pd-disaggregation", true)
 	turnOffHiding(e)
-	e.say("prometheus-port", r.ports.use("metrics", metricsPort))
+	tellCounts(e, r.ports)
 }
 
-// vllmRoutes tells vLLM's router, which was made of SGLang's, of its workers.
+// vllmRoutes tells vLLM's router, which was made of SGLang's, of its workers. With MoRI and
+// P2pNccl they tell it of themselves, and it takes no others: where it listens for them it
+// drops what --prefill and --decode say (src/routers/http/vllm_pd_router.rs).
 func vllmRoutes(e *Engine, r routing) {
-	e.Words = r.words("--vllm-pd-disaggregation", r.transfer == "mooncake")
-	if r.transfer != "" {
+	const split = "--vllm-pd-disaggregation"
+	if e.Kind == VLLMRouter && (r.transfer == "mori" || r.transfer == "p2p_nccl") {
+		e.Words = []string{split}
+		e.say("vllm-discovery-address", net.JoinHostPort(everywhere(e.Host), r.ports.use("discovery", discoveryPort)))
+	} else {
+		e.Words = r.words(split, r.transfer == "mooncake")
+	}
+	if r.transfer != "" && r.transfer != "p2p_nccl" { // which it has no name for
 		e.say("kv-connector", cmp.Or(map[string]string{"mori": "moriio"}[r.transfer], r.transfer))
 	}
-	if r.transfer == "mori" || r.transfer == "p2p_nccl" {
-		e.say("vllm-discovery-address", net.JoinHostPort("0.0.0.0", r.ports.use("discovery", discoveryPort)))
-	}
 	turnOffHiding(e)
-	e.say("prometheus-port", r.ports.use("metrics", metricsPort))
+	tellCounts(e, r.ports)
+}
+
+const metricsName = "metrics" // of a router's port for its counters
+
+// tellCounts has a router tell its counters, to its own host alone: SGLang's would to all.
+func tellCounts(e *Engine, p *ports) {
+	const host, port = "prometheus-host", "prometheus-port" // which the lab may say
+	e.say(host, loopback)
+	e.say(port, p.use(metricsName, metricsPort))
+	told := &p.used[len(p.used)-1]
+	at, _ := e.Flag(host, "prometheus_host")
+	told.Open = told.Open && open(at)
+	told.Number = e.intFlag(told.Number, port, "prometheus_port")
 }
 
 // routing is what a router is told of those that it gives requests to.
@@ -175,4 +193,16 @@ func (w worker) port(name string) string {
 
 // Workers is the path at which a router says which servers it gives requests to, and
 // whether each is well; empty: it does not.
-func Workers(e *Engine) string { return kinds[e.Kind].workers }
+func Workers(e *Engine) string {
+	if e.discovers() {
+		return ""
+	}
+	return kinds[e.Kind].workers
+}
+
+// discovers reports whether a router's workers tell it of themselves. Those it lists nowhere,
+// and neither their models.
+func (e *Engine) discovers() bool {
+	_, listens := e.Flag("vllm-discovery-address", "vllm_discovery_address")
+	return e.Kind == VLLMRouter && listens
+}

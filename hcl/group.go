@@ -138,6 +138,11 @@ func checkGroup(b *block, e *engines.Engine) {
 	for _, f := range engines.CheckGroup(e) {
 		b.mistakeOfGroup(e, f)
 	}
+	for _, f := range engines.GroupDoubts(e) {
+		if at, inherited := b.placeInGroup(e, f); !b.incomplete && inherited == "" { // else told where it is said
+			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+		}
+	}
 	// Requests go through the router to those who generate.
 	e.APIKey = e.Group.Roles[len(e.Group.Roles)-1].Engine.APIKey
 	if r := e.Group.Router; r != nil {
