@@ -2,6 +2,8 @@ package apply_test
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -93,9 +95,16 @@ func fleet(t *testing.T, n int) (b *bench, machines []*testhost.Host, blocks []*
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	b, machines, hosts := fleet(t, 3)
+	words := filepath.Join(t.TempDir(), "words.txt")
+	if err := os.WriteFile(words, []byte(strings.Repeat("one two three ", 2000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, as := range []string{engines.SGLang, engines.VLLM} {
 		e := splitOf(as, hosts[0], hosts[1], hosts[2], nil)
-		r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 2), plan.Options{}), nil)
+		lab := cellsOf(e, hosts, 2)
+		// The router has no /tokenize, the workers have.
+		lab.Benchmarks[0].Cells[1].Workload.Dataset = load.Dataset{Kind: load.Text, Path: words, InputTokens: 40}
+		r := b.carryOut(t.Context(), plan.New(lab, plan.Options{}), nil)
 		if r.err != nil || r.Valid+r.Suspect != 2 {
 			t.Fatalf("%s: %+v, %v\n%s", as, r.Outcome, r.err, told(r))
 		}

@@ -114,4 +114,25 @@ func MoreURLs(e *Engine) []string {
 	return list
 }
 
+// TokenizeURL is where text is turned into tokens for load from a host, nil for the engine's
+// own, when that is not where requests go: a router does not do it, so one that generates is
+// asked.
+func TokenizeURL(e *Engine, from *provision.Host) string {
+	if e.Group == nil || e.Group.Router == nil {
+		return ""
+	}
+	members, i, inside := Members(e), 0, from == nil
+	for n, m := range members {
+		inside = inside || m.Engine.Host == from
+		if m.Answers && !m.Engine.Router {
+			i = n
+		}
+	}
+	if inside {
+		return members[i].Engine.insideURL()
+	}
+	url, _ := RemoteURL(members[i].Engine) // without a way to it the router may do it nevertheless
+	return url
+}
+
 func base(url string) string { return strings.TrimSuffix(strings.TrimRight(url, "/"), "/v1") }

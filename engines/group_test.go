@@ -375,6 +375,28 @@ func flagNamed(e *Engine, name, to string) {
 	}
 }
 
+// TestTokenizeURL: a router has no tokenizer, so a worker is asked, where the sender reaches it.
+func TestTokenizeURL(t *testing.T) {
+	all, other := groups(), nodes("", 9)[8]
+	for _, c := range []struct {
+		name string
+		from *provision.Host
+		want string
+	}{
+		{"recipe-a", nil, "http://10.0.0.3:20128"},
+		{"recipe-a", all["recipe-a"].Group.Roles[0].Instances[0].Hosts[0], "http://10.0.0.3:20128"},
+		{"recipe-a", other, "http://203.0.113.3:20128"},
+		{"one-host", nil, "http://127.0.0.1:20064"},
+		{"one-host", other, ""}, // its workers listen for their host alone
+		{"own-replicas", nil, ""},
+		{"vllm-wide", nil, ""},
+	} {
+		if got := TokenizeURL(all[c.name], c.from); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // TestProof: each member of a split engine counts what proves the split, as far as it tells.
 func TestProof(t *testing.T) {
 	all := groups()

@@ -56,6 +56,9 @@ type Target struct {
 	// BaseURLs are more servers of the same model: requests go to BaseURL and to
 	// each of these in turn.
 	BaseURLs []string `json:"base_urls,omitempty"`
+	// TokenizeURL is who turns text into tokens, where that is not the server at BaseURL: a
+	// router does not.
+	TokenizeURL string `json:"tokenize_url,omitempty"`
 	// Headers are sent with every request. They are stored with the results: what
 	// must not be seen there belongs into [Job.Secrets].
 	Headers map[string]string `json:"headers,omitempty"`

@@ -132,6 +132,7 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 		}
 		target.BaseURL = url
 	}
+	target.TokenizeURL = engines.TokenizeURL(e, c.From)
 	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
 	job.Target.Headers, job.Secrets = headers(e.APIKey, c.Headers)
 	return &Load{job, c.From}, nil

@@ -56,7 +56,7 @@ func opened(t *testing.T, j load.Job, tokenizes bool) (*Set, error) {
 	}
 	h := httptest.NewServer(server)
 	defer h.Close()
-	j.Target = load.Target{BaseURL: h.URL, Model: sim.DefaultModel}
+	j.Target.BaseURL, j.Target.Model = h.URL, sim.DefaultModel
 	j.Workload.Endpoint = cmp.Or(j.Workload.Endpoint, load.Completions)
 	return Open(t.Context(), j, j.Workload.Requests)
 }
@@ -303,6 +303,13 @@ func TestBadFiles(t *testing.T) {
 	_, err := opened(t, job(load.Workload{Dataset: d, Requests: 1}), false)
 	if want := "needs a tokenizer, and the server has no /tokenize: name the model's tokenizer.json"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("without a tokenizer: %v, want %q", err, want)
+	}
+	worker := httptest.NewServer(sim.New(sim.Config{}))
+	defer worker.Close()
+	behind := job(load.Workload{Dataset: d, Requests: 1})
+	behind.Target.TokenizeURL = worker.URL
+	if _, err := opened(t, behind, false); err != nil {
+		t.Errorf("with a router that has no tokenizer, before a worker that has one: %v", err)
 	}
 }
 

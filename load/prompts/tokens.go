@@ -124,7 +124,7 @@ func (s serverTokens) encode(ctx context.Context, text string) (_ []int32, err e
 		return nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		strings.TrimSuffix(s.job.Target.BaseURL, "/")+"/tokenize", bytes.NewReader(body))
+		strings.TrimSuffix(cmp.Or(s.job.Target.TokenizeURL, s.job.Target.BaseURL), "/")+"/tokenize", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
