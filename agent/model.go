@@ -235,6 +235,38 @@ func (m ModelThere) Files() (n int, size int64) {
 	return len(m.files), size
 }
 
+// Differs says in what a model is another than one on another host: its commit, or in a
+// directory the size or header of a file that is loaded; empty: in nothing that shows.
+func (m ModelThere) Differs(other ModelThere) string {
+	loaded := func(name string) bool {
+		return slices.Contains([]string{".safetensors", ".bin", ".gguf", ".json", ".model"}, path.Ext(name))
+	}
+	switch {
+	case m.exists != other.exists: // a cache that is filled later
+		return ""
+	case m.Commit != other.Commit:
+		return fmt.Sprintf("commit %s and commit %s", m.Commit, other.Commit)
+	case m.Commit != "":
+		return ""
+	}
+	both := maps.Clone(m.files)
+	maps.Copy(both, other.files)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		here, isHere := m.files[name]
+		there, isThere := other.files[name]
+		switch {
+		case !loaded(name):
+		case isHere != isThere:
+			return "only one has " + name
+		case here != there:
+			return fmt.Sprintf("%s has %d bytes and %d bytes", name, here, there)
+		case !bytes.Equal(m.text[name], other.text[name]):
+			return name + " has other contents"
+		}
+	}
+	return ""
+}
+
 // Whole says what is missing of a model by what it says of itself: what describes
 // it, as config.json does, and every file that an index names must be there, and
 // every file of safetensors be as long as its own header says. A directory without

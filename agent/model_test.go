@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -360,6 +361,40 @@ func lookIn(t *testing.T, dir, cache string) ModelThere {
 	})
 	check(t, err)
 	return there
+}
+
+// TestModelDiffers: the same model on two hosts is told from another.
+func TestModelDiffers(t *testing.T) {
+	shard := func(head string) string { return "\x02\x00\x00\x00\x00\x00\x00\x00" + head }
+	at := func(change map[string]string) ModelThere {
+		dir := t.TempDir()
+		files := map[string]string{"config.json": "{}", "a.safetensors": shard("{}"), "README.md": "x"}
+		maps.Copy(files, change)
+		for name, text := range files {
+			check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		}
+		return lookIn(t, dir, "")
+	}
+	whole := at(nil)
+	for want, other := range map[string]ModelThere{
+		"":                                    at(map[string]string{"README.md": "of another length", "notes.txt": "y"}),
+		"only one has tokenizer.json":         at(map[string]string{"tokenizer.json": "{}"}),
+		"config.json has 2 bytes and 3 bytes": at(map[string]string{"config.json": "{ }"}),
+		"a.safetensors has other contents":    at(map[string]string{"a.safetensors": shard("[]")}),
+	} {
+		if got := whole.Differs(other); got != want {
+			t.Errorf("it differs in %q, want %q", got, want)
+		}
+		if back := other.Differs(whole); (back == "") != (want == "") {
+			t.Errorf("%q: seen from the other it differs in %q", want, back)
+		}
+	}
+	if got := (ModelThere{Commit: "a"}).Differs(ModelThere{Commit: "b"}); got != "commit a and commit b" {
+		t.Errorf("what was fetched differs in %q", got)
+	}
+	if got := whole.Differs(lookIn(t, filepath.Join(t.TempDir(), "none"), "")); got != "" {
+		t.Errorf("from what is not there yet it differs in %q", got)
+	}
 }
 
 // TestModelThere names what is missing of a model and what is cut short.

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -172,5 +173,33 @@ func TestRanksOfHosts(t *testing.T) {
 				b.noAgent()
 			}
 		})
+	}
+}
+
+// TestOtherWeights: hosts whose caches mean different commits by one name start nothing.
+func TestOtherWeights(t *testing.T) {
+	t.Parallel()
+	b, machines, hosts := fleet(t, 2)
+	for i, commit := range []string{"aaaa", "bbbb"} {
+		model := filepath.Join(machines[i].Home, "models/hub/models--org--model")
+		for file, text := range map[string]string{"refs/main": commit, "snapshots/" + commit + "/config.json": "{}"} {
+			at := filepath.Join(model, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o777), os.WriteFile(at, []byte(text), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	e := &engines.Engine{
+		Kind: engines.VLLM, Name: "wide", Host: hosts[0], Hosts: hosts,
+		Model: &engines.Model{Name: "m", Repo: "org/model", Cache: "~/models", Pos: "lab.hcl:3"},
+	}
+	r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 1), plan.Options{}), nil)
+	if r.err != nil || r.Void != 1 {
+		t.Fatalf("%+v, %v\n%s", r.Outcome, r.err, told(r))
+	}
+	for _, want := range []string{"model m (lab.hcl:3) is not the same on host n0 and on host n1", "commit aaaa and commit bbbb"} {
+		if !strings.Contains(r.rows[0].Error, want) {
+			t.Errorf("the error is %q, want %q", r.rows[0].Error, want)
+		}
 	}
 }

@@ -48,34 +48,58 @@ func (t *trial) placeFiles(ctx context.Context) error {
 	return nil
 }
 
-// model sees to it that the members' models are on their hosts: fetched where the lab says so, and
-// whole where they are directories. What a cache lacks otherwise the engine fetches itself.
+// model sees to it that the members' models are on their hosts, and the same on all of them.
 func (t *trial) model(ctx context.Context) error {
+	type place struct {
+		host  *provision.Host
+		there agent.ModelThere
+	}
+	first := map[string]place{}
 	for i, in := range t.d.Members {
-		m, s := in.Engine.Model, t.at[in.Host]
+		m := in.Engine.Model
 		if m == nil || !engines.Real(in.Engine) {
 			continue
 		}
-		switch before := t.before(i); {
-		case before >= 0:
+		if before := t.before(i); before >= 0 {
 			t.rows[i].Versions = t.rows[before].Versions
-		case m.Download:
-			commit, err := t.fetch(ctx, s, m)
-			if err != nil {
-				return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
-			}
-			t.rows[i].Versions = map[string]string{"model commit": t.secrets.Line(commit)}
-		case path.IsAbs(m.Repo):
-			there, err := agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo))
-			if err == nil {
-				err = there.Whole()
-			}
-			if err != nil {
-				return fmt.Errorf("model %s (%s): %w. Copy it there again, or correct repo", m.Name, m.Pos, err)
-			}
+			continue
+		}
+		there, err := t.weights(ctx, i)
+		if err != nil {
+			return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
+		}
+		one, known := first[m.Repo]
+		if !known {
+			first[m.Repo] = place{in.Host, there}
+		} else if what := one.there.Differs(there); what != "" {
+			return fmt.Errorf("model %s (%s) is not the same on %s and on %s: %s. The members of an engine have to load the same: "+
+				"copy or fetch it again on one of them", m.Name, m.Pos, one.host, in.Host, what)
 		}
 	}
 	return nil
+}
+
+// weights is what a member's host has of its model: fetched where the lab says so, and whole where
+// it is a directory. What a cache lacks otherwise the engine fetches itself.
+func (t *trial) weights(ctx context.Context, i int) (there agent.ModelThere, err error) {
+	in := t.d.Members[i]
+	m, s := in.Engine.Model, t.at[in.Host]
+	switch {
+	case m.Download:
+		if there.Commit, err = t.fetch(ctx, s, m); err == nil {
+			t.rows[i].Versions = map[string]string{"model commit": t.secrets.Line(there.Commit)}
+		}
+	case path.IsAbs(m.Repo):
+		if there, err = agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo)); err == nil {
+			err = there.Whole()
+		}
+		if err != nil {
+			err = fmt.Errorf("%w. Copy it there again, or correct repo", err)
+		}
+	case t.d.Grouped() && m.Cache != "":
+		there, err = agent.ModelInCache(ctx, s.conn, m.Cache, m.Repo, m.Revision)
+	}
+	return there, err
 }
 
 // before is an earlier member on the same host that serves the same model, which has what

@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +90,22 @@ func TestHopeless(t *testing.T) {
 		if got := hopeless(test.err, test.ours, test.last); got != test.want {
 			t.Errorf("hopeless(%v, ours %t, last %t) = %t", test.err, test.ours, test.last, got)
 		}
+	}
+}
+
+// TestLastProbe: what a server answered last is told, and not that the next question was broken off.
+func TestLastProbe(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := &wait{what: notServing, shown: func(s string) string { return s }}
+	for _, found := range []error{&answerError{503, "GET /readiness: 503 no healthy workers"}, context.Canceled} {
+		if good, err := w.look(ctx, probe{look: func(context.Context) error { return found }}, false); good || err != nil {
+			t.Fatalf("%v: %t, %v", found, good, err)
+		}
+		cancel()
+	}
+	if got := w.failed(0, "not ready after 15s").Error(); !strings.Contains(got, "last probe: GET /readiness: 503 no healthy workers") {
+		t.Errorf("the error is %q", got)
 	}
 }
 
