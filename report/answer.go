@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -166,59 +164,6 @@ func knownOf(cells []*sample, choice ...metric) metric {
 		}
 	}
 	return choice[0]
-}
-
-// caseNames are short names of the loads of cells, by [sample.caseKey], each its own.
-func caseNames(cells []*sample) map[string]string {
-	names := map[string]string{}
-	taken := unique{}
-	for _, of := range grouped(cells, func(s *sample) string { return s.benchmark }) {
-		loads := grouped(of, (*sample).caseKey)
-		tells := func(name string) bool {
-			values := map[string]bool{}
-			for _, load := range loads {
-				values[axisOf(load[0].rows[0].Axes, name)] = true
-			}
-			return len(values) == len(loads)
-		}
-		var axes []string
-		for _, a := range of[0].rows[0].Axes {
-			if axes = once(axes, a.Name); len(loads) > 1 && tells(a.Name) {
-				axes = []string{a.Name}
-				break
-			}
-		}
-		for _, load := range loads {
-			name := of[0].benchmark
-			if len(loads) > 1 {
-				name = load[0].caseName(axes)
-			}
-			names[load[0].caseKey()] = taken.name(cmp.Or(name, "all"))
-		}
-	}
-	return names
-}
-
-// caseKey is the same for cells under the same load.
-func (s *sample) caseKey() string {
-	return s.benchmark + "\x00" + strings.Join(axisWords(s.rows[0].Axes, ofLoad), "\x00")
-}
-
-// caseName is what the axes of the load among these say of a cell: of one alone its value.
-func (s *sample) caseName(axes []string) string {
-	if len(axes) > 1 {
-		return s.load()
-	}
-	value := axisOf(s.rows[0].Axes, axes[0])
-	if axes[0] == "dataset" {
-		if _, own, ok := strings.Cut(value, "."); ok {
-			return own
-		}
-	}
-	if isNumber(value) {
-		return fmt.Sprintf("%s %s", strings.ReplaceAll(axes[0], "_", " "), value)
-	}
-	return value
 }
 
 // seriesIn are the series of cells, in their order.

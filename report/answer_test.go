@@ -77,6 +77,7 @@ func answersText(all []*answer) string {
 // token at 64 in flight stands in dstack's.
 func TestAnswers(t *testing.T) {
 	golden.Check(t, "answers-dstack.txt", answersText(answersOf(studied(t, "dstack-deepseek-r1/published/online.csv"), Layout{})))
+	golden.Check(t, "answers-gpustack.txt", answersText(answersOf(studied(t, "gpustack-h200/published/results.csv"), Layout{})))
 	golden.Check(t, "answers-skypilot.txt", answersText(answersOf(studied(t, "skypilot-vllm-benchmark/published/results.csv"), Layout{})))
 }
 

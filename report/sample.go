@@ -19,6 +19,7 @@ type sample struct {
 	rows      []*results.Row     // all its repetitions
 	at        map[string]float64 // along each dimension, by its name
 	dataset   string
+	told      []string // columns of published tables that are of the load
 	shared    []string // reasons against all cells, which set none of them apart
 }
 
@@ -58,7 +59,7 @@ func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 	}
 	for _, c := range grouped(those(rows, isMeasured), key) {
 		out = append(out, &sample{benchmark: c[0].Benchmark, series: all.find(c[0]), rows: c, at: placeOf(c[0]),
-			dataset: dataset(c[0]), shared: shared})
+			dataset: dataset(c[0]), told: all.told, shared: shared})
 	}
 	return out
 }
@@ -77,7 +78,7 @@ func (s *sample) value(m metric) (d chart.Dot, ok bool) {
 
 // load is the cell's place along the axes of the load, in words.
 func (s *sample) load() string {
-	return strings.Join(axisWords(s.rows[0].Axes, ofLoad), ", ")
+	return strings.Join(axisWords(s.rows[0].Axes, s.ofLoad), ", ")
 }
 
 // hover is what a point says of itself.
@@ -138,7 +139,7 @@ const maxSlices = 4
 func slicesAlong(along dimension, samples []*sample) (out []slice) {
 	lying := slices.DeleteFunc(slices.Clone(samples), func(s *sample) bool { return s.at[along.name] == 0 })
 	for _, of := range grouped(lying, func(s *sample) string {
-		key := s.benchmark + "\x00" + s.dataset
+		key := fmt.Sprint(s.benchmark, "\x00", s.dataset, "\x00", s.others())
 		for _, d := range dimensions {
 			if d.name != along.name && !(along.name == "batch" && d.name == "concurrency") {
 				key += fmt.Sprintf("\x00%v", s.at[d.name])
@@ -173,6 +174,7 @@ func (x slice) under() string {
 	if s.dataset != "" && x.along.name != "" {
 		parts = append(parts, s.dataset)
 	}
+	parts = append(parts, s.others()...)
 	return strings.Join(parts, ", ")
 }
 

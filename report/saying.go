@@ -231,18 +231,33 @@ func (d *decision) sayChanges() string {
 		}
 	}
 	var parts []string
+	ahead, unit := 0, d.unit
 	for i, c := range best.Choices {
-		if c.Change != nil {
-			part := d.Places[i].value + " " + number.Change(*c.Change)
-			if c.Doubt || base.Choices[i].Doubt {
-				part += " (suspect)"
-			}
-			parts = append(parts, part)
+		if c.Change == nil {
+			continue
 		}
+		if *c.Change*float64(d.Better) > 0 {
+			ahead++
+		}
+		part := d.Places[i].value
+		if d.Places[i].Kind == "" && unit != "" { // it is said once
+			part, unit = part+" "+unit, ""
+		}
+		part += " " + number.Change(*c.Change)
+		if c.Doubt || base.Choices[i].Doubt {
+			part += " (suspect)"
+		}
+		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s against %s: %s.", d.Title, best.series.Label, base.series.Label,
-		strings.Join(parts, ", "))
+	than := fmt.Sprintf("is better in %d of %d places than that of %s", ahead, len(parts), base.series.Label)
+	switch ahead {
+	case len(parts):
+		than = "is better everywhere than that of " + base.series.Label
+	case 0:
+		than = "is better nowhere than that of " + base.series.Label
+	}
+	return fmt.Sprintf("%s of %s %s: %s.", d.Title, best.series.Label, than, strings.Join(parts, ", "))
 }

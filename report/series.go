@@ -17,6 +17,7 @@ type seriesOf struct {
 	all     []*chart.Series
 	byKey   map[string]*chart.Series
 	varying []string // axes of the engine that are not the same everywhere
+	told    []string // columns of published tables that tell loads apart
 	by      []string // columns that make a series instead; nil: none are said
 }
 
@@ -24,8 +25,10 @@ type seriesOf struct {
 // engines, or the columns that are said, ordered by GPU and then as they come.
 func newSeries(rows []results.Row, by []string) *seriesOf {
 	s := &seriesOf{byKey: map[string]*chart.Series{}, by: by}
+	var ofCases []string
+	ofCases, s.told = caseAxes(rows)
 	for _, name := range axes(rows) {
-		if ofLoad(name) || name == "engine" {
+		if ofLoad(name) || name == "engine" || slices.Contains(ofCases, name) {
 			continue
 		}
 		if len(axisValues(name, len(rows), func(i int) results.Axes { return rows[i].Axes })) > 1 {

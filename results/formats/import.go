@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,8 @@ func (u Unsaid) Complete(r *Result) error {
 	case d.Kind == "":
 		return errors.New("the file does not say which engine it was")
 	default:
-		d.Engine = d.Kind + "." + cmp.Or(gpuName(d.GPUs), "elsewhere")
+		parts := slices.DeleteFunc([]string{gpuName(d.GPUs), r.server}, func(s string) bool { return s == "" })
+		d.Engine = d.Kind + "." + cmp.Or(strings.Join(parts, "-"), "elsewhere")
 	}
 	r.Cell.Benchmark = cmp.Or(u.Benchmark, r.Cell.Benchmark)
 	r.Cell.Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, r.Cell.Axes...)

@@ -23,6 +23,7 @@ type Result struct {
 	results.Cell                    // without ids and benchmark, which they do not know
 	Deployment   results.Deployment // engine, kind, GPUs, model and command, as far as they are told
 	Records      []load.Record      // where every request was written down; nil: it was not
+	server       string             // what tells its server from others of its kind; empty: there are none
 	numbers      results.Axes       // that nobody understands here: each may be a setting or a figure
 }
 

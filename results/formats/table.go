@@ -62,6 +62,7 @@ func readTable(r io.Reader) (rows []Result, unused []string, err error) {
 		rows = append(rows, made...)
 	}
 	tellApart(rows)
+	nameServers(rows)
 	for _, c := range columns {
 		axis := slices.ContainsFunc(rows, func(r Result) bool { _, ok := r.Axes.Value(c.normal); return ok })
 		if c.normal != "" && c.name == "" && c.text == nil && !axis {
