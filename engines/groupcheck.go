@@ -32,6 +32,8 @@ const (
 	wrongGPUs   = "The flags ask for %d GPUs (tensor × pipeline × data parallel), but each instance has %d: %s."
 	unevenRanks = "data-parallel-size is %d, which %d hosts cannot share evenly."
 	hostTwice   = "%s is used twice at once, by %s and %s, on the same GPUs. Give each its own gpu_ids, or its own host."
+	ranksOnOne  = "%s has two ranks of %s, which would use the same GPUs. Give each rank a host of its own."
+	portTwice   = "Port %d of %s is the %s port of %s and the %s port of %s. Write another port."
 	otherGPUs   = "The hosts of a role must have the same GPUs: %s has %s, %s has %s."
 	localHost   = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
 	oneAddress  = "%s and %s have the same address, %s, so that the members cannot find each other there. " +
@@ -73,9 +75,11 @@ func CheckGroup(e *Engine) []FieldError {
 		t.checkRole(e, &t.group.Roles[i], &found)
 	}
 	t.checkAgreement(&found)
-	if n := len(Members(e)); n > MaxMembers {
+	members := Members(e)
+	if n := len(members); n > MaxMembers {
 		found.add("", tooMany, n, MaxMembers)
 	}
+	checkPorts(members, &found)
 	return found
 }
 
@@ -93,6 +97,32 @@ func GroupDoubts(e *Engine) []FieldError {
 		}
 	}
 	return found
+}
+
+// checkPorts: the port that the lab gives a router, or an engine over several hosts, is none of
+// those that hcl gives the members of the same host.
+func checkPorts(members []Member, found *findings) {
+	type place struct {
+		host *provision.Host
+		port int
+	}
+	type user struct{ port, member string }
+	taken := map[place]user{}
+	for _, m := range members {
+		field, key, now := "port", "", user{member: fmt.Sprintf("%s %d", m.Role, m.Instance)}
+		if m.Role == Route {
+			field, key, now.member = "router", "port", "the router"
+		}
+		for _, p := range m.Ports {
+			now.port = p.Name
+			at := place{m.Engine.Host, p.Number}
+			if first, twice := taken[at]; twice {
+				found.of(field, key, portTwice, p.Number, m.Engine.Host, first.port, first.member, now.port, now.member)
+				continue
+			}
+			taken[at] = now
+		}
+	}
 }
 
 // checkRoles: the roles can work together, and a router that fits stands before them.
@@ -151,7 +181,11 @@ func (t topology) checkPlaces(found *findings) {
 				now := use{fmt.Sprintf("%s %d", r.Name, i), in.GPUIDs}
 				for _, other := range uses[h] {
 					both := func(id string) bool { return slices.Contains(other.ids, id) }
-					if h.GPUs.Count > 0 && (now.ids == nil || other.ids == nil || slices.ContainsFunc(now.ids, both)) {
+					switch {
+					case h.GPUs.Count == 0 || now.ids != nil && other.ids != nil && !slices.ContainsFunc(now.ids, both):
+					case other.role == now.role:
+						found.in(r.Name, "on", "", ranksOnOne, h, now.role)
+					default:
 						found.in(r.Name, "on", "", hostTwice, h, other.role, now.role)
 					}
 				}

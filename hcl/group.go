@@ -121,7 +121,7 @@ func checkGroup(b *block, e *engines.Engine) {
 	slices.SortStableFunc(e.Group.Roles, func(a, b engines.Role) int {
 		return slices.Index(roleOrder, a.Name) - slices.Index(roleOrder, b.Name)
 	})
-	if len(e.Group.Roles) == 0 {
+	if len(e.Group.Roles) == 0 && !b.incomplete {
 		b.missing(b.header, "role", "Missing block", noRoles)
 		b.incomplete = true
 	}
@@ -194,7 +194,8 @@ func (b *block) placeInGroup(e *engines.Engine, f engines.FieldError) (at hcl.Ra
 	case e.Group == nil:
 		return b.entry(f.Field, f.Key)
 	case f.Field == "router" && e.Group.Router != nil:
-		return b.router().header, ""
+		r := b.router()
+		return cmp.Or(r.said[f.Key].at, r.header), ""
 	case f.Role == "":
 		return cmp.Or(b.said[f.Field].at, b.header), ""
 	}
@@ -236,7 +237,10 @@ func (b *block) checkRole(r *engines.Role) bool {
 			d.recipe = true
 		}
 	}
-	n, lists := len(r.Instances), 0
+	n, lists, hosts := len(r.Instances), 0, 0
+	for _, in := range r.Instances {
+		hosts += len(in.Hosts)
+	}
 	if given.fits() {
 		lists = len(given.value.([][]string))
 	}
@@ -246,9 +250,8 @@ func (b *block) checkRole(r *engines.Role) bool {
 	case !on.fits():
 	case n == 0:
 		wrong(on, emptyPlaces)
-	case len(r.Instances[n-1].Hosts) != len(r.Instances[0].Hosts):
-		each := len(r.Instances[0].Hosts)
-		wrong(span, unevenSpan, each, each*(n-1)+len(r.Instances[n-1].Hosts))
+	case span.fits() && hosts%span.value.(int) != 0:
+		wrong(span, unevenSpan, span.value, hosts)
 	case given.fits() && lists != n:
 		wrong(given, gpusPerOne, plain.Count(lists, "instance"), n)
 	}

@@ -176,7 +176,7 @@ var (
 	percentiles = filled(listOf("list of numbers",
 		"a list of percentiles between 1 and 100, such as [50, 99, 99.9]", asPercentile))
 	gpuIDs = kindOf("list of lists of texts",
-		`a list of GPUs for each instance, such as [["0", "1"], ["2", "3"]]`, asGPUIDs)
+		`a list of GPUs for each instance, such as [["0", "1"], ["2", "3"]]`, asGPUIDs).checked(someForEach)
 	oneOrMore = kindOf("name or list of names",
 		`a name, or a list of names such as ["median_ttft_ms", "median_tpot_ms"]`, asNames)
 )

@@ -149,6 +149,16 @@ func asGPUIDs(v cty.Value) ([][]string, error) {
 	return [][]string{only}, err
 }
 
+// someForEach: without any, an instance would have all GPUs of its host.
+func someForEach(lists [][]string) error {
+	for i, ids := range lists {
+		if len(ids) == 0 {
+			return wrong("List %d is empty.%s", i+1, orNull)
+		}
+	}
+	return nil
+}
+
 // onHost reports whether a path names the same file from wherever it is used on a host.
 func onHost(path string) bool { return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~/") }
 
