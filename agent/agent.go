@@ -9,6 +9,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,11 +42,16 @@ type Config struct {
 	Dir          string           // its own; the socket is in it
 	Binary       string           // SHA-256 of the binary that it runs
 	Cache        string           // where all of hcl is on this host: old things are cleared from it; empty: nothing is
+	Unclaimed    time.Duration    // how long it stays when nobody claims it; 0: [Unclaimed]
 	Reservations string           // directory of the machine's reservation; empty: [Reservations]
 	Calibrated   *load.Calibrated // what is known of the generator here; nil: nothing
 	Release      time.Duration    // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
 	Log          *slog.Logger
 }
+
+// Unclaimed is how long at most an agent that nobody claims stays. The lease that its caller
+// is about to take may be shorter: so long it stays then, as with a caller that is lost later.
+const Unclaimed = 2 * time.Minute
 
 // ErrAtWork says that an agent is at work already.
 var ErrAtWork = errors.New("another agent works")
@@ -96,7 +102,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	if err := s.lessor.machine.forgetKilled(); err != nil {
 		log.Warn("forget the reservation of an agent that was killed", "err", err)
 	}
-	s.lessor.expiry = time.AfterFunc(unclaimed, s.lessor.expired)
+	s.lessor.expiry = time.AfterFunc(s.lessor.unclaimed, s.lessor.expired)
 
 	hs := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
 	served := make(chan error, 1)
@@ -153,7 +159,8 @@ func newServer(ctx context.Context, quit context.CancelFunc, cfg Config) *server
 	w := &works{ctx: ctx}
 	l := &lessor{
 		dir: cfg.Dir, ctx: ctx, quit: quit, over: make(chan struct{}), log: cfg.Log, ended: readEnded(cfg.Dir),
-		machine: machine{dir: cfg.Dir, cache: cfg.Cache, locks: cfg.Reservations, log: cfg.Log},
+		unclaimed: cmp.Or(cfg.Unclaimed, Unclaimed),
+		machine:   machine{dir: cfg.Dir, cache: cfg.Cache, locks: cfg.Reservations, log: cfg.Log},
 	}
 	return &server{
 		Config: cfg, lessor: l, works: w,

@@ -32,9 +32,6 @@ type Lease struct {
 	Traces provision.Traces `json:"traces,omitzero"`
 }
 
-// unclaimed is how long an agent that nobody claims stays.
-const unclaimed = 2 * time.Minute
-
 // phase is where an agent stands in its life. It goes from idle to leased, and from
 // both to one of the ends, of which there is no way back.
 type phase int
@@ -60,12 +57,13 @@ func (l life) ending() bool { return l.phase == expired || l.phase == released }
 // lessor gives the agent's lease, and with it the machine, and knows what is owed when
 // it is over.
 type lessor struct {
-	dir  string
-	ctx  context.Context // ends when the agent does
-	quit context.CancelFunc
-	over chan struct{} // closed when all is down that has to be
-	err  error         // then, what could not be
-	log  *slog.Logger
+	dir       string
+	unclaimed time.Duration
+	ctx       context.Context // ends when the agent does
+	quit      context.CancelFunc
+	over      chan struct{} // closed when all is down that has to be
+	err       error         // then, what could not be
+	log       *slog.Logger
 
 	mu      sync.Mutex
 	life    life
@@ -196,7 +194,7 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 		}
 		if by != nil {
 			if was.phase == idle { // whoever waits asks again, and the agent stays for that
-				o.expiry.Reset(unclaimed)
+				o.expiry.Reset(o.unclaimed)
 			}
 			return &refusal{Lease: *by}
 		}

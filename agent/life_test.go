@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/load"
 	"hclbench/provision"
+	"hclbench/provision/reach"
+	"hclbench/testhost"
 )
 
 // another is a client of the same agent that stands for another store.
@@ -110,6 +114,29 @@ func TestTakenOver(t *testing.T) {
 	if _, err := a.Lease(t.Context(), first); err == nil || !strings.Contains(err.Error(), "was ended by ada@laptop") {
 		t.Errorf("the first again: %v", err)
 	}
+}
+
+// TestUnclaimed: a caller that is killed before it has taken its lease leaves no agent for
+// longer than that lease.
+func TestUnclaimed(t *testing.T) {
+	h := testhost.New(t, testhost.Options{})
+	log := slog.New(slog.DiscardHandler)
+	c, err := reach.Dial(t.Context(), &provision.Host{Name: "box", Address: h.Addr, User: h.User, IdentityFile: h.IdentityFile, HostKey: h.HostKeyLine}, reach.SSH{}, log)
+	check(t, err)
+	defer c.Close()
+	binaries, err := ReadBinaries(testhost.HCL(t))
+	check(t, err)
+	a, err := Start(t.Context(), c, binaries, Lease{Lab: "lab", Store: "store", TTL: load.Duration(300 * time.Millisecond)}, log)
+	check(t, err)
+	a.Close()
+	eventually(t, "the agent that nobody has claimed is gone", func() bool {
+		there, err := Attach(t.Context(), c, "lab")
+		check(t, err)
+		if there != nil {
+			there.Close()
+		}
+		return there == nil
+	})
 }
 
 func TestNoLeaseOfNoTime(t *testing.T) {

@@ -257,7 +257,7 @@ func TestReservationClosed(t *testing.T) {
 	defer c.Close()
 	binaries, err := ReadBinaries(testhost.HCL(t))
 	check(t, err)
-	a, err := Start(t.Context(), c, binaries, "lab", "store", log)
+	a, err := Start(t.Context(), c, binaries, Lease{Lab: "lab", Store: "store"}, log)
 	check(t, err)
 	defer a.Close()
 	l := lease("run", "store", time.Hour)

@@ -36,7 +36,7 @@ func TestSharedHome(t *testing.T) {
 		c, err := reach.Dial(t.Context(), block, reach.SSH{}, log)
 		check(t, err)
 		t.Cleanup(func() { c.Close() })
-		a, err := Start(t.Context(), c, binaries, lab, "store "+lab, log)
+		a, err := Start(t.Context(), c, binaries, Lease{Lab: lab, Store: "store " + lab}, log)
 		check(t, err)
 		t.Cleanup(a.Close)
 		l := lease("run "+lab, "store "+lab, time.Hour)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -85,28 +86,29 @@ func binaryThere(ctx context.Context, a *Client, c *reach.Conn) (bool, error) {
 	return false, err
 }
 
-// Start brings the lab's agent up on a host for the store's caller: the binary is copied there
-// when it is not yet, and an agent that is at work already is used. One of another version of
-// hcl is ended first; when another store's caller holds its lease, that is a [*HeldError].
-// Should the agent die later, the client brings up another.
-func Start(ctx context.Context, c *reach.Conn, all Binaries, lab, store string, log *slog.Logger) (*Client, error) {
+// Start brings the lab's agent up on a host for a caller that will claim it, of which it reads
+// the lab, the store and the TTL: the binary is copied there when it is not yet, and an agent that
+// is at work already is used. One of another version of hcl is ended first; when another store's
+// caller holds its lease, that is a [*HeldError]. Should the agent die later, the client brings
+// up another.
+func Start(ctx context.Context, c *reach.Conn, all Binaries, claim Lease, log *slog.Logger) (*Client, error) {
 	b, err := all.pick(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if old, err := Attach(ctx, c, lab); err != nil {
+	if old, err := Attach(ctx, c, claim.Lab); err != nil {
 		return nil, err
 	} else if old != nil {
-		err := old.giveWay(ctx, b.sha, store)
+		err := old.giveWay(ctx, b.sha, claim.Store)
 		old.Close()
 		if err != nil {
 			return nil, err
 		}
 	}
-	a := newClient(c, path.Join(dir(c, lab), "sock"))
-	a.lab, a.store = lab, store
+	a := newClient(c, path.Join(dir(c, claim.Lab), "sock"))
+	a.lab, a.store = claim.Lab, claim.Store
 	a.binary = path.Join(c.Home(), root, "bin", b.sha)
-	a.up = func(ctx context.Context) error { return up(ctx, c, a, b, lab, log) }
+	a.up = func(ctx context.Context) error { return up(ctx, c, a, b, claim, log) }
 	if err := a.up(ctx); err != nil {
 		a.Close()
 		return nil, err
@@ -140,7 +142,7 @@ func End(ctx context.Context, c *reach.Conn, lab, by string) error {
 }
 
 // up starts an agent unless one answers.
-func up(ctx context.Context, c *reach.Conn, a *Client, b binary, lab string, log *slog.Logger) error {
+func up(ctx context.Context, c *reach.Conn, a *Client, b binary, claim Lease, log *slog.Logger) error {
 	if there, err := binaryThere(ctx, a, c); there || err != nil {
 		return err
 	}
@@ -148,8 +150,9 @@ func up(ctx context.Context, c *reach.Conn, a *Client, b binary, lab string, log
 	if err != nil {
 		return err
 	}
-	command := fmt.Sprintf("%[1]s agent --detach --dir %[2]s --cache %[3]s",
-		plain.Quote(remote), plain.Quote(dir(c, lab)), plain.Quote(path.Join(c.Home(), root)))
+	stays := min(Unclaimed, cmp.Or(time.Duration(claim.TTL), Unclaimed))
+	command := fmt.Sprintf("%s agent --detach --unclaimed %s --dir %s --cache %s",
+		plain.Quote(remote), stays, plain.Quote(dir(c, claim.Lab)), plain.Quote(path.Join(c.Home(), root)))
 	_, err = c.Run(ctx, command, nil)
 	if err == nil {
 		_, err = a.Info(ctx)

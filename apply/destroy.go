@@ -38,7 +38,7 @@ func (r remover) remove(ctx context.Context, c reached) (p Presence, err error) 
 	if err != nil {
 		return p, err
 	}
-	a, err := agent.Start(ctx, c.conn, r.opt.Binaries, r.scope.Lab, r.store, r.opt.Log)
+	a, err := agent.Start(ctx, c.conn, r.opt.Binaries, agent.Lease{Lab: r.scope.Lab, Store: r.store}, r.opt.Log)
 	if err != nil {
 		return p, err
 	}

@@ -57,7 +57,7 @@ func open(ctx context.Context, h *provision.Host, w work, opt Options, tell tell
 			return s, err
 		}
 	}
-	s.agent, err = agent.Start(ctx, s.conn, opt.Binaries, w.claim.Lab, w.claim.Store, opt.Log)
+	s.agent, err = agent.Start(ctx, s.conn, opt.Binaries, w.claim, opt.Log)
 	if err != nil {
 		return s, err
 	}

@@ -129,48 +129,49 @@ func becomeWith(stdin *os.File, words []string) error {
 const agentReady = "ready"
 
 func agentVerb(t *console) *cobra.Command {
-	var dir, cache string
+	var cfg agent.Config
 	var detach bool
 	c := hiddenVerb("agent", "Work on a host for a caller elsewhere", atMost(0),
-		func(ctx context.Context, _ []string) error { return runAgent(ctx, t, dir, cache, detach) })
-	c.Flags().StringVar(&dir, "dir", "", "where it works")
-	c.Flags().StringVar(&cache, "cache", "", "where all of hcl is on this host")
+		func(ctx context.Context, _ []string) error { return runAgent(ctx, t, cfg, detach) })
+	c.Flags().StringVar(&cfg.Dir, "dir", "", "where it works")
+	c.Flags().StringVar(&cfg.Cache, "cache", "", "where all of hcl is on this host")
+	c.Flags().DurationVar(&cfg.Unclaimed, "unclaimed", agent.Unclaimed, "how long it stays when nobody claims it")
 	c.Flags().BoolVar(&detach, "detach", false, "go on in a session of its own, and return once it answers")
 	return c
 }
 
-func runAgent(ctx context.Context, t *console, dir, cache string, detach bool) error {
-	if dir == "" {
+func runAgent(ctx context.Context, t *console, cfg agent.Config, detach bool) error {
+	if cfg.Dir == "" {
 		return usage("--dir is required")
 	}
 	if detach {
-		return detached(ctx, dir, cache)
+		return detached(ctx, cfg)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	sha, err := agent.SHA(self)
-	if err != nil {
+	if cfg.Binary, err = agent.SHA(self); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(t.stderr, nil))
-	return agent.Serve(ctx, agent.Config{Dir: dir, Cache: cache, Binary: sha, Calibrated: calibrated(log), Log: log}, func() {
+	cfg.Log = slog.New(slog.NewTextHandler(t.stderr, nil))
+	cfg.Calibrated = calibrated(cfg.Log)
+	return agent.Serve(ctx, cfg, func() {
 		fmt.Fprintln(t.stdout, agentReady)
 	})
 }
 
 // detached brings an agent up in a session of its own and waits until it answers; another
 // caller's, who was quicker, will do.
-func detached(ctx context.Context, dir, cache string) error {
+func detached(ctx context.Context, cfg agent.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second) // for one at work already to answer, or to be gone
 	defer cancel()
 	for {
-		said, err := spawn(dir, cache)
+		said, err := spawn(cfg)
 		if err == nil || !strings.Contains(said, agent.ErrAtWork.Error()) {
 			return err
 		}
-		if agent.Answers(dir) {
+		if agent.Answers(cfg.Dir) {
 			return nil
 		}
 		select {
@@ -182,16 +183,16 @@ func detached(ctx context.Context, dir, cache string) error {
 }
 
 // spawn starts an agent and waits until it answers. What it says later goes to agent.log
-// in dir; what it has said before it ended comes with the error.
-func spawn(dir, cache string) (said string, err error) {
+// in its directory; what it has said before it ended comes with the error.
+func spawn(cfg agent.Config) (said string, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("make the agent's directory: %w", err)
 	}
-	logfile, err := os.OpenFile(filepath.Join(dir, "agent.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	logfile, err := os.OpenFile(filepath.Join(cfg.Dir, "agent.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("make the agent's log: %w", err)
 	}
@@ -200,7 +201,8 @@ func spawn(dir, cache string) (said string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read the agent's log: %w", err)
 	}
-	cmd := exec.CommandContext(context.Background(), self, "agent", "--dir", dir, "--cache", cache)
+	cmd := exec.CommandContext(context.Background(), self, "agent", "--dir", cfg.Dir, "--cache", cfg.Cache,
+		"--unclaimed", cfg.Unclaimed.String())
 	cmd.Dir, cmd.Stderr = "/", logfile
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.StdoutPipe()
