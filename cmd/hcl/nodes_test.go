@@ -106,7 +106,7 @@ func TestCheckFabric(t *testing.T) {
 	n.edit("gpus = \"8xH200\"", "gpus = \"8xH200\"\nruntime = \"process\"", "image = \"lmsysorg/sglang:v0.5.8\"", "",
 		"image = \"lmsysorg/sgl-model-gateway:v0.3.2\"", "")
 	n.tells("check --fabric", exitDone, "fabric of n1, n2, n3\n", "192.0.2.1 on fabric",
-		"every host reaches every other on 7 ports and on one that its kernel picks")
+		"every host reaches every other on 6 ports and on one that its kernel picks")
 	if said := n.tells("check", exitDone); strings.Contains(said, "fabric") {
 		t.Errorf("without --fabric:\n%s", said)
 	}
