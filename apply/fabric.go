@@ -19,18 +19,20 @@ import (
 // fabric is a network over which hosts run one engine together.
 type fabric struct {
 	hosts []*provision.Host
+	works map[*provision.Host]bool  // has more than the router, which sends no KV cache
 	ports map[*provision.Host][]int // that other hosts come to, by members
 }
 
 // fabricOf is the network between an engine's hosts; ok is false where it has none.
 func fabricOf(e *engines.Engine) (f fabric, ok bool) {
-	f.ports = map[*provision.Host][]int{}
+	f.works, f.ports = map[*provision.Host]bool{}, map[*provision.Host][]int{}
 	for _, m := range engines.Members(e) {
 		h := m.Engine.Host
 		if !slices.Contains(f.hosts, h) {
 			f.hosts = append(f.hosts, h)
 			ok = ok || h.Inside() != f.hosts[0].Inside()
 		}
+		f.works[h] = f.works[h] || !m.Engine.Router
 		for _, p := range m.Ports {
 			if p.Open {
 				f.ports[h] = append(f.ports[h], p.Number)
@@ -76,10 +78,9 @@ func (f fabric) look(ctx context.Context, at map[*provision.Host]reached) (*join
 		return nil, err
 	}
 	j := &joined{full: map[*provision.Host]provision.Fabric{}}
-	factsOf, fullOf := map[string]provision.FabricFacts{}, map[string]provision.Fabric{}
 	for i, h := range f.hosts {
 		full, problems := facts[i].Complete(h)
-		j.full[h], fullOf[h.Name], factsOf[h.Name] = full, full, facts[i]
+		j.full[h] = full
 		check := "host " + h.Name
 		for _, p := range problems {
 			j.find(check, provision.Blocked, p, correctFabric)
@@ -92,10 +93,21 @@ func (f fabric) look(ctx context.Context, at map[*provision.Host]reached) (*join
 			j.find(check, provision.Warning, have, clearACS)
 		}
 	}
-	for _, difference := range provision.CompareFabrics(factsOf, fullOf) {
+	for _, difference := range f.differences(facts, j.full) {
 		j.find("alike", provision.Warning, difference, levelFabric)
 	}
 	return j, f.meet(ctx, at, j)
+}
+
+// differences says in what the hosts that work are not alike; facts are in the order of all.
+func (f fabric) differences(facts []provision.FabricFacts, full map[*provision.Host]provision.Fabric) []string {
+	factsOf, fullOf := map[string]provision.FabricFacts{}, map[string]provision.Fabric{}
+	for i, h := range f.hosts {
+		if f.works[h] {
+			factsOf[h.Name], fullOf[h.Name] = facts[i], full[h]
+		}
+	}
+	return provision.CompareFabrics(factsOf, fullOf)
 }
 
 // describe says how a host takes part in a fabric.

@@ -77,14 +77,29 @@ func (f FabricFacts) active() []RDMADevice {
 	return slices.DeleteFunc(slices.Clone(f.Devices), func(d RDMADevice) bool { return d.State != "ACTIVE" })
 }
 
-// v4 is the index of the port's address that RoCE v2 has for IPv4; -1: it has none.
+// v4 is the least index of the port's addresses that RoCE v2 has for IPv4; -1: it has none.
+// Those of VLANs come later.
 func (d RDMADevice) v4() int64 {
+	least := int64(-1)
 	for _, g := range d.GIDs {
-		if g.Type == "RoCE v2" && strings.HasPrefix(g.GID, "0000:0000:0000:0000:0000:ffff:") {
-			return g.Index
+		v4 := g.Type == "RoCE v2" && strings.HasPrefix(g.GID, "0000:0000:0000:0000:0000:ffff:")
+		if v4 && (least < 0 || g.Index < least) {
+			least = g.Index
 		}
 	}
-	return -1
+	return least
+}
+
+// limited reports whether the device reaches only full members of its partition.
+func (d RDMADevice) limited() bool {
+	key, err := strconv.ParseUint(d.PKey, 0, 16)
+	return err == nil && key&0x8000 == 0
+}
+
+// has reports whether one of the addresses of an interface is meant.
+func (f FabricFacts) has(name, at string) bool {
+	ip := net.ParseIP(at)
+	return ip != nil && slices.ContainsFunc(f.Addresses[name], func(own string) bool { return ip.Equal(net.ParseIP(own)) })
 }
 
 // Complete fills in what a host's block does not say of its fabric. The problems are those
@@ -94,7 +109,7 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 	at := h.Inside()
 	if full.Interface == "" {
 		for _, name := range slices.Sorted(maps.Keys(f.Addresses)) {
-			if slices.Contains(f.Addresses[name], at) {
+			if f.has(name, at) {
 				full.Interface = name
 			}
 		}
@@ -104,7 +119,8 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 	if full.Interface == "" && net.ParseIP(at) != nil {
 		problems = append(problems, fmt.Sprintf("none of its network interfaces has the address %s", at))
 	}
-	if ip := net.ParseIP(f.OwnAddress); ip != nil && ip.IsLoopback() && !h.Local() {
+	ip := net.ParseIP(f.OwnAddress)
+	if full.Interface == "" && ip != nil && ip.IsLoopback() && !h.Local() { // else it is told the interface
 		problems = append(problems, fmt.Sprintf("its name means %s on it, which is no address for others: Gloo takes it", ip))
 	}
 	if full.RDMA == nil {
@@ -113,6 +129,7 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 			full.RDMA = append(full.RDMA, d.Name)
 		}
 	}
+	var indexes []int
 	for _, name := range full.RDMA {
 		i := slices.IndexFunc(f.Devices, func(d RDMADevice) bool { return d.Name == name })
 		switch {
@@ -121,14 +138,17 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 		case f.Devices[i].State != "ACTIVE":
 			state := strings.ToLower(cmp.Or(f.Devices[i].State, "silent"))
 			problems = append(problems, fmt.Sprintf("its RDMA device %s is %s", name, state))
-		case f.Devices[i].PKey == "0x7fff":
+		case f.Devices[i].limited():
 			const limited = "its RDMA device %s is a limited member of its partition, and cannot reach its like"
 			problems = append(problems, fmt.Sprintf(limited, name))
-		case full.GIDIndex == nil && f.Devices[i].Layer == "Ethernet":
-			if v4 := int(f.Devices[i].v4()); v4 >= 0 {
-				full.GIDIndex = &v4
+		case f.Devices[i].Layer == "Ethernet":
+			if v4 := int(f.Devices[i].v4()); v4 >= 0 && !slices.Contains(indexes, v4) {
+				indexes = append(indexes, v4)
 			}
 		}
+	}
+	if full.GIDIndex == nil && len(indexes) == 1 { // of several NCCL finds each device's
+		full.GIDIndex = &indexes[0]
 	}
 	if len(full.RDMA) > 0 && f.Verbs == 0 {
 		problems = append(problems, "there is nothing in /dev/infiniband: the drivers of its RDMA devices are not whole")
@@ -189,7 +209,9 @@ func CompareFabrics(facts map[string]FabricFacts, full map[string]Fabric) (diffe
 		return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate)
 	}))
 	differ("firmware of RDMA devices", devices(func(_ FabricFacts, d RDMADevice) string { return d.Firmware }))
-	differ("GID index for IPv4", devices(func(_ FabricFacts, d RDMADevice) string { return fmt.Sprint(d.v4()) }))
+	differ("GID index for IPv4", devices(func(_ FabricFacts, d RDMADevice) string {
+		return strings.Replace(strconv.FormatInt(d.v4(), 10), "-1", "none", 1)
+	}))
 	loaded := map[bool]string{true: "loaded", false: "not loaded"}
 	differ("nvidia_peermem", func(f FabricFacts) string { return loaded[f.PeerMem] })
 	return differences

@@ -50,8 +50,22 @@ func TestComplete(t *testing.T) {
 			Fabric{Address: "10.0.0.9", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "none of its network interfaces has the address 10.0.0.9"},
 		"no such interface": {Host{Fabric: Fabric{Address: "10.0.0.1", Interface: "eth7"}}, roce(nil),
 			Fabric{Address: "10.0.0.1", Interface: "eth7", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "no network interface eth7"},
-		"its name is loopback": {Host{Fabric: said}, roce(func(f *FabricFacts) { f.OwnAddress = "127.0.1.1" }),
-			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "its name means 127.0.1.1"},
+		"its name is loopback": {Host{Address: "gpu1"}, roce(func(f *FabricFacts) { f.OwnAddress = "127.0.1.1" }),
+			Fabric{RDMA: []string{"mlx5_0"}, GIDIndex: &three}, "its name means 127.0.1.1"},
+		"its name is loopback, and Gloo is told the interface": {Host{Fabric: said}, roce(func(f *FabricFacts) { f.OwnAddress = "127.0.1.1" }),
+			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, ""},
+		"an address in another form": {Host{Fabric: Fabric{Address: "FD00:0:0::1"}}, roce(func(f *FabricFacts) { f.Addresses["eno1"] = []string{"fd00::1"} }),
+			Fabric{Address: "FD00:0:0::1", Interface: "eno1", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, ""},
+		"limited member of another partition": {Host{Fabric: said}, roce(func(f *FabricFacts) { f.Devices[0].PKey = "0x0001" }),
+			Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}}, "limited member"},
+		"several indexes, as the kernel's names sort": {Host{Fabric: said}, roce(func(f *FabricFacts) {
+			f.Devices[0].GIDs = []GID{{11, "0000:0000:0000:0000:0000:ffff:0a00:0109", "RoCE v2"}, f.Devices[0].GIDs[0]}
+		}), Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0"}, GIDIndex: &three}, ""},
+		"devices of several indexes, which NCCL finds by itself": {Host{Fabric: said}, roce(func(f *FabricFacts) {
+			other := f.Devices[0]
+			other.Name, other.GIDs = "mlx5_1", []GID{{5, "0000:0000:0000:0000:0000:ffff:0a00:0101", "RoCE v2"}}
+			f.Devices = append(f.Devices, other)
+		}), Fabric{Address: "10.0.0.1", Interface: "eno1", RDMA: []string{"mlx5_0", "mlx5_1"}}, ""},
 	}
 	for name, c := range cases {
 		got, problems := c.facts.Complete(&c.block)
@@ -80,7 +94,7 @@ func TestCompareFabrics(t *testing.T) {
 		"MTU of RDMA devices: 1 × 4096 on a, c; 1 × not known on b":                           func(f *FabricFacts) { f.Devices[0].NIC = "" },
 		"RDMA devices that are up: 1 × Ethernet 400 Gb/s on a, c; none on b":                  func(f *FabricFacts) { f.Devices = nil },
 		"firmware of RDMA devices: 1 × 28.39 on a, c; 1 × 28.33 on b":                         func(f *FabricFacts) { f.Devices[0].Firmware = "28.33" },
-		"GID index for IPv4: 1 × 3 on a, c; 1 × -1 on b":                                      func(f *FabricFacts) { f.Devices[0].GIDs = nil },
+		"GID index for IPv4: 1 × 3 on a, c; 1 × none on b":                                    func(f *FabricFacts) { f.Devices[0].GIDs = nil },
 		"nvidia_peermem: not loaded on a, c; loaded on b":                                     func(f *FabricFacts) { f.PeerMem = true },
 	} {
 		if got := CompareFabrics(hosts(change), full); !slices.Contains(got, want) {

@@ -1,0 +1,44 @@
+package apply
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/engines"
+	"hclbench/provision"
+)
+
+// TestDifferences: the box of a router needs no RDMA, those of its servers have it alike.
+func TestDifferences(t *testing.T) {
+	var hosts []*provision.Host
+	for _, name := range []string{"a", "b", "box"} {
+		hosts = append(hosts, &provision.Host{Name: name, Address: name})
+	}
+	group := func(router *provision.Host) *engines.Engine {
+		g := &engines.Group{Router: &engines.Engine{Kind: engines.Sim, Router: true, Host: router}}
+		g.Roles = []engines.Role{{Name: engines.Serve, Engine: &engines.Engine{Kind: engines.Sim},
+			Instances: []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}}}
+		return &engines.Engine{Kind: engines.GroupKind, Group: g}
+	}
+	device := provision.RDMADevice{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400}
+	rdma := provision.FabricFacts{Devices: []provision.RDMADevice{device}}
+	for name, c := range map[string]struct {
+		router *provision.Host
+		facts  []provision.FabricFacts
+		want   []string
+	}{
+		"a box": {hosts[2], []provision.FabricFacts{rdma, rdma, {}}, nil},
+		"on a server": {hosts[0], []provision.FabricFacts{{}, rdma}, []string{
+			"MTU of RDMA devices: none on a; 1 × not known on b",
+			"RDMA devices that are up: none on a; 1 × Ethernet 400 Gb/s on b",
+			"firmware of RDMA devices: none on a; 1 × not known on b",
+			"GID index for IPv4: none on a; 1 × none on b",
+		}},
+	} {
+		f, ok := fabricOf(group(c.router))
+		if diff := cmp.Diff(c.want, f.differences(c.facts, nil)); diff != "" || !ok {
+			t.Errorf("%s: %v (-want +got):\n%s", name, ok, diff)
+		}
+	}
+}
