@@ -118,7 +118,7 @@ func quantiles(s load.Stats) []chart.Dot {
 	for share, v := range at {
 		dots = append(dots, chart.Dot{X: v, Y: share})
 	}
-	sortDots(dots, func(d chart.Dot) float64 { return d.Y })
+	slices.SortStableFunc(dots, func(a, b chart.Dot) int { return cmp.Compare(a.Y, b.Y) })
 	return dots
 }
 

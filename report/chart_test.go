@@ -332,3 +332,78 @@ func TestLayoutTables(t *testing.T) {
 		t.Error("the caller's rows have lost their price")
 	}
 }
+
+// TestPublishedAlways: what others published is drawn in every chart where its cell has a place, also
+// of a cell that was not measured or is void, and leads nothing. A void cell is bridged by no line.
+func TestPublishedAlways(t *testing.T) {
+	rows := matrix()
+	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
+	var planned []Planned
+	for i := range rows {
+		r := rows[i]
+		r.Deployment.GPUCount, rows[i].Deployment.GPUCount = 8, 8
+		r.Summary = nil
+		planned = append(planned, Planned{ID: r.ID, Benchmark: r.Benchmark, Axes: r.Axes, Row: &r})
+	}
+	var published []map[string]any
+	for _, c := range []int64{4, 16, 128} {
+		published = append(published, map[string]any{"engine": "sglang.h200", "concurrency": c, "output_throughput": 10_000 * c,
+			"median_ttft_ms": 1, "median_tpot_ms": 1000 / float64(c), "median_e2el_ms": 50})
+	}
+	of := []Reference{{Benchmark: "online", Name: "them", Source: "https://example.com", Rows: published}}
+	for name, rows := range map[string][]results.Row{"measured": rows, "unmeasured": nil} {
+		about := About{Planned: planned, References: Compare(rows, of)}
+		found, ahead := sections(rows, about.series(rows), about)
+		var got []string
+		for _, s := range found {
+			for _, f := range s.Figures {
+				if note := "Crosses: published by them, https://example.com."; f.ID != "distributions" && !slices.Contains(f.Notes, note) {
+					t.Errorf("%s: %s has the notes %q", name, f.ID, f.Notes)
+				}
+				for _, c := range f.Charts {
+					for _, l := range c.Lines {
+						if l.Published && len(l.Dots) == 3 {
+							got = append(got, f.ID+": "+c.Title)
+						}
+						if !l.Published && !l.Tail && l.Series != nil && l.Series.Engine == "sglang.h200" && c.X.Ticks != nil &&
+							(!slices.Equal(l.Gaps, []float64{16}) || !l.Dots[1].Apart) {
+							t.Errorf("%s: the void cell in %s is at %v", name, c.Title, l.Gaps)
+						}
+					}
+				}
+			}
+		}
+		check(t, name, []string{"online-pareto: Output throughput per GPU", "online-latency: Output throughput",
+			"online-concurrency: Output throughput", "online-concurrency: Median time to first token",
+			"online-concurrency: Median time per output token", "online-concurrency: Median end-to-end latency"}, got)
+		for _, x := range ahead {
+			for _, r := range x.Rows {
+				for _, l := range r.Leads {
+					if l.Series != nil && l.Series.Engine == "sglang.h200" && l.x == 16 {
+						t.Errorf("%s: what is void leads %s", name, r.Metric)
+					}
+				}
+			}
+		}
+		if name == "unmeasured" && len(ahead) > 0 {
+			t.Errorf("what others published leads: %+v", ahead)
+		}
+	}
+}
+
+// TestRankedBars: the best bar is first, and the others say by how much they differ from the baseline.
+func TestRankedBars(t *testing.T) {
+	rows := []results.Row{row("vllm.start", 4, 100, 20), row("vllm.tuned", 4, 100, 10), row("sglang.h200", 4, 100, 40)}
+	for layout, want := range map[string][]string{
+		"":            {"H200 · vLLM tuned 371  +93 %", "H200 · vLLM start 192", "H200 · vLLM h200 98.1  −49 %"},
+		"sglang.h200": {"H200 · vLLM tuned 371  ×3.78", "H200 · vLLM start 192  +96 %", "H200 · vLLM h200 98.1"},
+	} {
+		about := About{Layout: Layout{Baseline: layout}}
+		found, _ := sections(rows, about.series(rows), about)
+		var got []string
+		for _, b := range found[0].Figures[0].Charts[0].Groups[0].Bars {
+			got = append(got, strings.TrimSpace(b.Label+" "+number.Text(b.Value)+"  "+b.After))
+		}
+		check(t, "bars against "+layout, want, got)
+	}
+}

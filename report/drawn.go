@@ -72,6 +72,9 @@ func (f *figure) CSV() string {
 				continue // what is joined is there already
 			}
 			for _, p := range l.Dots {
+				if l.Tail {
+					p.Label = c.Tail
+				}
 				write(c, l.Series, number.Exact(p.X), unit(c.X), number.Exact(p.Y), unit(c.Y),
 					csvText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
 					dotVerdict(l.Published, p.Doubt, p.Mark))
@@ -83,8 +86,15 @@ func (f *figure) CSV() string {
 				if x.Before {
 					label += ", without"
 				}
-				write(c, x.Series, "", "", number.Exact(x.Value), unit(c.Y), csvText(label), "", "", "",
-					dotVerdict(false, x.Doubt, x.Mark))
+				bar := func(v float64, verdict string) {
+					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), csvText(label), "", "", "", verdict)
+				}
+				if !x.None {
+					bar(x.Value, dotVerdict(false, x.Doubt, x.Mark))
+				}
+				for _, p := range x.Published {
+					bar(p.Y, dotVerdict(true, false, ""))
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,28 +42,28 @@ var across = []struct {
 
 // sections are the figures that the layout wants, and who is ahead where, drawn or not.
 func sections(rows []results.Row, all *seriesOf, about About) (out []section, found []finding) {
-	cells := samples(rows, all)
-	layout, published := &about.Layout, published(about.References)
+	cells, layout := samples(rows, all), &about.Layout
+	more := all.withOthers(cells, rows, about)
 	if len(layout.Charts) > 0 {
-		out = append(out, layout.asked(cells, rows, published))
+		out = append(out, layout.asked(more, rows))
 	}
-	benchmarks := benchmarkSections(cells, published)
+	benchmarks := benchmarkSections(more, layout)
 	if layout.automatic(AutomaticBenchmarks) {
 		out = append(out, benchmarks...)
 	}
-	more := section{ID: "across", Title: "Caches, tails, time"}
+	whole := section{ID: "across", Title: "Caches, distributions, time"}
 	for _, f := range across {
 		if !layout.automatic(f.kind) {
 			continue
 		}
 		figures, why := f.draw(cells, about)
-		more.Figures = append(more.Figures, figures...)
+		whole.Figures = append(whole.Figures, figures...)
 		if len(figures) == 0 {
-			more.Left = append(more.Left, why)
+			whole.Left = append(whole.Left, why)
 		}
 	}
-	if len(more.Figures)+len(more.Left) > 0 {
-		out = append(out, more)
+	if len(whole.Figures)+len(whole.Left) > 0 {
+		out = append(out, whole)
 	}
 	ids := unique{}
 	for i := range out {
@@ -71,6 +72,7 @@ func sections(rows []results.Row, all *seriesOf, about About) (out []section, fo
 		for _, f := range out[i].Figures {
 			f.ID, f.First = ids.name(f.ID), !slices.Contains(titles, f.Title)
 			titles = append(titles, f.Title)
+			f.credits(more, about.References)
 			for _, c := range f.Charts {
 				c.Mark = c.Marked()
 			}
@@ -98,54 +100,6 @@ func (f *figure) drawn() bool {
 	return len(f.Charts) > 0
 }
 
-// publishedOf are the published figures of each cell, by its id.
-type publishedOf map[string][]Compared
-
-func published(all []Compared) publishedOf {
-	of := publishedOf{}
-	for _, c := range all {
-		of[c.Cell] = append(of[c.Cell], c)
-	}
-	return of
-}
-
-// add draws what was published for the cells of a slice, in their colours, and says by whom.
-func (of publishedOf) add(f *figure, c *chart.Panel, x slice, m metric) {
-	for _, l := range c.Lines {
-		l = chart.Line{Series: l.Series, Published: true}
-		for _, s := range x.samples {
-			if s.series == l.Series {
-				l.Dots = append(l.Dots, of.dots(f, c, s, x.along.name, m)...)
-			}
-		}
-		sortDots(l.Dots, func(d chart.Dot) float64 { return d.X })
-		if len(l.Dots) > 0 {
-			c.Lines = append(c.Lines, l)
-		}
-	}
-}
-
-// dots are what was published of a metric for one cell.
-func (of publishedOf) dots(f *figure, c *chart.Panel, s *sample, along string, m metric) (dots []chart.Dot) {
-	for _, r := range s.rows {
-		for _, p := range of[r.ID] {
-			figure := p.figure(m.name)
-			if figure == nil {
-				continue
-			}
-			d := chart.Dot{X: s.at[along], Y: figure.Published, N: 1}
-			d.Hover = hover(s, d, along, m) + "\npublished by " + p.Reference
-			if m.unit == "ms" && c.Y.Unit == "s" {
-				d.Y /= 1000
-			}
-			d.Low, d.High = d.Y, d.Y
-			dots = append(dots, d)
-			f.Notes = once(f.Notes, p.by())
-		}
-	}
-	return dots
-}
-
 // slug is a name as a part of a file's name.
 func slug(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s),
@@ -162,10 +116,10 @@ var views = []struct {
 	applies func(d dimension) bool              // along which dimensions there is one
 	draw    func(x slice, b *benchmark) *figure // without charts: there is nothing to show
 }{
-	{"latency", pushed, throughputAgainstLatency},
-	{"", func(dimension) bool { return true }, againstDimension},
-	{"tails", pushed, tails},
 	{"pareto", pushed, pareto},
+	{"latency", pushed, throughputAgainstLatency},
+	{"cost", pushed, costAgainstInteractivity},
+	{"", func(dimension) bool { return true }, againstDimension},
 }
 
 // pushed reports whether more of a dimension is more load, not other requests.
@@ -174,19 +128,27 @@ func pushed(d dimension) bool {
 }
 
 type benchmark struct {
-	name      string
-	cells     []*sample
-	tail      string // percentile of its slowest requests: "p99"
-	published publishedOf
+	name   string
+	cells  []*sample // with those that are void or published
+	tail   string    // percentile of its slowest requests: "p99"
+	layout *Layout
 }
 
-func benchmarkSections(cells []*sample, published publishedOf) (out []section) {
+func benchmarkSections(cells []*sample, layout *Layout) (out []section) {
 	for _, of := range grouped(cells, func(s *sample) string { return s.benchmark }) {
-		var rows []results.Row
+		var own, published []results.Row
 		for _, s := range of {
-			rows = append(rows, *s.rows[0])
+			switch {
+			case s.by != "":
+				published = append(published, *s.rows[0])
+			case !s.void:
+				own = append(own, *s.rows[0])
+			}
 		}
-		b := &benchmark{of[0].benchmark, of, tailPercentile(rows), published}
+		if own == nil {
+			own = published
+		}
+		b := &benchmark{of[0].benchmark, of, tailPercentile(own), layout}
 		if x := b.section(); len(x.Figures) > 0 {
 			out = append(out, x)
 		}
@@ -210,7 +172,7 @@ func (b *benchmark) section() section {
 		}
 	}
 	if len(out.Figures) == 0 {
-		if f := comparison(b.cells); f != nil {
+		if f := b.comparison(); f != nil {
 			f.ID = out.ID + "-cells"
 			out.Figures = append(out.Figures, f)
 		}
@@ -251,6 +213,7 @@ func throughputAgainstLatency(x slice, _ *benchmark) *figure {
 		c := x.tradeoff(m[0], m[1])
 		f.Title, f.Charts = m[1].title+" against "+lower(m[0].title), []*chart.Panel{c}
 		if !c.Empty() {
+			c.Sparse()
 			break
 		}
 	}
@@ -260,58 +223,93 @@ func throughputAgainstLatency(x slice, _ *benchmark) *figure {
 // beside says what stands beside the points of a chart of one metric over another.
 func beside(x slice) string { return "Numbers beside the points: " + lower(x.along.title) + "." }
 
-// againstDimension are the main figures along the slice's dimension, and who is ahead.
-func againstDimension(x slice, b *benchmark) *figure {
-	f := &figure{Title: "Against " + lower(x.along.title), leads: map[*chart.Panel][]lead{}}
-	whole := []metric{medianE2EL}
-	if x.along.name == "batch" {
-		whole = append(whole, duration)
+// main are the throughput of cells and what most of their requests had of each latency.
+func (b *benchmark) main(cells []*sample) []metric {
+	metrics := []metric{throughputOf(cells, b.layout, false)}
+	for _, t := range timings {
+		metrics = append(metrics, central(t, cells, b.layout))
 	}
-	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {medianTTFT}, {medianTPOT}, whole,
-		{goodput}, {energyPerToken}} {
-		for _, m := range choice {
-			c := x.against(m)
-			if c.Empty() {
-				continue
-			}
-			f.leads[c] = leads(c, m)
-			b.published.add(f, c, x, m)
-			f.Charts = append(f.Charts, c)
-			break
-		}
-	}
-	return f
+	return metrics
 }
 
-func tails(x slice, b *benchmark) *figure {
-	f := &figure{Title: "Tails against " + lower(x.along.title)}
-	for _, t := range timings {
-		f.Charts = append(f.Charts, x.against(latency(t, b.tail)))
+func notVoidSamples(cells []*sample) []*sample {
+	return slices.DeleteFunc(slices.Clone(cells), func(s *sample) bool { return s.void })
+}
+
+// againstDimension are the main figures along the slice's dimension, and who is ahead: of each latency
+// what most requests had, and light what the slowest had.
+func againstDimension(x slice, b *benchmark) *figure {
+	f := &figure{Title: "Against " + lower(x.along.title), leads: map[*chart.Panel][]lead{}}
+	metrics := b.main(notVoidSamples(x.samples))
+	if x.along.name == "batch" {
+		metrics = append(metrics, duration)
+	}
+	for _, m := range append(metrics, goodput, energyPerToken) {
+		c := x.against(m)
+		if c.Empty() {
+			continue
+		}
+		f.leads[c] = leads(c, m)
+		if i := slices.IndexFunc(timings, func(t timing) bool { return strings.HasSuffix(m.name, "_"+t.key+"_ms") }); i >= 0 {
+			c.AddTail(x.against(latency(timings[i], b.tail)), b.tail)
+		}
+		c.Seconds()
+		f.Charts = append(f.Charts, c)
 	}
 	return f
 }
 
 func pareto(x slice, _ *benchmark) *figure {
-	c := x.tradeoff(interactivity, perGPU)
-	c.X.Title, c.X.Unit = "Interactivity", "output tokens per second per user"
-	f := &figure{Title: "Throughput per GPU against interactivity", Hero: true, Charts: []*chart.Panel{c}}
-	if of, said := fronts(c); of != nil {
-		c.Lines = append(of, c.Lines...)
-		f.Notes = []string{said}
-	}
+	f := &figure{Title: "Throughput per GPU against interactivity", Hero: true}
+	f.overInteractivity(x, perGPU)
 	return f
+}
+
+func costAgainstInteractivity(x slice, _ *benchmark) *figure {
+	f := &figure{Title: "Cost and energy against interactivity"}
+	f.overInteractivity(x, costOutput, energyPerToken)
+	return f
+}
+
+// overInteractivity draws what serving users so fast gives or takes.
+func (f *figure) overInteractivity(x slice, metrics ...metric) {
+	for _, m := range metrics {
+		c := x.tradeoff(interactivity, m)
+		if c.Empty() {
+			continue
+		}
+		c.X.Title, c.X.Unit = "Interactivity", "output tokens per second per user"
+		of, said := fronts(c, m)
+		c.Lines = append(of, c.Lines...)
+		c.Sparse()
+		f.Charts = append(f.Charts, c)
+		if of != nil {
+			f.Notes = once(f.Notes, said)
+		}
+	}
+	if f.Charts != nil {
+		f.Notes = append(f.Notes, beside(x))
+	}
 }
 
 const maxGroups = 12
 
-// comparison shows cells that lie along no dimension as bars; nil: there are too many.
-func comparison(cells []*sample) *figure {
+// comparison shows cells that lie along no dimension as bars, those under the same load together,
+// the best first; nil: there are too many.
+func (b *benchmark) comparison() *figure {
 	f := &figure{Title: "Cells side by side"}
-	for _, m := range []metric{outputThroughput, totalThroughput, medianTTFT, medianTPOT, medianE2EL} {
-		c := loads(cells, m, func(*sample) (string, bool) { return "", true })
-		if len(c.Groups) > 0 && len(c.Groups) <= maxGroups && !(m.name == totalThroughput.name && len(f.Charts) > 0) {
-			f.Charts = append(f.Charts, c)
+	cells := notVoidSamples(b.cells)
+	if len(cells) == 0 {
+		return nil
+	}
+	for _, m := range append(b.main(cells), goodput, costOutput, energyPerToken) {
+		c := loads(cells, m, func(s *sample) (string, bool) { return s.series.Label, true })
+		if len(c.Groups) == 0 || len(c.Groups) > maxGroups {
+			continue
 		}
+		f.Notes = once(f.Notes, ranked(c, m, b.layout)...)
+		c.Seconds()
+		f.Charts = append(f.Charts, c)
 	}
 	if len(f.Charts) == 0 {
 		return nil
@@ -319,15 +317,38 @@ func comparison(cells []*sample) *figure {
 	return f
 }
 
+// ranked puts the bars of each group into the order of what is better, and says by how much each
+// differs from the baseline.
+func ranked(c *chart.Panel, m metric, layout *Layout) (notes []string) {
+	for _, g := range c.Groups {
+		base := slices.IndexFunc(g.Bars, func(b chart.Bar) bool {
+			return layout.Baseline != "" && (b.Series.Engine == layout.Baseline || b.Series.Label == layout.Baseline)
+		})
+		if base < 0 && layout.Baseline == "" && len(g.Bars) > 1 {
+			base = 0 // the lab's first
+		}
+		if base >= 0 && g.Against(g.Bars[base]) {
+			notes = once(notes, "Changes are against "+g.Bars[base].Series.Label+".")
+		}
+		slices.SortStableFunc(g.Bars, func(a, b chart.Bar) int {
+			return cmp.Compare(b.Best()*float64(m.better), a.Best()*float64(m.better))
+		})
+	}
+	if len(notes) > 1 {
+		return []string{"Changes are against the first series that the lab names of those beside it."}
+	}
+	return notes
+}
+
 // loads are a metric of cells as bars, those under the same load together; foot is
-// what stands at a bar, and whether there is one.
+// what stands at a bar, and whether there is one. What others published of a cell is on its bar.
 func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *chart.Panel {
 	c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit}, Better: better(m)}
 	byLoad := map[string]int{}
 	for _, s := range cells {
 		d, ok := s.value(m)
 		label, has := foot(s)
-		if !ok || !has {
+		if !ok || !has || s.void {
 			continue
 		}
 		i, known := byLoad[s.load()]
@@ -336,8 +357,19 @@ func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *char
 			byLoad[s.load()] = i
 			c.Groups = append(c.Groups, chart.Group{Label: s.load()})
 		}
-		c.Groups[i].Bars = append(c.Groups[i].Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y,
-			Hover: hover(s, d, "", m), Doubt: d.Doubt, Mark: d.Mark})
+		g := &c.Groups[i]
+		d.Hover = hover(s, d, "", m)
+		if s.by == "" {
+			g.Bars = append(g.Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y, Hover: d.Hover, Doubt: d.Doubt,
+				Mark: d.Mark})
+			continue
+		}
+		of := slices.IndexFunc(g.Bars, func(b chart.Bar) bool { return b.Series == s.series && b.Label == label })
+		if of < 0 {
+			of = len(g.Bars)
+			g.Bars = append(g.Bars, chart.Bar{Series: s.series, Label: label, None: true})
+		}
+		g.Bars[of].Published = append(g.Bars[of].Published, d)
 	}
 	return c
 }

@@ -58,9 +58,13 @@ func files(dir string, rows []results.Row, about About, suffix string,
 		return nil, err
 	}
 	out, current := &folder{dir: dir, taken: unique{}}, fresh(rows)
-	drawn, _ := sections(current, newSeries(rows, about.Layout.Series), about)
+	shown := current
+	if len(shown) == 0 {
+		shown = publishedRows(nil, about)
+	}
+	drawn, _ := sections(current, about.series(rows), about)
 	for _, s := range drawn {
-		source := sourceOf(s.rows(current), about)
+		source := sourceOf(s.rows(shown), about)
 		for _, fig := range s.Figures {
 			for i, c := range fig.Charts {
 				name := fig.ID
@@ -115,7 +119,9 @@ func sourceOf(rows []results.Row, about About) (s source) {
 			s.what = append(s.what, text)
 		}
 	}
-	s.from = append(origin(rows), dates(rows))
+	if !slices.ContainsFunc(rows, func(r results.Row) bool { return r.Run.Command == "published" }) {
+		s.from = append(origin(rows), dates(rows))
+	}
 	s.from = append(s.from, strings.TrimSpace("hcl "+about.Version))
 	s.from = slices.DeleteFunc(s.from, func(s string) bool { return s == "" })
 	return s
@@ -132,7 +138,8 @@ func (f *figure) picture(c *chart.Panel, of source) *chart.Drawing {
 	}
 	p := chart.Picture{Panel: c, Title: f.title(c), Under: slices.Concat(of.what, []string{f.Under}), Key: f.key(c),
 		Foot: slices.Concat(of.from, []string{tallied(c)})}
-	p.Under = slices.DeleteFunc(p.Under, func(s string) bool { return s == "" })
+	empty := func(s string) bool { return s == "" }
+	p.Under, p.Foot = slices.DeleteFunc(p.Under, empty), slices.DeleteFunc(p.Foot, empty)
 	if strings.HasPrefix(c.Mark, "Rehearsal") {
 		p.Stamp = "REHEARSAL"
 	}
@@ -153,6 +160,9 @@ func (f *figure) title(c *chart.Panel) string {
 // key says what the marks of a chart mean.
 func (f *figure) key(c *chart.Panel) []string {
 	key := slices.Clone(f.Notes)
+	if c.Tail != "" {
+		key = append(key, "Light lines: "+c.Tail+".")
+	}
 	for _, l := range c.Lines {
 		for _, p := range l.Dots {
 			if p.Doubt && !l.Published {
@@ -189,7 +199,9 @@ func tallied(c *chart.Panel) string {
 	}
 	for _, g := range c.Groups {
 		for _, b := range g.Bars {
-			if !b.None {
+			if b.None {
+				all++
+			} else {
 				add(dotVerdict(false, b.Doubt, b.Mark))
 			}
 			n["published"] += len(b.Published)

@@ -166,7 +166,7 @@ func TestPage(t *testing.T) {
 		left    string   // what is said of one that is not
 	}{
 		{"dstack", dstack(t), About{Title: "DeepSeek-R1 on H200 and MI300X", Description: "What dstack published in March 2025"},
-			[]string{"online-latency", "online-latency-2", "online-concurrency", "online-pareto", "online-tails",
+			[]string{"online-latency", "online-latency-2", "online-concurrency", "online-pareto",
 				"online-output_tokens", "offline-batch", "offline-batch-latency", "offline-output_tokens", "prefix-cache"},
 			"Time line of a cell: no result has its figures over time."},
 		{"measured", rows, about, []string{"online-latency", "online-concurrency", "online-pareto", "distributions",

@@ -125,11 +125,11 @@ func chosen(names []string) []metric {
 }
 
 // asked are the charts that the layout asks for, and why some of them are missing.
-func (l *Layout) asked(cells []*sample, rows []results.Row, published publishedOf) section {
+func (l *Layout) asked(cells []*sample, rows []results.Row) section {
 	out := section{ID: "charts", Title: "Charts"}
 	columns := newFields(rows)
 	for i, c := range l.Charts {
-		figures, why := c.figures(cells, columns, published)
+		figures, why := c.figures(cells, columns)
 		for n, f := range figures {
 			f.ID = strings.TrimSuffix(fmt.Sprintf("chart-%d-%s", i+1, slug(c.Title)), "-")
 			if n > 0 {
@@ -150,7 +150,7 @@ func (l *Layout) asked(cells []*sample, rows []results.Row, published publishedO
 }
 
 // figures draws the chart: one for each combination of what else differs in the load.
-func (c Chart) figures(cells []*sample, columns fields, published publishedOf) (figures []*figure, why string) {
+func (c Chart) figures(cells []*sample, columns fields) (figures []*figure, why string) {
 	if c.Where != "" {
 		holds, err := where.Parse(c.Where, columns.names())
 		if err != nil { // a column that none of these results has
@@ -176,7 +176,7 @@ func (c Chart) figures(cells []*sample, columns fields, published publishedOf) (
 			f := &figure{}
 			for _, m := range metrics {
 				panel := x.against(m)
-				published.add(f, panel, x, m)
+				panel.Seconds()
 				f.Charts = append(f.Charts, panel)
 			}
 			return f

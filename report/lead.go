@@ -126,17 +126,21 @@ func (f *figure) finding(of section) finding {
 	return x
 }
 
-// fronts are, of each kind of GPU, the points that no other one surpasses in both directions, and
-// what they say.
-func fronts(c *chart.Panel) (all []chart.Line, said string) {
+// fronts are, of each kind of GPU, the points that no other one surpasses, what is farther right being
+// better, and what they say.
+func fronts(c *chart.Panel, m metric) (all []chart.Line, said string) {
 	count := map[*chart.Series]int{}
-	for _, of := range grouped(dots(c, false), func(d owned) string { return d.of.GPUs }) { // what is suspect leads nothing
-		slices.SortStableFunc(of, func(a, b owned) int { return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(b.Y, a.Y)) })
+	sure := dots(c, false) // what is suspect leads nothing
+	for _, of := range grouped(sure, func(d owned) string { return d.of.GPUs }) {
+		height := func(d owned) float64 { return d.Y * float64(m.better) }
+		slices.SortStableFunc(of, func(a, b owned) int {
+			return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(height(b), height(a)))
+		})
 		front := chart.Line{Front: true}
 		best := math.Inf(-1)
 		for _, p := range of {
-			if p.Y > best {
-				best = p.Y
+			if height(p) > best {
+				best = height(p)
 				front.Dots = append(front.Dots, chart.Dot{X: p.X, Y: p.Y, N: 1})
 				count[p.of]++
 			}

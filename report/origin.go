@@ -33,6 +33,8 @@ func mark(r *results.Row) string {
 		return "rehearsal: simulated engines, not a measurement"
 	case "import":
 		return "imported: measured by others"
+	case "published":
+		return "published: measured by others"
 	}
 	return ""
 }

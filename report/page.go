@@ -89,7 +89,7 @@ type pageDoubt struct {
 }
 
 func newPage(rows []results.Row, about About) *page {
-	all, current, notes := newSeries(rows, about.Layout.Series), fresh(rows), newDoubts(rows)
+	all, current, notes := about.series(rows), fresh(rows), newDoubts(rows)
 	sections, found := sections(current, all, about)
 	style := style()
 	var csv strings.Builder

@@ -21,6 +21,9 @@ type Planned struct {
 	Repetition int              // from 1
 	SLO        []load.Objective `json:",omitempty"`
 
+	// Row is the cell as far as it is known before it is measured; nil: the lab's text is not at hand.
+	Row *results.Row `json:"-"`
+
 	// HostChanged says in what the host is not as it was when the cell was measured.
 	HostChanged []string `json:",omitempty"`
 }

@@ -31,6 +31,8 @@ type Compared struct {
 	Axes      results.Axes `json:"axes"`           // of the published row, as far as the lab has them
 	Cell      string       `json:"cell,omitempty"` // that it is compared with; empty: there is none
 	Figures   []Figure     `json:"figures"`
+
+	row map[string]any // as it was published
 }
 
 // Figure is one metric, published and measured.
@@ -54,7 +56,8 @@ func Compare(rows []results.Row, references []Reference) []Compared {
 	var out []Compared
 	for _, ref := range references {
 		for _, published := range ref.Rows {
-			c := Compared{Benchmark: ref.Benchmark, Reference: ref.Name, Source: ref.Source, Axes: publishedAxes(published)}
+			c := Compared{Benchmark: ref.Benchmark, Reference: ref.Name, Source: ref.Source, Axes: publishedAxes(published),
+				row: published}
 			fits := slices.DeleteFunc(slices.Clone(known), func(rows []*results.Row) bool {
 				return rows[0].Benchmark != ref.Benchmark || !fit(rows[0].Axes, published)
 			})
@@ -203,11 +206,6 @@ func (m metric) header() string {
 		return m.short
 	}
 	return strings.TrimSpace(m.group + " " + m.short + " " + m.unit)
-}
-
-// by says whose the published figures of a chart are.
-func (c *Compared) by() string {
-	return strings.TrimSuffix("Thin, with crosses: published by "+c.Reference+", "+c.Source, ", ") + "."
 }
 
 // References prints published figures beside measured ones, a table for each

@@ -21,6 +21,8 @@ type sample struct {
 	dataset   string
 	told      []string // columns of published tables that are of the load
 	shared    []string // reasons against all cells, which set none of them apart
+	by        string   // who published it; empty: nobody, it is in the store
+	void      bool     // it measured nothing
 }
 
 // sharedReasons are those that stand against every cell that measured something:
@@ -49,19 +51,52 @@ func (s *sample) doubtful(v load.Verdict, m metric) bool {
 // samples are all cells that measured something, in their order.
 func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 	shared := sharedReasons(rows)
-	key := func(r *results.Row) string {
-		if all.by == nil {
-			return fmt.Sprint(all.find(r).Index, "\x00", cellOf(r))
-		}
-		// The lab says what is told apart; of the rest there is only the load.
-		axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
-		return fmt.Sprint(r.Benchmark, "\x00", all.find(r).Index, "\x00", dataset(r), placeOf(r), axes)
-	}
-	for _, c := range grouped(those(rows, isMeasured), key) {
-		out = append(out, &sample{benchmark: c[0].Benchmark, series: all.find(c[0]), rows: c, at: placeOf(c[0]),
-			dataset: dataset(c[0]), told: all.told, shared: shared})
+	for _, c := range grouped(those(rows, isMeasured), all.cell) {
+		s := all.sample(c)
+		s.shared = shared
+		out = append(out, s)
 	}
 	return out
+}
+
+// withOthers are samples with all else that charts show: void cells, and what others published.
+func (s *seriesOf) withOthers(measured []*sample, rows []results.Row, about About) []*sample {
+	known := map[string]bool{}
+	for _, m := range measured {
+		known[s.cell(m.rows[0])] = true
+	}
+	out := slices.Clone(measured)
+	for _, c := range grouped(those(rows, func(r *results.Row) bool { return !isMeasured(r) }), s.cell) {
+		if !known[s.cell(c[0])] {
+			x := s.sample(c)
+			x.void = true
+			out = append(out, x)
+		}
+	}
+	published := publishedRows(rows, about)
+	for i := range published {
+		if r := &published[i]; s.find(r) != nil {
+			x := s.sample([]*results.Row{r})
+			x.by = r.Run.ID
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// cell is what repetitions of a cell have in common.
+func (s *seriesOf) cell(r *results.Row) string {
+	if s.by == nil {
+		return fmt.Sprint(s.find(r).Index, "\x00", cellOf(r))
+	}
+	// The lab says what is told apart; of the rest there is only the load.
+	axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
+	return fmt.Sprint(r.Benchmark, "\x00", s.find(r).Index, "\x00", dataset(r), placeOf(r), axes)
+}
+
+func (s *seriesOf) sample(of []*results.Row) *sample {
+	return &sample{benchmark: of[0].Benchmark, series: s.find(of[0]), rows: of, at: placeOf(of[0]),
+		dataset: dataset(of[0]), told: s.told}
 }
 
 // value is the median of a metric over the repetitions, with the lowest and the
@@ -96,6 +131,9 @@ func hover(s *sample, d chart.Dot, along string, m metric) string {
 	}
 	if d.Doubt {
 		lines = append(lines, "suspect")
+	}
+	if s.by != "" {
+		lines = append(lines, "published by "+s.by)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -149,6 +187,7 @@ func slicesAlong(along dimension, samples []*sample) (out []slice) {
 	}) {
 		x := slice{along: along, samples: of}
 		for _, line := range grouped(of, func(s *sample) *chart.Series { return s.series }) {
+			line = slices.DeleteFunc(line, func(s *sample) bool { return s.void })
 			if places := (slice{along: along, samples: line}).ticks(); len(places) > 1 {
 				x.points += len(places)
 			}
@@ -187,31 +226,35 @@ func (x slice) ticks() []float64 {
 	return slices.Compact(ticks)
 }
 
-// lines are the series of the slice, drawn from their points along its dimension.
+// lines are the series of the slice, drawn from their points along its dimension, and beside them
+// what others published.
 func (x slice) lines(point func(s *sample) (chart.Dot, bool)) (lines []chart.Line) {
 	samples := slices.Clone(x.samples)
 	slices.SortStableFunc(samples, func(a, b *sample) int { return cmp.Compare(a.at[x.along.name], b.at[x.along.name]) })
-	for _, of := range grouped(samples, func(s *sample) *chart.Series { return s.series }) {
-		l := chart.Line{Series: of[0].series}
+	type owner struct {
+		series *chart.Series
+		by     string
+	}
+	for _, of := range grouped(samples, func(s *sample) owner { return owner{s.series, s.by} }) {
+		l := chart.Line{Series: of[0].series, Published: of[0].by != ""}
+		void := false
 		for _, s := range of {
-			if d, ok := point(s); ok {
-				l.Dots = append(l.Dots, d)
+			if s.void {
+				l.Gaps, void = append(l.Gaps, s.at[x.along.name]), true
+			} else if d, ok := point(s); ok {
+				d.Apart = void
+				l.Dots, void = append(l.Dots, d), false
 			}
 		}
 		if l.Dots != nil {
 			lines = append(lines, l)
 		}
 	}
-	slices.SortFunc(lines, func(a, b chart.Line) int { return cmp.Compare(a.Series.Index, b.Series.Index) })
+	slices.SortStableFunc(lines, func(a, b chart.Line) int { return cmp.Compare(a.Series.Index, b.Series.Index) })
 	return lines
 }
 
-// sortDots puts dots into an order, and leaves those side by side that are the same in it.
-func sortDots(dots []chart.Dot, by func(d chart.Dot) float64) {
-	slices.SortStableFunc(dots, func(a, b chart.Dot) int { return cmp.Compare(by(a), by(b)) })
-}
-
-// against is a metric along the slice's dimension.
+// against is a metric along the slice's dimension, latencies in milliseconds.
 func (x slice) against(m metric) *chart.Panel {
 	ticks := x.ticks()
 	c := &chart.Panel{Title: m.title, Better: better(m),
@@ -224,14 +267,13 @@ func (x slice) against(m metric) *chart.Panel {
 		d.Hover = hover(s, d, x.along.name, m)
 		return d, ok
 	})
-	c.Seconds()
 	return c
 }
 
 // tradeoff is one metric over another, a point for each place along the slice's dimension.
 func (x slice) tradeoff(mx, my metric) *chart.Panel {
 	c := &chart.Panel{Title: my.title, Better: corner(mx, my),
-		X: chart.Axis{Title: mx.title, Unit: mx.unit}, Y: chart.Axis{Unit: my.unit, Zero: true, Linear: true}}
+		X: chart.Axis{Title: mx.title, Unit: mx.unit}, Y: chart.Axis{Unit: my.unit, Zero: true, Linear: my.better > 0}}
 	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
 		dx, okX := s.value(mx)
 		d, okY := s.value(my)
@@ -240,6 +282,9 @@ func (x slice) tradeoff(mx, my metric) *chart.Panel {
 		d.Hover = hover(s, d, x.along.name, my) + "\n" + said(dx.Y, mx)
 		return d, okX && okY
 	})
+	for i := range c.Lines {
+		c.Lines[i].Gaps = nil // a void cell has no place in it
+	}
 	c.Seconds()
 	return c
 }

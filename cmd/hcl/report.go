@@ -39,6 +39,9 @@ func runReport(ctx context.Context, t *console, which selection, out reportFlags
 		defer v.store.Close()
 	case errors.Is(err, errNothingStored) && len(published) > 0:
 		t.logger().Info("nothing is measured yet; this is what was published")
+		if err := v.unmeasured(ctx, which.benchmark); err != nil {
+			return err
+		}
 	default:
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/lock"
@@ -117,14 +118,33 @@ func plannedCells(p *plan.Plan) []report.Planned {
 				hosts = append(hosts, m.Host.Name)
 			}
 		}
+		wanted := wanted(d)
 		for _, c := range d.Cells {
+			cell := results.Cell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Job: c.Task.Stored()}
 			all = append(all, report.Planned{
-				ID: c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: strings.Join(hosts, ", "),
+				Row: &results.Row{Cell: cell, Deployment: wanted},
+				ID:  c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: strings.Join(hosts, ", "),
 				Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, HostChanged: c.HostChanged,
 			})
 		}
 	}
 	return all
+}
+
+// wanted is what a result would say of where it was measured, as far as the plan knows.
+func wanted(d *plan.Deployment) results.Deployment {
+	h := d.Host()
+	out := results.Deployment{Engine: d.Engine.Label(), Kind: d.Engine.Kind, Host: h.Name, GPUs: h.GPUs.String(),
+		Model: engines.ServedModel(d.Engine)}
+	var members []results.Member
+	for _, m := range d.Members {
+		members = append(members, results.Member{Role: m.Role, Instance: m.Instance, Rank: m.Rank, Host: m.Host.Name,
+			GPUs: m.Host.GPUs.String(), GPUCount: engines.GPUsUsed(m.Engine)})
+	}
+	if members != nil {
+		out.SetMembers(members)
+	}
+	return out
 }
 
 // lastSpeed is how fast the newest rehearsal of a lab was; 0: there was none, or it did not keep that.

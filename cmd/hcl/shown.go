@@ -175,6 +175,13 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 	return err
 }
 
+// unmeasured is a lab of which nothing is stored: its plan, or that of one benchmark of it.
+func (v *shown) unmeasured(ctx context.Context, benchmark string) (err error) {
+	v.planned, err = plannedOf(ctx, v.cfg, nil, false)
+	v.planned = slices.DeleteFunc(v.planned, func(p report.Planned) bool { return benchmark != "" && p.Benchmark != benchmark })
+	return err
+}
+
 // underPlan shows rows of a lab under the names of its plan, joined with what others have
 // measured for it, and judges them by its SLO. It returns the rows that the plan has no
 // cell for. Without a plan it shows them all.

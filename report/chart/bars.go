@@ -79,6 +79,26 @@ func (b Bar) values() []float64 {
 	return all
 }
 
+// Against says beside the bars by how much they differ from one of them, measured from measured and
+// published from published, and whether there is any.
+func (g Group) Against(base Bar) (said bool) {
+	for i := range g.Bars {
+		b := &g.Bars[i]
+		if b.Series != base.Series && b.None == base.None && base.Best() > 0 {
+			b.After, said = number.Change(b.Best()/base.Best()-1), true
+		}
+	}
+	return said
+}
+
+// Best is the value by which the bar has its place among others.
+func (b Bar) Best() float64 {
+	if b.None {
+		return b.Published[0].Y
+	}
+	return b.Value
+}
+
 // draw paints a bar from its foot on, and what others published for it.
 func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 	colour := colourOf(b.Series)
@@ -86,7 +106,10 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 		colour = shade
 	}
 	end := along(slices.Max(b.values()))
-	if !b.None {
+	if b.None {
+		middle := y + barHeight/2.0
+		d.add(piece{at: []point{{foot, middle}, {end, middle}}, colour: colour, width: 1, series: b.Series})
+	} else {
 		to := along(b.Value)
 		at := []point{{foot, y}, {to, y}, {to, y + barHeight}, {foot, y + barHeight}}
 		if b.Doubt { // an outline, as hollow as a hollow marker
@@ -96,7 +119,8 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 		}
 	}
 	if !b.Before { // colours alone may repeat
-		m := piece{shape: symbolOf(b.Series), at: []point{{end + 8, y + barHeight/2.0}}, size: 3, colour: colour, series: b.Series}
+		m := piece{shape: symbolOf(b.Series), at: []point{{end + 8, y + barHeight/2.0}}, size: 3, colour: colour,
+			series: b.Series}
 		if b.Doubt {
 			m.fill = paper
 		}
@@ -112,8 +136,9 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 
 // text is what stands after the bar.
 func (b Bar) text() string {
+	text := strings.TrimSpace(number.Text(b.Best()) + "  " + b.After)
 	if b.None {
-		return "published " + number.Text(b.Published[0].Y)
+		return "published " + text
 	}
-	return strings.TrimSpace(number.Text(b.Value) + "  " + b.After)
+	return text
 }

@@ -9,7 +9,8 @@ import (
 // feet need none.
 func (c *Panel) legend(d *Drawing, top float64) float64 {
 	unnamed := func(b Bar) bool { return b.Label == "" }
-	if c.Groups != nil && !slices.ContainsFunc(c.Groups, func(g Group) bool { return slices.ContainsFunc(g.Bars, unnamed) }) {
+	lacking := func(g Group) bool { return slices.ContainsFunc(g.Bars, unnamed) }
+	if c.Groups != nil && !slices.ContainsFunc(c.Groups, lacking) {
 		return top
 	}
 	x, y := 0.0, top+8
@@ -76,7 +77,9 @@ func (c *Panel) names(d *Drawing, f frame) {
 			ends = append(ends, end{s, at, at.y})
 		}
 	}
-	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Or(cmp.Compare(a.y, b.y), cmp.Compare(a.from.x, b.from.x)) })
+	slices.SortStableFunc(ends, func(a, b end) int {
+		return cmp.Or(cmp.Compare(a.y, b.y), cmp.Compare(a.from.x, b.from.x))
+	})
 	for i := range ends {
 		ends[i].y = max(ends[i].y, f.within.top+8+float64(i)*nameRoom)
 		if i > 0 {
@@ -88,7 +91,8 @@ func (c *Panel) names(d *Drawing, f frame) {
 		e.y = min(e.y, low)
 		low = e.y - nameRoom
 		x := f.within.right + 8
-		d.add(piece{at: []point{{e.from.x + 6, e.from.y}, {x - 3, e.y}}, colour: colourOf(e.s), width: 1, pale: 0.65, series: e.s})
+		d.add(piece{at: []point{{e.from.x + 6, e.from.y}, {x - 3, e.y}}, colour: colourOf(e.s), width: 1, pale: 0.65,
+			series: e.s})
 		d.label(x, e.y+4, e.s.Label, piece{colour: colourOf(e.s), size: small, bold: true, series: e.s})
 	}
 }

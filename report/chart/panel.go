@@ -14,6 +14,7 @@ type Panel struct {
 	Lines  []Line
 	Groups []Group // bars; there are no lines then
 	Better string  // where good values are: "higher is better"
+	Tail   string  // the percentile of its lines that are tails: "p99"
 	Note   string  // what is the same for all of it, where nothing else says it
 	Mark   string  // what it shows, where that is no measurement of ours
 }
@@ -26,7 +27,7 @@ type Line struct {
 	Steps  bool      // holds each value until the next one
 	Front  bool      // no series: what none of them surpasses
 	Tail   bool      // of the slowest requests, beside a line of most of them: light
-	Gaps   []float64 // where the series has a void cell: nothing joins what is on both sides
+	Gaps   []float64 // where the series has a void cell
 
 	Published bool // by others: thin, with crosses
 }
@@ -40,6 +41,7 @@ type Dot struct {
 	Label     string  // beside it
 	Hover     string
 	Doubt     bool   // suspect: drawn hollow
+	Apart     bool   // nothing joins it with the one before: a void cell is between them
 	Mark      string // what it is, where it is no measurement of ours: "rehearsal", "imported"
 }
 
@@ -315,7 +317,7 @@ func (l Line) paths(f frame) (paths [][]point) {
 	var path []point
 	for i, p := range l.Dots {
 		at := f.at(p)
-		if i > 0 && slices.ContainsFunc(l.Gaps, func(x float64) bool { return l.Dots[i-1].X < x && x < p.X }) {
+		if i > 0 && p.Apart {
 			paths, path = append(paths, path), nil
 		}
 		if l.Steps && len(path) > 0 {
@@ -341,6 +343,53 @@ func (l Line) stroke(path []point) piece {
 		m.width = 1.5
 	}
 	return m
+}
+
+// Published reports whether it shows what others published.
+func (c *Panel) Published() bool {
+	return slices.ContainsFunc(c.Lines, func(l Line) bool { return l.Published }) ||
+		slices.ContainsFunc(c.Groups, func(g Group) bool {
+			return slices.ContainsFunc(g.Bars, func(b Bar) bool { return len(b.Published) > 0 })
+		})
+}
+
+// manyLabels are too many to read.
+const manyLabels = 24
+
+// Sparse leaves of many labels those of the first and the last point of a line, and of the front.
+func (c *Panel) Sparse() {
+	front, labels := map[point]bool{}, 0
+	for _, l := range c.Lines {
+		for _, p := range l.Dots {
+			if l.Front {
+				front[point{p.X, p.Y}] = true
+			} else if p.Label != "" {
+				labels++
+			}
+		}
+	}
+	for _, l := range c.Lines {
+		for i := range l.Dots {
+			p := &l.Dots[i]
+			if labels > manyLabels && i > 0 && i < len(l.Dots)-1 && !front[point{p.X, p.Y}] {
+				p.Label = ""
+			}
+		}
+	}
+}
+
+// AddTail puts the lines of another panel, of a percentile of the slowest requests, behind this one's.
+func (c *Panel) AddTail(of *Panel, percentile string) {
+	var tails []Line
+	for _, l := range of.Lines {
+		if !l.Published {
+			l.Tail = true
+			tails = append(tails, l)
+		}
+	}
+	if tails != nil {
+		c.Lines, c.Tail, c.Note = append(tails, c.Lines...), percentile, "light: "+percentile
+	}
 }
 
 // Empty reports whether there is nothing to draw.

@@ -1,0 +1,64 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/report/chart"
+	"hclbench/results"
+	"hclbench/results/formats"
+)
+
+// publishedRows are what others published, each as if it were a cell: the one that was measured, or
+// else the only one that the lab plans and it can be of. What could be of several has no place
+// among them.
+func publishedRows(rows []results.Row, about About) (out []results.Row) {
+	for i := range about.References {
+		c := &about.References[i]
+		of := c.cell(rows, about.Planned)
+		if of == nil {
+			continue
+		}
+		r := results.Row{Run: results.Run{ID: c.Reference, Command: "published"}}
+		r.ID, r.Benchmark, r.Axes, r.Job, r.Deployment = of.ID, of.Benchmark, of.Axes, of.Job, of.Deployment
+		r.Deployment.PricePerHour, r.Deployment.Members = 0, nil // what theirs cost is not known
+		r.Summary = formats.Figures(c.row)
+		r.Summary.Verdict.Verdict = load.Imported
+		out = append(out, r)
+	}
+	return out
+}
+
+// cell is the one that the published row is of; nil: it is not known.
+func (c *Compared) cell(rows []results.Row, planned []Planned) (of *results.Row) {
+	if i := slices.IndexFunc(rows, func(r results.Row) bool { return r.ID == c.Cell }); c.Cell != "" && i >= 0 {
+		return &rows[i]
+	}
+	for i := range planned {
+		p := &planned[i]
+		if p.Row == nil || p.Benchmark != c.Benchmark || p.Repetition > 1 || !fit(p.Axes, c.row) {
+			continue
+		}
+		if of != nil {
+			return nil
+		}
+		of = p.Row
+	}
+	return of
+}
+
+// credits say whose figures those of the figure's thin lines are.
+func (f *figure) credits(cells []*sample, references []Compared) {
+	for _, c := range references {
+		if slices.ContainsFunc(cells, func(s *sample) bool { return s.by == c.Reference && s.benchmark == c.Benchmark }) &&
+			slices.ContainsFunc(f.Charts, func(p *chart.Panel) bool { return p.Published() }) {
+			f.Notes = once(f.Notes, strings.TrimSuffix("Crosses: published by "+c.Reference+", "+c.Source, ", ")+".")
+		}
+	}
+}
+
+// series are those of rows and of what others published.
+func (a *About) series(rows []results.Row) *seriesOf {
+	return newSeries(slices.Concat(rows, publishedRows(rows, *a)), a.Layout.Series)
+}
