@@ -16,6 +16,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
+	"hclbench/telemetry"
 	"hclbench/testhost"
 )
 
@@ -103,8 +104,12 @@ func TestGroup(t *testing.T) {
 	for _, as := range []string{engines.SGLang, engines.VLLM} {
 		e := splitOf(as, hosts[0], hosts[1], hosts[2], nil)
 		lab := cellsOf(e, hosts, 2)
+		w := &lab.Benchmarks[0].Cells[1].Workload
 		// The router has no /tokenize, the workers have.
-		lab.Benchmarks[0].Cells[1].Workload.Dataset = load.Dataset{Kind: load.Text, Path: words, InputTokens: 40}
+		w.Dataset = load.Dataset{Kind: load.Text, Path: words, InputTokens: 40}
+		if as == engines.VLLM { // long enough to be looked at twice
+			w.Requests, w.Duration = 0, load.Duration(2500*time.Millisecond)
+		}
 		r := b.carryOut(t.Context(), plan.New(lab, plan.Options{}), nil)
 		if r.err != nil || r.Valid+r.Suspect != 2 {
 			t.Fatalf("%s: %+v, %v\n%s", as, r.Outcome, r.err, told(r))
@@ -117,6 +122,11 @@ func TestGroup(t *testing.T) {
 		if !maps.Equal(roles, want) {
 			t.Errorf("members %v, want %v", roles, want)
 		}
+		if got := readOf(r.rows[1].Telemetry); as == engines.VLLM && !slices.Equal(got, []string{
+			"decode 0 of n1", "fabric2", "fabric3 of n0", "fabric3 of n1", "host", "host of n0", "host of n1", "prefill 0 of n0",
+		}) {
+			t.Errorf("telemetry of %q, problems %q", got, r.rows[1].Telemetry.Problems)
+		}
 		if r.rows[0].Summary.Failed > 0 || r.rows[0].Summary.Completed != 8 {
 			t.Errorf("summary %+v", r.rows[0].Summary)
 		}
@@ -125,6 +135,31 @@ func TestGroup(t *testing.T) {
 		b.host = machines[i]
 		b.noAgent()
 	}
+}
+
+// TestLeftovers: a cell that begins while a member holds what came before it is doubted.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	b, _, hosts := fleet(t, 2)
+	e := splitOf(engines.SGLang, hosts[0], hosts[1], hosts[1], map[string][]string{"decode": {"hold-kv=12"}})
+	e.Group.Roles[1].Engine.Ready.Stall = time.Second
+	r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 1), plan.Options{}), nil)
+	const want = "decode 0 on n1: 12 % of its KV cache was in use when the cell began, without a request"
+	if r.err != nil || r.Suspect != 1 || !slices.Contains(r.rows[0].Summary.Verdict.Texts(), want) {
+		t.Errorf("%+v, %v, %+v\n%s", r.Outcome, r.err, r.rows[0].Verdict(), told(r))
+	}
+}
+
+// readOf are the sources of what was read, with their hosts.
+func readOf(r *telemetry.Record) (sources []string) {
+	for _, s := range r.Series {
+		name := strings.TrimSuffix(s.Of+" of "+s.Host, " of ")
+		if !slices.Contains(sources, name) {
+			sources = append(sources, name)
+		}
+	}
+	slices.Sort(sources)
+	return sources
 }
 
 // told are the messages of a run.

@@ -47,6 +47,7 @@ func (m *measurement) load(ctx context.Context) error {
 	from := m.t.sender(m.cell)
 	apart := from != m.t.home()
 
+	left := m.t.leftovers(ctx, server, m.t.row.Model)
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watched := make(chan struct{})
@@ -58,17 +59,13 @@ func (m *measurement) load(ctx context.Context) error {
 		defer context.AfterFunc(from.lease.held, func() { cancel(context.Cause(from.lease.held)) })()
 	}
 	read, beside := readWhile(m.t.d, m.cell)
-	for i, b := range beside {
-		beside[i].end = m.t.at[b.host].watch(running, m.watchID(), b.plan)
-	}
+	m.lookBeside(running, beside)
 	before := m.t.tally(ctx)
 	got, err := m.send(running, from, server, read)
 	lost := context.Cause(running)
 	cancel(nil)
 	<-watched
-	for _, b := range beside {
-		b.add(ctx, got.Telemetry, m.t.at[b.host], from, got.Window())
-	}
+	m.collect(ctx, got.Telemetry, beside, from, got.Window())
 	m.out.Finished, m.out.Telemetry, m.records = time.Now(), got.Telemetry, got.Records
 
 	whole := err == nil && got.Summary != nil && got.Summary.Failed == 0
@@ -99,7 +96,7 @@ func (m *measurement) load(ctx context.Context) error {
 	}
 	m.out.Summary = got.Summary
 	throttled(m.out.Summary, got.Telemetry)
-	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.joined(ctx))...)
+	doubt(m.out.Summary, slices.Concat(m.t.doubts, left, m.t.joined(ctx))...)
 	return nil
 }
 

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"hclbench/engines"
@@ -25,28 +27,65 @@ type watching struct {
 // readWhile says what is read while a cell of the deployment is measured: by the
 // job that sends its load, the host that it is sent from and what the engine
 // exports; and the GPUs that the engine has, by a watch of their host's where the
-// load comes from another or there is none.
+// load comes from another or there is none. Of several members each host reads its
+// own, and what its part of the network has transferred.
 func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []watching) {
 	from := cmp.Or(c.From(), d.Host())
-	l := c.Load()
-	if l != nil {
-		job = telemetry.Plan{Host: true, Engine: engines.Exports(d.Engine)}
-		if job.Engine != nil && l.From != nil {
-			job.Engine.URL = strings.Replace(job.Engine.URL, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
+	if l := c.Load(); l != nil {
+		job = telemetry.Plan{Host: true}
+		if e := engines.Exports(d.Engine); e != nil && !d.Grouped() {
+			if l.From != nil {
+				e.URL = strings.Replace(e.URL, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
+			}
+			job.Engines = []telemetry.Exports{*e}
 		}
 	}
 	for _, h := range d.Serving() {
-		gpus := gpusRead(d, h)
+		p := telemetry.Plan{GPUs: gpusRead(d, h), Host: d.Grouped() || c.Batch() != nil}
+		if d.Grouped() {
+			p.Engines, p.Network = exportsOn(d, h), networkOf(d, h)
+		}
 		switch {
-		case c.Batch() != nil:
-			beside = append(beside, watching{host: h, plan: telemetry.Plan{Host: true, GPUs: gpus}})
-		case h == from:
-			job.GPUs = gpus
-		case gpus != nil:
-			beside = append(beside, watching{host: h, plan: telemetry.Plan{GPUs: gpus}})
+		case h == from && c.Load() != nil:
+			job.GPUs, job.Network, job.Engines = p.GPUs, p.Network, append(job.Engines, p.Engines...)
+		case p.Host || p.GPUs != nil:
+			beside = append(beside, watching{host: h, plan: p})
 		}
 	}
 	return job, beside
+}
+
+// exportsOn is what members of a deployment of several export on a host, each asked at its own
+// server. Decode looks up no prompts, and prefill drafts no tokens: that would dilute the shares.
+func exportsOn(d *plan.Deployment, h *provision.Host) (all []telemetry.Exports) {
+	for _, m := range d.Members {
+		e := engines.Exports(m.Engine)
+		if m.Host != h || e == nil || !m.Answers {
+			continue
+		}
+		switch e.Of = m.Name(); m.Role {
+		case engines.Decode:
+			e.Hits, e.Queries = nil, nil
+		case engines.Prefill:
+			e.Accepted, e.Drafted, e.Drafts, e.AcceptRate, e.StepTokens = nil, nil, nil, nil, nil
+		}
+		all = append(all, *e)
+	}
+	return all
+}
+
+// networkOf are the devices by which a host's members reach those on others; none where all are on one.
+func networkOf(d *plan.Deployment, h *provision.Host) []string {
+	var f provision.Fabric
+	for _, m := range d.Members {
+		if m.Host == h {
+			f = m.Fabric
+		}
+	}
+	if f.Interface == "" {
+		return f.RDMA
+	}
+	return append(slices.Clone(f.RDMA), f.Interface)
 }
 
 // gpusRead are the GPUs of a host that members of a deployment have, nil for none. A simulated
@@ -90,8 +129,30 @@ func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) endWat
 	}
 }
 
-// add ends a watch and adds what it has read to the record of the job, by the sender's clock.
-func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *session, sent telemetry.Window) {
+func (m *measurement) lookBeside(ctx context.Context, beside []watching) {
+	for i, b := range beside {
+		beside[i].end = m.t.at[b.host].watch(ctx, m.watchID(), b.plan)
+	}
+}
+
+// collect ends the watches side by side, and adds what they have read to the record of the job, by
+// the sender's clock.
+func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside []watching, from *session, sent telemetry.Window) {
+	records := make([]*telemetry.Record, len(beside))
+	var all sync.WaitGroup
+	for i, b := range beside {
+		all.Go(func() { records[i] = b.read(ctx, m.t.at[b.host], from, sent) })
+	}
+	all.Wait()
+	for i, r := range records {
+		if to != nil && r != nil {
+			to.Add(r, beside[i].host.Name)
+		}
+	}
+}
+
+// read ends a watch and returns what it has read; nil: nothing was asked for.
+func (b watching) read(ctx context.Context, at, from *session, sent telemetry.Window) *telemetry.Record {
 	var err error
 	var w telemetry.Window
 	if sent.Known() { // else the sender may be out of reach
@@ -103,15 +164,19 @@ func (b watching) add(ctx context.Context, to *telemetry.Record, at, from *sessi
 			w = sent.By(here - there)
 		}
 	}
-	gpus := b.end(ctx, w)
-	if to == nil || gpus == nil {
-		return
+	r := b.end(ctx, w)
+	if r == nil {
+		return nil
 	}
-	to.Add(gpus, b.host.Name)
 	if err != nil {
-		const unknown = "the GPU readings of %s cannot be matched to the load, because its clock is not known: %v"
-		to.Problems = append(to.Problems, fmt.Sprintf(unknown, b.host, err))
+		const unknown = "the readings of %s cannot be matched to the load, because its clock is not known: %v"
+		r.Problems = append(r.Problems, fmt.Sprintf(unknown, b.host, err))
 	}
+	if g := b.plan.GPUs; g != nil && r.Expected == 0 { // all that were due are missing
+		r.Expected = g.Count * max(1, int(sent.To.Sub(sent.From)/telemetry.Interval))
+		r.Missing = r.Expected
+	}
+	return r
 }
 
 // maxThrottled is the share of the readings in which a GPU may be held back.

@@ -30,6 +30,7 @@ type Member struct {
 	Host      *provision.Host
 	Runtime   provision.Runtime
 	Container provision.Container
+	Fabric    provision.Fabric // of its host, as far as it was found out
 }
 
 // Name tells the member from the others of its deployment: "decode 0", "serve 0 rank 1".
@@ -59,7 +60,7 @@ var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runt
 func deployment(e *engines.Engine) *Deployment {
 	d := &Deployment{Engine: e, Identity: engines.Fingerprint(e)}
 	for _, m := range engines.Members(e) {
-		d.Members = append(d.Members, Member{m, m.Engine.Host, engines.Runtime(m.Engine), engines.Container(m.Engine)})
+		d.Members = append(d.Members, Member{m, m.Engine.Host, engines.Runtime(m.Engine), engines.Container(m.Engine), provision.Fabric{}})
 	}
 	return d
 }
@@ -80,7 +81,7 @@ func (d *Deployment) On(fabrics map[*provision.Host]provision.Fabric) *Deploymen
 		ct := engines.Container(m.Engine)
 		ct.Name, ct.Labels = was.Container.Name, was.Container.Labels
 		m.Engine.Host = was.Host
-		out.Members[i] = Member{m, was.Host, was.Runtime, ct}
+		out.Members[i] = Member{m, was.Host, was.Runtime, ct, fabrics[was.Host]}
 	}
 	return &out
 }

@@ -2,9 +2,11 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -131,8 +133,12 @@ func observed(r *results.Row) string {
 	}
 	var lines [][]string
 	for _, q := range quantities {
-		if values := readings(t, q.name, q.host); len(values) > 0 && !(q.rare && slices.Max(values) == 0) {
-			lines = append(lines, []string{q.title, number.Text(mean(values) * q.scale),
+		for _, member := range append([]string{""}, membersTold(t, q.name)...) {
+			values := readings(t, q.name, q.host, member)
+			if len(values) == 0 || q.rare && slices.Max(values) == 0 {
+				continue
+			}
+			lines = append(lines, []string{strings.TrimSuffix(q.title+", "+member, ", "), number.Text(mean(values) * q.scale),
 				number.Text(slices.Min(values) * q.scale), number.Text(slices.Max(values) * q.scale)})
 		}
 	}
@@ -167,6 +173,9 @@ func observed(r *results.Row) string {
 			line(x.name, "%s%s", number.Text(*x.value*x.scale), x.unit)
 		}
 	}
+	for i, n := range networks(r) {
+		line(first(i, "Network"), "%s", n)
+	}
 	if t.Missing > 0 {
 		line("Readings", "%s of %s did not come", number.Whole(t.Missing), number.Whole(t.Expected))
 	}
@@ -176,14 +185,60 @@ func observed(r *results.Row) string {
 	return b.String()
 }
 
-// readings are all values of a quantity, of the host or of anything else.
-func readings(t *telemetry.Record, name string, host bool) (values []float64) {
+// readings are all values of a quantity, of hosts, of a member, or of anything else.
+func readings(t *telemetry.Record, name string, host bool, member string) (values []float64) {
 	for _, s := range t.Series {
-		if s.Name == name && (s.Of == telemetry.Host) == host {
+		if s.Name == name && (s.Of == telemetry.Host) == host && memberOf(s) == member {
 			values = append(values, s.Value...)
 		}
 	}
 	return values
+}
+
+// memberOf is the member of an engine of several that has told a series; empty: it is not of one.
+func memberOf(s telemetry.Series) string {
+	if !strings.Contains(s.Of, " ") { // "gpu0", "engine", "host", "mlx5_0"
+		return ""
+	}
+	return s.Of
+}
+
+// membersTold are the members that have told a quantity.
+func membersTold(t *telemetry.Record, name string) (members []string) {
+	for _, s := range t.Series {
+		if m := memberOf(s); m != "" && s.Name == name {
+			members = once(members, m)
+		}
+	}
+	slices.Sort(members)
+	return members
+}
+
+// networks say what each host has transferred between the members of an engine, and how evenly
+// its devices have shared that.
+func networks(r *results.Row) (lines []string) {
+	for _, of := range grouped(r.Telemetry.Series, func(s telemetry.Series) string { return s.Host }) {
+		rates := map[string]float64{}
+		byDevice := map[string]float64{}
+		for _, s := range of {
+			if s.Name == telemetry.Sent || s.Name == telemetry.Received {
+				rates[s.Name] += mean(s.Value)
+				byDevice[s.Of] += mean(s.Value)
+			}
+		}
+		if len(byDevice) == 0 {
+			continue
+		}
+		host := cmp.Or(of[0].Host, "the load's sender")
+		line := fmt.Sprintf("%s: sent %s/s, received %s/s", host,
+			plain.Bytes(int64(rates[telemetry.Sent])), plain.Bytes(int64(rates[telemetry.Received])))
+		if all := rates[telemetry.Sent] + rates[telemetry.Received]; len(byDevice) > 1 && all > 0 {
+			shares := slices.Sorted(maps.Values(byDevice))
+			line += fmt.Sprintf("; each of its %d devices %.0f to %.0f %% of that", len(shares), 100*shares[0]/all, 100*shares[len(shares)-1]/all)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // Text prints one summary in full: what `hcl bench` shows. docs/method.md defines the names.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hclbench/results"
+	"hclbench/telemetry"
 )
 
 // member is one of an engine's on a host of 8 GPUs, of which it uses some.
@@ -114,6 +115,18 @@ func TestMembersShown(t *testing.T) {
 		"\n                    vllm/vllm-openai:v0.11.0 sha256:prefill\n", "Member              router on n3\n",
 		"Command of decode 0 vllm decode\n", "Command of router   vllm router\n", "Host n2")
 	holds(t, cellText(t, two[0]), "Member              serve 0 rank 1 on n1, 8×H200\n", "Command of serve 0 rank 1 vllm serve\n")
+	of := func(host, of, name string, values ...float64) telemetry.Series {
+		return telemetry.Series{Host: host, Of: of, Name: name, Value: values}
+	}
+	four[0].Telemetry = &telemetry.Record{Interval: 1, Series: []telemetry.Series{
+		of("n0", "prefill 0", telemetry.Waiting, 4, 6), of("n2", "decode 0", telemetry.Waiting, 0, 0), of("n2", "decode 0", telemetry.KVCache, 0.5),
+		of("n0", "mlx5_0", telemetry.Sent, 3e9), of("n0", "mlx5_1", telemetry.Sent, 1e9), of("n2", "mlx5_0", telemetry.Received, 4e9, 4e9),
+		of("", "eth0", telemetry.Sent, 2e6), of("", "host", telemetry.CPU, 10), of("n0", "host", telemetry.CPU, 30),
+	}}
+	holds(t, cellText(t, four[0]), "Processors of the host (%)        20.0  10.0  30.0\n",
+		"Requests in its queue, decode 0      0     0     0\n", "Requests in its queue, prefill 0  5.00  4.00  6.00\n", "KV cache in use (%), decode 0     50.0  50.0  50.0\n",
+		"Network             n0: sent 4.0 GB/s, received 0 bytes/s; each of its 2 devices 25 to 75 % of that\n"+
+			"                    n2: sent 0 bytes/s, received 4.0 GB/s\n                    the load's sender: sent 2.0 MB/s, received 0 bytes/s\n")
 	text := cellText(t, one[0])
 	holds(t, text, "decode 0 on n0, 8×H200, 2 of them used\n", "Member              router on n0\n")
 	if n := strings.Count(text, "os of n0"); n != 1 {

@@ -130,9 +130,13 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "# HELP %s Simulated.\n# TYPE %s %s\n%s{engine=\"0\",model_name=%s} %d\n", name, name, kind,
 			name, quote(s.cfg.Model), value)
 	}
+	held := func(name string) {
+		fmt.Fprintf(w, "# TYPE %s gauge\n%s{engine=\"0\",model_name=%s} %g\n", name, name, quote(s.cfg.Model), float64(s.cfg.HoldKV)/100)
+	}
 	if s.cfg.As == SGLang {
 		write("sglang:num_running_reqs", "gauge", int64(running))
 		write("sglang:num_queue_reqs", "gauge", 0)
+		held("sglang:token_usage")
 		write("sglang:prompt_tokens_total", "counter", s.lifetime.prompt.Load())
 		write("sglang:generation_tokens_total", "counter", s.lifetime.generated.Load())
 		write("sglang:num_requests_total", "counter", s.lifetime.finished.Load())
@@ -146,6 +150,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	write("vllm:num_requests_running", "gauge", int64(running))
 	write("vllm:num_requests_waiting", "gauge", 0)
+	held("vllm:kv_cache_usage_perc")
 	write("vllm:prompt_tokens_total", "counter", s.lifetime.prompt.Load())
 	write("vllm:generation_tokens_total", "counter", s.lifetime.generated.Load())
 	write("vllm:iteration_tokens_total_count", "counter", s.lifetime.chunks.Load())

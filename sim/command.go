@@ -194,6 +194,8 @@ var flags = []ownFlag{
 		truth(func(c *Config) *bool { return &c.LocalPrefill })},
 	{"lose-kv", "N", "as decode lose every n-th prompt that was prefilled elsewhere",
 		count(func(c *Config) *int { return &c.LoseKV })},
+	{"hold-kv", "PERCENT", "have so much of the KV cache in use without a request",
+		count(func(c *Config) *int { return &c.HoldKV })},
 	{"wrong-text", "N", "give every n-th answer other words",
 		count(func(c *Config) *int { return &c.WrongText })},
 	{"count-dead", "BOOL", "as a router say that dead workers are well (default false)",

@@ -67,6 +67,7 @@ type Config struct {
 	Routes       *Routes // it is a router; nil: an engine
 	EarlyReady   bool    // rank 0 says that it is ready before the others are there
 	LocalPrefill bool    // decode prefills by itself, and answers as if it had not
+	HoldKV       int     // percent of its KV cache that is in use without a request
 	LoseKV       int     // every n-th prompt is not handed over: the answer is 500
 	WrongText    int     // every n-th answer has other words, with status 200
 }

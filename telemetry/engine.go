@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 // Exports says what an engine exports, and under which names: of each list, the
 // first that is there counts, because versions differ in spelling.
 type Exports struct {
+	Of  string `json:"of,omitempty"` // whose they are, as series call it; empty: [Engine]
 	URL string `json:"url"`
 	// Iterations says that the answer is no text of Prometheus, but TensorRT-LLM's
 	// JSON list of the iterations since it was last asked.
@@ -35,7 +37,15 @@ type Exports struct {
 	StepTokens []string `json:"tokens_per_step,omitempty"`
 }
 
-const counters = "counters"
+// name is what series are of.
+func (e *Exports) name() string { return cmp.Or(e.Of, Engine) }
+
+// counters is what tracks of counters are of, which are no series.
+func (e *Exports) counters() string { return counted + e.name() }
+
+const counted = "counters of "
+
+func isCounter(of string) bool { return strings.HasPrefix(of, counted) }
 
 const (
 	hits     = "prefix_hits"
@@ -63,26 +73,26 @@ func (e *Exports) source() Source {
 	return polled(1, func(ctx context.Context) ([]Reading, error) {
 		text, err := e.ask(ctx, client)
 		if err != nil {
-			return nil, fmt.Errorf("ask what the engine exports: %w", err)
+			return nil, fmt.Errorf("ask what %s exports: %w", cmp.Or(e.Of, "the engine"), err)
 		}
 		values := map[string]float64{}
 		if e.Iterations {
 			if values, err = drawn.read(text); err != nil {
-				return nil, fmt.Errorf("read what the engine exports: %w", err)
+				return nil, fmt.Errorf("read what %s exports: %w", cmp.Or(e.Of, "the engine"), err)
 			}
 		} else {
-			e.pick(parsePrometheus(string(text)), values)
+			values = e.Values(string(text))
 		}
-		return readingsOf(values, before), nil
+		return e.readings(values, before), nil
 	})
 }
 
-// readingsOf are the readings of values, by their names. Shares are those of what has
-// come since before, which is brought up to date.
-func readingsOf(values, before map[string]float64) (readings []Reading) {
+// readings are those of values, by their names. Shares are those of what has come since before,
+// which is brought up to date.
+func (e *Exports) readings(values, before map[string]float64) (readings []Reading) {
 	for _, name := range []string{Running, Waiting, KVCache, Preemptions, Accepted, StepTokens} {
 		if v, ok := values[name]; ok {
-			readings = append(readings, reading(Engine, name, v))
+			readings = append(readings, reading(e.name(), name, v))
 		}
 	}
 	for _, share := range [][3]string{{PrefixHits, hits, queries}, {Accepted, accepted, drafted}} {
@@ -92,14 +102,14 @@ func readingsOf(values, before map[string]float64) (readings []Reading) {
 		if !ok || !ok2 {
 			continue
 		}
-		readings = append(readings, reading(counters, ofPart, part), reading(counters, ofWhole, whole))
+		readings = append(readings, reading(e.counters(), ofPart, part), reading(e.counters(), ofWhole, whole))
 		if was, there := before[ofWhole]; there && whole > was {
-			readings = append(readings, reading(Engine, name, (part-before[ofPart])/(whole-was)))
+			readings = append(readings, reading(e.name(), name, (part-before[ofPart])/(whole-was)))
 		}
 		before[ofPart], before[ofWhole] = part, whole
 	}
 	if steps, ok := values[drafts]; ok {
-		readings = append(readings, reading(counters, drafts, steps))
+		readings = append(readings, reading(e.counters(), drafts, steps))
 	}
 	return readings
 }
@@ -119,6 +129,13 @@ func (e *Exports) ask(ctx context.Context, client *http.Client) ([]byte, error) 
 		err = fmt.Errorf("GET %s: %d %s", e.URL, resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	return text, err
+}
+
+// Values are those of a page in Prometheus' text format, by the names of series.
+func (e *Exports) Values(page string) map[string]float64 {
+	values := map[string]float64{}
+	e.pick(parsePrometheus(page), values)
+	return values
 }
 
 // pick finds the values by their names. Several engine ranks each have their own:
@@ -242,41 +259,47 @@ func (t *iterations) read(text []byte) (map[string]float64, error) {
 	return values, nil
 }
 
-// share is what a counter grew by within the window as a share of another; nil when it is not known.
-func (s *Sampler) share(part, whole string, w Window) *float64 {
-	ratio := s.ratio(part, whole, w)
-	if ratio != nil {
-		*ratio = min(*ratio, 1)
+// shares adds what an engine's counters grew by within the window, or the mean of what it said of
+// itself; nothing of what it does not tell.
+func (s *Sampler) shares(r *Record, e *Exports, w Window) {
+	s.grew(r, e, PrefixHits, hits, queries, w)
+	if len(e.AcceptRate) > 0 {
+		s.said(r, e, Accepted, w)
+		s.said(r, e, StepTokens, w)
+		return
 	}
-	return ratio
+	s.grew(r, e, Accepted, accepted, drafted, w)
+	s.grew(r, e, StepTokens, accepted, drafts, w)
 }
 
-func (s *Sampler) ratio(part, whole string, w Window) *float64 {
-	p, all := s.track(counters, part), s.track(counters, whole)
+func (s *Sampler) grew(r *Record, e *Exports, name, part, whole string, w Window) {
+	p, all := s.track(e.counters(), part), s.track(e.counters(), whole)
 	if p == nil || all == nil {
-		return nil
+		return
 	}
 	grew := func(t *track) float64 { return t.valueAt(w.To) - t.valueAt(w.From) }
-	if grew(all) <= 0 || grew(p) < 0 {
-		return nil
+	share := Share{grew(p), grew(all)}
+	if share.Whole <= 0 || share.Part < 0 {
+		return
 	}
-	return new(grew(p) / grew(all))
+	if name == StepTokens {
+		share.Part += share.Whole // each step brings a token of its own
+	}
+	r.share(name, share)
 }
 
-// mean of what the engine said of itself within the window; nil when it said nothing.
-func (s *Sampler) mean(name string, w Window) *float64 {
-	t := s.track(Engine, name)
+func (s *Sampler) said(r *Record, e *Exports, name string, w Window) {
+	t := s.track(e.name(), name)
 	if t == nil {
-		return nil
+		return
 	}
-	sum, n := 0.0, 0.0
+	var share Share
 	for i, at := range t.at {
 		if !at.Before(w.From) && !at.After(w.To) {
-			sum, n = sum+t.value[i], n+1
+			share.Part, share.Whole = share.Part+t.value[i], share.Whole+1
 		}
 	}
-	if n == 0 {
-		return nil
+	if share.Whole > 0 {
+		r.share(name, share)
 	}
-	return new(sum / n)
 }

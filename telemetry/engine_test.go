@@ -35,7 +35,7 @@ func readPages(t *testing.T, e Exports, times int64, page func(n int64) string) 
 	defer server.Close()
 	e.URL = server.URL
 	begin := time.Now()
-	s := Start(t.Context(), Plan{Interval: 0.01, Engine: &e})
+	s := Start(t.Context(), Plan{Interval: 0.01, Engines: []Exports{e}})
 	select {
 	case <-enough:
 	case <-time.After(10 * time.Second):
@@ -82,8 +82,7 @@ func TestCounterNames(t *testing.T) {
 		"vllm:prefix_cache_hits 25\nvllm:prefix_cache_queries 100\n",
 		"vllm:prefix_cache_hits 1\nvllm:prefix_cache_hits_total 25\nvllm:prefix_cache_queries{a=\"b\"} 100\n",
 	} {
-		values := map[string]float64{}
-		vllmNames.pick(parsePrometheus(text), values)
+		values := vllmNames.Values(text)
 		if diff := cmp.Diff(map[string]float64{hits: 25, queries: 100}, values); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
@@ -172,7 +171,7 @@ func TestExportsAbsent(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	s := Start(ctx, Plan{Interval: 0.01, Engine: &Exports{URL: server.URL}})
+	s := Start(ctx, Plan{Interval: 0.01, Engines: []Exports{{URL: server.URL}}})
 	for range 3 {
 		select {
 		case <-asked:

@@ -13,10 +13,11 @@ const Interval = time.Second
 
 // Plan says what is to be read. It travels to where that is done.
 type Plan struct {
-	Interval float64  `json:"interval_s,omitempty"` // 0: [Interval]
-	Host     bool     `json:"host,omitempty"`       // processors and memory
-	GPUs     *GPUs    `json:"gpus,omitempty"`       // nil: none
-	Engine   *Exports `json:"engine,omitempty"`     // nil: it exports nothing
+	Interval float64   `json:"interval_s,omitempty"` // 0: [Interval]
+	Host     bool      `json:"host,omitempty"`       // processors and memory
+	GPUs     *GPUs     `json:"gpus,omitempty"`       // nil: none
+	Engines  []Exports `json:"engines,omitempty"`    // of the engine, or of its members on the host
+	Network  []string  `json:"network,omitempty"`    // network interfaces and RDMA devices
 }
 
 // Reading is one value that a source gives.
@@ -83,8 +84,11 @@ func (p Plan) sources() []Source {
 	if p.GPUs != nil {
 		all = append(all, p.GPUs.source())
 	}
-	if p.Engine != nil {
-		all = append(all, p.Engine.source())
+	for i := range p.Engines {
+		all = append(all, p.Engines[i].source())
+	}
+	if len(p.Network) > 0 {
+		all = append(all, (&network{root: "/", names: p.Network}).source())
 	}
 	return all
 }
@@ -215,22 +219,15 @@ func (s *Sampler) Stop(w Window) *Record {
 	}
 	r := &Record{Interval: s.every.Seconds(), Problems: s.problems}
 	for _, t := range s.series {
-		if series := t.within(w); len(series.At) > 0 && t.of != counters {
+		if series := t.within(w); len(series.At) > 0 && !isCounter(t.of) {
 			r.Series = append(r.Series, series)
 		}
 	}
 	if s.plan.GPUs != nil && w.Known() {
 		s.gpus(r, w)
 	}
-	r.PrefixHitRate = s.share(hits, queries, w)
-	if s.plan.Engine != nil && len(s.plan.Engine.AcceptRate) > 0 {
-		r.Acceptance, r.StepTokens = s.mean(Accepted, w), s.mean(StepTokens, w)
-		return r
-	}
-	r.Acceptance = s.share(accepted, drafted, w)
-	if perStep := s.ratio(accepted, drafts, w); perStep != nil {
-		*perStep++ // each step brings a token of its own
-		r.StepTokens = perStep
+	for i := range s.plan.Engines {
+		s.shares(r, &s.plan.Engines[i], w)
 	}
 	return r
 }

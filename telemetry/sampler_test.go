@@ -64,6 +64,39 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
+// TestAddUp: what several hosts have read is of all together. Where the energy of one is not known, the
+// others' would be too little.
+func TestAddUp(t *testing.T) {
+	known, unknown := Record{Expected: 10, Energy: 700}, Record{Expected: 10, Missing: 5}
+	for _, c := range []struct {
+		name   string
+		of     []Record
+		energy float64
+	}{
+		{"all know", []Record{known, known, known}, 2100},
+		{"the first does not", []Record{unknown, known, known}, 0},
+		{"the last does not", []Record{known, known, unknown}, 0},
+		{"one has no GPUs", []Record{{}, known, {}, known}, 1400},
+	} {
+		r := c.of[0]
+		for _, more := range c.of[1:] {
+			r.Add(&more, "n")
+		}
+		if r.Energy != c.energy {
+			t.Errorf("%s: %v J, want %v", c.name, r.Energy, c.energy)
+		}
+	}
+	var r Record
+	for _, parts := range [][2]float64{{10, 100}, {50, 100}} {
+		r.Add(&Record{Shares: map[string]Share{
+			PrefixHits: {parts[0], parts[1]}, StepTokens: {100 + parts[0], 50},
+		}}, "n1")
+	}
+	if *r.PrefixHitRate != 0.3 || *r.StepTokens != 2.6 || r.Acceptance != nil {
+		t.Errorf("hits %v, tokens a step %v, %+v", *r.PrefixHitRate, *r.StepTokens, r)
+	}
+}
+
 func TestSeriesLieInTheWindow(t *testing.T) {
 	s := read(Plan{GPUs: &GPUs{Vendor: NVIDIA, Count: 1}}, map[string]map[float64]float64{"gpu3": {0: 1, 1: 2, 2: 3, 3: 4, 4: 5}})
 	s.add(at(3.5), Reading{"gpu3", Power, "W", 99}) // the clock was set back

@@ -5,7 +5,8 @@
 // plans: whoever samples says what to run and what to ask, and it judges nothing that it reads.
 package telemetry
 
-// Sources of series. A GPU's is "gpu" and its index on the host: "gpu0".
+// Sources of series. A GPU's is "gpu" and its index on the host: "gpu0"; that of a member of an
+// engine of several is its name: "decode 0"; that of a network device is its name: "mlx5_0".
 const (
 	Host   = "host"
 	Engine = "engine"
@@ -24,6 +25,9 @@ const (
 
 	CPU = "cpu" // percent of all the host's processors that are at work
 
+	Sent     = "sent"     // bytes a second, by a network interface or an RDMA device
+	Received = "received" // bytes a second, by one
+
 	Running     = "requests_running"       // requests that the engine works on
 	Waiting     = "requests_waiting"       // requests in the engine's queue
 	KVCache     = "kv_cache"               // share of the KV cache in use, 0 to 1
@@ -34,7 +38,7 @@ const (
 )
 
 var units = map[string]string{
-	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%",
+	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%", Sent: "B/s", Received: "B/s",
 }
 
 // Record is what was read while one cell was measured.
@@ -58,19 +62,54 @@ type Record struct {
 	PrefixHitRate *float64 `json:"prefix_cache_hit_rate,omitempty"`
 	Acceptance    *float64 `json:"speculative_acceptance,omitempty"`
 	StepTokens    *float64 `json:"tokens_per_step,omitempty"`
+	// Shares are what these three are of, summed over the members of an engine, by the series' name.
+	Shares map[string]Share `json:"shares,omitempty"`
 }
 
-// Add adds what was read on another host over the same window. What is said of the
-// whole window by the engine stays.
+// Share is a part of a whole, both counted over the window: tokens of prompts that were in the
+// prefix cache and all that were looked up; or the sum of readings and their number.
+type Share struct {
+	Part  float64 `json:"part"`
+	Whole float64 `json:"whole"`
+}
+
+// Add adds what was read on another host over the same window. The energy of one alone would be
+// too little.
 func (r *Record) Add(of *Record, host string) {
 	for _, s := range of.Series {
 		s.Host = host
 		r.Series = append(r.Series, s)
 	}
 	r.Problems = append(r.Problems, of.Problems...)
+	unknown := func(r *Record) bool { return r.Expected > 0 && r.Energy == 0 }
+	if unknown(r) || unknown(of) {
+		r.Energy = 0
+	} else {
+		r.Energy += of.Energy
+	}
 	r.Expected += of.Expected
 	r.Missing += of.Missing
-	r.Energy += of.Energy
+	for name, s := range of.Shares {
+		r.share(name, s)
+	}
+}
+
+// share adds to a share of the record, and says what it is now.
+func (r *Record) share(name string, more Share) {
+	if r.Shares == nil {
+		r.Shares = map[string]Share{}
+	}
+	s := r.Shares[name]
+	s.Part, s.Whole = s.Part+more.Part, s.Whole+more.Whole
+	r.Shares[name] = s
+	switch v := s.Part / s.Whole; name {
+	case PrefixHits:
+		r.PrefixHitRate = new(min(v, 1))
+	case Accepted:
+		r.Acceptance = new(min(v, 1))
+	case StepTokens:
+		r.StepTokens = &v
+	}
 }
 
 // Series is one quantity of one source over time.
