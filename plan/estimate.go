@@ -31,6 +31,20 @@ type HostEstimate struct {
 	Cost    float64 `json:"cost_usd,omitempty"`
 }
 
+// Work is how many seconds the cell takes, as far as anything tells; else a guess, good to weigh
+// cells against each other: its output tokens one after another, as usual for a large model.
+func (c *Cell) Work() float64 {
+	const token, sideBySide = 0.03, 256 // how many of a batch engines usually run at once
+	if c.takes > 0 {
+		return c.takes.Seconds()
+	}
+	all, lanes := c.Task.Stored().Prompts(), sideBySide
+	if l := c.Load(); l != nil && l.Workload.Concurrency > 0 {
+		lanes = l.Workload.Concurrency
+	}
+	return math.Ceil(float64(max(all.Requests, 1))/float64(lanes)) * float64(max(all.OutputTokens, 1)) * token
+}
+
 // Estimate returns how long what is to be done takes; nil when nothing is known of
 // any of it.
 func (p *Plan) Estimate() *Estimate {

@@ -17,6 +17,7 @@ import (
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -49,7 +50,7 @@ type begunCell struct {
 	Benchmark  string       `json:"benchmark"`
 	Axes       results.Axes `json:"axes"`
 	Repetition int          `json:"repetition"`
-	Work       float64      `json:"work"` // what it is expected to take, against the others
+	Work       float64      `json:"work"` // seconds that it is expected to take, good to weigh it against the others
 }
 
 // ended is the last thing that is told.
@@ -71,14 +72,9 @@ func beginning(p *plan.Plan, run results.Run) begun {
 	}
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
-			all, atOnce := c.Task.Stored().Prompts(), 1
-			if l := c.Load(); l != nil {
-				atOnce = max(l.Workload.Concurrency, 1)
-			}
 			b.Cells = append(b.Cells, begunCell{
-				Cell: c.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
-				// Its tokens by its concurrency.
-				Work: float64(max(all.Requests, 1)) / float64(atOnce) * float64(max(all.OutputTokens, 1)),
+				Cell: c.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Benchmark: c.Benchmark,
+				Axes: c.Axes, Repetition: c.Repetition, Work: c.Work(),
 			})
 		}
 	}
@@ -244,7 +240,7 @@ func advanced(p load.Progress) string {
 		s += fmt.Sprintf(", %d failed", p.Failed)
 	}
 	if p.Elapsed > 0 {
-		s += fmt.Sprintf(", %.0f tok/s", float64(p.OutputTokens)/p.Elapsed)
+		s += fmt.Sprintf(", %s tok/s", number.Text(float64(p.OutputTokens)/p.Elapsed))
 	}
 	return s
 }
@@ -252,10 +248,10 @@ func advanced(p load.Progress) string {
 func figures(s *load.Summary) []any {
 	out := []any{"output_tok_s", fmt.Sprintf("%.1f", s.OutputThroughput)}
 	if s.TTFT.Count > 0 { // no offline benchmark knows it
-		out = append(out, "ttft_ms", fmt.Sprintf("%.1f", s.TTFT.Mean))
+		out = append(out, "ttft_p50_ms", fmt.Sprintf("%.1f", s.TTFT.Median))
 	}
 	if s.TPOT.Count > 0 {
-		out = append(out, "tpot_ms", fmt.Sprintf("%.2f", s.TPOT.Mean))
+		out = append(out, "tpot_p50_ms", fmt.Sprintf("%.2f", s.TPOT.Median))
 	}
 	if s.Failed > 0 {
 		out = append(out, "failed", s.Failed)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -12,14 +13,17 @@ import (
 
 	"hclbench/apply"
 	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/report/number"
 )
 
 // live is the view of a run on a terminal: a line for each host at the bottom, and what is worth keeping
 // above it. The view only writes; keys and signals are not its business.
 type live struct {
 	program *tea.Program
-	styles  styles
+	model   *model
 	ready   chan struct{} // closed when it draws
 	done    chan struct{} // closed when it no longer does
 }
@@ -28,8 +32,9 @@ type live struct {
 func newLive(w io.Writer, coloured bool, gone func(), options ...tea.ProgramOption) *live {
 	options = append(options, tea.WithInput(nil), tea.WithOutput(w), tea.WithoutSignalHandler(), tea.WithEnvironment(terminalKind()),
 		tea.WithFPS(5)) // a slow line gets a few pictures a second, which is all that changes
-	l := &live{styles: newStyles(coloured), ready: make(chan struct{}), done: make(chan struct{})}
-	l.program = tea.NewProgram(&model{styles: l.styles, ready: l.ready, rows: map[string]*row{}}, options...)
+	l := &live{model: newModel(newStyles(coloured)), ready: make(chan struct{}), done: make(chan struct{})}
+	l.model.ready = l.ready
+	l.program = tea.NewProgram(l.model, options...)
 	go func() {
 		defer close(l.done)
 		defer gone()
@@ -65,12 +70,27 @@ func (l *live) tell(what any) {
 	l.program.Send(what)
 	switch what := what.(type) {
 	case apply.Event:
-		if said := l.styles.said(what); said != "" {
-			l.program.Send(tea.Println(said)()) // in the order of events, and before the end
+		for _, line := range kept(l.model.said(what), int(l.model.width.Load())) {
+			l.program.Send(tea.Println(line)()) // in the order of events, and before the end
 		}
 	case ended:
 		<-l.done
 	}
+}
+
+// kept are lines of at most so many columns, 0: however long. Longer ones go on with an indent, and
+// none reaches the last column, where terminals differ in what comes next.
+func kept(text string, columns int) []string {
+	const indent = "  "
+	var out []string
+	for line := range strings.Lines(strings.ReplaceAll(text, "\t", "    ")) {
+		line = strings.TrimRight(line, "\n")
+		if columns > 2*len(indent) && lipgloss.Width(line) >= columns {
+			line = strings.ReplaceAll(lipgloss.Wrap(line, columns-1-len(indent), ""), "\n", "\n"+indent)
+		}
+		out = append(out, strings.Split(line, "\n")...)
+	}
+	return out
 }
 
 type second time.Time
@@ -91,12 +111,12 @@ type row struct {
 	number  int
 	of      int
 	current *load.Progress
-	left    left
+	forecast
 }
 
 // does puts something else in the place of what the host was doing.
 func (r *row) does(e apply.Event, what string) {
-	*r = row{engine: r.engine, doing: what, since: e.Time, number: r.number, of: r.of, left: r.left}
+	*r = row{engine: r.engine, doing: what, since: e.Time, number: r.number, of: r.of, forecast: r.forecast}
 }
 
 type model struct {
@@ -105,9 +125,15 @@ type model struct {
 	hosts []string
 	rows  map[string]*row
 	began time.Time
-	price float64 // of all hosts together, USD per hour
-	over  bool
+	price float64      // of all hosts together, USD per hour
+	cells int          // to be measured
+	ended int          // of them
+	at    time.Time    // of what was heard last
+	last  *tea.View    // of a run that is over
+	width atomic.Int32 // of the terminal; 0: it is not known
 }
+
+func newModel(s styles) *model { return &model{styles: s, rows: map[string]*row{}} }
 
 type styles struct{ bold, faint, good, warn, bad lipgloss.Style }
 
@@ -137,24 +163,50 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case begun:
 		m.begin(msg)
 	case ended:
-		m.over = true
+		return m, m.takeDown(msg)
+	case over:
+		m.last = &tea.View{DisableBracketedPasteMode: true}
 		return m, tea.Quit
 	case apply.Event:
 		m.event(msg)
+	case tea.WindowSizeMsg:
+		m.width.Store(int32(msg.Width))
 	}
 	return m, nil
 }
 
+// over says that the view can be taken down.
+type over struct{}
+
+// takeDown ends the view with a line about the whole run. Such a line leaves the cursor on the first line of
+// the view, which has to stay as it is until it goes: from any other line the library leaves a part of it.
+func (m *model) takeDown(e ended) tea.Cmd {
+	v := m.View()
+	m.last = &v
+	quit := func() tea.Msg { return over{} }
+	if m.began.IsZero() || m.cells == 0 {
+		return quit
+	}
+	if !e.Time.IsZero() { // one that was killed has not said when
+		m.at = e.Time
+	}
+	so := m.at.Sub(m.began)
+	s := fmt.Sprintf("%d of %s in %s", m.ended, plain.Count(m.cells, "cell"), so.Round(time.Second))
+	if m.price > 0 {
+		s += ", " + dollars(m.price*so.Hours())
+	}
+	return tea.Sequence(tea.Println(s), quit)
+}
+
 func (m *model) begin(b begun) {
-	m.began = b.Time
+	m.began, m.at = b.Time, b.Time
 	for _, h := range b.Hosts {
 		m.row(h.Name)
 		m.price += h.PricePerHour
 	}
+	m.cells = len(b.Cells)
 	for _, c := range b.Cells {
-		left := &m.row(c.Host).left
-		left.work[c.Cell] = c.Work
-		left.total += c.Work
+		m.row(c.Host).add(c)
 	}
 }
 
@@ -162,7 +214,7 @@ func (m *model) begin(b begun) {
 func (m *model) row(host string) *row {
 	r := m.rows[host]
 	if r == nil {
-		r = &row{left: left{work: map[string]float64{}}}
+		r = &row{forecast: newForecast()}
 		m.hosts = append(m.hosts, host)
 		m.rows[host] = r
 	}
@@ -170,9 +222,11 @@ func (m *model) row(host string) *row {
 }
 
 func (m *model) event(e apply.Event) {
+	m.at = e.Time
 	r := m.row(e.Host)
 	if e.Engine != "" {
 		r.engine = e.Engine
+		r.heard(e.Engine, e.Time)
 	}
 	switch e.Type {
 	case apply.Step, apply.Waiting, apply.Down:
@@ -183,15 +237,17 @@ func (m *model) event(e apply.Event) {
 		r.fetched = e.Download
 	case apply.Begin:
 		r.does(e, coordinates(e))
+		r.served(e.Time)
 		r.cell, r.began, r.number, r.of = e.Cell, e.Time, e.Number, e.Of
 	case apply.Progress:
 		r.current = e.Progress
 	case apply.End:
+		m.ended++
 		if e.Number == 0 { // it was never begun; why has been told of its engine
-			r.left.without(e.Cell)
+			r.without(e.Cell)
 			break
 		}
-		r.left.ended(e.Cell, e.Time.Sub(r.began))
+		r.measured(e.Cell, e.Time.Sub(r.began))
 		r.cell, r.current = "", nil
 	}
 }
@@ -205,7 +261,8 @@ func (s styles) said(e apply.Event) string {
 		if e.Number == 0 {
 			break
 		}
-		what := fmt.Sprintf(" %s %s  %s  ", s.bold.Render(e.Engine), coordinates(e), s.faint.Render(fmt.Sprintf("(%d of %d)", e.Number, e.Of)))
+		place := s.faint.Render(fmt.Sprintf("%d/%d", e.Number, e.Of))
+		what := fmt.Sprintf(" %s %s  %s  ", place, s.bold.Render(e.Engine), coordinates(e))
 		switch {
 		case e.Summary == nil:
 			return s.bad.Render("✗") + what + e.Message
@@ -224,68 +281,88 @@ func (s styles) said(e apply.Event) string {
 
 // short is what a person wants to see of a cell at a glance. What was not measured is not 0.
 func short(s *load.Summary) string {
-	text := fmt.Sprintf("%.0f tok/s", s.OutputThroughput)
-	if s.TTFT.Count > 0 {
-		text += fmt.Sprintf("  TTFT mean %.0f ms", s.TTFT.Mean)
+	text := number.Text(s.OutputThroughput) + " tok/s"
+	var p50 []string
+	for _, l := range []struct {
+		name string
+		of   load.Stats
+	}{{"TTFT", s.TTFT}, {"TPOT", s.TPOT}} {
+		if l.of.Count > 0 {
+			p50 = append(p50, l.name+" "+number.Text(l.of.Median)+" ms")
+		}
 	}
-	if s.TPOT.Count > 0 {
-		text += fmt.Sprintf("  TPOT mean %.1f ms", s.TPOT.Mean)
+	if len(p50) > 0 {
+		text += "  p50 " + strings.Join(p50, ", ")
 	}
 	return text
 }
 
 // View does not end in a line end: the library would count a line that it does not draw.
 func (m *model) View() tea.View {
-	if m.over {
-		return tea.NewView("")
+	if m.last != nil {
+		return *m.last
 	}
+	now := time.Now()
 	var lines []string
 	for _, name := range m.hosts {
-		lines = append(lines, m.bold.Render(name)+"  "+m.line(m.rows[name]))
+		lines = append(lines, m.bold.Render(name)+"  "+m.line(m.rows[name], now))
 	}
-	if m.price > 0 && !m.began.IsZero() {
-		lines = append(lines, m.faint.Render(m.money()))
+	if !m.began.IsZero() && (m.price > 0 || len(m.hosts) > 1) {
+		lines = append(lines, m.faint.Render(m.total(now)))
 	}
-	return tea.NewView(strings.Join(lines, "\n"))
+	v := tea.NewView(strings.Join(lines, "\n"))
+	v.DisableBracketedPasteMode = true // nothing is typed into it
+	return v
 }
 
-// money is what the hosts have cost since the run began, and what they are likely to cost in the end.
-func (m *model) money() string {
-	elapsed := time.Since(m.began)
-	s := fmt.Sprintf("%s, %s so far", elapsed.Round(time.Second), dollars(m.price*elapsed.Hours()))
-	var longest time.Duration
-	for _, r := range m.rows {
-		longest = max(longest, r.remaining())
+// total is how far the whole run is, and what it costs: "12 of 46 cells, 40m left, 12m so far; $5.60, about $24.00 in all".
+func (m *model) total(now time.Time) string {
+	so, left := now.Sub(m.began), m.remaining(now)
+	s := fmt.Sprintf("%d of %s", m.ended, plain.Count(m.cells, "cell"))
+	if left > 0 {
+		s += ", " + plan.Rough(left) + " left"
 	}
-	if longest > 0 {
-		s += fmt.Sprintf(", about %s in all", dollars(m.price*(elapsed+longest).Hours()))
+	s += fmt.Sprintf(", %s so far", so.Round(time.Second))
+	if m.price > 0 {
+		s += "; " + dollars(m.price*so.Hours())
+		if left > 0 {
+			s += fmt.Sprintf(", about %s in all", dollars(m.price*(so+left).Hours()))
+		}
 	}
 	return s
 }
 
+// remaining is how long the run still takes: hosts work side by side; 0: nothing can be said yet.
+func (m *model) remaining(now time.Time) (longest time.Duration) {
+	for _, r := range m.rows {
+		longest = max(longest, r.remaining(now))
+	}
+	return longest
+}
+
 func dollars(x float64) string { return fmt.Sprintf("$%.2f", x) }
 
-// line says what a host is doing, for how long, and how long the run still takes. What
-// matters most stands first: a narrow terminal shows no more.
-func (m *model) line(r *row) string {
+// line says how long a host still takes, and what it is doing. What matters most stands
+// first: a narrow terminal shows no more.
+func (m *model) line(r *row, now time.Time) string {
 	if r.doing == "" {
 		return m.faint.Render("waiting")
 	}
-	elapsed := time.Since(r.since).Round(time.Second)
+	s := ""
+	if left := r.remaining(now); left > 0 {
+		s = plan.Rough(left) + " left  "
+	}
 	if r.cell == "" {
-		s := r.engine + "  " + r.doing
+		what := r.engine + "  " + r.doing
 		if r.pull != nil {
-			s += ", " + pulled(*r.pull)
+			what += ", " + pulled(*r.pull)
 		}
 		if f := r.fetched; f != nil {
-			s = r.engine + "  downloading " + f.Repo + "  " + bar(float64(f.Bytes)/float64(f.Total)) + "  " + downloaded(*f)
+			what = r.engine + "  downloading " + f.Repo + "  " + bar(float64(f.Bytes)/float64(f.Total)) + "  " + downloaded(*f)
 		}
-		return strings.TrimSpace(s) + m.faint.Render(fmt.Sprintf("  %s", elapsed))
+		return s + strings.TrimSpace(what) + m.faint.Render(fmt.Sprintf("  %s", now.Sub(r.since).Round(time.Second)))
 	}
-	s := fmt.Sprintf("%s  %d/%d", r.engine, r.number, r.of)
-	if left := r.remaining(); left > 0 {
-		s += m.faint.Render(fmt.Sprintf("  %s left", left))
-	}
+	s += fmt.Sprintf("%d/%d  %s", r.number, r.of, r.engine)
 	if p := r.current; p != nil {
 		if part := r.part(); part > 0 {
 			s += "  " + bar(part)
@@ -303,46 +380,17 @@ func (r *row) part() float64 {
 	return 0
 }
 
-// remaining is how long the host's cells still take; 0: nothing can be said yet.
-func (r *row) remaining() time.Duration {
-	var elapsed time.Duration
+// remaining is how long the host still takes; 0: nothing can be said yet.
+func (r *row) remaining(now time.Time) time.Duration {
+	var underWay time.Duration
 	if r.cell != "" {
-		elapsed = time.Since(r.began)
+		underWay = now.Sub(r.began)
 	}
-	return r.left.of(r.cell, r.part(), elapsed)
+	return r.left(r.cell, r.part(), underWay, now)
 }
 
 func bar(part float64) string {
 	const width = 10
 	n := int(min(max(part, 0), 1) * width)
 	return strings.Repeat("█", n) + strings.Repeat("░", width-n)
-}
-
-// left estimates how long a host still takes: what a cell costs is taken to be its share
-// of the work, and measured on the cells that are done.
-type left struct {
-	work  map[string]float64 // by cell
-	total float64
-	done  float64
-	spent time.Duration // on cells that are done
-}
-
-func (l *left) ended(cell string, took time.Duration) {
-	l.done += l.work[cell]
-	l.spent += took
-}
-
-// without takes out a cell that nobody begins any more.
-func (l *left) without(cell string) {
-	l.total -= l.work[cell]
-	delete(l.work, cell)
-}
-
-// of the host's work, given the part of a cell that is under way; 0 when nothing can be said yet.
-func (l *left) of(cell string, part float64, elapsed time.Duration) time.Duration {
-	done, spent := l.done+l.work[cell]*part, l.spent+elapsed
-	if done == 0 {
-		return 0
-	}
-	return time.Duration(float64(spent) * (l.total - done) / done).Round(time.Second)
 }

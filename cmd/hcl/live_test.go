@@ -69,47 +69,103 @@ func (s *screen) eventually(t *testing.T, what string, shows func(lines []string
 	}
 }
 
+// full is a terminal that has scrolled, on which a plan was printed.
+func full(width, height int) *screen {
+	s := &screen{vt: vt.NewEmulator(width, height)}
+	for i := range 2 * height {
+		fmt.Fprintf(s, "before %d\n", i)
+	}
+	fmt.Fprintln(s, "Plan: 6 to measure")
+	return s
+}
+
 // TestLiveScrolled: on a terminal that is full already, lines come above the view, each
 // once and in order, and nothing of what stood there is overwritten.
 func TestLiveScrolled(t *testing.T) {
-	for _, hosts := range []int{1, 2} {
-		t.Run(fmt.Sprint(hosts), func(t *testing.T) {
-			const width, height = 80, 16
-			s := &screen{vt: vt.NewEmulator(width, height)}
-			for i := range 2 * height {
-				fmt.Fprintf(s, "before %d\n", i)
-			}
-			fmt.Fprintln(s, "Plan: 6 to measure")
-			l := newLive(s, false, func() {}, tea.WithWindowSize(width, height))
-			now := time.Now()
-			b := begun{Time: now}
-			for i := range hosts {
-				b.Hosts = append(b.Hosts, begunHost{Name: fmt.Sprintf("host%d", i)})
-			}
-			l.tell(b)
-			s.eventually(t, "the hosts", func(lines []string) bool {
-				return strings.HasPrefix(lines[len(lines)-1], fmt.Sprintf("host%d  waiting", hosts-1))
+	long := "serves m after 12 s, " + strings.Repeat("and ", 30) + "that is all"
+	for _, width := range []int{80, 120, 200} {
+		for _, hosts := range []int{1, 2} {
+			t.Run(fmt.Sprint(width, hosts), func(t *testing.T) {
+				s := full(width, 24)
+				l := newLive(s, false, func() {}, tea.WithWindowSize(width, 24))
+				now := time.Now()
+				b := begun{Time: now, Cells: make([]begunCell, 6)}
+				for i := range hosts {
+					b.Hosts = append(b.Hosts, begunHost{Name: fmt.Sprintf("host%d", i)})
+				}
+				for i := range b.Cells {
+					b.Cells[i] = begunCell{Cell: fmt.Sprint(i), Host: "host0", Work: 1}
+				}
+				l.tell(b)
+				s.eventually(t, "the hosts", func(lines []string) bool {
+					return slices.ContainsFunc(lines, func(l string) bool { return l == fmt.Sprintf("host%d  waiting", hosts-1) })
+				})
+				want := []string{"Plan: 6 to measure"}
+				// Of every length about that of a line, and longer than several.
+				for i, text := range []string{"serves m", strings.Repeat("x", width-11), strings.Repeat("x", width-10),
+					strings.Repeat("x", width-9), long} {
+					e := apply.Event{Time: now, Type: apply.Ready, Host: "host0", Engine: fmt.Sprintf("sim.e%d", i), Message: text}
+					l.tell(e)
+					lines := kept(l.model.said(e), width)
+					want = append(want, lines...)
+					last := want[len(want)-1]
+					s.eventually(t, last, func(lines []string) bool { return slices.Contains(lines, last) })
+				}
+				for i := range hosts {
+					want = append(want, fmt.Sprintf("host%d  waiting", i))
+				}
+				view := s.lines()
+				if hosts > 1 {
+					total := view[len(view)-1]
+					if !strings.HasPrefix(total, "0 of 6 cells, ") {
+						t.Errorf("the last line is %q, want that of the whole run", total)
+					}
+					view = view[:len(view)-1]
+				}
+				tail := view[max(0, len(view)-len(want)):]
+				if !slices.Equal(tail, want) {
+					t.Errorf("the screen ends in\n%s\nwant\n%s", strings.Join(view, "\n"), strings.Join(want, "\n"))
+				}
+				// The cursor stands on the last line of the view when it is taken down.
+				l.tell(apply.Event{Time: now, Type: apply.Step, Host: fmt.Sprintf("host%d", hosts-1), Message: "stopping"})
+				s.eventually(t, "the last step", func(lines []string) bool {
+					return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "stopping") })
+				})
+				l.tell(ended{Time: now.Add(90 * time.Second)})
+				want = append(want[:len(want)-hosts], "0 of 6 cells in 1m30s")
+				if got := s.lines(); !slices.Equal(got[max(0, len(got)-len(want)):], want) {
+					t.Errorf("afterwards the screen ends in\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
 			})
-			var want []string
-			for i := range 4 {
-				l.tell(apply.Event{Time: now, Type: apply.Ready, Host: "host0", Engine: fmt.Sprintf("sim.e%d", i), Message: "serves m"})
-				want = append(want, fmt.Sprintf("✓ sim.e%d serves m", i))
-				s.eventually(t, want[i], func(lines []string) bool { return slices.Contains(lines, want[i]) })
-			}
-			view := s.lines()
-			tail := view[len(view)-hosts-len(want)-1:]
-			for i := range hosts {
-				want = append(want, fmt.Sprintf("host%d  waiting", i))
-			}
-			want = append([]string{"Plan: 6 to measure"}, want...)
-			if !slices.Equal(tail, want) {
-				t.Errorf("the screen ends in\n%s\nwant\n%s", strings.Join(view, "\n"), strings.Join(want, "\n"))
-			}
-			l.tell(ended{})
-			if got := s.lines(); len(got) == 0 || got[len(got)-1] != "✓ sim.e3 serves m" {
-				t.Errorf("afterwards the screen shows\n%s", strings.Join(got, "\n"))
-			}
-		})
+		}
+	}
+}
+
+// TestLivePage: a reason that is longer than the screen goes by whole, and the view stands below it.
+func TestLivePage(t *testing.T) {
+	const width, height = 80, 16
+	s := full(width, height)
+	l := newLive(s, false, func() {}, tea.WithWindowSize(width, height))
+	l.tell(begun{Time: time.Now(), Hosts: []begunHost{{Name: "box"}}})
+	s.eventually(t, "the host", func(lines []string) bool { return slices.Contains(lines, "box  waiting") })
+	page := "did not come up:"
+	for i := range 3 * height {
+		page += fmt.Sprintf("\n\tlog line %d", i)
+	}
+	l.tell(apply.Event{Time: time.Now(), Type: apply.Failed, Host: "box", Engine: "sim.e", Message: page})
+	last := fmt.Sprintf("    log line %d", 3*height-1)
+	s.eventually(t, last, func(lines []string) bool { return slices.Contains(lines, last) })
+	var want []string
+	for i := 3*height - 10; i < 3*height; i++ {
+		want = append(want, fmt.Sprintf("    log line %d", i))
+	}
+	want = append(want, "box  waiting")
+	if got := s.lines(); !slices.Equal(got[max(0, len(got)-len(want)):], want) {
+		t.Errorf("the screen ends in\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	l.tell(ended{})
+	if got := s.lines(); got[len(got)-1] != last {
+		t.Errorf("afterwards the screen shows\n%s", strings.Join(got, "\n"))
 	}
 }
 
@@ -124,7 +180,7 @@ func TestLiveAsksNothing(t *testing.T) {
 			l.tell(apply.Event{Time: time.Now(), Type: apply.Ready, Host: "box", Engine: "sim.e", Message: "serves m"})
 			l.tell(ended{})
 			got := s.got.String()
-			for _, question := range []string{"\x1b[6n", "\x1b]10;?", "\x1b]11;?", "$p", "\x1b[c", "\x1b[>", "\x1b[?u", "\x1bP+q"} {
+			for _, question := range []string{"\x1b[6n", "\x1b]10;?", "\x1b]11;?", "$p", "\x1b[c", "\x1b[>", "\x1b[?u", "\x1bP+q", "\x1b[?2004"} {
 				if strings.Contains(got, question) {
 					t.Errorf("%s: the terminal was asked %q: %q", kind, question, got)
 				}
@@ -139,18 +195,71 @@ func TestLiveAsksNothing(t *testing.T) {
 // TestLiveLine: at 80 columns the time that is left and the count are seen, and what was
 // not measured is no 0.
 func TestLiveLine(t *testing.T) {
-	m := &model{styles: newStyles(false), rows: map[string]*row{}}
+	m := newModel(newStyles(false))
 	m.begin(begun{Time: time.Now(), Hosts: []begunHost{{Name: "h200"}}, Cells: []begunCell{{Cell: "a", Host: "h200", Work: 1}, {Cell: "b", Host: "h200", Work: 9}}})
 	long := results.Axes{{Name: "concurrency", Value: int64(128)}, {Name: "output_tokens", Value: int64(800)}, {Name: "prefix_caching", Value: true}}
-	m.event(apply.Event{Time: time.Now().Add(-time.Minute), Type: apply.Begin, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Benchmark: "online", Axes: long, Number: 1, Of: 2})
-	m.event(apply.Event{Time: time.Now(), Type: apply.Progress, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Progress: &load.Progress{Done: 250, Total: 500, Elapsed: 60, OutputTokens: 200000}})
-	text := "h200  " + m.line(m.rows["h200"])
-	if got := []rune(text)[:80]; !strings.Contains(string(got), "left") || !strings.Contains(string(got), "250 of 500 requests") {
-		t.Errorf("at 80 columns the line is %q", string(got))
+	now := time.Now()
+	m.event(apply.Event{Time: now.Add(-time.Minute), Type: apply.Begin, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Benchmark: "online", Axes: long, Number: 1, Of: 2})
+	m.event(apply.Event{Time: now, Type: apply.Progress, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Progress: &load.Progress{Done: 250, Total: 500, Elapsed: 60, OutputTokens: 200000}})
+	text := "h200  " + m.line(m.rows["h200"], now)
+	want := "h200  19m left  1/2  sglang.deepseek-h200  █████░░░░░  250 of 500 requests, 3,333 tok/s  " +
+		"online: concurrency=128 output_tokens=800 prefix_caching=true"
+	if text != want {
+		t.Errorf("the line is %q, want %q", text, want)
+	}
+	if got := string([]rune(text)[:80]); !strings.Contains(got, "250 of 500 requests") {
+		t.Errorf("at 80 columns the line is %q", got)
 	}
 	offline := &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 381299}}}
-	if got, want := short(offline), "381299 tok/s"; got != want {
+	if got, want := short(offline), "381,299 tok/s"; got != want {
 		t.Errorf("an offline cell is %q, want %q", got, want)
+	}
+	online := &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 3618.2,
+		TTFT: load.Stats{Count: 9, Mean: 31.2, Median: 30.94}, TPOT: load.Stats{Count: 9, Mean: 5, Median: 4.001}}}}
+	if got, want := short(online), "3,618 tok/s  p50 TTFT 30.9 ms, TPOT 4.00 ms"; got != want {
+		t.Errorf("an online cell is %q, want %q", got, want)
+	}
+}
+
+// TestForecast: cells at the pace of those before, and starts as long as those before.
+func TestForecast(t *testing.T) {
+	m := newModel(newStyles(false))
+	start := time.Now()
+	var cells []begunCell
+	for i, engine := range []string{"sim.a", "sim.a", "sim.b", "sim.c"} {
+		cells = append(cells, begunCell{Cell: fmt.Sprint(i), Host: "box", Engine: engine, Work: 10})
+	}
+	m.begin(begun{Time: start, Hosts: []begunHost{{Name: "box", PricePerHour: 60}}, Cells: cells})
+	for _, step := range []struct {
+		at   int // seconds since the start
+		e    apply.Event
+		want int // seconds left
+	}{
+		{0, apply.Event{Type: apply.Step, Engine: "sim.a"}, 0},
+		{100, apply.Event{Type: apply.Begin, Engine: "sim.a", Cell: "0"}, 0},
+		{110, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "0", Progress: &load.Progress{Done: 1, Total: 2}}, 70 + 200},
+		{120, apply.Event{Type: apply.End, Engine: "sim.a", Cell: "0", Number: 1}, 60 + 200},
+		{120, apply.Event{Type: apply.Begin, Engine: "sim.a", Cell: "1"}, 60 + 200},
+		{140, apply.Event{Type: apply.End, Engine: "sim.a", Cell: "1", Number: 2}, 40 + 200},
+		{170, apply.Event{Type: apply.Step, Engine: "sim.b"}, 40 + 200},
+		{190, apply.Event{Type: apply.Waiting, Engine: "sim.b"}, 40 + 180},
+		{200, apply.Event{Type: apply.Failed, Engine: "sim.b"}, 40 + 170},
+		{200, apply.Event{Type: apply.End, Engine: "sim.b", Cell: "2"}, 20 + 170}, // it was never begun
+		{210, apply.Event{Type: apply.Step, Engine: "sim.c"}, 20 + 100},
+		{300, apply.Event{Type: apply.Begin, Engine: "sim.c", Cell: "3"}, 20},
+		{330, apply.Event{Type: apply.End, Engine: "sim.c", Cell: "3", Number: 4}, 0},
+	} {
+		step.e.Time, step.e.Host = start.Add(time.Duration(step.at)*time.Second), "box"
+		m.event(step.e)
+		if got := m.remaining(step.e.Time); got.Round(time.Second) != time.Duration(step.want)*time.Second {
+			t.Errorf("after %d s, at %s of %s, %s are left, want %d s", step.at, step.e.Type, step.e.Engine, got, step.want)
+		}
+		if step.at == 140 {
+			want := "2 of 4 cells, 4m left, 2m20s so far; $2.33, about $6.33 in all"
+			if got := m.total(step.e.Time); got != want {
+				t.Errorf("the whole run is %q, want %q", got, want)
+			}
+		}
 	}
 }
 
@@ -212,7 +321,7 @@ func TestDownloaded(t *testing.T) {
 		}
 	}
 
-	view := &model{styles: newStyles(false), rows: map[string]*row{}}
+	view := newModel(newStyles(false))
 	for _, e := range []apply.Event{
 		{Type: apply.Step, Message: "looking for model org/model"},
 		{Type: apply.Download, Download: &apply.Fetched{Repo: "org/model", ModelProgress: on}},
@@ -220,7 +329,7 @@ func TestDownloaded(t *testing.T) {
 		e.Time, e.Host, e.Engine = time.Now(), "box", "vllm.r1"
 		view.event(e)
 	}
-	if got, want := view.line(view.rows["box"]), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
+	if got, want := view.line(view.rows["box"], time.Now()), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
 		t.Errorf("the live view shows %q, want %q", got, want)
 	}
 }

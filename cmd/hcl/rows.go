@@ -258,7 +258,7 @@ func keptReport(ctx context.Context, store *results.Store, run string) (*reporte
 	for _, r := range of.References {
 		for _, row := range r.Rows {
 			for name, v := range row {
-				if row[name], err = number(v); err != nil {
+				if row[name], err = exact(v); err != nil {
 					return nil, fmt.Errorf("read %s of run %s: %w", inputReport, run, err)
 				}
 			}
@@ -267,8 +267,8 @@ func keptReport(ctx context.Context, store *results.Store, run string) (*reporte
 	return &of, nil
 }
 
-// number is a JSON number as the whole or broken number that it is, and anything else as it is.
-func number(v any) (any, error) {
+// exact is a JSON number as the whole or broken number that it is, and anything else as it is.
+func exact(v any) (any, error) {
 	n, ok := v.(json.Number)
 	if !ok {
 		return v, nil

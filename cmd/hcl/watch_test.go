@@ -233,7 +233,7 @@ func TestWatchInBrowser(t *testing.T) {
 
 	event(apply.Event{Type: apply.Ready, Message: "serves deepseek-ai/DeepSeek-R1 after 480 s"})
 	event(apply.Event{Type: apply.Begin, Cell: "c1"})
-	event(apply.Event{Type: apply.End, Cell: "c1", Summary: &load.Summary{Part: load.Part{Figures: load.Figures{Completed: 500, OutputThroughput: 74.2, TTFT: load.Stats{Count: 500, Mean: 1234.5}, TPOT: load.Stats{Count: 500, Mean: 25.7}, E2EL: load.Stats{Count: 500, Mean: 21_800}}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}}}})
+	event(apply.Event{Type: apply.End, Cell: "c1", Summary: &load.Summary{Part: load.Part{Figures: load.Figures{Completed: 500, OutputThroughput: 74.2, TTFT: load.Stats{Count: 500, Median: 1234.5}, TPOT: load.Stats{Count: 500, Median: 25.7}, E2EL: load.Stats{Count: 500, Median: 21_800}}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}}}})
 	event(apply.Event{Type: apply.Begin, Cell: "c2"})
 	for i := range 12 {
 		event(apply.Event{Type: apply.Progress, Cell: "c2", Progress: &load.Progress{Done: 10 * i, Total: 500, InFlight: 128, Elapsed: float64(i), OutputTokens: int64(800 * i * (10 + i%3))}})
@@ -241,7 +241,7 @@ func TestWatchInBrowser(t *testing.T) {
 	see("load", "1 of 4", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts")
 
 	event(apply.Event{Type: apply.End, Cell: "c2", Summary: &load.Summary{
-		Part: load.Part{Figures: load.Figures{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Count: 400, Mean: 22_300}, TPOT: load.Stats{Count: 400, Mean: 109}, E2EL: load.Stats{Count: 400, Mean: 109_000}}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a fifth of the requests failed")}}},
+		Part: load.Part{Figures: load.Figures{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Count: 400, Median: 22_300}, TPOT: load.Stats{Count: 400, Median: 109}, E2EL: load.Stats{Count: 400, Median: 109_000}}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a fifth of the requests failed")}}},
 	}})
 	event(apply.Event{Type: apply.Begin, Cell: "c3"})
 	event(apply.Event{Type: apply.End, Cell: "c3", Message: "the server stopped answering: <b>503</b>"})
