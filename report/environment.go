@@ -175,6 +175,9 @@ func deploymentFacts(d *results.Deployment) []fact {
 		{"Compile cache", d.CompileCache}, {"Versions", strings.Join(inOrder(own.Versions, " "), "\n")},
 		{"Server", serverOf(own)},
 	}
+	if n := d.StreamInterval(); n > 1 {
+		facts = append(facts, fact{"Streams", number.Count(n, "token") + " at a time: ITL is between chunks of so many"})
+	}
 	if d.PricePerHour > 0 {
 		facts = append(facts, fact{"Price", number.Text(d.PricePerHour) + " USD per hour, all GPUs of its hosts"})
 	}

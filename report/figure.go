@@ -119,6 +119,7 @@ var views = []struct {
 	{"pareto", pushed, pareto},
 	{"latency", pushed, throughputAgainstLatency},
 	{"cost", pushed, costAgainstInteractivity},
+	{"roles", pushed, rolesAgainstInteractivity},
 	{"", func(dimension) bool { return true }, againstDimension},
 }
 
@@ -268,6 +269,17 @@ func pareto(x slice, _ *benchmark) *figure {
 func costAgainstInteractivity(x slice, _ *benchmark) *figure {
 	f := &figure{Title: "Cost and energy against interactivity"}
 	f.overInteractivity(x, costOutput, energyPerToken)
+	return f
+}
+
+// rolesAgainstInteractivity is how some publish what prefill and decode give when they are apart.
+func rolesAgainstInteractivity(x slice, _ *benchmark) *figure {
+	f := &figure{Title: "Each role's GPUs against interactivity"}
+	f.overInteractivity(x, perDecodeGPU, perPrefillGPU)
+	if f.Charts != nil {
+		f.Notes = append(f.Notes, "A throughput per GPU of one role leaves out the GPUs of the other: "+
+			"it cannot be held against that of an engine that does both.")
+	}
 	return f
 }
 

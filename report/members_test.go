@@ -144,6 +144,21 @@ func TestMembersShown(t *testing.T) {
 	}
 	holds(t, page, "6 cells · 3 engines · 4 hosts", "24×H200 · group pd", "Served configuration of decode 0<", "Command of serve 0 rank 1<",
 		"in/prefill GPU")
+	dir := t.TempDir()
+	files, err := SVG(dir, all, About{})
+	if want := "online-roles-output-throughput-per-decode-gpu.svg"; err != nil || !slices.Contains(files, want) {
+		t.Errorf("no %s among %q, %v", want, files, err)
+	}
+	files, err = SVG(dir, matrix(), About{})
+	if err != nil || slices.ContainsFunc(files, func(name string) bool { return strings.Contains(name, "roles") }) {
+		t.Errorf("of engines without roles are %q, %v", files, err)
+	}
+	ten := slices.Clone(four)
+	for i := range ten {
+		ten[i].Deployment.Identity = map[string]string{"decode.--stream-interval": "10"}
+	}
+	holds(t, cellText(t, ten[0]), "Streams             10 tokens at a time: ITL is between chunks of so many\n")
+	holds(t, table(t, ten, 200), "tok/chunk", " 10.0 ")
 	csv := written(t, func(w io.Writer) error { return CSV(w, all) })
 	holds(t, csv, ",members,", "prefill 0 on n0; prefill 1 on n1; decode 0 on n2; router on n3", "serve 0 on n0; serve 0 rank 1 on n1",
 		",output_throughput_per_gpu,output_throughput_per_decode_gpu,input_throughput_per_prefill_gpu,")

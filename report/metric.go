@@ -115,6 +115,11 @@ var (
 	perPrefillGPU = metric{"input_throughput_per_prefill_gpu", "Input throughput per prefill GPU", "Throughput",
 		"in/prefill GPU", "tok/s", 1,
 		perRole("prefill", func(s *load.Summary) float64 { return s.InputThroughput })}
+	streamInterval = metric{"stream_interval", "Tokens that the engine sends at a time", "", "tok/chunk", "", 0,
+		func(r *results.Row) (float64, bool) {
+			n := r.Deployment.StreamInterval()
+			return float64(n), n > 1
+		}}
 	interactivity = metric{"interactivity", "Interactivity", "", "per user", "tok/s", 1,
 		func(r *results.Row) (float64, bool) {
 			v, ok := medianTPOT.of(r)
@@ -195,7 +200,7 @@ func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
 		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,
-		perDecodeGPU, perPrefillGPU, interactivity, meanConcurrency, prefixHits, acceptance, stepTokens}
+		perDecodeGPU, perPrefillGPU, interactivity, meanConcurrency, prefixHits, acceptance, stepTokens, streamInterval}
 	for _, t := range timings {
 		var known []load.Stats
 		for i := range rows {

@@ -178,7 +178,7 @@ func tabled(rows []results.Row) []weighted {
 		{62, prefixHits}, {63, acceptance}, {63, stepTokens},
 		{20, latency(ttft, "mean")}, {90, medianTTFT}, {80, latency(ttft, tail)},
 		{85, latency(tpot, "mean")}, {30, latency(tpot, tail)},
-		{35, latency(itl, "median")}, {50, latency(itl, tail)},
+		{52, streamInterval}, {35, latency(itl, "median")}, {50, latency(itl, tail)},
 		{70, medianE2EL}, {25, latency(e2el, tail)},
 		{57, costOutput}, {10, costTotal}, {47, energyPerToken},
 	})

@@ -122,6 +122,19 @@ func (d *Deployment) ServedBy(m Member) json.RawMessage {
 	return said[m.Name()]
 }
 
+// StreamInterval is how many tokens the engine sends at a time, as its flags say: of several roles
+// that which generates. 0: they do not say.
+func (d *Deployment) StreamInterval() int {
+	for _, role := range []string{"", "decode.", "serve."} {
+		for _, name := range []string{"--stream-interval", "config.stream_interval", "config.stream-interval"} {
+			if n, err := strconv.Atoi(d.Identity[role+name]); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
 func joined(list, name string) string { return strings.Trim(list+", "+name, ", ") }
 
 // addGPUs adds "8xH200" and "8xH200" up to "16xH200"; GPUs of another model stand

@@ -66,6 +66,18 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// TestStreamInterval: of a group that counts which its members that generate are given.
+func TestStreamInterval(t *testing.T) {
+	for want, identity := range map[int]map[string]string{
+		0: {"--tp": "8"}, 10: {"--stream-interval": "10"}, 20: {"prefill.--stream-interval": "1", "decode.--stream-interval": "20"},
+		30: {"serve.config.stream_interval": "30"},
+	} {
+		if got := (&Deployment{Identity: identity}).StreamInterval(); got != want {
+			t.Errorf("%v: %d, want %d", identity, got, want)
+		}
+	}
+}
+
 // TestServedBy: what members say they run with is found under their names; of one alone it is
 // what is stored.
 func TestServedBy(t *testing.T) {
