@@ -32,15 +32,13 @@ func (f *figure) Drawings() (all []drawing) {
 	for _, c := range f.Charts {
 		wide, high, thin := panelWide, panelHigh, phoneHigh
 		switch {
-		case c.Groups != nil:
-			high, thin = c.BarsHeight(), c.BarsHeight()
 		case f.Hero:
 			wide, high, thin = heroWide, heroHigh, phoneHero
 		case f.Wide:
 			high, thin = overHigh, overHighThin
 		}
-		all = append(all, drawing{template.HTML(c.Draw(wide, high, false).SVG(chart.OfPage)),
-			template.HTML(c.Draw(phoneWide, thin, false).SVG(chart.OfPage))})
+		all = append(all, drawing{template.HTML(c.Draw(wide, c.Height(high), false).SVG(chart.OfPage)),
+			template.HTML(c.Draw(phoneWide, c.Height(thin), false).SVG(chart.OfPage))})
 	}
 	return all
 }
@@ -78,6 +76,15 @@ func (f *figure) CSV() string {
 				write(c, l.Series, number.Exact(p.X), unit(c.X), number.Exact(p.Y), unit(c.Y),
 					csvText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
 					dotVerdict(l.Published, p.Doubt, p.Mark))
+			}
+		}
+		if h := c.Heat; h != nil {
+			for _, x := range h.Cells {
+				label, value, verdict := h.Across[x.X]+", "+h.Up[x.Y], number.Exact(x.Value), dotVerdict(false, x.Doubt, x.Mark)
+				if x.Void {
+					value, verdict = "", load.Void
+				}
+				write(c, h.Series, "", "", value, strings.TrimSpace(c.Y.Unit), csvText(label), "", "", "", verdict)
 			}
 		}
 		for _, g := range c.Groups {

@@ -160,9 +160,11 @@ func benchmarkSections(cells []*sample, layout *Layout) (out []section) {
 // section are the figures of the benchmark: of its slices, or else its cells side by side.
 func (b *benchmark) section() section {
 	out := section{ID: slug(b.name), Title: b.name}
+	swept := false
 	for _, d := range dimensions {
 		all := slicesAlong(d, b.cells)
 		if more := len(all) - maxSlices; more > 0 {
+			swept = true
 			out.Left = append(out.Left,
 				fmt.Sprintf("%s: %d more combinations of the other axes have lines along %s; they are in the table.",
 					b.name, more, strings.ToLower(d.title)))
@@ -171,6 +173,9 @@ func (b *benchmark) section() section {
 		for n, x := range all {
 			out.Figures = append(out.Figures, b.figures(out.ID, d, n, x)...)
 		}
+	}
+	if swept {
+		out.Figures = append(b.sweepFigures(out.ID), out.Figures...)
 	}
 	if len(out.Figures) == 0 {
 		if f := b.comparison(); f != nil {
@@ -269,6 +274,9 @@ func pareto(x slice, _ *benchmark) *figure {
 func costAgainstInteractivity(x slice, _ *benchmark) *figure {
 	f := &figure{Title: "Cost and energy against interactivity"}
 	f.overInteractivity(x, costOutput, energyPerToken)
+	if len(f.Charts) == 1 {
+		f.Title = f.Charts[0].Title + " against interactivity"
+	}
 	return f
 }
 

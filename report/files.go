@@ -176,6 +176,9 @@ func (f *figure) key(c *chart.Panel) []string {
 			key = once(key, "Where a line has a gap, the cell is void.")
 		}
 	}
+	if c.Heat != nil && slices.ContainsFunc(c.Heat.Cells, func(x chart.HeatCell) bool { return x.Doubt }) {
+		key = once(key, "Dashed outline: suspect.")
+	}
 	for _, g := range c.Groups {
 		if slices.ContainsFunc(g.Bars, func(b chart.Bar) bool { return b.Doubt }) {
 			key = once(key, "Hollow: suspect.")
@@ -205,6 +208,15 @@ func tallied(c *chart.Panel) string {
 				add(dotVerdict(false, b.Doubt, b.Mark))
 			}
 			n["published"] += len(b.Published)
+		}
+	}
+	if c.Heat != nil {
+		for _, x := range c.Heat.Cells {
+			if x.Void {
+				n[load.Void]++
+			} else {
+				add(dotVerdict(false, x.Doubt, x.Mark))
+			}
 		}
 	}
 	var parts []string

@@ -17,12 +17,9 @@ const (
 	symbolRoom = 10 // for the marker of its series
 )
 
-// BarsHeight is how high a chart of bars is, legend aside.
-func (c *Panel) BarsHeight() float64 {
+// barsHeight is how high the bars are, with their title.
+func (c *Panel) barsHeight() float64 {
 	h := 38.0
-	if c.Mark != "" {
-		h += markHeight
-	}
 	for _, g := range c.Groups {
 		if g.Label != "" {
 			h += groupTitle

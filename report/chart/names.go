@@ -10,7 +10,7 @@ import (
 func (c *Panel) legend(d *Drawing, top float64) float64 {
 	unnamed := func(b Bar) bool { return b.Label == "" }
 	lacking := func(g Group) bool { return slices.ContainsFunc(g.Bars, unnamed) }
-	if c.Groups != nil && !slices.ContainsFunc(c.Groups, lacking) {
+	if c.Heat != nil || c.Groups != nil && !slices.ContainsFunc(c.Groups, lacking) {
 		return top
 	}
 	x, y := 0.0, top+8
@@ -112,6 +112,9 @@ func (c *Panel) Series() []*Series {
 		for _, b := range g.Bars {
 			add(b.Series)
 		}
+	}
+	if c.Heat != nil {
+		add(c.Heat.Series)
 	}
 	slices.SortFunc(all, func(a, b *Series) int { return cmp.Compare(a.Index, b.Index) })
 	return all

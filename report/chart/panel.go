@@ -13,6 +13,7 @@ type Panel struct {
 	X, Y   Axis
 	Lines  []Line
 	Groups []Group // bars; there are no lines then
+	Heat   *Heat   // a sweep; there are no lines then
 	Better string  // where good values are: "higher is better"
 	Tail   string  // the percentile of its lines that are tails: "p99"
 	Note   string  // what is the same for all of it, where nothing else says it
@@ -116,8 +117,12 @@ func (c *Panel) draw(d *Drawing, top, bottom float64, named bool) {
 		title += ", " + c.Y.Unit
 	}
 	xs, ys := c.values()
-	if c.Groups != nil {
+	switch {
+	case c.Groups != nil:
 		c.bars(d, title, top)
+		return
+	case c.Heat != nil:
+		c.heat(d, title, top)
 		return
 	}
 	if len(xs) == 0 {
@@ -186,7 +191,8 @@ func (c *Panel) frame(xs, ys []float64, within box) (f frame) {
 	width, height := within.right-within.left, within.bottom-within.top
 	f.y, f.yticks = c.Y.fit(ys, within.bottom, within.top+30, int((height+38)/62))
 	within.left += widest(f.yticks) + 10
-	f.x, f.xticks = c.X.fit(xs, within.left, within.right-14, int(width/75))
+	_, ticks := c.X.fit(xs, within.left, within.right-14, int(width/75))
+	f.x, f.xticks = c.X.fit(xs, within.left, within.right-max(14, widest(ticks)/2), int(width/75))
 	if c.X.Ticks != nil {
 		f.xticks = spaced(c.X.Ticks, f.x, widest(c.X.Ticks)+8)
 	}
@@ -249,6 +255,11 @@ func (c *Panel) Marked() string {
 	for _, g := range c.Groups {
 		for _, b := range g.Bars {
 			add(b.Mark)
+		}
+	}
+	if c.Heat != nil {
+		for _, cell := range c.Heat.Cells {
+			add(cell.Mark)
 		}
 	}
 	if len(words) > 0 && seen[""] {
@@ -325,6 +336,9 @@ func (l Line) paths(f frame) (paths [][]point) {
 		}
 		path = append(path, at)
 	}
+	if l.Front && len(path) == 1 {
+		path = append(path, path[0]) // a spot
+	}
 	return slices.DeleteFunc(append(paths, path), func(path []point) bool { return len(path) < 2 })
 }
 
@@ -393,7 +407,7 @@ func (c *Panel) AddTail(of *Panel, percentile string) {
 }
 
 // Empty reports whether there is nothing to draw.
-func (c *Panel) Empty() bool { return len(c.Lines) == 0 && len(c.Groups) == 0 }
+func (c *Panel) Empty() bool { return len(c.Lines) == 0 && len(c.Groups) == 0 && c.Heat == nil }
 
 // ManyMilliseconds are so many that they are said in seconds.
 const ManyMilliseconds = 5000

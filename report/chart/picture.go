@@ -28,8 +28,8 @@ func (p *Picture) Draw(width, height float64) *Drawing {
 		d.label(0, y-5, line, piece{colour: ink, size: titleSize, bold: true})
 	}
 	y = d.paragraph(strings.Join(p.Under, " · "), 12, faint, y) + 10
-	if p.Panel.Groups != nil {
-		height = p.Panel.BarsHeight() + p.Panel.legend(&Drawing{Width: width}, 0)
+	if own := p.Panel.Height(0); own > 0 {
+		height = own + p.Panel.legend(&Drawing{Width: width}, 0)
 	}
 	if p.Stamp != "" {
 		size := min(0.5*height, width/textWidth(p.Stamp, boldness))
