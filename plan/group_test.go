@@ -69,6 +69,26 @@ func TestTopologyText(t *testing.T) {
 	}
 }
 
+// TestRehearsedPorts: all members of a large group listen where Linux gives no ports away by itself.
+func TestRehearsedPorts(t *testing.T) {
+	cfg := split("vllm:1")
+	decode := &cfg.Engines[0].Group.Roles[1]
+	decode.Instances = slices.Repeat(decode.Instances, 100)
+	for range 20 {
+		p, err := Rehearse(cfg, 1, func(int) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range p.Deployments[0].Members {
+			for _, port := range m.Listens() {
+				if port < 9999 || port > 32767 {
+					t.Fatalf("%s of %d members listens on %d", m.Name(), len(p.Deployments[0].Members), port)
+				}
+			}
+		}
+	}
+}
+
 // knownOf is the store after every cell of a lab with groups was measured by images of a digest.
 func knownOf(p *Plan, digest string) map[string]results.Known {
 	known := measured(p)

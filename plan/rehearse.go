@@ -66,8 +66,8 @@ func Rehearse(cfg *hcl.Config, speed float64, free func(port int) bool) (*Plan, 
 	return p, nil
 }
 
-// The ports of simulated engines are among these, where Linux gives none away by itself.
-const lowestPort, highestPort = 10_000, 32_000
+// The ports of simulated engines are among these: above Linux gives them away by itself.
+const lowestPort, highestPort = 10_000, 32_767
 
 // simulate is an engine's stand-in at ports that are free.
 func simulate(e *engines.Engine, place func(*provision.Host) *provision.Host, speed float64, free func(int) bool) (*engines.Engine, error) {
@@ -76,7 +76,8 @@ func simulate(e *engines.Engine, place func(*provision.Host) *provision.Host, sp
 		stand := engines.Simulated(e, place, lowestPort+rand.IntN(highestPort-lowestPort), speed)
 		all := true
 		for _, m := range engines.Members(stand) {
-			all = all && !slices.ContainsFunc(m.Ports, func(p engines.NamedPort) bool { return !free(p.Number) })
+			taken := func(p engines.NamedPort) bool { return p.Number > highestPort || !free(p.Number) }
+			all = all && !slices.ContainsFunc(m.Ports, taken)
 		}
 		if all {
 			return stand, nil
