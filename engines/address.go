@@ -73,15 +73,29 @@ func (e *Engine) urlAt(host string) string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(Port(e)))
 }
 
-// RemoteURL is where the engine is reached from another host of the lab, without a
-// path: the one address that its flag host says, or, when that means all, or the
-// lab has a command of its own, the address of its host block. The error says why
-// there is no way to it.
-func RemoteURL(e *Engine) (string, error) {
+// RemoteURLs are where the servers of an engine are reached from another host of the lab,
+// without a path. The error says why there is no way to one.
+func RemoteURLs(e *Engine, from *provision.Host) (urls []string, err error) {
 	if e.Kind == External {
-		return base(e.URL), nil
+		return append([]string{BaseURL(e)}, MoreURLs(e)...), nil
 	}
-	e = e.front()
+	for _, m := range Fronts(e) {
+		url := BaseURL(m.Engine)
+		if m.Engine.Host != from {
+			url, err = remoteURL(m.Engine)
+		}
+		if err != nil {
+			return nil, err
+		}
+		urls = append(urls, url)
+	}
+	return urls, nil
+}
+
+// remoteURL is where a server of ours is reached from another host: the one address that its
+// flag host says, or, when that means all, or the lab has a command of its own, the address of
+// its host block.
+func remoteURL(e *Engine) (string, error) {
 	at := listens(e)
 	if network := e.Container.Network; network == "bridge" || network == "none" {
 		return "", fmt.Errorf("with network = %q its port is open to its own host only", network)
@@ -131,7 +145,7 @@ func TokenizeURL(e *Engine, from *provision.Host) string {
 	if inside {
 		return members[i].Engine.insideURL()
 	}
-	url, _ := RemoteURL(members[i].Engine) // without a way to it the router may do it nevertheless
+	url, _ := remoteURL(members[i].Engine) // without a way to it the router may do it nevertheless
 	return url
 }
 

@@ -206,7 +206,7 @@ func checkTogether(b *block, c Cell) bool {
 		}
 	}
 	if front := frontHost(e); c.From != nil && c.From != front && !c.Offline {
-		if _, err := engines.RemoteURL(e); err != nil {
+		if _, err := engines.RemoteURLs(e, c.From); err != nil {
 			b.errOnce(b.arg("load.from").at, "Engine out of reach", "host.%s cannot reach %s: %s. "+
 				`Let it listen on an address of its host: flags = { host = "10.0.0.5" }`, c.From.Name, e.Address(), err)
 			return false

@@ -69,6 +69,32 @@ func TestTopologyText(t *testing.T) {
 	}
 }
 
+// TestFromBeside: from a host that is not of the engine's fabric each server is reached as that host
+// is, and the one on the sender's own host there.
+func TestFromBeside(t *testing.T) {
+	cfg := split("vllm:1")
+	pd, hosts := cfg.Engines[0], cfg.Hosts
+	for i, h := range hosts {
+		h.Fabric.Address = fmt.Sprint("10.0.0.", i+1)
+	}
+	both := []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}
+	pd.Group = &engines.Group{Roles: []engines.Role{{Name: engines.Serve, Engine: pd.Group.Roles[0].Engine, Instances: both}}}
+	for _, c := range []struct {
+		from *provision.Host
+		want []string
+	}{
+		{nil, []string{"http://127.0.0.1:20000", "http://10.0.0.2:20064"}},
+		{hosts[2], []string{"http://203.0.113.1:20000", "http://203.0.113.2:20064"}},
+		{hosts[1], []string{"http://203.0.113.1:20000", "http://127.0.0.1:20064"}},
+	} {
+		cfg.Benchmarks[0].Cells[0].From = c.from
+		to := New(cfg, Options{}).Deployments[0].Cells[0].Load().Target
+		if got := append([]string{to.BaseURL}, to.BaseURLs...); !slices.Equal(got, c.want) {
+			t.Errorf("from %v: %q, want %q", c.from, got, c.want)
+		}
+	}
+}
+
 // TestRehearsedPorts: all members of a large group listen where Linux gives no ports away by itself.
 func TestRehearsedPorts(t *testing.T) {
 	cfg := split("vllm:1")

@@ -126,11 +126,11 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 	}
 	target := load.Target{BaseURL: engines.BaseURL(e), BaseURLs: engines.MoreURLs(e), Model: engines.ServedModel(e)}
 	if c.From != nil {
-		url, err := engines.RemoteURL(e)
+		urls, err := engines.RemoteURLs(e, c.From)
 		if err != nil {
 			return nil, fmt.Errorf("load from host %s on %s: %w", c.From.Name, e, err)
 		}
-		target.BaseURL = url
+		target.BaseURL, target.BaseURLs = urls[0], urls[1:]
 	}
 	target.TokenizeURL = engines.TokenizeURL(e, c.From)
 	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
