@@ -122,8 +122,11 @@ const agentLosses = 2
 func (m *measurement) send(ctx context.Context, from *session, server *server,
 	read telemetry.Plan) (got agent.Measured, err error) {
 	if from != m.t.home() {
-		if err := reaches(ctx, from, m.cell.Load().Target.BaseURL); err != nil {
-			return got, err
+		to := m.cell.Load().Target
+		for _, base := range append([]string{to.BaseURL}, to.BaseURLs...) {
+			if err := reaches(ctx, from, base); err != nil {
+				return got, err
+			}
 		}
 	}
 	for attempt := 0; ; attempt++ {

@@ -104,18 +104,18 @@ func is(l provision.Listener) func(provision.Listener) bool {
 	return func(other provision.Listener) bool { return other.Inode == l.Inode }
 }
 
-// addresses are where a member's port is asked, by us and, where it is the one that requests
-// go to, by those that send load.
+// addresses are where a member's port is asked, by us and, where requests go to it, by those
+// that send load: no two members have one port.
 func addresses(d *plan.Deployment, m *member) (list []netip.Addr) {
 	urls := []string{engines.BaseURL(m.Engine)}
 	for _, c := range d.ToDo() {
-		if l := c.Load(); l != nil && m.Name() == d.Front().Name() {
-			urls = append(urls, l.Target.BaseURL)
+		if l := c.Load(); l != nil {
+			urls = append(append(urls, l.Target.BaseURL), l.Target.BaseURLs...)
 		}
 	}
 	for _, text := range urls {
 		u, err := url.Parse(text)
-		if err != nil {
+		if err != nil || u.Port() != strconv.Itoa(m.Container.Port) {
 			continue
 		}
 		addr, err := netip.ParseAddr(u.Hostname())

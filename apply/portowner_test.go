@@ -2,12 +2,17 @@ package apply
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/load"
+	"hclbench/plan"
 	"hclbench/provision"
 )
 
@@ -45,6 +50,30 @@ func TestJudge(t *testing.T) {
 		got := [3]int{len(found[our]), len(found[their]), len(found[unseen])}
 		if diff := cmp.Diff([3]int{c.ours, c.theirs, c.unseen}, got); diff != "" {
 			t.Errorf("%s: ours, theirs, unseen (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestAddresses: of several servers each is looked at where its own requests come.
+func TestAddresses(t *testing.T) {
+	var hosts []*provision.Host
+	for i := range 3 {
+		h := &provision.Host{Name: fmt.Sprint("n", i), Address: fmt.Sprint("198.51.100.", i)}
+		h.Fabric.Address = fmt.Sprint("10.0.0.", i)
+		hosts = append(hosts, h)
+	}
+	serve := engines.Role{Name: engines.Serve, Engine: &engines.Engine{Kind: engines.Sim, Image: "sim:1"},
+		Instances: []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}}
+	e := &engines.Engine{Kind: engines.GroupKind, Name: "g", Group: &engines.Group{Roles: []engines.Role{serve}}}
+	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 8}, Requests: 1, Concurrency: 1, OutputTokens: 1}
+	var cells []hcl.Cell
+	for _, from := range []*provision.Host{nil, hosts[2]} {
+		cells = append(cells, hcl.Cell{Engine: e, Workload: w, From: from})
+	}
+	d := plan.New(&hcl.Config{Hosts: hosts, Benchmarks: []hcl.Benchmark{{Name: "b", Cells: cells}}}, plan.Options{}).Deployments[0]
+	for i, want := range []string{"[127.0.0.1 198.51.100.0]", "[127.0.0.1 10.0.0.1 198.51.100.1]"} {
+		if got := fmt.Sprint(addresses(d, &member{Member: d.Members[i]})); got != want {
+			t.Errorf("server %d: %s, want %s", i, got, want)
 		}
 	}
 }
