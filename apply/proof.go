@@ -182,7 +182,7 @@ func (e *engine) prove(ctx context.Context, before map[*member]tally, records []
 			return nil
 		}
 		if time.Since(begun) > countPatience {
-			return errors.New("the engine did not work as it was planned:\n  - " + strings.Join(wrong, "\n  - "))
+			return errors.New("the engine did not work as it was planned: " + strings.Join(wrong, "\n  - "))
 		}
 		select {
 		case <-time.After(countEvery):

@@ -7,10 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -329,5 +332,32 @@ func TestNoPlace(t *testing.T) {
 		if cfg, _, err := Command(strings.Fields(command)); err == nil {
 			t.Errorf("%s: %+v, want an error", command, cfg)
 		}
+	}
+}
+
+// TestRouterQueues: what the machine cannot have open at once waits, and does not fail.
+func TestRouterQueues(t *testing.T) {
+	var now, most atomic.Int64
+	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		most.Store(max(most.Load(), now.Add(1)))
+		runtime.Gosched()
+		now.Add(-1)
+	}))
+	defer worker.Close()
+	r := newRouter(VLLM, Routes{Serve: []Worker{{URL: worker.URL}}})
+	r.slots = make(chan struct{}, 1)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			w := httptest.NewRecorder()
+			r.mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/completions", strings.NewReader("{}")))
+			if w.Code != http.StatusOK {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d requests were with the worker at once, want 1", most.Load())
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Routes are the servers that a simulated router gives requests to, in turn. Those of Serve
@@ -124,12 +126,14 @@ type router struct {
 	to       Routes
 	client   *http.Client
 	mux      *http.ServeMux
+	slots    chan struct{} // of the requests that are with workers; others wait
 	requests atomic.Int64
 	failed   atomic.Int64
 }
 
 func newRouter(as string, to Routes) *router {
-	r := &router{as: as, to: to, mux: http.NewServeMux(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4096}}}
+	r := &router{as: as, to: to, mux: http.NewServeMux(), slots: make(chan struct{}, openFiles()/5),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4096}}}
 	for path := range plans {
 		r.mux.HandleFunc("POST "+path, r.generate)
 	}
@@ -141,6 +145,14 @@ func newRouter(as string, to Routes) *router {
 	r.mux.HandleFunc("GET /v1/models", r.pass)
 	r.mux.HandleFunc("GET /version", r.pass)
 	return r
+}
+
+// openFiles is how many files this process may open. A request that a router has taken is one; with
+// its workers it is two more.
+func openFiles() uint64 {
+	limit := unix.Rlimit{Cur: 1 << 10}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) // nobody is refused his own
+	return min(limit.Cur, 1<<20)
 }
 
 func (r *router) well(http.ResponseWriter, *http.Request) {}
@@ -217,6 +229,12 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 	if after := r.to.BreakAfter; after > 0 && n > after {
 		refuse(w, http.StatusServiceUnavailable, "server_selection_failed",
 			"No available prefill workers (all circuits open or unhealthy)")
+		return
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-q.Context().Done():
 		return
 	}
 	if len(r.to.Serve) > 0 {
