@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/apply"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
@@ -235,6 +236,36 @@ func TestOtherWeights(t *testing.T) {
 	for _, want := range []string{"model m (lab.hcl:3) is not the same on host n0 and on host n1", "commit aaaa and commit bbbb"} {
 		if !strings.Contains(r.rows[0].Error, want) {
 			t.Errorf("the error is %q, want %q", r.rows[0].Error, want)
+		}
+	}
+}
+
+// TestCheckOfMembers: each host is looked at for what the members on it need, and for nothing else.
+func TestCheckOfMembers(t *testing.T) {
+	t.Parallel()
+	b, _, hosts := fleet(t, 2)
+	e := splitOf(engines.VLLM, hosts[0], hosts[1], hosts[1], nil)
+	dir := t.TempDir()
+	for _, role := range e.Group.Roles {
+		role.Engine.Kind, role.Engine.Flags = engines.VLLM, nil
+		role.Engine.Model = &engines.Model{Name: role.Name, Repo: filepath.Join(dir, role.Name)}
+	}
+	if err := os.Mkdir(e.Group.Roles[1].Engine.Model.Repo, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{
+		"n0": {"model prefill: there is no " + filepath.Join(dir, "prefill") + " on the host"},
+		"n1": {"model decode: " + filepath.Join(dir, "decode") + " is empty"},
+	}
+	for _, c := range apply.Check(t.Context(), apply.Scope{Lab: "groups", Hosts: hosts, Engines: []*engines.Engine{e}}, b.opt) {
+		var got []string
+		for _, f := range c.Findings {
+			if strings.HasPrefix(f.Check, "model") {
+				got = append(got, f.Check+": "+f.Have)
+			}
+		}
+		if !slices.Equal(got, want[c.Host.Name]) || c.Err != nil {
+			t.Errorf("%s: %q, %v; want %q", c.Host.Name, got, c.Err, want[c.Host.Name])
 		}
 	}
 }

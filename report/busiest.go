@@ -217,7 +217,14 @@ func overTime(x *sample) (charts []*chart.Panel) {
 	}
 	if r.Telemetry != nil {
 		for _, q := range read {
-			add(q.title, q.unit, gathered(r.Telemetry.Series, q.name, q.scale, q.sum))
+			for _, role := range rolesTold(r.Telemetry, q.name) {
+				of := slices.DeleteFunc(slices.Clone(r.Telemetry.Series), func(s telemetry.Series) bool { return roleOf(s) != role })
+				title := q.title
+				if role != "" {
+					title = strings.TrimSuffix(title, " in the engine") + " in " + role
+				}
+				add(title, q.unit, gathered(of, q.name, q.scale, q.sum))
+			}
 		}
 	}
 	return charts
@@ -227,10 +234,10 @@ func overTime(x *sample) (charts []*chart.Panel) {
 var read = []struct {
 	name, title, unit string
 	scale             float64
-	sum               bool // over GPUs
+	sum               bool // over GPUs, or over the members of a role
 }{
-	{telemetry.Running, "Requests running in the engine", "", 1, false},
-	{telemetry.Waiting, "Requests waiting in the engine", "", 1, false},
+	{telemetry.Running, "Requests running in the engine", "", 1, true},
+	{telemetry.Waiting, "Requests waiting in the engine", "", 1, true},
 	{telemetry.KVCache, "KV cache in use", "%", 100, false},
 	{telemetry.Power, "Power of all GPUs", "W", 1, true},
 	{telemetry.Utilisation, "Utilisation of the GPUs, on average", "%", 1, false},

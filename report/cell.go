@@ -214,6 +214,24 @@ func membersTold(t *telemetry.Record, name string) (members []string) {
 	return members
 }
 
+// roleOf is the role of the member that has told a series, "decode" of "decode 0 rank 1"; empty: it
+// is not of one.
+func roleOf(s telemetry.Series) string {
+	role, _, _ := strings.Cut(memberOf(s), " ")
+	return role
+}
+
+// rolesTold are the roles whose members have told a quantity, an empty one for what is not of members.
+func rolesTold(t *telemetry.Record, name string) (roles []string) {
+	for _, s := range t.Series {
+		if s.Name == name {
+			roles = once(roles, roleOf(s))
+		}
+	}
+	slices.Sort(roles)
+	return roles
+}
+
 // networks say what each host has transferred between the members of an engine, and how evenly
 // its devices have shared that.
 func networks(r *results.Row) (lines []string) {

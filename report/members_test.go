@@ -144,6 +144,19 @@ func TestMembersShown(t *testing.T) {
 	}
 	holds(t, page, "6 cells · 3 engines · 4 hosts", "24×H200 · group pd", "Served configuration of decode 0<", "Command of serve 0 rank 1<",
 		"in/prefill GPU")
+	waiting := func(host, member string, v ...float64) telemetry.Series {
+		return telemetry.Series{Host: host, Of: member, Name: telemetry.Waiting, At: []float64{0, 1, 2}, Value: v}
+	}
+	four[0].Summary.Series, four[0].Telemetry = nil, &telemetry.Record{Series: []telemetry.Series{
+		waiting("n0", "prefill 0", 4, 5, 6), waiting("n1", "prefill 1", 1, 1, 1), waiting("n2", "decode 0", 0, 0, 0),
+	}}
+	var titles []string
+	for _, c := range overTime(&sample{rows: []*results.Row{&four[0]}}) {
+		titles = append(titles, c.Title+" "+fmt.Sprint(c.Lines[0].Dots[2].Y))
+	}
+	if want := []string{"Requests waiting in decode 0", "Requests waiting in prefill 7"}; !slices.Equal(titles, want) {
+		t.Errorf("over time %q, want %q", titles, want)
+	}
 	dir := t.TempDir()
 	files, err := SVG(dir, all, About{})
 	if want := "online-roles-output-throughput-per-decode-gpu.svg"; err != nil || !slices.Contains(files, want) {
