@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"hclbench/agent"
@@ -25,6 +26,7 @@ type measurement struct {
 	out     results.Cell
 	records []load.Record
 	tell    teller
+	silent  atomic.Int64 // nanoseconds for which nothing has come, with requests in flight
 }
 
 func (t *trial) measurement(c *plan.Cell) *measurement {
@@ -53,7 +55,7 @@ func (m *measurement) load(ctx context.Context) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		m.watch(running, cancel)
+		m.watch(running, server, cancel)
 	}()
 	if apart {
 		defer context.AfterFunc(from.lease.held, func() { cancel(context.Cause(from.lease.held)) })()
@@ -79,7 +81,7 @@ func (m *measurement) load(ctx context.Context) error {
 		return m.t.blame(from, context.Cause(from.lease.held))
 	}
 	if lost == nil && err == nil && got.Summary.Failed > 0 {
-		lost = m.stillServes(ctx, server)
+		lost = m.stillServes(ctx, server, stillWithin)
 	}
 	switch {
 	case ctx.Err() != nil && !whole:
@@ -100,10 +102,11 @@ func (m *measurement) load(ctx context.Context) error {
 	return nil
 }
 
-// watch ends the measurement of a cell when the engine has ended. Nothing probes the
-// engine itself meanwhile.
-func (m *measurement) watch(ctx context.Context, end context.CancelCauseFunc) {
-	for {
+// watch ends the measurement of a cell when the engine has ended, or hangs. Nothing probes the
+// engine itself while it answers.
+func (m *measurement) watch(ctx context.Context, server *server, end context.CancelCauseFunc) {
+	stall := cmp.Or(time.Duration(m.out.Job.Workload.Stall), load.DefaultStall)
+	for ask := stall; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -112,7 +115,46 @@ func (m *measurement) watch(ctx context.Context, end context.CancelCauseFunc) {
 		if _, err := firstEnded(ctx, m.t.members); err != nil {
 			end(err)
 		}
+		switch silent := time.Duration(m.silent.Load()); {
+		case silent < stall:
+			ask = stall
+		case silent >= ask:
+			if err := m.hangs(ctx, server, min(stall, stillWithin)); err != nil {
+				end(fmt.Errorf("every request in flight has stalled, with no token for %s, and %w", silent.Round(time.Second), err))
+			}
+			ask = silent + stall
+		}
 	}
+}
+
+// hangs reports why there is no use in waiting for an engine from which nothing has come for the
+// stall time: it answers no small request, and meanwhile none of its members that generate counts
+// a token. Prefill counts what is sent, whatever comes of it.
+func (m *measurement) hangs(ctx context.Context, server *server, patience time.Duration) error {
+	before := m.t.tally(ctx)
+	err := m.stillServes(ctx, server, patience)
+	if err == nil {
+		return nil
+	}
+	now := m.t.tally(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	var silent []string
+	for worker, was := range before {
+		is, answers := now[worker]
+		did := is.since(was)
+		switch {
+		case worker.Role != engines.Prefill && (did[generated] > 0 || did[read] > 0):
+			return nil
+		case !answers:
+			silent = append(silent, worker.name)
+		}
+	}
+	if slices.Sort(silent); silent != nil {
+		err = fmt.Errorf("%w; %s no longer tell counts either", err, strings.Join(silent, ", "))
+	}
+	return err
 }
 
 // agentLosses is how often a cell is measured anew because the agent has died.
@@ -136,6 +178,7 @@ func (m *measurement) send(ctx context.Context, from *session, server *server,
 		m.out.CacheReset = m.t.resetCaches(ctx, server)
 		id := fmt.Sprintf("%s.%s.%d", m.t.row.RunID, m.cell.ID, attempt)
 		got, err = from.agent.Run(ctx, id, agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
+			m.silent.Store(int64(p.Silent * float64(time.Second)))
 			m.tell.tell(Event{Type: Progress, Progress: &p})
 		})
 		if attempt == agentLosses || !errors.Is(err, agent.ErrJobLost) || ctx.Err() != nil {
@@ -153,12 +196,14 @@ func unanswered(s *load.Summary) string {
 	return strings.Join(s.Verdict.Texts(), "; ")
 }
 
+const stillWithin = 30 * time.Second // how long an engine that serves may take for a small request
+
 // stillServes reports why the engine does not answer a small request any more.
-func (m *measurement) stillServes(ctx context.Context, server *server) error {
+func (m *measurement) stillServes(ctx context.Context, server *server, patience time.Duration) error {
 	if _, err := firstEnded(ctx, m.t.members); err != nil {
 		return err
 	}
-	err := server.generate(ctx, m.t.row.Model, 30*time.Second)
+	err := server.generate(ctx, m.t.row.Model, patience)
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}

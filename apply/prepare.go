@@ -72,8 +72,8 @@ func (t *trial) model(ctx context.Context) error {
 		if !known {
 			first[m.Repo] = place{in.Host, there}
 		} else if what := one.there.Differs(there); what != "" {
-			return fmt.Errorf("model %s (%s) is not the same on %s and on %s: %s. The members of an engine have to load the same: "+
-				"copy or fetch it again on one of them", m.Name, m.Pos, one.host, in.Host, what)
+			return fmt.Errorf("model %s (%s) is not the same on %s and on %s: %s. The members of an engine have to "+
+				"load the same: copy or fetch it again on one of them", m.Name, m.Pos, one.host, in.Host, what)
 		}
 	}
 	return nil

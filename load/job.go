@@ -18,6 +18,7 @@ type Progress struct {
 	OutputTokens int64   `json:"output_tokens"` // content chunks so far
 	Total        int     `json:"total"`         // requests to be measured; 0 when the run is bounded by time
 	Warmup       bool    `json:"warmup,omitempty"`
+	Silent       float64 `json:"silent_s,omitempty"` // for how long requests were in flight, and nothing came
 }
 
 // Result is a finished run.

@@ -174,7 +174,8 @@ var nodesFaults = []nodesFault{
 	{name: "a router dies in mid-cell", at: midCell, strike: killMember(1, "router"), says: []string{"router", "137"}},
 	{name: "a rank hangs before it is ready", edit: append([]string{`timeout = "60s"`, `timeout = "60s"
     stall = "5s"`}, environment("decode", "HCL_SIM_NOT_READY_FOR", "1h")...), says: []string{"decode 0", "nothing has moved for 5s"}},
-	{name: "a rank hangs in mid-cell", edit: environment("decode", "HCL_SIM_HANG_AFTER", "12"), says: []string{"stall"}},
+	{name: "a rank hangs in mid-cell", edit: append([]string{"requests = 16", "requests = 4000"}, environment("decode", "HCL_SIM_HANG_AFTER", "40")...),
+		says: []string{"every request in flight has stalled, with no token for", "it no longer answers"}},
 	{name: "a host is lost", at: midCell, lost: 3, strike: func(n *nodes) { must(n, n.hosts[2].Link(false)) },
 		undo: func(n *nodes) { must(n, n.hosts[2].Link(true)) }, says: []string{"n3", "out of reach"}},
 	{name: "a link is cut before the start", strike: onNode(2, "ip link set fabric1 down"), undo: onNode(2, "ip link set fabric1 up"),

@@ -170,6 +170,9 @@ type phase struct {
 
 	sent, done, failed, chunks atomic.Int64
 
+	heard int64     // what had come when progress was told last
+	quiet time.Time // since when no more has
+
 	arriving atomic.Int64 // workers that have a connection made for their first request
 
 	tally tally
@@ -179,9 +182,10 @@ type phase struct {
 }
 
 func (g *generator) newPhase(use uint64, total int) *phase {
+	now := time.Now()
 	return &phase{
 		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: total,
-		began: time.Now(), tally: tally{limit: maxGaps},
+		began: now, quiet: now, tally: tally{limit: maxGaps},
 	}
 }
 
@@ -208,11 +212,14 @@ func (p *phase) watched(work func()) {
 }
 
 func (p *phase) state() load.Progress {
-	done, sent := p.done.Load(), p.sent.Load()
+	done, sent, failed, chunks, now := p.done.Load(), p.sent.Load(), p.failed.Load(), p.chunks.Load(), time.Now()
+	if heard := chunks + done - failed; heard > p.heard || sent == done {
+		p.heard, p.quiet = heard, now
+	}
 	return load.Progress{
-		Elapsed: time.Since(p.began).Seconds(),
-		Sent:    int(sent), Done: int(done), Failed: int(p.failed.Load()), InFlight: int(sent - done),
-		OutputTokens: p.chunks.Load(), Total: p.total, Warmup: p.warmup,
+		Elapsed: now.Sub(p.began).Seconds(),
+		Sent:    int(sent), Done: int(done), Failed: int(failed), InFlight: int(sent - done),
+		OutputTokens: chunks, Total: p.total, Warmup: p.warmup, Silent: now.Sub(p.quiet).Seconds(),
 	}
 }
 
