@@ -98,6 +98,10 @@ func (t *trial) weights(ctx context.Context, i int) (there agent.ModelThere, err
 		}
 	case t.d.Grouped() && m.Cache != "":
 		there, err = agent.ModelInCache(ctx, s.conn, m.Cache, m.Repo, m.Revision)
+		if err != nil && ctx.Err() == nil { // what others own there is theirs to show
+			t.debug("what the cache has of the model is not known", err)
+			return agent.ModelThere{}, nil
+		}
 	}
 	return there, err
 }
