@@ -1,10 +1,13 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"hclbench/plain"
 	"hclbench/report/chart"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -52,6 +55,50 @@ func answers(rows []results.Row, all *seriesOf, layout *Layout) (out []*answer) 
 	return out[:min(len(out), maxAnswers)]
 }
 
+// maxFindings bounds what stands below a table.
+const maxFindings = 3
+
+// Findings are what rows say, a sentence or two for each workload, those with the most points first.
+func Findings(rows []results.Row, layout *Layout) (texts []string) {
+	if rows = fresh(rows); len(rows) < 2 {
+		return nil
+	}
+	all := answers(rows, newSeries(rows, layout.Series), layout)
+	for _, a := range all[:min(len(all), maxFindings)] {
+		text := a.Finding
+		if len(all) > 1 {
+			text = sentence(a.Workload) + ". " + text
+		}
+		if a.Finding != "" {
+			texts = append(texts, plain.Line(text))
+		}
+	}
+	if text := absent(rows, layout); text != "" {
+		texts = append(texts, plain.Line(text))
+	}
+	return texts
+}
+
+// absent names the series of which nothing was measured: no table that decides has them.
+func absent(rows []results.Row, layout *Layout) string {
+	all := newSeries(rows, layout.Series)
+	cells := map[*chart.Series][]*results.Row{}
+	for i := range rows {
+		x := all.find(&rows[i])
+		cells[x] = append(cells[x], &rows[i])
+	}
+	var names []string
+	for _, x := range all.all {
+		if len(notVoid(cells[x])) == 0 {
+			names = append(names, fmt.Sprintf("%s (%s)", x.Label, number.Count(len(cells[x]), "cell")))
+		}
+	}
+	if len(names) == 0 || len(names) == len(all.all) {
+		return ""
+	}
+	return "Nothing was measured of " + strings.Join(names, ", ") + "."
+}
+
 // busiest reports whether none of these cells was under a greater load than the slice, prompts
 // being of the same data set.
 func (x slice) busiest(cells []*sample) bool {
@@ -78,7 +125,7 @@ func (x slice) answer(layout *Layout) *answer {
 		goodput, costOutput, energyPerToken} {
 		a.add(x.byLoad(m), layout)
 	}
-	a.say(throughput, wait)
+	a.say(layout, throughput, wait)
 	return a
 }
 
@@ -94,7 +141,7 @@ func sideBySide(cells []*sample, layout *Layout) *answer {
 		goodput, costOutput, energyPerToken} {
 		a.add(byCase(m, cells, names), layout)
 	}
-	a.say(throughput, wait)
+	a.say(layout, throughput, wait)
 	return a
 }
 
@@ -106,10 +153,14 @@ func (a *answer) add(d *decision, layout *Layout) {
 	}
 }
 
-// say makes the finding of what the first table of each of these metrics says.
-func (a *answer) say(metrics ...metric) {
+// say makes the finding of what the first table of each of these metrics says, as far as the lab's
+// columns have them.
+func (a *answer) say(layout *Layout, metrics ...metric) {
 	var said []string
 	for _, m := range metrics {
+		if layout.Columns != nil && !slices.Contains(layout.Columns, m.name) {
+			continue
+		}
 		i := slices.IndexFunc(a.Tables, func(d *decision) bool { return d.Metric == m.name && d.Finding != "" })
 		if i >= 0 {
 			said = append(said, a.Tables[i].Finding)
@@ -144,13 +195,13 @@ func throughputOf(cells []*sample, layout *Layout, each bool) metric {
 	return knownOf(cells, choice...)
 }
 
-// central is the statistic that stands for a timing wherever there is room for one: that of the lab's
-// columns, or else the median, or the mean where nobody has the median.
+// central is the statistic that stands for a timing wherever there is room for one: the first of the
+// lab's columns, or else the median, or the mean where nobody has the median.
 func central(t timing, cells []*sample, layout *Layout) metric {
 	choice := []metric{latency(t, "median"), latency(t, "mean")}
-	for _, m := range chosen(layout.Columns) {
-		if m.name == choice[1].name && !slices.Contains(layout.Columns, choice[0].name) {
-			slices.Reverse(choice)
+	for _, m := range slices.Backward(chosen(layout.Columns)) {
+		if m.group == choice[0].group {
+			choice = slices.Insert(choice, 0, m)
 		}
 	}
 	return knownOf(cells, choice...)

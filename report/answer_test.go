@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -97,5 +98,29 @@ func TestDecision(t *testing.T) {
 	golden.Check(t, "answers-alone.txt", answersText(answersOf(rows[3:], Layout{})))
 	if got := answersOf(nil, Layout{}); got != nil {
 		t.Errorf("got %v of no rows, want nothing", got)
+	}
+}
+
+// TestLevels: levels of service are few and round, whatever the speeds are.
+func TestLevels(t *testing.T) {
+	for _, c := range []struct{ speeds, want []float64 }{
+		{nil, nil},
+		{[]float64{20}, nil},
+		{[]float64{0, 20}, nil},
+		{[]float64{20, 20}, nil},
+		{[]float64{9.2, 38.9}, []float64{10, 15, 20, 25, 30, 35}},
+		{[]float64{1.5, 240, 0, math.Inf(1)}, []float64{2, 5, 10, 20, 50, 100, 200}},
+		{[]float64{9.51, 9.79}, []float64{9.55, 9.6, 9.65, 9.7, 9.75}},
+	} {
+		got := levelsOf(c.speeds)
+		if len(got) != len(c.want) || len(got) > maxLevels {
+			t.Errorf("levels of %v: got %v, want %v", c.speeds, got, c.want)
+			continue
+		}
+		for i := range got {
+			if math.Abs(got[i]/c.want[i]-1) > 1e-9 {
+				t.Errorf("levels of %v: got %v, want %v", c.speeds, got, c.want)
+			}
+		}
 	}
 }

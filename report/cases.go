@@ -13,7 +13,9 @@ import (
 // servers: one server, which is its command, has several of them. Only those that are needed are told:
 // GPUStack's sections say nothing that its cases do not.
 func caseAxes(rows []results.Row) (all, told []string) {
-	published := those(rows, func(r *results.Row) bool { return kindOfRun(r) == "imported" && len(r.Deployment.Command) > 0 })
+	published := those(rows, func(r *results.Row) bool {
+		return kindOfRun(r) == "imported" && len(r.Deployment.Command) > 0
+	})
 	if len(published) == 0 || len(published) < len(rows) {
 		return nil, nil
 	}

@@ -395,8 +395,8 @@ func TestPublishedAlways(t *testing.T) {
 func TestRankedBars(t *testing.T) {
 	rows := []results.Row{row("vllm.start", 4, 100, 20), row("vllm.tuned", 4, 100, 10), row("sglang.h200", 4, 100, 40)}
 	for layout, want := range map[string][]string{
-		"":            {"H200 · vLLM tuned 371  +93 %", "H200 · vLLM start 192", "H200 · vLLM h200 98.1  −49 %"},
-		"sglang.h200": {"H200 · vLLM tuned 371  ×3.78", "H200 · vLLM start 192  +96 %", "H200 · vLLM h200 98.1"},
+		"":            {"H200 · vLLM tuned 371  +93 %", "H200 · vLLM start 192", "H200 · SGLang 98.1  −49 %"},
+		"sglang.h200": {"H200 · vLLM tuned 371  ×3.78", "H200 · vLLM start 192  +96 %", "H200 · SGLang 98.1"},
 	} {
 		about := About{Layout: Layout{Baseline: layout}}
 		found, _ := sections(rows, about.series(rows), about)

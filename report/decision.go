@@ -183,6 +183,7 @@ const maxLevels = 7
 
 // levelsOf are round numbers within the range of values, a few of them; nil: it is too narrow.
 func levelsOf(values []float64) (levels []float64) {
+	values = slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !(v > 0) || math.IsInf(v, 1) })
 	if len(values) < 2 {
 		return nil
 	}
@@ -204,8 +205,8 @@ func levelsOf(values []float64) (levels []float64) {
 		}
 		step *= by
 	}
-	for v := math.Ceil(low/step) * step; v <= high && step > 0; v += step {
-		levels = append(levels, v)
+	for n := math.Ceil(low / step); step > 0 && n*step <= high; n++ {
+		levels = append(levels, n*step)
 	}
 	return levels
 }

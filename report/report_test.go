@@ -49,7 +49,7 @@ func row(engine string, concurrency int64, ttft, itl float64) results.Row {
 				}, Generator: load.Generator{CPUShare: 0.0312}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}},
 			},
 		},
-		Deployment: results.Deployment{Engine: engine, Kind: "vllm", Host: "h200", GPUs: "8xH200", Model: "deepseek-ai/DeepSeek-R1"},
+		Deployment: results.Deployment{Engine: engine, Kind: kindOf(engine), Host: "h200", GPUs: "8xH200", Model: "deepseek-ai/DeepSeek-R1"},
 		Run:        results.Run{ID: "20261121-142501-k3f9", Lab: "deepseek-r1", Command: "apply", Started: start},
 	}
 }
@@ -189,6 +189,35 @@ func TestTable(t *testing.T) {
 		"none":           {nil, 100},
 	} {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", table(t, c.rows, c.width)) })
+	}
+}
+
+// TestDoubts: reasons that differ in their numbers alone are one, with their range.
+func TestDoubts(t *testing.T) {
+	rows := matrix()
+	for i, late := range []string{"8.5", "1,200", "9"} {
+		rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect,
+			Reasons: load.Because("what had come was read up to " + late + " ms late, p99 of 5")}
+	}
+	rows[4].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	all := newDoubts(rows)
+	check(t, "texts", []string{"suspect: what had come was read up to 8.5–1,200 ms late, p99 of 5", "suspect: a neighbour"}, all.texts())
+	var numbers []int
+	for i := range rows {
+		numbers = append(numbers, all.number(&rows[i]))
+	}
+	check(t, "numbers", []int{1, 1, 1, 0, 2, 0}, numbers)
+}
+
+// TestColours: the best under each load is bold, and what is no measurement is red; a name has no colour of its own.
+func TestColours(t *testing.T) {
+	rows := matrix()
+	rows[2].Summary, rows[2].Error = nil, "it stopped"
+	rows[0].Deployment.Engine, rows[0].Axes = "sglang.\x1b[31mred", rows[0].Axes[1:]
+	text := written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 120, Colour: true}) })
+	holds(t, text, "\x1b[1m  92.2\x1b[0m", "\x1b[31mvoid", "\x1b[32mvalid")
+	if strings.Contains(text, "\x1b[31mred") || strings.Contains(text, "\x1b[1m     175") {
+		t.Errorf("a name brings its colour, or what is not best is bold:\n%q", text)
 	}
 }
 

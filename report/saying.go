@@ -28,7 +28,7 @@ func (d *decision) say() string {
 	if who := d.leaders(); who != "" {
 		parts = append(parts, name+who)
 	} else if who := d.level(); who != "" {
-		parts = append(parts, d.Title+" is level: "+who+" differ by less than 1 % or than their repetitions do")
+		parts = append(parts, d.Title+" is level everywhere: "+who+" differ by less than 1 %, or than their repetitions do")
 	}
 	if peak := d.peak(); peak != "" {
 		parts = append(parts, peak)
@@ -160,7 +160,7 @@ func (d *decision) level() string {
 			names = append(names, r.series.Label)
 		}
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, " and ")
 }
 
 // peak says who gives most whatever the service is.
@@ -194,6 +194,9 @@ func (d *decision) doubted() string {
 // sayAlone is the finding of a table with one series: its best, and where.
 func (d *decision) sayAlone() string {
 	best, at := choice{}, 0
+	if len(d.Places) < 2 {
+		return ""
+	}
 	for i, c := range d.Rows[0].Choices {
 		if was := best; i == 0 || !was.Known {
 			best, at = c, i

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"hclbench/load"
 	"hclbench/plain"
 )
 
@@ -14,6 +15,7 @@ import (
 type sheet struct {
 	columns []column
 	rows    int
+	colour  bool // classes of entries are colours of a terminal
 }
 
 // column is one column of a sheet.
@@ -61,7 +63,7 @@ func tabulate(columns []column, lines [][]string) *sheet {
 	for i, c := range columns {
 		columns[i] = c.filled(len(lines), func(line int) string { return lines[line][i] })
 	}
-	return &sheet{columns, len(lines)}
+	return &sheet{columns: columns, rows: len(lines)}
 }
 
 // text is the i-th entry as people read it.
@@ -189,6 +191,7 @@ func (s *sheet) fit(width int) (dropped []string) {
 	}
 	for i := range s.columns {
 		s.shorten(i, max(longName, width/3))
+		s.columns[i].fold()
 	}
 	var labels []string
 	for _, c := range s.columns {
@@ -212,6 +215,18 @@ func (s *sheet) fit(width int) (dropped []string) {
 		s.shorten(widest, max(shortestName, s.columns[widest].width()-over))
 	}
 	return slices.DeleteFunc(labels, func(label string) bool { return slices.Contains(kept, label) })
+}
+
+// fold writes a name that is wider than its entries in two lines: "input" above "tokens".
+func (c *column) fold() {
+	cut := strings.LastIndexByte(c.name, '_')
+	if c.group != "" || cut < 0 {
+		return
+	}
+	entries := *c
+	if entries.name = ""; entries.width() < utf8.RuneCountInString(c.name) {
+		c.group, c.name = c.name[:cut], c.name[cut+1:]
+	}
 }
 
 // over is by how much the sheet is wider than it may be.
@@ -281,10 +296,23 @@ func (s *sheet) lines() []string {
 		var cells []string
 		for i, c := range s.columns {
 			cells = append(cells, c.align(c.text(r), widths[i]))
+			if s.colour {
+				cells[i] = paint(cells[i], c.entries[r].Class)
+			}
 		}
 		lines = append(lines, join(cells))
 	}
 	return lines
+}
+
+// paint is text as a terminal shows its class: the best is bold, what is good green, what is
+// in doubt amber, what is no measurement red.
+func paint(text, class string) string {
+	code := map[string]string{best: "1", load.Valid: "32", load.Suspect: "33", load.Void: "31"}[class]
+	if code == "" || strings.TrimSpace(text) == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
 func (c column) align(s string, width int) string {

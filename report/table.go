@@ -5,7 +5,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -23,8 +22,10 @@ type Options struct {
 	// Width is how many characters a line may have; columns that matter less are
 	// left out to fit. Zero is no limit.
 	Width int
-	// Columns are the metrics, by name, in order. Nil: those that matter most.
-	Columns []string
+	// Layout is what the lab wants: the columns, the series and what they are held against.
+	Layout Layout
+	// Colour marks verdicts, and the best under each load.
+	Colour bool
 }
 
 // Table prints one line per cell in the order of rows. What is the same for all cells stands above
@@ -35,8 +36,9 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		return err
 	}
 	notes := newDoubts(rows)
-	cells, common := newSheet(rows, opt.Columns, notes)
+	cells, common := newSheet(rows, opt.Layout.Columns, notes)
 	dropped := cells.fit(opt.Width)
+	cells.colour = opt.Colour
 	if len(dropped) > 0 {
 		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
 	}
@@ -44,25 +46,35 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	if text := commonMark(rows); text != "" {
 		head = append(head, text)
 	}
-	blocks := [][]string{slices.Concat(head, wrap(common, ", ", opt.Width)), cells.lines(),
-		numbered(notes.texts(), opt.Width)}
-	for _, text := range hostChanges(rows) {
-		blocks = append(blocks, wrap(strings.Fields(text), " ", opt.Width))
+	head = append(head, wrap(common, ", ", opt.Width)...)
+	var below [][]string
+	for _, text := range slices.Concat(Findings(rows, &opt.Layout), hostChanges(rows)) {
+		below = append(below, wrap(strings.Fields(text), " ", opt.Width))
 	}
-	return writeBlocks(w, append(blocks, spreadLines(Repetitions(rows), opt.Width), wrap(dropped, ", ", opt.Width)))
+	below = append(below, numbered(notes.texts(), opt.Width), spreadLines(Repetitions(rows), opt.Width),
+		wrap(dropped, ", ", opt.Width))
+	// Only the table has colours: its entries are plain by themselves.
+	parts := []string{plain.Text(inBlocks(head)), inBlocks(cells.lines()), plain.Text(inBlocks(below...))}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	_, err := io.WriteString(w, strings.Join(parts, "\n"))
+	return err
 }
 
-// writeBlocks writes blocks of lines with an empty line between two, as far as there is
-// anything in them.
+// writeBlocks writes blocks of lines, as far as there is anything in them.
 func writeBlocks(w io.Writer, blocks [][]string) error {
+	_, err := io.WriteString(w, plain.Text(inBlocks(blocks...)))
+	return err
+}
+
+// inBlocks are blocks of lines with an empty line between two.
+func inBlocks(blocks ...[]string) string {
 	var parts []string
 	for _, lines := range blocks {
 		if len(lines) > 0 {
 			parts = append(parts, strings.Join(lines, "\n")+"\n")
 		}
 	}
-	_, err := io.WriteString(w, plain.Text(strings.Join(parts, "\n")))
-	return err
+	return strings.Join(parts, "\n")
 }
 
 // numbered are texts under numbers, from 1, in lines of at most width.
@@ -78,8 +90,32 @@ func numbered(texts []string, width int) (lines []string) {
 func newSheet(rows []results.Row, names []string, notes doubts) (s *sheet, common []string) {
 	s = &sheet{rows: len(rows), columns: slices.Concat(
 		identity(rows), axisColumns(rows), repetitionColumns(rows), figureColumns(rows, names, tabled(rows)),
-		verdictColumn(rows, notes))}
+		idColumn(rows), verdictColumn(rows, notes))}
 	return s, s.project()
+}
+
+// shortestID is how much of an id is shown where less would do.
+const shortestID = 6
+
+// idColumn is the beginning of each cell's id, as long as is needed to tell them apart: hcl show takes it.
+func idColumn(rows []results.Row) []column {
+	if len(rows) < 2 {
+		return nil
+	}
+	n, ids := shortestID, map[string]bool{}
+	for _, r := range rows {
+		ids[r.ID] = true
+	}
+	begin := func(id string) string { return id[:min(n, len(id))] }
+	for begun := map[string]bool{}; len(begun) < len(ids); n++ {
+		clear(begun)
+		for id := range ids {
+			begun[begin(id)] = true
+		}
+	}
+	n--
+	c := column{key: "id", name: "cell", left: true, weight: 81}
+	return []column{c.filled(len(rows), func(i int) string { return begin(rows[i].ID) })}
 }
 
 // telling is a column that stays unless all rows have the same in it.
@@ -102,8 +138,13 @@ func identity(rows []results.Row) (columns []column) {
 
 // axisColumns are the axes, without an axis "engine" that says what a column says already.
 func axisColumns(rows []results.Row) (columns []column) {
+	ofCases, told := caseAxes(rows)
 	for _, name := range axes(rows) {
-		c := telling(plain.Line(name)).filled(len(rows), func(i int) string { return axisOf(rows[i].Axes, name) }).aligned()
+		c := telling(plain.Line(name))
+		if slices.Contains(ofCases, name) && !slices.Contains(told, name) { // the others say it too
+			c.weight = 5
+		}
+		c = c.filled(len(rows), func(i int) string { return axisOf(rows[i].Axes, name) }).aligned()
 		if name != "engine" || slices.ContainsFunc(rows, func(r results.Row) bool {
 			v, ok := r.Axes.Value(name)
 			return ok && v != r.Deployment.Engine
@@ -177,7 +218,7 @@ func tabled(rows []results.Row) []weighted {
 		{40, totalThroughput}, {45, requestThroughput}, {60, goodput},
 		{62, prefixHits}, {63, acceptance}, {63, stepTokens},
 		{20, latency(ttft, "mean")}, {90, medianTTFT}, {80, latency(ttft, tail)},
-		{85, latency(tpot, "mean")}, {30, latency(tpot, tail)},
+		{85, medianTPOT}, {30, latency(tpot, tail)},
 		{52, streamInterval}, {35, latency(itl, "median")}, {50, latency(itl, tail)},
 		{70, medianE2EL}, {25, latency(e2el, tail)},
 		{57, costOutput}, {10, costTotal}, {47, energyPerToken},
@@ -191,16 +232,20 @@ const chosenWeight = 200
 // has them or not, or else those of automatic that a row has. Void cells have counts alone.
 func figureColumns(rows []results.Row, names []string, automatic []weighted) []column {
 	columns := slices.DeleteFunc(counts(rows), func(c column) bool { return slices.Contains(names, c.key) })
+	loads := loadsOf(rows)
 	for i, m := range chosen(names) {
 		weight := chosenWeight + len(names) - i
 		if i == 0 {
 			weight = 0 // stays
 		}
-		columns = append(columns, m.column(rows, weight))
+		c := m.column(rows, weight)
+		c.markBest(m, rows, loads)
+		columns = append(columns, c)
 	}
 	if names == nil {
 		for _, m := range automatic {
 			if c := m.column(rows, m.weight); c.known() || m.weight == 0 {
+				c.markBest(m.metric, rows, loads)
 				columns = append(columns, c)
 			}
 		}
@@ -256,11 +301,11 @@ func verdictColumn(rows []results.Row, notes doubts) []column {
 			return "all " + text
 		}
 	}
-	mix, texts := mixed(rows), notes.texts()
+	mix := mixed(rows)
 	return []column{c.with(len(rows), func(i int) entry {
 		r := &rows[i]
 		verdict := plain.Line(r.Verdict().Verdict)
-		e := entry{Text: verdict, Sort: verdict, Class: verdict, Doubt: slices.Index(texts, reasons(r)) + 1}
+		e := entry{Text: verdict, Sort: verdict, Class: verdict, Doubt: notes.number(r)}
 		if word := kindOfRun(r); mix && word != "" {
 			e.Text += " (" + word + ")"
 		}
@@ -286,71 +331,4 @@ func tailPercentile(rows []results.Row) string {
 		}
 	}
 	return "p99"
-}
-
-// Markdown writes what [Table] shows as a table of GitHub's Markdown, below what the lab says about
-// it, and with the published figures, if there are any, below that.
-func Markdown(w io.Writer, rows []results.Row, about About) error {
-	var b bytes.Buffer
-	paragraph := func(text string) {
-		if text != "" {
-			fmt.Fprintf(&b, "%s\n\n", markdownText(text))
-		}
-	}
-	if title := about.Layout.Title; title != "" {
-		fmt.Fprintf(&b, "## %s\n\n", markdownText(title))
-	}
-	for _, text := range slices.Concat([]string{about.Layout.Description}, about.Layout.Notes) {
-		paragraph(text)
-	}
-	if len(rows) > 0 {
-		notes := newDoubts(rows)
-		cells, common := newSheet(rows, about.Layout.Columns, notes)
-		paragraph(sentence(commonMark(rows)))
-		paragraph(strings.Join(slices.Concat(origin(rows), common), ", "))
-		cells.markdown(&b)
-		for i, d := range notes {
-			fmt.Fprintf(&b, "\n[%d] %s\n", i+1, markdownText(d.Text))
-		}
-	}
-	for _, of := range byReference(about.References) {
-		if len(rows) > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(markdownText(fmt.Sprintf("Published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)))
-		if of[0].Source != "" {
-			fmt.Fprintf(&b, ", <%s>", of[0].Source)
-		}
-		b.WriteString("\n\n")
-		referenceSheet(of, shown(of)).markdown(&b)
-	}
-	if len(rows)+len(about.References) == 0 {
-		b.WriteString("No results.\n")
-	}
-	_, err := io.WriteString(w, plain.Text(b.String()))
-	return err
-}
-
-func (s *sheet) markdown(b *bytes.Buffer) {
-	line := func(of func(c column) string) {
-		for _, c := range s.columns {
-			b.WriteString("|" + of(c))
-		}
-		b.WriteString("|\n")
-	}
-	line(func(c column) string { return " " + markdownText(strings.TrimSpace(c.group+" "+c.name)) + " " })
-	line(func(c column) string {
-		if c.left {
-			return "---"
-		}
-		return "---:"
-	})
-	for row := range s.rows {
-		line(func(c column) string { return " " + markdownText(c.text(row)) + " " })
-	}
-}
-
-// markdownText is text that Markdown shows as it is.
-func markdownText(s string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`").Replace(s)
 }

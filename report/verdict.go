@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -72,18 +73,60 @@ func reasonOf(r *results.Row) string {
 
 // doubt is a reason against cells, which stands once however many they are.
 type doubt struct {
-	Text string
-	rows []*results.Row
+	Text  string // with the range of each number in which its cells differ
+	rows  []*results.Row
+	shape string // its reasons without their numbers
 }
 
 // doubts are the reasons against some rows, numbered from 1.
 type doubts []doubt
 
+// figures are the numbers in a sentence.
+var figures = regexp.MustCompile(`\b\d+(?:[.,]\d+)*`)
+
+func shapeOf(text string) string { return figures.ReplaceAllString(text, "\x00") }
+
+// newDoubts are the reasons against rows: those that differ in their numbers alone are one.
 func newDoubts(rows []results.Row) (all doubts) {
-	for _, of := range grouped(those(rows, func(r *results.Row) bool { return reasons(r) != "" }), reasons) {
-		all = append(all, doubt{reasons(of[0]), of})
+	doubtful := those(rows, func(r *results.Row) bool { return reasons(r) != "" })
+	for _, of := range grouped(doubtful, func(r *results.Row) string { return shapeOf(reasons(r)) }) {
+		var texts []string
+		for _, r := range of {
+			texts = append(texts, reasons(r))
+		}
+		all = append(all, doubt{ranges(texts), of, shapeOf(texts[0])})
 	}
 	return all
+}
+
+// ranges is a sentence of sentences that differ in their numbers alone: "8–518 ms".
+func ranges(texts []string) string {
+	numbers := func(text string) []string { return figures.FindAllString(text, -1) }
+	least, most := numbers(texts[0]), numbers(texts[0])
+	value := func(text string) float64 { v, _ := float(text); return v } // it is one by its form
+	for _, text := range texts {
+		for i, n := range numbers(text) {
+			if value(n) < value(least[i]) {
+				least[i] = n
+			}
+			if value(n) > value(most[i]) {
+				most[i] = n
+			}
+		}
+	}
+	n := -1
+	return figures.ReplaceAllStringFunc(texts[0], func(string) string {
+		if n++; least[n] != most[n] {
+			return least[n] + "–" + most[n]
+		}
+		return least[n]
+	})
+}
+
+// number is that of the doubt about a row; 0: there is none.
+func (all doubts) number(r *results.Row) int {
+	shape := shapeOf(reasons(r))
+	return 1 + slices.IndexFunc(all, func(d doubt) bool { return d.shape == shape })
 }
 
 func (all doubts) texts() (texts []string) {

@@ -44,7 +44,12 @@ func terminal(w any) bool {
 func (t *console) moves() bool { return terminal(t.stderr) && os.Getenv("TERM") != "dumb" }
 
 // colours reports whether stderr is a terminal that may be coloured.
-func (t *console) colours() bool { return t.moves() && os.Getenv("NO_COLOR") == "" }
+func (t *console) colours() bool { return coloured(t.stderr) }
+
+// coloured reports whether a stream is a terminal that may be coloured.
+func coloured(w io.Writer) bool {
+	return terminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
+}
 
 // width is what COLUMNS says, else that of the terminal that stdout is; otherwise when it is none.
 func (t *console) width(otherwise int) int {

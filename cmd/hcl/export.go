@@ -175,7 +175,7 @@ func runBundle(ctx context.Context, t *console, lab labFlags, id, output string)
 	if err := report.HTML(&page, rows, about); err != nil {
 		return err
 	}
-	if err := report.Table(&table, rows, report.Options{Width: 160, Columns: about.Layout.Columns}); err != nil {
+	if err := report.Table(&table, rows, report.Options{Width: 160, Layout: about.Layout}); err != nil {
 		return err
 	}
 	output = cmp.Or(output, run.ID+".bundle")

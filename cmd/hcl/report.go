@@ -80,7 +80,7 @@ func (f *reportFlags) check() error {
 // writeReport writes the files that are asked for, and prints: the table, unless there is something else.
 func writeReport(t *console, rows []results.Row, about report.About, f reportFlags) error {
 	written := false
-	about.Layout.Columns = f.table.options(t, about.Layout.Columns).Columns
+	about.Layout = f.table.options(t, about.Layout).Layout
 	if f.html != "" {
 		if err := t.write(f.html, func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
 			return err
@@ -135,14 +135,14 @@ func (f *tableFlags) check() error {
 	return nil
 }
 
-// options are those of a table with the columns of a layout, unless others are said.
-func (f *tableFlags) options(t *console, columns []string) report.Options {
-	opt := report.Options{Width: t.width(120), Columns: columns}
+// options are those of a table of this layout, with other columns if they are said.
+func (f *tableFlags) options(t *console, layout report.Layout) report.Options {
+	opt := report.Options{Width: t.width(120), Layout: layout, Colour: coloured(t.stdout)}
 	if f.wide {
 		opt.Width = 0
 	}
 	if f.columns != nil {
-		opt.Columns = f.columns
+		opt.Layout.Columns = f.columns
 	}
 	return opt
 }
@@ -150,7 +150,7 @@ func (f *tableFlags) options(t *console, columns []string) report.Options {
 // printTables prints the table, below it what hosts with a price were held for, and
 // the published figures: of the cells that were measured, or all when none was.
 func printTables(t *console, rows []results.Row, about report.About, f tableFlags) error {
-	opt := f.options(t, about.Layout.Columns)
+	opt := f.options(t, about.Layout)
 	if len(rows) > 0 || len(about.References) == 0 {
 		if err := report.Table(t.stdout, rows, opt); err != nil {
 			return err
