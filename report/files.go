@@ -136,14 +136,19 @@ func (f *figure) picture(c *chart.Panel, of source) *chart.Drawing {
 	case f.Wide:
 		height = overHigh + 60
 	}
-	p := chart.Picture{Panel: c, Title: f.title(c), Under: slices.Concat(of.what, []string{f.Under}), Key: f.key(c),
+	return f.alone(c, of).Draw(width, height)
+}
+
+// alone is a chart with all that it has to say where nothing stands beside it.
+func (f *figure) alone(c *chart.Panel, of source) *chart.Picture {
+	p := &chart.Picture{Panel: c, Title: f.title(c), Under: slices.Concat(of.what, []string{f.Under}), Key: f.key(c),
 		Foot: slices.Concat(of.from, []string{tallied(c)})}
 	empty := func(s string) bool { return s == "" }
 	p.Under, p.Foot = slices.DeleteFunc(p.Under, empty), slices.DeleteFunc(p.Foot, empty)
 	if strings.HasPrefix(c.Mark, "Rehearsal") {
 		p.Stamp = "REHEARSAL"
 	}
-	return p.Draw(width, height)
+	return p
 }
 
 // title is what a chart of the figure shows, where it stands alone.

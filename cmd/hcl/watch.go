@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -18,6 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
+	"hclbench/plain"
+	"hclbench/report"
 	"hclbench/results"
 )
 
@@ -53,6 +56,7 @@ func watchVerb(t *console) *cobra.Command {
 	c := verb("watch", atMost(1),
 		func(ctx context.Context, args []string) error { return runWatch(ctx, t, lab, args, address) })
 	lab.addPath(c, "")
+	lab.addStore(c)
 	c.Flags().StringVar(&address, "web", "", "serve the page at `address`; port 0 takes a free one")
 	c.ValidArgsFunction = firstOnly(journalNames)
 	return c
@@ -71,7 +75,7 @@ func runWatch(ctx context.Context, t *console, lab labFlags, args []string, addr
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	at := listener.Addr().(*net.TCPAddr)
-	page := &runPage{store: store, run: run}
+	page := newRunPage(t, lab, store, run)
 	link := "http://" + at.String() + "/"
 	if !at.IP.IsLoopback() {
 		page.token = rand.Text()
@@ -193,6 +197,32 @@ func decoded[T any](line []byte) (any, error) {
 	return v, err
 }
 
+// soFar gives what a run has measured by now, for its report.
+func soFar(ctx context.Context, t *console, lab labFlags, run string, to reader) error {
+	store, err := lab.existing(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	of, err := runNamed(ctx, store, "", run)
+	if err != nil {
+		return err
+	}
+	v := &shown{store: store}
+	if err := v.ofRun(ctx, of); err != nil {
+		return err
+	}
+	var published []report.Reference
+	if v.said != nil {
+		published = v.said.References
+	}
+	rows, about, err := v.about(ctx, published)
+	if err != nil {
+		return err
+	}
+	return to(rows, about)
+}
+
 // watchPage follows /events and draws what it hears.
 //
 //go:embed watch.html
@@ -202,10 +232,21 @@ var watchPage []byte
 type runPage struct {
 	store, run string
 	token      string // asked for; empty on loopback
+	// measured gives what the run has measured by now.
+	measured func(ctx context.Context, to reader) error
+}
+
+// reader makes something of results.
+type reader func(rows []results.Row, about report.About) error
+
+func newRunPage(t *console, lab labFlags, store, run string) *runPage {
+	return &runPage{store: store, run: run, measured: func(ctx context.Context, to reader) error {
+		return soFar(ctx, t, lab, run, to)
+	}}
 }
 
 const nothingFromElsewhere = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; " +
-	"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
@@ -223,6 +264,10 @@ func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(watchPage)
 	case r.URL.Path == "/events":
 		p.events(w, r)
+	case r.URL.Path == "/chart.svg":
+		p.chart(w, r)
+	case r.URL.Path == "/report":
+		p.report(w, r)
 	default:
 		http.NotFound(w, r)
 	}
@@ -248,13 +293,22 @@ func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
 	flush := http.NewResponseController(w)
 	var have int
 	fmt.Sscan(r.Header.Get("Last-Event-ID"), &have)
-	n := 0
+	n, view, told := 0, newModel(styles{}), 0
 	err := results.Follow(r.Context(), p.store, p.run, func(line []byte) error {
+		if what, err := heardOf(line); err == nil { // of another version's the page makes what it can
+			view.Update(what)
+		}
 		if n++; n <= have {
 			return nil
 		}
 		if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", n, line); err != nil {
 			return err
+		}
+		if left := int(view.remaining(view.at).Seconds()); left != told {
+			told = left
+			if _, err := fmt.Fprintf(w, "event: left\ndata: %d\n\n", left); err != nil {
+				return err
+			}
 		}
 		return flush.Flush()
 	})
@@ -262,4 +316,42 @@ func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
 		// Nothing more will come: the page need not ask again.
 		fmt.Fprint(w, "event: over\ndata: {}\n\n")
 	}
+}
+
+// chart is what a benchmark's report would show first, drawn of what is measured by now.
+func (p *runPage) chart(w http.ResponseWriter, r *http.Request) {
+	const wide, narrow = 960, 400
+	ask, width := r.URL.Query(), wide
+	if ask.Has("narrow") {
+		width = narrow
+	}
+	svg := ""
+	err := p.measured(r.Context(), func(rows []results.Row, about report.About) error {
+		svg = report.Hero(rows, about, ask.Get("benchmark"), float64(width), ask.Has("dark"))
+		return nil
+	})
+	switch {
+	case err != nil:
+		http.Error(w, plain.Text(err.Error()), http.StatusInternalServerError)
+	case svg == "":
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Content-Type", "image/svg+xml")
+		fmt.Fprint(w, svg)
+	}
+}
+
+// report is the page that hcl report would write by now. It has a policy of its own.
+func (p *runPage) report(w http.ResponseWriter, r *http.Request) {
+	var page bytes.Buffer
+	err := p.measured(r.Context(), func(rows []results.Row, about report.About) error {
+		return report.HTML(&page, rows, about)
+	})
+	if err != nil {
+		http.Error(w, plain.Text(err.Error()), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	page.WriteTo(w)
 }

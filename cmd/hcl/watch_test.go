@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"hclbench/apply"
 	"hclbench/load"
 	"hclbench/provision"
+	"hclbench/report"
 	"hclbench/results"
 	"hclbench/testhost"
 )
@@ -77,6 +79,9 @@ func TestWatchPage(t *testing.T) {
 	defer cancel()
 	dir, journal := beginJournal(t)
 	page := &runPage{store: dir, run: "r1"}
+	page.measured = func(_ context.Context, to reader) error {
+		return to(nil, report.About{Title: "lab"})
+	}
 	server := httptest.NewServer(page)
 	defer server.Close()
 	ask := func(method, path string, change func(*http.Request)) *http.Response {
@@ -104,10 +109,21 @@ func TestWatchPage(t *testing.T) {
 		{"GET", "/", "elsewhere.example", 403},
 		{"POST", "/", "", 405},
 		{"GET", "/other", "", 404},
+		{"GET", "/chart.svg?benchmark=online", "", 204}, // nothing is measured yet
+		{"GET", "/report", "", 200},
 	} {
 		resp := ask(c.method, c.path, func(r *http.Request) { r.Host = c.host })
 		if resp.StatusCode != c.want {
 			t.Errorf("%s %s of host %q = %d, want %d", c.method, c.path, c.host, resp.StatusCode, c.want)
+		}
+	}
+
+	broken := errors.New("the store is away")
+	page.measured = func(context.Context, reader) error { return broken }
+	for _, path := range []string{"/chart.svg", "/report"} {
+		resp := ask("GET", path, nil)
+		if said, _ := io.ReadAll(resp.Body); resp.StatusCode != 500 || string(said) != broken.Error()+"\n" {
+			t.Errorf("GET %s without its store = %d, %q", path, resp.StatusCode, said)
 		}
 	}
 
@@ -140,7 +156,7 @@ func TestWatchPage(t *testing.T) {
 	}
 
 	page.token = "secret"
-	for path, want := range map[string]int{"/": 403, "/?token=": 403, "/?token=secret": 200, "/events?token=other": 403} {
+	for path, want := range map[string]int{"/": 403, "/?token=": 403, "/?token=secret": 200, "/events?token=other": 403, "/report": 403, "/chart.svg": 403} {
 		if resp := ask("GET", path, nil); resp.StatusCode != want {
 			t.Errorf("GET %s with a token = %d, want %d", path, resp.StatusCode, want)
 		}
@@ -152,10 +168,17 @@ var pictures = flag.String("pictures", "", "write what the browser shows into th
 // TestWatchInBrowser looks at a run as it goes on, in a browser: wide and on a
 // phone, light and dark, with a token and without.
 func TestWatchInBrowser(t *testing.T) {
-	dir := t.TempDir()
+	lab := t.TempDir()
+	dir := storeDir(lab)
 	journal, err := results.NewJournal(dir, "r1")
 	must(t, err)
 	t.Cleanup(func() { journal.Close() })
+	store, err := results.Open(t.Context(), dir)
+	must(t, err)
+	t.Cleanup(func() { store.Close() })
+	must(t, store.BeginRun(t.Context(), results.Run{ID: "r1", Lab: "deepseek-r1", Command: "apply", Started: time.Now()}))
+	must(t, store.PutDeployment(t.Context(), results.Deployment{ID: "d1", RunID: "r1", Engine: "vllm.h200", Kind: "vllm", Host: "h200", GPUs: "8xH200", GPUCount: 8}))
+	measured := 0
 	told := recorder(journal.Write)
 	at := time.Now().Add(-time.Minute)
 	event := func(e apply.Event) {
@@ -163,6 +186,13 @@ func TestWatchInBrowser(t *testing.T) {
 		e.Time, e.Host, e.Engine = at, "h200", "vllm.h200"
 		if e.Cell != "" && e.Cell != "c4" {
 			e.Number, e.Of = int(e.Cell[1]-'0'), 4
+		}
+		if e.Summary != nil { // stored before it is told
+			must(t, store.PutCell(t.Context(), results.Cell{
+				ID: e.Cell, RunID: "r1", DeploymentID: "d1", Benchmark: "online", Summary: e.Summary, Started: at, Finished: at, Repetition: 1,
+				Axes: results.Axes{{Name: "concurrency", Value: int64(measured*124 + 4)}},
+			}, nil))
+			measured++
 		}
 		told(e)
 	}
@@ -182,7 +212,7 @@ func TestWatchInBrowser(t *testing.T) {
 	views := []testhost.View{{Width: 1440, Height: 900}, {Width: 1440, Height: 900, Dark: true}, {Width: 390, Height: 844}, {Width: 390, Height: 844, Dark: true}}
 	var servers []*httptest.Server
 	for i, view := range views {
-		page := &runPage{store: dir, run: "r1"}
+		page := newRunPage(&console{stdout: io.Discard, stderr: io.Discard}, labFlags{path: lab}, dir, "r1")
 		link := "/"
 		if i%2 == 1 {
 			page.token = "secret"
@@ -198,6 +228,7 @@ func TestWatchInBrowser(t *testing.T) {
 	}
 	see := func(moment string, words ...string) {
 		t.Helper()
+		points := measured
 		for i, tab := range tabs {
 			want, err := json.Marshal(words)
 			must(t, err)
@@ -214,6 +245,21 @@ func TestWatchInBrowser(t *testing.T) {
 				if !strings.Contains(text, w) {
 					t.Fatalf("%s: the page lacks %q:\n%s", moment, w, text)
 				}
+			}
+			// Points appear as cells end: the chart is that of as many as have been measured.
+			var drawn string
+			tab.Eval(t, `new Promise(done => {
+				const until = performance.now() + 30000;
+				const look = () => {
+					const c = [...charts.values()], all = c.length && c.every(c => !c.busy && c.drawn.startsWith('`+fmt.Sprint(points)+`{'));
+					if (all || !`+fmt.Sprint(points)+` || performance.now() > until)
+						done(c.map(c => c.drawn + (c.box.querySelector('img')?.naturalWidth > 0)).join());
+					else setTimeout(look, 20);
+				};
+				look();
+			})`, &drawn)
+			if ok := strings.HasPrefix(drawn, fmt.Sprintf("%d{", points)) && strings.HasSuffix(drawn, "true"); ok != (points > 0) {
+				t.Errorf("%s: the chart is %q, want one of %d points", moment, drawn, points)
 			}
 			var wide int
 			tab.Eval(t, `document.documentElement.scrollWidth`, &wide)
@@ -238,7 +284,7 @@ func TestWatchInBrowser(t *testing.T) {
 	for i := range 12 {
 		event(apply.Event{Type: apply.Progress, Cell: "c2", Progress: &load.Progress{Done: 10 * i, Total: 500, InFlight: 128, Elapsed: float64(i), OutputTokens: int64(800 * i * (10 + i%3))}})
 	}
-	see("load", "1 of 4", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts")
+	see("load", "1 of 4", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts", "Measured so far")
 
 	event(apply.Event{Type: apply.End, Cell: "c2", Summary: &load.Summary{
 		Part: load.Part{Figures: load.Figures{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Count: 400, Median: 22_300}, TPOT: load.Stats{Count: 400, Median: 109}, E2EL: load.Stats{Count: 400, Median: 109_000}}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a fifth of the requests failed")}}},
@@ -253,12 +299,12 @@ func TestWatchInBrowser(t *testing.T) {
 
 	for i, tab := range tabs {
 		var controls int
-		tab.Eval(t, `document.querySelectorAll("button, input, form, select, a, [contenteditable]").length`, &controls)
+		tab.Eval(t, `document.querySelectorAll("button, input, form, select, a:not(#report), [contenteditable]").length`, &controls)
 		if controls > 0 {
 			t.Errorf("the page has %d things to press, and is to be read only", controls)
 		}
 		for _, asked := range tab.Requests(t) {
-			if !strings.HasPrefix(asked, servers[i].URL+"/") && asked != "data:," {
+			if !strings.HasPrefix(asked, servers[i].URL+"/") && !strings.HasPrefix(asked, "data:") {
 				t.Errorf("the page asks for %s", asked)
 			}
 		}
