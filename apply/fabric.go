@@ -18,14 +18,15 @@ import (
 
 // fabric is a network over which hosts run one engine together.
 type fabric struct {
-	hosts []*provision.Host
-	works map[*provision.Host]bool  // has more than the router, which sends no KV cache
-	ports map[*provision.Host][]int // that other hosts come to, by members
+	engine *engines.Engine // the first that runs over it
+	hosts  []*provision.Host
+	works  map[*provision.Host]bool  // has more than the router, which sends no KV cache
+	ports  map[*provision.Host][]int // that other hosts come to, by members
 }
 
 // fabricOf is the network between an engine's hosts; ok is false where it has none.
 func fabricOf(e *engines.Engine) (f fabric, ok bool) {
-	f.works, f.ports = map[*provision.Host]bool{}, map[*provision.Host][]int{}
+	f.engine, f.works, f.ports = e, map[*provision.Host]bool{}, map[*provision.Host][]int{}
 	for _, m := range engines.Members(e) {
 		h := m.Engine.Host
 		if !slices.Contains(f.hosts, h) {
@@ -58,6 +59,7 @@ const (
 
 // joined is what was found out of a fabric: engines use what is full.
 type joined struct {
+	facts map[*provision.Host]provision.FabricFacts
 	full  map[*provision.Host]provision.Fabric
 	found []provision.Finding // what is blocked keeps engines from working
 }
@@ -75,12 +77,12 @@ func (f fabric) look(ctx context.Context, at map[*provision.Host]reached) (*join
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return &joined{}, err
 	}
-	j := &joined{full: map[*provision.Host]provision.Fabric{}}
+	j := &joined{facts: map[*provision.Host]provision.FabricFacts{}, full: map[*provision.Host]provision.Fabric{}}
 	for i, h := range f.hosts {
 		full, problems := facts[i].Complete(h)
-		j.full[h] = full
+		j.facts[h], j.full[h] = facts[i], full
 		check := "host " + h.Name
 		for _, p := range problems {
 			j.find(check, provision.Blocked, p, correctFabric)
@@ -207,8 +209,10 @@ type CheckedFabric struct {
 }
 
 // CheckFabric looks at the networks over which engines of the scope run, one after the other
-// as they may share hosts. hcl runs on the hosts for a moment.
-func CheckFabric(ctx context.Context, scope Scope, opt Options) []CheckedFabric {
+// as they may share hosts. hcl runs on the hosts for a moment. Where nothing is
+// blocked, and store is not empty, the hosts are taken for that store's caller, as apply takes them,
+// and containers measure what engines get of it.
+func CheckFabric(ctx context.Context, scope Scope, store string, opt Options) []CheckedFabric {
 	opt = opt.filled()
 	var fabrics []fabric
 	for _, e := range scope.Engines {
@@ -230,7 +234,15 @@ func CheckFabric(ctx context.Context, scope Scope, opt Options) []CheckedFabric 
 	out := make([]CheckedFabric, len(fabrics))
 	for i, f := range fabrics {
 		out[i].Hosts = f.hosts
-		out[i].Findings, out[i].Err = f.check(ctx, opt)
+		j, err := f.check(ctx, opt)
+		switch {
+		case err != nil || store == "":
+		case provision.Worst(j.found) == provision.Blocked:
+			j.find("measured", provision.Warning, "nothing, while something is blocked", "")
+		default:
+			err = f.measure(ctx, scope, store, opt, j)
+		}
+		out[i].Findings, out[i].Err = j.found, err
 	}
 	return out
 }
@@ -240,7 +252,7 @@ func sameHosts(a, b []*provision.Host) bool {
 }
 
 // check connects to all hosts at once, brings hcl to them, and looks.
-func (f fabric) check(ctx context.Context, opt Options) ([]provision.Finding, error) {
+func (f fabric) check(ctx context.Context, opt Options) (*joined, error) {
 	conns, errs := make([]reached, len(f.hosts)), make([]error, len(f.hosts))
 	var all sync.WaitGroup
 	for i, h := range f.hosts {
@@ -258,13 +270,9 @@ func (f fabric) check(ctx context.Context, opt Options) ([]provision.Finding, er
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return &joined{}, err
 	}
-	j, err := f.look(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return j.found, nil
+	return f.look(ctx, at)
 }
 
 func bringHCL(ctx context.Context, c *reach.Conn, opt Options) error {

@@ -90,6 +90,7 @@ func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options,
 // they cannot be looked for.
 type Scope struct {
 	Lab     string
+	Lease   time.Duration // see [agent.Lease]; only who takes hosts needs it
 	Hosts   []*provision.Host
 	Engines []*engines.Engine
 }

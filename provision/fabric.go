@@ -77,6 +77,16 @@ func (f FabricFacts) active() []RDMADevice {
 	return slices.DeleteFunc(slices.Clone(f.Devices), func(d RDMADevice) bool { return d.State != "ACTIVE" })
 }
 
+// Rate is what an RDMA device carries, in Gb/s; 0: not known.
+func (f FabricFacts) Rate(name string) float64 {
+	for _, d := range f.Devices {
+		if d.Name == name {
+			return d.Rate
+		}
+	}
+	return 0
+}
+
 // v4 is the least index of the port's addresses that RoCE v2 has for IPv4; -1: it has none.
 // Those of VLANs come later.
 func (d RDMADevice) v4() int64 {

@@ -138,6 +138,7 @@ func engineArchive(binary []byte) ([]byte, error) {
 	for _, name := range []string{
 		"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench",
 		"usr/local/bin/vllm-router", "usr/local/bin/smg", "opt/nvidia/nvidia_entrypoint.sh",
+		"usr/bin/ibv_rc_pingpong", "usr/bin/ib_write_bw",
 	} {
 		add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/usr/local/bin/vllm", Mode: 0o777})
 	}

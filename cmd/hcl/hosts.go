@@ -122,19 +122,25 @@ func holder() string {
 
 type checkFlags struct {
 	hostFlags
-	fabric, json bool
+	fabric, measure, json bool
 }
 
 func checkVerb(t *console) *cobra.Command {
 	var f checkFlags
 	c := labVerb("check", &f.labFlags, func(ctx context.Context) error { return runCheck(ctx, t, f) })
 	f.addAccept(c)
+	f.addStore(c)
 	c.Flags().BoolVar(&f.fabric, "fabric", false, "also have the hosts of each engine that runs over several meet on its ports")
+	c.Flags().BoolVar(&f.measure, "measure", false,
+		"with --fabric: also measure RDMA and an all-reduce between the hosts, in the engine's image")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
 func runCheck(ctx context.Context, t *console, f checkFlags) error {
+	if f.measure && !f.fabric {
+		return usage("--measure measures between hosts: give --fabric with it")
+	}
 	l, opt, err := f.reach(ctx, t)
 	if err != nil {
 		return err
@@ -143,21 +149,18 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 	if err != nil {
 		return err
 	}
-	scope := apply.Scope{Lab: cfg.Lab.Name, Hosts: cfg.Hosts, Engines: cfg.Engines}
+	scope := apply.Scope{Lab: cfg.Lab.Name, Lease: cfg.Lab.Lease, Hosts: cfg.Hosts, Engines: cfg.Engines}
 	var all []checked
 	for _, h := range apply.Check(ctx, scope, opt) {
 		all = append(all, checked{Name: h.Host.Name, at: fmt.Sprintf("%s at %s", h.Host, h.Host.Address), found: h.Findings, err: h.Err})
 	}
 	hosts := len(all)
 	if f.fabric {
-		for _, c := range apply.CheckFabric(ctx, scope, opt) {
-			one := checked{found: c.Findings, err: c.Err}
-			for _, h := range c.Hosts {
-				one.Hosts = append(one.Hosts, h.Name)
-			}
-			one.at = "fabric of " + strings.Join(one.Hosts, ", ")
-			all = append(all, one)
+		fabrics, err := f.fabrics(ctx, t, scope, opt)
+		if err != nil {
+			return err
 		}
+		all = append(all, fabrics...)
 	}
 	if f.json {
 		err = checkJSON(t, cfg.Lab.Name, all[:hosts], all[hosts:], f.fabric)
@@ -168,6 +171,36 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 		return err
 	}
 	return checkOutcome(all[:hosts], all[hosts:])
+}
+
+// fabrics looks at what is between hosts. Where that is to be measured, nobody applies the lab meanwhile.
+func (f checkFlags) fabrics(
+	ctx context.Context, t *console, scope apply.Scope, opt apply.Options,
+) (all []checked, err error) {
+	store := ""
+	if f.measure {
+		kept, unlock, err := f.locked(ctx, t, scope.Lab, "hcl check --measure")
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+		store = kept.ID()
+	}
+	log := t.logger()
+	opt.Events = func(e apply.Event) {
+		if e.Message != "" {
+			tellRemoved(log, e)
+		}
+	}
+	for _, c := range apply.CheckFabric(ctx, scope, store, opt) {
+		one := checked{found: c.Findings, err: c.Err}
+		for _, h := range c.Hosts {
+			one.Hosts = append(one.Hosts, h.Name)
+		}
+		one.at = "fabric of " + strings.Join(one.Hosts, ", ")
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // checked is a host, or a fabric, as it is shown.
@@ -189,7 +222,7 @@ func checkTable(out io.Writer, all []checked) error {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintln(out, c.at)
-		if c.err != nil {
+		if c.err != nil && len(c.found) == 0 {
 			fmt.Fprintln(out, "  could not be looked at")
 			continue
 		}
@@ -251,6 +284,8 @@ func checkOutcome(hosts, fabrics []checked) (err error) {
 	}
 	h, f := blocked(hosts), blocked(fabrics)
 	switch {
+	case errors.Is(err, apply.ErrContract): // of a host that was to be taken for measuring
+		err = &exit{exitContract, err}
 	case err != nil:
 	case h > 0:
 		err = &exit{exitContract, fmt.Errorf("of %s, %d cannot be used as it is", plain.Count(len(hosts), "host"), h)}

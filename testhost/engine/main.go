@@ -1,6 +1,6 @@
 // Engine is the program in the images of test hosts: the simulated engine behind
 // the names that real images have (vllm, python3, trtllm-serve, vllm-router, smg), with
-// faults, and as much of a shell as labs need.
+// faults, and as much of a shell as labs need. It is also what measures a fabric there.
 //
 // It takes the command line of the engine, rank or router that it is called as, or of that
 // engine's offline benchmark. The environment, which comes with the image or with the
@@ -61,6 +61,10 @@ func become(args []string) error {
 	switch {
 	case inline && args[0] == "sh" && len(args) == 3:
 		return shell(args[2])
+	case args[0] == "ibv_rc_pingpong", args[0] == "ib_write_bw":
+		return railTool(args)
+	case args[0] == "python3" && len(args) > 1 && filepath.Base(args[1]) == "allreduce.py":
+		return allReduce(args[2:])
 	case inline && args[0] == "python3" && len(args) == 4:
 		// The one script that is run in engines' containers finds out versions.
 		return os.WriteFile(args[3], []byte(`{"python": "3.12.9", "torch": "2.5.1+cu124", "vllm": "0.7.3"}`), 0o644)

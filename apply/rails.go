@@ -1,0 +1,146 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"hclbench/provision"
+	"hclbench/provision/look"
+	"hclbench/provision/reach"
+)
+
+// rails measures from each RDMA device of a host to the same of every other: all devices of a pair
+// of hosts side by side, as engines use them, and as many pairs as there can be at once.
+func (g *gauge) rails(ctx context.Context) (all []provision.Rail, err error) {
+	var mu sync.Mutex
+	for _, round := range rounds(len(g.spots)) {
+		var running sync.WaitGroup
+		for _, pair := range round {
+			a, b := g.spots[pair[0]], g.spots[pair[1]]
+			for k := range min(len(a.fabric.RDMA), len(b.fabric.RDMA)) {
+				running.Go(func() {
+					r, failed := a.rail(ctx, b, k)
+					mu.Lock()
+					defer mu.Unlock()
+					all, err = append(all, r), errors.Join(err, failed)
+				})
+			}
+		}
+		running.Wait()
+		if err != nil || ctx.Err() != nil {
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
+	}
+	return all, nil
+}
+
+// rounds pair each of n with each other; in a round nobody has two partners.
+func rounds(n int) (all [][][2]int) {
+	even := n + n%2 // one more, who rests, when they are odd
+	for r := range even - 1 {
+		var round [][2]int
+		for i := range even / 2 {
+			a, b := (r+i)%(even-1), (r+even-1-i)%(even-1)
+			if i == 0 {
+				b = even - 1
+			}
+			if max(a, b) < n {
+				round = append(round, [2]int{min(a, b), max(a, b)})
+			}
+		}
+		all = append(all, round)
+	}
+	return all
+}
+
+// rail measures from one device of a host to the same of another: first whether they reach each
+// other, then how fast. The error is that something is left there.
+func (s *spot) rail(ctx context.Context, to *spot, k int) (provision.Rail, error) {
+	name := s.fabric.RDMA[k]
+	r := provision.Rail{From: s.host.Name, To: to.host.Name, Device: name, Rate: s.facts.Rate(name)}
+	pingPong := halves{tool: "ibv_rc_pingpong", gid: "-g", flags: []string{"-n", "1000"}}
+	said, err := s.towards(ctx, to, k, pingPong, &r)
+	if r.Micros, _ = look.PingPongMicros(said); err != nil || r.Failed != "" {
+		return r, err
+	}
+	write := halves{tool: "ib_write_bw", gid: "-x", flags: []string{"-D", "3", "-F", "--report_gbits"}}
+	said, err = s.towards(ctx, to, k, write, &r)
+	r.Gbits, _ = look.WriteGbits(said)
+	return r, err
+}
+
+// halves are a tool that runs on both hosts, with its flag for the index of the address that RoCE takes.
+type halves struct {
+	tool, gid string
+	flags     []string
+}
+
+// on is what runs on one host; at is where the other half is found, empty for the one that waits.
+func (t halves) on(s *spot, k int, at ...string) program {
+	words := []string{t.tool, "-d", s.fabric.RDMA[k], "-p", strconv.Itoa(railPort + k)}
+	if i := s.fabric.GIDIndex; i != nil {
+		words = append(words, t.gid, strconv.Itoa(*i))
+	}
+	suffix := fmt.Sprintf("%s-%d", strings.ReplaceAll(t.tool, "_", "-"), k)
+	return program{suffix: suffix, words: slices.Concat(words, t.flags, at)}
+}
+
+// towards runs a tool on both hosts, and returns what it has said on the one that goes to the other.
+// Why it has measured nothing is noted in r.
+func (s *spot) towards(ctx context.Context, to *spot, k int, t halves, r *provision.Rail) (said string, err error) {
+	late := fmt.Errorf("%s has not ended within %s", t.tool, railWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, railWithin, late)
+	defer cancel()
+	there, err := to.start(ctx, t.on(to, k))
+	if err != nil {
+		t.explain(r, 0, line(err))
+		return "", nil
+	}
+	defer func() { err = errors.Join(err, to.stop(ctx, there)) }()
+	notYet := fmt.Sprintf("Couldn't connect to %s:", to.host.Inside()) // as both tools say
+	for {
+		here, err := s.start(ctx, t.on(s, k, to.host.Inside()))
+		if err != nil {
+			t.explain(r, 0, line(err))
+			return "", nil
+		}
+		said, code, failed := s.ended(ctx, here)
+		if err := s.stop(ctx, here); err != nil {
+			return "", err
+		}
+		if failed == nil && code == 0 {
+			return said, nil
+		}
+		state, err := to.at.docker.State(ctx, there.id)
+		if err == nil && state.Running && strings.Contains(said, notYet) {
+			select {
+			case <-time.After(railRetry):
+				continue
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			failed = context.Cause(ctx)
+		}
+		if failed != nil {
+			said = line(failed)
+		}
+		t.explain(r, code, reach.LastLines(said, 2))
+		return "", nil
+	}
+}
+
+// explain notes why a tool has measured nothing.
+func (t halves) explain(r *provision.Rail, code int, said string) {
+	if lacks(code, said) {
+		r.Missing = t.tool
+		return
+	}
+	r.Failed = t.tool + ": " + said
+}

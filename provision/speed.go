@@ -1,0 +1,165 @@
+package provision
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"hclbench/plain"
+)
+
+// Rail is what was measured from an RDMA device of one host to the like of another.
+type Rail struct {
+	From, To string // hosts
+	Device   string // of From
+	Rate     float64
+	Gbits    float64 // written, a second; 0: not measured
+	Micros   float64 // there and back; 0: not measured
+	Failed   string  // what the tools said instead
+	Missing  string  // a tool that the image lacks
+}
+
+func (r Rail) String() string { return fmt.Sprintf("%s of %s to %s", r.Device, r.From, r.To) }
+
+// Reduction is an all-reduce over GPUs that was measured.
+type Reduction struct {
+	Hosts   []string
+	GPUs    int
+	Bytes   int64
+	Seconds float64
+	Network string // that it took between hosts, in NCCL's words; "" for one host
+	Failed  string
+}
+
+// Bus is how fast it was as if each GPU had one link that carries all, in GB/s: what does not
+// depend on their number (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+func (r Reduction) Bus() float64 {
+	n := float64(r.GPUs)
+	return float64(r.Bytes) / r.Seconds * 2 * (n - 1) / n / 1e9
+}
+
+// What others expect of such hardware. Hosts are held against each other first: published floors
+// have been wrong by a factor of two.
+const (
+	likeOthers = 0.9 // of the median, or of the best host
+	nicFloor   = 0.9 // of a device's rate, from host memory (Azure/azurehpc-health-checks: 360 of 400 Gb/s)
+	wideFloor  = 46  // GB/s that an all-reduce gets of each device of 400 Gb/s (NVIDIA/nccl-tests#290)
+)
+
+// busFloors are for all 8 GPUs of one host, in GB/s (Azure/azurehpc-health-checks, conf/nd96isr_h200_v5.conf;
+// ROCm/cvs, mi300x_rccl_single_node_config.json).
+var busFloors = map[string]float64{"H200": 431, "MI300X": 304}
+
+const (
+	lookAtRail = "look at its cable, its switch port and, with RoCE, at flow control (PFC, ECN) on the way: " +
+		"`rdma statistic show` counts what was sent again"
+	noRail = "engines would hang there, or take TCP: look at fabric { gid_index } of both, " +
+		"and whether these networks are routed to each other"
+	otherImage = "SGLang's images have the tools; or install perftest and ibverbs-utils into an image of your own"
+	lookAtGPUs = "look at the links between GPUs, of which one that is down slows all, and at ACS: " +
+		"`nvidia-smi topo -m`, `nvidia-smi nvlink --status`, `rocm-smi --showtopo`"
+	lookAtWide = "look at which devices NCCL takes (NCCL_DEBUG=INFO), and at what was measured between single devices"
+	notRDMA    = "it went over TCP: see that the container has /dev/infiniband, and what NCCL says with NCCL_DEBUG=INFO"
+	noReduce   = "engines would fail alike: look at what it says, and at NCCL_DEBUG=INFO"
+)
+
+// JudgeRails says what is wrong with what was measured between devices, each against the median first.
+func JudgeRails(rails []Rail) (findings []Finding) {
+	find := func(level Level, have, advice string) {
+		findings = append(findings, Finding{Check: "rdma", Level: level, Have: have, Advice: advice})
+	}
+	var speeds, times []float64
+	missing := map[string]bool{}
+	for _, r := range rails {
+		if r.Missing != "" && !missing[r.Missing] {
+			missing[r.Missing] = true
+			find(Warning, "not all is measured: the image has no "+r.Missing, otherImage)
+		}
+		if r.Gbits > 0 {
+			speeds = append(speeds, r.Gbits)
+		}
+		if r.Micros > 0 {
+			times = append(times, r.Micros)
+		}
+	}
+	slices.Sort(speeds)
+	slices.Sort(times)
+	var parts []string
+	if len(speeds) > 0 {
+		parts = append(parts, between(speeds, "%.0f")+" Gb/s")
+	}
+	if len(times) > 0 {
+		parts = append(parts, between(times, "%.1f")+" µs there and back")
+	}
+	if len(parts) > 0 {
+		ways := plain.Count(max(len(speeds), len(times)), "way")
+		have := fmt.Sprintf("%s between devices: %s", ways, strings.Join(parts, ", "))
+		findings = slices.Insert(findings, 0, Finding{Check: "rdma", Level: OK, Have: have})
+	}
+	for _, r := range rails {
+		slow := fmt.Sprintf("%s writes %.0f Gb/s", r, r.Gbits)
+		switch {
+		case r.Failed != "":
+			find(Blocked, fmt.Sprintf("%s: %s", r, r.Failed), noRail)
+		case r.Gbits == 0:
+		case r.Gbits < likeOthers*speeds[len(speeds)/2]:
+			find(Warning, fmt.Sprintf("%s, where the median of all is %.0f", slow, speeds[len(speeds)/2]), lookAtRail)
+		case r.Gbits < nicFloor*r.Rate:
+			find(Warning, fmt.Sprintf("%s, where %.0f of %.0f are expected", slow, nicFloor*r.Rate, r.Rate), lookAtRail)
+		}
+	}
+	return findings
+}
+
+// between is the least and the most of what is sorted.
+func between(sorted []float64, format string) string {
+	least, most := fmt.Sprintf(format, sorted[0]), fmt.Sprintf(format, sorted[len(sorted)-1])
+	if least == most {
+		return least
+	}
+	return least + " to " + most
+}
+
+// JudgeReductions says what is wrong with all-reduces: those of single hosts, against the best of
+// them first, and that over all hosts. gpu is their model; rails is how many devices of 400 Gb/s
+// each host has.
+func JudgeReductions(all []Reduction, gpu string, rails int) (findings []Finding) {
+	best := 0.0
+	for _, r := range all {
+		if r.Failed == "" && len(r.Hosts) == 1 {
+			best = max(best, r.Bus())
+		}
+	}
+	for _, r := range all {
+		wide := len(r.Hosts) > 1
+		f := Finding{Check: "all-reduce", Level: OK}
+		over := fmt.Sprintf("over %s of %s", plain.Count(r.GPUs, "GPU"), strings.Join(r.Hosts, ", "))
+		if r.Failed != "" {
+			f.Level, f.Have, f.Advice = Blocked, over+": "+r.Failed, noReduce
+			findings = append(findings, f)
+			continue
+		}
+		f.Have = fmt.Sprintf("%.0f GB/s %s, %s in %.1f ms", r.Bus(), over, plain.Bytes(r.Bytes), r.Seconds*1e3)
+		if wide && r.Network != "" {
+			f.Have += ", by " + r.Network
+		}
+		floor := 0.0
+		switch {
+		case wide:
+			floor = float64(wideFloor * rails)
+		case r.GPUs == 8:
+			floor = busFloors[gpu]
+		}
+		switch {
+		case wide && rails > 0 && r.Network == "Socket":
+			f.Level, f.Advice = Warning, notRDMA
+		case !wide && r.Bus() < likeOthers*best:
+			f.Level, f.Want, f.Advice = Warning, fmt.Sprintf("%.0f GB/s, as another", best), lookAtGPUs
+		case r.Bus() < floor:
+			f.Level, f.Want = Warning, fmt.Sprintf("%.0f GB/s", floor)
+			f.Advice = map[bool]string{true: lookAtWide, false: lookAtGPUs}[wide]
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
