@@ -110,7 +110,7 @@ func prefixFigures(cells []*sample, _ About) ([]*figure, string) {
 		return nil, "Prefix cache on and off: no engine was measured with and without shared prefixes under the same load."
 	}
 	f := &figure{ID: "prefix-cache", Title: "Prefix cache on and off",
-		Under: "with shared prefixes in the series' colour, without them in grey, under the same load"}
+		Under: "with shared prefixes and, in grey, without them, under the same load"}
 	for _, m := range []metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL} {
 		c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit}}
 		for _, p := range pairs {
@@ -137,9 +137,9 @@ func (p prefixPair) group(m metric) (chart.Group, bool) {
 		label += ", " + number.Short(c) + " in flight"
 	}
 	return chart.Group{Label: label, Bars: []chart.Bar{
-		{Series: s, Value: off.Y, Before: true, Doubt: off.Doubt, Mark: off.Mark,
+		{Series: s, Label: "without", Value: off.Y, Before: true, Doubt: off.Doubt, Mark: off.Mark,
 			Hover: label + "\nwithout: " + said(off.Y, m)},
-		{Series: s, Value: on.Y, After: number.Change(on.Y/off.Y - 1), Doubt: on.Doubt, Mark: on.Mark,
+		{Series: s, Label: "with", Value: on.Y, After: number.Change(on.Y/off.Y - 1), Doubt: on.Doubt, Mark: on.Mark,
 			Hover: label + "\nwith: " + said(on.Y, m)},
 	}}, okOff && okOn
 }

@@ -115,7 +115,9 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 			d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover})
 		}
 	}
+	after := end + 5
 	if !b.Before { // colours alone may repeat
+		after += symbolRoom
 		m := piece{shape: symbolOf(b.Series), at: []point{{end + 8, y + barHeight/2.0}}, size: 3, colour: colour,
 			series: b.Series}
 		if b.Doubt {
@@ -128,7 +130,7 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 		d.add(piece{shape: circle, at: []point{at}, size: 5, colour: paper, series: b.Series},
 			piece{shape: cross, at: []point{at}, size: 3, colour: colour, series: b.Series, hover: p.Hover})
 	}
-	d.label(end+5+symbolRoom, y+barHeight-2, b.text(), piece{colour: faint, size: tiny, series: b.Series})
+	d.label(after, y+barHeight-2, b.text(), piece{colour: faint, size: tiny, series: b.Series})
 }
 
 // text is what stands after the bar.
