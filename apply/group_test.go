@@ -269,3 +269,16 @@ func TestCheckOfMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupOnOneMachine: a group over two blocks of one machine is told that they are one.
+func TestGroupOnOneMachine(t *testing.T) {
+	t.Parallel()
+	b, _, hosts := fleet(t, 1)
+	again := *hosts[0]
+	again.Name = "again"
+	hosts = append(hosts, &again)
+	r := b.carryOut(t.Context(), plan.New(cellsOf(splitOf(engines.VLLM, hosts[0], &again, hosts[0], nil), hosts, 1), plan.Options{}), nil)
+	testhost.WantError(t, r.err, nil, "is the same machine as another host of this lab",
+		"give an engine of several members one block of it")
+	b.noAgent()
+}

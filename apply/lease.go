@@ -159,8 +159,8 @@ func (l *lease) take(ctx context.Context, patience time.Duration, shared bool) (
 		}
 		own := held.Lease.Run == l.claim.Run
 		if own && shared {
-			return earlier, fmt.Errorf("%s is the same machine as another host of this lab, "+
-				"and load would be sent between the two: leave `from` out", l.host)
+			return earlier, fmt.Errorf("%s is the same machine as another host of this lab, and both are needed at once: "+
+				"give an engine of several members one block of it, and leave out a `from` that names the other", l.host)
 		}
 		if !own && time.Now().After(end) {
 			return earlier, err
