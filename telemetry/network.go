@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,8 @@ func (n *network) read(at time.Time) (readings []Reading, err error) {
 	now := map[string]float64{}
 	for _, name := range n.names {
 		sent, received, err := n.transferred(name)
-		if err != nil {
+		if err != nil { // the others are read on
+			n.names = slices.DeleteFunc(slices.Clone(n.names), func(other string) bool { return other == name })
 			return nil, fmt.Errorf("read what %s has transferred: %w", name, err)
 		}
 		for what, total := range map[string]float64{Sent: sent, Received: received} {
@@ -44,16 +46,24 @@ func (n *network) read(at time.Time) (readings []Reading, err error) {
 }
 
 // transferred are counts of bytes: of an RDMA device, whose transfers the kernel does not see, those of
-// its first port, in words of four bytes; else those of the interface (proc_net(5)).
+// its first port, in words of four bytes, or where its driver has none its own in bytes; else those of the
+// interface (proc_net(5)).
 func (n *network) transferred(name string) (sent, received float64, err error) {
-	ports := filepath.Join(n.root, "sys/class/infiniband", name, "ports/1/counters")
-	sent, err = readNumber(filepath.Join(ports, "port_xmit_data"))
-	if err == nil {
-		received, err = readNumber(filepath.Join(ports, "port_rcv_data"))
-		return 4 * sent, 4 * received, err
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return 0, 0, err
+	for _, c := range []struct {
+		sent, received string
+		unit           float64
+	}{
+		{"counters/port_xmit_data", "counters/port_rcv_data", 4},
+		{"hw_counters/tx_bytes", "hw_counters/rx_bytes", 1},
+	} {
+		port := filepath.Join(n.root, "sys/class/infiniband", name, "ports/1")
+		if sent, err = readNumber(filepath.Join(port, c.sent)); err == nil {
+			received, err = readNumber(filepath.Join(port, c.received))
+			return c.unit * sent, c.unit * received, err
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return 0, 0, err
+		}
 	}
 	table, err := os.ReadFile(filepath.Join(n.root, "proc/net/dev"))
 	if err != nil {

@@ -15,17 +15,19 @@ import (
 // TestNetwork: what an RDMA device counts in words and an interface in bytes become rates. What is
 // counted anew is no rate, and what cannot be read is an error that names it.
 func TestNetwork(t *testing.T) {
-	n := &network{root: t.TempDir(), names: []string{"mlx5_0", "eth1"}}
+	n := &network{root: t.TempDir(), names: []string{"mlx5_0", "bnxt_re0", "eth1"}}
 	for step, want := range [][]Reading{
 		nil, // the first look
-		{{"eth1", Received, "B/s", 500}, {"eth1", Sent, "B/s", 50}, {"mlx5_0", Received, "B/s", 200}, {"mlx5_0", Sent, "B/s", 2000}},
-		{{"eth1", Sent, "B/s", 50}, {"mlx5_0", Received, "B/s", 200}, {"mlx5_0", Sent, "B/s", 2000}},
+		{{"bnxt_re0", Received, "B/s", 1}, {"bnxt_re0", Sent, "B/s", 3}, {"eth1", Received, "B/s", 500}, {"eth1", Sent, "B/s", 50}, {"mlx5_0", Received, "B/s", 200}, {"mlx5_0", Sent, "B/s", 2000}},
+		{{"bnxt_re0", Received, "B/s", 1}, {"bnxt_re0", Sent, "B/s", 3}, {"eth1", Sent, "B/s", 50}, {"mlx5_0", Received, "B/s", 200}, {"mlx5_0", Sent, "B/s", 2000}},
 	} {
 		const table = "Inter-|   Receive  |  Transmit\n face |bytes packets\n  eth1:%d 1 2 3 4 5 6 7 %d 9 9\n"
 		received := []int{0, 1000, 7}[step]
 		for path, text := range map[string]string{
 			"sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data": fmt.Sprintln(1000 * step),
 			"sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data":  fmt.Sprintln(100 * step),
+			"sys/class/infiniband/bnxt_re0/ports/1/hw_counters/tx_bytes":  fmt.Sprintln(6 * step),
+			"sys/class/infiniband/bnxt_re0/ports/1/hw_counters/rx_bytes":  fmt.Sprintln(2 * step),
 			"proc/net/dev": fmt.Sprintf(table, received, 100*step),
 		} {
 			path = filepath.Join(n.root, path)
@@ -42,8 +44,11 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("look %d: %v (-want +got):\n%s", step, err, diff)
 		}
 	}
-	n.names = []string{"eth9"}
+	n.names = []string{"mlx5_0", "eth9"}
 	if _, err := n.read(at(9)); err == nil || !strings.Contains(err.Error(), "read what eth9 has transferred: there is no such device") {
 		t.Errorf("of a device that is not there: %v", err)
+	}
+	if got, err := n.read(at(10)); err != nil || len(got) != 2 {
+		t.Errorf("of the others then: %v, %v", got, err)
 	}
 }
