@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,5 +123,42 @@ func TestLevels(t *testing.T) {
 				t.Errorf("levels of %v: got %v, want %v", c.speeds, got, c.want)
 			}
 		}
+	}
+}
+
+// TestWithinSLO: the most that meets the SLO has a place of its own, and what misses it offers nothing there.
+func TestWithinSLO(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		rows[i].Summary.Objectives = []load.Attainment{{Count: 64, Met: i != 2 && i < 5}}
+	}
+	d := answersOf(rows, Layout{})[0].Tables[0]
+	at := slices.IndexFunc(d.Places, func(p place) bool { return p.Kind == "slo" })
+	if at != 1 {
+		t.Fatalf("places %+v, want the SLO's after the peak's", d.Places)
+	}
+	for i, want := range []string{"16 in flight", "16 in flight"} {
+		if c := d.Rows[i].Choices[at]; c.At != want || c.Best != (i == 0) {
+			t.Errorf("%s within the SLO: %+v, want its cell %s", d.Rows[i].series.Label, c, want)
+		}
+	}
+}
+
+// TestPublishedAnswers: a lab of which nothing was measured answers with what others published for it.
+func TestPublishedAnswers(t *testing.T) {
+	var planned []Planned
+	var figures []map[string]any
+	for i, r := range matrix() {
+		r.Summary = nil
+		planned = append(planned, Planned{ID: r.ID, Benchmark: r.Benchmark, Axes: r.Axes, Row: &r})
+		concurrency, _ := r.Axes.Value("concurrency")
+		figures = append(figures, map[string]any{"engine": r.Deployment.Engine, "concurrency": concurrency, "median_ttft_ms": 100 - i})
+	}
+	about := About{Planned: planned}
+	about.References = Compare(nil, []Reference{{Benchmark: "online", Name: "them", Rows: figures}})
+	got := about.answers(nil, about.series(nil))
+	if len(got) != 1 || got[0].Finding !=
+		"Median time to first token is lowest with H200 · vLLM everywhere from 4 to 128 in flight: 95.0 ms at 128, where H200 · SGLang has 98.0 ms." {
+		t.Errorf("got %s", answersText(got))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"hclbench/load"
 	"hclbench/report/chart"
 	"hclbench/report/number"
+	"hclbench/results"
 )
 
 // decision is a table to decide by: a row for each series, a column for each place, which is a
@@ -33,7 +34,7 @@ type decision struct {
 // place is a column of a decision.
 type place struct {
 	Name string `json:"name"`           // above the column: "64", "≥ 20"
-	Kind string `json:"kind,omitempty"` // "peak": the most whatever users get; empty: any other
+	Kind string `json:"kind,omitempty"` // "peak": the most whatever users get; "slo": within the SLO; empty: any other
 
 	value string // within a sentence: "64"
 }
@@ -139,10 +140,14 @@ func (x slice) byService(m metric) *decision {
 		}
 	}
 	levels := levelsOf(seen)
-	if len(levels) == 0 {
+	d.Places = []place{{Name: "peak", Kind: "peak", value: "peak"}}
+	if slices.ContainsFunc(x.samples, func(s *sample) bool { return metText(s.rows[0]) != "" }) {
+		d.Places = append(d.Places, place{Name: "within SLO", Kind: "slo", value: "within the SLO"})
+	}
+	first := len(d.Places)
+	if first+len(levels) == 1 {
 		return d
 	}
-	d.Places = []place{{Name: "peak", Kind: "peak", value: "peak"}}
 	for _, v := range levels {
 		d.Places = append(d.Places, place{Name: "≥ " + number.Short(v), value: number.Short(v)})
 	}
@@ -161,9 +166,12 @@ func (x slice) byService(m metric) *decision {
 			row.Choices[0] = surer(m, row.Choices[0], c)
 			speed, ok := speeds[s]
 			c.Doubt = c.Doubt || speed.Doubt
+			if first > 1 && !slices.ContainsFunc(s.rows, func(r *results.Row) bool { return metText(r) != "met" }) {
+				row.Choices[1] = surer(m, row.Choices[1], c)
+			}
 			for i, v := range levels {
 				if ok && speed.Y >= v {
-					row.Choices[i+1] = surer(m, row.Choices[i+1], c)
+					row.Choices[first+i] = surer(m, row.Choices[first+i], c)
 				}
 			}
 		}

@@ -99,7 +99,7 @@ func newPage(rows []results.Row, about About) *page {
 		Style:  template.CSS(style), StyleHash: policyHash(style),
 		Script: template.JS(pageScript), ScriptHash: policyHash(pageScript),
 		Chips: template.HTML(chart.Symbols(all.all)), Tiles: tiles(current, all), Findings: found,
-		Answers: answers(current, all, &about.Layout), Sections: sections,
+		Answers: about.answers(current, all), Sections: sections,
 		Count: number.Count(len(rows), "cell"), CSV: csv.String(),
 		Cells: cellSheet(rows, all, notes, about.Layout.Columns).page("cells", "grid"),
 		Plan:  plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),
