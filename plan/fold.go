@@ -148,7 +148,9 @@ func (t *printer) runs(all []*Deployment) iter.Seq[[]*Deployment] {
 }
 
 func (d *Deployment) foldsWith(o *Deployment) bool {
-	told := func(d *Deployment) bool { return d.Grouped() || slices.ContainsFunc(d.Cells, sentFrom) }
+	told := func(d *Deployment) bool {
+		return d.Grouped() || d.Engine.Group != nil || slices.ContainsFunc(d.Cells, sentFrom)
+	}
 	a, b := d.Engine, o.Engine
 	return !told(d) && !told(o) && a.Address() == b.Address() && d.Host() == o.Host() && a.Model == b.Model && a.Image == b.Image && a.URL == b.URL &&
 		len(d.benchmarks()) == 1 && slices.Equal(d.benchmarks(), o.benchmarks())

@@ -69,6 +69,19 @@ func TestTopologyText(t *testing.T) {
 	}
 }
 
+// TestTextOfOneMember: a group of one member says of what it is, as an engine does.
+func TestTextOfOneMember(t *testing.T) {
+	cfg := split("vllm:1")
+	g := cfg.Engines[0].Group
+	g.Router, g.Roles = nil, []engines.Role{{Name: engines.Serve, Engine: g.Roles[0].Engine, Instances: g.Roles[1].Instances}}
+	text := printed(t, New(cfg, Options{}), false)
+	for _, want := range []string{"serve: 1 instance of 1 host  vllm:1", "serve 0 on n1 GPU 5  server 20000", "1 GPU in all: 1 serve"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
 // TestFromBeside: from a host that is not of the engine's fabric each server is reached as that host
 // is, and the one on the sender's own host there.
 func TestFromBeside(t *testing.T) {

@@ -163,7 +163,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 	}
 	t.f("\n")
 	t.fetched(d.Engine)
-	if d.Grouped() {
+	if d.Grouped() || d.Engine.Group != nil {
 		t.topology(d)
 	}
 	if t.verbose {
