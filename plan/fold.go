@@ -152,7 +152,8 @@ func (d *Deployment) foldsWith(o *Deployment) bool {
 		return d.Grouped() || d.Engine.Group != nil || slices.ContainsFunc(d.Cells, sentFrom)
 	}
 	a, b := d.Engine, o.Engine
-	return !told(d) && !told(o) && a.Address() == b.Address() && d.Host() == o.Host() && a.Model == b.Model && a.Image == b.Image && a.URL == b.URL &&
+	return !told(d) && !told(o) && a.Address() == b.Address() && d.Host() == o.Host() &&
+		a.Model == b.Model && a.Image == b.Image && a.URL == b.URL &&
 		len(d.benchmarks()) == 1 && slices.Equal(d.benchmarks(), o.benchmarks())
 }
 

@@ -22,6 +22,11 @@ func Where(rows []results.Row, condition string) ([]results.Row, error) {
 	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !holds(fields.of(&r)) }), nil
 }
 
+// CompleteWhere returns what a condition that is being typed may go on as, in a lab with these axes.
+func CompleteWhere(begun string, axes []string) []string {
+	return where.Complete(begun, once(ColumnNames(), axes...))
+}
+
 // field is the value of a row under a name.
 type field func(r *results.Row) (any, bool)
 

@@ -185,7 +185,7 @@ func (p *parser) one() (Condition, error) {
 		return nil, err
 	}
 	op := p.token
-	if p.quoted || !slices.Contains([]string{"=", "==", "!=", "<", "<=", ">", ">="}, op) {
+	if p.quoted || op != "==" && !slices.Contains(operators, op) {
 		return nil, p.fail("a comparison is missing here: =, !=, <, <=, > or >=")
 	}
 	if err := p.next(); err != nil {

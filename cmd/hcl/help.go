@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
+	"hclbench/report"
 )
 
 // helpTexts are what each verb says of itself: a file a verb, whose first line is how it
@@ -116,6 +117,27 @@ func fromLab(t *console, find func(*hcl.Config) []string) cobra.CompletionFunc {
 		}
 		return find(l.text), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// conditions complete a condition on results: their columns, and the axes of the lab.
+func conditions(t *console) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		axes, _ := fromLab(t, axisNames)(c, args, begun)
+		return report.CompleteWhere(begun, axes), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func axisNames(cfg *hcl.Config) (names []string) {
+	for _, b := range cfg.Benchmarks {
+		for _, c := range b.Cells {
+			for _, a := range c.Axes {
+				if !slices.Contains(names, a.Name) {
+					names = append(names, a.Name)
+				}
+			}
+		}
+	}
+	return names
 }
 
 func runIDs(t *console) cobra.CompletionFunc {

@@ -315,7 +315,8 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// total is how far the whole run is, and what it costs: "12 of 46 cells, 40m left, 12m so far; $5.60, about $24.00 in all".
+// total is how far the whole run is, and what it costs:
+// "12 of 46 cells, 40m left, 12m so far; $5.60, about $24.00 in all".
 func (m *model) total(now time.Time) string {
 	so, left := now.Sub(m.began), m.remaining(now)
 	s := fmt.Sprintf("%d of %s", m.ended, plain.Count(m.cells, "cell"))

@@ -34,6 +34,7 @@ func (s *selection) add(t *console, c *cobra.Command) {
 	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
 	c.Flags().StringVar(&s.where, "where", "",
 		"only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
+	completes(c, "where", conditions(t))
 	completes(c, "run", runIDs(t))
 	completes(c, "benchmark", fromLab(t, func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") }))
 }
