@@ -60,7 +60,7 @@ func (t *trial) model(ctx context.Context) error {
 		if m == nil || !engines.Real(in.Engine) {
 			continue
 		}
-		if before := t.before(i); before >= 0 {
+		if before := loadedBefore(t.d.Members, i); before >= 0 {
 			t.rows[i].Versions = t.rows[before].Versions
 			continue
 		}
@@ -106,11 +106,11 @@ func (t *trial) weights(ctx context.Context, i int) (there agent.ModelThere, err
 	return there, err
 }
 
-// before is an earlier member on the same host that serves the same model, which has what
+// loadedBefore is an earlier member on the same host that serves the same model, which has what
 // both need; -1: none.
-func (t *trial) before(i int) int {
-	in := t.d.Members[i]
-	return slices.IndexFunc(t.d.Members[:i], func(m plan.Member) bool { return m.Host == in.Host && m.Engine.Model == in.Engine.Model })
+func loadedBefore(members []plan.Member, i int) int {
+	in := members[i]
+	return slices.IndexFunc(members[:i], func(m plan.Member) bool { return m.Host == in.Host && m.Engine.Model == in.Engine.Model })
 }
 
 // onHost is where a path of the engine lies on the host: below the mount that holds
@@ -158,7 +158,7 @@ func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit
 func (t *trial) build(ctx context.Context) error {
 	for i, in := range t.d.Members {
 		ct, output, ok := engines.BuildContainer(in.Engine)
-		if !ok || t.before(i) >= 0 {
+		if !ok || loadedBefore(t.d.Members, i) >= 0 {
 			continue
 		}
 		ct.Name, ct.Labels = in.Container.Name+"-build", maps.Clone(in.Container.Labels)

@@ -303,7 +303,7 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 		if said[prompt] = text; (n+1)%round > 0 {
 			continue
 		}
-		if idle = e.idle(before, e.tally(ctx)); len(idle) == 0 {
+		if idle = idleAmong(before, e.tally(ctx)); len(idle) == 0 {
 			return nil
 		}
 	}
@@ -330,8 +330,8 @@ func (e *engine) unproved(ctx context.Context) (why, open string) {
 	return "", open
 }
 
-// idle are the workers that count, and have counted nothing since.
-func (e *engine) idle(before, now map[*member]tally) (names []string) {
+// idleAmong are the workers that count, and have counted nothing since.
+func idleAmong(before, now map[*member]tally) (names []string) {
 	for m, n := range now {
 		if did := n.since(before[m]); !m.Engine.Router && did[generated] == 0 && did[read] == 0 {
 			names = append(names, m.name)

@@ -230,7 +230,7 @@ func (s *spot) member(recipe *Engine) Member {
 func (t topology) router(members []Member) Member {
 	r := t.group.Router.clone()
 	r.Port = Port(r)
-	r.opensMany() // each request is a connection to it, and one or two from it
+	openMany(r) // each request is a connection to it, and one or two from it
 	p := t.portsOf(len(members))
 	to := routing{as: t.group.Roles[0].Engine.speaksAs(), byRole: map[string][]worker{}, transfer: t.transfer, ports: &p}
 	for _, m := range members {

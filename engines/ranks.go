@@ -43,12 +43,12 @@ func joinFabric(e *Engine, s *spot) {
 	// An RDMA device registers memory, more of it than Docker lets a container lock.
 	e.Container.Devices = union([]string{"/dev/infiniband"}, e.Container.Devices)
 	e.Container.CapAdd = union([]string{"IPC_LOCK"}, e.Container.CapAdd)
-	e.opensMany()
+	openMany(e)
 }
 
-// opensMany lets a container have more files open than Docker does by itself, unless the lab says
+// openMany lets an engine's container have more files open than Docker does by itself, unless the lab says
 // how many: a connection is one.
-func (e *Engine) opensMany() {
+func openMany(e *Engine) {
 	files := int64(1 << 20)
 	e.Container.Ulimits = append([]Ulimit{{Name: "nofile", Value: &files}}, e.Container.Ulimits...)
 }
