@@ -86,7 +86,7 @@ func (f fabric) measure(ctx context.Context, scope Scope, store string, opt Opti
 	if err != nil {
 		return err
 	}
-	j.found = append(j.found, provision.JudgeReductions(reduced, f.hosts[0].GPUs.Model, g.wideRails())...)
+	j.found = append(j.found, provision.JudgeReductions(reduced, g.wideRails())...)
 	return nil
 }
 
@@ -289,7 +289,7 @@ func (g *gauge) reduce(ctx context.Context, spots ...*spot) (*provision.Reductio
 	late := fmt.Errorf("it has not ended within %s", reduceWithin)
 	within, cancel := context.WithTimeoutCause(ctx, reduceWithin, late)
 	defer cancel()
-	r := &provision.Reduction{Bytes: reducedBytes}
+	r := &provision.Reduction{Bytes: reducedBytes, Model: spots[0].host.GPUs.Model}
 	first := make([]int, len(spots))
 	for i, s := range spots {
 		first[i] = r.GPUs
@@ -358,7 +358,7 @@ func (s *spot) python(ctx context.Context, words []string) (said, failed string,
 	return said, failed, m.down(ctx)
 }
 
-// wideRails is how many devices of 400 Gb/s the hosts have, the fewest of all.
+// wideRails is how many devices of 400 Gb/s the hosts use, one for a GPU: the fewest of all.
 func (g *gauge) wideRails() int {
 	fewest := -1
 	for _, s := range g.spots {
@@ -368,7 +368,7 @@ func (g *gauge) wideRails() int {
 				n++
 			}
 		}
-		if fewest < 0 || n < fewest {
+		if n = min(n, s.gpus); fewest < 0 || n < fewest {
 			fewest = n
 		}
 	}

@@ -25,6 +25,7 @@ func (r Rail) String() string { return fmt.Sprintf("%s of %s to %s", r.Device, r
 type Reduction struct {
 	Hosts   []string
 	GPUs    int
+	Model   string // of the GPUs of the first host
 	Bytes   int64
 	Seconds float64
 	Network string // that it took between hosts, in NCCL's words; "" for one host
@@ -120,14 +121,13 @@ func between(sorted []float64, format string) string {
 	return least + " to " + most
 }
 
-// JudgeReductions says what is wrong with all-reduces: those of single hosts, against the best of
-// them first, and that over all hosts. gpu is their model; rails is how many devices of 400 Gb/s
-// each host has.
-func JudgeReductions(all []Reduction, gpu string, rails int) (findings []Finding) {
-	best := 0.0
+// JudgeReductions says what is wrong with all-reduces: those of single hosts, against the best with
+// such GPUs first, and that over all hosts. rails is how many devices of 400 Gb/s each host uses.
+func JudgeReductions(all []Reduction, rails int) (findings []Finding) {
+	best := map[string]float64{}
 	for _, r := range all {
 		if r.Failed == "" && len(r.Hosts) == 1 {
-			best = max(best, r.Bus())
+			best[r.Model] = max(best[r.Model], r.Bus())
 		}
 	}
 	for _, r := range all {
@@ -148,13 +148,13 @@ func JudgeReductions(all []Reduction, gpu string, rails int) (findings []Finding
 		case wide:
 			floor = float64(wideFloor * rails)
 		case r.GPUs == 8:
-			floor = busFloors[gpu]
+			floor = busFloors[r.Model]
 		}
 		switch {
 		case wide && rails > 0 && r.Network == "Socket":
 			f.Level, f.Advice = Warning, notRDMA
-		case !wide && r.Bus() < likeOthers*best:
-			f.Level, f.Want, f.Advice = Warning, fmt.Sprintf("%.0f GB/s, as another", best), lookAtGPUs
+		case !wide && r.Bus() < likeOthers*best[r.Model]:
+			f.Level, f.Want, f.Advice = Warning, fmt.Sprintf("%.0f GB/s, as another", best[r.Model]), lookAtGPUs
 		case r.Bus() < floor:
 			f.Level, f.Want = Warning, fmt.Sprintf("%.0f GB/s", floor)
 			f.Advice = map[bool]string{true: lookAtWide, false: lookAtGPUs}[wide]

@@ -60,6 +60,7 @@ func TestJudgeReductions(t *testing.T) {
 		r.Seconds = r.Bus() / bus
 		return r
 	}
+	mi300x := func(r Reduction) Reduction { r.Model = "MI300X"; return r }
 	by := func(r Reduction, network string) Reduction { r.Network = network; return r }
 	dead := Reduction{Hosts: []string{"a", "b"}, GPUs: 16, Failed: "on b: exit status 1: CUDA out of memory"}
 	for name, c := range map[string]struct {
@@ -74,6 +75,8 @@ func TestJudgeReductions(t *testing.T) {
 		"one host is slower": {"H200", 0, []Reduction{of("a", 8, 470), of("b", 8, 400)}, []string{
 			"ok: 470 GB/s over 8 GPUs of a, 8.6 GB in 32.0 ms",
 			"warning: 400 GB/s over 8 GPUs of b, 8.6 GB in 37.6 ms < 470 GB/s, as another"}},
+		"other GPUs are slower": {"H200", 0, []Reduction{of("a", 8, 470), mi300x(of("b", 8, 320))}, []string{
+			"ok: 470 GB/s over 8 GPUs of a, 8.6 GB in 32.0 ms", "ok: 320 GB/s over 8 GPUs of b, 8.6 GB in 47.0 ms"}},
 		"below the floor": {"MI300X", 0, []Reduction{of("a", 8, 290)}, []string{
 			"warning: 290 GB/s over 8 GPUs of a, 8.6 GB in 51.8 ms < 304 GB/s"}},
 		"no floor is known": {"H20", 0, []Reduction{of("a", 8, 290), of("b", 4, 280)}, []string{
@@ -87,7 +90,12 @@ func TestJudgeReductions(t *testing.T) {
 			"ok: 8 GB/s over 16 GPUs of a, b, 8.6 GB in 2013.3 ms, by Socket"}},
 		"it fails": {"H200", 8, []Reduction{dead}, []string{"blocked: over 16 GPUs of a, b: on b: exit status 1: CUDA out of memory"}},
 	} {
-		if diff := cmp.Diff(c.want, told(JudgeReductions(c.all, c.gpu, c.rails))); diff != "" {
+		for i, r := range c.all {
+			if r.Model == "" {
+				c.all[i].Model = c.gpu
+			}
+		}
+		if diff := cmp.Diff(c.want, told(JudgeReductions(c.all, c.rails))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
