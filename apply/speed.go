@@ -221,13 +221,7 @@ func (s *spot) start(ctx context.Context, p program) (*member, error) {
 	for _, w := range p.words[1:] {
 		ct.Command = append(ct.Command, provision.Plain(w))
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	// A start that is broken off may leave a container whose id nobody knows.
-	whole, done := context.WithTimeout(context.WithoutCancel(ctx), withinTime)
-	defer done()
-	id, err := s.at.docker.Start(whole, ct)
+	id, err := s.at.docker.Start(ctx, ct)
 	in := plan.Member{Host: s.host, Runtime: provision.Docker, Container: ct}
 	return &member{Member: in, at: s.at, rt: s.at.docker, id: id, tell: s.tell}, err
 }

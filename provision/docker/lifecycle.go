@@ -64,14 +64,24 @@ func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, 
 
 var errCreate = fmt.Errorf("the Docker daemon has not done it within %s: a driver may hang", createWithin)
 
+// createPatience is how long a creation may still take that is broken off: broken off at once, it may
+// leave a container whose id nobody knows.
+const createPatience = 10 * time.Second
+
 func (d *Daemon) create(ctx context.Context, name string, asked *spec) (id string, err error) {
 	api, err := d.api(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return "", err
 	}
+	whole, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(createPatience, end) })()
 	var created container.CreateResponse
-	err = d.whenBack(ctx, func() (err error) {
-		created, err = api.ContainerCreate(ctx, &asked.config, &asked.host, nil, nil, name)
+	err = d.whenBack(whole, func() (err error) {
+		created, err = api.ContainerCreate(whole, &asked.config, &asked.host, nil, nil, name)
 		return err
 	})
 	for _, w := range created.Warnings {

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,6 +126,18 @@ func TestContainer(t *testing.T) {
 		_, err := c.Start(t.Context(), ct)
 		testhost.WantError(t, err, errLimit, "host h200 (lab.hcl:12)", "container { ulimits = { nofile = null } }")
 		nothingLeft(t, c, ct.Labels)
+	})
+
+	t.Run("broken off", func(t *testing.T) {
+		for i := range 10 { // somewhere between its creation and its start
+			ct := server("broken-off")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*15*time.Millisecond)
+			if id, err := c.Start(ctx, ct); err == nil {
+				mustStop(t, c, id)
+			}
+			cancel()
+			nothingLeft(t, c, ct.Labels)
+		}
 	})
 
 	t.Run("taken", func(t *testing.T) {
