@@ -17,6 +17,9 @@ type answer struct {
 	Workload string      `json:"workload"` // what its cells have in common, in words
 	Finding  string      `json:"finding"`  // a sentence or two, of the tables that matter most
 	Tables   []*decision `json:"tables"`   // what decides comes first
+
+	cells []*sample
+	along string // the dimension that they lie along; empty: none
 }
 
 // maxAnswers bounds the workloads that are answered: what else there is stands in the table.
@@ -124,7 +127,7 @@ func (x slice) answer(layout *Layout) *answer {
 	if !pushed(x.along) {
 		name += ", by " + lower(x.along.title)
 	}
-	a := &answer{Workload: name}
+	a := &answer{Workload: name, cells: x.samples, along: x.along.name}
 	throughput, wait := throughputOf(x.samples, layout, true), central(ttft, x.samples, layout)
 	if pushed(x.along) {
 		a.add(x.byService(throughput), layout)
@@ -139,7 +142,7 @@ func (x slice) answer(layout *Layout) *answer {
 
 // sideBySide is the answer of cells that lie along nothing: each load is a place.
 func sideBySide(cells []*sample, layout *Layout) *answer {
-	a := &answer{Workload: "loads side by side"}
+	a := &answer{Workload: "loads side by side", cells: cells}
 	names := caseNames(cells)
 	if len(names) == 1 {
 		a.Workload = strings.Trim(cells[0].benchmark+": "+slice{samples: cells[:1]}.under(), ": ")

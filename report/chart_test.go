@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"image/png"
 	"io"
 	"os"
@@ -13,11 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"hclbench/load"
-	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
 )
@@ -144,45 +139,6 @@ func TestSeries(t *testing.T) {
 	check(t, "labels of a rehearsal", want, labels(newSeries(rows, nil)))
 }
 
-// Who is ahead follows the better direction; who is level or alone is not ahead.
-func TestLeads(t *testing.T) {
-	cells := samples(dstack(t), newSeries(dstack(t), nil))
-	var online []*sample
-	for _, s := range cells {
-		if s.benchmark == "online" {
-			online = append(online, s)
-		}
-	}
-	all := slicesAlong(dimensions[0], online)
-	if len(all) != 2 || len(all[0].samples) != 30 {
-		t.Fatalf("%d slices along the concurrency", len(all))
-	}
-	var got []string
-	for _, l := range leads(all[0].against(medianTTFT), medianTTFT) {
-		got = append(got, fmt.Sprintf("%s %s %s", number.Short(l.x), l.Series.Label, l.By()))
-	}
-	// The rows of TensorRT-LLM contradict themselves in their mean concurrency only, which
-	// is no doubt about their TTFT.
-	want := []string{"4 H200 · vLLM −6.1 %", "8 H200 · vLLM −4.5 %", "16 H200 · TensorRT-LLM −19 %",
-		"32 H200 · TensorRT-LLM −54 %", "64 H200 · TensorRT-LLM −69 %", "128 H200 · TensorRT-LLM −54 %"}
-	check(t, "ahead in TTFT", want, got)
-
-	a, b := &chart.Series{Label: "a"}, &chart.Series{Label: "b"}
-	c := &chart.Panel{X: chart.Axis{Ticks: []float64{1, 2, 3}}, Lines: []chart.Line{
-		{Series: a, Dots: []chart.Dot{{X: 1, Y: 100}, {X: 2, Y: 100}, {X: 3, Y: 100}}},
-		{Series: b, Dots: []chart.Dot{{X: 1, Y: 100.5}, {X: 3, Y: 200}}},
-	}}
-	check(t, "level, alone, ahead", []lead{{x: 1, Level: true, by: 0.005}, {x: 2}, {x: 3, Series: b, by: 1}}, leads(c, outputThroughput),
-		cmp.AllowUnexported(lead{}, chart.Series{}), cmpopts.EquateApprox(1e-9, 1e-9))
-
-	// Two that serve nothing within their SLO are level.
-	c = &chart.Panel{X: chart.Axis{Ticks: []float64{1}}, Lines: []chart.Line{{Series: a, Dots: []chart.Dot{{X: 1}}},
-		{Series: b, Dots: []chart.Dot{{X: 1}}}}}
-	if got := leads(c, goodput); len(got) != 1 || !got[0].Level || got[0].Series != nil {
-		t.Errorf("of 0 and 0 one is ahead: %+v", got)
-	}
-}
-
 // A reason against all cells sets none of them apart.
 func TestSharedReasons(t *testing.T) {
 	rows := matrix()
@@ -251,7 +207,7 @@ func drawn(t *testing.T, l Layout) (charts, missing []string) {
 	t.Helper()
 	rows := dstack(t)
 	l.Automatic = []string{}
-	sections, _ := sections(rows, newSeries(rows, l.Series), About{Layout: l})
+	sections := sections(rows, newSeries(rows, l.Series), About{Layout: l})
 	if len(sections) != 1 {
 		t.Fatalf("%d sections, want the lab's own alone", len(sections))
 	}
@@ -353,7 +309,7 @@ func TestPublishedAlways(t *testing.T) {
 	of := []Reference{{Benchmark: "online", Name: "them", Source: "https://example.com", Rows: published}}
 	for name, rows := range map[string][]results.Row{"measured": rows, "unmeasured": nil} {
 		about := About{Planned: planned, References: Compare(rows, of)}
-		found, ahead := sections(rows, about.series(rows), about)
+		found := sections(rows, about.series(rows), about)
 		var got []string
 		for _, s := range found {
 			for _, f := range s.Figures {
@@ -376,18 +332,6 @@ func TestPublishedAlways(t *testing.T) {
 		check(t, name, []string{"online-pareto: Output throughput per GPU", "online-latency: Output throughput",
 			"online-concurrency: Output throughput", "online-concurrency: Median time to first token",
 			"online-concurrency: Median time per output token", "online-concurrency: Median end-to-end latency"}, got)
-		for _, x := range ahead {
-			for _, r := range x.Rows {
-				for _, l := range r.Leads {
-					if l.Series != nil && l.Series.Engine == "sglang.h200" && l.x == 16 {
-						t.Errorf("%s: what is void leads %s", name, r.Metric)
-					}
-				}
-			}
-		}
-		if name == "unmeasured" && len(ahead) > 0 {
-			t.Errorf("what others published leads: %+v", ahead)
-		}
 	}
 }
 
@@ -399,7 +343,7 @@ func TestRankedBars(t *testing.T) {
 		"sglang.h200": {"H200 · vLLM tuned 371  ×3.78", "H200 · vLLM start 192  +96 %", "H200 · SGLang 98.1"},
 	} {
 		about := About{Layout: Layout{Baseline: layout}}
-		found, _ := sections(rows, about.series(rows), about)
+		found := sections(rows, about.series(rows), about)
 		var got []string
 		for _, b := range found[0].Figures[0].Charts[0].Groups[0].Bars {
 			got = append(got, strings.TrimSpace(b.Label+" "+number.Text(b.Value)+"  "+b.After))

@@ -20,7 +20,6 @@ type figure struct {
 	Hero   bool // one chart that deserves the whole width
 	Wide   bool // charts of time: low and wide
 	Charts []*chart.Panel
-	leads  map[*chart.Panel][]lead // who is ahead along the charts that say it
 }
 
 // section are the figures of one benchmark, or of all of them.
@@ -41,7 +40,7 @@ var across = []struct {
 }
 
 // sections are the figures that the layout wants, and who is ahead where, drawn or not.
-func sections(rows []results.Row, all *seriesOf, about About) (out []section, found []finding) {
+func sections(rows []results.Row, all *seriesOf, about About) (out []section) {
 	cells, layout := samples(rows, all), &about.Layout
 	more := all.withOthers(cells, rows, about)
 	if len(layout.Charts) > 0 {
@@ -78,7 +77,7 @@ func sections(rows []results.Row, all *seriesOf, about About) (out []section, fo
 			}
 		}
 	}
-	return out, findings(benchmarks)
+	return out
 }
 
 // unique gives out names, each once.
@@ -245,7 +244,7 @@ func notVoidSamples(cells []*sample) []*sample {
 // againstDimension are the main figures along the slice's dimension, and who is ahead: of each latency
 // what most requests had, and light what the slowest had.
 func againstDimension(x slice, b *benchmark) *figure {
-	f := &figure{Title: "Against " + lower(x.along.title), leads: map[*chart.Panel][]lead{}}
+	f := &figure{Title: "Against " + lower(x.along.title)}
 	metrics := b.main(notVoidSamples(x.samples))
 	if x.along.name == "batch" {
 		metrics = append(metrics, duration)
@@ -255,7 +254,6 @@ func againstDimension(x slice, b *benchmark) *figure {
 		if c.Empty() {
 			continue
 		}
-		f.leads[c] = leads(c, m)
 		if i := slices.IndexFunc(timings, func(t timing) bool { return strings.HasSuffix(m.name, "_"+t.key+"_ms") }); i >= 0 {
 			c.AddTail(x.against(latency(timings[i], b.tail)), b.tail)
 		}

@@ -62,7 +62,7 @@ func files(dir string, rows []results.Row, about About, suffix string,
 	if len(shown) == 0 {
 		shown = publishedRows(nil, about)
 	}
-	drawn, _ := sections(current, about.series(rows), about)
+	drawn := sections(current, about.series(rows), about)
 	for _, s := range drawn {
 		source := sourceOf(s.rows(shown), about)
 		for _, fig := range s.Figures {

@@ -12,34 +12,6 @@ import (
 	"hclbench/results"
 )
 
-// kicker says in a line where the rows are from.
-func kicker(rows []results.Row) string {
-	if len(rows) == 0 {
-		return "No results"
-	}
-	parts := []string{number.Count(len(rows), "cell"), number.Count(len(wordsOf(rows, "engine")), "engine")}
-	var gpus, hosts []string
-	for i := range rows {
-		for _, m := range hostsOf(&rows[i].Deployment) {
-			hosts = once(hosts, m.Host)
-			if m.Role != "router" {
-				gpus = once(gpus, counted.ReplaceAllString(m.GPUs, ""))
-			}
-		}
-	}
-	known := func(all []string) int { return len(slices.DeleteFunc(all, func(s string) bool { return s == "" })) }
-	if n := known(gpus); n > 1 {
-		parts = append(parts, number.Count(n, "kind")+" of GPU")
-	}
-	if n := known(hosts); n > 0 {
-		parts = append(parts, number.Count(n, "host"))
-	}
-	if text := dates(rows); text != "" && mark(&rows[0]) == "" {
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, " · ")
-}
-
 // dates are the days on which cells were measured; empty: nobody knows.
 func dates(rows []results.Row) string {
 	var first, last time.Time
@@ -72,59 +44,6 @@ func verdictCounts(rows []results.Row) string {
 		text += number.Whole(n[load.Imported]) + " imported, not measured here, "
 	}
 	return text + fmt.Sprintf("%s suspect, %s void.", number.Whole(n[load.Suspect]), number.Whole(n[load.Void]))
-}
-
-type tile struct{ Name, Value, Unit, Whose, Where string }
-
-// tiles are the best of each of the main figures.
-func tiles(rows []results.Row, all *seriesOf) (out []tile) {
-	cells := samples(rows, all)
-	for _, choice := range [][]metric{{outputThroughput, totalThroughput}, {perGPU}, {medianTTFT}, {interactivity},
-		{costOutput}, {energyPerToken}} {
-		for _, m := range choice {
-			if t, ok := bestOf(m, cells); ok {
-				out = append(out, t)
-				break
-			}
-		}
-	}
-	return out
-}
-
-// bestOf is the best of a metric that is not in doubt; false: there is none.
-func bestOf(m metric, cells []*sample) (tile, bool) {
-	type valued struct {
-		*sample
-		y float64
-	}
-	var sure, doubted []valued
-	for _, s := range cells {
-		switch d, ok := s.value(m); {
-		case !ok:
-		case d.Doubt:
-			doubted = append(doubted, valued{s, d.Y})
-		default:
-			sure = append(sure, valued{s, d.Y})
-		}
-	}
-	if sure == nil {
-		return tile{}, false
-	}
-	ahead := func(a, b valued) int { return cmp.Compare(a.y*float64(m.better), b.y*float64(m.better)) }
-	best := slices.MaxFunc(sure, ahead)
-	name := "Highest " + lower(m.title)
-	if m.better < 0 {
-		name = "Lowest " + lower(m.title)
-	}
-	where := slice{samples: []*sample{best.sample}}.under()
-	if best.dataset != "" && slices.ContainsFunc(cells,
-		func(s *sample) bool { return s.benchmark == best.benchmark && s.dataset != best.dataset }) {
-		where += ", " + best.dataset
-	}
-	if doubted != nil && ahead(slices.MaxFunc(doubted, ahead), best) > 0 {
-		where += fmt.Sprintf(", of the %s not in doubt; a suspect one is beyond", number.Count(len(sure), "cell"))
-	}
-	return tile{name, number.Text(best.y), m.unit, best.series.Label, strings.Trim(best.benchmark+": "+where, ": ")}, true
 }
 
 // pagePlan is what a benchmark asked for and what came of it.

@@ -21,7 +21,7 @@ func Hero(rows []results.Row, about About, benchmark string, width float64, dark
 	if dark {
 		theme = chart.Dark
 	}
-	drawn, _ := sections(own, all, about)
+	drawn := sections(own, all, about)
 	for _, heroes := range []bool{true, false} {
 		for _, s := range drawn {
 			for _, f := range s.Figures {

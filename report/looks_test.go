@@ -36,7 +36,7 @@ func TestMarks(t *testing.T) {
 			for i := range rows {
 				rows[i].Run.Command = command
 			}
-			found, _ := sections(rows, newSeries(rows, nil), About{})
+			found := sections(rows, newSeries(rows, nil), About{})
 			for _, s := range found {
 				for _, f := range s.Figures {
 					if data := f.CSV(); !strings.Contains(data, ","+want+"\n") || want != "valid" && strings.Contains(data, ",valid\n") {
@@ -73,7 +73,7 @@ func TestSuspects(t *testing.T) {
 		}
 	}
 	all := newSeries(rows, nil)
-	found, ahead := sections(rows, all, About{})
+	found := sections(rows, all, About{})
 	front := 0
 	for _, s := range found {
 		for _, f := range s.Figures {
@@ -89,13 +89,8 @@ func TestSuspects(t *testing.T) {
 			}
 		}
 	}
-	if front == 0 || len(ahead) == 0 || ahead[0].Rows[0].Leads[0].Suspect == nil {
-		t.Errorf("front of %d, ahead %+v", front, ahead)
-	}
-	page := written(t, func(w io.Writer) error { return HTML(w, rows, About{}) })
-	holds(t, page, " is suspect, and left out")
-	if got := tiles(rows, all); !strings.Contains(got[0].Where, "of the 4 cells not in doubt; a suspect one is beyond") {
-		t.Errorf("tile %+v", got[0])
+	if front == 0 {
+		t.Error("there is no front")
 	}
 }
 
@@ -240,7 +235,7 @@ func TestPrefixPairs(t *testing.T) {
 func evil() ([]results.Row, About) {
 	const attack = `x"'><img src=x onerror="window.ran=1"><script>window.ran=1</script></script><!--{{.}}` + "`${window.ran=1}`"
 	var rows []results.Row
-	for i := range shownRows + 50 { // also among those that the page's script shows
+	for i := range 250 { // also among those that are asked for
 		r := row(attack, int64(1+i), 100, 20)
 		r.ID, r.RunID, r.Benchmark, r.Error, r.CacheReset = attack, attack, attack, attack, attack
 		r.Axes = append(r.Axes, results.Axis{Name: attack, Value: attack})

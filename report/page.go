@@ -2,7 +2,7 @@ package report
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
 	"fmt"
 	"html/template"
@@ -21,8 +21,8 @@ var (
 	pageText string
 	//go:embed page/page.css
 	pageStyle string
-	//go:embed page/page.js
-	pageScript string
+	//go:embed page/*.js
+	scripts embed.FS
 )
 
 // About is what a report tells beside what is in its rows. The zero value is a
@@ -54,27 +54,24 @@ func HTML(w io.Writer, rows []results.Row, about About) error {
 
 // page is what the template prints.
 type page struct {
-	Title, Kicker, Description, Footer string
-	Notes, Marks                       []string
-	Style                              template.CSS
-	Script                             template.JS
-	StyleHash, ScriptHash              string // what the page's policy lets in
-	Chips                              template.HTML
-	Tiles                              []tile
-	Findings                           []finding
-	Answers                            []*answer
-	Sections                           []section
-	References                         []pageReference
-	Spending, Hosts                    *pageTable // nil: there is nothing in it
-	Count                              string
-	Cells                              *pageTable
-	Rest                               [][]entry // those that Cells does not show at once
-	CSV                                string
-	Plan                               []pagePlan
-	Verdicts                           string
-	Doubts                             []pageDoubt
-	HostChanges                        []string
-	Engines                            []pageEngine
+	Title, Description, Footer string
+	Source                     []string // model, GPUs, lab, run, date
+	Status                     []status
+	Notes, Marks               []string
+	Style                      template.CSS
+	Script                     template.JS
+	StyleHash, ScriptHash      string // what the page's policy lets in
+	Chips                      template.HTML
+	Data                       *data
+	Front                      *figure // what is drawn first where no script runs; nil: nothing is
+	Sections                   []section
+	References                 []pageReference
+	Spending, Hosts            *pageTable // nil: there is nothing in it
+	Plan                       []pagePlan
+	Verdicts                   string
+	Doubts                     []pageDoubt
+	HostChanges                []string
+	Engines                    []pageEngine
 }
 
 type pageReference struct {
@@ -90,20 +87,24 @@ type pageDoubt struct {
 
 func newPage(rows []results.Row, about About) *page {
 	all, current, notes := about.series(rows), fresh(rows), newDoubts(rows)
-	sections, found := sections(current, all, about)
-	style := style()
-	var csv strings.Builder
-	_ = CSV(&csv, rows) // a builder takes whatever is written
-	p := &page{Title: about.Title, Description: about.Description, Kicker: kicker(rows), Notes: about.Layout.Notes,
+	stale := slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !r.Stale })
+	sections := sections(current, all, about)
+	style, script := style(), script()
+	source := sourceOf(rows, about)
+	p := &page{Title: about.Title, Description: about.Description, Notes: about.Layout.Notes,
+		Source: slices.Concat(source.what, source.from), Status: statuses(rows, about.Planned),
 		Footer: strings.TrimSpace("Written by hcl " + about.Version),
 		Style:  template.CSS(style), StyleHash: policyHash(style),
-		Script: template.JS(pageScript), ScriptHash: policyHash(pageScript),
-		Chips: template.HTML(chart.Symbols(all.all)), Tiles: tiles(current, all), Findings: found,
-		Answers: about.answers(current, all), Sections: sections,
-		Count: number.Count(len(rows), "cell"), CSV: csv.String(),
-		Cells: cellSheet(rows, all, notes, about.Layout.Columns).page("cells", "grid"),
-		Plan:  plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),
+		Script: template.JS(script), ScriptHash: policyHash(script),
+		Chips: template.HTML(chart.Symbols(all.all)), Sections: sections,
+		Data: newData(current, stale, publishedRows(rows, about), all, &about.Layout),
+		Plan: plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),
 		HostChanges: hostChanges(rows), Engines: engines(rows)}
+	for _, s := range sections {
+		if len(s.Figures) > 0 && p.Front == nil {
+			p.Front = s.Figures[0]
+		}
+	}
 	for i := range rows {
 		if m := mark(&rows[i]); m != "" {
 			p.Marks = once(p.Marks, sentence(m))
@@ -114,17 +115,61 @@ func newPage(rows []results.Row, about About) *page {
 	}
 	for _, of := range byReference(about.References) {
 		p.References = append(p.References, pageReference{of[0].Reference + ", benchmark " + of[0].Benchmark, of[0].Source,
-			referenceSheet(of, shown(of)).page("", "grid")})
+			referenceSheet(of, shown(of)).page()})
 	}
 	if len(about.Spending) > 0 {
-		p.Spending = spendingSheet(about.Spending).page("", "plain")
+		p.Spending = spendingSheet(about.Spending).page()
 	}
 	if hosts := hostSheet(rows); hosts.rows > 0 {
-		p.Hosts = hosts.page("", "plain")
+		p.Hosts = hosts.page()
 	}
-	first := min(len(rows), shownRows)
-	p.Cells.Rows, p.Rest = p.Cells.Rows[:first], p.Cells.Rows[first:]
 	return p
+}
+
+// status is how many cells are of one kind; its filter shows them.
+type status struct{ Count, Text, Class, Filter string }
+
+// statuses are what came of all cells.
+func statuses(rows []results.Row, planned []Planned) (out []status) {
+	out = append(out, status{number.Whole(len(rows)), strings.TrimPrefix(number.Count(len(rows), "cell"), number.Whole(len(rows))+" "), "", ""})
+	for _, verdict := range verdicts() {
+		of := those(rows, func(r *results.Row) bool { return r.Verdict().Verdict == verdict })
+		if len(of) == 0 {
+			continue
+		}
+		s := status{number.Whole(len(of)), verdict, verdict, "verdict=" + verdict}
+		if why := grouped(of, reasonOf); len(why) == 1 && (verdict == load.Suspect || verdict == load.Void) {
+			s.Text += ": " + reasonOf(of[0])
+		}
+		out = append(out, s)
+	}
+	have := map[string]bool{}
+	for _, r := range rows {
+		have[r.ID] = true
+	}
+	missing := 0
+	for _, c := range planned {
+		if !have[c.ID] {
+			missing++
+		}
+	}
+	if missing > 0 {
+		out = append(out, status{number.Whole(missing), "not measured", "void", "#plan"})
+	}
+	return out
+}
+
+// script is all that the page runs, of one scope of its own.
+func script() string {
+	text := "\"use strict\";\n{\n"
+	for _, name := range []string{"data", "page", "hero", "table", "cell"} {
+		part, err := scripts.ReadFile("page/" + name + ".js")
+		if err != nil {
+			panic(err) // it is in the binary
+		}
+		text += string(part)
+	}
+	return text + "}\n"
 }
 
 func pageDoubts(notes doubts, all *seriesOf) (out []pageDoubt) {
@@ -160,81 +205,43 @@ func style() string {
 
 // pageTable is a sheet as the template of the page prints it.
 type pageTable struct {
-	ID, Class string
-	Groups    []tableGroup // nil: no column has any
-	Heads     []tableHead
-	Rows      [][]entry
+	Groups []tableGroup // nil: no column has any
+	Heads  []tableHead
+	Rows   [][]entry
 }
 
 type tableGroup struct {
-	Name  string
-	Span  int
-	Class string
+	Name string
+	Span int
 }
 
 type tableHead struct {
 	Name  string
-	Key   string // by which it is sorted and filtered; empty: it is not
-	Class string // "n": numbers; "stay": the first column
+	Class string // "n": numbers
 }
 
-// page is the sheet as a table of the page; one with an id can be sorted and filtered.
-func (s *sheet) page(id, class string) *pageTable {
-	t := &pageTable{ID: id, Class: class, Rows: make([][]entry, s.rows)}
-	stay := func(i int, otherwise string) string {
-		if i == 0 && id != "" {
-			return "stay"
-		}
-		return otherwise
-	}
+// page is the sheet as a table of the page.
+func (s *sheet) page() *pageTable {
+	t := &pageTable{Rows: make([][]entry, s.rows)}
 	if slices.ContainsFunc(s.columns, func(c column) bool { return c.group != "" }) {
-		for i, group := range s.groups() {
-			t.Groups = append(t.Groups, tableGroup{Name: s.columns[group[0]].group, Span: len(group), Class: stay(i, "")})
+		for _, group := range s.groups() {
+			t.Groups = append(t.Groups, tableGroup{s.columns[group[0]].group, len(group)})
 		}
 	}
-	for i, c := range s.columns {
+	for _, c := range s.columns {
 		head := tableHead{Name: strings.ReplaceAll(c.name, "_", " ")}
-		if id != "" {
-			head.Key = strings.ToLower(c.key)
-		}
 		if !c.left {
 			head.Class = "n"
 		}
-		head.Class = stay(i, head.Class)
 		t.Heads = append(t.Heads, head)
 		for row, e := range c.entries {
 			if e.Text == "" {
 				e.Text = "–"
 			}
-			if e.Sort == e.Text && e.Doubt == 0 {
-				e.Sort = "" // the text says it
-			}
 			t.Rows[row] = append(t.Rows[row], e)
 		}
 	}
 	return t
-}
-
-// shownRows are the rows that a page shows before it is asked for all: browsers take
-// long to lay out what nobody has asked for.
-const shownRows = 200
-
-// cellSheet is the table of all cells: what differs beside the series, and figures.
-func cellSheet(rows []results.Row, all *seriesOf, notes doubts, names []string) *sheet {
-	columns := []column{column{key: "series", name: "series", left: true}.with(len(rows), func(i int) entry {
-		s := all.find(&rows[i])
-		return entry{Text: s.Label, Chip: s.Chip()}
-	})}
-	if benchmark := identity(rows)[0]; !benchmark.same() {
-		columns = append(columns, benchmark)
-	}
-	for _, c := range axisColumns(rows) {
-		if c.key != "engine" {
-			columns = append(columns, c)
-		}
-	}
-	return &sheet{rows: len(rows), columns: slices.Concat(columns, repetitionColumns(rows),
-		figureColumns(rows, names, paged(rows)), verdictColumn(rows, notes))}
 }
 
 // paged are the figures of the page's table when nobody has chosen any.

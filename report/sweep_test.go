@@ -47,7 +47,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	about := About{}
-	found, _ := sections(rows, about.series(rows), about)
+	found := sections(rows, about.series(rows), about)
 	f := found[0].Figures[0]
 	if f.ID != "online-sweep-output-throughput-per-gpu" || f.Under != "64 in flight" || len(f.Charts) != 2 {
 		t.Fatalf("the sweep is %s, %q, of %d charts", f.ID, f.Under, len(f.Charts))
@@ -93,7 +93,7 @@ func TestFrame(t *testing.T) {
 				rows[i].Deployment.Model, rows[i].Run.Lab, rows[i].Run.Command = name, name, "rehearse"
 			}
 			about := About{Version: name}
-			found, _ := sections(rows, about.series(rows), about)
+			found := sections(rows, about.series(rows), about)
 			for _, s := range found {
 				for _, f := range s.Figures {
 					for _, c := range f.Charts[:1] {

@@ -17,6 +17,9 @@ type Series struct {
 // Chip is the number of its marker among [Symbols], from 1.
 func (s *Series) Chip() int { return s.Index + 1 }
 
+// Looks are the numbers of its colour, its marker and its dashes.
+func (s *Series) Looks() (hue, marker, dash int) { return s.hue, s.marker, s.dash }
+
 // variants is how many markers there are, and how many kinds of dashes.
 const variants = 4
 

@@ -1,0 +1,284 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/plain"
+	"hclbench/results"
+)
+
+// data is all that the page's script draws and lists, each value once: columns of rows, and which
+// rows are one cell.
+type data struct {
+	Series    []dataSeries    `json:"series"`
+	Columns   []dataColumn    `json:"columns"`
+	Listed    int             `json:"listed"` // rows from there on were published: they are drawn, not listed
+	Cell      []int           `json:"cell"`   // of each row; −1: it is in no chart
+	Group     []int           `json:"group"`  // of each that is listed: repetitions have the same
+	Doubt     []int           `json:"doubt"`  // of each row, its place in Doubts; 0: none
+	Doubts    [][]string      `json:"doubts"` // metrics that are in doubt together; "*": all
+	Note      []int           `json:"note"`   // of each that is listed, the number of what stands against it; 0: nothing
+	Notes     []string        `json:"notes"`
+	Places    []dataColumn    `json:"places"` // of cells, along each dimension
+	Workloads []*dataWorkload `json:"workloads"`
+}
+
+type dataSeries struct {
+	Label  string `json:"label"`
+	GPU    int    `json:"gpu"`
+	Hue    int    `json:"hue"`
+	Marker int    `json:"marker"`
+	Dash   int    `json:"dash"`
+}
+
+// dataColumn has texts, each value being a place among them, or numbers.
+type dataColumn struct {
+	Key    string   `json:"key"`
+	Name   string   `json:"name"`
+	Title  string   `json:"title"` // where it stands alone
+	Group  string   `json:"group,omitempty"`
+	Unit   string   `json:"unit,omitempty"`
+	Better int      `json:"better,omitempty"`
+	Shown  bool     `json:"shown,omitempty"`
+	Figure bool     `json:"figure,omitempty"` // it was measured
+	Texts  []string `json:"texts,omitzero"`
+	Values numbers  `json:"values"`
+}
+
+// dataWorkload is an answer with the cells that it is of.
+type dataWorkload struct {
+	*answer
+	Along string `json:"along"` // the dimension that its cells lie along; empty: none
+	Cells []int  `json:"cells"`
+}
+
+// numbers are numbers with as many digits as a page needs; what is not a number is none.
+type numbers []float64
+
+func (f numbers) MarshalJSON() ([]byte, error) {
+	b := append(make([]byte, 0, 8*len(f)+2), '[')
+	for i, v := range f {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			b = append(b, "null"...)
+		} else {
+			b = strconv.AppendFloat(b, v, 'g', digits, 64)
+		}
+	}
+	return append(b, ']'), nil
+}
+
+// digits are more than two measurements of one thing have in common.
+const digits = 6
+
+// newData are the current rows, all else that is listed, and what others published, with the answers
+// of what was measured, or else of what was published.
+func newData(current, stale, published []results.Row, all *seriesOf, layout *Layout) *data {
+	d := &data{Doubts: [][]string{nil}, Series: []dataSeries{}, Group: []int{}, Note: []int{}, Notes: []string{},
+		Workloads: []*dataWorkload{}}
+	for _, s := range all.all {
+		hue, marker, dash := s.Looks()
+		d.Series = append(d.Series, dataSeries{s.Label, s.GPU, hue, marker, dash})
+	}
+	published = slices.DeleteFunc(published, func(r results.Row) bool { return all.find(&r) == nil })
+	if !slices.ContainsFunc(current, func(r results.Row) bool { return isMeasured(&r) }) {
+		current, stale, published = published, slices.Concat(current, stale), nil
+	}
+	rows := slices.Concat(current, stale, published)
+	d.Listed = len(current) + len(stale)
+	d.columns(rows, all, layout)
+	d.group(rows[:d.Listed], all)
+	d.Cell, d.Doubt = slices.Repeat([]int{-1}, len(rows)), make([]int, len(rows))
+	cells := samples(current, all)
+	place := map[*results.Row]int{} // of each row
+	for i := range current {
+		place[&current[i]] = i
+	}
+	known := map[string]int{"": 0}
+	for n, s := range cells {
+		for _, r := range s.rows {
+			d.Cell[place[r]], d.Doubt[place[r]] = n, d.doubts(s, r, known)
+		}
+	}
+	theirs := map[string][]int{} // cells that others published, by the id of ours
+	for i := range published {
+		r := &published[i]
+		d.Cell[d.Listed+i] = len(cells)
+		theirs[r.ID] = append(theirs[r.ID], len(cells))
+		cells = append(cells, all.sample([]*results.Row{r}))
+	}
+	d.places(cells)
+	for _, a := range answers(current, all, layout) {
+		w := &dataWorkload{answer: a, Along: a.along}
+		for _, s := range a.cells {
+			w.Cells = append(append(w.Cells, d.Cell[place[s.rows[0]]]), theirs[s.rows[0].ID]...)
+		}
+		d.Workloads = append(d.Workloads, w)
+	}
+	return d
+}
+
+// places are where cells lie.
+func (d *data) places(cells []*sample) {
+	for _, x := range dimensions {
+		c := dataColumn{Key: x.name, Name: x.name, Title: x.title, Unit: x.unit, Values: make(numbers, len(cells))}
+		for i, s := range cells {
+			if v, ok := s.at[x.name]; ok {
+				c.Values[i] = v
+			} else {
+				c.Values[i] = math.NaN()
+			}
+		}
+		d.Places = append(d.Places, c)
+	}
+}
+
+// doubts is the number of the metrics that are in doubt in a row.
+func (d *data) doubts(s *sample, r *results.Row, known map[string]int) int {
+	v := r.Verdict()
+	if !isSuspect(v) {
+		return 0
+	}
+	var names []string
+	every := true
+	for _, c := range d.Columns {
+		if m, ok := metricNamed(c.Key); c.Figure && ok {
+			if s.doubtful(v, m) {
+				names = append(names, c.Key)
+			} else {
+				every = false
+			}
+		}
+	}
+	if every {
+		names = []string{"*"}
+	}
+	key := strings.Join(names, " ")
+	if _, ok := known[key]; !ok {
+		known[key] = len(d.Doubts)
+		d.Doubts = append(d.Doubts, names)
+	}
+	return known[key]
+}
+
+// group numbers what are measurements of one thing, and what stands against each row.
+func (d *data) group(rows []results.Row, all *seriesOf) {
+	known, notes := map[string]int{}, map[string]int{"": 0}
+	for i := range rows {
+		r := &rows[i]
+		key := fmt.Sprint(all.find(r).Index, "\x00", cellOf(r), "\x00", r.Stale, "\x00", r.Run.Command)
+		if _, ok := known[key]; !ok {
+			known[key] = len(known)
+		}
+		d.Group = append(d.Group, known[key])
+		text := reasons(r)
+		if _, ok := notes[text]; !ok {
+			d.Notes = append(d.Notes, text)
+			notes[text] = len(d.Notes)
+		}
+		d.Note = append(d.Note, notes[text])
+	}
+}
+
+// columns are who and where a row is, and every figure that any of the rows has.
+func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
+	text := func(key string, shown bool, of func(r *results.Row) string) {
+		c := dataColumn{Key: key, Name: strings.ReplaceAll(key, "_", " "), Shown: shown, Texts: []string{}}
+		c.Title = c.Name
+		at := map[string]int{}
+		for i := range rows {
+			word := plain.Line(of(&rows[i]))
+			if _, ok := at[word]; !ok {
+				at[word] = len(c.Texts)
+				c.Texts = append(c.Texts, word)
+			}
+			c.Values = append(c.Values, float64(at[word]))
+		}
+		if len(c.Texts) > 1 || shown || slices.Contains([]string{"run", "id", "started"}, key) { // a cell opened has these
+			d.Columns = append(d.Columns, c)
+		}
+	}
+	series := dataColumn{Key: "series", Name: "series", Title: "series", Shown: true, Texts: []string{}}
+	for _, s := range all.all {
+		series.Texts = append(series.Texts, s.Label)
+	}
+	for i := range rows {
+		series.Values = append(series.Values, float64(all.find(&rows[i]).Index))
+	}
+	d.Columns = append(d.Columns, series)
+	text("verdict", true, func(r *results.Row) string { return verdictText(r) })
+	differs := func(column string) bool { return len(wordsOf(rows, column)) > 1 }
+	text("benchmark", differs("benchmark"), func(r *results.Row) string { return r.Benchmark })
+	for _, c := range axisColumns(rows) {
+		if c.key != "engine" {
+			text(c.key, !c.same(), func(r *results.Row) string { return axisOf(r.Axes, c.key) })
+		}
+	}
+	text("repetition", false, func(r *results.Row) string { return strconv.Itoa(r.Repetition) })
+	for _, name := range []string{"engine", "host", "gpus", "model"} {
+		text(name, false, func(r *results.Row) string { return wordOf(r, name) })
+	}
+	text("run", false, func(r *results.Row) string { return r.RunID })
+	text("id", false, func(r *results.Row) string { return r.ID })
+	text("started", false, func(r *results.Row) string { return stamp(r.Started) })
+	text("slo", slices.ContainsFunc(rows, func(r results.Row) bool { return metText(&r) != "" }),
+		func(r *results.Row) string {
+			_, missed, _ := attained(r)
+			return strings.TrimSpace(metText(r) + " " + strings.Join(missed, ", "))
+		})
+	d.numbers(rows, layout)
+}
+
+// verdictText is whether a row can be trusted, and what it is where that is no measurement.
+func verdictText(r *results.Row) string {
+	text := r.Verdict().Verdict
+	if word := kindOfRun(r); word != "" && word != text {
+		text += " (" + word + ")"
+	}
+	if r.Stale {
+		text += ", stale"
+	}
+	return text
+}
+
+// numbers are the columns of what was measured: the lab's, or those that matter most, are shown.
+func (d *data) numbers(rows []results.Row, layout *Layout) {
+	named := layout.Columns
+	if named == nil {
+		named = []string{}
+		for _, m := range paged(rows) {
+			named = append(named, m.name)
+		}
+	}
+	place := func(m metric) int {
+		if i := slices.Index(named, m.name); i >= 0 {
+			return i
+		}
+		return len(named)
+	}
+	metrics := append(chosen(named), allMetrics(rows)...)
+	slices.SortStableFunc(metrics, func(a, b metric) int { return place(a) - place(b) })
+	seen := map[string]bool{}
+	for _, m := range metrics {
+		c := dataColumn{Key: m.name, Name: m.short, Title: m.title, Group: m.group, Unit: m.unit, Better: m.better,
+			Shown: place(m) < len(named), Figure: true, Values: make(numbers, len(rows))}
+		known := false
+		for i := range rows {
+			v, ok := m.value(&rows[i])
+			if c.Values[i] = v; !ok {
+				c.Values[i] = math.NaN()
+			}
+			known = known || ok
+		}
+		if known && !seen[m.name] {
+			d.Columns = append(d.Columns, c)
+		}
+		seen[m.name] = true
+	}
+}

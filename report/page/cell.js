@@ -1,0 +1,71 @@
+// A cell opened: everything that is known of it, with a link to it.
+const dialog = one("cell");
+const open = cell => openRow(rowsOf[cell][0]);
+const factsOf = pairs => make("dl", {}, ...pairs.filter(([, v]) => v).map(([k, v]) => make("div", {}, make("dt", {}, k), make("dd", {}, v))));
+const timings = [["ttft", "Time to first token"], ["tpot", "Time per output token"], ["itl", "Inter-token latency"], ["e2el", "End-to-end latency"]];
+const statistic = /^(mean|median|std|min|max|p[\d.]+)_(ttft|tpot|itl|e2el)_ms$/;
+
+// quantiles draws the percentiles of each timing as a curve: how many of the requests waited no longer.
+const quantiles = rows => {
+  const of = timings.map(([t, title], i) => ({ i, title, at: D.columns.flatMap(c => {
+    const m = c.key.match(statistic), p = m && { min: 0, median: 50, max: 100 }[m[1]] || m?.[1].match(/^p/) && +m[1].slice(1) || m?.[1] === "min" && 0;
+    const v = m && m[2] === t && (p || p === 0) ? median(c.key, rows) : null;
+    return v && v.v > 0 ? [[v.v, p]] : [];
+  }).sort((a, b) => a[1] - b[1]) })).filter(t => t.at.length > 2);
+  if (!of.length) return [];
+  const w = 460, h = 190, values = of.flatMap(t => t.at.map(a => a[0])), X = axis(values, 34, w - 10, true, false, 5), Y = axis([0, 100], h - 30, 8, false, true, 4);
+  const svg = draw("svg", { viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "Share of requests within a time" });
+  for (const t of Y.ticks) svg.append(draw("line", { x1: 34, x2: w - 10, y1: Y.at(t), y2: Y.at(t), stroke: "var(--hair)" }), draw("text", { x: 28, y: Y.at(t) + 4, "font-size": 11, fill: "var(--faint)", "text-anchor": "end" }, t + " %"));
+  for (const t of X.ticks) svg.append(draw("text", { x: X.at(t), y: h - 12, "font-size": 11, fill: "var(--faint)", "text-anchor": "middle" }, t < 1000 ? `${short(t)} ms` : `${short(t / 1000)} s`));
+  for (const t of of) {
+    svg.append(draw("polyline", { points: t.at.map(([v, p]) => `${X.at(v).toFixed(1)},${Y.at(p).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i] }));
+  }
+  return [make("h3", {}, "Share of requests within a time"), svg,
+    make("p", { class: "key" }, ...of.map(t => { const s = draw("svg", { width: 22, height: 10, "aria-hidden": "true" }, draw("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i] })); return make("span", {}, s, t.title); }))];
+};
+const openRow = row => {
+  const id = said(columns.get("id"), row), rows = groups[D.group[row]], value = key => columns.has(key) ? said(columns.get(key), row) : "";
+  const verdict = valueIn(columns.get("verdict"), rows).text, notes = [...new Set(rows.map(r => D.note[r]).filter(Boolean))];
+  const names = ["mean", "median", "p90", "p95", "p99", "std", "min", "max"].concat(D.columns.map(c => c.key.match(statistic)?.[1]).filter(Boolean)).filter((n, i, l) => l.indexOf(n) === i);
+  const rank = n => ({ mean: -3, std: -2, min: -1, median: 50, max: 101 })[n] ?? +n.slice(1);
+  const stats = names.filter(n => timings.some(([t]) => columns.has(`${n}_${t}_ms`) && median(`${n}_${t}_ms`, rows))).sort((a, b) => rank(a) - rank(b));
+  const spread = m => m && m.n > 1 && m.high > m.low ? [make("small", {}, `${text(m.low)} to ${text(m.high)}`)] : [];
+  const cells = make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "ms"), ...timings.map(([t]) => make("th", { scope: "col", class: "n" }, t.toUpperCase())))),
+    make("tbody", {}, ...stats.map(n => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...timings.map(([t]) => { const m = columns.has(`${n}_${t}_ms`) ? median(`${n}_${t}_ms`, rows) : null; return make("td", { class: "n" }, text(m?.v), ...spread(m)); })))));
+  const rest = D.columns.filter(c => c.figure && !statistic.test(c.key)).map(c => { const m = median(c.key, rows); return [c.title, m && amount(m.v, c.unit) + (m.n > 1 && m.high > m.low ? `, ${text(m.low)} to ${text(m.high)}` : "") + (m.doubt ? ", suspect" : "")]; });
+  const show = make("button", { type: "button" }, "Copy"), link = make("button", { type: "button" }, "Copy link");
+  show.addEventListener("click", () => copy(`hcl show ${id}`, show));
+  link.addEventListener("click", () => copy(location.href, link));
+  const engine = all(".cards article").find(a => a.dataset.engine === value("engine")) ?? (all(".cards article").length === 1 ? all(".cards article")[0] : null);
+  const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
+  close.addEventListener("click", () => dialog.close());
+  dialog.replaceChildren(close, make("h2", { id: "cell-name" }, chip(seriesOf(row)), D.series[seriesOf(row)].label),
+    make("p", { class: "under" }, loadColumns.map(c => `${c.title} ${said(c, row)}`).join(", ")),
+    make("p", { class: verdict.split(/[ ,]/)[0] }, verdict + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
+    ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
+    make("p", { class: "take" }, make("code", {}, `hcl show ${id}`), " ", show, " ", link),
+    ...(stats.length ? [cells] : []), ...quantiles(rows), make("h3", {}, "Figures"), factsOf(rest),
+    make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
+    ...(engine ? [engine.cloneNode(true)] : []));
+  S.cell = id;
+  writeAddress();
+  hide();
+  if (!dialog.open) dialog.showModal();
+};
+dialog.addEventListener("close", () => { S.cell = ""; writeAddress(); });
+dialog.addEventListener("click", e => { if (e.target === dialog) dialog.close(); });
+document.addEventListener("click", e => { const b = e.target.closest("[data-open]"); if (b) open(+b.dataset.open); });
+
+// As the address says.
+const showAll = () => {
+  one("filter").value = S.q;
+  apply(S.q);
+  showTable();
+  if (D.workloads.length) showHero();
+  if (S.cell && ids.has(S.cell)) openRow(ids.get(S.cell));
+};
+addEventListener("hashchange", () => { if (readAddress()) showAll(); });
+let width = innerWidth;
+addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; if (D.workloads.length) showHero(); } });
+document.documentElement.classList.add("script");
+showAll();

@@ -1,0 +1,234 @@
+// The first screen: one chart with its choices, and the tables that decide.
+const workload = () => D.workloads.find(w => w.id === S.w) ?? D.workloads[0];
+const measureOf = key => places.get(key) ?? columns.get(key);
+const hue = series => `var(--s${D.series[series].hue})`;
+
+// choices are what the chart may have along an axis, and what it begins with.
+const choices = w => {
+  const has = key => w.cells.filter(c => valueOf(key, c)).length > 1;
+  const measures = D.columns.filter(c => c.figure && has(c.key)).map(c => c.key);
+  const deciding = w.tables[0];
+  const y = deciding.metric, x = deciding.id.endsWith("-service") && measures.includes("interactivity") ? "interactivity" : w.along;
+  return { xs: w.along ? [w.along, ...measures] : [], ys: measures, x, y };
+};
+const points = (w, x, y) => w.cells.map(cell => {
+  const at = valueOf(x, cell), v = valueOf(y, cell), along = places.get(w.along).values[cell];
+  return at && v && { cell, x: at.v, y: v.v, low: v.low, high: v.high, n: v.n, of: v.of, along, doubt: v.doubt || at.doubt, series: seriesOf(rowsOf[cell][0]), by: rowsOf[cell][0] >= D.listed ? said(columns.get("run"), rowsOf[cell][0]) : "" };
+}).filter(p => p && !(p.doubt && S.sus === "0"));
+
+const nice = v => { const p = 10 ** Math.floor(Math.log10(v)); return [1, 2, 2.5, 5, 10].find(f => v <= f * p * 1.0000001) * p; };
+const axis = (values, from, to, log, zero, most) => {
+  let low = Math.min(...values), high = Math.max(...values), ticks = [];
+  if (log) {
+    for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p++)
+      for (const f of [1, 2, 5]) ticks.push(f * 10 ** p);
+    low /= 1.15; high *= 1.15;
+    ticks = ticks.filter(t => t >= low && t <= high);
+    const at = v => from + (Math.log(v / low) / Math.log(high / low)) * (to - from);
+    return { at, ticks };
+  }
+  if (zero || low < (high - low) / 2) low = Math.min(low, 0);
+  if (high === low) high = low + 1;
+  const step = nice((high - low) / most);
+  low = Math.floor(low / step + 1e-9) * step;
+  high += (high - low) * 0.03;
+  for (let t = low; t <= high; t += step) ticks.push(+t.toPrecision(10));
+  return { at: v => from + (v - low) / (high - low) * (to - from), ticks };
+};
+const mark = (series, x, y, r, hollow) => {
+  const look = { fill: hollow ? "var(--paper)" : hue(series), stroke: hue(series), "stroke-width": 1.5 };
+  const corners = [null, [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]], [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]], [[0, -1.3], [1.3, 1], [-1.3, 1]]][D.series[series].marker];
+  return corners ? draw("polygon", { points: corners.map(([a, b]) => `${x + a * r},${y + b * r}`).join(" "), ...look }) : draw("circle", { cx: x, cy: y, r, ...look });
+};
+const pen = document.createElement("canvas").getContext("2d");
+const wide = s => { pen.font = `600 12.5px ${getComputedStyle(document.body).fontFamily}`; return pen.measureText(s).width; };
+const dashes = ["", "5 3", "2 2.5", "8 3 2 3"];
+const path = (points, X, Y) => points.map(p => `${X.at(p.x).toFixed(1)},${Y.at(p.y).toFixed(1)}`).join(" ");
+// fronts are, of each kind of GPU, the points in no doubt that no other one surpasses.
+const fronts = (all, mx, my) => {
+  if (!mx.better || !my.better) return [];
+  const beats = (a, b) => (a.x - b.x) * mx.better >= 0 && (a.y - b.y) * my.better >= 0 && (a.x !== b.x || a.y !== b.y);
+  return Object.values(Object.groupBy(all.filter(p => !p.doubt && !p.by), p => D.series[p.series].gpu))
+    .map(of => of.filter(p => !of.some(q => beats(q, p))).sort((a, b) => a.x - b.x));
+};
+const tipOf = (p, w, x, y) => {
+  const mx = measureOf(x), my = measureOf(y), lines = [`${D.series[p.series].label}${w.along ? `, ${short(p.along)} ${inFlight[w.along] ?? w.along}` : ""}`];
+  lines.push(`${amount(p.y, my.unit)} ${lower(my.title)}`);
+  if (x !== w.along) lines.push(`${amount(p.x, mx.unit)} ${lower(mx.title)}`);
+  if (p.n > 1) lines.push(`median of ${p.n}, ${text(p.low)} to ${text(p.high)}`);
+  if (p.of > p.n) lines.push(`${p.n} of ${p.of} repetitions: the others are suspect`);
+  if (p.doubt) lines.push("suspect");
+  if (p.by) lines.push(`published by ${p.by}`);
+  return lines.join("\n");
+};
+const inFlight = { concurrency: "in flight", rate: "requests a second", batch: "requests at once", input_tokens: "tokens in", output_tokens: "tokens out" };
+
+// scatter draws lines of points, each with its name at its end where there is room.
+const scatter = (w, x, y, width) => {
+  const all = points(w, x, y), mx = measureOf(x), my = measureOf(y);
+  const high = width < 560 ? 320 : 430, svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high });
+  if (!all.length) return null;
+  const seconds = m => v => m.unit === "ms" && Math.max(...all.map(v)) >= 5000;
+  const sx = seconds(mx)(p => p.x), sy = seconds(my)(p => p.y);
+  const of = Object.entries(Object.groupBy(all, p => `${p.series} ${p.by}`)).map(([s, points]) => [parseInt(s), points.sort((a, b) => a.along - b.along)]);
+  const named = width >= 560 && of.length <= 14;
+  const right = named ? width - Math.min(width * 0.34, 16 + Math.max(...of.map(([s, p]) => wide(name(s, p))))) : width - 12;
+  const log = S.log === "1" ? all.every(p => p.x > 0) : S.log !== "0" && x === w.along && places.get(x).values.length > 2 && Math.max(...all.map(p => p.x)) >= 4 * Math.min(...all.map(p => p.x));
+  const X = axis(all.map(p => p.x), 52, right - 8, log, false, width / 90);
+  const ys = all.map(p => p.y), tall = my.better < 0 && Math.min(...ys) > 0 && Math.max(...ys) / Math.min(...ys) > 30;
+  const Y = axis(ys.concat(all.map(p => p.high)), high - 44, 14, tall, true, 6);
+  const line = (x1, y1, x2, y2, c) => svg.append(draw("line", { x1, y1, x2, y2, stroke: c }));
+  const label = (x, y, s, more) => svg.append(draw("text", { x, y, "font-size": 12, fill: "var(--faint)", ...more }, s));
+  if (x === w.along) X.ticks = [...new Set(all.map(p => p.x))].sort((a, b) => a - b);
+  let last = -99;
+  for (const t of Y.ticks) { line(46, Y.at(t), right, Y.at(t), "var(--hair)"); label(40, Y.at(t) + 4, short(sy ? t / 1000 : t), { "text-anchor": "end" }); }
+  for (const t of X.ticks) {
+    const at = X.at(t);
+    if (at - last < 34 || at > right) continue;
+    last = at; line(at, high - 44, at, high - 40, "var(--faint)"); label(at, high - 27, short(sx ? t / 1000 : t), { "text-anchor": "middle" });
+  }
+  line(46, high - 44, right, high - 44, "var(--faint)");
+  label(right, high - 6, `${mx.title}, ${sx ? "s" : mx.unit}${log ? ", logarithmic" : ""}${mx.better > 0 ? " → better" : mx.better < 0 ? " ← better" : ""}`, { "text-anchor": "end" });
+  const front = fronts(all, mx, my), leading = new Set(front.flat());
+  for (const f of front) if (f.length > 1) svg.append(draw("polyline", { points: path(f, X, Y), fill: "none", stroke: "var(--shade)", "stroke-width": 10, opacity: 0.45, "stroke-linejoin": "round", "stroke-linecap": "round" }));
+  const ends = [], taken = [];
+  for (const [series, points] of of) {
+    const g = draw("g", { "data-s": series });
+    g.append(draw("polyline", { points: path(points, X, Y), fill: "none", stroke: hue(series), "stroke-width": points.every(p => p.doubt || p.by) ? 1.1 : 2, "stroke-dasharray": dashes[D.series[series].dash], "stroke-linejoin": "round" }));
+    points.forEach((p, i) => {
+      const px = X.at(p.x), py = Y.at(p.y);
+      if (p.n > 1 && p.high > p.low) g.append(draw("line", { x1: px, x2: px, y1: Y.at(p.low), y2: Y.at(p.high), stroke: hue(series) }));
+      const pt = draw("g", { class: "pt", "data-cell": p.cell }, draw("title", {}, tipOf(p, w, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
+      g.append(pt);
+      const tells = x !== w.along && !p.by && (leading.has(p) || i === 0 || i === points.length - 1), box = [px - 12, py - 20, px + 12, py - 6];
+      if (tells && !taken.some(t => t[0] < box[2] && box[0] < t[2] && t[1] < box[3] && box[1] < t[3])) {
+        taken.push(box);
+        g.append(draw("text", { x: px, y: py - 8, "font-size": 11, "text-anchor": "middle", fill: hue(series), stroke: "var(--paper)", "stroke-width": 3, "paint-order": "stroke" }, short(p.along)));
+      }
+    });
+    svg.append(g);
+    const end = points.reduce((a, b) => b.x > a.x ? b : a);
+    ends.push({ series, y: Y.at(end.y), from: [X.at(end.x), Y.at(end.y)], name: name(series, points) });
+  }
+  if (named) {
+    ends.sort((a, b) => a.y - b.y);
+    for (let n = 0; n < 60; n++) {
+      for (let i = 1; i < ends.length; i++) {
+        const by = (17 - ends[i].y + ends[i - 1].y) / 2;
+        if (by > 0) { ends[i].y += by; ends[i - 1].y -= by; }
+      }
+      for (const e of ends) e.y = Math.min(Math.max(e.y, 14), high - 48);
+    }
+    for (const e of ends) {
+      const g = draw("g", { "data-s": e.series });
+      g.append(draw("line", { x1: e.from[0] + 6, y1: e.from[1], x2: right + 6, y2: e.y, stroke: hue(e.series), "stroke-width": 0.7, opacity: 0.5 }));
+      let s = e.name;
+      for (let n = s.length >> 1; n > 2 && wide(s) > width - right - 14; n--) s = e.name.slice(0, n) + "…" + e.name.slice(-n);
+      g.append(draw("text", { x: right + 10, y: e.y + 4, "font-size": 12.5, "font-weight": 600, fill: hue(e.series) }, s));
+      svg.append(g);
+    }
+  }
+  svg.setAttribute("aria-label", `${my.title} against ${lower(mx.title)}. ${w.finding}`);
+  return { svg, named, series: [...new Set(of.map(([s]) => s))], log };
+};
+const name = (series, points) => D.series[series].label + (points[0].by ? `, ${points[0].by}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
+
+// bars draw a table of cells side by side, each place's values together.
+const bars = (w, table, width) => {
+  const rows = [], base = baseOf(table);
+  table.places.forEach((place, i) => {
+    const of = table.rows.map(r => ({ ...r.choices[i], series: r.series, row: r })).filter(c => c.known && !(c.doubt && S.sus === "0"));
+    if (of.length) rows.push({ head: place.name }, ...of.sort((a, b) => (b.value - a.value) * table.better));
+  });
+  const most = Math.max(...rows.map(r => r.value ?? 0)), high = rows.length * 19 + 8, start = Math.min(190, width * 0.4);
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-label": `${table.title}. ${table.finding}` });
+  rows.forEach((r, n) => {
+    const y = n * 19 + 4, room = width - start - 150;
+    if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
+    const long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
+    svg.append(draw("text", { x: start - 8, y: y + 12, "font-size": 12, "text-anchor": "end", fill: "var(--faint)" }, label));
+    const delta = changeOf(table, r, base);
+    svg.append(draw("g", { class: "pt", "data-s": r.series, "data-cell": cellOf(r.cell) ?? "" }, draw("title", {}, `${long}, ${table.places.length > 1 ? "" : ""}${amount(r.value, table.unit)} ${lower(table.title)}${r.doubt ? "\nsuspect" : ""}`),
+      draw("rect", { x: start, y: y + 1, width: Math.max(1, r.value / most * room), height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) })));
+    svg.append(draw("text", { x: start + Math.max(1, r.value / most * room) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.value, table.unit) + (delta === null ? "" : "  " + change(delta))));
+  });
+  return { svg, named: true, series: table.rows.map(r => r.series) };
+};
+
+// Tables that decide: who to pick where.
+const cellOf = id => { const row = ids.get(id); return row === undefined || D.cell[row] < 0 ? null : D.cell[row]; };
+const ids = new Map();
+{ const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
+const baseOf = table => S.base === "" ? table.rows[table.baseline] : S.base === "none" ? undefined : table.rows.find(r => r.series === +S.base);
+const changeOf = (table, choice, base) => {
+  const i = table.rows.find(r => r.series === choice.series)?.choices.findIndex(c => c.cell === choice.cell && c.value === choice.value);
+  const b = base?.choices[i];
+  return base && base.series !== choice.series && b?.known && b.value ? choice.value / b.value - 1 : null;
+};
+const deciding = table => {
+  const t = make("table", { class: "decide" }), head = make("tr", {}, make("th", { scope: "col" }, table.id.endsWith("-service") ? "tok/s per user" : table.id.split("-").pop().replaceAll("_", " ")));
+  for (const p of table.places) head.append(make("th", { scope: "col" }, p.name));
+  t.append(make("thead", {}, head));
+  const body = make("tbody"), base = baseOf(table);
+  const seconds = table.unit === "ms" && table.rows.some(r => r.choices.some(c => c.known && c.value >= 5000));
+  for (const r of table.rows) {
+    const th = make("th", { scope: "row" }, chip(r.series), D.series[r.series].label), line = make("tr", {}, th);
+    r.choices.forEach((c, i) => {
+      if (!c.known || (c.doubt && S.sus === "0")) return line.append(make("td", {}, "–"));
+      const td = make("td", { class: [c.best && "best", c.doubt && "suspect", c.beyond && "beyond"].filter(Boolean).join(" ") });
+      if (c.best) td.style.setProperty("--of", hue(r.series));
+      const words = [text(seconds ? c.value / 1000 : c.value)], cell = cellOf(c.cell);
+      if (cell !== null) {
+        const says = `${D.series[r.series].label}, ${table.places[i].name}: ${amount(c.value, table.unit)}${c.at ? ", at " + c.at : ""}${c.doubt ? ", suspect" : ""}${c.best ? ", the best" : ""}`;
+        const b = make("button", { type: "button", title: says, "data-open": cell }, words[0]);
+        td.append(b);
+      } else td.append(words[0]);
+      const by = base && base !== r && base.choices[i].known ? c.value / base.choices[i].value - 1 : null;
+      if (by !== null) td.append(make("small", { class: by * table.better > 0 ? "good" : "" }, change(by)));
+      else if (c.n > 1 && c.high > c.low) td.append(make("small", {}, share(Math.max(c.high - c.value, c.value - c.low) / c.value)));
+      if (c.cost !== undefined) td.append(make("small", {}, "$" + text(c.cost)));
+      line.append(td);
+    });
+    body.append(line);
+  }
+  t.append(body);
+  return [make("p", { class: "under" }, [seconds ? "in s" : table.unit && `in ${table.unit}`, lower(table.under)].filter(Boolean).join(", ")), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title }, t)];
+};
+
+const options = (select, of, chosen) => select.replaceChildren(...of.map(([value, label]) => { const o = make("option", { value }, label); o.selected = value === chosen; return o; }));
+const showHero = () => {
+  const w = workload();
+  if (!w) return;
+  const c = choices(w), x = c.xs.includes(S.x) ? S.x : c.x, y = c.ys.includes(S.y) ? S.y : c.y, box = one("hero-chart");
+  const [head, rest] = w.tables[0].finding && w.finding.startsWith(w.tables[0].finding) ? [w.tables[0].finding, w.finding.slice(w.tables[0].finding.length).trim()] : [w.finding, ""];
+  one("finding").textContent = head || one("finding").dataset.title;
+  one("finding-rest").textContent = rest;
+  options(one("hero-w"), D.workloads.map(w => [w.id, w.workload]), w.id);
+  one("hero-w").parentElement.hidden = D.workloads.length < 2;
+  options(one("hero-x"), c.xs.map(k => [k, measureOf(k).title]), x);
+  const second = w.tables.find(t => t.id === S.t) ?? w.tables.find((t, i) => i > 0) ?? w.tables[0];
+  const barred = !w.along, table = barred ? w.tables.find(t => t.metric === y) ?? w.tables[0] : null;
+  options(one("hero-y"), barred ? w.tables.map(t => [t.metric, t.title]) : c.ys.map(k => [k, measureOf(k).title]), barred ? table.metric : y);
+  for (const id of ["hero-x", "hero-log"]) one(id).closest("label").hidden = barred;
+  options(one("hero-base"), [["none", "none"], ...w.tables[0].rows.map(r => [String(r.series), D.series[r.series].label])], S.base || (w.tables[0].baseline < 0 ? "none" : String(w.tables[0].rows[w.tables[0].baseline].series)));
+  options(one("hero-t"), w.tables.slice(w.tables.length > 1 ? 1 : 0).map(t => [t.id, t.title]), second.id);
+  one("hero-sus").checked = S.sus !== "0";
+  const width = Math.max(280, Math.floor(box.clientWidth || 800));
+  const shown = barred ? bars(w, table, width) : scatter(w, x, y, width);
+  one("hero-title").textContent = barred ? table.title : `${measureOf(y).title} against ${lower(measureOf(x).title)}${measureOf(y).unit ? ", " + measureOf(y).unit : ""}`;
+  one("hero-under").textContent = w.workload;
+  box.replaceChildren(shown ? shown.svg : make("p", { class: "note" }, "No cell that the filter lets through has both."));
+  if (shown) handle(shown.svg);
+  one("hero-log").checked = !!shown?.log;
+  one("hero-key").replaceChildren(...(shown && !shown.named ? shown.series.map(s => make("span", {}, chip(s), D.series[s].label)) : []));
+  one("decide-title").textContent = w.tables[0].title;
+  one("decide").replaceChildren(...deciding(w.tables[0]));
+  one("decide-more").hidden = w.tables.length < 2;
+  if (w.tables.length > 1) one("decide-second").replaceChildren(...deciding(second));
+};
+for (const [id, key] of [["hero-w", "w"], ["hero-x", "x"], ["hero-y", "y"], ["hero-t", "t"], ["hero-base", "base"]])
+  one(id)?.addEventListener("change", e => { S[key] = e.target.value; if (key === "w") Object.assign(S, { x: "", y: "", t: "", base: "" }); writeAddress(); showHero(); });
+one("hero-log")?.addEventListener("change", e => { S.log = e.target.checked ? "1" : "0"; writeAddress(); showHero(); });
+one("hero-sus")?.addEventListener("change", e => { S.sus = e.target.checked ? "" : "0"; writeAddress(); showHero(); });
+one("hero-link")?.addEventListener("click", e => { writeAddress(); copy(location.href, e.target); });
+told.push(showHero);

@@ -1,0 +1,236 @@
+// The table: a line for each cell, which unfolds to its repetitions. Its filter is that of the charts.
+const table = one("cells"), first = 200, more = 1000;
+let limit = first, order = null, down = false;
+const cap = table.tHead, body = table.tBodies[0];
+const groups = []; // rows of each
+D.group.forEach((g, row) => (groups[g] ??= []).push(row));
+const unfolded = new Set();
+
+// Columns are called by what stands above them, or as in CSV.
+const called = c => (c.figure ? [c.group, c.name].filter(Boolean).join("_") : c.name).toLowerCase().replaceAll(/[^a-z0-9.%]+/g, "_").replace(/_$/, "");
+const byName = new Map();
+for (const c of D.columns) for (const n of [called(c), c.key.toLowerCase()]) if (!byName.has(n)) byName.set(n, c);
+const words = []; // of each row, when somebody asks
+const wordsOf = row => words[row] ??= D.columns.filter(c => c.texts).map(c => said(c, row)).join(" ").toLowerCase();
+const idle = window.requestIdleCallback ?? (f => setTimeout(f));
+const prepare = from => {
+  for (let r = from; r < Math.min(from + 500, count); r++) wordsOf(r);
+  if (from + 500 < count) idle(() => prepare(from + 500));
+};
+idle(() => prepare(0));
+
+const comparison = /^([^\s<>=!]+?)(<=|>=|!=|==?|<|>)(.*)$/;
+// tests are what a row must pass; a name that no column has is an error.
+const tests = filter => filter.trim().toLowerCase().split(/\s+/).filter(Boolean).map(word => {
+  const m = word.match(comparison);
+  if (!m) return row => wordsOf(row).includes(word);
+  const c = byName.get(m[1]);
+  if (!c) throw new Error(`no column ${m[1]}`);
+  if (m[3] === "") return () => true; // it is being written
+  const want = m[3].replaceAll("_", " "), n = Number(want), compared = !Number.isNaN(n);
+  const equal = row => c.key === "verdict" ? said(c, row).startsWith(want) : compared && numberOf(c, row) === n || said(c, row).toLowerCase() === want || said(c, row).toLowerCase() === m[3];
+  if (m[2] === "=" || m[2] === "==") return equal;
+  if (m[2] === "!=") return row => !equal(row);
+  const holds = { "<": v => v < n, "<=": v => v <= n, ">": v => v > n, ">=": v => v >= n }[m[2]];
+  return row => { const v = numberOf(c, row); return v !== null && holds(v); };
+});
+
+// value is what stands in a column for some rows of one cell, and what it is sorted by.
+const valueIn = (c, rows) => {
+  if (c.texts) {
+    const texts = [...new Set(rows.map(r => said(c, r)))];
+    if (texts.length === 1) return { text: texts[0] || "–", sort: numberOf(c, rows[0]) ?? texts[0] };
+    return c.key === "verdict" ? { text: worst(texts), sort: worst(texts) } : { text: String(texts.length), sort: texts[0] };
+  }
+  const m = median(c.key, rows);
+  if (!m) return { text: "–", sort: null };
+  return { text: text(m.v), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
+};
+const ranks = ["void", "suspect", "imported", "valid"];
+const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boolean) ?? texts[0];
+const shownColumns = () => D.columns.filter(c => c.shown);
+
+const best = new Map(); // of a column, of each load: the best value in no doubt
+const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo"].includes(c.key));
+const loadOf = row => loadColumns.map(c => c.values[row]).join();
+const bestOf = c => {
+  if (best.has(c.key)) return best.get(c.key);
+  const of = new Map();
+  if (c.better) for (const rows of groups) {
+    const m = median(c.key, rows), key = loadOf(rows[0]), at = of.get(key);
+    if (m && !m.doubt) of.set(key, { v: at === undefined || (m.v - at.v) * c.better > 0 ? m.v : at.v, n: (at?.n ?? 0) + 1 });
+  }
+  best.set(c.key, of);
+  return of;
+};
+const lineOf = (rows, single) => {
+  const verdict = valueIn(columns.get("verdict"), rows).text.split(/[ ,]/)[0];
+  const tr = make("tr", { class: verdict + (single ? " single" : "") });
+  for (const c of shownColumns()) {
+    const v = valueIn(c, rows), td = make("td", { class: c.key === "series" ? "stay" : c.figure ? "n" : "" });
+    if (c.key === "series") {
+      const id = said(columns.get("id"), rows[0]);
+      td.append(chip(seriesOf(rows[0])), make("button", { type: "button", class: "link", title: `Open cell ${id}`, "data-row": rows[0] }, v.text));
+      if (rows.length > 1) td.append(make("button", { type: "button", class: "unfold", "aria-expanded": unfolded.has(rows[0]), "data-unfold": rows[0], "aria-label": `${rows.length} repetitions` }, `×${rows.length}`));
+    } else td.append(v.text === "" ? "–" : v.text);
+    if (c.key === "verdict") {
+      td.className = verdict;
+      const note = D.note[rows.find(r => D.note[r]) ?? rows[0]];
+      if (note) td.append(" ", make("a", { href: `#doubt-${note}`, title: D.notes[note - 1] }, String(note)));
+    }
+    if (v.spread) td.append(make("small", {}, v.spread));
+    if (v.doubt && c.figure) td.classList.add("suspect");
+    const top = !single && c.figure && !v.doubt && bestOf(c).get(loadOf(rows[0]));
+    if (top && top.n > 1 && v.sort === top.v) td.classList.add("top");
+    tr.append(td);
+  }
+  return tr;
+};
+const lines = rows => [lineOf(rows, false), ...(rows.length > 1 && unfolded.has(rows[0]) ? rows.map(r => lineOf([r], true)) : [])];
+
+// found are the cells that the filter lets through, in the order that is asked for.
+const found = () => {
+  const of = groups.map(rows => rows.filter(r => fits[r])).filter(rows => rows.length);
+  if (!order) return of;
+  const c = columns.get(order), keys = new Map(of.map(rows => [rows, valueIn(c, rows).sort])), collate = new Intl.Collator("en").compare;
+  return of.sort((a, b) => {
+    const x = keys.get(a), y = keys.get(b);
+    if (x === null || y === null) return (x === null) - (y === null); // without a value: last, either way
+    const d = typeof x === "number" && typeof y === "number" ? x - y : collate(String(x), String(y));
+    return down ? -d : d;
+  });
+};
+const showHead = () => {
+  const shown = shownColumns(), top = make("tr"), names = make("tr");
+  for (let i = 0, n; i < shown.length; i += n) {
+    for (n = 1; i + n < shown.length && shown[i].group && shown[i + n].group === shown[i].group; n++);
+    const g = shown[i].group ?? "", unit = shown[i].unit ?? "";
+    top.append(make("td", { colspan: n, class: i ? "" : "stay" }, ...(g ? [make("span", {}, [g, unit].filter(Boolean).join(", "))] : [])));
+  }
+  for (const c of shown) {
+    const th = make("th", { scope: "col", class: c.key === "series" ? "stay" : c.figure ? "n" : "", "data-name": c.key, title: c.title },
+      make("button", { type: "button" }, c.name + (c.figure && !c.group && c.unit && !c.name.endsWith("/s") ? " " + c.unit : "")));
+    if (order === c.key) th.setAttribute("aria-sort", down ? "descending" : "ascending");
+    names.append(th);
+  }
+  cap.replaceChildren(top, names);
+};
+const showBody = () => {
+  const of = found();
+  body.replaceChildren(...of.slice(0, limit).flatMap(lines));
+  one("more").hidden = of.length <= limit;
+  one("more").textContent = `Show ${Math.min(more, of.length - limit).toLocaleString("en")} more`;
+};
+const showTable = () => { showHead(); showBody(); };
+told.push(showBody);
+
+const apply = filter => {
+  let must = [], wrong = "";
+  try { must = tests(filter); } catch (e) { wrong = e.message; }
+  let n = 0;
+  for (let r = 0; r < fits.length; r++) {
+    fits[r] = must.every(t => t(r)) ? 1 : 0;
+    if (r < count) n += fits[r];
+  }
+  one("count").textContent = wrong || (must.length ? `${n.toLocaleString("en")} of ${plural(count, "cell")}` : plural(count, "cell"));
+  one("filter").setAttribute("aria-invalid", !!wrong);
+  const left = new Set();
+  for (let r = 0; r < count; r++) if (fits[r]) left.add(String(seriesOf(r)));
+  all(".chart svg [data-s]").forEach(g => g.classList.toggle("away", !left.has(g.dataset.s)));
+  all("[data-filter]").forEach(b => b.setAttribute("aria-pressed", b.dataset.filter === filter));
+};
+const filterBy = text => { S.q = text; limit = first; apply(text); tell(); writeAddress(); };
+one("filter").addEventListener("input", () => {
+  offer();
+  filterBy(one("filter").value);
+});
+one("filter").form.addEventListener("submit", e => e.preventDefault());
+all("[data-filter]").forEach(b => b.addEventListener("click", () => {
+  const on = b.getAttribute("aria-pressed") === "true";
+  one("filter").value = on ? "" : b.dataset.filter;
+  filterBy(one("filter").value);
+}));
+
+// offer completes the word that is being written: a column's name, or one of its values.
+const offered = one("offered");
+const offer = () => {
+  const before = one("filter").value.slice(0, one("filter").selectionStart), word = before.split(/\s+/).pop().toLowerCase(), m = word.match(comparison);
+  let list = [];
+  if (m && byName.has(m[1])) {
+    const c = byName.get(m[1]);
+    if (c.texts) list = c.texts.filter(t => t && t.toLowerCase().replaceAll(" ", "_").startsWith(m[3])).map(t => m[1] + m[2] + t.replaceAll(" ", "_"));
+  } else if (word && !m) list = D.columns.map(called).filter(n => n.includes(word)).sort((a, b) => b.startsWith(word) - a.startsWith(word)).map(n => n + (byName.get(n).texts ? "=" : ">="));
+  list = [...new Set(list)].slice(0, 8).filter(t => t !== word);
+  offered.replaceChildren(...list.map((t, i) => make("li", { role: "option", id: `offer-${i}`, "aria-selected": "false" }, t)));
+  offered.hidden = !list.length;
+  one("filter").setAttribute("aria-expanded", !!list.length);
+  one("filter").removeAttribute("aria-activedescendant");
+};
+const take = li => {
+  const input = one("filter"), at = input.selectionStart, head = input.value.slice(0, at).replace(/\S*$/, li.textContent);
+  input.value = head + input.value.slice(at);
+  input.setSelectionRange(head.length, head.length);
+  input.focus();
+  offer();
+  filterBy(input.value);
+};
+offered.addEventListener("pointerdown", e => { e.preventDefault(); const li = e.target.closest("li"); if (li) take(li); });
+one("filter").addEventListener("blur", () => { offered.hidden = true; one("filter").setAttribute("aria-expanded", "false"); });
+one("filter").addEventListener("focus", offer);
+one("filter").addEventListener("keydown", e => {
+  const list = all("li", offered), at = list.findIndex(l => l.getAttribute("aria-selected") === "true");
+  if (e.key === "Escape") { offered.hidden = true; return; }
+  if (offered.hidden || !list.length) return;
+  if (e.key === "Tab" || e.key === "Enter") {
+    if (e.key === "Enter" && at < 0) { offered.hidden = true; return; }
+    e.preventDefault();
+    return take(list[Math.max(at, 0)]);
+  }
+  const by = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+  if (!by) return;
+  e.preventDefault();
+  const next = list[(Math.max(at, by > 0 ? -1 : 0) + by + list.length) % list.length];
+  list.forEach(l => l.setAttribute("aria-selected", l === next));
+  one("filter").setAttribute("aria-activedescendant", next.id);
+});
+
+table.addEventListener("click", e => {
+  const head = e.target.closest("th[data-name]"), unfold = e.target.closest("[data-unfold]"), link = e.target.closest("[data-row]");
+  if (head) { down = order === head.dataset.name && !down; order = head.dataset.name; showTable(); cap.querySelector(`[data-name="${CSS.escape(order)}"] button`).focus(); }
+  if (unfold) {
+    const row = +unfold.dataset.unfold;
+    if (!unfolded.delete(row)) unfolded.add(row);
+    showBody();
+    body.querySelector(`[data-unfold="${row}"]`)?.focus();
+  }
+  if (link) openRow(+link.dataset.row);
+});
+one("more").addEventListener("click", () => { limit += more; showBody(); });
+
+// What is shown can be copied; CSV has every column.
+const grid = () => [shownColumns(), found()];
+const asLine = (cells, by) => cells.map(t => t.replaceAll(/[\t\n]/g, " ")).join(by);
+const headOf = c => [c.group, c.name].filter(Boolean).join(" ");
+const plain = v => v.text + (v.spread ? " " + v.spread : "");
+one("copy-markdown").addEventListener("click", e => {
+  const [cs, of] = grid(), esc = t => t.replaceAll("|", "\\|");
+  copy([cs.map(headOf), cs.map(c => c.figure ? "--:" : "---"), ...of.map(rows => cs.map(c => plain(valueIn(c, rows))))].map(l => `| ${asLine(l.map(esc), " | ")} |`).join("\n") + "\n", e.target);
+});
+const safe = t => /^[=+\-@]/.test(t) && Number.isNaN(Number(t)) ? "'" + t : t; // no spreadsheet takes it for a formula
+one("copy-tsv").addEventListener("click", e => {
+  const [cs, of] = grid();
+  copy([cs.map(headOf), ...of.map(rows => cs.map(c => safe(plain(valueIn(c, rows)))))].map(l => asLine(l, "\t")).join("\n") + "\n", e.target);
+});
+one("save-csv").addEventListener("click", () => {
+  const quote = t => /[",\n]/.test(t) ? `"${t.replaceAll('"', '""')}"` : t;
+  const out = [D.columns.map(c => quote(safe(c.key))).join()];
+  for (let r = 0; r < count; r++) if (fits[r]) out.push(D.columns.map(c => quote(safe(c.texts ? said(c, r) : String(c.values[r] ?? "")))).join());
+  save("results.csv", "text/csv", out.join("\n") + "\n");
+});
+one("columns").replaceChildren(...D.columns.map(c => {
+  const box = make("input", { type: "checkbox" });
+  box.checked = c.shown;
+  box.disabled = c.key === "series" || c.key === "verdict";
+  box.addEventListener("change", () => { c.shown = box.checked; showTable(); });
+  return make("label", {}, box, " ", c.title);
+}));
