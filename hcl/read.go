@@ -198,7 +198,9 @@ func (b *block) parts(prefix string, t *blockType) []string {
 	}
 	var names []string
 	for name, x := range b.said {
-		if _, isBlock := x.value.(isThere); isBlock && strings.HasPrefix(name, prefix+t.name+" ") {
+		label, ofType := strings.CutPrefix(name, prefix+t.name+" ")
+		inOne := strings.Contains(label, ".") // it is a block within such a block
+		if _, isBlock := x.value.(isThere); isBlock && ofType && !inOne {
 			names = append(names, name)
 		}
 	}

@@ -61,6 +61,7 @@ group "pd" {
     host  = host.n1
     image = "lmsysorg/sgl-model-gateway:v0.3.2"
     env   = { ROUTER = "fault" }
+    container { ulimits = { nofile = null } } # which the daemon of a test host may not raise
   }
   transfer = "nixl"
 }
