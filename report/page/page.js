@@ -30,7 +30,18 @@ const light = (g, x, y) => {
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - w - 8)) + "px";
   tip.style.top = (y - h - 12 > 4 ? y - h - 12 : y + 18) + "px";
 };
+// ready reads what the marks of a drawing say, when somebody asks: a page may have many.
+const ready = svg => {
+  if (svg.dataset.ready) return;
+  svg.dataset.ready = "yes";
+  for (const g of all(".pt", svg)) {
+    const title = g.querySelector("title");
+    g.dataset.says = title.textContent;
+    title.remove();
+  }
+};
 const nearest = (svg, e) => {
+  ready(svg);
   let best = null, least = 34;
   for (const g of all(".pt", svg)) {
     if (g.style.display === "none") continue;
@@ -41,6 +52,7 @@ const nearest = (svg, e) => {
   return best;
 };
 const step = (svg, e) => {
+  ready(svg);
   const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
   if (e.key === "Escape") return hide();
   if (e.key === "Enter" && lit?.dataset.cell) return open(+lit.dataset.cell);
@@ -52,12 +64,8 @@ const step = (svg, e) => {
   const b = g.getBoundingClientRect();
   light(g, b.right, b.top);
 };
-// handle makes a drawing answer; what its marks say is read once.
+// handle makes a drawing answer.
 const handle = svg => {
-  for (const g of all(".pt", svg)) {
-    const title = g.querySelector("title");
-    if (title) { g.dataset.says = title.textContent; title.remove(); }
-  }
   svg.setAttribute("tabindex", 0);
   svg.setAttribute("role", "group");
   svg.setAttribute("aria-roledescription", "chart: arrow keys say its values");

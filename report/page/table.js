@@ -124,6 +124,7 @@ const showBody = () => {
 const showTable = () => { showHead(); showBody(); };
 told.push(showBody);
 
+let paled = [...D.series.keys()].map(String).sort().join(); // series that no chart makes pale
 const apply = filter => {
   let must = [], wrong = "";
   try { must = tests(filter); } catch (e) { wrong = e.message; }
@@ -136,7 +137,9 @@ const apply = filter => {
   one("filter").setAttribute("aria-invalid", !!wrong);
   const left = new Set();
   for (let r = 0; r < count; r++) if (fits[r]) left.add(String(seriesOf(r)));
-  all(".chart svg [data-s]").forEach(g => g.classList.toggle("away", !left.has(g.dataset.s)));
+  const key = [...left].sort().join();
+  if (key !== paled) idle(() => all(".chart svg [data-s]").forEach(g => g.classList.toggle("away", !left.has(g.dataset.s))));
+  paled = key;
   all("[data-filter]").forEach(b => b.setAttribute("aria-pressed", b.dataset.filter === filter));
 };
 const filterBy = text => { S.q = text; limit = first; apply(text); tell(); writeAddress(); };
