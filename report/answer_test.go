@@ -162,3 +162,27 @@ func TestPublishedAnswers(t *testing.T) {
 		t.Errorf("got %s", answersText(got))
 	}
 }
+
+// TestCaseNames: data sets are named as briefly as tells them apart.
+func TestCaseNames(t *testing.T) {
+	cells := func(datasets ...string) (all []*sample) {
+		for _, d := range datasets {
+			axes := []results.Axis{{Name: "dataset", Value: d}}
+			all = append(all, &sample{benchmark: "b", dataset: d, rows: []*results.Row{{Cell: results.Cell{Benchmark: "b", Axes: axes}}}})
+		}
+		return all
+	}
+	for _, c := range []struct{ datasets, want []string }{
+		{[]string{"random.short", "sharegpt.long"}, []string{"short", "long"}},
+		{[]string{"text.a", "sharegpt.a", "text.b"}, []string{"text.a", "sharegpt.a", "b"}},
+	} {
+		all, got := cells(c.datasets...), []string(nil)
+		names := caseNames(all)
+		for _, s := range all {
+			got = append(got, names[s.caseKey()])
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q are named %q, want %q", c.datasets, got, c.want)
+		}
+	}
+}

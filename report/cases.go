@@ -79,10 +79,17 @@ func caseNames(cells []*sample) map[string]string {
 		if i := slices.IndexFunc(axes, tells); i >= 0 {
 			axes = axes[i : i+1]
 		}
+		short := map[string]int{}
+		for _, load := range loads {
+			short[load[0].caseName(axes)]++
+		}
 		for _, load := range loads {
 			name := of[0].benchmark
 			if len(loads) > 1 {
 				name = load[0].caseName(axes)
+			}
+			if short[name] > 1 && len(axes) == 1 { // text.isl512 beside sharegpt.isl512
+				name = axisOf(load[0].rows[0].Axes, axes[0])
 			}
 			names[load[0].caseKey()] = taken.name(cmp.Or(name, "all"))
 		}
