@@ -192,7 +192,7 @@ func figures() []string {
 		request_throughput goodput input_throughput output_throughput total_throughput peak_output_throughput
 		output_throughput_per_gpu output_throughput_per_decode_gpu input_throughput_per_prefill_gpu
 		interactivity mean_concurrency
-		prefix_cache_hit_rate speculative_acceptance tokens_per_step
+		prefix_cache_hit_rate speculative_acceptance stream_interval tokens_per_step
 		usd_per_million_output_tokens usd_per_million_total_tokens joules_per_output_token mean_gpu_power_w`)
 }
 

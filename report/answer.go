@@ -58,14 +58,6 @@ func answers(rows []results.Row, all *seriesOf, layout *Layout) (out []*answer) 
 	return out[:min(len(out), maxAnswers)]
 }
 
-// answers are those of what was measured, or else of what others published for the lab's cells.
-func (about *About) answers(rows []results.Row, all *seriesOf) []*answer {
-	if len(those(rows, isMeasured)) == 0 {
-		rows = publishedRows(rows, *about)
-	}
-	return answers(rows, all, &about.Layout)
-}
-
 // maxFindings bounds what stands below a table.
 const maxFindings = 3
 

@@ -87,7 +87,7 @@ func newData(current, stale, published []results.Row, all *seriesOf, layout *Lay
 		d.Series = append(d.Series, dataSeries{s.Label, s.GPU, hue, marker, dash})
 	}
 	published = slices.DeleteFunc(published, func(r results.Row) bool { return all.find(&r) == nil })
-	if !slices.ContainsFunc(current, func(r results.Row) bool { return isMeasured(&r) }) {
+	if len(those(current, isMeasured)) == 0 {
 		current, stale, published = published, slices.Concat(current, stale), nil
 	}
 	rows := slices.Concat(current, stale, published)

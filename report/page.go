@@ -87,6 +87,7 @@ type pageDoubt struct {
 
 func newPage(rows []results.Row, about About) *page {
 	all, current, notes := about.series(rows), fresh(rows), newDoubts(rows)
+	published := publishedRows(rows, about)
 	stale := slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !r.Stale })
 	sections := sections(current, all, about)
 	style, script := style(), script()
@@ -97,7 +98,7 @@ func newPage(rows []results.Row, about About) *page {
 		Style:  template.CSS(style), StyleHash: policyHash(style),
 		Script: template.JS(script), ScriptHash: policyHash(script),
 		Chips: template.HTML(chart.Symbols(all.all)), Sections: sections,
-		Data: newData(current, stale, publishedRows(rows, about), all, &about.Layout),
+		Data: newData(current, stale, published, all, &about.Layout),
 		Plan: plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),
 		HostChanges: hostChanges(rows), Engines: engines(rows)}
 	for _, s := range sections {
@@ -109,6 +110,9 @@ func newPage(rows []results.Row, about About) *page {
 		if m := mark(&rows[i]); m != "" {
 			p.Marks = once(p.Marks, sentence(m))
 		}
+	}
+	if len(published) > 0 && len(those(rows, isMeasured)) == 0 {
+		p.Marks = append(p.Marks, onlyPublished)
 	}
 	for _, reason := range sharedReasons(rows) {
 		p.Marks = append(p.Marks, "All cells are suspect: "+reason)
@@ -125,6 +129,8 @@ func newPage(rows []results.Row, about About) *page {
 	}
 	return p
 }
+
+const onlyPublished = "What others published: no cell here has figures of its own"
 
 // status is how many cells are of one kind; its filter shows them.
 type status struct{ Count, Text, Class, Filter string }
