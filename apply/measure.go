@@ -49,7 +49,6 @@ func (m *measurement) load(ctx context.Context) error {
 	from := m.t.sender(m.cell)
 	apart := from != m.t.home()
 
-	left := m.t.leftovers(ctx, server, m.t.row.Model)
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watched := make(chan struct{})
@@ -62,7 +61,6 @@ func (m *measurement) load(ctx context.Context) error {
 	}
 	read, beside := readWhile(m.t.d, m.cell)
 	m.lookBeside(running, beside)
-	before := m.t.tally(ctx)
 	got, err := m.send(running, from, server, read)
 	lost := context.Cause(running)
 	cancel(nil)
@@ -93,12 +91,12 @@ func (m *measurement) load(ctx context.Context) error {
 	case got.Summary.Completed == 0:
 		return errors.New(withTail(unanswered(got.Summary), m.t.tail(ctx)))
 	}
-	if err := m.t.prove(ctx, before, got.Records); err != nil {
+	if err := m.t.prove(ctx, got); err != nil {
 		return err
 	}
 	m.out.Summary = got.Summary
 	throttled(m.out.Summary, got.Telemetry)
-	doubt(m.out.Summary, slices.Concat(m.t.doubts, left, m.t.joined(ctx))...)
+	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.unproved(got.before), got.left, m.t.joined(ctx))...)
 	return nil
 }
 
@@ -160,9 +158,16 @@ func (m *measurement) hangs(ctx context.Context, server *server, patience time.D
 // agentLosses is how often a cell is measured anew because the agent has died.
 const agentLosses = 2
 
+// sent is what came of a load: of the last attempt, where the agent has died in others.
+type sent struct {
+	agent.Measured
+	left   []string          // what others had left of the engine when it began
+	before map[*member]tally // what its members had counted then
+}
+
 // send has the sender's agent send the load, and returns what was measured.
 func (m *measurement) send(ctx context.Context, from *session, server *server,
-	read telemetry.Plan) (got agent.Measured, err error) {
+	read telemetry.Plan) (got sent, err error) {
 	if from != m.t.home() {
 		to := m.cell.Load().Target
 		for _, base := range append([]string{to.BaseURL}, to.BaseURLs...) {
@@ -175,9 +180,12 @@ func (m *measurement) send(ctx context.Context, from *session, server *server,
 		m.out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
 		job := m.out.Job.Job              // as the host gets it; where its files lie there is of no interest later
 		job.Files = from.files
+		got.left = m.t.leftovers(ctx, server, m.t.row.Model)
+		got.before = m.t.tally(ctx)
+		m.silent.Store(0)
 		m.out.CacheReset = m.t.resetCaches(ctx, server)
 		id := fmt.Sprintf("%s.%s.%d", m.t.row.RunID, m.cell.ID, attempt)
-		got, err = from.agent.Run(ctx, id, agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
+		got.Measured, err = from.agent.Run(ctx, id, agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
 			m.silent.Store(int64(p.Silent * float64(time.Second)))
 			m.tell.tell(Event{Type: Progress, Progress: &p})
 		})

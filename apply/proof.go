@@ -172,12 +172,16 @@ const (
 
 // prove holds what the members have counted while a cell was measured against what the clients
 // have. The error says in what the engine was not what the plan says.
-func (e *engine) prove(ctx context.Context, before map[*member]tally, records []load.Record) error {
-	if len(before) == 0 {
+func (e *engine) prove(ctx context.Context, cell sent) error {
+	if len(cell.before) == 0 {
 		return nil
 	}
+	warm := 0
+	if s := cell.Summary; s != nil {
+		warm = s.Warmup - s.WarmupFailed
+	}
 	for begun := time.Now(); ; {
-		wrong := e.wrong(before, e.tally(ctx), records)
+		wrong := e.wrong(cell.before, e.tally(ctx), cell.Records, warm)
 		if len(wrong) == 0 || ctx.Err() != nil {
 			return nil
 		}
@@ -191,8 +195,10 @@ func (e *engine) prove(ctx context.Context, before map[*member]tally, records []
 	}
 }
 
-// wrong says in what members have not done what the plan says.
-func (e *engine) wrong(before, now map[*member]tally, records []load.Record) (wrong []string) {
+// wrong says in what members have not done what the plan says. They count the requests of the
+// warm-up too, of which there are no records.
+func (e *engine) wrong(before, now map[*member]tally, records []load.Record, warm int) (wrong []string) {
+	requests := len(records) + warm
 	prompts, answers, whole := 0.0, 0.0, true
 	for _, r := range records {
 		prompts, answers = prompts+float64(r.InputTokens), answers+float64(r.OutputTokens)
@@ -228,7 +234,7 @@ func (e *engine) wrong(before, now map[*member]tally, records []load.Record) (wr
 		if did[lost] > 0 {
 			say(m, "it counts %.0f failures that no answer shows", did[lost])
 		}
-		rest := float64(engines.BlockSize(m.Engine) * len(records))
+		rest := float64(engines.BlockSize(m.Engine) * requests)
 		if _, told := did[fetched]; told && m.Role == engines.Decode && did[read] > slack*prompts+rest {
 			say(m, "it has read %.0f of %.0f tokens of prompts itself, which was for prefill to do", did[read], prompts)
 		}
@@ -242,9 +248,9 @@ func (e *engine) wrong(before, now map[*member]tally, records []load.Record) (wr
 	if tells[generated] == writers && whole && sum[generated] < (1-slack)*answers {
 		wrong = append(wrong, fmt.Sprintf("its members count %.0f generated tokens, the clients %.0f", sum[generated], answers))
 	}
-	if readers > 0 && tells[handed] == readers && whole && sum[handed] < (1-slack)*float64(len(records)) {
+	if readers > 0 && tells[handed] == readers && whole && sum[handed] < (1-slack)*float64(requests) {
 		wrong = append(wrong, fmt.Sprintf("prefill has handed over %.0f of %d requests: decode has read the prompts of the others itself",
-			sum[handed], len(records)))
+			sum[handed], requests))
 	}
 	slices.Sort(wrong)
 	return wrong
@@ -310,24 +316,38 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 	return &waitError{what: notServing, why: fmt.Sprintf("of %d requests none came to %s", 8*round, strings.Join(idle, ", "))}
 }
 
-// unproved is why nothing shows that the members do what the plan says, empty where their counts
-// do; and what these leave open.
-func (e *engine) unproved(ctx context.Context) (why, open string) {
+// unproved is why nothing shows that the members do what the plan says; nil where the counts of all
+// were told.
+func (e *engine) unproved(told map[*member]tally) (doubt []string) {
 	if !e.d.Grouped() || len(e.workers()) < 2 {
-		return "", ""
+		return nil
 	}
-	told := e.tally(ctx)
+	var silent []*member
 	for _, m := range e.workers() {
-		_, counts := told[m][lost]
-		switch p := engines.ProofOf(m.Member.Member); {
-		case told[m] == nil:
-			why := cmp.Or(engines.Uncounted(m.Engine), "its counters cannot be had")
-			return m.says("nothing proves what it does in the group: " + why), ""
-		case p.ShowsZero && m.half() && !counts:
-			open = m.says("this version does not count transfers of its KV cache that fail, so that only its log tells of them")
+		if told[m] == nil {
+			silent = append(silent, m)
 		}
 	}
-	return "", open
+	if silent == nil {
+		return nil
+	}
+	first, which := silent[0], "it does"
+	if others := len(silent) - 1; others > 0 {
+		which = fmt.Sprintf("it and %d more do", others)
+	}
+	why := cmp.Or(engines.Uncounted(first.Engine), "its counters cannot be had")
+	return []string{first.says("nothing proves what " + which + " in the group: " + why)}
+}
+
+// unseenLosses is what counts that were told leave open; empty: nothing.
+func unseenLosses(told map[*member]tally) (open string) {
+	for m, counts := range told {
+		if _, has := counts[lost]; engines.ProofOf(m.Member.Member).ShowsZero && m.half() && !has {
+			open = max(open, m.says("this version does not count transfers of its KV cache that fail, "+
+				"so that only its log tells of them"))
+		}
+	}
+	return open
 }
 
 // idleAmong are the workers that count, and have counted nothing since.

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,12 +112,9 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	t.row.Ready = time.Since(t.row.Started).Seconds()
 	t.doubts = nil
 	t.row.Served = t.servedBy(ctx)
-	why, open := t.unproved(ctx)
-	if why != "" {
-		t.doubts = append(t.doubts, why)
-	}
-	if said := cmp.Or(why, open); said != "" {
-		t.tell.say(Warning, "%s", said)
+	told := t.tally(ctx)
+	if said := append(t.unproved(told), unseenLosses(told)); said[0] != "" {
+		t.tell.say(Warning, "%s", said[0])
 	}
 	if err := t.keepRow(ctx); err != nil {
 		return err
